@@ -1,0 +1,50 @@
+// Command backfill runs one-shot jobs against a database: seeding it from a snapshot of the active contracts.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"ledgerindexer/internal/app"
+	"ledgerindexer/internal/config"
+)
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+}
+
+// grammar is the command line.
+type grammar struct {
+	Snapshot snapshotCommand `cmd:"" default:"withargs" help:"Seed the database with the contracts that are active at an offset (the default)."`
+	config.Log
+}
+
+type snapshotCommand struct{ app.Backfill }
+
+type output struct{ io.Writer }
+
+func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
+	var flags grammar
+	parsed, err := config.Parse(&flags, "backfill", "Seeds a database from a snapshot of the active contracts.", args, environ, stdout)
+	if err == nil {
+		var stop context.CancelFunc
+		ctx, stop = config.StopOnSignal(ctx)
+		defer stop()
+		parsed.BindTo(ctx, (*context.Context)(nil))
+		err = parsed.Run(flags.Logger(stderr), output{stdout})
+	}
+	return config.ExitCode("backfill", err, stderr)
+}
+
+// Run seeds the database.
+func (c *snapshotCommand) Run(ctx context.Context, logger *slog.Logger, out output) error {
+	progress, err := app.RunBackfill(ctx, c.Backfill, logger, nil)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "stored %d entries of the snapshot at offset %d; `indexer run` goes on from there\n", progress.Entries, progress.At)
+	return nil
+}

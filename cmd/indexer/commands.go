@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"ledgerindexer/internal/app"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/store"
+)
+
+// Run indexes until it is stopped.
+func (c *runCommand) Run(ctx context.Context, logger *slog.Logger) error {
+	return app.RunIndexer(ctx, c.Indexer, logger)
+}
+
+type migrateCommand struct{ config.Database }
+
+// Run migrates the schema.
+func (c *migrateCommand) Run(ctx context.Context, logger *slog.Logger, out output) error {
+	db, err := store.Open(store.Config{URL: c.DatabaseURL, Logger: logger})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	applied, err := db.Migrate(ctx)
+	if err != nil {
+		return err
+	}
+	if len(applied) == 0 {
+		fmt.Fprintf(out, "database %s is up to date\n", db.Address())
+		return nil
+	}
+	fmt.Fprintf(out, "database %s: applied %s\n", db.Address(), strings.Join(applied, ", "))
+	return nil
+}
+
+type healthcheckCommand struct {
+	Listen string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"The --listen address of the running indexer."`
+}
+
+// Run asks /readyz, and prints why the indexer is not ready.
+func (c *healthcheckCommand) Run(ctx context.Context, out output) error {
+	host, port, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return &config.UsageError{Err: fmt.Errorf("--listen: %w", err)}
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1" // it listens on every address, this one included
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if err := copyShort(out, response.Body); err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return errors.New("not ready")
+	}
+	return nil
+}

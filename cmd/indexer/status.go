@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"text/tabwriter"
+	"time"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/ledger"
+	"ledgerindexer/participant"
+	"ledgerindexer/store"
+)
+
+type statusCommand struct {
+	config.Database
+	LedgerURL       string        `placeholder:"URL" help:"Base URL of the participant, to compare with the ledger's end; empty: don't."`
+	LedgerTokenFile string        `placeholder:"FILE" help:"File that holds the bearer token."`
+	Sample          time.Duration `default:"2s" env:"-" placeholder:"TIME" help:"How long to watch for the rate; 0: don't."`
+	JSON            bool          `name:"json" env:"-" help:"Print JSON."`
+}
+
+// report is what status prints; its JSON form is for scripts.
+type report struct {
+	Database      string    `json:"database"`
+	ParticipantID string    `json:"participant_id,omitempty"`
+	Leader        string    `json:"leader,omitempty"`
+	LeaderSince   time.Time `json:"leader_since,omitzero"`
+	Streams       []stream  `json:"streams"`
+	Snapshot      *snapshot `json:"unfinished_snapshot,omitempty"`
+	Unknown       int64     `json:"unknown_elements"`
+	Ledger        *end      `json:"ledger,omitempty"`
+}
+
+type stream struct {
+	Stream           string         `json:"stream"`
+	Watermark        ledger.Offset  `json:"watermark"`
+	Frontier         ledger.Offset  `json:"frontier"`
+	HistoryFloor     ledger.Offset  `json:"history_floor"`
+	StateFloor       *ledger.Offset `json:"state_floor"` // null: the active set is known at no offset
+	UpdatedAt        time.Time      `json:"updated_at"`
+	UpdatesPerSecond *float64       `json:"updates_per_second,omitempty"`
+	OffsetsPerSecond *float64       `json:"offsets_per_second,omitempty"`
+}
+
+type snapshot struct {
+	At      ledger.Offset `json:"at_offset"`
+	Entries int64         `json:"entries"`
+}
+
+type end struct {
+	Offset ledger.Offset  `json:"end_offset"`
+	Lag    *ledger.Offset `json:"lag_offsets,omitempty"`
+	Error  string         `json:"error,omitempty"`
+}
+
+// Run prints where the database stands.
+func (c *statusCommand) Run(ctx context.Context, logger *slog.Logger, out output) error {
+	db, err := store.Open(store.Config{URL: c.DatabaseURL, Logger: logger})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if err := db.CheckSchema(ctx); err != nil {
+		return err
+	}
+	status, err := db.Status(ctx)
+	if err != nil {
+		return err
+	}
+	r := newReport(db.Address(), status)
+	if status.Started && c.Sample > 0 {
+		if err := c.sampleRate(ctx, db, status.Watermark, &r.Streams[0]); err != nil {
+			return err
+		}
+	}
+	if c.LedgerURL != "" {
+		r.Ledger = c.askLedger(ctx, logger, r)
+	}
+	if c.JSON {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(r)
+	}
+	return r.print(out)
+}
+
+func newReport(address string, status store.Status) *report {
+	r := &report{Database: address, ParticipantID: status.ParticipantID, Streams: []stream{}, Unknown: status.Unknown}
+	if !status.Leader.Since.IsZero() {
+		r.Leader, r.LeaderSince = status.Leader.Holder, status.Leader.Since
+	}
+	if status.Snapshot != nil {
+		r.Snapshot = &snapshot{At: status.Snapshot.At, Entries: status.Snapshot.Entries}
+	}
+	if status.Started {
+		r.Streams = append(r.Streams, stream{
+			Stream: store.StreamUpdates, Watermark: status.Watermark, Frontier: status.Frontier,
+			HistoryFloor: status.HistoryFloor, StateFloor: status.StateFloor, UpdatedAt: status.UpdatedAt,
+		})
+	}
+	return r
+}
+
+// sampleRate looks at the watermark twice.
+func (c *statusCommand) sampleRate(ctx context.Context, db *store.Store, from ledger.Offset, s *stream) error {
+	started := time.Now()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(c.Sample):
+	}
+	now, _, err := db.Watermark(ctx)
+	if err != nil {
+		return err
+	}
+	updates, err := db.UpdatesBetween(ctx, from, now)
+	if err != nil {
+		return err
+	}
+	seconds := time.Since(started).Seconds()
+	updateRate, offsetRate := float64(updates)/seconds, float64(now-from)/seconds
+	s.Watermark, s.Frontier = now, max(s.Frontier, now)
+	s.UpdatesPerSecond, s.OffsetsPerSecond = &updateRate, &offsetRate
+	return nil
+}
+
+// askLedger compares with the ledger's end. A ledger that does not answer is part of the report, not the end of it.
+func (c *statusCommand) askLedger(ctx context.Context, logger *slog.Logger, r *report) *end {
+	client, err := participant.New(participant.Config{URL: c.LedgerURL, TokenFile: c.LedgerTokenFile, Logger: logger}, ledger.Scope{Shape: ledger.ShapeACSDelta})
+	if err != nil {
+		return &end{Error: err.Error()}
+	}
+	defer client.Close()
+	offset, err := client.LedgerEnd(ctx)
+	if errors.Is(err, ledger.ErrNotOffered) {
+		return &end{Error: "the server does not tell its ledger end"}
+	}
+	if err != nil {
+		return &end{Error: err.Error()}
+	}
+	e := &end{Offset: offset}
+	if len(r.Streams) > 0 {
+		lag := max(0, offset-r.Streams[0].Watermark)
+		e.Lag = &lag
+	}
+	return e
+}
+
+func (r *report) print(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	line := func(label, format string, args ...any) {
+		fmt.Fprintf(w, "%s\t%s\n", label, fmt.Sprintf(format, args...))
+	}
+	line("database", "%s", r.Database)
+	if r.ParticipantID != "" {
+		line("participant", "%s", r.ParticipantID)
+	}
+	if r.Leader != "" {
+		line("last leader", "%s, since %s", r.Leader, r.LeaderSince.Format(time.RFC3339))
+	}
+	if r.Snapshot != nil {
+		line("snapshot", "unfinished at offset %d, %d entries stored; run `backfill` to go on", r.Snapshot.At, r.Snapshot.Entries)
+	}
+	if len(r.Streams) == 0 {
+		line("updates", "nothing indexed yet")
+	}
+	for _, s := range r.Streams {
+		line(s.Stream, "watermark %d, moved %s", s.Watermark, s.UpdatedAt.Format(time.RFC3339))
+		line("", "frontier %d", s.Frontier)
+		line("", "events complete after offset %d", s.HistoryFloor)
+		if s.StateFloor != nil {
+			line("", "active set known from offset %d", *s.StateFloor)
+		} else {
+			line("", "active set not known: indexing began in the middle of the ledger without a snapshot")
+		}
+		if s.UpdatesPerSecond != nil {
+			line("", "%.1f updates/s, %.1f offsets/s", *s.UpdatesPerSecond, *s.OffsetsPerSecond)
+		}
+	}
+	if r.Unknown > 0 {
+		line("unknown", "%d elements of kinds that this version does not know, kept raw in ledger.unknown_updates", r.Unknown)
+	}
+	if r.Ledger != nil {
+		switch {
+		case r.Ledger.Error != "":
+			line("ledger", "%s", r.Ledger.Error)
+		case r.Ledger.Lag != nil:
+			line("ledger", "end %d, %d offsets ahead", r.Ledger.Offset, *r.Ledger.Lag)
+		default:
+			line("ledger", "end %d", r.Ledger.Offset)
+		}
+	}
+	return w.Flush()
+}
+
+// copyShort copies at most a screenful.
+func copyShort(out io.Writer, from io.Reader) error {
+	_, err := io.Copy(out, io.LimitReader(from, 4096))
+	return err
+}

@@ -1,0 +1,56 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"ledgerindexer/ledger"
+)
+
+// The waits between tries double from the first to the longest. There is no limit on their number: a ledger that is
+// away for a week is read on when it is back.
+const (
+	firstWait   = 200 * time.Millisecond
+	longestWait = 30 * time.Second
+)
+
+// backoff paces the tries. The zero value is ready.
+type backoff struct{ tries int }
+
+// reset starts anew after a success.
+func (b *backoff) reset() { b.tries = 0 }
+
+// next is how long to wait before the next try: between half and the whole of a time that doubles, so that many
+// clients of a server that comes back do not come at once. An error that asks for a longer wait gets it.
+func (b *backoff) next(err error) time.Duration {
+	wait := longestWait
+	if b.tries < 16 {
+		wait = min(longestWait, firstWait<<b.tries)
+	}
+	b.tries++
+	wait = wait/2 + rand.N(wait/2)
+	var asks interface{ Wait() time.Duration }
+	if errors.As(err, &asks) {
+		wait = max(wait, min(asks.Wait(), longestWait))
+	}
+	return wait
+}
+
+// sleep waits, or returns at once when ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// lasting tells whether an error stays whatever is tried again.
+func lasting(err error) bool {
+	var problem *ledger.Problem
+	var undecodable *ledger.DecodeError
+	return errors.As(err, &problem) || errors.As(err, &undecodable)
+}

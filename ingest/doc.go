@@ -1,0 +1,7 @@
+// Package ingest holds the loops that bring the ledger into the database: updates, and the snapshot that a backfill
+// seeds with. It owns the interfaces it needs and knows no HTTP and no SQL.
+//
+// A loop reads on from what is committed, retries what may pass with a backoff that every commit resets, and returns
+// what an operator must cure (*ledger.Problem) and what cannot be understood (*ledger.DecodeError) at once. After any
+// error it asks the sink where it stands, and never assumes.
+package ingest

@@ -1,0 +1,72 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ledgerindexer/ledger"
+)
+
+// reader chooses the read that fits: bounded pages while the ledger is ahead, and a long poll for the first new
+// element when it is not. A steady trickle can't delay a long poll for one element, and what came with that element
+// is fetched by the bounded read that follows.
+type reader struct {
+	source UpdateSource
+	at     ledger.Offset // everything up to here has been read
+	watch  Watch
+	learn  func(end ledger.Offset) // told the first ledger end
+
+	end   ledger.Offset // of the ledger, when it was last asked
+	blind bool          // the server does not tell its end
+	asked bool
+	tail  bool // nothing came after the end was asked: time for a long poll
+}
+
+// next reads one page; it may be empty.
+func (r *reader) next(ctx context.Context) (fetched, error) {
+	if !r.blind && r.at >= r.end && !r.tail {
+		if err := r.askEnd(ctx); err != nil {
+			return fetched{}, err
+		}
+	}
+	switch {
+	case r.blind:
+		page, full, err := r.source.TailUpdates(ctx, r.at, blindLimit, blindIdle)
+		return fetched{page: page, current: !full}, err
+	case r.at < r.end:
+		page, err := r.source.ReadUpdates(ctx, r.at, r.end)
+		return fetched{page: page, current: page.To >= r.end}, err
+	case !r.tail: // current, and the writer ought to know before the long poll ends
+		r.tail = true
+		return fetched{page: ledger.Page{From: r.at, To: r.at}, current: true}, nil
+	default:
+		page, full, err := r.source.TailUpdates(ctx, r.at, 1, tailIdle)
+		r.tail = !full
+		return fetched{page: page, current: !full}, err
+	}
+}
+
+func (r *reader) askEnd(ctx context.Context) error {
+	end, err := r.source.LedgerEnd(ctx)
+	if errors.Is(err, ledger.ErrNotOffered) {
+		r.blind = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !r.asked && end < r.at {
+		return &ledger.Problem{
+			What: fmt.Sprintf("the ledger ends at offset %d, below the checkpoint %d", end, r.at),
+			Do:   "the participant lost history that this database has (it was restored from an older backup, or is another one): check --ledger-url; if the participant was restored, index it into a new database",
+		}
+	}
+	r.asked = true
+	r.end = end
+	r.learn(end)
+	if r.watch.LedgerEnd != nil {
+		r.watch.LedgerEnd(end)
+	}
+	return nil
+}

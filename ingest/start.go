@@ -1,0 +1,90 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"ledgerindexer/ledger"
+)
+
+// Start says where the updates stream begins in a database that has no checkpoint. The zero value is genesis.
+type Start struct {
+	latest bool
+	offset ledger.Offset
+}
+
+// ParseStart understands "genesis", "latest" and an offset.
+func ParseStart(text string) (Start, error) {
+	switch text {
+	case "genesis":
+		return Start{}, nil
+	case "latest":
+		return Start{latest: true}, nil
+	}
+	offset, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || offset < 0 {
+		return Start{}, fmt.Errorf("start must be genesis, latest or an offset of at least 0, not %q", text)
+	}
+	return Start{offset: ledger.Offset(offset)}, nil
+}
+
+// resume is where to read on: the watermark, or where Start says, which then becomes the watermark.
+func (u *Updates) resume(ctx context.Context) (ledger.Offset, error) {
+	at, started, err := u.Sink.Watermark(ctx)
+	if err != nil || started {
+		return at, err
+	}
+	at, err = u.firstOffset(ctx)
+	if err != nil {
+		return 0, err
+	}
+	// At the beginning of the ledger nothing is active, so the active set is known from there on.
+	if err := u.Sink.Start(ctx, u.ParticipantID, u.Scope, at, at == 0); err != nil {
+		return 0, err
+	}
+	if at > 0 {
+		u.Logger.WarnContext(ctx, "started in the middle of the ledger without a snapshot: contracts created before are missing from the active set",
+			"offset", int64(at))
+	}
+	return at, nil
+}
+
+func (u *Updates) firstOffset(ctx context.Context) (ledger.Offset, error) {
+	end, err := u.Source.LedgerEnd(ctx)
+	tellsEnd := !errors.Is(err, ledger.ErrNotOffered)
+	if err != nil && tellsEnd {
+		return 0, fmt.Errorf("ask for the ledger's end: %w", err)
+	}
+	if u.Start.latest {
+		if !tellsEnd {
+			return 0, &ledger.Problem{
+				What: "the server does not tell its ledger end, so it can't be the start",
+				Do:   "give the offset to start at with --start",
+			}
+		}
+		return end, nil
+	}
+	at := u.Start.offset
+	if tellsEnd && at > end {
+		return 0, &ledger.Problem{
+			What: fmt.Sprintf("the start offset %d is above the ledger's end %d", at, end),
+			Do:   "give --start an offset up to the ledger's end",
+		}
+	}
+	pruned, err := u.Source.PrunedOffset(ctx)
+	if errors.Is(err, ledger.ErrNotOffered) {
+		return at, nil // the first read will tell
+	}
+	if err != nil {
+		return 0, fmt.Errorf("ask how far the participant is pruned: %w", err)
+	}
+	if at < pruned {
+		return 0, &ledger.Problem{
+			What: fmt.Sprintf("the participant is pruned up to offset %d, so the ledger can't be read from offset %d", pruned, at),
+			Do:   "seed the database with `backfill`, then start the indexer again; or give --start an offset from the pruned one on, which leaves the active set unknown",
+		}
+	}
+	return at, nil
+}

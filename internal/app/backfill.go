@@ -1,0 +1,105 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"ledgerindexer/ingest"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/ledger"
+	"ledgerindexer/participant"
+	"ledgerindexer/store"
+)
+
+// Backfill is the configuration of the snapshot backfill.
+type Backfill struct {
+	config.Database
+	config.Ledger
+	config.Scope
+	config.Snapshot
+}
+
+// A leader that was killed keeps its lock for some seconds; one that is still there after this time is alive.
+const leadPatience = 10 * time.Second
+
+// RunBackfill seeds the database from a snapshot of active contracts. wrote, if not nil, is told how many entries are
+// stored after each page. When ctx ends, the page under way is finished and ctx's error returned: the next run goes
+// on from there.
+func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger, wrote func(entries int64)) (ledger.SnapshotProgress, error) {
+	var none ledger.SnapshotProgress
+	scope := cfg.Domain()
+	db, err := store.Open(store.Config{URL: cfg.DatabaseURL, Logger: logger, Holder: config.Holder()})
+	if err != nil {
+		return none, err
+	}
+	defer db.Close()
+	client, err := participant.New(participant.Config{URL: cfg.LedgerURL, TokenFile: cfg.LedgerTokenFile, Logger: logger}, scope)
+	if err != nil {
+		return none, err
+	}
+	defer client.Close()
+	applied, err := db.Migrate(ctx)
+	if err != nil {
+		return none, err
+	}
+	if len(applied) > 0 {
+		logger.InfoContext(ctx, "migrated", "migrations", applied)
+	}
+	server, err := client.Discover(ctx)
+	if err != nil {
+		return none, err
+	}
+	if err := db.CheckIdentity(ctx, server.ParticipantID, scope); err != nil {
+		return none, err
+	}
+	leader, err := leadNow(ctx, db)
+	if err != nil {
+		return none, err
+	}
+	defer leader.Close()
+	ctx, lose := context.WithCancelCause(ctx)
+	defer lose(nil)
+	go func() {
+		select {
+		case <-leader.Lost():
+			lose(leader.Err())
+		case <-ctx.Done():
+		}
+	}()
+	snapshot := ingest.Snapshot{
+		Source: client, Sink: leader, Scope: scope, ParticipantID: server.ParticipantID, At: cfg.Offset(), Restart: cfg.Restart,
+		Logger: logger, Wrote: wrote,
+	}
+	progress, err := snapshot.Run(ctx)
+	if errors.Is(err, context.Canceled) {
+		err = context.Cause(ctx)
+	}
+	return progress, err
+}
+
+// leadNow takes the lead of the updates stream, or names who has it.
+func leadNow(ctx context.Context, db *store.Store) (*store.Leader, error) {
+	deadline := time.Now().Add(leadPatience)
+	for {
+		leader, ok, err := db.Lead(ctx, store.RoleUpdates)
+		if err != nil || ok {
+			return leader, err
+		}
+		if time.Now().After(deadline) {
+			status, err := db.Status(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return nil, &ledger.Problem{
+				What: "another process writes this database: " + status.Leader.Holder,
+				Do:   "stop it before seeding from a snapshot",
+			}
+		}
+		pause(ctx, standbyEvery)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+}

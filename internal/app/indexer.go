@@ -1,0 +1,246 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"ledgerindexer/ingest"
+	"ledgerindexer/internal/admin"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/ledger"
+	"ledgerindexer/participant"
+	"ledgerindexer/store"
+)
+
+const (
+	// How often a process that stands by, or waits for a snapshot, looks again.
+	standbyEvery = time.Second
+	// The wait between tries while the database or the participant can't be reached at the start.
+	unreachableWait = 2 * time.Second
+)
+
+// Indexer is the configuration of the daemon.
+type Indexer struct {
+	config.Database
+	config.Ledger
+	config.Scope
+	config.Run
+}
+
+// indexer is a daemon at work.
+type indexer struct {
+	cfg     Indexer
+	scope   ledger.Scope
+	start   ingest.Start
+	logger  *slog.Logger
+	store   *store.Store
+	client  *participant.Client
+	metrics *admin.Metrics
+	health  *admin.Health
+}
+
+// RunIndexer indexes until ctx ends (nil, the batch under way was finished), what was current at the start is
+// committed (nil, where the configuration says so), or something fails that trying again can't cure.
+func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
+	x := &indexer{cfg: cfg, scope: cfg.Domain(), logger: logger, metrics: admin.NewMetrics()}
+	var err error
+	if x.start, err = ingest.ParseStart(cfg.Start); err != nil {
+		return err
+	}
+	x.store, err = store.Open(store.Config{
+		URL: cfg.DatabaseURL, Logger: logger, Holder: config.Holder(), Observe: x.metrics.Phase, Wrote: x.metrics.Wrote,
+	})
+	if err != nil {
+		return err
+	}
+	defer x.store.Close()
+	x.client, err = participant.New(participant.Config{
+		URL: cfg.LedgerURL, TokenFile: cfg.LedgerTokenFile, Logger: logger, Observe: x.metrics.Request,
+	}, x.scope)
+	if err != nil {
+		return err
+	}
+	defer x.client.Close()
+	x.health = admin.NewHealth(x.store.Ping, x.pingLedger)
+
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	group, ctx := errgroup.WithContext(ctx)
+	if cfg.Listen != "" {
+		listener, err := net.Listen("tcp", cfg.Listen)
+		if err != nil {
+			return fmt.Errorf("--listen: %w", err)
+		}
+		logger.InfoContext(ctx, "listening", "address", listener.Addr().String())
+		group.Go(func() error { return admin.Serve(ctx, listener, x.health, x.metrics) })
+	}
+	group.Go(func() error {
+		defer stop() // ends the listener
+		return x.run(ctx)
+	})
+	return group.Wait()
+}
+
+func (x *indexer) run(ctx context.Context) error {
+	if err := x.prepare(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
+	for {
+		done, err := x.term(ctx)
+		switch {
+		case done || ctx.Err() != nil:
+			x.logger.InfoContext(ctx, "stopped")
+			return err
+		case permanent(err):
+			return err
+		case err != nil:
+			x.health.Set(false, "trying again: "+err.Error())
+			x.logger.WarnContext(ctx, "trying again", "error", err, "wait", unreachableWait)
+			pause(ctx, unreachableWait)
+		}
+	}
+}
+
+// prepare waits for the database and the participant, and checks that they belong together.
+func (x *indexer) prepare(ctx context.Context) error {
+	if err := x.insist(ctx, "waiting for the database", x.prepareSchema); err != nil {
+		return err
+	}
+	return x.insist(ctx, "waiting for the participant", func(ctx context.Context) error {
+		server, err := x.client.Discover(ctx)
+		if err != nil {
+			return err
+		}
+		return x.store.CheckIdentity(ctx, server.ParticipantID, x.scope)
+	})
+}
+
+func (x *indexer) prepareSchema(ctx context.Context) error {
+	if !x.cfg.Migrate {
+		return x.store.CheckSchema(ctx)
+	}
+	applied, err := x.store.Migrate(ctx)
+	if len(applied) > 0 {
+		x.logger.InfoContext(ctx, "migrated", "migrations", applied)
+	}
+	return err
+}
+
+// insist tries until fn succeeds, ctx ends (nil) or the error is permanent.
+func (x *indexer) insist(ctx context.Context, state string, fn func(context.Context) error) error {
+	for {
+		err := fn(ctx)
+		if err == nil || permanent(err) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		x.health.Set(false, state+": "+err.Error())
+		x.logger.WarnContext(ctx, state, "error", err, "wait", unreachableWait)
+		pause(ctx, unreachableWait)
+	}
+}
+
+// term stands by until it leads, and indexes until the lead is lost. done is true when there is nothing more to do.
+func (x *indexer) term(ctx context.Context) (done bool, err error) {
+	unfinished, err := x.store.UnfinishedSnapshot(ctx)
+	if err != nil {
+		return false, err
+	}
+	if unfinished != nil {
+		x.wait(ctx, false, fmt.Sprintf("waiting: a backfill has to finish the snapshot at offset %d (%d entries stored); run `backfill` to go on with it",
+			unfinished.At, unfinished.Entries))
+		return false, nil
+	}
+	leader, ok, err := x.store.Lead(ctx, store.RoleUpdates)
+	if err != nil {
+		return false, err
+	}
+	if !ok {
+		x.wait(ctx, true, "standing by: another process leads")
+		return false, nil
+	}
+	defer leader.Close()
+	x.metrics.Leading(true)
+	defer x.metrics.Leading(false)
+
+	// A backfill may have begun, or finished, before this process got the lead.
+	if unfinished, err = x.store.UnfinishedSnapshot(ctx); err != nil || unfinished != nil {
+		return false, err
+	}
+	x.health.Set(true, "leading")
+	termCtx, lose := context.WithCancelCause(ctx)
+	defer lose(nil)
+	go func() {
+		select {
+		case <-leader.Lost():
+			lose(leader.Err())
+		case <-termCtx.Done():
+		}
+	}()
+	server, err := x.client.Discover(termCtx) // the participant may have changed while this process stood by
+	if err != nil {
+		return false, err
+	}
+	if err := x.store.CheckIdentity(termCtx, server.ParticipantID, x.scope); err != nil {
+		return false, err
+	}
+	updates := ingest.Updates{
+		Source: x.client, Sink: leader, Scope: x.scope, Start: x.start, ParticipantID: server.ParticipantID,
+		UntilCurrent: x.cfg.UntilCurrent, Logger: x.logger,
+		Watch: ingest.Watch{
+			Committed: func(watermark ledger.Offset, n int) {
+				x.metrics.Committed(int64(watermark), n)
+				x.health.Set(true, "leading")
+			},
+			LedgerEnd: func(end ledger.Offset) { x.metrics.LedgerEnd(int64(end)) },
+			Retrying: func(err error) {
+				x.metrics.Retrying("updates")
+				x.health.Set(false, "leading, trying again: "+err.Error())
+			},
+		},
+	}
+	err = updates.Run(termCtx)
+	if lost := leader.Err(); lost != nil && ctx.Err() == nil {
+		return false, lost
+	}
+	return err == nil, err
+}
+
+// wait says why this process does nothing, and lets a moment pass.
+func (x *indexer) wait(ctx context.Context, ready bool, state string) {
+	if x.health.Set(ready, state) {
+		x.logger.InfoContext(ctx, state)
+	}
+	pause(ctx, standbyEvery)
+}
+
+// pingLedger asks for the ledger's end; a server that does not tell it has answered too.
+func (x *indexer) pingLedger(ctx context.Context) error {
+	_, err := x.client.LedgerEnd(ctx)
+	if errors.Is(err, ledger.ErrNotOffered) {
+		return nil
+	}
+	return err
+}
+
+// permanent tells whether an error stays whatever is tried again.
+func permanent(err error) bool {
+	var problem *ledger.Problem
+	var undecodable *ledger.DecodeError
+	return errors.As(err, &problem) || errors.As(err, &undecodable)
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

@@ -1,0 +1,126 @@
+// Package config turns flags and environment into typed configuration. The two commands share the settings: every
+// flag has an environment variable, --ledger-url is INDEXER_LEDGER_URL. Secrets never come from a flag: the ledger's
+// token comes from a file, the database's password from the URL's environment variable or a pgpass file.
+package config
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"ledgerindexer/ingest"
+	"ledgerindexer/ledger"
+)
+
+// Database says where the rows go.
+type Database struct {
+	DatabaseURL string `required:"" placeholder:"URL" help:"PostgreSQL database, postgres://user@host/name. A password belongs into the environment variable or a pgpass file, not on the command line."`
+}
+
+// Ledger says which participant is read.
+type Ledger struct {
+	LedgerURL       string `required:"" placeholder:"URL" help:"Base URL of the participant's JSON Ledger API, such as https://participant.example.com:7575."`
+	LedgerTokenFile string `placeholder:"FILE" help:"File that holds the bearer token. It is read again when it changes."`
+}
+
+// Scope says what is read of the ledger.
+type Scope struct {
+	Parties       []string `sep:"," placeholder:"PARTY" help:"Parties to read as. Default: any party, which needs the right to read as any."`
+	Templates     []string `sep:"," placeholder:"TEMPLATE" help:"Templates to read, #package-name:Module:Entity. Default: all."`
+	Interfaces    []string `sep:"," placeholder:"INTERFACE" help:"Interfaces whose views are read, #package-name:Module:Entity."`
+	Shape         string   `enum:"acs-delta,ledger-effects" default:"acs-delta" help:"Transaction shape: acs-delta (creations and archivals) or ledger-effects (exercises too)."`
+	Blobs         bool     `help:"Read created-event blobs."`
+	Reassignments bool     `default:"true" negatable:"" help:"Read reassignments."`
+	Topology      bool     `default:"true" negatable:"" help:"Read topology events."`
+}
+
+// Log says how the program tells what it does, on standard error.
+type Log struct {
+	LogFormat string `enum:"text,json" default:"text" help:"text or json."`
+	LogLevel  string `enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error."`
+}
+
+// Run is the settings of the daemon.
+type Run struct {
+	Start        string `default:"genesis" placeholder:"WHERE" help:"Where to begin in a database without a checkpoint: genesis, latest or an offset."`
+	UntilCurrent bool   `help:"Stop when what was the end of the ledger at the start is committed."`
+	Listen       string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of /healthz, /readyz and /metrics; empty: none."`
+	Migrate      bool   `default:"true" negatable:"" help:"Bring the database's schema up to date at the start."`
+}
+
+// Snapshot is the settings of the backfill.
+type Snapshot struct {
+	AtOffset *int64 `placeholder:"OFFSET" help:"Offset of the snapshot. Default: the ledger's end, or where an unfinished snapshot stands."`
+	Restart  bool   `help:"Drop an unfinished snapshot and begin again."`
+}
+
+// Logger writes to w.
+func (l Log) Logger(w io.Writer) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(l.LogLevel)); err != nil {
+		panic(err) // the flag's enum lets no other level through
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if l.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// Domain is the scope as the domain knows it.
+func (s Scope) Domain() ledger.Scope {
+	return ledger.Scope{
+		Parties: s.Parties, Templates: s.Templates, Interfaces: s.Interfaces, Shape: ledger.Shape(s.Shape), Blobs: s.Blobs,
+		Reassignments: s.Reassignments, Topology: s.Topology,
+	}
+}
+
+// Validate refuses names that the server could only misunderstand.
+func (s Scope) Validate() error {
+	for _, list := range []struct {
+		flag  string
+		names []string
+	}{{"--templates", s.Templates}, {"--interfaces", s.Interfaces}} {
+		for _, name := range list.names {
+			if _, err := ledger.ParseTemplateID(name); err != nil {
+				return fmt.Errorf("%s: %w", list.flag, err)
+			}
+		}
+	}
+	for _, party := range s.Parties {
+		if strings.TrimSpace(party) == "" {
+			return fmt.Errorf("--parties: a party is empty")
+		}
+	}
+	return nil
+}
+
+// Validate refuses a start that is none.
+func (r Run) Validate() error {
+	if _, err := ingest.ParseStart(r.Start); err != nil {
+		return fmt.Errorf("--start: %w", err)
+	}
+	return nil
+}
+
+// Validate refuses an offset that is none.
+func (s Snapshot) Validate() error {
+	if s.AtOffset != nil && *s.AtOffset < 0 {
+		return fmt.Errorf("--at-offset must be at least 0, not %d", *s.AtOffset)
+	}
+	return nil
+}
+
+// Offset is the snapshot's offset; nil where it is to be found out.
+func (s Snapshot) Offset() *ledger.Offset { return (*ledger.Offset)(s.AtOffset) }
+
+// Holder names this process for people.
+func Holder() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	return fmt.Sprintf("%s pid %d", host, os.Getpid())
+}

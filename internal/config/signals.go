@@ -1,0 +1,35 @@
+package config
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// StopOnSignal returns a context that ends with the first SIGINT or SIGTERM, so that the batch under way can be
+// finished. The second one ends the process at once: whatever was not committed, the database rolls back.
+func StopOnSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	stopped := make(chan struct{})
+	go func() {
+		select {
+		case <-signals:
+			cancel()
+		case <-stopped:
+			return
+		}
+		select {
+		case <-signals:
+			os.Exit(ExitFailed)
+		case <-stopped:
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(stopped)
+		cancel()
+	}
+}

@@ -1,0 +1,51 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Problem is an error that trying again can't cure: an operator must act. The commands end with exit code 3 and
+// print both sentences.
+type Problem struct {
+	What string // what happened, to what
+	Do   string // what to do about it
+	Err  error  // the cause; may be nil
+}
+
+func (p *Problem) Error() string {
+	if p.Err == nil {
+		return p.What
+	}
+	return fmt.Sprintf("%s: %v", p.What, p.Err)
+}
+
+func (p *Problem) Unwrap() error { return p.Err }
+
+// DecodeError says what could not be understood in the server's JSON. It stops the stream: nothing of the page
+// it was found in is stored.
+type DecodeError struct {
+	Element int    // index in the response's list, from 0; -1 where the response as a whole is meant
+	Offset  Offset // of the element, where it could be read; else 0
+	Field   string // path of the field below the element, such as "Transaction.events[2].CreatedEvent.contractId"; may be empty
+	Err     error
+}
+
+func (e *DecodeError) Error() string {
+	where := "response"
+	if e.Element >= 0 {
+		where = fmt.Sprintf("element %d", e.Element)
+	}
+	if e.Offset > 0 {
+		where += fmt.Sprintf(" at offset %d", e.Offset)
+	}
+	if e.Field != "" {
+		where += ", " + e.Field
+	}
+	return where + ": " + e.Err.Error()
+}
+
+func (e *DecodeError) Unwrap() error { return e.Err }
+
+// ErrNotOffered is returned for an operation that the server does not have.
+var ErrNotOffered = errors.New("the server does not offer this operation")

@@ -1,0 +1,162 @@
+package ledger
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Samples of the server's JSON, with every key that Canton 3.5 sends. Times, ids and parties are made up.
+
+const (
+	sampleTemplate  = "0b3f41ae:Splice.Amulet:Amulet"
+	sampleInterface = "718a0f77:Splice.Api.Token.HoldingV1:Holding"
+)
+
+func list(elements ...string) []byte { return []byte("[" + strings.Join(elements, ",") + "]") }
+
+func transaction(offset int64, events ...string) string {
+	return fmt.Sprintf(`{"update":{"Transaction":{"value":{"updateId":"tx-%[1]d","commandId":"","workflowId":"flow",`+
+		`"effectiveAt":"2025-10-14T11:29:20.015513Z","events":[%[2]s],"offset":%[1]d,"synchronizerId":"sync::1",`+
+		`"traceContext":{"traceparent":"00-ab-cd-01","tracestate":null},"recordTime":"2025-10-14T11:29:21Z",`+
+		`"externalTransactionHash":"q80=","paidTrafficCost":3163,"transactionHash":""}}}}`, offset, strings.Join(events, ","))
+}
+
+func reassignment(offset int64, events ...string) string {
+	return fmt.Sprintf(`{"update":{"Reassignment":{"value":{"updateId":"re-%[1]d","commandId":"cmd","workflowId":"",`+
+		`"offset":%[1]d,"events":[%[2]s],"traceContext":null,"recordTime":"2025-10-14T11:29:21.000Z",`+
+		`"synchronizerId":"sync::2","paidTrafficCost":null}}}}`, offset, strings.Join(events, ","))
+}
+
+func topology(offset int64, events ...string) string {
+	return fmt.Sprintf(`{"update":{"TopologyTransaction":{"value":{"updateId":"to-%[1]d","offset":%[1]d,`+
+		`"synchronizerId":"sync::1","recordTime":"2025-10-14T11:29:21.123456789Z","events":[%[2]s],`+
+		`"traceContext":{}}}}}`, offset, strings.Join(events, ","))
+}
+
+func checkpoint(offset int64) string {
+	return fmt.Sprintf(`{"update":{"OffsetCheckpoint":{"value":{"offset":%d,"synchronizerTimes":`+
+		`[{"synchronizerId":"sync::1","recordTime":"2025-10-14T11:29:22Z"}]}}}}`, offset)
+}
+
+// createdValue is a CreatedEvent without its wrapper.
+func createdValue(offset int64, node int) string {
+	return fmt.Sprintf(`{"offset":%d,"nodeId":%d,"contractId":"00c%d","templateId":"`+sampleTemplate+`",`+
+		`"contractKey":{"_1":"k", "_2":null},"contractKeyHash":"AQI=","createArgument":{"owner": "alice", "amount":"1.0000000000"},`+
+		`"createdEventBlob":"","interfaceViews":[{"interfaceId":"`+sampleInterface+`","viewStatus":{"code":0,"message":"","details":[]},`+
+		`"viewValue":{"n":1e2},"implementationPackageId":"0b3f41ae"},{"interfaceId":"`+sampleInterface+`","viewStatus":`+
+		`{"code":9,"message":"no view","details":[{"typeUrl":"t","value":"AA==","unknownFields":{"fields":{}},"valueDecoded":{"a": null}}]},`+
+		`"viewValue":null,"implementationPackageId":null}],"witnessParties":["alice"],"signatories":["alice","dso"],"observers":[],`+
+		`"createdAt":"2025-10-14T11:29:20.015513Z","packageName":"splice-amulet","representativePackageId":"0b3f41ae","acsDelta":true}`,
+		offset, node, node)
+}
+
+func created(offset int64, node int) string {
+	return `{"CreatedEvent":` + createdValue(offset, node) + `}`
+}
+
+func archived(offset int64, node int) string {
+	return fmt.Sprintf(`{"ArchivedEvent":{"offset":%d,"nodeId":%d,"contractId":"00a%d","templateId":"`+sampleTemplate+`",`+
+		`"witnessParties":["alice"],"packageName":"splice-amulet","implementedInterfaces":["`+sampleInterface+`"]}}`, offset, node, node)
+}
+
+func exercised(offset int64, node int) string {
+	return fmt.Sprintf(`{"ExercisedEvent":{"offset":%d,"nodeId":%d,"contractId":"00e%d","templateId":"`+sampleTemplate+`",`+
+		`"interfaceId":"`+sampleInterface+`","choice":"Transfer","choiceArgument":{"to":"bob"},"actingParties":["alice"],"consuming":true,`+
+		`"witnessParties":["alice","bob"],"lastDescendantNodeId":%d,"exerciseResult":{},"packageName":"splice-amulet",`+
+		`"implementedInterfaces":[],"acsDelta":false}}`, offset, node, node, node+1)
+}
+
+func assignedValue(offset int64, node int) string {
+	return `{"source":"sync::1","target":"sync::2","reassignmentId":"r1","submitter":"alice","reassignmentCounter":3,"createdEvent":` +
+		createdValue(offset, node) + `}`
+}
+
+func assigned(offset int64, node int) string {
+	return `{"JsAssignmentEvent":` + assignedValue(offset, node) + `}`
+}
+
+func unassignedValue(offset int64, node int) string {
+	return fmt.Sprintf(`{"reassignmentId":"r1","contractId":"00u%d","templateId":"`+sampleTemplate+`","source":"sync::1",`+
+		`"target":"sync::2","submitter":"","reassignmentCounter":9007199254740993,"assignmentExclusivity":"2025-10-15T00:00:00Z",`+
+		`"witnessParties":["alice"],"packageName":"splice-amulet","offset":%d,"nodeId":%d}`, node, offset, node)
+}
+
+func unassigned(offset int64, node int) string {
+	return `{"JsUnassignedEvent":{"value":` + unassignedValue(offset, node) + `}}`
+}
+
+func authorization(kind string) string {
+	permission := `,"participantPermission":"PARTICIPANT_PERMISSION_SUBMISSION"`
+	if kind == "Revoked" {
+		permission = ""
+	}
+	return `{"event":{"ParticipantAuthorization` + kind + `":{"value":{"partyId":"alice","participantId":"p1"` + permission + `}}}}`
+}
+
+func entry(variant string) string {
+	return `{"workflowId":"","contractEntry":` + variant + `,"streamContinuationToken":"dG9rZW4="}`
+}
+
+func activeEntry() string {
+	return entry(`{"JsActiveContract":{"createdEvent":` + createdValue(7, 1) + `,"synchronizerId":"sync::1","reassignmentCounter":0}}`)
+}
+
+func incompleteUnassignedEntry() string {
+	return entry(`{"JsIncompleteUnassigned":{"createdEvent":` + createdValue(7, 1) + `,"unassignedEvent":` + unassignedValue(8, 0) + `}}`)
+}
+
+func incompleteAssignedEntry() string {
+	return entry(`{"JsIncompleteAssigned":{"assignedEvent":` + assignedValue(9, 0) + `}}`)
+}
+
+// swap replaces the first occurrence of old, which must be there.
+func swap(text, old, new string) string {
+	if !strings.Contains(text, old) {
+		panic("sample holds no " + old)
+	}
+	return strings.Replace(text, old, new, 1)
+}
+
+// everyUpdate is a list with every kind of update and event, known and unknown, and unknown members at every level.
+func everyUpdate() []byte {
+	unknownMembers := swap(transaction(20, swap(created(20, 0), `"acsDelta":true`, `"acsDelta":null,"newFlag":{"a": [1, 2]}`),
+		swap(swap(created(20, 1), `"code":0,`, `"code":0,"reason":"x","lang":"en",`), `"viewValue"`, `"cached":true,"viewValue"`),
+		swap(archived(20, 2), `"nodeId"`, `"Nodeid":5,"nodeId"`), swap(exercised(20, 3), `"choice"`, `"cost":1.50,"choice"`)),
+		`"tracestate":null`, `"tracestate":"s","baggage":"b"`)
+	unknownMembers = swap(unknownMembers, `"commandId"`, `"priority": 7,"commandId"`)
+	unknownMembers = swap(unknownMembers, `{"value":`, `{"besideValue":1,"value":`)
+	unknownMembers = swap(unknownMembers, `{"update":`, `{"besideUpdate":[],"update":`)
+	plainEnvelope := swap(checkpoint(40), `{"update":`, `{"seq":1,"update":`)
+	plainEnvelope = swap(plainEnvelope, `{"value":`, `{"beside":{},"value":`)
+	plainEnvelope = swap(plainEnvelope, `"synchronizerTimes":[`, `"more":0,"synchronizerTimes":[{"synchronizerId":"sync::0","recordTime":"1970-01-01T00:00:00Z","lag":1},`)
+	return list(
+		transaction(10, created(10, 0), archived(10, 1), exercised(10, 2), `{"RekeyedEvent":{"nodeId":3,"key": null}}`,
+			`{"Odd":{"value":{"nodeId":4}}}`, `{"Odder":"text"}`),
+		transaction(11),
+		unknownMembers,
+		reassignment(30, assigned(30, 0), unassigned(30, 1), swap(unassigned(30, 2), `{"value"`, `{"beside":true,"value"`),
+			swap(assigned(30, 3), `"source"`, `"fee":"1","source"`), `{"JsSplitEvent":{"value":{"nodeId":4}}}`),
+		plainEnvelope,
+		checkpoint(40),
+		topology(41, authorization("Added"), authorization("Changed"), authorization("Revoked"), authorization("Onboarding"),
+			`{"event":{"Empty":{}}}`, swap(swap(authorization("Added"), `{"event"`, `{"index":5,"event"`), `{"value":{`, `{"v":1,"value":{"w":2,`),
+			`{"event":{"ParticipantRetired":{"value":{"participantId":"p1"}}},"index":6}`),
+		`{"update":{"NewKind":{"value":{"offset":42,"updateId":"new-42","synchronizerId":"sync::1","recordTime":"2025-10-14T11:30:00Z","x": 1}}},"seq":2}`,
+		`{"update":{"FlatKind":{"offset":43}}}`,
+		swap(swap(reassignment(44), `"paidTrafficCost":null`, `"paidTrafficCost":12`), `"commandId"`, `"lane":1,"commandId"`),
+		swap(topology(45), `"events"`, `"serial":4,"events"`),
+	)
+}
+
+// everyEntry is a list with every kind of snapshot entry, and unknown members at every level.
+func everyEntry() []byte {
+	extended := swap(incompleteAssignedEntry(), `"source"`, `"fee":"1","source"`)
+	extended = swap(extended, `{"assignedEvent"`, `{"besideEvent":1,"assignedEvent"`)
+	extended = swap(extended, `"contractKey"`, `"newKey":1,"contractKey"`)
+	return list(
+		activeEntry(), incompleteUnassignedEntry(), incompleteAssignedEntry(), entry(`{"JsEmpty":{}}`),
+		entry(`{"JsFrozen":{"value":{"nodeId":3}}}`), extended, entry(`{"JsEmpty":{"why":"gone"}}`),
+		swap(swap(activeEntry(), `"synchronizerId"`, `"frozen":false,"synchronizerId"`), `"workflowId":"",`, `"workflowId":null,"page":1,`),
+		swap(incompleteUnassignedEntry(), `"unassignedEvent":{`, `"at":"x","unassignedEvent":{"fee":"1",`),
+	)
+}

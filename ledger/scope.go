@@ -1,0 +1,53 @@
+package ledger
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+)
+
+// Shape is the transaction shape asked of the server.
+type Shape string
+
+// The transaction shapes. ACS delta brings creations and archivals of stakeholders; ledger effects brings
+// exercises, and creations that were only witnessed.
+const (
+	ShapeACSDelta      Shape = "acs-delta"
+	ShapeLedgerEffects Shape = "ledger-effects"
+)
+
+// Scope says what is read of the ledger. A database holds one scope: rows are complete for it, not beyond it.
+type Scope struct {
+	Parties       []string `json:"parties"`    // empty: any party, which needs the right to read as any
+	Templates     []string `json:"templates"`  // "#package-name:Module:Entity"; with Interfaces empty too: all
+	Interfaces    []string `json:"interfaces"` // their views are asked for
+	Shape         Shape    `json:"shape"`
+	Blobs         bool     `json:"blobs"`         // ask for createdEventBlob
+	Reassignments bool     `json:"reassignments"` // ask for reassignments
+	Topology      bool     `json:"topology"`      // ask for topology events
+}
+
+// Canonical is the scope as JSON in which equal scopes are equal bytes: lists are sorted, without repetition.
+func (s Scope) Canonical() []byte {
+	sorted := func(list []string) []string {
+		list = slices.Compact(slices.Sorted(slices.Values(list)))
+		if list == nil {
+			return []string{}
+		}
+		return list
+	}
+	s.Parties, s.Templates, s.Interfaces = sorted(s.Parties), sorted(s.Templates), sorted(s.Interfaces)
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic("ledger: a scope always has a JSON form: " + err.Error()) // strings and booleans only
+	}
+	return text
+}
+
+// Hash is 32 hexadecimal digits that name the scope: the head of the SHA-256 of Canonical.
+func (s Scope) Hash() string {
+	sum := sha256.Sum256(s.Canonical())
+	return hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,70 @@
+package ledger
+
+// ContractEntry is one element of an active-contract snapshot (interface.md, "Active contract entry"). A contract
+// can have several. Exactly one of Active, Unassigned, Assigned, Unknown is set, or Empty is true.
+type ContractEntry struct {
+	WorkflowID *string
+	Token      string // where the list can be resumed after this entry; empty where the server gives none
+	Extra      JSON
+
+	Active     *ActiveContract
+	Unassigned *IncompleteUnassigned
+	Assigned   *IncompleteAssigned
+	Empty      bool
+	Unknown    *UnknownElement
+}
+
+// ActiveContract is a contract that is active on a synchronizer.
+type ActiveContract struct {
+	Created             CreatedEvent
+	SynchronizerID      string
+	ReassignmentCounter int64
+	Extra               JSON
+}
+
+// IncompleteUnassigned is a contract that left its synchronizer and whose assignment has not been seen.
+type IncompleteUnassigned struct {
+	Created    CreatedEvent
+	Unassigned UnassignedEvent
+	Extra      JSON
+}
+
+// IncompleteAssigned is a contract that was assigned while its unassignment has not been seen. It does not say
+// that the contract is active on the target.
+type IncompleteAssigned struct {
+	Created  CreatedEvent
+	Assigned AssignedEvent
+	Extra    JSON
+}
+
+// TokenKind tells which endpoint a continuation token belongs to; its text stands in the database.
+type TokenKind string
+
+// The kinds of continuation token.
+const (
+	TokenNone TokenKind = ""     // the server gives none: the snapshot came in one piece
+	TokenList TokenKind = "list" // streamContinuationToken of /v2/state/active-contracts
+	TokenPage TokenKind = "page" // nextPageToken of /v2/state/active-contracts-page
+)
+
+// Token says where a snapshot is resumed. It is opaque, and valid only on the same participant with the same
+// software version, offset and event format. The zero Token starts at the beginning.
+type Token struct {
+	Kind  TokenKind
+	Value string
+}
+
+// SnapshotPage is a piece of a snapshot, in the server's order.
+type SnapshotPage struct {
+	Entries []ContractEntry
+	Next    Token // where the next page starts
+	Last    bool  // nothing follows
+	Bytes   int64 // size of the JSON it was decoded from
+}
+
+// SnapshotProgress says how far a snapshot has been stored. It moves with the rows of each page.
+type SnapshotProgress struct {
+	At      Offset
+	Next    Token // where the next page starts
+	Entries int64 // stored so far
+}

@@ -1,0 +1,211 @@
+package ledger
+
+import "github.com/go-json-experiment/json/jsontext"
+
+// Offset is a position in a participant's ledger. Offsets are non-negative, grow strictly from update to update,
+// have gaps, and mean nothing on another participant. Zero is the beginning of the ledger: no update has it.
+type Offset int64
+
+// JSON is a JSON value exactly as the server sent it. Nil means absent or null.
+type JSON = jsontext.Value
+
+// UpdateKind tells what an update is; its text stands in the database.
+type UpdateKind string
+
+// The kinds of update.
+const (
+	KindTransaction  UpdateKind = "transaction"
+	KindReassignment UpdateKind = "reassignment"
+	KindTopology     UpdateKind = "topology"
+	KindUnknown      UpdateKind = "unknown"
+)
+
+// Update is one update of the ledger with all of its events (interface.md, "Update (element of update
+// responses)"). Optional values are nil (or not Valid) where the server left them out or sent null; an empty
+// text, list or blob that it sent is kept as empty.
+type Update struct {
+	Offset         Offset
+	Kind           UpdateKind
+	ID             string // empty only where Kind is KindUnknown and no updateId could be read
+	CommandID      *string
+	WorkflowID     *string
+	SynchronizerID *string
+	RecordTime     Time
+	EffectiveAt    Time // transactions only
+	TraceParent    *string
+	TraceState     *string
+
+	ExternalTransactionHash []byte
+	TransactionHash         []byte
+	PaidTrafficCost         *int64 // bytes of traffic
+
+	// Extra holds the members that this version does not know, as one object.
+	Extra JSON
+
+	Created    []CreatedEvent // including the creation inside each assignment, see CreatedEvent.Origin
+	Archived   []ArchivedEvent
+	Exercised  []ExercisedEvent
+	Assigned   []AssignedEvent
+	Unassigned []UnassignedEvent
+	Topology   []TopologyEvent
+	Unknown    []UnknownElement // unknown events; for KindUnknown the update itself, with NodeID nil
+}
+
+// Origin tells how a creation event reached us; its text stands in the database.
+type Origin string
+
+// The origins of a creation event.
+const (
+	OriginTransaction Origin = "transaction"
+	OriginAssignment  Origin = "assignment"
+	OriginSnapshot    Origin = "snapshot"
+)
+
+// CreatedEvent is the creation of a contract, or its arrival on a synchronizer (interface.md, "CreatedEvent").
+type CreatedEvent struct {
+	Offset                  Offset
+	NodeID                  int32
+	Origin                  Origin
+	ContractID              string
+	TemplateID              string // package-id:Module:Entity as served
+	PackageName             string
+	RepresentativePackageID *string
+	Argument                JSON // nil where only an interface filter matched
+	ContractKey             JSON
+	ContractKeyHash         []byte
+	Signatories             []string
+	Observers               []string
+	WitnessParties          []string
+	CreatedAt               Time
+	ACSDelta                *bool // nil: the server (3.3) does not say
+	Blob                    []byte
+	InterfaceViews          []InterfaceView
+	Extra                   JSON
+}
+
+// InterfaceView is a contract seen through an interface (interface.md, "InterfaceView").
+type InterfaceView struct {
+	InterfaceID             string
+	Value                   JSON
+	StatusCode              *int32 // 0: the view was computed
+	StatusMessage           *string
+	StatusDetails           JSON // array, as served
+	ImplementationPackageID *string
+	Extra                   JSON
+}
+
+// ArchivedEvent is the archival of a contract as the ACS_DELTA shape tells it. It implies acs_delta true.
+type ArchivedEvent struct {
+	NodeID                int32
+	ContractID            string
+	TemplateID            string // may name another package than the creation does
+	PackageName           string
+	WitnessParties        []string
+	ImplementedInterfaces []string
+	Extra                 JSON
+}
+
+// ExercisedEvent is the exercise of a choice as the LEDGER_EFFECTS shape tells it. A consuming exercise archives
+// its contract.
+type ExercisedEvent struct {
+	NodeID                int32
+	ContractID            string
+	TemplateID            string
+	PackageName           string
+	InterfaceID           *string
+	Choice                string
+	Argument              JSON
+	Result                JSON
+	ActingParties         []string
+	Consuming             bool
+	LastDescendantNodeID  int32
+	WitnessParties        []string
+	ACSDelta              *bool
+	ImplementedInterfaces []string
+	Extra                 JSON
+}
+
+// AssignedEvent is the arrival of a contract on the target synchronizer. Its creation event stands in
+// Update.Created under the same NodeID.
+type AssignedEvent struct {
+	NodeID              int32
+	ContractID          string
+	TemplateID          string
+	PackageName         string
+	Source              string
+	Target              string
+	ReassignmentID      string
+	Submitter           *string
+	ReassignmentCounter int64
+	Extra               JSON
+}
+
+// UnassignedEvent is the departure of a contract from the source synchronizer.
+type UnassignedEvent struct {
+	Offset                Offset
+	NodeID                int32
+	ContractID            string
+	TemplateID            string
+	PackageName           string
+	Source                string
+	Target                string
+	ReassignmentID        string
+	Submitter             *string
+	ReassignmentCounter   int64
+	AssignmentExclusivity Time
+	WitnessParties        []string
+	Extra                 JSON
+}
+
+// TopologyEventKind tells what happened to a party's hosting; its text stands in the database.
+type TopologyEventKind string
+
+// The kinds of topology event.
+const (
+	TopologyAdded      TopologyEventKind = "added"
+	TopologyChanged    TopologyEventKind = "changed"
+	TopologyRevoked    TopologyEventKind = "revoked"
+	TopologyOnboarding TopologyEventKind = "onboarding"
+	TopologyUnknown    TopologyEventKind = "unknown"
+)
+
+// TopologyEvent is a change of a party's hosting on a participant.
+type TopologyEvent struct {
+	NodeID        int32 // index in the update's list: the server numbers none
+	Kind          TopologyEventKind
+	PartyID       *string // nil where Kind is TopologyUnknown
+	ParticipantID *string
+	Permission    *string // nil for a revocation
+	Extra         JSON
+}
+
+// UnknownElement is an update or an event of a kind that this version does not know, as the server sent it.
+type UnknownElement struct {
+	NodeID *int32 // nil for a whole update, or where the event names none
+	Kind   string // the variant's name as served
+	Raw    JSON   // the object with the variant's name as its only key
+}
+
+// SynchronizerTime is a synchronizer's record time at an offset.
+type SynchronizerTime struct {
+	SynchronizerID string
+	RecordTime     Time
+}
+
+// OffsetCheckpoint says that everything up to Offset that matches was delivered (interface.md, "Update", variant
+// OffsetCheckpoint). It may repeat an offset with newer times.
+type OffsetCheckpoint struct {
+	Offset Offset
+	Times  []SynchronizerTime
+	Extra  JSON
+}
+
+// Page is a piece of the update stream that is complete: every update with From < offset <= To that matches the
+// scope is in Updates, in ascending order. To equals From where a read brought nothing.
+type Page struct {
+	From        Offset // exclusive
+	To          Offset // inclusive
+	Updates     []Update
+	Checkpoints []OffsetCheckpoint
+	Bytes       int64 // size of the JSON it was decoded from
+}

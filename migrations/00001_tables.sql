@@ -1,0 +1,361 @@
+-- The tables beneath the analysts' views: facts, coverage, projections, carried rows, floors, leadership.
+-- docs/architecture.md explains the words.
+
+-- +goose Up
+
+CREATE SCHEMA IF NOT EXISTS indexer;
+COMMENT ON SCHEMA indexer IS 'Tables of the ledger indexer. They may change with any release: read schema ledger instead.';
+
+-- What the database holds, and of whom ------------------------------------------------------------------------
+
+CREATE TABLE indexer.participant (
+    only_row       boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    participant_id text NOT NULL,
+    recorded_at    timestamptz NOT NULL DEFAULT now()
+);
+COMMENT ON TABLE indexer.participant IS 'The one ledger that this database belongs to. Empty while the server has not told who it is.';
+
+CREATE TABLE indexer.scopes (
+    scope       text PRIMARY KEY,
+    definition  jsonb NOT NULL,
+    recorded_at timestamptz NOT NULL DEFAULT now()
+);
+COMMENT ON TABLE indexer.scopes IS 'What the hashes in coverage stand for.';
+
+CREATE TABLE indexer.leadership (
+    role      text PRIMARY KEY,
+    epoch     bigint NOT NULL,
+    holder    text,
+    led_since timestamptz
+);
+COMMENT ON TABLE indexer.leadership IS 'One row per writing role. Every write transaction holds its row FOR SHARE at its own epoch, so that a leader of the past can commit nothing.';
+INSERT INTO indexer.leadership (role, epoch) VALUES ('updates', 0), ('transactions', 0), ('history', 0);
+
+CREATE TABLE indexer.checkpoints (
+    stream        text PRIMARY KEY,
+    ledger_offset bigint,
+    event_id      text,
+    updated_at    timestamptz NOT NULL DEFAULT now()
+);
+COMMENT ON TABLE indexer.checkpoints IS 'Where each stream resumes. For updates this is the watermark: the projected end, and what readers see.';
+
+CREATE TABLE indexer.floors (
+    stream        text PRIMARY KEY,
+    history_floor bigint NOT NULL,
+    state_floor   bigint
+);
+COMMENT ON TABLE indexer.floors IS 'From where events are complete, and from where the active set is known at every offset (NULL: nowhere).';
+
+CREATE TABLE indexer.coverage (
+    stream         text   NOT NULL,
+    scope          text   NOT NULL,
+    from_exclusive bigint NOT NULL CHECK (from_exclusive >= 0),
+    to_inclusive   bigint NOT NULL,
+    PRIMARY KEY (stream, from_exclusive),
+    CHECK (from_exclusive < to_inclusive),
+    -- A writer whose twin is still in doubt waits here for it, and is refused if the twin committed.
+    CONSTRAINT coverage_once EXCLUDE USING gist (int8range(from_exclusive, to_inclusive, '(]') WITH &&) WHERE (stream = 'updates')
+) WITH (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
+COMMENT ON TABLE indexer.coverage IS 'Which offset ranges are in the facts. Written in the transaction that writes the facts.';
+
+CREATE TABLE indexer.snapshots (
+    snapshot_offset bigint PRIMARY KEY,
+    scope           text   NOT NULL,
+    token_kind      text   NOT NULL,
+    token           text   NOT NULL,
+    entries         bigint NOT NULL,
+    started_at      timestamptz NOT NULL DEFAULT now(),
+    finished_at     timestamptz
+);
+COMMENT ON TABLE indexer.snapshots IS 'Snapshots that were read, or are being read: token is where the next page starts.';
+
+CREATE TABLE indexer.partitions (
+    relation    text   NOT NULL,
+    from_offset bigint NOT NULL,
+    to_offset   bigint NOT NULL,
+    PRIMARY KEY (relation, from_offset),
+    CHECK (from_offset < to_offset)
+);
+COMMENT ON TABLE indexer.partitions IS 'The partitions of the fact tables: from_offset inclusive, to_offset exclusive.';
+
+-- Dictionaries: a template's and a synchronizer's long names are stored once -----------------------------------
+
+CREATE TABLE indexer.templates (
+    template_ref              integer PRIMARY KEY,
+    template_id               text NOT NULL,
+    package_id                text NOT NULL,
+    package_name              text NOT NULL,
+    module_name               text NOT NULL,
+    entity_name               text NOT NULL,
+    representative_package_id text,
+    UNIQUE NULLS NOT DISTINCT (template_id, package_name, representative_package_id)
+);
+COMMENT ON TABLE indexer.templates IS 'Each template id as served, with the package names that came with it.';
+
+CREATE TABLE indexer.synchronizers (
+    synchronizer_ref integer PRIMARY KEY,
+    synchronizer_id  text NOT NULL UNIQUE
+);
+COMMENT ON TABLE indexer.synchronizers IS 'Each synchronizer id that was served.';
+
+-- Facts: written once, never updated. Partitions are attached by the indexer where rows come -------------------
+
+CREATE TABLE indexer.updates (
+    ledger_offset             bigint NOT NULL,
+    update_id                 text,
+    kind                      text NOT NULL,
+    synchronizer_ref          integer,
+    record_time               timestamptz,
+    effective_at              timestamptz,
+    command_id                text,
+    workflow_id               text,
+    trace_parent              text,
+    trace_state               text,
+    external_transaction_hash bytea,
+    transaction_hash          bytea,
+    paid_traffic_cost         bigint,
+    extra                     jsonb,
+    PRIMARY KEY (ledger_offset)
+) PARTITION BY RANGE (ledger_offset);
+CREATE INDEX updates_update_id ON indexer.updates USING hash (update_id);
+CREATE INDEX updates_record_time ON indexer.updates USING brin (record_time);
+
+CREATE TABLE indexer.created (
+    ledger_offset      bigint  NOT NULL,
+    node_id            integer NOT NULL,
+    origin             text    NOT NULL,
+    contract_id        text    NOT NULL,
+    template_ref       integer NOT NULL,
+    synchronizer_ref   integer,
+    record_time        timestamptz,
+    created_at         timestamptz,
+    acs_delta          boolean,
+    payload            jsonb,
+    contract_key       jsonb,
+    contract_key_hash  bytea,
+    signatories        text[],
+    observers          text[],
+    witness_parties    text[],
+    created_event_blob bytea,
+    extra              jsonb,
+    PRIMARY KEY (ledger_offset, node_id)
+) PARTITION BY RANGE (ledger_offset);
+CREATE INDEX created_contract_id ON indexer.created USING hash (contract_id);
+CREATE INDEX created_record_time ON indexer.created USING brin (record_time);
+
+CREATE TABLE indexer.archived (
+    ledger_offset          bigint  NOT NULL,
+    node_id                integer NOT NULL,
+    contract_id            text    NOT NULL,
+    template_ref           integer NOT NULL,
+    synchronizer_ref       integer,
+    record_time            timestamptz,
+    witness_parties        text[],
+    implemented_interfaces text[],
+    extra                  jsonb,
+    PRIMARY KEY (ledger_offset, node_id)
+) PARTITION BY RANGE (ledger_offset);
+CREATE INDEX archived_contract_id ON indexer.archived USING hash (contract_id);
+CREATE INDEX archived_record_time ON indexer.archived USING brin (record_time);
+
+CREATE TABLE indexer.exercised (
+    ledger_offset           bigint  NOT NULL,
+    node_id                 integer NOT NULL,
+    contract_id             text    NOT NULL,
+    template_ref            integer NOT NULL,
+    synchronizer_ref        integer,
+    record_time             timestamptz,
+    interface_id            text,
+    choice                  text    NOT NULL,
+    choice_argument         jsonb,
+    exercise_result         jsonb,
+    acting_parties          text[],
+    consuming               boolean NOT NULL,
+    last_descendant_node_id integer NOT NULL,
+    witness_parties         text[],
+    acs_delta               boolean,
+    implemented_interfaces  text[],
+    extra                   jsonb,
+    PRIMARY KEY (ledger_offset, node_id)
+) PARTITION BY RANGE (ledger_offset);
+CREATE INDEX exercised_contract_id ON indexer.exercised USING hash (contract_id);
+CREATE INDEX exercised_record_time ON indexer.exercised USING brin (record_time);
+
+CREATE TABLE indexer.interface_views (
+    ledger_offset             bigint  NOT NULL,
+    node_id                   integer NOT NULL,
+    ordinal                   integer NOT NULL,
+    contract_id               text    NOT NULL,
+    interface_id              text    NOT NULL,
+    synchronizer_ref          integer,
+    record_time               timestamptz,
+    view_value                jsonb,
+    status_code               integer,
+    status_message            text,
+    status_details            jsonb,
+    implementation_package_id text,
+    extra                     jsonb,
+    PRIMARY KEY (ledger_offset, node_id, ordinal)
+) PARTITION BY RANGE (ledger_offset);
+CREATE INDEX interface_views_record_time ON indexer.interface_views USING brin (record_time);
+
+CREATE TABLE indexer.reassignments (
+    ledger_offset          bigint  NOT NULL,
+    node_id                integer NOT NULL,
+    kind                   text    NOT NULL,
+    contract_id            text    NOT NULL,
+    template_ref           integer NOT NULL,
+    synchronizer_ref       integer,
+    record_time            timestamptz,
+    reassignment_id        text    NOT NULL,
+    source_ref             integer NOT NULL,
+    target_ref             integer NOT NULL,
+    submitter              text,
+    reassignment_counter   bigint  NOT NULL,
+    assignment_exclusivity timestamptz,
+    witness_parties        text[],
+    extra                  jsonb,
+    PRIMARY KEY (ledger_offset, node_id)
+) PARTITION BY RANGE (ledger_offset);
+CREATE INDEX reassignments_contract_id ON indexer.reassignments USING hash (contract_id);
+CREATE INDEX reassignments_record_time ON indexer.reassignments USING brin (record_time);
+
+CREATE TABLE indexer.topology_events (
+    ledger_offset    bigint  NOT NULL,
+    node_id          integer NOT NULL,
+    kind             text    NOT NULL,
+    synchronizer_ref integer,
+    record_time      timestamptz,
+    party_id         text,
+    participant_id   text,
+    permission       text,
+    extra            jsonb,
+    PRIMARY KEY (ledger_offset, node_id)
+) PARTITION BY RANGE (ledger_offset);
+CREATE INDEX topology_events_record_time ON indexer.topology_events USING brin (record_time);
+
+-- Rare rows: not partitioned, because almost every database has none of them.
+
+CREATE TABLE indexer.unknown_elements (
+    ledger_offset    bigint  NOT NULL,
+    ordinal          integer NOT NULL,
+    carried          boolean NOT NULL,
+    node_id          integer,
+    kind             text    NOT NULL,
+    synchronizer_ref integer,
+    record_time      timestamptz,
+    raw              jsonb   NOT NULL,
+    PRIMARY KEY (ledger_offset, ordinal, carried)
+);
+
+CREATE TABLE indexer.exact_payloads (
+    stream        text  NOT NULL,
+    seq           bigint,
+    ledger_offset bigint,
+    node_id       integer,
+    interface_id  text,
+    field         text  NOT NULL,
+    exact         bytea NOT NULL
+);
+CREATE INDEX exact_payloads_place ON indexer.exact_payloads (stream, ledger_offset, node_id);
+
+CREATE TABLE indexer.offset_checkpoints (
+    ledger_offset    bigint  NOT NULL,
+    synchronizer_ref integer NOT NULL,
+    record_time      timestamptz NOT NULL,
+    extra            jsonb,
+    PRIMARY KEY (ledger_offset, synchronizer_ref)
+);
+
+-- Carried rows: what a snapshot said. They belong to no covered range ------------------------------------------
+
+CREATE TABLE indexer.carried_created (
+    ledger_offset        bigint  NOT NULL,
+    node_id              integer NOT NULL,
+    snapshot_offset      bigint  NOT NULL,
+    contract_id          text    NOT NULL,
+    template_ref         integer NOT NULL,
+    synchronizer_ref     integer,
+    workflow_id          text,
+    reassignment_counter bigint,
+    created_at           timestamptz,
+    acs_delta            boolean,
+    payload              jsonb,
+    contract_key         jsonb,
+    contract_key_hash    bytea,
+    signatories          text[],
+    observers            text[],
+    witness_parties      text[],
+    created_event_blob   bytea,
+    extra                jsonb,
+    entry_extra          jsonb,
+    PRIMARY KEY (ledger_offset, node_id)
+);
+CREATE INDEX carried_created_contract_id ON indexer.carried_created USING hash (contract_id);
+
+CREATE TABLE indexer.carried_interface_views (
+    ledger_offset             bigint  NOT NULL,
+    node_id                   integer NOT NULL,
+    ordinal                   integer NOT NULL,
+    snapshot_offset           bigint  NOT NULL,
+    contract_id               text    NOT NULL,
+    interface_id              text    NOT NULL,
+    synchronizer_ref          integer,
+    view_value                jsonb,
+    status_code               integer,
+    status_message            text,
+    status_details            jsonb,
+    implementation_package_id text,
+    extra                     jsonb,
+    PRIMARY KEY (ledger_offset, node_id, ordinal)
+);
+
+CREATE TABLE indexer.carried_reassignments (
+    ledger_offset          bigint  NOT NULL,
+    node_id                integer NOT NULL,
+    snapshot_offset        bigint  NOT NULL,
+    kind                   text    NOT NULL,
+    contract_id            text    NOT NULL,
+    template_ref           integer NOT NULL,
+    synchronizer_ref       integer,
+    workflow_id            text,
+    reassignment_id        text    NOT NULL,
+    source_ref             integer NOT NULL,
+    target_ref             integer NOT NULL,
+    submitter              text,
+    reassignment_counter   bigint  NOT NULL,
+    assignment_exclusivity timestamptz,
+    witness_parties        text[],
+    extra                  jsonb,
+    entry_extra            jsonb,
+    PRIMARY KEY (ledger_offset, node_id)
+);
+CREATE INDEX carried_reassignments_contract_id ON indexer.carried_reassignments USING hash (contract_id);
+
+-- Projections: derived from facts and carried rows, in offset order, in the transaction that moves the watermark -
+
+CREATE TABLE indexer.active_contracts (
+    contract_id          text    NOT NULL,
+    synchronizer_ref     integer NOT NULL,
+    template_ref         integer NOT NULL,
+    activated_offset     bigint  NOT NULL,
+    activated_node_id    integer NOT NULL,
+    reassignment_counter bigint  NOT NULL,
+    PRIMARY KEY (contract_id, synchronizer_ref)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
+CREATE INDEX active_contracts_template ON indexer.active_contracts (template_ref, activated_offset);
+COMMENT ON TABLE indexer.active_contracts IS 'One narrow row per contract and synchronizer that is active at the watermark. The activation names its creation event.';
+
+CREATE TABLE indexer.lifetimes (
+    deactivated_offset bigint  NOT NULL,
+    activated_offset   bigint  NOT NULL,
+    activated_node_id  integer NOT NULL,
+    synchronizer_ref   integer NOT NULL,
+    template_ref       integer NOT NULL,
+    contract_id        text    NOT NULL,
+    PRIMARY KEY (deactivated_offset, activated_offset, activated_node_id)
+) PARTITION BY RANGE (deactivated_offset);
+COMMENT ON TABLE indexer.lifetimes IS 'One row per closed lifetime. Active as of N: active_contracts activated <= N, and lifetimes with activated <= N < deactivated.';
+
+-- +goose Down
+DROP SCHEMA indexer CASCADE;

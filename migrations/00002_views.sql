@@ -1,0 +1,190 @@
+-- What analysts read. Names, columns and meaning are a contract: they do not change.
+-- A column that needs a look-up elsewhere (update_id, payload of an active contract) is a scalar subquery, so that
+-- a query which does not ask for it does not pay for it.
+
+-- +goose Up
+
+CREATE SCHEMA ledger;
+COMMENT ON SCHEMA ledger IS 'The ledger as one participant shows it, up to ledger.latest_offset(). Read docs/sql.md.';
+
+-- Where the data stands ------------------------------------------------------------------------------------------
+
+CREATE FUNCTION ledger.latest_offset() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE AS
+$$ SELECT c.ledger_offset FROM indexer.checkpoints c WHERE c.stream = 'updates' $$;
+COMMENT ON FUNCTION ledger.latest_offset() IS 'The watermark: everything up to this offset is here, nothing beyond it is shown. NULL: nothing has been indexed.';
+
+CREATE FUNCTION ledger.oldest_offset() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE AS
+$$ SELECT f.history_floor FROM indexer.floors f WHERE f.stream = 'updates' $$;
+COMMENT ON FUNCTION ledger.oldest_offset() IS 'Events with a greater offset are complete up to latest_offset(). 0: since the beginning of the ledger.';
+
+CREATE FUNCTION ledger.state_floor() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE AS
+$$ SELECT f.state_floor FROM indexer.floors f WHERE f.stream = 'updates' $$;
+COMMENT ON FUNCTION ledger.state_floor() IS 'The active set is known at every offset from this one on. NULL: at none, because indexing began in the middle without a snapshot.';
+
+CREATE VIEW ledger.stream_checkpoints AS
+SELECT c.stream, c.ledger_offset, c.event_id, c.updated_at FROM indexer.checkpoints c;
+COMMENT ON VIEW ledger.stream_checkpoints IS 'Where each stream resumes.';
+COMMENT ON COLUMN ledger.stream_checkpoints.stream IS 'updates or transactions.';
+COMMENT ON COLUMN ledger.stream_checkpoints.ledger_offset IS 'Of updates: the offset up to which everything is stored and shown.';
+COMMENT ON COLUMN ledger.stream_checkpoints.event_id IS 'Of transactions: the event id after which reading resumes.';
+COMMENT ON COLUMN ledger.stream_checkpoints.updated_at IS 'When the checkpoint last moved (clock of the database).';
+
+CREATE VIEW ledger.coverage AS
+SELECT c.stream, c.scope, c.from_exclusive, least(c.to_inclusive, ledger.latest_offset()) AS to_inclusive
+FROM indexer.coverage c
+WHERE c.from_exclusive < ledger.latest_offset();
+COMMENT ON VIEW ledger.coverage IS 'Offset ranges whose events are complete, up to latest_offset().';
+COMMENT ON COLUMN ledger.coverage.stream IS 'updates.';
+COMMENT ON COLUMN ledger.coverage.scope IS 'Hash of what was asked for: parties, templates, interfaces, shape and so on.';
+COMMENT ON COLUMN ledger.coverage.from_exclusive IS 'The range begins after this offset.';
+COMMENT ON COLUMN ledger.coverage.to_inclusive IS 'The range ends with this offset.';
+
+-- Creation events, of facts and of carried rows together, with references instead of long names ------------------
+
+CREATE VIEW indexer.creations AS
+SELECT c.ledger_offset, c.node_id, c.origin, c.contract_id, c.template_ref, c.synchronizer_ref, c.record_time,
+       c.created_at, c.acs_delta, c.payload, c.contract_key, c.contract_key_hash, c.signatories, c.observers,
+       c.witness_parties, c.created_event_blob, c.extra,
+       (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = c.ledger_offset) AS update_id,
+       (SELECT u.workflow_id FROM indexer.updates u WHERE u.ledger_offset = c.ledger_offset) AS workflow_id
+FROM indexer.created c
+UNION ALL
+SELECT c.ledger_offset, c.node_id, 'snapshot', c.contract_id, c.template_ref, c.synchronizer_ref, NULL::timestamptz,
+       c.created_at, c.acs_delta, c.payload, c.contract_key, c.contract_key_hash, c.signatories, c.observers,
+       c.witness_parties, c.created_event_blob, c.extra, NULL::text, c.workflow_id
+FROM indexer.carried_created c;
+
+-- Ledger ---------------------------------------------------------------------------------------------------------
+
+CREATE VIEW ledger.updates AS
+SELECT u.ledger_offset, u.update_id, u.kind, s.synchronizer_id, u.record_time, u.effective_at, u.workflow_id,
+       u.command_id, u.trace_parent, u.trace_state, u.external_transaction_hash, u.paid_traffic_cost,
+       u.transaction_hash, u.extra
+FROM indexer.updates u
+LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = u.synchronizer_ref
+WHERE u.ledger_offset <= (SELECT ledger.latest_offset());
+
+CREATE VIEW ledger.created_events AS
+SELECT c.ledger_offset, c.node_id, c.origin, c.contract_id, t.template_id, t.package_id, t.package_name, t.module_name,
+       t.entity_name, t.representative_package_id, c.payload, c.contract_key, c.contract_key_hash, c.signatories,
+       c.observers, c.witness_parties, c.created_at, c.acs_delta, c.created_event_blob, c.workflow_id, c.update_id,
+       s.synchronizer_id, c.record_time, c.extra
+FROM indexer.creations c
+LEFT JOIN indexer.templates t ON t.template_ref = c.template_ref
+LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = c.synchronizer_ref
+WHERE c.ledger_offset <= (SELECT ledger.latest_offset());
+
+CREATE VIEW ledger.archived_events AS
+SELECT a.ledger_offset, a.node_id, a.contract_id, t.template_id, t.package_id, t.package_name, t.module_name,
+       t.entity_name, a.witness_parties, a.acs_delta, a.implemented_interfaces,
+       (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = a.ledger_offset) AS update_id,
+       s.synchronizer_id, a.record_time, a.extra
+FROM (
+    SELECT x.ledger_offset, x.node_id, x.contract_id, x.template_ref, x.synchronizer_ref, x.record_time,
+           x.witness_parties, true AS acs_delta, x.implemented_interfaces, x.extra
+    FROM indexer.archived x
+    UNION ALL
+    SELECT x.ledger_offset, x.node_id, x.contract_id, x.template_ref, x.synchronizer_ref, x.record_time,
+           x.witness_parties, x.acs_delta, x.implemented_interfaces, x.extra
+    FROM indexer.exercised x
+    WHERE x.consuming
+) a
+LEFT JOIN indexer.templates t ON t.template_ref = a.template_ref
+LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = a.synchronizer_ref
+WHERE a.ledger_offset <= (SELECT ledger.latest_offset());
+
+CREATE VIEW ledger.exercised_events AS
+SELECT e.ledger_offset, e.node_id, e.contract_id, t.template_id, t.package_id, t.package_name, t.module_name,
+       t.entity_name, e.interface_id, e.choice, e.choice_argument, e.exercise_result, e.acting_parties, e.consuming,
+       e.last_descendant_node_id, e.witness_parties, e.acs_delta, e.implemented_interfaces,
+       (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = e.ledger_offset) AS update_id,
+       s.synchronizer_id, e.record_time, e.extra
+FROM indexer.exercised e
+LEFT JOIN indexer.templates t ON t.template_ref = e.template_ref
+LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = e.synchronizer_ref
+WHERE e.ledger_offset <= (SELECT ledger.latest_offset());
+
+CREATE VIEW ledger.interface_views AS
+SELECT v.ledger_offset, v.node_id, v.contract_id, v.interface_id, v.view_value, v.status_code, v.status_message,
+       v.status_details, v.implementation_package_id, v.ordinal, v.update_id, s.synchronizer_id, v.record_time, v.extra
+FROM (
+    SELECT x.ledger_offset, x.node_id, x.ordinal, x.contract_id, x.interface_id, x.synchronizer_ref, x.record_time,
+           x.view_value, x.status_code, x.status_message, x.status_details, x.implementation_package_id, x.extra,
+           (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = x.ledger_offset) AS update_id
+    FROM indexer.interface_views x
+    UNION ALL
+    SELECT x.ledger_offset, x.node_id, x.ordinal, x.contract_id, x.interface_id, x.synchronizer_ref, NULL::timestamptz,
+           x.view_value, x.status_code, x.status_message, x.status_details, x.implementation_package_id, x.extra,
+           NULL::text
+    FROM indexer.carried_interface_views x
+) v
+LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = v.synchronizer_ref
+WHERE v.ledger_offset <= (SELECT ledger.latest_offset());
+
+CREATE VIEW ledger.reassignments AS
+SELECT r.ledger_offset, r.node_id, r.kind, r.contract_id, t.template_id, t.package_name, r.reassignment_id,
+       so.synchronizer_id AS source_synchronizer_id, ta.synchronizer_id AS target_synchronizer_id, r.submitter,
+       r.reassignment_counter, r.assignment_exclusivity, r.witness_parties, r.update_id, s.synchronizer_id,
+       r.record_time, r.extra
+FROM (
+    SELECT x.ledger_offset, x.node_id, x.kind, x.contract_id, x.template_ref, x.synchronizer_ref, x.record_time,
+           x.reassignment_id, x.source_ref, x.target_ref, x.submitter, x.reassignment_counter, x.assignment_exclusivity,
+           x.witness_parties, x.extra,
+           (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = x.ledger_offset) AS update_id
+    FROM indexer.reassignments x
+    UNION ALL
+    SELECT x.ledger_offset, x.node_id, x.kind, x.contract_id, x.template_ref, x.synchronizer_ref, NULL::timestamptz,
+           x.reassignment_id, x.source_ref, x.target_ref, x.submitter, x.reassignment_counter, x.assignment_exclusivity,
+           x.witness_parties, x.extra, NULL::text
+    FROM indexer.carried_reassignments x
+) r
+LEFT JOIN indexer.templates t ON t.template_ref = r.template_ref
+LEFT JOIN indexer.synchronizers so ON so.synchronizer_ref = r.source_ref
+LEFT JOIN indexer.synchronizers ta ON ta.synchronizer_ref = r.target_ref
+LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = r.synchronizer_ref
+WHERE r.ledger_offset <= (SELECT ledger.latest_offset());
+
+CREATE VIEW ledger.topology_events AS
+SELECT e.ledger_offset, e.node_id, e.kind, e.party_id, e.participant_id, e.permission,
+       (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = e.ledger_offset) AS update_id,
+       s.synchronizer_id, e.record_time, e.extra
+FROM indexer.topology_events e
+LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = e.synchronizer_ref
+WHERE e.ledger_offset <= (SELECT ledger.latest_offset());
+
+CREATE VIEW ledger.active_contracts AS
+SELECT a.contract_id, s.synchronizer_id, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name,
+       (SELECT c.payload FROM indexer.creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS payload,
+       (SELECT c.contract_key FROM indexer.creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS contract_key,
+       (SELECT c.signatories FROM indexer.creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS signatories,
+       (SELECT c.observers FROM indexer.creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS observers,
+       (SELECT c.witness_parties FROM indexer.creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS witness_parties,
+       (SELECT c.created_at FROM indexer.creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS created_at,
+       a.activated_offset AS created_offset, a.activated_node_id AS created_node_id, a.reassignment_counter
+FROM indexer.active_contracts a
+LEFT JOIN indexer.templates t ON t.template_ref = a.template_ref
+LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = a.synchronizer_ref
+WHERE a.activated_offset <= (SELECT ledger.latest_offset());
+
+CREATE VIEW ledger.offset_checkpoints AS
+SELECT o.ledger_offset, s.synchronizer_id, o.record_time, o.extra
+FROM indexer.offset_checkpoints o
+JOIN indexer.synchronizers s ON s.synchronizer_ref = o.synchronizer_ref
+WHERE o.ledger_offset <= (SELECT ledger.latest_offset());
+
+CREATE VIEW ledger.unknown_updates AS
+SELECT e.ledger_offset, e.node_id, e.kind, e.raw,
+       (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = e.ledger_offset AND NOT e.carried) AS update_id,
+       s.synchronizer_id, e.record_time
+FROM indexer.unknown_elements e
+LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = e.synchronizer_ref
+WHERE e.ledger_offset <= (SELECT ledger.latest_offset());
+
+CREATE VIEW ledger.exact_payloads AS
+SELECT x.stream, x.ledger_offset, x.node_id, x.interface_id, x.seq, x.field, x.exact
+FROM indexer.exact_payloads x
+WHERE x.ledger_offset <= (SELECT ledger.latest_offset()) OR x.ledger_offset IS NULL;
+
+-- +goose Down
+DROP SCHEMA ledger CASCADE;
+DROP VIEW indexer.creations;

@@ -1,0 +1,23 @@
+-- name: CoverageInsert :exec
+INSERT INTO indexer.coverage (stream, scope, from_exclusive, to_inclusive) VALUES (@stream, @scope, @from_exclusive, @to_inclusive);
+
+-- name: CoverageMerge :exec
+-- Makes one row of the row that ends at the old watermark and the one that was just written behind it.
+WITH below AS (
+    DELETE FROM indexer.coverage c WHERE c.stream = @stream AND c.scope = @scope AND c.to_inclusive = @at::bigint
+    RETURNING c.from_exclusive
+)
+UPDATE indexer.coverage c SET from_exclusive = below.from_exclusive
+FROM below WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive = @at::bigint;
+
+-- name: CoverageScopes :many
+SELECT DISTINCT scope FROM indexer.coverage WHERE stream = @stream;
+
+-- name: CoverageList :many
+SELECT scope, from_exclusive, to_inclusive FROM indexer.coverage WHERE stream = @stream ORDER BY from_exclusive;
+
+-- name: ScopeRecord :exec
+INSERT INTO indexer.scopes (scope, definition) VALUES (@scope, @definition) ON CONFLICT DO NOTHING;
+
+-- name: ScopeGet :one
+SELECT definition FROM indexer.scopes WHERE scope = @scope;

@@ -1,0 +1,24 @@
+-- name: SnapshotUnfinished :one
+SELECT * FROM indexer.snapshots WHERE finished_at IS NULL;
+
+-- name: SnapshotStart :exec
+INSERT INTO indexer.snapshots (snapshot_offset, scope, token_kind, token, entries) VALUES (@snapshot_offset, @scope, '', '', 0);
+
+-- name: SnapshotAdvance :execrows
+-- Moves the token by compare-and-swap, with the rows of the page that ends there.
+UPDATE indexer.snapshots SET token_kind = @token_kind, token = @token, entries = entries + @added::bigint
+WHERE snapshot_offset = @snapshot_offset AND finished_at IS NULL AND entries = @entries_before::bigint AND token = @token_before::text;
+
+-- name: SnapshotFinish :execrows
+UPDATE indexer.snapshots SET finished_at = now()
+WHERE snapshot_offset = @snapshot_offset AND finished_at IS NULL AND entries = @entries_before::bigint;
+
+-- name: SnapshotDiscard :exec
+DELETE FROM indexer.snapshots WHERE finished_at IS NULL;
+
+-- name: SnapshotLatest :one
+SELECT * FROM indexer.snapshots ORDER BY snapshot_offset DESC LIMIT 1;
+
+-- name: CarriedClear :exec
+TRUNCATE indexer.carried_created, indexer.carried_interface_views, indexer.carried_reassignments, indexer.active_contracts,
+    indexer.unknown_elements, indexer.exact_payloads;

@@ -1,0 +1,14 @@
+-- name: StatusFrontier :one
+-- The end of the contiguous coverage from the watermark on.
+WITH RECURSIVE reach AS (
+    SELECT c.ledger_offset AS at FROM indexer.checkpoints c WHERE c.stream = 'updates'
+    UNION ALL
+    SELECT v.to_inclusive FROM reach r JOIN indexer.coverage v ON v.stream = 'updates' AND v.from_exclusive = r.at
+)
+SELECT max(r.at)::bigint AS frontier FROM reach r;
+
+-- name: StatusUpdatesBetween :one
+SELECT count(*) FROM indexer.updates u WHERE u.ledger_offset > @from_exclusive AND u.ledger_offset <= @to_inclusive;
+
+-- name: StatusUnknownKinds :one
+SELECT count(*) FROM indexer.unknown_elements;

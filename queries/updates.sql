@@ -1,0 +1,5 @@
+-- name: UpdatesCopy :copyfrom
+INSERT INTO indexer.updates (ledger_offset, update_id, kind, synchronizer_ref, record_time, effective_at, command_id, workflow_id,
+    trace_parent, trace_state, external_transaction_hash, transaction_hash, paid_traffic_cost, extra)
+VALUES (@ledger_offset, @update_id, @kind, @synchronizer_ref, @record_time, @effective_at, @command_id, @workflow_id,
+    @trace_parent, @trace_state, @external_transaction_hash, @transaction_hash, @paid_traffic_cost, @extra);

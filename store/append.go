@@ -1,0 +1,207 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// Append writes pages that follow one another and begin at the watermark: facts, coverage, projections and the new
+// watermark, in one transaction. Their offset checkpoints are kept too; a batch of nothing else is no new coverage.
+//
+// Errors: ErrNotLeader, ErrWatermarkMoved, ErrCovered, or the database's. After any error the outcome is unknown:
+// read Watermark again.
+func (l *Leader) Append(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
+	if len(pages) == 0 {
+		return nil
+	}
+	from, to := pages[0].From, pages[len(pages)-1].To
+	wanted := newNames()
+	var updates []*ledger.Update
+	at := from
+	for i := range pages {
+		page := &pages[i]
+		if page.From != at {
+			return fmt.Errorf("page from offset %d does not follow the one before, which ends at %d", page.From, at)
+		}
+		at = page.To
+		for j := range page.Updates {
+			update := &page.Updates[j]
+			updateNames(wanted, update)
+			updates = append(updates, update)
+		}
+		for _, checkpoint := range page.Checkpoints {
+			for _, t := range checkpoint.Times {
+				wanted.synchronizer(t.SynchronizerID)
+			}
+		}
+	}
+	numbers, err := l.dictionary.resolve(ctx, wanted)
+	if err != nil {
+		return err
+	}
+	var facts factRows
+	for _, update := range updates {
+		facts.add(numbers, update)
+	}
+	step := projectionStep(numbers, updates)
+	if err := l.ensurePartitions(ctx, &facts, step); err != nil {
+		return err
+	}
+	err = l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if to > from {
+			if err := l.cover(ctx, tx, scope, from, to); err != nil {
+				return err
+			}
+		}
+		if err := l.copyFacts(ctx, tx, &facts); err != nil {
+			return err
+		}
+		if err := l.project(ctx, tx, step); err != nil {
+			return err
+		}
+		if err := l.keepCheckpoints(ctx, tx, numbers, pages); err != nil {
+			return err
+		}
+		if to > from {
+			return l.advance(ctx, tx, scope, from, to)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("write offsets after %d up to %d: %w", from, to, err)
+	}
+	l.wrote(&facts)
+	return nil
+}
+
+// cover claims the range. It comes before the facts, so that a writer whose twin is in doubt waits here.
+func (l *Leader) cover(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from, to ledger.Offset) error {
+	err := l.store.queries.CoverageInsert(ctx, tx, dbsqlc.CoverageInsertParams{
+		Stream: StreamUpdates, Scope: scope.Hash(), FromExclusive: int64(from), ToInclusive: int64(to),
+	})
+	if hasCode(err, codeExclusionViolation) {
+		return fmt.Errorf("offsets after %d up to %d: %w", from, to, ErrCovered)
+	}
+	if err != nil {
+		return fmt.Errorf("insert coverage: %w", err)
+	}
+	return nil
+}
+
+// advance moves the watermark and makes one coverage row of those below it.
+func (l *Leader) advance(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from, to ledger.Offset) error {
+	moved, err := l.store.queries.CheckpointAdvance(ctx, tx, dbsqlc.CheckpointAdvanceParams{
+		Stream: StreamUpdates, FromOffset: int64(from), ToOffset: int64(to),
+	})
+	if err != nil {
+		return fmt.Errorf("move the watermark: %w", err)
+	}
+	if moved == 0 {
+		return ErrWatermarkMoved
+	}
+	err = l.store.queries.CoverageMerge(ctx, tx, dbsqlc.CoverageMergeParams{Stream: StreamUpdates, Scope: scope.Hash(), At: int64(from)})
+	if err != nil {
+		return fmt.Errorf("merge coverage: %w", err)
+	}
+	return nil
+}
+
+func (l *Leader) copyFacts(ctx context.Context, tx pgx.Tx, f *factRows) error {
+	started := time.Now()
+	q := l.store.queries
+	for _, copyTable := range []func() error{
+		func() error { return copyRows(ctx, tx, "updates", f.updates, q.UpdatesCopy) },
+		func() error { return copyRows(ctx, tx, "created", f.created, q.CreatedCopy) },
+		func() error { return copyRows(ctx, tx, "archived", f.archived, q.ArchivedCopy) },
+		func() error { return copyRows(ctx, tx, "exercised", f.exercised, q.ExercisedCopy) },
+		func() error { return copyRows(ctx, tx, "interface_views", f.interfaceViews, q.InterfaceViewsCopy) },
+		func() error { return copyRows(ctx, tx, "reassignments", f.reassignments, q.ReassignmentsCopy) },
+		func() error { return copyRows(ctx, tx, "topology_events", f.topologyEvents, q.TopologyEventsCopy) },
+		func() error { return copyRows(ctx, tx, "unknown_elements", f.unknown, q.UnknownElementsCopy) },
+		func() error { return copyRows(ctx, tx, "exact_payloads", f.exact.rows, q.ExactPayloadsCopy) },
+	} {
+		if err := copyTable(); err != nil {
+			return err
+		}
+	}
+	l.store.cfg.Observe("copy", time.Since(started))
+	return nil
+}
+
+// copyRows COPYs rows and checks that the server counted as many.
+func copyRows[T any](ctx context.Context, tx pgx.Tx, relation string, rows []T, copyFrom func(context.Context, dbsqlc.DBTX, []T) (int64, error)) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	n, err := copyFrom(ctx, tx, rows)
+	if err != nil {
+		return fmt.Errorf("copy %d rows into %s: %w", len(rows), relation, err)
+	}
+	if n != int64(len(rows)) {
+		return fmt.Errorf("copy into %s: sent %d rows, the server took %d", relation, len(rows), n)
+	}
+	return nil
+}
+
+func (l *Leader) keepCheckpoints(ctx context.Context, tx pgx.Tx, r refs, pages []ledger.Page) error {
+	for i := range pages {
+		for _, checkpoint := range pages[i].Checkpoints {
+			for _, t := range checkpoint.Times {
+				err := l.store.queries.OffsetCheckpointUpsert(ctx, tx, dbsqlc.OffsetCheckpointUpsertParams{
+					LedgerOffset: int64(checkpoint.Offset), SynchronizerRef: r.synchronizer(t.SynchronizerID),
+					RecordTime: timestamp(t.RecordTime), Extra: checkpoint.Extra,
+				})
+				if err != nil {
+					return fmt.Errorf("keep offset checkpoint %d: %w", checkpoint.Offset, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// ensurePartitions attaches what the batch is about to need, before its transaction begins.
+func (l *Leader) ensurePartitions(ctx context.Context, f *factRows, step *step) error {
+	need := map[string][]int64{
+		"updates":         offsetsOf(f.updates, func(r *dbsqlc.UpdatesCopyParams) int64 { return r.LedgerOffset }),
+		"created":         offsetsOf(f.created, func(r *dbsqlc.CreatedCopyParams) int64 { return r.LedgerOffset }),
+		"archived":        offsetsOf(f.archived, func(r *dbsqlc.ArchivedCopyParams) int64 { return r.LedgerOffset }),
+		"exercised":       offsetsOf(f.exercised, func(r *dbsqlc.ExercisedCopyParams) int64 { return r.LedgerOffset }),
+		"interface_views": offsetsOf(f.interfaceViews, func(r *dbsqlc.InterfaceViewsCopyParams) int64 { return r.LedgerOffset }),
+		"reassignments":   offsetsOf(f.reassignments, func(r *dbsqlc.ReassignmentsCopyParams) int64 { return r.LedgerOffset }),
+		"topology_events": offsetsOf(f.topologyEvents, func(r *dbsqlc.TopologyEventsCopyParams) int64 { return r.LedgerOffset }),
+		"lifetimes":       step.deactivations(),
+	}
+	for relation, offsets := range need {
+		if err := l.partitions.ensure(ctx, relation, offsets); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func offsetsOf[T any](rows []T, offset func(*T) int64) []int64 {
+	offsets := make([]int64, len(rows))
+	for i := range rows {
+		offsets[i] = offset(&rows[i])
+	}
+	return offsets
+}
+
+func (l *Leader) wrote(f *factRows) {
+	for relation, rows := range map[string]int{
+		"updates": len(f.updates), "created": len(f.created), "archived": len(f.archived), "exercised": len(f.exercised),
+		"interface_views": len(f.interfaceViews), "reassignments": len(f.reassignments), "topology_events": len(f.topologyEvents),
+		"unknown_elements": len(f.unknown), "exact_payloads": len(f.exact.rows),
+	} {
+		if rows > 0 {
+			l.store.cfg.Wrote(relation, rows)
+		}
+	}
+}

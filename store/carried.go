@@ -1,0 +1,211 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// carriedRows are the rows of a page of a snapshot.
+type carriedRows struct {
+	at             ledger.Offset
+	unknownBefore  int32
+	created        []dbsqlc.CarriedCreatedCopyParams
+	interfaceViews []dbsqlc.CarriedInterfaceViewsCopyParams
+	active         []dbsqlc.ActiveContractsCopyParams
+	reassignments  []dbsqlc.CarriedReassignmentsCopyParams
+	unknown        []dbsqlc.UnknownElementsCopyParams
+	exact          exactKeeper
+
+	// An incomplete reassignment's creation event may be that of an active entry too: it is kept once.
+	incomplete []incompleteCreation
+}
+
+// incompleteCreation is the creation event of an incomplete reassignment.
+type incompleteCreation struct {
+	created        dbsqlc.CarriedCreatedCopyParams
+	interfaceViews []dbsqlc.CarriedInterfaceViewsCopyParams
+	exact          exactKeeper
+}
+
+func newCarriedRows(progress ledger.SnapshotProgress) *carriedRows {
+	// Unknown entries are numbered by their place in the snapshot, which no page shares with another.
+	return &carriedRows{at: progress.At, unknownBefore: int32(progress.Entries)}
+}
+
+// entryNames collects the names that an entry's rows refer to, and refuses an entry from beyond the snapshot.
+func entryNames(n names, e *ledger.ContractEntry, at ledger.Offset) error {
+	creation := func(c *ledger.CreatedEvent) error {
+		if c.Offset > at {
+			return &ledger.Problem{
+				What: fmt.Sprintf("the snapshot at offset %d has contract %s with the later offset %d", at, c.ContractID, c.Offset),
+				Do:   "the server's answer contradicts the request: nothing of this page was stored; report it to the participant's operator",
+			}
+		}
+		n.template(c.TemplateID, c.PackageName, c.RepresentativePackageID)
+		return nil
+	}
+	switch {
+	case e.Active != nil:
+		n.synchronizer(e.Active.SynchronizerID)
+		return creation(&e.Active.Created)
+	case e.Unassigned != nil:
+		unassignedNames(n, &e.Unassigned.Unassigned)
+		return creation(&e.Unassigned.Created)
+	case e.Assigned != nil:
+		a := &e.Assigned.Assigned
+		n.template(a.TemplateID, a.PackageName, nil)
+		n.synchronizer(a.Source)
+		n.synchronizer(a.Target)
+		return creation(&e.Assigned.Created)
+	}
+	return nil
+}
+
+func (c *carriedRows) add(r refs, e *ledger.ContractEntry) {
+	ordinal := c.unknownBefore
+	c.unknownBefore++
+	switch {
+	case e.Active != nil:
+		a := e.Active
+		synchronizer := r.synchronizer(a.SynchronizerID)
+		row, views := c.creation(r, e, &a.Created, synchronizer, &c.exact)
+		row.ReassignmentCounter = &a.ReassignmentCounter
+		c.created = append(c.created, row)
+		c.interfaceViews = append(c.interfaceViews, views...)
+		c.active = append(c.active, dbsqlc.ActiveContractsCopyParams{
+			ContractID: row.ContractID, SynchronizerRef: synchronizer, TemplateRef: row.TemplateRef,
+			ActivatedOffset: row.LedgerOffset, ActivatedNodeID: row.NodeID, ReassignmentCounter: a.ReassignmentCounter,
+		})
+	case e.Unassigned != nil:
+		u := &e.Unassigned.Unassigned
+		c.addIncomplete(r, e, &e.Unassigned.Created, r.synchronizer(u.Source))
+		at := place{offset: u.Offset, nodeID: &u.NodeID}
+		c.exact.time(at, "assignmentExclusivity", u.AssignmentExclusivity)
+		c.reassignments = append(c.reassignments, dbsqlc.CarriedReassignmentsCopyParams{
+			LedgerOffset: int64(u.Offset), NodeID: u.NodeID, SnapshotOffset: int64(c.at), Kind: kindUnassigned, ContractID: u.ContractID,
+			TemplateRef: r.template(u.TemplateID, u.PackageName, nil), SynchronizerRef: r.optionalSynchronizer(&u.Source),
+			WorkflowID: e.WorkflowID, ReassignmentID: u.ReassignmentID, SourceRef: r.synchronizer(u.Source), TargetRef: r.synchronizer(u.Target),
+			Submitter: u.Submitter, ReassignmentCounter: u.ReassignmentCounter, AssignmentExclusivity: timestamp(u.AssignmentExclusivity),
+			WitnessParties: u.WitnessParties, Extra: c.exact.value(at, "extra", u.Extra), EntryExtra: c.exact.value(at, "entry_extra", entryExtra(e)),
+		})
+	case e.Assigned != nil:
+		a, created := &e.Assigned.Assigned, &e.Assigned.Created
+		c.addIncomplete(r, e, created, r.synchronizer(a.Target))
+		at := place{offset: created.Offset, nodeID: &created.NodeID}
+		c.reassignments = append(c.reassignments, dbsqlc.CarriedReassignmentsCopyParams{
+			LedgerOffset: int64(created.Offset), NodeID: created.NodeID, SnapshotOffset: int64(c.at), Kind: kindAssigned,
+			ContractID: a.ContractID, TemplateRef: r.template(a.TemplateID, a.PackageName, nil), SynchronizerRef: r.optionalSynchronizer(&a.Target),
+			WorkflowID: e.WorkflowID, ReassignmentID: a.ReassignmentID, SourceRef: r.synchronizer(a.Source), TargetRef: r.synchronizer(a.Target),
+			Submitter: a.Submitter, ReassignmentCounter: a.ReassignmentCounter, WitnessParties: created.WitnessParties,
+			Extra: c.exact.value(at, "assignment_extra", a.Extra), EntryExtra: c.exact.value(at, "entry_extra", entryExtra(e)),
+		})
+	case e.Unknown != nil:
+		c.unknown = append(c.unknown, dbsqlc.UnknownElementsCopyParams{
+			LedgerOffset: int64(c.at), Ordinal: ordinal, Carried: true, Kind: e.Unknown.Kind,
+			Raw: c.exact.value(place{offset: c.at}, "raw", e.Unknown.Raw),
+		})
+	}
+}
+
+func (c *carriedRows) addIncomplete(r refs, e *ledger.ContractEntry, created *ledger.CreatedEvent, synchronizer int32) {
+	var i incompleteCreation
+	i.created, i.interfaceViews = c.creation(r, e, created, synchronizer, &i.exact)
+	c.incomplete = append(c.incomplete, i)
+}
+
+func (c *carriedRows) creation(
+	r refs, e *ledger.ContractEntry, created *ledger.CreatedEvent, synchronizer int32, exact *exactKeeper,
+) (dbsqlc.CarriedCreatedCopyParams, []dbsqlc.CarriedInterfaceViewsCopyParams) {
+	at := place{offset: created.Offset, nodeID: &created.NodeID}
+	exact.time(at, "createdAt", created.CreatedAt)
+	row := dbsqlc.CarriedCreatedCopyParams{
+		LedgerOffset: int64(created.Offset), NodeID: created.NodeID, SnapshotOffset: int64(c.at), ContractID: created.ContractID,
+		TemplateRef:     r.template(created.TemplateID, created.PackageName, created.RepresentativePackageID),
+		SynchronizerRef: &synchronizer, WorkflowID: e.WorkflowID, CreatedAt: timestamp(created.CreatedAt), ACSDelta: created.ACSDelta,
+		Payload: exact.value(at, "payload", created.Argument), ContractKey: exact.value(at, "contract_key", created.ContractKey),
+		ContractKeyHash: created.ContractKeyHash, Signatories: created.Signatories, Observers: created.Observers,
+		WitnessParties: created.WitnessParties, CreatedEventBlob: created.Blob, Extra: exact.value(at, "extra", created.Extra),
+		EntryExtra: exact.value(at, "entry_extra", entryExtra(e)),
+	}
+	var views []dbsqlc.CarriedInterfaceViewsCopyParams
+	for i := range created.InterfaceViews {
+		v := &created.InterfaceViews[i]
+		at := place{offset: created.Offset, nodeID: &created.NodeID, interfaceID: &v.InterfaceID}
+		views = append(views, dbsqlc.CarriedInterfaceViewsCopyParams{
+			LedgerOffset: int64(created.Offset), NodeID: created.NodeID, Ordinal: int32(i), SnapshotOffset: int64(c.at),
+			ContractID: created.ContractID, InterfaceID: v.InterfaceID, SynchronizerRef: &synchronizer,
+			ViewValue: exact.value(at, "view_value", v.Value), StatusCode: v.StatusCode, StatusMessage: v.StatusMessage,
+			StatusDetails: exact.value(at, "status_details", v.StatusDetails), ImplementationPackageID: v.ImplementationPackageID,
+			Extra: exact.value(at, "extra", v.Extra),
+		})
+	}
+	return row, views
+}
+
+// entryExtra is what this version does not know of an entry around its events: {"entry": …, "variant": …}.
+func entryExtra(e *ledger.ContractEntry) ledger.JSON {
+	var variant ledger.JSON
+	switch {
+	case e.Active != nil:
+		variant = e.Active.Extra
+	case e.Unassigned != nil:
+		variant = e.Unassigned.Extra
+	case e.Assigned != nil:
+		variant = e.Assigned.Extra
+	}
+	switch {
+	case e.Extra == nil && variant == nil:
+		return nil
+	case variant == nil:
+		return fmt.Appendf(nil, `{"entry": %s}`, e.Extra)
+	case e.Extra == nil:
+		return fmt.Appendf(nil, `{"variant": %s}`, variant)
+	default:
+		return fmt.Appendf(nil, `{"entry": %s, "variant": %s}`, e.Extra, variant)
+	}
+}
+
+func (l *Leader) copyCarried(ctx context.Context, tx pgx.Tx, c *carriedRows) error {
+	q := l.store.queries
+	if err := copyRows(ctx, tx, "carried_created", c.created, q.CarriedCreatedCopy); err != nil {
+		return err
+	}
+	for i := range c.incomplete {
+		creation := &c.incomplete[i]
+		exists, err := q.CarriedCreatedExists(ctx, tx, dbsqlc.CarriedCreatedExistsParams{
+			LedgerOffset: creation.created.LedgerOffset, NodeID: creation.created.NodeID,
+		})
+		if err != nil {
+			return fmt.Errorf("look for contract %s among the carried rows: %w", creation.created.ContractID, err)
+		}
+		if exists {
+			continue
+		}
+		if err := copyRows(ctx, tx, "carried_created", []dbsqlc.CarriedCreatedCopyParams{creation.created}, q.CarriedCreatedCopy); err != nil {
+			return err
+		}
+		c.interfaceViews = append(c.interfaceViews, creation.interfaceViews...)
+		c.exact.rows = append(c.exact.rows, creation.exact.rows...)
+	}
+	for _, copyTable := range []func() error{
+		func() error {
+			return copyRows(ctx, tx, "carried_interface_views", c.interfaceViews, q.CarriedInterfaceViewsCopy)
+		},
+		func() error {
+			return copyRows(ctx, tx, "carried_reassignments", c.reassignments, q.CarriedReassignmentsCopy)
+		},
+		func() error { return copyRows(ctx, tx, "active_contracts", c.active, q.ActiveContractsCopy) },
+		func() error { return copyRows(ctx, tx, "unknown_elements", c.unknown, q.UnknownElementsCopy) },
+		func() error { return copyRows(ctx, tx, "exact_payloads", c.exact.rows, q.ExactPayloadsCopy) },
+	} {
+		if err := copyTable(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// templateKey is what a row of indexer.templates is for.
+type templateKey struct {
+	templateID        string
+	packageName       string
+	representative    string // meaningful where hasRepresentative
+	hasRepresentative bool
+}
+
+func newTemplateKey(templateID, packageName string, representative *string) templateKey {
+	key := templateKey{templateID: templateID, packageName: packageName}
+	if representative != nil {
+		key.representative, key.hasRepresentative = *representative, true
+	}
+	return key
+}
+
+// dictionary gives long names their numbers. Names are added in transactions of their own, before the rows that
+// use them: a name that no row uses harms nobody.
+type dictionary struct {
+	leader *Leader
+
+	mu            sync.Mutex
+	loaded        bool
+	templates     map[templateKey]int32
+	synchronizers map[string]int32
+}
+
+func newDictionary(l *Leader) *dictionary { return &dictionary{leader: l} }
+
+// names collects what a batch needs numbers for.
+type names struct {
+	templates     map[templateKey]struct{}
+	synchronizers map[string]struct{}
+}
+
+func newNames() names {
+	return names{templates: map[templateKey]struct{}{}, synchronizers: map[string]struct{}{}}
+}
+
+func (n names) template(templateID, packageName string, representative *string) {
+	n.templates[newTemplateKey(templateID, packageName, representative)] = struct{}{}
+}
+
+func (n names) synchronizer(id string) { n.synchronizers[id] = struct{}{} }
+
+// refs answers with numbers for every name that was collected.
+type refs struct {
+	templates     map[templateKey]int32
+	synchronizers map[string]int32
+}
+
+func (r refs) template(templateID, packageName string, representative *string) int32 {
+	return r.templates[newTemplateKey(templateID, packageName, representative)]
+}
+
+func (r refs) synchronizer(id string) int32 { return r.synchronizers[id] }
+
+func (r refs) optionalSynchronizer(id *string) *int32 {
+	if id == nil {
+		return nil
+	}
+	ref := r.synchronizers[*id]
+	return &ref
+}
+
+func (d *dictionary) resolve(ctx context.Context, wanted names) (refs, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.loaded {
+		if err := d.load(ctx, d.leader.pool); err != nil {
+			return refs{}, err
+		}
+	}
+	if found, complete := d.lookUp(wanted); complete {
+		return found, nil
+	}
+	err := d.leader.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := d.leader.store.queries.DictionariesLock(ctx, tx); err != nil {
+			return fmt.Errorf("lock the dictionaries: %w", err)
+		}
+		return d.add(ctx, tx, wanted)
+	})
+	if err != nil {
+		return refs{}, err
+	}
+	if err := d.load(ctx, d.leader.pool); err != nil {
+		return refs{}, err
+	}
+	found, complete := d.lookUp(wanted)
+	if !complete {
+		return refs{}, fmt.Errorf("the dictionaries lack a name that was just added")
+	}
+	return found, nil
+}
+
+func (d *dictionary) add(ctx context.Context, tx pgx.Tx, wanted names) error {
+	for key := range wanted.templates {
+		if _, known := d.templates[key]; known {
+			continue
+		}
+		id, err := ledger.ParseTemplateID(key.templateID)
+		if err != nil {
+			return err
+		}
+		row := dbsqlc.TemplateInsertParams{
+			TemplateID: key.templateID, PackageID: id.Package, PackageName: key.packageName, ModuleName: id.Module, EntityName: id.Entity,
+		}
+		if key.hasRepresentative {
+			row.RepresentativePackageID = &key.representative
+		}
+		if err := d.leader.store.queries.TemplateInsert(ctx, tx, row); err != nil {
+			return fmt.Errorf("add template %s: %w", key.templateID, err)
+		}
+	}
+	for id := range wanted.synchronizers {
+		if _, known := d.synchronizers[id]; known {
+			continue
+		}
+		if err := d.leader.store.queries.SynchronizerInsert(ctx, tx, id); err != nil {
+			return fmt.Errorf("add synchronizer %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+func (d *dictionary) lookUp(wanted names) (refs, bool) {
+	for key := range wanted.templates {
+		if _, known := d.templates[key]; !known {
+			return refs{}, false
+		}
+	}
+	for id := range wanted.synchronizers {
+		if _, known := d.synchronizers[id]; !known {
+			return refs{}, false
+		}
+	}
+	// load replaces the maps as a whole, so they can be read on without the lock.
+	return refs{templates: d.templates, synchronizers: d.synchronizers}, true
+}
+
+func (d *dictionary) load(ctx context.Context, db dbsqlc.DBTX) error {
+	templates, err := d.leader.store.queries.TemplateList(ctx, db)
+	if err != nil {
+		return fmt.Errorf("read templates: %w", err)
+	}
+	synchronizers, err := d.leader.store.queries.SynchronizerList(ctx, db)
+	if err != nil {
+		return fmt.Errorf("read synchronizers: %w", err)
+	}
+	d.templates = make(map[templateKey]int32, len(templates))
+	for _, t := range templates {
+		d.templates[newTemplateKey(t.TemplateID, t.PackageName, t.RepresentativePackageID)] = t.TemplateRef
+	}
+	d.synchronizers = make(map[string]int32, len(synchronizers))
+	for _, s := range synchronizers {
+		d.synchronizers[s.SynchronizerID] = s.SynchronizerRef
+	}
+	d.loaded = true
+	return nil
+}

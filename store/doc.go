@@ -1,0 +1,13 @@
+// Package store keeps the PostgreSQL side: facts, coverage, projections, carried rows, checkpoints, leadership and
+// the schema's migrations.
+//
+// Its invariants:
+//
+//   - An update's rows exist if and only if its offset is covered: facts and their coverage row commit together.
+//   - The watermark moves only by compare-and-swap, and only forward.
+//   - Every write transaction first holds its role's leadership row at its own epoch, so that a leader of the past
+//     can commit nothing.
+//   - After any error the outcome of a transaction is unknown: callers read the watermark again, never assume.
+//
+// It knows no HTTP and nothing of package ingest, which declares the interfaces that Leader satisfies.
+package store

@@ -1,0 +1,163 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// What jsonb cannot hold as sent: the limits of PostgreSQL's numeric, and a nesting that its parser and printer
+// bear on every server (they recurse, within max_stack_depth).
+const (
+	maxNesting        = 1_000
+	maxNumberDigits   = 131_072 // before the decimal point
+	maxNumberFraction = 16_383  // after it
+	maxStringBytes    = 1<<28 - 1
+)
+
+// exactKeeper collects the values that jsonb cannot hold, for indexer.exact_payloads.
+type exactKeeper struct {
+	rows []dbsqlc.ExactPayloadsCopyParams
+}
+
+// place tells whose value it is: the fields that are nil do not apply.
+type place struct {
+	offset      ledger.Offset
+	nodeID      *int32
+	interfaceID *string
+}
+
+// value returns what the row's own jsonb column takes: the value itself, or where jsonb refuses it a stand-in that
+// says why, while the value is kept exactly.
+func (k *exactKeeper) value(at place, field string, value ledger.JSON) []byte {
+	if value == nil {
+		return nil
+	}
+	reason := jsonbRefuses(value)
+	if reason == "" {
+		return value
+	}
+	k.keep(at, field, value)
+	return []byte(`{"$exact": "` + reason + `"}`)
+}
+
+// time keeps the text of a time that says more than microseconds can.
+func (k *exactKeeper) time(at place, field string, t ledger.Time) {
+	if t.Exact != "" {
+		k.keep(at, field, []byte(`"`+t.Exact+`"`))
+	}
+}
+
+func (k *exactKeeper) keep(at place, field string, exact []byte) {
+	offset := int64(at.offset)
+	k.rows = append(k.rows, dbsqlc.ExactPayloadsCopyParams{
+		Stream: StreamUpdates, LedgerOffset: &offset, NodeID: at.nodeID, InterfaceID: at.interfaceID, Field: field, Exact: exact,
+	})
+}
+
+// jsonbRefuses tells why jsonb cannot hold value, which is valid JSON; empty where it can.
+func jsonbRefuses(value []byte) string {
+	depth := 0
+	for i := 0; i < len(value); {
+		switch c := value[i]; {
+		case c == '"':
+			end, reason := scanString(value, i+1)
+			if reason != "" {
+				return reason
+			}
+			i = end
+		case c == '{' || c == '[':
+			if depth++; depth > maxNesting {
+				return "nested too deep for jsonb"
+			}
+			i++
+		case c == '}' || c == ']':
+			depth--
+			i++
+		case c == '-' || '0' <= c && c <= '9':
+			end := i + 1
+			for end < len(value) && bytes.IndexByte([]byte("+-.eE0123456789"), value[end]) >= 0 {
+				end++
+			}
+			if numberTooLong(value[i:end]) {
+				return "a number out of the range of numeric"
+			}
+			i = end
+		default:
+			i++
+		}
+	}
+	return ""
+}
+
+// scanString reads on from the first byte inside a string to behind its closing quote.
+func scanString(value []byte, i int) (end int, reason string) {
+	start := i
+	for i < len(value) {
+		switch value[i] {
+		case '"':
+			if i-start > maxStringBytes {
+				return 0, "a text too long for jsonb"
+			}
+			return i + 1, ""
+		case '\\':
+			if value[i+1] != 'u' {
+				i += 2
+				continue
+			}
+			unit := hex4(value[i+2:])
+			switch {
+			case unit == 0:
+				return 0, "a NUL"
+			case unit&0xfc00 == 0xdc00:
+				return 0, "a lone surrogate"
+			case unit&0xfc00 == 0xd800:
+				if i+12 > len(value) || value[i+6] != '\\' || value[i+7] != 'u' || hex4(value[i+8:])&0xfc00 != 0xdc00 {
+					return 0, "a lone surrogate"
+				}
+				i += 12
+			default:
+				i += 6
+			}
+		default:
+			i++
+		}
+	}
+	return i, ""
+}
+
+func hex4(digits []byte) (unit uint32) {
+	for _, c := range digits[:4] {
+		unit <<= 4
+		switch {
+		case c <= '9':
+			unit |= uint32(c - '0')
+		case c >= 'a':
+			unit |= uint32(c-'a') + 10
+		default:
+			unit |= uint32(c-'A') + 10
+		}
+	}
+	return unit
+}
+
+// numberTooLong tells whether a JSON number has more digits, written out, than numeric holds.
+func numberTooLong(number []byte) bool {
+	if len(number) < 8 { // even 1e99999 has fewer digits than numeric holds
+		return false
+	}
+	mantissa, exponentText, hasExponent := bytes.Cut(bytes.ToLower(number), []byte("e"))
+	whole, fraction, _ := bytes.Cut(bytes.TrimPrefix(mantissa, []byte("-")), []byte("."))
+	exponent := int64(0)
+	if hasExponent {
+		if err := json.Unmarshal(bytes.TrimLeft(bytes.TrimPrefix(exponentText, []byte("+")), "0"), &exponent); err != nil {
+			exponent = 0 // all zeros; or too long for an int64, which the length below catches
+		}
+		if len(bytes.TrimLeft(exponentText, "+-0")) > 9 {
+			return true
+		}
+	}
+	return int64(len(whole))+exponent > maxNumberDigits || int64(len(fraction))-exponent > maxNumberFraction
+}

@@ -1,0 +1,225 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// Role is a writing role: at most one process has it at a time, and only it writes the role's streams.
+type Role string
+
+// The roles. The snapshot backfill takes RoleUpdates, because it lays the ground the updates stream stands on.
+const (
+	RoleUpdates      Role = "updates"
+	RoleTransactions Role = "transactions"
+	RoleHistory      Role = "history"
+)
+
+// The second key of the roles' advisory locks; the first is lockClass.
+var roleNumbers = map[Role]int32{RoleUpdates: 1, RoleTransactions: 2, RoleHistory: 3}
+
+const (
+	lockClass = 0x4c49 // "LI": keeps clear of other programs' advisory locks in the same database
+
+	// A leader that is paused or vanished loses its lock connection, and with it the lock, after lockIdleLimit.
+	pingEvery     = time.Second
+	pingTimeout   = 3 * time.Second
+	lockIdleLimit = 5 * time.Second
+
+	// How long raising the epoch waits for the transactions of sessions that were just ended.
+	raiseTimeout = 10 * time.Second
+
+	// A batch takes well under a second; one that takes this long has lost its server.
+	writeTimeout = 2 * time.Minute
+)
+
+// Leader is a role that this process holds, at one epoch. Its writes fail with ErrNotLeader once another process
+// has raised the epoch. It is safe for concurrent use.
+type Leader struct {
+	store    *Store
+	role     Role
+	epoch    int64
+	pool     *pgxpool.Pool // its sessions carry the role and epoch in their name
+	lockConn *pgx.Conn
+	stop     context.CancelFunc
+	stopped  chan struct{}
+	lost     chan struct{}
+	lostErr  error // valid once lost is closed
+
+	dictionary *dictionary
+	partitions *partitions
+}
+
+// Lead tries once to take the role. ok is false where another process has it.
+func (s *Store) Lead(ctx context.Context, role Role) (leader *Leader, ok bool, err error) {
+	conn, err := pgx.ConnectConfig(ctx, s.lockConfig(role))
+	if err != nil {
+		return nil, false, fmt.Errorf("database %s: %w", s.Address(), err)
+	}
+	defer func() {
+		if leader == nil {
+			closeConn(ctx, conn)
+		}
+	}()
+	locked, err := s.queries.LeadershipTryLock(ctx, conn, dbsqlc.LeadershipTryLockParams{Class: lockClass, RoleNumber: roleNumbers[role]})
+	if err != nil {
+		return nil, false, fmt.Errorf("lock role %s: %w", role, err)
+	}
+	if !locked {
+		return nil, false, nil
+	}
+	epoch, err := s.raiseEpoch(ctx, conn, role)
+	if err != nil {
+		return nil, false, err
+	}
+	pool, err := s.writerPool(role, epoch)
+	if err != nil {
+		return nil, false, err
+	}
+	watch, stop := context.WithCancel(context.WithoutCancel(ctx))
+	l := &Leader{
+		store: s, role: role, epoch: epoch, pool: pool, lockConn: conn,
+		stop: stop, stopped: make(chan struct{}), lost: make(chan struct{}),
+	}
+	l.dictionary = newDictionary(l)
+	l.partitions = newPartitions(l)
+	go l.keepLock(watch)
+	s.cfg.Logger.InfoContext(ctx, "leading", "role", string(role), "epoch", epoch)
+	return l, true, nil
+}
+
+// Epoch is the term of this leader; a later leader of the role has a greater one.
+func (l *Leader) Epoch() int64 { return l.epoch }
+
+// Lost is closed when the role is lost, because its lock connection ended. Err then says why.
+func (l *Leader) Lost() <-chan struct{} { return l.lost }
+
+// Err says why the role was lost; nil while it is held.
+func (l *Leader) Err() error {
+	select {
+	case <-l.lost:
+		return l.lostErr
+	default:
+		return nil
+	}
+}
+
+// Close gives the role up, after the transactions under way have ended.
+func (l *Leader) Close() {
+	l.pool.Close()
+	l.stop()
+	<-l.stopped
+}
+
+func (l *Leader) keepLock(ctx context.Context) {
+	defer close(l.stopped)
+	defer closeConn(ctx, l.lockConn)
+	ticker := time.NewTicker(pingEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		pingCtx, cancel := context.WithTimeout(ctx, pingTimeout)
+		err := l.lockConn.Ping(pingCtx)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			l.lostErr = fmt.Errorf("%w: lost the lock of role %s: %w", ErrNotLeader, l.role, err)
+			close(l.lost)
+			return
+		}
+	}
+}
+
+func (s *Store) raiseEpoch(ctx context.Context, conn *pgx.Conn, role Role) (int64, error) {
+	if _, err := s.queries.LeadershipEndOlder(ctx, conn, sessionPrefix(role)); err != nil {
+		return 0, fmt.Errorf("end the sessions of earlier leaders of role %s (the database user must be the one they use): %w", role, err)
+	}
+	if _, err := conn.Exec(ctx, fmt.Sprintf("SET lock_timeout = %d", raiseTimeout.Milliseconds())); err != nil {
+		return 0, fmt.Errorf("set lock_timeout: %w", err)
+	}
+	epoch, err := s.queries.LeadershipRaise(ctx, conn, dbsqlc.LeadershipRaiseParams{Role: string(role), Holder: &s.cfg.Holder})
+	if hasCode(err, codeLockNotAvailable) {
+		return 0, fmt.Errorf("a session of an earlier leader of role %s still holds a transaction open: %w", role, err)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("raise the epoch of role %s: %w", role, err)
+	}
+	return epoch, nil
+}
+
+func (s *Store) lockConfig(role Role) *pgx.ConnConfig {
+	config := s.conn.Copy()
+	config.RuntimeParams["application_name"] = "ledgerindexer " + string(role) + " lock"
+	config.RuntimeParams["idle_session_timeout"] = fmt.Sprint(lockIdleLimit.Milliseconds())
+	return config
+}
+
+func sessionPrefix(role Role) string { return "ledgerindexer " + string(role) + " epoch " }
+
+func (s *Store) writerPool(role Role, epoch int64) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(s.cfg.URL)
+	if err != nil {
+		return nil, fmt.Errorf("database URL: %w", err)
+	}
+	config.ConnConfig = s.conn.Copy()
+	config.ConnConfig.RuntimeParams["application_name"] = sessionPrefix(role) + fmt.Sprint(epoch)
+	config.ConnConfig.RuntimeParams["lock_timeout"] = "30000"                        // ms; a twin in doubt is waited for, but not for ever
+	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "60000" // ms; frees the locks of a vanished client
+	config.MaxConns = 4
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
+	if err != nil {
+		return nil, fmt.Errorf("database: %w", err)
+	}
+	return pool, nil
+}
+
+// write runs fn in a transaction that holds the leadership row at this leader's epoch until it ends.
+func (l *Leader) write(ctx context.Context, fn func(context.Context, pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	tx, err := l.pool.Begin(ctx)
+	if err != nil {
+		return fmt.Errorf("begin transaction: %w", err)
+	}
+	defer rollback(ctx, tx)
+	_, err = l.store.queries.LeadershipHold(ctx, tx, dbsqlc.LeadershipHoldParams{Role: string(l.role), Epoch: l.epoch})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("role %s, epoch %d: %w", l.role, l.epoch, ErrNotLeader)
+	}
+	if err != nil {
+		return fmt.Errorf("hold leadership of role %s: %w", l.role, err)
+	}
+	if err := fn(ctx, tx); err != nil {
+		return err
+	}
+	started := time.Now()
+	if err := tx.Commit(ctx); err != nil {
+		return fmt.Errorf("commit (its outcome is unknown until the watermark is read again): %w", err)
+	}
+	l.store.cfg.Observe("commit", time.Since(started))
+	return nil
+}
+
+// rollback ends a transaction that was not committed, even where ctx has been cancelled. After a commit it does
+// nothing. Its error is of no use: the connection is discarded, and the server rolls back.
+func rollback(ctx context.Context, tx pgx.Tx) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	_ = tx.Rollback(ctx)
+}
+
+func closeConn(ctx context.Context, conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	_ = conn.Close(ctx) // nothing is lost with it
+}

@@ -1,0 +1,155 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// Partitions keep every index small enough to stay in memory, and are few, because planning and lock slots pay for
+// each. So the first widthStep partitions of a table are firstWidth wide, and each next widthStep are four times as
+// wide as those before: 64 partitions hold 1.3 billion offsets.
+const (
+	firstWidth = 1_000_000 // offsets
+	widthStep  = 16        // partitions
+)
+
+// span is a range of offsets: from inclusive, to exclusive.
+type span struct{ from, to int64 }
+
+// partitions attaches the partitions that rows are about to need, before the batch that brings them: attaching
+// inside the batch would hold its locks until the commit.
+type partitions struct {
+	leader *Leader
+
+	mu     sync.Mutex
+	loaded bool
+	spans  map[string][]span // per relation, in order
+}
+
+func newPartitions(l *Leader) *partitions { return &partitions{leader: l} }
+
+// ensure makes sure that relation can take rows of the given offsets.
+func (p *partitions) ensure(ctx context.Context, relation string, offsets []int64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.loaded {
+		if err := p.load(ctx); err != nil {
+			return err
+		}
+	}
+	for {
+		missing, found := firstMissing(p.spans[relation], offsets)
+		if !found {
+			return nil
+		}
+		next := nextPartition(p.spans[relation], missing)
+		if err := p.attach(ctx, relation, next); err != nil {
+			// Another process (a history backfill) may have been faster.
+			if loadErr := p.load(ctx); loadErr != nil {
+				return loadErr
+			}
+			if now, found := firstMissing(p.spans[relation], offsets); found && now == missing {
+				return err
+			}
+			continue
+		}
+		p.spans[relation] = append(p.spans[relation], next)
+		slices.SortFunc(p.spans[relation], func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	}
+}
+
+// firstMissing finds an offset that no span holds. Spans are in order and do not overlap.
+func firstMissing(spans []span, offsets []int64) (offset int64, found bool) {
+	for _, offset := range offsets {
+		i, _ := slices.BinarySearchFunc(spans, offset, func(s span, offset int64) int { return cmp.Compare(s.to-1, offset) })
+		if i == len(spans) || spans[i].from > offset {
+			return offset, true
+		}
+	}
+	return 0, false
+}
+
+// nextPartition is the partition to make for offset, which no span holds: as wide as the number of partitions asks
+// for, aligned to its width, and cut where others begin or end.
+func nextPartition(spans []span, offset int64) span {
+	width := int64(firstWidth)
+	for range len(spans) / widthStep {
+		width *= 4
+	}
+	next := span{from: offset - offset%width}
+	next.to = next.from + width
+	if next.to < next.from {
+		next.to = math.MaxInt64
+	}
+	for _, s := range spans {
+		if s.to <= offset {
+			next.from = max(next.from, s.to)
+		}
+		if s.from > offset {
+			next.to = min(next.to, s.from)
+		}
+	}
+	return next
+}
+
+func (p *partitions) load(ctx context.Context) error {
+	rows, err := p.leader.store.queries.PartitionList(ctx, p.leader.pool)
+	if err != nil {
+		return fmt.Errorf("read partitions: %w", err)
+	}
+	p.spans = map[string][]span{}
+	for _, row := range rows {
+		p.spans[row.Relation] = append(p.spans[row.Relation], span{row.FromOffset, row.ToOffset})
+	}
+	p.loaded = true
+	return nil
+}
+
+const (
+	attachLockTimeout = 2 * time.Second // attaching waits behind other DDL on the table; readers and writers it passes
+	attachTries       = 30
+)
+
+// attach makes the partition as a table of its own and attaches it: CREATE TABLE … PARTITION OF would lock out every
+// reader of the parent. The CHECK spares the attachment a scan.
+func (p *partitions) attach(ctx context.Context, relation string, s span) error {
+	column := "ledger_offset"
+	if relation == "lifetimes" {
+		column = "deactivated_offset"
+	}
+	parent := pgx.Identifier{"indexer", relation}.Sanitize()
+	table := pgx.Identifier{"indexer", fmt.Sprintf("%s_p%d", relation, s.from)}.Sanitize()
+	check := pgx.Identifier{fmt.Sprintf("%s_p%d_range", relation, s.from)}.Sanitize()
+	statements := []string{
+		fmt.Sprintf("SET LOCAL lock_timeout = %d", attachLockTimeout.Milliseconds()),
+		fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING STORAGE INCLUDING COMPRESSION, CONSTRAINT %s CHECK (%s >= %d AND %s < %d))",
+			table, parent, check, column, s.from, column, s.to),
+		fmt.Sprintf("ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%d) TO (%d)", parent, table, s.from, s.to),
+		fmt.Sprintf("ALTER TABLE %s DROP CONSTRAINT %s", table, check),
+	}
+	var err error
+	for try := range attachTries {
+		err = p.leader.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+			for _, statement := range statements {
+				if _, err := tx.Exec(ctx, statement); err != nil {
+					return fmt.Errorf("attach partition of %s for offsets %d to %d: %w", relation, s.from, s.to, err)
+				}
+			}
+			return p.leader.store.queries.PartitionRecord(ctx, tx, dbsqlc.PartitionRecordParams{Relation: relation, FromOffset: s.from, ToOffset: s.to})
+		})
+		if !hasCode(err, codeLockNotAvailable) {
+			return err
+		}
+		p.leader.store.cfg.Logger.WarnContext(ctx, "waiting to attach a partition: something locks the table", "relation", relation, "try", try+1)
+	}
+	return err
+}

@@ -1,0 +1,194 @@
+package store
+
+import (
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// The kinds of reassignment, as they stand in the database.
+const (
+	kindAssigned   = "assigned"
+	kindUnassigned = "unassigned"
+)
+
+// factRows are the rows of a batch, one list per fact table.
+type factRows struct {
+	updates        []dbsqlc.UpdatesCopyParams
+	created        []dbsqlc.CreatedCopyParams
+	archived       []dbsqlc.ArchivedCopyParams
+	exercised      []dbsqlc.ExercisedCopyParams
+	interfaceViews []dbsqlc.InterfaceViewsCopyParams
+	reassignments  []dbsqlc.ReassignmentsCopyParams
+	topologyEvents []dbsqlc.TopologyEventsCopyParams
+	unknown        []dbsqlc.UnknownElementsCopyParams
+	exact          exactKeeper
+}
+
+// updateNames collects the names that an update's rows refer to.
+func updateNames(n names, u *ledger.Update) {
+	if u.SynchronizerID != nil {
+		n.synchronizer(*u.SynchronizerID)
+	}
+	for i := range u.Created {
+		c := &u.Created[i]
+		n.template(c.TemplateID, c.PackageName, c.RepresentativePackageID)
+	}
+	for i := range u.Archived {
+		n.template(u.Archived[i].TemplateID, u.Archived[i].PackageName, nil)
+	}
+	for i := range u.Exercised {
+		n.template(u.Exercised[i].TemplateID, u.Exercised[i].PackageName, nil)
+	}
+	for i := range u.Assigned {
+		a := &u.Assigned[i]
+		n.template(a.TemplateID, a.PackageName, nil)
+		n.synchronizer(a.Source)
+		n.synchronizer(a.Target)
+	}
+	for i := range u.Unassigned {
+		unassignedNames(n, &u.Unassigned[i])
+	}
+}
+
+func unassignedNames(n names, e *ledger.UnassignedEvent) {
+	n.template(e.TemplateID, e.PackageName, nil)
+	n.synchronizer(e.Source)
+	n.synchronizer(e.Target)
+}
+
+// add converts an update into its rows.
+func (f *factRows) add(r refs, u *ledger.Update) {
+	at := place{offset: u.Offset}
+	f.exact.time(at, "recordTime", u.RecordTime)
+	f.exact.time(at, "effectiveAt", u.EffectiveAt)
+	row := dbsqlc.UpdatesCopyParams{
+		LedgerOffset: int64(u.Offset), Kind: string(u.Kind), SynchronizerRef: r.optionalSynchronizer(u.SynchronizerID),
+		RecordTime: timestamp(u.RecordTime), EffectiveAt: timestamp(u.EffectiveAt), CommandID: u.CommandID, WorkflowID: u.WorkflowID,
+		TraceParent: u.TraceParent, TraceState: u.TraceState, ExternalTransactionHash: u.ExternalTransactionHash,
+		TransactionHash: u.TransactionHash, PaidTrafficCost: u.PaidTrafficCost, Extra: f.exact.value(at, "extra", u.Extra),
+	}
+	if u.ID != "" {
+		row.UpdateID = &u.ID
+	}
+	f.updates = append(f.updates, row)
+
+	synchronizer := r.optionalSynchronizer(u.SynchronizerID)
+	for i := range u.Created {
+		f.addCreated(r, u, &u.Created[i], synchronizer)
+	}
+	for i := range u.Archived {
+		f.addArchived(r, u, &u.Archived[i], synchronizer)
+	}
+	for i := range u.Exercised {
+		f.addExercised(r, u, &u.Exercised[i], synchronizer)
+	}
+	for i := range u.Assigned {
+		f.addAssigned(r, u, &u.Assigned[i])
+	}
+	for i := range u.Unassigned {
+		f.addUnassigned(r, u, &u.Unassigned[i])
+	}
+	for i := range u.Topology {
+		f.addTopology(u, &u.Topology[i], synchronizer)
+	}
+	for i, e := range u.Unknown {
+		at := place{offset: u.Offset, nodeID: e.NodeID}
+		f.unknown = append(f.unknown, dbsqlc.UnknownElementsCopyParams{
+			LedgerOffset: int64(u.Offset), Ordinal: int32(i), NodeID: e.NodeID, Kind: e.Kind, SynchronizerRef: synchronizer,
+			RecordTime: timestamp(u.RecordTime), Raw: f.exact.value(at, "raw", e.Raw),
+		})
+	}
+}
+
+func (f *factRows) addCreated(r refs, u *ledger.Update, c *ledger.CreatedEvent, synchronizer *int32) {
+	if c.Origin == ledger.OriginAssignment {
+		synchronizer = r.optionalSynchronizer(&assignmentOf(u, c.NodeID).Target)
+	}
+	at := place{offset: u.Offset, nodeID: &c.NodeID}
+	f.exact.time(at, "createdAt", c.CreatedAt)
+	f.created = append(f.created, dbsqlc.CreatedCopyParams{
+		LedgerOffset: int64(u.Offset), NodeID: c.NodeID, Origin: string(c.Origin), ContractID: c.ContractID,
+		TemplateRef: r.template(c.TemplateID, c.PackageName, c.RepresentativePackageID), SynchronizerRef: synchronizer,
+		RecordTime: timestamp(u.RecordTime), CreatedAt: timestamp(c.CreatedAt), ACSDelta: c.ACSDelta,
+		Payload: f.exact.value(at, "payload", c.Argument), ContractKey: f.exact.value(at, "contract_key", c.ContractKey),
+		ContractKeyHash: c.ContractKeyHash, Signatories: c.Signatories, Observers: c.Observers, WitnessParties: c.WitnessParties,
+		CreatedEventBlob: c.Blob, Extra: f.exact.value(at, "extra", c.Extra),
+	})
+	for i := range c.InterfaceViews {
+		v := &c.InterfaceViews[i]
+		at := place{offset: u.Offset, nodeID: &c.NodeID, interfaceID: &v.InterfaceID}
+		f.interfaceViews = append(f.interfaceViews, dbsqlc.InterfaceViewsCopyParams{
+			LedgerOffset: int64(u.Offset), NodeID: c.NodeID, Ordinal: int32(i), ContractID: c.ContractID, InterfaceID: v.InterfaceID,
+			SynchronizerRef: synchronizer, RecordTime: timestamp(u.RecordTime), ViewValue: f.exact.value(at, "view_value", v.Value),
+			StatusCode: v.StatusCode, StatusMessage: v.StatusMessage, StatusDetails: f.exact.value(at, "status_details", v.StatusDetails),
+			ImplementationPackageID: v.ImplementationPackageID, Extra: f.exact.value(at, "extra", v.Extra),
+		})
+	}
+}
+
+func (f *factRows) addArchived(r refs, u *ledger.Update, a *ledger.ArchivedEvent, synchronizer *int32) {
+	at := place{offset: u.Offset, nodeID: &a.NodeID}
+	f.archived = append(f.archived, dbsqlc.ArchivedCopyParams{
+		LedgerOffset: int64(u.Offset), NodeID: a.NodeID, ContractID: a.ContractID, TemplateRef: r.template(a.TemplateID, a.PackageName, nil),
+		SynchronizerRef: synchronizer, RecordTime: timestamp(u.RecordTime), WitnessParties: a.WitnessParties,
+		ImplementedInterfaces: a.ImplementedInterfaces, Extra: f.exact.value(at, "extra", a.Extra),
+	})
+}
+
+func (f *factRows) addExercised(r refs, u *ledger.Update, e *ledger.ExercisedEvent, synchronizer *int32) {
+	at := place{offset: u.Offset, nodeID: &e.NodeID}
+	f.exercised = append(f.exercised, dbsqlc.ExercisedCopyParams{
+		LedgerOffset: int64(u.Offset), NodeID: e.NodeID, ContractID: e.ContractID, TemplateRef: r.template(e.TemplateID, e.PackageName, nil),
+		SynchronizerRef: synchronizer, RecordTime: timestamp(u.RecordTime), InterfaceID: e.InterfaceID, Choice: e.Choice,
+		ChoiceArgument: f.exact.value(at, "choice_argument", e.Argument), ExerciseResult: f.exact.value(at, "exercise_result", e.Result),
+		ActingParties: e.ActingParties, Consuming: e.Consuming, LastDescendantNodeID: e.LastDescendantNodeID,
+		WitnessParties: e.WitnessParties, ACSDelta: e.ACSDelta, ImplementedInterfaces: e.ImplementedInterfaces,
+		Extra: f.exact.value(at, "extra", e.Extra),
+	})
+}
+
+func (f *factRows) addAssigned(r refs, u *ledger.Update, e *ledger.AssignedEvent) {
+	at := place{offset: u.Offset, nodeID: &e.NodeID}
+	row := dbsqlc.ReassignmentsCopyParams{
+		LedgerOffset: int64(u.Offset), NodeID: e.NodeID, Kind: kindAssigned, ContractID: e.ContractID,
+		TemplateRef: r.template(e.TemplateID, e.PackageName, nil), SynchronizerRef: r.optionalSynchronizer(&e.Target),
+		RecordTime: timestamp(u.RecordTime), ReassignmentID: e.ReassignmentID, SourceRef: r.synchronizer(e.Source),
+		TargetRef: r.synchronizer(e.Target), Submitter: e.Submitter, ReassignmentCounter: e.ReassignmentCounter,
+		Extra: f.exact.value(at, "assignment_extra", e.Extra),
+	}
+	// The server states the witnesses once, in the creation event inside the assignment.
+	for i := range u.Created {
+		if u.Created[i].NodeID == e.NodeID {
+			row.WitnessParties = u.Created[i].WitnessParties
+		}
+	}
+	f.reassignments = append(f.reassignments, row)
+}
+
+func (f *factRows) addUnassigned(r refs, u *ledger.Update, e *ledger.UnassignedEvent) {
+	at := place{offset: u.Offset, nodeID: &e.NodeID}
+	f.exact.time(at, "assignmentExclusivity", e.AssignmentExclusivity)
+	f.reassignments = append(f.reassignments, dbsqlc.ReassignmentsCopyParams{
+		LedgerOffset: int64(u.Offset), NodeID: e.NodeID, Kind: kindUnassigned, ContractID: e.ContractID,
+		TemplateRef: r.template(e.TemplateID, e.PackageName, nil), SynchronizerRef: r.optionalSynchronizer(&e.Source),
+		RecordTime: timestamp(u.RecordTime), ReassignmentID: e.ReassignmentID, SourceRef: r.synchronizer(e.Source),
+		TargetRef: r.synchronizer(e.Target), Submitter: e.Submitter, ReassignmentCounter: e.ReassignmentCounter,
+		AssignmentExclusivity: timestamp(e.AssignmentExclusivity), WitnessParties: e.WitnessParties,
+		Extra: f.exact.value(at, "extra", e.Extra),
+	})
+}
+
+func (f *factRows) addTopology(u *ledger.Update, e *ledger.TopologyEvent, synchronizer *int32) {
+	at := place{offset: u.Offset, nodeID: &e.NodeID}
+	f.topologyEvents = append(f.topologyEvents, dbsqlc.TopologyEventsCopyParams{
+		LedgerOffset: int64(u.Offset), NodeID: e.NodeID, Kind: string(e.Kind), SynchronizerRef: synchronizer,
+		RecordTime: timestamp(u.RecordTime), PartyID: e.PartyID, ParticipantID: e.ParticipantID, Permission: e.Permission,
+		Extra: f.exact.value(at, "extra", e.Extra),
+	})
+}
+
+func timestamp(t ledger.Time) pgtype.Timestamptz {
+	return pgtype.Timestamptz{Time: t.Time, Valid: t.Valid}
+}

@@ -1,0 +1,151 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// BeginSnapshot begins a snapshot at an offset, or tells how far the one that was begun there has come. A database
+// that holds data, and an unfinished snapshot of another offset or scope, are *ledger.Problem.
+func (l *Leader) BeginSnapshot(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset) (ledger.SnapshotProgress, error) {
+	progress := ledger.SnapshotProgress{At: at}
+	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := l.refuseStarted(ctx, tx, at); err != nil {
+			return err
+		}
+		if err := l.recordIdentity(ctx, tx, participantID, scope); err != nil {
+			return err
+		}
+		row, err := l.store.queries.SnapshotUnfinished(ctx, tx)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return l.store.queries.SnapshotStart(ctx, tx, dbsqlc.SnapshotStartParams{SnapshotOffset: int64(at), Scope: scope.Hash()})
+		}
+		if err != nil {
+			return fmt.Errorf("read the unfinished snapshot: %w", err)
+		}
+		if row.SnapshotOffset != int64(at) || row.Scope != scope.Hash() {
+			return &ledger.Problem{
+				What: fmt.Sprintf("the database holds an unfinished snapshot at offset %d, scope %s; this run asks for offset %d, scope %s",
+					row.SnapshotOffset, row.Scope, at, scope.Hash()),
+				Do: fmt.Sprintf("go on with the one begun (--at-offset %d and the same parties, templates and so on), or add --restart to drop it and begin again", row.SnapshotOffset),
+			}
+		}
+		progress = snapshotProgress(row)
+		return nil
+	})
+	if err != nil {
+		return ledger.SnapshotProgress{}, fmt.Errorf("begin snapshot at offset %d: %w", at, err)
+	}
+	return progress, nil
+}
+
+// DropSnapshot removes an unfinished snapshot and everything that was stored of it.
+func (l *Leader) DropSnapshot(ctx context.Context) error {
+	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := l.refuseStarted(ctx, tx, 0); err != nil {
+			return err
+		}
+		if err := l.store.queries.CarriedClear(ctx, tx); err != nil {
+			return fmt.Errorf("clear the carried rows: %w", err)
+		}
+		return l.store.queries.SnapshotDiscard(ctx, tx)
+	})
+	if err != nil {
+		return fmt.Errorf("drop the unfinished snapshot: %w", err)
+	}
+	return nil
+}
+
+// refuseStarted keeps a snapshot from a database whose updates stream has begun.
+func (l *Leader) refuseStarted(ctx context.Context, tx pgx.Tx, at ledger.Offset) error {
+	watermark, started, err := l.store.watermark(ctx, tx)
+	if err != nil || !started {
+		return err
+	}
+	what := fmt.Sprintf("the database already holds the ledger up to offset %d", watermark)
+	if at > 0 && watermark == at {
+		what += ", which is where this snapshot was to be: it is done"
+	}
+	return &ledger.Problem{
+		What: what,
+		Do:   "run `indexer run` to go on from there; to seed from a snapshot use a new database",
+	}
+}
+
+// WriteSnapshotPage stores a page's rows and the token behind it in one transaction, and returns the new progress.
+// progress must be what the last call returned: where another process has moved it, ErrWatermarkMoved is returned.
+// After any error the outcome is unknown: call BeginSnapshot again.
+func (l *Leader) WriteSnapshotPage(ctx context.Context, progress ledger.SnapshotProgress, page ledger.SnapshotPage) (ledger.SnapshotProgress, error) {
+	wanted := newNames()
+	for i := range page.Entries {
+		if err := entryNames(wanted, &page.Entries[i], progress.At); err != nil {
+			return progress, err
+		}
+	}
+	numbers, err := l.dictionary.resolve(ctx, wanted)
+	if err != nil {
+		return progress, err
+	}
+	rows := newCarriedRows(progress)
+	for i := range page.Entries {
+		rows.add(numbers, &page.Entries[i])
+	}
+	next := ledger.SnapshotProgress{At: progress.At, Next: page.Next, Entries: progress.Entries + int64(len(page.Entries))}
+	err = l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		moved, err := l.store.queries.SnapshotAdvance(ctx, tx, dbsqlc.SnapshotAdvanceParams{
+			SnapshotOffset: int64(progress.At), EntriesBefore: progress.Entries, TokenBefore: progress.Next.Value,
+			TokenKind: string(next.Next.Kind), Token: next.Next.Value, Added: int64(len(page.Entries)),
+		})
+		if err != nil {
+			return fmt.Errorf("store the continuation token: %w", err)
+		}
+		if moved == 0 {
+			return ErrWatermarkMoved
+		}
+		return l.copyCarried(ctx, tx, rows)
+	})
+	if err != nil {
+		return progress, fmt.Errorf("write snapshot entries %d to %d: %w", progress.Entries+1, next.Entries, err)
+	}
+	l.store.cfg.Wrote("carried_created", len(rows.created))
+	return next, nil
+}
+
+// FinishSnapshot closes the snapshot and puts the watermark of the updates stream at its offset.
+func (l *Leader) FinishSnapshot(ctx context.Context, progress ledger.SnapshotProgress) error {
+	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		finished, err := l.store.queries.SnapshotFinish(ctx, tx, dbsqlc.SnapshotFinishParams{
+			SnapshotOffset: int64(progress.At), EntriesBefore: progress.Entries,
+		})
+		if err != nil {
+			return fmt.Errorf("mark it finished: %w", err)
+		}
+		if finished == 0 {
+			return ErrWatermarkMoved
+		}
+		return l.startAt(ctx, tx, progress.At, true)
+	})
+	if err != nil {
+		return fmt.Errorf("finish snapshot at offset %d: %w", progress.At, err)
+	}
+	return nil
+}
+
+func snapshotProgress(row dbsqlc.IndexerSnapshots) ledger.SnapshotProgress {
+	return ledger.SnapshotProgress{
+		At:      ledger.Offset(row.SnapshotOffset),
+		Next:    ledger.Token{Kind: ledger.TokenKind(row.TokenKind), Value: row.Token},
+		Entries: row.Entries,
+	}
+}
+
+// UnfinishedSnapshot tells of a snapshot that was begun and not finished; nil where there is none.
+func (l *Leader) UnfinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
+	return l.store.UnfinishedSnapshot(ctx)
+}

@@ -1,0 +1,128 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// CheckIdentity compares the database with the ledger and the scope that are about to be written into it. A
+// database of another participant, and one whose rows have another scope, are *ledger.Problem. An empty
+// participantID (a server that does not say who it is) passes.
+func (s *Store) CheckIdentity(ctx context.Context, participantID string, scope ledger.Scope) error {
+	stored, err := s.queries.ParticipantGet(ctx, s.pool)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("read the stored participant: %w", err)
+	}
+	if err == nil && participantID != "" && stored != participantID {
+		return &ledger.Problem{
+			What: fmt.Sprintf("database %s belongs to participant %s, but the ledger URL leads to participant %s", s.Address(), stored, participantID),
+			Do:   "correct --ledger-url or --database-url; offsets of two participants can't be mixed, so each needs a database of its own",
+		}
+	}
+	scopes, err := s.queries.CoverageScopes(ctx, s.pool, StreamUpdates)
+	if err != nil {
+		return fmt.Errorf("read the stored scope: %w", err)
+	}
+	for _, stored := range scopes {
+		if stored == scope.Hash() {
+			continue
+		}
+		definition, err := s.queries.ScopeGet(ctx, s.pool, stored)
+		if err != nil {
+			return fmt.Errorf("read scope %s: %w", stored, err)
+		}
+		return &ledger.Problem{
+			What: fmt.Sprintf("database %s holds the scope %s, but this run is configured for %s", s.Address(), definition, scope.Canonical()),
+			Do:   "set --parties, --templates, --interfaces, --shape, --blobs, --reassignments and --topology as they were, or use a new database: rows of two scopes would not be complete for either",
+		}
+	}
+	return nil
+}
+
+// Watermark is where the updates stream resumes. ok is false where nothing was started: Start or a snapshot has to
+// come first.
+func (l *Leader) Watermark(ctx context.Context) (at ledger.Offset, ok bool, err error) {
+	return l.store.watermark(ctx, l.pool)
+}
+
+// Watermark is the offset up to which everything is stored and shown; ok is false where nothing was started.
+func (s *Store) Watermark(ctx context.Context) (at ledger.Offset, ok bool, err error) {
+	return s.watermark(ctx, s.pool)
+}
+
+func (s *Store) watermark(ctx context.Context, db dbsqlc.DBTX) (ledger.Offset, bool, error) {
+	row, err := s.queries.CheckpointGet(ctx, db, StreamUpdates)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, fmt.Errorf("read the watermark: %w", err)
+	}
+	return ledger.Offset(*row.LedgerOffset), true, nil
+}
+
+// UnfinishedSnapshot tells of a snapshot that a backfill has begun and not finished; nil where there is none.
+func (s *Store) UnfinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
+	row, err := s.queries.SnapshotUnfinished(ctx, s.pool)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the unfinished snapshot: %w", err)
+	}
+	progress := snapshotProgress(row)
+	return &progress, nil
+}
+
+// Start gives the updates stream its first watermark. stateKnown says that the active set is known there: at the
+// beginning of the ledger. It fails with ErrWatermarkMoved where the stream has one already.
+func (l *Leader) Start(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset, stateKnown bool) error {
+	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := l.recordIdentity(ctx, tx, participantID, scope); err != nil {
+			return err
+		}
+		return l.startAt(ctx, tx, at, stateKnown)
+	})
+	if err != nil {
+		return fmt.Errorf("start at offset %d: %w", at, err)
+	}
+	return nil
+}
+
+func (l *Leader) startAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, stateKnown bool) error {
+	started, err := l.store.queries.CheckpointStart(ctx, tx, dbsqlc.CheckpointStartParams{Stream: StreamUpdates, LedgerOffset: int64(at)})
+	if err != nil {
+		return fmt.Errorf("set the first watermark: %w", err)
+	}
+	if started == 0 {
+		return ErrWatermarkMoved
+	}
+	floors := dbsqlc.FloorsSetParams{Stream: StreamUpdates, HistoryFloor: int64(at)}
+	if stateKnown {
+		floor := int64(at)
+		floors.StateFloor = &floor
+	}
+	if err := l.store.queries.FloorsSet(ctx, tx, floors); err != nil {
+		return fmt.Errorf("set the floors: %w", err)
+	}
+	return nil
+}
+
+func (l *Leader) recordIdentity(ctx context.Context, tx pgx.Tx, participantID string, scope ledger.Scope) error {
+	if participantID != "" {
+		if err := l.store.queries.ParticipantRecord(ctx, tx, participantID); err != nil {
+			return fmt.Errorf("record participant %s: %w", participantID, err)
+		}
+	}
+	err := l.store.queries.ScopeRecord(ctx, tx, dbsqlc.ScopeRecordParams{Scope: scope.Hash(), Definition: scope.Canonical()})
+	if err != nil {
+		return fmt.Errorf("record the scope: %w", err)
+	}
+	return nil
+}
