@@ -1,0 +1,152 @@
+package participant
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ledgerindexer/ledger"
+)
+
+const (
+	// DefaultLimit is what a server serves in one list call unless it is configured otherwise.
+	DefaultLimit = 200
+	// updatesPageSize is the most that servers serve in a page of updates.
+	updatesPageSize = 2000
+	// snapshotPageSize keeps a page of a snapshot to some megabytes; servers allow more.
+	snapshotPageSize = 2000
+
+	// maxBody is the largest answer that is read, in bytes of JSON.
+	maxBody = 1 << 30
+	// silence is how long nothing may come before an answer, or within it. Servers give up after 20 s by
+	// themselves, and their word about why is worth waiting for.
+	silence = 40 * time.Second
+)
+
+// Config says how to reach the participant.
+type Config struct {
+	// URL is the base of the participant's JSON API, http or https; a path prefix is allowed. A user and password
+	// in it are sent as basic authentication, for a proxy in front of a participant that wants no token.
+	URL string
+	// TokenFile holds the bearer token. It is read for every request, so a renewed token is used at once. Empty:
+	// no token is sent.
+	TokenFile string
+	// Limit is the number of elements asked for in one list call, 1 or more; 0 means DefaultLimit.
+	Limit int
+	// Logger may be nil: nothing is logged.
+	Logger *slog.Logger
+	// Observe, if set, is told of every request: a short fixed name of the operation, the HTTP status (0: no
+	// answer), how long it took and how many bytes of JSON came. It must be safe for concurrent use.
+	Observe func(operation string, status int, d time.Duration, bytes int64)
+}
+
+// Client reads from one participant for one scope. It is safe for concurrent use.
+type Client struct {
+	cfg    Config
+	scope  ledger.Scope
+	base   *url.URL // without user info
+	user   *url.Userinfo
+	log    *slog.Logger
+	http   *http.Client
+	format formats
+
+	maxBody int64
+	silence time.Duration
+
+	finding sync.Mutex             // held while discovering
+	logged  Server                 // what the log says; guarded by finding
+	found   atomic.Pointer[Server] // nil: not known (yet, or no longer)
+
+	served       proof // of list calls
+	updatesList  size
+	updatesPage  size
+	snapshotList size
+	snapshotPage size
+}
+
+// New checks the configuration and makes a client; it sends nothing. The token file must exist and hold a token.
+func New(cfg Config, scope ledger.Scope) (*Client, error) {
+	base, err := url.Parse(cfg.URL)
+	// The text of a URL that can't be parsed may hold a password, and so may the parser's error.
+	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" ||
+		base.RawQuery != "" || base.Fragment != "" {
+		return nil, fmt.Errorf("--ledger-url must be of the form http://host:port/prefix or https://host:port/prefix")
+	}
+	user := base.User
+	base.User = nil
+	if user != nil && cfg.TokenFile != "" {
+		return nil, fmt.Errorf("--ledger-url has a user in it and --ledger-token-file is given: both can't be sent, choose one")
+	}
+	if cfg.Limit < 0 {
+		return nil, fmt.Errorf("the limit of a list call must be at least 1, not %d", cfg.Limit)
+	}
+	if cfg.Limit == 0 {
+		cfg.Limit = DefaultLimit
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	format, err := newFormats(scope)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{
+		cfg: cfg, scope: scope, base: base, user: user, log: cfg.Logger, format: format,
+		maxBody: maxBody, silence: silence,
+		updatesList: newSize(cfg.Limit), updatesPage: newSize(updatesPageSize),
+		snapshotList: newSize(cfg.Limit), snapshotPage: newSize(snapshotPageSize),
+	}
+	if _, err := c.token(); err != nil {
+		return nil, err
+	}
+	dialer := net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
+	c.http = &http.Client{
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment,
+			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				// Whoever answers now may be configured otherwise than who answered before.
+				c.served.forget()
+				return dialer.DialContext(ctx, network, address)
+			},
+			TLSHandshakeTimeout: 10 * time.Second,
+			MaxIdleConns:        32,
+			MaxIdleConnsPerHost: 32,
+			IdleConnTimeout:     90 * time.Second,
+		},
+		// A redirected POST would become a GET without a body, and the token would go to another host.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return c, nil
+}
+
+// Close closes the connections that are idle.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// token reads the bearer token; empty where none is to be sent. Errors name the file, never what stands in it.
+func (c *Client) token() (string, error) {
+	if c.cfg.TokenFile == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(c.cfg.TokenFile)
+	if err != nil {
+		return "", fmt.Errorf("--ledger-token-file: %w", err)
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" {
+		return "", fmt.Errorf("--ledger-token-file: %s is empty", c.cfg.TokenFile)
+	}
+	for _, r := range token {
+		if r <= ' ' || r > '~' {
+			return "", fmt.Errorf("--ledger-token-file: %s must hold one token and nothing else", c.cfg.TokenFile)
+		}
+	}
+	return token, nil
+}

@@ -1,0 +1,282 @@
+package participant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"ledgerindexer/ledger"
+)
+
+// The paths of the API that are used. The flats path is interface.md's and ends with 3.5, the pages begin with it.
+const (
+	pathVersion       = "/v2/version"
+	pathParticipantID = "/v2/parties/participant-id"
+	pathLedgerEnd     = "/v2/state/ledger-end"
+	pathPrunedOffsets = "/v2/state/latest-pruned-offsets"
+	pathUpdates       = "/v2/updates"
+	pathUpdatesFlats  = "/v2/updates/flats"
+	pathUpdatesPage   = "/v2/updates/get-updates-page"
+	pathSnapshot      = "/v2/state/active-contracts"
+	pathSnapshotPage  = "/v2/state/active-contracts-page"
+)
+
+// Server is what was found out about the server.
+type Server struct {
+	Version       string // empty: the server does not say
+	ParticipantID string // empty: does not say, or not to this user (older servers tell administrators only)
+	UpdatesPath   string // of bounded reads, such as /v2/updates/get-updates-page
+	TailPath      string // of open-ended reads
+	SnapshotPath  string // empty: there is no snapshot
+	LedgerEnd     bool   // it tells the ledger end
+}
+
+// Discover finds out what the server has by asking for next to nothing, and logs it. It is to be called before
+// anything else; where it was not, or where a path has gone since (a server was upgraded), the next read does it.
+//
+// A server that has nothing but the operations of interface.md works too: it tells no ledger end and no identity.
+// Errors: a *ledger.Problem where there is no update stream at the URL, or where the rights are missing.
+func (c *Client) Discover(ctx context.Context) (Server, error) {
+	c.finding.Lock()
+	defer c.finding.Unlock()
+	return c.discover(ctx)
+}
+
+// server is what Discover found; it discovers where nothing is known.
+func (c *Client) server(ctx context.Context) (*Server, error) {
+	if s := c.found.Load(); s != nil {
+		return s, nil
+	}
+	c.finding.Lock()
+	defer c.finding.Unlock()
+	if s := c.found.Load(); s != nil {
+		return s, nil // somebody else was faster
+	}
+	if _, err := c.discover(ctx); err != nil {
+		return nil, err
+	}
+	return c.found.Load(), nil
+}
+
+func (c *Client) discover(ctx context.Context) (Server, error) {
+	s, err := c.probe(ctx)
+	if err != nil {
+		return Server{}, fmt.Errorf("find out what the participant offers: %w", c.explain(err))
+	}
+	if s.UpdatesPath == "" {
+		err := fmt.Errorf("there is no update stream at %s", c.base)
+		if c.logged != (Server{}) {
+			return Server{}, fmt.Errorf("%w any more", err) // it was there: a proxy may say so while the server is away
+		}
+		return Server{}, &ledger.Problem{
+			What: err.Error(),
+			Do:   "check --ledger-url: it must be the base of the participant's JSON API, with its path prefix where it has one",
+		}
+	}
+	if strings.HasPrefix(s.Version, "3.3.") && c.scope.Shape == ledger.ShapeLedgerEffects {
+		return Server{}, &ledger.Problem{
+			What: fmt.Sprintf("the participant has version %s, which does not say which of the contracts it shows with "+
+				"--shape %s are active", s.Version, ledger.ShapeLedgerEffects),
+			Do: fmt.Sprintf("use --shape %s, or a participant of 3.4 or later", ledger.ShapeACSDelta),
+		}
+	}
+	c.found.Store(&s)
+	if s != c.logged {
+		c.log.InfoContext(ctx, "participant found", "version", s.Version, "participant_id", s.ParticipantID,
+			"updates_path", s.UpdatesPath, "tail_path", s.TailPath, "snapshot_path", s.SnapshotPath, "ledger_end", s.LedgerEnd)
+		c.logged = s
+	}
+	return s, nil
+}
+
+// lost forgets the paths after a server said that it has not (any longer) the one that was used.
+func (c *Client) lost(s *Server, err error) error {
+	c.found.CompareAndSwap(s, nil)
+	return fmt.Errorf("the server no longer has what it had; what it has is found out again with the next read: %w", err)
+}
+
+func (c *Client) probe(ctx context.Context) (Server, error) {
+	var s Server
+	var err error
+	if s.Version, err = c.text(ctx, "version", pathVersion, "version"); err != nil {
+		return s, err
+	}
+	if s.ParticipantID, err = c.text(ctx, "participant-id", pathParticipantID, "participantId"); err != nil {
+		return s, err
+	}
+	switch _, err := c.ledgerEnd(ctx); {
+	case err == nil:
+		s.LedgerEnd = true
+	case !missing(err):
+		return s, err
+	}
+	if err := c.probeUpdates(ctx, &s); err != nil {
+		return s, err
+	}
+	for _, path := range []string{pathSnapshotPage, pathSnapshot} {
+		has, err := c.has(ctx, path)
+		if err != nil {
+			return s, err
+		}
+		if has {
+			s.SnapshotPath = path
+			break
+		}
+	}
+	return s, nil
+}
+
+// probeUpdates: pages are best for bounded reads, else flats as interface.md has it, else updates. Open-ended reads
+// are on the list paths only, and updates is the one that stays.
+func (c *Client) probeUpdates(ctx context.Context, s *Server) error {
+	pages, err := c.has(ctx, pathUpdatesPage)
+	if err != nil {
+		return err
+	}
+	updates, err := c.has(ctx, pathUpdates)
+	if err != nil {
+		return err
+	}
+	flats := false
+	if !pages || !updates {
+		if flats, err = c.has(ctx, pathUpdatesFlats); err != nil {
+			return err
+		}
+	}
+	switch {
+	case updates:
+		s.TailPath = pathUpdates
+	case flats:
+		s.TailPath = pathUpdatesFlats
+	default:
+		return nil
+	}
+	switch {
+	case pages:
+		s.UpdatesPath = pathUpdatesPage
+	case flats:
+		s.UpdatesPath = pathUpdatesFlats
+	default:
+		s.UpdatesPath = pathUpdates
+	}
+	return nil
+}
+
+// has asks for at most one element between the offsets 0 and 1, or of the empty snapshot at 0. Whatever the server
+// finds wrong with that: it has the path.
+func (c *Client) has(ctx context.Context, path string) (bool, error) {
+	r := request{operation: "discover", path: path}
+	one := url.Values{"limit": {"1"}}
+	end := ledger.Offset(1)
+	switch path {
+	case pathUpdatesPage:
+		r.body = updatesPageRequest{Begin: 0, End: end, MaxPageSize: 1, UpdateFormat: c.format.update}
+	case pathSnapshotPage:
+		r.body = snapshotPageRequest{ActiveAt: 0, MaxPageSize: 1, EventFormat: c.format.event}
+	case pathSnapshot:
+		r.query, r.body = one, snapshotRequest{ActiveAt: 0, EventFormat: c.format.event}
+	default:
+		r.query, r.body = one, updatesRequest{Begin: 0, End: &end, UpdateFormat: c.format.update}
+	}
+	_, err := c.do(ctx, r)
+	var e *Error
+	if err == nil || !errors.As(err, &e) {
+		return err == nil, err
+	}
+	switch {
+	case e.pathMissing():
+		return false, nil
+	case e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden:
+		return false, err
+	case e.Status >= 400 && e.Status < 500 && e.Status != http.StatusRequestTimeout && e.Status != http.StatusTooManyRequests:
+		return true, nil
+	}
+	return false, err
+}
+
+// text reads one member of an object; empty where the server does not have the path or keeps it to itself.
+func (c *Client) text(ctx context.Context, operation, path, member string) (string, error) {
+	body, err := c.do(ctx, request{operation: operation, path: path})
+	var e *Error
+	switch {
+	case errors.As(err, &e) && (e.pathMissing() || e.Status == http.StatusForbidden):
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	var told map[string]any
+	if err := json.Unmarshal(body, &told); err != nil {
+		return "", decoded(operation, body, err)
+	}
+	value, _ := told[member].(string)
+	return value, nil
+}
+
+// LedgerEnd is the offset of the last update that the participant has; 0 where it has none. It returns
+// ledger.ErrNotOffered where the server does not tell.
+func (c *Client) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
+	s, err := c.server(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if !s.LedgerEnd {
+		return 0, ledger.ErrNotOffered
+	}
+	end, err := c.ledgerEnd(ctx)
+	switch {
+	case missing(err):
+		return 0, c.lost(s, err)
+	case err != nil:
+		return 0, c.explain(err)
+	}
+	return end, nil
+}
+
+func (c *Client) ledgerEnd(ctx context.Context) (ledger.Offset, error) {
+	const operation = "ledger-end"
+	body, err := c.do(ctx, request{operation: operation, path: pathLedgerEnd})
+	if err != nil {
+		return 0, err
+	}
+	var told struct {
+		Offset *ledger.Offset `json:"offset"`
+	}
+	if err := json.Unmarshal(body, &told); err != nil {
+		return 0, decoded(operation, body, err)
+	}
+	if told.Offset == nil || *told.Offset < 0 {
+		return 0, fmt.Errorf("%s: the answer holds no offset: %q", operation, short(body))
+	}
+	return *told.Offset, nil
+}
+
+// PrunedOffset is the offset up to which (inclusive) the participant has pruned its ledger; 0: it has not. It
+// returns ledger.ErrNotOffered where the server does not tell.
+func (c *Client) PrunedOffset(ctx context.Context) (ledger.Offset, error) {
+	const operation = "pruned-offsets"
+	body, err := c.do(ctx, request{operation: operation, path: pathPrunedOffsets})
+	switch {
+	case missing(err):
+		return 0, ledger.ErrNotOffered
+	case err != nil:
+		return 0, c.explain(err)
+	}
+	var told struct {
+		Offset ledger.Offset `json:"participantPrunedUpToInclusive"` // absent: not pruned
+	}
+	if err := json.Unmarshal(body, &told); err != nil {
+		return 0, decoded(operation, body, err)
+	}
+	return told.Offset, nil
+}
+
+// missing says whether the error is that the server does not have the path.
+func missing(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.pathMissing()
+}

@@ -1,0 +1,221 @@
+package participant
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+const (
+	userAgent = "ledgerindexer"
+	// shortBody is how much of an answer stands in an error, errorBody how much of it is read.
+	shortBody = 300
+	errorBody = 64 << 10
+	// trustedLength is up to which size room is made for an answer on the word of its Content-Length.
+	trustedLength = 64 << 20
+)
+
+var (
+	errSilent   = errors.New("the server went silent")
+	errTooLarge = errors.New("the answer is too large")
+)
+
+// request is one HTTP request; body nil means GET.
+type request struct {
+	operation string // as told to Config.Observe
+	path      string
+	query     url.Values
+	body      any
+}
+
+// do sends a request and reads the answer completely. What it returns is whole JSON as far as length and content
+// type can tell. All errors are *Error.
+func (c *Client) do(ctx context.Context, r request) ([]byte, error) {
+	token, err := c.token()
+	if err != nil {
+		return nil, &Error{Operation: r.operation, Err: err}
+	}
+	start := time.Now()
+	body, e := c.exchange(ctx, r, token)
+	status := http.StatusOK
+	if e != nil {
+		status = e.Status
+	}
+	if c.cfg.Observe != nil {
+		c.cfg.Observe(r.operation, status, time.Since(start), int64(len(body)))
+	}
+	if e == nil {
+		return body, nil
+	}
+	if status == 0 || status >= http.StatusInternalServerError {
+		c.served.forget() // the server may be another one when it is back
+	}
+	e.Operation = r.operation
+	e.redact(token)
+	return nil, e
+}
+
+// exchange does one round trip. It returns the body so far with the error too, so that it can be counted.
+func (c *Client) exchange(ctx context.Context, r request, token string) ([]byte, *Error) {
+	within, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watch := time.AfterFunc(c.silence, func() { cancel(errSilent) })
+	defer watch.Stop()
+
+	req, err := c.newRequest(within, r, token)
+	if err != nil {
+		return nil, &Error{Err: err}
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, &Error{Err: c.transportError(ctx, within, err)}
+	}
+	defer func() { _ = resp.Body.Close() }() // only read from; nothing is lost by an error here
+	moving := &movingReader{r: resp.Body, watch: watch, silence: c.silence}
+
+	if resp.StatusCode != http.StatusOK {
+		// The status is what counts. An explanation that breaks off explains as much as came.
+		text, _ := io.ReadAll(io.LimitReader(moving, errorBody))
+		return text, newError(resp, text)
+	}
+	if kind := resp.Header.Get("Content-Type"); !isJSON(kind) {
+		head, _ := io.ReadAll(io.LimitReader(moving, shortBody))
+		return head, &Error{Status: resp.StatusCode, Body: short(head), Err: fmt.Errorf(
+			"the answer has content type %q instead of application/json; is --ledger-url the participant's JSON API?", kind)}
+	}
+	body, err := c.readAll(resp, moving)
+	switch {
+	case errors.Is(err, errTooLarge):
+		return body, &Error{Status: resp.StatusCode, Err: err}
+	case err != nil:
+		return body, &Error{Status: resp.StatusCode, Err: fmt.Errorf("the answer was cut off after %d bytes: %w",
+			len(body), c.transportError(ctx, within, err))}
+	}
+	return body, nil
+}
+
+func (c *Client) newRequest(ctx context.Context, r request, token string) (*http.Request, error) {
+	target := c.base.JoinPath(r.path)
+	target.RawQuery = r.query.Encode()
+	method, content := http.MethodGet, io.Reader(nil)
+	if r.body != nil {
+		text, err := json.Marshal(r.body)
+		if err != nil {
+			return nil, err
+		}
+		method, content = http.MethodPost, bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, target.String(), content)
+	if err != nil {
+		return nil, err
+	}
+	if r.body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", userAgent)
+	switch {
+	case token != "":
+		req.Header.Set("Authorization", "Bearer "+token)
+	case c.user != nil:
+		password, _ := c.user.Password()
+		req.SetBasicAuth(c.user.Username(), password)
+	}
+	return req, nil
+}
+
+// readAll reads an answer up to the cap.
+func (c *Client) readAll(resp *http.Response, r io.Reader) ([]byte, error) {
+	var buf bytes.Buffer
+	if n := resp.ContentLength; n > 0 {
+		buf.Grow(int(min(n, trustedLength)) + bytes.MinRead)
+	}
+	_, err := buf.ReadFrom(io.LimitReader(r, c.maxBody+1))
+	if err == nil && int64(buf.Len()) > c.maxBody {
+		err = fmt.Errorf("%w: more than %d bytes", errTooLarge, c.maxBody)
+	}
+	return buf.Bytes(), err
+}
+
+// transportError leaves out what net/http says about the URL and tells a silent server from a caller who is done.
+func (c *Client) transportError(caller, within context.Context, err error) error {
+	if caller.Err() != nil {
+		return caller.Err()
+	}
+	if errors.Is(context.Cause(within), errSilent) {
+		return fmt.Errorf("%w for %v", errSilent, c.silence)
+	}
+	var outer *url.Error
+	if errors.As(err, &outer) {
+		return outer.Err
+	}
+	return err
+}
+
+// movingReader tells the watch that the answer is still coming.
+type movingReader struct {
+	r       io.Reader
+	watch   *time.Timer
+	silence time.Duration
+}
+
+func (m *movingReader) Read(p []byte) (int, error) {
+	n, err := m.r.Read(p)
+	if n > 0 {
+		m.watch.Reset(m.silence)
+	}
+	return n, err
+}
+
+// isJSON accepts an answer without a content type: interface.md does not promise one.
+func isJSON(contentType string) bool {
+	if contentType == "" {
+		return true
+	}
+	kind, _, err := mime.ParseMediaType(contentType)
+	return err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json"))
+}
+
+// decoded gives the error of decoding an answer its proper kind: an answer whose end is missing was cut by
+// somebody on the way who did not say so, and can be asked for again. Whatever else is wrong the server meant.
+func decoded(operation string, body []byte, err error) error {
+	dec := jsontext.NewDecoder(bytes.NewReader(body))
+	if skip := dec.SkipValue(); errors.Is(skip, io.ErrUnexpectedEOF) || errors.Is(skip, io.EOF) {
+		return &Error{Operation: operation, Status: http.StatusOK,
+			Err: fmt.Errorf("the answer was cut off after %d bytes: the JSON has no end", len(body))}
+	}
+	return fmt.Errorf("%s: %w", operation, err)
+}
+
+// retryAfter reads the header: seconds, or a date.
+func retryAfter(header string, now time.Time) time.Duration {
+	if seconds, err := strconv.Atoi(header); err == nil {
+		return max(0, time.Duration(seconds)*time.Second)
+	}
+	if date, err := http.ParseTime(header); err == nil {
+		return max(0, date.Sub(now))
+	}
+	return 0
+}
+
+// short is the beginning of a text from outside, on one line and free of control characters.
+func short(text []byte) string {
+	s := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(string(text), "?"), func(r rune) bool {
+		return r <= ' ' || r == 0x7f
+	}), " ")
+	if runes := []rune(s); len(runes) > shortBody {
+		s = string(runes[:shortBody]) + "…"
+	}
+	return s
+}

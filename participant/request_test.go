@@ -1,0 +1,179 @@
+package participant
+
+import (
+	"compress/gzip"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+)
+
+// raw answers with bytes as they are, so that an answer can be as broken as the network makes it.
+func raw(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		defer func() { _ = conn.Close() }()
+		_, _ = io.WriteString(conn, text)
+	}
+}
+
+// What cuts an answer off on the way is trouble that passes, wherever it happens and whoever notices.
+func TestBodyCutOffMayBeTriedAgain(t *testing.T) {
+	t.Parallel()
+	const head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+	for name, test := range map[string]struct{ answer, want string }{
+		"shorter than its Content-Length":  {head + "Content-Length: 100\r\n\r\n" + `[{"update":`, "cut off after 11 bytes: unexpected EOF"},
+		"in the middle of a chunk":         {head + "Transfer-Encoding: chunked\r\n\r\n20\r\n" + `[{"upd`, "cut off after 6 bytes: unexpected EOF"},
+		"by one who hides it":              {head + "Connection: close\r\n\r\n" + `[{"update":`, "cut off after 11 bytes: the JSON has no end"},
+		"before it began":                  {head + "Content-Length: 0\r\n\r\n", "cut off after 0 bytes"},
+		"a page whose objects were closed": {head + "Connection: close\r\n\r\n" + `{"updates":[` + transaction(5), "the JSON has no end"},
+		"no answer at all":                 {"", "EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t, map[string]http.HandlerFunc{pathUpdatesPage: raw(test.answer), pathUpdatesFlats: raw(test.answer), pathSnapshot: raw(test.answer)})
+			for _, server := range []Server{with34, with35} {
+				_, err := newClient(t, f, server, anyParty).ReadUpdates(t.Context(), 4, 12)
+				require.ErrorContains(t, retryable(t, err), test.want)
+			}
+			_, err := newClient(t, f, with34, anyParty).ReadSnapshot(t.Context(), 5, ledger.Token{})
+			require.ErrorContains(t, retryable(t, err), test.want)
+		})
+	}
+}
+
+func TestWrongContentTypeMayBeTriedAgain(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, map[string]http.HandlerFunc{pathUpdatesPage: func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = io.WriteString(w, "<html>\n  <body>Please log in"+strings.Repeat(" ...", 1000))
+	}})
+	_, err := newClient(t, f, with35, anyParty).ReadUpdates(t.Context(), 4, 12)
+	e := retryable(t, err)
+	require.Equal(t, http.StatusOK, e.Status)
+	require.ErrorContains(t, err, `content type "text/html; charset=utf-8" instead of application/json`)
+	require.ErrorContains(t, err, `the answer begins "<html> <body>Please log in ...`)
+	require.Less(t, len(err.Error()), 800)
+}
+
+// interface.md promises no media type.
+func TestAnswerWithoutContentTypeIsTaken(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, map[string]http.HandlerFunc{pathUpdatesFlats: raw("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]")})
+	_, err := newClient(t, f, with34, anyParty).ReadUpdates(t.Context(), 4, 12)
+	require.NoError(t, err)
+}
+
+func TestNotJSONStops(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, map[string]http.HandlerFunc{pathUpdatesFlats: answer("oops, no ledger here")})
+	_, err := newClient(t, f, with34, anyParty).ReadUpdates(t.Context(), 4, 12)
+	var bad *ledger.DecodeError
+	require.ErrorAs(t, err, &bad)
+	require.ErrorContains(t, err, "read updates after offset 4 up to 12: updates: ")
+}
+
+func TestCompressedAnswerIsRead(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, map[string]http.HandlerFunc{pathUpdatesFlats: func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Accept-Encoding") != "gzip" {
+			t.Error("gzip is not offered")
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		_, _ = io.WriteString(z, transactions(5, 6))
+		_ = z.Close()
+	}})
+	page, err := newClient(t, f, with34, anyParty).ReadUpdates(t.Context(), 4, 12)
+	require.NoError(t, err)
+	require.Equal(t, []int64{5, 6}, offsets(page))
+	require.EqualValues(t, len(transactions(5, 6)), page.Bytes)
+}
+
+// An answer over the cap is asked for in smaller pieces; where a piece is one update an operator must act.
+func TestPageOverTheSizeLimit(t *testing.T) {
+	t.Parallel()
+	all := []int64{1, 2, 3, 4, 5, 6, 7, 8}
+	f := newFake(t, map[string]http.HandlerFunc{pathUpdatesFlats: listed(all, func() int { return 200 }, false)})
+	c := newClient(t, f, with34, anyParty, func(cfg *Config) { cfg.Limit = 8 })
+	c.maxBody = int64(len(transactions(1, 2, 3)))
+	got, _ := readAll(t, c, 0, 8)
+	require.Equal(t, all, got)
+
+	c.maxBody = 100
+	_, err := c.ReadUpdates(t.Context(), 3, 8)
+	require.Contains(t, problem(t, err), "the update after offset 3 is larger than the 100 bytes that are read of an answer. narrow")
+}
+
+func TestSilentServerMayBeTriedAgain(t *testing.T) {
+	t.Parallel()
+	stall := func(begin string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if begin != "" {
+				answer(begin)(w, r)
+				w.(http.Flusher).Flush()
+			}
+			<-r.Context().Done()
+		}
+	}
+	f := newFake(t, map[string]http.HandlerFunc{pathUpdatesFlats: stall(""), pathUpdatesPage: stall(`{"updates":[`)})
+	for _, server := range []Server{with34, with35} {
+		c := newClient(t, f, server, anyParty)
+		c.silence = 20 * time.Millisecond
+		_, err := c.ReadUpdates(t.Context(), 4, 12)
+		retryable(t, err)
+		require.ErrorIs(t, err, errSilent)
+		require.NotErrorIs(t, err, t.Context().Err(), "it is not the caller who gave up")
+	}
+}
+
+func TestConnectionsAreUsedAgain(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, map[string]http.HandlerFunc{
+		pathUpdatesPage: cantonError(http.StatusServiceUnavailable, "ABORTED", "busy", ""),
+		pathLedgerEnd:   answer(`{"offset":7}`),
+	})
+	c := newClient(t, f, with35, anyParty)
+	for range 5 {
+		_, err := c.LedgerEnd(t.Context())
+		require.NoError(t, err)
+		_, err = c.ReadUpdates(t.Context(), 4, 12)
+		require.Error(t, err)
+	}
+	require.EqualValues(t, 1, f.opened.Load())
+}
+
+func TestRedirectIsNotFollowed(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, map[string]http.HandlerFunc{pathUpdatesPage: func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "https://login.example.com/start?code=s3cret", http.StatusFound)
+	}})
+	_, err := newClient(t, f, with35, anyParty).ReadUpdates(t.Context(), 4, 12)
+	require.Equal(t, http.StatusFound, retryable(t, err).Status)
+	require.ErrorContains(t, err, "it redirects to https://login.example.com/start, which is not followed; set --ledger-url")
+	require.NotContains(t, err.Error(), "s3cret")
+}
+
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC)
+	for header, want := range map[string]time.Duration{
+		"":                              0,
+		"7":                             7 * time.Second,
+		"-7":                            0,
+		"soon":                          0,
+		"Thu, 02 Jan 2025 03:04:35 GMT": 30 * time.Second,
+		"Thu, 02 Jan 2025 03:00:00 GMT": 0,
+	} {
+		require.Equal(t, want, retryAfter(header, now), header)
+	}
+}
