@@ -1,0 +1,44 @@
+// Command sandbox serves a simulated ledger participant: a ledger grown from a seed,
+// or recorded responses.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// Exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := exitCode(run(ctx, os.Args[1:], os.Stdout), os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// exitCode says what went wrong, if anything did, and what the process exits with.
+func exitCode(err error, stderr io.Writer) int {
+	var help helpShown
+	var usage *kong.ParseError
+	switch {
+	case err == nil, errors.As(err, &help):
+		return exitDone
+	case errors.As(err, &usage):
+		fmt.Fprintf(stderr, "sandbox: %v\nTry: sandbox --help\n", err)
+		return exitUsage
+	}
+	fmt.Fprintf(stderr, "sandbox: %v\n", err)
+	return exitFailed
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// start runs the command until stop is called, which returns what run returned.
+func start(t *testing.T, args ...string) (line, url string, stop func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	out, in := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		err := run(ctx, append([]string{"--listen", "127.0.0.1:0"}, args...), in)
+		in.CloseWithError(io.EOF)
+		done <- err
+	}()
+	buf := make([]byte, 4096)
+	n, err := out.Read(buf)
+	if err != nil {
+		cancel()
+		require.NoError(t, <-done)
+	}
+	line = string(buf[:n])
+	url = regexp.MustCompile(`http://\S+`).FindString(line)
+	return line, url, func() error { cancel(); return <-done }
+}
+
+func get(t *testing.T, url, token string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(r)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, string(body)
+}
+
+func TestServesUntilStopped(t *testing.T) {
+	token := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(token, []byte("secret\n"), 0o600))
+	line, url, stop := start(t, "--updates", "50", "--seed", "9", "--version", "3.6", "--token-file", token, "--rate", "100", "--prune-at", "10")
+	require.Contains(t, line, "serving ")
+	require.Contains(t, line, "seed 9, as release 3.6, pruned up to 10, growing by 100 updates a second on http://127.0.0.1:")
+	status, _ := get(t, url+"/v2/state/ledger-end", "")
+	require.Equal(t, http.StatusUnauthorized, status)
+	_, body := get(t, url+"/v2/state/latest-pruned-offsets", "secret")
+	require.Contains(t, body, `"participantPrunedUpToInclusive":10`)
+	require.NoError(t, stop())
+	require.Equal(t, exitDone, exitCode(nil, io.Discard))
+}
+
+func TestReplays(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "updates.json")
+	require.NoError(t, os.WriteFile(file, []byte(`[{"update":{"OffsetCheckpoint":{"value":{"offset":4,"synchronizerTimes":[]}}}}]`), 0o600))
+	line, url, stop := start(t, "--replay", file)
+	require.Contains(t, line, "replaying 1 recorded updates (ledger end 1) and 0 active contracts")
+	_, body := get(t, url+"/v2/state/ledger-end", "")
+	require.JSONEq(t, `{"offset":1}`, body)
+	require.NoError(t, stop())
+}
+
+func TestUsageAndFailures(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty")
+	require.NoError(t, os.WriteFile(empty, nil, 0o600))
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"unknown flag":    {[]string{"--nonsense"}, exitUsage, "unknown flag --nonsense"},
+		"unknown version": {[]string{"--version", "2.9"}, exitUsage, "must be one of"},
+		"no token":        {[]string{"--token-file", empty}, exitFailed, "it is empty"},
+		"pruned too far":  {[]string{"--updates", "5", "--prune-at", "1000"}, exitFailed, "the ledger ends at"},
+		"bad address":     {[]string{"--listen", "256.0.0.1:1"}, exitFailed, "listen for clients"},
+		"live recording":  {[]string{"--replay", empty, "--rate", "1"}, exitFailed, "for a grown ledger"},
+		"bad recording":   {[]string{"--replay", empty}, exitFailed, "load the recording"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			require.Equal(t, c.code, exitCode(run(context.Background(), c.args, &out), &errs))
+			require.Contains(t, errs.String(), c.says)
+		})
+	}
+	var out bytes.Buffer
+	require.Equal(t, exitDone, exitCode(run(context.Background(), []string{"--help"}, &out), io.Discard))
+	require.Contains(t, out.String(), "$SANDBOX_STRICT_INTERFACE")
+}
+
+func TestFlagsFromTheEnvironment(t *testing.T) {
+	t.Setenv("SANDBOX_UPDATES", "7")
+	t.Setenv("SANDBOX_STRICT_INTERFACE", "true")
+	f, err := parse(nil, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, 7, f.Updates)
+	require.True(t, f.StrictInterface)
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"ledgerindexer/sandbox"
+)
+
+// flags are the command line; every flag has an environment variable SANDBOX_….
+type flags struct {
+	Listen             string        `default:"127.0.0.1:7575" help:"Address to listen on."`
+	Seed               uint64        `default:"1" help:"Decides the ledger: the same seed gives the same ledger."`
+	Updates            int           `default:"1000" help:"Updates that the ledger has at the start."`
+	Rate               float64       `default:"0" help:"Updates a second that are added while it runs."`
+	Version            string        `default:"3.5" enum:"3.4,3.5,3.6" help:"Release that is simulated: 3.4, 3.5 or 3.6."`
+	StrictInterface    bool          `help:"Serve the operations of the interface document only."`
+	TokenFile          string        `type:"path" help:"File with the bearer token that requests must carry. Default: none needed."`
+	Latency            time.Duration `default:"0s" help:"Wait before every answer."`
+	ListLimit          int           `default:"200" help:"Most elements of a list response."`
+	Replay             []string      `type:"existingfile" help:"Serve these recorded responses instead of a grown ledger (JSON arrays; the flag may be repeated)."`
+	ReplayFiles        []string      `arg:"" optional:"" name:"file" type:"existingfile" help:"More files for --replay."`
+	CheckpointInterval time.Duration `default:"15s" help:"Time between offset checkpoints on an open-ended read."`
+	PruneAt            int64         `default:"0" help:"Prune the ledger up to this offset."`
+}
+
+// helpShown ends the program after it has printed its help.
+type helpShown struct{}
+
+func (helpShown) Error() string { return "help shown" }
+
+// shutdownTimeout is how long open-ended reads may take to end before they are cut.
+const shutdownTimeout = 5 * time.Second
+
+// run serves until the context is done.
+func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
+	f, err := parse(args, stdout)
+	if err != nil {
+		return err
+	}
+	opts, err := f.serverOptions()
+	if err != nil {
+		return err
+	}
+	history, grow, err := f.history()
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.Listen)
+	if err != nil {
+		return fmt.Errorf("listen for clients (change --listen if the address is taken): %w", err)
+	}
+	server := &http.Server{Handler: sandbox.NewServer(history, opts), ReadHeaderTimeout: 10 * time.Second}
+	fmt.Fprintf(stdout, "sandbox: %s on http://%s\n", f.describe(history), listener.Addr())
+	return serve(ctx, server, listener, grow)
+}
+
+// parse reads the command line and the environment. --help prints and ends.
+func parse(args []string, stdout io.Writer) (f *flags, err error) {
+	f = &flags{}
+	parser, err := kong.New(f, kong.Name("sandbox"),
+		kong.Description("Serves a simulated ledger participant over HTTP."),
+		kong.DefaultEnvars("SANDBOX"), kong.Writers(stdout, stdout),
+		kong.Exit(func(int) { panic(helpShown{}) }))
+	if err != nil {
+		return nil, fmt.Errorf("build the command line: %w", err)
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			help, ok := r.(helpShown)
+			if !ok {
+				panic(r)
+			}
+			err = help
+		}
+	}()
+	_, err = parser.Parse(args)
+	f.Replay = append(f.Replay, f.ReplayFiles...)
+	return f, err
+}
+
+func (f *flags) serverOptions() (sandbox.ServerOptions, error) {
+	opts := sandbox.ServerOptions{
+		Version: f.Version, StrictInterface: f.StrictInterface, Latency: f.Latency,
+		ListLimit: f.ListLimit, CheckpointInterval: f.CheckpointInterval,
+	}
+	if f.TokenFile != "" {
+		token, err := os.ReadFile(f.TokenFile)
+		if err != nil {
+			return opts, fmt.Errorf("read --token-file: %w", err)
+		}
+		if opts.Token = strings.TrimSpace(string(token)); opts.Token == "" {
+			return opts, fmt.Errorf("read --token-file %s: it is empty; write the token into it", f.TokenFile)
+		}
+	}
+	return opts, nil
+}
+
+// history makes what is served, and the function that lets it grow.
+func (f *flags) history() (sandbox.History, func(context.Context), error) {
+	if len(f.Replay) > 0 {
+		if f.PruneAt > 0 || f.Rate > 0 {
+			return nil, nil, errors.New("--prune-at and --rate are for a grown ledger: leave them out, or --replay")
+		}
+		r, err := sandbox.LoadReplay(f.Replay...)
+		return r, func(context.Context) {}, err
+	}
+	l := sandbox.NewLedger(sandbox.Options{Seed: f.Seed})
+	l.Grow(f.Updates)
+	if err := l.Prune(f.PruneAt); err != nil {
+		return nil, nil, fmt.Errorf("--prune-at: %w", err)
+	}
+	return l, func(ctx context.Context) { l.RunLive(ctx, f.Rate) }, nil
+}
+
+// describe says in words what is served.
+func (f *flags) describe(h sandbox.History) string {
+	if r, ok := h.(*sandbox.Replay); ok {
+		return fmt.Sprintf("replaying %d recorded updates (ledger end %d) and %d active contracts", r.Len(), r.End(), r.Entries())
+	}
+	l := h.(*sandbox.Ledger)
+	text := fmt.Sprintf("serving %d updates (ledger end %d) grown from seed %d, as release %s", l.Len(), l.End(), f.Seed, f.Version)
+	if f.PruneAt > 0 {
+		text += fmt.Sprintf(", pruned up to %d", f.PruneAt)
+	}
+	if f.Rate > 0 {
+		text += fmt.Sprintf(", growing by %g updates a second", f.Rate)
+	}
+	return text
+}
+
+// serve answers until the context is done; then requests that are under way may end.
+func serve(ctx context.Context, server *http.Server, listener net.Listener, grow func(context.Context)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	grown := make(chan struct{})
+	go func() {
+		defer close(grown)
+		grow(ctx)
+	}()
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	var err error
+	select {
+	case err = <-failed:
+		err = fmt.Errorf("serve clients: %w", err)
+	case <-ctx.Done():
+		late, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+		defer stop()
+		if server.Shutdown(late) != nil {
+			err = server.Close()
+		}
+	}
+	cancel()
+	<-grown
+	return err
+}

@@ -1,0 +1,147 @@
+package sandbox
+
+// A choice of a template. Through is the interface that defines it, or -1.
+type choice struct {
+	name      string
+	consuming bool
+	through   int
+}
+
+// A template and the packages that hold it, oldest first: more than one package
+// means that it was upgraded.
+type template struct {
+	packageName    string
+	module, entity string
+	packages       []string
+	interfaces     []int
+	keyed          bool
+	choices        []choice
+}
+
+type interfaceDef struct {
+	packageName    string
+	module, entity string
+	packageID      string
+}
+
+// Interfaces and templates of every simulated ledger. Package ids do not depend
+// on the seed: packages are the same on every ledger.
+const (
+	ifaceHolding = iota
+	ifaceLockable
+	ifaceInstruction
+)
+
+const (
+	templateAccount = iota
+	templateHolding
+	templateLockedHolding
+	templateOffer
+	templateAgreement
+	templateEntry
+)
+
+var interfaces = []interfaceDef{
+	{packageName: "bank-api", module: "Bank.Api.HoldingV1", entity: "Holding", packageID: packageID("bank-api-1")},
+	{packageName: "bank-api", module: "Bank.Api.LockableV1", entity: "Lockable", packageID: packageID("bank-api-1")},
+	{packageName: "trade-api", module: "Trade.Api.InstructionV1", entity: "Instruction", packageID: packageID("trade-api-1")},
+}
+
+var (
+	bankPackages     = []string{packageID("bank-1"), packageID("bank-2")}
+	tradePackages    = []string{packageID("trade-1"), packageID("trade-2")}
+	registryPackages = []string{packageID("registry-1")}
+)
+
+var templates = []template{
+	templateAccount: {
+		packageName: "bank", module: "Bank.Account", entity: "Account", packages: bankPackages, keyed: true,
+		choices: []choice{{"Archive", true, -1}, {"Account_Close", true, -1}, {"Account_Statement", false, -1}},
+	},
+	templateHolding: {
+		packageName: "bank", module: "Bank.Cash", entity: "Holding", packages: bankPackages,
+		interfaces: []int{ifaceHolding},
+		choices:    []choice{{"Archive", true, -1}, {"Holding_Transfer", true, ifaceHolding}, {"Holding_Split", true, -1}, {"Holding_Check", false, ifaceHolding}},
+	},
+	templateLockedHolding: {
+		packageName: "bank", module: "Bank.Cash", entity: "LockedHolding", packages: bankPackages,
+		interfaces: []int{ifaceHolding, ifaceLockable},
+		choices:    []choice{{"Archive", true, -1}, {"Lockable_Unlock", true, ifaceLockable}, {"LockedHolding_Expire", true, -1}, {"Lockable_Remaining", false, ifaceLockable}},
+	},
+	templateOffer: {
+		packageName: "trade", module: "Trade.Offer", entity: "Offer", packages: tradePackages,
+		interfaces: []int{ifaceInstruction},
+		choices:    []choice{{"Archive", true, -1}, {"Instruction_Accept", true, ifaceInstruction}, {"Offer_Withdraw", true, -1}, {"Offer_Quote", false, -1}},
+	},
+	templateAgreement: {
+		packageName: "trade", module: "Trade.Deal", entity: "Agreement", packages: tradePackages,
+		choices: []choice{{"Archive", true, -1}, {"Agreement_Settle", true, -1}, {"Agreement_Review", false, -1}},
+	},
+	templateEntry: {
+		packageName: "registry", module: "Registry.Entry", entity: "Entry", packages: registryPackages, keyed: true,
+		choices: []choice{{"Archive", true, -1}, {"Entry_Replace", true, -1}, {"Entry_Read", false, -1}},
+	},
+}
+
+// kind is a template as one of its packages has it: template*2 + package.
+type kind uint8
+
+const kindCount = 12
+
+func kindOf(template, version int) kind { return kind(template*2 + version) }
+
+func (k kind) template() *template { return &templates[k/2] }
+func (k kind) version() int        { return int(k % 2) }
+func (k kind) exists() bool        { return k.version() < len(k.template().packages) }
+func (k kind) packageID() string   { return k.template().packages[k.version()] }
+func (k kind) id() string          { return kindIDs[k] }
+func (i interfaceDef) id() string  { return i.packageID + ":" + i.module + ":" + i.entity }
+
+// kindIDs holds the served form of the template id of every kind that exists.
+var kindIDs = func() (ids [kindCount]string) {
+	for k := range kind(kindCount) {
+		if k.exists() {
+			t := k.template()
+			ids[k] = k.packageID() + ":" + t.module + ":" + t.entity
+		}
+	}
+	return ids
+}()
+
+// implements reports whether the template has the interface.
+func (t *template) implements(iface int) bool {
+	for _, i := range t.interfaces {
+		if i == iface {
+			return true
+		}
+	}
+	return false
+}
+
+func packageID(name string) string {
+	var n uint64
+	for _, c := range []byte(name) {
+		n = n*131 + uint64(c)
+	}
+	return string(appendID(nil, 0, domainPackage, n, 4))
+}
+
+// TemplateNames returns the templates of every simulated ledger in the form that
+// filters take: "#package-name:Module:Entity".
+func TemplateNames() []string {
+	names := make([]string, len(templates))
+	for i, t := range templates {
+		names[i] = "#" + t.packageName + ":" + t.module + ":" + t.entity
+	}
+	return names
+}
+
+// InterfaceNames returns the interfaces of every simulated ledger in the form that
+// filters take: "#package-name:Module:Entity".
+func InterfaceNames() []string {
+	names := make([]string, len(interfaces))
+	for i, d := range interfaces {
+		names[i] = "#" + d.packageName + ":" + d.module + ":" + d.entity
+	}
+	return names
+}

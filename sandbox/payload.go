@@ -1,0 +1,385 @@
+package sandbox
+
+import (
+	"encoding/base64"
+	"strconv"
+)
+
+// texts are JSON strings that payloads carry: plain, empty, escaped and not Latin.
+var texts = []string{
+	`"settled against the morning position of the desk"`, `""`,
+	`"\"quoted\" \\ back\u0009tab and\nnew line"`, `"Grüße aus Zürich – naïve façade"`,
+	`"部分決済は翌営業日に行われます"`, `"emoji 🙂 and a zero width‍joiner"`,
+	`"reference 7741/ää/2026, see the annex for the schedule of payments and fees"`,
+	`"x"`, `"null"`, `"standing instruction, renewed every quarter unless one side gives notice"`,
+}
+
+func appendText(dst []byte, r *rng) []byte { return append(dst, texts[r.intn(len(texts))]...) }
+
+func appendDecimal(dst []byte, r *rng) []byte {
+	dst = append(dst, '"')
+	if r.chance(5) {
+		dst = append(dst, '-')
+	}
+	dst = strconv.AppendUint(dst, r.next()>>uint(20+r.intn(43)), 10)
+	dst = append(dst, '.')
+	for range 10 {
+		dst = append(dst, byte('0'+r.intn(10)))
+	}
+	return append(dst, '"')
+}
+
+func appendInt64(dst []byte, r *rng) []byte {
+	dst = append(dst, '"')
+	dst = appendInt(dst, int64(r.next())>>uint(r.intn(60)))
+	return append(dst, '"')
+}
+
+func appendTime(dst []byte, r *rng) []byte {
+	dst = append(dst, '"')
+	dst = appendInstant(dst, genesis+int64(r.intn(1<<40)))
+	return append(dst, '"')
+}
+
+func appendDate(dst []byte, r *rng) []byte {
+	dst = append(dst, `"20`...)
+	dst = append(dst, byte('1'+r.intn(3)), byte('0'+r.intn(10)), '-', '0', byte('1'+r.intn(9)), '-', byte('1'+r.intn(2)), byte('0'+r.intn(9)))
+	return append(dst, '"')
+}
+
+// appendOptional appends null or the value.
+func appendOptional(dst []byte, r *rng, value func([]byte, *rng) []byte) []byte {
+	if r.chance(40) {
+		return append(dst, "null"...)
+	}
+	return value(dst, r)
+}
+
+func appendMeta(dst []byte, r *rng, n int) []byte {
+	dst = append(dst, `{"values":{`...)
+	for i := range n {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `"demo.example/key-`...)
+		dst = appendInt(dst, int64(i))
+		dst = append(dst, `":`...)
+		dst = appendText(dst, r)
+	}
+	return append(dst, `}}`...)
+}
+
+func (w *world) appendInstrument(dst []byte, r *rng) []byte {
+	dst = append(dst, `{"admin":`...)
+	dst = append(dst, w.quoted[r.intn(w.hosted)]...)
+	dst = append(dst, `,"id":"`...)
+	dst = append(dst, [...]string{"EUR", "USD", "CHF", "BOND-2031", ""}[r.intn(5)]...)
+	return append(dst, `"}`...)
+}
+
+// appendPayload appends the create argument of a contract: the same wherever the
+// contract is served.
+func (v *view) appendPayload(dst []byte, number int32) []byte {
+	c := &v.contracts[number]
+	r := derive(v.seed, domainPayload, uint64(number))
+	owner := v.quoted[c.parties[0]]
+	last := v.quoted[c.parties[c.signatories+c.observers-1]]
+	switch c.kind / 2 {
+	case templateAccount:
+		return v.appendAccount(dst, &r, owner, number)
+	case templateHolding:
+		dst = append(dst, `{"holding":`...)
+		dst = v.appendHolding(dst, &r, owner)
+		dst = append(dst, `,"observer":`...)
+		dst = append(dst, last...)
+		return append(dst, '}')
+	case templateLockedHolding:
+		dst = append(dst, `{"holding":`...)
+		dst = v.appendHolding(dst, &r, owner)
+		dst = append(dst, `,"lock":{"holders":[`...)
+		dst = append(dst, last...)
+		dst = append(dst, `],"expiresAt":`...)
+		dst = appendTime(dst, &r)
+		dst = append(dst, `,"context":`...)
+		dst = appendOptional(dst, &r, appendText)
+		return append(dst, `}}`...)
+	case templateOffer:
+		return v.appendOffer(dst, &r, owner, last)
+	case templateAgreement:
+		return v.appendAgreement(dst, &r, owner, last, number)
+	default:
+		return v.appendEntry(dst, &r, owner, number)
+	}
+}
+
+func (v *view) appendAccount(dst []byte, r *rng, owner []byte, number int32) []byte {
+	dst = append(dst, `{"owner":`...)
+	dst = append(dst, owner...)
+	dst = append(dst, `,"number":"`...)
+	dst = appendInt(dst, int64(number))
+	dst = append(dst, `","status":"`...)
+	dst = append(dst, [...]string{"Open", "Frozen", "Closing"}[r.intn(3)]...)
+	dst = append(dst, `","opened":`...)
+	dst = appendDate(dst, r)
+	dst = append(dst, `,"limit":`...)
+	dst = appendOptional(dst, r, appendDecimal)
+	dst = append(dst, `,"nickname":`...)
+	dst = appendOptional(dst, r, appendText)
+	dst = append(dst, `,"mandates":[`...)
+	for i := range r.intn(4) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"holder":`...)
+		dst = append(dst, v.quoted[r.intn(v.hosted)]...)
+		dst = append(dst, `,"note":`...)
+		dst = appendText(dst, r)
+		dst = append(dst, '}')
+	}
+	dst = append(dst, `],"meta":`...)
+	dst = appendMeta(dst, r, 6)
+	return append(dst, '}')
+}
+
+func (v *view) appendHolding(dst []byte, r *rng, owner []byte) []byte {
+	dst = append(dst, `{"owner":`...)
+	dst = append(dst, owner...)
+	dst = append(dst, `,"instrument":`...)
+	dst = v.appendInstrument(dst, r)
+	dst = append(dst, `,"amount":{"initialAmount":`...)
+	dst = appendDecimal(dst, r)
+	dst = append(dst, `,"createdAt":{"number":`...)
+	dst = appendInt64(dst, r)
+	dst = append(dst, `},"ratePerRound":{"rate":`...)
+	dst = appendDecimal(dst, r)
+	dst = append(dst, `}},"meta":`...)
+	dst = appendMeta(dst, r, 6)
+	dst = append(dst, `,"source":{"tag":"`...)
+	if r.chance(50) {
+		dst = append(dst, `Minted","value":{}}`...)
+	} else {
+		dst = append(dst, `Received","value":`...)
+		dst = append(dst, v.quoted[r.intn(len(v.parties))]...)
+		dst = append(dst, '}')
+	}
+	dst = append(dst, `,"memo":`...)
+	dst = appendOptional(dst, r, appendText)
+	return append(dst, '}')
+}
+
+func (v *view) appendOffer(dst []byte, r *rng, owner, last []byte) []byte {
+	dst = append(dst, `{"sender":`...)
+	dst = append(dst, owner...)
+	dst = append(dst, `,"receiver":`...)
+	dst = append(dst, last...)
+	dst = append(dst, `,"instrument":`...)
+	dst = v.appendInstrument(dst, r)
+	dst = append(dst, `,"amount":`...)
+	dst = appendDecimal(dst, r)
+	dst = append(dst, `,"requestedAt":`...)
+	dst = appendTime(dst, r)
+	dst = append(dst, `,"executeBefore":`...)
+	dst = appendTime(dst, r)
+	dst = append(dst, `,"inputs":[`...)
+	for i := range r.intn(3) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, '"')
+		dst = v.contractID(dst, int32(r.intn(1<<20)))
+		dst = append(dst, '"')
+	}
+	dst = append(dst, `],"meta":`...)
+	dst = appendMeta(dst, r, 6)
+	return append(dst, '}')
+}
+
+// appendAgreement has every form of value that there is.
+func (v *view) appendAgreement(dst []byte, r *rng, owner, last []byte, number int32) []byte {
+	dst = append(dst, `{"parties":{"_1":`...)
+	dst = append(dst, owner...)
+	dst = append(dst, `,"_2":`...)
+	dst = append(dst, last...)
+	dst = append(dst, `},"serial":"`...)
+	dst = appendInt(dst, int64(number))
+	dst = append(dst, `","signed":`...)
+	dst = appendBool(dst, r.chance(50))
+	dst = append(dst, `,"tradeDate":`...)
+	dst = appendDate(dst, r)
+	dst = append(dst, `,"settlesAt":`...)
+	dst = appendTime(dst, r)
+	dst = append(dst, `,"notional":`...)
+	dst = appendDecimal(dst, r)
+	dst = append(dst, `,"rate":`...)
+	dst = appendOptional(dst, r, appendDecimal)
+	dst = append(dst, `,"dayCount":"`...)
+	dst = append(dst, [...]string{"Act360", "Act365", "Thirty360"}[r.intn(3)]...)
+	dst = append(dst, `","master":"`...)
+	dst = v.contractID(dst, int32(r.intn(1<<20)))
+	dst = append(dst, `","terms":{"tag":"Fixed","value":{"coupon":`...)
+	dst = appendDecimal(dst, r)
+	dst = append(dst, `,"unit":{}}},"schedule":[`...)
+	for i := range 1 + r.intn(3) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `[`...)
+		dst = appendInt64(dst, r)
+		dst = append(dst, `,{"due":`...)
+		dst = appendDate(dst, r)
+		dst = append(dst, `,"amount":`...)
+		dst = appendDecimal(dst, r)
+		dst = append(dst, `}]`...)
+	}
+	dst = append(dst, `],"labels":{"desk":`...)
+	dst = appendText(dst, r)
+	dst = append(dst, `,"":`...)
+	dst = appendText(dst, r)
+	dst = append(dst, `},"nested":`...)
+	dst = append(dst, [...]string{"null", "[]", `["7"]`}[r.intn(3)]...) // an optional optional
+	dst = append(dst, `,"clauses":[`...)
+	for i := range 2 + r.intn(2) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendText(dst, r)
+	}
+	return append(dst, `]}`...)
+}
+
+func (v *view) appendEntry(dst []byte, r *rng, owner []byte, number int32) []byte {
+	dst = append(dst, `{"registrar":`...)
+	dst = append(dst, owner...)
+	dst = append(dst, `,"name":"entry-`...)
+	dst = appendInt(dst, int64(number))
+	dst = append(dst, `","value":`...)
+	dst = appendOptional(dst, r, appendText)
+	dst = append(dst, `,"previous":null,"note":"","tags":[],"attributes":{},"meta":`...)
+	dst = appendMeta(dst, r, 6)
+	return append(dst, '}')
+}
+
+// appendKey appends the key of a contract of a keyed template.
+func (v *view) appendKey(dst []byte, number int32) []byte {
+	c := &v.contracts[number]
+	dst = append(dst, `{"_1":`...)
+	dst = append(dst, v.quoted[c.parties[0]]...)
+	dst = append(dst, `,"_2":"`...)
+	dst = appendInt(dst, int64(number))
+	return append(dst, `"}`...)
+}
+
+// viewFails says whether the interface view of a contract can not be computed.
+func (v *view) viewFails(number int32, iface int) bool {
+	return mix(v.seed^uint64(number)<<3^uint64(iface))%24 == 0
+}
+
+func (v *view) appendView(dst []byte, number int32, iface int, feat *features) []byte {
+	dst = append(dst, `{"interfaceId":"`...)
+	dst = append(dst, interfaces[iface].id()...)
+	dst = append(dst, `","viewStatus":`...)
+	failed := v.viewFails(number, iface)
+	if failed {
+		dst = append(dst, `{"code":9,"message":`...)
+		dst = append(dst, viewFailure...)
+		dst = append(dst, `,"details":`...)
+		dst = v.appendViewDetails(dst, number)
+		dst = append(dst, `},"viewValue":null`...)
+	} else {
+		dst = append(dst, `{"code":0,"message":"","details":[]},"viewValue":`...)
+		dst = v.appendViewValue(dst, number, iface)
+	}
+	if feat.contractKeyHash {
+		dst = append(dst, `,"implementationPackageId":`...)
+		if failed {
+			dst = append(dst, "null"...)
+		} else {
+			dst = appendQuoted(dst, v.representative(number))
+		}
+	}
+	return append(dst, '}')
+}
+
+const viewFailure = `"DAML_FAILURE(9,sandbox): the view of this contract can not be computed"`
+
+// appendViewDetails appends a detail whose type the server knows (decoded to an
+// object) and for some contracts one that it does not.
+func (v *view) appendViewDetails(dst []byte, number int32) []byte {
+	r := derive(v.seed, domainView, uint64(number)<<2|3)
+	value := base64.StdEncoding.EncodeToString(r.bytes(nil, 48))
+	dst = append(dst, `[{"typeUrl":"type.googleapis.com/google.rpc.ErrorInfo","value":"`...)
+	dst = append(dst, value...)
+	dst = append(dst, `","unknownFields":{"fields":{}},"valueDecoded":{"reason":"DAML_FAILURE","domain":"","metadata":{"category":"9"}}}`...)
+	if r.chance(50) {
+		dst = append(dst, `,{"typeUrl":"type.googleapis.com/demo.Unknown","value":"","unknownFields":{"fields":{}},"valueDecoded":"Unknown type for decoding"}`...)
+	}
+	return append(dst, ']')
+}
+
+func (v *view) appendViewValue(dst []byte, number int32, iface int) []byte {
+	c := &v.contracts[number]
+	r := derive(v.seed, domainView, uint64(number)<<2|uint64(iface))
+	dst = append(dst, `{"owner":`...)
+	dst = append(dst, v.quoted[c.parties[0]]...)
+	switch iface {
+	case ifaceHolding:
+		dst = append(dst, `,"instrument":`...)
+		dst = v.appendInstrument(dst, &r)
+		dst = append(dst, `,"amount":`...)
+		dst = appendDecimal(dst, &r)
+		dst = append(dst, `,"lock":null`...)
+	case ifaceLockable:
+		dst = append(dst, `,"expiresAt":`...)
+		dst = appendOptional(dst, &r, appendTime)
+	default:
+		dst = append(dst, `,"status":{"tag":"Pending","value":{}},"reason":`...)
+		dst = appendText(dst, &r)
+	}
+	dst = append(dst, `,"meta":`...)
+	dst = appendMeta(dst, &r, 1)
+	return append(dst, '}')
+}
+
+func (v *view) exerciseRNG(index int, e *event) rng {
+	return derive(v.seed, domainExercise, uint64(index)<<24^uint64(e.node))
+}
+
+func (v *view) appendChoiceArgument(dst []byte, index int, e *event) []byte {
+	if e.served.template().choices[e.choice].name == "Archive" {
+		return append(dst, `{}`...)
+	}
+	r := v.exerciseRNG(index, e)
+	dst = append(dst, `{"actor":`...)
+	dst = append(dst, v.quoted[e.actor]...)
+	dst = append(dst, `,"amount":`...)
+	dst = appendOptional(dst, &r, appendDecimal)
+	dst = append(dst, `,"at":`...)
+	dst = appendTime(dst, &r)
+	dst = append(dst, `,"context":`...)
+	dst = appendMeta(dst, &r, 2)
+	return append(dst, '}')
+}
+
+// appendExerciseResult appends unit, null (none), a contract id or a record.
+func (v *view) appendExerciseResult(dst []byte, index int, e *event) []byte {
+	if e.served.template().choices[e.choice].name == "Archive" {
+		return append(dst, `{}`...)
+	}
+	r := v.exerciseRNG(index, e)
+	r.next()
+	switch r.intn(4) {
+	case 0:
+		return append(dst, "null"...)
+	case 1:
+		dst = append(dst, '"')
+		dst = v.contractID(dst, e.contract)
+		return append(dst, '"')
+	case 2:
+		return appendDecimal(dst, &r)
+	}
+	dst = append(dst, `{"summary":`...)
+	dst = appendText(dst, &r)
+	dst = append(dst, `,"rounds":[`...)
+	dst = appendInt64(dst, &r)
+	return append(dst, `],"change":null}`...)
+}

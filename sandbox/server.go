@@ -1,0 +1,316 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+// ServerOptions say how a server behaves. The zero value is a participant of
+// release 3.5 with the limits of a real one and without authentication.
+type ServerOptions struct {
+	// Version is the participant's release: "3.4", "3.5" (default) or "3.6".
+	Version string
+	// StrictInterface leaves nothing but the operations of interface.md.
+	StrictInterface bool
+	// ListLimit is the most elements of a list response; default 200. A list that is
+	// longer is refused with 413 unless the request's limit is at most this.
+	ListLimit int
+	// IgnoreLargeLimit makes a limit above ListLimit, or none, mean ListLimit: never
+	// 413, as interface.md (Limits) has it.
+	IgnoreLargeLimit bool
+	// IdleTimeout ends an open-ended read after a gap this long, unless the request
+	// says stream_idle_timeout_ms; default 500 ms.
+	IdleTimeout time.Duration
+	// RequestTimeout answers 503 when a request takes longer; default 20 s.
+	RequestTimeout time.Duration
+	// CheckpointInterval is the time between OffsetCheckpoints on an open-ended read,
+	// default 15 s. The first one comes after this or 450 ms, whichever is less. A
+	// checkpoint is an element: it fills the limit and ends an idle gap, so a read
+	// without a limit never ends if this is shorter than its idle time.
+	CheckpointInterval time.Duration
+	// NoCheckpoints leaves OffsetCheckpoints out.
+	NoCheckpoints bool
+	// Token, if not empty, is the bearer token that requests must carry.
+	Token string
+	// Latency is waited before every answer.
+	Latency time.Duration
+	// MaxBody is the largest request body in bytes; default 10 MiB.
+	MaxBody int64
+	// ExtraEntries puts a JsEmpty entry and one of an unknown variant at the end of
+	// every snapshot that is read to its end.
+	ExtraEntries bool
+	// IdleCut, if positive, cuts a bounded read that gives stream_idle_timeout_ms
+	// after that many elements, as a participant does whose database pauses.
+	IdleCut int
+	// Fault may disturb the answer to a request; nil answers normally.
+	Fault func(*http.Request) *Fault
+	// Rewrite may replace the JSON of an element of a list or page; nil drops it.
+	Rewrite func(Element) []byte
+}
+
+// Element is one element of a response. Raw must not be changed in place.
+type Element struct {
+	Path   string // of the request
+	Offset int64
+	Raw    []byte
+}
+
+// Fault is a disturbance. Stall comes first and goes with any of the others.
+type Fault struct {
+	// Stall waits this long, or until the client gives up.
+	Stall time.Duration
+	// Reset closes the connection without an answer.
+	Reset bool
+	// Status, if not 0, is answered with ContentType and Body instead of the data.
+	Status            int
+	ContentType, Body string
+	// Cut, if positive, breaks the connection after that many bytes of the body.
+	Cut int
+}
+
+// Server serves a history over HTTP.
+type Server struct {
+	history     History
+	opts        ServerOptions
+	feat        features
+	paths       map[string]http.HandlerFunc // "METHOD /path"
+	checkpoints atomic.Int64
+}
+
+// NewServer returns the handler that serves a history. It panics on a version that
+// does not exist.
+func NewServer(h History, opts ServerOptions) http.Handler {
+	if opts.Version == "" {
+		opts.Version = "3.5"
+	}
+	setDefault(&opts.ListLimit, 200)
+	setDefault(&opts.IdleTimeout, 500*time.Millisecond)
+	setDefault(&opts.RequestTimeout, 20*time.Second)
+	setDefault(&opts.CheckpointInterval, 15*time.Second)
+	setDefault(&opts.MaxBody, 10<<20)
+	s := &Server{history: h, opts: opts, feat: featuresOf(opts.Version)}
+	s.routes()
+	return s
+}
+
+func setDefault[T int | int64 | time.Duration](v *T, to T) {
+	if *v == 0 {
+		*v = to
+	}
+}
+
+// featuresOf returns what a release serves.
+func featuresOf(version string) features {
+	switch version {
+	case "3.4":
+		return features{}
+	case "3.5":
+		return features{contractKeyHash: true, token: true, onboarding: true}
+	case "3.6":
+		return features{contractKeyHash: true, token: true, onboarding: true, transactionHash: true, endTimes: true}
+	}
+	panic(fmt.Sprintf("sandbox: no version %q: choose 3.4, 3.5 or 3.6", version))
+}
+
+func (s *Server) routes() {
+	s.paths = map[string]http.HandlerFunc{
+		"POST /v2/state/active-contracts":   s.activeContracts,
+		"POST /v2/updates/update-by-id":     s.updateByID,
+		"POST /v2/contracts/contract-by-id": s.contractByID,
+	}
+	if s.opts.StrictInterface || s.opts.Version != "3.6" {
+		s.paths["POST /v2/updates/flats"] = s.updates
+	}
+	if s.opts.StrictInterface {
+		return
+	}
+	s.paths["POST /v2/updates"] = s.updates
+	s.paths["GET /v2/state/ledger-end"] = s.ledgerEnd
+	s.paths["GET /v2/state/latest-pruned-offsets"] = s.latestPruned
+	s.paths["GET /v2/state/connected-synchronizers"] = s.connectedSynchronizers
+	s.paths["GET /v2/version"] = s.version
+	s.paths["GET /v2/parties/participant-id"] = s.participantID
+	s.paths["GET /livez"] = func(http.ResponseWriter, *http.Request) {}
+	s.paths["GET /readyz"] = func(w http.ResponseWriter, _ *http.Request) {
+		writeText(w, http.StatusOK, "[+] ledger ok (SERVING)\nreadyz check passed\n")
+	}
+	if s.opts.Version != "3.4" {
+		s.paths["POST /v2/updates/get-updates-page"] = s.updatesPage
+		s.paths["POST /v2/state/active-contracts-page"] = s.activeContractsPage
+		s.paths["GET /v2/state/active-contracts-page"] = s.activeContractsPage
+	}
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), s.opts.RequestTimeout)
+	defer cancel()
+	r = r.WithContext(ctx)
+	if !wait(ctx, s.opts.Latency) {
+		s.late(ctx, w)
+		return
+	}
+	if s.opts.Fault != nil {
+		if f := s.opts.Fault(r); f != nil {
+			s.disturbed(w, r, f)
+			return
+		}
+	}
+	s.serve(w, r)
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	handler, ok := s.paths[r.Method+" "+r.URL.Path]
+	switch {
+	case !ok:
+		notFound(w, r)
+	case s.opts.Token != "" && needsToken(r.URL.Path) && r.Header.Get("Authorization") != "Bearer "+s.opts.Token:
+		writeError(w, unauthenticated())
+	default:
+		handler(w, r)
+	}
+}
+
+func needsToken(path string) bool {
+	return path != "/livez" && path != "/readyz" && path != "/v2/version"
+}
+
+// late answers a request that took too long; a client that left gets nothing, which
+// must not look like an empty answer.
+func (s *Server) late(ctx context.Context, w http.ResponseWriter) {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		panic(http.ErrAbortHandler)
+	}
+	writeText(w, http.StatusServiceUnavailable, "The server was not able to produce a timely response to your request.\r\nPlease try again in a short while!")
+}
+
+func wait(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (s *Server) disturbed(w http.ResponseWriter, r *http.Request, f *Fault) {
+	if !wait(r.Context(), f.Stall) {
+		s.late(r.Context(), w)
+		return
+	}
+	switch {
+	case f.Reset:
+		reset(w)
+	case f.Status != 0:
+		if f.ContentType != "" {
+			w.Header().Set("Content-Type", f.ContentType)
+		}
+		w.WriteHeader(f.Status)
+		fmt.Fprint(w, f.Body)
+	case f.Cut > 0:
+		whole := &recorder{header: w.Header(), status: http.StatusOK}
+		s.serve(whole, r)
+		body := whole.body.Bytes()
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		w.WriteHeader(whole.status)
+		w.Write(body[:min(f.Cut, len(body))])
+		if f.Cut < len(body) {
+			_ = http.NewResponseController(w).Flush() // the connection breaks next anyway
+			panic(http.ErrAbortHandler)
+		}
+	default:
+		s.serve(w, r)
+	}
+}
+
+// reset drops the connection so that the client reads a reset, not an end.
+func reset(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // else the client reads an end: broken all the same
+	}
+	conn.Close()
+}
+
+// recorder keeps an answer to be cut.
+type recorder struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (r *recorder) Header() http.Header         { return r.header }
+func (r *recorder) WriteHeader(status int)      { r.status = status }
+func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }
+
+// body reads a request's body as an object; what can not be decoded is answered
+// here, as text.
+func (s *Server) body(w http.ResponseWriter, r *http.Request) (object, bool) {
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.opts.MaxBody))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		writeText(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("EntityStreamSizeException: incoming entity size exceeded size limit (%d bytes)!", s.opts.MaxBody))
+		return nil, false
+	case err != nil:
+		return nil, false // the client is gone
+	}
+	var o object
+	if err := json.Unmarshal(raw, &o); err != nil || o == nil {
+		if err == nil {
+			err = errors.New("got null")
+		}
+		badBody(w, fmt.Errorf("expected an object: %w", err))
+		return nil, false
+	}
+	return o, true
+}
+
+func badBody(w http.ResponseWriter, err error) {
+	writeText(w, http.StatusBadRequest, fmt.Sprintf("Invalid value for: body (%v)", err))
+}
+
+// accepted reports whether a request was understood; if not it has been answered.
+func accepted(w http.ResponseWriter, d *decoder, err *cantonError) bool {
+	switch {
+	case d.err != nil:
+		badBody(w, d.err)
+	case err != nil:
+		writeError(w, err)
+	default:
+		return true
+	}
+	return false
+}
+
+func (s *Server) names() names {
+	n := s.history.names()
+	n.packageIDs = s.opts.Version == "3.4"
+	return n
+}
+
+// rewrite passes an element through the hook; ok is false if it is dropped.
+func (s *Server) rewrite(path string, offset int64, raw []byte) ([]byte, bool) {
+	if s.opts.Rewrite == nil {
+		return raw, true
+	}
+	raw = s.opts.Rewrite(Element{Path: path, Offset: offset, Raw: raw})
+	return raw, raw != nil
+}

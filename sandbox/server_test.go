@@ -1,0 +1,208 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestPathsByVersion(t *testing.T) {
+	t.Parallel()
+	l := grown(t, Options{}, 5)
+	post := map[string]string{
+		"/v2/updates":                     "3.4 3.5 3.6",
+		"/v2/updates/flats":               "3.4 3.5 strict",
+		"/v2/updates/get-updates-page":    "3.5 3.6",
+		"/v2/state/active-contracts":      "3.4 3.5 3.6 strict",
+		"/v2/state/active-contracts-page": "3.5 3.6",
+		"/v2/updates/update-by-id":        "3.4 3.5 3.6 strict",
+		"/v2/contracts/contract-by-id":    "3.4 3.5 3.6 strict",
+	}
+	get := map[string]string{}
+	for _, path := range []string{"/v2/state/ledger-end", "/v2/state/latest-pruned-offsets", "/v2/state/connected-synchronizers", "/v2/version", "/v2/parties/participant-id", "/livez", "/readyz"} {
+		get[path] = "3.4 3.5 3.6"
+	}
+	for _, version := range []string{"3.4", "3.5", "3.6", "strict"} {
+		opts := ServerOptions{Version: version}
+		if version == "strict" {
+			opts = ServerOptions{StrictInterface: true}
+		}
+		c := serve(t, l, opts)
+		check := func(method string, paths map[string]string) {
+			for path, in := range paths {
+				a := c.do(method, path, "{}")
+				require.Equal(t, strings.Contains(in, version), a.status != http.StatusNotFound, "%s %s %s", version, method, path)
+				if a.status == http.StatusNotFound {
+					require.Contains(t, string(a.body), `"errors":[`)
+					require.Contains(t, string(a.body), `"status":404`)
+				}
+			}
+		}
+		check(http.MethodPost, post)
+		check(http.MethodGet, get)
+	}
+	require.Panics(t, func() { NewServer(l, ServerOptions{Version: "2.0"}) })
+}
+
+func TestKeysByVersion(t *testing.T) {
+	t.Parallel()
+	l := grown(t, Options{Seed: 1}, 100)
+	scope := Scope{Interfaces: InterfaceNames()}
+	for version, want := range map[string]string{
+		"3.4": "", "3.5": "contractKeyHash implementationPackageId streamContinuationToken Onboarding",
+		"3.6": "contractKeyHash implementationPackageId streamContinuationToken Onboarding transactionHash synchronizerTimes",
+	} {
+		c := serve(t, l, ServerOptions{Version: version})
+		all := string(c.post("/v2/updates", `{"endInclusive":%d,"updateFormat":%s}`, l.End(), scope.UpdateFormat()).body) +
+			string(c.post("/v2/state/active-contracts", `{"activeAtOffset":%d,"eventFormat":%s}`, l.End(), scope.EventFormat()).body) +
+			string(c.do(http.MethodGet, "/v2/state/ledger-end", "").body)
+		for _, word := range strings.Fields("contractKeyHash implementationPackageId streamContinuationToken Onboarding transactionHash synchronizerTimes") {
+			require.Equal(t, strings.Contains(want, word), strings.Contains(all, word), "%s: %s", version, word)
+		}
+		require.Contains(t, string(c.do(http.MethodGet, "/v2/version", "").body), `"version":"`+version+`.0"`)
+	}
+}
+
+func TestBearerToken(t *testing.T) {
+	t.Parallel()
+	c := serve(t, grown(t, Options{}, 5), ServerOptions{Token: "secret"})
+	a := c.do(http.MethodGet, "/v2/state/ledger-end", "")
+	require.Equal(t, "invalid token", a.refused(401, "NA")["ledger_api_error"])
+	require.Contains(t, string(a.body), "A security-sensitive error has been received")
+	require.Equal(t, 200, c.do(http.MethodGet, "/livez", "").status)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.url+"/v2/state/ledger-end", nil)
+	require.NoError(t, err)
+	r.Header.Set("Authorization", "Bearer secret")
+	resp, err := c.get.Do(r)
+	require.NoError(t, err)
+	resp.Body.Close()
+	require.Equal(t, 200, resp.StatusCode)
+}
+
+func TestBodiesThatAreNotUnderstood(t *testing.T) {
+	t.Parallel()
+	c := serve(t, grown(t, Options{}, 5), ServerOptions{MaxBody: 1000})
+	for _, body := range []string{"", "{", "[]", "null", `{"beginExclusive":"x"}`, `{"beginExclusive":1.5}`, `{"updateFormat":{"includeTransactions":7}}`} {
+		a := c.do(http.MethodPost, "/v2/updates", body)
+		require.Equal(t, 400, a.status, body)
+		require.Contains(t, a.kind, "text/plain")
+		require.True(t, strings.HasPrefix(string(a.body), "Invalid value for: body ("), "%s", a.body)
+	}
+	a := c.do(http.MethodPost, "/v2/updates", `{"x":"`+strings.Repeat("x", 1000)+`"}`)
+	require.Equal(t, 413, a.status)
+	require.Contains(t, string(a.body), "exceeded size limit (1000 bytes)")
+	// Keys are case-sensitive, and unknown ones are ignored.
+	c.do(http.MethodPost, "/v2/updates", `{"UpdateFormat":{},"more":1}`).refused(400, "INVALID_ARGUMENT")
+}
+
+func TestUpdateByID(t *testing.T) {
+	t.Parallel()
+	l := grown(t, Options{Seed: 1}, 100)
+	c := serve(t, l, ServerOptions{})
+	read := func(id, format string) answer {
+		return c.post("/v2/updates/update-by-id", `{"updateId":%q,"updateFormat":%s}`, id, format)
+	}
+	for _, i := range []int{0, 1, 17, 99} {
+		kind, value := updateOf(t, read(l.UpdateID(i), allUpdates).object())
+		require.NotEqual(t, "OffsetCheckpoint", kind)
+		require.EqualValues(t, l.Offset(i), value["offset"])
+	}
+	for _, id := range []string{"nonsense", NewLedger(Options{Seed: 77}).UpdateID(1)} {
+		a := read(id, allUpdates)
+		a.refused(404, "UPDATE_NOT_FOUND")
+		require.Contains(t, string(a.body), `["UPDATE_ID","`+id+`"]`)
+	}
+	read(l.UpdateID(1), `{}`).refused(404, "UPDATE_NOT_FOUND")
+	read("", allUpdates).refused(400, "MISSING_FIELD")
+	require.NoError(t, l.Prune(l.Offset(17)))
+	read(l.UpdateID(17), allUpdates).refused(404, "UPDATE_NOT_FOUND")
+}
+
+func TestContractByID(t *testing.T) {
+	t.Parallel()
+	l := grown(t, Options{Seed: 1}, 100)
+	c := serve(t, l, ServerOptions{})
+	id := string(l.contractID(nil, 3))
+	read := func(id string, parties ...string) answer {
+		list, err := json.Marshal(parties)
+		require.NoError(t, err)
+		return c.post("/v2/contracts/contract-by-id", `{"contractId":%q,"queryingParties":%s}`, id, list)
+	}
+	v := l.view()
+	holder := l.parties[v.contracts[3].parties[0]]
+	created := read(id, holder, "nobody::1220").object()["createdEvent"].(map[string]any)
+	require.Equal(t, id, created["contractId"])
+	require.NotNil(t, created["createArgument"])
+	require.Equal(t, []any{holder}, created["witnessParties"])
+	require.Equal(t, false, created["acsDelta"])
+	require.Empty(t, read(id).object()["createdEvent"].(map[string]any)["witnessParties"])
+	read(id, "nobody::1220").refused(404, "CONTRACT_PAYLOAD_NOT_FOUND")
+	read("00ff").refused(404, "CONTRACT_PAYLOAD_NOT_FOUND")
+}
+
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	l := grown(t, Options{Seed: 1}, 100)
+	var fault atomic.Pointer[Fault] // set between requests; the server reads it in its own goroutine
+	c := serve(t, l, ServerOptions{Fault: func(*http.Request) *Fault { return fault.Load() }})
+	ask := func() (int, string, error) {
+		body := strings.NewReader(fmt.Sprintf(`{"endInclusive":%d,"updateFormat":%s}`, l.End(), allUpdates))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.url+"/v2/updates?limit=5", body)
+		require.NoError(t, err)
+		resp, err := c.get.Do(r)
+		if err != nil {
+			return 0, "", err
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		return resp.StatusCode, string(b), err
+	}
+	_, whole, err := ask()
+	require.NoError(t, err)
+	fault.Store(&Fault{Status: 503, ContentType: "text/plain", Body: "down"})
+	status, body, err := ask()
+	require.NoError(t, err)
+	require.Equal(t, 503, status)
+	require.Equal(t, "down", body)
+	fault.Store(&Fault{Cut: 1000})
+	_, body, err = ask()
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.Equal(t, whole[:1000], body)
+	fault.Store(&Fault{Reset: true})
+	_, _, err = ask()
+	require.Error(t, err)
+	fault.Store(&Fault{Stall: time.Millisecond})
+	_, body, err = ask()
+	require.NoError(t, err)
+	require.Equal(t, whole, body)
+}
+
+func TestRewriteReplacesElements(t *testing.T) {
+	t.Parallel()
+	l := grown(t, Options{Seed: 1}, 30)
+	target, dropped := l.Offset(5), l.Offset(6)
+	c := serve(t, l, ServerOptions{Rewrite: func(e Element) []byte {
+		switch e.Offset {
+		case target:
+			return []byte(`{"broken":`)
+		case dropped:
+			return nil
+		}
+		return e.Raw
+	}})
+	for path, body := range map[string]string{
+		"/v2/updates":                  `{"beginExclusive":%d,"endInclusive":%d,"updateFormat":%s}`,
+		"/v2/updates/get-updates-page": `{"beginOffsetExclusive":%d,"endOffsetInclusive":%d,"updateFormat":%s}`,
+	} {
+		a := c.post(path, body, l.Offset(3), l.Offset(7), allUpdates)
+		require.Contains(t, string(a.body), `{"broken":,{"update"`)
+		require.Equal(t, 2, strings.Count(string(a.body), `{"update":{`))
+	}
+}

@@ -1,0 +1,127 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+func writeValue(w http.ResponseWriter, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // of plain values: can not happen
+	}
+	writeJSON(w, body)
+}
+
+func (s *Server) ledgerEnd(w http.ResponseWriter, _ *http.Request) {
+	h := s.history.open()
+	out := appendInt([]byte(`{"offset":`), h.end())
+	if s.feat.endTimes {
+		out = append(out, `,"synchronizerTimes":`...)
+		out = s.appendTimes(out, h, 0)
+	}
+	writeJSON(w, append(out, '}'))
+}
+
+func (s *Server) latestPruned(w http.ResponseWriter, _ *http.Request) {
+	pruned := s.history.open().prunedTo()
+	writeValue(w, struct {
+		Participant int64 `json:"participantPrunedUpToInclusive"`
+		Divulged    int64 `json:"allDivulgedContractsPrunedUpToInclusive"`
+	}{pruned, pruned})
+}
+
+func (s *Server) connectedSynchronizers(w http.ResponseWriter, _ *http.Request) {
+	type connected struct {
+		Alias      string `json:"synchronizerAlias"`
+		ID         string `json:"synchronizerId"`
+		Permission string `json:"permission"`
+	}
+	n := s.history.names()
+	list := []connected{}
+	for i, id := range n.synchronizers {
+		list = append(list, connected{n.aliases[i], id, permissions[1]})
+	}
+	writeValue(w, map[string]any{"connectedSynchronizers": list})
+}
+
+func (s *Server) participantID(w http.ResponseWriter, _ *http.Request) {
+	writeValue(w, map[string]any{"participantId": s.history.names().participant})
+}
+
+func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
+	writeValue(w, map[string]any{
+		"version": s.opts.Version + ".0",
+		"features": map[string]any{
+			"experimental": map[string]any{
+				"staticTime": map[string]any{"supported": false}, "commandInspectionService": map[string]any{"supported": true},
+			},
+			"userManagement":  map[string]any{"supported": true, "maxRightsPerUser": 1000, "maxUsersPageSize": 1000},
+			"partyManagement": map[string]any{"maxPartiesPageSize": 10000},
+			"offsetCheckpoint": map[string]any{"maxOffsetCheckpointEmissionDelay": map[string]any{
+				"seconds": 75, "nanos": 0, "unknownFields": map[string]any{"fields": map[string]any{}},
+			}},
+			"packageFeature": map[string]any{"maxVettedPackagesPageSize": 100},
+		},
+	})
+}
+
+// updateByID implements POST /v2/updates/update-by-id (interface.md, 5).
+func (s *Server) updateByID(w http.ResponseWriter, r *http.Request) {
+	body, ok := s.body(w, r)
+	if !ok {
+		return
+	}
+	var d decoder
+	id := decode[string](&d, body["updateId"], "updateId")
+	format := d.updateFormat(body["updateFormat"])
+	var refused *cantonError
+	switch {
+	case id == "":
+		refused = missingField("update_id")
+	case format == nil:
+		refused = missingField("update_format")
+	}
+	if !accepted(w, &d, refused) {
+		return
+	}
+	n := s.names()
+	filter, refused := n.compileUpdates(format)
+	if !accepted(w, &d, refused) {
+		return
+	}
+	h := s.history.open()
+	if i, ok := h.updateNamed(id); ok && h.offsetOf(i) > h.prunedTo() {
+		if out, shown := h.appendUpdate(nil, i, filter, &s.feat); shown {
+			if out, keep := s.rewrite(r.URL.Path, h.offsetOf(i), out); keep {
+				writeJSON(w, out)
+				return
+			}
+		}
+	}
+	writeError(w, refuse(11, "UPDATE_NOT_FOUND", "Update not found, or not visible.").about("UPDATE_ID", id))
+}
+
+// contractByID implements POST /v2/contracts/contract-by-id (interface.md, 3).
+func (s *Server) contractByID(w http.ResponseWriter, r *http.Request) {
+	body, ok := s.body(w, r)
+	if !ok {
+		return
+	}
+	var d decoder
+	id := decode[string](&d, body["contractId"], "contractId")
+	parties := decode[[]string](&d, body["queryingParties"], "queryingParties")
+	var refused *cantonError
+	if id == "" {
+		refused = missingField("contract_id")
+	}
+	if !accepted(w, &d, refused) {
+		return
+	}
+	out, ok := s.history.open().appendContract([]byte(`{"createdEvent":`), id, parties, &s.feat)
+	if !ok {
+		writeError(w, refuse(11, "CONTRACT_PAYLOAD_NOT_FOUND", "Contract payload not found, or not visible.").about("CONTRACT_ID", id))
+		return
+	}
+	writeJSON(w, append(out, '}'))
+}

@@ -1,0 +1,114 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// timeColumns are rewritten to the form that the truth has.
+var timeColumns = []string{"record_time", "effective_at", "created_at", "assignment_exclusivity"}
+
+// columns are those that the truth speaks about, by relation.
+var columns = map[string][]string{
+	"updates":          {"ledger_offset", "update_id", "kind", "synchronizer_id", "record_time", "effective_at", "workflow_id", "command_id", "trace_parent", "trace_state", "external_transaction_hash", "paid_traffic_cost"},
+	"created_events":   {"ledger_offset", "node_id", "origin", "contract_id", "template_id", "package_id", "package_name", "module_name", "entity_name", "representative_package_id", "payload", "contract_key", "contract_key_hash", "signatories", "observers", "witness_parties", "created_at", "acs_delta", "created_event_blob", "workflow_id", "update_id", "synchronizer_id", "record_time"},
+	"archived_events":  {"ledger_offset", "node_id", "contract_id", "template_id", "package_name", "module_name", "entity_name", "witness_parties", "acs_delta", "implemented_interfaces", "update_id", "synchronizer_id", "record_time"},
+	"exercised_events": {"ledger_offset", "node_id", "contract_id", "template_id", "package_name", "module_name", "entity_name", "interface_id", "choice", "choice_argument", "exercise_result", "acting_parties", "consuming", "last_descendant_node_id", "witness_parties", "acs_delta", "implemented_interfaces", "update_id", "synchronizer_id", "record_time"},
+	"interface_views":  {"ledger_offset", "node_id", "contract_id", "interface_id", "view_value", "status_code", "status_message", "status_details", "implementation_package_id", "update_id", "synchronizer_id", "record_time"},
+	"reassignments":    {"ledger_offset", "node_id", "kind", "contract_id", "template_id", "package_name", "reassignment_id", "source_synchronizer_id", "target_synchronizer_id", "submitter", "reassignment_counter", "assignment_exclusivity", "witness_parties", "update_id", "synchronizer_id", "record_time"},
+	"topology_events":  {"ledger_offset", "node_id", "kind", "party_id", "participant_id", "permission", "update_id", "synchronizer_id", "record_time"},
+	"active_contracts": {"contract_id", "synchronizer_id", "template_id", "package_id", "package_name", "module_name", "entity_name", "payload", "contract_key", "signatories", "observers", "witness_parties", "created_at", "created_offset", "created_node_id", "reassignment_counter"},
+}
+
+// Relations returns the names of the relations that the truth has rows of.
+func Relations() []string { return slices.Clone(relations) }
+
+// DecodeRow makes a row of what SELECT to_jsonb(r) FROM ledger.relation r gave: it
+// keeps the columns that the truth has and writes times as the truth does.
+func DecodeRow(relation string, toJSONB []byte) (Row, error) {
+	d := json.NewDecoder(bytes.NewReader(toJSONB))
+	d.UseNumber()
+	all := Row{}
+	if err := d.Decode(&all); err != nil {
+		return nil, fmt.Errorf("decode a row of %s: %w", relation, err)
+	}
+	row := Row{}
+	for _, column := range columns[relation] {
+		v, ok := all[column]
+		if !ok {
+			return nil, fmt.Errorf("decode a row of %s: no column %s", relation, column)
+		}
+		if text, ok := v.(string); ok && slices.Contains(timeColumns, column) {
+			t, err := time.Parse(time.RFC3339Nano, text)
+			if err != nil {
+				return nil, fmt.Errorf("decode a row of %s: column %s: %w", relation, column, err)
+			}
+			v = t.UTC().Format(timeForm)
+		}
+		row[column] = v
+	}
+	return row, nil
+}
+
+// mostDifferences is how many differences of one relation are described.
+const mostDifferences = 5
+
+// Diff compares rows with the truth in any order and describes what differs; it
+// returns "" if nothing does. Relations that want does not have are not looked at.
+func Diff(want, got map[string][]Row) string {
+	var out strings.Builder
+	for _, relation := range relations {
+		if rows, ok := want[relation]; ok {
+			diffRelation(&out, relation, rows, got[relation])
+		}
+	}
+	return out.String()
+}
+
+// identify names the thing that a row is about, to find its counterpart.
+func identify(r Row) string {
+	return mustJSON([]any{
+		r["ledger_offset"], r["created_offset"], r["node_id"], r["created_node_id"], r["kind"], r["contract_id"],
+		r["interface_id"], r["synchronizer_id"], r["origin"],
+	})
+}
+
+func diffRelation(out *strings.Builder, relation string, want, got []Row) {
+	left := map[string][]Row{}
+	for _, r := range got {
+		left[identify(r)] = append(left[identify(r)], r)
+	}
+	shown := 0
+	say := func(format string, args ...any) {
+		if shown++; shown <= mostDifferences {
+			fmt.Fprintf(out, relation+": "+format+"\n", args...)
+		}
+	}
+	for _, w := range want {
+		key := identify(w)
+		candidates := left[key]
+		if len(candidates) == 0 {
+			say("missing: %s", mustJSON(w))
+			continue
+		}
+		g := candidates[0]
+		left[key] = candidates[1:]
+		for _, column := range columns[relation] {
+			if a, b := mustJSON(w[column]), mustJSON(g[column]); a != b {
+				say("row %s: column %s: want %s, got %s", key, column, a, b)
+			}
+		}
+	}
+	for key, rows := range left {
+		if len(rows) > 0 {
+			say("%d unexpected: %s", len(rows), key)
+		}
+	}
+	if shown > mostDifferences {
+		fmt.Fprintf(out, "%s: and %d more differences (%d rows wanted, %d there)\n", relation, shown-mostDifferences, len(want), len(got))
+	}
+}

@@ -1,0 +1,178 @@
+package sandbox
+
+import (
+	"net/http"
+	"time"
+)
+
+// bounds is the range of a read of updates.
+type bounds struct {
+	begin      int64
+	end        int64
+	open       bool // no end given
+	descending bool
+}
+
+// check applies the participant's rules about offsets.
+func (b *bounds) check(h reading) *cantonError {
+	end, pruned := h.end(), h.prunedTo()
+	switch {
+	case b.descending && b.open:
+		return refuse(8, "DESCENDING_ORDER_MISSING_END", "Descending order needs end_inclusive.")
+	case b.begin < 0:
+		return refuse(8, "NEGATIVE_OFFSET", "Offset %d in begin_exclusive is a negative integer", b.begin)
+	case !b.open && b.end <= 0:
+		return refuse(8, "NON_POSITIVE_OFFSET", "Offset %d in end_inclusive is not a positive integer", b.end)
+	case b.begin > end:
+		return refuse(12, "OFFSET_AFTER_LEDGER_END", "Begin offset (%d) is after ledger end (%d)", b.begin, end)
+	case !b.open && b.end > end:
+		return refuse(12, "OFFSET_AFTER_LEDGER_END", "End offset (%d) is after ledger end (%d)", b.end, end)
+	case !b.open && b.end < b.begin:
+		return refuse(9, "OFFSET_OUT_OF_RANGE", "End offset %d is before begin offset %d.", b.end, b.begin)
+	case b.begin < pruned:
+		to := b.end
+		if b.open {
+			to = end
+		}
+		return prunedError(pruned, "Updates request from %d to %d precedes pruned offset %d", b.begin+1, to, pruned)
+	}
+	return nil
+}
+
+// updates implements POST /v2/updates and /v2/updates/flats (interface.md, 2).
+func (s *Server) updates(w http.ResponseWriter, r *http.Request) {
+	l, ok := s.newList(w, r)
+	if !ok {
+		return
+	}
+	body, ok := s.body(w, r)
+	if !ok {
+		return
+	}
+	var d decoder
+	b := bounds{
+		begin: decode[int64](&d, body["beginExclusive"], "beginExclusive"), open: isNull(body["endInclusive"]),
+		end: decode[int64](&d, body["endInclusive"], "endInclusive"),
+	}
+	if s.opts.Version != "3.4" {
+		b.descending = decode[bool](&d, body["descendingOrder"], "descendingOrder")
+	}
+	format, refused := d.updateFormatOf(body)
+	if !accepted(w, &d, refused) {
+		return
+	}
+	n := s.names()
+	filter, refused := n.compileUpdates(format)
+	if !accepted(w, &d, refused) {
+		return
+	}
+	h := s.history.open()
+	if !accepted(w, &d, b.check(h)) {
+		return
+	}
+	if b.open {
+		if !s.follow(l, r, h, b.begin, filter) {
+			s.late(r.Context(), w)
+			return
+		}
+	} else {
+		s.readBounded(l, h, b, filter)
+	}
+	l.answer(w)
+}
+
+func (s *Server) readBounded(l *list, h reading, b bounds, f *updateFilter) {
+	first, last := h.after(b.begin), h.after(b.end)-1
+	for i := first; i <= last && !l.full(); i++ {
+		if l.idle > 0 && s.opts.IdleCut > 0 && l.n >= s.opts.IdleCut {
+			return
+		}
+		at := i
+		if b.descending {
+			at = last - (i - first)
+		}
+		l.appendWith(h.offsetOf(at), func(dst []byte) ([]byte, bool) { return h.appendUpdate(dst, at, f, &s.feat) })
+	}
+}
+
+// firstCheckpoint is how soon after a read began its first OffsetCheckpoint may come.
+const firstCheckpoint = 450 * time.Millisecond
+
+// follow reads on from an offset, waiting for new updates, until the list is full or
+// nothing has come for the idle time. It returns false if the request ended before.
+func (s *Server) follow(l *list, r *http.Request, h reading, begin int64, f *updateFilter) bool {
+	idle := s.opts.IdleTimeout
+	if l.idle > 0 {
+		idle = l.idle
+	}
+	interval := s.opts.CheckpointInterval
+	checkpoint := time.NewTimer(min(interval, firstCheckpoint))
+	defer checkpoint.Stop()
+	if s.opts.NoCheckpoints {
+		checkpoint.Stop()
+	}
+	gap := time.NewTimer(idle)
+	defer gap.Stop()
+	next := h.after(begin)
+	for !l.full() {
+		before := l.n
+		for ; next < h.count() && !l.full(); next++ {
+			l.appendWith(h.offsetOf(next), func(dst []byte) ([]byte, bool) { return h.appendUpdate(dst, next, f, &s.feat) })
+		}
+		if l.full() {
+			break
+		}
+		if l.n > before {
+			gap.Reset(idle)
+		}
+		select {
+		case <-h.more():
+			h = s.history.open()
+		case <-checkpoint.C:
+			s.addCheckpoint(l, h)
+			checkpoint.Reset(interval)
+			gap.Reset(idle)
+		case <-gap.C:
+			return true
+		case <-r.Context().Done():
+			return false
+		}
+	}
+	return true
+}
+
+// addCheckpoint adds an OffsetCheckpoint: everything up to the reading's end has been
+// delivered. Record times go on while offsets stand still.
+func (s *Server) addCheckpoint(l *list, h reading) {
+	if h.end() == 0 {
+		return
+	}
+	later := s.checkpoints.Add(1) % 900
+	raw := append([]byte(nil), `{"update":{"OffsetCheckpoint":{"value":{"offset":`...)
+	raw = appendInt(raw, h.end())
+	raw = append(raw, `,"synchronizerTimes":`...)
+	raw = s.appendTimes(raw, h, later)
+	raw = append(raw, `}}}}`...)
+	l.add(h.end(), raw)
+}
+
+func (s *Server) appendTimes(dst []byte, h reading, later int64) []byte {
+	dst = append(dst, '[')
+	first := true
+	synchronizers := s.history.names().synchronizers
+	for i, t := range h.recordTimes(h.count()) {
+		if t == 0 {
+			continue
+		}
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = append(dst, `{"synchronizerId":`...)
+		dst = appendQuoted(dst, synchronizers[i])
+		dst = append(dst, `,"recordTime":"`...)
+		dst = appendInstant(dst, t+later)
+		dst = append(dst, `"}`...)
+	}
+	return append(dst, ']')
+}
