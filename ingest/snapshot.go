@@ -67,14 +67,7 @@ func (s *Snapshot) try(ctx context.Context, at **ledger.Offset, wait *backoff) (
 	} else {
 		s.Logger.InfoContext(ctx, "reading the snapshot", "offset", int64(progress.At))
 	}
-	progress, err = s.copyPages(ctx, progress, wait)
-	if err != nil {
-		return progress, err
-	}
-	if err := s.Sink.FinishSnapshot(context.WithoutCancel(ctx), progress); err != nil {
-		return progress, err
-	}
-	return progress, nil
+	return s.copyPages(ctx, progress, wait)
 }
 
 // copyPages reads the next page while the last is written.
@@ -104,7 +97,7 @@ func (s *Snapshot) copyPages(ctx context.Context, progress ledger.SnapshotProgre
 	group.Go(func() error {
 		lastLine := time.Now()
 		for page := range pages {
-			if len(page.Entries) > 0 {
+			if len(page.Entries) > 0 || page.Last {
 				var err error
 				if stored, err = s.Sink.WriteSnapshotPage(context.WithoutCancel(ctx), stored, page); err != nil {
 					return err
@@ -113,6 +106,9 @@ func (s *Snapshot) copyPages(ctx context.Context, progress ledger.SnapshotProgre
 				if s.Wrote != nil {
 					s.Wrote(stored.Entries)
 				}
+			}
+			if page.Last {
+				return nil
 			}
 			if time.Since(lastLine) >= progressEvery {
 				s.Logger.InfoContext(ctx, "reading the snapshot", "offset", int64(stored.At), "entries", stored.Entries)

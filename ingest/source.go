@@ -44,7 +44,7 @@ type SnapshotSink interface {
 	DropSnapshot(ctx context.Context) error
 	// BeginSnapshot begins one, or tells how far the one begun at that offset has come.
 	BeginSnapshot(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset) (ledger.SnapshotProgress, error)
-	// WriteSnapshotPage stores a page with the token behind it, both or neither.
+	// WriteSnapshotPage stores a page with the token behind it, both or neither. The last page closes the snapshot and
+	// puts the watermark at its offset.
 	WriteSnapshotPage(ctx context.Context, progress ledger.SnapshotProgress, page ledger.SnapshotPage) (ledger.SnapshotProgress, error)
-	FinishSnapshot(ctx context.Context, progress ledger.SnapshotProgress) error
 }

@@ -9,15 +9,11 @@ INSERT INTO indexer.snapshots (snapshot_offset, scope, token_kind, token, entrie
 UPDATE indexer.snapshots SET token_kind = @token_kind, token = @token, entries = entries + @added::bigint
 WHERE snapshot_offset = @snapshot_offset AND finished_at IS NULL AND entries = @entries_before::bigint AND token = @token_before::text;
 
--- name: SnapshotFinish :execrows
-UPDATE indexer.snapshots SET finished_at = now()
-WHERE snapshot_offset = @snapshot_offset AND finished_at IS NULL AND entries = @entries_before::bigint;
+-- name: SnapshotFinish :exec
+UPDATE indexer.snapshots SET finished_at = now() WHERE snapshot_offset = @snapshot_offset;
 
 -- name: SnapshotDiscard :exec
 DELETE FROM indexer.snapshots WHERE finished_at IS NULL;
-
--- name: SnapshotLatest :one
-SELECT * FROM indexer.snapshots ORDER BY snapshot_offset DESC LIMIT 1;
 
 -- name: CarriedClear :exec
 TRUNCATE indexer.carried_created, indexer.carried_interface_views, indexer.carried_reassignments, indexer.active_contracts,

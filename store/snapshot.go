@@ -79,7 +79,7 @@ func (l *Leader) refuseStarted(ctx context.Context, tx pgx.Tx, at ledger.Offset)
 }
 
 // WriteSnapshotPage stores a page's rows and the token behind it in one transaction, and returns the new progress.
-// progress must be what the last call returned: where another process has moved it, ErrWatermarkMoved is returned.
+// The last page closes the snapshot and puts the watermark of the updates stream at its offset. progress must be what the last call returned: where another process has moved it, ErrWatermarkMoved is returned.
 // After any error the outcome is unknown: call BeginSnapshot again.
 func (l *Leader) WriteSnapshotPage(ctx context.Context, progress ledger.SnapshotProgress, page ledger.SnapshotPage) (ledger.SnapshotProgress, error) {
 	wanted := newNames()
@@ -108,33 +108,22 @@ func (l *Leader) WriteSnapshotPage(ctx context.Context, progress ledger.Snapshot
 		if moved == 0 {
 			return ErrWatermarkMoved
 		}
-		return l.copyCarried(ctx, tx, rows)
+		if err := l.copyCarried(ctx, tx, rows); err != nil {
+			return err
+		}
+		if !page.Last {
+			return nil
+		}
+		if err := l.store.queries.SnapshotFinish(ctx, tx, int64(progress.At)); err != nil {
+			return fmt.Errorf("close the snapshot: %w", err)
+		}
+		return l.startAt(ctx, tx, progress.At, true)
 	})
 	if err != nil {
 		return progress, fmt.Errorf("write snapshot entries %d to %d: %w", progress.Entries+1, next.Entries, err)
 	}
 	l.store.cfg.Wrote("carried_created", len(rows.created))
 	return next, nil
-}
-
-// FinishSnapshot closes the snapshot and puts the watermark of the updates stream at its offset.
-func (l *Leader) FinishSnapshot(ctx context.Context, progress ledger.SnapshotProgress) error {
-	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		finished, err := l.store.queries.SnapshotFinish(ctx, tx, dbsqlc.SnapshotFinishParams{
-			SnapshotOffset: int64(progress.At), EntriesBefore: progress.Entries,
-		})
-		if err != nil {
-			return fmt.Errorf("mark it finished: %w", err)
-		}
-		if finished == 0 {
-			return ErrWatermarkMoved
-		}
-		return l.startAt(ctx, tx, progress.At, true)
-	})
-	if err != nil {
-		return fmt.Errorf("finish snapshot at offset %d: %w", progress.At, err)
-	}
-	return nil
 }
 
 func snapshotProgress(row dbsqlc.IndexerSnapshots) ledger.SnapshotProgress {

@@ -40,18 +40,8 @@ func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger, wrote f
 		return none, err
 	}
 	defer client.Close()
-	applied, err := db.Migrate(ctx)
+	participantID, err := meet(ctx, db, client, scope, logger)
 	if err != nil {
-		return none, err
-	}
-	if len(applied) > 0 {
-		logger.InfoContext(ctx, "migrated", "migrations", applied)
-	}
-	server, err := client.Discover(ctx)
-	if err != nil {
-		return none, err
-	}
-	if err := db.CheckIdentity(ctx, server.ParticipantID, scope); err != nil {
 		return none, err
 	}
 	leader, err := leadNow(ctx, db)
@@ -69,7 +59,7 @@ func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger, wrote f
 		}
 	}()
 	snapshot := ingest.Snapshot{
-		Source: client, Sink: leader, Scope: scope, ParticipantID: server.ParticipantID, At: cfg.Offset(), Restart: cfg.Restart,
+		Source: client, Sink: leader, Scope: scope, ParticipantID: participantID, At: cfg.Offset(), Restart: cfg.Restart,
 		Logger: logger, Wrote: wrote,
 	}
 	progress, err := snapshot.Run(ctx)
@@ -77,6 +67,33 @@ func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger, wrote f
 		err = context.Cause(ctx)
 	}
 	return progress, err
+}
+
+// meet waits for the database and the participant, and checks that they belong together.
+func meet(ctx context.Context, db *store.Store, client *participant.Client, scope ledger.Scope, logger *slog.Logger) (participantID string, err error) {
+	silent := func(error) {}
+	err = insist(ctx, logger, "waiting for the database", func(ctx context.Context) error {
+		applied, err := db.Migrate(ctx)
+		if len(applied) > 0 {
+			logger.InfoContext(ctx, "migrated", "migrations", applied)
+		}
+		return err
+	}, silent)
+	if err != nil {
+		return "", err
+	}
+	err = insist(ctx, logger, "waiting for the participant", func(ctx context.Context) error {
+		server, err := client.Discover(ctx)
+		if err != nil {
+			return err
+		}
+		participantID = server.ParticipantID
+		return db.CheckIdentity(ctx, participantID, scope)
+	}, silent)
+	if err == nil {
+		err = ctx.Err()
+	}
+	return participantID, err
 }
 
 // leadNow takes the lead of the updates stream, or names who has it.

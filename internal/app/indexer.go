@@ -132,20 +132,9 @@ func (x *indexer) prepareSchema(ctx context.Context) error {
 	return err
 }
 
-// insist tries until fn succeeds, ctx ends (nil) or the error is permanent.
+// insist tries until fn succeeds or ctx ends (nil), or the error is permanent.
 func (x *indexer) insist(ctx context.Context, state string, fn func(context.Context) error) error {
-	for {
-		err := fn(ctx)
-		if err == nil || permanent(err) {
-			return err
-		}
-		if ctx.Err() != nil {
-			return nil
-		}
-		x.health.Set(false, state+": "+err.Error())
-		x.logger.WarnContext(ctx, state, "error", err, "wait", unreachableWait)
-		pause(ctx, unreachableWait)
-	}
+	return insist(ctx, x.logger, state, fn, func(err error) { x.health.Set(false, state+": "+err.Error()) })
 }
 
 // term stands by until it leads, and indexes until the lead is lost. done is true when there is nothing more to do.
@@ -229,6 +218,22 @@ func (x *indexer) pingLedger(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// insist tries until fn succeeds or ctx ends (nil), or the error is permanent. failed is told of each failure.
+func insist(ctx context.Context, logger *slog.Logger, state string, fn func(context.Context) error, failed func(error)) error {
+	for {
+		err := fn(ctx)
+		if err == nil || permanent(err) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		failed(err)
+		logger.WarnContext(ctx, state, "error", err, "wait", unreachableWait)
+		pause(ctx, unreachableWait)
+	}
 }
 
 // permanent tells whether an error stays whatever is tried again.

@@ -58,41 +58,13 @@ func (q *Queries) SnapshotDiscard(ctx context.Context, db DBTX) error {
 	return err
 }
 
-const snapshotFinish = `-- name: SnapshotFinish :execrows
-UPDATE indexer.snapshots SET finished_at = now()
-WHERE snapshot_offset = $1 AND finished_at IS NULL AND entries = $2::bigint
+const snapshotFinish = `-- name: SnapshotFinish :exec
+UPDATE indexer.snapshots SET finished_at = now() WHERE snapshot_offset = $1
 `
 
-type SnapshotFinishParams struct {
-	SnapshotOffset int64
-	EntriesBefore  int64
-}
-
-func (q *Queries) SnapshotFinish(ctx context.Context, db DBTX, arg SnapshotFinishParams) (int64, error) {
-	result, err := db.Exec(ctx, snapshotFinish, arg.SnapshotOffset, arg.EntriesBefore)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const snapshotLatest = `-- name: SnapshotLatest :one
-SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at FROM indexer.snapshots ORDER BY snapshot_offset DESC LIMIT 1
-`
-
-func (q *Queries) SnapshotLatest(ctx context.Context, db DBTX) (IndexerSnapshots, error) {
-	row := db.QueryRow(ctx, snapshotLatest)
-	var i IndexerSnapshots
-	err := row.Scan(
-		&i.SnapshotOffset,
-		&i.Scope,
-		&i.TokenKind,
-		&i.Token,
-		&i.Entries,
-		&i.StartedAt,
-		&i.FinishedAt,
-	)
-	return i, err
+func (q *Queries) SnapshotFinish(ctx context.Context, db DBTX, snapshotOffset int64) error {
+	_, err := db.Exec(ctx, snapshotFinish, snapshotOffset)
+	return err
 }
 
 const snapshotStart = `-- name: SnapshotStart :exec

@@ -1,0 +1,274 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/ledger"
+	"ledgerindexer/sandbox"
+)
+
+func backfillFor(databaseURL, ledgerURL string, scope config.Scope, at int64) Backfill {
+	b := Backfill{Database: config.Database{DatabaseURL: databaseURL}, Ledger: config.Ledger{LedgerURL: ledgerURL}, Scope: scope}
+	if at >= 0 {
+		b.AtOffset = &at
+	}
+	return b
+}
+
+// quietOffset is an offset in the middle of the ledger at which no reassignment is in flight, so that a server
+// serves its snapshot.
+func quietOffset(t *testing.T, l *sandbox.Ledger) int64 {
+	t.Helper()
+	for i := l.Len() / 2; i < l.Len(); i++ {
+		if !l.InFlight(l.Offset(i)) {
+			return l.Offset(i)
+		}
+	}
+	t.Fatal("reassignments are in flight everywhere")
+	return 0
+}
+
+func requireProblem(t *testing.T, err error, parts ...string) {
+	t.Helper()
+	var problem *ledger.Problem
+	require.ErrorAs(t, err, &problem)
+	text := err.Error() + "; " + problem.Do
+	for _, part := range parts {
+		require.Contains(t, text, part)
+	}
+}
+
+// A snapshot and the updates behind it give what the ledger's model says, on every server.
+func TestBackfillThenIndex(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string]sandbox.ServerOptions{
+		"3.4, no tokens": {Version: "3.4", ListLimit: 5000},
+		"3.5":            {Version: "3.5"},
+		"3.6":            {Version: "3.6", ExtraEntries: true},
+		"strict":         {StrictInterface: true, ListLimit: 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := sandbox.NewLedger(sandbox.Options{Seed: 3})
+			l.Grow(800)
+			at := quietOffset(t, l)
+			database, ledgerURL := throwaway.Migrated(t, migrate), serve(t, l, options)
+			progress, err := RunBackfill(t.Context(), backfillFor(database, ledgerURL, defaultScope(), at), testLogger(t), nil)
+			require.NoError(t, err)
+			require.EqualValues(t, at, progress.At)
+			require.NoError(t, RunIndexer(t.Context(), indexerFor(database, ledgerURL, defaultScope()), testLogger(t)))
+			truth := sandbox.Scope{Shape: sandbox.ACSDelta, Version: options.Version}
+			require.Empty(t, sandbox.Diff(l.TruthFromSnapshot(truth, at, l.End()), relations(t, database)))
+		})
+	}
+}
+
+// At the ledger's end reassignments may be in flight: their entries are kept, and are not active contracts.
+func TestBackfillWithReassignmentsInFlight(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 5})
+	l.Grow(300)
+	for !l.InFlight(l.End()) {
+		l.Grow(1)
+	}
+	at := l.End()
+	database, ledgerURL := throwaway.Migrated(t, migrate), serve(t, l, sandbox.ServerOptions{})
+	_, err := RunBackfill(t.Context(), backfillFor(database, ledgerURL, defaultScope(), -1), testLogger(t), nil)
+	require.NoError(t, err)
+	truth := sandbox.Scope{Shape: sandbox.ACSDelta}
+	want := l.TruthFromSnapshot(truth, at, at)
+	require.NotEmpty(t, want["reassignments"])
+	require.Empty(t, sandbox.Diff(want, relations(t, database)))
+
+	l.Grow(200)
+	t.Run("at an older offset the server refuses", func(t *testing.T) {
+		_, err := RunBackfill(t.Context(), backfillFor(throwaway.Migrated(t, migrate), ledgerURL, defaultScope(), at), testLogger(t), nil)
+		requireProblem(t, err, "reassignment", "in flight")
+	})
+}
+
+// Stopped after each page, the backfill goes on from its token and stores each entry once.
+func TestBackfillGoesOnFromItsToken(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string]sandbox.ServerOptions{
+		"list": {Version: "3.5", StrictInterface: true, ListLimit: 20},
+		"page": {Version: "3.5"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := sandbox.NewLedger(sandbox.Options{Seed: 4, ActiveShare: 0.9})
+			l.Grow(3000)
+			at := l.End()
+			database, ledgerURL := throwaway.Migrated(t, migrate), serve(t, l, options)
+			runs := 0
+			for ; runs < 1000; runs++ {
+				ctx, stop := context.WithCancel(t.Context())
+				_, err := RunBackfill(ctx, backfillFor(database, ledgerURL, defaultScope(), at), testLogger(t), func(int64) { stop() })
+				stop()
+				if err == nil {
+					break
+				}
+				require.ErrorIs(t, err, context.Canceled)
+			}
+			require.Greater(t, runs, 1)
+			truth := sandbox.Scope{Shape: sandbox.ACSDelta}
+			require.Empty(t, sandbox.Diff(l.TruthFromSnapshot(truth, at, at), relations(t, database)))
+		})
+	}
+}
+
+// What the server or the database refuses comes out with what to do.
+func TestBackfillRefusals(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 6})
+	l.Grow(600)
+	at := quietOffset(t, l)
+	ledgerURL := serve(t, l, sandbox.ServerOptions{})
+	run := func(t *testing.T, database, ledgerURL string, at int64, change func(*Backfill)) error {
+		t.Helper()
+		b := backfillFor(database, ledgerURL, defaultScope(), at)
+		if change != nil {
+			change(&b)
+		}
+		_, err := RunBackfill(t.Context(), b, testLogger(t), nil)
+		return err
+	}
+	// begun leaves an unfinished snapshot of one page.
+	begun := func(t *testing.T, ledgerURL string) string {
+		t.Helper()
+		database := throwaway.Migrated(t, migrate)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		_, err := RunBackfill(ctx, backfillFor(database, ledgerURL, defaultScope(), at), testLogger(t), func(int64) { stop() })
+		require.ErrorIs(t, err, context.Canceled)
+		return database
+	}
+	small := func(l *sandbox.Ledger, fault func(*http.Request) *sandbox.Fault) sandbox.ServerOptions {
+		return sandbox.ServerOptions{StrictInterface: true, ListLimit: 20, Fault: fault}
+	}
+
+	t.Run("above the ledger's end", func(t *testing.T) {
+		t.Parallel()
+		requireProblem(t, run(t, throwaway.Migrated(t, migrate), ledgerURL, l.End()+10, nil), "above the ledger's end", "--at-offset")
+	})
+	t.Run("above the ledger's end, server tells no end", func(t *testing.T) {
+		t.Parallel()
+		requireProblem(t, run(t, throwaway.Migrated(t, migrate), serve(t, l, small(l, nil)), l.End()+10, nil), "end")
+	})
+	t.Run("below the pruned offset", func(t *testing.T) {
+		t.Parallel()
+		pruned := sandbox.NewLedger(sandbox.Options{Seed: 6})
+		pruned.Grow(600)
+		require.NoError(t, pruned.Prune(at))
+		requireProblem(t, run(t, throwaway.Migrated(t, migrate), serve(t, pruned, sandbox.ServerOptions{}), at-5, nil), "pruned", "--at-offset")
+		requireProblem(t, run(t, throwaway.Migrated(t, migrate), serve(t, pruned, small(pruned, nil)), at-5, nil), "pruned")
+	})
+	t.Run("into a database that holds data", func(t *testing.T) {
+		t.Parallel()
+		database := throwaway.Migrated(t, migrate)
+		require.NoError(t, RunIndexer(t.Context(), indexerFor(database, ledgerURL, defaultScope()), testLogger(t)))
+		requireProblem(t, run(t, database, ledgerURL, at, nil), "already holds", "new database")
+	})
+	t.Run("into another participant's database", func(t *testing.T) {
+		t.Parallel()
+		database := throwaway.Migrated(t, migrate)
+		require.NoError(t, run(t, database, ledgerURL, at, nil))
+		other := sandbox.NewLedger(sandbox.Options{Seed: 66})
+		other.Grow(600)
+		err := RunIndexer(t.Context(), indexerFor(database, serve(t, other, sandbox.ServerOptions{}), defaultScope()), testLogger(t))
+		requireProblem(t, err, "belongs to participant", "--ledger-url")
+	})
+	t.Run("another offset than was begun", func(t *testing.T) {
+		t.Parallel()
+		ledgerURL := serve(t, l, small(l, nil))
+		database := begun(t, ledgerURL)
+		requireProblem(t, run(t, database, ledgerURL, l.End(), nil), "unfinished snapshot", "--restart")
+		require.NoError(t, run(t, database, ledgerURL, l.End(), func(b *Backfill) { b.Restart = true }))
+	})
+	t.Run("another scope than was begun", func(t *testing.T) {
+		t.Parallel()
+		ledgerURL := serve(t, l, small(l, nil))
+		database := begun(t, ledgerURL)
+		requireProblem(t, run(t, database, ledgerURL, at, func(b *Backfill) { b.Blobs = true }), "unfinished snapshot", "--restart")
+	})
+	t.Run("token of another version", func(t *testing.T) {
+		t.Parallel()
+		database := begun(t, serve(t, l, small(l, nil)))
+		upgraded := small(l, nil)
+		upgraded.Version = "3.6"
+		ledgerURL := serve(t, l, upgraded)
+		requireProblem(t, run(t, database, ledgerURL, at, nil), "token", "--restart")
+		require.NoError(t, run(t, database, ledgerURL, at, func(b *Backfill) { b.Restart = true }))
+	})
+	t.Run("pruned since it was begun", func(t *testing.T) {
+		t.Parallel()
+		pruned := sandbox.NewLedger(sandbox.Options{Seed: 6})
+		pruned.Grow(600)
+		ledgerURL := serve(t, pruned, small(pruned, nil))
+		database := begun(t, ledgerURL)
+		require.NoError(t, pruned.Prune(at+1))
+		requireProblem(t, run(t, database, ledgerURL, at, nil), "pruned")
+	})
+	t.Run("3.4 has no tokens and too many contracts for one answer", func(t *testing.T) {
+		t.Parallel()
+		ledgerURL := serve(t, l, sandbox.ServerOptions{Version: "3.4", ListLimit: 20})
+		requireProblem(t, run(t, throwaway.Migrated(t, migrate), ledgerURL, at, nil), "http-list-max-elements-limit", "--templates")
+	})
+}
+
+// A server that fails now and then does not disturb a backfill.
+func TestBackfillSurvivesFaults(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 8, ActiveShare: 0.8})
+	l.Grow(1000)
+	var n atomic.Int64
+	ledgerURL := serve(t, l, sandbox.ServerOptions{StrictInterface: true, ListLimit: 100, Fault: func(r *http.Request) *sandbox.Fault {
+		if !strings.Contains(r.URL.Path, "active-contracts") {
+			return nil
+		}
+		switch n.Add(1) % 4 {
+		case 1:
+			return &sandbox.Fault{Status: http.StatusServiceUnavailable, Body: "busy"}
+		case 3:
+			return &sandbox.Fault{Cut: 1000}
+		}
+		return nil
+	}})
+	database := throwaway.Migrated(t, migrate)
+	_, err := RunBackfill(t.Context(), backfillFor(database, ledgerURL, defaultScope(), l.End()), testLogger(t), nil)
+	require.NoError(t, err)
+	truth := sandbox.Scope{Shape: sandbox.ACSDelta}
+	require.Empty(t, sandbox.Diff(l.TruthFromSnapshot(truth, l.End(), l.End()), relations(t, database)))
+}
+
+// While a snapshot is unfinished the daemon waits, alive and not ready, and goes on when it is finished.
+func TestIndexerWaitsForTheSnapshot(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 9})
+	l.Grow(600)
+	at := quietOffset(t, l)
+	ledgerURL := serve(t, l, sandbox.ServerOptions{StrictInterface: true, ListLimit: 20})
+	database := throwaway.Migrated(t, migrate)
+	ctx, stop := context.WithCancel(t.Context())
+	_, err := RunBackfill(ctx, backfillFor(database, ledgerURL, defaultScope(), at), testLogger(t), func(int64) { stop() })
+	require.True(t, errors.Is(err, context.Canceled))
+
+	indexed := make(chan error, 1)
+	go func() {
+		indexed <- RunIndexer(t.Context(), indexerFor(database, ledgerURL, defaultScope()), testLogger(t))
+	}()
+	_, err = RunBackfill(t.Context(), backfillFor(database, ledgerURL, defaultScope(), at), testLogger(t), nil)
+	require.NoError(t, err)
+	require.NoError(t, <-indexed)
+	truth := sandbox.Scope{Shape: sandbox.ACSDelta}
+	require.Empty(t, sandbox.Diff(l.TruthFromSnapshot(truth, at, l.End()), relations(t, database)))
+}

@@ -1,0 +1,259 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/sandbox"
+)
+
+// running is a daemon that follows the ledger until it is stopped.
+type running struct {
+	stop context.CancelFunc
+	done chan error
+}
+
+func startIndexer(t *testing.T, cfg Indexer) *running {
+	t.Helper()
+	cfg.UntilCurrent = false
+	ctx, stop := context.WithCancel(t.Context())
+	r := &running{stop: stop, done: make(chan error, 1)}
+	go func() { r.done <- RunIndexer(ctx, cfg, testLogger(t)) }()
+	t.Cleanup(func() {
+		stop()
+		select {
+		case <-r.done:
+		default:
+		}
+	})
+	return r
+}
+
+// finish stops the daemon and returns what it ended with.
+func (r *running) finish() error {
+	r.stop()
+	return <-r.done
+}
+
+// waitFor waits until the watermark has reached an offset. It has no time limit of its own: the test's is enough.
+func waitFor(t *testing.T, databaseURL string, offset int64) {
+	t.Helper()
+	for t.Context().Err() == nil {
+		conn, err := pgx.Connect(t.Context(), databaseURL)
+		if err != nil {
+			time.Sleep(20 * time.Millisecond) // the server may be away, which is what some tests are about
+			continue
+		}
+		var at *int64
+		err = conn.QueryRow(t.Context(), "SELECT ledger.latest_offset()").Scan(&at)
+		conn.Close(t.Context())
+		if err == nil && at != nil && *at >= offset {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func lastUpdate(l *sandbox.Ledger) int64 { return l.Offset(l.Len() - 1) }
+
+// Updates that come while the daemon follows are indexed, once.
+func TestFollowTheLedger(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string]sandbox.ServerOptions{
+		"pages":  {Version: "3.6", CheckpointInterval: 20 * time.Millisecond},
+		"lists":  {Version: "3.4", CheckpointInterval: 20 * time.Millisecond, ListLimit: 9},
+		"strict": {StrictInterface: true, CheckpointInterval: 20 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := sandbox.NewLedger(sandbox.Options{Seed: 21})
+			l.Grow(50)
+			database := throwaway.Migrated(t, migrate)
+			daemon := startIndexer(t, indexerFor(database, serve(t, l, options), defaultScope()))
+			for range 6 {
+				waitFor(t, database, lastUpdate(l))
+				l.Grow(30)
+			}
+			waitFor(t, database, lastUpdate(l))
+			require.NoError(t, daemon.finish())
+			want := l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta, Version: options.Version}, l.End())
+			require.Empty(t, sandbox.Diff(want, relations(t, database)))
+			conn, err := pgx.Connect(t.Context(), database)
+			require.NoError(t, err)
+			defer conn.Close(t.Context())
+			var coverage, checkpoints int
+			require.NoError(t, conn.QueryRow(t.Context(), "SELECT count(*) FROM ledger.coverage").Scan(&coverage))
+			require.Equal(t, 1, coverage, "coverage below the watermark is one row")
+			require.NoError(t, conn.QueryRow(t.Context(), "SELECT count(*) FROM ledger.offset_checkpoints").Scan(&checkpoints))
+			require.Positive(t, checkpoints)
+		})
+	}
+}
+
+// The participant goes away, answers nonsense, and comes back: the daemon goes on where it was.
+func TestParticipantGoesAwayAndComesBack(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 22})
+	l.Grow(400)
+	var n atomic.Int64
+	server := serve(t, l, sandbox.ServerOptions{Version: "3.4", ListLimit: 40, Fault: func(*http.Request) *sandbox.Fault {
+		switch n.Add(1) % 40 { // far enough apart to find out what the server has in between
+		case 1:
+			return &sandbox.Fault{Reset: true}
+		case 15:
+			return &sandbox.Fault{Cut: 500}
+		case 28:
+			return &sandbox.Fault{Status: http.StatusBadGateway, ContentType: "text/html", Body: "<html>away</html>"}
+		}
+		return nil
+	}})
+	database := throwaway.Migrated(t, migrate)
+	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, server, defaultScope()), testLogger(t)))
+	want := l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta, Version: "3.4"}, l.End())
+	require.Empty(t, sandbox.Diff(want, relations(t, database)))
+}
+
+// PostgreSQL is killed and comes back while the daemon writes.
+func TestPostgresGoesAwayAndComesBack(t *testing.T) {
+	t.Parallel()
+	postgres := throwaway.LocalServer(t, throwaway.Options{})
+	require.NoError(t, postgres.CreateDatabase(t.Context(), "ledger"))
+	database := postgres.URL("ledger")
+	l := sandbox.NewLedger(sandbox.Options{Seed: 23})
+	l.Grow(300)
+	daemon := startIndexer(t, indexerFor(database, serve(t, l, sandbox.ServerOptions{Version: "3.4", ListLimit: 20}), defaultScope()))
+	for range 3 {
+		waitFor(t, database, lastUpdate(l)/2)
+		l.Grow(200)
+		require.NoError(t, postgres.Kill())
+		require.NoError(t, postgres.Restart(t.Context()))
+		waitFor(t, database, lastUpdate(l))
+	}
+	require.NoError(t, daemon.finish())
+	want := l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta, Version: "3.4"}, l.End())
+	require.Empty(t, sandbox.Diff(want, relations(t, database)))
+}
+
+// Of two daemons on one database one leads; the other takes over when it is gone.
+func TestStandbyTakesOver(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 24})
+	l.Grow(200)
+	database, server := throwaway.Migrated(t, migrate), serve(t, l, sandbox.ServerOptions{})
+	first := startIndexer(t, indexerFor(database, server, defaultScope()))
+	second := startIndexer(t, indexerFor(database, server, defaultScope()))
+	waitFor(t, database, lastUpdate(l))
+	require.NoError(t, first.finish())
+	l.Grow(200)
+	waitFor(t, database, lastUpdate(l))
+	require.NoError(t, second.finish())
+	want := l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, l.End())
+	require.Empty(t, sandbox.Diff(want, relations(t, database)))
+}
+
+// A participant that was pruned is refused at the beginning, and so is one that lost history.
+func TestIndexerRefusals(t *testing.T) {
+	t.Parallel()
+	grown := func(t *testing.T) *sandbox.Ledger {
+		t.Helper()
+		l := sandbox.NewLedger(sandbox.Options{Seed: 25})
+		l.Grow(300)
+		return l
+	}
+	run := func(t *testing.T, database string, l *sandbox.Ledger, options sandbox.ServerOptions, change func(*Indexer)) error {
+		t.Helper()
+		cfg := indexerFor(database, serve(t, l, options), defaultScope())
+		if change != nil {
+			change(&cfg)
+		}
+		return RunIndexer(t.Context(), cfg, testLogger(t))
+	}
+	t.Run("pruned, from genesis", func(t *testing.T) {
+		t.Parallel()
+		for _, options := range []sandbox.ServerOptions{{}, {Version: "3.4"}, {StrictInterface: true}} {
+			l := grown(t)
+			require.NoError(t, l.Prune(l.Offset(100)))
+			requireProblem(t, run(t, throwaway.Migrated(t, migrate), l, options, nil), "pruned", "backfill")
+		}
+	})
+	t.Run("pruned beyond the checkpoint", func(t *testing.T) {
+		t.Parallel()
+		for _, options := range []sandbox.ServerOptions{{}, {Version: "3.4"}, {StrictInterface: true}} {
+			l := grown(t)
+			database := throwaway.Migrated(t, migrate)
+			require.NoError(t, run(t, database, l, options, nil))
+			l.Grow(300)
+			require.NoError(t, l.Prune(l.Offset(500)))
+			requireProblem(t, run(t, database, l, options, nil), "pruned")
+		}
+	})
+	t.Run("lost history", func(t *testing.T) {
+		t.Parallel()
+		l := grown(t)
+		database := throwaway.Migrated(t, migrate)
+		require.NoError(t, run(t, database, l, sandbox.ServerOptions{}, nil))
+		restored := sandbox.NewLedger(sandbox.Options{Seed: 25})
+		restored.Grow(100)
+		requireProblem(t, run(t, database, restored, sandbox.ServerOptions{}, nil), "below the checkpoint")
+	})
+	t.Run("another scope", func(t *testing.T) {
+		t.Parallel()
+		l := grown(t)
+		database := throwaway.Migrated(t, migrate)
+		require.NoError(t, run(t, database, l, sandbox.ServerOptions{}, nil))
+		requireProblem(t, run(t, database, l, sandbox.ServerOptions{}, func(cfg *Indexer) { cfg.Blobs = true }), "--blobs", "new database")
+	})
+	t.Run("wrong token", func(t *testing.T) {
+		t.Parallel()
+		requireProblem(t, run(t, throwaway.Migrated(t, migrate), grown(t), sandbox.ServerOptions{Token: "right"}, nil), "token")
+	})
+	t.Run("no participant there", func(t *testing.T) {
+		t.Parallel()
+		requireProblem(t, run(t, throwaway.Migrated(t, migrate), grown(t), sandbox.ServerOptions{}, func(cfg *Indexer) { cfg.LedgerURL += "/elsewhere" }), "--ledger-url")
+	})
+}
+
+// Where to begin is the operator's choice, and an unknown active set is recorded.
+func TestStartSomewhereElse(t *testing.T) {
+	t.Parallel()
+	for _, start := range []string{"latest", "100"} {
+		t.Run(start, func(t *testing.T) {
+			t.Parallel()
+			l := sandbox.NewLedger(sandbox.Options{Seed: 26})
+			l.Grow(300)
+			from := l.End()
+			if start != "latest" {
+				from = 100
+			}
+			database := throwaway.Migrated(t, migrate)
+			cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), defaultScope())
+			cfg.Start = start
+			require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+			l.Grow(100)
+			require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+			conn, err := pgx.Connect(t.Context(), database)
+			require.NoError(t, err)
+			defer conn.Close(t.Context())
+			var oldest, updates int64
+			var stateFloor *int64
+			require.NoError(t, conn.QueryRow(t.Context(),
+				"SELECT ledger.oldest_offset(), ledger.state_floor(), (SELECT count(*) FROM ledger.updates)").Scan(&oldest, &stateFloor, &updates))
+			require.Equal(t, from, oldest)
+			require.Nil(t, stateFloor)
+			var want int64
+			for _, row := range l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, l.End())["updates"] {
+				if int64Of(t, row["ledger_offset"]) > from {
+					want++
+				}
+			}
+			require.Equal(t, want, updates)
+		})
+	}
+}

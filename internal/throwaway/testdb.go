@@ -1,0 +1,293 @@
+package throwaway
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// The environment variables that choose the server of the tests.
+const (
+	urlVariable   = "TEST_DATABASE_URL"   // a server that exists
+	kindVariable  = "TEST_POSTGRES"       // local or container: forces one
+	imageVariable = "TEST_POSTGRES_IMAGE" // the container's image
+)
+
+// testPrefix starts the name of every database made for a test:
+// prefix, run, "_", number.
+const testPrefix = "ledgerindexer_test_"
+
+// cleanupTimeout bounds what is done after a test, on a context of its own: the
+// test's one has ended.
+const cleanupTimeout = time.Minute
+
+// OptionsFromEnv returns the options that the environment asks for:
+// TEST_DATABASE_URL, TEST_POSTGRES (local or container) and TEST_POSTGRES_IMAGE.
+// TEST_POSTGRES wins over TEST_DATABASE_URL. A local cluster is in memory.
+func OptionsFromEnv() Options {
+	return Options{
+		URL:     os.Getenv(urlVariable),
+		URLFrom: urlVariable,
+		Kind:    Kind(os.Getenv(kindVariable)),
+		Image:   os.Getenv(imageVariable),
+
+		InMemory: true,
+	}
+}
+
+// Database returns the URL of a new empty database for one test. It is dropped,
+// whoever is connected, when the test and its subtests are done.
+//
+// The server is started for the first test of the process that asks, as
+// OptionsFromEnv says, and shared by all; Main stops it.
+func Database(t testing.TB) string {
+	t.Helper()
+	r := theRun.start(t)
+	return r.database(t, func(ctx context.Context, name string) error {
+		return r.server.CreateDatabase(ctx, name)
+	})
+}
+
+// Migrated is Database with a copy of a database that migrate has prepared. That
+// is done once in the process for each function, so migrate must be a plain
+// function, or a closure that does the same on every call, and must have closed
+// its connections when it returns.
+func Migrated(t testing.TB, migrate func(ctx context.Context, url string) error) string {
+	t.Helper()
+	r := theRun.start(t)
+	template, err := r.template(t.Context(), migrate)
+	if err != nil {
+		t.Fatalf("prepare the template database: %v", err)
+	}
+	return r.database(t, func(ctx context.Context, name string) error {
+		return r.server.cloneDatabase(ctx, name, template)
+	})
+}
+
+// LocalServer starts a temporary cluster for one test alone, for tests that kill
+// and restart it, and stops it when the test is done. It is in memory unless
+// Durable. It skips the test on a machine without PostgreSQL's programs.
+func LocalServer(t testing.TB, o Options) *Server {
+	t.Helper()
+	if programs, why := findPrograms(t.Context(), o.folders); programs == "" {
+		t.Skipf("this test ends its PostgreSQL server and needs one of its own, but %s", why)
+	}
+	o.Kind, o.InMemory = Local, true
+	s, err := Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Errorf("stop the test's PostgreSQL server: %v", err)
+		}
+	})
+	return s
+}
+
+// Runner is what both testing.M and goleak.VerifyTestMain's argument are.
+type Runner interface{ Run() int }
+
+// Main runs a package's tests and then stops the shared server and drops what
+// was made on it. Every package that uses Database or Migrated has
+//
+//	func TestMain(m *testing.M) { os.Exit(throwaway.Main(m)) }
+//
+// or, to find leaked goroutines,
+//
+//	func TestMain(m *testing.M) { goleak.VerifyTestMain(throwaway.Tests(m)) }
+func Main(m Runner) int { return Tests(m).Run() }
+
+// Tests is Main as a Runner: nothing of this package is left when its Run
+// returns.
+func Tests(m Runner) Runner { return tests{m} }
+
+type tests struct{ m Runner }
+
+func (t tests) Run() int {
+	code := t.m.Run()
+	if err := theRun.stop(); err != nil {
+		fmt.Fprintf(os.Stderr, "stop the tests' PostgreSQL server: %v\n", err)
+		code = max(code, 1)
+	}
+	return code
+}
+
+// run is what the tests of one process share. There is one, theRun: the testing
+// package gives the tests of a process nothing else in common.
+type run struct {
+	options func() Options
+
+	once   sync.Once
+	err    error // of the start
+	server *Server
+	name   string    // in the names of the run's databases
+	lock   *pgx.Conn // holds the run's advisory lock
+
+	mu        sync.Mutex
+	databases int
+	templates map[uintptr]*template
+}
+
+var theRun = run{options: OptionsFromEnv}
+
+type template struct {
+	once sync.Once
+	name string
+	err  error
+}
+
+// start returns the run with its server started.
+func (r *run) start(t testing.TB) *run {
+	t.Helper()
+	r.once.Do(func() { r.err = r.open() })
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	return r
+}
+
+func (r *run) open() error {
+	// Not the context of the test that happens to be first.
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	server, err := Start(ctx, r.options())
+	if err != nil {
+		return err
+	}
+	r.server = server
+	r.templates = map[uintptr]*template{}
+	var random [5]byte
+	rand.Read(random[:])
+	r.name = hex.EncodeToString(random[:])
+	if r.lock, err = pgx.Connect(ctx, server.URL("")); err != nil {
+		return fmt.Errorf("connect to the tests' PostgreSQL server: %w", err)
+	}
+	// Who holds the lock of a run's name shows that the run is alive.
+	if _, err := r.lock.Exec(ctx, "SELECT pg_advisory_lock($1)", lockKey(r.name)); err != nil {
+		return fmt.Errorf("lock the name of this test run: %w", err)
+	}
+	if err := r.sweep(ctx); err != nil {
+		return fmt.Errorf("drop the databases of test runs that were killed: %w", err)
+	}
+	return nil
+}
+
+// sweep drops the databases of runs that did not come to their end, which a
+// server that outlives the run would otherwise keep.
+func (r *run) sweep(ctx context.Context) error {
+	if r.server.Kind() != Given {
+		return nil
+	}
+	rows, err := r.lock.Query(ctx, "SELECT datname FROM pg_database WHERE starts_with(datname, $1)", testPrefix)
+	if err != nil {
+		return err
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		owner, _, _ := strings.Cut(strings.TrimPrefix(name, testPrefix), "_")
+		if owner == r.name {
+			continue
+		}
+		var dead bool
+		if err := r.lock.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", lockKey(owner)).Scan(&dead); err != nil {
+			return err
+		}
+		if !dead {
+			continue
+		}
+		err := r.server.DropDatabase(ctx, name)
+		if _, unlockErr := r.lock.Exec(ctx, "SELECT pg_advisory_unlock($1)", lockKey(owner)); err != nil || unlockErr != nil {
+			return errors.Join(err, unlockErr)
+		}
+	}
+	return nil
+}
+
+// lockKey is the advisory lock key of a run.
+func lockKey(name string) int64 {
+	h := fnv.New64a()
+	h.Write([]byte(testPrefix + name))
+	return int64(h.Sum64())
+}
+
+// next returns the name of a database that does not exist yet.
+func (r *run) next() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.databases++
+	return fmt.Sprintf("%s%s_%d", testPrefix, r.name, r.databases)
+}
+
+// database makes a database for a test and drops it afterwards.
+func (r *run) database(t testing.TB, create func(ctx context.Context, name string) error) string {
+	t.Helper()
+	name := r.next()
+	if err := create(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
+		defer cancel()
+		if err := r.server.DropDatabase(ctx, name); err != nil {
+			t.Errorf("drop the test's database: %v", err)
+		}
+	})
+	return r.server.URL(name)
+}
+
+// template returns the name of the database that migrate has prepared.
+func (r *run) template(ctx context.Context, migrate func(context.Context, string) error) (string, error) {
+	key := reflect.ValueOf(migrate).Pointer()
+	r.mu.Lock()
+	tmpl := r.templates[key]
+	if tmpl == nil {
+		tmpl = &template{}
+		r.templates[key] = tmpl
+	}
+	r.mu.Unlock()
+	tmpl.once.Do(func() {
+		tmpl.name = r.next()
+		// The other tests that wait for it must not fail with this test's context.
+		ctx := context.WithoutCancel(ctx)
+		tmpl.err = r.server.CreateDatabase(ctx, tmpl.name)
+		if tmpl.err == nil {
+			tmpl.err = migrate(ctx, r.server.URL(tmpl.name))
+		}
+	})
+	return tmpl.name, tmpl.err
+}
+
+// stop drops the templates and stops the server. Without a server it does
+// nothing.
+func (r *run) stop() error {
+	if r.server == nil {
+		return nil
+	}
+	var err error
+	if r.lock != nil {
+		defer closeConn(r.lock)
+	}
+	if r.server.Kind() == Given {
+		ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
+		defer cancel()
+		for _, tmpl := range r.templates {
+			err = errors.Join(err, r.server.DropDatabase(ctx, tmpl.name))
+		}
+	}
+	return errors.Join(err, r.server.Stop())
+}

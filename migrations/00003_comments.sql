@@ -1,0 +1,219 @@
+-- What the analysts' relations and columns say, for those who read them in psql (\d+) or in a tool.
+-- Each statement ends its line: goose takes a semicolon at the end of a line for the end of a statement.
+
+-- +goose Up
+
+-- ledger.updates -------------------------------------------------------------------------------------------------
+
+COMMENT ON VIEW ledger.updates IS 'One row per update: a transaction, a reassignment or a change of topology that this participant saw. Its events are in the other relations under the same ledger_offset.';
+COMMENT ON COLUMN ledger.updates.ledger_offset IS 'Position of the update in this participant''s ledger. Offsets grow, have gaps, and mean nothing on another participant: compare participants by update_id.';
+COMMENT ON COLUMN ledger.updates.update_id IS 'Id of the update, the same on every participant that saw it. NULL only where the kind is unknown and no id could be read.';
+COMMENT ON COLUMN ledger.updates.kind IS 'transaction, reassignment, topology, or unknown: of a kind that this version does not know, see ledger.unknown_updates.';
+COMMENT ON COLUMN ledger.updates.synchronizer_id IS 'The synchronizer that ordered the update. NULL where the server did not say (reassignments of release 3.3; unknown kinds).';
+COMMENT ON COLUMN ledger.updates.record_time IS 'When the synchronizer recorded the update; of a topology update the time from which the change holds. Grows with the offset within one synchronizer, not across several. Microseconds, UTC. NULL only for an unknown kind without one.';
+COMMENT ON COLUMN ledger.updates.effective_at IS 'Ledger time of the transaction, the "now" that its contracts saw. Not in the order of offsets. NULL for everything but transactions.';
+COMMENT ON COLUMN ledger.updates.workflow_id IS 'Workflow id that the submitter gave. An empty text where there was none; NULL where the server sent no such field (topology, unknown).';
+COMMENT ON COLUMN ledger.updates.command_id IS 'Command id of the submission. An empty text unless the reading party submitted it; NULL where the server sent no such field.';
+COMMENT ON COLUMN ledger.updates.trace_parent IS 'W3C traceparent of the submission. NULL where the server gave no trace context.';
+COMMENT ON COLUMN ledger.updates.trace_state IS 'W3C tracestate of the submission. NULL where the server gave none.';
+COMMENT ON COLUMN ledger.updates.external_transaction_hash IS 'Hash that was signed outside of the participant. NULL for updates that were not submitted this way.';
+COMMENT ON COLUMN ledger.updates.paid_traffic_cost IS 'Traffic in bytes that the submission was charged. NULL where the server did not say: it tells the submitting participant only, and not before release 3.4.';
+COMMENT ON COLUMN ledger.updates.transaction_hash IS 'Hash of the transaction. NULL where the server did not say (before release 3.6).';
+COMMENT ON COLUMN ledger.updates.extra IS 'Fields that the server sent and this version does not know, under their own names. NULL: none.';
+
+-- ledger.created_events ------------------------------------------------------------------------------------------
+
+COMMENT ON VIEW ledger.created_events IS 'One row per creation event: a contract created by a transaction, arriving on a synchronizer by an assignment, or named by the snapshot that indexing began with. A contract that was reassigned has several rows: count(DISTINCT contract_id) counts contracts.';
+COMMENT ON COLUMN ledger.created_events.ledger_offset IS 'Offset of the event. With origin snapshot it can lie below ledger.oldest_offset(): the snapshot names when each contract was last activated.';
+COMMENT ON COLUMN ledger.created_events.node_id IS 'Place of the event within its update. (ledger_offset, node_id) is unique.';
+COMMENT ON COLUMN ledger.created_events.origin IS 'transaction: created here. assignment: came from another synchronizer. snapshot: was there when indexing began.';
+COMMENT ON COLUMN ledger.created_events.contract_id IS 'Id of the contract. Indexed.';
+COMMENT ON COLUMN ledger.created_events.template_id IS 'Template as the server sent it, package-id:Module:Entity. It changes with each release of a package: filter by package_name, module_name and entity_name instead.';
+COMMENT ON COLUMN ledger.created_events.package_id IS 'The part of template_id before the first colon.';
+COMMENT ON COLUMN ledger.created_events.package_name IS 'Name of the package, the same over its releases.';
+COMMENT ON COLUMN ledger.created_events.module_name IS 'Module of the template, with dots.';
+COMMENT ON COLUMN ledger.created_events.entity_name IS 'Name of the template within its module.';
+COMMENT ON COLUMN ledger.created_events.representative_package_id IS 'Package whose types the payload is shown in, where the server says so. NULL before release 3.4.';
+COMMENT ON COLUMN ledger.created_events.payload IS 'The contract''s arguments. Amounts and 64-bit integers are texts in it: cast them, (payload->>''amount'')::numeric. NULL where the contract matched an interface filter only: read ledger.interface_views. An object with the key $exact stands in for a payload that jsonb cannot hold: see ledger.exact_payloads.';
+COMMENT ON COLUMN ledger.created_events.contract_key IS 'The contract''s key. NULL: its template has none. Can be a stand-in with the key $exact, as payload can.';
+COMMENT ON COLUMN ledger.created_events.contract_key_hash IS 'Hash of the key. Empty where there is no key; NULL where the server sent no such field (before release 3.5).';
+COMMENT ON COLUMN ledger.created_events.signatories IS 'Parties that signed the contract.';
+COMMENT ON COLUMN ledger.created_events.observers IS 'Parties that may see the contract beside its signatories. Never names a signatory.';
+COMMENT ON COLUMN ledger.created_events.witness_parties IS 'Those of the reading parties that saw this event. Depends on who asked, unlike signatories and observers.';
+COMMENT ON COLUMN ledger.created_events.created_at IS 'Ledger time of the contract''s creation; of an assignment too, where it is older than the event. Microseconds, UTC.';
+COMMENT ON COLUMN ledger.created_events.acs_delta IS 'true: the event made the contract active for the reading parties. false: it did not; they only witnessed it, or the same transaction archived it again. NULL: the server does not say (release 3.3). Totals of what is held must leave out false; the shape acs-delta brings none of them.';
+COMMENT ON COLUMN ledger.created_events.created_event_blob IS 'The creation event in the participant''s own encoding, for disclosing the contract to others. Empty or NULL unless --blobs asked for it.';
+COMMENT ON COLUMN ledger.created_events.workflow_id IS 'Workflow id of the event''s update. Costs a look-up per row, unless the row comes from a snapshot.';
+COMMENT ON COLUMN ledger.created_events.update_id IS 'Id of the event''s update. Costs a look-up per row. NULL for rows of a snapshot.';
+COMMENT ON COLUMN ledger.created_events.synchronizer_id IS 'Synchronizer on which the contract became active; of an assignment the target. NULL where the server did not say.';
+COMMENT ON COLUMN ledger.created_events.record_time IS 'When the synchronizer recorded the update. NULL for rows of a snapshot, which a condition on the time therefore leaves out: use created_at for them.';
+COMMENT ON COLUMN ledger.created_events.extra IS 'Fields that the server sent and this version does not know. NULL: none.';
+
+-- ledger.archived_events -----------------------------------------------------------------------------------------
+
+COMMENT ON VIEW ledger.archived_events IS 'One row per archival of a contract, from an archived event (shape acs-delta) or a consuming exercise (shape ledger-effects). Join it to creations by contract_id alone. A contract can have an archival here and no creation: it was created before indexing began, or never shown.';
+COMMENT ON COLUMN ledger.archived_events.ledger_offset IS 'Offset of the event.';
+COMMENT ON COLUMN ledger.archived_events.node_id IS 'Place of the event within its update. (ledger_offset, node_id) is unique.';
+COMMENT ON COLUMN ledger.archived_events.contract_id IS 'The contract that ended. Indexed.';
+COMMENT ON COLUMN ledger.archived_events.template_id IS 'Template as the server sent it. It may name another package than the contract''s creation did: never join by it.';
+COMMENT ON COLUMN ledger.archived_events.package_id IS 'The part of template_id before the first colon; may differ from that of the creation.';
+COMMENT ON COLUMN ledger.archived_events.package_name IS 'Name of the package, the same over its releases.';
+COMMENT ON COLUMN ledger.archived_events.module_name IS 'Module of the template, with dots.';
+COMMENT ON COLUMN ledger.archived_events.entity_name IS 'Name of the template within its module.';
+COMMENT ON COLUMN ledger.archived_events.witness_parties IS 'Those of the reading parties that saw this event.';
+COMMENT ON COLUMN ledger.archived_events.acs_delta IS 'true: the contract was active for the reading parties until here; always so for archived events. false: they only witnessed it, or the same transaction created it. NULL: a consuming exercise of a server that does not say (release 3.3).';
+COMMENT ON COLUMN ledger.archived_events.implemented_interfaces IS 'Those interfaces of the request, with their views asked for, that the template implements. NULL where the server sent no such field.';
+COMMENT ON COLUMN ledger.archived_events.update_id IS 'Id of the event''s update. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.archived_events.synchronizer_id IS 'Synchronizer on which the contract was archived.';
+COMMENT ON COLUMN ledger.archived_events.record_time IS 'When the synchronizer recorded the update. Microseconds, UTC.';
+COMMENT ON COLUMN ledger.archived_events.extra IS 'Fields that the server sent and this version does not know. NULL: none.';
+
+-- ledger.exercised_events ----------------------------------------------------------------------------------------
+
+COMMENT ON VIEW ledger.exercised_events IS 'One row per exercise of a choice. Empty with the shape acs-delta: only --shape ledger-effects brings exercises.';
+COMMENT ON COLUMN ledger.exercised_events.ledger_offset IS 'Offset of the event.';
+COMMENT ON COLUMN ledger.exercised_events.node_id IS 'Place of the event within its update. (ledger_offset, node_id) is unique.';
+COMMENT ON COLUMN ledger.exercised_events.contract_id IS 'The contract on which the choice was exercised. Indexed.';
+COMMENT ON COLUMN ledger.exercised_events.template_id IS 'Template as the server sent it. It may name another package than the contract''s creation did: never join by it.';
+COMMENT ON COLUMN ledger.exercised_events.package_id IS 'The part of template_id before the first colon; may differ from that of the creation.';
+COMMENT ON COLUMN ledger.exercised_events.package_name IS 'Name of the package, the same over its releases.';
+COMMENT ON COLUMN ledger.exercised_events.module_name IS 'Module of the template, with dots.';
+COMMENT ON COLUMN ledger.exercised_events.entity_name IS 'Name of the template within its module.';
+COMMENT ON COLUMN ledger.exercised_events.interface_id IS 'The interface that defines the choice, package-id:Module:Entity. NULL: the template itself defines it.';
+COMMENT ON COLUMN ledger.exercised_events.choice IS 'Name of the choice.';
+COMMENT ON COLUMN ledger.exercised_events.choice_argument IS 'The choice''s arguments. Can be a stand-in with the key $exact: see ledger.exact_payloads.';
+COMMENT ON COLUMN ledger.exercised_events.exercise_result IS 'What the choice returned; NULL where the server sent null. Can be a stand-in with the key $exact.';
+COMMENT ON COLUMN ledger.exercised_events.acting_parties IS 'Parties that exercised the choice.';
+COMMENT ON COLUMN ledger.exercised_events.consuming IS 'true: the exercise archived the contract, and it is in ledger.archived_events too.';
+COMMENT ON COLUMN ledger.exercised_events.last_descendant_node_id IS 'Events of the same update with node ids above node_id, up to this one, are consequences of this exercise. Equal to node_id where there are none.';
+COMMENT ON COLUMN ledger.exercised_events.witness_parties IS 'Those of the reading parties that saw this event.';
+COMMENT ON COLUMN ledger.exercised_events.acs_delta IS 'true: the exercise archived a contract that was active for the reading parties. false: it did not. NULL: the server does not say (release 3.3).';
+COMMENT ON COLUMN ledger.exercised_events.implemented_interfaces IS 'Those interfaces of the request, with their views asked for, that the template implements. NULL where the server sent no such field.';
+COMMENT ON COLUMN ledger.exercised_events.update_id IS 'Id of the event''s update. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.exercised_events.synchronizer_id IS 'Synchronizer of the transaction.';
+COMMENT ON COLUMN ledger.exercised_events.record_time IS 'When the synchronizer recorded the update. Microseconds, UTC.';
+COMMENT ON COLUMN ledger.exercised_events.extra IS 'Fields that the server sent and this version does not know. NULL: none.';
+
+-- ledger.interface_views -----------------------------------------------------------------------------------------
+
+COMMENT ON VIEW ledger.interface_views IS 'One row per interface view of a creation event: the contract as seen through an interface that --interfaces asked for. It belongs to the row of ledger.created_events with the same (ledger_offset, node_id).';
+COMMENT ON COLUMN ledger.interface_views.ledger_offset IS 'Offset of the creation event.';
+COMMENT ON COLUMN ledger.interface_views.node_id IS 'Node id of the creation event. (ledger_offset, node_id, ordinal) is unique.';
+COMMENT ON COLUMN ledger.interface_views.contract_id IS 'The contract. Not indexed here: go through ledger.created_events.';
+COMMENT ON COLUMN ledger.interface_views.interface_id IS 'The interface, package-id:Module:Entity as the server sent it.';
+COMMENT ON COLUMN ledger.interface_views.view_value IS 'The view. NULL where it could not be computed. Can be a stand-in with the key $exact: see ledger.exact_payloads.';
+COMMENT ON COLUMN ledger.interface_views.status_code IS '0: the view was computed. Else the gRPC code of the error that came instead. NULL: the server sent no status.';
+COMMENT ON COLUMN ledger.interface_views.status_message IS 'Text of the error; empty where there was none.';
+COMMENT ON COLUMN ledger.interface_views.status_details IS 'Details of the error, a list as the server sent it.';
+COMMENT ON COLUMN ledger.interface_views.implementation_package_id IS 'Package whose code computed the view. NULL where the server did not say (before release 3.5).';
+COMMENT ON COLUMN ledger.interface_views.ordinal IS 'Place of the view within its event, from 0.';
+COMMENT ON COLUMN ledger.interface_views.update_id IS 'Id of the event''s update. Costs a look-up per row. NULL for rows of a snapshot.';
+COMMENT ON COLUMN ledger.interface_views.synchronizer_id IS 'Synchronizer of the creation event.';
+COMMENT ON COLUMN ledger.interface_views.record_time IS 'When the synchronizer recorded the update. NULL for rows of a snapshot.';
+COMMENT ON COLUMN ledger.interface_views.extra IS 'Fields that the server sent and this version does not know. NULL: none.';
+
+-- ledger.reassignments -------------------------------------------------------------------------------------------
+
+COMMENT ON VIEW ledger.reassignments IS 'One row per assigned or unassigned event: a contract moves between synchronizers by an unassignment from the source and an assignment to the target, which share reassignment_id. A snapshot''s reassignments in flight are here too.';
+COMMENT ON COLUMN ledger.reassignments.ledger_offset IS 'Offset of the event. Of a snapshot''s reassignment in flight it can lie below ledger.oldest_offset().';
+COMMENT ON COLUMN ledger.reassignments.node_id IS 'Place of the event within its update. (ledger_offset, node_id) is unique.';
+COMMENT ON COLUMN ledger.reassignments.kind IS 'unassigned: the contract left the source. assigned: it arrived on the target. An assignment that a snapshot left in flight is here without saying that the contract is active on the target.';
+COMMENT ON COLUMN ledger.reassignments.contract_id IS 'The contract that moves; its id stays. Indexed.';
+COMMENT ON COLUMN ledger.reassignments.template_id IS 'Template as the server sent it, package-id:Module:Entity.';
+COMMENT ON COLUMN ledger.reassignments.package_name IS 'Name of the package, the same over its releases.';
+COMMENT ON COLUMN ledger.reassignments.reassignment_id IS 'Id that the two events of one move share.';
+COMMENT ON COLUMN ledger.reassignments.source_synchronizer_id IS 'The synchronizer that the contract leaves.';
+COMMENT ON COLUMN ledger.reassignments.target_synchronizer_id IS 'The synchronizer that the contract goes to.';
+COMMENT ON COLUMN ledger.reassignments.submitter IS 'Party that submitted the event. An empty text where none did (repairs); NULL where the server sent no such field.';
+COMMENT ON COLUMN ledger.reassignments.reassignment_counter IS 'How often the contract has moved: 1 for its first move. The two events of one move share it.';
+COMMENT ON COLUMN ledger.reassignments.assignment_exclusivity IS 'Until this time, on the target, only the submitter may assign the contract. NULL for assignments, and where the server did not say.';
+COMMENT ON COLUMN ledger.reassignments.witness_parties IS 'Those of the reading parties that saw this event.';
+COMMENT ON COLUMN ledger.reassignments.update_id IS 'Id of the event''s update. Costs a look-up per row. NULL for rows of a snapshot.';
+COMMENT ON COLUMN ledger.reassignments.synchronizer_id IS 'Synchronizer of the event: the source of an unassignment, the target of an assignment.';
+COMMENT ON COLUMN ledger.reassignments.record_time IS 'When the synchronizer recorded the update. NULL for rows of a snapshot.';
+COMMENT ON COLUMN ledger.reassignments.extra IS 'Fields that the server sent and this version does not know. NULL: none.';
+
+-- ledger.topology_events -----------------------------------------------------------------------------------------
+
+COMMENT ON VIEW ledger.topology_events IS 'One row per change of who hosts a party: a participant was given, changed or lost the right to act for it.';
+COMMENT ON COLUMN ledger.topology_events.ledger_offset IS 'Offset of the event.';
+COMMENT ON COLUMN ledger.topology_events.node_id IS 'Place of the event within its update, counted from 0 (the server numbers none). (ledger_offset, node_id) is unique.';
+COMMENT ON COLUMN ledger.topology_events.kind IS 'added, changed, revoked, onboarding, or unknown: of a kind that this version does not know, see ledger.unknown_updates.';
+COMMENT ON COLUMN ledger.topology_events.party_id IS 'The party. NULL for an unknown kind.';
+COMMENT ON COLUMN ledger.topology_events.participant_id IS 'The participant that hosts it. NULL for an unknown kind.';
+COMMENT ON COLUMN ledger.topology_events.permission IS 'The right it now has, PARTICIPANT_PERMISSION_SUBMISSION, _CONFIRMATION or _OBSERVATION. NULL for a revocation and for an unknown kind.';
+COMMENT ON COLUMN ledger.topology_events.update_id IS 'Id of the event''s update. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.topology_events.synchronizer_id IS 'Synchronizer on which the change holds.';
+COMMENT ON COLUMN ledger.topology_events.record_time IS 'From when the change holds, not when it was recorded. Microseconds, UTC.';
+COMMENT ON COLUMN ledger.topology_events.extra IS 'Fields that the server sent and this version does not know. NULL: none.';
+
+-- ledger.active_contracts ----------------------------------------------------------------------------------------
+
+COMMENT ON VIEW ledger.active_contracts IS 'One row per contract and synchronizer that is active at ledger.latest_offset(). A contract that is active on two synchronizers has two rows: count(DISTINCT contract_id) counts contracts. Empty of older contracts where ledger.state_floor() is NULL. Counting and grouping by template is cheap; payload, contract_key, parties and created_at cost a look-up per row each.';
+COMMENT ON COLUMN ledger.active_contracts.contract_id IS 'Id of the contract. Indexed, first column of the key (contract, synchronizer).';
+COMMENT ON COLUMN ledger.active_contracts.synchronizer_id IS 'Synchronizer on which the contract is active. NULL where the server did not say.';
+COMMENT ON COLUMN ledger.active_contracts.template_id IS 'Template as the server sent it with the activation, package-id:Module:Entity. It changes with each release of a package: filter by package_name, module_name and entity_name instead.';
+COMMENT ON COLUMN ledger.active_contracts.package_id IS 'The part of template_id before the first colon.';
+COMMENT ON COLUMN ledger.active_contracts.package_name IS 'Name of the package, the same over its releases.';
+COMMENT ON COLUMN ledger.active_contracts.module_name IS 'Module of the template, with dots.';
+COMMENT ON COLUMN ledger.active_contracts.entity_name IS 'Name of the template within its module.';
+COMMENT ON COLUMN ledger.active_contracts.payload IS 'The contract''s arguments, as in ledger.created_events. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.active_contracts.contract_key IS 'The contract''s key; NULL: it has none. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.active_contracts.signatories IS 'Parties that signed the contract. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.active_contracts.observers IS 'Parties that may see the contract beside its signatories. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.active_contracts.witness_parties IS 'Those of the reading parties that see the contract. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.active_contracts.created_at IS 'Ledger time of the contract''s creation, not of its arrival on this synchronizer. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.active_contracts.created_offset IS 'Offset of the event that made the contract active here: its creation, or its assignment to this synchronizer. With created_node_id it names the row of ledger.created_events.';
+COMMENT ON COLUMN ledger.active_contracts.created_node_id IS 'Node id of that event.';
+COMMENT ON COLUMN ledger.active_contracts.reassignment_counter IS 'How often the contract had moved when it came here. 0: it was created here.';
+
+-- ledger.offset_checkpoints --------------------------------------------------------------------------------------
+
+COMMENT ON VIEW ledger.offset_checkpoints IS 'How far in time each synchronizer was when the server reached an offset. The server sends these now and then, so they are hints: many offsets have none, and only reads that wait for news bring any.';
+COMMENT ON COLUMN ledger.offset_checkpoints.ledger_offset IS 'The offset. It need not be that of an update. (ledger_offset, synchronizer_id) is unique.';
+COMMENT ON COLUMN ledger.offset_checkpoints.synchronizer_id IS 'The synchronizer.';
+COMMENT ON COLUMN ledger.offset_checkpoints.record_time IS 'Its record time at the offset, the latest that was reported. Nothing older will appear with a greater offset from this synchronizer.';
+COMMENT ON COLUMN ledger.offset_checkpoints.extra IS 'Fields that the server sent and this version does not know. NULL: none.';
+
+-- ledger.unknown_updates -----------------------------------------------------------------------------------------
+
+COMMENT ON VIEW ledger.unknown_updates IS 'One row per update, event or snapshot entry of a kind that this version does not know, as the server sent it. Empty in the usual case. Rows here mean that the other relations may lack something: a newer release of the indexer may know the kind.';
+COMMENT ON COLUMN ledger.unknown_updates.ledger_offset IS 'Offset of the update; of a snapshot entry the offset of the snapshot.';
+COMMENT ON COLUMN ledger.unknown_updates.node_id IS 'Node id of the event. NULL for a whole update, for a snapshot entry, and where the event names none.';
+COMMENT ON COLUMN ledger.unknown_updates.kind IS 'Name of the kind as the server sent it.';
+COMMENT ON COLUMN ledger.unknown_updates.raw IS 'What the server sent, an object with kind as its only key. Can be a stand-in with the key $exact: see ledger.exact_payloads.';
+COMMENT ON COLUMN ledger.unknown_updates.update_id IS 'Id of the update. NULL where it could not be read, and for a snapshot entry.';
+COMMENT ON COLUMN ledger.unknown_updates.synchronizer_id IS 'Synchronizer of the update. NULL where it could not be read, and for a snapshot entry.';
+COMMENT ON COLUMN ledger.unknown_updates.record_time IS 'When the synchronizer recorded the update. NULL where it could not be read, and for a snapshot entry.';
+
+-- ledger.exact_payloads ------------------------------------------------------------------------------------------
+
+COMMENT ON VIEW ledger.exact_payloads IS 'One row per value that its own column cannot hold as the server sent it: JSON that jsonb refuses (a NUL, half of a surrogate pair, a number or a nesting beyond its limits), and times finer than a microsecond. Empty in the usual case.';
+COMMENT ON COLUMN ledger.exact_payloads.stream IS 'updates: the value belongs to the event relations.';
+COMMENT ON COLUMN ledger.exact_payloads.ledger_offset IS 'Offset of the row whose value this is.';
+COMMENT ON COLUMN ledger.exact_payloads.node_id IS 'Node id of that row. NULL where the value belongs to a whole update.';
+COMMENT ON COLUMN ledger.exact_payloads.interface_id IS 'The interface, where the value belongs to an interface view. Else NULL.';
+COMMENT ON COLUMN ledger.exact_payloads.seq IS 'NULL for the stream updates.';
+COMMENT ON COLUMN ledger.exact_payloads.field IS 'Column whose value this is: payload, contract_key, choice_argument, exercise_result, view_value, status_details, raw, extra (assignment_extra: that of a reassignments row; entry_extra: of the entry around a snapshot''s event). Of a time the server''s name: recordTime, effectiveAt, createdAt, assignmentExclusivity.';
+COMMENT ON COLUMN ledger.exact_payloads.exact IS 'The JSON as the server sent it, UTF-8. convert_from(exact, ''UTF8'') shows it; casting that to jsonb fails, which is why it is here.';
+
+-- Tables beneath -------------------------------------------------------------------------------------------------
+
+COMMENT ON TABLE indexer.updates IS 'Facts: one row per update. Shown as ledger.updates.';
+COMMENT ON TABLE indexer.created IS 'Facts: creation events of covered updates. Shown, with carried_created, as ledger.created_events.';
+COMMENT ON TABLE indexer.archived IS 'Facts: archived events. Shown, with the consuming rows of exercised, as ledger.archived_events.';
+COMMENT ON TABLE indexer.exercised IS 'Facts: exercised events. Shown as ledger.exercised_events.';
+COMMENT ON TABLE indexer.interface_views IS 'Facts: interface views of created. Shown, with carried_interface_views, as ledger.interface_views.';
+COMMENT ON TABLE indexer.reassignments IS 'Facts: assigned and unassigned events. Shown, with carried_reassignments, as ledger.reassignments.';
+COMMENT ON TABLE indexer.topology_events IS 'Facts: topology events. Shown as ledger.topology_events.';
+COMMENT ON TABLE indexer.unknown_elements IS 'What came of a kind that is not known, raw: of covered updates, and (carried) of snapshots. Shown as ledger.unknown_updates.';
+COMMENT ON TABLE indexer.exact_payloads IS 'Values that their own column cannot hold as sent, byte by byte. Shown as ledger.exact_payloads.';
+COMMENT ON TABLE indexer.offset_checkpoints IS 'Hints of the server about record times, the latest per offset and synchronizer. Outside coverage.';
+COMMENT ON TABLE indexer.carried_created IS 'Carried rows: creation events that a snapshot named. They belong to no covered range.';
+COMMENT ON TABLE indexer.carried_interface_views IS 'Carried rows: interface views of carried_created.';
+COMMENT ON TABLE indexer.carried_reassignments IS 'Carried rows: reassignments that were in flight at a snapshot''s offset.';
+COMMENT ON VIEW indexer.creations IS 'Creation events of facts and carried rows together, with references instead of long names: what the views of schema ledger are made of.';
+
+-- +goose Down
+-- Nothing to set back: a comment goes with what it is on, and migration 00002 drops that.
+SELECT 1;
