@@ -1,0 +1,73 @@
+# `make` alone prints the targets.
+
+# The toolchain is the one that is installed; nothing is downloaded behind your back.
+export GOTOOLCHAIN := local
+
+# Tools are built from source at these versions, each into a folder that carries
+# the version, so that a new pin is a new build.
+SQLC_VERSION := v1.31.1
+LINT_VERSION := v2.15.0
+SQLC := bin/sqlc-$(SQLC_VERSION)/sqlc
+LINT := bin/golangci-lint-$(LINT_VERSION)/golangci-lint
+
+COMMANDS := indexer backfill sandbox
+IMAGE := ledgerindexer:local
+
+.DEFAULT_GOAL := help
+.PHONY: help test demo lint fmt sqlc sqlc-diff build image tools clean
+
+help: ## print this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# The race detector needs cgo and a C compiler. RACE=on insists on it.
+test: ## run every test, against a PostgreSQL that is found or started (ARGS: flags for go test)
+	@race=; \
+	if [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC) >/dev/null; then race=-race; \
+	elif [ "$(RACE)" = on ]; then echo "no C compiler ($$(go env CC)) or CGO_ENABLED=0: the race detector can't be built" >&2; exit 1; \
+	else echo "without -race: no C compiler ($$(go env CC)) or CGO_ENABLED=0"; fi; \
+	set -x; go test $$race $(ARGS) ./...
+
+# Not `go run`, which turns every exit code into 1.
+demo: ## a simulated ledger, a database and the indexer, live until Ctrl-C (ARGS=--once: until caught up)
+	@go build -o bin/sandbox ./cmd/sandbox
+	@exec bin/sandbox --all $(ARGS)
+
+lint: $(LINT) ## find mistakes and imports against the architecture
+	$(LINT) run
+
+fmt: ## format the Go code
+	gofmt -l -w .
+
+sqlc: $(SQLC) ## generate store/internal/dbsqlc from migrations/ and queries/
+	$(SQLC) generate
+
+sqlc-diff: $(SQLC) ## fail where the generated code is not what sqlc would generate
+	$(SQLC) diff
+
+build: ## build the commands into bin/
+	go build -o bin/ $(COMMANDS:%=./cmd/%)
+
+# The image is made from scratch: static programs and the authorities that sign
+# web servers' certificates, which come from the machine that builds.
+CERTIFICATES = $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem))
+
+image: ## build the container image (ledgerindexer:local)
+	@test -n "$(CERTIFICATES)" || { echo "no certificate authorities on this machine: install ca-certificates" >&2; exit 1; }
+	rm -rf dist
+	mkdir dist
+	CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags='-s -w' -o dist/ $(COMMANDS:%=./cmd/%)
+	cp -L "$(CERTIFICATES)" dist/ca-certificates.crt
+	docker build -t $(IMAGE) .
+
+tools: $(SQLC) $(LINT) ## build the tools, which takes a minute each the first time
+
+# No cgo: sqlc then takes PostgreSQL's parser as WebAssembly, and any machine can
+# build it.
+$(SQLC):
+	CGO_ENABLED=0 GOBIN="$(CURDIR)/$(@D)" go install github.com/sqlc-dev/sqlc/cmd/sqlc@$(SQLC_VERSION)
+
+$(LINT):
+	CGO_ENABLED=0 GOBIN="$(CURDIR)/$(@D)" go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+
+clean: ## remove what was built
+	rm -rf bin dist
