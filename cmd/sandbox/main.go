@@ -1,5 +1,5 @@
 // Command sandbox serves a simulated ledger participant: a ledger grown from a seed,
-// or recorded responses.
+// or recorded responses. With --all it shows what the indexer makes of it.
 package main
 
 import (

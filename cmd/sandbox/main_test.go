@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"io"
@@ -112,4 +113,35 @@ func TestFlagsFromTheEnvironment(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 7, f.Updates)
 	require.True(t, f.StrictInterface)
+}
+
+// The demo shows the whole product, on a PostgreSQL that it finds or starts, and leaves nothing running.
+func TestDemo(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"--all", "--once", "--updates", "300", "--listen", "127.0.0.1:0"}, &out))
+	for _, part := range []string{
+		"starting PostgreSQL", "simulated participant", "backfill: stored", "indexer: caught up", "psql '",
+		"FROM ledger.active_contracts", "RELATION", "ledger.created_events", "done",
+	} {
+		require.Contains(t, out.String(), part)
+	}
+}
+
+// Without --once it follows the live ledger until it is stopped.
+func TestDemoFollows(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	out, in := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		err := run(ctx, []string{"--all", "--updates", "300", "--rate", "50", "--listen", "127.0.0.1:0"}, in)
+		in.CloseWithError(io.EOF)
+		done <- err
+	}()
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && !regexp.MustCompile(`everything up to offset \d+ is here`).MatchString(lines.Text()) {
+	}
+	stop()
+	_, err := io.Copy(io.Discard, out)
+	require.NoError(t, err)
+	require.NoError(t, <-done)
 }

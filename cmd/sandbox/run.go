@@ -20,7 +20,7 @@ import (
 type flags struct {
 	Listen             string        `default:"127.0.0.1:7575" help:"Address to listen on."`
 	Seed               uint64        `default:"1" help:"Decides the ledger: the same seed gives the same ledger."`
-	Updates            int           `default:"1000" help:"Updates that the ledger has at the start."`
+	Updates            int           `default:"10000" help:"Updates that the ledger has at the start."`
 	Rate               float64       `default:"0" help:"Updates a second that are added while it runs."`
 	Version            string        `default:"3.5" enum:"3.4,3.5,3.6" help:"Release that is simulated: 3.4, 3.5 or 3.6."`
 	StrictInterface    bool          `help:"Serve the operations of the interface document only."`
@@ -31,6 +31,10 @@ type flags struct {
 	ReplayFiles        []string      `arg:"" optional:"" name:"file" type:"existingfile" help:"More files for --replay."`
 	CheckpointInterval time.Duration `default:"15s" help:"Time between offset checkpoints on an open-ended read."`
 	PruneAt            int64         `default:"0" help:"Prune the ledger up to this offset."`
+
+	All         bool   `help:"Add a throwaway PostgreSQL, a backfill and the indexer, and show what they make of the ledger."`
+	Once        bool   `help:"With --all: stop when the indexer has caught up."`
+	DatabaseURL string `placeholder:"URL" help:"With --all: use this database, which must be empty, instead of a throwaway PostgreSQL."`
 }
 
 // helpShown ends the program after it has printed its help.
@@ -46,6 +50,12 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	f, err := parse(args, stdout)
 	if err != nil {
 		return err
+	}
+	if f.All {
+		return f.demo(ctx, stdout)
+	}
+	if f.Once || f.DatabaseURL != "" {
+		return errors.New("--once and --database-url are for --all")
 	}
 	opts, err := f.serverOptions()
 	if err != nil {

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"ledgerindexer/internal/app"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/sandbox"
+)
+
+const (
+	demoDatabase = "ledger"
+	demoRate     = 5 // updates a second that the live ledger grows by, unless --rate says otherwise
+	reportEvery  = 3 * time.Second
+)
+
+// demo is the whole product on one machine: a ledger, a database, a backfill and the indexer.
+type demo struct {
+	flags     *flags
+	out       io.Writer
+	started   time.Time
+	ledger    *sandbox.Ledger
+	ledgerURL string
+	database  string
+	logger    *slog.Logger
+}
+
+func (f *flags) demo(ctx context.Context, stdout io.Writer) error {
+	if len(f.Replay) > 0 || f.TokenFile != "" || f.StrictInterface {
+		return errors.New("--all shows a grown ledger without a token: leave out --replay, --token-file and --strict-interface")
+	}
+	d := &demo{flags: f, out: stdout, started: time.Now(), logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	return d.run(ctx)
+}
+
+// say prints what is being done, with the time since the start.
+func (d *demo) say(format string, args ...any) {
+	fmt.Fprintf(d.out, "[%5.1fs] %s\n", time.Since(d.started).Seconds(), fmt.Sprintf(format, args...))
+}
+
+func (d *demo) run(ctx context.Context) error {
+	d.say("starting PostgreSQL")
+	postgres, err := throwaway.Start(ctx, throwaway.Options{URL: d.flags.DatabaseURL, URLFrom: "--database-url"})
+	if err != nil {
+		return err
+	}
+	defer postgres.Stop()
+	d.database = postgres.URL("")
+	if postgres.Kind() != throwaway.Given {
+		if err := postgres.CreateDatabase(ctx, demoDatabase); err != nil {
+			return err
+		}
+		d.database = postgres.URL(demoDatabase)
+	}
+
+	group, ctx := errgroup.WithContext(ctx)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	if err := d.serveLedger(ctx, group); err != nil {
+		return err
+	}
+	group.Go(func() error {
+		defer stop()
+		return d.index(ctx)
+	})
+	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// serveLedger makes the ledger and serves it on --listen, or on a free port where that one is taken.
+func (d *demo) serveLedger(ctx context.Context, group *errgroup.Group) error {
+	opts, err := d.flags.serverOptions()
+	if err != nil {
+		return err
+	}
+	history, grow, err := d.flags.history()
+	if err != nil {
+		return err
+	}
+	d.ledger = history.(*sandbox.Ledger) // --replay was refused
+	listener, err := net.Listen("tcp", d.flags.Listen)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		listener, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		return fmt.Errorf("listen for the indexer (change --listen): %w", err)
+	}
+	d.ledgerURL = "http://" + listener.Addr().String()
+	d.say("simulated participant: %s on %s", d.flags.describe(history), d.ledgerURL)
+	server := &http.Server{Handler: sandbox.NewServer(history, opts), ReadHeaderTimeout: 10 * time.Second}
+	if !d.flags.Once && d.flags.Rate == 0 {
+		grow = func(ctx context.Context) { d.ledger.RunLive(ctx, demoRate) }
+	}
+	group.Go(func() error { return serve(ctx, server, listener, grow) })
+	return nil
+}
+
+// index seeds the database from the middle of the ledger, catches up, shows it, and follows the live ledger.
+func (d *demo) index(ctx context.Context) error {
+	scope := config.Scope{Shape: "ledger-effects", Interfaces: sandbox.InterfaceNames(), Reassignments: true, Topology: true}
+	at := d.middle()
+	d.say("backfill: seeding from the contracts that are active at offset %d", at)
+	progress, err := app.RunBackfill(ctx, app.Backfill{
+		Database: config.Database{DatabaseURL: d.database}, Ledger: config.Ledger{LedgerURL: d.ledgerURL}, Scope: scope,
+		Snapshot: config.Snapshot{AtOffset: &at},
+	}, d.logger, nil)
+	if err != nil {
+		return err
+	}
+	d.say("backfill: stored %d contracts", progress.Entries)
+
+	indexer := app.Indexer{
+		Database: config.Database{DatabaseURL: d.database}, Ledger: config.Ledger{LedgerURL: d.ledgerURL}, Scope: scope,
+		Run: config.Run{Start: "genesis", UntilCurrent: true, Migrate: true},
+	}
+	d.say("indexer: reading the updates from offset %d to the ledger's end %d", at, d.ledger.End())
+	if err := app.RunIndexer(ctx, indexer, d.logger); err != nil || ctx.Err() != nil {
+		return err
+	}
+	d.say("indexer: caught up")
+
+	conn, err := pgx.Connect(ctx, d.database)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	fmt.Fprintf(d.out, "\nLook for yourself:\n\n    psql '%s'\n", d.database)
+	if err := printQueries(ctx, d.out, conn); err != nil {
+		return err
+	}
+	if d.flags.Once {
+		if err := printRows(ctx, d.out, conn); err != nil {
+			return err
+		}
+		d.say("done")
+		return nil
+	}
+	return d.follow(ctx, indexer, conn)
+}
+
+// middle is an offset in the middle of the ledger at which no contract is on its way between synchronizers: a
+// participant serves no other past snapshots.
+func (d *demo) middle() int64 {
+	for i := d.ledger.Len() / 2; i < d.ledger.Len(); i++ {
+		if at := d.ledger.Offset(i); !d.ledger.InFlight(at) {
+			return at
+		}
+	}
+	return d.ledger.End()
+}
+
+// follow keeps indexing the live ledger until ctx ends.
+func (d *demo) follow(ctx context.Context, indexer app.Indexer, conn *pgx.Conn) error {
+	indexer.UntilCurrent = false
+	fmt.Fprintln(d.out)
+	d.say("indexer: following the live ledger; Ctrl-C stops it and removes a throwaway database")
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return app.RunIndexer(ctx, indexer, d.logger) })
+	group.Go(func() error {
+		ticker := time.NewTicker(reportEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-ticker.C:
+			}
+			var watermark, active int64
+			err := conn.QueryRow(ctx, "SELECT ledger.latest_offset(), (SELECT count(*) FROM ledger.active_contracts)").Scan(&watermark, &active)
+			if ctx.Err() != nil {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			d.say("indexer: everything up to offset %d is here, the ledger ends at %d; %d contracts are active", watermark, d.ledger.End(), active)
+		}
+	})
+	return group.Wait()
+}

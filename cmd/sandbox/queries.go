@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/sandbox"
+)
+
+// demoQueries are the first questions that the ledger itself cannot answer.
+var demoQueries = []struct{ question, query string }{
+	{
+		"How many contracts of each template are active?",
+		`SELECT package_name, module_name || ':' || entity_name AS template, count(*) AS active
+FROM ledger.active_contracts
+GROUP BY 1, 2
+ORDER BY active DESC
+LIMIT 5`,
+	},
+	{
+		"Which choices were exercised most, and how often did they archive their contract?",
+		`SELECT choice, count(*) AS exercises, count(*) FILTER (WHERE consuming) AS consuming
+FROM ledger.exercised_events
+GROUP BY choice
+ORDER BY exercises DESC
+LIMIT 5`,
+	},
+	{
+		"What happened last?",
+		`SELECT u.ledger_offset, u.kind, to_char(u.record_time, 'YYYY-MM-DD HH24:MI:SS') AS record_time, count(c.node_id) AS created
+FROM ledger.updates u
+LEFT JOIN ledger.created_events c ON c.ledger_offset = u.ledger_offset
+GROUP BY 1, 2, u.record_time
+ORDER BY u.ledger_offset DESC
+LIMIT 5`,
+	},
+}
+
+// printQueries runs the queries and prints them with their results.
+func printQueries(ctx context.Context, out io.Writer, conn *pgx.Conn) error {
+	for _, q := range demoQueries {
+		fmt.Fprintf(out, "\n-- %s\n%s;\n\n", q.question, q.query)
+		if err := printQuery(ctx, out, conn, q.query); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printRows prints how many rows each relation has.
+func printRows(ctx context.Context, out io.Writer, conn *pgx.Conn) error {
+	var parts []string
+	for _, relation := range sandbox.Relations() {
+		parts = append(parts, fmt.Sprintf("SELECT 'ledger.%s' AS relation, count(*) AS rows FROM ledger.%[1]s", relation))
+	}
+	fmt.Fprintln(out)
+	return printQuery(ctx, out, conn, strings.Join(parts, " UNION ALL ")+" ORDER BY 1")
+}
+
+func printQuery(ctx context.Context, out io.Writer, conn *pgx.Conn, query string) error {
+	rows, err := conn.Query(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for i, field := range rows.FieldDescriptions() {
+		if i > 0 {
+			fmt.Fprint(w, "\t")
+		}
+		fmt.Fprint(w, strings.ToUpper(field.Name))
+	}
+	fmt.Fprintln(w)
+	for rows.Next() {
+		values, err := rows.Values()
+		if err != nil {
+			return err
+		}
+		for i, value := range values {
+			if i > 0 {
+				fmt.Fprint(w, "\t")
+			}
+			fmt.Fprint(w, value)
+		}
+		fmt.Fprintln(w)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	return w.Flush()
+}
