@@ -71,7 +71,7 @@ func appendMember(object JSON, name string, value jsontext.Value) JSON {
 // value of variant ({"Transaction": {"value": …, "new": 1}}), in the shape in which they were served. An empty wrapper
 // is a level that the element does not have.
 func withEnvelope(extra JSON, beside jsontext.Value, wrapper, variant string, inVariant jsontext.Value) JSON {
-	envelope := JSON(beside)
+	envelope := beside
 	if inVariant != nil {
 		inner := appendMember(nil, variant, inVariant)
 		if wrapper != "" {

@@ -64,7 +64,8 @@ type SnapshotPage struct {
 
 // SnapshotProgress says how far a snapshot has been stored. It moves with the rows of each page.
 type SnapshotProgress struct {
-	At      Offset
-	Next    Token // where the next page starts
-	Entries int64 // stored so far
+	At       Offset
+	Next     Token // where the next page starts
+	Entries  int64 // stored so far
+	Finished bool  // everything is stored: nothing is left to do
 }

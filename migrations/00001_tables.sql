@@ -67,6 +67,7 @@ CREATE TABLE indexer.snapshots (
     started_at      timestamptz NOT NULL DEFAULT now(),
     finished_at     timestamptz
 );
+CREATE UNIQUE INDEX snapshots_one_unfinished ON indexer.snapshots ((finished_at IS NULL)) WHERE finished_at IS NULL;
 COMMENT ON TABLE indexer.snapshots IS 'Snapshots that were read, or are being read: token is where the next page starts.';
 
 CREATE TABLE indexer.partitions (
@@ -245,6 +246,8 @@ CREATE TABLE indexer.unknown_elements (
     synchronizer_ref integer,
     record_time      timestamptz,
     raw              jsonb   NOT NULL,
+    workflow_id      text,
+    entry_extra      jsonb,
     PRIMARY KEY (ledger_offset, ordinal, carried)
 );
 
@@ -263,6 +266,7 @@ CREATE TABLE indexer.offset_checkpoints (
     ledger_offset    bigint  NOT NULL,
     synchronizer_ref integer NOT NULL,
     record_time      timestamptz NOT NULL,
+    ordinal          integer NOT NULL, -- place in the checkpoint's list, by which extra names it
     extra            jsonb,
     PRIMARY KEY (ledger_offset, synchronizer_ref)
 );
@@ -326,6 +330,8 @@ CREATE TABLE indexer.carried_reassignments (
     reassignment_counter   bigint  NOT NULL,
     assignment_exclusivity timestamptz,
     witness_parties        text[],
+    created_offset         bigint  NOT NULL, -- where its creation event stands in carried_created
+    created_node_id        integer NOT NULL,
     extra                  jsonb,
     entry_extra            jsonb,
     PRIMARY KEY (ledger_offset, node_id)

@@ -180,7 +180,7 @@ COMMENT ON COLUMN ledger.offset_checkpoints.extra IS 'Fields that the server sen
 COMMENT ON VIEW ledger.unknown_updates IS 'One row per update, event or snapshot entry of a kind that this version does not know, as the server sent it. Empty in the usual case. Rows here mean that the other relations may lack something: a newer release of the indexer may know the kind.';
 COMMENT ON COLUMN ledger.unknown_updates.ledger_offset IS 'Offset of the update; of a snapshot entry the offset of the snapshot.';
 COMMENT ON COLUMN ledger.unknown_updates.node_id IS 'Node id of the event. NULL for a whole update, for a snapshot entry, and where the event names none.';
-COMMENT ON COLUMN ledger.unknown_updates.kind IS 'Name of the kind as the server sent it.';
+COMMENT ON COLUMN ledger.unknown_updates.kind IS 'Name of the kind as the server sent it. JsEmpty: an empty snapshot entry that came with something unknown in or around it.';
 COMMENT ON COLUMN ledger.unknown_updates.raw IS 'What the server sent, an object with kind as its only key. Can be a stand-in with the key $exact: see ledger.exact_payloads.';
 COMMENT ON COLUMN ledger.unknown_updates.update_id IS 'Id of the update. NULL where it could not be read, and for a snapshot entry.';
 COMMENT ON COLUMN ledger.unknown_updates.synchronizer_id IS 'Synchronizer of the update. NULL where it could not be read, and for a snapshot entry.';
@@ -193,8 +193,8 @@ COMMENT ON COLUMN ledger.exact_payloads.stream IS 'updates: the value belongs to
 COMMENT ON COLUMN ledger.exact_payloads.ledger_offset IS 'Offset of the row whose value this is.';
 COMMENT ON COLUMN ledger.exact_payloads.node_id IS 'Node id of that row. NULL where the value belongs to a whole update.';
 COMMENT ON COLUMN ledger.exact_payloads.interface_id IS 'The interface, where the value belongs to an interface view. Else NULL.';
-COMMENT ON COLUMN ledger.exact_payloads.seq IS 'NULL for the stream updates.';
-COMMENT ON COLUMN ledger.exact_payloads.field IS 'Column whose value this is: payload, contract_key, choice_argument, exercise_result, view_value, status_details, raw, extra (assignment_extra: that of a reassignments row; entry_extra: of the entry around a snapshot''s event). Of a time the server''s name: recordTime, effectiveAt, createdAt, assignmentExclusivity.';
+COMMENT ON COLUMN ledger.exact_payloads.seq IS 'In the stream updates: place, from 0, of the interface view among those of its event, or of the unknown element among those of its update or snapshot. Else NULL.';
+COMMENT ON COLUMN ledger.exact_payloads.field IS 'Column whose value this is: payload, contract_key, choice_argument, exercise_result, view_value, status_details, raw, extra (assignment_extra: that of a reassignments row; entry_extra and assignment_entry_extra: of the entry around a snapshot''s event). Of a time the server''s name: recordTime, effectiveAt, createdAt, assignmentExclusivity. Of an offset checkpoint: checkpoint_extra and checkpoint_time, followed by the synchronizer.';
 COMMENT ON COLUMN ledger.exact_payloads.exact IS 'The JSON as the server sent it, UTF-8. convert_from(exact, ''UTF8'') shows it; casting that to jsonb fails, which is why it is here.';
 
 -- Tables beneath -------------------------------------------------------------------------------------------------

@@ -16,15 +16,15 @@ VALUES (@contract_id, @synchronizer_ref, @template_ref, @activated_offset, @acti
 
 -- name: ActiveContractsEnd :exec
 -- Deactivates contracts: each active row goes and leaves a closed lifetime. A deactivation of what is not there does
--- nothing. The arrays are parallel, one element per contract and synchronizer.
+-- nothing. The arrays are parallel, one element per contract and synchronizer. Both parts see the rows as they were;
+-- joining what the one returns with the arrays again would be quadratic, because both have no statistics.
 WITH ended AS (
     SELECT unnest(@contract_ids::text[]) AS contract_id, unnest(@synchronizer_refs::integer[]) AS synchronizer_ref,
         unnest(@deactivated_offsets::bigint[]) AS deactivated_offset
-), gone AS (
-    DELETE FROM indexer.active_contracts a USING ended e
-    WHERE a.contract_id = e.contract_id AND a.synchronizer_ref = e.synchronizer_ref
-    RETURNING a.contract_id, a.synchronizer_ref, a.template_ref, a.activated_offset, a.activated_node_id
+), closed AS (
+    INSERT INTO indexer.lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, contract_id)
+    SELECT e.deactivated_offset, a.activated_offset, a.activated_node_id, a.synchronizer_ref, a.template_ref, a.contract_id
+    FROM ended e JOIN indexer.active_contracts a ON a.contract_id = e.contract_id AND a.synchronizer_ref = e.synchronizer_ref
 )
-INSERT INTO indexer.lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, contract_id)
-SELECT e.deactivated_offset, g.activated_offset, g.activated_node_id, g.synchronizer_ref, g.template_ref, g.contract_id
-FROM gone g JOIN ended e ON e.contract_id = g.contract_id AND e.synchronizer_ref = g.synchronizer_ref;
+DELETE FROM indexer.active_contracts a USING ended e
+WHERE a.contract_id = e.contract_id AND a.synchronizer_ref = e.synchronizer_ref;

@@ -18,7 +18,7 @@ VALUES (@ledger_offset, @node_id, @ordinal, @snapshot_offset, @contract_id, @int
 -- name: CarriedReassignmentsCopy :copyfrom
 INSERT INTO indexer.carried_reassignments (ledger_offset, node_id, snapshot_offset, kind, contract_id, template_ref, synchronizer_ref,
     workflow_id, reassignment_id, source_ref, target_ref, submitter, reassignment_counter, assignment_exclusivity,
-    witness_parties, extra, entry_extra)
+    witness_parties, created_offset, created_node_id, extra, entry_extra)
 VALUES (@ledger_offset, @node_id, @snapshot_offset, @kind, @contract_id, @template_ref, @synchronizer_ref,
     @workflow_id, @reassignment_id, @source_ref, @target_ref, @submitter, @reassignment_counter, @assignment_exclusivity,
-    @witness_parties, @extra, @entry_extra);
+    @witness_parties, @created_offset, @created_node_id, @extra, @entry_extra);

@@ -10,8 +10,10 @@ WITH below AS (
 UPDATE indexer.coverage c SET from_exclusive = below.from_exclusive
 FROM below WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive = @at::bigint;
 
--- name: CoverageScopes :many
-SELECT DISTINCT scope FROM indexer.coverage WHERE stream = @stream;
+-- name: ScopesInUse :many
+-- The scopes of a stream that was started: nothing of it may be covered yet.
+SELECT s.scope, s.definition FROM indexer.scopes s
+WHERE EXISTS (SELECT FROM indexer.checkpoints c WHERE c.stream = @stream) ORDER BY s.recorded_at;
 
 -- name: CoverageList :many
 SELECT scope, from_exclusive, to_inclusive FROM indexer.coverage WHERE stream = @stream ORDER BY from_exclusive;
@@ -19,5 +21,5 @@ SELECT scope, from_exclusive, to_inclusive FROM indexer.coverage WHERE stream = 
 -- name: ScopeRecord :exec
 INSERT INTO indexer.scopes (scope, definition) VALUES (@scope, @definition) ON CONFLICT DO NOTHING;
 
--- name: ScopeGet :one
-SELECT definition FROM indexer.scopes WHERE scope = @scope;
+-- name: ScopesClear :exec
+DELETE FROM indexer.scopes;

@@ -9,12 +9,15 @@ INSERT INTO indexer.snapshots (snapshot_offset, scope, token_kind, token, entrie
 UPDATE indexer.snapshots SET token_kind = @token_kind, token = @token, entries = entries + @added::bigint
 WHERE snapshot_offset = @snapshot_offset AND finished_at IS NULL AND entries = @entries_before::bigint AND token = @token_before::text;
 
--- name: SnapshotFinish :exec
+-- name: SnapshotClose :exec
 UPDATE indexer.snapshots SET finished_at = now() WHERE snapshot_offset = @snapshot_offset;
+
+-- name: SnapshotFinished :one
+SELECT * FROM indexer.snapshots WHERE snapshot_offset = @snapshot_offset AND scope = @scope AND finished_at IS NOT NULL;
 
 -- name: SnapshotDiscard :exec
 DELETE FROM indexer.snapshots WHERE finished_at IS NULL;
 
 -- name: CarriedClear :exec
 TRUNCATE indexer.carried_created, indexer.carried_interface_views, indexer.carried_reassignments, indexer.active_contracts,
-    indexer.unknown_elements, indexer.exact_payloads;
+    indexer.unknown_elements;

@@ -9,7 +9,7 @@ import (
 var texts = []string{
 	`"settled against the morning position of the desk"`, `""`,
 	`"\"quoted\" \\ back\u0009tab and\nnew line"`, `"Grüße aus Zürich – naïve façade"`,
-	`"部分決済は翌営業日に行われます"`, `"emoji 🙂 and a zero width‍joiner"`,
+	`"部分決済は翌営業日に行われます"`, "\"emoji 🙂 and a zero width\u200djoiner\"",
 	`"reference 7741/ää/2026, see the annex for the schedule of payments and fees"`,
 	`"x"`, `"null"`, `"standing instruction, renewed every quarter unless one side gives notice"`,
 }

@@ -26,8 +26,8 @@ func (l *Leader) Append(ctx context.Context, scope ledger.Scope, pages []ledger.
 	at := from
 	for i := range pages {
 		page := &pages[i]
-		if page.From != at {
-			return fmt.Errorf("page from offset %d does not follow the one before, which ends at %d", page.From, at)
+		if err := checkPage(page, at); err != nil {
+			return err
 		}
 		at = page.To
 		for j := range page.Updates {
@@ -80,12 +80,29 @@ func (l *Leader) Append(ctx context.Context, scope ledger.Scope, pages []ledger.
 	return nil
 }
 
+// checkPage refuses a page that does not begin where the one before ended, and updates outside of its range: their
+// rows would stand at offsets that are not covered.
+func checkPage(page *ledger.Page, after ledger.Offset) error {
+	if page.From != after || page.To < page.From {
+		return fmt.Errorf("page from offset %d to %d does not follow offset %d", page.From, page.To, after)
+	}
+	at := page.From
+	for i := range page.Updates {
+		offset := page.Updates[i].Offset
+		if offset <= at || offset > page.To {
+			return fmt.Errorf("page from offset %d to %d has an update with offset %d after offset %d", page.From, page.To, offset, at)
+		}
+		at = offset
+	}
+	return nil
+}
+
 // cover claims the range. It comes before the facts, so that a writer whose twin is in doubt waits here.
 func (l *Leader) cover(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from, to ledger.Offset) error {
 	err := l.store.queries.CoverageInsert(ctx, tx, dbsqlc.CoverageInsertParams{
 		Stream: StreamUpdates, Scope: scope.Hash(), FromExclusive: int64(from), ToInclusive: int64(to),
 	})
-	if hasCode(err, codeExclusionViolation) {
+	if hasCode(err, codeExclusionViolation, codeUniqueViolation) { // unique: of a range with the same start
 		return fmt.Errorf("offsets after %d up to %d: %w", from, to, ErrCovered)
 	}
 	if err != nil {
@@ -152,18 +169,38 @@ func copyRows[T any](ctx context.Context, tx pgx.Tx, relation string, rows []T, 
 func (l *Leader) keepCheckpoints(ctx context.Context, tx pgx.Tx, r refs, pages []ledger.Page) error {
 	for i := range pages {
 		for _, checkpoint := range pages[i].Checkpoints {
-			for _, t := range checkpoint.Times {
-				err := l.store.queries.OffsetCheckpointUpsert(ctx, tx, dbsqlc.OffsetCheckpointUpsertParams{
-					LedgerOffset: int64(checkpoint.Offset), SynchronizerRef: r.synchronizer(t.SynchronizerID),
-					RecordTime: timestamp(t.RecordTime), Extra: checkpoint.Extra,
-				})
-				if err != nil {
+			for i := range checkpoint.Times {
+				if err := l.keepCheckpoint(ctx, tx, r, &checkpoint, i); err != nil {
 					return fmt.Errorf("keep offset checkpoint %d: %w", checkpoint.Offset, err)
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// keepCheckpoint keeps what a checkpoint says of one synchronizer, unless something later is known of the offset.
+func (l *Leader) keepCheckpoint(ctx context.Context, tx pgx.Tx, r refs, checkpoint *ledger.OffsetCheckpoint, i int) error {
+	t := &checkpoint.Times[i]
+	fields := []string{"checkpoint_extra " + t.SynchronizerID, "checkpoint_time " + t.SynchronizerID}
+	at := place{offset: checkpoint.Offset}
+	var exact exactKeeper
+	extra := exact.value(at, fields[0], checkpoint.Extra)
+	exact.time(at, fields[1], t.RecordTime)
+	kept, err := l.store.queries.OffsetCheckpointUpsert(ctx, tx, dbsqlc.OffsetCheckpointUpsertParams{
+		LedgerOffset: int64(checkpoint.Offset), SynchronizerRef: r.synchronizer(t.SynchronizerID),
+		RecordTime: timestamp(t.RecordTime), Ordinal: int32(i), Extra: extra,
+	})
+	if err != nil || kept == 0 {
+		return err
+	}
+	err = l.store.queries.ExactPayloadsForget(ctx, tx, dbsqlc.ExactPayloadsForgetParams{
+		Stream: StreamUpdates, LedgerOffset: int64(checkpoint.Offset), Fields: fields,
+	})
+	if err != nil {
+		return fmt.Errorf("forget the exact values of the one before: %w", err)
+	}
+	return copyRows(ctx, tx, "exact_payloads", exact.rows, l.store.queries.ExactPayloadsCopy)
 }
 
 // ensurePartitions attaches what the batch is about to need, before its transaction begins.

@@ -39,12 +39,18 @@ func newCarriedRows(progress ledger.SnapshotProgress) *carriedRows {
 
 // entryNames collects the names that an entry's rows refer to, and refuses an entry from beyond the snapshot.
 func entryNames(n names, e *ledger.ContractEntry, at ledger.Offset) error {
+	within := func(contractID string, offset ledger.Offset) error {
+		if offset <= at {
+			return nil
+		}
+		return &ledger.Problem{
+			What: fmt.Sprintf("the snapshot at offset %d has contract %s with the later offset %d", at, contractID, offset),
+			Do:   "the server's answer contradicts the request: nothing of this page was stored; report it to the participant's operator",
+		}
+	}
 	creation := func(c *ledger.CreatedEvent) error {
-		if c.Offset > at {
-			return &ledger.Problem{
-				What: fmt.Sprintf("the snapshot at offset %d has contract %s with the later offset %d", at, c.ContractID, c.Offset),
-				Do:   "the server's answer contradicts the request: nothing of this page was stored; report it to the participant's operator",
-			}
+		if err := within(c.ContractID, c.Offset); err != nil {
+			return err
 		}
 		n.template(c.TemplateID, c.PackageName, c.RepresentativePackageID)
 		return nil
@@ -55,6 +61,9 @@ func entryNames(n names, e *ledger.ContractEntry, at ledger.Offset) error {
 		return creation(&e.Active.Created)
 	case e.Unassigned != nil:
 		unassignedNames(n, &e.Unassigned.Unassigned)
+		if err := within(e.Unassigned.Unassigned.ContractID, e.Unassigned.Unassigned.Offset); err != nil {
+			return err
+		}
 		return creation(&e.Unassigned.Created)
 	case e.Assigned != nil:
 		a := &e.Assigned.Assigned
@@ -91,7 +100,8 @@ func (c *carriedRows) add(r refs, e *ledger.ContractEntry) {
 			TemplateRef: r.template(u.TemplateID, u.PackageName, nil), SynchronizerRef: r.optionalSynchronizer(&u.Source),
 			WorkflowID: e.WorkflowID, ReassignmentID: u.ReassignmentID, SourceRef: r.synchronizer(u.Source), TargetRef: r.synchronizer(u.Target),
 			Submitter: u.Submitter, ReassignmentCounter: u.ReassignmentCounter, AssignmentExclusivity: timestamp(u.AssignmentExclusivity),
-			WitnessParties: u.WitnessParties, Extra: c.exact.value(at, "extra", u.Extra), EntryExtra: c.exact.value(at, "entry_extra", entryExtra(e)),
+			WitnessParties: u.WitnessParties, CreatedOffset: int64(e.Unassigned.Created.Offset), CreatedNodeID: e.Unassigned.Created.NodeID,
+			Extra: c.exact.value(at, "extra", u.Extra), EntryExtra: c.exact.value(at, "entry_extra", entryExtra(e)),
 		})
 	case e.Assigned != nil:
 		a, created := &e.Assigned.Assigned, &e.Assigned.Created
@@ -102,14 +112,23 @@ func (c *carriedRows) add(r refs, e *ledger.ContractEntry) {
 			ContractID: a.ContractID, TemplateRef: r.template(a.TemplateID, a.PackageName, nil), SynchronizerRef: r.optionalSynchronizer(&a.Target),
 			WorkflowID: e.WorkflowID, ReassignmentID: a.ReassignmentID, SourceRef: r.synchronizer(a.Source), TargetRef: r.synchronizer(a.Target),
 			Submitter: a.Submitter, ReassignmentCounter: a.ReassignmentCounter, WitnessParties: created.WitnessParties,
-			Extra: c.exact.value(at, "assignment_extra", a.Extra), EntryExtra: c.exact.value(at, "entry_extra", entryExtra(e)),
+			CreatedOffset: int64(created.Offset), CreatedNodeID: created.NodeID,
+			Extra: c.exact.value(at, "assignment_extra", a.Extra), EntryExtra: c.exact.value(at, "assignment_entry_extra", entryExtra(e)),
 		})
 	case e.Unknown != nil:
-		c.unknown = append(c.unknown, dbsqlc.UnknownElementsCopyParams{
-			LedgerOffset: int64(c.at), Ordinal: ordinal, Carried: true, Kind: e.Unknown.Kind,
-			Raw: c.exact.value(place{offset: c.at}, "raw", e.Unknown.Raw),
-		})
+		c.addUnknown(e, e.Unknown.Kind, e.Unknown.Raw, ordinal)
+	case e.Extra != nil || e.WorkflowID != nil && *e.WorkflowID != "":
+		// An empty entry is kept only where it says something after all.
+		c.addUnknown(e, "JsEmpty", ledger.JSON(`{"JsEmpty": {}}`), ordinal)
 	}
+}
+
+func (c *carriedRows) addUnknown(e *ledger.ContractEntry, kind string, raw ledger.JSON, ordinal int32) {
+	at := place{offset: c.at, ordinal: placed(int(ordinal))}
+	c.unknown = append(c.unknown, dbsqlc.UnknownElementsCopyParams{
+		LedgerOffset: int64(c.at), Ordinal: ordinal, Carried: true, Kind: kind, Raw: c.exact.value(at, "raw", raw),
+		WorkflowID: e.WorkflowID, EntryExtra: c.exact.value(at, "entry_extra", entryExtra(e)),
+	})
 }
 
 func (c *carriedRows) addIncomplete(r refs, e *ledger.ContractEntry, created *ledger.CreatedEvent, synchronizer int32) {
@@ -135,7 +154,7 @@ func (c *carriedRows) creation(
 	var views []dbsqlc.CarriedInterfaceViewsCopyParams
 	for i := range created.InterfaceViews {
 		v := &created.InterfaceViews[i]
-		at := place{offset: created.Offset, nodeID: &created.NodeID, interfaceID: &v.InterfaceID}
+		at := place{offset: created.Offset, nodeID: &created.NodeID, interfaceID: &v.InterfaceID, ordinal: placed(i)}
 		views = append(views, dbsqlc.CarriedInterfaceViewsCopyParams{
 			LedgerOffset: int64(created.Offset), NodeID: created.NodeID, Ordinal: int32(i), SnapshotOffset: int64(c.at),
 			ContractID: created.ContractID, InterfaceID: v.InterfaceID, SynchronizerRef: &synchronizer,

@@ -18,9 +18,10 @@ var (
 
 // SQLSTATE codes that mean something to this package.
 const (
+	codeUniqueViolation    = "23505"
 	codeExclusionViolation = "23P01"
 	codeLockNotAvailable   = "55P03"
-	codeDuplicateTable     = "42P07"
+	codeDuplicateSchema    = "42P06"
 )
 
 func hasCode(err error, codes ...string) bool {

@@ -2,7 +2,7 @@ package store
 
 import (
 	"bytes"
-	"encoding/json"
+	"strconv"
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
@@ -14,7 +14,9 @@ const (
 	maxNesting        = 1_000
 	maxNumberDigits   = 131_072 // before the decimal point
 	maxNumberFraction = 16_383  // after it
-	maxStringBytes    = 1<<28 - 1
+
+	// jsonb holds up to 256 MB, and takes up to six times the room of the text ([1,1,…]).
+	maxBytes = 32 << 20
 )
 
 // exactKeeper collects the values that jsonb cannot hold, for indexer.exact_payloads.
@@ -22,11 +24,18 @@ type exactKeeper struct {
 	rows []dbsqlc.ExactPayloadsCopyParams
 }
 
-// place tells whose value it is: the fields that are nil do not apply.
+// place tells whose value it is: the fields that are nil do not apply. The ordinal tells elements apart that nothing
+// else need tell apart: interface views of one event, and unknown elements.
 type place struct {
 	offset      ledger.Offset
 	nodeID      *int32
 	interfaceID *string
+	ordinal     *int64
+}
+
+func placed(ordinal int) *int64 {
+	n := int64(ordinal)
+	return &n
 }
 
 // value returns what the row's own jsonb column takes: the value itself, or where jsonb refuses it a stand-in that
@@ -53,12 +62,15 @@ func (k *exactKeeper) time(at place, field string, t ledger.Time) {
 func (k *exactKeeper) keep(at place, field string, exact []byte) {
 	offset := int64(at.offset)
 	k.rows = append(k.rows, dbsqlc.ExactPayloadsCopyParams{
-		Stream: StreamUpdates, LedgerOffset: &offset, NodeID: at.nodeID, InterfaceID: at.interfaceID, Field: field, Exact: exact,
+		Stream: StreamUpdates, Seq: at.ordinal, LedgerOffset: &offset, NodeID: at.nodeID, InterfaceID: at.interfaceID, Field: field, Exact: exact,
 	})
 }
 
 // jsonbRefuses tells why jsonb cannot hold value, which is valid JSON; empty where it can.
 func jsonbRefuses(value []byte) string {
+	if len(value) > maxBytes {
+		return "too large for jsonb"
+	}
 	depth := 0
 	for i := 0; i < len(value); {
 		switch c := value[i]; {
@@ -94,13 +106,9 @@ func jsonbRefuses(value []byte) string {
 
 // scanString reads on from the first byte inside a string to behind its closing quote.
 func scanString(value []byte, i int) (end int, reason string) {
-	start := i
 	for i < len(value) {
 		switch value[i] {
 		case '"':
-			if i-start > maxStringBytes {
-				return 0, "a text too long for jsonb"
-			}
 			return i + 1, ""
 		case '\\':
 			if value[i+1] != 'u' {
@@ -152,11 +160,9 @@ func numberTooLong(number []byte) bool {
 	whole, fraction, _ := bytes.Cut(bytes.TrimPrefix(mantissa, []byte("-")), []byte("."))
 	exponent := int64(0)
 	if hasExponent {
-		if err := json.Unmarshal(bytes.TrimLeft(bytes.TrimPrefix(exponentText, []byte("+")), "0"), &exponent); err != nil {
-			exponent = 0 // all zeros; or too long for an int64, which the length below catches
-		}
-		if len(bytes.TrimLeft(exponentText, "+-0")) > 9 {
-			return true
+		var err error
+		if exponent, err = strconv.ParseInt(string(exponentText), 10, 32); err != nil {
+			return true // valid JSON, so only the range can be wrong
 		}
 	}
 	return int64(len(whole))+exponent > maxNumberDigits || int64(len(fraction))-exponent > maxNumberFraction

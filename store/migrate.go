@@ -28,7 +28,11 @@ func (s *Store) Migrate(ctx context.Context) ([]string, error) {
 	}
 	db := stdlib.OpenDBFromPool(s.pool)
 	defer db.Close()
-	if _, err := db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS indexer"); err != nil {
+	if err := s.requireUTF8(ctx); err != nil {
+		return nil, err
+	}
+	// IF NOT EXISTS does not wait for another process that is making it.
+	if _, err := db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS indexer"); err != nil && !hasCode(err, codeUniqueViolation, codeDuplicateSchema) {
 		return nil, fmt.Errorf("create schema indexer: %w", err)
 	}
 	provider, err := newProvider(db)
@@ -44,6 +48,21 @@ func (s *Store) Migrate(ctx context.Context) ([]string, error) {
 		return applied, fmt.Errorf("migrate database %s: %w", s.Address(), err)
 	}
 	return applied, nil
+}
+
+// requireUTF8 refuses a database whose encoding can't hold every text of the ledger.
+func (s *Store) requireUTF8(ctx context.Context) error {
+	var encoding string
+	if err := s.pool.QueryRow(ctx, "SHOW server_encoding").Scan(&encoding); err != nil {
+		return fmt.Errorf("database %s, read its encoding: %w", s.Address(), err)
+	}
+	if encoding != "UTF8" {
+		return &ledger.Problem{
+			What: fmt.Sprintf("database %s has the encoding %s", s.Address(), encoding),
+			Do:   "make the database with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0",
+		}
+	}
+	return nil
 }
 
 // ErrSchemaOlder is wrapped by the Problem that CheckSchema returns for a database that has to be migrated.
@@ -85,7 +104,7 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 }
 
 func newProvider(db *sql.DB) (*goose.Provider, error) {
-	locker, err := lock.NewPostgresSessionLocker()
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300), lock.WithUnlockTimeout(1, 60)) // seconds between tries, tries
 	if err != nil {
 		return nil, fmt.Errorf("migration lock: %w", err)
 	}

@@ -20,6 +20,11 @@ import (
 const (
 	firstWidth = 1_000_000 // offsets
 	widthStep  = 16        // partitions
+
+	// Partitions are attached this long before rows come. A statement goes on with the partitions that it was planned
+	// with, and a transaction with those of its first statement: one that came together with its rows would be missed by
+	// readers who see the watermark behind them.
+	attachAhead = firstWidth / 4 // offsets
 )
 
 // span is a range of offsets: from inclusive, to exclusive.
@@ -37,7 +42,7 @@ type partitions struct {
 
 func newPartitions(l *Leader) *partitions { return &partitions{leader: l} }
 
-// ensure makes sure that relation can take rows of the given offsets.
+// ensure makes sure that relation can take rows of the given offsets, and of those that come next.
 func (p *partitions) ensure(ctx context.Context, relation string, offsets []int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,6 +51,12 @@ func (p *partitions) ensure(ctx context.Context, relation string, offsets []int6
 			return err
 		}
 	}
+	if len(offsets) == 0 {
+		return nil
+	}
+	if last := slices.Max(offsets); last < math.MaxInt64-attachAhead {
+		offsets = append(slices.Clip(offsets), last+attachAhead)
+	}
 	for {
 		missing, found := firstMissing(p.spans[relation], offsets)
 		if !found {
@@ -53,18 +64,23 @@ func (p *partitions) ensure(ctx context.Context, relation string, offsets []int6
 		}
 		next := nextPartition(p.spans[relation], missing)
 		if err := p.attach(ctx, relation, next); err != nil {
-			// Another process (a history backfill) may have been faster.
+			// Another process (a history backfill) may have been faster, with this one or with others in its way.
+			before := p.spans[relation]
 			if loadErr := p.load(ctx); loadErr != nil {
 				return loadErr
 			}
-			if now, found := firstMissing(p.spans[relation], offsets); found && now == missing {
+			if slices.Equal(before, p.spans[relation]) {
 				return err
 			}
 			continue
 		}
-		p.spans[relation] = append(p.spans[relation], next)
-		slices.SortFunc(p.spans[relation], func(a, b span) int { return cmp.Compare(a.from, b.from) })
+		p.spans[relation] = insertSpan(p.spans[relation], next)
 	}
+}
+
+func insertSpan(spans []span, s span) []span {
+	i, _ := slices.BinarySearchFunc(spans, s.from, func(s span, from int64) int { return cmp.Compare(s.from, from) })
+	return slices.Insert(spans, i, s)
 }
 
 // firstMissing finds an offset that no span holds. Spans are in order and do not overlap.

@@ -25,6 +25,7 @@ type stepEvent struct {
 	offset      int64
 	nodeID      int32
 	activates   bool
+	assigned    bool  // activates by assignment, which a contract can have several of; it is created once
 	templateRef int32 // of an activation
 	counter     int64 // of an activation
 }
@@ -38,7 +39,8 @@ type step struct {
 }
 
 // projectionStep works out the step of updates, which are in offset order. A contract that lived and died within it
-// never touches the active set.
+// never touches the active set. An activation of what is active already begins a new lifetime and ends the one before,
+// so that exactly one is open at every offset.
 func projectionStep(r refs, updates []*ledger.Update) *step {
 	var events []stepEvent
 	for _, u := range updates {
@@ -52,20 +54,22 @@ func projectionStep(r refs, updates []*ledger.Update) *step {
 	for _, e := range events {
 		begun, isActive := active[e.key]
 		switch {
-		case e.activates:
-			active[e.key] = e
 		case isActive:
-			delete(active, e.key)
 			s.lives = append(s.lives, dbsqlc.LifetimesCopyParams{
 				DeactivatedOffset: e.offset, ActivatedOffset: begun.offset, ActivatedNodeID: begun.nodeID,
 				SynchronizerRef: e.key.synchronizerRef, TemplateRef: begun.templateRef, ContractID: e.key.contractID,
 			})
-		case !known[e.key]:
+		case !known[e.key] && (!e.activates || e.assigned):
 			s.ends.ContractIds = append(s.ends.ContractIds, e.key.contractID)
 			s.ends.SynchronizerRefs = append(s.ends.SynchronizerRefs, e.key.synchronizerRef)
 			s.ends.DeactivatedOffsets = append(s.ends.DeactivatedOffsets, e.offset)
 		}
 		known[e.key] = true
+		if e.activates {
+			active[e.key] = e
+		} else {
+			delete(active, e.key)
+		}
 	}
 	for _, e := range events {
 		if begun, isActive := active[e.key]; isActive && begun.offset == e.offset && begun.nodeID == e.nodeID {
@@ -91,6 +95,7 @@ func appendStepEvents(events []stepEvent, r refs, u *ledger.Update) []stepEvent 
 		}
 		return key
 	}
+	assignments := assignmentsOf(u)
 	for i := range u.Created {
 		c := &u.Created[i]
 		event := stepEvent{
@@ -98,7 +103,8 @@ func appendStepEvents(events []stepEvent, r refs, u *ledger.Update) []stepEvent 
 			templateRef: r.template(c.TemplateID, c.PackageName, c.RepresentativePackageID),
 		}
 		if c.Origin == ledger.OriginAssignment {
-			assigned := assignmentOf(u, c.NodeID)
+			assigned := assignments[c.NodeID]
+			event.assigned = true
 			event.key.synchronizerRef = r.synchronizer(assigned.Target)
 			event.counter = assigned.ReassignmentCounter
 		} else if c.ACSDelta != nil && !*c.ACSDelta {
@@ -122,10 +128,17 @@ func appendStepEvents(events []stepEvent, r refs, u *ledger.Update) []stepEvent 
 	return events
 }
 
-// assignmentOf is the assignment that brought the creation event with this node id.
-func assignmentOf(u *ledger.Update, nodeID int32) *ledger.AssignedEvent {
-	i := slices.IndexFunc(u.Assigned, func(a ledger.AssignedEvent) bool { return a.NodeID == nodeID })
-	return &u.Assigned[i] // decoding makes both from one element
+// assignmentsOf gives the update's assignments by node id, which is that of the creation event each one brought:
+// decoding makes both from one element.
+func assignmentsOf(u *ledger.Update) map[int32]*ledger.AssignedEvent {
+	if len(u.Assigned) == 0 {
+		return nil
+	}
+	assignments := make(map[int32]*ledger.AssignedEvent, len(u.Assigned))
+	for i := range u.Assigned {
+		assignments[u.Assigned[i].NodeID] = &u.Assigned[i]
+	}
+	return assignments
 }
 
 // deactivations are the offsets that need a partition of lifetimes.

@@ -75,17 +75,22 @@ func (f *factRows) add(r refs, u *ledger.Update) {
 	f.updates = append(f.updates, row)
 
 	synchronizer := r.optionalSynchronizer(u.SynchronizerID)
+	assignments := assignmentsOf(u)
 	for i := range u.Created {
-		f.addCreated(r, u, &u.Created[i], synchronizer)
+		c := &u.Created[i]
+		if c.Origin != ledger.OriginAssignment {
+			f.addCreated(r, u, c, synchronizer)
+			continue
+		}
+		assigned := assignments[c.NodeID]
+		f.addCreated(r, u, c, r.optionalSynchronizer(&assigned.Target))
+		f.addAssigned(r, u, assigned, c.WitnessParties)
 	}
 	for i := range u.Archived {
 		f.addArchived(r, u, &u.Archived[i], synchronizer)
 	}
 	for i := range u.Exercised {
 		f.addExercised(r, u, &u.Exercised[i], synchronizer)
-	}
-	for i := range u.Assigned {
-		f.addAssigned(r, u, &u.Assigned[i])
 	}
 	for i := range u.Unassigned {
 		f.addUnassigned(r, u, &u.Unassigned[i])
@@ -94,7 +99,7 @@ func (f *factRows) add(r refs, u *ledger.Update) {
 		f.addTopology(u, &u.Topology[i], synchronizer)
 	}
 	for i, e := range u.Unknown {
-		at := place{offset: u.Offset, nodeID: e.NodeID}
+		at := place{offset: u.Offset, nodeID: e.NodeID, ordinal: placed(i)}
 		f.unknown = append(f.unknown, dbsqlc.UnknownElementsCopyParams{
 			LedgerOffset: int64(u.Offset), Ordinal: int32(i), NodeID: e.NodeID, Kind: e.Kind, SynchronizerRef: synchronizer,
 			RecordTime: timestamp(u.RecordTime), Raw: f.exact.value(at, "raw", e.Raw),
@@ -103,9 +108,6 @@ func (f *factRows) add(r refs, u *ledger.Update) {
 }
 
 func (f *factRows) addCreated(r refs, u *ledger.Update, c *ledger.CreatedEvent, synchronizer *int32) {
-	if c.Origin == ledger.OriginAssignment {
-		synchronizer = r.optionalSynchronizer(&assignmentOf(u, c.NodeID).Target)
-	}
 	at := place{offset: u.Offset, nodeID: &c.NodeID}
 	f.exact.time(at, "createdAt", c.CreatedAt)
 	f.created = append(f.created, dbsqlc.CreatedCopyParams{
@@ -118,7 +120,7 @@ func (f *factRows) addCreated(r refs, u *ledger.Update, c *ledger.CreatedEvent, 
 	})
 	for i := range c.InterfaceViews {
 		v := &c.InterfaceViews[i]
-		at := place{offset: u.Offset, nodeID: &c.NodeID, interfaceID: &v.InterfaceID}
+		at := place{offset: u.Offset, nodeID: &c.NodeID, interfaceID: &v.InterfaceID, ordinal: placed(i)}
 		f.interfaceViews = append(f.interfaceViews, dbsqlc.InterfaceViewsCopyParams{
 			LedgerOffset: int64(u.Offset), NodeID: c.NodeID, Ordinal: int32(i), ContractID: c.ContractID, InterfaceID: v.InterfaceID,
 			SynchronizerRef: synchronizer, RecordTime: timestamp(u.RecordTime), ViewValue: f.exact.value(at, "view_value", v.Value),
@@ -149,22 +151,16 @@ func (f *factRows) addExercised(r refs, u *ledger.Update, e *ledger.ExercisedEve
 	})
 }
 
-func (f *factRows) addAssigned(r refs, u *ledger.Update, e *ledger.AssignedEvent) {
+// addAssigned adds an assignment. The server states its witnesses once, in the creation event inside it.
+func (f *factRows) addAssigned(r refs, u *ledger.Update, e *ledger.AssignedEvent, witnesses []string) {
 	at := place{offset: u.Offset, nodeID: &e.NodeID}
-	row := dbsqlc.ReassignmentsCopyParams{
+	f.reassignments = append(f.reassignments, dbsqlc.ReassignmentsCopyParams{
 		LedgerOffset: int64(u.Offset), NodeID: e.NodeID, Kind: kindAssigned, ContractID: e.ContractID,
 		TemplateRef: r.template(e.TemplateID, e.PackageName, nil), SynchronizerRef: r.optionalSynchronizer(&e.Target),
 		RecordTime: timestamp(u.RecordTime), ReassignmentID: e.ReassignmentID, SourceRef: r.synchronizer(e.Source),
 		TargetRef: r.synchronizer(e.Target), Submitter: e.Submitter, ReassignmentCounter: e.ReassignmentCounter,
-		Extra: f.exact.value(at, "assignment_extra", e.Extra),
-	}
-	// The server states the witnesses once, in the creation event inside the assignment.
-	for i := range u.Created {
-		if u.Created[i].NodeID == e.NodeID {
-			row.WitnessParties = u.Created[i].WitnessParties
-		}
-	}
-	f.reassignments = append(f.reassignments, row)
+		WitnessParties: witnesses, Extra: f.exact.value(at, "assignment_extra", e.Extra),
+	})
 }
 
 func (f *factRows) addUnassigned(r refs, u *ledger.Update, e *ledger.UnassignedEvent) {

@@ -11,23 +11,29 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
-// BeginSnapshot begins a snapshot at an offset, or tells how far the one that was begun there has come. A database
-// that holds data, and an unfinished snapshot of another offset or scope, are *ledger.Problem.
+// BeginSnapshot begins a snapshot at an offset, or tells how far the one that was begun there has come, or that it is
+// finished. A database that holds other data, and an unfinished snapshot of another offset or scope, are
+// *ledger.Problem.
 func (l *Leader) BeginSnapshot(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset) (ledger.SnapshotProgress, error) {
 	progress := ledger.SnapshotProgress{At: at}
 	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if err := l.refuseStarted(ctx, tx, at); err != nil {
+		finished, err := l.finishedSnapshot(ctx, tx, scope, at)
+		if err != nil {
 			return err
 		}
-		if err := l.recordIdentity(ctx, tx, participantID, scope); err != nil {
+		if finished != nil {
+			progress = *finished
+			return nil
+		}
+		if err := l.refuseStarted(ctx, tx); err != nil {
 			return err
 		}
 		row, err := l.store.queries.SnapshotUnfinished(ctx, tx)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return l.store.queries.SnapshotStart(ctx, tx, dbsqlc.SnapshotStartParams{SnapshotOffset: int64(at), Scope: scope.Hash()})
-		}
-		if err != nil {
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("read the unfinished snapshot: %w", err)
+		}
+		if err != nil || row.Entries == 0 { // what brought nothing yet binds nobody
+			return l.startSnapshot(ctx, tx, participantID, scope, at)
 		}
 		if row.SnapshotOffset != int64(at) || row.Scope != scope.Hash() {
 			return &ledger.Problem{
@@ -37,7 +43,7 @@ func (l *Leader) BeginSnapshot(ctx context.Context, participantID string, scope 
 			}
 		}
 		progress = snapshotProgress(row)
-		return nil
+		return l.recordIdentity(ctx, tx, participantID, scope)
 	})
 	if err != nil {
 		return ledger.SnapshotProgress{}, fmt.Errorf("begin snapshot at offset %d: %w", at, err)
@@ -45,14 +51,54 @@ func (l *Leader) BeginSnapshot(ctx context.Context, participantID string, scope 
 	return progress, nil
 }
 
+func (l *Leader) startSnapshot(ctx context.Context, tx pgx.Tx, participantID string, scope ledger.Scope, at ledger.Offset) error {
+	if err := l.store.queries.SnapshotDiscard(ctx, tx); err != nil {
+		return fmt.Errorf("discard a snapshot that brought nothing: %w", err)
+	}
+	if err := l.store.queries.ScopesClear(ctx, tx); err != nil {
+		return fmt.Errorf("forget the scope: %w", err)
+	}
+	if err := l.recordIdentity(ctx, tx, participantID, scope); err != nil {
+		return err
+	}
+	err := l.store.queries.SnapshotStart(ctx, tx, dbsqlc.SnapshotStartParams{SnapshotOffset: int64(at), Scope: scope.Hash()})
+	if err != nil {
+		return fmt.Errorf("record the snapshot: %w", err)
+	}
+	return nil
+}
+
+// finishedSnapshot is the snapshot where the database holds just that one, and nothing behind it yet; else nil.
+func (l *Leader) finishedSnapshot(ctx context.Context, tx pgx.Tx, scope ledger.Scope, at ledger.Offset) (*ledger.SnapshotProgress, error) {
+	watermark, started, err := l.store.watermark(ctx, tx)
+	if err != nil || !started || watermark != at {
+		return nil, err
+	}
+	row, err := l.store.queries.SnapshotFinished(ctx, tx, dbsqlc.SnapshotFinishedParams{SnapshotOffset: int64(at), Scope: scope.Hash()})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for the finished snapshot: %w", err)
+	}
+	progress := snapshotProgress(row)
+	return &progress, nil
+}
+
 // DropSnapshot removes an unfinished snapshot and everything that was stored of it.
 func (l *Leader) DropSnapshot(ctx context.Context) error {
 	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if err := l.refuseStarted(ctx, tx, 0); err != nil {
+		if err := l.refuseStarted(ctx, tx); err != nil {
 			return err
 		}
 		if err := l.store.queries.CarriedClear(ctx, tx); err != nil {
 			return fmt.Errorf("clear the carried rows: %w", err)
+		}
+		if err := l.store.queries.ExactPayloadsClear(ctx, tx, StreamUpdates); err != nil {
+			return fmt.Errorf("clear the exact values: %w", err)
+		}
+		if err := l.store.queries.ScopesClear(ctx, tx); err != nil {
+			return fmt.Errorf("forget the scope: %w", err)
 		}
 		return l.store.queries.SnapshotDiscard(ctx, tx)
 	})
@@ -63,24 +109,21 @@ func (l *Leader) DropSnapshot(ctx context.Context) error {
 }
 
 // refuseStarted keeps a snapshot from a database whose updates stream has begun.
-func (l *Leader) refuseStarted(ctx context.Context, tx pgx.Tx, at ledger.Offset) error {
+func (l *Leader) refuseStarted(ctx context.Context, tx pgx.Tx) error {
 	watermark, started, err := l.store.watermark(ctx, tx)
 	if err != nil || !started {
 		return err
 	}
-	what := fmt.Sprintf("the database already holds the ledger up to offset %d", watermark)
-	if at > 0 && watermark == at {
-		what += ", which is where this snapshot was to be: it is done"
-	}
 	return &ledger.Problem{
-		What: what,
+		What: fmt.Sprintf("the database already holds the ledger up to offset %d", watermark),
 		Do:   "run `indexer run` to go on from there; to seed from a snapshot use a new database",
 	}
 }
 
 // WriteSnapshotPage stores a page's rows and the token behind it in one transaction, and returns the new progress.
-// The last page closes the snapshot and puts the watermark of the updates stream at its offset. progress must be what the last call returned: where another process has moved it, ErrWatermarkMoved is returned.
-// After any error the outcome is unknown: call BeginSnapshot again.
+// The last page closes the snapshot and puts the watermark of the updates stream at its offset. progress must be what
+// the last call returned: where another process has moved it, ErrWatermarkMoved is returned. After any error the
+// outcome is unknown: call BeginSnapshot again.
 func (l *Leader) WriteSnapshotPage(ctx context.Context, progress ledger.SnapshotProgress, page ledger.SnapshotPage) (ledger.SnapshotProgress, error) {
 	wanted := newNames()
 	for i := range page.Entries {
@@ -114,7 +157,7 @@ func (l *Leader) WriteSnapshotPage(ctx context.Context, progress ledger.Snapshot
 		if !page.Last {
 			return nil
 		}
-		if err := l.store.queries.SnapshotFinish(ctx, tx, int64(progress.At)); err != nil {
+		if err := l.store.queries.SnapshotClose(ctx, tx, int64(progress.At)); err != nil {
 			return fmt.Errorf("close the snapshot: %w", err)
 		}
 		return l.startAt(ctx, tx, progress.At, true)
@@ -130,7 +173,7 @@ func snapshotProgress(row dbsqlc.IndexerSnapshots) ledger.SnapshotProgress {
 	return ledger.SnapshotProgress{
 		At:      ledger.Offset(row.SnapshotOffset),
 		Next:    ledger.Token{Kind: ledger.TokenKind(row.TokenKind), Value: row.Token},
-		Entries: row.Entries,
+		Entries: row.Entries, Finished: row.FinishedAt.Valid,
 	}
 }
 

@@ -20,29 +20,29 @@ func (s *Store) CheckIdentity(ctx context.Context, participantID string, scope l
 		return fmt.Errorf("read the stored participant: %w", err)
 	}
 	if err == nil && participantID != "" && stored != participantID {
-		return &ledger.Problem{
-			What: fmt.Sprintf("database %s belongs to participant %s, but the ledger URL leads to participant %s", s.Address(), stored, participantID),
-			Do:   "correct --ledger-url or --database-url; offsets of two participants can't be mixed, so each needs a database of its own",
-		}
+		return s.otherParticipant(stored, participantID)
 	}
-	scopes, err := s.queries.CoverageScopes(ctx, s.pool, StreamUpdates)
+	scopes, err := s.queries.ScopesInUse(ctx, s.pool, StreamUpdates)
 	if err != nil {
 		return fmt.Errorf("read the stored scope: %w", err)
 	}
 	for _, stored := range scopes {
-		if stored == scope.Hash() {
+		if stored.Scope == scope.Hash() {
 			continue
 		}
-		definition, err := s.queries.ScopeGet(ctx, s.pool, stored)
-		if err != nil {
-			return fmt.Errorf("read scope %s: %w", stored, err)
-		}
 		return &ledger.Problem{
-			What: fmt.Sprintf("database %s holds the scope %s, but this run is configured for %s", s.Address(), definition, scope.Canonical()),
+			What: fmt.Sprintf("database %s holds the scope %s, but this run is configured for %s", s.Address(), stored.Definition, scope.Canonical()),
 			Do:   "set --parties, --templates, --interfaces, --shape, --blobs, --reassignments and --topology as they were, or use a new database: rows of two scopes would not be complete for either",
 		}
 	}
 	return nil
+}
+
+func (s *Store) otherParticipant(stored, asked string) error {
+	return &ledger.Problem{
+		What: fmt.Sprintf("database %s belongs to participant %s, but the ledger URL leads to participant %s", s.Address(), stored, asked),
+		Do:   "correct --ledger-url or --database-url; offsets of two participants can't be mixed, so each needs a database of its own",
+	}
 }
 
 // Watermark is where the updates stream resumes. ok is false where nothing was started: Start or a snapshot has to
@@ -118,6 +118,13 @@ func (l *Leader) recordIdentity(ctx context.Context, tx pgx.Tx, participantID st
 	if participantID != "" {
 		if err := l.store.queries.ParticipantRecord(ctx, tx, participantID); err != nil {
 			return fmt.Errorf("record participant %s: %w", participantID, err)
+		}
+		stored, err := l.store.queries.ParticipantGet(ctx, tx)
+		if err != nil {
+			return fmt.Errorf("read the stored participant: %w", err)
+		}
+		if stored != participantID { // it was recorded since CheckIdentity
+			return l.store.otherParticipant(stored, participantID)
 		}
 	}
 	err := l.store.queries.ScopeRecord(ctx, tx, dbsqlc.ScopeRecordParams{Scope: scope.Hash(), Definition: scope.Canonical()})

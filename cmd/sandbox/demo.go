@@ -51,13 +51,13 @@ func (d *demo) say(format string, args ...any) {
 	fmt.Fprintf(d.out, "[%5.1fs] %s\n", time.Since(d.started).Seconds(), fmt.Sprintf(format, args...))
 }
 
-func (d *demo) run(ctx context.Context) error {
+func (d *demo) run(ctx context.Context) (err error) {
 	d.say("starting PostgreSQL")
 	postgres, err := throwaway.Start(ctx, throwaway.Options{URL: d.flags.DatabaseURL, URLFrom: "--database-url"})
 	if err != nil {
 		return err
 	}
-	defer postgres.Stop()
+	defer func() { err = errors.Join(err, postgres.Stop()) }()
 	d.database = postgres.URL("")
 	if postgres.Kind() != throwaway.Given {
 		if err := postgres.CreateDatabase(ctx, demoDatabase); err != nil {
@@ -93,9 +93,10 @@ func (d *demo) serveLedger(ctx context.Context, group *errgroup.Group) error {
 		return err
 	}
 	d.ledger = history.(*sandbox.Ledger) // --replay was refused
-	listener, err := net.Listen("tcp", d.flags.Listen)
+	var listen net.ListenConfig
+	listener, err := listen.Listen(ctx, "tcp", d.flags.Listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		listener, err = net.Listen("tcp", "127.0.0.1:0")
+		listener, err = listen.Listen(ctx, "tcp", "127.0.0.1:0")
 	}
 	if err != nil {
 		return fmt.Errorf("listen for the indexer (change --listen): %w", err)

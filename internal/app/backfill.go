@@ -32,12 +32,12 @@ func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger, wrote f
 	scope := cfg.Domain()
 	db, err := store.Open(store.Config{URL: cfg.DatabaseURL, Logger: logger, Holder: config.Holder()})
 	if err != nil {
-		return none, err
+		return none, &config.UsageError{Err: err}
 	}
 	defer db.Close()
 	client, err := participant.New(participant.Config{URL: cfg.LedgerURL, TokenFile: cfg.LedgerTokenFile, Logger: logger}, scope)
 	if err != nil {
-		return none, err
+		return none, &config.UsageError{Err: err}
 	}
 	defer client.Close()
 	participantID, err := meet(ctx, db, client, scope, logger)

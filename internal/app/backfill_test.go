@@ -99,14 +99,18 @@ func TestBackfillWithReassignmentsInFlight(t *testing.T) {
 // Stopped after each page, the backfill goes on from its token and stores each entry once.
 func TestBackfillGoesOnFromItsToken(t *testing.T) {
 	t.Parallel()
-	for name, options := range map[string]sandbox.ServerOptions{
-		"list": {Version: "3.5", StrictInterface: true, ListLimit: 20},
-		"page": {Version: "3.5"},
+	for name, c := range map[string]struct {
+		options sandbox.ServerOptions
+		updates int
+	}{
+		"list": {sandbox.ServerOptions{Version: "3.5", StrictInterface: true, ListLimit: 40}, 500},
+		"page": {sandbox.ServerOptions{Version: "3.5"}, 4000}, // pages hold 2,000
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			options := c.options
 			l := sandbox.NewLedger(sandbox.Options{Seed: 4, ActiveShare: 0.9})
-			l.Grow(3000)
+			l.Grow(c.updates)
 			at := l.End()
 			database, ledgerURL := throwaway.Migrated(t, migrate), serve(t, l, options)
 			runs := 0

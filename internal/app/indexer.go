@@ -57,14 +57,14 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 		URL: cfg.DatabaseURL, Logger: logger, Holder: config.Holder(), Observe: x.metrics.Phase, Wrote: x.metrics.Wrote,
 	})
 	if err != nil {
-		return err
+		return &config.UsageError{Err: err}
 	}
 	defer x.store.Close()
 	x.client, err = participant.New(participant.Config{
 		URL: cfg.LedgerURL, TokenFile: cfg.LedgerTokenFile, Logger: logger, Observe: x.metrics.Request,
 	}, x.scope)
 	if err != nil {
-		return err
+		return &config.UsageError{Err: err}
 	}
 	defer x.client.Close()
 	x.health = admin.NewHealth(x.store.Ping, x.pingLedger)
@@ -73,7 +73,8 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	defer stop()
 	group, ctx := errgroup.WithContext(ctx)
 	if cfg.Listen != "" {
-		listener, err := net.Listen("tcp", cfg.Listen)
+		var listen net.ListenConfig
+		listener, err := listen.Listen(ctx, "tcp", cfg.Listen)
 		if err != nil {
 			return fmt.Errorf("--listen: %w", err)
 		}
@@ -94,11 +95,11 @@ func (x *indexer) run(ctx context.Context) error {
 	for {
 		done, err := x.term(ctx)
 		switch {
-		case done || ctx.Err() != nil:
-			x.logger.InfoContext(ctx, "stopped")
-			return err
 		case permanent(err):
 			return err
+		case done || ctx.Err() != nil: // whatever failed while it was told to stop
+			x.logger.InfoContext(ctx, "stopped")
+			return nil
 		case err != nil:
 			x.health.Set(false, "trying again: "+err.Error())
 			x.logger.WarnContext(ctx, "trying again", "error", err, "wait", unreachableWait)
@@ -185,15 +186,14 @@ func (x *indexer) term(ctx context.Context) (done bool, err error) {
 		Source: x.client, Sink: leader, Scope: x.scope, Start: x.start, ParticipantID: server.ParticipantID,
 		UntilCurrent: x.cfg.UntilCurrent, Logger: x.logger,
 		Watch: ingest.Watch{
-			Committed: func(watermark ledger.Offset, n int) {
-				x.metrics.Committed(int64(watermark), n)
-				x.health.Set(true, "leading")
-			},
+			Resumed:   func(watermark ledger.Offset) { x.metrics.Committed(int64(watermark), 0) },
+			Committed: func(watermark ledger.Offset, n int) { x.metrics.Committed(int64(watermark), n) },
 			LedgerEnd: func(end ledger.Offset) { x.metrics.LedgerEnd(int64(end)) },
 			Retrying: func(err error) {
 				x.metrics.Retrying("updates")
 				x.health.Set(false, "leading, trying again: "+err.Error())
 			},
+			Recovered: func() { x.health.Set(true, "leading") },
 		},
 	}
 	err = updates.Run(termCtx)
@@ -206,7 +206,7 @@ func (x *indexer) term(ctx context.Context) (done bool, err error) {
 // wait says why this process does nothing, and lets a moment pass.
 func (x *indexer) wait(ctx context.Context, ready bool, state string) {
 	if x.health.Set(ready, state) {
-		x.logger.InfoContext(ctx, state)
+		x.logger.InfoContext(ctx, "not writing", "state", state)
 	}
 	pause(ctx, standbyEvery)
 }
@@ -231,7 +231,7 @@ func insist(ctx context.Context, logger *slog.Logger, state string, fn func(cont
 			return nil
 		}
 		failed(err)
-		logger.WarnContext(ctx, state, "error", err, "wait", unreachableWait)
+		logger.WarnContext(ctx, "trying again", "state", state, "error", err, "wait", unreachableWait)
 		pause(ctx, unreachableWait)
 	}
 }

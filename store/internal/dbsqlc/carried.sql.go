@@ -81,6 +81,8 @@ type CarriedReassignmentsCopyParams struct {
 	ReassignmentCounter   int64
 	AssignmentExclusivity pgtype.Timestamptz
 	WitnessParties        []string
+	CreatedOffset         int64
+	CreatedNodeID         int32
 	Extra                 []byte
 	EntryExtra            []byte
 }

@@ -216,6 +216,8 @@ func (r iteratorForCarriedReassignmentsCopy) Values() ([]interface{}, error) {
 		r.rows[0].ReassignmentCounter,
 		r.rows[0].AssignmentExclusivity,
 		r.rows[0].WitnessParties,
+		r.rows[0].CreatedOffset,
+		r.rows[0].CreatedNodeID,
 		r.rows[0].Extra,
 		r.rows[0].EntryExtra,
 	}, nil
@@ -226,7 +228,7 @@ func (r iteratorForCarriedReassignmentsCopy) Err() error {
 }
 
 func (q *Queries) CarriedReassignmentsCopy(ctx context.Context, db DBTX, arg []CarriedReassignmentsCopyParams) (int64, error) {
-	return db.CopyFrom(ctx, []string{"indexer", "carried_reassignments"}, []string{"ledger_offset", "node_id", "snapshot_offset", "kind", "contract_id", "template_ref", "synchronizer_ref", "workflow_id", "reassignment_id", "source_ref", "target_ref", "submitter", "reassignment_counter", "assignment_exclusivity", "witness_parties", "extra", "entry_extra"}, &iteratorForCarriedReassignmentsCopy{rows: arg})
+	return db.CopyFrom(ctx, []string{"indexer", "carried_reassignments"}, []string{"ledger_offset", "node_id", "snapshot_offset", "kind", "contract_id", "template_ref", "synchronizer_ref", "workflow_id", "reassignment_id", "source_ref", "target_ref", "submitter", "reassignment_counter", "assignment_exclusivity", "witness_parties", "created_offset", "created_node_id", "extra", "entry_extra"}, &iteratorForCarriedReassignmentsCopy{rows: arg})
 }
 
 // iteratorForCreatedCopy implements pgx.CopyFromSource.
@@ -558,6 +560,8 @@ func (r iteratorForUnknownElementsCopy) Values() ([]interface{}, error) {
 		r.rows[0].SynchronizerRef,
 		r.rows[0].RecordTime,
 		r.rows[0].Raw,
+		r.rows[0].WorkflowID,
+		r.rows[0].EntryExtra,
 	}, nil
 }
 
@@ -566,7 +570,7 @@ func (r iteratorForUnknownElementsCopy) Err() error {
 }
 
 func (q *Queries) UnknownElementsCopy(ctx context.Context, db DBTX, arg []UnknownElementsCopyParams) (int64, error) {
-	return db.CopyFrom(ctx, []string{"indexer", "unknown_elements"}, []string{"ledger_offset", "ordinal", "carried", "node_id", "kind", "synchronizer_ref", "record_time", "raw"}, &iteratorForUnknownElementsCopy{rows: arg})
+	return db.CopyFrom(ctx, []string{"indexer", "unknown_elements"}, []string{"ledger_offset", "ordinal", "carried", "node_id", "kind", "synchronizer_ref", "record_time", "raw", "workflow_id", "entry_extra"}, &iteratorForUnknownElementsCopy{rows: arg})
 }
 
 // iteratorForUpdatesCopy implements pgx.CopyFromSource.

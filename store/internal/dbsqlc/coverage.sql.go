@@ -81,41 +81,6 @@ func (q *Queries) CoverageMerge(ctx context.Context, db DBTX, arg CoverageMergeP
 	return err
 }
 
-const coverageScopes = `-- name: CoverageScopes :many
-SELECT DISTINCT scope FROM indexer.coverage WHERE stream = $1
-`
-
-func (q *Queries) CoverageScopes(ctx context.Context, db DBTX, stream string) ([]string, error) {
-	rows, err := db.Query(ctx, coverageScopes, stream)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []string
-	for rows.Next() {
-		var scope string
-		if err := rows.Scan(&scope); err != nil {
-			return nil, err
-		}
-		items = append(items, scope)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const scopeGet = `-- name: ScopeGet :one
-SELECT definition FROM indexer.scopes WHERE scope = $1
-`
-
-func (q *Queries) ScopeGet(ctx context.Context, db DBTX, scope string) ([]byte, error) {
-	row := db.QueryRow(ctx, scopeGet, scope)
-	var definition []byte
-	err := row.Scan(&definition)
-	return definition, err
-}
-
 const scopeRecord = `-- name: ScopeRecord :exec
 INSERT INTO indexer.scopes (scope, definition) VALUES ($1, $2) ON CONFLICT DO NOTHING
 `
@@ -128,4 +93,44 @@ type ScopeRecordParams struct {
 func (q *Queries) ScopeRecord(ctx context.Context, db DBTX, arg ScopeRecordParams) error {
 	_, err := db.Exec(ctx, scopeRecord, arg.Scope, arg.Definition)
 	return err
+}
+
+const scopesClear = `-- name: ScopesClear :exec
+DELETE FROM indexer.scopes
+`
+
+func (q *Queries) ScopesClear(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, scopesClear)
+	return err
+}
+
+const scopesInUse = `-- name: ScopesInUse :many
+SELECT s.scope, s.definition FROM indexer.scopes s
+WHERE EXISTS (SELECT FROM indexer.checkpoints c WHERE c.stream = $1) ORDER BY s.recorded_at
+`
+
+type ScopesInUseRow struct {
+	Scope      string
+	Definition []byte
+}
+
+// The scopes of a stream that was started: nothing of it may be covered yet.
+func (q *Queries) ScopesInUse(ctx context.Context, db DBTX, stream string) ([]ScopesInUseRow, error) {
+	rows, err := db.Query(ctx, scopesInUse, stream)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ScopesInUseRow
+	for rows.Next() {
+		var i ScopesInUseRow
+		if err := rows.Scan(&i.Scope, &i.Definition); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

@@ -5,6 +5,19 @@
 
 package dbsqlc
 
+import (
+	"context"
+)
+
+const exactPayloadsClear = `-- name: ExactPayloadsClear :exec
+DELETE FROM indexer.exact_payloads WHERE stream = $1
+`
+
+func (q *Queries) ExactPayloadsClear(ctx context.Context, db DBTX, stream string) error {
+	_, err := db.Exec(ctx, exactPayloadsClear, stream)
+	return err
+}
+
 type ExactPayloadsCopyParams struct {
 	Stream       string
 	Seq          *int64
@@ -13,4 +26,22 @@ type ExactPayloadsCopyParams struct {
 	InterfaceID  *string
 	Field        string
 	Exact        []byte
+}
+
+const exactPayloadsForget = `-- name: ExactPayloadsForget :exec
+DELETE FROM indexer.exact_payloads
+WHERE stream = $1 AND ledger_offset = $2::bigint AND node_id IS NULL AND interface_id IS NULL
+  AND field = ANY ($3::text[])
+`
+
+type ExactPayloadsForgetParams struct {
+	Stream       string
+	LedgerOffset int64
+	Fields       []string
+}
+
+// Makes place for a newer value of a checkpoint.
+func (q *Queries) ExactPayloadsForget(ctx context.Context, db DBTX, arg ExactPayloadsForgetParams) error {
+	_, err := db.Exec(ctx, exactPayloadsForget, arg.Stream, arg.LedgerOffset, arg.Fields)
+	return err
 }

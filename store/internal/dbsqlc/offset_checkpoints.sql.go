@@ -11,10 +11,10 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const offsetCheckpointUpsert = `-- name: OffsetCheckpointUpsert :exec
-INSERT INTO indexer.offset_checkpoints AS o (ledger_offset, synchronizer_ref, record_time, extra)
-VALUES ($1, $2, $3, $4)
-ON CONFLICT (ledger_offset, synchronizer_ref) DO UPDATE SET record_time = excluded.record_time, extra = excluded.extra
+const offsetCheckpointUpsert = `-- name: OffsetCheckpointUpsert :execrows
+INSERT INTO indexer.offset_checkpoints AS o (ledger_offset, synchronizer_ref, record_time, ordinal, extra)
+VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (ledger_offset, synchronizer_ref) DO UPDATE SET record_time = excluded.record_time, ordinal = excluded.ordinal, extra = excluded.extra
 WHERE o.record_time < excluded.record_time
 `
 
@@ -22,16 +22,21 @@ type OffsetCheckpointUpsertParams struct {
 	LedgerOffset    int64
 	SynchronizerRef int32
 	RecordTime      pgtype.Timestamptz
+	Ordinal         int32
 	Extra           []byte
 }
 
 // A checkpoint may repeat an offset: the latest record time stays.
-func (q *Queries) OffsetCheckpointUpsert(ctx context.Context, db DBTX, arg OffsetCheckpointUpsertParams) error {
-	_, err := db.Exec(ctx, offsetCheckpointUpsert,
+func (q *Queries) OffsetCheckpointUpsert(ctx context.Context, db DBTX, arg OffsetCheckpointUpsertParams) (int64, error) {
+	result, err := db.Exec(ctx, offsetCheckpointUpsert,
 		arg.LedgerOffset,
 		arg.SynchronizerRef,
 		arg.RecordTime,
+		arg.Ordinal,
 		arg.Extra,
 	)
-	return err
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }

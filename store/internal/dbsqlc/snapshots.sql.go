@@ -11,7 +11,7 @@ import (
 
 const carriedClear = `-- name: CarriedClear :exec
 TRUNCATE indexer.carried_created, indexer.carried_interface_views, indexer.carried_reassignments, indexer.active_contracts,
-    indexer.unknown_elements, indexer.exact_payloads
+    indexer.unknown_elements
 `
 
 func (q *Queries) CarriedClear(ctx context.Context, db DBTX) error {
@@ -49,6 +49,15 @@ func (q *Queries) SnapshotAdvance(ctx context.Context, db DBTX, arg SnapshotAdva
 	return result.RowsAffected(), nil
 }
 
+const snapshotClose = `-- name: SnapshotClose :exec
+UPDATE indexer.snapshots SET finished_at = now() WHERE snapshot_offset = $1
+`
+
+func (q *Queries) SnapshotClose(ctx context.Context, db DBTX, snapshotOffset int64) error {
+	_, err := db.Exec(ctx, snapshotClose, snapshotOffset)
+	return err
+}
+
 const snapshotDiscard = `-- name: SnapshotDiscard :exec
 DELETE FROM indexer.snapshots WHERE finished_at IS NULL
 `
@@ -58,13 +67,28 @@ func (q *Queries) SnapshotDiscard(ctx context.Context, db DBTX) error {
 	return err
 }
 
-const snapshotFinish = `-- name: SnapshotFinish :exec
-UPDATE indexer.snapshots SET finished_at = now() WHERE snapshot_offset = $1
+const snapshotFinished = `-- name: SnapshotFinished :one
+SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at FROM indexer.snapshots WHERE snapshot_offset = $1 AND scope = $2 AND finished_at IS NOT NULL
 `
 
-func (q *Queries) SnapshotFinish(ctx context.Context, db DBTX, snapshotOffset int64) error {
-	_, err := db.Exec(ctx, snapshotFinish, snapshotOffset)
-	return err
+type SnapshotFinishedParams struct {
+	SnapshotOffset int64
+	Scope          string
+}
+
+func (q *Queries) SnapshotFinished(ctx context.Context, db DBTX, arg SnapshotFinishedParams) (IndexerSnapshots, error) {
+	row := db.QueryRow(ctx, snapshotFinished, arg.SnapshotOffset, arg.Scope)
+	var i IndexerSnapshots
+	err := row.Scan(
+		&i.SnapshotOffset,
+		&i.Scope,
+		&i.TokenKind,
+		&i.Token,
+		&i.Entries,
+		&i.StartedAt,
+		&i.FinishedAt,
+	)
+	return i, err
 }
 
 const snapshotStart = `-- name: SnapshotStart :exec

@@ -18,4 +18,6 @@ type UnknownElementsCopyParams struct {
 	SynchronizerRef *int32
 	RecordTime      pgtype.Timestamptz
 	Raw             []byte
+	WorkflowID      *string
+	EntryExtra      []byte
 }

@@ -1,0 +1,239 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+)
+
+// Rule: an update's rows exist if and only if its offset is covered. A batch that breaks in its middle leaves nothing.
+func TestUpdateRowsExistIffOffsetCovered(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	ctx := t.Context()
+	require.NoError(t, l.Append(ctx, testScope, everyKind(0)))
+	nothing := func(t *testing.T) {
+		t.Helper()
+		require.Empty(t, d.facts(4, 100))
+		require.Equal(t, []string{"0 4"}, d.coverage())
+		require.Equal(t, "4", d.watermark())
+		require.Equal(t, "1", d.row("SELECT count(*) FROM ledger.active_contracts WHERE created_offset = 1"))
+		require.Equal(t, "0", d.row("SELECT count(*) FROM indexer.active_contracts WHERE activated_offset > 4"))
+		require.Equal(t, "0", d.row("SELECT count(*) FROM indexer.lifetimes WHERE deactivated_offset > 4"))
+	}
+	nothing(t)
+	require.Equal(t, []string{
+		"archived 1 1", "created 1 2", "created 2 1", "exact_payloads 1 1", "exercised 1 1", "interface_views 1 1", "reassignments 2 1",
+		"topology_events 3 1", "unknown_elements 4 1", "updates 1 1", "updates 2 1", "updates 3 1", "updates 4 1",
+	}, sorted(d.facts(0, 4)))
+
+	t.Run("a text that no column takes", func(t *testing.T) {
+		pages := everyKind(4)
+		pages[0].Updates[3].Unknown[0].Kind = "in the last COPY but one: \x00"
+		require.ErrorContains(t, l.Append(ctx, testScope, pages), "unknown_elements")
+		nothing(t)
+	})
+	t.Run("a row twice", func(t *testing.T) {
+		pages := everyKind(4)
+		pages[0].Updates[0].Created[1].NodeID = 0
+		require.ErrorContains(t, l.Append(ctx, testScope, pages), "created")
+		nothing(t)
+	})
+	t.Run("cancelled, and its backend ended, in the middle of COPY", func(t *testing.T) {
+		for name, interrupt := range map[string]func(cancel context.CancelFunc, pid string){
+			"cancel": func(cancel context.CancelFunc, _ string) { cancel() },
+			"end":    func(_ context.CancelFunc, pid string) { d.exec("SELECT pg_terminate_backend($1::text::int)", pid) },
+		} {
+			// A lock lets the batch come as far as its last fact table.
+			blocker := d.connect()
+			tx, err := blocker.Begin(ctx)
+			require.NoError(t, err)
+			_, err = tx.Exec(ctx, "LOCK TABLE indexer.unknown_elements IN SHARE MODE")
+			require.NoError(t, err)
+			batchCtx, cancel := context.WithCancel(ctx)
+			done := make(chan error, 1)
+			go func() { done <- l.Append(batchCtx, testScope, everyKind(4)) }()
+			const waiting = "FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query ILIKE 'copy%unknown_elements%'"
+			d.waitFor("SELECT count(*) = 1 " + waiting)
+			interrupt(cancel, d.row("SELECT pid "+waiting))
+			require.Error(t, <-done, name)
+			cancel()
+			require.NoError(t, tx.Rollback(ctx))
+			d.waitFor("SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid())")
+			nothing(t)
+		}
+	})
+	t.Run("an update is never split", func(t *testing.T) {
+		for _, page := range []ledger.Page{
+			{From: 4, To: 6, Updates: []ledger.Update{newUpdate(7, "sync::1")}},                          // beyond its page
+			{From: 4, To: 6, Updates: []ledger.Update{newUpdate(4, "sync::1")}},                          // before it
+			{From: 4, To: 6, Updates: []ledger.Update{newUpdate(6, "sync::1"), newUpdate(5, "sync::1")}}, // not in order
+			{From: 4, To: 6, Updates: []ledger.Update{newUpdate(5, "sync::1"), newUpdate(5, "sync::1")}}, // twice
+			{From: 4, To: 4, Updates: []ledger.Update{newUpdate(5, "sync::1")}},                          // nothing covered
+			{From: 4, To: 3}, // backwards
+		} {
+			require.Error(t, l.Append(ctx, testScope, []ledger.Page{page}), "%+v", page)
+			nothing(t)
+		}
+		require.ErrorContains(t, l.Append(ctx, testScope, []ledger.Page{{From: 4, To: 6}, {From: 7, To: 8}}), "does not follow")
+		nothing(t)
+	})
+	t.Run("the batch that nothing disturbs leaves all", func(t *testing.T) {
+		require.NoError(t, l.Append(ctx, testScope, everyKind(4)))
+		require.Equal(t, []string{"0 8"}, d.coverage())
+		require.Equal(t, "8", d.watermark())
+		require.Len(t, d.facts(4, 8), 13)
+	})
+}
+
+// Rule: the watermark never moves back, and moves only by compare-and-swap from the value the writer saw.
+func TestWatermarkMovesOnlyForwardByCompareAndSwap(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	ctx := t.Context()
+
+	for at := ledger.Offset(0); at < 30; at += 10 {
+		const writers = 3
+		var group sync.WaitGroup
+		errs := make([]error, writers)
+		for i := range writers {
+			group.Go(func() { errs[i] = l.Append(ctx, testScope, oneCreation(at, at+10)) })
+		}
+		group.Wait()
+		won := 0
+		for _, err := range errs {
+			if err == nil {
+				won++
+				continue
+			}
+			require.True(t, errors.Is(err, ErrCovered) || errors.Is(err, ErrWatermarkMoved), "%v", err)
+		}
+		require.Equal(t, 1, won)
+		require.Equal(t, fmt.Sprint(at+10), d.watermark())
+		require.Equal(t, fmt.Sprint(at/10+1), d.row("SELECT count(*) FROM indexer.updates"))
+	}
+	require.Equal(t, []string{"0 30"}, d.coverage())
+
+	require.ErrorIs(t, l.Append(ctx, testScope, oneCreation(20, 30)), ErrCovered, "again")
+	require.ErrorIs(t, l.Append(ctx, testScope, oneCreation(25, 35)), ErrCovered, "overlapping")
+	require.ErrorIs(t, l.Append(ctx, testScope, oneCreation(31, 35)), ErrWatermarkMoved, "beyond a gap")
+	require.ErrorIs(t, l.Append(ctx, ledger.Scope{}, oneCreation(20, 30)), ErrCovered, "in another scope")
+	d.exec("UPDATE indexer.checkpoints SET ledger_offset = 29")
+	require.ErrorIs(t, l.Append(ctx, testScope, oneCreation(30, 35)), ErrWatermarkMoved, "moved behind the writer's back")
+	require.Equal(t, "29", d.watermark())
+	require.Equal(t, []string{"0 30"}, d.coverage())
+	require.Equal(t, "3", d.row("SELECT count(*) FROM indexer.updates"))
+}
+
+// In-memory state changes only after the commit: the hooks hear of no batch that failed.
+func TestHooksHearOfCommittedBatchesOnly(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	rows := map[string]int{}
+	s := d.open(d.url, func(c *Config) { c.Wrote = func(relation string, n int) { rows[relation] += n } })
+	l := d.lead(s, RoleUpdates)
+	require.NoError(t, l.Start(t.Context(), "", testScope, 0, true))
+	bad := oneCreation(0, 10)
+	bad[0].Updates[0].CommandID = ptr("\x00")
+	require.Error(t, l.Append(t.Context(), testScope, bad))
+	require.Empty(t, rows)
+	require.NoError(t, l.Append(t.Context(), testScope, oneCreation(0, 10)))
+	require.Equal(t, map[string]int{"updates": 1, "created": 1}, rows)
+}
+
+func TestCoverageRowsAreMerged(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	const batches = 300
+	for at := range ledger.Offset(batches) {
+		require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{{From: at, To: at + 1}}))
+	}
+	require.Equal(t, []string{"0 300"}, d.coverage())
+
+	t.Run("the view ends at the watermark", func(t *testing.T) {
+		d.exec("INSERT INTO indexer.coverage VALUES ('updates', $1, 300, 310), ('updates', $1, 320, 330)", testScope.Hash())
+		d.exec("UPDATE indexer.checkpoints SET ledger_offset = 305")
+		require.Equal(t, []string{"0 300", "300 305"}, d.rows("SELECT from_exclusive, to_inclusive FROM ledger.coverage ORDER BY 1"))
+		status, err := l.store.Status(t.Context())
+		require.NoError(t, err)
+		require.EqualValues(t, 305, status.Watermark)
+		d.exec("UPDATE indexer.checkpoints SET ledger_offset = 300")
+		status, err = l.store.Status(t.Context())
+		require.NoError(t, err)
+		require.EqualValues(t, 310, status.Frontier)
+	})
+	t.Run("ranges do not overlap", func(t *testing.T) {
+		for _, r := range [][2]int64{{299, 301}, {0, 300}, {1, 2}, {309, 311}, {310, 321}, {329, 400}, {0, 1000}} {
+			_, err := d.conn.Exec(t.Context(), "INSERT INTO indexer.coverage VALUES ('updates', 'other', $1, $2)", r[0], r[1])
+			require.True(t, hasCode(err, codeExclusionViolation, codeUniqueViolation), "%v: %v", r, err)
+		}
+		d.exec("INSERT INTO indexer.coverage VALUES ('updates', 'other', 310, 320)")
+	})
+}
+
+func TestOffsetCheckpoints(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	checkpoint := func(offset ledger.Offset, time, extra string) ledger.OffsetCheckpoint {
+		c := ledger.OffsetCheckpoint{Offset: offset, Times: []ledger.SynchronizerTime{
+			{SynchronizerID: "sync::1", RecordTime: testTime(time)}, {SynchronizerID: "sync::2", RecordTime: testTime("2025-01-01T00:00:00Z")},
+		}}
+		if extra != "" {
+			c.Extra = ledger.JSON(extra)
+		}
+		return c
+	}
+	write := func(from, to ledger.Offset, checkpoints ...ledger.OffsetCheckpoint) {
+		t.Helper()
+		require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{{From: from, To: to, Checkpoints: checkpoints}}))
+	}
+	stored := func() []string {
+		return d.rows("SELECT ledger_offset, synchronizer_id, record_time::text FROM ledger.offset_checkpoints ORDER BY 1, 2")
+	}
+	const second = "2025-01-01 00:00:00+00"
+	write(0, 10, checkpoint(10, "2025-01-01T00:00:01Z", ""))
+	require.Equal(t, []string{"10 sync::1 2025-01-01 00:00:01+00", "10 sync::2 " + second}, stored())
+
+	// The same offset again, later, earlier, and twice in a page: no new coverage, the latest time stays.
+	write(10, 10, checkpoint(10, "2025-01-01T00:00:03Z", ""), checkpoint(10, "2025-01-01T00:00:02Z", ""))
+	require.Equal(t, []string{"10 sync::1 2025-01-01 00:00:03+00", "10 sync::2 " + second}, stored())
+	require.Equal(t, []string{"0 10"}, d.coverage())
+	require.Equal(t, "10", d.watermark())
+
+	// What jsonb and timestamptz can't hold is kept exactly, once, as the latest says.
+	const exact = "SELECT convert_from(exact, 'UTF8') FROM ledger.exact_payloads WHERE field LIKE 'checkpoint%sync::1' ORDER BY field"
+	write(10, 10, checkpoint(10, "2025-01-01T00:00:04.1234567Z", `{"a":"\u0000"}`))
+	write(10, 10, checkpoint(10, "2025-01-01T00:00:05.1234567Z", `{"b":"\u0000"}`))
+	write(10, 10, checkpoint(10, "2025-01-01T00:00:04.1234567Z", `{"c":"\u0000"}`))
+	require.Equal(t, []string{`{"b":"\u0000"}`, `"2025-01-01T00:00:05.1234567Z"`}, d.rows(exact))
+	write(10, 10, checkpoint(10, "2025-01-01T00:00:06Z", ""))
+	require.Empty(t, d.rows(exact))
+}
+
+// An update with very many events is one transaction, and takes time in proportion to their number.
+func TestLargeUpdate(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	const events = 40_000
+	arrive, leave := newUpdate(1, "sync::2"), newUpdate(2, "sync::2")
+	for i := range int32(events) {
+		assign(&arrive, i, fmt.Sprint("contract-", i), "sync::1", "sync::2", 1)
+		unassign(&leave, i, fmt.Sprint("contract-", i), "sync::2", "sync::1", 2)
+	}
+	require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{{From: 0, To: 1, Updates: []ledger.Update{arrive}}}))
+	require.Equal(t, fmt.Sprint(events), d.row("SELECT count(*) FROM ledger.active_contracts"))
+	require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{{From: 1, To: 2, Updates: []ledger.Update{leave}}}))
+	require.Equal(t, "0", d.row("SELECT count(*) FROM ledger.active_contracts"))
+	require.Equal(t, fmt.Sprint(events), d.row("SELECT count(*) FROM indexer.lifetimes"))
+}

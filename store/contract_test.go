@@ -1,0 +1,183 @@
+package store
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+)
+
+// What analysts rely on: relation, then each column and its type. More columns are welcome; none of these may change.
+var contractColumns = map[string]string{
+	"updates": `ledger_offset bigint, update_id text, kind text, synchronizer_id text, record_time timestamptz, effective_at timestamptz,
+		workflow_id text, command_id text, trace_parent text, trace_state text, external_transaction_hash bytea, paid_traffic_cost bigint`,
+	"created_events": `ledger_offset bigint, node_id integer, origin text, contract_id text, template_id text, package_id text,
+		package_name text, module_name text, entity_name text, representative_package_id text, payload jsonb, contract_key jsonb,
+		contract_key_hash bytea, signatories text[], observers text[], witness_parties text[], created_at timestamptz, acs_delta boolean,
+		created_event_blob bytea, workflow_id text, update_id text, synchronizer_id text, record_time timestamptz`,
+	"archived_events": `ledger_offset bigint, node_id integer, contract_id text, template_id text, package_name text, module_name text,
+		entity_name text, witness_parties text[], acs_delta boolean, implemented_interfaces text[], update_id text, synchronizer_id text,
+		record_time timestamptz`,
+	"exercised_events": `ledger_offset bigint, node_id integer, contract_id text, template_id text, package_name text, module_name text,
+		entity_name text, interface_id text, choice text, choice_argument jsonb, exercise_result jsonb, acting_parties text[],
+		consuming boolean, last_descendant_node_id integer, witness_parties text[], acs_delta boolean, implemented_interfaces text[],
+		update_id text, synchronizer_id text, record_time timestamptz`,
+	"interface_views": `ledger_offset bigint, node_id integer, contract_id text, interface_id text, view_value jsonb, status_code integer,
+		status_message text, status_details jsonb, implementation_package_id text, update_id text, synchronizer_id text,
+		record_time timestamptz`,
+	"reassignments": `ledger_offset bigint, node_id integer, kind text, contract_id text, template_id text, package_name text,
+		reassignment_id text, source_synchronizer_id text, target_synchronizer_id text, submitter text, reassignment_counter bigint,
+		assignment_exclusivity timestamptz, witness_parties text[], update_id text, synchronizer_id text, record_time timestamptz`,
+	"topology_events": `ledger_offset bigint, node_id integer, kind text, party_id text, participant_id text, permission text,
+		update_id text, synchronizer_id text, record_time timestamptz`,
+	"active_contracts": `contract_id text, synchronizer_id text, template_id text, package_id text, package_name text, module_name text,
+		entity_name text, payload jsonb, contract_key jsonb, signatories text[], observers text[], witness_parties text[],
+		created_at timestamptz, created_offset bigint, created_node_id integer, reassignment_counter bigint`,
+	"offset_checkpoints": `ledger_offset bigint, synchronizer_id text, record_time timestamptz`,
+	"unknown_updates": `ledger_offset bigint, node_id integer, kind text, raw jsonb, update_id text, synchronizer_id text,
+		record_time timestamptz`,
+	"exact_payloads":     `stream text, ledger_offset bigint, node_id integer, interface_id text, seq bigint, field text, exact bytea`,
+	"stream_checkpoints": `stream text, ledger_offset bigint, event_id text, updated_at timestamptz`,
+	"coverage":           `stream text, scope text, from_exclusive bigint, to_inclusive bigint`,
+}
+
+var contractFunctions = []string{"latest_offset", "oldest_offset", "state_floor"}
+
+func TestContractColumns(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	for relation, columns := range contractColumns {
+		types := map[string]string{}
+		for _, row := range d.rows(`SELECT attname, replace(format_type(atttypid, atttypmod), 'timestamp with time zone', 'timestamptz')
+			FROM pg_attribute WHERE attrelid = to_regclass('ledger.' || $1) AND attnum > 0 AND NOT attisdropped`, relation) {
+			name, kind, _ := strings.Cut(row, " ")
+			types[name] = kind
+		}
+		for _, column := range strings.Split(columns, ",") {
+			name, kind, _ := strings.Cut(strings.TrimSpace(column), " ")
+			require.Equal(t, kind, types[name], "ledger.%s.%s", relation, name)
+		}
+	}
+	for _, function := range contractFunctions {
+		require.Equal(t, "bigint", d.row("SELECT format_type(prorettype, NULL) FROM pg_proc WHERE oid = to_regprocedure($1)", "ledger."+function+"()"), function)
+	}
+	require.Empty(t, d.rows(`SELECT attrelid::regclass || '.' || attname FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
+		WHERE relnamespace IN ('ledger'::regnamespace, 'indexer'::regnamespace) AND relname NOT LIKE 'schema_version%' AND attnum > 0
+		AND atttypid IN ('real'::regtype, 'double precision'::regtype, 'timestamp'::regtype, 'money'::regtype, 'json'::regtype)`), "inexact types")
+}
+
+func TestContractIsCommented(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	require.Empty(t, d.rows(`
+		SELECT 'schema ' || nspname FROM pg_namespace WHERE nspname IN ('ledger', 'indexer') AND obj_description(oid) IS NULL
+		UNION ALL
+		SELECT c.oid::regclass::text FROM pg_class c WHERE relnamespace = 'ledger'::regnamespace AND relkind IN ('r', 'v', 'm', 'p')
+		AND coalesce(obj_description(c.oid, 'pg_class'), '') = ''
+		UNION ALL
+		SELECT c.oid::regclass || '.' || a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+		WHERE relnamespace = 'ledger'::regnamespace AND relkind IN ('r', 'v', 'm', 'p') AND coalesce(col_description(c.oid, a.attnum), '') = ''
+		UNION ALL
+		SELECT p.oid::regprocedure::text FROM pg_proc p WHERE pronamespace = 'ledger'::regnamespace AND coalesce(obj_description(p.oid, 'pg_proc'), '') = ''
+		ORDER BY 1`), "without COMMENT")
+}
+
+// Who has rights on schema ledger alone reads all of it, and nothing beneath.
+func TestContractNeedsNoRightsBeneath(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	require.NoError(t, l.Append(t.Context(), testScope, everyKind(0)))
+	role := d.row("SELECT current_database()") + "_analyst"
+	d.exec("CREATE ROLE " + role)
+	t.Cleanup(func() {
+		_, err := d.conn.Exec(context.Background(), "RESET ROLE")
+		require.NoError(t, err)
+		_, err = d.conn.Exec(context.Background(), "DROP OWNED BY "+role)
+		require.NoError(t, err)
+		_, err = d.conn.Exec(context.Background(), "DROP ROLE "+role)
+		require.NoError(t, err)
+	})
+	d.exec("GRANT USAGE ON SCHEMA ledger TO " + role)
+	d.exec("GRANT SELECT ON ALL TABLES IN SCHEMA ledger TO " + role)
+	d.exec("SET ROLE " + role)
+	for relation := range contractColumns {
+		_, err := d.conn.Exec(t.Context(), "SELECT * FROM ledger."+relation)
+		require.NoError(t, err, relation)
+	}
+	for _, function := range contractFunctions {
+		_, err := d.conn.Exec(t.Context(), "SELECT ledger."+function+"()")
+		require.NoError(t, err, function)
+	}
+	_, err := d.conn.Exec(t.Context(), "SELECT FROM indexer.updates")
+	require.ErrorContains(t, err, "permission denied")
+}
+
+func (d *testDB) plan(query string) string {
+	d.t.Helper()
+	return strings.Join(d.rows("EXPLAIN "+query), "\n")
+}
+
+// A query pays for what it asks for: a count reads no names, updates or payloads, and a search for a contract uses an
+// index in every branch.
+func TestContractQueriesReadWhatTheyNeed(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	require.NoError(t, l.Append(t.Context(), testScope, append(everyKind(0), ledger.Page{From: 4, To: 5})))
+	for query, unneeded := range map[string][]string{
+		"SELECT count(*) FROM ledger.active_contracts":                                          {"templates", "synchronizers", "updates", "created"},
+		"SELECT count(*) FROM ledger.created_events":                                            {"templates", "synchronizers", "updates"},
+		"SELECT count(*) FROM ledger.archived_events":                                           {"templates", "synchronizers", "updates"},
+		"SELECT count(*) FROM ledger.exercised_events":                                          {"templates", "synchronizers", "updates"},
+		"SELECT count(*) FROM ledger.interface_views":                                           {"synchronizers", "updates"},
+		"SELECT count(*) FROM ledger.reassignments":                                             {"templates", "synchronizers", "updates"},
+		"SELECT count(*) FROM ledger.topology_events":                                           {"synchronizers", "updates"},
+		"SELECT count(*) FROM ledger.updates":                                                   {"synchronizers"},
+		"SELECT package_name, count(*) FROM ledger.active_contracts GROUP BY 1":                 {"synchronizers", "updates", "created"},
+		"SELECT template_id, payload FROM ledger.created_events":                                {"synchronizers", "updates"},
+		"SELECT date_trunc('day', record_time), count(*) FROM ledger.created_events GROUP BY 1": {"templates", "synchronizers", "updates"},
+	} {
+		plan := d.plan(query)
+		for _, relation := range unneeded {
+			require.NotContains(t, plan, " on "+relation, query)
+			require.NotContains(t, plan, " "+relation+"_p", query)
+		}
+	}
+
+	d.exec("SET enable_seqscan = off")
+	for _, relation := range []string{"created_events", "archived_events", "exercised_events", "reassignments", "active_contracts"} {
+		require.NotContains(t, d.plan("SELECT contract_id FROM ledger."+relation+" WHERE contract_id = 'x'"), "Seq Scan", relation)
+	}
+	for _, relation := range []string{"updates", "created_events", "archived_events", "exercised_events", "interface_views", "reassignments", "topology_events", "unknown_updates"} {
+		require.NotContains(t, d.plan("SELECT ledger_offset FROM ledger."+relation+" WHERE ledger_offset = 1"), "Seq Scan", relation)
+	}
+}
+
+// Everything shows facts up to the watermark, never beyond, and nothing before there is one.
+func TestContractEndsAtTheWatermark(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	require.NoError(t, l.Append(t.Context(), testScope, everyKind(0)))
+	page := ledger.Page{From: 4, To: 5, Checkpoints: []ledger.OffsetCheckpoint{{Offset: 5, Times: []ledger.SynchronizerTime{
+		{SynchronizerID: "sync::1", RecordTime: testTime("2025-01-02T03:04:05Z")},
+	}}}}
+	require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{page}))
+	for relation := range contractColumns {
+		require.NotEqual(t, "0", d.row("SELECT count(*) FROM ledger."+relation), relation)
+	}
+	require.Equal(t, []string{"1 2 true", "1 3 true"}, d.rows("SELECT ledger_offset, node_id, coalesce(acs_delta, true) FROM ledger.archived_events ORDER BY 1, 2"))
+	require.Equal(t, "2 update-2 sync::2", d.row("SELECT ledger_offset, update_id, synchronizer_id FROM ledger.reassignments"))
+	require.Equal(t, "1 update-1 sync::1", d.row("SELECT ledger_offset, update_id, synchronizer_id FROM ledger.interface_views"))
+
+	d.exec("UPDATE indexer.checkpoints SET ledger_offset = 0")
+	for relation := range contractColumns {
+		if relation != "stream_checkpoints" {
+			require.Equal(t, "0", d.row("SELECT count(*) FROM ledger."+relation), relation)
+		}
+	}
+}

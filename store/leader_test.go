@@ -1,0 +1,220 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// endLock ends the connection that holds a role's lock, as a server does to a leader that is paused or vanished.
+func (d *testDB) endLock(role Role) {
+	d.t.Helper()
+	require.Equal(d.t, "true", d.row("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1",
+		"ledgerindexer "+string(role)+" lock"))
+}
+
+func TestLeadershipIsOfOneAtATime(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	first := d.lead(d.store(), RoleUpdates)
+	require.NoError(t, first.Err())
+
+	other := d.store()
+	l, ok, err := other.Lead(t.Context(), RoleUpdates)
+	require.NoError(t, err)
+	require.False(t, ok)
+	require.Nil(t, l)
+	require.Equal(t, "1", d.row("SELECT epoch FROM indexer.leadership WHERE role = 'updates'"), "one who did not get the role raised the epoch")
+
+	history := d.lead(other, RoleHistory) // a role of its own, beside the other
+	require.NoError(t, first.Start(t.Context(), "", testScope, 0, true))
+
+	first.Close()
+	second := d.lead(other, RoleUpdates)
+	require.Greater(t, second.Epoch(), first.Epoch())
+	status, err := other.Status(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, second.Epoch(), status.Leader.Epoch)
+	require.Equal(t, "test", status.Leader.Holder)
+	require.False(t, status.Leader.Since.IsZero())
+	require.NoError(t, history.Err())
+}
+
+func TestLeadershipOfManyThatTry(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	stores := []*Store{d.store(), d.store(), d.store(), d.store()}
+	leaders := make([]*Leader, len(stores))
+	var group sync.WaitGroup
+	for i, s := range stores {
+		group.Go(func() {
+			l, ok, err := s.Lead(t.Context(), RoleUpdates)
+			if err == nil && ok {
+				leaders[i] = l
+				t.Cleanup(l.Close)
+			}
+		})
+	}
+	group.Wait()
+	n := 0
+	for _, l := range leaders {
+		if l != nil {
+			n++
+		}
+	}
+	require.Equal(t, 1, n)
+}
+
+func TestLeadershipOfACancelledTryIsFree(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	s := d.store()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, ok, err := s.Lead(ctx, RoleUpdates)
+	require.ErrorIs(t, err, context.Canceled)
+	require.False(t, ok)
+	d.lead(s, RoleUpdates)
+}
+
+// Rule: a leader of the past can commit nothing.
+func TestLeadershipEpochIsOver(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	ctx := t.Context()
+	require.NoError(t, l.Append(ctx, testScope, oneCreation(0, 10)))
+	d.exec("UPDATE indexer.leadership SET epoch = epoch + 1 WHERE role = 'updates'")
+
+	require.ErrorIs(t, l.Append(ctx, testScope, oneCreation(10, 20)), ErrNotLeader)
+	require.ErrorIs(t, l.Append(ctx, testScope, []ledger.Page{{From: 10, To: 20}}), ErrNotLeader)
+	require.ErrorIs(t, l.Append(ctx, testScope, oneCreation(5_000_000, 6_000_000)), ErrNotLeader, "not even a partition")
+	require.ErrorIs(t, l.Start(ctx, "", testScope, 0, true), ErrNotLeader)
+	_, err := l.BeginSnapshot(ctx, "", testScope, 20)
+	require.ErrorIs(t, err, ErrNotLeader)
+	require.ErrorIs(t, l.DropSnapshot(ctx), ErrNotLeader)
+	_, err = l.WriteSnapshotPage(ctx, ledger.SnapshotProgress{At: 20}, ledger.SnapshotPage{})
+	require.ErrorIs(t, err, ErrNotLeader)
+
+	require.Equal(t, "10", d.watermark())
+	require.Equal(t, []string{"0 10"}, d.coverage())
+	require.Empty(t, d.facts(10, 1<<40))
+	require.Equal(t, "2", d.row("SELECT count(*) FROM indexer.partitions"), "updates and created")
+}
+
+func TestLeadershipIsLostWithItsLock(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	select {
+	case <-l.Lost():
+		t.Fatal("lost at once")
+	default:
+	}
+	d.endLock(RoleUpdates)
+	<-l.Lost()
+	require.ErrorIs(t, l.Err(), ErrNotLeader)
+	require.ErrorContains(t, l.Err(), "lost the lock of role updates")
+	d.lead(d.store(), RoleUpdates)
+	// The first tries may meet the sessions that the successor ended.
+	err := l.Append(t.Context(), testScope, oneCreation(0, 10))
+	for range 5 {
+		if !errors.Is(err, ErrNotLeader) {
+			err = l.Append(t.Context(), testScope, oneCreation(0, 10))
+		}
+	}
+	require.ErrorIs(t, err, ErrNotLeader)
+}
+
+// The server ends the lock session of a process that no longer pings it.
+func TestLeadershipLockSessionTimesOut(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	conn, err := pgx.ConnectConfig(t.Context(), d.store().lockConfig(RoleUpdates))
+	require.NoError(t, err)
+	defer closeConn(t.Context(), conn)
+	var limit, name string
+	require.NoError(t, conn.QueryRow(t.Context(), "SELECT current_setting('idle_session_timeout'), current_setting('application_name')").Scan(&limit, &name))
+	require.Equal(t, "5s", limit)
+	require.Equal(t, "ledgerindexer updates lock", name)
+	require.Less(t, 2*pingEvery, lockIdleLimit)
+	require.LessOrEqual(t, pingEvery+pingTimeout, lockIdleLimit, "a leader notices before another one leads")
+}
+
+// A paused leader may hold a transaction open, in the middle of a batch or between two statements. Its successor ends
+// the session and is not held up.
+func TestLeadershipSuccessorEndsOlderSessions(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	ctx := t.Context()
+	history := d.lead(d.store(), RoleHistory)
+	historyTx, err := history.pool.Begin(ctx)
+	require.NoError(t, err)
+	defer rollback(ctx, historyTx)
+	_, err = history.store.queries.LeadershipHold(ctx, historyTx, dbsqlc.LeadershipHoldParams{Role: string(RoleHistory), Epoch: history.epoch})
+	require.NoError(t, err)
+
+	idle, err := l.pool.Begin(ctx)
+	require.NoError(t, err)
+	defer rollback(ctx, idle)
+	_, err = l.store.queries.LeadershipHold(ctx, idle, dbsqlc.LeadershipHoldParams{Role: string(RoleUpdates), Epoch: l.epoch})
+	require.NoError(t, err)
+	blocker, err := d.connect().Begin(ctx)
+	require.NoError(t, err)
+	_, err = blocker.Exec(ctx, "LOCK TABLE indexer.exact_payloads IN SHARE MODE")
+	require.NoError(t, err)
+	batch := make(chan error, 1)
+	go func() { batch <- l.Append(ctx, testScope, everyKind(0)) }()
+	d.waitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query ILIKE 'copy%exact_payloads%')")
+
+	d.endLock(RoleUpdates)
+	successor := d.lead(d.store(), RoleUpdates)
+	require.Error(t, <-batch)
+	require.Error(t, idle.Commit(ctx))
+	require.NoError(t, blocker.Rollback(ctx))
+	require.Empty(t, d.facts(0, 100))
+	require.Empty(t, d.coverage())
+	require.NoError(t, successor.Append(ctx, testScope, everyKind(0)))
+	require.Equal(t, "4", d.watermark())
+	require.NoError(t, historyTx.Commit(ctx), "a session of another role was ended")
+}
+
+// Close gives the role up after the batch under way, which is not lost.
+func TestLeadershipCloseLetsABatchEnd(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	ctx := t.Context()
+	blocker, err := d.connect().Begin(ctx)
+	require.NoError(t, err)
+	_, err = blocker.Exec(ctx, "LOCK TABLE indexer.exact_payloads IN SHARE MODE")
+	require.NoError(t, err)
+	batch, closed := make(chan error, 1), make(chan struct{})
+	go func() { batch <- l.Append(ctx, testScope, everyKind(0)) }()
+	d.waitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query ILIKE 'copy%exact_payloads%')")
+	go func() {
+		l.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+		t.Fatal("closed while a batch was under way")
+	case err := <-batch:
+		t.Fatalf("the batch ended: %v", err)
+	default:
+	}
+	require.NoError(t, blocker.Rollback(ctx))
+	require.NoError(t, <-batch)
+	<-closed
+	require.Equal(t, "4", d.watermark())
+	require.NoError(t, l.Err(), "given up is not lost")
+	d.lead(d.store(), RoleUpdates)
+}

@@ -1,0 +1,168 @@
+package store
+
+import (
+	"context"
+	"net/url"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/ledger"
+)
+
+func TestStart(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.lead(d.store(), RoleUpdates)
+	status, err := l.store.Status(t.Context())
+	require.NoError(t, err)
+	require.False(t, status.Started)
+	require.Equal(t, "<nil> <nil> <nil>", d.row("SELECT ledger.latest_offset(), ledger.oldest_offset(), ledger.state_floor()"))
+
+	require.NoError(t, l.Start(t.Context(), "participant::1", testScope, 50, false))
+	require.ErrorIs(t, l.Start(t.Context(), "participant::1", testScope, 60, false), ErrWatermarkMoved)
+	require.Equal(t, "50 50 <nil>", d.row("SELECT ledger.latest_offset(), ledger.oldest_offset(), ledger.state_floor()"))
+	status, err = l.store.Status(t.Context())
+	require.NoError(t, err)
+	require.True(t, status.Started)
+	require.Nil(t, status.StateFloor, "where the active set is known nowhere")
+	require.EqualValues(t, 50, status.Frontier)
+	require.Equal(t, "participant::1", status.ParticipantID)
+
+	require.NoError(t, l.Append(t.Context(), testScope, oneCreation(50, 60)))
+	n, err := l.store.UpdatesBetween(t.Context(), 50, 60)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, n)
+}
+
+// Rule: a database belongs to one ledger, and holds one scope.
+func TestCheckIdentity(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	s := d.store()
+	ctx := t.Context()
+	other := ledger.Scope{Parties: []string{"alice"}, Shape: ledger.ShapeLedgerEffects}
+	require.NoError(t, s.CheckIdentity(ctx, "participant::1", testScope), "of an empty database")
+	l := d.lead(s, RoleUpdates)
+	require.NoError(t, l.Start(ctx, "participant::1", testScope, 0, true))
+
+	check := func() { // with and without coverage
+		t.Helper()
+		require.NoError(t, s.CheckIdentity(ctx, "participant::1", testScope))
+		require.NoError(t, s.CheckIdentity(ctx, "", testScope), "a server that does not say who it is")
+		requireProblem(t, s.CheckIdentity(ctx, "participant::2", testScope),
+			"belongs to participant participant::1", "leads to participant participant::2", "--ledger-url", "--database-url")
+		requireProblem(t, s.CheckIdentity(ctx, "participant::1", other),
+			`"shape": "acs-delta"`, `"shape":"ledger-effects"`, "--parties", "new database")
+	}
+	check()
+	require.NoError(t, l.Append(ctx, testScope, oneCreation(0, 10)))
+	check()
+}
+
+// A snapshot's scope binds as soon as it is finished; one that was dropped does not.
+func TestCheckIdentityAfterASnapshot(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.lead(d.store(), RoleUpdates)
+	ctx := t.Context()
+	other := ledger.Scope{Shape: ledger.ShapeLedgerEffects}
+	_, err := l.BeginSnapshot(ctx, "participant::1", other, 10)
+	require.NoError(t, err)
+	require.NoError(t, l.DropSnapshot(ctx))
+	progress, err := l.BeginSnapshot(ctx, "participant::1", testScope, 10)
+	require.NoError(t, err)
+	_, err = l.WriteSnapshotPage(ctx, progress, ledger.SnapshotPage{Last: true})
+	require.NoError(t, err)
+	require.NoError(t, l.store.CheckIdentity(ctx, "participant::1", testScope))
+	requireProblem(t, l.store.CheckIdentity(ctx, "participant::1", other), "holds the scope")
+}
+
+func TestSchemaVersions(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	s := d.store()
+	ctx := t.Context()
+	require.NoError(t, s.CheckSchema(ctx))
+	applied, err := s.Migrate(ctx)
+	require.NoError(t, err)
+	require.Empty(t, applied)
+
+	d.exec("INSERT INTO indexer.schema_version (version_id, is_applied) VALUES (99999, true)")
+	for _, check := range []func() error{
+		func() error { return s.CheckSchema(ctx) },
+		func() error { _, err := s.Migrate(ctx); return err },
+	} {
+		err := check()
+		requireProblem(t, err, "schema version 99999", "newer release")
+		require.NotErrorIs(t, err, ErrSchemaOlder)
+	}
+	d.exec("DELETE FROM indexer.schema_version WHERE version_id > 1")
+	err = s.CheckSchema(ctx)
+	require.ErrorIs(t, err, ErrSchemaOlder)
+	requireProblem(t, err, "schema version 1", "indexer migrate")
+}
+
+// Several processes migrate an empty database at once: one works, the others find it done.
+func TestMigrateAtOnce(t *testing.T) {
+	t.Parallel()
+	d := &testDB{t: t, url: throwaway.Database(t)}
+	d.conn = d.connect()
+	stores := []*Store{d.store(), d.store(), d.store()}
+	requireProblem(t, stores[0].CheckSchema(t.Context()), "schema version 0", "indexer migrate")
+	var group sync.WaitGroup
+	applied, errs := make([][]string, len(stores)), make([]error, len(stores))
+	for i, s := range stores {
+		group.Go(func() { applied[i], errs[i] = s.Migrate(t.Context()) })
+	}
+	group.Wait()
+	var all []string
+	for i := range stores {
+		require.NoError(t, errs[i])
+		all = append(all, applied[i]...)
+	}
+	newest, err := newestMigration()
+	require.NoError(t, err)
+	require.Len(t, all, int(newest))
+	require.NoError(t, stores[0].CheckSchema(t.Context()))
+	require.Equal(t, "0", d.row("SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"), "something outside of our schemas")
+}
+
+// Of two that make the schema at the same moment, PostgreSQL refuses one in spite of IF NOT EXISTS.
+func TestMigrateWhileTheSchemaIsBeingMade(t *testing.T) {
+	t.Parallel()
+	d := &testDB{t: t, url: throwaway.Database(t)}
+	d.conn = d.connect()
+	tx, err := d.connect().Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), "CREATE SCHEMA indexer")
+	require.NoError(t, err)
+	s := d.store()
+	migrated := make(chan error, 1)
+	go func() {
+		_, err := s.Migrate(t.Context())
+		migrated <- err
+	}()
+	d.waitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'CREATE SCHEMA%')")
+	require.NoError(t, tx.Commit(t.Context()))
+	require.NoError(t, <-migrated)
+}
+
+func TestMigrateRefusesOtherEncodings(t *testing.T) {
+	t.Parallel()
+	d := &testDB{t: t, url: throwaway.Database(t)}
+	d.conn = d.connect()
+	name := d.row("SELECT current_database()") + "_ascii"
+	d.exec("CREATE DATABASE " + name + " ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
+	t.Cleanup(func() {
+		_, err := d.conn.Exec(context.Background(), "DROP DATABASE "+name+" WITH (FORCE)")
+		require.NoError(t, err)
+	})
+	there, err := url.Parse(d.url)
+	require.NoError(t, err)
+	there.Path = "/" + name
+	_, err = d.open(there.String(), nil).Migrate(t.Context())
+	requireProblem(t, err, "encoding SQL_ASCII", "ENCODING 'UTF8'")
+}
