@@ -23,7 +23,8 @@ type backoff struct{ tries int }
 func (b *backoff) reset() { b.tries = 0 }
 
 // next is how long to wait before the next try: between half and the whole of a time that doubles, so that many
-// clients of a server that comes back do not come at once. An error that asks for a longer wait gets it.
+// clients of a server that comes back do not come at once. An error that asks for a longer wait gets it, up to the
+// longest.
 func (b *backoff) next(err error) time.Duration {
 	wait := longestWait
 	if b.tries < 16 {

@@ -4,47 +4,61 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"ledgerindexer/ledger"
 )
 
 // reader chooses the read that fits: bounded pages while the ledger is ahead, and a long poll for the first new
 // element when it is not. A steady trickle can't delay a long poll for one element, and what came with that element
-// is fetched by the bounded read that follows.
+// is fetched by the read that follows.
 type reader struct {
 	source UpdateSource
 	at     ledger.Offset // everything up to here has been read
 	watch  Watch
 	learn  func(end ledger.Offset) // told the first ledger end
 
-	end   ledger.Offset // of the ledger, when it was last asked
-	blind bool          // the server does not tell its end
-	asked bool
-	tail  bool // nothing came after the end was asked: time for a long poll
+	end    ledger.Offset // of the ledger, when it was last asked
+	blind  bool          // the server does not tell its end
+	asked  bool
+	tail   bool      // nothing more was there: time for a long poll
+	polled time.Time // when the last long poll began
 }
 
 // next reads one page; it may be empty.
 func (r *reader) next(ctx context.Context) (fetched, error) {
-	if !r.blind && r.at >= r.end && !r.tail {
+	if !r.blind && !r.tail && r.at >= r.end {
 		if err := r.askEnd(ctx); err != nil {
 			return fetched{}, err
 		}
 	}
 	switch {
+	case r.tail:
+		return r.poll(ctx)
 	case r.blind:
 		page, full, err := r.source.TailUpdates(ctx, r.at, blindLimit, blindIdle)
-		return fetched{page: page, current: !full}, err
+		r.tail = !full
+		return fetched{page: page, answered: true, current: !full}, err
 	case r.at < r.end:
 		page, err := r.source.ReadUpdates(ctx, r.at, r.end)
-		return fetched{page: page, current: page.To >= r.end}, err
-	case !r.tail: // current, and the writer ought to know before the long poll ends
+		return fetched{page: page, answered: true, current: page.To >= r.end}, err
+	default: // current, and the writer ought to know before the long poll ends
 		r.tail = true
 		return fetched{page: ledger.Page{From: r.at, To: r.at}, current: true}, nil
-	default:
-		page, full, err := r.source.TailUpdates(ctx, r.at, 1, tailIdle)
-		r.tail = !full
-		return fetched{page: page, current: !full}, err
 	}
+}
+
+// poll waits for the first new element. A server that answers at once though nothing is new, with an offset
+// checkpoint that it has sent before or with nothing, is not asked again at once.
+func (r *reader) poll(ctx context.Context) (fetched, error) {
+	sleep(ctx, time.Until(r.polled.Add(pollEvery)))
+	r.polled = time.Now()
+	page, _, err := r.source.TailUpdates(ctx, r.at, 1, tailIdle)
+	r.tail = page.To == page.From
+	if !r.tail {
+		r.polled = time.Time{}
+	}
+	return fetched{page: page, answered: true, current: r.tail}, err
 }
 
 func (r *reader) askEnd(ctx context.Context) error {

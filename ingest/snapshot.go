@@ -26,102 +26,137 @@ type Snapshot struct {
 }
 
 // Run works until the snapshot is stored and the watermark stands at its offset. It goes on from the last stored
-// token, its own or that of a run before. When ctx ends it finishes the page under way and returns ctx's error.
+// token, its own or that of a run before. When ctx ends it finishes the page under way and returns ctx's error, with
+// how far it came. A snapshot that was finished before is a success too: progress then says Finished.
 func (s *Snapshot) Run(ctx context.Context) (ledger.SnapshotProgress, error) {
-	var wait backoff
-	if s.Restart {
-		if err := s.Sink.DropSnapshot(ctx); err != nil {
-			return ledger.SnapshotProgress{}, err
-		}
-	}
-	var at *ledger.Offset
+	var job snapshotJob
 	for {
-		progress, err := s.try(ctx, &at, &wait)
+		err := s.try(ctx, &job)
 		if err == nil || lasting(err) {
-			return progress, err
+			return job.stored, err
+		}
+		if ctx.Err() == nil {
+			pause := job.wait.next(err)
+			s.Logger.WarnContext(ctx, "retrying", "stream", "snapshot", "error", err, "wait", pause.String())
+			sleep(ctx, pause)
 		}
 		if ctx.Err() != nil {
-			return progress, ctx.Err()
+			return job.stored, ctx.Err()
 		}
-		pause := wait.next(err)
-		s.Logger.WarnContext(ctx, "retrying", "stream", "snapshot", "error", err, "wait", pause)
-		sleep(ctx, pause)
 	}
 }
 
-// try goes on until something fails. The offset, once chosen, is kept over tries.
-func (s *Snapshot) try(ctx context.Context, at **ledger.Offset, wait *backoff) (ledger.SnapshotProgress, error) {
-	if *at == nil {
+// snapshotJob is what is kept over tries.
+type snapshotJob struct {
+	wait    backoff
+	dropped bool                     // the unfinished snapshot, where that was asked for
+	at      *ledger.Offset           // once it was chosen
+	stored  ledger.SnapshotProgress  // as far as is known
+	closing *ledger.SnapshotProgress // what is stored if the last page was written although that returned an error
+}
+
+// try goes on until something fails.
+func (s *Snapshot) try(ctx context.Context, job *snapshotJob) error {
+	if s.Restart && !job.dropped {
+		if err := s.Sink.DropSnapshot(ctx); err != nil {
+			return err
+		}
+		job.dropped = true
+	}
+	if job.at == nil {
 		chosen, err := s.chooseOffset(ctx)
 		if err != nil {
-			return ledger.SnapshotProgress{}, err
+			return err
 		}
-		*at = &chosen
+		job.at = &chosen
 	}
-	progress, err := s.Sink.BeginSnapshot(ctx, s.ParticipantID, s.Scope, **at)
+	progress, err := s.Sink.BeginSnapshot(ctx, s.ParticipantID, s.Scope, *job.at)
 	if err != nil {
-		return progress, err
+		return err
 	}
+	if progress.Finished {
+		job.stored = progress
+		if job.closing != nil {
+			job.stored = *job.closing
+		}
+		return nil
+	}
+	job.stored = progress
 	if progress.Entries > 0 {
 		s.Logger.InfoContext(ctx, "going on with the snapshot", "offset", int64(progress.At), "entries", progress.Entries)
 	} else {
 		s.Logger.InfoContext(ctx, "reading the snapshot", "offset", int64(progress.At))
 	}
-	return s.copyPages(ctx, progress, wait)
+	return s.copyPages(ctx, job)
 }
 
 // copyPages reads the next page while the last is written.
-func (s *Snapshot) copyPages(ctx context.Context, progress ledger.SnapshotProgress, wait *backoff) (ledger.SnapshotProgress, error) {
+func (s *Snapshot) copyPages(ctx context.Context, job *snapshotJob) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	pages := make(chan ledger.SnapshotPage, 1)
-	token := progress.Next
+	at, token := job.stored.At, job.stored.Next
 	group.Go(func() error {
 		defer close(pages)
-		for {
-			page, err := s.Source.ReadSnapshot(groupCtx, progress.At, token)
-			if err != nil {
-				return fmt.Errorf("read the snapshot at offset %d: %w", progress.At, err)
-			}
-			select {
-			case pages <- page:
-			case <-groupCtx.Done():
-				return groupCtx.Err()
-			}
-			if page.Last {
-				return nil
-			}
-			token = page.Next
-		}
+		return s.read(groupCtx, at, token, pages)
 	})
-	stored := progress
 	group.Go(func() error {
 		lastLine := time.Now()
 		for page := range pages {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
 			if len(page.Entries) > 0 || page.Last {
-				var err error
-				if stored, err = s.Sink.WriteSnapshotPage(context.WithoutCancel(ctx), stored, page); err != nil {
+				if err := s.write(ctx, job, page); err != nil {
 					return err
 				}
-				wait.reset()
-				if s.Wrote != nil {
-					s.Wrote(stored.Entries)
-				}
-			}
-			if page.Last {
-				return nil
 			}
 			if time.Since(lastLine) >= progressEvery {
-				s.Logger.InfoContext(ctx, "reading the snapshot", "offset", int64(stored.At), "entries", stored.Entries)
+				s.Logger.InfoContext(ctx, "reading the snapshot", "offset", int64(at), "entries", job.stored.Entries)
 				lastLine = time.Now()
-			}
-			if groupCtx.Err() != nil {
-				return groupCtx.Err()
 			}
 		}
 		return nil
 	})
-	err := group.Wait()
-	return stored, err
+	return group.Wait()
+}
+
+// read fetches page after page, to the last.
+func (s *Snapshot) read(ctx context.Context, at ledger.Offset, token ledger.Token, pages chan<- ledger.SnapshotPage) error {
+	for {
+		page, err := s.Source.ReadSnapshot(ctx, at, token)
+		if err != nil {
+			return fmt.Errorf("read the snapshot at offset %d: %w", at, err)
+		}
+		if !page.Last && page.Next == (ledger.Token{}) {
+			return fmt.Errorf("read the snapshot at offset %d: a page that is not the last has no token behind it", at)
+		}
+		select {
+		case pages <- page:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if page.Last {
+			return nil
+		}
+		token = page.Next
+	}
+}
+
+// write stores a page. It is finished once it was begun.
+func (s *Snapshot) write(ctx context.Context, job *snapshotJob, page ledger.SnapshotPage) error {
+	if page.Last {
+		job.closing = &ledger.SnapshotProgress{At: job.stored.At, Next: page.Next, Entries: job.stored.Entries + int64(len(page.Entries))}
+	}
+	stored, err := s.Sink.WriteSnapshotPage(context.WithoutCancel(ctx), job.stored, page)
+	if err != nil {
+		return err
+	}
+	job.stored = stored
+	job.wait.reset()
+	if s.Wrote != nil {
+		s.Wrote(stored.Entries)
+	}
+	return nil
 }
 
 func (s *Snapshot) chooseOffset(ctx context.Context) (ledger.Offset, error) {

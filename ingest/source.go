@@ -42,7 +42,7 @@ type SnapshotSink interface {
 	// UnfinishedSnapshot is nil where none was begun.
 	UnfinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error)
 	DropSnapshot(ctx context.Context) error
-	// BeginSnapshot begins one, or tells how far the one begun at that offset has come.
+	// BeginSnapshot begins one, or tells how far the one begun at that offset has come, or that it is finished.
 	BeginSnapshot(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset) (ledger.SnapshotProgress, error)
 	// WriteSnapshotPage stores a page with the token behind it, both or neither. The last page closes the snapshot and
 	// puts the watermark at its offset.

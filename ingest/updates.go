@@ -21,8 +21,10 @@ const (
 
 	// How long the server holds an open-ended read on a quiet ledger. Well below its request timeout of 20 s.
 	tailIdle = 10 * time.Second
-	// Where the server does not tell its end, every read is open-ended and asks for a full page; the idle gap that
-	// ends it delays what has come, so it is short.
+	// Long polls that bring nothing new begin at least this far apart, however quickly the server answers.
+	pollEvery = 200 * time.Millisecond
+	// Where the server does not tell its end, reads that catch up are open-ended too and ask for a full page; the
+	// idle gap that ends one delays what has come, so it is short.
 	blindLimit = 200
 	blindIdle  = 200 * time.Millisecond
 
@@ -45,9 +47,11 @@ type Updates struct {
 
 // Watch is told what happens. Each function may be nil; they are called from one goroutine at a time each.
 type Watch struct {
+	Resumed   func(watermark ledger.Offset)              // where the loop reads on from, at its start and before each new try
 	Committed func(watermark ledger.Offset, updates int) // after the commit
 	LedgerEnd func(end ledger.Offset)
 	Retrying  func(err error)
+	Recovered func() // after Retrying: a read was answered again, and what it brought was committed
 }
 
 // Run works until ctx ends (nil: the batch under way was finished), UntilCurrent is reached (nil), or an error stays
@@ -61,12 +65,15 @@ func (u *Updates) Run(ctx context.Context) error {
 		case errors.Is(err, errReached):
 			return nil
 		case ctx.Err() != nil:
+			if err != nil && !errors.Is(err, context.Canceled) {
+				u.Logger.WarnContext(ctx, "stopping; what failed is read again at the next start", "stream", "updates", "error", err)
+			}
 			return nil
 		case lasting(err):
 			return err
 		}
 		pause := wait.next(err)
-		u.Logger.WarnContext(ctx, "retrying", "stream", "updates", "error", err, "wait", pause)
+		u.Logger.WarnContext(ctx, "retrying", "stream", "updates", "error", err, "wait", pause.String())
 		if u.Watch.Retrying != nil {
 			u.Watch.Retrying(err)
 		}
@@ -110,9 +117,10 @@ func (t *targetOffset) reached(at ledger.Offset, current bool) bool {
 
 // fetched is a page on its way from the reader to the writer.
 type fetched struct {
-	page    ledger.Page
-	weight  int64
-	current bool // the ledger had nothing more when it was read
+	page     ledger.Page
+	weight   int64
+	answered bool // by the server; a page that only says "current" was not read from it
+	current  bool // the ledger had nothing more when it was read
 }
 
 // follow reads and writes side by side from the watermark on, until something fails.
@@ -120,6 +128,9 @@ func (u *Updates) follow(ctx context.Context, wait *backoff, target *targetOffse
 	at, err := u.resume(ctx)
 	if err != nil {
 		return err
+	}
+	if u.Watch.Resumed != nil {
+		u.Watch.Resumed(at)
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	pages := make(chan fetched, pagesAhead)

@@ -52,7 +52,9 @@ func (w *writer) run(ctx context.Context, pages <-chan fetched, inFlight *semaph
 			}
 			w.log.add(ctx, w.at, batch.updates)
 		}
-		w.wait.reset()
+		if batch.answered {
+			w.recovered()
+		}
 		inFlight.Release(batch.weight)
 		if batch.current && !w.caughtUp {
 			w.caughtUp = true
@@ -62,6 +64,15 @@ func (w *writer) run(ctx context.Context, pages <-chan fetched, inFlight *semaph
 			return errReached
 		}
 	}
+}
+
+// recovered begins the waits anew: not when the server has only told its end, or a server that can do no more than
+// that would be asked without a pause.
+func (w *writer) recovered() {
+	if w.wait.tries > 0 && w.watch.Recovered != nil {
+		w.watch.Recovered()
+	}
+	w.wait.reset()
 }
 
 // worthwhile tells whether a batch moves the watermark, or brings offset checkpoints that are due.
@@ -80,10 +91,11 @@ func (w *writer) worthwhile(b batch) bool {
 
 // batch is what one transaction writes.
 type batch struct {
-	pages   []ledger.Page
-	updates int
-	weight  int64 // of its pages and of those that were empty
-	current bool  // the ledger had nothing more
+	pages    []ledger.Page
+	updates  int
+	weight   int64 // of its pages and of those that were empty
+	answered bool  // by the server, for one of them at least
+	current  bool  // the ledger had nothing more
 }
 
 func (b *batch) to() ledger.Offset { return b.pages[len(b.pages)-1].To }
@@ -94,6 +106,7 @@ func (b *batch) take(f fetched) {
 	}
 	b.updates += len(f.page.Updates)
 	b.weight += f.weight
+	b.answered = b.answered || f.answered
 	b.current = f.current
 }
 

@@ -9,7 +9,7 @@ import (
 // Errors that callers branch on. All of them mean: read the watermark again before writing anything.
 var (
 	// ErrNotLeader is returned by writes of a leader whose epoch is over: another process leads.
-	ErrNotLeader = errors.New("another process leads")
+	ErrNotLeader = errors.New("this process does not lead any more")
 	// ErrWatermarkMoved is returned where the watermark is not where the writer saw it.
 	ErrWatermarkMoved = errors.New("the watermark is not where this writer saw it")
 	// ErrCovered is returned where the range is in the facts already.

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -42,8 +43,15 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 // Run seeds the database.
 func (c *snapshotCommand) Run(ctx context.Context, logger *slog.Logger, out output) error {
 	progress, err := app.RunBackfill(ctx, c.Backfill, logger, nil)
+	if errors.Is(err, context.Canceled) {
+		return fmt.Errorf("stopped with %d entries of the snapshot stored; run the same command again to go on", progress.Entries)
+	}
 	if err != nil {
 		return err
+	}
+	if progress.Finished {
+		fmt.Fprintf(out, "the snapshot at offset %d was stored before; `indexer run` goes on from there\n", progress.At)
+		return nil
 	}
 	fmt.Fprintf(out, "stored %d entries of the snapshot at offset %d; `indexer run` goes on from there\n", progress.Entries, progress.At)
 	return nil

@@ -42,7 +42,7 @@ func (c *migrateCommand) Run(ctx context.Context, logger *slog.Logger, out outpu
 }
 
 type healthcheckCommand struct {
-	Listen string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"The --listen address of the running indexer."`
+	Listen string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"The --listen address of the running indexer. Default: ${default}."`
 }
 
 // Run asks /readyz, and prints why the indexer is not ready.
@@ -60,6 +60,7 @@ func (c *healthcheckCommand) Run(ctx context.Context, out output) error {
 	if err != nil {
 		return err
 	}
+	request.Close = true
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err

@@ -20,9 +20,12 @@ type statusCommand struct {
 	config.Database
 	LedgerURL       string        `placeholder:"URL" help:"Base URL of the participant, to compare with the ledger's end; empty: don't."`
 	LedgerTokenFile string        `placeholder:"FILE" help:"File that holds the bearer token."`
-	Sample          time.Duration `default:"2s" env:"-" placeholder:"TIME" help:"How long to watch for the rate; 0: don't."`
+	Sample          time.Duration `default:"2s" env:"-" placeholder:"TIME" help:"How long to watch for the rate; 0: don't. Default: ${default}."`
 	JSON            bool          `name:"json" env:"-" help:"Print JSON."`
 }
+
+// ledgerPatience is how long status waits for the ledger: the database's part of the report is there already.
+const ledgerPatience = 10 * time.Second
 
 // report is what status prints; its JSON form is for scripts.
 type report struct {
@@ -136,6 +139,8 @@ func (c *statusCommand) askLedger(ctx context.Context, logger *slog.Logger, r *r
 		return &end{Error: err.Error()}
 	}
 	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, ledgerPatience)
+	defer cancel()
 	offset, err := client.LedgerEnd(ctx)
 	if errors.Is(err, ledger.ErrNotOffered) {
 		return &end{Error: "the server does not tell its ledger end"}

@@ -95,7 +95,7 @@ func Serve(ctx context.Context, listener net.Listener, health *Health, metrics *
 		shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
 		if server.Shutdown(shutdown) != nil {
-			server.Close() // a client that does not let go
+			_ = server.Close() // cuts off a client that does not let go
 		}
 	}()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

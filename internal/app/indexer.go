@@ -102,7 +102,7 @@ func (x *indexer) run(ctx context.Context) error {
 			return nil
 		case err != nil:
 			x.health.Set(false, "trying again: "+err.Error())
-			x.logger.WarnContext(ctx, "trying again", "error", err, "wait", unreachableWait)
+			x.logger.WarnContext(ctx, "trying again", "error", err, "wait", unreachableWait.String())
 			pause(ctx, unreachableWait)
 		}
 	}
@@ -231,7 +231,7 @@ func insist(ctx context.Context, logger *slog.Logger, state string, fn func(cont
 			return nil
 		}
 		failed(err)
-		logger.WarnContext(ctx, "trying again", "state", state, "error", err, "wait", unreachableWait)
+		logger.WarnContext(ctx, "trying again", "state", state, "error", err, "wait", unreachableWait.String())
 		pause(ctx, unreachableWait)
 	}
 }

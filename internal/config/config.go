@@ -4,11 +4,15 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
 	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
@@ -22,7 +26,7 @@ type Database struct {
 // Ledger says which participant is read.
 type Ledger struct {
 	LedgerURL       string `required:"" placeholder:"URL" help:"Base URL of the participant's JSON Ledger API, such as https://participant.example.com:7575."`
-	LedgerTokenFile string `placeholder:"FILE" help:"File that holds the bearer token. It is read again when it changes."`
+	LedgerTokenFile string `placeholder:"FILE" help:"File that holds the bearer token. It is read for every request, so replace it in place."`
 }
 
 // Scope says what is read of the ledger.
@@ -44,9 +48,9 @@ type Log struct {
 
 // Run is the settings of the daemon.
 type Run struct {
-	Start        string `default:"genesis" placeholder:"WHERE" help:"Where to begin in a database without a checkpoint: genesis, latest or an offset."`
+	Start        string `default:"genesis" placeholder:"WHERE" help:"Where to begin in a database without a checkpoint: genesis, latest or an offset. Default: ${default}."`
 	UntilCurrent bool   `help:"Stop when what was the end of the ledger at the start is committed."`
-	Listen       string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of /healthz, /readyz and /metrics; empty: none."`
+	Listen       string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of /healthz, /readyz and /metrics; empty: none. Default: ${default}."`
 	Migrate      bool   `default:"true" negatable:"" help:"Bring the database's schema up to date at the start."`
 }
 
@@ -77,24 +81,55 @@ func (s Scope) Domain() ledger.Scope {
 	}
 }
 
+// Validate refuses a URL that is none. Its text may hold a password and is not repeated.
+func (d Database) Validate() error {
+	if d.DatabaseURL == "" { // given, but empty: pgx would take whatever database the PG* variables name
+		return errors.New("--database-url is missing")
+	}
+	if _, err := pgconn.ParseConfig(d.DatabaseURL); err != nil {
+		return errors.New("--database-url must be of the form postgres://user@host:port/database, or keywords and values as libpq takes them")
+	}
+	return nil
+}
+
+// Validate refuses a URL that is none. Its text may hold a password and is not repeated.
+func (l Ledger) Validate() error {
+	if l.LedgerURL == "" {
+		return errors.New("--ledger-url is missing")
+	}
+	parsed, err := url.Parse(l.LedgerURL)
+	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {
+		return errors.New("--ledger-url must be of the form http://host:port/prefix or https://host:port/prefix")
+	}
+	return nil
+}
+
 // Validate refuses names that the server could only misunderstand.
 func (s Scope) Validate() error {
 	for _, list := range []struct {
 		flag  string
 		names []string
-	}{{"--templates", s.Templates}, {"--interfaces", s.Interfaces}} {
+		check func(name string) error
+	}{
+		{"--parties", s.Parties, func(string) error { return nil }},
+		{"--templates", s.Templates, checkIdentifier},
+		{"--interfaces", s.Interfaces, checkIdentifier},
+	} {
 		for _, name := range list.names {
-			if _, err := ledger.ParseTemplateID(name); err != nil {
+			if name == "" || strings.TrimSpace(name) != name {
+				return fmt.Errorf("%s: there must be a name between two commas and no space around it, not %q", list.flag, name)
+			}
+			if err := list.check(name); err != nil {
 				return fmt.Errorf("%s: %w", list.flag, err)
 			}
 		}
 	}
-	for _, party := range s.Parties {
-		if strings.TrimSpace(party) == "" {
-			return fmt.Errorf("--parties: a party is empty")
-		}
-	}
 	return nil
+}
+
+func checkIdentifier(name string) error {
+	_, err := ledger.ParseTemplateID(name)
+	return err
 }
 
 // Validate refuses a start that is none.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -47,27 +48,40 @@ func Parse(grammar any, name, description string, args, environ []string, stdout
 	return parsed, nil
 }
 
-// refusePassword keeps a password off the command line, where every user of the machine can read it.
+// refusePassword keeps a password off the command line, where every user of the machine can read it, and out of the
+// errors that repeat an argument.
 func refusePassword(args []string) error {
 	for i, arg := range args {
-		value, ok := strings.CutPrefix(arg, "--database-url=")
-		if !ok && arg == "--database-url" && i+1 < len(args) {
-			value, ok = args[i+1], true
+		where, value := "an argument", arg
+		switch name, rest, assigned := strings.Cut(arg, "="); {
+		case strings.HasPrefix(arg, "-") && assigned:
+			where, value = name, rest
+		case i > 0 && strings.HasPrefix(args[i-1], "--") && !strings.Contains(args[i-1], "="):
+			where = args[i-1]
 		}
-		if !ok {
-			continue
-		}
-		parsed, err := url.Parse(value)
-		inURL := err == nil && parsed.User != nil
-		if inURL {
-			_, inURL = parsed.User.Password()
-		}
-		if inURL || strings.Contains(value, "password=") {
-			return errors.New("--database-url has a password in it, which every user of this machine could read in the process list: " +
-				"give the URL in INDEXER_DATABASE_URL, or the password in a pgpass file")
+		if hasPassword(value) {
+			return fmt.Errorf("%s has a password in it, which every user of this machine could read in the process list: "+
+				"give the URL in its environment variable, such as INDEXER_DATABASE_URL, or a database's password in a pgpass file", where)
 		}
 	}
 	return nil
+}
+
+var (
+	passwordKey     = regexp.MustCompile(`(?i)password\s*=`)
+	passwordInNoURL = regexp.MustCompile(`://[^/?#]*:[^@]+@`) // as in postgres://user:pass/word@host, which is no URL
+)
+
+func hasPassword(text string) bool {
+	if passwordKey.MatchString(text) {
+		return true
+	}
+	parsed, err := url.Parse(text)
+	if err != nil {
+		return passwordInNoURL.MatchString(text)
+	}
+	_, has := parsed.User.Password()
+	return has
 }
 
 // refuseUnknown finds misspelt settings: a variable with our prefix that no command has.
@@ -77,12 +91,20 @@ func refuseUnknown(environ []string) error {
 		return err
 	}
 	for _, entry := range environ {
-		name, _, _ := strings.Cut(entry, "=")
-		if strings.HasPrefix(name, envPrefix) && !slices.Contains(known, name) {
+		name, value, _ := strings.Cut(entry, "=")
+		if strings.HasPrefix(name, envPrefix) && !slices.Contains(known, name) && !ofService(name, value) {
 			return fmt.Errorf("environment variable %s is not a setting; the settings are %s", name, strings.Join(known, ", "))
 		}
 	}
 	return nil
+}
+
+var serviceVariable = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)$`)
+
+// ofService tells whether Kubernetes made a variable: it gives each container the addresses of its namespace's
+// services, and one of them may be called indexer.
+func ofService(name, value string) bool {
+	return serviceVariable.MatchString(name) || strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://")
 }
 
 // variables are the environment variables of both commands: they share an environment, so each accepts the other's.

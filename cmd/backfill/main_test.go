@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/alecthomas/kong"
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/sandbox"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(throwaway.Tests(m)) }
+
+// command runs the command with these variables and returns its exit code and what it printed.
+func command(t *testing.T, ctx context.Context, environ map[string]string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var list []string
+	for name, value := range environ {
+		t.Setenv(name, value)
+		list = append(list, name+"="+value)
+	}
+	var out, errs bytes.Buffer
+	code = run(ctx, args, list, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// world is a participant with some contracts, and a database.
+func world(t *testing.T, options sandbox.ServerOptions) (l *sandbox.Ledger, environ map[string]string) {
+	t.Helper()
+	l = sandbox.NewLedger(sandbox.Options{Seed: 8, ActiveShare: 0.8})
+	l.Grow(200)
+	server := httptest.NewServer(sandbox.NewServer(l, options))
+	t.Cleanup(server.Close)
+	return l, map[string]string{"INDEXER_DATABASE_URL": throwaway.Database(t), "INDEXER_LEDGER_URL": server.URL}
+}
+
+func entriesStored(t *testing.T, environ map[string]string) (entries int64, finished bool) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), environ["INDEXER_DATABASE_URL"])
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close(context.Background())) }()
+	require.NoError(t, conn.QueryRow(t.Context(), "SELECT entries, finished_at IS NOT NULL FROM indexer.snapshots").Scan(&entries, &finished))
+	return entries, finished
+}
+
+func TestUsageErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		environ map[string]string
+		args    []string
+		says    string
+	}{
+		"no database":       {nil, nil, "--database-url is missing"},
+		"no database again": {nil, []string{"snapshot"}, "--database-url is missing"},
+		"unknown flag":      {nil, []string{"--at", "7"}, "unknown flag --at"},
+		"unknown command":   {nil, []string{"transactions"}, "unexpected argument transactions"},
+		"unknown variable":  {map[string]string{"INDEXER_OFFSET": "7"}, nil, "INDEXER_OFFSET is not a setting"},
+		"offset":            {nil, []string{"--database-url=postgres://h/d", "--ledger-url=http://h", "--at-offset=-7"}, "--at-offset must be at least 0, not -7"},
+		"password":          {nil, []string{"--database-url", "postgres://u:hunter2@h/d"}, "has a password in it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, stdout, stderr := command(t, t.Context(), c.environ, c.args...)
+			require.Equal(t, config.ExitUsage, code)
+			require.Contains(t, stderr, "backfill: ")
+			require.Contains(t, stderr, c.says)
+			require.NotContains(t, stderr, "hunter2")
+			require.Empty(t, stdout)
+		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, args := range [][]string{{"--help"}, {"snapshot", "--help"}} {
+		code, stdout, stderr := command(t, t.Context(), nil, args...)
+		require.Equal(t, config.ExitDone, code)
+		require.Contains(t, stdout, "Usage: backfill")
+		require.Empty(t, stderr)
+	}
+}
+
+// Each variable that a flag names is a setting, and so are the indexer's: the two share an environment.
+func TestEveryVariableIsKnown(t *testing.T) {
+	parser, err := kong.New(&grammar{}, kong.DefaultEnvars("INDEXER"))
+	require.NoError(t, err)
+	names := []string{"INDEXER_LISTEN", "INDEXER_START", "INDEXER_MIGRATE", "INDEXER_UNTIL_CURRENT"}
+	for _, node := range append(parser.Model.Children, parser.Model.Node) {
+		for _, flag := range node.Flags {
+			names = append(names, flag.Envs...)
+		}
+	}
+	require.Contains(t, names, "INDEXER_AT_OFFSET")
+	for _, name := range names {
+		var out, errs bytes.Buffer
+		require.Equal(t, config.ExitDone, run(t.Context(), []string{"--help"}, []string{name + "=x"}, &out, &errs), errs.String())
+	}
+}
+
+func TestSeedsADatabase(t *testing.T) {
+	l, environ := world(t, sandbox.ServerOptions{})
+	environ["INDEXER_LISTEN"] = "0.0.0.0:8080" // the indexer's
+	code, stdout, stderr := command(t, t.Context(), environ)
+	require.Equal(t, config.ExitDone, code, stderr)
+	entries, finished := entriesStored(t, environ)
+	require.True(t, finished)
+	require.Positive(t, entries)
+	require.Equal(t, fmt.Sprintf("stored %d entries of the snapshot at offset %d; `indexer run` goes on from there\n", entries, l.End()), stdout)
+
+	offset := l.End()
+	code, stdout, stderr = command(t, t.Context(), environ)
+	require.Equal(t, config.ExitDone, code, stderr)
+	require.Equal(t, fmt.Sprintf("the snapshot at offset %d was stored before; `indexer run` goes on from there\n", offset), stdout)
+
+	l.Grow(5)
+	code, _, stderr = command(t, t.Context(), environ)
+	require.Equal(t, config.ExitProblem, code)
+	require.Contains(t, stderr, fmt.Sprintf("the database already holds the ledger up to offset %d\nWhat to do: ", offset))
+}
+
+func TestAProblemSaysWhatToDo(t *testing.T) {
+	l, environ := world(t, sandbox.ServerOptions{})
+	code, stdout, stderr := command(t, t.Context(), environ, "--at-offset", fmt.Sprint(l.End()+1))
+	require.Equal(t, config.ExitProblem, code)
+	require.Contains(t, stderr, fmt.Sprintf("offset %d is above the ledger's end %d\nWhat to do: give --at-offset ", l.End()+1, l.End()))
+	require.Empty(t, stdout)
+}
+
+// Stopped in the middle it says so, and the next run goes on.
+func TestStoppedInTheMiddle(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var pages atomic.Int32
+	_, environ := world(t, sandbox.ServerOptions{StrictInterface: true, ListLimit: 20, Fault: func(r *http.Request) *sandbox.Fault {
+		if !strings.HasSuffix(r.URL.Path, "/active-contracts") || ctx.Err() != nil {
+			return nil
+		}
+		if pages.Add(1) == 4 {
+			stop()
+			return &sandbox.Fault{Reset: true}
+		}
+		return nil
+	}})
+	environ["INDEXER_AT_OFFSET"] = "100"
+	code, stdout, stderr := command(t, ctx, environ)
+	require.Equal(t, config.ExitFailed, code)
+	require.Empty(t, stdout)
+	entries, finished := entriesStored(t, environ)
+	require.False(t, finished)
+	require.Contains(t, stderr, fmt.Sprintf("backfill: stopped with %d entries of the snapshot stored; run the same command again to go on\n", entries))
+
+	code, stdout, stderr = command(t, t.Context(), environ)
+	require.Equal(t, config.ExitDone, code, stderr)
+	require.Contains(t, stdout, "of the snapshot at offset 100;")
+	total, finished := entriesStored(t, environ)
+	require.True(t, finished)
+	require.Greater(t, total, entries)
+}

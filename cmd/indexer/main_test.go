@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/sandbox"
+	"ledgerindexer/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(throwaway.Tests(m)) }
+
+func migrate(ctx context.Context, url string) error {
+	db, err := store.Open(store.Config{URL: url})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = db.Migrate(ctx)
+	return err
+}
+
+// command runs the command with these variables and returns its exit code and what it printed.
+func command(t *testing.T, environ map[string]string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var list []string
+	for name, value := range environ {
+		t.Setenv(name, value)
+		list = append(list, name+"="+value)
+	}
+	var out, errs bytes.Buffer
+	code = run(t.Context(), args, list, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func participantOf(t *testing.T, l *sandbox.Ledger, options sandbox.ServerOptions) string {
+	t.Helper()
+	server := httptest.NewServer(sandbox.NewServer(l, options))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func grown(updates int) *sandbox.Ledger {
+	l := sandbox.NewLedger(sandbox.Options{Seed: 5})
+	l.Grow(updates)
+	return l
+}
+
+func TestUsageErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		environ map[string]string
+		args    []string
+		says    string
+	}{
+		"no command":            {nil, nil, "expected one of"},
+		"unknown command":       {nil, []string{"rum"}, "unexpected argument rum"},
+		"unknown flag":          {nil, []string{"status", "--jason"}, "unknown flag --jason"},
+		"no database":           {nil, []string{"status"}, "--database-url is missing"},
+		"unknown variable":      {map[string]string{"INDEXER_DATABASE": "x"}, []string{"status"}, "INDEXER_DATABASE is not a setting"},
+		"password":              {nil, []string{"migrate", "--database-url=postgres://u:hunter2@h/d"}, "has a password in it"},
+		"start":                 {nil, []string{"run", "--database-url=postgres://h/d", "--ledger-url=http://h", "--start=then"}, "--start"},
+		"healthcheck's address": {nil, []string{"healthcheck", "--listen=here"}, "--listen: address here"},
+		"no listener":           {map[string]string{"INDEXER_LISTEN": ""}, []string{"healthcheck"}, "--listen: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, stdout, stderr := command(t, c.environ, c.args...)
+			require.Equal(t, config.ExitUsage, code)
+			require.Contains(t, stderr, "indexer: ")
+			require.Contains(t, stderr, c.says)
+			require.NotContains(t, stderr, "hunter2")
+			require.Empty(t, stdout)
+		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, args := range [][]string{{"--help"}, {"run", "--help"}, {"migrate", "-h"}, {"status", "--help"}, {"healthcheck", "--help"}} {
+		code, stdout, stderr := command(t, nil, args...)
+		require.Equal(t, config.ExitDone, code)
+		require.Contains(t, stdout, "Usage: indexer")
+		require.Empty(t, stderr)
+	}
+}
+
+// Each variable that a flag names is a setting: none is refused as misspelt.
+func TestEveryVariableIsKnown(t *testing.T) {
+	parser, err := kong.New(&grammar{}, kong.DefaultEnvars("INDEXER"))
+	require.NoError(t, err)
+	seen := 0
+	for _, node := range append(parser.Model.Children, parser.Model.Node) {
+		for _, flag := range node.Flags {
+			for _, name := range flag.Envs {
+				var out, errs bytes.Buffer
+				require.Equal(t, config.ExitDone, run(t.Context(), []string{"--help"}, []string{name + "=x"}, &out, &errs), errs.String())
+				seen++
+			}
+		}
+	}
+	require.Greater(t, seen, 20)
+}
+
+func TestMigrateTwice(t *testing.T) {
+	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Database(t)}
+	code, stdout, stderr := command(t, environ, "migrate")
+	require.Equal(t, config.ExitDone, code, stderr)
+	require.Contains(t, stdout, ": applied 00001_")
+	code, stdout, stderr = command(t, environ, "migrate")
+	require.Equal(t, config.ExitDone, code, stderr)
+	require.Contains(t, stdout, " is up to date\n")
+}
+
+func TestBeforeMigration(t *testing.T) {
+	environ := map[string]string{
+		"INDEXER_DATABASE_URL": throwaway.Database(t), "INDEXER_LEDGER_URL": participantOf(t, grown(5), sandbox.ServerOptions{}),
+		"INDEXER_LISTEN": "",
+	}
+	for _, args := range [][]string{{"status", "--json"}, {"status"}, {"run", "--no-migrate", "--until-current"}} {
+		code, stdout, stderr := command(t, environ, args...)
+		require.Equal(t, config.ExitProblem, code)
+		require.Contains(t, stderr, "has schema version 0")
+		require.Contains(t, stderr, "\nWhat to do: run `indexer migrate`")
+		require.Empty(t, stdout)
+	}
+}
+
+func statusOf(t *testing.T, environ map[string]string) map[string]any {
+	t.Helper()
+	code, stdout, stderr := command(t, environ, "status", "--json", "--sample=0")
+	require.Equal(t, config.ExitDone, code, stderr)
+	var status map[string]any
+	require.NoError(t, json.Unmarshal([]byte(stdout), &status), stdout)
+	return status
+}
+
+func TestStatus(t *testing.T) {
+	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate)}
+	status := statusOf(t, environ)
+	require.NotEmpty(t, status["database"])
+	require.Equal(t, map[string]any{"database": status["database"], "streams": []any{}, "unknown_elements": 0.0}, status)
+	_, stdout, _ := command(t, environ, "status")
+	require.Contains(t, stdout, "nothing indexed yet")
+
+	l := grown(50)
+	environ["INDEXER_LEDGER_URL"] = participantOf(t, l, sandbox.ServerOptions{})
+	environ["INDEXER_LISTEN"] = ""
+	require.Equal(t, map[string]any{"end_offset": float64(l.End())}, statusOf(t, environ)["ledger"])
+
+	code, _, stderr := command(t, environ, "run", "--until-current")
+	require.Equal(t, config.ExitDone, code, stderr)
+	indexed := l.End()
+	l.Grow(10)
+	status = statusOf(t, environ)
+	require.Equal(t, l.ParticipantID(), status["participant_id"])
+	require.Contains(t, status["leader"], " pid ")
+	stream := status["streams"].([]any)[0].(map[string]any)
+	require.Equal(t, "updates", stream["stream"])
+	require.EqualValues(t, indexed, stream["watermark"])
+	require.EqualValues(t, indexed, stream["frontier"])
+	require.EqualValues(t, 0, stream["history_floor"])
+	require.EqualValues(t, 0, stream["state_floor"])
+	require.Equal(t, map[string]any{"end_offset": float64(l.End()), "lag_offsets": float64(l.End() - indexed)}, status["ledger"])
+
+	_, stdout, _ = command(t, environ, "status", "--sample=1ms")
+	for _, text := range []string{"watermark ", "active set known from offset 0", " 0.0 updates/s", " offsets ahead"} {
+		require.Contains(t, strings.Join(strings.Fields(stdout), " "), strings.TrimSpace(text))
+	}
+}
+
+// A ledger that can't be reached is part of the report.
+func TestStatusWithoutTheLedger(t *testing.T) {
+	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate), "INDEXER_LEDGER_URL": "http://127.0.0.1:1"}
+	require.Contains(t, statusOf(t, environ)["ledger"].(map[string]any)["error"], "connection refused")
+	environ["INDEXER_LEDGER_URL"] = participantOf(t, grown(5), sandbox.ServerOptions{StrictInterface: true})
+	require.Contains(t, statusOf(t, environ)["ledger"].(map[string]any)["error"], "does not tell its ledger end")
+}
+
+// Databases that can't be reached are no problem of the operator's making: trying again may help.
+func TestStatusWithoutTheDatabase(t *testing.T) {
+	code, _, stderr := command(t, map[string]string{"INDEXER_DATABASE_URL": "postgres://u:hunter2@127.0.0.1:1/d"}, "status")
+	require.Equal(t, config.ExitFailed, code)
+	require.Contains(t, stderr, "127.0.0.1:1 d")
+	require.NotContains(t, stderr, "hunter2")
+}
+
+func TestAProblemEndsTheRunWithWhatToDo(t *testing.T) {
+	l := grown(20)
+	environ := map[string]string{
+		"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate), "INDEXER_LEDGER_URL": participantOf(t, l, sandbox.ServerOptions{}),
+		"INDEXER_LISTEN": "", "INDEXER_START": "1000000",
+	}
+	code, _, stderr := command(t, environ, "run")
+	require.Equal(t, config.ExitProblem, code)
+	require.Contains(t, stderr, "indexer: the start offset 1000000 is above the ledger's end ")
+	require.Contains(t, stderr, "\nWhat to do: give --start an offset up to the ledger's end.\n")
+}
+
+func TestHealthcheck(t *testing.T) {
+	status := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		require.Equal(t, "/readyz", r.URL.Path)
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte("state of things\n" + strings.Repeat("x", 10_000)))
+	}))
+	defer server.Close()
+	address := strings.TrimPrefix(server.URL, "http://")
+	_, port, _ := strings.Cut(address, ":")
+	for _, listen := range []string{address, ":" + port, "0.0.0.0:" + port, "[::]:" + port} {
+		code, stdout, stderr := command(t, map[string]string{"INDEXER_LISTEN": listen}, "healthcheck")
+		require.Equal(t, config.ExitDone, code, stderr)
+		require.Contains(t, stdout, "state of things\n")
+		require.Len(t, stdout, 4096)
+	}
+	status = http.StatusServiceUnavailable
+	code, stdout, stderr := command(t, nil, "healthcheck", "--listen", address)
+	require.Equal(t, config.ExitFailed, code)
+	require.Contains(t, stdout, "state of things\n")
+	require.Equal(t, "indexer: not ready\n", stderr)
+	server.Close()
+	code, stdout, stderr = command(t, nil, "healthcheck", "--listen", address)
+	require.Equal(t, config.ExitFailed, code)
+	require.Contains(t, stderr, "connection refused")
+	require.Empty(t, stdout)
+}

@@ -1,0 +1,134 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+)
+
+func TestWaitsDoubleWithJitterUpToTheLongest(t *testing.T) {
+	t.Parallel()
+	different := map[time.Duration]bool{}
+	for range 100 {
+		var b backoff
+		whole := firstWait
+		for range 40 {
+			wait := b.next(errAway)
+			require.GreaterOrEqual(t, wait, whole/2)
+			require.Less(t, wait, whole)
+			different[wait] = true
+			whole = min(2*whole, longestWait)
+		}
+		b.reset()
+		require.Less(t, b.next(errAway), firstWait)
+	}
+	require.Greater(t, len(different), 1000)
+}
+
+type busy struct{ wait time.Duration }
+
+func (b busy) Error() string       { return "busy" }
+func (b busy) Wait() time.Duration { return b.wait }
+
+func TestAnErrorMayAskForALongerWait(t *testing.T) {
+	t.Parallel()
+	var b backoff
+	require.Equal(t, 7*time.Second, b.next(fmt.Errorf("read: %w", busy{7 * time.Second})))
+	require.Less(t, b.next(busy{time.Nanosecond}), 2*firstWait, "a shorter wait is not asked for")
+	require.Equal(t, longestWait, b.next(busy{24 * time.Hour}))
+}
+
+// A ledger that is away for a week is read on when it is back: there is no budget.
+func TestAWeekAway(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLoop(t, 30)
+		back := time.Now().Add(7 * 24 * time.Hour)
+		end := l.source.ledgerEnd
+		l.source.ledgerEnd = func(ctx context.Context) (ledger.Offset, error) {
+			if time.Now().Before(back) {
+				return 0, errAway
+			}
+			return end(ctx)
+		}
+		stop := l.run()
+		pass(time.Until(back) - time.Second)
+		require.Empty(t, l.memory.got())
+		require.Greater(t, l.retried(), 7*24*60*2, "tries at least twice a minute")
+		pass(longestWait)
+		require.Equal(t, l.ledger.all(), l.memory.got())
+		require.NoError(t, stop())
+	})
+}
+
+// Every committed batch makes the waits short again, however many failures lie between.
+func TestACommitResetsTheWaits(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLoop(t, 1000)
+		read := l.source.readUpdates
+		calls := 0
+		l.source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
+			if calls++; calls%2 == 0 {
+				return ledger.Page{}, errAway
+			}
+			return read(ctx, after, to)
+		}
+		began := time.Now()
+		stop := l.run()
+		pass(100 * firstWait)
+		require.Equal(t, l.ledger.all(), l.memory.got())
+		require.GreaterOrEqual(t, l.retried(), 99)
+		require.LessOrEqual(t, time.Since(began), 100*firstWait)
+		require.NoError(t, stop())
+	})
+}
+
+// A server that tells its end and fails every read of updates is not asked more and more often.
+func TestTheLedgerEndAloneIsNoSuccess(t *testing.T) {
+	for name, updates := range map[string]int{"current": 0, "behind": 100} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newLoop(t, updates)
+				l.source.readUpdates = func(context.Context, ledger.Offset, ledger.Offset) (ledger.Page, error) {
+					return ledger.Page{}, errAway
+				}
+				l.source.tailUpdates = func(context.Context, ledger.Offset, int, time.Duration) (ledger.Page, bool, error) {
+					return ledger.Page{}, false, errAway
+				}
+				recovered := 0
+				l.Watch.Recovered = func() { recovered++ }
+				stop := l.run()
+				pass(time.Hour)
+				require.Less(t, l.retried(), 4*60+20)
+				require.Zero(t, recovered)
+				require.NoError(t, stop())
+			})
+		})
+	}
+}
+
+// On a quiet ledger nothing is committed for long; an answered long poll is enough to know that all is well again.
+func TestRecoversOnAQuietLedger(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLoop(t, 3)
+		tail := l.source.tailUpdates
+		failures := 0
+		l.source.tailUpdates = func(ctx context.Context, after ledger.Offset, limit int, idle time.Duration) (ledger.Page, bool, error) {
+			if failures++; failures <= 5 {
+				return ledger.Page{}, false, errAway
+			}
+			return tail(ctx, after, limit, idle)
+		}
+		recovered := 0
+		l.Watch.Recovered = func() { recovered++ }
+		stop := l.run()
+		pass(5 * time.Minute)
+		require.Equal(t, 5, l.retried())
+		require.Equal(t, 1, recovered)
+		require.NoError(t, stop())
+	})
+}

@@ -1,0 +1,183 @@
+package ingest
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+)
+
+func TestParsesAStart(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]Start{"genesis": {}, "latest": {latest: true}, "0": {}, "17": {offset: 17}} {
+		got, err := ParseStart(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, got, text)
+	}
+	for _, text := range []string{"", "Genesis", "-1", "1.5", "12x", "9223372036854775808", " 1"} {
+		_, err := ParseStart(text)
+		require.ErrorContains(t, err, "genesis, latest or an offset", text)
+	}
+}
+
+func startAt(t *testing.T, text string) Start {
+	t.Helper()
+	start, err := ParseStart(text)
+	require.NoError(t, err)
+	return start
+}
+
+func TestStartsWhereItIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		start         string
+		updates       int
+		pruned        ledger.Offset
+		blind         bool
+		at            ledger.Offset
+		activeUnknown bool
+	}{
+		"genesis":                {start: "genesis", updates: 20},
+		"genesis, blind":         {start: "genesis", updates: 20, blind: true},
+		"latest":                 {start: "latest", updates: 20, at: 60, activeUnknown: true},
+		"latest, pruned":         {start: "latest", updates: 20, at: 60, pruned: 30, activeUnknown: true},
+		"latest, empty ledger":   {start: "latest"},
+		"an offset":              {start: "31", updates: 20, at: 31, activeUnknown: true},
+		"an offset, blind":       {start: "31", updates: 20, blind: true, at: 31, activeUnknown: true},
+		"the ledger's end":       {start: "60", updates: 20, at: 60, activeUnknown: true},
+		"right where it was cut": {start: "30", updates: 20, pruned: 30, at: 30, activeUnknown: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newLoop(t, c.updates)
+				l.ledger.pruned, l.ledger.blind = c.pruned, c.blind
+				l.memory.started = false
+				l.Start, l.ParticipantID = startAt(t, c.start), "participant::1"
+				resumed := ledger.Offset(-1)
+				l.Watch.Resumed = func(at ledger.Offset) { resumed = at }
+				stop := l.run()
+				pass(time.Second)
+				require.True(t, l.memory.started)
+				require.Equal(t, "participant::1", l.memory.participant)
+				require.Equal(t, c.at, resumed)
+				require.Equal(t, !c.activeUnknown, l.memory.stateKnown)
+				require.ElementsMatch(t, l.ledger.all()[c.at/spacing:], l.memory.got())
+				require.NoError(t, stop())
+				require.Empty(t, l.memory.mistakes)
+			})
+		})
+	}
+}
+
+func TestRefusesAStartThatIsNotThere(t *testing.T) {
+	for name, c := range map[string]struct {
+		start  string
+		pruned ledger.Offset
+		blind  bool
+		what   string
+		do     string
+	}{
+		"genesis, pruned":      {"genesis", 30, false, "the participant is pruned up to offset 30, so the ledger can't be read from offset 0", "`backfill`"},
+		"an offset, pruned":    {"29", 30, false, "the participant is pruned up to offset 30, so the ledger can't be read from offset 29", "--start"},
+		"above the end":        {"61", 0, false, "the start offset 61 is above the ledger's end 60", "--start"},
+		"latest and not known": {"latest", 0, true, "the server does not tell its ledger end, so it can't be the start", "--start"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newLoop(t, 20)
+				l.ledger.pruned, l.ledger.blind = c.pruned, c.blind
+				l.memory.started = false
+				l.Start = startAt(t, c.start)
+				l.run()
+				var problem *ledger.Problem
+				require.ErrorAs(t, <-l.done, &problem)
+				require.Equal(t, c.what, problem.What)
+				require.Contains(t, problem.Do, c.do)
+				require.False(t, l.memory.started)
+				require.Zero(t, l.retried())
+			})
+		})
+	}
+}
+
+// Start decides only where there is no checkpoint, and its own outcome may be unknown.
+func TestTheCheckpointGoesBeforeStart(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLoop(t, 20)
+		l.memory.at = 30
+		l.Start = startAt(t, "latest")
+		stop := l.run()
+		synctest.Wait()
+		require.Equal(t, l.ledger.all()[10:], l.memory.got())
+		require.NoError(t, stop())
+	})
+	for name, applied := range map[string]bool{"applied": true, "not applied": false} {
+		t.Run("start failed, "+name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newLoop(t, 20)
+				l.memory.started = false
+				failed := false
+				l.sink.start = func(ctx context.Context, id string, scope ledger.Scope, at ledger.Offset, stateKnown bool) error {
+					if failed || applied {
+						require.NoError(t, l.memory.start(ctx, id, scope, at, stateKnown))
+					}
+					if !failed {
+						failed = true
+						return errAway
+					}
+					return nil
+				}
+				stop := l.run()
+				pass(time.Second)
+				require.True(t, l.memory.stateKnown)
+				require.Equal(t, l.ledger.all(), l.memory.got())
+				require.NoError(t, stop())
+				require.Empty(t, l.memory.mistakes)
+			})
+		})
+	}
+}
+
+func TestErrorsOfTheFirstQuestionsAreRetried(t *testing.T) {
+	for _, operation := range []string{"end", "pruned", "watermark"} {
+		t.Run(operation, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newLoop(t, 20)
+				l.memory.started = false
+				left := 3
+				away := func() error {
+					if left--; left >= 0 {
+						return errAway
+					}
+					return nil
+				}
+				switch operation {
+				case "end":
+					l.source.ledgerEnd = func(ctx context.Context) (ledger.Offset, error) {
+						if err := away(); err != nil {
+							return 0, err
+						}
+						return l.ledger.ledgerEnd(ctx)
+					}
+				case "pruned":
+					l.source.prunedOffset = func(ctx context.Context) (ledger.Offset, error) { return 0, away() }
+				case "watermark":
+					l.sink.watermark = func(ctx context.Context) (ledger.Offset, bool, error) {
+						if err := away(); err != nil {
+							return 0, false, err
+						}
+						return l.memory.watermark(ctx)
+					}
+				}
+				stop := l.run()
+				pass(10 * time.Second)
+				require.Equal(t, l.ledger.all(), l.memory.got())
+				require.Equal(t, 3, l.retried())
+				require.NoError(t, stop())
+			})
+		})
+	}
+}

@@ -1,0 +1,206 @@
+package ingest
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+)
+
+// An update on an idle ledger is committed at once, without waiting for an idle gap, a checkpoint or another update.
+func TestAnUpdateOnAnIdleLedgerIsCommittedAtOnce(t *testing.T) {
+	for name, blind := range map[string]bool{"the server tells its end": false, "it does not": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newLoop(t, 5)
+				l.ledger.blind = blind
+				stop := l.run()
+				pass(37 * time.Second)
+				for range 3 {
+					l.ledger.grow(1)
+					began := time.Now()
+					synctest.Wait()
+					require.Equal(t, l.ledger.all(), l.memory.got())
+					require.Zero(t, time.Since(began))
+					time.Sleep(17 * time.Second)
+				}
+				require.NoError(t, stop())
+			})
+		})
+	}
+}
+
+// A steady trickle can't delay what has come.
+func TestASteadyTrickleIsNotDelayed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLoop(t, 5)
+		stop := l.run()
+		pass(time.Minute)
+		for range 100 {
+			l.ledger.grow(1)
+			synctest.Wait()
+			require.Equal(t, l.ledger.last(), l.memory.reached())
+			time.Sleep(150 * time.Millisecond)
+		}
+		require.NoError(t, stop())
+	})
+}
+
+// An idle ledger is asked seldom, whatever its server does with a long poll.
+func TestAnIdleLedgerCostsFewRequests(t *testing.T) {
+	for name, c := range map[string]struct {
+		set  func(l *loop)
+		most int // a minute
+	}{
+		"nothing comes":          {func(*loop) {}, 6},
+		"blind":                  {func(l *loop) { l.ledger.blind = true }, 6},
+		"checkpoints":            {func(l *loop) { l.ledger.checkpointAfter = 500 * time.Millisecond }, 120},
+		"blind with checkpoints": {func(l *loop) { l.ledger.blind, l.ledger.checkpointAfter = true, 500*time.Millisecond }, 120},
+		"a checkpoint at once":   {func(l *loop) { l.ledger.checkpointAfter = time.Nanosecond }, 300},
+		"ignores the idle time": {func(l *loop) {
+			tail := l.source.tailUpdates
+			l.source.tailUpdates = func(ctx context.Context, after ledger.Offset, limit int, _ time.Duration) (ledger.Page, bool, error) {
+				return tail(ctx, after, limit, 0)
+			}
+		}, 300},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newLoop(t, 5)
+				c.set(l)
+				stop := l.run()
+				pass(time.Minute)
+				before := l.ledger.asked("tail") + l.ledger.asked("end") + l.ledger.asked("read")
+				pass(10 * time.Minute)
+				asked := l.ledger.asked("tail") + l.ledger.asked("end") + l.ledger.asked("read") - before
+				require.LessOrEqual(t, asked, 10*c.most+1)
+				require.Positive(t, asked)
+				require.NoError(t, stop())
+			})
+		})
+	}
+}
+
+// Offset checkpoints that repeat an offset do not write a transaction each, and are not forgotten either.
+func TestRepeatedOffsetCheckpointsAreWrittenNowAndThen(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLoop(t, 5)
+		l.ledger.checkpointAfter = 500 * time.Millisecond
+		stop := l.run()
+		pass(10 * time.Minute)
+		require.Greater(t, l.ledger.asked("tail"), 1000)
+		require.LessOrEqual(t, len(l.memory.written()), 62)
+		require.NoError(t, stop())
+		require.GreaterOrEqual(t, len(l.memory.checkpoints), 50)
+	})
+}
+
+// A checkpoint of a higher offset moves the watermark at once: nothing of the scope lies before it.
+func TestAnOffsetCheckpointMovesTheWatermark(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLoop(t, 5)
+		l.ledger.checkpointAfter = 500 * time.Millisecond
+		stop := l.run()
+		pass(time.Minute)
+		for range 20 {
+			l.ledger.growUnseen(7)
+			pass(501 * time.Millisecond)
+			require.Equal(t, l.ledger.last(), l.memory.reached())
+		}
+		require.NoError(t, stop())
+	})
+}
+
+func TestUntilCurrentStopsAtWhatWasTheEnd(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLoop(t, 50)
+		l.ledger.growUnseen(5)
+		wanted := l.ledger.last()
+		l.UntilCurrent = true
+		l.ledger.latency = time.Second
+		read := l.source.readUpdates
+		l.source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
+			l.ledger.grow(100) // faster than it is read
+			return read(ctx, after, to)
+		}
+		l.run()
+		require.NoError(t, <-l.done)
+		require.GreaterOrEqual(t, l.memory.reached(), wanted)
+		require.Less(t, l.memory.reached(), l.ledger.last())
+		require.Equal(t, l.ledger.all()[:len(l.memory.got())], l.memory.got())
+	})
+}
+
+// What was the end is found out once: errors in between do not move it.
+func TestUntilCurrentKeepsItsEndOverErrors(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLoop(t, 50)
+		wanted := l.ledger.last()
+		l.UntilCurrent = true
+		read := l.source.readUpdates
+		failed := false
+		l.source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
+			time.Sleep(time.Second)
+			if after >= 60 && !failed {
+				failed = true
+				l.ledger.grow(1000)
+				return ledger.Page{}, errAway
+			}
+			return read(ctx, after, to)
+		}
+		l.run()
+		require.NoError(t, <-l.done)
+		require.True(t, failed)
+		require.Equal(t, wanted, l.memory.reached())
+	})
+}
+
+func TestUntilCurrentWhereNothingIsMissing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLoop(t, 50)
+		l.memory.at = l.ledger.last()
+		l.UntilCurrent = true
+		began := time.Now()
+		l.run()
+		require.NoError(t, <-l.done)
+		require.Zero(t, time.Since(began), "waited for a long poll")
+		require.Empty(t, l.memory.written())
+	})
+}
+
+// A server that does not tell its end is current at the first read that ends idle with fewer than limit elements.
+func TestUntilCurrentOnABlindServer(t *testing.T) {
+	for name, updates := range map[string]int{"some": 30, "exactly a full read": blindLimit, "several reads": 2*blindLimit + 1, "none": 0} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newLoop(t, updates)
+				l.ledger.blind = true
+				l.UntilCurrent = true
+				began := time.Now()
+				l.run()
+				require.NoError(t, <-l.done)
+				require.Equal(t, l.ledger.all(), l.memory.got())
+				require.Equal(t, blindIdle, time.Since(began))
+				// The loop may have begun a long poll before it knew that it was done.
+				require.LessOrEqual(t, l.ledger.asked("tail"), updates/blindLimit+2)
+			})
+		})
+	}
+}
+
+func TestALedgerThatEndsBelowTheWatermarkIsAProblem(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLoop(t, 10)
+		l.memory.at = 31
+		l.run()
+		var problem *ledger.Problem
+		require.ErrorAs(t, <-l.done, &problem)
+		require.Equal(t, "the ledger ends at offset 30, below the checkpoint 31", problem.What)
+		require.Contains(t, problem.Do, "--ledger-url")
+		require.Zero(t, l.ledger.asked("read")+l.ledger.asked("tail"))
+	})
+}

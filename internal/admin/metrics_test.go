@@ -1,0 +1,94 @@
+package admin
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// ours is the lines of /metrics that are the program's own, without the histograms' buckets and sums.
+func ours(t *testing.T, m *Metrics) []string {
+	t.Helper()
+	url, stop := serve(t, NewHealth(reachable, reachable), m)
+	status, body := get(t, url+"/metrics")
+	require.Equal(t, http.StatusOK, status)
+	require.NoError(t, stop())
+	for _, name := range []string{"go_goroutines ", "process_start_time_seconds ", "go_build_info{"} {
+		require.Contains(t, body, "\n"+name)
+	}
+	var lines []string
+	for line := range strings.Lines(body) {
+		if strings.HasPrefix(line, namespace) && !strings.Contains(line, "_bucket{") && !strings.Contains(line, "_sum{") {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	m := NewMetrics()
+	m.Committed(100, 0)
+	m.LedgerEnd(150)
+	m.Committed(120, 7)
+	m.Committed(130, 3)
+	m.Wrote("updates", 10)
+	m.Wrote("created", 4)
+	m.Wrote("created", 5)
+	m.Phase("copy", 20*time.Millisecond)
+	m.Request("updates", 200, 30*time.Millisecond, 1000)
+	m.Request("updates", 200, 10*time.Millisecond, 500)
+	m.Request("ledger-end", 0, time.Second, 0)
+	m.Retrying("updates")
+	m.Leading(true)
+	require.Equal(t, []string{
+		`ledger_indexer_batch_phase_seconds_count{phase="copy"} 1`,
+		`ledger_indexer_frontier_offset 130`,
+		`ledger_indexer_lag_offsets 20`,
+		`ledger_indexer_leading 1`,
+		`ledger_indexer_ledger_end_offset 150`,
+		`ledger_indexer_received_bytes_total{operation="ledger-end"} 0`,
+		`ledger_indexer_received_bytes_total{operation="updates"} 1500`,
+		`ledger_indexer_request_seconds_count{operation="ledger-end"} 1`,
+		`ledger_indexer_request_seconds_count{operation="updates"} 2`,
+		`ledger_indexer_requests_total{operation="ledger-end",status="0"} 1`,
+		`ledger_indexer_requests_total{operation="updates",status="200"} 2`,
+		`ledger_indexer_retries_total{stream="updates"} 1`,
+		`ledger_indexer_rows_total{relation="created"} 9`,
+		`ledger_indexer_rows_total{relation="updates"} 10`,
+		`ledger_indexer_updates_total 10`,
+		`ledger_indexer_watermark_offset 130`,
+	}, ours(t, m))
+
+	m.Committed(160, 1) // beyond the end as it was when it was asked
+	m.Leading(false)
+	lines := ours(t, m)
+	require.Contains(t, lines, "ledger_indexer_lag_offsets 0")
+	require.Contains(t, lines, "ledger_indexer_leading 0")
+}
+
+// Two of them in one process do not meet in a registry, and many goroutines may tell one of them.
+func TestMetricsHaveARegistryOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	one, two := NewMetrics(), NewMetrics()
+	var everybody sync.WaitGroup
+	for range 8 {
+		everybody.Go(func() {
+			for i := range int64(100) {
+				one.Committed(i, 1)
+				one.LedgerEnd(200)
+				one.Request("updates", 200, time.Millisecond, 1)
+			}
+			one.Committed(99, 0)
+		})
+	}
+	everybody.Wait()
+	require.Subset(t, ours(t, one), []string{"ledger_indexer_updates_total 800", "ledger_indexer_lag_offsets 101"})
+	require.Contains(t, ours(t, two), "ledger_indexer_updates_total 0")
+}

@@ -1,0 +1,173 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func reachable(context.Context) error { return nil }
+
+// serve answers until the test ends, or stop is called, which returns what Serve returned.
+func serve(t *testing.T, health *Health, metrics *Metrics) (url string, stop func() error) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- Serve(ctx, listener, health, metrics) }()
+	stop = sync.OnceValue(func() error {
+		cancel()
+		return <-done
+	})
+	t.Cleanup(func() { require.NoError(t, stop()) })
+	return "http://" + listener.Addr().String(), stop
+}
+
+func get(t *testing.T, url string) (status int, body string) {
+	t.Helper()
+	transport := &http.Transport{DisableKeepAlives: true}
+	response, err := (&http.Client{Transport: transport}).Get(url)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Contains(t, response.Header.Get("Content-Type"), "text/plain")
+	return response.StatusCode, string(text)
+}
+
+func TestReadyInEachState(t *testing.T) {
+	t.Parallel()
+	away := func(context.Context) error { return errors.New("connection refused") }
+	for name, c := range map[string]struct {
+		set              func(h *Health)
+		database, ledger func(context.Context) error
+		status           int
+		body             string
+	}{
+		"starting": {func(*Health) {}, reachable, reachable, 503, "not ready\nstarting\ndatabase: reachable\nledger: reachable\n"},
+		"leading":  {func(h *Health) { h.Set(true, "leading") }, reachable, reachable, 200, "ready\nleading\ndatabase: reachable\nledger: reachable\n"},
+		"standing by": {func(h *Health) { h.Set(true, "standing by") }, reachable, reachable, 200,
+			"ready\nstanding by\ndatabase: reachable\nledger: reachable\n"},
+		"waiting": {func(h *Health) { h.Set(true, "leading"); h.Set(false, "waiting: run `backfill`") }, reachable, reachable, 503,
+			"not ready\nwaiting: run `backfill`\ndatabase: reachable\nledger: reachable\n"},
+		"database down": {func(h *Health) { h.Set(true, "leading") }, away, reachable, 503,
+			"not ready\nleading\ndatabase: connection refused\nledger: reachable\n"},
+		"ledger down": {func(h *Health) { h.Set(true, "leading") }, reachable, away, 503,
+			"not ready\nleading\ndatabase: reachable\nledger: connection refused\n"},
+		"both down": {func(*Health) {}, away, away, 503, "not ready\nstarting\ndatabase: connection refused\nledger: connection refused\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			health := NewHealth(c.database, c.ledger)
+			c.set(health)
+			url, _ := serve(t, health, NewMetrics())
+			status, body := get(t, url+"/readyz")
+			require.Equal(t, c.status, status)
+			require.Equal(t, c.body, body)
+			status, body = get(t, url+"/healthz")
+			require.Equal(t, http.StatusOK, status, "alive in every state")
+			require.Equal(t, "alive\n", body)
+		})
+	}
+}
+
+func TestOtherPathsAndMethods(t *testing.T) {
+	t.Parallel()
+	url, _ := serve(t, NewHealth(reachable, reachable), NewMetrics())
+	status, _ := get(t, url+"/")
+	require.Equal(t, http.StatusNotFound, status)
+	request, err := http.NewRequest(http.MethodPost, url+"/readyz", strings.NewReader("x"))
+	require.NoError(t, err)
+	request.Close = true
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	response.Body.Close()
+	require.Equal(t, http.StatusMethodNotAllowed, response.StatusCode)
+}
+
+// A database or a ledger that does not answer at all is down: the check does not wait for it for ever.
+func TestAReadinessCheckHasATimeout(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		silent := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		health := NewHealth(silent, silent)
+		health.Set(true, "leading")
+		began := time.Now()
+		ready, lines := health.check(t.Context())
+		require.Equal(t, checkTimeout, time.Since(began))
+		require.False(t, ready)
+		require.Equal(t, []string{"leading", "database: context deadline exceeded", "ledger: context deadline exceeded"}, lines)
+	})
+}
+
+func TestSetTellsWhetherItIsNews(t *testing.T) {
+	t.Parallel()
+	health := NewHealth(reachable, reachable)
+	require.True(t, health.Set(true, "leading"))
+	require.False(t, health.Set(true, "leading"))
+	require.True(t, health.Set(false, "leading"))
+	require.True(t, health.Set(false, "standing by"))
+}
+
+// Whoever keeps a connection open, with or without having asked something, does not hold the end.
+func TestStopsInSpiteOfOpenConnections(t *testing.T) {
+	t.Parallel()
+	url, stop := serve(t, NewHealth(reachable, reachable), NewMetrics())
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	response, err := (&http.Client{Transport: transport}).Get(url + "/healthz")
+	require.NoError(t, err)
+	_, err = io.Copy(io.Discard, response.Body)
+	require.NoError(t, err)
+	response.Body.Close()
+	require.NoError(t, stop())
+
+	_, err = net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	require.Error(t, err, "still listening")
+}
+
+func TestStopsInSpiteOfARequestThatHangs(t *testing.T) {
+	t.Parallel()
+	asked, finish := make(chan struct{}), make(chan struct{})
+	defer close(finish)
+	hang := func(context.Context) error {
+		close(asked)
+		<-finish
+		return nil
+	}
+	url, stop := serve(t, NewHealth(hang, reachable), NewMetrics())
+	answered := make(chan error, 1)
+	go func() {
+		response, err := http.Get(url + "/readyz")
+		if err == nil {
+			response.Body.Close()
+		}
+		answered <- err
+	}()
+	<-asked
+	require.NoError(t, stop())
+	require.Error(t, <-answered)
+}
+
+func TestServeReportsAListenerThatFails(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	listener.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	require.ErrorContains(t, Serve(ctx, listener, NewHealth(reachable, reachable), NewMetrics()), "serve 127.0.0.1:")
+}

@@ -1,0 +1,267 @@
+package config
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"ledgerindexer/ledger"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// daemonFlags and jobFlags are made of the settings as the two commands are.
+type (
+	daemonFlags struct {
+		Run struct {
+			Database
+			Ledger
+			Scope
+			Run
+		} `cmd:""`
+		Migrate struct{ Database } `cmd:""`
+		Log
+	}
+	jobFlags struct {
+		Snapshot struct {
+			Database
+			Ledger
+			Scope
+			Snapshot
+		} `cmd:"" default:"withargs"`
+		Log
+	}
+)
+
+const (
+	databaseFlag = "--database-url=postgres://reader@db/ledger"
+	ledgerFlag   = "--ledger-url=https://participant.example.com/json"
+)
+
+func parseDaemon(t *testing.T, environ map[string]string, args ...string) (daemonFlags, error) {
+	t.Helper()
+	var flags daemonFlags
+	err := parseInto(t, &flags, environ, args...)
+	return flags, err
+}
+
+// parseInto parses as the process would with these variables.
+func parseInto(t *testing.T, flags any, environ map[string]string, args ...string) error {
+	t.Helper()
+	var list []string
+	for name, value := range environ {
+		t.Setenv(name, value)
+		list = append(list, name+"="+value)
+	}
+	_, err := Parse(flags, "program", "Does things.", args, list, io.Discard)
+	return err
+}
+
+func run(more ...string) []string {
+	return append([]string{"run", databaseFlag, ledgerFlag}, more...)
+}
+
+func TestDefaults(t *testing.T) {
+	flags, err := parseDaemon(t, nil, run()...)
+	require.NoError(t, err)
+	require.Equal(t, Scope{Shape: "acs-delta", Reassignments: true, Topology: true}, flags.Run.Scope)
+	require.Equal(t, Run{Start: "genesis", Listen: "127.0.0.1:8080", Migrate: true}, flags.Run.Run)
+	require.Equal(t, Log{LogFormat: "text", LogLevel: "info"}, flags.Log)
+	require.Equal(t, ledger.Scope{Shape: ledger.ShapeACSDelta, Reassignments: true, Topology: true}, flags.Run.Domain())
+}
+
+func TestFlags(t *testing.T) {
+	flags, err := parseDaemon(t, nil, run("--parties=alice::12,bob::34", "--parties", "carol::56", "--templates=#a:M.N:T,#b:M:U",
+		"--interfaces=#i:M:I", "--shape=ledger-effects", "--blobs", "--no-reassignments", "--no-topology", "--no-migrate",
+		"--start=17", "--until-current", "--listen=", "--log-format=json", "--log-level=debug")...)
+	require.NoError(t, err)
+	require.Equal(t, ledger.Scope{
+		Parties: []string{"alice::12", "bob::34", "carol::56"}, Templates: []string{"#a:M.N:T", "#b:M:U"}, Interfaces: []string{"#i:M:I"},
+		Shape: ledger.ShapeLedgerEffects, Blobs: true,
+	}, flags.Run.Domain())
+	require.Equal(t, Run{Start: "17", UntilCurrent: true}, flags.Run.Run)
+	require.Equal(t, Log{LogFormat: "json", LogLevel: "debug"}, flags.Log)
+}
+
+func TestEveryFlagHasAVariable(t *testing.T) {
+	flags, err := parseDaemon(t, map[string]string{
+		"INDEXER_DATABASE_URL": "postgres://reader:hunter2@db/ledger", "INDEXER_LEDGER_URL": "http://ledger",
+		"INDEXER_LEDGER_TOKEN_FILE": "/run/token", "INDEXER_PARTIES": "alice::12,bob::34", "INDEXER_TEMPLATES": "#a:M.N:T,#b:M:U",
+		"INDEXER_INTERFACES": "#i:M:I", "INDEXER_SHAPE": "ledger-effects", "INDEXER_BLOBS": "true", "INDEXER_REASSIGNMENTS": "false",
+		"INDEXER_TOPOLOGY": "false", "INDEXER_START": "latest", "INDEXER_UNTIL_CURRENT": "true", "INDEXER_LISTEN": "",
+		"INDEXER_MIGRATE": "false", "INDEXER_LOG_FORMAT": "json", "INDEXER_LOG_LEVEL": "warn",
+		// The backfill's; the two share an environment.
+		"INDEXER_AT_OFFSET": "17", "INDEXER_RESTART": "true",
+	}, "run")
+	require.NoError(t, err)
+	require.Equal(t, "postgres://reader:hunter2@db/ledger", flags.Run.DatabaseURL)
+	require.Equal(t, Ledger{LedgerURL: "http://ledger", LedgerTokenFile: "/run/token"}, flags.Run.Ledger)
+	require.Equal(t, Scope{
+		Parties: []string{"alice::12", "bob::34"}, Templates: []string{"#a:M.N:T", "#b:M:U"}, Interfaces: []string{"#i:M:I"},
+		Shape: "ledger-effects", Blobs: true,
+	}, flags.Run.Scope)
+	require.Equal(t, Run{Start: "latest", UntilCurrent: true}, flags.Run.Run)
+	require.Equal(t, Log{LogFormat: "json", LogLevel: "warn"}, flags.Log)
+
+	var job jobFlags
+	require.NoError(t, parseInto(t, &job, nil))
+	require.EqualValues(t, 17, *job.Snapshot.Offset())
+	require.True(t, job.Snapshot.Restart)
+	require.Equal(t, flags.Run.Scope, job.Snapshot.Scope)
+
+	// A flag goes before its variable, lists as a whole.
+	flags, err = parseDaemon(t, nil, "run", "--parties=carol::56", "--no-blobs=false", "--start=5")
+	require.ErrorContains(t, err, "--no-blobs", "only what is on by default can be negated")
+	flags, err = parseDaemon(t, nil, "run", "--parties=carol::56", "--topology", "--start=5")
+	require.NoError(t, err)
+	require.Equal(t, []string{"carol::56"}, flags.Run.Parties)
+	require.True(t, flags.Run.Topology)
+	require.Equal(t, "5", flags.Run.Start)
+}
+
+func TestNoVariableMeansNoValue(t *testing.T) {
+	flags, err := parseDaemon(t, map[string]string{"INDEXER_PARTIES": "", "INDEXER_TEMPLATES": ""}, run()...)
+	require.NoError(t, err)
+	require.Empty(t, flags.Run.Parties)
+	require.Empty(t, flags.Run.Templates)
+
+	var job jobFlags
+	require.NoError(t, parseInto(t, &job, nil, databaseFlag, ledgerFlag))
+	require.Nil(t, job.Snapshot.Offset())
+}
+
+// Validate of an embedded struct is called, whatever stands beside it.
+func TestUsageErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		args    []string
+		environ map[string]string
+		says    string
+	}{
+		"no command":               {nil, nil, `expected one of "run"`},
+		"unknown command":          {[]string{"rum"}, nil, "rum"},
+		"unknown flag":             {run("--party=x"), nil, "unknown flag --party"},
+		"no database":              {[]string{"run", ledgerFlag}, nil, "--database-url is missing"},
+		"an empty database":        {[]string{"run", ledgerFlag}, map[string]string{"INDEXER_DATABASE_URL": ""}, "--database-url is missing"},
+		"a database that is none":  {[]string{"run", "--database-url=nonsense", ledgerFlag}, nil, "--database-url must be of the form postgres://"},
+		"no database to migrate":   {[]string{"migrate"}, nil, "--database-url is missing"},
+		"no ledger":                {[]string{"run", databaseFlag}, nil, "--ledger-url is missing"},
+		"a ledger that is none":    {[]string{"run", databaseFlag, "--ledger-url=participant:7575"}, nil, "--ledger-url must be of the form http://"},
+		"a ledger without a host":  {[]string{"run", databaseFlag, "--ledger-url=https:///x"}, nil, "--ledger-url must be of the form http://"},
+		"shape":                    {run("--shape=both"), nil, `--shape must be one of "acs-delta","ledger-effects" but got "both"`},
+		"shape of the environment": {run(), map[string]string{"INDEXER_SHAPE": "both"}, `--shape must be one of`},
+		"log format":               {run("--log-format=xml"), nil, `--log-format must be one of "text","json"`},
+		"log level":                {run("--log-level=all"), nil, `--log-level must be one of "debug","info","warn","error"`},
+		"start":                    {run("--start=beginning"), nil, `--start: start must be genesis, latest or an offset of at least 0, not "beginning"`},
+		"template":                 {run("--templates=#a:M"), nil, `--templates: not an identifier of the form package:Module:Entity: "#a:M"`},
+		"interface":                {run("--interfaces=#a:M:I,b"), nil, `--interfaces: not an identifier`},
+		"an empty party":           {run("--parties=a,,b"), nil, `--parties: there must be a name between two commas`},
+		"a space before a party":   {run("--parties=a, b"), nil, `--parties: there must be a name between two commas and no space around it, not " b"`},
+		"a space after a template": {run("--templates=#a:M:T ,#a:M:U"), nil, `--templates: there must be`},
+		"not a boolean":            {run(), map[string]string{"INDEXER_BLOBS": "maybe"}, "INDEXER_BLOBS"},
+		"an empty boolean":         {run(), map[string]string{"INDEXER_TOPOLOGY": ""}, "INDEXER_TOPOLOGY"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := parseDaemon(t, c.environ, c.args...)
+			var usage *UsageError
+			require.ErrorAs(t, err, &usage)
+			require.ErrorContains(t, err, c.says)
+			require.ErrorContains(t, err, "(see program --help)")
+		})
+	}
+	for name, value := range map[string]string{"negative": "-1", "not a number": "ten", "empty": "", "too large": "9223372036854775808"} {
+		t.Run("offset, "+name, func(t *testing.T) {
+			var job jobFlags
+			err := parseInto(t, &job, map[string]string{"INDEXER_AT_OFFSET": value}, databaseFlag, ledgerFlag)
+			var usage *UsageError
+			require.ErrorAs(t, err, &usage)
+			require.ErrorContains(t, err, "--at-offset")
+		})
+	}
+}
+
+func TestUnknownVariablesAreRefusedWithTheList(t *testing.T) {
+	_, err := parseDaemon(t, map[string]string{"INDEXER_PARTY": "top secret"}, run()...)
+	var usage *UsageError
+	require.ErrorAs(t, err, &usage)
+	require.ErrorContains(t, err, "environment variable INDEXER_PARTY is not a setting; the settings are INDEXER_AT_OFFSET, ")
+	require.ErrorContains(t, err, "INDEXER_PARTIES, ")
+	require.NotContains(t, err.Error(), "top secret")
+
+	_, err = parseDaemon(t, map[string]string{"INDEXER_PARTY": ""}, run()...)
+	require.ErrorAs(t, err, &usage, "an empty one is misspelt too")
+}
+
+// A Kubernetes service called indexer, or indexer-something, brings variables of its own.
+func TestVariablesOfAServiceAreNoSettings(t *testing.T) {
+	for name, value := range map[string]string{
+		"INDEXER_SERVICE_HOST": "10.0.0.7", "INDEXER_SERVICE_PORT": "8080", "INDEXER_SERVICE_PORT_HTTP": "8080",
+		"INDEXER_PORT": "tcp://10.0.0.7:8080", "INDEXER_PORT_8080_TCP": "tcp://10.0.0.7:8080", "INDEXER_PORT_8080_TCP_ADDR": "10.0.0.7",
+		"INDEXER_PORT_8080_TCP_PORT": "8080", "INDEXER_PORT_8080_TCP_PROTO": "tcp", "INDEXER_DB_SERVICE_HOST": "10.0.0.8",
+		"INDEXER_DB_PORT": "tcp://10.0.0.8:5432",
+	} {
+		require.NoError(t, refuseUnknown([]string{name + "=" + value}), name)
+	}
+	for _, entry := range []string{"INDEXER_PORT=8080", "INDEXER_LISTEN_PORT=8080", "INDEXER_SERVICE=x", "INDEXER_SERVICE_HOSTS=x"} {
+		require.Error(t, refuseUnknown([]string{entry}), entry)
+	}
+	require.NoError(t, refuseUnknown([]string{"PATH=/bin", "INDEXERS=1", "=odd", ""}))
+}
+
+func TestAPasswordOnTheCommandLineIsRefusedAndNotRepeated(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{
+		"assigned":            {"run", "--database-url=postgres://u:hunter2@h/d", ledgerFlag},
+		"separate":            {"run", "--database-url", "postgres://u:hunter2@h/d", ledgerFlag},
+		"with a slash":        {"run", "--database-url=postgres://u:hunter2/x@h/d", ledgerFlag},
+		"with a percent":      {"run", "--database-url=postgres://u:hunter2%zz@h/d", ledgerFlag},
+		"with a space":        {"run", "--database-url=postgres://u:hunter2 x@h/d", ledgerFlag},
+		"as a parameter":      {"run", "--database-url=postgres://u@h/d?password=hunter2", ledgerFlag},
+		"for a key":           {"run", "--database-url=postgres://u@h/d?sslpassword=hunter2", ledgerFlag},
+		"as a keyword":        {"run", "--database-url=host=h password=hunter2", ledgerFlag},
+		"as a spaced keyword": {"run", "--database-url", "host=h PASSWORD = 'hunter2'", ledgerFlag},
+		"for the ledger":      {"run", databaseFlag, "--ledger-url=https://u:hunter2@h"},
+		"a flag forgotten":    {"run", ledgerFlag, "postgres://u:hunter2@h/d"},
+		"a flag misspelt":     {"run", ledgerFlag, "--database-ulr=postgres://u:hunter2@h/d"},
+		"a hyphen forgotten":  {"run", ledgerFlag, "-database-url=postgres://u:hunter2@h/d"},
+		"no command":          {"postgres://u:hunter2@h/d"},
+	} {
+		var flags daemonFlags
+		_, err := Parse(&flags, "program", "", args, nil, io.Discard)
+		var usage *UsageError
+		require.ErrorAs(t, err, &usage, name)
+		require.ErrorContains(t, err, "has a password in it", name)
+		require.NotContains(t, err.Error(), "hunter2", name)
+	}
+	for _, text := range []string{"postgres://u@h/d", "host=h user=u", "https://h:7575/a@b", "alice::1220ab", "#a:M:T", "/run/token", "http://[::1]:7575"} {
+		require.False(t, hasPassword(text), text)
+	}
+}
+
+// Not even where the variable that holds it is what is wrong.
+func TestAPasswordInTheEnvironmentIsNotRepeated(t *testing.T) {
+	for _, value := range []string{
+		"postgres://u:hunter2@h:port/d", "postgres://u:hunter2%zz@h/d", "postgres://u:hunter2/x@h/d", "host=h password=hunter2 port=x",
+		"postgresq://u:hunter2@h/d", "hunter2",
+	} {
+		_, err := parseDaemon(t, map[string]string{"INDEXER_DATABASE_URL": value}, "run", ledgerFlag)
+		require.ErrorContains(t, err, "--database-url must be of the form", value)
+		require.NotContains(t, err.Error(), "hunter2", value)
+		_, err = parseDaemon(t, map[string]string{"INDEXER_DATABASE_URL": "postgres://h/d", "INDEXER_LEDGER_URL": value}, "run")
+		require.ErrorContains(t, err, "--ledger-url must be of the form", value)
+		require.NotContains(t, err.Error(), "hunter2", value)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	_, err := Parse(&daemonFlags{}, "program", "Does things.", []string{"run", "--help"}, nil, &out)
+	require.ErrorIs(t, err, ErrHelp)
+	for _, text := range []string{"Default: genesis", "Default: 127.0.0.1:8080", "--database-url=URL", "$INDEXER_DATABASE_URL", "--[no-]topology", "$INDEXER_UNTIL_CURRENT"} {
+		require.Contains(t, strings.Join(strings.Fields(out.String()), " "), text)
+	}
+}
