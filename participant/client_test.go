@@ -55,14 +55,6 @@ func (f *fake) requests() []seen {
 	return append([]seen(nil), f.seen...)
 }
 
-// paths are the paths asked for, in order.
-func (f *fake) paths() (list []string) {
-	for _, s := range f.requests() {
-		list = append(list, s.path)
-	}
-	return list
-}
-
 func newFake(t *testing.T, handlers map[string]http.HandlerFunc) *fake {
 	f := &fake{}
 	f.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

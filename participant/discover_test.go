@@ -150,7 +150,7 @@ func TestPathThatGoesAwayIsReplacedWithTheNextRead(t *testing.T) {
 	c := newClient(t, f, with34, anyParty)
 
 	_, err := c.ReadUpdates(t.Context(), 4, 9)
-	retryable(t, err)
+	_ = retryable(t, err)
 	require.ErrorContains(t, err, "found out again with the next read")
 
 	page, err := c.ReadUpdates(t.Context(), 4, 9)

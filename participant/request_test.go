@@ -130,7 +130,7 @@ func TestSilentServerMayBeTriedAgain(t *testing.T) {
 		c := newClient(t, f, server, anyParty)
 		c.silence = 20 * time.Millisecond
 		_, err := c.ReadUpdates(t.Context(), 4, 12)
-		retryable(t, err)
+		_ = retryable(t, err)
 		require.ErrorIs(t, err, errSilent)
 		require.NotErrorIs(t, err, t.Context().Err(), "it is not the caller who gave up")
 	}

@@ -311,9 +311,9 @@ func TestSimulatedFaultsMayBeTriedAgain(t *testing.T) {
 		} {
 			fault.Store(&f)
 			_, err := c.ReadUpdates(t.Context(), 0, ledger.Offset(l.End()))
-			retryable(t, err)
+			_ = retryable(t, err)
 			_, err = c.ReadSnapshot(t.Context(), ledger.Offset(l.End()), ledger.Token{})
-			retryable(t, err)
+			_ = retryable(t, err)
 		}
 		fault.Store(nil)
 		_, err := c.ReadUpdates(t.Context(), 0, ledger.Offset(l.End()))
@@ -366,7 +366,7 @@ func TestUpgradeOfTheSimulatedParticipant(t *testing.T) {
 
 	use("3.6")
 	_, err = c.ReadUpdates(t.Context(), ledger.Offset(l.Offset(20)), ledger.Offset(l.End()))
-	retryable(t, err)
+	_ = retryable(t, err)
 	page, err := c.ReadUpdates(t.Context(), ledger.Offset(l.Offset(20)), ledger.Offset(l.End()))
 	require.NoError(t, err)
 	require.Equal(t, ledger.Offset(l.End()), page.To)
