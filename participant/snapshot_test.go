@@ -159,7 +159,7 @@ func TestSnapshotPathThatGoesAwayIsFoundOutAgain(t *testing.T) {
 	handlers[pathSnapshot] = entriesFrom(1, 200, true)
 	c := newClient(t, newFake(t, handlers), with35, anyParty)
 	_, err := c.ReadSnapshot(t.Context(), 9, ledger.Token{})
-	retryable(t, err)
+	_ = retryable(t, err)
 	ids, _ := readSnapshot(t, c)
 	require.Equal(t, []string{"c0"}, ids)
 }

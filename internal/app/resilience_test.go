@@ -17,29 +17,28 @@ import (
 // running is a daemon that follows the ledger until it is stopped.
 type running struct {
 	stop context.CancelFunc
-	done chan error
+	done chan struct{}
+	err  error // valid once done is closed
 }
 
 func startIndexer(t *testing.T, cfg Indexer) *running {
 	t.Helper()
 	cfg.UntilCurrent = false
 	ctx, stop := context.WithCancel(t.Context())
-	r := &running{stop: stop, done: make(chan error, 1)}
-	go func() { r.done <- RunIndexer(ctx, cfg, testLogger(t)) }()
-	t.Cleanup(func() {
-		stop()
-		select {
-		case <-r.done:
-		default:
-		}
-	})
+	r := &running{stop: stop, done: make(chan struct{})}
+	go func() {
+		defer close(r.done)
+		r.err = RunIndexer(ctx, cfg, testLogger(t))
+	}()
+	t.Cleanup(func() { _ = r.finish() }) // a test that cares has asked before
 	return r
 }
 
 // finish stops the daemon and returns what it ended with.
 func (r *running) finish() error {
 	r.stop()
-	return <-r.done
+	<-r.done
+	return r.err
 }
 
 // waitFor waits until the watermark has reached an offset. It has no time limit of its own: the test's is enough.
