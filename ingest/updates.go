@@ -39,6 +39,9 @@ type Updates struct {
 	Start  Start
 	// ParticipantID is recorded with the first watermark; empty where the server does not say.
 	ParticipantID string
+	// Check, if set, is asked before each try whether source and sink still belong together: whoever answers after an
+	// error may be somebody else.
+	Check func(context.Context) error
 	// UntilCurrent ends the loop when what was the ledger's end at its start is committed.
 	UntilCurrent bool
 	Logger       *slog.Logger
@@ -125,6 +128,11 @@ type fetched struct {
 
 // follow reads and writes side by side from the watermark on, until something fails.
 func (u *Updates) follow(ctx context.Context, wait *backoff, target *targetOffset) error {
+	if u.Check != nil {
+		if err := u.Check(ctx); err != nil {
+			return err
+		}
+	}
 	at, err := u.resume(ctx)
 	if err != nil {
 		return err

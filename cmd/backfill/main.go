@@ -25,23 +25,12 @@ type grammar struct {
 
 type snapshotCommand struct{ app.Backfill }
 
-type output struct{ io.Writer }
-
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
-	var flags grammar
-	parsed, err := config.Parse(&flags, "backfill", "Seeds a database from a snapshot of the active contracts.", args, environ, stdout)
-	if err == nil {
-		var stop context.CancelFunc
-		ctx, stop = config.StopOnSignal(ctx)
-		defer stop()
-		parsed.BindTo(ctx, (*context.Context)(nil))
-		err = parsed.Run(flags.Logger(stderr), output{stdout})
-	}
-	return config.ExitCode("backfill", err, stderr)
+	return config.Execute(ctx, "backfill", "Seeds a database from a snapshot of the active contracts.", &grammar{}, args, environ, stdout, stderr)
 }
 
 // Run seeds the database.
-func (c *snapshotCommand) Run(ctx context.Context, logger *slog.Logger, out output) error {
+func (c *snapshotCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	progress, err := app.RunBackfill(ctx, c.Backfill, logger, nil)
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("stopped with %d entries of the snapshot stored; run the same command again to go on", progress.Entries)

@@ -23,7 +23,7 @@ func (c *runCommand) Run(ctx context.Context, logger *slog.Logger) error {
 type migrateCommand struct{ config.Database }
 
 // Run migrates the schema.
-func (c *migrateCommand) Run(ctx context.Context, logger *slog.Logger, out output) error {
+func (c *migrateCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	db, err := store.Open(store.Config{URL: c.DatabaseURL, Logger: logger})
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ type healthcheckCommand struct {
 }
 
 // Run asks /readyz, and prints why the indexer is not ready.
-func (c *healthcheckCommand) Run(ctx context.Context, out output) error {
+func (c *healthcheckCommand) Run(ctx context.Context, out config.Output) error {
 	host, port, err := net.SplitHostPort(c.Listen)
 	if err != nil {
 		return &config.UsageError{Err: fmt.Errorf("--listen: %w", err)}

@@ -23,20 +23,8 @@ type grammar struct {
 	config.Log
 }
 
-// output is where commands write what was asked for; the log goes to standard error.
-type output struct{ io.Writer }
-
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
-	var flags grammar
-	parsed, err := config.Parse(&flags, "indexer", "Reads a ledger participant into PostgreSQL and keeps it current.", args, environ, stdout)
-	if err == nil {
-		var stop context.CancelFunc
-		ctx, stop = config.StopOnSignal(ctx)
-		defer stop()
-		parsed.BindTo(ctx, (*context.Context)(nil))
-		err = parsed.Run(flags.Logger(stderr), output{stdout})
-	}
-	return config.ExitCode("indexer", err, stderr)
+	return config.Execute(ctx, "indexer", "Reads a ledger participant into PostgreSQL and keeps it current.", &grammar{}, args, environ, stdout, stderr)
 }
 
 type runCommand struct{ app.Indexer }

@@ -62,7 +62,7 @@ type end struct {
 }
 
 // Run prints where the database stands.
-func (c *statusCommand) Run(ctx context.Context, logger *slog.Logger, out output) error {
+func (c *statusCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	db, err := store.Open(store.Config{URL: c.DatabaseURL, Logger: logger})
 	if err != nil {
 		return err

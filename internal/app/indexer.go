@@ -43,6 +43,8 @@ type indexer struct {
 	client  *participant.Client
 	metrics *admin.Metrics
 	health  *admin.Health
+
+	participantID string // empty: the server does not say
 }
 
 // RunIndexer indexes until ctx ends (nil, the batch under way was finished), what was current at the start is
@@ -113,13 +115,17 @@ func (x *indexer) prepare(ctx context.Context) error {
 	if err := x.insist(ctx, "waiting for the database", x.prepareSchema); err != nil {
 		return err
 	}
-	return x.insist(ctx, "waiting for the participant", func(ctx context.Context) error {
-		server, err := x.client.Discover(ctx)
-		if err != nil {
-			return err
-		}
-		return x.store.CheckIdentity(ctx, server.ParticipantID, x.scope)
-	})
+	return x.insist(ctx, "waiting for the participant", x.checkIdentity)
+}
+
+// checkIdentity finds out who answers at the ledger URL, and whether the database is theirs.
+func (x *indexer) checkIdentity(ctx context.Context) error {
+	server, err := x.client.Discover(ctx)
+	if err != nil {
+		return err
+	}
+	x.participantID = server.ParticipantID
+	return x.store.CheckIdentity(ctx, server.ParticipantID, x.scope)
 }
 
 func (x *indexer) prepareSchema(ctx context.Context) error {
@@ -175,16 +181,9 @@ func (x *indexer) term(ctx context.Context) (done bool, err error) {
 		case <-termCtx.Done():
 		}
 	}()
-	server, err := x.client.Discover(termCtx) // the participant may have changed while this process stood by
-	if err != nil {
-		return false, err
-	}
-	if err := x.store.CheckIdentity(termCtx, server.ParticipantID, x.scope); err != nil {
-		return false, err
-	}
 	updates := ingest.Updates{
-		Source: x.client, Sink: leader, Scope: x.scope, Start: x.start, ParticipantID: server.ParticipantID,
-		UntilCurrent: x.cfg.UntilCurrent, Logger: x.logger,
+		Source: x.client, Sink: leader, Scope: x.scope, Start: x.start, ParticipantID: x.participantID,
+		Check: x.checkIdentity, UntilCurrent: x.cfg.UntilCurrent, Logger: x.logger,
 		Watch: ingest.Watch{
 			Resumed:   func(watermark ledger.Offset) { x.metrics.Committed(int64(watermark), 0) },
 			Committed: func(watermark ledger.Offset, n int) { x.metrics.Committed(int64(watermark), n) },

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"net/http"
+	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -261,4 +262,28 @@ func TestStartSomewhereElse(t *testing.T) {
 			require.Equal(t, want, updates)
 		})
 	}
+}
+
+// Another participant behind the same URL is noticed when the connection is made anew: its offsets mean something else.
+func TestAnotherParticipantWhileRunning(t *testing.T) {
+	t.Parallel()
+	first, second := sandbox.NewLedger(sandbox.Options{Seed: 27}), sandbox.NewLedger(sandbox.Options{Seed: 28})
+	first.Grow(100)
+	second.Grow(400)
+	var now atomic.Pointer[http.Handler]
+	switchTo := func(l *sandbox.Ledger) {
+		handler := sandbox.NewServer(l, sandbox.ServerOptions{})
+		now.Store(&handler)
+	}
+	switchTo(first)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*now.Load()).ServeHTTP(w, r) }))
+	t.Cleanup(server.Close)
+	database := throwaway.Migrated(t, migrate)
+	daemon := startIndexer(t, indexerFor(database, server.URL, defaultScope()))
+	waitFor(t, database, lastUpdate(first))
+	switchTo(second)
+	server.CloseClientConnections()
+	<-daemon.done
+	requireProblem(t, daemon.err, "belongs to participant", "--ledger-url")
+	require.Empty(t, sandbox.Diff(first.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, first.End()), relations(t, database)))
 }
