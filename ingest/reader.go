@@ -23,10 +23,14 @@ type reader struct {
 	asked  bool
 	tail   bool      // nothing more was there: time for a long poll
 	polled time.Time // when the last long poll began
+	gather time.Time // not before this the end is asked again
 }
 
 // next reads one page; it may be empty.
 func (r *reader) next(ctx context.Context) (fetched, error) {
+	if !r.tail {
+		sleep(ctx, time.Until(r.gather))
+	}
 	if !r.blind && !r.tail && r.at >= r.end {
 		if err := r.askEnd(ctx); err != nil {
 			return fetched{}, err
@@ -36,12 +40,14 @@ func (r *reader) next(ctx context.Context) (fetched, error) {
 	case r.tail:
 		return r.poll(ctx)
 	case r.blind:
+		// A short idle gap may be no more than a slow server: whether this was all, the long poll tells.
 		page, full, err := r.source.TailUpdates(ctx, r.at, blindLimit, blindIdle)
 		r.tail = !full
-		return fetched{page: page, answered: true, current: !full}, err
+		return fetched{page: page, answered: true}, err
 	case r.at < r.end:
 		page, err := r.source.ReadUpdates(ctx, r.at, r.end)
-		return fetched{page: page, answered: true, current: page.To >= r.end}, err
+		r.tail = err == nil && page.To >= r.end
+		return fetched{page: page, answered: true, current: r.tail}, err
 	default: // current, and the writer ought to know before the long poll ends
 		r.tail = true
 		return fetched{page: ledger.Page{From: r.at, To: r.at}, current: true}, nil
@@ -49,13 +55,15 @@ func (r *reader) next(ctx context.Context) (fetched, error) {
 }
 
 // poll waits for the first new element. A server that answers at once though nothing is new, with an offset
-// checkpoint that it has sent before or with nothing, is not asked again at once.
+// checkpoint that it has sent before or with nothing, is not asked again at once. On a busy ledger, where there is
+// always something new, the rest is left to gather for a moment: a batch of many costs as many requests as one of one.
 func (r *reader) poll(ctx context.Context) (fetched, error) {
 	sleep(ctx, time.Until(r.polled.Add(pollEvery)))
 	r.polled = time.Now()
 	page, _, err := r.source.TailUpdates(ctx, r.at, 1, tailIdle)
 	r.tail = page.To == page.From
 	if !r.tail {
+		r.gather = r.polled.Add(gatherFor)
 		r.polled = time.Time{}
 	}
 	return fetched{page: page, answered: true, current: r.tail}, err

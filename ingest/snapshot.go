@@ -32,6 +32,9 @@ func (s *Snapshot) Run(ctx context.Context) (ledger.SnapshotProgress, error) {
 	var job snapshotJob
 	for {
 		err := s.try(ctx, &job)
+		if err != nil && (lasting(err) || ctx.Err() != nil) {
+			s.leaveNothing(ctx, &job)
+		}
 		if err == nil || lasting(err) {
 			return job.stored, err
 		}
@@ -46,9 +49,20 @@ func (s *Snapshot) Run(ctx context.Context) (ledger.SnapshotProgress, error) {
 	}
 }
 
+// leaveNothing takes back a snapshot that ends before it has brought anything: an indexer would wait for it.
+func (s *Snapshot) leaveNothing(ctx context.Context, job *snapshotJob) {
+	if !job.begun || job.stored.Entries > 0 {
+		return
+	}
+	if err := s.Sink.DropSnapshot(context.WithoutCancel(ctx)); err != nil {
+		s.Logger.WarnContext(ctx, "the snapshot that was begun is left without entries; begin it again or another one", "error", err)
+	}
+}
+
 // snapshotJob is what is kept over tries.
 type snapshotJob struct {
 	wait    backoff
+	begun   bool                     // in the database
 	dropped bool                     // the unfinished snapshot, where that was asked for
 	at      *ledger.Offset           // once it was chosen
 	stored  ledger.SnapshotProgress  // as far as is known
@@ -81,7 +95,7 @@ func (s *Snapshot) try(ctx context.Context, job *snapshotJob) error {
 		}
 		return nil
 	}
-	job.stored = progress
+	job.stored, job.begun = progress, true
 	if progress.Entries > 0 {
 		s.Logger.InfoContext(ctx, "going on with the snapshot", "offset", int64(progress.At), "entries", progress.Entries)
 	} else {
@@ -125,7 +139,7 @@ func (s *Snapshot) read(ctx context.Context, at ledger.Offset, token ledger.Toke
 	for {
 		page, err := s.Source.ReadSnapshot(ctx, at, token)
 		if err != nil {
-			return fmt.Errorf("read the snapshot at offset %d: %w", at, err)
+			return err
 		}
 		if !page.Last && page.Next == (ledger.Token{}) {
 			return fmt.Errorf("read the snapshot at offset %d: a page that is not the last has no token behind it", at)
@@ -161,12 +175,12 @@ func (s *Snapshot) write(ctx context.Context, job *snapshotJob, page ledger.Snap
 
 func (s *Snapshot) chooseOffset(ctx context.Context) (ledger.Offset, error) {
 	if s.At == nil {
-		unfinished, err := s.Sink.UnfinishedSnapshot(ctx)
+		latest, err := s.Sink.LatestSnapshot(ctx)
 		if err != nil {
 			return 0, err
 		}
-		if unfinished != nil {
-			return unfinished.At, nil
+		if latest != nil {
+			return latest.At, nil
 		}
 	}
 	end, err := s.Source.LedgerEnd(ctx)

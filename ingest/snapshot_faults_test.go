@@ -214,7 +214,6 @@ func TestSnapshotLastingErrorsEndTheRun(t *testing.T) {
 		}
 		progress, err := snapshot.Run(t.Context())
 		require.ErrorIs(t, err, bad)
-		require.ErrorContains(t, err, "read the snapshot at offset 50: ")
 		require.Equal(t, c.entries()[:30], s.entries, "what was read before is stored")
 		require.EqualValues(t, 30, progress.Entries)
 	})

@@ -42,7 +42,7 @@ type fakeSnapshotSink struct {
 	write      func(ctx context.Context, progress ledger.SnapshotProgress, page ledger.SnapshotPage) (ledger.SnapshotProgress, error)
 }
 
-func (f *fakeSnapshotSink) UnfinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
+func (f *fakeSnapshotSink) LatestSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
 	return f.unfinished(ctx)
 }
 

@@ -39,8 +39,8 @@ type SnapshotSource interface {
 
 // SnapshotSink is where a snapshot is written.
 type SnapshotSink interface {
-	// UnfinishedSnapshot is nil where none was begun.
-	UnfinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error)
+	// LatestSnapshot is the one that was begun, or finished with nothing behind it yet; nil where there is none.
+	LatestSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error)
 	DropSnapshot(ctx context.Context) error
 	// BeginSnapshot begins one, or tells how far the one begun at that offset has come, or that it is finished.
 	BeginSnapshot(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset) (ledger.SnapshotProgress, error)

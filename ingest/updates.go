@@ -3,7 +3,6 @@ package ingest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -23,6 +22,8 @@ const (
 	tailIdle = 10 * time.Second
 	// Long polls that bring nothing new begin at least this far apart, however quickly the server answers.
 	pollEvery = 200 * time.Millisecond
+	// After a long poll that was answered at once, the ledger is busy: this long after it began the rest is fetched.
+	gatherFor = 50 * time.Millisecond
 	// Where the server does not tell its end, reads that catch up are open-ended too and ask for a full page; the
 	// idle gap that ends one delays what has come, so it is short.
 	blindLimit = 200
@@ -163,7 +164,7 @@ func (u *Updates) read(ctx context.Context, at ledger.Offset, target *targetOffs
 	for {
 		next, err := r.next(ctx)
 		if err != nil {
-			return fmt.Errorf("read updates after offset %d: %w", r.at, err)
+			return err
 		}
 		next.weight = min(next.page.Bytes, bytesInFlight)
 		if err := inFlight.Acquire(ctx, next.weight); err != nil {

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -61,9 +60,13 @@ type Client struct {
 	maxBody int64
 	silence time.Duration
 
-	finding sync.Mutex             // held while discovering
+	finding chan struct{}          // one slot, taken while something is found out about the server
 	logged  Server                 // what the log says; guarded by finding
+	first   string                 // participant id that was found first, empty: none yet; guarded by finding
 	found   atomic.Pointer[Server] // nil: not known (yet, or no longer)
+
+	changes  atomic.Int64 // how often another server may have come since the beginning
+	verified atomic.Int64 // up to which of the changes the participant is known to be the first one, or never
 
 	served       proof // of list calls
 	updatesList  size
@@ -101,6 +104,7 @@ func New(cfg Config, scope ledger.Scope) (*Client, error) {
 	c := &Client{
 		cfg: cfg, scope: scope, base: base, user: user, log: cfg.Logger, format: format,
 		maxBody: maxBody, silence: silence,
+		finding:     make(chan struct{}, 1),
 		updatesList: newSize(cfg.Limit), updatesPage: newSize(updatesPageSize),
 		snapshotList: newSize(cfg.Limit), snapshotPage: newSize(snapshotPageSize),
 	}
@@ -112,9 +116,13 @@ func New(cfg Config, scope ledger.Scope) (*Client, error) {
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment,
 			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-				// Whoever answers now may be configured otherwise than who answered before.
-				c.served.forget()
-				return dialer.DialContext(ctx, network, address)
+				conn, err := dialer.DialContext(ctx, network, address)
+				if err == nil {
+					// Noted when the connection is there and not used yet: who looks at an answer that came over it
+					// sees the note, and who looked before it was there has not looked at who is behind it.
+					c.anew()
+				}
+				return conn, err
 			},
 			TLSHandshakeTimeout: 10 * time.Second,
 			MaxIdleConns:        32,

@@ -40,10 +40,13 @@ type Server struct {
 // anything else; where it was not, or where a path has gone since (a server was upgraded), the next read does it.
 //
 // A server that has nothing but the operations of interface.md works too: it tells no ledger end and no identity.
-// Errors: a *ledger.Problem where there is no update stream at the URL, or where the rights are missing.
+// Errors: a *ledger.Problem where there is no update stream at the URL, where the rights are missing, or where
+// another participant answers than the one that was found first.
 func (c *Client) Discover(ctx context.Context) (Server, error) {
-	c.finding.Lock()
-	defer c.finding.Unlock()
+	if err := c.take(ctx); err != nil {
+		return Server{}, err
+	}
+	defer c.give()
 	return c.discover(ctx)
 }
 
@@ -52,8 +55,10 @@ func (c *Client) server(ctx context.Context) (*Server, error) {
 	if s := c.found.Load(); s != nil {
 		return s, nil
 	}
-	c.finding.Lock()
-	defer c.finding.Unlock()
+	if err := c.take(ctx); err != nil {
+		return nil, err
+	}
+	defer c.give()
 	if s := c.found.Load(); s != nil {
 		return s, nil // somebody else was faster
 	}
@@ -85,6 +90,9 @@ func (c *Client) discover(ctx context.Context) (Server, error) {
 			Do: fmt.Sprintf("use --shape %s, or a participant of 3.4 or later", ledger.ShapeACSDelta),
 		}
 	}
+	if c.first == "" {
+		c.first = s.ParticipantID
+	}
 	c.found.Store(&s)
 	if s != c.logged {
 		c.log.InfoContext(ctx, "participant found", "version", s.Version, "participant_id", s.ParticipantID,
@@ -106,7 +114,7 @@ func (c *Client) probe(ctx context.Context) (Server, error) {
 	if s.Version, err = c.text(ctx, "version", pathVersion, "version"); err != nil {
 		return s, err
 	}
-	if s.ParticipantID, err = c.text(ctx, "participant-id", pathParticipantID, "participantId"); err != nil {
+	if s.ParticipantID, err = c.identity(ctx); err != nil {
 		return s, err
 	}
 	switch _, err := c.ledgerEnd(ctx); {
@@ -204,7 +212,7 @@ func (c *Client) text(ctx context.Context, operation, path, member string) (stri
 	body, err := c.do(ctx, request{operation: operation, path: path})
 	var e *Error
 	switch {
-	case errors.As(err, &e) && (e.pathMissing() || e.Status == http.StatusForbidden):
+	case errors.As(err, &e) && (e.pathMissing() || e.Status == http.StatusNotFound || e.Status == http.StatusForbidden):
 		return "", nil
 	case err != nil:
 		return "", err
@@ -273,10 +281,4 @@ func (c *Client) PrunedOffset(ctx context.Context) (ledger.Offset, error) {
 		return 0, decoded(operation, body, err)
 	}
 	return told.Offset, nil
-}
-
-// missing says whether the error is that the server does not have the path.
-func missing(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && e.pathMissing()
 }

@@ -59,7 +59,7 @@ func (c *Client) do(ctx context.Context, r request) ([]byte, error) {
 		return body, nil
 	}
 	if status == 0 || status >= http.StatusInternalServerError {
-		c.served.forget() // the server may be another one when it is back
+		c.anew() // the server may be another one when it is back
 	}
 	e.Operation = r.operation
 	e.redact(token)

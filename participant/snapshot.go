@@ -33,7 +33,9 @@ type snapshotPageRequest struct {
 // A token is read with the endpoint it is of, even where the server has a better one by now.
 //
 // A server that gives no tokens (3.4) is asked for everything at once. At offset 0 the snapshot is empty, and the
-// server is not asked.
+// server is not asked. Another participant is noticed as in ReadUpdates.
+//
+// Errors: a *ledger.Problem, which wraps ledger.ErrNotOffered, where the server has no snapshots.
 func (c *Client) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error) {
 	if at < 0 {
 		return ledger.SnapshotPage{}, fmt.Errorf("read the snapshot at offset %d: an offset is not negative", at)
@@ -53,12 +55,19 @@ func (c *Client) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledge
 		path = pathSnapshotPage
 	}
 	if path == "" {
-		return ledger.SnapshotPage{}, ledger.ErrNotOffered
+		return ledger.SnapshotPage{}, &ledger.Problem{
+			What: fmt.Sprintf("the participant at %s has no snapshots", c.base),
+			Do: "check --ledger-url and the rights of the token's user; or do without a snapshot: " +
+				"`indexer run --start genesis` where the participant is not pruned",
+			Err: ledger.ErrNotOffered,
+		}
 	}
 	page, err := c.readSnapshot(ctx, path, at, token)
 	switch {
 	case err == nil:
-		return page, nil
+		if err = c.same(ctx); err == nil {
+			return page, nil
+		}
 	case missing(err) && path == s.SnapshotPath:
 		err = c.lost(s, err)
 	case missing(err):
@@ -151,8 +160,8 @@ func (c *Client) wholeSnapshot(ctx context.Context, at ledger.Offset) (ledger.Sn
 	if errors.As(err, &e) && (e.Status == http.StatusRequestEntityTooLarge || errors.Is(e, errTooLarge)) {
 		return ledger.SnapshotPage{}, &ledger.Problem{
 			What: "the snapshot has more entries than the server serves in one answer, and the server has no continuation tokens",
-			Do: "raise http-list-max-elements-limit on the participant, or split the snapshot by --templates, or do without one: " +
-				"`indexer run --start genesis` where the participant is not pruned",
+			Do: "raise http-list-max-elements-limit on the participant, or narrow what is read with --templates (it becomes the " +
+				"scope of the database), or do without a snapshot: `indexer run --start genesis` where the participant is not pruned",
 			Err: err,
 		}
 	}

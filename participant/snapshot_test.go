@@ -107,10 +107,22 @@ func TestSnapshotWithoutTokensThatIsTooLongNamesTheCures(t *testing.T) {
 	f := newFake(t, map[string]http.HandlerFunc{pathSnapshot: entriesFrom(5, 4, false)})
 	_, err := newClient(t, f, with34, anyParty, func(cfg *Config) { cfg.Limit = 4 }).ReadSnapshot(t.Context(), 9, ledger.Token{})
 	text := problem(t, err)
-	for _, cure := range []string{"http-list-max-elements-limit", "--templates", "genesis"} {
+	for _, cure := range []string{"http-list-max-elements-limit", "--templates (it becomes the scope of the database)", "--start genesis"} {
 		require.Contains(t, text, cure)
 	}
+	require.NotContains(t, text, "split", "one database has one scope")
 	require.Len(t, f.requests(), 2, "trying again with less is of no use")
+}
+
+func TestServerWithoutSnapshotsNamesTheCures(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, newFake(t, without(everything(), pathSnapshot, pathSnapshotPage)), Server{}, anyParty)
+	_, err := c.ReadSnapshot(t.Context(), 9, ledger.Token{})
+	require.ErrorIs(t, err, ledger.ErrNotOffered)
+	text := problem(t, err)
+	for _, part := range []string{"has no snapshots", "--ledger-url", "rights", "`indexer run --start genesis`"} {
+		require.Contains(t, text, part)
+	}
 }
 
 func TestEmptySnapshot(t *testing.T) {

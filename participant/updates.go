@@ -38,6 +38,9 @@ type updatesPageRequest struct {
 //
 // Every call is a request of its own with explicit bounds, on pages too: their token would bind all reads of a
 // range to one sequence and one server, and says nothing that the offsets do not say.
+//
+// Where another participant than the one found first may have answered (the connection is a new one), its id is
+// asked for: the page is dropped and a *ledger.Problem returned where it is another.
 func (c *Client) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
 	if after < 0 || to <= after {
 		return ledger.Page{}, fmt.Errorf("read updates after offset %d up to %d: there is nothing between", after, to)
@@ -55,6 +58,9 @@ func (c *Client) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledg
 		page, err := read(ctx, s.UpdatesPath, after, to, asked)
 		if err == nil {
 			sizes.worked()
+			if err := c.same(ctx); err != nil {
+				return ledger.Page{}, fmt.Errorf("read updates after offset %d up to %d: %w", after, to, err)
+			}
 			return page, nil
 		}
 		if sizes.failed(asked, err) {
@@ -86,10 +92,14 @@ func (c *Client) readList(ctx context.Context, path string, after, to ledger.Off
 	}
 	page := ledger.Page{From: after, To: to, Updates: list.Updates, Checkpoints: list.Checkpoints, Bytes: int64(len(body))}
 	// Where it is not proven that all came, the last element is as far as the answer certainly reaches.
-	if !c.served.complete(list.Elements, limit) && list.Last > after {
+	if !c.served.complete(list.Elements, limit) {
 		page.To = list.Last
 	}
 	c.served.saw(list.Elements)
+	if page.To <= after {
+		return ledger.Page{}, misled(operation, "nothing came but a checkpoint at offset %d, where the read begins, "+
+			"and the server may have cut off what follows it", page.To)
+	}
 	return page, nil
 }
 
@@ -127,6 +137,8 @@ func (c *Client) readPage(ctx context.Context, path string, after, to ledger.Off
 //
 // Where elements trickle so slowly that the limit is not reached within the server's request timeout and so fast
 // that no idle gap occurs, the server gives up on the request; it is then repeated once for a single element.
+//
+// Another participant is noticed as in ReadUpdates.
 func (c *Client) TailUpdates(ctx context.Context, after ledger.Offset, limit int, idle time.Duration) (page ledger.Page, full bool, err error) {
 	s, err := c.server(ctx)
 	if err != nil {
@@ -139,6 +151,9 @@ func (c *Client) TailUpdates(ctx context.Context, after ledger.Offset, limit int
 		var e *Error
 		switch {
 		case err == nil:
+			if err := c.same(ctx); err != nil {
+				return ledger.Page{}, false, fmt.Errorf("read updates after offset %d: %w", after, err)
+			}
 			return page, full, nil
 		case errors.As(err, &e) && e.timedOut() && asked > 1:
 			asked = 1

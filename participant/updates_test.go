@@ -125,6 +125,19 @@ func TestShortAnswerIsTheEndOnceTheLimitIsProven(t *testing.T) {
 	require.Equal(t, 2, reads, "nothing is proven yet: the server might serve no more than three at a time")
 }
 
+// A checkpoint may repeat the offset where the read begins. With nothing after it, it may be all the server serves.
+func TestLoneCheckpointAtTheBeginningIsNotTheEnd(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []int{1, 200} {
+		f := newFake(t, map[string]http.HandlerFunc{pathUpdatesFlats: answer(`[` + checkpoint(4) + `]`)})
+		c := newClient(t, f, with34, anyParty, func(cfg *Config) { cfg.Limit = limit })
+		page, err := c.ReadUpdates(t.Context(), 4, 12)
+		_ = retryable(t, err)
+		require.ErrorContains(t, err, "nothing came but a checkpoint at offset 4")
+		require.Zero(t, page)
+	}
+}
+
 // An answer of as many elements as were asked for is cut, whatever was served before the limit was lowered.
 func TestFullAnswerIsNeverTheEnd(t *testing.T) {
 	t.Parallel()

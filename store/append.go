@@ -74,7 +74,7 @@ func (l *Leader) Append(ctx context.Context, scope ledger.Scope, pages []ledger.
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("write offsets after %d up to %d: %w", from, to, err)
+		return fmt.Errorf("write offsets after %d up to %d: %w", from, to, refused(err))
 	}
 	l.wrote(&facts)
 	return nil

@@ -33,7 +33,7 @@ func (s *Store) Migrate(ctx context.Context) ([]string, error) {
 	}
 	// IF NOT EXISTS does not wait for another process that is making it.
 	if _, err := db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS indexer"); err != nil && !hasCode(err, codeUniqueViolation, codeDuplicateSchema) {
-		return nil, fmt.Errorf("create schema indexer: %w", err)
+		return nil, s.unusable(fmt.Errorf("create schema indexer: %w", err))
 	}
 	provider, err := newProvider(db)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Store) Migrate(ctx context.Context) ([]string, error) {
 		applied = append(applied, result.Source.Path)
 	}
 	if err != nil {
-		return applied, fmt.Errorf("migrate database %s: %w", s.Address(), err)
+		return applied, s.unusable(fmt.Errorf("migrate database %s: %w", s.Address(), err))
 	}
 	return applied, nil
 }
@@ -78,7 +78,7 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	var have int64
 	var exists bool
 	if err := s.pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", versionTable).Scan(&exists); err != nil {
-		return fmt.Errorf("database %s: %w", s.Address(), err)
+		return s.unusable(fmt.Errorf("database %s: %w", s.Address(), err))
 	}
 	if exists {
 		err := s.pool.QueryRow(ctx, "SELECT coalesce(max(version_id) FILTER (WHERE is_applied), 0) FROM "+versionTable).Scan(&have)

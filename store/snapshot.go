@@ -85,7 +85,7 @@ func (l *Leader) finishedSnapshot(ctx context.Context, tx pgx.Tx, scope ledger.S
 	return &progress, nil
 }
 
-// DropSnapshot removes an unfinished snapshot and everything that was stored of it.
+// DropSnapshot removes an unfinished snapshot and everything that was stored of it: the database is as empty as before.
 func (l *Leader) DropSnapshot(ctx context.Context) error {
 	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := l.refuseStarted(ctx, tx); err != nil {
@@ -99,6 +99,9 @@ func (l *Leader) DropSnapshot(ctx context.Context) error {
 		}
 		if err := l.store.queries.ScopesClear(ctx, tx); err != nil {
 			return fmt.Errorf("forget the scope: %w", err)
+		}
+		if err := l.store.queries.ParticipantClear(ctx, tx); err != nil {
+			return fmt.Errorf("forget the participant: %w", err)
 		}
 		return l.store.queries.SnapshotDiscard(ctx, tx)
 	})
@@ -163,7 +166,7 @@ func (l *Leader) WriteSnapshotPage(ctx context.Context, progress ledger.Snapshot
 		return l.startAt(ctx, tx, progress.At, true)
 	})
 	if err != nil {
-		return progress, fmt.Errorf("write snapshot entries %d to %d: %w", progress.Entries+1, next.Entries, err)
+		return progress, fmt.Errorf("write snapshot entries %d to %d: %w", progress.Entries+1, next.Entries, refused(err))
 	}
 	l.store.cfg.Wrote("carried_created", len(rows.created))
 	return next, nil
@@ -177,7 +180,20 @@ func snapshotProgress(row dbsqlc.IndexerSnapshots) ledger.SnapshotProgress {
 	}
 }
 
-// UnfinishedSnapshot tells of a snapshot that was begun and not finished; nil where there is none.
-func (l *Leader) UnfinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
-	return l.store.UnfinishedSnapshot(ctx)
+// LatestSnapshot is the snapshot that was begun and not finished, or the one that was finished and has nothing behind
+// it yet; nil where there is none.
+func (l *Leader) LatestSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
+	unfinished, err := l.store.UnfinishedSnapshot(ctx)
+	if err != nil || unfinished != nil {
+		return unfinished, err
+	}
+	row, err := l.store.queries.SnapshotAtWatermark(ctx, l.pool)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for a finished snapshot: %w", err)
+	}
+	progress := snapshotProgress(row)
+	return &progress, nil
 }

@@ -59,7 +59,7 @@ func TestSnapshot(t *testing.T) {
 	d := newDatabase(t)
 	ctx := t.Context()
 	l := d.lead(d.store(), RoleUpdates)
-	none, err := l.UnfinishedSnapshot(ctx)
+	none, err := d.store().UnfinishedSnapshot(ctx)
 	require.NoError(t, err)
 	require.Nil(t, none)
 
@@ -82,7 +82,7 @@ func TestSnapshot(t *testing.T) {
 	d.endLock(RoleUpdates)
 	<-l.Lost()
 	l = d.lead(d.store(), RoleUpdates)
-	unfinished, err := l.UnfinishedSnapshot(ctx)
+	unfinished, err := d.store().UnfinishedSnapshot(ctx)
 	require.NoError(t, err)
 	require.Equal(t, &progress, unfinished)
 	again, err := l.BeginSnapshot(ctx, "participant::1", testScope, 100)
@@ -204,7 +204,7 @@ func TestSnapshotPageFails(t *testing.T) {
 		if c.part == later {
 			requireProblem(t, err, "snapshot at offset 100", "contract b", "nothing of this page was stored")
 		}
-		stored, err := l.UnfinishedSnapshot(ctx)
+		stored, err := d.store().UnfinishedSnapshot(ctx)
 		require.NoError(t, err)
 		require.Equal(t, &progress, stored, name)
 		require.Equal(t, "1", d.row("SELECT count(*) FROM indexer.carried_created"), name)

@@ -84,10 +84,14 @@ func (s *Store) UnfinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgres
 // beginning of the ledger. It fails with ErrWatermarkMoved where the stream has one already.
 func (l *Leader) Start(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset, stateKnown bool) error {
 	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if err := l.recordIdentity(ctx, tx, participantID, scope); err != nil {
+		if err := l.startAt(ctx, tx, at, stateKnown); err != nil {
 			return err
 		}
-		return l.startAt(ctx, tx, at, stateKnown)
+		// A backfill that was refused may have left its scope.
+		if err := l.store.queries.ScopesClear(ctx, tx); err != nil {
+			return fmt.Errorf("forget the scope: %w", err)
+		}
+		return l.recordIdentity(ctx, tx, participantID, scope)
 	})
 	if err != nil {
 		return fmt.Errorf("start at offset %d: %w", at, err)
@@ -110,6 +114,23 @@ func (l *Leader) startAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, state
 	}
 	if err := l.store.queries.FloorsSet(ctx, tx, floors); err != nil {
 		return fmt.Errorf("set the floors: %w", err)
+	}
+	return nil
+}
+
+// RecordIdentity records the participant where the database does not know it yet, because the server did not tell at
+// the start. An empty participantID is nothing to record.
+func (l *Leader) RecordIdentity(ctx context.Context, participantID string, scope ledger.Scope) error {
+	if participantID == "" {
+		return nil
+	}
+	_, started, err := l.Watermark(ctx)
+	if err != nil || !started { // Start and BeginSnapshot record it themselves
+		return err
+	}
+	err = l.write(ctx, func(ctx context.Context, tx pgx.Tx) error { return l.recordIdentity(ctx, tx, participantID, scope) })
+	if err != nil {
+		return fmt.Errorf("record the participant: %w", err)
 	}
 	return nil
 }

@@ -19,18 +19,16 @@ func main() {
 
 // grammar is the command line.
 type grammar struct {
-	Snapshot snapshotCommand `cmd:"" default:"withargs" help:"Seed the database with the contracts that are active at an offset (the default)."`
+	app.Backfill
 	config.Log
 }
-
-type snapshotCommand struct{ app.Backfill }
 
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
 	return config.Execute(ctx, "backfill", "Seeds a database from a snapshot of the active contracts.", &grammar{}, args, environ, stdout, stderr)
 }
 
 // Run seeds the database.
-func (c *snapshotCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
+func (c *grammar) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	progress, err := app.RunBackfill(ctx, c.Backfill, logger, nil)
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("stopped with %d entries of the snapshot stored; run the same command again to go on", progress.Entries)

@@ -141,7 +141,10 @@ func (c *statusCommand) askLedger(ctx context.Context, logger *slog.Logger, r *r
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(ctx, ledgerPatience)
 	defer cancel()
-	offset, err := client.LedgerEnd(ctx)
+	participantID, offset, err := client.Peek(ctx)
+	if participantID != "" && r.ParticipantID != "" && participantID != r.ParticipantID {
+		return &end{Error: fmt.Sprintf("the ledger URL leads to another participant, %s: check --ledger-url and --database-url", participantID)}
+	}
 	if errors.Is(err, ledger.ErrNotOffered) {
 		return &end{Error: "the server does not tell its ledger end"}
 	}

@@ -48,23 +48,35 @@ func (h *Health) check(ctx context.Context) (ready bool, lines []string) {
 	h.mu.Lock()
 	ready, lines = h.ready, []string{h.state}
 	h.mu.Unlock()
-	var databaseErr, ledgerErr error
-	var checks sync.WaitGroup
-	checks.Go(func() { databaseErr = h.Database(ctx) })
-	checks.Go(func() { ledgerErr = h.Ledger(ctx) })
-	checks.Wait()
+	database, participant := ask(ctx, h.Database), ask(ctx, h.Ledger)
 	for _, c := range []struct {
-		name string
-		err  error
-	}{{"database", databaseErr}, {"ledger", ledgerErr}} {
-		if c.err != nil {
+		name   string
+		answer <-chan error
+	}{{"database", database}, {"ledger", participant}} {
+		var err error
+		select {
+		case err = <-c.answer:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = fmt.Errorf("no answer within %s", checkTimeout)
+		}
+		if err != nil {
 			ready = false
-			lines = append(lines, fmt.Sprintf("%s: %v", c.name, c.err))
+			lines = append(lines, fmt.Sprintf("%s: %v", c.name, err))
 		} else {
 			lines = append(lines, c.name+": reachable")
 		}
 	}
 	return ready, lines
+}
+
+// ask runs a check beside the others. Nobody has to wait for one that does not heed its context.
+func ask(ctx context.Context, check func(context.Context) error) <-chan error {
+	answer := make(chan error, 1)
+	go func() { answer <- check(ctx) }()
+	return answer
 }
 
 // Serve answers on listener until ctx ends.

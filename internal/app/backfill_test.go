@@ -276,3 +276,20 @@ func TestIndexerWaitsForTheSnapshot(t *testing.T) {
 	truth := sandbox.Scope{Shape: sandbox.ACSDelta}
 	require.Empty(t, sandbox.Diff(l.TruthFromSnapshot(truth, at, l.End()), relations(t, database)))
 }
+
+// A backfill that is refused before it has brought anything leaves the database as it was: an indexer does not wait
+// for it, and begins as if it had never been.
+func TestRefusedBackfillLeavesNothing(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 10})
+	l.Grow(300)
+	ledgerURL := serve(t, l, sandbox.ServerOptions{Version: "3.4", ListLimit: 20})
+	database := throwaway.Migrated(t, migrate)
+	scope := defaultScope()
+	scope.Blobs = true
+	_, err := RunBackfill(t.Context(), backfillFor(database, ledgerURL, scope, l.End()), testLogger(t), nil)
+	requireProblem(t, err, "http-list-max-elements-limit")
+	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, ledgerURL, defaultScope()), testLogger(t)))
+	want := l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta, Version: "3.4"}, l.End())
+	require.Empty(t, sandbox.Diff(want, relations(t, database)))
+}

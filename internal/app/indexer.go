@@ -103,6 +103,7 @@ func (x *indexer) run(ctx context.Context) error {
 			x.logger.InfoContext(ctx, "stopped")
 			return nil
 		case err != nil:
+			x.metrics.Retrying(store.StreamUpdates)
 			x.health.Set(false, "trying again: "+err.Error())
 			x.logger.WarnContext(ctx, "trying again", "error", err, "wait", unreachableWait.String())
 			pause(ctx, unreachableWait)
@@ -137,6 +138,17 @@ func (x *indexer) prepareSchema(ctx context.Context) error {
 		x.logger.InfoContext(ctx, "migrated", "migrations", applied)
 	}
 	return err
+}
+
+// checkTerm is checkIdentity for a leader, which also records who answers where the database did not know it yet.
+func (x *indexer) checkTerm(ctx context.Context, leader *store.Leader) error {
+	if err := x.checkIdentity(ctx); err != nil {
+		return err
+	}
+	if x.participantID == "" {
+		x.logger.WarnContext(ctx, "the participant does not tell who it is: another one behind the URL would not be noticed")
+	}
+	return leader.RecordIdentity(ctx, x.participantID, x.scope)
 }
 
 // insist tries until fn succeeds or ctx ends (nil), or the error is permanent.
@@ -183,13 +195,14 @@ func (x *indexer) term(ctx context.Context) (done bool, err error) {
 	}()
 	updates := ingest.Updates{
 		Source: x.client, Sink: leader, Scope: x.scope, Start: x.start, ParticipantID: x.participantID,
-		Check: x.checkIdentity, UntilCurrent: x.cfg.UntilCurrent, Logger: x.logger,
+		Check:        func(ctx context.Context) error { return x.checkTerm(ctx, leader) },
+		UntilCurrent: x.cfg.UntilCurrent, Logger: x.logger,
 		Watch: ingest.Watch{
 			Resumed:   func(watermark ledger.Offset) { x.metrics.Committed(int64(watermark), 0) },
 			Committed: func(watermark ledger.Offset, n int) { x.metrics.Committed(int64(watermark), n) },
 			LedgerEnd: func(end ledger.Offset) { x.metrics.LedgerEnd(int64(end)) },
 			Retrying: func(err error) {
-				x.metrics.Retrying("updates")
+				x.metrics.Retrying(store.StreamUpdates)
 				x.health.Set(false, "leading, trying again: "+err.Error())
 			},
 			Recovered: func() { x.health.Set(true, "leading") },
@@ -197,7 +210,7 @@ func (x *indexer) term(ctx context.Context) (done bool, err error) {
 	}
 	err = updates.Run(termCtx)
 	if lost := leader.Err(); lost != nil && ctx.Err() == nil {
-		return false, lost
+		return false, lost // whatever else failed for it
 	}
 	return err == nil, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -284,6 +285,49 @@ func TestAnotherParticipantWhileRunning(t *testing.T) {
 	switchTo(second)
 	server.CloseClientConnections()
 	<-daemon.done
-	requireProblem(t, daemon.err, "belongs to participant", "--ledger-url")
+	requireProblem(t, daemon.err, first.ParticipantID(), second.ParticipantID(), "--ledger-url")
 	require.Empty(t, sandbox.Diff(first.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, first.End()), relations(t, database)))
+}
+
+// A participant that did not say who it is at the start is recorded when it does, and another one is refused then.
+func TestIdentityIsLearnedLater(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 29})
+	l.Grow(100)
+	database := throwaway.Migrated(t, migrate)
+	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, l, sandbox.ServerOptions{StrictInterface: true}), defaultScope()), testLogger(t)))
+	require.Zero(t, count(t, database, "indexer.participant"))
+	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, l, sandbox.ServerOptions{}), defaultScope()), testLogger(t)))
+	require.Equal(t, 1, count(t, database, "indexer.participant"))
+	other := sandbox.NewLedger(sandbox.Options{Seed: 30})
+	other.Grow(300)
+	err := RunIndexer(t.Context(), indexerFor(database, serve(t, other, sandbox.ServerOptions{}), defaultScope()), testLogger(t))
+	requireProblem(t, err, "belongs to participant", "--ledger-url")
+}
+
+// A database that can't be used is said once, with what to do.
+func TestUnusableDatabase(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 29})
+	l.Grow(10)
+	ledgerURL := serve(t, l, sandbox.ServerOptions{})
+	missing, err := url.Parse(throwaway.Migrated(t, migrate))
+	require.NoError(t, err)
+	missing.Path = "/no_such_database"
+	requireProblem(t, RunIndexer(t.Context(), indexerFor(missing.String(), ledgerURL, defaultScope()), testLogger(t)), "no_such_database", "create the database")
+}
+
+// Rows that the database will never take end the daemon with what it said, instead of being tried for ever.
+func TestRowsThatTheDatabaseRefuses(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 12})
+	l.Grow(200)
+	database := throwaway.Migrated(t, migrate)
+	conn, err := pgx.Connect(t.Context(), database)
+	require.NoError(t, err)
+	defer conn.Close(t.Context())
+	_, err = conn.Exec(t.Context(), "ALTER TABLE indexer.updates ADD CHECK (ledger_offset < 100)")
+	require.NoError(t, err)
+	err = RunIndexer(t.Context(), indexerFor(database, serve(t, l, sandbox.ServerOptions{}), defaultScope()), testLogger(t))
+	requireProblem(t, err, "the database refuses the rows", "updates_ledger_offset_check", "report it")
 }

@@ -9,6 +9,15 @@ import (
 	"context"
 )
 
+const participantClear = `-- name: ParticipantClear :exec
+DELETE FROM indexer.participant
+`
+
+func (q *Queries) ParticipantClear(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, participantClear)
+	return err
+}
+
 const participantGet = `-- name: ParticipantGet :one
 SELECT participant_id FROM indexer.participant
 `

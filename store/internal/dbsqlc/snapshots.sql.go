@@ -49,6 +49,26 @@ func (q *Queries) SnapshotAdvance(ctx context.Context, db DBTX, arg SnapshotAdva
 	return result.RowsAffected(), nil
 }
 
+const snapshotAtWatermark = `-- name: SnapshotAtWatermark :one
+SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at FROM indexer.snapshots
+WHERE finished_at IS NOT NULL AND snapshot_offset = (SELECT c.ledger_offset FROM indexer.checkpoints c WHERE c.stream = 'updates')
+`
+
+func (q *Queries) SnapshotAtWatermark(ctx context.Context, db DBTX) (IndexerSnapshots, error) {
+	row := db.QueryRow(ctx, snapshotAtWatermark)
+	var i IndexerSnapshots
+	err := row.Scan(
+		&i.SnapshotOffset,
+		&i.Scope,
+		&i.TokenKind,
+		&i.Token,
+		&i.Entries,
+		&i.StartedAt,
+		&i.FinishedAt,
+	)
+	return i, err
+}
+
 const snapshotClose = `-- name: SnapshotClose :exec
 UPDATE indexer.snapshots SET finished_at = now() WHERE snapshot_offset = $1
 `

@@ -1,0 +1,374 @@
+package participant
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+)
+
+// swapped is one address behind which one participant makes room for another.
+type swapped struct {
+	*fake
+	second atomic.Bool
+}
+
+// newSwapped serves the paths of before, afterwards those of after.
+func newSwapped(t *testing.T, before, after map[string]http.HandlerFunc) *swapped {
+	s := &swapped{}
+	handlers := map[string]http.HandlerFunc{}
+	for path := range everything() {
+		handlers[path] = func(w http.ResponseWriter, r *http.Request) {
+			now := before
+			if s.second.Load() {
+				now = after
+			}
+			if handle, ok := now[r.URL.Path]; ok {
+				handle(w, r)
+				return
+			}
+			unknownPath(w, r)
+		}
+	}
+	s.fake = newFake(t, handlers)
+	return s
+}
+
+// restart puts the second participant in the place of the first between two requests.
+func (s *swapped) restart(c *Client) {
+	s.second.Store(true)
+	s.CloseClientConnections()
+	c.Close() // the client knows of the closed connections, so the next request does not meet one of them
+}
+
+func (s *swapped) asked(path string) (n int) {
+	for _, r := range s.requests() {
+		if r.path == path {
+			n++
+		}
+	}
+	return n
+}
+
+// called is a participant of that id that gives the same small answers to every read.
+func called(id string) map[string]http.HandlerFunc {
+	handlers := everything()
+	handlers[pathParticipantID] = answer(fmt.Sprintf(`{"participantId":%q}`, id))
+	handlers[pathUpdatesPage] = answer(`{"updates":` + transactions(5) + `,"lowestPageOffsetExclusive":4,"highestPageOffsetInclusive":9,"nextPageToken":null}`)
+	handlers[pathUpdates] = answer(transactions(5))
+	handlers[pathSnapshotPage] = answer(`{"activeContracts":[],"activeAtOffset":9,"nextPageToken":null}`)
+	return handlers
+}
+
+// reads are the three ways to read, each of which can be repeated.
+var reads = map[string]func(context.Context, *Client) (any, error){
+	"updates": func(ctx context.Context, c *Client) (any, error) { return c.ReadUpdates(ctx, 4, 9) },
+	"tail": func(ctx context.Context, c *Client) (any, error) {
+		page, _, err := c.TailUpdates(ctx, 4, 50, time.Second)
+		return page, err
+	},
+	"snapshot": func(ctx context.Context, c *Client) (any, error) { return c.ReadSnapshot(ctx, 9, ledger.Token{}) },
+}
+
+func requireChanged(t *testing.T, s *swapped, err error) {
+	t.Helper()
+	require.Contains(t, problem(t, err), "the participant behind "+s.URL+" changed from PAR::one::12 to PAR::two::12. check --ledger-url")
+}
+
+func find(t *testing.T, f *fake) *Client {
+	t.Helper()
+	c := newClient(t, f, Server{}, anyParty)
+	_, err := c.Discover(t.Context())
+	require.NoError(t, err)
+	return c
+}
+
+func TestAnotherParticipantBetweenTwoReadsIsNotRead(t *testing.T) {
+	t.Parallel()
+	for name, read := range reads {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSwapped(t, called("PAR::one::12"), called("PAR::two::12"))
+			c := find(t, s.fake)
+			for range 3 {
+				_, err := read(t.Context(), c)
+				require.NoError(t, err)
+			}
+			s.restart(c)
+			for range 2 { // for good, not once only
+				page, err := read(t.Context(), c)
+				requireChanged(t, s, err)
+				require.Zero(t, page)
+			}
+			_, err := c.Discover(t.Context())
+			requireChanged(t, s, err)
+		})
+	}
+}
+
+// The first participant stops while it makes the caller wait, and the repetition within the call meets the second.
+func TestAnotherParticipantDuringATailIsNotRead(t *testing.T) {
+	t.Parallel()
+	one := called("PAR::one::12")
+	s := newSwapped(t, one, called("PAR::two::12"))
+	c := find(t, s.fake)
+	one[pathUpdates] = func(w http.ResponseWriter, r *http.Request) {
+		s.second.Store(true)
+		w.Header().Set("Connection", "close")
+		plain(http.StatusServiceUnavailable, "The server was not able to produce a timely response to your request.")(w, r)
+	}
+	page, full, err := c.TailUpdates(t.Context(), 4, 50, time.Second)
+	requireChanged(t, s, err)
+	require.Zero(t, page)
+	require.False(t, full)
+}
+
+// As before, but the answer is cut off: the caller tries again.
+func TestAnotherParticipantAfterATailThatBrokeOffIsNotRead(t *testing.T) {
+	t.Parallel()
+	one := called("PAR::one::12")
+	s := newSwapped(t, one, called("PAR::two::12"))
+	c := find(t, s.fake)
+	one[pathUpdates] = func(w http.ResponseWriter, r *http.Request) {
+		s.second.Store(true)
+		raw("")(w, r)
+	}
+	_, _, err := c.TailUpdates(t.Context(), 4, 50, time.Second)
+	_ = retryable(t, err)
+	_, _, err = c.TailUpdates(t.Context(), 4, 50, time.Second)
+	requireChanged(t, s, err)
+}
+
+// A proxy keeps its connections while it has nothing behind it. Somebody else may be the one who is told.
+func TestAnotherParticipantBehindAProxyIsNotRead(t *testing.T) {
+	t.Parallel()
+	one := called("PAR::one::12")
+	s := newSwapped(t, one, called("PAR::two::12"))
+	c := find(t, s.fake)
+	one[pathLedgerEnd] = plain(http.StatusBadGateway, "nobody there")
+	_, err := c.LedgerEnd(t.Context())
+	_ = retryable(t, err)
+	s.second.Store(true)
+	_, err = c.ReadUpdates(t.Context(), 4, 9)
+	requireChanged(t, s, err)
+	require.EqualValues(t, 1, s.opened.Load())
+}
+
+func TestRediscoveryMeetsAnotherParticipant(t *testing.T) {
+	t.Parallel()
+	one := called("PAR::one::12")
+	s := newSwapped(t, one, called("PAR::two::12"))
+	c := find(t, s.fake)
+	delete(one, pathUpdatesPage)
+	_, err := c.ReadUpdates(t.Context(), 4, 9)
+	require.ErrorContains(t, retryable(t, err), "404")
+	s.second.Store(true) // no new connection
+	_, err = c.ReadUpdates(t.Context(), 4, 9)
+	requireChanged(t, s, err)
+	_, _, err = c.TailUpdates(t.Context(), 4, 50, time.Second)
+	requireChanged(t, s, err)
+}
+
+// An explicit Discover that finds another participant over the old connection keeps the paths, but no page passes.
+func TestReadsAfterADiscoverThatMetAnotherParticipantFail(t *testing.T) {
+	t.Parallel()
+	s := newSwapped(t, called("PAR::one::12"), called("PAR::two::12"))
+	c := find(t, s.fake)
+	s.second.Store(true)
+	_, err := c.Discover(t.Context())
+	requireChanged(t, s, err)
+	_, err = c.ReadUpdates(t.Context(), 4, 9)
+	requireChanged(t, s, err)
+
+	s.second.Store(false)
+	_, err = c.ReadUpdates(t.Context(), 4, 9)
+	require.NoError(t, err, "the first one is back")
+}
+
+func TestTheSameParticipantIsAskedOncePerConnection(t *testing.T) {
+	t.Parallel()
+	s := newSwapped(t, called("PAR::one::12"), called("PAR::one::12"))
+	c := find(t, s.fake)
+	all := func() {
+		for range 3 {
+			for name, read := range reads {
+				_, err := read(t.Context(), c)
+				require.NoError(t, err, name)
+			}
+		}
+	}
+	all()
+	require.Equal(t, 1, s.asked(pathParticipantID), "nothing changed since it was found")
+	s.restart(c)
+	all()
+	require.EqualValues(t, 2, s.opened.Load())
+	require.Equal(t, 2, s.asked(pathParticipantID))
+}
+
+func TestManyReadersAskAtMostOncePerConnection(t *testing.T) {
+	t.Parallel()
+	s := newSwapped(t, called("PAR::one::12"), called("PAR::one::12"))
+	c := find(t, s.fake)
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for range 20 {
+				if _, err := c.ReadUpdates(t.Context(), 4, 9); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	require.LessOrEqual(t, int64(s.asked(pathParticipantID)), s.opened.Load())
+}
+
+func TestParticipantThatCannotBeKnownPasses(t *testing.T) {
+	t.Parallel()
+	forbidden := cantonError(http.StatusForbidden, "NA", "A security-sensitive error has been received", "")
+	unknown := cantonError(http.StatusNotFound, "NOT_FOUND", "no such thing", "")
+	with := func(handle http.HandlerFunc) map[string]http.HandlerFunc {
+		handlers := called("")
+		handlers[pathParticipantID] = handle
+		return handlers
+	}
+	for name, test := range map[string]struct {
+		before, after map[string]http.HandlerFunc
+	}{
+		"not before":             {with(forbidden), called("PAR::two::12")},
+		"not afterwards":         {called("PAR::one::12"), with(forbidden)},
+		"the path is gone":       {called("PAR::one::12"), with(unknownPath)},
+		"not found":              {called("PAR::one::12"), with(unknown)},
+		"never":                  {with(unknownPath), with(unknownPath)},
+		"an answer without name": {called("PAR::one::12"), with(answer(`{}`))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSwapped(t, test.before, test.after)
+			c := find(t, s.fake)
+			s.restart(c)
+			for range 3 {
+				_, err := c.ReadUpdates(t.Context(), 4, 9)
+				require.NoError(t, err)
+			}
+			require.LessOrEqual(t, s.asked(pathParticipantID), 2)
+		})
+	}
+}
+
+func TestParticipantThatDoesNotAnswerWhoItIsIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	busy := maps.Clone(called("PAR::one::12"))
+	busy[pathParticipantID] = plain(http.StatusServiceUnavailable, "starting")
+	for name, read := range reads {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSwapped(t, called("PAR::one::12"), busy)
+			c := find(t, s.fake)
+			s.restart(c)
+			for range 2 {
+				page, err := read(t.Context(), c)
+				require.Equal(t, http.StatusServiceUnavailable, retryable(t, err).Status)
+				require.ErrorContains(t, err, "see whether the participant is still the same: participant-id")
+				require.Zero(t, page)
+			}
+			s.second.Store(false)
+			_, err := read(t.Context(), c)
+			require.NoError(t, err)
+		})
+	}
+}
+
+// A server that accepts and never answers keeps a Discover busy; others have their own deadlines.
+func TestWaitingForADiscoveryEndsWithTheContext(t *testing.T) {
+	t.Parallel()
+	arrived, ended := make(chan struct{}), make(chan struct{})
+	f := newFake(t, map[string]http.HandlerFunc{pathVersion: func(_ http.ResponseWriter, r *http.Request) {
+		close(arrived)
+		<-r.Context().Done()
+	}})
+	c := newClient(t, f, Server{}, anyParty)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer close(ended)
+		_, err := c.Discover(ctx)
+		if err == nil {
+			t.Error("discovered where nobody answers")
+		}
+	}()
+	<-arrived
+
+	over, stop := context.WithCancel(t.Context())
+	stop()
+	short, done := context.WithTimeout(t.Context(), time.Millisecond)
+	defer done()
+	_, err := c.LedgerEnd(over)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = c.LedgerEnd(short)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	_, err = c.Discover(over)
+	require.ErrorIs(t, err, context.Canceled)
+	select {
+	case <-ended:
+		t.Error("the discovery ended: nobody waited for it")
+	default:
+	}
+	cancel()
+	<-ended
+}
+
+// A user who may read some parties only may not ask for updates as any party.
+func TestPeekAsksForNothingElse(t *testing.T) {
+	t.Parallel()
+	handlers := map[string]http.HandlerFunc{
+		pathParticipantID: answer(`{"participantId":"PAR::one::12"}`),
+		pathLedgerEnd:     answer(`{"offset":42}`),
+	}
+	for path := range everything() {
+		if handlers[path] == nil {
+			handlers[path] = cantonError(http.StatusForbidden, "NA", "A security-sensitive error has been received", "")
+		}
+	}
+	f := newFake(t, handlers)
+	id, end, err := newClient(t, f, Server{}, anyParty).Peek(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "PAR::one::12", id)
+	require.Equal(t, ledger.Offset(42), end)
+	require.Len(t, f.requests(), 2)
+}
+
+func TestPeekOfAServerThatDoesNotTell(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		handlers map[string]http.HandlerFunc
+		id       string
+		end      ledger.Offset
+		want     error
+	}{
+		"nothing": {nil, "", 0, ledger.ErrNotOffered},
+		"no end":  {without(everything(), pathLedgerEnd), "PAR::p::1220", 0, ledger.ErrNotOffered},
+		"no id": {map[string]http.HandlerFunc{
+			pathParticipantID: cantonError(http.StatusForbidden, "NA", "", ""), pathLedgerEnd: answer(`{"offset":7}`)}, "", 7, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			id, end, err := newClient(t, newFake(t, test.handlers), Server{}, anyParty).Peek(t.Context())
+			require.ErrorIs(t, err, test.want)
+			require.Equal(t, test.id, id)
+			require.Equal(t, test.end, end)
+		})
+	}
+	away := everything()
+	away[pathLedgerEnd] = plain(http.StatusBadGateway, "away")
+	id, _, err := newClient(t, newFake(t, away), Server{}, anyParty).Peek(t.Context())
+	require.Equal(t, http.StatusBadGateway, retryable(t, err).Status)
+	require.Equal(t, "PAR::p::1220", id)
+}
