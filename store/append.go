@@ -51,7 +51,7 @@ func (l *Leader) Append(ctx context.Context, scope ledger.Scope, pages []ledger.
 	}
 	step := projectionStep(numbers, updates)
 	if err := l.ensurePartitions(ctx, &facts, step); err != nil {
-		return err
+		return refused(err)
 	}
 	err = l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if to > from {

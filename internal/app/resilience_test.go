@@ -326,8 +326,8 @@ func TestRowsThatTheDatabaseRefuses(t *testing.T) {
 	conn, err := pgx.Connect(t.Context(), database)
 	require.NoError(t, err)
 	defer conn.Close(t.Context())
-	_, err = conn.Exec(t.Context(), "ALTER TABLE indexer.updates ADD CHECK (ledger_offset < 100)")
+	_, err = conn.Exec(t.Context(), "ALTER TABLE indexer.updates ADD CONSTRAINT short CHECK (ledger_offset < 100)")
 	require.NoError(t, err)
 	err = RunIndexer(t.Context(), indexerFor(database, serve(t, l, sandbox.ServerOptions{}), defaultScope()), testLogger(t))
-	requireProblem(t, err, "the database refuses the rows", "updates_ledger_offset_check", "report it")
+	requireProblem(t, err, "the database refuses the rows", "short", "report it")
 }
