@@ -49,8 +49,8 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// lasting tells whether an error stays whatever is tried again.
-func lasting(err error) bool {
+// Lasting tells whether an error stays whatever is tried again: an operator must act, or an answer can't be understood.
+func Lasting(err error) bool {
 	var problem *ledger.Problem
 	var undecodable *ledger.DecodeError
 	return errors.As(err, &problem) || errors.As(err, &undecodable)

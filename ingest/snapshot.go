@@ -32,10 +32,10 @@ func (s *Snapshot) Run(ctx context.Context) (ledger.SnapshotProgress, error) {
 	var job snapshotJob
 	for {
 		err := s.try(ctx, &job)
-		if err != nil && (lasting(err) || ctx.Err() != nil) {
+		if err != nil && (Lasting(err) || ctx.Err() != nil) {
 			s.leaveNothing(ctx, &job)
 		}
-		if err == nil || lasting(err) {
+		if err == nil || Lasting(err) {
 			return job.stored, err
 		}
 		if ctx.Err() == nil {

@@ -73,7 +73,7 @@ func (u *Updates) Run(ctx context.Context) error {
 				u.Logger.WarnContext(ctx, "stopping; what failed is read again at the next start", "stream", "updates", "error", err)
 			}
 			return nil
-		case lasting(err):
+		case Lasting(err):
 			return err
 		}
 		pause := wait.next(err)

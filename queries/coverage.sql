@@ -15,9 +15,6 @@ FROM below WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive = 
 SELECT s.scope, s.definition FROM indexer.scopes s
 WHERE EXISTS (SELECT FROM indexer.checkpoints c WHERE c.stream = @stream) ORDER BY s.recorded_at;
 
--- name: CoverageList :many
-SELECT scope, from_exclusive, to_inclusive FROM indexer.coverage WHERE stream = @stream ORDER BY from_exclusive;
-
 -- name: ScopeRecord :exec
 INSERT INTO indexer.scopes (scope, definition) VALUES (@scope, @definition) ON CONFLICT DO NOTHING;
 

@@ -12,9 +12,6 @@ WHERE snapshot_offset = @snapshot_offset AND finished_at IS NULL AND entries = @
 -- name: SnapshotClose :exec
 UPDATE indexer.snapshots SET finished_at = now() WHERE snapshot_offset = @snapshot_offset;
 
--- name: SnapshotFinished :one
-SELECT * FROM indexer.snapshots WHERE snapshot_offset = @snapshot_offset AND scope = @scope AND finished_at IS NOT NULL;
-
 -- name: SnapshotAtWatermark :one
 SELECT * FROM indexer.snapshots
 WHERE finished_at IS NOT NULL AND snapshot_offset = (SELECT c.ledger_offset FROM indexer.checkpoints c WHERE c.stream = 'updates');

@@ -17,12 +17,12 @@ import (
 func (l *Leader) BeginSnapshot(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset) (ledger.SnapshotProgress, error) {
 	progress := ledger.SnapshotProgress{At: at}
 	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		finished, err := l.finishedSnapshot(ctx, tx, scope, at)
+		finished, err := l.finishedSnapshot(ctx, tx)
 		if err != nil {
 			return err
 		}
-		if finished != nil {
-			progress = *finished
+		if finished != nil && finished.SnapshotOffset == int64(at) && finished.Scope == scope.Hash() {
+			progress = snapshotProgress(*finished)
 			return nil
 		}
 		if err := l.refuseStarted(ctx, tx); err != nil {
@@ -69,20 +69,15 @@ func (l *Leader) startSnapshot(ctx context.Context, tx pgx.Tx, participantID str
 }
 
 // finishedSnapshot is the snapshot where the database holds just that one, and nothing behind it yet; else nil.
-func (l *Leader) finishedSnapshot(ctx context.Context, tx pgx.Tx, scope ledger.Scope, at ledger.Offset) (*ledger.SnapshotProgress, error) {
-	watermark, started, err := l.store.watermark(ctx, tx)
-	if err != nil || !started || watermark != at {
-		return nil, err
-	}
-	row, err := l.store.queries.SnapshotFinished(ctx, tx, dbsqlc.SnapshotFinishedParams{SnapshotOffset: int64(at), Scope: scope.Hash()})
+func (l *Leader) finishedSnapshot(ctx context.Context, db dbsqlc.DBTX) (*dbsqlc.IndexerSnapshots, error) {
+	row, err := l.store.queries.SnapshotAtWatermark(ctx, db)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look for the finished snapshot: %w", err)
+		return nil, fmt.Errorf("look for a finished snapshot: %w", err)
 	}
-	progress := snapshotProgress(row)
-	return &progress, nil
+	return &row, nil
 }
 
 // DropSnapshot removes an unfinished snapshot and everything that was stored of it: the database is as empty as before.
@@ -187,13 +182,10 @@ func (l *Leader) LatestSnapshot(ctx context.Context) (*ledger.SnapshotProgress, 
 	if err != nil || unfinished != nil {
 		return unfinished, err
 	}
-	row, err := l.store.queries.SnapshotAtWatermark(ctx, l.pool)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
+	finished, err := l.finishedSnapshot(ctx, l.pool)
+	if err != nil || finished == nil {
+		return nil, err
 	}
-	if err != nil {
-		return nil, fmt.Errorf("look for a finished snapshot: %w", err)
-	}
-	progress := snapshotProgress(row)
+	progress := snapshotProgress(*finished)
 	return &progress, nil
 }

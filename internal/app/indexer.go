@@ -97,7 +97,7 @@ func (x *indexer) run(ctx context.Context) error {
 	for {
 		done, err := x.term(ctx)
 		switch {
-		case permanent(err):
+		case ingest.Lasting(err):
 			return err
 		case done || ctx.Err() != nil: // whatever failed while it was told to stop
 			x.logger.InfoContext(ctx, "stopped")
@@ -151,7 +151,7 @@ func (x *indexer) checkTerm(ctx context.Context, leader *store.Leader) error {
 	return leader.RecordIdentity(ctx, x.participantID, x.scope)
 }
 
-// insist tries until fn succeeds or ctx ends (nil), or the error is permanent.
+// insist tries until fn succeeds or ctx ends (nil), or the error is a lasting one.
 func (x *indexer) insist(ctx context.Context, state string, fn func(context.Context) error) error {
 	return insist(ctx, x.logger, state, fn, func(err error) { x.health.Set(false, state+": "+err.Error()) })
 }
@@ -232,11 +232,11 @@ func (x *indexer) pingLedger(ctx context.Context) error {
 	return err
 }
 
-// insist tries until fn succeeds or ctx ends (nil), or the error is permanent. failed is told of each failure.
+// insist tries until fn succeeds or ctx ends (nil), or the error is a lasting one. failed is told of each failure.
 func insist(ctx context.Context, logger *slog.Logger, state string, fn func(context.Context) error, failed func(error)) error {
 	for {
 		err := fn(ctx)
-		if err == nil || permanent(err) {
+		if err == nil || ingest.Lasting(err) {
 			return err
 		}
 		if ctx.Err() != nil {
@@ -246,13 +246,6 @@ func insist(ctx context.Context, logger *slog.Logger, state string, fn func(cont
 		logger.WarnContext(ctx, "trying again", "state", state, "error", err, "wait", unreachableWait.String())
 		pause(ctx, unreachableWait)
 	}
-}
-
-// permanent tells whether an error stays whatever is tried again.
-func permanent(err error) bool {
-	var problem *ledger.Problem
-	var undecodable *ledger.DecodeError
-	return errors.As(err, &problem) || errors.As(err, &undecodable)
 }
 
 func pause(ctx context.Context, d time.Duration) {

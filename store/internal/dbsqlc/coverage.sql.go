@@ -30,36 +30,6 @@ func (q *Queries) CoverageInsert(ctx context.Context, db DBTX, arg CoverageInser
 	return err
 }
 
-const coverageList = `-- name: CoverageList :many
-SELECT scope, from_exclusive, to_inclusive FROM indexer.coverage WHERE stream = $1 ORDER BY from_exclusive
-`
-
-type CoverageListRow struct {
-	Scope         string
-	FromExclusive int64
-	ToInclusive   int64
-}
-
-func (q *Queries) CoverageList(ctx context.Context, db DBTX, stream string) ([]CoverageListRow, error) {
-	rows, err := db.Query(ctx, coverageList, stream)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CoverageListRow
-	for rows.Next() {
-		var i CoverageListRow
-		if err := rows.Scan(&i.Scope, &i.FromExclusive, &i.ToInclusive); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const coverageMerge = `-- name: CoverageMerge :exec
 WITH below AS (
     DELETE FROM indexer.coverage c WHERE c.stream = $1 AND c.scope = $2 AND c.to_inclusive = $3::bigint

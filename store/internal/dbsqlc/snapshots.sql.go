@@ -87,30 +87,6 @@ func (q *Queries) SnapshotDiscard(ctx context.Context, db DBTX) error {
 	return err
 }
 
-const snapshotFinished = `-- name: SnapshotFinished :one
-SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at FROM indexer.snapshots WHERE snapshot_offset = $1 AND scope = $2 AND finished_at IS NOT NULL
-`
-
-type SnapshotFinishedParams struct {
-	SnapshotOffset int64
-	Scope          string
-}
-
-func (q *Queries) SnapshotFinished(ctx context.Context, db DBTX, arg SnapshotFinishedParams) (IndexerSnapshots, error) {
-	row := db.QueryRow(ctx, snapshotFinished, arg.SnapshotOffset, arg.Scope)
-	var i IndexerSnapshots
-	err := row.Scan(
-		&i.SnapshotOffset,
-		&i.Scope,
-		&i.TokenKind,
-		&i.Token,
-		&i.Entries,
-		&i.StartedAt,
-		&i.FinishedAt,
-	)
-	return i, err
-}
-
 const snapshotStart = `-- name: SnapshotStart :exec
 INSERT INTO indexer.snapshots (snapshot_offset, scope, token_kind, token, entries) VALUES ($1, $2, '', '', 0)
 `
