@@ -8,12 +8,12 @@ type names struct {
 	synchronizers []string
 	aliases       []string
 	numbers       map[string]uint16
-	anyTemplate   bool // a recording: its templates are not known, filters match everything
+	recorded      bool // a recording: filters match every template, and ids have any form
 	packageIDs    bool // the release accepts package ids in filters
 }
 
 func (n *names) compileUpdates(f *updateFormat) (*updateFilter, *cantonError) {
-	out := &updateFilter{effects: f.Shape == shapeLedgerEffects, topology: f.Topology}
+	out := &updateFilter{effects: f.Shape == shapeLedgerEffects, topology: f.Topology, trees: f.Trees}
 	var err *cantonError
 	if f.Transactions != nil {
 		if f.Shape != shapeACSDelta && f.Shape != shapeLedgerEffects {
@@ -64,7 +64,7 @@ func (n *names) compile(f *eventFormat) (*eventFilter, *cantonError) {
 func (n *names) grants(clauses []clause) (*grants, *cantonError) {
 	var g grants
 	for _, c := range clauses {
-		if n.anyTemplate || c.Kind == clauseWildcard {
+		if n.recorded || c.Kind == clauseWildcard {
 			for k := range g {
 				g[k] = g[k].merge(grant{match: true, arguments: true, blob: c.Blob})
 			}

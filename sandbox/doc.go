@@ -7,6 +7,37 @@
 // makes one of recorded responses instead. [NewServer] serves either. [Ledger.Truth]
 // and [Ledger.TruthFromSnapshot] give the rows to compare with.
 //
+// Who may read what: a server without an [Authority] and without a Token lets anybody do
+// anything. With an Authority it asks for the token of a user that the authority knows:
+//
+//   - 401 answers a token that is missing, forged, expired, revoked, or for another
+//     audience; 403 a user without a right that the request needs, a token for another
+//     participant, and, with ledger_api_error in the context, a user that is deactivated or
+//     not known. They are redacted: neither says what is missing.
+//   - Reading the updates and contracts of a party needs CanReadAs, which CanActAs and
+//     CanReadAsAnyParty imply; reading for any party needs CanReadAsAnyParty, and so do the
+//     topology events of all parties and the lookup of a contract for no party. Changing
+//     what is vetted needs ParticipantAdmin, which lets nobody read. The ledger's end and
+//     the like need a token only; the version needs none.
+//   - A long poll ends with 409 when the rights of its user change, or when it delivers
+//     something after its token has expired.
+//
+// Lookups: a contract can be looked up by its id as long as it was not archived, or
+// merely divulged, at or below the pruned offset; whoever reads from the middle finds
+// what was created before. Real participants put values that mean nothing into fields
+// that interface.md calls not populated, and so does the server; with StrictInterface
+// it leaves them empty.
+//
+// Package vetting: what participants have vetted on each synchronizer belongs to the
+// ledger and is shared by its servers. [Ledger.Packages] are the packages, the same
+// on every ledger, with one for each way in which vetting is refused: an upgrade that
+// is none (bank 2.0.0), a second trade 1.1.0, audit and audit-api, which nobody
+// vetted yet, and orphan, a dependency of which was never uploaded. [Ledger.Vetting]
+// tells the state, and [Ledger.SetVetting] changes it behind the back of clients. Three
+// things differ from what one would think: the Empty operation is refused (to see the
+// state, dry-run an Unvet of no packages), malformed requests are
+// PROTO_DESERIALIZATION_FAILURE, and the last page of a list has a token, too.
+//
 // Invariants:
 //
 //   - The same options give the same ledger, byte for byte, however the growth is

@@ -14,6 +14,10 @@ type features struct {
 	onboarding      bool // ParticipantAuthorizationOnboarding
 	transactionHash bool
 	endTimes        bool // synchronizerTimes in the ledger end
+
+	// bareLookups leaves empty what a looked-up contract does not have, to the letter of
+	// interface.md (endpoint 3). Real participants put something there: see lookupOffset.
+	bareLookups bool
 }
 
 func appendQuoted(dst []byte, s string) []byte {

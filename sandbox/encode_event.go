@@ -83,7 +83,11 @@ func (v *view) appendCreated(dst []byte, number int32, offset int64, node int32,
 	dst = append(dst, `","packageName":"`...)
 	dst = append(dst, t.packageName...)
 	dst = append(dst, `","representativePackageId":"`...)
-	dst = append(dst, v.representative(number)...)
+	if s.lookup {
+		dst = append(dst, c.kind.packageID()...)
+	} else {
+		dst = append(dst, v.representative(number)...)
+	}
 	dst = append(dst, `","acsDelta":`...)
 	dst = appendBool(dst, s.acs)
 	return append(dst, '}')

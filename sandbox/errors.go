@@ -3,6 +3,7 @@ package sandbox
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 )
@@ -25,21 +26,61 @@ type cantonError struct {
 
 func (e *cantonError) Error() string { return e.Code + ": " + e.Cause }
 
-// categories maps an error category to the gRPC code and HTTP status.
-var categories = map[int]struct{ grpc, status int }{
-	2: {10, http.StatusConflict}, 6: {16, http.StatusUnauthorized}, 8: {3, http.StatusBadRequest},
-	9: {9, http.StatusBadRequest}, 11: {5, http.StatusNotFound}, 12: {11, http.StatusBadRequest},
+// categories maps an error category to the gRPC code and HTTP status. What is redacted
+// says nothing but that; what may be retried says after how long.
+var categories = map[int]struct {
+	grpc, status    int
+	redacted, retry bool
+}{
+	1:  {grpc: 14, status: http.StatusServiceUnavailable, retry: true},
+	2:  {grpc: 10, status: http.StatusConflict, retry: true},
+	3:  {grpc: 4, status: http.StatusGatewayTimeout, retry: true},
+	4:  {grpc: 13, status: http.StatusInternalServerError, redacted: true},
+	5:  {grpc: 3, status: http.StatusBadRequest},
+	6:  {grpc: 16, status: http.StatusUnauthorized, redacted: true},
+	7:  {grpc: 7, status: http.StatusForbidden, redacted: true},
+	8:  {grpc: 3, status: http.StatusBadRequest},
+	9:  {grpc: 9, status: http.StatusBadRequest},
+	10: {grpc: 6, status: http.StatusConflict},
+	11: {grpc: 5, status: http.StatusNotFound},
+	12: {grpc: 11, status: http.StatusBadRequest},
+	14: {grpc: 12, status: http.StatusNotImplemented},
+}
+
+// CantonErrorBody returns the HTTP status and the JSON of an error as the participant
+// answers it, for a Fault. The category decides what else is in it: 1, 2 and 3 come with
+// retry advice; 4, 6 and 7 are redacted, so that code and cause do not show. The context
+// is added to what the category puts there. It panics on a category that is never served.
+func CantonErrorBody(category int, code, cause string, context map[string]string) (status int, body string) {
+	e := refuse(category, code, "%s", cause)
+	maps.Copy(e.Context, context)
+	return e.status, mustJSON(e)
 }
 
 func refuse(category int, code, format string, args ...any) *cantonError {
-	to := categories[category]
+	to, ok := categories[category]
+	if !ok {
+		panic(fmt.Sprintf("sandbox: no error is served with category %d", category))
+	}
+	if to.redacted {
+		return &cantonError{
+			Code: "NA", Cause: "A security-sensitive error has been received",
+			Context: map[string]string{}, Resources: [][2]string{}, ErrorCategory: -1, GrpcCodeValue: &to.grpc,
+			status: to.status,
+		}
+	}
 	definite := false
-	return &cantonError{
+	e := &cantonError{
 		Code: code, Cause: fmt.Sprintf(format, args...),
 		Context:   map[string]string{"category": strconv.Itoa(category), "definite_answer": "false", "participant": "sandbox"},
 		Resources: [][2]string{}, ErrorCategory: category, GrpcCodeValue: &to.grpc, DefiniteAnswer: &definite,
 		status: to.status,
 	}
+	if to.retry {
+		after := "1 second"
+		e.RetryInfo = &after
+	}
+	return e
 }
 
 func (e *cantonError) with(key, value string) *cantonError {
@@ -74,18 +115,15 @@ func listOverflow(limit int) *cantonError {
 	e := refuse(2, "JSON_API_MAXIMUM_LIST_ELEMENTS_NUMBER_REACHED",
 		"The number of matching elements (%d) is greater than the node limit (%d).", limit+1, limit)
 	e.status = http.StatusRequestEntityTooLarge
-	retry := "1 second"
-	e.RetryInfo = &retry
 	return e
 }
 
-// unauthenticated is redacted, as everything about security is.
 func unauthenticated() *cantonError {
-	e := refuse(6, "NA", "A security-sensitive error has been received")
-	e.ErrorCategory = -1
-	e.Context = map[string]string{"ledger_api_error": "invalid token"}
-	e.DefiniteAnswer = nil
-	return e
+	return refuse(6, "UNAUTHENTICATED", "The command is missing a (valid) JWT token")
+}
+
+func permissionDenied() *cantonError {
+	return refuse(7, "PERMISSION_DENIED", "The provided authorization token is not sufficient to authorize the intended command")
 }
 
 func writeError(w http.ResponseWriter, e *cantonError) {

@@ -70,6 +70,7 @@ type updateFilter struct {
 	reassignments *eventFilter
 	topology      bool
 	parties       map[string]bool // of topology events; empty: all
+	trees         bool            // transactions are served as trees
 }
 
 // sight is an event as a filter shows it.
@@ -77,6 +78,9 @@ type sight struct {
 	grant
 	shown partySet
 	acs   bool
+	// lookup is of a contract by its id: what would be in the stream's event only is
+	// not there.
+	lookup bool
 }
 
 // sightOf says what a transaction filter shows of an event.

@@ -1,11 +1,17 @@
 package sandbox
 
+import "slices"
+
 // History is what a server serves: a [Ledger] or a [Replay].
 type History interface {
+	// ParticipantID is the id of the participant whose history it is.
+	ParticipantID() string
 	// names says what requests are resolved against.
 	names() names
 	// open returns the history as it is now.
 	open() reading
+	// vettings is what is vetted, now.
+	vettings() *vettings
 }
 
 // reading is a history at one moment. Updates are counted from 0.
@@ -46,6 +52,8 @@ func (l *Ledger) names() names {
 }
 
 func (l *Ledger) open() reading { return l.view() }
+
+func (l *Ledger) vettings() *vettings { return l.vets }
 
 func (v *view) end() int64            { return v.ledgerEnd }
 func (v *view) prunedTo() int64       { return v.pruned }
@@ -138,26 +146,54 @@ func (v *view) incomplete(buf []byte, number int32, unassigned bool, s *sight, f
 	}, buf
 }
 
-// appendContract leaves out what a lookup does not have: offset, node id, blob,
-// views and acsDelta. Witnesses are the querying parties that are stakeholders.
+// lookupOffset is where real participants say that every looked-up contract was
+// created: it means nothing, and is not to be used.
+const lookupOffset = 1
+
+// appendContract leaves out what a lookup does not have: views and acsDelta, and the
+// real offset and node id. Witnesses are the querying parties that are stakeholders.
 func (v *view) appendContract(dst []byte, id string, parties []string, feat *features) ([]byte, bool) {
 	number, ok := v.findContract(id)
-	if !ok || int(number) >= len(v.contracts) {
+	if !ok || int(number) >= len(v.contracts) || v.forgotten(number) {
 		return dst, false
 	}
-	c := &v.contracts[number]
-	f := eventFilter{parties: map[uint16]*grants{}}
-	var g grants
-	g[c.kind] = grant{match: true, arguments: true}
-	for _, p := range parties {
-		if n, ok := v.numbers[p]; ok {
-			f.parties[n] = &g
+	s := sight{grant: grant{match: true, arguments: true, blob: true}, lookup: true}
+	for _, holder := range v.contracts[number].stakeholders() {
+		if len(parties) == 0 || slices.Contains(parties, v.parties[holder]) {
+			s.shown.add(holder)
 		}
 	}
-	s := v.holdersSight(&f, c)
-	if !s.match && len(parties) > 0 {
+	if s.shown.n == 0 {
 		return dst, false
 	}
-	s.grant, s.acs = g[c.kind], false
-	return v.appendCreated(dst, number, 0, 0, &s, feat), true
+	offset := int64(lookupOffset)
+	if feat.bareLookups {
+		offset, s.blob = 0, false
+		if len(parties) == 0 {
+			s.shown = partySet{}
+		}
+	}
+	return v.appendCreated(dst, number, offset, 0, &s, feat), true
+}
+
+// forgotten reports whether pruning took a contract away: because it was archived at
+// or below the pruned offset, or only divulged.
+func (v *view) forgotten(number int32) bool {
+	n := v.after(v.pruned)
+	created, divulged := int(v.contracts[number].created), v.contracts[number].flags&flagDivulged != 0
+	for i := created; i < n; i++ {
+		if divulged {
+			return true
+		}
+		u := &v.updates[i]
+		if u.kind != kindTransaction {
+			continue
+		}
+		for _, e := range v.events[u.first : u.first+u.count] {
+			if e.contract == number && e.choice >= 0 && e.served.template().choices[e.choice].consuming {
+				return true
+			}
+		}
+	}
+	return false
 }

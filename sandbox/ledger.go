@@ -46,6 +46,7 @@ func (o Options) withDefaults() Options {
 // for concurrent use; readers see whole updates only.
 type Ledger struct {
 	*world
+	vets   *vettings
 	mu     sync.RWMutex
 	gen    generator
 	pruned int64
@@ -56,7 +57,7 @@ type Ledger struct {
 func NewLedger(opts Options) *Ledger {
 	opts = opts.withDefaults()
 	w := newWorld(opts.Seed, opts.Parties)
-	return &Ledger{world: w, gen: newGenerator(w, opts), grown: make(chan struct{})}
+	return &Ledger{world: w, vets: newVettings(w), gen: newGenerator(w, opts), grown: make(chan struct{})}
 }
 
 // Grow adds n updates. Growing by 10 twice equals growing by 20.

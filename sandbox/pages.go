@@ -49,7 +49,7 @@ func (s *Server) updatesPage(w http.ResponseWriter, r *http.Request) {
 	if refused == nil && format == nil {
 		refused = missingField("update_format")
 	}
-	if !accepted(w, &d, refused) {
+	if !accepted(w, &d, refused) || !allowed(w, r, format.needs()...) {
 		return
 	}
 	n := s.names()

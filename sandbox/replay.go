@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sort"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -28,6 +29,7 @@ type Replay struct {
 	ids           map[string]int
 	ledgerEnd     int64
 	snapshots     int
+	vets          *vettings
 }
 
 type replayUpdate struct {
@@ -48,6 +50,7 @@ type replayEntry struct {
 // (elements with "update") or of active contracts (with "contractEntry").
 func LoadReplay(files ...string) (*Replay, error) {
 	r := &Replay{contracts: map[string]json.RawMessage{}, ids: map[string]int{}}
+	r.vets = &vettings{participant: replayedParticipant, packages: newPackageSet(nil, nil)}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -62,6 +65,9 @@ func LoadReplay(files ...string) (*Replay, error) {
 	}
 	return r, nil
 }
+
+// ParticipantID returns the participant's id; recordings do not tell it.
+func (r *Replay) ParticipantID() string { return r.names().participant }
 
 // End returns the ledger end: the last offset there is.
 func (r *Replay) End() int64 { return r.ledgerEnd }
@@ -157,7 +163,11 @@ func (r *Replay) addUpdate(raw json.RawMessage, shift int64) error {
 }
 
 func (r *Replay) keepContract(d *decoder, event json.RawMessage) {
-	if name, body := d.variant(event, "event"); name == "CreatedEvent" {
+	name, body := d.variant(event, "event")
+	if name == "JsAssignmentEvent" {
+		name, body = "CreatedEvent", d.object(body, name)["createdEvent"]
+	}
+	if name == "CreatedEvent" {
 		r.contracts[decode[string](d, d.object(body, name)["contractId"], "contractId")] = body
 	}
 }
@@ -207,12 +217,17 @@ func (r *Replay) addEntry(raw json.RawMessage) error {
 	return d.err
 }
 
+const replayedParticipant = "participant::replayed"
+
 // names implements History.
 func (r *Replay) names() names {
-	return names{participant: "participant::replayed", synchronizers: r.synchronizers, aliases: r.synchronizers, anyTemplate: true}
+	return names{participant: replayedParticipant, synchronizers: r.synchronizers, aliases: r.synchronizers, recorded: true}
 }
 
 func (r *Replay) open() reading { return r }
+
+// vettings implements History: a participant without packages.
+func (r *Replay) vettings() *vettings { return r.vets }
 
 func (r *Replay) end() int64            { return r.ledgerEnd }
 func (r *Replay) prunedTo() int64       { return 0 }
@@ -263,17 +278,35 @@ func (r *Replay) snapshot(at int64, from pointer, _ *eventFilter, _ *features, y
 	}
 }
 
-func (r *Replay) appendContract(dst []byte, id string, parties []string, _ *features) ([]byte, bool) {
+func (r *Replay) appendContract(dst []byte, id string, parties []string, feat *features) ([]byte, bool) {
 	raw, ok := r.contracts[id]
 	if !ok {
 		return dst, false
 	}
 	var d decoder
 	o := d.object(raw, "createdEvent")
-	holders := append(decode[[]string](&d, o["signatories"], "signatories"), decode[[]string](&d, o["observers"], "observers")...)
-	holds := func(p string) bool { return slices.Contains(holders, p) }
-	if d.err != nil || len(parties) > 0 && !slices.ContainsFunc(parties, holds) {
+	witnesses := append(decode[[]string](&d, o["signatories"], "signatories"), decode[[]string](&d, o["observers"], "observers")...)
+	if len(parties) > 0 {
+		witnesses = slices.DeleteFunc(witnesses, func(p string) bool { return !slices.Contains(parties, p) })
+	}
+	if d.err != nil || len(witnesses) == 0 {
 		return dst, false
 	}
-	return append(dst, raw...), true
+	packageID, _, _ := strings.Cut(decode[string](&d, o["templateId"], "templateId"), ":")
+	o["representativePackageId"] = appendString(nil, packageID)
+	o["offset"], o["nodeId"] = json.RawMessage("1"), json.RawMessage("0")
+	o["interfaceViews"], o["acsDelta"] = json.RawMessage("[]"), json.RawMessage("false")
+	if feat.bareLookups {
+		o["offset"], o["createdEventBlob"] = json.RawMessage("0"), json.RawMessage(`""`)
+		if len(parties) == 0 {
+			witnesses = []string{}
+		}
+	}
+	list, err := marshal(witnesses)
+	o["witnessParties"] = list
+	event, wrong := marshal(o)
+	if d.err != nil || err != nil || wrong != nil {
+		return dst, false
+	}
+	return append(dst, event...), true
 }

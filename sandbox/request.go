@@ -129,6 +129,7 @@ type updateFormat struct {
 	Reassignments   *eventFormat
 	Topology        bool
 	TopologyParties []string
+	Trees           bool // transactions are to be served as trees
 }
 
 const (

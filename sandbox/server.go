@@ -19,7 +19,8 @@ import (
 type ServerOptions struct {
 	// Version is the participant's release: "3.4", "3.5" (default) or "3.6".
 	Version string
-	// StrictInterface leaves nothing but the operations of interface.md.
+	// StrictInterface leaves nothing but the operations of interface.md, and nothing in
+	// the fields of a looked-up contract that it says are not populated.
 	StrictInterface bool
 	// ListLimit is the most elements of a list response; default 200. A list that is
 	// longer is refused with 413 unless the request's limit is at most this.
@@ -39,8 +40,11 @@ type ServerOptions struct {
 	CheckpointInterval time.Duration
 	// NoCheckpoints leaves OffsetCheckpoints out.
 	NoCheckpoints bool
-	// Token, if not empty, is the bearer token that requests must carry.
+	// Token, if not empty, is the bearer token that requests must carry; with it they may
+	// do everything. It is not looked at where there is an Authority.
 	Token string
+	// Authority, if not nil, decides whose token a request carries and what the user may do.
+	Authority *Authority
 	// Latency is waited before every answer.
 	Latency time.Duration
 	// MaxBody is the largest request body in bytes; default 10 MiB.
@@ -48,12 +52,21 @@ type ServerOptions struct {
 	// ExtraEntries puts a JsEmpty entry and one of an unknown variant at the end of
 	// every snapshot that is read to its end.
 	ExtraEntries bool
+	// Disconnected are ids of synchronizers that the participant is not connected to:
+	// packages can't be vetted there, and without being told where if just one is left.
+	Disconnected []string
+	// NoVetting leaves package vetting out: its paths are unknown.
+	NoVetting bool
+	// VettingPage is the most elements, and the usual number, of a page of vetted
+	// packages; default 100.
+	VettingPage int
 	// IdleCut, if positive, cuts a bounded read that gives stream_idle_timeout_ms
 	// after that many elements, as a participant does whose database pauses.
 	IdleCut int
 	// Fault may disturb the answer to a request; nil answers normally.
 	Fault func(*http.Request) *Fault
-	// Rewrite may replace the JSON of an element of a list or page; nil drops it.
+	// Rewrite may replace the JSON of an element of a list or page; nil drops it. So
+	// with the answer of a lookup, which is not found then; of contracts at offset 0.
 	Rewrite func(Element) []byte
 }
 
@@ -97,7 +110,9 @@ func NewServer(h History, opts ServerOptions) http.Handler {
 	setDefault(&opts.RequestTimeout, 20*time.Second)
 	setDefault(&opts.CheckpointInterval, 15*time.Second)
 	setDefault(&opts.MaxBody, 10<<20)
+	setDefault(&opts.VettingPage, 100)
 	s := &Server{history: h, opts: opts, feat: featuresOf(opts.Version)}
+	s.feat.bareLookups = opts.StrictInterface
 	s.routes()
 	return s
 }
@@ -130,6 +145,9 @@ func (s *Server) routes() {
 	if s.opts.StrictInterface || s.opts.Version != "3.6" {
 		s.paths["POST /v2/updates/flats"] = s.updates
 	}
+	if !s.opts.NoVetting {
+		s.vettingRoutes()
+	}
 	if s.opts.StrictInterface {
 		return
 	}
@@ -139,14 +157,30 @@ func (s *Server) routes() {
 	s.paths["GET /v2/state/connected-synchronizers"] = s.connectedSynchronizers
 	s.paths["GET /v2/version"] = s.version
 	s.paths["GET /v2/parties/participant-id"] = s.participantID
+	s.paths["GET /v2/authenticated-user"] = s.authenticatedUser
 	s.paths["GET /livez"] = func(http.ResponseWriter, *http.Request) {}
 	s.paths["GET /readyz"] = func(w http.ResponseWriter, _ *http.Request) {
 		writeText(w, http.StatusOK, "[+] ledger ok (SERVING)\nreadyz check passed\n")
+	}
+	if s.opts.Version != "3.6" {
+		s.paths["POST /v2/updates/trees"] = s.trees
 	}
 	if s.opts.Version != "3.4" {
 		s.paths["POST /v2/updates/get-updates-page"] = s.updatesPage
 		s.paths["POST /v2/state/active-contracts-page"] = s.activeContractsPage
 		s.paths["GET /v2/state/active-contracts-page"] = s.activeContractsPage
+	}
+}
+
+func (s *Server) vettingRoutes() {
+	s.paths["POST /v2/package-vetting/update"] = administrators(s.updateVetting)
+	if s.opts.StrictInterface {
+		return
+	}
+	s.paths["POST /v2/package-vetting/list"] = s.listVetting
+	if s.opts.Version != "3.6" { // deprecated since there are the others
+		s.paths["POST /v2/package-vetting"] = administrators(s.updateVetting)
+		s.paths["GET /v2/package-vetting"] = s.listVetting
 	}
 }
 
@@ -156,12 +190,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	r = r.WithContext(ctx)
 	if !wait(ctx, s.opts.Latency) {
-		s.late(ctx, w)
+		late(ctx, w)
 		return
 	}
 	if s.opts.Fault != nil {
 		if f := s.opts.Fault(r); f != nil {
-			s.disturbed(w, r, f)
+			disturbed(w, r, f, s.serve)
 			return
 		}
 	}
@@ -170,23 +204,28 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	handler, ok := s.paths[r.Method+" "+r.URL.Path]
-	switch {
-	case !ok:
-		notFound(w, r)
-	case s.opts.Token != "" && needsToken(r.URL.Path) && r.Header.Get("Authorization") != "Bearer "+s.opts.Token:
-		writeError(w, unauthenticated())
-	default:
-		handler(w, r)
+	if _, isRights := userOfRights(r); isRights && !s.opts.StrictInterface {
+		handler, ok = s.userRights, true
 	}
+	if !ok {
+		notFound(w, r)
+		return
+	}
+	if !isProbe(r.URL.Path) {
+		c, ok := s.authenticated(w, r)
+		if !ok {
+			return
+		}
+		r = withCaller(r, c)
+	}
+	handler(w, r)
 }
 
-func needsToken(path string) bool {
-	return path != "/livez" && path != "/readyz" && path != "/v2/version"
-}
+func isProbe(path string) bool { return path == "/livez" || path == "/readyz" }
 
 // late answers a request that took too long; a client that left gets nothing, which
 // must not look like an empty answer.
-func (s *Server) late(ctx context.Context, w http.ResponseWriter) {
+func late(ctx context.Context, w http.ResponseWriter) {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		panic(http.ErrAbortHandler)
 	}
@@ -207,9 +246,10 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func (s *Server) disturbed(w http.ResponseWriter, r *http.Request, f *Fault) {
+// disturbed answers with a fault; serve gives the undisturbed answer.
+func disturbed(w http.ResponseWriter, r *http.Request, f *Fault, serve http.HandlerFunc) {
 	if !wait(r.Context(), f.Stall) {
-		s.late(r.Context(), w)
+		late(r.Context(), w)
 		return
 	}
 	switch {
@@ -223,7 +263,7 @@ func (s *Server) disturbed(w http.ResponseWriter, r *http.Request, f *Fault) {
 		fmt.Fprint(w, f.Body)
 	case f.Cut > 0:
 		whole := &recorder{header: w.Header(), status: http.StatusOK}
-		s.serve(whole, r)
+		serve(whole, r)
 		body := whole.body.Bytes()
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 		w.WriteHeader(whole.status)
@@ -233,7 +273,7 @@ func (s *Server) disturbed(w http.ResponseWriter, r *http.Request, f *Fault) {
 			panic(http.ErrAbortHandler)
 		}
 	default:
-		s.serve(w, r)
+		serve(w, r)
 	}
 }
 

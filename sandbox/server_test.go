@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -74,8 +73,7 @@ func TestBearerToken(t *testing.T) {
 	t.Parallel()
 	c := serve(t, grown(t, Options{}, 5), ServerOptions{Token: "secret"})
 	a := c.do(http.MethodGet, "/v2/state/ledger-end", "")
-	require.Equal(t, "invalid token", a.refused(401, "NA")["ledger_api_error"])
-	require.Contains(t, string(a.body), "A security-sensitive error has been received")
+	a.redacted(401, 16, `{}`)
 	require.Equal(t, 200, c.do(http.MethodGet, "/livez", "").status)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.url+"/v2/state/ledger-end", nil)
 	require.NoError(t, err)
@@ -100,51 +98,6 @@ func TestBodiesThatAreNotUnderstood(t *testing.T) {
 	require.Contains(t, string(a.body), "exceeded size limit (1000 bytes)")
 	// Keys are case-sensitive, and unknown ones are ignored.
 	c.do(http.MethodPost, "/v2/updates", `{"UpdateFormat":{},"more":1}`).refused(400, "INVALID_ARGUMENT")
-}
-
-func TestUpdateByID(t *testing.T) {
-	t.Parallel()
-	l := grown(t, Options{Seed: 1}, 100)
-	c := serve(t, l, ServerOptions{})
-	read := func(id, format string) answer {
-		return c.post("/v2/updates/update-by-id", `{"updateId":%q,"updateFormat":%s}`, id, format)
-	}
-	for _, i := range []int{0, 1, 17, 99} {
-		kind, value := updateOf(t, read(l.UpdateID(i), allUpdates).object())
-		require.NotEqual(t, "OffsetCheckpoint", kind)
-		require.EqualValues(t, l.Offset(i), value["offset"])
-	}
-	for _, id := range []string{"nonsense", NewLedger(Options{Seed: 77}).UpdateID(1)} {
-		a := read(id, allUpdates)
-		a.refused(404, "UPDATE_NOT_FOUND")
-		require.Contains(t, string(a.body), `["UPDATE_ID","`+id+`"]`)
-	}
-	read(l.UpdateID(1), `{}`).refused(404, "UPDATE_NOT_FOUND")
-	read("", allUpdates).refused(400, "MISSING_FIELD")
-	require.NoError(t, l.Prune(l.Offset(17)))
-	read(l.UpdateID(17), allUpdates).refused(404, "UPDATE_NOT_FOUND")
-}
-
-func TestContractByID(t *testing.T) {
-	t.Parallel()
-	l := grown(t, Options{Seed: 1}, 100)
-	c := serve(t, l, ServerOptions{})
-	id := string(l.contractID(nil, 3))
-	read := func(id string, parties ...string) answer {
-		list, err := json.Marshal(parties)
-		require.NoError(t, err)
-		return c.post("/v2/contracts/contract-by-id", `{"contractId":%q,"queryingParties":%s}`, id, list)
-	}
-	v := l.view()
-	holder := l.parties[v.contracts[3].parties[0]]
-	created := read(id, holder, "nobody::1220").object()["createdEvent"].(map[string]any)
-	require.Equal(t, id, created["contractId"])
-	require.NotNil(t, created["createArgument"])
-	require.Equal(t, []any{holder}, created["witnessParties"])
-	require.Equal(t, false, created["acsDelta"])
-	require.Empty(t, read(id).object()["createdEvent"].(map[string]any)["witnessParties"])
-	read(id, "nobody::1220").refused(404, "CONTRACT_PAYLOAD_NOT_FOUND")
-	read("00ff").refused(404, "CONTRACT_PAYLOAD_NOT_FOUND")
 }
 
 func TestFaults(t *testing.T) {

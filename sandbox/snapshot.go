@@ -79,7 +79,7 @@ func (s *Server) activeContracts(w http.ResponseWriter, r *http.Request) {
 	}
 	var refused *cantonError
 	q.format, refused = d.eventFormatOf(body)
-	if !accepted(w, &d, refused) {
+	if !accepted(w, &d, refused) || !allowed(w, r, q.format.needs()...) {
 		return
 	}
 	h := s.history.open()
@@ -139,7 +139,7 @@ func (s *Server) activeContractsPage(w http.ResponseWriter, r *http.Request) {
 	if refused == nil && q.format == nil {
 		refused = missingField("event_format")
 	}
-	if !accepted(w, &d, refused) {
+	if !accepted(w, &d, refused) || !allowed(w, r, q.format.needs()...) {
 		return
 	}
 	at, resumed := pageOffset(token)

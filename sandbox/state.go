@@ -3,6 +3,8 @@ package sandbox
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
+	"strings"
 )
 
 func writeValue(w http.ResponseWriter, v any) {
@@ -31,6 +33,13 @@ func (s *Server) latestPruned(w http.ResponseWriter, _ *http.Request) {
 	}{pruned, pruned})
 }
 
+// connected are the ids of the synchronizers that the participant is connected to.
+func (s *Server) connected() []string {
+	return slices.DeleteFunc(slices.Clone(s.history.names().synchronizers), func(id string) bool {
+		return slices.Contains(s.opts.Disconnected, id)
+	})
+}
+
 func (s *Server) connectedSynchronizers(w http.ResponseWriter, _ *http.Request) {
 	type connected struct {
 		Alias      string `json:"synchronizerAlias"`
@@ -40,7 +49,9 @@ func (s *Server) connectedSynchronizers(w http.ResponseWriter, _ *http.Request) 
 	n := s.history.names()
 	list := []connected{}
 	for i, id := range n.synchronizers {
-		list = append(list, connected{n.aliases[i], id, permissions[1]})
+		if slices.Contains(s.connected(), id) {
+			list = append(list, connected{n.aliases[i], id, permissions[1]})
+		}
 	}
 	writeValue(w, map[string]any{"connectedSynchronizers": list})
 }
@@ -61,7 +72,7 @@ func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 			"offsetCheckpoint": map[string]any{"maxOffsetCheckpointEmissionDelay": map[string]any{
 				"seconds": 75, "nanos": 0, "unknownFields": map[string]any{"fields": map[string]any{}},
 			}},
-			"packageFeature": map[string]any{"maxVettedPackagesPageSize": 100},
+			"packageFeature": map[string]any{"maxVettedPackagesPageSize": s.opts.VettingPage},
 		},
 	})
 }
@@ -79,10 +90,12 @@ func (s *Server) updateByID(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case id == "":
 		refused = missingField("update_id")
+	case !s.names().recorded && !isUpdateID(id):
+		refused = invalidArgument("%q is not an update id", id)
 	case format == nil:
 		refused = missingField("update_format")
 	}
-	if !accepted(w, &d, refused) {
+	if !accepted(w, &d, refused) || !allowed(w, r, format.needs()...) {
 		return
 	}
 	n := s.names()
@@ -112,16 +125,55 @@ func (s *Server) contractByID(w http.ResponseWriter, r *http.Request) {
 	id := decode[string](&d, body["contractId"], "contractId")
 	parties := decode[[]string](&d, body["queryingParties"], "queryingParties")
 	var refused *cantonError
-	if id == "" {
+	switch {
+	case id == "":
 		refused = missingField("contract_id")
+	case !s.names().recorded && !isContractID(id):
+		refused = invalidField("contract_id", "cannot parse ContractId %q", id)
+	case !s.names().recorded:
+		refused = checkParties(parties)
 	}
-	if !accepted(w, &d, refused) {
+	if !accepted(w, &d, refused) || !allowed(w, r, readAsEach(parties)...) {
 		return
 	}
 	out, ok := s.history.open().appendContract([]byte(`{"createdEvent":`), id, parties, &s.feat)
+	if ok {
+		out, ok = s.rewrite(r.URL.Path, 0, append(out, '}'))
+	}
 	if !ok {
 		writeError(w, refuse(11, "CONTRACT_PAYLOAD_NOT_FOUND", "Contract payload not found, or not visible.").about("CONTRACT_ID", id))
 		return
 	}
-	writeJSON(w, append(out, '}'))
+	writeJSON(w, out)
+}
+
+// isUpdateID reports whether s has the form of an update id: the hash that it is.
+func isUpdateID(s string) bool {
+	return len(s) == 68 && strings.HasPrefix(s, "1220") && isHex(s)
+}
+
+// isContractID reports whether s has the form of a contract id of one of the two
+// kinds: a version, a discriminator, and a suffix that is not too long.
+func isContractID(s string) bool {
+	if len(s)%2 != 0 || !isHex(s) {
+		return false
+	}
+	switch n := len(s) / 2; {
+	case strings.HasPrefix(s, "00"):
+		return n >= 1+32 && n <= 1+32+94
+	case strings.HasPrefix(s, "01"):
+		return n >= 1+12 && n <= 1+12+33
+	}
+	return false
+}
+
+func isHex(s string) bool { return strings.Trim(s, hexDigits) == "" }
+
+func checkParties(parties []string) *cantonError {
+	for _, p := range parties {
+		if !consistsOf(p, ":-_ ", 255) {
+			return invalidArgument("%q is not a party", p)
+		}
+	}
+	return nil
 }

@@ -41,6 +41,10 @@ func (b *bounds) check(h reading) *cantonError {
 
 // updates implements POST /v2/updates and /v2/updates/flats (interface.md, 2).
 func (s *Server) updates(w http.ResponseWriter, r *http.Request) {
+	s.updateList(w, r, (*decoder).updateFormatOf)
+}
+
+func (s *Server) updateList(w http.ResponseWriter, r *http.Request, formatOf func(*decoder, object) (*updateFormat, *cantonError)) {
 	l, ok := s.newList(w, r)
 	if !ok {
 		return
@@ -57,8 +61,8 @@ func (s *Server) updates(w http.ResponseWriter, r *http.Request) {
 	if s.opts.Version != "3.4" {
 		b.descending = decode[bool](&d, body["descendingOrder"], "descendingOrder")
 	}
-	format, refused := d.updateFormatOf(body)
-	if !accepted(w, &d, refused) {
+	format, refused := formatOf(&d, body)
+	if !accepted(w, &d, refused) || !allowed(w, r, format.needs()...) {
 		return
 	}
 	n := s.names()
@@ -71,8 +75,12 @@ func (s *Server) updates(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if b.open {
-		if !s.follow(l, r, h, b.begin, filter) {
-			s.late(r.Context(), w)
+		complete, refused := s.follow(l, r, h, b.begin, filter)
+		if !accepted(w, &d, refused) {
+			return
+		}
+		if !complete {
+			late(r.Context(), w)
 			return
 		}
 	} else {
@@ -91,7 +99,7 @@ func (s *Server) readBounded(l *list, h reading, b bounds, f *updateFilter) {
 		if b.descending {
 			at = last - (i - first)
 		}
-		l.appendWith(h.offsetOf(at), func(dst []byte) ([]byte, bool) { return h.appendUpdate(dst, at, f, &s.feat) })
+		l.appendWith(h.offsetOf(at), func(dst []byte) ([]byte, bool) { return s.appendListed(dst, h, at, f) })
 	}
 }
 
@@ -99,8 +107,10 @@ func (s *Server) readBounded(l *list, h reading, b bounds, f *updateFilter) {
 const firstCheckpoint = 450 * time.Millisecond
 
 // follow reads on from an offset, waiting for new updates, until the list is full or
-// nothing has come for the idle time. It returns false if the request ended before.
-func (s *Server) follow(l *list, r *http.Request, h reading, begin int64, f *updateFilter) bool {
+// nothing has come for the idle time. It is not complete if the request ended before,
+// and refused if its user may no longer read.
+func (s *Server) follow(l *list, r *http.Request, h reading, begin int64, f *updateFilter) (complete bool, refused *cantonError) {
+	reader := callerOf(r)
 	idle := s.opts.IdleTimeout
 	if l.idle > 0 {
 		idle = l.idle
@@ -114,16 +124,24 @@ func (s *Server) follow(l *list, r *http.Request, h reading, begin int64, f *upd
 	gap := time.NewTimer(idle)
 	defer gap.Stop()
 	next := h.after(begin)
-	for !l.full() {
-		before := l.n
+	delivered := 0
+	for {
+		changed, refused := reader.watch()
+		if refused != nil {
+			return false, refused
+		}
 		for ; next < h.count() && !l.full(); next++ {
-			l.appendWith(h.offsetOf(next), func(dst []byte) ([]byte, bool) { return h.appendUpdate(dst, next, f, &s.feat) })
+			l.appendWith(h.offsetOf(next), func(dst []byte) ([]byte, bool) { return s.appendListed(dst, h, next, f) })
+		}
+		if l.n > delivered {
+			if refused := reader.expired(); refused != nil { // which is noticed when something is to be delivered
+				return false, refused
+			}
+			delivered = l.n
+			gap.Reset(idle)
 		}
 		if l.full() {
-			break
-		}
-		if l.n > before {
-			gap.Reset(idle)
+			return true, nil
 		}
 		select {
 		case <-h.more():
@@ -133,12 +151,12 @@ func (s *Server) follow(l *list, r *http.Request, h reading, begin int64, f *upd
 			checkpoint.Reset(interval)
 			gap.Reset(idle)
 		case <-gap.C:
-			return true
+			return true, nil
+		case <-changed:
 		case <-r.Context().Done():
-			return false
+			return false, nil
 		}
 	}
-	return true
 }
 
 // addCheckpoint adds an OffsetCheckpoint: everything up to the reading's end has been

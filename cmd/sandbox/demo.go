@@ -39,8 +39,8 @@ type demo struct {
 }
 
 func (f *flags) demo(ctx context.Context, stdout io.Writer) error {
-	if len(f.Replay) > 0 || f.TokenFile != "" || f.StrictInterface {
-		return errors.New("--all shows a grown ledger without a token: leave out --replay, --token-file and --strict-interface")
+	if len(f.Replay) > 0 || f.TokenFile != "" || f.StrictInterface || f.Secure.on() {
+		return errors.New("--all shows a grown ledger that asks for no token: leave out --replay, --strict-interface, --token-file, --auth and --tls-cert, with all that belongs to them")
 	}
 	d := &demo{flags: f, out: stdout, started: time.Now(), logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	return d.run(ctx)
@@ -105,7 +105,10 @@ func (d *demo) serveLedger(ctx context.Context, group *errgroup.Group) error {
 	d.say("simulated participant: %s on %s", d.flags.describe(history), d.ledgerURL)
 	server := &http.Server{Handler: sandbox.NewServer(history, opts), ReadHeaderTimeout: 10 * time.Second}
 	if !d.flags.Once && d.flags.Rate == 0 {
-		grow = func(ctx context.Context) { d.ledger.RunLive(ctx, demoRate) }
+		grow = func(ctx context.Context) error {
+			d.ledger.RunLive(ctx, demoRate)
+			return nil
+		}
 	}
 	group.Go(func() error { return serve(ctx, server, listener, grow) })
 	return nil

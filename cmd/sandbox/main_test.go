@@ -35,7 +35,7 @@ func start(t *testing.T, args ...string) (line, url string, stop func() error) {
 		require.NoError(t, <-done)
 	}
 	line = string(buf[:n])
-	url = regexp.MustCompile(`http://\S+`).FindString(line)
+	url = regexp.MustCompile(`https?://\S+`).FindString(line)
 	return line, url, func() error { cancel(); return <-done }
 }
 
@@ -46,13 +46,7 @@ func get(t *testing.T, url, token string) (int, string) {
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := client.Do(r)
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
-	return resp.StatusCode, string(body)
+	return send(t, r, nil)
 }
 
 func TestServesUntilStopped(t *testing.T) {

@@ -7,11 +7,10 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
+	"golang.org/x/sync/errgroup"
 
 	"ledgerindexer/sandbox"
 )
@@ -31,6 +30,8 @@ type flags struct {
 	ReplayFiles        []string      `arg:"" optional:"" name:"file" type:"existingfile" help:"More files for --replay."`
 	CheckpointInterval time.Duration `default:"15s" help:"Time between offset checkpoints on an open-ended read."`
 	PruneAt            int64         `default:"0" help:"Prune the ledger up to this offset."`
+
+	Secure secure `embed:""`
 
 	All         bool   `help:"Add a throwaway PostgreSQL, a backfill and the indexer, and show what they make of the ledger."`
 	Once        bool   `help:"With --all: stop when the indexer has caught up."`
@@ -57,7 +58,14 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	if f.Once || f.DatabaseURL != "" {
 		return errors.New("--once and --database-url are for --all")
 	}
+	if err := f.Secure.check(); err != nil {
+		return err
+	}
 	opts, err := f.serverOptions()
+	if err != nil {
+		return err
+	}
+	config, err := f.Secure.tlsConfig()
 	if err != nil {
 		return err
 	}
@@ -65,13 +73,33 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	if opts.Authority, err = f.Secure.authority(history.ParticipantID()); err != nil {
+		return err
+	}
+	handler := sandbox.NewServer(history, opts)
+	work := []func(context.Context) error{grow}
+	if f.Secure.Auth {
+		handler = withTokens(opts.Authority, handler)
+	}
+	if f.Secure.WriteTokens != "" {
+		if err := f.Secure.writeTokens(opts.Authority); err != nil {
+			return err
+		}
+		tick := time.NewTicker(f.Secure.TokenLifetime / 2)
+		defer tick.Stop()
+		work = append(work, func(ctx context.Context) error { return f.Secure.keepTokens(ctx, opts.Authority, tick.C) })
+	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for clients (change --listen if the address is taken): %w", err)
 	}
-	server := &http.Server{Handler: sandbox.NewServer(history, opts), ReadHeaderTimeout: 10 * time.Second}
-	fmt.Fprintf(stdout, "sandbox: %s on http://%s\n", f.describe(history), listener.Addr())
-	return serve(ctx, server, listener, grow)
+	url := "http://" + listener.Addr().String()
+	if config != nil {
+		url = "https://" + listener.Addr().String()
+	}
+	fmt.Fprintf(stdout, "sandbox: %s on %s\n%s", f.describe(history), url, f.Secure.howToConnect(url))
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, TLSConfig: config}
+	return serve(ctx, server, listener, work...)
 }
 
 // parse reads the command line and the environment. --help prints and ends.
@@ -104,32 +132,36 @@ func (f *flags) serverOptions() (sandbox.ServerOptions, error) {
 		ListLimit: f.ListLimit, CheckpointInterval: f.CheckpointInterval,
 	}
 	if f.TokenFile != "" {
-		token, err := os.ReadFile(f.TokenFile)
+		if f.Secure.Auth {
+			return opts, errors.New("--token-file is one token for everybody, --auth has one for each user: leave one of them out")
+		}
+		token, err := readSecret("--token-file", f.TokenFile)
 		if err != nil {
-			return opts, fmt.Errorf("read --token-file: %w", err)
+			return opts, err
 		}
-		if opts.Token = strings.TrimSpace(string(token)); opts.Token == "" {
-			return opts, fmt.Errorf("read --token-file %s: it is empty; write the token into it", f.TokenFile)
-		}
+		opts.Token = token
 	}
 	return opts, nil
 }
 
 // history makes what is served, and the function that lets it grow.
-func (f *flags) history() (sandbox.History, func(context.Context), error) {
+func (f *flags) history() (sandbox.History, func(context.Context) error, error) {
 	if len(f.Replay) > 0 {
 		if f.PruneAt > 0 || f.Rate > 0 {
 			return nil, nil, errors.New("--prune-at and --rate are for a grown ledger: leave them out, or --replay")
 		}
 		r, err := sandbox.LoadReplay(f.Replay...)
-		return r, func(context.Context) {}, err
+		return r, func(context.Context) error { return nil }, err
 	}
 	l := sandbox.NewLedger(sandbox.Options{Seed: f.Seed})
 	l.Grow(f.Updates)
 	if err := l.Prune(f.PruneAt); err != nil {
 		return nil, nil, fmt.Errorf("--prune-at: %w", err)
 	}
-	return l, func(ctx context.Context) { l.RunLive(ctx, f.Rate) }, nil
+	return l, func(ctx context.Context) error {
+		l.RunLive(ctx, f.Rate)
+		return nil
+	}, nil
 }
 
 // describe says in words what is served.
@@ -148,29 +180,30 @@ func (f *flags) describe(h sandbox.History) string {
 	return text
 }
 
-// serve answers until the context is done; then requests that are under way may end.
-func serve(ctx context.Context, server *http.Server, listener net.Listener, grow func(context.Context)) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	grown := make(chan struct{})
-	go func() {
-		defer close(grown)
-		grow(ctx)
-	}()
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
-	var err error
-	select {
-	case err = <-failed:
-		err = fmt.Errorf("serve clients: %w", err)
-	case <-ctx.Done():
+// serve answers, and does the work beside it, until the context is done; then requests that are under way may end.
+func serve(ctx context.Context, server *http.Server, listener net.Listener, work ...func(context.Context) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, do := range work {
+		group.Go(func() error { return do(ctx) })
+	}
+	group.Go(func() error {
+		start := server.Serve
+		if server.TLSConfig != nil {
+			start = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
+		}
+		if err := start(listener); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve clients: %w", err)
+		}
+		return nil
+	})
+	group.Go(func() error {
+		<-ctx.Done()
 		late, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 		defer stop()
 		if server.Shutdown(late) != nil {
-			err = server.Close()
+			return server.Close()
 		}
-	}
-	cancel()
-	<-grown
-	return err
+		return nil
+	})
+	return group.Wait()
 }

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"ledgerindexer/sandbox"
+)
+
+// secure are the flags that make the participant ask whom requests come from, and prove who it is.
+type secure struct {
+	Auth             bool          `help:"Ask for users' tokens. Users are indexer, which reads as any party, and admin, the participant's administrator."`
+	ClientSecretFile string        `type:"path" placeholder:"FILE" help:"With --auth: file with the secret of the OAuth2 client indexer, which gets the tokens of that user at /oauth/token."`
+	WriteTokens      string        `type:"path" placeholder:"DIR" help:"With --auth: keep tokens of both users in DIR, in indexer.token and admin.token, and renew them in time."`
+	TokenLifetime    time.Duration `default:"5m" help:"With --auth: how long a token is valid."`
+	TLSCert          string        `type:"path" placeholder:"FILE" help:"Serve https: PEM file of the certificate and those between it and its authority."`
+	TLSKey           string        `type:"path" placeholder:"FILE" help:"PEM file of the private key of --tls-cert."`
+	ClientCA         string        `type:"path" placeholder:"FILE" help:"With --tls-cert: PEM file of the authorities of which clients must have a certificate."`
+}
+
+const (
+	userIndexer = "indexer" // reads as any party; also the id of the OAuth2 client
+	userAdmin   = "admin"
+	tokenPath   = "/oauth/token"
+)
+
+// on says whether one of the flags is set.
+func (s *secure) on() bool {
+	return s.Auth || s.ClientSecretFile != "" || s.WriteTokens != "" || s.TLSCert != "" || s.TLSKey != "" || s.ClientCA != ""
+}
+
+func (s *secure) check() error {
+	switch {
+	case !s.Auth && (s.ClientSecretFile != "" || s.WriteTokens != ""):
+		return errors.New("--client-secret-file and --write-tokens are for --auth")
+	case s.Auth && s.ClientSecretFile == "" && s.WriteTokens == "":
+		return errors.New("--auth gives tokens to nobody: add --write-tokens, --client-secret-file, or both")
+	case s.TokenLifetime < time.Second:
+		return fmt.Errorf("--token-lifetime %s is too short: give at least 1s", s.TokenLifetime)
+	case (s.TLSCert == "") != (s.TLSKey == ""):
+		return errors.New("--tls-cert and --tls-key belong together: give both")
+	case s.ClientCA != "" && s.TLSCert == "":
+		return errors.New("--client-ca is for https: give --tls-cert and --tls-key")
+	}
+	return nil
+}
+
+// authority knows the users and, where there is a secret, the client.
+func (s *secure) authority(participantID string) (*sandbox.Authority, error) {
+	if !s.Auth {
+		return nil, nil
+	}
+	a := sandbox.NewAuthority(sandbox.AuthorityOptions{ParticipantID: participantID, Lifetime: s.TokenLifetime})
+	a.SetUser(sandbox.User{ID: userIndexer, Rights: []sandbox.Right{sandbox.CanReadAsAnyParty()}})
+	a.SetUser(sandbox.User{ID: userAdmin, Rights: []sandbox.Right{sandbox.ParticipantAdmin()}})
+	if s.ClientSecretFile != "" {
+		secret, err := readSecret("--client-secret-file", s.ClientSecretFile)
+		if err != nil {
+			return nil, err
+		}
+		a.AddClient(userIndexer, secret, userIndexer)
+	}
+	return a, nil
+}
+
+// readSecret reads a file that holds a secret, which white space may surround.
+func readSecret(flag, file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", flag, err)
+	}
+	secret := strings.TrimSpace(string(text))
+	if secret == "" {
+		return "", fmt.Errorf("read %s %s: it is empty; write the secret into it", flag, file)
+	}
+	return secret, nil
+}
+
+// withTokens serves the authority's token endpoint beside the participant.
+func withTokens(a *sandbox.Authority, participant http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == tokenPath {
+			a.ServeHTTP(w, r)
+			return
+		}
+		participant.ServeHTTP(w, r)
+	})
+}
+
+func (s *secure) tokenFile(user string) string { return filepath.Join(s.WriteTokens, user+".token") }
+
+// writeTokens puts fresh tokens into the files; who reads one finds a whole token at any time.
+func (s *secure) writeTokens(a *sandbox.Authority) error {
+	if err := os.MkdirAll(s.WriteTokens, 0o700); err != nil {
+		return fmt.Errorf("--write-tokens: %w", err)
+	}
+	for _, user := range []string{userIndexer, userAdmin} {
+		if err := replaceFile(s.tokenFile(user), a.Token(user)+"\n"); err != nil {
+			return fmt.Errorf("--write-tokens: %w", err)
+		}
+	}
+	return nil
+}
+
+// replaceFile changes a file at once; only its owner may read it.
+func replaceFile(name, text string) error {
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // the first error is the one to tell
+	}
+	return err
+}
+
+// keepTokens writes the tokens anew at every tick, until the context is done.
+func (s *secure) keepTokens(ctx context.Context, a *sandbox.Authority, tick <-chan time.Time) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick:
+			if err := s.writeTokens(a); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// tlsConfig is nil where plain http is served.
+func (s *secure) tlsConfig() (*tls.Config, error) {
+	if s.TLSCert == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(s.TLSCert, s.TLSKey)
+	if err != nil {
+		return nil, fmt.Errorf("read --tls-cert and --tls-key: %w", err)
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
+	if s.ClientCA != "" {
+		text, err := os.ReadFile(s.ClientCA)
+		if err != nil {
+			return nil, fmt.Errorf("read --client-ca: %w", err)
+		}
+		config.ClientCAs = x509.NewCertPool()
+		if !config.ClientCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("read --client-ca %s: there is no PEM certificate in it", s.ClientCA)
+		}
+		config.ClientAuth = tls.RequireAndVerifyClientCert
+	}
+	return config, nil
+}
+
+// howToConnect are the flags for the indexer, to be pasted. It names files, never what is in them.
+func (s *secure) howToConnect(url string) string {
+	if !s.on() {
+		return ""
+	}
+	common := "--ledger-url " + url
+	if s.TLSCert != "" {
+		common += " --ledger-ca-file " + quoted(s.TLSCert)
+	}
+	if s.ClientCA != "" {
+		common += " --ledger-cert-file CERTIFICATE --ledger-key-file KEY"
+	}
+	var text strings.Builder
+	if !s.Auth {
+		fmt.Fprintf(&text, "flags of indexer:\n    %s\n", common)
+	}
+	if s.WriteTokens != "" {
+		fmt.Fprintf(&text, "flags of indexer, with a token from a file:\n    %s --ledger-token-file %s\n", common, quoted(s.tokenFile(userIndexer)))
+	}
+	if s.ClientSecretFile != "" {
+		fmt.Fprintf(&text, "flags of indexer, with tokens by OAuth2:\n    %s "+
+			"--ledger-oauth-token-url %s --ledger-oauth-client-id %s --ledger-oauth-client-secret-file %s\n",
+			common, url+tokenPath, userIndexer, quoted(s.ClientSecretFile))
+	}
+	if s.WriteTokens != "" {
+		fmt.Fprintf(&text, "and of indexer packages, to change what is vetted:\n    --admin-token-file %s\n", quoted(s.tokenFile(userAdmin)))
+	}
+	return text.String()
+}
+
+var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
+
+// quoted writes a word as a shell reads it.
+func quoted(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,6 @@
+// Package openapi checks requests and responses of tests against the servers' own OpenAPI documents: types, required
+// and unknown members, enumerations and the variants of sum types. An optional member may be null, as the servers send
+// it.
+//
+// It knows no more of OpenAPI than these documents use.
+package openapi
