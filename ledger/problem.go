@@ -22,6 +22,22 @@ func (p *Problem) Error() string {
 
 func (p *Problem) Unwrap() error { return p.Err }
 
+// Bug is a request that this program should never have made: trying again would only repeat it, and no operator can
+// cure it. The commands end with exit code 1 and ask for a report.
+type Bug struct {
+	What string // what happened
+	Err  error  // the cause; may be nil
+}
+
+func (b *Bug) Error() string {
+	if b.Err == nil {
+		return b.What
+	}
+	return fmt.Sprintf("%s: %v", b.What, b.Err)
+}
+
+func (b *Bug) Unwrap() error { return b.Err }
+
 // DecodeError says what could not be understood in the server's JSON. It stops the stream: nothing of the page
 // it was found in is stored.
 type DecodeError struct {
@@ -49,3 +65,7 @@ func (e *DecodeError) Unwrap() error { return e.Err }
 
 // ErrNotOffered is returned for an operation that the server does not have.
 var ErrNotOffered = errors.New("the server does not offer this operation")
+
+// ErrNotFound is returned where the server does not know what was asked for by its id, or does not show it to the
+// parties that asked.
+var ErrNotFound = errors.New("not found")

@@ -131,19 +131,8 @@ func (l *Leader) advance(ctx context.Context, tx pgx.Tx, scope ledger.Scope, fro
 
 func (l *Leader) copyFacts(ctx context.Context, tx pgx.Tx, f *factRows) error {
 	started := time.Now()
-	q := l.store.queries
-	for _, copyTable := range []func() error{
-		func() error { return copyRows(ctx, tx, "updates", f.updates, q.UpdatesCopy) },
-		func() error { return copyRows(ctx, tx, "created", f.created, q.CreatedCopy) },
-		func() error { return copyRows(ctx, tx, "archived", f.archived, q.ArchivedCopy) },
-		func() error { return copyRows(ctx, tx, "exercised", f.exercised, q.ExercisedCopy) },
-		func() error { return copyRows(ctx, tx, "interface_views", f.interfaceViews, q.InterfaceViewsCopy) },
-		func() error { return copyRows(ctx, tx, "reassignments", f.reassignments, q.ReassignmentsCopy) },
-		func() error { return copyRows(ctx, tx, "topology_events", f.topologyEvents, q.TopologyEventsCopy) },
-		func() error { return copyRows(ctx, tx, "unknown_elements", f.unknown, q.UnknownElementsCopy) },
-		func() error { return copyRows(ctx, tx, "exact_payloads", f.exact.rows, q.ExactPayloadsCopy) },
-	} {
-		if err := copyTable(); err != nil {
+	for _, table := range f.tables(l.store.queries) {
+		if err := table.write(ctx, tx); err != nil {
 			return err
 		}
 	}
@@ -153,17 +142,7 @@ func (l *Leader) copyFacts(ctx context.Context, tx pgx.Tx, f *factRows) error {
 
 // copyRows COPYs rows and checks that the server counted as many.
 func copyRows[T any](ctx context.Context, tx pgx.Tx, relation string, rows []T, copyFrom func(context.Context, dbsqlc.DBTX, []T) (int64, error)) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	n, err := copyFrom(ctx, tx, rows)
-	if err != nil {
-		return fmt.Errorf("copy %d rows into %s: %w", len(rows), relation, err)
-	}
-	if n != int64(len(rows)) {
-		return fmt.Errorf("copy into %s: sent %d rows, the server took %d", relation, len(rows), n)
-	}
-	return nil
+	return tableOf(relation, rows, copyFrom).write(ctx, tx)
 }
 
 func (l *Leader) keepCheckpoints(ctx context.Context, tx pgx.Tx, r refs, pages []ledger.Page) error {
@@ -232,13 +211,9 @@ func offsetsOf[T any](rows []T, offset func(*T) int64) []int64 {
 }
 
 func (l *Leader) wrote(f *factRows) {
-	for relation, rows := range map[string]int{
-		"updates": len(f.updates), "created": len(f.created), "archived": len(f.archived), "exercised": len(f.exercised),
-		"interface_views": len(f.interfaceViews), "reassignments": len(f.reassignments), "topology_events": len(f.topologyEvents),
-		"unknown_elements": len(f.unknown), "exact_payloads": len(f.exact.rows),
-	} {
-		if rows > 0 {
-			l.store.cfg.Wrote(relation, rows)
+	for _, table := range f.tables(l.store.queries) {
+		if table.rows > 0 {
+			l.store.cfg.Wrote(table.relation, table.rows)
 		}
 	}
 }

@@ -2,8 +2,10 @@ package store
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -36,13 +38,24 @@ var contractColumns = map[string]string{
 	"active_contracts": `contract_id text, synchronizer_id text, template_id text, package_id text, package_name text, module_name text,
 		entity_name text, payload jsonb, contract_key jsonb, signatories text[], observers text[], witness_parties text[],
 		created_at timestamptz, created_offset bigint, created_node_id integer, reassignment_counter bigint`,
+	"looked_up_contracts": `contract_id text, template_id text, package_name text, module_name text, entity_name text, payload jsonb,
+		contract_key jsonb, signatories text[], observers text[], created_at timestamptz, looked_up_at timestamptz, status text`,
 	"offset_checkpoints": `ledger_offset bigint, synchronizer_id text, record_time timestamptz`,
 	"unknown_updates": `ledger_offset bigint, node_id integer, kind text, raw jsonb, update_id text, synchronizer_id text,
 		record_time timestamptz`,
 	"exact_payloads":     `stream text, ledger_offset bigint, node_id integer, interface_id text, seq bigint, field text, exact bytea`,
 	"stream_checkpoints": `stream text, ledger_offset bigint, event_id text, updated_at timestamptz`,
 	"coverage":           `stream text, scope text, from_exclusive bigint, to_inclusive bigint`,
+	"packages":           `package_id text, package_name text, package_version text`,
+	"vetted_packages": `synchronizer_id text, package_id text, package_name text, package_version text, valid_from timestamptz,
+		valid_until timestamptz, topology_serial integer`,
+	"vetting_changes": `seq bigint, seen_at timestamptz, synchronizer_id text, package_id text, package_name text, package_version text,
+		change text, topology_serial integer, valid_from_before timestamptz, valid_until_before timestamptz, valid_from timestamptz,
+		valid_until timestamptz`,
 }
+
+// Relations that are not about what the updates up to the watermark say.
+var besideTheWatermark = []string{"stream_checkpoints", "packages", "vetted_packages", "vetting_changes"}
 
 var contractFunctions = []string{"latest_offset", "oldest_offset", "state_floor"}
 
@@ -137,6 +150,9 @@ func TestContractQueriesReadWhatTheyNeed(t *testing.T) {
 		"SELECT count(*) FROM ledger.reassignments":                                             {"templates", "synchronizers", "updates"},
 		"SELECT count(*) FROM ledger.topology_events":                                           {"synchronizers", "updates"},
 		"SELECT count(*) FROM ledger.updates":                                                   {"synchronizers"},
+		"SELECT count(*) FROM ledger.looked_up_contracts":                                       {"templates"},
+		"SELECT count(*) FROM ledger.vetted_packages":                                           {"synchronizers", "packages"},
+		"SELECT count(*) FROM ledger.vetting_changes":                                           {"synchronizers", "packages"},
 		"SELECT package_name, count(*) FROM ledger.active_contracts GROUP BY 1":                 {"synchronizers", "updates", "created"},
 		"SELECT template_id, payload FROM ledger.created_events":                                {"synchronizers", "updates"},
 		"SELECT date_trunc('day', record_time), count(*) FROM ledger.created_events GROUP BY 1": {"templates", "synchronizers", "updates"},
@@ -149,7 +165,7 @@ func TestContractQueriesReadWhatTheyNeed(t *testing.T) {
 	}
 
 	d.exec("SET enable_seqscan = off")
-	for _, relation := range []string{"created_events", "archived_events", "exercised_events", "reassignments", "active_contracts"} {
+	for _, relation := range []string{"created_events", "archived_events", "exercised_events", "reassignments", "active_contracts", "looked_up_contracts"} {
 		require.NotContains(t, d.plan("SELECT contract_id FROM ledger."+relation+" WHERE contract_id = 'x'"), "Seq Scan", relation)
 	}
 	for _, relation := range []string{"updates", "created_events", "archived_events", "exercised_events", "interface_views", "reassignments", "topology_events", "unknown_updates"} {
@@ -167,6 +183,9 @@ func TestContractEndsAtTheWatermark(t *testing.T) {
 		{SynchronizerID: "sync::1", RecordTime: testTime("2025-01-02T03:04:05Z")},
 	}}}}
 	require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{page}))
+	require.NoError(t, l.SaveLookups(t.Context(), []ledger.Lookup{{ContractID: "unseen", At: time.Now(), Status: ledger.LookupNotFound}}))
+	_, err := l.SaveVettedPackages(t.Context(), []ledger.VettedPackages{vettedOn("sync::1", 1, "pkg-1")})
+	require.NoError(t, err)
 	for relation := range contractColumns {
 		require.NotEqual(t, "0", d.row("SELECT count(*) FROM ledger."+relation), relation)
 	}
@@ -176,7 +195,7 @@ func TestContractEndsAtTheWatermark(t *testing.T) {
 
 	d.exec("UPDATE indexer.checkpoints SET ledger_offset = 0")
 	for relation := range contractColumns {
-		if relation != "stream_checkpoints" {
+		if !slices.Contains(besideTheWatermark, relation) {
 			require.Equal(t, "0", d.row("SELECT count(*) FROM ledger."+relation), relation)
 		}
 	}

@@ -196,6 +196,13 @@ func archival(nodeID int32, contractID string) ledger.ArchivedEvent {
 	return ledger.ArchivedEvent{NodeID: nodeID, ContractID: contractID, TemplateID: "pkg-2:Main:Asset", PackageName: "asset"}
 }
 
+func exercise(nodeID int32, contractID string, consuming bool, acsDelta *bool) ledger.ExercisedEvent {
+	return ledger.ExercisedEvent{
+		NodeID: nodeID, ContractID: contractID, TemplateID: testTemplate, PackageName: "asset", Choice: "Transfer", Consuming: consuming,
+		LastDescendantNodeID: nodeID, ACSDelta: acsDelta,
+	}
+}
+
 // assign adds an assignment and the creation event inside it.
 func assign(u *ledger.Update, nodeID int32, contractID, source, target string, counter int64) {
 	c := creation(nodeID, contractID)

@@ -19,23 +19,27 @@ type activeKey struct {
 	synchronizerRef int32
 }
 
-// stepEvent activates or deactivates a contract on a synchronizer.
+// stepEvent activates or deactivates a contract on a synchronizer, or uses it.
 type stepEvent struct {
 	key         activeKey
 	offset      int64
 	nodeID      int32
 	activates   bool
 	assigned    bool  // activates by assignment, which a contract can have several of; it is created once
+	uses        bool  // neither activates nor deactivates
+	needs       bool  // is of a contract whose creation we should have seen: no creation, and not merely witnessed
 	templateRef int32 // of an activation
 	counter     int64 // of an activation
 }
 
 // step is what a range of updates does to the active set: what was active before and ends, what lived and died
-// within the step, and what stays active.
+// within the step, and what stays active. And it is what was used without having been activated in the step: unless
+// active before, its creation was never seen.
 type step struct {
 	ends   dbsqlc.ActiveContractsEndParams
 	lives  []dbsqlc.LifetimesCopyParams
 	begins dbsqlc.ActiveContractsBeginParams
+	used   dbsqlc.LookupsWantExercisedParams
 }
 
 // projectionStep works out the step of updates, which are in offset order. A contract that lived and died within it
@@ -51,28 +55,44 @@ func projectionStep(r refs, updates []*ledger.Update) *step {
 	var s step
 	active := map[activeKey]stepEvent{} // activated in this step and not deactivated since
 	known := map[activeKey]bool{}       // touched in this step: what the table says no longer counts
+	unseen := map[activeKey]int{}       // places in s.ends of what was not activated in this step
 	for _, e := range events {
 		begun, isActive := active[e.key]
 		switch {
+		case e.uses:
+			if !isActive {
+				s.used.ContractIds = append(s.used.ContractIds, e.key.contractID)
+				s.used.LedgerOffsets = append(s.used.LedgerOffsets, e.offset)
+				s.used.NodeIds = append(s.used.NodeIds, e.nodeID)
+			}
+			continue
 		case isActive:
 			s.lives = append(s.lives, dbsqlc.LifetimesCopyParams{
 				DeactivatedOffset: e.offset, ActivatedOffset: begun.offset, ActivatedNodeID: begun.nodeID,
 				SynchronizerRef: e.key.synchronizerRef, TemplateRef: begun.templateRef, ContractID: e.key.contractID,
 			})
 		case !known[e.key] && (!e.activates || e.assigned):
+			unseen[e.key] = len(s.ends.ContractIds)
 			s.ends.ContractIds = append(s.ends.ContractIds, e.key.contractID)
 			s.ends.SynchronizerRefs = append(s.ends.SynchronizerRefs, e.key.synchronizerRef)
 			s.ends.DeactivatedOffsets = append(s.ends.DeactivatedOffsets, e.offset)
+			s.ends.LookupOffsets = append(s.ends.LookupOffsets, 0)
+			s.ends.LookupNodeIds = append(s.ends.LookupNodeIds, 0)
+		}
+		if i, isUnseen := unseen[e.key]; isUnseen && e.needs && s.ends.LookupOffsets[i] == 0 {
+			s.ends.LookupOffsets[i], s.ends.LookupNodeIds[i] = e.offset, e.nodeID
 		}
 		known[e.key] = true
 		if e.activates {
 			active[e.key] = e
+			delete(unseen, e.key)
 		} else {
 			delete(active, e.key)
 		}
 	}
 	for _, e := range events {
-		if begun, isActive := active[e.key]; isActive && begun.offset == e.offset && begun.nodeID == e.nodeID {
+		begun, isActive := active[e.key]
+		if isActive && e.activates && begun.offset == e.offset && begun.nodeID == e.nodeID {
 			s.begins.ContractIds = append(s.begins.ContractIds, e.key.contractID)
 			s.begins.SynchronizerRefs = append(s.begins.SynchronizerRefs, e.key.synchronizerRef)
 			s.begins.TemplateRefs = append(s.begins.TemplateRefs, e.templateRef)
@@ -85,7 +105,8 @@ func projectionStep(r refs, updates []*ledger.Update) *step {
 }
 
 // appendStepEvents adds what one update does to the active set: an activation is a creation with acs_delta not
-// false, or an assignment; a deactivation is an archival on the update's synchronizer, or an unassignment.
+// false, or an assignment; a deactivation is an archival on the update's synchronizer, or an unassignment. Exercises that
+// archive nothing are added where acs_delta is not false: their contract is active, or should be.
 func appendStepEvents(events []stepEvent, r refs, u *ledger.Update) []stepEvent {
 	offset := int64(u.Offset)
 	own := func(contractID string) activeKey {
@@ -113,11 +134,16 @@ func appendStepEvents(events []stepEvent, r refs, u *ledger.Update) []stepEvent 
 		events = append(events, event)
 	}
 	for i := range u.Archived {
-		events = append(events, stepEvent{key: own(u.Archived[i].ContractID), offset: offset, nodeID: u.Archived[i].NodeID})
+		a := &u.Archived[i]
+		events = append(events, stepEvent{key: own(a.ContractID), offset: offset, nodeID: a.NodeID, needs: true})
 	}
 	for i := range u.Exercised {
-		if u.Exercised[i].Consuming {
-			events = append(events, stepEvent{key: own(u.Exercised[i].ContractID), offset: offset, nodeID: u.Exercised[i].NodeID})
+		e := &u.Exercised[i]
+		witnessed := e.ACSDelta != nil && !*e.ACSDelta
+		if e.Consuming || !witnessed {
+			events = append(events, stepEvent{
+				key: own(e.ContractID), offset: offset, nodeID: e.NodeID, uses: !e.Consuming, needs: !witnessed,
+			})
 		}
 	}
 	for i := range u.Unassigned {
@@ -150,10 +176,16 @@ func (s *step) deactivations() []int64 {
 	return offsets
 }
 
-// project applies the step. What ends goes before what begins: a contract may leave a synchronizer and come back.
+// project applies the step. What ends goes before what begins: a contract may leave a synchronizer and come back. What
+// was used is compared with what was active before either.
 func (l *Leader) project(ctx context.Context, tx pgx.Tx, s *step) error {
 	started := time.Now()
 	q := l.store.queries
+	if len(s.used.ContractIds) > 0 {
+		if err := q.LookupsWantExercised(ctx, tx, s.used); err != nil {
+			return fmt.Errorf("ask for %d exercised contracts: %w", len(s.used.ContractIds), err)
+		}
+	}
 	if len(s.ends.ContractIds) > 0 {
 		if err := q.ActiveContractsEnd(ctx, tx, s.ends); err != nil {
 			return fmt.Errorf("deactivate %d contracts: %w", len(s.ends.ContractIds), err)

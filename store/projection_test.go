@@ -112,20 +112,24 @@ func (h *history) event(t *rapid.T, u *ledger.Update, node int32) {
 	switch rapid.IntRange(0, 7).Draw(t, "event") {
 	case 0, 1: // a contract is created once; what is only witnessed is never active
 		c := creation(node, fmt.Sprint("c", h.created))
-		c.ACSDelta = rapid.SampledFrom([]*bool{ptr(true), ptr(true), nil, ptr(false)}).Draw(t, "acs delta")
+		c.ACSDelta = drawACSDelta(t)
 		h.created++
 		u.Created = append(u.Created, c)
 	case 2:
 		u.Archived = append(u.Archived, archival(node, contract))
 	case 3:
-		u.Exercised = append(u.Exercised, ledger.ExercisedEvent{NodeID: node, ContractID: contract, TemplateID: testTemplate, PackageName: "asset", Consuming: true})
+		u.Exercised = append(u.Exercised, exercise(node, contract, true, drawACSDelta(t)))
 	case 4:
-		u.Exercised = append(u.Exercised, ledger.ExercisedEvent{NodeID: node, ContractID: contract, TemplateID: testTemplate, PackageName: "asset"})
+		u.Exercised = append(u.Exercised, exercise(node, contract, false, drawACSDelta(t)))
 	case 5, 6:
 		assign(u, node, contract, other, *u.SynchronizerID, 1)
 	default:
 		unassign(u, node, contract, *u.SynchronizerID, other, 2)
 	}
+}
+
+func drawACSDelta(t *rapid.T) *bool {
+	return rapid.SampledFrom([]*bool{ptr(true), ptr(true), nil, ptr(false)}).Draw(t, "acs delta")
 }
 
 // batches cuts the history into pages, and the pages into batches.

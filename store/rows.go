@@ -1,6 +1,10 @@
 package store
 
 import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"ledgerindexer/ledger"
@@ -24,6 +28,47 @@ type factRows struct {
 	topologyEvents []dbsqlc.TopologyEventsCopyParams
 	unknown        []dbsqlc.UnknownElementsCopyParams
 	exact          exactKeeper
+}
+
+// tableRows are the rows that go into one table.
+type tableRows struct {
+	relation string // of schema indexer
+	rows     int
+	copyInto func(context.Context, dbsqlc.DBTX) (int64, error)
+}
+
+func tableOf[T any](relation string, rows []T, copyFrom func(context.Context, dbsqlc.DBTX, []T) (int64, error)) tableRows {
+	return tableRows{relation, len(rows), func(ctx context.Context, db dbsqlc.DBTX) (int64, error) { return copyFrom(ctx, db, rows) }}
+}
+
+// write COPYs the rows, if there are any, and checks that the server counted as many.
+func (t tableRows) write(ctx context.Context, tx pgx.Tx) error {
+	if t.rows == 0 {
+		return nil
+	}
+	n, err := t.copyInto(ctx, tx)
+	if err != nil {
+		return fmt.Errorf("copy %d rows into %s: %w", t.rows, t.relation, err)
+	}
+	if n != int64(t.rows) {
+		return fmt.Errorf("copy into %s: sent %d rows, the server took %d", t.relation, t.rows, n)
+	}
+	return nil
+}
+
+// tables lists every fact table, with what goes into it.
+func (f *factRows) tables(q *dbsqlc.Queries) []tableRows {
+	return []tableRows{
+		tableOf("updates", f.updates, q.UpdatesCopy),
+		tableOf("created", f.created, q.CreatedCopy),
+		tableOf("archived", f.archived, q.ArchivedCopy),
+		tableOf("exercised", f.exercised, q.ExercisedCopy),
+		tableOf("interface_views", f.interfaceViews, q.InterfaceViewsCopy),
+		tableOf("reassignments", f.reassignments, q.ReassignmentsCopy),
+		tableOf("topology_events", f.topologyEvents, q.TopologyEventsCopy),
+		tableOf("unknown_elements", f.unknown, q.UnknownElementsCopy),
+		tableOf("exact_payloads", f.exact.rows, q.ExactPayloadsCopy),
+	}
 }
 
 // updateNames collects the names that an update's rows refer to.

@@ -12,7 +12,7 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
-// Status is where the updates stream of a database stands.
+// Status is where a database stands: its updates stream, and what is done beside it.
 type Status struct {
 	ParticipantID string // empty: not recorded
 	Started       bool   // false: the fields up to UpdatedAt say nothing
@@ -25,6 +25,21 @@ type Status struct {
 	Snapshot *ledger.SnapshotProgress // unfinished; nil where there is none
 	Unknown  int64                    // elements of unknown kinds that were stored raw
 	Leader   Leadership
+
+	Lookups  Lookups
+	Packages Packages
+	Tasks    []Task // by name
+}
+
+// Lookups counts the contracts whose creation was never seen, by what became of their look-up.
+type Lookups struct{ Wanted, Found, NotFound, Unusable int64 }
+
+// Packages counts packages.
+type Packages struct {
+	Known         int64 // that a template id named or that were vetted at some time
+	Vetted        int64 // per synchronizer, when that was last read
+	Synchronizers int64 // on which something was vetted then
+	Changes       int64 // of what is vetted, that were seen
 }
 
 // Leadership tells who led last, and may lead now.
@@ -64,6 +79,9 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 	if status.Unknown, err = q.StatusUnknownKinds(ctx, tx); err != nil {
 		return status, fmt.Errorf("count the elements of unknown kinds: %w", err)
 	}
+	if err := s.besideStream(ctx, tx, &status); err != nil {
+		return status, err
+	}
 	checkpoint, err := q.CheckpointGet(ctx, tx, StreamUpdates)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return status, nil
@@ -88,6 +106,22 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 		status.StateFloor = &floor
 	}
 	return status, nil
+}
+
+// besideStream reads what the tasks beside the stream brought.
+func (s *Store) besideStream(ctx context.Context, tx pgx.Tx, status *Status) error {
+	lookups, err := s.queries.LookupsCount(ctx, tx)
+	if err != nil {
+		return fmt.Errorf("count the look-ups: %w", err)
+	}
+	status.Lookups = Lookups(lookups)
+	packages, err := s.queries.PackagesCount(ctx, tx)
+	if err != nil {
+		return fmt.Errorf("count the packages: %w", err)
+	}
+	status.Packages = Packages(packages)
+	status.Tasks, err = s.tasks(ctx, tx)
+	return err
 }
 
 // UpdatesBetween counts the updates with from < offset <= to.

@@ -617,3 +617,43 @@ func (r iteratorForUpdatesCopy) Err() error {
 func (q *Queries) UpdatesCopy(ctx context.Context, db DBTX, arg []UpdatesCopyParams) (int64, error) {
 	return db.CopyFrom(ctx, []string{"indexer", "updates"}, []string{"ledger_offset", "update_id", "kind", "synchronizer_ref", "record_time", "effective_at", "command_id", "workflow_id", "trace_parent", "trace_state", "external_transaction_hash", "transaction_hash", "paid_traffic_cost", "extra"}, &iteratorForUpdatesCopy{rows: arg})
 }
+
+// iteratorForVettingChangesCopy implements pgx.CopyFromSource.
+type iteratorForVettingChangesCopy struct {
+	rows                 []VettingChangesCopyParams
+	skippedFirstNextCall bool
+}
+
+func (r *iteratorForVettingChangesCopy) Next() bool {
+	if len(r.rows) == 0 {
+		return false
+	}
+	if !r.skippedFirstNextCall {
+		r.skippedFirstNextCall = true
+		return true
+	}
+	r.rows = r.rows[1:]
+	return len(r.rows) > 0
+}
+
+func (r iteratorForVettingChangesCopy) Values() ([]interface{}, error) {
+	return []interface{}{
+		r.rows[0].Seq,
+		r.rows[0].SynchronizerRef,
+		r.rows[0].PackageID,
+		r.rows[0].Change,
+		r.rows[0].TopologySerial,
+		r.rows[0].ValidFromBefore,
+		r.rows[0].ValidUntilBefore,
+		r.rows[0].ValidFrom,
+		r.rows[0].ValidUntil,
+	}, nil
+}
+
+func (r iteratorForVettingChangesCopy) Err() error {
+	return nil
+}
+
+func (q *Queries) VettingChangesCopy(ctx context.Context, db DBTX, arg []VettingChangesCopyParams) (int64, error) {
+	return db.CopyFrom(ctx, []string{"indexer", "vetting_changes"}, []string{"seq", "synchronizer_ref", "package_id", "change", "topology_serial", "valid_from_before", "valid_until_before", "valid_from", "valid_until"}, &iteratorForVettingChangesCopy{rows: arg})
+}

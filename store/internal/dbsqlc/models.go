@@ -8,6 +8,13 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+// Packages that were vetted at some time, with the last name and version that were not empty. Shown, with those of the templates, as ledger.packages.
+type IndexerPackages struct {
+	PackageID      string
+	PackageName    string
+	PackageVersion string
+}
+
 // The partitions of the fact tables: from_offset inclusive, to_offset exclusive.
 type IndexerPartitions struct {
 	Relation   string
@@ -30,4 +37,37 @@ type IndexerSnapshots struct {
 type IndexerSynchronizers struct {
 	SynchronizerRef int32
 	SynchronizerID  string
+}
+
+// How the tasks beside the stream fare: when each last did its work, and when and why it last could not.
+type IndexerTasks struct {
+	Task        string
+	SucceededAt pgtype.Timestamptz
+	FailedAt    pgtype.Timestamptz
+	Failure     *string
+}
+
+// Each template id as served, with the package names that came with it.
+type IndexerTemplates struct {
+	TemplateRef             int32
+	TemplateID              string
+	PackageID               string
+	PackageName             string
+	ModuleName              string
+	EntityName              string
+	RepresentativePackageID *string
+}
+
+// What the participant had vetted when it was last asked. Shown as ledger.vetted_packages.
+type IndexerVettedPackages struct {
+	SynchronizerRef int32
+	PackageID       string
+	ValidFrom       pgtype.Timestamptz
+	ValidUntil      pgtype.Timestamptz
+}
+
+// The synchronizers on which the participant has a vetting state, with the serial of its last vetting transaction there.
+type IndexerVettingStates struct {
+	SynchronizerRef int32
+	TopologySerial  int32
 }

@@ -1,0 +1,165 @@
+-- What is asked for beside the stream: contracts whose creation was never seen, and the packages that are vetted.
+
+-- +goose Up
+
+-- Looked-up contracts --------------------------------------------------------------------------------------------
+
+CREATE TABLE indexer.lookups (
+    ledger_offset     bigint  NOT NULL, -- the event that made us ask
+    node_id           integer NOT NULL,
+    contract_id       text    NOT NULL,
+    status            text    NOT NULL DEFAULT 'wanted' CHECK (status IN ('wanted', 'found', 'not_found', 'unusable')),
+    reason            text,
+    looked_up_at      timestamptz,
+    template_ref      integer,
+    created_at        timestamptz,
+    payload           jsonb,
+    contract_key      jsonb,
+    contract_key_hash bytea,
+    signatories       text[],
+    observers         text[],
+    witness_parties   text[],
+    PRIMARY KEY (ledger_offset, node_id),
+    -- Each contract is asked for once. A unique btree would refuse a very long id, and with it the batch that brings it.
+    CONSTRAINT lookups_once EXCLUDE USING hash (contract_id WITH =)
+);
+CREATE INDEX lookups_wanted ON indexer.lookups (ledger_offset, node_id) WHERE status = 'wanted';
+COMMENT ON TABLE indexer.lookups IS 'Contracts that were archived or exercised, and whose creation was never seen. Wanted ones wait for their look-up; the others are shown as ledger.looked_up_contracts, and are not asked for again.';
+
+CREATE VIEW ledger.looked_up_contracts AS
+SELECT l.contract_id, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name, l.payload, l.contract_key,
+       l.contract_key_hash, l.signatories, l.observers, l.witness_parties, l.created_at, l.looked_up_at, l.status, l.reason,
+       l.ledger_offset, l.node_id
+FROM indexer.lookups l
+LEFT JOIN indexer.templates t ON t.template_ref = l.template_ref
+WHERE l.status <> 'wanted' AND l.ledger_offset + 0 <= (SELECT ledger.latest_offset());
+
+COMMENT ON VIEW ledger.looked_up_contracts IS 'One row per contract that was archived or exercised here, whose creation was never seen (usually because it is older than ledger.oldest_offset()), and that the participant was asked for by its id. This is not a creation event: the look-up serves no offset, node id, blob and interface views, so they are not here, and the contract is in no other relation. Don''t rely on it for contracts that came to the participant by party replication or by the repair service: for them the server can''t tell which package represents the contract. Each contract is asked for once: an answer, not_found too, is remembered.';
+COMMENT ON COLUMN ledger.looked_up_contracts.contract_id IS 'The contract. One row each. Indexed.';
+COMMENT ON COLUMN ledger.looked_up_contracts.template_id IS 'Template as the server sent it, package-id:Module:Entity. It may name another package than the contract''s archival does. NULL unless status is found.';
+COMMENT ON COLUMN ledger.looked_up_contracts.package_id IS 'The part of template_id before the first colon. NULL unless status is found.';
+COMMENT ON COLUMN ledger.looked_up_contracts.package_name IS 'Name of the package, the same over its releases. NULL unless status is found.';
+COMMENT ON COLUMN ledger.looked_up_contracts.module_name IS 'Module of the template, with dots. NULL unless status is found.';
+COMMENT ON COLUMN ledger.looked_up_contracts.entity_name IS 'Name of the template within its module. NULL unless status is found.';
+COMMENT ON COLUMN ledger.looked_up_contracts.payload IS 'The contract''s arguments, as in ledger.created_events; NULL unless status is found. An object with the key $exact stands in for a payload that jsonb cannot hold: see ledger.exact_payloads, stream lookups.';
+COMMENT ON COLUMN ledger.looked_up_contracts.contract_key IS 'The contract''s key. NULL: its template has none, or status is not found. Can be a stand-in with the key $exact, as payload can.';
+COMMENT ON COLUMN ledger.looked_up_contracts.contract_key_hash IS 'Hash of the key. Empty where there is no key; NULL where the server sent no such field, or status is not found.';
+COMMENT ON COLUMN ledger.looked_up_contracts.signatories IS 'Parties that signed the contract. NULL unless status is found.';
+COMMENT ON COLUMN ledger.looked_up_contracts.observers IS 'Parties that may see the contract beside its signatories. NULL unless status is found.';
+COMMENT ON COLUMN ledger.looked_up_contracts.witness_parties IS 'Those of the parties in whose name we asked that are stakeholders of the contract. Not who saw its creation. NULL unless status is found.';
+COMMENT ON COLUMN ledger.looked_up_contracts.created_at IS 'Ledger time of the contract''s creation. Microseconds, UTC. NULL unless status is found.';
+COMMENT ON COLUMN ledger.looked_up_contracts.looked_up_at IS 'When the participant was asked (clock of the indexer).';
+COMMENT ON COLUMN ledger.looked_up_contracts.status IS 'found. not_found: the participant does not know the contract, has pruned it, or none of the parties in whose name we asked is a stakeholder. unusable: its answer could not be used, see reason.';
+COMMENT ON COLUMN ledger.looked_up_contracts.reason IS 'Why the answer could not be used, for people to read. NULL unless status is unusable.';
+COMMENT ON COLUMN ledger.looked_up_contracts.ledger_offset IS 'Offset of the archival or exercise that made us ask. Not that of the contract''s creation, which nobody tells.';
+COMMENT ON COLUMN ledger.looked_up_contracts.node_id IS 'Node id of that archival or exercise. (ledger_offset, node_id) is unique.';
+
+COMMENT ON COLUMN ledger.exact_payloads.stream IS 'updates: the value belongs to the event relations. lookups: it belongs to the row of ledger.looked_up_contracts with the same (ledger_offset, node_id).';
+
+-- Packages -------------------------------------------------------------------------------------------------------
+
+CREATE TABLE indexer.packages (
+    package_id      text PRIMARY KEY,
+    package_name    text NOT NULL,
+    package_version text NOT NULL
+);
+COMMENT ON TABLE indexer.packages IS 'Packages that were vetted at some time, with the last name and version that were not empty. Shown, with those of the templates, as ledger.packages.';
+
+CREATE TABLE indexer.vetting_states (
+    synchronizer_ref integer PRIMARY KEY,
+    topology_serial  integer NOT NULL
+);
+COMMENT ON TABLE indexer.vetting_states IS 'The synchronizers on which the participant has a vetting state, with the serial of its last vetting transaction there.';
+
+CREATE TABLE indexer.vetted_packages (
+    synchronizer_ref integer NOT NULL,
+    package_id       text    NOT NULL,
+    valid_from       timestamptz,
+    valid_until      timestamptz,
+    PRIMARY KEY (synchronizer_ref, package_id)
+);
+COMMENT ON TABLE indexer.vetted_packages IS 'What the participant had vetted when it was last asked. Shown as ledger.vetted_packages.';
+
+CREATE TABLE indexer.vetting_changes (
+    seq                bigint  NOT NULL,
+    synchronizer_ref   integer NOT NULL,
+    package_id         text    NOT NULL,
+    change             text    NOT NULL CHECK (change IN ('vetted', 'unvetted', 'changed')),
+    seen_at            timestamptz NOT NULL DEFAULT now(),
+    topology_serial    integer,
+    valid_from_before  timestamptz,
+    valid_until_before timestamptz,
+    valid_from         timestamptz,
+    valid_until        timestamptz,
+    PRIMARY KEY (seq, synchronizer_ref, package_id)
+);
+COMMENT ON TABLE indexer.vetting_changes IS 'Every difference between two readings of what is vetted. Written once, never updated. Shown as ledger.vetting_changes.';
+
+CREATE VIEW ledger.packages AS
+SELECT coalesce(p.package_id, t.package_id) AS package_id,
+       coalesce(nullif(p.package_name, ''), t.package_name, p.package_name) AS package_name, p.package_version
+FROM indexer.packages p
+FULL JOIN (
+    SELECT DISTINCT ON (x.package_id) x.package_id, x.package_name
+    FROM indexer.templates x
+    WHERE x.package_id NOT LIKE '#%' -- a name in the place of an id
+    ORDER BY x.package_id, x.package_name = '', x.template_ref DESC
+) t ON t.package_id = p.package_id;
+
+COMMENT ON VIEW ledger.packages IS 'One row per package that a template id named or that the participant had vetted at some time. What is here need not be vetted now: see ledger.vetted_packages.';
+COMMENT ON COLUMN ledger.packages.package_id IS 'Id of the package, a hash of its content: the first part of a template_id. It changes with each release.';
+COMMENT ON COLUMN ledger.packages.package_name IS 'Name of the package, the same over its releases. Empty where the server never told it.';
+COMMENT ON COLUMN ledger.packages.package_version IS 'Version of the package. NULL where only template ids named it, which tell no version. Empty where it was vetted without having been uploaded to the participant.';
+
+CREATE VIEW ledger.vetted_packages AS
+SELECT s.synchronizer_id, v.package_id, p.package_name, p.package_version, v.valid_from, v.valid_until, st.topology_serial
+FROM indexer.vetted_packages v
+JOIN indexer.vetting_states st ON st.synchronizer_ref = v.synchronizer_ref
+LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = v.synchronizer_ref
+LEFT JOIN indexer.packages p ON p.package_id = v.package_id;
+
+COMMENT ON VIEW ledger.vetted_packages IS 'One row per synchronizer and package that the participant has vetted, as of the last reading (it is read at an interval, not with the stream). A package whose bounds lie in the past or in the future is here too. Empty where the server does not tell what is vetted.';
+COMMENT ON COLUMN ledger.vetted_packages.synchronizer_id IS 'The synchronizer. (synchronizer_id, package_id) is unique.';
+COMMENT ON COLUMN ledger.vetted_packages.package_id IS 'The package.';
+COMMENT ON COLUMN ledger.vetted_packages.package_name IS 'Its name; empty where the package has never been uploaded to the participant.';
+COMMENT ON COLUMN ledger.vetted_packages.package_version IS 'Its version; empty as package_name.';
+COMMENT ON COLUMN ledger.vetted_packages.valid_from IS 'The package may be used from this record time on, inclusive. NULL: no bound. Microseconds, UTC.';
+COMMENT ON COLUMN ledger.vetted_packages.valid_until IS 'The package may be used until this record time, exclusive. NULL: no bound. Microseconds, UTC.';
+COMMENT ON COLUMN ledger.vetted_packages.topology_serial IS 'Serial of the participant''s last vetting transaction on the synchronizer: the same for all packages there. It grows.';
+
+CREATE VIEW ledger.vetting_changes AS
+SELECT c.seq, c.seen_at, s.synchronizer_id, c.package_id, p.package_name, p.package_version, c.change, c.topology_serial,
+       c.valid_from_before, c.valid_until_before, c.valid_from, c.valid_until
+FROM indexer.vetting_changes c
+LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = c.synchronizer_ref
+LEFT JOIN indexer.packages p ON p.package_id = c.package_id;
+
+COMMENT ON VIEW ledger.vetting_changes IS 'One row per package that was vetted, unvetted or given other bounds between two readings of what the participant has vetted. What changed and changed back in between was not seen. The first reading shows everything that was vetted by then as vetted.';
+COMMENT ON COLUMN ledger.vetting_changes.seq IS 'Order in which changes were seen; those of one reading share it. (seq, synchronizer_id, package_id) is unique.';
+COMMENT ON COLUMN ledger.vetting_changes.seen_at IS 'When the change was seen (clock of the database). It happened between the reading before and this time.';
+COMMENT ON COLUMN ledger.vetting_changes.synchronizer_id IS 'The synchronizer.';
+COMMENT ON COLUMN ledger.vetting_changes.package_id IS 'The package.';
+COMMENT ON COLUMN ledger.vetting_changes.package_name IS 'Its name as it is known now; empty where the package has never been uploaded to the participant.';
+COMMENT ON COLUMN ledger.vetting_changes.package_version IS 'Its version as it is known now; empty as package_name.';
+COMMENT ON COLUMN ledger.vetting_changes.change IS 'vetted, unvetted, or changed: other bounds.';
+COMMENT ON COLUMN ledger.vetting_changes.topology_serial IS 'Serial of the participant''s last vetting transaction on the synchronizer when the change was seen. NULL where the synchronizer was no longer listed at all.';
+COMMENT ON COLUMN ledger.vetting_changes.valid_from_before IS 'The lower bound before the change. NULL: none, or the package was not vetted.';
+COMMENT ON COLUMN ledger.vetting_changes.valid_until_before IS 'The upper bound before the change. NULL: none, or the package was not vetted.';
+COMMENT ON COLUMN ledger.vetting_changes.valid_from IS 'The lower bound since the change. NULL: none, or the package is not vetted any more.';
+COMMENT ON COLUMN ledger.vetting_changes.valid_until IS 'The upper bound since the change. NULL: none, or the package is not vetted any more.';
+
+-- Background tasks -----------------------------------------------------------------------------------------------
+
+CREATE TABLE indexer.tasks (
+    task         text PRIMARY KEY,
+    succeeded_at timestamptz,
+    failed_at    timestamptz,
+    failure      text
+);
+COMMENT ON TABLE indexer.tasks IS 'How the tasks beside the stream fare: when each last did its work, and when and why it last could not.';
+
+-- +goose Down
+DROP VIEW ledger.looked_up_contracts, ledger.packages, ledger.vetted_packages, ledger.vetting_changes;
+DROP TABLE indexer.lookups, indexer.packages, indexer.vetting_states, indexer.vetted_packages, indexer.vetting_changes, indexer.tasks;
+COMMENT ON COLUMN ledger.exact_payloads.stream IS 'updates: the value belongs to the event relations.';
+DELETE FROM indexer.exact_payloads WHERE stream = 'lookups';

@@ -1,0 +1,34 @@
+-- name: LookupsWantExercised :exec
+-- Asks for contracts that were exercised, unless they are active. The arrays are parallel. Archived contracts are asked
+-- for by ActiveContractsEnd.
+INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
+SELECT e.contract_id, e.ledger_offset, e.node_id
+FROM (SELECT unnest(@contract_ids::text[]) AS contract_id, unnest(@ledger_offsets::bigint[]) AS ledger_offset, unnest(@node_ids::integer[]) AS node_id) e
+WHERE NOT EXISTS (SELECT FROM indexer.active_contracts a WHERE a.contract_id = e.contract_id)
+ON CONFLICT DO NOTHING;
+
+-- name: LookupsWanted :many
+SELECT contract_id FROM indexer.lookups WHERE status = 'wanted' ORDER BY ledger_offset, node_id LIMIT @at_most::bigint;
+
+-- name: LookupsCreationKnown :many
+-- Those of some contracts whose creation is here after all. The ids come as a list, so that each is looked for by index.
+SELECT w.contract_id::text AS contract_id
+FROM (SELECT unnest(@contract_ids::text[]) AS contract_id) w
+WHERE EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = w.contract_id)
+   OR EXISTS (SELECT FROM indexer.carried_created c WHERE c.contract_id = w.contract_id);
+
+-- name: LookupsForget :exec
+DELETE FROM indexer.lookups WHERE status = 'wanted' AND contract_id = ANY (@contract_ids::text[]);
+
+-- name: LookupSave :one
+-- Stores an outcome, and says which event made us ask. No row: nobody asked, or there is an outcome already.
+UPDATE indexer.lookups SET status = @status, reason = @reason, looked_up_at = @looked_up_at, template_ref = @template_ref,
+    created_at = @created_at, payload = @payload, contract_key = @contract_key, contract_key_hash = @contract_key_hash,
+    signatories = @signatories, observers = @observers, witness_parties = @witness_parties
+WHERE contract_id = @contract_id AND status = 'wanted'
+RETURNING ledger_offset, node_id;
+
+-- name: LookupsCount :one
+SELECT count(*) FILTER (WHERE status = 'wanted') AS wanted, count(*) FILTER (WHERE status = 'found') AS found,
+    count(*) FILTER (WHERE status = 'not_found') AS not_found, count(*) FILTER (WHERE status = 'unusable') AS unusable
+FROM indexer.lookups;

@@ -1,0 +1,49 @@
+-- name: VettingLock :exec
+-- Lets one writer at a time compare what is stored with what is vetted now.
+LOCK TABLE indexer.vetting_states IN SHARE ROW EXCLUSIVE MODE;
+
+-- name: VettingStateList :many
+SELECT synchronizer_ref, topology_serial FROM indexer.vetting_states;
+
+-- name: VettedPackageList :many
+SELECT synchronizer_ref, package_id, valid_from, valid_until FROM indexer.vetted_packages;
+
+-- name: PackageList :many
+SELECT package_id, package_name, package_version FROM indexer.packages;
+
+-- name: VettingStatesUpsert :exec
+INSERT INTO indexer.vetting_states (synchronizer_ref, topology_serial)
+SELECT unnest(@synchronizer_refs::integer[]), unnest(@topology_serials::integer[])
+ON CONFLICT (synchronizer_ref) DO UPDATE SET topology_serial = excluded.topology_serial;
+
+-- name: VettingStatesDelete :exec
+DELETE FROM indexer.vetting_states WHERE synchronizer_ref = ANY (@synchronizer_refs::integer[]);
+
+-- name: VettedPackagesUpsert :exec
+INSERT INTO indexer.vetted_packages (synchronizer_ref, package_id, valid_from, valid_until)
+SELECT unnest(@synchronizer_refs::integer[]), unnest(@package_ids::text[]), unnest(@valid_froms::timestamptz[]), unnest(@valid_untils::timestamptz[])
+ON CONFLICT (synchronizer_ref, package_id) DO UPDATE SET valid_from = excluded.valid_from, valid_until = excluded.valid_until;
+
+-- name: VettedPackagesDelete :exec
+DELETE FROM indexer.vetted_packages v
+USING (SELECT unnest(@synchronizer_refs::integer[]) AS synchronizer_ref, unnest(@package_ids::text[]) AS package_id) gone
+WHERE v.synchronizer_ref = gone.synchronizer_ref AND v.package_id = gone.package_id;
+
+-- name: VettingChangesCopy :copyfrom
+INSERT INTO indexer.vetting_changes (seq, synchronizer_ref, package_id, change, topology_serial, valid_from_before, valid_until_before,
+    valid_from, valid_until)
+VALUES (@seq, @synchronizer_ref, @package_id, @change, @topology_serial, @valid_from_before, @valid_until_before,
+    @valid_from, @valid_until);
+
+-- name: VettingChangesNext :one
+SELECT (coalesce(max(seq), 0) + 1)::bigint AS seq FROM indexer.vetting_changes;
+
+-- name: PackagesUpsert :exec
+INSERT INTO indexer.packages (package_id, package_name, package_version)
+SELECT unnest(@package_ids::text[]), unnest(@package_names::text[]), unnest(@package_versions::text[])
+ON CONFLICT (package_id) DO UPDATE SET package_name = excluded.package_name, package_version = excluded.package_version;
+
+-- name: PackagesCount :one
+SELECT (SELECT count(*) FROM ledger.packages) AS known, (SELECT count(*) FROM indexer.vetted_packages) AS vetted,
+    (SELECT count(DISTINCT synchronizer_ref) FROM indexer.vetted_packages) AS synchronizers,
+    (SELECT count(*) FROM indexer.vetting_changes) AS changes;

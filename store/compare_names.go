@@ -1,0 +1,135 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// dictionaries are what indexer.templates and indexer.synchronizers say, for reading.
+type dictionaries struct {
+	templates     map[templateKey]dbsqlc.IndexerTemplates
+	synchronizers map[string]int32
+	names         map[string]map[string]string // per kind of reference, by its number as text
+}
+
+// The kinds of reference, and the columns that hold one.
+const (
+	refTemplate     = "template"
+	refSynchronizer = "synchronizer"
+)
+
+var refColumns = map[string]string{
+	"template_ref": refTemplate, "synchronizer_ref": refSynchronizer, "source_ref": refSynchronizer, "target_ref": refSynchronizer,
+}
+
+func (s *Store) readDictionaries(ctx context.Context, db dbsqlc.DBTX) (*dictionaries, error) {
+	templates, err := s.queries.TemplateListWhole(ctx, db)
+	if err != nil {
+		return nil, fmt.Errorf("read templates: %w", err)
+	}
+	synchronizers, err := s.queries.SynchronizerList(ctx, db)
+	if err != nil {
+		return nil, fmt.Errorf("read synchronizers: %w", err)
+	}
+	d := &dictionaries{
+		templates: make(map[templateKey]dbsqlc.IndexerTemplates, len(templates)), synchronizers: make(map[string]int32, len(synchronizers)),
+		names: map[string]map[string]string{refTemplate: {}, refSynchronizer: {}},
+	}
+	for _, t := range templates {
+		key := newTemplateKey(t.TemplateID, t.PackageName, t.RepresentativePackageID)
+		d.templates[key] = t
+		d.names[refTemplate][number(t.TemplateRef)] = key.String()
+	}
+	for _, s := range synchronizers {
+		d.synchronizers[s.SynchronizerID] = s.SynchronizerRef
+		d.names[refSynchronizer][number(s.SynchronizerRef)] = s.SynchronizerID
+	}
+	return d, nil
+}
+
+func number(ref int32) string { return strconv.Itoa(int(ref)) }
+
+// String is the key for people.
+func (k templateKey) String() string {
+	text := k.templateID + " of " + k.packageName
+	if k.hasRepresentative {
+		text += ", represented by " + k.representative
+	}
+	return text
+}
+
+// resolve gives every name its number. A name that the dictionary lacks gets one that no row can have: the rows that
+// should refer to it will differ.
+func (d *dictionaries) resolve(wanted names) refs {
+	numbers := refs{
+		templates: make(map[templateKey]int32, len(wanted.templates)), synchronizers: make(map[string]int32, len(wanted.synchronizers)),
+	}
+	next := int32(math.MinInt32)
+	unknown := func(kind, name string) int32 {
+		next++
+		d.names[kind][number(next)] = name
+		return next
+	}
+	for key := range wanted.templates {
+		if t, known := d.templates[key]; known {
+			numbers.templates[key] = t.TemplateRef
+		} else {
+			numbers.templates[key] = unknown(refTemplate, key.String())
+		}
+	}
+	for id := range wanted.synchronizers {
+		if ref, known := d.synchronizers[id]; known {
+			numbers.synchronizers[id] = ref
+		} else {
+			numbers.synchronizers[id] = unknown(refSynchronizer, id)
+		}
+	}
+	return numbers
+}
+
+// check compares what the dictionary says of the parts of each template's id with the id itself.
+func (d *dictionaries) check(wanted names, found func(Difference) error) error {
+	for key := range wanted.templates {
+		stored, known := d.templates[key]
+		if !known {
+			continue
+		}
+		id, err := ledger.ParseTemplateID(key.templateID)
+		if err != nil {
+			return err
+		}
+		for _, part := range []struct{ column, ledger, stored string }{
+			{"package_id", id.Package, stored.PackageID}, {"module_name", id.Module, stored.ModuleName}, {"entity_name", id.Entity, stored.EntityName},
+		} {
+			if part.ledger == part.stored {
+				continue
+			}
+			err := found(Difference{
+				Kind: Altered, Relation: "templates", Row: "template_ref " + number(stored.TemplateRef),
+				Column: part.column, Ledger: &part.ledger, Stored: &part.stored,
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// name says what a column's value refers to; other columns' values, and NULL, stay as they are.
+func (d *dictionaries) name(column string, value *string) *string {
+	kind, isRef := refColumns[column]
+	if !isRef || value == nil {
+		return value
+	}
+	name, known := d.names[kind][*value]
+	if !known {
+		name = *value + ", which is not in the dictionary"
+	}
+	return &name
+}

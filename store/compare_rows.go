@@ -1,0 +1,212 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// Rows are compared in pieces: a statement can't take more than 1 GB of arguments.
+const (
+	pieceBytes = 16 << 20
+	pieceRows  = 20_000
+)
+
+// digestAbove is the length in bytes above which binary values are compared, and shown, by their SHA-256.
+const digestAbove = 64
+
+// recordedTable is what writing would put into a table: the columns, their types and the rows' values as text.
+type recordedTable struct {
+	relation string
+	columns  []column
+	rows     []recordedRow
+}
+
+type column struct {
+	name     string
+	typeName string // as in pg_type, such as int8 or _text
+}
+
+// columnNamed finds a column by its name; -1: there is none.
+func columnNamed(columns []column, name string) int {
+	return slices.IndexFunc(columns, func(c column) bool { return c.name == name })
+}
+
+// recordedRow is a row that writing would make.
+type recordedRow struct {
+	at     rowPlace
+	values []*string // nil: NULL
+	bytes  int
+}
+
+// rowPlace orders the rows of a table, so that they can be taken in pieces. Rows at the same place stay together.
+type rowPlace struct {
+	offset int64
+	sub    int32 // what placeColumn names; -1: NULL
+}
+
+func (p rowPlace) compare(q rowPlace) int {
+	return cmp.Or(cmp.Compare(p.offset, q.offset), cmp.Compare(p.sub, q.sub))
+}
+
+// behind is behind all rows at an offset.
+func behind(offset ledger.Offset) rowPlace { return rowPlace{int64(offset), math.MaxInt32} }
+
+// keyColumns tell the rows of a table apart.
+var keyColumns = map[string][]string{
+	"updates":          {"ledger_offset"},
+	"created":          {"ledger_offset", "node_id"},
+	"archived":         {"ledger_offset", "node_id"},
+	"exercised":        {"ledger_offset", "node_id"},
+	"interface_views":  {"ledger_offset", "node_id", "ordinal"},
+	"reassignments":    {"ledger_offset", "node_id"},
+	"topology_events":  {"ledger_offset", "node_id"},
+	"unknown_elements": {"ledger_offset", "ordinal"},
+	"exact_payloads":   {"ledger_offset", "node_id", "interface_id", "seq", "field"},
+}
+
+// factColumns are the columns of every fact table, in the table's order.
+func (s *Store) factColumns(ctx context.Context, db dbsqlc.DBTX) (map[string][]column, error) {
+	list, err := s.queries.ColumnTypes(ctx, db, slices.Collect(maps.Keys(keyColumns)))
+	if err != nil {
+		return nil, fmt.Errorf("read the types of columns: %w", err)
+	}
+	columns := map[string][]column{}
+	for _, c := range list {
+		columns[c.Relation] = append(columns[c.Relation], column{c.Name, c.Type})
+	}
+	return columns, nil
+}
+
+// record makes a table's rows without writing them: it lets the statement that writes do its work, and takes what it
+// would send.
+func record(ctx context.Context, tx pgx.Tx, rows tableRows, columns []column) (recordedTable, error) {
+	r := recorder{types: tx.Conn().TypeMap(), known: columns, table: recordedTable{relation: rows.relation}}
+	if _, err := rows.copyInto(ctx, &r); err != nil {
+		return recordedTable{}, fmt.Errorf("make the rows of %s: %w", rows.relation, err)
+	}
+	slices.SortStableFunc(r.table.rows, func(a, b recordedRow) int { return a.at.compare(b.at) })
+	return r.table, nil
+}
+
+// recorder stands where rows are copied into a table, and keeps them.
+type recorder struct {
+	dbsqlc.DBTX // nothing but CopyFrom is called
+	types       *pgtype.Map
+	known       []column // of the table
+	table       recordedTable
+}
+
+// CopyFrom keeps the rows.
+func (r *recorder) CopyFrom(_ context.Context, _ pgx.Identifier, names []string, source pgx.CopyFromSource) (int64, error) {
+	for _, name := range names {
+		i := columnNamed(r.known, name)
+		if i < 0 {
+			return 0, fmt.Errorf("the table has no column %s", name)
+		}
+		r.table.columns = append(r.table.columns, r.known[i])
+	}
+	for source.Next() {
+		values, err := source.Values()
+		if err != nil {
+			return 0, err
+		}
+		row := recordedRow{values: make([]*string, len(values))}
+		for i, value := range values {
+			if row.values[i], err = r.text(r.table.columns[i], value); err != nil {
+				return 0, err
+			}
+			if row.values[i] != nil {
+				row.bytes += len(*row.values[i])
+			}
+		}
+		row.at = r.place(values)
+		r.table.rows = append(r.table.rows, row)
+	}
+	return int64(len(r.table.rows)), source.Err()
+}
+
+// text is a value as PostgreSQL takes it in, nil for NULL; of a binary value what is compared of it.
+func (r *recorder) text(c column, value any) (*string, error) {
+	if c.typeName == "bytea" {
+		return digest(value.([]byte)), nil
+	}
+	kind, known := r.types.TypeForName(c.typeName)
+	if !known {
+		return nil, fmt.Errorf("column %s has the type %q, which is not known here", c.name, c.typeName)
+	}
+	text, err := r.types.Encode(kind.OID, pgx.TextFormatCode, value, []byte{})
+	if err != nil || text == nil {
+		return nil, err
+	}
+	s := string(text)
+	return &s, nil
+}
+
+// place finds out where a row is ordered: by its offset, and within it as placeColumn says.
+func (r *recorder) place(values []any) rowPlace {
+	var at rowPlace
+	sub := placeColumn(r.table.relation)
+	for i, c := range r.table.columns {
+		switch value := values[i].(type) {
+		case int64:
+			if c.name == "ledger_offset" {
+				at.offset = value
+			}
+		case *int64:
+			if c.name == "ledger_offset" && value != nil {
+				at.offset = *value
+			}
+		case int32:
+			if c.name == sub {
+				at.sub = value
+			}
+		case *int32:
+			if c.name != sub {
+				continue
+			}
+			at.sub = -1
+			if value != nil {
+				at.sub = *value
+			}
+		}
+	}
+	return at
+}
+
+// placeColumn orders the rows at one offset: the second of a table's key columns; empty where there is one row only.
+func placeColumn(relation string) string {
+	if key := keyColumns[relation]; len(key) > 1 {
+		return key[1]
+	}
+	return ""
+}
+
+// digest is what is compared of a binary value; digestSQL does the same.
+func digest(value []byte) *string {
+	if value == nil {
+		return nil
+	}
+	text := hex.EncodeToString(value)
+	if len(value) > digestAbove {
+		sum := sha256.Sum256(value)
+		text = fmt.Sprintf("%d bytes, SHA-256 %x", len(value), sum)
+	}
+	return &text
+}
+
+func digestSQL(expression string, above int) string {
+	return fmt.Sprintf("CASE WHEN octet_length(%[1]s) > %[2]d THEN octet_length(%[1]s) || ' bytes, SHA-256 ' || encode(sha256(%[1]s), 'hex')"+
+		" ELSE encode(%[1]s, 'hex') END", expression, above)
+}

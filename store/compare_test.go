@@ -1,0 +1,390 @@
+package store
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/sandbox"
+)
+
+// simulated is what a simulated participant shows of its ledger after an offset, as one page.
+func simulated(t *testing.T, l *sandbox.Ledger, shape string, after ledger.Offset) ledger.Page {
+	t.Helper()
+	server := httptest.NewServer(sandbox.NewServer(l, sandbox.ServerOptions{Version: "3.6"}))
+	defer server.Close()
+	scope := sandbox.Scope{Shape: shape, Interfaces: sandbox.InterfaceNames(), Blobs: true, Version: "3.6"}
+	response, err := http.Post(server.URL+"/v2/updates/get-updates-page", "application/json", strings.NewReader(fmt.Sprintf(
+		`{"beginOffsetExclusive":%d,"endOffsetInclusive":%d,"maxPageSize":2000,"updateFormat":%s}`, after, l.End(), scope.UpdateFormat())))
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, response.StatusCode, string(body))
+	page, err := ledger.DecodeUpdatePage(body, after)
+	require.NoError(t, err)
+	require.NotEmpty(t, page.Updates)
+	return ledger.Page{From: after, To: ledger.Offset(l.End()), Updates: page.Updates}
+}
+
+// compared is a database that holds a page with rows in every fact table.
+type compared struct {
+	*testDB
+	store *Store
+	page  ledger.Page
+}
+
+// newCompared indexes ledger effects, ACS deltas behind them, and what no participant has sent yet. Behind the last
+// update some offsets are free.
+func newCompared(t *testing.T) *compared {
+	t.Helper()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 23})
+	l.Grow(60)
+	effects := simulated(t, l, sandbox.LedgerEffects, 0)
+	l.Grow(60)
+	deltas := simulated(t, l, sandbox.ACSDelta, effects.To)
+	odd := everyKind(deltas.To)[0]
+	page := ledger.Page{To: odd.To + 10, Updates: slices.Concat(effects.Updates, deltas.Updates, odd.Updates)}
+	d := newDatabase(t)
+	leader := d.started()
+	require.NoError(t, leader.Append(t.Context(), testScope, []ledger.Page{page}))
+	return &compared{testDB: d, store: leader.store, page: page}
+}
+
+func collect(list *[]Difference) func(Difference) error {
+	return func(d Difference) error {
+		*list = append(*list, d)
+		return nil
+	}
+}
+
+// spoilt runs statements, compares, and takes the statements back.
+func (c *compared) spoilt(statements ...string) []Difference {
+	c.t.Helper()
+	var list []Difference
+	tx, err := c.conn.Begin(c.t.Context())
+	require.NoError(c.t, err)
+	for _, statement := range statements {
+		changed, err := tx.Exec(c.t.Context(), statement)
+		require.NoError(c.t, err, statement)
+		require.Positive(c.t, changed.RowsAffected(), statement)
+	}
+	require.NoError(c.t, c.store.compare(c.t.Context(), tx, c.page, collect(&list)))
+	require.NoError(c.t, tx.Rollback(c.t.Context()))
+	return list
+}
+
+// spoils is, by type, what is made of a value, which may be NULL.
+var spoils = map[string]string{
+	"int8": "coalesce(%s, 0) + 1", "int4": "coalesce(%s, 0) + 1", "text": "coalesce(%s, '') || '?'", "bool": "NOT coalesce(%s, false)",
+	"timestamptz": "coalesce(%s, now()) + interval '1 microsecond'", "jsonb": "jsonb_build_array(%s)", "bytea": `coalesce(%s, '') || '\x00'`,
+	"_text": "coalesce(%s, '{}') || '{another}'::text[]",
+}
+
+// Whichever column of whichever row is altered: exactly that is named.
+func TestCompareNamesWhatIsAltered(t *testing.T) {
+	t.Parallel()
+	c := newCompared(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	require.Empty(t, c.spoilt("SELECT 1"))
+	columns, relations := 0, map[string]bool{}
+	for _, row := range c.rows(`SELECT relname, attname, typname, NOT a.attnotnull FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid JOIN pg_type t ON t.oid = atttypid
+		WHERE relnamespace = 'indexer'::regnamespace AND relname = ANY ($1) AND attnum > 0 AND NOT attisdropped ORDER BY 1, attnum`, factTables) {
+		field := strings.Fields(row)
+		relation, column, nullable := field[0], field[1], field[3] == "true"
+		if slices.Contains(keyColumns[relation], column) || notOfUpdates[relation+"."+column] {
+			continue
+		}
+		columns++
+		relations[relation] = true
+		spoil := func(value, where string) {
+			t.Helper()
+			places := c.rows(fmt.Sprintf("SELECT tableoid::regclass::text, ctid::text FROM indexer.%s WHERE %s ORDER BY 1, 2", relation, where))
+			if len(places) == 0 {
+				return
+			}
+			table, place, _ := strings.Cut(places[random.IntN(len(places))], " ")
+			list := c.spoilt(fmt.Sprintf("UPDATE %s SET %s = %s WHERE ctid = '%s'", table, column, value, place))
+			require.Len(t, list, 1, "%s.%s: %s", relation, column, list)
+			require.Equal(t, Altered, list[0].Kind)
+			require.Equal(t, relation, list[0].Relation)
+			require.Equal(t, column, list[0].Column)
+			require.NotEqual(t, list[0].Ledger, list[0].Stored)
+			require.Positive(t, list[0].Offset)
+			key := ""
+			for _, name := range keyColumns[relation] {
+				key += fmt.Sprintf(", CASE WHEN %[1]s IS NOT NULL THEN '%[1]s ' || %[1]s END", name)
+			}
+			require.Equal(t, fmt.Sprintf("ledger_offset %d%s", list[0].Offset, strings.TrimSuffix(", "+list[0].Row, ", ")),
+				c.row(fmt.Sprintf("SELECT concat_ws(', '%s) FROM %s WHERE ctid = '%s'", key, table, place)))
+		}
+		spoil(fmt.Sprintf(spoils[field[2]], column), "true")
+		if nullable {
+			spoil("NULL", column+" IS NOT NULL")
+		}
+	}
+	require.Greater(t, columns, 75)
+	require.Len(t, relations, len(factTables))
+}
+
+// Columns that say whose rows they are: where they are altered the row is not the update's any more.
+var notOfUpdates = map[string]bool{"unknown_elements.carried": true, "exact_payloads.stream": true}
+
+// A row that is gone, one too many, and one that is another's now: exactly that row is named.
+func TestCompareNamesMissingAndExtraRows(t *testing.T) {
+	t.Parallel()
+	c := newCompared(t)
+	free := c.page.To - 3
+	for _, relation := range factTables {
+		t.Run(relation, func(t *testing.T) {
+			table := "indexer." + relation
+			one := fmt.Sprintf("tableoid::bigint * 1000000 + (ctid::text::point)[0] * 1000 + (ctid::text::point)[1] = (SELECT max(tableoid::bigint * 1000000 + (ctid::text::point)[0] * 1000 + (ctid::text::point)[1]) FROM %s)", table)
+			require.Equal(t, []string{"missing " + relation}, kinds(c.spoilt("DELETE FROM "+table+" WHERE "+one)))
+			require.Empty(t, c.spoilt("SELECT 1"))
+
+			moved := fmt.Sprintf("UPDATE %s SET ledger_offset = %d WHERE %s", table, free, one)
+			list := c.spoilt(moved)
+			require.Equal(t, []string{"extra " + relation, "missing " + relation}, kinds(list))
+			at := slices.IndexFunc(list, func(d Difference) bool { return d.Kind == Extra })
+			require.Equal(t, free, list[at].Offset)
+
+			added := []string{
+				fmt.Sprintf("CREATE TEMP TABLE more ON COMMIT DROP AS SELECT * FROM %s WHERE %s", table, one),
+				fmt.Sprintf("UPDATE more SET ledger_offset = %d", free), "INSERT INTO " + table + " SELECT * FROM more",
+			}
+			require.Equal(t, []string{"extra " + relation}, kinds(c.spoilt(added...)))
+			for _, column := range keyColumns[relation][1:] {
+				value := column + " + 100000"
+				if column == "interface_id" || column == "field" {
+					value = column + " || '?'"
+				}
+				list := c.spoilt(fmt.Sprintf("UPDATE %s SET %s = %s WHERE %s AND %[2]s IS NOT NULL", table, column, value, one))
+				require.Equal(t, []string{"extra " + relation, "missing " + relation}, kinds(list), column)
+			}
+		})
+	}
+	require.Equal(t, []string{"extra exact_payloads"}, kinds(c.spoilt("INSERT INTO indexer.exact_payloads SELECT * FROM indexer.exact_payloads")))
+	require.Equal(t, []string{"missing exact_payloads"}, kinds(c.spoilt("UPDATE indexer.exact_payloads SET ledger_offset = NULL")))
+	require.Equal(t, []string{"missing exact_payloads"}, kinds(c.spoilt("UPDATE indexer.exact_payloads SET stream = 'transactions'")))
+	require.Equal(t, []string{"missing unknown_elements"}, kinds(c.spoilt("UPDATE indexer.unknown_elements SET carried = true")))
+	// What belongs to a checkpoint or a snapshot is not compared, although it may stand at an update's offset.
+	require.Empty(t, c.spoilt("INSERT INTO indexer.exact_payloads (stream, ledger_offset, field, exact) SELECT 'updates', min(ledger_offset), 'checkpoint_time x', 'x' FROM indexer.updates"))
+	require.Empty(t, c.spoilt("INSERT INTO indexer.unknown_elements (ledger_offset, ordinal, carried, kind, raw) SELECT min(ledger_offset), 0, true, 'x', '1' FROM indexer.updates"))
+}
+
+func kinds(list []Difference) []string {
+	texts := []string{}
+	for _, d := range list {
+		texts = append(texts, fmt.Sprintf("%s %s", d.Kind, d.Relation))
+	}
+	return sorted(texts)
+}
+
+// What jsonb, arrays and NULL tell apart is told apart.
+func TestCompareIsExact(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	u := newUpdate(1, "sync::1")
+	u.CommandID, u.Extra = ptr(""), ledger.JSON(`{"b": [1.50, 1e2, -0, 0.10e-3, 12345678901234567890], "a": "\u00e4\/😀", "n": null, "a2": {}}`)
+	u.EffectiveAt = testTime("2025-01-02T03:04:05.123456789Z")
+	c := creation(0, "c'\"\\{}, \n\x01NULL")
+	c.Signatories, c.Observers, c.WitnessParties = []string{"b", "a", "NULL", "", `x"\,{}`}, []string{}, nil
+	c.Blob, c.ContractKeyHash = make([]byte, digestAbove+1), []byte{}
+	u.Created = []ledger.CreatedEvent{c}
+	page := ledger.Page{To: 1, Updates: []ledger.Update{u}}
+	require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{page}))
+	x := &compared{testDB: d, store: l.store, page: page}
+	require.Empty(t, x.spoilt("SELECT 1"))
+	for _, spoil := range []struct{ column, value string }{
+		{"updates.extra", `jsonb_set(extra, '{b,0}', '1.5')`},
+		{"updates.extra", `extra - 'n'`},
+		{"updates.extra", `jsonb_set(extra, '{b,4}', '12345678901234567891')`},
+		{"updates.command_id", "NULL"},
+		{"updates.effective_at", "effective_at + interval '1 microsecond'"},
+		{"created.signatories", `ARRAY['a', 'b', 'NULL', '', 'x"\,{}']`},
+		{"created.signatories", `ARRAY['b', 'a', NULL, '', 'x"\,{}']`},
+		{"created.signatories", `'[2:6]={b,a,"NULL","",x\"\\\,\{\}}'::text[]`},
+		{"created.observers", "NULL"},
+		{"created.witness_parties", "'{}'"},
+		{"created.contract_id", `replace(contract_id, E'\n', ' ')`},
+		{"created.contract_key_hash", "NULL"},
+		{"created.created_event_blob", "set_byte(created_event_blob, 64, 1)"},
+		{"exact_payloads.exact", `convert_to('"2025-01-02T03:04:05.123456788Z"', 'UTF8')`},
+	} {
+		relation, column, _ := strings.Cut(spoil.column, ".")
+		list := x.spoilt(fmt.Sprintf("UPDATE indexer.%s SET %s = %s", relation, column, spoil.value))
+		require.Len(t, list, 1, spoil)
+		require.Equal(t, spoil.column, list[0].Relation+"."+list[0].Column)
+		require.NotEqual(t, list[0].Ledger, list[0].Stored)
+	}
+	blob := x.spoilt("UPDATE indexer.created SET created_event_blob = NULL")[0]
+	require.Equal(t, "65 bytes, SHA-256 98ce42deef51d40269d542f5314bef2c7468d401ad5d85168bfab4c0108f75f7", *blob.Ledger)
+	require.Nil(t, blob.Stored)
+	require.Equal(t, `created at offset 1, node_id 0: created_event_blob is NULL, and "`+*blob.Ledger+`" in the ledger`, blob.String())
+	text := x.spoilt(`UPDATE indexer.created SET contract_id = E'\x1b[2J'`)[0]
+	require.Equal(t, `created at offset 1, node_id 0: contract_id is "\x1b[2J", and "c'\"\\{}, \n\x01NULL" in the ledger`, text.String())
+}
+
+// Numbers that refer to a name are compared, and shown, as what they refer to.
+func TestCompareDictionaries(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	pages := everyKind(0)
+	pages[0].Updates[0].Created[1].RepresentativePackageID = ptr("pkg-3")
+	require.NoError(t, l.Append(t.Context(), testScope, pages))
+	c := &compared{testDB: d, store: l.store, page: pages[0]}
+	for column, value := range map[string]string{"package_id": "pkg-1", "module_name": "Main", "entity_name": "Asset"} {
+		list := c.spoilt(fmt.Sprintf("UPDATE indexer.templates SET %s = 'other' WHERE representative_package_id = 'pkg-3'", column))
+		require.Len(t, list, 1)
+		require.Equal(t, fmt.Sprintf(`templates, %s: %s is "other", and %q in the ledger`, list[0].Row, column, value), list[0].String())
+	}
+	texts := func(list []Difference) (texts []string) {
+		for _, d := range list {
+			texts = append(texts, d.String())
+		}
+		return texts
+	}
+	require.Equal(t, []string{
+		`created at offset 1, node_id 1: template_ref is "pkg-1:Main:Asset of asset, represented by pkg-4", and "pkg-1:Main:Asset of asset, represented by pkg-3" in the ledger`,
+	}, texts(c.spoilt("UPDATE indexer.templates SET representative_package_id = 'pkg-4' WHERE representative_package_id = 'pkg-3'")))
+	require.Equal(t, []string{
+		`created at offset 1, node_id 1: template_ref is "77, which is not in the dictionary", and "pkg-1:Main:Asset of asset, represented by pkg-3" in the ledger`,
+	}, texts(c.spoilt("UPDATE indexer.created SET template_ref = 77 WHERE node_id = 1")))
+	require.Equal(t, []string{
+		`reassignments at offset 2, node_id 0: source_ref is "sync::2", and "sync::1" in the ledger`,
+	}, texts(c.spoilt("UPDATE indexer.reassignments SET source_ref = target_ref")))
+	require.Contains(t, texts(c.spoilt("UPDATE indexer.synchronizers SET synchronizer_id = 'sync::\x1b' WHERE synchronizer_id = 'sync::1'")),
+		`reassignments at offset 2, node_id 0: source_ref is "sync::\x1b", and "sync::1" in the ledger`)
+	require.Len(t, c.spoilt("DELETE FROM indexer.synchronizers"), 15, "every row that refers to one")
+}
+
+// More rows than one statement takes are compared in pieces, of one update too.
+func TestCompareInPieces(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	u := newUpdate(5, "sync::1")
+	for i := range int32(2*pieceRows + 10) {
+		u.Archived = append(u.Archived, archival(i*2, "c"))
+	}
+	slices.Reverse(u.Archived) // nothing says that the server sends them in order
+	page := ledger.Page{To: 10, Updates: []ledger.Update{newUpdate(4, "sync::1"), u, newUpdate(6, "sync::1")}}
+	require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{page}))
+	c := &compared{testDB: d, store: l.store, page: page}
+	require.Empty(t, c.spoilt("SELECT 1"))
+	list := c.spoilt(
+		fmt.Sprintf("UPDATE indexer.archived SET node_id = node_id + 1 WHERE node_id IN (0, %d, %d, %d)", 2*pieceRows-2, 2*pieceRows, 4*pieceRows+18),
+		"UPDATE indexer.archived SET node_id = -1 WHERE node_id = 2", "UPDATE indexer.archived SET ledger_offset = 1 WHERE node_id = 4",
+		"UPDATE indexer.archived SET ledger_offset = 10, node_id = 2147483647 WHERE node_id = 6", "UPDATE indexer.archived SET extra = '1' WHERE node_id = 8",
+	)
+	require.Len(t, list, 15)
+	missing, extra := map[int32]bool{}, map[string]bool{}
+	for _, d := range list {
+		switch d.Kind {
+		case Missing:
+			missing[*d.NodeID] = true
+		case Extra:
+			extra[fmt.Sprint(d.Offset, " ", *d.NodeID)] = true
+		}
+	}
+	require.Len(t, missing, 7)
+	require.Equal(t, map[string]bool{
+		"5 1": true, fmt.Sprint("5 ", 2*pieceRows-1): true, fmt.Sprint("5 ", 2*pieceRows+1): true, fmt.Sprint("5 ", 4*pieceRows+19): true,
+		"5 -1": true, "1 4": true, "10 2147483647": true,
+	}, extra)
+}
+
+func TestPieces(t *testing.T) {
+	t.Parallel()
+	row := func(offset int64, sub int32, bytes int) recordedRow {
+		return recordedRow{at: rowPlace{offset, sub}, bytes: bytes}
+	}
+	rows := []recordedRow{row(1, 0, 10), row(1, 1, pieceBytes), row(1, 1, pieceBytes), row(2, 0, 1), row(2, 1, 1)}
+	piece, rest := cutPiece(rows)
+	require.Len(t, piece, 1)
+	piece, rest = cutPiece(rest)
+	require.Len(t, piece, 2, "rows at the same place stay together")
+	piece, rest = cutPiece(rest)
+	require.Len(t, piece, 2)
+	require.Empty(t, rest)
+	piece, rest = cutPiece(nil)
+	require.Empty(t, piece)
+	require.Empty(t, rest)
+}
+
+// A comparison sees one state of the database, whatever is committed meanwhile.
+func TestCompareReadsOneSnapshot(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	pages := everyKind(0)
+	var list []Difference
+	err := l.store.Compare(t.Context(), pages[0], func(d Difference) error {
+		if len(list) == 0 {
+			require.NoError(t, l.Append(t.Context(), testScope, pages))
+		}
+		return collect(&list)(d)
+	})
+	require.NoError(t, err)
+	relations := map[string]bool{}
+	for _, d := range list {
+		require.Equal(t, Missing, d.Kind)
+		relations[d.Relation] = true
+	}
+	require.Len(t, relations, len(factTables))
+	list = nil
+	require.NoError(t, l.store.Compare(t.Context(), pages[0], collect(&list)))
+	require.Empty(t, list)
+}
+
+func TestCompareEnds(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	require.NoError(t, l.Append(t.Context(), testScope, everyKind(0)))
+	enough := fmt.Errorf("enough")
+	told := 0
+	err := l.store.Compare(t.Context(), ledger.Page{To: 4}, func(Difference) error { told++; return enough })
+	require.ErrorIs(t, err, enough)
+	require.Equal(t, 1, told)
+	var list []Difference
+	require.NoError(t, l.store.Compare(t.Context(), ledger.Page{From: 4, To: 4}, collect(&list)))
+	require.NoError(t, l.store.Compare(t.Context(), ledger.Page{From: 4, To: 9}, collect(&list)))
+	require.Empty(t, list)
+	require.ErrorContains(t, l.store.Compare(t.Context(), ledger.Page{From: 4, To: 9, Updates: everyKind(0)[0].Updates}, collect(&list)), "offset 1 after offset 4")
+	require.NoError(t, l.store.Compare(t.Context(), ledger.Page{To: 4}, collect(&list)))
+	require.Len(t, list, 4+3+1+1+1+1+1+1+1, "rows that the ledger has not")
+	for _, d := range list {
+		require.Equal(t, Extra, d.Kind)
+	}
+}
+
+// What is compared is every column that there is, so that a new one can't be forgotten.
+func TestCompareCoversEveryColumn(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	s := d.store()
+	require.NoError(t, s.readOnly(t.Context(), func(tx pgx.Tx) error {
+		columns, err := s.factColumns(t.Context(), tx)
+		require.NoError(t, err)
+		for _, rows := range new(factRows).tables(s.queries) {
+			table, err := record(t.Context(), tx, rows, columns[rows.relation])
+			require.NoError(t, err)
+			require.ElementsMatch(t, columns[rows.relation], table.columns, rows.relation)
+			require.Contains(t, factTables, rows.relation)
+		}
+		require.Len(t, columns, len(factTables))
+		return nil
+	}))
+}

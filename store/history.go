@@ -1,0 +1,232 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// historyLimit is how many events of a contract are read: one that lives long can be exercised millions of times.
+const historyLimit = 1000
+
+// Extent is how much of the ledger a database holds.
+type Extent struct {
+	Started      bool           // false: nothing was indexed, and the other fields say nothing
+	Watermark    ledger.Offset  // everything up to here is stored and shown
+	HistoryFloor ledger.Offset  // events after here are complete
+	StateFloor   *ledger.Offset // from here on it is known what is active; nil: nowhere
+}
+
+// ContractHistory is what a database knows of a contract, up to the watermark.
+type ContractHistory struct {
+	Extent
+	Contract  *ledger.Contract // as its latest creation event says, or else its look-up; nil: neither is stored
+	Events    []ContractEvent  // in the order of the ledger
+	Older     bool             // there are older events, which are left out
+	Active    []ContractActive // where it is active at the watermark
+	Lifetimes []ContractLifetime
+	Lookup    *ContractLookup // nil: it was never asked for
+}
+
+// Known says whether the database holds anything of the contract.
+func (h *ContractHistory) Known() bool { return len(h.Events)+len(h.Active) > 0 || h.Lookup != nil }
+
+// The kinds of ContractEvent.
+const (
+	EventCreated    = "created"
+	EventArchived   = "archived" // whichever shape told it: a consuming exercise is one too
+	EventExercised  = "exercised"
+	EventAssigned   = kindAssigned
+	EventUnassigned = kindUnassigned
+)
+
+// ContractEvent is something that happened to a contract. Fields that its kind has not are nil or empty, and so are
+// the update's id and the record time of what a snapshot said.
+type ContractEvent struct {
+	Offset         ledger.Offset
+	NodeID         int32
+	Kind           string
+	Origin         ledger.Origin // of a creation
+	UpdateID       *string
+	RecordTime     ledger.Time
+	SynchronizerID *string
+	TemplateID     *string
+	PackageName    *string
+	ACSDelta       *bool
+
+	Choice      *string
+	Consuming   *bool
+	InterfaceID *string
+
+	Source, Target      *string
+	ReassignmentID      *string
+	ReassignmentCounter *int64
+}
+
+// ContractActive is a synchronizer on which a contract is active, and since when.
+type ContractActive struct {
+	SynchronizerID      *string // nil: the updates named none
+	Offset              ledger.Offset
+	NodeID              int32
+	ReassignmentCounter int64
+}
+
+// ContractLifetime is a time in which a contract was active on a synchronizer: at the offsets from Activated on, and
+// not at Deactivated any more.
+type ContractLifetime struct {
+	SynchronizerID         *string
+	Activated, Deactivated ledger.Offset
+	NodeID                 int32 // of the activation
+}
+
+// ContractLookup is how the look-up of a contract ended whose creation was never seen.
+type ContractLookup struct {
+	Status ledger.LookupStatus // or "wanted": it has not ended
+	Reason string              // why the answer could not be used
+	At     time.Time           // zero where it has not ended
+	Offset ledger.Offset       // of the event for which it was asked for
+	NodeID int32
+}
+
+// ContractHistory tells what is known of a contract, whatever text its id is: an id that no column can hold is not
+// known. All is read in one snapshot of the database.
+func (s *Store) ContractHistory(ctx context.Context, contractID string) (ContractHistory, error) {
+	var h ContractHistory
+	err := s.readOnly(ctx, func(tx pgx.Tx) error {
+		var err error
+		if h.Extent, err = s.extent(ctx, tx); err != nil || !h.Started || !textHolds(contractID) {
+			return err
+		}
+		if err := s.contractEvents(ctx, tx, contractID, &h); err != nil {
+			return fmt.Errorf("read the events of a contract: %w", err)
+		}
+		if err := s.contractState(ctx, tx, contractID, &h); err != nil {
+			return fmt.Errorf("read the state of a contract: %w", err)
+		}
+		if err := s.contractLookup(ctx, tx, contractID, &h); err != nil {
+			return fmt.Errorf("read the look-up of a contract: %w", err)
+		}
+		return nil
+	})
+	return h, err
+}
+
+// textHolds says whether a text can be in the database at all.
+func textHolds(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }
+
+func (s *Store) extent(ctx context.Context, db dbsqlc.DBTX) (Extent, error) {
+	watermark, started, err := s.watermark(ctx, db)
+	if err != nil || !started {
+		return Extent{}, err
+	}
+	floors, err := s.queries.FloorsGet(ctx, db, StreamUpdates)
+	if err != nil {
+		return Extent{}, fmt.Errorf("read the floors: %w", err)
+	}
+	return Extent{
+		Started: true, Watermark: watermark, HistoryFloor: ledger.Offset(floors.HistoryFloor), StateFloor: (*ledger.Offset)(floors.StateFloor),
+	}, nil
+}
+
+func (s *Store) contractEvents(ctx context.Context, db dbsqlc.DBTX, contractID string, h *ContractHistory) error {
+	rows, err := s.queries.ContractEvents(ctx, db, dbsqlc.ContractEventsParams{ContractID: contractID, Most: historyLimit + 1})
+	if err != nil {
+		return err
+	}
+	if len(rows) > historyLimit {
+		rows, h.Older = rows[:historyLimit], true
+	}
+	slices.Reverse(rows)
+	for _, r := range rows {
+		h.Events = append(h.Events, ContractEvent{
+			Offset: ledger.Offset(r.LedgerOffset), NodeID: r.NodeID, Kind: r.Kind, Origin: ledger.Origin(r.Origin), UpdateID: r.UpdateID,
+			RecordTime: ledgerTime(r.RecordTime), SynchronizerID: r.SynchronizerID, TemplateID: r.TemplateID, PackageName: r.PackageName,
+			ACSDelta: r.ACSDelta, Choice: r.Choice, Consuming: r.Consuming, InterfaceID: r.InterfaceID, Source: r.SourceSynchronizerID,
+			Target: r.TargetSynchronizerID, ReassignmentID: r.ReassignmentID, ReassignmentCounter: r.ReassignmentCounter,
+		})
+	}
+	stored, err := s.queries.ContractStored(ctx, db, contractID)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	h.Contract = &ledger.Contract{
+		ContractID: contractID, TemplateID: textOf(stored.TemplateID), PackageName: textOf(stored.PackageName),
+		Argument: stored.Payload, ContractKey: stored.ContractKey, ContractKeyHash: stored.ContractKeyHash,
+		Signatories: stored.Signatories, Observers: stored.Observers, WitnessParties: stored.WitnessParties, CreatedAt: ledgerTime(stored.CreatedAt),
+	}
+	return err
+}
+
+func (s *Store) contractState(ctx context.Context, db dbsqlc.DBTX, contractID string, h *ContractHistory) error {
+	active, err := s.queries.ContractActive(ctx, db, contractID)
+	if err != nil {
+		return err
+	}
+	for _, a := range active {
+		h.Active = append(h.Active, ContractActive{
+			SynchronizerID: a.SynchronizerID, Offset: ledger.Offset(a.CreatedOffset), NodeID: a.CreatedNodeID,
+			ReassignmentCounter: a.ReassignmentCounter,
+		})
+	}
+	// A lifetime ends with an event of the contract, and is found by its end.
+	var ends []int64
+	for _, e := range h.Events {
+		ends = append(ends, int64(e.Offset))
+	}
+	lifetimes, err := s.queries.ContractLifetimes(ctx, db, dbsqlc.ContractLifetimesParams{
+		ContractID: contractID, DeactivatedOffsets: slices.Compact(ends),
+	})
+	if err != nil {
+		return err
+	}
+	for _, l := range lifetimes {
+		h.Lifetimes = append(h.Lifetimes, ContractLifetime{
+			SynchronizerID: l.SynchronizerID, Activated: ledger.Offset(l.ActivatedOffset), Deactivated: ledger.Offset(l.DeactivatedOffset),
+			NodeID: l.ActivatedNodeID,
+		})
+	}
+	return nil
+}
+
+func (s *Store) contractLookup(ctx context.Context, db dbsqlc.DBTX, contractID string, h *ContractHistory) error {
+	row, err := s.queries.ContractLookup(ctx, db, contractID)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	h.Lookup = &ContractLookup{
+		Status: ledger.LookupStatus(row.Status), Reason: textOf(row.Reason), At: row.LookedUpAt.Time, Offset: ledger.Offset(row.LedgerOffset),
+		NodeID: row.NodeID,
+	}
+	if h.Contract == nil && h.Lookup.Status == ledger.LookupFound {
+		h.Contract = &ledger.Contract{
+			ContractID: contractID, TemplateID: textOf(row.TemplateID), PackageName: textOf(row.PackageName),
+			Argument: row.Payload, ContractKey: row.ContractKey, ContractKeyHash: row.ContractKeyHash, Signatories: row.Signatories,
+			Observers: row.Observers, WitnessParties: row.WitnessParties, CreatedAt: ledgerTime(row.CreatedAt),
+		}
+	}
+	return nil
+}
+
+func textOf(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}
+
+func ledgerTime(t pgtype.Timestamptz) ledger.Time {
+	return ledger.Time{Time: t.Time.UTC(), Valid: t.Valid}
+}

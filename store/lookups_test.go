@@ -1,0 +1,449 @@
+package store
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"ledgerindexer/ledger"
+)
+
+// queue lists what stands in the queue, whether or not the creation turns out to be known.
+func (d *testDB) queue() []string {
+	d.t.Helper()
+	return d.rows("SELECT contract_id, ledger_offset, node_id FROM indexer.lookups WHERE status = 'wanted' ORDER BY 2, 3")
+}
+
+// projectedTables are those that a batch writes, beside its facts and the queue.
+var projectedTables = []string{"lifetimes", "active_contracts", "coverage"}
+
+// forgetUpdates sets a database that began at genesis back to there.
+func (d *testDB) forgetUpdates() {
+	d.t.Helper()
+	d.exec("TRUNCATE indexer.lookups, indexer." + strings.Join(slices.Concat(factTables, projectedTables), ", indexer."))
+	d.exec("UPDATE indexer.checkpoints SET ledger_offset = 0")
+}
+
+// randomID is a text that no btree takes where it is long.
+func randomID(length int) string {
+	id := make([]byte, length)
+	for i := range id {
+		id[i] = byte('!' + rand.IntN(90))
+	}
+	return string(id)
+}
+
+func wantedLookups(t *testing.T, l *Leader) []string {
+	t.Helper()
+	wanted, err := l.WantedLookups(t.Context(), 100)
+	require.NoError(t, err)
+	return wanted
+}
+
+// An archival or exercise of a contract whose creation was never seen asks for the contract.
+func TestLookupsAreWanted(t *testing.T) {
+	t.Parallel()
+	longID := randomID(60_000)
+	// What each update of a history does, in which contracts c, d, … are unseen unless it creates them.
+	archive := func(nodeID int32, contractID string) func(*ledger.Update) {
+		return func(u *ledger.Update) { u.Archived = append(u.Archived, archival(nodeID, contractID)) }
+	}
+	create := func(nodeID int32, contractID string, acsDelta *bool) func(*ledger.Update) {
+		return func(u *ledger.Update) {
+			c := creation(nodeID, contractID)
+			c.ACSDelta = acsDelta
+			u.Created = append(u.Created, c)
+		}
+	}
+	use := func(nodeID int32, contractID string, consuming bool, acsDelta *bool) func(*ledger.Update) {
+		return func(u *ledger.Update) {
+			u.Exercised = append(u.Exercised, exercise(nodeID, contractID, consuming, acsDelta))
+		}
+	}
+	leave := func(nodeID int32, contractID, source, target string) func(*ledger.Update) {
+		return func(u *ledger.Update) { unassign(u, nodeID, contractID, source, target, 1) }
+	}
+	arrive := func(nodeID int32, contractID, source, target string) func(*ledger.Update) {
+		return func(u *ledger.Update) { assign(u, nodeID, contractID, source, target, 1) }
+	}
+	type step = func(*ledger.Update)
+	d := newDatabase(t)
+	l := d.started()
+	for name, test := range map[string]struct {
+		updates [][]step
+		queued  []string // contract, offset, node: written with the batches, however these are cut
+		wanted  []string // of those, the contracts whose creation is really nowhere
+	}{
+		"archived":                          {[][]step{{archive(3, "c")}}, []string{"c 1 3"}, []string{"c"}},
+		"consumed":                          {[][]step{{use(3, "c", true, ptr(true))}}, []string{"c 1 3"}, []string{"c"}},
+		"consumed, of release 3.3":          {[][]step{{use(3, "c", true, nil)}}, []string{"c 1 3"}, []string{"c"}},
+		"consumed, merely witnessed":        {[][]step{{use(3, "c", true, ptr(false))}}, nil, nil},
+		"used":                              {[][]step{{use(3, "c", false, ptr(true))}}, []string{"c 1 3"}, []string{"c"}},
+		"used, of release 3.3":              {[][]step{{use(3, "c", false, nil)}}, []string{"c 1 3"}, []string{"c"}},
+		"used, merely witnessed":            {[][]step{{use(3, "c", false, ptr(false))}}, nil, nil},
+		"used and archived":                 {[][]step{{use(3, "c", false, nil)}, {archive(0, "c")}}, []string{"c 1 3"}, []string{"c"}},
+		"witnessed and archived":            {[][]step{{use(3, "c", true, ptr(false))}, {archive(4, "c")}}, []string{"c 2 4"}, []string{"c"}},
+		"several, in their order":           {[][]step{{archive(3, "e"), archive(4, "c")}, {archive(0, "d")}}, []string{"e 1 3", "c 1 4", "d 2 0"}, []string{"e", "c", "d"}},
+		"archived twice":                    {[][]step{{archive(3, "c")}, {archive(0, "c")}}, []string{"c 1 3"}, []string{"c"}},
+		"an id of any length":               {[][]step{{archive(3, longID)}}, []string{longID + " 1 3"}, []string{longID}},
+		"created":                           {[][]step{{create(0, "c", nil)}, {archive(0, "c")}}, nil, nil},
+		"created, used and consumed":        {[][]step{{create(0, "c", ptr(true))}, {use(0, "c", false, nil)}, {use(0, "c", true, ptr(true))}}, nil, nil},
+		"created and archived in an update": {[][]step{{create(0, "c", nil), use(1, "c", false, nil), use(2, "c", true, nil)}}, nil, nil},
+		"created and used with one node id": {[][]step{{create(0, "c", nil), use(0, "c", false, nil)}}, nil, nil},
+		"transient":                         {[][]step{{create(0, "c", ptr(false)), use(1, "c", false, ptr(false)), use(2, "c", true, ptr(false))}}, nil, nil},
+		"left":                              {[][]step{{leave(0, "c", "sync::1", "sync::2")}}, nil, nil},
+		"left and came back":                {[][]step{{leave(0, "c", "sync::1", "sync::2")}, {arrive(0, "c", "sync::2", "sync::1")}, {archive(0, "c")}}, nil, nil},
+		"came":                              {[][]step{{arrive(0, "c", "sync::2", "sync::1")}, {use(0, "c", false, nil)}, {archive(0, "c")}}, nil, nil},
+		"left and archived":                 {[][]step{{leave(0, "c", "sync::1", "sync::2")}, {archive(1, "c")}}, []string{"c 2 1"}, []string{"c"}},
+		"created elsewhere":                 {[][]step{{arrive(0, "c", "sync::3", "sync::2")}, {archive(1, "c")}}, []string{"c 2 1"}, nil},
+		"created, left and archived":        {[][]step{{create(0, "c", nil)}, {leave(0, "c", "sync::1", "sync::2")}, {archive(1, "c")}}, []string{"c 3 1"}, nil},
+		"created when merely witnessed":     {[][]step{{create(0, "c", ptr(false))}, {archive(1, "c")}}, []string{"c 2 1"}, nil},
+	} {
+		for _, cut := range []string{"in one page", "in one batch", "in batches"} {
+			d.forgetUpdates()
+			var pages []ledger.Page
+			for i, steps := range test.updates {
+				at := ledger.Offset(i)
+				u := newUpdate(at+1, "sync::1")
+				for _, step := range steps {
+					step(&u)
+				}
+				if cut == "in one page" && i > 0 {
+					pages[0].To, pages[0].Updates = at+1, append(pages[0].Updates, u)
+					continue
+				}
+				pages = append(pages, ledger.Page{From: at, To: at + 1, Updates: []ledger.Update{u}})
+			}
+			for _, batch := range batchesOf(pages, cut == "in batches") {
+				require.NoError(t, l.Append(t.Context(), testScope, batch), "%s, %s", name, cut)
+			}
+			if cut == "in batches" || len(test.queued) == len(test.wanted) {
+				require.ElementsMatch(t, test.queued, d.queue(), "%s, %s", name, cut)
+			}
+			require.Equal(t, test.wanted, wantedLookups(t, l), "%s, %s", name, cut)
+			require.Len(t, d.queue(), len(test.wanted), "%s, %s: what is known stays wanted", name, cut)
+		}
+	}
+}
+
+// batchesOf makes one batch of pages, or one of each.
+func batchesOf(pages []ledger.Page, each bool) [][]ledger.Page {
+	if !each {
+		return [][]ledger.Page{pages}
+	}
+	var batches [][]ledger.Page
+	for _, page := range pages {
+		batches = append(batches, []ledger.Page{page})
+	}
+	return batches
+}
+
+func TestLookupsAfterTheStart(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	later := newUpdate(110, "sync::1")
+	for i, contract := range []string{"plain", "out", "in", "older"} {
+		later.Archived = append(later.Archived, archival(int32(i), contract))
+	}
+	page := []ledger.Page{{From: 100, To: 110, Updates: []ledger.Update{later}}}
+
+	t.Run("in the middle", func(t *testing.T) {
+		t.Parallel()
+		d := newDatabase(t)
+		l := d.lead(d.store(), RoleUpdates)
+		require.NoError(t, l.Start(ctx, "", testScope, 100, false))
+		require.NoError(t, l.Append(ctx, testScope, page))
+		require.Equal(t, []string{"plain", "out", "in", "older"}, wantedLookups(t, l))
+	})
+	t.Run("from a snapshot", func(t *testing.T) {
+		t.Parallel()
+		d := newDatabase(t)
+		l := d.lead(d.store(), RoleUpdates)
+		progress, err := l.BeginSnapshot(ctx, "", testScope, 100)
+		require.NoError(t, err)
+		_, err = l.WriteSnapshotPage(ctx, progress, ledger.SnapshotPage{Last: true, Entries: []ledger.ContractEntry{
+			activeEntry(10, 0, "plain", "sync::1", 0), unassignedEntry(30, 20, "out", "sync::1", "sync::2"), assignedEntry(40, "in", "sync::2", "sync::1"),
+		}})
+		require.NoError(t, err)
+		require.NoError(t, l.Append(ctx, testScope, page))
+		require.Equal(t, []string{"out 110 1", "in 110 2", "older 110 3"}, d.queue(), "what is not active")
+		require.Equal(t, []string{"older"}, wantedLookups(t, l), "whose creation the snapshot did not name either")
+		require.Equal(t, []string{"older 110 3"}, d.queue())
+	})
+}
+
+// What is wanted commits with its batch, or not at all.
+func TestLookupsAreWantedWithTheirBatch(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	p, through := newProxy(t, d.url)
+	l := d.lead(d.open(through, nil), RoleUpdates)
+	ctx := t.Context()
+	require.NoError(t, l.Start(ctx, "", testScope, 0, true))
+
+	refused := everyKind(0)
+	refused[0].Updates[3].CommandID = ptr("\x00")
+	require.Error(t, l.Append(ctx, testScope, refused))
+	require.Empty(t, d.queue())
+
+	p.cutNext(beforeCommit)
+	require.ErrorContains(t, l.Append(ctx, testScope, everyKind(0)), "outcome is unknown")
+	d.waitFor("SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid())")
+	require.Empty(t, d.queue())
+
+	p.cutNext(afterCommit)
+	require.ErrorContains(t, l.Append(ctx, testScope, everyKind(0)), "outcome is unknown")
+	d.waitFor("SELECT EXISTS (SELECT FROM indexer.lookups)")
+	require.ErrorIs(t, l.Append(ctx, testScope, everyKind(0)), ErrCovered)
+	require.Equal(t, []string{"unseen 1 3"}, d.queue())
+	require.NoError(t, l.Append(ctx, testScope, everyKind(4)))
+	require.Equal(t, []string{"unseen 1 3"}, d.queue())
+}
+
+// However a history is cut into batches, those contracts are wanted that were archived or exercised and never created.
+// Whether there is anything to want makes no difference to what else is stored.
+func TestLookupsOfAnyHistory(t *testing.T) {
+	t.Parallel()
+	d, other := newDatabase(t), newDatabase(t) // in the other everything is in the queue already
+	l, l2 := d.started(), other.started()
+	for _, l := range []*Leader{l, l2} { // each name gets the same number in both
+		for i, template := range []string{testTemplate, "pkg-2:Main:Asset"} {
+			wanted := newNames()
+			wanted.template(template, "asset", nil)
+			wanted.synchronizer(fmt.Sprint("sync::", i+1))
+			_, err := l.dictionary.resolve(t.Context(), wanted)
+			require.NoError(t, err)
+		}
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		d.forgetUpdates()
+		other.forgetUpdates()
+		var h history
+		h.draw(rt)
+		other.exec("INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id) SELECT 'unseen' || n, -1, n FROM generate_series(0, 1) n")
+		other.exec("INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id) SELECT 'c' || n, 0, n FROM generate_series(0, $1::int) n", h.created)
+		queued := other.queue()
+		for _, batch := range h.batches(rt) {
+			require.NoError(rt, l.Append(t.Context(), testScope, batch))
+			require.NoError(rt, l2.Append(t.Context(), testScope, batch))
+		}
+		require.Equal(rt, queued, other.queue())
+		for _, table := range slices.Concat(factTables, projectedTables) {
+			require.Equal(rt, sorted(other.rows("SELECT * FROM indexer."+table)), sorted(d.rows("SELECT * FROM indexer."+table)), table)
+		}
+
+		created, acted := map[string]bool{}, map[string]bool{}
+		for _, u := range h.updates {
+			for _, c := range u.Created {
+				created[c.ContractID] = true
+			}
+			for _, a := range u.Archived {
+				acted[a.ContractID] = true
+			}
+			for _, e := range u.Exercised {
+				acted[e.ContractID] = acted[e.ContractID] || e.ACSDelta == nil || *e.ACSDelta
+			}
+		}
+		want := []string{}
+		for contract, did := range acted {
+			if did && !created[contract] {
+				want = append(want, contract)
+			}
+		}
+		require.ElementsMatch(rt, want, wantedLookups(t, l))
+	})
+}
+
+func TestWantedLookupsAreTheOldestThatAreUnknown(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	ctx := t.Context()
+	wanted, err := l.WantedLookups(ctx, 10)
+	require.NoError(t, err)
+	require.Empty(t, wanted)
+
+	// Every second one was created on another synchronizer.
+	const contracts = 50
+	elsewhere, here := newUpdate(1, "sync::2"), newUpdate(2, "sync::1")
+	for i := range int32(contracts) {
+		contract := fmt.Sprint("contract-", i)
+		if i%2 == 0 {
+			elsewhere.Created = append(elsewhere.Created, creation(i, contract))
+		}
+		here.Archived = append(here.Archived, archival(i, contract))
+	}
+	require.NoError(t, l.Append(ctx, testScope, []ledger.Page{{From: 0, To: 2, Updates: []ledger.Update{elsewhere, here}}}))
+	require.Len(t, d.queue(), contracts)
+
+	wanted, err = l.WantedLookups(ctx, 3)
+	require.NoError(t, err)
+	require.Equal(t, []string{"contract-1", "contract-3", "contract-5"}, wanted)
+	require.NoError(t, l.SaveLookups(ctx, []ledger.Lookup{{ContractID: "contract-3", At: time.Now(), Status: ledger.LookupNotFound}}))
+	wanted, err = l.WantedLookups(ctx, 1000)
+	require.NoError(t, err)
+	require.Len(t, wanted, contracts/2-1)
+	require.Equal(t, []string{"contract-1", "contract-5"}, wanted[:2])
+	require.Len(t, d.queue(), contracts/2-1)
+}
+
+// everyOutcome is a queue of contracts a, b and c, and what came of each.
+func everyOutcome(t *testing.T, d *testDB, l *Leader) []ledger.Lookup {
+	t.Helper()
+	u := newUpdate(1, "sync::1")
+	for i, contract := range []string{"a", "b", "c"} {
+		u.Archived = append(u.Archived, archival(int32(i), contract))
+	}
+	require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{{From: 0, To: 1, Updates: []ledger.Update{u}}}))
+	at := testTime("2025-02-03T04:05:06.789Z").Time
+	return []ledger.Lookup{
+		{ContractID: "a", At: at, Status: ledger.LookupFound, Contract: &ledger.Contract{
+			ContractID: "a", TemplateID: "pkg-9:Main.Sub:Asset", PackageName: "asset", Argument: ledger.JSON(`{"amount": "1.50"}`),
+			ContractKey: ledger.JSON(`"k"`), ContractKeyHash: []byte{1, 2}, Signatories: []string{"alice"}, Observers: []string{},
+			WitnessParties: []string{"bob"}, CreatedAt: testTime("2025-01-01T00:00:00.000001Z"),
+		}},
+		{ContractID: "b", At: at, Status: ledger.LookupNotFound},
+		{ContractID: "c", At: at, Status: ledger.LookupUnusable, Reason: "no template id"},
+	}
+}
+
+func TestLookupOutcomes(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	wrote := map[string]int{}
+	l := d.lead(d.open(d.url, func(c *Config) { c.Wrote = func(relation string, n int) { wrote[relation] += n } }), RoleUpdates)
+	ctx := t.Context()
+	require.NoError(t, l.Start(ctx, "", testScope, 0, true))
+	outcomes := everyOutcome(t, d, l)
+	require.Empty(t, d.rows("SELECT FROM ledger.looked_up_contracts"), "what nobody asked yet")
+
+	stored := func() []string {
+		return d.rows(`SELECT contract_id, status, looked_up_at::text, ledger_offset, node_id, reason, template_id, package_id, package_name,
+			module_name, entity_name, payload::text, contract_key::text, contract_key_hash::text, signatories, observers, witness_parties, created_at::text
+			FROM ledger.looked_up_contracts ORDER BY 1`)
+	}
+	const at = "2025-02-03 04:05:06.789+00"
+	nothing := strings.Repeat(" <nil>", 12)
+	want := []string{
+		"a found " + at + ` 1 0 <nil> pkg-9:Main.Sub:Asset pkg-9 asset Main.Sub Asset {"amount": "1.50"} "k" \x0102 [alice] [] [bob] 2025-01-01 00:00:00.000001+00`,
+		"b not_found " + at + " 1 1 <nil>" + nothing,
+		"c unusable " + at + " 1 2 no template id" + nothing,
+	}
+	require.NoError(t, l.SaveLookups(ctx, outcomes))
+	require.Equal(t, want, stored())
+	require.Equal(t, 3, wrote["lookups"])
+	require.Empty(t, wantedLookups(t, l))
+	require.Equal(t, "3", d.row("SELECT count(*) FROM ledger.archived_events JOIN ledger.looked_up_contracts USING (contract_id, ledger_offset, node_id)"))
+	require.Empty(t, d.rows("SELECT FROM ledger.created_events"), "a look-up is no creation event")
+
+	t.Run("the first outcome stays", func(t *testing.T) {
+		require.NoError(t, l.SaveLookups(ctx, outcomes))
+		for i := range outcomes {
+			again := ledger.Lookup{ContractID: outcomes[i].ContractID, At: time.Now(), Status: ledger.LookupUnusable, Reason: "later"}
+			require.NoError(t, l.SaveLookups(ctx, []ledger.Lookup{again, again}))
+		}
+		require.NoError(t, l.SaveLookups(ctx, []ledger.Lookup{{ContractID: "nobody asked for", At: time.Now(), Status: ledger.LookupNotFound}}))
+		require.NoError(t, l.SaveLookups(ctx, nil))
+		require.NoError(t, l.store.queries.LookupsForget(ctx, l.pool, []string{"a", "b", "c"}), "of what was wanted a moment ago")
+		require.Equal(t, want, stored())
+		require.Equal(t, 3, wrote["lookups"])
+	})
+	t.Run("it is not asked for again", func(t *testing.T) {
+		u := newUpdate(2, "sync::1")
+		u.Archived = []ledger.ArchivedEvent{archival(0, "b"), archival(1, "c")}
+		u.Exercised = []ledger.ExercisedEvent{exercise(2, "a", false, nil)}
+		require.NoError(t, l.Append(ctx, testScope, []ledger.Page{{From: 1, To: 2, Updates: []ledger.Update{u}}}))
+		require.Empty(t, d.queue())
+		require.Equal(t, want, stored())
+	})
+}
+
+// All outcomes of a call are stored, or none.
+func TestLookupOutcomesAreOneTransaction(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	outcomes := everyOutcome(t, d, l)
+	outcomes[2].Status = "guessed"
+	requireProblem(t, l.SaveLookups(t.Context(), outcomes), "refuses the rows")
+	require.Len(t, d.queue(), 3)
+	require.Empty(t, d.rows("SELECT FROM ledger.looked_up_contracts"))
+}
+
+func TestLookupsOfStrangeValues(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	ctx := t.Context()
+	found := *everyOutcome(t, d, l)[0].Contract
+
+	t.Run("what jsonb and timestamptz refuse is kept exactly", func(t *testing.T) {
+		u := newUpdate(2, "sync::1")
+		outcomes := make([]ledger.Lookup, len(jsonbCases))
+		for i, c := range jsonbCases {
+			contract := found
+			contract.Argument, contract.ContractKey = ledger.JSON(c.value), ledger.JSON(c.value)
+			contract.CreatedAt = testTime("2025-01-02T03:04:05.123456789Z")
+			id := fmt.Sprint("json-", i)
+			u.Archived = append(u.Archived, archival(int32(i), id))
+			outcomes[i] = ledger.Lookup{ContractID: id, At: time.Now(), Status: ledger.LookupFound, Contract: &contract}
+		}
+		require.NoError(t, l.Append(ctx, testScope, []ledger.Page{{From: 1, To: 2, Updates: []ledger.Update{u}}}))
+		require.NoError(t, l.SaveLookups(ctx, outcomes))
+		require.NoError(t, l.SaveLookups(ctx, outcomes), "again, without doubling the exact values")
+		for i, c := range jsonbCases {
+			for _, column := range []string{"payload", "contract_key"} {
+				var marked bool
+				var exact []byte
+				err := d.conn.QueryRow(ctx, "SELECT "+column+` ? '$exact', (SELECT x.exact FROM ledger.exact_payloads x
+					WHERE x.stream = 'lookups' AND x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id AND x.field = $2)
+					FROM ledger.looked_up_contracts c WHERE contract_id = $1`, outcomes[i].ContractID, column).Scan(&marked, &exact)
+				require.NoError(t, err, c.name)
+				require.Equal(t, c.refused, marked, c.name)
+				require.Equal(t, c.refused, c.value == string(exact), c.name)
+			}
+		}
+		require.Equal(t, []string{`2025-01-02 03:04:05.123456+00 "2025-01-02T03:04:05.123456789Z"`}, d.rows(`
+			SELECT DISTINCT c.created_at::text, convert_from(x.exact, 'UTF8') FROM ledger.looked_up_contracts c JOIN ledger.exact_payloads x
+			USING (ledger_offset, node_id) WHERE x.field = 'createdAt'`))
+		require.Equal(t, fmt.Sprint(len(jsonbCases)), d.row("SELECT count(*) FROM ledger.exact_payloads WHERE field = 'createdAt' AND stream = 'lookups'"))
+	})
+	t.Run("what text refuses can't be used", func(t *testing.T) {
+		changes := map[string]func(*ledger.Contract){
+			"template id: ":     func(c *ledger.Contract) { c.TemplateID = "pkg\x00:Main:Asset" },
+			"its template id":   func(c *ledger.Contract) { c.TemplateID = "Main:Asset" },
+			"template id: a ":   func(c *ledger.Contract) { c.PackageName = "\xff" },
+			"signatories: ":     func(c *ledger.Contract) { c.Signatories = []string{"alice", "bob\x00"} },
+			"observers: ":       func(c *ledger.Contract) { c.Observers = []string{"\x00"} },
+			"witness parties: ": func(c *ledger.Contract) { c.WitnessParties = []string{"\xc3\x28"} },
+		}
+		u := newUpdate(3, "sync::1")
+		node := int32(0)
+		var outcomes []ledger.Lookup
+		for reason, change := range changes {
+			contract := found
+			change(&contract)
+			u.Archived = append(u.Archived, archival(node, reason))
+			outcomes = append(outcomes, ledger.Lookup{ContractID: reason, At: time.Now(), Status: ledger.LookupFound, Contract: &contract})
+			node++
+		}
+		u.Archived = append(u.Archived, archival(node, "said badly"), archival(node+1, "good"))
+		outcomes = append(outcomes,
+			ledger.Lookup{ContractID: "said badly", At: time.Now(), Status: ledger.LookupUnusable, Reason: "because\x00 of \xff"},
+			ledger.Lookup{ContractID: "good", At: time.Now(), Status: ledger.LookupFound, Contract: &found})
+		require.NoError(t, l.Append(ctx, testScope, []ledger.Page{{From: 2, To: 3, Updates: []ledger.Update{u}}}))
+		require.NoError(t, l.SaveLookups(ctx, outcomes))
+		for reason := range changes {
+			require.Equal(t, "unusable true <nil>", d.row(`SELECT status, starts_with(reason, contract_id), payload FROM ledger.looked_up_contracts
+				WHERE contract_id = $1`, reason), reason)
+		}
+		require.Equal(t, "because? of ?", d.row("SELECT reason FROM ledger.looked_up_contracts WHERE contract_id = 'said badly'"))
+		require.Equal(t, "found", d.row("SELECT status FROM ledger.looked_up_contracts WHERE contract_id = 'good'"))
+	})
+}

@@ -1,0 +1,70 @@
+package store
+
+import (
+	"database/sql"
+	"testing"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // registers the driver
+	"github.com/pressly/goose/v3"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/ledger"
+)
+
+// schemaAt is a database whose schema is of an older release, and a provider of the migrations from there on.
+func schemaAt(t *testing.T, version int64) (*testDB, *goose.Provider) {
+	t.Helper()
+	d := &testDB{t: t, url: throwaway.Database(t)}
+	d.conn = d.connect()
+	d.exec("CREATE SCHEMA indexer")
+	db, err := sql.Open("pgx", d.url)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	provider, err := newProvider(db)
+	require.NoError(t, err)
+	_, err = provider.UpTo(t.Context(), version)
+	require.NoError(t, err)
+	return d, provider
+}
+
+// A database that holds updates is migrated, and goes on from there.
+func TestMigrateADatabaseOf3(t *testing.T) {
+	t.Parallel()
+	d, provider := schemaAt(t, 3)
+	l := d.lead(d.store(), RoleUpdates)
+	ctx := t.Context()
+	require.NoError(t, l.Start(ctx, "participant::1", testScope, 0, true))
+	first := oneCreation(0, 10)
+	first[0].Updates[0].Created[0].Argument = ledger.JSON(`"\u0000"`)
+	require.NoError(t, l.Append(ctx, testScope, first))
+	l.Close()
+	facts := d.facts(0, 100)
+	require.NotEmpty(t, facts)
+
+	applied, err := d.store().Migrate(ctx)
+	require.NoError(t, err)
+	require.NotEmpty(t, applied)
+	require.Equal(t, "00004_lookups_and_packages.sql", applied[0])
+	require.Equal(t, facts, d.facts(0, 100))
+	require.Equal(t, []string{"contract-10"}, d.rows("SELECT contract_id FROM ledger.active_contracts"))
+	require.Equal(t, []string{"pkg-1 asset <nil>"}, d.rows("SELECT package_id, package_name, package_version FROM ledger.packages"), "from the template ids that were there")
+
+	l = d.lead(d.store(), RoleUpdates)
+	u := newUpdate(20, "sync::1")
+	u.Archived = []ledger.ArchivedEvent{archival(0, "contract-10"), archival(1, "unseen")}
+	require.NoError(t, l.Append(ctx, testScope, []ledger.Page{{From: 10, To: 20, Updates: []ledger.Update{u}}}))
+	require.Equal(t, []string{"unseen"}, wantedLookups(t, l))
+	contract := ledger.Contract{ContractID: "unseen", TemplateID: testTemplate, PackageName: "asset", Argument: ledger.JSON(`"\u0000"`)}
+	require.NoError(t, l.SaveLookups(ctx, []ledger.Lookup{{ContractID: "unseen", Status: ledger.LookupFound, Contract: &contract}}))
+	require.Equal(t, []string{"lookups 20 1", "updates 10 0"}, d.rows("SELECT stream, ledger_offset, node_id FROM ledger.exact_payloads ORDER BY 1"))
+
+	// And back: what came before is untouched.
+	_, err = provider.DownTo(ctx, 3)
+	require.NoError(t, err)
+	require.Equal(t, []string{"updates 10 0"}, d.rows("SELECT stream, ledger_offset, node_id FROM ledger.exact_payloads"))
+	require.Equal(t, "2", d.row("SELECT count(*) FROM ledger.updates"))
+	_, err = provider.Up(ctx)
+	require.NoError(t, err)
+	require.NoError(t, d.store().CheckSchema(ctx))
+}

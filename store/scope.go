@@ -1,0 +1,34 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"ledgerindexer/ledger"
+)
+
+// Scope is what the database's rows are complete for; ok is false where nothing was indexed yet. A scope that this
+// version does not understand fully is a *ledger.Problem.
+func (s *Store) Scope(ctx context.Context) (scope ledger.Scope, ok bool, err error) {
+	rows, err := s.queries.ScopesInUse(ctx, s.pool, StreamUpdates)
+	if err != nil {
+		return ledger.Scope{}, false, fmt.Errorf("read the stored scope: %w", err)
+	}
+	if len(rows) == 0 {
+		return ledger.Scope{}, false, nil
+	}
+	if len(rows) > 1 {
+		return ledger.Scope{}, false, fmt.Errorf("database %s holds %d scopes, and there should be one", s.Address(), len(rows))
+	}
+	err = json.Unmarshal(rows[0].Definition, &scope)
+	if err != nil || scope.Hash() != rows[0].Scope {
+		return ledger.Scope{}, false, &ledger.Problem{
+			What: fmt.Sprintf("database %s holds a scope that this version does not understand: %s", s.Address(), rows[0].Definition),
+			Do:   "use the release that wrote it",
+			Err:  err,
+		}
+	}
+	return scope, true, nil
+}
