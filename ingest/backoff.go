@@ -49,9 +49,11 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Lasting tells whether an error stays whatever is tried again: an operator must act, or an answer can't be understood.
+// Lasting tells whether an error stays whatever is tried again: an operator must act, a request should never have been
+// made, or an answer can't be understood.
 func Lasting(err error) bool {
 	var problem *ledger.Problem
+	var bug *ledger.Bug
 	var undecodable *ledger.DecodeError
-	return errors.As(err, &problem) || errors.As(err, &undecodable)
+	return errors.As(err, &problem) || errors.As(err, &bug) || errors.As(err, &undecodable)
 }

@@ -135,6 +135,7 @@ func TestLastingErrorsEndTheLoop(t *testing.T) {
 	for name, lasting := range map[string]error{
 		"problem":      &ledger.Problem{What: "the participant is pruned", Do: "seed again"},
 		"undecodable":  &ledger.DecodeError{Element: 3, Offset: 90, Err: errors.New("no offset")},
+		"a mistake":    &ledger.Bug{What: "an offset was negative"},
 		"wrapped once": errors.Join(errAway, &ledger.Problem{What: "rights are missing"}),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -40,8 +40,18 @@ type ContractPage struct {
 // checkpoint may repeat the offset before it, or after. Members and variants that are not known are kept, see
 // [Update]. All errors are *DecodeError. What is returned shares no memory with body.
 func DecodeUpdateList(body []byte, after Offset) (UpdateList, error) {
+	return decodeUpdateList(body, order{last: after})
+}
+
+// DecodeUpdateListDescending is DecodeUpdateList for a list in descending order: offsets of updates must fall and not lie
+// above upTo; a checkpoint may repeat the offset before it, or upTo.
+func DecodeUpdateListDescending(body []byte, upTo Offset) (UpdateList, error) {
+	return decodeUpdateList(body, order{last: upTo, falls: true})
+}
+
+func decodeUpdateList(body []byte, o order) (UpdateList, error) {
 	d := newDecoding(body)
-	list, err := d.updates(after, 1)
+	list, err := d.updates(o, 1)
 	if err == nil {
 		err = d.end()
 	}
@@ -64,7 +74,7 @@ func DecodeUpdatePage(body []byte, after Offset) (UpdatePage, error) {
 			if d.dec.PeekKind() == 'n' {
 				return d.dec.SkipValue()
 			}
-			page.UpdateList, err = d.updates(after, 2)
+			page.UpdateList, err = d.updates(order{last: after}, 2)
 			return err
 		case "lowestPageOffsetExclusive":
 			return lowest.UnmarshalJSONFrom(d.dec)
@@ -165,9 +175,8 @@ func newDecoding(body []byte) *decoding {
 	return &decoding{newReader(body), jsontext.NewDecoder(bytes.NewBuffer(body), allowSurrogates)}
 }
 
-func (d *decoding) updates(after Offset, levels int) (UpdateList, error) {
+func (d *decoding) updates(o order, levels int) (UpdateList, error) {
 	var list UpdateList
-	grows := order{after}
 	err := d.list(levels, func(element int) error {
 		var wire wireElement
 		start := d.dec.InputOffset()
@@ -179,18 +188,18 @@ func (d *decoding) updates(after Offset, levels int) (UpdateList, error) {
 		case err != nil:
 			return inElement(element, findOffset(d.body[start:]), err)
 		case checkpoint != nil:
-			if err := grows.checkpoint(checkpoint.Offset); err != nil {
+			if err := o.checkpoint(checkpoint.Offset); err != nil {
 				return inElement(element, checkpoint.Offset, below("OffsetCheckpoint.offset", err))
 			}
 			list.Checkpoints = append(list.Checkpoints, *checkpoint)
 		default:
-			if err := grows.update(update.Offset); err != nil {
+			if err := o.update(update.Offset); err != nil {
 				return inElement(element, update.Offset, err)
 			}
 			list.Updates = append(list.Updates, *update)
 		}
 		list.Elements++
-		list.Last = grows.last
+		list.Last = o.last
 		return nil
 	})
 	return list, err

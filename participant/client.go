@@ -7,11 +7,10 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"strings"
 	"sync/atomic"
 	"time"
 
+	"ledgerindexer/internal/access"
 	"ledgerindexer/ledger"
 )
 
@@ -35,9 +34,8 @@ type Config struct {
 	// URL is the base of the participant's JSON API, http or https; a path prefix is allowed. A user and password
 	// in it are sent as basic authentication, for a proxy in front of a participant that wants no token.
 	URL string
-	// TokenFile holds the bearer token. It is read for every request, so a renewed token is used at once. Empty:
-	// no token is sent.
-	TokenFile string
+	// Access says who we are, and whom we trust.
+	Access access.Config
 	// Limit is the number of elements asked for in one list call, 1 or more; 0 means DefaultLimit.
 	Limit int
 	// Logger may be nil: nothing is logged.
@@ -53,12 +51,15 @@ type Client struct {
 	scope  ledger.Scope
 	base   *url.URL // without user info
 	user   *url.Userinfo
+	access *access.Access
 	log    *slog.Logger
 	http   *http.Client
 	format formats
 
 	maxBody int64
 	silence time.Duration
+
+	answered atomic.Bool // the server has answered, whatever
 
 	finding chan struct{}          // one slot, taken while something is found out about the server
 	logged  Server                 // what the log says; guarded by finding
@@ -75,18 +76,13 @@ type Client struct {
 	snapshotPage size
 }
 
-// New checks the configuration and makes a client; it sends nothing. The token file must exist and hold a token.
+// New checks the configuration and makes a client; it sends nothing. The files of Access must exist and be usable.
 func New(cfg Config, scope ledger.Scope) (*Client, error) {
 	base, err := url.Parse(cfg.URL)
 	// The text of a URL that can't be parsed may hold a password, and so may the parser's error.
 	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" ||
 		base.RawQuery != "" || base.Fragment != "" {
 		return nil, fmt.Errorf("--ledger-url must be of the form http://host:port/prefix or https://host:port/prefix")
-	}
-	user := base.User
-	base.User = nil
-	if user != nil && cfg.TokenFile != "" {
-		return nil, fmt.Errorf("--ledger-url has a user in it and --ledger-token-file is given: both can't be sent, choose one")
 	}
 	if cfg.Limit < 0 {
 		return nil, fmt.Errorf("the limit of a list call must be at least 1, not %d", cfg.Limit)
@@ -101,19 +97,26 @@ func New(cfg Config, scope ledger.Scope) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Access.Flags == "" {
+		cfg.Access.Flags = "ledger"
+	}
+	cfg.Access.URL = cfg.URL
+	who, err := access.New(cfg.Access, cfg.Logger)
+	if err != nil {
+		return nil, err
+	}
+	user := base.User
+	base.User = nil
 	c := &Client{
-		cfg: cfg, scope: scope, base: base, user: user, log: cfg.Logger, format: format,
+		cfg: cfg, scope: scope, base: base, user: user, access: who, log: cfg.Logger, format: format,
 		maxBody: maxBody, silence: silence,
 		finding:     make(chan struct{}, 1),
 		updatesList: newSize(cfg.Limit), updatesPage: newSize(updatesPageSize),
 		snapshotList: newSize(cfg.Limit), snapshotPage: newSize(snapshotPageSize),
 	}
-	if _, err := c.token(); err != nil {
-		return nil, err
-	}
 	dialer := net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
 	c.http = &http.Client{
-		Transport: &http.Transport{
+		Transport: who.Transport(&http.Transport{
 			Proxy: http.ProxyFromEnvironment,
 			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 				conn, err := dialer.DialContext(ctx, network, address)
@@ -128,33 +131,18 @@ func New(cfg Config, scope ledger.Scope) (*Client, error) {
 			MaxIdleConns:        32,
 			MaxIdleConnsPerHost: 32,
 			IdleConnTimeout:     90 * time.Second,
-		},
+		}),
 		// A redirected POST would become a GET without a body, and the token would go to another host.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return c, nil
 }
 
-// Close closes the connections that are idle.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
-
-// token reads the bearer token; empty where none is to be sent. Errors name the file, never what stands in it.
-func (c *Client) token() (string, error) {
-	if c.cfg.TokenFile == "" {
-		return "", nil
-	}
-	text, err := os.ReadFile(c.cfg.TokenFile)
-	if err != nil {
-		return "", fmt.Errorf("--ledger-token-file: %w", err)
-	}
-	token := strings.TrimSpace(string(text))
-	if token == "" {
-		return "", fmt.Errorf("--ledger-token-file: %s is empty", c.cfg.TokenFile)
-	}
-	for _, r := range token {
-		if r <= ' ' || r > '~' {
-			return "", fmt.Errorf("--ledger-token-file: %s must hold one token and nothing else", c.cfg.TokenFile)
-		}
-	}
-	return token, nil
+// Close closes the connections that are idle, and gives up a token that is being fetched.
+func (c *Client) Close() {
+	c.http.CloseIdleConnections()
+	c.access.Close()
 }
+
+// redact takes secrets out of a text from outside.
+func (c *Client) redact(text string) string { return c.access.Redact(text) }

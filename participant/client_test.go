@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"ledgerindexer/internal/access"
 	"ledgerindexer/ledger"
 )
 
@@ -139,7 +140,7 @@ func newClient(t *testing.T, f *fake, found Server, scope ledger.Scope, change .
 func withToken(t *testing.T, token string) func(*Config) {
 	path := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(path, []byte(token), 0o600))
-	return func(cfg *Config) { cfg.TokenFile = path }
+	return func(cfg *Config) { cfg.Access.TokenFile = path }
 }
 
 // problem requires that an error is one that an operator must act on and gives it as it is printed.
@@ -197,10 +198,10 @@ func TestNewRefusesWhatItCannotUseWithoutPrintingSecrets(t *testing.T) {
 		"no scheme":       {Config{URL: "localhost:7575"}, anyParty, "--ledger-url must be of the form"},
 		"bad port":        {Config{URL: "http://joe:s3cret@host:port"}, anyParty, "--ledger-url must be of the form"},
 		"query":           {Config{URL: good + "?token=s3cret"}, anyParty, "--ledger-url must be of the form"},
-		"user and token":  {Config{URL: "http://joe:s3cret@host", TokenFile: file("a", "s3cret")}, anyParty, "choose one"},
-		"no token file":   {Config{URL: good, TokenFile: filepath.Join(dir, "none")}, anyParty, "no such file"},
-		"empty token":     {Config{URL: good, TokenFile: file("b", " \n")}, anyParty, "is empty"},
-		"two tokens":      {Config{URL: good, TokenFile: file("c", "s3cret\ns3cret")}, anyParty, "must hold one token"},
+		"user and token":  {Config{URL: "http://joe:s3cret@host", Access: access.Config{TokenFile: file("a", "s3cret")}}, anyParty, "choose one"},
+		"no token file":   {Config{URL: good, Access: access.Config{TokenFile: filepath.Join(dir, "none")}}, anyParty, "no such file"},
+		"empty token":     {Config{URL: good, Access: access.Config{TokenFile: file("b", " \n")}}, anyParty, "is empty"},
+		"two tokens":      {Config{URL: good, Access: access.Config{TokenFile: file("c", "s3cret\ns3cret")}}, anyParty, "must hold one token"},
 		"negative limit":  {Config{URL: good, Limit: -1}, anyParty, "at least 1"},
 		"unknown shape":   {Config{URL: good}, ledger.Scope{Shape: "acs"}, `--shape must be acs-delta or ledger-effects, not "acs"`},
 		"party not UTF-8": {Config{URL: good}, ledger.Scope{Shape: ledger.ShapeACSDelta, Parties: []string{"\xff"}}, "UTF-8"},
@@ -220,7 +221,7 @@ func TestTokenIsReadAgainForEachRequest(t *testing.T) {
 	c := newClient(t, f, with35, anyParty, withToken(t, "first\n"))
 	_, err := c.LedgerEnd(t.Context())
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(c.cfg.TokenFile, []byte("second"), 0o600))
+	require.NoError(t, os.WriteFile(c.cfg.Access.TokenFile, []byte("second"), 0o600))
 	_, err = c.LedgerEnd(t.Context())
 	require.NoError(t, err)
 

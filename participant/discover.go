@@ -24,6 +24,9 @@ const (
 	pathUpdatesPage   = "/v2/updates/get-updates-page"
 	pathSnapshot      = "/v2/state/active-contracts"
 	pathSnapshotPage  = "/v2/state/active-contracts-page"
+
+	pathAuthenticatedUser = "/v2/authenticated-user"
+	pathUsers             = "/v2/users"
 )
 
 // Server is what was found out about the server.
@@ -71,7 +74,7 @@ func (c *Client) server(ctx context.Context) (*Server, error) {
 func (c *Client) discover(ctx context.Context) (Server, error) {
 	s, err := c.probe(ctx)
 	if err != nil {
-		return Server{}, fmt.Errorf("find out what the participant offers: %w", c.explain(err))
+		return Server{}, fmt.Errorf("find out what the participant offers: %w", c.explain(ctx, err, asked{need: c.ofScope()}))
 	}
 	if s.UpdatesPath == "" {
 		err := fmt.Errorf("there is no update stream at %s", c.base)
@@ -187,11 +190,16 @@ func (c *Client) has(ctx context.Context, path string) (bool, error) {
 	case pathSnapshotPage:
 		r.body = snapshotPageRequest{ActiveAt: 0, MaxPageSize: 1, EventFormat: c.format.event}
 	case pathSnapshot:
-		r.query, r.body = one, snapshotRequest{ActiveAt: 0, EventFormat: c.format.event}
+		r.query, r.body = one, SnapshotRequest{ActiveAtOffset: 0, EventFormat: c.format.event}
 	default:
-		r.query, r.body = one, updatesRequest{Begin: 0, End: &end, UpdateFormat: c.format.update}
+		r.query, r.body = one, UpdatesRequest{BeginExclusive: 0, EndInclusive: &end, UpdateFormat: c.format.update}
 	}
 	_, err := c.do(ctx, r)
+	return present(err)
+}
+
+// present says whether the server has the operation that was asked for next to nothing, by the error that came.
+func present(err error) (bool, error) {
 	var e *Error
 	if err == nil || !errors.As(err, &e) {
 		return err == nil, err
@@ -222,7 +230,7 @@ func (c *Client) text(ctx context.Context, operation, path, member string) (stri
 		return "", decoded(operation, body, err)
 	}
 	value, _ := told[member].(string)
-	return value, nil
+	return c.redact(value), nil
 }
 
 // LedgerEnd is the offset of the last update that the participant has; 0 where it has none. It returns
@@ -236,11 +244,8 @@ func (c *Client) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
 		return 0, ledger.ErrNotOffered
 	}
 	end, err := c.ledgerEnd(ctx)
-	switch {
-	case missing(err):
-		return 0, c.lost(s, err)
-	case err != nil:
-		return 0, c.explain(err)
+	if err != nil {
+		return 0, c.explain(ctx, err, asked{server: s})
 	}
 	return end, nil
 }
@@ -258,7 +263,7 @@ func (c *Client) ledgerEnd(ctx context.Context) (ledger.Offset, error) {
 		return 0, decoded(operation, body, err)
 	}
 	if told.Offset == nil || *told.Offset < 0 {
-		return 0, fmt.Errorf("%s: the answer holds no offset: %q", operation, short(body))
+		return 0, fmt.Errorf("%s: the answer holds no offset: %q", operation, c.clean(string(body)))
 	}
 	return *told.Offset, nil
 }
@@ -268,11 +273,8 @@ func (c *Client) ledgerEnd(ctx context.Context) (ledger.Offset, error) {
 func (c *Client) PrunedOffset(ctx context.Context) (ledger.Offset, error) {
 	const operation = "pruned-offsets"
 	body, err := c.do(ctx, request{operation: operation, path: pathPrunedOffsets})
-	switch {
-	case missing(err):
-		return 0, ledger.ErrNotOffered
-	case err != nil:
-		return 0, c.explain(err)
+	if err != nil {
+		return 0, c.explain(ctx, err, asked{})
 	}
 	var told struct {
 		Offset ledger.Offset `json:"participantPrunedUpToInclusive"` // absent: not pruned

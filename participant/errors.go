@@ -4,39 +4,48 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"ledgerindexer/ledger"
+	"ledgerindexer/internal/access"
 )
 
-// Error is a request that brought no usable answer. It may be tried again, unless a *ledger.Problem is wrapped
-// around it.
+// Error is a request that brought no usable answer. What it means, and whether trying again may help, is decided in
+// verdict.go: a *ledger.Problem or *ledger.Bug is wrapped around what stays as it is.
 type Error struct {
-	Operation     string
-	Status        int               // HTTP status; 0: no answer. 200: an answer that could not be used, see Err
-	Code          string            // the server's error code, such as PARTICIPANT_PRUNED_DATA_ACCESSED; may be empty
-	Cause         string            // the server's sentence; may be empty
-	Context       map[string]string // what the server adds, such as earliest_offset; may be nil
-	CorrelationID string            // names the request in the server's log; may be empty
-	Body          string            // beginning of an answer that is not of the server's error form
-	RetryAfter    time.Duration     // how long the server asks to wait; 0: it does not say
-	Err           error             // what went wrong where there was no answer, or where it could not be used; else nil
+	Operation string // as told to Config.Observe
+	Status    int    // HTTP status; 0: no answer. 200: an answer that could not be used, see Err
 
-	category int    // the server's error category, 0: not told
+	Code           string            // the server's error code, such as PARTICIPANT_PRUNED_DATA_ACCESSED; may be empty
+	Cause          string            // the server's sentence; may be empty
+	Context        map[string]string // what the server adds, such as earliest_offset; may be nil
+	Resources      []Resource        // what the error is about; may be nil
+	Category       int               // the server's error category, 1 to 14; -1: it keeps it to itself; 0: not told
+	GRPCCode       int               // the gRPC status code; 0: not told
+	CorrelationID  string            // names the request in the server's log; may be empty
+	TraceID        string            // of distributed tracing; may be empty
+	DefiniteAnswer *bool             // whether the request was certainly not carried out; nil: not told
+
+	Body       string        // beginning of an answer that is not of the server's error form
+	RetryAfter time.Duration // how long the HTTP header asks to wait; 0: it does not say
+	RetryInfo  time.Duration // how long the error object asks to wait; 0: it does not say
+	Err        error         // what went wrong where there was no answer, or where it could not be used; else nil
+
 	location string // where the server redirects to
+	token    string // what the refused token says of itself; empty where none was refused
 }
+
+// Resource is something that an error is about, such as {UPDATE_ID, the id}.
+type Resource struct{ Kind, Name string }
 
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Operation)
 	if e.Status != 0 && e.Status != http.StatusOK {
-		fmt.Fprintf(&b, ": HTTP status %d %s", e.Status, http.StatusText(e.Status))
+		b.WriteString(strings.TrimRight(fmt.Sprintf(": HTTP status %d %s", e.Status, http.StatusText(e.Status)), " "))
 	}
 	for _, part := range []string{e.Code, e.Cause} {
 		if part != "" {
@@ -52,62 +61,78 @@ func (e *Error) Error() string {
 	if e.Body != "" {
 		fmt.Fprintf(&b, "; the answer begins %q", e.Body)
 	}
-	if e.CorrelationID != "" {
+	switch {
+	case e.CorrelationID != "":
 		b.WriteString(" (correlation id " + e.CorrelationID + ")")
+	case e.TraceID != "":
+		b.WriteString(" (trace id " + e.TraceID + ")")
 	}
 	return b.String()
 }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Wait is how long the server asks to wait before the next try; 0: it does not say.
-func (e *Error) Wait() time.Duration { return e.RetryAfter }
+// Wait is how long is asked to wait before the next try, by the header or by the error object, whichever is longer;
+// 0: neither says.
+func (e *Error) Wait() time.Duration {
+	wait := max(e.RetryAfter, e.RetryInfo)
+	var cause interface{ Wait() time.Duration } // a token endpoint may ask for patience too
+	if errors.As(e.Err, &cause) {
+		wait = max(wait, cause.Wait())
+	}
+	return wait
+}
 
-// newError reads an answer that is not success: the servers' error object, or whatever text came.
-func newError(resp *http.Response, text []byte) *Error {
+// newError reads an answer that is not success: the servers' error object, the one they have for unknown paths, or
+// whatever text came. redact takes secrets out, before anything is cut: half a token could not be found.
+func newError(resp *http.Response, text []byte, redact func(string) string) *Error {
+	clean := func(s string) string { return access.Excerpt(redact(s)) }
 	e := &Error{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}
 	if to, err := resp.Location(); err == nil {
-		e.location = to.Scheme + "://" + to.Host + to.Path // a query may hold secrets
+		e.location = clean(to.Scheme + "://" + to.Host + to.Path) // a query may hold secrets
 	}
-	var told struct {
-		Code          string         `json:"code"`
-		Cause         string         `json:"cause"`
-		CorrelationID string         `json:"correlationId"`
-		Context       map[string]any `json:"context"`
-		Category      int            `json:"errorCategory"`
+	// Only words for the operator are read here, so a sloppy error object is better than none: each member counts by
+	// itself, and one of another type than expected is as good as absent.
+	var told map[string]jsontext.Value
+	if json.Unmarshal(text, &told, sloppy...) == nil {
+		e.Code, e.Cause = clean(member[string](told, "code")), clean(member[string](told, "cause"))
+		if e.Code == "" && e.Cause == "" {
+			e.Cause = clean(strings.Join(member[[]string](told, "errors"), "; "))
+		}
 	}
-	// Only words for the operator are read here, so a sloppy error object is better than none.
-	err := json.Unmarshal(text, &told, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if err != nil || told.Code == "" {
-		e.Body = short(text)
+	if e.Code == "" && e.Cause == "" {
+		e.Body = clean(string(text))
 		return e
 	}
-	e.Code, e.Cause, e.CorrelationID, e.category = short([]byte(told.Code)), short([]byte(told.Cause)), short([]byte(told.CorrelationID)), told.Category
-	for key, value := range told.Context {
+	e.CorrelationID, e.TraceID = clean(member[string](told, "correlationId")), clean(member[string](told, "traceId"))
+	e.Category, e.GRPCCode = member[int](told, "errorCategory"), member[int](told, "grpcCodeValue")
+	e.DefiniteAnswer = member[*bool](told, "definiteAnswer")
+	e.RetryInfo = retryInfo(member[string](told, "retryInfo"))
+	for key, value := range member[map[string]any](told, "context") {
 		if s, ok := value.(string); ok {
 			if e.Context == nil {
 				e.Context = map[string]string{}
 			}
-			e.Context[key] = s
+			e.Context[clean(key)] = redact(s)
+		}
+	}
+	for _, pair := range member[[][]string](told, "resources") {
+		if len(pair) == 2 {
+			e.Resources = append(e.Resources, Resource{Kind: clean(pair[0]), Name: clean(pair[1])})
 		}
 	}
 	return e
 }
 
-// redact takes the token out of what a server (or a talkative proxy) sent back.
-func (e *Error) redact(token string) {
-	if token == "" {
-		return
+var sloppy = []json.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
+
+// member reads a member of an object; the zero value where there is none of that type.
+func member[T any](object map[string]jsontext.Value, name string) (value T) {
+	if raw, ok := object[name]; ok && json.Unmarshal(raw, &value, sloppy...) != nil {
+		var none T
+		return none
 	}
-	clean := func(s string) string { return strings.ReplaceAll(s, token, "[token]") }
-	e.Code, e.Cause, e.Body, e.CorrelationID, e.location =
-		clean(e.Code), clean(e.Cause), clean(e.Body), clean(e.CorrelationID), clean(e.location)
-	for key, value := range e.Context {
-		e.Context[key] = clean(value)
-	}
-	if e.Err != nil && strings.Contains(e.Err.Error(), token) {
-		e.Err = errors.New(clean(e.Err.Error()))
-	}
+	return value
 }
 
 // pathMissing says that the server does not have the operation, as opposed to not having what was asked of it:
@@ -122,107 +147,7 @@ func (e *Error) pathMissing() bool {
 	return false
 }
 
-// The server's error codes that are told apart.
-const (
-	codePruned         = "PARTICIPANT_PRUNED_DATA_ACCESSED"
-	codeAfterLedgerEnd = "OFFSET_AFTER_LEDGER_END"
-)
-
-// earliest is the offset up to which the participant is pruned, as the error tells it.
-func (e *Error) earliest() (ledger.Offset, bool) {
-	text, ok := e.Context["earliest_offset"]
-	if !ok {
-		found := prunedUpTo.FindStringSubmatch(e.Cause)
-		if found == nil {
-			return 0, false
-		}
-		text = found[1]
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	return ledger.Offset(n), err == nil
-}
-
-var prunedUpTo = regexp.MustCompile(`precedes pruned offset (\d+)`)
-
-// explain wraps a Problem around what retrying can't cure, and says what is known about the rest.
-func (c *Client) explain(err error) error {
-	var e *Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	var p *ledger.Problem
-	if errors.As(err, &p) {
-		return err
-	}
-	switch {
-	case e.Status == http.StatusUnauthorized && c.cfg.TokenFile == "":
-		return &ledger.Problem{
-			What: "the participant wants a token and none is configured",
-			Do:   "give the file that holds it with --ledger-token-file",
-			Err:  err,
-		}
-	case e.Status == http.StatusUnauthorized:
-		return fmt.Errorf("the participant refused the token of %s (expired, or meant for another participant); the file is read again for each request: %w",
-			c.cfg.TokenFile, err)
-	case e.Status == http.StatusForbidden:
-		return &ledger.Problem{
-			What: "the participant does not let the token's user read " + c.whose(),
-			Do:   c.neededRight(),
-			Err:  err,
-		}
-	case e.Status == http.StatusNotFound && unknownName(e.Code):
-		return &ledger.Problem{
-			What: "the participant does not know a package, template or interface that it was asked for",
-			Do:   "check --templates and --interfaces (#package-name:Module:Entity), or upload the package to the participant first",
-			Err:  err,
-		}
-	case e.Status == http.StatusBadRequest && e.invalid():
-		return &ledger.Problem{
-			What: "the participant refuses the request as invalid",
-			Do: "check --parties, --templates and --interfaces; templates and interfaces are written #package-name:Module:Entity, " +
-				"and servers from 3.5 on refuse package ids in place of the name",
-			Err: err,
-		}
-	}
-	return err
-}
-
-// invalid says that the request is wrong whatever the state of the server.
-func (e *Error) invalid() bool {
-	const invalidIndependentOfState = 8
-	switch e.Code {
-	case "INVALID_ARGUMENT", "INVALID_FIELD", "MISSING_FIELD":
-		return true
-	case "":
-		return strings.HasPrefix(e.Body, "Invalid value")
-	}
-	return e.category == invalidIndependentOfState
-}
-
-func unknownName(code string) bool {
-	switch code {
-	case "PACKAGE_NAMES_NOT_FOUND", "TEMPLATES_OR_INTERFACES_NOT_FOUND":
-		return true
-	}
-	return strings.HasPrefix(code, "NO_TEMPLATES_FOR_") || strings.HasPrefix(code, "NO_INTERFACE_FOR_")
-}
-
-// whose names the parties of the scope, and neededRight the right to read as them.
-func (c *Client) whose() string {
-	parties := set(c.scope.Parties)
-	const shown = 3
-	switch {
-	case len(parties) == 0:
-		return "as any party"
-	case len(parties) > shown:
-		return fmt.Sprintf("as %s and %d more parties", strings.Join(parties[:shown], ", "), len(parties)-shown)
-	}
-	return "as " + strings.Join(parties, ", ")
-}
-
-func (c *Client) neededRight() string {
-	if len(c.scope.Parties) == 0 {
-		return "grant the user CanReadAsAnyParty, or name the parties it may read as with --parties"
-	}
-	return "grant the user CanReadAs (or CanActAs) for each party of --parties"
+// unauthenticated says whether the server wants another token: this one is no good, or is no longer.
+func (e *Error) unauthenticated() bool {
+	return e.Status == http.StatusUnauthorized || e.Code == "ACCESS_TOKEN_EXPIRED" || e.Code == "INVALID_TOKEN"
 }

@@ -1,8 +1,9 @@
 package participant
 
 import (
-	"fmt"
+	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +37,9 @@ func TestUpdateErrorsSayWhatHappenedAndWhatToDo(t *testing.T) {
 			cantonError(400, codeAfterLedgerEnd, "Begin offset (4) is after ledger end (2)", ""), anyParty,
 			"the participant's ledger ends below an offset that it had before (reading after offset 4). the participant was restored",
 		},
+		"may not read, says a proxy": {
+			plain(403, "<html>Forbidden</html>"), anyParty, "the server refuses access, and not as a participant does: a proxy before it",
+		},
 		"may not read as any party": {
 			cantonError(403, "NA", "A security-sensitive error has been received", ""), anyParty,
 			"does not let the token's user read as any party. grant the user CanReadAsAnyParty, or name the parties",
@@ -66,7 +70,6 @@ func TestUpdateErrorsSayWhatHappenedAndWhatToDo(t *testing.T) {
 			"the participant refuses the request as invalid. check --parties, --templates and --interfaces",
 		},
 		"invalid argument": {cantonError(400, "INVALID_ARGUMENT", "no", ""), anyParty, "refuses the request as invalid"},
-		"missing field":    {cantonError(400, "MISSING_FIELD", "no", ""), anyParty, "refuses the request as invalid"},
 		"undecodable":      {plain(400, "Invalid value for: body (Missing required field)"), anyParty, "refuses the request as invalid"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,47 +88,128 @@ func TestUpdateErrorsSayWhatHappenedAndWhatToDo(t *testing.T) {
 	}
 }
 
-func TestTroubleThatPassesMayBeTriedAgain(t *testing.T) {
+// Everything that the servers' error object can say is read.
+func TestErrorObject(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		status     int
-		code, want string
+	f := newFake(t, map[string]http.HandlerFunc{pathUpdatesPage: func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "1")
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = io.WriteString(w, `{"code":"PARTICIPANT_BACKPRESSURE","cause":"The participant is\noverloaded","correlationId":"corr-1","traceId":"trace-1",
+			"context":{"participant":"p","limit":"7"},"resources":[["PARTY","alice::1"],["TEMPLATE_ID","#a:M:T"]],"errorCategory":2,
+			"grpcCodeValue":8,"retryInfo":"2 seconds","definiteAnswer":false,"unknown":[1]}`)
+	}})
+	_, err := newClient(t, f, with35, anyParty).ReadUpdates(t.Context(), 4, 12)
+	e := retryable(t, err)
+	definite := false
+	require.Equal(t, &Error{
+		Operation: "updates-page", Status: 429, Code: "PARTICIPANT_BACKPRESSURE", Cause: "The participant is overloaded",
+		Context: map[string]string{"participant": "p", "limit": "7"}, Resources: []Resource{{"PARTY", "alice::1"}, {"TEMPLATE_ID", "#a:M:T"}},
+		Category: 2, GRPCCode: 8, CorrelationID: "corr-1", TraceID: "trace-1", DefiniteAnswer: &definite,
+		RetryAfter: time.Second, RetryInfo: 2 * time.Second,
+	}, e)
+	require.Equal(t, 2*time.Second, e.Wait(), "the longer one counts")
+	require.ErrorContains(t, err, "updates-page: HTTP status 429 Too Many Requests: PARTICIPANT_BACKPRESSURE: The participant is overloaded (correlation id corr-1)")
+}
+
+// Whatever a server, or somebody before it, answers: the status is kept and what can be read is.
+func TestAnyBodyOfAnError(t *testing.T) {
+	t.Parallel()
+	nested := strings.Repeat("[", 10_000)
+	for name, test := range map[string]struct {
+		body string
+		want Error
+		says string // of the error's text
 	}{
-		{408, "", "408 Request Timeout"},
-		{409, "ACCESS_TOKEN_EXPIRED", "409 Conflict: ACCESS_TOKEN_EXPIRED"},
-		{409, "STALE_STREAM_AUTHORIZATION", "STALE_STREAM_AUTHORIZATION"},
-		{429, "RESOURCE_EXHAUSTED", "429 Too Many Requests: RESOURCE_EXHAUSTED: sorry (correlation id corr-1)"},
-		{499, "", "499"},
-		{500, "NA", "500 Internal Server Error: NA: sorry"},
-		{501, "UNIMPLEMENTED", "501"},
-		{502, "", "502 Bad Gateway"},
-		{503, "SERVICE_NOT_RUNNING", "503"},
-		{504, "", "504"},
-		{400, "PARTICIPANT_DATA_ACCESSED_AFTER_LEDGER_END", "PARTICIPANT_DATA_ACCESSED_AFTER_LEDGER_END"},
-		{418, "", `418 I'm a teapot; the answer begins "sorry"`},
+		"empty":      {"", Error{}, ": HTTP status 409 Conflict"},
+		"text":       {"no\x00 way\r\n", Error{Body: "no way"}, `the answer begins "no way"`},
+		"not UTF-8":  {"\xff\xfe", Error{Body: "?"}, `the answer begins "?"`},
+		"a web page": {"<html>\n<body>" + strings.Repeat("x", 1<<20), Error{Body: "<html> <body>" + strings.Repeat("x", 287) + "…"}, "<html>"},
+		"unknown path": {`{"errors":["The requested resource could not be found.","really"],"status":404}`,
+			Error{Cause: "The requested resource could not be found.; really"}, ": The requested resource could not be found.; really"},
+		"null":               {"null", Error{Body: "null"}, "null"},
+		"a list":             {`["code"]`, Error{Body: `["code"]`}, "code"},
+		"a text in quotes":   {`"code"`, Error{Body: `"code"`}, "code"},
+		"an empty object":    {`{}`, Error{Body: "{}"}, "{}"},
+		"no code":            {`{"cause":"because","errorCategory":2}`, Error{Cause: "because", Category: 2}, ": because"},
+		"a code alone":       {`{"code":"X"}`, Error{Code: "X"}, ": X"},
+		"cut off":            {`{"code":"X","cause":"bec`, Error{Body: `{"code":"X","cause":"bec`}, "bec"},
+		"code of wrong type": {`{"code":7}`, Error{Body: `{"code":7}`}, "7"},
+		"the rest of wrong types": {
+			`{"code":"X","cause":[],"correlationId":{},"traceId":1,"context":[],"resources":{},"errorCategory":"2","grpcCodeValue":1.5,"retryInfo":3,"definiteAnswer":"no"}`,
+			Error{Code: "X"}, ": X",
+		},
+		"some of wrong types": {
+			`{"code":"X","context":{"a":"b","n":1,"l":[]},"resources":[["PARTY"],["A","b","c"],["PARTY","p"]],"errorCategory":9223372036854775808}`,
+			Error{Code: "X", Context: map[string]string{"a": "b"}, Resources: []Resource{{"PARTY", "p"}}}, ": X",
+		},
+		"all null": {
+			`{"code":"X","cause":null,"correlationId":null,"traceId":null,"context":null,"resources":null,"errorCategory":null,"grpcCodeValue":null,"retryInfo":null,"definiteAnswer":null}`,
+			Error{Code: "X"}, ": X",
+		},
+		"twice":               {`{"code":"X","code":"Y"}`, Error{Code: "Y"}, ": Y"},
+		"half a pair":         {`{"code":"X\ud800"}`, Error{Code: "X\ufffd"}, ": X"},
+		"control characters":  {`{"code":"X\u0000\u001b[31m","cause":"a\nb\u009b"}`, Error{Code: "X [31m", Cause: "a b"}, ": X [31m: a b"},
+		"a sentence as code":  {`{"code":"Status description not available","cause":"INTERNAL","errorCategory":-1}`, Error{Code: "Status description not available", Cause: "INTERNAL", Category: -1}, "not available"},
+		"nested without end":  {nested, Error{Body: nested[:300] + "…"}, "[[["},
+		"a trace id alone":    {`{"code":"X","traceId":"t-1"}`, Error{Code: "X", TraceID: "t-1"}, "(trace id t-1)"},
+		"a very long code":    {`{"code":"` + strings.Repeat("X", 10_000) + `"}`, Error{Code: strings.Repeat("X", 300) + "…"}, "XXX"},
+		"an absurd retryInfo": {`{"code":"X","retryInfo":"99999999999999999999 days"}`, Error{Code: "X", RetryInfo: longestAdvice}, ": X"},
 	} {
-		t.Run(fmt.Sprint(test.status, test.code), func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFake(t, map[string]http.HandlerFunc{pathUpdatesPage: func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Retry-After", "7")
-				if test.code == "" {
-					plain(test.status, "sorry")(w, r)
-					return
-				}
-				cantonError(test.status, test.code, "sorry", `"a":"b","n":1`)(w, r)
-			}})
-			_, err := newClient(t, f, with35, anyParty).ReadUpdates(t.Context(), 4, 12)
-			e := retryable(t, err)
-			require.ErrorContains(t, err, test.want)
-			require.Equal(t, "updates-page", e.Operation)
-			require.Equal(t, test.status, e.Status)
-			require.Equal(t, test.code, e.Code)
-			require.Equal(t, 7*time.Second, e.RetryAfter)
-			if test.code != "" {
-				require.Equal(t, map[string]string{"a": "b"}, e.Context)
-			}
+			f := newFake(t, map[string]http.HandlerFunc{pathLedgerEnd: plain(http.StatusConflict, test.body)})
+			_, err := newClient(t, f, with35, anyParty).LedgerEnd(t.Context())
+			test.want.Operation, test.want.Status = "ledger-end", http.StatusConflict
+			require.Equal(t, &test.want, retryable(t, err))
+			require.ErrorContains(t, err, test.says)
+			require.Less(t, len(err.Error()), 2500)
+			require.NotRegexp(t, "[[:cntrl:]]", err.Error())
 		})
 	}
+}
+
+func TestRetryAdvice(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC)
+	for header, want := range map[string]time.Duration{
+		"":                              0,
+		"7":                             7 * time.Second,
+		"-7":                            0,
+		"1.5":                           0,
+		"soon":                          0,
+		"99999999999999999999":          longestAdvice,
+		"Thu, 02 Jan 2025 03:04:35 GMT": 30 * time.Second,
+		"Thu, 02 Jan 2025 03:00:00 GMT": 0,
+		"Thu, 02 Jan 9999 03:00:00 GMT": longestAdvice,
+	} {
+		require.Equal(t, want, retryAfter(header, now), header)
+	}
+	for text, want := range map[string]time.Duration{
+		"":                        0,
+		"1 second":                time.Second,
+		"0 seconds":               0,
+		"30 seconds":              30 * time.Second,
+		"500 milliseconds":        500 * time.Millisecond,
+		"1 millisecond":           time.Millisecond,
+		"250 microseconds":        250 * time.Microsecond,
+		"7 nanoseconds":           7,
+		"2 minutes":               2 * time.Minute,
+		"1 hour":                  time.Hour,
+		"1 day":                   24 * time.Hour,
+		"400 days":                longestAdvice,
+		"Duration.Inf":            0,
+		"-1 seconds":              0,
+		"1 fortnight":             0,
+		"1":                       0,
+		"one second":              0,
+		"1 second and a half":     0,
+		"99999999999999999999999": 0,
+	} {
+		require.Equal(t, want, retryInfo(text), text)
+	}
+	require.Equal(t, 3*time.Second, (&Error{RetryAfter: 3 * time.Second, RetryInfo: time.Second}).Wait())
+	require.Zero(t, (&Error{}).Wait())
 }
 
 func TestRefusedTokenMayBeTriedAgainAndNamesItsFile(t *testing.T) {
@@ -136,6 +220,6 @@ func TestRefusedTokenMayBeTriedAgainAndNamesItsFile(t *testing.T) {
 	c := newClient(t, f, with35, anyParty, withToken(t, "s3cret"))
 	_, err := c.ReadUpdates(t.Context(), 4, 12)
 	require.Equal(t, "invalid token", retryable(t, err).Context["ledger_api_error"])
-	require.ErrorContains(t, err, "the participant refused the token of "+c.cfg.TokenFile)
+	require.ErrorContains(t, err, "the participant refused the token of the file "+c.cfg.Access.TokenFile+"; another one is used as soon as it is there")
 	require.NotContains(t, err.Error(), "s3cret")
 }

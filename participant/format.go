@@ -1,137 +1,175 @@
 package participant
 
 import (
-	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-
-	"ledgerindexer/ledger"
 )
 
-// formats are the scope in the words of the API, made once: a continuation token is only good with the very same
-// event format, so equal scopes give equal bytes.
-type formats struct {
-	event  jsontext.Value // EventFormat
-	update jsontext.Value // UpdateFormat
+// TransactionShape says which events of a transaction are wanted.
+type TransactionShape string
+
+// The transaction shapes. ACS delta brings creations and archivals as their contracts' stakeholders see them; ledger
+// effects brings creations and exercises, also those that were only witnessed.
+const (
+	ShapeACSDelta      TransactionShape = "TRANSACTION_SHAPE_ACS_DELTA"
+	ShapeLedgerEffects TransactionShape = "TRANSACTION_SHAPE_LEDGER_EFFECTS"
+)
+
+// EventFormat says whose events are wanted, and of what contracts (interface.md, "EventFormat"). An event matches where
+// it does for one of its parties or for any party. One of the two filters must be there. The first needs the right to
+// read as each of the parties, the second the right to read as any party.
+type EventFormat struct {
+	FiltersByParty     map[string]Filters `json:"filtersByParty"`
+	FiltersForAnyParty *Filters           `json:"filtersForAnyParty,omitzero"`
+	Verbose            bool               `json:"verbose"` // ask for labels of record fields and the like
+
+	encoded jsontext.Value // the JSON where it was made before, else nil
 }
 
-type eventFormat struct {
-	FiltersByParty     map[string]filters `json:"filtersByParty"`
-	FiltersForAnyParty *filters           `json:"filtersForAnyParty,omitzero"`
-	Verbose            bool               `json:"verbose"`
+// Filters are the filters of one party, of which one must match. None, or nothing but empty ones, matches everything.
+type Filters struct {
+	Cumulative []CumulativeFilter `json:"cumulative"`
 }
 
-type filters struct {
-	Cumulative []cumulativeFilter `json:"cumulative"`
+// CumulativeFilter is one of a party's filters (interface.md, "TransactionFilter", identifierFilter). At most one member
+// is set; the zero value is the variant Empty.
+type CumulativeFilter struct {
+	Wildcard  *WildcardFilter
+	Template  *TemplateFilter
+	Interface *InterfaceFilter
 }
 
-type cumulativeFilter struct {
-	IdentifierFilter identifierFilter `json:"identifierFilter"`
+// WildcardFilter matches all contracts.
+type WildcardFilter struct {
+	IncludeCreatedEventBlob bool `json:"includeCreatedEventBlob"`
 }
 
-// identifierFilter is a sum type: exactly one is set.
-type identifierFilter struct {
-	Wildcard  *valued[wildcardFilter]  `json:"WildcardFilter,omitzero"`
-	Template  *valued[templateFilter]  `json:"TemplateFilter,omitzero"`
-	Interface *valued[interfaceFilter] `json:"InterfaceFilter,omitzero"`
+// TemplateFilter matches the contracts of a template, in all versions of its package.
+type TemplateFilter struct {
+	TemplateID              string `json:"templateId"` // #package-name:Module:Entity; up to 3.4 a package id will do
+	IncludeCreatedEventBlob bool   `json:"includeCreatedEventBlob"`
 }
 
+// InterfaceFilter matches the contracts that implement an interface.
+type InterfaceFilter struct {
+	InterfaceID             string `json:"interfaceId"` // as TemplateFilter.TemplateID
+	IncludeInterfaceView    bool   `json:"includeInterfaceView"`
+	IncludeCreatedEventBlob bool   `json:"includeCreatedEventBlob"`
+}
+
+// TransactionFilter is the deprecated form of an EventFormat (interface.md, "TransactionFilter").
+type TransactionFilter struct {
+	FiltersByParty     map[string]Filters `json:"filtersByParty"`
+	FiltersForAnyParty *Filters           `json:"filtersForAnyParty,omitzero"`
+}
+
+// UpdateFormat says which updates are wanted (interface.md, "UpdateFormat"). A kind whose part is nil is not sent.
+type UpdateFormat struct {
+	IncludeTransactions   *TransactionFormat `json:"includeTransactions,omitzero"`
+	IncludeReassignments  *EventFormat       `json:"includeReassignments,omitzero"`
+	IncludeTopologyEvents *TopologyFormat    `json:"includeTopologyEvents,omitzero"`
+
+	encoded jsontext.Value // the JSON where it was made before, else nil
+}
+
+// TransactionFormat says which transactions are wanted. A transaction of which no event matches is not sent.
+type TransactionFormat struct {
+	EventFormat      EventFormat      `json:"eventFormat"`
+	TransactionShape TransactionShape `json:"transactionShape"`
+}
+
+// TopologyFormat says which topology events are wanted; nil is none.
+type TopologyFormat struct {
+	IncludeParticipantAuthorizationEvents *ParticipantAuthorizationFormat `json:"includeParticipantAuthorizationEvents,omitzero"`
+}
+
+// ParticipantAuthorizationFormat says of which parties' hosting the changes are wanted.
+type ParticipantAuthorizationFormat struct {
+	Parties []string `json:"parties"` // none: all
+}
+
+// needs is the right that a filter needs.
+func needs(byParty map[string]Filters, anyParty *Filters) right {
+	if anyParty != nil {
+		return right{anyParty: true}
+	}
+	return right{parties: slices.Sorted(maps.Keys(byParty))}
+}
+
+// needs is the right that the format needs.
+func (f *UpdateFormat) needs() right {
+	var r right
+	add := func(other right) {
+		r.anyParty = r.anyParty || other.anyParty
+		r.parties = append(r.parties, other.parties...)
+	}
+	if t := f.IncludeTransactions; t != nil {
+		add(needs(t.EventFormat.FiltersByParty, t.EventFormat.FiltersForAnyParty))
+	}
+	if e := f.IncludeReassignments; e != nil {
+		add(needs(e.FiltersByParty, e.FiltersForAnyParty))
+	}
+	if t := f.IncludeTopologyEvents; t != nil && t.IncludeParticipantAuthorizationEvents != nil {
+		add(readAs(t.IncludeParticipantAuthorizationEvents.Parties))
+	}
+	if r.anyParty {
+		return right{anyParty: true}
+	}
+	return right{parties: set(r.parties)}
+}
+
+// MarshalJSONTo writes the members in an order that depends on nothing but the value: a continuation token is only good
+// with the very same format.
+func (f EventFormat) MarshalJSONTo(enc *jsontext.Encoder) error {
+	if f.encoded != nil {
+		return enc.WriteValue(f.encoded)
+	}
+	type members EventFormat
+	return json.MarshalEncode(enc, members(f), json.Deterministic(true))
+}
+
+// MarshalJSONTo is as that of EventFormat.
+func (f TransactionFilter) MarshalJSONTo(enc *jsontext.Encoder) error {
+	type members TransactionFilter
+	return json.MarshalEncode(enc, members(f), json.Deterministic(true))
+}
+
+// MarshalJSONTo is as that of EventFormat.
+func (f UpdateFormat) MarshalJSONTo(enc *jsontext.Encoder) error {
+	if f.encoded != nil {
+		return enc.WriteValue(f.encoded)
+	}
+	type members UpdateFormat
+	return json.MarshalEncode(enc, members(f), json.Deterministic(true))
+}
+
+// MarshalJSONTo writes the variant that is set.
+func (f CumulativeFilter) MarshalJSONTo(enc *jsontext.Encoder) error {
+	var variant struct {
+		Wildcard  *valued[WildcardFilter]  `json:"WildcardFilter,omitzero"`
+		Template  *valued[TemplateFilter]  `json:"TemplateFilter,omitzero"`
+		Interface *valued[InterfaceFilter] `json:"InterfaceFilter,omitzero"`
+		Empty     *struct{}                `json:"Empty,omitzero"`
+	}
+	switch {
+	case f.Wildcard != nil:
+		variant.Wildcard = &valued[WildcardFilter]{*f.Wildcard}
+	case f.Template != nil:
+		variant.Template = &valued[TemplateFilter]{*f.Template}
+	case f.Interface != nil:
+		variant.Interface = &valued[InterfaceFilter]{*f.Interface}
+	default:
+		variant.Empty = &struct{}{}
+	}
+	return json.MarshalEncode(enc, struct {
+		IdentifierFilter any `json:"identifierFilter"`
+	}{variant})
+}
+
+// valued is the level that the API puts between a variant's name and its members.
 type valued[T any] struct {
 	Value T `json:"value"`
 }
-
-type wildcardFilter struct {
-	Blob bool `json:"includeCreatedEventBlob"`
-}
-
-type templateFilter struct {
-	TemplateID string `json:"templateId"`
-	Blob       bool   `json:"includeCreatedEventBlob"`
-}
-
-type interfaceFilter struct {
-	InterfaceID string `json:"interfaceId"`
-	View        bool   `json:"includeInterfaceView"`
-	Blob        bool   `json:"includeCreatedEventBlob"`
-}
-
-type updateFormat struct {
-	Transactions  transactionFormat `json:"includeTransactions"`
-	Reassignments *eventFormat      `json:"includeReassignments,omitzero"`
-	Topology      *topologyFormat   `json:"includeTopologyEvents,omitzero"`
-}
-
-type transactionFormat struct {
-	EventFormat eventFormat `json:"eventFormat"`
-	Shape       string      `json:"transactionShape"`
-}
-
-type topologyFormat struct {
-	Authorizations partyTopologyFormat `json:"includeParticipantAuthorizationEvents"`
-}
-
-type partyTopologyFormat struct {
-	Parties []string `json:"parties"` // empty: all
-}
-
-// newFormats translates the scope (interface.md, "EventFormat" and "UpdateFormat"). The deprecated filter and
-// verbose are never sent.
-func newFormats(scope ledger.Scope) (formats, error) {
-	shape := ""
-	switch scope.Shape {
-	case ledger.ShapeACSDelta:
-		shape = "TRANSACTION_SHAPE_ACS_DELTA"
-	case ledger.ShapeLedgerEffects:
-		shape = "TRANSACTION_SHAPE_LEDGER_EFFECTS"
-	default:
-		return formats{}, fmt.Errorf("--shape must be %s or %s, not %q", ledger.ShapeACSDelta, ledger.ShapeLedgerEffects, scope.Shape)
-	}
-	parties := set(scope.Parties)
-	event := eventFormat{FiltersByParty: map[string]filters{}}
-	wanted := wantedContracts(scope)
-	for _, party := range parties {
-		event.FiltersByParty[party] = wanted
-	}
-	if len(parties) == 0 {
-		event.FiltersForAnyParty = &wanted
-	}
-	update := updateFormat{Transactions: transactionFormat{EventFormat: event, Shape: shape}}
-	if scope.Reassignments {
-		update.Reassignments = &event
-	}
-	if scope.Topology {
-		update.Topology = &topologyFormat{Authorizations: partyTopologyFormat{Parties: parties}}
-	}
-	var out formats
-	var err error
-	if out.event, err = json.Marshal(event, json.Deterministic(true)); err == nil {
-		out.update, err = json.Marshal(update, json.Deterministic(true))
-	}
-	if err != nil {
-		return formats{}, fmt.Errorf("--parties, --templates and --interfaces must be UTF-8 text: %w", err)
-	}
-	return out, nil
-}
-
-// wantedContracts is what one party (or any) is asked for. An interface brings its views, but not the payload of
-// the contract: without templates everything is wanted, so a wildcard goes with the interfaces.
-func wantedContracts(scope ledger.Scope) filters {
-	var list []cumulativeFilter
-	add := func(f identifierFilter) { list = append(list, cumulativeFilter{IdentifierFilter: f}) }
-	templates := set(scope.Templates)
-	if len(templates) == 0 {
-		add(identifierFilter{Wildcard: &valued[wildcardFilter]{wildcardFilter{Blob: scope.Blobs}}})
-	}
-	for _, id := range templates {
-		add(identifierFilter{Template: &valued[templateFilter]{templateFilter{TemplateID: id, Blob: scope.Blobs}}})
-	}
-	for _, id := range set(scope.Interfaces) {
-		add(identifierFilter{Interface: &valued[interfaceFilter]{interfaceFilter{InterfaceID: id, View: true, Blob: scope.Blobs}}})
-	}
-	return filters{Cumulative: list}
-}
-
-// set sorts a list and leaves repetitions out.
-func set(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }

@@ -1,65 +1,122 @@
 package participant
 
 import (
-	"strings"
+	"fmt"
 	"testing"
 
+	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
 )
 
-const (
-	wildcard = `{"identifierFilter":{"WildcardFilter":{"value":{"includeCreatedEventBlob":false}}}}`
-	iou      = `{"identifierFilter":{"TemplateFilter":{"value":{"templateId":"#iou:Iou:Iou","includeCreatedEventBlob":true}}}}`
-	token    = `{"identifierFilter":{"TemplateFilter":{"value":{"templateId":"#token:Token:Token","includeCreatedEventBlob":true}}}}`
-	holding  = `{"identifierFilter":{"InterfaceFilter":{"value":{"interfaceId":"#api:Holding:Holding","includeInterfaceView":true,"includeCreatedEventBlob":false}}}}`
-	blobbed  = `{"identifierFilter":{"InterfaceFilter":{"value":{"interfaceId":"#api:Holding:Holding","includeInterfaceView":true,"includeCreatedEventBlob":true}}}}`
-)
+func everyFilter() Filters {
+	return Filters{Cumulative: []CumulativeFilter{
+		{Wildcard: &WildcardFilter{IncludeCreatedEventBlob: true}},
+		{Template: &TemplateFilter{TemplateID: "#iou:Iou:Iou"}},
+		{Interface: &InterfaceFilter{InterfaceID: "#api:Holding:Holding", IncludeInterfaceView: true}},
+		{},
+	}}
+}
 
-func TestFormatsSayTheScope(t *testing.T) {
+const everyFilterJSON = `{"cumulative":[
+	{"identifierFilter":{"WildcardFilter":{"value":{"includeCreatedEventBlob":true}}}},
+	{"identifierFilter":{"TemplateFilter":{"value":{"templateId":"#iou:Iou:Iou","includeCreatedEventBlob":false}}}},
+	{"identifierFilter":{"InterfaceFilter":{"value":{"interfaceId":"#api:Holding:Holding","includeInterfaceView":true,"includeCreatedEventBlob":false}}}},
+	{"identifierFilter":{"Empty":{}}}]}`
+
+// The JSON of every request and variant (interface.md, "Resources"; ledger-api.md, 1.5 and 1.6).
+func TestRequestsAsTheyAreSent(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct {
-		scope         ledger.Scope
-		event, update string
+	every := everyFilter()
+	event := EventFormat{FiltersByParty: map[string]Filters{"alice": every, "bob": {}}, FiltersForAnyParty: &every, Verbose: true}
+	const eventJSON = `{"filtersByParty":{"alice":` + everyFilterJSON + `,"bob":{"cumulative":[]}},"filtersForAnyParty":` + everyFilterJSON + `,"verbose":true}`
+	filter := &TransactionFilter{FiltersByParty: map[string]Filters{"alice": every}}
+	const filterJSON = `{"filtersByParty":{"alice":` + everyFilterJSON + `}}`
+	for _, row := range []struct {
+		request any
+		want    string
 	}{
-		"any party, everything": {
-			scope: ledger.Scope{Shape: ledger.ShapeACSDelta, Reassignments: true, Topology: true},
-			event: `{"filtersByParty":{},"filtersForAnyParty":{"cumulative":[` + wildcard + `]},"verbose":false}`,
-			update: `{"includeTransactions":{"eventFormat":EVENT,"transactionShape":"TRANSACTION_SHAPE_ACS_DELTA"},
-				"includeReassignments":EVENT,
-				"includeTopologyEvents":{"includeParticipantAuthorizationEvents":{"parties":[]}}}`,
-		},
-		"interfaces alone: their views, and everything else as well": {
-			scope:  ledger.Scope{Shape: ledger.ShapeACSDelta, Interfaces: []string{"#api:Holding:Holding"}},
-			event:  `{"filtersByParty":{},"filtersForAnyParty":{"cumulative":[` + wildcard + `,` + holding + `]},"verbose":false}`,
-			update: `{"includeTransactions":{"eventFormat":EVENT,"transactionShape":"TRANSACTION_SHAPE_ACS_DELTA"}}`,
-		},
-		"parties, templates, interfaces, blobs, effects": {
-			scope: ledger.Scope{Parties: []string{"bob::1", "alice::1"}, Templates: []string{"#token:Token:Token", "#iou:Iou:Iou"},
-				Interfaces: []string{"#api:Holding:Holding"}, Shape: ledger.ShapeLedgerEffects, Blobs: true, Topology: true},
-			event: `{"filtersByParty":{
-				"alice::1":{"cumulative":[` + iou + `,` + token + `,` + blobbed + `]},
-				"bob::1":{"cumulative":[` + iou + `,` + token + `,` + blobbed + `]}},"verbose":false}`,
-			update: `{"includeTransactions":{"eventFormat":EVENT,"transactionShape":"TRANSACTION_SHAPE_LEDGER_EFFECTS"},
-				"includeTopologyEvents":{"includeParticipantAuthorizationEvents":{"parties":["alice::1","bob::1"]}}}`,
-		},
+		{SnapshotRequest{ActiveAtOffset: 9, EventFormat: &event, StreamContinuationToken: "dG9r"},
+			`{"activeAtOffset":9,"eventFormat":` + eventJSON + `,"streamContinuationToken":"dG9r"}`},
+		{SnapshotRequest{Filter: filter, Verbose: new(bool)}, `{"activeAtOffset":0,"filter":` + filterJSON + `,"verbose":false}`},
+		{UpdatesRequest{BeginExclusive: 1, EndInclusive: new(ledger.Offset(2)), DescendingOrder: true, UpdateFormat: &UpdateFormat{
+			IncludeTransactions:  &TransactionFormat{EventFormat: event, TransactionShape: ShapeLedgerEffects},
+			IncludeReassignments: &event,
+			IncludeTopologyEvents: &TopologyFormat{
+				IncludeParticipantAuthorizationEvents: &ParticipantAuthorizationFormat{Parties: []string{"alice"}}},
+		}}, `{"beginExclusive":1,"endInclusive":2,"descendingOrder":true,"updateFormat":{
+			"includeTransactions":{"eventFormat":` + eventJSON + `,"transactionShape":"TRANSACTION_SHAPE_LEDGER_EFFECTS"},
+			"includeReassignments":` + eventJSON + `,
+			"includeTopologyEvents":{"includeParticipantAuthorizationEvents":{"parties":["alice"]}}}}`},
+		{UpdatesRequest{UpdateFormat: &UpdateFormat{IncludeTopologyEvents: &TopologyFormat{
+			IncludeParticipantAuthorizationEvents: &ParticipantAuthorizationFormat{}}}},
+			`{"beginExclusive":0,"updateFormat":{"includeTopologyEvents":{"includeParticipantAuthorizationEvents":{"parties":[]}}}}`},
+		{UpdatesRequest{Filter: filter, Verbose: new(true), Trees: true}, `{"beginExclusive":0,"filter":` + filterJSON + `,"verbose":true}`},
+		{UpdateFormat{}, `{}`},
+		{contractRequest{ContractID: "00ab"}, `{"contractId":"00ab","queryingParties":[]}`},
+		{contractRequest{ContractID: "a\"\n\u0000\u2028é", QueryingParties: []string{"a", "b"}},
+			`{"contractId":"a\"\n\u0000\u2028é","queryingParties":["a","b"]}`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got, err := newFormats(test.scope)
-			require.NoError(t, err)
-			require.JSONEq(t, test.event, string(got.event))
-			require.JSONEq(t, strings.ReplaceAll(test.update, "EVENT", test.event), string(got.update))
-		})
+		got, err := json.Marshal(row.request)
+		require.NoError(t, err)
+		require.JSONEq(t, row.want, string(got))
 	}
 }
 
-func TestEqualScopesGiveEqualFormats(t *testing.T) {
+// A continuation token depends on the format, so its bytes must not depend on the order of a map.
+func TestEqualFormatsAreEqualBytes(t *testing.T) {
 	t.Parallel()
-	one, err := newFormats(ledger.Scope{Shape: ledger.ShapeACSDelta, Parties: []string{"a", "b", "c"}, Templates: []string{"#x:X:X", "#y:Y:Y"}})
-	require.NoError(t, err)
-	other, err := newFormats(ledger.Scope{Shape: ledger.ShapeACSDelta, Parties: []string{"c", "b", "a", "b"}, Templates: []string{"#y:Y:Y", "#x:X:X"}})
-	require.NoError(t, err)
-	require.Equal(t, one, other)
+	var before string
+	for range 20 {
+		byParty := map[string]Filters{}
+		for i := range 50 {
+			byParty[fmt.Sprint("party ", i)] = everyFilter()
+		}
+		text := ""
+		for _, request := range []any{
+			SnapshotRequest{EventFormat: &EventFormat{FiltersByParty: byParty}},
+			SnapshotRequest{Filter: &TransactionFilter{FiltersByParty: byParty}},
+			UpdatesRequest{UpdateFormat: &UpdateFormat{IncludeReassignments: &EventFormat{FiltersByParty: byParty}}},
+		} {
+			got, err := json.Marshal(request)
+			require.NoError(t, err)
+			text += string(got)
+		}
+		if before != "" {
+			require.Equal(t, before, text)
+		}
+		before = text
+	}
+}
+
+func TestRightsThatARequestNeeds(t *testing.T) {
+	t.Parallel()
+	of := func(parties ...string) *EventFormat {
+		format := &EventFormat{FiltersByParty: map[string]Filters{}}
+		for _, party := range parties {
+			format.FiltersByParty[party] = Filters{}
+		}
+		return format
+	}
+	anyParty := &EventFormat{FiltersForAnyParty: &Filters{}}
+	topology := func(parties ...string) *TopologyFormat {
+		return &TopologyFormat{IncludeParticipantAuthorizationEvents: &ParticipantAuthorizationFormat{Parties: parties}}
+	}
+	for _, row := range []struct {
+		format UpdateFormat
+		want   right
+	}{
+		{UpdateFormat{IncludeTransactions: &TransactionFormat{EventFormat: *of("b", "a")}, IncludeReassignments: of("c", "a"),
+			IncludeTopologyEvents: topology("d")}, right{parties: []string{"a", "b", "c", "d"}}},
+		{UpdateFormat{IncludeReassignments: of("a"), IncludeTopologyEvents: topology()}, right{anyParty: true}},
+		{UpdateFormat{IncludeTransactions: &TransactionFormat{EventFormat: *of("a")}, IncludeReassignments: anyParty}, right{anyParty: true}},
+	} {
+		require.Equal(t, row.want, row.format.needs())
+		require.Equal(t, row.want, UpdatesRequest{UpdateFormat: &row.format}.needs())
+	}
+	filter := &TransactionFilter{FiltersByParty: map[string]Filters{"b": {}, "a": {}}}
+	require.Equal(t, right{parties: []string{"a", "b"}}, UpdatesRequest{Filter: filter}.needs())
+	require.Equal(t, right{parties: []string{"a", "b"}}, SnapshotRequest{Filter: filter}.needs())
+	require.Equal(t, right{anyParty: true}, SnapshotRequest{EventFormat: anyParty}.needs())
 }

@@ -47,7 +47,7 @@ func (c *Client) same(ctx context.Context) error {
 		return nil
 	}
 	if _, err := c.identity(ctx); err != nil {
-		return fmt.Errorf("see whether the participant is still the same: %w", c.explain(err))
+		return fmt.Errorf("see whether the participant is still the same: %w", c.explain(ctx, err, asked{}))
 	}
 	return nil
 }
@@ -84,14 +84,10 @@ const never = -1
 func (c *Client) Peek(ctx context.Context) (participantID string, end ledger.Offset, err error) {
 	participantID, err = c.text(ctx, "participant-id", pathParticipantID, "participantId")
 	if err != nil {
-		return "", 0, fmt.Errorf("ask for the participant's id: %w", c.explain(err))
+		return "", 0, fmt.Errorf("ask for the participant's id: %w", c.explain(ctx, err, asked{}))
 	}
-	end, err = c.ledgerEnd(ctx)
-	switch {
-	case missing(err):
-		return participantID, 0, ledger.ErrNotOffered
-	case err != nil:
-		return participantID, 0, fmt.Errorf("ask for the ledger end: %w", c.explain(err))
+	if end, err = c.ledgerEnd(ctx); err != nil {
+		return participantID, 0, fmt.Errorf("ask for the ledger end: %w", c.explain(ctx, err, asked{}))
 	}
 	return participantID, end, nil
 }

@@ -9,18 +9,18 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"ledgerindexer/internal/access"
 )
 
 const (
 	userAgent = "ledgerindexer"
-	// shortBody is how much of an answer stands in an error, errorBody how much of it is read.
-	shortBody = 300
+	// errorBody is how much is read of an answer that is to be shown, in bytes.
 	errorBody = 64 << 10
 	// trustedLength is up to which size room is made for an answer on the word of its Content-Length.
 	trustedLength = 64 << 20
@@ -40,33 +40,54 @@ type request struct {
 }
 
 // do sends a request and reads the answer completely. What it returns is whole JSON as far as length and content
-// type can tell. All errors are *Error.
+// type can tell. A token that the server refuses is replaced once, and the request sent again. All errors are *Error.
 func (c *Client) do(ctx context.Context, r request) ([]byte, error) {
-	token, err := c.token()
+	token, err := c.access.Token(ctx)
 	if err != nil {
 		return nil, &Error{Operation: r.operation, Err: err}
 	}
+	body, e := c.send(ctx, r, token)
+	if e != nil && e.unauthenticated() && token != "" {
+		fresh, err := c.access.Renew(ctx, token)
+		switch {
+		case err != nil:
+			e.Err = err
+		case fresh != "":
+			token = fresh
+			body, e = c.send(ctx, r, token)
+		}
+	}
+	if e == nil {
+		return body, nil
+	}
+	if e.Status == 0 || e.Status >= http.StatusInternalServerError {
+		c.anew() // the server may be another one when it is back
+	}
+	if e.unauthenticated() {
+		e.token = describe(token, time.Now())
+	}
+	e.Operation = r.operation
+	return nil, e
+}
+
+// send does one round trip and tells Observe of it.
+func (c *Client) send(ctx context.Context, r request, token string) ([]byte, *Error) {
 	start := time.Now()
 	body, e := c.exchange(ctx, r, token)
 	status := http.StatusOK
 	if e != nil {
 		status = e.Status
 	}
+	if status != 0 {
+		c.answered.Store(true)
+	}
 	if c.cfg.Observe != nil {
 		c.cfg.Observe(r.operation, status, time.Since(start), int64(len(body)))
 	}
-	if e == nil {
-		return body, nil
-	}
-	if status == 0 || status >= http.StatusInternalServerError {
-		c.anew() // the server may be another one when it is back
-	}
-	e.Operation = r.operation
-	e.redact(token)
-	return nil, e
+	return body, e
 }
 
-// exchange does one round trip. It returns the body so far with the error too, so that it can be counted.
+// exchange sends and reads. It returns the body so far with the error too, so that it can be counted.
 func (c *Client) exchange(ctx context.Context, r request, token string) ([]byte, *Error) {
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -87,12 +108,12 @@ func (c *Client) exchange(ctx context.Context, r request, token string) ([]byte,
 	if resp.StatusCode != http.StatusOK {
 		// The status is what counts. An explanation that breaks off explains as much as came.
 		text, _ := io.ReadAll(io.LimitReader(moving, errorBody))
-		return text, newError(resp, text)
+		return text, newError(resp, text, c.redact)
 	}
 	if kind := resp.Header.Get("Content-Type"); !isJSON(kind) {
-		head, _ := io.ReadAll(io.LimitReader(moving, shortBody))
-		return head, &Error{Status: resp.StatusCode, Body: short(head), Err: fmt.Errorf(
-			"the answer has content type %q instead of application/json; is --ledger-url the participant's JSON API?", kind)}
+		head, _ := io.ReadAll(io.LimitReader(moving, errorBody)) // more than is shown: a secret that is cut in two is not found
+		return head, &Error{Status: resp.StatusCode, Body: c.clean(string(head)), Err: fmt.Errorf(
+			"the answer has content type %q instead of application/json; is --ledger-url the participant's JSON API?", c.clean(kind))}
 	}
 	body, err := c.readAll(resp, moving)
 	switch {
@@ -148,7 +169,8 @@ func (c *Client) readAll(resp *http.Response, r io.Reader) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-// transportError leaves out what net/http says about the URL and tells a silent server from a caller who is done.
+// transportError leaves out what net/http says about the URL, tells a silent server from a caller who is done, and
+// says what is wrong with certificates.
 func (c *Client) transportError(caller, within context.Context, err error) error {
 	if caller.Err() != nil {
 		return caller.Err()
@@ -158,9 +180,12 @@ func (c *Client) transportError(caller, within context.Context, err error) error
 	}
 	var outer *url.Error
 	if errors.As(err, &outer) {
-		return outer.Err
+		err = outer.Err
 	}
-	return err
+	if text := err.Error(); c.redact(text) != text {
+		return errors.New(c.redact(text))
+	}
+	return c.access.Explain(err)
 }
 
 // movingReader tells the watch that the answer is still coming.
@@ -198,24 +223,21 @@ func decoded(operation string, body []byte, err error) error {
 	return fmt.Errorf("%s: %w", operation, err)
 }
 
-// retryAfter reads the header: seconds, or a date.
-func retryAfter(header string, now time.Time) time.Duration {
-	if seconds, err := strconv.Atoi(header); err == nil {
-		return max(0, time.Duration(seconds)*time.Second)
-	}
-	if date, err := http.ParseTime(header); err == nil {
-		return max(0, date.Sub(now))
-	}
-	return 0
-}
+// clean is the beginning of a text from outside, without secrets.
+func (c *Client) clean(text string) string { return access.Excerpt(c.redact(text)) }
 
-// short is the beginning of a text from outside, on one line and free of control characters.
-func short(text []byte) string {
-	s := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(string(text), "?"), func(r rune) bool {
-		return r <= ' ' || r == 0x7f
-	}), " ")
-	if runes := []rune(s); len(runes) > shortBody {
-		s = string(runes[:shortBody]) + "…"
+// describe says of a token that was refused what the token says of itself; empty where it is not readable.
+func describe(token string, now time.Time) string {
+	claims, ok := access.ParseClaims(token)
+	switch {
+	case !ok:
+		return ""
+	case !claims.Expires.IsZero() && !now.Before(claims.Expires):
+		return "expired at " + claims.Expires.UTC().Format(time.RFC3339)
 	}
-	return s
+	text := fmt.Sprintf("is for user %q and audience %q", access.Excerpt(claims.Subject), access.Excerpt(strings.Join(claims.Audience, " ")))
+	if !claims.Expires.IsZero() {
+		text += " and valid until " + claims.Expires.UTC().Format(time.RFC3339)
+	}
+	return text
 }

@@ -162,18 +162,3 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	require.ErrorContains(t, err, "it redirects to https://login.example.com/start, which is not followed; set --ledger-url")
 	require.NotContains(t, err.Error(), "s3cret")
 }
-
-func TestRetryAfter(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC)
-	for header, want := range map[string]time.Duration{
-		"":                              0,
-		"7":                             7 * time.Second,
-		"-7":                            0,
-		"soon":                          0,
-		"Thu, 02 Jan 2025 03:04:35 GMT": 30 * time.Second,
-		"Thu, 02 Jan 2025 03:00:00 GMT": 0,
-	} {
-		require.Equal(t, want, retryAfter(header, now), header)
-	}
-}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -176,7 +177,7 @@ func TestScopeIsWhatTheServerShows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.JSONEq(t, test.theirs.UpdateFormat(), string(mustFormats(t, test.ours).update))
+			require.JSONEq(t, test.theirs.UpdateFormat(), string(mustFormats(t, test.ours).update.encoded))
 			c := discovered(t, srv.URL, test.ours)
 			page, err := c.ReadUpdates(t.Context(), 0, ledger.Offset(l.End()))
 			require.NoError(t, err)
@@ -340,7 +341,7 @@ func TestTokenOfTheSimulatedParticipant(t *testing.T) {
 	t.Cleanup(c.Close)
 	_, err = c.Discover(t.Context())
 	require.Equal(t, http.StatusUnauthorized, retryable(t, err).Status)
-	withToken(t, "right")(&c.cfg)
+	require.NoError(t, os.WriteFile(cfg.Access.TokenFile, []byte("right"), 0o600))
 	_, err = c.Discover(t.Context())
 	require.NoError(t, err)
 	end, err := c.LedgerEnd(t.Context())

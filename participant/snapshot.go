@@ -7,26 +7,49 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"ledgerindexer/ledger"
 )
 
-// snapshotRequest is the body of /v2/state/active-contracts (interface.md, endpoint 1).
-type snapshotRequest struct {
-	ActiveAt    ledger.Offset  `json:"activeAtOffset"`
-	EventFormat jsontext.Value `json:"eventFormat"`
-	Token       string         `json:"streamContinuationToken,omitzero"`
+// SnapshotRequest asks for the contracts that are active at an offset (interface.md, endpoint 1). Either EventFormat or
+// Filter must be set.
+type SnapshotRequest struct {
+	ActiveAtOffset ledger.Offset `json:"activeAtOffset"`       // 0: the beginning of the ledger, where nothing is active
+	EventFormat    *EventFormat  `json:"eventFormat,omitzero"` // nil where Filter or Verbose is set
+	// StreamContinuationToken is of an entry that came before, and leaves out everything up to it; empty: nothing. It
+	// is good only with the same offset, format, participant and server version, 3.5 or later.
+	StreamContinuationToken string `json:"streamContinuationToken,omitzero"`
+
+	// Deprecated: the form before EventFormat.
+	Filter  *TransactionFilter `json:"filter,omitzero"`
+	Verbose *bool              `json:"verbose,omitzero"`
+}
+
+func (r SnapshotRequest) check() error {
+	must := rules{section: sectionSnapshot}
+	must.offset("activeAtOffset", r.ActiveAtOffset)
+	must.text("streamContinuationToken", r.StreamContinuationToken)
+	must.formats("eventFormat", r.EventFormat != nil, r.Filter, r.Verbose)
+	if r.EventFormat != nil {
+		must.eventFormat("eventFormat", r.EventFormat)
+	}
+	return must.err
+}
+
+// needs is the right that the request needs.
+func (r SnapshotRequest) needs() right {
+	if r.EventFormat != nil {
+		return needs(r.EventFormat.FiltersByParty, r.EventFormat.FiltersForAnyParty)
+	}
+	return needs(r.Filter.FiltersByParty, r.Filter.FiltersForAnyParty)
 }
 
 // snapshotPageRequest is the body of /v2/state/active-contracts-page.
 type snapshotPageRequest struct {
-	ActiveAt    ledger.Offset  `json:"activeAtOffset"`
-	EventFormat jsontext.Value `json:"eventFormat"`
-	MaxPageSize int            `json:"maxPageSize"`
-	Token       string         `json:"pageToken,omitzero"`
+	ActiveAt    ledger.Offset `json:"activeAtOffset"`
+	EventFormat *EventFormat  `json:"eventFormat"`
+	MaxPageSize int           `json:"maxPageSize"`
+	Token       string        `json:"pageToken,omitzero"`
 }
 
 // ReadSnapshot reads one piece of the snapshot at an offset, after token; the zero token starts at the beginning.
@@ -48,11 +71,8 @@ func (c *Client) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledge
 		return ledger.SnapshotPage{}, err
 	}
 	path := s.SnapshotPath
-	switch token.Kind {
-	case ledger.TokenList:
-		path = pathSnapshot
-	case ledger.TokenPage:
-		path = pathSnapshotPage
+	if token.Value != "" {
+		path = snapshotPath(token.Kind)
 	}
 	if path == "" {
 		return ledger.SnapshotPage{}, &ledger.Problem{
@@ -62,24 +82,20 @@ func (c *Client) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledge
 			Err: ledger.ErrNotOffered,
 		}
 	}
-	page, err := c.readSnapshot(ctx, path, at, token)
-	switch {
-	case err == nil:
-		if err = c.same(ctx); err == nil {
-			return page, nil
-		}
-	case missing(err) && path == s.SnapshotPath:
-		err = c.lost(s, err)
-	case missing(err):
-		err = &ledger.Problem{
-			What: fmt.Sprintf("the snapshot was begun with %s, which the server does not have", path),
-			Do:   "begin the snapshot again with --restart",
-			Err:  err,
-		}
-	default:
-		err = c.snapshotError(err, at, token)
+	q := asked{about: aboutSnapshot, need: c.ofScope(), offset: at, token: token}
+	if path == s.SnapshotPath {
+		q.server = s
 	}
-	return ledger.SnapshotPage{}, fmt.Errorf("read the snapshot at offset %d: %w", at, err)
+	page, err := c.readSnapshot(ctx, path, at, token)
+	if err == nil {
+		err = c.same(ctx)
+	} else {
+		err = c.explain(ctx, err, q)
+	}
+	if err != nil {
+		return ledger.SnapshotPage{}, fmt.Errorf("read the snapshot at offset %d: %w", at, err)
+	}
+	return page, nil
 }
 
 func (c *Client) readSnapshot(ctx context.Context, path string, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error) {
@@ -158,12 +174,7 @@ func (c *Client) wholeSnapshot(ctx context.Context, at ledger.Offset) (ledger.Sn
 	page.Last = true
 	var e *Error
 	if errors.As(err, &e) && (e.Status == http.StatusRequestEntityTooLarge || errors.Is(e, errTooLarge)) {
-		return ledger.SnapshotPage{}, &ledger.Problem{
-			What: "the snapshot has more entries than the server serves in one answer, and the server has no continuation tokens",
-			Do: "raise http-list-max-elements-limit on the participant, or narrow what is read with --templates (it becomes the " +
-				"scope of the database), or do without a snapshot: `indexer run --start genesis` where the participant is not pruned",
-			Err: err,
-		}
+		return ledger.SnapshotPage{}, snapshotTooLarge.of(err)
 	}
 	return page, err
 }
@@ -172,7 +183,7 @@ func (c *Client) snapshotEntries(ctx context.Context, at ledger.Offset, token st
 	const operation = "snapshot"
 	body, err := c.do(ctx, request{
 		operation: operation, path: pathSnapshot, query: query,
-		body: snapshotRequest{ActiveAt: at, EventFormat: c.format.event, Token: token},
+		body: SnapshotRequest{ActiveAtOffset: at, EventFormat: c.format.event, StreamContinuationToken: token},
 	})
 	if err != nil {
 		return ledger.SnapshotPage{}, err
@@ -184,86 +195,10 @@ func (c *Client) snapshotEntries(ctx context.Context, at ledger.Offset, token st
 	return ledger.SnapshotPage{Entries: entries, Bytes: int64(len(body))}, nil
 }
 
-// snapshotError says what a failed read of a snapshot means.
-func (c *Client) snapshotError(err error, at ledger.Offset, token ledger.Token) error {
-	var e *Error
-	var p *ledger.Problem
-	if !errors.As(err, &e) || errors.As(err, &p) {
-		return err
+// snapshotPath is where a token of that kind comes from.
+func snapshotPath(kind ledger.TokenKind) string {
+	if kind == ledger.TokenPage {
+		return pathSnapshotPage
 	}
-	switch {
-	case e.Code == codePruned:
-		return snapshotPruned(e, at, token)
-	case e.Code == codeAfterLedgerEnd:
-		return &ledger.Problem{
-			What: fmt.Sprintf("offset %d is above the ledger end", at),
-			Do:   "choose an --at-offset at or below the ledger end; if it was below before, --ledger-url may be another participant",
-			Err:  err,
-		}
-	case token.Value != "" && e.tokenRefused():
-		return &ledger.Problem{
-			What: "the server refuses the token from which the snapshot was to be continued",
-			Do: "a token is only good with the same participant, server version, scope (--parties, --templates, --interfaces, --blobs) " +
-				"and --at-offset, and while the participant is not pruned above it: restore these, or begin again with --restart",
-			Err: err,
-		}
-	case errors.Is(e, errTooLarge):
-		return &ledger.Problem{
-			What: fmt.Sprintf("one entry of the snapshot is larger than the %d bytes that are read of an answer", c.maxBody),
-			Do:   "narrow what is read with --templates or --parties, or leave out --blobs",
-			Err:  err,
-		}
-	case e.Status == http.StatusRequestEntityTooLarge:
-		return tooLarge(err)
-	}
-	return c.explain(err)
-}
-
-// snapshotPruned tells the two causes of one error code apart (interface.md, endpoint 1, rule 1).
-func snapshotPruned(e *Error, at ledger.Offset, token ledger.Token) error {
-	const (
-		another = "choose the ledger end or another offset with --at-offset, or wait until the reassignments are completed and try again"
-		higher  = "choose the ledger end or an --at-offset at or above the offset up to which it is pruned"
-	)
-	again := ""
-	if token.Value != "" {
-		again = "; begin again with --restart"
-	}
-	earliest, known := e.earliest()
-	switch {
-	case known && earliest > at:
-		return &ledger.Problem{
-			What: fmt.Sprintf("the participant is pruned up to offset %d, above the snapshot's offset %d", earliest, at),
-			Do:   higher + again,
-			Err:  e,
-		}
-	case known:
-		return &ledger.Problem{
-			What: fmt.Sprintf("reassignments are in flight at offset %d, and the participant has pruned what is needed to show them", at),
-			Do:   another + again,
-			Err:  e,
-		}
-	}
-	return &ledger.Problem{
-		What: fmt.Sprintf("the participant can't serve the snapshot at offset %d: either it is pruned above that, or reassignments are in flight at it", at),
-		Do:   higher + "; or, where reassignments are in flight, wait until they are completed" + again,
-		Err:  e,
-	}
-}
-
-// tokenRefused says whether a request with a continuation token was refused because of it.
-func (e *Error) tokenRefused() bool {
-	if e.Status != http.StatusBadRequest {
-		return false
-	}
-	switch e.Code {
-	case "INVALID_CONTINUATION_TOKEN", "INVALID_ACS_PAGE_TOKEN":
-		return true
-	case "INVALID_FIELD", "INVALID_ARGUMENT":
-		return strings.Contains(strings.ToLower(e.Cause), "token")
-	case "":
-		// A token that is not Base64 makes the whole body undecodable. The rest of it was good for the first page.
-		return strings.HasPrefix(e.Body, "Invalid value")
-	}
-	return false
+	return pathSnapshot
 }

@@ -9,28 +9,68 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"ledgerindexer/ledger"
 )
 
 // maxIdle keeps an open-ended read well below the 20 s after which servers give up on a request.
 const maxIdle = 15 * time.Second
 
-// updatesRequest is the body of /v2/updates and /v2/updates/flats (interface.md, endpoint 2). The end is left out
-// of open-ended reads.
-type updatesRequest struct {
-	Begin        ledger.Offset  `json:"beginExclusive"`
-	End          *ledger.Offset `json:"endInclusive,omitzero"`
-	UpdateFormat jsontext.Value `json:"updateFormat"`
+// UpdatesRequest asks for updates (interface.md, endpoint 2). Either UpdateFormat or Filter must be set.
+//
+// By interface.md an absent UpdateFormat means: transactions and reassignments that match Filter, with Verbose, the
+// transactions in the shape ACS delta, and topology events of the parties that Filter names. Servers of 3.4 to 3.6
+// leave the topology events out (ledger-api.md, 0.8): who wants them must send an UpdateFormat.
+type UpdatesRequest struct {
+	BeginExclusive  ledger.Offset  `json:"beginExclusive"`           // 0: the beginning of the ledger
+	EndInclusive    *ledger.Offset `json:"endInclusive,omitzero"`    // not below BeginExclusive; nil: without end
+	UpdateFormat    *UpdateFormat  `json:"updateFormat,omitzero"`    // nil where Filter or Verbose is set
+	DescendingOrder bool           `json:"descendingOrder,omitzero"` // needs EndInclusive, and a server from 3.5 on
+
+	// Deprecated: the form before UpdateFormat.
+	Filter  *TransactionFilter `json:"filter,omitzero"`
+	Verbose *bool              `json:"verbose,omitzero"`
+
+	// Trees asks for transactions as trees, which servers up to 3.5 have. It needs a Filter without template filters.
+	Trees bool `json:"-"`
+}
+
+func (r UpdatesRequest) check() error {
+	must := rules{section: sectionUpdates}
+	must.offset("beginExclusive", r.BeginExclusive)
+	if end := r.EndInclusive; end != nil {
+		must.offset("endInclusive", *end)
+		must.must(*end >= r.BeginExclusive, "endInclusive", "must not lie below beginExclusive, which is %d, and is %d",
+			r.BeginExclusive, *end)
+	}
+	must.must(!r.DescendingOrder || r.EndInclusive != nil, "descendingOrder",
+		"must not be selected without endInclusive")
+	if r.Trees {
+		must.must(r.UpdateFormat == nil, "updateFormat", "must be unset for the update-tree variant")
+		must.must(r.Filter != nil, "filter", "must be set for the update-tree variant")
+		must.must(r.Filter == nil || !r.Filter.hasTemplates(), "filter",
+			"must have no template filters for the update-tree variant")
+	}
+	must.formats("updateFormat", r.UpdateFormat != nil, r.Filter, r.Verbose)
+	if r.UpdateFormat != nil {
+		must.updateFormat("updateFormat", r.UpdateFormat)
+	}
+	return must.err
+}
+
+// needs is the right that the request needs.
+func (r UpdatesRequest) needs() right {
+	if r.UpdateFormat != nil {
+		return r.UpdateFormat.needs()
+	}
+	return needs(r.Filter.FiltersByParty, r.Filter.FiltersForAnyParty)
 }
 
 // updatesPageRequest is the body of /v2/updates/get-updates-page.
 type updatesPageRequest struct {
-	Begin        ledger.Offset  `json:"beginOffsetExclusive"`
-	End          ledger.Offset  `json:"endOffsetInclusive"`
-	MaxPageSize  int            `json:"maxPageSize"`
-	UpdateFormat jsontext.Value `json:"updateFormat"`
+	Begin        ledger.Offset `json:"beginOffsetExclusive"`
+	End          ledger.Offset `json:"endOffsetInclusive"`
+	MaxPageSize  int           `json:"maxPageSize"`
+	UpdateFormat *UpdateFormat `json:"updateFormat"`
 }
 
 // ReadUpdates reads on from after up to to, which must not lie above the ledger end. The page is complete for
@@ -67,7 +107,7 @@ func (c *Client) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledg
 			c.log.DebugContext(ctx, "smaller reads of updates", "asked", asked, "now", sizes.ask(), "error", err)
 			continue
 		}
-		return ledger.Page{}, fmt.Errorf("read updates after offset %d up to %d: %w", after, to, c.updatesError(s, err, after))
+		return ledger.Page{}, fmt.Errorf("read updates after offset %d up to %d: %w", after, to, c.explain(ctx, err, c.ofUpdates(s, after)))
 	}
 }
 
@@ -78,7 +118,7 @@ func (c *Client) readList(ctx context.Context, path string, after, to ledger.Off
 	body, err := c.do(ctx, request{
 		operation: operation, path: path,
 		query: url.Values{"limit": {strconv.Itoa(limit)}},
-		body:  updatesRequest{Begin: after, End: &to, UpdateFormat: c.format.update},
+		body:  UpdatesRequest{BeginExclusive: after, EndInclusive: &to, UpdateFormat: c.format.update},
 	})
 	if err != nil {
 		return ledger.Page{}, err
@@ -120,7 +160,7 @@ func (c *Client) readPage(ctx context.Context, path string, after, to ledger.Off
 	switch {
 	case got.Lowest > after:
 		// Asked for the ledger's beginning, a pruned participant starts where it can instead of refusing.
-		return ledger.Page{}, pruned(after, got.Lowest, nil)
+		return ledger.Page{}, prunedUpdates(after, got.Lowest).of(nil)
 	case got.Highest <= after:
 		return ledger.Page{}, misled(operation, "a page came that covers nothing: it ends at offset %d", got.Highest)
 	case got.Last > to:
@@ -160,7 +200,7 @@ func (c *Client) TailUpdates(ctx context.Context, after ledger.Offset, limit int
 		case c.updatesList.failed(asked, err):
 			asked = max(1, asked/2)
 		default:
-			return ledger.Page{}, false, fmt.Errorf("read updates after offset %d: %w", after, c.updatesError(s, err, after))
+			return ledger.Page{}, false, fmt.Errorf("read updates after offset %d: %w", after, c.explain(ctx, err, c.ofUpdates(s, after)))
 		}
 	}
 }
@@ -170,7 +210,7 @@ func (c *Client) tail(ctx context.Context, path string, after ledger.Offset, lim
 	body, err := c.do(ctx, request{
 		operation: operation, path: path,
 		query: url.Values{"limit": {strconv.Itoa(limit)}, "stream_idle_timeout_ms": {strconv.FormatInt(idle.Milliseconds(), 10)}},
-		body:  updatesRequest{Begin: after, UpdateFormat: c.format.update},
+		body:  UpdatesRequest{BeginExclusive: after, UpdateFormat: c.format.update},
 	})
 	if err != nil {
 		return ledger.Page{}, false, err
@@ -186,64 +226,8 @@ func (c *Client) tail(ctx context.Context, path string, after ledger.Offset, lim
 		Bytes: int64(len(body))}, full, nil
 }
 
-// updatesError says what a failed read of updates means.
-func (c *Client) updatesError(s *Server, err error, after ledger.Offset) error {
-	var e *Error
-	var p *ledger.Problem
-	if !errors.As(err, &e) || errors.As(err, &p) {
-		return err
-	}
-	switch {
-	case e.pathMissing():
-		return c.lost(s, err)
-	case e.Code == codePruned:
-		if earliest, ok := e.earliest(); ok {
-			return pruned(after, earliest, err)
-		}
-		return &ledger.Problem{
-			What: fmt.Sprintf("the participant has pruned updates above offset %d", after),
-			Do:   reseed,
-			Err:  err,
-		}
-	case e.Code == codeAfterLedgerEnd:
-		return &ledger.Problem{
-			What: fmt.Sprintf("the participant's ledger ends below an offset that it had before (reading after offset %d)", after),
-			Do: "the participant was restored from an older backup, or --ledger-url is another participant: " +
-				"connect to the right one, or re-seed an empty database with `backfill`",
-			Err: err,
-		}
-	case errors.Is(e, errTooLarge):
-		return &ledger.Problem{
-			What: fmt.Sprintf("the update after offset %d is larger than the %d bytes that are read of an answer", after, c.maxBody),
-			Do:   "narrow what is read with --templates or --parties, or leave out --blobs",
-			Err:  err,
-		}
-	case e.Status == http.StatusRequestEntityTooLarge:
-		return tooLarge(err)
-	}
-	return c.explain(err)
-}
-
-const reseed = "what is missing can't be had from this participant any more: re-seed an empty database with `backfill`, " +
-	"or read from a participant that still has it"
-
-// pruned is the Problem of a participant that does not have the updates right after an offset any more.
-func pruned(after, upTo ledger.Offset, err error) error {
-	return &ledger.Problem{
-		What: fmt.Sprintf("the participant is pruned up to offset %d, and updates after offset %d are needed", upTo, after),
-		Do:   reseed,
-		Err:  err,
-	}
-}
-
-// tooLarge is the Problem of a server that answers 413 even where one element was asked for.
-func tooLarge(err error) error {
-	return &ledger.Problem{
-		What: "the server says that the request or its answer is too large, even with a limit of 1",
-		Do: "raise http-list-max-elements-limit on the participant; or, where it means the request, name fewer --parties, " +
-			"--templates or --interfaces",
-		Err: err,
-	}
+func (c *Client) ofUpdates(s *Server, after ledger.Offset) asked {
+	return asked{about: aboutUpdates, need: c.ofScope(), server: s, offset: after}
 }
 
 // misled is an answer that contradicts what was asked. It may come of a proxy that mixes things up, so it may be

@@ -25,6 +25,11 @@ type Metrics struct {
 	received *prometheus.CounterVec
 	retries  *prometheus.CounterVec
 
+	lookups        *prometheus.CounterVec
+	packagesRead   prometheus.Gauge
+	packageChanges prometheus.Counter
+	failing        *prometheus.GaugeVec
+
 	mu          sync.Mutex // guards the two that lag is made of
 	atWatermark int64
 	atEnd       int64
@@ -53,15 +58,24 @@ func NewMetrics() *Metrics {
 		updates: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: namespace, Name: "updates_total", Help: "Updates committed by this process.",
 		}),
-		rows:     counter("rows_total", "Rows committed by this process.", "relation"),
-		phases:   histogram("batch_phase_seconds", "Time that the phases of a batch took: copy, project, commit.", "phase"),
-		requests: counter("requests_total", "Requests to the participant; status 0 is no answer.", "operation", "status"),
-		duration: histogram("request_seconds", "Time that requests to the participant took, idle waiting included.", "operation"),
-		received: counter("received_bytes_total", "JSON received from the participant.", "operation"),
-		retries:  counter("retries_total", "Tries again after an error.", "stream"),
+		rows:         counter("rows_total", "Rows committed by this process.", "relation"),
+		phases:       histogram("batch_phase_seconds", "Time that the phases of a batch took: copy, project, commit.", "phase"),
+		requests:     counter("requests_total", "Requests to the participant; status 0 is no answer.", "operation", "status"),
+		duration:     histogram("request_seconds", "Time that requests to the participant took, idle waiting included.", "operation"),
+		received:     counter("received_bytes_total", "JSON received from the participant.", "operation"),
+		retries:      counter("retries_total", "Tries again after an error, of a stream or a background task.", "stream"),
+		lookups:      counter("lookups_total", "Contracts that were looked up and stored: found, not_found, unusable.", "outcome"),
+		packagesRead: gauge("packages_read_timestamp_seconds", "When the vetted packages were last read, in Unix time; 0: not by this process."),
+		packageChanges: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: namespace, Name: "package_changes_total", Help: "Changes of vetted packages that this process saw.",
+		}),
+		failing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: namespace, Name: "task_failing", Help: "1 while a background task fails, 0 while it works.",
+		}, []string{"task"}),
 	}
 	m.registry.MustRegister(m.watermark, m.frontier, m.ledgerEnd, m.lag, m.leading, m.updates, m.rows, m.phases, m.requests,
-		m.duration, m.received, m.retries, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		m.duration, m.received, m.retries, m.lookups, m.packagesRead, m.packageChanges, m.failing,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewBuildInfoCollector())
 	return m
 }
@@ -104,14 +118,34 @@ func (m *Metrics) Request(operation string, status int, d time.Duration, bytes i
 	m.received.WithLabelValues(operation).Add(float64(bytes))
 }
 
+// LookedUp tells of a look-up whose outcome was stored.
+func (m *Metrics) LookedUp(outcome string) { m.lookups.WithLabelValues(outcome).Inc() }
+
+// PackagesRead tells that the vetted packages were read and stored just now, and how many changes that brought.
+func (m *Metrics) PackagesRead(changes int) {
+	m.packagesRead.SetToCurrentTime()
+	m.packageChanges.Add(float64(changes))
+}
+
+// TaskFailing tells how a background task fares.
+func (m *Metrics) TaskFailing(task string, failing bool) {
+	m.failing.WithLabelValues(task).Set(oneIf(failing))
+}
+
 // Retrying tells of a try again.
 func (m *Metrics) Retrying(stream string) { m.retries.WithLabelValues(stream).Inc() }
 
-// Leading tells whether this process writes.
+// Leading tells whether this process writes. The background tasks end with the lead.
 func (m *Metrics) Leading(leads bool) {
-	if leads {
-		m.leading.Set(1)
-	} else {
-		m.leading.Set(0)
+	m.leading.Set(oneIf(leads))
+	if !leads {
+		m.failing.Reset()
 	}
+}
+
+func oneIf(holds bool) float64 {
+	if holds {
+		return 1
+	}
+	return 0
 }

@@ -3,6 +3,7 @@ package admin
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -47,12 +48,22 @@ func TestMetrics(t *testing.T) {
 	m.Request("ledger-end", 0, time.Second, 0)
 	m.Retrying("updates")
 	m.Leading(true)
+	m.LookedUp("found")
+	m.LookedUp("found")
+	m.LookedUp("not_found")
+	m.TaskFailing("lookups", true)
+	m.TaskFailing("packages", true)
+	m.TaskFailing("packages", false)
 	require.Equal(t, []string{
 		`ledger_indexer_batch_phase_seconds_count{phase="copy"} 1`,
 		`ledger_indexer_frontier_offset 130`,
 		`ledger_indexer_lag_offsets 20`,
 		`ledger_indexer_leading 1`,
 		`ledger_indexer_ledger_end_offset 150`,
+		`ledger_indexer_lookups_total{outcome="found"} 2`,
+		`ledger_indexer_lookups_total{outcome="not_found"} 1`,
+		`ledger_indexer_package_changes_total 0`,
+		`ledger_indexer_packages_read_timestamp_seconds 0`,
 		`ledger_indexer_received_bytes_total{operation="ledger-end"} 0`,
 		`ledger_indexer_received_bytes_total{operation="updates"} 1500`,
 		`ledger_indexer_request_seconds_count{operation="ledger-end"} 1`,
@@ -62,15 +73,29 @@ func TestMetrics(t *testing.T) {
 		`ledger_indexer_retries_total{stream="updates"} 1`,
 		`ledger_indexer_rows_total{relation="created"} 9`,
 		`ledger_indexer_rows_total{relation="updates"} 10`,
+		`ledger_indexer_task_failing{task="lookups"} 1`,
+		`ledger_indexer_task_failing{task="packages"} 0`,
 		`ledger_indexer_updates_total 10`,
 		`ledger_indexer_watermark_offset 130`,
 	}, ours(t, m))
 
 	m.Committed(160, 1) // beyond the end as it was when it was asked
 	m.Leading(false)
+	before := time.Now()
+	m.PackagesRead(3)
+	m.PackagesRead(0)
 	lines := ours(t, m)
 	require.Contains(t, lines, "ledger_indexer_lag_offsets 0")
 	require.Contains(t, lines, "ledger_indexer_leading 0")
+	require.Contains(t, lines, "ledger_indexer_package_changes_total 3")
+	require.NotContains(t, strings.Join(lines, "\n"), "task_failing", "tasks end with the lead")
+	for _, line := range lines {
+		if at, found := strings.CutPrefix(line, "ledger_indexer_packages_read_timestamp_seconds "); found {
+			seconds, err := strconv.ParseFloat(at, 64)
+			require.NoError(t, err)
+			require.InDelta(t, before.Unix(), seconds, 60)
+		}
+	}
 }
 
 // Two of them in one process do not meet in a registry, and many goroutines may tell one of them.

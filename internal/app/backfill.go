@@ -35,7 +35,7 @@ func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger, wrote f
 		return none, &config.UsageError{Err: err}
 	}
 	defer db.Close()
-	client, err := participant.New(participant.Config{URL: cfg.LedgerURL, TokenFile: cfg.LedgerTokenFile, Logger: logger}, scope)
+	client, err := participant.New(participant.Config{URL: cfg.LedgerURL, Access: cfg.LedgerAccess.Domain("ledger"), Logger: logger}, scope)
 	if err != nil {
 		return none, &config.UsageError{Err: err}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -44,7 +45,7 @@ type indexer struct {
 	metrics *admin.Metrics
 	health  *admin.Health
 
-	participantID string // empty: the server does not say
+	server atomic.Pointer[participant.Server] // who answered last at the ledger URL
 }
 
 // RunIndexer indexes until ctx ends (nil, the batch under way was finished), what was current at the start is
@@ -63,7 +64,7 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	}
 	defer x.store.Close()
 	x.client, err = participant.New(participant.Config{
-		URL: cfg.LedgerURL, TokenFile: cfg.LedgerTokenFile, Logger: logger, Observe: x.metrics.Request,
+		URL: cfg.LedgerURL, Access: cfg.LedgerAccess.Domain("ledger"), Logger: logger, Observe: x.metrics.Request,
 	}, x.scope)
 	if err != nil {
 		return &config.UsageError{Err: err}
@@ -125,7 +126,7 @@ func (x *indexer) checkIdentity(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	x.participantID = server.ParticipantID
+	x.server.Store(&server)
 	return x.store.CheckIdentity(ctx, server.ParticipantID, x.scope)
 }
 
@@ -145,10 +146,11 @@ func (x *indexer) checkTerm(ctx context.Context, leader *store.Leader) error {
 	if err := x.checkIdentity(ctx); err != nil {
 		return err
 	}
-	if x.participantID == "" {
+	participantID := x.server.Load().ParticipantID
+	if participantID == "" {
 		x.logger.WarnContext(ctx, "the participant does not tell who it is: another one behind the URL would not be noticed")
 	}
-	return leader.RecordIdentity(ctx, x.participantID, x.scope)
+	return leader.RecordIdentity(ctx, participantID, x.scope)
 }
 
 // insist tries until fn succeeds or ctx ends (nil), or the error is a lasting one.
@@ -193,13 +195,17 @@ func (x *indexer) term(ctx context.Context) (done bool, err error) {
 		case <-termCtx.Done():
 		}
 	}()
+	tasks := x.startBackground(termCtx, leader)
 	updates := ingest.Updates{
-		Source: x.client, Sink: leader, Scope: x.scope, Start: x.start, ParticipantID: x.participantID,
+		Source: x.client, Sink: leader, Scope: x.scope, Start: x.start, ParticipantID: x.server.Load().ParticipantID,
 		Check:        func(ctx context.Context) error { return x.checkTerm(ctx, leader) },
 		UntilCurrent: x.cfg.UntilCurrent, Logger: x.logger,
 		Watch: ingest.Watch{
-			Resumed:   func(watermark ledger.Offset) { x.metrics.Committed(int64(watermark), 0) },
-			Committed: func(watermark ledger.Offset, n int) { x.metrics.Committed(int64(watermark), n) },
+			Resumed: func(watermark ledger.Offset) { x.metrics.Committed(int64(watermark), 0) },
+			Committed: func(watermark ledger.Offset, n int) {
+				x.metrics.Committed(int64(watermark), n)
+				tasks.wake()
+			},
 			LedgerEnd: func(end ledger.Offset) { x.metrics.LedgerEnd(int64(end)) },
 			Retrying: func(err error) {
 				x.metrics.Retrying(store.StreamUpdates)
@@ -209,6 +215,8 @@ func (x *indexer) term(ctx context.Context) (done bool, err error) {
 		},
 	}
 	err = updates.Run(termCtx)
+	lose(nil)
+	tasks.running.Wait()
 	if lost := leader.Err(); lost != nil && ctx.Err() == nil {
 		return false, lost // whatever else failed for it
 	}

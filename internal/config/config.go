@@ -1,6 +1,6 @@
 // Package config turns flags and environment into typed configuration. The two commands share the settings: every
-// flag has an environment variable, --ledger-url is INDEXER_LEDGER_URL. Secrets never come from a flag: the ledger's
-// token comes from a file, the database's password from the URL's environment variable or a pgpass file.
+// flag has an environment variable, --ledger-url is INDEXER_LEDGER_URL. Secrets never come from a flag: tokens, client
+// secrets and keys come from files, passwords from a URL's environment variable or a pgpass file.
 package config
 
 import (
@@ -11,10 +11,12 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"ledgerindexer/ingest"
+	"ledgerindexer/internal/access"
 	"ledgerindexer/ledger"
 )
 
@@ -25,8 +27,43 @@ type Database struct {
 
 // Ledger says which participant is read.
 type Ledger struct {
-	LedgerURL       string `required:"" placeholder:"URL" help:"Base URL of the participant's JSON Ledger API, such as https://participant.example.com:7575."`
-	LedgerTokenFile string `placeholder:"FILE" help:"File that holds the bearer token. It is read for every request, so replace it in place."`
+	LedgerURL    string `required:"" placeholder:"URL" help:"Base URL of the participant's JSON Ledger API, such as https://participant.example.com:7575."`
+	LedgerAccess Access `embed:"" prefix:"ledger-"`
+}
+
+// Admin says who may change the participant itself. The daemon never does.
+type Admin struct {
+	AdminTokenFile string `placeholder:"FILE" help:"File that holds the bearer token of a participant administrator, to be sent instead of the ledger's. Nothing but the commands about packages uses it."`
+}
+
+// Scan says which Scan service is asked.
+type Scan struct {
+	ScanURL    string `placeholder:"URL" help:"Base URL of the Scan service, such as https://scan.example.com/api/scan."`
+	ScanAccess Access `embed:"" prefix:"scan-"`
+}
+
+// Access says who we are to a server and whom we trust. Its flags begin with the server's name.
+type Access struct {
+	TokenFile             string   `placeholder:"FILE" help:"File that holds the bearer token. It is read for every request, so replace it in place."`
+	OAuthTokenURL         string   `name:"oauth-token-url" placeholder:"URL" help:"Token endpoint for OAuth2 client credentials, instead of a token file."`
+	OAuthClientID         string   `name:"oauth-client-id" placeholder:"ID" help:"OAuth2 client id."`
+	OAuthClientSecretFile string   `name:"oauth-client-secret-file" placeholder:"FILE" help:"File that holds the OAuth2 client secret. It is read for every token."`
+	OAuthScopes           []string `name:"oauth-scopes" sep:"," placeholder:"SCOPE" help:"OAuth2 scopes to ask for."`
+	OAuthAudience         string   `name:"oauth-audience" placeholder:"AUDIENCE" help:"Audience to ask for, where the token endpoint wants one."`
+	CAFile                string   `name:"ca-file" placeholder:"FILE" help:"PEM file of the authorities that sign the server's certificate, instead of the system's. It is read again when it changes."`
+	CertFile              string   `placeholder:"FILE" help:"PEM file of the client's certificate. It is read for every connection."`
+	KeyFile               string   `placeholder:"FILE" help:"PEM file of its private key."`
+}
+
+// Domain is the access as the clients know it; flags is the prefix of the flags, for errors.
+func (a Access) Domain(flags string) access.Config {
+	return access.Config{
+		Flags: flags, TokenFile: a.TokenFile, CAFile: a.CAFile, CertFile: a.CertFile, KeyFile: a.KeyFile,
+		OAuth: access.OAuth{
+			TokenURL: a.OAuthTokenURL, ClientID: a.OAuthClientID, ClientSecretFile: a.OAuthClientSecretFile,
+			Scopes: a.OAuthScopes, Audience: a.OAuthAudience,
+		},
+	}
 }
 
 // Scope says what is read of the ledger.
@@ -52,6 +89,9 @@ type Run struct {
 	UntilCurrent bool   `help:"Stop when what was the end of the ledger at the start is committed."`
 	Listen       string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of /healthz, /readyz and /metrics; empty: none. Default: ${default}."`
 	Migrate      bool   `default:"true" negatable:"" help:"Bring the database's schema up to date at the start."`
+
+	LookupRate       int           `default:"5" placeholder:"N" help:"Contracts from before the start that are looked up per second, at most; 0: none. Default: ${default}."`
+	PackagesInterval time.Duration `default:"10m" placeholder:"TIME" help:"How often the vetted packages are read; 0: never. Default: ${default}."`
 }
 
 // Snapshot is the settings of the backfill.
@@ -92,16 +132,31 @@ func (d Database) Validate() error {
 	return nil
 }
 
-// Validate refuses a URL that is none. Its text may hold a password and is not repeated.
+// Validate refuses a URL that is none, whose text may hold a password and is not repeated, and flags of access that
+// contradict each other. What the files hold is looked at later.
 func (l Ledger) Validate() error {
 	if l.LedgerURL == "" {
 		return errors.New("--ledger-url is missing")
 	}
-	parsed, err := url.Parse(l.LedgerURL)
-	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {
-		return errors.New("--ledger-url must be of the form http://host:port/prefix or https://host:port/prefix")
+	return checkServer("ledger", l.LedgerURL, l.LedgerAccess)
+}
+
+// Validate is Ledger's, where a Scan service is configured.
+func (s Scan) Validate() error {
+	if s.ScanURL == "" {
+		return nil
 	}
-	return nil
+	return checkServer("scan", s.ScanURL, s.ScanAccess)
+}
+
+func checkServer(flags, address string, a Access) error {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {
+		return fmt.Errorf("--%s-url must be of the form http://host:port/prefix or https://host:port/prefix", flags)
+	}
+	cfg := a.Domain(flags)
+	cfg.URL = address
+	return cfg.Check()
 }
 
 // Validate refuses names that the server could only misunderstand.
@@ -132,10 +187,16 @@ func checkIdentifier(name string) error {
 	return err
 }
 
-// Validate refuses a start that is none.
+// Validate refuses a start that is none, and paces out of range.
 func (r Run) Validate() error {
 	if _, err := ingest.ParseStart(r.Start); err != nil {
 		return fmt.Errorf("--start: %w", err)
+	}
+	if r.LookupRate < 0 || r.LookupRate > 100 {
+		return fmt.Errorf("--lookup-rate must be 0 to 100 a second, not %d", r.LookupRate)
+	}
+	if r.PackagesInterval != 0 && r.PackagesInterval < time.Second {
+		return fmt.Errorf("--packages-interval must be at least 1s, or 0 for never, not %v", r.PackagesInterval)
 	}
 	return nil
 }

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strconv"
+	"strings"
+	"unicode"
 
 	"ledgerindexer/ledger"
 )
@@ -43,17 +46,34 @@ func Execute(
 func ExitCode(name string, err error, w io.Writer) int {
 	var usage *UsageError
 	var problem *ledger.Problem
-	switch {
-	case err == nil, errors.Is(err, ErrHelp):
+	var bug *ledger.Bug
+	if err == nil || errors.Is(err, ErrHelp) {
 		return ExitDone
+	}
+	say := func(format string, args ...any) { fmt.Fprint(w, harmless(fmt.Sprintf(format, args...))) }
+	say("%s: %v\n", name, err)
+	switch {
 	case errors.As(err, &usage):
-		fmt.Fprintf(w, "%s: %v\n", name, err)
 		return ExitUsage
 	case errors.As(err, &problem):
-		fmt.Fprintf(w, "%s: %v\nWhat to do: %s.\n", name, err, problem.Do)
+		say("What to do: %s.\n", problem.Do)
 		return ExitProblem
-	default:
-		fmt.Fprintf(w, "%s: %v\n", name, err)
-		return ExitFailed
+	case errors.As(err, &bug):
+		say("This is a mistake in %s: please report it, with these lines and the participant's version.\n", name)
 	}
+	return ExitFailed
+}
+
+// harmless escapes what could do something to a terminal: an error may repeat what a server said.
+func harmless(text string) string {
+	var b strings.Builder
+	for _, r := range strings.ToValidUTF8(text, "\ufffd") {
+		if r == '\n' || unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRuneToASCII(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return b.String()
 }

@@ -30,6 +30,11 @@ func TestExitCodes(t *testing.T) {
 		"problem": {problem, 3, "program: the participant is pruned: HTTP 400\nWhat to do: seed again.\n"},
 		"problem, wrapped": {fmt.Errorf("read updates after offset 7: %w", problem), 3,
 			"program: read updates after offset 7: the participant is pruned: HTTP 400\nWhat to do: seed again.\n"},
+		"bug, wrapped": {fmt.Errorf("read updates: %w", &ledger.Bug{What: "no sense", Err: errors.New("HTTP 400")}), 1,
+			"program: read updates: no sense: HTTP 400\n" +
+				"This is a mistake in program: please report it, with these lines and the participant's version.\n"},
+		"bug without a cause": {&ledger.Bug{What: "no sense"}, 1, "program: no sense\n" +
+			"This is a mistake in program: please report it, with these lines and the participant's version.\n"},
 	} {
 		var out bytes.Buffer
 		require.Equal(t, c.code, ExitCode("program", c.err, &out), name)
@@ -74,4 +79,13 @@ func TestTheFirstSignalEndsTheContext(t *testing.T) {
 	ctx, stop := StopOnSignal(t.Context())
 	stop()
 	require.Error(t, ctx.Err(), "without a signal the context ends with its use")
+}
+
+// An error may repeat what a server said.
+func TestErrorsDoNothingToATerminal(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	err := &ledger.Problem{What: "it said \x1b[2J\u009b1m\u202e\xff é", Do: "look\nat \x07 it"}
+	require.Equal(t, ExitProblem, ExitCode("indexer", err, &out))
+	require.Equal(t, "indexer: it said \\x1b[2J\\u009b1m\\u202e\ufffd é\nWhat to do: look\nat \\a it.\n", out.String())
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"ledgerindexer/internal/access"
 )
 
 const envPrefix = "INDEXER_"
@@ -32,7 +34,7 @@ func Parse(grammar any, name, description string, args, environ []string, stdout
 	if err != nil {
 		return nil, err
 	}
-	if err := refusePassword(args); err != nil {
+	if err := refuseSecrets(args); err != nil {
 		return nil, &UsageError{err}
 	}
 	if err := refuseUnknown(environ); err != nil {
@@ -48,9 +50,9 @@ func Parse(grammar any, name, description string, args, environ []string, stdout
 	return parsed, nil
 }
 
-// refusePassword keeps a password off the command line, where every user of the machine can read it, and out of the
-// errors that repeat an argument.
-func refusePassword(args []string) error {
+// refuseSecrets keeps passwords and tokens off the command line, where every user of the machine can read them, and out
+// of the errors that repeat an argument.
+func refuseSecrets(args []string) error {
 	for i, arg := range args {
 		where, value := "an argument", arg
 		switch name, rest, assigned := strings.Cut(arg, "="); {
@@ -62,6 +64,10 @@ func refusePassword(args []string) error {
 		if hasPassword(value) {
 			return fmt.Errorf("%s has a password in it, which every user of this machine could read in the process list: "+
 				"give the URL in its environment variable, such as INDEXER_DATABASE_URL, or a database's password in a pgpass file", where)
+		}
+		if _, isToken := access.ParseClaims(value); isToken {
+			return fmt.Errorf("%s is a token, which every user of this machine could read in the process list: "+
+				"put it into a file and name that, such as with --ledger-token-file", where)
 		}
 	}
 	return nil
@@ -112,6 +118,8 @@ func variables() ([]string, error) {
 	var all struct {
 		Database
 		Ledger
+		Admin
+		Scan
 		Scope
 		Log
 		Run

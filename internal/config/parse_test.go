@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -69,7 +70,9 @@ func TestDefaults(t *testing.T) {
 	flags, err := parseDaemon(t, nil, run()...)
 	require.NoError(t, err)
 	require.Equal(t, Scope{Shape: "acs-delta", Reassignments: true, Topology: true}, flags.Run.Scope)
-	require.Equal(t, Run{Start: "genesis", Listen: "127.0.0.1:8080", Migrate: true}, flags.Run.Run)
+	require.Equal(t, Run{
+		Start: "genesis", Listen: "127.0.0.1:8080", Migrate: true, LookupRate: 5, PackagesInterval: 10 * time.Minute,
+	}, flags.Run.Run)
 	require.Equal(t, Log{LogFormat: "text", LogLevel: "info"}, flags.Log)
 	require.Equal(t, ledger.Scope{Shape: ledger.ShapeACSDelta, Reassignments: true, Topology: true}, flags.Run.Domain())
 }
@@ -77,13 +80,13 @@ func TestDefaults(t *testing.T) {
 func TestFlags(t *testing.T) {
 	flags, err := parseDaemon(t, nil, run("--parties=alice::12,bob::34", "--parties", "carol::56", "--templates=#a:M.N:T,#b:M:U",
 		"--interfaces=#i:M:I", "--shape=ledger-effects", "--blobs", "--no-reassignments", "--no-topology", "--no-migrate",
-		"--start=17", "--until-current", "--listen=", "--log-format=json", "--log-level=debug")...)
+		"--start=17", "--until-current", "--listen=", "--lookup-rate=0", "--packages-interval=1h30m", "--log-format=json", "--log-level=debug")...)
 	require.NoError(t, err)
 	require.Equal(t, ledger.Scope{
 		Parties: []string{"alice::12", "bob::34", "carol::56"}, Templates: []string{"#a:M.N:T", "#b:M:U"}, Interfaces: []string{"#i:M:I"},
 		Shape: ledger.ShapeLedgerEffects, Blobs: true,
 	}, flags.Run.Domain())
-	require.Equal(t, Run{Start: "17", UntilCurrent: true}, flags.Run.Run)
+	require.Equal(t, Run{Start: "17", UntilCurrent: true, PackagesInterval: 90 * time.Minute}, flags.Run.Run)
 	require.Equal(t, Log{LogFormat: "json", LogLevel: "debug"}, flags.Log)
 }
 
@@ -93,18 +96,18 @@ func TestEveryFlagHasAVariable(t *testing.T) {
 		"INDEXER_LEDGER_TOKEN_FILE": "/run/token", "INDEXER_PARTIES": "alice::12,bob::34", "INDEXER_TEMPLATES": "#a:M.N:T,#b:M:U",
 		"INDEXER_INTERFACES": "#i:M:I", "INDEXER_SHAPE": "ledger-effects", "INDEXER_BLOBS": "true", "INDEXER_REASSIGNMENTS": "false",
 		"INDEXER_TOPOLOGY": "false", "INDEXER_START": "latest", "INDEXER_UNTIL_CURRENT": "true", "INDEXER_LISTEN": "",
-		"INDEXER_MIGRATE": "false", "INDEXER_LOG_FORMAT": "json", "INDEXER_LOG_LEVEL": "warn",
+		"INDEXER_MIGRATE": "false", "INDEXER_LOOKUP_RATE": "100", "INDEXER_PACKAGES_INTERVAL": "0", "INDEXER_LOG_FORMAT": "json", "INDEXER_LOG_LEVEL": "warn",
 		// The backfill's; the two share an environment.
 		"INDEXER_AT_OFFSET": "17", "INDEXER_RESTART": "true",
 	}, "run")
 	require.NoError(t, err)
 	require.Equal(t, "postgres://reader:hunter2@db/ledger", flags.Run.DatabaseURL)
-	require.Equal(t, Ledger{LedgerURL: "http://ledger", LedgerTokenFile: "/run/token"}, flags.Run.Ledger)
+	require.Equal(t, Ledger{LedgerURL: "http://ledger", LedgerAccess: Access{TokenFile: "/run/token"}}, flags.Run.Ledger)
 	require.Equal(t, Scope{
 		Parties: []string{"alice::12", "bob::34"}, Templates: []string{"#a:M.N:T", "#b:M:U"}, Interfaces: []string{"#i:M:I"},
 		Shape: "ledger-effects", Blobs: true,
 	}, flags.Run.Scope)
-	require.Equal(t, Run{Start: "latest", UntilCurrent: true}, flags.Run.Run)
+	require.Equal(t, Run{Start: "latest", UntilCurrent: true, LookupRate: 100}, flags.Run.Run)
 	require.Equal(t, Log{LogFormat: "json", LogLevel: "warn"}, flags.Log)
 
 	var job jobFlags
@@ -162,6 +165,12 @@ func TestUsageErrors(t *testing.T) {
 		"a space before a party":   {run("--parties=a, b"), nil, `--parties: there must be a name between two commas and no space around it, not " b"`},
 		"a space after a template": {run("--templates=#a:M:T ,#a:M:U"), nil, `--templates: there must be`},
 		"not a boolean":            {run(), map[string]string{"INDEXER_BLOBS": "maybe"}, "INDEXER_BLOBS"},
+		"a lookup rate below none": {run("--lookup-rate=-1"), nil, `--lookup-rate must be 0 to 100 a second, not -1`},
+		"a lookup rate too high":   {run("--lookup-rate=101"), nil, `--lookup-rate must be 0 to 100`},
+		"a lookup rate of nothing": {run(), map[string]string{"INDEXER_LOOKUP_RATE": "some"}, `--lookup-rate`},
+		"too short an interval":    {run("--packages-interval=10ms"), nil, `--packages-interval must be at least 1s, or 0 for never, not 10ms`},
+		"a negative interval":      {run("--packages-interval=-1m"), nil, `--packages-interval must be at least 1s`},
+		"an interval without unit": {run("--packages-interval=10"), nil, `--packages-interval`},
 		"an empty boolean":         {run(), map[string]string{"INDEXER_TOPOLOGY": ""}, "INDEXER_TOPOLOGY"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -187,7 +196,7 @@ func TestUnknownVariablesAreRefusedWithTheList(t *testing.T) {
 	_, err := parseDaemon(t, map[string]string{"INDEXER_PARTY": "top secret"}, run()...)
 	var usage *UsageError
 	require.ErrorAs(t, err, &usage)
-	require.ErrorContains(t, err, "environment variable INDEXER_PARTY is not a setting; the settings are INDEXER_AT_OFFSET, ")
+	require.ErrorContains(t, err, "environment variable INDEXER_PARTY is not a setting; the settings are INDEXER_ADMIN_TOKEN_FILE, INDEXER_AT_OFFSET, ")
 	require.ErrorContains(t, err, "INDEXER_PARTIES, ")
 	require.NotContains(t, err.Error(), "top secret")
 

@@ -1,0 +1,252 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"ledgerindexer/ledger"
+)
+
+const (
+	// The contracts of so much time are taken from the queue at once, and what came of them is stored together.
+	lookupStretch = 5 * time.Second
+	// An answer that can't be used is asked for so often, so far apart, before the contract is given up for good: a proxy
+	// that answers nonsense for some minutes must not spoil contracts.
+	unusableTries = 5
+	unusableWait  = 5 * time.Minute
+	// Where more contracts than this can't be looked up, it is not a matter of the single contract.
+	mostTroubles = 1000
+
+	// The database is asked for wanted look-ups after commits, at most this often,
+	wantedEvery = 5 * time.Second
+	// and this often where nothing is committed.
+	idleLookups = time.Minute
+)
+
+// LookupSource is where contracts are looked up.
+type LookupSource interface {
+	// ContractByID reads a contract that one of the querying parties is a stakeholder of; without querying parties any
+	// contract. Errors: ledger.ErrNotFound; ledger.ErrNotOffered; a *ledger.DecodeError or *UnusableError where the
+	// answer can't be used for this contract, while another's may be.
+	ContractByID(ctx context.Context, contractID string, queryingParties []string) (ledger.Contract, ledger.JSON, error)
+}
+
+// UnusableError is an answer that says nothing about the contract that was asked for.
+type UnusableError struct{ Err error }
+
+func (e *UnusableError) Error() string { return e.Err.Error() }
+func (e *UnusableError) Unwrap() error { return e.Err }
+
+// LookupSink knows which contracts to look up, and keeps what came of it.
+type LookupSink interface {
+	TaskSink
+	// WantedLookups returns the ids of contracts that are to be looked up, oldest first, at most limit.
+	WantedLookups(ctx context.Context, limit int) ([]string, error)
+	// SaveLookups stores outcomes; these contracts are no longer wanted.
+	SaveLookups(ctx context.Context, lookups []ledger.Lookup) error
+}
+
+// Lookups is the task that looks up contracts whose creation lies before what the database holds (interface.md,
+// endpoint 3). It works beside the updates loop, and whatever happens to it is no matter of the stream's. It is used
+// once.
+type Lookups struct {
+	Source  LookupSource
+	Sink    LookupSink
+	Parties []string // the querying parties; none: any
+	Rate    int      // requests per second at most; at least 1
+	// Wake, if not nil, is received from when nothing is wanted: what was committed may want something.
+	Wake   <-chan struct{}
+	Logger *slog.Logger
+	Watch  TaskWatch
+	// Saved, if set, is told of each outcome that was stored.
+	Saved func(status ledger.LookupStatus)
+}
+
+// Run works until ctx ends.
+func (l *Lookups) Run(ctx context.Context) {
+	q := lookupQueue{
+		Lookups: l, batch: l.Rate * int(lookupStretch/time.Second), troubles: map[string]*trouble{},
+		task: task{name: TaskLookups, sink: l.Sink, logger: l.Logger, watch: l.Watch},
+	}
+	for ctx.Err() == nil {
+		ids, err := q.next(ctx)
+		if err == nil && len(ids) > 0 {
+			err = q.work(ctx, ids)
+		}
+		switch {
+		case err != nil:
+			wait := restFor
+			if !mustRest(err) {
+				wait = q.task.wait.next(err)
+			}
+			q.task.failed(ctx, err, wait)
+			sleep(ctx, wait)
+		case len(ids) > 0 || q.task.failing && len(q.troubles) == 0:
+			q.task.worked(ctx)
+		default:
+			sleepOr(ctx, idleLookups, l.Wake)
+			sleep(ctx, time.Until(q.looked.Add(wantedEvery)))
+		}
+	}
+}
+
+// mustRest tells whether look-ups fail until somebody does something about it.
+func mustRest(err error) bool {
+	return !unusable(err) && (Lasting(err) || errors.Is(err, ledger.ErrNotOffered))
+}
+
+// unusable tells whether an error is about a single contract.
+func unusable(err error) bool {
+	var undecodable *ledger.DecodeError
+	var useless *UnusableError
+	return errors.As(err, &undecodable) || errors.As(err, &useless)
+}
+
+// lookupQueue is what a run of Lookups knows.
+type lookupQueue struct {
+	*Lookups
+	task  task
+	batch int
+
+	looked   time.Time           // when the database was asked what is wanted
+	asked    time.Time           // when the last request was sent
+	troubles map[string]*trouble // by contract, of this run
+}
+
+// trouble is that a contract could not be looked up. One that fails for itself must not keep the others waiting, so
+// those that failed least are asked for first.
+type trouble struct {
+	failures  int
+	unusable  int       // the failures that were answers of no use
+	notBefore time.Time // when to try again
+}
+
+func (q *lookupQueue) failures(id string) int {
+	if t := q.troubles[id]; t != nil {
+		return t.failures
+	}
+	return 0
+}
+
+// next is the contracts to look up now.
+func (q *lookupQueue) next(ctx context.Context) ([]string, error) {
+	q.looked = time.Now()
+	limit := q.batch + len(q.troubles)
+	ids, err := q.Sink.WantedLookups(ctx, limit)
+	if err != nil {
+		return nil, err
+	}
+	if len(ids) < limit { // these are all
+		for id := range q.troubles {
+			if !slices.Contains(ids, id) {
+				delete(q.troubles, id)
+			}
+		}
+	}
+	ids = slices.DeleteFunc(ids, func(id string) bool {
+		t := q.troubles[id]
+		return t != nil && q.looked.Before(t.notBefore)
+	})
+	slices.SortStableFunc(ids, func(a, b string) int { return cmp.Compare(q.failures(a), q.failures(b)) })
+	return ids[:min(len(ids), q.batch)], nil
+}
+
+// work looks contracts up until one can't be, and stores what was learned, also when the task has to end meanwhile.
+func (q *lookupQueue) work(ctx context.Context, ids []string) error {
+	var lookups []ledger.Lookup
+	var failure error
+	for _, id := range ids {
+		sleep(ctx, time.Until(q.asked.Add(time.Second/time.Duration(q.Rate))))
+		if ctx.Err() != nil {
+			break
+		}
+		q.asked = time.Now()
+		lookup, err := q.lookUp(ctx, id)
+		if err != nil {
+			failure = err
+			break
+		}
+		lookups = append(lookups, lookup)
+	}
+	if len(lookups) > 0 {
+		if err := q.save(context.WithoutCancel(ctx), lookups); err != nil {
+			return err
+		}
+	}
+	return failure
+}
+
+// lookUp asks for a contract. What is no outcome yet is an error.
+func (q *lookupQueue) lookUp(ctx context.Context, id string) (ledger.Lookup, error) {
+	contract, _, err := q.Source.ContractByID(ctx, id, q.Parties)
+	if err == nil && contract.ContractID != id {
+		err = &UnusableError{fmt.Errorf("asked for contract %q, the answer is of contract %q", id, contract.ContractID)}
+	}
+	lookup := ledger.Lookup{ContractID: id, At: time.Now()}
+	switch {
+	case err == nil:
+		lookup.Status, lookup.Contract = ledger.LookupFound, &contract
+		q.task.wait.reset()
+	case errors.Is(err, ledger.ErrNotFound):
+		lookup.Status = ledger.LookupNotFound
+		q.task.wait.reset()
+	case ctx.Err() != nil || q.again(id, err):
+		return lookup, err
+	default:
+		lookup.Status, lookup.Reason = ledger.LookupUnusable, reasonOf(err)
+		q.Logger.WarnContext(ctx, "a contract can't be looked up", "contract_id", id, "error", lookup.Reason)
+	}
+	return lookup, nil
+}
+
+// again notes that a contract could not be looked up, and tells whether it is to be tried again.
+func (q *lookupQueue) again(id string, err error) bool {
+	t := q.troubles[id]
+	if t == nil {
+		if len(q.troubles) >= mostTroubles {
+			clear(q.troubles)
+		}
+		t = &trouble{}
+		q.troubles[id] = t
+	}
+	t.failures++
+	if !unusable(err) {
+		return true
+	}
+	t.unusable++
+	t.notBefore = time.Now().Add(unusableWait)
+	return t.unusable < unusableTries
+}
+
+// save stores outcomes. What the database does not take by itself can't be used.
+func (q *lookupQueue) save(ctx context.Context, lookups []ledger.Lookup) error {
+	err := q.Sink.SaveLookups(ctx, lookups)
+	if Lasting(err) && len(lookups) > 1 {
+		for i := range lookups {
+			if err := q.save(ctx, lookups[i:i+1]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if Lasting(err) && lookups[0].Status == ledger.LookupFound {
+		refused := ledger.Lookup{ContractID: lookups[0].ContractID, At: lookups[0].At, Status: ledger.LookupUnusable, Reason: reasonOf(err)}
+		q.Logger.WarnContext(ctx, "a contract can't be looked up", "contract_id", refused.ContractID, "error", refused.Reason)
+		return q.save(ctx, []ledger.Lookup{refused})
+	}
+	if err != nil {
+		return err
+	}
+	for _, lookup := range lookups {
+		delete(q.troubles, lookup.ContractID)
+		if q.Saved != nil {
+			q.Saved(lookup.Status)
+		}
+	}
+	return nil
+}

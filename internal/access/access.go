@@ -1,0 +1,232 @@
+// Package access says who we are to a server, and whom we trust: bearer tokens from a file or by OAuth2 client
+// credentials, and TLS with authorities and certificates of one's own. The participant's and the Scan's clients share it.
+//
+// All files are read again when they are needed: a token for each request, a client secret for each token, a client's
+// certificate for each connection, authorities whenever they changed. So whatever rotates is replaced in place, with
+// no restart. Secrets never stand in an error or in the log.
+package access
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"sync/atomic"
+)
+
+// Config is how a server is accessed. The zero value is anonymous and trusts the system's authorities.
+type Config struct {
+	// Flags is the prefix of the flags that errors name: "ledger" for --ledger-token-file, and so on.
+	Flags string
+	// URL is the server's, to judge what fits it; empty: not judged. A password in it is never printed.
+	URL string
+
+	TokenFile string // holds the bearer token; read for every request
+	TokenFlag string // of TokenFile, for errors; empty: --<Flags>-token-file
+	OAuth     OAuth  // instead of TokenFile
+
+	CAFile   string // PEM: authorities to trust instead of the system's
+	CertFile string // PEM: the client's certificate chain
+	KeyFile  string // PEM: its private key
+}
+
+// OAuth is the client credentials grant (RFC 6749, section 4.4). The zero value is none.
+type OAuth struct {
+	TokenURL         string
+	ClientID         string
+	ClientSecretFile string // read for every token
+	Scopes           []string
+	Audience         string // sent as "audience" where not empty
+}
+
+// Check refuses settings that contradict each other or miss something, naming the flags. It reads no file.
+func (c Config) Check() error {
+	flag := func(name string) string { return "--" + c.Flags + "-" + name }
+	server, err := url.Parse(c.URL)
+	if err != nil { // its text may hold a password, and so may the parser's error
+		return fmt.Errorf("%s must be of the form http://host:port/prefix or https://host:port/prefix", flag("url"))
+	}
+	if _, isToken := ParseClaims(c.TokenFile); isToken { // the error of opening it would print it
+		return fmt.Errorf("%s must be the name of a file that holds the token, and is a token", c.tokenFlag())
+	}
+	switch o := c.OAuth; {
+	case c.TokenFile != "" && o.any():
+		return fmt.Errorf("%s and %s are both given: a token comes from one place, choose one", c.tokenFlag(), flag("oauth-token-url"))
+	case o.any() && o.TokenURL == "":
+		return fmt.Errorf("%s is missing: the other %s flags need it", flag("oauth-token-url"), flag("oauth-..."))
+	case o.any() && o.ClientID == "":
+		return fmt.Errorf("%s is missing: %s needs it", flag("oauth-client-id"), flag("oauth-token-url"))
+	case o.any() && o.ClientSecretFile == "":
+		return fmt.Errorf("%s is missing: %s needs it", flag("oauth-client-secret-file"), flag("oauth-token-url"))
+	case server.User != nil && c.configured():
+		return fmt.Errorf("%s has a user in it and %s is given: both can't be sent, choose one", flag("url"), c.tokenFlag())
+	case c.CertFile != "" && c.KeyFile == "":
+		return fmt.Errorf("%s is missing: %s needs it", flag("key-file"), flag("cert-file"))
+	case c.KeyFile != "" && c.CertFile == "":
+		return fmt.Errorf("%s is missing: %s needs it", flag("cert-file"), flag("key-file"))
+	case server.Scheme == "http" && c.CertFile != "":
+		return fmt.Errorf("%s and %s are for TLS, and %s is http://", flag("cert-file"), flag("key-file"), flag("url"))
+	case server.Scheme == "http" && c.CAFile != "" && !c.OAuth.any():
+		return fmt.Errorf("%s is for TLS, and %s is http://", flag("ca-file"), flag("url"))
+	}
+	if !c.OAuth.any() {
+		return nil
+	}
+	endpoint, err := url.Parse(c.OAuth.TokenURL)
+	if err != nil || endpoint.Scheme != "http" && endpoint.Scheme != "https" || endpoint.Host == "" {
+		return fmt.Errorf("%s must be of the form https://host/path", flag("oauth-token-url"))
+	}
+	if endpoint.User != nil {
+		return fmt.Errorf("%s must not have a user in it: who we are stands in %s and %s",
+			flag("oauth-token-url"), flag("oauth-client-id"), flag("oauth-client-secret-file"))
+	}
+	return nil
+}
+
+func (o OAuth) any() bool {
+	return o.TokenURL != "" || o.ClientID != "" || o.ClientSecretFile != "" || len(o.Scopes) > 0 || o.Audience != ""
+}
+
+func (c Config) configured() bool { return c.TokenFile != "" || c.OAuth.any() }
+
+// tokenFlag is where tokens come from.
+func (c Config) tokenFlag() string {
+	switch {
+	case c.TokenFile == "":
+		return "--" + c.Flags + "-oauth-token-url"
+	case c.TokenFlag != "":
+		return c.TokenFlag
+	}
+	return "--" + c.Flags + "-token-file"
+}
+
+// Access gives tokens and TLS settings. It is safe for concurrent use.
+type Access struct {
+	cfg         Config
+	log         *slog.Logger
+	secrets     secrets
+	tokens      *tokens     // nil without OAuth
+	authorities authorities // as they were at the start
+	asked       atomic.Bool // the server asked for a client's certificate, and none is configured
+}
+
+// New checks the configuration and reads the files once; it asks no server. The logger may be nil. It is told where a
+// secret would go over the network in the clear.
+//
+// Errors name the flag and the file, never what stands in it.
+func New(cfg Config, logger *slog.Logger) (*Access, error) {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	a := &Access{cfg: cfg, log: logger}
+	if server, err := url.Parse(cfg.URL); err == nil && server.User != nil {
+		a.secrets.addUser(server.User)
+	}
+	a.authorities = authorities{flag: a.flag("ca-file"), path: cfg.CAFile}
+	if _, err := a.authorities.load(); err != nil {
+		return nil, err
+	}
+	if cfg.CertFile != "" {
+		if _, err := a.certificate(); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case cfg.TokenFile != "":
+		if _, err := a.tokenOfFile(); err != nil {
+			return nil, err
+		}
+	case cfg.OAuth.any():
+		if _, err := a.clientSecret(); err != nil {
+			return nil, err
+		}
+		var err error
+		if a.tokens, err = newTokens(a); err != nil {
+			return nil, err
+		}
+	}
+	a.warnOfPlainText()
+	return a, nil
+}
+
+// warnOfPlainText: within a cluster a proxy beside the program may do the encrypting, so a token over plain HTTP is not
+// refused. The same holds for the client secret.
+func (a *Access) warnOfPlainText() {
+	if server, err := url.Parse(a.cfg.URL); err == nil && (a.Configured() || server.User != nil) && exposed(server) {
+		a.log.Warn("credentials are sent over plain HTTP to another machine: use https://", "flag", a.flag("url"), "host", server.Host)
+	}
+	if endpoint, err := url.Parse(a.cfg.OAuth.TokenURL); err == nil && exposed(endpoint) {
+		a.log.Warn("the client secret is sent over plain HTTP to another machine: use https://",
+			"flag", a.flag("oauth-token-url"), "host", endpoint.Host)
+	}
+}
+
+// exposed says whether what is sent there can be read on the way.
+func exposed(u *url.URL) bool {
+	if u.Scheme != "http" || u.Hostname() == "localhost" {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return ip == nil || !ip.IsLoopback()
+}
+
+func (a *Access) flag(name string) string { return "--" + a.cfg.Flags + "-" + name }
+
+// Configured says whether a token is sent at all.
+func (a *Access) Configured() bool { return a.cfg.configured() }
+
+// Token is the bearer token to send now; empty where none is configured. A token that was fetched is renewed before it
+// expires, without making the caller wait as long as it is good.
+//
+// Errors: the file can't be read or holds no token; the token endpoint gives none, a *TokenError. Both may pass.
+func (a *Access) Token(ctx context.Context) (string, error) {
+	switch {
+	case a.tokens != nil:
+		return a.tokens.get(ctx)
+	case a.cfg.TokenFile != "":
+		return a.tokenOfFile()
+	}
+	return "", nil
+}
+
+// Renew is asked after the server refused a token: it gives another one, or "" where there is none.
+//
+// Errors: those of Token.
+func (a *Access) Renew(ctx context.Context, refused string) (string, error) {
+	switch {
+	case a.tokens != nil:
+		return a.tokens.renew(ctx, refused)
+	case a.cfg.TokenFile != "":
+		token, err := a.tokenOfFile()
+		if err != nil || token == refused {
+			return "", err
+		}
+		return token, nil
+	}
+	return "", nil
+}
+
+// Redact replaces every secret that is known here in a text from outside.
+func (a *Access) Redact(text string) string { return a.secrets.redact(text) }
+
+// Origin says for people where tokens come from, such as "the file /run/secrets/token"; empty where none is configured.
+func (a *Access) Origin() string {
+	switch {
+	case a.cfg.TokenFile != "":
+		return "the file " + a.cfg.TokenFile
+	case a.tokens != nil:
+		return "the token endpoint " + a.tokens.endpoint
+	}
+	return ""
+}
+
+// Close gives up a token that is being fetched, and closes idle connections to the token endpoint.
+func (a *Access) Close() {
+	if a.tokens != nil {
+		a.tokens.close()
+	}
+}

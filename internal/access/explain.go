@@ -1,0 +1,126 @@
+package access
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+)
+
+// TLSError is a connection that failed for who the server is, or who we are to it.
+type TLSError struct {
+	What string // what is wrong
+	Do   string // what to do about it
+	// Configured says that our own settings may be what is wrong, as opposed to something that only the server's
+	// operator can mend, such as a certificate that expired.
+	Configured bool
+	Err        error
+}
+
+func (e *TLSError) Error() string { return e.Err.Error() }
+func (e *TLSError) Unwrap() error { return e.Err }
+
+// Explain makes a *TLSError of the error of a request to the server, where it is about TLS; all others are returned as
+// they are.
+func (a *Access) Explain(err error) error {
+	var remote *net.OpError
+	refused := errors.As(err, &remote) && remote.Op == "remote error" && aboutCertificate(remote.Err.Error())
+	switch give := fmt.Sprintf("give one with %s and %s", a.flag("cert-file"), a.flag("key-file")); {
+	case refused && a.cfg.CertFile == "":
+		return &TLSError{What: origin(a.cfg.URL) + " wants a client's certificate", Do: give, Configured: true, Err: err}
+	case a.turnedAway(err):
+		return &TLSError{What: origin(a.cfg.URL) + " asked for a client's certificate, got none, and broke off", Do: give, Err: err}
+	case refused:
+		return &TLSError{
+			What: fmt.Sprintf("%s does not accept the client's certificate in %s", origin(a.cfg.URL), a.cfg.CertFile),
+			Do:   "put one there that is valid and signed by an authority which the server trusts", Err: err,
+		}
+	}
+	return a.explainServer(err, "url", a.cfg.URL)
+}
+
+// explainServer is about the side of the server: the participant, the Scan service, or the token endpoint.
+func (a *Access) explainServer(err error, flag, address string) error {
+	var (
+		unverified *tls.CertificateVerificationError
+		authority  x509.UnknownAuthorityError
+		host       x509.HostnameError
+		invalid    x509.CertificateInvalidError
+		plain      tls.RecordHeaderError
+	)
+	e := &TLSError{Err: err}
+	server, flag := origin(address), a.flag(flag)
+	switch {
+	case errors.As(err, &authority):
+		signer := "an authority"
+		if errors.As(err, &unverified) && len(unverified.UnverifiedCertificates) > 0 {
+			list := unverified.UnverifiedCertificates
+			signer = fmt.Sprintf("%q", list[len(list)-1].Issuer)
+		}
+		e.What = fmt.Sprintf("the certificate of %s is signed by %s, which is not trusted", server, signer)
+		e.Do = fmt.Sprintf("give the certificate of that authority with %s", a.flag("ca-file"))
+		if a.cfg.CAFile != "" {
+			e.Do = fmt.Sprintf("put the certificate of that authority into %s (%s)", a.cfg.CAFile, a.flag("ca-file"))
+		}
+		e.Configured = true
+	case errors.As(err, &host):
+		e.What = fmt.Sprintf("the certificate that came is not for %s", server)
+		e.Do = fmt.Sprintf("write in %s a name that it is for, or give the server a certificate for this one", flag)
+		e.Configured = true
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		e.What = fmt.Sprintf("the certificate of %s, or of one of its authorities, is not valid now", server)
+		e.Do = "renew it there, and see that this machine's clock is right"
+	case errors.As(err, &unverified):
+		e.What = fmt.Sprintf("the certificate of %s can't be accepted", server)
+		e.Do = "give the server another certificate"
+	case errors.As(err, &plain), errors.Is(err, http.ErrSchemeMismatch):
+		e.What = fmt.Sprintf("%s does not speak TLS", server)
+		e.Do = fmt.Sprintf("write http:// in %s, if nothing else is wrong with it", flag)
+		e.Configured = true
+	case speaksTLS(err):
+		e.What = fmt.Sprintf("%s speaks TLS", server)
+		e.Do = fmt.Sprintf("write https:// in %s", flag)
+		e.Configured = true
+	default:
+		return err
+	}
+	return e
+}
+
+// origin is where a URL leads, for people: scheme and host.
+func origin(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return "the server"
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// aboutCertificate says whether a TLS alert of the server is about the client's certificate. Go has no type for an
+// alert that came, so its words are all there is.
+func aboutCertificate(alert string) bool {
+	for _, words := range []string{"certificate required", "bad certificate", "unsupported certificate", "revoked certificate",
+		"expired certificate", "unknown certificate", "access denied", "handshake failure"} {
+		if strings.Contains(alert, words) {
+			return true
+		}
+	}
+	return false
+}
+
+// turnedAway says whether a connection broke off, and the server had asked for a certificate and got none. With TLS 1.3
+// a client thinks that all is well until the refusal comes, and the end of the connection may come first. It may have
+// ended for another reason, so this is a hint.
+func (a *Access) turnedAway(err error) bool {
+	return a.asked.Load() && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE))
+}
+
+// speaksTLS says whether the answer to plain HTTP began as TLS does: with an alert, which net/http quotes.
+func speaksTLS(err error) bool {
+	return strings.Contains(err.Error(), `malformed HTTP response "\x15\x03`)
+}

@@ -1,0 +1,119 @@
+package access
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"html"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+)
+
+const (
+	// shortestSecret is what is worth hiding, in bytes: a shorter text would be found in every other word, and be
+	// known from where it is missing.
+	shortestSecret = 4
+	// remembered is how many secrets of each kind are hidden. What was replaced long ago comes back no more.
+	remembered = 16
+)
+
+// secrets are the texts that must not be printed. The zero value is ready.
+type secrets struct {
+	mu       sync.RWMutex
+	tokens   [][]string // each with its forms, the latest last
+	clients  [][]string
+	user     []string
+	replacer *strings.Replacer // nil: there are none
+}
+
+// addToken hides a token. Where it is a JWT, a server may print the parts by themselves.
+func (s *secrets) addToken(token string) {
+	s.add(&s.tokens, token, func() []string {
+		forms := formsOf(token, "[token]")
+		if _, isJWT := ParseClaims(token); isJWT {
+			for _, part := range strings.Split(token, ".")[1:] {
+				forms = append(forms, formsOf(part, "[token]")...)
+			}
+		}
+		return forms
+	})
+}
+
+// addClient hides a client secret, also as it stands in the header of a token request.
+func (s *secrets) addClient(id, secret string) {
+	s.add(&s.clients, secret, func() []string {
+		basic := base64.StdEncoding.EncodeToString([]byte(url.QueryEscape(id) + ":" + url.QueryEscape(secret)))
+		return append(formsOf(secret, "[secret]"), formsOf(basic, "[secret]")...)
+	})
+}
+
+// addUser hides the password of a URL, also as it stands in the header of a request.
+func (s *secrets) addUser(user *url.Userinfo) {
+	password, _ := user.Password()
+	basic := base64.StdEncoding.EncodeToString([]byte(user.Username() + ":" + password))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.user = append(formsOf(password, "[password]"), formsOf(basic, "[password]")...)
+	s.rebuild()
+}
+
+// add remembers a secret among those of its kind, unless it is there.
+func (s *secrets) add(kind *[][]string, secret string, forms func() []string) {
+	known := func(list []string) bool { return len(list) > 0 && list[0] == secret }
+	s.mu.RLock()
+	there := slices.ContainsFunc(*kind, known)
+	s.mu.RUnlock()
+	if there || len(secret) < shortestSecret {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.ContainsFunc(*kind, known) {
+		return
+	}
+	*kind = append(*kind, forms())
+	*kind = (*kind)[max(0, len(*kind)-remembered):]
+	s.rebuild()
+}
+
+// formsOf are pairs of a text and what stands in its place: the secret as it is, and as forms, JSON and HTML write it.
+func formsOf(secret, instead string) (pairs []string) {
+	if len(secret) < shortestSecret {
+		return nil
+	}
+	quoted, _ := json.Marshal(secret) // of text: can't fail
+	for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret), html.EscapeString(secret),
+		string(quoted[1 : len(quoted)-1])} {
+		if !slices.Contains(pairs, form) {
+			pairs = append(pairs, form, instead)
+		}
+	}
+	return pairs
+}
+
+// rebuild makes the replacer. Longer texts come first: a secret may be part of another.
+func (s *secrets) rebuild() {
+	type pair struct{ form, instead string }
+	var all []pair
+	for _, list := range slices.Concat(s.tokens, s.clients, [][]string{s.user}) {
+		for i := 0; i+1 < len(list); i += 2 {
+			all = append(all, pair{list[i], list[i+1]})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b pair) int { return len(b.form) - len(a.form) })
+	var flat []string
+	for _, p := range all {
+		flat = append(flat, p.form, p.instead)
+	}
+	s.replacer = strings.NewReplacer(flat...)
+}
+
+func (s *secrets) redact(text string) string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.replacer == nil {
+		return text
+	}
+	return s.replacer.Replace(text)
+}

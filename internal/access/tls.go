@@ -1,0 +1,147 @@
+package access
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+)
+
+// authorities are the certificates in a file that sign those of servers. The zero value is the system's.
+type authorities struct {
+	flag, path string
+	system     bool           // the system's are trusted too
+	text       string         // what the file held when it was last usable
+	roots      *x509.CertPool // of text; nil: the system's
+}
+
+// load reads the file again and says whether there are others than before. Where the file is not usable nothing
+// changes: what was trusted stays trusted.
+func (a *authorities) load() (changed bool, err error) {
+	if a.path == "" {
+		return false, nil
+	}
+	text, err := readFile(a.flag, a.path)
+	if err != nil || text == a.text {
+		return false, err
+	}
+	roots := x509.NewCertPool()
+	if a.system {
+		if pool, err := x509.SystemCertPool(); err == nil {
+			roots = pool
+		}
+	}
+	if err := addCertificates(roots, text); err != nil {
+		return false, fmt.Errorf("%s: %s %w", a.flag, a.path, err)
+	}
+	a.text, a.roots = text, roots
+	return true, nil
+}
+
+func addCertificates(pool *x509.CertPool, text string) error {
+	count := 0
+	for rest := []byte(text); ; count++ {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			return fmt.Errorf("must hold certificates and nothing else, and has a %s", block.Type)
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return fmt.Errorf("has a certificate (number %d) that can't be read: %w", count+1, err)
+		}
+		pool.AddCert(cert)
+	}
+	if count == 0 {
+		return errors.New("holds no certificate in PEM form")
+	}
+	return nil
+}
+
+// certificate reads the client's certificate and key.
+func (a *Access) certificate() (*tls.Certificate, error) {
+	chain, err := readFile(a.flag("cert-file"), a.cfg.CertFile)
+	if err != nil {
+		return nil, err
+	}
+	key, err := readFile(a.flag("key-file"), a.cfg.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	cert, err := tls.X509KeyPair([]byte(chain), []byte(key))
+	if err != nil {
+		return nil, fmt.Errorf("%s %s and %s %s: %w", a.flag("cert-file"), a.cfg.CertFile, a.flag("key-file"), a.cfg.KeyFile, err)
+	}
+	return &cert, nil
+}
+
+// present gives the client's certificate to a handshake. It is read each time, so a renewed one is used with the next
+// connection.
+func (a *Access) present(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	if a.cfg.CertFile == "" {
+		a.asked.Store(true)
+		return &tls.Certificate{}, nil // none is sent; the server may do without
+	}
+	return a.certificate()
+}
+
+// TLS is the configuration for a connection to the server: TLS 1.2 or later, the authorities as they were when the
+// Access was made, and the client's certificate, which is read again for each handshake.
+func (a *Access) TLS() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: a.authorities.roots, GetClientCertificate: a.present}
+}
+
+// Transport is an http.RoundTripper with the TLS settings of an Access.
+type Transport struct {
+	log *slog.Logger
+
+	mu          sync.Mutex
+	authorities authorities
+	inUse       *http.Transport
+	bad         string // why the file of authorities was not usable when it was last read; empty: it was
+}
+
+// Transport gives base the TLS settings, and follows the file of authorities: where it was replaced, connections are
+// made anew with what it holds then. base must not be used otherwise.
+func (a *Access) Transport(base *http.Transport) *Transport {
+	base.TLSClientConfig = a.TLS()
+	return &Transport{log: a.log, authorities: a.authorities, inUse: base}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	return t.current().RoundTrip(r)
+}
+
+func (t *Transport) current() *http.Transport {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	changed, err := t.authorities.load()
+	switch {
+	case changed:
+		old := t.inUse
+		t.inUse = old.Clone()
+		t.inUse.TLSClientConfig.RootCAs = t.authorities.roots
+		old.CloseIdleConnections()
+	case err != nil && err.Error() != t.bad: // once, and not with every request
+		t.log.Warn("the file of authorities can't be used: those read before are trusted", "error", err)
+	}
+	t.bad = ""
+	if err != nil {
+		t.bad = err.Error()
+	}
+	return t.inUse
+}
+
+// CloseIdleConnections closes the connections that are idle.
+func (t *Transport) CloseIdleConnections() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.inUse.CloseIdleConnections()
+}

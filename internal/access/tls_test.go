@@ -1,0 +1,276 @@
+package access
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// secure is a server whose certificate can be replaced, and that says who its clients say they are.
+type secure struct {
+	*httptest.Server
+	pair    atomic.Pointer[tls.Certificate]
+	clients atomic.Pointer[authority] // who signs certificates of clients; nil: none are wanted
+	first   atomic.Bool               // TLS 1.2 at most
+}
+
+func newSecure(t *testing.T, pair tls.Certificate) *secure {
+	s := &secure{}
+	s.use(pair)
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := "nobody"
+		if len(r.TLS.PeerCertificates) > 0 {
+			name = r.TLS.PeerCertificates[0].Subject.CommonName
+		}
+		_, _ = io.WriteString(w, name)
+	}))
+	s.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		cfg := &tls.Config{Certificates: []tls.Certificate{*s.pair.Load()}}
+		if a := s.clients.Load(); a != nil {
+			cfg.ClientAuth, cfg.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+			cfg.ClientCAs.AddCert(a.cert)
+		}
+		if s.first.Load() {
+			cfg.MaxVersion = tls.VersionTLS12
+		}
+		return cfg, nil
+	}}
+	s.Config.ErrorLog = discard
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *secure) use(pair tls.Certificate) { s.pair.Store(&pair) }
+
+// caller is a client of a server with the settings of an Access, one connection for each call.
+func caller(t *testing.T, a *Access) func(address string) (string, error) {
+	c := &http.Client{Transport: a.Transport(&http.Transport{DisableKeepAlives: true})}
+	t.Cleanup(c.CloseIdleConnections)
+	return func(address string) (string, error) {
+		resp, err := c.Get(address)
+		if err != nil {
+			return "", a.Explain(err)
+		}
+		defer func() { _ = resp.Body.Close() }()
+		text, err := io.ReadAll(resp.Body)
+		return string(text), err
+	}
+}
+
+func refusal(t *testing.T, err error) *TLSError {
+	t.Helper()
+	var refused *TLSError
+	require.ErrorAs(t, err, &refused)
+	return refused
+}
+
+func TestTheServersCertificate(t *testing.T) {
+	t.Parallel()
+	ours, theirs := newAuthority(t, "our authority"), newAuthority(t, "their authority")
+	trusted := file(t, "ca.pem", "a comment\n"+newAuthority(t, "another").pem+ours.pem)
+	for name, c := range map[string]struct {
+		pair       tls.Certificate
+		ca         string
+		what, do   string // empty: it is accepted
+		configured bool
+	}{
+		"signed by ours": {ours.pair("server"), trusted, "", "", false},
+		"signed by an unknown one": {theirs.pair("server"), trusted,
+			`the certificate of %s is signed by "CN=their authority", which is not trusted`,
+			"put the certificate of that authority into " + trusted + " (--scan-ca-file)", true},
+		"the system's don't know it": {ours.pair("server"), "",
+			`the certificate of %s is signed by "CN=our authority", which is not trusted`,
+			"give the certificate of that authority with --scan-ca-file", true},
+		"for another host": {ours.pair("server", elsewhere), trusted, "the certificate that came is not for %s",
+			"write in --scan-url a name that it is for, or give the server a certificate for this one", true},
+		"expired": {ours.pair("server", expired), trusted, "the certificate of %s, or of one of its authorities, is not valid now",
+			"renew it there, and see that this machine's clock is right", false},
+		"for something else": {ours.pair("server", func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning} }),
+			trusted, "the certificate of %s can't be accepted", "give the server another certificate", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSecure(t, c.pair)
+			text, err := caller(t, made(t, Config{Flags: "scan", URL: s.URL + "/api", CAFile: c.ca}))(s.URL)
+			if c.what == "" {
+				require.NoError(t, err)
+				require.Equal(t, "nobody", text)
+				return
+			}
+			refused := refusal(t, err)
+			require.Equal(t, strings.ReplaceAll(c.what, "%s", s.URL), refused.What)
+			require.Equal(t, c.do, refused.Do)
+			require.Equal(t, c.configured, refused.Configured)
+			require.ErrorContains(t, refused, "x509: ", "the cause is kept")
+		})
+	}
+}
+
+func TestTheSchemeIsWrong(t *testing.T) {
+	t.Parallel()
+	plain := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(plain.Close)
+	address := strings.Replace(plain.URL, "http://", "https://", 1)
+	_, err := caller(t, made(t, Config{URL: address}))(address)
+	refused := refusal(t, err)
+	require.Equal(t, address+" does not speak TLS", refused.What)
+	require.Contains(t, refused.Do, "http:// in --ledger-url")
+	require.True(t, refused.Configured)
+
+	// What most servers answer to plain HTTP: a TLS alert. (Go's own answers in HTTP.)
+	alert := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		_, _ = io.WriteString(conn, "\x15\x03\x03\x00\x02\x02\x50")
+		_ = conn.Close()
+	}))
+	t.Cleanup(alert.Close)
+	_, err = caller(t, made(t, Config{URL: alert.URL}))(alert.URL)
+	refused = refusal(t, err)
+	require.Equal(t, alert.URL+" speaks TLS", refused.What)
+	require.Equal(t, "write https:// in --ledger-url", refused.Do)
+
+	require.Equal(t, io.EOF, made(t, Config{}).Explain(io.EOF), "of others nothing is said")
+}
+
+func TestAClientsCertificateIsReadForEachConnection(t *testing.T) {
+	t.Parallel()
+	ours, theirs := newAuthority(t, "our authority"), newAuthority(t, "their authority")
+	s := newSecure(t, ours.pair("server"))
+	s.clients.Store(ours)
+	cert, key := ours.issue("the first")
+	certFile, keyFile := file(t, "cert.pem", cert), file(t, "key.pem", key)
+	call := caller(t, made(t, Config{URL: s.URL, CAFile: file(t, "ca.pem", ours.pem), CertFile: certFile, KeyFile: keyFile}))
+	name, err := call(s.URL)
+	require.NoError(t, err)
+	require.Equal(t, "the first", name)
+
+	cert, key = ours.issue("the second")
+	write(t, certFile, cert) // one after the other: for a moment they don't belong together
+	_, err = call(s.URL)
+	require.ErrorContains(t, err, "--ledger-cert-file "+certFile+" and --ledger-key-file "+keyFile+": tls: private key does not match")
+	write(t, keyFile, key)
+	name, err = call(s.URL)
+	require.NoError(t, err)
+	require.Equal(t, "the second", name)
+
+	require.NoError(t, os.Remove(certFile))
+	_, err = call(s.URL)
+	require.ErrorIs(t, err, os.ErrNotExist)
+
+	s.first.Store(true) // the refusal belongs to the handshake
+	cert, key = theirs.issue("a stranger")
+	write(t, certFile, cert)
+	write(t, keyFile, key)
+	_, err = call(s.URL)
+	refused := refusal(t, err)
+	require.Equal(t, s.URL+" does not accept the client's certificate in "+certFile, refused.What)
+	require.False(t, refused.Configured, "it may be replaced while we run")
+}
+
+func TestAServerMayDemandAClientsCertificate(t *testing.T) {
+	t.Parallel()
+	ours := newAuthority(t, "our authority")
+	s := newSecure(t, ours.pair("server"))
+	s.clients.Store(ours)
+	a := made(t, Config{URL: s.URL, CAFile: file(t, "ca.pem", ours.pem)})
+	const give = "give one with --ledger-cert-file and --ledger-key-file"
+	_, err := caller(t, a)(s.URL)
+	require.Equal(t, give, refusal(t, err).Do, "with TLS 1.3 the connection may break before the reason comes")
+
+	s.first.Store(true)
+	_, err = caller(t, a)(s.URL)
+	refused := refusal(t, err)
+	require.Equal(t, s.URL+" wants a client's certificate", refused.What)
+	require.Equal(t, give, refused.Do)
+	require.True(t, refused.Configured)
+
+	broken := &net.OpError{Op: "write", Err: os.NewSyscallError("write", syscall.EPIPE)}
+	refused = refusal(t, a.Explain(broken))
+	require.Equal(t, s.URL+" asked for a client's certificate, got none, and broke off", refused.What)
+	require.False(t, refused.Configured, "it may have been something else")
+	require.Equal(t, broken, made(t, Config{}).Explain(broken), "who did not ask did not break off for it")
+}
+
+func TestAuthoritiesAreFollowed(t *testing.T) {
+	t.Parallel()
+	before, after := newAuthority(t, "before"), newAuthority(t, "after")
+	s := newSecure(t, before.pair("server"))
+	path := file(t, "ca.pem", before.pem)
+	var log logged
+	a, err := New(Config{Flags: "ledger", URL: s.URL, CAFile: path}, log.logger())
+	require.NoError(t, err)
+	call := caller(t, a)
+	_, err = call(s.URL)
+	require.NoError(t, err)
+
+	s.use(after.pair("server"))
+	_, err = call(s.URL)
+	require.Contains(t, refusal(t, err).What, `"CN=after", which is not trusted`)
+	write(t, path, after.pem)
+	_, err = call(s.URL)
+	require.NoError(t, err)
+	s.use(before.pair("server"))
+	_, err = call(s.URL)
+	require.Contains(t, refusal(t, err).What, `"CN=before", which is not trusted`, "who is no more in the file is not trusted")
+
+	// A file that is being written takes nothing away.
+	s.use(after.pair("server"))
+	write(t, path, "")
+	for range 3 {
+		_, err = call(s.URL)
+		require.NoError(t, err)
+	}
+	require.Equal(t, 1, strings.Count(log.String(), "level=WARN"), log.String())
+	require.Contains(t, log.String(), path+" holds no certificate in PEM form")
+}
+
+// The endpoint may be signed by the same authority as the participant, which the system does not know.
+func TestTheTokenEndpointIsTrustedBySystemAndFile(t *testing.T) {
+	t.Parallel()
+	ours, theirs := newAuthority(t, "our authority"), newAuthority(t, "their authority")
+	e := newEndpoint(t)
+	s := httptest.NewUnstartedServer(e.Config.Handler)
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{ours.pair("endpoint")}}
+	s.Config.ErrorLog = discard
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	at := func(c *Config) { c.OAuth.TokenURL = s.URL + "/token" }
+
+	a, _ := e.client(at, func(c *Config) { c.CAFile = file(t, "ca.pem", ours.pem) })
+	require.Equal(t, "token-1", tokenOf(t, a))
+
+	for _, ca := range []string{"", file(t, "ca.pem", theirs.pem)} {
+		a, _ = e.client(at, func(c *Config) { c.CAFile = ca })
+		_, err := a.Token(t.Context())
+		require.ErrorContains(t, err, "no token from "+s.URL+"/token: the certificate of "+s.URL+` is signed by "CN=our authority", which is not trusted`)
+		require.ErrorContains(t, err, "--ledger-ca-file")
+	}
+}
+
+func TestNothingBelowTLS12(t *testing.T) {
+	t.Parallel()
+	require.EqualValues(t, tls.VersionTLS12, made(t, Config{}).TLS().MinVersion)
+	old := httptest.NewUnstartedServer(http.NotFoundHandler())
+	old.TLS = &tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}
+	old.Config.ErrorLog = discard
+	old.StartTLS()
+	t.Cleanup(old.Close)
+	_, err := caller(t, made(t, Config{URL: old.URL}))(old.URL)
+	require.ErrorContains(t, err, "protocol version")
+	require.False(t, errors.As(err, new(*TLSError)))
+}

@@ -1,0 +1,92 @@
+package app
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/ledger"
+	"ledgerindexer/participant"
+	"ledgerindexer/sandbox"
+	"ledgerindexer/store"
+)
+
+// pages reads a ledger again, up to what a database has of it, and opens a store on the database.
+func pages(t *testing.T, database, ledgerURL string, scope config.Scope) (*store.Store, []ledger.Page) {
+	t.Helper()
+	db, err := store.Open(store.Config{URL: database, Logger: testLogger(t)})
+	require.NoError(t, err)
+	t.Cleanup(db.Close)
+	end, started, err := db.Watermark(t.Context())
+	require.NoError(t, err)
+	require.True(t, started)
+	client, err := participant.New(participant.Config{URL: ledgerURL, Logger: testLogger(t)}, scope.Domain())
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	var list []ledger.Page
+	for at := ledger.Offset(0); at < end; {
+		page, err := client.ReadUpdates(t.Context(), at, end)
+		require.NoError(t, err)
+		list = append(list, page)
+		at = page.To
+	}
+	return db, list
+}
+
+func compare(t *testing.T, db *store.Store, pages []ledger.Page) []string {
+	t.Helper()
+	var list []string
+	for _, page := range pages {
+		err := db.Compare(t.Context(), page, func(d store.Difference) error {
+			list = append(list, d.String())
+			return nil
+		})
+		require.NoError(t, err)
+	}
+	return list
+}
+
+// What was indexed is what the ledger shows, whatever the server's version and the scope.
+func TestComparedWithTheLedgerNothingDiffers(t *testing.T) {
+	t.Parallel()
+	for version, options := range map[string]sandbox.ServerOptions{
+		"3.4": {Version: "3.4"}, "3.5": {Version: "3.5"}, "3.6": {Version: "3.6"}, "the interface's only": {StrictInterface: true},
+	} {
+		for _, shape := range []string{"acs-delta", "ledger-effects"} {
+			t.Run(version+", "+shape, func(t *testing.T) {
+				t.Parallel()
+				l := sandbox.NewLedger(sandbox.Options{Seed: 17})
+				l.Grow(400)
+				var s served
+				database := s.index(t, l, options, everything(shape), nil)
+				db, list := pages(t, database, serve(t, l, options), everything(shape))
+				require.Empty(t, compare(t, db, list))
+			})
+		}
+	}
+	t.Run("recorded updates", func(t *testing.T) {
+		t.Parallel()
+		replay, err := sandbox.LoadReplay(recorded(t, "updates-ledger-effects-31.json"))
+		require.NoError(t, err)
+		scope := defaultScope()
+		scope.Shape = "ledger-effects"
+		var s served
+		database := s.index(t, replay, sandbox.ServerOptions{}, scope, nil)
+		db, list := pages(t, database, serve(t, replay, sandbox.ServerOptions{}), scope)
+		require.Empty(t, compare(t, db, list))
+	})
+	for version, shape := range map[string]string{"3.5": "acs-delta", "3.6": "ledger-effects"} {
+		t.Run("strange updates of "+version, func(t *testing.T) {
+			t.Parallel()
+			l := sandbox.NewLedger(sandbox.Options{Seed: 19})
+			l.Grow(250)
+			var first, second served
+			options := sandbox.ServerOptions{Version: version}
+			database := first.index(t, l, options, everything(shape), strange)
+			options.Rewrite = second.rewrite(strange)
+			db, list := pages(t, database, serve(t, l, options), everything(shape))
+			require.Empty(t, compare(t, db, list))
+		})
+	}
+}

@@ -1,0 +1,451 @@
+package participant
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/access"
+	"ledgerindexer/ledger"
+	"ledgerindexer/sandbox"
+)
+
+// jwtOf is a token with these claims.
+func jwtOf(claims string) string {
+	encode := base64.RawURLEncoding.EncodeToString
+	return encode([]byte(`{"alg":"none"}`)) + "." + encode([]byte(claims)) + "." + encode([]byte("a signature"))
+}
+
+func fileOf(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// guarded answers only to the token that is good at the moment.
+func guarded(good *atomic.Pointer[string], handle http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer "+*good.Load() {
+			cantonError(http.StatusUnauthorized, "NA", "A security-sensitive error has been received", `"ledger_api_error":"invalid token"`)(w, r)
+			return
+		}
+		handle(w, r)
+	}
+}
+
+func good(token string) *atomic.Pointer[string] {
+	var p atomic.Pointer[string]
+	p.Store(&token)
+	return &p
+}
+
+// withOAuth gets tokens from an endpoint that gives the next one whenever it is asked.
+func withOAuth(t *testing.T, next func() string) (option func(*Config), endpoint *httptest.Server) {
+	endpoint = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		answer(fmt.Sprintf(`{"access_token":%q,"token_type":"Bearer","expires_in":3600}`, next()))(w, nil)
+	}))
+	t.Cleanup(endpoint.Close)
+	secret := fileOf(t, "hunter2")
+	return func(cfg *Config) {
+		cfg.Access.OAuth = access.OAuth{TokenURL: endpoint.URL + "/token", ClientID: "indexer", ClientSecretFile: secret}
+	}, endpoint
+}
+
+// counted gives token-1, token-2, ...
+func counted() (next func() string, count *atomic.Int64) {
+	var n atomic.Int64
+	return func() string { return fmt.Sprintf("token-%d", n.Add(1)) }, &n
+}
+
+func TestARefusedTokenIsReplacedAndTheRequestSentAgain(t *testing.T) {
+	t.Parallel()
+	next, count := counted()
+	option, _ := withOAuth(t, next)
+	now := good("token-1")
+	f := newFake(t, map[string]http.HandlerFunc{pathLedgerEnd: guarded(now, answer(`{"offset":7}`))})
+	var told []int
+	c := newClient(t, f, with35, anyParty, option, func(cfg *Config) {
+		cfg.Observe = func(_ string, status int, _ time.Duration, _ int64) { told = append(told, status) }
+	})
+	_, err := c.LedgerEnd(t.Context())
+	require.NoError(t, err)
+	second := "token-2"
+	now.Store(&second)
+	end, err := c.LedgerEnd(t.Context())
+	require.NoError(t, err, "nobody notices")
+	require.EqualValues(t, 7, end)
+	require.Equal(t, []int{200, 401, 200}, told)
+	require.EqualValues(t, 2, count.Load())
+}
+
+func TestATokenThatIsRefusedForGoodBacksOffAndSaysSo(t *testing.T) {
+	t.Parallel()
+	next, count := counted()
+	option, endpoint := withOAuth(t, next)
+	f := newFake(t, map[string]http.HandlerFunc{pathLedgerEnd: guarded(good("another"), answer(`{"offset":7}`))})
+	c := newClient(t, f, with35, anyParty, option)
+	_, err := c.LedgerEnd(t.Context())
+	require.Equal(t, http.StatusUnauthorized, retryable(t, err).Status)
+	require.ErrorContains(t, err, "the participant refused the token of the token endpoint "+endpoint.URL+"/token; another one is used as soon as it is there: ")
+	require.Len(t, f.requests(), 2, "one fresh token is tried")
+	for range 5 {
+		_, err = c.LedgerEnd(t.Context())
+		_ = retryable(t, err)
+	}
+	require.EqualValues(t, 2, count.Load(), "and no other at once")
+}
+
+func TestARefusedTokenThatCannotBeReplaced(t *testing.T) {
+	t.Parallel()
+	next, _ := counted()
+	option, endpoint := withOAuth(t, next)
+	now := good("token-1")
+	f := newFake(t, map[string]http.HandlerFunc{pathLedgerEnd: guarded(now, answer(`{"offset":7}`))})
+	c := newClient(t, f, with35, anyParty, option)
+	_, err := c.LedgerEnd(t.Context())
+	require.NoError(t, err)
+	other := "another"
+	now.Store(&other)
+	endpoint.Close()
+	_, err = c.LedgerEnd(t.Context())
+	require.Equal(t, http.StatusUnauthorized, retryable(t, err).Status)
+	require.ErrorContains(t, err, "no token from "+endpoint.URL+"/token: ")
+	_, err = c.LedgerEnd(t.Context())
+	require.Zero(t, retryable(t, err).Status, "there is none to send any more")
+	require.Len(t, f.requests(), 2)
+}
+
+// A token endpoint that asks for patience gets it.
+func TestPatienceOfTheTokenEndpoint(t *testing.T) {
+	t.Parallel()
+	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "17")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	t.Cleanup(busy.Close)
+	f := newFake(t, nil)
+	c := newClient(t, f, with35, anyParty, func(cfg *Config) {
+		cfg.Access.OAuth = access.OAuth{TokenURL: busy.URL, ClientID: "indexer", ClientSecretFile: fileOf(t, "hunter2")}
+	})
+	_, err := c.LedgerEnd(t.Context())
+	require.Equal(t, 17*time.Second, retryable(t, err).Wait())
+	require.Empty(t, f.requests(), "without a token nothing is sent")
+}
+
+// The token of a file is replaced between the refusal and the second look.
+func TestATokenFileReplacedInTime(t *testing.T) {
+	t.Parallel()
+	var c *Client
+	f := newFake(t, map[string]http.HandlerFunc{pathLedgerEnd: func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == "Bearer second" {
+			answer(`{"offset":7}`)(w, r)
+			return
+		}
+		if err := os.WriteFile(c.cfg.Access.TokenFile, []byte("second"), 0o600); err != nil {
+			t.Error(err)
+		}
+		plain(http.StatusUnauthorized, "")(w, r)
+	}})
+	c = newClient(t, f, with35, anyParty, withToken(t, "first"))
+	_, err := c.LedgerEnd(t.Context())
+	require.NoError(t, err)
+}
+
+func TestATokenThatEndsOnTheWayIsReplaced(t *testing.T) {
+	t.Parallel()
+	next, count := counted()
+	option, _ := withOAuth(t, next)
+	var refuse atomic.Value
+	f := newFake(t, map[string]http.HandlerFunc{pathUpdates: func(w http.ResponseWriter, r *http.Request) {
+		if code := refuse.Swap("").(string); code != "" {
+			answerOf(2, code, "no")(w, r)
+			return
+		}
+		answer(transactions(5))(w, r)
+	}})
+	c := newClient(t, f, with35, anyParty, option)
+	refuse.Store("ACCESS_TOKEN_EXPIRED")
+	_, _, err := c.TailUpdates(t.Context(), 4, 1, time.Second)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, count.Load())
+
+	refuse.Store("STALE_STREAM_AUTHORIZATION") // the same token may be good again: the next try says
+	_, _, err = c.TailUpdates(t.Context(), 4, 1, time.Second)
+	require.Equal(t, "STALE_STREAM_AUTHORIZATION", retryable(t, err).Code)
+	_, _, err = c.TailUpdates(t.Context(), 4, 1, time.Second)
+	require.NoError(t, err)
+}
+
+func TestConcurrentRequestsReplaceARefusedTokenOnce(t *testing.T) {
+	t.Parallel()
+	next, count := counted()
+	option, _ := withOAuth(t, next)
+	now := good("token-1")
+	f := newFake(t, map[string]http.HandlerFunc{pathLedgerEnd: guarded(now, answer(`{"offset":7}`))})
+	c := newClient(t, f, with35, anyParty, option)
+	for round := 1; round <= 2; round++ {
+		token := fmt.Sprintf("token-%d", round)
+		now.Store(&token)
+		var group sync.WaitGroup
+		for range 20 {
+			group.Go(func() {
+				if _, err := c.LedgerEnd(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		require.EqualValues(t, round, count.Load())
+	}
+}
+
+func TestARefusedTokenIsDescribed(t *testing.T) {
+	t.Parallel()
+	const later = 4102444800 // 2100
+	for claims, want := range map[string]string{
+		`{"sub":"alice","exp":1700000000}`:                               ", which expired at 2023-11-14T22:13:20Z; another one is used as soon as it is there",
+		fmt.Sprintf(`{"sub":"al\nice","aud":["x","y"],"exp":%d}`, later): `, which is for user "al ice" and audience "x y" and valid until 2100-01-01T00:00:00Z;`,
+		`{}`: `, which is for user "" and audience "";`,
+	} {
+		f := newFake(t, map[string]http.HandlerFunc{pathLedgerEnd: answerOf(6, "", "")})
+		c := newClient(t, f, with35, anyParty, withToken(t, jwtOf(claims)))
+		_, err := c.LedgerEnd(t.Context())
+		_ = retryable(t, err)
+		require.ErrorContains(t, err, "refused the token of the file "+c.cfg.Access.TokenFile+want)
+		require.NotContains(t, err.Error(), strings.Split(jwtOf(claims), ".")[1])
+	}
+}
+
+func TestRefusedUserOfTheURL(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, map[string]http.HandlerFunc{pathLedgerEnd: func(w http.ResponseWriter, r *http.Request) {
+		user, password, _ := r.BasicAuth()
+		plain(http.StatusUnauthorized, fmt.Sprint("who is ", user, " with ", password, " of ", r.Header["Authorization"]))(w, r)
+	}})
+	c := newClient(t, f, with35, anyParty, func(cfg *Config) { cfg.URL = strings.Replace(f.URL, "http://", "http://joe:s3cret%2F1@", 1) })
+	_, err := c.LedgerEnd(t.Context())
+	require.Contains(t, problem(t, err), "refused the user and password in --ledger-url. correct them")
+	require.ErrorContains(t, err, "who is joe with [password] of [Basic [password]]")
+	require.NotContains(t, err.Error(), "s3cret")
+}
+
+// A secret that is cut in two would be found by nobody.
+func TestSecretsAreTakenOutBeforeAnythingIsCut(t *testing.T) {
+	t.Parallel()
+	token := jwtOf(`{"sub":"alice","and":"` + strings.Repeat("x", 400) + `"}`)
+	echo := func(status int, kind, format string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			w.Header().Set("Location", "/login/"+token+"?x="+token)
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, strings.ReplaceAll(format, "%", strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")))
+		}
+	}
+	parts := strings.Split(token, ".")
+	for name, handle := range map[string]http.HandlerFunc{
+		"text":             echo(502, "text/plain", "%"),
+		"near the end":     echo(502, "text/plain", strings.Repeat("y", 280)+"%"),
+		"another type":     echo(200, "text/html", strings.Repeat("y", 280)+"%"),
+		"in the type":      echo(200, "x/%; a="+token, "{}"),
+		"redirect":         echo(302, "text/plain", "%"),
+		"error object":     echo(500, "application/json", `{"code":"% C","cause":"of %","correlationId":"%","context":{"%":"%"},"resources":[["%","%"]]}`),
+		"trace":            echo(500, "application/json", `{"code":"X","traceId":"%"}`),
+		"unknown path":     echo(404, "application/json", `{"errors":["no %"]}`),
+		"in a good answer": echo(200, "application/json", `{"offset":null,"got":"%"}`),
+		"answer that lies": func(w http.ResponseWriter, r *http.Request) { raw("HTTP/1.1 200 "+token+"\r\n"+token+"\r\n\r\n")(w, r) },
+		"no answer at all": raw(token),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t, map[string]http.HandlerFunc{pathLedgerEnd: handle})
+			_, err := newClient(t, f, with35, anyParty, withToken(t, token)).LedgerEnd(t.Context())
+			require.Error(t, err)
+			text := fmt.Sprintf("%v %+v", err, err)
+			var e *Error
+			if errors.As(err, &e) {
+				text += fmt.Sprintf("%+v", *e)
+			}
+			for _, part := range []string{token, parts[1], parts[1][:60], parts[2]} {
+				require.NotContains(t, text, part)
+			}
+		})
+	}
+	f := newFake(t, map[string]http.HandlerFunc{pathParticipantID: echo(200, "application/json", `{"participantId":"%"}`),
+		pathLedgerEnd: answer(`{"offset":7}`)})
+	c := newClient(t, f, with35, anyParty, withToken(t, token))
+	id, _, err := c.Peek(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "[token]", id)
+}
+
+// tlsFake is a server with a certificate that nobody knows but its file.
+func tlsFake(t *testing.T, handlers map[string]http.HandlerFunc, change ...func(*tls.Config)) (server *httptest.Server, caFile string) {
+	server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if handle, ok := handlers[r.URL.Path]; ok {
+			handle(w, r)
+			return
+		}
+		unknownPath(w, r)
+	}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.TLS = &tls.Config{}
+	for _, ch := range change {
+		ch(server.TLS)
+	}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server, fileOf(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
+}
+
+func TestUntrustedServerNeedsAnOperatorAtFirst(t *testing.T) {
+	t.Parallel()
+	server, caFile := tlsFake(t, everything())
+	c, err := New(Config{URL: server.URL}, anyParty)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	_, err = c.Discover(t.Context())
+	require.Regexp(t, `^the certificate of https://127.0.0.1:\d+ is signed by "O=Acme Co", which is not trusted. give the certificate of that authority with --ledger-ca-file$`,
+		problem(t, err))
+
+	c, err = New(Config{URL: server.URL, Access: access.Config{CAFile: caFile}}, anyParty)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	_, err = c.Discover(t.Context())
+	require.NoError(t, err)
+
+	// Something else answers now. It was right before, so it may be so again.
+	other, _ := selfSigned(t)
+	require.NoError(t, os.WriteFile(caFile, []byte(other), 0o600))
+	_, err = c.LedgerEnd(t.Context())
+	require.Zero(t, retryable(t, err).Status)
+	require.ErrorContains(t, err, "which is not trusted; put the certificate of that authority into "+caFile+" (--ledger-ca-file)")
+}
+
+func TestAServerThatWantsAClientsCertificate(t *testing.T) {
+	t.Parallel()
+	cert, key := selfSigned(t)
+	pool := x509.NewCertPool()
+	require.True(t, pool.AppendCertsFromPEM([]byte(cert)))
+	server, caFile := tlsFake(t, everything(), func(cfg *tls.Config) {
+		cfg.ClientAuth, cfg.ClientCAs, cfg.MaxVersion = tls.RequireAndVerifyClientCert, pool, tls.VersionTLS12
+	})
+	c, err := New(Config{URL: server.URL, Access: access.Config{CAFile: caFile}}, anyParty)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	_, err = c.Discover(t.Context())
+	require.Contains(t, problem(t, err), "wants a client's certificate. give one with --ledger-cert-file and --ledger-key-file")
+
+	c, err = New(Config{URL: server.URL, Access: access.Config{CAFile: caFile, CertFile: fileOf(t, cert), KeyFile: fileOf(t, key)}}, anyParty)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	_, err = c.Discover(t.Context())
+	require.NoError(t, err)
+}
+
+// On every new connection it is seen who answers, with TLS too.
+func TestIdentityIsCheckedOnNewTLSConnections(t *testing.T) {
+	t.Parallel()
+	var second atomic.Bool
+	handlers := called("PAR::one::12")
+	handlers[pathParticipantID] = func(w http.ResponseWriter, r *http.Request) {
+		if second.Load() {
+			answer(`{"participantId":"PAR::two::12"}`)(w, r)
+			return
+		}
+		answer(`{"participantId":"PAR::one::12"}`)(w, r)
+	}
+	server, caFile := tlsFake(t, handlers)
+	c, err := New(Config{URL: server.URL, Access: access.Config{CAFile: caFile}}, anyParty)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	_, err = c.Discover(t.Context())
+	require.NoError(t, err)
+	_, err = c.ReadUpdates(t.Context(), 4, 9)
+	require.NoError(t, err)
+	second.Store(true)
+	server.CloseClientConnections()
+	c.http.CloseIdleConnections()
+	_, err = c.ReadUpdates(t.Context(), 4, 9)
+	require.Contains(t, problem(t, err), "changed from PAR::one::12 to PAR::two::12")
+}
+
+// OAuth and rotating tokens from end to end.
+func TestTokensOfTheSimulatedAuthority(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 13})
+	l.Grow(30)
+	authority := sandbox.NewAuthority(sandbox.AuthorityOptions{ParticipantID: l.ParticipantID(), Scopes: []string{"read"}})
+	authority.SetUser(sandbox.User{ID: "reader", Rights: []sandbox.Right{sandbox.CanReadAsAnyParty()}})
+	authority.AddClient("the indexer", "s3cret & more", "reader")
+	endpoint := httptest.NewServer(authority)
+	t.Cleanup(endpoint.Close)
+	srv := simulated(t, l, sandbox.ServerOptions{Authority: authority})
+	cfg := Config{URL: srv.URL}
+	secret := fileOf(t, "s3cret & more")
+	cfg.Access.OAuth = access.OAuth{TokenURL: endpoint.URL, ClientID: "the indexer", ClientSecretFile: secret, Scopes: []string{"read"}}
+	c, err := New(cfg, anyParty)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	_, err = c.Discover(t.Context())
+	require.NoError(t, err)
+	u, err := c.User(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, User{ID: "reader", ReadAsAnyParty: true}, u)
+	require.Equal(t, 1, authority.Granted())
+
+	authority.Revoke("reader")
+	authority.AddClient("the indexer", "an0ther", "reader")
+	_, err = c.LedgerEnd(t.Context())
+	require.Equal(t, http.StatusUnauthorized, retryable(t, err).Status)
+	require.ErrorContains(t, err, "invalid_client")
+	require.ErrorContains(t, err, secret+" (--ledger-oauth-client-secret-file)")
+	require.NotContains(t, err.Error(), "s3cret")
+	require.NoError(t, os.WriteFile(secret, []byte("an0ther\n"), 0o600))
+	end, err := c.LedgerEnd(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, ledger.Offset(l.End()), end)
+
+	authority.SetUser(sandbox.User{ID: "reader"})
+	_, err = c.ReadUpdates(t.Context(), 0, end)
+	require.Contains(t, problem(t, err), "user reader lacks CanReadAsAnyParty")
+}
+
+// selfSigned is a certificate that is its own authority, and its key.
+func selfSigned(t *testing.T) (cert, key string) {
+	t.Helper()
+	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "self"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, own.Public(), own)
+	require.NoError(t, err)
+	keyDER, err := x509.MarshalPKCS8PrivateKey(own)
+	require.NoError(t, err)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
+		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}))
+}

@@ -1,0 +1,80 @@
+package participant
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+
+	"ledgerindexer/ledger"
+)
+
+// formats are the scope in the words of the API, with their JSON made once: with thousands of parties that is costly,
+// and equal scopes must give equal bytes.
+type formats struct {
+	event  *EventFormat
+	update *UpdateFormat
+}
+
+// newFormats translates the scope. The deprecated filter and verbose are never sent.
+func newFormats(scope ledger.Scope) (formats, error) {
+	shape := TransactionShape("")
+	switch scope.Shape {
+	case ledger.ShapeACSDelta:
+		shape = ShapeACSDelta
+	case ledger.ShapeLedgerEffects:
+		shape = ShapeLedgerEffects
+	default:
+		return formats{}, fmt.Errorf("--shape must be %s or %s, not %q", ledger.ShapeACSDelta, ledger.ShapeLedgerEffects, scope.Shape)
+	}
+	parties := set(scope.Parties)
+	event := EventFormat{FiltersByParty: make(map[string]Filters, len(parties))}
+	wanted := wantedContracts(scope)
+	for _, party := range parties {
+		event.FiltersByParty[party] = wanted
+	}
+	if len(parties) == 0 {
+		event.FiltersForAnyParty = &wanted
+	}
+	var err error
+	if event.encoded, err = json.Marshal(event); err != nil {
+		return formats{}, notText(err)
+	}
+	update := UpdateFormat{IncludeTransactions: &TransactionFormat{EventFormat: event, TransactionShape: shape}}
+	if scope.Reassignments {
+		update.IncludeReassignments = &event
+	}
+	if scope.Topology {
+		update.IncludeTopologyEvents = &TopologyFormat{&ParticipantAuthorizationFormat{Parties: parties}}
+	}
+	if update.encoded, err = json.Marshal(update); err != nil {
+		return formats{}, notText(err)
+	}
+	return formats{event: &event, update: &update}, nil
+}
+
+func notText(err error) error {
+	return fmt.Errorf("--parties, --templates and --interfaces must be UTF-8 text: %w", err)
+}
+
+// wantedContracts is what one party (or any) is asked for. An interface brings its views, but not the payload of
+// the contract: without templates everything is wanted, so a wildcard goes with the interfaces.
+func wantedContracts(scope ledger.Scope) Filters {
+	var list []CumulativeFilter
+	templates := set(scope.Templates)
+	if len(templates) == 0 {
+		list = append(list, CumulativeFilter{Wildcard: &WildcardFilter{IncludeCreatedEventBlob: scope.Blobs}})
+	}
+	for _, id := range templates {
+		list = append(list, CumulativeFilter{Template: &TemplateFilter{TemplateID: id, IncludeCreatedEventBlob: scope.Blobs}})
+	}
+	for _, id := range set(scope.Interfaces) {
+		list = append(list, CumulativeFilter{Interface: &InterfaceFilter{
+			InterfaceID: id, IncludeInterfaceView: true, IncludeCreatedEventBlob: scope.Blobs,
+		}})
+	}
+	return Filters{Cumulative: list}
+}
+
+// set sorts a list and leaves repetitions out.
+func set(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }

@@ -1,0 +1,65 @@
+package participant
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+)
+
+const (
+	wildcard = `{"identifierFilter":{"WildcardFilter":{"value":{"includeCreatedEventBlob":false}}}}`
+	iou      = `{"identifierFilter":{"TemplateFilter":{"value":{"templateId":"#iou:Iou:Iou","includeCreatedEventBlob":true}}}}`
+	token    = `{"identifierFilter":{"TemplateFilter":{"value":{"templateId":"#token:Token:Token","includeCreatedEventBlob":true}}}}`
+	holding  = `{"identifierFilter":{"InterfaceFilter":{"value":{"interfaceId":"#api:Holding:Holding","includeInterfaceView":true,"includeCreatedEventBlob":false}}}}`
+	blobbed  = `{"identifierFilter":{"InterfaceFilter":{"value":{"interfaceId":"#api:Holding:Holding","includeInterfaceView":true,"includeCreatedEventBlob":true}}}}`
+)
+
+func TestFormatsSayTheScope(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		scope         ledger.Scope
+		event, update string
+	}{
+		"any party, everything": {
+			scope: ledger.Scope{Shape: ledger.ShapeACSDelta, Reassignments: true, Topology: true},
+			event: `{"filtersByParty":{},"filtersForAnyParty":{"cumulative":[` + wildcard + `]},"verbose":false}`,
+			update: `{"includeTransactions":{"eventFormat":EVENT,"transactionShape":"TRANSACTION_SHAPE_ACS_DELTA"},
+				"includeReassignments":EVENT,
+				"includeTopologyEvents":{"includeParticipantAuthorizationEvents":{"parties":[]}}}`,
+		},
+		"interfaces alone: their views, and everything else as well": {
+			scope:  ledger.Scope{Shape: ledger.ShapeACSDelta, Interfaces: []string{"#api:Holding:Holding"}},
+			event:  `{"filtersByParty":{},"filtersForAnyParty":{"cumulative":[` + wildcard + `,` + holding + `]},"verbose":false}`,
+			update: `{"includeTransactions":{"eventFormat":EVENT,"transactionShape":"TRANSACTION_SHAPE_ACS_DELTA"}}`,
+		},
+		"parties, templates, interfaces, blobs, effects": {
+			scope: ledger.Scope{Parties: []string{"bob::1", "alice::1"}, Templates: []string{"#token:Token:Token", "#iou:Iou:Iou"},
+				Interfaces: []string{"#api:Holding:Holding"}, Shape: ledger.ShapeLedgerEffects, Blobs: true, Topology: true},
+			event: `{"filtersByParty":{
+				"alice::1":{"cumulative":[` + iou + `,` + token + `,` + blobbed + `]},
+				"bob::1":{"cumulative":[` + iou + `,` + token + `,` + blobbed + `]}},"verbose":false}`,
+			update: `{"includeTransactions":{"eventFormat":EVENT,"transactionShape":"TRANSACTION_SHAPE_LEDGER_EFFECTS"},
+				"includeTopologyEvents":{"includeParticipantAuthorizationEvents":{"parties":["alice::1","bob::1"]}}}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := newFormats(test.scope)
+			require.NoError(t, err)
+			require.JSONEq(t, test.event, string(got.event.encoded))
+			require.JSONEq(t, strings.ReplaceAll(test.update, "EVENT", test.event), string(got.update.encoded))
+		})
+	}
+}
+
+func TestEqualScopesGiveEqualFormats(t *testing.T) {
+	t.Parallel()
+	one, err := newFormats(ledger.Scope{Shape: ledger.ShapeACSDelta, Parties: []string{"a", "b", "c"}, Templates: []string{"#x:X:X", "#y:Y:Y"}})
+	require.NoError(t, err)
+	other, err := newFormats(ledger.Scope{Shape: ledger.ShapeACSDelta, Parties: []string{"c", "b", "a", "b"}, Templates: []string{"#y:Y:Y", "#x:X:X"}})
+	require.NoError(t, err)
+	require.Equal(t, one, other)
+}

@@ -1,0 +1,178 @@
+package participant
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// VettingRequest asks to change what this participant has vetted on a synchronizer (interface.md, endpoint 4).
+type VettingRequest struct {
+	Changes []VettingChange `json:"changes"` // at least one; applied in order
+	DryRun  bool            `json:"dryRun"`  // prepare the changes, and do not apply them
+	// SynchronizerID is empty for the only synchronizer that the participant is connected to.
+	SynchronizerID string         `json:"synchronizerId,omitzero"`
+	ExpectedSerial ExpectedSerial `json:"expectedTopologySerial,omitzero"`
+	ForceFlags     []ForceFlag    `json:"updateVettedPackagesForceFlags,omitzero"`
+}
+
+// VettingChange is one change: at most one of Vet and Unvet is set. The zero value is the operation Empty of
+// interface.md, which changes nothing. The servers of 3.4 to 3.6 refuse it as invalid; an Unvet of no packages changes
+// nothing either, and they accept it.
+type VettingChange struct {
+	Vet   *Vet
+	Unvet *Unvet
+}
+
+// Vet makes packages usable within the bounds, in place of those that they had. Each reference must name exactly one
+// package.
+type Vet struct {
+	Packages   []PackageRef // at least one
+	ValidFrom  *time.Time   // inclusive, in whole microseconds; nil: unbounded
+	ValidUntil *time.Time   // exclusive, in whole microseconds, above ValidFrom; nil: unbounded
+}
+
+// Unvet makes packages unusable. A reference may name several.
+type Unvet struct {
+	Packages []PackageRef `json:"packages"`
+}
+
+// PackageRef names packages: by id, by name, by name and version, or by all three.
+type PackageRef struct {
+	PackageID      string `json:"packageId,omitzero"`
+	PackageName    string `json:"packageName,omitzero"`
+	PackageVersion string `json:"packageVersion,omitzero"`
+}
+
+// ExpectedSerial guards a change against a concurrent one: it is refused unless the last vetting transaction of the
+// participant on the synchronizer has the serial. The zero value does not guard.
+type ExpectedSerial struct {
+	Prior   *int32 // the serial, not negative
+	NoPrior bool   // there must be no vetting transaction
+}
+
+// ForceFlag allows a potentially unsafe change.
+type ForceFlag string
+
+// The force flags.
+const (
+	ForceUnspecified               ForceFlag = "UPDATE_VETTED_PACKAGES_FORCE_FLAG_UNSPECIFIED" // allows nothing
+	ForceAllowIncompatibleUpgrades ForceFlag = "UPDATE_VETTED_PACKAGES_FORCE_FLAG_ALLOW_VET_INCOMPATIBLE_UPGRADES"
+	ForceAllowUnvettedDependencies ForceFlag = "UPDATE_VETTED_PACKAGES_FORCE_FLAG_ALLOW_UNVETTED_DEPENDENCIES"
+)
+
+var forceFlags = []ForceFlag{ForceUnspecified, ForceAllowIncompatibleUpgrades, ForceAllowUnvettedDependencies}
+
+func (r VettingRequest) check() error {
+	must := rules{section: sectionVetting}
+	must.must(len(r.Changes) > 0, "changes", "must not be empty")
+	for i, change := range r.Changes {
+		change.check(&must, fmt.Sprintf("changes[%d].operation", i))
+	}
+	must.text("synchronizerId", r.SynchronizerID)
+	expected := "expectedTopologySerial.serial"
+	must.must(r.ExpectedSerial.Prior == nil || !r.ExpectedSerial.NoPrior, expected, "must be Prior or NoPrior, and is both")
+	if prior := r.ExpectedSerial.Prior; prior != nil {
+		must.must(*prior >= 0, expected, "must not be negative, and is %d", *prior)
+	}
+	for _, flag := range r.ForceFlags {
+		must.must(slices.Contains(forceFlags, flag), "updateVettedPackagesForceFlags", "must be among %q, and one is %s",
+			forceFlags, shown(string(flag)))
+	}
+	return must.err
+}
+
+func (c VettingChange) check(must *rules, at string) {
+	must.must(c.Vet == nil || c.Unvet == nil, at, "must be Vet or Unvet, and is both")
+	switch {
+	case c.Vet != nil:
+		must.must(len(c.Vet.Packages) > 0, at+".Vet.packages", "must not be empty")
+		must.packages(at+".Vet.packages", c.Vet.Packages)
+		must.time(at+".Vet.newValidFromInclusive", c.Vet.ValidFrom)
+		must.time(at+".Vet.newValidUntilExclusive", c.Vet.ValidUntil)
+		if c.Vet.ValidFrom != nil && c.Vet.ValidUntil != nil {
+			must.must(c.Vet.ValidFrom.Before(*c.Vet.ValidUntil), at+".Vet.newValidFromInclusive",
+				"must be before newValidUntilExclusive")
+		}
+	case c.Unvet != nil:
+		must.packages(at+".Unvet.packages", c.Unvet.Packages)
+	}
+}
+
+func (r *rules) packages(at string, list []PackageRef) {
+	for i, ref := range list {
+		at := fmt.Sprintf("%s[%d]", at, i)
+		r.must(ref.PackageID != "" || ref.PackageName != "", at, "must have a packageId or a packageName")
+		r.text(at+".packageId", ref.PackageID)
+		r.text(at+".packageName", ref.PackageName)
+		r.text(at+".packageVersion", ref.PackageVersion)
+	}
+}
+
+func (r *rules) time(at string, t *time.Time) {
+	if t == nil {
+		return
+	}
+	r.must(t.Nanosecond()%1000 == 0, at, "must be in whole microseconds, and is %s", t.Format(time.RFC3339Nano))
+	r.must(t.UTC().Year() >= 1 && t.UTC().Year() <= 9999, at, "must lie in the years 1 to 9999")
+}
+
+// MarshalJSONTo writes the variant that is set.
+func (c VettingChange) MarshalJSONTo(enc *jsontext.Encoder) error {
+	var variant struct {
+		Vet   *valued[Vet]   `json:"Vet,omitzero"`
+		Unvet *valued[Unvet] `json:"Unvet,omitzero"`
+		Empty *struct{}      `json:"Empty,omitzero"`
+	}
+	switch {
+	case c.Vet != nil:
+		variant.Vet = &valued[Vet]{*c.Vet}
+	case c.Unvet != nil:
+		variant.Unvet = &valued[Unvet]{*c.Unvet}
+	default:
+		variant.Empty = &struct{}{}
+	}
+	return json.MarshalEncode(enc, struct {
+		Operation any `json:"operation"`
+	}{variant})
+}
+
+// MarshalJSONTo writes the times in the servers' form.
+func (v Vet) MarshalJSONTo(enc *jsontext.Encoder) error {
+	return json.MarshalEncode(enc, struct {
+		Packages   []PackageRef `json:"packages"`
+		ValidFrom  string       `json:"newValidFromInclusive,omitzero"`
+		ValidUntil string       `json:"newValidUntilExclusive,omitzero"`
+	}{v.Packages, instant(v.ValidFrom), instant(v.ValidUntil)})
+}
+
+// instant is a time in UTC and microseconds; empty for nil.
+func instant(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.999999Z")
+}
+
+// MarshalJSONTo writes the variant that is set.
+func (s ExpectedSerial) MarshalJSONTo(enc *jsontext.Encoder) error {
+	var variant struct {
+		Prior   *valued[int32] `json:"Prior,omitzero"`
+		NoPrior *struct{}      `json:"NoPrior,omitzero"`
+		Empty   *struct{}      `json:"Empty,omitzero"`
+	}
+	switch {
+	case s.Prior != nil:
+		variant.Prior = &valued[int32]{*s.Prior}
+	case s.NoPrior:
+		variant.NoPrior = &struct{}{}
+	default:
+		variant.Empty = &struct{}{}
+	}
+	return json.MarshalEncode(enc, struct {
+		Serial any `json:"serial"`
+	}{variant})
+}
