@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store"
+)
+
+type contractCommand struct {
+	ID string `arg:"" help:"Contract id."`
+	config.Database
+	LedgerURL    string        `placeholder:"URL" help:"Base URL of the participant, to ask it for the creation event; empty: don't."`
+	LedgerAccess config.Access `embed:"" prefix:"ledger-"`
+	Parties      []string      `sep:"," placeholder:"PARTY" help:"Parties to ask as. Default: those that the database was indexed for."`
+	JSON         bool          `name:"json" env:"-" help:"Print JSON."`
+}
+
+// Validate refuses what can't be asked for.
+func (c *contractCommand) Validate() error {
+	if c.ID == "" {
+		return errors.New("the contract's id is empty")
+	}
+	if err := c.Database.Validate(); err != nil || c.LedgerURL == "" {
+		return err
+	}
+	if err := c.ledger().Validate(); err != nil {
+		return err
+	}
+	return config.Scope{Parties: c.Parties}.Validate()
+}
+
+func (c *contractCommand) ledger() config.Ledger {
+	return config.Ledger{LedgerURL: c.LedgerURL, LedgerAccess: c.LedgerAccess}
+}
+
+// contractReport is what the command prints; its JSON form is for scripts.
+type contractReport struct {
+	ContractID string           `json:"contract_id"`
+	Ledger     contractOnLedger `json:"ledger"`
+	Database   contractStored   `json:"database"`
+}
+
+type contractOnLedger struct {
+	Asked    bool           `json:"asked"`
+	Parties  []string       `json:"querying_parties"` // empty: any
+	Found    bool           `json:"found"`
+	Contract *contractFacts `json:"contract,omitempty"`
+	Error    string         `json:"error,omitempty"` // why it was not asked, or could not answer
+}
+
+// contractFacts is what a creation event says of a contract.
+type contractFacts struct {
+	TemplateID      string      `json:"template_id"`
+	PackageName     string      `json:"package_name"`
+	CreatedAt       *string     `json:"created_at"`
+	Signatories     []string    `json:"signatories"`
+	Observers       []string    `json:"observers"`
+	WitnessParties  []string    `json:"witness_parties"`
+	ContractKey     ledger.JSON `json:"contract_key"`
+	ContractKeyHash *string     `json:"contract_key_hash"` // hexadecimal
+	Payload         ledger.JSON `json:"payload"`
+}
+
+type contractStored struct {
+	Address      string             `json:"address"`
+	Watermark    *ledger.Offset     `json:"watermark"` // null: nothing was indexed
+	HistoryFloor ledger.Offset      `json:"history_floor"`
+	StateFloor   *ledger.Offset     `json:"state_floor"` // null: it is known at no offset what is active
+	Known        bool               `json:"known"`
+	Contract     *contractFacts     `json:"contract,omitempty"` // of the latest creation event, or else of the look-up
+	Active       []contractActive   `json:"active_on"`
+	Lifetimes    []contractLifetime `json:"lifetimes"`
+	Events       []contractEvent    `json:"events"`
+	Older        bool               `json:"older_events_left_out"`
+	Lookup       *contractLookup    `json:"lookup,omitempty"`
+}
+
+type contractActive struct {
+	SynchronizerID      *string       `json:"synchronizer_id"`
+	Offset              ledger.Offset `json:"activated_offset"`
+	NodeID              int32         `json:"activated_node_id"`
+	ReassignmentCounter int64         `json:"reassignment_counter"`
+}
+
+type contractLifetime struct {
+	SynchronizerID *string       `json:"synchronizer_id"`
+	Activated      ledger.Offset `json:"activated_offset"`
+	NodeID         int32         `json:"activated_node_id"`
+	Deactivated    ledger.Offset `json:"deactivated_offset"`
+}
+
+type contractEvent struct {
+	Offset              ledger.Offset `json:"ledger_offset"`
+	NodeID              int32         `json:"node_id"`
+	Kind                string        `json:"kind"` // created, archived, exercised, assigned or unassigned
+	Origin              ledger.Origin `json:"origin,omitempty"`
+	UpdateID            *string       `json:"update_id"`
+	RecordTime          *string       `json:"record_time"`
+	SynchronizerID      *string       `json:"synchronizer_id"`
+	TemplateID          *string       `json:"template_id"`
+	PackageName         *string       `json:"package_name"`
+	ACSDelta            *bool         `json:"acs_delta,omitempty"`
+	Choice              *string       `json:"choice,omitempty"`
+	Consuming           *bool         `json:"consuming,omitempty"`
+	InterfaceID         *string       `json:"interface_id,omitempty"`
+	Source              *string       `json:"source_synchronizer_id,omitempty"`
+	Target              *string       `json:"target_synchronizer_id,omitempty"`
+	ReassignmentID      *string       `json:"reassignment_id,omitempty"`
+	ReassignmentCounter *int64        `json:"reassignment_counter,omitempty"`
+}
+
+type contractLookup struct {
+	Status ledger.LookupStatus `json:"status"` // wanted, found, not_found or unusable
+	Reason string              `json:"reason,omitempty"`
+	At     *string             `json:"looked_up_at"` // null: it has not ended
+	Offset ledger.Offset       `json:"ledger_offset"`
+	NodeID int32               `json:"node_id"`
+}
+
+// Run prints what the ledger and the database know of a contract.
+func (c *contractCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
+	db, err := openRead(ctx, c.DatabaseURL, logger)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	scope, indexed, err := db.Scope(ctx)
+	if err != nil {
+		return err
+	}
+	if !indexed {
+		scope.Shape = ledger.ShapeACSDelta // the ledger is asked all the same
+	}
+	r := contractReport{ContractID: c.ID, Ledger: contractOnLedger{Parties: c.Parties}}
+	if len(c.Parties) == 0 {
+		r.Ledger.Parties = append([]string{}, scope.Parties...)
+	}
+	failed := c.askLedger(ctx, logger, db, scope, &r.Ledger)
+	var usage *config.UsageError
+	if errors.As(failed, &usage) {
+		return failed
+	}
+	history, err := db.ContractHistory(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	r.Database = newContractStored(db.Address(), &history)
+	if c.JSON {
+		err = writeReport(out, r)
+	} else {
+		err = r.print(out)
+	}
+	switch {
+	case err != nil:
+		return err
+	case failed != nil:
+		return failed
+	case r.Ledger.Found || r.Database.Known:
+		return nil
+	case !r.Ledger.Asked:
+		return fmt.Errorf("the database does not know contract %s, and the ledger was not asked", printable(brief(c.ID)))
+	}
+	return fmt.Errorf("neither the ledger nor the database knows contract %s", printable(brief(c.ID)))
+}
+
+// askLedger asks for the creation event. A ledger that can't answer is part of the report, and its error is returned.
+func (c *contractCommand) askLedger(ctx context.Context, logger *slog.Logger, db *store.Store, scope ledger.Scope, r *contractOnLedger) error {
+	if c.LedgerURL == "" {
+		r.Error = "not asked: --ledger-url is not given"
+		return nil
+	}
+	client, err := openLedger(c.ledger(), scope, logger)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, lookupPatience)
+	defer cancel()
+	contract, err := func() (ledger.Contract, error) {
+		if err := sameLedger(ctx, db, client, scope); err != nil {
+			return ledger.Contract{}, err
+		}
+		r.Asked = true
+		contract, _, err := client.ContractByID(ctx, c.ID, r.Parties)
+		return contract, err
+	}()
+	switch {
+	case err == nil:
+		r.Found, r.Contract = true, newContractFacts(&contract)
+	case errors.Is(err, ledger.ErrNotOffered):
+		r.Asked, r.Error = false, "the server does not offer to look contracts up"
+	case !errors.Is(err, ledger.ErrNotFound):
+		r.Error = errorText(err)
+		return err
+	}
+	return nil
+}
+
+func newContractFacts(c *ledger.Contract) *contractFacts {
+	if c == nil {
+		return nil
+	}
+	f := &contractFacts{
+		TemplateID: c.TemplateID, PackageName: c.PackageName, CreatedAt: bound(c.CreatedAt), Signatories: c.Signatories,
+		Observers: c.Observers, WitnessParties: c.WitnessParties, ContractKey: c.ContractKey, Payload: c.Argument,
+	}
+	if c.ContractKeyHash != nil {
+		hash := hex.EncodeToString(c.ContractKeyHash)
+		f.ContractKeyHash = &hash
+	}
+	return f
+}
+
+func newContractStored(address string, h *store.ContractHistory) contractStored {
+	s := contractStored{
+		Address: address, Known: h.Known(), Contract: newContractFacts(h.Contract), Older: h.Older,
+		Active: []contractActive{}, Lifetimes: []contractLifetime{}, Events: []contractEvent{},
+	}
+	if h.Started {
+		s.Watermark, s.HistoryFloor, s.StateFloor = &h.Watermark, h.HistoryFloor, h.StateFloor
+	}
+	for _, a := range h.Active {
+		s.Active = append(s.Active, contractActive(a))
+	}
+	for _, l := range h.Lifetimes {
+		s.Lifetimes = append(s.Lifetimes, contractLifetime{l.SynchronizerID, l.Activated, l.NodeID, l.Deactivated})
+	}
+	for _, e := range h.Events {
+		s.Events = append(s.Events, contractEvent{
+			Offset: e.Offset, NodeID: e.NodeID, Kind: e.Kind, Origin: e.Origin, UpdateID: e.UpdateID, RecordTime: bound(e.RecordTime),
+			SynchronizerID: e.SynchronizerID, TemplateID: e.TemplateID, PackageName: e.PackageName, ACSDelta: e.ACSDelta, Choice: e.Choice,
+			Consuming: e.Consuming, InterfaceID: e.InterfaceID, Source: e.Source, Target: e.Target, ReassignmentID: e.ReassignmentID,
+			ReassignmentCounter: e.ReassignmentCounter,
+		})
+	}
+	if l := h.Lookup; l != nil {
+		s.Lookup = &contractLookup{Status: l.Status, Reason: l.Reason, Offset: l.Offset, NodeID: l.NodeID}
+		if !l.At.IsZero() {
+			at := l.At.UTC().Format(time.RFC3339)
+			s.Lookup.At = &at
+		}
+	}
+	return s
+}

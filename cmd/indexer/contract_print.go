@@ -1,0 +1,205 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"ledgerindexer/store"
+)
+
+// labelled prints lines that begin with a label; an empty label goes on with the one before. Texts may be of the ledger.
+type labelled struct{ w *tabwriter.Writer }
+
+func newLabelled(out io.Writer) labelled { return labelled{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)} }
+
+func (l labelled) line(label, text string) { fmt.Fprintf(l.w, "%s\t%s\n", label, printable(text)) }
+
+func (r *contractReport) print(out io.Writer) error {
+	l := newLabelled(out)
+	l.line("contract", brief(r.ContractID))
+	facts, of := r.Ledger.Contract, "as the ledger shows it"
+	if facts == nil {
+		facts, of = r.Database.Contract, "as it is stored"
+	}
+	if facts != nil {
+		facts.print(l)
+	}
+	r.Ledger.print(l)
+	r.Database.print(l)
+	if err := l.w.Flush(); err != nil {
+		return err
+	}
+	if err := r.Database.printEvents(out); err != nil {
+		return err
+	}
+	if facts != nil && facts.Payload != nil {
+		fmt.Fprintf(out, "\npayload, %s\n%s\n", of, indented(facts.Payload))
+	}
+	return nil
+}
+
+func (f *contractFacts) print(l labelled) {
+	l.line("template", brief(f.TemplateID)+" of package "+brief(f.PackageName))
+	l.line("created at", text(f.CreatedAt))
+	parties := func(label string, list []string) {
+		if len(list) > 0 {
+			l.line(label, names(list))
+		}
+	}
+	parties("signatories", f.Signatories)
+	parties("observers", f.Observers)
+	parties("witnesses", f.WitnessParties)
+	if f.ContractKey != nil {
+		l.line("key", brief(string(f.ContractKey)))
+	}
+}
+
+// names lists some names for people.
+func names(list []string) string {
+	const most = 20
+	var short []string
+	for _, name := range list[:min(most, len(list))] {
+		short = append(short, brief(name))
+	}
+	if len(list) > most {
+		short = append(short, fmt.Sprintf("and %d more", len(list)-most))
+	}
+	return strings.Join(short, ", ")
+}
+
+func (c *contractOnLedger) print(l labelled) {
+	as := "asked as any party"
+	if len(c.Parties) > 0 {
+		as = "asked as " + names(c.Parties)
+	}
+	switch {
+	case c.Error != "":
+		l.line("ledger", brief(c.Error))
+	case c.Found:
+		l.line("ledger", "knows it, "+as)
+		l.line("", "a look-up tells no offset, node id, blob and interface views")
+	default:
+		l.line("ledger", "does not know it, or none of its stakeholders is among those who asked; "+as)
+	}
+}
+
+func (c *contractStored) print(l labelled) {
+	if c.Watermark == nil {
+		l.line("database", c.Address+": nothing indexed yet")
+		return
+	}
+	l.line("database", fmt.Sprintf("%s, events after offset %d up to %d", c.Address, c.HistoryFloor, *c.Watermark))
+	if !c.Known {
+		l.line("", "does not know it")
+		return
+	}
+	for i, a := range c.Active {
+		label := ""
+		if i == 0 {
+			label = "active"
+		}
+		l.line(label, fmt.Sprintf("on %s since offset %d, node %d, reassignment counter %d",
+			text(a.SynchronizerID), a.Offset, a.NodeID, a.ReassignmentCounter))
+	}
+	if len(c.Active) == 0 {
+		l.line("active", "no: "+c.whyNotActive())
+	}
+	for i, lifetime := range c.Lifetimes {
+		label := ""
+		if i == 0 {
+			label = "was active"
+		}
+		l.line(label, fmt.Sprintf("on %s from offset %d, node %d, until offset %d",
+			text(lifetime.SynchronizerID), lifetime.Activated, lifetime.NodeID, lifetime.Deactivated))
+	}
+	if c.Lookup != nil {
+		l.line("looked up", c.Lookup.sentence())
+	}
+}
+
+// whyNotActive reads the reason from the events.
+func (c *contractStored) whyNotActive() string {
+	created := false
+	for i := len(c.Events) - 1; i >= 0; i-- {
+		switch e := &c.Events[i]; e.Kind {
+		case store.EventArchived:
+			return fmt.Sprintf("archived at offset %d", e.Offset)
+		case store.EventUnassigned:
+			return fmt.Sprintf("unassigned at offset %d to %s, and not seen to arrive there", e.Offset, text(e.Target))
+		case store.EventCreated, store.EventAssigned:
+			created = true
+		}
+	}
+	switch {
+	case created:
+		return "its creation was only witnessed (acs_delta is false), so it is not known what became of it"
+	case c.StateFloor == nil:
+		return "indexing began in the middle of the ledger without a snapshot, so it is not known what was active then"
+	}
+	return "its creation was never seen"
+}
+
+func (k *contractLookup) sentence() string {
+	because := fmt.Sprintf("because of offset %d, node %d, without its creation", k.Offset, k.NodeID)
+	switch k.Status {
+	case "wanted":
+		return "not yet, wanted " + because
+	case "unusable":
+		return fmt.Sprintf("unusable answer at %s, %s: %s", text(k.At), because, brief(k.Reason))
+	}
+	return fmt.Sprintf("%s at %s, %s", strings.ReplaceAll(string(k.Status), "_", " "), text(k.At), because)
+}
+
+func (c *contractStored) printEvents(out io.Writer) error {
+	if len(c.Events) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out)
+	if c.Older {
+		fmt.Fprintf(out, "older events are left out, the latest %d follow\n", len(c.Events))
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	row(w, "OFFSET", "NODE", "EVENT", "RECORD TIME", "UPDATE", "SYNCHRONIZER", "DETAILS")
+	for i := range c.Events {
+		e := &c.Events[i]
+		row(w, strconv.FormatInt(int64(e.Offset), 10), strconv.Itoa(int(e.NodeID)), e.Kind, text(e.RecordTime), brief(text(e.UpdateID)),
+			brief(text(e.SynchronizerID)), e.details())
+	}
+	return w.Flush()
+}
+
+// details tells what an event has that others have not.
+func (e *contractEvent) details() string {
+	switch e.Kind {
+	case store.EventCreated:
+		details := "origin " + string(e.Origin)
+		if e.ACSDelta != nil && !*e.ACSDelta {
+			details += ", only witnessed"
+		}
+		return details
+	case store.EventExercised:
+		details := brief(text(e.Choice))
+		if e.InterfaceID != nil {
+			details += " of " + entity(*e.InterfaceID)
+		}
+		if e.Consuming != nil && *e.Consuming {
+			details += ", consuming"
+		}
+		return details
+	case store.EventAssigned:
+		return fmt.Sprintf("from %s, counter %d", brief(text(e.Source)), counter(e.ReassignmentCounter))
+	case store.EventUnassigned:
+		return fmt.Sprintf("to %s, counter %d", brief(text(e.Target)), counter(e.ReassignmentCounter))
+	}
+	return ""
+}
+
+func counter(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}

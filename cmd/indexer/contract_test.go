@@ -1,0 +1,344 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/sandbox"
+)
+
+// indexed is the environment of a ledger and a database that holds all of it, and the truth about it.
+func indexed(t *testing.T, l *sandbox.Ledger, options sandbox.ServerOptions, more map[string]string) (environ map[string]string, truth map[string][]sandbox.Row) {
+	t.Helper()
+	environ = map[string]string{
+		"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate), "INDEXER_LEDGER_URL": participantOf(t, l, options),
+		"INDEXER_LISTEN": "", "INDEXER_SHAPE": "ledger-effects",
+	}
+	for name, value := range more {
+		environ[name] = value
+	}
+	code, _, stderr := command(t, environ, "run", "--until-current")
+	require.Equal(t, config.ExitDone, code, stderr)
+	return environ, l.Truth(sandbox.Scope{Shape: sandbox.LedgerEffects}, l.End())
+}
+
+// printed runs a command whose exit code is known, and requires that it prints nothing a terminal would obey.
+func printed(t *testing.T, want int, environ map[string]string, args ...string) (stdout, stderr string) {
+	t.Helper()
+	code, stdout, stderr := command(t, environ, args...)
+	require.Equal(t, want, code, "%s\n%s", stdout, stderr)
+	for _, text := range []string{stdout, stderr} {
+		at := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) })
+		require.Negative(t, at, "%q", text[max(0, at):])
+	}
+	return stdout, stderr
+}
+
+func jsonOf(t *testing.T, want int, environ map[string]string, args ...string) map[string]any {
+	t.Helper()
+	stdout, _ := printed(t, want, environ, slices.Insert(args, 1, "--json")...)
+	var report map[string]any
+	require.NoError(t, json.Unmarshal([]byte(stdout), &report), stdout)
+	return report
+}
+
+// at walks down a report.
+func at(t *testing.T, report any, path ...any) any {
+	t.Helper()
+	for _, step := range path {
+		switch step := step.(type) {
+		case string:
+			require.Contains(t, report, step)
+			report = report.(map[string]any)[step]
+		case int:
+			require.Greater(t, len(report.([]any)), step)
+			report = report.([]any)[step]
+		}
+	}
+	return report
+}
+
+// pick is the first row that a condition is true of.
+func pick(t *testing.T, rows []sandbox.Row, condition func(sandbox.Row) bool) sandbox.Row {
+	t.Helper()
+	for _, row := range rows {
+		if condition(row) {
+			return row
+		}
+	}
+	t.Fatal("the ledger has no such row")
+	return nil
+}
+
+func has(rows []sandbox.Row, column string, value any) bool {
+	for _, row := range rows {
+		if row[column] == value {
+			return true
+		}
+	}
+	return false
+}
+
+func TestContract(t *testing.T) {
+	l := grown(300)
+	environ, truth := indexed(t, l, sandbox.ServerOptions{}, nil)
+	idOf := func(row sandbox.Row) string { return row["contract_id"].(string) }
+
+	active := pick(t, truth["active_contracts"], func(sandbox.Row) bool { return true })
+	report := jsonOf(t, config.ExitDone, environ, "contract", idOf(active))
+	require.Equal(t, idOf(active), at(t, report, "contract_id"))
+	require.Equal(t, true, at(t, report, "ledger", "found"))
+	require.Equal(t, active["template_id"], at(t, report, "ledger", "contract", "template_id"))
+	require.Equal(t, active["payload"], at(t, report, "ledger", "contract", "payload"))
+	require.Equal(t, active["payload"], at(t, report, "database", "contract", "payload"))
+	require.Equal(t, active["synchronizer_id"], at(t, report, "database", "active_on", 0, "synchronizer_id"))
+	require.Equal(t, fmt.Sprint(active["created_offset"]), fmt.Sprint(at(t, report, "database", "active_on", 0, "activated_offset")))
+	require.EqualValues(t, l.End(), at(t, report, "database", "watermark"))
+	stdout, _ := printed(t, config.ExitDone, environ, "contract", idOf(active))
+	for _, text := range []string{"\nactive ", "since offset ", "knows it, asked as any party", "tells no offset, node id, blob", "\npayload, as the ledger shows it\n{\n  \""} {
+		require.Contains(t, stdout, text)
+	}
+
+	archived := pick(t, truth["archived_events"], func(r sandbox.Row) bool {
+		return r["acs_delta"] == true && !has(truth["reassignments"], "contract_id", r["contract_id"])
+	})
+	report = jsonOf(t, config.ExitDone, environ, "contract", idOf(archived))
+	require.Empty(t, at(t, report, "database", "active_on"))
+	require.Len(t, at(t, report, "database", "lifetimes"), 1)
+	events := at(t, report, "database", "events").([]any)
+	require.Equal(t, "created", at(t, events, 0, "kind"))
+	require.Equal(t, "transaction", at(t, events, 0, "origin"))
+	last := events[len(events)-1]
+	require.Equal(t, "archived", at(t, last, "kind"))
+	require.Equal(t, archived["update_id"], at(t, last, "update_id"))
+	require.Equal(t, "exercised", at(t, events, len(events)-2, "kind"))
+	require.Equal(t, true, at(t, events, len(events)-2, "consuming"))
+	stdout, _ = printed(t, config.ExitDone, environ, "contract", idOf(archived))
+	require.Contains(t, stdout, fmt.Sprintf("no: archived at offset %v\n", archived["ledger_offset"]))
+
+	moved := pick(t, truth["active_contracts"], func(r sandbox.Row) bool { return fmt.Sprint(r["reassignment_counter"]) != "0" })
+	report = jsonOf(t, config.ExitDone, environ, "contract", idOf(moved))
+	require.NotEmpty(t, at(t, report, "database", "lifetimes"))
+	require.Equal(t, fmt.Sprint(moved["reassignment_counter"]), fmt.Sprint(at(t, report, "database", "active_on", 0, "reassignment_counter")))
+	stdout, _ = printed(t, config.ExitDone, environ, "contract", idOf(moved))
+	for _, text := range []string{"unassigned ", "assigned ", "origin assignment", "was active ", ", counter "} {
+		require.Contains(t, stdout, text)
+	}
+
+	transient := pick(t, truth["created_events"], func(r sandbox.Row) bool { return r["acs_delta"] == false })
+	stdout, _ = printed(t, config.ExitDone, environ, "contract", idOf(transient))
+	require.Contains(t, stdout, "only witnessed")
+
+	// Well-formed, and of no contract.
+	unknown := strings.Repeat("0", len(idOf(active)))
+	_, stderr := printed(t, config.ExitFailed, environ, "contract", unknown)
+	require.Equal(t, "indexer: neither the ledger nor the database knows contract "+unknown+"\n", stderr)
+	require.Equal(t, false, at(t, jsonOf(t, config.ExitFailed, environ, "contract", unknown), "database", "known"))
+
+	// The ledger shows a contract to its stakeholders only.
+	report = jsonOf(t, config.ExitDone, environ, "contract", idOf(active), "--parties=nobody::1220")
+	require.Equal(t, false, at(t, report, "ledger", "found"))
+	require.Equal(t, []any{"nobody::1220"}, at(t, report, "ledger", "querying_parties"))
+	stdout, _ = printed(t, config.ExitDone, environ, "contract", idOf(active), "--parties=nobody::1220")
+	require.Contains(t, stdout, "does not know it, or none of its stakeholders is among those who asked; asked as nobody::1220")
+	require.Contains(t, stdout, "\npayload, as it is stored\n")
+
+	// Without the ledger.
+	environ["INDEXER_LEDGER_URL"] = ""
+	report = jsonOf(t, config.ExitDone, environ, "contract", idOf(active))
+	require.Equal(t, "not asked: --ledger-url is not given", at(t, report, "ledger", "error"))
+	require.Equal(t, false, at(t, report, "ledger", "asked"))
+	_, stderr = printed(t, config.ExitFailed, environ, "contract", unknown)
+	require.Contains(t, stderr, "the database does not know contract "+unknown+", and the ledger was not asked\n")
+}
+
+// Parties that are not given are those of the database.
+func TestContractAsksAsThePartiesOfTheDatabase(t *testing.T) {
+	l := grown(200)
+	party := l.Parties()[0]
+	environ, _ := indexed(t, l, sandbox.ServerOptions{}, map[string]string{"INDEXER_PARTIES": party})
+	truth := l.Truth(sandbox.Scope{Shape: sandbox.LedgerEffects, Parties: []string{party}}, l.End())
+	seen := pick(t, truth["created_events"], func(r sandbox.Row) bool {
+		return r["acs_delta"] == false && !has(truth["archived_events"], "contract_id", r["contract_id"])
+	})
+	active := pick(t, truth["active_contracts"], func(sandbox.Row) bool { return true })
+	environ["INDEXER_PARTIES"] = ""
+	report := jsonOf(t, config.ExitDone, environ, "contract", active["contract_id"].(string))
+	require.Equal(t, []any{party}, at(t, report, "ledger", "querying_parties"))
+	require.Equal(t, true, at(t, report, "ledger", "found"))
+	stdout, _ := printed(t, config.ExitDone, environ, "contract", seen["contract_id"].(string))
+	require.Contains(t, stdout, "does not know it, or none of its stakeholders is among those who asked; asked as "+party)
+	require.Contains(t, stdout, "no: its creation was only witnessed (acs_delta is false)")
+}
+
+// A ledger that can't answer is part of the report, and of the exit code.
+func TestContractWhenTheLedgerFails(t *testing.T) {
+	l := grown(50)
+	environ, truth := indexed(t, l, sandbox.ServerOptions{}, nil)
+	id := truth["active_contracts"][0]["contract_id"].(string)
+	serve := func(answer func(w http.ResponseWriter, r *http.Request, next http.Handler)) {
+		next := sandbox.NewServer(l, sandbox.ServerOptions{})
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/v2/contracts/contract-by-id" {
+				answer(w, r, next)
+				return
+			}
+			next.ServeHTTP(w, r)
+		}))
+		t.Cleanup(server.Close)
+		environ["INDEXER_LEDGER_URL"] = server.URL
+	}
+	check := func(want int, says string) {
+		t.Helper()
+		report := jsonOf(t, want, environ, "contract", id)
+		require.Contains(t, at(t, report, "ledger", "error"), says)
+		require.Equal(t, true, at(t, report, "database", "known"))
+		require.Len(t, at(t, report, "database", "active_on"), 1)
+		stdout, _ := printed(t, want, environ, "contract", id)
+		require.Contains(t, stdout, "since offset ")
+	}
+	environ["INDEXER_LEDGER_URL"] = "http://127.0.0.1:1"
+	check(config.ExitFailed, "connection refused")
+	environ["INDEXER_LEDGER_URL"] = participantOf(t, grownFrom(6, 5), sandbox.ServerOptions{})
+	check(config.ExitProblem, "the ledger URL leads to participant ")
+	environ["INDEXER_LEDGER_URL"] = participantOf(t, l, sandbox.ServerOptions{Token: "sesame"})
+	check(config.ExitProblem, "wants a token")
+	serve(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, `{"code":"PERMISSION_DENIED","cause":"\u001b[2J\u009b no"}`)
+	})
+	check(config.ExitProblem, "what to do: ")
+	serve(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { w.WriteHeader(http.StatusBadGateway) })
+	check(config.ExitFailed, "502")
+	serve(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		other := truth["active_contracts"][1]["contract_id"].(string)
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(bytes.ReplaceAll(body, []byte(id), []byte(other))))
+		next.ServeHTTP(w, r)
+	})
+	check(config.ExitFailed, "another contract")
+	serve(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"createdEvent":{}}`)
+	})
+	check(config.ExitFailed, "contractId")
+	serve(func(w http.ResponseWriter, r *http.Request, _ http.Handler) { http.NotFound(w, r) })
+	check(config.ExitDone, "does not offer to look contracts up")
+	_, stderr := printed(t, config.ExitFailed, environ, "contract", "unknown")
+	require.Contains(t, stderr, "and the ledger was not asked")
+}
+
+func grownFrom(seed uint64, updates int) *sandbox.Ledger {
+	l := sandbox.NewLedger(sandbox.Options{Seed: seed})
+	l.Grow(updates)
+	return l
+}
+
+func TestContractInADatabaseWithoutIt(t *testing.T) {
+	l := grown(50)
+	truth := l.Truth(sandbox.Scope{}, l.End())
+	id := truth["active_contracts"][0]["contract_id"].(string)
+	environ := map[string]string{
+		"INDEXER_DATABASE_URL": throwaway.Database(t), "INDEXER_LEDGER_URL": participantOf(t, l, sandbox.ServerOptions{}),
+	}
+	_, stderr := printed(t, config.ExitProblem, environ, "contract", id)
+	require.Contains(t, stderr, "run `indexer migrate`")
+	require.NoError(t, migrate(t.Context(), environ["INDEXER_DATABASE_URL"]))
+	report := jsonOf(t, config.ExitDone, environ, "contract", id)
+	require.Equal(t, true, at(t, report, "ledger", "found"))
+	require.Nil(t, at(t, report, "database", "watermark"))
+	stdout, _ := printed(t, config.ExitDone, environ, "contract", id)
+	require.Contains(t, stdout, ": nothing indexed yet\n")
+	_, stderr = printed(t, config.ExitFailed, environ, "contract", id, "--ledger-url=")
+	require.Contains(t, stderr, "the database does not know contract "+id)
+	environ["INDEXER_DATABASE_URL"] = "postgres://127.0.0.1:1/d"
+	_, stderr = printed(t, config.ExitFailed, environ, "contract", id)
+	require.Contains(t, stderr, "127.0.0.1:1 d")
+}
+
+// What was archived and never created here was asked for by the daemon.
+func TestContractThatWasLookedUp(t *testing.T) {
+	l := grown(200)
+	environ, _ := indexed(t, l, sandbox.ServerOptions{}, map[string]string{"INDEXER_START": "150"})
+	stdout := ""
+	for _, row := range connectedRows(t, environ, "SELECT contract_id FROM indexer.lookups ORDER BY ledger_offset LIMIT 1") {
+		report := jsonOf(t, config.ExitDone, environ, "contract", row)
+		require.Equal(t, true, at(t, report, "database", "known"))
+		require.NotEmpty(t, at(t, report, "database", "lookup", "status"))
+		require.EqualValues(t, 150, at(t, report, "database", "history_floor"))
+		require.Nil(t, at(t, report, "database", "state_floor"))
+		stdout, _ = printed(t, config.ExitDone, environ, "contract", row)
+	}
+	require.Regexp(t, `\nlooked up +(not yet, wanted|found at) .*because of offset \d+, node \d+, without its creation\n`, stdout)
+}
+
+func connectedRows(t *testing.T, environ map[string]string, query string) (list []string) {
+	t.Helper()
+	rows, err := connect(t, environ["INDEXER_DATABASE_URL"]).Query(t.Context(), query)
+	require.NoError(t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var text string
+		require.NoError(t, rows.Scan(&text))
+		list = append(list, text)
+	}
+	require.NoError(t, rows.Err())
+	require.NotEmpty(t, list)
+	return list
+}
+
+// Whatever the id, it is asked for and printed, and does nothing to a terminal.
+func TestContractWithAStrangeID(t *testing.T) {
+	l := grown(20)
+	environ, _ := indexed(t, l, sandbox.ServerOptions{}, nil)
+	for _, id := range []string{"x", "'; DROP TABLE x; --", `"}`, "\x1b[2J\u009b\u202e", "a\tb\nc", "\x00", "--x", "é\\", "\ufffd", strings.Repeat("0", 1<<20)} {
+		want, says := config.ExitProblem, "What to do: check the contract's id and --parties.\n"
+		if len(id) > 1000 { // the server repeats it in its error, which is not read that far
+			want, says = config.ExitFailed, "HTTP status 400"
+		}
+		report := jsonOf(t, want, environ, "contract", "--", id)
+		require.Equal(t, id, at(t, report, "contract_id"))
+		stdout, stderr := printed(t, want, environ, "contract", "--", id)
+		require.Contains(t, stderr, says)
+		require.Less(t, len(stdout)+len(stderr), 10_000)
+		_, stderr = printed(t, config.ExitFailed, environ, "contract", "--ledger-url=", "--", id)
+		require.Contains(t, stderr, "the database does not know contract ")
+		printed(t, config.ExitFailed, environ, "contract", "--ledger-url=", "--json", "--", id)
+	}
+	_, stderr := printed(t, config.ExitUsage, environ, "contract", "")
+	require.Contains(t, stderr, "the contract's id is empty")
+	for _, args := range [][]string{{"contract"}, {"contract", "a", "b"}, {"contract", "a", "--ledger-url=ftp://x"}, {"contract", "a", "--parties=a,,b"}, {"contract", "a", "--database-url="}} {
+		printed(t, config.ExitUsage, environ, args...)
+	}
+}
+
+// What the ledger says of a contract does nothing to a terminal either.
+func TestContractWithStrangeText(t *testing.T) {
+	l := grown(50)
+	strange := func(e sandbox.Element) []byte {
+		raw := bytes.ReplaceAll(e.Raw, []byte(`"packageName":"`), []byte(`"packageName":"\u001b[2J`+"\u009b\u202e\u00e9"))
+		return bytes.ReplaceAll(raw, []byte(`"createArgument":{`), []byte(`"createArgument":{"\u001b`+"\u009b\U000e0001"+`":"\u0000\ud800 1 < 2","n":1.50,`))
+	}
+	environ, truth := indexed(t, l, sandbox.ServerOptions{Rewrite: strange}, nil)
+	id := truth["active_contracts"][0]["contract_id"].(string)
+	stdout, _ := printed(t, config.ExitDone, environ, "contract", id)
+	for _, text := range []string{`package \x1b[2J\u009b\u202eé`, `"\u001b\u009b\udb40\udc01": "\u0000\ud800 1 < 2"`, `"n": 1.50`} {
+		require.Contains(t, stdout, text)
+	}
+	report := jsonOf(t, config.ExitDone, environ, "contract", id)
+	require.Contains(t, at(t, report, "ledger", "contract", "package_name"), "\x1b[2J\u009b\u202eé")
+	require.Contains(t, at(t, report, "ledger", "contract", "payload"), "\x1b\u009b\U000e0001")
+	require.Equal(t, map[string]any{"$exact": "a NUL"}, at(t, report, "database", "contract", "payload"))
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store"
+)
+
+type updateCommand struct {
+	ID string `arg:"" help:"Update id."`
+	config.Database
+	config.Ledger
+	JSON bool `name:"json" env:"-" help:"Print JSON."`
+}
+
+// Validate refuses what can't be asked for.
+func (c *updateCommand) Validate() error {
+	if c.ID == "" {
+		return errors.New("the update's id is empty")
+	}
+	if err := c.Database.Validate(); err != nil {
+		return err
+	}
+	return c.Ledger.Validate()
+}
+
+// result is how the ledger and the database compare.
+type result string
+
+const (
+	resultEqual       result = "equal"
+	resultDifferent   result = "different"
+	resultUnknown     result = "unknown"             // to both
+	resultBeyond      result = "beyond_watermark"    // the ledger has it, and indexing has not come so far
+	resultBelow       result = "below_history_floor" // the ledger has it from before indexing began
+	resultPruned      result = "pruned"              // it is stored, and the participant has pruned it
+	resultNotCompared result = "not_compared"        // the ledger could not answer
+)
+
+// updateReport is what the command prints; its JSON form is for scripts.
+type updateReport struct {
+	UpdateID    string         `json:"update_id"`
+	Result      result         `json:"result"`
+	Explanation string         `json:"explanation"`
+	Ledger      updateOnLedger `json:"ledger"`
+	Database    updateStored   `json:"database"`
+	Differences []difference   `json:"differences"`
+
+	update *ledger.Update // nil: the ledger does not show it, or could not answer
+}
+
+type updateOnLedger struct {
+	Found  bool          `json:"found"`
+	Pruned ledger.Offset `json:"pruned_offset,omitempty"` // asked where the ledger does not show what is stored
+	Error  string        `json:"error,omitempty"`         // why it could not answer
+	Raw    ledger.JSON   `json:"raw,omitempty"`           // what it answered
+}
+
+type updateStored struct {
+	Address      string                   `json:"address"`
+	Watermark    ledger.Offset            `json:"watermark"`
+	HistoryFloor ledger.Offset            `json:"history_floor"`
+	Offsets      []ledger.Offset          `json:"stored_at"` // where an update with this id is stored
+	Rows         map[string][]ledger.JSON `json:"rows"`      // by relation, at these offsets and at the ledger's
+
+	rows []store.UpdateRow
+}
+
+type difference struct {
+	Kind     store.Disagreement `json:"kind"` // altered, missing or extra
+	Relation string             `json:"relation"`
+	Offset   ledger.Offset      `json:"ledger_offset"`
+	NodeID   *int32             `json:"node_id"`
+	Row      string             `json:"row"`
+	Column   string             `json:"column,omitempty"`
+	Ledger   *string            `json:"ledger"`
+	Stored   *string            `json:"stored"`
+}
+
+// Run compares an update of the ledger with what is stored.
+func (c *updateCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
+	db, err := openRead(ctx, c.DatabaseURL, logger)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	scope, indexed, err := db.Scope(ctx)
+	if err != nil {
+		return err
+	}
+	if !indexed {
+		return &ledger.Problem{
+			What: fmt.Sprintf("nothing has been indexed into database %s yet, so there is nothing to compare with", db.Address()),
+			Do:   "run `indexer run` or `backfill` first",
+		}
+	}
+	r := updateReport{UpdateID: c.ID, Differences: []difference{}}
+	failed, err := c.compare(ctx, logger, db, scope, &r)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		err = writeReport(out, r)
+	} else {
+		err = r.print(out)
+	}
+	switch {
+	case err != nil:
+		return err
+	case failed != nil:
+		return failed
+	case r.Result == resultUnknown, r.Result == resultDifferent:
+		return fmt.Errorf("update %s: %s", printable(brief(c.ID)), r.Explanation)
+	}
+	return nil
+}
+
+// compare fills the report. A ledger that can't answer is part of it, and its error is returned as failed.
+func (c *updateCommand) compare(ctx context.Context, logger *slog.Logger, db *store.Store, scope ledger.Scope, r *updateReport) (failed, err error) {
+	client, err := openLedger(c.Ledger, scope, logger)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	asking, cancel := context.WithTimeout(ctx, lookupPatience)
+	defer cancel()
+	update, raw, failed := func() (ledger.Update, ledger.JSON, error) {
+		if err := sameLedger(asking, db, client, scope); err != nil {
+			return ledger.Update{}, nil, err
+		}
+		return client.UpdateOfScope(asking, c.ID)
+	}()
+	var record store.UpdateRecord
+	switch {
+	case failed == nil:
+		r.Ledger.Found, r.Ledger.Raw, r.update = true, raw, &update
+		record, err = db.CompareUpdate(ctx, c.ID, &update)
+	case errors.Is(failed, ledger.ErrNotFound):
+		failed = nil
+		record, err = db.CompareUpdate(ctx, c.ID, nil)
+	default:
+		if errors.Is(failed, ledger.ErrNotOffered) {
+			failed = &ledger.Problem{
+				What: "the server does not offer to look updates up, so nothing was compared", Err: failed,
+				Do: "check --ledger-url: it must be the base of the participant's JSON API, with its path prefix where it has one",
+			}
+		}
+		r.Ledger.Error = errorText(failed)
+		record, err = db.StoredUpdate(ctx, c.ID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.stored(db.Address(), &record)
+	if r.update == nil && failed == nil && len(record.Offsets) > 0 {
+		// What is stored may be older than what the participant still has. One that does not tell has not pruned, as far
+		// as is known.
+		r.Ledger.Pruned, err = client.PrunedOffset(asking)
+		if err != nil && !errors.Is(err, ledger.ErrNotOffered) {
+			r.Ledger.Error, failed = errorText(err), err
+		}
+	}
+	r.conclude(&record)
+	return failed, nil
+}
+
+func (r *updateReport) stored(address string, record *store.UpdateRecord) {
+	r.Database = updateStored{
+		Address: address, Watermark: record.Watermark, HistoryFloor: record.HistoryFloor,
+		Offsets: append([]ledger.Offset{}, record.Offsets...), Rows: map[string][]ledger.JSON{}, rows: record.Rows,
+	}
+	for _, row := range record.Rows {
+		r.Database.Rows[row.Relation] = append(r.Database.Rows[row.Relation], row.Columns)
+	}
+	for _, d := range record.Differences {
+		r.Differences = append(r.Differences, difference{d.Kind, d.Relation, d.Offset, d.NodeID, d.Row, d.Column, d.Ledger, d.Stored})
+	}
+}
+
+// conclude says what the comparison came to.
+func (r *updateReport) conclude(record *store.UpdateRecord) {
+	say := func(result result, format string, args ...any) {
+		r.Result, r.Explanation = result, fmt.Sprintf(format, args...)
+	}
+	switch {
+	case r.Ledger.Error != "":
+		r.Differences = []difference{}
+		say(resultNotCompared, "not compared: the ledger could not answer")
+	case r.update == nil && len(record.Offsets) == 0:
+		say(resultUnknown, "neither the ledger nor the database knows it")
+	case r.update == nil && slices.Max(record.Offsets) <= r.Ledger.Pruned:
+		r.Differences = []difference{}
+		say(resultPruned, "not compared: it is stored, and the participant can't show it because it is pruned up to offset %d", r.Ledger.Pruned)
+	case r.update == nil:
+		say(resultDifferent, "it is stored at offset %d, and the ledger does not show it", record.Offsets[0])
+	case len(r.Differences) == 1:
+		say(resultDifferent, "the database differs from the ledger in one place")
+	case len(r.Differences) > 1:
+		say(resultDifferent, "the database differs from the ledger in %d places", len(r.Differences))
+	case record.Beyond:
+		say(resultBeyond, "not stored yet: its offset %d is beyond the watermark %d", r.update.Offset, record.Watermark)
+	case record.Below:
+		say(resultBelow, "not stored: its offset %d is not above %d, the offset after which events are complete", r.update.Offset, record.HistoryFloor)
+	default:
+		say(resultEqual, "stored as the ledger shows it")
+	}
+}

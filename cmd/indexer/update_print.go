@@ -1,0 +1,295 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"text/tabwriter"
+
+	"ledgerindexer/ledger"
+)
+
+// part is one thing that an update consists of: itself, an event, or an interface view. The ledger's and the stored
+// ones are brought into this form, so that they can stand side by side.
+type part struct {
+	Relation string `json:"-"`
+
+	Offset      ledger.Offset `json:"ledger_offset"`
+	NodeID      *int32        `json:"node_id"`
+	Ordinal     int           `json:"ordinal"`
+	Kind        string        `json:"kind"`
+	Origin      ledger.Origin `json:"origin"`
+	UpdateID    *string       `json:"update_id"`
+	ContractID  string        `json:"contract_id"`
+	TemplateID  string        `json:"template_id"`
+	Choice      string        `json:"choice"`
+	Consuming   bool          `json:"consuming"`
+	InterfaceID *string       `json:"interface_id"`
+	PartyID     *string       `json:"party_id"`
+}
+
+// compareParts puts the update itself first, then its events by node id, then what has none.
+func compareParts(a, b part) int {
+	node := func(p part) int64 {
+		switch {
+		case p.Relation == "updates":
+			return -1
+		case p.NodeID == nil:
+			return 1 << 32
+		}
+		return int64(*p.NodeID)
+	}
+	return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(node(a), node(b)), cmp.Compare(a.Relation, b.Relation), cmp.Compare(a.Ordinal, b.Ordinal))
+}
+
+// partsOf takes the ledger's update apart, as it would be stored.
+func partsOf(u *ledger.Update) []part {
+	if u == nil {
+		return nil
+	}
+	list := []part{{Relation: "updates", Kind: string(u.Kind), UpdateID: &u.ID}}
+	for i := range u.Created {
+		c := &u.Created[i]
+		list = append(list, part{Relation: "created", NodeID: &c.NodeID, Origin: c.Origin, ContractID: c.ContractID, TemplateID: c.TemplateID})
+		for j := range c.InterfaceViews {
+			list = append(list, part{Relation: "interface_views", NodeID: &c.NodeID, Ordinal: j, InterfaceID: &c.InterfaceViews[j].InterfaceID})
+		}
+	}
+	for i := range u.Archived {
+		a := &u.Archived[i]
+		list = append(list, part{Relation: "archived", NodeID: &a.NodeID, ContractID: a.ContractID, TemplateID: a.TemplateID})
+	}
+	for i := range u.Exercised {
+		e := &u.Exercised[i]
+		list = append(list, part{Relation: "exercised", NodeID: &e.NodeID, ContractID: e.ContractID, TemplateID: e.TemplateID,
+			Choice: e.Choice, Consuming: e.Consuming, InterfaceID: e.InterfaceID})
+	}
+	for i := range u.Assigned {
+		a := &u.Assigned[i]
+		list = append(list, part{Relation: "reassignments", NodeID: &a.NodeID, Kind: "assigned", ContractID: a.ContractID, TemplateID: a.TemplateID})
+	}
+	for i := range u.Unassigned {
+		a := &u.Unassigned[i]
+		list = append(list, part{Relation: "reassignments", NodeID: &a.NodeID, Kind: "unassigned", ContractID: a.ContractID, TemplateID: a.TemplateID})
+	}
+	for i := range u.Topology {
+		e := &u.Topology[i]
+		list = append(list, part{Relation: "topology_events", NodeID: &e.NodeID, Kind: string(e.Kind), PartyID: e.PartyID})
+	}
+	for i := range u.Unknown {
+		list = append(list, part{Relation: "unknown_elements", NodeID: u.Unknown[i].NodeID, Ordinal: i, Kind: u.Unknown[i].Kind})
+	}
+	for i := range list {
+		list[i].Offset = u.Offset
+	}
+	return list
+}
+
+// parts are the stored parts. Exact values are no parts of their own.
+func (s *updateStored) parts() ([]part, error) {
+	var list []part
+	for _, row := range s.rows {
+		if row.Relation == "exact_payloads" {
+			continue
+		}
+		p := part{Relation: row.Relation}
+		if err := json.Unmarshal(row.Columns, &p); err != nil {
+			return nil, fmt.Errorf("a row of %s: %w", row.Relation, err)
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+// String says for people what a part is.
+func (p part) String() string {
+	switch p.Relation {
+	case "updates":
+		return fmt.Sprintf("%s %s", p.Kind, brief(text(p.UpdateID)))
+	case "created":
+		if p.Origin != ledger.OriginTransaction {
+			return fmt.Sprintf("created by %s %s %s", p.Origin, entity(p.TemplateID), brief(p.ContractID))
+		}
+		return fmt.Sprintf("created %s %s", entity(p.TemplateID), brief(p.ContractID))
+	case "exercised":
+		verb := "exercised"
+		if p.Consuming {
+			verb = "exercised, consuming,"
+		}
+		return fmt.Sprintf("%s %s on %s %s", verb, brief(p.Choice), entity(p.TemplateID), brief(p.ContractID))
+	case "interface_views":
+		return "view of " + entity(text(p.InterfaceID))
+	case "reassignments":
+		return fmt.Sprintf("%s %s %s", p.Kind, entity(p.TemplateID), brief(p.ContractID))
+	case "topology_events":
+		return fmt.Sprintf("party hosting %s: %s", p.Kind, brief(text(p.PartyID)))
+	case "unknown_elements":
+		return "unknown: " + brief(p.Kind)
+	}
+	return fmt.Sprintf("%s %s %s", p.Relation, entity(p.TemplateID), brief(p.ContractID))
+}
+
+// entity is an identifier without its package.
+func entity(id string) string {
+	parsed, err := ledger.ParseTemplateID(id)
+	if err != nil {
+		return brief(id)
+	}
+	return brief(parsed.Module + ":" + parsed.Entity)
+}
+
+func (r *updateReport) print(out io.Writer) error {
+	l := newLabelled(out)
+	l.line("update", brief(r.UpdateID))
+	if u := r.update; u != nil {
+		l.line("ledger", fmt.Sprintf("%s at offset %d", u.Kind, u.Offset))
+		for _, field := range []struct {
+			label string
+			value *string
+		}{
+			{"synchronizer", u.SynchronizerID}, {"record time", bound(u.RecordTime)}, {"effective at", bound(u.EffectiveAt)},
+			{"workflow id", u.WorkflowID}, {"command id", u.CommandID},
+		} {
+			if field.value != nil && *field.value != "" {
+				l.line(field.label, brief(*field.value))
+			}
+		}
+	} else {
+		l.line("ledger", brief(cmp.Or(r.Ledger.Error, "does not show it")))
+	}
+	l.line("database", fmt.Sprintf("%s, events after offset %d up to %d", r.Database.Address, r.Database.HistoryFloor, r.Database.Watermark))
+	l.line("result", r.Explanation)
+	if err := l.w.Flush(); err != nil {
+		return err
+	}
+	if err := r.printParts(out); err != nil {
+		return err
+	}
+	return r.printDifferences(out)
+}
+
+// printParts prints what the ledger shows beside what is stored.
+func (r *updateReport) printParts(out io.Writer) error {
+	ofLedger := partsOf(r.update)
+	stored, err := r.Database.parts()
+	if err != nil || len(ofLedger)+len(stored) == 0 {
+		return err
+	}
+	slices.SortStableFunc(ofLedger, compareParts)
+	slices.SortStableFunc(stored, compareParts)
+	altered := r.altered()
+	fmt.Fprintln(out)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	row(w, "OFFSET", "NODE", "LEDGER", "STORED")
+	for len(ofLedger)+len(stored) > 0 {
+		side := 0 // which one is next: the ledger's, the stored one, or both
+		switch {
+		case len(ofLedger) == 0:
+			side = 1
+		case len(stored) == 0:
+			side = -1
+		default:
+			side = compareParts(ofLedger[0], stored[0])
+		}
+		var left, right string
+		var of part
+		if side >= 0 {
+			of, right, stored = stored[0], stored[0].String(), stored[1:]
+		}
+		if side <= 0 {
+			of, left, ofLedger = ofLedger[0], ofLedger[0].String(), ofLedger[1:]
+		}
+		if left == right {
+			right = "the same"
+			if altered(of) {
+				right = "differs"
+			}
+		}
+		node := ""
+		if of.NodeID != nil {
+			node = strconv.Itoa(int(*of.NodeID))
+		}
+		row(w, strconv.FormatInt(int64(of.Offset), 10), node, left, right)
+	}
+	return w.Flush()
+}
+
+// place tells where a part stands.
+type place struct {
+	offset   ledger.Offset
+	nodeID   int64 // -1: nowhere in particular
+	relation string
+}
+
+func placeOf(relation string, offset ledger.Offset, nodeID *int32) place {
+	at := place{offset, -1, relation}
+	if nodeID != nil {
+		at.nodeID = int64(*nodeID)
+	}
+	return at
+}
+
+// altered says where something is stored with other values than the ledger shows. A value that is stored exactly
+// belongs to whatever stands at its place.
+func (r *updateReport) altered() func(part) bool {
+	places := map[place]bool{}
+	for _, d := range r.Differences {
+		places[placeOf(d.Relation, d.Offset, d.NodeID)] = true
+	}
+	return func(p part) bool {
+		return places[placeOf(p.Relation, p.Offset, p.NodeID)] || places[placeOf("exact_payloads", p.Offset, p.NodeID)]
+	}
+}
+
+func (r *updateReport) printDifferences(out io.Writer) error {
+	if len(r.Differences) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	row(w, "RELATION", "OFFSET", "ROW", "COLUMN", "LEDGER", "STORED")
+	for _, d := range r.Differences {
+		left, right := "a row", "a row"
+		switch d.Kind {
+		case "missing":
+			right = "no row"
+		case "extra":
+			left = "no row"
+		default:
+			left, right = excerpts(d.Ledger, d.Stored)
+		}
+		row(w, d.Relation, strconv.FormatInt(int64(d.Offset), 10), d.Row, d.Column, left, right)
+	}
+	return w.Flush()
+}
+
+// excerpts cuts two values to where they differ.
+func excerpts(a, b *string) (string, string) {
+	const before, after = 20, 80
+	if a == nil || b == nil {
+		return excerpt(a, 0, before+after), excerpt(b, 0, before+after)
+	}
+	same := 0
+	for same < min(len(*a), len(*b)) && (*a)[same] == (*b)[same] {
+		same++
+	}
+	return excerpt(a, same-before, same+after), excerpt(b, same-before, same+after)
+}
+
+func excerpt(value *string, from, to int) string {
+	if value == nil {
+		return "NULL"
+	}
+	from, to = max(0, from), min(len(*value), to)
+	cut := `"` + (*value)[from:to] + `"`
+	if from > 0 {
+		cut = "…" + cut
+	}
+	if to < len(*value) {
+		cut += "…"
+	}
+	return cut
+}

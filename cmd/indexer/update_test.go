@@ -1,0 +1,301 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/sandbox"
+)
+
+func TestUpdate(t *testing.T) {
+	l := grown(120)
+	for _, version := range []string{"3.4", "3.5", "3.6"} {
+		environ, truth := indexed(t, l, sandbox.ServerOptions{Version: version}, nil)
+		kinds := map[any]int{}
+		for _, row := range truth["updates"] {
+			kinds[row["kind"]]++
+			if kinds[row["kind"]] > 5 {
+				continue
+			}
+			id := row["update_id"].(string)
+			report := jsonOf(t, config.ExitDone, environ, "update", id)
+			require.Equal(t, "equal", at(t, report, "result"))
+			require.Equal(t, []any{}, at(t, report, "differences"))
+			require.Equal(t, id, at(t, report, "database", "rows", "updates", 0, "update_id"))
+			require.Equal(t, fmt.Sprint(row["ledger_offset"]), fmt.Sprint(at(t, report, "database", "stored_at", 0)))
+			require.Len(t, at(t, report, "ledger", "raw", "update"), 1)
+			stdout, _ := printed(t, config.ExitDone, environ, "update", id)
+			require.Contains(t, stdout, "stored as the ledger shows it\n")
+			require.NotContains(t, stdout, "RELATION")
+		}
+		require.Len(t, kinds, 3)
+	}
+}
+
+// Every place that differs is named, beside what is the same.
+func TestUpdateThatDiffers(t *testing.T) {
+	l := grown(120)
+	environ, truth := indexed(t, l, sandbox.ServerOptions{}, nil)
+	exercised := truth["exercised_events"][0]
+	id, offset := exercised["update_id"].(string), exercised["ledger_offset"]
+	db := connect(t, environ["INDEXER_DATABASE_URL"])
+	exec := func(statement string) {
+		t.Helper()
+		changed, err := db.Exec(t.Context(), statement, fmt.Sprint(offset))
+		require.NoError(t, err)
+		require.Positive(t, changed.RowsAffected())
+	}
+	exec(`UPDATE indexer.exercised SET choice = E'\x1b[2J', choice_argument = '{"a": "\u202e"}' WHERE ledger_offset = $1::text::bigint AND node_id = (SELECT min(node_id) FROM indexer.exercised WHERE ledger_offset = $1::text::bigint)`)
+	exec(`INSERT INTO indexer.topology_events (ledger_offset, node_id, kind) VALUES ($1::text::bigint, 77, 'odd')`)
+	report := jsonOf(t, config.ExitFailed, environ, "update", id)
+	require.Equal(t, "different", at(t, report, "result"))
+	differences := at(t, report, "differences")
+	require.Len(t, differences, 3)
+	require.Equal(t, map[string]any{
+		"kind": "altered", "relation": "exercised", "ledger_offset": at(t, report, "database", "stored_at", 0), "column": "choice",
+		"node_id": at(t, differences, 0, "node_id"), "row": fmt.Sprint("node_id ", at(t, differences, 0, "node_id")),
+		"ledger": exercised["choice"], "stored": "\x1b[2J",
+	}, at(t, differences, 0))
+	require.Equal(t, "choice_argument", at(t, differences, 1, "column"))
+	require.Equal(t, "extra", at(t, differences, 2, "kind"))
+	require.EqualValues(t, 77, at(t, differences, 2, "node_id"))
+	require.Equal(t, "odd", at(t, report, "database", "rows", "topology_events", 0, "kind"))
+
+	stdout, stderr := printed(t, config.ExitFailed, environ, "update", id)
+	require.Equal(t, "indexer: update "+id+": the database differs from the ledger in 3 places\n", stderr)
+	lines := strings.Join(strings.Fields(stdout), " ")
+	for _, text := range []string{
+		" the same ", fmt.Sprintf(`%v node_id %v choice "%s" "\x1b[2J"`, offset, at(t, differences, 0, "node_id"), exercised["choice"]),
+		`{"a": "\u202e"}`, fmt.Sprintf("topology_events %v node_id 77 - no row a row", offset), " 77 - party hosting odd: - ",
+	} {
+		require.Contains(t, lines, text)
+	}
+
+	exec(`DELETE FROM indexer.topology_events WHERE ledger_offset = $1::text::bigint`)
+	exec(`DELETE FROM indexer.updates WHERE ledger_offset = $1::text::bigint`)
+	report = jsonOf(t, config.ExitFailed, environ, "update", id)
+	require.Equal(t, "missing", at(t, report, "differences", 0, "kind"))
+	require.Empty(t, at(t, report, "database", "stored_at"))
+	require.NotEmpty(t, at(t, report, "database", "rows", "exercised"), "the rest stands at the ledger's offset")
+}
+
+// What lies outside of what is indexed does not differ.
+func TestUpdateOutsideOfWhatIsIndexed(t *testing.T) {
+	l := grown(100)
+	environ, _ := indexed(t, l, sandbox.ServerOptions{}, map[string]string{"INDEXER_START": fmt.Sprint(l.Offset(50))})
+	before, after := l.UpdateID(50), l.UpdateID(51)
+	require.Equal(t, "below_history_floor", at(t, jsonOf(t, config.ExitDone, environ, "update", before), "result"))
+	stdout, _ := printed(t, config.ExitDone, environ, "update", before)
+	require.Contains(t, stdout, fmt.Sprintf("its offset %d is not above %[1]d, the offset after which events are complete\n", l.Offset(50)))
+	require.Equal(t, "equal", at(t, jsonOf(t, config.ExitDone, environ, "update", after), "result"))
+	watermark := l.End()
+	l.Grow(1)
+	report := jsonOf(t, config.ExitDone, environ, "update", l.UpdateID(l.Len()-1))
+	require.Equal(t, "beyond_watermark", at(t, report, "result"))
+	require.Equal(t, fmt.Sprintf("not stored yet: its offset %d is beyond the watermark %d", l.End(), watermark), at(t, report, "explanation"))
+}
+
+func TestUpdateThatTheLedgerDoesNotShow(t *testing.T) {
+	l := grown(100)
+	hidden := ""
+	environ, truth := indexed(t, l, sandbox.ServerOptions{Rewrite: func(e sandbox.Element) []byte {
+		if hidden != "" && strings.HasSuffix(e.Path, "update-by-id") && bytes.Contains(e.Raw, []byte(hidden)) {
+			return nil
+		}
+		return e.Raw
+	}}, nil)
+	update := truth["updates"][10]
+	id, offset := update["update_id"].(string), update["ledger_offset"]
+	unknown := id[:4] + strings.Repeat("0", len(id)-4) // well-formed
+	_, stderr := printed(t, config.ExitFailed, environ, "update", unknown)
+	require.Equal(t, "indexer: update "+unknown+": neither the ledger nor the database knows it\n", stderr)
+	require.Equal(t, "unknown", at(t, jsonOf(t, config.ExitFailed, environ, "update", unknown), "result"))
+
+	hidden = id
+	report := jsonOf(t, config.ExitFailed, environ, "update", id)
+	require.Equal(t, "different", at(t, report, "result"))
+	require.Equal(t, "extra", at(t, report, "differences", 0, "kind"))
+	require.Equal(t, false, at(t, report, "ledger", "found"))
+	_, stderr = printed(t, config.ExitFailed, environ, "update", id)
+	require.Contains(t, stderr, fmt.Sprintf("it is stored at offset %v, and the ledger does not show it\n", offset))
+
+	// A participant that has pruned an update can't show it, and nothing is wrong.
+	hidden = ""
+	require.NoError(t, l.Prune(l.Offset(50)))
+	report = jsonOf(t, config.ExitDone, environ, "update", id)
+	require.Equal(t, "pruned", at(t, report, "result"))
+	require.EqualValues(t, l.Offset(50), at(t, report, "ledger", "pruned_offset"))
+	require.Equal(t, id, at(t, report, "database", "rows", "updates", 0, "update_id"))
+	stdout, _ := printed(t, config.ExitDone, environ, "update", id)
+	require.Contains(t, stdout, "the participant can't show it because it is pruned up to offset ")
+}
+
+// Where the ledger can't answer nothing is compared; what is stored is shown.
+func TestUpdateWhenTheLedgerFails(t *testing.T) {
+	l := grown(50)
+	environ, truth := indexed(t, l, sandbox.ServerOptions{}, nil)
+	id := truth["updates"][20]["update_id"].(string)
+	check := func(want int, says string) {
+		t.Helper()
+		report := jsonOf(t, want, environ, "update", id)
+		require.Equal(t, "not_compared", at(t, report, "result"))
+		require.Contains(t, at(t, report, "ledger", "error"), says)
+		require.Equal(t, id, at(t, report, "database", "rows", "updates", 0, "update_id"))
+		stdout, _ := printed(t, want, environ, "update", id)
+		require.Contains(t, stdout, "not compared: the ledger could not answer\n")
+	}
+	environ["INDEXER_LEDGER_URL"] = "http://127.0.0.1:1"
+	check(config.ExitFailed, "connection refused")
+	environ["INDEXER_LEDGER_URL"] = participantOf(t, grownFrom(6, 5), sandbox.ServerOptions{})
+	check(config.ExitProblem, "the ledger URL leads to participant ")
+	for path, c := range map[string]struct {
+		status int
+		code   int
+		says   string
+	}{
+		"/v2/updates/update-by-id":        {http.StatusNotFound, config.ExitProblem, "does not offer to look updates up"},
+		"/v2/state/latest-pruned-offsets": {http.StatusServiceUnavailable, config.ExitFailed, "503"},
+	} {
+		next := sandbox.NewServer(l, sandbox.ServerOptions{Rewrite: func(e sandbox.Element) []byte { return nil }})
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == path {
+				w.WriteHeader(c.status)
+				return
+			}
+			next.ServeHTTP(w, r)
+		}))
+		defer server.Close()
+		environ["INDEXER_LEDGER_URL"] = server.URL
+		check(c.code, c.says)
+	}
+	environ["INDEXER_LEDGER_URL"] = ""
+	_, stderr := printed(t, config.ExitUsage, environ, "update", id)
+	require.Contains(t, stderr, "--ledger-url is missing")
+	printed(t, config.ExitUsage, environ, "update", "", "--ledger-url=http://127.0.0.1:1")
+}
+
+func TestUpdateBeforeAnythingIsIndexed(t *testing.T) {
+	environ := map[string]string{
+		"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate), "INDEXER_LEDGER_URL": participantOf(t, grown(5), sandbox.ServerOptions{}),
+	}
+	_, stderr := printed(t, config.ExitProblem, environ, "update", "x")
+	require.Contains(t, stderr, "\nWhat to do: run `indexer run` or `backfill` first.\n")
+}
+
+// The ledger is asked in the scope of the database, whatever the environment says.
+func TestUpdateIsOfTheScopeOfTheDatabase(t *testing.T) {
+	l := grown(150)
+	party := l.Parties()[1]
+	environ, _ := indexed(t, l, sandbox.ServerOptions{}, map[string]string{
+		"INDEXER_PARTIES": party, "INDEXER_INTERFACES": strings.Join(sandbox.InterfaceNames(), ","), "INDEXER_BLOBS": "true", "INDEXER_TOPOLOGY": "false",
+	})
+	truth := l.Truth(sandbox.Scope{
+		Shape: sandbox.LedgerEffects, Parties: []string{party}, Interfaces: sandbox.InterfaceNames(), Blobs: true, NoTopology: true,
+	}, l.End())
+	for _, name := range []string{"INDEXER_PARTIES", "INDEXER_INTERFACES"} {
+		environ[name] = ""
+	}
+	environ["INDEXER_BLOBS"], environ["INDEXER_TOPOLOGY"], environ["INDEXER_SHAPE"] = "false", "true", "acs-delta"
+	views := 0
+	for _, row := range truth["updates"][:20] {
+		report := jsonOf(t, config.ExitDone, environ, "update", row["update_id"].(string))
+		require.Equal(t, "equal", at(t, report, "result"))
+		if rows, ok := at(t, report, "database", "rows").(map[string]any)["interface_views"]; ok {
+			views += len(rows.([]any))
+		}
+	}
+	require.Positive(t, views)
+	topology := pick(t, l.Truth(sandbox.Scope{}, l.End())["updates"], func(r sandbox.Row) bool { return r["kind"] == "topology" })
+	require.Equal(t, "unknown", at(t, jsonOf(t, config.ExitFailed, environ, "update", topology["update_id"].(string)), "result"))
+}
+
+// While the daemon writes an update is stored or not yet, and never half.
+func TestUpdateWhileTheDaemonWrites(t *testing.T) {
+	l := grown(50)
+	environ, _ := indexed(t, l, sandbox.ServerOptions{}, nil)
+	results := map[any]int{}
+	for range 10 {
+		release := holdBack(t, environ["INDEXER_DATABASE_URL"])
+		done := make(chan int)
+		l.Grow(3)
+		go func() {
+			var out, errs bytes.Buffer
+			done <- run(t.Context(), []string{"run", "--until-current"}, nil, &out, &errs)
+		}()
+		untilHeldBack(t, environ["INDEXER_DATABASE_URL"])
+		id := l.UpdateID(l.Len() - 1)
+		report := jsonOf(t, config.ExitDone, environ, "update", id)
+		results[at(t, report, "result")]++
+		release()
+		require.Equal(t, config.ExitDone, <-done)
+		report = jsonOf(t, config.ExitDone, environ, "update", id)
+		results[at(t, report, "result")]++
+	}
+	require.Equal(t, map[any]int{"beyond_watermark": 10, "equal": 10}, results)
+}
+
+// Text of the ledger does nothing to a terminal, in whichever column it stands.
+func TestUpdateWithStrangeText(t *testing.T) {
+	l := grown(60)
+	strange := func(e sandbox.Element) []byte {
+		raw := e.Raw
+		for _, member := range []string{"choice", "contractId", "workflowId", "commandId", "packageName"} {
+			raw = bytes.ReplaceAll(raw, []byte(`"`+member+`":"`), []byte(`"`+member+`":"\u001b[2J`+"\u009b\u202e\u00e9"))
+		}
+		raw = bytes.ReplaceAll(raw, []byte(`{"CreatedEvent"`), []byte(`{"Odd\u001bEvent":{"nodeId":99,"a":"\u0000"}},{"CreatedEvent"`))
+		return bytes.ReplaceAll(raw, []byte(`"createArgument":{`), []byte(`"createArgument":{"\u001b`+"\u009b\U000e0001"+`":"\u0000\ud800 1 < 2","n":1.50,`))
+	}
+	environ, truth := indexed(t, l, sandbox.ServerOptions{Rewrite: strange}, nil)
+	created := pick(t, truth["exercised_events"], func(r sandbox.Row) bool { return has(truth["created_events"], "update_id", r["update_id"]) })
+	id := created["update_id"].(string)
+	report := jsonOf(t, config.ExitDone, environ, "update", id)
+	require.Equal(t, "equal", at(t, report, "result"))
+	require.Equal(t, "Odd\x1bEvent", at(t, report, "database", "rows", "unknown_elements", 0, "kind"))
+	require.NotEmpty(t, at(t, report, "database", "rows", "exact_payloads"))
+	stdout, _ := printed(t, config.ExitDone, environ, "update", id)
+	require.Contains(t, stdout, `unknown: Odd\x1bEvent`)
+	require.Contains(t, stdout, ` \x1b[2J\u009b\u202eé`)
+
+	changed, err := connect(t, environ["INDEXER_DATABASE_URL"]).Exec(t.Context(), "UPDATE indexer.exact_payloads SET exact = exact || '!'")
+	require.NoError(t, err)
+	require.Positive(t, changed.RowsAffected())
+	stdout, _ = printed(t, config.ExitFailed, environ, "update", id)
+	require.Contains(t, stdout, "exact_payloads ")
+	require.Contains(t, stdout, "  differs\n")
+
+	for _, odd := range []string{"x", "'", "\x1b[2J\u009b", "a\nb", "\x00"} {
+		report := jsonOf(t, config.ExitProblem, environ, "update", odd)
+		require.Equal(t, odd, at(t, report, "update_id"))
+		_, stderr := printed(t, config.ExitProblem, environ, "update", odd)
+		require.Contains(t, stderr, "What to do: check the update's id, ")
+	}
+	stdout, stderr := printed(t, config.ExitFailed, environ, "update", strings.Repeat("0", 1<<20))
+	require.Less(t, len(stdout)+len(stderr), 10_000)
+}
+
+func TestExcerpts(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 1000)
+	for _, c := range []struct{ a, b, left, right string }{
+		{"a", "b", `"a"`, `"b"`},
+		{"", "b", `""`, `"b"`},
+		{long + "1", long + "2", "…\"" + strings.Repeat("x", 20) + `1"`, "…\"" + strings.Repeat("x", 20) + `2"`},
+		{"1" + long, "2", `"1` + strings.Repeat("x", 79) + `"…`, `"2"`},
+		{long, long + "2", "…\"" + strings.Repeat("x", 20) + `"`, "…\"" + strings.Repeat("x", 20) + `2"`},
+	} {
+		left, right := excerpts(&c.a, &c.b)
+		require.Equal(t, c.left, left)
+		require.Equal(t, c.right, right)
+	}
+	left, right := excerpts(nil, &long)
+	require.Equal(t, "NULL", left)
+	require.Equal(t, `"`+long[:100]+`"…`, right)
+}
