@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"ledgerindexer/ingest"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/participant"
@@ -18,10 +19,10 @@ import (
 
 type statusCommand struct {
 	config.Database
-	LedgerURL       string        `placeholder:"URL" help:"Base URL of the participant, to compare with the ledger's end; empty: don't."`
-	LedgerTokenFile string        `placeholder:"FILE" help:"File that holds the bearer token."`
-	Sample          time.Duration `default:"2s" env:"-" placeholder:"TIME" help:"How long to watch for the rate; 0: don't. Default: ${default}."`
-	JSON            bool          `name:"json" env:"-" help:"Print JSON."`
+	LedgerURL    string        `placeholder:"URL" help:"Base URL of the participant, to compare with the ledger's end; empty: don't."`
+	LedgerAccess config.Access `embed:"" prefix:"ledger-"`
+	Sample       time.Duration `default:"2s" env:"-" placeholder:"TIME" help:"How long to watch for the rate; 0: don't. Default: ${default}."`
+	JSON         bool          `name:"json" env:"-" help:"Print JSON."`
 }
 
 // ledgerPatience is how long status waits for the ledger: the database's part of the report is there already.
@@ -36,6 +37,8 @@ type report struct {
 	Streams       []stream  `json:"streams"`
 	Snapshot      *snapshot `json:"unfinished_snapshot,omitempty"`
 	Unknown       int64     `json:"unknown_elements"`
+	Lookups       lookups   `json:"lookups"`
+	Packages      packages  `json:"packages"`
 	Ledger        *end      `json:"ledger,omitempty"`
 }
 
@@ -48,6 +51,31 @@ type stream struct {
 	UpdatedAt        time.Time      `json:"updated_at"`
 	UpdatesPerSecond *float64       `json:"updates_per_second,omitempty"`
 	OffsetsPerSecond *float64       `json:"offsets_per_second,omitempty"`
+}
+
+// lookups are the contracts from before the start, by what became of them.
+type lookups struct {
+	Wanted   int64 `json:"wanted"`
+	Found    int64 `json:"found"`
+	NotFound int64 `json:"not_found"`
+	Unusable int64 `json:"unusable"`
+	*task
+}
+
+// packages are what the participant has vetted, as of the last reading.
+type packages struct {
+	Vetted        int64 `json:"vetted"`
+	Synchronizers int64 `json:"synchronizers"`
+	Changes       int64 `json:"changes"` // that were seen
+	*task
+}
+
+// task is how one of the tasks beside the stream fares.
+type task struct {
+	Failing     bool      `json:"failing"`
+	SucceededAt time.Time `json:"succeeded_at,omitzero"` // last
+	FailedAt    time.Time `json:"failed_at,omitzero"`    // last
+	Failure     string    `json:"failure,omitempty"`     // of then
 }
 
 type snapshot struct {
@@ -94,6 +122,14 @@ func (c *statusCommand) Run(ctx context.Context, logger *slog.Logger, out config
 
 func newReport(address string, status store.Status) *report {
 	r := &report{Database: address, ParticipantID: status.ParticipantID, Streams: []stream{}, Unknown: status.Unknown}
+	r.Lookups = lookups{
+		Wanted: status.Lookups.Wanted, Found: status.Lookups.Found, NotFound: status.Lookups.NotFound, Unusable: status.Lookups.Unusable,
+		task: taskOf(status.Tasks, ingest.TaskLookups),
+	}
+	r.Packages = packages{
+		Vetted: status.Packages.Vetted, Synchronizers: status.Packages.Synchronizers, Changes: status.Packages.Changes,
+		task: taskOf(status.Tasks, ingest.TaskPackages),
+	}
 	if !status.Leader.Since.IsZero() {
 		r.Leader, r.LeaderSince = status.Leader.Holder, status.Leader.Since
 	}
@@ -107,6 +143,18 @@ func newReport(address string, status store.Status) *report {
 		})
 	}
 	return r
+}
+
+// taskOf is how a task fares; nil where it has not run yet.
+func taskOf(tasks []store.Task, name string) *task {
+	for _, t := range tasks {
+		if t.Name == name {
+			return &task{
+				Failing: t.FailedAt.After(t.SucceededAt), SucceededAt: t.SucceededAt.UTC(), FailedAt: t.FailedAt.UTC(), Failure: t.Failure,
+			}
+		}
+	}
+	return nil
 }
 
 // sampleRate looks at the watermark twice.
@@ -134,7 +182,7 @@ func (c *statusCommand) sampleRate(ctx context.Context, db *store.Store, from le
 
 // askLedger compares with the ledger's end. A ledger that does not answer is part of the report, not the end of it.
 func (c *statusCommand) askLedger(ctx context.Context, logger *slog.Logger, r *report) *end {
-	client, err := participant.New(participant.Config{URL: c.LedgerURL, TokenFile: c.LedgerTokenFile, Logger: logger}, ledger.Scope{Shape: ledger.ShapeACSDelta})
+	client, err := participant.New(participant.Config{URL: c.LedgerURL, Access: c.LedgerAccess.Domain("ledger"), Logger: logger}, ledger.Scope{Shape: ledger.ShapeACSDelta})
 	if err != nil {
 		return &end{Error: err.Error()}
 	}
@@ -193,6 +241,7 @@ func (r *report) print(out io.Writer) error {
 	if r.Unknown > 0 {
 		line("unknown", "%d elements of kinds that this version does not know, kept raw in ledger.unknown_updates", r.Unknown)
 	}
+	r.printTasks(line)
 	if r.Ledger != nil {
 		switch {
 		case r.Ledger.Error != "":
@@ -204,6 +253,28 @@ func (r *report) print(out io.Writer) error {
 		}
 	}
 	return w.Flush()
+}
+
+// printTasks says what the tasks beside the stream brought, and why not where they fail.
+func (r *report) printTasks(line func(label, format string, args ...any)) {
+	l, p := r.Lookups, r.Packages
+	if l.Wanted+l.Found+l.NotFound+l.Unusable > 0 {
+		line("lookups", "%d wanted, %d found, %d not found, %d unusable", l.Wanted, l.Found, l.NotFound, l.Unusable)
+		l.printFailure(line)
+	}
+	switch {
+	case p.task == nil || p.SucceededAt.IsZero():
+		line("packages", "not read yet")
+	default:
+		line("packages", "%d vetted on %d synchronizers, read %s", p.Vetted, p.Synchronizers, p.SucceededAt.Format(time.RFC3339))
+	}
+	p.printFailure(line)
+}
+
+func (t *task) printFailure(line func(label, format string, args ...any)) {
+	if t != nil && t.Failing {
+		line("", "failed %s: %s", t.FailedAt.Format(time.RFC3339), printable(t.Failure))
+	}
 }
 
 // copyShort copies at most a screenful.

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"ledgerindexer/internal/access"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/ledger"
+	"ledgerindexer/participant"
+)
+
+// packagesCommand looks at the participant's vetted packages and changes them. It uses no database.
+type packagesCommand struct {
+	List  packagesList  `cmd:"" help:"List what the participant has vetted, on each synchronizer."`
+	Vet   packagesVet   `cmd:"" help:"Vet packages, or give vetted ones other bounds. Shows what would change, and changes it only with --apply."`
+	Unvet packagesUnvet `cmd:"" help:"Unvet packages. Shows what would change, and changes it only with --apply."`
+}
+
+// packagesFlags are those that the commands about packages share.
+type packagesFlags struct {
+	config.Ledger
+	config.Admin
+	Synchronizer string `env:"-" placeholder:"ID" help:"Synchronizer to look at or to act on. A change needs it where the participant is connected to several."`
+	JSON         bool   `name:"json" env:"-" help:"Print JSON."`
+}
+
+// client is for the participant, as the administrator where that is configured.
+func (f *packagesFlags) client(logger *slog.Logger) (*participant.Client, error) {
+	cfg := f.LedgerAccess.Domain("ledger")
+	if f.AdminTokenFile != "" {
+		cfg.TokenFile, cfg.TokenFlag, cfg.OAuth = f.AdminTokenFile, "--admin-token-file", access.OAuth{}
+	}
+	client, err := participant.New(participant.Config{URL: f.LedgerURL, Access: cfg, Logger: logger}, ledger.Scope{Shape: ledger.ShapeACSDelta})
+	if err != nil {
+		return nil, &config.UsageError{Err: err}
+	}
+	return client, nil
+}
+
+// readerOnly tells whether there is a token and it is not the administrator's. Without any the server may have no
+// authentication.
+func (f *packagesFlags) readerOnly() bool {
+	return f.AdminTokenFile == "" && (f.LedgerAccess.TokenFile != "" || f.LedgerAccess.OAuthTokenURL != "")
+}
+
+type packagesList struct {
+	packagesFlags
+	NamePrefix []string `env:"-" sep:"none" placeholder:"PREFIX" help:"Only packages whose name begins with it; may be repeated."`
+}
+
+// Run prints what is vetted.
+func (c *packagesList) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
+	client, err := c.client(logger)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	vetted, err := c.read(ctx, client)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return writeReport(out, vetted)
+	}
+	return vetted.print(out)
+}
+
+// vettedList is what `packages list` prints.
+type vettedList struct {
+	ParticipantID string        `json:"participant_id,omitempty"`
+	Note          string        `json:"note,omitempty"`
+	Vetted        []vettedState `json:"vetted_packages"`
+}
+
+func (c *packagesList) read(ctx context.Context, client *participant.Client) (*vettedList, error) {
+	id, _, err := client.Peek(ctx)
+	if err != nil && id == "" && !errors.Is(err, ledger.ErrNotOffered) {
+		return nil, err
+	}
+	filter := participant.VettingFilter{PackageNamePrefixes: c.NamePrefix}
+	list := &vettedList{ParticipantID: id, Vetted: []vettedState{}}
+	if id != "" {
+		filter.ParticipantIDs = []string{id}
+	} else {
+		list.Note = "the participant does not tell its id: what it knows of other participants is here too"
+	}
+	if c.Synchronizer != "" {
+		filter.SynchronizerIDs = []string{c.Synchronizer}
+	}
+	vetted, err := client.ListVettedPackages(ctx, filter)
+	if errors.Is(err, ledger.ErrNotOffered) {
+		list.Note = "the server has no operation that lists packages: this is what a dry run of a change of nothing says"
+		vetted, err = c.dryRun(ctx, client)
+	}
+	var broken *participant.RequestError
+	switch {
+	case errors.As(err, &broken):
+		return nil, &config.UsageError{Err: err}
+	case err != nil:
+		return nil, err
+	}
+	for _, state := range vetted {
+		if id != "" && state.ParticipantID != id {
+			continue // a server that takes no notice of the filter
+		}
+		list.Vetted = append(list.Vetted, newVettedState(state))
+	}
+	slices.SortFunc(list.Vetted, func(a, b vettedState) int {
+		return strings.Compare(a.SynchronizerID+"\x00"+a.ParticipantID, b.SynchronizerID+"\x00"+b.ParticipantID)
+	})
+	return list, nil
+}
+
+// dryRun asks for a change of nothing on a synchronizer, which tells what is vetted there. By interface.md that is the
+// operation Empty; real servers refuse it and take an Unvet of no packages.
+func (c *packagesList) dryRun(ctx context.Context, client *participant.Client) ([]ledger.VettedPackages, error) {
+	if c.readerOnly() {
+		return nil, &ledger.Problem{
+			What: "the server has no operation that lists packages, and a dry run of a change takes a participant administrator",
+			Do:   "give the administrator's token with --admin-token-file",
+		}
+	}
+	request := participant.VettingRequest{DryRun: true, SynchronizerID: c.Synchronizer}
+	var past *ledger.VettedPackages
+	var err error
+	for _, nothing := range []participant.VettingChange{{}, {Unvet: &participant.Unvet{}}} {
+		request.Changes = []participant.VettingChange{nothing}
+		past, _, err = client.UpdateVettedPackages(ctx, request)
+		var refused *participant.Error
+		if !errors.As(err, &refused) || refused.Status != http.StatusBadRequest {
+			break
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, c.explain(fmt.Errorf("dry run of a change of nothing: %w", err))
+	case past == nil:
+		return nil, nil // nothing was ever vetted there
+	}
+	past.Packages = slices.DeleteFunc(past.Packages, func(p ledger.VettedPackage) bool {
+		return len(c.NamePrefix) > 0 && !slices.ContainsFunc(c.NamePrefix, func(prefix string) bool { return strings.HasPrefix(p.PackageName, prefix) })
+	})
+	return []ledger.VettedPackages{*past}, nil
+}
+
+// explain adds what the server says about a refused change beside its sentence, such as which dependencies are not
+// vetted, and which token is missing where none was sent: a reader's would not do.
+func (f *packagesFlags) explain(err error) error {
+	var refused *participant.Error
+	var broken *participant.RequestError
+	switch {
+	case errors.As(err, &broken):
+		return &config.UsageError{Err: err}
+	case !errors.As(err, &refused):
+		return err
+	case refused.Status == http.StatusUnauthorized && f.AdminTokenFile == "":
+		return &ledger.Problem{
+			What: "the participant wants a token",
+			Do:   "give the token of a participant administrator with --admin-token-file",
+			Err:  err,
+		}
+	}
+	var details []string
+	for _, key := range slices.Sorted(maps.Keys(refused.Context)) {
+		if value := refused.Context[key]; !slices.Contains(saidAlready, key) && !strings.Contains(refused.Cause, value) {
+			details = append(details, printable(key+": "+value))
+		}
+	}
+	if len(details) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w (%s)", err, strings.Join(details, "; "))
+}
+
+// saidAlready is what the context of every error holds, or what servers say in their sentence in other form.
+var saidAlready = []string{"category", "definite_answer", "matchingPackages", "participant", "test", "tid"}

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"ledgerindexer/ledger"
+)
+
+// vettedState is what a participant has vetted on a synchronizer, as JSON prints it.
+type vettedState struct {
+	ParticipantID  string          `json:"participant_id"`
+	SynchronizerID string          `json:"synchronizer_id"`
+	TopologySerial int32           `json:"topology_serial"`
+	Packages       []vettedPackage `json:"packages"`
+}
+
+type vettedPackage struct {
+	PackageID      string  `json:"package_id"`
+	PackageName    string  `json:"package_name"` // empty: not uploaded to the participant
+	PackageVersion string  `json:"package_version"`
+	ValidFrom      *string `json:"valid_from"`  // null: no bound
+	ValidUntil     *string `json:"valid_until"` // null: no bound
+}
+
+func newVettedState(vetted ledger.VettedPackages) vettedState {
+	state := vettedState{
+		ParticipantID: vetted.ParticipantID, SynchronizerID: vetted.SynchronizerID, TopologySerial: vetted.TopologySerial,
+		Packages: []vettedPackage{},
+	}
+	for _, p := range vetted.Packages {
+		state.Packages = append(state.Packages, vettedPackage{
+			PackageID: p.PackageID, PackageName: p.PackageName, PackageVersion: p.PackageVersion,
+			ValidFrom: bound(p.ValidFrom), ValidUntil: bound(p.ValidUntil),
+		})
+	}
+	slices.SortFunc(state.Packages, comparePackages)
+	return state
+}
+
+func bound(t ledger.Time) *string {
+	if !t.Valid {
+		return nil
+	}
+	text := t.Time.Format(time.RFC3339Nano)
+	if t.Exact != "" {
+		text = t.Exact
+	}
+	return &text
+}
+
+// comparePackages sorts by name, then by version number by number, then by id.
+func comparePackages(a, b vettedPackage) int {
+	return cmp.Or(strings.Compare(a.PackageName, b.PackageName), compareVersions(a.PackageVersion, b.PackageVersion),
+		strings.Compare(a.PackageID, b.PackageID))
+}
+
+func compareVersions(a, b string) int {
+	return slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), func(x, y string) int {
+		n, errN := strconv.ParseUint(x, 10, 64)
+		m, errM := strconv.ParseUint(y, 10, 64)
+		if errN != nil || errM != nil {
+			return strings.Compare(x, y)
+		}
+		return cmp.Compare(n, m)
+	})
+}
+
+// vettingResult is what `packages vet` and `packages unvet` print.
+type vettingResult struct {
+	Applied bool            `json:"applied"`
+	Past    *vettedState    `json:"past"` // null: nothing was ever vetted there
+	New     vettedState     `json:"new"`
+	Changes []vettingChange `json:"changes"`
+	// Unmatched is what was to be unvetted and was not vetted.
+	Unmatched []string `json:"unmatched,omitempty"`
+	Command   string   `json:"command,omitempty"` // makes the change that was previewed
+}
+
+// vettingChange is a package that is vetted, unvetted, or given other bounds.
+type vettingChange struct {
+	Change string         `json:"change"` // vetted, unvetted or changed
+	Before *vettedPackage `json:"before"` // null: was not vetted
+	After  *vettedPackage `json:"after"`  // null: is not vetted any more
+}
+
+func newVettingResult(past *ledger.VettedPackages, now ledger.VettedPackages) *vettingResult {
+	r := &vettingResult{New: newVettedState(now), Changes: []vettingChange{}}
+	before := map[string]vettedPackage{}
+	if past != nil {
+		state := newVettedState(*past)
+		r.Past = &state
+		for _, p := range state.Packages {
+			before[p.PackageID] = p
+		}
+	}
+	for _, p := range r.New.Packages {
+		old, was := before[p.PackageID]
+		delete(before, p.PackageID)
+		switch {
+		case !was:
+			r.Changes = append(r.Changes, vettingChange{Change: "vetted", After: &p})
+		case text(old.ValidFrom) != text(p.ValidFrom) || text(old.ValidUntil) != text(p.ValidUntil):
+			r.Changes = append(r.Changes, vettingChange{Change: "changed", Before: &old, After: &p})
+		}
+	}
+	for _, p := range before {
+		r.Changes = append(r.Changes, vettingChange{Change: "unvetted", Before: &p})
+	}
+	slices.SortFunc(r.Changes, func(a, b vettingChange) int { return comparePackages(a.subject(), b.subject()) })
+	return r
+}
+
+func (c *vettingChange) subject() vettedPackage {
+	if c.After != nil {
+		return *c.After
+	}
+	return *c.Before
+}
+
+// text is a bound in a table.
+func text(bound *string) string {
+	if bound == nil {
+		return "-"
+	}
+	return *bound
+}
+
+// row prints one line of a table. Its cells come from the ledger.
+func row(w io.Writer, cells ...string) {
+	for i, cell := range cells {
+		cells[i] = cmp.Or(printable(cell), "-")
+	}
+	fmt.Fprintln(w, strings.Join(cells, "\t"))
+}
+
+// printable escapes what could do something to a terminal, or be taken for something else.
+func printable(text string) string {
+	var b strings.Builder
+	for _, r := range strings.ToValidUTF8(text, "�") {
+		if unicode.IsPrint(r) && r != '\\' {
+			b.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRuneToASCII(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return b.String()
+}
+
+func (l *vettedList) print(out io.Writer) error {
+	if l.Note != "" {
+		fmt.Fprintf(out, "Note: %s.\n", l.Note)
+	}
+	if len(l.Vetted) == 0 {
+		fmt.Fprintln(out, "no vetted packages")
+		return nil
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	titles, whose := []string{"SYNCHRONIZER", "NAME", "VERSION", "PACKAGE ID", "VALID FROM", "VALID UNTIL", "SERIAL"}, []string{}
+	if l.ParticipantID == "" {
+		titles = append([]string{"PARTICIPANT"}, titles...)
+	}
+	row(w, titles...)
+	for _, state := range l.Vetted {
+		if l.ParticipantID == "" {
+			whose = []string{state.ParticipantID}
+		}
+		for _, p := range state.Packages {
+			row(w, append(whose, state.SynchronizerID, p.PackageName, p.PackageVersion, p.PackageID, text(p.ValidFrom), text(p.ValidUntil),
+				strconv.Itoa(int(state.TopologySerial)))...)
+		}
+	}
+	return w.Flush()
+}
+
+// print shows what is vetted after the change, and what is not any more; marks as in a diff.
+func (r *vettingResult) print(out io.Writer) error {
+	r.printHead(out)
+	if err := r.printPackages(out); err != nil {
+		return err
+	}
+	if len(r.Unmatched) > 0 {
+		fmt.Fprintf(out, "\nNot vetted, so not to be unvetted: %s.\n", printable(strings.Join(r.Unmatched, ", ")))
+	}
+	counts := map[string]int{}
+	for _, c := range r.Changes {
+		counts[c.Change]++
+	}
+	summary := fmt.Sprintf("%d vetted, %d unvetted, %d with other bounds", counts["vetted"], counts["unvetted"], counts["changed"])
+	switch {
+	case len(r.Changes) == 0:
+		fmt.Fprintln(out, "\nThere is nothing to change.")
+	case r.Applied:
+		fmt.Fprintf(out, "\nThe change was made: %s.\n", summary)
+	default:
+		fmt.Fprintf(out, "\nThis is a preview: %s. Nothing was changed. To make the change:\n  %s\n", summary, r.Command)
+	}
+	return nil
+}
+
+func (r *vettingResult) printPackages(out io.Writer) error {
+	lines, changed := slices.Clone(r.Changes), map[string]bool{}
+	for _, c := range r.Changes {
+		changed[c.subject().PackageID] = true
+	}
+	for _, p := range r.New.Packages {
+		if !changed[p.PackageID] {
+			lines = append(lines, vettingChange{After: &p})
+		}
+	}
+	slices.SortFunc(lines, func(a, b vettingChange) int { return comparePackages(a.subject(), b.subject()) })
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	line := func(mark string, p *vettedPackage) {
+		if p != nil {
+			row(w, mark, p.PackageName, p.PackageVersion, text(p.ValidFrom), text(p.ValidUntil), p.PackageID)
+		}
+	}
+	row(w, " ", "NAME", "VERSION", "VALID FROM", "VALID UNTIL", "PACKAGE ID")
+	for _, c := range lines {
+		if c.Change == "" {
+			line(" ", c.After)
+			continue
+		}
+		line("-", c.Before)
+		line("+", c.After)
+	}
+	return w.Flush()
+}
+
+func (r *vettingResult) printHead(out io.Writer) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	before := "none"
+	if r.Past != nil {
+		before = strconv.Itoa(int(r.Past.TopologySerial))
+	}
+	serial := before
+	switch {
+	case r.Applied:
+		serial = fmt.Sprintf("%d, was %s", r.New.TopologySerial, before)
+	case len(r.Changes) > 0:
+		serial = fmt.Sprintf("%s, would become %d", before, r.New.TopologySerial)
+	}
+	row(w, "participant", r.New.ParticipantID)
+	row(w, "synchronizer", r.New.SynchronizerID)
+	row(w, "serial", serial)
+	_ = w.Flush() // as with Fprint, an output that is gone needs no text
+	fmt.Fprintln(out)
+}
