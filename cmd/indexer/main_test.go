@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,7 +86,7 @@ func TestUsageErrors(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, args := range [][]string{{"--help"}, {"run", "--help"}, {"migrate", "-h"}, {"status", "--help"}, {"healthcheck", "--help"}} {
+	for _, args := range [][]string{{"--help"}, {"run", "--help"}, {"migrate", "-h"}, {"status", "--help"}, {"healthcheck", "--help"}, {"packages", "--help"}, {"packages", "vet", "--help"}} {
 		code, stdout, stderr := command(t, nil, args...)
 		require.Equal(t, config.ExitDone, code)
 		require.Contains(t, stdout, "Usage: indexer")
@@ -98,7 +99,11 @@ func TestEveryVariableIsKnown(t *testing.T) {
 	parser, err := kong.New(&grammar{}, kong.DefaultEnvars("INDEXER"))
 	require.NoError(t, err)
 	seen := 0
-	for _, node := range append(parser.Model.Children, parser.Model.Node) {
+	nodes := append(slices.Clone(parser.Model.Children), parser.Model.Node)
+	for _, command := range parser.Model.Children {
+		nodes = append(nodes, command.Children...)
+	}
+	for _, node := range nodes {
 		for _, flag := range node.Flags {
 			for _, name := range flag.Envs {
 				var out, errs bytes.Buffer
@@ -147,7 +152,11 @@ func TestStatus(t *testing.T) {
 	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate)}
 	status := statusOf(t, environ)
 	require.NotEmpty(t, status["database"])
-	require.Equal(t, map[string]any{"database": status["database"], "streams": []any{}, "unknown_elements": 0.0}, status)
+	require.Equal(t, map[string]any{
+		"database": status["database"], "streams": []any{}, "unknown_elements": 0.0,
+		"lookups":  map[string]any{"wanted": 0.0, "found": 0.0, "not_found": 0.0, "unusable": 0.0},
+		"packages": map[string]any{"vetted": 0.0, "synchronizers": 0.0, "changes": 0.0},
+	}, status)
 	_, stdout, _ := command(t, environ, "status")
 	require.Contains(t, stdout, "nothing indexed yet")
 

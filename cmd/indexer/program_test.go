@@ -5,10 +5,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -138,7 +136,9 @@ func TestTheProgram(t *testing.T) {
 		"the first signal finishes the batch":                firstSignalFinishesTheBatch,
 		"the first signal does not wait for the participant": firstSignalDoesNotWaitForTheParticipant,
 		"the second signal ends it at once":                  secondSignalEndsAtOnce,
-		"secrets are not printed":                            secretsAreNotPrinted,
+		"no secret is printed, OAuth":                        noSecretOfOAuthIsPrinted,
+		"no secret is printed, token file":                   noSecretOfATokenFileIsPrinted,
+		"no secret is printed, user in the URL":              noSecretOfAURLIsPrinted,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -205,72 +205,4 @@ func secondSignalEndsAtOnce(t *testing.T, path string) {
 	p.signal(syscall.SIGINT) // two of a kind could be taken for one
 	require.Equal(t, config.ExitFailed, p.wait(), p.text())
 	release() // not before: it did not wait
-}
-
-// With everything going wrong, at debug level: not in the log, not in an answer.
-func secretsAreNotPrinted(t *testing.T, path string) {
-	const token, password = "sesame.open.1234", "hunter2-5678"
-	l := grown(50)
-	var echoes atomic.Int32
-	participant := participantOf(t, l, sandbox.ServerOptions{Token: token, Fault: func(r *http.Request) *sandbox.Fault {
-		if echoes.Add(-1) < 0 {
-			return nil
-		}
-		return &sandbox.Fault{Status: 500, ContentType: "text/plain", Body: "a proxy says: " + r.Header.Get("Authorization")}
-	}})
-	tokenFile := filepath.Join(t.TempDir(), "token")
-	require.NoError(t, os.WriteFile(tokenFile, []byte(token+"\n"), 0o600))
-	database, err := url.Parse(throwaway.Migrated(t, migrate))
-	require.NoError(t, err)
-	secret, given := database.User.Password()
-	if !given {
-		secret = password // the server asks for none
-		database.User = url.UserPassword(database.User.Username(), password)
-	}
-	p := start(t, path, map[string]string{
-		"INDEXER_DATABASE_URL": database.String(), "INDEXER_LEDGER_URL": participant, "INDEXER_LEDGER_TOKEN_FILE": tokenFile,
-		"INDEXER_LISTEN": "127.0.0.1:0",
-	}, "run")
-	address := fmt.Sprint(p.until("listening")["address"])
-	p.until("caught up")
-	echoes.Store(2)
-	l.Grow(5)
-	p.until("retrying")
-	printed := p.text()
-	for _, answer := range []string{"/readyz", "/metrics"} {
-		echoes.Store(1)
-		response, err := http.Get("http://" + address + answer)
-		require.NoError(t, err)
-		body, err := io.ReadAll(response.Body)
-		require.NoError(t, err)
-		response.Body.Close()
-		printed += string(body)
-	}
-	http.DefaultClient.CloseIdleConnections()
-	p.signal(syscall.SIGTERM)
-	require.Equal(t, config.ExitDone, p.wait(), p.text())
-	printed += p.text()
-
-	// A database that is away, and a token that is refused.
-	away := *database
-	query := away.Query()
-	query.Set("host", "127.0.0.1")
-	query.Set("port", "1")
-	away.RawQuery = query.Encode()
-	p = start(t, path, map[string]string{"INDEXER_DATABASE_URL": away.String()}, "status")
-	require.Equal(t, config.ExitFailed, p.wait(), p.text())
-	printed += p.text()
-	echoes.Store(0)
-	require.NoError(t, os.WriteFile(tokenFile, []byte(token+"-old\n"), 0o600))
-	p = start(t, path, map[string]string{
-		"INDEXER_DATABASE_URL": database.String(), "INDEXER_LEDGER_URL": participant, "INDEXER_LEDGER_TOKEN_FILE": tokenFile,
-	}, "status", "--sample=0")
-	require.Equal(t, config.ExitDone, p.wait(), p.text())
-	printed += p.text()
-
-	require.Contains(t, printed, "a proxy says: ")
-	require.Contains(t, printed, "127.0.0.1:1")
-	require.Contains(t, printed, "refused the token")
-	require.NotContains(t, printed, token)
-	require.NotContains(t, printed, secret)
 }

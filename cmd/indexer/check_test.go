@@ -1,0 +1,73 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/check"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/sandbox"
+)
+
+func TestCheck(t *testing.T) {
+	l := grown(30)
+	authority := sandbox.NewAuthority(sandbox.AuthorityOptions{ParticipantID: l.ParticipantID()})
+	authority.SetUser(sandbox.User{ID: "indexer", Rights: []sandbox.Right{sandbox.CanReadAs("al ice"), sandbox.CanReadAs("bob")}})
+	url := participantOf(t, l, sandbox.ServerOptions{Authority: authority})
+	tokens := filepath.Join(t.TempDir(), "it's a token")
+	token := authority.Token("indexer")
+	require.NoError(t, os.WriteFile(tokens, []byte(token), 0o600))
+	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Database(t), "INDEXER_LEDGER_TOKEN_FILE": tokens}
+
+	// What may not be read is a problem, and what may be is there to paste.
+	code, stdout, stderr := command(t, environ, "check", "--ledger-url", url)
+	require.Equal(t, config.ExitProblem, code)
+	require.Contains(t, stdout, "What to do: ")
+	require.Contains(t, stdout, "    --parties 'al ice,bob'\n")
+	require.Contains(t, stdout, "\n1 problem")
+	require.Equal(t, "indexer: the check found what keeps the indexer from running\nWhat to do: do what stands beneath each problem, and run the check again.\n", stderr)
+	require.NotContains(t, stdout+stderr, token)
+
+	// With it the command to go on with has the flags of the command line, and what is in the environment stays there.
+	args := []string{"--log-level", "debug", "check", "--json", "--ledger-url=" + url, "--parties", "al ice,bob", "--no-topology", "--blobs"}
+	code, stdout, stderr = command(t, environ, args...)
+	require.Equal(t, config.ExitDone, code, stdout)
+	require.Empty(t, stderr)
+	var report check.Report
+	require.NoError(t, json.Unmarshal([]byte(stdout), &report))
+	require.Zero(t, report.Problems)
+	require.NotEmpty(t, report.Findings)
+	require.Equal(t, []string{"indexer run --log-level debug --ledger-url " + url + " --parties 'al ice,bob' --no-topology --blobs"}, report.Next)
+	require.NotContains(t, stdout, token)
+
+	// It can be pasted.
+	environ["INDEXER_LISTEN"] = ""
+	code, _, stderr = command(t, environ, "run", "--until-current", "--ledger-url="+url, "--parties", "al ice,bob", "--no-topology", "--blobs")
+	require.Equal(t, config.ExitDone, code, stderr)
+}
+
+// Nothing is required, and what can't be used is a finding rather than a wrong usage.
+func TestCheckTakesWhatItGets(t *testing.T) {
+	code, stdout, stderr := command(t, nil, "check")
+	require.Equal(t, config.ExitDone, code)
+	require.Equal(t, 3, strings.Count(stdout, "not configured"))
+	require.Empty(t, stderr)
+
+	code, stdout, _ = command(t, nil, "check", "--ledger-url=localhost:7575", "--scan-url=ftp://h", "--database-url=mysql://h")
+	require.Equal(t, config.ExitProblem, code)
+	require.Contains(t, stdout, "3 problems")
+
+	code, stdout, _ = command(t, map[string]string{"INDEXER_LEDGER_URL": "http://u:hunter2@127.0.0.1:1", "INDEXER_DATABASE_URL": "postgres://u:hunter2@127.0.0.1:1/d"}, "check", "--json")
+	require.Equal(t, config.ExitProblem, code)
+	require.NotContains(t, stdout, "hunter2")
+
+	code, _, stderr = command(t, nil, "check", "--templates=Main")
+	require.Equal(t, config.ExitUsage, code)
+	require.Contains(t, stderr, "--templates")
+}

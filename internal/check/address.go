@@ -1,0 +1,53 @@
+package check
+
+import (
+	"net"
+	"net/url"
+	"strings"
+)
+
+// address reads the URL of a server and says what is wrong with its form. It never repeats a text that could not be
+// read, because a password may be in it. ok is false where there is nothing to go on with.
+func address(s section, flag, text string) (u *url.URL, ok bool) {
+	const form = "https://host:port/prefix or http://host:port/prefix"
+	u, err := url.Parse(text)
+	switch {
+	case !strings.Contains(text, "://"):
+		s.problem("url", flag+" has no scheme", "write "+form)
+	case err != nil:
+		s.problem("url", flag+" can't be read as a URL", "write "+form+"; characters such as @ / # in a password are written as %40 %2F %23")
+	case u.Scheme != "http" && u.Scheme != "https":
+		s.problem("url", flag+" has the scheme "+u.Scheme, "write "+form+": it is the API over HTTP that is read, not gRPC, and not a web socket")
+	case u.Hostname() == "":
+		s.problem("url", flag+" names no host", "write "+form)
+	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
+		s.problem("url", flag+" has a query or a fragment behind the path", "write "+form+" and nothing behind it; a token belongs into a file")
+	default:
+		return u, true
+	}
+	return nil, false
+}
+
+// shown is a URL without user and password.
+func shown(u *url.URL) string {
+	bare := *u
+	bare.User = nil
+	return bare.String()
+}
+
+// local says whether a host is this machine, from where nothing leaves it.
+func local(host string) bool {
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+func hostPort(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}

@@ -1,0 +1,65 @@
+// Package check looks at everything that the indexer depends on, one step after the other: the ledger, who we are to it
+// and what may be read, where it stands, the Scan service, the database, the clocks. Each step says what is right, what
+// is wrong and what to do. It only reads: nothing is changed anywhere.
+package check
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"ledgerindexer/internal/access"
+	"ledgerindexer/ledger"
+)
+
+// Config says what to look at. Of what is empty the report says that it is not configured.
+type Config struct {
+	LedgerURL    string
+	LedgerAccess access.Config
+	ScanURL      string
+	ScanAccess   access.Config
+	DatabaseURL  string
+	Scope        ledger.Scope
+
+	// Args are the arguments, quoted for a shell, with which the commands are to be called that the report proposes. They
+	// hold no secrets.
+	Args []string
+	// Patience bounds each step; 0 means 10 s.
+	Patience time.Duration
+}
+
+// checker goes through the steps. Later ones see what earlier ones found.
+type checker struct {
+	cfg      Config
+	patience time.Duration
+	report   *Report
+
+	ledger ledgerState
+	clocks []clock
+	stored storedState
+}
+
+// Run looks at everything and reports. It goes on after a failure wherever what comes next still makes sense.
+func Run(ctx context.Context, cfg Config) Report {
+	if cfg.Patience <= 0 {
+		cfg.Patience = 10 * time.Second
+	}
+	c := &checker{cfg: cfg, patience: cfg.Patience, report: &Report{Findings: []Finding{}, Next: []string{}}}
+	c.checkLedger(ctx)
+	c.checkScan(ctx)
+	c.checkDatabase(ctx)
+	c.checkClocks()
+	c.goOn()
+	// What is asked of the ledger depends on the token, and the other way round: put together what belongs together.
+	slices.SortStableFunc(c.report.Findings, func(a, b Finding) int {
+		return slices.Index(groups, a.Group) - slices.Index(groups, b.Group)
+	})
+	return *c.report
+}
+
+func (c *checker) section(group string) section { return section{report: c.report, group: group} }
+
+// step bounds a step.
+func (c *checker) step(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, c.patience)
+}

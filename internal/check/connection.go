@@ -1,0 +1,296 @@
+package check
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"ledgerindexer/internal/access"
+)
+
+// endpoint is a server that is spoken to over HTTP.
+type endpoint struct {
+	name   string // for people, such as "the participant's JSON API"
+	flags  string // the prefix of its flags, such as "ledger"
+	access access.Config
+	url    *url.URL
+	who    *access.Access // without a token
+}
+
+func (e endpoint) flag(name string) string { return "--" + e.flags + "-" + name }
+
+// tokenConfigured says whether a token is to be sent.
+func (e endpoint) tokenConfigured() bool {
+	return e.access.TokenFile != "" || e.access.OAuth.TokenURL != ""
+}
+
+// certificateSoon is how long before its end a certificate is worth a warning.
+const certificateSoon = 14 * 24 * time.Hour
+
+// connect visits a path of an endpoint and reports each step of it. ok is false where no answer came.
+func (c *checker) connect(ctx context.Context, s section, e endpoint, path string) (v *visit, ok bool) {
+	within, cancel := c.step(ctx)
+	defer cancel()
+	v = pay(within, e.url.JoinPath(path), e.who.TLS())
+	c.reportURL(s, e)
+	if v.proxy != nil {
+		s.note("proxy", "the environment says to go through the proxy %s", v.proxy.Host)
+	}
+	switch v.step {
+	case stepName:
+		c.reportName(s, e, v)
+		return v, false
+	case stepConnection:
+		c.reportNoConnection(s, e, v)
+		return v, false
+	case stepProxy:
+		s.problem("proxy", fmt.Sprintf("the proxy does not let through to %s: %v", e.url.Host, v.err),
+			"see what HTTPS_PROXY, HTTP_PROXY and NO_PROXY say, and whether "+e.url.Hostname()+" belongs into NO_PROXY")
+		return v, false
+	case stepTLS, stepAnswer, stepDone:
+	}
+	via := ""
+	if len(v.addresses) > 0 && v.proxy == nil {
+		via = fmt.Sprintf(" (%s is %s)", e.url.Hostname(), some(v.addresses))
+	}
+	s.ok("connection", "%s takes connections%s", v.remote, via)
+	if v.tls != nil {
+		c.reportCertificate(s, e, v)
+	}
+	if v.step == stepTLS {
+		c.reportNoHandshake(s, e, v)
+		return v, false
+	}
+	if v.err != nil {
+		c.reportNoAnswer(ctx, s, e, v)
+		return v, false
+	}
+	return v, true
+}
+
+func (c *checker) reportURL(s section, e endpoint) {
+	if e.url.Scheme == "http" && !local(e.url.Hostname()) && (e.tokenConfigured() || e.url.User != nil) {
+		s.warn("url", shown(e.url)+" is not encrypted: who is on the way can read the token",
+			"use https where the server offers it, or see that the way is a private one")
+		return
+	}
+	s.ok("url", "%s", shown(e.url))
+}
+
+func (c *checker) reportName(s section, e endpoint, v *visit) {
+	what := fmt.Sprintf("the host %s has no address", e.url.Hostname())
+	do := "check the name in " + e.flag("url") + ", and that this machine's DNS (in a container: its network) knows it"
+	var dns *net.DNSError
+	if !errors.As(v.err, &dns) || !dns.IsNotFound {
+		what = fmt.Sprintf("the address of %s can't be found out: %s", e.url.Hostname(), cause(v.err, c.patience))
+	}
+	s.problem("connection", what, do)
+}
+
+func (c *checker) reportNoConnection(s section, e endpoint, v *visit) {
+	to := hostPort(e.url)
+	if v.proxy != nil {
+		to = "the proxy " + v.proxy.Host
+	}
+	switch {
+	case errors.Is(v.err, syscall.ECONNREFUSED):
+		s.problem("connection", to+" refuses connections: nothing listens there",
+			"check the port in "+e.flag("url")+" and that the server runs; one that listens on 127.0.0.1 can't be reached from another machine or container")
+	case timedOut(v.err):
+		s.problem("connection", fmt.Sprintf("%s does not answer within %v: the host is away, or a firewall drops packets", to, c.patience),
+			"check host and port in "+e.flag("url")+", and the firewalls and network policies between here and there")
+	default:
+		s.problem("connection", fmt.Sprintf("no connection to %s: %s", to, cause(v.err, c.patience)), "check host and port in "+e.flag("url"))
+	}
+}
+
+// reportCertificate tells of a certificate that was accepted.
+func (c *checker) reportCertificate(s section, e endpoint, v *visit) {
+	certificate := v.tls.PeerCertificates[0]
+	text := fmt.Sprintf("%s; %s", tls.VersionName(v.tls.Version), describe(certificate))
+	if e.access.CAFile != "" {
+		text += "; trusted by " + e.access.CAFile
+	}
+	if v.wantsClientCert {
+		if e.access.CertFile != "" {
+			text += "; the client certificate was asked for and given"
+		} else {
+			text += "; a client certificate was asked for, and none is configured"
+		}
+	}
+	if left := time.Until(certificate.NotAfter); left < certificateSoon {
+		s.warn("tls", fmt.Sprintf("%s, in %s", text, span(left)), "see that the server's certificate is renewed in time: with an expired one the indexer waits")
+		return
+	}
+	s.ok("tls", "%s", text)
+}
+
+// describe tells whose a certificate is, and until when.
+func describe(c *x509.Certificate) string {
+	return fmt.Sprintf("certificate of %s, signed by %s, valid from %s to %s",
+		named(c.Subject.String()), named(c.Issuer.String()), c.NotBefore.UTC().Format(time.DateOnly), c.NotAfter.UTC().Format(time.DateOnly))
+}
+
+func named(dn string) string {
+	if dn == "" {
+		return "nobody (it has no subject)"
+	}
+	return head(dn, 120)
+}
+
+// span is a duration for people.
+func span(d time.Duration) string {
+	switch {
+	case d < 2*time.Minute:
+		return plural(int(d.Seconds()), "second")
+	case d < 2*time.Hour:
+		return plural(int(d.Minutes()), "minute")
+	case d < 48*time.Hour:
+		return plural(int(d.Hours()), "hour")
+	}
+	return plural(int(d.Hours()/24), "day")
+}
+
+// reportTLS says what is wrong with TLS, where that is what is wrong.
+func (c *checker) reportTLS(s section, e endpoint, v *visit) bool {
+	var wrong *access.TLSError
+	if !errors.As(e.who.Explain(v.err), &wrong) {
+		return false
+	}
+	s.problem("tls", wrong.What+c.details(e, wrong), wrong.Do)
+	return true
+}
+
+// details tell of a certificate that was not accepted what decides about it.
+func (c *checker) details(e endpoint, wrong *access.TLSError) string {
+	var verify *tls.CertificateVerificationError
+	var host x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	if !errors.As(wrong, &verify) || len(verify.UnverifiedCertificates) == 0 {
+		return ""
+	}
+	leaf := verify.UnverifiedCertificates[0]
+	text := ": it is a " + describe(leaf)
+	switch {
+	case errors.As(wrong, &host):
+		text += ", for " + some(namesOf(leaf))
+	case errors.As(wrong, &invalid) && invalid.Cert != nil:
+		if invalid.Cert != leaf {
+			text += "; the other is a " + describe(invalid.Cert)
+		}
+		text += "; this machine's clock says " + time.Now().UTC().Format(time.RFC3339)
+	case leaf.Subject.String() == leaf.Issuer.String():
+		text += " (self-signed: it is its own authority)"
+	}
+	return text
+}
+
+func namesOf(c *x509.Certificate) []string {
+	list := append([]string{}, c.DNSNames...)
+	for _, ip := range c.IPAddresses {
+		list = append(list, ip.String())
+	}
+	if len(list) == 0 {
+		return []string{"nobody: it names no host, and its common name does not count"}
+	}
+	return list
+}
+
+func (c *checker) reportNoHandshake(s section, e endpoint, v *visit) {
+	switch {
+	case c.reportTLS(s, e, v):
+	case timedOut(v.err):
+		s.problem("tls", fmt.Sprintf("%s takes the connection and says nothing for %v", hostPort(e.url), c.patience),
+			"check the port in "+e.flag("url")+": what listens there may be waiting for something else than TLS")
+	default:
+		s.problem("tls", fmt.Sprintf("the TLS handshake with %s failed: %s", hostPort(e.url), cause(v.err, c.patience)),
+			"check the port in "+e.flag("url")+": does the server speak TLS there, and versions 1.2 or 1.3?")
+	}
+}
+
+// reportNoAnswer is for connections that were made and brought nothing.
+func (c *checker) reportNoAnswer(ctx context.Context, s section, e endpoint, v *visit) {
+	text := v.err.Error()
+	switch {
+	case c.reportTLS(s, e, v): // with TLS 1.3 a client's certificate is judged after the handshake
+	case timedOut(v.err):
+		s.problem("answer", fmt.Sprintf("%s takes the connection and does not answer within %v", hostPort(e.url), c.patience),
+			"check the port in "+e.flag("url")+"; if it is right, see whether the server is overloaded or hangs")
+	case strings.Contains(text, `malformed HTTP response "\x00\x00`):
+		s.problem("answer", hostPort(e.url)+" speaks HTTP/2 without being asked, as a gRPC port does",
+			"use the port of "+e.name+", not the one for gRPC (participant: http-ledger-api.port)")
+	case e.url.Scheme == "http" && v.proxy == nil && c.speaksTLS(ctx, e.url):
+		c.reportTLSExpected(s, e)
+	default:
+		s.problem("answer", fmt.Sprintf("%s takes the connection and gives no HTTP answer: %s", hostPort(e.url), cause(v.err, c.patience)),
+			"check the port in "+e.flag("url")+": is it that of "+e.name+"?")
+	}
+}
+
+// reportDetour is for answers that are certainly not the server's own, whatever was asked of it.
+func (c *checker) reportDetour(s section, e endpoint, v *visit) bool {
+	switch {
+	case v.status == http.StatusBadRequest && e.url.Scheme == "http" && strings.Contains(v.body, "HTTPS"): // as several servers say it
+		c.reportTLSExpected(s, e)
+	case v.status >= 300 && v.status < 400:
+		reportRedirect(s, e, v)
+	case v.status == http.StatusBadGateway, v.status == http.StatusServiceUnavailable, v.status == http.StatusGatewayTimeout:
+		s.problem("answer", fmt.Sprintf("the answer is %s: %q", statusText(v.status), head(v.body, 120)),
+			"see whether the server behind it runs and is ready; the answer may be that of a proxy before it")
+	default:
+		return false
+	}
+	return true
+}
+
+func reportRedirect(s section, e endpoint, v *visit) {
+	location := v.header.Get("Location")
+	to, err := v.url.Parse(location)
+	if err != nil || location == "" {
+		s.problem("answer", fmt.Sprintf("the answer is %s, without a place to go to", statusText(v.status)), "check "+e.flag("url"))
+		return
+	}
+	to.RawQuery, to.Fragment, to.User = "", "", nil // which may hold secrets
+	do := "set " + e.flag("url") + " to the server itself: redirects are not followed, because a POST would lose its body and the token would go elsewhere"
+	if to.Scheme != e.url.Scheme && to.Hostname() == e.url.Hostname() {
+		do = "use " + to.Scheme + ":// in " + e.flag("url")
+	}
+	s.problem("answer", fmt.Sprintf("the answer is %s to %s", statusText(v.status), head(to.String(), 200)), do)
+}
+
+func statusText(status int) string {
+	return strings.TrimSpace(strconv.Itoa(status) + " " + http.StatusText(status))
+}
+
+func (c *checker) reportTLSExpected(s section, e endpoint) {
+	secure := *e.url
+	secure.Scheme = "https"
+	s.problem("tls", hostPort(e.url)+" speaks TLS, and the URL says http", "use "+shown(&secure))
+}
+
+func (c *checker) speaksTLS(ctx context.Context, u *url.URL) bool {
+	within, cancel := c.step(ctx)
+	defer cancel()
+	return speaksTLS(within, u)
+}
+
+// cause is an error without what net/http and the context say around it.
+func cause(err error, patience time.Duration) string {
+	var op *net.OpError
+	switch {
+	case timedOut(err):
+		return fmt.Sprintf("nothing came within %v", patience)
+	case errors.As(err, &op) && op.Err != nil:
+		return op.Err.Error()
+	}
+	return err.Error()
+}

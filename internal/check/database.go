@@ -1,0 +1,176 @@
+package check
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"ledgerindexer/store"
+)
+
+// storedState is what the database holds.
+type storedState struct {
+	usable   bool           // it was looked at, and a daemon could write it
+	empty    bool           // nothing is stored yet
+	contents store.Contents // where there is a schema
+}
+
+func (c *checker) checkDatabase(ctx context.Context) {
+	s := c.section(GroupDatabase)
+	if c.cfg.DatabaseURL == "" {
+		s.note("url", "not configured: give --database-url postgres://user@host/name, or INDEXER_DATABASE_URL with a password in it")
+		return
+	}
+	db, err := store.Open(store.Config{URL: c.cfg.DatabaseURL})
+	if err != nil { // its text may hold a password
+		s.problem("url", "--database-url can't be understood", "write postgres://user@host:port/database, or keywords and values as libpq takes them")
+		return
+	}
+	defer db.Close()
+	within, cancel := c.step(ctx)
+	defer cancel()
+	inspector, err := db.Inspect(within)
+	if err != nil {
+		c.reportNoDatabase(s, db, err)
+		return
+	}
+	defer inspector.Close(ctx)
+	problems := c.report.Problems
+	server, ok := c.checkDatabaseServer(ctx, s, db, inspector)
+	if !ok {
+		return
+	}
+	c.checkSessions(ctx, s, inspector)
+	c.checkSchema(ctx, s, inspector, server)
+	c.checkSettings(s, server)
+	c.stored.usable = c.report.Problems == problems
+}
+
+// reportNoDatabase says why there is no connection.
+func (c *checker) reportNoDatabase(s section, db *store.Store, err error) {
+	var dns *net.DNSError
+	var refusal *pgconn.PgError
+	var verify *tls.CertificateVerificationError
+	var unknown x509.UnknownAuthorityError
+	what, do := "no connection: "+err.Error(), "see what the database's log says"
+	switch {
+	case errors.As(err, &refusal):
+		do = refusalAdvice(refusal.Code)
+	case errors.As(err, &dns):
+		do = "check the host in --database-url, and that this machine's DNS (in a container: its network) knows it"
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOENT):
+		do = "check host and port in --database-url, that PostgreSQL runs, and that it listens there (listen_addresses)"
+	case errors.As(err, &verify), errors.As(err, &unknown), strings.Contains(err.Error(), "x509"):
+		do = "give the PEM of the authority that signs the server's certificate with sslrootcert in --database-url, and a host that the certificate is for"
+	case strings.Contains(err.Error(), "server refused TLS connection"):
+		do = "switch ssl on in the server, or, where the way to it is a private one, use sslmode=disable in --database-url"
+	case timedOut(err):
+		what = fmt.Sprintf("%s does not answer within %v", db.Address(), c.patience)
+		do = "check host and port in --database-url, and the firewalls between here and there"
+	}
+	s.problem("connection", what, do)
+}
+
+// refusalAdvice is for what a server says to who connects.
+func refusalAdvice(code string) string {
+	switch code {
+	case "28P01":
+		return "correct the password: in INDEXER_DATABASE_URL, PGPASSWORD or a pgpass file"
+	case "28000":
+		return "let the user in with a line in pg_hba.conf (it names host, database and user), and see that the role exists and has LOGIN"
+	case "3D000":
+		return "create the database: CREATE DATABASE name OWNER user ENCODING 'UTF8' TEMPLATE template0"
+	case "53300":
+		return fmt.Sprintf("raise max_connections, or the role's or database's CONNECTION LIMIT: a process holds up to %d", store.Connections)
+	case "57P03":
+		return "wait until the server has started or recovered, and look again"
+	case "42501":
+		return "grant the user CONNECT on the database"
+	}
+	return "see what the database's log says"
+}
+
+// checkDatabaseServer looks at what can be said without our schema. ok is false where nothing can be read at all.
+func (c *checker) checkDatabaseServer(ctx context.Context, s section, db *store.Store, inspector *store.Inspector) (store.ServerFacts, bool) {
+	within, cancel := c.step(ctx)
+	defer cancel()
+	server, err := inspector.Server(within)
+	if err != nil {
+		s.problem("server", err.Error(), "see what the database's log says")
+		return server, false
+	}
+	s.ok("connection", "%s, as %s", db.Address(), server.User)
+	c.reportTransport(s, server.Transport)
+	if server.VersionNumber < store.MinServerVersion {
+		s.problem("version", "PostgreSQL "+server.Version+" is too old", "use PostgreSQL 15 or later")
+	} else {
+		s.ok("version", "PostgreSQL %s", server.Version)
+	}
+	if server.Encoding != "UTF8" {
+		s.problem("encoding", "the database has the encoding "+server.Encoding,
+			"make another one, with the encoding UTF8",
+			"CREATE DATABASE "+sqlName(server.Database+"_utf8")+" OWNER "+sqlName(server.User)+" ENCODING 'UTF8' TEMPLATE template0;")
+	} else {
+		s.ok("encoding", "UTF8")
+	}
+	switch {
+	case server.InRecovery:
+		s.problem("writable", "the server is a standby, which can't be written", "connect to the primary (target_session_attrs=read-write in --database-url finds it among several hosts)")
+	case server.ReadOnly:
+		s.problem("writable", "transactions of this user are read-only: default_transaction_read_only is on ("+server.Settings["default_transaction_read_only"].Source+")",
+			"switch it off where it is set", "ALTER ROLE "+sqlName(server.User)+" SET default_transaction_read_only = off;")
+	default:
+		s.ok("writable", "it takes writes")
+	}
+	if server.FreeConnections < store.Connections {
+		s.warn("connections", fmt.Sprintf("%d more can be made, and a process needs up to %d", max(0, server.FreeConnections), store.Connections),
+			"raise max_connections, or the role's or database's CONNECTION LIMIT, before you start another process")
+	} else {
+		s.ok("connections", "%d more can be made; a process needs up to %d", server.FreeConnections, store.Connections)
+	}
+	c.clocks = append(c.clocks, clock{of: "database", ahead: server.ClockAhead})
+	return server, true
+}
+
+func (c *checker) reportTransport(s section, t store.Transport) {
+	switch {
+	case t.TLS != "" && t.Verified:
+		s.ok("tls", "%s, and the server's certificate is checked", t.TLS)
+	case t.TLS != "":
+		s.note("tls", "%s, but the server's certificate is not checked: sslmode=verify-full in --database-url does so", t.TLS)
+	case t.Local:
+		s.ok("tls", "none, and none is needed: the server is on this machine")
+	default:
+		s.warn("tls", "the connection is not encrypted", "use sslmode=verify-full (with sslrootcert) in --database-url, unless the way to the server is a private one")
+	}
+}
+
+// checkSessions looks for a pooler that would take the leader's lock away.
+func (c *checker) checkSessions(ctx context.Context, s section, inspector *store.Inspector) {
+	within, cancel := c.step(ctx)
+	defer cancel()
+	facts, err := inspector.Sessions(within)
+	const direct = "connect to PostgreSQL itself, or to a pool in session mode"
+	switch {
+	case err != nil && strings.Contains(err.Error(), "startup parameter"):
+		s.problem("pooler", "a pooler refuses idle_session_timeout, which frees the lock of a leader that hangs: "+err.Error(), direct)
+	case err != nil:
+		s.problem("pooler", "no second session can be had beside the first: "+err.Error(),
+			fmt.Sprintf("see that %d connections can be made at once; a pooler may allow fewer", store.Connections))
+	case facts.Shared:
+		s.problem("pooler", "a pooler in transaction mode is in between: another session serves each transaction, and the leader's lock is lost", direct)
+	case !facts.IdleTimeout:
+		s.problem("pooler", "idle_session_timeout does not arrive at the server, so the lock of a leader that hangs would not be freed", direct)
+	case facts.Between:
+		s.note("pooler", "something stands between (a pooler in session mode?); sessions live as long as connections, as is needed")
+	default:
+		s.ok("pooler", "none, or one in session mode: sessions live as long as connections")
+	}
+}

@@ -1,0 +1,242 @@
+package check
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/ledger"
+	"ledgerindexer/sandbox"
+)
+
+// database looks at a database alone.
+func database(t *testing.T, url string) Report {
+	t.Helper()
+	report := look(t, Config{DatabaseURL: url})
+	require.Equal(t, []string{"note ledger/url"}, of(report, GroupLedger))
+	return report
+}
+
+func TestDatabases(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		url   func(t *testing.T) string
+		wrong []string // of the database
+		says  string
+	}{
+		"empty":    {func(t *testing.T) string { return throwaway.Database(t) }, nil, ""},
+		"migrated": {func(t *testing.T) string { return throwaway.Migrated(t, migrate) }, nil, ""},
+		"no URL":   {func(*testing.T) string { return "postgres://u:hunter2@host:port/d" }, []string{"problem database/url"}, "can't be understood"},
+		"nobody listens": {func(*testing.T) string { return "postgres://u:hunter2@127.0.0.1:1/d" },
+			[]string{"problem database/connection"}, "refused"},
+		"no such socket": {func(t *testing.T) string { return "postgres://u:hunter2@/d?host=" + t.TempDir() }, []string{"problem database/connection"}, ""},
+		"no such database": {func(t *testing.T) string {
+			url := throwaway.Database(t)
+			return strings.Replace(url, nameOf(t, url), "no_such_database", 1)
+		}, []string{"problem database/connection"}, "3D000"},
+		"another encoding": {func(t *testing.T) string {
+			url := throwaway.Database(t)
+			name := nameOf(t, url)
+			execute(t, url, "CREATE DATABASE "+quoted(name+"_latin")+" ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+			t.Cleanup(func() { executeAtLast(t, url, "DROP DATABASE "+quoted(name+"_latin")+" WITH (FORCE)") })
+			return strings.Replace(url, name, name+"_latin", 1)
+		}, []string{"problem database/encoding"}, "LATIN1"},
+		"read-only": {func(t *testing.T) string {
+			url := throwaway.Migrated(t, migrate)
+			execute(t, url, "ALTER DATABASE "+quoted(nameOf(t, url))+" SET default_transaction_read_only = on")
+			return url
+		}, []string{"problem database/writable"}, "(database)"},
+		"a stranger": {func(t *testing.T) string {
+			_, url := throwaway.Login(t, throwaway.Migrated(t, migrate), "")
+			return url
+		}, []string{"problem database/rights", "note database/schema"}, "belongs to"},
+		"may not make schemas": {func(t *testing.T) string {
+			_, url := throwaway.Login(t, throwaway.Database(t), "")
+			return url
+		}, []string{"problem database/rights", "note database/schema"}, "may not make schemas"},
+		"may make schemas": {func(t *testing.T) string {
+			url := throwaway.Database(t)
+			role, as := throwaway.Login(t, url, "")
+			execute(t, url, "GRANT CREATE ON DATABASE "+quoted(nameOf(t, url))+" TO "+quoted(role))
+			return as
+		}, nil, ""},
+		"a table of another": {func(t *testing.T) string {
+			url := throwaway.Migrated(t, migrate)
+			role, as := throwaway.Login(t, url, "")
+			execute(t, url, "ALTER SCHEMA indexer OWNER TO "+quoted(role), "ALTER SCHEMA ledger OWNER TO "+quoted(role))
+			t.Cleanup(func() {
+				executeAtLast(t, url, "ALTER SCHEMA indexer OWNER TO CURRENT_USER", "ALTER SCHEMA ledger OWNER TO CURRENT_USER")
+			})
+			return as
+		}, []string{"problem database/rights", "note database/schema"}, "does not own indexer."},
+		"somebody else's schema": {func(t *testing.T) string {
+			url := throwaway.Database(t)
+			execute(t, url, "CREATE SCHEMA ledger", "CREATE TABLE ledger.accounts ()")
+			return url
+		}, []string{"warning database/rights"}, "not the indexer's"},
+		"newer": {func(t *testing.T) string {
+			url := throwaway.Migrated(t, migrate)
+			execute(t, url, "INSERT INTO indexer.schema_version (version_id, is_applied) VALUES (999999, true)")
+			return url
+		}, []string{"problem database/schema"}, "999999"},
+		"older": {func(t *testing.T) string {
+			url := throwaway.Migrated(t, migrate)
+			execute(t, url, "DELETE FROM indexer.schema_version WHERE version_id > 3")
+			return url
+		}, []string{"note database/schema"}, "version 3;"},
+		"not what it says to be": {func(t *testing.T) string {
+			url := throwaway.Migrated(t, migrate)
+			execute(t, url, "DROP TABLE indexer.participant CASCADE")
+			return url
+		}, []string{"problem database/contents"}, "indexer.participant"},
+		"few connections": {func(t *testing.T) string {
+			url := throwaway.Database(t)
+			role, as := throwaway.Login(t, url, "CONNECTION LIMIT 5")
+			execute(t, url, "GRANT CREATE ON DATABASE "+quoted(nameOf(t, url))+" TO "+quoted(role))
+			return as
+		}, []string{"warning database/connections"}, "up to 9"},
+		"one connection": {func(t *testing.T) string {
+			url := throwaway.Database(t)
+			role, as := throwaway.Login(t, url, "CONNECTION LIMIT 1")
+			execute(t, url, "GRANT CREATE ON DATABASE "+quoted(nameOf(t, url))+" TO "+quoted(role))
+			return as
+		}, []string{"warning database/connections", "problem database/pooler"}, "no second session"},
+		"a pooler in transaction mode": {func(t *testing.T) string { return throwaway.TransactionPooler(t, throwaway.Database(t), 3) },
+			[]string{"problem database/pooler"}, "transaction mode"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := c.url(t)
+			report := database(t, url)
+			var found []string
+			text := ""
+			for _, f := range report.Findings {
+				text += f.Text + "\n"
+			}
+			for _, line := range tuned(wrong(report)) {
+				if strings.Contains(line, " database/") {
+					found = append(found, line)
+				}
+			}
+			require.Equal(t, c.wrong, found)
+			require.Contains(t, text, c.says)
+			require.Empty(t, report.Next, "the ledger is not configured")
+			for _, secret := range []string{"hunter2", "secret-of-a-test"} {
+				requireNoSecret(t, report, secret)
+			}
+		})
+	}
+}
+
+func TestWhatIsStoredAgainstTheLedger(t *testing.T) {
+	t.Parallel()
+	l := grown(40)
+	end := ledger.Offset(l.End())
+	pruned := grown(40)
+	require.NoError(t, pruned.Prune(pruned.End()-1))
+	other := scopeOf("alice", "bob")
+	other.Blobs = true
+	for name, c := range map[string]struct {
+		history     *sandbox.Ledger
+		participant string
+		scope       ledger.Scope // stored
+		at          ledger.Offset
+		wrong       string // one finding
+		says        string
+		next        []string
+	}{
+		"goes on":             {l, l.ParticipantID(), anyParty, 7, "", "", []string{"indexer run"}},
+		"up to date":          {l, l.ParticipantID(), anyParty, end, "", "", []string{"indexer run"}},
+		"whose is not known":  {l, "", anyParty, 7, "note database/participant", "does not know whose", []string{"indexer run"}},
+		"another participant": {l, "participant9::12", anyParty, 7, "problem database/participant", "participant9::12", nil},
+		"another scope":       {l, l.ParticipantID(), other, 7, "problem database/scope", "--parties was alice, bob and is any; --blobs was true and is false", nil},
+		"beyond the end":      {l, l.ParticipantID(), anyParty, end + 1, "problem database/watermark", "above the ledger's end", nil},
+		"pruned since":        {pruned, pruned.ParticipantID(), anyParty, 7, "problem database/watermark", "can't be had any more", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := throwaway.Migrated(t, migrate)
+			leader := leading(t, url)
+			require.NoError(t, leader.Start(t.Context(), c.participant, c.scope, c.at, false))
+			leader.Close()
+			report := look(t, Config{LedgerURL: simulated(t, c.history, sandbox.ServerOptions{}), DatabaseURL: url})
+			require.Equal(t, c.next, nonEmpty(report.Next))
+			if c.wrong == "" {
+				require.Zero(t, report.Problems)
+				return
+			}
+			require.Contains(t, wrong(report), c.wrong)
+			_, place, _ := strings.Cut(c.wrong, " ")
+			group, topic, _ := strings.Cut(place, "/")
+			require.Contains(t, find(t, report, group, topic).Text, c.says)
+		})
+	}
+}
+
+func nonEmpty(list []string) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+func TestAnUnfinishedSnapshot(t *testing.T) {
+	t.Parallel()
+	l := grown(40)
+	url := throwaway.Migrated(t, migrate)
+	leader := leading(t, url)
+	_, err := leader.BeginSnapshot(t.Context(), l.ParticipantID(), anyParty, 11)
+	require.NoError(t, err)
+	leader.Close()
+	cfg := Config{LedgerURL: simulated(t, l, sandbox.ServerOptions{}), DatabaseURL: url}
+	report := look(t, cfg)
+	require.Contains(t, wrong(report), "note database/watermark")
+	require.Equal(t, []string{"backfill", "indexer run"}, report.Next)
+	cfg.Scope = ofAlice
+	require.Contains(t, wrong(look(t, cfg)), "problem database/scope")
+}
+
+// Two database users can't follow each other as leaders.
+func TestALeaderOfAnotherUser(t *testing.T) {
+	t.Parallel()
+	url := throwaway.Database(t)
+	role, as := throwaway.Login(t, url, "")
+	execute(t, url, "GRANT CREATE ON DATABASE "+quoted(nameOf(t, url))+" TO "+quoted(role))
+	require.NoError(t, migrate(t.Context(), as))
+	leading(t, url) // as the superuser
+	report := database(t, as)
+	require.Contains(t, wrong(report), "problem database/leader")
+	require.Equal(t, []string{"note database/leader"}, tuned(of(database(t, url), GroupDatabase))[len(tuned(of(database(t, url), GroupDatabase)))-1:])
+}
+
+func TestSettingsOfTheRole(t *testing.T) {
+	t.Parallel()
+	url := throwaway.Migrated(t, migrate)
+	name := quoted(nameOf(t, url))
+	usual := settings(database(t, url))
+	for setting, says := range map[string]string{
+		"statement_timeout = '5s'":                       "statement_timeout is 5s",
+		"default_transaction_isolation = 'serializable'": "default_transaction_isolation is serializable",
+		"synchronous_commit = off":                       "synchronous_commit is off",
+	} {
+		execute(t, url, fmt.Sprintf("ALTER DATABASE %s SET %s", name, setting))
+		got := settings(database(t, url))
+		execute(t, url, fmt.Sprintf("ALTER DATABASE %s RESET ALL", name))
+		require.Contains(t, got, says)
+		require.NotContains(t, usual, says)
+	}
+	execute(t, url, fmt.Sprintf("ALTER DATABASE %s SET statement_timeout = '10min'", name))
+	require.NotContains(t, settings(database(t, url)), "statement_timeout is")
+}
+
+func settings(report Report) (text string) {
+	for _, f := range report.Findings {
+		if f.Topic == "settings" {
+			text += f.Text + "\n"
+		}
+	}
+	return text
+}

@@ -1,0 +1,322 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+
+	"ledgerindexer/internal/access"
+	"ledgerindexer/ledger"
+	"ledgerindexer/participant"
+)
+
+// ledgerState is what is known of the participant.
+type ledgerState struct {
+	endpoint endpoint
+	visited  *visit              // nil: it could not be tried
+	client   *participant.Client // nil: there is nothing to ask
+	tlsBad   bool                // a file of TLS can't be used
+	because  string              // why what comes next can't be looked at; empty: it can
+
+	version       string
+	participantID string
+	survey        participant.Survey
+	reported      bool              // what the server offers was reported
+	user          *participant.User // nil: the server does not tell
+	reads         bool              // what the scope asks for may be read
+
+	end    *ledger.Offset // nil: not known
+	pruned *ledger.Offset // nil: not known
+}
+
+const pathVersion = "/v2/version"
+
+func (c *checker) checkLedger(ctx context.Context) {
+	if c.cfg.LedgerURL == "" {
+		c.section(GroupLedger).note("url", "not configured: give --ledger-url, such as https://participant.example.com:7575")
+		c.ledger.because = "no --ledger-url"
+		return
+	}
+	c.reachLedger(ctx)
+	token := c.checkToken(ctx)
+	if c.ledger.because == "" {
+		c.askLedger(ctx, token)
+	}
+	if c.ledger.client != nil {
+		c.ledger.client.Close()
+	}
+	if because := c.ledger.because; because != "" {
+		if c.ledger.client != nil && !c.ledger.reported {
+			c.section(GroupLedger).skip("offers", because)
+		}
+		c.section(GroupScope).skip("ledger", because)
+		c.section(GroupPosition).skip("ledger", because)
+	}
+}
+
+// reachLedger goes from the URL to an answer.
+func (c *checker) reachLedger(ctx context.Context) {
+	s := c.section(GroupLedger)
+	l := &c.ledger
+	l.because = "there is no connection to the participant"
+	u, ok := address(s, "--ledger-url", c.cfg.LedgerURL)
+	if !ok {
+		return
+	}
+	l.endpoint = endpoint{name: "the participant's JSON API", flags: "ledger", access: c.cfg.LedgerAccess, url: u}
+	l.endpoint.access.Flags = l.endpoint.flags
+	if l.tlsBad = !c.prepareTLS(s, &l.endpoint, c.cfg.LedgerURL); l.tlsBad {
+		return
+	}
+	if l.visited, ok = c.connect(ctx, s, l.endpoint, pathVersion); !ok {
+		return
+	}
+	c.clockOf("participant", l.visited)
+	if c.usableAnswer(ctx, s, l.endpoint, l.visited) {
+		l.because = ""
+	}
+}
+
+// prepareTLS reads the files of TLS. Those of the token are looked at by themselves.
+func (c *checker) prepareTLS(s section, e *endpoint, url string) bool {
+	bare := e.access
+	bare.URL, bare.TokenFile, bare.OAuth = url, "", access.OAuth{}
+	var err error
+	if e.who, err = access.New(bare, nil); err != nil {
+		s.problem("tls", err.Error(), "correct the flag or the file that is named")
+		return false
+	}
+	return true
+}
+
+// usableAnswer looks at what came of the first request, which had no token. It is false where no other request would
+// fare better.
+func (c *checker) usableAnswer(ctx context.Context, s section, e endpoint, v *visit) bool {
+	switch {
+	case c.reportDetour(s, e, v):
+	case v.isHTML() && v.status != http.StatusUnauthorized && v.status != http.StatusForbidden:
+		c.reportNoAPI(ctx, s, e, fmt.Sprintf("a web page answers (%s)", statusText(v.status)))
+	default:
+		return true
+	}
+	return false
+}
+
+// tellsVersion says whether an answer is that of a participant to /v2/version.
+func tellsVersion(v *visit) bool {
+	var told struct {
+		Version string `json:"version"`
+	}
+	return v.status == http.StatusOK && json.Unmarshal([]byte(v.body), &told) == nil && told.Version != ""
+}
+
+// reportNoAPI says that what answers is not the API, and looks whether it is at another path of the same server.
+func (c *checker) reportNoAPI(ctx context.Context, s section, e endpoint, what string) {
+	if found := c.elsewhere(ctx, e); found != "" {
+		s.problem("answer", what+"; there is a participant's JSON API at "+found, "use "+e.flag("url")+" "+found)
+		return
+	}
+	s.problem("answer", fmt.Sprintf("%s: there is no JSON Ledger API at %s", what, shown(e.url)),
+		"check host and port; where the API has a path prefix (participant: http-ledger-api.path-prefix; a proxy: its own), write it behind the port in "+e.flag("url"))
+}
+
+// elsewhere tries the places where the API may be meant to be; empty: it is at none of them.
+func (c *checker) elsewhere(ctx context.Context, e endpoint) string {
+	within, cancel := c.step(ctx)
+	defer cancel()
+	for _, path := range likelyPrefixes(e.url.Path) {
+		u := *e.url
+		u.User, u.Path, u.RawPath = nil, path, ""
+		if v := pay(within, u.JoinPath(pathVersion), e.who.TLS()); v.err == nil && tellsVersion(v) {
+			return shown(&u)
+		}
+	}
+	return ""
+}
+
+// likelyPrefixes are the path without what belongs to the API itself, no path, and what proxies often have.
+func likelyPrefixes(path string) []string {
+	var list []string
+	if before, _, found := strings.Cut(path+"/", "/v2/"); found {
+		list = append(list, before)
+	}
+	list = append(list, "", "/json-api", "/api/json-api", "/api/ledger", "/ledger-api")
+	return slices.DeleteFunc(list, func(p string) bool { return strings.Trim(p, "/") == strings.Trim(path, "/") })
+}
+
+// askLedger asks the server what it is and has. tokenUsable is false where there is a token and it can't be sent.
+func (c *checker) askLedger(ctx context.Context, token tokenState) {
+	l := &c.ledger
+	if token.unusable {
+		l.because = "there is no token to ask with"
+		return
+	}
+	var err error
+	l.client, err = participant.New(participant.Config{URL: c.cfg.LedgerURL, Access: c.cfg.LedgerAccess}, c.cfg.Scope)
+	if err != nil { // everything that could be wrong but the scope was looked at
+		l.because = "the scope can't be asked for"
+		c.section(GroupScope).problem("scope", err.Error(), "correct the flag that is named")
+		return
+	}
+	c.survey(ctx)
+	if !c.accepted(token) || !c.reportServer(ctx) {
+		return
+	}
+	if token.configured {
+		c.checkUser(ctx)
+	}
+	c.checkScope(ctx)
+	c.checkPosition(ctx)
+}
+
+// survey asks for everything that needs no right of its own, side by side.
+func (c *checker) survey(ctx context.Context) {
+	within, cancel := c.step(ctx)
+	defer cancel()
+	l := &c.ledger
+	var wg sync.WaitGroup
+	wg.Go(func() { l.survey = l.client.Survey(within) })
+	wg.Go(func() { l.version, _ = l.client.Version(within) }) // not told: then the survey says why
+	wg.Go(func() { l.participantID, _, _ = l.client.Peek(within) })
+	wg.Wait()
+}
+
+// offers are the operations that were asked for.
+func (l *ledgerState) offers() []participant.Offer {
+	s := l.survey
+	return []participant.Offer{s.UpdatesPage, s.Updates, s.UpdatesFlats, s.SnapshotPage, s.Snapshot, s.LedgerEnd, s.PrunedOffsets,
+		s.ContractByID, s.VettedPackages}
+}
+
+// reportServer says what the server is and has. It is false where there is nothing to read.
+func (c *checker) reportServer(ctx context.Context) bool {
+	s, l := c.section(GroupLedger), &c.ledger
+	l.reported = true
+	if !l.survey.Updates.There() && !l.survey.UpdatesFlats.There() {
+		l.because = "the server offers no update stream"
+		for _, o := range l.offers() {
+			if o.Presence == participant.Unknown {
+				s.problem("answer", fmt.Sprintf("what the server offers can't be found out: %v", o.Err), "see whether the server is overloaded or starting, and look again")
+				return false
+			}
+		}
+		c.reportNoAPI(ctx, s, l.endpoint, fmt.Sprintf("the server answers, and has no update stream (%s for %s)", statusText(l.visited.status), pathVersion))
+		return false
+	}
+	c.reportVersion(s)
+	if l.participantID != "" {
+		s.ok("participant", "%s", l.participantID)
+	} else {
+		s.note("participant", "it does not tell who it is: another one behind the URL would not be noticed")
+	}
+	c.reportOffers(s)
+	c.reportReady(ctx, s)
+	return true
+}
+
+func (c *checker) reportVersion(s section) {
+	l := &c.ledger
+	major, minor, ok := release(l.version)
+	switch {
+	case l.version == "":
+		s.note("version", "the server does not tell its release")
+	case !ok:
+		s.note("version", "release %s, which is not understood", head(l.version, 40))
+	case major < 3 || major == 3 && minor < 3:
+		s.problem("version", "release "+l.version+" is older than what is understood (3.4 to 3.6)", "read from a participant of release 3.4 or later")
+	case major == 3 && minor == 3 && c.cfg.Scope.Shape == ledger.ShapeLedgerEffects:
+		s.problem("version", "release "+l.version+" does not say which of the contracts it shows with --shape ledger-effects are active",
+			"use --shape acs-delta, or a participant of release 3.4 or later")
+	case major == 3 && minor == 3:
+		s.warn("version", "release "+l.version+" is older than what is tested (3.4 to 3.6)", "prefer a participant of release 3.4 or later")
+	case major > 3 || minor > 6:
+		s.warn("version", "release "+l.version+" is newer than what is known (3.4 to 3.6)",
+			"look for a newer release of the indexer; this one stores kinds that it does not know raw, and stops at what it can't understand")
+	default:
+		s.ok("version", "release %s", l.version)
+	}
+}
+
+// release reads the first two numbers of a version.
+func release(version string) (major, minor int, ok bool) {
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 2 {
+		return 0, 0, false
+	}
+	major, err := strconv.Atoi(parts[0])
+	minor, err2 := strconv.Atoi(parts[1])
+	return major, minor, err == nil && err2 == nil
+}
+
+// pages says whether updates come in pages, as from 3.5 on; those releases give continuation tokens too.
+func (l *ledgerState) pages() bool { return l.survey.UpdatesPage.There() }
+
+func (c *checker) reportOffers(s section) {
+	l := &c.ledger
+	tail := l.survey.Updates
+	if !tail.There() {
+		tail = l.survey.UpdatesFlats
+	}
+	if l.pages() {
+		s.ok("updates", "in pages of up to 2,000 from %s; waits for news at %s", l.survey.UpdatesPage.Path, tail.Path)
+	} else {
+		s.note("updates", "in lists of up to 200 from %s: the server has no pages (3.5 and later do), so catching up takes more requests", tail.Path)
+	}
+	switch {
+	case l.survey.SnapshotPage.There():
+		s.ok("snapshot", "in pages from %s; an interrupted backfill goes on where it was", l.survey.SnapshotPage.Path)
+	case l.survey.Snapshot.There() && strings.HasPrefix(l.version, "3."):
+		s.note("snapshot", "in one answer from %s, without continuation tokens (3.5 and later have them): with more than 200 contracts "+
+			"a backfill needs http-list-max-elements-limit raised, or --templates", l.survey.Snapshot.Path)
+	case l.survey.Snapshot.There():
+		s.ok("snapshot", "in lists from %s, with continuation tokens where the server gives them", l.survey.Snapshot.Path)
+	default:
+		s.warn("snapshot", "the server serves no snapshots: there can be no backfill", "start at the ledger's beginning, or read from another participant")
+	}
+	for _, missing := range []struct {
+		offer  participant.Offer
+		topic  string
+		effect string
+	}{
+		{l.survey.LedgerEnd, "ledger-end", "reading goes on until nothing more comes, and a backfill needs --at-offset"},
+		{l.survey.ContractByID, "lookups", "contracts from before the start can't be looked up"},
+		{l.survey.VettedPackages, "packages", "it is not recorded which packages are vetted"},
+	} {
+		if missing.offer.Presence == participant.Absent {
+			s.note(missing.topic, "the server does not have %s: %s", missing.offer.Path, missing.effect)
+		}
+	}
+}
+
+// reportReady asks whether the participant takes itself for ready, where it says so.
+func (c *checker) reportReady(ctx context.Context, s section) {
+	within, cancel := c.step(ctx)
+	defer cancel()
+	v := pay(within, c.ledger.endpoint.url.JoinPath("/readyz"), c.ledger.endpoint.who.TLS())
+	switch {
+	case v.err != nil || v.isHTML():
+	case v.status == http.StatusOK:
+		s.ok("ready", "the participant says that it is ready")
+	case v.status == http.StatusServiceUnavailable:
+		s.warn("ready", fmt.Sprintf("the participant says that it is not ready: %q", head(v.body, 200)), "see what it lacks; the indexer waits for it")
+	}
+}
+
+// explained is the error of a client in the form of a finding.
+func explained(err error) (what, do string) {
+	var p *ledger.Problem
+	if errors.As(err, &p) {
+		return p.Error(), p.Do
+	}
+	if timedOut(err) {
+		return "no answer came in time: " + err.Error(), "see whether the server is overloaded, and look again"
+	}
+	return err.Error(), "see what the server's log says, and look again"
+}

@@ -1,0 +1,54 @@
+package check
+
+import (
+	"context"
+	"errors"
+
+	"ledgerindexer/ledger"
+)
+
+// checkPosition asks where the ledger begins and ends on this participant.
+func (c *checker) checkPosition(ctx context.Context) {
+	s, l := c.section(GroupPosition), &c.ledger
+	within, cancel := c.step(ctx)
+	defer cancel()
+	switch _, end, err := l.client.Peek(within); {
+	case errors.Is(err, ledger.ErrNotOffered):
+		s.note("end", "the server does not tell where the ledger ends")
+	case err != nil:
+		what, do := explained(err)
+		s.problem("end", what, do)
+	case end == 0:
+		l.end = &end
+		s.note("end", "the ledger is empty: nothing has happened on this participant yet")
+	default:
+		l.end = &end
+		s.ok("end", "offset %d", end)
+	}
+	switch pruned, err := l.client.PrunedOffset(within); {
+	case errors.Is(err, ledger.ErrNotOffered):
+		s.note("pruned", "the server does not tell whether its ledger is pruned")
+	case err != nil:
+		what, do := explained(err)
+		s.warn("pruned", "whether the ledger is pruned can't be found out: "+what, do)
+	case pruned > 0:
+		l.pruned = &pruned
+		s.note("pruned", "up to offset %d: what happened before can't be had from this participant, so an empty database begins with a backfill", pruned)
+	default:
+		l.pruned = &pruned
+		s.ok("pruned", "nothing: an empty database begins with the ledger's first update, or by a backfill with the contracts active now")
+	}
+	switch synchronizers, err := l.client.Synchronizers(within); {
+	case errors.Is(err, ledger.ErrNotOffered):
+	case err != nil:
+		s.note("synchronizers", "they can't be listed: %v", err)
+	case len(synchronizers) == 0:
+		s.warn("synchronizers", "the participant is connected to none", "connect it: until then nothing new happens on its ledger")
+	default:
+		var names []string
+		for _, sync := range synchronizers {
+			names = append(names, sync.ID)
+		}
+		s.ok("synchronizers", "%s", some(names))
+	}
+}

@@ -1,0 +1,70 @@
+package check
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+var titles = map[string]string{
+	GroupLedger: "Ledger", GroupToken: "Token", GroupScope: "What is to be read", GroupPosition: "Where the ledger stands",
+	GroupScan: "Scan", GroupDatabase: "Database", GroupClocks: "Clocks",
+}
+
+// Print writes a report for people: a line for each finding, beneath it what to do, and at the end the summary and the
+// commands to go on with.
+func (r Report) Print(w io.Writer) error {
+	widest := 0
+	for _, f := range r.Findings {
+		widest = max(widest, len(f.Topic))
+	}
+	indent := strings.Repeat(" ", len("  problem  ")+widest+2)
+	var b strings.Builder
+	group := ""
+	for _, f := range r.Findings {
+		if f.Group != group {
+			if group != "" {
+				b.WriteByte('\n')
+			}
+			group = f.Group
+			b.WriteString(titles[group] + "\n")
+		}
+		fmt.Fprintf(&b, "  %-7s  %-*s  %s\n", f.Level, widest, f.Topic, f.Text)
+		if f.Do != "" {
+			fmt.Fprintf(&b, "%sWhat to do: %s\n", indent, f.Do)
+		}
+		for _, line := range f.Paste {
+			fmt.Fprintf(&b, "%s    %s\n", indent, line)
+		}
+	}
+	fmt.Fprintf(&b, "\n%s\n", r.Summary())
+	for _, line := range r.Next {
+		fmt.Fprintf(&b, "    %s\n", line)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Summary is the report in one sentence.
+func (r Report) Summary() string {
+	looked := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Level != Note })
+	found := "Nothing is wrong with what was looked at"
+	switch {
+	case !looked:
+		found = "Nothing was looked at"
+	case r.Problems > 0 && r.Warnings > 0:
+		found = fmt.Sprintf("%s and %s", plural(r.Problems, "problem"), plural(r.Warnings, "warning"))
+	case r.Problems > 0:
+		found = plural(r.Problems, "problem")
+	case r.Warnings > 0:
+		found = "No problem, " + plural(r.Warnings, "warning")
+	}
+	switch {
+	case r.Problems > 0:
+		return found + ". Mend what is a problem and run the check again."
+	case len(r.Next) > 0:
+		return found + ". Go on with:"
+	}
+	return found + "."
+}

@@ -1,0 +1,120 @@
+package check
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/access"
+)
+
+type scanOptions struct {
+	prefix    string
+	records   []string // JSON
+	noHistory bool     // as from Splice 0.7 on
+	token     string   // that a proxy wants
+}
+
+// scanService is a Scan as far as a check looks at it, perhaps behind a proxy.
+func scanService(t *testing.T, o scanOptions) http.Handler {
+	t.Helper()
+	mux := http.NewServeMux()
+	answer := func(status int, body string) func(http.ResponseWriter, *http.Request) {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(body))
+		}
+	}
+	mux.HandleFunc("GET "+o.prefix+"/version", answer(200, `{"version": "0.6.12", "commit_ts": "2026-07-01T00:00:00Z"}`))
+	if !o.noHistory {
+		mux.HandleFunc("POST "+o.prefix+"/v0/transactions", func(w http.ResponseWriter, r *http.Request) {
+			var asked map[string]any
+			if json.NewDecoder(r.Body).Decode(&asked) != nil || asked["sort_order"] != "desc" {
+				answer(400, `{"error": "expected the newest records"}`)(w, r)
+				return
+			}
+			answer(200, `{"transactions": [`+strings.Join(o.records, ",")+`]}`)(w, r)
+		})
+	}
+	mux.HandleFunc("/", answer(404, `{"error": "The requested resource could not be found."}`))
+	if o.token == "" {
+		return mux
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer "+o.token {
+			http.Error(w, "no token "+r.Header.Get("Authorization"), http.StatusUnauthorized)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+func transfer(date time.Time, changes string) string {
+	return fmt.Sprintf(`{"transaction_type": "transfer", "event_id": "#1220:0", "date": %q, "domain_id": "d", "round": 1, "transfer": {
+		"sender": {"party": "a"}, "receivers": [], "balance_changes": [%s]}}`, date.Format(time.RFC3339Nano), changes)
+}
+
+func tap(date time.Time) string {
+	return fmt.Sprintf(`{"transaction_type": "devnet_tap", "event_id": "#1220:1", "date": %q, "domain_id": "d",
+		"tap": {"amulet_owner": "a", "amulet_amount": "1.0000000000"}}`, date.Format(time.RFC3339Nano))
+}
+
+func TestScan(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	const change = `{"party": "a", "change_to_initial_amount_as_of_round_zero": "1.0", "change_to_holding_fees_rate": "0.0"}`
+	for name, c := range map[string]struct {
+		opts  scanOptions
+		wrong []string
+	}{
+		"as it was until 2026":    {scanOptions{records: []string{transfer(now, change), tap(now)}}, nil},
+		"without balance changes": {scanOptions{records: []string{tap(now), transfer(now, "")}}, []string{"note scan/balances"}},
+		"without transfers":       {scanOptions{records: []string{tap(now)}}, []string{"note scan/balances"}},
+		"nothing new":             {scanOptions{records: []string{transfer(now.Add(-72*time.Hour), change)}}, []string{"note scan/transactions"}},
+		"empty":                   {scanOptions{}, []string{"note scan/transactions"}},
+		"Splice 0.7":              {scanOptions{noHistory: true}, []string{"problem scan/transactions"}},
+		"elsewhere":               {scanOptions{prefix: "/api/scan"}, []string{"problem scan/answer"}},
+		"nowhere":                 {scanOptions{prefix: "/hidden"}, []string{"problem scan/answer"}},
+		"behind a proxy":          {scanOptions{token: "s3cret"}, []string{"problem scan/token"}},
+		"records of another kind": {scanOptions{records: []string{`{"date": "yesterday"}`}}, []string{"problem scan/transactions"}},
+		"no records":              {scanOptions{records: []string{`"\u001b[2J"`}}, []string{"problem scan/transactions"}},
+	} {
+		report := look(t, Config{ScanURL: serve(t, scanService(t, c.opts)).URL})
+		var found []string
+		for _, line := range wrong(report) {
+			if strings.Contains(line, " scan/") {
+				found = append(found, line)
+			}
+		}
+		require.Equal(t, c.wrong, found, name)
+	}
+}
+
+func TestScanSaysWhereItIs(t *testing.T) {
+	t.Parallel()
+	server := serve(t, scanService(t, scanOptions{prefix: "/api/scan"}))
+	f := find(t, look(t, Config{ScanURL: server.URL}), GroupScan, "answer")
+	require.Equal(t, "use --scan-url "+server.URL+"/api/scan", f.Do)
+	require.Equal(t, OK, find(t, look(t, Config{ScanURL: server.URL + "/api/scan"}), GroupScan, "version").Level)
+}
+
+func TestScanBehindAProxyThatWantsAToken(t *testing.T) {
+	t.Parallel()
+	url := serve(t, scanService(t, scanOptions{token: "s3cret", records: []string{tap(time.Now())}})).URL
+	report := look(t, Config{ScanURL: url, ScanAccess: access.Config{TokenFile: file(t, "token", "s3cret")}})
+	require.Equal(t, []string{"ok scan/url", "ok scan/connection", "ok scan/version", "ok scan/transactions", "note scan/balances"}, of(report, GroupScan))
+	requireNoSecret(t, report, "s3cret")
+
+	report = look(t, Config{ScanURL: url, ScanAccess: access.Config{TokenFile: file(t, "token", "wr0ng")}})
+	require.Equal(t, []string{"ok scan/url", "ok scan/connection", "problem scan/token"}, of(report, GroupScan))
+	requireNoSecret(t, report, "wr0ng") // which the proxy repeats
+
+	report = look(t, Config{ScanURL: url, ScanAccess: access.Config{TokenFile: "/nowhere"}})
+	require.Equal(t, []string{"ok scan/url", "ok scan/connection", "problem scan/token"}, of(report, GroupScan))
+}

@@ -1,0 +1,185 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/participant"
+)
+
+// triedParties is for how many parties reading is tried one by one, where the server does not tell what the user may do.
+const triedParties = 20
+
+// namedParties is how many parties are named with which something is wrong.
+const namedParties = 20
+
+// checkScope tries for real whether what is asked for may be read.
+func (c *checker) checkScope(ctx context.Context) {
+	s, l := c.section(GroupScope), &c.ledger
+	s.ok("scope", "%s", describeScope(c.cfg.Scope))
+	err := c.tryRead(ctx, l.client)
+	if err == nil {
+		l.reads = true
+		s.ok("reading", "it may be read, and nothing in it is unknown to the participant")
+	} else {
+		c.reportUnreadable(ctx, s, err)
+	}
+	c.checkHosting(ctx, s)
+}
+
+// tryRead reads as the daemon does, from where at most what is new this moment comes.
+func (c *checker) tryRead(ctx context.Context, client *participant.Client) error {
+	within, cancel := c.step(ctx)
+	defer cancel()
+	if _, err := client.Discover(within); err != nil {
+		return err
+	}
+	after, err := client.LedgerEnd(within)
+	if err != nil && !errors.Is(err, ledger.ErrNotOffered) {
+		return err
+	}
+	_, _, err = client.TailUpdates(within, after, 1, time.Millisecond)
+	return err
+}
+
+func describeScope(scope ledger.Scope) string {
+	parts := []string{"as any party"}
+	if len(scope.Parties) > 0 {
+		parts[0] = "as " + some(scope.Parties)
+	}
+	if len(scope.Templates) > 0 {
+		parts = append(parts, "templates "+some(scope.Templates))
+	} else {
+		parts = append(parts, "every template")
+	}
+	if len(scope.Interfaces) > 0 {
+		parts = append(parts, "views of "+some(scope.Interfaces))
+	}
+	parts = append(parts, string(scope.Shape))
+	for _, part := range []struct {
+		read bool
+		name string
+	}{{scope.Blobs, "blobs"}, {scope.Reassignments, "reassignments"}, {scope.Topology, "topology events"}} {
+		if part.read {
+			parts = append(parts, part.name)
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// reportUnreadable says why the scope can't be read, and names what could.
+func (c *checker) reportUnreadable(ctx context.Context, s section, err error) {
+	what, do := explained(err)
+	if !forbidden(err) {
+		s.problem("reading", what, do)
+		return
+	}
+	var p *ledger.Problem
+	if errors.As(err, &p) {
+		what = p.What // the server's own words say nothing about rights
+	}
+	if len(c.cfg.Scope.Parties) == 0 {
+		c.reportNotAnyParty(s, what)
+		return
+	}
+	may, mayNot := c.tellApart(ctx)
+	if len(mayNot) == 0 {
+		s.problem("reading", what, do)
+		return
+	}
+	s.problem("reading", "the user may not read as "+upTo(namedParties, mayNot), "grant the user CanReadAs for each of them, or leave them out", partiesFlag(may))
+}
+
+func (c *checker) reportNotAnyParty(s section, what string) {
+	do, flag := "grant the user CanReadAsAnyParty, or CanReadAs for each party that is to be read, and name these with --parties", ""
+	if u := c.ledger.user; u != nil {
+		flag = partiesFlag(u.ReadAs)
+	}
+	if flag != "" {
+		do = "grant the user CanReadAsAnyParty, or read as the parties that it may read as"
+	}
+	s.problem("reading", what, do, flag)
+}
+
+// forbidden says whether the participant says that a right is missing.
+func forbidden(err error) bool {
+	var e *participant.Error
+	return errors.As(err, &e) && e.Status == http.StatusForbidden
+}
+
+// tellApart finds out as which of the scope's parties may be read: by what the server says of the user, else by trying.
+// Parties of which it is not known are in neither list.
+func (c *checker) tellApart(ctx context.Context) (may, mayNot []string) {
+	parties := slices.Compact(slices.Sorted(slices.Values(c.cfg.Scope.Parties)))
+	if u := c.ledger.user; u != nil {
+		for _, party := range parties {
+			if u.ReadAsAnyParty || slices.Contains(u.ReadAs, party) {
+				may = append(may, party)
+			} else {
+				mayNot = append(mayNot, party)
+			}
+		}
+		return may, mayNot
+	}
+	for _, party := range parties[:min(len(parties), triedParties)] {
+		switch err := c.tryParty(ctx, party); {
+		case err == nil:
+			may = append(may, party)
+		case forbidden(err):
+			mayNot = append(mayNot, party)
+		}
+	}
+	return may, mayNot
+}
+
+func (c *checker) tryParty(ctx context.Context, party string) error {
+	scope := c.cfg.Scope
+	scope.Parties = []string{party}
+	client, err := participant.New(participant.Config{URL: c.cfg.LedgerURL, Access: c.cfg.LedgerAccess}, scope)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return c.tryRead(ctx, client)
+}
+
+// checkHosting warns of parties that are not at home on this participant: what it shows for them is not complete.
+func (c *checker) checkHosting(ctx context.Context, s section) {
+	parties := slices.Compact(slices.Sorted(slices.Values(c.cfg.Scope.Parties)))
+	if len(parties) == 0 {
+		return
+	}
+	const most = 100 // which takes some requests
+	within, cancel := c.step(ctx)
+	defer cancel()
+	hosted, err := c.ledger.client.Hosted(within, parties[:min(len(parties), most)])
+	if err != nil {
+		s.note("parties", "whether the participant hosts them is not told")
+		return
+	}
+	var unknown, elsewhere []string
+	for _, party := range parties[:min(len(parties), most)] {
+		switch here, known := hosted[party]; {
+		case !known:
+			unknown = append(unknown, party)
+		case !here:
+			elsewhere = append(elsewhere, party)
+		}
+	}
+	if len(unknown) > 0 {
+		s.warn("parties", "the participant does not know "+upTo(namedParties, unknown), "check the names in --parties: with an unknown party nothing comes, and no error")
+	}
+	if len(elsewhere) > 0 {
+		s.warn("parties", "the participant does not host "+upTo(namedParties, elsewhere)+" (or the party belongs to another identity provider than the user)",
+			"read a party from a participant that hosts it: what others see of it is not complete")
+	}
+	if len(unknown)+len(elsewhere) == 0 {
+		s.ok("parties", "%s known to the participant and hosted there", fmt.Sprintf("%d of %d", len(hosted), len(parties)))
+	}
+}

@@ -1,0 +1,202 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store"
+)
+
+// checkSchema looks at the rights, the schema's version, and what is stored.
+func (c *checker) checkSchema(ctx context.Context, s section, inspector *store.Inspector, server store.ServerFacts) {
+	within, cancel := c.step(ctx)
+	defer cancel()
+	facts, err := inspector.Schema(within)
+	if err != nil {
+		s.problem("schema", err.Error(), storedAdvice(err))
+		return
+	}
+	if !reportRights(s, server, facts) {
+		s.skip("schema", "the rights do not suffice")
+		return
+	}
+	reportLocks(s, server, facts)
+	switch {
+	case facts.Version > facts.Wanted:
+		s.problem("schema", fmt.Sprintf("version %d is newer than this program, which knows %d", facts.Version, facts.Wanted),
+			"run the newer release of the indexer that migrated this database; schemas are not migrated back")
+		return
+	case facts.Version == 0:
+		c.stored.empty = true
+		s.ok("schema", "none yet: the first start makes it")
+		return
+	case facts.Version < facts.Wanted:
+		s.note("schema", "version %d; `indexer run` or `indexer migrate` brings it to %d. Stop processes of the older release before", facts.Version, facts.Wanted)
+	default:
+		s.ok("schema", "version %d", facts.Version)
+	}
+	contents, err := inspector.Contents(within)
+	if err != nil {
+		s.problem("contents", err.Error(), storedAdvice(err))
+		return
+	}
+	c.stored.contents = contents
+	c.stored.empty = !contents.Started && contents.Snapshot == nil
+	c.reportIdentity(s)
+	c.reportStoredScope(s)
+	c.reportWatermark(s)
+	reportLeader(s, server, contents)
+}
+
+func storedAdvice(err error) string {
+	if timedOut(err) {
+		return "see whether the database is overloaded, or a migration holds its tables, and look again"
+	}
+	return "if nobody changed schema indexer or its rights, report it with this message"
+}
+
+func reportRights(s section, server store.ServerFacts, facts store.SchemaFacts) bool {
+	for _, schema := range facts.Schemas {
+		if !schema.Owned {
+			s.problem("rights", fmt.Sprintf("schema %s belongs to %s, and %s is not in that role: only the owner can migrate and attach partitions",
+				schema.Name, schema.Owner, server.User), "connect as "+schema.Owner+": all processes that write one database use the same user")
+			return false
+		}
+	}
+	if facts.Foreign != "" {
+		s.problem("rights", fmt.Sprintf("%s does not own indexer.%s: only the owner can attach partitions", server.User, facts.Foreign),
+			"connect as the user that made the tables, or have them handed over (ALTER TABLE … OWNER TO)")
+		return false
+	}
+	if len(facts.Schemas) < 2 && !server.MayCreateSchemas {
+		s.problem("rights", fmt.Sprintf("%s may not make schemas in this database, which belongs to %s", server.User, server.DatabaseOwner),
+			"let the user own the database, or grant it CREATE there",
+			fmt.Sprintf("GRANT CREATE ON DATABASE %s TO %s;", sqlName(server.Database), sqlName(server.User)))
+		return false
+	}
+	if len(facts.Schemas) == 1 && facts.Version == 0 {
+		s.warn("rights", "there is a schema "+facts.Schemas[0].Name+" already, and it is not the indexer's", "use a database of its own: names may be taken")
+		return true
+	}
+	s.ok("rights", "%s may make, or owns, schemas indexer and ledger", server.User)
+	return true
+}
+
+// sqlName quotes a name for SQL.
+func sqlName(name string) string { return pgx.Identifier{name}.Sanitize() }
+
+// reportIdentity compares whose ledger is stored with the participant that answers.
+func (c *checker) reportIdentity(s section) {
+	stored, here := c.stored.contents.ParticipantID, c.ledger.participantID
+	switch {
+	case stored == "" && c.stored.empty:
+		s.ok("participant", "none yet: the database is free")
+	case stored == "":
+		s.note("participant", "the database does not know whose ledger it holds")
+	case here == "":
+		s.note("participant", "it holds the ledger of %s; which participant --ledger-url leads to is not known", stored)
+	case stored != here:
+		s.problem("participant", fmt.Sprintf("it belongs to participant %s, and --ledger-url leads to %s: `indexer run` would refuse", stored, here),
+			"correct --ledger-url or --database-url: each participant needs a database of its own")
+	default:
+		s.ok("participant", "it belongs to this participant")
+	}
+}
+
+// reportStoredScope compares what the rows were asked for with what the flags ask for.
+func (c *checker) reportStoredScope(s section) {
+	contents, scope := c.stored.contents, c.cfg.Scope
+	if contents.Snapshot != nil && contents.SnapshotScope != scope.Hash() {
+		s.problem("scope", "the unfinished snapshot has another scope than these flags: `backfill` would refuse",
+			"set the scope's flags as they were, or drop the snapshot with `backfill --restart`")
+		return
+	}
+	for _, stored := range contents.Scopes {
+		if stored.Hash() != scope.Hash() {
+			s.problem("scope", "it holds another scope than these flags, and `indexer run` would refuse: "+strings.Join(differences(stored, scope), "; "),
+				"set the flags as they were, or use a new database: rows of two scopes would not be complete for either")
+			return
+		}
+	}
+	if len(contents.Scopes) > 0 || contents.Snapshot != nil {
+		s.ok("scope", "it holds what these flags ask for")
+	}
+}
+
+// differences names the flags by which two scopes differ.
+func differences(stored, flags ledger.Scope) (list []string) {
+	set := func(items []string, none string) string {
+		if len(items) == 0 {
+			return none
+		}
+		return some(slices.Compact(slices.Sorted(slices.Values(items))))
+	}
+	for _, field := range []struct {
+		flag        string
+		stored, now string
+	}{
+		{"--parties", set(stored.Parties, "any"), set(flags.Parties, "any")},
+		{"--templates", set(stored.Templates, "all"), set(flags.Templates, "all")},
+		{"--interfaces", set(stored.Interfaces, "none"), set(flags.Interfaces, "none")},
+		{"--shape", string(stored.Shape), string(flags.Shape)},
+		{"--blobs", fmt.Sprint(stored.Blobs), fmt.Sprint(flags.Blobs)},
+		{"--reassignments", fmt.Sprint(stored.Reassignments), fmt.Sprint(flags.Reassignments)},
+		{"--topology", fmt.Sprint(stored.Topology), fmt.Sprint(flags.Topology)},
+	} {
+		if field.stored != field.now {
+			list = append(list, fmt.Sprintf("%s was %s and is %s", field.flag, field.stored, field.now))
+		}
+	}
+	if list == nil { // in what is not shown of long lists
+		list = []string{"--parties, --templates or --interfaces differ"}
+	}
+	return list
+}
+
+// reportWatermark compares how far the database is with where the ledger begins and ends.
+func (c *checker) reportWatermark(s section) {
+	contents, l := c.stored.contents, c.ledger
+	if contents.Snapshot != nil {
+		s.note("watermark", "none: a snapshot at offset %d is unfinished, with %d entries stored; `indexer run` waits until `backfill` has finished it",
+			contents.Snapshot.At, contents.Snapshot.Entries)
+		return
+	}
+	if !contents.Started {
+		s.ok("watermark", "none: nothing is stored yet")
+		return
+	}
+	at := contents.Watermark
+	text := fmt.Sprintf("offset %d, moved %s", at, contents.MovedAt.UTC().Format(time.RFC3339))
+	switch {
+	case l.end != nil && at > *l.end:
+		s.problem("watermark", fmt.Sprintf("offset %d is above the ledger's end %d", at, *l.end),
+			"the participant was restored from an older backup, or is another one: connect to the right one, or index into a new database")
+	case l.pruned != nil && at < *l.pruned:
+		s.problem("watermark", fmt.Sprintf("offset %d, and the participant is pruned up to %d: what is between can't be had any more", at, *l.pruned),
+			"seed an empty database with `backfill`, or read from a participant that still has it")
+	case l.end != nil:
+		s.ok("watermark", "%s; the ledger is %d offsets ahead", text, *l.end-at)
+	default:
+		s.ok("watermark", "%s", text)
+	}
+}
+
+func reportLeader(s section, server store.ServerFacts, contents store.Contents) {
+	switch {
+	case contents.Leading && contents.LedBy != "" && contents.LedBy != server.User && !server.Superuser:
+		s.problem("leader", fmt.Sprintf("%s leads as database user %s, and these settings connect as %s: neither could take over from the other",
+			contents.Leader, contents.LedBy, server.User), "let all processes that write one database use the same user")
+	case contents.Leading:
+		s.note("leader", "%s leads: another process would stand by, and `backfill` would refuse", contents.Leader)
+	case contents.Leader != "":
+		s.ok("leader", "nobody leads; %s did last", contents.Leader)
+	default:
+		s.ok("leader", "nobody leads")
+	}
+}

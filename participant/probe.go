@@ -1,0 +1,176 @@
+package participant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/go-json-experiment/json"
+
+	"ledgerindexer/ledger"
+)
+
+const (
+	pathSynchronizers = "/v2/state/connected-synchronizers"
+	pathParties       = "/v2/parties"
+)
+
+// Presence says whether a server has an operation.
+type Presence int
+
+// What is known of an operation. A server that refuses the token's user has the operation.
+const (
+	Unknown Presence = iota // it could not be found out: see Offer.Err
+	Present
+	Absent
+	Refused // it is there, and not for this user: see Offer.Err
+)
+
+// Offer is what is known of one operation.
+type Offer struct {
+	Path     string
+	Presence Presence
+	Err      error // why it is Unknown or Refused, an *Error; else nil
+}
+
+// There says whether the server has the operation, as far as is known.
+func (o Offer) There() bool { return o.Presence == Present || o.Presence == Refused }
+
+// Survey is what a server has, operation by operation.
+type Survey struct {
+	UpdatesPage, Updates, UpdatesFlats Offer
+	SnapshotPage, Snapshot             Offer
+	LedgerEnd, PrunedOffsets           Offer
+	ContractByID, VettedPackages       Offer
+}
+
+// Survey asks each operation that is used for next to nothing. In contrast to Discover it goes on whatever comes, and
+// logs nothing: it is for people who look for what is wrong.
+func (c *Client) Survey(ctx context.Context) Survey {
+	return Survey{
+		UpdatesPage: c.offer(ctx, pathUpdatesPage), Updates: c.offer(ctx, pathUpdates), UpdatesFlats: c.offer(ctx, pathUpdatesFlats),
+		SnapshotPage: c.offer(ctx, pathSnapshotPage), Snapshot: c.offer(ctx, pathSnapshot),
+		LedgerEnd: c.offer(ctx, pathLedgerEnd), PrunedOffsets: c.offer(ctx, pathPrunedOffsets),
+		ContractByID: c.offer(ctx, pathContractByID), VettedPackages: c.offer(ctx, pathVettingList),
+	}
+}
+
+func (c *Client) offer(ctx context.Context, path string) Offer {
+	o := Offer{Path: path}
+	var there bool
+	switch path {
+	case pathLedgerEnd, pathPrunedOffsets:
+		there, o.Err = c.answers(ctx, request{operation: "survey", path: path})
+	case pathContractByID:
+		// No contract has this id, and as nobody it is asked for nobody's right.
+		there, o.Err = c.answers(ctx, request{operation: "survey", path: path,
+			body: contractRequest{ContractID: "00", QueryingParties: set(c.scope.Parties)}})
+	case pathVettingList:
+		there, o.Err = c.answers(ctx, request{operation: "survey", path: path, body: map[string]any{"pageSize": 1}})
+	default:
+		there, o.Err = c.has(ctx, path)
+	}
+	var e *Error
+	switch {
+	case o.Err == nil && there:
+		o.Presence = Present
+	case o.Err == nil:
+		o.Presence = Absent
+	case errors.As(o.Err, &e) && e.Status == http.StatusForbidden:
+		o.Presence = Refused
+	}
+	return o
+}
+
+// answers says whether the server has an operation: it does where it finds anything wrong with what it was asked.
+func (c *Client) answers(ctx context.Context, r request) (bool, error) {
+	_, err := c.do(ctx, r)
+	return present(err)
+}
+
+// Version is the release of the participant, empty where it does not say. It needs no right but a valid token.
+func (c *Client) Version(ctx context.Context) (string, error) {
+	version, err := c.text(ctx, "version", pathVersion, "version")
+	if err != nil {
+		return "", fmt.Errorf("ask for the version: %w", c.explain(ctx, err, asked{}))
+	}
+	return version, nil
+}
+
+// Synchronizer is a synchronizer that the participant is connected to.
+type Synchronizer struct{ ID, Alias string }
+
+// Synchronizers lists those that the participant is connected to now. It needs no right but a valid token.
+//
+// Errors: ledger.ErrNotOffered where the server does not tell.
+func (c *Client) Synchronizers(ctx context.Context) ([]Synchronizer, error) {
+	const operation = "connected-synchronizers"
+	var told struct {
+		Connected []struct {
+			ID    string `json:"synchronizerId"`
+			Alias string `json:"synchronizerAlias"`
+		} `json:"connectedSynchronizers"`
+	}
+	if err := c.ask(ctx, request{operation: operation, path: pathSynchronizers}, &told); err != nil {
+		return nil, fmt.Errorf("ask for the connected synchronizers: %w", err)
+	}
+	var list []Synchronizer
+	for _, s := range told.Connected {
+		list = append(list, Synchronizer{ID: s.ID, Alias: s.Alias})
+	}
+	return list, nil
+}
+
+// Hosted says of parties whether the participant hosts them; parties that it does not know are not in the map. It
+// needs the right to read as each of them. A party of another identity provider than the user's counts as not hosted.
+//
+// Errors: ledger.ErrNotOffered where the server does not tell.
+func (c *Client) Hosted(ctx context.Context, parties []string) (map[string]bool, error) {
+	hosted := map[string]bool{}
+	for rest := set(parties); len(rest) > 0; {
+		n := fitting(rest)
+		r := request{operation: "parties", path: pathParties + "/" + segment(rest[0]), query: url.Values{"parties": rest[1:n]}}
+		rest = rest[n:]
+		var told struct {
+			Details []struct {
+				Party string `json:"party"`
+				Local bool   `json:"isLocal"`
+			} `json:"partyDetails"`
+		}
+		if err := c.ask(ctx, r, &told); err != nil {
+			return nil, fmt.Errorf("ask for parties: %w", err)
+		}
+		for _, d := range told.Details {
+			hosted[d.Party] = d.Local
+		}
+	}
+	return hosted, nil
+}
+
+// fitting is how many of the parties, one at least, go into a URL: servers refuse one of more than 2,048 bytes.
+func fitting(parties []string) (n int) {
+	const room = 1600
+	for length := 0; n < len(parties); n++ {
+		if length += len("&parties=") + len(url.QueryEscape(parties[n])); length > room && n > 0 {
+			break
+		}
+	}
+	return n
+}
+
+// ask reads a small answer into a struct.
+func (c *Client) ask(ctx context.Context, r request, into any) error {
+	body, err := c.do(ctx, r)
+	if missing(err) {
+		return fmt.Errorf("%w: %w", ledger.ErrNotOffered, err)
+	}
+	if err != nil {
+		return c.explain(ctx, err, asked{})
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return decoded(r.operation, body, err)
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+-- name: InspectServer :one
+-- What a server is and whom it takes this session for. Nothing of ours has to exist.
+SELECT current_setting('server_version_num')::int AS version_number,
+    current_setting('server_version')::text AS version,
+    session_user::text AS username,
+    current_setting('server_encoding')::text AS encoding,
+    pg_is_in_recovery() AS in_recovery,
+    current_setting('default_transaction_read_only')::boolean AS read_only,
+    clock_timestamp()::timestamptz AS clock,
+    r.rolsuper AS superuser,
+    has_database_privilege(d.oid, 'CREATE') AS may_create_schemas,
+    pg_get_userbyid(d.datdba)::text AS database_owner,
+    -- Slots that this user can still have: of the server, of the role and of the database, whichever is least.
+    least(
+        current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+            - coalesce(current_setting('reserved_connections', true)::int, 0)
+            - (SELECT count(*)::int FROM pg_catalog.pg_stat_activity a WHERE a.backend_type = 'client backend'),
+        CASE WHEN r.rolconnlimit >= 0 AND NOT r.rolsuper
+            THEN r.rolconnlimit - (SELECT count(*)::int FROM pg_catalog.pg_stat_activity a WHERE a.usesysid = r.oid) END,
+        CASE WHEN d.datconnlimit >= 0 AND NOT r.rolsuper
+            THEN d.datconnlimit - (SELECT count(*)::int FROM pg_catalog.pg_stat_activity a WHERE a.datid = d.oid) END
+    )::int AS free_connections
+FROM pg_catalog.pg_roles r, pg_catalog.pg_database d
+WHERE r.rolname = session_user AND d.datname = current_database();
+
+-- name: InspectSettings :many
+-- Settings as they are in this session, with where they come from ("user", "database", "configuration file").
+SELECT s.name::text AS name, s.setting::text AS value, coalesce(s.unit, '')::text AS unit, s.source::text AS source
+FROM pg_catalog.pg_settings s WHERE s.name = ANY (@names::text[]);
+
+-- name: InspectSchemas :many
+-- Our schemas, as far as they exist.
+SELECT n.nspname::text AS name, pg_get_userbyid(n.nspowner)::text AS owner, pg_has_role(n.nspowner, 'USAGE') AS owned,
+    has_schema_privilege(n.oid, 'USAGE') AS usable
+FROM pg_catalog.pg_namespace n WHERE n.nspname IN ('indexer', 'ledger') ORDER BY 1;
+
+-- name: InspectRelations :one
+-- How many relations schema indexer has, indexes included, and one that does not belong to this user, empty: none.
+-- Who does not own a table can't attach partitions to it.
+SELECT count(*) AS relations, coalesce(min(c.relname) FILTER (WHERE NOT pg_has_role(c.relowner, 'USAGE')), '')::text AS foreign_relation
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = 'indexer' AND c.relkind IN ('r', 'p', 'i', 'I');
+
+-- name: InspectVersionTable :one
+-- Whether the schema's version is recorded, and may be read. Catalogs are asked, because to_regclass fails where the
+-- schema can't be used.
+SELECT count(*) > 0 AS found, coalesce(bool_and(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')), false)::boolean AS readable
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = 'indexer' AND c.relname = 'schema_version';
+
+-- name: InspectLock :many
+-- The sessions that hold a role's lock: none or one.
+SELECT l.pid::int AS pid, coalesce(a.usename::text, '')::text AS username, coalesce(a.application_name, '')::text AS application
+FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
+WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2
+  AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database())
+  AND l.classid::bigint = @class::bigint AND l.objid::bigint = @role_number::bigint;

@@ -1,0 +1,367 @@
+package store
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// Connections is how many connections one process holds at most: four to read, four to write, one for its lock.
+const Connections = 9
+
+// MinServerVersion is the oldest PostgreSQL that will do, as server_version_num has it.
+const MinServerVersion = 15_00_00
+
+// Inspector looks at a database for who sets it up, and changes nothing: it reads in read-only transactions, takes no
+// lock that a daemon takes, and needs no schema. Close it.
+type Inspector struct {
+	store *Store
+	conn  *pgx.Conn
+}
+
+// Inspect connects. Its errors are those of connecting: see *pgconn.ConnectError; none repeats the password.
+func (s *Store) Inspect(ctx context.Context) (*Inspector, error) {
+	conn, err := pgx.ConnectConfig(ctx, s.inspectConfig())
+	if err != nil {
+		return nil, fmt.Errorf("database %s: %w", s.Address(), err)
+	}
+	return &Inspector{store: s, conn: conn}, nil
+}
+
+// inspectConfig connects as the daemon's readers do. No statement is prepared by name: where a pooler hands out
+// another server session with each transaction, the inspection is to say so rather than to fail of it.
+func (s *Store) inspectConfig() *pgx.ConnConfig {
+	config := s.conn.Copy()
+	config.RuntimeParams["application_name"] = "ledgerindexer check"
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	config.StatementCacheCapacity, config.DescriptionCacheCapacity = 0, 0
+	return config
+}
+
+// Close ends the connection.
+func (i *Inspector) Close(ctx context.Context) { closeConn(ctx, i.conn) }
+
+// read runs fn in a read-only transaction.
+func (i *Inspector) read(ctx context.Context, fn func(tx pgx.Tx) error) error {
+	tx, err := i.conn.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return err
+	}
+	defer rollback(ctx, tx)
+	return fn(tx)
+}
+
+// ServerFacts is what a server is, and what it lets this user do.
+type ServerFacts struct {
+	Database      string
+	User          string
+	Superuser     bool
+	Version       string // such as 15.4
+	VersionNumber int    // such as 150004
+	Encoding      string // of the database, such as UTF8
+	InRecovery    bool   // a standby: it can't be written
+	ReadOnly      bool   // transactions are read-only unless they say otherwise
+
+	MayCreateSchemas bool
+	DatabaseOwner    string
+	FreeConnections  int // that this user can still make
+
+	Transport  Transport
+	ClockAhead time.Duration // the server's clock is ahead of this machine's; negative: behind
+
+	// Settings are those of SettingNames that this server has, as they are in this session.
+	Settings map[string]Setting
+}
+
+// Transport is how the connection is made, as this end sees it: a pooler may go on otherwise.
+type Transport struct {
+	Local    bool   // a Unix socket or the loopback interface
+	TLS      string // such as "TLS 1.3"; empty: not encrypted
+	Verified bool   // the server's certificate is checked
+}
+
+// Setting is one of the server's settings.
+type Setting struct {
+	Value  string // in Unit, where there is one: "-1", "on", "128"
+	Unit   string // such as "8kB"
+	Source string // where the value comes from: "default", "configuration file", "user", "database"
+}
+
+// SettingNames are the settings that Server reads.
+var SettingNames = []string{
+	"fsync", "full_page_writes", "synchronous_commit", "autovacuum", "max_connections", "max_locks_per_transaction",
+	"max_prepared_transactions", "shared_buffers", "max_wal_size", "statement_timeout", "transaction_timeout",
+	"default_transaction_isolation", "default_transaction_read_only",
+}
+
+// Server tells what the server is.
+func (i *Inspector) Server(ctx context.Context) (ServerFacts, error) {
+	facts := ServerFacts{Database: i.conn.Config().Database, Transport: i.transport(), Settings: map[string]Setting{}}
+	q := i.store.queries
+	err := i.read(ctx, func(tx pgx.Tx) error {
+		asked := time.Now()
+		row, err := q.InspectServer(ctx, tx)
+		if err != nil {
+			return err
+		}
+		// The answer is as old as half of the way there and back.
+		facts.ClockAhead = row.Clock.Time.Sub(asked.Add(time.Since(asked) / 2))
+		facts.User, facts.Superuser = row.Username, row.Superuser != nil && *row.Superuser
+		facts.Version, facts.VersionNumber, facts.Encoding = row.Version, int(row.VersionNumber), row.Encoding
+		facts.InRecovery, facts.ReadOnly = row.InRecovery, row.ReadOnly
+		facts.MayCreateSchemas, facts.DatabaseOwner = row.MayCreateSchemas, row.DatabaseOwner
+		facts.FreeConnections = int(row.FreeConnections)
+		settings, err := q.InspectSettings(ctx, tx, SettingNames)
+		for _, s := range settings {
+			facts.Settings[s.Name] = Setting{Value: s.Value, Unit: s.Unit, Source: s.Source}
+		}
+		return err
+	})
+	if err != nil {
+		return ServerFacts{}, fmt.Errorf("database %s, read what it is: %w", i.store.Address(), err)
+	}
+	return facts, nil
+}
+
+func (i *Inspector) transport() Transport {
+	var t Transport
+	conn := i.conn.PgConn().Conn()
+	address := conn.RemoteAddr()
+	tcp, ok := address.(*net.TCPAddr)
+	t.Local = address != nil && address.Network() == "unix" || ok && tcp.IP.IsLoopback()
+	if secure, ok := conn.(*tls.Conn); ok {
+		t.TLS = tls.VersionName(secure.ConnectionState().Version)
+		// Without a name to compare, a check of the chain may still be pgx's own.
+		if config := i.conn.Config().TLSConfig; config != nil {
+			t.Verified = !config.InsecureSkipVerify || config.VerifyPeerCertificate != nil || config.VerifyConnection != nil
+		}
+	}
+	return t
+}
+
+// SchemaFacts is what there is of the schemas.
+type SchemaFacts struct {
+	Schemas []SchemaFact // of "indexer" and "ledger", those that exist
+	Foreign string       // a table in schema indexer that belongs to another user; empty: none
+
+	Version int64 // of the schema; 0: none
+	Known   bool  // Version could be read, or there is none
+	Wanted  int64 // the version that this program needs
+
+	Relations int // tables, partitions and indexes in schema indexer
+}
+
+// SchemaFact is an existing schema.
+type SchemaFact struct {
+	Name, Owner string
+	Owned       bool // by this user, or by a role that it is in
+	Usable      bool // this user may look up names in it
+}
+
+// Schema tells what there is of the schemas.
+func (i *Inspector) Schema(ctx context.Context) (SchemaFacts, error) {
+	var facts SchemaFacts
+	var err error
+	if facts.Wanted, err = newestMigration(); err != nil {
+		return SchemaFacts{}, err
+	}
+	q := i.store.queries
+	err = i.read(ctx, func(tx pgx.Tx) error {
+		schemas, err := q.InspectSchemas(ctx, tx)
+		if err != nil {
+			return err
+		}
+		for _, s := range schemas {
+			facts.Schemas = append(facts.Schemas, SchemaFact{Name: s.Name, Owner: s.Owner, Owned: s.Owned, Usable: s.Usable})
+		}
+		relations, err := q.InspectRelations(ctx, tx)
+		if err != nil {
+			return err
+		}
+		facts.Relations, facts.Foreign = int(relations.Relations), relations.ForeignRelation
+		table, err := q.InspectVersionTable(ctx, tx)
+		if err != nil {
+			return err
+		}
+		facts.Known = !table.Found || table.Readable
+		if !table.Readable {
+			return nil
+		}
+		facts.Version, err = schemaVersion(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return SchemaFacts{}, fmt.Errorf("database %s, read its schemas: %w", i.store.Address(), err)
+	}
+	return facts, nil
+}
+
+func schemaVersion(ctx context.Context, tx pgx.Tx) (version int64, err error) {
+	err = tx.QueryRow(ctx, "SELECT coalesce(max(version_id) FILTER (WHERE is_applied), 0) FROM "+versionTable).Scan(&version)
+	return version, err
+}
+
+// Contents is what a database holds, and who writes it.
+type Contents struct {
+	ParticipantID string         // empty: not recorded
+	Scopes        []ledger.Scope // of what is stored; empty: nothing is
+	Started       bool           // false: Watermark and MovedAt say nothing
+	Watermark     ledger.Offset
+	MovedAt       time.Time                // when the watermark last moved
+	Snapshot      *ledger.SnapshotProgress // unfinished; nil where there is none
+	SnapshotScope string                   // its scope, as Scope.Hash has it
+
+	Leading bool   // a process holds the lock of the updates stream
+	Leader  string // the one that leads, or led last; empty: nobody did
+	LedBy   string // the database user of the one that leads
+}
+
+// Contents tells what the database holds. The schema must exist.
+func (i *Inspector) Contents(ctx context.Context) (Contents, error) {
+	var c Contents
+	err := i.read(ctx, func(tx pgx.Tx) error {
+		if err := i.stored(ctx, tx, &c); err != nil {
+			return err
+		}
+		return i.leading(ctx, tx, &c)
+	})
+	if err != nil {
+		return Contents{}, fmt.Errorf("database %s, read what it holds: %w", i.store.Address(), err)
+	}
+	return c, nil
+}
+
+func (i *Inspector) stored(ctx context.Context, tx pgx.Tx, c *Contents) error {
+	q := i.store.queries
+	var err error
+	if c.ParticipantID, err = q.ParticipantGet(ctx, tx); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return err
+	}
+	scopes, err := q.ScopesInUse(ctx, tx, StreamUpdates)
+	if err != nil {
+		return err
+	}
+	for _, row := range scopes {
+		var scope ledger.Scope
+		if err := json.Unmarshal(row.Definition, &scope); err != nil {
+			return fmt.Errorf("the scope %s: %w", row.Scope, err)
+		}
+		c.Scopes = append(c.Scopes, scope)
+	}
+	checkpoint, err := q.CheckpointGet(ctx, tx, StreamUpdates)
+	switch {
+	case err == nil && checkpoint.LedgerOffset != nil:
+		c.Started, c.Watermark, c.MovedAt = true, ledger.Offset(*checkpoint.LedgerOffset), checkpoint.UpdatedAt.Time
+	case err != nil && !errors.Is(err, pgx.ErrNoRows):
+		return err
+	}
+	snapshot, err := q.SnapshotUnfinished(ctx, tx)
+	switch {
+	case err == nil:
+		progress := snapshotProgress(snapshot)
+		c.Snapshot, c.SnapshotScope = &progress, snapshot.Scope
+	case !errors.Is(err, pgx.ErrNoRows):
+		return err
+	}
+	return nil
+}
+
+func (i *Inspector) leading(ctx context.Context, tx pgx.Tx, c *Contents) error {
+	leadership, err := i.store.queries.LeadershipGet(ctx, tx, string(RoleUpdates))
+	if err != nil {
+		return err
+	}
+	if leadership.Holder != nil {
+		c.Leader = *leadership.Holder
+	}
+	locks, err := i.store.queries.InspectLock(ctx, tx, dbsqlc.InspectLockParams{Class: lockClass, RoleNumber: int64(roleNumbers[RoleUpdates])})
+	if len(locks) > 0 {
+		c.Leading, c.LedBy = true, locks[0].Username
+	}
+	return err
+}
+
+// SessionFacts is what becomes of a session between two statements.
+type SessionFacts struct {
+	Shared      bool // another connection was given the same session: a pooler in transaction mode
+	Between     bool // something answers in the server's place, such as a pooler
+	IdleTimeout bool // idle_session_timeout, which frees the lock of a leader that hangs, arrived
+}
+
+// How often Sessions looks: a pooler may give a connection the same session again by chance.
+const sessionRounds = 4
+
+// Sessions tells whether sessions live as long as connections, which leading needs. It makes a second connection, as
+// the leader's lock does, and its errors are those of making it.
+func (i *Inspector) Sessions(ctx context.Context) (SessionFacts, error) {
+	var facts SessionFacts
+	config := i.store.lockConfig(RoleUpdates)
+	config.RuntimeParams["application_name"] = "ledgerindexer check"
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	second, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return facts, fmt.Errorf("database %s, make a second connection: %w", i.store.Address(), err)
+	}
+	defer closeConn(ctx, second)
+	for range sessionRounds {
+		if err := i.sessionRound(ctx, second, &facts); err != nil {
+			return facts, fmt.Errorf("database %s, see whether sessions live: %w", i.store.Address(), err)
+		}
+		if facts.Shared {
+			break
+		}
+	}
+	return facts, nil
+}
+
+// sessionRound sees whether the first connection gets another session with its next statement, or where the second one
+// holds a session in a transaction, or whether that is the first one's.
+func (i *Inspector) sessionRound(ctx context.Context, second *pgx.Conn, facts *SessionFacts) error {
+	first, err := sessionOf(ctx, i.conn)
+	if err != nil {
+		return err
+	}
+	facts.Between = facts.Between || first != i.conn.PgConn().PID()
+	next, err := sessionOf(ctx, i.conn)
+	if err != nil || next != first {
+		facts.Shared = err == nil
+		return err
+	}
+	tx, err := second.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return err
+	}
+	defer rollback(ctx, tx)
+	held, err := sessionOf(ctx, tx)
+	if err != nil {
+		return err
+	}
+	var idle string
+	if err := tx.QueryRow(ctx, "SHOW idle_session_timeout").Scan(&idle); err != nil {
+		return err
+	}
+	facts.IdleTimeout = idle != "0"
+	if held == first {
+		facts.Shared = true
+		return nil // the first one would wait for it
+	}
+	next, err = sessionOf(ctx, i.conn)
+	facts.Shared = err == nil && next != first
+	return err
+}
+
+func sessionOf(ctx context.Context, db interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}) (pid uint32, err error) {
+	err = db.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid)
+	return pid, err
+}

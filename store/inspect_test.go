@@ -1,0 +1,184 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/ledger"
+)
+
+func (d *testDB) inspect(url string) *Inspector {
+	d.t.Helper()
+	i, err := d.open(url, nil).Inspect(d.t.Context())
+	require.NoError(d.t, err)
+	d.t.Cleanup(func() { i.Close(context.Background()) })
+	return i
+}
+
+// emptyDatabase has nothing of ours in it.
+func emptyDatabase(t testing.TB) *testDB {
+	t.Helper()
+	d := &testDB{t: t, url: throwaway.Database(t)}
+	d.conn = d.connect()
+	return d
+}
+
+func TestInspectAnEmptyDatabase(t *testing.T) {
+	t.Parallel()
+	d := emptyDatabase(t)
+	i := d.inspect(d.url)
+	server, err := i.Server(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, d.row("SELECT current_user"), server.User)
+	require.Equal(t, "UTF8", server.Encoding)
+	require.GreaterOrEqual(t, server.VersionNumber, MinServerVersion)
+	require.NotEmpty(t, server.Version)
+	require.False(t, server.InRecovery)
+	require.False(t, server.ReadOnly)
+	require.True(t, server.MayCreateSchemas)
+	require.Positive(t, server.FreeConnections)
+	require.True(t, server.Transport.Local)
+	require.Empty(t, server.Transport.TLS)
+	require.InDelta(t, 0, server.ClockAhead.Seconds(), 60, "it is this machine's clock")
+	require.Equal(t, "on", server.Settings["autovacuum"].Value)
+	require.Equal(t, Setting{Value: "0", Unit: "ms", Source: "default"}, server.Settings["statement_timeout"])
+
+	schema, err := i.Schema(t.Context())
+	require.NoError(t, err)
+	newest, err := newestMigration()
+	require.NoError(t, err)
+	require.Equal(t, SchemaFacts{Known: true, Wanted: newest}, schema)
+
+	sessions, err := i.Sessions(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, SessionFacts{IdleTimeout: true}, sessions)
+	require.Empty(t, d.rows("SELECT nspname FROM pg_namespace WHERE nspname IN ('indexer', 'ledger')"), "nothing was made")
+}
+
+func TestInspectWhatIsStored(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	i := d.inspect(d.url)
+	contents, err := i.Contents(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, Contents{}, contents, "nothing is stored yet")
+
+	l := d.started()
+	require.NoError(t, l.Append(t.Context(), testScope, oneCreation(0, 7)))
+	contents, err = i.Contents(t.Context())
+	require.NoError(t, err)
+	require.WithinDuration(t, time.Now(), contents.MovedAt, time.Hour)
+	contents.MovedAt = time.Time{}
+	user := d.row("SELECT current_user")
+	require.Equal(t, Contents{
+		ParticipantID: "participant::1", Scopes: []ledger.Scope{canonical(testScope)}, Started: true, Watermark: 7,
+		Leading: true, Leader: "test", LedBy: user,
+	}, contents)
+
+	schema, err := i.Schema(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []SchemaFact{{Name: "indexer", Owner: user, Owned: true, Usable: true}, {Name: "ledger", Owner: user, Owned: true, Usable: true}}, schema.Schemas)
+	require.Equal(t, schema.Wanted, schema.Version)
+	require.True(t, schema.Known)
+	require.Empty(t, schema.Foreign)
+	require.Greater(t, schema.Relations, 50)
+
+	require.NoError(t, l.Err())
+	l.Close()
+	require.Eventually(t, func() bool { // the server notices a moment later
+		contents, err = i.Contents(t.Context())
+		return err == nil && !contents.Leading
+	}, waitLimit, waitTick)
+	require.Equal(t, "test", contents.Leader, "it led last")
+}
+
+// canonical is a scope as it comes back from its JSON: with empty lists for missing ones.
+func canonical(s ledger.Scope) ledger.Scope {
+	s.Parties, s.Templates, s.Interfaces = []string{}, []string{}, []string{}
+	return s
+}
+
+func TestInspectAnUnfinishedSnapshot(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.lead(d.store(), RoleUpdates)
+	_, err := l.BeginSnapshot(t.Context(), "participant::1", testScope, 41)
+	require.NoError(t, err)
+	contents, err := d.inspect(d.url).Contents(t.Context())
+	require.NoError(t, err)
+	require.False(t, contents.Started)
+	require.Equal(t, ledger.Offset(41), contents.Snapshot.At)
+	require.Equal(t, testScope.Hash(), contents.SnapshotScope)
+}
+
+// Who may do nothing still gets to know what is there.
+func TestInspectAsAStranger(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	_, as := throwaway.Login(t, d.url, "")
+	i := d.inspect(as)
+	server, err := i.Server(t.Context())
+	require.NoError(t, err)
+	require.False(t, server.Superuser)
+	require.False(t, server.MayCreateSchemas)
+	schema, err := i.Schema(t.Context())
+	require.NoError(t, err)
+	require.Len(t, schema.Schemas, 2)
+	for _, s := range schema.Schemas {
+		require.False(t, s.Owned, s.Name)
+		require.False(t, s.Usable, s.Name)
+	}
+	require.NotEmpty(t, schema.Foreign)
+	require.False(t, schema.Known)
+	_, err = i.Contents(t.Context())
+	require.ErrorContains(t, err, "permission denied")
+}
+
+func TestInspectSettingsOfTheRole(t *testing.T) {
+	t.Parallel()
+	d := emptyDatabase(t)
+	name, as := throwaway.Login(t, d.url, "CONNECTION LIMIT 5")
+	role := pgx.Identifier{name}.Sanitize()
+	d.exec("ALTER ROLE " + role + " SET statement_timeout = '5s'")
+	d.exec("ALTER ROLE " + role + " SET default_transaction_isolation = 'serializable'")
+	d.exec("ALTER ROLE " + role + " SET default_transaction_read_only = on")
+	server, err := d.inspect(as).Server(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, Setting{Value: "5000", Unit: "ms", Source: "user"}, server.Settings["statement_timeout"])
+	require.Equal(t, "serializable", server.Settings["default_transaction_isolation"].Value)
+	require.True(t, server.ReadOnly)
+	require.Equal(t, 4, server.FreeConnections)
+}
+
+// However few or many sessions a pooler shares out, in whichever order: it is found out.
+func TestTransactionPoolingIsSeen(t *testing.T) {
+	t.Parallel()
+	for sessions := 1; sessions <= 4; sessions++ {
+		t.Run(fmt.Sprint(sessions), func(t *testing.T) {
+			t.Parallel()
+			d := emptyDatabase(t)
+			i := d.inspect(throwaway.TransactionPooler(t, d.url, sessions))
+			facts, err := i.Sessions(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, SessionFacts{Shared: true, Between: true}, facts)
+			_, err = i.Server(t.Context())
+			require.NoError(t, err, "the rest can be read nevertheless")
+		})
+	}
+}
+
+func TestInspectSaysWhyItCannotConnect(t *testing.T) {
+	t.Parallel()
+	s, err := Open(Config{URL: "postgres://u:hunter2@127.0.0.1:1/d"})
+	require.NoError(t, err)
+	defer s.Close()
+	_, err = s.Inspect(t.Context())
+	require.ErrorContains(t, err, "127.0.0.1:1 d")
+	require.NotContains(t, err.Error(), "hunter2")
+}
