@@ -20,8 +20,8 @@ func retryAfter(header string, now time.Time) time.Duration {
 	return advice(header, time.Second)
 }
 
-// retryInfo reads the member of the servers' error object, such as "1 second" or "500 milliseconds" (ledger-api.md,
-// 2.2); 0 where it is no such thing.
+// retryInfo reads the member of the servers' error object, such as "1 second" or "500 milliseconds"; 0 where it is no
+// such thing.
 func retryInfo(text string) time.Duration {
 	number, unit, _ := strings.Cut(strings.TrimSpace(text), " ")
 	return advice(number, units[strings.TrimSuffix(unit, "s")])

@@ -25,7 +25,7 @@ const everyFilterJSON = `{"cumulative":[
 	{"identifierFilter":{"InterfaceFilter":{"value":{"interfaceId":"#api:Holding:Holding","includeInterfaceView":true,"includeCreatedEventBlob":false}}}},
 	{"identifierFilter":{"Empty":{}}}]}`
 
-// The JSON of every request and variant (interface.md, "Resources"; ledger-api.md, 1.5 and 1.6).
+// The JSON of every request and variant (interface.md, "Resources").
 func TestRequestsAsTheyAreSent(t *testing.T) {
 	t.Parallel()
 	every := everyFilter()

@@ -14,7 +14,7 @@ const (
 	codeAfterLedgerEnd = "OFFSET_AFTER_LEDGER_END"
 )
 
-// The server's error categories (ledger-api.md, 2.3) that decide where a code is not known.
+// The server's error categories that decide where a code is not known.
 const (
 	categorySecurity = 5
 	categoryInvalid  = 8 // whatever the state of the server
@@ -51,8 +51,8 @@ var rulings = map[string]ruling{
 	"INVALID_CONTINUATION_TOKEN": badToken,
 	"INVALID_ACS_PAGE_TOKEN":     badToken,
 
-	"SYNCHRONIZER_NOT_FOUND": {act, "the participant does not know the synchronizer",
-		"name one that the participant is connected to"},
+	"SYNCHRONIZER_NOT_FOUND":   unknownSynchronizer,
+	"TOPOLOGY_STORE_NOT_FOUND": unknownSynchronizer,
 	"PACKAGE_SERVICE_CANNOT_AUTODETECT_SYNCHRONIZER": {act,
 		"the participant can't tell which synchronizer is meant: it is connected to several, or to none",
 		"name it with --synchronizer, or connect the participant to a synchronizer first"},
@@ -79,9 +79,10 @@ var rulings = map[string]ruling{
 var (
 	unknownName = ruling{act, "the participant does not know a package, template or interface that it was asked for",
 		"check --templates and --interfaces (#package-name:Module:Entity), or upload the package to the participant first"}
-	neverSent = ruling{verdict: bug, what: "the participant was asked for something that makes no sense"}
-	badToken  = ruling{act, "the server refuses the token from which reading was to be continued", "begin again"}
-	tooLarge  = ruling{act, "the server says that the request or its answer is too large, even with a limit of 1",
+	unknownSynchronizer = ruling{act, "the participant does not know the synchronizer", "name one that the participant is connected to"}
+	neverSent           = ruling{verdict: bug, what: "the participant was asked for something that makes no sense"}
+	badToken            = ruling{act, "the server refuses the token from which reading was to be continued", "begin again"}
+	tooLarge            = ruling{act, "the server says that the request or its answer is too large, even with a limit of 1",
 		"raise http-list-max-elements-limit on the participant; or, where it means the request, name fewer --parties, " +
 			"--templates or --interfaces"}
 	snapshotTooLarge = ruling{act,

@@ -19,7 +19,7 @@ const maxIdle = 15 * time.Second
 //
 // By interface.md an absent UpdateFormat means: transactions and reassignments that match Filter, with Verbose, the
 // transactions in the shape ACS delta, and topology events of the parties that Filter names. Servers of 3.4 to 3.6
-// leave the topology events out (ledger-api.md, 0.8): who wants them must send an UpdateFormat.
+// leave the topology events out: who wants them must send an UpdateFormat.
 type UpdatesRequest struct {
 	BeginExclusive  ledger.Offset  `json:"beginExclusive"`           // 0: the beginning of the ledger
 	EndInclusive    *ledger.Offset `json:"endInclusive,omitzero"`    // not below BeginExclusive; nil: without end

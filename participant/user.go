@@ -109,7 +109,7 @@ func segment(id string) string {
 	return url.PathEscape(id)
 }
 
-// right is what the token's user must be allowed (ledger-api.md, 2.8). The zero value is nothing but a valid token.
+// right is what the token's user must be allowed. The zero value is nothing but a valid token.
 type right struct {
 	admin    bool     // participant admin
 	anyParty bool     // CanReadAsAnyParty

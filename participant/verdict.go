@@ -265,7 +265,7 @@ func (e *Error) aboutToken() bool {
 	return false
 }
 
-// unreadable says that the server could not read the request, which it tells as text (ledger-api.md, 2.2).
+// unreadable says that the server could not read the request, which it tells as text.
 func (e *Error) unreadable() bool {
 	return e.Status == http.StatusBadRequest && strings.HasPrefix(e.Body, "Invalid value")
 }

@@ -13,7 +13,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// categories are the servers' error categories with their gRPC code and HTTP status (ledger-api.md, 2.3).
+// categories are the servers' error categories with their gRPC code and HTTP status.
 var categories = map[int]struct{ grpc, status int }{
 	1: {14, 503}, 2: {10, 409}, 3: {4, 504}, 4: {13, 500}, 5: {3, 400}, 6: {16, 401}, 7: {7, 403}, 8: {3, 400}, 9: {9, 400},
 	10: {6, 409}, 11: {5, 404}, 12: {11, 400}, 14: {12, 501},
@@ -80,7 +80,7 @@ func given(t *testing.T, err error) (verdict, string) {
 	return again, err.Error()
 }
 
-// Every code of ledger-api.md, 2.4, in its order, as the server sends it: what it means where it can come.
+// Every code that servers are known to send, as they send it: what it means where it can come.
 func TestVerdictOfEachCode(t *testing.T) {
 	t.Parallel()
 	updates, snapshot := asked{about: aboutUpdates, offset: 4}, asked{about: aboutSnapshot, offset: 7}
@@ -186,7 +186,7 @@ func judged(t *testing.T, answer http.HandlerFunc, q asked, want verdict, says s
 	require.Equal(t, explained, c.explain(t.Context(), explained, q), "nothing is explained twice")
 }
 
-// The statuses of ledger-api.md, 2.3, with codes that are not known, and those that a proxy may send.
+// Every status that servers send, with codes that are not known, and those that a proxy may send.
 func TestVerdictOfEachStatus(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

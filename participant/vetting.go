@@ -36,7 +36,7 @@ type topologyStateFilter struct {
 }
 
 // ListVettedPackages lists what is vetted on each synchronizer that the participant knows, by this and all other
-// participants, one entry for each participant and synchronizer (ledger-api.md, 1.6; not in interface.md). Members of
+// participants, one entry for each participant and synchronizer (from 3.4 on; interface.md does not have it). Members of
 // the answer that are not known are left out.
 //
 // It reads every page: servers give a token with every page that is not empty. The filter by package is applied here:

@@ -18,12 +18,12 @@ func main() {
 type grammar struct {
 	Run         runCommand         `cmd:"" help:"Index the ledger until stopped."`
 	Check       checkCommand       `cmd:"" help:"Look at ledger, token, rights, Scan and database, and say what is wrong and what to do."`
-	Migrate     migrateCommand     `cmd:"" help:"Bring the database's schema up to date."`
 	Status      statusCommand      `cmd:"" help:"Say where the database stands and how far behind the ledger it is."`
-	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running indexer whether it is ready; exit code 0 if so."`
-	Packages    packagesCommand    `cmd:"" help:"List, vet or unvet packages on the participant."`
 	Contract    contractCommand    `cmd:"" help:"Say what the ledger and the database know of a contract."`
 	Update      updateCommand      `cmd:"" help:"Compare an update of the ledger with what is stored of it; exit code 1 where they differ."`
+	Packages    packagesCommand    `cmd:"" help:"List, vet or unvet packages on the participant."`
+	Migrate     migrateCommand     `cmd:"" help:"Bring the database's schema up to date."`
+	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running indexer whether it is ready; exit code 0 if so."`
 	config.Log
 }
 

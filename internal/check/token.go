@@ -122,7 +122,7 @@ func (c *checker) reportClaims(s section, who *access.Access, state *tokenState)
 	}
 }
 
-// participantAudience is how a token names the participant that it is for (ledger-api.md, 2.8).
+// participantAudience is how a token names the participant that it is for.
 const participantAudience = "https://daml.com/jwt/aud/participant/"
 
 // reportAudience says for whom the token is meant. It is false where it is meant for another participant.
