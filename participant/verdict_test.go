@@ -161,6 +161,7 @@ func TestVerdictOfEachCode(t *testing.T) {
 		{answerOf(8, "KNOWN_PACKAGE_VERSION", "no"), vetting, act, "two different packages of the same name and version would be vetted. unvet the other", 0},
 		{answerOf(9, "PACKAGE_SERVICE_NOT_CONNECTED_TO_SYNCHRONIZER", "no"), vetting, act, "the participant is not connected to the synchronizer. connect it", 0},
 		{answerOf(11, "SYNCHRONIZER_NOT_FOUND", "no"), vetting, act, "the participant does not know the synchronizer. name one", 0},
+		{answerOf(11, "TOPOLOGY_STORE_NOT_FOUND", "no"), vetting, act, "the participant does not know the synchronizer. name one", 0},
 		{answerOf(8, "INVALID_TOKEN", "no"), asked{}, act, "the participant wants a token and none is configured", 0},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
