@@ -16,3 +16,6 @@ WHERE a.datname = current_database() AND a.application_name LIKE @application_na
 
 -- name: LeadershipTryLock :one
 SELECT pg_try_advisory_lock(@class::int, @role_number::int) AS locked;
+
+-- name: LeadershipUnlock :one
+SELECT pg_advisory_unlock(@class::int, @role_number::int) AS unlocked;

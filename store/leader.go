@@ -126,6 +126,7 @@ func (l *Leader) keepLock(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
+			l.unlock(ctx)
 			return
 		case <-ticker.C:
 		}
@@ -138,6 +139,14 @@ func (l *Leader) keepLock(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// unlock frees the role for the next leader before Close returns. The end of the connection would do so too, but later:
+// the server notices it when it comes to it. So an error here does no harm.
+func (l *Leader) unlock(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingTimeout)
+	defer cancel()
+	_, _ = l.store.queries.LeadershipUnlock(ctx, l.lockConn, dbsqlc.LeadershipUnlockParams{Class: lockClass, RoleNumber: roleNumbers[l.role]})
 }
 
 func (s *Store) raiseEpoch(ctx context.Context, conn *pgx.Conn, role Role) (int64, error) {

@@ -103,3 +103,19 @@ func (q *Queries) LeadershipTryLock(ctx context.Context, db DBTX, arg Leadership
 	err := row.Scan(&locked)
 	return locked, err
 }
+
+const leadershipUnlock = `-- name: LeadershipUnlock :one
+SELECT pg_advisory_unlock($1::int, $2::int) AS unlocked
+`
+
+type LeadershipUnlockParams struct {
+	Class      int32
+	RoleNumber int32
+}
+
+func (q *Queries) LeadershipUnlock(ctx context.Context, db DBTX, arg LeadershipUnlockParams) (bool, error) {
+	row := db.QueryRow(ctx, leadershipUnlock, arg.Class, arg.RoleNumber)
+	var unlocked bool
+	err := row.Scan(&unlocked)
+	return unlocked, err
+}
