@@ -25,7 +25,7 @@ test: ## run every test, against a PostgreSQL that is found or started (ARGS: fl
 	if [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC) >/dev/null; then race=-race; \
 	elif [ "$(RACE)" = on ]; then echo "no C compiler ($$(go env CC)) or CGO_ENABLED=0: the race detector can't be built" >&2; exit 1; \
 	else echo "without -race: no C compiler ($$(go env CC)) or CGO_ENABLED=0"; fi; \
-	set -x; go test $$race $(ARGS) ./...
+	set -x; go test $$race -timeout=30m $(ARGS) ./...
 
 # Not `go run`, which turns every exit code into 1.
 demo: ## a simulated ledger, a database and the indexer, live until Ctrl-C (ARGS=--once: until caught up)

@@ -14,18 +14,20 @@ import (
 const (
 	firstWait   = 200 * time.Millisecond
 	longestWait = 30 * time.Second
+	// A server that asks for more patience gets it, but not so much that nobody notices when it is back.
+	longestAsked = 10 * time.Minute
 )
 
-// backoff paces the tries. The zero value is ready.
-type backoff struct{ tries int }
+// Backoff paces tries. The zero value is ready. It is not safe for concurrent use.
+type Backoff struct{ tries int }
 
-// reset starts anew after a success.
-func (b *backoff) reset() { b.tries = 0 }
+// Reset starts anew after a success.
+func (b *Backoff) Reset() { b.tries = 0 }
 
-// next is how long to wait before the next try: between half and the whole of a time that doubles, so that many
-// clients of a server that comes back do not come at once. An error that asks for a longer wait gets it, up to the
-// longest.
-func (b *backoff) next(err error) time.Duration {
+// Next is how long to wait before the next try: between half and the whole of a time that doubles from 0.2 s to 30 s, so
+// that many clients of a server that comes back do not come at once. An error whose Wait method asks for a longer wait
+// gets it, up to 10 minutes.
+func (b *Backoff) Next(err error) time.Duration {
 	wait := longestWait
 	if b.tries < 16 {
 		wait = min(longestWait, firstWait<<b.tries)
@@ -34,7 +36,7 @@ func (b *backoff) next(err error) time.Duration {
 	wait = wait/2 + rand.N(wait/2)
 	var asks interface{ Wait() time.Duration }
 	if errors.As(err, &asks) {
-		wait = max(wait, min(asks.Wait(), longestWait))
+		wait = max(wait, min(asks.Wait(), longestAsked))
 	}
 	return wait
 }

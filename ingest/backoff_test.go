@@ -15,17 +15,17 @@ func TestWaitsDoubleWithJitterUpToTheLongest(t *testing.T) {
 	t.Parallel()
 	different := map[time.Duration]bool{}
 	for range 100 {
-		var b backoff
+		var b Backoff
 		whole := firstWait
 		for range 40 {
-			wait := b.next(errAway)
+			wait := b.Next(errAway)
 			require.GreaterOrEqual(t, wait, whole/2)
 			require.Less(t, wait, whole)
 			different[wait] = true
 			whole = min(2*whole, longestWait)
 		}
-		b.reset()
-		require.Less(t, b.next(errAway), firstWait)
+		b.Reset()
+		require.Less(t, b.Next(errAway), firstWait)
 	}
 	require.Greater(t, len(different), 1000)
 }
@@ -37,10 +37,11 @@ func (b busy) Wait() time.Duration { return b.wait }
 
 func TestAnErrorMayAskForALongerWait(t *testing.T) {
 	t.Parallel()
-	var b backoff
-	require.Equal(t, 7*time.Second, b.next(fmt.Errorf("read: %w", busy{7 * time.Second})))
-	require.Less(t, b.next(busy{time.Nanosecond}), 2*firstWait, "a shorter wait is not asked for")
-	require.Equal(t, longestWait, b.next(busy{24 * time.Hour}))
+	var b Backoff
+	require.Equal(t, 7*time.Second, b.Next(fmt.Errorf("read: %w", busy{7 * time.Second})))
+	require.Less(t, b.Next(busy{time.Nanosecond}), 2*firstWait, "a shorter wait is not asked for")
+	require.Equal(t, 90*time.Second, b.Next(busy{90 * time.Second}))
+	require.Equal(t, longestAsked, b.Next(busy{24 * time.Hour}))
 }
 
 // A ledger that is away for a week is read on when it is back: there is no budget.

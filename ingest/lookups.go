@@ -82,7 +82,7 @@ func (l *Lookups) Run(ctx context.Context) {
 		case err != nil:
 			wait := restFor
 			if !mustRest(err) {
-				wait = q.task.wait.next(err)
+				wait = q.task.wait.Next(err)
 			}
 			q.task.failed(ctx, err, wait)
 			sleep(ctx, wait)
@@ -191,10 +191,10 @@ func (q *lookupQueue) lookUp(ctx context.Context, id string) (ledger.Lookup, err
 	switch {
 	case err == nil:
 		lookup.Status, lookup.Contract = ledger.LookupFound, &contract
-		q.task.wait.reset()
+		q.task.wait.Reset()
 	case errors.Is(err, ledger.ErrNotFound):
 		lookup.Status = ledger.LookupNotFound
-		q.task.wait.reset()
+		q.task.wait.Reset()
 	case ctx.Err() != nil || q.again(id, err):
 		return lookup, err
 	default:

@@ -40,7 +40,7 @@ func (p *Packages) Run(ctx context.Context) {
 			t.worked(ctx)
 		} else {
 			if !Lasting(err) && !errors.Is(err, ledger.ErrNotOffered) {
-				wait = min(wait, t.wait.next(err))
+				wait = min(wait, t.wait.Next(err))
 			}
 			t.failed(ctx, err, wait)
 		}

@@ -39,7 +39,7 @@ func (s *Snapshot) Run(ctx context.Context) (ledger.SnapshotProgress, error) {
 			return job.stored, err
 		}
 		if ctx.Err() == nil {
-			pause := job.wait.next(err)
+			pause := job.wait.Next(err)
 			s.Logger.WarnContext(ctx, "retrying", "stream", "snapshot", "error", err, "wait", pause.String())
 			sleep(ctx, pause)
 		}
@@ -61,7 +61,7 @@ func (s *Snapshot) leaveNothing(ctx context.Context, job *snapshotJob) {
 
 // snapshotJob is what is kept over tries.
 type snapshotJob struct {
-	wait    backoff
+	wait    Backoff
 	begun   bool                     // in the database
 	dropped bool                     // the unfinished snapshot, where that was asked for
 	at      *ledger.Offset           // once it was chosen
@@ -166,7 +166,7 @@ func (s *Snapshot) write(ctx context.Context, job *snapshotJob, page ledger.Snap
 		return err
 	}
 	job.stored = stored
-	job.wait.reset()
+	job.wait.Reset()
 	if s.Wrote != nil {
 		s.Wrote(stored.Entries)
 	}

@@ -45,14 +45,14 @@ type task struct {
 	logger *slog.Logger
 	watch  TaskWatch
 
-	wait    backoff
+	wait    Backoff
 	failing bool
 	told    time.Time // when the database was told last; zero: not yet, or it must hear the news
 }
 
 // worked notes that the task did what it is for.
 func (t *task) worked(ctx context.Context) {
-	t.wait.reset()
+	t.wait.Reset()
 	if t.failing {
 		t.logger.InfoContext(ctx, "working again", "task", t.name)
 	}

@@ -61,7 +61,7 @@ type Watch struct {
 // Run works until ctx ends (nil: the batch under way was finished), UntilCurrent is reached (nil), or an error stays
 // whatever is tried again.
 func (u *Updates) Run(ctx context.Context) error {
-	var wait backoff
+	var wait Backoff
 	target := targetOffset{wanted: u.UntilCurrent}
 	for {
 		err := u.follow(ctx, &wait, &target)
@@ -76,7 +76,7 @@ func (u *Updates) Run(ctx context.Context) error {
 		case Lasting(err):
 			return err
 		}
-		pause := wait.next(err)
+		pause := wait.Next(err)
 		u.Logger.WarnContext(ctx, "retrying", "stream", "updates", "error", err, "wait", pause.String())
 		if u.Watch.Retrying != nil {
 			u.Watch.Retrying(err)
@@ -128,7 +128,7 @@ type fetched struct {
 }
 
 // follow reads and writes side by side from the watermark on, until something fails.
-func (u *Updates) follow(ctx context.Context, wait *backoff, target *targetOffset) error {
+func (u *Updates) follow(ctx context.Context, wait *Backoff, target *targetOffset) error {
 	if u.Check != nil {
 		if err := u.Check(ctx); err != nil {
 			return err

@@ -24,7 +24,7 @@ type writer struct {
 	sink   UpdateSink
 	scope  ledger.Scope
 	watch  Watch
-	wait   *backoff
+	wait   *Backoff
 	target *targetOffset
 	log    progressLog
 
@@ -72,7 +72,7 @@ func (w *writer) recovered() {
 	if w.wait.tries > 0 && w.watch.Recovered != nil {
 		w.watch.Recovered()
 	}
-	w.wait.reset()
+	w.wait.Reset()
 }
 
 // worthwhile tells whether a batch moves the watermark, or brings offset checkpoints that are due.

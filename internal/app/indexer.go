@@ -19,12 +19,8 @@ import (
 	"ledgerindexer/store"
 )
 
-const (
-	// How often a process that stands by, or waits for a snapshot, looks again.
-	standbyEvery = time.Second
-	// The wait between tries while the database or the participant can't be reached at the start.
-	unreachableWait = 2 * time.Second
-)
+// How often a process that stands by, or waits for a snapshot, looks again.
+const standbyEvery = time.Second
 
 // Indexer is the configuration of the daemon.
 type Indexer struct {
@@ -45,7 +41,8 @@ type indexer struct {
 	metrics *admin.Metrics
 	health  *admin.Health
 
-	server atomic.Pointer[participant.Server] // who answered last at the ledger URL
+	server  atomic.Pointer[participant.Server] // who answered last at the ledger URL
+	backoff ingest.Backoff                     // between terms that failed
 }
 
 // RunIndexer indexes until ctx ends (nil, the batch under way was finished), what was current at the start is
@@ -106,8 +103,9 @@ func (x *indexer) run(ctx context.Context) error {
 		case err != nil:
 			x.metrics.Retrying(store.StreamUpdates)
 			x.health.Set(false, "trying again: "+err.Error())
-			x.logger.WarnContext(ctx, "trying again", "error", err, "wait", unreachableWait.String())
-			pause(ctx, unreachableWait)
+			wait := x.backoff.Next(err)
+			x.logger.WarnContext(ctx, "trying again", "error", err, "wait", wait.String())
+			pause(ctx, wait)
 		}
 	}
 }
@@ -201,7 +199,10 @@ func (x *indexer) term(ctx context.Context) (done bool, err error) {
 		Check:        func(ctx context.Context) error { return x.checkTerm(ctx, leader) },
 		UntilCurrent: x.cfg.UntilCurrent, Logger: x.logger,
 		Watch: ingest.Watch{
-			Resumed: func(watermark ledger.Offset) { x.metrics.Committed(int64(watermark), 0) },
+			Resumed: func(watermark ledger.Offset) {
+				x.backoff.Reset() // both sides answered
+				x.metrics.Committed(int64(watermark), 0)
+			},
 			Committed: func(watermark ledger.Offset, n int) {
 				x.metrics.Committed(int64(watermark), n)
 				tasks.wake()
@@ -242,6 +243,7 @@ func (x *indexer) pingLedger(ctx context.Context) error {
 
 // insist tries until fn succeeds or ctx ends (nil), or the error is a lasting one. failed is told of each failure.
 func insist(ctx context.Context, logger *slog.Logger, state string, fn func(context.Context) error, failed func(error)) error {
+	var backoff ingest.Backoff
 	for {
 		err := fn(ctx)
 		if err == nil || ingest.Lasting(err) {
@@ -251,8 +253,9 @@ func insist(ctx context.Context, logger *slog.Logger, state string, fn func(cont
 			return nil
 		}
 		failed(err)
-		logger.WarnContext(ctx, "trying again", "state", state, "error", err, "wait", unreachableWait.String())
-		pause(ctx, unreachableWait)
+		wait := backoff.Next(err)
+		logger.WarnContext(ctx, "trying again", "state", state, "error", err, "wait", wait.String())
+		pause(ctx, wait)
 	}
 }
 
