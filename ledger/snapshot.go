@@ -37,12 +37,12 @@ type IncompleteAssigned struct {
 	Extra    JSON
 }
 
-// TokenKind tells which endpoint a continuation token belongs to; its text stands in the database.
+// TokenKind tells which endpoint a continuation token belongs to; its text stands in the database. It is empty where the
+// server gives no tokens: then the snapshot came in one piece.
 type TokenKind string
 
 // The kinds of continuation token.
 const (
-	TokenNone TokenKind = ""     // the server gives none: the snapshot came in one piece
 	TokenList TokenKind = "list" // streamContinuationToken of /v2/state/active-contracts
 	TokenPage TokenKind = "page" // nextPageToken of /v2/state/active-contracts-page
 )

@@ -26,6 +26,19 @@ CREATE TABLE indexer.lookups (
 CREATE INDEX lookups_wanted ON indexer.lookups (ledger_offset, node_id) WHERE status = 'wanted';
 COMMENT ON TABLE indexer.lookups IS 'Contracts that were archived or exercised, and whose creation was never seen. Wanted ones wait for their look-up; the others are shown as ledger.looked_up_contracts, and are not asked for again.';
 
+-- What was archived before there were look-ups. Where the active set is known somewhere, creations are not missing.
+INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
+SELECT DISTINCT ON (e.contract_id) e.contract_id, e.ledger_offset, e.node_id
+FROM (
+    SELECT a.contract_id, a.ledger_offset, a.node_id FROM indexer.archived a
+    UNION ALL
+    SELECT x.contract_id, x.ledger_offset, x.node_id FROM indexer.exercised x WHERE x.acs_delta IS NOT FALSE
+) e
+WHERE EXISTS (SELECT FROM indexer.floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL)
+  AND NOT EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = e.contract_id)
+ORDER BY e.contract_id, e.ledger_offset, e.node_id
+ON CONFLICT DO NOTHING;
+
 CREATE VIEW ledger.looked_up_contracts AS
 SELECT l.contract_id, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name, l.payload, l.contract_key,
        l.contract_key_hash, l.signatories, l.observers, l.witness_parties, l.created_at, l.looked_up_at, l.status, l.reason,
@@ -34,9 +47,9 @@ FROM indexer.lookups l
 LEFT JOIN indexer.templates t ON t.template_ref = l.template_ref
 WHERE l.status <> 'wanted' AND l.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
-COMMENT ON VIEW ledger.looked_up_contracts IS 'One row per contract that was archived or exercised here, whose creation was never seen (usually because it is older than ledger.oldest_offset()), and that the participant was asked for by its id. This is not a creation event: the look-up serves no offset, node id, blob and interface views, so they are not here, and the contract is in no other relation. Don''t rely on it for contracts that came to the participant by party replication or by the repair service: for them the server can''t tell which package represents the contract. Each contract is asked for once: an answer, not_found too, is remembered.';
+COMMENT ON VIEW ledger.looked_up_contracts IS 'One row per contract whose archival is here and its creation is not (usually because it is older than ledger.oldest_offset()), and that the participant was asked for by its id. Events whose acs_delta is false don''t count: those contracts were divulged or lived in one transaction only, and servers send false with every exercise that archives nothing. This is not a creation event: the look-up serves no offset, node id, blob and interface views, so they are not here, and the contract is in no other relation. Don''t rely on it for contracts that came to the participant by party replication or by the repair service: for them the server can''t tell which package represents the contract. Each contract is asked for once: an answer, not_found too, is remembered.';
 COMMENT ON COLUMN ledger.looked_up_contracts.contract_id IS 'The contract. One row each. Indexed.';
-COMMENT ON COLUMN ledger.looked_up_contracts.template_id IS 'Template as the server sent it, package-id:Module:Entity. It may name another package than the contract''s archival does. NULL unless status is found.';
+COMMENT ON COLUMN ledger.looked_up_contracts.template_id IS 'Template as the server sent it, package-id:Module:Entity. It may name another package than the contract''s archival does. Of a contract that came by party replication or by the repair service don''t rely on it: the server always names the contract''s own package, which need not be the one that represents it. NULL unless status is found.';
 COMMENT ON COLUMN ledger.looked_up_contracts.package_id IS 'The part of template_id before the first colon. NULL unless status is found.';
 COMMENT ON COLUMN ledger.looked_up_contracts.package_name IS 'Name of the package, the same over its releases. NULL unless status is found.';
 COMMENT ON COLUMN ledger.looked_up_contracts.module_name IS 'Module of the template, with dots. NULL unless status is found.';

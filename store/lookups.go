@@ -123,7 +123,7 @@ func storable(lookup ledger.Lookup) ledger.Lookup {
 			lookup.Status, lookup.Contract, lookup.Reason = ledger.LookupUnusable, nil, err.Error()
 		}
 	}
-	lookup.Reason = printable(lookup.Reason)
+	lookup.Reason = storableText(lookup.Reason)
 	return lookup
 }
 
@@ -156,7 +156,7 @@ func checkTexts(texts ...string) error {
 	return nil
 }
 
-// printable is a text for people, as the database can hold it.
-func printable(text string) string {
+// storableText is a text for people, as the database can hold it.
+func storableText(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "?"), "\x00", "?")
 }

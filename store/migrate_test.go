@@ -28,6 +28,35 @@ func schemaAt(t *testing.T, version int64) (*testDB, *goose.Provider) {
 	return d, provider
 }
 
+// What a database that began in the middle saw archived, before there were look-ups, is asked for.
+func TestMigrateWantsWhatWasArchived(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		stateKnown bool
+		want       []string
+	}{
+		"began in the middle":    {false, []string{"older", "consumed"}},
+		"all creations are here": {true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, _ := schemaAt(t, 3)
+			d.exec("INSERT INTO indexer.floors (stream, history_floor, state_floor) VALUES ('updates', 5, CASE WHEN $1 THEN 5 END)", c.stateKnown)
+			d.exec("INSERT INTO indexer.templates (template_ref, template_id, package_id, package_name, module_name, entity_name) VALUES (1, 'p:M:E', 'p', 'p', 'M', 'E')")
+			d.exec("CREATE TABLE indexer.created_all PARTITION OF indexer.created DEFAULT")
+			d.exec("CREATE TABLE indexer.archived_all PARTITION OF indexer.archived DEFAULT")
+			d.exec("CREATE TABLE indexer.exercised_all PARTITION OF indexer.exercised DEFAULT")
+			d.exec("INSERT INTO indexer.created (ledger_offset, node_id, origin, contract_id, template_ref) VALUES (10, 0, 'transaction', 'known', 1)")
+			d.exec("INSERT INTO indexer.archived (ledger_offset, node_id, contract_id, template_ref) VALUES (20, 0, 'known', 1), (20, 1, 'older', 1), (21, 0, 'older', 1)")
+			d.exec(`INSERT INTO indexer.exercised (ledger_offset, node_id, contract_id, template_ref, choice, consuming, last_descendant_node_id, acs_delta)
+				VALUES (30, 0, 'divulged', 1, 'Archive', true, 0, false), (30, 1, 'consumed', 1, 'Archive', true, 1, true)`)
+			_, err := d.store().Migrate(t.Context())
+			require.NoError(t, err)
+			require.ElementsMatch(t, c.want, d.rows("SELECT contract_id FROM indexer.lookups WHERE status = 'wanted'"))
+		})
+	}
+}
+
 // A database that holds updates is migrated, and goes on from there.
 func TestMigrateADatabaseOf3(t *testing.T) {
 	t.Parallel()

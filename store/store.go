@@ -13,11 +13,8 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
-// The streams that have a checkpoint.
-const (
-	StreamUpdates      = "updates"
-	StreamTransactions = "transactions"
-)
+// StreamUpdates is the stream of updates, as checkpoints and coverage name it.
+const StreamUpdates = "updates"
 
 // Config says how to reach the database.
 type Config struct {

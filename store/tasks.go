@@ -26,7 +26,7 @@ func (l *Leader) RecordTask(ctx context.Context, task, failure string) error {
 		if failure == "" {
 			return q.TaskSucceeded(ctx, tx, task)
 		}
-		failure := printable(failure)
+		failure := storableText(failure)
 		return q.TaskFailed(ctx, tx, dbsqlc.TaskFailedParams{Task: task, Failure: &failure})
 	})
 	if err != nil {
