@@ -108,7 +108,7 @@ func TestATokenThatIsRefusedForGoodBacksOffAndSaysSo(t *testing.T) {
 	c := newClient(t, f, with35, anyParty, option)
 	_, err := c.LedgerEnd(t.Context())
 	require.Equal(t, http.StatusUnauthorized, retryable(t, err).Status)
-	require.ErrorContains(t, err, "the participant refused the token of the token endpoint "+endpoint.URL+"/token; another one is used as soon as it is there: ")
+	require.ErrorContains(t, err, "the participant refused the token of the token endpoint "+endpoint.URL+"/token; another one is used with the next try: ")
 	require.Len(t, f.requests(), 2, "one fresh token is tried")
 	for range 5 {
 		_, err = c.LedgerEnd(t.Context())
@@ -225,7 +225,7 @@ func TestARefusedTokenIsDescribed(t *testing.T) {
 	t.Parallel()
 	const later = 4102444800 // 2100
 	for claims, want := range map[string]string{
-		`{"sub":"alice","exp":1700000000}`:                               ", which expired at 2023-11-14T22:13:20Z; another one is used as soon as it is there",
+		`{"sub":"alice","exp":1700000000}`:                               ", which expired at 2023-11-14T22:13:20Z; another one is used with the next try",
 		fmt.Sprintf(`{"sub":"al\nice","aud":["x","y"],"exp":%d}`, later): `, which is for user "al ice" and audience "x y" and valid until 2100-01-01T00:00:00Z;`,
 		`{}`: `, which is for user "" and audience "";`,
 	} {
@@ -295,9 +295,23 @@ func TestSecretsAreTakenOutBeforeAnythingIsCut(t *testing.T) {
 	f := newFake(t, map[string]http.HandlerFunc{pathParticipantID: echo(200, "application/json", `{"participantId":"%"}`),
 		pathLedgerEnd: answer(`{"offset":7}`)})
 	c := newClient(t, f, with35, anyParty, withToken(t, token))
+	_, _, err := c.Peek(t.Context())
+	require.ErrorContains(t, err, "is the token that was sent")
+	require.NotContains(t, err.Error(), parts[1])
+}
+
+// A password that happens to be part of an id leaves the id alone: it is data, which is compared and stored.
+func TestDataIsNotRedacted(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, map[string]http.HandlerFunc{pathParticipantID: answer(`{"participantId":"participant1::1220"}`),
+		pathLedgerEnd: answer(`{"offset":7}`)})
+	c := newClient(t, f, with35, anyParty, func(cfg *Config) {
+		cfg.URL = strings.Replace(cfg.URL, "http://", "http://x:participant1@", 1)
+	})
 	id, _, err := c.Peek(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, "[token]", id)
+	require.Equal(t, "participant1::1220", id)
+	require.NotContains(t, c.redact(id), "participant1")
 }
 
 // tlsFake is a server with a certificate that nobody knows but its file.

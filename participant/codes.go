@@ -62,7 +62,7 @@ var rulings = map[string]ruling{
 		"look at the present state with `indexer packages list`; if the change is still right, repeat it with the serial shown there"},
 	"TOPOLOGY_DEPENDENCIES_NOT_VETTED": {act, "the change would leave packages vetted that need others which are not",
 		"vet the dependencies too, in the same change or before (or unvet what needs them); or give --force-flag " +
-			string(ForceAllowUnvettedDependencies) + ", at the risk that transactions with these packages fail"},
+			"allow-unvetted-dependencies, at the risk that transactions with these packages fail"},
 	"TOPOLOGY_CANNOT_VET_DUE_TO_MISSING_PACKAGES": {act, "the participant does not have a package that is to be vetted, or one that it needs",
 		"upload the package with its dependencies to the participant first"},
 	"UNRESOLVED_VETTING_REFERENCE": {act, "no package of the participant fits one of the references",
@@ -71,7 +71,7 @@ var rulings = map[string]ruling{
 		"name the package by its id, or by name and version"},
 	"NOT_VALID_UPGRADE_PACKAGE": {act, "a package is no valid upgrade of another vetted one of its name",
 		"take a version that is (its supplier knows), or unvet the other in the same change; or give --force-flag " +
-			string(ForceAllowIncompatibleUpgrades) + ", at the risk that contracts of one version can't be used with the other"},
+			"allow-incompatible-upgrades, at the risk that contracts of one version can't be used with the other"},
 	"KNOWN_PACKAGE_VERSION": {act, "two different packages of the same name and version would be vetted",
 		"unvet the other one in the same change, or have the package built with a version of its own"},
 }
@@ -91,6 +91,18 @@ var (
 			"scope of the database), or do without a snapshot: `indexer run --start genesis` where the participant is not pruned"}
 )
 
+// tooMuch is an answer of more bytes than are read; the error tells how many.
+func tooMuch(about subject) ruling {
+	r := ruling{verdict: act, what: "the answer is larger than what is read of one", do: "ask for less"}
+	switch about {
+	case aboutContract:
+		r.do = "see what the participant answers for this contract: no real one is as large"
+	case aboutVetting:
+		r.do = "see what the participant answers: no real list is as long; --synchronizer narrows it"
+	}
+	return r
+}
+
 // invalid is a request that is wrong whatever the state of the server. What stands in it that can be wrong comes from
 // the operator.
 func invalid(about subject) ruling {
@@ -99,9 +111,9 @@ func invalid(about subject) ruling {
 	case aboutContract:
 		r.do = "check the contract's id and --parties"
 	case aboutUpdate:
-		r.do = "check the update's id, --parties, --templates and --interfaces"
+		r.do = "check the update's id; parties, templates and interfaces are those that the database was indexed for"
 	case aboutVetting:
-		r.do = "check the packages, --synchronizer and the times"
+		r.do = "check --synchronizer and, of a change, the packages and the times"
 	default:
 		r.do = "check --parties, --templates and --interfaces; templates and interfaces are written #package-name:Module:Entity, " +
 			"and servers from 3.5 on refuse package ids in place of the name"

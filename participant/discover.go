@@ -98,7 +98,7 @@ func (c *Client) discover(ctx context.Context) (Server, error) {
 	}
 	c.found.Store(&s)
 	if s != c.logged {
-		c.log.InfoContext(ctx, "participant found", "version", s.Version, "participant_id", s.ParticipantID,
+		c.log.InfoContext(ctx, "participant found", "version", c.redact(s.Version), "participant_id", c.redact(s.ParticipantID),
 			"updates_path", s.UpdatesPath, "tail_path", s.TailPath, "snapshot_path", s.SnapshotPath, "ledger_end", s.LedgerEnd)
 		c.logged = s
 	}
@@ -123,7 +123,7 @@ func (c *Client) probe(ctx context.Context) (Server, error) {
 	switch _, err := c.ledgerEnd(ctx); {
 	case err == nil:
 		s.LedgerEnd = true
-	case !missing(err):
+	case !lacksPath(err):
 		return s, err
 	}
 	if err := c.probeUpdates(ctx, &s); err != nil {
@@ -227,10 +227,13 @@ func (c *Client) text(ctx context.Context, operation, path, member string) (stri
 	}
 	var told map[string]any
 	if err := json.Unmarshal(body, &told); err != nil {
-		return "", decoded(operation, body, err)
+		return "", c.misread(operation, body, err)
 	}
 	value, _ := told[member].(string)
-	return c.redact(value), nil
+	if c.access.Repeats(value) {
+		return "", misled(operation, "the answer's %s is the token that was sent", member)
+	}
+	return value, nil // not redacted: it is data, and a password may be part of it by chance
 }
 
 // LedgerEnd is the offset of the last update that the participant has; 0 where it has none. It returns
@@ -260,7 +263,7 @@ func (c *Client) ledgerEnd(ctx context.Context) (ledger.Offset, error) {
 		Offset *ledger.Offset `json:"offset"`
 	}
 	if err := json.Unmarshal(body, &told); err != nil {
-		return 0, decoded(operation, body, err)
+		return 0, c.misread(operation, body, err)
 	}
 	if told.Offset == nil || *told.Offset < 0 {
 		return 0, fmt.Errorf("%s: the answer holds no offset: %q", operation, c.clean(string(body)))
@@ -269,7 +272,8 @@ func (c *Client) ledgerEnd(ctx context.Context) (ledger.Offset, error) {
 }
 
 // PrunedOffset is the offset up to which (inclusive) the participant has pruned its ledger; 0: it has not. It
-// returns ledger.ErrNotOffered where the server does not tell.
+// returns ledger.ErrNotOffered where the server does not tell, a *ledger.Problem where the user is not let in, and
+// an *Error, which may be tried again, for the rest. LedgerEnd does the same.
 func (c *Client) PrunedOffset(ctx context.Context) (ledger.Offset, error) {
 	const operation = "pruned-offsets"
 	body, err := c.do(ctx, request{operation: operation, path: pathPrunedOffsets})
@@ -280,7 +284,7 @@ func (c *Client) PrunedOffset(ctx context.Context) (ledger.Offset, error) {
 		Offset ledger.Offset `json:"participantPrunedUpToInclusive"` // absent: not pruned
 	}
 	if err := json.Unmarshal(body, &told); err != nil {
-		return 0, decoded(operation, body, err)
+		return 0, c.misread(operation, body, err)
 	}
 	return told.Offset, nil
 }

@@ -52,6 +52,10 @@ func (e *Error) Error() string {
 			b.WriteString(": " + part)
 		}
 	}
+	// Where a request could not be understood, this is all that says why.
+	if reason := access.Excerpt(e.Context["reason"]); reason != "" && !strings.Contains(e.Cause, reason) {
+		b.WriteString(" (" + reason + ")")
+	}
 	if e.Err != nil {
 		b.WriteString(": " + e.Err.Error())
 	}
@@ -87,7 +91,7 @@ func (e *Error) Wait() time.Duration {
 // whatever text came. redact takes secrets out, before anything is cut: half a token could not be found.
 func newError(resp *http.Response, text []byte, redact func(string) string) *Error {
 	clean := func(s string) string { return access.Excerpt(redact(s)) }
-	e := &Error{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}
+	e := &Error{Status: resp.StatusCode, RetryAfter: access.RetryAfter(resp.Header.Get("Retry-After"), time.Now())}
 	if to, err := resp.Location(); err == nil {
 		e.location = clean(to.Scheme + "://" + to.Host + to.Path) // a query may hold secrets
 	}
@@ -133,6 +137,12 @@ func member[T any](object map[string]jsontext.Value, name string) (value T) {
 		return none
 	}
 	return value
+}
+
+// lacksPath says whether the error is that the server does not have the operation.
+func lacksPath(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.pathMissing()
 }
 
 // pathMissing says that the server does not have the operation, as opposed to not having what was asked of it:

@@ -2,7 +2,6 @@ package participant
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"ledgerindexer/ledger"
@@ -65,7 +64,7 @@ func (c *Client) identity(ctx context.Context) (string, error) {
 	if id != "" && c.first != "" && id != c.first {
 		c.verified.Store(never)
 		return "", &ledger.Problem{
-			What: fmt.Sprintf("the participant behind %s changed from %s to %s", c.base, c.first, id),
+			What: fmt.Sprintf("the participant behind %s changed from %s to %s", c.base, c.redact(c.first), c.redact(id)),
 			Do:   "check --ledger-url: a database belongs to one participant; if this is right, use a database of its own",
 		}
 	}
@@ -90,10 +89,4 @@ func (c *Client) Peek(ctx context.Context) (participantID string, end ledger.Off
 		return participantID, 0, fmt.Errorf("ask for the ledger end: %w", c.explain(ctx, err, asked{}))
 	}
 	return participantID, end, nil
-}
-
-// missing says whether the error is that the server does not have the path.
-func missing(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && e.pathMissing()
 }

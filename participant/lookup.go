@@ -47,7 +47,7 @@ func (c *Client) ContractByID(
 		return ledger.Contract{}, nil, r.err
 	}
 	contract, body, err := lookUp(ctx, c, request{
-		operation: operation, path: pathContractByID,
+		operation: operation, path: pathContractByID, limit: smallBody,
 		body: contractRequest{ContractID: contractID, QueryingParties: queryingParties},
 	}, func() asked {
 		return asked{about: aboutContract, need: readAs(queryingParties)}

@@ -24,6 +24,9 @@ const (
 	errorBody = 64 << 10
 	// trustedLength is up to which size room is made for an answer on the word of its Content-Length.
 	trustedLength = 64 << 20
+	// smallBody is the largest answer that is read about a single thing, or about vetted packages. Nothing real comes
+	// near it, and to decode an answer takes several times its size in memory.
+	smallBody = 64 << 20
 )
 
 var (
@@ -37,6 +40,15 @@ type request struct {
 	path      string
 	query     url.Values
 	body      any
+	limit     int64 // the largest answer that is read, in bytes; 0: the client's, which is never exceeded
+}
+
+// mostOf is the largest answer to a request that is read, in bytes.
+func (c *Client) mostOf(r request) int64 {
+	if r.limit > 0 {
+		return min(r.limit, c.maxBody)
+	}
+	return c.maxBody
 }
 
 // do sends a request and reads the answer completely. What it returns is whole JSON as far as length and content
@@ -115,7 +127,7 @@ func (c *Client) exchange(ctx context.Context, r request, token string) ([]byte,
 		return head, &Error{Status: resp.StatusCode, Body: c.clean(string(head)), Err: fmt.Errorf(
 			"the answer has content type %q instead of application/json; is --ledger-url the participant's JSON API?", c.clean(kind))}
 	}
-	body, err := c.readAll(resp, moving)
+	body, err := readBody(resp, moving, c.mostOf(r))
 	switch {
 	case errors.Is(err, errTooLarge):
 		return body, &Error{Status: resp.StatusCode, Err: err}
@@ -156,15 +168,15 @@ func (c *Client) newRequest(ctx context.Context, r request, token string) (*http
 	return req, nil
 }
 
-// readAll reads an answer up to the cap.
-func (c *Client) readAll(resp *http.Response, r io.Reader) ([]byte, error) {
+// readBody reads an answer up to so many bytes.
+func readBody(resp *http.Response, r io.Reader, most int64) ([]byte, error) {
 	var buf bytes.Buffer
 	if n := resp.ContentLength; n > 0 {
 		buf.Grow(int(min(n, trustedLength)) + bytes.MinRead)
 	}
-	_, err := buf.ReadFrom(io.LimitReader(r, c.maxBody+1))
-	if err == nil && int64(buf.Len()) > c.maxBody {
-		err = fmt.Errorf("%w: more than %d bytes", errTooLarge, c.maxBody)
+	_, err := buf.ReadFrom(io.LimitReader(r, most+1))
+	if err == nil && int64(buf.Len()) > most {
+		err = fmt.Errorf("%w: more than the %d bytes that are read of it", errTooLarge, most)
 	}
 	return buf.Bytes(), err
 }

@@ -162,3 +162,30 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	require.ErrorContains(t, err, "it redirects to https://login.example.com/start, which is not followed; set --ledger-url")
 	require.NotContains(t, err.Error(), "s3cret")
 }
+
+// Answers about one thing, and about vetted packages, are read up to a cap of their own, however long they go on.
+func TestAnswersWithoutEnd(t *testing.T) {
+	t.Parallel()
+	var endless http.HandlerFunc = func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		for block := make([]byte, 1<<20); ; {
+			if _, err := w.Write(block); err != nil {
+				return // the client has read enough
+			}
+		}
+	}
+	f := newFake(t, map[string]http.HandlerFunc{pathContractByID: endless, pathVettingList: endless, pathVettingUpdate: endless})
+	c := newClient(t, f, with35, anyParty)
+	for name, ask := range map[string]func() error{
+		"contract": func() error { _, _, err := c.ContractByID(t.Context(), "00ab", nil); return err },
+		"list":     func() error { _, err := c.ListVettedPackages(t.Context(), VettingFilter{}); return err },
+		"update": func() error {
+			_, _, err := c.UpdateVettedPackages(t.Context(), VettingRequest{Changes: []VettingChange{{}}})
+			return err
+		},
+	} {
+		err := ask()
+		require.Contains(t, problem(t, err), "the answer is larger than what is read of one", name)
+		require.ErrorContains(t, err, "more than the 67108864 bytes that are read of it", name)
+	}
+}

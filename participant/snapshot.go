@@ -52,13 +52,17 @@ type snapshotPageRequest struct {
 	Token       string        `json:"pageToken,omitzero"`
 }
 
-// ReadSnapshot reads one piece of the snapshot at an offset, after token; the zero token starts at the beginning.
+// ReadSnapshot reads one piece of the snapshot at an offset (interface.md, endpoint 1), after token; the zero token
+// starts at the beginning.
 // A token is read with the endpoint it is of, even where the server has a better one by now.
 //
 // A server that gives no tokens (3.4) is asked for everything at once. At offset 0 the snapshot is empty, and the
 // server is not asked. Another participant is noticed as in ReadUpdates.
 //
-// Errors: a *ledger.Problem, which wraps ledger.ErrNotOffered, where the server has no snapshots.
+// Errors: a *ledger.Problem, which wraps ledger.ErrNotOffered, where the server has no snapshots; a *ledger.Problem too
+// where the offset is pruned, above the ledger end or has reassignments in flight, the token is refused, the snapshot does
+// not fit one answer of a server without tokens, or a right or a name is missing; a *ledger.DecodeError where the answer
+// can't be understood; an *Error, which may be tried again, for the rest.
 func (c *Client) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error) {
 	if at < 0 {
 		return ledger.SnapshotPage{}, fmt.Errorf("read the snapshot at offset %d: an offset is not negative", at)

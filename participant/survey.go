@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 
@@ -32,7 +33,7 @@ const (
 type Offer struct {
 	Path     string
 	Presence Presence
-	Err      error // why it is Unknown or Refused, an *Error; else nil
+	Err      error // why it is Unknown or Refused, an *Error, within a *ledger.Problem where no participant refuses so; else nil
 }
 
 // There says whether the server has the operation, as far as is known.
@@ -46,15 +47,20 @@ type Survey struct {
 	ContractByID, VettedPackages       Offer
 }
 
-// Survey asks each operation that is used for next to nothing. In contrast to Discover it goes on whatever comes, and
-// logs nothing: it is for people who look for what is wrong.
-func (c *Client) Survey(ctx context.Context) Survey {
-	return Survey{
-		UpdatesPage: c.offer(ctx, pathUpdatesPage), Updates: c.offer(ctx, pathUpdates), UpdatesFlats: c.offer(ctx, pathUpdatesFlats),
-		SnapshotPage: c.offer(ctx, pathSnapshotPage), Snapshot: c.offer(ctx, pathSnapshot),
-		LedgerEnd: c.offer(ctx, pathLedgerEnd), PrunedOffsets: c.offer(ctx, pathPrunedOffsets),
-		ContractByID: c.offer(ctx, pathContractByID), VettedPackages: c.offer(ctx, pathVettingList),
+// Survey asks each operation that is used for next to nothing, side by side. In contrast to Discover it goes on whatever
+// comes, and logs nothing: it is for people who look for what is wrong.
+func (c *Client) Survey(ctx context.Context) (s Survey) {
+	var group sync.WaitGroup
+	for path, offer := range map[string]*Offer{
+		pathUpdatesPage: &s.UpdatesPage, pathUpdates: &s.Updates, pathUpdatesFlats: &s.UpdatesFlats,
+		pathSnapshotPage: &s.SnapshotPage, pathSnapshot: &s.Snapshot,
+		pathLedgerEnd: &s.LedgerEnd, pathPrunedOffsets: &s.PrunedOffsets,
+		pathContractByID: &s.ContractByID, pathVettingList: &s.VettedPackages,
+	} {
+		group.Go(func() { *offer = c.offer(ctx, path) })
 	}
+	group.Wait()
+	return s
 }
 
 func (c *Client) offer(ctx context.Context, path string) Offer {
@@ -80,6 +86,9 @@ func (c *Client) offer(ctx context.Context, path string) Offer {
 		o.Presence = Absent
 	case errors.As(o.Err, &e) && e.Status == http.StatusForbidden:
 		o.Presence = Refused
+		if problem := refusedOnTheWay(o.Err); problem != nil {
+			o.Err = problem
+		}
 	}
 	return o
 }
@@ -163,14 +172,36 @@ func fitting(parties []string) (n int) {
 // ask reads a small answer into a struct.
 func (c *Client) ask(ctx context.Context, r request, into any) error {
 	body, err := c.do(ctx, r)
-	if missing(err) {
+	if lacksPath(err) {
 		return fmt.Errorf("%w: %w", ledger.ErrNotOffered, err)
 	}
 	if err != nil {
 		return c.explain(ctx, err, asked{})
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return decoded(r.operation, body, err)
+		return c.misread(r.operation, body, err)
 	}
 	return nil
+}
+
+// misread is decoded for small answers, of which it says more what came than which member does not fit which type.
+func (c *Client) misread(operation string, body []byte, err error) error {
+	var cut *Error
+	if err = decoded(operation, body, err); errors.As(err, &cut) {
+		return err
+	}
+	return fmt.Errorf("%s: the answer is not what this operation serves; it begins %q", operation, c.clean(string(body)))
+}
+
+// refusedOnTheWay is the problem of a refusal that is not a participant's, which has a code; nil: it may be one's.
+func refusedOnTheWay(err error) *ledger.Problem {
+	var e *Error
+	if !errors.As(err, &e) || e.Code != "" {
+		return nil
+	}
+	return &ledger.Problem{
+		What: "the server refuses access, and not as a participant does: a proxy before it may be what refuses",
+		Do:   "see what stands between here and --ledger-url, and what it wants (an address, a path, a token)",
+		Err:  err,
+	}
 }

@@ -2,10 +2,12 @@ package participant
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -92,6 +94,34 @@ func TestSurveyTellsRefusalsFromTrouble(t *testing.T) {
 	}
 }
 
+// Each request waits until all have come: one after the other they would wait for ever.
+func TestSurveyAsksSideBySide(t *testing.T) {
+	t.Parallel()
+	var all sync.WaitGroup
+	all.Add(len(offers(Survey{})))
+	url := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+		all.Done()
+		all.Wait()
+		http.Error(w, "no", http.StatusBadRequest)
+	})
+	for _, o := range offers(probed(t, url, anyParty).Survey(t.Context())) {
+		require.Equal(t, Present, o.Presence, o.Path)
+	}
+}
+
+// A participant's refusal has a code; others come of what is in between.
+func TestSurveyTellsWhoRefuses(t *testing.T) {
+	t.Parallel()
+	for body, proxy := range map[string]bool{`{"code": "NA", "cause": "no"}`: false, "<html>no": true} {
+		url := answering(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, body, http.StatusForbidden) })
+		for _, o := range offers(probed(t, url, anyParty).Survey(t.Context())) {
+			var problem *ledger.Problem
+			require.Equal(t, proxy, errors.As(o.Err, &problem), body)
+			require.ErrorAs(t, o.Err, new(*Error))
+		}
+	}
+}
+
 func TestVersionAndSynchronizers(t *testing.T) {
 	t.Parallel()
 	l := sandbox.NewLedger(sandbox.Options{Seed: 1})
@@ -113,10 +143,16 @@ func TestVersionAndSynchronizers(t *testing.T) {
 		}
 		require.Equal(t, l.Synchronizers(), ids)
 	}
-	for _, body := range []string{`[]`, `{"connectedSynchronizers": {}}`, `{"connectedSynchronizers": [{"synchronizerId": 7}]}`, `{`} {
+	for body, says := range map[string]string{
+		`[]`:                             `the answer is not what this operation serves; it begins "[]"`,
+		`{"connectedSynchronizers": {}}`: `the answer is not what this operation serves; it begins "{\"connectedSynchronizers\": {}}"`,
+		`{"connectedSynchronizers": [{"synchronizerId": 7}]}`: "the answer is not what this operation serves",
+		`{`: "the JSON has no end",
+	} {
 		url := answering(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) })
 		_, err := probed(t, url, anyParty).Synchronizers(t.Context())
-		require.Error(t, err, body)
+		require.ErrorContains(t, err, says, body)
+		require.NotContains(t, err.Error(), "Go struct")
 	}
 }
 

@@ -30,7 +30,8 @@ type UpdatesRequest struct {
 	Filter  *TransactionFilter `json:"filter,omitzero"`
 	Verbose *bool              `json:"verbose,omitzero"`
 
-	// Trees asks for transactions as trees, which servers up to 3.5 have. It needs a Filter without template filters.
+	// Trees asks for transactions as trees, which servers up to 3.5 have. It needs a Filter without template filters, and
+	// their shape is that of ledger effects.
 	Trees bool `json:"-"`
 }
 
@@ -73,14 +74,18 @@ type updatesPageRequest struct {
 	UpdateFormat *UpdateFormat `json:"updateFormat"`
 }
 
-// ReadUpdates reads on from after up to to, which must not lie above the ledger end. The page is complete for
-// (after, page.To], and after < page.To <= to: where page.To is less than to, call again from page.To.
+// ReadUpdates reads on from after up to to, which must not lie above the ledger end (interface.md, endpoint 2). The page
+// is complete for (after, page.To], and after < page.To <= to: where page.To is less than to, call again from page.To.
 //
 // Every call is a request of its own with explicit bounds, on pages too: their token would bind all reads of a
 // range to one sequence and one server, and says nothing that the offsets do not say.
 //
 // Where another participant than the one found first may have answered (the connection is a new one), its id is
 // asked for: the page is dropped and a *ledger.Problem returned where it is another.
+//
+// Errors: a *ledger.Problem where the updates are pruned, after is above the ledger end, a right or a name is missing, or
+// one update is larger than what can be read; a *ledger.DecodeError where the answer can't be understood; a *ledger.Bug
+// where the server finds no sense in the request; an *Error, which may be tried again, for the rest.
 func (c *Client) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
 	if after < 0 || to <= after {
 		return ledger.Page{}, fmt.Errorf("read updates after offset %d up to %d: there is nothing between", after, to)
@@ -171,14 +176,14 @@ func (c *Client) readPage(ctx context.Context, path string, after, to ledger.Off
 }
 
 // TailUpdates waits for updates after after: one open-ended request that is answered when limit elements are there
-// or nothing has come for idle (at most 15 s). The page reaches to its last element, or to after where nothing
+// or nothing has come for idle, from 1 ms to 15 s (interface.md, endpoint 2 and "Limits"). The page reaches to its last element, or to after where nothing
 // came. Full says that there may be more at once: limit elements came, or it is not proven that the server serves
 // as many in one answer.
 //
 // Where elements trickle so slowly that the limit is not reached within the server's request timeout and so fast
 // that no idle gap occurs, the server gives up on the request; it is then repeated once for a single element.
 //
-// Another participant is noticed as in ReadUpdates.
+// Another participant is noticed as in ReadUpdates, and the errors are the same.
 func (c *Client) TailUpdates(ctx context.Context, after ledger.Offset, limit int, idle time.Duration) (page ledger.Page, full bool, err error) {
 	s, err := c.server(ctx)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// This file and rulings.go are the one place where it is decided what an error means: whether trying again may help,
+// This file and codes.go are the one place where it is decided what an error means: whether trying again may help,
 // an operator must act, the request should never have been sent, or the error is the answer.
 
 // verdict is what an error means for who made the request.
@@ -135,7 +135,7 @@ func (c *Client) judge(e *Error, q asked) ruling {
 	case e.Status == http.StatusRequestEntityTooLarge:
 		return tooLarge
 	case errors.Is(e, errTooLarge):
-		return ruling{act, fmt.Sprintf("the answer is larger than the %d bytes that are read of one", c.maxBody), "ask for less"}
+		return tooMuch(q.about)
 	case e.pathMissing():
 		return ruling{verdict: unoffered}
 	case e.invalid():
@@ -163,12 +163,12 @@ func (c *Client) judgeConnection(e *Error) ruling {
 func (c *Client) judgeToken(e *Error) ruling {
 	switch {
 	case c.access.Configured():
-		// Tokens come from elsewhere, and come late: a new one is used as soon as it is there.
+		// Tokens come from elsewhere, and come late: another one is used with the next try.
 		what := "the participant refused the token of " + c.access.Origin()
 		if e.token != "" {
 			what += ", which " + e.token
 		}
-		return ruling{what: what + "; another one is used as soon as it is there"}
+		return ruling{what: what + "; another one is used with the next try"}
 	case c.user != nil:
 		return ruling{act, "the participant, or a proxy before it, refused the user and password in --ledger-url",
 			"correct them, or give a token with --ledger-token-file"}

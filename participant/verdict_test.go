@@ -132,7 +132,7 @@ func TestVerdictOfEachCode(t *testing.T) {
 		{answerOf(8, "INVALID_ARGUMENT", "no"), asked{}, act, "the participant refuses the request as invalid. check --parties", 0},
 		{answerOf(8, "INVALID_ARGUMENT", "no"), contract, act, "refuses the request as invalid. check the contract's id", 0},
 		{answerOf(8, "INVALID_ARGUMENT", "no"), update, act, "refuses the request as invalid. check the update's id", 0},
-		{answerOf(8, "INVALID_ARGUMENT", "no"), vetting, act, "refuses the request as invalid. check the packages, --synchronizer", 0},
+		{answerOf(8, "INVALID_ARGUMENT", "no"), vetting, act, "refuses the request as invalid. check --synchronizer and, of a change", 0},
 		{answerOf(8, "INVALID_CONTINUATION_TOKEN", "no"), resumed, act, token, 0},
 		{answerOf(8, "INVALID_ACS_PAGE_TOKEN", "no"), resumed, act, token, 0},
 		{answerOf(8, "INVALID_FIELD", "Invalid field stream_continuation_token"), resumed, act, token, 0},

@@ -71,7 +71,7 @@ func (c *Client) everyVettedPage(ctx context.Context, filter topologyStateFilter
 	came, tokens := map[place]bool{}, map[string]bool{}
 	token := ""
 	for {
-		body, err := c.do(ctx, request{operation: operation, path: pathVettingList,
+		body, err := c.do(ctx, request{operation: operation, path: pathVettingList, limit: smallBody,
 			body: vettingListRequest{TopologyStateFilter: filter, PageToken: token}})
 		if err != nil {
 			return nil, c.explain(ctx, err, asked{about: aboutVetting})
@@ -119,8 +119,10 @@ func (f VettingFilter) packages(list []ledger.VettedPackages) []ledger.VettedPac
 // vetted after the changes; of a dry run the second is what would be, with the serial that it would get. Members of the
 // answer that are not known are left out.
 //
+// It needs a participant administrator, a dry run too.
+//
 // Errors: a *RequestError where a rule is broken; ledger.ErrNotOffered where the server (3.3) does not have the
-// operation; a *ledger.Problem where the server refuses the change. After any other error the change may have been
+// operation; a *ledger.Problem where the server refuses the change, or the right is missing. After any other error the change may have been
 // applied or not, unless DryRun was set: ListVettedPackages tells.
 func (c *Client) UpdateVettedPackages(
 	ctx context.Context, req VettingRequest,
@@ -132,9 +134,9 @@ func (c *Client) UpdateVettedPackages(
 	fail := func(err error) (*ledger.VettedPackages, ledger.VettedPackages, error) {
 		return nil, ledger.VettedPackages{}, fmt.Errorf("update the vetted packages: %w", err)
 	}
-	body, err := c.do(ctx, request{operation: operation, path: pathVettingUpdate, body: req})
-	if missing(err) {
-		body, err = c.do(ctx, request{operation: operation, path: pathVettingOld, body: req})
+	body, err := c.do(ctx, request{operation: operation, path: pathVettingUpdate, body: req, limit: smallBody})
+	if lacksPath(err) {
+		body, err = c.do(ctx, request{operation: operation, path: pathVettingOld, body: req, limit: smallBody})
 	}
 	if err != nil {
 		return fail(c.explain(ctx, err, asked{about: aboutVetting, need: participantAdmin}))

@@ -50,7 +50,7 @@ type PackageRef struct {
 // ExpectedSerial guards a change against a concurrent one: it is refused unless the last vetting transaction of the
 // participant on the synchronizer has the serial. The zero value does not guard.
 type ExpectedSerial struct {
-	Prior   *int32 // the serial, not negative
+	Prior   *int32 // the serial, not negative; servers count from 1
 	NoPrior bool   // there must be no vetting transaction
 }
 

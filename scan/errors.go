@@ -3,12 +3,13 @@ package scan
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"ledgerindexer/internal/access"
 )
 
 // Error is a request that brought no usable answer.
@@ -56,42 +57,16 @@ func (e *Error) pathMissing() bool {
 // newError reads an answer that is not success. clean takes secrets out, before anything is cut: half a token could
 // not be found.
 func newError(resp *http.Response, text []byte, clean func(string) string) *Error {
-	e := &Error{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}
+	e := &Error{Status: resp.StatusCode, RetryAfter: access.RetryAfter(resp.Header.Get("Retry-After"), time.Now())}
 	var told struct {
 		Error string `json:"error"`
 	}
 	// Only words for people are read here, so a sloppy error object is better than none.
 	err := json.Unmarshal(text, &told, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if err == nil && told.Error != "" {
-		e.Message = short(clean(told.Error))
+		e.Message = access.Excerpt(clean(told.Error))
 	} else {
-		e.Body = short(clean(string(text)))
+		e.Body = access.Excerpt(clean(string(text)))
 	}
 	return e
-}
-
-// retryAfter reads the header: seconds, or a date.
-func retryAfter(header string, now time.Time) time.Duration {
-	const longest = 24 * time.Hour // what is more is a mistake, and would overflow
-	if seconds, err := strconv.Atoi(header); err == nil {
-		return time.Duration(max(0, min(seconds, int(longest/time.Second)))) * time.Second
-	}
-	if date, err := http.ParseTime(header); err == nil {
-		return max(0, min(date.Sub(now), longest))
-	}
-	return 0
-}
-
-// shortBody is how much of a text from outside stands in an error, in runes.
-const shortBody = 300
-
-// short is the beginning of a text from outside, on one line and free of control characters.
-func short(text string) string {
-	s := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "?"), func(r rune) bool {
-		return r <= ' ' || r >= 0x7f && r <= 0x9f
-	}), " ")
-	if runes := []rune(s); len(runes) > shortBody {
-		s = string(runes[:shortBody]) + "…"
-	}
-	return s
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"ledgerindexer/internal/access"
 	"ledgerindexer/ledger"
 )
 
@@ -58,7 +59,7 @@ func (c *Client) Newest(ctx context.Context, n int) ([]Record, error) {
 		return nil, err
 	}
 	if told.Transactions == nil {
-		return nil, &Error{Operation: r.operation, Status: http.StatusOK, Body: short(c.access.Redact(string(body))), Err: errors.New("the answer holds no transactions")}
+		return nil, &Error{Operation: r.operation, Status: http.StatusOK, Body: access.Excerpt(c.access.Redact(string(body))), Err: errors.New("the answer holds no transactions")}
 	}
 	records := make([]Record, 0, len(*told.Transactions))
 	for _, w := range *told.Transactions {
@@ -86,7 +87,7 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if told.Version == "" {
-		return "", &Error{Operation: r.operation, Status: http.StatusOK, Body: short(c.access.Redact(string(body))), Err: errors.New("the answer holds no version")}
+		return "", &Error{Operation: r.operation, Status: http.StatusOK, Body: access.Excerpt(c.access.Redact(string(body))), Err: errors.New("the answer holds no version")}
 	}
 	return told.Version, nil
 }

@@ -10,6 +10,8 @@ import (
 	"net/url"
 
 	"github.com/go-json-experiment/json"
+
+	"ledgerindexer/internal/access"
 )
 
 // request is one HTTP request; body nil means GET.
@@ -92,10 +94,12 @@ func (c *Client) newRequest(ctx context.Context, r request, token string) (*http
 // decode reads the JSON of an answer. An answer that is none may come of a proxy, so it is an *Error too.
 func (c *Client) decode(r request, body []byte, into any) error {
 	if err := json.Unmarshal(body, into); err != nil {
-		return &Error{Operation: r.operation, Status: http.StatusOK, Body: short(c.access.Redact(string(body))), Err: err}
+		return &Error{Operation: r.operation, Status: http.StatusOK, Body: access.Excerpt(c.access.Redact(string(body))), Err: errNotServed}
 	}
 	return nil
 }
+
+var errNotServed = errors.New("the answer is not what this operation serves")
 
 // transportError leaves out what net/http says about the URL.
 func transportError(ctx context.Context, err error) error {

@@ -109,11 +109,12 @@ func TestErrors(t *testing.T) {
 		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 		}, 307, "307", false},
-		"no JSON":             {answer(200, long), 200, "the answer begins", false},
-		"an empty answer":     {answer(200, ""), 200, "", false},
-		"another answer":      {answer(200, `{}`), 200, "the answer holds no ", false},
-		"nulls":               {answer(200, `{"transactions": null, "version": null}`), 200, "the answer holds no ", false},
-		"other types":         {answer(200, `{"transactions": {"a": 1}, "version": [3]}`), 200, "", false},
+		"no JSON":         {answer(200, long), 200, "the answer begins", false},
+		"an empty answer": {answer(200, ""), 200, "", false},
+		"another answer":  {answer(200, `{}`), 200, "the answer holds no ", false},
+		"nulls":           {answer(200, `{"transactions": null, "version": null}`), 200, "the answer holds no ", false},
+		"other types": {answer(200, `{"transactions": {"a": 1}, "version": [3]}`), 200,
+			`the answer is not what this operation serves; the answer begins "{\"transactions\": {`, false},
 		"cut off":             {cut, 200, "", false},
 		"larger than allowed": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, io.LimitReader(zeros{}, maxBody+2)) }, 200, "too large", false},
 	} {
@@ -155,14 +156,6 @@ func cut(w http.ResponseWriter, _ *http.Request) {
 
 func TestHowLongToWait(t *testing.T) {
 	t.Parallel()
-	now := time.Now()
-	for header, want := range map[string]time.Duration{
-		"": 0, "7": 7 * time.Second, "-7": 0, "soon": 0, "999999999999999999": 24 * time.Hour,
-		now.Add(time.Minute).UTC().Format(http.TimeFormat): time.Minute, now.Add(-time.Minute).UTC().Format(http.TimeFormat): 0,
-		now.Add(1000 * time.Hour).UTC().Format(http.TimeFormat): 24 * time.Hour,
-	} {
-		require.InDelta(t, want.Seconds(), retryAfter(header, now).Seconds(), 1, header)
-	}
 	c := client(t, Config{URL: serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "3")
 		answer(429, `{"error": "too many"}`)(w, r)

@@ -97,7 +97,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	if config != nil {
 		url = "https://" + listener.Addr().String()
 	}
-	fmt.Fprintf(stdout, "sandbox: %s on %s\n%s", f.describe(history), url, f.Secure.howToConnect(url))
+	fmt.Fprintf(stdout, "sandbox: %s on %s\n%s", f.describe(history), url, f.Secure.howToConnect(url, partiesOf(history)))
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, TLSConfig: config}
 	return serve(ctx, server, listener, work...)
 }
@@ -178,6 +178,14 @@ func (f *flags) describe(h sandbox.History) string {
 		text += fmt.Sprintf(", growing by %g updates a second", f.Rate)
 	}
 	return text
+}
+
+// partiesOf are the parties of a grown ledger; those of a recording are not known.
+func partiesOf(h sandbox.History) []string {
+	if l, ok := h.(*sandbox.Ledger); ok {
+		return l.Parties()
+	}
+	return nil
 }
 
 // serve answers, and does the work beside it, until the context is done; then requests that are under way may end.

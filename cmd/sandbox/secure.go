@@ -18,7 +18,8 @@ import (
 
 // secure are the flags that make the participant ask whom requests come from, and prove who it is.
 type secure struct {
-	Auth             bool          `help:"Ask for users' tokens. Users are indexer, which reads as any party, and admin, the participant's administrator."`
+	Auth             bool          `help:"Ask for users' tokens. Users are indexer, which reads as any party or as --read-as says, and admin, the participant's administrator."`
+	ReadAs           []string      `placeholder:"PARTY" help:"With --auth: user indexer reads as this party instead of any (the flag may be repeated)."`
 	ClientSecretFile string        `type:"path" placeholder:"FILE" help:"With --auth: file with the secret of the OAuth2 client indexer, which gets the tokens of that user at /oauth/token."`
 	WriteTokens      string        `type:"path" placeholder:"DIR" help:"With --auth: keep tokens of both users in DIR, in indexer.token and admin.token, and renew them in time."`
 	TokenLifetime    time.Duration `default:"5m" help:"With --auth: how long a token is valid."`
@@ -28,20 +29,20 @@ type secure struct {
 }
 
 const (
-	userIndexer = "indexer" // reads as any party; also the id of the OAuth2 client
+	userIndexer = "indexer" // reads; also the id of the OAuth2 client
 	userAdmin   = "admin"
 	tokenPath   = "/oauth/token"
 )
 
 // on says whether one of the flags is set.
 func (s *secure) on() bool {
-	return s.Auth || s.ClientSecretFile != "" || s.WriteTokens != "" || s.TLSCert != "" || s.TLSKey != "" || s.ClientCA != ""
+	return s.Auth || len(s.ReadAs) > 0 || s.ClientSecretFile != "" || s.WriteTokens != "" || s.TLSCert != "" || s.TLSKey != "" || s.ClientCA != ""
 }
 
 func (s *secure) check() error {
 	switch {
-	case !s.Auth && (s.ClientSecretFile != "" || s.WriteTokens != ""):
-		return errors.New("--client-secret-file and --write-tokens are for --auth")
+	case !s.Auth && (len(s.ReadAs) > 0 || s.ClientSecretFile != "" || s.WriteTokens != ""):
+		return errors.New("--read-as, --client-secret-file and --write-tokens are for --auth")
 	case s.Auth && s.ClientSecretFile == "" && s.WriteTokens == "":
 		return errors.New("--auth gives tokens to nobody: add --write-tokens, --client-secret-file, or both")
 	case s.TokenLifetime < time.Second:
@@ -60,7 +61,14 @@ func (s *secure) authority(participantID string) (*sandbox.Authority, error) {
 		return nil, nil
 	}
 	a := sandbox.NewAuthority(sandbox.AuthorityOptions{ParticipantID: participantID, Lifetime: s.TokenLifetime})
-	a.SetUser(sandbox.User{ID: userIndexer, Rights: []sandbox.Right{sandbox.CanReadAsAnyParty()}})
+	rights := []sandbox.Right{sandbox.CanReadAsAnyParty()}
+	if len(s.ReadAs) > 0 {
+		rights = nil
+		for _, party := range s.ReadAs {
+			rights = append(rights, sandbox.CanReadAs(party))
+		}
+	}
+	a.SetUser(sandbox.User{ID: userIndexer, Rights: rights})
 	a.SetUser(sandbox.User{ID: userAdmin, Rights: []sandbox.Right{sandbox.ParticipantAdmin()}})
 	if s.ClientSecretFile != "" {
 		secret, err := readSecret("--client-secret-file", s.ClientSecretFile)
@@ -166,7 +174,7 @@ func (s *secure) tlsConfig() (*tls.Config, error) {
 }
 
 // howToConnect are the flags for the indexer, to be pasted. It names files, never what is in them.
-func (s *secure) howToConnect(url string) string {
+func (s *secure) howToConnect(url string, parties []string) string {
 	if !s.on() {
 		return ""
 	}
@@ -191,6 +199,17 @@ func (s *secure) howToConnect(url string) string {
 	}
 	if s.WriteTokens != "" {
 		fmt.Fprintf(&text, "and of indexer packages, to change what is vetted:\n    --admin-token-file %s\n", quoted(s.tokenFile(userAdmin)))
+	}
+	if len(s.ReadAs) > 0 {
+		fmt.Fprintf(&text, "and of indexer check, indexer run and backfill, to read as the parties that the user may:\n    --parties=%s\n",
+			quoted(strings.Join(s.ReadAs, ",")))
+	}
+	if s.Auth && len(parties) > 0 {
+		const shown = 3
+		fmt.Fprintf(&text, "some parties of the ledger, for --read-as here and --parties there:\n")
+		for _, party := range parties[:min(len(parties), shown)] {
+			fmt.Fprintf(&text, "    %s\n", quoted(party))
+		}
 	}
 	return text.String()
 }

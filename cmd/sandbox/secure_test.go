@@ -75,6 +75,21 @@ func TestAuthWithTokenFiles(t *testing.T) {
 	require.Len(t, left, 2, "no file that was to be renamed is left")
 }
 
+func TestAuthForSomeParties(t *testing.T) {
+	dir := t.TempDir()
+	said, url, stop := start(t, "--updates", "5", "--auth", "--write-tokens", dir, "--read-as", "alice of sorts", "--read-as=-bob")
+	require.Contains(t, said, "\n    --parties='alice of sorts,-bob'\n")
+	parties := sandbox.NewLedger(sandbox.Options{Seed: 1}).Parties()
+	require.Contains(t, said, "some parties of the ledger, for --read-as here and --parties there:\n    "+parties[0]+"\n")
+	token, err := os.ReadFile(filepath.Join(dir, "indexer.token"))
+	require.NoError(t, err)
+	_, body := get(t, url+"/v2/users/indexer/rights", strings.TrimSpace(string(token)))
+	require.NotContains(t, body, "AnyParty")
+	require.Contains(t, body, `"alice of sorts"`)
+	require.Contains(t, body, `"-bob"`)
+	require.NoError(t, stop())
+}
+
 // At every tick the files hold new tokens; a folder that is gone is an error, which ends the command.
 func TestTokenFilesAreRenewed(t *testing.T) {
 	s := &secure{Auth: true, WriteTokens: t.TempDir(), TokenLifetime: time.Hour}
@@ -213,6 +228,7 @@ func TestSecureFlagsThatDoNotFit(t *testing.T) {
 	}{
 		"no way to a token":       {[]string{"--auth"}, "add --write-tokens"},
 		"secret without auth":     {[]string{"--client-secret-file", secret}, "are for --auth"},
+		"parties without auth":    {[]string{"--read-as", "alice"}, "are for --auth"},
 		"tokens without auth":     {[]string{"--write-tokens", missing}, "are for --auth"},
 		"two kinds of tokens":     {[]string{"--auth", "--write-tokens", missing, "--token-file", secret}, "leave one of them out"},
 		"short life":              {[]string{"--auth", "--write-tokens", missing, "--token-lifetime", "999ms"}, "at least 1s"},

@@ -13,6 +13,8 @@ import (
 	"net"
 	"net/url"
 	"sync/atomic"
+
+	"ledgerindexer/ledger"
 )
 
 // Config is how a server is accessed. The zero value is anonymous and trusts the system's authorities.
@@ -26,8 +28,10 @@ type Config struct {
 	TokenFlag string // of TokenFile, for errors; empty: --<Flags>-token-file
 	OAuth     OAuth  // instead of TokenFile
 
-	CAFile   string // PEM: authorities to trust instead of the system's
-	CertFile string // PEM: the client's certificate chain
+	CAFile string // PEM: authorities to trust instead of the system's; for the token endpoint beside the system's
+	// CertFile is the client's certificate chain in PEM form, which is shown to the server, and to the token endpoint,
+	// where they ask for one.
+	CertFile string
 	KeyFile  string // PEM: its private key
 }
 
@@ -65,7 +69,7 @@ func (c Config) Check() error {
 		return fmt.Errorf("%s is missing: %s needs it", flag("key-file"), flag("cert-file"))
 	case c.KeyFile != "" && c.CertFile == "":
 		return fmt.Errorf("%s is missing: %s needs it", flag("cert-file"), flag("key-file"))
-	case server.Scheme == "http" && c.CertFile != "":
+	case server.Scheme == "http" && c.CertFile != "" && !c.OAuth.any():
 		return fmt.Errorf("%s and %s are for TLS, and %s is http://", flag("cert-file"), flag("key-file"), flag("url"))
 	case server.Scheme == "http" && c.CAFile != "" && !c.OAuth.any():
 		return fmt.Errorf("%s is for TLS, and %s is http://", flag("ca-file"), flag("url"))
@@ -114,7 +118,9 @@ type Access struct {
 // New checks the configuration and reads the files once; it asks no server. The logger may be nil. It is told where a
 // secret would go over the network in the clear.
 //
-// Errors name the flag and the file, never what stands in it.
+// Errors name the flag and the file, never what stands in it. A *ledger.Problem says that the file of the token, or of
+// the client's secret, holds none. Later that is waited out, because such a file is replaced while the program runs; at
+// the start it is mostly a wrong name, and whatever writes the file late can be seen to be late.
 func New(cfg Config, logger *slog.Logger) (*Access, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -126,7 +132,7 @@ func New(cfg Config, logger *slog.Logger) (*Access, error) {
 	if server, err := url.Parse(cfg.URL); err == nil && server.User != nil {
 		a.secrets.addUser(server.User)
 	}
-	a.authorities = authorities{flag: a.flag("ca-file"), path: cfg.CAFile}
+	a.authorities = authorities{flag: a.Flag("ca-file"), path: cfg.CAFile}
 	if _, err := a.authorities.load(); err != nil {
 		return nil, err
 	}
@@ -138,11 +144,11 @@ func New(cfg Config, logger *slog.Logger) (*Access, error) {
 	switch {
 	case cfg.TokenFile != "":
 		if _, err := a.tokenOfFile(); err != nil {
-			return nil, err
+			return nil, missing("token", cfg.tokenFlag(), err)
 		}
 	case cfg.OAuth.any():
 		if _, err := a.clientSecret(); err != nil {
-			return nil, err
+			return nil, missing("client secret", a.Flag("oauth-client-secret-file"), err)
 		}
 		var err error
 		if a.tokens, err = newTokens(a); err != nil {
@@ -153,15 +159,24 @@ func New(cfg Config, logger *slog.Logger) (*Access, error) {
 	return a, nil
 }
 
+// missing says that a secret is not there at the start.
+func missing(secret, flag string, err error) error {
+	return &ledger.Problem{
+		What: "there is no " + secret + " to begin with",
+		Do:   "put the " + secret + " into the file, or correct " + flag + ", and start again; where something else writes the file, let it do so before",
+		Err:  err,
+	}
+}
+
 // warnOfPlainText: within a cluster a proxy beside the program may do the encrypting, so a token over plain HTTP is not
 // refused. The same holds for the client secret.
 func (a *Access) warnOfPlainText() {
 	if server, err := url.Parse(a.cfg.URL); err == nil && (a.Configured() || server.User != nil) && exposed(server) {
-		a.log.Warn("credentials are sent over plain HTTP to another machine: use https://", "flag", a.flag("url"), "host", server.Host)
+		a.log.Warn("credentials are sent over plain HTTP to another machine: use https://", "flag", a.Flag("url"), "host", server.Host)
 	}
 	if endpoint, err := url.Parse(a.cfg.OAuth.TokenURL); err == nil && exposed(endpoint) {
 		a.log.Warn("the client secret is sent over plain HTTP to another machine: use https://",
-			"flag", a.flag("oauth-token-url"), "host", endpoint.Host)
+			"flag", a.Flag("oauth-token-url"), "host", endpoint.Host)
 	}
 }
 
@@ -174,7 +189,8 @@ func exposed(u *url.URL) bool {
 	return ip == nil || !ip.IsLoopback()
 }
 
-func (a *Access) flag(name string) string { return "--" + a.cfg.Flags + "-" + name }
+// Flag is a flag of access as it is written on the command line, such as --ledger-token-file for "token-file".
+func (a *Access) Flag(name string) string { return "--" + a.cfg.Flags + "-" + name }
 
 // Configured says whether a token is sent at all.
 func (a *Access) Configured() bool { return a.cfg.configured() }
@@ -209,6 +225,10 @@ func (a *Access) Renew(ctx context.Context, refused string) (string, error) {
 	}
 	return "", nil
 }
+
+// Repeats says whether data from outside holds a token of ours. Data can't be redacted: a short password may be part of a
+// name by chance. A token is not.
+func (a *Access) Repeats(data string) bool { return a.secrets.haveToken(data) }
 
 // Redact replaces every secret that is known here in a text from outside.
 func (a *Access) Redact(text string) string { return a.secrets.redact(text) }

@@ -4,9 +4,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
 )
 
 // oauth is a complete configuration, changed.
@@ -134,8 +137,43 @@ func TestNewReadsTheFilesAndNamesThem(t *testing.T) {
 			require.ErrorContains(t, err, "--ledger-")
 		})
 	}
-	_, err := New(Config{Flags: "ledger", TokenFile: t.TempDir()}, nil)
-	require.ErrorContains(t, err, "--ledger-token-file: ")
+}
+
+// Opening a pipe would wait for who writes it. A link to a file is one, as Kubernetes makes them.
+func TestOnlyRegularFilesAreOpened(t *testing.T) {
+	t.Parallel()
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	for _, path := range []string{pipe, t.TempDir(), os.DevNull} {
+		for flag, cfg := range map[string]Config{"token-file": {TokenFile: path}, "ca-file": {CAFile: path}, "cert-file": {CertFile: path, KeyFile: path}} {
+			cfg.Flags = "ledger"
+			_, err := New(cfg, nil)
+			require.ErrorContains(t, err, "--ledger-"+flag+": "+path+" is no regular file")
+		}
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Symlink(file(t, "token", "s3cret"), link))
+	require.Equal(t, "s3cret", tokenOf(t, made(t, Config{TokenFile: link})))
+}
+
+// A secret that is not there at the start is for the operator to put there: the commands exit with 3, and say so.
+func TestAMissingSecretIsAProblem(t *testing.T) {
+	t.Parallel()
+	none := filepath.Join(t.TempDir(), "none")
+	for flag, cfg := range map[string]Config{
+		"--ledger-token-file":               {TokenFile: none},
+		"--admin-token-file":                {TokenFile: file(t, "empty", "\n"), TokenFlag: "--admin-token-file"},
+		"--ledger-oauth-client-secret-file": oauth(func(o *OAuth) { o.ClientSecretFile = none }),
+	} {
+		cfg.Flags = "ledger"
+		_, err := New(cfg, nil)
+		var problem *ledger.Problem
+		require.ErrorAs(t, err, &problem)
+		require.ErrorContains(t, err, flag)
+		require.Contains(t, problem.Do, "or correct "+flag+", and start again")
+	}
+	_, err := New(Config{Flags: "ledger", CAFile: none}, nil)
+	require.NotErrorAs(t, err, new(*ledger.Problem), "nothing writes it late")
 }
 
 func TestATokenFileIsReadForEveryRequest(t *testing.T) {

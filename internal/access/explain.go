@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -27,24 +28,28 @@ func (e *TLSError) Unwrap() error { return e.Err }
 
 // Explain makes a *TLSError of the error of a request to the server, where it is about TLS; all others are returned as
 // they are.
-func (a *Access) Explain(err error) error {
+func (a *Access) Explain(err error) error { return a.explain(err, "url", a.cfg.URL, &a.asked) }
+
+// explain is about the participant, the Scan service, or the token endpoint; asked says whether it asked for a client's
+// certificate where none is configured.
+func (a *Access) explain(err error, flag, address string, asked *atomic.Bool) error {
 	var remote *net.OpError
 	refused := errors.As(err, &remote) && remote.Op == "remote error" && aboutCertificate(remote.Err.Error())
-	switch give := fmt.Sprintf("give one with %s and %s", a.flag("cert-file"), a.flag("key-file")); {
+	switch give := fmt.Sprintf("give one with %s and %s", a.Flag("cert-file"), a.Flag("key-file")); {
 	case refused && a.cfg.CertFile == "":
-		return &TLSError{What: origin(a.cfg.URL) + " wants a client's certificate", Do: give, Configured: true, Err: err}
-	case a.turnedAway(err):
-		return &TLSError{What: origin(a.cfg.URL) + " asked for a client's certificate, got none, and broke off", Do: give, Err: err}
+		return &TLSError{What: origin(address) + " wants a client's certificate", Do: give, Configured: true, Err: err}
+	case asked.Load() && brokenOff(err):
+		return &TLSError{What: origin(address) + " asked for a client's certificate, got none, and broke off", Do: give, Err: err}
 	case refused:
 		return &TLSError{
-			What: fmt.Sprintf("%s does not accept the client's certificate in %s", origin(a.cfg.URL), a.cfg.CertFile),
+			What: fmt.Sprintf("%s does not accept the client's certificate in %s", origin(address), a.cfg.CertFile),
 			Do:   "put one there that is valid and signed by an authority which the server trusts", Err: err,
 		}
 	}
-	return a.explainServer(err, "url", a.cfg.URL)
+	return a.explainServer(err, flag, address)
 }
 
-// explainServer is about the side of the server: the participant, the Scan service, or the token endpoint.
+// explainServer is about the side of the server.
 func (a *Access) explainServer(err error, flag, address string) error {
 	var (
 		unverified *tls.CertificateVerificationError
@@ -54,7 +59,7 @@ func (a *Access) explainServer(err error, flag, address string) error {
 		plain      tls.RecordHeaderError
 	)
 	e := &TLSError{Err: err}
-	server, flag := origin(address), a.flag(flag)
+	server, flag := origin(address), a.Flag(flag)
 	switch {
 	case errors.As(err, &authority):
 		signer := "an authority"
@@ -63,9 +68,9 @@ func (a *Access) explainServer(err error, flag, address string) error {
 			signer = fmt.Sprintf("%q", list[len(list)-1].Issuer)
 		}
 		e.What = fmt.Sprintf("the certificate of %s is signed by %s, which is not trusted", server, signer)
-		e.Do = fmt.Sprintf("give the certificate of that authority with %s", a.flag("ca-file"))
+		e.Do = fmt.Sprintf("give the certificate of that authority with %s", a.Flag("ca-file"))
 		if a.cfg.CAFile != "" {
-			e.Do = fmt.Sprintf("put the certificate of that authority into %s (%s)", a.cfg.CAFile, a.flag("ca-file"))
+			e.Do = fmt.Sprintf("put the certificate of that authority into %s (%s)", a.cfg.CAFile, a.Flag("ca-file"))
 		}
 		e.Configured = true
 	case errors.As(err, &host):
@@ -113,11 +118,11 @@ func aboutCertificate(alert string) bool {
 	return false
 }
 
-// turnedAway says whether a connection broke off, and the server had asked for a certificate and got none. With TLS 1.3
-// a client thinks that all is well until the refusal comes, and the end of the connection may come first. It may have
-// ended for another reason, so this is a hint.
-func (a *Access) turnedAway(err error) bool {
-	return a.asked.Load() && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE))
+// brokenOff says whether a connection broke off. Where the server had asked for a certificate and got none, that may be
+// its answer: with TLS 1.3 a client thinks that all is well until the refusal comes, and the end of the connection may
+// come first. It may have ended for another reason, so this is a hint.
+func brokenOff(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // speaksTLS says whether the answer to plain HTTP began as TLS does: with an alert, which net/http quotes.

@@ -11,7 +11,16 @@ import (
 // longestFile bounds what is read of a file, in bytes; real ones are a few thousand.
 const longestFile = 1 << 20
 
+// readFile reads a regular file, or what a link to one leads to. Others are not even opened: that of a pipe would wait
+// for a writer.
 func readFile(flag, path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", flag, err)
+	}
+	if !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s: %s is no regular file", flag, path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", flag, err)
@@ -58,7 +67,7 @@ func sendable(token string) bool {
 
 // clientSecret reads the secret of OAuth2. It may have spaces in it, but is one line.
 func (a *Access) clientSecret() (string, error) {
-	flag, path := a.flag("oauth-client-secret-file"), a.cfg.OAuth.ClientSecretFile
+	flag, path := a.Flag("oauth-client-secret-file"), a.cfg.OAuth.ClientSecretFile
 	text, err := readFile(flag, path)
 	if err != nil {
 		return "", err

@@ -109,6 +109,20 @@ func (s *secrets) rebuild() {
 	s.replacer = strings.NewReplacer(flat...)
 }
 
+// haveToken says whether a text holds a token.
+func (s *secrets) haveToken(text string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, forms := range s.tokens {
+		for i := 0; i < len(forms); i += 2 { // pairs
+			if strings.Contains(text, forms[i]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func (s *secrets) redact(text string) string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 )
 
 // authorities are the certificates in a file that sign those of servers. The zero value is the system's.
@@ -66,35 +67,37 @@ func addCertificates(pool *x509.CertPool, text string) error {
 
 // certificate reads the client's certificate and key.
 func (a *Access) certificate() (*tls.Certificate, error) {
-	chain, err := readFile(a.flag("cert-file"), a.cfg.CertFile)
+	chain, err := readFile(a.Flag("cert-file"), a.cfg.CertFile)
 	if err != nil {
 		return nil, err
 	}
-	key, err := readFile(a.flag("key-file"), a.cfg.KeyFile)
+	key, err := readFile(a.Flag("key-file"), a.cfg.KeyFile)
 	if err != nil {
 		return nil, err
 	}
 	cert, err := tls.X509KeyPair([]byte(chain), []byte(key))
 	if err != nil {
-		return nil, fmt.Errorf("%s %s and %s %s: %w", a.flag("cert-file"), a.cfg.CertFile, a.flag("key-file"), a.cfg.KeyFile, err)
+		return nil, fmt.Errorf("%s %s and %s %s: %w", a.Flag("cert-file"), a.cfg.CertFile, a.Flag("key-file"), a.cfg.KeyFile, err)
 	}
 	return &cert, nil
 }
 
-// present gives the client's certificate to a handshake. It is read each time, so a renewed one is used with the next
-// connection.
-func (a *Access) present(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-	if a.cfg.CertFile == "" {
-		a.asked.Store(true)
-		return &tls.Certificate{}, nil // none is sent; the server may do without
+// present gives the client's certificate to handshakes. It is read each time, so a renewed one is used with the next
+// connection. Where there is none, asked notes that one was asked for.
+func (a *Access) present(asked *atomic.Bool) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		if a.cfg.CertFile == "" {
+			asked.Store(true)
+			return &tls.Certificate{}, nil // none is sent; the server may do without
+		}
+		return a.certificate()
 	}
-	return a.certificate()
 }
 
 // TLS is the configuration for a connection to the server: TLS 1.2 or later, the authorities as they were when the
 // Access was made, and the client's certificate, which is read again for each handshake.
 func (a *Access) TLS() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: a.authorities.roots, GetClientCertificate: a.present}
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: a.authorities.roots, GetClientCertificate: a.present(&a.asked)}
 }
 
 // Transport is an http.RoundTripper with the TLS settings of an Access.

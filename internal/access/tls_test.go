@@ -262,6 +262,35 @@ func TestTheTokenEndpointIsTrustedBySystemAndFile(t *testing.T) {
 	}
 }
 
+// The endpoint may stand behind the same TLS as the server.
+func TestTheTokenEndpointMayDemandAClientsCertificate(t *testing.T) {
+	t.Parallel()
+	servers, clients := newAuthority(t, "servers"), newAuthority(t, "clients")
+	e := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		tell(w, http.StatusOK, map[string]string{"access_token": "of-" + r.TLS.PeerCertificates[0].Subject.CommonName})
+	}))
+	e.TLS = &tls.Config{Certificates: []tls.Certificate{servers.pair("token endpoint")}, ClientAuth: tls.RequireAndVerifyClientCert,
+		ClientCAs: x509.NewCertPool()}
+	e.TLS.ClientCAs.AddCert(clients.cert)
+	e.Config.ErrorLog = discard
+	e.StartTLS()
+	t.Cleanup(e.Close)
+	cert, key := clients.issue("indexer")
+	for _, server := range []string{"https://participant", "http://participant"} {
+		cfg := Config{URL: server, CAFile: file(t, "ca", servers.pem), CertFile: file(t, "cert", cert), KeyFile: file(t, "key", key),
+			OAuth: OAuth{TokenURL: e.URL, ClientID: "indexer", ClientSecretFile: file(t, "secret", secret)}}
+		require.Equal(t, "of-indexer", tokenOf(t, made(t, cfg)))
+
+		cfg.CertFile, cfg.KeyFile = "", ""
+		a := made(t, cfg)
+		_, err := a.Token(t.Context())
+		require.ErrorContains(t, err, "client's certificate")
+		require.ErrorContains(t, err, "give one with --ledger-cert-file and --ledger-key-file")
+		require.ErrorContains(t, err, e.URL)
+		require.False(t, a.asked.Load(), "the participant asked for nothing")
+	}
+}
+
 func TestNothingBelowTLS12(t *testing.T) {
 	t.Parallel()
 	require.EqualValues(t, tls.VersionTLS12, made(t, Config{}).TLS().MinVersion)

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"golang.org/x/oauth2"
 )
@@ -28,6 +26,14 @@ type TokenError struct {
 }
 
 func (e *TokenError) Error() string {
+	if e.Do == "" {
+		return e.What()
+	}
+	return e.What() + "; " + e.Do
+}
+
+// What is the error without what to do about it.
+func (e *TokenError) What() string {
 	var b strings.Builder
 	b.WriteString("no token from " + e.Endpoint)
 	if e.Status != 0 && e.Status != http.StatusOK {
@@ -40,9 +46,6 @@ func (e *TokenError) Error() string {
 	}
 	if e.Err != nil {
 		b.WriteString(": " + e.Err.Error())
-	}
-	if e.Do != "" {
-		b.WriteString("; " + e.Do)
 	}
 	return b.String()
 }
@@ -69,24 +72,22 @@ func (t *tokens) explain(err error) error {
 			err = fmt.Errorf("no answer within %v", t.http.Timeout)
 		}
 		var refused *TLSError
-		if errors.As(a.explainServer(err, "oauth-token-url", a.cfg.OAuth.TokenURL), &refused) {
+		if errors.As(a.explain(err, "oauth-token-url", a.cfg.OAuth.TokenURL, &t.asked), &refused) {
 			e.Description, e.Do = refused.What, refused.Do
 		}
 		e.Err = errors.New(a.excerpt(err.Error()))
 		if strings.HasPrefix(err.Error(), "oauth2: ") { // an answer came that is none
-			e.Do = "check " + a.flag("oauth-token-url")
+			e.Do = "check " + a.Flag("oauth-token-url")
 		}
 		return e
 	}
 	e.Code, e.Description = a.excerpt(answer.ErrorCode), a.excerpt(answer.ErrorDescription)
 	e.Status = answer.Response.StatusCode
-	if seconds, err := strconv.ParseInt(answer.Response.Header.Get("Retry-After"), 10, 32); err == nil {
-		e.retryAfter = max(0, time.Duration(seconds)*time.Second)
-	}
+	e.retryAfter = RetryAfter(answer.Response.Header.Get("Retry-After"), time.Now())
 	var (
-		who   = fmt.Sprintf("%s and the secret in %s (%s)", a.flag("oauth-client-id"), a.cfg.OAuth.ClientSecretFile, a.flag("oauth-client-secret-file"))
-		what  = fmt.Sprintf("%s and %s", a.flag("oauth-audience"), a.flag("oauth-scopes"))
-		where = a.flag("oauth-token-url")
+		who   = fmt.Sprintf("%s and the secret in %s (%s)", a.Flag("oauth-client-id"), a.cfg.OAuth.ClientSecretFile, a.Flag("oauth-client-secret-file"))
+		what  = fmt.Sprintf("%s and %s", a.Flag("oauth-audience"), a.Flag("oauth-scopes"))
+		where = a.Flag("oauth-token-url")
 	)
 	switch {
 	case e.Code == "invalid_client", e.Code == "unauthorized_client":
@@ -115,21 +116,8 @@ func (t *tokens) explain(err error) error {
 
 // unusable is an answer that holds no token that could be sent.
 func (t *tokens) unusable(what string) error {
-	return &TokenError{Endpoint: t.endpoint, Status: http.StatusOK, Err: errors.New(what), Do: "check " + t.access.flag("oauth-token-url")}
+	return &TokenError{Endpoint: t.endpoint, Status: http.StatusOK, Err: errors.New(what), Do: "check " + t.access.Flag("oauth-token-url")}
 }
 
 // excerpt is the beginning of a text from outside, without secrets.
 func (a *Access) excerpt(text string) string { return Excerpt(a.Redact(text)) }
-
-// Excerpt is the beginning of a text from outside, some 300 characters, on one line and free of control characters. What
-// may hold secrets is redacted before: a secret that is cut in two is not found.
-func Excerpt(text string) string {
-	const most = 300
-	s := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "?"), func(r rune) bool {
-		return r == ' ' || unicode.IsControl(r)
-	}), " ")
-	if runes := []rune(s); len(runes) > most {
-		s = string(runes[:most]) + "…"
-	}
-	return s
-}

@@ -120,7 +120,7 @@ func TestAnEndpointThatIsAwayOrSilent(t *testing.T) {
 
 func TestTheEndpointMayAskForPatience(t *testing.T) {
 	t.Parallel()
-	for header, want := range map[string]time.Duration{"7": 7 * time.Second, "-7": 0, "": 0, "soon": 0, "99999999999999": 0} {
+	for header, want := range map[string]time.Duration{"7": 7 * time.Second, "-7": 0, "": 0, "soon": 0, "99999999999999": 24 * time.Hour} {
 		e := newEndpoint(t)
 		e.answers(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", header)

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -37,6 +38,7 @@ type tokens struct {
 	grant    clientcredentials.Config // of one fetch at a time; it remembers how the endpoint wants the secret
 	http     *http.Client
 	clock    func() time.Time
+	asked    atomic.Bool // the endpoint asked for a client's certificate, and none is configured
 
 	ctx  context.Context // of the fetches; ends with stop
 	stop context.CancelFunc
@@ -98,7 +100,7 @@ func newTokens(a *Access) (*tokens, error) {
 	base := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSHandshakeTimeout: 10 * time.Second,
 		IdleConnTimeout: 30 * time.Second}
 	base.TLSClientConfig = a.TLS()
-	base.TLSClientConfig.RootCAs, base.TLSClientConfig.GetClientCertificate = trusted.roots, nil
+	base.TLSClientConfig.RootCAs, base.TLSClientConfig.GetClientCertificate = trusted.roots, a.present(&t.asked)
 	t.http = &http.Client{
 		Transport: &Transport{log: a.log, authorities: trusted, inUse: base},
 		Timeout:   fetchTime,

@@ -3,6 +3,7 @@ package check
 import (
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -12,6 +13,8 @@ func address(s section, flag, text string) (u *url.URL, ok bool) {
 	const form = "https://host:port/prefix or http://host:port/prefix"
 	u, err := url.Parse(text)
 	switch {
+	case strings.TrimSpace(text) != text:
+		s.problem("url", flag+" has white space around it", "write it without")
 	case !strings.Contains(text, "://"):
 		s.problem("url", flag+" has no scheme", "write "+form)
 	case err != nil:
@@ -20,12 +23,20 @@ func address(s section, flag, text string) (u *url.URL, ok bool) {
 		s.problem("url", flag+" has the scheme "+u.Scheme, "write "+form+": it is the API over HTTP that is read, not gRPC, and not a web socket")
 	case u.Hostname() == "":
 		s.problem("url", flag+" names no host", "write "+form)
+	case !validPort(u.Port()):
+		s.problem("url", flag+" has the port "+u.Port(), "write "+form+" with a port from 1 to 65535")
 	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
 		s.problem("url", flag+" has a query or a fragment behind the path", "write "+form+" and nothing behind it; a token belongs into a file")
 	default:
 		return u, true
 	}
 	return nil, false
+}
+
+// validPort: no port stands for that of the scheme.
+func validPort(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return port == "" || err == nil && n > 0
 }
 
 // shown is a URL without user and password.

@@ -37,6 +37,7 @@ type checker struct {
 	ledger ledgerState
 	clocks []clock
 	stored storedState
+	redact []func(string) string // take out the secrets that are known
 }
 
 // Run looks at everything and reports. It goes on after a failure wherever what comes next still makes sense.
@@ -46,15 +47,33 @@ func Run(ctx context.Context, cfg Config) Report {
 	}
 	c := &checker{cfg: cfg, patience: cfg.Patience, report: &Report{Findings: []Finding{}, Next: []string{}}}
 	c.checkLedger(ctx)
+	if c.ledger.client != nil {
+		defer c.ledger.client.Close()
+	}
 	c.checkScan(ctx)
 	c.checkDatabase(ctx)
+	c.keepScope()
 	c.checkClocks()
 	c.goOn()
 	// What is asked of the ledger depends on the token, and the other way round: put together what belongs together.
 	slices.SortStableFunc(c.report.Findings, func(a, b Finding) int {
 		return slices.Index(groups, a.Group) - slices.Index(groups, b.Group)
 	})
+	c.hideSecrets()
 	return *c.report
+}
+
+// hideSecrets: a server may send back what it got, as whatever it tells.
+func (c *checker) hideSecrets() {
+	for _, redact := range c.redact {
+		for i := range c.report.Findings {
+			f := &c.report.Findings[i]
+			f.Text, f.Do = redact(f.Text), redact(f.Do)
+			for n, line := range f.Paste {
+				f.Paste[n] = redact(line)
+			}
+		}
+	}
 }
 
 func (c *checker) section(group string) section { return section{report: c.report, group: group} }

@@ -65,6 +65,31 @@ func TestNothingConfigured(t *testing.T) {
 	require.Empty(t, report.Next)
 }
 
+// An operation that fails is not one that is missing.
+func TestWhatCouldNotBeFoundOut(t *testing.T) {
+	t.Parallel()
+	inner := sandbox.NewServer(grown(20), sandbox.ServerOptions{})
+	for path, topic := range map[string]string{
+		"/v2/updates/get-updates-page":    "updates",
+		"/v2/state/active-contracts-page": "snapshot",
+		"/v2/state/ledger-end":            "ledger-end",
+		"/v2/contracts/contract-by-id":    "lookups",
+		"/v2/package-vetting/list":        "packages",
+	} {
+		report := look(t, Config{LedgerURL: serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == path {
+				http.Error(w, "busy", http.StatusServiceUnavailable)
+				return
+			}
+			inner.ServeHTTP(w, r)
+		})).URL})
+		f := find(t, report, GroupLedger, topic)
+		require.Equal(t, Warning, f.Level, path)
+		require.Contains(t, f.Text, "could not be found out: ", path)
+		require.Contains(t, f.Text, "503", path)
+	}
+}
+
 // Findings of a group stand together, whenever they were made.
 func TestFindingsAreGrouped(t *testing.T) {
 	t.Parallel()

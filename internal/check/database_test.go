@@ -2,7 +2,9 @@ package check
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -173,6 +175,77 @@ func TestWhatIsStoredAgainstTheLedger(t *testing.T) {
 			group, topic, _ := strings.Cut(place, "/")
 			require.Contains(t, find(t, report, group, topic).Text, c.says)
 		})
+	}
+}
+
+// The daemon goes on while a check looks: what it stored since may be above the end that was asked for first.
+func TestTheLedgersEndIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	l := grown(40)
+	inner := sandbox.NewServer(l, sandbox.ServerOptions{})
+	for name, c := range map[string]struct {
+		later int64 // told when the database is looked at; 0: an error
+		level Level
+		says  string
+	}{
+		"moved on":   {l.End(), OK, "the ledger is 0 offsets ahead"},
+		"did not":    {l.End() - 1, Problem, "above the ledger's end"},
+		"can't tell": {0, Warning, "could not be found out"},
+	} {
+		var looked atomic.Bool
+		server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			switch {
+			case r.URL.Path == "/v2/state/connected-synchronizers": // the last that is asked before the database
+				looked.Store(true)
+			case r.URL.Path != "/v2/state/ledger-end":
+			case !looked.Load():
+				_, _ = fmt.Fprintf(w, `{"offset": %d}`, l.End()-1)
+				return
+			case c.later == 0:
+				http.Error(w, "busy", http.StatusServiceUnavailable)
+				return
+			default:
+				_, _ = fmt.Fprintf(w, `{"offset": %d}`, c.later)
+				return
+			}
+			inner.ServeHTTP(w, r)
+		}))
+		url := throwaway.Migrated(t, migrate)
+		leader := leading(t, url)
+		require.NoError(t, leader.Start(t.Context(), l.ParticipantID(), anyParty, ledger.Offset(l.End()), false))
+		leader.Close()
+		f := find(t, look(t, Config{LedgerURL: server.URL, DatabaseURL: url}), GroupDatabase, "watermark")
+		require.Equal(t, c.level, f.Level, "%s: %s", name, f.Text)
+		require.Contains(t, f.Text, c.says)
+	}
+}
+
+// A database stays with its scope, so no other one is proposed for it.
+func TestNoScopeIsProposedThatTheDatabaseDoesNotHold(t *testing.T) {
+	t.Parallel()
+	a, ledgerURL, l := guarded(t, sandbox.ServerOptions{})
+	a.SetUser(sandbox.User{ID: "reader", Rights: []sandbox.Right{sandbox.CanReadAs("alice::1220")}})
+	for name, c := range map[string]struct {
+		stored *ledger.Scope
+		paste  []string
+		do     string
+	}{
+		"nothing yet":    {nil, []string{"--parties=alice::1220"}, "or read as the parties that it may read as"},
+		"any party":      {&anyParty, nil, "grant the user CanReadAsAnyParty: the database holds a scope already"},
+		"just that":      {&ofAlice, []string{"--parties=alice::1220"}, "or read as the parties that it may read as"},
+		"something else": {new(scopeOf("zoe")), nil, "the database holds a scope already"},
+	} {
+		url := throwaway.Migrated(t, migrate)
+		if c.stored != nil {
+			leader := leading(t, url)
+			require.NoError(t, leader.Start(t.Context(), l.ParticipantID(), *c.stored, 7, false))
+			leader.Close()
+		}
+		report := look(t, Config{LedgerURL: ledgerURL, LedgerAccess: tokenFile(t, a.Token("reader")), DatabaseURL: url})
+		f := find(t, report, GroupScope, "reading")
+		require.Equal(t, c.paste, nonEmpty(f.Paste), name)
+		require.Contains(t, f.Do, c.do, name)
 	}
 }
 

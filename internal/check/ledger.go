@@ -31,6 +31,7 @@ type ledgerState struct {
 	reported      bool              // what the server offers was reported
 	user          *participant.User // nil: the server does not tell
 	reads         bool              // what the scope asks for may be read
+	proposal      *proposal         // of another scope; nil: none
 
 	end    *ledger.Offset // nil: not known
 	pruned *ledger.Offset // nil: not known
@@ -48,9 +49,6 @@ func (c *checker) checkLedger(ctx context.Context) {
 	token := c.checkToken(ctx)
 	if c.ledger.because == "" {
 		c.askLedger(ctx, token)
-	}
-	if c.ledger.client != nil {
-		c.ledger.client.Close()
 	}
 	if because := c.ledger.because; because != "" {
 		if c.ledger.client != nil && !c.ledger.reported {
@@ -84,9 +82,13 @@ func (c *checker) reachLedger(ctx context.Context) {
 	}
 }
 
-// prepareTLS reads the files of TLS. Those of the token are looked at by themselves.
+// prepareTLS reads the files of TLS. Those of the token are looked at by themselves, and so are those that are for the
+// token endpoint alone.
 func (c *checker) prepareTLS(s section, e *endpoint, url string) bool {
 	bare := e.access
+	if e.url.Scheme == "http" && bare.OAuth.TokenURL != "" {
+		bare.CAFile, bare.CertFile, bare.KeyFile = "", "", ""
+	}
 	bare.URL, bare.TokenFile, bare.OAuth = url, "", access.OAuth{}
 	var err error
 	if e.who, err = access.New(bare, nil); err != nil {
@@ -255,23 +257,27 @@ func release(version string) (major, minor int, ok bool) {
 	return major, minor, err == nil && err2 == nil
 }
 
-// pages says whether updates come in pages, as from 3.5 on; those releases give continuation tokens too.
-func (l *ledgerState) pages() bool { return l.survey.UpdatesPage.There() }
-
 func (c *checker) reportOffers(s section) {
 	l := &c.ledger
 	tail := l.survey.Updates
 	if !tail.There() {
 		tail = l.survey.UpdatesFlats
 	}
-	if l.pages() {
-		s.ok("updates", "in pages of up to 2,000 from %s; waits for news at %s", l.survey.UpdatesPage.Path, tail.Path)
-	} else {
+	switch pages := l.survey.UpdatesPage; {
+	case pages.There():
+		s.ok("updates", "in pages of up to 2,000 from %s; waits for news at %s", pages.Path, tail.Path)
+	case pages.Presence == participant.Unknown:
+		notFoundOut(s, "updates", "whether updates come in pages", pages)
+	default:
 		s.note("updates", "in lists of up to 200 from %s: the server has no pages (3.5 and later do), so catching up takes more requests", tail.Path)
 	}
 	switch {
+	case l.survey.SnapshotPage.Presence == participant.Unknown:
+		notFoundOut(s, "snapshot", "how snapshots are served", l.survey.SnapshotPage)
 	case l.survey.SnapshotPage.There():
 		s.ok("snapshot", "in pages from %s; an interrupted backfill goes on where it was", l.survey.SnapshotPage.Path)
+	case l.survey.Snapshot.Presence == participant.Unknown:
+		notFoundOut(s, "snapshot", "whether the server serves snapshots", l.survey.Snapshot)
 	case l.survey.Snapshot.There() && strings.HasPrefix(l.version, "3."):
 		s.note("snapshot", "in one answer from %s, without continuation tokens (3.5 and later have them): with more than 200 contracts "+
 			"a backfill needs http-list-max-elements-limit raised, or --templates", l.survey.Snapshot.Path)
@@ -289,10 +295,19 @@ func (c *checker) reportOffers(s section) {
 		{l.survey.ContractByID, "lookups", "contracts from before the start can't be looked up"},
 		{l.survey.VettedPackages, "packages", "it is not recorded which packages are vetted"},
 	} {
-		if missing.offer.Presence == participant.Absent {
+		switch missing.offer.Presence {
+		case participant.Absent:
 			s.note(missing.topic, "the server does not have %s: %s", missing.offer.Path, missing.effect)
+		case participant.Unknown:
+			notFoundOut(s, missing.topic, "whether the server has "+missing.offer.Path, missing.offer)
+		case participant.Present, participant.Refused:
 		}
 	}
+}
+
+// notFoundOut warns of an operation that did not answer as one that is there, nor as one that is not.
+func notFoundOut(s section, topic, what string, o participant.Offer) {
+	s.warn(topic, fmt.Sprintf("%s could not be found out: %v", what, o.Err), "see whether the server is overloaded or starting, and look again")
 }
 
 // reportReady asks whether the participant takes itself for ready, where it says so.

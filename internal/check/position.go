@@ -9,7 +9,14 @@ import (
 
 // checkPosition asks where the ledger begins and ends on this participant.
 func (c *checker) checkPosition(ctx context.Context) {
-	s, l := c.section(GroupPosition), &c.ledger
+	s := c.section(GroupPosition)
+	c.checkEnd(ctx, s)
+	c.checkPruned(ctx, s)
+	c.checkSynchronizers(ctx, s)
+}
+
+func (c *checker) checkEnd(ctx context.Context, s section) {
+	l := &c.ledger
 	within, cancel := c.step(ctx)
 	defer cancel()
 	switch _, end, err := l.client.Peek(within); {
@@ -25,6 +32,12 @@ func (c *checker) checkPosition(ctx context.Context) {
 		l.end = &end
 		s.ok("end", "offset %d", end)
 	}
+}
+
+func (c *checker) checkPruned(ctx context.Context, s section) {
+	l := &c.ledger
+	within, cancel := c.step(ctx)
+	defer cancel()
 	switch pruned, err := l.client.PrunedOffset(within); {
 	case errors.Is(err, ledger.ErrNotOffered):
 		s.note("pruned", "the server does not tell whether its ledger is pruned")
@@ -38,7 +51,12 @@ func (c *checker) checkPosition(ctx context.Context) {
 		l.pruned = &pruned
 		s.ok("pruned", "nothing: an empty database begins with the ledger's first update, or by a backfill with the contracts active now")
 	}
-	switch synchronizers, err := l.client.Synchronizers(within); {
+}
+
+func (c *checker) checkSynchronizers(ctx context.Context, s section) {
+	within, cancel := c.step(ctx)
+	defer cancel()
+	switch synchronizers, err := c.ledger.client.Synchronizers(within); {
 	case errors.Is(err, ledger.ErrNotOffered):
 	case err != nil:
 		s.note("synchronizers", "they can't be listed: %v", err)

@@ -29,5 +29,5 @@ func partiesFlag(parties []string) string {
 	if len(usable) == 0 {
 		return ""
 	}
-	return "--parties " + ShellWord(strings.Join(usable, ","))
+	return "--parties=" + ShellWord(strings.Join(usable, ",")) // as one word: a party may begin with a dash
 }

@@ -37,13 +37,17 @@ func (c *checker) checkScan(ctx context.Context) {
 	if c.reportDetour(s, e, v) {
 		return
 	}
-	c.checkTokenFile(s, c.cfg.ScanAccess.TokenFile)
+	checkSecretFiles(s, c.cfg.ScanAccess)
 	client, err := scan.New(scan.Config{URL: c.cfg.ScanURL, Access: c.cfg.ScanAccess})
 	if err != nil { // the URL and the files of TLS were looked at
-		s.problem("token", err.Error(), "correct the flag or the file that is named")
+		reportUnusable(s, "token", err)
 		return
 	}
 	defer client.Close()
+	c.redact = append(c.redact, client.Access().Redact)
+	if _, ok := c.fetchToken(ctx, s, client.Access()); !ok {
+		return
+	}
 	c.askScan(ctx, s, e, client)
 }
 

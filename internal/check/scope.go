@@ -16,6 +16,9 @@ import (
 // triedParties is for how many parties reading is tried one by one, where the server does not tell what the user may do.
 const triedParties = 20
 
+// discoveries is how many requests it takes at most to find out, one after the other, what a server has.
+const discoveries = 8
+
 // namedParties is how many parties are named with which something is wrong.
 const namedParties = 20
 
@@ -35,11 +38,13 @@ func (c *checker) checkScope(ctx context.Context) {
 
 // tryRead reads as the daemon does, from where at most what is new this moment comes.
 func (c *checker) tryRead(ctx context.Context, client *participant.Client) error {
-	within, cancel := c.step(ctx)
+	discovery, cancel := context.WithTimeout(ctx, discoveries*c.patience)
 	defer cancel()
-	if _, err := client.Discover(within); err != nil {
+	if _, err := client.Discover(discovery); err != nil {
 		return err
 	}
+	within, cancel := c.step(ctx)
+	defer cancel()
 	after, err := client.LedgerEnd(within)
 	if err != nil && !errors.Is(err, ledger.ErrNotOffered) {
 		return err
@@ -85,32 +90,65 @@ func (c *checker) reportUnreadable(ctx context.Context, s section, err error) {
 		what = p.What // the server's own words say nothing about rights
 	}
 	if len(c.cfg.Scope.Parties) == 0 {
-		c.reportNotAnyParty(s, what)
+		if c.ledger.user == nil || c.ledger.user.ReadAsAnyParty { // it is not known to lack the right
+			s.problem("reading", what, do)
+			return
+		}
+		c.propose(s, what, "grant the user CanReadAsAnyParty", "read as the parties that it may read as", c.ledger.user.ReadAs)
 		return
 	}
 	may, mayNot := c.tellApart(ctx)
-	if len(mayNot) == 0 {
+	switch known := c.ledger.user != nil || len(may) > 0; {
+	case len(mayNot) == 0:
 		s.problem("reading", what, do)
+	case !known: // it may be something else that keeps the user from everything
+		s.problem("reading", "the user may not read as "+upTo(namedParties, mayNot), do)
+	default:
+		c.propose(s, "the user may not read as "+upTo(namedParties, mayNot), "grant the user CanReadAs for each of them", "leave them out", may)
+	}
+}
+
+// proposal is the finding that says with which parties there would be nothing in the way.
+type proposal struct {
+	parties []string
+	finding int    // its index
+	grant   string // what to do in its place
+}
+
+// propose says which right is to be granted, or which parties to read as instead.
+func (c *checker) propose(s section, what, grant, instead string, parties []string) {
+	flag := partiesFlag(parties)
+	if flag == "" {
+		s.problem("reading", what, grant+", or CanReadAs for each party that is to be read, and name these with --parties")
 		return
 	}
-	s.problem("reading", "the user may not read as "+upTo(namedParties, mayNot), "grant the user CanReadAs for each of them, or leave them out", partiesFlag(may))
+	c.ledger.proposal = &proposal{parties: parties, finding: len(c.report.Findings), grant: grant}
+	s.problem("reading", what, grant+", or "+instead, flag)
 }
 
-func (c *checker) reportNotAnyParty(s section, what string) {
-	do, flag := "grant the user CanReadAsAnyParty, or CanReadAs for each party that is to be read, and name these with --parties", ""
-	if u := c.ledger.user; u != nil {
-		flag = partiesFlag(u.ReadAs)
+// keepScope takes a proposal back where `run` would refuse it, because the database holds another scope.
+func (c *checker) keepScope() {
+	p, contents := c.ledger.proposal, c.stored.contents
+	if p == nil || len(contents.Scopes) == 0 && contents.Snapshot == nil {
+		return
 	}
-	if flag != "" {
-		do = "grant the user CanReadAsAnyParty, or read as the parties that it may read as"
+	scope := c.cfg.Scope
+	scope.Parties = p.parties
+	held := contents.Snapshot != nil && contents.SnapshotScope == scope.Hash()
+	for _, stored := range contents.Scopes {
+		held = held || stored.Hash() == scope.Hash()
 	}
-	s.problem("reading", what, do, flag)
+	if held {
+		return
+	}
+	f := &c.report.Findings[p.finding]
+	f.Do, f.Paste = p.grant+": the database holds a scope already, so reading as other parties takes another database", nil
 }
 
-// forbidden says whether the participant says that a right is missing.
+// forbidden says whether a participant says that a right is missing.
 func forbidden(err error) bool {
 	var e *participant.Error
-	return errors.As(err, &e) && e.Status == http.StatusForbidden
+	return errors.As(err, &e) && e.Status == http.StatusForbidden && e.Code != ""
 }
 
 // tellApart finds out as which of the scope's parties may be read: by what the server says of the user, else by trying.

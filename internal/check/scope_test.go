@@ -51,9 +51,9 @@ func TestRightsAndScopes(t *testing.T) {
 			"any party":                     {"indexer", anyParty, OK, "", nil},
 			"one party of any":              {"indexer", scopeOf(alice), OK, "", nil},
 			"its parties":                   {"reader", scopeOf(alice, bob), OK, "", nil},
-			"any party, and may not":        {"reader", anyParty, Problem, "", []string{"--parties " + alice + "," + bob}},
+			"any party, and may not":        {"reader", anyParty, Problem, "", []string{"--parties=" + alice + "," + bob}},
 			"any party, and may nothing":    {"nobody", anyParty, Problem, "", nil},
-			"one party too many":            {"reader", scopeOf("zoe", alice, "yan"), Problem, "may not read as yan, zoe", []string{"--parties " + alice}},
+			"one party too many":            {"reader", scopeOf("zoe", alice, "yan"), Problem, "may not read as yan, zoe", []string{"--parties=" + alice}},
 			"a party, and may nothing":      {"nobody", scopeOf(alice), Problem, "may not read as " + alice, nil},
 			"effects, blobs and interfaces": {"reader", ledger.Scope{Parties: []string{alice}, Shape: ledger.ShapeLedgerEffects, Blobs: true}, OK, "", nil},
 		} {
@@ -65,6 +65,38 @@ func TestRightsAndScopes(t *testing.T) {
 				require.Equal(t, c.paste, nonEmpty(f.Paste), name)
 			}
 			require.Equal(t, c.level == Problem, report.Problems == 1, name)
+		}
+	}
+}
+
+// A refusal that does not come of a right that is missing: granting one would not help.
+func TestRefusalsOfWhoHasTheRight(t *testing.T) {
+	t.Parallel()
+	for body, c := range map[string]struct{ says, do string }{
+		"<html>closed":  {"not as a participant does", "see what stands between here and --ledger-url"}, // to a user without rights too
+		"<html>blocked": {"not as a participant does", "see what stands between here and --ledger-url"},
+		`{"code": "NA", "cause": "A security-sensitive error has been received"}`: {"who has the right that is needed", "see whether the user was deactivated"},
+	} {
+		for _, scope := range []ledger.Scope{anyParty, ofAlice} {
+			l := grown(20)
+			a := sandbox.NewAuthority(sandbox.AuthorityOptions{ParticipantID: l.ParticipantID()})
+			a.SetUser(sandbox.User{ID: "indexer", Rights: []sandbox.Right{sandbox.CanReadAsAnyParty()}})
+			if body == "<html>closed" {
+				a.SetUser(sandbox.User{ID: "indexer"})
+			}
+			inner := sandbox.NewServer(l, sandbox.ServerOptions{Authority: a})
+			url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasPrefix(r.URL.Path, "/v2/updates") {
+					http.Error(w, body, http.StatusForbidden)
+					return
+				}
+				inner.ServeHTTP(w, r)
+			})).URL
+			f := find(t, look(t, Config{LedgerURL: url, LedgerAccess: tokenFile(t, a.Token("indexer")), Scope: scope}), GroupScope, "reading")
+			require.Equal(t, Problem, f.Level)
+			require.Contains(t, f.Text, c.says)
+			require.Contains(t, f.Do, c.do)
+			require.Empty(t, f.Paste)
 		}
 	}
 }
@@ -114,8 +146,9 @@ func TestHosting(t *testing.T) {
 
 func TestPartiesToPaste(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "--parties a::1220,b::1220", partiesFlag([]string{"a::1220", "b::1220"}))
-	require.Equal(t, `--parties 'it'\''s,a b,$HOME'`, partiesFlag([]string{"it's", "a b", "$HOME", "a,b", " a", "\x1b[2J", ""}))
+	require.Equal(t, "--parties=a::1220,b::1220", partiesFlag([]string{"a::1220", "b::1220"}))
+	require.Equal(t, `--parties='it'\''s,a b,$HOME'`, partiesFlag([]string{"it's", "a b", "$HOME", "a,b", " a", "\x1b[2J", ""}))
+	require.Equal(t, "--parties=-a::1220", partiesFlag([]string{"-a::1220"}), "which is no flag")
 	require.Empty(t, partiesFlag([]string{"a,b"}))
 	require.Empty(t, partiesFlag(nil))
 	require.Equal(t, "''", ShellWord(""))

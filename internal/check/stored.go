@@ -50,7 +50,7 @@ func (c *checker) checkSchema(ctx context.Context, s section, inspector *store.I
 	c.stored.empty = !contents.Started && contents.Snapshot == nil
 	c.reportIdentity(s)
 	c.reportStoredScope(s)
-	c.reportWatermark(s)
+	c.reportWatermark(ctx, s)
 	reportLeader(s, server, contents)
 }
 
@@ -160,8 +160,8 @@ func differences(stored, flags ledger.Scope) (list []string) {
 }
 
 // reportWatermark compares how far the database is with where the ledger begins and ends.
-func (c *checker) reportWatermark(s section) {
-	contents, l := c.stored.contents, c.ledger
+func (c *checker) reportWatermark(ctx context.Context, s section) {
+	contents, l := c.stored.contents, &c.ledger
 	if contents.Snapshot != nil {
 		s.note("watermark", "none: a snapshot at offset %d is unfinished, with %d entries stored; `indexer run` waits until `backfill` has finished it",
 			contents.Snapshot.At, contents.Snapshot.Entries)
@@ -173,6 +173,17 @@ func (c *checker) reportWatermark(s section) {
 	}
 	at := contents.Watermark
 	text := fmt.Sprintf("offset %d, moved %s", at, contents.MovedAt.UTC().Format(time.RFC3339))
+	if l.end != nil && at > *l.end { // which was asked before: a daemon may have gone on since
+		within, cancel := c.step(ctx)
+		defer cancel()
+		_, end, err := l.client.Peek(within)
+		if err != nil {
+			s.warn("watermark", fmt.Sprintf("%s; whether that is above the ledger's end could not be found out: %v", text, err),
+				"see whether the participant is overloaded, and look again")
+			return
+		}
+		l.end = &end
+	}
 	switch {
 	case l.end != nil && at > *l.end:
 		s.problem("watermark", fmt.Sprintf("offset %d is above the ledger's end %d", at, *l.end),

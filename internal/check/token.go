@@ -39,21 +39,19 @@ func (c *checker) checkToken(ctx context.Context) tokenState {
 	if err != nil {
 		state.unusable = true
 		if !c.ledger.tlsBad { // which was said
-			s.problem("token", err.Error(), "correct the flag or the file that is named")
+			reportUnusable(s, "token", err)
 		}
 		return state
 	}
 	defer who.Close()
+	c.redact = append(c.redact, who.Redact)
+	checkSecretFiles(s, cfg)
 	if !state.configured {
 		return state
 	}
-	c.checkTokenFile(s, cfg.TokenFile)
-	within, cancel := c.step(ctx)
-	defer cancel()
-	token, err := who.Token(within)
-	if err != nil {
+	token, ok := c.fetchToken(ctx, s, who)
+	if !ok {
 		state.unusable = true
-		s.problem("token", who.Redact(err.Error()), tokenAdvice(err))
 		return state
 	}
 	state.claims, state.jwt = access.ParseClaims(token)
@@ -61,25 +59,52 @@ func (c *checker) checkToken(ctx context.Context) tokenState {
 	return state
 }
 
-func tokenAdvice(err error) string {
-	var e *access.TokenError
-	switch {
-	case !errors.As(err, &e):
-		return "correct the flag or the file that is named"
-	case e.Do != "":
-		return e.Do
+// reportUnusable says which flag or file keeps a client from being made.
+func reportUnusable(s section, topic string, err error) {
+	do := "correct the flag or the file that is named"
+	var p *ledger.Problem
+	if errors.As(err, &p) {
+		do = p.Do
 	}
-	return "check --ledger-oauth-token-url, the client's id and secret, --ledger-oauth-scopes and --ledger-oauth-audience with who runs the identity provider"
+	s.problem(topic, err.Error(), do)
 }
 
-// checkTokenFile warns where other users of the machine can read the token.
-func (c *checker) checkTokenFile(s section, path string) {
-	if path == "" {
-		return
+// fetchToken has the token as the clients have it. ok is false where there is none.
+func (c *checker) fetchToken(ctx context.Context, s section, who *access.Access) (token string, ok bool) {
+	within, cancel := c.step(ctx)
+	defer cancel()
+	token, err := who.Token(within)
+	var e *access.TokenError
+	switch {
+	case err == nil:
+		return token, true
+	case errors.As(err, &e):
+		do := e.Do
+		if do == "" {
+			do = "check " + who.Flag("oauth-token-url") + ", and with who runs the identity provider whether it works"
+		}
+		s.problem("token", who.Redact(e.What()), do)
+	case timedOut(err):
+		s.problem("token", fmt.Sprintf("%s does not answer within %v", who.Origin(), c.patience),
+			"check "+who.Flag("oauth-token-url")+" and the way there")
+	default:
+		s.problem("token", who.Redact(err.Error()), "correct the flag or the file that is named")
 	}
-	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o007 != 0 {
-		s.warn("file", fmt.Sprintf("%s has mode %#o: every user of this machine can get at the token", path, info.Mode().Perm()),
-			"let nobody but the indexer's user read it (in Kubernetes: defaultMode of the secret's volume)", "chmod 600 "+ShellWord(path))
+	return "", false
+}
+
+// checkSecretFiles warns where other users of the machine can read what should be secret.
+func checkSecretFiles(s section, cfg access.Config) {
+	for _, secret := range []struct{ path, name string }{
+		{cfg.TokenFile, "the token"}, {cfg.OAuth.ClientSecretFile, "the client secret"}, {cfg.KeyFile, "the private key"},
+	} {
+		if secret.path == "" {
+			continue
+		}
+		if info, err := os.Stat(secret.path); err == nil && info.Mode().Perm()&0o007 != 0 {
+			s.warn("file", fmt.Sprintf("%s has mode %#o: every user of this machine can get at %s", secret.path, info.Mode().Perm(), secret.name),
+				"let nobody but the indexer's user read it (in Kubernetes: defaultMode of the secret's volume)", "chmod 600 "+ShellWord(secret.path))
+		}
 	}
 }
 
@@ -180,6 +205,9 @@ func (c *checker) accepted(state tokenState) bool {
 		s.problem("token", "the server refuses everything (403), and no token is configured",
 			"give a token with --ledger-token-file or --ledger-oauth-token-url; or see whether a proxy before the server lets this machine in")
 		return false
+	case answered == 0 && c.refusedOnTheWay(s):
+		l.because = "the server refuses everything"
+		return false
 	case answered == 0:
 		l.because = "the server refuses everything to this user"
 		s.problem("accepted", "the participant refuses the token's user everything (403)",
@@ -192,6 +220,21 @@ func (c *checker) accepted(state tokenState) bool {
 	default:
 		s.ok("accepted", "the server accepts the token")
 	}
+	return true
+}
+
+// refusedOnTheWay reports refusals that are not a participant's, where all are of that kind.
+func (c *checker) refusedOnTheWay(s section) bool {
+	var problem *ledger.Problem
+	for _, o := range c.ledger.offers() {
+		if o.Presence == participant.Refused && !errors.As(o.Err, &problem) {
+			return false
+		}
+	}
+	if problem == nil {
+		return false
+	}
+	s.problem("accepted", problem.Error(), problem.Do)
 	return true
 }
 
@@ -220,12 +263,21 @@ func (c *checker) reportUnauthenticated(s section, state tokenState) {
 		s.skip("accepted", "the token has expired, and the server refuses it (401)")
 	case !state.jwt:
 		s.problem("accepted", "the server refuses the token (401), which is no JSON web token as participants want it",
-			"see that the file holds the access token itself: not a client secret, not an id, nothing before it such as \"Bearer\"")
+			c.opaqueAdvice())
 	default:
 		s.problem("accepted", fmt.Sprintf("the server refuses the token (401); its audience is %q", head(some(state.claims.Audience), 200)),
 			"see that the participant's auth-services know who signed it, and that its audience is the one that they want: "+
 				participantAudience+"PARTICIPANT-ID unless a target-audience is configured there")
 	}
+}
+
+// opaqueAdvice is for a token that is no JSON web token, and refused.
+func (c *checker) opaqueAdvice() string {
+	if c.cfg.LedgerAccess.OAuth.TokenURL != "" {
+		return "see with who runs the identity provider that it issues JSON web tokens for the participant: " +
+			"some do so only with the right --ledger-oauth-audience or --ledger-oauth-scopes"
+	}
+	return "see that the file holds the access token itself: not a client secret, not an id, nothing before it such as \"Bearer\""
 }
 
 // checkUser asks whose token it is and what the user may do.

@@ -2,11 +2,14 @@ package check
 
 import (
 	"encoding/base64"
+	"encoding/pem"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -113,7 +116,19 @@ func TestTokenFiles(t *testing.T) {
 	require.Equal(t, Warning, f.Level)
 	require.Equal(t, []string{"chmod 600 " + ShellWord(open)}, f.Paste)
 
+	open = file(t, "secret", "s3cret")
+	require.NoError(t, os.Chmod(open, 0o604))
+	report = look(t, Config{
+		LedgerURL: "https://127.0.0.1:1", LedgerAccess: access.Config{OAuth: access.OAuth{TokenURL: url, ClientID: "c", ClientSecretFile: open}},
+		ScanURL: serve(t, scanService(t, scanOptions{})).URL, ScanAccess: access.Config{TokenFile: open},
+	})
+	require.Contains(t, find(t, report, GroupToken, "file").Text, "can get at the client secret")
+	require.Contains(t, find(t, report, GroupScan, "file").Text, "can get at the token")
+
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	for name, cfg := range map[string]access.Config{
+		"a pipe":             {TokenFile: pipe},
 		"missing":            {TokenFile: filepath.Join(t.TempDir(), "none")},
 		"a folder":           {TokenFile: t.TempDir()},
 		"empty":              tokenFile(t, " \n"),
@@ -149,8 +164,22 @@ func TestTokensFromAnEndpoint(t *testing.T) {
 
 	report = look(t, Config{LedgerURL: url, LedgerAccess: oauth("wr0ng")})
 	require.Equal(t, []string{"problem token/token"}, of(report, GroupToken))
+	f := find(t, report, GroupToken, "token")
+	require.Contains(t, f.Do, "check --ledger-oauth-client-id")
+	require.NotContains(t, f.Text, f.Do, "once is enough")
 	require.Equal(t, 1, report.Problems)
 	requireNoSecret(t, report, "wr0ng")
+
+	// What is refused came from an endpoint, and no file holds it.
+	opaque := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"access_token": "0paque", "token_type": "Bearer"}`)
+	}))
+	elsewhere := oauth("s3cret")
+	elsewhere.OAuth.TokenURL = opaque.URL
+	f = find(t, look(t, Config{LedgerURL: url, LedgerAccess: elsewhere}), GroupToken, "accepted")
+	require.Contains(t, f.Text, "no JSON web token")
+	require.Contains(t, f.Do, "--ledger-oauth-audience")
 
 	// Nobody can be at two places.
 	both := oauth("s3cret")
@@ -186,6 +215,52 @@ func TestClaims(t *testing.T) {
 		}
 		requireNoSecret(t, report, "s3cret")
 	}
+}
+
+// Where nothing is let through, the user is not what is wrong.
+func TestAProxyThatRefusesEverything(t *testing.T) {
+	t.Parallel()
+	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>no", http.StatusForbidden) })).URL
+	report := look(t, Config{LedgerURL: url, LedgerAccess: tokenFile(t, "0paque")})
+	require.Equal(t, []string{"note token/token", "problem token/accepted"}, of(report, GroupToken))
+	f := find(t, report, GroupToken, "accepted")
+	require.Contains(t, f.Text, "not as a participant does")
+	require.Contains(t, f.Do, "see what stands between here and --ledger-url")
+	require.Equal(t, 1, report.Problems)
+}
+
+// An endpoint that says nothing is the problem, not a file.
+func TestATokenEndpointThatIsSilent(t *testing.T) {
+	t.Parallel()
+	endpoint := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}))
+	oauth := access.Config{OAuth: access.OAuth{TokenURL: endpoint.URL + "/t", ClientID: "client", ClientSecretFile: file(t, "secret", "s3cret")}}
+	report := look(t, Config{
+		LedgerURL: simulated(t, grown(5), sandbox.ServerOptions{}), LedgerAccess: oauth,
+		ScanURL: serve(t, scanService(t, scanOptions{})).URL, ScanAccess: oauth, Patience: shortPatience,
+	})
+	for group, flags := range map[string]string{GroupToken: "ledger", GroupScan: "scan"} {
+		f := find(t, report, group, "token")
+		require.Equal(t, Problem, f.Level)
+		require.Equal(t, "the token endpoint "+endpoint.URL+"/t does not answer within 1s", f.Text)
+		require.Equal(t, "check --"+flags+"-oauth-token-url and the way there", f.Do)
+	}
+}
+
+// The participant may be in reach without TLS, and the token endpoint with an authority of its own.
+func TestTLSForTheTokenEndpointAlone(t *testing.T) {
+	t.Parallel()
+	a, url, _ := guarded(t, sandbox.ServerOptions{})
+	a.AddClient("client", "s3cret", "indexer")
+	endpoint := httptest.NewTLSServer(a)
+	t.Cleanup(endpoint.Close)
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: endpoint.Certificate().Raw})
+	report := look(t, Config{LedgerURL: url, LedgerAccess: access.Config{CAFile: file(t, "ca", string(authority)),
+		OAuth: access.OAuth{TokenURL: endpoint.URL, ClientID: "client", ClientSecretFile: file(t, "secret", "s3cret")}}})
+	require.Zero(t, report.Problems)
+	require.Contains(t, levels(report), "ok scope/reading")
 }
 
 // A proxy that lets nobody in, in its own words.

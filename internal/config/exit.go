@@ -53,11 +53,11 @@ func ExitCode(name string, err error, w io.Writer) int {
 	say := func(format string, args ...any) { fmt.Fprint(w, harmless(fmt.Sprintf(format, args...))) }
 	say("%s: %v\n", name, err)
 	switch {
-	case errors.As(err, &usage):
-		return ExitUsage
-	case errors.As(err, &problem):
+	case errors.As(err, &problem): // also one that was found where the settings were looked at
 		say("What to do: %s.\n", problem.Do)
 		return ExitProblem
+	case errors.As(err, &usage):
+		return ExitUsage
 	case errors.As(err, &bug):
 		say("This is a mistake in %s: please report it, with these lines and the participant's version.\n", name)
 	}

@@ -23,10 +23,12 @@ func TestExitCodes(t *testing.T) {
 		code int
 		says string
 	}{
-		"done":    {nil, 0, ""},
-		"help":    {ErrHelp, 0, ""},
-		"failed":  {errors.New("disk full"), 1, "program: disk full\n"},
-		"usage":   {&UsageError{errors.New("unknown flag")}, 2, "program: unknown flag\n"},
+		"done":   {nil, 0, ""},
+		"help":   {ErrHelp, 0, ""},
+		"failed": {errors.New("disk full"), 1, "program: disk full\n"},
+		"usage":  {&UsageError{errors.New("unknown flag")}, 2, "program: unknown flag\n"},
+		"problem in the settings": {&UsageError{&ledger.Problem{What: "no token", Do: "put it there"}}, 3,
+			"program: no token\nWhat to do: put it there.\n"},
 		"problem": {problem, 3, "program: the participant is pruned: HTTP 400\nWhat to do: seed again.\n"},
 		"problem, wrapped": {fmt.Errorf("read updates after offset 7: %w", problem), 3,
 			"program: read updates after offset 7: the participant is pruned: HTTP 400\nWhat to do: seed again.\n"},
