@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// The contracts of so much time are taken from the queue at once, and what came of them is stored together.
-	lookupStretch = 5 * time.Second
+	// For so long contracts are asked for before what came of them is stored, together.
+	lookupStretch = time.Second
 	// An answer that can't be used is asked for so often, so far apart, before the contract is given up for good: a proxy
 	// that answers nonsense for some minutes must not spoil contracts.
 	unusableTries = 5
@@ -160,12 +160,16 @@ func (q *lookupQueue) next(ctx context.Context) ([]string, error) {
 func (q *lookupQueue) work(ctx context.Context, ids []string) error {
 	var lookups []ledger.Lookup
 	var failure error
-	for _, id := range ids {
+	var began time.Time
+	for i, id := range ids {
 		sleep(ctx, time.Until(q.asked.Add(time.Second/time.Duration(q.Rate))))
-		if ctx.Err() != nil {
-			break
+		if ctx.Err() != nil || i > 0 && (time.Since(began) >= lookupStretch || q.failures(id) > q.failures(ids[0])) {
+			break // what came of the others does not wait for one that may fail again, after long
 		}
 		q.asked = time.Now()
+		if i == 0 {
+			began = q.asked
+		}
 		lookup, err := q.lookUp(ctx, id)
 		if err != nil {
 			failure = err
@@ -174,7 +178,9 @@ func (q *lookupQueue) work(ctx context.Context, ids []string) error {
 		lookups = append(lookups, lookup)
 	}
 	if len(lookups) > 0 {
-		if err := q.save(context.WithoutCancel(ctx), lookups); err != nil {
+		saving, cancel := lastWords(ctx)
+		defer cancel()
+		if err := q.save(saving, lookups); err != nil {
 			return err
 		}
 	}
@@ -183,7 +189,11 @@ func (q *lookupQueue) work(ctx context.Context, ids []string) error {
 
 // lookUp asks for a contract. What is no outcome yet is an error.
 func (q *lookupQueue) lookUp(ctx context.Context, id string) (ledger.Lookup, error) {
-	contract, _, err := q.Source.ContractByID(ctx, id, q.Parties)
+	var contract ledger.Contract
+	err := patiently(ctx, func(ctx context.Context) (err error) {
+		contract, _, err = q.Source.ContractByID(ctx, id, q.Parties)
+		return err
+	})
 	if err == nil && contract.ContractID != id {
 		err = &UnusableError{fmt.Errorf("asked for contract %q, the answer is of contract %q", id, contract.ContractID)}
 	}

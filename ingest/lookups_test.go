@@ -40,7 +40,7 @@ func TestLooksUpWhatIsWanted(t *testing.T) {
 		require.Equal(t, map[ledger.LookupStatus]int{ledger.LookupFound: 59, ledger.LookupNotFound: 1}, statuses)
 		require.Len(t, k.memory.outcomes(), 60)
 		for _, batch := range k.memory.batches() {
-			require.LessOrEqual(t, len(batch), 25)
+			require.LessOrEqual(t, len(batch), 5)
 			for _, lookup := range batch {
 				if lookup.Status == ledger.LookupFound {
 					require.Equal(t, "of "+lookup.ContractID, lookup.Contract.PackageName)
@@ -365,7 +365,7 @@ func TestStopOfLookups(t *testing.T) {
 		k := newLookups(t, ids(20)...)
 		stop := k.run()
 		pass(3*time.Second + 10*time.Millisecond)
-		require.Empty(t, k.memory.batches())
+		require.Len(t, k.memory.outcomes(), 15)
 		began := time.Now()
 		stop()
 		require.Zero(t, time.Since(began))
@@ -391,6 +391,75 @@ func TestStopOfLookups(t *testing.T) {
 		require.Zero(t, time.Since(began))
 		require.Empty(t, k.memory.recorded(), "being told to end is no failure")
 		require.Zero(t, k.memory.lines("failed"))
+	})
+}
+
+// What was learned may take a moment to store when the task has to end, and no longer.
+func TestStopWhileTheDatabaseHangs(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := newLookups(t, ids(20)...)
+		sink := &hangingSink{lookupMemory: k.memory}
+		k.Sink = sink
+		stop := k.run()
+		pass(time.Hour)
+		require.Equal(t, 1, sink.saving)
+		began := time.Now()
+		stop()
+		require.Equal(t, lastWordsFor, time.Since(began))
+		require.Empty(t, k.memory.recorded(), "being told to end is no failure")
+	})
+}
+
+// hangingSink stores nothing before it is told to give up.
+type hangingSink struct {
+	*lookupMemory
+	saving int
+}
+
+func (s *hangingSink) SaveLookups(ctx context.Context, _ []ledger.Lookup) error {
+	s.saving++
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// An answer that does not come to its end is given up, it is said, and the other contracts have their turn.
+func TestALookupThatDoesNotEnd(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := newLookups(t, ids(10)...)
+		k.Source = dripping{of: k.memory.queue[0], others: k.source}
+		stop := k.run()
+		pass(patience + longestWait + 10*lookupStretch)
+		require.Len(t, k.memory.outcomes(), 9)
+		require.Contains(t, k.memory.recorded()[0], "not answered in full after 1m0s")
+		pass(24 * time.Hour)
+		stop()
+		require.Len(t, k.memory.outcomes(), 9, "it may be the server")
+	})
+}
+
+// dripping does not come to an end with one contract. Its error is like one about an answer that came.
+type dripping struct {
+	of     string
+	others LookupSource
+}
+
+func (d dripping) ContractByID(ctx context.Context, id string, parties []string) (ledger.Contract, ledger.JSON, error) {
+	if id != d.of {
+		return d.others.ContractByID(ctx, id, parties)
+	}
+	<-ctx.Done()
+	return ledger.Contract{}, nil, &UnusableError{Err: ctx.Err()}
+}
+
+// What a slow server has answered does not wait for the rest of a stretch.
+func TestOutcomesOfASlowServer(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := newLookups(t, ids(20)...)
+		k.source.answer = func(string) error { time.Sleep(10 * time.Second); return nil }
+		stop := k.run()
+		pass(35 * time.Second)
+		require.Len(t, k.memory.outcomes(), 3)
+		stop()
 	})
 }
 

@@ -33,7 +33,7 @@ type Packages struct {
 
 // Run reads at once and then at the interval, until ctx ends.
 func (p *Packages) Run(ctx context.Context) {
-	t := task{name: TaskPackages, sink: p.Sink, logger: p.Logger, watch: p.Watch}
+	t := task{name: TaskPackages, sink: p.Sink, logger: p.Logger, watch: p.Watch, each: true}
 	for ctx.Err() == nil {
 		wait := p.Every
 		if err := p.read(ctx); err == nil {
@@ -49,7 +49,11 @@ func (p *Packages) Run(ctx context.Context) {
 }
 
 func (p *Packages) read(ctx context.Context) error {
-	list, err := p.Read(ctx)
+	var list []ledger.VettedPackages
+	err := patiently(ctx, func(ctx context.Context) (err error) {
+		list, err = p.Read(ctx)
+		return err
+	})
 	if err != nil {
 		return err
 	}

@@ -18,11 +18,13 @@ type packageTask struct {
 	told
 	t *testing.T
 
-	mu    sync.Mutex
-	read  func() ([]ledger.VettedPackages, error)
-	save  func() (int, error)
-	reads []time.Time
-	saved [][]ledger.VettedPackages
+	mu   sync.Mutex
+	read func() ([]ledger.VettedPackages, error)
+	// silent: no answer comes to its end.
+	silent bool
+	save   func() (int, error)
+	reads  []time.Time
+	saved  [][]ledger.VettedPackages
 }
 
 func newPackages(t *testing.T) *packageTask {
@@ -35,10 +37,14 @@ func newPackages(t *testing.T) *packageTask {
 	return k
 }
 
-func (k *packageTask) answer(context.Context) ([]ledger.VettedPackages, error) {
+func (k *packageTask) answer(ctx context.Context) ([]ledger.VettedPackages, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.reads = append(k.reads, time.Now())
+	if k.silent {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	return k.read()
 }
 
@@ -151,6 +157,31 @@ func TestPackagesThatTheDatabaseRefuses(t *testing.T) {
 		reads, saved := k.count()
 		require.Greater(t, reads, 3)
 		require.Zero(t, saved)
+	})
+}
+
+// An answer that does not come to its end is given up, and it is said.
+func TestAReadingThatDoesNotEnd(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := newPackages(t)
+		k.silent = true
+		stop := k.run()
+		pass(patience + time.Second)
+		require.Contains(t, k.recorded()[0], "not answered in full after 1m0s")
+		stop()
+	})
+}
+
+// When packages were read last is known, however often that is.
+func TestEachReadingIsTold(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := newPackages(t)
+		k.Every = 10 * time.Second
+		stop := k.run()
+		pass(time.Minute)
+		stop()
+		reads, _ := k.count()
+		require.Len(t, k.recorded(), reads)
 	})
 }
 

@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -23,6 +24,11 @@ const (
 	tellEvery = time.Minute
 	// What the database keeps of a reason: servers may be talkative.
 	longestReason = 2000
+	// How long the participant may take for what a task asks it, to the end of the answer. Servers give up on a request
+	// after 20 s.
+	patience = time.Minute
+	// How long what was learned may still take to store once the task is told to end.
+	lastWordsFor = 2 * time.Second
 )
 
 // TaskSink remembers how background tasks fare.
@@ -44,6 +50,7 @@ type task struct {
 	sink   TaskSink
 	logger *slog.Logger
 	watch  TaskWatch
+	each   bool // it works so rarely that the database is told each time
 
 	wait    Backoff
 	failing bool
@@ -55,6 +62,9 @@ func (t *task) worked(ctx context.Context) {
 	t.wait.Reset()
 	if t.failing {
 		t.logger.InfoContext(ctx, "working again", "task", t.name)
+	}
+	if t.each {
+		t.told = time.Time{}
 	}
 	t.note(ctx, false, "")
 }
@@ -108,6 +118,26 @@ func reasonOf(err error) string {
 		text = string(runes[:longestReason]) + "…"
 	}
 	return text
+}
+
+// patiently asks the participant for something, and not for ever: an answer that drips is no silence, and holds up what
+// else the task has to do.
+func patiently(ctx context.Context, ask func(ctx context.Context) error) error {
+	within, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := ask(within)
+	if err != nil && ctx.Err() == nil && within.Err() != nil {
+		// What the error itself says of the answer is no longer true of it: it was not awaited.
+		return fmt.Errorf("the participant had not answered in full after %v: %s", patience, err.Error())
+	}
+	return err
+}
+
+// lastWords is a context that ends a moment after ctx: what was learned is worth a moment, and can be learned again.
+func lastWords(ctx context.Context) (context.Context, context.CancelFunc) {
+	within, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(lastWordsFor, cancel) })
+	return within, func() { stop(); cancel() }
 }
 
 // sleepOr waits, until ctx ends or woken is sent to.

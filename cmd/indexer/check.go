@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -48,9 +47,7 @@ func printReport(out config.Output, report check.Report, asJSON bool) error {
 	if !asJSON {
 		return report.Print(out)
 	}
-	encoder := json.NewEncoder(out)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(report)
+	return writeReport(out, report)
 }
 
 // givenFlags are the flags of the command line that another command takes too, quoted for a shell. What came from the
@@ -77,7 +74,7 @@ func givenFlags(parsed *kong.Context, command string) (args []string) {
 	return args
 }
 
-// flagWords is a flag as it is written on a command line.
+// flagWords is a flag as it is written on a command line. Its value stands in the same word, and may begin with a dash.
 func flagWords(flag *kong.Flag) []string {
 	switch value := flag.Target; value.Kind() {
 	case reflect.Bool:
@@ -90,8 +87,8 @@ func flagWords(flag *kong.Flag) []string {
 		for i := range value.Len() {
 			items = append(items, fmt.Sprint(value.Index(i).Interface()))
 		}
-		return []string{"--" + flag.Name, check.ShellWord(strings.Join(items, ","))}
+		return []string{"--" + flag.Name + "=" + check.ShellWord(strings.Join(items, ","))}
 	default:
-		return []string{"--" + flag.Name, check.ShellWord(fmt.Sprint(value.Interface()))}
+		return []string{"--" + flag.Name + "=" + check.ShellWord(fmt.Sprint(value.Interface()))}
 	}
 }

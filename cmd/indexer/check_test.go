@@ -29,7 +29,7 @@ func TestCheck(t *testing.T) {
 	code, stdout, stderr := command(t, environ, "check", "--ledger-url", url)
 	require.Equal(t, config.ExitProblem, code)
 	require.Contains(t, stdout, "What to do: ")
-	require.Contains(t, stdout, "    --parties 'al ice,bob'\n")
+	require.Contains(t, stdout, "    --parties='al ice,bob'\n")
 	require.Contains(t, stdout, "\n1 problem")
 	require.Equal(t, "indexer: the check found what keeps the indexer from running\nWhat to do: do what stands beneath each problem, and run the check again.\n", stderr)
 	require.NotContains(t, stdout+stderr, token)
@@ -43,13 +43,39 @@ func TestCheck(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(stdout), &report))
 	require.Zero(t, report.Problems)
 	require.NotEmpty(t, report.Findings)
-	require.Equal(t, []string{"indexer run --log-level debug --ledger-url " + url + " --parties 'al ice,bob' --no-topology --blobs"}, report.Next)
+	require.Equal(t, []string{"indexer run --log-level=debug --ledger-url=" + url + " --parties='al ice,bob' --no-topology --blobs"}, report.Next)
 	require.NotContains(t, stdout, token)
 
 	// It can be pasted.
 	environ["INDEXER_LISTEN"] = ""
 	code, _, stderr = command(t, environ, "run", "--until-current", "--ledger-url="+url, "--parties", "al ice,bob", "--no-topology", "--blobs")
 	require.Equal(t, config.ExitDone, code, stderr)
+}
+
+// What is written late can be seen to be late, by everything that starts.
+func TestATokenThatIsNotThereYet(t *testing.T) {
+	missing := "--ledger-token-file=" + filepath.Join(t.TempDir(), "token")
+	for _, args := range [][]string{{"run", "--listen="}, {"check"}, {"packages", "list"}} {
+		args = append(args, missing, "--ledger-url=http://127.0.0.1:1")
+		if args[0] == "run" {
+			args = append(args, "--database-url=postgres://127.0.0.1:1/d")
+		}
+		code, stdout, stderr := command(t, nil, args...)
+		require.Equal(t, config.ExitProblem, code, stderr)
+		require.Contains(t, stdout+stderr, "there is no token to begin with: --ledger-token-file: ")
+		require.Contains(t, stdout+stderr, "What to do: put the token into the file, or correct --ledger-token-file")
+	}
+}
+
+// A flag whose value begins with a dash can be pasted too.
+func TestPartiesThatBeginWithADash(t *testing.T) {
+	code, stdout, stderr := command(t, nil, "check", "--parties=-a::1220", "--ledger-url", participantOf(t, grown(5), sandbox.ServerOptions{}),
+		"--database-url", throwaway.Database(t), "--json")
+	require.Equal(t, config.ExitDone, code, stderr)
+	var report check.Report
+	require.NoError(t, json.Unmarshal([]byte(stdout), &report))
+	require.Len(t, report.Next, 1)
+	require.Contains(t, report.Next[0], " --parties=-a::1220 ")
 }
 
 // Nothing is required, and what can't be used is a finding rather than a wrong usage.

@@ -53,6 +53,8 @@ type contractOnLedger struct {
 	Found    bool           `json:"found"`
 	Contract *contractFacts `json:"contract,omitempty"`
 	Error    string         `json:"error,omitempty"` // why it was not asked, or could not answer
+
+	failed bool // the error is also the command's
 }
 
 // contractFacts is what a creation event says of a contract.
@@ -197,7 +199,7 @@ func (c *contractCommand) askLedger(ctx context.Context, logger *slog.Logger, db
 	case errors.Is(err, ledger.ErrNotOffered):
 		r.Asked, r.Error = false, "the server does not offer to look contracts up"
 	case !errors.Is(err, ledger.ErrNotFound):
-		r.Error = errorText(err)
+		r.Error, r.failed = errorText(err), true
 		return err
 	}
 	return nil

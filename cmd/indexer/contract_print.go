@@ -10,13 +10,6 @@ import (
 	"ledgerindexer/store"
 )
 
-// labelled prints lines that begin with a label; an empty label goes on with the one before. Texts may be of the ledger.
-type labelled struct{ w *tabwriter.Writer }
-
-func newLabelled(out io.Writer) labelled { return labelled{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)} }
-
-func (l labelled) line(label, text string) { fmt.Fprintf(l.w, "%s\t%s\n", label, printable(text)) }
-
 func (r *contractReport) print(out io.Writer) error {
 	l := newLabelled(out)
 	l.line("contract", brief(r.ContractID))
@@ -76,8 +69,10 @@ func (c *contractOnLedger) print(l labelled) {
 		as = "asked as " + names(c.Parties)
 	}
 	switch {
+	case c.failed:
+		l.line("ledger", noAnswer)
 	case c.Error != "":
-		l.line("ledger", brief(c.Error))
+		l.line("ledger", c.Error)
 	case c.Found:
 		l.line("ledger", "knows it, "+as)
 		l.line("", "a look-up tells no offset, node id, blob and interface views")
@@ -116,7 +111,7 @@ func (c *contractStored) print(l labelled) {
 			text(lifetime.SynchronizerID), lifetime.Activated, lifetime.NodeID, lifetime.Deactivated))
 	}
 	if c.Lookup != nil {
-		l.line("looked up", c.Lookup.sentence())
+		l.say("looked up", c.Lookup.sentence())
 	}
 }
 

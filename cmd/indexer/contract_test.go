@@ -208,6 +208,9 @@ func TestContractWhenTheLedgerFails(t *testing.T) {
 		require.Len(t, at(t, report, "database", "active_on"), 1)
 		stdout, _ := printed(t, want, environ, "contract", id)
 		require.Contains(t, stdout, "since offset ")
+		if want != config.ExitDone {
+			require.NotContains(t, stdout, says, "it is the command's error")
+		}
 	}
 	environ["INDEXER_LEDGER_URL"] = "http://127.0.0.1:1"
 	check(config.ExitFailed, "connection refused")

@@ -82,7 +82,7 @@ type vettedList struct {
 func (c *packagesList) read(ctx context.Context, client *participant.Client) (*vettedList, error) {
 	id, _, err := client.Peek(ctx)
 	if err != nil && id == "" && !errors.Is(err, ledger.ErrNotOffered) {
-		return nil, err
+		return nil, c.explainRead(err)
 	}
 	filter := participant.VettingFilter{PackageNamePrefixes: c.NamePrefix}
 	list := &vettedList{ParticipantID: id, Vetted: []vettedState{}}
@@ -95,16 +95,14 @@ func (c *packagesList) read(ctx context.Context, client *participant.Client) (*v
 		filter.SynchronizerIDs = []string{c.Synchronizer}
 	}
 	vetted, err := client.ListVettedPackages(ctx, filter)
-	if errors.Is(err, ledger.ErrNotOffered) {
-		list.Note = "the server has no operation that lists packages: this is what a dry run of a change of nothing says"
-		vetted, err = c.dryRun(ctx, client)
-	}
-	var broken *participant.RequestError
 	switch {
-	case errors.As(err, &broken):
-		return nil, &config.UsageError{Err: err}
+	case errors.Is(err, ledger.ErrNotOffered):
+		list.Note = "the server has no operation that lists packages: this is what a dry run of a change of nothing says"
+		if vetted, err = c.dryRun(ctx, client); err != nil {
+			return nil, err
+		}
 	case err != nil:
-		return nil, err
+		return nil, c.explainRead(err)
 	}
 	for _, state := range vetted {
 		if id != "" && state.ParticipantID != id {
@@ -150,9 +148,40 @@ func (c *packagesList) dryRun(ctx context.Context, client *participant.Client) (
 	return []ledger.VettedPackages{*past}, nil
 }
 
-// explain adds what the server says about a refused change beside its sentence, such as which dependencies are not
-// vetted, and which token is missing where none was sent: a reader's would not do.
+// explainRead is about a failure to list, for which a reader's token does as well.
+func (f *packagesFlags) explainRead(err error) error {
+	if f.tokenMissing(err) && !f.readerOnly() {
+		return &ledger.Problem{
+			What: "the participant wants a token",
+			Do: "give the file that holds it with --ledger-token-file or --admin-token-file, or have tokens fetched with " +
+				"--ledger-oauth-token-url",
+			Err: err,
+		}
+	}
+	return withDetails(err)
+}
+
+// explain is about a refused change. It says which token is missing where none was sent: a reader's would not do.
 func (f *packagesFlags) explain(err error) error {
+	if f.tokenMissing(err) {
+		return &ledger.Problem{
+			What: "the participant wants a token",
+			Do:   "give the token of a participant administrator with --admin-token-file",
+			Err:  err,
+		}
+	}
+	return withDetails(err)
+}
+
+// tokenMissing tells whether the participant wants a token and was not sent the administrator's.
+func (f *packagesFlags) tokenMissing(err error) bool {
+	var refused *participant.Error
+	return errors.As(err, &refused) && refused.Status == http.StatusUnauthorized && f.AdminTokenFile == ""
+}
+
+// withDetails adds what the server says beside its sentence, such as which dependencies are not vetted. A request that
+// could not be sent is one that was not to be made.
+func withDetails(err error) error {
 	var refused *participant.Error
 	var broken *participant.RequestError
 	switch {
@@ -160,12 +189,6 @@ func (f *packagesFlags) explain(err error) error {
 		return &config.UsageError{Err: err}
 	case !errors.As(err, &refused):
 		return err
-	case refused.Status == http.StatusUnauthorized && f.AdminTokenFile == "":
-		return &ledger.Problem{
-			What: "the participant wants a token",
-			Do:   "give the token of a participant administrator with --admin-token-file",
-			Err:  err,
-		}
 	}
 	var details []string
 	for _, key := range slices.Sorted(maps.Keys(refused.Context)) {
@@ -179,5 +202,6 @@ func (f *packagesFlags) explain(err error) error {
 	return fmt.Errorf("%w (%s)", err, strings.Join(details, "; "))
 }
 
-// saidAlready is what the context of every error holds, or what servers say in their sentence in other form.
-var saidAlready = []string{"category", "definite_answer", "matchingPackages", "participant", "test", "tid"}
+// saidAlready is what the context of every error holds, what the error says itself, and what servers say in their sentence
+// in other form.
+var saidAlready = []string{"category", "definite_answer", "matchingPackages", "participant", "reason", "test", "tid"}

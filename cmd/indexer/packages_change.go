@@ -174,6 +174,10 @@ func (f *changeFlags) request(change participant.VettingChange) (participant.Vet
 // command is what was typed, with what is needed to make the change that was previewed and no other.
 func (f *changeFlags) command(args []string, past *ledger.VettedPackages) string {
 	words := []string{"indexer"}
+	var last []string // what follows a -- is references, whatever it looks like
+	if at := slices.Index(args, "--"); at >= 0 {
+		args, last = args[:at], args[at:]
+	}
 	for _, arg := range args {
 		words = append(words, quoteForShell(arg))
 	}
@@ -184,7 +188,11 @@ func (f *changeFlags) command(args []string, past *ledger.VettedPackages) string
 		}
 		words = append(words, "--expected-serial="+serial)
 	}
-	return strings.Join(append(words, "--apply"), " ")
+	words = append(words, "--apply")
+	for _, arg := range last {
+		words = append(words, quoteForShell(arg))
+	}
+	return strings.Join(words, " ")
 }
 
 var needsNoQuotes = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)

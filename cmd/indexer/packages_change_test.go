@@ -176,17 +176,17 @@ func TestRefusedChanges(t *testing.T) {
 	}{
 		"several synchronizers":  {[]string{"vet", "registry"}, []string{"PACKAGE_SERVICE_CANNOT_AUTODETECT_SYNCHRONIZER", "--synchronizer"}},
 		"another synchronizer":   {[]string{"vet", "registry", "--synchronizer=s::12"}, []string{"PACKAGE_SERVICE_NOT_CONNECTED_TO_SYNCHRONIZER", "s::12"}},
-		"a dependency":           {[]string{"vet", "audit", global}, []string{"TOPOLOGY_DEPENDENCIES_NOT_VETTED", s.id("audit-api", "1.0.0"), "--force-flag"}},
+		"a dependency":           {[]string{"vet", "audit", global}, []string{"TOPOLOGY_DEPENDENCIES_NOT_VETTED", s.id("audit-api", "1.0.0"), "--force-flag allow-unvetted-dependencies,"}},
 		"a dependency that goes": {[]string{"unvet", "trade-api", global}, []string{"TOPOLOGY_DEPENDENCIES_NOT_VETTED", s.id("trade-api", "1.0.0")}},
 		"what it does not have":  {[]string{"vet", "orphan", global}, []string{"TOPOLOGY_CANNOT_VET_DUE_TO_MISSING_PACKAGES", "packages: Set(", "upload"}},
 		"an ambiguous name":      {[]string{"vet", "bank", global}, []string{"AMBIGUOUS_VETTING_REFERENCE", "by name and version"}},
 		"no such name":           {[]string{"vet", "nothing", global}, []string{"UNRESOLVED_VETTING_REFERENCE", "nothing"}},
 		"no such version":        {[]string{"vet", "registry:9.9.9", global}, []string{"UNRESOLVED_VETTING_REFERENCE", "9.9.9"}},
 		"no such id":             {[]string{"vet", strings.Repeat("0", 64), global}, []string{"UNRESOLVED_VETTING_REFERENCE", "000"}},
-		"no upgrade":             {[]string{"vet", "bank:2.0.0", global}, []string{"NOT_VALID_UPGRADE_PACKAGE", "--force-flag"}},
+		"no upgrade":             {[]string{"vet", "bank:2.0.0", global}, []string{"NOT_VALID_UPGRADE_PACKAGE", "--force-flag allow-incompatible-upgrades,"}},
 		"a version twice":        {[]string{"vet", fork(s), global}, []string{"KNOWN_PACKAGE_VERSION", "unvet the other one"}},
 		"another serial":         {[]string{"vet", "audit-api", global, "--expected-serial=6"}, []string{"TOPOLOGY_SERIAL_MISMATCH", "indexer packages list"}},
-		"no name at all":         {[]string{"vet", "a.b", global}, []string{"check the packages"}},
+		"no name at all":         {[]string{"vet", "a.b", global}, []string{"check --synchronizer and, of a change, the packages"}},
 	} {
 		for _, apply := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, apply=%v", name, apply), func(t *testing.T) {
@@ -253,7 +253,7 @@ func TestChangeUsageErrors(t *testing.T) {
 		"a finer time":         {[]string{"vet", "bank", "--valid-from=2026-01-01T00:00:00.0000001Z"}, "whole microseconds"},
 		"a year of long ago":   {[]string{"vet", "bank", "--valid-until=0000-01-01T00:00:00Z"}, "years 1 to 9999"},
 		"bounds for an unvet":  {[]string{"unvet", "bank", "--valid-from=2026-01-01T00:00:00Z"}, "unknown flag --valid-from"},
-		"a missing token file": {[]string{"vet", "bank", "--admin-token-file=/no/such/file"}, "--admin-token-file"},
+		"a missing authority":  {[]string{"vet", "bank", "--ledger-ca-file=/no/such/file"}, "--ledger-ca-file"},
 		"a list of references": {[]string{"list", "bank"}, "unexpected argument bank"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -338,6 +338,8 @@ func TestCommandsAreQuotedForTheShell(t *testing.T) {
 	f := changeFlags{}
 	require.Equal(t, `indexer packages vet 'a b' 'it'\''s' '' '$HOME' --expected-serial=none --apply`,
 		f.command([]string{"packages", "vet", "a b", "it's", "", "$HOME"}, nil))
+	require.Equal(t, "indexer packages unvet --json --expected-serial=none --apply -- bank -x",
+		f.command([]string{"packages", "unvet", "--json", "--", "bank", "-x"}, nil), "what follows a -- is no flag")
 	f.ExpectedSerial = "4"
 	require.Equal(t, "indexer packages vet x --expected-serial 4 --apply", f.command([]string{"packages", "vet", "x", "--expected-serial", "4"}, nil))
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"ledgerindexer/ledger"
 )
@@ -131,28 +130,6 @@ func text(bound *string) string {
 		return "-"
 	}
 	return *bound
-}
-
-// row prints one line of a table. Its cells come from the ledger.
-func row(w io.Writer, cells ...string) {
-	for i, cell := range cells {
-		cells[i] = cmp.Or(printable(cell), "-")
-	}
-	fmt.Fprintln(w, strings.Join(cells, "\t"))
-}
-
-// printable escapes what could do something to a terminal, or be taken for something else.
-func printable(text string) string {
-	var b strings.Builder
-	for _, r := range strings.ToValidUTF8(text, "�") {
-		if unicode.IsPrint(r) && r != '\\' {
-			b.WriteRune(r)
-			continue
-		}
-		quoted := strconv.QuoteRuneToASCII(r)
-		b.WriteString(quoted[1 : len(quoted)-1])
-	}
-	return b.String()
 }
 
 func (l *vettedList) print(out io.Writer) error {

@@ -242,6 +242,20 @@ func TestPackagesListByDryRunIsForAdministrators(t *testing.T) {
 	require.Empty(t, s.sent())
 }
 
+// Which token is missing is said with every flag that gives one; what is wrong with a request, in the server's words.
+func TestPackagesListThatIsRefused(t *testing.T) {
+	s := newVettingServer(t, sandbox.ServerOptions{Token: "sesame"})
+	code, _, stderr := s.run(t, "list")
+	require.Equal(t, config.ExitProblem, code)
+	require.Contains(t, stderr, "What to do: give the file that holds it with --ledger-token-file or --admin-token-file, ")
+
+	s = newVettingServer(t, sandbox.ServerOptions{})
+	code, _, stderr = s.run(t, "list", "--synchronizer", "garbage")
+	require.NotEqual(t, config.ExitDone, code)
+	require.Contains(t, stderr, "PROTO_DESERIALIZATION_FAILURE")
+	require.Equal(t, 1, strings.Count(stderr, "garbage"), stderr)
+}
+
 // Names of the ledger can't do anything to a terminal.
 func TestPackagesAreEscaped(t *testing.T) {
 	s := newVettingServer(t, sandbox.ServerOptions{StrictInterface: true})

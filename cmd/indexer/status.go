@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"text/tabwriter"
 	"time"
 
 	"ledgerindexer/ingest"
@@ -113,9 +111,7 @@ func (c *statusCommand) Run(ctx context.Context, logger *slog.Logger, out config
 		r.Ledger = c.askLedger(ctx, logger, r)
 	}
 	if c.JSON {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(r)
+		return writeReport(out, r)
 	}
 	return r.print(out)
 }
@@ -208,10 +204,8 @@ func (c *statusCommand) askLedger(ctx context.Context, logger *slog.Logger, r *r
 }
 
 func (r *report) print(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	line := func(label, format string, args ...any) {
-		fmt.Fprintf(w, "%s\t%s\n", label, fmt.Sprintf(format, args...))
-	}
+	l := newLabelled(out)
+	line := func(label, format string, args ...any) { l.say(label, fmt.Sprintf(format, args...)) }
 	line("database", "%s", r.Database)
 	if r.ParticipantID != "" {
 		line("participant", "%s", r.ParticipantID)
@@ -252,7 +246,7 @@ func (r *report) print(out io.Writer) error {
 			line("ledger", "end %d", r.Ledger.Offset)
 		}
 	}
-	return w.Flush()
+	return l.w.Flush()
 }
 
 // printTasks says what the tasks beside the stream brought, and why not where they fail.
@@ -273,7 +267,7 @@ func (r *report) printTasks(line func(label, format string, args ...any)) {
 
 func (t *task) printFailure(line func(label, format string, args ...any)) {
 	if t != nil && t.Failing {
-		line("", "failed %s: %s", t.FailedAt.Format(time.RFC3339), printable(t.Failure))
+		line("", "failed %s: %s", t.FailedAt.Format(time.RFC3339), t.Failure)
 	}
 }
 

@@ -31,13 +31,13 @@ func TestStatusOfTheTasks(t *testing.T) {
 		VALUES (1, 0, 'a', 'wanted', NULL), (2, 0, 'b', 'found', NULL), (3, 0, 'c', 'found', NULL), (4, 0, 'd', 'not_found', NULL),
 		(5, 0, 'e', 'unusable', 'nonsense')`)
 	exec(`INSERT INTO indexer.tasks (task, succeeded_at, failed_at, failure) VALUES
-		('lookups', '2026-01-01T10:00:00Z', '2026-01-01T11:00:00Z', E'no right\x1b[31m'), ('packages', NULL, '2026-01-02T11:00:00Z', 'absent')`)
-	require.Contains(t, text(), "lookups 1 wanted, 2 found, 1 not found, 1 unusable\nfailed 2026-01-01T11:00:00Z: no right\\x1b[31m\n")
+		('lookups', '2026-01-01T10:00:00Z', '2026-01-01T11:00:00Z', E'no right\x1b[31m of "\\x07"'), ('packages', NULL, '2026-01-02T11:00:00Z', 'absent')`)
+	require.Contains(t, text(), "lookups 1 wanted, 2 found, 1 not found, 1 unusable\nfailed 2026-01-01T11:00:00Z: no right\\x1b[31m of \"\\x07\"\n")
 	require.Contains(t, text(), "packages not read yet\nfailed 2026-01-02T11:00:00Z: absent")
 	status := statusOf(t, environ)
 	require.Equal(t, map[string]any{
 		"wanted": 1.0, "found": 2.0, "not_found": 1.0, "unusable": 1.0, "failing": true,
-		"succeeded_at": "2026-01-01T10:00:00Z", "failed_at": "2026-01-01T11:00:00Z", "failure": "no right\x1b[31m",
+		"succeeded_at": "2026-01-01T10:00:00Z", "failed_at": "2026-01-01T11:00:00Z", "failure": "no right\x1b[31m of \"\\x07\"",
 	}, status["lookups"])
 
 	exec(`INSERT INTO indexer.vetted_packages (synchronizer_ref, package_id) VALUES (1, 'p'), (1, 'q'), (2, 'p')`)

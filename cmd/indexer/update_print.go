@@ -157,8 +157,10 @@ func (r *updateReport) print(out io.Writer) error {
 				l.line(field.label, brief(*field.value))
 			}
 		}
+	} else if r.Ledger.Error != "" {
+		l.line("ledger", noAnswer)
 	} else {
-		l.line("ledger", brief(cmp.Or(r.Ledger.Error, "does not show it")))
+		l.line("ledger", "does not show it")
 	}
 	l.line("database", fmt.Sprintf("%s, events after offset %d up to %d", r.Database.Address, r.Database.HistoryFloor, r.Database.Watermark))
 	l.line("result", r.Explanation)

@@ -151,6 +151,7 @@ func TestUpdateWhenTheLedgerFails(t *testing.T) {
 		require.Equal(t, id, at(t, report, "database", "rows", "updates", 0, "update_id"))
 		stdout, _ := printed(t, want, environ, "update", id)
 		require.Contains(t, stdout, "not compared: the ledger could not answer\n")
+		require.NotContains(t, stdout, says, "it is the command's error")
 	}
 	environ["INDEXER_LEDGER_URL"] = "http://127.0.0.1:1"
 	check(config.ExitFailed, "connection refused")
@@ -275,7 +276,8 @@ func TestUpdateWithStrangeText(t *testing.T) {
 		report := jsonOf(t, config.ExitProblem, environ, "update", odd)
 		require.Equal(t, odd, at(t, report, "update_id"))
 		_, stderr := printed(t, config.ExitProblem, environ, "update", odd)
-		require.Contains(t, stderr, "What to do: check the update's id, ")
+		require.Contains(t, stderr, "What to do: check the update's id; ")
+		require.NotContains(t, stderr, "--parties")
 	}
 	stdout, stderr := printed(t, config.ExitFailed, environ, "update", strings.Repeat("0", 1<<20))
 	require.Less(t, len(stdout)+len(stderr), 10_000)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"time"
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
@@ -37,6 +38,25 @@ func (x *indexer) startBackground(ctx context.Context, leader *store.Leader) *ba
 		b.running.Go(func() { packages.Run(ctx) })
 	}
 	return b
+}
+
+// longestGoodbye is how long the end of a term waits for each of the things that end with it.
+const longestGoodbye = 3 * time.Second
+
+// ended calls fn and returns true when it has, or false after longestGoodbye, while fn goes on. Tasks end sooner by
+// themselves, and so does a leader, but not where the database hangs: its connections take 15 s to be given up.
+func ended(fn func()) bool {
+	done := make(chan struct{})
+	go func() {
+		fn()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return true
+	case <-time.After(longestGoodbye):
+		return false
+	}
 }
 
 // wake tells that a batch was committed. It does not wait for anybody to hear it.
@@ -72,6 +92,10 @@ func (x *indexer) watchTask(name string) ingest.TaskWatch {
 func (x *indexer) vettedPackages(ctx context.Context) ([]ledger.VettedPackages, error) {
 	id := x.server.Load().ParticipantID
 	if id == "" {
+		// A server that has no such list is not to be cured by another user.
+		if _, err := x.client.ListVettedPackages(ctx, participant.VettingFilter{}); err != nil {
+			return nil, err
+		}
 		return nil, &ledger.Problem{
 			What: "the participant does not tell its id, so its own vetted packages can't be told from those of others",
 			Do:   "use a participant and a user that may ask for it, or end the tries with --packages-interval=0",

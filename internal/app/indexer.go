@@ -175,7 +175,11 @@ func (x *indexer) term(ctx context.Context) (done bool, err error) {
 		x.wait(ctx, true, "standing by: another process leads")
 		return false, nil
 	}
-	defer leader.Close()
+	defer func() {
+		if !ended(leader.Close) {
+			x.logger.WarnContext(ctx, "the database does not let go of its connections; they are not waited for")
+		}
+	}()
 	x.metrics.Leading(true)
 	defer x.metrics.Leading(false)
 
@@ -217,7 +221,9 @@ func (x *indexer) term(ctx context.Context) (done bool, err error) {
 	}
 	err = updates.Run(termCtx)
 	lose(nil)
-	tasks.running.Wait()
+	if !ended(tasks.running.Wait) {
+		x.logger.WarnContext(ctx, "a background task does not end; it is not waited for")
+	}
 	if lost := leader.Err(); lost != nil && ctx.Err() == nil {
 		return false, lost // whatever else failed for it
 	}

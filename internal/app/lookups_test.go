@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -311,6 +312,7 @@ func TestOneContractThatIsRefused(t *testing.T) {
 	for name, fault := range map[string]*sandbox.Fault{
 		"as invalid":       {Status: 400, ContentType: "application/json", Body: `{"code":"INVALID_FIELD","errorCategory":8}`},
 		"with no contract": {Status: 200, ContentType: "application/json", Body: `{"createdEvent":{}}`},
+		"with too much":    {Status: 200, ContentType: "application/json", Body: `{"createdEvent":` + strings.Repeat(" ", 64<<20)},
 		"with text":        {Status: 400, Body: "Invalid value for: body"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -136,12 +136,17 @@ func TestPackagesThatCannotBeReadDoNotHoldUpTheStream(t *testing.T) {
 		options sandbox.ServerOptions
 		fault   *sandbox.Fault
 		says    string
+
+		nameless bool // the participant does not tell its id
 	}{
 		"absent":               {options: sandbox.ServerOptions{NoVetting: true}, says: "does not offer this operation"},
-		"the interface's only": {options: sandbox.ServerOptions{StrictInterface: true}, says: "does not tell its id"},
-		"refused":              {fault: &sandbox.Fault{Status: 403, ContentType: "application/json", Body: `{"code":"NA"}`}, says: "403"},
-		"errors":               {fault: &sandbox.Fault{Status: 500, Body: "no"}, says: "HTTP status 500"},
-		"no list":              {fault: &sandbox.Fault{Status: 200, ContentType: "application/json", Body: `{}`}, says: "vettedPackages"},
+		"the interface's only": {options: sandbox.ServerOptions{StrictInterface: true}, says: "does not offer this operation"},
+		"no id":                {nameless: true, says: "does not tell its id"},
+		"a garbled request": {fault: &sandbox.Fault{Status: 400, ContentType: "application/json",
+			Body: `{"code":"PROTO_DESERIALIZATION_FAILURE","cause":"failed","errorCategory":8,"context":{"reason":"no such filter"}}`}, says: "no such filter"},
+		"refused": {fault: &sandbox.Fault{Status: 403, ContentType: "application/json", Body: `{"code":"NA"}`}, says: "403"},
+		"errors":  {fault: &sandbox.Fault{Status: 500, Body: "no"}, says: "HTTP status 500"},
+		"no list": {fault: &sandbox.Fault{Status: 200, ContentType: "application/json", Body: `{}`}, says: "vettedPackages"},
 		"another participant": {fault: &sandbox.Fault{Status: 200, ContentType: "application/json",
 			Body: `{"vettedPackages":[{"participantId":"p::12","synchronizerId":"s::12","topologySerial":1,"packages":[]}]}`}, says: "p::12"},
 		"a package twice": {fault: &sandbox.Fault{Status: 200, ContentType: "application/json",
@@ -156,6 +161,9 @@ func TestPackagesThatCannotBeReadDoNotHoldUpTheStream(t *testing.T) {
 			options.Fault = func(r *http.Request) *sandbox.Fault {
 				if strings.HasPrefix(r.URL.Path, "/v2/package-vetting") {
 					return c.fault
+				}
+				if c.nameless && r.URL.Path == "/v2/parties/participant-id" {
+					return &sandbox.Fault{Status: 403, ContentType: "application/json", Body: `{"code":"NA"}`}
 				}
 				return nil
 			}

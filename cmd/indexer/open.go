@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/ledger"
+	"ledgerindexer/participant"
+	"ledgerindexer/store"
+)
+
+// lookupPatience is how long the look-up commands wait for the ledger. Servers give up on a request after 20 s.
+const lookupPatience = 30 * time.Second
+
+// openRead opens a database whose schema is that of this program.
+func openRead(ctx context.Context, url string, logger *slog.Logger) (*store.Store, error) {
+	db, err := store.Open(store.Config{URL: url, Logger: logger})
+	if err != nil {
+		return nil, err
+	}
+	if err := db.CheckSchema(ctx); err != nil {
+		db.Close()
+		return nil, err
+	}
+	return db, nil
+}
+
+// openLedger makes a client that reads in a scope.
+func openLedger(l config.Ledger, scope ledger.Scope, logger *slog.Logger) (*participant.Client, error) {
+	client, err := participant.New(participant.Config{URL: l.LedgerURL, Access: l.LedgerAccess.Domain("ledger"), Logger: logger}, scope)
+	if err != nil {
+		return nil, &config.UsageError{Err: err}
+	}
+	return client, nil
+}
+
+// sameLedger refuses a participant that the database does not belong to. One that does not tell who it is passes.
+func sameLedger(ctx context.Context, db *store.Store, client *participant.Client, scope ledger.Scope) error {
+	participantID, _, err := client.Peek(ctx)
+	if err != nil && !errors.Is(err, ledger.ErrNotOffered) {
+		return err
+	}
+	return db.CheckIdentity(ctx, participantID, scope)
+}
