@@ -75,8 +75,9 @@ func (l *Lookups) Run(ctx context.Context) {
 	}
 	for ctx.Err() == nil {
 		ids, err := q.next(ctx)
+		putOff := false
 		if err == nil && len(ids) > 0 {
-			err = q.work(ctx, ids)
+			putOff, err = q.work(ctx, ids)
 		}
 		switch {
 		case err != nil:
@@ -86,6 +87,7 @@ func (l *Lookups) Run(ctx context.Context) {
 			}
 			q.task.failed(ctx, err, wait)
 			sleep(ctx, wait)
+		case putOff: // how the task fares, those will tell
 		case len(ids) > 0 || q.task.failing && len(q.troubles) == 0:
 			q.task.worked(ctx)
 		default:
@@ -157,14 +159,18 @@ func (q *lookupQueue) next(ctx context.Context) ([]string, error) {
 }
 
 // work looks contracts up until one can't be, and stores what was learned, also when the task has to end meanwhile.
-func (q *lookupQueue) work(ctx context.Context, ids []string) error {
+// What came of the others does not wait for one that may fail again, after long: that is put off to the next time.
+func (q *lookupQueue) work(ctx context.Context, ids []string) (putOff bool, err error) {
 	var lookups []ledger.Lookup
 	var failure error
 	var began time.Time
 	for i, id := range ids {
 		sleep(ctx, time.Until(q.asked.Add(time.Second/time.Duration(q.Rate))))
-		if ctx.Err() != nil || i > 0 && (time.Since(began) >= lookupStretch || q.failures(id) > q.failures(ids[0])) {
-			break // what came of the others does not wait for one that may fail again, after long
+		if ctx.Err() != nil || i > 0 && time.Since(began) >= lookupStretch {
+			break
+		}
+		if putOff = q.failures(id) > q.failures(ids[0]); putOff {
+			break
 		}
 		q.asked = time.Now()
 		if i == 0 {
@@ -181,16 +187,16 @@ func (q *lookupQueue) work(ctx context.Context, ids []string) error {
 		saving, cancel := lastWords(ctx)
 		defer cancel()
 		if err := q.save(saving, lookups); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return failure
+	return putOff, failure
 }
 
 // lookUp asks for a contract. What is no outcome yet is an error.
 func (q *lookupQueue) lookUp(ctx context.Context, id string) (ledger.Lookup, error) {
 	var contract ledger.Contract
-	err := patiently(ctx, func(ctx context.Context) (err error) {
+	err := patiently(ctx, lookupPatience, func(ctx context.Context) (err error) {
 		contract, _, err = q.Source.ContractByID(ctx, id, q.Parties)
 		return err
 	})

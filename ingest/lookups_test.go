@@ -229,6 +229,28 @@ func TestOneContractDoesNotHoldUpTheOthers(t *testing.T) {
 	})
 }
 
+// One that fails among others that don't is a failing task, and not by turns a working and a failing one.
+func TestWhatIsPutOffSaysNothing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := newLookups(t, "always away")
+		k.source.answer = func(id string) error {
+			if id == "always away" {
+				return errAway
+			}
+			return nil
+		}
+		stop := k.run()
+		pass(time.Minute)
+		for _, id := range ids(10) {
+			k.memory.want(id)
+			pass(time.Minute)
+		}
+		stop()
+		require.Len(t, k.memory.outcomes(), 10)
+		require.NotContains(t, k.memory.recorded(), "lookups: ", "told that it works")
+	})
+}
+
 // What fails for long is not kept in mind without end, nor asked of the database.
 func TestTroublesAreBounded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -428,7 +450,7 @@ func TestALookupThatDoesNotEnd(t *testing.T) {
 		k := newLookups(t, ids(10)...)
 		k.Source = dripping{of: k.memory.queue[0], others: k.source}
 		stop := k.run()
-		pass(patience + longestWait + 10*lookupStretch)
+		pass(lookupPatience + longestWait + 10*lookupStretch)
 		require.Len(t, k.memory.outcomes(), 9)
 		require.Contains(t, k.memory.recorded()[0], "not answered in full after 1m0s")
 		pass(24 * time.Hour)

@@ -50,7 +50,7 @@ func (p *Packages) Run(ctx context.Context) {
 
 func (p *Packages) read(ctx context.Context) error {
 	var list []ledger.VettedPackages
-	err := patiently(ctx, func(ctx context.Context) (err error) {
+	err := patiently(ctx, listPatience, func(ctx context.Context) (err error) {
 		list, err = p.Read(ctx)
 		return err
 	})

@@ -166,8 +166,8 @@ func TestAReadingThatDoesNotEnd(t *testing.T) {
 		k := newPackages(t)
 		k.silent = true
 		stop := k.run()
-		pass(patience + time.Second)
-		require.Contains(t, k.recorded()[0], "not answered in full after 1m0s")
+		pass(listPatience + time.Second)
+		require.Contains(t, k.recorded()[0], "not answered in full after 10m0s")
 		stop()
 	})
 }

@@ -24,9 +24,10 @@ const (
 	tellEvery = time.Minute
 	// What the database keeps of a reason: servers may be talkative.
 	longestReason = 2000
-	// How long the participant may take for what a task asks it, to the end of the answer. Servers give up on a request
-	// after 20 s.
-	patience = time.Minute
+	// How long the participant may take to answer a look-up, to the end of the answer, and to list all packages, which is
+	// many requests. Servers give up on a request after 20 s.
+	lookupPatience = time.Minute
+	listPatience   = 10 * time.Minute
 	// How long what was learned may still take to store once the task is told to end.
 	lastWordsFor = 2 * time.Second
 )
@@ -122,7 +123,7 @@ func reasonOf(err error) string {
 
 // patiently asks the participant for something, and not for ever: an answer that drips is no silence, and holds up what
 // else the task has to do.
-func patiently(ctx context.Context, ask func(ctx context.Context) error) error {
+func patiently(ctx context.Context, patience time.Duration, ask func(ctx context.Context) error) error {
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err := ask(within)

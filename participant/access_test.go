@@ -296,8 +296,20 @@ func TestSecretsAreTakenOutBeforeAnythingIsCut(t *testing.T) {
 		pathLedgerEnd: answer(`{"offset":7}`)})
 	c := newClient(t, f, with35, anyParty, withToken(t, token))
 	_, _, err := c.Peek(t.Context())
-	require.ErrorContains(t, err, "is the token that was sent")
+	require.ErrorContains(t, err, "holds a secret that was sent")
 	require.NotContains(t, err.Error(), parts[1])
+}
+
+// A server that takes the token for the user's name is not believed, and the token not printed.
+func TestTheTokenIsNoUser(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, map[string]http.HandlerFunc{pathAuthenticatedUser: func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"user":{"id":"`+strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")+`"}}`)
+	}})
+	_, err := newClient(t, f, with35, anyParty, withToken(t, "opaque")).User(t.Context())
+	require.ErrorContains(t, err, "holds a secret that was sent")
+	require.NotContains(t, err.Error(), "opaque")
 }
 
 // A password that happens to be part of an id leaves the id alone: it is data, which is compared and stored.

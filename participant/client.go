@@ -138,6 +138,9 @@ func New(cfg Config, scope ledger.Scope) (*Client, error) {
 	return c, nil
 }
 
+// Access is who the client is to the participant, for people who look for what is wrong.
+func (c *Client) Access() *access.Access { return c.access }
+
 // Close closes the connections that are idle, and gives up a token that is being fetched.
 func (c *Client) Close() {
 	c.http.CloseIdleConnections()

@@ -231,7 +231,7 @@ func (c *Client) text(ctx context.Context, operation, path, member string) (stri
 	}
 	value, _ := told[member].(string)
 	if c.access.Repeats(value) {
-		return "", misled(operation, "the answer's %s is the token that was sent", member)
+		return "", misled(operation, "the answer's %s holds a secret that was sent", member)
 	}
 	return value, nil // not redacted: it is data, and a password may be part of it by chance
 }

@@ -139,6 +139,9 @@ func member[T any](object map[string]jsontext.Value, name string) (value T) {
 	return value
 }
 
+// ErrCutOff is wrapped by an *Error whose answer has no end: it says nothing about what was asked.
+var ErrCutOff = errors.New("the answer was cut off")
+
 // lacksPath says whether the error is that the server does not have the operation.
 func lacksPath(err error) bool {
 	var e *Error

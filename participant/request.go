@@ -132,8 +132,8 @@ func (c *Client) exchange(ctx context.Context, r request, token string) ([]byte,
 	case errors.Is(err, errTooLarge):
 		return body, &Error{Status: resp.StatusCode, Err: err}
 	case err != nil:
-		return body, &Error{Status: resp.StatusCode, Err: fmt.Errorf("the answer was cut off after %d bytes: %w",
-			len(body), c.transportError(ctx, within, err))}
+		return body, &Error{Status: resp.StatusCode, Err: fmt.Errorf("%w after %d bytes: %w",
+			ErrCutOff, len(body), c.transportError(ctx, within, err))}
 	}
 	return body, nil
 }
@@ -230,7 +230,7 @@ func decoded(operation string, body []byte, err error) error {
 	dec := jsontext.NewDecoder(bytes.NewReader(body))
 	if skip := dec.SkipValue(); errors.Is(skip, io.ErrUnexpectedEOF) || errors.Is(skip, io.EOF) {
 		return &Error{Operation: operation, Status: http.StatusOK,
-			Err: fmt.Errorf("the answer was cut off after %d bytes: the JSON has no end", len(body))}
+			Err: fmt.Errorf("%w after %d bytes: the JSON has no end", ErrCutOff, len(body))}
 	}
 	return fmt.Errorf("%s: %w", operation, err)
 }

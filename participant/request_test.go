@@ -2,6 +2,7 @@ package participant
 
 import (
 	"compress/gzip"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -43,6 +44,7 @@ func TestBodyCutOffMayBeTriedAgain(t *testing.T) {
 			for _, server := range []Server{with34, with35} {
 				_, err := newClient(t, f, server, anyParty).ReadUpdates(t.Context(), 4, 12)
 				require.ErrorContains(t, retryable(t, err), test.want)
+				require.Equal(t, name != "no answer at all", errors.Is(err, ErrCutOff))
 			}
 			_, err := newClient(t, f, with34, anyParty).ReadSnapshot(t.Context(), 5, ledger.Token{})
 			require.ErrorContains(t, retryable(t, err), test.want)

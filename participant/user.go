@@ -50,8 +50,11 @@ func (c *Client) whoami(ctx context.Context) (User, error) {
 	if err := json.Unmarshal(body, &told); err != nil {
 		return User{}, c.misread(operation, body, err)
 	}
-	if told.User.ID == "" {
+	switch {
+	case told.User.ID == "":
 		return User{}, misled(operation, "the answer names no user")
+	case c.access.Repeats(told.User.ID):
+		return User{}, misled(operation, "the answer's user holds a secret that was sent")
 	}
 	return User{ID: told.User.ID, PrimaryParty: told.User.PrimaryParty, Deactivated: told.User.Deactivated}, nil
 }

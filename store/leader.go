@@ -130,7 +130,8 @@ func (l *Leader) keepLock(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		pingCtx, cancel := context.WithTimeout(ctx, pingTimeout)
+		// Not ended by Close: that would end the connection, and the lock could not be freed over it.
+		pingCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingTimeout)
 		err := l.lockConn.Ping(pingCtx)
 		cancel()
 		if err != nil && ctx.Err() == nil {

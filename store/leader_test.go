@@ -47,6 +47,17 @@ func TestLeadershipIsOfOneAtATime(t *testing.T) {
 	require.NoError(t, history.Err())
 }
 
+// Who closes gives the role up there and then.
+func TestLeadershipIsFreeWhenClosed(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	first, second := d.store(), d.store()
+	for range 20 {
+		d.lead(first, RoleUpdates).Close()
+		d.lead(second, RoleUpdates).Close()
+	}
+}
+
 func TestLeadershipOfManyThatTry(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

@@ -226,9 +226,9 @@ func (a *Access) Renew(ctx context.Context, refused string) (string, error) {
 	return "", nil
 }
 
-// Repeats says whether data from outside holds a token of ours. Data can't be redacted: a short password may be part of a
-// name by chance. A token is not.
-func (a *Access) Repeats(data string) bool { return a.secrets.haveToken(data) }
+// Repeats says whether data from outside is one of our secrets, or holds a long one. Data can't be redacted: a short
+// password may be part of a name by chance.
+func (a *Access) Repeats(data string) bool { return a.secrets.within(data) }
 
 // Redact replaces every secret that is known here in a text from outside.
 func (a *Access) Redact(text string) string { return a.secrets.redact(text) }

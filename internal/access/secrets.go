@@ -109,13 +109,16 @@ func (s *secrets) rebuild() {
 	s.replacer = strings.NewReplacer(flat...)
 }
 
-// haveToken says whether a text holds a token.
-func (s *secrets) haveToken(text string) bool {
+// longSecret is, in bytes, what is no part of a name by chance.
+const longSecret = 20
+
+// within says whether data is a secret, or holds a long one.
+func (s *secrets) within(data string) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for _, forms := range s.tokens {
-		for i := 0; i < len(forms); i += 2 { // pairs
-			if strings.Contains(text, forms[i]) {
+	for _, forms := range slices.Concat(s.tokens, s.clients, [][]string{s.user}) {
+		for i := 0; i < len(forms); i += 2 { // pairs of a form and what stands in its place
+			if data == forms[i] || len(forms[i]) >= longSecret && strings.Contains(data, forms[i]) {
 				return true
 			}
 		}

@@ -43,9 +43,10 @@ func (x *indexer) startBackground(ctx context.Context, leader *store.Leader) *ba
 // longestGoodbye is how long the end of a term waits for each of the things that end with it.
 const longestGoodbye = 3 * time.Second
 
-// ended calls fn and returns true when it has, or false after longestGoodbye, while fn goes on. Tasks end sooner by
-// themselves, and so does a leader, but not where the database hangs: its connections take 15 s to be given up.
-func ended(fn func()) bool {
+// ending calls fn and waits until it is done, but not longer than longestGoodbye: then it returns what is closed when fn
+// is done, else nil. Tasks end sooner by themselves, and so does a leader, but not where the database hangs: its
+// connections take 15 s to be given up.
+func ending(fn func()) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
 		fn()
@@ -53,9 +54,9 @@ func ended(fn func()) bool {
 	}()
 	select {
 	case <-done:
-		return true
+		return nil
 	case <-time.After(longestGoodbye):
-		return false
+		return done
 	}
 }
 
@@ -74,7 +75,7 @@ type contracts struct{ client *participant.Client }
 func (c contracts) ContractByID(ctx context.Context, id string, queryingParties []string) (ledger.Contract, ledger.JSON, error) {
 	contract, body, err := c.client.ContractByID(ctx, id, queryingParties)
 	var answer *participant.Error
-	aboutIt := errors.As(err, &answer) && answer.Operation == "contract-by-id"
+	aboutIt := errors.As(err, &answer) && answer.Operation == "contract-by-id" && !errors.Is(err, participant.ErrCutOff)
 	if aboutIt && (answer.Status == http.StatusOK || answer.Status == http.StatusBadRequest) {
 		err = &ingest.UnusableError{Err: err}
 	}

@@ -43,6 +43,7 @@ type indexer struct {
 
 	server  atomic.Pointer[participant.Server] // who answered last at the ledger URL
 	backoff ingest.Backoff                     // between terms that failed
+	closing <-chan struct{}                    // closed when the leader of the last term is; nil: it is
 }
 
 // RunIndexer indexes until ctx ends (nil, the batch under way was finished), what was current at the start is
@@ -59,7 +60,7 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	if err != nil {
 		return &config.UsageError{Err: err}
 	}
-	defer x.store.Close()
+	defer func() { ending(x.store.Close) }()
 	x.client, err = participant.New(participant.Config{
 		URL: cfg.LedgerURL, Access: cfg.LedgerAccess.Domain("ledger"), Logger: logger, Observe: x.metrics.Request,
 	}, x.scope)
@@ -100,7 +101,9 @@ func (x *indexer) run(ctx context.Context) error {
 		case done || ctx.Err() != nil: // whatever failed while it was told to stop
 			x.logger.InfoContext(ctx, "stopped")
 			return nil
-		case err != nil:
+		case err == nil:
+			x.backoff.Reset()
+		default:
 			x.metrics.Retrying(store.StreamUpdates)
 			x.health.Set(false, "trying again: "+err.Error())
 			wait := x.backoff.Next(err)
@@ -167,6 +170,15 @@ func (x *indexer) term(ctx context.Context) (done bool, err error) {
 			unfinished.At, unfinished.Entries))
 		return false, nil
 	}
+	if x.closing != nil {
+		select {
+		case <-x.closing:
+			x.closing = nil
+		default: // its lock would be taken for another process's
+			x.wait(ctx, false, "waiting: the database does not let go of the last term's connections")
+			return false, nil
+		}
+	}
 	leader, ok, err := x.store.Lead(ctx, store.RoleUpdates)
 	if err != nil {
 		return false, err
@@ -176,7 +188,7 @@ func (x *indexer) term(ctx context.Context) (done bool, err error) {
 		return false, nil
 	}
 	defer func() {
-		if !ended(leader.Close) {
+		if x.closing = ending(leader.Close); x.closing != nil {
 			x.logger.WarnContext(ctx, "the database does not let go of its connections; they are not waited for")
 		}
 	}()
@@ -221,7 +233,7 @@ func (x *indexer) term(ctx context.Context) (done bool, err error) {
 	}
 	err = updates.Run(termCtx)
 	lose(nil)
-	if !ended(tasks.running.Wait) {
+	if ending(tasks.running.Wait) != nil {
 		x.logger.WarnContext(ctx, "a background task does not end; it is not waited for")
 	}
 	if lost := leader.Err(); lost != nil && ctx.Err() == nil {

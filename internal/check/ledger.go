@@ -167,6 +167,7 @@ func (c *checker) askLedger(ctx context.Context, token tokenState) {
 		c.section(GroupScope).problem("scope", err.Error(), "correct the flag that is named")
 		return
 	}
+	c.redact = append(c.redact, l.client.Access().Redact)
 	c.survey(ctx)
 	if !c.accepted(token) || !c.reportServer(ctx) {
 		return

@@ -119,7 +119,10 @@ type proposal struct {
 func (c *checker) propose(s section, what, grant, instead string, parties []string) {
 	flag := partiesFlag(parties)
 	if flag == "" {
-		s.problem("reading", what, grant+", or CanReadAs for each party that is to be read, and name these with --parties")
+		if len(c.cfg.Scope.Parties) == 0 {
+			grant += ", or CanReadAs for each party that is to be read, and name these with --parties"
+		}
+		s.problem("reading", what, grant)
 		return
 	}
 	c.ledger.proposal = &proposal{parties: parties, finding: len(c.report.Findings), grant: grant}
@@ -165,8 +168,10 @@ func (c *checker) tellApart(ctx context.Context) (may, mayNot []string) {
 		}
 		return may, mayNot
 	}
+	within, cancel := context.WithTimeout(ctx, 6*c.patience) // for all of them, however slow the server
+	defer cancel()
 	for _, party := range parties[:min(len(parties), triedParties)] {
-		switch err := c.tryParty(ctx, party); {
+		switch err := c.tryParty(within, party); {
 		case err == nil:
 			may = append(may, party)
 		case forbidden(err):
@@ -184,6 +189,7 @@ func (c *checker) tryParty(ctx context.Context, party string) error {
 		return err
 	}
 	defer client.Close()
+	c.redact = append(c.redact, client.Access().Redact)
 	return c.tryRead(ctx, client)
 }
 
