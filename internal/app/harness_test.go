@@ -60,7 +60,8 @@ func testLogger(t *testing.T) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level}))
 }
 
-// relations reads every relation that the sandbox knows the truth of.
+// relations reads every relation that the sandbox knows the truth of, in an order of its own, so that equal relations are
+// equal lists whatever plan the database chooses.
 func relations(t *testing.T, databaseURL string) map[string][]sandbox.Row {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), databaseURL)
@@ -68,7 +69,7 @@ func relations(t *testing.T, databaseURL string) map[string][]sandbox.Row {
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	got := map[string][]sandbox.Row{}
 	for _, relation := range sandbox.Relations() {
-		rows, err := conn.Query(t.Context(), "SELECT to_jsonb(r) FROM ledger."+relation+" r")
+		rows, err := conn.Query(t.Context(), "SELECT to_jsonb(r) FROM ledger."+relation+" r ORDER BY to_jsonb(r)::text")
 		require.NoError(t, err)
 		texts, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
 		require.NoError(t, err)
