@@ -29,7 +29,11 @@ func (c *Client) do(ctx context.Context, r request) ([]byte, error) {
 	}
 	body, e := c.exchange(ctx, r, token)
 	if e != nil && e.Status == http.StatusUnauthorized && token != "" {
-		if fresh, err := c.access.Renew(ctx, token); err == nil && fresh != "" {
+		fresh, err := c.access.Renew(ctx, token)
+		switch {
+		case err != nil:
+			e.Err = err
+		case fresh != "":
 			body, e = c.exchange(ctx, r, fresh)
 		}
 	}

@@ -196,6 +196,14 @@ func TestTokens(t *testing.T) {
 		require.NotContains(t, err.Error(), "s3cret")
 	}
 
+	gone := client(t, Config{Access: access.Config{TokenFile: path}, URL: serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		_ = os.Remove(path)
+		http.Error(w, "no", http.StatusUnauthorized)
+	})})
+	_, err = gone.Newest(t.Context(), 1)
+	require.ErrorContains(t, err, "401")
+	require.ErrorContains(t, err, "no such file")
+
 	withUser := client(t, Config{URL: strings.Replace(serve(t, func(w http.ResponseWriter, r *http.Request) {
 		user, password, _ := r.BasicAuth()
 		if user != "joe" || password != "hunter2" {
