@@ -87,8 +87,8 @@ func flagWords(flag *kong.Flag) []string {
 		for i := range value.Len() {
 			items = append(items, fmt.Sprint(value.Index(i).Interface()))
 		}
-		return []string{"--" + flag.Name + "=" + check.ShellWord(strings.Join(items, ","))}
+		return []string{"--" + flag.Name + "=" + config.ShellWord(strings.Join(items, ","))}
 	default:
-		return []string{"--" + flag.Name + "=" + check.ShellWord(fmt.Sprint(value.Interface()))}
+		return []string{"--" + flag.Name + "=" + config.ShellWord(fmt.Sprint(value.Interface()))}
 	}
 }

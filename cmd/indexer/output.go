@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 )
 
@@ -38,25 +38,12 @@ func (l labelled) say(label, text string) { fmt.Fprintf(l.w, "%s\t%s\n", label, 
 
 // printable escapes what could do something to a terminal, or be taken for something else.
 func printable(text string) string {
-	return escaped(text, func(r rune) bool { return unicode.IsPrint(r) && r != '\\' })
+	return config.Escape(text, func(r rune) bool { return unicode.IsPrint(r) && r != '\\' })
 }
 
 // harmless escapes what could do something to a terminal. It is for errors and what is made of them: these quote what
 // they repeat, and their backslashes are not to be doubled.
-func harmless(text string) string { return escaped(text, unicode.IsPrint) }
-
-func escaped(text string, stays func(rune) bool) string {
-	var b strings.Builder
-	for _, r := range strings.ToValidUTF8(text, "\ufffd") {
-		if stays(r) {
-			b.WriteRune(r)
-			continue
-		}
-		quoted := strconv.QuoteRuneToASCII(r)
-		b.WriteString(quoted[1 : len(quoted)-1])
-	}
-	return b.String()
-}
+func harmless(text string) string { return config.Escape(text, unicode.IsPrint) }
 
 // noAnswer stands where a ledger's answer would, in a report for people whose command ends with the error.
 const noAnswer = "no answer (see the error)"

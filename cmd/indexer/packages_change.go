@@ -179,7 +179,7 @@ func (f *changeFlags) command(args []string, past *ledger.VettedPackages) string
 		args, last = args[:at], args[at:]
 	}
 	for _, arg := range args {
-		words = append(words, quoteForShell(arg))
+		words = append(words, config.ShellWord(arg))
 	}
 	if f.ExpectedSerial == "" {
 		serial := "none"
@@ -190,18 +190,9 @@ func (f *changeFlags) command(args []string, past *ledger.VettedPackages) string
 	}
 	words = append(words, "--apply")
 	for _, arg := range last {
-		words = append(words, quoteForShell(arg))
+		words = append(words, config.ShellWord(arg))
 	}
 	return strings.Join(words, " ")
-}
-
-var needsNoQuotes = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
-
-func quoteForShell(word string) string {
-	if needsNoQuotes.MatchString(word) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 var packageID = regexp.MustCompile(`^[0-9a-f]{64}$`)

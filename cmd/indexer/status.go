@@ -11,7 +11,6 @@ import (
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
-	"ledgerindexer/participant"
 	"ledgerindexer/store"
 )
 
@@ -89,14 +88,11 @@ type end struct {
 
 // Run prints where the database stands.
 func (c *statusCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	db, err := store.Open(store.Config{URL: c.DatabaseURL, Logger: logger})
+	db, err := openRead(ctx, c.DatabaseURL, logger)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	if err := db.CheckSchema(ctx); err != nil {
-		return err
-	}
 	status, err := db.Status(ctx)
 	if err != nil {
 		return err
@@ -178,7 +174,7 @@ func (c *statusCommand) sampleRate(ctx context.Context, db *store.Store, from le
 
 // askLedger compares with the ledger's end. A ledger that does not answer is part of the report, not the end of it.
 func (c *statusCommand) askLedger(ctx context.Context, logger *slog.Logger, r *report) *end {
-	client, err := participant.New(participant.Config{URL: c.LedgerURL, Access: c.LedgerAccess.Domain("ledger"), Logger: logger}, ledger.Scope{Shape: ledger.ShapeACSDelta})
+	client, err := openLedger(config.Ledger{LedgerURL: c.LedgerURL, LedgerAccess: c.LedgerAccess}, ledger.Scope{Shape: ledger.ShapeACSDelta}, logger)
 	if err != nil {
 		return &end{Error: err.Error()}
 	}

@@ -9,10 +9,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
+	"ledgerindexer/internal/config"
 	"ledgerindexer/sandbox"
 )
 
@@ -180,7 +180,7 @@ func (s *secure) howToConnect(url string, parties []string) string {
 	}
 	common := "--ledger-url " + url
 	if s.TLSCert != "" {
-		common += " --ledger-ca-file " + quoted(s.TLSCert)
+		common += " --ledger-ca-file " + config.ShellWord(s.TLSCert)
 	}
 	if s.ClientCA != "" {
 		common += " --ledger-cert-file CERTIFICATE --ledger-key-file KEY"
@@ -190,36 +190,26 @@ func (s *secure) howToConnect(url string, parties []string) string {
 		fmt.Fprintf(&text, "flags of indexer:\n    %s\n", common)
 	}
 	if s.WriteTokens != "" {
-		fmt.Fprintf(&text, "flags of indexer, with a token from a file:\n    %s --ledger-token-file %s\n", common, quoted(s.tokenFile(userIndexer)))
+		fmt.Fprintf(&text, "flags of indexer, with a token from a file:\n    %s --ledger-token-file %s\n", common, config.ShellWord(s.tokenFile(userIndexer)))
 	}
 	if s.ClientSecretFile != "" {
 		fmt.Fprintf(&text, "flags of indexer, with tokens by OAuth2:\n    %s "+
 			"--ledger-oauth-token-url %s --ledger-oauth-client-id %s --ledger-oauth-client-secret-file %s\n",
-			common, url+tokenPath, userIndexer, quoted(s.ClientSecretFile))
+			common, url+tokenPath, userIndexer, config.ShellWord(s.ClientSecretFile))
 	}
 	if s.WriteTokens != "" {
-		fmt.Fprintf(&text, "and of indexer packages, to change what is vetted:\n    --admin-token-file %s\n", quoted(s.tokenFile(userAdmin)))
+		fmt.Fprintf(&text, "and of indexer packages, to change what is vetted:\n    --admin-token-file %s\n", config.ShellWord(s.tokenFile(userAdmin)))
 	}
 	if len(s.ReadAs) > 0 {
 		fmt.Fprintf(&text, "and of indexer check, indexer run and backfill, to read as the parties that the user may:\n    --parties=%s\n",
-			quoted(strings.Join(s.ReadAs, ",")))
+			config.ShellWord(strings.Join(s.ReadAs, ",")))
 	}
 	if s.Auth && len(parties) > 0 {
 		const shown = 3
 		fmt.Fprintf(&text, "some parties of the ledger, for --read-as here and --parties there:\n")
 		for _, party := range parties[:min(len(parties), shown)] {
-			fmt.Fprintf(&text, "    %s\n", quoted(party))
+			fmt.Fprintf(&text, "    %s\n", config.ShellWord(party))
 		}
 	}
 	return text.String()
-}
-
-var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
-
-// quoted writes a word as a shell reads it.
-func quoted(word string) string {
-	if plainWord.MatchString(word) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

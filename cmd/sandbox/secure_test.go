@@ -269,9 +269,3 @@ func TestTokenEndpointHasOnePath(t *testing.T) {
 		require.NoError(t, <-done)
 	}
 }
-
-func TestQuoted(t *testing.T) {
-	for word, want := range map[string]string{"/tmp/a-b_c.1": "/tmp/a-b_c.1", "/tmp/a b": "'/tmp/a b'", "it's $x": `'it'\''s $x'`, "": "''"} {
-		require.Equal(t, want, quoted(word))
-	}
-}

@@ -151,8 +151,6 @@ func TestPartiesToPaste(t *testing.T) {
 	require.Equal(t, "--parties=-a::1220", partiesFlag([]string{"-a::1220"}), "which is no flag")
 	require.Empty(t, partiesFlag([]string{"a,b"}))
 	require.Empty(t, partiesFlag(nil))
-	require.Equal(t, "''", ShellWord(""))
-	require.Equal(t, "'#bank:Main:Account'", ShellWord("#bank:Main:Account"))
 }
 
 func TestPositions(t *testing.T) {

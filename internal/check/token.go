@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ledgerindexer/internal/access"
+	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/participant"
 )
@@ -103,7 +104,7 @@ func checkSecretFiles(s section, cfg access.Config) {
 		}
 		if info, err := os.Stat(secret.path); err == nil && info.Mode().Perm()&0o007 != 0 {
 			s.warn("file", fmt.Sprintf("%s has mode %#o: every user of this machine can get at %s", secret.path, info.Mode().Perm(), secret.name),
-				"let nobody but the indexer's user read it (in Kubernetes: defaultMode of the secret's volume)", "chmod 600 "+ShellWord(secret.path))
+				"let nobody but the indexer's user read it (in Kubernetes: defaultMode of the secret's volume)", "chmod 600 "+config.ShellWord(secret.path))
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/access"
+	"ledgerindexer/internal/config"
 	"ledgerindexer/sandbox"
 )
 
@@ -114,7 +115,7 @@ func TestTokenFiles(t *testing.T) {
 	report := look(t, Config{LedgerURL: url, LedgerAccess: access.Config{TokenFile: open}})
 	f := find(t, report, GroupToken, "file")
 	require.Equal(t, Warning, f.Level)
-	require.Equal(t, []string{"chmod 600 " + ShellWord(open)}, f.Paste)
+	require.Equal(t, []string{"chmod 600 " + config.ShellWord(open)}, f.Paste)
 
 	open = file(t, "secret", "s3cret")
 	require.NoError(t, os.Chmod(open, 0o604))

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strconv"
-	"strings"
 	"unicode"
 
 	"ledgerindexer/ledger"
@@ -66,14 +64,5 @@ func ExitCode(name string, err error, w io.Writer) int {
 
 // harmless escapes what could do something to a terminal: an error may repeat what a server said.
 func harmless(text string) string {
-	var b strings.Builder
-	for _, r := range strings.ToValidUTF8(text, "\ufffd") {
-		if r == '\n' || unicode.IsPrint(r) {
-			b.WriteRune(r)
-			continue
-		}
-		quoted := strconv.QuoteRuneToASCII(r)
-		b.WriteString(quoted[1 : len(quoted)-1])
-	}
-	return b.String()
+	return Escape(text, func(r rune) bool { return r == '\n' || unicode.IsPrint(r) })
 }
