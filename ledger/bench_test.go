@@ -61,3 +61,53 @@ func BenchmarkDecodeContractEntries(b *testing.B) {
 		}
 	}
 }
+
+// realisticHistory is a page of transfers with ids and parties as long as real ones, every member of both servers'
+// releases, and two receivers and three balance changes each.
+func realisticHistory(transfers int) []byte {
+	suffix := "::1220" + strings.Repeat("ab", 32)
+	var page bytes.Buffer
+	page.WriteString(`{"transactions":[`)
+	for i := 1; i <= transfers; i++ {
+		if i > 1 {
+			page.WriteByte(',')
+		}
+		sender, first, second := fmt.Sprintf("sender-%d%s", i%50, suffix), fmt.Sprintf("wallet-%d%s", i%70, suffix), fmt.Sprintf("wallet-%d%s", i%90, suffix)
+		fmt.Fprintf(&page, `{"transaction_type":"transfer","event_id":"#1220%064x:%d","offset":"00%016x","date":"2025-10-14T11:29:20.015513Z",`+
+			`"domain_id":"global-domain::1220%s","round":%d,"transfer":{"sender":{"party":%q,"input_amulet_amount":"%d.0123456789",`+
+			`"input_app_reward_amount":"0.0000000000","input_validator_reward_amount":"0.0000000000","input_sv_reward_amount":"0.0000000000",`+
+			`"input_validator_faucet_amount":"570.7762557078","sender_change_fee":"0.0300000000","sender_change_amount":"%d.0023456789",`+
+			`"sender_fee":"0.0000000000","holding_fees":"0.0000000000"},"receivers":[{"party":%q,"amount":"%d.5000000000","receiver_fee":"0.0000000000"},`+
+			`{"party":%q,"amount":"1.0000000000","receiver_fee":"0.0000000000"}],"balance_changes":[`+
+			`{"party":%[6]q,"change_to_initial_amount_as_of_round_zero":"-%[7]d.5761643850","change_to_holding_fees_rate":"-0.0000190259"},`+
+			`{"party":%[9]q,"change_to_initial_amount_as_of_round_zero":"%[7]d.5761643850","change_to_holding_fees_rate":"0.0000190259"},`+
+			`{"party":%[11]q,"change_to_initial_amount_as_of_round_zero":"1.0761643850","change_to_holding_fees_rate":"0.0000190259"}],`+
+			`"description":"invoice %[2]d, \"thanks\"","transfer_kind":"preapproval_send"}}`,
+			i, i, i, strings.Repeat("be", 32), i/20, sender, i, i, first, i, second)
+	}
+	page.WriteString(`]}`)
+	return page.Bytes()
+}
+
+func BenchmarkDecodeTransactions(b *testing.B) {
+	page := realisticHistory(1000)
+	b.SetBytes(int64(len(page)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := DecodeTransactions(page); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(len(page))/1000, "B/record")
+}
+
+func BenchmarkFingerprint(b *testing.B) {
+	records, err := DecodeTransactions(realisticHistory(1000))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		records[i%len(records)].Fingerprint()
+	}
+}

@@ -49,8 +49,28 @@ func inElement(element int, offset Offset, err error) *DecodeError {
 	return &DecodeError{Element: element, Offset: offset, Err: err}
 }
 
+// inRecord is an error found while the values of a history record were read.
+func inRecord(element int, eventID string, err error) *DecodeError {
+	e := inElement(element, 0, err)
+	e.EventID = eventID
+	return e
+}
+
 // fromJSON translates an error of the JSON library. The first levels of its pointer lead to the element.
 func fromJSON(err error, element int, offset Offset, levels int) *DecodeError {
+	pointer, err := explain(err)
+	return &DecodeError{Element: element, Offset: offset, Field: fieldPath(pointer, levels, isWrapper), Err: err}
+}
+
+// recordFromJSON translates an error that the JSON library found in a history record.
+func recordFromJSON(err error, element int, eventID string) *DecodeError {
+	const levels = 2 // transactions, and the record's index
+	pointer, err := explain(err)
+	return &DecodeError{Element: element, EventID: eventID, Field: fieldPath(pointer, levels, nil), Err: err}
+}
+
+// explain says in a sentence what the JSON library found, and where.
+func explain(err error) (jsontext.Pointer, error) {
 	var pointer jsontext.Pointer
 	var syntactic *jsontext.SyntacticError
 	var semantic *json.SemanticError
@@ -64,7 +84,7 @@ func fromJSON(err error, element int, offset Offset, levels int) *DecodeError {
 	case errors.Is(err, io.EOF):
 		err = fmt.Errorf("the body is empty: %w", io.ErrUnexpectedEOF)
 	}
-	return &DecodeError{Element: element, Offset: offset, Field: fieldPath(pointer, levels), Err: err}
+	return pointer, err
 }
 
 func syntaxSentence(err *jsontext.SyntacticError) error {
@@ -109,19 +129,23 @@ func kindName(kind jsontext.Kind) string {
 	}
 }
 
-// fieldPath writes a pointer as the path of a field below the element: without the levels that lead to it and
-// without the wrappers that every element has.
-func fieldPath(pointer jsontext.Pointer, levels int) string {
+// fieldPath writes a pointer as the path of a field below the element: without the levels that lead to it and, unless
+// isWrapper is nil, without the wrappers that every element has.
+func fieldPath(pointer jsontext.Pointer, levels int, isWrapper func(level int, token string) bool) string {
 	var path strings.Builder
 	level := -levels
 	for token := range pointer.Tokens() {
-		wrapper := level == 0 && (token == "update" || token == "contractEntry") || level == 2 && token == "value"
-		if level >= 0 && !wrapper {
+		if level >= 0 && (isWrapper == nil || !isWrapper(level, token)) {
 			writeStep(&path, token)
 		}
 		level++
 	}
 	return path.String()
+}
+
+// isWrapper tells whether a member is one that every update or every entry of a snapshot has around its own.
+func isWrapper(level int, token string) bool {
+	return level == 0 && (token == "update" || token == "contractEntry") || level == 2 && token == "value"
 }
 
 func writeStep(path *strings.Builder, token string) {
@@ -142,12 +166,19 @@ func isNameRune(c rune) bool {
 	return c == '_' || c == '$' || c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
+// separators is what stands between two elements of a list.
+const separators = ", \t\r\n"
+
 // findOffset looks for the offset of an update whose element starts at the head of text and could not be decoded:
 // the element may be cut off or hold anything. It is 0 where no offset can be read.
 func findOffset(text []byte) Offset {
-	text = bytes.TrimLeft(text, ", \t\r\n")
-	dec := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	return findOffsetBelow(dec, 0)
+	return findOffsetBelow(looseDecoder(text), 0)
+}
+
+// looseDecoder reads on from behind an element of a list, as far as anything can be read.
+func looseDecoder(text []byte) *jsontext.Decoder {
+	text = bytes.TrimLeft(text, separators)
+	return jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
 // findOffsetBelow reads the object that comes next: level 0 is the element, 1 the update, 2 the variant, 3 its
@@ -185,4 +216,30 @@ func findOffsetBelow(dec *jsontext.Decoder, level int) Offset {
 	}
 	_, _ = dec.ReadToken() // the object's end; what is wrong with it the caller's next read meets again
 	return 0
+}
+
+// findEventID looks for the event id of a history record that starts at the head of text and could not be decoded. It is
+// empty where none can be read.
+func findEventID(text []byte) string {
+	dec := looseDecoder(text)
+	if start, err := dec.ReadToken(); err != nil || start.Kind() != '{' {
+		return ""
+	}
+	for dec.PeekKind() == '"' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return ""
+		}
+		if name.String() == "event_id" && dec.PeekKind() == '"' {
+			id, err := dec.ReadToken()
+			if err != nil {
+				return ""
+			}
+			return id.String()
+		}
+		if err := dec.SkipValue(); err != nil {
+			return ""
+		}
+	}
+	return ""
 }

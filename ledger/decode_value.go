@@ -22,6 +22,8 @@ type reader struct {
 	names map[string]string
 	// identifiers are those of templates and interfaces whose form was checked.
 	identifiers map[string]string
+	// decimals is room for numbers that may be left out, a block of them at a time.
+	decimals []Decimal
 }
 
 func newReader(body []byte) *reader {
@@ -66,12 +68,13 @@ func (r *reader) name(text []byte) string {
 	return name
 }
 
-func shorten(value []byte) string {
-	const most = 60
-	if len(value) > most {
-		return strings.ToValidUTF8(string(value[:most]), "") + "…"
+func shorten(value []byte) string { return shortenTo(value, 60) }
+
+func shortenTo[Text ~string | ~[]byte](text Text, most int) string {
+	if len(text) > most {
+		return strings.ToValidUTF8(string(text[:most]), "") + "…"
 	}
-	return string(value)
+	return string(text)
 }
 
 // object reads the members of one JSON object into a domain type. The first thing that is wrong stays in err; what

@@ -1,7 +1,9 @@
-// Package ledger holds the domain: offsets, updates, events, the contract entries of a snapshot, the scope of
-// what is read, and their decoding from the JSON that a participant serves.
+// Package ledger holds the domain: offsets, updates, events, the contract entries of a snapshot, the records of the
+// transaction history, the scope of what is read, and their decoding from the JSON that a participant and a Scan
+// service serve.
 //
 // It knows no HTTP and no SQL and imports nothing else of this project. Decoding is strict: duplicate keys, bad
-// UTF-8, an element with two variants or none and a missing required field are errors that name the offset;
-// what is merely new (an unknown update or event kind, an unknown member) is kept as the server sent it.
+// UTF-8, an element with two variants or none and a missing required field are errors that name the offset, or the
+// event id of a record; what is merely new (an unknown kind of update, event or record, an unknown member) is kept
+// as the server sent it.
 package ledger

@@ -43,6 +43,7 @@ func (b *Bug) Unwrap() error { return b.Err }
 type DecodeError struct {
 	Element int    // index in the response's list, from 0; -1 where the response as a whole is meant
 	Offset  Offset // of the element, where it could be read; else 0
+	EventID string // of a history record, where it could be read; else empty
 	Field   string // path of the field below the element, such as "Transaction.events[2].CreatedEvent.contractId"; may be empty
 	Err     error
 }
@@ -54,6 +55,9 @@ func (e *DecodeError) Error() string {
 	}
 	if e.Offset > 0 {
 		where += fmt.Sprintf(" at offset %d", e.Offset)
+	}
+	if e.EventID != "" {
+		where += fmt.Sprintf(" with event id %q", shortenTo(e.EventID, 200))
 	}
 	if e.Field != "" {
 		where += ", " + e.Field

@@ -1,0 +1,179 @@
+package ledger
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Each row is an answer that must be refused, and the whole sentence that the user sees.
+func TestDecodeTransactionsRefuses(t *testing.T) {
+	t.Parallel()
+	const (
+		at    = `element 0 with event id "#12ab:3", `
+		inTap = `element 0 with event id "#12ab:5", `
+	)
+	valid := string(history(transferRecord))
+	transfer := func(old, new string) string { return string(history(swap(transferRecord, old, new))) }
+	amount := func(text string) string { return transfer(`"1.50"`, text) }
+	tap := func(old, new string) string { return string(history(swap(tapRecord, old, new))) }
+	notDecimal := func(text string) string {
+		return at + `transfer.receivers[0].amount: is not a decimal number of the form -12.50, without an exponent: ` + text
+	}
+	rows := []struct{ name, body, want string }{
+		{"nothing", ``, `response: the body is empty: unexpected EOF`},
+		{"a list", `[]`, `response: is an array where an object is expected`},
+		{"not JSON", `<html>`, `response: not valid JSON at byte 0: invalid character '<' at start of value`},
+		{"no transactions", `{"error":"none"}`, `response, transactions: is required, and absent or null`},
+		{"transactions that are null", `{"transactions":null}`, `response, transactions: is null where a list is expected`},
+		{"transactions that are no list", `{"transactions":{}}`, `response, transactions: is an object where a list is expected`},
+		{"transactions twice", `{"transactions":[],"transactions":[]}`,
+			`response, transactions: a member of this name stands twice in the object: duplicate object member name`},
+		{"something after the end", valid + `{}`, `response: something follows the end of the JSON at byte 983`},
+		{"cut off after a record", valid[:len(valid)-2], `element 1: the JSON is cut off at byte 981: unexpected EOF`},
+		{"cut off after the list", valid[:len(valid)-1], `response: the JSON is cut off at byte 982: unexpected EOF`},
+		{"cut off before the event id", valid[:strings.Index(valid, `"event_id"`)], `element 0: the JSON is cut off at byte 48: unexpected EOF`},
+		{"cut off behind the event id", valid[:strings.Index(valid, `"sender_fee"`)],
+			`element 0 with event id "#12ab:3", transfer.sender: the JSON is cut off at byte 487: unexpected EOF`},
+		{"bad UTF-8", transfer(`March`, "M\xffrch"), at + `transfer.description: not valid JSON at byte 823: invalid UTF-8`},
+		{"duplicate member of a record", transfer(`"round"`, `"date":1,"round"`),
+			at + `date: a member of this name stands twice in the object: duplicate object member name`},
+		{"duplicate member of a part", transfer(`"party":"bob"`, `"party":"bob","party":"bob"`),
+			at + `transfer.receivers[0].party: a member of this name stands twice in the object: duplicate object member name`},
+		{"duplicate name with an escape", transfer(`"round"`, `"\u0064ate":1,"round"`),
+			at + `date: a member of this name stands twice in the object: duplicate object member name`},
+		{"duplicate part", transfer(`"transfer":`, `"transfer":null,"transfer":`),
+			at + `transfer: a member of this name stands twice in the object: duplicate object member name`},
+		{"duplicate in an unknown member", transfer(`"round"`, `"update":{"value":{"value":{"x":1,"x":2}}},"round"`),
+			at + `update.value.value.x: a member of this name stands twice in the object: duplicate object member name`},
+		{"error in a later record", string(history(mintRecord, swap(tapRecord, `"7.0"`, `""`))),
+			`element 1 with event id "#12ab:5", tap.amulet_amount: is an empty text where a decimal number is expected`},
+
+		{"null record", `{"transactions":[null]}`, `element 0: is required, and absent or null`},
+		{"record of the wrong kind", `{"transactions":[7]}`, `element 0: is a number where an object is expected`},
+		{"event id empty", transfer(`"#12ab:3"`, `""`), `element 0, event_id: is an empty text`},
+		{"event id a number", transfer(`"#12ab:3"`, `3`), `element 0, event_id: is a number where a text is expected`},
+		{"event id with a NUL", transfer(`#12ab:3`, `#\u0000`),
+			`element 0 with event id "#\x00", event_id: holds a NUL character, which a text of the database can't: "#\u0000"`},
+		{"event id that is very long", transfer(`#12ab:3`, `#\udc00`+strings.Repeat("e", 300)),
+			`element 0 with event id "#�` + strings.Repeat("e", 196) + `…", event_id: holds half of a surrogate pair, which is no character: "#\udc00` + strings.Repeat("e", 52) + `…`},
+		{"date absent", transfer(`"date"`, `"Date"`), at + `date: is required, and absent or null`},
+		{"date without zone", tap(`:22Z`, `:22`), inTap + `date: not a time of the form 2006-01-02T15:04:05.999999Z: "2025-10-14T11:29:22"`},
+		{"date with a short offset", tap(`:22Z`, `:22+02`),
+			inTap + `date: not a time of the form 2006-01-02T15:04:05.999999Z: "2025-10-14T11:29:22+02"`},
+		{"date that is none", tap(`10-14`, `02-30`), inTap + `date: not a time of the form 2006-01-02T15:04:05.999999Z: "2025-02-30T11:29:22Z"`},
+		{"date as a number", tap(`"2025-10-14T11:29:22Z"`, `1760441362`), inTap + `date: is a number where a text is expected`},
+		{"round with a fraction", transfer(`42`, `42.0`), at + `round: is not a whole number of at most 64 bits: 42.0`},
+		{"round with an exponent", transfer(`42`, `4e1`), at + `round: is not a whole number of at most 64 bits: 4e1`},
+		{"round as text", transfer(`42`, `"42"`), at + `round: is not a whole number of at most 64 bits: "42"`},
+		{"round too large", transfer(`42`, `9223372036854775808`), at + `round: is not a whole number of at most 64 bits: 9223372036854775808`},
+		{"offset as a number", transfer(`"000000000000000a1b"`, `7`), at + `offset: is a number where a text is expected`},
+		{"NUL in a domain", transfer(`sync::1`, `sync\u0000`),
+			at + `domain_id: holds a NUL character, which a text of the database can't: "sync\u0000"`},
+		{"type of the wrong kind", transfer(`"transfer"`, `7`), at + `transaction_type: is a number where a text is expected`},
+		{"NUL in a type", transfer(`"transfer"`, `"new\u0000"`),
+			at + `transaction_type: holds a NUL character, which a text of the database can't: "new\u0000"`},
+
+		{"no part", tap(`"tap":{"amulet_owner":"alice","amulet_amount":"7.0"}`, `"tap":null`),
+			inTap + `tap: is required, and absent or null, and the transaction_type is devnet_tap`},
+		{"no part, no type", `{"transactions":[{"event_id":"e","date":"2025-10-14T11:29:22Z","mint":null,"lock":[]}]}`,
+			`element 0 with event id "e": holds none of transfer, mint, tap and abort_transfer_instruction, nor another object`},
+		{"a type that is no member's name", tap(`devnet_tap`, `mint`), inTap + `tap: contradicts the transaction_type, which is mint`},
+		{"a part that contradicts the type", transfer(`"transfer","event`, `"abort_transfer_instruction","event`),
+			at + `transfer: contradicts the transaction_type, which is abort_transfer_instruction`},
+		{"two parts", tap(`"tap"`, `"mint":{"amulet_owner":"a","amulet_amount":"1"},"tap"`),
+			`element 0 with event id "#12ab:5": holds 2 of transfer, mint, tap and abort_transfer_instruction, and exactly one is expected`},
+		{"two parts, no type", string(history(swap(untyped(tapRecord), `"tap"`, `"mint":{},"transfer":{},"tap"`))),
+			`element 0 with event id "#12ab:5": holds 3 of transfer, mint, tap and abort_transfer_instruction, and exactly one is expected`},
+		{"part of the wrong kind", tap(`{"amulet_owner":"alice","amulet_amount":"7.0"}`, `"7.0"`), inTap + `tap: is a text where an object is expected`},
+		{"sender of the wrong kind", transfer(`"sender":{`, `"sender":[],"was":{`), at + `transfer.sender: is an array where an object is expected`},
+		{"sender that is null", transfer(`"sender":{`, `"sender":null,"was":{`), at + `transfer.sender: is required, and absent or null`},
+		{"receivers of the wrong kind", transfer(`"receivers":[`, `"receivers":{"party":"bob","amount":"1"},"was":[`),
+			at + `transfer.receivers: is an object where an array is expected`},
+		{"null receiver", transfer(`{"party":"carol"`, `null,{"party":"carol"`), at + `transfer.receivers[1]: is required, and absent or null`},
+		{"receiver of the wrong kind", transfer(`{"party":"carol"`, `"carol",{"party":"carol"`),
+			at + `transfer.receivers[1]: is a text where an object is expected`},
+		{"balance changes of the wrong kind", transfer(`"balance_changes":[`, `"balance_changes":0,"was":[`),
+			at + `transfer.balance_changes: is a number where an array is expected`},
+		{"balance change without its number", transfer(`"-3.5"`, `null`),
+			at + `transfer.balance_changes[0].change_to_initial_amount_as_of_round_zero: is required, and absent or null`},
+		{"party of the wrong kind", transfer(`"party":"carol"`, `"party":{}`), at + `transfer.receivers[1].party: is an object where a text is expected`},
+		{"lone surrogate in a party", transfer(`"party":"carol"`, `"party":"\ud800"`),
+			at + `transfer.receivers[1].party: holds half of a surrogate pair, which is no character: "\ud800"`},
+		{"description of the wrong kind", transfer(`"rent, \"March\""`, `true`), at + `transfer.description: is a boolean where a text is expected`},
+		{"instruction empty", string(history(swap(abortRecord, `"00cid"`, `""`))),
+			`element 0 with event id "#12ab:6", abort_transfer_instruction.transfer_instruction_cid: is an empty text`},
+		{"abort kind of the wrong kind", string(history(swap(abortRecord, `"withdraw"`, `{}`))),
+			`element 0 with event id "#12ab:6", abort_transfer_instruction.abort_kind: is an object where a text is expected`},
+
+		{"both words in a sender", transfer(`"input_amulet_amount"`, `"input_coin_amount":"1","input_amulet_amount"`),
+			at + `transfer.sender: calls the unit of value both coin and amulet`},
+		{"both words for one member", tap(`"amulet_owner"`, `"coin_owner":"alice","amulet_owner"`),
+			inTap + `tap: calls the unit of value both coin and amulet`},
+		{"both words for two members", tap(`amulet_amount`, `coin_amount`), inTap + `tap: calls the unit of value both coin and amulet`},
+		{"another word", string(history(strings.ReplaceAll(tapRecord, "amulet", "token"))),
+			inTap + `tap.coin_owner: is required, and absent or null, and so is amulet_owner`},
+		{"owner without amount", tap(`,"amulet_amount":"7.0"`, ``), inTap + `tap.amulet_amount: is required, and absent or null`},
+
+		{"amount empty", amount(`""`), at + `transfer.receivers[0].amount: is an empty text where a decimal number is expected`},
+		{"amount a number", amount(`1.50`), at + `transfer.receivers[0].amount: is a number where a text is expected`},
+		{"amount NaN", amount(`"NaN"`), notDecimal(`"NaN"`)},
+		{"amount infinite", amount(`"-Infinity"`), notDecimal(`"-Infinity"`)},
+		{"amount with an exponent", amount(`"1e5"`), notDecimal(`"1e5"`)},
+		{"amount with a negative exponent", amount(`"1.5E-3"`), notDecimal(`"1.5E-3"`)},
+		{"amount with a plus sign", amount(`"+1"`), notDecimal(`"+1"`)},
+		{"amount with two signs", amount(`"--1"`), notDecimal(`"--1"`)},
+		{"amount without digits", amount(`"-"`), notDecimal(`"-"`)},
+		{"amount without digits after the point", amount(`"1."`), notDecimal(`"1."`)},
+		{"amount without digits before the point", amount(`".5"`), notDecimal(`".5"`)},
+		{"amount with two points", amount(`"1.2.3"`), notDecimal(`"1.2.3"`)},
+		{"amount with a comma", amount(`"1,5"`), notDecimal(`"1,5"`)},
+		{"amount with a space", amount(`" 1"`), notDecimal(`" 1"`)},
+		{"amount in hexadecimal", amount(`"0x1F"`), notDecimal(`"0x1F"`)},
+		{"amount with an underscore", amount(`"1_000"`), notDecimal(`"1_000"`)},
+		{"amount in other digits", amount(`"١٢"`), notDecimal(`"١٢"`)},
+		{"amount that is long", amount(`"` + strings.Repeat("1", 100) + `e1"`), notDecimal(`"` + strings.Repeat("1", 60) + `…"`)},
+		{"amount with a NUL", amount(`"1\u0000"`), at + `transfer.receivers[0].amount: holds a NUL character, which a text of the database can't: "1\u0000"`},
+		{"amount beyond numeric", amount(`"` + strings.Repeat("9", 131_073) + `"`),
+			at + `transfer.receivers[0].amount: has more digits than the database can hold, which are 131072 before the point and 16383 after it: ` +
+				strings.Repeat("9", 60) + `…`},
+		{"fee of another form", transfer(`"0.25"`, `"1e5"`),
+			at + `transfer.sender.holding_fees: is not a decimal number of the form -12.50, without an exponent: "1e5"`},
+		{"fee a number", transfer(`"0.25"`, `0`), at + `transfer.sender.holding_fees: is a number where a text is expected`},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			decoded, err := DecodeTransactions([]byte(row.body))
+			require.EqualError(t, err, row.want)
+			var decodeError *DecodeError
+			require.ErrorAs(t, err, &decodeError)
+			require.Nil(t, decoded, "nothing of a refused answer is returned")
+		})
+	}
+}
+
+// The event id is found wherever it stands in a record, as long as what comes before it is JSON.
+func TestTheErrorOfARecordNamesItsEventID(t *testing.T) {
+	t.Parallel()
+	for record, want := range map[string]string{
+		`{"date":{"event_id":"inner"},"round":"x","event_id":"#1"}`:    "#1",
+		`{"event_id":"#1","event_id":"#2"}`:                            "#1",
+		`{"event_id":null,"round":"x"}`:                                "",
+		`{"event_id":7}`:                                               "",
+		`{"event_id":"#1","date":tru`:                                  "#1",
+		`{"date":tru,"event_id":"#1"}`:                                 "",
+		`{"event_id":"#1`:                                              "",
+		`{"\u0065vent_id":"\u00231","date":7}`:                         "#1",
+		`{"mint":{"coin_owner":"a","coin_owner":"a"},"event_id":"#1"}`: "#1",
+		`{"a" "b"`: "",
+		`7`:        "",
+	} {
+		_, err := DecodeTransactions([]byte(`{"transactions":[` + tapRecord + ` , ` + record + `]}`))
+		var decodeError *DecodeError
+		require.ErrorAs(t, err, &decodeError, record)
+		require.Equal(t, 1, decodeError.Element, record)
+		require.Equal(t, want, decodeError.EventID, record)
+	}
+}

@@ -1,0 +1,285 @@
+package ledger
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/openapi"
+)
+
+func decodeOne(t *testing.T, record string) Transaction {
+	t.Helper()
+	records, err := DecodeTransactions(history(record))
+	require.NoError(t, err)
+	require.Len(t, records, 1)
+	return records[0]
+}
+
+func decimal(text string) *Decimal { return new(Decimal(text)) }
+
+func TestTheSampleRecordsAreTheServers(t *testing.T) {
+	t.Parallel()
+	api := openapi.Scan(t, "0.6")
+	require.NoError(t, api.CheckResponse("POST", "/v0/transactions", 200, history(transferRecord, mintRecord, tapRecord, abortRecord)))
+	require.NoError(t, api.CheckResponse("POST", "/v0/transactions", 200, realisticHistory(1)))
+	require.Error(t, api.CheckResponse("POST", "/v0/transactions", 200, history(unknownRecord)))
+}
+
+func TestDecodeTransfer(t *testing.T) {
+	t.Parallel()
+	want := Transaction{
+		EventID: "#12ab:3", Kind: TransactionTransfer, Type: new("transfer"),
+		Date:     Time{Time: time.Date(2025, 10, 14, 11, 29, 20, 15513000, time.UTC), Valid: true},
+		DomainID: new("sync::1"), Offset: new("000000000000000a1b"), Round: new(int64(42)), Word: "amulet",
+		Transfer: &Transfer{
+			Sender: Sender{
+				Party: "alice", ChangeFee: decimal("0.0300000000"), ChangeAmount: decimal("-0.0000000001"), Fee: decimal("0.0000000000"),
+				HoldingFees: decimal("0.25"), InputAmount: decimal("10.0000000000"), InputAppRewardAmount: decimal("1.0000000000"),
+				InputValidatorRewardAmount: decimal("0.0000000000"), InputSVRewardAmount: decimal("0.5"),
+				InputValidatorFaucetAmount: decimal("570.7762557078"),
+			},
+			Receivers:           []Receiver{{Party: "bob", Amount: "1.50", Fee: decimal("0.0100000000")}, {Party: "carol", Amount: "2", Fee: decimal("0")}},
+			BalanceChanges:      []BalanceChange{{Party: "alice", InitialAmount: "-3.5", HoldingFeesRate: "-0.0000190259"}},
+			Description:         new(`rent, "March"`),
+			Kind:                new("transfer_instruction_accept"),
+			InstructionReceiver: new("bob"), InstructionAmount: decimal("1.5"), InstructionCID: new("00cid"),
+		},
+	}
+	require.Equal(t, want, decodeOne(t, transferRecord))
+	want.Word = "coin"
+	require.Equal(t, want, decodeOne(t, inCoins(transferRecord)), "the spelling of interface.md")
+	want.Type = nil
+	require.Equal(t, want, decodeOne(t, inCoins(untyped(transferRecord))), "the record of interface.md has no type")
+}
+
+func TestDecodeMintTapAndAbort(t *testing.T) {
+	t.Parallel()
+	for word, record := range map[string]string{"amulet": mintRecord, "coin": inCoins(mintRecord)} {
+		mint := decodeOne(t, record)
+		require.Equal(t, TransactionMint, mint.Kind)
+		require.Equal(t, word, mint.Word)
+		require.Equal(t, &OwnedAmount{Owner: "dso", Amount: "100.0000000000"}, mint.Mint)
+		require.Nil(t, mint.Round, "a mint has no round")
+		require.Nil(t, mint.Tap)
+	}
+	tap := decodeOne(t, tapRecord)
+	require.Equal(t, TransactionTap, tap.Kind)
+	require.Equal(t, "devnet_tap", *tap.Type)
+	require.Equal(t, &OwnedAmount{Owner: "alice", Amount: "7.0"}, tap.Tap)
+	require.Equal(t, int64(0), *tap.Round, "round 0 is not an absent one")
+	require.Nil(t, tap.Offset)
+	abort := decodeOne(t, abortRecord)
+	require.Equal(t, TransactionAbort, abort.Kind)
+	require.Equal(t, &AbortedInstruction{InstructionCID: "00cid", Kind: new("withdraw")}, abort.Abort)
+	require.Empty(t, abort.Word, "nothing in it is in the unit")
+}
+
+func TestRecordsStayInTheServersOrderAndEqualOnesStayTwo(t *testing.T) {
+	t.Parallel()
+	records, err := DecodeTransactions(history(tapRecord, transferRecord, tapRecord, swap(mintRecord, "#12ab:4", "#12ab:3")))
+	require.NoError(t, err)
+	var ids []string
+	for _, r := range records {
+		ids = append(ids, string(r.Kind)+" "+r.EventID)
+	}
+	require.Equal(t, []string{"tap #12ab:5", "transfer #12ab:3", "tap #12ab:5", "mint #12ab:3"}, ids)
+}
+
+func TestTheAnswerAroundTheRecords(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{`{"transactions":[]}`, ` { "next" : {"a":[1]} , "transactions" : [ ] , "transaction":[7] } ` + "\n"} {
+		records, err := DecodeTransactions([]byte(body))
+		require.NoError(t, err)
+		require.Empty(t, records)
+	}
+}
+
+func TestAMemberThatIsNullIsAbsent(t *testing.T) {
+	t.Parallel()
+	nulls := swap(swap(abortRecord, `"domain_id":"sync::1"`, `"domain_id":null,"offset":null,"round":null,"transfer":null,"mint":null`), `"withdraw"`, `null`)
+	got := decodeOne(t, nulls)
+	require.Equal(t, TransactionAbort, got.Kind)
+	require.Nil(t, got.DomainID)
+	require.Nil(t, got.Offset)
+	require.Nil(t, got.Round)
+	require.Nil(t, got.Abort.Kind)
+	require.Nil(t, got.Extra)
+	got = decodeOne(t, swap(untyped(abortRecord), `{`, `{"transaction_type":null,`))
+	require.Equal(t, TransactionAbort, got.Kind)
+	require.Nil(t, got.Type)
+	got = decodeOne(t, swap(transferRecord, `"input_amulet_amount"`, `"input_coin_amount":null,"input_amulet_amount"`))
+	require.Equal(t, "amulet", got.Word, "the other spelling as null is absent")
+}
+
+func TestAbsentAndEmptyListsAreTold(t *testing.T) {
+	t.Parallel()
+	const record = `{"event_id":"e","date":"2025-10-14T11:29:20Z","transfer":{"sender":{"party":"a"}}}`
+	none := decodeOne(t, record).Transfer
+	require.Nil(t, none.Receivers)
+	require.Nil(t, none.BalanceChanges)
+	empty := decodeOne(t, swap(record, `"a"}`, `"a"},"receivers":[],"balance_changes":[]`)).Transfer
+	require.NotNil(t, empty.Receivers)
+	require.NotNil(t, empty.BalanceChanges)
+	// Records with longer lists before, whose memory is used again.
+	records, err := DecodeTransactions(history(transferRecord, record, swap(record, `"a"}`, `"a"},"receivers":[]`)))
+	require.NoError(t, err)
+	require.Nil(t, records[1].Transfer.Receivers)
+	require.Empty(t, records[2].Transfer.Receivers)
+	require.Len(t, records[0].Transfer.Receivers, 2)
+}
+
+func TestUnknownMembersOfARecordStandInExtraWhereTheyStood(t *testing.T) {
+	t.Parallel()
+	record := swap(swap(transferRecord, `"offset"`, `"Offset":1,"memo":{"a": 1.50},"offset"`), `{"sender":{`, `{"lane":[ ],"sender":{"rank":null,`)
+	record = swap(swap(record, `{"party":"bob"`, `{"vat":"0.1","party":"bob"`), `{"party":"alice","change`, `{"asOf":7,"party":"alice","change`)
+	got := decodeOne(t, record)
+	require.Equal(t, `{"Offset":1,"memo":{"a": 1.50}}`, string(got.Extra))
+	require.Equal(t, `{"lane":[ ]}`, string(got.Transfer.Extra))
+	require.Equal(t, `{"rank":null}`, string(got.Transfer.Sender.Extra))
+	require.Equal(t, `{"vat":"0.1"}`, string(got.Transfer.Receivers[0].Extra))
+	require.Nil(t, got.Transfer.Receivers[1].Extra)
+	require.Equal(t, `{"asOf":7}`, string(got.Transfer.BalanceChanges[0].Extra))
+	require.Equal(t, `{"x":"\u0000"}`, string(decodeOne(t, swap(mintRecord, `{"amulet_owner"`, `{"x":"\u0000","amulet_owner"`)).Mint.Extra))
+	require.Equal(t, `{"why":1}`, string(decodeOne(t, swap(abortRecord, `{"abort_kind"`, `{"why":1,"abort_kind"`)).Abort.Extra))
+}
+
+func TestARecordOfAnUnknownKindIsKeptAsSent(t *testing.T) {
+	t.Parallel()
+	got := decodeOne(t, "\n "+unknownRecord+" ")
+	require.Equal(t, Transaction{
+		EventID: "#12ab:7", Kind: TransactionUnknown, Type: new("lock"),
+		Date:     Time{Time: time.Date(2025, 10, 14, 11, 29, 24, 0, time.UTC), Valid: true},
+		DomainID: new("sync::1"), Offset: new("0c"), Round: new(int64(43)), Raw: JSON(unknownRecord),
+	}, got)
+
+	got = decodeOne(t, untyped(unknownRecord))
+	require.Equal(t, TransactionUnknown, got.Kind, "none of the known parts, and another object")
+	require.Nil(t, got.Type)
+	require.Equal(t, untyped(unknownRecord), string(got.Raw))
+
+	for _, record := range []string{
+		`{"event_id":"e","transaction_type":"x","date":"soon","domain_id":7,"offset":["a"],"round":"1"}`,
+		`{"event_id":"e","transfer":7,"mint":{"coin_owner":1},"tap":[],"round":1.5,"offset":"\u0000","transaction_type":"x"}`,
+		`{"event_id":"e","transfer":{"sender":"a","receivers":{}},"transaction_type":""}`,
+		swap(transferRecord, `"transfer"`, `"Transfer"`),
+	} {
+		got = decodeOne(t, record)
+		require.Equal(t, TransactionUnknown, got.Kind, "the type decides, whatever the known parts hold")
+		require.Equal(t, record, string(got.Raw))
+		require.Nil(t, got.Transfer)
+		require.Nil(t, got.Extra, "it stands in Raw")
+	}
+	require.Equal(t, Transaction{EventID: "e", Kind: TransactionUnknown, Type: new("x"),
+		Raw: JSON(`{"event_id":"e","transaction_type":"x","date":"soon","domain_id":7}`)},
+		decodeOne(t, `{"event_id":"e","transaction_type":"x","date":"soon","domain_id":7}`), "what can't be read stands in Raw alone")
+}
+
+func TestAnUnknownObjectBesideAKnownPartIsAnUnknownMember(t *testing.T) {
+	t.Parallel()
+	got := decodeOne(t, swap(untyped(mintRecord), `"mint"`, `"lock":{"a":1},"mint"`))
+	require.Equal(t, TransactionMint, got.Kind)
+	require.Equal(t, `{"lock":{"a":1}}`, string(got.Extra))
+}
+
+func TestADateMayHaveAnyOffsetFromUTC(t *testing.T) {
+	t.Parallel()
+	for text, exact := range map[string]string{
+		"2025-10-14T13:29:20.015513+02:00": "", "2025-10-14T02:59:20.0155130-08:30": "",
+		"2025-10-14T13:29:20.015513001+02:00": "2025-10-14T13:29:20.015513001+02:00",
+	} {
+		got := decodeOne(t, swap(transferRecord, "2025-10-14T11:29:20.015513Z", text))
+		require.Equal(t, Time{Time: time.Date(2025, 10, 14, 11, 29, 20, 15513000, time.UTC), Valid: true, Exact: exact}, got.Date)
+	}
+}
+
+func TestAmountsKeepEveryDigit(t *testing.T) {
+	t.Parallel()
+	digits := strings.Repeat("1234567890", 6)
+	for _, text := range []string{digits, "-" + digits + "." + digits, "-0.0000000001", "0", "-0", "-0.00", "007", "00.10", "9007199254740993"} {
+		got := decodeOne(t, swap(transferRecord, `"1.50"`, `"`+text+`"`))
+		require.Equal(t, Decimal(text), got.Transfer.Receivers[0].Amount)
+		got = decodeOne(t, swap(transferRecord, `"holding_fees":"0.25"`, `"holding_fees":"`+text+`"`))
+		require.Equal(t, Decimal(text), *got.Transfer.Sender.HoldingFees)
+		got = decodeOne(t, swap(mintRecord, `"100.0000000000"`, `"`+text+`"`))
+		require.Equal(t, Decimal(text), got.Mint.Amount)
+	}
+}
+
+// A NUL or half of a surrogate pair in a description would stop everybody's history for ever, and anybody can write one.
+func TestNoDescriptionStopsTheStream(t *testing.T) {
+	t.Parallel()
+	for sent, want := range map[string]string{
+		`"a\u0000b"`: "a\uFFFDb", `"\ud83d rent"`: "\uFFFD rent", `"\u0000\udc00"`: "\uFFFD\uFFFD", `"\u0000\ud83d\ude00"`: "\uFFFD😀",
+	} {
+		got := decodeOne(t, swap(transferRecord, `"rent, \"March\""`, sent)).Transfer
+		require.Equal(t, want, *got.Description)
+		require.Equal(t, sent, string(got.DescriptionExact))
+	}
+	for sent, want := range map[string]string{`""`: "", `"\ud83d\ude00"`: "😀", `"\uFFFD\\u0000"`: `�\u0000`} {
+		got := decodeOne(t, swap(transferRecord, `"rent, \"March\""`, sent)).Transfer
+		require.Equal(t, want, *got.Description)
+		require.Nil(t, got.DescriptionExact)
+	}
+}
+
+func TestDecodedTransactionsShareNoMemoryWithTheBody(t *testing.T) {
+	t.Parallel()
+	body := everyRecord()
+	got, err := DecodeTransactions(body)
+	require.NoError(t, err)
+	want, err := DecodeTransactions(everyRecord())
+	require.NoError(t, err)
+	for i := range body {
+		body[i] = 'x'
+	}
+	require.Equal(t, want, got)
+	for i := range got {
+		require.Equal(t, want[i].Fingerprint(), got[i].Fingerprint())
+	}
+}
+
+func TestRequiredAndOptionalMembersOfARecord(t *testing.T) {
+	t.Parallel()
+	rows := []struct{ name, record, path, required, optional string }{
+		{"transfer record", transferRecord, "", "event_id date transfer", "transaction_type domain_id offset round"},
+		{"mint record", mintRecord, "", "event_id date mint", "transaction_type domain_id offset"},
+		{"tap record", tapRecord, "", "event_id date tap", "transaction_type domain_id round"},
+		{"abort record", abortRecord, "", "event_id date abort_transfer_instruction", "transaction_type domain_id"},
+		{"unknown record", swap(unknownRecord, `\u0000\ud800`, ``), "", "event_id", "transaction_type date domain_id offset round lock"},
+		{"transfer", transferRecord, "transfer", "sender",
+			"receivers balance_changes description transfer_kind transferInstructionReceiver transferInstructionAmount transferInstructionCid"},
+		{"sender", transferRecord, "transfer/sender", "party", "sender_change_fee sender_change_amount sender_fee holding_fees input_amulet_amount " +
+			"input_app_reward_amount input_validator_reward_amount input_sv_reward_amount input_validator_faucet_amount"},
+		{"receiver", transferRecord, "transfer/receivers/1", "party amount", "receiver_fee"},
+		{"balance change", transferRecord, "transfer/balance_changes/0",
+			"party change_to_initial_amount_as_of_round_zero change_to_holding_fees_rate", ""},
+		{"mint", mintRecord, "mint", "amulet_owner amulet_amount", ""},
+		{"mint in coins", inCoins(mintRecord), "mint", "coin_owner coin_amount", ""},
+		{"tap", tapRecord, "tap", "amulet_owner amulet_amount", ""},
+		{"abort", abortRecord, "abort_transfer_instruction", "transfer_instruction_cid", "abort_kind"},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			for _, absent := range []bool{true, false} {
+				for _, field := range strings.Fields(row.required) {
+					_, err := DecodeTransactions(history(without(t, row.record, row.path, field, absent)))
+					var decodeError *DecodeError
+					require.ErrorAs(t, err, &decodeError, field)
+					require.ErrorIs(t, err, errMissing, field)
+					require.Equal(t, 0, decodeError.Element)
+					require.Equal(t, field != "event_id", decodeError.EventID != "")
+					require.True(t, decodeError.Field == field || strings.HasSuffix(decodeError.Field, "."+field),
+						"the error names the field %s: %v", field, err)
+				}
+				for _, field := range strings.Fields(row.optional) {
+					_, err := DecodeTransactions(history(without(t, row.record, row.path, field, absent)))
+					require.NoError(t, err, field)
+				}
+			}
+		})
+	}
+}
