@@ -1,16 +1,13 @@
 package participant
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
-	"net/url"
 	"sync/atomic"
 	"time"
 
 	"ledgerindexer/internal/access"
+	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/ledger"
 )
 
@@ -24,9 +21,9 @@ const (
 
 	// maxBody is the largest answer that is read, in bytes of JSON.
 	maxBody = 1 << 30
-	// silence is how long nothing may come before an answer, or within it. Servers give up after 20 s by
-	// themselves, and their word about why is worth waiting for.
-	silence = 40 * time.Second
+	// smallBody is the largest answer that is read about a single thing, or about vetted packages. Nothing real comes
+	// near it, and to decode an answer takes several times its size in memory.
+	smallBody = 64 << 20
 )
 
 // Config says how to reach the participant.
@@ -49,11 +46,9 @@ type Config struct {
 type Client struct {
 	cfg    Config
 	scope  ledger.Scope
-	base   *url.URL // without user info
-	user   *url.Userinfo
 	access *access.Access
 	log    *slog.Logger
-	http   *http.Client
+	http   *jsonhttp.Client
 	format formats
 
 	maxBody int64
@@ -70,20 +65,14 @@ type Client struct {
 	verified atomic.Int64 // up to which of the changes the participant is known to be the first one, or never
 
 	served       proof // of list calls
-	updatesList  size
-	updatesPage  size
-	snapshotList size
-	snapshotPage size
+	updatesList  *jsonhttp.Size
+	updatesPage  *jsonhttp.Size
+	snapshotList *jsonhttp.Size
+	snapshotPage *jsonhttp.Size
 }
 
 // New checks the configuration and makes a client; it sends nothing. The files of Access must exist and be usable.
 func New(cfg Config, scope ledger.Scope) (*Client, error) {
-	base, err := url.Parse(cfg.URL)
-	// The text of a URL that can't be parsed may hold a password, and so may the parser's error.
-	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" ||
-		base.RawQuery != "" || base.Fragment != "" {
-		return nil, fmt.Errorf("--ledger-url must be of the form http://host:port/prefix or https://host:port/prefix")
-	}
 	if cfg.Limit < 0 {
 		return nil, fmt.Errorf("the limit of a list call must be at least 1, not %d", cfg.Limit)
 	}
@@ -101,40 +90,25 @@ func New(cfg Config, scope ledger.Scope) (*Client, error) {
 		cfg.Access.Flags = "ledger"
 	}
 	cfg.Access.URL = cfg.URL
-	who, err := access.New(cfg.Access, cfg.Logger)
+	c := &Client{
+		cfg: cfg, scope: scope, log: cfg.Logger, format: format,
+		maxBody: maxBody, silence: jsonhttp.Silence,
+		finding:     make(chan struct{}, 1),
+		updatesList: jsonhttp.NewSize(cfg.Limit), updatesPage: jsonhttp.NewSize(updatesPageSize),
+		snapshotList: jsonhttp.NewSize(cfg.Limit), snapshotPage: jsonhttp.NewSize(snapshotPageSize),
+	}
+	c.http, err = jsonhttp.New(jsonhttp.Config{
+		Access: cfg.Access, Logger: cfg.Logger,
+		Observe: c.observe,
+		// Noted when the connection is there and not used yet: who looks at an answer that came over it sees the note,
+		// and who looked before it was there has not looked at who is behind it.
+		Connected: c.anew,
+		Refused:   func(a jsonhttp.Answer) bool { return newError(a, c.redact).unauthenticated() },
+	})
 	if err != nil {
 		return nil, err
 	}
-	user := base.User
-	base.User = nil
-	c := &Client{
-		cfg: cfg, scope: scope, base: base, user: user, access: who, log: cfg.Logger, format: format,
-		maxBody: maxBody, silence: silence,
-		finding:     make(chan struct{}, 1),
-		updatesList: newSize(cfg.Limit), updatesPage: newSize(updatesPageSize),
-		snapshotList: newSize(cfg.Limit), snapshotPage: newSize(snapshotPageSize),
-	}
-	dialer := net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
-	c.http = &http.Client{
-		Transport: who.Transport(&http.Transport{
-			Proxy: http.ProxyFromEnvironment,
-			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-				conn, err := dialer.DialContext(ctx, network, address)
-				if err == nil {
-					// Noted when the connection is there and not used yet: who looks at an answer that came over it
-					// sees the note, and who looked before it was there has not looked at who is behind it.
-					c.anew()
-				}
-				return conn, err
-			},
-			TLSHandshakeTimeout: 10 * time.Second,
-			MaxIdleConns:        32,
-			MaxIdleConnsPerHost: 32,
-			IdleConnTimeout:     90 * time.Second,
-		}),
-		// A redirected POST would become a GET without a body, and the token would go to another host.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	c.access = c.http.Access()
 	return c, nil
 }
 
@@ -142,10 +116,7 @@ func New(cfg Config, scope ledger.Scope) (*Client, error) {
 func (c *Client) Access() *access.Access { return c.access }
 
 // Close closes the connections that are idle, and gives up a token that is being fetched.
-func (c *Client) Close() {
-	c.http.CloseIdleConnections()
-	c.access.Close()
-}
+func (c *Client) Close() { c.http.Close() }
 
 // redact takes secrets out of a text from outside.
 func (c *Client) redact(text string) string { return c.access.Redact(text) }

@@ -77,7 +77,7 @@ func (c *Client) discover(ctx context.Context) (Server, error) {
 		return Server{}, fmt.Errorf("find out what the participant offers: %w", c.explain(ctx, err, asked{need: c.ofScope()}))
 	}
 	if s.UpdatesPath == "" {
-		err := fmt.Errorf("there is no update stream at %s", c.base)
+		err := fmt.Errorf("there is no update stream at %s", c.http.URL())
 		if c.logged != (Server{}) {
 			return Server{}, fmt.Errorf("%w any more", err) // it was there: a proxy may say so while the server is away
 		}

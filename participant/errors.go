@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"ledgerindexer/internal/access"
+	"ledgerindexer/internal/jsonhttp"
 )
 
 // Error is a request that brought no usable answer. What it means, and whether trying again may help, is decided in
@@ -87,25 +88,23 @@ func (e *Error) Wait() time.Duration {
 	return wait
 }
 
-// newError reads an answer that is not success: the servers' error object, the one they have for unknown paths, or
-// whatever text came. redact takes secrets out, before anything is cut: half a token could not be found.
-func newError(resp *http.Response, text []byte, redact func(string) string) *Error {
+// newError reads an answer that brought nothing usable: where it is not success the servers' error object, the one they
+// have for unknown paths, or whatever text came. redact takes secrets out, before anything is cut: half a token could not
+// be found.
+func newError(a jsonhttp.Answer, redact func(string) string) *Error {
 	clean := func(s string) string { return access.Excerpt(redact(s)) }
-	e := &Error{Status: resp.StatusCode, RetryAfter: access.RetryAfter(resp.Header.Get("Retry-After"), time.Now())}
-	if to, err := resp.Location(); err == nil {
-		e.location = clean(to.Scheme + "://" + to.Host + to.Path) // a query may hold secrets
-	}
+	e := &Error{Status: a.Status, RetryAfter: a.RetryAfter, location: a.Location}
 	// Only words for the operator are read here, so a sloppy error object is better than none: each member counts by
 	// itself, and one of another type than expected is as good as absent.
 	var told map[string]jsontext.Value
-	if json.Unmarshal(text, &told, sloppy...) == nil {
+	if a.Status != http.StatusOK && json.Unmarshal(a.Body, &told, sloppy...) == nil {
 		e.Code, e.Cause = clean(member[string](told, "code")), clean(member[string](told, "cause"))
 		if e.Code == "" && e.Cause == "" {
 			e.Cause = clean(strings.Join(member[[]string](told, "errors"), "; "))
 		}
 	}
 	if e.Code == "" && e.Cause == "" {
-		e.Body = clean(string(text))
+		e.Body = clean(string(a.Body))
 		return e
 	}
 	e.CorrelationID, e.TraceID = clean(member[string](told, "correlationId")), clean(member[string](told, "traceId"))
@@ -140,7 +139,7 @@ func member[T any](object map[string]jsontext.Value, name string) (value T) {
 }
 
 // ErrCutOff is wrapped by an *Error whose answer has no end: it says nothing about what was asked.
-var ErrCutOff = errors.New("the answer was cut off")
+var ErrCutOff = jsonhttp.ErrCutOff
 
 // lacksPath says whether the error is that the server does not have the operation.
 func lacksPath(err error) bool {

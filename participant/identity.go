@@ -64,7 +64,7 @@ func (c *Client) identity(ctx context.Context) (string, error) {
 	if id != "" && c.first != "" && id != c.first {
 		c.verified.Store(never)
 		return "", &ledger.Problem{
-			What: fmt.Sprintf("the participant behind %s changed from %s to %s", c.base, c.redact(c.first), c.redact(id)),
+			What: fmt.Sprintf("the participant behind %s changed from %s to %s", c.http.URL(), c.redact(c.first), c.redact(id)),
 			Do:   "check --ledger-url: a database belongs to one participant; if this is right, use a database of its own",
 		}
 	}

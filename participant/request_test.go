@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/ledger"
 )
 
@@ -64,6 +65,15 @@ func TestWrongContentTypeMayBeTriedAgain(t *testing.T) {
 	require.ErrorContains(t, err, `content type "text/html; charset=utf-8" instead of application/json`)
 	require.ErrorContains(t, err, `the answer begins "<html> <body>Please log in ...`)
 	require.Less(t, len(err.Error()), 800)
+}
+
+// What is no JSON by its type is no error object either, whatever it looks like.
+func TestAnAnswerOfAnotherTypeIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, map[string]http.HandlerFunc{pathUpdatesPage: plain(http.StatusOK, `{"code":"PARTICIPANT_PRUNED_DATA_ACCESSED","cause":"no"}`)})
+	_, err := newClient(t, f, with35, anyParty).ReadUpdates(t.Context(), 4, 12)
+	require.Empty(t, retryable(t, err).Code)
+	require.ErrorContains(t, err, `the answer begins "{\"code\":`)
 }
 
 // interface.md promises no media type.
@@ -133,7 +143,7 @@ func TestSilentServerMayBeTriedAgain(t *testing.T) {
 		c.silence = 20 * time.Millisecond
 		_, err := c.ReadUpdates(t.Context(), 4, 12)
 		_ = retryable(t, err)
-		require.ErrorIs(t, err, errSilent)
+		require.ErrorIs(t, err, jsonhttp.ErrSilent)
 		require.NotErrorIs(t, err, t.Context().Err(), "it is not the caller who gave up")
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 )
@@ -258,7 +259,7 @@ func TestSnapshotRefusalsOfTheSimulatedParticipant(t *testing.T) {
 	for _, opts := range []sandbox.ServerOptions{{}, {StrictInterface: true}} {
 		srv := simulated(t, l, opts)
 		c := discovered(t, srv.URL, anyParty)
-		c.snapshotPage, c.snapshotList = newSize(2), newSize(2)
+		c.snapshotPage, c.snapshotList = jsonhttp.NewSize(2), jsonhttp.NewSize(2)
 		page, err := c.ReadSnapshot(t.Context(), ledger.Offset(quiet), ledger.Token{})
 		require.NoError(t, err)
 		_, err = c.ReadSnapshot(t.Context(), ledger.Offset(l.End()), page.Next)

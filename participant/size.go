@@ -4,58 +4,30 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 
+	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/ledger"
 )
 
-// size is how many elements are asked for in one request. It follows what the server can do: a refusal lowers it
-// for good, trouble lowers it for a while.
-type size struct {
-	mu   sync.Mutex
-	now  int
-	most int // what the server is not known to refuse
-}
-
-func newSize(most int) size { return size{now: most, most: most} }
-
-func (s *size) ask() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.now
-}
-
-// worked lets the size creep back: fast enough to recover within some dozens of requests, slowly enough that a
-// server which is too slow for more does not fail every second request.
-func (s *size) worked() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.now = min(s.most, s.now+s.most/32+1)
-}
-
 // failed looks at why a request for asked elements failed and halves the size where that helps. It says whether to
 // ask again at once; where not, the error is the caller's.
-func (s *size) failed(asked int, err error) (again bool) {
+func failed(s *jsonhttp.Size, asked int, err error) (again bool) {
 	var e *Error
 	var p *ledger.Problem
 	if asked <= 1 || !errors.As(err, &e) || errors.As(err, &p) {
 		return false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	half := asked / 2
 	switch {
 	case e.Status == http.StatusRequestEntityTooLarge, e.aboutPageSize():
-		s.most = min(s.most, half)
-		s.now = min(s.now, half)
+		s.Halve(asked, true)
 		return true
-	case errors.Is(e, errTooLarge):
-		s.now = min(s.now, half)
+	case errors.Is(e, jsonhttp.ErrTooLarge):
+		s.Halve(asked, false)
 		return true
 	case e.timedOut():
 		// The server is struggling: a smaller request, but when the caller's patience says so.
-		s.now = min(s.now, half)
+		s.Halve(asked, false)
 	}
 	return false
 }

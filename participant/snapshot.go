@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/ledger"
 )
 
@@ -80,7 +81,7 @@ func (c *Client) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledge
 	}
 	if path == "" {
 		return ledger.SnapshotPage{}, &ledger.Problem{
-			What: fmt.Sprintf("the participant at %s has no snapshots", c.base),
+			What: fmt.Sprintf("the participant at %s has no snapshots", c.http.URL()),
 			Do: "check --ledger-url and the rights of the token's user; or do without a snapshot: " +
 				"`indexer run --start genesis` where the participant is not pruned",
 			Err: ledger.ErrNotOffered,
@@ -103,21 +104,21 @@ func (c *Client) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledge
 }
 
 func (c *Client) readSnapshot(ctx context.Context, path string, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error) {
-	read, sizes := c.readSnapshotList, &c.snapshotList
+	read, sizes := c.readSnapshotList, c.snapshotList
 	if path == pathSnapshotPage {
-		read, sizes = c.readSnapshotPage, &c.snapshotPage
+		read, sizes = c.readSnapshotPage, c.snapshotPage
 	}
 	for {
-		asked := sizes.ask()
+		asked := sizes.Ask()
 		page, err := read(ctx, at, token.Value, asked)
 		if err == nil {
-			sizes.worked()
+			sizes.Worked()
 			return page, nil
 		}
-		if !sizes.failed(asked, err) {
+		if !failed(sizes, asked, err) {
 			return ledger.SnapshotPage{}, err
 		}
-		c.log.DebugContext(ctx, "smaller reads of the snapshot", "asked", asked, "now", sizes.ask(), "error", err)
+		c.log.DebugContext(ctx, "smaller reads of the snapshot", "asked", asked, "now", sizes.Ask(), "error", err)
 	}
 }
 
@@ -177,7 +178,7 @@ func (c *Client) wholeSnapshot(ctx context.Context, at ledger.Offset) (ledger.Sn
 	page, err := c.snapshotEntries(ctx, at, "", nil)
 	page.Last = true
 	var e *Error
-	if errors.As(err, &e) && (e.Status == http.StatusRequestEntityTooLarge || errors.Is(e, errTooLarge)) {
+	if errors.As(err, &e) && (e.Status == http.StatusRequestEntityTooLarge || errors.Is(e, jsonhttp.ErrTooLarge)) {
 		return ledger.SnapshotPage{}, snapshotTooLarge.of(err)
 	}
 	return page, err

@@ -94,22 +94,22 @@ func (c *Client) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledg
 	if err != nil {
 		return ledger.Page{}, err
 	}
-	read, sizes := c.readList, &c.updatesList
+	read, sizes := c.readList, c.updatesList
 	if s.UpdatesPath == pathUpdatesPage {
-		read, sizes = c.readPage, &c.updatesPage
+		read, sizes = c.readPage, c.updatesPage
 	}
 	for {
-		asked := sizes.ask()
+		asked := sizes.Ask()
 		page, err := read(ctx, s.UpdatesPath, after, to, asked)
 		if err == nil {
-			sizes.worked()
+			sizes.Worked()
 			if err := c.same(ctx); err != nil {
 				return ledger.Page{}, fmt.Errorf("read updates after offset %d up to %d: %w", after, to, err)
 			}
 			return page, nil
 		}
-		if sizes.failed(asked, err) {
-			c.log.DebugContext(ctx, "smaller reads of updates", "asked", asked, "now", sizes.ask(), "error", err)
+		if failed(sizes, asked, err) {
+			c.log.DebugContext(ctx, "smaller reads of updates", "asked", asked, "now", sizes.Ask(), "error", err)
 			continue
 		}
 		return ledger.Page{}, fmt.Errorf("read updates after offset %d up to %d: %w", after, to, c.explain(ctx, err, c.ofUpdates(s, after)))
@@ -190,7 +190,7 @@ func (c *Client) TailUpdates(ctx context.Context, after ledger.Offset, limit int
 		return ledger.Page{}, false, err
 	}
 	idle = max(time.Millisecond, min(idle, maxIdle))
-	asked := max(1, min(limit, c.updatesList.ask()))
+	asked := max(1, min(limit, c.updatesList.Ask()))
 	for {
 		page, full, err = c.tail(ctx, s.TailPath, after, asked, idle)
 		var e *Error
@@ -202,7 +202,7 @@ func (c *Client) TailUpdates(ctx context.Context, after ledger.Offset, limit int
 			return page, full, nil
 		case errors.As(err, &e) && e.timedOut() && asked > 1:
 			asked = 1
-		case c.updatesList.failed(asked, err):
+		case failed(c.updatesList, asked, err):
 			asked = max(1, asked/2)
 		default:
 			return ledger.Page{}, false, fmt.Errorf("read updates after offset %d: %w", after, c.explain(ctx, err, c.ofUpdates(s, after)))

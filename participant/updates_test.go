@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/ledger"
 )
 
@@ -147,7 +148,7 @@ func TestFullAnswerIsNeverTheEnd(t *testing.T) {
 	c := newClient(t, f, with34, anyParty, func(cfg *Config) { cfg.Limit = 10 })
 	_, err := c.ReadUpdates(t.Context(), 0, 20)
 	require.NoError(t, err)
-	c.updatesList = newSize(4)
+	c.updatesList = jsonhttp.NewSize(4)
 	page, err := c.ReadUpdates(t.Context(), 0, 20)
 	require.NoError(t, err)
 	require.Equal(t, ledger.Offset(4), page.To)
@@ -284,9 +285,9 @@ func TestSlowServerIsAskedForLess(t *testing.T) {
 	require.EqualValues(t, 1000, got[1].body["maxPageSize"])
 
 	for range 100 {
-		c.updatesPage.worked()
+		c.updatesPage.Worked()
 	}
-	require.Equal(t, 2000, c.updatesPage.ask())
+	require.Equal(t, 2000, c.updatesPage.Ask())
 }
 
 func TestTailSendsLimitAndIdle(t *testing.T) {
@@ -355,7 +356,7 @@ func TestTailOfATrickleMakesProgress(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, full)
 	require.Equal(t, ledger.Offset(8), page.To)
-	require.Equal(t, 200, c.updatesList.ask(), "bounded reads are not to blame")
+	require.Equal(t, 200, c.updatesList.Ask(), "bounded reads are not to blame")
 }
 
 func TestTailHalvesOn413(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"ledgerindexer/internal/access"
+	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/ledger"
 )
 
@@ -134,7 +135,7 @@ func (c *Client) judge(e *Error, q asked) ruling {
 		return c.judgeToken(e)
 	case e.Status == http.StatusRequestEntityTooLarge:
 		return tooLarge
-	case errors.Is(e, errTooLarge):
+	case errors.Is(e, jsonhttp.ErrTooLarge):
 		return tooMuch(q.about)
 	case e.pathMissing():
 		return ruling{verdict: unoffered}
@@ -161,20 +162,11 @@ func (c *Client) judgeConnection(e *Error) ruling {
 
 // judgeToken is about a server that wants another token, when a fresh one has been tried already.
 func (c *Client) judgeToken(e *Error) ruling {
-	switch {
-	case c.access.Configured():
-		// Tokens come from elsewhere, and come late: another one is used with the next try.
-		what := "the participant refused the token of " + c.access.Origin()
-		if e.token != "" {
-			what += ", which " + e.token
-		}
-		return ruling{what: what + "; another one is used with the next try"}
-	case c.user != nil:
-		return ruling{act, "the participant, or a proxy before it, refused the user and password in --ledger-url",
-			"correct them, or give a token with --ledger-token-file"}
+	what, do := c.access.Refusal("the participant", e.token)
+	if do == "" {
+		return ruling{what: what}
 	}
-	return ruling{act, "the participant wants a token and none is configured",
-		"give the file that holds it with --ledger-token-file, or have tokens fetched with --ledger-oauth-token-url"}
+	return ruling{act, what, do}
 }
 
 // judgeUpdates is about reading updates after an offset.
@@ -190,7 +182,7 @@ func (c *Client) judgeUpdates(e *Error, after ledger.Offset) (ruling, bool) {
 			fmt.Sprintf("the participant's ledger ends below an offset that it had before (reading after offset %d)", after),
 			"the participant was restored from an older backup, or --ledger-url is another participant: " +
 				"connect to the right one, or re-seed an empty database with `backfill`"}, true
-	case errors.Is(e, errTooLarge):
+	case errors.Is(e, jsonhttp.ErrTooLarge):
 		return ruling{act,
 			fmt.Sprintf("the update after offset %d is larger than the %d bytes that are read of an answer", after, c.maxBody),
 			"narrow what is read with --templates or --parties, or leave out --blobs"}, true
@@ -218,7 +210,7 @@ func (c *Client) judgeSnapshot(e *Error, at ledger.Offset, token ledger.Token) (
 		return ruling{act, "the server refuses the token from which the snapshot was to be continued",
 			"a token is only good with the same participant, server version, scope (--parties, --templates, --interfaces, --blobs) " +
 				"and --at-offset, and while the participant is not pruned above it: restore these, or begin again with --restart"}, true
-	case errors.Is(e, errTooLarge):
+	case errors.Is(e, jsonhttp.ErrTooLarge):
 		return ruling{act, fmt.Sprintf("one entry of the snapshot is larger than the %d bytes that are read of an answer", c.maxBody),
 			"narrow what is read with --templates or --parties, or leave out --blobs"}, true
 	}

@@ -1,24 +1,23 @@
 package scan
 
 import (
-	"errors"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/url"
+	"sync/atomic"
 	"time"
 
 	"ledgerindexer/internal/access"
+	"ledgerindexer/internal/jsonhttp"
 )
 
 const (
 	// MaxPage is the most records that a server serves in a page.
 	MaxPage = 1000
 
-	// maxBody is the largest answer that is read, in bytes of JSON. A record is about 2 kB.
+	// maxBody is the largest page that is read, in bytes of JSON. A record is about 2 kB.
 	maxBody = 64 << 20
-	// patience is how long a request may take. Servers give up before.
-	patience = time.Minute
+	// smallBody is the largest answer that is read about the service itself.
+	smallBody = 1 << 20
 )
 
 // Config says how to reach the Scan service.
@@ -30,51 +29,56 @@ type Config struct {
 	Access access.Config
 	// Logger may be nil: nothing is logged.
 	Logger *slog.Logger
+	// Observe, if set, is told of every request: a short fixed name of the operation, the HTTP status (0: no
+	// answer), how long it took and how many bytes of JSON came. It must be safe for concurrent use.
+	Observe func(operation string, status int, d time.Duration, bytes int64)
 }
 
 // Client reads from one Scan service. It is safe for concurrent use.
 type Client struct {
-	base   *url.URL // without user info
-	user   *url.Userinfo
+	cfg    Config
 	access *access.Access
-	http   *http.Client
+	log    *slog.Logger
+	http   *jsonhttp.Client
+
+	maxBody int64
+	silence time.Duration
+
+	answered atomic.Bool // the server has answered, whatever
+	served   atomic.Bool // it has served its history
+
+	page   *jsonhttp.Size // of pages that are read on from an event id
+	newest *jsonhttp.Size // of looks at the newest records
 }
 
 // New checks the configuration and makes a client; it sends nothing. Its errors never repeat what may be a secret.
 func New(cfg Config) (*Client, error) {
-	base, err := url.Parse(cfg.URL)
-	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" || base.RawQuery != "" || base.Fragment != "" {
-		return nil, errors.New("--scan-url must be of the form http://host:port/prefix or https://host:port/prefix")
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	user := base.User
-	base.User = nil
 	if cfg.Access.Flags == "" {
 		cfg.Access.Flags = "scan"
 	}
 	cfg.Access.URL = cfg.URL
-	who, err := access.New(cfg.Access, cfg.Logger)
+	c := &Client{
+		cfg: cfg, log: cfg.Logger, maxBody: maxBody, silence: jsonhttp.Silence,
+		page: jsonhttp.NewSize(MaxPage), newest: jsonhttp.NewSize(MaxPage),
+	}
+	var err error
+	c.http, err = jsonhttp.New(jsonhttp.Config{
+		Access: cfg.Access, Logger: cfg.Logger,
+		Observe: c.observe,
+		Refused: func(a jsonhttp.Answer) bool { return a.Status == http.StatusUnauthorized },
+	})
 	if err != nil {
 		return nil, err
 	}
-	dialer := net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
-	return &Client{base: base, user: user, access: who, http: &http.Client{
-		Transport: who.Transport(&http.Transport{
-			Proxy:               http.ProxyFromEnvironment,
-			DialContext:         dialer.DialContext,
-			TLSHandshakeTimeout: 10 * time.Second,
-			IdleConnTimeout:     90 * time.Second,
-		}),
-		Timeout: patience,
-		// A redirected POST would become a GET without a body, and the token would go to another host.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}, nil
+	c.access = c.http.Access()
+	return c, nil
 }
 
 // Access is who the client is to a proxy before the service, for people who look for what is wrong.
 func (c *Client) Access() *access.Access { return c.access }
 
 // Close closes the connections that are idle, and gives up a token that is being fetched.
-func (c *Client) Close() {
-	c.http.CloseIdleConnections()
-	c.access.Close()
-}
+func (c *Client) Close() { c.http.Close() }

@@ -2,15 +2,15 @@ package scan
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,11 +23,39 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func serve(t *testing.T, handler http.HandlerFunc) string {
+// service is a server for one test, which notes what it was asked.
+type service struct {
+	*httptest.Server
+	mu    sync.Mutex
+	asked []string // method, path and body
+}
+
+// serve starts a service; handle finds the body unread.
+func serve(t *testing.T, handle http.HandlerFunc) *service {
 	t.Helper()
-	server := httptest.NewServer(handler)
-	t.Cleanup(server.Close)
-	return server.URL
+	s := &service{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // the client has gone
+		}
+		r.Body = io.NopCloser(strings.NewReader(string(body)))
+		s.mu.Lock()
+		s.asked = append(s.asked, strings.TrimSpace(r.Method+" "+r.URL.RequestURI()+" "+string(body)))
+		s.mu.Unlock()
+		handle(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// requests gives what was asked since the last time.
+func (s *service) requests() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	asked := s.asked
+	s.asked = nil
+	return asked
 }
 
 func client(t *testing.T, cfg Config) *Client {
@@ -38,6 +66,13 @@ func client(t *testing.T, cfg Config) *Client {
 	return c
 }
 
+func fileOf(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
 func answer(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -46,174 +81,81 @@ func answer(status int, body string) http.HandlerFunc {
 	}
 }
 
-const history = `{"transactions": [
-	{"transaction_type": "transfer", "event_id": "#1220b:3", "date": "2026-07-02T10:00:00.123456Z", "domain_id": "global::1220", "round": 7,
-	 "offset": "000000000000000007", "transfer": {"sender": {"party": "a"}, "receivers": [], "balance_changes": [{"party": "a"}, {"party": "b"}]}},
-	{"transaction_type": "devnet_tap", "event_id": "#1220a:0", "date": "2026-07-01T10:00:00Z", "domain_id": "global::1220",
-	 "tap": {"amulet_owner": "a", "amulet_amount": "1.0000000000"}, "something_new": [1]}]}`
-
-func TestNewest(t *testing.T) {
-	t.Parallel()
-	c := client(t, Config{URL: serve(t, func(w http.ResponseWriter, r *http.Request) {
-		require.Equal(t, "POST /prefix/v0/transactions", r.Method+" "+r.URL.Path)
-		require.Equal(t, "application/json", r.Header.Get("Content-Type"))
-		require.Empty(t, r.Header.Get("Authorization"))
-		var body map[string]any
-		require.NoError(t, json.NewDecoder(r.Body).Decode(&body))
-		require.Equal(t, map[string]any{"page_size": 25.0, "sort_order": "desc"}, body)
-		answer(200, history)(w, r)
-	}) + "/prefix"})
-	records, err := c.Newest(t.Context(), 25)
-	require.NoError(t, err)
-	require.Equal(t, []Record{
-		{EventID: "#1220b:3", Date: time.Date(2026, 7, 2, 10, 0, 0, 123456000, time.UTC), Transfer: true, BalanceChanges: 2},
-		{EventID: "#1220a:0", Date: time.Date(2026, 7, 1, 10, 0, 0, 0, time.UTC)},
-	}, records)
-	for _, n := range []int{-1, 0, MaxPage + 1} {
-		_, err := c.Newest(t.Context(), n)
-		require.ErrorContains(t, err, "1 to 1000 records")
+func plain(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=UTF-8")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
 	}
 }
 
-func TestVersion(t *testing.T) {
-	t.Parallel()
-	version, err := client(t, Config{URL: serve(t, answer(200, `{"version": "0.6.12", "commit_ts": "2026-07-01T00:00:00Z"}`))}).Version(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, "0.6.12", version)
+// raw answers with bytes as they are, so that an answer can be as broken as the network makes it.
+func raw(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		defer func() { _ = conn.Close() }()
+		_, _ = io.WriteString(conn, text)
+	}
 }
 
-// asked is both operations.
-func asked(t *testing.T, c *Client) map[string]error {
+// tap is a record, and page an answer with records.
+func tap(id string) string {
+	return fmt.Sprintf(`{"transaction_type":"devnet_tap","event_id":%q,"date":"2026-07-01T10:00:00Z","domain_id":"global::1220","round":7,
+		"tap":{"amulet_owner":"a::1220","amulet_amount":"1.0000000000"}}`, id)
+}
+
+func page(ids ...string) string {
+	var records []string
+	for _, id := range ids {
+		records = append(records, tap(id))
+	}
+	return `{"transactions":[` + strings.Join(records, ",") + `]}`
+}
+
+func ids(records []ledger.Transaction) []string {
+	var ids []string
+	for _, r := range records {
+		ids = append(ids, r.EventID)
+	}
+	return ids
+}
+
+// each asks everything that there is to ask, with an event id where one is taken.
+func each(t *testing.T, c *Client) map[string]error {
 	t.Helper()
-	_, newest := c.Newest(t.Context(), 1)
+	_, after := c.TransactionsAfter(t.Context(), "#1220a:0")
+	_, newest := c.NewestTransactions(t.Context(), 1)
 	_, version := c.Version(t.Context())
-	return map[string]error{"transactions": newest, "version": version}
+	return map[string]error{"transactions": after, "transactions-newest": newest, "version": version}
 }
 
-func TestErrors(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("x", 100_000)
-	for name, c := range map[string]struct {
-		handler http.HandlerFunc
-		status  int
-		says    string
-		missing bool
-	}{
-		"the servers' error": {answer(400, `{"error": "Exceeded limit maximum (2000 > 1000)."}`), 400, "HTTP status 400 Bad Request: Exceeded limit maximum (2000 > 1000).", false},
-		"unknown path":       {answer(404, `{"error": "The requested resource could not be found."}`), 404, "does not offer", true},
-		"another method":     {answer(405, ``), 405, "does not offer", true},
-		"not implemented":    {answer(501, ``), 501, "does not offer", true},
-		"busy":               {answer(503, `{"error": "\u001b[2J\nplease\twait"}`), 503, "[2J please wait", false},
-		"an error, unusual":  {answer(500, `{"error": {"code": 7}}`), 500, `the answer begins "{\"error\"`, false},
-		"a page":             {answer(502, "<html>\x00\x1b[31m"+long), 502, `the answer begins "<html>`, false},
-		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
-		}, 307, "307", false},
-		"no JSON":         {answer(200, long), 200, "the answer begins", false},
-		"an empty answer": {answer(200, ""), 200, "", false},
-		"another answer":  {answer(200, `{}`), 200, "the answer holds no ", false},
-		"nulls":           {answer(200, `{"transactions": null, "version": null}`), 200, "the answer holds no ", false},
-		"other types": {answer(200, `{"transactions": {"a": 1}, "version": [3]}`), 200,
-			`the answer is not what this operation serves; the answer begins "{\"transactions\": {`, false},
-		"cut off":             {cut, 200, "", false},
-		"larger than allowed": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, io.LimitReader(zeros{}, maxBody+2)) }, 200, "too large", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			for operation, err := range asked(t, client(t, Config{URL: serve(t, c.handler)})) {
-				var e *Error
-				require.ErrorAs(t, err, &e)
-				require.Equal(t, operation, e.Operation)
-				require.Equal(t, c.status, e.Status)
-				require.Contains(t, err.Error(), c.says)
-				require.Equal(t, c.missing, errors.Is(err, ledger.ErrNotOffered))
-				require.Less(t, len(err.Error()), 1500)
-				require.NotContains(t, err.Error(), "\x1b")
-			}
-		})
-	}
-	for _, err := range asked(t, client(t, Config{URL: "http://127.0.0.1:1"})) {
-		require.ErrorContains(t, err, "connection refused")
-		require.NotContains(t, err.Error(), "Post ", "the URL is known")
-	}
+// retryable requires an error that may pass.
+func retryable(t *testing.T, err error) *Error {
+	t.Helper()
+	var p *ledger.Problem
+	var d *ledger.DecodeError
+	var e *Error
+	require.Error(t, err)
+	require.False(t, errors.As(err, &p), "must not need an operator: %v", err)
+	require.False(t, errors.As(err, &d), "is not about what the server meant: %v", err)
+	require.NotErrorIs(t, err, ledger.ErrNotOffered)
+	require.NotErrorIs(t, err, ledger.ErrCursorRefused)
+	require.ErrorAs(t, err, &e)
+	return e
 }
 
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = '0'
-	}
-	return len(p), nil
-}
-
-func cut(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Length", "1000")
-	_, _ = io.WriteString(w, `{"transactions": [`)
-	_ = http.NewResponseController(w).Flush()
-	panic(http.ErrAbortHandler)
-}
-
-func TestHowLongToWait(t *testing.T) {
-	t.Parallel()
-	c := client(t, Config{URL: serve(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Retry-After", "3")
-		answer(429, `{"error": "too many"}`)(w, r)
-	})})
-	for _, err := range asked(t, c) {
-		var waits interface{ Wait() time.Duration }
-		require.ErrorAs(t, err, &waits)
-		require.Equal(t, 3*time.Second, waits.Wait())
-	}
-}
-
-// A proxy may want a token. One that was replaced since is tried once; none is ever printed.
-func TestTokens(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "token")
-	require.NoError(t, os.WriteFile(path, []byte("old-s3cret"), 0o600))
-	var requests atomic.Int64
-	c := client(t, Config{Access: access.Config{TokenFile: path}, URL: serve(t, func(w http.ResponseWriter, r *http.Request) {
-		requests.Add(1)
-		if r.Header.Get("Authorization") != "Bearer new-s3cret" {
-			// Replaced while the request was on its way.
-			_ = os.WriteFile(path, []byte("new-s3cret"), 0o600)
-			http.Error(w, "not with "+r.Header.Get("Authorization"), http.StatusUnauthorized)
-			return
-		}
-		answer(200, history)(w, r)
-	})})
-	records, err := c.Newest(t.Context(), 1)
-	require.NoError(t, err)
-	require.Len(t, records, 2)
-	require.EqualValues(t, 2, requests.Load())
-
-	refusing := client(t, Config{Access: access.Config{TokenFile: path}, URL: serve(t, func(w http.ResponseWriter, r *http.Request) {
-		http.Error(w, "not with "+r.Header.Get("Authorization"), http.StatusUnauthorized)
-	})})
-	for _, err := range asked(t, refusing) {
-		require.ErrorContains(t, err, "401")
-		require.NotContains(t, err.Error(), "s3cret")
-	}
-
-	gone := client(t, Config{Access: access.Config{TokenFile: path}, URL: serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		_ = os.Remove(path)
-		http.Error(w, "no", http.StatusUnauthorized)
-	})})
-	_, err = gone.Newest(t.Context(), 1)
-	require.ErrorContains(t, err, "401")
-	require.ErrorContains(t, err, "no such file")
-
-	withUser := client(t, Config{URL: strings.Replace(serve(t, func(w http.ResponseWriter, r *http.Request) {
-		user, password, _ := r.BasicAuth()
-		if user != "joe" || password != "hunter2" {
-			http.Error(w, "who?", http.StatusUnauthorized)
-			return
-		}
-		answer(200, history)(w, r)
-	}), "//", "//joe:hunter2@", 1)})
-	_, err = withUser.Newest(t.Context(), 1)
-	require.NoError(t, err)
+// problem requires an error that an operator must act on, and gives it as it is printed.
+func problem(t *testing.T, err error) string {
+	t.Helper()
+	var p *ledger.Problem
+	var e *Error
+	require.ErrorAs(t, err, &p)
+	require.ErrorAs(t, err, &e, "what the server said is kept")
+	require.NotEmpty(t, p.Do)
+	return p.What + ". " + p.Do
 }
 
 func TestNewRefusesWhatItCannotUse(t *testing.T) {
@@ -232,19 +174,144 @@ func TestNewRefusesWhatItCannotUse(t *testing.T) {
 	}
 }
 
+func TestObserveIsToldOfEveryRequest(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == pathVersion {
+			answer(503, `{"error":"starting"}`)(w, r)
+			return
+		}
+		answer(200, page("#1:0"))(w, r)
+	})
+	var told []string
+	c := client(t, Config{URL: s.URL, Observe: func(operation string, status int, _ time.Duration, bytes int64) {
+		told = append(told, fmt.Sprint(operation, " ", status, " ", bytes))
+	}})
+	for range 2 {
+		_, _ = c.TransactionsAfter(t.Context(), "")
+		_, _ = c.NewestTransactions(t.Context(), 5)
+		_, _ = c.Version(t.Context())
+		s.Close()
+	}
+	n := len(page("#1:0"))
+	require.Equal(t, []string{fmt.Sprint("transactions 200 ", n), fmt.Sprint("transactions-newest 200 ", n), "version 503 20",
+		"transactions 0 0", "transactions-newest 0 0", "version 0 0"}, told)
+}
+
+// A proxy may want a token. One that was replaced since is tried once.
+func TestARefusedTokenIsReplacedOnce(t *testing.T) {
+	t.Parallel()
+	path := fileOf(t, "old-s3cret")
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer new-s3cret" {
+			// Replaced while the request was on its way.
+			_ = os.WriteFile(path, []byte("new-s3cret"), 0o600)
+			http.Error(w, "not with "+r.Header.Get("Authorization"), http.StatusUnauthorized)
+			return
+		}
+		answer(200, page("#1:0"))(w, r)
+	})
+	records, err := client(t, Config{URL: s.URL, Access: access.Config{TokenFile: path}}).NewestTransactions(t.Context(), 1)
+	require.NoError(t, err)
+	require.Len(t, records, 1)
+	require.Len(t, s.requests(), 2)
+
+	gone := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		_ = os.Remove(path)
+		http.Error(w, "no", http.StatusUnauthorized)
+	})
+	_, err = client(t, Config{URL: gone.URL, Access: access.Config{TokenFile: path}}).NewestTransactions(t.Context(), 1)
+	require.Equal(t, http.StatusUnauthorized, retryable(t, err).Status)
+	require.ErrorContains(t, err, "no such file")
+	require.Len(t, gone.requests(), 1)
+}
+
+func TestUserOfTheURLIsSent(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user != "joe" || password != "hunter2" {
+			t.Errorf("%s with %s", user, password)
+		}
+		answer(200, page())(w, r)
+	})
+	_, err := client(t, Config{URL: strings.Replace(s.URL, "//", "//joe:hunter2@", 1)}).TransactionsAfter(t.Context(), "")
+	require.NoError(t, err)
+}
+
+// What a server sends back of a token, or of the user in the URL, stands in no error, wherever it stands in the answer.
+func TestSecretsAreNeverPrinted(t *testing.T) {
+	t.Parallel()
+	const token = "s3cret-token-of-some-length"
+	echo := func(status int, kind, format string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			w.Header().Set("Location", "/login/"+token+"?x="+token)
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, strings.ReplaceAll(format, "%", strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")))
+		}
+	}
+	for name, handle := range map[string]http.HandlerFunc{
+		"error":            echo(500, "application/json", `{"error":"with % it fails"}`),
+		"refusal":          echo(401, "application/json", `{"error":"not with %"}`),
+		"text":             echo(502, "text/plain", "%"),
+		"near the cut":     echo(502, "text/plain", strings.Repeat("y", 290)+"%"),
+		"redirect":         echo(302, "text/plain", "%"),
+		"another type":     echo(200, "text/html", strings.Repeat("y", 290)+"%"),
+		"in the type":      echo(200, "x/%; a="+token, "{}"),
+		"instead of data":  echo(200, "application/json", `{"version":["%"],"transactions":["%"]}`),
+		"as data":          echo(200, "application/json", `{"version":"%","transactions":[{"event_id":"%","date":"%"}]}`),
+		"no answer at all": raw(token),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, handle)
+			for operation, err := range each(t, client(t, Config{URL: s.URL, Access: access.Config{TokenFile: fileOf(t, token)}})) {
+				require.Error(t, err, operation)
+				var e *Error
+				text := fmt.Sprintf("%v %+v", err, err)
+				if errors.As(err, &e) {
+					text += fmt.Sprintf("%+v", *e)
+				}
+				require.NotContains(t, text, "s3cret", operation)
+			}
+		})
+	}
+	s := serve(t, plain(500, "?"))
+	s.Close()
+	for _, err := range each(t, client(t, Config{URL: strings.Replace(s.URL, "//", "//joe:hunter2@", 1)})) {
+		require.ErrorContains(t, err, "connection refused")
+		require.NotContains(t, err.Error(), "hunter2")
+		require.NotContains(t, err.Error(), "Post ", "the URL is known")
+	}
+}
+
 func TestACallerWhoIsDone(t *testing.T) {
 	t.Parallel()
-	held := make(chan struct{})
-	c := client(t, Config{URL: serve(t, func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // only then is a client who leaves noticed
-		close(held)
-		<-r.Context().Done()
-	})})
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		<-held
+	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		cancel()
-	}()
-	_, err := c.Newest(ctx, 1)
+		<-r.Context().Done()
+	})
+	_, err := client(t, Config{URL: s.URL}).NewestTransactions(ctx, 1)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// A service that says nothing, or nothing more, is given up.
+func TestASilentService(t *testing.T) {
+	t.Parallel()
+	for _, begin := range []string{"", `{"transactions":[`} {
+		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if begin != "" {
+				answer(200, begin)(w, r)
+				w.(http.Flusher).Flush()
+			}
+			<-r.Context().Done()
+		})
+		c := client(t, Config{URL: s.URL})
+		c.silence = 20 * time.Millisecond
+		for _, err := range each(t, c) {
+			_ = retryable(t, err)
+			require.ErrorContains(t, err, "the server went silent for 20ms")
+		}
+	}
 }

@@ -3,6 +3,7 @@ package access
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 )
@@ -54,4 +55,20 @@ func claim[T any](told map[string]json.RawMessage, name string) (value T) {
 		return none
 	}
 	return value
+}
+
+// DescribeToken is what a token says of itself, as part of a sentence about the token; empty where it is not readable.
+func DescribeToken(token string, now time.Time) string {
+	claims, ok := ParseClaims(token)
+	switch {
+	case !ok:
+		return ""
+	case !claims.Expires.IsZero() && !now.Before(claims.Expires):
+		return "expired at " + claims.Expires.UTC().Format(time.RFC3339)
+	}
+	text := fmt.Sprintf("is for user %q and audience %q", Excerpt(claims.Subject), Excerpt(strings.Join(claims.Audience, " ")))
+	if !claims.Expires.IsZero() {
+		text += " and valid until " + claims.Expires.UTC().Format(time.RFC3339)
+	}
+	return text
 }

@@ -97,6 +97,26 @@ func (a *Access) explainServer(err error, flag, address string) error {
 	return e
 }
 
+// Refusal is about a server that wants another token than what was sent, when a fresh one has been tried already: what
+// happened, and what the operator is to do. do is empty where the next try may have another one. token is what the refused
+// one says of itself ([DescribeToken]).
+func (a *Access) Refusal(server, token string) (what, do string) {
+	if a.Configured() {
+		// Tokens come from elsewhere, and come late.
+		what = server + " refused the token of " + a.Origin()
+		if token != "" {
+			what += ", which " + token
+		}
+		return what + "; another one is used with the next try", ""
+	}
+	if u, err := url.Parse(a.cfg.URL); err == nil && u.User != nil {
+		return fmt.Sprintf("%s, or a proxy before it, refused the user and password in %s", server, a.Flag("url")),
+			"correct them, or give a token with " + a.Flag("token-file")
+	}
+	return server + " wants a token and none is configured", fmt.Sprintf(
+		"give the file that holds it with %s, or have tokens fetched with %s", a.Flag("token-file"), a.Flag("oauth-token-url"))
+}
+
 // origin is where a URL leads, for people: scheme and host.
 func origin(address string) string {
 	u, err := url.Parse(address)

@@ -21,8 +21,8 @@ type Config struct {
 	DatabaseURL  string
 	Scope        ledger.Scope
 
-	// Args are the arguments, quoted for a shell, with which the commands are to be called that the report proposes. They
-	// hold no secrets.
+	// Args are the arguments of `indexer run`, quoted for a shell, with which the commands are to be called that the report
+	// proposes. They hold no secrets.
 	Args []string
 	// Patience bounds each step; 0 means 10 s.
 	Patience time.Duration
@@ -35,6 +35,7 @@ type checker struct {
 	report   *Report
 
 	ledger ledgerState
+	scan   scanState
 	clocks []clock
 	stored storedState
 	redact []func(string) string // take out the secrets that are known

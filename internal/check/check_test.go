@@ -124,7 +124,7 @@ func TestOnlyReads(t *testing.T) {
 		"GET /v2/state/ledger-end", "GET /v2/state/latest-pruned-offsets", "GET /v2/state/connected-synchronizers",
 		"POST /v2/updates", "POST /v2/updates/flats", "POST /v2/updates/get-updates-page",
 		"POST /v2/state/active-contracts", "POST /v2/state/active-contracts-page", "POST /v2/contracts/contract-by-id",
-		"POST /v2/package-vetting/list", "POST /v0/transactions",
+		"POST /v2/package-vetting/list", "POST /v0/transactions", "GET /v0/dso-party-id", "GET /v0/backfilling/status",
 	}
 	mu.Lock()
 	defer mu.Unlock()

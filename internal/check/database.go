@@ -62,7 +62,7 @@ func (c *checker) reportNoDatabase(s section, db *store.Store, err error) {
 	what, do := "no connection: "+err.Error(), "see what the database's log says"
 	switch {
 	case errors.As(err, &refusal):
-		do = refusalAdvice(refusal.Code)
+		do = c.refusalAdvice(refusal.Code)
 	case errors.As(err, &dns):
 		do = "check the host in --database-url, and that this machine's DNS (in a container: its network) knows it"
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOENT):
@@ -79,7 +79,7 @@ func (c *checker) reportNoDatabase(s section, db *store.Store, err error) {
 }
 
 // refusalAdvice is for what a server says to who connects.
-func refusalAdvice(code string) string {
+func (c *checker) refusalAdvice(code string) string {
 	switch code {
 	case "28P01":
 		return "correct the password: in INDEXER_DATABASE_URL, PGPASSWORD or a pgpass file"
@@ -88,7 +88,7 @@ func refusalAdvice(code string) string {
 	case "3D000":
 		return "create the database: CREATE DATABASE name OWNER user ENCODING 'UTF8' TEMPLATE template0"
 	case "53300":
-		return fmt.Sprintf("raise max_connections, or the role's or database's CONNECTION LIMIT: a process holds up to %d", store.Connections)
+		return fmt.Sprintf("raise max_connections, or the role's or database's CONNECTION LIMIT: a process holds up to %d", c.connections())
 	case "57P03":
 		return "wait until the server has started or recovered, and look again"
 	case "42501":
@@ -129,14 +129,25 @@ func (c *checker) checkDatabaseServer(ctx context.Context, s section, db *store.
 	default:
 		s.ok("writable", "it takes writes")
 	}
-	if server.FreeConnections < store.Connections {
-		s.warn("connections", fmt.Sprintf("%d more can be made, and a process needs up to %d", max(0, server.FreeConnections), store.Connections),
+	if need := c.connections(); server.FreeConnections < need {
+		s.warn("connections", fmt.Sprintf("%d more can be made, and a process needs up to %d", max(0, server.FreeConnections), need),
 			"raise max_connections, or the role's or database's CONNECTION LIMIT, before you start another process")
 	} else {
-		s.ok("connections", "%d more can be made; a process needs up to %d", server.FreeConnections, store.Connections)
+		s.ok("connections", "%d more can be made; a process needs up to %d", server.FreeConnections, need)
 	}
 	c.clocks = append(c.clocks, clock{of: "database", ahead: server.ClockAhead})
 	return server, true
+}
+
+// connections is how many a process would hold with these settings.
+func (c *checker) connections() int {
+	streams := 0
+	for _, url := range []string{c.cfg.LedgerURL, c.cfg.ScanURL} {
+		if url != "" {
+			streams++
+		}
+	}
+	return store.Connections(max(1, streams))
 }
 
 func (c *checker) reportTransport(s section, t store.Transport) {
@@ -163,7 +174,7 @@ func (c *checker) checkSessions(ctx context.Context, s section, inspector *store
 		s.problem("pooler", "a pooler refuses idle_session_timeout, which frees the lock of a leader that hangs: "+err.Error(), direct)
 	case err != nil:
 		s.problem("pooler", "no second session can be had beside the first: "+err.Error(),
-			fmt.Sprintf("see that %d connections can be made at once; a pooler may allow fewer", store.Connections))
+			fmt.Sprintf("see that %d connections can be made at once; a pooler may allow fewer", c.connections()))
 	case facts.Shared:
 		s.problem("pooler", "a pooler in transaction mode is in between: another session serves each transaction, and the leader's lock is lost", direct)
 	case !facts.IdleTimeout:

@@ -1,22 +1,31 @@
 package check
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // goOn proposes the commands that come next, where nothing is in the way.
 func (c *checker) goOn() {
-	if c.report.Problems > 0 || c.ledger.because != "" || !c.ledger.reads || !c.stored.usable {
+	reads := c.ledger.because == "" && c.ledger.reads
+	if c.cfg.LedgerURL == "" {
+		reads = c.scan.history
+	}
+	if c.report.Problems > 0 || !reads || !c.stored.usable {
 		return
 	}
-	run, backfill := c.command("indexer run"), c.command("backfill")
+	run := command("indexer run", c.cfg.Args)
+	// A snapshot is of the participant: backfill takes no flags of the Scan service.
+	backfill := command("backfill", slices.DeleteFunc(slices.Clone(c.cfg.Args), func(arg string) bool { return strings.HasPrefix(arg, "--scan-") }))
 	pruned := c.ledger.pruned != nil && *c.ledger.pruned > 0
 	switch {
-	case c.stored.contents.Snapshot != nil, c.stored.empty && pruned:
+	case c.cfg.LedgerURL != "" && (c.stored.contents.Snapshot != nil || c.stored.empty && pruned):
 		c.report.Next = []string{backfill, run}
 	default:
 		c.report.Next = []string{run}
 	}
 }
 
-func (c *checker) command(name string) string {
-	return strings.TrimSpace(name + " " + strings.Join(c.cfg.Args, " "))
+func command(name string, args []string) string {
+	return strings.TrimSpace(name + " " + strings.Join(args, " "))
 }

@@ -14,6 +14,12 @@ import (
 // lookedAt is how many of the newest records of the transaction history are looked at.
 const lookedAt = 100
 
+// scanState is what is known of the Scan service.
+type scanState struct {
+	history   bool   // it serves a transaction history
+	networkID string // of its network; empty: not known
+}
+
 func (c *checker) checkScan(ctx context.Context) {
 	s := c.section(GroupScan)
 	if c.cfg.ScanURL == "" {
@@ -51,12 +57,12 @@ func (c *checker) checkScan(ctx context.Context) {
 	c.askScan(ctx, s, e, client)
 }
 
-// askScan asks for the newest records. A Scan without that history still tells its version.
+// askScan asks who the service is, and for the newest records. A Scan without that history still tells its release.
 func (c *checker) askScan(ctx context.Context, s section, e endpoint, client *scan.Client) {
 	within, cancel := c.step(ctx)
 	defer cancel()
-	version, versionErr := client.Version(within)
-	records, err := client.Newest(within, lookedAt)
+	service, serviceErr := client.Describe(within)
+	records, err := client.NewestTransactions(within, lookedAt)
 	var refused *scan.Error
 	switch {
 	case errors.As(err, &refused) && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden):
@@ -66,25 +72,57 @@ func (c *checker) askScan(ctx context.Context, s section, e endpoint, client *sc
 		}
 		s.problem("token", err.Error(), do)
 		return
-	case versionErr == nil:
-		s.ok("version", "release %s", head(version, 40))
-	case errors.Is(err, ledger.ErrNotOffered):
+	case serviceErr != nil:
+		what, do := explained(serviceErr)
+		s.problem("version", what, do)
+	case service.Release == "" && errors.Is(err, ledger.ErrNotOffered):
 		c.reportNoScan(ctx, s, e)
 		return
 	default:
-		s.note("version", "the service does not tell its release")
+		reportService(s, service)
 	}
+	c.scan.networkID = service.NetworkID
 	switch {
 	case errors.Is(err, ledger.ErrNotOffered):
-		s.problem("transactions", "this Scan has no transaction history (POST /v0/transactions): it is gone from Splice 0.7 on",
-			"leave --scan-url out, or give a Scan of Splice 0.6 or earlier; what Splice offers in its place, POST /v2/updates, is not read")
+		c.reportNoHistory(s)
 	case err != nil:
-		s.problem("transactions", err.Error(), "see whether the service is overloaded or starting, and look again")
-	case len(records) == 0:
-		s.note("transactions", "the transaction history is empty")
+		what, do := explained(err)
+		s.problem("transactions", what, do)
 	default:
+		c.scan.history = true
 		reportHistory(s, records)
 	}
+}
+
+// reportService tells who the service is. One that is still completing its history is waited for: a history that begins
+// in the middle, and is filled in later, can't be told from a whole one.
+func reportService(s section, service ledger.HistoryService) {
+	if service.Release == "" {
+		s.note("version", "the service does not tell its release")
+	} else {
+		s.ok("version", "release %s", head(service.Release, 40))
+	}
+	if service.NetworkID == "" {
+		s.note("network", "the service does not tell which network it is of: one of another network behind the URL would not be noticed")
+	} else {
+		s.ok("network", "%s", service.NetworkID)
+	}
+	if service.Backfilling {
+		s.note("backfilling", "the service is still completing its history: `indexer run` waits until it has, however long that takes; the updates do not wait for it")
+	}
+}
+
+// reportNoHistory is about a Scan as it is from Splice 0.7 on. With updates to read the indexer goes on without it.
+func (c *checker) reportNoHistory(s section) {
+	const (
+		what = "this Scan has no transaction history (POST /v0/transactions): it is gone from Splice 0.7 on"
+		do   = "leave --scan-url out, or give a Scan of Splice 0.6 or earlier; who holds what is answered by ledger.holdings. What Splice offers in place of the history, POST /v2/updates, is not read"
+	)
+	if c.cfg.LedgerURL == "" {
+		s.problem("transactions", what, do)
+		return
+	}
+	s.warn("transactions", what+"; the updates are read without it", do)
 }
 
 func (c *checker) reportNoScan(ctx context.Context, s section, e endpoint) {
@@ -102,27 +140,38 @@ func (c *checker) reportNoScan(ctx context.Context, s section, e endpoint) {
 	s.problem("answer", "there is no Scan at "+shown(e.url), "give the base of the service with its path, mostly https://HOST"+prefix)
 }
 
-func reportHistory(s section, records []scan.Record) {
-	newest := records[0].Date
+func reportHistory(s section, records []ledger.Transaction) {
+	if len(records) == 0 {
+		s.note("transactions", "the transaction history is empty")
+		return
+	}
+	var newest time.Time // a record of an unknown kind may have no date
+	transfers, changes := 0, 0
+	for i := range records {
+		if newest.IsZero() {
+			newest = records[i].Date.Time
+		}
+		if transfer := records[i].Transfer; transfer != nil {
+			transfers++
+			changes += len(transfer.BalanceChanges)
+		}
+	}
 	age := time.Since(newest)
 	text := fmt.Sprintf("the newest record is of %s", newest.UTC().Format(time.RFC3339))
-	if age > 24*time.Hour {
+	switch {
+	case newest.IsZero():
+		s.note("transactions", "none of the last %s has a date", plural(len(records), "record"))
+	case age > 24*time.Hour:
 		s.note("transactions", "%s, %s ago", text, span(age))
-	} else {
+	default:
 		s.ok("transactions", "%s", text)
-	}
-	transfers, changes := 0, 0
-	for _, r := range records {
-		if r.Transfer {
-			transfers++
-		}
-		changes += r.BalanceChanges
 	}
 	switch {
 	case changes > 0:
 		s.ok("balances", "balance changes are served")
 	case transfers > 0:
-		s.note("balances", "no balance changes are served (none in %s among the newest records): releases since January 2026 leave them empty", plural(transfers, "transfer"))
+		s.note("balances", "no balance changes are served (none in %s among the newest records): releases since January 2026 leave them empty; who holds what is answered by ledger.holdings",
+			plural(transfers, "transfer"))
 	default:
 		s.note("balances", "there is no transfer among the last %s, so it can't be told whether balance changes are served", plural(len(records), "record"))
 	}

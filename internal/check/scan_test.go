@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,6 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/access"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/ledger"
+	"ledgerindexer/sandbox"
+	"ledgerindexer/store"
 )
 
 type scanOptions struct {
@@ -18,6 +23,8 @@ type scanOptions struct {
 	records   []string // JSON
 	noHistory bool     // as from Splice 0.7 on
 	token     string   // that a proxy wants
+	network   string   // that it tells; "none": it does not; default: DSO::1220
+	partial   bool     // its history is not complete yet
 }
 
 // scanService is a Scan as far as a check looks at it, perhaps behind a proxy.
@@ -32,6 +39,10 @@ func scanService(t *testing.T, o scanOptions) http.Handler {
 		}
 	}
 	mux.HandleFunc("GET "+o.prefix+"/version", answer(200, `{"version": "0.6.12", "commit_ts": "2026-07-01T00:00:00Z"}`))
+	if o.network != "none" {
+		mux.HandleFunc("GET "+o.prefix+"/v0/dso-party-id", answer(200, fmt.Sprintf(`{"dso_party_id": %q}`, cmp.Or(o.network, "DSO::1220"))))
+	}
+	mux.HandleFunc("GET "+o.prefix+"/v0/backfilling/status", answer(200, fmt.Sprintf(`{"complete": %t}`, !o.partial)))
 	if !o.noHistory {
 		mux.HandleFunc("POST "+o.prefix+"/v0/transactions", func(w http.ResponseWriter, r *http.Request) {
 			var asked map[string]any
@@ -84,6 +95,10 @@ func TestScan(t *testing.T) {
 		"behind a proxy":          {scanOptions{token: "s3cret"}, []string{"problem scan/token"}},
 		"records of another kind": {scanOptions{records: []string{`{"date": "yesterday"}`}}, []string{"problem scan/transactions"}},
 		"no records":              {scanOptions{records: []string{`"\u001b[2J"`}}, []string{"problem scan/transactions"}},
+		"an amount that is none":  {scanOptions{records: []string{strings.Replace(tap(now), "1.0000000000", "1e3", 1)}}, []string{"problem scan/transactions"}},
+		"a record of a new kind":  {scanOptions{records: []string{`{"transaction_type": "new", "event_id": "#1220:2", "new": {}}`}}, []string{"note scan/transactions", "note scan/balances"}},
+		"of no network":           {scanOptions{network: "none", records: []string{transfer(now, change)}}, []string{"note scan/network"}},
+		"backfilling":             {scanOptions{partial: true, records: []string{transfer(now, change)}}, []string{"note scan/backfilling"}},
 	} {
 		report := look(t, Config{ScanURL: serve(t, scanService(t, c.opts)).URL})
 		var found []string
@@ -108,7 +123,7 @@ func TestScanBehindAProxyThatWantsAToken(t *testing.T) {
 	t.Parallel()
 	url := serve(t, scanService(t, scanOptions{token: "s3cret", records: []string{tap(time.Now())}})).URL
 	report := look(t, Config{ScanURL: url, ScanAccess: access.Config{TokenFile: file(t, "token", "s3cret")}})
-	require.Equal(t, []string{"ok scan/url", "ok scan/connection", "ok scan/version", "ok scan/transactions", "note scan/balances"}, of(report, GroupScan))
+	require.Equal(t, []string{"ok scan/url", "ok scan/connection", "ok scan/version", "ok scan/network", "ok scan/transactions", "note scan/balances"}, of(report, GroupScan))
 	requireNoSecret(t, report, "s3cret")
 
 	report = look(t, Config{ScanURL: url, ScanAccess: access.Config{TokenFile: file(t, "token", "wr0ng")}})
@@ -117,4 +132,80 @@ func TestScanBehindAProxyThatWantsAToken(t *testing.T) {
 
 	report = look(t, Config{ScanURL: url, ScanAccess: access.Config{TokenFile: "/nowhere"}})
 	require.Equal(t, []string{"ok scan/url", "ok scan/connection", "problem scan/token"}, of(report, GroupScan))
+}
+
+// Without updates to read, a Scan without a history is all that was asked for; with them the indexer goes on. Either way
+// it is said what answers the question instead.
+func TestScanWithoutAHistory(t *testing.T) {
+	t.Parallel()
+	l := grown(20)
+	scanURL := serve(t, scanService(t, scanOptions{noHistory: true})).URL
+	f := find(t, look(t, Config{ScanURL: scanURL}), GroupScan, "transactions")
+	require.Equal(t, Problem, f.Level)
+	require.Contains(t, f.Do, "ledger.holdings")
+
+	report := look(t, Config{
+		LedgerURL: simulated(t, l, sandbox.ServerOptions{}), ScanURL: scanURL, DatabaseURL: throwaway.Database(t), Args: []string{"--scan-url=" + scanURL},
+	})
+	f = find(t, report, GroupScan, "transactions")
+	require.Equal(t, Warning, f.Level)
+	require.Contains(t, f.Do, "ledger.holdings")
+	require.Equal(t, []string{"indexer run --scan-url=" + scanURL}, report.Next)
+}
+
+// What comes next has the flags of the Scan service for the daemon, and not for the backfill, which knows none.
+func TestNextWithAScan(t *testing.T) {
+	t.Parallel()
+	scanURL := serve(t, scanService(t, scanOptions{records: []string{tap(time.Now())}})).URL
+	report := look(t, Config{ScanURL: scanURL, DatabaseURL: throwaway.Database(t), Args: []string{"--scan-url=" + scanURL}})
+	require.Equal(t, []string{"indexer run --scan-url=" + scanURL}, report.Next)
+
+	l := grown(50)
+	require.NoError(t, l.Prune(l.Offset(20)))
+	report = look(t, Config{
+		LedgerURL: simulated(t, l, sandbox.ServerOptions{}), ScanURL: scanURL, DatabaseURL: throwaway.Database(t),
+		Args: []string{"--blobs", "--scan-ca-file=ca", "--scan-url=" + scanURL},
+	})
+	require.Equal(t, []string{"backfill --blobs", "indexer run --blobs --scan-ca-file=ca --scan-url=" + scanURL}, report.Next)
+}
+
+// The transaction history of one network is never mixed with another's.
+func TestStoredHistory(t *testing.T) {
+	t.Parallel()
+	url := throwaway.Migrated(t, migrate)
+	records := []string{tap(time.Now())}
+	scanOf := func(network string) Config {
+		return Config{DatabaseURL: url, ScanURL: serve(t, scanService(t, scanOptions{network: network, records: records})).URL}
+	}
+	require.Equal(t, OK, find(t, look(t, scanOf("DSO::1")), GroupDatabase, "history").Level)
+
+	storeHistory(t, url, "DSO::1")
+	report := look(t, scanOf("DSO::1"))
+	require.Contains(t, find(t, report, GroupDatabase, "history").Text, "1 record of the transaction history")
+	require.Equal(t, OK, find(t, report, GroupDatabase, "network").Level)
+	f := find(t, look(t, scanOf("DSO::2")), GroupDatabase, "network")
+	require.Equal(t, Problem, f.Level)
+	require.Contains(t, f.Text, "DSO::1")
+	require.Contains(t, f.Text, "DSO::2")
+	require.Equal(t, Note, find(t, look(t, scanOf("none")), GroupDatabase, "network").Level)
+	require.Equal(t, OK, find(t, look(t, Config{DatabaseURL: url}), GroupDatabase, "network").Level)
+}
+
+// storeHistory stores a record of a network.
+func storeHistory(t *testing.T, url, network string) {
+	t.Helper()
+	db, err := store.Open(store.Config{URL: url, Holder: "the daemon"})
+	require.NoError(t, err)
+	defer db.Close()
+	leader, ok, err := db.Lead(t.Context(), store.RoleTransactions)
+	require.NoError(t, err)
+	require.True(t, ok)
+	defer leader.Close()
+	require.NoError(t, leader.RecordNetwork(t.Context(), network))
+	at, err := leader.HistoryPosition(t.Context())
+	require.NoError(t, err)
+	records, err := ledger.DecodeTransactions([]byte(`{"transactions": [` + tap(time.Now()) + `]}`))
+	require.NoError(t, err)
+	_, err = leader.AppendTransactions(t.Context(), at, records)
+	require.NoError(t, err)
 }

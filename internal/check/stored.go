@@ -51,7 +51,8 @@ func (c *checker) checkSchema(ctx context.Context, s section, inspector *store.I
 	c.reportIdentity(s)
 	c.reportStoredScope(s)
 	c.reportWatermark(ctx, s)
-	reportLeader(s, server, contents)
+	c.reportStoredHistory(s)
+	c.reportLeaders(s, server)
 }
 
 func storedAdvice(err error) string {
@@ -198,16 +199,53 @@ func (c *checker) reportWatermark(ctx context.Context, s section) {
 	}
 }
 
-func reportLeader(s section, server store.ServerFacts, contents store.Contents) {
-	switch {
-	case contents.Leading && contents.LedBy != "" && contents.LedBy != server.User && !server.Superuser:
-		s.problem("leader", fmt.Sprintf("%s leads as database user %s, and these settings connect as %s: neither could take over from the other",
-			contents.Leader, contents.LedBy, server.User), "let all processes that write one database use the same user")
-	case contents.Leading:
-		s.note("leader", "%s leads: another process would stand by, and `backfill` would refuse", contents.Leader)
-	case contents.Leader != "":
-		s.ok("leader", "nobody leads; %s did last", contents.Leader)
+// reportStoredHistory tells of the transaction history, and compares whose it is with the Scan that answers.
+func (c *checker) reportStoredHistory(s section) {
+	stored := c.stored.contents.History
+	if stored == nil {
+		if c.cfg.ScanURL != "" {
+			s.ok("history", "none yet: nothing of a transaction history is stored")
+		}
+		return
+	}
+	text := fmt.Sprintf("%s of the transaction history, moved %s", plural(int(stored.Records), "record"), stored.UpdatedAt.UTC().Format(time.RFC3339))
+	if stored.Rereading {
+		text += "; it is being read again from its beginning"
+	}
+	s.ok("history", "%s", text)
+	switch here := c.scan.networkID; {
+	case stored.NetworkID == "":
+		s.note("network", "the database does not know of which network its transaction history is")
+	case c.cfg.ScanURL == "":
+		s.ok("network", "the transaction history is of the network of %s", stored.NetworkID)
+	case here == "":
+		s.note("network", "the transaction history is of the network of %s; which one --scan-url leads to is not known", stored.NetworkID)
+	case stored.NetworkID != here:
+		s.problem("network", fmt.Sprintf("the transaction history is of the network of %s, and --scan-url leads to that of %s: `indexer run` would refuse", stored.NetworkID, here),
+			"correct --scan-url or --database-url: each network needs a database of its own")
 	default:
-		s.ok("leader", "nobody leads")
+		s.ok("network", "the transaction history is of this network")
+	}
+}
+
+func (c *checker) reportLeaders(s section, server store.ServerFacts) {
+	contents := c.stored.contents
+	reportLeader(s, server, contents.Updates, "the updates", ", and `backfill` would refuse")
+	if c.cfg.ScanURL != "" || contents.Transactions.Holder != "" {
+		reportLeader(s, server, contents.Transactions, "the transaction history", "")
+	}
+}
+
+func reportLeader(s section, server store.ServerFacts, lead store.Lead, of, also string) {
+	switch {
+	case lead.Held && lead.User != "" && lead.User != server.User && !server.Superuser:
+		s.problem("leader", fmt.Sprintf("%s leads %s as database user %s, and these settings connect as %s: neither could take over from the other",
+			lead.Holder, of, lead.User, server.User), "let all processes that write one database use the same user")
+	case lead.Held:
+		s.note("leader", "%s leads %s: another process would stand by%s", lead.Holder, of, also)
+	case lead.Holder != "":
+		s.ok("leader", "nobody leads %s; %s did last", of, lead.Holder)
+	default:
+		s.ok("leader", "nobody leads %s", of)
 	}
 }

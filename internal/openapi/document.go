@@ -20,6 +20,18 @@ type Document struct{ root map[string]any }
 // documents are not beside the project.
 func Ledger(t testing.TB, version string) *Document {
 	t.Helper()
+	return beside(t, "ledger-json-api-"+version+".yaml")
+}
+
+// Scan is the document of the Scan service in a release, such as "0.6". What it only refers to in other files, such as the
+// form of errors, is not known. The test is skipped as with Ledger.
+func Scan(t testing.TB, version string) *Document {
+	t.Helper()
+	return beside(t, "scan-"+version+".yaml")
+}
+
+func beside(t testing.TB, name string) *Document {
+	t.Helper()
 	dir, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +42,7 @@ func Ledger(t testing.TB, version string) *Document {
 		}
 		dir = filepath.Dir(dir)
 	}
-	d, err := load(filepath.Join(dir, "..", "shared", "openapi", "ledger-json-api-"+version+".yaml"))
+	d, err := load(filepath.Join(dir, "..", "shared", "openapi", name))
 	if os.IsNotExist(err) {
 		t.Skip("../shared/openapi is not beside the project: there is nothing to check against")
 	}

@@ -119,8 +119,10 @@ func TestResponses(t *testing.T) {
 	require.Equal(t, []string{"by", "count", "deep"}, d.Missing("Question", map[string]any{"name": nil, "more": 1}))
 }
 
-func TestLedgerDocumentsAreRead(t *testing.T) {
+func TestDocumentsAreRead(t *testing.T) {
 	t.Parallel()
+	require.True(t, Scan(t, "0.6").Has("POST", "/v0/transactions"))
+	require.False(t, Scan(t, "0.7").Has("POST", "/v0/transactions"), "it is gone")
 	for _, version := range []string{"3.4", "3.5", "3.6"} {
 		require.True(t, Ledger(t, version).Has("POST", "/v2/updates"))
 	}

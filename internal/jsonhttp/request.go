@@ -1,0 +1,237 @@
+package jsonhttp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"ledgerindexer/internal/access"
+)
+
+const (
+	// Silence is how long nothing may come before an answer, or within it, unless something else is said. Servers give up
+	// after 20 s or so by themselves, and their word about why is worth waiting for.
+	Silence = 40 * time.Second
+
+	// errorBody is how much is read of an answer that is to be shown, in bytes: more than is shown, because a secret that
+	// is cut in two is not found.
+	errorBody = 64 << 10
+	// trustedLength is up to which size room is made for an answer on the word of its Content-Length.
+	trustedLength = 64 << 20
+)
+
+// What is wrong with an answer that can't be used.
+var (
+	ErrSilent   = errors.New("the server went silent")
+	ErrTooLarge = errors.New("the answer is too large")
+	ErrCutOff   = errors.New("the answer was cut off") // it says nothing about what was asked
+)
+
+// Request is one HTTP request.
+type Request struct {
+	Operation string // as told to Config.Observe
+	Path      string
+	Query     url.Values
+	Body      any           // marshalled to JSON and sent by POST; nil: GET
+	Most      int64         // the largest answer that is read, in bytes of JSON
+	Silence   time.Duration // how long nothing may come
+}
+
+// Answer is what came, as far as something did.
+type Answer struct {
+	Status     int           // HTTP status; 0: no answer
+	RetryAfter time.Duration // how long the server asks to wait; 0: it does not say
+	Location   string        // where it redirects to, without the query and without secrets; empty: nowhere
+	Bytes      int64         // how many came, of what is to be read
+	Token      string        // that was sent; a secret
+	// Body is the whole answer where the request succeeded. Of an answer that is no success or no JSON it is the beginning,
+	// from which secrets are not taken out; of a redirect nothing.
+	Body []byte
+}
+
+// Do sends a request and reads the answer. What it returns without an error is an answer that is no success, or one that
+// is whole JSON as far as length and content type can tell. A token that the server refuses is replaced once, and the
+// request sent again.
+//
+// The error says why there is no token, no answer, or none that can be used; with the answer of a server that refused a
+// token, why there is no other one. It holds no secrets.
+func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
+	token, err := c.access.Token(ctx)
+	if err != nil {
+		return Answer{}, err
+	}
+	a, err := c.send(ctx, r, token)
+	if token == "" || err != nil || a.Status == http.StatusOK || !c.cfg.Refused(a) {
+		return a, err
+	}
+	fresh, err := c.access.Renew(ctx, token)
+	if fresh == "" {
+		return a, err
+	}
+	return c.send(ctx, r, fresh)
+}
+
+// send does one round trip and tells Observe of it.
+func (c *Client) send(ctx context.Context, r Request, token string) (Answer, error) {
+	start := time.Now()
+	a, err := c.exchange(ctx, r, token)
+	if c.cfg.Observe != nil {
+		c.cfg.Observe(r.Operation, a.Status, time.Since(start), a.Bytes)
+	}
+	return a, err
+}
+
+func (c *Client) exchange(ctx context.Context, r Request, token string) (Answer, error) {
+	within, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watch := time.AfterFunc(r.Silence, func() { cancel(ErrSilent) })
+	defer watch.Stop()
+
+	a := Answer{Token: token}
+	req, err := c.newRequest(within, r, token)
+	if err != nil {
+		return a, err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return a, c.transportError(ctx, within, r, err)
+	}
+	defer func() { _ = resp.Body.Close() }() // only read from; nothing is lost by an error here
+	moving := &movingReader{r: resp.Body, watch: watch, silence: r.Silence}
+	a.Status = resp.StatusCode
+	kind := resp.Header.Get("Content-Type")
+	if resp.StatusCode != http.StatusOK || !isJSON(kind) {
+		// The status is what counts, or the type. An explanation that breaks off explains as much as came.
+		a.Body, _ = io.ReadAll(io.LimitReader(moving, errorBody))
+		a.Bytes = int64(len(a.Body))
+		a.RetryAfter = access.RetryAfter(resp.Header.Get("Retry-After"), time.Now())
+		if to, err := resp.Location(); err == nil && resp.StatusCode/100 == 3 {
+			a.Location = c.clean(to.Scheme + "://" + to.Host + to.Path) // a query may hold secrets,
+			a.Body = nil                                                // and the body repeats it
+		}
+		if resp.StatusCode != http.StatusOK {
+			return a, nil
+		}
+		return a, fmt.Errorf("the answer has content type %q instead of application/json; is %s the base of the JSON API?",
+			c.clean(kind), c.access.Flag("url"))
+	}
+	body, err := readBody(resp, moving, r.Most)
+	a.Bytes = int64(len(body))
+	switch {
+	case errors.Is(err, ErrTooLarge):
+		return a, err
+	case err != nil:
+		return a, fmt.Errorf("%w after %d bytes: %w", ErrCutOff, len(body), c.transportError(ctx, within, r, err))
+	}
+	a.Body = body
+	return a, nil
+}
+
+func (c *Client) newRequest(ctx context.Context, r Request, token string) (*http.Request, error) {
+	target := c.base.JoinPath(r.Path)
+	target.RawQuery = r.Query.Encode()
+	method, content := http.MethodGet, io.Reader(nil)
+	if r.Body != nil {
+		text, err := json.Marshal(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		method, content = http.MethodPost, bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, target.String(), content)
+	if err != nil {
+		return nil, err
+	}
+	if r.Body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", "ledgerindexer")
+	switch {
+	case token != "":
+		req.Header.Set("Authorization", "Bearer "+token)
+	case c.user != nil:
+		password, _ := c.user.Password()
+		req.SetBasicAuth(c.user.Username(), password)
+	}
+	return req, nil
+}
+
+// readBody reads an answer up to so many bytes.
+func readBody(resp *http.Response, r io.Reader, most int64) ([]byte, error) {
+	var buf bytes.Buffer
+	if n := resp.ContentLength; n > 0 {
+		buf.Grow(int(min(n, trustedLength)) + bytes.MinRead)
+	}
+	_, err := buf.ReadFrom(io.LimitReader(r, most+1))
+	if err == nil && int64(buf.Len()) > most {
+		err = fmt.Errorf("%w: more than the %d bytes that are read of it", ErrTooLarge, most)
+	}
+	return buf.Bytes(), err
+}
+
+// transportError leaves out what net/http says about the URL, tells a silent server from a caller who is done, and
+// says what is wrong with certificates.
+func (c *Client) transportError(caller, within context.Context, r Request, err error) error {
+	if caller.Err() != nil {
+		return caller.Err()
+	}
+	if errors.Is(context.Cause(within), ErrSilent) {
+		return fmt.Errorf("%w for %v", ErrSilent, r.Silence)
+	}
+	var outer *url.Error
+	if errors.As(err, &outer) {
+		err = outer.Err
+	}
+	if text := err.Error(); c.access.Redact(text) != text {
+		return errors.New(c.access.Redact(text))
+	}
+	return c.access.Explain(err)
+}
+
+// movingReader tells the watch that the answer is still coming.
+type movingReader struct {
+	r       io.Reader
+	watch   *time.Timer
+	silence time.Duration
+}
+
+func (m *movingReader) Read(p []byte) (int, error) {
+	n, err := m.r.Read(p)
+	if n > 0 {
+		m.watch.Reset(m.silence)
+	}
+	return n, err
+}
+
+// isJSON accepts an answer without a content type: interface.md does not promise one.
+func isJSON(contentType string) bool {
+	if contentType == "" {
+		return true
+	}
+	kind, _, err := mime.ParseMediaType(contentType)
+	return err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json"))
+}
+
+// Unfinished is an error around ErrCutOff where the JSON of an answer has no end: somebody on the way cut it and did not
+// say so, and it can be asked for again. Whatever else is wrong the server meant: nil.
+func Unfinished(body []byte) error {
+	err := jsontext.NewDecoder(bytes.NewReader(body)).SkipValue()
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w after %d bytes: the JSON has no end", ErrCutOff, len(body))
+	}
+	return nil
+}
+
+// clean is the beginning of a text from outside, without secrets.
+func (c *Client) clean(text string) string { return access.Excerpt(c.access.Redact(text)) }
