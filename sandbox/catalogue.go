@@ -30,6 +30,7 @@ const (
 	ifaceHolding = iota
 	ifaceLockable
 	ifaceInstruction
+	ifaceTokenHolding // of the token standard
 )
 
 const (
@@ -39,18 +40,27 @@ const (
 	templateOffer
 	templateAgreement
 	templateEntry
+
+	// The templates of the network's own token; only a movement creates them, and archives them (see movement).
+	templateAmulet
+	templateLockedAmulet
+	templateTransferInstruction
+
+	templateCount
 )
 
 var interfaces = []interfaceDef{
 	{packageName: "bank-api", module: "Bank.Api.HoldingV1", entity: "Holding", packageID: packageID("bank-api-1")},
 	{packageName: "bank-api", module: "Bank.Api.LockableV1", entity: "Lockable", packageID: packageID("bank-api-1")},
 	{packageName: "trade-api", module: "Trade.Api.InstructionV1", entity: "Instruction", packageID: packageID("trade-api-1")},
+	{packageName: "splice-api-token-holding-v1", module: "Splice.Api.Token.HoldingV1", entity: "Holding", packageID: packageID("splice-api-token-holding-v1-1")},
 }
 
 var (
 	bankPackages     = []string{packageID("bank-1"), packageID("bank-2")}
 	tradePackages    = []string{packageID("trade-1"), packageID("trade-2")}
 	registryPackages = []string{packageID("registry-1")}
+	amuletPackages   = []string{packageID("splice-amulet-1"), packageID("splice-amulet-2")}
 )
 
 var templates = []template{
@@ -60,12 +70,12 @@ var templates = []template{
 	},
 	templateHolding: {
 		packageName: "bank", module: "Bank.Cash", entity: "Holding", packages: bankPackages,
-		interfaces: []int{ifaceHolding},
+		interfaces: []int{ifaceHolding, ifaceTokenHolding},
 		choices:    []choice{{"Archive", true, -1}, {"Holding_Transfer", true, ifaceHolding}, {"Holding_Split", true, -1}, {"Holding_Check", false, ifaceHolding}},
 	},
 	templateLockedHolding: {
 		packageName: "bank", module: "Bank.Cash", entity: "LockedHolding", packages: bankPackages,
-		interfaces: []int{ifaceHolding, ifaceLockable},
+		interfaces: []int{ifaceHolding, ifaceLockable, ifaceTokenHolding},
 		choices:    []choice{{"Archive", true, -1}, {"Lockable_Unlock", true, ifaceLockable}, {"LockedHolding_Expire", true, -1}, {"Lockable_Remaining", false, ifaceLockable}},
 	},
 	templateOffer: {
@@ -81,12 +91,42 @@ var templates = []template{
 		packageName: "registry", module: "Registry.Entry", entity: "Entry", packages: registryPackages, keyed: true,
 		choices: []choice{{"Archive", true, -1}, {"Entry_Replace", true, -1}, {"Entry_Read", false, -1}},
 	},
+	templateAmulet: {
+		packageName: "splice-amulet", module: "Splice.Amulet", entity: "Amulet", packages: amuletPackages,
+		interfaces: []int{ifaceTokenHolding},
+		choices:    []choice{choiceArchive: {"Archive", true, -1}, choiceTransfer: {"Amulet_Transfer", true, -1}, choiceExpire: {"Amulet_Expire", true, -1}},
+	},
+	templateLockedAmulet: {
+		packageName: "splice-amulet", module: "Splice.Amulet", entity: "LockedAmulet", packages: amuletPackages,
+		interfaces: []int{ifaceTokenHolding},
+		choices:    []choice{choiceArchive: {"Archive", true, -1}, choiceUnlock: {"LockedAmulet_Unlock", true, -1}, choiceExpire: {"LockedAmulet_ExpireAmulet", true, -1}},
+	},
+	templateTransferInstruction: {
+		packageName: "splice-amulet", module: "Splice.AmuletTransferInstruction", entity: "AmuletTransferInstruction", packages: amuletPackages,
+		choices: []choice{
+			choiceArchive: {"Archive", true, -1}, choiceAccept: {"TransferInstruction_Accept", true, -1},
+			choiceWithdraw: {"TransferInstruction_Withdraw", true, -1}, choiceReject: {"TransferInstruction_Reject", true, -1},
+		},
+	},
 }
+
+// Choices of the templates of amulets.
+const (
+	choiceArchive = 0
+
+	choiceTransfer = 1
+	choiceUnlock   = 1
+	choiceExpire   = 2
+
+	choiceAccept   = 1
+	choiceWithdraw = 2
+	choiceReject   = 3
+)
 
 // kind is a template as one of its packages has it: template*2 + package.
 type kind uint8
 
-const kindCount = 12
+const kindCount = 2 * templateCount
 
 func kindOf(template, version int) kind { return kind(template*2 + version) }
 
@@ -95,6 +135,7 @@ func (k kind) version() int        { return int(k % 2) }
 func (k kind) exists() bool        { return k.version() < len(k.template().packages) }
 func (k kind) packageID() string   { return k.template().packages[k.version()] }
 func (k kind) id() string          { return kindIDs[k] }
+func (k kind) isAmulet() bool      { return k/2 >= templateAmulet }
 func (i interfaceDef) id() string  { return i.packageID + ":" + i.module + ":" + i.entity }
 
 // kindIDs holds the served form of the template id of every kind that exists.

@@ -1,11 +1,12 @@
-// Package sandbox simulates a ledger participant: a deterministic ledger grown
-// from a seed, the participant's JSON over HTTP with its real limits and errors,
+// Package sandbox simulates a ledger participant and a Scan service: a deterministic
+// ledger grown from a seed, their JSON over HTTP with its real limits and errors,
 // faults on demand, and the truth, which says what a database that indexed the
 // ledger must hold.
 //
 // [NewLedger] makes a ledger and [Ledger.Grow] adds updates to it. [LoadReplay]
-// makes one of recorded responses instead. [NewServer] serves either. [Ledger.Truth]
-// and [Ledger.TruthFromSnapshot] give the rows to compare with.
+// makes one of recorded responses instead. [NewServer] serves either. [NewScan] serves
+// the transaction history of a ledger. [Ledger.Truth], [Ledger.TruthFromSnapshot],
+// [Ledger.Holdings] and [Scan.Truth] give the rows to compare with.
 //
 // Who may read what: a server without an [Authority] and without a Token lets anybody do
 // anything. With an Authority it asks for the token of a user that the authority knows:
@@ -27,6 +28,16 @@
 // what was created before. Real participants put values that mean nothing into fields
 // that interface.md calls not populated, and so does the server; with StrictInterface
 // it leaves them empty.
+//
+// Amulets and the transaction history: amulets are minted, tapped, transferred, locked for
+// an offered transfer, unlocked, and expire; each is a movement, of which [Scan] makes a
+// record. So the two agree wherever both know a fact: a record is named after the exercise or
+// the creation that it is about, its time and synchronizer are those of the update, and its
+// parties, amounts and rounds those of the amulets that are consumed and created below
+// that event. Rewards, fees and descriptions only the history knows. A round lasts half a minute. An
+// exercise that wraps several movements gives its id to all their records; some of them are
+// equal in everything. As a real service does, Scan answers nothing after an event id that
+// it does not know, and fails for one that two records have.
 //
 // Package vetting: what participants have vetted on each synchronizer belongs to the
 // ledger and is shared by its servers. [Ledger.Packages] are the packages, the same

@@ -12,10 +12,12 @@ type generator struct {
 	record  int64
 	pool    [2][]int32 // activations that a transaction may use, by synchronizer
 	pending []pendingLeg
-	foreign []int32 // divulged contracts, not yet archived
-	created int     // contracts that were activated
-	live    int     // of them, those still active
-	early   bool    // the last reassignment began with its assignment
+	foreign []int32      // divulged contracts, not yet archived
+	created int          // contracts that were activated
+	live    int          // of them, those still active
+	early   bool         // the last reassignment began with its assignment
+	offers  [2][]offered // by synchronizer
+	scenes  int          // movements that were made for sure
 }
 
 // A pendingLeg is the second half of a reassignment, due at an update index.
@@ -115,6 +117,10 @@ func (g *generator) transaction(u *update, index int32) {
 		t.synchronizer = 1
 	}
 	first := len(g.events)
+	if index%movementEvery == movementAt {
+		t.synchronizer = 0
+		g.scene(t)
+	}
 	for t.left > 0 {
 		g.action(t, witnesses{}, 0)
 	}
@@ -130,9 +136,17 @@ func (g *generator) action(t *tx, seen witnesses, depth int) {
 	pool := g.pool[t.synchronizer]
 	wanted := float64(g.live)-20 > g.opts.ActiveShare*float64(g.created)
 	switch {
+	case len(g.offers[t.synchronizer]) > 2 && g.rng.chance(4):
+		kinds := [...]movementKind{moveAccept, moveAccept, moveWithdraw, moveReject}
+		g.settleOffer(t, seen, kinds[g.rng.intn(len(kinds))])
 	case len(pool) > 0 && g.rng.chance(10):
 		c := g.activations[pool[g.rng.intn(len(pool))]].contract
-		g.exercise(t, c, seen, depth, false, true)
+		if !g.contracts[c].kind.isAmulet() { // nothing can be done with one but use it up
+			g.exercise(t, c, seen, depth, false, true)
+			return
+		}
+		kinds := [...]movementKind{moveMint, moveTap}
+		g.issue(t, seen, kinds[g.rng.intn(len(kinds))], -1, uint16(g.rng.intn(g.hosted)), g.issued())
 	case len(pool) > 0 && (wanted && g.rng.chance(85) || g.rng.chance(6)):
 		g.consume(t, seen, depth)
 	case len(g.foreign) > 0 && seen.n > 0 && g.rng.chance(10):
@@ -152,8 +166,11 @@ func (g *generator) consume(t *tx, seen witnesses, depth int) {
 	if g.rng.chance(70) {
 		i = len(pool) - 1 - g.rng.intn(min(len(pool), 64))
 	}
-	a := pool[i]
-	g.release(t.synchronizer, i)
+	if g.contracts[g.activations[pool[i]].contract].kind.isAmulet() {
+		g.moveAmulet(t, seen, i)
+		return
+	}
+	a := g.take(t, i)
 	atomic.StoreInt32(&g.activations[a].until, t.index)
 	g.live--
 	g.exercise(t, g.activations[a].contract, seen, depth, true, true)

@@ -91,6 +91,9 @@ func (l *Ledger) UpdateID(i int) string { return string(l.updateID(nil, i)) }
 // Parties returns the parties hosted on the participant.
 func (l *Ledger) Parties() []string { return append([]string(nil), l.parties[:l.hosted]...) }
 
+// DSO returns the party that operates the network and signs its amulets. It is hosted elsewhere.
+func (l *Ledger) DSO() string { return l.parties[l.dso] }
+
 // ParticipantID returns the participant's id.
 func (l *Ledger) ParticipantID() string { return l.participant }
 
@@ -123,6 +126,7 @@ type tables struct {
 	reassignments []reassignment
 	legs          []leg
 	topology      []topologyEvent
+	movements     []movement
 	ledgerEnd     int64
 }
 
@@ -142,8 +146,11 @@ type update struct {
 	synchronizer   uint8
 }
 
-// contract holds what can not be derived from its number. Signatories come first.
+// contract holds what can not be derived from its number. Signatories come first. Of the
+// templates of amulets these are the DSO, the owner (the sender of an instruction) and
+// whoever holds the lock; the receiver of an instruction is its observer.
 type contract struct {
+	amount      int64 // of an amulet or of an instruction; see unit
 	created     int32 // index of the creating update
 	parties     [4]uint16
 	kind        kind

@@ -107,6 +107,12 @@ func (v *view) appendPayload(dst []byte, number int32) []byte {
 		return v.appendOffer(dst, &r, owner, last)
 	case templateAgreement:
 		return v.appendAgreement(dst, &r, owner, last, number)
+	case templateAmulet:
+		return v.appendAmulet(dst, c)
+	case templateLockedAmulet:
+		return v.appendLockedAmulet(dst, number)
+	case templateTransferInstruction:
+		return v.appendInstruction(dst, number)
 	default:
 		return v.appendEntry(dst, &r, owner, number)
 	}
@@ -317,6 +323,9 @@ func (v *view) appendViewDetails(dst []byte, number int32) []byte {
 }
 
 func (v *view) appendViewValue(dst []byte, number int32, iface int) []byte {
+	if iface == ifaceTokenHolding {
+		return v.appendTokenHolding(dst, number)
+	}
 	c := &v.contracts[number]
 	r := derive(v.seed, domainView, uint64(number)<<2|uint64(iface))
 	dst = append(dst, `{"owner":`...)

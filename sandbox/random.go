@@ -18,6 +18,8 @@ const (
 	domainExercise
 	domainReassignment
 	domainIdentity
+	domainMovement
+	domainService
 )
 
 // mix spreads the bits of x over a whole word (the finalizer of splitmix64).

@@ -75,6 +75,8 @@ type Element struct {
 	Path   string // of the request
 	Offset int64
 	Raw    []byte
+	// EventID is that of a record of the transaction history, whose Offset is that of the update.
+	EventID string
 }
 
 // Fault is a disturbance. Stall comes first and goes with any of the others.

@@ -10,7 +10,7 @@ import (
 )
 
 // timeColumns are rewritten to the form that the truth has.
-var timeColumns = []string{"record_time", "effective_at", "created_at", "assignment_exclusivity"}
+var timeColumns = []string{"record_time", "effective_at", "created_at", "assignment_exclusivity", "date", "locked_until"}
 
 // columns are those that the truth speaks about, by relation.
 var columns = map[string][]string{
@@ -22,9 +22,21 @@ var columns = map[string][]string{
 	"reassignments":    {"ledger_offset", "node_id", "kind", "contract_id", "template_id", "package_name", "reassignment_id", "source_synchronizer_id", "target_synchronizer_id", "submitter", "reassignment_counter", "assignment_exclusivity", "witness_parties", "update_id", "synchronizer_id", "record_time"},
 	"topology_events":  {"ledger_offset", "node_id", "kind", "party_id", "participant_id", "permission", "update_id", "synchronizer_id", "record_time"},
 	"active_contracts": {"contract_id", "synchronizer_id", "template_id", "package_id", "package_name", "module_name", "entity_name", "payload", "contract_key", "signatories", "observers", "witness_parties", "created_at", "created_offset", "created_node_id", "reassignment_counter"},
+
+	"transactions":                  {"seq", "event_id", "kind", "date", "domain_id", "offset_text", "round"},
+	"transfers":                     {"seq", "event_id", "date", "round", "sender", "sender_change_fee", "sender_change_amount", "sender_fee", "holding_fees", "input_amount", "input_app_reward_amount", "input_validator_reward_amount", "input_sv_reward_amount", "input_validator_faucet_amount", "description", "transfer_kind", "instruction_receiver", "instruction_amount", "instruction_cid"},
+	"transfer_receivers":            {"seq", "event_id", "ordinal", "party", "amount", "receiver_fee"},
+	"balance_changes":               {"seq", "event_id", "ordinal", "date", "round", "party", "change_to_initial_amount_as_of_round_zero", "change_to_holding_fees_rate"},
+	"mints":                         {"seq", "event_id", "date", "round", "owner", "amount"},
+	"taps":                          {"seq", "event_id", "date", "round", "owner", "amount"},
+	"aborted_transfer_instructions": {"seq", "event_id", "date", "instruction_cid", "abort_kind"},
+	"unknown_transactions":          {"seq", "event_id", "raw"},
+
+	"holdings":       {"owner", "instrument", "instrument_admin", "amount", "locked", "locked_until", "lock_holders", "contract_id", "created_at", "created_offset", "created_round", "holding_fee_rate", "admin_signed", "template_id", "synchronizer_id"},
+	"holding_totals": {"owner", "instrument", "instrument_admin", "admin_signed", "amount", "locked_amount", "unlocked_amount", "contracts"},
 }
 
-// Relations returns the names of the relations that the truth has rows of.
+// Relations returns the names of the relations that the truth of a ledger's updates has rows of.
 func Relations() []string { return slices.Clone(relations) }
 
 // DecodeRow makes a row of what SELECT to_jsonb(r) FROM ledger.relation r gave: it
@@ -61,7 +73,7 @@ const mostDifferences = 5
 // returns "" if nothing does. Relations that want does not have are not looked at.
 func Diff(want, got map[string][]Row) string {
 	var out strings.Builder
-	for _, relation := range relations {
+	for _, relation := range slices.Concat(relations, historyRelations, holdingRelations) {
 		if rows, ok := want[relation]; ok {
 			diffRelation(&out, relation, rows, got[relation])
 		}
@@ -69,9 +81,17 @@ func Diff(want, got map[string][]Row) string {
 	return out.String()
 }
 
-// identify names the thing that a row is about, to find its counterpart.
-func identify(r Row) string {
+// identify names the thing that a row is about, to find its counterpart. Of a record of the transaction history without
+// its seq that is everything that is said of it.
+func identify(relation string, r Row) string {
+	switch {
+	case slices.Contains(historyRelations, relation) && r["seq"] == nil:
+		return mustJSON(r)
+	case relation == "holding_totals":
+		return mustJSON([]any{r["owner"], r["instrument"], r["instrument_admin"], r["admin_signed"]})
+	}
 	return mustJSON([]any{
+		r["seq"], r["ordinal"],
 		r["ledger_offset"], r["created_offset"], r["node_id"], r["created_node_id"], r["kind"], r["contract_id"],
 		r["interface_id"], r["synchronizer_id"], r["origin"],
 	})
@@ -80,7 +100,8 @@ func identify(r Row) string {
 func diffRelation(out *strings.Builder, relation string, want, got []Row) {
 	left := map[string][]Row{}
 	for _, r := range got {
-		left[identify(r)] = append(left[identify(r)], r)
+		key := identify(relation, r)
+		left[key] = append(left[key], r)
 	}
 	shown := 0
 	say := func(format string, args ...any) {
@@ -89,7 +110,7 @@ func diffRelation(out *strings.Builder, relation string, want, got []Row) {
 		}
 	}
 	for _, w := range want {
-		key := identify(w)
+		key := identify(relation, w)
 		candidates := left[key]
 		if len(candidates) == 0 {
 			say("missing: %s", mustJSON(w))

@@ -117,7 +117,8 @@ func newVettings(w *world) *vettings {
 		return list
 	}
 	base := []string{
-		"daml-prim-1", "daml-stdlib-1", "time-types-1", "bank-api-1", "trade-api-1", "bank-2", "trade-1", "registry-1",
+		"daml-prim-1", "daml-stdlib-1", "time-types-1", "bank-api-1", "trade-api-1", "splice-api-token-holding-v1-1",
+		"bank-2", "trade-1", "registry-1", "splice-amulet-1", "splice-amulet-2",
 	}
 	global, private := w.synchronizers[0], w.synchronizers[1]
 	v.set(Vetting{Synchronizer: global, Participant: w.participant, Serial: 7, Packages: append(unbounded(append(base, "foreign-1")...),

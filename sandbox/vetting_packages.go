@@ -31,11 +31,14 @@ var knownPackages = newPackageSet([]Package{
 	{ID: packageID("time-types-1"), Name: "daml-stdlib-DA-Time-Types", Version: "1.0.0", Utility: true},
 	{ID: packageID("bank-api-1"), Name: "bank-api", Version: "1.0.0", Dependencies: packageIDs("daml-prim-1", "daml-stdlib-1")},
 	{ID: packageID("trade-api-1"), Name: "trade-api", Version: "1.0.0", Dependencies: packageIDs("daml-prim-1", "daml-stdlib-1")},
-	{ID: packageID("bank-1"), Name: "bank", Version: "1.9.0", Dependencies: packageIDs("daml-prim-1", "daml-stdlib-1", "bank-api-1")},
-	{ID: packageID("bank-2"), Name: "bank", Version: "1.10.0", Dependencies: packageIDs("daml-prim-1", "daml-stdlib-1", "bank-api-1")},
+	{ID: packageID("splice-api-token-holding-v1-1"), Name: "splice-api-token-holding-v1", Version: "1.0.0", Dependencies: packageIDs("daml-prim-1", "daml-stdlib-1")},
+	{ID: packageID("bank-1"), Name: "bank", Version: "1.9.0", Dependencies: packageIDs("daml-prim-1", "daml-stdlib-1", "bank-api-1", "splice-api-token-holding-v1-1")},
+	{ID: packageID("bank-2"), Name: "bank", Version: "1.10.0", Dependencies: packageIDs("daml-prim-1", "daml-stdlib-1", "bank-api-1", "splice-api-token-holding-v1-1")},
 	{ID: packageID("trade-1"), Name: "trade", Version: "1.0.0", Dependencies: packageIDs("daml-prim-1", "time-types-1", "trade-api-1")},
 	{ID: packageID("trade-2"), Name: "trade", Version: "1.1.0", Dependencies: packageIDs("daml-prim-1", "time-types-1", "trade-api-1")},
 	{ID: packageID("registry-1"), Name: "registry", Version: "1.0.0", Dependencies: packageIDs("daml-prim-1")},
+	{ID: packageID("splice-amulet-1"), Name: "splice-amulet", Version: "0.1.15", Dependencies: packageIDs("daml-prim-1", "splice-api-token-holding-v1-1")},
+	{ID: packageID("splice-amulet-2"), Name: "splice-amulet", Version: "0.1.16", Dependencies: packageIDs("daml-prim-1", "splice-api-token-holding-v1-1")},
 
 	// Utility packages may share name and version.
 	{ID: packageID("daml-prim-2"), Name: "daml-prim", Version: "3.4.0", Utility: true},

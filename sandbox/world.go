@@ -12,9 +12,10 @@ type world struct {
 	other         string // another participant, that topology events name
 	synchronizers [2]string
 	aliases       [2]string
-	parties       []string // hosted here first, then the remote ones
+	parties       []string // hosted here first, then the remote ones, then the DSO
 	quoted        [][]byte // parties as JSON strings
 	hosted        int
+	dso           uint16 // the party that operates the network, and signs amulets
 	numbers       map[string]uint16
 }
 
@@ -33,9 +34,12 @@ func newWorld(seed uint64, hosted int) *world {
 	w.other = name("participant2", 2)
 	w.synchronizers = [2]string{name("global", 3), name("private", 4)}
 	w.aliases = [2]string{"global", "private"}
-	for i := range hosted + remoteParties {
+	w.dso = uint16(hosted + remoteParties)
+	for i := range hosted + remoteParties + 1 {
 		hint := "party-" + strconv.Itoa(i)
 		switch {
+		case i == int(w.dso):
+			hint = "dso"
 		case i >= hosted:
 			hint = "remote-" + strconv.Itoa(i-hosted)
 		case i < len(partyHints):

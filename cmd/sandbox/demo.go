@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -34,6 +35,7 @@ type demo struct {
 	started   time.Time
 	ledger    *sandbox.Ledger
 	ledgerURL string
+	scanURL   string // empty: there is none
 	database  string
 	logger    *slog.Logger
 }
@@ -93,6 +95,10 @@ func (d *demo) serveLedger(ctx context.Context, group *errgroup.Group) error {
 		return err
 	}
 	d.ledger = history.(*sandbox.Ledger) // --replay was refused
+	scan, err := d.flags.scan(history)
+	if err != nil {
+		return err
+	}
 	var listen net.ListenConfig
 	listener, err := listen.Listen(ctx, "tcp", d.flags.Listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -103,7 +109,11 @@ func (d *demo) serveLedger(ctx context.Context, group *errgroup.Group) error {
 	}
 	d.ledgerURL = "http://" + listener.Addr().String()
 	d.say("simulated participant: %s on %s", d.flags.describe(history), d.ledgerURL)
-	server := &http.Server{Handler: sandbox.NewServer(history, opts), ReadHeaderTimeout: 10 * time.Second}
+	if scan != nil {
+		d.scanURL = d.ledgerURL + scanPath
+		d.say("simulated Scan service: %d records of the transaction history on %s", len(scan.EventIDs()), d.scanURL)
+	}
+	server := &http.Server{Handler: withScan(scan, sandbox.NewServer(history, opts)), ReadHeaderTimeout: 10 * time.Second}
 	if !d.flags.Once && d.flags.Rate == 0 {
 		grow = func(ctx context.Context) error {
 			d.ledger.RunLive(ctx, demoRate)
@@ -129,10 +139,10 @@ func (d *demo) index(ctx context.Context) error {
 	d.say("backfill: stored %d contracts", progress.Entries)
 
 	indexer := app.Indexer{
-		Database: config.Database{DatabaseURL: d.database}, Ledger: config.Ledger{LedgerURL: d.ledgerURL}, Scope: scope,
+		Database: config.Database{DatabaseURL: d.database}, Sources: config.Sources{LedgerURL: d.ledgerURL, ScanURL: d.scanURL}, Scope: scope,
 		Run: config.Run{Start: "genesis", UntilCurrent: true, Migrate: true},
 	}
-	d.say("indexer: reading the updates from offset %d to the ledger's end %d", at, d.ledger.End())
+	d.say("indexer: reading the updates from offset %d to the ledger's end %d%s", at, d.ledger.End(), d.ifScan(", and the transaction history"))
 	if err := app.RunIndexer(ctx, indexer, d.logger); err != nil || ctx.Err() != nil {
 		return err
 	}
@@ -144,7 +154,11 @@ func (d *demo) index(ctx context.Context) error {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	fmt.Fprintf(d.out, "\nLook for yourself:\n\n    psql '%s'\n", d.database)
-	if err := printQueries(ctx, d.out, conn); err != nil {
+	queries := demoQueries
+	if d.scanURL != "" {
+		queries = slices.Concat(queries, historyQueries)
+	}
+	if err := printQueries(ctx, d.out, conn, queries); err != nil {
 		return err
 	}
 	if d.flags.Once {
@@ -155,6 +169,14 @@ func (d *demo) index(ctx context.Context) error {
 		return nil
 	}
 	return d.follow(ctx, indexer, conn)
+}
+
+// ifScan is text where there is a Scan service.
+func (d *demo) ifScan(text string) string {
+	if d.scanURL == "" {
+		return ""
+	}
+	return text
 }
 
 // middle is an offset in the middle of the ledger at which no contract is on its way between synchronizers: a
@@ -184,15 +206,17 @@ func (d *demo) follow(ctx context.Context, indexer app.Indexer, conn *pgx.Conn) 
 				return nil
 			case <-ticker.C:
 			}
-			var watermark, active int64
-			err := conn.QueryRow(ctx, "SELECT ledger.latest_offset(), (SELECT count(*) FROM ledger.active_contracts)").Scan(&watermark, &active)
+			var watermark, active, records int64
+			err := conn.QueryRow(ctx, `SELECT ledger.latest_offset(), (SELECT count(*) FROM ledger.active_contracts),
+				(SELECT count(*) FROM ledger.transactions)`).Scan(&watermark, &active, &records)
 			if ctx.Err() != nil {
 				return nil
 			}
 			if err != nil {
 				return err
 			}
-			d.say("indexer: everything up to offset %d is here, the ledger ends at %d; %d contracts are active", watermark, d.ledger.End(), active)
+			d.say("indexer: everything up to offset %d is here, the ledger ends at %d; %d contracts are active%s", watermark, d.ledger.End(), active,
+				d.ifScan(fmt.Sprintf("; %d records of the transaction history", records)))
 		}
 	})
 	return group.Wait()

@@ -1,5 +1,5 @@
-// Command sandbox serves a simulated ledger participant: a ledger grown from a seed,
-// or recorded responses. With --all it shows what the indexer makes of it.
+// Command sandbox serves a simulated ledger participant: a ledger grown from a seed, with
+// a Scan service of its transaction history, or recorded responses. With --all it shows what the indexer makes of it.
 package main
 
 import (

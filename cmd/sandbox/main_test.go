@@ -115,7 +115,7 @@ func TestDemo(t *testing.T) {
 	require.NoError(t, run(t.Context(), []string{"--all", "--once", "--updates", "300", "--listen", "127.0.0.1:0"}, &out))
 	for _, part := range []string{
 		"starting PostgreSQL", "simulated participant", "backfill: stored", "indexer: caught up", "psql '",
-		"FROM ledger.active_contracts", "RELATION", "ledger.created_events", "done",
+		"FROM ledger.active_contracts", "simulated Scan service", "RELATION", "ledger.created_events", "done",
 	} {
 		require.Contains(t, out.String(), part)
 	}

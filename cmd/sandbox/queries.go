@@ -12,8 +12,10 @@ import (
 	"ledgerindexer/sandbox"
 )
 
+type query struct{ question, query string }
+
 // demoQueries are the first questions that the ledger itself cannot answer.
-var demoQueries = []struct{ question, query string }{
+var demoQueries = []query{
 	{
 		"How many contracts of each template are active?",
 		`SELECT package_name, module_name || ':' || entity_name AS template, count(*) AS active
@@ -39,11 +41,37 @@ GROUP BY 1, 2, u.record_time
 ORDER BY u.ledger_offset DESC
 LIMIT 5`,
 	},
+	{
+		"Who holds most amulets?",
+		`SELECT split_part(owner, '::', 1) AS owner, amount, locked_amount, contracts
+FROM ledger.holding_totals
+WHERE instrument = 'Amulet' AND admin_signed
+ORDER BY amount DESC
+LIMIT 5`,
+	},
+}
+
+// historyQueries are about what the Scan service tells.
+var historyQueries = []query{
+	{
+		"What does the transaction history tell?",
+		`SELECT kind, count(*) AS records, to_char(max(date), 'YYYY-MM-DD HH24:MI:SS') AS latest
+FROM ledger.transactions
+GROUP BY kind
+ORDER BY records DESC`,
+	},
+	{
+		"What did whoever sent the last transfer send and receive before?",
+		`SELECT to_char(date, 'YYYY-MM-DD HH24:MI:SS') AS date, direction, split_part(counterparties[1], '::', 1) AS counterparty, amount, fee
+FROM ledger.party_transfers
+WHERE party = (SELECT sender FROM ledger.transfers ORDER BY seq DESC LIMIT 1)
+LIMIT 5`,
+	},
 }
 
 // printQueries runs the queries and prints them with their results.
-func printQueries(ctx context.Context, out io.Writer, conn *pgx.Conn) error {
-	for _, q := range demoQueries {
+func printQueries(ctx context.Context, out io.Writer, conn *pgx.Conn, queries []query) error {
+	for _, q := range queries {
 		fmt.Fprintf(out, "\n-- %s\n%s;\n\n", q.question, q.query)
 		if err := printQuery(ctx, out, conn, q.query); err != nil {
 			return err
@@ -55,7 +83,7 @@ func printQueries(ctx context.Context, out io.Writer, conn *pgx.Conn) error {
 // printRows prints how many rows each relation has.
 func printRows(ctx context.Context, out io.Writer, conn *pgx.Conn) error {
 	var parts []string
-	for _, relation := range sandbox.Relations() {
+	for _, relation := range append(sandbox.Relations(), sandbox.HistoryRelations()...) {
 		parts = append(parts, fmt.Sprintf("SELECT 'ledger.%s' AS relation, count(*) AS rows FROM ledger.%[1]s", relation))
 	}
 	fmt.Fprintln(out)
@@ -63,7 +91,7 @@ func printRows(ctx context.Context, out io.Writer, conn *pgx.Conn) error {
 }
 
 func printQuery(ctx context.Context, out io.Writer, conn *pgx.Conn, query string) error {
-	rows, err := conn.Query(ctx, query)
+	rows, err := conn.Query(ctx, query, pgx.QueryResultFormats{pgx.TextFormatCode}) // as psql shows it
 	if err != nil {
 		return err
 	}
@@ -77,15 +105,11 @@ func printQuery(ctx context.Context, out io.Writer, conn *pgx.Conn, query string
 	}
 	fmt.Fprintln(w)
 	for rows.Next() {
-		values, err := rows.Values()
-		if err != nil {
-			return err
-		}
-		for i, value := range values {
+		for i, value := range rows.RawValues() {
 			if i > 0 {
 				fmt.Fprint(w, "\t")
 			}
-			fmt.Fprint(w, value)
+			fmt.Fprintf(w, "%s", value)
 		}
 		fmt.Fprintln(w)
 	}

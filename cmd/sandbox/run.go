@@ -31,6 +31,9 @@ type flags struct {
 	CheckpointInterval time.Duration `default:"15s" help:"Time between offset checkpoints on an open-ended read."`
 	PruneAt            int64         `default:"0" help:"Prune the ledger up to this offset."`
 
+	Scan        bool      `default:"true" negatable:"" help:"Serve the ledger's transaction history as well, as a Scan service at /api/scan."`
+	ScanOptions scanFlags `embed:"" prefix:"scan-"`
+
 	Secure secure `embed:""`
 
 	All         bool   `help:"Add a throwaway PostgreSQL, a backfill and the indexer, and show what they make of the ledger."`
@@ -76,7 +79,11 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	if opts.Authority, err = f.Secure.authority(history.ParticipantID()); err != nil {
 		return err
 	}
-	handler := sandbox.NewServer(history, opts)
+	scan, err := f.scan(history)
+	if err != nil {
+		return err
+	}
+	handler := withScan(scan, sandbox.NewServer(history, opts))
 	work := []func(context.Context) error{grow}
 	if f.Secure.Auth {
 		handler = withTokens(opts.Authority, handler)
@@ -97,7 +104,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	if config != nil {
 		url = "https://" + listener.Addr().String()
 	}
-	fmt.Fprintf(stdout, "sandbox: %s on %s\n%s", f.describe(history), url, f.Secure.howToConnect(url, partiesOf(history)))
+	fmt.Fprintf(stdout, "sandbox: %s on %s\n%s%s", f.describe(history), url, describeScan(scan, url), f.Secure.howToConnect(url, scan != nil, partiesOf(history)))
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, TLSConfig: config}
 	return serve(ctx, server, listener, work...)
 }
@@ -106,7 +113,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 func parse(args []string, stdout io.Writer) (f *flags, err error) {
 	f = &flags{}
 	parser, err := kong.New(f, kong.Name("sandbox"),
-		kong.Description("Serves a simulated ledger participant over HTTP."),
+		kong.Description("Serves a simulated ledger participant, and a Scan service of its transaction history, over HTTP."),
 		kong.DefaultEnvars("SANDBOX"), kong.Writers(stdout, stdout),
 		kong.Exit(func(int) { panic(helpShown{}) }))
 	if err != nil {

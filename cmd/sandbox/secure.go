@@ -174,17 +174,11 @@ func (s *secure) tlsConfig() (*tls.Config, error) {
 }
 
 // howToConnect are the flags for the indexer, to be pasted. It names files, never what is in them.
-func (s *secure) howToConnect(url string, parties []string) string {
+func (s *secure) howToConnect(url string, scan bool, parties []string) string {
 	if !s.on() {
 		return ""
 	}
-	common := "--ledger-url " + url
-	if s.TLSCert != "" {
-		common += " --ledger-ca-file " + config.ShellWord(s.TLSCert)
-	}
-	if s.ClientCA != "" {
-		common += " --ledger-cert-file CERTIFICATE --ledger-key-file KEY"
-	}
+	common := s.address("ledger", url)
 	var text strings.Builder
 	if !s.Auth {
 		fmt.Fprintf(&text, "flags of indexer:\n    %s\n", common)
@@ -200,6 +194,9 @@ func (s *secure) howToConnect(url string, parties []string) string {
 	if s.WriteTokens != "" {
 		fmt.Fprintf(&text, "and of indexer packages, to change what is vetted:\n    --admin-token-file %s\n", config.ShellWord(s.tokenFile(userAdmin)))
 	}
+	if scan {
+		fmt.Fprintf(&text, "and of indexer check and indexer run, for the transaction history:\n    %s\n", s.address("scan", url+scanPath))
+	}
 	if len(s.ReadAs) > 0 {
 		fmt.Fprintf(&text, "and of indexer check, indexer run and backfill, to read as the parties that the user may:\n    --parties=%s\n",
 			config.ShellWord(strings.Join(s.ReadAs, ",")))
@@ -212,4 +209,16 @@ func (s *secure) howToConnect(url string, parties []string) string {
 		}
 	}
 	return text.String()
+}
+
+// address are the flags that say where a server is and whom to trust there.
+func (s *secure) address(server, url string) string {
+	text := "--" + server + "-url " + url
+	if s.TLSCert != "" {
+		text += " --" + server + "-ca-file " + config.ShellWord(s.TLSCert)
+	}
+	if s.ClientCA != "" {
+		text += " --" + server + "-cert-file CERTIFICATE --" + server + "-key-file KEY"
+	}
+	return text
 }

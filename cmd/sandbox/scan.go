@@ -1,0 +1,56 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+
+	"ledgerindexer/sandbox"
+)
+
+// scanFlags say what the Scan service beside the participant is like.
+type scanFlags struct {
+	Word           string `default:"amulet" enum:"amulet,coin" help:"The unit's word in the fields of the transaction history: amulet or coin."`
+	BalanceChanges bool   `help:"Send balance changes with transfers, as services did before 2026."`
+	Release        string `default:"0.6.4" help:"Release of the Scan service. From 0.7 on there is no transaction history."`
+}
+
+// scanPath is where the Scan service is on the participant's address.
+const scanPath = "/api/scan"
+
+var scanRelease = regexp.MustCompile(`^[0-9]+\.[0-9]+(\.[0-9]+)*$`)
+
+// scan is the service of a history, or nil where there is none: a recording has no transaction history.
+func (f *flags) scan(h sandbox.History) (*sandbox.Scan, error) {
+	l, ok := h.(*sandbox.Ledger)
+	switch {
+	case !f.Scan || !ok:
+		return nil, nil
+	case !scanRelease.MatchString(f.ScanOptions.Release):
+		return nil, errors.New("--scan-release: give a release such as 0.6.4")
+	}
+	return sandbox.NewScan(l, sandbox.ScanOptions{
+		Word: f.ScanOptions.Word, BalanceChanges: f.ScanOptions.BalanceChanges, Release: f.ScanOptions.Release,
+		StrictInterface: f.StrictInterface, Latency: f.Latency,
+	}), nil
+}
+
+// withScan adds the Scan service to the participant.
+func withScan(s *sandbox.Scan, participant http.Handler) http.Handler {
+	if s == nil {
+		return participant
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", participant)
+	mux.Handle(scanPath+"/", http.StripPrefix(scanPath, s))
+	return mux
+}
+
+// describeScan says where the Scan service is.
+func describeScan(s *sandbox.Scan, url string) string {
+	if s == nil {
+		return ""
+	}
+	return fmt.Sprintf("sandbox: a Scan service with the transaction history of this ledger on %s\n", url+scanPath)
+}

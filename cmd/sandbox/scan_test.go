@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/sandbox"
+)
+
+// history asks for records of the transaction history.
+func history(t *testing.T, url string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v0/transactions", strings.NewReader(`{"page_size":1000}`))
+	require.NoError(t, err)
+	r.Header.Set("Content-Type", "application/json")
+	return send(t, r, nil)
+}
+
+func TestServesAScanService(t *testing.T) {
+	said, url, stop := start(t, "--updates", "200", "--scan-word", "coin", "--scan-balance-changes", "--scan-release", "0.6.1")
+	require.Contains(t, said, "a Scan service with the transaction history of this ledger on "+url+"/api/scan\n")
+	_, version := get(t, url+"/api/scan/version", "")
+	require.Contains(t, version, `"version":"0.6.1"`)
+	status, records := history(t, url+"/api/scan")
+	require.Equal(t, http.StatusOK, status, records)
+	require.Contains(t, records, `"coin_owner"`)
+	require.Contains(t, records, `"change_to_holding_fees_rate"`)
+	status, _ = get(t, url+"/v2/state/ledger-end", "")
+	require.Equal(t, http.StatusOK, status, "the participant is beside it")
+	require.NoError(t, stop())
+
+	_, url, stop = start(t, "--updates", "200")
+	_, records = history(t, url+"/api/scan")
+	require.Contains(t, records, `"amulet_owner"`)
+	require.NotContains(t, records, `"change_to_holding_fees_rate"`)
+	require.NoError(t, stop())
+
+	_, url, stop = start(t, "--updates", "5", "--scan-release", "0.7.1")
+	status, _ = history(t, url+"/api/scan")
+	require.Equal(t, http.StatusNotFound, status)
+	require.NoError(t, stop())
+
+	_, url, stop = start(t, "--updates", "5", "--strict-interface")
+	status, _ = get(t, url+"/api/scan/version", "")
+	require.Equal(t, http.StatusNotFound, status)
+	status, _ = history(t, url+"/api/scan")
+	require.Equal(t, http.StatusOK, status)
+	require.NoError(t, stop())
+}
+
+func TestServesNoScanService(t *testing.T) {
+	recording := writeFile(t, "updates.json", `[{"update":{"OffsetCheckpoint":{"value":{"offset":4,"synchronizerTimes":[]}}}}]`)
+	for name, args := range map[string][]string{"not wanted": {"--updates", "5", "--no-scan"}, "a recording": {"--replay", recording}} {
+		t.Run(name, func(t *testing.T) {
+			said, url, stop := start(t, args...)
+			require.NotContains(t, said, "Scan")
+			status, body := history(t, url+"/api/scan")
+			require.Equal(t, http.StatusNotFound, status)
+			require.Contains(t, body, `"status":404`, "the participant answers")
+			require.NoError(t, stop())
+		})
+	}
+	for _, release := range []string{"latest", "0", "0.6; rm", ""} {
+		var errs bytes.Buffer
+		require.Equal(t, exitFailed, exitCode(run(context.Background(), []string{"--updates", "5", "--scan-release=" + release}, io.Discard), &errs))
+		require.Contains(t, errs.String(), "--scan-release")
+	}
+}
+
+// Who has to prove who they are, and is told how, is told for both servers.
+func TestFlagsForAScanServiceOverHTTPS(t *testing.T) {
+	certFile, keyFile, _, _ := certificate(t)
+	said, url, stop := start(t, "--updates", "5", "--tls-cert", certFile, "--tls-key", keyFile, "--client-ca", certFile)
+	require.Contains(t, said, "--scan-url "+url+"/api/scan --scan-ca-file "+certFile+" --scan-cert-file CERTIFICATE --scan-key-file KEY\n")
+	require.NoError(t, stop())
+	said, url, stop = start(t, "--updates", "5", "--auth", "--write-tokens", filepath.Join(t.TempDir(), "tokens"))
+	require.Contains(t, said, "\n    --scan-url "+url+"/api/scan\n")
+	status, _ := history(t, url+"/api/scan")
+	require.Equal(t, http.StatusOK, status, "it asks for no token")
+	require.NoError(t, stop())
+	require.NotContains(t, (&secure{TLSCert: certFile}).howToConnect("https://x", false, nil), "scan")
+}
+
+// A demo without the service has neither its records nor the questions about them.
+func TestDemoWithoutAScanService(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"--all", "--once", "--no-scan", "--updates", "300", "--listen", "127.0.0.1:0"}, &out))
+	require.Contains(t, out.String(), "FROM ledger.holding_totals")
+	require.NotContains(t, out.String(), "Scan")
+	require.NotContains(t, out.String(), "FROM ledger.transactions")
+	require.Contains(t, out.String(), "done")
+}
+
+// Every record that the service has is in the demo's database.
+func TestDemoReadsTheWholeHistory(t *testing.T) {
+	l := sandbox.NewLedger(sandbox.Options{Seed: 3})
+	l.Grow(300)
+	records := len(sandbox.NewScan(l, sandbox.ScanOptions{}).EventIDs())
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"--all", "--once", "--seed", "3", "--updates", "300", "--listen", "127.0.0.1:0"}, &out))
+	require.Regexp(t, `simulated Scan service: `+strconv.Itoa(records)+` records`, out.String())
+	require.Regexp(t, `ledger\.transactions +`+strconv.Itoa(records)+`\n`, out.String())
+	require.Contains(t, out.String(), "FROM ledger.party_transfers")
+}

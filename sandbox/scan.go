@@ -1,0 +1,241 @@
+package sandbox
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"sort"
+	"sync"
+	"time"
+)
+
+// ScanOptions say how a service of the transaction history behaves. The zero value is Splice's Scan 0.6.4, which sends no
+// balance changes.
+type ScanOptions struct {
+	// Word is the unit's word in the names of fields: "amulet" (default) or "coin".
+	Word string
+	// BalanceChanges are sent with every transfer.
+	BalanceChanges bool
+	// StrictInterface leaves nothing but the operation of interface.md and its fields.
+	StrictInterface bool
+	// Release is told by /version; default "0.6.4". From 0.7 on there is no transaction history.
+	Release string
+	// PageLimit is the largest page_size; default 1000.
+	PageLimit int
+	// Backfilling begins with a history that is not complete: of the records that the ledger has when the service is
+	// made, only the second half is there. The others follow behind everything else, as a service that numbers what it
+	// ingests has them, when [Scan.SetBackfilling] says that it is done.
+	Backfilling bool
+	// Order, if not 0, is another service's order: the same records and event ids, other offsets.
+	Order uint64
+	// Lag is how many of the newest records are not served yet; see [Scan.SetLag].
+	Lag int
+	// ExtraKinds are served too: records of kinds that interface.md does not have, of amulets that were unlocked or that
+	// expired.
+	ExtraKinds bool
+	// Token, if not empty, is the bearer token that requests must carry, as a proxy before the service may ask.
+	Token string
+	// Latency is waited before every answer.
+	Latency time.Duration
+	// Fault may disturb the answer to a request; nil answers normally.
+	Fault func(*http.Request) *Fault
+	// Rewrite may replace the JSON of a record; nil drops it.
+	Rewrite func(Element) []byte
+}
+
+// Scan serves a ledger's transaction history over HTTP, also while the ledger grows. All methods are safe for concurrent
+// use.
+type Scan struct {
+	ledger *Ledger
+	opts   ScanOptions
+	paths  map[string]http.HandlerFunc // "METHOD /path"
+
+	mu      sync.Mutex
+	taken   int // movements of the ledger that were looked at
+	service     // how they are served
+}
+
+// service is what a service of the history has made of the movements of a ledger.
+type service struct {
+	order       uint64
+	backfilling bool
+	lag         int
+	missing     []int32 // movements that follow when the backfilling is done
+	served      []int32 // movements in the service's order; what is in it never changes
+	place       []int32 // where a movement stands in served, or -1
+}
+
+// NewScan returns a service of the ledger's transaction history. It panics on a word or a release that does not exist.
+func NewScan(l *Ledger, opts ScanOptions) *Scan {
+	if opts.Word == "" {
+		opts.Word = "amulet"
+	}
+	if opts.Word != "amulet" && opts.Word != "coin" {
+		panic(fmt.Sprintf("sandbox: no unit %q: choose amulet or coin", opts.Word))
+	}
+	if opts.Release == "" {
+		opts.Release = "0.6.4"
+	}
+	setDefault(&opts.PageLimit, 1000)
+	s := &Scan{ledger: l, opts: opts, service: service{order: opts.Order, lag: opts.Lag}}
+	s.routes()
+	s.now()
+	if opts.Backfilling {
+		half := len(s.served) / 2
+		s.backfilling, s.missing = true, s.served[:half]
+		s.arrange(slices.Clone(s.served[half:]))
+	}
+	return s
+}
+
+// SetBackfilling says whether the service's history is being completed; see [ScanOptions]. When it no longer is, the
+// missing records are served.
+func (s *Scan) SetBackfilling(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.take()
+	s.backfilling = on
+	if !on {
+		s.add(s.missing)
+		s.missing = nil
+	}
+}
+
+// SetLag hides the last n records, or shows them again.
+func (s *Scan) SetLag(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lag = n
+}
+
+// Forget takes the records with these event ids away, until [Scan.Reingest].
+func (s *Scan) Forget(eventIDs ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := s.take()
+	s.arrange(slices.DeleteFunc(slices.Clone(s.served), func(number int32) bool {
+		return slices.Contains(eventIDs, v.eventID(&v.movements[number]))
+	}))
+}
+
+// Reingest makes the service begin anew with all records, in another order; 0 is the ledger's.
+func (s *Scan) Reingest(order uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken = 0
+	s.service = service{order: order, lag: s.lag}
+	s.take()
+}
+
+// EventIDs returns the event ids of what is served now, in the service's order. Records can share one.
+func (s *Scan) EventIDs() []string {
+	v, served := s.now()
+	ids := make([]string, len(served))
+	for i, number := range served {
+		ids[i] = v.eventID(&v.movements[number])
+	}
+	return ids
+}
+
+// now returns the ledger as it is, and what is served of it.
+func (s *Scan) now() (*view, []int32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.take(), s.visible()
+}
+
+func (s *service) visible() []int32 { return s.served[:max(0, len(s.served)-s.lag)] }
+
+// take ingests what the ledger has grown by.
+func (s *Scan) take() *view {
+	v := s.ledger.view()
+	var fresh []int32
+	for i := s.taken; i < len(v.movements); i++ {
+		if v.movements[i].kind < moveUnlock || s.opts.ExtraKinds {
+			fresh = append(fresh, int32(i))
+		}
+	}
+	s.taken = len(v.movements)
+	if s.order != 0 {
+		shuffle(fresh, v, s.order)
+	}
+	s.add(fresh)
+	return v
+}
+
+// shuffledUpdates is over how many updates another service's order differs.
+const shuffledUpdates = 8
+
+// shuffle reorders movements, which stand in the ledger's order. Those of one update stay together.
+func shuffle(list []int32, v *view, order uint64) {
+	group := func(number int32) int { return int(v.movements[number].update) }
+	rank := func(number int32) uint64 {
+		r := derive(order, domainService, uint64(group(number)))
+		return r.next()
+	}
+	for len(list) > 0 {
+		end, updates := 1, 1
+		for ; end < len(list); end++ {
+			if group(list[end]) != group(list[end-1]) {
+				updates++
+			}
+			if updates > shuffledUpdates {
+				break
+			}
+		}
+		sort.SliceStable(list[:end], func(i, j int) bool { return rank(list[i]) < rank(list[j]) })
+		list = list[end:]
+	}
+}
+
+// add serves more movements, behind the others.
+func (s *service) add(fresh []int32) {
+	for _, number := range fresh {
+		for len(s.place) <= int(number) {
+			s.place = append(s.place, -1)
+		}
+		s.place[number] = int32(len(s.served))
+		s.served = append(s.served, number)
+	}
+}
+
+// arrange serves these movements and no others.
+func (s *service) arrange(list []int32) {
+	s.served, s.place = nil, nil
+	s.add(list)
+}
+
+// after returns at most n movements that follow the ones with an event id in the service's order, or that go before
+// them, the newest first. The empty id is before the first one. twice says that two have that id.
+func (s *Scan) after(id string, n int64, descending bool) (v *view, list []int32, twice bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v = s.take()
+	visible := s.visible()
+	at := -1
+	if descending {
+		at = len(visible)
+	}
+	if id != "" {
+		at = -1
+		for _, number := range v.movementsNamed(id) {
+			if int(number) >= len(s.place) || s.place[number] < 0 || int(s.place[number]) >= len(visible) {
+				continue
+			}
+			if at >= 0 {
+				return v, nil, true
+			}
+			at = int(s.place[number])
+		}
+		if at < 0 {
+			return v, nil, false
+		}
+	}
+	if descending {
+		list = slices.Clone(visible[max(0, at-int(min(n, int64(at)))):at])
+		slices.Reverse(list)
+		return v, list, false
+	}
+	rest := visible[at+1:]
+	return v, rest[:min(n, int64(len(rest)))], false
+}

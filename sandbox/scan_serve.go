@@ -1,0 +1,170 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+)
+
+// pathTransactions is where the history is (interface.md, endpoint 6).
+const pathTransactions = "/v0/transactions"
+
+func (s *Scan) routes() {
+	s.paths = map[string]http.HandlerFunc{}
+	if hasHistory(s.opts.Release) {
+		s.paths["POST "+pathTransactions] = s.transactions
+	}
+	if s.opts.StrictInterface {
+		return
+	}
+	s.paths["GET /version"] = s.version
+	s.paths["GET /v0/dso-party-id"] = s.dsoParty
+	s.paths["GET /v0/backfilling/status"] = s.backfillingStatus
+	s.paths["GET /livez"] = func(http.ResponseWriter, *http.Request) {}
+	s.paths["GET /readyz"] = func(http.ResponseWriter, *http.Request) {}
+}
+
+// hasHistory says whether a release has the operation, which 0.7 removed.
+func hasHistory(release string) bool {
+	var major, minor int
+	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil {
+		panic(fmt.Sprintf("sandbox: %q is no release of Scan", release))
+	}
+	return major == 0 && minor < 7
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Scan) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !wait(r.Context(), s.opts.Latency) {
+		late(r.Context(), w)
+		return
+	}
+	if s.opts.Fault != nil {
+		if f := s.opts.Fault(r); f != nil {
+			disturbed(w, r, f, s.serve)
+			return
+		}
+	}
+	s.serve(w, r)
+}
+
+func (s *Scan) serve(w http.ResponseWriter, r *http.Request) {
+	handler, ok := s.paths[r.Method+" "+r.URL.Path]
+	switch {
+	case s.opts.Token != "" && r.Header.Get("Authorization") != "Bearer "+s.opts.Token:
+		writeScanError(w, http.StatusUnauthorized, "a bearer token is needed")
+	case !ok:
+		writeScanError(w, http.StatusNotFound, "The requested resource could not be found.")
+	default:
+		handler(w, r)
+	}
+}
+
+// writeScanError answers in the form of all errors of Scan.
+func writeScanError(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	fmt.Fprint(w, mustJSON(map[string]string{"error": text}))
+}
+
+func (s *Scan) version(w http.ResponseWriter, _ *http.Request) {
+	writeValue(w, map[string]string{"version": s.opts.Release, "commit_ts": "2026-01-01T00:00:00Z"})
+}
+
+func (s *Scan) dsoParty(w http.ResponseWriter, _ *http.Request) {
+	writeValue(w, map[string]string{"dso_party_id": s.ledger.DSO()})
+}
+
+func (s *Scan) backfillingStatus(w http.ResponseWriter, _ *http.Request) {
+	s.mu.Lock()
+	complete := !s.backfilling
+	s.mu.Unlock()
+	writeValue(w, map[string]bool{"complete": complete})
+}
+
+// historyRequest is the body of POST /v0/transactions.
+type historyRequest struct {
+	size       int64
+	after      string
+	descending bool
+}
+
+// historyRequest reads a request. What it refuses it says in the words of the real service.
+func (s *Scan) historyRequest(w http.ResponseWriter, r *http.Request) (q historyRequest, refused string) {
+	const malformed = "The request content was malformed: "
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 10<<20))
+	if err != nil {
+		return q, malformed + err.Error()
+	}
+	var o object
+	if err := json.Unmarshal(raw, &o); err != nil || o == nil {
+		return q, malformed + "expected an object"
+	}
+	if isNull(o["page_size"]) {
+		return q, malformed + "DecodingFailure at .page_size: Missing required field"
+	}
+	var d decoder
+	q.size = decode[int64](&d, o["page_size"], "page_size")
+	q.after = decode[string](&d, o["page_end_event_id"], "page_end_event_id")
+	order := decode[string](&d, o["sort_order"], "sort_order")
+	switch {
+	case d.err != nil:
+		return q, malformed + d.err.Error()
+	case order == "desc":
+		q.descending = true
+	case order != "asc" && !isNull(o["sort_order"]):
+		return q, fmt.Sprintf("%sDecodingFailure at .sort_order: unknown value %s", malformed, order)
+	case q.size < 1:
+		return q, "Limit must be at least 1."
+	case q.size > int64(s.opts.PageLimit):
+		return q, fmt.Sprintf("Exceeded limit maximum (%d > %d).", q.size, s.opts.PageLimit)
+	}
+	return q, ""
+}
+
+// transactions implements POST /v0/transactions (interface.md, endpoint 6), with what Scan makes of cursors: after an
+// event id that it does not know nothing follows, and with one that two records have the database's query fails.
+func (s *Scan) transactions(w http.ResponseWriter, r *http.Request) {
+	q, refused := s.historyRequest(w, r)
+	if refused != "" {
+		writeScanError(w, http.StatusBadRequest, refused)
+		return
+	}
+	v, list, twice := s.after(q.after, q.size, q.descending)
+	if twice {
+		writeScanError(w, http.StatusInternalServerError, "ERROR: more than one row returned by a subquery used as an expression")
+		return
+	}
+	out := []byte(`{"transactions":[`)
+	none := len(out)
+	form := s.form()
+	for _, number := range list {
+		m := &v.movements[number]
+		record := v.appendRecord(nil, int(number), form)
+		if s.opts.Rewrite != nil {
+			e := Element{Path: pathTransactions, Offset: v.updates[m.update].offset, EventID: v.eventID(m), Raw: record}
+			if record = s.opts.Rewrite(e); record == nil {
+				continue
+			}
+		}
+		if len(out) > none {
+			out = append(out, ',')
+		}
+		out = append(out, record...)
+	}
+	writeJSON(w, append(out, `]}`...))
+}
+
+// form is how records are written: by the options and the service's order.
+func (s *Scan) form() recordForm {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return recordForm{word: s.opts.Word, changes: s.opts.BalanceChanges, bare: s.opts.StrictInterface, order: s.order}
+}
+
+// eventID is the event id of a movement's record.
+func (v *view) eventID(m *movement) string {
+	return "#" + v.updateIDOf(int(m.update)) + ":" + strconv.Itoa(int(m.node))
+}

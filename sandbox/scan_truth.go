@@ -1,0 +1,187 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"math/big"
+	"slices"
+)
+
+var historyRelations = []string{
+	"transactions", "transfers", "transfer_receivers", "balance_changes", "mints", "taps", "aborted_transfer_instructions",
+	"unknown_transactions",
+}
+
+// HistoryRelations returns the names of the relations of the transaction history that the truth has rows of.
+func HistoryRelations() []string { return slices.Clone(historyRelations) }
+
+// Truth returns what the relations of the transaction history must hold after a database has read everything that is
+// served now: those of [HistoryRelations]. Rows stand in the service's order, with seq from 1. It comes from the
+// ledger's decisions, and so knows nothing of what ScanOptions.Rewrite does.
+func (s *Scan) Truth() map[string][]Row {
+	v, served := s.now()
+	t := &historyTruth{view: v, form: s.form(), rows: map[string][]Row{}}
+	for _, relation := range historyRelations {
+		t.rows[relation] = []Row{}
+	}
+	for i, number := range served {
+		t.record(int64(i)+1, int(number))
+	}
+	return t.rows
+}
+
+// WithoutOrder takes seq and offset_text out of rows of the transaction history, and the offset out of raw records: what
+// remains does not depend on the service that they were read from. The rows themselves stay as they are.
+func WithoutOrder(rows map[string][]Row) map[string][]Row {
+	out := map[string][]Row{}
+	for relation, list := range rows {
+		out[relation] = make([]Row, len(list))
+		for i, row := range list {
+			kept := Row{}
+			for column, v := range row {
+				if column != "seq" && column != "offset_text" {
+					kept[column] = v
+				}
+			}
+			if raw, ok := kept["raw"].(map[string]any); ok {
+				bare := map[string]any{}
+				for name, v := range raw {
+					if name != "offset" {
+						bare[name] = v
+					}
+				}
+				kept["raw"] = bare
+			}
+			out[relation][i] = kept
+		}
+	}
+	return out
+}
+
+// historyTruth is being made from the generator's decisions.
+type historyTruth struct {
+	*view
+	form recordForm
+	rows map[string][]Row
+}
+
+func (t *historyTruth) add(relation string, r Row) { t.rows[relation] = append(t.rows[relation], r) }
+
+func decimal(amount int64) json.Number { return json.Number(units(amount)) }
+
+// record adds the rows of a movement's record.
+func (t *historyTruth) record(seq int64, n int) {
+	m := &t.movements[n]
+	u := &t.updates[m.update]
+	of := func(r Row) Row {
+		r["seq"], r["event_id"] = number(seq), t.eventID(m)
+		return r
+	}
+	dated := func(r Row) Row {
+		r["date"] = instant(u.effective())
+		return of(r)
+	}
+	rounded := func(r Row) Row {
+		if r["round"] = nil; m.kind.hasRound() {
+			r["round"] = number(roundOf(u))
+		}
+		return dated(r)
+	}
+	kinds := map[string]string{"transfer": "transfer", "mint": "mint", "devnet_tap": "tap", "abort_transfer_instruction": "abort_transfer_instruction"}
+	kind, known := kinds[m.kind.typeOf()]
+	if !known {
+		kind = "unknown"
+	}
+	t.add("transactions", rounded(Row{
+		"kind": kind, "domain_id": t.synchronizers[u.synchronizer], "offset_text": t.form.offset(u),
+	}))
+	switch first := t.firstOf(m); kind {
+	case "mint", "tap":
+		c := &t.contracts[first]
+		t.add(kind+"s", rounded(Row{"owner": t.parties[c.parties[1]], "amount": decimal(c.amount)}))
+	case "abort_transfer_instruction":
+		r := dated(Row{"instruction_cid": string(t.contractID(nil, first)), "abort_kind": nil})
+		if !t.form.bare {
+			r["abort_kind"] = m.kind.abortKind()
+		}
+		t.add("aborted_transfer_instructions", r)
+	case "unknown":
+		t.add("unknown_transactions", of(Row{"raw": value(t.appendRecord(nil, n, t.form))}))
+	default:
+		t.transfer(t.transferOf(n), of, rounded)
+	}
+}
+
+func (t *historyTruth) transfer(x transfer, of, rounded func(Row) Row) {
+	r := rounded(Row{
+		"sender": t.parties[x.sender], "sender_change_fee": decimal(x.deal.changeFee), "sender_change_amount": decimal(x.deal.change),
+		"sender_fee": decimal(x.deal.senderFee), "holding_fees": decimal(x.holdingFees), "input_amount": decimal(x.input),
+		"description": nil, "transfer_kind": nil, "instruction_receiver": nil, "instruction_amount": nil, "instruction_cid": nil,
+	})
+	for i, n := range x.deal.rewards {
+		if r[rewardFields[i]] = nil; n >= 0 {
+			r[rewardFields[i]] = decimal(n)
+		}
+	}
+	if x.descriptionJSON != "" {
+		r["description"] = value([]byte(x.descriptionJSON))
+	}
+	if x.kind != "" && !t.form.bare {
+		r["transfer_kind"] = x.kind
+	}
+	if x.offeredTo >= 0 {
+		r["instruction_receiver"], r["instruction_amount"] = t.parties[x.offeredTo], decimal(x.offered)
+	}
+	if x.instruction >= 0 {
+		r["instruction_cid"] = string(t.contractID(nil, x.instruction))
+	}
+	t.add("transfers", r)
+	for i, to := range x.receivers {
+		t.add("transfer_receivers", of(Row{
+			"ordinal": number(i), "party": t.parties[to.party], "amount": decimal(to.amount), "receiver_fee": decimal(to.fee),
+		}))
+	}
+	if !t.form.changes {
+		return
+	}
+	for i, b := range x.changes {
+		t.add("balance_changes", rounded(of(Row{
+			"ordinal": number(i), "party": t.parties[b.party], "change_to_initial_amount_as_of_round_zero": decimal(b.initial),
+			"change_to_holding_fees_rate": decimal(b.rate),
+		})))
+	}
+}
+
+// ReportedBalances returns what the balance changes of the transfers in rounds up to and including one come to, by
+// party, for the parties that have any: max(0, Σ initial − Σ rate × (round + 1)), as decimals. It is nil where no balance
+// changes are sent.
+func (s *Scan) ReportedBalances(round int64) map[string]string {
+	if !s.opts.BalanceChanges {
+		return nil
+	}
+	v, served := s.now()
+	sums := map[uint16]*big.Int{}
+	for _, number := range served {
+		m := &v.movements[number]
+		if !m.kind.isTransfer() || roundOf(&v.updates[m.update]) > round {
+			continue
+		}
+		for _, b := range v.transferOf(int(number)).changes {
+			if sums[b.party] == nil {
+				sums[b.party] = new(big.Int)
+			}
+			lost := new(big.Int).Mul(big.NewInt(b.rate), big.NewInt(round+1))
+			sums[b.party].Add(sums[b.party], lost.Sub(big.NewInt(b.initial), lost))
+		}
+	}
+	balances := map[string]string{}
+	for party, sum := range sums {
+		if sum.Sign() < 0 {
+			sum.SetInt64(0)
+		}
+		balances[v.parties[party]] = bigUnits(sum)
+	}
+	return balances
+}
+
+// bigUnits writes an amount of units with ten digits after the point.
+func bigUnits(n *big.Int) string { return new(big.Rat).SetFrac(n, big.NewInt(unit)).FloatString(10) }

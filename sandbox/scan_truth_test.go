@@ -1,0 +1,105 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The truth comes from the generator, the responses from the encoder: they must say the same.
+func TestScanTruthIsWhatIsServed(t *testing.T) {
+	t.Parallel()
+	l := grown(t, Options{Seed: 30}, 500)
+	for name, opts := range map[string]ScanOptions{
+		"plain": {}, "coin": {Word: "coin", BalanceChanges: true}, "strict": {StrictInterface: true, ExtraKinds: true}, "order": {Order: 3, ExtraKinds: true, Lag: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, s := serveScan(t, l, opts)
+			word := opts.Word
+			if word == "" {
+				word = "amulet"
+			}
+			served := map[string][]Row{}
+			for _, relation := range HistoryRelations() {
+				served[relation] = []Row{}
+			}
+			for i, r := range c.post(pathTransactions, `{"page_size":1000}`).records() {
+				addServed(served, i+1, r, word)
+			}
+			require.Equal(t, "", Diff(s.Truth(), served))
+			require.Equal(t, "", Diff(served, s.Truth()))
+		})
+	}
+}
+
+// addServed makes rows of a served record.
+func addServed(rows map[string][]Row, seq int, r map[string]any, word string) {
+	add := func(relation string, row Row) {
+		row["seq"], row["event_id"] = number(seq), r["event_id"]
+		rows[relation] = append(rows[relation], row)
+	}
+	text := func(v any) any {
+		if v == nil {
+			return nil
+		}
+		return json.Number(v.(string))
+	}
+	date := r["date"]
+	if row, err := DecodeRow("mints", []byte(mustJSON(map[string]any{"seq": 1, "event_id": "", "round": nil, "owner": "", "amount": 0, "date": date}))); err == nil {
+		date = row["date"]
+	}
+	var round any
+	if n, ok := r["round"].(float64); ok {
+		round = number(int64(n))
+	}
+	kind := "unknown"
+	for name, of := range map[string]string{"transfer": "transfer", "mint": "mint", "tap": "tap", "abort_transfer_instruction": "abort_transfer_instruction"} {
+		if r[name] != nil {
+			kind = of
+		}
+	}
+	add("transactions", Row{"kind": kind, "date": date, "domain_id": r["domain_id"], "offset_text": r["offset"], "round": round})
+	switch kind {
+	case "unknown":
+		add("unknown_transactions", Row{"raw": r})
+	case "mint", "tap":
+		o := r[kind].(map[string]any)
+		add(kind+"s", Row{"date": date, "round": round, "owner": o[word+"_owner"], "amount": text(o[word+"_amount"])})
+	case "abort_transfer_instruction":
+		o := r[kind].(map[string]any)
+		add("aborted_transfer_instructions", Row{"date": date, "instruction_cid": o["transfer_instruction_cid"], "abort_kind": o["abort_kind"]})
+	default:
+		o := r[kind].(map[string]any)
+		from := o["sender"].(map[string]any)
+		row := Row{"date": date, "round": round, "sender": from["party"], "input_amount": text(from["input_"+word+"_amount"]),
+			"description": o["description"], "transfer_kind": o["transfer_kind"], "instruction_receiver": o["transferInstructionReceiver"],
+			"instruction_amount": text(o["transferInstructionAmount"]), "instruction_cid": o["transferInstructionCid"]}
+		for _, name := range append(rewardFields[:], "sender_change_fee", "sender_change_amount", "sender_fee", "holding_fees") {
+			row[name] = text(from[name])
+		}
+		add("transfers", row)
+		for i, raw := range o["receivers"].([]any) {
+			to := raw.(map[string]any)
+			add("transfer_receivers", Row{"ordinal": number(i), "party": to["party"], "amount": text(to["amount"]), "receiver_fee": text(to["receiver_fee"])})
+		}
+		for i, raw := range o["balance_changes"].([]any) {
+			b := raw.(map[string]any)
+			row := Row{"ordinal": number(i), "date": date, "round": round, "party": b["party"]}
+			for _, name := range []string{"change_to_initial_amount_as_of_round_zero", "change_to_holding_fees_rate"} {
+				row[name] = text(b[name])
+			}
+			add("balance_changes", row)
+		}
+	}
+}
+
+func TestRelationsOfTheHistory(t *testing.T) {
+	t.Parallel()
+	for _, relation := range append(HistoryRelations(), holdingRelations...) {
+		require.NotEmpty(t, columns[relation], relation)
+		require.NotContains(t, Relations(), relation)
+	}
+	require.Equal(t, "transfers: missing", fmt.Sprintf("%.18s", Diff(map[string][]Row{"transfers": {{"event_id": "a"}}}, nil)))
+}
