@@ -9,13 +9,14 @@ import (
 )
 
 // Decimal is a decimal number as the server wrote it: an optional minus sign, digits, and optionally a point and digits.
-// It lies within the range of PostgreSQL's numeric. All methods want one that [ParseDecimal] or the decoding made.
+// It has at most 300 digits before the point and 300 after it. All methods want one that [ParseDecimal] or the decoding made.
 type Decimal string
 
-// The range of PostgreSQL's numeric.
+// Real numbers have at most 38 digits. PostgreSQL's numeric holds thousands more, but not the sum of two of its longest, no
+// index takes them, and each costs seconds to write: one record could hold up all.
 const (
-	maxWholeDigits    = 131_072 // before the point, without leading zeros
-	maxFractionDigits = 16_383  // after it
+	maxWholeDigits    = 300 // before the point, without leading zeros
+	maxFractionDigits = 300 // after it
 )
 
 // ParseDecimal reads a decimal number. Exponents, a plus sign, and a point without digits on both sides are refused;
@@ -36,7 +37,7 @@ func checkDecimal(text []byte) error {
 		return fmt.Errorf("is not a decimal number of the form -12.50, without an exponent: %q", shorten(text))
 	}
 	if len(fraction) > maxFractionDigits || len(whole) > maxWholeDigits && len(bytes.TrimLeft(whole, "0")) > maxWholeDigits {
-		return fmt.Errorf("has more digits than the database can hold, which are %d before the point and %d after it: %s",
+		return fmt.Errorf("has more digits than are taken, which are %d before the point and %d after it: %s",
 			maxWholeDigits, maxFractionDigits, shorten(text))
 	}
 	return nil

@@ -20,8 +20,8 @@ func TestParseDecimal(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                    `is an empty text where a decimal number is expected`,
 		"1e5":                 `is not a decimal number of the form -12.50, without an exponent: "1e5"`,
-		"9" + nines:           `has more digits than the database can hold, which are 131072 before the point and 16383 after it: ` + nines[:60] + `…`,
-		"0." + fraction + "0": `has more digits than the database can hold, which are 131072 before the point and 16383 after it: 0.` + fraction[:58] + `…`,
+		"9" + nines:           `has more digits than are taken, which are 300 before the point and 300 after it: ` + nines[:60] + `…`,
+		"0." + fraction + "0": `has more digits than are taken, which are 300 before the point and 300 after it: 0.` + fraction[:58] + `…`,
 	} {
 		d, err := ParseDecimal(text)
 		require.EqualError(t, err, want)

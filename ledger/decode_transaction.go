@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -66,13 +67,13 @@ func (r *reader) record(p *part[wireRecord], text []byte) (Transaction, error) {
 	if t.Kind == TransactionUnknown {
 		t.Raw = bytes.Clone(bytes.TrimLeft(text, separators))
 		t.Date = readable(r, func(o *object) Time { return o.optionalTime("", w.Date) })
-		t.DomainID = readable(r, func(o *object) *string { return o.optionalShared("", w.DomainID) })
+		t.DomainID = readable(r, func(o *object) *string { return o.optionalIndexed("", w.DomainID) })
 		t.Offset = readable(r, func(o *object) *string { return o.optionalText("", w.Offset) })
 		t.Round = readable(r, func(o *object) *int64 { return o.optionalInt64("", w.Round) })
 		return t, nil
 	}
 	t.Date = o.time("date", w.Date)
-	t.DomainID = o.optionalShared("domain_id", w.DomainID)
+	t.DomainID = o.optionalIndexed("domain_id", w.DomainID)
 	t.Offset = o.optionalText("offset", w.Offset)
 	t.Round = o.optionalInt64("round", w.Round)
 	t.Extra = w.Unknown
@@ -116,26 +117,27 @@ func (w *wireRecord) kind(typ *string) (TransactionKind, error) {
 		{"devnet_tap", "tap", TransactionTap, w.Tap.present()},
 		{"abort_transfer_instruction", "abort_transfer_instruction", TransactionAbort, w.Abort.present()},
 	}
-	named, held, count := -1, -1, 0
+	named, held := -1, -1
+	var parts []string
 	for i := range known {
 		if typ != nil && known[i].typ == *typ {
 			named = i
 		}
 		if known[i].present {
 			held = i
-			count++
+			parts = append(parts, known[i].part)
 		}
 	}
 	switch {
 	case typ != nil && named < 0:
 		return TransactionUnknown, nil
-	case count > 1:
-		return "", fmt.Errorf("holds %d of transfer, mint, tap and abort_transfer_instruction, and exactly one is expected", count)
-	case count == 0 && typ != nil:
+	case len(parts) > 1:
+		return "", fmt.Errorf("holds %s, and exactly one of them is expected", strings.Join(parts, " and "))
+	case held < 0 && typ != nil:
 		return "", below(known[named].part, fmt.Errorf("%w, and the transaction_type is %s", errMissing, *typ))
-	case count == 0 && holdsObject(w.Unknown):
+	case held < 0 && holdsObject(w.Unknown):
 		return TransactionUnknown, nil
-	case count == 0:
+	case held < 0:
 		return "", errors.New("holds none of transfer, mint, tap and abort_transfer_instruction, nor another object")
 	case typ != nil && held != named:
 		return "", below(known[held].part, fmt.Errorf("contradicts the transaction_type, which is %s", *typ))

@@ -48,7 +48,7 @@ func (r *reader) sender(p *part[wireSender]) (s Sender, word string, err error) 
 		inputName, input = "input_amulet_amount", w.InputAmuletAmount
 	}
 	s = Sender{
-		Party:                      o.shared("party", w.Party),
+		Party:                      o.indexed("party", w.Party),
 		ChangeFee:                  o.optionalDecimal("sender_change_fee", w.ChangeFee),
 		ChangeAmount:               o.optionalDecimal("sender_change_amount", w.ChangeAmount),
 		Fee:                        o.optionalDecimal("sender_fee", w.Fee),
@@ -70,7 +70,7 @@ func (r *reader) receiver(p *part[wireReceiver]) (Receiver, error) {
 	}
 	o := object{reader: r}
 	receiver := Receiver{
-		Party:  o.shared("party", w.Party),
+		Party:  o.indexed("party", w.Party),
 		Amount: o.decimal("amount", w.Amount),
 		Fee:    o.optionalDecimal("receiver_fee", w.Fee),
 		Extra:  w.Unknown,
@@ -85,7 +85,7 @@ func (r *reader) balanceChange(p *part[wireBalanceChange]) (BalanceChange, error
 	}
 	o := object{reader: r}
 	change := BalanceChange{
-		Party:           o.shared("party", w.Party),
+		Party:           o.indexed("party", w.Party),
 		InitialAmount:   o.decimal("change_to_initial_amount_as_of_round_zero", w.InitialAmount),
 		HoldingFeesRate: o.decimal("change_to_holding_fees_rate", w.HoldingFeesRate),
 		Extra:           w.Unknown,
@@ -104,10 +104,10 @@ func (r *reader) owned(p *part[wireOwned]) (owned *OwnedAmount, word string, err
 	owned = &OwnedAmount{Extra: w.Unknown}
 	switch word {
 	case wordCoin:
-		owned.Owner = o.shared("coin_owner", w.CoinOwner)
+		owned.Owner = o.indexed("coin_owner", w.CoinOwner)
 		owned.Amount = o.decimal("coin_amount", w.CoinAmount)
 	case wordAmulet:
-		owned.Owner = o.shared("amulet_owner", w.AmuletOwner)
+		owned.Owner = o.indexed("amulet_owner", w.AmuletOwner)
 		owned.Amount = o.decimal("amulet_amount", w.AmuletAmount)
 	default:
 		o.fail("coin_owner", fmt.Errorf("%w, and so is amulet_owner", errMissing))
@@ -127,6 +127,28 @@ func (r *reader) abort(p *part[wireInstruction]) (*AbortedInstruction, error) {
 		Extra:          w.Unknown,
 	}
 	return aborted, o.err
+}
+
+// maxIndexed is how many bytes a text may have that stands in an index of the database, which takes 2,700 at most with what
+// stands beside it. Real ids have at most 255 characters.
+const maxIndexed = 1000
+
+// indexed reads a required text that the database has an index of.
+func (o *object) indexed(field string, s span) string {
+	text := o.shared(field, s)
+	if len(text) > maxIndexed {
+		o.fail(field, fmt.Errorf("has %d bytes, and an id at most %d: %s", len(text), maxIndexed, shorten([]byte(text))))
+	}
+	return text
+}
+
+// optionalIndexed reads an optional one.
+func (o *object) optionalIndexed(field string, s span) *string {
+	if o.at(s) == nil {
+		return nil
+	}
+	text := o.indexed(field, s)
+	return &text
 }
 
 // word is the word for the unit of value, by the members that are there: empty where none is.

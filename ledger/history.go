@@ -26,7 +26,7 @@ type HistoryMark struct {
 	Seq         int64
 	EventID     string
 	Fingerprint int64 // see [Transaction.Fingerprint]
-	Unique      bool  // no other stored record has this event id
+	Unique      bool  // no other record has this event id, of those that the service shows as far as it was read
 }
 
 // Cursor is the index in Window of the newest record whose event id is unique so far: the stored checkpoint. -1: there is
