@@ -12,3 +12,11 @@ SELECT count(*) FROM indexer.updates u WHERE u.ledger_offset > @from_exclusive A
 
 -- name: StatusUnknownKinds :one
 SELECT count(*) FROM indexer.unknown_elements;
+
+-- name: StatusNewestTransaction :one
+-- The latest date of some records. Joined with the position, whose table is too small to ever have statistics, this would
+-- look dear enough for the planner to have it compiled.
+SELECT max(t.date)::timestamptz AS newest FROM indexer.transactions t WHERE t.seq = ANY (@seqs::bigint[]);
+
+-- name: StatusUnknownTransactions :one
+SELECT count(*) FROM indexer.unknown_transactions;

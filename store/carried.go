@@ -52,7 +52,7 @@ func entryNames(n names, e *ledger.ContractEntry, at ledger.Offset) error {
 		if err := within(c.ContractID, c.Offset); err != nil {
 			return err
 		}
-		n.template(c.TemplateID, c.PackageName, c.RepresentativePackageID)
+		n.created(c)
 		return nil
 	}
 	switch {

@@ -10,10 +10,11 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
-// dictionaries are what indexer.templates and indexer.synchronizers say, for reading.
+// dictionaries are what indexer.templates, indexer.synchronizers and indexer.template_interfaces say, for reading.
 type dictionaries struct {
 	templates     map[templateKey]dbsqlc.IndexerTemplates
 	synchronizers map[string]int32
+	interfaces    map[templateInterface]struct{}
 	names         map[string]map[string]string // per kind of reference, by its number as text
 }
 
@@ -36,9 +37,13 @@ func (s *Store) readDictionaries(ctx context.Context, db dbsqlc.DBTX) (*dictiona
 	if err != nil {
 		return nil, fmt.Errorf("read synchronizers: %w", err)
 	}
+	interfaces, err := s.queries.TemplateInterfaceList(ctx, db)
+	if err != nil {
+		return nil, fmt.Errorf("read the templates' interfaces: %w", err)
+	}
 	d := &dictionaries{
 		templates: make(map[templateKey]dbsqlc.IndexerTemplates, len(templates)), synchronizers: make(map[string]int32, len(synchronizers)),
-		names: map[string]map[string]string{refTemplate: {}, refSynchronizer: {}},
+		interfaces: templateInterfaces(interfaces), names: map[string]map[string]string{refTemplate: {}, refSynchronizer: {}},
 	}
 	for _, t := range templates {
 		key := newTemplateKey(t.TemplateID, t.PackageName, t.RepresentativePackageID)
@@ -92,7 +97,8 @@ func (d *dictionaries) resolve(wanted names) refs {
 	return numbers
 }
 
-// check compares what the dictionary says of the parts of each template's id with the id itself.
+// check compares what the dictionaries say of the parts of each template's id with the id itself, and looks for the
+// interfaces that templates have shown. Templates that are missing differ in the rows that refer to them.
 func (d *dictionaries) check(wanted names, found func(Difference) error) error {
 	for key := range wanted.templates {
 		stored, known := d.templates[key]
@@ -116,6 +122,19 @@ func (d *dictionaries) check(wanted names, found func(Difference) error) error {
 			if err != nil {
 				return err
 			}
+		}
+	}
+	for key := range wanted.views {
+		stored, known := d.templates[key.template]
+		if !known {
+			continue
+		}
+		if _, known := d.interfaces[templateInterface{stored.TemplateRef, key.interfaceID}]; known {
+			continue
+		}
+		row := "template_ref " + number(stored.TemplateRef) + ", interface_id " + key.interfaceID
+		if err := found(Difference{Kind: Missing, Relation: "template_interfaces", Row: row}); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -52,10 +52,33 @@ var contractColumns = map[string]string{
 	"vetting_changes": `seq bigint, seen_at timestamptz, synchronizer_id text, package_id text, package_name text, package_version text,
 		change text, topology_serial integer, valid_from_before timestamptz, valid_until_before timestamptz, valid_from timestamptz,
 		valid_until timestamptz`,
+	"transactions": `seq bigint, event_id text, kind text, date timestamptz, domain_id text, offset_text text, round bigint,
+		transaction_type text, unit_word text, extra jsonb, gone boolean`,
+	"transfers": `seq bigint, event_id text, date timestamptz, round bigint, sender text, sender_change_fee numeric,
+		sender_change_amount numeric, sender_fee numeric, holding_fees numeric, input_amount numeric, input_app_reward_amount numeric,
+		input_validator_reward_amount numeric, input_sv_reward_amount numeric, input_validator_faucet_amount numeric, description text,
+		transfer_kind text, instruction_receiver text, instruction_amount numeric, instruction_cid text`,
+	"transfer_receivers": `seq bigint, event_id text, ordinal integer, party text, amount numeric, receiver_fee numeric`,
+	"balance_changes": `seq bigint, event_id text, ordinal integer, date timestamptz, round bigint, party text,
+		change_to_initial_amount_as_of_round_zero numeric, change_to_holding_fees_rate numeric`,
+	"mints":                         `seq bigint, event_id text, date timestamptz, round bigint, owner text, amount numeric`,
+	"taps":                          `seq bigint, event_id text, date timestamptz, round bigint, owner text, amount numeric`,
+	"aborted_transfer_instructions": `seq bigint, event_id text, date timestamptz, instruction_cid text, abort_kind text`,
+	"unknown_transactions":          `seq bigint, event_id text, raw jsonb`,
+	"party_transfers": `party text, direction text, counterparties text[], amount numeric, fee numeric, date timestamptz, round bigint,
+		event_id text, description text, seq bigint, transfer_kind text`,
+	"holdings": `owner text, instrument text, instrument_admin text, amount numeric, locked boolean, locked_until timestamptz,
+		lock_holders text[], contract_id text, created_at timestamptz, created_offset bigint, created_round bigint,
+		holding_fee_rate numeric, source text, admin_signed boolean, package_name text, module_name text, entity_name text,
+		synchronizer_id text`,
+	"holding_totals": `owner text, instrument text, instrument_admin text, admin_signed boolean, amount numeric, locked_amount numeric,
+		unlocked_amount numeric, contracts bigint`,
 }
 
 // Relations that are not about what the updates up to the watermark say.
-var besideTheWatermark = []string{"stream_checkpoints", "packages", "vetted_packages", "vetting_changes"}
+var besideTheWatermark = []string{"stream_checkpoints", "packages", "vetted_packages", "vetting_changes", "transactions", "transfers",
+	"transfer_receivers", "balance_changes", "mints", "taps", "aborted_transfer_instructions", "unknown_transactions",
+	"party_transfers"}
 
 var contractFunctions = []string{"latest_offset", "oldest_offset", "state_floor"}
 
@@ -98,25 +121,29 @@ func TestContractIsCommented(t *testing.T) {
 		ORDER BY 1`), "without COMMENT")
 }
 
+// becomeAnalyst goes on as a role that has rights on schema ledger alone.
+func (d *testDB) becomeAnalyst() {
+	d.t.Helper()
+	role := d.row("SELECT current_database()") + "_analyst"
+	d.exec("CREATE ROLE " + role)
+	d.t.Cleanup(func() {
+		for _, statement := range []string{"RESET ROLE", "DROP OWNED BY " + role, "DROP ROLE " + role} {
+			_, err := d.conn.Exec(context.Background(), statement)
+			require.NoError(d.t, err, statement)
+		}
+	})
+	d.exec("GRANT USAGE ON SCHEMA ledger TO " + role)
+	d.exec("GRANT SELECT ON ALL TABLES IN SCHEMA ledger TO " + role)
+	d.exec("SET ROLE " + role)
+}
+
 // Who has rights on schema ledger alone reads all of it, and nothing beneath.
 func TestContractNeedsNoRightsBeneath(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	l := d.started()
 	require.NoError(t, l.Append(t.Context(), testScope, everyKind(0)))
-	role := d.row("SELECT current_database()") + "_analyst"
-	d.exec("CREATE ROLE " + role)
-	t.Cleanup(func() {
-		_, err := d.conn.Exec(context.Background(), "RESET ROLE")
-		require.NoError(t, err)
-		_, err = d.conn.Exec(context.Background(), "DROP OWNED BY "+role)
-		require.NoError(t, err)
-		_, err = d.conn.Exec(context.Background(), "DROP ROLE "+role)
-		require.NoError(t, err)
-	})
-	d.exec("GRANT USAGE ON SCHEMA ledger TO " + role)
-	d.exec("GRANT SELECT ON ALL TABLES IN SCHEMA ledger TO " + role)
-	d.exec("SET ROLE " + role)
+	d.becomeAnalyst()
 	for relation := range contractColumns {
 		_, err := d.conn.Exec(t.Context(), "SELECT * FROM ledger."+relation)
 		require.NoError(t, err, relation)
@@ -185,6 +212,8 @@ func TestContractEndsAtTheWatermark(t *testing.T) {
 	require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{page}))
 	require.NoError(t, l.SaveLookups(t.Context(), []ledger.Lookup{{ContractID: "unseen", At: time.Now(), Status: ledger.LookupNotFound}}))
 	_, err := l.SaveVettedPackages(t.Context(), []ledger.VettedPackages{vettedOn("sync::1", 1, "pkg-1")})
+	require.NoError(t, err)
+	_, err = d.lead(d.store(), RoleTransactions).AppendTransactions(t.Context(), ledger.HistoryPosition{}, everyTransaction(t))
 	require.NoError(t, err)
 	for relation := range contractColumns {
 		require.NotEqual(t, "0", d.row("SELECT count(*) FROM ledger."+relation), relation)

@@ -27,8 +27,8 @@ func newTemplateKey(templateID, packageName string, representative *string) temp
 	return key
 }
 
-// dictionary gives long names their numbers. Names are added in transactions of their own, before the rows that
-// use them: a name that no row uses harms nobody.
+// dictionary gives long names their numbers, and keeps which templates show which interfaces. Names are added in
+// transactions of their own, before the rows that use them: a name that no row uses harms nobody.
 type dictionary struct {
 	leader *Leader
 
@@ -36,18 +36,40 @@ type dictionary struct {
 	loaded        bool
 	templates     map[templateKey]int32
 	synchronizers map[string]int32
+	interfaces    map[templateInterface]struct{}
+}
+
+// templateInterface is a row of indexer.template_interfaces: a template that has shown a view of an interface.
+type templateInterface struct {
+	templateRef int32
+	interfaceID string
 }
 
 func newDictionary(l *Leader) *dictionary { return &dictionary{leader: l} }
 
-// names collects what a batch needs numbers for.
+// names collects what a batch needs numbers for, and which of its templates show views of which interfaces.
 type names struct {
 	templates     map[templateKey]struct{}
 	synchronizers map[string]struct{}
+	views         map[viewKey]struct{}
+}
+
+type viewKey struct {
+	template    templateKey
+	interfaceID string
 }
 
 func newNames() names {
-	return names{templates: map[templateKey]struct{}{}, synchronizers: map[string]struct{}{}}
+	return names{templates: map[templateKey]struct{}{}, synchronizers: map[string]struct{}{}, views: map[viewKey]struct{}{}}
+}
+
+// created collects the names of a creation event.
+func (n names) created(c *ledger.CreatedEvent) {
+	n.template(c.TemplateID, c.PackageName, c.RepresentativePackageID)
+	for i := range c.InterfaceViews {
+		template := newTemplateKey(c.TemplateID, c.PackageName, c.RepresentativePackageID)
+		n.views[viewKey{template, c.InterfaceViews[i].InterfaceID}] = struct{}{}
+	}
 }
 
 func (n names) template(templateID, packageName string, representative *string) {
@@ -133,7 +155,30 @@ func (d *dictionary) add(ctx context.Context, tx pgx.Tx, wanted names) error {
 			return fmt.Errorf("add synchronizer %s: %w", id, err)
 		}
 	}
+	for key := range wanted.views {
+		if d.knowsView(key) {
+			continue
+		}
+		row := dbsqlc.TemplateInterfaceInsertParams{
+			InterfaceID: key.interfaceID, TemplateID: key.template.templateID, PackageName: key.template.packageName,
+		}
+		if key.template.hasRepresentative {
+			row.RepresentativePackageID = &key.template.representative
+		}
+		if err := d.leader.store.queries.TemplateInterfaceInsert(ctx, tx, row); err != nil {
+			return fmt.Errorf("add interface %s of template %s: %w", key.interfaceID, key.template.templateID, err)
+		}
+	}
 	return nil
+}
+
+// knowsView tells whether a template is known to show views of an interface.
+func (d *dictionary) knowsView(key viewKey) bool {
+	ref, known := d.templates[key.template]
+	if known {
+		_, known = d.interfaces[templateInterface{ref, key.interfaceID}]
+	}
+	return known
 }
 
 func (d *dictionary) lookUp(wanted names) (refs, bool) {
@@ -144,6 +189,11 @@ func (d *dictionary) lookUp(wanted names) (refs, bool) {
 	}
 	for id := range wanted.synchronizers {
 		if _, known := d.synchronizers[id]; !known {
+			return refs{}, false
+		}
+	}
+	for key := range wanted.views {
+		if !d.knowsView(key) {
 			return refs{}, false
 		}
 	}
@@ -160,6 +210,10 @@ func (d *dictionary) load(ctx context.Context, db dbsqlc.DBTX) error {
 	if err != nil {
 		return fmt.Errorf("read synchronizers: %w", err)
 	}
+	interfaces, err := d.leader.store.queries.TemplateInterfaceList(ctx, db)
+	if err != nil {
+		return fmt.Errorf("read the templates' interfaces: %w", err)
+	}
 	d.templates = make(map[templateKey]int32, len(templates))
 	for _, t := range templates {
 		d.templates[newTemplateKey(t.TemplateID, t.PackageName, t.RepresentativePackageID)] = t.TemplateRef
@@ -168,6 +222,15 @@ func (d *dictionary) load(ctx context.Context, db dbsqlc.DBTX) error {
 	for _, s := range synchronizers {
 		d.synchronizers[s.SynchronizerID] = s.SynchronizerRef
 	}
+	d.interfaces = templateInterfaces(interfaces)
 	d.loaded = true
 	return nil
+}
+
+func templateInterfaces(rows []dbsqlc.IndexerTemplateInterfaces) map[templateInterface]struct{} {
+	set := make(map[templateInterface]struct{}, len(rows))
+	for _, row := range rows {
+		set[templateInterface{row.TemplateRef, row.InterfaceID}] = struct{}{}
+	}
+	return set
 }

@@ -5,9 +5,12 @@
 //
 //   - An update's rows exist if and only if its offset is covered: facts and their coverage row commit together.
 //   - The watermark moves only by compare-and-swap, and only forward.
+//   - A record of the transaction history, what is derived from it, and the position behind it commit together. The
+//     position moves only by compare-and-swap of its revision.
 //   - Every write transaction first holds its role's leadership row at its own epoch, so that a leader of the past
 //     can commit nothing.
-//   - After any error the outcome of a transaction is unknown: callers read the watermark again, never assume.
+//   - After any error the outcome of a transaction is unknown: callers read the watermark, or the position,
+//     again, never assume.
 //
 // It knows no HTTP and nothing of package ingest, which declares the interfaces that Leader satisfies.
 package store

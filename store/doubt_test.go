@@ -17,7 +17,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// cut says what a proxy does with the next COMMIT that follows a COPY into created.
+// cut says what a proxy does with the next COMMIT that follows a COPY into created or transactions.
 type cut int
 
 const (
@@ -120,7 +120,7 @@ func (p *proxy) forward(client, server net.Conn, deaf, ended chan struct{}) {
 		if err != nil {
 			return
 		}
-		batch = batch || bytes.Contains(message, []byte(`"indexer"."created"`))
+		batch = batch || bytes.Contains(message, []byte(`"indexer"."created"`)) || bytes.Contains(message, []byte(`"indexer"."transactions"`))
 		if batch && bytes.Contains(message, []byte("commit")) {
 			switch p.takeCut() {
 			case beforeCommit:

@@ -10,12 +10,15 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Errors that callers branch on. All of them mean: read the watermark again before writing anything.
+// Errors that callers branch on. All of them mean: read the watermark, or the position, again before writing anything.
 var (
 	// ErrNotLeader is returned by writes of a leader whose epoch is over: another process leads.
 	ErrNotLeader = errors.New("this process does not lead any more")
 	// ErrWatermarkMoved is returned where the watermark is not where the writer saw it.
 	ErrWatermarkMoved = errors.New("the watermark is not where this writer saw it")
+	// ErrPositionMoved is returned where the position in the transaction history is not the one that the writer saw: read
+	// HistoryPosition again.
+	ErrPositionMoved = errors.New("the position in the transaction history is not the one that this writer saw")
 	// ErrCovered is returned where the range is in the facts already.
 	ErrCovered = errors.New("the range is covered already")
 )

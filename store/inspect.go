@@ -15,8 +15,9 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
-// Connections is how many connections one process holds at most: four to read, four to write, one for its lock.
-const Connections = 9
+// Connections is how many connections one process holds at most: four to read, and for each of the streams that it writes
+// four to write and one for its lock.
+func Connections(streams int) int { return 4 + 5*streams }
 
 // MinServerVersion is the oldest PostgreSQL that will do, as server_version_num has it.
 const MinServerVersion = 15_00_00
@@ -220,9 +221,16 @@ type Contents struct {
 	Snapshot      *ledger.SnapshotProgress // unfinished; nil where there is none
 	SnapshotScope string                   // its scope, as Scope.Hash has it
 
-	Leading bool   // a process holds the lock of the updates stream
-	Leader  string // the one that leads, or led last; empty: nobody did
-	LedBy   string // the database user of the one that leads
+	History *HistoryStatus // nil: the transaction history was not begun, or the schema is older
+
+	Updates, Transactions Lead
+}
+
+// Lead is who writes a stream.
+type Lead struct {
+	Held   bool   // a process holds the stream's lock
+	Holder string // the process that leads, or led last; empty: none did
+	User   string // the database user of the one that leads
 }
 
 // Contents tells what the database holds. The schema must exist.
@@ -232,7 +240,12 @@ func (i *Inspector) Contents(ctx context.Context) (Contents, error) {
 		if err := i.stored(ctx, tx, &c); err != nil {
 			return err
 		}
-		return i.leading(ctx, tx, &c)
+		var err error
+		if c.Updates, err = i.lead(ctx, tx, RoleUpdates); err != nil {
+			return err
+		}
+		c.Transactions, err = i.lead(ctx, tx, RoleTransactions)
+		return err
 	})
 	if err != nil {
 		return Contents{}, fmt.Errorf("database %s, read what it holds: %w", i.store.Address(), err)
@@ -272,22 +285,31 @@ func (i *Inspector) stored(ctx context.Context, tx pgx.Tx, c *Contents) error {
 	case !errors.Is(err, pgx.ErrNoRows):
 		return err
 	}
-	return nil
-}
-
-func (i *Inspector) leading(ctx context.Context, tx pgx.Tx, c *Contents) error {
-	leadership, err := i.store.queries.LeadershipGet(ctx, tx, string(RoleUpdates))
-	if err != nil {
+	version, err := schemaVersion(ctx, tx)
+	if err != nil || version < historyMigration {
 		return err
 	}
-	if leadership.Holder != nil {
-		c.Leader = *leadership.Holder
-	}
-	locks, err := i.store.queries.InspectLock(ctx, tx, dbsqlc.InspectLockParams{Class: lockClass, RoleNumber: int64(roleNumbers[RoleUpdates])})
-	if len(locks) > 0 {
-		c.Leading, c.LedBy = true, locks[0].Username
-	}
+	c.History, err = i.store.historyStatus(ctx, tx)
 	return err
+}
+
+// historyMigration is the version of the schema from which on there is a transaction history.
+const historyMigration = 5
+
+func (i *Inspector) lead(ctx context.Context, tx pgx.Tx, role Role) (Lead, error) {
+	var lead Lead
+	leadership, err := i.store.queries.LeadershipGet(ctx, tx, string(role))
+	if err != nil {
+		return lead, err
+	}
+	if leadership.Holder != nil {
+		lead.Holder = *leadership.Holder
+	}
+	locks, err := i.store.queries.InspectLock(ctx, tx, dbsqlc.InspectLockParams{Class: lockClass, RoleNumber: int64(roleNumbers[role])})
+	if len(locks) > 0 {
+		lead.Held, lead.User = true, locks[0].Username
+	}
+	return lead, err
 }
 
 // SessionFacts is what becomes of a session between two statements.

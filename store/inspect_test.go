@@ -78,7 +78,7 @@ func TestInspectWhatIsStored(t *testing.T) {
 	user := d.row("SELECT current_user")
 	require.Equal(t, Contents{
 		ParticipantID: "participant::1", Scopes: []ledger.Scope{canonical(testScope)}, Started: true, Watermark: 7,
-		Leading: true, Leader: "test", LedBy: user,
+		Updates: Lead{Held: true, Holder: "test", User: user},
 	}, contents)
 
 	schema, err := i.Schema(t.Context())
@@ -93,9 +93,9 @@ func TestInspectWhatIsStored(t *testing.T) {
 	l.Close()
 	require.Eventually(t, func() bool { // the server notices a moment later
 		contents, err = i.Contents(t.Context())
-		return err == nil && !contents.Leading
+		return err == nil && !contents.Updates.Held
 	}, waitLimit, waitTick)
-	require.Equal(t, "test", contents.Leader, "it led last")
+	require.Equal(t, "test", contents.Updates.Holder, "it led last")
 }
 
 // canonical is a scope as it comes back from its JSON: with empty lists for missing ones.

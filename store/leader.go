@@ -185,6 +185,14 @@ func (s *Store) writerPool(role Role, epoch int64) (*pgxpool.Pool, error) {
 	config.ConnConfig.RuntimeParams["application_name"] = sessionPrefix(role) + fmt.Sprint(epoch)
 	config.ConnConfig.RuntimeParams["lock_timeout"] = "30000"                        // ms; a twin in doubt is waited for, but not for ever
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "60000" // ms; frees the locks of a vanished client
+	// Writers' statements are short, and those over tables that have no statistics yet look dear: compiling one takes longer
+	// than running it.
+	config.ConnConfig.RuntimeParams["jit"] = "off"
+	if role == RoleTransactions {
+		// A plan that was made while the history's sightings were none reads all of them for each record; it must not be
+		// kept while they grow.
+		config.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_custom_plan"
+	}
 	config.MaxConns = 4
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {
@@ -195,7 +203,11 @@ func (s *Store) writerPool(role Role, epoch int64) (*pgxpool.Pool, error) {
 
 // write runs fn in a transaction that holds the leadership row at this leader's epoch until it ends.
 func (l *Leader) write(ctx context.Context, fn func(context.Context, pgx.Tx) error) error {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	return l.writeWithin(ctx, writeTimeout, fn)
+}
+
+func (l *Leader) writeWithin(ctx context.Context, limit time.Duration, fn func(context.Context, pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	tx, err := l.pool.Begin(ctx)
 	if err != nil {

@@ -234,7 +234,7 @@ func oneCreation(from, to ledger.Offset) []ledger.Page {
 func everyKind(from ledger.Offset) []ledger.Page {
 	transaction := newUpdate(from+1, "sync::1")
 	c := creation(0, fmt.Sprint("contract-", from))
-	c.InterfaceViews = []ledger.InterfaceView{{InterfaceID: "pkg:I:Holding", Value: ledger.JSON(`{"a": "\u0000"}`)}}
+	c.InterfaceViews = []ledger.InterfaceView{{InterfaceID: holdingV1, Value: ledger.JSON(`{"a": "\u0000"}`)}}
 	transaction.Created = []ledger.CreatedEvent{c, creation(1, fmt.Sprint("transient-", from))}
 	transaction.Archived = []ledger.ArchivedEvent{archival(3, "unseen")}
 	transaction.Exercised = []ledger.ExercisedEvent{{

@@ -61,6 +61,7 @@ func TestMigrateWantsWhatWasArchived(t *testing.T) {
 func TestMigrateADatabaseOf3(t *testing.T) {
 	t.Parallel()
 	d, provider := schemaAt(t, 3)
+	d.exec("CREATE TABLE indexer.template_interfaces (template_ref integer, interface_id text)") // this release's writer reads it
 	l := d.lead(d.store(), RoleUpdates)
 	ctx := t.Context()
 	require.NoError(t, l.Start(ctx, "participant::1", testScope, 0, true))
@@ -68,6 +69,7 @@ func TestMigrateADatabaseOf3(t *testing.T) {
 	first[0].Updates[0].Created[0].Argument = ledger.JSON(`"\u0000"`)
 	require.NoError(t, l.Append(ctx, testScope, first))
 	l.Close()
+	d.exec("DROP TABLE indexer.template_interfaces")
 	facts := d.facts(0, 100)
 	require.NotEmpty(t, facts)
 
@@ -96,4 +98,47 @@ func TestMigrateADatabaseOf3(t *testing.T) {
 	_, err = provider.Up(ctx)
 	require.NoError(t, err)
 	require.NoError(t, d.store().CheckSchema(ctx))
+}
+
+// Going back from the transaction history leaves nothing of it, and all of the rest as it was; and it can be begun again.
+func TestMigrateBackFromTheHistory(t *testing.T) {
+	t.Parallel()
+	d, provider := schemaAt(t, 4)
+	ctx := t.Context()
+	comments := func() []string {
+		return d.rows(`SELECT objoid::regclass, objsubid, description FROM pg_description
+			WHERE objoid IN ('ledger.exact_payloads'::regclass, 'ledger.stream_checkpoints'::regclass) ORDER BY 1, 2`)
+	}
+	before := comments()
+	_, err := provider.Up(ctx)
+	require.NoError(t, err)
+	require.NotEqual(t, before, comments())
+	l := d.started()
+	require.NoError(t, l.Append(ctx, testScope, everyKind(0)))
+	page, err := ledger.DecodeTransactions([]byte(historyPage))
+	require.NoError(t, err)
+	transactions := d.lead(d.store(), RoleTransactions)
+	_, err = transactions.AppendTransactions(ctx, ledger.HistoryPosition{}, page)
+	require.NoError(t, err)
+	transactions.Close()
+	l.Close()
+	facts := d.facts(0, 100)
+	require.NotEmpty(t, d.rows("SELECT FROM ledger.exact_payloads WHERE stream = 'transactions'"))
+
+	_, err = provider.DownTo(ctx, 4)
+	require.NoError(t, err)
+	require.Equal(t, before, comments())
+	require.Equal(t, facts, d.facts(0, 100))
+	require.Equal(t, []string{"updates"}, d.rows("SELECT DISTINCT stream FROM ledger.exact_payloads"))
+	require.Equal(t, []string{"updates"}, d.rows("SELECT stream FROM ledger.stream_checkpoints"))
+
+	_, err = provider.Up(ctx)
+	require.NoError(t, err)
+	transactions = d.lead(d.store(), RoleTransactions)
+	at, err := transactions.HistoryPosition(ctx)
+	require.NoError(t, err)
+	require.Equal(t, ledger.HistoryPosition{}, at)
+	_, err = transactions.AppendTransactions(ctx, at, page)
+	require.NoError(t, err)
+	require.Empty(t, d.rebuild(historyPage))
 }

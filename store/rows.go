@@ -77,8 +77,7 @@ func updateNames(n names, u *ledger.Update) {
 		n.synchronizer(*u.SynchronizerID)
 	}
 	for i := range u.Created {
-		c := &u.Created[i]
-		n.template(c.TemplateID, c.PackageName, c.RepresentativePackageID)
+		n.created(&u.Created[i])
 	}
 	for i := range u.Archived {
 		n.template(u.Archived[i].TemplateID, u.Archived[i].PackageName, nil)

@@ -12,7 +12,7 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
-// Status is where a database stands: its updates stream, and what is done beside it.
+// Status is where a database stands: its updates stream, what is done beside it, and its transaction history.
 type Status struct {
 	ParticipantID string // empty: not recorded
 	Started       bool   // false: the fields up to UpdatedAt say nothing
@@ -29,6 +29,20 @@ type Status struct {
 	Lookups  Lookups
 	Packages Packages
 	Tasks    []Task // by name
+
+	History            *HistoryStatus // nil: the transaction history was not begun
+	TransactionsLeader Leadership     // of the transaction history
+}
+
+// HistoryStatus is where the transaction history stands.
+type HistoryStatus struct {
+	NetworkID    string    // the party that operates the network; empty: not recorded
+	Records      int64     // stored; the seq of the last one
+	Cursor       string    // the event id after which reading resumes; empty: there is none
+	NewestRecord time.Time // the latest date among the last records that were read; zero: none of them has one
+	UpdatedAt    time.Time // when the position last moved
+	Rereading    bool      // the history is read again from its beginning
+	Unknown      int64     // records of unknown kinds that were stored raw
 }
 
 // Lookups counts the contracts whose creation was never seen, by what became of their look-up.
@@ -49,7 +63,7 @@ type Leadership struct {
 	Since  time.Time // zero: nobody led yet
 }
 
-// Status reads where the updates stream stands.
+// Status reads where the database stands.
 func (s *Store) Status(ctx context.Context) (Status, error) {
 	var status Status
 	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
@@ -61,13 +75,11 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 	if status.ParticipantID, err = q.ParticipantGet(ctx, tx); err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return status, fmt.Errorf("read the stored participant: %w", err)
 	}
-	leadership, err := q.LeadershipGet(ctx, tx, string(RoleUpdates))
-	if err != nil {
-		return status, fmt.Errorf("read leadership: %w", err)
+	if status.Leader, err = s.leadership(ctx, tx, RoleUpdates); err != nil {
+		return status, err
 	}
-	status.Leader = Leadership{Epoch: leadership.Epoch, Since: leadership.LedSince.Time}
-	if leadership.Holder != nil {
-		status.Leader.Holder = *leadership.Holder
+	if status.TransactionsLeader, err = s.leadership(ctx, tx, RoleTransactions); err != nil {
+		return status, err
 	}
 	snapshot, err := q.SnapshotUnfinished(ctx, tx)
 	if err == nil {
@@ -80,6 +92,9 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 		return status, fmt.Errorf("count the elements of unknown kinds: %w", err)
 	}
 	if err := s.besideStream(ctx, tx, &status); err != nil {
+		return status, err
+	}
+	if status.History, err = s.historyStatus(ctx, tx); err != nil {
 		return status, err
 	}
 	checkpoint, err := q.CheckpointGet(ctx, tx, StreamUpdates)
@@ -106,6 +121,45 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 		status.StateFloor = &floor
 	}
 	return status, nil
+}
+
+func (s *Store) leadership(ctx context.Context, tx pgx.Tx, role Role) (Leadership, error) {
+	row, err := s.queries.LeadershipGet(ctx, tx, string(role))
+	if err != nil {
+		return Leadership{}, fmt.Errorf("read leadership of role %s: %w", role, err)
+	}
+	return Leadership{Epoch: row.Epoch, Holder: textOf(row.Holder), Since: row.LedSince.Time}, nil
+}
+
+// historyStatus reads where the transaction history stands; nil where it was not begun.
+func (s *Store) historyStatus(ctx context.Context, tx pgx.Tx) (*HistoryStatus, error) {
+	q := s.queries
+	position, err := q.HistoryPositionGet(ctx, tx)
+	if err != nil {
+		return nil, fmt.Errorf("read the position in the transaction history: %w", err)
+	}
+	if position.Revision == 0 {
+		return nil, nil
+	}
+	checkpoint, err := q.CheckpointGet(ctx, tx, StreamTransactions)
+	if err != nil {
+		return nil, fmt.Errorf("read the checkpoint of the transaction history: %w", err)
+	}
+	status := HistoryStatus{
+		Records: position.LastSeq, Cursor: textOf(checkpoint.EventID), UpdatedAt: checkpoint.UpdatedAt.Time, Rereading: position.Rereading,
+	}
+	if status.NetworkID, err = q.NetworkGet(ctx, tx); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return nil, fmt.Errorf("read the stored network: %w", err)
+	}
+	newest, err := q.StatusNewestTransaction(ctx, tx, position.WindowSeqs)
+	if err != nil {
+		return nil, fmt.Errorf("read the date of the newest record: %w", err)
+	}
+	status.NewestRecord = newest.Time
+	if status.Unknown, err = q.StatusUnknownTransactions(ctx, tx); err != nil {
+		return nil, fmt.Errorf("count the records of unknown kinds: %w", err)
+	}
+	return &status, nil
 }
 
 // besideStream reads what the tasks beside the stream brought.

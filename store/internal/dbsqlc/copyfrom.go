@@ -9,6 +9,42 @@ import (
 	"context"
 )
 
+// iteratorForAbortedTransferInstructionsCopy implements pgx.CopyFromSource.
+type iteratorForAbortedTransferInstructionsCopy struct {
+	rows                 []AbortedTransferInstructionsCopyParams
+	skippedFirstNextCall bool
+}
+
+func (r *iteratorForAbortedTransferInstructionsCopy) Next() bool {
+	if len(r.rows) == 0 {
+		return false
+	}
+	if !r.skippedFirstNextCall {
+		r.skippedFirstNextCall = true
+		return true
+	}
+	r.rows = r.rows[1:]
+	return len(r.rows) > 0
+}
+
+func (r iteratorForAbortedTransferInstructionsCopy) Values() ([]interface{}, error) {
+	return []interface{}{
+		r.rows[0].Seq,
+		r.rows[0].Date,
+		r.rows[0].InstructionCid,
+		r.rows[0].AbortKind,
+		r.rows[0].Extra,
+	}, nil
+}
+
+func (r iteratorForAbortedTransferInstructionsCopy) Err() error {
+	return nil
+}
+
+func (q *Queries) AbortedTransferInstructionsCopy(ctx context.Context, db DBTX, arg []AbortedTransferInstructionsCopyParams) (int64, error) {
+	return db.CopyFrom(ctx, []string{"indexer", "aborted_transfer_instructions"}, []string{"seq", "date", "instruction_cid", "abort_kind", "extra"}, &iteratorForAbortedTransferInstructionsCopy{rows: arg})
+}
+
 // iteratorForActiveContractsCopy implements pgx.CopyFromSource.
 type iteratorForActiveContractsCopy struct {
 	rows                 []ActiveContractsCopyParams
@@ -85,6 +121,45 @@ func (r iteratorForArchivedCopy) Err() error {
 
 func (q *Queries) ArchivedCopy(ctx context.Context, db DBTX, arg []ArchivedCopyParams) (int64, error) {
 	return db.CopyFrom(ctx, []string{"indexer", "archived"}, []string{"ledger_offset", "node_id", "contract_id", "template_ref", "synchronizer_ref", "record_time", "witness_parties", "implemented_interfaces", "extra"}, &iteratorForArchivedCopy{rows: arg})
+}
+
+// iteratorForBalanceChangesCopy implements pgx.CopyFromSource.
+type iteratorForBalanceChangesCopy struct {
+	rows                 []BalanceChangesCopyParams
+	skippedFirstNextCall bool
+}
+
+func (r *iteratorForBalanceChangesCopy) Next() bool {
+	if len(r.rows) == 0 {
+		return false
+	}
+	if !r.skippedFirstNextCall {
+		r.skippedFirstNextCall = true
+		return true
+	}
+	r.rows = r.rows[1:]
+	return len(r.rows) > 0
+}
+
+func (r iteratorForBalanceChangesCopy) Values() ([]interface{}, error) {
+	return []interface{}{
+		r.rows[0].Seq,
+		r.rows[0].Ordinal,
+		r.rows[0].Date,
+		r.rows[0].Round,
+		r.rows[0].Party,
+		r.rows[0].ChangeToInitialAmountAsOfRoundZero,
+		r.rows[0].ChangeToHoldingFeesRate,
+		r.rows[0].Extra,
+	}, nil
+}
+
+func (r iteratorForBalanceChangesCopy) Err() error {
+	return nil
+}
+
+func (q *Queries) BalanceChangesCopy(ctx context.Context, db DBTX, arg []BalanceChangesCopyParams) (int64, error) {
+	return db.CopyFrom(ctx, []string{"indexer", "balance_changes"}, []string{"seq", "ordinal", "date", "round", "party", "change_to_initial_amount_as_of_round_zero", "change_to_holding_fees_rate", "extra"}, &iteratorForBalanceChangesCopy{rows: arg})
 }
 
 // iteratorForCarriedCreatedCopy implements pgx.CopyFromSource.
@@ -365,6 +440,38 @@ func (q *Queries) ExercisedCopy(ctx context.Context, db DBTX, arg []ExercisedCop
 	return db.CopyFrom(ctx, []string{"indexer", "exercised"}, []string{"ledger_offset", "node_id", "contract_id", "template_ref", "synchronizer_ref", "record_time", "interface_id", "choice", "choice_argument", "exercise_result", "acting_parties", "consuming", "last_descendant_node_id", "witness_parties", "acs_delta", "implemented_interfaces", "extra"}, &iteratorForExercisedCopy{rows: arg})
 }
 
+// iteratorForHistorySightingsCopy implements pgx.CopyFromSource.
+type iteratorForHistorySightingsCopy struct {
+	rows                 []int64
+	skippedFirstNextCall bool
+}
+
+func (r *iteratorForHistorySightingsCopy) Next() bool {
+	if len(r.rows) == 0 {
+		return false
+	}
+	if !r.skippedFirstNextCall {
+		r.skippedFirstNextCall = true
+		return true
+	}
+	r.rows = r.rows[1:]
+	return len(r.rows) > 0
+}
+
+func (r iteratorForHistorySightingsCopy) Values() ([]interface{}, error) {
+	return []interface{}{
+		r.rows[0],
+	}, nil
+}
+
+func (r iteratorForHistorySightingsCopy) Err() error {
+	return nil
+}
+
+func (q *Queries) HistorySightingsCopy(ctx context.Context, db DBTX, seq []int64) (int64, error) {
+	return db.CopyFrom(ctx, []string{"indexer", "history_sightings"}, []string{"seq"}, &iteratorForHistorySightingsCopy{rows: seq})
+}
+
 // iteratorForInterfaceViewsCopy implements pgx.CopyFromSource.
 type iteratorForInterfaceViewsCopy struct {
 	rows                 []InterfaceViewsCopyParams
@@ -446,6 +553,43 @@ func (q *Queries) LifetimesCopy(ctx context.Context, db DBTX, arg []LifetimesCop
 	return db.CopyFrom(ctx, []string{"indexer", "lifetimes"}, []string{"deactivated_offset", "activated_offset", "activated_node_id", "synchronizer_ref", "template_ref", "contract_id"}, &iteratorForLifetimesCopy{rows: arg})
 }
 
+// iteratorForMintsCopy implements pgx.CopyFromSource.
+type iteratorForMintsCopy struct {
+	rows                 []MintsCopyParams
+	skippedFirstNextCall bool
+}
+
+func (r *iteratorForMintsCopy) Next() bool {
+	if len(r.rows) == 0 {
+		return false
+	}
+	if !r.skippedFirstNextCall {
+		r.skippedFirstNextCall = true
+		return true
+	}
+	r.rows = r.rows[1:]
+	return len(r.rows) > 0
+}
+
+func (r iteratorForMintsCopy) Values() ([]interface{}, error) {
+	return []interface{}{
+		r.rows[0].Seq,
+		r.rows[0].Date,
+		r.rows[0].Round,
+		r.rows[0].Owner,
+		r.rows[0].Amount,
+		r.rows[0].Extra,
+	}, nil
+}
+
+func (r iteratorForMintsCopy) Err() error {
+	return nil
+}
+
+func (q *Queries) MintsCopy(ctx context.Context, db DBTX, arg []MintsCopyParams) (int64, error) {
+	return db.CopyFrom(ctx, []string{"indexer", "mints"}, []string{"seq", "date", "round", "owner", "amount", "extra"}, &iteratorForMintsCopy{rows: arg})
+}
+
 // iteratorForReassignmentsCopy implements pgx.CopyFromSource.
 type iteratorForReassignmentsCopy struct {
 	rows                 []ReassignmentsCopyParams
@@ -492,6 +636,43 @@ func (q *Queries) ReassignmentsCopy(ctx context.Context, db DBTX, arg []Reassign
 	return db.CopyFrom(ctx, []string{"indexer", "reassignments"}, []string{"ledger_offset", "node_id", "kind", "contract_id", "template_ref", "synchronizer_ref", "record_time", "reassignment_id", "source_ref", "target_ref", "submitter", "reassignment_counter", "assignment_exclusivity", "witness_parties", "extra"}, &iteratorForReassignmentsCopy{rows: arg})
 }
 
+// iteratorForTapsCopy implements pgx.CopyFromSource.
+type iteratorForTapsCopy struct {
+	rows                 []TapsCopyParams
+	skippedFirstNextCall bool
+}
+
+func (r *iteratorForTapsCopy) Next() bool {
+	if len(r.rows) == 0 {
+		return false
+	}
+	if !r.skippedFirstNextCall {
+		r.skippedFirstNextCall = true
+		return true
+	}
+	r.rows = r.rows[1:]
+	return len(r.rows) > 0
+}
+
+func (r iteratorForTapsCopy) Values() ([]interface{}, error) {
+	return []interface{}{
+		r.rows[0].Seq,
+		r.rows[0].Date,
+		r.rows[0].Round,
+		r.rows[0].Owner,
+		r.rows[0].Amount,
+		r.rows[0].Extra,
+	}, nil
+}
+
+func (r iteratorForTapsCopy) Err() error {
+	return nil
+}
+
+func (q *Queries) TapsCopy(ctx context.Context, db DBTX, arg []TapsCopyParams) (int64, error) {
+	return db.CopyFrom(ctx, []string{"indexer", "taps"}, []string{"seq", "date", "round", "owner", "amount", "extra"}, &iteratorForTapsCopy{rows: arg})
+}
+
 // iteratorForTopologyEventsCopy implements pgx.CopyFromSource.
 type iteratorForTopologyEventsCopy struct {
 	rows                 []TopologyEventsCopyParams
@@ -530,6 +711,138 @@ func (r iteratorForTopologyEventsCopy) Err() error {
 
 func (q *Queries) TopologyEventsCopy(ctx context.Context, db DBTX, arg []TopologyEventsCopyParams) (int64, error) {
 	return db.CopyFrom(ctx, []string{"indexer", "topology_events"}, []string{"ledger_offset", "node_id", "kind", "synchronizer_ref", "record_time", "party_id", "participant_id", "permission", "extra"}, &iteratorForTopologyEventsCopy{rows: arg})
+}
+
+// iteratorForTransactionsCopy implements pgx.CopyFromSource.
+type iteratorForTransactionsCopy struct {
+	rows                 []TransactionsCopyParams
+	skippedFirstNextCall bool
+}
+
+func (r *iteratorForTransactionsCopy) Next() bool {
+	if len(r.rows) == 0 {
+		return false
+	}
+	if !r.skippedFirstNextCall {
+		r.skippedFirstNextCall = true
+		return true
+	}
+	r.rows = r.rows[1:]
+	return len(r.rows) > 0
+}
+
+func (r iteratorForTransactionsCopy) Values() ([]interface{}, error) {
+	return []interface{}{
+		r.rows[0].Seq,
+		r.rows[0].EventID,
+		r.rows[0].Kind,
+		r.rows[0].TransactionType,
+		r.rows[0].Date,
+		r.rows[0].DomainRef,
+		r.rows[0].OffsetText,
+		r.rows[0].Round,
+		r.rows[0].UnitWord,
+		r.rows[0].Fingerprint,
+		r.rows[0].Extra,
+	}, nil
+}
+
+func (r iteratorForTransactionsCopy) Err() error {
+	return nil
+}
+
+func (q *Queries) TransactionsCopy(ctx context.Context, db DBTX, arg []TransactionsCopyParams) (int64, error) {
+	return db.CopyFrom(ctx, []string{"indexer", "transactions"}, []string{"seq", "event_id", "kind", "transaction_type", "date", "domain_ref", "offset_text", "round", "unit_word", "fingerprint", "extra"}, &iteratorForTransactionsCopy{rows: arg})
+}
+
+// iteratorForTransferReceiversCopy implements pgx.CopyFromSource.
+type iteratorForTransferReceiversCopy struct {
+	rows                 []TransferReceiversCopyParams
+	skippedFirstNextCall bool
+}
+
+func (r *iteratorForTransferReceiversCopy) Next() bool {
+	if len(r.rows) == 0 {
+		return false
+	}
+	if !r.skippedFirstNextCall {
+		r.skippedFirstNextCall = true
+		return true
+	}
+	r.rows = r.rows[1:]
+	return len(r.rows) > 0
+}
+
+func (r iteratorForTransferReceiversCopy) Values() ([]interface{}, error) {
+	return []interface{}{
+		r.rows[0].Seq,
+		r.rows[0].Ordinal,
+		r.rows[0].Party,
+		r.rows[0].Amount,
+		r.rows[0].ReceiverFee,
+		r.rows[0].Extra,
+	}, nil
+}
+
+func (r iteratorForTransferReceiversCopy) Err() error {
+	return nil
+}
+
+func (q *Queries) TransferReceiversCopy(ctx context.Context, db DBTX, arg []TransferReceiversCopyParams) (int64, error) {
+	return db.CopyFrom(ctx, []string{"indexer", "transfer_receivers"}, []string{"seq", "ordinal", "party", "amount", "receiver_fee", "extra"}, &iteratorForTransferReceiversCopy{rows: arg})
+}
+
+// iteratorForTransfersCopy implements pgx.CopyFromSource.
+type iteratorForTransfersCopy struct {
+	rows                 []TransfersCopyParams
+	skippedFirstNextCall bool
+}
+
+func (r *iteratorForTransfersCopy) Next() bool {
+	if len(r.rows) == 0 {
+		return false
+	}
+	if !r.skippedFirstNextCall {
+		r.skippedFirstNextCall = true
+		return true
+	}
+	r.rows = r.rows[1:]
+	return len(r.rows) > 0
+}
+
+func (r iteratorForTransfersCopy) Values() ([]interface{}, error) {
+	return []interface{}{
+		r.rows[0].Seq,
+		r.rows[0].Date,
+		r.rows[0].Round,
+		r.rows[0].Sender,
+		r.rows[0].SenderChangeFee,
+		r.rows[0].SenderChangeAmount,
+		r.rows[0].SenderFee,
+		r.rows[0].HoldingFees,
+		r.rows[0].InputAmount,
+		r.rows[0].InputAppRewardAmount,
+		r.rows[0].InputValidatorRewardAmount,
+		r.rows[0].InputSvRewardAmount,
+		r.rows[0].InputValidatorFaucetAmount,
+		r.rows[0].Description,
+		r.rows[0].TransferKind,
+		r.rows[0].InstructionReceiver,
+		r.rows[0].InstructionAmount,
+		r.rows[0].InstructionCid,
+		r.rows[0].Receivers,
+		r.rows[0].BalanceChanges,
+		r.rows[0].SenderExtra,
+		r.rows[0].Extra,
+	}, nil
+}
+
+func (r iteratorForTransfersCopy) Err() error {
+	return nil
+}
+
+func (q *Queries) TransfersCopy(ctx context.Context, db DBTX, arg []TransfersCopyParams) (int64, error) {
+	return db.CopyFrom(ctx, []string{"indexer", "transfers"}, []string{"seq", "date", "round", "sender", "sender_change_fee", "sender_change_amount", "sender_fee", "holding_fees", "input_amount", "input_app_reward_amount", "input_validator_reward_amount", "input_sv_reward_amount", "input_validator_faucet_amount", "description", "transfer_kind", "instruction_receiver", "instruction_amount", "instruction_cid", "receivers", "balance_changes", "sender_extra", "extra"}, &iteratorForTransfersCopy{rows: arg})
 }
 
 // iteratorForUnknownElementsCopy implements pgx.CopyFromSource.
@@ -571,6 +884,39 @@ func (r iteratorForUnknownElementsCopy) Err() error {
 
 func (q *Queries) UnknownElementsCopy(ctx context.Context, db DBTX, arg []UnknownElementsCopyParams) (int64, error) {
 	return db.CopyFrom(ctx, []string{"indexer", "unknown_elements"}, []string{"ledger_offset", "ordinal", "carried", "node_id", "kind", "synchronizer_ref", "record_time", "raw", "workflow_id", "entry_extra"}, &iteratorForUnknownElementsCopy{rows: arg})
+}
+
+// iteratorForUnknownTransactionsCopy implements pgx.CopyFromSource.
+type iteratorForUnknownTransactionsCopy struct {
+	rows                 []UnknownTransactionsCopyParams
+	skippedFirstNextCall bool
+}
+
+func (r *iteratorForUnknownTransactionsCopy) Next() bool {
+	if len(r.rows) == 0 {
+		return false
+	}
+	if !r.skippedFirstNextCall {
+		r.skippedFirstNextCall = true
+		return true
+	}
+	r.rows = r.rows[1:]
+	return len(r.rows) > 0
+}
+
+func (r iteratorForUnknownTransactionsCopy) Values() ([]interface{}, error) {
+	return []interface{}{
+		r.rows[0].Seq,
+		r.rows[0].Raw,
+	}, nil
+}
+
+func (r iteratorForUnknownTransactionsCopy) Err() error {
+	return nil
+}
+
+func (q *Queries) UnknownTransactionsCopy(ctx context.Context, db DBTX, arg []UnknownTransactionsCopyParams) (int64, error) {
+	return db.CopyFrom(ctx, []string{"indexer", "unknown_transactions"}, []string{"seq", "raw"}, &iteratorForUnknownTransactionsCopy{rows: arg})
 }
 
 // iteratorForUpdatesCopy implements pgx.CopyFromSource.

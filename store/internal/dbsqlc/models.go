@@ -47,6 +47,12 @@ type IndexerTasks struct {
 	Failure     *string
 }
 
+// Which templates have shown a view of which interface, so that holdings are found without looking at every active contract. Written before the views, as the other dictionaries are.
+type IndexerTemplateInterfaces struct {
+	TemplateRef int32
+	InterfaceID string
+}
+
 // Each template id as served, with the package names that came with it.
 type IndexerTemplates struct {
 	TemplateRef             int32

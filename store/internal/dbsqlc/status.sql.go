@@ -7,6 +7,8 @@ package dbsqlc
 
 import (
 	"context"
+
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 const statusFrontier = `-- name: StatusFrontier :one
@@ -26,12 +28,36 @@ func (q *Queries) StatusFrontier(ctx context.Context, db DBTX) (int64, error) {
 	return frontier, err
 }
 
+const statusNewestTransaction = `-- name: StatusNewestTransaction :one
+SELECT max(t.date)::timestamptz AS newest FROM indexer.transactions t WHERE t.seq = ANY ($1::bigint[])
+`
+
+// The latest date of some records. Joined with the position, whose table is too small to ever have statistics, this would
+// look dear enough for the planner to have it compiled.
+func (q *Queries) StatusNewestTransaction(ctx context.Context, db DBTX, seqs []int64) (pgtype.Timestamptz, error) {
+	row := db.QueryRow(ctx, statusNewestTransaction, seqs)
+	var newest pgtype.Timestamptz
+	err := row.Scan(&newest)
+	return newest, err
+}
+
 const statusUnknownKinds = `-- name: StatusUnknownKinds :one
 SELECT count(*) FROM indexer.unknown_elements
 `
 
 func (q *Queries) StatusUnknownKinds(ctx context.Context, db DBTX) (int64, error) {
 	row := db.QueryRow(ctx, statusUnknownKinds)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
+const statusUnknownTransactions = `-- name: StatusUnknownTransactions :one
+SELECT count(*) FROM indexer.unknown_transactions
+`
+
+func (q *Queries) StatusUnknownTransactions(ctx context.Context, db DBTX) (int64, error) {
+	row := db.QueryRow(ctx, statusUnknownTransactions)
 	var count int64
 	err := row.Scan(&count)
 	return count, err

@@ -1,0 +1,293 @@
+-- The transaction history: one row per record in indexer.transactions, what its kind adds in a table of that kind, all
+-- by seq, the number of the record in the order in which it was stored. No table is partitioned: the history is never
+-- pruned, and rows are found by seq, which grows, or by the hash of an event id.
+
+-- +goose Up
+
+-- Where the history stands ---------------------------------------------------------------------------------------
+
+CREATE TABLE indexer.network (
+    only_row    boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    network_id  text NOT NULL,
+    recorded_at timestamptz NOT NULL DEFAULT now()
+);
+COMMENT ON TABLE indexer.network IS 'The one network whose transaction history this database holds: the party that operates it. Empty while the service has not told.';
+
+CREATE TABLE indexer.history_position (
+    only_row     boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    revision     bigint   NOT NULL,
+    last_seq     bigint   NOT NULL,
+    window_seqs  bigint[] NOT NULL, -- the last records in the service's order
+    ordered_from bigint   NOT NULL, -- from this seq on, the order of seq is the service's
+    rereading    boolean  NOT NULL
+);
+INSERT INTO indexer.history_position (revision, last_seq, window_seqs, ordered_from, rereading) VALUES (0, 0, '{}', 1, false);
+COMMENT ON TABLE indexer.history_position IS 'How far the transaction history has been read. Moved by compare-and-swap of revision, in the transaction that writes the records; 0: not begun.';
+
+CREATE TABLE indexer.history_sightings (
+    seq bigint PRIMARY KEY
+);
+COMMENT ON TABLE indexer.history_sightings IS 'Records that were met, or stored, since the history is read again from its beginning. Empty otherwise.';
+
+CREATE TABLE indexer.history_gone (
+    seq bigint PRIMARY KEY
+);
+COMMENT ON TABLE indexer.history_gone IS 'Stored records that the service did not show any more when its history was last read again to its end. Replaced as a whole then. They stay stored, but no longer keep an event id from being unique.';
+
+-- Records: written once, never updated ---------------------------------------------------------------------------
+
+CREATE TABLE indexer.transactions (
+    seq              bigint PRIMARY KEY,
+    event_id         text   NOT NULL,
+    kind             text   NOT NULL,
+    transaction_type text,
+    date             timestamptz,
+    domain_ref       integer,
+    offset_text      text,
+    round            bigint,
+    unit_word        text,
+    fingerprint      bigint NOT NULL,
+    extra            jsonb
+);
+CREATE INDEX transactions_event_id ON indexer.transactions USING hash (event_id);
+CREATE INDEX transactions_date ON indexer.transactions USING brin (date);
+COMMENT ON TABLE indexer.transactions IS 'One row per record of the transaction history. Shown as ledger.transactions; fingerprint tells whether a record that is served again is this one.';
+
+CREATE TABLE indexer.transfers (
+    seq                           bigint PRIMARY KEY,
+    date                          timestamptz NOT NULL,
+    round                         bigint,
+    sender                        text NOT NULL,
+    sender_change_fee             numeric,
+    sender_change_amount          numeric,
+    sender_fee                    numeric,
+    holding_fees                  numeric,
+    input_amount                  numeric,
+    input_app_reward_amount       numeric,
+    input_validator_reward_amount numeric,
+    input_sv_reward_amount        numeric,
+    input_validator_faucet_amount numeric,
+    description                   text,
+    transfer_kind                 text,
+    instruction_receiver          text,
+    instruction_amount            numeric,
+    instruction_cid               text,
+    receivers                     integer, -- how many; NULL: the list was left out
+    balance_changes               integer, -- how many; NULL: the list was left out
+    sender_extra                  jsonb,
+    extra                         jsonb
+);
+CREATE INDEX transfers_date ON indexer.transfers USING brin (date);
+COMMENT ON TABLE indexer.transfers IS 'What records of transfers add. Shown as ledger.transfers.';
+
+CREATE TABLE indexer.transfer_receivers (
+    seq          bigint  NOT NULL,
+    ordinal      integer NOT NULL,
+    party        text    NOT NULL,
+    amount       numeric NOT NULL,
+    receiver_fee numeric,
+    extra        jsonb,
+    PRIMARY KEY (seq, ordinal)
+);
+COMMENT ON TABLE indexer.transfer_receivers IS 'The receivers of transfers. Shown as ledger.transfer_receivers.';
+
+CREATE TABLE indexer.balance_changes (
+    seq                                       bigint      NOT NULL,
+    ordinal                                   integer     NOT NULL,
+    date                                      timestamptz NOT NULL,
+    round                                     bigint,
+    party                                     text        NOT NULL,
+    change_to_initial_amount_as_of_round_zero numeric     NOT NULL,
+    change_to_holding_fees_rate               numeric     NOT NULL,
+    extra                                     jsonb,
+    PRIMARY KEY (seq, ordinal)
+);
+COMMENT ON TABLE indexer.balance_changes IS 'The balance changes that came with transfers. Shown as ledger.balance_changes.';
+
+CREATE TABLE indexer.mints (
+    seq    bigint PRIMARY KEY,
+    date   timestamptz NOT NULL,
+    round  bigint,
+    owner  text    NOT NULL,
+    amount numeric NOT NULL,
+    extra  jsonb
+);
+COMMENT ON TABLE indexer.mints IS 'What records of mints add. Shown as ledger.mints.';
+
+CREATE TABLE indexer.taps (LIKE indexer.mints INCLUDING ALL);
+COMMENT ON TABLE indexer.taps IS 'What records of taps add. Shown as ledger.taps.';
+
+CREATE TABLE indexer.aborted_transfer_instructions (
+    seq             bigint PRIMARY KEY,
+    date            timestamptz NOT NULL,
+    instruction_cid text NOT NULL,
+    abort_kind      text,
+    extra           jsonb
+);
+COMMENT ON TABLE indexer.aborted_transfer_instructions IS 'What records of aborted transfer instructions add. Shown as ledger.aborted_transfer_instructions.';
+
+CREATE TABLE indexer.unknown_transactions (
+    seq bigint PRIMARY KEY,
+    raw jsonb NOT NULL
+);
+COMMENT ON TABLE indexer.unknown_transactions IS 'Records of kinds that are not known, as they were sent. Shown as ledger.unknown_transactions.';
+
+-- What analysts read ---------------------------------------------------------------------------------------------
+-- The event id comes from a join that the planner leaves out where nobody asks for the id, and turns around where rows
+-- are searched by it.
+
+CREATE VIEW ledger.transactions AS
+SELECT x.seq, x.event_id, x.kind, x.date, s.synchronizer_id AS domain_id, x.offset_text, x.round, x.transaction_type,
+       x.unit_word, x.extra, EXISTS (SELECT FROM indexer.history_gone g WHERE g.seq = x.seq) AS gone
+FROM indexer.transactions x
+LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = x.domain_ref;
+
+COMMENT ON VIEW ledger.transactions IS 'One row per record of the transaction history, of every kind: what a Scan service tells of the whole network, not of one participant. What belongs to a kind is in the relation of that kind under the same seq. Everything up to the checkpoint in ledger.stream_checkpoints is here, as far as the service had it, and what came behind it under ids that are not unique.';
+COMMENT ON COLUMN ledger.transactions.seq IS 'Number of the record, from 1, without gaps, in the order in which records were read. It never changes. Unique. It is the service''s order unless the history had to be read again: what was found missing then came behind.';
+COMMENT ON COLUMN ledger.transactions.event_id IS 'Id of the event: #, the update id, a colon and the node id. Two records can share one, so join by seq. It is not in the order of time. Indexed.';
+COMMENT ON COLUMN ledger.transactions.kind IS 'transfer, mint, tap, abort_transfer_instruction, or unknown: of a kind that this version does not know, see ledger.unknown_transactions.';
+COMMENT ON COLUMN ledger.transactions.date IS 'When it took place (ledger time). Roughly in the order of seq. Microseconds, UTC. NULL only for an unknown kind without one.';
+COMMENT ON COLUMN ledger.transactions.domain_id IS 'The synchronizer. NULL: the service did not say.';
+COMMENT ON COLUMN ledger.transactions.offset_text IS 'Offset in the ledger of the service''s own participant, as it was sent. It means nothing elsewhere, and another service tells another one. NULL: the service did not say.';
+COMMENT ON COLUMN ledger.transactions.round IS 'The mining round. NULL where the service did not say, as for mints and aborted instructions.';
+COMMENT ON COLUMN ledger.transactions.transaction_type IS 'The service''s own name of the kind, such as devnet_tap. NULL: it sent none.';
+COMMENT ON COLUMN ledger.transactions.unit_word IS 'The service''s word for the unit of value in the names of its fields: coin or amulet. NULL: the record has no such field.';
+COMMENT ON COLUMN ledger.transactions.extra IS 'Fields of the record that the service sent and this version does not know. NULL: none.';
+COMMENT ON COLUMN ledger.transactions.gone IS 'Whether the service did not show the record any more when its history was last read again to its end. Such a record stays, here and in all relations. False for all where the history was never read again; never NULL.';
+
+CREATE VIEW ledger.transfers AS
+SELECT x.seq, t.event_id, x.date, x.round, x.sender, x.sender_change_fee, x.sender_change_amount, x.sender_fee, x.holding_fees,
+       x.input_amount, x.input_app_reward_amount, x.input_validator_reward_amount, x.input_sv_reward_amount,
+       x.input_validator_faucet_amount, x.description, x.transfer_kind, x.instruction_receiver, x.instruction_amount,
+       x.instruction_cid, x.receivers, x.balance_changes, x.sender_extra, x.extra
+FROM indexer.transfers x
+LEFT JOIN indexer.transactions t ON t.seq = x.seq;
+
+COMMENT ON VIEW ledger.transfers IS 'One row per transfer: one sender pays any number of receivers, see ledger.transfer_receivers. Amounts and fees have exactly as many digits as were sent. For the transfers of one party ask ledger.party_transfers.';
+COMMENT ON COLUMN ledger.transfers.seq IS 'Which record this is. Unique.';
+COMMENT ON COLUMN ledger.transfers.event_id IS 'Event id of the record; another record can have the same. Indexed.';
+COMMENT ON COLUMN ledger.transfers.date IS 'When it took place. Microseconds, UTC.';
+COMMENT ON COLUMN ledger.transfers.round IS 'The mining round. NULL: the service did not say.';
+COMMENT ON COLUMN ledger.transfers.sender IS 'The party that pays. Not indexed here: see ledger.party_transfers.';
+COMMENT ON COLUMN ledger.transfers.sender_change_fee IS 'Fee for the sender''s change. NULL: left out.';
+COMMENT ON COLUMN ledger.transfers.sender_change_amount IS 'What the sender gets back as change. NULL: left out.';
+COMMENT ON COLUMN ledger.transfers.sender_fee IS 'What the sender pays in fees for creating what the transfer creates. NULL: left out.';
+COMMENT ON COLUMN ledger.transfers.holding_fees IS 'Holding fees that fell due on what the sender put in. NULL: left out.';
+COMMENT ON COLUMN ledger.transfers.input_amount IS 'What the sender put in from its holdings. NULL: left out.';
+COMMENT ON COLUMN ledger.transfers.input_app_reward_amount IS 'What the sender put in from app rewards. NULL: left out.';
+COMMENT ON COLUMN ledger.transfers.input_validator_reward_amount IS 'What the sender put in from validator rewards. NULL: left out.';
+COMMENT ON COLUMN ledger.transfers.input_sv_reward_amount IS 'What the sender put in from super-validator rewards. NULL: left out.';
+COMMENT ON COLUMN ledger.transfers.input_validator_faucet_amount IS 'What the sender put in from validator faucets. NULL: left out.';
+COMMENT ON COLUMN ledger.transfers.description IS 'What the transfer is for, in the sender''s words. NULL: none was sent. Characters that no text of a database can hold stand as U+FFFD: see ledger.exact_payloads.';
+COMMENT ON COLUMN ledger.transfers.transfer_kind IS 'create_transfer_instruction, transfer_instruction_accept, preapproval_send, or what later services send. NULL: left out, as for plain transfers.';
+COMMENT ON COLUMN ledger.transfers.instruction_receiver IS 'Receiver of the transfer instruction that this transfer makes or settles. NULL: there is none.';
+COMMENT ON COLUMN ledger.transfers.instruction_amount IS 'Amount of that instruction. NULL: there is none.';
+COMMENT ON COLUMN ledger.transfers.instruction_cid IS 'Contract id of that instruction. NULL: there is none.';
+COMMENT ON COLUMN ledger.transfers.receivers IS 'How many rows ledger.transfer_receivers has of it. NULL: the service left the list out.';
+COMMENT ON COLUMN ledger.transfers.balance_changes IS 'How many rows ledger.balance_changes has of it: 0 with recent services. NULL: the service left the list out.';
+COMMENT ON COLUMN ledger.transfers.sender_extra IS 'Fields of the sender that the service sent and this version does not know. NULL: none.';
+COMMENT ON COLUMN ledger.transfers.extra IS 'Fields of the transfer that the service sent and this version does not know. NULL: none.';
+
+CREATE VIEW ledger.transfer_receivers AS
+SELECT x.seq, t.event_id, x.ordinal, x.party, x.amount, x.receiver_fee, x.extra
+FROM indexer.transfer_receivers x
+LEFT JOIN indexer.transactions t ON t.seq = x.seq;
+
+COMMENT ON VIEW ledger.transfer_receivers IS 'One row per receiver of a transfer. The service merges what one receiver gets in one transfer, so that a party seldom has two rows of it.';
+COMMENT ON COLUMN ledger.transfer_receivers.seq IS 'Which transfer this belongs to.';
+COMMENT ON COLUMN ledger.transfer_receivers.event_id IS 'Event id of the transfer; another record can have the same. Indexed.';
+COMMENT ON COLUMN ledger.transfer_receivers.ordinal IS 'Place in the service''s list, from 0. (seq, ordinal) is unique.';
+COMMENT ON COLUMN ledger.transfer_receivers.party IS 'The party that is paid. Not indexed here: see ledger.party_transfers.';
+COMMENT ON COLUMN ledger.transfer_receivers.amount IS 'What it gets.';
+COMMENT ON COLUMN ledger.transfer_receivers.receiver_fee IS 'What it pays in fees. NULL: left out.';
+COMMENT ON COLUMN ledger.transfer_receivers.extra IS 'Fields that the service sent and this version does not know. NULL: none.';
+
+CREATE VIEW ledger.balance_changes AS
+SELECT x.seq, t.event_id, x.ordinal, x.date, x.round, x.party, x.change_to_initial_amount_as_of_round_zero,
+       x.change_to_holding_fees_rate, x.extra
+FROM indexer.balance_changes x
+LEFT JOIN indexer.transactions t ON t.seq = x.seq;
+
+COMMENT ON VIEW ledger.balance_changes IS 'One row per balance change that the service reported with a transfer: recent services report none. Taps, mints, expiry and everything else that is no transfer have none either, so their sum is not what a party holds: see ledger.reported_balance_at and ledger.holdings.';
+COMMENT ON COLUMN ledger.balance_changes.seq IS 'Which transfer this belongs to.';
+COMMENT ON COLUMN ledger.balance_changes.event_id IS 'Event id of the transfer; another record can have the same. Indexed.';
+COMMENT ON COLUMN ledger.balance_changes.ordinal IS 'Place in the service''s list, from 0. (seq, ordinal) is unique.';
+COMMENT ON COLUMN ledger.balance_changes.date IS 'When the transfer took place. Microseconds, UTC.';
+COMMENT ON COLUMN ledger.balance_changes.round IS 'The mining round of the transfer. NULL: the service did not say.';
+COMMENT ON COLUMN ledger.balance_changes.party IS 'The party whose balance changes.';
+COMMENT ON COLUMN ledger.balance_changes.change_to_initial_amount_as_of_round_zero IS 'What is added to its amount, reckoned back to round 0: as if the holding fees had been due since then.';
+COMMENT ON COLUMN ledger.balance_changes.change_to_holding_fees_rate IS 'What is added to its holding fees per round.';
+COMMENT ON COLUMN ledger.balance_changes.extra IS 'Fields that the service sent and this version does not know. NULL: none.';
+
+CREATE VIEW ledger.mints AS
+SELECT x.seq, t.event_id, x.date, x.round, x.owner, x.amount, x.extra
+FROM indexer.mints x
+LEFT JOIN indexer.transactions t ON t.seq = x.seq;
+
+COMMENT ON VIEW ledger.mints IS 'One row per mint.';
+COMMENT ON COLUMN ledger.mints.seq IS 'Which record this is. Unique.';
+COMMENT ON COLUMN ledger.mints.event_id IS 'Event id of the record; another record can have the same. Indexed.';
+COMMENT ON COLUMN ledger.mints.date IS 'When it took place. Microseconds, UTC.';
+COMMENT ON COLUMN ledger.mints.round IS 'The mining round. NULL where the service did not say, which is the rule for mints.';
+COMMENT ON COLUMN ledger.mints.owner IS 'The party that owns what was minted.';
+COMMENT ON COLUMN ledger.mints.amount IS 'How much was minted.';
+COMMENT ON COLUMN ledger.mints.extra IS 'Fields of the mint that the service sent and this version does not know. NULL: none.';
+
+CREATE VIEW ledger.taps AS
+SELECT x.seq, t.event_id, x.date, x.round, x.owner, x.amount, x.extra
+FROM indexer.taps x
+LEFT JOIN indexer.transactions t ON t.seq = x.seq;
+
+COMMENT ON VIEW ledger.taps IS 'One row per tap: what a party of a test network gave itself.';
+COMMENT ON COLUMN ledger.taps.seq IS 'Which record this is. Unique.';
+COMMENT ON COLUMN ledger.taps.event_id IS 'Event id of the record; another record can have the same. Indexed.';
+COMMENT ON COLUMN ledger.taps.date IS 'When it took place. Microseconds, UTC.';
+COMMENT ON COLUMN ledger.taps.round IS 'The mining round. NULL: the service did not say.';
+COMMENT ON COLUMN ledger.taps.owner IS 'The party that owns what was tapped.';
+COMMENT ON COLUMN ledger.taps.amount IS 'How much was tapped.';
+COMMENT ON COLUMN ledger.taps.extra IS 'Fields of the tap that the service sent and this version does not know. NULL: none.';
+
+CREATE VIEW ledger.aborted_transfer_instructions AS
+SELECT x.seq, t.event_id, x.date, x.instruction_cid, x.abort_kind, x.extra
+FROM indexer.aborted_transfer_instructions x
+LEFT JOIN indexer.transactions t ON t.seq = x.seq;
+
+COMMENT ON VIEW ledger.aborted_transfer_instructions IS 'One row per offered transfer that was withdrawn or rejected.';
+COMMENT ON COLUMN ledger.aborted_transfer_instructions.seq IS 'Which record this is. Unique.';
+COMMENT ON COLUMN ledger.aborted_transfer_instructions.event_id IS 'Event id of the record; another record can have the same. Indexed.';
+COMMENT ON COLUMN ledger.aborted_transfer_instructions.date IS 'When it took place. Microseconds, UTC.';
+COMMENT ON COLUMN ledger.aborted_transfer_instructions.instruction_cid IS 'Contract id of the transfer instruction. That of ledger.transfers.instruction_cid, where the offer is there.';
+COMMENT ON COLUMN ledger.aborted_transfer_instructions.abort_kind IS 'withdraw, by the sender, or reject, by the receiver; or what later services send. NULL: left out.';
+COMMENT ON COLUMN ledger.aborted_transfer_instructions.extra IS 'Fields that the service sent and this version does not know. NULL: none.';
+
+CREATE VIEW ledger.unknown_transactions AS
+SELECT x.seq, t.event_id, x.raw
+FROM indexer.unknown_transactions x
+LEFT JOIN indexer.transactions t ON t.seq = x.seq;
+
+COMMENT ON VIEW ledger.unknown_transactions IS 'One row per record of a kind that this version does not know, as the service sent it. Empty in the usual case: a newer release of the indexer may know the kind.';
+COMMENT ON COLUMN ledger.unknown_transactions.seq IS 'Which record this is. Unique.';
+COMMENT ON COLUMN ledger.unknown_transactions.event_id IS 'Event id of the record; another record can have the same. Indexed.';
+COMMENT ON COLUMN ledger.unknown_transactions.raw IS 'The whole record. Can be a stand-in with the key $exact: see ledger.exact_payloads.';
+
+COMMENT ON COLUMN ledger.stream_checkpoints.event_id IS 'Of transactions: the event id after which reading resumes, that of the newest record whose id stands on no other. NULL: there is none; reading begins, or begins again.';
+COMMENT ON VIEW ledger.exact_payloads IS 'One row per value that its own column cannot hold as the server sent it: JSON that jsonb refuses (a NUL, half of a surrogate pair, a number or a nesting beyond its limits), times finer than a microsecond, decimals that numeric writes in another way (leading zeros, -0), and descriptions with a character that no text can hold. Empty in the usual case.';
+COMMENT ON COLUMN ledger.exact_payloads.stream IS 'updates: the value belongs to the event relations. lookups: it belongs to the row of ledger.looked_up_contracts with the same (ledger_offset, node_id). transactions: it belongs to the record of the transaction history with the same seq.';
+COMMENT ON COLUMN ledger.exact_payloads.ledger_offset IS 'Offset of the row whose value this is. NULL in the stream transactions.';
+COMMENT ON COLUMN ledger.exact_payloads.seq IS 'In the stream updates: place, from 0, of the interface view among those of its event, or of the unknown element among those of its update or snapshot; else NULL. In the stream transactions: the record''s seq.';
+COMMENT ON COLUMN ledger.exact_payloads.field IS 'In the streams updates and lookups the column whose value this is: payload, contract_key, choice_argument, exercise_result, view_value, status_details, raw, extra (assignment_extra: that of a reassignments row; entry_extra and assignment_entry_extra: of the entry around a snapshot''s event). Of a time the server''s name: recordTime, effectiveAt, createdAt, assignmentExclusivity. Of an offset checkpoint: checkpoint_extra and checkpoint_time, followed by the synchronizer. In the stream transactions the path of the value in the record as the service sent it, such as transfer.receivers[0].amount; raw for the whole record, and extra behind the path of an object (alone: of the record) for the fields of it that are not known.';
+
+-- +goose Down
+DROP VIEW ledger.transactions, ledger.transfers, ledger.transfer_receivers, ledger.balance_changes, ledger.mints, ledger.taps,
+    ledger.aborted_transfer_instructions, ledger.unknown_transactions;
+DROP TABLE indexer.network, indexer.history_position, indexer.history_sightings, indexer.history_gone, indexer.transactions, indexer.transfers,
+    indexer.transfer_receivers, indexer.balance_changes, indexer.mints, indexer.taps,
+    indexer.aborted_transfer_instructions, indexer.unknown_transactions;
+DELETE FROM indexer.exact_payloads WHERE stream = 'transactions';
+DELETE FROM indexer.checkpoints WHERE stream = 'transactions';
+COMMENT ON VIEW ledger.exact_payloads IS 'One row per value that its own column cannot hold as the server sent it: JSON that jsonb refuses (a NUL, half of a surrogate pair, a number or a nesting beyond its limits), and times finer than a microsecond. Empty in the usual case.';
+COMMENT ON COLUMN ledger.exact_payloads.stream IS 'updates: the value belongs to the event relations. lookups: it belongs to the row of ledger.looked_up_contracts with the same (ledger_offset, node_id).';
+COMMENT ON COLUMN ledger.exact_payloads.ledger_offset IS 'Offset of the row whose value this is.';
+COMMENT ON COLUMN ledger.exact_payloads.seq IS 'In the stream updates: place, from 0, of the interface view among those of its event, or of the unknown element among those of its update or snapshot. Else NULL.';
+COMMENT ON COLUMN ledger.exact_payloads.field IS 'Column whose value this is: payload, contract_key, choice_argument, exercise_result, view_value, status_details, raw, extra (assignment_extra: that of a reassignments row; entry_extra and assignment_entry_extra: of the entry around a snapshot''s event). Of a time the server''s name: recordTime, effectiveAt, createdAt, assignmentExclusivity. Of an offset checkpoint: checkpoint_extra and checkpoint_time, followed by the synchronizer.';
+COMMENT ON COLUMN ledger.stream_checkpoints.event_id IS 'Of transactions: the event id after which reading resumes.';

@@ -1,0 +1,178 @@
+-- What is derived from transfers: who took part in which, and the running totals of the balance changes that were served.
+-- The party's text stands in both tables, in the order of its bytes: comparing it costs nothing, and no release of the
+-- server's locales upsets the index.
+
+-- +goose Up
+
+-- Transfers of a party -------------------------------------------------------------------------------------------
+
+CREATE VIEW indexer.transfer_parties AS
+SELECT t.seq, t.sender AS party, true AS sent, t.date, t.round,
+       CASE WHEN t.receivers IS NOT NULL THEN coalesce((SELECT sum(r.amount) FROM indexer.transfer_receivers r WHERE r.seq = t.seq), 0) END AS amount,
+       t.sender_fee AS fee
+FROM indexer.transfers t
+UNION ALL
+SELECT r.seq, r.party, false, t.date, t.round, sum(r.amount), CASE WHEN count(*) = count(r.receiver_fee) THEN sum(r.receiver_fee) END
+FROM indexer.transfer_receivers r
+JOIN indexer.transfers t ON t.seq = r.seq
+GROUP BY r.seq, r.party, t.date, t.round;
+COMMENT ON VIEW indexer.transfer_parties IS 'Who took part in which transfer: its sender, and each receiver once, with its entries summed. A sum of which a part was left out is NULL. What indexer.party_transfers is made of.';
+COMMENT ON COLUMN indexer.transfer_parties.seq IS 'Of the transfer.';
+COMMENT ON COLUMN indexer.transfer_parties.party IS 'The sender or a receiver.';
+COMMENT ON COLUMN indexer.transfer_parties.sent IS 'true: the party is the sender. false: it is a receiver.';
+COMMENT ON COLUMN indexer.transfer_parties.date IS 'Of the transfer.';
+COMMENT ON COLUMN indexer.transfer_parties.round IS 'Of the transfer.';
+COMMENT ON COLUMN indexer.transfer_parties.amount IS 'What all receivers get together, or what this one gets.';
+COMMENT ON COLUMN indexer.transfer_parties.fee IS 'sender_fee, or the sum of the receiver''s receiver_fee.';
+
+-- All columns are in the index: the table itself need not be visited, so that reading the index in its order is always
+-- cheaper than sorting. For that the table's pages must be known to be visible to all, which a vacuum notes.
+CREATE TABLE indexer.party_transfers (
+    party  text COLLATE "C" NOT NULL,
+    date   timestamptz NOT NULL,
+    seq    bigint      NOT NULL,
+    sent   boolean     NOT NULL,
+    round  bigint,
+    amount numeric,
+    fee    numeric,
+    PRIMARY KEY (party, date, seq, sent) INCLUDE (round, amount, fee)
+) WITH (autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
+COMMENT ON TABLE indexer.party_transfers IS 'Derived from transfers and their receivers: the rows of indexer.transfer_parties in the order in which a party''s transfers are read. Shown as ledger.party_transfers.';
+COMMENT ON COLUMN indexer.party_transfers.party IS 'As in indexer.transfer_parties.';
+COMMENT ON COLUMN indexer.party_transfers.date IS 'As in indexer.transfer_parties.';
+COMMENT ON COLUMN indexer.party_transfers.seq IS 'As in indexer.transfer_parties.';
+COMMENT ON COLUMN indexer.party_transfers.sent IS 'As in indexer.transfer_parties.';
+COMMENT ON COLUMN indexer.party_transfers.round IS 'As in indexer.transfer_parties.';
+COMMENT ON COLUMN indexer.party_transfers.amount IS 'As in indexer.transfer_parties.';
+COMMENT ON COLUMN indexer.party_transfers.fee IS 'As in indexer.transfer_parties.';
+
+-- A function, so that a planner without statistics does not take each row for an expensive one and compile the query; with
+-- its owner's rights, as a view has them.
+CREATE FUNCTION indexer.receivers_of(seq bigint) RETURNS text[] LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
+RETURN ARRAY(SELECT r.party FROM indexer.transfer_receivers r WHERE r.seq = receivers_of.seq GROUP BY r.party ORDER BY min(r.ordinal));
+COMMENT ON FUNCTION indexer.receivers_of(bigint) IS 'The receivers of a transfer in their order, each once.';
+
+-- What needs a look-up elsewhere is a scalar subquery outside of the ordered rows: it is looked up for the rows that are
+-- read, neither sooner nor by joining whole tables.
+CREATE VIEW ledger.party_transfers AS
+SELECT p.party, CASE WHEN p.sent THEN 'sent' ELSE 'received' END AS direction,
+       CASE
+           WHEN NOT p.sent THEN ARRAY(SELECT t.sender FROM indexer.transfers t WHERE t.seq = p.seq)
+           WHEN p.amount IS NULL THEN NULL
+           -- Nearly all have one, which is found more quickly.
+           WHEN (SELECT t.receivers FROM indexer.transfers t WHERE t.seq = p.seq) = 1
+               THEN ARRAY(SELECT r.party FROM indexer.transfer_receivers r WHERE r.seq = p.seq AND r.ordinal = 0)
+           ELSE indexer.receivers_of(p.seq)
+       END AS counterparties,
+       p.amount, p.fee, p.date, p.round,
+       (SELECT x.event_id FROM indexer.transactions x WHERE x.seq = p.seq) AS event_id,
+       (SELECT t.description FROM indexer.transfers t WHERE t.seq = p.seq) AS description,
+       p.seq,
+       (SELECT t.transfer_kind FROM indexer.transfers t WHERE t.seq = p.seq) AS transfer_kind
+FROM (SELECT * FROM indexer.party_transfers o ORDER BY o.party DESC, o.date DESC, o.seq DESC, o.sent DESC) p;
+
+COMMENT ON VIEW ledger.party_transfers IS 'One row per transfer and party that sent or received it; a party that sends to itself has two. Summed over all parties, each amount counts twice. The rows of a party come latest first, by date and then seq, without an ORDER BY: WHERE party = ... LIMIT 100 reads its latest 100, and a condition on date as well reads that time only. For the latest of each of many parties ask for them one by one (CROSS JOIN LATERAL): a join with this view reads all of it.';
+COMMENT ON COLUMN ledger.party_transfers.party IS 'The party whose transfers these are. Indexed, with date. Sorted by its bytes.';
+COMMENT ON COLUMN ledger.party_transfers.direction IS 'sent or received.';
+COMMENT ON COLUMN ledger.party_transfers.counterparties IS 'With sent the receivers, in the order in which the service lists them, each once; can name the party itself. With received the sender. Empty: the transfer has no receivers, such as one that merges what the sender holds. NULL: the service left the list of receivers out. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.party_transfers.amount IS 'With sent what all receivers get together, without the sender''s own change; 0 without receivers, NULL where the service left the list of them out. With received what this party gets.';
+COMMENT ON COLUMN ledger.party_transfers.fee IS 'With sent the sender_fee as served: all that the sender pays for creating what the transfer creates; holding fees are not in it, see ledger.transfers. With received the receiver_fee of this party. NULL: left out.';
+COMMENT ON COLUMN ledger.party_transfers.date IS 'When the transfer took place. Microseconds, UTC.';
+COMMENT ON COLUMN ledger.party_transfers.round IS 'Mining round of the transfer. NULL: left out.';
+COMMENT ON COLUMN ledger.party_transfers.event_id IS 'Event id of the transfer''s record. Another record can have the same: join by seq. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.party_transfers.description IS 'What the transfer is for, in the sender''s words. NULL: it has none. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.party_transfers.seq IS 'Which row of ledger.transfers and ledger.transactions this is. (seq, party, direction) is unique.';
+COMMENT ON COLUMN ledger.party_transfers.transfer_kind IS 'As in ledger.transfers. Costs a look-up per row.';
+
+-- Reported balances ----------------------------------------------------------------------------------------------
+
+-- The rows of the newest round are updated again and again, and no index has what changes in them.
+CREATE TABLE indexer.balance_totals (
+    party             text COLLATE "C" NOT NULL,
+    round             bigint  NOT NULL,
+    initial_amount    numeric NOT NULL,
+    holding_fees_rate numeric NOT NULL,
+    PRIMARY KEY (party, round)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
+COMMENT ON TABLE indexer.balance_totals IS 'Derived from balance changes: running totals, one row per party and round in which it has any change. A change that came without a round is in none. Read by ledger.reported_balance_at and ledger.reported_balances_at.';
+COMMENT ON COLUMN indexer.balance_totals.party IS 'The party.';
+COMMENT ON COLUMN indexer.balance_totals.round IS 'The round.';
+COMMENT ON COLUMN indexer.balance_totals.initial_amount IS 'Sum of change_to_initial_amount_as_of_round_zero over all changes of the party in rounds up to and including this one.';
+COMMENT ON COLUMN indexer.balance_totals.holding_fees_rate IS 'Sum of change_to_holding_fees_rate over the same changes.';
+
+CREATE TABLE indexer.latest_totals (
+    party             text COLLATE "C" PRIMARY KEY,
+    round             bigint  NOT NULL,
+    initial_amount    numeric NOT NULL,
+    holding_fees_rate numeric NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
+COMMENT ON TABLE indexer.latest_totals IS 'The last row of each party in indexer.balance_totals, so that the balances of all parties at a late round need no search. Read by ledger.reported_balances_at.';
+COMMENT ON COLUMN indexer.latest_totals.party IS 'As in indexer.balance_totals.';
+COMMENT ON COLUMN indexer.latest_totals.round IS 'As in indexer.balance_totals.';
+COMMENT ON COLUMN indexer.latest_totals.initial_amount IS 'As in indexer.balance_totals.';
+COMMENT ON COLUMN indexer.latest_totals.holding_fees_rate IS 'As in indexer.balance_totals.';
+
+CREATE TABLE indexer.balance_rounds (
+    only_row         boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    newest           bigint,
+    first_incomplete bigint
+);
+INSERT INTO indexer.balance_rounds DEFAULT VALUES;
+COMMENT ON TABLE indexer.balance_rounds IS 'Of which rounds balances can be told.';
+COMMENT ON COLUMN indexer.balance_rounds.only_row IS 'Keeps the table to one row.';
+COMMENT ON COLUMN indexer.balance_rounds.newest IS 'The greatest round of any record of a known kind. NULL: none has told one.';
+COMMENT ON COLUMN indexer.balance_rounds.first_incomplete IS 'The least round of a transfer that came without balance changes, or of a record of an unknown kind, which may be one. The least bigint: such a record, or any transfer, came without its round, so that no total is complete. NULL: every transfer told all.';
+
+CREATE FUNCTION indexer.balances_are_told(round bigint) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
+RETURN (
+    SELECT coalesce(balances_are_told.round <= b.newest, false)
+       AND coalesce(balances_are_told.round < b.first_incomplete, true)
+       AND NOT EXISTS (SELECT FROM indexer.history_position h WHERE h.rereading)
+    FROM indexer.balance_rounds b
+);
+COMMENT ON FUNCTION indexer.balances_are_told(bigint) IS 'Whether every transfer up to the round is here, as far as can be told, and came with its balance changes.';
+
+-- With their owner's rights, as a view reads: an analyst needs none in schema indexer.
+CREATE FUNCTION ledger.reported_balance_at(party text, round bigint) RETURNS numeric LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
+RETURN (
+    SELECT greatest(0, coalesce((
+        SELECT t.initial_amount - t.holding_fees_rate * (reported_balance_at.round::numeric + 1)
+        FROM indexer.balance_totals t
+        WHERE t.party = reported_balance_at.party AND t.round <= reported_balance_at.round
+        ORDER BY t.round DESC
+        LIMIT 1
+    ), 0))
+    WHERE reported_balance_at.party IS NOT NULL AND indexer.balances_are_told(reported_balance_at.round)
+);
+COMMENT ON FUNCTION ledger.reported_balance_at(text, bigint) IS 'The sum of the balance changes that the history service reported for a party in rounds up to and including this one, less the holding fees that they report up to the end of the round, and not below 0. This is not what the party holds: taps, mints, expiry and everything else that is no transfer are in no balance change. See ledger.holdings for what is held. NULL: it can''t be told, because a transfer up to this round came without balance changes (recent services send none) or a transfer came without its round, because a record of an unknown kind may be such a transfer, because no record of this round or a later one has been seen, or because the history is being read again. 0 for a party that no balance change names, a misspelt one too. The newest round, max(round) in ledger.transactions, may still grow.';
+
+-- MATERIALIZED has each balance worked out once, and asks once whether it can be told.
+CREATE FUNCTION ledger.reported_balances_at(round bigint) RETURNS TABLE (party text, balance numeric) LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
+BEGIN ATOMIC
+    WITH told AS MATERIALIZED (
+        SELECT indexer.balances_are_told(reported_balances_at.round) AS are
+    ), balances AS MATERIALIZED (
+        SELECT l.party, CASE
+            WHEN l.round <= reported_balances_at.round THEN l.initial_amount - l.holding_fees_rate * (reported_balances_at.round::numeric + 1)
+            ELSE (
+                SELECT t.initial_amount - t.holding_fees_rate * (reported_balances_at.round::numeric + 1)
+                FROM indexer.balance_totals t
+                WHERE t.party = l.party AND t.round <= reported_balances_at.round
+                ORDER BY t.round DESC
+                LIMIT 1
+            )
+        END AS balance
+        FROM indexer.latest_totals l
+    )
+    SELECT b.party, CASE WHEN t.are THEN greatest(0, b.balance) END
+    FROM told t
+    LEFT JOIN balances b ON b.balance IS NOT NULL OR NOT t.are
+    WHERE b.party IS NOT NULL OR NOT t.are; END;
+COMMENT ON FUNCTION ledger.reported_balances_at(bigint) IS 'ledger.reported_balance_at for all parties at once: one row for each party that a balance change names in a round up to and including this one; the others'' is 0. It is not what they hold: taps, mints and expiry are not in it. Where balances of the round can''t be told, every party has a row and every balance is NULL; there is then at least one row, with a NULL party where no party is known, so that no rows means that there are no balances.';
+
+-- +goose Down
+DROP FUNCTION ledger.reported_balance_at, ledger.reported_balances_at, indexer.balances_are_told;
+DROP VIEW ledger.party_transfers;
+DROP FUNCTION indexer.receivers_of;
+DROP VIEW indexer.transfer_parties;
+DROP TABLE indexer.party_transfers, indexer.balance_totals, indexer.latest_totals, indexer.balance_rounds;

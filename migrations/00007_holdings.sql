@@ -1,0 +1,255 @@
+-- Who holds what, from the active contracts. Whoever can make a contract visible to the indexed parties decides what its
+-- payload and its views say, so nothing in them may make a query fail: what can't be read is NULL.
+
+-- +goose Up
+
+-- Which templates have shown a view of which interface -----------------------------------------------------------
+
+CREATE TABLE indexer.template_interfaces (
+    template_ref integer NOT NULL,
+    interface_id text    NOT NULL,
+    PRIMARY KEY (template_ref, interface_id)
+);
+COMMENT ON TABLE indexer.template_interfaces IS 'Which templates have shown a view of which interface, so that holdings are found without looking at every active contract. Written before the views, as the other dictionaries are.';
+
+INSERT INTO indexer.template_interfaces (template_ref, interface_id)
+SELECT c.template_ref, v.interface_id
+FROM indexer.interface_views v
+JOIN indexer.created c ON c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id
+UNION
+SELECT c.template_ref, v.interface_id
+FROM indexer.carried_interface_views v
+JOIN indexer.carried_created c ON c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id;
+
+-- Casts that can't fail: NULL for what is none. Simple enough to be inlined ---------------------------------------
+
+CREATE FUNCTION indexer.text_of(value jsonb) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN jsonb_typeof(value) = 'string' THEN value #>> '{}' END;
+COMMENT ON FUNCTION indexer.text_of(jsonb) IS 'The text that a JSON value is.';
+
+CREATE FUNCTION indexer.decimal_of(value text) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN length(value) <= 100 AND value ~ '^-?[0-9]+(\.[0-9]+)?$' THEN value::numeric END;
+COMMENT ON FUNCTION indexer.decimal_of(text) IS 'The decimal that a text is. A ledger''s have at most 38 digits.';
+
+CREATE FUNCTION indexer.integer_of(value text) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN value ~ '^-?[0-9]{1,19}$' THEN
+    CASE WHEN value::numeric BETWEEN -9223372036854775808 AND 9223372036854775807 THEN value::bigint END END;
+COMMENT ON FUNCTION indexer.integer_of(text) IS 'The 64-bit integer that a text is.';
+
+-- The days that months have: 31, 30, 28, and 29 in leap years.
+CREATE FUNCTION indexer.time_of(value text) RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE
+RETURN CASE WHEN value ~ ('^(?!0000)('
+    || '[0-9]{4}-(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|'
+    || '[0-9]{4}-(0[469]|11)-(0[1-9]|[12][0-9]|30)|'
+    || '[0-9]{4}-02-(0[1-9]|1[0-9]|2[0-8])|'
+    || '([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29'
+    || ')T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?Z$') THEN value::timestamptz END;
+COMMENT ON FUNCTION indexer.time_of(text) IS 'The time that a text is: in UTC, with microseconds at most, as a ledger writes its times.';
+
+-- A bound of 285 years keeps within what an interval, and a time, can be.
+CREATE FUNCTION indexer.duration_of(value text) RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN indexer.integer_of(value) BETWEEN -9000000000000000 AND 9000000000000000
+    THEN indexer.integer_of(value) * interval '1 microsecond' END;
+COMMENT ON FUNCTION indexer.duration_of(text) IS 'The duration that a number of microseconds is.';
+
+CREATE FUNCTION indexer.holding_version(interface_id text) RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE
+    WHEN interface_id LIKE '%:Splice.Api.Token.HoldingV1:Holding' THEN 1
+    WHEN interface_id LIKE '%:Splice.Api.Token.HoldingV2:Holding' THEN 2
+END;
+COMMENT ON FUNCTION indexer.holding_version(text) IS 'Which version of the token standard''s Holding an interface is, by its module; the package id is another in each release.';
+
+-- What is a holding ----------------------------------------------------------------------------------------------
+
+CREATE VIEW indexer.amulet_templates AS
+SELECT t.template_ref, t.entity_name = 'LockedAmulet' AS is_locked
+FROM indexer.templates t
+WHERE t.package_name = 'splice-amulet' AND t.module_name = 'Splice.Amulet' AND t.entity_name IN ('Amulet', 'LockedAmulet');
+COMMENT ON VIEW indexer.amulet_templates IS 'Templates of amulets, which are read by their payload.';
+
+CREATE VIEW indexer.holding_templates AS
+SELECT t.template_ref FROM indexer.amulet_templates t
+UNION
+SELECT i.template_ref FROM indexer.template_interfaces i WHERE indexer.holding_version(i.interface_id) IS NOT NULL;
+COMMENT ON VIEW indexer.holding_templates IS 'Templates whose contracts can be holdings.';
+
+-- Views are looked for only where there is no payload to read. OFFSET 0 has p worked out once, before them.
+CREATE VIEW indexer.holding_events AS
+SELECT c.ledger_offset, c.node_id, c.created_at, h.owner, h.instrument, h.instrument_admin, h.amount, h.locked,
+       least(indexer.time_of(h.lock ->> 'expiresAt'),
+             c.created_at + indexer.duration_of(h.lock -> 'expiresAfter' ->> 'microseconds')) AS locked_until,
+       CASE WHEN jsonb_typeof(h.lock -> 'holders') = 'array'
+            THEN ARRAY(SELECT indexer.text_of(x.holder) FROM jsonb_array_elements(h.lock -> 'holders') x (holder)) END AS lock_holders,
+       h.created_round, h.holding_fee_rate, h.source, coalesce(h.instrument_admin = ANY (c.signatories), false) AS admin_signed
+FROM indexer.creations c
+LEFT JOIN indexer.amulet_templates m ON m.template_ref = c.template_ref
+CROSS JOIN LATERAL (
+    SELECT k.is_amulet, k.amulet,
+           k.is_amulet AND (indexer.text_of(k.amulet -> 'owner') IS NOT NULL
+                            OR indexer.decimal_of(k.amulet -> 'amount' ->> 'initialAmount') IS NOT NULL) AS readable
+    FROM (
+        SELECT m.template_ref IS NOT NULL AS is_amulet, CASE WHEN m.is_locked THEN c.payload -> 'amulet' ELSE c.payload END AS amulet
+    ) k
+    OFFSET 0
+) p
+LEFT JOIN LATERAL (
+    SELECT i.interface_id, i.view_value, i.owner, i.amount, i.owner IS NOT NULL OR i.amount IS NOT NULL AS readable
+    FROM (
+        SELECT x.ordinal, x.interface_id, x.view_value, indexer.decimal_of(x.view_value ->> 'amount') AS amount,
+               indexer.text_of(CASE indexer.holding_version(x.interface_id) WHEN 1 THEN x.view_value ELSE x.view_value -> 'account' END -> 'owner') AS owner
+        FROM (
+            SELECT f.ledger_offset, f.node_id, f.ordinal, f.interface_id, f.view_value, f.status_code
+            FROM indexer.interface_views f
+            UNION ALL
+            SELECT f.ledger_offset, f.node_id, f.ordinal, f.interface_id, f.view_value, f.status_code
+            FROM indexer.carried_interface_views f
+        ) x
+        WHERE NOT p.readable AND x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id
+          AND indexer.holding_version(x.interface_id) IS NOT NULL AND coalesce(x.status_code, 0) = 0 AND x.view_value IS NOT NULL
+    ) i
+    ORDER BY i.owner IS NOT NULL OR i.amount IS NOT NULL DESC, indexer.holding_version(i.interface_id) DESC, i.ordinal
+    LIMIT 1
+) v ON true
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN p.readable THEN 'amulet payload' ELSE v.interface_id END AS source,
+           CASE WHEN p.readable THEN indexer.text_of(p.amulet -> 'owner') ELSE v.owner END AS owner,
+           CASE WHEN p.readable THEN 'Amulet' ELSE indexer.text_of(v.view_value -> 'instrumentId' -> 'id') END AS instrument,
+           indexer.text_of(CASE WHEN p.readable THEN p.amulet -> 'dso' ELSE v.view_value -> 'instrumentId' -> 'admin' END) AS instrument_admin,
+           CASE WHEN p.readable THEN indexer.decimal_of(p.amulet -> 'amount' ->> 'initialAmount') ELSE v.amount END AS amount,
+           CASE WHEN p.readable THEN m.is_locked
+                WHEN jsonb_typeof(v.view_value -> 'lock') = 'object' THEN true
+                WHEN v.readable AND coalesce(v.view_value -> 'lock', 'null') = 'null' THEN false END AS locked,
+           CASE WHEN NOT p.readable THEN v.view_value -> 'lock'
+                WHEN m.is_locked THEN c.payload -> 'lock' END AS lock,
+           CASE WHEN p.is_amulet THEN indexer.integer_of(
+                CASE WHEN p.readable THEN p.amulet -> 'amount' -> 'createdAt' ->> 'number'
+                ELSE v.view_value -> 'meta' -> 'values' ->> 'amulet.splice.lfdecentralizedtrust.org/created-in-round' END) END AS created_round,
+           CASE WHEN p.is_amulet THEN indexer.decimal_of(
+                CASE WHEN p.readable THEN p.amulet -> 'amount' -> 'ratePerRound' ->> 'rate'
+                ELSE v.view_value -> 'meta' -> 'values' ->> 'amulet.splice.lfdecentralizedtrust.org/rate-per-round' END) END AS holding_fee_rate
+) h
+WHERE p.is_amulet OR v.interface_id IS NOT NULL;
+COMMENT ON VIEW indexer.holding_events IS 'What the creation event of a holding says, one row per event: to be looked up by (ledger_offset, node_id).';
+
+-- One row per contract ------------------------------------------------------------------------------------------
+
+-- Said so that the planner reads few rows: the templates as an array let it take their index, and the watermark goes with
+-- them; LIMIT 1 makes a look-up per holding of what may else become a join that reads every creation there is.
+CREATE VIEW ledger.holdings AS
+SELECT e.owner, e.instrument, e.instrument_admin, e.amount, e.locked, e.locked_until, e.lock_holders, a.contract_id,
+       e.created_at, a.activated_offset AS created_offset, a.activated_node_id AS created_node_id, e.created_round,
+       e.holding_fee_rate, e.source, e.admin_signed, t.template_id, t.package_id, t.package_name, t.module_name,
+       t.entity_name, s.synchronizer_id
+FROM (
+    SELECT DISTINCT ON (x.contract_id) x.contract_id, x.synchronizer_ref, x.template_ref, x.activated_offset, x.activated_node_id
+    FROM indexer.active_contracts x
+    WHERE x.template_ref = ANY (ARRAY(SELECT k.template_ref FROM indexer.holding_templates k))
+      AND x.activated_offset <= (SELECT ledger.latest_offset())
+    ORDER BY x.contract_id, x.activated_offset DESC, x.activated_node_id DESC
+) a
+CROSS JOIN LATERAL (
+    SELECT * FROM indexer.holding_events y WHERE y.ledger_offset = a.activated_offset AND y.node_id = a.activated_node_id LIMIT 1
+) e
+LEFT JOIN indexer.templates t ON t.template_ref = a.template_ref
+LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = a.synchronizer_ref;
+
+CREATE VIEW ledger.holding_totals AS
+SELECT h.owner, h.instrument, h.instrument_admin, h.admin_signed, sum(h.amount) AS amount,
+       coalesce(sum(h.amount) FILTER (WHERE h.locked), 0) AS locked_amount,
+       coalesce(sum(h.amount) FILTER (WHERE NOT h.locked), 0) AS unlocked_amount, count(*) AS contracts
+FROM ledger.holdings h
+GROUP BY h.owner, h.instrument, h.instrument_admin, h.admin_signed;
+
+-- With its owner's rights, as a view reads: an analyst needs none in schema indexer. Compiling the plan takes longer than
+-- running it.
+-- +goose StatementBegin
+CREATE FUNCTION ledger.holdings_at(at_offset bigint) RETURNS SETOF ledger.holdings
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog SET jit = off AS $$
+DECLARE
+    state_floor   bigint    := ledger.state_floor();
+    latest_offset bigint    := ledger.latest_offset();
+    templates     integer[] := ARRAY(SELECT k.template_ref FROM indexer.holding_templates k);
+BEGIN
+    IF at_offset IS NULL THEN
+        RAISE EXCEPTION 'ledger.holdings_at needs an offset, not NULL' USING ERRCODE = 'null_value_not_allowed';
+    ELSIF latest_offset IS NULL THEN
+        RAISE EXCEPTION 'nothing has been indexed yet'
+            USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Start the indexer, or wait for the snapshot to be complete.';
+    ELSIF state_floor IS NULL THEN
+        RAISE EXCEPTION 'the active contracts are known at no offset: indexing began in the middle, without a snapshot'
+            USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Seed a new database from a snapshot to know what was active.';
+    ELSIF at_offset < state_floor THEN
+        RAISE EXCEPTION 'the active contracts are not known at offset %, but from offset % on', at_offset, state_floor
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Ask for an offset between ledger.state_floor() and ledger.latest_offset().';
+    ELSIF at_offset > latest_offset THEN
+        RAISE EXCEPTION 'offset % has not been indexed yet: the latest is %', at_offset, latest_offset
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Ask for an offset between ledger.state_floor() and ledger.latest_offset().';
+    END IF;
+    RETURN QUERY
+    SELECT e.owner, e.instrument, e.instrument_admin, e.amount, e.locked, e.locked_until, e.lock_holders, a.contract_id,
+           e.created_at, a.activated_offset, a.activated_node_id, e.created_round, e.holding_fee_rate, e.source,
+           e.admin_signed, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name, s.synchronizer_id
+    FROM (
+        SELECT DISTINCT ON (x.contract_id) x.contract_id, x.synchronizer_ref, x.template_ref, x.activated_offset, x.activated_node_id
+        FROM (
+            SELECT o.contract_id, o.synchronizer_ref, o.template_ref, o.activated_offset, o.activated_node_id
+            FROM indexer.active_contracts o
+            WHERE o.template_ref = ANY (templates) AND o.activated_offset <= at_offset
+            UNION ALL
+            SELECT l.contract_id, l.synchronizer_ref, l.template_ref, l.activated_offset, l.activated_node_id
+            FROM indexer.lifetimes l
+            WHERE l.template_ref = ANY (templates) AND l.activated_offset <= at_offset AND l.deactivated_offset > at_offset
+        ) x
+        ORDER BY x.contract_id, x.activated_offset DESC, x.activated_node_id DESC
+    ) a
+    CROSS JOIN LATERAL (
+        SELECT * FROM indexer.holding_events y WHERE y.ledger_offset = a.activated_offset AND y.node_id = a.activated_node_id LIMIT 1
+    ) e
+    LEFT JOIN indexer.templates t ON t.template_ref = a.template_ref
+    LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = a.synchronizer_ref;
+END
+$$;
+-- +goose StatementEnd
+
+COMMENT ON VIEW ledger.holdings IS 'Who holds what: one row per contract that is active at ledger.latest_offset() and holds an amount for an owner. That is every contract of the amulet templates (Amulet and LockedAmulet of package splice-amulet), and every contract with a view of the token standard''s Holding interface (Splice.Api.Token.HoldingV1 or HoldingV2) that the server could compute. It covers what the indexed parties may see and what was asked for: views are here only if --interfaces asked for them. A contract that is active on two synchronizers has one row, of where it came last. What payload and view say is what the contract''s author wrote: look at admin_signed before you believe it. What can''t be read of it is NULL; a holding of which neither owner nor amount can be read is here too. Older holdings are missing where ledger.state_floor() is NULL.';
+COMMENT ON COLUMN ledger.holdings.owner IS 'The party that owns the holding. NULL: not readable, or an account without an owner (HoldingV2).';
+COMMENT ON COLUMN ledger.holdings.instrument IS 'Id of the instrument that is held: Amulet for amulets, else what the administrator calls it. Two administrators can use the same id.';
+COMMENT ON COLUMN ledger.holdings.instrument_admin IS 'The party that administers the instrument, of amulets the DSO. A mere claim unless admin_signed is true.';
+COMMENT ON COLUMN ledger.holdings.amount IS 'Amount that is held. Of an amulet it is the initial amount: the holding fees since created_round, holding_fee_rate for each round, are not taken off. NULL: not readable.';
+COMMENT ON COLUMN ledger.holdings.locked IS 'Whether the holding carries a lock. It may have expired: compare locked_until with the time you mean. NULL: not readable.';
+COMMENT ON COLUMN ledger.holdings.locked_until IS 'When the lock expires: the earlier of its time and of its duration counted from created_at. NULL: no lock, no end that is known beforehand, or not readable. Microseconds, UTC.';
+COMMENT ON COLUMN ledger.holdings.lock_holders IS 'Parties that hold the lock. NULL: no lock, or not readable.';
+COMMENT ON COLUMN ledger.holdings.contract_id IS 'Id of the contract. Indexed.';
+COMMENT ON COLUMN ledger.holdings.created_at IS 'Ledger time of the contract''s creation. Microseconds, UTC.';
+COMMENT ON COLUMN ledger.holdings.created_offset IS 'Offset of the event that made the contract active where it is: its creation, or its assignment to synchronizer_id. With created_node_id it names the row of ledger.created_events.';
+COMMENT ON COLUMN ledger.holdings.created_node_id IS 'Node id of that event.';
+COMMENT ON COLUMN ledger.holdings.created_round IS 'Round in which an amulet was created. NULL for other holdings.';
+COMMENT ON COLUMN ledger.holdings.holding_fee_rate IS 'Holding fee of an amulet for each round. NULL for other holdings.';
+COMMENT ON COLUMN ledger.holdings.source IS 'What the row was read from: amulet payload, or the id of the interface whose view it was. An amulet''s view is read only where its payload is not served; of views of both versions HoldingV2 counts. NULL: an amulet of which nothing can be read.';
+COMMENT ON COLUMN ledger.holdings.admin_signed IS 'Whether instrument_admin is among the contract''s signatories. False: anybody may have made this up; leave it out of sums. True proves as much as the administrator is worth: anybody can administer an instrument of the same name, so ask for the one that you mean.';
+COMMENT ON COLUMN ledger.holdings.template_id IS 'Template as the server sent it with the activation, package-id:Module:Entity.';
+COMMENT ON COLUMN ledger.holdings.package_id IS 'The part of template_id before the first colon.';
+COMMENT ON COLUMN ledger.holdings.package_name IS 'Name of the package, the same over its releases.';
+COMMENT ON COLUMN ledger.holdings.module_name IS 'Module of the template, with dots.';
+COMMENT ON COLUMN ledger.holdings.entity_name IS 'Name of the template within its module.';
+COMMENT ON COLUMN ledger.holdings.synchronizer_id IS 'Synchronizer on which the contract is active; of several the one where it came last. NULL where the server did not say.';
+
+COMMENT ON VIEW ledger.holding_totals IS 'Sums of ledger.holdings, which says what they cover: one row per owner, instrument, administrator and admin_signed. What the administrator did not sign never adds to what it did.';
+COMMENT ON COLUMN ledger.holding_totals.owner IS 'The owner. NULL: not readable.';
+COMMENT ON COLUMN ledger.holding_totals.instrument IS 'Id of the instrument.';
+COMMENT ON COLUMN ledger.holding_totals.instrument_admin IS 'The instrument''s administrator. A mere claim unless admin_signed is true.';
+COMMENT ON COLUMN ledger.holding_totals.admin_signed IS 'Whether the administrator signed these contracts. False: anybody may have made them up. See ledger.holdings.admin_signed.';
+COMMENT ON COLUMN ledger.holding_totals.amount IS 'Sum of the amounts that are readable; of amulets the initial amounts. NULL: none is.';
+COMMENT ON COLUMN ledger.holding_totals.locked_amount IS 'What of amount is locked, also by locks that have expired. 0: none of it.';
+COMMENT ON COLUMN ledger.holding_totals.unlocked_amount IS 'What of amount is not locked. Amounts of which can''t be read whether they are locked are in neither part.';
+COMMENT ON COLUMN ledger.holding_totals.contracts IS 'How many contracts hold it, those without a readable amount included.';
+
+COMMENT ON FUNCTION ledger.holdings_at(bigint) IS 'ledger.holdings as of the given offset, with the same columns: what was active after the update at that offset. An error below ledger.state_floor(), where that is NULL, and beyond ledger.latest_offset(). Takes longer the more contracts ended since.';
+
+-- +goose Down
+DROP FUNCTION ledger.holdings_at(bigint);
+DROP VIEW ledger.holding_totals, ledger.holdings, indexer.holding_events, indexer.holding_templates,
+    indexer.amulet_templates;
+DROP FUNCTION indexer.text_of(jsonb), indexer.decimal_of(text), indexer.integer_of(text), indexer.time_of(text),
+    indexer.duration_of(text), indexer.holding_version(text);
+DROP TABLE indexer.template_interfaces;

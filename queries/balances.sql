@@ -1,0 +1,63 @@
+-- name: DerivePlainly :exec
+-- Has what follows in the transaction planned as look-ups by index, whatever the planner takes the tables' sizes for: they
+-- are empty at first and grow by millions of rows between two readings of their statistics.
+SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+    set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true);
+
+-- name: BalanceTotalsAdd :exec
+-- Adds the balance changes of a range of records to the running totals. A change counts in its round and in all later
+-- ones: the rows that the party has from there on are raised, and a round that has no row yet gets one, on top of the round
+-- before. The party's last row, which is always among them, is kept once more. All is worked out, and sorted, before the
+-- first row is written: else the look-ups would wade through rows that this statement wrote and can't see.
+WITH added AS MATERIALIZED (
+    SELECT c.party, c.round,
+        coalesce(lead(c.round) OVER rounds - 1, 9223372036854775807) AS last_round, -- before the next one
+        sum(sum(c.change_to_initial_amount_as_of_round_zero)) OVER rounds AS initial_amount,
+        sum(sum(c.change_to_holding_fees_rate)) OVER rounds AS holding_fees_rate
+    FROM indexer.balance_changes c
+    WHERE c.seq > @from_exclusive::bigint AND c.seq <= @to_inclusive::bigint AND c.round IS NOT NULL
+    GROUP BY c.party, c.round
+    WINDOW rounds AS (PARTITION BY c.party ORDER BY c.round)
+), changed AS MATERIALIZED (
+    SELECT t.party, t.round, t.initial_amount + a.initial_amount AS initial_amount, t.holding_fees_rate + a.holding_fees_rate AS holding_fees_rate
+    FROM added a
+    JOIN indexer.balance_totals t ON t.party = a.party AND t.round BETWEEN a.round AND a.last_round
+    UNION ALL
+    SELECT a.party, a.round, coalesce(b.initial_amount, 0) + a.initial_amount, coalesce(b.holding_fees_rate, 0) + a.holding_fees_rate
+    FROM added a
+    LEFT JOIN LATERAL (
+        SELECT t.round, t.initial_amount, t.holding_fees_rate
+        FROM indexer.balance_totals t
+        WHERE t.party = a.party AND t.round <= a.round
+        ORDER BY t.round DESC
+        LIMIT 1
+    ) b ON true
+    WHERE b.round IS DISTINCT FROM a.round
+), latest AS (
+    INSERT INTO indexer.latest_totals (party, round, initial_amount, holding_fees_rate)
+    SELECT DISTINCT ON (c.party) c.party, c.round, c.initial_amount, c.holding_fees_rate FROM changed c ORDER BY c.party, c.round DESC
+    ON CONFLICT (party) DO UPDATE SET round = excluded.round, initial_amount = excluded.initial_amount, holding_fees_rate = excluded.holding_fees_rate
+)
+INSERT INTO indexer.balance_totals (party, round, initial_amount, holding_fees_rate)
+SELECT c.party, c.round, c.initial_amount, c.holding_fees_rate FROM changed c ORDER BY c.party, c.round
+ON CONFLICT (party, round) DO UPDATE SET initial_amount = excluded.initial_amount, holding_fees_rate = excluded.holding_fees_rate;
+
+-- name: BalanceRoundsNote :exec
+-- Notes of which rounds a range of records tells, and from which round on it makes totals incomplete: a transfer came
+-- without balance changes, or without the round in which they count; or a record of an unknown kind came, which may be a
+-- transfer.
+UPDATE indexer.balance_rounds b
+SET newest = greatest(b.newest, n.newest), first_incomplete = least(b.first_incomplete, n.first_incomplete)
+FROM (
+    SELECT (
+        SELECT max(x.round) FROM indexer.transactions x
+        WHERE x.seq > @from_exclusive::bigint AND x.seq <= @to_inclusive::bigint AND x.kind <> 'unknown'
+    ) AS newest, (
+        SELECT min(coalesce(x.round, -9223372036854775808))
+        FROM indexer.transactions x
+        LEFT JOIN indexer.transfers t ON t.seq = x.seq
+        WHERE x.seq > @from_exclusive::bigint AND x.seq <= @to_inclusive::bigint
+          AND (x.kind = 'unknown' OR x.kind = 'transfer' AND (x.round IS NULL OR coalesce(t.balance_changes, 0) = 0))
+    ) AS first_incomplete
+) n
+WHERE greatest(b.newest, n.newest) IS DISTINCT FROM b.newest OR least(b.first_incomplete, n.first_incomplete) IS DISTINCT FROM b.first_incomplete;

@@ -1,0 +1,374 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"math/big"
+	"slices"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"ledgerindexer/ledger"
+)
+
+// transfer is a record of a transfer with balance changes, of an amount and a rate for each party; none: an empty list.
+func transfer(round *int64, changes ...ledger.BalanceChange) ledger.Transaction {
+	return ledger.Transaction{
+		EventID: "#1220aa:0", Kind: ledger.TransactionTransfer, Date: testTime("2025-01-02T03:04:05Z"), Round: round, Word: "amulet",
+		Transfer: &ledger.Transfer{
+			Sender: ledger.Sender{Party: "alice"}, Receivers: []ledger.Receiver{}, BalanceChanges: append([]ledger.BalanceChange{}, changes...),
+		},
+	}
+}
+
+func change(party string, amount, rate ledger.Decimal) ledger.BalanceChange {
+	return ledger.BalanceChange{Party: party, InitialAmount: amount, HoldingFeesRate: rate}
+}
+
+func tapAt(round *int64) ledger.Transaction {
+	record := tap("#1220bb:0")
+	record.Round = round
+	return record
+}
+
+func (h *testHistory) appendRecords(records ...ledger.Transaction) {
+	h.t.Helper()
+	at, err := h.l.AppendTransactions(h.t.Context(), h.at, records)
+	h.moved(at, err)
+}
+
+// clear makes the history one that has not begun.
+func (h *testHistory) clear() {
+	h.t.Helper()
+	h.exec(`TRUNCATE indexer.transactions, indexer.transfers, indexer.transfer_receivers, indexer.balance_changes, indexer.taps,
+		indexer.party_transfers, indexer.balance_totals, indexer.latest_totals`)
+	h.exec("UPDATE indexer.balance_rounds SET newest = NULL, first_incomplete = NULL")
+	h.exec("UPDATE indexer.history_position SET revision = 0, last_seq = 0, window_seqs = '{}', ordered_from = 1, rereading = false")
+	h.at = ledger.HistoryPosition{}
+}
+
+// deriveInParts stores all records at once, and derives from them range by range, in the order given. Each border is the
+// seq with which a range ends.
+func (h *testHistory) deriveInParts(records []ledger.Transaction, borders []int64, order []int) error {
+	var rows transactionRows
+	for i := range records {
+		rows.add(refs{}, &ledger.HistoryMark{Seq: int64(i + 1)}, &records[i])
+	}
+	err := h.l.write(h.t.Context(), func(ctx context.Context, tx pgx.Tx) error {
+		for _, table := range rows.tables(h.l.store.queries) {
+			if err := table.write(ctx, tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, i := range order {
+		if err == nil {
+			err = h.derive(append([]int64{0}, borders...)[i], borders[i])
+		}
+	}
+	return err
+}
+
+func (h *testHistory) derive(fromExclusive, toInclusive int64) error {
+	return h.l.write(h.t.Context(), func(ctx context.Context, tx pgx.Tx) error {
+		return h.l.deriveFromTransfers(ctx, tx, fromExclusive, toInclusive)
+	})
+}
+
+// The balance of a party at a round, from its changes added up one by one, in units of 10^-10.
+type reported struct {
+	records []ledger.Transaction
+}
+
+func (m reported) told(round int64) bool {
+	seen := false
+	for _, record := range m.records {
+		seen = seen || record.Round != nil && *record.Round >= round
+		if record.Transfer != nil && (record.Round == nil || *record.Round <= round && len(record.Transfer.BalanceChanges) == 0) {
+			return false
+		}
+	}
+	return seen
+}
+
+// balances has the parties that changes in rounds up to this one name.
+func (m reported) balances(t require.TestingT, round int64) map[string]string {
+	sums := map[string]*big.Rat{}
+	for _, record := range m.records {
+		if record.Transfer == nil || record.Round == nil || *record.Round > round {
+			continue
+		}
+		for _, c := range record.Transfer.BalanceChanges {
+			if sums[c.Party] == nil {
+				sums[c.Party] = new(big.Rat)
+			}
+			amount, ok := new(big.Rat).SetString(string(c.InitialAmount))
+			require.True(t, ok)
+			rate, ok := new(big.Rat).SetString(string(c.HoldingFeesRate))
+			require.True(t, ok)
+			rounds := new(big.Int).Add(big.NewInt(round), big.NewInt(1))
+			sums[c.Party].Add(sums[c.Party], amount).Sub(sums[c.Party], rate.Mul(rate, new(big.Rat).SetInt(rounds)))
+		}
+	}
+	balances := map[string]string{}
+	for party, sum := range sums {
+		if sum.Sign() < 0 {
+			sum = new(big.Rat)
+		}
+		balances[party] = sum.FloatString(10)
+	}
+	return balances
+}
+
+// parties are those that a change names whose round is known, whichever it is.
+func (m reported) parties(t require.TestingT) []string {
+	return slices.Sorted(maps.Keys(m.balances(t, math.MaxInt64)))
+}
+
+var drawnRounds = []int64{math.MinInt64, -1, 0, 1, 2, 3, 4, 5, 6, math.MaxInt64}
+
+func drawRecords(t *rapid.T) []ledger.Transaction {
+	complete := rapid.IntRange(0, 3).Draw(t, "complete") > 0
+	drawRound := func() *int64 {
+		if rapid.IntRange(0, 4).Draw(t, "extreme") == 0 {
+			return ptr(rapid.SampledFrom(drawnRounds).Draw(t, "round"))
+		}
+		return ptr(rapid.Int64Range(0, 6).Draw(t, "round"))
+	}
+	decimal := func(label string) ledger.Decimal {
+		n := rapid.Int64Range(-2e10, 5e10).Draw(t, label)
+		return ledger.Decimal(big.NewRat(n, 1e10).FloatString(10))
+	}
+	records := make([]ledger.Transaction, rapid.IntRange(1, 30).Draw(t, "records"))
+	for i := range records {
+		round := drawRound()
+		switch incomplete := !complete && rapid.IntRange(0, 9).Draw(t, "incomplete") == 0; {
+		case rapid.IntRange(0, 9).Draw(t, "tap") == 0:
+			records[i] = tapAt(round)
+			continue
+		case incomplete:
+			records[i] = transfer(round)
+			switch rapid.IntRange(0, 2).Draw(t, "how") {
+			case 0:
+				records[i].Transfer.BalanceChanges = nil
+			case 1:
+				records[i] = transfer(nil, change("alice", "1", "1"))
+			}
+			continue
+		}
+		var changes []ledger.BalanceChange
+		for range rapid.IntRange(1, 4).Draw(t, "changes") {
+			changes = append(changes, change(rapid.SampledFrom([]string{"alice", "bob", "carol"}).Draw(t, "party"), decimal("amount"), decimal("rate")))
+		}
+		records[i] = transfer(round, changes...)
+	}
+	return records
+}
+
+// Running totals are exact whatever the order of rounds, and however the records are cut into batches.
+func TestReportedBalancesAreTheSum(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		h.clear()
+		m := reported{records: drawRecords(rt)}
+		var borders []int64
+		for at := 0; at < len(m.records); {
+			at += rapid.IntRange(1, len(m.records)-at).Draw(rt, "batch")
+			borders = append(borders, int64(at))
+		}
+		order := make([]int, len(borders))
+		for i := range order {
+			order[i] = i
+		}
+		if rapid.Bool().Draw(rt, "appended") {
+			from := int64(0)
+			for _, to := range borders {
+				h.appendRecords(m.records[from:to]...)
+				from = to
+			}
+		} else {
+			require.NoError(rt, h.deriveInParts(m.records, borders, rapid.Permutation(order).Draw(rt, "order")))
+		}
+
+		at, all := []string{}, []string{}
+		for _, round := range append([]int64{-2, 7}, drawnRounds...) {
+			told, balances := m.told(round), m.balances(rt, round)
+			for _, party := range []string{"alice", "bob", "carol", "nobody"} {
+				balance := "NULL"
+				if told {
+					balance = "0.0000000000"
+					if known, ok := balances[party]; ok {
+						balance = known
+					}
+				}
+				at = append(at, fmt.Sprint(round, " ", party, " ", balance))
+			}
+			if told {
+				for party, balance := range balances {
+					all = append(all, fmt.Sprint(round, " ", party, " ", balance))
+				}
+				continue
+			}
+			parties := m.parties(rt)
+			if len(parties) == 0 {
+				parties = []string{"NULL"}
+			}
+			for _, party := range parties {
+				all = append(all, fmt.Sprint(round, " ", party, " NULL"))
+			}
+		}
+		rounds := append([]int64{-2, 7}, drawnRounds...)
+		require.Equal(rt, sorted(at), sorted(h.rows(`SELECT r, p, coalesce(round(ledger.reported_balance_at(p, r), 10)::text, 'NULL')
+			FROM unnest($1::bigint[]) r, unnest('{alice,bob,carol,nobody}'::text[]) p`, rounds)))
+		require.Equal(rt, sorted(all), sorted(h.rows(`SELECT r, coalesce(b.party, 'NULL'), coalesce(round(b.balance, 10)::text, 'NULL')
+			FROM unnest($1::bigint[]) r, ledger.reported_balances_at(r) b`, rounds)))
+		require.Equal(rt, "0", h.row(`SELECT count(*) FROM (SELECT DISTINCT party, round FROM ledger.balance_changes WHERE round IS NOT NULL) c
+			FULL JOIN indexer.balance_totals t ON t.party = c.party AND t.round = c.round WHERE c.party IS NULL OR t.party IS NULL`), "one row per party and round that has changes")
+		require.Equal(rt, h.rows("SELECT DISTINCT ON (party) t::text FROM indexer.balance_totals t ORDER BY party, round DESC"),
+			h.rows("SELECT t::text FROM indexer.latest_totals t ORDER BY party"))
+		require.Equal(rt, h.row("SELECT max(round) FROM ledger.transactions"), h.row("SELECT newest FROM indexer.balance_rounds"))
+	})
+}
+
+// The formula of ledger-api.md, section 4, in numbers; digits are never lost.
+func TestReportedBalanceByTheFormula(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	const digits = "123456789012345678901234567890123456789012345678901234567890.0123456789"
+	h.appendRecords(
+		transfer(ptr(int64(3)), change("alice", "100.0000000000", "0.0100000000"), change("bob", "-5", "0"), change("carol", digits, "0")),
+		transfer(ptr(int64(5)), change("alice", "-30.5", "-0.0025"), change("alice", "0.0000000001", "0")),
+		tapAt(ptr(int64(9))),
+	)
+	for round, want := range map[int64]string{
+		2: "0 0 0",
+		3: "99.9600000000 0 " + digits, // 100 - 0.01 * 4
+		4: "99.9500000000 0 " + digits,
+		5: "69.4550000001 0 " + digits, // 69.5000000001 - 0.0075 * 6
+		9: "69.4250000001 0 " + digits,
+	} {
+		require.Equal(t, want, h.row(`SELECT ledger.reported_balance_at('alice', $1)::text, ledger.reported_balance_at('bob', $1)::text,
+			ledger.reported_balance_at('carol', $1)::text`, round), round)
+	}
+	require.Equal(t, "0", h.row("SELECT ledger.reported_balance_at('dave', 9)::text"), "no change names it")
+	require.Empty(t, h.rows("SELECT * FROM ledger.reported_balances_at(2)"), "told, and there are none")
+	require.Equal(t, []string{"alice 99.9600000000", "bob 0", "carol " + digits}, sorted(h.rows("SELECT party, balance::text FROM ledger.reported_balances_at(3)")))
+}
+
+// NULL unless every transfer up to the round is here, as far as can be told, and came with its balance changes.
+func TestReportedBalanceThatCannotBeTold(t *testing.T) {
+	t.Parallel()
+	changed := transfer(ptr(int64(5)), change("alice", "7", "0"))
+	left := transfer(ptr(int64(7)))
+	left.Transfer.BalanceChanges = nil
+	for name, c := range map[string]struct {
+		records []ledger.Transaction
+		told    string // of rounds 4 to 8
+	}{
+		"nothing indexed":                    {nil, "NULL NULL NULL NULL NULL"},
+		"no round was told":                  {[]ledger.Transaction{tapAt(nil)}, "NULL NULL NULL NULL NULL"},
+		"beyond the newest round":            {[]ledger.Transaction{changed}, "0 7 NULL NULL NULL"},
+		"the newest round is that of a tap":  {[]ledger.Transaction{changed, tapAt(ptr(int64(7)))}, "0 7 7 7 NULL"},
+		"an empty list":                      {[]ledger.Transaction{changed, transfer(ptr(int64(6))), tapAt(ptr(int64(8)))}, "0 7 NULL NULL NULL"},
+		"no list":                            {[]ledger.Transaction{left, changed, tapAt(ptr(int64(8)))}, "0 7 7 NULL NULL"},
+		"two without, the later one first":   {[]ledger.Transaction{left, transfer(ptr(int64(6))), changed, tapAt(ptr(int64(8)))}, "0 7 NULL NULL NULL"},
+		"a transfer without a round":         {[]ledger.Transaction{changed, transfer(nil, change("alice", "1", "0")), tapAt(ptr(int64(8)))}, "NULL NULL NULL NULL NULL"},
+		"an unknown kind, later":             {[]ledger.Transaction{changed, unknownAt(ptr(int64(7))), tapAt(ptr(int64(8)))}, "0 7 7 NULL NULL"},
+		"an unknown kind, the newest round":  {[]ledger.Transaction{changed, unknownAt(ptr(int64(8)))}, "0 7 NULL NULL NULL"},
+		"an unknown kind without a round":    {[]ledger.Transaction{changed, unknownAt(nil), tapAt(ptr(int64(8)))}, "NULL NULL NULL NULL NULL"},
+		"the earliest possible round, empty": {[]ledger.Transaction{changed, transfer(ptr(int64(math.MinInt64)))}, "NULL NULL NULL NULL NULL"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, batches := range [][][]ledger.Transaction{{c.records}, each(c.records)} {
+				h := newHistory(t)
+				for _, batch := range batches {
+					if len(batch) > 0 {
+						h.appendRecords(batch...)
+					}
+				}
+				balances := `SELECT string_agg(coalesce(ledger.reported_balance_at('alice', r)::text, 'NULL'), ' ' ORDER BY r) FROM generate_series(4, 8) r`
+				require.Equal(t, c.told, h.row(balances))
+				require.Equal(t, c.told, h.row(`SELECT string_agg(coalesce(b.balance::text, CASE WHEN b IS NULL THEN '0' ELSE 'NULL' END), ' ' ORDER BY r)
+					FROM generate_series(4, 8) r LEFT JOIN LATERAL (SELECT x.party, x.balance, true AS is FROM ledger.reported_balances_at(r) x) b ON true`))
+				require.Equal(t, "true true true", h.row(`SELECT ledger.reported_balance_at(NULL, 5) IS NULL, ledger.reported_balance_at('alice', NULL) IS NULL,
+					(SELECT bool_and(balance IS NULL) FROM ledger.reported_balances_at(NULL))`))
+				if len(c.records) > 0 {
+					h.reread()
+					require.Equal(t, "NULL NULL NULL NULL NULL", h.row(balances), "while the history is read again")
+					require.Equal(t, "true", h.row("SELECT bool_and(balance IS NULL) FROM ledger.reported_balances_at(5)"))
+					for _, batch := range batches {
+						h.appendRecords(batch...)
+					}
+					h.finish()
+					require.Equal(t, c.told, h.row(balances))
+				}
+			}
+		})
+	}
+}
+
+// unknownAt is a record of an unknown kind, which may be a transfer.
+func unknownAt(round *int64) ledger.Transaction {
+	return ledger.Transaction{EventID: "#9:9", Kind: ledger.TransactionUnknown, Round: round, Raw: ledger.JSON(`{"event_id":"#9:9","burn":{}}`)}
+}
+
+func each(records []ledger.Transaction) [][]ledger.Transaction {
+	var batches [][]ledger.Transaction
+	for i := range records {
+		batches = append(batches, records[i:i+1])
+	}
+	return batches
+}
+
+// A record that was missing, of a round before others that are there, raises those; one that was there counts once.
+func TestReportedBalanceAfterReread(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	first, missed, last := transfer(ptr(int64(1)), change("alice", "1", "0")), transfer(ptr(int64(2)), change("alice", "10", "0.5")), transfer(ptr(int64(3)), change("alice", "100", "0"))
+	first.EventID, missed.EventID, last.EventID = "#1:0", "#2:0", "#3:0"
+	h.appendRecords(first, last)
+	h.reread()
+	h.appendRecords(first, missed, last)
+	h.finish()
+	require.Equal(t, []string{"1 1", "2 9.5", "3 109.0"}, h.rows("SELECT r, ledger.reported_balance_at('alice', r)::text FROM generate_series(1, 3) r"))
+}
+
+// An analyst needs no rights beneath, and a function means the same whatever the caller's search_path has.
+func TestReportedBalanceForAnAnalyst(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.appendRecords(transfer(ptr(int64(5)), change("alice", "7", "0.5")))
+	h.exec("CREATE SCHEMA trap")
+	h.exec("CREATE FUNCTION trap.minus(numeric, numeric) RETURNS numeric LANGUAGE sql AS 'SELECT 666'")
+	h.exec("CREATE OPERATOR trap.- (FUNCTION = trap.minus, LEFTARG = numeric, RIGHTARG = numeric)")
+	h.exec("GRANT USAGE ON SCHEMA trap TO public")
+	h.becomeAnalyst()
+	h.exec("SET search_path = trap, pg_catalog")
+	require.Equal(t, "666", h.row("SELECT (1.0 - 1.0)::text"), "the trap is set")
+	require.Equal(t, "4.0", h.row("SELECT ledger.reported_balance_at('alice', 5)::text"))
+	require.Equal(t, "alice 4.0", h.row("SELECT party, balance::text FROM ledger.reported_balances_at(5)"))
+	_, err := h.conn.Exec(t.Context(), "SELECT indexer.balances_are_told(5)")
+	require.ErrorContains(t, err, "permission denied")
+}
+
+// A range without transfers and rounds leaves everything as it is.
+func TestDeriveFromNothing(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.appendRecords(transfer(ptr(int64(5)), change("alice", "7", "0")))
+	state := func() string {
+		return h.row(`SELECT string_agg(x, ' ') FROM (SELECT t.xmin::text || t FROM indexer.balance_totals t UNION ALL SELECT t.xmin::text || t FROM indexer.balance_rounds t
+			UNION ALL SELECT t.xmin::text || t FROM indexer.party_transfers t UNION ALL SELECT t.xmin::text || t FROM indexer.latest_totals t ORDER BY 1) AS _(x)`)
+	}
+	before := state()
+	h.appendRecords(tapAt(nil), tapAt(ptr(int64(5))), tapAt(ptr(int64(4))))
+	require.Equal(t, before, state())
+}

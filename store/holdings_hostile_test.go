@@ -1,0 +1,125 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+)
+
+// Whatever a contract says, the relations can be read, and show what is readable of it.
+func TestHoldingsHostile(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	u := newUpdate(1, "sync::1")
+	values := []string{
+		`null`, `true`, `7`, `"text"`, `[]`, `{}`, `[{"owner": "alice"}]`, `"\u0000"`, `{"$exact": "x"}`,
+		`{"owner": 7, "amount": 7, "instrumentId": 7, "lock": 7, "meta": 7, "account": 7, "amulet": 7, "dso": 7}`,
+		`{"owner": [], "amount": [], "instrumentId": [], "lock": [], "meta": [], "account": [], "amulet": [], "dso": []}`,
+		`{"owner": {}, "amount": {}, "instrumentId": {}, "lock": {}, "meta": {}, "account": {}, "amulet": {}, "dso": {}}`,
+		`{"owner": null, "amount": null, "instrumentId": null, "lock": null, "meta": null, "account": null, "amulet": null, "dso": null}`,
+		`{"owner": "", "amount": "", "instrumentId": {"admin": 7, "id": 7}, "lock": {"holders": {}, "expiresAt": {}, "expiresAfter": {}}}`,
+		`{"account": {"owner": {}}, "lock": {"holders": [[]], "expiresAt": "", "expiresAfter": {"microseconds": ""}}, "meta": {"values": []}}`,
+	}
+	for _, amount := range []string{
+		"abc", "NaN", "Infinity", "1e5", "+1", "1.", ".5", "0x10", "1_000", " 1", "1 ", "1\\n", "--1", "١", strings.Repeat("9", 101), strings.Repeat("9", 200_000),
+	} {
+		values = append(values, fmt.Sprintf(`{"owner": "alice", "amount": %[1]q, "account": {"owner": "alice"}, "instrumentId": {"admin": "admin", "id": "Token"}}`, amount))
+	}
+	for _, time := range []string{
+		"now", "infinity", "tomorrow", "2025-02-29T00:00:00Z", "2025-04-31T00:00:00Z", "1900-02-29T00:00:00Z", "0000-01-01T00:00:00Z", "2025-13-01T00:00:00Z",
+		"2025-00-01T00:00:00Z", "2025-01-00T00:00:00Z", "2025-01-32T00:00:00Z", "2025-01-01T24:00:00Z", "2025-01-01T00:60:00Z", "2025-01-01T00:00:60Z",
+		"2025-01-01T00:00:00", "2025-01-01", "20250101T000000Z", "2025-01-01T00:00:00Z\\n", "10000-01-01T00:00:00Z", "2025-01-01T00:00:00.0000001Z", "2025-01-01T00:00:00+99:99",
+	} {
+		lock := fmt.Sprintf(`{"holders": [], "expiresAt": "%s", "expiresAfter": {"microseconds": "-9223372036854775809"}}`, time)
+		values = append(values, fmt.Sprintf(`{"owner": "alice", "amount": "1", "lock": %[1]s, "amulet": {"owner": "alice", "amount": {"initialAmount": "1"}}}`, lock))
+	}
+	for _, number := range []string{`"9223372036854775808"`, `"1.5"`, `{}`, `"x"`, `1e400`} {
+		values = append(values, fmt.Sprintf(`{"owner": "alice", "dso": [], "amount": {"initialAmount": "1", "createdAt": {"number": %[1]s}, "ratePerRound": {"rate": {}}}}`, number))
+	}
+	for _, value := range values {
+		if !strings.HasPrefix(value, `"\u0000`) { // the rest is JSON that jsonb takes
+			d.exec("SELECT $1::jsonb", value)
+		}
+		id := fmt.Sprintf("%03d", len(u.Created))
+		next := func() int32 { return int32(len(u.Created)) }
+		u.Created = append(u.Created, tokenCreation(next(), id+" v1", view(holdingV1, value)))
+		u.Created = append(u.Created, tokenCreation(next(), id+" v2", view(holdingV2, value)))
+		u.Created = append(u.Created, amuletCreation(next(), id+" amulet", "Amulet", value))
+		u.Created = append(u.Created, amuletCreation(next(), id+" locked", "LockedAmulet", value))
+	}
+	d.append(l, 0, u)
+	require.Len(t, d.holdings("ledger.holdings"), len(u.Created), "each is shown")
+	require.Equal(t, d.holdings("ledger.holdings"), d.holdings("ledger.holdings_at(1)"))
+	require.NotEmpty(t, d.rows("SELECT h::text FROM ledger.holding_totals h"))
+	require.Empty(t, d.rows("SELECT contract_id FROM ledger.holdings WHERE locked_until IS NOT NULL OR created_round IS NOT NULL OR holding_fee_rate IS NOT NULL"))
+	require.Equal(t, []string{"1", "7"}, d.rows("SELECT DISTINCT amount::text FROM ledger.holdings WHERE amount IS NOT NULL ORDER BY 1"))
+	require.Equal(t, []string{"alice"}, d.rows("SELECT DISTINCT owner FROM ledger.holdings WHERE owner <> ''"))
+}
+
+// What a ledger does write is read, at its bounds too.
+func TestHoldingsCasts(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	d.exec("SET timezone = 'UTC'")
+	for query, want := range map[string]string{
+		"SELECT indexer.decimal_of('-0012.3400')::text":                                             "-12.3400",
+		"SELECT indexer.decimal_of(repeat('9', 100))::text":                                         strings.Repeat("9", 100),
+		"SELECT indexer.integer_of('9223372036854775807')":                                          "9223372036854775807",
+		"SELECT indexer.integer_of('-9223372036854775808')":                                         "-9223372036854775808",
+		"SELECT indexer.time_of('2024-02-29T23:59:59.999999Z')::text":                               "2024-02-29 23:59:59.999999+00",
+		"SELECT indexer.time_of('2000-02-29T00:00:00Z')::text":                                      "2000-02-29 00:00:00+00",
+		"SELECT indexer.time_of('0001-01-01T00:00:00Z')::text":                                      "0001-01-01 00:00:00+00",
+		"SELECT indexer.time_of('9999-12-31T23:59:59.999999Z')::text":                               "9999-12-31 23:59:59.999999+00",
+		"SELECT extract(epoch FROM indexer.duration_of('9000000000000000'))::text":                  "9000000000.000000",
+		"SELECT indexer.duration_of('9000000000000001') IS NULL":                                    "true",
+		"SELECT indexer.text_of('\"a\"') || coalesce(indexer.text_of('null'), '')":                  "a",
+		"SELECT indexer.holding_version('p:Splice.Api.Token.HoldingV1:Holding')":                    "1",
+		"SELECT indexer.holding_version('p:Splice.Api.Token.HoldingV2:Holding')":                    "2",
+		"SELECT indexer.holding_version('p:Splice.Api.Token.HoldingV3:Holding') IS NULL":            "true",
+		"SELECT indexer.holding_version('p:XSplice.Api.Token.HoldingV1:Holding') IS NULL":           "true",
+		"SELECT indexer.holding_version('p:Splice.Api.Token.HoldingV1:Holdings') IS NULL":           "true",
+		"SELECT timestamptz '9999-12-31' + indexer.duration_of('9000000000000000') > '10285-01-01'": "true",
+	} {
+		require.Equal(t, want, d.row(query), query)
+	}
+	// Every day there is, and none that is not.
+	require.Equal(t, "0", d.row(`SELECT count(*) FROM generate_series(date '1995-01-01', date '2005-01-01', interval '1 day') day
+		WHERE indexer.time_of(to_char(day, 'YYYY-MM-DD') || 'T00:00:00Z') IS DISTINCT FROM day AT TIME ZONE 'UTC'`))
+	require.Equal(t, "366", d.row(`SELECT count(*) FROM generate_series(1, 12) month, generate_series(1, 31) day
+		WHERE indexer.time_of(format('2004-%s-%sT00:00:00Z', lpad(month::text, 2, '0'), lpad(day::text, 2, '0'))) IS NOT NULL`))
+	require.Equal(t, "2424", d.row(`SELECT count(*) FROM generate_series(0, 9999) year
+		WHERE indexer.time_of(lpad(year::text, 4, '0') || '-02-29T00:00:00Z') IS NOT NULL`), "leap years")
+}
+
+// A contract can name any instrument and administrator. What the administrator did not sign adds to nothing that it did.
+func TestHoldingsForged(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	forged := tokenCreation(2, "forged token", view("pkg-fake:Splice.Api.Token.HoldingV1:Holding", valueV1("mallory", "1000", "null")))
+	forged.Signatories = []string{"mallory"}
+	fake := amuletCreation(3, "forged amulet", "Amulet", strings.ReplaceAll(amuletPayload, "alice", "mallory"))
+	fake.TemplateID, fake.Signatories = "pkg-fake:Splice.Amulet:Amulet", []string{"mallory"}
+	named := amuletCreation(4, "named alike", "Amulet", amuletPayload)
+	named.PackageName = "not-splice-amulet"
+	unsigned := tokenCreation(5, "nobody's", view(holdingV1, `{"owner": "mallory", "amount": "1"}`))
+	u := newUpdate(1, "sync::1")
+	u.Created = []ledger.CreatedEvent{
+		amuletCreation(0, "amulet", "Amulet", strings.ReplaceAll(amuletPayload, "alice", "mallory")),
+		tokenCreation(1, "token", view(holdingV1, valueV1("mallory", "1", "null"))),
+		forged, fake, named, unsigned,
+	}
+	d.append(l, 0, u)
+	require.Equal(t, []string{
+		"mallory|Amulet|dso|false|7.5|1", "mallory|Amulet|dso|true|7.5|1",
+		"mallory|Token|admin|false|1000|1", "mallory|Token|admin|true|1|1",
+		"mallory|||false|1|1",
+	}, d.rows(`SELECT concat_ws('|', owner, coalesce(instrument, ''), coalesce(instrument_admin, ''), admin_signed::text, amount, contracts)
+		FROM ledger.holding_totals ORDER BY instrument, admin_signed`))
+	require.Equal(t, []string{"pkg-fake:Splice.Api.Token.HoldingV1:Holding"}, d.rows("SELECT source FROM ledger.holdings WHERE contract_id = 'forged token'"))
+}

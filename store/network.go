@@ -1,0 +1,71 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+)
+
+// CheckNetwork compares the database with the network whose transaction history is about to be written into it. A database
+// of another network is a *ledger.Problem. An empty networkID (a service that does not tell) passes.
+func (s *Store) CheckNetwork(ctx context.Context, networkID string) error {
+	if networkID == "" {
+		return nil
+	}
+	stored, err := s.Network(ctx)
+	if err != nil {
+		return err
+	}
+	if stored != "" && stored != networkID {
+		return s.otherNetwork(stored, networkID)
+	}
+	return nil
+}
+
+// Network is the one whose transaction history the database holds, or is meant for; empty: not known.
+func (s *Store) Network(ctx context.Context) (string, error) {
+	stored, err := s.queries.NetworkGet(ctx, s.pool)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the stored network: %w", err)
+	}
+	return stored, nil
+}
+
+func (s *Store) otherNetwork(stored, asked string) error {
+	return &ledger.Problem{
+		What: fmt.Sprintf("database %s holds the transaction history of the network that %s operates, but the Scan URL leads to the one that %s operates", s.Address(), stored, asked),
+		Do:   "correct --scan-url or --database-url; histories of two networks can't be mixed, so each needs a database of its own",
+	}
+}
+
+// RecordNetwork records the network where the database does not know it yet. An empty networkID is nothing to record.
+func (l *Leader) RecordNetwork(ctx context.Context, networkID string) error {
+	if networkID == "" {
+		return nil
+	}
+	q := l.store.queries
+	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := q.NetworkRecord(ctx, tx, networkID); err != nil {
+			return err
+		}
+		stored, err := q.NetworkGet(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if stored != networkID { // it was recorded since CheckNetwork
+			return l.store.otherNetwork(stored, networkID)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("record network %s: %w", networkID, err)
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+package store
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+)
+
+func receiver(party string, amount ledger.Decimal, fee *ledger.Decimal) ledger.Receiver {
+	return ledger.Receiver{Party: party, Amount: amount, Fee: fee}
+}
+
+// payment is a record of a transfer at a time of 2025-01-02.
+func payment(id, clock, sender string, fee *ledger.Decimal, receivers ...ledger.Receiver) ledger.Transaction {
+	record := transfer(ptr(int64(5)), change(sender, "1", "0"))
+	record.EventID, record.Date = id, testTime("2025-01-02T"+clock+"Z")
+	record.Transfer.Sender = ledger.Sender{Party: sender, Fee: fee}
+	record.Transfer.Receivers = append([]ledger.Receiver{}, receivers...)
+	return record
+}
+
+const partyTransferColumns = `SELECT seq, direction, coalesce(counterparties::text, 'NULL'), coalesce(amount::text, 'NULL'), coalesce(fee::text, 'NULL')
+	FROM ledger.party_transfers `
+
+func TestPartyTransfers(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	fee := func(text string) *ledger.Decimal { return ptr(ledger.Decimal(text)) }
+	full := payment("#full:0", "01:00:00.123456", "alice", fee("0.0300000000"),
+		receiver("dave", "2.50", fee("0.01")), receiver("bob", "1.0000000001", fee("0.02")), receiver("dave", "4", fee("0.03")), receiver("carol", "-1", nil))
+	full.Transfer.Description, full.Transfer.Kind = ptr("rent"), ptr("preapproval_send")
+	merge := payment("#merge:0", "02:00:00", "alice", fee("0"))
+	left := payment("#left:0", "03:00:00", "alice", nil)
+	left.Round, left.Transfer.Receivers = nil, nil
+	self := payment("#self:0", "04:00:00", "alice", fee("1"), receiver("alice", "5", fee("0")), receiver("bob", "6", fee("0.5")), receiver("bob", "7", nil))
+	h.appendRecords(full, merge)
+	h.appendRecords(tapAt(nil), left, self)
+
+	require.Equal(t, []string{
+		"5 sent {alice,bob} 18 1", // the same transfer: sent first
+		"5 received {alice} 5 0",
+		"4 sent NULL NULL NULL",
+		"2 sent {} 0 0",
+		"1 sent {dave,bob,carol} 6.5000000001 0.0300000000",
+	}, h.rows(partyTransferColumns+"WHERE party = 'alice'"))
+	require.Equal(t, []string{"5 received {alice} 13 NULL", "1 received {alice} 1.0000000001 0.02"}, h.rows(partyTransferColumns+"WHERE party = 'bob'"), "a part of the fee was left out")
+	require.Equal(t, []string{"1 received {alice} -1 NULL"}, h.rows(partyTransferColumns+"WHERE party = 'carol'"))
+	require.Equal(t, []string{"1 received {alice} 6.50 0.04"}, h.rows(partyTransferColumns+"WHERE party = 'dave'"))
+	const rest = "SELECT event_id, (date AT TIME ZONE 'UTC')::text, coalesce(round::text, 'NULL'), coalesce(description, 'NULL'), coalesce(transfer_kind, 'NULL') FROM ledger.party_transfers WHERE "
+	require.Equal(t, "#full:0 2025-01-02 01:00:00.123456 5 rent preapproval_send", h.row(rest+"party = 'dave'"))
+	require.Equal(t, "#left:0 2025-01-02 03:00:00 NULL NULL NULL", h.row(rest+"party = 'alice' AND seq = 4"))
+	require.Equal(t, "9", h.row("SELECT count(*) FROM ledger.party_transfers"))
+}
+
+// By date, then by seq, whatever the order in which they came, with and without asking for it.
+func TestPartyTransfersLatestFirst(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	for _, clock := range []string{"03:00:00", "01:00:00", "02:00:00", "03:00:00", "00:59:59.999999"} {
+		h.appendRecords(payment("#1:0", clock, "bob", nil, receiver("alice", "1", nil)), payment("#1:0", clock, "alice", nil, receiver("carol", "1", nil)))
+	}
+	for _, order := range []string{"", "ORDER BY date DESC, seq DESC"} {
+		require.Equal(t, []string{"8", "7", "2", "1", "6", "5", "4"}, h.rows("SELECT seq FROM ledger.party_transfers WHERE party = 'alice' "+order+" LIMIT 7"))
+	}
+	require.Equal(t, []string{"6", "5", "4", "3"}, h.rows(`SELECT seq FROM ledger.party_transfers
+		WHERE party = 'alice' AND date >= '2025-01-02 01:00:00Z' AND date < '2025-01-02 03:00:00Z'`))
+}
+
+// The longest ids and numbers that are decoded fit into the index together.
+func TestPartyTransfersOfTheLongestTexts(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	long := func(seed uint64, digits int) ledger.Decimal {
+		r, text := rand.New(rand.NewPCG(seed, 1)), []byte("1")
+		for range digits - 1 {
+			text = append(text, byte('0'+r.IntN(10)))
+		}
+		return ledger.Decimal(text)
+	}
+	amount, fee := long(1, 300)+"."+long(4, 300), long(2, 300)+"."+long(3, 300)
+	longest := string(long(5, 1000))
+	left := payment("#3:0", "03:00:00", "alice", &fee)
+	left.Transfer.Receivers = nil
+	h.appendRecords(
+		payment("#1:0", "01:00:00", "alice", nil, receiver(longest, amount, &fee)), payment("#2:0", "02:00:00", "alice", &fee, receiver("bob", "1", nil)), left,
+	)
+	const columns = "SELECT seq, coalesce(counterparties::text, 'NULL'), coalesce(amount::text, 'NULL'), coalesce(fee::text, 'NULL') FROM ledger.party_transfers "
+	require.Equal(t, []string{
+		fmt.Sprint("3 NULL NULL ", fee), fmt.Sprint("2 {bob} 1 ", fee), fmt.Sprint("1 {", longest, "} ", amount, " NULL"),
+	}, h.rows(columns+"WHERE party = 'alice'"))
+	h.becomeAnalyst()
+	require.Equal(t, []string{fmt.Sprint("1 {alice} ", amount, " ", fee)}, h.rows(columns+"WHERE party = $1", longest))
+}
+
+// fillTransfers makes a history of n transfers with two balance changes each, over a month, and derives what is derived
+// from it. Of the transfers a tenth has the same party as sender or receiver; the others have 20,000 parties. It returns
+// that party.
+func (h *testHistory) fillTransfers(n int) (heavy string) {
+	h.t.Helper()
+	h.exec(`CREATE TEMPORARY TABLE parties AS SELECT i, 'party-' || i || '::1220' || encode(sha256(i::text::bytea), 'hex') AS party FROM generate_series(0, 20000) i`)
+	h.exec("ALTER TABLE parties ADD PRIMARY KEY (i)")
+	h.exec(`CREATE TEMPORARY TABLE made AS
+		SELECT seq, '2025-01-01Z'::timestamptz + seq * (interval '30 days' / $1::bigint) AS date, seq * 4000 / $1::bigint AS round,
+			CASE seq % 20 WHEN 7 THEN 0 ELSE 1 + (hashint8extended(seq, 1) & 2147483647) % 20000 END AS sender,
+			CASE seq % 20 WHEN 13 THEN 0 ELSE 1 + (hashint8extended(seq, 2) & 2147483647) % 20000 END AS receiver,
+			(hashint8extended(seq, 3) & 2147483647) * 0.0000000001 AS amount
+		FROM generate_series(1, $1::bigint) seq`, n)
+	h.exec(`INSERT INTO indexer.transactions (seq, event_id, kind, date, round, fingerprint)
+		SELECT seq, '#1220' || encode(sha256(seq::text::bytea), 'hex') || ':' || seq % 10, 'transfer', date, round, seq FROM made ORDER BY seq`)
+	h.exec(`INSERT INTO indexer.transfers (seq, date, round, sender, sender_fee, description, transfer_kind, receivers, balance_changes)
+		SELECT seq, date, round, party, 0.0300000000, 'invoice ' || seq, 'preapproval_send', 1, 2 FROM made JOIN parties ON i = sender ORDER BY seq`)
+	h.exec(`INSERT INTO indexer.transfer_receivers (seq, ordinal, party, amount, receiver_fee)
+		SELECT seq, 0, party, amount, 0.0000000000 FROM made JOIN parties ON i = receiver ORDER BY seq`)
+	h.exec(`INSERT INTO indexer.balance_changes (seq, ordinal, date, round, party, change_to_initial_amount_as_of_round_zero, change_to_holding_fees_rate)
+		SELECT seq, ordinal, date, round, party, CASE ordinal WHEN 0 THEN -amount ELSE amount END, 0.0000190259
+		FROM made, LATERAL (VALUES (0, sender), (1, receiver)) v (ordinal, who) JOIN parties ON i = who ORDER BY seq, ordinal`)
+	const batch = 20_000
+	for from := 0; from < n; from += batch {
+		require.NoError(h.t, h.derive(int64(from), int64(min(n, from+batch))))
+	}
+	h.exec("DROP TABLE made")
+	h.exec("VACUUM ANALYZE")
+	return h.row("SELECT party FROM parties WHERE i = 0")
+}
+
+// The latest transfers of a party, and those of a time, are a range of one index: there is nothing to sort or to filter out.
+func TestPartyTransfersAreReadByOneIndexRange(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	heavy := h.fillTransfers(20_000)
+	require.Equal(t, "2000", h.row("SELECT count(*) FROM ledger.party_transfers WHERE party = $1", heavy))
+	day := "AND date >= '2025-01-20Z' AND date < '2025-01-21Z'"
+	for _, party := range []string{heavy, "somebody else"} {
+		for _, query := range []string{
+			"SELECT * FROM ledger.party_transfers WHERE party = '%s' LIMIT 100",
+			"SELECT * FROM ledger.party_transfers WHERE party = '%s' ORDER BY date DESC LIMIT 100",
+			"SELECT * FROM ledger.party_transfers WHERE party = '%s' ORDER BY date DESC, seq DESC LIMIT 100",
+			"SELECT * FROM ledger.party_transfers WHERE party = '%s' " + day,
+			"SELECT * FROM ledger.party_transfers WHERE party = '%s' " + day + " ORDER BY date DESC, seq DESC",
+			"SELECT * FROM ledger.party_transfers WHERE party = '%s' AND date < '2025-01-20Z' LIMIT 100",
+			"SELECT l.* FROM (SELECT '%s'::text OFFSET 0) p (party), LATERAL (SELECT * FROM ledger.party_transfers t WHERE t.party = p.party LIMIT 10) l",
+		} {
+			query = fmt.Sprintf(query, party)
+			plan := h.plan(query)
+			require.NotContains(t, plan, "Seq Scan", query)
+			rows, _, _ := strings.Cut(plan, "SubPlan") // look-ups for a row
+			require.Contains(t, rows, "Index Only Scan Backward using party_transfers_pkey", query)
+			require.NotContains(t, rows, "Sort", query)
+			require.NotContains(t, rows, "Join", query)
+			require.NotContains(t, rows, "Filter", query)
+		}
+	}
+	plan := h.plan("SELECT date, direction, amount, fee, round FROM ledger.party_transfers WHERE party = '" + heavy + "' LIMIT 100")
+	require.NotContains(t, plan, "SubPlan", "nothing is looked up that nobody asked for")
+	require.NotContains(t, plan, "Sort")
+	plan = h.plan("SELECT party, count(*) FROM ledger.party_transfers GROUP BY 1")
+	require.NotContains(t, plan, "Sort", "all of it comes in the order of the index, too")
+	require.Equal(t, "0", h.row(`SELECT count(*) FROM (
+		SELECT seq, party, true AS sent FROM ledger.transfers t, LATERAL (SELECT t.sender AS party) s UNION ALL SELECT seq, party, false FROM ledger.transfer_receivers) x
+		FULL JOIN indexer.party_transfers p USING (seq, party, sent) WHERE x IS NULL OR p IS NULL`))
+}

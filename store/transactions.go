@@ -1,0 +1,276 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// StreamTransactions is the stream of the transaction history, as checkpoints and exact payloads name it.
+const StreamTransactions = "transactions"
+
+// HistoryPosition is how far the transaction history has been read.
+func (l *Leader) HistoryPosition(ctx context.Context) (ledger.HistoryPosition, error) {
+	var position ledger.HistoryPosition
+	tx, err := l.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return position, fmt.Errorf("database %s: %w", l.store.Address(), err)
+	}
+	defer rollback(ctx, tx)
+	row, err := l.store.queries.HistoryPositionGet(ctx, tx)
+	if err != nil {
+		return position, fmt.Errorf("read the position in the transaction history: %w", err)
+	}
+	window, err := l.historyMarks(ctx, tx, row.WindowSeqs)
+	if err != nil {
+		return position, err
+	}
+	return ledger.HistoryPosition{Revision: row.Revision, LastSeq: row.LastSeq, Window: window, Rereading: row.Rereading}, nil
+}
+
+// AppendTransactions stores records that follow the last one of the position's window in the service's order
+// (interface.md, endpoint 6): their rows, what is derived from them, the checkpoint and the new position, in one
+// transaction. While the history is read again, a record with the event id and fingerprint of a stored one that was not
+// met since is only noted.
+//
+// Errors: ErrNotLeader, ErrPositionMoved, or the database's; a *ledger.Problem where it would refuse the same again.
+// After any error the outcome is unknown: read HistoryPosition again.
+func (l *Leader) AppendTransactions(ctx context.Context, at ledger.HistoryPosition, records []ledger.Transaction) (ledger.HistoryPosition, error) {
+	if len(records) == 0 {
+		return at, nil
+	}
+	wanted := newNames()
+	for i := range records {
+		if id := records[i].DomainID; id != nil {
+			wanted.synchronizer(*id)
+		}
+	}
+	numbers, err := l.dictionary.resolve(ctx, wanted)
+	if err != nil {
+		return at, err
+	}
+	marks := make([]ledger.HistoryMark, len(records))
+	for i := range records {
+		marks[i] = ledger.HistoryMark{EventID: records[i].EventID, Fingerprint: records[i].Fingerprint()}
+	}
+	var rows transactionRows
+	position, err := l.moveHistory(ctx, at, writeTimeout, func(ctx context.Context, tx pgx.Tx, orderedFrom int64) (ledger.HistoryPosition, int64, error) {
+		next := at
+		if at.Rereading {
+			if err := l.findStored(ctx, tx, marks); err != nil {
+				return next, 0, err
+			}
+		}
+		for i := range marks {
+			if marks[i].Seq == 0 {
+				next.LastSeq++
+				marks[i].Seq = next.LastSeq
+				rows.add(numbers, &marks[i], &records[i])
+			}
+		}
+		if err := l.writeTransactions(ctx, tx, &rows, at.LastSeq, next.LastSeq); err != nil {
+			return next, 0, err
+		}
+		if at.Rereading {
+			orderedFrom = next.LastSeq + 1
+			if err := l.noteSightings(ctx, tx, marks); err != nil {
+				return next, 0, err
+			}
+		}
+		window, err := l.nextWindow(ctx, tx, at.Window, marks, orderedFrom)
+		next.Window = window
+		return next, orderedFrom, err
+	})
+	if err != nil {
+		return at, fmt.Errorf("write %d records of the transaction history after seq %d, from event id %s on: %w",
+			len(records), at.LastSeq, records[0].EventID, err)
+	}
+	for _, table := range rows.tables(l.store.queries) {
+		if table.rows > 0 {
+			l.store.cfg.Wrote(table.relation, table.rows)
+		}
+	}
+	return position, nil
+}
+
+// moveHistory runs fn in a transaction that holds the position as the caller saw it, and puts it where fn says. orderedFrom
+// is the seq from which on the order of seq is the service's.
+func (l *Leader) moveHistory(ctx context.Context, at ledger.HistoryPosition, limit time.Duration,
+	fn func(ctx context.Context, tx pgx.Tx, orderedFrom int64) (next ledger.HistoryPosition, nextOrderedFrom int64, err error),
+) (ledger.HistoryPosition, error) {
+	q := l.store.queries
+	var next ledger.HistoryPosition
+	err := l.writeWithin(ctx, limit, func(ctx context.Context, tx pgx.Tx) error {
+		// A writer whose twin is in doubt waits here, and is refused if the twin committed.
+		orderedFrom, err := q.HistoryPositionHold(ctx, tx, at.Revision)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return ErrPositionMoved
+		}
+		if err != nil {
+			return fmt.Errorf("hold the position in the transaction history: %w", err)
+		}
+		if next, orderedFrom, err = fn(ctx, tx, orderedFrom); err != nil {
+			return err
+		}
+		next.Revision = at.Revision + 1
+		row := dbsqlc.HistoryPositionMoveParams{
+			Revision: next.Revision, LastSeq: next.LastSeq, WindowSeqs: make([]int64, len(next.Window)),
+			OrderedFrom: orderedFrom, Rereading: next.Rereading,
+		}
+		for i := range next.Window {
+			row.WindowSeqs[i] = next.Window[i].Seq
+		}
+		if err := q.HistoryPositionMove(ctx, tx, row); err != nil {
+			return fmt.Errorf("move the position in the transaction history: %w", err)
+		}
+		checkpoint := dbsqlc.HistoryCheckpointParams{Stream: StreamTransactions}
+		if i := next.Cursor(); i >= 0 {
+			checkpoint.EventID = &next.Window[i].EventID
+		}
+		if err := q.HistoryCheckpoint(ctx, tx, checkpoint); err != nil {
+			return fmt.Errorf("store the checkpoint of the transaction history: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return at, refused(err)
+	}
+	return next, nil
+}
+
+func (l *Leader) writeTransactions(ctx context.Context, tx pgx.Tx, rows *transactionRows, fromExclusive, toInclusive int64) error {
+	if fromExclusive == toInclusive {
+		return nil
+	}
+	started := time.Now()
+	for _, table := range rows.tables(l.store.queries) {
+		if err := table.write(ctx, tx); err != nil {
+			return err
+		}
+	}
+	l.store.cfg.Observe("copy", time.Since(started))
+	return l.deriveFromTransfers(ctx, tx, fromExclusive, toInclusive)
+}
+
+// How much of the window is kept. The service is asked for it again after each error, so it is short; it is longer where
+// a shorter one would hold no unique event id, and where it could not be made longer again.
+const (
+	windowSize  = 200
+	windowLimit = 1000
+)
+
+// nextWindow is the window behind marks that were just stored or noted. Marks whose event id stands on more than one
+// record that the service shows are not unique, those that were so far among them.
+func (l *Leader) nextWindow(ctx context.Context, tx pgx.Tx, before, marks []ledger.HistoryMark, orderedFrom int64) ([]ledger.HistoryMark, error) {
+	records, err := l.store.countShown(ctx, tx, eventIDs(marks))
+	if err != nil {
+		return nil, err
+	}
+	window := slices.Concat(before, marks) // the caller may need the one before again
+	for i := range window {
+		if n, known := records[window[i].EventID]; known { // else nothing has changed
+			window[i].Unique = n == 1
+		}
+	}
+	window = window[max(0, len(window)-windowLimit):]
+	cursor := cursorOf(window)
+	if cursor < 0 {
+		if window, err = l.lengthenWindow(ctx, tx, window, orderedFrom); err != nil {
+			return nil, err
+		}
+		cursor = cursorOf(window)
+	}
+	if window[0].Seq < orderedFrom {
+		return window, nil // what came before could not be looked up
+	}
+	return window[max(0, min(cursor, len(window)-windowSize)):], nil
+}
+
+func cursorOf(window []ledger.HistoryMark) int {
+	position := ledger.HistoryPosition{Window: window}
+	return position.Cursor()
+}
+
+// lengthenWindow puts what was stored before a window in front of it.
+func (l *Leader) lengthenWindow(ctx context.Context, tx pgx.Tx, window []ledger.HistoryMark, orderedFrom int64) ([]ledger.HistoryMark, error) {
+	var seqs []int64
+	for seq := max(orderedFrom, window[0].Seq-int64(windowLimit-len(window))); seq < window[0].Seq; seq++ {
+		seqs = append(seqs, seq)
+	}
+	older, err := l.historyMarks(ctx, tx, seqs)
+	return append(older, window...), err
+}
+
+// historyMarks reads what recognises stored records, in the order of seqs.
+func (l *Leader) historyMarks(ctx context.Context, db dbsqlc.DBTX, seqs []int64) ([]ledger.HistoryMark, error) {
+	if len(seqs) == 0 {
+		return nil, nil
+	}
+	rows, err := l.store.queries.HistoryMarks(ctx, db, seqs)
+	if err != nil {
+		return nil, fmt.Errorf("read %d records of the transaction history: %w", len(seqs), err)
+	}
+	bySeq := make(map[int64]ledger.HistoryMark, len(rows))
+	for _, row := range rows {
+		bySeq[row.Seq] = ledger.HistoryMark{Seq: row.Seq, EventID: row.EventID, Fingerprint: row.Fingerprint}
+	}
+	marks := make([]ledger.HistoryMark, len(seqs))
+	for i, seq := range seqs {
+		mark, ok := bySeq[seq]
+		if !ok {
+			return nil, fmt.Errorf("the transaction history lacks the record with seq %d, which its position names", seq)
+		}
+		marks[i] = mark
+	}
+	records, err := l.store.countShown(ctx, db, eventIDs(marks))
+	if err != nil {
+		return nil, err
+	}
+	for i := range marks {
+		marks[i].Unique = records[marks[i].EventID] == 1
+	}
+	return marks, nil
+}
+
+// countShown tells on how many records that the service shows each event id stands, 2 standing for more: what an id is
+// unique by. While the history is read again, those are the records that were met; otherwise all stored ones but those
+// that were not met when it was last read again.
+func (s *Store) countShown(ctx context.Context, db dbsqlc.DBTX, eventIDs []string) (map[string]int64, error) {
+	rows, err := s.queries.TransactionsShownWithIDs(ctx, db, eventIDs)
+	if err != nil {
+		return nil, fmt.Errorf("count the records with %d event ids: %w", len(eventIDs), err)
+	}
+	records := make(map[string]int64, len(rows))
+	for _, row := range rows {
+		records[row.EventID] = row.Records
+	}
+	return records, nil
+}
+
+func eventIDs(marks []ledger.HistoryMark) []string {
+	ids := make([]string, len(marks))
+	for i := range marks {
+		ids[i] = marks[i].EventID
+	}
+	return ids
+}
+
+// HasTransactions tells which of the event ids stand on a stored record.
+func (l *Leader) HasTransactions(ctx context.Context, eventIDs []string) (map[string]bool, error) {
+	rows, err := l.store.queries.TransactionsStoredWithIDs(ctx, l.pool, eventIDs)
+	if err != nil {
+		return nil, fmt.Errorf("look for %d event ids: %w", len(eventIDs), err)
+	}
+	stored := make(map[string]bool, len(rows))
+	for _, row := range rows {
+		stored[row.EventID] = row.Stored
+	}
+	return stored, nil
+}

@@ -1,0 +1,232 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+)
+
+// A page is stored wholly or not at all, wherever it breaks.
+func TestHistoryAppendIsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.append("a")
+	page, err := ledger.DecodeTransactions([]byte(historyPage))
+	require.NoError(t, err)
+	nothing := func() {
+		t.Helper()
+		for _, table := range historyTables {
+			require.Equal(t, "0", h.row("SELECT count(*) FROM indexer."+table+" x WHERE to_jsonb(x) -> 'seq' IS DISTINCT FROM '1'"), table)
+		}
+		require.Empty(t, h.rows("SELECT FROM indexer.exact_payloads"))
+		require.Equal(t, "a", h.checkpoint())
+		stored, err := h.l.HistoryPosition(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, h.at, stored)
+	}
+
+	bad := page
+	bad = append(bad[:len(bad):len(bad)], ledger.Transaction{EventID: "last", Kind: ledger.TransactionAbort, Date: bad[0].Date,
+		Abort: &ledger.AbortedInstruction{InstructionCID: "\x00"}})
+	at, err := h.l.AppendTransactions(t.Context(), h.at, bad)
+	var problem *ledger.Problem
+	require.ErrorAs(t, err, &problem)
+	require.ErrorContains(t, err, "aborted_transfer_instructions")
+	require.Equal(t, h.at, at)
+	nothing()
+
+	for _, table := range []string{"unknown_transactions", "exact_payloads", "party_transfers", "history_position"} {
+		h.exec("ALTER TABLE indexer." + table + " ADD CONSTRAINT refused CHECK (to_jsonb(" + table + ") IS NULL) NOT VALID")
+		_, err := h.l.AppendTransactions(t.Context(), h.at, page)
+		require.ErrorAs(t, err, &problem, table)
+		nothing()
+		h.exec("ALTER TABLE indexer." + table + " DROP CONSTRAINT refused")
+	}
+	at, err = h.l.AppendTransactions(t.Context(), h.at, page)
+	h.moved(at, err)
+	require.EqualValues(t, len(page)+1, h.at.LastSeq)
+}
+
+// A position moves by compare-and-swap: of several writers that saw the same one, one gets on. The others know that they
+// only have to read it again.
+func TestHistoryPositionMovesByCompareAndSwap(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.append("a")
+	errs := make([]error, 3)
+	var group sync.WaitGroup
+	for i := range errs {
+		group.Go(func() { _, errs[i] = h.l.AppendTransactions(t.Context(), h.at, recordsOf([]string{"b", "c"})) })
+	}
+	group.Wait()
+	won := 0
+	for _, err := range errs {
+		if err == nil {
+			won++
+			continue
+		}
+		require.ErrorIs(t, err, ErrPositionMoved)
+		var problem *ledger.Problem
+		require.False(t, errors.As(err, &problem))
+	}
+	require.Equal(t, 1, won)
+	require.Equal(t, []string{"1:a", "2:b", "3:c"}, h.stored())
+	for _, at := range []ledger.HistoryPosition{{}, h.at} {
+		_, err := h.l.RereadHistory(t.Context(), at)
+		require.ErrorIs(t, err, ErrPositionMoved)
+		_, _, err = h.l.FinishReread(t.Context(), ledger.HistoryPosition{Revision: at.Revision, Rereading: true})
+		require.ErrorIs(t, err, ErrPositionMoved)
+	}
+}
+
+// Rule: after any error from COMMIT the outcome is unknown: re-read, never assume.
+func TestHistoryCommitOutcomeUnknownIsReadAgain(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	p, through := newProxy(t, d.url)
+	h := &testHistory{testDB: d, l: d.lead(d.open(through, nil), RoleTransactions)}
+	ctx := t.Context()
+	h.append("a")
+	want := []string{"1:a"}
+	for i, c := range []cut{beforeCommit, afterCommit, beforeCommit, afterCommit} {
+		id := fmt.Sprint("b", i)
+		want = append(want, fmt.Sprint(i+2, ":", id))
+		p.cutNext(c)
+		_, err := h.l.AppendTransactions(ctx, h.at, recordsOf([]string{id}))
+		require.ErrorContains(t, err, "outcome is unknown")
+		require.Equal(t, never, p.takeCut(), "the connection was not cut")
+		var at ledger.HistoryPosition
+		require.Eventually(t, func() bool { // the server may still be at it
+			at, err = h.l.HistoryPosition(ctx)
+			return err == nil && (c == beforeCommit || at.Revision > h.at.Revision)
+		}, waitLimit, waitTick)
+		if c == beforeCommit {
+			require.Equal(t, h.at, at)
+			h.append(id)
+		} else {
+			_, err := h.l.AppendTransactions(ctx, h.at, recordsOf([]string{id}))
+			require.ErrorIs(t, err, ErrPositionMoved, "a writer that assumes")
+			h.at = at
+		}
+		require.Equal(t, want, h.stored())
+		require.Equal(t, id, h.checkpoint())
+	}
+}
+
+// A writer whose twin is in doubt waits for it instead of doubling it.
+func TestHistoryTwinInDoubtIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	for _, commit := range []bool{false, true} {
+		t.Run(fmt.Sprint("commit ", commit), func(t *testing.T) {
+			t.Parallel()
+			h := newHistory(t)
+			h.append("a")
+			tx, err := h.connect().Begin(t.Context())
+			require.NoError(t, err)
+			_, err = tx.Exec(t.Context(), "UPDATE indexer.history_position SET revision = revision + 1")
+			require.NoError(t, err)
+			done := make(chan error, 1)
+			go func() {
+				_, err := h.l.AppendTransactions(t.Context(), h.at, recordsOf([]string{"b"}))
+				done <- err
+			}()
+			h.waitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%indexer.history_position%')")
+			require.Equal(t, []string{"1:a"}, h.stored())
+			if commit {
+				require.NoError(t, tx.Commit(t.Context()))
+				require.ErrorIs(t, <-done, ErrPositionMoved)
+				require.Equal(t, []string{"1:a"}, h.stored())
+			} else {
+				require.NoError(t, tx.Rollback(t.Context()))
+				require.NoError(t, <-done)
+				require.Equal(t, []string{"1:a", "2:b"}, h.stored())
+			}
+		})
+	}
+}
+
+// Rule: a leader of the past can commit nothing.
+func TestHistoryLeaderOfThePast(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.append("a")
+	h.exec("UPDATE indexer.leadership SET epoch = epoch + 1 WHERE role = 'transactions'")
+	known := tap("b")
+	known.DomainID = ptr("sync::new")
+	for _, records := range [][]ledger.Transaction{recordsOf([]string{"b"}), {known}} {
+		_, err := h.l.AppendTransactions(t.Context(), h.at, records)
+		require.ErrorIs(t, err, ErrNotLeader)
+	}
+	_, err := h.l.RereadHistory(t.Context(), h.at)
+	require.ErrorIs(t, err, ErrNotLeader)
+	_, _, err = h.l.FinishReread(t.Context(), ledger.HistoryPosition{Revision: h.at.Revision, Rereading: true})
+	require.ErrorIs(t, err, ErrNotLeader)
+	require.ErrorIs(t, h.l.RecordNetwork(t.Context(), "dso::1"), ErrNotLeader)
+	require.Equal(t, []string{"1:a"}, h.stored())
+	require.Equal(t, "0", h.row("SELECT count(*) FROM indexer.synchronizers"))
+	require.Equal(t, "0", h.row("SELECT count(*) FROM indexer.network"))
+}
+
+// In-memory state changes only after the commit: the hooks hear of no page that failed, and of each row that was written.
+func TestHistoryHooks(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	rows, phases := map[string]int{}, map[string]int{}
+	s := d.open(d.url, func(c *Config) {
+		c.Wrote = func(relation string, n int) { rows[relation] += n }
+		c.Observe = func(phase string, _ time.Duration) { phases[phase]++ }
+	})
+	l := d.lead(s, RoleTransactions)
+	page, err := ledger.DecodeTransactions([]byte(historyPage))
+	require.NoError(t, err)
+	_, err = l.AppendTransactions(t.Context(), ledger.HistoryPosition{Revision: 7}, page)
+	require.ErrorIs(t, err, ErrPositionMoved)
+	require.Empty(t, rows)
+	_, err = l.AppendTransactions(t.Context(), ledger.HistoryPosition{}, page)
+	require.NoError(t, err)
+	for _, table := range append([]string{"exact_payloads"}, historyTables[:8]...) {
+		require.Equal(t, d.row("SELECT count(*) FROM indexer."+table), fmt.Sprint(rows[table]), table)
+		require.NotZero(t, rows[table], table)
+	}
+	require.Equal(t, map[string]int{"copy": 1, "project": 1, "commit": 2}, phases, "the first commit adds the domain")
+}
+
+// Both roles write at the same time, each led by another process, and find numbers for names that neither knew.
+func TestHistoryBesideTheUpdates(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	updates := d.started()
+	h := &testHistory{testDB: d, l: d.lead(d.store(), RoleTransactions)}
+	const pages = 30
+	var group sync.WaitGroup
+	errs := make([]error, 2)
+	group.Go(func() {
+		for i := range ledger.Offset(pages) {
+			page := oneCreation(i, i+1)
+			page[0].Updates[0].SynchronizerID = ptr(fmt.Sprint("sync::", i))
+			errs[0] = errors.Join(errs[0], updates.Append(t.Context(), testScope, page))
+		}
+	})
+	group.Go(func() {
+		for i := range pages {
+			r := tap(fmt.Sprint("r", i))
+			r.DomainID = ptr(fmt.Sprint("sync::", i))
+			var err error
+			h.at, err = h.l.AppendTransactions(t.Context(), h.at, []ledger.Transaction{r})
+			errs[1] = errors.Join(errs[1], err)
+		}
+	})
+	group.Wait()
+	require.NoError(t, errors.Join(errs...))
+	for i := range pages {
+		require.Equal(t, fmt.Sprint("sync::", i), d.row("SELECT domain_id FROM ledger.transactions WHERE seq = $1", i+1))
+		require.Equal(t, fmt.Sprint("sync::", i), d.row("SELECT synchronizer_id FROM ledger.updates WHERE ledger_offset = $1", i+1))
+	}
+	require.Equal(t, fmt.Sprint(pages), d.row("SELECT count(*) FROM indexer.synchronizers"))
+}

@@ -1,0 +1,154 @@
+package store
+
+import (
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// transactionRows are the rows of records of the transaction history, one list per table.
+type transactionRows struct {
+	transactions   []dbsqlc.TransactionsCopyParams
+	transfers      []dbsqlc.TransfersCopyParams
+	receivers      []dbsqlc.TransferReceiversCopyParams
+	balanceChanges []dbsqlc.BalanceChangesCopyParams
+	mints          []dbsqlc.MintsCopyParams
+	taps           []dbsqlc.TapsCopyParams
+	aborted        []dbsqlc.AbortedTransferInstructionsCopyParams
+	unknown        []dbsqlc.UnknownTransactionsCopyParams
+	exact          exactKeeper
+}
+
+// tables lists every table of the history, with what goes into it.
+func (r *transactionRows) tables(q *dbsqlc.Queries) []tableRows {
+	return []tableRows{
+		tableOf("transactions", r.transactions, q.TransactionsCopy),
+		tableOf("transfers", r.transfers, q.TransfersCopy),
+		tableOf("transfer_receivers", r.receivers, q.TransferReceiversCopy),
+		tableOf("balance_changes", r.balanceChanges, q.BalanceChangesCopy),
+		tableOf("mints", r.mints, q.MintsCopy),
+		tableOf("taps", r.taps, q.TapsCopy),
+		tableOf("aborted_transfer_instructions", r.aborted, q.AbortedTransferInstructionsCopy),
+		tableOf("unknown_transactions", r.unknown, q.UnknownTransactionsCopy),
+		tableOf("exact_payloads", r.exact.rows, q.ExactPayloadsCopy),
+	}
+}
+
+// recordExact keeps what the columns of one record can't hold. Its fields are paths in the record as it was sent.
+type recordExact struct {
+	keeper *exactKeeper
+	at     place
+}
+
+func (x recordExact) value(field string, value ledger.JSON) []byte {
+	return x.keeper.value(x.at, field, value)
+}
+
+// number is a decimal as its column takes it. Its text is kept where numeric would print another.
+func (x recordExact) number(field string, d ledger.Decimal) pgtype.Numeric {
+	if !d.Canonical() {
+		x.keeper.keep(x.at, field, []byte(`"`+d+`"`))
+	}
+	unscaled, scale := d.Unscaled()
+	return pgtype.Numeric{Int: unscaled, Exp: -scale, Valid: true}
+}
+
+func (x recordExact) optionalNumber(field string, d *ledger.Decimal) pgtype.Numeric {
+	if d == nil {
+		return pgtype.Numeric{}
+	}
+	return x.number(field, *d)
+}
+
+// add converts a record into its rows.
+func (r *transactionRows) add(refs refs, mark *ledger.HistoryMark, t *ledger.Transaction) {
+	first := len(r.exact.rows)
+	x := recordExact{keeper: &r.exact, at: place{ordinal: &mark.Seq}}
+	r.exact.time(x.at, "date", t.Date)
+	row := dbsqlc.TransactionsCopyParams{
+		Seq: mark.Seq, EventID: t.EventID, Kind: string(t.Kind), TransactionType: t.Type, Date: timestamp(t.Date),
+		DomainRef: refs.optionalSynchronizer(t.DomainID), OffsetText: t.Offset, Round: t.Round, Fingerprint: mark.Fingerprint,
+		Extra: x.value("extra", t.Extra),
+	}
+	if t.Word != "" {
+		row.UnitWord = &t.Word
+	}
+	r.transactions = append(r.transactions, row)
+	switch t.Kind {
+	case ledger.TransactionTransfer:
+		r.addTransfer(x, mark.Seq, t)
+	case ledger.TransactionMint:
+		r.mints = append(r.mints, ownedRow(x, mark.Seq, "mint", t, t.Mint))
+	case ledger.TransactionTap:
+		r.taps = append(r.taps, dbsqlc.TapsCopyParams(ownedRow(x, mark.Seq, "tap", t, t.Tap)))
+	case ledger.TransactionAbort:
+		r.aborted = append(r.aborted, dbsqlc.AbortedTransferInstructionsCopyParams{
+			Seq: mark.Seq, Date: timestamp(t.Date), InstructionCid: t.Abort.InstructionCID, AbortKind: t.Abort.Kind,
+			Extra: x.value("abort_transfer_instruction.extra", t.Abort.Extra),
+		})
+	default:
+		r.unknown = append(r.unknown, dbsqlc.UnknownTransactionsCopyParams{Seq: mark.Seq, Raw: x.value("raw", t.Raw)})
+	}
+	for i := first; i < len(r.exact.rows); i++ { // a record has no offset in our participant's ledger
+		r.exact.rows[i].Stream, r.exact.rows[i].LedgerOffset = StreamTransactions, nil
+	}
+}
+
+func (r *transactionRows) addTransfer(x recordExact, seq int64, t *ledger.Transaction) {
+	transfer, sender := t.Transfer, &t.Transfer.Sender
+	if transfer.DescriptionExact != nil {
+		x.keeper.keep(x.at, "transfer.description", transfer.DescriptionExact)
+	}
+	r.transfers = append(r.transfers, dbsqlc.TransfersCopyParams{
+		Seq: seq, Date: timestamp(t.Date), Round: t.Round, Sender: sender.Party,
+		SenderChangeFee:            x.optionalNumber("transfer.sender.sender_change_fee", sender.ChangeFee),
+		SenderChangeAmount:         x.optionalNumber("transfer.sender.sender_change_amount", sender.ChangeAmount),
+		SenderFee:                  x.optionalNumber("transfer.sender.sender_fee", sender.Fee),
+		HoldingFees:                x.optionalNumber("transfer.sender.holding_fees", sender.HoldingFees),
+		InputAmount:                x.optionalNumber("transfer.sender.input_"+t.Word+"_amount", sender.InputAmount),
+		InputAppRewardAmount:       x.optionalNumber("transfer.sender.input_app_reward_amount", sender.InputAppRewardAmount),
+		InputValidatorRewardAmount: x.optionalNumber("transfer.sender.input_validator_reward_amount", sender.InputValidatorRewardAmount),
+		InputSvRewardAmount:        x.optionalNumber("transfer.sender.input_sv_reward_amount", sender.InputSVRewardAmount),
+		InputValidatorFaucetAmount: x.optionalNumber("transfer.sender.input_validator_faucet_amount", sender.InputValidatorFaucetAmount),
+		Description:                transfer.Description, TransferKind: transfer.Kind, InstructionReceiver: transfer.InstructionReceiver,
+		InstructionAmount: x.optionalNumber("transfer.transferInstructionAmount", transfer.InstructionAmount),
+		InstructionCid:    transfer.InstructionCID,
+		Receivers:         lengthOf(transfer.Receivers), BalanceChanges: lengthOf(transfer.BalanceChanges),
+		SenderExtra: x.value("transfer.sender.extra", sender.Extra), Extra: x.value("transfer.extra", transfer.Extra),
+	})
+	for i := range transfer.Receivers {
+		receiver, field := &transfer.Receivers[i], fmt.Sprintf("transfer.receivers[%d].", i)
+		r.receivers = append(r.receivers, dbsqlc.TransferReceiversCopyParams{
+			Seq: seq, Ordinal: int32(i), Party: receiver.Party, Amount: x.number(field+"amount", receiver.Amount),
+			ReceiverFee: x.optionalNumber(field+"receiver_fee", receiver.Fee), Extra: x.value(field+"extra", receiver.Extra),
+		})
+	}
+	for i := range transfer.BalanceChanges {
+		change, field := &transfer.BalanceChanges[i], fmt.Sprintf("transfer.balance_changes[%d].", i)
+		r.balanceChanges = append(r.balanceChanges, dbsqlc.BalanceChangesCopyParams{
+			Seq: seq, Ordinal: int32(i), Date: timestamp(t.Date), Round: t.Round, Party: change.Party,
+			ChangeToInitialAmountAsOfRoundZero: x.number(field+"change_to_initial_amount_as_of_round_zero", change.InitialAmount),
+			ChangeToHoldingFeesRate:            x.number(field+"change_to_holding_fees_rate", change.HoldingFeesRate),
+			Extra:                              x.value(field+"extra", change.Extra),
+		})
+	}
+}
+
+// lengthOf is the length of a list that was sent.
+func lengthOf[T any](list []T) *int32 {
+	if list == nil {
+		return nil
+	}
+	n := int32(len(list))
+	return &n
+}
+
+func ownedRow(x recordExact, seq int64, kind string, t *ledger.Transaction, owned *ledger.OwnedAmount) dbsqlc.MintsCopyParams {
+	return dbsqlc.MintsCopyParams{
+		Seq: seq, Date: timestamp(t.Date), Round: t.Round, Owner: owned.Owner,
+		Amount: x.number(kind+"."+t.Word+"_amount", owned.Amount), Extra: x.value(kind+".extra", owned.Extra),
+	}
+}

@@ -1,0 +1,326 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+)
+
+// historyTables are those whose rows belong to records of the transaction history.
+var historyTables = []string{
+	"transactions", "transfers", "transfer_receivers", "balance_changes", "mints", "taps", "aborted_transfer_instructions",
+	"unknown_transactions", "history_sightings", "history_gone", "party_transfers", "balance_totals", "latest_totals",
+}
+
+// testHistory writes the transaction history of a database.
+type testHistory struct {
+	*testDB
+	l  *Leader
+	at ledger.HistoryPosition
+}
+
+func newHistory(t testing.TB) *testHistory {
+	t.Helper()
+	d := newDatabase(t)
+	return &testHistory{testDB: d, l: d.lead(d.store(), RoleTransactions)}
+}
+
+// tap is a record of a tap. The text is its event id, and behind a slash its amount, where two records differ in that.
+func tap(text string) ledger.Transaction {
+	id, amount, ok := strings.Cut(text, "/")
+	if !ok {
+		amount = "1"
+	}
+	return ledger.Transaction{
+		EventID: id, Kind: ledger.TransactionTap, Date: testTime("2025-01-02T03:04:05Z"), Word: "amulet",
+		Tap: &ledger.OwnedAmount{Owner: "alice", Amount: ledger.Decimal(amount)},
+	}
+}
+
+func recordsOf(texts []string) []ledger.Transaction {
+	list := make([]ledger.Transaction, len(texts))
+	for i, text := range texts {
+		list[i] = tap(text)
+	}
+	return list
+}
+
+// append writes a page. The position that it returns must be the one that is stored.
+func (h *testHistory) append(texts ...string) {
+	h.t.Helper()
+	at, err := h.l.AppendTransactions(h.t.Context(), h.at, recordsOf(texts))
+	h.moved(at, err)
+}
+
+func (h *testHistory) moved(at ledger.HistoryPosition, err error) {
+	h.t.Helper()
+	require.NoError(h.t, err)
+	require.Equal(h.t, h.at.Revision+1, at.Revision)
+	stored, err := h.l.HistoryPosition(h.t.Context())
+	require.NoError(h.t, err)
+	if len(at.Window) == 0 {
+		at.Window = nil
+	}
+	require.Equal(h.t, stored, at)
+	h.at = at
+}
+
+// stored lists the records, by seq.
+func (h *testHistory) stored() []string {
+	h.t.Helper()
+	return h.rows(`SELECT x.seq || ':' || x.event_id || CASE WHEN t.amount = 1 THEN '' ELSE '/' || t.amount END
+		FROM ledger.transactions x JOIN ledger.taps t USING (seq) ORDER BY x.seq`)
+}
+
+// window lists the marks, those whose event id is unique with a star.
+func (h *testHistory) window() string {
+	var list []string
+	for _, mark := range h.at.Window {
+		text := fmt.Sprint(mark.Seq, ":", mark.EventID)
+		if mark.Unique {
+			text += "*"
+		}
+		list = append(list, text)
+	}
+	return strings.Join(list, " ")
+}
+
+func (h *testHistory) checkpoint() string {
+	h.t.Helper()
+	return h.row("SELECT coalesce(event_id, 'none') FROM ledger.stream_checkpoints WHERE stream = 'transactions'")
+}
+
+// numbered makes n different texts.
+func numbered(prefix string, n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprint(prefix, i)
+	}
+	return list
+}
+
+func repeated(text string, n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = text
+	}
+	return list
+}
+
+func TestHistoryBegins(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	at, err := h.l.HistoryPosition(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, ledger.HistoryPosition{}, at)
+	at, err = h.l.AppendTransactions(t.Context(), at, nil)
+	require.NoError(t, err)
+	require.Equal(t, ledger.HistoryPosition{}, at, "no records are nothing to write")
+	require.Equal(t, "0", h.row("SELECT count(*) FROM ledger.stream_checkpoints"))
+	h.append("a")
+	require.Equal(t, "1:a*", h.window())
+	require.Equal(t, "a", h.checkpoint())
+}
+
+// The event id's order is the service's, not the string's; seq is the order in which records came, without gaps.
+func TestHistorySeqIsTheServicesOrder(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.append("z", "m")
+	h.append("b", "y", "a")
+	require.Equal(t, []string{"1:z", "2:m", "3:b", "4:y", "5:a"}, h.stored())
+	require.Equal(t, "a", h.checkpoint())
+	require.EqualValues(t, 5, h.at.LastSeq)
+}
+
+// Two records can share one event id, and be equal: both are kept. The checkpoint is the newest id that is unique so far.
+func TestHistorySharedEventIDs(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.append("a", "b", "b/2")
+	require.Equal(t, "1:a* 2:b 3:b/2", strings.ReplaceAll(h.window(), "3:b", "3:b/2"))
+	require.Equal(t, "a", h.checkpoint())
+	h.append("c", "d")
+	require.Equal(t, "d", h.checkpoint())
+	h.append("d") // equal
+	require.Equal(t, "1:a* 2:b 3:b 4:c* 5:d 6:d", h.window())
+	require.Equal(t, "c", h.checkpoint())
+	h.append("a", "c")
+	require.Equal(t, "1:a 2:b 3:b 4:c 5:d 6:d 7:a 8:c", h.window())
+	require.Equal(t, "none", h.checkpoint())
+	require.Equal(t, []string{"1:a", "2:b", "3:b/2", "4:c", "5:d", "6:d", "7:a", "8:c"}, h.stored())
+}
+
+// An id that comes again long after it left the window is no cursor either.
+func TestHistoryEventIDComesAgainMuchLater(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.append("old")
+	h.append(numbered("n", 300)...)
+	require.Equal(t, windowSize, len(h.at.Window))
+	h.append("old")
+	require.False(t, h.at.Window[len(h.at.Window)-1].Unique)
+	require.Equal(t, "n299", h.checkpoint())
+}
+
+// The window is as short as it can be with a unique id in it.
+func TestHistoryWindow(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.append(numbered("n", 250)...)
+	require.Equal(t, windowSize, len(h.at.Window))
+	require.EqualValues(t, 51, h.at.Window[0].Seq)
+	h.append(repeated("d", 199)...)
+	require.Equal(t, windowSize, len(h.at.Window))
+	h.append("d", "d", "d")
+	require.Equal(t, 203, len(h.at.Window))
+	require.Equal(t, 0, h.at.Cursor())
+	require.Equal(t, "n249", h.checkpoint())
+
+	h.append("n249") // the only unique one is none any more: what came before is looked up
+	require.Equal(t, 0, h.at.Cursor())
+	require.Equal(t, "n248", h.at.Window[0].EventID)
+	require.Equal(t, "n248", h.checkpoint())
+	require.Equal(t, 205, len(h.at.Window))
+
+	h.append(repeated("d", 795)...)
+	require.Equal(t, windowLimit, len(h.at.Window))
+	require.Equal(t, "n248", h.checkpoint())
+	h.append("d")
+	require.Equal(t, windowLimit, len(h.at.Window))
+	require.Equal(t, -1, h.at.Cursor(), "more share their ids than can be kept")
+	require.Equal(t, "none", h.checkpoint())
+	h.append("new")
+	require.Equal(t, windowSize, len(h.at.Window))
+	require.Equal(t, "new", h.checkpoint())
+}
+
+// The caller keeps the position that it gave: after an error it may be needed.
+func TestHistoryPositionOfTheCallerStays(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.append("a", "b")
+	before := h.window()
+	given := h.at
+	h.append("a", "b", "c")
+	h.at = given
+	require.Equal(t, before, h.window())
+}
+
+func TestHasTransactions(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.append("a", "b", "b", "b")
+	has, err := h.l.HasTransactions(t.Context(), []string{"a", "b", "c"})
+	require.NoError(t, err)
+	require.Equal(t, map[string]bool{"a": true, "b": true, "c": false}, has)
+	has, err = h.l.HasTransactions(t.Context(), nil)
+	require.NoError(t, err)
+	require.Empty(t, has)
+}
+
+// A database belongs to one network.
+func TestHistoryNetwork(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	s, ctx := h.l.store, t.Context()
+	require.NoError(t, s.CheckNetwork(ctx, "dso::1"))
+	require.NoError(t, h.l.RecordNetwork(ctx, ""))
+	require.Equal(t, "0", h.row("SELECT count(*) FROM indexer.network"))
+	for range 2 {
+		require.NoError(t, h.l.RecordNetwork(ctx, "dso::1"))
+		require.NoError(t, s.CheckNetwork(ctx, "dso::1"))
+	}
+	require.NoError(t, s.CheckNetwork(ctx, ""), "a service that does not tell")
+	require.NoError(t, h.l.RecordNetwork(ctx, ""))
+	for _, err := range []error{s.CheckNetwork(ctx, "dso::2"), h.l.RecordNetwork(ctx, "dso::2")} {
+		var problem *ledger.Problem
+		require.ErrorAs(t, err, &problem)
+		require.Contains(t, problem.What, "dso::1")
+		require.Contains(t, problem.What, "dso::2")
+		require.Contains(t, problem.Do, "--scan-url")
+	}
+	require.Equal(t, "dso::1", h.row("SELECT network_id FROM indexer.network"))
+}
+
+func TestHistoryStatus(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	status := func() Status {
+		t.Helper()
+		status, err := d.store().Status(t.Context())
+		require.NoError(t, err)
+		return status
+	}
+	require.Nil(t, status().History)
+	require.Equal(t, Leadership{}, status().TransactionsLeader)
+
+	h := &testHistory{testDB: d, l: d.lead(d.store(), RoleTransactions)}
+	require.Nil(t, status().History)
+	require.Equal(t, "test", status().TransactionsLeader.Holder)
+	require.Equal(t, h.l.Epoch(), status().TransactionsLeader.Epoch)
+	require.Equal(t, Leadership{}, status().Leader)
+
+	h.append("a", "b", "b")
+	got := *status().History
+	require.Equal(t, d.row("SELECT extract(epoch FROM updated_at)::text FROM ledger.stream_checkpoints"), fmt.Sprintf("%d.%06d", got.UpdatedAt.Unix(), got.UpdatedAt.Nanosecond()/1000))
+	got.UpdatedAt = time.Time{}
+	require.Equal(t, HistoryStatus{Records: 3, Cursor: "a", NewestRecord: got.NewestRecord}, got)
+	require.True(t, got.NewestRecord.Equal(testTime("2025-01-02T03:04:05Z").Time))
+
+	require.NoError(t, h.l.RecordNetwork(t.Context(), "dso::1"))
+	later := tap("later")
+	later.Date = testTime("2025-02-02T03:04:05Z")
+	unknown := ledger.Transaction{EventID: "new", Kind: ledger.TransactionUnknown, Raw: ledger.JSON(`{}`)}
+	h.moved(h.l.AppendTransactions(t.Context(), h.at, []ledger.Transaction{later, unknown}))
+	got = *status().History
+	require.Equal(t, HistoryStatus{
+		NetworkID: "dso::1", Records: 5, Cursor: "new", NewestRecord: got.NewestRecord, UpdatedAt: got.UpdatedAt, Unknown: 1,
+	}, got)
+	require.True(t, got.NewestRecord.Equal(later.Date.Time))
+
+	h.moved(h.l.RereadHistory(t.Context(), h.at))
+	got = *status().History
+	require.Equal(t, HistoryStatus{NetworkID: "dso::1", Records: 5, Rereading: true, UpdatedAt: got.UpdatedAt, Unknown: 1}, got)
+}
+
+// What is searched by event id is found by index, and what does not ask for one does not pay for it.
+func TestHistoryViewsReadWhatTheyNeed(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.append(numbered("n", 1000)...)
+	for _, view := range []string{"transfers", "transfer_receivers", "balance_changes", "mints", "taps", "aborted_transfer_instructions", "unknown_transactions"} {
+		require.NotContains(t, h.plan("SELECT count(*) FROM ledger."+view), "on transactions", view)
+		h.exec("SET enable_seqscan = off")
+		require.Contains(t, h.plan("SELECT * FROM ledger."+view+" WHERE event_id = 'x'"), "transactions_event_id", view)
+		h.exec("RESET enable_seqscan")
+	}
+	plan := h.plan("SELECT count(*) FROM ledger.transactions WHERE kind = 'tap'")
+	require.NotContains(t, plan, "synchronizers")
+	require.NotContains(t, plan, "history_gone")
+	require.Contains(t, h.plan("SELECT gone FROM ledger.transactions WHERE event_id = 'x'"), "history_gone_pkey")
+}
+
+// An analyst's transaction sees each page of the history as a whole: its records, its checkpoint, and what is derived.
+func TestHistoryIsReadAsAWhole(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.append("a")
+	tx, err := h.conn.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	require.Equal(t, []string{"1:a"}, h.stored())
+	_, err = h.l.AppendTransactions(t.Context(), h.at, recordsOf([]string{"b"}))
+	require.NoError(t, err)
+	require.Equal(t, []string{"1:a"}, h.stored())
+	require.Equal(t, "a", h.checkpoint())
+	require.NoError(t, tx.Commit(t.Context()))
+	require.Equal(t, "b", h.checkpoint())
+}
