@@ -58,7 +58,7 @@ func (w *writer) run(ctx context.Context, pages <-chan fetched, inFlight *semaph
 		inFlight.Release(batch.weight)
 		if batch.current && !w.caughtUp {
 			w.caughtUp = true
-			w.log.logger.InfoContext(ctx, "caught up", "watermark", int64(w.at))
+			w.log.logger.InfoContext(ctx, "caught up", "stream", "updates", "watermark", int64(w.at))
 		}
 		if w.target.reached(w.at, batch.current) {
 			return errReached
@@ -145,7 +145,7 @@ func (p *progressLog) add(ctx context.Context, at ledger.Offset, updates int) {
 	if passed < progressEvery {
 		return
 	}
-	p.logger.InfoContext(ctx, "indexing", "watermark", int64(at), "offsets", int64(at-p.from), "updates", p.updates,
-		"updates_per_second", int(float64(p.updates)/passed.Seconds()))
+	p.logger.InfoContext(ctx, "indexing", "stream", "updates", "watermark", int64(at), "offsets", int64(at-p.from),
+		"updates", p.updates, "updates_per_second", int(float64(p.updates)/passed.Seconds()))
 	p.since, p.from, p.updates = time.Now(), at, 0
 }
