@@ -86,7 +86,6 @@ COMMENT ON COLUMN ledger.party_transfers.transfer_kind IS 'As in ledger.transfer
 
 -- Reported balances ----------------------------------------------------------------------------------------------
 
--- The rows of the newest round are updated again and again, and no index has what changes in them.
 CREATE TABLE indexer.balance_totals (
     party             text COLLATE "C" NOT NULL,
     round             bigint  NOT NULL,
@@ -100,12 +99,13 @@ COMMENT ON COLUMN indexer.balance_totals.round IS 'The round.';
 COMMENT ON COLUMN indexer.balance_totals.initial_amount IS 'Sum of change_to_initial_amount_as_of_round_zero over all changes of the party in rounds up to and including this one.';
 COMMENT ON COLUMN indexer.balance_totals.holding_fees_rate IS 'Sum of change_to_holding_fees_rate over the same changes.';
 
+-- Updated again and again in what no index has: the space that is left in each page keeps most updates out of the index.
 CREATE TABLE indexer.latest_totals (
     party             text COLLATE "C" PRIMARY KEY,
     round             bigint  NOT NULL,
     initial_amount    numeric NOT NULL,
     holding_fees_rate numeric NOT NULL
-) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 COMMENT ON TABLE indexer.latest_totals IS 'The last row of each party in indexer.balance_totals, so that the balances of all parties at a late round need no search. Read by ledger.reported_balances_at.';
 COMMENT ON COLUMN indexer.latest_totals.party IS 'As in indexer.balance_totals.';
 COMMENT ON COLUMN indexer.latest_totals.round IS 'As in indexer.balance_totals.';

@@ -12,11 +12,14 @@ import (
 
 // deriveFromTransfers brings what is derived from transfers up to date with the records of a range of seqs: who took part
 // in which transfer, the running totals of the balance changes, and the rounds that balances can be told of. It is called
-// once per range, in the transaction that wrote the records' rows and after them. The order of the ranges and their
-// borders make no difference.
+// once per range, in the transaction that wrote the records' rows and after them; what comes behind it in the transaction
+// is planned as look-ups by index, too. The order of the ranges and their borders make no difference.
 func (l *Leader) deriveFromTransfers(ctx context.Context, tx pgx.Tx, fromExclusive, toInclusive int64) error {
 	started := time.Now()
 	q := l.store.queries
+	if err := q.DerivePlainly(ctx, tx); err != nil {
+		return fmt.Errorf("set how statements are planned: %w", err)
+	}
 	err := q.PartyTransfersDerive(ctx, tx, dbsqlc.PartyTransfersDeriveParams{FromExclusive: fromExclusive, ToInclusive: toInclusive})
 	if err != nil {
 		return fmt.Errorf("link the transfers of records after %d up to %d to their parties: %w", fromExclusive, toInclusive, err)

@@ -372,3 +372,24 @@ func TestDeriveFromNothing(t *testing.T) {
 	h.appendRecords(tapAt(nil), tapAt(ptr(int64(5))), tapAt(ptr(int64(4))))
 	require.Equal(t, before, state())
 }
+
+// However small the planner takes the tables for, none is read as a whole: a plan outlives its statistics.
+func TestDeriveReadsByIndex(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	for round := range int64(10) {
+		h.appendRecords(transfer(&round, change("alice", "1", "0"), change("bob", "1", "0")))
+	}
+	h.exec("VACUUM ANALYZE")
+	require.NoError(t, h.l.write(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
+		if err := h.l.deriveFromTransfers(ctx, tx, 10, 20); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, `SELECT relname FROM pg_stat_xact_user_tables WHERE seq_scan > 0
+			AND relname IN ('transfers', 'transfer_receivers', 'balance_changes', 'party_transfers', 'balance_totals', 'latest_totals')`)
+		require.NoError(t, err)
+		whole, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		require.Empty(t, whole)
+		return err
+	}))
+}
