@@ -45,7 +45,7 @@ type Client struct {
 	silence time.Duration
 
 	answered atomic.Bool // the server has answered, whatever
-	served   atomic.Bool // it has served its history
+	served   atomic.Bool // it has served its history, to this client or before
 
 	page   *jsonhttp.Size // of pages that are read on from an event id
 	newest *jsonhttp.Size // of looks at the newest records
@@ -79,6 +79,10 @@ func New(cfg Config) (*Client, error) {
 
 // Access is who the client is to a proxy before the service, for people who look for what is wrong.
 func (c *Client) Access() *access.Access { return c.access }
+
+// WasThere tells the client that the service has a history, as was found by an earlier one: where something that does
+// not speak as a Scan service says that it is missing, that passes.
+func (c *Client) WasThere() { c.served.Store(true) }
 
 // Close closes the connections that are idle, and gives up a token that is being fetched.
 func (c *Client) Close() { c.http.Close() }

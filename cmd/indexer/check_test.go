@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,7 +36,9 @@ func TestCheck(t *testing.T) {
 	require.NotContains(t, stdout+stderr, token)
 
 	// With it the command to go on with has the flags of the command line, and what is in the environment stays there.
-	args := []string{"--log-level", "debug", "check", "--json", "--ledger-url=" + url, "--parties", "al ice,bob", "--no-topology", "--blobs"}
+	scan := httptest.NewServer(sandbox.NewScan(l, sandbox.ScanOptions{}))
+	defer scan.Close()
+	args := []string{"--log-level", "debug", "check", "--json", "--ledger-url=" + url, "--parties", "al ice,bob", "--no-topology", "--blobs", "--scan-url", scan.URL}
 	code, stdout, stderr = command(t, environ, args...)
 	require.Equal(t, config.ExitDone, code, stdout)
 	require.Empty(t, stderr)
@@ -43,13 +46,16 @@ func TestCheck(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(stdout), &report))
 	require.Zero(t, report.Problems)
 	require.NotEmpty(t, report.Findings)
-	require.Equal(t, []string{"indexer run --log-level=debug --ledger-url=" + url + " --parties='al ice,bob' --no-topology --blobs"}, report.Next)
+	require.Equal(t, []string{"indexer run --log-level=debug --ledger-url=" + url + " --parties='al ice,bob' --no-topology --blobs --scan-url=" + scan.URL}, report.Next)
 	require.NotContains(t, stdout, token)
 
 	// It can be pasted.
 	environ["INDEXER_LISTEN"] = ""
-	code, _, stderr = command(t, environ, "run", "--until-current", "--ledger-url="+url, "--parties", "al ice,bob", "--no-topology", "--blobs")
+	code, _, stderr = command(t, environ, "run", "--until-current", "--ledger-url="+url, "--parties", "al ice,bob", "--no-topology", "--blobs", "--scan-url="+scan.URL)
 	require.Equal(t, config.ExitDone, code, stderr)
+	history := statusOf(t, environ)["history"].(map[string]any)
+	require.NotZero(t, history["records"])
+	require.Equal(t, l.DSO(), history["network_id"])
 }
 
 // What is written late can be seen to be late, by everything that starts.
@@ -81,9 +87,9 @@ func TestPartiesThatBeginWithADash(t *testing.T) {
 // Nothing is required, and what can't be used is a finding rather than a wrong usage.
 func TestCheckTakesWhatItGets(t *testing.T) {
 	code, stdout, stderr := command(t, nil, "check")
-	require.Equal(t, config.ExitDone, code)
+	require.Equal(t, config.ExitProblem, code, "there is nothing to read")
 	require.Equal(t, 3, strings.Count(stdout, "not configured"))
-	require.Empty(t, stderr)
+	require.Contains(t, stderr, "the check found what keeps the indexer from running")
 
 	code, stdout, _ = command(t, nil, "check", "--ledger-url=localhost:7575", "--scan-url=ftp://h", "--database-url=mysql://h")
 	require.Equal(t, config.ExitProblem, code)

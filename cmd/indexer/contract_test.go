@@ -224,7 +224,7 @@ func TestContractWhenTheLedgerFails(t *testing.T) {
 	})
 	check(config.ExitProblem, "what to do: ")
 	serve(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { w.WriteHeader(http.StatusBadGateway) })
-	check(config.ExitFailed, "502")
+	check(config.ExitFailed, "HTTP status 502")
 	serve(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		other := truth["active_contracts"][1]["contract_id"].(string)
 		body, _ := io.ReadAll(r.Body)

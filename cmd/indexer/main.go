@@ -1,4 +1,5 @@
-// Command indexer reads a ledger participant into PostgreSQL and keeps it current.
+// Command indexer reads a ledger participant and the transaction history of a Scan service into PostgreSQL, and keeps them
+// current.
 package main
 
 import (
@@ -16,7 +17,7 @@ func main() {
 
 // grammar is the command line.
 type grammar struct {
-	Run         runCommand         `cmd:"" help:"Index the ledger until stopped."`
+	Run         runCommand         `cmd:"" help:"Index the ledger's updates, the transaction history, or both, until stopped."`
 	Check       checkCommand       `cmd:"" help:"Look at ledger, token, rights, Scan and database, and say what is wrong and what to do."`
 	Status      statusCommand      `cmd:"" help:"Say where the database stands and how far behind the ledger it is."`
 	Contract    contractCommand    `cmd:"" help:"Say what the ledger and the database know of a contract."`
@@ -28,7 +29,7 @@ type grammar struct {
 }
 
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
-	return config.Execute(ctx, "indexer", "Reads a ledger participant into PostgreSQL and keeps it current.", &grammar{}, args, environ, stdout, stderr)
+	return config.Execute(ctx, "indexer", "Reads a ledger participant and the transaction history of a Scan service into PostgreSQL, and keeps them current.", &grammar{}, args, environ, stdout, stderr)
 }
 
 type runCommand struct{ app.Indexer }

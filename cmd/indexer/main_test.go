@@ -70,6 +70,7 @@ func TestUsageErrors(t *testing.T) {
 		"no database":           {nil, []string{"status"}, "--database-url is missing"},
 		"unknown variable":      {map[string]string{"INDEXER_DATABASE": "x"}, []string{"status"}, "INDEXER_DATABASE is not a setting"},
 		"password":              {nil, []string{"migrate", "--database-url=postgres://u:hunter2@h/d"}, "has a password in it"},
+		"nothing to read":       {nil, []string{"run", "--database-url=postgres://h/d"}, "--ledger-url and --scan-url are both missing"},
 		"start":                 {nil, []string{"run", "--database-url=postgres://h/d", "--ledger-url=http://h", "--start=then"}, "--start"},
 		"healthcheck's address": {nil, []string{"healthcheck", "--listen=here"}, "--listen: address here"},
 		"no listener":           {map[string]string{"INDEXER_LISTEN": ""}, []string{"healthcheck"}, "--listen: "},

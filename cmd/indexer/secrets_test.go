@@ -261,6 +261,23 @@ func noSecretOfATokenFileIsPrinted(t *testing.T, path string) {
 	l.check("refused the token of the file " + file)
 }
 
+func noSecretOfAScanIsPrinted(t *testing.T, path string) {
+	ledger := grown(50)
+	file := secretFile(t, fileToken)
+	l := newLeaks(t, path)
+	l.secret(fileToken)
+	scan := httptest.NewServer(sandbox.NewScan(ledger, sandbox.ScanOptions{Token: fileToken, Fault: l.fault}))
+	t.Cleanup(scan.Close)
+	l.environ["INDEXER_SCAN_URL"], l.environ["INDEXER_SCAN_TOKEN_FILE"] = scan.URL, file
+	l.daemon(ledger, func(until func(string) map[string]any) {
+		require.NoError(t, os.WriteFile(file, []byte(fileToken+"-old\n"), 0o600))
+		for !strings.Contains(fmt.Sprint(until("retrying")["error"]), "refused the token of the file "+file) {
+		}
+	})
+	l.others()
+	l.check("refused the token of the file " + file)
+}
+
 func noSecretOfAURLIsPrinted(t *testing.T, path string) {
 	ledger := grown(50)
 	l := newLeaks(t, path)

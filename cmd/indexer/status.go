@@ -36,6 +36,7 @@ type report struct {
 	Unknown       int64     `json:"unknown_elements"`
 	Lookups       lookups   `json:"lookups"`
 	Packages      packages  `json:"packages"`
+	History       *history  `json:"history,omitempty"` // the transaction history; absent: nobody has begun to read it
 	Ledger        *end      `json:"ledger,omitempty"`
 }
 
@@ -75,6 +76,22 @@ type task struct {
 	Failure     string    `json:"failure,omitempty"`     // of then
 }
 
+// history is where the transaction history stands. Why there were no records when they were last asked for is told as of
+// a task.
+type history struct {
+	Records          int64     `json:"records"`
+	Cursor           string    `json:"cursor,omitempty"` // the event id after which reading resumes
+	NewestRecord     time.Time `json:"newest_record,omitzero"`
+	UpdatedAt        time.Time `json:"updated_at,omitzero"`
+	Rereading        bool      `json:"rereading"`
+	Unknown          int64     `json:"unknown_records"`
+	NetworkID        string    `json:"network_id,omitempty"`
+	Leader           string    `json:"leader,omitempty"`
+	LeaderSince      time.Time `json:"leader_since,omitzero"`
+	RecordsPerSecond *float64  `json:"records_per_second,omitempty"`
+	*task
+}
+
 type snapshot struct {
 	At      ledger.Offset `json:"at_offset"`
 	Entries int64         `json:"entries"`
@@ -98,8 +115,8 @@ func (c *statusCommand) Run(ctx context.Context, logger *slog.Logger, out config
 		return err
 	}
 	r := newReport(db.Address(), status)
-	if status.Started && c.Sample > 0 {
-		if err := c.sampleRate(ctx, db, status.Watermark, &r.Streams[0]); err != nil {
+	if (status.Started || status.History != nil) && c.Sample > 0 {
+		if err := c.sampleRates(ctx, db, r); err != nil {
 			return err
 		}
 	}
@@ -125,6 +142,7 @@ func newReport(address string, status store.Status) *report {
 	if !status.Leader.Since.IsZero() {
 		r.Leader, r.LeaderSince = status.Leader.Holder, status.Leader.Since
 	}
+	r.History = newHistory(status)
 	if status.Snapshot != nil {
 		r.Snapshot = &snapshot{At: status.Snapshot.At, Entries: status.Snapshot.Entries}
 	}
@@ -149,26 +167,51 @@ func taskOf(tasks []store.Task, name string) *task {
 	return nil
 }
 
-// sampleRate looks at the watermark twice.
-func (c *statusCommand) sampleRate(ctx context.Context, db *store.Store, from ledger.Offset, s *stream) error {
+// newHistory is nil where nobody has begun to read the transaction history.
+func newHistory(status store.Status) *history {
+	leader := status.TransactionsLeader
+	h := &history{task: taskOf(status.Tasks, store.StreamTransactions)}
+	if status.History == nil && leader.Since.IsZero() && h.task == nil {
+		return nil
+	}
+	if !leader.Since.IsZero() {
+		h.Leader, h.LeaderSince = leader.Holder, leader.Since.UTC()
+	}
+	if stands := status.History; stands != nil {
+		h.Records, h.Cursor, h.NewestRecord, h.UpdatedAt = stands.Records, stands.Cursor, stands.NewestRecord.UTC(), stands.UpdatedAt.UTC()
+		h.Rereading, h.Unknown, h.NetworkID = stands.Rereading, stands.Unknown, stands.NetworkID
+	}
+	return h
+}
+
+// sampleRates looks at where the streams stand a second time.
+func (c *statusCommand) sampleRates(ctx context.Context, db *store.Store, r *report) error {
 	started := time.Now()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-time.After(c.Sample):
 	}
-	now, _, err := db.Watermark(ctx)
-	if err != nil {
-		return err
-	}
-	updates, err := db.UpdatesBetween(ctx, from, now)
+	now, err := db.Status(ctx)
 	if err != nil {
 		return err
 	}
 	seconds := time.Since(started).Seconds()
-	updateRate, offsetRate := float64(updates)/seconds, float64(now-from)/seconds
-	s.Watermark, s.Frontier = now, max(s.Frontier, now)
-	s.UpdatesPerSecond, s.OffsetsPerSecond = &updateRate, &offsetRate
+	if len(r.Streams) > 0 {
+		s := &r.Streams[0]
+		updates, err := db.UpdatesBetween(ctx, s.Watermark, now.Watermark)
+		if err != nil {
+			return err
+		}
+		updateRate, offsetRate := float64(updates)/seconds, float64(now.Watermark-s.Watermark)/seconds
+		s.Watermark, s.Frontier = now.Watermark, max(s.Frontier, now.Watermark)
+		s.UpdatesPerSecond, s.OffsetsPerSecond = &updateRate, &offsetRate
+	}
+	if r.History != nil && now.History != nil {
+		rate := float64(now.History.Records-r.History.Records) / seconds
+		r.History = newHistory(now)
+		r.History.RecordsPerSecond = &rate
+	}
 	return nil
 }
 
@@ -232,6 +275,7 @@ func (r *report) print(out io.Writer) error {
 		line("unknown", "%d elements of kinds that this version does not know, kept raw in ledger.unknown_updates", r.Unknown)
 	}
 	r.printTasks(line)
+	r.History.print(line)
 	if r.Ledger != nil {
 		switch {
 		case r.Ledger.Error != "":
@@ -243,6 +287,42 @@ func (r *report) print(out io.Writer) error {
 		}
 	}
 	return l.w.Flush()
+}
+
+// print says where the transaction history stands, and why not where there is none.
+func (h *history) print(line func(label, format string, args ...any)) {
+	if h == nil {
+		return
+	}
+	switch {
+	case h.Records == 0:
+		line("transactions", "no records yet")
+	case h.NewestRecord.IsZero():
+		line("transactions", "%d records, moved %s", h.Records, h.UpdatedAt.Format(time.RFC3339))
+	default:
+		line("transactions", "%d records, the newest of %s, moved %s", h.Records, h.NewestRecord.Format(time.RFC3339), h.UpdatedAt.Format(time.RFC3339))
+	}
+	if h.Cursor != "" {
+		line("", "reading resumes after event id %s", h.Cursor)
+	}
+	if h.Rereading {
+		line("", "being read again from the beginning; what is stored already is not stored again")
+	}
+	if h.RecordsPerSecond != nil {
+		line("", "%.1f records/s", *h.RecordsPerSecond)
+	}
+	if h.Unknown > 0 {
+		line("", "%d records of kinds that this version does not know, kept raw in ledger.unknown_transactions", h.Unknown)
+	}
+	if h.NetworkID != "" {
+		line("", "network of %s", h.NetworkID)
+	}
+	if h.Leader != "" {
+		line("", "last leader %s, since %s", h.Leader, h.LeaderSince.Format(time.RFC3339))
+	}
+	if h.task != nil && h.Failing { // nobody may have tried since: the daemon can be told to do without
+		line("", "as of %s: %s", h.FailedAt.Format(time.RFC3339), h.Failure)
+	}
 }
 
 // printTasks says what the tasks beside the stream brought, and why not where they fail.

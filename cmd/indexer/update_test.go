@@ -100,7 +100,7 @@ func TestUpdateOutsideOfWhatIsIndexed(t *testing.T) {
 	l.Grow(1)
 	report := jsonOf(t, config.ExitDone, environ, "update", l.UpdateID(l.Len()-1))
 	require.Equal(t, "beyond_watermark", at(t, report, "result"))
-	require.Equal(t, fmt.Sprintf("not stored yet: its offset %d is beyond the watermark %d", l.End(), watermark), at(t, report, "explanation"))
+	require.Equal(t, fmt.Sprintf("not stored yet: its offset %d is beyond the watermark %d", l.Offset(l.Len()-1), watermark), at(t, report, "explanation"))
 }
 
 func TestUpdateThatTheLedgerDoesNotShow(t *testing.T) {

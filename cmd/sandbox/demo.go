@@ -44,6 +44,9 @@ func (f *flags) demo(ctx context.Context, stdout io.Writer) error {
 	if len(f.Replay) > 0 || f.TokenFile != "" || f.StrictInterface || f.Secure.on() {
 		return errors.New("--all shows a grown ledger that asks for no token: leave out --replay, --strict-interface, --token-file, --auth and --tls-cert, with all that belongs to them")
 	}
+	if f.ScanOptions.Backfilling {
+		return errors.New("--all reads the history to its end: leave out --scan-backfilling")
+	}
 	d := &demo{flags: f, out: stdout, started: time.Now(), logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	return d.run(ctx)
 }
@@ -95,7 +98,7 @@ func (d *demo) serveLedger(ctx context.Context, group *errgroup.Group) error {
 		return err
 	}
 	d.ledger = history.(*sandbox.Ledger) // --replay was refused
-	scan, err := d.flags.scan(history)
+	scan, err := d.flags.scan(history, opts.Token)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ type flags struct {
 	Rate               float64       `default:"0" help:"Updates a second that are added while it runs."`
 	Version            string        `default:"3.5" enum:"3.4,3.5,3.6" help:"Release that is simulated: 3.4, 3.5 or 3.6."`
 	StrictInterface    bool          `help:"Serve the operations of the interface document only."`
-	TokenFile          string        `type:"path" help:"File with the bearer token that requests must carry. Default: none needed."`
+	TokenFile          string        `type:"path" help:"File with the bearer token that requests must carry, those to the Scan service too. Default: none needed."`
 	Latency            time.Duration `default:"0s" help:"Wait before every answer."`
 	ListLimit          int           `default:"200" help:"Most elements of a list response."`
 	Replay             []string      `type:"existingfile" help:"Serve these recorded responses instead of a grown ledger (JSON arrays; the flag may be repeated)."`
@@ -79,7 +79,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	if opts.Authority, err = f.Secure.authority(history.ParticipantID()); err != nil {
 		return err
 	}
-	scan, err := f.scan(history)
+	scan, err := f.scan(history, opts.Token)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,8 @@ import (
 type scanFlags struct {
 	Word           string `default:"amulet" enum:"amulet,coin" help:"The unit's word in the fields of the transaction history: amulet or coin."`
 	BalanceChanges bool   `help:"Send balance changes with transfers, as services did before 2026."`
+	Backfilling    bool   `help:"Say that the history is not complete yet, and serve its second half only."`
+	Order          uint64 `default:"0" help:"Serve the history as another service does, in an order and with offsets of its own; 0: as the usual one."`
 	Release        string `default:"0.6.4" help:"Release of the Scan service. From 0.7 on there is no transaction history."`
 }
 
@@ -21,8 +23,9 @@ const scanPath = "/api/scan"
 
 var scanRelease = regexp.MustCompile(`^[0-9]+\.[0-9]+(\.[0-9]+)*$`)
 
-// scan is the service of a history, or nil where there is none: a recording has no transaction history.
-func (f *flags) scan(h sandbox.History) (*sandbox.Scan, error) {
+// scan is the service of a history, or nil where there is none: a recording has no transaction history. It asks for the
+// token, if there is one.
+func (f *flags) scan(h sandbox.History, token string) (*sandbox.Scan, error) {
 	l, ok := h.(*sandbox.Ledger)
 	switch {
 	case !f.Scan || !ok:
@@ -32,7 +35,8 @@ func (f *flags) scan(h sandbox.History) (*sandbox.Scan, error) {
 	}
 	return sandbox.NewScan(l, sandbox.ScanOptions{
 		Word: f.ScanOptions.Word, BalanceChanges: f.ScanOptions.BalanceChanges, Release: f.ScanOptions.Release,
-		StrictInterface: f.StrictInterface, Latency: f.Latency,
+		Backfilling: f.ScanOptions.Backfilling, Order: f.ScanOptions.Order,
+		StrictInterface: f.StrictInterface, Latency: f.Latency, Token: token,
 	}), nil
 }
 

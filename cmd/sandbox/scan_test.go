@@ -48,6 +48,23 @@ func TestServesAScanService(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, status)
 	require.NoError(t, stop())
 
+	_, url, stop = start(t, "--updates", "200", "--scan-backfilling", "--scan-order", "7")
+	_, progress := get(t, url+"/api/scan/v0/backfilling/status", "")
+	require.Contains(t, progress, `"complete":false`)
+	status, another := history(t, url+"/api/scan")
+	require.Equal(t, http.StatusOK, status)
+	require.NotEmpty(t, another)
+	require.Less(t, len(another), len(records)*3/4)
+	require.NoError(t, stop())
+
+	token := writeFile(t, "token", "s3cret\n")
+	_, url, stop = start(t, "--updates", "5", "--token-file", token)
+	status, _ = get(t, url+"/api/scan/version", "")
+	require.Equal(t, http.StatusUnauthorized, status)
+	status, _ = get(t, url+"/api/scan/version", "s3cret")
+	require.Equal(t, http.StatusOK, status)
+	require.NoError(t, stop())
+
 	_, url, stop = start(t, "--updates", "5", "--strict-interface")
 	status, _ = get(t, url+"/api/scan/version", "")
 	require.Equal(t, http.StatusNotFound, status)

@@ -15,8 +15,9 @@ const namespace = "ledger_indexer"
 type Metrics struct {
 	registry *prometheus.Registry
 
-	watermark, frontier, ledgerEnd, lag, leading prometheus.Gauge
+	watermark, frontier, ledgerEnd, lag prometheus.Gauge
 
+	leading  *prometheus.GaugeVec
 	updates  prometheus.Counter
 	rows     *prometheus.CounterVec
 	phases   *prometheus.HistogramVec
@@ -30,9 +31,13 @@ type Metrics struct {
 	packageChanges prometheus.Counter
 	failing        *prometheus.GaugeVec
 
-	mu          sync.Mutex // guards the two that lag is made of
-	atWatermark int64
-	atEnd       int64
+	historyRecords                                              prometheus.Counter
+	historySeq, historyNewest, historyCurrent, historyRereading prometheus.Gauge
+
+	mu          sync.Mutex // guards what follows
+	atWatermark int64      // lag is made of it
+	atEnd       int64      // and of it
+	newest      time.Time  // record of the history
 }
 
 // NewMetrics registers the metrics.
@@ -54,15 +59,17 @@ func NewMetrics() *Metrics {
 		frontier:  gauge("frontier_offset", "Offset up to which everything is fetched and stored."),
 		ledgerEnd: gauge("ledger_end_offset", "The ledger's end when it was last asked."),
 		lag:       gauge("lag_offsets", "Offsets between the watermark and the ledger's end."),
-		leading:   gauge("leading", "1 while this process writes, 0 while it stands by."),
+		leading: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: namespace, Name: "leading", Help: "1 while this process writes the stream, 0 while it does not.",
+		}, []string{"stream"}),
 		updates: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: namespace, Name: "updates_total", Help: "Updates committed by this process.",
 		}),
 		rows:         counter("rows_total", "Rows committed by this process.", "relation"),
 		phases:       histogram("batch_phase_seconds", "Time that the phases of a batch took: copy, project, commit.", "phase"),
-		requests:     counter("requests_total", "Requests to the participant; status 0 is no answer.", "operation", "status"),
-		duration:     histogram("request_seconds", "Time that requests to the participant took, idle waiting included.", "operation"),
-		received:     counter("received_bytes_total", "JSON received from the participant.", "operation"),
+		requests:     counter("requests_total", "Requests to the participant and the Scan service; status 0 is no answer.", "operation", "status"),
+		duration:     histogram("request_seconds", "Time that requests to the participant and the Scan service took, idle waiting included.", "operation"),
+		received:     counter("received_bytes_total", "JSON received from the participant and the Scan service.", "operation"),
 		retries:      counter("retries_total", "Tries again after an error, of a stream or a background task.", "stream"),
 		lookups:      counter("lookups_total", "Contracts that were looked up and stored: found, not_found, unusable.", "outcome"),
 		packagesRead: gauge("packages_read_timestamp_seconds", "When the vetted packages were last read, in Unix time; 0: not by this process."),
@@ -70,11 +77,19 @@ func NewMetrics() *Metrics {
 			Namespace: namespace, Name: "package_changes_total", Help: "Changes of vetted packages that this process saw.",
 		}),
 		failing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: namespace, Name: "task_failing", Help: "1 while a background task fails, 0 while it works.",
+			Namespace: namespace, Name: "task_failing", Help: "1 while a background task fails, or there is no transaction history to read, 0 while it works.",
 		}, []string{"task"}),
+		historyRecords: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: namespace, Name: "history_records_total", Help: "Records of the transaction history committed by this process.",
+		}),
+		historySeq:       gauge("history_seq", "The newest stored record of the transaction history: as many are stored."),
+		historyNewest:    gauge("history_newest_timestamp_seconds", "Latest date of a stored record of the transaction history that this process has read, in Unix time; 0: none."),
+		historyCurrent:   gauge("history_current_timestamp_seconds", "When everything that the Scan service has was last found to be stored, in Unix time; 0: not by this process."),
+		historyRereading: gauge("history_rereading", "1 while the transaction history is read again from its beginning, else 0."),
 	}
 	m.registry.MustRegister(m.watermark, m.frontier, m.ledgerEnd, m.lag, m.leading, m.updates, m.rows, m.phases, m.requests,
 		m.duration, m.received, m.retries, m.lookups, m.packagesRead, m.packageChanges, m.failing,
+		m.historyRecords, m.historySeq, m.historyNewest, m.historyCurrent, m.historyRereading,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewBuildInfoCollector())
 	return m
@@ -111,7 +126,7 @@ func (m *Metrics) Phase(phase string, d time.Duration) {
 	m.phases.WithLabelValues(phase).Observe(d.Seconds())
 }
 
-// Request tells of a request to the participant.
+// Request tells of a request to the participant or the Scan service.
 func (m *Metrics) Request(operation string, status int, d time.Duration, bytes int64) {
 	m.requests.WithLabelValues(operation, strconv.Itoa(status)).Inc()
 	m.duration.WithLabelValues(operation).Observe(d.Seconds())
@@ -127,7 +142,7 @@ func (m *Metrics) PackagesRead(changes int) {
 	m.packageChanges.Add(float64(changes))
 }
 
-// TaskFailing tells how a background task fares.
+// TaskFailing tells how a background task, or the reading of the transaction history, fares.
 func (m *Metrics) TaskFailing(task string, failing bool) {
 	m.failing.WithLabelValues(task).Set(oneIf(failing))
 }
@@ -135,13 +150,38 @@ func (m *Metrics) TaskFailing(task string, failing bool) {
 // Retrying tells of a try again.
 func (m *Metrics) Retrying(stream string) { m.retries.WithLabelValues(stream).Inc() }
 
-// Leading tells whether this process writes. The background tasks end with the lead.
-func (m *Metrics) Leading(leads bool) {
-	m.leading.Set(oneIf(leads))
-	if !leads {
-		m.failing.Reset()
+// Leading tells whether this process writes a stream.
+func (m *Metrics) Leading(stream string, leads bool) {
+	m.leading.WithLabelValues(stream).Set(oneIf(leads))
+}
+
+// TasksEnded tells that tasks do not run any more: they are neither failing nor working.
+func (m *Metrics) TasksEnded(tasks ...string) {
+	for _, task := range tasks {
+		m.failing.DeleteLabelValues(task)
 	}
 }
+
+// HistoryCommitted tells of records of the transaction history that were committed, which may be none, and where the
+// history stands.
+func (m *Metrics) HistoryCommitted(seq int64, rereading bool, records int) {
+	m.historySeq.Set(float64(seq))
+	m.historyRereading.Set(oneIf(rereading))
+	m.historyRecords.Add(float64(records))
+}
+
+// HistoryRecord tells the date of a record of the transaction history that is stored. The latest one counts.
+func (m *Metrics) HistoryRecord(date time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if date.After(m.newest) {
+		m.newest = date
+		m.historyNewest.Set(float64(date.UnixMicro()) / 1e6)
+	}
+}
+
+// HistoryCurrent tells that everything that the service has is stored, as of now.
+func (m *Metrics) HistoryCurrent() { m.historyCurrent.SetToCurrentTime() }
 
 func oneIf(holds bool) float64 {
 	if holds {

@@ -15,7 +15,7 @@ import (
 // ours is the lines of /metrics that are the program's own, without the histograms' buckets and sums.
 func ours(t *testing.T, m *Metrics) []string {
 	t.Helper()
-	url, stop := serve(t, NewHealth(reachable, reachable), m)
+	url, stop := serve(t, NewHealth(nil), m)
 	status, body := get(t, url+"/metrics")
 	require.Equal(t, http.StatusOK, status)
 	require.NoError(t, stop())
@@ -47,7 +47,8 @@ func TestMetrics(t *testing.T) {
 	m.Request("updates", 200, 10*time.Millisecond, 500)
 	m.Request("ledger-end", 0, time.Second, 0)
 	m.Retrying("updates")
-	m.Leading(true)
+	m.Leading("updates", true)
+	m.Leading("transactions", false)
 	m.LookedUp("found")
 	m.LookedUp("found")
 	m.LookedUp("not_found")
@@ -57,8 +58,14 @@ func TestMetrics(t *testing.T) {
 	require.Equal(t, []string{
 		`ledger_indexer_batch_phase_seconds_count{phase="copy"} 1`,
 		`ledger_indexer_frontier_offset 130`,
+		`ledger_indexer_history_current_timestamp_seconds 0`,
+		`ledger_indexer_history_newest_timestamp_seconds 0`,
+		`ledger_indexer_history_records_total 0`,
+		`ledger_indexer_history_rereading 0`,
+		`ledger_indexer_history_seq 0`,
 		`ledger_indexer_lag_offsets 20`,
-		`ledger_indexer_leading 1`,
+		`ledger_indexer_leading{stream="transactions"} 0`,
+		`ledger_indexer_leading{stream="updates"} 1`,
 		`ledger_indexer_ledger_end_offset 150`,
 		`ledger_indexer_lookups_total{outcome="found"} 2`,
 		`ledger_indexer_lookups_total{outcome="not_found"} 1`,
@@ -80,22 +87,51 @@ func TestMetrics(t *testing.T) {
 	}, ours(t, m))
 
 	m.Committed(160, 1) // beyond the end as it was when it was asked
-	m.Leading(false)
+	m.Leading("updates", false)
+	m.TasksEnded("lookups", "packages")
 	before := time.Now()
 	m.PackagesRead(3)
 	m.PackagesRead(0)
 	lines := ours(t, m)
 	require.Contains(t, lines, "ledger_indexer_lag_offsets 0")
-	require.Contains(t, lines, "ledger_indexer_leading 0")
+	require.Contains(t, lines, `ledger_indexer_leading{stream="updates"} 0`)
 	require.Contains(t, lines, "ledger_indexer_package_changes_total 3")
 	require.NotContains(t, strings.Join(lines, "\n"), "task_failing", "tasks end with the lead")
+	require.InDelta(t, before.Unix(), valueOf(t, lines, "ledger_indexer_packages_read_timestamp_seconds"), 60)
+}
+
+// valueOf is the value of a metric without labels.
+func valueOf(t *testing.T, lines []string, name string) float64 {
+	t.Helper()
 	for _, line := range lines {
-		if at, found := strings.CutPrefix(line, "ledger_indexer_packages_read_timestamp_seconds "); found {
-			seconds, err := strconv.ParseFloat(at, 64)
+		if text, found := strings.CutPrefix(line, name+" "); found {
+			value, err := strconv.ParseFloat(text, 64)
 			require.NoError(t, err)
-			require.InDelta(t, before.Unix(), seconds, 60)
+			return value
 		}
 	}
+	require.FailNow(t, "no such metric", name)
+	return 0
+}
+
+func TestMetricsOfTheHistory(t *testing.T) {
+	t.Parallel()
+	m := NewMetrics()
+	newest := time.Date(2026, 7, 2, 10, 0, 0, 0, time.UTC)
+	m.HistoryCommitted(70, false, 0)
+	m.HistoryCommitted(72, true, 2)
+	m.HistoryRecord(newest)
+	m.HistoryRecord(newest.Add(-time.Hour)) // read again
+	before := time.Now()
+	m.HistoryCurrent()
+	lines := ours(t, m)
+	require.Subset(t, lines, []string{
+		"ledger_indexer_history_records_total 2", "ledger_indexer_history_seq 72", "ledger_indexer_history_rereading 1",
+	})
+	require.InDelta(t, newest.Unix(), valueOf(t, lines, "ledger_indexer_history_newest_timestamp_seconds"), 0)
+	require.InDelta(t, before.Unix(), valueOf(t, lines, "ledger_indexer_history_current_timestamp_seconds"), 60)
+	m.HistoryCommitted(72, false, 0)
+	require.Contains(t, ours(t, m), "ledger_indexer_history_rereading 0")
 }
 
 // Two of them in one process do not meet in a registry, and many goroutines may tell one of them.

@@ -12,32 +12,47 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// checkTimeout is how long a readiness check waits for the database and the ledger.
+// checkTimeout is how long a readiness check waits for whatever it tries.
 const checkTimeout = 2 * time.Second
 
-// Health answers whether the daemon is alive and ready. Ready is a process that leads or stands by, with database
-// and ledger in reach.
+// Check tries a connection.
+type Check struct {
+	Name string // of what is reached, such as "database"
+	Try  func(context.Context) error
+}
+
+// Health answers whether the daemon is alive and ready. Ready is a process each of whose streams it leads or stands by
+// for, with everything that they need in reach.
 type Health struct {
-	// Database and Ledger try the connection.
-	Database, Ledger func(context.Context) error
+	checks  []Check
+	streams []string // in the order in which they are told
 
-	mu    sync.Mutex
+	mu     sync.Mutex
+	states map[string]streamState
+}
+
+type streamState struct {
 	ready bool
-	state string
+	text  string
 }
 
-// NewHealth makes a Health that is not ready.
-func NewHealth(database, ledger func(context.Context) error) *Health {
-	return &Health{Database: database, Ledger: ledger, state: "starting"}
+// NewHealth makes a Health of these streams, none of which is ready. The checks are made whenever it is asked.
+func NewHealth(streams []string, checks ...Check) *Health {
+	h := &Health{checks: checks, streams: streams, states: map[string]streamState{}}
+	for _, stream := range streams {
+		h.states[stream] = streamState{text: "starting"}
+	}
+	return h
 }
 
-// Set says what the daemon does, such as "leading" or "waiting for a snapshot to be finished", and whether that is
-// what it is there for. It reports whether that is news.
-func (h *Health) Set(ready bool, state string) (changed bool) {
+// Set says what the daemon does about a stream, such as "leading" or "waiting for a snapshot to be finished", and whether
+// that is what it is there for. It reports whether that is news.
+func (h *Health) Set(stream string, ready bool, state string) (changed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	changed = h.ready != ready || h.state != state
-	h.ready, h.state = ready, state
+	now := streamState{ready: ready, text: state}
+	changed = h.states[stream] != now
+	h.states[stream] = now
 	return changed
 }
 
@@ -45,17 +60,22 @@ func (h *Health) Set(ready bool, state string) (changed bool) {
 func (h *Health) check(ctx context.Context) (ready bool, lines []string) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
+	ready = true
 	h.mu.Lock()
-	ready, lines = h.ready, []string{h.state}
+	for _, stream := range h.streams {
+		state := h.states[stream]
+		ready = ready && state.ready
+		lines = append(lines, stream+": "+state.text)
+	}
 	h.mu.Unlock()
-	database, participant := ask(ctx, h.Database), ask(ctx, h.Ledger)
-	for _, c := range []struct {
-		name   string
-		answer <-chan error
-	}{{"database", database}, {"ledger", participant}} {
+	var answers []<-chan error
+	for _, c := range h.checks {
+		answers = append(answers, ask(ctx, c.Try))
+	}
+	for i, c := range h.checks {
 		var err error
 		select {
-		case err = <-c.answer:
+		case err = <-answers[i]:
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
@@ -64,9 +84,9 @@ func (h *Health) check(ctx context.Context) (ready bool, lines []string) {
 		}
 		if err != nil {
 			ready = false
-			lines = append(lines, fmt.Sprintf("%s: %v", c.name, err))
+			lines = append(lines, fmt.Sprintf("%s: %v", c.Name, err))
 		} else {
-			lines = append(lines, c.name+": reachable")
+			lines = append(lines, c.Name+": reachable")
 		}
 	}
 	return ready, lines

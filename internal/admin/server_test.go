@@ -51,27 +51,33 @@ func get(t *testing.T, url string) (status int, body string) {
 func TestReadyInEachState(t *testing.T) {
 	t.Parallel()
 	away := func(context.Context) error { return errors.New("connection refused") }
+	both := func(h *Health) { h.Set("updates", true, "leading"); h.Set("transactions", true, "standing by") }
 	for name, c := range map[string]struct {
-		set              func(h *Health)
-		database, ledger func(context.Context) error
-		status           int
-		body             string
+		set                    func(h *Health)
+		database, ledger, scan func(context.Context) error
+		status                 int
+		body                   string
 	}{
-		"starting": {func(*Health) {}, reachable, reachable, 503, "not ready\nstarting\ndatabase: reachable\nledger: reachable\n"},
-		"leading":  {func(h *Health) { h.Set(true, "leading") }, reachable, reachable, 200, "ready\nleading\ndatabase: reachable\nledger: reachable\n"},
-		"standing by": {func(h *Health) { h.Set(true, "standing by") }, reachable, reachable, 200,
-			"ready\nstanding by\ndatabase: reachable\nledger: reachable\n"},
-		"waiting": {func(h *Health) { h.Set(true, "leading"); h.Set(false, "waiting: run `backfill`") }, reachable, reachable, 503,
-			"not ready\nwaiting: run `backfill`\ndatabase: reachable\nledger: reachable\n"},
-		"database down": {func(h *Health) { h.Set(true, "leading") }, away, reachable, 503,
-			"not ready\nleading\ndatabase: connection refused\nledger: reachable\n"},
-		"ledger down": {func(h *Health) { h.Set(true, "leading") }, reachable, away, 503,
-			"not ready\nleading\ndatabase: reachable\nledger: connection refused\n"},
-		"both down": {func(*Health) {}, away, away, 503, "not ready\nstarting\ndatabase: connection refused\nledger: connection refused\n"},
+		"starting": {func(*Health) {}, reachable, reachable, reachable, 503,
+			"not ready\nupdates: starting\ntransactions: starting\ndatabase: reachable\nledger: reachable\nscan: reachable\n"},
+		"leading and standing by": {both, reachable, reachable, reachable, 200,
+			"ready\nupdates: leading\ntransactions: standing by\ndatabase: reachable\nledger: reachable\nscan: reachable\n"},
+		"the first waits": {func(h *Health) { both(h); h.Set("updates", false, "waiting: run `backfill`") }, reachable, reachable, reachable, 503,
+			"not ready\nupdates: waiting: run `backfill`\ntransactions: standing by\ndatabase: reachable\nledger: reachable\nscan: reachable\n"},
+		"the second waits": {func(h *Health) { both(h); h.Set("transactions", false, "trying again") }, reachable, reachable, reachable, 503,
+			"not ready\nupdates: leading\ntransactions: trying again\ndatabase: reachable\nledger: reachable\nscan: reachable\n"},
+		"database down": {both, away, reachable, reachable, 503,
+			"not ready\nupdates: leading\ntransactions: standing by\ndatabase: connection refused\nledger: reachable\nscan: reachable\n"},
+		"ledger down": {both, reachable, away, reachable, 503,
+			"not ready\nupdates: leading\ntransactions: standing by\ndatabase: reachable\nledger: connection refused\nscan: reachable\n"},
+		"Scan down": {both, reachable, reachable, away, 503,
+			"not ready\nupdates: leading\ntransactions: standing by\ndatabase: reachable\nledger: reachable\nscan: connection refused\n"},
+		"all down": {func(*Health) {}, away, away, away, 503,
+			"not ready\nupdates: starting\ntransactions: starting\ndatabase: connection refused\nledger: connection refused\nscan: connection refused\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			health := NewHealth(c.database, c.ledger)
+			health := NewHealth([]string{"updates", "transactions"}, Check{"database", c.database}, Check{"ledger", c.ledger}, Check{"scan", c.scan})
 			c.set(health)
 			url, _ := serve(t, health, NewMetrics())
 			status, body := get(t, url+"/readyz")
@@ -84,9 +90,20 @@ func TestReadyInEachState(t *testing.T) {
 	}
 }
 
+// What is not configured is not told.
+func TestReadyWithOneStream(t *testing.T) {
+	t.Parallel()
+	health := NewHealth([]string{"transactions"}, Check{"database", reachable}, Check{"scan", reachable})
+	health.Set("transactions", true, "leading")
+	url, _ := serve(t, health, NewMetrics())
+	status, body := get(t, url+"/readyz")
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, "ready\ntransactions: leading\ndatabase: reachable\nscan: reachable\n", body)
+}
+
 func TestOtherPathsAndMethods(t *testing.T) {
 	t.Parallel()
-	url, _ := serve(t, NewHealth(reachable, reachable), NewMetrics())
+	url, _ := serve(t, NewHealth(nil), NewMetrics())
 	status, _ := get(t, url+"/")
 	require.Equal(t, http.StatusNotFound, status)
 	request, err := http.NewRequest(http.MethodPost, url+"/readyz", strings.NewReader("x"))
@@ -103,29 +120,30 @@ func TestAReadinessCheckHasATimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		silent := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-		health := NewHealth(silent, silent)
-		health.Set(true, "leading")
+		health := NewHealth([]string{"updates"}, Check{"database", silent}, Check{"ledger", silent})
+		health.Set("updates", true, "leading")
 		began := time.Now()
 		ready, lines := health.check(t.Context())
 		require.Equal(t, checkTimeout, time.Since(began))
 		require.False(t, ready)
-		require.Equal(t, []string{"leading", "database: no answer within 2s", "ledger: no answer within 2s"}, lines)
+		require.Equal(t, []string{"updates: leading", "database: no answer within 2s", "ledger: no answer within 2s"}, lines)
 	})
 }
 
 func TestSetTellsWhetherItIsNews(t *testing.T) {
 	t.Parallel()
-	health := NewHealth(reachable, reachable)
-	require.True(t, health.Set(true, "leading"))
-	require.False(t, health.Set(true, "leading"))
-	require.True(t, health.Set(false, "leading"))
-	require.True(t, health.Set(false, "standing by"))
+	health := NewHealth([]string{"updates", "transactions"})
+	require.True(t, health.Set("updates", true, "leading"))
+	require.False(t, health.Set("updates", true, "leading"))
+	require.True(t, health.Set("transactions", true, "leading"))
+	require.True(t, health.Set("updates", false, "leading"))
+	require.True(t, health.Set("updates", false, "standing by"))
 }
 
 // Whoever keeps a connection open, with or without having asked something, does not hold the end.
 func TestStopsInSpiteOfOpenConnections(t *testing.T) {
 	t.Parallel()
-	url, stop := serve(t, NewHealth(reachable, reachable), NewMetrics())
+	url, stop := serve(t, NewHealth(nil), NewMetrics())
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	response, err := (&http.Client{Transport: transport}).Get(url + "/healthz")
@@ -148,7 +166,7 @@ func TestStopsInSpiteOfARequestThatHangs(t *testing.T) {
 		<-finish
 		return nil
 	}
-	url, stop := serve(t, NewHealth(hang, reachable), NewMetrics())
+	url, stop := serve(t, NewHealth(nil, Check{"database", hang}), NewMetrics())
 	statuses := make(chan int, 1)
 	go func() {
 		response, err := http.Get(url + "/readyz")
@@ -172,5 +190,5 @@ func TestServeReportsAListenerThatFails(t *testing.T) {
 	listener.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	require.ErrorContains(t, Serve(ctx, listener, NewHealth(reachable, reachable), NewMetrics()), "serve 127.0.0.1:")
+	require.ErrorContains(t, Serve(ctx, listener, NewHealth(nil), NewMetrics()), "serve 127.0.0.1:")
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"sync"
-	"time"
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
@@ -13,51 +12,32 @@ import (
 	"ledgerindexer/store"
 )
 
-// background is what runs beside the stream while this process leads. It never ends the stream and never holds it up.
+// background is what runs beside the updates while this process leads them. It never ends the stream and never holds it
+// up.
 type background struct {
 	committed chan struct{} // has room for one: a batch was committed
 	running   sync.WaitGroup
 }
 
 // startBackground starts the tasks that are wanted; they end with ctx.
-func (x *indexer) startBackground(ctx context.Context, leader *store.Leader) *background {
+func (u *updates) startBackground(ctx context.Context, leader *store.Leader) *background {
 	b := &background{committed: make(chan struct{}, 1)}
-	if x.cfg.LookupRate > 0 {
+	if u.cfg.LookupRate > 0 {
 		lookups := ingest.Lookups{
-			Source: contracts{x.client}, Sink: leader, Parties: x.scope.Parties, Rate: x.cfg.LookupRate, Wake: b.committed,
-			Logger: x.logger, Watch: x.watchTask(ingest.TaskLookups),
-			Saved: func(status ledger.LookupStatus) { x.metrics.LookedUp(string(status)) },
+			Source: contracts{u.client}, Sink: leader, Parties: u.scope.Parties, Rate: u.cfg.LookupRate, Wake: b.committed,
+			Logger: u.logger, Watch: u.watchTask(ingest.TaskLookups),
+			Saved: func(status ledger.LookupStatus) { u.metrics.LookedUp(string(status)) },
 		}
 		b.running.Go(func() { lookups.Run(ctx) })
 	}
-	if x.cfg.PackagesInterval > 0 {
+	if u.cfg.PackagesInterval > 0 {
 		packages := ingest.Packages{
-			Read: x.vettedPackages, Sink: leader, Every: x.cfg.PackagesInterval, Logger: x.logger,
-			Watch: x.watchTask(ingest.TaskPackages), Saved: x.metrics.PackagesRead,
+			Read: u.vettedPackages, Sink: leader, Every: u.cfg.PackagesInterval, Logger: u.logger,
+			Watch: u.watchTask(ingest.TaskPackages), Saved: u.metrics.PackagesRead,
 		}
 		b.running.Go(func() { packages.Run(ctx) })
 	}
 	return b
-}
-
-// longestGoodbye is how long the end of a term waits for each of the things that end with it.
-const longestGoodbye = 3 * time.Second
-
-// ending calls fn and waits until it is done, but not longer than longestGoodbye: then it returns what is closed when fn
-// is done, else nil. Tasks end sooner by themselves, and so does a leader, but not where the database hangs: its
-// connections take 15 s to be given up.
-func ending(fn func()) <-chan struct{} {
-	done := make(chan struct{})
-	go func() {
-		fn()
-		close(done)
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-time.After(longestGoodbye):
-		return done
-	}
 }
 
 // wake tells that a batch was committed. It does not wait for anybody to hear it.
@@ -82,19 +62,19 @@ func (c contracts) ContractByID(ctx context.Context, id string, queryingParties 
 	return contract, body, err
 }
 
-func (x *indexer) watchTask(name string) ingest.TaskWatch {
+func (u *updates) watchTask(name string) ingest.TaskWatch {
 	return ingest.TaskWatch{
-		Retrying: func() { x.metrics.Retrying(name) },
-		Failing:  func(failing bool) { x.metrics.TaskFailing(name, failing) },
+		Retrying: func() { u.metrics.Retrying(name) },
+		Failing:  func(failing bool) { u.metrics.TaskFailing(name, failing) },
 	}
 }
 
 // vettedPackages reads what the participant itself has vetted: it also knows what others have.
-func (x *indexer) vettedPackages(ctx context.Context) ([]ledger.VettedPackages, error) {
-	id := x.server.Load().ParticipantID
+func (u *updates) vettedPackages(ctx context.Context) ([]ledger.VettedPackages, error) {
+	id := u.server.Load().ParticipantID
 	if id == "" {
 		// A server that has no such list is not to be cured by another user.
-		if _, err := x.client.ListVettedPackages(ctx, participant.VettingFilter{}); err != nil {
+		if _, err := u.client.ListVettedPackages(ctx, participant.VettingFilter{}); err != nil {
 			return nil, err
 		}
 		return nil, &ledger.Problem{
@@ -102,5 +82,5 @@ func (x *indexer) vettedPackages(ctx context.Context) ([]ledger.VettedPackages, 
 			Do:   "use a participant and a user that may ask for it, or end the tries with --packages-interval=0",
 		}
 	}
-	return x.client.ListVettedPackages(ctx, participant.VettingFilter{ParticipantIDs: []string{id}})
+	return u.client.ListVettedPackages(ctx, participant.VettingFilter{ParticipantIDs: []string{id}})
 }

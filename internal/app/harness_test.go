@@ -1,11 +1,17 @@
 package app
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -41,7 +47,7 @@ func serve(t *testing.T, l sandbox.History, options sandbox.ServerOptions) strin
 func indexerFor(databaseURL, ledgerURL string, scope config.Scope) Indexer {
 	return Indexer{
 		Database: config.Database{DatabaseURL: databaseURL},
-		Ledger:   config.Ledger{LedgerURL: ledgerURL},
+		Sources:  config.Sources{LedgerURL: ledgerURL},
 		Scope:    scope,
 		Run:      config.Run{Start: "genesis", UntilCurrent: true, Migrate: true},
 	}
@@ -60,15 +66,27 @@ func testLogger(t *testing.T) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level}))
 }
 
-// relations reads every relation that the sandbox knows the truth of, in an order of its own, so that equal relations are
-// equal lists whatever plan the database chooses.
+// relations reads every relation of the ledger that the sandbox knows the truth of.
 func relations(t *testing.T, databaseURL string) map[string][]sandbox.Row {
+	t.Helper()
+	return rowsOf(t, databaseURL, sandbox.Relations())
+}
+
+// historyRelations reads every relation of the transaction history.
+func historyRelations(t *testing.T, databaseURL string) map[string][]sandbox.Row {
+	t.Helper()
+	return rowsOf(t, databaseURL, sandbox.HistoryRelations())
+}
+
+// rowsOf reads relations in an order of its own, so that equal relations are equal lists whatever plan the database
+// chooses.
+func rowsOf(t *testing.T, databaseURL string, relations []string) map[string][]sandbox.Row {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), databaseURL)
 	require.NoError(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	got := map[string][]sandbox.Row{}
-	for _, relation := range sandbox.Relations() {
+	for _, relation := range relations {
 		rows, err := conn.Query(t.Context(), "SELECT to_jsonb(r) FROM ledger."+relation+" r ORDER BY to_jsonb(r)::text")
 		require.NoError(t, err)
 		texts, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
@@ -80,4 +98,67 @@ func relations(t *testing.T, databaseURL string) map[string][]sandbox.Row {
 		}
 	}
 	return got
+}
+
+// journal keeps what a daemon logs.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (j *journal) Write(text []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(text)
+}
+
+func (j *journal) logger() *slog.Logger {
+	return slog.New(slog.NewJSONHandler(j, nil))
+}
+
+// lines are those whose message is this one.
+func (j *journal) lines(t *testing.T, message string) (lines []map[string]any) {
+	t.Helper()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for text := range bytes.Lines(j.text.Bytes()) {
+		var line map[string]any
+		require.NoError(t, json.Unmarshal(text, &line))
+		if line["msg"] == message {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// wait waits for a message and returns its first line.
+func (j *journal) wait(t *testing.T, message string) map[string]any {
+	t.Helper()
+	for ; t.Context().Err() == nil; time.Sleep(10 * time.Millisecond) {
+		if lines := j.lines(t, message); len(lines) > 0 {
+			return lines[0]
+		}
+	}
+	t.Fatalf("no line %q", message)
+	return nil
+}
+
+// switchable is a server that another one can take the place of.
+type switchable struct {
+	*httptest.Server
+	now atomic.Pointer[http.Handler]
+}
+
+func newSwitchable(t *testing.T, first http.Handler) *switchable {
+	t.Helper()
+	s := &switchable{}
+	s.now.Store(&first)
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*s.now.Load()).ServeHTTP(w, r) }))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *switchable) turnTo(next http.Handler) {
+	s.now.Store(&next)
+	s.CloseClientConnections()
 }

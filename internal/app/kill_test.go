@@ -52,18 +52,20 @@ func killUntilDone(t *testing.T, random *rand.Rand, env []string, program string
 }
 
 // Killed with SIGKILL at any point and started again, the backfill goes on from its token and the indexer from its
-// watermark: nothing is lost and nothing is there twice.
+// watermark and from its event id: nothing is lost and nothing is there twice.
 func TestKilledAtAnyPoint(t *testing.T) {
 	t.Parallel()
 	l := sandbox.NewLedger(sandbox.Options{Seed: 31, ActiveShare: 0.5})
 	l.Grow(1500)
 	at := quietOffset(t, l)
 	ledgerURL := serve(t, l, sandbox.ServerOptions{StrictInterface: true, ListLimit: 25, Latency: time.Millisecond})
+	scan := sandbox.NewScan(l, sandbox.ScanOptions{BalanceChanges: true, PageLimit: 40, Latency: time.Millisecond})
 	database := throwaway.Migrated(t, migrate)
-	env := []string{"INDEXER_DATABASE_URL=" + database, "INDEXER_LEDGER_URL=" + ledgerURL, "INDEXER_LISTEN="}
+	env := []string{"INDEXER_DATABASE_URL=" + database, "INDEXER_LEDGER_URL=" + ledgerURL, "INDEXER_SCAN_URL=" + serveScan(t, scan), "INDEXER_LISTEN="}
 	random := rand.New(rand.NewPCG(1, 2))
 	kills := killUntilDone(t, random, env, build(t, "backfill"), "--at-offset", fmt.Sprint(at))
 	kills += killUntilDone(t, random, env, build(t, "indexer"), "run", "--until-current")
 	require.Positive(t, kills)
 	require.Empty(t, sandbox.Diff(l.TruthFromSnapshot(sandbox.Scope{Shape: sandbox.ACSDelta}, at, l.End()), relations(t, database)))
+	require.Empty(t, sandbox.Diff(scan.Truth(), historyRelations(t, database)))
 }

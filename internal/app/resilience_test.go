@@ -2,8 +2,8 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"sync/atomic"
 	"testing"
@@ -25,12 +25,17 @@ type running struct {
 
 func startIndexer(t *testing.T, cfg Indexer) *running {
 	t.Helper()
+	return startLogged(t, cfg, testLogger(t))
+}
+
+func startLogged(t *testing.T, cfg Indexer, logger *slog.Logger) *running {
+	t.Helper()
 	cfg.UntilCurrent = false
 	ctx, stop := context.WithCancel(t.Context())
 	r := &running{stop: stop, done: make(chan struct{})}
 	go func() {
 		defer close(r.done)
-		r.err = RunIndexer(ctx, cfg, testLogger(t))
+		r.err = RunIndexer(ctx, cfg, logger)
 	}()
 	t.Cleanup(func() { _ = r.finish() }) // a test that cares has asked before
 	return r
@@ -127,7 +132,7 @@ func TestParticipantGoesAwayAndComesBack(t *testing.T) {
 	require.Empty(t, sandbox.Diff(want, relations(t, database)))
 }
 
-// PostgreSQL is killed and comes back while the daemon writes.
+// PostgreSQL is killed and comes back while the daemon writes both streams.
 func TestPostgresGoesAwayAndComesBack(t *testing.T) {
 	t.Parallel()
 	postgres := throwaway.LocalServer(t, throwaway.Options{})
@@ -135,7 +140,10 @@ func TestPostgresGoesAwayAndComesBack(t *testing.T) {
 	database := postgres.URL("ledger")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 23})
 	l.Grow(300)
-	daemon := startIndexer(t, indexerFor(database, serve(t, l, sandbox.ServerOptions{Version: "3.4", ListLimit: 20}), defaultScope()))
+	scan := sandbox.NewScan(l, sandbox.ScanOptions{PageLimit: 20})
+	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{Version: "3.4", ListLimit: 20}), defaultScope())
+	cfg.ScanURL = serveScan(t, scan)
+	daemon := startIndexer(t, cfg)
 	for range 3 {
 		waitFor(t, database, lastUpdate(l)/2)
 		l.Grow(200)
@@ -143,9 +151,11 @@ func TestPostgresGoesAwayAndComesBack(t *testing.T) {
 		require.NoError(t, postgres.Restart(t.Context()))
 		waitFor(t, database, lastUpdate(l))
 	}
+	waitForHistory(t, database, scan)
 	require.NoError(t, daemon.finish())
 	want := l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta, Version: "3.4"}, l.End())
 	require.Empty(t, sandbox.Diff(want, relations(t, database)))
+	require.Empty(t, sandbox.Diff(scan.Truth(), historyRelations(t, database)))
 }
 
 // Of two daemons on one database one leads; the other takes over when it is gone.
@@ -271,19 +281,11 @@ func TestAnotherParticipantWhileRunning(t *testing.T) {
 	first, second := sandbox.NewLedger(sandbox.Options{Seed: 27}), sandbox.NewLedger(sandbox.Options{Seed: 28})
 	first.Grow(100)
 	second.Grow(400)
-	var now atomic.Pointer[http.Handler]
-	switchTo := func(l *sandbox.Ledger) {
-		handler := sandbox.NewServer(l, sandbox.ServerOptions{})
-		now.Store(&handler)
-	}
-	switchTo(first)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*now.Load()).ServeHTTP(w, r) }))
-	t.Cleanup(server.Close)
+	server := newSwitchable(t, sandbox.NewServer(first, sandbox.ServerOptions{}))
 	database := throwaway.Migrated(t, migrate)
 	daemon := startIndexer(t, indexerFor(database, server.URL, defaultScope()))
 	waitFor(t, database, lastUpdate(first))
-	switchTo(second)
-	server.CloseClientConnections()
+	server.turnTo(sandbox.NewServer(second, sandbox.ServerOptions{}))
 	<-daemon.done
 	requireProblem(t, daemon.err, first.ParticipantID(), second.ParticipantID(), "--ledger-url")
 	require.Empty(t, sandbox.Diff(first.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, first.End()), relations(t, database)))

@@ -57,11 +57,11 @@ func TestEveryRelease(t *testing.T) {
 func TestNothingConfigured(t *testing.T) {
 	t.Parallel()
 	report := look(t, Config{})
-	require.Equal(t, []string{"note ledger/url", "note scan/url", "note database/url"}, levels(report))
+	require.Equal(t, []string{"note ledger/url", "problem scan/url", "note database/url"}, levels(report))
 	for _, f := range report.Findings {
-		require.Contains(t, f.Text, "not configured: give --")
+		require.Contains(t, f.Text, "not configured")
 	}
-	require.Equal(t, "Nothing was looked at.", report.Summary())
+	require.Equal(t, "give --ledger-url, --scan-url or both", find(t, report, GroupScan, "url").Do, "as `indexer run` says")
 	require.Empty(t, report.Next)
 }
 

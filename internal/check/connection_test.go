@@ -46,7 +46,7 @@ func TestURLForms(t *testing.T) {
 			}
 			report := look(t, cfg)
 			if given == "" {
-				require.Equal(t, []string{"note " + group + "/url"}, of(report, group))
+				require.Equal(t, []string{map[string]string{GroupLedger: "note ledger/url", GroupScan: "problem scan/url"}[group]}, of(report, group))
 				continue
 			}
 			require.Equal(t, []string{"problem " + group + "/url"}, of(report, group), given)

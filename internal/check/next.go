@@ -14,9 +14,13 @@ func (c *checker) goOn() {
 	if c.report.Problems > 0 || !reads || !c.stored.usable {
 		return
 	}
-	run := command("indexer run", c.cfg.Args)
 	// A snapshot is of the participant: backfill takes no flags of the Scan service.
-	backfill := command("backfill", slices.DeleteFunc(slices.Clone(c.cfg.Args), func(arg string) bool { return strings.HasPrefix(arg, "--scan-") }))
+	withoutScan := slices.DeleteFunc(slices.Clone(c.cfg.Args), func(arg string) bool { return strings.HasPrefix(arg, "--scan-") })
+	backfill := command("backfill", withoutScan)
+	run := command("indexer run", c.cfg.Args)
+	if c.scan.without {
+		run = command("indexer run", withoutScan)
+	}
 	pruned := c.ledger.pruned != nil && *c.ledger.pruned > 0
 	switch {
 	case c.cfg.LedgerURL != "" && (c.stored.contents.Snapshot != nil || c.stored.empty && pruned):

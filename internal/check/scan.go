@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"ledgerindexer/ledger"
@@ -17,12 +18,17 @@ const lookedAt = 100
 // scanState is what is known of the Scan service.
 type scanState struct {
 	history   bool   // it serves a transaction history
+	without   bool   // it is a Scan that has none
 	networkID string // of its network; empty: not known
 }
 
 func (c *checker) checkScan(ctx context.Context) {
 	s := c.section(GroupScan)
-	if c.cfg.ScanURL == "" {
+	switch {
+	case c.cfg.ScanURL == "" && c.cfg.LedgerURL == "":
+		s.problem("url", "not configured, and neither is --ledger-url: there is nothing to read", "give --ledger-url, --scan-url or both")
+		return
+	case c.cfg.ScanURL == "":
 		s.note("url", "not configured: give --scan-url for the transaction history, such as https://scan.example.com/api/scan")
 		return
 	}
@@ -43,6 +49,11 @@ func (c *checker) checkScan(ctx context.Context) {
 	if c.reportDetour(s, e, v) {
 		return
 	}
+	// A proxy may show a page to who has no token.
+	if v.isHTML() && !e.tokenConfigured() && (v.status == http.StatusOK || v.status == http.StatusNotFound) {
+		c.reportNoScan(ctx, s, e, v)
+		return
+	}
 	checkSecretFiles(s, c.cfg.ScanAccess)
 	client, err := scan.New(scan.Config{URL: c.cfg.ScanURL, Access: c.cfg.ScanAccess})
 	if err != nil { // the URL and the files of TLS were looked at
@@ -54,11 +65,11 @@ func (c *checker) checkScan(ctx context.Context) {
 	if _, ok := c.fetchToken(ctx, s, client.Access()); !ok {
 		return
 	}
-	c.askScan(ctx, s, e, client)
+	c.askScan(ctx, s, e, v, client)
 }
 
 // askScan asks who the service is, and for the newest records. A Scan without that history still tells its release.
-func (c *checker) askScan(ctx context.Context, s section, e endpoint, client *scan.Client) {
+func (c *checker) askScan(ctx context.Context, s section, e endpoint, v *visit, client *scan.Client) {
 	within, cancel := c.step(ctx)
 	defer cancel()
 	service, serviceErr := client.Describe(within)
@@ -73,10 +84,10 @@ func (c *checker) askScan(ctx context.Context, s section, e endpoint, client *sc
 		s.problem("token", err.Error(), do)
 		return
 	case serviceErr != nil:
-		what, do := explained(serviceErr)
+		what, do := explainedScan(serviceErr)
 		s.problem("version", what, do)
 	case service.Release == "" && errors.Is(err, ledger.ErrNotOffered):
-		c.reportNoScan(ctx, s, e)
+		c.reportNoScan(ctx, s, e, v)
 		return
 	default:
 		reportService(s, service)
@@ -84,9 +95,10 @@ func (c *checker) askScan(ctx context.Context, s section, e endpoint, client *sc
 	c.scan.networkID = service.NetworkID
 	switch {
 	case errors.Is(err, ledger.ErrNotOffered):
+		c.scan.without = true
 		c.reportNoHistory(s)
 	case err != nil:
-		what, do := explained(err)
+		what, do := explainedScan(err)
 		s.problem("transactions", what, do)
 	default:
 		c.scan.history = true
@@ -125,9 +137,27 @@ func (c *checker) reportNoHistory(s section) {
 	s.warn("transactions", what+"; the updates are read without it", do)
 }
 
-func (c *checker) reportNoScan(ctx context.Context, s section, e endpoint) {
+// explainedScan is the error of a client of the Scan service in the form of a finding.
+func explainedScan(err error) (what, do string) {
+	what, do = explained(err)
+	var answer *scan.Error
+	if !errors.As(err, &answer) {
+		return what, do
+	}
+	switch answer.Status {
+	case http.StatusTooManyRequests:
+		do = "wait a while, and look again; the indexer waits by itself. Where it lasts, ask who runs the service how many requests it lets through"
+	case http.StatusOK:
+		do = "check --scan-url: what answers does not speak as a Scan service"
+	}
+	return what, do
+}
+
+// reportNoScan says that what answered the first request is no Scan, and looks whether one is where they mostly are.
+func (c *checker) reportNoScan(ctx context.Context, s section, e endpoint, v *visit) {
 	const prefix = "/api/scan"
-	if e.url.Path != prefix {
+	there := strings.TrimRight(e.url.Path, "/") == prefix
+	if !there {
 		within, cancel := c.step(ctx)
 		defer cancel()
 		u := *e.url
@@ -137,7 +167,11 @@ func (c *checker) reportNoScan(ctx context.Context, s section, e endpoint) {
 			return
 		}
 	}
-	s.problem("answer", "there is no Scan at "+shown(e.url), "give the base of the service with its path, mostly https://HOST"+prefix)
+	do := "give the base of the service with its path, mostly https://HOST" + prefix
+	if there {
+		do = "check host and port of --scan-url, and ask who runs the service whether it is up"
+	}
+	s.problem("answer", fmt.Sprintf("what answers at %s is no Scan: %s for /version: %q", shown(e.url), statusText(v.status), head(v.body, 200)), do)
 }
 
 func reportHistory(s section, records []ledger.Transaction) {

@@ -119,6 +119,37 @@ func TestScanSaysWhereItIs(t *testing.T) {
 	require.Equal(t, OK, find(t, look(t, Config{ScanURL: server.URL + "/api/scan"}), GroupScan, "version").Level)
 }
 
+// What is no Scan is quoted, and the advice fits the answer.
+func TestNoScan(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		path, contentType string
+		status            int
+		topic, says, do   string
+		body              string // default: a page
+	}{
+		"a proxy's page, at the usual path":  {"/api/scan", "text/html", 404, "answer", `is no Scan: 404 Not Found for /version: "<html>nginx</html>"`, "check host and port", ""},
+		"a proxy's page, with a slash":       {"/api/scan/", "text/html", 404, "answer", `is no Scan: 404`, "check host and port", ""},
+		"a proxy's page, at another path":    {"/scan", "text/html", 404, "answer", `is no Scan: 404`, "give the base of the service with its path", ""},
+		"a web page":                         {"/api/scan", "text/html", 200, "answer", `is no Scan: 200 OK for /version: "<html>nginx</html>"`, "check host and port", ""},
+		"another service":                    {"/api/scan", "application/json", 200, "version", "is not what this operation serves", "check --scan-url", "[]"},
+		"a service that is asked too much":   {"/api/scan", "text/plain", 429, "version", "429 Too Many Requests", "wait a while", "slower"},
+		"a proxy with nothing behind it yet": {"/api/scan", "text/html", 503, "answer", "the answer is 503 Service Unavailable", "see whether the server behind it runs", ""},
+	} {
+		server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", c.contentType)
+			w.WriteHeader(c.status)
+			_, _ = w.Write([]byte(cmp.Or(c.body, "<html>nginx</html>")))
+		}))
+		report := look(t, Config{ScanURL: server.URL + c.path})
+		require.Contains(t, of(report, GroupScan), "problem scan/"+c.topic, name)
+		f := find(t, report, GroupScan, c.topic)
+		require.Equal(t, Problem, f.Level, name)
+		require.Contains(t, f.Text, c.says, name)
+		require.Contains(t, f.Do, c.do, name)
+	}
+}
+
 func TestScanBehindAProxyThatWantsAToken(t *testing.T) {
 	t.Parallel()
 	url := serve(t, scanService(t, scanOptions{token: "s3cret", records: []string{tap(time.Now())}})).URL
@@ -150,7 +181,7 @@ func TestScanWithoutAHistory(t *testing.T) {
 	f = find(t, report, GroupScan, "transactions")
 	require.Equal(t, Warning, f.Level)
 	require.Contains(t, f.Do, "ledger.holdings")
-	require.Equal(t, []string{"indexer run --scan-url=" + scanURL}, report.Next)
+	require.Equal(t, []string{"indexer run"}, report.Next, "as is advised")
 }
 
 // What comes next has the flags of the Scan service for the daemon, and not for the backfill, which knows none.
@@ -189,6 +220,25 @@ func TestStoredHistory(t *testing.T) {
 	require.Contains(t, f.Text, "DSO::2")
 	require.Equal(t, Note, find(t, look(t, scanOf("none")), GroupDatabase, "network").Level)
 	require.Equal(t, OK, find(t, look(t, Config{DatabaseURL: url}), GroupDatabase, "network").Level)
+}
+
+// Without a ledger to read, whose updates are stored already, and in which scope, is no question.
+func TestAScanForADatabaseWithUpdates(t *testing.T) {
+	t.Parallel()
+	url := throwaway.Migrated(t, migrate)
+	db, err := store.Open(store.Config{URL: url, Holder: "the daemon"})
+	require.NoError(t, err)
+	defer db.Close()
+	leader, _, err := db.Lead(t.Context(), store.RoleUpdates)
+	require.NoError(t, err)
+	defer leader.Close()
+	require.NoError(t, leader.Start(t.Context(), "PAR::1", ofAlice, 0, true))
+	scanURL := serve(t, scanService(t, scanOptions{records: []string{tap(time.Now())}})).URL
+	report := look(t, Config{DatabaseURL: url, ScanURL: scanURL})
+	f := find(t, report, GroupDatabase, "participant")
+	require.Equal(t, OK, f.Level)
+	require.Equal(t, "it holds the ledger of PAR::1", f.Text)
+	require.Zero(t, report.Problems, levels(report))
 }
 
 // storeHistory stores a record of a network.

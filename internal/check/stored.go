@@ -100,6 +100,8 @@ func (c *checker) reportIdentity(s section) {
 		s.ok("participant", "none yet: the database is free")
 	case stored == "":
 		s.note("participant", "the database does not know whose ledger it holds")
+	case c.cfg.LedgerURL == "":
+		s.ok("participant", "it holds the ledger of %s", stored)
 	case here == "":
 		s.note("participant", "it holds the ledger of %s; which participant --ledger-url leads to is not known", stored)
 	case stored != here:
@@ -113,6 +115,9 @@ func (c *checker) reportIdentity(s section) {
 // reportStoredScope compares what the rows were asked for with what the flags ask for.
 func (c *checker) reportStoredScope(s section) {
 	contents, scope := c.stored.contents, c.cfg.Scope
+	if c.cfg.LedgerURL == "" && c.cfg.ScanURL != "" {
+		return // nothing is to be read of the ledger
+	}
 	if contents.Snapshot != nil && contents.SnapshotScope != scope.Hash() {
 		s.problem("scope", "the unfinished snapshot has another scope than these flags: `backfill` would refuse",
 			"set the scope's flags as they were, or drop the snapshot with `backfill --restart`")

@@ -42,6 +42,14 @@ type Scan struct {
 	ScanAccess Access `embed:"" prefix:"scan-"`
 }
 
+// Sources says what the daemon reads: the updates of a participant, the transaction history of a Scan service, or both.
+type Sources struct {
+	LedgerURL    string `placeholder:"URL" help:"Base URL of the participant's JSON Ledger API, such as https://participant.example.com:7575; empty: no updates are read."`
+	LedgerAccess Access `embed:"" prefix:"ledger-"`
+	ScanURL      string `placeholder:"URL" help:"Base URL of a Scan service, such as https://scan.example.com/api/scan; empty: no transaction history is read."`
+	ScanAccess   Access `embed:"" prefix:"scan-"`
+}
+
 // Access says who we are to a server and whom we trust. Its flags begin with the server's name.
 type Access struct {
 	TokenFile             string   `placeholder:"FILE" help:"File that holds the bearer token. It is read for every request, so replace it in place."`
@@ -86,7 +94,7 @@ type Log struct {
 // Run is the settings of the daemon.
 type Run struct {
 	Start        string `default:"genesis" placeholder:"WHERE" help:"Where to begin in a database without a checkpoint: genesis, latest or an offset. Default: ${default}."`
-	UntilCurrent bool   `help:"Stop when what was the end of the ledger at the start is committed."`
+	UntilCurrent bool   `help:"Stop when what was the end of each stream at the start is committed."`
 	Listen       string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of /healthz, /readyz and /metrics; empty: none. Default: ${default}."`
 	Migrate      bool   `default:"true" negatable:"" help:"Bring the database's schema up to date at the start."`
 
@@ -147,6 +155,52 @@ func (s Scan) Validate() error {
 		return nil
 	}
 	return checkServer("scan", s.ScanURL, s.ScanAccess)
+}
+
+// Validate is Ledger's and Scan's, where they are configured. One of them must be.
+func (s Sources) Validate() error {
+	if s.LedgerURL == "" && s.ScanURL == "" {
+		return errors.New("--ledger-url and --scan-url are both missing: give the one whose data is to be read, or both")
+	}
+	for _, server := range []struct {
+		flags, address string
+		access         Access
+	}{{"ledger", s.LedgerURL, s.LedgerAccess}, {"scan", s.ScanURL, s.ScanAccess}} {
+		if server.address == "" {
+			if flag := server.access.given(); flag != "" {
+				return fmt.Errorf("--%[1]s-%[2]s is given and --%[1]s-url is not: give the URL too, or leave out what is for it (the environment's %[3]s counts too)",
+					server.flags, flag, variableOf(server.flags+"-"+flag))
+			}
+			continue
+		}
+		if err := checkServer(server.flags, server.address, server.access); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// given is the flag of something that is given, without its prefix; empty: nothing is.
+func (a Access) given() string {
+	for _, setting := range []struct {
+		flag  string
+		given bool
+	}{
+		{"token-file", a.TokenFile != ""},
+		{"oauth-token-url", a.OAuthTokenURL != ""},
+		{"oauth-client-id", a.OAuthClientID != ""},
+		{"oauth-client-secret-file", a.OAuthClientSecretFile != ""},
+		{"oauth-scopes", len(a.OAuthScopes) > 0},
+		{"oauth-audience", a.OAuthAudience != ""},
+		{"ca-file", a.CAFile != ""},
+		{"cert-file", a.CertFile != ""},
+		{"key-file", a.KeyFile != ""},
+	} {
+		if setting.given {
+			return setting.flag
+		}
+	}
+	return ""
 }
 
 func checkServer(flags, address string, a Access) error {

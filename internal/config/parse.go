@@ -62,8 +62,7 @@ func refuseSecrets(args []string) error {
 			where = args[i-1]
 		}
 		if hasPassword(value) {
-			return fmt.Errorf("%s has a password in it, which every user of this machine could read in the process list: "+
-				"give the URL in its environment variable, such as INDEXER_DATABASE_URL, or a database's password in a pgpass file", where)
+			return fmt.Errorf("%s has a password in it, which every user of this machine could read in the process list: give %s", where, instead(where))
 		}
 		if _, isToken := access.ParseClaims(value); isToken {
 			return fmt.Errorf("%s is a token, which every user of this machine could read in the process list: "+
@@ -71,6 +70,24 @@ func refuseSecrets(args []string) error {
 		}
 	}
 	return nil
+}
+
+// variableOf is the environment variable of a flag.
+func variableOf(flag string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// instead says where a URL with a password may be given that stood in a flag, or in an argument.
+func instead(flag string) string {
+	variable := variableOf(strings.TrimLeft(flag, "-"))
+	known, err := variables()
+	switch {
+	case err != nil || !slices.Contains(known, variable):
+		return "the URL in its environment variable, such as INDEXER_DATABASE_URL"
+	case flag == "--database-url":
+		return "the URL in " + variable + ", or the password in a pgpass file"
+	}
+	return "the URL in " + variable
 }
 
 var (

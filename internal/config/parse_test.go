@@ -20,7 +20,7 @@ type (
 	daemonFlags struct {
 		Run struct {
 			Database
-			Ledger
+			Sources
 			Scope
 			Run
 		} `cmd:""`
@@ -93,7 +93,7 @@ func TestFlags(t *testing.T) {
 func TestEveryFlagHasAVariable(t *testing.T) {
 	flags, err := parseDaemon(t, map[string]string{
 		"INDEXER_DATABASE_URL": "postgres://reader:hunter2@db/ledger", "INDEXER_LEDGER_URL": "http://ledger",
-		"INDEXER_LEDGER_TOKEN_FILE": "/run/token", "INDEXER_PARTIES": "alice::12,bob::34", "INDEXER_TEMPLATES": "#a:M.N:T,#b:M:U",
+		"INDEXER_LEDGER_TOKEN_FILE": "/run/token", "INDEXER_SCAN_URL": "https://scan", "INDEXER_SCAN_CA_FILE": "/run/ca.pem", "INDEXER_PARTIES": "alice::12,bob::34", "INDEXER_TEMPLATES": "#a:M.N:T,#b:M:U",
 		"INDEXER_INTERFACES": "#i:M:I", "INDEXER_SHAPE": "ledger-effects", "INDEXER_BLOBS": "true", "INDEXER_REASSIGNMENTS": "false",
 		"INDEXER_TOPOLOGY": "false", "INDEXER_START": "latest", "INDEXER_UNTIL_CURRENT": "true", "INDEXER_LISTEN": "",
 		"INDEXER_MIGRATE": "false", "INDEXER_LOOKUP_RATE": "100", "INDEXER_PACKAGES_INTERVAL": "0", "INDEXER_LOG_FORMAT": "json", "INDEXER_LOG_LEVEL": "warn",
@@ -102,7 +102,9 @@ func TestEveryFlagHasAVariable(t *testing.T) {
 	}, "run")
 	require.NoError(t, err)
 	require.Equal(t, "postgres://reader:hunter2@db/ledger", flags.Run.DatabaseURL)
-	require.Equal(t, Ledger{LedgerURL: "http://ledger", LedgerAccess: Access{TokenFile: "/run/token"}}, flags.Run.Ledger)
+	require.Equal(t, Sources{
+		LedgerURL: "http://ledger", LedgerAccess: Access{TokenFile: "/run/token"}, ScanURL: "https://scan", ScanAccess: Access{CAFile: "/run/ca.pem"},
+	}, flags.Run.Sources)
 	require.Equal(t, Scope{
 		Parties: []string{"alice::12", "bob::34"}, Templates: []string{"#a:M.N:T", "#b:M:U"}, Interfaces: []string{"#i:M:I"},
 		Shape: "ledger-effects", Blobs: true,
@@ -137,6 +139,37 @@ func TestNoVariableMeansNoValue(t *testing.T) {
 	require.Nil(t, job.Snapshot.Offset())
 }
 
+// The updates and the history can each be read alone. What is given for the other one, and would not be used, is refused.
+func TestOneSourceIsEnough(t *testing.T) {
+	for name, args := range map[string][]string{
+		"updates": run("--scan-url="),
+		"history": {"run", databaseFlag, "--scan-url=https://scan"},
+		"both":    run("--scan-url=https://scan"),
+	} {
+		_, err := parseDaemon(t, nil, args...)
+		require.NoError(t, err, name)
+	}
+	var usage *UsageError
+	for _, flag := range []string{
+		"token-file", "oauth-token-url", "oauth-client-id", "oauth-client-secret-file", "oauth-scopes", "oauth-audience", "ca-file", "cert-file", "key-file",
+	} {
+		_, err := parseDaemon(t, nil, run("--scan-"+flag+"=x", "--scan-url=")...)
+		require.ErrorAs(t, err, &usage)
+		require.ErrorContains(t, err, "--scan-"+flag+" is given and --scan-url is not")
+		_, err = parseDaemon(t, nil, "run", databaseFlag, "--scan-url=https://scan", "--ledger-"+flag+"=x")
+		require.ErrorContains(t, err, "--ledger-"+flag+" is given and --ledger-url is not")
+	}
+	_, err := parseDaemon(t, map[string]string{"INDEXER_SCAN_URL": "", "INDEXER_SCAN_TOKEN_FILE": "x"}, run()...)
+	require.ErrorContains(t, err, "the environment's INDEXER_SCAN_TOKEN_FILE counts too")
+	_, err = parseDaemon(t, map[string]string{"INDEXER_SCAN_URL": "", "INDEXER_SCAN_TOKEN_FILE": ""}, run()...)
+	require.NoError(t, err, "an empty value is none")
+
+	var job jobFlags
+	err = parseInto(t, &job, map[string]string{"INDEXER_SCAN_URL": "https://scan"}, databaseFlag)
+	require.ErrorAs(t, err, &usage)
+	require.ErrorContains(t, err, "--ledger-url is missing", "a snapshot is of a participant")
+}
+
 // Validate of an embedded struct is called, whatever stands beside it.
 func TestUsageErrors(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -151,7 +184,10 @@ func TestUsageErrors(t *testing.T) {
 		"an empty database":        {[]string{"run", ledgerFlag}, map[string]string{"INDEXER_DATABASE_URL": ""}, "--database-url is missing"},
 		"a database that is none":  {[]string{"run", "--database-url=nonsense", ledgerFlag}, nil, "--database-url must be of the form postgres://"},
 		"no database to migrate":   {[]string{"migrate"}, nil, "--database-url is missing"},
-		"no ledger":                {[]string{"run", databaseFlag}, nil, "--ledger-url is missing"},
+		"nothing to read":          {[]string{"run", databaseFlag}, nil, "--ledger-url and --scan-url are both missing"},
+		"empty URLs":               {[]string{"run", databaseFlag}, map[string]string{"INDEXER_LEDGER_URL": "", "INDEXER_SCAN_URL": ""}, "both missing"},
+		"a Scan that is none":      {run("--scan-url=scan:8080"), nil, "--scan-url must be of the form http://"},
+		"a Scan's key alone":       {run("--scan-url=https://scan", "--scan-key-file=k"), nil, "--scan-cert-file is missing"},
 		"a ledger that is none":    {[]string{"run", databaseFlag, "--ledger-url=participant:7575"}, nil, "--ledger-url must be of the form http://"},
 		"a ledger without a host":  {[]string{"run", databaseFlag, "--ledger-url=https:///x"}, nil, "--ledger-url must be of the form http://"},
 		"shape":                    {run("--shape=both"), nil, `--shape must be one of "acs-delta","ledger-effects" but got "both"`},
@@ -233,6 +269,7 @@ func TestAPasswordOnTheCommandLineIsRefusedAndNotRepeated(t *testing.T) {
 		"as a keyword":        {"run", "--database-url=host=h password=hunter2", ledgerFlag},
 		"as a spaced keyword": {"run", "--database-url", "host=h PASSWORD = 'hunter2'", ledgerFlag},
 		"for the ledger":      {"run", databaseFlag, "--ledger-url=https://u:hunter2@h"},
+		"for the Scan":        {"run", databaseFlag, "--scan-url", "https://u:hunter2@h"},
 		"a flag forgotten":    {"run", ledgerFlag, "postgres://u:hunter2@h/d"},
 		"a flag misspelt":     {"run", ledgerFlag, "--database-ulr=postgres://u:hunter2@h/d"},
 		"a hyphen forgotten":  {"run", ledgerFlag, "-database-url=postgres://u:hunter2@h/d"},
@@ -243,6 +280,9 @@ func TestAPasswordOnTheCommandLineIsRefusedAndNotRepeated(t *testing.T) {
 		var usage *UsageError
 		require.ErrorAs(t, err, &usage, name)
 		require.ErrorContains(t, err, "has a password in it", name)
+		variable := map[string]string{"for the ledger": "INDEXER_LEDGER_URL", "for the Scan": "INDEXER_SCAN_URL"}[name]
+		require.ErrorContains(t, err, "give the URL in "+variable, name)
+		require.Equal(t, variable == "", strings.Contains(err.Error(), "INDEXER_DATABASE_URL"), name)
 		require.NotContains(t, err.Error(), "hunter2", name)
 	}
 	for _, text := range []string{"postgres://u@h/d", "host=h user=u", "https://h:7575/a@b", "alice::1220ab", "#a:M:T", "/run/token", "http://[::1]:7575"} {

@@ -1,0 +1,349 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"ledgerindexer/ingest"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/ledger"
+	"ledgerindexer/scan"
+	"ledgerindexer/store"
+)
+
+const (
+	// How long a Scan that has no transaction history is left alone before it is asked again.
+	askAgainAfter = 10 * time.Minute
+	// A reason that has not changed is told to the database at most this often, and is not worth a longer wait.
+	noteEvery = time.Minute
+	noteFor   = 3 * time.Second
+)
+
+// historyService is a service of the transaction history.
+type historyService interface {
+	ingest.HistorySource
+	// Version asks for its release: who answers is there. The error may be ledger.ErrNotOffered.
+	Version(ctx context.Context) (string, error)
+	// WasThere tells the client that the service has a history, as was found before this process: that it is missing
+	// passes then, unless the service itself says so.
+	WasThere()
+	Close()
+}
+
+// newHistoryService picks the service that the history is read from: a Scan of Splice 0.6 or earlier. Another kind of
+// service, such as what Splice offers in its place from 0.7 on, would come in here.
+func newHistoryService(x *indexer) (historyService, error) {
+	client, err := scan.New(scan.Config{
+		URL: x.cfg.ScanURL, Access: x.cfg.ScanAccess.Domain("scan"), Logger: x.logger,
+		Observe: func(operation string, status int, d time.Duration, bytes int64) {
+			x.metrics.Request("scan-"+operation, status, d, bytes) // a participant has a version too
+		},
+	})
+	if err != nil {
+		return nil, &config.UsageError{Err: err}
+	}
+	return client, nil
+}
+
+// history is the work on the transaction history of a Scan service.
+type history struct {
+	*indexer
+	service historyService
+
+	known    bool            // who answered last told its release or its network: it is a Scan
+	absent   *ledger.Problem // there is no history; nil: there is, as far as is known
+	askAt    time.Time       // when to ask again
+	patience ingest.Backoff  // with what is not known to be a Scan
+	network  bool            // who answered last told its network
+	nameless bool            // it was said that the service does not
+
+	noted   string // why there are no records, as the database was told last; empty: it was not
+	notedAt time.Time
+}
+
+func newHistory(x *indexer) (*history, error) {
+	service, err := newHistoryService(x)
+	if err != nil {
+		return nil, err
+	}
+	return &history{indexer: x, service: service}, nil
+}
+
+// blameHistory is for an error that ends the updates too.
+func blameHistory(err error) error {
+	return fmt.Errorf("the transaction history ended the process (without --scan-url the updates go on meanwhile): %w", err)
+}
+
+// ping asks for the service's release; one that does not tell it has answered too.
+func (h *history) ping(ctx context.Context) error {
+	_, err := h.service.Version(ctx)
+	if errors.Is(err, ledger.ErrNotOffered) {
+		return nil
+	}
+	return err
+}
+
+// meet finds out who answers at the Scan URL, and whether what is stored is of the same network. Who does not answer is
+// asked again by the leader, who can record why there is nothing to read.
+func (h *history) meet(ctx context.Context) error {
+	service, err := h.service.Describe(ctx)
+	switch {
+	case err == nil:
+		return h.store.CheckNetwork(ctx, service.NetworkID)
+	case ingest.Lasting(err):
+		return err
+	}
+	return nil
+}
+
+// meetAsLeader does the same for a leader with what the loop was told, and records the network where the database did
+// not know it yet.
+func (h *history) meetAsLeader(ctx context.Context, leader *store.Leader, service ledger.HistoryService) error {
+	h.network = service.NetworkID != ""
+	h.known = h.network || service.Release != ""
+	if !h.known {
+		stored, err := h.store.Network(ctx)
+		if stored != "" {
+			h.service.WasThere()
+		}
+		return err
+	}
+	return leader.RecordNetwork(ctx, service.NetworkID)
+}
+
+// obstacle is that there was no history when it was last asked for. A Scan without one is as it is meant to be, and asked
+// again rarely; anything else at the URL is not.
+func (h *history) obstacle(context.Context) (state string, ready bool, err error) {
+	if h.absent == nil || !time.Now().Before(h.askAt) {
+		return "", false, nil
+	}
+	return h.absence(), h.known, nil
+}
+
+// absence is what this process does about a service without a history.
+func (h *history) absence() string {
+	again := "it is asked again soon"
+	if h.known {
+		again = fmt.Sprintf("it is asked again every %v", askAgainAfter)
+	}
+	return fmt.Sprintf("waiting: %s; %s. What to do: %s", h.absent.What, again, h.absent.Do)
+}
+
+// lead reads the history.
+func (h *history) lead(ctx context.Context, s *stream, leader *store.Leader) (done bool, err error) {
+	t := &historyTerm{history: h, stream: s, leader: leader}
+	if h.absent == nil { // else it is only asked again
+		t.tell()
+	}
+	defer func() {
+		if h.absent == nil {
+			h.metrics.TasksEnded(s.name())
+		}
+	}()
+	loop := ingest.History{
+		Source: h.service, Sink: datedSink{Leader: leader, dated: h.metrics.HistoryRecord},
+		Check: func(ctx context.Context, service ledger.HistoryService) error {
+			return h.meetAsLeader(ctx, leader, service)
+		},
+		UntilCurrent: h.cfg.UntilCurrent, Logger: h.logger, Watch: t.watch(ctx),
+	}
+	err = loop.Run(ctx)
+	switch {
+	case errors.Is(err, ledger.ErrNotOffered):
+		return h.notOffered(ctx, s, leader, err)
+	case err != nil:
+		h.note(ctx, leader, err.Error())
+	}
+	return err == nil, err
+}
+
+// notOffered says once that the service has no history, with the way out. Updates go on without it; where there are none,
+// or where both were to become current, the process ends with it.
+func (h *history) notOffered(ctx context.Context, s *stream, leader *store.Leader, err error) (done bool, _ error) {
+	news := h.miss(err)
+	reason := h.absent.Error() + "; what to do: " + h.absent.Do
+	h.note(ctx, leader, reason)
+	if h.cfg.LedgerURL == "" {
+		return false, h.absent
+	}
+	s.set(h.known, h.absence())
+	if news {
+		h.logger.WarnContext(ctx, "there is no transaction history to read; the updates go on without it", "stream", s.name(), "error", reason)
+	}
+	if h.cfg.UntilCurrent {
+		s.unmet = h.absent
+		return true, nil
+	}
+	return false, nil
+}
+
+// miss notes that there is no history, and when to ask again. It reports whether that is news.
+func (h *history) miss(err error) (news bool) {
+	problem := h.problem(err)
+	news = h.absent == nil || h.absent.What != problem.What
+	wait := askAgainAfter
+	if !h.known {
+		wait = h.patience.Next(err)
+	}
+	h.absent, h.askAt = problem, time.Now().Add(wait)
+	return news
+}
+
+// found notes that there is a history. It reports whether there was none before.
+func (h *history) found(ctx context.Context) (news bool) {
+	news = h.absent != nil
+	if news {
+		h.logger.InfoContext(ctx, "the Scan service has a transaction history now")
+	}
+	h.absent, h.noted = nil, ""
+	h.patience.Reset()
+	if !h.network && !h.nameless {
+		h.nameless = true
+		h.logger.WarnContext(ctx, "the Scan service does not tell which network it is of: one of another network behind the URL would not be noticed")
+	}
+	return news
+}
+
+// note records why there are no records, for `indexer status`. The database not taking it is the stream's to say.
+func (h *history) note(ctx context.Context, leader *store.Leader, reason string) {
+	h.metrics.TaskFailing(store.StreamTransactions, true)
+	if reason == h.noted && time.Since(h.notedAt) < noteEvery {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, noteFor)
+	defer cancel()
+	if err := leader.RecordTask(ctx, store.StreamTransactions, reason); err != nil {
+		h.logger.DebugContext(ctx, "why there are no records could not be recorded", "error", err)
+		return
+	}
+	h.noted, h.notedAt = reason, time.Now()
+}
+
+// problem says that a service has no history. A path that is not there may also be one that was mistyped.
+func (h *history) problem(err error) *ledger.Problem {
+	what := "the Scan service has no transaction history (POST /v0/transactions), which is gone from Splice 0.7 on"
+	do := "give a Scan of Splice 0.6 or earlier with --scan-url, or leave it out: who holds what is answered by ledger.holdings"
+	if !h.known {
+		what = "there is no transaction history (POST /v0/transactions) at the Scan URL"
+		do = "check --scan-url, mostly https://HOST/api/scan; where it is right, the Scan is of Splice 0.7 or later: " + do
+	}
+	return &ledger.Problem{What: what, Do: do, Err: err}
+}
+
+// historyTerm tells of one term's reading of the history.
+type historyTerm struct {
+	*history
+	stream *stream
+	leader *store.Leader
+
+	working   bool   // recorded: the service has been read, and nothing failed since
+	waiting   string // for what; empty: for nothing
+	rereading string // why; empty: it is not read again
+}
+
+// watch tells metrics and health what happens.
+func (t *historyTerm) watch(ctx context.Context) ingest.HistoryWatch {
+	return ingest.HistoryWatch{
+		Resumed: func(at ledger.HistoryPosition) {
+			if at.LastSeq > 0 {
+				t.service.WasThere()
+			}
+			t.metrics.HistoryCommitted(at.LastSeq, at.Rereading, 0)
+			if at.Rereading && t.rereading == "" {
+				t.rereading = "that was begun before"
+				t.tell()
+			}
+		},
+		Committed: func(at ledger.HistoryPosition, records int) {
+			t.metrics.HistoryCommitted(at.LastSeq, at.Rereading, records)
+			t.works(ctx)
+			if !at.Rereading && t.rereading != "" {
+				t.rereading = ""
+				t.tell()
+			}
+		},
+		Current: func() {
+			t.metrics.HistoryCurrent()
+			t.works(ctx)
+			if t.rereading != "" {
+				t.rereading = ""
+				t.tell()
+			}
+		},
+		Waiting: func(why string) {
+			t.waiting = why
+			t.tell()
+			if why != "" {
+				t.fails(ctx, "waiting: "+why)
+			}
+		},
+		Rereading: func(why string) {
+			t.rereading = why
+			t.tell()
+		},
+		Retrying: func(err error) {
+			t.metrics.Retrying(t.stream.name())
+			t.stream.set(false, "leading, trying again: "+err.Error())
+			t.fails(ctx, err.Error())
+		},
+		Recovered: t.tell,
+	}
+}
+
+// tell tells health what the leader does. A service that must get somewhere first does not make this process less ready:
+// there is nothing that another one, or an operator, could do better.
+func (t *historyTerm) tell() {
+	state := "leading"
+	switch {
+	case t.waiting != "":
+		state += ", waiting: " + t.waiting
+	case t.rereading != "":
+		state += ", reading the history again from its beginning: " + t.rereading
+	}
+	t.stream.set(true, state)
+}
+
+// fails records why there are no records now.
+func (t *historyTerm) fails(ctx context.Context, reason string) {
+	t.working = false
+	t.note(ctx, t.leader, reason)
+}
+
+// works records that there is a history, which was read: an earlier term may have found none.
+func (t *historyTerm) works(ctx context.Context) {
+	t.stream.backoff.Reset() // both sides answered
+	if t.found(ctx) {
+		t.tell()
+	}
+	t.metrics.TaskFailing(t.stream.name(), false)
+	if t.working {
+		return
+	}
+	if err := t.leader.RecordTask(ctx, t.stream.name(), ""); err != nil {
+		t.logger.DebugContext(ctx, "that there is a transaction history could not be recorded", "error", err)
+		return
+	}
+	t.working = true
+}
+
+// datedSink tells the dates of the records that it has stored.
+type datedSink struct {
+	*store.Leader
+	dated func(time.Time)
+}
+
+// AppendTransactions is the leader's.
+func (d datedSink) AppendTransactions(ctx context.Context, at ledger.HistoryPosition, records []ledger.Transaction) (ledger.HistoryPosition, error) {
+	position, err := d.Leader.AppendTransactions(ctx, at, records)
+	if err != nil {
+		return position, err
+	}
+	for i := range records {
+		if records[i].Date.Valid {
+			d.dated(records[i].Date.Time)
+		}
+	}
+	return position, nil
+}

@@ -1,0 +1,504 @@
+package app
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/ledger"
+	"ledgerindexer/sandbox"
+)
+
+// serveScan starts a Scan service and returns its URL.
+func serveScan(t *testing.T, scan *sandbox.Scan) string {
+	t.Helper()
+	server := httptest.NewServer(scan)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// waitForTask waits until it is recorded why there are no records.
+func waitForTask(t *testing.T, databaseURL, like string) {
+	t.Helper()
+	for t.Context().Err() == nil && count(t, databaseURL, "indexer.tasks WHERE task = 'transactions' AND failure LIKE '"+like+"'") == 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// page answers everything with a page, as a proxy does.
+func page(status int) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, "<html>nginx</html>")
+	})
+}
+
+// waitForHistory waits until as many records are stored as are served. It has no time limit of its own.
+func waitForHistory(t *testing.T, databaseURL string, scan *sandbox.Scan) {
+	t.Helper()
+	for want := len(scan.EventIDs()); t.Context().Err() == nil; time.Sleep(20 * time.Millisecond) {
+		if count(t, databaseURL, "ledger.transactions") >= want {
+			return
+		}
+	}
+}
+
+// readiness asks a daemon that has said where it listens whether it is ready.
+func readiness(t *testing.T, j *journal) (status int, body string) {
+	t.Helper()
+	return ask(t, j, "/readyz")
+}
+
+func ask(t *testing.T, j *journal, path string) (status int, body string) {
+	t.Helper()
+	address := j.wait(t, "listening")["address"].(string)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, nil)
+	require.NoError(t, err)
+	request.Close = true
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response.StatusCode, string(text)
+}
+
+// Both streams, or the history alone, from every kind of service: what the database holds is what the models say.
+func TestIndexTheHistory(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		options sandbox.ScanOptions
+		alone   bool
+	}{
+		"amulet":                     {options: sandbox.ScanOptions{ExtraKinds: true}},
+		"coin, with balance changes": {options: sandbox.ScanOptions{Word: "coin", BalanceChanges: true, PageLimit: 60}},
+		"the interface's only":       {options: sandbox.ScanOptions{StrictInterface: true, BalanceChanges: true}},
+		"alone":                      {alone: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := sandbox.NewLedger(sandbox.Options{Seed: 61})
+			l.Grow(500)
+			scan := sandbox.NewScan(l, c.options)
+			database := throwaway.Migrated(t, migrate)
+			cfg := indexerFor(database, "", defaultScope())
+			cfg.ScanURL = serveScan(t, scan)
+			want := map[string][]sandbox.Row{}
+			if !c.alone {
+				cfg.LedgerURL = serve(t, l, sandbox.ServerOptions{})
+				want = l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, l.End())
+			}
+			require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+			require.Empty(t, sandbox.Diff(want, relations(t, database)))
+			require.Empty(t, sandbox.Diff(scan.Truth(), historyRelations(t, database)))
+			newest := collect[int64](t, database, "SELECT max(round) FROM ledger.transactions")[0]
+			for _, round := range []int64{newest, newest / 2} {
+				require.Equal(t, scan.ReportedBalances(round), reportedBalances(t, database, round))
+			}
+		})
+	}
+}
+
+// reportedBalances are the balances that the database tells at a round; nil where it tells none.
+func reportedBalances(t *testing.T, databaseURL string, round int64) map[string]string {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), databaseURL)
+	require.NoError(t, err)
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	rows, err := conn.Query(t.Context(), "SELECT party, balance::numeric(60, 10)::text FROM ledger.reported_balances_at($1)", round)
+	require.NoError(t, err)
+	var balances map[string]string
+	var party, balance *string
+	_, err = pgx.ForEachRow(rows, []any{&party, &balance}, func() error {
+		if balance == nil {
+			return nil
+		}
+		if balances == nil {
+			balances = map[string]string{}
+		}
+		balances[*party] = *balance
+		return nil
+	})
+	require.NoError(t, err)
+	return balances
+}
+
+// A Scan of Splice 0.7 or later does not have the history, or loses it with an upgrade: that is said once, with the way
+// out, and the updates go on.
+func TestScanWithoutAHistory(t *testing.T) {
+	t.Parallel()
+	const said = "there is no transaction history to read; the updates go on without it"
+	for _, when := range []string{"from the start", "in the middle"} {
+		t.Run(when, func(t *testing.T) {
+			t.Parallel()
+			l := sandbox.NewLedger(sandbox.Options{Seed: 62})
+			l.Grow(100)
+			old, recent := sandbox.NewScan(l, sandbox.ScanOptions{}), sandbox.NewScan(l, sandbox.ScanOptions{Release: "0.7.1"})
+			server := newSwitchable(t, recent)
+			database := throwaway.Migrated(t, migrate)
+			cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), defaultScope())
+			cfg.ScanURL, cfg.Listen = server.URL, "127.0.0.1:0"
+			want := map[string][]sandbox.Row{}
+			if when == "in the middle" {
+				server.turnTo(old)
+			}
+			var log journal
+			daemon := startLogged(t, cfg, log.logger())
+			if when == "in the middle" {
+				waitForHistory(t, database, old)
+				want = old.Truth()
+				server.turnTo(recent)
+			}
+			line := log.wait(t, said)
+			require.Equal(t, "WARN", line["level"])
+			require.Contains(t, line["error"], "give a Scan of Splice 0.6 or earlier with --scan-url, or leave it out: who holds what is answered by ledger.holdings")
+			l.Grow(100)
+			waitFor(t, database, lastUpdate(l))
+			status, body := readiness(t, &log)
+			require.Equal(t, http.StatusOK, status, body)
+			require.Contains(t, body, "\nupdates: leading\ntransactions: waiting: the Scan service has no transaction history")
+			_, metrics := ask(t, &log, "/metrics")
+			require.Contains(t, metrics, "\nledger_indexer_task_failing{task=\"transactions\"} 1\n")
+			require.NoError(t, daemon.finish())
+			require.Len(t, log.lines(t, said), 1)
+			require.Empty(t, sandbox.Diff(l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, l.End()), relations(t, database)))
+			require.Empty(t, sandbox.Diff(want, historyRelations(t, database)))
+			require.Equal(t, 1, count(t, database, "indexer.tasks WHERE task = 'transactions' AND failure LIKE '%ledger.holdings'"))
+		})
+	}
+	t.Run("until current", func(t *testing.T) {
+		t.Parallel()
+		l := sandbox.NewLedger(sandbox.Options{Seed: 62})
+		l.Grow(300)
+		database := throwaway.Migrated(t, migrate)
+		server := newSwitchable(t, page(http.StatusBadGateway))
+		cfg := indexerFor(database, server.URL, defaultScope())
+		cfg.ScanURL, cfg.Listen = serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{Release: "0.7.1"})), "127.0.0.1:0"
+		var log journal
+		ended := make(chan error, 1)
+		go func() { ended <- RunIndexer(t.Context(), cfg, log.logger()) }()
+		log.wait(t, said) // before the updates are read
+		log.wait(t, "stopped")
+		_, body := readiness(t, &log)
+		require.Contains(t, body, "\ntransactions: stopped: the Scan service has no transaction history")
+		server.turnTo(sandbox.NewServer(l, sandbox.ServerOptions{ListLimit: 20, Version: "3.4"}))
+		requireProblem(t, <-ended, "gone from Splice 0.7 on", "ledger.holdings")
+		want := l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta, Version: "3.4"}, l.End())
+		require.Empty(t, sandbox.Diff(want, relations(t, database)), "the updates were read to the end before")
+	})
+	t.Run("alone", func(t *testing.T) {
+		t.Parallel()
+		l := sandbox.NewLedger(sandbox.Options{Seed: 62})
+		cfg := indexerFor(throwaway.Migrated(t, migrate), "", defaultScope())
+		cfg.UntilCurrent = false
+		cfg.ScanURL = serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{Release: "0.7.1"}))
+		requireProblem(t, RunIndexer(t.Context(), cfg, testLogger(t)), "gone from Splice 0.7 on", "ledger.holdings")
+		cfg.ScanURL += "/elsewhere"
+		requireProblem(t, RunIndexer(t.Context(), cfg, testLogger(t)), "at the Scan URL", "check --scan-url")
+	})
+}
+
+// A Scan without a history is asked again every ten minutes, by a process that is ready; what is not known to be a Scan
+// soon, by one that is not. What has not changed is said once, and so is that a service does not tell its network.
+func TestWhenAServiceWithoutAHistoryIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	for _, known := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			var log journal
+			h := &history{indexer: &indexer{logger: log.logger()}, known: known}
+			require.True(t, h.miss(ledger.ErrNotOffered))
+			asked := 0
+			for range 3600 {
+				state, ready, err := h.obstacle(t.Context())
+				require.NoError(t, err)
+				if state == "" {
+					require.False(t, h.miss(ledger.ErrNotOffered))
+					asked++
+				} else {
+					require.Equal(t, known, ready)
+					require.Equal(t, known, strings.Contains(state, "it is asked again every 10m0s"))
+				}
+				time.Sleep(time.Second)
+			}
+			if known {
+				require.Equal(t, 5, asked)
+			} else {
+				require.Greater(t, asked, 3600/30)
+				require.Less(t, asked, 3600/10)
+			}
+			h.known = !known
+			require.True(t, h.miss(ledger.ErrNotOffered), "it is something else")
+			require.Empty(t, log.text.String())
+
+			require.True(t, h.found(t.Context()))
+			require.False(t, h.found(t.Context()))
+			state, _, err := h.obstacle(t.Context())
+			require.NoError(t, err)
+			require.Empty(t, state)
+			require.Len(t, log.lines(t, "the Scan service has a transaction history now"), 1)
+			require.Len(t, log.lines(t, unnamed), 1)
+		})
+	}
+}
+
+const unnamed = "the Scan service does not tell which network it is of: one of another network behind the URL would not be noticed"
+
+// A Scan service that is down does not disturb the updates, and a participant that is down not the history.
+func TestOneSourceDownDoesNotDisturbTheOther(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 63})
+	l.Grow(100)
+	var scanDown, ledgerDown atomic.Bool
+	var unheard atomic.Bool // at first the proxy before the Scan knows nothing of it
+	unheard.Store(true)
+	fault := func(down *atomic.Bool) func(*http.Request) *sandbox.Fault {
+		return func(*http.Request) *sandbox.Fault {
+			if down.Load() {
+				status := http.StatusBadGateway
+				if down == &scanDown && unheard.Load() {
+					status = http.StatusNotFound
+				}
+				return &sandbox.Fault{Status: status, ContentType: "text/html", Body: "<html>away</html>"}
+			}
+			return nil
+		}
+	}
+	scanDown.Store(true)
+	scan := sandbox.NewScan(l, sandbox.ScanOptions{Fault: fault(&scanDown)})
+	database := throwaway.Migrated(t, migrate)
+	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{Fault: fault(&ledgerDown)}), defaultScope())
+	cfg.ScanURL, cfg.Listen = serveScan(t, scan), "127.0.0.1:0"
+	var log journal
+	daemon := startLogged(t, cfg, log.logger())
+	log.wait(t, "there is no transaction history to read; the updates go on without it")
+	waitForTask(t, database, "there is no transaction history%at the Scan URL%check --scan-url%")
+	for range 2 {
+		scanDown.Store(true)
+		l.Grow(50)
+		waitFor(t, database, lastUpdate(l))
+		status, body := readiness(t, &log)
+		require.Equal(t, http.StatusServiceUnavailable, status)
+		require.Contains(t, body, "\nupdates: leading\n")
+		require.Contains(t, body, "\nscan: ")
+
+		ledgerDown.Store(true)
+		scanDown.Store(false)
+		unheard.Store(false)
+		l.Grow(50)
+		waitForHistory(t, database, scan)
+		status, body = readiness(t, &log)
+		require.Equal(t, http.StatusServiceUnavailable, status)
+		require.Contains(t, body, "\ntransactions: leading\n")
+		require.Contains(t, body, "\nscan: reachable\n")
+		ledgerDown.Store(false)
+	}
+	waitFor(t, database, lastUpdate(l))
+	require.NoError(t, daemon.finish())
+	require.Len(t, log.lines(t, "there is no transaction history to read; the updates go on without it"), 1)
+	require.Len(t, log.lines(t, "the Scan service has a transaction history now"), 1)
+	require.Empty(t, log.lines(t, unnamed), "a proxy is no service")
+	require.Empty(t, sandbox.Diff(l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, l.End()), relations(t, database)))
+	require.Empty(t, sandbox.Diff(scan.Truth(), historyRelations(t, database)))
+}
+
+// Another service with another order behind the same URL, or after a restart: its records are matched with the stored
+// ones, which keep their seqs, and nothing is there twice.
+func TestAnotherServiceWithAnotherOrder(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 64})
+	l.Grow(300)
+	first := sandbox.NewScan(l, sandbox.ScanOptions{PageLimit: 50})
+	second := sandbox.NewScan(l, sandbox.ScanOptions{PageLimit: 50, Order: 9})
+	server := newSwitchable(t, first)
+	database := throwaway.Migrated(t, migrate)
+	cfg := indexerFor(database, "", defaultScope())
+	cfg.ScanURL = server.URL
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	before := first.Truth()["transactions"]
+
+	var log journal
+	daemon := startLogged(t, cfg, log.logger())
+	log.wait(t, "caught up")
+	l.Grow(100)
+	server.turnTo(second)
+	waitForHistory(t, database, second)
+	require.NoError(t, daemon.finish())
+	require.Empty(t, sandbox.Diff(sandbox.WithoutOrder(second.Truth()), sandbox.WithoutOrder(historyRelations(t, database))))
+	after := historyRelations(t, database)["transactions"]
+	after = slices.DeleteFunc(after, func(row sandbox.Row) bool { return int64Of(t, row["seq"]) > int64(len(before)) })
+	require.Empty(t, sandbox.Diff(map[string][]sandbox.Row{"transactions": before}, map[string][]sandbox.Row{"transactions": after}))
+}
+
+// A service that is still completing its own history is waited for, which is told and makes nobody less ready.
+func TestAServiceThatIsBackfillingIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 65})
+	l.Grow(100)
+	scan := sandbox.NewScan(l, sandbox.ScanOptions{Backfilling: true})
+	database := throwaway.Migrated(t, migrate)
+	cfg := indexerFor(database, "", defaultScope())
+	server := newSwitchable(t, page(http.StatusBadGateway))
+	cfg.ScanURL, cfg.Listen, cfg.UntilCurrent = server.URL, "127.0.0.1:0", false
+	var log journal
+	daemon := startLogged(t, cfg, log.logger())
+	waitForTask(t, database, "%502 Bad Gateway%")
+	server.turnTo(scan)
+	body := ""
+	for waiting := "ready\ntransactions: leading, waiting: the service is still backfilling its own history\n"; body != waiting+"database: reachable\nscan: reachable\n"; {
+		_, body = readiness(t, &log)
+		time.Sleep(10 * time.Millisecond)
+	}
+	waitForTask(t, database, "waiting: the service is still backfilling its own history")
+	require.Zero(t, count(t, database, "ledger.transactions"))
+	require.NoError(t, daemon.finish())
+
+	// A proxy that finds nothing behind it at the start passes, where it is known that there was a Scan, or a history.
+	conn, err := pgx.Connect(t.Context(), database)
+	require.NoError(t, err)
+	defer conn.Close(t.Context())
+	scan.SetBackfilling(false)
+	for range 2 {
+		server.turnTo(page(http.StatusNotFound))
+		var log journal
+		daemon = startLogged(t, cfg, log.logger())
+		require.Contains(t, log.wait(t, "retrying")["error"], "what answers now is no Scan service")
+		server.turnTo(scan)
+		log.wait(t, "caught up")
+		require.NoError(t, daemon.finish())
+		require.Empty(t, sandbox.Diff(scan.Truth(), historyRelations(t, database)))
+		require.Equal(t, 1, count(t, database, "indexer.tasks WHERE task = 'transactions' AND succeeded_at > failed_at"))
+		_, err = conn.Exec(t.Context(), "DELETE FROM indexer.network")
+		require.NoError(t, err)
+	}
+}
+
+// A record that can't be understood ends the process with an error that names it and the field, and nothing of its page
+// is stored.
+func TestABadRecordEndsTheHistory(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ pattern, with, field string }{
+		"an exponent":        {`"amount"\s*:\s*"[^"]*"`, `"amount":"1e3"`, "transfer.receivers[0].amount"},
+		"two sub-objects":    {`"transfer"\s*:`, `"mint":{"amulet_owner":"a","amulet_amount":"1.0"},"transfer":`, "mint"},
+		"a missing receiver": {`"amount"\s*:`, `"mount":`, "transfer.receivers[0].amount"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := sandbox.NewLedger(sandbox.Options{Seed: 66})
+			l.Grow(300)
+			const page = 20
+			bad, place := "", 0
+			ids := sandbox.NewScan(l, sandbox.ScanOptions{}).EventIDs()
+			for _, row := range sandbox.NewScan(l, sandbox.ScanOptions{}).Truth()["transfers"] {
+				id := row["event_id"].(string)
+				if place = slices.Index(ids, id); place > 2*page {
+					bad = id
+					break
+				}
+			}
+			require.NotEmpty(t, bad)
+			scan := sandbox.NewScan(l, sandbox.ScanOptions{PageLimit: page, Rewrite: func(e sandbox.Element) []byte {
+				if e.EventID != bad {
+					return e.Raw
+				}
+				return replaceFirst(e.Raw, c.pattern, c.with)
+			}})
+			database := throwaway.Migrated(t, migrate)
+			cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), defaultScope())
+			cfg.UntilCurrent = false
+			cfg.ScanURL = serveScan(t, scan)
+			err := RunIndexer(t.Context(), cfg, testLogger(t))
+			var undecodable *ledger.DecodeError
+			require.ErrorAs(t, err, &undecodable)
+			for _, part := range []string{"the transaction history ended the process (without --scan-url the updates go on meanwhile): ", bad, c.field} {
+				require.Contains(t, err.Error(), part)
+			}
+			stored := historyRelations(t, database)
+			require.LessOrEqual(t, len(stored["transactions"]), place)
+			require.NotEmpty(t, stored["transactions"])
+			for _, row := range stored["transactions"] {
+				require.NotEqual(t, bad, row["event_id"])
+			}
+		})
+	}
+}
+
+// Each stream has a leader of its own, which may be another process, and who stands by takes over what becomes free.
+func TestEachStreamHasALeaderOfItsOwn(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 67})
+	l.Grow(100)
+	scan := sandbox.NewScan(l, sandbox.ScanOptions{})
+	database := throwaway.Migrated(t, migrate)
+	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), defaultScope())
+	var firstLog, secondLog journal
+	first := startLogged(t, cfg, firstLog.logger())
+	firstLog.wait(t, "caught up")
+	cfg.ScanURL, cfg.Listen = serveScan(t, scan), "127.0.0.1:0"
+	second := startLogged(t, cfg, secondLog.logger())
+	secondLog.wait(t, "caught up")
+	secondLog.wait(t, "not writing")
+	status, body := readiness(t, &secondLog)
+	require.Equal(t, http.StatusOK, status, body)
+	require.Contains(t, body, "\nupdates: standing by: another process leads\ntransactions: leading\n")
+	l.Grow(50)
+	waitFor(t, database, lastUpdate(l))
+	waitForHistory(t, database, scan)
+
+	require.NoError(t, first.finish())
+	l.Grow(50)
+	waitFor(t, database, lastUpdate(l))
+	waitForHistory(t, database, scan)
+	require.NoError(t, second.finish())
+	require.Empty(t, sandbox.Diff(l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, l.End()), relations(t, database)))
+	require.Empty(t, sandbox.Diff(scan.Truth(), historyRelations(t, database)))
+}
+
+// The history of another network is refused, at the start and while the daemon runs.
+func TestAnotherNetwork(t *testing.T) {
+	t.Parallel()
+	first, second := sandbox.NewLedger(sandbox.Options{Seed: 68}), sandbox.NewLedger(sandbox.Options{Seed: 69})
+	first.Grow(100)
+	second.Grow(100)
+	require.NotEqual(t, first.DSO(), second.DSO())
+	server := newSwitchable(t, sandbox.NewScan(first, sandbox.ScanOptions{}))
+	database := throwaway.Migrated(t, migrate)
+	cfg := indexerFor(database, "", defaultScope())
+	cfg.ScanURL = server.URL
+	var log journal
+	daemon := startLogged(t, cfg, log.logger())
+	log.wait(t, "caught up")
+	server.turnTo(sandbox.NewScan(second, sandbox.ScanOptions{}))
+	<-daemon.done
+	requireProblem(t, daemon.err, first.DSO(), second.DSO(), "--scan-url")
+	requireProblem(t, RunIndexer(t.Context(), cfg, testLogger(t)), first.DSO(), second.DSO(), "--scan-url")
+	require.Empty(t, sandbox.Diff(sandbox.NewScan(first, sandbox.ScanOptions{}).Truth(), historyRelations(t, database)))
+}
+
+// Rows that the database will never take end the process with what it said.
+func TestHistoryThatTheDatabaseRefuses(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 70})
+	l.Grow(100)
+	database := throwaway.Migrated(t, migrate)
+	conn, err := pgx.Connect(t.Context(), database)
+	require.NoError(t, err)
+	defer conn.Close(t.Context())
+	_, err = conn.Exec(t.Context(), "ALTER TABLE indexer.transactions ADD CONSTRAINT short CHECK (seq < 2)")
+	require.NoError(t, err)
+	cfg := indexerFor(database, "", defaultScope())
+	cfg.ScanURL = serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{}))
+	requireProblem(t, RunIndexer(t.Context(), cfg, testLogger(t)), "the database refuses the rows", "short", "report it")
+	require.Zero(t, count(t, database, "ledger.transactions"))
+}

@@ -1,0 +1,84 @@
+package app
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/sandbox"
+)
+
+// What is held, now and at an earlier offset, is what the model of the ledger says, whatever the scope shows of it.
+func TestHoldingsOfAnIndexedLedger(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 41})
+	l.Grow(600)
+	some := l.Parties()[:3]
+	for name, of := range map[string]sandbox.Scope{
+		"payloads":     {Shape: sandbox.ACSDelta},
+		"views":        {Shape: sandbox.ACSDelta, Interfaces: sandbox.InterfaceNames()},
+		"some parties": {Shape: sandbox.LedgerEffects, Interfaces: sandbox.InterfaceNames(), Parties: some},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scope := defaultScope()
+			scope.Interfaces, scope.Parties = of.Interfaces, of.Parties
+			if of.Shape == sandbox.LedgerEffects {
+				scope.Shape = "ledger-effects"
+			}
+			database := throwaway.Migrated(t, migrate)
+			require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, l, sandbox.ServerOptions{}), scope), testLogger(t)))
+			want := l.Holdings(of, l.End())
+			require.NotEmpty(t, want["holdings"])
+			require.Empty(t, sandbox.Diff(want, rowsOf(t, database, []string{"holdings", "holding_totals"})))
+
+			middle := l.Offset(300)
+			var got []sandbox.Row
+			for _, text := range collect[[]byte](t, database, "SELECT to_jsonb(h) FROM ledger.holdings_at($1) h", middle) {
+				row, err := sandbox.DecodeRow("holdings", text)
+				require.NoError(t, err)
+				got = append(got, row)
+			}
+			then := l.Holdings(of, middle)["holdings"]
+			require.NotEmpty(t, then)
+			require.Empty(t, sandbox.Diff(map[string][]sandbox.Row{"holdings": then}, map[string][]sandbox.Row{"holdings": got}))
+		})
+	}
+}
+
+// Reported balances are what the balance changes of the model come to, at every round that was seen.
+func TestReportedBalancesOfAnIndexedHistory(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 42})
+	l.Grow(700)
+	scan := sandbox.NewScan(l, sandbox.ScanOptions{BalanceChanges: true})
+	database := throwaway.Migrated(t, migrate)
+	cfg := indexerFor(database, "", defaultScope())
+	cfg.ScanURL = serveScan(t, scan)
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	rounds := collect[int64](t, database, "SELECT DISTINCT round FROM ledger.transactions WHERE round IS NOT NULL ORDER BY round")
+	require.Greater(t, len(rounds), 10)
+	for _, round := range rounds {
+		got := map[string]string{}
+		for _, pair := range collect[[]string](t, database, "SELECT ARRAY[party, balance::numeric(100, 10)::text] FROM ledger.reported_balances_at($1)", round) {
+			got[pair[0]] = pair[1]
+		}
+		require.Equal(t, scan.ReportedBalances(round), got, "round %d", round)
+	}
+}
+
+// collect reads the only column of a query.
+func collect[T any](t *testing.T, databaseURL, query string, args ...any) []T {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), databaseURL)
+	require.NoError(t, err)
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	rows, err := conn.Query(t.Context(), query, args...)
+	require.NoError(t, err)
+	list, err := pgx.CollectRows(rows, pgx.RowTo[T])
+	require.NoError(t, err)
+	return list
+}

@@ -1,0 +1,187 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"ledgerindexer/ingest"
+	"ledgerindexer/store"
+)
+
+const (
+	// How often a process that stands by, or waits for what is in the way, looks again.
+	standbyEvery = time.Second
+	// How long the end of a term waits for each of the things that end with it.
+	longestGoodbye = 3 * time.Second
+)
+
+// stream is one of the streams of a daemon. Each has a lead of its own, which another process may have, and waits and
+// fails by itself; only what trying again can't cure ends the others too.
+type stream struct {
+	*indexer
+	role   store.Role
+	source string // whom it is read from, for people
+	work   work
+
+	backoff ingest.Backoff  // between terms that failed
+	closing <-chan struct{} // closed when the leader of the last term is; nil: it is
+	unmet   error           // what the process is to end with once every stream is done; nil: nothing
+}
+
+// work is what is particular to a stream.
+type work interface {
+	// meet finds out who answers, and whether the database is theirs. It is tried until it succeeds, before all else.
+	meet(ctx context.Context) error
+	// obstacle says what must go away before anybody writes the stream, and whether a process that waits for it is
+	// ready; an empty state: nothing.
+	obstacle(ctx context.Context) (state string, ready bool, err error)
+	// lead says that it leads, and reads and writes as the leader until ctx ends or there is nothing more to do (done), or something fails. The
+	// next term begins at once where it is neither.
+	lead(ctx context.Context, s *stream, leader *store.Leader) (done bool, err error)
+}
+
+// name is the stream's in checkpoints, health and metrics: that of its role.
+func (s *stream) name() string { return string(s.role) }
+
+// set says what this process does about the stream, and whether that is what it is there for.
+func (s *stream) set(ready bool, state string) (changed bool) {
+	return s.health.Set(s.name(), ready, state)
+}
+
+// run works until ctx ends or the stream is done (nil both), or something fails that trying again can't cure.
+func (s *stream) run(ctx context.Context) error {
+	state := "waiting for " + s.source
+	err := insist(ctx, s.logger, state, s.work.meet, func(err error) { s.set(false, state+": "+err.Error()) })
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	for {
+		done, err := s.term(ctx)
+		switch {
+		case ingest.Lasting(err):
+			return err
+		case done || ctx.Err() != nil: // whatever failed while it was told to stop
+			state := "stopped"
+			if s.unmet != nil {
+				state += ": " + s.unmet.Error()
+			}
+			s.set(true, state)
+			s.logger.InfoContext(ctx, "stopped", "stream", s.name())
+			return nil
+		case err == nil:
+			s.backoff.Reset()
+		default:
+			s.metrics.Retrying(s.name())
+			s.set(false, "trying again: "+err.Error())
+			wait := s.backoff.Next(err)
+			s.logger.WarnContext(ctx, "trying again", "stream", s.name(), "error", err, "wait", wait.String())
+			pause(ctx, wait)
+		}
+	}
+}
+
+// term stands by until it leads, and works until the lead is lost. done is true when there is nothing more to do.
+func (s *stream) term(ctx context.Context) (done bool, err error) {
+	state, ready, err := s.work.obstacle(ctx)
+	if err != nil {
+		return false, err
+	}
+	if state != "" {
+		s.wait(ctx, ready, state)
+		return false, nil
+	}
+	if s.closing != nil {
+		select {
+		case <-s.closing:
+			s.closing = nil
+		default: // its lock would be taken for another process's
+			s.wait(ctx, false, "waiting: the database does not let go of the last term's connections")
+			return false, nil
+		}
+	}
+	leader, ok, err := s.store.Lead(ctx, s.role)
+	if err != nil {
+		return false, err
+	}
+	if !ok {
+		s.wait(ctx, true, "standing by: another process leads")
+		return false, nil
+	}
+	defer func() {
+		if s.closing = ending(leader.Close); s.closing != nil {
+			s.logger.WarnContext(ctx, "the database does not let go of its connections; they are not waited for", "stream", s.name())
+		}
+	}()
+	s.metrics.Leading(s.name(), true)
+	defer s.metrics.Leading(s.name(), false)
+
+	// It may have come up before this process got the lead.
+	if state, _, err = s.work.obstacle(ctx); err != nil || state != "" {
+		return false, err
+	}
+	termCtx, lose := context.WithCancelCause(ctx)
+	defer lose(nil)
+	go func() {
+		select {
+		case <-leader.Lost():
+			lose(leader.Err())
+		case <-termCtx.Done():
+		}
+	}()
+	done, err = s.work.lead(termCtx, s, leader)
+	if lost := leader.Err(); lost != nil && ctx.Err() == nil {
+		return false, lost // whatever else failed for it
+	}
+	return done, err
+}
+
+// wait says why this process does not write the stream, and lets a moment pass.
+func (s *stream) wait(ctx context.Context, ready bool, state string) {
+	if s.set(ready, state) {
+		s.logger.InfoContext(ctx, "not writing", "stream", s.name(), "state", state)
+	}
+	pause(ctx, standbyEvery)
+}
+
+// insist tries until fn succeeds or ctx ends (nil), or the error is a lasting one. failed is told of each failure.
+func insist(ctx context.Context, logger *slog.Logger, state string, fn func(context.Context) error, failed func(error)) error {
+	var backoff ingest.Backoff
+	for {
+		err := fn(ctx)
+		if err == nil || ingest.Lasting(err) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		failed(err)
+		wait := backoff.Next(err)
+		logger.WarnContext(ctx, "trying again", "state", state, "error", err, "wait", wait.String())
+		pause(ctx, wait)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// ending calls fn and waits until it is done, but not longer than longestGoodbye: then it returns what is closed when fn
+// is done, else nil. Tasks end sooner by themselves, and so does a leader, but not where the database hangs: its
+// connections take 15 s to be given up.
+func ending(fn func()) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		fn()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-time.After(longestGoodbye):
+		return done
+	}
+}

@@ -1,0 +1,115 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"ledgerindexer/ingest"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/ledger"
+	"ledgerindexer/participant"
+	"ledgerindexer/store"
+)
+
+// updates is the work on the updates of a participant.
+type updates struct {
+	*indexer
+	scope  ledger.Scope
+	start  ingest.Start
+	client *participant.Client
+	server atomic.Pointer[participant.Server] // who answered last at the ledger URL
+}
+
+func newUpdates(x *indexer) (*updates, error) {
+	u := &updates{indexer: x, scope: x.cfg.Domain()}
+	var err error
+	if u.start, err = ingest.ParseStart(x.cfg.Start); err != nil {
+		return nil, err
+	}
+	u.client, err = participant.New(participant.Config{
+		URL: x.cfg.LedgerURL, Access: x.cfg.LedgerAccess.Domain("ledger"), Logger: x.logger, Observe: x.metrics.Request,
+	}, u.scope)
+	if err != nil {
+		return nil, &config.UsageError{Err: err}
+	}
+	return u, nil
+}
+
+// ping asks for the ledger's end; a server that does not tell it has answered too.
+func (u *updates) ping(ctx context.Context) error {
+	_, err := u.client.LedgerEnd(ctx)
+	if errors.Is(err, ledger.ErrNotOffered) {
+		return nil
+	}
+	return err
+}
+
+// meet finds out who answers at the ledger URL, and whether the database is theirs.
+func (u *updates) meet(ctx context.Context) error {
+	server, err := u.client.Discover(ctx)
+	if err != nil {
+		return err
+	}
+	u.server.Store(&server)
+	return u.store.CheckIdentity(ctx, server.ParticipantID, u.scope)
+}
+
+// meetAsLeader is meet for a leader, which also records who answers where the database did not know it yet.
+func (u *updates) meetAsLeader(ctx context.Context, leader *store.Leader) error {
+	if err := u.meet(ctx); err != nil {
+		return err
+	}
+	participantID := u.server.Load().ParticipantID
+	if participantID == "" {
+		u.logger.WarnContext(ctx, "the participant does not tell who it is: another one behind the URL would not be noticed")
+	}
+	return leader.RecordIdentity(ctx, participantID, u.scope)
+}
+
+// obstacle is a snapshot that a backfill has begun and not finished.
+func (u *updates) obstacle(ctx context.Context) (state string, ready bool, err error) {
+	unfinished, err := u.store.UnfinishedSnapshot(ctx)
+	if err != nil || unfinished == nil {
+		return "", false, err
+	}
+	return fmt.Sprintf("waiting: a backfill has to finish the snapshot at offset %d (%d entries stored); run `backfill` to go on with it",
+		unfinished.At, unfinished.Entries), false, nil
+}
+
+// lead indexes the updates, with the tasks beside them.
+func (u *updates) lead(ctx context.Context, s *stream, leader *store.Leader) (done bool, err error) {
+	s.set(true, "leading")
+	taskCtx, endTasks := context.WithCancel(ctx)
+	defer endTasks()
+	tasks := u.startBackground(taskCtx, leader)
+	loop := ingest.Updates{
+		Source: u.client, Sink: leader, Scope: u.scope, Start: u.start, ParticipantID: u.server.Load().ParticipantID,
+		Check:        func(ctx context.Context) error { return u.meetAsLeader(ctx, leader) },
+		UntilCurrent: u.cfg.UntilCurrent, Logger: u.logger,
+		Watch: ingest.Watch{
+			Resumed: func(watermark ledger.Offset) {
+				s.backoff.Reset() // both sides answered
+				u.metrics.Committed(int64(watermark), 0)
+			},
+			Committed: func(watermark ledger.Offset, n int) {
+				u.metrics.Committed(int64(watermark), n)
+				tasks.wake()
+			},
+			LedgerEnd: func(end ledger.Offset) { u.metrics.LedgerEnd(int64(end)) },
+			Retrying: func(err error) {
+				u.metrics.Retrying(s.name())
+				s.set(false, "leading, trying again: "+err.Error())
+			},
+			Recovered: func() { s.set(true, "leading") },
+		},
+	}
+	err = loop.Run(ctx)
+	endTasks()
+	if ending(tasks.running.Wait) != nil {
+		u.logger.WarnContext(ctx, "a background task does not end; it is not waited for")
+	}
+	u.metrics.TasksEnded(ingest.TaskLookups, ingest.TaskPackages)
+	return err == nil, err
+}
