@@ -37,17 +37,7 @@ func hasHistory(release string) bool {
 
 // ServeHTTP implements http.Handler.
 func (s *Scan) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !wait(r.Context(), s.opts.Latency) {
-		late(r.Context(), w)
-		return
-	}
-	if s.opts.Fault != nil {
-		if f := s.opts.Fault(r); f != nil {
-			disturbed(w, r, f, s.serve)
-			return
-		}
-	}
-	s.serve(w, r)
+	slowed(w, r, s.opts.Latency, s.opts.Fault, s.serve)
 }
 
 func (s *Scan) serve(w http.ResponseWriter, r *http.Request) {

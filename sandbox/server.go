@@ -190,18 +190,22 @@ func (s *Server) vettingRoutes() {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), s.opts.RequestTimeout)
 	defer cancel()
-	r = r.WithContext(ctx)
-	if !wait(ctx, s.opts.Latency) {
-		late(ctx, w)
+	slowed(w, r.WithContext(ctx), s.opts.Latency, s.opts.Fault, s.serve)
+}
+
+// slowed answers a request by serve after the latency, unless a fault disturbs it.
+func slowed(w http.ResponseWriter, r *http.Request, latency time.Duration, fault func(*http.Request) *Fault, serve http.HandlerFunc) {
+	if !wait(r.Context(), latency) {
+		late(r.Context(), w)
 		return
 	}
-	if s.opts.Fault != nil {
-		if f := s.opts.Fault(r); f != nil {
-			disturbed(w, r, f, s.serve)
+	if fault != nil {
+		if f := fault(r); f != nil {
+			disturbed(w, r, f, serve)
 			return
 		}
 	}
-	s.serve(w, r)
+	serve(w, r)
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
