@@ -376,9 +376,11 @@ func TestAServiceThatIsBackfillingIsWaitedFor(t *testing.T) {
 		require.Contains(t, log.wait(t, "retrying")["error"], "what answers now is no Scan service")
 		server.turnTo(scan)
 		log.wait(t, "caught up")
+		for count(t, database, "indexer.tasks WHERE task = 'transactions' AND succeeded_at > failed_at") == 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
 		require.NoError(t, daemon.finish())
 		require.Empty(t, sandbox.Diff(scan.Truth(), historyRelations(t, database)))
-		require.Equal(t, 1, count(t, database, "indexer.tasks WHERE task = 'transactions' AND succeeded_at > failed_at"))
 		_, err = conn.Exec(t.Context(), "DELETE FROM indexer.network")
 		require.NoError(t, err)
 	}
