@@ -71,7 +71,7 @@ type packages struct {
 // task is how one of the tasks beside the stream fares.
 type task struct {
 	Failing     bool      `json:"failing"`
-	SucceededAt time.Time `json:"succeeded_at,omitzero"` // last
+	SucceededAt time.Time `json:"succeeded_at,omitzero"` // last; of the transaction history: first since it began, or failed last
 	FailedAt    time.Time `json:"failed_at,omitzero"`    // last
 	Failure     string    `json:"failure,omitempty"`     // of then
 }
