@@ -54,8 +54,6 @@ type Client struct {
 	maxBody int64
 	silence time.Duration
 
-	answered atomic.Bool // the server has answered, whatever
-
 	finding chan struct{}          // one slot, taken while something is found out about the server
 	logged  Server                 // what the log says; guarded by finding
 	first   string                 // participant id that was found first, empty: none yet; guarded by finding
@@ -99,7 +97,7 @@ func New(cfg Config, scope ledger.Scope) (*Client, error) {
 	}
 	c.http, err = jsonhttp.New(jsonhttp.Config{
 		Access: cfg.Access, Logger: cfg.Logger,
-		Observe: c.observe,
+		Observe: cfg.Observe,
 		// Noted when the connection is there and not used yet: who looks at an answer that came over it sees the note,
 		// and who looked before it was there has not looked at who is behind it.
 		Connected: c.anew,

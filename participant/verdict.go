@@ -154,7 +154,7 @@ func (c *Client) judgeConnection(e *Error) ruling {
 	if !errors.As(e, &refused) {
 		return ruling{}
 	}
-	if refused.Configured && !c.answered.Load() {
+	if refused.Configured && !c.http.Answered() {
 		return ruling{act, refused.What, refused.Do}
 	}
 	return ruling{what: refused.What + "; " + refused.Do}

@@ -44,8 +44,7 @@ type Client struct {
 	maxBody int64
 	silence time.Duration
 
-	answered atomic.Bool // the server has answered, whatever
-	served   atomic.Bool // it has served its history, to this client or before
+	served atomic.Bool // it has served its history, to this client or before
 
 	page   *jsonhttp.Size // of pages that are read on from an event id
 	newest *jsonhttp.Size // of looks at the newest records
@@ -67,7 +66,7 @@ func New(cfg Config) (*Client, error) {
 	var err error
 	c.http, err = jsonhttp.New(jsonhttp.Config{
 		Access: cfg.Access, Logger: cfg.Logger,
-		Observe: c.observe,
+		Observe: cfg.Observe,
 		Refused: func(a jsonhttp.Answer) bool { return a.Status == http.StatusUnauthorized },
 	})
 	if err != nil {

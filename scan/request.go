@@ -33,16 +33,6 @@ func (c *Client) do(ctx context.Context, r request) ([]byte, error) {
 	return nil, e
 }
 
-// observe is told of every request, and passes it on.
-func (c *Client) observe(operation string, status int, d time.Duration, bytes int64) {
-	if status != 0 {
-		c.answered.Store(true)
-	}
-	if c.cfg.Observe != nil {
-		c.cfg.Observe(operation, status, d, bytes)
-	}
-}
-
 // misread gives the error of reading an answer its proper kind: one whose end is missing was cut by somebody on the way who
 // did not say so, and can be asked for again; data that is one of our secrets is not repeated.
 func (c *Client) misread(operation string, body []byte, err error) error {

@@ -64,7 +64,7 @@ func (c *Client) explainConnection(err error) error {
 	if !errors.As(err, &refused) {
 		return err
 	}
-	if refused.Configured && !c.answered.Load() {
+	if refused.Configured && !c.http.Answered() {
 		return &ledger.Problem{What: refused.What, Do: refused.Do, Err: err}
 	}
 	return fmt.Errorf("%s; %s: %w", refused.What, refused.Do, err)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"ledgerindexer/internal/access"
@@ -36,6 +37,8 @@ type Client struct {
 	user   *url.Userinfo
 	access *access.Access
 	http   *http.Client
+
+	answered atomic.Bool
 }
 
 // New checks the configuration and makes a client; it sends nothing. Its errors name the flag, and never repeat what may
@@ -79,6 +82,9 @@ func (c *Client) Access() *access.Access { return c.access }
 
 // URL is the server's, without user and password.
 func (c *Client) URL() *url.URL { return c.base }
+
+// Answered tells whether the server has answered a request, whatever it said.
+func (c *Client) Answered() bool { return c.answered.Load() }
 
 // CloseIdleConnections closes the connections that are idle.
 func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }

@@ -81,10 +81,13 @@ func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
 	return c.send(ctx, r, fresh)
 }
 
-// send does one round trip and tells Observe of it.
+// send does one round trip, notes whether there was an answer, and tells Observe of it.
 func (c *Client) send(ctx context.Context, r Request, token string) (Answer, error) {
 	start := time.Now()
 	a, err := c.exchange(ctx, r, token)
+	if a.Status != 0 {
+		c.answered.Store(true)
+	}
 	if c.cfg.Observe != nil {
 		c.cfg.Observe(r.Operation, a.Status, time.Since(start), a.Bytes)
 	}
