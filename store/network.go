@@ -50,6 +50,9 @@ func (l *Leader) RecordNetwork(ctx context.Context, networkID string) error {
 	if networkID == "" {
 		return nil
 	}
+	if known, err := l.store.Network(ctx); err != nil || known == networkID { // it is asked at every try: mostly nothing to write
+		return err
+	}
 	q := l.store.queries
 	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := q.NetworkRecord(ctx, tx, networkID); err != nil {
