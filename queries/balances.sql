@@ -2,7 +2,7 @@
 -- Has what follows in the transaction planned as look-ups by index, whatever the planner takes the tables' sizes for: they
 -- are empty at first and grow by millions of rows between two readings of their statistics.
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
-    set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true);
+    set_config('enable_mergejoin', 'off', true);
 
 -- name: BalanceTotalsAdd :exec
 -- Adds the balance changes of a range of records to the running totals. A change counts in its round and in all later

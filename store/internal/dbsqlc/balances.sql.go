@@ -91,7 +91,7 @@ func (q *Queries) BalanceTotalsAdd(ctx context.Context, db DBTX, arg BalanceTota
 
 const derivePlainly = `-- name: DerivePlainly :exec
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
-    set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true)
+    set_config('enable_mergejoin', 'off', true)
 `
 
 // Has what follows in the transaction planned as look-ups by index, whatever the planner takes the tables' sizes for: they
