@@ -11,6 +11,15 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// mostElements is how many updates and checkpoints, or records of the transaction history, may stand in one answer. Of
+// updates 2,000 are asked for at most, of records 1,000. The smallest take a hundred times their JSON in memory.
+const mostElements = 100_000
+
+// mostTimes is how many synchronizers an offset checkpoint may tell of. A participant is connected to some; each is a row.
+const mostTimes = 1000
+
+var errTooMany = fmt.Errorf("is one more than the %d that are read of an answer; no server serves as many at once", mostElements)
+
 // UpdateList is what a list response of updates holds.
 type UpdateList struct {
 	Updates     []Update
@@ -180,6 +189,9 @@ func (d *decoding) updates(o order, levels int) (UpdateList, error) {
 	err := d.list(levels, func(element int) error {
 		var wire wireElement
 		start := d.dec.InputOffset()
+		if element == mostElements {
+			return inElement(element, findOffset(d.body[start:]), errTooMany)
+		}
 		if err := json.UnmarshalDecode(d.dec, &wire); err != nil {
 			return fromJSON(err, element, findOffset(d.body[start:]), levels)
 		}

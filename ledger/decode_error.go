@@ -87,10 +87,15 @@ func explain(err error) (jsontext.Pointer, error) {
 	return pointer, err
 }
 
+// maxDepth is how many lists and objects may stand within each other: the limit of the JSON library, whose callers recurse.
+const maxDepth = 10_000
+
 func syntaxSentence(err *jsontext.SyntacticError) error {
 	switch {
 	case errors.Is(err.Err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("the JSON is cut off at byte %d: %w", err.ByteOffset, err.Err)
+	case strings.HasSuffix(err.Err.Error(), "exceeded max depth"): // the library's error has no name
+		return fmt.Errorf("more than %d lists and objects stand within each other at byte %d: %w", maxDepth, err.ByteOffset, err.Err)
 	case errors.Is(err.Err, jsontext.ErrDuplicateName):
 		return fmt.Errorf("a member of this name stands twice in the object: %w", err.Err)
 	default:

@@ -26,6 +26,9 @@ func DecodeTransactions(body []byte) ([]Transaction, error) {
 		found = true
 		return d.list(2, func(element int) error {
 			start := d.dec.InputOffset()
+			if element == mostElements {
+				return inRecord(element, findEventID(d.body[start:]), errTooMany)
+			}
 			wire.wire.reset()
 			if err := wire.UnmarshalJSONFrom(d.dec); err != nil {
 				return recordFromJSON(err, element, findEventID(d.body[start:]))

@@ -49,8 +49,16 @@ func (o *object) unknown(members jsontext.Value) JSON {
 	return members
 }
 
-// appendMember adds a member to an object, which may be nil. Without a value nothing is added.
+// appendMember is an object, which may be nil, with a member more. Without a value nothing is added.
 func appendMember(object JSON, name string, value jsontext.Value) JSON {
+	if value == nil {
+		return object
+	}
+	return extend(bytes.Clone(object), name, value)
+}
+
+// extend is appendMember for an object that nobody else has: it may be changed, and is not copied for each member.
+func extend(object JSON, name string, value jsontext.Value) JSON {
 	if value == nil {
 		return object
 	}
@@ -61,7 +69,7 @@ func appendMember(object JSON, name string, value jsontext.Value) JSON {
 	if object == nil {
 		object = append(object, '{')
 	} else {
-		object = append(bytes.Clone(object[:len(object)-1]), ',')
+		object[len(object)-1] = ','
 	}
 	object = append(append(object, quoted...), ':')
 	return append(append(object, value...), '}')

@@ -170,6 +170,10 @@ func (r *reader) checkpoint(w *wireCheckpoint) (*OffsetCheckpoint, error) {
 		Offset: o.bound("offset", w.Offset),
 		Extra:  o.unknown(w.Unknown),
 	}
+	if len(w.Times) > mostTimes {
+		o.fail("synchronizerTimes", fmt.Errorf("has %d times, and %d are read: one for each synchronizer of the participant", len(w.Times), mostTimes))
+		return nil, o.err
+	}
 	if w.Times == nil {
 		o.fail("synchronizerTimes", errMissing)
 	} else {
@@ -185,7 +189,7 @@ func (r *reader) checkpoint(w *wireCheckpoint) (*OffsetCheckpoint, error) {
 		if entry.err != nil {
 			o.fail(index("synchronizerTimes", i), entry.err)
 		}
-		rest = appendMember(rest, index("", i), t.Unknown)
+		rest = extend(rest, index("", i), t.Unknown)
 	}
 	checkpoint.Extra = appendMember(checkpoint.Extra, extraTimes, rest)
 	return checkpoint, o.err
