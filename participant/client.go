@@ -19,11 +19,19 @@ const (
 	// snapshotPageSize keeps a page of a snapshot to some megabytes; servers allow more.
 	snapshotPageSize = 2000
 
-	// maxBody is the largest answer that is read, in bytes of JSON.
-	maxBody = 1 << 30
+	// maxBody is the largest page or list that is read, in bytes of JSON: to decode it takes several times its size in
+	// memory. A larger one is asked for again in smaller pieces, so what it bounds for good is one update: those of the
+	// network, whose messages have 10 MB, come to some 50 MB of JSON.
+	maxBody = 128 << 20
+	// wholeBody is the largest snapshot that is read in one answer, as servers without continuation tokens serve it: it
+	// can't be asked for in pieces. `backfill` needs several times as much memory for it.
+	wholeBody = 1 << 30
 	// smallBody is the largest answer that is read about a single thing, or about vetted packages. Nothing real comes
-	// near it, and to decode an answer takes several times its size in memory.
+	// near it.
 	smallBody = 64 << 20
+	// tinyBody is the largest answer that is read about the server itself and who we are to it: most are one line, and
+	// the rights of a user with thousands of parties are about one MB.
+	tinyBody = 4 << 20
 )
 
 // Config says how to reach the participant.
@@ -51,8 +59,10 @@ type Client struct {
 	http   *jsonhttp.Client
 	format formats
 
-	maxBody int64
-	silence time.Duration
+	maxBody   int64
+	wholeBody int64
+	silence   time.Duration
+	longest   time.Duration
 
 	finding chan struct{}          // one slot, taken while something is found out about the server
 	logged  Server                 // what the log says; guarded by finding
@@ -90,7 +100,7 @@ func New(cfg Config, scope ledger.Scope) (*Client, error) {
 	cfg.Access.URL = cfg.URL
 	c := &Client{
 		cfg: cfg, scope: scope, log: cfg.Logger, format: format,
-		maxBody: maxBody, silence: jsonhttp.Silence,
+		maxBody: maxBody, wholeBody: wholeBody, silence: jsonhttp.Silence, longest: jsonhttp.Longest,
 		finding:     make(chan struct{}, 1),
 		updatesList: jsonhttp.NewSize(cfg.Limit), updatesPage: jsonhttp.NewSize(updatesPageSize),
 		snapshotList: jsonhttp.NewSize(cfg.Limit), snapshotPage: jsonhttp.NewSize(snapshotPageSize),

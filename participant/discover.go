@@ -217,7 +217,7 @@ func present(err error) (bool, error) {
 
 // text reads one member of an object; empty where the server does not have the path or keeps it to itself.
 func (c *Client) text(ctx context.Context, operation, path, member string) (string, error) {
-	body, err := c.do(ctx, request{operation: operation, path: path})
+	body, err := c.do(ctx, request{operation: operation, path: path, limit: tinyBody})
 	var e *Error
 	switch {
 	case errors.As(err, &e) && (e.pathMissing() || e.Status == http.StatusNotFound || e.Status == http.StatusForbidden):
@@ -255,7 +255,7 @@ func (c *Client) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
 
 func (c *Client) ledgerEnd(ctx context.Context) (ledger.Offset, error) {
 	const operation = "ledger-end"
-	body, err := c.do(ctx, request{operation: operation, path: pathLedgerEnd})
+	body, err := c.do(ctx, request{operation: operation, path: pathLedgerEnd, limit: tinyBody})
 	if err != nil {
 		return 0, err
 	}
@@ -276,7 +276,7 @@ func (c *Client) ledgerEnd(ctx context.Context) (ledger.Offset, error) {
 // an *Error, which may be tried again, for the rest. LedgerEnd does the same.
 func (c *Client) PrunedOffset(ctx context.Context) (ledger.Offset, error) {
 	const operation = "pruned-offsets"
-	body, err := c.do(ctx, request{operation: operation, path: pathPrunedOffsets})
+	body, err := c.do(ctx, request{operation: operation, path: pathPrunedOffsets, limit: tinyBody})
 	if err != nil {
 		return 0, c.explain(ctx, err, asked{})
 	}

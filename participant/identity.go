@@ -13,6 +13,10 @@ func (c *Client) anew() {
 	c.changes.Add(1)
 }
 
+// Changes counts how often another server may have begun to answer than before: with each connection that is made, and each
+// request that gets no good answer. It grows before anything is returned that the other one answered.
+func (c *Client) Changes() int64 { return c.changes.Load() }
+
 // take waits until nobody else finds something out about the server. Who took it gives it back with give.
 func (c *Client) take(ctx context.Context) error {
 	select {

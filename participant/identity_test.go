@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/sandbox"
 )
 
 // swapped is one address behind which one participant makes room for another.
@@ -371,4 +372,23 @@ func TestPeekOfAServerThatDoesNotTell(t *testing.T) {
 	id, _, err := newClient(t, newFake(t, away), Server{}, anyParty).Peek(t.Context())
 	require.Equal(t, http.StatusBadGateway, retryable(t, err).Status)
 	require.Equal(t, "PAR::p::1220", id)
+}
+
+// Changes grow with what another server answers, and not as long as all goes well.
+func TestChangesGrowWithWhatAnotherServerAnswers(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 3})
+	l.Grow(20)
+	server := simulated(t, l, sandbox.ServerOptions{})
+	c := discovered(t, server.URL, ledger.Scope{Shape: ledger.ShapeACSDelta})
+	read := func() int64 {
+		_, err := c.ReadUpdates(t.Context(), 0, 5)
+		require.NoError(t, err)
+		return c.Changes()
+	}
+	before := read()
+	require.Equal(t, before, read())
+	server.CloseClientConnections()
+	c.Close() // the client knows of the closed connections, so the next request does not meet one of them
+	require.Greater(t, read(), before)
 }

@@ -1,6 +1,7 @@
 package participant
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -17,22 +18,19 @@ type request struct {
 	path      string
 	query     url.Values
 	body      any
-	limit     int64 // the largest answer that is read, in bytes; 0: the client's, which is never exceeded
+	limit     int64 // the largest answer that is read, in bytes; 0: the client's for pages and lists
 }
 
 // mostOf is the largest answer to a request that is read, in bytes.
 func (c *Client) mostOf(r request) int64 {
-	if r.limit > 0 {
-		return min(r.limit, c.maxBody)
-	}
-	return c.maxBody
+	return cmp.Or(r.limit, c.maxBody)
 }
 
 // do sends a request and reads the answer completely. What it returns is whole JSON as far as length and content
 // type can tell. A token that the server refuses is replaced once, and the request sent again. All errors are *Error.
 func (c *Client) do(ctx context.Context, r request) ([]byte, error) {
 	a, err := c.http.Do(ctx, jsonhttp.Request{
-		Operation: r.operation, Path: r.path, Query: r.query, Body: r.body, Most: c.mostOf(r), Silence: c.silence,
+		Operation: r.operation, Path: r.path, Query: r.query, Body: r.body, Most: c.mostOf(r), Silence: c.silence, Longest: c.longest,
 	})
 	if err == nil && a.Status == http.StatusOK {
 		return a.Body, nil

@@ -123,7 +123,8 @@ func TestPageOverTheSizeLimit(t *testing.T) {
 
 	c.maxBody = 100
 	_, err := c.ReadUpdates(t.Context(), 3, 8)
-	require.Contains(t, problem(t, err), "the update after offset 3 is larger than the 100 bytes that are read of an answer. narrow")
+	require.Contains(t, problem(t, err), "the update after offset 3 is larger than what is read of an answer. narrow")
+	require.ErrorContains(t, err, "the 100 that are read of it")
 }
 
 func TestSilentServerMayBeTriedAgain(t *testing.T) {

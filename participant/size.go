@@ -25,8 +25,8 @@ func failed(s *jsonhttp.Size, asked int, err error) (again bool) {
 	case errors.Is(e, jsonhttp.ErrTooLarge):
 		s.Halve(asked, false)
 		return true
-	case e.timedOut():
-		// The server is struggling: a smaller request, but when the caller's patience says so.
+	case e.timedOut(), errors.Is(e, jsonhttp.ErrSlow):
+		// The server, or the way to it, is struggling: a smaller request, but when the caller's patience says so.
 		s.Halve(asked, false)
 	}
 	return false

@@ -151,7 +151,7 @@ func (c *Client) readSnapshotPage(ctx context.Context, at ledger.Offset, token s
 // readSnapshotList reads with a limit from token. However many entries came, more may follow: only an empty
 // answer is the end.
 func (c *Client) readSnapshotList(ctx context.Context, at ledger.Offset, token string, limit int) (ledger.SnapshotPage, error) {
-	page, err := c.snapshotEntries(ctx, at, token, url.Values{"limit": {strconv.Itoa(limit)}})
+	page, err := c.snapshotEntries(ctx, at, token, url.Values{"limit": {strconv.Itoa(limit)}}, c.maxBody)
 	if err != nil || len(page.Entries) == 0 {
 		page.Last = true
 		return page, err
@@ -175,7 +175,7 @@ func (c *Client) readSnapshotList(ctx context.Context, at ledger.Offset, token s
 // wholeSnapshot asks a server without continuation tokens for everything: it refuses (413) what it can't serve in
 // one answer.
 func (c *Client) wholeSnapshot(ctx context.Context, at ledger.Offset) (ledger.SnapshotPage, error) {
-	page, err := c.snapshotEntries(ctx, at, "", nil)
+	page, err := c.snapshotEntries(ctx, at, "", nil, c.wholeBody)
 	page.Last = true
 	var e *Error
 	if errors.As(err, &e) && (e.Status == http.StatusRequestEntityTooLarge || errors.Is(e, jsonhttp.ErrTooLarge)) {
@@ -184,10 +184,10 @@ func (c *Client) wholeSnapshot(ctx context.Context, at ledger.Offset) (ledger.Sn
 	return page, err
 }
 
-func (c *Client) snapshotEntries(ctx context.Context, at ledger.Offset, token string, query url.Values) (ledger.SnapshotPage, error) {
+func (c *Client) snapshotEntries(ctx context.Context, at ledger.Offset, token string, query url.Values, most int64) (ledger.SnapshotPage, error) {
 	const operation = "snapshot"
 	body, err := c.do(ctx, request{
-		operation: operation, path: pathSnapshot, query: query,
+		operation: operation, path: pathSnapshot, query: query, limit: most,
 		body: SnapshotRequest{ActiveAtOffset: at, EventFormat: c.format.event, StreamContinuationToken: token},
 	})
 	if err != nil {

@@ -122,7 +122,7 @@ func (c *Client) Synchronizers(ctx context.Context) ([]Synchronizer, error) {
 			Alias string `json:"synchronizerAlias"`
 		} `json:"connectedSynchronizers"`
 	}
-	if err := c.ask(ctx, request{operation: operation, path: pathSynchronizers}, &told); err != nil {
+	if err := c.ask(ctx, request{operation: operation, path: pathSynchronizers, limit: tinyBody}, &told); err != nil {
 		return nil, fmt.Errorf("ask for the connected synchronizers: %w", err)
 	}
 	var list []Synchronizer
@@ -140,7 +140,7 @@ func (c *Client) Hosted(ctx context.Context, parties []string) (map[string]bool,
 	hosted := map[string]bool{}
 	for rest := set(parties); len(rest) > 0; {
 		n := fitting(rest)
-		r := request{operation: "parties", path: pathParties + "/" + segment(rest[0]), query: url.Values{"parties": rest[1:n]}}
+		r := request{operation: "parties", path: pathParties + "/" + segment(rest[0]), query: url.Values{"parties": rest[1:n]}, limit: tinyBody}
 		rest = rest[n:]
 		var told struct {
 			Details []struct {

@@ -36,7 +36,7 @@ func (c *Client) User(ctx context.Context) (User, error) {
 
 func (c *Client) whoami(ctx context.Context) (User, error) {
 	const operation = "authenticated-user"
-	body, err := c.do(ctx, request{operation: operation, path: pathAuthenticatedUser})
+	body, err := c.do(ctx, request{operation: operation, path: pathAuthenticatedUser, limit: tinyBody})
 	if err != nil {
 		return User{}, err
 	}
@@ -61,7 +61,7 @@ func (c *Client) whoami(ctx context.Context) (User, error) {
 
 func (c *Client) rightsOf(ctx context.Context, u *User) error {
 	const operation = "user-rights"
-	body, err := c.do(ctx, request{operation: operation, path: pathUsers + "/" + segment(u.ID) + "/rights"})
+	body, err := c.do(ctx, request{operation: operation, path: pathUsers + "/" + segment(u.ID) + "/rights", limit: tinyBody})
 	if err != nil {
 		return err
 	}

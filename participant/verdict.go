@@ -184,7 +184,7 @@ func (c *Client) judgeUpdates(e *Error, after ledger.Offset) (ruling, bool) {
 				"connect to the right one, or re-seed an empty database with `backfill`"}, true
 	case errors.Is(e, jsonhttp.ErrTooLarge):
 		return ruling{act,
-			fmt.Sprintf("the update after offset %d is larger than the %d bytes that are read of an answer", after, c.maxBody),
+			fmt.Sprintf("the update after offset %d is larger than what is read of an answer", after),
 			"narrow what is read with --templates or --parties, or leave out --blobs"}, true
 	}
 	return ruling{}, false
@@ -211,7 +211,7 @@ func (c *Client) judgeSnapshot(e *Error, at ledger.Offset, token ledger.Token) (
 			"a token is only good with the same participant, server version, scope (--parties, --templates, --interfaces, --blobs) " +
 				"and --at-offset, and while the participant is not pruned above it: restore these, or begin again with --restart"}, true
 	case errors.Is(e, jsonhttp.ErrTooLarge):
-		return ruling{act, fmt.Sprintf("one entry of the snapshot is larger than the %d bytes that are read of an answer", c.maxBody),
+		return ruling{act, "one entry of the snapshot is larger than what is read of an answer",
 			"narrow what is read with --templates or --parties, or leave out --blobs"}, true
 	}
 	return ruling{}, false

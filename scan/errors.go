@@ -102,5 +102,5 @@ func (e *Error) strained() bool {
 	case http.StatusServiceUnavailable:
 		return strings.Contains(e.Message, "too long") || strings.Contains(e.Body, "timely response")
 	}
-	return errors.Is(e, jsonhttp.ErrSilent) || errors.Is(e, jsonhttp.ErrCutOff)
+	return errors.Is(e, jsonhttp.ErrSilent) || errors.Is(e, jsonhttp.ErrSlow) || errors.Is(e, jsonhttp.ErrCutOff)
 }

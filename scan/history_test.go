@@ -314,8 +314,8 @@ func TestOneRecordOverTheSizeLimitNeedsAnOperator(t *testing.T) {
 	c := client(t, Config{URL: s.URL})
 	c.maxBody = 5000
 	for after, says := range map[string]string{
-		"":         "the first record of the transaction history is larger than the 5000 bytes that are read of an answer. see what the service answers",
-		"#1220a:0": `the record of the transaction history after event id "#1220a:0" is larger than the 5000 bytes`,
+		"":         "the first record of the transaction history is larger than what is read of an answer. see what the service answers",
+		"#1220a:0": `the record of the transaction history after event id "#1220a:0" is larger than what is read of an answer`,
 	} {
 		_, err := c.TransactionsAfter(t.Context(), after)
 		require.Contains(t, problem(t, err), says)
@@ -323,7 +323,7 @@ func TestOneRecordOverTheSizeLimitNeedsAnOperator(t *testing.T) {
 	}
 	require.Equal(t, []int{1000, 500, 250, 125, 62, 31, 15, 7, 3, 1, 1}, s.sizes(t))
 	_, err := c.NewestTransactions(t.Context(), 5)
-	require.Contains(t, problem(t, err), "the newest record of the transaction history is larger than the 5000 bytes")
+	require.Contains(t, problem(t, err), "the newest record of the transaction history is larger than what is read of an answer")
 	require.Equal(t, []int{5, 2, 1}, s.sizes(t))
 }
 

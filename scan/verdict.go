@@ -42,7 +42,7 @@ func (c *Client) explain(err error, q asked) error {
 	case e.pathMissing():
 		return c.explainMissing(e, err, q)
 	case q.record != "" && errors.Is(e, jsonhttp.ErrTooLarge):
-		return act(fmt.Sprintf("%s is larger than the %d bytes that are read of an answer", q.record, c.maxBody),
+		return act(q.record+" is larger than what is read of an answer",
 			"see what the service answers: no real record is as large")
 	case q.record != "" && e.Status == http.StatusRequestEntityTooLarge:
 		return act("the server says that the request or its answer is too large, even for a single record",

@@ -139,8 +139,8 @@ func TestNewReadsTheFilesAndNamesThem(t *testing.T) {
 	}
 }
 
-// Opening a pipe would wait for who writes it. A link to a file is one, as Kubernetes makes them.
-func TestOnlyRegularFilesAreOpened(t *testing.T) {
+// Opening a pipe does not wait for who writes it. A link to a file is one, as Kubernetes makes them.
+func TestOnlyRegularFilesAreRead(t *testing.T) {
 	t.Parallel()
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))

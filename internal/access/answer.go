@@ -17,7 +17,7 @@ func Excerpt(text string) string {
 		return r == ' ' || unicode.IsControl(r)
 	}), " ")
 	if runes := []rune(s); len(runes) > most {
-		s = string(runes[:most]) + "…"
+		s = strings.TrimSuffix(string(runes[:most]), " ") + "…"
 	}
 	return s
 }

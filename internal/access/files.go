@@ -5,27 +5,27 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 	"unicode"
 )
 
 // longestFile bounds what is read of a file, in bytes; real ones are a few thousand.
 const longestFile = 1 << 20
 
-// readFile reads a regular file, or what a link to one leads to. Others are not even opened: that of a pipe would wait
-// for a writer.
+// readFile reads a regular file, or what a link to one leads to.
 func readFile(flag, path string) (string, error) {
-	info, err := os.Stat(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe's would wait for a writer otherwise
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", flag, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", flag, err)
 	}
 	if !info.Mode().IsRegular() {
 		return "", fmt.Errorf("%s: %s is no regular file", flag, path)
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", flag, err)
-	}
-	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, longestFile+1))
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", flag, err)

@@ -19,6 +19,8 @@ import (
 const (
 	// fetchTime is how long a token endpoint may take for all of its answer.
 	fetchTime = 20 * time.Second
+	// mostHeader is the largest header of its answer, in bytes. (Of the body the library reads one MiB.)
+	mostHeader = 256 << 10
 	// longestSlack is how long before it expires a token is not sent any more: requests take time, and clocks differ.
 	longestSlack = 10 * time.Second
 	// failurePause is how long no early renewal is tried after one that failed.
@@ -98,7 +100,7 @@ func newTokens(a *Access) (*tokens, error) {
 	}
 	dialer := net.Dialer{Timeout: 10 * time.Second}
 	base := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSHandshakeTimeout: 10 * time.Second,
-		IdleConnTimeout: 30 * time.Second}
+		IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: mostHeader}
 	base.TLSClientConfig = a.TLS()
 	base.TLSClientConfig.RootCAs, base.TLSClientConfig.GetClientCertificate = trusted.roots, a.present(&t.asked)
 	t.http = &http.Client{

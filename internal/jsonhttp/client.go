@@ -46,7 +46,7 @@ type Client struct {
 func New(cfg Config) (*Client, error) {
 	base, err := url.Parse(cfg.Access.URL)
 	// The text of a URL that can't be parsed may hold a password, and so may the parser's error.
-	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" ||
+	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Hostname() == "" ||
 		base.RawQuery != "" || base.Fragment != "" {
 		return nil, fmt.Errorf("--%s-url must be of the form http://host:port/prefix or https://host:port/prefix", cfg.Access.Flags)
 	}
@@ -67,10 +67,11 @@ func New(cfg Config) (*Client, error) {
 				}
 				return conn, err
 			},
-			TLSHandshakeTimeout: 10 * time.Second,
-			MaxIdleConns:        32,
-			MaxIdleConnsPerHost: 32,
-			IdleConnTimeout:     90 * time.Second,
+			TLSHandshakeTimeout:    10 * time.Second,
+			MaxResponseHeaderBytes: mostHeader,
+			MaxIdleConns:           32,
+			MaxIdleConnsPerHost:    32,
+			IdleConnTimeout:        90 * time.Second,
 		}),
 		// A redirected POST would become a GET without a body, and the token would go to another host.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -2,6 +2,7 @@ package jsonhttp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,25 +19,6 @@ import (
 	"ledgerindexer/internal/access"
 )
 
-const (
-	// Silence is how long nothing may come before an answer, or within it, unless something else is said. Servers give up
-	// after 20 s or so by themselves, and their word about why is worth waiting for.
-	Silence = 40 * time.Second
-
-	// errorBody is how much is read of an answer that is to be shown, in bytes: more than is shown, because a secret that
-	// is cut in two is not found.
-	errorBody = 64 << 10
-	// trustedLength is up to which size room is made for an answer on the word of its Content-Length.
-	trustedLength = 64 << 20
-)
-
-// What is wrong with an answer that can't be used.
-var (
-	ErrSilent   = errors.New("the server went silent")
-	ErrTooLarge = errors.New("the answer is too large")
-	ErrCutOff   = errors.New("the answer was cut off") // it says nothing about what was asked
-)
-
 // Request is one HTTP request.
 type Request struct {
 	Operation string // as told to Config.Observe
@@ -45,6 +27,7 @@ type Request struct {
 	Body      any           // marshalled to JSON and sent by POST; nil: GET
 	Most      int64         // the largest answer that is read, in bytes of JSON
 	Silence   time.Duration // how long nothing may come
+	Longest   time.Duration // how long all of it may take; 0: the constant of that name
 }
 
 // Answer is what came, as far as something did.
@@ -95,7 +78,10 @@ func (c *Client) send(ctx context.Context, r Request, token string) (Answer, err
 }
 
 func (c *Client) exchange(ctx context.Context, r Request, token string) (Answer, error) {
-	within, cancel := context.WithCancelCause(ctx)
+	r.Longest = cmp.Or(r.Longest, Longest)
+	inTime, stop := context.WithTimeoutCause(ctx, r.Longest, ErrSlow)
+	defer stop()
+	within, cancel := context.WithCancelCause(inTime)
 	defer cancel(nil)
 	watch := time.AfterFunc(r.Silence, func() { cancel(ErrSilent) })
 	defer watch.Stop()
@@ -127,6 +113,10 @@ func (c *Client) exchange(ctx context.Context, r Request, token string) (Answer,
 		}
 		return a, fmt.Errorf("the answer has content type %q instead of application/json; is %s the base of the JSON API?",
 			c.clean(kind), c.access.Flag("url"))
+	}
+	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return a, fmt.Errorf("the answer comes encoded as %q, which was not asked for; see what stands between here and %s",
+			c.clean(encoding), c.access.Flag("url"))
 	}
 	body, err := readBody(resp, moving, r.Most)
 	a.Bytes = int64(len(body))
@@ -170,17 +160,23 @@ func (c *Client) newRequest(ctx context.Context, r Request, token string) (*http
 	return req, nil
 }
 
-// readBody reads an answer up to so many bytes.
+// readBody reads an answer up to so many bytes, and up to as many values as go with that.
 func readBody(resp *http.Response, r io.Reader, most int64) ([]byte, error) {
-	var buf bytes.Buffer
-	if n := resp.ContentLength; n > 0 {
-		buf.Grow(int(min(n, trustedLength)) + bytes.MinRead)
+	if resp.ContentLength > most {
+		return nil, fmt.Errorf("%w: its %d bytes are more than the %d that are read of it", ErrTooLarge, resp.ContentLength, most)
 	}
-	_, err := buf.ReadFrom(io.LimitReader(r, most+1))
-	if err == nil && int64(buf.Len()) > most {
+	limited := newMeter(io.LimitReader(r, most+1), most)
+	if n := resp.ContentLength; n > 0 && n <= trustedLength {
+		var buf bytes.Buffer
+		buf.Grow(int(n) + bytes.MinRead)
+		_, err := buf.ReadFrom(limited) // no more than n come
+		return buf.Bytes(), err
+	}
+	body, err := io.ReadAll(limited)
+	if err == nil && int64(len(body)) > most {
 		err = fmt.Errorf("%w: more than the %d bytes that are read of it", ErrTooLarge, most)
 	}
-	return buf.Bytes(), err
+	return body, err
 }
 
 // transportError leaves out what net/http says about the URL, tells a silent server from a caller who is done, and
@@ -189,8 +185,11 @@ func (c *Client) transportError(caller, within context.Context, r Request, err e
 	if caller.Err() != nil {
 		return caller.Err()
 	}
-	if errors.Is(context.Cause(within), ErrSilent) {
+	switch cause := context.Cause(within); {
+	case errors.Is(cause, ErrSilent):
 		return fmt.Errorf("%w for %v", ErrSilent, r.Silence)
+	case errors.Is(cause, ErrSlow):
+		return fmt.Errorf("%w: it took more than %v for an answer", ErrSlow, r.Longest)
 	}
 	var outer *url.Error
 	if errors.As(err, &outer) {
@@ -199,7 +198,11 @@ func (c *Client) transportError(caller, within context.Context, r Request, err e
 	if text := err.Error(); c.access.Redact(text) != text {
 		return errors.New(c.access.Redact(text))
 	}
-	return c.access.Explain(err)
+	err = c.access.Explain(err)
+	if text := err.Error(); len(text) > longestError {
+		return errors.New(access.Excerpt(text)) // net/http quotes what is no HTTP, all of it
+	}
+	return err
 }
 
 // movingReader tells the watch that the answer is still coming.

@@ -1,0 +1,253 @@
+package jsonhttp
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/access"
+)
+
+// hostile is a server that sends to every request what send writes, which need not be HTTP, and then closes the connection.
+// send ends when the client has gone: writing fails then.
+func hostile(t *testing.T, send func(w io.Writer)) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+				send(conn)
+			}
+			_ = conn.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = listener.Close()
+		<-done
+	})
+	return "http://" + listener.Addr().String()
+}
+
+const okJSON = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+
+// endless writes a text again and again until the client has gone.
+func endless(w io.Writer, text string) {
+	block := []byte(strings.Repeat(text, 1+4096/len(text)))
+	for {
+		if _, err := w.Write(block); err != nil {
+			return
+		}
+	}
+}
+
+// drip writes a text again and again, slowly.
+func drip(w io.Writer, text string) {
+	for {
+		if _, err := io.WriteString(w, text); err != nil {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func say(w io.Writer, text string) { _, _ = io.WriteString(w, text) }
+
+// chunk is one of a chunked body.
+func chunk(text string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(text), text) }
+
+// bomb is 50 MB of JSON, made small.
+var bomb = sync.OnceValue(func() string {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write(append(bytes.Repeat([]byte(" "), 50_000_000), "{}"...))
+	_ = z.Close()
+	return b.String()
+})
+
+// Whatever a server sends, an answer ends in time, takes bounded room, and the error says which limit it met.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	_ = bomb()             // takes longer than the silence that is waited for
+	const most = 1_000_000 // bytes
+	for name, c := range map[string]struct {
+		send func(w io.Writer)
+		is   error    // nil: any
+		says []string // in the error
+	}{
+		"a body without end": {func(w io.Writer) { say(w, okJSON+"\r\n"); endless(w, `"x" `) },
+			ErrTooLarge, []string{"more than the 1000000 bytes that are read of it"}},
+		"chunks without end": {func(w io.Writer) { say(w, okJSON+"Transfer-Encoding: chunked\r\n\r\n"); endless(w, chunk(`"x" `)) },
+			ErrTooLarge, []string{"more than the 1000000 bytes that are read of it"}},
+		"a body that is announced too large": {func(w io.Writer) { say(w, okJSON+"Content-Length: 4611686018427387904\r\n\r\n{}") },
+			ErrTooLarge, []string{"its 4611686018427387904 bytes", "1000000"}},
+		"one text": {func(w io.Writer) { say(w, okJSON+"\r\n\""); endless(w, "x") },
+			ErrTooLarge, []string{"more than the 1000000 bytes that are read of it"}},
+		"many values": {func(w io.Writer) { say(w, okJSON+"\r\n["); endless(w, "{},") },
+			ErrTooLarge, []string{"more than the 100000 values that are read of it"}},
+		"many members": {func(w io.Writer) { say(w, okJSON+"\r\n{"); endless(w, `"":0,`) },
+			ErrTooLarge, []string{"more than the 100000 values that are read of it"}},
+		"much that is compressed to little": {func(w io.Writer) { say(w, okJSON+"Content-Encoding: gzip\r\n\r\n"+bomb()) },
+			ErrTooLarge, []string{"more than the 1000000 bytes that are read of it"}},
+		"compressed in another way": {func(w io.Writer) { say(w, okJSON+"Content-Encoding: br\r\n\r\n{}") },
+			nil, []string{`encoded as "br"`, "not asked for", "--ledger-url"}},
+		"compressed twice": {func(w io.Writer) { say(w, okJSON+"Content-Encoding: gzip, gzip\r\n\r\n"+bomb()) },
+			nil, []string{"gzip, gzip", "not asked for"}},
+		"compressed, it says": {func(w io.Writer) { say(w, okJSON+"Content-Encoding: gzip\r\n\r\n{}") },
+			ErrCutOff, nil},
+
+		"a large header":        {func(w io.Writer) { say(w, okJSON+"X: "); endless(w, "x") }, nil, []string{"headers exceeded 262144 bytes"}},
+		"many headers":          {func(w io.Writer) { say(w, okJSON); endless(w, "A:b\r\n") }, nil, []string{"headers exceeded 262144 bytes"}},
+		"no header, but a line": {func(w io.Writer) { endless(w, "x") }, nil, []string{"headers exceeded 262144 bytes"}},
+		"a status line":         {func(w io.Writer) { say(w, "HTTP/1.1 200 "); endless(w, "x") }, nil, []string{"headers exceeded 262144 bytes"}},
+		"announcements of more": {func(w io.Writer) { endless(w, "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n") }, nil, nil},
+		"a large trailer": {func(w io.Writer) {
+			say(w, okJSON+"Trailer: X\r\nTransfer-Encoding: chunked\r\n\r\n"+chunk("{}")+"0\r\nX: ")
+			endless(w, "x")
+		}, ErrCutOff, []string{"trailer"}},
+		"a long chunk extension":   {func(w io.Writer) { say(w, okJSON+"Transfer-Encoding: chunked\r\n\r\n2;"); endless(w, "x") }, ErrCutOff, nil},
+		"a chunk of any size":      {func(w io.Writer) { say(w, okJSON+"Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n{}") }, ErrCutOff, nil},
+		"more promised than comes": {func(w io.Writer) { say(w, okJSON+"Content-Length: 50000\r\n\r\n{}") }, ErrCutOff, []string{"after 2 bytes"}},
+		"two lengths":              {func(w io.Writer) { say(w, okJSON+"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}") }, nil, []string{"Content-Length"}},
+		"a negative length":        {func(w io.Writer) { say(w, okJSON+"Content-Length: -2\r\n\r\n{}") }, nil, []string{"Content-Length"}},
+		"nothing":                  {func(io.Writer) {}, nil, []string{"EOF"}},
+		"a drip of headers":        {func(w io.Writer) { say(w, okJSON); drip(w, "A:b\r\n") }, ErrSilent, []string{"500ms"}},
+		"a drip":                   {func(w io.Writer) { say(w, okJSON+"\r\n"); drip(w, " ") }, ErrSlow, []string{"took more than 1s", "cut off after"}},
+		"a drip of chunks": {func(w io.Writer) { say(w, okJSON+"Transfer-Encoding: chunked\r\n\r\n"); drip(w, chunk(" ")) },
+			ErrSlow, []string{"took more than 1s"}},
+		"a large type": {func(w io.Writer) {
+			say(w, "HTTP/1.1 200 OK\r\nContent-Type: "+strings.Repeat("x", 100_000)+"\r\n\r\n{}")
+		},
+			nil, []string{"instead of application/json"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, err := ask(t, hostile(t, c.send), most)
+			require.Error(t, err)
+			if c.is != nil {
+				require.ErrorIs(t, err, c.is)
+			}
+			for _, words := range c.says {
+				require.ErrorContains(t, err, words)
+			}
+			require.Less(t, len(err.Error()), 1000)
+			require.LessOrEqual(t, cap(a.Body), most)
+			require.LessOrEqual(t, a.Bytes, int64(most+1))
+		})
+	}
+}
+
+// Of an answer that is only shown, however much comes, the beginning is read.
+func TestLimitsOfWhatIsShown(t *testing.T) {
+	t.Parallel()
+	_ = bomb()
+	for name, c := range map[string]struct {
+		send   func(w io.Writer)
+		status int
+	}{
+		"an error without end":    {func(w io.Writer) { say(w, "HTTP/1.1 500 Oops\r\n\r\n"); endless(w, "x") }, 500},
+		"an error that is a bomb": {func(w io.Writer) { say(w, "HTTP/1.1 503 Oops\r\nContent-Encoding: gzip\r\n\r\n"+bomb()) }, 503},
+		"an error that drips":     {func(w io.Writer) { say(w, "HTTP/1.1 500 Oops\r\n\r\n"); drip(w, "x") }, 500},
+		"a redirect to itself":    {func(w io.Writer) { say(w, "HTTP/1.1 302 Found\r\nLocation: /\r\n\r\n"); endless(w, "x") }, 302},
+		"a status of no kind":     {func(w io.Writer) { say(w, "HTTP/1.1 999 What\r\n\r\n"); endless(w, "x") }, 999},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, err := ask(t, hostile(t, c.send), 1000)
+			require.NoError(t, err)
+			require.Equal(t, c.status, a.Status)
+			require.LessOrEqual(t, len(a.Body), errorBody)
+		})
+	}
+}
+
+// What servers may send is not in the way of a limit.
+func TestWithinTheLimits(t *testing.T) {
+	t.Parallel()
+	// Elements of 4 values in 320 bytes, with brackets that count for nothing.
+	page := "[" + strings.Repeat(`{"a":"`+strings.Repeat(`\\\"[,{`, 45)+`","b":[1]},`, 2000) + "{}]"
+	for name, send := range map[string]func(w io.Writer){
+		"plain":      func(w io.Writer) { say(w, fmt.Sprintf(okJSON+"Content-Length: %d\r\n\r\n%s", len(page), page)) },
+		"to the end": func(w io.Writer) { say(w, okJSON+"\r\n"+page) },
+		"chunked":    func(w io.Writer) { say(w, okJSON+"Transfer-Encoding: chunked\r\n\r\n"+chunk(page)+"0\r\n\r\n") },
+		"announced":  func(w io.Writer) { say(w, "HTTP/1.1 103 Early Hints\r\n\r\n"+okJSON+"\r\n"+page) },
+		"headers":    func(w io.Writer) { say(w, okJSON+strings.Repeat("A: b\r\n", 100)+"\r\n"+page) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, err := ask(t, hostile(t, send), int64(len(page)))
+			require.NoError(t, err)
+			require.Equal(t, page, string(a.Body))
+		})
+	}
+}
+
+func ask(t *testing.T, url string, most int64) (Answer, error) {
+	t.Helper()
+	c, err := New(Config{Access: access.Config{URL: url, Flags: "ledger"}, Refused: func(Answer) bool { return false }})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c.Do(t.Context(), Request{Operation: "test", Path: "/", Most: most, Silence: 500 * time.Millisecond, Longest: time.Second})
+}
+
+// However the bytes are cut into pieces, the same is counted.
+func TestMeterCountsWhatStandsInJSON(t *testing.T) {
+	t.Parallel()
+	for text, values := range map[string]int64{
+		``: 0, `1`: 0, `[]`: 1, `[1,2]`: 2, `{"a":{},"b":[[]]}`: 5, `"[,{"`: 0, `["\"[,",1]`: 2, `["\\",1]`: 2, `["\\\"",[]]`: 3,
+	} {
+		for size := 1; size <= len(text)+1; size++ {
+			m := newMeter(&pieces{text: text, size: size}, 0)
+			got, err := io.ReadAll(m)
+			require.NoError(t, err)
+			require.Equal(t, text, string(got))
+			require.Equal(t, values, m.values, "%s in pieces of %d", text, size)
+		}
+	}
+}
+
+// pieces gives a text in pieces of a size.
+type pieces struct {
+	text string
+	size int
+}
+
+func (p *pieces) Read(into []byte) (int, error) {
+	if p.text == "" {
+		return 0, io.EOF
+	}
+	n := copy(into, p.text[:min(p.size, len(p.text))])
+	p.text = p.text[n:]
+	return n, nil
+}
+
+// The caller who gives up is told so, and not that the server is slow.
+func TestWhoGaveUp(t *testing.T) {
+	t.Parallel()
+	c, err := New(Config{Access: access.Config{URL: hostile(t, func(w io.Writer) { say(w, okJSON+"\r\n"); drip(w, " ") }), Flags: "ledger"}})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = c.Do(ctx, Request{Path: "/", Most: 1000, Silence: time.Minute})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.False(t, errors.Is(err, ErrSlow))
+}
