@@ -1,6 +1,8 @@
 -- name: LeadershipHold :one
--- Keeps the epoch from being raised until the transaction ends. No row: somebody else leads.
-SELECT epoch FROM indexer.leadership WHERE role = @role AND epoch = @epoch FOR SHARE;
+-- Keeps the epoch from being raised until the transaction ends. No row: somebody else leads. A row's lock is not queued for:
+-- those who share it would pass by the repair that waits for it. So all wait for their turn first.
+WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock_shared(@turn_class::int, @role_number::int))
+SELECT l.epoch FROM turn, indexer.leadership l WHERE l.role = @role AND l.epoch = @epoch FOR SHARE OF l;
 
 -- name: LeadershipRaise :one
 UPDATE indexer.leadership SET epoch = epoch + 1, holder = @holder, led_since = now() WHERE role = @role RETURNING epoch;
@@ -14,8 +16,28 @@ SELECT epoch, holder, led_since FROM indexer.leadership WHERE role = @role;
 SELECT pg_terminate_backend(a.pid) AS ended FROM pg_catalog.pg_stat_activity a
 WHERE a.datname = current_database() AND a.application_name LIKE @application_name_prefix::text || '%' AND a.pid <> pg_backend_pid();
 
+-- name: LeadershipEndAbandoned :many
+-- Ends the sessions of a role's leader that has lost its lock, while which nobody takes it.
+SELECT pg_terminate_backend(a.pid) AS ended FROM pg_catalog.pg_stat_activity a
+WHERE a.datname = current_database()
+  AND CASE WHEN a.application_name LIKE @application_name_prefix::text || '%' THEN pg_try_advisory_xact_lock(@class::int, @role_number::int) ELSE false END;
+
 -- name: LeadershipTryLock :one
 SELECT pg_try_advisory_lock(@class::int, @role_number::int) AS locked;
 
 -- name: LeadershipUnlock :one
 SELECT pg_advisory_unlock(@class::int, @role_number::int) AS unlocked;
+
+-- name: LeadershipExclude :one
+-- Waits for the transactions of the role's leader, and keeps further ones waiting until this transaction ends. They begin
+-- again then where they read in one snapshot: it may be older than what this one writes.
+WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock(@turn_class::int, @role_number::int))
+UPDATE indexer.leadership l SET epoch = l.epoch FROM turn WHERE l.role = @role RETURNING l.epoch;
+
+-- name: LeadershipMark :one
+-- Another one after each repair that concerns the role, and after each change of its leader.
+SELECT xmin::text AS mark FROM indexer.leadership WHERE role = @role;
+
+-- name: LeadershipEndTerm :exec
+-- Nobody leads then, until the next leader raises the epoch.
+UPDATE indexer.leadership SET epoch = epoch + 1, holder = NULL, led_since = NULL WHERE role = @role;

@@ -3,3 +3,8 @@ INSERT INTO indexer.updates (ledger_offset, update_id, kind, synchronizer_ref, r
     trace_parent, trace_state, external_transaction_hash, transaction_hash, paid_traffic_cost, extra)
 VALUES (@ledger_offset, @update_id, @kind, @synchronizer_ref, @record_time, @effective_at, @command_id, @workflow_id,
     @trace_parent, @trace_state, @external_transaction_hash, @transaction_hash, @paid_traffic_cost, @extra);
+
+-- name: UpdateLast :one
+-- The last update at or below an offset.
+SELECT ledger_offset, coalesce(update_id, '')::text AS update_id FROM indexer.updates
+WHERE ledger_offset <= @up_to ORDER BY ledger_offset DESC LIMIT 1;

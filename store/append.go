@@ -145,43 +145,6 @@ func copyRows[T any](ctx context.Context, tx pgx.Tx, relation string, rows []T, 
 	return tableOf(relation, rows, copyFrom).write(ctx, tx)
 }
 
-func (l *Leader) keepCheckpoints(ctx context.Context, tx pgx.Tx, r refs, pages []ledger.Page) error {
-	for i := range pages {
-		for _, checkpoint := range pages[i].Checkpoints {
-			for i := range checkpoint.Times {
-				if err := l.keepCheckpoint(ctx, tx, r, &checkpoint, i); err != nil {
-					return fmt.Errorf("keep offset checkpoint %d: %w", checkpoint.Offset, err)
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// keepCheckpoint keeps what a checkpoint says of one synchronizer, unless something later is known of the offset.
-func (l *Leader) keepCheckpoint(ctx context.Context, tx pgx.Tx, r refs, checkpoint *ledger.OffsetCheckpoint, i int) error {
-	t := &checkpoint.Times[i]
-	fields := []string{"checkpoint_extra " + t.SynchronizerID, "checkpoint_time " + t.SynchronizerID}
-	at := place{offset: checkpoint.Offset}
-	var exact exactKeeper
-	extra := exact.value(at, fields[0], checkpoint.Extra)
-	exact.time(at, fields[1], t.RecordTime)
-	kept, err := l.store.queries.OffsetCheckpointUpsert(ctx, tx, dbsqlc.OffsetCheckpointUpsertParams{
-		LedgerOffset: int64(checkpoint.Offset), SynchronizerRef: r.synchronizer(t.SynchronizerID),
-		RecordTime: timestamp(t.RecordTime), Ordinal: int32(i), Extra: extra,
-	})
-	if err != nil || kept == 0 {
-		return err
-	}
-	err = l.store.queries.ExactPayloadsForget(ctx, tx, dbsqlc.ExactPayloadsForgetParams{
-		Stream: StreamUpdates, LedgerOffset: int64(checkpoint.Offset), Fields: fields,
-	})
-	if err != nil {
-		return fmt.Errorf("forget the exact values of the one before: %w", err)
-	}
-	return copyRows(ctx, tx, "exact_payloads", exact.rows, l.store.queries.ExactPayloadsCopy)
-}
-
 // ensurePartitions attaches what the batch is about to need, before its transaction begins.
 func (l *Leader) ensurePartitions(ctx context.Context, f *factRows, step *step) error {
 	need := map[string][]int64{

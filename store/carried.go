@@ -189,40 +189,61 @@ func entryExtra(e *ledger.ContractEntry) ledger.JSON {
 	}
 }
 
-func (l *Leader) copyCarried(ctx context.Context, tx pgx.Tx, c *carriedRows) error {
-	q := l.store.queries
-	if err := copyRows(ctx, tx, "carried_created", c.created, q.CarriedCreatedCopy); err != nil {
-		return err
+// settle decides which creation events of incomplete reassignments are rows of their own: those that no entry before has
+// in this page, nor, as is asked for each, an entry of another page.
+func (c *carriedRows) settle(elsewhere func(offset int64, nodeID int32) (bool, error)) error {
+	known := map[eventPlace]bool{}
+	for i := range c.created {
+		known[eventPlace{c.created[i].LedgerOffset, c.created[i].NodeID}] = true
 	}
 	for i := range c.incomplete {
 		creation := &c.incomplete[i]
-		exists, err := q.CarriedCreatedExists(ctx, tx, dbsqlc.CarriedCreatedExistsParams{
-			LedgerOffset: creation.created.LedgerOffset, NodeID: creation.created.NodeID,
-		})
+		at := eventPlace{creation.created.LedgerOffset, creation.created.NodeID}
+		if known[at] {
+			continue
+		}
+		known[at] = true
+		is, err := elsewhere(at.offset, at.nodeID)
 		if err != nil {
 			return fmt.Errorf("look for contract %s among the carried rows: %w", creation.created.ContractID, err)
 		}
-		if exists {
-			continue
+		if !is {
+			c.created = append(c.created, creation.created)
+			c.interfaceViews = append(c.interfaceViews, creation.interfaceViews...)
+			c.exact.rows = append(c.exact.rows, creation.exact.rows...)
 		}
-		if err := copyRows(ctx, tx, "carried_created", []dbsqlc.CarriedCreatedCopyParams{creation.created}, q.CarriedCreatedCopy); err != nil {
-			return err
-		}
-		c.interfaceViews = append(c.interfaceViews, creation.interfaceViews...)
-		c.exact.rows = append(c.exact.rows, creation.exact.rows...)
 	}
-	for _, copyTable := range []func() error{
-		func() error {
-			return copyRows(ctx, tx, "carried_interface_views", c.interfaceViews, q.CarriedInterfaceViewsCopy)
-		},
-		func() error {
-			return copyRows(ctx, tx, "carried_reassignments", c.reassignments, q.CarriedReassignmentsCopy)
-		},
-		func() error { return copyRows(ctx, tx, "active_contracts", c.active, q.ActiveContractsCopy) },
-		func() error { return copyRows(ctx, tx, "unknown_elements", c.unknown, q.UnknownElementsCopy) },
-		func() error { return copyRows(ctx, tx, "exact_payloads", c.exact.rows, q.ExactPayloadsCopy) },
-	} {
-		if err := copyTable(); err != nil {
+	c.incomplete = nil
+	return nil
+}
+
+// eventPlace is what tells events apart.
+type eventPlace struct {
+	offset int64
+	nodeID int32
+}
+
+// tables lists every table of carried rows, with what goes into it.
+func (c *carriedRows) tables(q *dbsqlc.Queries) []tableRows {
+	return []tableRows{
+		tableOf("carried_created", c.created, q.CarriedCreatedCopy),
+		tableOf("carried_interface_views", c.interfaceViews, q.CarriedInterfaceViewsCopy),
+		tableOf("carried_reassignments", c.reassignments, q.CarriedReassignmentsCopy),
+		tableOf("unknown_elements", c.unknown, q.UnknownElementsCopy),
+		tableOf("exact_payloads", c.exact.rows, q.ExactPayloadsCopy),
+	}
+}
+
+func (l *Leader) copyCarried(ctx context.Context, tx pgx.Tx, c *carriedRows) error {
+	q := l.store.queries
+	err := c.settle(func(offset int64, nodeID int32) (bool, error) {
+		return q.CarriedCreatedExists(ctx, tx, dbsqlc.CarriedCreatedExistsParams{LedgerOffset: offset, NodeID: nodeID})
+	})
+	if err != nil {
+		return err
+	}
+	for _, table := range append(c.tables(q), tableOf("active_contracts", c.active, q.ActiveContractsCopy)) {
+		if err := table.write(ctx, tx); err != nil {
 			return err
 		}
 	}

@@ -26,6 +26,7 @@ const (
 
 var refColumns = map[string]string{
 	"template_ref": refTemplate, "synchronizer_ref": refSynchronizer, "source_ref": refSynchronizer, "target_ref": refSynchronizer,
+	"domain_ref": refSynchronizer,
 }
 
 func (s *Store) readDictionaries(ctx context.Context, db dbsqlc.DBTX) (*dictionaries, error) {
@@ -97,9 +98,12 @@ func (d *dictionaries) resolve(wanted names) refs {
 	return numbers
 }
 
+// invented tells whether a number is one that resolve made up. Others that are not positive can only be damage.
+func invented(number int32) bool { return number < math.MinInt32/2 }
+
 // check compares what the dictionaries say of the parts of each template's id with the id itself, and looks for the
 // interfaces that templates have shown. Templates that are missing differ in the rows that refer to them.
-func (d *dictionaries) check(wanted names, found func(Difference) error) error {
+func (d *dictionaries) check(wanted names, found func(ledger.Difference) error) error {
 	for key := range wanted.templates {
 		stored, known := d.templates[key]
 		if !known {
@@ -115,9 +119,9 @@ func (d *dictionaries) check(wanted names, found func(Difference) error) error {
 			if part.ledger == part.stored {
 				continue
 			}
-			err := found(Difference{
-				Kind: Altered, Relation: "templates", Row: "template_ref " + number(stored.TemplateRef),
-				Column: part.column, Ledger: &part.ledger, Stored: &part.stored,
+			err := found(ledger.Difference{
+				Kind: ledger.Altered, Relation: "templates", Row: "template_ref " + number(stored.TemplateRef),
+				Column: part.column, Wanted: &part.ledger, Stored: &part.stored,
 			})
 			if err != nil {
 				return err
@@ -133,7 +137,7 @@ func (d *dictionaries) check(wanted names, found func(Difference) error) error {
 			continue
 		}
 		row := "template_ref " + number(stored.TemplateRef) + ", interface_id " + key.interfaceID
-		if err := found(Difference{Kind: Missing, Relation: "template_interfaces", Row: row}); err != nil {
+		if err := found(ledger.Difference{Kind: ledger.Missing, Relation: "template_interfaces", Row: row}); err != nil {
 			return err
 		}
 	}

@@ -52,7 +52,7 @@ type recordedRow struct {
 
 // rowPlace orders the rows of a table, so that they can be taken in pieces. Rows at the same place stay together.
 type rowPlace struct {
-	offset int64
+	offset int64 // or seq
 	sub    int32 // what placeColumn names; -1: NULL
 }
 
@@ -74,11 +74,19 @@ var keyColumns = map[string][]string{
 	"topology_events":  {"ledger_offset", "node_id"},
 	"unknown_elements": {"ledger_offset", "ordinal"},
 	"exact_payloads":   {"ledger_offset", "node_id", "interface_id", "seq", "field"},
+
+	"carried_created":         {"ledger_offset", "node_id"},
+	"carried_interface_views": {"ledger_offset", "node_id", "ordinal"},
+	"carried_reassignments":   {"ledger_offset", "node_id"},
 }
 
-// factColumns are the columns of every fact table, in the table's order.
+// factColumns are the columns of every table of facts and of carried rows, in the table's order.
 func (s *Store) factColumns(ctx context.Context, db dbsqlc.DBTX) (map[string][]column, error) {
-	list, err := s.queries.ColumnTypes(ctx, db, slices.Collect(maps.Keys(keyColumns)))
+	return s.columnsOf(ctx, db, slices.Collect(maps.Keys(keyColumns)))
+}
+
+func (s *Store) columnsOf(ctx context.Context, db dbsqlc.DBTX, relations []string) (map[string][]column, error) {
+	list, err := s.queries.ColumnTypes(ctx, db, relations)
 	if err != nil {
 		return nil, fmt.Errorf("read the types of columns: %w", err)
 	}
@@ -92,7 +100,12 @@ func (s *Store) factColumns(ctx context.Context, db dbsqlc.DBTX) (map[string][]c
 // record makes a table's rows without writing them: it lets the statement that writes do its work, and takes what it
 // would send.
 func record(ctx context.Context, tx pgx.Tx, rows tableRows, columns []column) (recordedTable, error) {
-	r := recorder{types: tx.Conn().TypeMap(), known: columns, table: recordedTable{relation: rows.relation}}
+	return recordBy(ctx, tx, "ledger_offset", rows, columns)
+}
+
+// recordBy orders the rows by one column first.
+func recordBy(ctx context.Context, tx pgx.Tx, by string, rows tableRows, columns []column) (recordedTable, error) {
+	r := recorder{types: tx.Conn().TypeMap(), known: columns, by: by, table: recordedTable{relation: rows.relation}}
 	if _, err := rows.copyInto(ctx, &r); err != nil {
 		return recordedTable{}, fmt.Errorf("make the rows of %s: %w", rows.relation, err)
 	}
@@ -105,6 +118,7 @@ type recorder struct {
 	dbsqlc.DBTX // nothing but CopyFrom is called
 	types       *pgtype.Map
 	known       []column // of the table
+	by          string   // the column that orders rows first: a bigint
 	table       recordedTable
 }
 
@@ -154,18 +168,18 @@ func (r *recorder) text(c column, value any) (*string, error) {
 	return &s, nil
 }
 
-// place finds out where a row is ordered: by its offset, and within it as placeColumn says.
+// place finds out where a row is ordered: by its offset or seq, and within it as placeColumn says.
 func (r *recorder) place(values []any) rowPlace {
 	var at rowPlace
 	sub := placeColumn(r.table.relation)
 	for i, c := range r.table.columns {
 		switch value := values[i].(type) {
 		case int64:
-			if c.name == "ledger_offset" {
+			if c.name == r.by {
 				at.offset = value
 			}
 		case *int64:
-			if c.name == "ledger_offset" && value != nil {
+			if c.name == r.by && value != nil {
 				at.offset = *value
 			}
 		case int32:

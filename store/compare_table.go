@@ -14,23 +14,30 @@ import (
 // tableComparison compares the rows of one table. PostgreSQL makes rows of what writing would send, and finds those
 // that are on one side only; what comes back is put in pairs by key here.
 type tableComparison struct {
-	table recordedTable
-	key   []int // which of the columns tell rows apart
-	names *dictionaries
-	found func(Difference) error
+	table  recordedTable
+	ofSeqs bool  // the rows belong to records of the transaction history, else to offsets
+	key    []int // which of the columns tell rows apart
+	names  *dictionaries
+	found  func(ledger.Difference) error
+
+	// Lists of parties are compared as sets, and of a creation's stored witnesses those that are stakeholders.
+	stakeholders bool
 }
 
-func newTableComparison(table recordedTable, names *dictionaries, found func(Difference) error) *tableComparison {
-	c := &tableComparison{table: table, names: names, found: found}
-	for _, name := range keyColumns[table.relation] {
-		c.key = append(c.key, columnNamed(table.columns, name))
+func newTableComparison(table recordedTable, names *dictionaries, found func(ledger.Difference) error) *tableComparison {
+	return (&tableComparison{table: table, names: names, found: found}).keyedBy(keyColumns[table.relation])
+}
+
+func (c *tableComparison) keyedBy(columns []string) *tableComparison {
+	for _, name := range columns {
+		c.key = append(c.key, columnNamed(c.table.columns, name))
 	}
 	return c
 }
 
 // run compares the offsets after from up to to, piece by piece.
 func (c *tableComparison) run(ctx context.Context, tx pgx.Tx, from, to ledger.Offset) error {
-	sql := c.sql()
+	sql := c.sql(4, c.betweenPlaces())
 	after, rest := behind(from), c.table.rows
 	for {
 		var piece []recordedRow
@@ -39,7 +46,7 @@ func (c *tableComparison) run(ctx context.Context, tx pgx.Tx, from, to ledger.Of
 		if len(rest) > 0 {
 			upTo = piece[len(piece)-1].at
 		}
-		if err := c.piece(ctx, tx, sql, after, upTo, piece); err != nil {
+		if err := c.piece(ctx, tx, sql, []any{after.offset, after.sub, upTo.offset, upTo.sub}, piece); err != nil {
 			return err
 		}
 		if len(rest) == 0 {
@@ -47,6 +54,14 @@ func (c *tableComparison) run(ctx context.Context, tx pgx.Tx, from, to ledger.Of
 		}
 		after = upTo
 	}
+}
+
+// among compares the rows that should be stored with those stored rows s that a condition on its arguments chooses.
+func (c *tableComparison) among(ctx context.Context, tx pgx.Tx, where string, arguments ...any) error {
+	if err := c.piece(ctx, tx, c.sql(len(arguments), where), arguments, c.table.rows); err != nil {
+		return fmt.Errorf("compare %s: %w", c.table.relation, err)
+	}
+	return nil
 }
 
 // cutPiece cuts off as many rows as one statement takes, and not between rows at the same place.
@@ -61,25 +76,39 @@ func cutPiece(rows []recordedRow) (piece, rest []recordedRow) {
 	return rows, nil
 }
 
-// The statement's arguments before the columns: the places after which, and up to which, stored rows are compared.
-const placeArguments = 4
-
-// sql finds the rows that are on one side only, counting equal rows. It compares jsonb as text, which tells 1.0 from
-// 1.00, and binary values by their digest.
-func (c *tableComparison) sql() string {
+// betweenPlaces are the stored rows after the place in the first two arguments, up to the one in the next two.
+func (c *tableComparison) betweenPlaces() string {
 	relation := c.table.relation
+	sub := "0"
+	if column := placeColumn(relation); column != "" {
+		sub = "s." + pgx.Identifier{column}.Sanitize()
+		if relation == "exact_payloads" {
+			sub = "coalesce(" + sub + ", -1)"
+		}
+	}
+	return `s.ledger_offset BETWEEN $1::bigint AND $3::bigint
+      AND (s.ledger_offset, ` + sub + `) > ($1::bigint, $2::integer) AND (s.ledger_offset, ` + sub + `) <= ($3::bigint, $4::integer)` +
+		ofUpdates[relation]
+}
+
+// sql finds the rows that are on one side only, counting equal rows; on the stored side those of a condition, which has
+// the first arguments for itself. It compares jsonb and numbers as text, which tells 1.0 from 1.00, and binary values by their digest.
+func (c *tableComparison) sql(arguments int, where string) string {
 	var arrays, names, expected, stored, key []string
 	for i, column := range c.table.columns {
 		name := pgx.Identifier{column.name}.Sanitize()
-		arrays = append(arrays, fmt.Sprintf("$%d::text[]", i+1+placeArguments))
+		arrays = append(arrays, fmt.Sprintf("$%d::text[]", i+1+arguments))
 		names = append(names, name)
-		switch column.typeName {
-		case "bytea":
+		switch typeName := column.typeName; {
+		case typeName == "bytea":
 			expected = append(expected, "e."+name)
 			stored = append(stored, digestSQL("s."+name, digestAbove)+" AS "+name)
-		case "jsonb":
-			expected = append(expected, fmt.Sprintf("e.%[1]s::jsonb::text AS %[1]s", name))
+		case typeName == "jsonb" || typeName == "numeric":
+			expected = append(expected, fmt.Sprintf("e.%[1]s::%[2]s::text AS %[1]s", name, column.typeName))
 			stored = append(stored, fmt.Sprintf("s.%[1]s::text AS %[1]s", name))
+		case typeName == "_text" && c.stakeholders:
+			expected = append(expected, partySet("e."+name+"::text[]", "")+" AS "+name)
+			stored = append(stored, partySet("s."+name, c.onlyOf(column))+" AS "+name)
 		default:
 			expected = append(expected, fmt.Sprintf("e.%[1]s::%[2]s AS %[1]s", name, pgx.Identifier{column.typeName}.Sanitize()))
 			stored = append(stored, "s."+name)
@@ -88,28 +117,32 @@ func (c *tableComparison) sql() string {
 	for _, i := range c.key {
 		key = append(key, names[i])
 	}
-	sub := "0"
-	if column := placeColumn(relation); column != "" {
-		sub = "s." + pgx.Identifier{column}.Sanitize()
-		if relation == "exact_payloads" {
-			sub = "coalesce(" + sub + ", -1)"
-		}
-	}
 	list := func(parts []string) string { return strings.Join(parts, ", ") }
 	return `WITH expected AS (
     SELECT ` + list(expected) + `
     FROM unnest(` + list(arrays) + `) AS e (` + list(names) + `)
 ), stored AS (
     SELECT ` + list(stored) + `
-    FROM ` + pgx.Identifier{"indexer", relation}.Sanitize() + ` s
-    WHERE s.ledger_offset BETWEEN $1::bigint AND $3::bigint
-      AND (s.ledger_offset, ` + sub + `) > ($1::bigint, $2::integer) AND (s.ledger_offset, ` + sub + `) <= ($3::bigint, $4::integer)` +
-		ofUpdates[relation] + `
+    FROM ` + pgx.Identifier{"indexer", c.table.relation}.Sanitize() + ` s
+    WHERE ` + where + `
 )
 SELECT true AS expected, x.* FROM (TABLE expected EXCEPT ALL TABLE stored) x
 UNION ALL
 SELECT false, y.* FROM (TABLE stored EXCEPT ALL TABLE expected) y
 ORDER BY ` + list(key)
+}
+
+// partySet is a list of parties in order; of them those that a condition on p holds for.
+func partySet(list, where string) string {
+	return fmt.Sprintf(`CASE WHEN %[1]s IS NOT NULL THEN ARRAY(SELECT p FROM unnest(%[1]s) p%[2]s ORDER BY p COLLATE "C") END`, list, where)
+}
+
+// onlyOf leaves those of a creation's witnesses that are stakeholders.
+func (c *tableComparison) onlyOf(column column) string {
+	if column.name != "witness_parties" || columnNamed(c.table.columns, "signatories") < 0 {
+		return ""
+	}
+	return " WHERE p = ANY (s.signatories || s.observers)"
 }
 
 // ofUpdates leaves out rows of updates' tables that belong to something else: a snapshot, or an offset checkpoint.
@@ -118,9 +151,9 @@ var ofUpdates = map[string]string{
 	"exact_payloads":   ` AND s.stream = '` + StreamUpdates + `' AND s.field NOT LIKE 'checkpoint\_%'`,
 }
 
-// piece compares the rows after one place up to another with those that should be there.
-func (c *tableComparison) piece(ctx context.Context, tx pgx.Tx, sql string, after, upTo rowPlace, rows []recordedRow) error {
-	arguments := []any{pgx.QueryResultFormats{pgx.TextFormatCode}, after.offset, after.sub, upTo.offset, upTo.sub}
+// piece compares the stored rows that the statement chooses by its first arguments with those that should be there.
+func (c *tableComparison) piece(ctx context.Context, tx pgx.Tx, sql string, chosen []any, rows []recordedRow) error {
+	arguments := append([]any{pgx.QueryResultFormats{pgx.TextFormatCode}}, chosen...)
 	for i := range c.table.columns {
 		values := make([]*string, len(rows))
 		for j := range rows {
@@ -128,6 +161,12 @@ func (c *tableComparison) piece(ctx context.Context, tx pgx.Tx, sql string, afte
 		}
 		arguments = append(arguments, values)
 	}
+	return c.pairs(ctx, tx, sql, arguments)
+}
+
+// pairs reads the rows that are on one side only, in the order of their keys: whether the row should be stored, and its
+// columns.
+func (c *tableComparison) pairs(ctx context.Context, tx pgx.Tx, sql string, arguments []any) error {
 	different, err := tx.Query(ctx, sql, arguments...)
 	if err != nil {
 		return err
@@ -174,17 +213,10 @@ func (p *rowPair) empty() bool { return len(p.ledger)+len(p.stored) == 0 }
 func (c *tableComparison) keyOf(values []*string) string {
 	var key strings.Builder
 	for _, i := range c.key {
-		key.WriteString(quoted(values[i]))
+		key.WriteString(ledger.Quoted(values[i]))
 		key.WriteByte(',')
 	}
 	return key.String()
-}
-
-func quoted(value *string) string {
-	if value == nil {
-		return "NULL"
-	}
-	return strconv.Quote(*value)
 }
 
 // report tells how the rows with one key differ.
@@ -193,23 +225,23 @@ func (c *tableComparison) report(p *rowPair) error {
 	for i := range both {
 		for j, column := range c.table.columns {
 			expected, stored := p.ledger[i][j], p.stored[i][j]
-			if quoted(expected) == quoted(stored) {
+			if ledger.Quoted(expected) == ledger.Quoted(stored) {
 				continue
 			}
-			d := c.difference(Altered, p.stored[i])
-			d.Column, d.Ledger, d.Stored = column.name, c.names.name(column.name, expected), c.names.name(column.name, stored)
+			d := c.difference(ledger.Altered, p.stored[i])
+			d.Column, d.Wanted, d.Stored = column.name, c.names.name(column.name, expected), c.names.name(column.name, stored)
 			if err := c.found(d); err != nil {
 				return err
 			}
 		}
 	}
 	for _, row := range p.ledger[both:] {
-		if err := c.found(c.difference(Missing, row)); err != nil {
+		if err := c.found(c.difference(ledger.Missing, row)); err != nil {
 			return err
 		}
 	}
 	for _, row := range p.stored[both:] {
-		if err := c.found(c.difference(Extra, row)); err != nil {
+		if err := c.found(c.difference(ledger.Extra, row)); err != nil {
 			return err
 		}
 	}
@@ -217,8 +249,8 @@ func (c *tableComparison) report(p *rowPair) error {
 }
 
 // difference names a row. PostgreSQL wrote the numbers, so they can be read.
-func (c *tableComparison) difference(kind Disagreement, row []*string) Difference {
-	d := Difference{Kind: kind, Relation: c.table.relation}
+func (c *tableComparison) difference(kind ledger.Disagreement, row []*string) ledger.Difference {
+	d := ledger.Difference{Kind: kind, Relation: c.table.relation}
 	if i := columnNamed(c.table.columns, "node_id"); i >= 0 && row[i] != nil {
 		n, _ := strconv.ParseInt(*row[i], 10, 32)
 		nodeID := int32(n)
@@ -230,9 +262,13 @@ func (c *tableComparison) difference(kind Disagreement, row []*string) Differenc
 		if value == nil {
 			continue
 		}
-		if name == "ledger_offset" {
+		switch {
+		case name == "ledger_offset":
 			n, _ := strconv.ParseInt(*value, 10, 64)
 			d.Offset = ledger.Offset(n)
+			continue
+		case name == "seq" && c.ofSeqs:
+			d.Seq, _ = strconv.ParseInt(*value, 10, 64)
 			continue
 		}
 		parts = append(parts, name+" "+*value)

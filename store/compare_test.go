@@ -60,27 +60,46 @@ func newCompared(t *testing.T) *compared {
 	return &compared{testDB: d, store: leader.store, page: page}
 }
 
-func collect(list *[]Difference) func(Difference) error {
-	return func(d Difference) error {
+func collect(list *[]ledger.Difference) func(ledger.Difference) error {
+	return func(d ledger.Difference) error {
 		*list = append(*list, d)
 		return nil
 	}
 }
 
 // spoilt runs statements, compares, and takes the statements back.
-func (c *compared) spoilt(statements ...string) []Difference {
+func (c *compared) spoilt(statements ...string) []ledger.Difference {
 	c.t.Helper()
-	var list []Difference
-	tx, err := c.conn.Begin(c.t.Context())
-	require.NoError(c.t, err)
-	for _, statement := range statements {
-		changed, err := tx.Exec(c.t.Context(), statement)
-		require.NoError(c.t, err, statement)
-		require.Positive(c.t, changed.RowsAffected(), statement)
-	}
+	var list []ledger.Difference
+	tx := c.spoil(statements...)
 	require.NoError(c.t, c.store.compare(c.t.Context(), tx, c.page, collect(&list)))
 	require.NoError(c.t, tx.Rollback(c.t.Context()))
 	return list
+}
+
+// spoil runs statements, each of which has to find something, in a transaction.
+func (d *testDB) spoil(statements ...string) pgx.Tx {
+	d.t.Helper()
+	tx, err := d.conn.Begin(d.t.Context())
+	require.NoError(d.t, err)
+	for _, statement := range statements {
+		changed, err := tx.Exec(d.t.Context(), statement)
+		require.NoError(d.t, err, statement)
+		require.Positive(d.t, changed.RowsAffected(), statement)
+	}
+	return tx
+}
+
+// columns are those of a table of schema indexer, with their types.
+func (d *testDB) columns(relation string) map[string]string {
+	d.t.Helper()
+	columns := map[string]string{}
+	for _, row := range d.rows(`SELECT attname, typname FROM pg_attribute a JOIN pg_type t ON t.oid = atttypid
+		WHERE attrelid = ('indexer.' || $1::text)::regclass AND attnum > 0 AND NOT attisdropped`, relation) {
+		name, typeName, _ := strings.Cut(row, " ")
+		columns[name] = typeName
+	}
+	return columns
 }
 
 // spoils is, by type, what is made of a value, which may be NULL.
@@ -115,10 +134,10 @@ func TestCompareNamesWhatIsAltered(t *testing.T) {
 			table, place, _ := strings.Cut(places[random.IntN(len(places))], " ")
 			list := c.spoilt(fmt.Sprintf("UPDATE %s SET %s = %s WHERE ctid = '%s'", table, column, value, place))
 			require.Len(t, list, 1, "%s.%s: %s", relation, column, list)
-			require.Equal(t, Altered, list[0].Kind)
+			require.Equal(t, ledger.Altered, list[0].Kind)
 			require.Equal(t, relation, list[0].Relation)
 			require.Equal(t, column, list[0].Column)
-			require.NotEqual(t, list[0].Ledger, list[0].Stored)
+			require.NotEqual(t, list[0].Wanted, list[0].Stored)
 			require.Positive(t, list[0].Offset)
 			key := ""
 			for _, name := range keyColumns[relation] {
@@ -154,7 +173,7 @@ func TestCompareNamesMissingAndExtraRows(t *testing.T) {
 			moved := fmt.Sprintf("UPDATE %s SET ledger_offset = %d WHERE %s", table, free, one)
 			list := c.spoilt(moved)
 			require.Equal(t, []string{"extra " + relation, "missing " + relation}, kinds(list))
-			at := slices.IndexFunc(list, func(d Difference) bool { return d.Kind == Extra })
+			at := slices.IndexFunc(list, func(d ledger.Difference) bool { return d.Kind == ledger.Extra })
 			require.Equal(t, free, list[at].Offset)
 
 			added := []string{
@@ -181,7 +200,7 @@ func TestCompareNamesMissingAndExtraRows(t *testing.T) {
 	require.Empty(t, c.spoilt("INSERT INTO indexer.unknown_elements (ledger_offset, ordinal, carried, kind, raw) SELECT min(ledger_offset), 0, true, 'x', '1' FROM indexer.updates"))
 }
 
-func kinds(list []Difference) []string {
+func kinds(list []ledger.Difference) []string {
 	texts := []string{}
 	for _, d := range list {
 		texts = append(texts, fmt.Sprintf("%s %s", d.Kind, d.Relation))
@@ -225,12 +244,12 @@ func TestCompareIsExact(t *testing.T) {
 		list := x.spoilt(fmt.Sprintf("UPDATE indexer.%s SET %s = %s", relation, column, spoil.value))
 		require.Len(t, list, 1, spoil)
 		require.Equal(t, spoil.column, list[0].Relation+"."+list[0].Column)
-		require.NotEqual(t, list[0].Ledger, list[0].Stored)
+		require.NotEqual(t, list[0].Wanted, list[0].Stored)
 	}
 	blob := x.spoilt("UPDATE indexer.created SET created_event_blob = NULL")[0]
-	require.Equal(t, "65 bytes, SHA-256 98ce42deef51d40269d542f5314bef2c7468d401ad5d85168bfab4c0108f75f7", *blob.Ledger)
+	require.Equal(t, "65 bytes, SHA-256 98ce42deef51d40269d542f5314bef2c7468d401ad5d85168bfab4c0108f75f7", *blob.Wanted)
 	require.Nil(t, blob.Stored)
-	require.Equal(t, `created at offset 1, node_id 0: created_event_blob is NULL, and "`+*blob.Ledger+`" in the ledger`, blob.String())
+	require.Equal(t, `created at offset 1, node_id 0: created_event_blob is NULL, and "`+*blob.Wanted+`" in the ledger`, blob.String())
 	text := x.spoilt(`UPDATE indexer.created SET contract_id = E'\x1b[2J'`)[0]
 	require.Equal(t, `created at offset 1, node_id 0: contract_id is "\x1b[2J", and "c'\"\\{}, \n\x01NULL" in the ledger`, text.String())
 }
@@ -249,7 +268,7 @@ func TestCompareDictionaries(t *testing.T) {
 		require.Len(t, list, 1)
 		require.Equal(t, fmt.Sprintf(`templates, %s: %s is "other", and %q in the ledger`, list[0].Row, column, value), list[0].String())
 	}
-	texts := func(list []Difference) (texts []string) {
+	texts := func(list []ledger.Difference) (texts []string) {
 		for _, d := range list {
 			texts = append(texts, d.String())
 		}
@@ -292,9 +311,9 @@ func TestCompareInPieces(t *testing.T) {
 	missing, extra := map[int32]bool{}, map[string]bool{}
 	for _, d := range list {
 		switch d.Kind {
-		case Missing:
+		case ledger.Missing:
 			missing[*d.NodeID] = true
-		case Extra:
+		case ledger.Extra:
 			extra[fmt.Sprint(d.Offset, " ", *d.NodeID)] = true
 		}
 	}
@@ -329,8 +348,8 @@ func TestCompareReadsOneSnapshot(t *testing.T) {
 	d := newDatabase(t)
 	l := d.started()
 	pages := everyKind(0)
-	var list []Difference
-	err := l.store.Compare(t.Context(), pages[0], func(d Difference) error {
+	var list []ledger.Difference
+	err := l.store.Compare(t.Context(), pages[0], func(d ledger.Difference) error {
 		if len(list) == 0 {
 			require.NoError(t, l.Append(t.Context(), testScope, pages))
 		}
@@ -339,7 +358,7 @@ func TestCompareReadsOneSnapshot(t *testing.T) {
 	require.NoError(t, err)
 	relations := map[string]bool{}
 	for _, d := range list {
-		require.Equal(t, Missing, d.Kind)
+		require.Equal(t, ledger.Missing, d.Kind)
 		relations[d.Relation] = true
 	}
 	require.Len(t, relations, len(factTables))
@@ -355,10 +374,10 @@ func TestCompareEnds(t *testing.T) {
 	require.NoError(t, l.Append(t.Context(), testScope, everyKind(0)))
 	enough := fmt.Errorf("enough")
 	told := 0
-	err := l.store.Compare(t.Context(), ledger.Page{To: 4}, func(Difference) error { told++; return enough })
+	err := l.store.Compare(t.Context(), ledger.Page{To: 4}, func(ledger.Difference) error { told++; return enough })
 	require.ErrorIs(t, err, enough)
 	require.Equal(t, 1, told)
-	var list []Difference
+	var list []ledger.Difference
 	require.NoError(t, l.store.Compare(t.Context(), ledger.Page{From: 4, To: 4}, collect(&list)))
 	require.NoError(t, l.store.Compare(t.Context(), ledger.Page{From: 4, To: 9}, collect(&list)))
 	require.Empty(t, list)
@@ -366,7 +385,7 @@ func TestCompareEnds(t *testing.T) {
 	require.NoError(t, l.store.Compare(t.Context(), ledger.Page{To: 4}, collect(&list)))
 	require.Len(t, list, 4+3+1+1+1+1+1+1+1, "rows that the ledger has not")
 	for _, d := range list {
-		require.Equal(t, Extra, d.Kind)
+		require.Equal(t, ledger.Extra, d.Kind)
 	}
 }
 
@@ -384,7 +403,7 @@ func TestCompareCoversEveryColumn(t *testing.T) {
 			require.ElementsMatch(t, columns[rows.relation], table.columns, rows.relation)
 			require.Contains(t, factTables, rows.relation)
 		}
-		require.Len(t, columns, len(factTables))
+		require.Len(t, columns, len(keyColumns))
 		return nil
 	}))
 }

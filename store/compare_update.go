@@ -20,7 +20,7 @@ type UpdateRecord struct {
 	// Where the ledger's update lies outside of what is indexed, it is not compared: Beyond the watermark, or at or
 	// Below the history floor.
 	Beyond, Below bool
-	Differences   []Difference
+	Differences   []ledger.Difference
 }
 
 // UpdateRow is a stored row.
@@ -64,7 +64,7 @@ func (s *Store) CompareUpdate(ctx context.Context, updateID string, shown *ledge
 			if shown != nil && shown.Offset == at {
 				page.Updates = []ledger.Update{*shown}
 			}
-			err := s.compare(ctx, tx, page, func(d Difference) error {
+			err := s.compare(ctx, tx, page, func(d ledger.Difference) error {
 				r.Differences = append(r.Differences, d)
 				return nil
 			})

@@ -46,7 +46,9 @@ var contractColumns = map[string]string{
 	"exact_payloads":     `stream text, ledger_offset bigint, node_id integer, interface_id text, seq bigint, field text, exact bytea`,
 	"stream_checkpoints": `stream text, ledger_offset bigint, event_id text, updated_at timestamptz`,
 	"coverage":           `stream text, scope text, from_exclusive bigint, to_inclusive bigint`,
-	"packages":           `package_id text, package_name text, package_version text`,
+	"verifications": `stream text, from_exclusive bigint, to_inclusive bigint, verified_at timestamptz, result text, differences bigint,
+		digest bytea, repaired_at timestamptz`,
+	"packages": `package_id text, package_name text, package_version text`,
 	"vetted_packages": `synchronizer_id text, package_id text, package_name text, package_version text, valid_from timestamptz,
 		valid_until timestamptz, topology_serial integer`,
 	"vetting_changes": `seq bigint, seen_at timestamptz, synchronizer_id text, package_id text, package_name text, package_version text,
@@ -78,9 +80,9 @@ var contractColumns = map[string]string{
 // Relations that are not about what the updates up to the watermark say.
 var besideTheWatermark = []string{"stream_checkpoints", "packages", "vetted_packages", "vetting_changes", "transactions", "transfers",
 	"transfer_receivers", "balance_changes", "mints", "taps", "aborted_transfer_instructions", "unknown_transactions",
-	"party_transfers"}
+	"party_transfers", "verifications"}
 
-var contractFunctions = []string{"latest_offset", "oldest_offset", "state_floor"}
+var contractFunctions = []string{"latest_offset", "oldest_offset", "state_floor", "verified_offset", "verified_seq"}
 
 func TestContractColumns(t *testing.T) {
 	t.Parallel()
@@ -214,6 +216,8 @@ func TestContractEndsAtTheWatermark(t *testing.T) {
 	_, err := l.SaveVettedPackages(t.Context(), []ledger.VettedPackages{vettedOn("sync::1", 1, "pkg-1")})
 	require.NoError(t, err)
 	_, err = d.lead(d.store(), RoleTransactions).AppendTransactions(t.Context(), ledger.HistoryPosition{}, everyTransaction(t))
+	require.NoError(t, err)
+	_, err = l.SealUpdates(t.Context(), everyKind(0)[0])
 	require.NoError(t, err)
 	for relation := range contractColumns {
 		require.NotEqual(t, "0", d.row("SELECT count(*) FROM ledger."+relation), relation)

@@ -27,6 +27,14 @@ func newTemplateKey(templateID, packageName string, representative *string) temp
 	return key
 }
 
+// optionalRepresentative is the representative package's id; nil where there is none.
+func (k templateKey) optionalRepresentative() *string {
+	if !k.hasRepresentative {
+		return nil
+	}
+	return &k.representative
+}
+
 // dictionary gives long names their numbers, and keeps which templates show which interfaces. Names are added in
 // transactions of their own, before the rows that use them: a name that no row uses harms nobody.
 type dictionary struct {
@@ -139,9 +147,7 @@ func (d *dictionary) add(ctx context.Context, tx pgx.Tx, wanted names) error {
 		}
 		row := dbsqlc.TemplateInsertParams{
 			TemplateID: key.templateID, PackageID: id.Package, PackageName: key.packageName, ModuleName: id.Module, EntityName: id.Entity,
-		}
-		if key.hasRepresentative {
-			row.RepresentativePackageID = &key.representative
+			RepresentativePackageID: key.optionalRepresentative(),
 		}
 		if err := d.leader.store.queries.TemplateInsert(ctx, tx, row); err != nil {
 			return fmt.Errorf("add template %s: %w", key.templateID, err)
@@ -161,9 +167,7 @@ func (d *dictionary) add(ctx context.Context, tx pgx.Tx, wanted names) error {
 		}
 		row := dbsqlc.TemplateInterfaceInsertParams{
 			InterfaceID: key.interfaceID, TemplateID: key.template.templateID, PackageName: key.template.packageName,
-		}
-		if key.template.hasRepresentative {
-			row.RepresentativePackageID = &key.template.representative
+			RepresentativePackageID: key.template.optionalRepresentative(),
 		}
 		if err := d.leader.store.queries.TemplateInterfaceInsert(ctx, tx, row); err != nil {
 			return fmt.Errorf("add interface %s of template %s: %w", key.interfaceID, key.template.templateID, err)

@@ -25,10 +25,11 @@ var (
 
 // SQLSTATE codes that mean something to this package.
 const (
-	codeUniqueViolation    = "23505"
-	codeExclusionViolation = "23P01"
-	codeLockNotAvailable   = "55P03"
-	codeDuplicateSchema    = "42P06"
+	codeUniqueViolation      = "23505"
+	codeExclusionViolation   = "23P01"
+	codeSerializationFailure = "40001"
+	codeLockNotAvailable     = "55P03"
+	codeDuplicateSchema      = "42P06"
 )
 
 func hasCode(err error, codes ...string) bool {

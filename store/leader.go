@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,13 +21,16 @@ const (
 	RoleUpdates      Role = "updates"
 	RoleTransactions Role = "transactions"
 	RoleHistory      Role = "history"
+	RoleRepair       Role = "repair"
 )
 
 // The second key of the roles' advisory locks; the first is lockClass.
-var roleNumbers = map[Role]int32{RoleUpdates: 1, RoleTransactions: 2, RoleHistory: 3}
+var roleNumbers = map[Role]int32{RoleUpdates: 1, RoleTransactions: 2, RoleHistory: 3, RoleRepair: 4}
 
 const (
 	lockClass = 0x4c49 // "LI": keeps clear of other programs' advisory locks in the same database
+	// Of the locks, by the roles' numbers too, in whose queue the writers of a role and repairs wait for their turn.
+	turnClass = lockClass + 1
 
 	// A leader that is paused or vanished loses its lock connection, and with it the lock, after lockIdleLimit.
 	pingEvery     = time.Second
@@ -51,6 +55,7 @@ type Leader struct {
 	stop     context.CancelFunc
 	stopped  chan struct{}
 	lost     chan struct{}
+	lostOnce sync.Once
 	lostErr  error // valid once lost is closed
 
 	dictionary *dictionary
@@ -98,7 +103,8 @@ func (s *Store) Lead(ctx context.Context, role Role) (leader *Leader, ok bool, e
 // Epoch is the term of this leader; a later leader of the role has a greater one.
 func (l *Leader) Epoch() int64 { return l.epoch }
 
-// Lost is closed when the role is lost, because its lock connection ended. Err then says why.
+// Lost is closed when the role is lost, because its lock connection ended, or because a write found its epoch over. Err
+// then says why.
 func (l *Leader) Lost() <-chan struct{} { return l.lost }
 
 // Err says why the role was lost; nil while it is held.
@@ -135,11 +141,18 @@ func (l *Leader) keepLock(ctx context.Context) {
 		err := l.lockConn.Ping(pingCtx)
 		cancel()
 		if err != nil && ctx.Err() == nil {
-			l.lostErr = fmt.Errorf("%w: lost the lock of role %s: %w", ErrNotLeader, l.role, err)
-			close(l.lost)
+			l.lose(fmt.Errorf("%w: lost the lock of role %s: %w", ErrNotLeader, l.role, err))
 			return
 		}
 	}
+}
+
+// lose says that the role is lost, and why; the first time counts.
+func (l *Leader) lose(err error) {
+	l.lostOnce.Do(func() {
+		l.lostErr = err
+		close(l.lost)
+	})
 }
 
 // unlock frees the role for the next leader before Close returns. The end of the connection would do so too, but later:
@@ -157,14 +170,29 @@ func (s *Store) raiseEpoch(ctx context.Context, conn *pgx.Conn, role Role) (int6
 	if _, err := conn.Exec(ctx, fmt.Sprintf("SET lock_timeout = %d", raiseTimeout.Milliseconds())); err != nil {
 		return 0, fmt.Errorf("set lock_timeout: %w", err)
 	}
+	if err := s.endAbandonedRepair(ctx, conn); err != nil {
+		return 0, err
+	}
 	epoch, err := s.queries.LeadershipRaise(ctx, conn, dbsqlc.LeadershipRaiseParams{Role: string(role), Holder: &s.cfg.Holder})
 	if hasCode(err, codeLockNotAvailable) {
-		return 0, fmt.Errorf("a session of an earlier leader of role %s still holds a transaction open: %w", role, err)
+		return 0, fmt.Errorf("a repair, or a session of an earlier leader of role %s, holds a transaction open (trying again waits for it): %w", role, err)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("raise the epoch of role %s: %w", role, err)
 	}
 	return epoch, nil
+}
+
+// endAbandonedRepair ends the transaction of a repairer that is paused or has vanished, and so has lost its lock: the writers
+// would wait for it without an end. One that holds its lock is at work.
+func (s *Store) endAbandonedRepair(ctx context.Context, db dbsqlc.DBTX) error {
+	_, err := s.queries.LeadershipEndAbandoned(ctx, db, dbsqlc.LeadershipEndAbandonedParams{
+		ApplicationNamePrefix: sessionPrefix(RoleRepair), Class: lockClass, RoleNumber: roleNumbers[RoleRepair],
+	})
+	if err != nil {
+		return fmt.Errorf("end the sessions of a repair that was abandoned (the database user must be the one that it uses): %w", err)
+	}
+	return nil
 }
 
 func (s *Store) lockConfig(role Role) *pgx.ConnConfig {
@@ -207,16 +235,28 @@ func (l *Leader) write(ctx context.Context, fn func(context.Context, pgx.Tx) err
 }
 
 func (l *Leader) writeWithin(ctx context.Context, limit time.Duration, fn func(context.Context, pgx.Tx) error) error {
+	return l.transact(ctx, limit, pgx.TxOptions{}, fn)
+}
+
+func (l *Leader) transact(ctx context.Context, limit time.Duration, options pgx.TxOptions, fn func(context.Context, pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	tx, err := l.pool.Begin(ctx)
+	tx, err := l.pool.BeginTx(ctx, options)
 	if err != nil {
 		return fmt.Errorf("begin transaction: %w", err)
 	}
 	defer rollback(ctx, tx)
-	_, err = l.store.queries.LeadershipHold(ctx, tx, dbsqlc.LeadershipHoldParams{Role: string(l.role), Epoch: l.epoch})
+	_, err = l.store.queries.LeadershipHold(ctx, tx, dbsqlc.LeadershipHoldParams{
+		Role: string(l.role), Epoch: l.epoch, TurnClass: turnClass, RoleNumber: roleNumbers[l.role],
+	})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("role %s, epoch %d: %w", l.role, l.epoch, ErrNotLeader)
+		err = fmt.Errorf("role %s, epoch %d: %w", l.role, l.epoch, ErrNotLeader)
+		l.lose(err) // a repair may have ended the term: the lock is still held, and has to be taken anew
+		return err
+	}
+	if hasCode(err, codeLockNotAvailable) {
+		err = errors.Join(fmt.Errorf("a repair, or a new leader, holds a transaction open (trying again waits for it): %w", err),
+			l.store.endAbandonedRepair(ctx, l.store.pool))
 	}
 	if err != nil {
 		return fmt.Errorf("hold leadership of role %s: %w", l.role, err)

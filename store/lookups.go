@@ -86,22 +86,7 @@ func (l *Leader) SaveLookups(ctx context.Context, lookups []ledger.Lookup) error
 
 // saveLookup stores an outcome, unless there is one already.
 func (l *Leader) saveLookup(ctx context.Context, tx pgx.Tx, r refs, lookup *ledger.Lookup) (first bool, err error) {
-	row := dbsqlc.LookupSaveParams{
-		ContractID: lookup.ContractID, Status: string(lookup.Status), LookedUpAt: timestamp(ledger.Time{Time: lookup.At, Valid: true}),
-	}
-	if lookup.Reason != "" {
-		row.Reason = &lookup.Reason
-	}
-	var exact exactKeeper
-	if c := lookup.Contract; c != nil {
-		template := r.template(c.TemplateID, c.PackageName, nil)
-		row.TemplateRef, row.CreatedAt = &template, timestamp(c.CreatedAt)
-		exact.time(place{}, "createdAt", c.CreatedAt)
-		row.Payload = exact.value(place{}, "payload", c.Argument)
-		row.ContractKey = exact.value(place{}, "contract_key", c.ContractKey)
-		row.ContractKeyHash = c.ContractKeyHash
-		row.Signatories, row.Observers, row.WitnessParties = c.Signatories, c.Observers, c.WitnessParties
-	}
+	row, exact := lookupRow(r, lookup)
 	asked, err := l.store.queries.LookupSave(ctx, tx, row)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
@@ -114,6 +99,26 @@ func (l *Leader) saveLookup(ctx context.Context, tx pgx.Tx, r refs, lookup *ledg
 		value.Stream, value.LedgerOffset, value.NodeID = streamLookups, &asked.LedgerOffset, &asked.NodeID
 	}
 	return true, copyRows(ctx, tx, "exact_payloads", exact.rows, l.store.queries.ExactPayloadsCopy)
+}
+
+// lookupRow converts an outcome into its row.
+func lookupRow(r refs, lookup *ledger.Lookup) (row dbsqlc.LookupSaveParams, exact exactKeeper) {
+	row = dbsqlc.LookupSaveParams{
+		ContractID: lookup.ContractID, Status: string(lookup.Status), LookedUpAt: timestamp(ledger.Time{Time: lookup.At, Valid: true}),
+	}
+	if lookup.Reason != "" {
+		row.Reason = &lookup.Reason
+	}
+	if c := lookup.Contract; c != nil {
+		template := r.template(c.TemplateID, c.PackageName, nil)
+		row.TemplateRef, row.CreatedAt = &template, timestamp(c.CreatedAt)
+		exact.time(place{}, "createdAt", c.CreatedAt)
+		row.Payload = exact.value(place{}, "payload", c.Argument)
+		row.ContractKey = exact.value(place{}, "contract_key", c.ContractKey)
+		row.ContractKeyHash = c.ContractKeyHash
+		row.Signatories, row.Observers, row.WitnessParties = c.Signatories, c.Observers, c.WitnessParties
+	}
+	return row, exact
 }
 
 // storable is an outcome as the database can hold it.

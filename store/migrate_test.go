@@ -142,3 +142,32 @@ func TestMigrateBackFromTheHistory(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, d.rebuild(historyPage))
 }
+
+// Going back from the verifications leaves nothing of them, and all of the rest as it was.
+func TestMigrateBackFromTheVerifications(t *testing.T) {
+	t.Parallel()
+	d, provider := schemaAt(t, 7)
+	ctx := t.Context()
+	catalog := func() []string {
+		return d.rows(`SELECT c.oid::regclass::text FROM pg_class c WHERE c.relnamespace IN ('ledger'::regnamespace, 'indexer'::regnamespace)
+				AND c.relkind <> 'i' AND NOT c.relispartition
+			UNION ALL SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace IN ('ledger'::regnamespace, 'indexer'::regnamespace) ORDER BY 1`)
+	}
+	before := catalog()
+	_, err := provider.Up(ctx)
+	require.NoError(t, err)
+	l := d.started()
+	require.NoError(t, l.Append(ctx, testScope, oneCreation(0, 1)))
+	_, err = l.SealUpdates(ctx, oneCreation(0, 1)[0])
+	require.NoError(t, err)
+	require.Equal(t, "1", d.verifiedOffset())
+	l.Close()
+	_, err = provider.DownTo(ctx, 7)
+	require.NoError(t, err)
+	require.Equal(t, before, catalog())
+	require.Empty(t, d.rows("SELECT to_regclass('indexer.verifications') WHERE to_regclass('indexer.verifications') IS NOT NULL"))
+	require.Equal(t, []string{"history", "transactions", "updates"}, d.rows("SELECT role FROM indexer.leadership ORDER BY 1"))
+	_, err = provider.Up(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "0", d.verifiedOffset())
+}

@@ -9,6 +9,16 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// Held tells whether anything is stored, or claimed to be, of the updates and of the transaction history. A snapshot that was
+// begun and not finished is nothing yet.
+func (s *Store) Held(ctx context.Context) (updates, history bool, err error) {
+	held, err := s.queries.AnythingHeld(ctx, s.pool)
+	if err != nil {
+		return false, false, fmt.Errorf("look for what is stored: %w", err)
+	}
+	return held.Updates, held.History, nil
+}
+
 // Scope is what the database's rows are complete for; ok is false where nothing was indexed yet. A scope that this
 // version does not understand fully is a *ledger.Problem.
 func (s *Store) Scope(ctx context.Context) (scope ledger.Scope, ok bool, err error) {

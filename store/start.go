@@ -30,9 +30,15 @@ func (s *Store) CheckIdentity(ctx context.Context, participantID string, scope l
 		if stored.Scope == scope.Hash() {
 			continue
 		}
+		at, _, err := s.Watermark(ctx)
+		if err != nil {
+			return err
+		}
 		return &ledger.Problem{
-			What: fmt.Sprintf("database %s holds the scope %s, but this run is configured for %s", s.Address(), stored.Definition, scope.Canonical()),
-			Do:   "set --parties, --templates, --interfaces, --shape, --blobs, --reassignments and --topology as they were, or use a new database: rows of two scopes would not be complete for either",
+			What: fmt.Sprintf("database %s holds the scope %s, complete up to offset %d, but this run is configured for %s",
+				s.Address(), stored.Definition, at, scope.Canonical()),
+			Do: fmt.Sprintf("set --parties, --templates, --interfaces, --shape, --blobs, --reassignments and --topology as they were, or use a new database: "+
+				"what only the new scope shows would be missing up to offset %d, so the rows would be complete for neither", at),
 		}
 	}
 	return nil
@@ -63,6 +69,12 @@ func (s *Store) watermark(ctx context.Context, db dbsqlc.DBTX) (ledger.Offset, b
 	}
 	if err != nil {
 		return 0, false, fmt.Errorf("read the watermark: %w", err)
+	}
+	if row.LedgerOffset == nil {
+		return 0, false, &ledger.Problem{
+			What: fmt.Sprintf("the checkpoint of the updates in database %s has no offset", s.Address()),
+			Do:   "run `indexer verify --repair`, which works out where it was",
+		}
 	}
 	return ledger.Offset(*row.LedgerOffset), true, nil
 }

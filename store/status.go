@@ -30,6 +30,8 @@ type Status struct {
 	Packages Packages
 	Tasks    []Task // by name
 
+	Verified Verified
+
 	History            *HistoryStatus // nil: the transaction history was not begun
 	TransactionsLeader Leadership     // of the transaction history
 }
@@ -54,6 +56,15 @@ type Packages struct {
 	Vetted        int64 // per synchronizer, when that was last read
 	Synchronizers int64 // on which something was vetted then
 	Changes       int64 // of what is vetted, that were seen
+}
+
+// Verified is how far what is stored was compared with its source again, and was equal.
+type Verified struct {
+	Offset    ledger.Offset // of the updates; 0 where none are stored
+	Seq       int64         // of the transaction history
+	Windows   int64         // that were sealed
+	Different int64         // of them differed
+	NotShown  int64         // of them were not shown any more, and were not compared
 }
 
 // Leadership tells who led last, and may lead now.
@@ -95,6 +106,9 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 		return status, err
 	}
 	if status.History, err = s.historyStatus(ctx, tx); err != nil {
+		return status, err
+	}
+	if status.Verified, err = s.verified(ctx, tx); err != nil {
 		return status, err
 	}
 	checkpoint, err := q.CheckpointGet(ctx, tx, StreamUpdates)
@@ -176,6 +190,19 @@ func (s *Store) besideStream(ctx context.Context, tx pgx.Tx, status *Status) err
 	status.Packages = Packages(packages)
 	status.Tasks, err = s.tasks(ctx, tx)
 	return err
+}
+
+// Verified reads how far what is stored was compared with its source again.
+func (s *Store) Verified(ctx context.Context) (Verified, error) { return s.verified(ctx, s.pool) }
+
+func (s *Store) verified(ctx context.Context, db dbsqlc.DBTX) (Verified, error) {
+	row, err := s.queries.VerificationSummary(ctx, db)
+	if err != nil {
+		return Verified{}, fmt.Errorf("read how far the database was verified: %w", err)
+	}
+	return Verified{
+		Offset: ledger.Offset(row.VerifiedOffset), Seq: row.VerifiedSeq, Windows: row.Windows, Different: row.Different, NotShown: row.NotShown,
+	}, nil
 }
 
 // UpdatesBetween counts the updates with from < offset <= to.

@@ -9,6 +9,27 @@ import (
 	"context"
 )
 
+const anythingHeld = `-- name: AnythingHeld :one
+SELECT (EXISTS (SELECT FROM indexer.checkpoints c WHERE c.stream = 'updates') OR EXISTS (SELECT FROM indexer.coverage)
+    OR EXISTS (SELECT FROM indexer.floors) OR EXISTS (SELECT FROM indexer.updates) OR EXISTS (SELECT FROM indexer.created)
+    OR EXISTS (SELECT FROM indexer.snapshots s WHERE s.finished_at IS NOT NULL))::boolean AS updates,
+    (EXISTS (SELECT FROM indexer.checkpoints c WHERE c.stream = 'transactions') OR EXISTS (SELECT FROM indexer.transactions)
+    OR EXISTS (SELECT FROM indexer.history_position p WHERE p.revision > 0))::boolean AS history
+`
+
+type AnythingHeldRow struct {
+	Updates bool
+	History bool
+}
+
+// Whether anything is stored or claimed of the updates, and of the transaction history.
+func (q *Queries) AnythingHeld(ctx context.Context, db DBTX) (AnythingHeldRow, error) {
+	row := db.QueryRow(ctx, anythingHeld)
+	var i AnythingHeldRow
+	err := row.Scan(&i.Updates, &i.History)
+	return i, err
+}
+
 const coverageInsert = `-- name: CoverageInsert :exec
 INSERT INTO indexer.coverage (stream, scope, from_exclusive, to_inclusive) VALUES ($1, $2, $3, $4)
 `
@@ -76,7 +97,9 @@ func (q *Queries) ScopesClear(ctx context.Context, db DBTX) error {
 
 const scopesInUse = `-- name: ScopesInUse :many
 SELECT s.scope, s.definition FROM indexer.scopes s
-WHERE EXISTS (SELECT FROM indexer.checkpoints c WHERE c.stream = $1) ORDER BY s.recorded_at
+WHERE EXISTS (SELECT FROM indexer.checkpoints c WHERE c.stream = $1)
+   OR EXISTS (SELECT FROM indexer.coverage v WHERE v.stream = $1)
+   OR EXISTS (SELECT FROM indexer.floors f WHERE f.stream = $1) ORDER BY s.recorded_at
 `
 
 type ScopesInUseRow struct {
@@ -84,7 +107,7 @@ type ScopesInUseRow struct {
 	Definition []byte
 }
 
-// The scopes of a stream that was started: nothing of it may be covered yet.
+// The scopes of a stream that was started: nothing of it may be covered yet, or its checkpoint may be lost, or both.
 func (q *Queries) ScopesInUse(ctx context.Context, db DBTX, stream string) ([]ScopesInUseRow, error) {
 	rows, err := db.Query(ctx, scopesInUse, stream)
 	if err != nil {

@@ -29,19 +29,20 @@ type ExactPayloadsCopyParams struct {
 }
 
 const exactPayloadsForget = `-- name: ExactPayloadsForget :exec
-DELETE FROM indexer.exact_payloads
-WHERE stream = $1 AND ledger_offset = $2::bigint AND node_id IS NULL AND interface_id IS NULL
-  AND field = ANY ($3::text[])
+DELETE FROM indexer.exact_payloads x
+USING (SELECT unnest($1::bigint[]) AS ledger_offset, unnest($2::text[]) AS field) gone
+WHERE x.stream = $3 AND x.ledger_offset = gone.ledger_offset AND x.field = gone.field
+  AND x.node_id IS NULL AND x.interface_id IS NULL
 `
 
 type ExactPayloadsForgetParams struct {
-	Stream       string
-	LedgerOffset int64
-	Fields       []string
+	LedgerOffsets []int64
+	Fields        []string
+	Stream        string
 }
 
-// Makes place for a newer value of a checkpoint.
+// Makes place for newer values of checkpoints.
 func (q *Queries) ExactPayloadsForget(ctx context.Context, db DBTX, arg ExactPayloadsForgetParams) error {
-	_, err := db.Exec(ctx, exactPayloadsForget, arg.Stream, arg.LedgerOffset, arg.Fields)
+	_, err := db.Exec(ctx, exactPayloadsForget, arg.LedgerOffsets, arg.Fields, arg.Stream)
 	return err
 }

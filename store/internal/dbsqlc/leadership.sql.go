@@ -11,6 +11,39 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+const leadershipEndAbandoned = `-- name: LeadershipEndAbandoned :many
+SELECT pg_terminate_backend(a.pid) AS ended FROM pg_catalog.pg_stat_activity a
+WHERE a.datname = current_database()
+  AND CASE WHEN a.application_name LIKE $1::text || '%' THEN pg_try_advisory_xact_lock($2::int, $3::int) ELSE false END
+`
+
+type LeadershipEndAbandonedParams struct {
+	ApplicationNamePrefix string
+	Class                 int32
+	RoleNumber            int32
+}
+
+// Ends the sessions of a role's leader that has lost its lock, while which nobody takes it.
+func (q *Queries) LeadershipEndAbandoned(ctx context.Context, db DBTX, arg LeadershipEndAbandonedParams) ([]bool, error) {
+	rows, err := db.Query(ctx, leadershipEndAbandoned, arg.ApplicationNamePrefix, arg.Class, arg.RoleNumber)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []bool
+	for rows.Next() {
+		var ended bool
+		if err := rows.Scan(&ended); err != nil {
+			return nil, err
+		}
+		items = append(items, ended)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const leadershipEndOlder = `-- name: LeadershipEndOlder :many
 SELECT pg_terminate_backend(a.pid) AS ended FROM pg_catalog.pg_stat_activity a
 WHERE a.datname = current_database() AND a.application_name LIKE $1::text || '%' AND a.pid <> pg_backend_pid()
@@ -38,6 +71,36 @@ func (q *Queries) LeadershipEndOlder(ctx context.Context, db DBTX, applicationNa
 	return items, nil
 }
 
+const leadershipEndTerm = `-- name: LeadershipEndTerm :exec
+UPDATE indexer.leadership SET epoch = epoch + 1, holder = NULL, led_since = NULL WHERE role = $1
+`
+
+// Nobody leads then, until the next leader raises the epoch.
+func (q *Queries) LeadershipEndTerm(ctx context.Context, db DBTX, role string) error {
+	_, err := db.Exec(ctx, leadershipEndTerm, role)
+	return err
+}
+
+const leadershipExclude = `-- name: LeadershipExclude :one
+WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock($2::int, $3::int))
+UPDATE indexer.leadership l SET epoch = l.epoch FROM turn WHERE l.role = $1 RETURNING l.epoch
+`
+
+type LeadershipExcludeParams struct {
+	Role       string
+	TurnClass  int32
+	RoleNumber int32
+}
+
+// Waits for the transactions of the role's leader, and keeps further ones waiting until this transaction ends. They begin
+// again then where they read in one snapshot: it may be older than what this one writes.
+func (q *Queries) LeadershipExclude(ctx context.Context, db DBTX, arg LeadershipExcludeParams) (int64, error) {
+	row := db.QueryRow(ctx, leadershipExclude, arg.Role, arg.TurnClass, arg.RoleNumber)
+	var epoch int64
+	err := row.Scan(&epoch)
+	return epoch, err
+}
+
 const leadershipGet = `-- name: LeadershipGet :one
 SELECT epoch, holder, led_since FROM indexer.leadership WHERE role = $1
 `
@@ -56,20 +119,41 @@ func (q *Queries) LeadershipGet(ctx context.Context, db DBTX, role string) (Lead
 }
 
 const leadershipHold = `-- name: LeadershipHold :one
-SELECT epoch FROM indexer.leadership WHERE role = $1 AND epoch = $2 FOR SHARE
+WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock_shared($3::int, $4::int))
+SELECT l.epoch FROM turn, indexer.leadership l WHERE l.role = $1 AND l.epoch = $2 FOR SHARE OF l
 `
 
 type LeadershipHoldParams struct {
-	Role  string
-	Epoch int64
+	Role       string
+	Epoch      int64
+	TurnClass  int32
+	RoleNumber int32
 }
 
-// Keeps the epoch from being raised until the transaction ends. No row: somebody else leads.
+// Keeps the epoch from being raised until the transaction ends. No row: somebody else leads. A row's lock is not queued for:
+// those who share it would pass by the repair that waits for it. So all wait for their turn first.
 func (q *Queries) LeadershipHold(ctx context.Context, db DBTX, arg LeadershipHoldParams) (int64, error) {
-	row := db.QueryRow(ctx, leadershipHold, arg.Role, arg.Epoch)
+	row := db.QueryRow(ctx, leadershipHold,
+		arg.Role,
+		arg.Epoch,
+		arg.TurnClass,
+		arg.RoleNumber,
+	)
 	var epoch int64
 	err := row.Scan(&epoch)
 	return epoch, err
+}
+
+const leadershipMark = `-- name: LeadershipMark :one
+SELECT xmin::text AS mark FROM indexer.leadership WHERE role = $1
+`
+
+// Another one after each repair that concerns the role, and after each change of its leader.
+func (q *Queries) LeadershipMark(ctx context.Context, db DBTX, role string) (string, error) {
+	row := db.QueryRow(ctx, leadershipMark, role)
+	var mark string
+	err := row.Scan(&mark)
+	return mark, err
 }
 
 const leadershipRaise = `-- name: LeadershipRaise :one

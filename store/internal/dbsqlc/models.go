@@ -8,6 +8,21 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+// Which offset ranges are in the facts. Written in the transaction that writes the facts.
+type IndexerCoverage struct {
+	Stream        string
+	Scope         string
+	FromExclusive int64
+	ToInclusive   int64
+}
+
+// From where events are complete, and from where the active set is known at every offset (NULL: nowhere).
+type IndexerFloors struct {
+	Stream       string
+	HistoryFloor int64
+	StateFloor   *int64
+}
+
 // Packages that were vetted at some time, with the last name and version that were not empty. Shown, with those of the templates, as ledger.packages.
 type IndexerPackages struct {
 	PackageID      string
@@ -62,6 +77,26 @@ type IndexerTemplates struct {
 	ModuleName              string
 	EntityName              string
 	RepresentativePackageID *string
+}
+
+// Windows of the streams that were compared with their source, and sealed with a digest of their rows. Written in the transaction that compares. Shown as ledger.verifications.
+type IndexerVerifications struct {
+	// As in ledger.verifications.
+	Stream string
+	// As in ledger.verifications.
+	FromExclusive int64
+	// As in ledger.verifications.
+	ToInclusive int64
+	// As in ledger.verifications.
+	VerifiedAt pgtype.Timestamptz
+	// As in ledger.verifications.
+	Result string
+	// As in ledger.verifications.
+	Differences int64
+	// As in ledger.verifications.
+	Digest []byte
+	// As in ledger.verifications. Later than verified_at: the window waits to be compared again.
+	RepairedAt pgtype.Timestamptz
 }
 
 // What the participant had vetted when it was last asked. Shown as ledger.vetted_packages.

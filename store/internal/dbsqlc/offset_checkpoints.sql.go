@@ -11,32 +11,52 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const offsetCheckpointUpsert = `-- name: OffsetCheckpointUpsert :execrows
+const offsetCheckpointsUpsert = `-- name: OffsetCheckpointsUpsert :many
 INSERT INTO indexer.offset_checkpoints AS o (ledger_offset, synchronizer_ref, record_time, ordinal, extra)
-VALUES ($1, $2, $3, $4, $5)
+SELECT unnest($1::bigint[]), unnest($2::integer[]), unnest($3::timestamptz[]), unnest($4::integer[]),
+    unnest($5::jsonb[])
 ON CONFLICT (ledger_offset, synchronizer_ref) DO UPDATE SET record_time = excluded.record_time, ordinal = excluded.ordinal, extra = excluded.extra
 WHERE o.record_time < excluded.record_time
+RETURNING ledger_offset, synchronizer_ref
 `
 
-type OffsetCheckpointUpsertParams struct {
-	LedgerOffset    int64
-	SynchronizerRef int32
-	RecordTime      pgtype.Timestamptz
-	Ordinal         int32
-	Extra           []byte
+type OffsetCheckpointsUpsertParams struct {
+	LedgerOffsets    []int64
+	SynchronizerRefs []int32
+	RecordTimes      []pgtype.Timestamptz
+	Ordinals         []int32
+	Extras           [][]byte
 }
 
-// A checkpoint may repeat an offset: the latest record time stays.
-func (q *Queries) OffsetCheckpointUpsert(ctx context.Context, db DBTX, arg OffsetCheckpointUpsertParams) (int64, error) {
-	result, err := db.Exec(ctx, offsetCheckpointUpsert,
-		arg.LedgerOffset,
-		arg.SynchronizerRef,
-		arg.RecordTime,
-		arg.Ordinal,
-		arg.Extra,
+type OffsetCheckpointsUpsertRow struct {
+	LedgerOffset    int64
+	SynchronizerRef int32
+}
+
+// A checkpoint may repeat an offset: the latest record time stays. No offset and synchronizer stands twice in the lists.
+// Returns what was kept.
+func (q *Queries) OffsetCheckpointsUpsert(ctx context.Context, db DBTX, arg OffsetCheckpointsUpsertParams) ([]OffsetCheckpointsUpsertRow, error) {
+	rows, err := db.Query(ctx, offsetCheckpointsUpsert,
+		arg.LedgerOffsets,
+		arg.SynchronizerRefs,
+		arg.RecordTimes,
+		arg.Ordinals,
+		arg.Extras,
 	)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return result.RowsAffected(), nil
+	defer rows.Close()
+	var items []OffsetCheckpointsUpsertRow
+	for rows.Next() {
+		var i OffsetCheckpointsUpsertRow
+		if err := rows.Scan(&i.LedgerOffset, &i.SynchronizerRef); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

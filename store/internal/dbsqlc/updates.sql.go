@@ -6,8 +6,28 @@
 package dbsqlc
 
 import (
+	"context"
+
 	"github.com/jackc/pgx/v5/pgtype"
 )
+
+const updateLast = `-- name: UpdateLast :one
+SELECT ledger_offset, coalesce(update_id, '')::text AS update_id FROM indexer.updates
+WHERE ledger_offset <= $1 ORDER BY ledger_offset DESC LIMIT 1
+`
+
+type UpdateLastRow struct {
+	LedgerOffset int64
+	UpdateID     string
+}
+
+// The last update at or below an offset.
+func (q *Queries) UpdateLast(ctx context.Context, db DBTX, upTo int64) (UpdateLastRow, error) {
+	row := db.QueryRow(ctx, updateLast, upTo)
+	var i UpdateLastRow
+	err := row.Scan(&i.LedgerOffset, &i.UpdateID)
+	return i, err
+}
 
 type UpdatesCopyParams struct {
 	LedgerOffset            int64

@@ -1,0 +1,93 @@
+-- What was compared with its source again after it was written, window by window, and the role of those who repair.
+
+-- +goose Up
+
+INSERT INTO indexer.leadership (role, epoch) VALUES ('repair', 0);
+
+CREATE TABLE indexer.verifications (
+    stream         text   NOT NULL CHECK (stream IN ('updates', 'snapshot', 'transactions')),
+    from_exclusive bigint NOT NULL CHECK (from_exclusive >= 0),
+    to_inclusive   bigint NOT NULL,
+    verified_at    timestamptz NOT NULL,
+    result         text   NOT NULL CHECK (result IN ('equal', 'different', 'not_shown')),
+    differences    bigint NOT NULL,
+    digest         bytea  NOT NULL CHECK (octet_length(digest) = 32),
+    repaired_at    timestamptz,
+    PRIMARY KEY (stream, from_exclusive),
+    CHECK (from_exclusive < to_inclusive),
+    CHECK (differences > 0 AND result = 'different' OR differences = 0 AND result <> 'different'),
+    -- One for each stream: a gist index can't hold the stream's name without an extension.
+    CONSTRAINT verifications_of_updates_once
+        EXCLUDE USING gist (int8range(from_exclusive, to_inclusive, '(]') WITH &&) WHERE (stream = 'updates'),
+    CONSTRAINT verifications_of_snapshot_once
+        EXCLUDE USING gist (int8range(from_exclusive, to_inclusive, '(]') WITH &&) WHERE (stream = 'snapshot'),
+    CONSTRAINT verifications_of_transactions_once
+        EXCLUDE USING gist (int8range(from_exclusive, to_inclusive, '(]') WITH &&) WHERE (stream = 'transactions')
+);
+COMMENT ON TABLE indexer.verifications IS 'Windows of the streams that were compared with their source, and sealed with a digest of their rows. Written in the transaction that compares. Shown as ledger.verifications.';
+COMMENT ON COLUMN indexer.verifications.stream IS 'As in ledger.verifications.';
+COMMENT ON COLUMN indexer.verifications.from_exclusive IS 'As in ledger.verifications.';
+COMMENT ON COLUMN indexer.verifications.to_inclusive IS 'As in ledger.verifications.';
+COMMENT ON COLUMN indexer.verifications.verified_at IS 'As in ledger.verifications.';
+COMMENT ON COLUMN indexer.verifications.result IS 'As in ledger.verifications.';
+COMMENT ON COLUMN indexer.verifications.differences IS 'As in ledger.verifications.';
+COMMENT ON COLUMN indexer.verifications.digest IS 'As in ledger.verifications.';
+COMMENT ON COLUMN indexer.verifications.repaired_at IS 'As in ledger.verifications. Later than verified_at: the window waits to be compared again.';
+
+CREATE INDEX verifications_again ON indexer.verifications (stream, from_exclusive) WHERE result = 'different' OR repaired_at > verified_at;
+
+CREATE FUNCTION indexer.windows_reach(of_stream text, at bigint, results text[]) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
+RETURN coalesce((
+    -- In the order of the key, and no further than the first gap.
+    SELECT w.to_inclusive
+    FROM (
+        SELECT f.from_exclusive, f.to_inclusive, f.result FROM indexer.verifications f
+        WHERE f.stream = of_stream AND f.from_exclusive <= at ORDER BY f.from_exclusive DESC LIMIT 1
+    ) l
+    CROSS JOIN LATERAL (
+        SELECT v.from_exclusive, v.to_inclusive, lead(v.from_exclusive) OVER (ORDER BY v.from_exclusive) AS next
+        FROM indexer.verifications v
+        WHERE v.stream = of_stream AND v.from_exclusive >= l.from_exclusive AND v.result = ANY (results)
+    ) w
+    WHERE l.to_inclusive > at AND l.result = ANY (results) AND w.next IS DISTINCT FROM w.to_inclusive
+    ORDER BY w.from_exclusive LIMIT 1
+), at);
+COMMENT ON FUNCTION indexer.windows_reach(text, bigint, text[]) IS 'Up to where the windows of a stream that have one of the results follow one another without a gap, from a place on; the place itself where there is none.';
+
+CREATE VIEW ledger.verifications AS
+SELECT v.stream, v.from_exclusive, v.to_inclusive, v.verified_at, v.result, v.differences, v.digest, v.repaired_at
+FROM indexer.verifications v;
+
+COMMENT ON VIEW ledger.verifications IS 'What was read from its source again after it was stored, and compared: one row per window, a range of offsets or records. Windows of a stream do not overlap. The digest outlives the source''s pruning: `indexer verify --offline` tells which window was changed since.';
+COMMENT ON COLUMN ledger.verifications.stream IS 'updates: events, by offset. snapshot: what the snapshot that indexing began with brought; one window, up to its offset. transactions: the transaction history, by seq.';
+COMMENT ON COLUMN ledger.verifications.from_exclusive IS 'The window begins after this offset; of transactions after this seq.';
+COMMENT ON COLUMN ledger.verifications.to_inclusive IS 'The window ends with this offset, or seq.';
+COMMENT ON COLUMN ledger.verifications.verified_at IS 'When it was compared last, or found not to be shown any more (clock of the database).';
+COMMENT ON COLUMN ledger.verifications.result IS 'equal: everything was as the source shows it. different: something was not, and was not compared again since. not_shown: the source did not show the window any more, so nothing was compared; the digest still tells whether it was changed since.';
+COMMENT ON COLUMN ledger.verifications.differences IS 'How many differences were found: rows that were missing or too many, and columns that held something else. 0 unless the result is different.';
+COMMENT ON COLUMN ledger.verifications.digest IS 'SHA-256 over all rows of the window as they were stored at verified_at, and over this row''s own range, time and result. What it is made of is in docs/reliability.md.';
+COMMENT ON COLUMN ledger.verifications.repaired_at IS 'When rows of the window were last written again. Later than verified_at: in a part of the window only, and the whole has not been compared since. NULL: never.';
+
+-- With their owner's rights, as a view reads: an analyst needs none in schema indexer.
+CREATE FUNCTION ledger.verified_offset() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
+RETURN (
+    SELECT least(indexer.windows_reach('updates', f.history_floor, '{equal}'), ledger.latest_offset())
+    FROM indexer.floors f
+    WHERE f.stream = 'updates'
+);
+COMMENT ON FUNCTION ledger.verified_offset() IS 'Every event after oldest_offset() up to this offset has been read from the participant again after it was stored, and was equal. oldest_offset(): nothing has been verified yet, or the first window differs. NULL: nothing has been indexed.';
+
+CREATE FUNCTION ledger.verified_seq() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
+RETURN (
+    SELECT indexer.windows_reach('transactions', 0, '{equal}')
+    FROM indexer.history_position h
+    WHERE h.revision > 0
+);
+COMMENT ON FUNCTION ledger.verified_seq() IS 'Every record of the transaction history up to this seq has been read from its service again after it was stored, and was equal. 0: none has been verified yet, or the first window differs. NULL: the history has not been begun.';
+
+-- +goose Down
+DROP FUNCTION ledger.verified_offset(), ledger.verified_seq();
+DROP VIEW ledger.verifications;
+DROP FUNCTION indexer.windows_reach(text, bigint, text[]);
+DROP TABLE indexer.verifications;
+DELETE FROM indexer.leadership WHERE role = 'repair';

@@ -1,0 +1,61 @@
+-- What removes everything after an offset. Each relation's rows are counted.
+
+-- name: ResetUpdates :execrows
+DELETE FROM indexer.updates WHERE ledger_offset > @after;
+
+-- name: ResetCreated :execrows
+DELETE FROM indexer.created WHERE ledger_offset > @after;
+
+-- name: ResetArchived :execrows
+DELETE FROM indexer.archived WHERE ledger_offset > @after;
+
+-- name: ResetExercised :execrows
+DELETE FROM indexer.exercised WHERE ledger_offset > @after;
+
+-- name: ResetInterfaceViews :execrows
+DELETE FROM indexer.interface_views WHERE ledger_offset > @after;
+
+-- name: ResetReassignments :execrows
+DELETE FROM indexer.reassignments WHERE ledger_offset > @after;
+
+-- name: ResetTopologyEvents :execrows
+DELETE FROM indexer.topology_events WHERE ledger_offset > @after;
+
+-- name: ResetUnknownElements :execrows
+DELETE FROM indexer.unknown_elements WHERE ledger_offset > @after AND NOT carried;
+
+-- name: ResetExactPayloads :execrows
+-- Those of look-ups too, which lie where their event does.
+DELETE FROM indexer.exact_payloads WHERE stream IN ('updates', 'lookups') AND ledger_offset > @after::bigint;
+
+-- name: ResetOffsetCheckpoints :execrows
+DELETE FROM indexer.offset_checkpoints WHERE ledger_offset > @after;
+
+-- name: ResetLookups :execrows
+DELETE FROM indexer.lookups WHERE ledger_offset > @after;
+
+-- name: ResetVerifications :execrows
+DELETE FROM indexer.verifications WHERE stream = 'updates' AND to_inclusive > @after;
+
+-- name: ResetActiveContracts :execrows
+DELETE FROM indexer.active_contracts WHERE activated_offset > @after;
+
+-- name: ResetLifetimes :execrows
+-- Those that began by then go on. Only an assignment, and the snapshot, tell a counter other than 0.
+WITH ended AS (
+    DELETE FROM indexer.lifetimes l WHERE l.deactivated_offset > @after
+    RETURNING l.contract_id, l.synchronizer_ref, l.template_ref, l.activated_offset, l.activated_node_id
+), reopened AS (
+    INSERT INTO indexer.active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
+    SELECT e.contract_id, e.synchronizer_ref, e.template_ref, e.activated_offset, e.activated_node_id, coalesce(r.reassignment_counter, c.reassignment_counter, 0)
+    FROM ended e
+    LEFT JOIN indexer.reassignments r ON r.ledger_offset = e.activated_offset AND r.node_id = e.activated_node_id AND r.kind = 'assigned'
+    LEFT JOIN indexer.carried_created c ON c.ledger_offset = e.activated_offset AND c.node_id = e.activated_node_id
+    WHERE e.activated_offset <= @after
+)
+SELECT FROM ended;
+
+-- name: ResetCoverage :execrows
+-- The parts behind the offset.
+WITH cut AS (UPDATE indexer.coverage c SET to_inclusive = @after WHERE c.from_exclusive < @after AND c.to_inclusive > @after)
+DELETE FROM indexer.coverage d WHERE d.from_exclusive >= @after;

@@ -1,0 +1,290 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// FinishedSnapshot is the snapshot that indexing began with; nil: it began without one.
+func (s *Store) FinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
+	row, err := s.queries.SnapshotFinished(ctx, s.pool)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for the snapshot that indexing began with: %w", err)
+	}
+	progress := snapshotProgress(row)
+	return &progress, nil
+}
+
+// CompareCarried compares the carried rows of entries with those that writing the entries would make, each column of
+// each table; the active set it leaves alone. The entries are of the snapshot at an offset that the rows came from;
+// before is how many the pages before them had: entries of unknown kinds are told apart by their place.
+//
+// The creation event of an incomplete reassignment may be an active entry's too, and is stored once. Where it is stored as
+// an active entry's, it is compared with that entry, and nobody meets its key where there is none.
+//
+// met is told a key, as CarriedAt tells it, of each stored event and unknown entry that the entries have; found every
+// difference. An error of found ends the comparison and is returned. Memory is in proportion to the entries.
+func (s *Store) CompareCarried(
+	ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry,
+	met func(key string), found func(ledger.Difference) error,
+) error {
+	return s.readOnly(ctx, func(tx pgx.Tx) error { return s.compareCarried(ctx, tx, at, before, entries, met, found) })
+}
+
+func (s *Store) compareCarried(
+	ctx context.Context, tx pgx.Tx, at ledger.Offset, before int64, entries []ledger.ContractEntry,
+	met func(key string), found func(ledger.Difference) error,
+) error {
+	for _, piece := range entryPieces(entries) {
+		page := carriedPage{progress: ledger.SnapshotProgress{At: at, Entries: before}, entries: piece}
+		if err := s.compareCarriedPage(ctx, tx, &page, met, found); err != nil {
+			return fmt.Errorf("compare entries %d to %d of the snapshot at offset %d: %w", before+1, page.end(), at, err)
+		}
+		before = page.end()
+	}
+	return nil
+}
+
+// carriedPage is what a snapshot has behind a place.
+type carriedPage struct {
+	progress ledger.SnapshotProgress // at its beginning
+	entries  []ledger.ContractEntry
+}
+
+func (p *carriedPage) end() int64 { return p.progress.Entries + int64(len(p.entries)) }
+
+func (p *carriedPage) names() (names, error) {
+	wanted := newNames()
+	for i := range p.entries {
+		if err := entryNames(wanted, &p.entries[i], p.progress.At); err != nil {
+			return wanted, err
+		}
+	}
+	return wanted, nil
+}
+
+// rows are those that the page should have. Creation events that are stored as an active entry's of another page are that
+// page's.
+func (s *Store) rowsOf(ctx context.Context, tx pgx.Tx, p *carriedPage, numbers refs) (*carriedRows, error) {
+	rows := newCarriedRows(p.progress)
+	for i := range p.entries {
+		rows.add(numbers, &p.entries[i])
+	}
+	return rows, rows.settle(func(offset int64, nodeID int32) (bool, error) {
+		return s.queries.CarriedCreatedOfActive(ctx, tx, dbsqlc.CarriedCreatedOfActiveParams{LedgerOffset: offset, NodeID: nodeID})
+	})
+}
+
+func (s *Store) compareCarriedPage(
+	ctx context.Context, tx pgx.Tx, page *carriedPage, met func(string), found func(ledger.Difference) error,
+) error {
+	wanted, err := page.names()
+	if err != nil {
+		return err
+	}
+	names, err := s.readDictionaries(ctx, tx)
+	if err != nil {
+		return err
+	}
+	numbers := names.resolve(wanted)
+	if err := names.check(wanted, found); err != nil {
+		return err
+	}
+	rows, err := s.rowsOf(ctx, tx, page, numbers)
+	if err != nil {
+		return err
+	}
+	columns, err := s.factColumns(ctx, tx)
+	if err != nil {
+		return err
+	}
+	for _, source := range rows.tables(s.queries) {
+		table, err := record(ctx, tx, source, columns[source.relation])
+		if err != nil {
+			return err
+		}
+		where, arguments := page.stored(rows, source.relation)
+		if err := newTableComparison(table, names, found).among(ctx, tx, where, arguments...); err != nil {
+			return err
+		}
+	}
+	return s.meetCarried(ctx, tx, page, rows, met)
+}
+
+// stored selects the stored rows that a page's are compared with.
+func (p *carriedPage) stored(rows *carriedRows, relation string) (where string, arguments []any) {
+	at, first, end := int64(p.progress.At), p.progress.Entries, p.end()
+	switch relation {
+	case "carried_reassignments":
+		places := rows.reassignmentPlaces()
+		return amongPlaces, []any{places.offsets, places.nodeIDs}
+	case "unknown_elements":
+		return `s.carried AND s.ledger_offset = $1::bigint AND s.ordinal >= $2::bigint AND s.ordinal < $3::bigint`, []any{at, first, end}
+	case "exact_payloads":
+		places, ofAssignment := rows.exactPlaces()
+		return `s.stream = '` + StreamUpdates + `' AND (
+			s.node_id IS NULL AND s.ledger_offset = $4::bigint AND s.seq >= $5::bigint AND s.seq < $6::bigint
+			OR s.ledger_offset = ANY ($1::bigint[]) AND (s.ledger_offset, s.node_id, s.field LIKE 'assignment\_%')
+				IN (SELECT unnest($1::bigint[]), unnest($2::integer[]), unnest($3::boolean[])))`,
+			[]any{places.offsets, places.nodeIDs, ofAssignment, at, first, end}
+	}
+	places := rows.creationPlaces()
+	return amongPlaces, []any{places.offsets, places.nodeIDs}
+}
+
+// exactPlaces are where exact values of the rows can be. An assignment shares the place of its creation event, which may
+// be another page's, and is told apart by the names of its fields.
+func (c *carriedRows) exactPlaces() (p places, ofAssignment []bool) {
+	p = c.creationPlaces()
+	ofAssignment = make([]bool, len(p.offsets))
+	for i := range c.reassignments {
+		p.add(c.reassignments[i].LedgerOffset, c.reassignments[i].NodeID)
+		ofAssignment = append(ofAssignment, c.reassignments[i].Kind == kindAssigned)
+	}
+	return p, ofAssignment
+}
+
+func (s *Store) meetCarried(ctx context.Context, tx pgx.Tx, page *carriedPage, rows *carriedRows, met func(string)) error {
+	creations, reassignments := rows.creationPlaces(), rows.reassignmentPlaces()
+	events, err := s.queries.CarriedEvents(ctx, tx, dbsqlc.CarriedEventsParams{
+		CreatedOffsets: creations.offsets, CreatedNodeIds: creations.nodeIDs,
+		ReassignedOffsets: reassignments.offsets, ReassignedNodeIds: reassignments.nodeIDs,
+		At: int64(page.progress.At), FirstOrdinal: page.progress.Entries, EndOrdinal: page.end(),
+	})
+	if err != nil {
+		return fmt.Errorf("read which events are carried: %w", err)
+	}
+	for _, e := range events {
+		met(carriedKey{e.Kind, e.LedgerOffset, e.Number}.String())
+	}
+	return nil
+}
+
+// carriedKey tells carried rows apart.
+type carriedKey struct {
+	kind   string // one of the kinds below
+	offset int64
+	number int32 // node id or ordinal
+}
+
+// The kinds of carried rows that CarriedAt tells of.
+const (
+	carriedCreated      = "created"      // the creation event of incomplete reassignments only
+	carriedActive       = "active"       // the creation event of an active entry
+	carriedReassignment = "reassignment" // an incomplete reassignment
+	carriedUnknown      = "unknown"      // an entry of an unknown kind
+	carriedView         = "view"         // an interface view without its creation event
+	carriedExact        = "exact"        // an exact value that belongs to no row
+)
+
+func (k carriedKey) String() string {
+	return fmt.Sprintf("%s %d %d", k.kind, k.offset, k.number)
+}
+
+func parseCarriedKey(text string) (carriedKey, error) {
+	part := strings.Split(text, " ")
+	kinds := []string{carriedCreated, carriedActive, carriedReassignment, carriedUnknown, carriedView, carriedExact}
+	if len(part) == 3 && slices.Contains(kinds, part[0]) {
+		offset, err := strconv.ParseInt(part[1], 10, 64)
+		number, numberErr := strconv.ParseInt(part[2], 10, 32)
+		if err == nil && numberErr == nil {
+			return carriedKey{part[0], offset, int32(number)}, nil
+		}
+	}
+	return carriedKey{}, fmt.Errorf("%q is no key of carried rows", text)
+}
+
+// orphanExact are the exact values x of carried rows that there are not, up to an offset; those without an offset belong to
+// nothing at all.
+const orphanExact = `x.stream = '` + StreamUpdates + `' AND x.field NOT LIKE 'checkpoint\_%'
+AND (x.ledger_offset IS NULL OR x.ledger_offset <= $1::bigint AND NOT (
+    EXISTS (SELECT FROM indexer.carried_created c
+        WHERE c.ledger_offset = x.ledger_offset AND c.node_id = x.node_id AND x.field NOT LIKE 'assignment\_%')
+    OR EXISTS (SELECT FROM indexer.carried_reassignments r
+        WHERE r.ledger_offset = x.ledger_offset AND r.node_id = x.node_id
+          AND (r.kind = '` + kindAssigned + `') = (x.field LIKE 'assignment\_%'))
+    OR EXISTS (SELECT FROM indexer.unknown_elements u
+        WHERE u.carried AND u.ledger_offset = x.ledger_offset AND u.ordinal = x.seq AND x.node_id IS NULL)))`
+
+// carriedAtSQL is not among the generated queries, which take all rows before they return.
+const carriedAtSQL = `
+SELECT CASE WHEN c.reassignment_counter IS NULL THEN '` + carriedCreated + `' ELSE '` + carriedActive + `' END, c.ledger_offset, c.node_id,
+    '', CASE WHEN EXISTS (
+        SELECT FROM indexer.carried_reassignments r WHERE r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id
+    ) THEN c.reassignment_counter END
+FROM indexer.carried_created c
+UNION ALL
+SELECT '` + carriedReassignment + `', r.ledger_offset, r.node_id, '', NULL FROM indexer.carried_reassignments r
+UNION ALL
+SELECT '` + carriedUnknown + `', u.ledger_offset, u.ordinal, 'ordinal ' || u.ordinal, NULL
+FROM indexer.unknown_elements u WHERE u.carried
+UNION ALL
+SELECT '` + carriedView + `', v.ledger_offset, v.node_id, ', ordinal ' || v.ordinal, NULL FROM indexer.carried_interface_views v
+WHERE NOT EXISTS (SELECT FROM indexer.carried_created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id)
+UNION ALL
+SELECT '` + carriedExact + `', coalesce(x.ledger_offset, 0), coalesce(x.node_id, 0),
+    concat_ws(', ', 'node_id ' || x.node_id, 'interface_id ' || x.interface_id, 'seq ' || x.seq, 'field ' || x.field), NULL
+FROM indexer.exact_payloads x WHERE ` + orphanExact
+
+// CarriedAt tells, in no order, of every carried event and unknown entry of the snapshot at an offset, and of carried rows
+// that belong to none: its key, and the difference that it is where no entry of the snapshot met it. An error of each
+// ends it and is returned. It reads one snapshot of the database row by row, whatever the size.
+func (s *Store) CarriedAt(ctx context.Context, at ledger.Offset, each func(key string, extra ledger.Difference) error) error {
+	return s.readOnly(ctx, func(tx pgx.Tx) error { return s.carriedAt(ctx, tx, at, each) })
+}
+
+func (s *Store) carriedAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, each func(key string, extra ledger.Difference) error) error {
+	rows, err := tx.Query(ctx, carriedAtSQL, int64(at))
+	if err != nil {
+		return fmt.Errorf("read the carried rows: %w", err)
+	}
+	var key carriedKey
+	var row string
+	var counter *int64
+	_, err = pgx.ForEachRow(rows, []any{&key.kind, &key.offset, &key.number, &row, &counter}, func() error {
+		return each(key.String(), key.extra(row, counter))
+	})
+	if err != nil {
+		return fmt.Errorf("read the carried rows: %w", err)
+	}
+	return nil
+}
+
+// extra is the difference that carried rows are where no entry has them. counter is that of an active entry's creation
+// event which an incomplete reassignment has too: it stays, as that.
+func (k carriedKey) extra(row string, counter *int64) ledger.Difference {
+	d := ledger.Difference{Kind: ledger.Extra, Offset: ledger.Offset(k.offset), Row: row}
+	switch k.kind {
+	case carriedUnknown:
+		d.Relation = "unknown_elements"
+		return d
+	case carriedExact:
+		d.Relation = "exact_payloads"
+		return d
+	case carriedReassignment:
+		d.Relation = "carried_reassignments"
+	case carriedView:
+		d.Relation = "carried_interface_views"
+	default:
+		d.Relation = "carried_created"
+	}
+	nodeID := k.number
+	d.NodeID = &nodeID
+	d.Row = "node_id " + number(nodeID) + row
+	if counter != nil {
+		d.Kind, d.Column, d.Stored = ledger.Altered, "reassignment_counter", textOfNumber(counter)
+	}
+	return d
+}

@@ -1,0 +1,353 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// derivedMemory is what a sort or a hash table of a comparison may take on the server before it goes to disk.
+const derivedMemory = "256MB"
+
+// CompareDerived compares what follows from the facts with the facts, and looks for rows that belong nowhere. Facts are
+// those after the floor up to the watermark, as agree finds them; the ledger is not asked. It compares
+//
+//   - facts outside of that range, carried rows of another snapshot than the one that indexing began with, exact values
+//     without the row that they are of;
+//   - updates: one is missing where events are stored at an offset in the range and no update;
+//   - active_contracts and lifetimes;
+//   - lookups: a contract is there whose creation is nowhere and of which an event says that it should have been seen (each
+//     archival, and each exercise whose acs_delta is not false); who is there has such an event at the look-up's place;
+//     outcomes do not contradict themselves. A wanted contract whose creation is known may be there or not: it is
+//     forgotten when its turn comes;
+//   - templates: the parts of each id; one that they contradict has the last offset of what is of it. A missing template or
+//     synchronizer is one that rows refer to; it has the lowest offset of these;
+//   - template_interfaces: each that views show. Those that none shows do no harm, and may be there for a batch that comes.
+//
+// found is told of every difference; an error of its ends the comparison and is returned. step, if not nil, is told what is
+// compared next. Everything is read in one read-only snapshot, with memory that does not grow with what is stored: the
+// server sorts every event once, on its disk where they are many.
+func (s *Store) CompareDerived(ctx context.Context, step func(what string), found func(ledger.Difference) error) error {
+	return s.readOnly(ctx, func(tx pgx.Tx) error {
+		a, err := s.agreed(ctx, tx)
+		if err != nil || !a.started {
+			return err
+		}
+		dictionaries, err := s.readDictionaries(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "SET LOCAL work_mem = '"+derivedMemory+"'; SET LOCAL jit = off"); err != nil {
+			return fmt.Errorf("set the memory for sorting: %w", err)
+		}
+		c := derivedComparison{tx: tx, agreement: a, names: dictionaries, found: found}
+		for _, part := range []struct {
+			what    string
+			compare func(context.Context) error
+		}{
+			{"facts outside of coverage", c.outside},
+			{"events without their update", c.orphans},
+			{"active contracts and lifetimes", c.lifetimes},
+			{"look-ups", c.lookups},
+			{"templates and their interfaces", c.templates},
+			{"references to templates and synchronizers", func(ctx context.Context) error { return c.references(ctx, s.queries) }},
+		} {
+			if step != nil {
+				step(part.what)
+			}
+			if err := part.compare(ctx); err != nil {
+				return fmt.Errorf("compare %s: %w", part.what, err)
+			}
+		}
+		return nil
+	})
+}
+
+// agreed is what the claims should say, as far as they tell by themselves.
+func (s *Store) agreed(ctx context.Context, tx pgx.Tx) (*agreement, error) {
+	claims, err := s.readClaims(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	return s.agree(ctx, tx, claims, nil)
+}
+
+// derivedComparison compares in a transaction.
+type derivedComparison struct {
+	tx        pgx.Tx
+	agreement *agreement
+	names     *dictionaries
+	found     func(ledger.Difference) error
+}
+
+// rows reads rows (relation, offset, node id, row, wanted values, stored values) whose values are of the columns, and tells
+// how they differ. Values of one side only may be NULL for all: the row is missing, or one too many.
+func (c *derivedComparison) rows(ctx context.Context, sql string, columns map[string][]string, args ...any) error {
+	rows, err := c.tx.Query(ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		d := ledger.Difference{Derived: true}
+		var wanted, stored []*string
+		if err := rows.Scan(&d.Relation, &d.Offset, &d.NodeID, &d.Row, &wanted, &stored); err != nil {
+			return err
+		}
+		if err := c.report(d, columns[d.Relation], wanted, stored); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func (c *derivedComparison) report(d ledger.Difference, columns []string, wanted, stored []*string) error {
+	switch {
+	case stored == nil:
+		d.Kind = ledger.Missing
+		return c.found(d)
+	case wanted == nil:
+		d.Kind = ledger.Extra
+		return c.found(d)
+	}
+	d.Kind = ledger.Altered
+	for i, column := range columns {
+		if ledger.Quoted(wanted[i]) == ledger.Quoted(stored[i]) {
+			continue
+		}
+		d.Column, d.Wanted, d.Stored = column, c.names.name(column, wanted[i]), c.names.name(column, stored[i])
+		if err := c.found(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outside looks for rows of updates' tables outside of coverage, and for carried rows and exact values that belong nowhere.
+func (c *derivedComparison) outside(ctx context.Context) error {
+	floor, watermark := c.agreement.floor, c.agreement.watermark
+	for _, relation := range outsideTables {
+		sql := outsideRows(relation, "s.ledger_offset <= $1") + " UNION ALL " + outsideRows(relation, "s.ledger_offset > $2")
+		if err := c.rows(ctx, sql, nil, floor, watermark); err != nil {
+			return err
+		}
+	}
+	if err := c.rows(ctx, extraRows("exact_payloads", "x", placelessExactSQL), nil, floor, watermark); err != nil {
+		return err
+	}
+	for _, relation := range carriedRelations {
+		if !c.agreement.snapshot {
+			if err := c.rows(ctx, extraRows(relation, "x", carriedSQL(relation, "true")), nil); err != nil {
+				return err
+			}
+			continue
+		}
+		column := carriedTables[relation]
+		sql := fmt.Sprintf(`SELECT '%s', x.ledger_offset, NULL::integer, %s, ARRAY[$1::bigint::text], ARRAY[x.%s::text] FROM indexer.%[1]s x WHERE %[4]s`,
+			relation, rowNameSQL("x", relation), column, carriedSQL(relation, "x."+column+" <> $1"))
+		if err := c.rows(ctx, sql, map[string][]string{relation: {column}}, floor); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outsideTables are the tables whose rows lie at the offset of an update. Those of exact values belong to other rows too.
+var outsideTables = []string{
+	"updates", "created", "archived", "exercised", "interface_views", "reassignments", "topology_events", "unknown_elements",
+}
+
+var carriedRelations = []string{"carried_created", "carried_interface_views", "carried_reassignments", "unknown_elements"}
+
+// carriedSQL is a condition on carried rows x.
+func carriedSQL(relation, condition string) string {
+	if relation == "unknown_elements" {
+		return "x.carried AND " + condition
+	}
+	return condition
+}
+
+func outsideRows(relation, condition string) string {
+	return extraRows(relation, "s", condition+ofUpdates[relation])
+}
+
+// extraRows selects rows that should not be there.
+func extraRows(relation, alias, condition string) string {
+	return fmt.Sprintf("SELECT '%s', coalesce(%s.ledger_offset, 0), NULL::integer, %s, NULL::text[], '{}'::text[] FROM indexer.%[1]s %[2]s WHERE %[4]s",
+		relation, alias, rowNameSQL(alias, relation), condition)
+}
+
+// rowNameSQL tells a row from others at its offset.
+func rowNameSQL(alias, relation string) string {
+	var parts []string
+	for _, column := range keyColumns[relation] {
+		if column != "ledger_offset" {
+			parts = append(parts, fmt.Sprintf("'%[2]s ' || %[1]s.%[2]s", alias, column))
+		}
+	}
+	if relation == "exact_payloads" {
+		parts = slices.Insert(parts, 0, "'stream ' || "+alias+".stream")
+	}
+	if len(parts) == 0 {
+		return "''"
+	}
+	return "concat_ws(', ', " + strings.Join(parts, ", ") + ")"
+}
+
+// orphans looks for offsets that have events and no update.
+func (c *derivedComparison) orphans(ctx context.Context) error {
+	var tables []string
+	for _, relation := range append(slices.Clone(outsideTables), "exact_payloads") {
+		if relation != "updates" {
+			tables = append(tables, "SELECT s.ledger_offset FROM indexer."+relation+
+				" s WHERE s.ledger_offset > $1 AND s.ledger_offset <= $2"+ofUpdates[relation])
+		}
+	}
+	return c.rows(ctx, `SELECT DISTINCT 'updates', e.ledger_offset, NULL::integer, '', '{}'::text[], NULL::text[]
+FROM (`+strings.Join(tables, " UNION ALL ")+`) e
+WHERE NOT EXISTS (SELECT FROM indexer.updates u WHERE u.ledger_offset = e.ledger_offset)`, nil, c.agreement.floor, c.agreement.watermark)
+}
+
+// lifetimes compares active_contracts and lifetimes, which come from one sort of the events.
+func (c *derivedComparison) lifetimes(ctx context.Context) error {
+	const sql = "WITH " + spansSQL + `
+SELECT 'active_contracts', coalesce(a.activated_offset, w.activated_offset), coalesce(a.activated_node_id, w.activated_node_id),
+    'contract_id ' || coalesce(a.contract_id, w.contract_id) || ', synchronizer_id '
+        || coalesce((SELECT s.synchronizer_id FROM indexer.synchronizers s WHERE s.synchronizer_ref = coalesce(a.synchronizer_ref, w.synchronizer_ref)),
+            coalesce(a.synchronizer_ref, w.synchronizer_ref)::text),
+    CASE WHEN w.contract_id IS NOT NULL THEN ARRAY[w.template_ref, w.activated_offset, w.activated_node_id, w.reassignment_counter]::text[] END,
+    CASE WHEN a.contract_id IS NOT NULL THEN ARRAY[a.template_ref, a.activated_offset, a.activated_node_id, a.reassignment_counter]::text[] END
+FROM (SELECT * FROM spans WHERE ended IS NULL) w
+FULL JOIN indexer.active_contracts a ON a.contract_id = w.contract_id AND a.synchronizer_ref = w.synchronizer_ref
+WHERE (w.template_ref, w.activated_offset, w.activated_node_id, w.reassignment_counter)
+    IS DISTINCT FROM (a.template_ref, a.activated_offset, a.activated_node_id, a.reassignment_counter)
+UNION ALL
+SELECT 'lifetimes', coalesce(l.deactivated_offset, w.ended), NULL,
+    'activated_offset ' || coalesce(l.activated_offset, w.activated_offset) || ', activated_node_id ' || coalesce(l.activated_node_id, w.activated_node_id),
+    CASE WHEN w.contract_id IS NOT NULL THEN ARRAY[w.contract_id, w.synchronizer_ref::text, w.template_ref::text] END,
+    CASE WHEN l.contract_id IS NOT NULL THEN ARRAY[l.contract_id, l.synchronizer_ref::text, l.template_ref::text] END
+FROM (SELECT * FROM spans WHERE ended IS NOT NULL) w
+FULL JOIN indexer.lifetimes l
+    ON l.deactivated_offset = w.ended AND l.activated_offset = w.activated_offset AND l.activated_node_id = w.activated_node_id
+WHERE (w.contract_id, w.synchronizer_ref, w.template_ref) IS DISTINCT FROM (l.contract_id, l.synchronizer_ref, l.template_ref)`
+	return c.rows(ctx, sql, map[string][]string{
+		"active_contracts": {"template_ref", "activated_offset", "activated_node_id", "reassignment_counter"},
+		"lifetimes":        {"contract_id", "synchronizer_ref", "template_ref"},
+	}, c.agreement.floor, c.agreement.watermark)
+}
+
+// lookups compares who is looked up with who should be, and outcomes with themselves.
+func (c *derivedComparison) lookups(ctx context.Context) error {
+	const places = "WITH " + asksSQL + ", " + unansweredSQL + ", " + misplacedSQL + `
+SELECT 'lookups', u.ledger_offset, u.node_id, 'contract_id ' || u.contract_id, '{}'::text[], NULL::text[]
+FROM unanswered u
+WHERE NOT EXISTS (SELECT FROM misplaced m WHERE m.wanted_contract = u.contract_id)
+UNION ALL
+SELECT 'lookups', m.ledger_offset, m.node_id, 'contract_id ' || m.contract_id,
+    CASE WHEN m.wanted_contract IS NOT NULL THEN ARRAY[m.wanted_contract, m.wanted_offset::text, m.wanted_node_id::text] END,
+    ARRAY[m.contract_id, m.ledger_offset::text, m.node_id::text]
+FROM misplaced m`
+	columns := map[string][]string{"lookups": {"contract_id", "ledger_offset", "node_id"}}
+	err := c.rows(ctx, places, columns, c.agreement.floor, c.agreement.watermark)
+	if err != nil {
+		return err
+	}
+	// An outcome that contradicts itself is to be asked for again.
+	const outcomes = `SELECT 'lookups', l.ledger_offset, l.node_id, 'contract_id ' || l.contract_id, ARRAY['wanted, without an outcome'],
+    ARRAY[l.status || ', with other columns than that has'] FROM indexer.lookups l WHERE ` + contradictorySQL
+	return c.rows(ctx, outcomes, map[string][]string{"lookups": {"status"}})
+}
+
+// templates compares the parts of templates' ids, and looks for the interfaces that they have shown.
+func (c *derivedComparison) templates(ctx context.Context) error {
+	for key, stored := range c.names.templates {
+		row := "template_ref " + number(stored.TemplateRef)
+		id, err := ledger.ParseTemplateID(key.templateID)
+		if err != nil {
+			wanted := stored.PackageID + ":" + stored.ModuleName + ":" + stored.EntityName
+			if err := c.found(alteredColumn("templates", row, "template_id", &stored.TemplateID, &wanted)); err != nil {
+				return err
+			}
+			continue
+		}
+		var list []ledger.Difference
+		list = unlike(list, "templates", row, "package_id", &stored.PackageID, &id.Package)
+		list = unlike(list, "templates", row, "module_name", &stored.ModuleName, &id.Module)
+		list = unlike(list, "templates", row, "entity_name", &stored.EntityName, &id.Entity)
+		if len(list) == 0 {
+			continue
+		}
+		at, err := c.lastOfTemplate(ctx, stored.TemplateRef)
+		if err != nil {
+			return err
+		}
+		for _, d := range list {
+			d.Offset = at
+			if err := c.found(d); err != nil {
+				return err
+			}
+		}
+	}
+	const sql = "WITH " + shownInterfacesSQL + `
+SELECT 'template_interfaces', 0, NULL::integer, 'template_ref ' || s.template_ref || ', interface_id ' || s.interface_id, '{}'::text[], NULL::text[]
+FROM shown s
+WHERE NOT EXISTS (SELECT FROM indexer.template_interfaces i WHERE i.template_ref = s.template_ref AND i.interface_id = s.interface_id)`
+	return c.rows(ctx, sql, nil, c.agreement.floor, c.agreement.watermark)
+}
+
+// lastOfTemplate is the last offset up to the watermark whose facts, or carried rows, are of a template; 0: none are.
+func (c *derivedComparison) lastOfTemplate(ctx context.Context, ref int32) (at ledger.Offset, err error) {
+	var tables []string
+	for _, relation := range []string{"created", "archived", "exercised", "reassignments", "carried_created", "carried_reassignments"} {
+		tables = append(tables, "SELECT max(s.ledger_offset) AS at FROM indexer."+relation+" s WHERE s.template_ref = $1 AND s.ledger_offset <= $2")
+	}
+	err = c.tx.QueryRow(ctx, "SELECT coalesce(max(x.at), 0) FROM ("+strings.Join(tables, " UNION ALL ")+") x", ref, c.agreement.watermark).Scan(&at)
+	if err != nil {
+		return 0, fmt.Errorf("look for what is of template %d: %w", ref, err)
+	}
+	return at, nil
+}
+
+// references looks for numbers that the dictionaries don't have.
+func (c *derivedComparison) references(ctx context.Context, q *dbsqlc.Queries) error {
+	var names []string
+	for name := range refColumns {
+		if name != "domain_ref" { // of the transaction history
+			names = append(names, name)
+		}
+	}
+	columns, err := q.ReferenceColumns(ctx, c.tx, names)
+	if err != nil {
+		return fmt.Errorf("look for the columns: %w", err)
+	}
+	uses := map[string][]string{}
+	for _, column := range columns {
+		kind := refColumns[column.Name]
+		condition := ""
+		if kind == refSynchronizer && (column.Relation == "active_contracts" || column.Relation == "lifetimes") {
+			condition = " AND s." + column.Name + " <> 0" // the update was on none
+		}
+		at := "0"
+		if column.OffsetColumn != "" {
+			at = "s." + column.OffsetColumn
+		}
+		uses[kind] = append(uses[kind], fmt.Sprintf(
+			`SELECT s.%[1]s AS ref, min(%[2]s) AS at FROM indexer.%[3]s s
+WHERE NOT EXISTS (SELECT FROM indexer.%[4]ss d WHERE d.%[4]s_ref = s.%[1]s) AND s.%[1]s IS NOT NULL%[5]s GROUP BY 1`,
+			pgx.Identifier{column.Name}.Sanitize(), at, pgx.Identifier{column.Relation}.Sanitize(), kind, condition))
+	}
+	for _, kind := range []string{refTemplate, refSynchronizer} {
+		sql := fmt.Sprintf(`SELECT '%[1]ss', min(u.at)::bigint, NULL::integer, '%[1]s_ref ' || u.ref, '{}'::text[], NULL::text[]
+FROM (%[2]s) u GROUP BY u.ref ORDER BY u.ref`, kind, strings.Join(uses[kind], " UNION ALL "))
+		if err := c.rows(ctx, sql, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+)
+
+// recordKeys tell the rows of one record in a table apart, by seq and what stands here.
+var recordKeys = map[string][]string{
+	"transactions": nil, "transfers": nil, "transfer_receivers": {"ordinal"}, "balance_changes": {"ordinal"}, "mints": nil, "taps": nil,
+	"aborted_transfer_instructions": nil, "unknown_transactions": nil, "exact_payloads": {"field"},
+}
+
+// ofRecords leaves out rows of the history's tables that belong to something else.
+var ofRecords = map[string]string{"exact_payloads": ` AND s.stream = '` + StreamTransactions + `'`}
+
+// CompareRecords compares what is stored under the seqs of records with these records, each column of each table of the
+// history. It makes the rows that writing them would make, as Compare does. Where no record is stored under a seq, one row
+// of indexer.transactions is missing.
+//
+// found is told of every difference, relation by relation; an error of its ends the comparison and is returned. Everything
+// is read in one snapshot.
+func (s *Store) CompareRecords(ctx context.Context, records []ledger.NumberedRecord, found func(ledger.Difference) error) error {
+	return s.readOnly(ctx, func(tx pgx.Tx) error { return s.compareRecords(ctx, tx, records, found) })
+}
+
+func (s *Store) compareRecords(ctx context.Context, tx pgx.Tx, records []ledger.NumberedRecord, found func(ledger.Difference) error) error {
+	if len(records) == 0 {
+		return nil
+	}
+	dictionaries, err := s.readDictionaries(ctx, tx)
+	if err != nil {
+		return err
+	}
+	numbers := dictionaries.resolve(recordNames(records))
+	var rows transactionRows
+	rows.addNumbered(numbers, records)
+	columns, err := s.columnsOf(ctx, tx, historyRelations())
+	if err != nil {
+		return err
+	}
+	seqs := make([]int64, len(records))
+	for i := range records {
+		seqs[i] = records[i].Seq
+	}
+	slices.Sort(seqs)
+	stored, err := s.findRecords(ctx, tx, nil, seqs)
+	if err != nil {
+		return err
+	}
+	lacking := lackingRecords(seqs, stored)
+	// What a record lacks as a whole is told once.
+	tell := func(d ledger.Difference) error {
+		if d.Kind == ledger.Missing && d.Relation != "transactions" && lacking[d.Seq] {
+			return nil
+		}
+		return found(d)
+	}
+	for _, list := range rows.tables(s.queries) {
+		table, err := recordBy(ctx, tx, "seq", list, columns[list.relation])
+		if err != nil {
+			return err
+		}
+		if err := compareTableSeqs(ctx, tx, table, seqs, dictionaries, tell); err != nil {
+			return fmt.Errorf("compare %s for seq %d up to %d: %w", table.relation, seqs[0], seqs[len(seqs)-1], err)
+		}
+	}
+	return nil
+}
+
+func lackingRecords(seqs []int64, stored []ledger.StoredRecord) map[int64]bool {
+	lacking := make(map[int64]bool, len(seqs))
+	for _, seq := range seqs {
+		lacking[seq] = true
+	}
+	for i := range stored {
+		delete(lacking, stored[i].Seq)
+	}
+	return lacking
+}
+
+// historyRelations are the tables of schema indexer that hold what was served of a record.
+func historyRelations() []string {
+	var list []string
+	for _, table := range new(transactionRows).tables(nil) {
+		list = append(list, table.relation)
+	}
+	return list
+}
+
+// recordNames collects the names that records refer to.
+func recordNames(records []ledger.NumberedRecord) names {
+	wanted := newNames()
+	for i := range records {
+		if id := records[i].Record.DomainID; id != nil {
+			wanted.synchronizer(*id)
+		}
+	}
+	return wanted
+}
+
+func (r *transactionRows) addNumbered(numbers refs, records []ledger.NumberedRecord) {
+	for i := range records {
+		record := records[i].Record
+		r.add(numbers, &ledger.HistoryMark{Seq: records[i].Seq, EventID: record.EventID, Fingerprint: record.Fingerprint()}, record)
+	}
+}
+
+// compareTableSeqs compares the rows of a table that belong to some records, piece by piece. seqs are in order.
+func compareTableSeqs(ctx context.Context, tx pgx.Tx, table recordedTable, seqs []int64, names *dictionaries, found func(ledger.Difference) error) error {
+	key := append([]string{"seq"}, recordKeys[table.relation]...)
+	c := (&tableComparison{table: table, ofSeqs: true, names: names, found: found}).keyedBy(key)
+	sql := c.sql(1, "s.seq = ANY ($1::bigint[])"+ofRecords[table.relation])
+	rest := table.rows
+	for {
+		var piece []recordedRow
+		piece, rest = cutPiece(rest)
+		n := len(seqs)
+		if len(rest) > 0 {
+			last := piece[len(piece)-1].at.offset
+			n, _ = slices.BinarySearch(seqs, last+1)
+		}
+		if err := c.piece(ctx, tx, sql, []any{seqs[:n]}, piece); err != nil {
+			return err
+		}
+		if len(rest) == 0 {
+			return nil
+		}
+		seqs = seqs[n:]
+	}
+}

@@ -1,0 +1,135 @@
+package store
+
+import (
+	"context"
+	"slices"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// asFacts are the relations of carried rows, and those of facts that say the same of an event. What an entry of a later
+// snapshot tells of a stored event are the columns that both have, but for extra: it has fields that this version does not
+// know, and so can't know to be the same in a snapshot and in the stream.
+var asFacts = map[string]string{
+	"carried_created": "created", "carried_interface_views": "interface_views", "carried_reassignments": "reassignments",
+}
+
+// exactFields are those of indexer.exact_payloads that belong to these columns.
+var exactFields = []string{"createdAt", "payload", "contract_key", "view_value", "status_details", "assignmentExclusivity"}
+
+// places are of events; the lists are parallel.
+type places struct {
+	offsets []int64
+	nodeIDs []int32
+}
+
+func (p *places) add(offset int64, nodeID int32) {
+	p.offsets, p.nodeIDs = append(p.offsets, offset), append(p.nodeIDs, nodeID)
+}
+
+// amongPlaces selects the stored rows at places, which are the first two arguments.
+const amongPlaces = `s.ledger_offset = ANY ($1::bigint[])
+      AND (s.ledger_offset, s.node_id) IN (SELECT unnest($1::bigint[]), unnest($2::integer[]))`
+
+// creationPlaces are those of the creation events, once settled.
+func (c *carriedRows) creationPlaces() (p places) {
+	for i := range c.created {
+		p.add(c.created[i].LedgerOffset, c.created[i].NodeID)
+	}
+	return p
+}
+
+func (c *carriedRows) reassignmentPlaces() (p places) {
+	for i := range c.reassignments {
+		p.add(c.reassignments[i].LedgerOffset, c.reassignments[i].NodeID)
+	}
+	return p
+}
+
+// only are the rows and columns that a condition holds for, as those of another table.
+func (t recordedTable) only(relation string, columns func(string) bool, rows func(rowPlace) bool) recordedTable {
+	u := recordedTable{relation: relation}
+	var kept []int
+	for i, c := range t.columns {
+		if columns(c.name) {
+			kept = append(kept, i)
+			u.columns = append(u.columns, c)
+		}
+	}
+	for _, row := range t.rows {
+		if !rows(row.at) {
+			continue
+		}
+		v := recordedRow{at: row.at, bytes: row.bytes}
+		for _, i := range kept {
+			v.values = append(v.values, row.values[i])
+		}
+		u.rows = append(u.rows, v)
+	}
+	return u
+}
+
+func (p places) only(rows func(rowPlace) bool) (q places) {
+	for i := range p.offsets {
+		if rows(rowPlace{offset: p.offsets[i]}) {
+			q.add(p.offsets[i], p.nodeIDs[i])
+		}
+	}
+	return q
+}
+
+// compareEvents compares the events of entries with the facts, and those from before the history floor with what is carried.
+func (c *entryComparison) compareEvents(ctx context.Context, rows *carriedRows) error {
+	creations, reassignments := rows.creationPlaces(), rows.reassignmentPlaces()
+	for _, source := range rows.tables(c.store.queries) {
+		asFact, hasFact := asFacts[source.relation]
+		if !hasFact {
+			continue
+		}
+		told := func(name string) bool { return name != "extra" && columnNamed(c.columns[asFact], name) >= 0 }
+		whole, err := record(ctx, c.tx, source, c.columns[source.relation])
+		if err != nil {
+			return err
+		}
+		at := creations
+		if source.relation == "carried_reassignments" {
+			at = reassignments
+		}
+		for _, side := range []struct {
+			relation string
+			has      func(rowPlace) bool
+		}{
+			{asFact, func(p rowPlace) bool { return ledger.Offset(p.offset) > c.extent.HistoryFloor }},
+			{source.relation, func(p rowPlace) bool { return ledger.Offset(p.offset) <= c.extent.HistoryFloor }},
+		} {
+			here := at.only(side.has)
+			if len(here.offsets) == 0 {
+				continue
+			}
+			comparison := newTableComparison(whole.only(side.relation, told, side.has), c.dictionaries, c.found)
+			// In the shape of ledger effects the stream's witnesses are all who saw the creation; a snapshot's are stakeholders.
+			// And nothing says that two operations list parties in the same order.
+			comparison.stakeholders = true
+			if err := comparison.among(ctx, c.tx, amongPlaces, here.offsets, here.nodeIDs); err != nil {
+				return err
+			}
+		}
+	}
+	return c.compareExact(ctx, rows, creations, reassignments)
+}
+
+// compareExact compares the exact values of the columns that are compared.
+func (c *entryComparison) compareExact(ctx context.Context, rows *carriedRows, creations, reassignments places) error {
+	told := slices.DeleteFunc(slices.Clone(rows.exact.rows), func(r dbsqlc.ExactPayloadsCopyParams) bool {
+		return !slices.Contains(exactFields, r.Field)
+	})
+	table, err := record(ctx, c.tx, tableOf("exact_payloads", told, c.store.queries.ExactPayloadsCopy), c.columns["exact_payloads"])
+	if err != nil {
+		return err
+	}
+	return newTableComparison(table, c.dictionaries, c.found).among(ctx, c.tx,
+		amongPlaces+` AND s.stream = '`+StreamUpdates+`' AND s.field = ANY ($3::text[])`,
+		slices.Concat(creations.offsets, reassignments.offsets), slices.Concat(creations.nodeIDs, reassignments.nodeIDs),
+		exactFields)
+}

@@ -1,0 +1,392 @@
+package store
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/participant"
+	"ledgerindexer/sandbox"
+)
+
+// itself is a database that is compared with itself.
+type itself struct {
+	*testDB
+	store *Store
+	scope ledger.Scope
+	from  ledger.Offset // where indexing begins
+	pages []ledger.Page // what was appended, in pages of a few updates
+}
+
+// differences is everything that the database finds with itself.
+func (i *itself) differences(end *ledger.Offset) (list []ledger.Difference) {
+	i.t.Helper()
+	_, err := i.store.CompareCoverage(i.t.Context(), end, collect(&list))
+	require.NoError(i.t, err)
+	require.NoError(i.t, i.store.CompareDerived(i.t.Context(), nil, collect(&list)))
+	for _, d := range list {
+		require.True(i.t, d.Derived, d)
+	}
+	return list
+}
+
+func (i *itself) repairer() *Repairer {
+	i.t.Helper()
+	r, ok, err := i.store.Repairer(i.t.Context())
+	require.NoError(i.t, err)
+	require.True(i.t, ok)
+	i.t.Cleanup(r.Close)
+	return r
+}
+
+// repaired repairs, and shows what is left.
+func (i *itself) repaired(r *Repairer, end *ledger.Offset) []ledger.Difference {
+	i.t.Helper()
+	require.NoError(i.t, r.RepairCoverage(i.t.Context(), i.scope, end))
+	require.NoError(i.t, r.RepairDerived(i.t.Context(), nil))
+	return i.differences(end)
+}
+
+// dump is what is stored: the rows of the tables as text, without times of the writer's clock, and without what can't be
+// counted again.
+func (i *itself) dump(tables ...string) map[string][]string {
+	i.t.Helper()
+	all := map[string][]string{}
+	for _, table := range tables {
+		all[table] = sorted(i.rows("SELECT (to_jsonb(r) - '{updated_at,recorded_at,finished_at,started_at,entries}'::text[])::text FROM indexer." + table + " r"))
+	}
+	return all
+}
+
+// watched are the tables that are compared with others of the database, beside the facts.
+var watched = []string{
+	"coverage", "checkpoints", "floors", "scopes", "snapshots", "partitions", "active_contracts", "lifetimes", "lookups", "template_interfaces", "templates",
+}
+
+var everyTable = slices.Concat(watched, factTables, []string{"carried_created", "carried_interface_views", "carried_reassignments", "offset_checkpoints"})
+
+var itselfScope = ledger.Scope{
+	Shape: ledger.ShapeLedgerEffects, Interfaces: sandbox.InterfaceNames(), Reassignments: true, Topology: true, Blobs: true,
+}
+
+// reader reads a simulated participant.
+func reader(t *testing.T, l *sandbox.Ledger, scope ledger.Scope) *participant.Client {
+	t.Helper()
+	server := httptest.NewServer(sandbox.NewServer(l, sandbox.ServerOptions{Version: "3.6", ExtraEntries: true}))
+	t.Cleanup(server.Close)
+	client, err := participant.New(participant.Config{URL: server.URL}, scope)
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	return client
+}
+
+// pagesOf cuts what a participant shows after an offset into pages of so many updates.
+func pagesOf(t *testing.T, client *participant.Client, after, to ledger.Offset, updates int) (pages []ledger.Page) {
+	t.Helper()
+	for at := after; at < to; {
+		page, err := client.ReadUpdates(t.Context(), at, to)
+		require.NoError(t, err)
+		for len(page.Updates) > updates {
+			cut := page.Updates[updates-1].Offset
+			pages = append(pages, ledger.Page{From: page.From, To: cut, Updates: page.Updates[:updates]})
+			page = ledger.Page{From: cut, To: page.To, Updates: page.Updates[updates:]}
+		}
+		pages = append(pages, page)
+		at = page.To
+	}
+	return pages
+}
+
+// The ways to begin.
+const (
+	fromGenesis  = "genesis"
+	fromSnapshot = "snapshot"
+	fromMiddle   = "middle"
+)
+
+// newItself indexes a simulated ledger and what no participant has sent yet.
+func newItself(t *testing.T, seed uint64, start string, shape ledger.Shape, batch int) *itself {
+	t.Helper()
+	i, client, l := newGround(t, seed, start, shape)
+	l.Grow(80)
+	i.pages = pagesOf(t, client, i.from, ledger.Offset(l.End()), batch)
+	i.pages = append(i.pages, everyKind(ledger.Offset(l.End()))...)
+	leader := i.lead(i.store, RoleUpdates)
+	defer leader.Close()
+	for _, page := range i.pages {
+		require.NoError(t, leader.Append(t.Context(), i.scope, []ledger.Page{page}))
+	}
+	return i
+}
+
+// newGround is a database in which indexing can begin, and the simulated ledger.
+func newGround(t *testing.T, seed uint64, start string, shape ledger.Shape) (*itself, *participant.Client, *sandbox.Ledger) {
+	t.Helper()
+	l := sandbox.NewLedger(sandbox.Options{Seed: seed})
+	i := &itself{testDB: newDatabase(t), scope: itselfScope}
+	i.store = i.testDB.store()
+	i.scope.Shape = shape
+	l.Grow(80)
+	if start != fromGenesis {
+		for !l.InFlight(l.End()) {
+			l.Grow(1)
+		}
+		i.from = ledger.Offset(l.End())
+	}
+	client := reader(t, l, i.scope)
+	leader := i.lead(i.store, RoleUpdates)
+	defer leader.Close()
+	if start != fromSnapshot {
+		require.NoError(t, leader.Start(t.Context(), l.ParticipantID(), i.scope, i.from, i.from == 0))
+		return i, client, l
+	}
+	progress, err := leader.BeginSnapshot(t.Context(), l.ParticipantID(), i.scope, i.from)
+	require.NoError(t, err)
+	for !progress.Finished {
+		page, err := client.ReadSnapshot(t.Context(), i.from, progress.Next)
+		require.NoError(t, err)
+		progress, err = leader.WriteSnapshotPage(t.Context(), progress, page)
+		require.NoError(t, err)
+		progress.Finished = page.Last
+	}
+	return i, client, l
+}
+
+// What was indexed agrees with itself, however it began and was cut.
+func TestADatabaseAgreesWithItself(t *testing.T) {
+	t.Parallel()
+	for n, c := range []struct {
+		start string
+		shape ledger.Shape
+		batch int
+	}{
+		{fromGenesis, ledger.ShapeLedgerEffects, 1}, {fromGenesis, ledger.ShapeACSDelta, 7}, {fromGenesis, ledger.ShapeLedgerEffects, 1000},
+		{fromSnapshot, ledger.ShapeLedgerEffects, 3}, {fromSnapshot, ledger.ShapeACSDelta, 1000},
+		{fromMiddle, ledger.ShapeLedgerEffects, 1000}, {fromMiddle, ledger.ShapeACSDelta, 1}, {fromMiddle, ledger.ShapeLedgerEffects, 5},
+	} {
+		t.Run(fmt.Sprint(c.start, " ", c.shape, " ", c.batch), func(t *testing.T) {
+			t.Parallel()
+			i := newItself(t, uint64(100+n), c.start, c.shape, c.batch)
+			require.Empty(t, i.differences(nil))
+			end := i.pages[len(i.pages)-1].To
+			require.Empty(t, i.differences(&end))
+			require.NotEqual(t, "0", i.row("SELECT count(*) FROM indexer.lifetimes"))
+			require.NotEqual(t, "0", i.row("SELECT count(*) FROM indexer.reassignments"))
+			if c.start == fromSnapshot {
+				require.NotEqual(t, "0", i.row("SELECT count(*) FROM indexer.carried_reassignments"))
+			}
+			before := i.dump(everyTable...)
+			require.Empty(t, i.repaired(i.repairer(), &end))
+			require.Equal(t, before, i.dump(everyTable...), "what is right is not touched")
+		})
+	}
+}
+
+// Nothing is compared where nothing was indexed, nor while a snapshot is being read.
+func TestNothingIndexedAgreesWithItself(t *testing.T) {
+	t.Parallel()
+	i := &itself{testDB: newDatabase(t), scope: testScope}
+	i.store = i.testDB.store()
+	require.Empty(t, i.differences(nil))
+	l := i.lead(i.store, RoleUpdates)
+	progress, err := l.BeginSnapshot(t.Context(), "", testScope, 100)
+	require.NoError(t, err)
+	require.Empty(t, i.differences(nil))
+	_, err = l.WriteSnapshotPage(t.Context(), progress, ledger.SnapshotPage{Next: token("t1"), Entries: []ledger.ContractEntry{activeEntry(1, 0, "a", "sync::1", 0)}})
+	require.NoError(t, err)
+	require.Empty(t, i.differences(nil))
+	require.Empty(t, i.repaired(i.repairer(), nil))
+	require.Equal(t, "1", i.row("SELECT count(*) FROM indexer.carried_created"))
+}
+
+// Whatever happens to contracts, in whatever batches: the projections follow from the facts, and look-ups are legal before
+// and after they are asked for.
+func TestAnyHistoryAgreesWithItself(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	i := &itself{testDB: d, store: l.store, scope: testScope}
+	r := i.repairer()
+	// A repair attaches a partition wherever a lifetime could end, also where none does.
+	tables := slices.DeleteFunc(slices.Clone(everyTable), func(table string) bool { return table == "partitions" })
+	rapid.Check(t, func(rt *rapid.T) {
+		d.forgetUpdates()
+		var h history
+		h.draw(rt)
+		for _, batch := range h.batches(rt) {
+			require.NoError(rt, l.Append(t.Context(), testScope, batch))
+			if rapid.IntRange(0, 3).Draw(rt, "look up") == 0 {
+				lookUpSome(rt, t, l)
+			}
+		}
+		require.Empty(rt, i.differences(nil))
+		before := i.dump(tables...)
+		d.exec("TRUNCATE indexer.active_contracts, indexer.lifetimes")
+		require.Empty(rt, i.repaired(r, nil))
+		require.Equal(rt, before, i.dump(tables...))
+	})
+}
+
+// lookUpSome answers some of the look-ups that are wanted.
+func lookUpSome(rt *rapid.T, t *testing.T, l *Leader) {
+	wanted, err := l.WantedLookups(t.Context(), 2)
+	require.NoError(rt, err)
+	outcomes := make([]ledger.Lookup, len(wanted))
+	for i, id := range wanted {
+		outcomes[i] = ledger.Lookup{ContractID: id, At: time.Now(), Status: ledger.LookupNotFound}
+		if rapid.Bool().Draw(rt, "found") {
+			outcomes[i].Status, outcomes[i].Contract = ledger.LookupFound, &ledger.Contract{
+				ContractID: id, TemplateID: testTemplate, PackageName: "asset", Argument: ledger.JSON(`"\u0000"`), CreatedAt: testTime("2025-01-01T00:00:00Z"),
+			}
+		}
+	}
+	require.NoError(rt, l.SaveLookups(t.Context(), outcomes))
+}
+
+// What nobody can tell from within: times, what was never written twice, and the answers of others.
+var untold = map[string]bool{
+	"checkpoints.updated_at": true, "scopes.recorded_at": true, "snapshots.started_at": true, "snapshots.finished_at": true,
+	"snapshots.token": true, "snapshots.token_kind": true, "snapshots.entries": true,
+	"templates.template_ref": true, "templates.template_id": true, "templates.package_name": true, "templates.representative_package_id": true,
+	"templates.package_id": true, "templates.module_name": true, "templates.entity_name": true, // see TestNamesThatContradictThemselves
+	"lookups.looked_up_at": true, "lookups.reason": true, "lookups.template_ref": true, "lookups.created_at": true, "lookups.payload": true,
+	"lookups.contract_key": true, "lookups.contract_key_hash": true, "lookups.signatories": true, "lookups.observers": true, "lookups.witness_parties": true,
+}
+
+// Whichever column of whichever row is altered, whichever row is removed: it is found, named, and repaired.
+func TestWhatIsAlteredIsFoundAndRepaired(t *testing.T) {
+	t.Parallel()
+	for n, c := range []struct {
+		start     string
+		relations []string
+	}{
+		{fromGenesis, watched}, {fromSnapshot, []string{"coverage", "checkpoints", "floors", "snapshots", "active_contracts", "lifetimes"}},
+		{fromMiddle, []string{"coverage", "checkpoints", "floors"}},
+	} {
+		t.Run(c.start, func(t *testing.T) {
+			t.Parallel()
+			i := newItself(t, uint64(200+n), c.start, ledger.ShapeLedgerEffects, 20)
+			i.answered()
+			i.exec("CREATE SCHEMA before; CREATE TABLE before.lookups AS TABLE indexer.lookups; CREATE TABLE before.exact_payloads AS TABLE indexer.exact_payloads")
+			r := i.repairer()
+			random := rand.New(rand.NewPCG(3, uint64(n)))
+			require.Empty(t, i.differences(nil))
+			before := i.dump(everyTable...)
+			spoil := func(relation, statement string) {
+				t.Helper()
+				table, place := i.place(random, relation)
+				if table == "" {
+					return
+				}
+				statement = fmt.Sprintf(statement, table, place)
+				changed, err := i.conn.Exec(t.Context(), statement)
+				require.NoError(t, err, statement)
+				if changed.RowsAffected() == 0 {
+					return // it is NULL already
+				}
+				list := i.differences(nil)
+				require.NotEmpty(t, list, statement)
+				require.True(t, slices.ContainsFunc(list, func(d ledger.Difference) bool { return d.Relation == relation }), "%s: %s", statement, list)
+				left := i.repaired(r, nil)
+				left = slices.DeleteFunc(left, func(d ledger.Difference) bool { return d.Relation == "coverage" && d.Kind == ledger.Missing })
+				require.Empty(t, left, "%s: %s", statement, list)
+				if strings.HasPrefix(statement, "UPDATE indexer.lookups SET status") {
+					i.askedAgain()
+				}
+				i.restored(before, statement)
+			}
+			columns := 0
+			for _, row := range i.rows(`SELECT relname, attname, typname, NOT a.attnotnull FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid JOIN pg_type t ON t.oid = atttypid
+				WHERE relnamespace = 'indexer'::regnamespace AND relname = ANY ($1) AND attnum > 0 AND NOT attisdropped ORDER BY 1, attnum`, c.relations) {
+				field := strings.Fields(row)
+				relation, column := field[0], field[1]
+				if untold[relation+"."+column] || relation == "template_interfaces" { // one too many does no harm
+					continue
+				}
+				columns++
+				value := fmt.Sprintf(spoils[field[2]], column)
+				if relation+"."+column == "lookups.status" {
+					value = "CASE status WHEN 'found' THEN 'wanted' WHEN 'wanted' THEN 'not_found' ELSE 'found' END"
+				}
+				spoil(relation, "UPDATE %s SET "+column+" = "+value+" WHERE ctid = '%s'")
+				if field[3] == "true" {
+					spoil(relation, "UPDATE %s SET "+column+" = NULL WHERE ctid = '%s' AND "+column+" IS NOT NULL")
+				}
+			}
+			require.Greater(t, columns, 8)
+			for _, relation := range c.relations {
+				if relation != "templates" && relation != "lookups" {
+					spoil(relation, "DELETE FROM %s WHERE ctid = '%s'")
+				}
+			}
+			require.Equal(t, before, i.dump(everyTable...))
+		})
+	}
+}
+
+// answered answers the look-ups, some with found and some with not_found, and leaves some.
+func (i *itself) answered() {
+	i.t.Helper()
+	l := i.lead(i.store, RoleUpdates)
+	defer l.Close()
+	wanted, err := l.WantedLookups(i.t.Context(), 1000)
+	require.NoError(i.t, err)
+	for n, id := range wanted {
+		outcome := ledger.Lookup{ContractID: id, At: time.Now(), Status: ledger.LookupNotFound}
+		if n%3 == 0 {
+			outcome.Status, outcome.Contract = ledger.LookupFound, &ledger.Contract{
+				ContractID: id, TemplateID: testTemplate, PackageName: "asset", Argument: ledger.JSON(`"\u0000"`), CreatedAt: testTime("2025-01-01T00:00:00Z"),
+			}
+		}
+		if n%3 < 2 {
+			require.NoError(i.t, l.SaveLookups(i.t.Context(), []ledger.Lookup{outcome}))
+		}
+	}
+}
+
+// place is one of a relation's rows; empty: there is none. Of the checkpoints it is that of the updates.
+func (i *itself) place(random *rand.Rand, relation string) (table, place string) {
+	i.t.Helper()
+	condition := "true"
+	if relation == "checkpoints" {
+		condition = "stream = 'updates'"
+	}
+	places := i.rows("SELECT tableoid::regclass::text, ctid::text FROM indexer." + relation + " WHERE " + condition + " ORDER BY 1, 2")
+	if len(places) == 0 {
+		return "", ""
+	}
+	table, place, _ = strings.Cut(places[random.IntN(len(places))], " ")
+	return table, place
+}
+
+// askedAgain takes back that a contract is looked up once more.
+func (i *itself) askedAgain() {
+	i.t.Helper()
+	require.Equal(i.t, "true", i.row(`SELECT bool_and(l.status = b.status OR l.status = 'wanted') FROM indexer.lookups l
+		FULL JOIN before.lookups b USING (contract_id, ledger_offset, node_id)`))
+	i.exec("TRUNCATE indexer.lookups, indexer.exact_payloads")
+	i.exec("INSERT INTO indexer.lookups SELECT * FROM before.lookups")
+	i.exec("INSERT INTO indexer.exact_payloads SELECT * FROM before.exact_payloads")
+}
+
+// restored looks whether everything is as it was. The hole that is left of altered coverage is closed as reading it would.
+func (i *itself) restored(before map[string][]string, statement string) {
+	i.t.Helper()
+	holes, err := i.store.CompareCoverage(i.t.Context(), nil, func(ledger.Difference) error { return nil })
+	require.NoError(i.t, err)
+	if len(holes) > 0 {
+		i.exec("DELETE FROM indexer.coverage")
+		i.exec("INSERT INTO indexer.coverage SELECT stream, (SELECT scope FROM indexer.scopes), history_floor, (SELECT ledger_offset FROM indexer.checkpoints) FROM indexer.floors")
+	}
+	for table, rows := range i.dump(watched...) {
+		require.Equal(i.t, before[table], rows, "%s, %s", statement, table)
+	}
+}

@@ -1,0 +1,34 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+)
+
+// LastUpdate is the last stored update at or below an offset. at is 0 where there is none, and the id is empty where none
+// could be read of an update of an unknown kind.
+func (s *Store) LastUpdate(ctx context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, err error) {
+	row, err := s.queries.UpdateLast(ctx, s.pool, int64(upTo))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, "", nil
+	}
+	if err != nil {
+		return 0, "", fmt.Errorf("read the last stored update up to offset %d: %w", upTo, err)
+	}
+	return ledger.Offset(row.LedgerOffset), row.UpdateID, nil
+}
+
+// LastUpdate is Store.LastUpdate.
+func (l *Leader) LastUpdate(ctx context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, err error) {
+	return l.store.LastUpdate(ctx, upTo)
+}
+
+// Compare is Store.Compare.
+func (l *Leader) Compare(ctx context.Context, page ledger.Page, found func(ledger.Difference) error) error {
+	return l.store.Compare(ctx, page, found)
+}

@@ -1,0 +1,311 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+)
+
+func texts(list []ledger.Difference) []string {
+	texts := []string{}
+	for _, d := range list {
+		texts = append(texts, d.String())
+	}
+	return sorted(texts)
+}
+
+// smallGround is a database that says 0 to 8, or 100 to 108 after a snapshot there.
+func smallGround(t *testing.T, snapshot bool) *itself {
+	t.Helper()
+	i := &itself{testDB: newDatabase(t), scope: testScope}
+	i.store = i.testDB.store()
+	l := i.lead(i.store, RoleUpdates)
+	defer l.Close()
+	if snapshot {
+		i.from = 100
+		progress, err := l.BeginSnapshot(t.Context(), "", testScope, 100)
+		require.NoError(t, err)
+		exact := activeEntry(10, 0, "plain", "sync::1", 3)
+		exact.Active.Created.Argument = ledger.JSON(`"\u0000"`)
+		_, err = l.WriteSnapshotPage(t.Context(), progress, ledger.SnapshotPage{Last: true, Entries: []ledger.ContractEntry{
+			exact, unassignedEntry(90, 5, "left", "sync::1", "sync::2"), {Unknown: &ledger.UnknownElement{Kind: "New", Raw: ledger.JSON(`"\u0000"`)}},
+		}})
+		require.NoError(t, err)
+	} else {
+		require.NoError(t, l.Start(t.Context(), "", testScope, 0, true))
+	}
+	for _, from := range []ledger.Offset{i.from, i.from + 4} {
+		require.NoError(t, l.Append(t.Context(), testScope, everyKind(from)))
+	}
+	require.Empty(t, i.differences(nil))
+	return i
+}
+
+// Claims that contradict one another are put right by what most of them, and the stored updates, say.
+func TestClaimsThatContradictOneAnother(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		snapshot  bool
+		statement string
+		end       int64 // of the ledger; 0: not known
+		want      []string
+		left      string // from and to of the coverage, the watermark, both floors
+	}{
+		"a watermark ahead of its facts": {false, "UPDATE indexer.checkpoints SET ledger_offset = 20", 0, []string{
+			`checkpoints, stream updates: ledger_offset is "20", and should be "8"`,
+		}, "0 8 8 0 0"},
+		"a watermark behind them": {false, "UPDATE indexer.checkpoints SET ledger_offset = 2", 0, []string{
+			`checkpoints, stream updates: ledger_offset is "2", and should be "8"`,
+		}, "0 8 8 0 0"},
+		"a watermark before the floor": {true, "UPDATE indexer.checkpoints SET ledger_offset = 2", 0, []string{
+			`checkpoints, stream updates: ledger_offset is "2", and should be "108"`,
+		}, "100 108 108 100 100"},
+		"a watermark that is gone": {false, "DELETE FROM indexer.checkpoints", 0, []string{
+			`checkpoints, stream updates: the row is not stored`,
+		}, "0 8 8 0 0"},
+		"a watermark that is NULL": {false, "UPDATE indexer.checkpoints SET ledger_offset = NULL", 0, []string{
+			`checkpoints, stream updates: ledger_offset is NULL, and should be "8"`,
+		}, "0 8 8 0 0"},
+		"coverage that claims too much": {false, "UPDATE indexer.coverage SET to_inclusive = 30", 0, []string{
+			`coverage, from_exclusive 0, to_inclusive 30: to_inclusive is "30", and should be "8"`,
+		}, "0 8 8 0 0"},
+		"coverage that claims too little": {false, "UPDATE indexer.coverage SET to_inclusive = 6", 0, []string{
+			`coverage, from_exclusive 6, to_inclusive 8: the row is not stored`,
+		}, "0 6 8 0 0"},
+		"coverage below the floor": {true, "UPDATE indexer.coverage SET from_exclusive = 3", 0, []string{
+			`coverage, from_exclusive 3, to_inclusive 108: from_exclusive is "3", and should be "100"`,
+		}, "100 108 108 100 100"},
+		"coverage in pieces": {false, "WITH cut AS (UPDATE indexer.coverage SET to_inclusive = 5) SELECT 1; INSERT INTO indexer.coverage SELECT stream, scope, 5, 8 FROM indexer.coverage", 0, []string{
+			`coverage, from_exclusive 0, to_inclusive 5: to_inclusive is "5", and should be "8"`,
+			`coverage, from_exclusive 5, to_inclusive 8: the row is stored, and does not follow from the facts`,
+		}, "0 8 8 0 0"},
+		"floors that are gone": {true, "DELETE FROM indexer.floors", 0, []string{
+			`floors, stream updates: the row is not stored`,
+		}, "100 108 108 100 100"},
+		"a state that is not known": {true, "UPDATE indexer.floors SET state_floor = NULL", 0, []string{
+			`floors, stream updates: state_floor is NULL, and should be "100"`,
+		}, "100 108 108 100 100"},
+		"a snapshot that is not finished": {true, "UPDATE indexer.snapshots SET finished_at = NULL", 0, []string{
+			`snapshots, snapshot_offset 100: finished_at is NULL, and should be "a time: indexing went on from there"`,
+		}, "100 108 108 100 100"},
+		"a snapshot too many": {true, "INSERT INTO indexer.snapshots (snapshot_offset, scope, token_kind, token, entries) SELECT 7, scope, '', '', 0 FROM indexer.scopes", 0, []string{
+			`snapshots, snapshot_offset 7: the row is stored, and does not follow from the facts`,
+		}, "100 108 108 100 100"},
+		"a watermark beyond the ledger": {false, "UPDATE indexer.checkpoints SET ledger_offset = 20; INSERT INTO indexer.updates (ledger_offset, kind) VALUES (15, 'transaction')", 8, []string{
+			`checkpoints, stream updates: ledger_offset is "20", and should be "8"`,
+		}, "0 8 8 0 0"},
+		"another scope": {false, "INSERT INTO indexer.scopes (scope, definition) VALUES ('other', '{}')", 0, []string{
+			`scopes, scope other: the row is stored, and does not follow from the facts`,
+		}, "0 8 8 0 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := smallGround(t, c.snapshot)
+			i.exec(c.statement)
+			var end *ledger.Offset
+			if c.end > 0 {
+				end = ptr(ledger.Offset(c.end))
+			}
+			var list []ledger.Difference
+			_, err := i.store.CompareCoverage(t.Context(), end, collect(&list))
+			require.NoError(t, err)
+			require.Equal(t, sorted(c.want), texts(list))
+			r := i.repairer()
+			require.NoError(t, r.RepairCoverage(t.Context(), i.scope, end))
+			require.NoError(t, r.RepairDerived(t.Context(), nil))
+			require.Equal(t, c.left, i.row(`SELECT (SELECT from_exclusive FROM indexer.coverage), (SELECT to_inclusive FROM indexer.coverage),
+				ledger.latest_offset(), ledger.oldest_offset(), ledger.state_floor()`))
+			if !strings.Contains(name, "too little") {
+				require.Empty(t, i.differences(end))
+			}
+			require.Empty(t, i.rows("SELECT FROM indexer.updates WHERE ledger_offset > ledger.latest_offset()"))
+		})
+	}
+}
+
+// The parts that no coverage row claims are told, so that they are read.
+func TestHoles(t *testing.T) {
+	t.Parallel()
+	i := smallGround(t, false)
+	i.exec("DELETE FROM indexer.coverage")
+	i.exec("INSERT INTO indexer.coverage SELECT 'updates', scope, n, n + 2 FROM indexer.scopes, unnest('{1,4}'::int[]) n")
+	var list []ledger.Difference
+	holes, err := i.store.CompareCoverage(t.Context(), nil, collect(&list))
+	require.NoError(t, err)
+	require.Equal(t, []ledger.Range{{From: 0, To: 1}, {From: 3, To: 4}, {From: 6, To: 8}}, holes)
+	require.Equal(t, []string{
+		"coverage, from_exclusive 0, to_inclusive 1: the row is not stored", "coverage, from_exclusive 3, to_inclusive 4: the row is not stored",
+		"coverage, from_exclusive 6, to_inclusive 8: the row is not stored",
+	}, texts(list))
+	require.NoError(t, i.repairer().RepairCoverage(t.Context(), i.scope, nil))
+	require.Equal(t, []string{"1 3", "4 6"}, i.coverage())
+	require.Equal(t, "8", i.watermark())
+}
+
+func TestRepairCoverageRefusals(t *testing.T) {
+	t.Parallel()
+	i := smallGround(t, true)
+	end := ledger.Offset(99)
+	_, err := i.store.CompareCoverage(t.Context(), &end, func(ledger.Difference) error { return nil })
+	requireProblem(t, err, "ends at offset 99, before offset 100")
+	r := i.repairer()
+	requireProblem(t, r.RepairCoverage(t.Context(), i.scope, &end), "ends at offset 99")
+	i.exec("UPDATE indexer.checkpoints SET ledger_offset = 1")
+	other := i.scope
+	other.Blobs = true
+	requireProblem(t, r.RepairCoverage(t.Context(), other, nil), i.scope.Hash(), other.Hash())
+	require.Equal(t, "1", i.watermark())
+}
+
+// Rows that belong nowhere are found, and go; of a carried row it is put right where it belongs.
+func TestRowsThatBelongNowhere(t *testing.T) {
+	t.Parallel()
+	i := smallGround(t, true)
+	r := i.repairer()
+	before := i.dump(everyTable...)
+	for _, table := range factTables {
+		for _, offset := range []int{3, 109} {
+			statements := []string{
+				fmt.Sprintf("CREATE TEMP TABLE more AS SELECT * FROM indexer.%s%s LIMIT 1", table, map[string]string{
+					"unknown_elements": " WHERE NOT carried", "exact_payloads": " WHERE field = 'view_value'",
+				}[table]),
+				fmt.Sprintf("UPDATE more SET ledger_offset = %d", offset), "INSERT INTO indexer." + table + " SELECT * FROM more", "DROP TABLE more",
+			}
+			for _, s := range statements {
+				i.exec(s)
+			}
+			list := i.differences(nil)
+			require.Len(t, list, 1, "%s at %d", table, offset)
+			require.Equal(t, ledger.Extra, list[0].Kind)
+			require.Equal(t, table, list[0].Relation)
+			require.EqualValues(t, offset, list[0].Offset)
+			require.Empty(t, i.repaired(r, nil))
+		}
+	}
+	for _, c := range []struct{ statement, want string }{
+		{"UPDATE indexer.carried_created SET snapshot_offset = 7 WHERE contract_id = 'plain'", `carried_created at offset 10, node_id 0: snapshot_offset is "7", and should be "100"`},
+		{"UPDATE indexer.carried_reassignments SET snapshot_offset = 7", `carried_reassignments at offset 90, node_id 0: snapshot_offset is "7", and should be "100"`},
+		{"INSERT INTO indexer.exact_payloads (stream, ledger_offset, field, exact) VALUES ('updates', 104, 'checkpoint_time sync::1', '')",
+			"exact_payloads at offset 104, stream updates, field checkpoint_time sync::1: the row is stored, and does not follow from the facts"},
+		{"INSERT INTO indexer.exact_payloads (stream, ledger_offset, node_id, field, exact) VALUES ('lookups', 104, 1, 'payload', '')",
+			"exact_payloads at offset 104, stream lookups, node_id 1, field payload: the row is stored, and does not follow from the facts"},
+		{"INSERT INTO indexer.exact_payloads (stream, field, exact) VALUES ('nowhere', 'payload', '')",
+			"exact_payloads, stream nowhere, field payload: the row is stored, and does not follow from the facts"},
+		{"INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id) VALUES ('nobody', 101, 77)",
+			"lookups at offset 101, contract_id nobody: the row is stored, and does not follow from the facts"},
+		{"INSERT INTO indexer.active_contracts SELECT contract_id || '?', synchronizer_ref, template_ref, 104, 9, 0 FROM indexer.active_contracts LIMIT 1",
+			"active_contracts at offset 104, contract_id "},
+		{"INSERT INTO indexer.lifetimes SELECT deactivated_offset, 100, 9, synchronizer_ref, template_ref, contract_id FROM indexer.lifetimes LIMIT 1",
+			"lifetimes at offset "},
+	} {
+		i.exec(c.statement)
+		list := texts(i.differences(nil))
+		require.Len(t, list, 1, c.statement)
+		require.Contains(t, list[0], c.want)
+		require.Empty(t, i.repaired(r, nil), c.statement)
+	}
+	for table, rows := range i.dump(everyTable...) {
+		require.Equal(t, before[table], rows, table)
+	}
+}
+
+// What nothing but the ledger can tell is found, and left alone: it is for those who read it again.
+func TestWhatOnlyTheLedgerCanTell(t *testing.T) {
+	t.Parallel()
+	i := smallGround(t, false)
+	r := i.repairer()
+	i.exec("DELETE FROM indexer.updates WHERE ledger_offset = 5")
+	require.Equal(t, []string{"updates at offset 5: the row is not stored"}, texts(i.differences(nil)))
+	require.Len(t, i.repaired(r, nil), 1)
+	require.Equal(t, "2", i.row("SELECT count(*) FROM indexer.created WHERE ledger_offset = 5"))
+	i.exec("INSERT INTO indexer.updates (ledger_offset, kind) VALUES (5, 'transaction')")
+	i.exec("UPDATE indexer.reassignments SET source_ref = 77 WHERE ledger_offset = 6")
+	i.exec("UPDATE indexer.topology_events SET synchronizer_ref = 78 WHERE ledger_offset = 7")
+	i.exec("UPDATE indexer.archived SET template_ref = 79")
+	want := []string{
+		"synchronizers at offset 6, synchronizer_ref 77: the row is not stored", "synchronizers at offset 7, synchronizer_ref 78: the row is not stored",
+		"templates at offset 1, template_ref 79: the row is not stored",
+	}
+	require.Equal(t, want, texts(i.differences(nil)))
+	require.Equal(t, want, texts(i.repaired(r, nil)))
+}
+
+// A writer whose batch waits for a repair, or that remembers what is no longer so, loses nothing and doubles nothing.
+func TestRepairBesideAWriter(t *testing.T) {
+	t.Parallel()
+	i := smallGround(t, false)
+	l, r := i.lead(i.store, RoleUpdates), i.repairer()
+	i.exec("TRUNCATE indexer.active_contracts, indexer.lifetimes")
+	entered, release := make(chan struct{}), make(chan struct{})
+	written := make(chan error, 1)
+	go func() {
+		written <- r.RepairDerived(context.WithoutCancel(t.Context()), func(what string) {
+			if what == "look-ups" {
+				close(entered)
+				<-release
+			}
+		})
+	}()
+	<-entered
+	appended := make(chan error, 1)
+	go func() { appended <- l.Append(context.WithoutCancel(t.Context()), testScope, everyKind(8)) }()
+	i.waitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')")
+	require.Equal(t, "8", i.watermark(), "the batch waits")
+	close(release)
+	require.NoError(t, <-written)
+	require.NoError(t, <-appended)
+	require.Equal(t, "12", i.watermark())
+	require.Empty(t, i.differences(nil))
+
+	// The watermark moves under the writer: its batch fails, and it reads on from where that is now.
+	i.exec("UPDATE indexer.checkpoints SET ledger_offset = 6")
+	require.Error(t, l.Append(t.Context(), testScope, everyKind(12)))
+	require.Empty(t, i.repaired(r, nil))
+	require.ErrorIs(t, l.Append(t.Context(), testScope, everyKind(12)), ErrNotLeader, "its term has ended")
+	l.Close()
+	l = i.lead(i.store, RoleUpdates)
+	at, _, err := l.Watermark(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 12, at)
+	require.NoError(t, l.Append(t.Context(), testScope, everyKind(12)))
+	require.Empty(t, i.differences(nil))
+}
+
+// What is compared is one state of the database, whatever is committed meanwhile.
+func TestItselfReadsOneSnapshot(t *testing.T) {
+	t.Parallel()
+	i := smallGround(t, false)
+	l := i.lead(i.store, RoleUpdates)
+	at := ledger.Offset(8)
+	require.NoError(t, i.store.CompareDerived(t.Context(), func(string) {
+		require.NoError(t, l.Append(t.Context(), testScope, everyKind(at)))
+		at += 4
+	}, func(d ledger.Difference) error { return fmt.Errorf("%s", d) }))
+	require.Greater(t, at, ledger.Offset(24))
+	enough := fmt.Errorf("enough")
+	i.exec("TRUNCATE indexer.active_contracts")
+	require.ErrorIs(t, i.store.CompareDerived(t.Context(), nil, func(ledger.Difference) error { return enough }), enough)
+	i.exec("UPDATE indexer.checkpoints SET ledger_offset = 1")
+	_, err := i.store.CompareCoverage(t.Context(), nil, func(ledger.Difference) error { return enough })
+	require.ErrorIs(t, err, enough)
+}
+
+// Each column of what is compared is compared or is known not to be, so that a new one can't be forgotten.
+func TestItselfCoversEveryReference(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	s := d.store()
+	require.NoError(t, s.readOnly(t.Context(), func(tx pgx.Tx) error {
+		columns, err := s.queries.ReferenceColumns(t.Context(), tx, []string{"template_ref", "synchronizer_ref", "source_ref", "target_ref"})
+		require.NoError(t, err)
+		require.Equal(t, fmt.Sprint(len(columns)), d.row(`SELECT count(*) FROM information_schema.columns c JOIN pg_class p ON p.oid = ('indexer.' || c.table_name)::regclass
+			WHERE table_schema = 'indexer' AND column_name LIKE '%\_ref' AND column_name <> 'domain_ref' AND relkind IN ('r', 'p') AND NOT relispartition AND table_name NOT IN ('templates', 'synchronizers')`))
+		return nil
+	}))
+}

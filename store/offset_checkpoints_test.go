@@ -1,0 +1,96 @@
+package store
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+)
+
+// Checkpoints in any number, of more rows than go into a statement, come to the same as one row after another: the latest
+// time of each synchronizer at each offset stays, the first of those that are the same, with what is exact of it.
+func TestManyOffsetCheckpoints(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	const synchronizers, offsets = 900, 9
+	random := rand.New(rand.NewPCG(3, 14))
+	type row struct {
+		at   ledger.Time
+		rest string // as it is expected in the database
+	}
+	want := map[string]row{}
+	for range 3 {
+		page := ledger.Page{From: 0, To: 0}
+		for range 12 {
+			c := ledger.OffsetCheckpoint{Offset: ledger.Offset(1 + random.IntN(offsets))}
+			extra := fmt.Sprintf(`{"a": %d}`, random.IntN(1000))
+			switch random.IntN(4) {
+			case 0:
+				extra = ""
+			case 1:
+				extra = fmt.Sprintf(`{"a":"\u0000%d"}`, random.IntN(1000)) // jsonb can't hold it
+			}
+			if extra != "" {
+				c.Extra = ledger.JSON(extra)
+			}
+			for ordinal, i := range random.Perm(synchronizers) {
+				said := testTime(fmt.Sprintf("2025-01-01T00:00:0%d.12345600%dZ", random.IntN(5), random.IntN(2)))
+				c.Times = append(c.Times, ledger.SynchronizerTime{SynchronizerID: fmt.Sprint("sync::", i), RecordTime: said})
+				name := fmt.Sprintf("%d sync::%d", c.Offset, i)
+				if before, ok := want[name]; !ok || before.at.Time.Before(said.Time) {
+					want[name] = row{said, fmt.Sprintf(" %d %s %s", ordinal, extra, said.Exact)}
+				}
+			}
+			page.Checkpoints = append(page.Checkpoints, c)
+		}
+		require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{page}))
+	}
+
+	got := d.rows(`SELECT o.ledger_offset || ' ' || s.synchronizer_id || ' ' || o.ordinal || ' ' ||
+		coalesce(convert_from(e.exact, 'UTF8'), o.extra::text, '') || ' ' || coalesce(convert_from(t.exact, 'UTF8')::jsonb #>> '{}', '')
+		FROM indexer.offset_checkpoints o JOIN indexer.synchronizers s USING (synchronizer_ref)
+		LEFT JOIN indexer.exact_payloads e ON e.ledger_offset = o.ledger_offset AND e.field = 'checkpoint_extra ' || s.synchronizer_id
+		LEFT JOIN indexer.exact_payloads t ON t.ledger_offset = o.ledger_offset AND t.field = 'checkpoint_time ' || s.synchronizer_id`)
+	var expected []string
+	for name, r := range want {
+		expected = append(expected, name+r.rest)
+	}
+	require.Greater(t, len(expected), checkpointRowsAtOnce)
+	slices.Sort(expected)
+	slices.Sort(got)
+	require.Equal(t, expected, got)
+}
+
+// What checkpoints say besides the times, which every row has, is sent in statements of bounded size.
+func TestStatementsOfOffsetCheckpoints(t *testing.T) {
+	t.Parallel()
+	rows := func(n, bytes int) (all []checkpointTime) {
+		c := &ledger.OffsetCheckpoint{Offset: 1, Extra: ledger.JSON(`"` + strings.Repeat("x", bytes-2) + `"`)}
+		for i := range n {
+			c.Times = append(c.Times, ledger.SynchronizerTime{SynchronizerID: fmt.Sprint("sync::", i)})
+			all = append(all, checkpointTime{checkpointKey{1, int32(i)}, c, i})
+		}
+		return all
+	}
+	for _, c := range []struct{ rows, bytes, statements int }{
+		{0, 2, 0}, {1, 2, 1}, {checkpointRowsAtOnce, 2, 1}, {checkpointRowsAtOnce + 1, 2, 2},
+		{2, checkpointBytesAtOnce - 1, 1}, {3, checkpointBytesAtOnce - 1, 2}, {5, checkpointBytesAtOnce, 5}, {40, checkpointBytesAtOnce / 4, 10},
+	} {
+		statements, next := 0, int32(0)
+		for s := range checkpointStatements(rows(c.rows, c.bytes)) {
+			statements++
+			for _, ref := range s.SynchronizerRefs {
+				require.Equal(t, next, ref)
+				next++
+			}
+		}
+		require.Equal(t, c.statements, statements, "%+v", c)
+		require.Equal(t, c.rows, int(next))
+	}
+}

@@ -1,0 +1,119 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// RepairCarried makes the carried rows of entries those that writing the entries makes, in one transaction, and names in
+// the dictionaries with them, as RepairUpdates does. The arguments are those of CompareCarried. The active set, and what
+// else follows from carried rows, stay as they are.
+//
+// Pages are to be repaired in their order: a creation event that is stored as an active entry's is left to that entry.
+func (r *Repairer) RepairCarried(ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry) error {
+	page := carriedPage{progress: ledger.SnapshotProgress{At: at, Entries: before}, entries: entries}
+	if err := r.repairCarried(ctx, &page); err != nil {
+		return fmt.Errorf("repair entries %d to %d of the snapshot at offset %d: %w", before+1, page.end(), at, refused(err))
+	}
+	return nil
+}
+
+func (r *Repairer) repairCarried(ctx context.Context, page *carriedPage) error {
+	wanted, err := page.names()
+	if err != nil {
+		return err
+	}
+	var certain map[reference]string
+	err = r.repair(ctx, rolesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
+		var err error
+		certain, err = r.repairNames(ctx, tx, wanted, func(numbers refs, v votes) error {
+			rows, err := r.store.rowsOf(ctx, tx, page, numbers)
+			if err != nil {
+				return err
+			}
+			return r.weighAll(ctx, tx, rows.tables(r.store.queries), v, func(relation string) (string, []any) {
+				return page.stored(rows, relation)
+			})
+		})
+		if err != nil {
+			return err
+		}
+		if err := r.rewriteCarried(ctx, tx, wanted, page); err != nil {
+			return err
+		}
+		return r.repaired(ctx, tx, ledger.SealedSnapshot, 0, int64(page.progress.At))
+	})
+	if err == nil {
+		maps.Copy(r.meant, certain)
+	}
+	return err
+}
+
+// rewriteCarried writes the page's rows in the place of those that are stored.
+func (r *Repairer) rewriteCarried(ctx context.Context, tx pgx.Tx, wanted names, page *carriedPage) error {
+	dictionaries, err := r.store.readDictionaries(ctx, tx)
+	if err != nil {
+		return err
+	}
+	rows, err := r.store.rowsOf(ctx, tx, page, dictionaries.resolve(wanted))
+	if err != nil {
+		return err
+	}
+	where, arguments := page.stored(rows, "exact_payloads")
+	if _, err := tx.Exec(ctx, "DELETE FROM indexer.exact_payloads s WHERE "+where, arguments...); err != nil {
+		return fmt.Errorf("remove exact values: %w", err)
+	}
+	creations, reassignments := rows.creationPlaces(), rows.reassignmentPlaces()
+	err = r.store.queries.CarriedForget(ctx, tx, dbsqlc.CarriedForgetParams{
+		CreatedOffsets: creations.offsets, CreatedNodeIds: creations.nodeIDs,
+		ReassignedOffsets: reassignments.offsets, ReassignedNodeIds: reassignments.nodeIDs,
+		At: int64(page.progress.At), FirstOrdinal: page.progress.Entries, EndOrdinal: page.end(),
+	})
+	if err != nil {
+		return fmt.Errorf("remove the stored rows: %w", err)
+	}
+	for _, table := range rows.tables(r.store.queries) {
+		if err := table.write(ctx, tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DropCarried removes, in one transaction, carried rows by the keys that CarriedAt told, and with them all rows that belong
+// to none then. The creation event of an incomplete reassignment stays, without what it had of an active entry. A key
+// that CarriedAt can't have told is an error.
+func (r *Repairer) DropCarried(ctx context.Context, at ledger.Offset, keys []string) error {
+	var dropped dbsqlc.CarriedDropParams
+	for _, text := range keys {
+		key, err := parseCarriedKey(text)
+		if err != nil {
+			return err
+		}
+		dropped.Kinds = append(dropped.Kinds, key.kind)
+		dropped.Offsets = append(dropped.Offsets, key.offset)
+		dropped.Numbers = append(dropped.Numbers, key.number)
+	}
+	err := r.repair(ctx, []Role{RoleUpdates, RoleHistory}, func(ctx context.Context, tx pgx.Tx) error {
+		if err := r.store.queries.CarriedDrop(ctx, tx, dropped); err != nil {
+			return fmt.Errorf("remove the rows: %w", err)
+		}
+		if err := r.store.queries.CarriedViewsDropOrphans(ctx, tx); err != nil {
+			return fmt.Errorf("remove interface views of no event: %w", err)
+		}
+		if _, err := tx.Exec(ctx, "DELETE FROM indexer.exact_payloads x WHERE "+orphanExact, int64(at)); err != nil {
+			return fmt.Errorf("remove exact values of no event: %w", err)
+		}
+		return r.repaired(ctx, tx, ledger.SealedSnapshot, 0, int64(at))
+	})
+	if err != nil {
+		return fmt.Errorf("drop %d carried rows of the snapshot at offset %d: %w", len(keys), at, err)
+	}
+	return nil
+}

@@ -1,0 +1,332 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// A fact that refers to the wrong name was altered itself, or the dictionary was. Which of the two it was is told by all
+// facts at hand: each says, by what the ledger shows of the same event, what the number that it stores means.
+
+// reference is a number of a dictionary.
+type reference struct {
+	kind   string // refTemplate or refSynchronizer
+	number int32
+}
+
+const nothing = math.MaxInt32 // a number that is never given
+
+// vote says that rows store one number where the ledger shows what another stands for, known to the dictionary or not.
+type vote struct {
+	reference
+	shown int32
+}
+
+// votes tell at how many offsets each vote is found, and one of them: of which contract it is (empty: of none), and where.
+type votes map[vote]weight
+
+type weight struct {
+	offsets  int64
+	contract string
+	at       int64
+}
+
+// repairNames makes the numbers of the dictionaries mean what the facts at hand refer to, adds names that are missing, and
+// writes again what follows from a template's id. weigh is given the numbers that names have now. Where anything changed
+// the terms of the leaders end, because they remember. It returns what the numbers at hand mean, which is certain once the
+// transaction is committed.
+func (r *Repairer) repairNames(ctx context.Context, tx pgx.Tx, wanted names, weigh func(refs, votes) error) (map[reference]string, error) {
+	if err := r.store.queries.DictionariesLock(ctx, tx); err != nil {
+		return nil, fmt.Errorf("lock the dictionaries: %w", err)
+	}
+	d, err := r.store.readDictionaries(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	numbers, v := d.resolve(wanted), votes{}
+	if err := weigh(numbers, v); err != nil {
+		return nil, err
+	}
+	named, err := r.misnamed(ctx, tx, d, v)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.rename(ctx, tx, d, numbers, named); err != nil {
+		return nil, err
+	}
+	added, err := r.addNames(ctx, tx, wanted)
+	if err != nil {
+		return nil, err
+	}
+	certain := map[reference]string{}
+	for one := range v {
+		if one.number == one.shown {
+			certain[one.reference] = d.nameOf(one.reference)
+		}
+	}
+	for ref, shown := range named {
+		if shown != nothing {
+			certain[ref] = d.nameOf(reference{ref.kind, shown})
+		}
+	}
+	if added || len(named) > 0 {
+		return certain, r.endTerms(ctx, tx, rolesThatRemember)
+	}
+	return certain, nil
+}
+
+// nameOf is what a number stands for; empty: nothing.
+func (d *dictionaries) nameOf(ref reference) string { return d.names[ref.kind][number(ref.number)] }
+
+// weighAll collects the votes of the stored rows that are in the place of some of these; stored chooses them.
+func (r *Repairer) weighAll(
+	ctx context.Context, tx pgx.Tx, tables []tableRows, v votes, stored func(relation string) (where string, arguments []any),
+) error {
+	columns, err := r.store.factColumns(ctx, tx)
+	if err != nil {
+		return err
+	}
+	for _, source := range tables {
+		table, err := record(ctx, tx, source, columns[source.relation])
+		if err != nil {
+			return err
+		}
+		where, arguments := stored(source.relation)
+		for i, c := range table.columns {
+			if kind, isRef := refColumns[c.name]; isRef {
+				if err := weighColumn(ctx, tx, table, i, kind, where, arguments, v); err != nil {
+					return fmt.Errorf("weigh what %s.%s refers to: %w", table.relation, c.name, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// weighColumn puts the rows beside those that are stored of the same contracts and updates, in the same places. Other rows
+// say nothing.
+func weighColumn(ctx context.Context, tx pgx.Tx, table recordedTable, ref int, kind, where string, arguments []any, v votes) error {
+	name := func(i int) string { return pgx.Identifier{table.columns[i].name}.Sanitize() }
+	contract, update := columnNamed(table.columns, "contract_id"), columnNamed(table.columns, "update_id")
+	if contract < 0 && update < 0 {
+		return nil
+	}
+	var arrays, columns, same []string
+	take := func(i int) {
+		values := make([]*string, len(table.rows))
+		for j := range table.rows {
+			values[j] = table.rows[j].values[i]
+		}
+		arguments = append(arguments, values)
+		arrays = append(arrays, fmt.Sprintf("$%d::text[]", len(arguments)))
+		columns = append(columns, name(i))
+	}
+	arguments = slices.Clip(arguments)
+	for _, key := range keyColumns[table.relation] {
+		i := columnNamed(table.columns, key)
+		take(i)
+		same = append(same, fmt.Sprintf("s.%[1]s = e.%[1]s::%[2]s", name(i), table.columns[i].typeName))
+	}
+	take(ref)
+	identity, contractID := update, "''"
+	if contract >= 0 {
+		identity, contractID = contract, "(array_agg(s.contract_id ORDER BY s.ledger_offset))[1]"
+	}
+	take(identity)
+	same = append(same, fmt.Sprintf("s.%[1]s = e.%[1]s", name(identity)))
+	rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT s.%[1]s, e.%[1]s::integer, count(DISTINCT s.ledger_offset), %[2]s, min(s.ledger_offset)
+		FROM unnest(%[3]s) AS e (%[4]s) JOIN %[5]s s ON %[6]s
+		WHERE s.%[1]s IS NOT NULL AND e.%[1]s IS NOT NULL AND %[7]s GROUP BY 1, 2`,
+		name(ref), contractID, strings.Join(arrays, ", "), strings.Join(columns, ", "), pgx.Identifier{"indexer", table.relation}.Sanitize(),
+		strings.Join(same, " AND "), where), arguments...)
+	if err != nil {
+		return err
+	}
+	var one vote
+	var found weight
+	one.kind = kind
+	_, err = pgx.ForEachRow(rows, []any{&one.number, &one.shown, &found.offsets, &found.contract, &found.at}, func() error {
+		before := v[one]
+		found.offsets = max(found.offsets, before.offsets)
+		if before.contract != "" {
+			found.contract, found.at = before.contract, before.at
+		}
+		v[one] = found
+		return nil
+	})
+	return err
+}
+
+// misnamed finds the numbers that mean something else than the dictionary says, and which number stands for that now. It
+// takes all rows at hand to agree, and more than one offset or another witness, where the name is known under another
+// number; and none of the rows may use that number for it.
+func (r *Repairer) misnamed(ctx context.Context, tx pgx.Tx, d *dictionaries, v votes) (map[reference]int32, error) {
+	named := map[reference]int32{}
+	taken := map[reference]bool{} // what is shown, and given a number
+	for _, one := range slices.SortedFunc(maps.Keys(v), func(a, b vote) int {
+		return cmp.Or(cmp.Compare(v[b].offsets, v[a].offsets),
+			cmp.Compare(a.kind, b.kind), cmp.Compare(a.number, b.number), cmp.Compare(a.shown, b.shown))
+	}) {
+		shown := reference{one.kind, one.shown}
+		_, done := named[one.reference]
+		_, right := v[vote{one.reference, one.number}]
+		meant, known := r.meant[one.reference]
+		if done || right || taken[shown] || known && meant != d.nameOf(shown) {
+			continue
+		}
+		if !invented(one.shown) {
+			_, used := v[vote{shown, one.shown}]
+			if used || r.meant[shown] == d.nameOf(shown) {
+				continue
+			}
+			sure, err := r.witnessed(ctx, tx, one, v[one])
+			if err == nil && sure && d.nameOf(one.reference) == "" {
+				// A name without its number was added anew, unless its number was altered.
+				var added bool
+				added, err = r.store.queries.NumberInUse(ctx, tx, dbsqlc.NumberInUseParams{
+					OfTemplate: one.kind == refTemplate, Number: one.shown,
+				})
+				sure = !added
+			}
+			if err != nil {
+				return nil, fmt.Errorf("look for what refers to %s: %w", d.nameOf(shown), err)
+			}
+			if !sure {
+				continue
+			}
+		}
+		named[one.reference] = one.shown
+		taken[shown] = true
+	}
+	// Two that were swapped: the other one is not among the rows. It means nothing where nothing was in its place.
+	for ref, shown := range maps.Clone(named) {
+		other := reference{ref.kind, shown}
+		if _, done := named[other]; done || invented(shown) || taken[ref] {
+			continue
+		}
+		if named[other] = nothing; d.nameOf(ref) != "" {
+			named[other] = ref.number
+		}
+		taken[ref] = true
+	}
+	return named, nil
+}
+
+// witnessed tells whether the rows that say so stand at more than one offset, or something else that is stored says it too.
+func (r *Repairer) witnessed(ctx context.Context, tx pgx.Tx, one vote, w weight) (bool, error) {
+	if w.offsets > 1 || w.contract == "" {
+		return w.offsets > 1, nil
+	}
+	witnesses, err := r.store.queries.NumberWitnesses(ctx, tx, dbsqlc.NumberWitnessesParams{
+		ContractID: w.contract, LedgerOffset: w.at, OfTemplate: one.kind == refTemplate, Number: one.number,
+	})
+	if err != nil {
+		return false, fmt.Errorf("look for what else is stored of contract %s: %w", w.contract, err)
+	}
+	return witnesses > 0, nil
+}
+
+// rename gives numbers the names that other numbers stand for now.
+func (r *Repairer) rename(ctx context.Context, tx pgx.Tx, d *dictionaries, numbers refs, named map[reference]int32) error {
+	templates := map[int32]templateKey{}
+	for key, t := range d.templates {
+		templates[t.TemplateRef] = key
+	}
+	for key, n := range numbers.templates {
+		templates[n] = key
+	}
+	synchronizers := map[int32]string{}
+	for id, n := range d.synchronizers {
+		synchronizers[n] = id
+	}
+	for id, n := range numbers.synchronizers {
+		synchronizers[n] = id
+	}
+	// A name may stand at a number that is given another one: all go before the first is written.
+	var oldTemplates, oldSynchronizers []int32
+	for ref := range named {
+		if ref.kind == refTemplate {
+			oldTemplates = append(oldTemplates, ref.number)
+		} else {
+			oldSynchronizers = append(oldSynchronizers, ref.number)
+		}
+	}
+	q := r.store.queries
+	if err := q.TemplatesForget(ctx, tx, oldTemplates); err != nil {
+		return fmt.Errorf("remove wrong templates: %w", err)
+	}
+	if err := q.SynchronizersForget(ctx, tx, oldSynchronizers); err != nil {
+		return fmt.Errorf("remove wrong synchronizers: %w", err)
+	}
+	for ref, shown := range named {
+		if shown == nothing {
+			continue
+		}
+		if ref.kind == refSynchronizer {
+			row := dbsqlc.SynchronizerNumberParams{SynchronizerRef: ref.number, SynchronizerID: synchronizers[shown]}
+			if err := q.SynchronizerNumber(ctx, tx, row); err != nil {
+				return fmt.Errorf("make %d synchronizer %s: %w", ref.number, row.SynchronizerID, err)
+			}
+			continue
+		}
+		key := templates[shown]
+		id, err := ledger.ParseTemplateID(key.templateID)
+		if err != nil {
+			return err
+		}
+		err = q.TemplateNumber(ctx, tx, dbsqlc.TemplateNumberParams{
+			TemplateRef: ref.number, TemplateID: key.templateID, PackageID: id.Package, PackageName: key.packageName,
+			ModuleName: id.Module, EntityName: id.Entity, RepresentativePackageID: key.optionalRepresentative(),
+		})
+		if err != nil {
+			return fmt.Errorf("make %d template %s: %w", ref.number, key.templateID, err)
+		}
+	}
+	return nil
+}
+
+// addNames adds what is missing in the dictionaries, and writes again what follows from a template's id.
+func (r *Repairer) addNames(ctx context.Context, tx pgx.Tx, wanted names) (changed bool, err error) {
+	d := newDictionary(r.Leader)
+	if err := d.load(ctx, tx); err != nil {
+		return false, err
+	}
+	if _, complete := d.lookUp(wanted); !complete {
+		changed = true
+		if err := d.add(ctx, tx, wanted); err != nil {
+			return false, err
+		}
+	}
+	stored, err := r.store.readDictionaries(ctx, tx)
+	if err != nil {
+		return false, err
+	}
+	for key := range wanted.templates {
+		id, err := ledger.ParseTemplateID(key.templateID)
+		if err != nil {
+			return false, err
+		}
+		t := stored.templates[key]
+		if t.PackageID == id.Package && t.ModuleName == id.Module && t.EntityName == id.Entity {
+			continue
+		}
+		changed = true
+		err = r.store.queries.TemplateParts(ctx, tx, dbsqlc.TemplatePartsParams{
+			TemplateRef: t.TemplateRef, PackageID: id.Package, ModuleName: id.Module, EntityName: id.Entity,
+		})
+		if err != nil {
+			return false, fmt.Errorf("write the parts of template %s: %w", key.templateID, err)
+		}
+	}
+	return changed, nil
+}

@@ -1,0 +1,113 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+)
+
+// A ledger that ends before what is stored is another one, or one that lags behind: nothing is removed for its sake.
+func TestALedgerThatEndsBeforeWhatIsStored(t *testing.T) {
+	t.Parallel()
+	for name, statement := range map[string]string{
+		"as it was": "SELECT 1", "without a checkpoint": "DELETE FROM indexer.checkpoints", "without coverage": "DELETE FROM indexer.coverage",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := smallGround(t, false)
+			i.exec(statement)
+			before := i.dump(everyTable...)
+			requireProblem(t, i.repairer().RepairCoverage(t.Context(), i.scope, ptr(ledger.Offset(6))), "ends at offset 6", "updates up to offset 8",
+				"`indexer reset --to-offset 6`")
+			require.Equal(t, before, i.dump(everyTable...))
+		})
+	}
+}
+
+// A hole is closed by reading what belongs there: nothing is written, and nobody's term ends, for it alone.
+func TestAHoleAloneEndsNoTerm(t *testing.T) {
+	t.Parallel()
+	i := smallGround(t, false)
+	i.exec("UPDATE indexer.coverage SET to_inclusive = 6")
+	state := func() []string {
+		return append(i.rows("SELECT role, epoch, holder FROM indexer.leadership WHERE role <> 'repair' ORDER BY 1"),
+			i.rows("SELECT xmin::text, from_exclusive FROM indexer.coverage")...)
+	}
+	before := state()
+	require.NoError(t, i.repairer().RepairCoverage(t.Context(), i.scope, nil))
+	require.Equal(t, before, state())
+}
+
+// One stray row that seems to come from a snapshot makes no snapshot, and no known active set, where indexing began without.
+func TestAStrayCarriedRowIsNoSnapshot(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]ledger.Offset{"from the middle": 100, "from the beginning": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := &itself{testDB: newDatabase(t), scope: testScope, from: start}
+			i.store = i.testDB.store()
+			l := i.lead(i.store, RoleUpdates)
+			require.NoError(t, l.Start(t.Context(), "", testScope, start, start == 0))
+			require.NoError(t, l.Append(t.Context(), testScope, everyKind(start)))
+			l.Close()
+			before := i.dump(everyTable...)
+			i.exec("INSERT INTO indexer.unknown_elements (ledger_offset, ordinal, carried, kind, raw) VALUES ($1, 0, true, 'New', '{}')", start)
+			list := i.differences(nil)
+			require.Len(t, list, 1)
+			require.Equal(t, "unknown_elements", list[0].Relation)
+			require.Equal(t, ledger.Extra, list[0].Kind)
+			require.Empty(t, i.repaired(i.repairer(), nil))
+			require.Equal(t, before, i.dump(everyTable...))
+		})
+	}
+}
+
+// Where the parts of a template's id contradict the id, it may be either that was altered: nothing is written, and the
+// difference leads to an update that tells. An id that is none follows from its parts.
+func TestNamesThatContradictThemselves(t *testing.T) {
+	t.Parallel()
+	i := smallGround(t, false)
+	r := i.repairer()
+	pristine := i.dump("templates")
+	where := " WHERE template_ref = " + i.row("SELECT min(template_ref)::text FROM indexer.created")
+	for _, column := range []string{"template_id", "package_id", "module_name", "entity_name"} {
+		i.exec("CREATE TEMP TABLE kept AS TABLE indexer.templates")
+		if column == "template_id" {
+			i.exec("UPDATE indexer.templates SET template_id = 'other' || template_id" + where)
+		} else {
+			i.exec("UPDATE indexer.templates SET " + column + " = 'other'" + where)
+		}
+		altered := i.dump("templates")
+		list := i.differences(nil)
+		require.NotEmpty(t, list)
+		for _, d := range list {
+			require.Equal(t, "templates", d.Relation)
+			require.Equal(t, "1", i.row("SELECT count(DISTINCT template_ref) FROM indexer.created"+where+" AND ledger_offset <= $1", int64(d.Offset)))
+			require.Positive(t, d.Offset)
+		}
+		require.Equal(t, list, i.repaired(r, nil))
+		require.Equal(t, altered, i.dump("templates"))
+		i.exec("TRUNCATE indexer.templates; INSERT INTO indexer.templates TABLE kept; DROP TABLE kept")
+	}
+	epochs := func() string {
+		return i.row("SELECT string_agg(epoch::text, ' ' ORDER BY role) FROM indexer.leadership WHERE role IN ('updates', 'history', 'transactions')")
+	}
+	before := epochs()
+	i.exec("UPDATE indexer.templates SET template_id = 'none'" + where)
+	require.Empty(t, i.repaired(r, nil))
+	require.Equal(t, pristine, i.dump("templates"))
+	require.NotEqual(t, before, epochs())
+}
+
+// What was active before indexing began is not known.
+func TestTheActiveSetBelowTheFloor(t *testing.T) {
+	t.Parallel()
+	i := smallGround(t, true)
+	fail := func(ledger.Difference) error { t.Error("compared"); return nil }
+	err := i.store.CompareActive(t.Context(), 99, nil, func(string) {}, fail)
+	require.ErrorContains(t, err, "the history floor is 100")
+	err = i.store.ActiveAt(t.Context(), 99, func(_ string, d ledger.Difference) error { return fail(d) })
+	require.ErrorContains(t, err, "the history floor is 100")
+}

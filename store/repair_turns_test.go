@@ -1,0 +1,166 @@
+package store
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+)
+
+// waiting are how many sessions wait for a lock, of rows or of turns.
+const waiting = `SELECT count(DISTINCT l.pid) >= $1 FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+	WHERE NOT l.granted AND a.datname = current_database()`
+
+// begun is a repair of a role whose transaction is open until end is called, which gives its error.
+func (d *testDB) begun(r *Repairer, roles []Role, last func(context.Context, pgx.Tx) error) (end func() error) {
+	d.t.Helper()
+	open, finish, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- r.repair(d.t.Context(), roles, func(ctx context.Context, tx pgx.Tx) error {
+			close(open)
+			<-finish
+			return last(ctx, tx)
+		})
+	}()
+	select {
+	case <-open:
+	case err := <-done:
+		require.NoError(d.t, err)
+	}
+	return func() error {
+		close(finish)
+		return <-done
+	}
+}
+
+func nothingMore(context.Context, pgx.Tx) error { return nil }
+
+// Whatever a repair does: who waits to seal beside it begins again, and seals what the repair has left.
+func TestWhoSealsBeginsAgainAfterAnyRepair(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.append("a", "b", "c")
+	h.exec("UPDATE indexer.taps SET amount = 2 WHERE seq = 2")
+	end := h.begun(h.repairs(h.l.store), onlyHistory, func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "UPDATE indexer.taps SET amount = 1 WHERE seq = 2"); err != nil {
+			return err
+		}
+		return h.l.store.unseal(ctx, tx, ledger.SealedTransactions, 0)
+	})
+	sealed := make(chan error, 1)
+	go func() {
+		_, err := h.l.SealRecords(t.Context(), 0, 3, recordsOf([]string{"a", "b", "c"}))
+		sealed <- err
+	}()
+	h.waitFor(waiting, 1)
+	require.NoError(t, end())
+	require.NoError(t, <-sealed)
+	require.Equal(t, "1", h.row("SELECT count(*) FROM indexer.verifications"))
+	require.Empty(t, h.damaged(h.l.store))
+}
+
+// A repair's time is when it had its turn, and not when it began to wait: what was sealed meanwhile waits to be compared again.
+func TestARepairIsLaterThanWhatItWaitedFor(t *testing.T) {
+	t.Parallel()
+	d, l, page := sealedUpdates(t)
+	r := d.repairs(l.store)
+	repaired := make(chan error, 1)
+	err := l.write(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
+		go func() { repaired <- r.RepairUpdates(t.Context(), testScope, page(2, 3)) }()
+		d.waitFor(waiting, 1)
+		return l.sealCompared(ctx, tx, ledger.SealedUpdates, 0, 10, ledger.Comparison{})
+	})
+	require.NoError(t, err)
+	require.NoError(t, <-repaired)
+	w, err := l.store.NextWindow(t.Context(), ledger.SealedUpdates, 1000, 1000, 0)
+	require.NoError(t, err)
+	require.Equal(t, &ledger.Window{From: 0, To: 10, Full: true, Again: true}, w)
+}
+
+// Transactions of writers that overlap with one another without an end do not keep a repair waiting.
+func TestWritersDoNotPassByARepair(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	r := d.repairs(l.store)
+	order := make(chan string, 2)
+	var wrote, repaired chan error
+	err := l.write(t.Context(), func(context.Context, pgx.Tx) error {
+		repaired, wrote = make(chan error, 1), make(chan error, 1)
+		go func() {
+			repaired <- r.repair(t.Context(), []Role{RoleUpdates}, func(context.Context, pgx.Tx) error { order <- "repair"; return nil })
+		}()
+		d.waitFor(waiting, 1)
+		go func() {
+			wrote <- l.write(t.Context(), func(context.Context, pgx.Tx) error { order <- "writer"; return nil })
+		}()
+		d.waitFor(waiting, 2)
+		return nil
+	})
+	require.NoError(t, err)
+	require.NoError(t, <-repaired)
+	require.NoError(t, <-wrote)
+	require.Equal(t, "repair", <-order)
+}
+
+// impatient has a leader's sessions wait for locks for a moment only.
+func impatient(t *testing.T, l *Leader) {
+	t.Helper()
+	config := l.pool.Config()
+	config.ConnConfig.RuntimeParams["lock_timeout"] = "50"
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	l.pool.Close()
+	l.pool = pool
+}
+
+// A repair that has lost its lock, because it is paused or was cut off, holds nobody up: neither a writer nor a new leader.
+// One that has its lock is waited for.
+func TestAnAbandonedRepairIsEnded(t *testing.T) {
+	t.Parallel()
+	for name, role := range map[string]Role{"a writer": RoleUpdates, "a new leader": RoleHistory} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDatabase(t)
+			s := d.store()
+			l := d.lead(s, RoleUpdates)
+			impatient(t, l)
+			end := d.begun(d.repairs(d.store()), rolesThatRemember, nothingMore)
+			write := func() error { return l.write(t.Context(), nothingMore) }
+			require.True(t, hasCode(write(), codeLockNotAvailable), "it is at work")
+			d.endLock(RoleRepair)
+			if role == RoleUpdates {
+				require.True(t, hasCode(write(), codeLockNotAvailable))
+				require.NoError(t, write(), "the repair was ended")
+			} else {
+				d.lead(s, role)
+			}
+			require.Error(t, end())
+		})
+	}
+}
+
+// A leader that holds its role while it asks for the dictionaries, and a repair of the history that adds to them, wait for one
+// another in one order only.
+func TestARepairOfTheHistoryWaitsForWhoAddsNames(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.append("a", "b")
+	r, updates := h.repairs(h.l.store), h.lead(h.store(), RoleUpdates)
+	record, domain := tap("b"), "domain::new"
+	record.DomainID = &domain
+	repaired := make(chan error, 1)
+	err := updates.write(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
+		go func() { repaired <- r.RewriteRecords(t.Context(), []ledger.NumberedRecord{{Seq: 2, Record: &record}}) }()
+		h.waitFor(waiting, 1)
+		return h.l.store.queries.DictionariesLock(ctx, tx)
+	})
+	require.NoError(t, err)
+	require.NoError(t, <-repaired)
+	require.Equal(t, "domain::new", h.row("SELECT synchronizer_id FROM indexer.synchronizers"))
+	require.Equal(t, "<nil> <nil>", h.row("SELECT holder, led_since FROM indexer.leadership WHERE role = 'updates'"), "the term has ended")
+}

@@ -1,0 +1,163 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// rolesThatRemember are all roles whose leaders remember numbers of the dictionaries. They are kept from writing before the
+// dictionaries are locked, because a leader holds its own role while it waits for them.
+var rolesThatRemember = []Role{RoleUpdates, RoleHistory, RoleTransactions}
+
+// RepairUpdates makes the facts of the offsets after page.From up to page.To those that the ledger shows: the page. The
+// offsets at which anything differs are written anew, in every fact table; so are names in the dictionaries that do not
+// mean any more what the facts refer to, and then leaders begin a new term. The range is covered afterwards. Projections,
+// and what else follows from facts, stay as they are.
+//
+// All is done in one transaction, except that partitions which are missing are attached before. A range beyond the
+// watermark or below the history floor is an error: nothing is written that readers do not see, or that is not claimed.
+func (r *Repairer) RepairUpdates(ctx context.Context, scope ledger.Scope, page ledger.Page) error {
+	err := r.repairUpdates(ctx, scope, page)
+	if err != nil {
+		return fmt.Errorf("repair offsets after %d up to %d: %w", page.From, page.To, refused(err))
+	}
+	return nil
+}
+
+func (r *Repairer) repairUpdates(ctx context.Context, scope ledger.Scope, page ledger.Page) error {
+	if err := checkPage(&page, page.From); err != nil || page.From == page.To {
+		return err
+	}
+	if err := r.repairPartitions(ctx, page.Updates); err != nil {
+		return err
+	}
+	wanted := newNames()
+	for i := range page.Updates {
+		updateNames(wanted, &page.Updates[i])
+	}
+	var certain map[reference]string
+	err := r.repair(ctx, rolesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
+		if err := r.refuseOutside(ctx, tx, page.From, page.To); err != nil {
+			return err
+		}
+		var err error
+		certain, err = r.repairNames(ctx, tx, wanted, func(numbers refs, v votes) error {
+			var facts factRows
+			for i := range page.Updates {
+				facts.add(numbers, &page.Updates[i])
+			}
+			return r.weighAll(ctx, tx, facts.tables(r.store.queries), v, func(relation string) (string, []any) {
+				return "s.ledger_offset > $1::bigint AND s.ledger_offset <= $2::bigint" + ofUpdates[relation],
+					[]any{int64(page.From), int64(page.To)}
+			})
+		})
+		if err != nil {
+			return err
+		}
+		if err := r.rewrite(ctx, tx, wanted, page); err != nil {
+			return err
+		}
+		err = r.store.queries.CoverageClose(ctx, tx, dbsqlc.CoverageCloseParams{
+			Stream: StreamUpdates, Scope: scope.Hash(), FromExclusive: int64(page.From), ToInclusive: int64(page.To),
+		})
+		if err != nil {
+			return fmt.Errorf("close the coverage: %w", err)
+		}
+		return r.reseal(ctx, tx, ledger.SealedUpdates, int64(page.From), int64(page.To), func(found func(ledger.Difference) error) error {
+			return r.store.compare(ctx, tx, page, found)
+		})
+	})
+	if err == nil {
+		maps.Copy(r.meant, certain)
+	}
+	return err
+}
+
+// refuseOutside keeps facts from where none are claimed.
+func (r *Repairer) refuseOutside(ctx context.Context, tx pgx.Tx, from, to ledger.Offset) error {
+	extent, err := r.store.extent(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if !extent.Started || from < extent.HistoryFloor || to > extent.Watermark {
+		return fmt.Errorf("events are claimed to be complete after offset %d up to %d only: repair the coverage first", extent.HistoryFloor, extent.Watermark)
+	}
+	return nil
+}
+
+// repairPartitions attaches the partitions that the updates' rows need, also where the list has one that is not there.
+func (r *Repairer) repairPartitions(ctx context.Context, updates []ledger.Update) error {
+	var right bool
+	err := r.store.readOnly(ctx, func(tx pgx.Tx) error {
+		listed, attached, err := r.store.partitionLists(ctx, tx)
+		right = len(listed) == len(attached)
+		for _, p := range listed {
+			right = right && slices.Contains(attached, dbsqlc.PartitionsAttachedRow(p))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if !right {
+		err := r.repair(ctx, rolesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
+			if err := r.repairPartitionList(ctx, tx); err != nil {
+				return err
+			}
+			return r.endTerms(ctx, tx, rolesThatRemember) // they remember the list
+		})
+		if err != nil {
+			return err
+		}
+	}
+	r.partitions.forget()
+	var rows factRows // for their offsets: names do not matter
+	for i := range updates {
+		rows.add(refs{}, &updates[i])
+	}
+	return r.ensurePartitions(ctx, &rows, new(step))
+}
+
+// rewrite writes the offsets anew at which the page differs from what is stored.
+func (r *Repairer) rewrite(ctx context.Context, tx pgx.Tx, wanted names, page ledger.Page) error {
+	different := map[ledger.Offset]bool{}
+	err := r.store.compare(ctx, tx, page, func(d ledger.Difference) error {
+		if d.Offset > 0 { // else it is of a dictionary: those were repaired before
+			different[d.Offset] = true
+		}
+		return nil
+	})
+	if err != nil || len(different) == 0 {
+		return err
+	}
+	dictionaries, err := r.store.readDictionaries(ctx, tx)
+	if err != nil {
+		return err
+	}
+	numbers := dictionaries.resolve(wanted)
+	var facts factRows
+	for i := range page.Updates {
+		if different[page.Updates[i].Offset] {
+			facts.add(numbers, &page.Updates[i])
+		}
+	}
+	offsets := make([]int64, 0, len(different))
+	for offset := range different {
+		offsets = append(offsets, int64(offset))
+	}
+	for _, table := range facts.tables(r.store.queries) {
+		_, err := tx.Exec(ctx, "DELETE FROM "+pgx.Identifier{"indexer", table.relation}.Sanitize()+
+			" s WHERE s.ledger_offset = ANY ($1::bigint[])"+ofUpdates[table.relation], offsets)
+		if err != nil {
+			return fmt.Errorf("remove %d offsets from %s: %w", len(offsets), table.relation, err)
+		}
+	}
+	return r.copyFacts(ctx, tx, &facts)
+}

@@ -1,0 +1,112 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// resetTimeout is how long removing everything after an offset may take.
+const resetTimeout = time.Hour
+
+// ResetReport is what a reset removed.
+type ResetReport struct {
+	From    ledger.Offset // the watermark before
+	Removed []RemovedRows // relation by relation, those without any left out
+}
+
+// RemovedRows is how many rows of a relation of schema indexer were removed. A contract that is active again was removed
+// from lifetimes.
+type RemovedRows struct {
+	Relation string
+	Rows     int64
+}
+
+// Reset removes everything of the updates after an offset, and makes it the watermark: the database is as if indexing had
+// come just so far. All of it is one transaction, which may take long. Dictionaries, the answers to look-ups that earlier
+// events asked for, packages, and the transaction history stay.
+//
+// Where nothing was indexed, and where the offset is below the history floor or beyond the watermark, the error is a
+// *ledger.Problem. Other errors: ErrNotLeader, or the database's; after any error the outcome is unknown.
+func (l *Leader) Reset(ctx context.Context, to ledger.Offset) (ResetReport, error) {
+	var report ResetReport
+	err := l.writeWithin(ctx, resetTimeout, func(ctx context.Context, tx pgx.Tx) error {
+		extent, err := l.store.extent(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if err := l.refuseReset(&extent, to); err != nil {
+			return err
+		}
+		report.From = extent.Watermark
+		if report.Removed, err = l.removeAfter(ctx, tx, to); err != nil {
+			return err
+		}
+		if err := l.wantLookups(ctx, tx, int64(extent.HistoryFloor), int64(to)); err != nil {
+			return err
+		}
+		err = l.store.queries.CheckpointSet(ctx, tx, dbsqlc.CheckpointSetParams{Stream: StreamUpdates, LedgerOffset: int64(to)})
+		if err != nil {
+			return fmt.Errorf("set the watermark: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return ResetReport{}, fmt.Errorf("reset to offset %d: %w", to, err)
+	}
+	return report, nil
+}
+
+func (l *Leader) refuseReset(extent *Extent, to ledger.Offset) error {
+	address := l.store.Address()
+	switch {
+	case !extent.Started:
+		return &ledger.Problem{
+			What: fmt.Sprintf("nothing has been indexed into database %s yet, so there is nothing to reset", address),
+			Do:   "run `indexer run` or `backfill`; an unfinished snapshot is dropped with `backfill --restart`",
+		}
+	case to < extent.HistoryFloor:
+		return &ledger.Problem{
+			What: fmt.Sprintf("database %s holds nothing to go back to at offset %d: its events begin after offset %d", address, to, extent.HistoryFloor),
+			Do: fmt.Sprintf("choose an offset of at least %d, or begin anew: with an empty database, "+
+				"run `backfill --at-offset %d` to seed it from a snapshot there, or `indexer run --start %[2]d`", extent.HistoryFloor, to),
+		}
+	case to > extent.Watermark:
+		return &ledger.Problem{
+			What: fmt.Sprintf("database %s holds nothing after offset %d, and so nothing to remove after offset %d", address, extent.Watermark, to),
+			Do:   fmt.Sprintf("choose an offset from %d up to %d", extent.HistoryFloor, extent.Watermark),
+		}
+	}
+	return nil
+}
+
+// removeAfter removes the updates' rows after an offset, with what follows from them, and the claims that they are there.
+// Lifetimes that began by then are open again. What the events up to the offset ask to be looked up is not asked here.
+func (l *Leader) removeAfter(ctx context.Context, tx pgx.Tx, to ledger.Offset) ([]RemovedRows, error) {
+	q := l.store.queries
+	var removed []RemovedRows
+	for _, table := range []struct {
+		relation string
+		remove   func(context.Context, dbsqlc.DBTX, int64) (int64, error)
+	}{
+		{"updates", q.ResetUpdates}, {"created", q.ResetCreated}, {"archived", q.ResetArchived}, {"exercised", q.ResetExercised},
+		{"interface_views", q.ResetInterfaceViews}, {"reassignments", q.ResetReassignments}, {"topology_events", q.ResetTopologyEvents},
+		{"unknown_elements", q.ResetUnknownElements}, {"exact_payloads", q.ResetExactPayloads}, {"offset_checkpoints", q.ResetOffsetCheckpoints},
+		{"active_contracts", q.ResetActiveContracts}, {"lifetimes", q.ResetLifetimes}, // in this order: what is open again stays
+		{"lookups", q.ResetLookups}, {"verifications", q.ResetVerifications}, {"coverage", q.ResetCoverage},
+	} {
+		rows, err := table.remove(ctx, tx, int64(to))
+		if err != nil {
+			return nil, fmt.Errorf("remove what is after offset %d from %s: %w", to, table.relation, err)
+		}
+		if rows > 0 {
+			removed = append(removed, RemovedRows{table.relation, rows})
+		}
+	}
+	return removed, nil
+}

@@ -1,0 +1,218 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// A repair, or a new leader, can make a transaction that reads in one snapshot begin again.
+const sealTries = 5
+
+// SealUpdates compares a page with what is stored of its range, and seals the range as one window with a digest of just the
+// rows that were compared. The page may replace a window with the same bounds, and must not overlap with another.
+//
+// Errors: ErrNotLeader, ErrWatermarkMoved where the page reaches beyond what is stored, or the database's. After any error
+// the outcome is unknown: ask NextWindow again.
+func (l *Leader) SealUpdates(ctx context.Context, page ledger.Page) (ledger.Comparison, error) {
+	var c ledger.Comparison
+	err := l.sealing(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		c = ledger.Comparison{}
+		extent, err := l.store.extent(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if !extent.Started || page.From < extent.HistoryFloor || page.To > extent.Watermark {
+			return ErrWatermarkMoved
+		}
+		if err := l.store.compare(ctx, tx, page, c.Add); err != nil {
+			return err
+		}
+		return l.sealCompared(ctx, tx, ledger.SealedUpdates, int64(page.From), int64(page.To), c)
+	})
+	if err != nil {
+		return c, fmt.Errorf("seal the updates after offset %d up to %d: %w", page.From, page.To, err)
+	}
+	return c, nil
+}
+
+// SnapshotRows is a digest of all rows that the snapshot at an offset brought. Making it takes as long as reading them.
+func (s *Store) SnapshotRows(ctx context.Context, at ledger.Offset) (digest ledger.RowsDigest, err error) {
+	err = s.readOnly(ctx, func(tx pgx.Tx) error {
+		if digest.Repairs, err = s.lastRepair(ctx, tx); err != nil {
+			return err
+		}
+		digest.Rows, err = s.rowsDigest(ctx, tx, ledger.SealedSnapshot, 0, int64(at))
+		return err
+	})
+	return digest, err
+}
+
+// lastRepair tells a repair of what the snapshot brought, or of updates, from those before.
+func (s *Store) lastRepair(ctx context.Context, tx pgx.Tx) (string, error) {
+	mark, err := s.queries.LeadershipMark(ctx, tx, string(RoleUpdates))
+	if err != nil {
+		return "", fmt.Errorf("ask for the last repair: %w", err)
+	}
+	return mark, nil
+}
+
+// SealSnapshot seals the rows that the snapshot at an offset brought, after they were compared. digest is what SnapshotRows
+// said before that: where something was repaired since, nothing is sealed and ok is false. Nothing else writes these rows.
+func (l *Leader) SealSnapshot(ctx context.Context, at ledger.Offset, digest ledger.RowsDigest, c ledger.Comparison) (ok bool, err error) {
+	err = l.sealing(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		repairs, err := l.store.lastRepair(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if ok = repairs == digest.Repairs; !ok {
+			return nil
+		}
+		return l.sealRows(ctx, tx, ledger.SealedSnapshot, 0, int64(at), c.Result(), c.Differences, digest.Rows)
+	})
+	if err != nil {
+		return false, fmt.Errorf("seal the snapshot at offset %d: %w", at, err)
+	}
+	return ok, nil
+}
+
+// SealNotShown seals a window that its source does not show any more, so that it is noticed when it changes. What was found
+// to be different before stays so.
+func (l *Leader) SealNotShown(ctx context.Context, stream string, from, to int64) error {
+	err := l.sealNotShown(ctx, stream, from, to)
+	if err != nil {
+		return fmt.Errorf("seal %s after %d up to %d, which are not shown any more: %w", stream, from, to, err)
+	}
+	return nil
+}
+
+func (l *Leader) sealNotShown(ctx context.Context, stream string, from, to int64) (err error) {
+	var snapshot ledger.RowsDigest
+	if stream == ledger.SealedSnapshot { // repairs would wait too long for a transaction that makes its digest
+		if snapshot, err = l.store.SnapshotRows(ctx, ledger.Offset(to)); err != nil {
+			return err
+		}
+	}
+	return l.sealing(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		result, differences := ledger.SealNotShown, int64(0)
+		before, err := l.store.queries.VerificationsWithin(ctx, tx, dbsqlc.VerificationsWithinParams{Stream: stream, FromExclusive: from, ToInclusive: to})
+		if err != nil {
+			return fmt.Errorf("read what was sealed: %w", err)
+		}
+		if len(before) == 1 && before[0].Result == string(ledger.SealDifferent) {
+			result, differences = ledger.SealDifferent, before[0].Differences
+		}
+		if stream != ledger.SealedSnapshot {
+			rows, err := l.store.rowsDigest(ctx, tx, stream, from, to)
+			if err != nil {
+				return err
+			}
+			return l.sealRows(ctx, tx, stream, from, to, result, differences, rows)
+		}
+		repairs, err := l.store.lastRepair(ctx, tx)
+		if err == nil && repairs != snapshot.Repairs {
+			err = errors.New("something was repaired while its rows were read: try again")
+		}
+		if err != nil {
+			return err
+		}
+		return l.sealRows(ctx, tx, stream, from, to, result, differences, snapshot.Rows)
+	})
+}
+
+// sealing runs fn at this leader's epoch, and in one snapshot of the database: what is digested is what was compared.
+func (l *Leader) sealing(ctx context.Context, fn func(context.Context, pgx.Tx) error) error {
+	for try := 1; ; try++ {
+		err := l.transact(ctx, writeTimeout, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, fn)
+		if !hasCode(err, codeSerializationFailure) || try == sealTries {
+			return err
+		}
+	}
+}
+
+// sealCompared seals what was compared in this transaction.
+func (l *Leader) sealCompared(ctx context.Context, tx pgx.Tx, stream string, from, to int64, c ledger.Comparison) error {
+	rows, err := l.store.rowsDigest(ctx, tx, stream, from, to)
+	if err != nil {
+		return err
+	}
+	return l.sealRows(ctx, tx, stream, from, to, c.Result(), c.Differences, rows)
+}
+
+func (l *Leader) sealRows(ctx context.Context, tx pgx.Tx, stream string, from, to int64, result ledger.SealResult, differences int64, rows []byte) error {
+	q := l.store.queries
+	now, err := q.VerificationClock(ctx, tx)
+	if err != nil {
+		return fmt.Errorf("ask for the time: %w", err)
+	}
+	w := dbsqlc.IndexerVerifications{
+		Stream: stream, FromExclusive: from, ToInclusive: to, VerifiedAt: now, Result: string(result), Differences: differences,
+	}
+	err = q.VerificationSet(ctx, tx, dbsqlc.VerificationSetParams{
+		Stream: w.Stream, FromExclusive: w.FromExclusive, ToInclusive: w.ToInclusive, VerifiedAt: w.VerifiedAt,
+		Result: w.Result, Differences: w.Differences, Digest: sealOf(&w, rows),
+	})
+	if err != nil {
+		return fmt.Errorf("store the window: %w", err)
+	}
+	return nil
+}
+
+// repaired notes that something of a range was written again, from exclusive, to inclusive, in the repair's transaction.
+// stream is one of the Sealed constants of package ledger. A window of which that is a part keeps its seal, and waits to be
+// compared again as a whole: a new digest would also vouch for rows that nobody looked at.
+func (r *Repairer) repaired(ctx context.Context, tx pgx.Tx, stream string, from, to int64) error {
+	err := r.store.queries.VerificationsRepaired(ctx, tx, dbsqlc.VerificationsRepairedParams{Stream: stream, FromExclusive: from, ToInclusive: to})
+	if err != nil {
+		return fmt.Errorf("note what was repaired: %w", err)
+	}
+	return nil
+}
+
+// reseal is repaired for a range whose rows are all known. The windows that lie in the range as a whole are sealed anew with
+// what compare tells of its rows now.
+func (r *Repairer) reseal(ctx context.Context, tx pgx.Tx, stream string, from, to int64, compare func(found func(ledger.Difference) error) error) error {
+	if err := r.repaired(ctx, tx, stream, from, to); err != nil {
+		return err
+	}
+	whole, err := r.store.queries.VerificationsWithin(ctx, tx, dbsqlc.VerificationsWithinParams{Stream: stream, FromExclusive: from, ToInclusive: to})
+	if err != nil {
+		return fmt.Errorf("read what was sealed: %w", err)
+	}
+	if len(whole) == 0 {
+		return nil
+	}
+	results := make([]ledger.Comparison, len(whole))
+	err = compare(func(d ledger.Difference) error {
+		at := max(int64(d.Offset), d.Seq) // neither: of a dictionary, so that any window may be concerned
+		for i, w := range whole {
+			if at == 0 || at > w.FromExclusive && at <= w.ToInclusive {
+				_ = results[i].Add(d)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("compare what was repaired: %w", err)
+	}
+	for i, w := range whole {
+		if err := r.sealCompared(ctx, tx, stream, w.FromExclusive, w.ToInclusive, results[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unseal forgets the windows of a stream that reach beyond a place: what is stored there will be something else.
+func (s *Store) unseal(ctx context.Context, db dbsqlc.DBTX, stream string, after int64) error {
+	err := s.queries.VerificationsRemove(ctx, db, dbsqlc.VerificationsRemoveParams{Stream: stream, After: after})
+	if err != nil {
+		return fmt.Errorf("forget what was sealed of %s after %d: %w", stream, after, err)
+	}
+	return nil
+}

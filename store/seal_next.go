@@ -1,0 +1,109 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// NextWindow is what is to be compared and sealed next of the updates or the transaction history; nil: everything is. A
+// window that has to be compared again comes first: one that begins at again or behind it and differed, or one that was
+// repaired in part since. size is how many updates or records make a window full. known is where a window begins before which
+// no hole is looked for; where none begins there, all are looked at.
+func (s *Store) NextWindow(ctx context.Context, stream string, size, again, known int64) (next *ledger.Window, err error) {
+	err = s.readOnly(ctx, func(tx pgx.Tx) error {
+		if next, err = s.windowAgain(ctx, tx, stream, again); err != nil || next != nil {
+			return err
+		}
+		if stream == ledger.SealedTransactions {
+			next, err = s.unsealedRecords(ctx, tx, size, known)
+		} else {
+			next, err = s.unsealedUpdates(ctx, tx, size, known)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for what of %s is not sealed yet: %w", stream, err)
+	}
+	return next, nil
+}
+
+// SnapshotWindow is the window of the snapshot that indexing began with, where it is to be compared and sealed; nil: it is
+// sealed, or there is none. again is as for NextWindow: greater than 0 leaves out that it differed before.
+func (s *Store) SnapshotWindow(ctx context.Context, again int64) (next *ledger.Window, err error) {
+	begun, err := s.FinishedSnapshot(ctx)
+	if err != nil || begun == nil || begun.At == 0 {
+		return nil, err
+	}
+	err = s.readOnly(ctx, func(tx pgx.Tx) error {
+		if next, err = s.windowAgain(ctx, tx, ledger.SealedSnapshot, again); err != nil || next != nil {
+			return err
+		}
+		sealed, err := s.windowsFrom(ctx, tx, ledger.SealedSnapshot, 0)
+		if err == nil && len(sealed) == 0 {
+			next = &ledger.Window{To: int64(begun.At), Full: true}
+		}
+		return err
+	})
+	return next, err
+}
+
+func (s *Store) windowAgain(ctx context.Context, tx pgx.Tx, stream string, again int64) (*ledger.Window, error) {
+	list, err := s.queries.VerificationAgain(ctx, tx, dbsqlc.VerificationAgainParams{Stream: stream, AtLeast: again})
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return &ledger.Window{From: list[0].FromExclusive, To: list[0].ToInclusive, Full: true, Again: true}, nil
+}
+
+// unsealed is the first range up to a place that no window claims; nil: there is none.
+func (s *Store) unsealed(ctx context.Context, tx pgx.Tx, stream string, floor, known, upTo int64) (*ledger.Window, error) {
+	row, err := s.queries.VerificationUnsealed(ctx, tx, dbsqlc.VerificationUnsealedParams{Stream: stream, Floor: floor, Known: known})
+	if err != nil || row.FromExclusive >= upTo {
+		return nil, err
+	}
+	return &ledger.Window{From: row.FromExclusive, To: min(upTo, row.NextWindow), Full: row.NextWindow <= upTo}, nil
+}
+
+func (s *Store) unsealedUpdates(ctx context.Context, tx pgx.Tx, size, known int64) (*ledger.Window, error) {
+	extent, err := s.extent(ctx, tx)
+	if err != nil || !extent.Started {
+		return nil, err
+	}
+	w, err := s.unsealed(ctx, tx, ledger.SealedUpdates, int64(extent.HistoryFloor), known, int64(extent.Watermark))
+	if err != nil || w == nil {
+		return nil, err
+	}
+	end, err := s.queries.VerificationUpdatesEnd(ctx, tx, dbsqlc.VerificationUpdatesEndParams{FromExclusive: w.From, ToInclusive: w.To, Skip: size - 1})
+	if err != nil {
+		return nil, err
+	}
+	if len(end) > 0 {
+		w.To, w.Full = end[0], true
+	}
+	return w, nil
+}
+
+func (s *Store) unsealedRecords(ctx context.Context, tx pgx.Tx, size, known int64) (*ledger.Window, error) {
+	position, err := s.queries.HistoryPositionGet(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	w, err := s.unsealed(ctx, tx, ledger.SealedTransactions, 0, known, position.LastSeq)
+	if err != nil || w == nil {
+		return nil, err
+	}
+	if w.To-w.From >= size {
+		w.To, w.Full = w.From+size, true
+	}
+	return w, nil
+}
+
+// windowsFrom is the first window from a place on; none or one.
+func (s *Store) windowsFrom(ctx context.Context, tx pgx.Tx, stream string, from int64) ([]dbsqlc.IndexerVerifications, error) {
+	return s.queries.VerificationFrom(ctx, tx, dbsqlc.VerificationFromParams{Stream: stream, FromExclusive: from})
+}
