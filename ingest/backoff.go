@@ -41,8 +41,8 @@ func (b *Backoff) Next(err error) time.Duration {
 	return wait
 }
 
-// sleep waits, or returns at once when ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
+// Sleep waits, or returns at once when ctx ends.
+func Sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -81,7 +81,7 @@ func (h *History) Run(ctx context.Context) error {
 		if h.Watch.Retrying != nil {
 			h.Watch.Retrying(err)
 		}
-		sleep(ctx, pause)
+		Sleep(ctx, pause)
 	}
 }
 
@@ -145,7 +145,7 @@ func (r *historyRun) begin(ctx context.Context) error {
 		}
 		// A partial history that is filled in later can't be told from a complete one.
 		r.await(ctx, "the service is still backfilling its own history")
-		sleep(ctx, backfillingEvery)
+		Sleep(ctx, backfillingEvery)
 	}
 	at, err := r.Sink.HistoryPosition(ctx)
 	if err != nil {
@@ -292,7 +292,7 @@ func (r *historyRun) current(ctx context.Context) error {
 		if r.UntilCurrent {
 			return errReached
 		}
-		sleep(ctx, historyPollEvery*3/4+rand.N(historyPollEvery/2))
+		Sleep(ctx, historyPollEvery*3/4+rand.N(historyPollEvery/2))
 		if r.matchDue() {
 			return nil
 		}

@@ -194,7 +194,7 @@ func (r *historyRun) behind(ctx context.Context) error {
 	if r.UntilCurrent && !r.at.Rereading {
 		return errReached // all that it shows is stored
 	}
-	sleep(ctx, behindEvery)
+	Sleep(ctx, behindEvery)
 	return r.begin(ctx)
 }
 
@@ -203,7 +203,7 @@ func (r *historyRun) behind(ctx context.Context) error {
 func (r *historyRun) reread(ctx context.Context, why string) error {
 	if !r.rereads.due() {
 		r.await(ctx, "the history must be read again once more, a while after the last time: "+why)
-		sleep(ctx, behindEvery)
+		Sleep(ctx, behindEvery)
 		return r.begin(ctx)
 	}
 	goal, err := r.newest(ctx, nil)

@@ -86,13 +86,13 @@ func (l *Lookups) Run(ctx context.Context) {
 				wait = q.task.wait.Next(err)
 			}
 			q.task.failed(ctx, err, wait)
-			sleep(ctx, wait)
+			Sleep(ctx, wait)
 		case putOff: // how the task fares, those will tell
 		case len(ids) > 0 || q.task.failing && len(q.troubles) == 0:
 			q.task.worked(ctx)
 		default:
 			sleepOr(ctx, idleLookups, l.Wake)
-			sleep(ctx, time.Until(q.looked.Add(wantedEvery)))
+			Sleep(ctx, time.Until(q.looked.Add(wantedEvery)))
 		}
 	}
 }
@@ -165,7 +165,7 @@ func (q *lookupQueue) work(ctx context.Context, ids []string) (putOff bool, err 
 	var failure error
 	var began time.Time
 	for i, id := range ids {
-		sleep(ctx, time.Until(q.asked.Add(time.Second/time.Duration(q.Rate))))
+		Sleep(ctx, time.Until(q.asked.Add(time.Second/time.Duration(q.Rate))))
 		if ctx.Err() != nil || i > 0 && time.Since(began) >= lookupStretch {
 			break
 		}

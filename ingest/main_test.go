@@ -23,6 +23,8 @@ type fakeSource struct {
 	prunedOffset func(ctx context.Context) (ledger.Offset, error)
 	readUpdates  func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error)
 	tailUpdates  func(ctx context.Context, after ledger.Offset, limit int, idle time.Duration) (ledger.Page, bool, error)
+	update       func(ctx context.Context, updateID string) (ledger.Update, error)
+	changes      func() int64
 }
 
 func (f *fakeSource) LedgerEnd(ctx context.Context) (ledger.Offset, error) { return f.ledgerEnd(ctx) }
@@ -37,11 +39,25 @@ func (f *fakeSource) TailUpdates(ctx context.Context, after ledger.Offset, limit
 	return f.tailUpdates(ctx, after, limit, idle)
 }
 
+func (f *fakeSource) UpdateOfScope(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error) {
+	update, err := f.update(ctx, updateID)
+	return update, nil, err
+}
+
+func (f *fakeSource) Changes() int64 {
+	if f.changes == nil {
+		return 0
+	}
+	return f.changes()
+}
+
 // fakeSink is an UpdateSink whose every answer a test can replace.
 type fakeSink struct {
 	watermark func(ctx context.Context) (ledger.Offset, bool, error)
 	start     func(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset, stateKnown bool) error
 	append    func(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error
+	last      func(ctx context.Context, upTo ledger.Offset) (ledger.Offset, string, error) // nil: nothing is stored
+	compare   func(ctx context.Context, page ledger.Page, found func(ledger.Difference) error) error
 }
 
 func (f *fakeSink) Watermark(ctx context.Context) (ledger.Offset, bool, error) {
@@ -53,6 +69,17 @@ func (f *fakeSink) Start(ctx context.Context, participantID string, scope ledger
 
 func (f *fakeSink) Append(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
 	return f.append(ctx, scope, pages)
+}
+
+func (f *fakeSink) LastUpdate(ctx context.Context, upTo ledger.Offset) (ledger.Offset, string, error) {
+	if f.last == nil {
+		return 0, "", nil
+	}
+	return f.last(ctx, upTo)
+}
+
+func (f *fakeSink) Compare(ctx context.Context, page ledger.Page, found func(ledger.Difference) error) error {
+	return f.compare(ctx, page, found)
 }
 
 // memory is where updates are written in these tests. It is as strict as the database: pages follow one another from

@@ -44,7 +44,7 @@ func (p *Packages) Run(ctx context.Context) {
 			}
 			t.failed(ctx, err, wait)
 		}
-		sleep(ctx, wait)
+		Sleep(ctx, wait)
 	}
 }
 

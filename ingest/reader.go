@@ -15,6 +15,7 @@ import (
 type reader struct {
 	source UpdateSource
 	at     ledger.Offset // everything up to here has been read
+	agreed ledger.Offset // up to here the participant has what is stored; 0: that is not known
 	watch  Watch
 	learn  func(end ledger.Offset) // told the first ledger end
 
@@ -29,7 +30,7 @@ type reader struct {
 // next reads one page; it may be empty.
 func (r *reader) next(ctx context.Context) (fetched, error) {
 	if !r.tail {
-		sleep(ctx, time.Until(r.gather))
+		Sleep(ctx, time.Until(r.gather))
 	}
 	if !r.blind && !r.tail && r.at >= r.end {
 		if err := r.askEnd(ctx); err != nil {
@@ -58,7 +59,7 @@ func (r *reader) next(ctx context.Context) (fetched, error) {
 // checkpoint that it has sent before or with nothing, is not asked again at once. On a busy ledger, where there is
 // always something new, the rest is left to gather for a moment: a batch of many costs as many requests as one of one.
 func (r *reader) poll(ctx context.Context) (fetched, error) {
-	sleep(ctx, time.Until(r.polled.Add(pollEvery)))
+	Sleep(ctx, time.Until(r.polled.Add(pollEvery)))
 	r.polled = time.Now()
 	page, _, err := r.source.TailUpdates(ctx, r.at, 1, tailIdle)
 	r.tail = page.To == page.From
@@ -79,10 +80,7 @@ func (r *reader) askEnd(ctx context.Context) error {
 		return err
 	}
 	if !r.asked && end < r.at {
-		return &ledger.Problem{
-			What: fmt.Sprintf("the ledger ends at offset %d, below the checkpoint %d", end, r.at),
-			Do:   "the participant lost history that this database has (it was restored from an older backup, or is another one): check --ledger-url; if the participant was restored, index it into a new database",
-		}
+		return restored(fmt.Sprintf("the ledger ends at offset %d, below the checkpoint %d", end, r.at), r.agreed)
 	}
 	r.asked = true
 	r.end = end

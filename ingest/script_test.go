@@ -78,7 +78,7 @@ func (s *script) request(ctx context.Context, operation string) error {
 	s.mu.Lock()
 	s.requests[operation]++
 	s.mu.Unlock()
-	sleep(ctx, s.latency)
+	Sleep(ctx, s.latency)
 	return ctx.Err()
 }
 

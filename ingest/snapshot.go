@@ -41,7 +41,7 @@ func (s *Snapshot) Run(ctx context.Context) (ledger.SnapshotProgress, error) {
 		if ctx.Err() == nil {
 			pause := job.wait.Next(err)
 			s.Logger.WarnContext(ctx, "retrying", "stream", "snapshot", "error", err, "wait", pause.String())
-			sleep(ctx, pause)
+			Sleep(ctx, pause)
 		}
 		if ctx.Err() != nil {
 			return job.stored, ctx.Err()

@@ -17,6 +17,12 @@ type UpdateSource interface {
 	ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error)
 	// TailUpdates waits for updates after an offset: until limit elements came (full), or idle has passed without one.
 	TailUpdates(ctx context.Context, after ledger.Offset, limit int, idle time.Duration) (page ledger.Page, full bool, err error)
+	// UpdateOfScope reads an update by its id, as the stream shows it, and the answer as the server sent it. The error is
+	// ledger.ErrNotFound where it does not show it, and ledger.ErrNotOffered where it can't look updates up.
+	UpdateOfScope(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error)
+	// Changes counts how often another server may have begun to answer than before: it grows before anything is returned
+	// that the other one answered.
+	Changes() int64
 }
 
 // UpdateSink is where updates are written.
@@ -27,6 +33,11 @@ type UpdateSink interface {
 	Start(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset, stateKnown bool) error
 	// Append writes pages that follow one another from the watermark on, all of them or nothing.
 	Append(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error
+	// LastUpdate is the last stored update at or below an offset; at is 0 where there is none, and the id is empty where
+	// none could be read.
+	LastUpdate(ctx context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, err error)
+	// Compare compares what is stored of a page's range with the page. An error of found ends it and is returned.
+	Compare(ctx context.Context, page ledger.Page, found func(ledger.Difference) error) error
 }
 
 // SnapshotSource is what the snapshot loop needs of a participant.

@@ -202,10 +202,10 @@ func TestUntilCurrentOnASlowBlindServer(t *testing.T) {
 		l.source.tailUpdates = func(ctx context.Context, after ledger.Offset, limit int, idle time.Duration) (ledger.Page, bool, error) {
 			const firstElement = 300 * time.Millisecond
 			if idle < firstElement {
-				sleep(ctx, idle)
+				Sleep(ctx, idle)
 				return ledger.Page{From: after, To: after}, false, ctx.Err()
 			}
-			sleep(ctx, firstElement)
+			Sleep(ctx, firstElement)
 			return tail(ctx, after, limit, idle)
 		}
 		l.run()

@@ -47,6 +47,9 @@ type Updates struct {
 	UntilCurrent bool
 	Logger       *slog.Logger
 	Watch        Watch
+
+	compared     ledger.Offset // of the update whose content was compared last
+	unrecognized bool          // it was said that the history can't be recognized
 }
 
 // Watch is told what happens. Each function may be nil; they are called from one goroutine at a time each.
@@ -81,7 +84,7 @@ func (u *Updates) Run(ctx context.Context) error {
 		if u.Watch.Retrying != nil {
 			u.Watch.Retrying(err)
 		}
-		sleep(ctx, pause)
+		Sleep(ctx, pause)
 	}
 }
 
@@ -138,6 +141,10 @@ func (u *Updates) follow(ctx context.Context, wait *Backoff, target *targetOffse
 	if err != nil {
 		return err
 	}
+	seen := recognition{updates: u, changes: u.Source.Changes()}
+	if seen.mark, err = u.recognize(ctx, at); err != nil {
+		return err
+	}
 	if u.Watch.Resumed != nil {
 		u.Watch.Resumed(at)
 	}
@@ -146,7 +153,7 @@ func (u *Updates) follow(ctx context.Context, wait *Backoff, target *targetOffse
 	inFlight := semaphore.NewWeighted(bytesInFlight)
 	group.Go(func() error {
 		defer close(pages)
-		return u.read(groupCtx, at, target, pages, inFlight)
+		return u.read(groupCtx, at, seen, target, pages, inFlight)
 	})
 	group.Go(func() error {
 		w := writer{
@@ -158,14 +165,23 @@ func (u *Updates) follow(ctx context.Context, wait *Backoff, target *targetOffse
 	return group.Wait()
 }
 
-// read fetches page after page from `at` on.
-func (u *Updates) read(ctx context.Context, at ledger.Offset, target *targetOffset, pages chan<- fetched, inFlight *semaphore.Weighted) error {
-	r := reader{source: u.Source, at: at, watch: u.Watch, learn: target.learn}
+// read fetches page after page from `at` on. A page that another server may have answered is used once the landmark has been
+// seen again.
+func (u *Updates) read(
+	ctx context.Context, at ledger.Offset, seen recognition, target *targetOffset, pages chan<- fetched, inFlight *semaphore.Weighted,
+) error {
+	r := reader{source: u.Source, at: at, agreed: seen.mark.offset, watch: u.Watch, learn: target.learn}
 	for {
 		next, err := r.next(ctx)
+		if stuck := Lasting(err); err == nil || stuck { // it may be another server that can't go on
+			if changed := seen.still(ctx, r.at, stuck); changed != nil {
+				return changed
+			}
+		}
 		if err != nil {
 			return err
 		}
+		seen.passed(next.page)
 		next.weight = min(next.page.Bytes, bytesInFlight)
 		if err := inFlight.Acquire(ctx, next.weight); err != nil {
 			return err

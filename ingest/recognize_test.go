@@ -1,0 +1,372 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+)
+
+// chronicle is a history, and how a participant tells it.
+type chronicle struct {
+	updates  []ledger.Update
+	end      ledger.Offset
+	pruned   ledger.Offset
+	strict   bool  // tells neither its end nor how far it is pruned
+	noLookUp error // what looking updates up ends with; nil: it works
+	requests int
+}
+
+func chronicleOf(story string, offsets ...ledger.Offset) *chronicle {
+	h := &chronicle{}
+	for _, offset := range offsets {
+		h.updates = append(h.updates, ledger.Update{Offset: offset, ID: fmt.Sprintf("%s-%d", story, offset)})
+		h.end = offset
+	}
+	return h
+}
+
+// restoredAt is the history up to an offset, and then another one.
+func (h *chronicle) restoredAt(cut ledger.Offset, offsets ...ledger.Offset) *chronicle {
+	other := chronicleOf("other", offsets...)
+	restored := &chronicle{end: max(cut, other.end)}
+	for _, update := range h.updates {
+		if update.Offset <= cut {
+			restored.updates = append(restored.updates, update)
+		}
+	}
+	restored.updates = append(restored.updates, other.updates...)
+	return restored
+}
+
+func (h *chronicle) source() *fakeSource {
+	return &fakeSource{
+		ledgerEnd: func(context.Context) (ledger.Offset, error) {
+			if h.strict {
+				return 0, ledger.ErrNotOffered
+			}
+			return h.end, nil
+		},
+		prunedOffset: func(context.Context) (ledger.Offset, error) {
+			if h.strict {
+				return 0, ledger.ErrNotOffered
+			}
+			return h.pruned, nil
+		},
+		update: func(_ context.Context, id string) (ledger.Update, error) {
+			h.requests++
+			for _, update := range h.updates {
+				if update.ID == id && update.Offset > h.pruned && h.noLookUp == nil {
+					return update, nil
+				}
+			}
+			if h.noLookUp != nil {
+				return ledger.Update{}, h.noLookUp
+			}
+			return ledger.Update{}, ledger.ErrNotFound
+		},
+		readUpdates: func(_ context.Context, after, to ledger.Offset) (ledger.Page, error) {
+			h.requests++
+			switch {
+			case after < h.pruned:
+				return ledger.Page{}, &ledger.Problem{What: "pruned"}
+			case to > h.end:
+				return ledger.Page{}, &ledger.Problem{What: "after the ledger's end"}
+			}
+			page := ledger.Page{From: after, To: to}
+			for _, update := range h.updates {
+				if update.Offset > after && update.Offset <= to {
+					page.Updates = append(page.Updates, update)
+				}
+			}
+			return page, nil
+		},
+	}
+}
+
+// sink stores a history; differences is how many Compare finds.
+func (h *chronicle) sink(differences *int) *fakeSink {
+	return &fakeSink{
+		last: func(_ context.Context, upTo ledger.Offset) (at ledger.Offset, id string, _ error) {
+			for _, update := range h.updates {
+				if update.Offset <= upTo {
+					at, id = update.Offset, update.ID
+				}
+			}
+			return at, id, nil
+		},
+		compare: func(_ context.Context, _ ledger.Page, found func(ledger.Difference) error) error {
+			for range *differences {
+				if err := found(ledger.Difference{Kind: ledger.Missing, Relation: "created"}); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// The participant is asked for the last stored update, and for what lies between it and the watermark.
+func TestRecognizesTheHistory(t *testing.T) {
+	t.Parallel()
+	stored := chronicleOf("first", 10, 20, 30, 40, 50)
+	withoutID := chronicleOf("first", 10, 20)
+	withoutID.updates[1].ID = ""
+	const unsaid = "can't be found out"
+	for name, c := range map[string]struct {
+		stored    *chronicle
+		watermark ledger.Offset
+		shown     *chronicle
+		change    func(shown *chronicle)
+		problem   []string // what it says; nil: none
+		log       string   // what is said; empty: nothing
+		mark      ledger.Offset
+	}{
+		"the same":                          {stored, 50, stored, nil, nil, "", 50},
+		"the same, and grown":               {stored, 50, stored.restoredAt(50, 52, 60), nil, nil, "", 50},
+		"the watermark is a checkpoint's":   {stored, 55, stored.restoredAt(50, 56, 60), nil, nil, "", 50},
+		"nothing is stored":                 {chronicleOf("first"), 55, stored, nil, nil, "", 0},
+		"it can't look updates up":          {stored, 50, stored, func(h *chronicle) { h.noLookUp = ledger.ErrNotOffered }, nil, "", 50},
+		"looking updates up fails":          {stored, 50, stored, func(h *chronicle) { h.noLookUp = errAway }, nil, "", 50},
+		"a look-up is not understood":       {stored, 50, stored, func(h *chronicle) { h.noLookUp = &ledger.DecodeError{Err: errAway} }, nil, "", 50},
+		"strict, and no look-ups":           {stored, 50, stored, func(h *chronicle) { h.strict, h.noLookUp = true, ledger.ErrNotOffered }, nil, "", 50},
+		"an update without an id":           {withoutID, 25, withoutID.restoredAt(20, 30), nil, nil, "", 20},
+		"pruned since":                      {stored, 55, stored.restoredAt(50, 60), func(h *chronicle) { h.pruned = 55 }, nil, unsaid, 0},
+		"pruned since, not told":            {stored, 55, stored.restoredAt(50, 60), func(h *chronicle) { h.pruned, h.strict = 55, true }, nil, unsaid, 0},
+		"restored and grown past":           {stored, 50, stored.restoredAt(30, 35, 50, 55), nil, []string{"first-50", "offset 50", "other-50 there", "agree is 30", "--to-offset 30"}, "", 0},
+		"restored, another offset":          {stored, 50, stored.restoredAt(40, 45, 55), nil, []string{"no update there", "--to-offset 40"}, "", 0},
+		"the same update elsewhere":         {stored, 50, &chronicle{updates: append(chronicleOf("first", 10, 20, 30).updates, ledger.Update{Offset: 51, ID: "first-50"}), end: 60}, nil, []string{"has it at offset 51", "--to-offset 30"}, "", 0},
+		"restored, and not come so far":     {stored, 50, stored.restoredAt(20, 33), nil, []string{"ends below the checkpoint, at offset 33", "--to-offset 20"}, "", 0},
+		"strict, restored and grown past":   {stored, 50, stored.restoredAt(30, 35, 50, 55), func(h *chronicle) { h.strict = true }, []string{"--to-offset 30"}, "", 0},
+		"no look-ups, restored and grown":   {stored, 50, stored.restoredAt(30, 35, 50, 55), func(h *chronicle) { h.noLookUp = ledger.ErrNotOffered }, []string{"--to-offset 30"}, "", 0},
+		"restored behind the last update":   {stored, 55, stored.restoredAt(50, 53, 60), nil, []string{"other-53 at offset 53, where there was none", "--to-offset 50"}, "", 0},
+		"the first is another one":          {stored, 50, chronicleOf("other", 10, 20, 30, 40, 50), nil, []string{"no stored update was found on which they agree", "new database"}, "", 0},
+		"the last common is pruned":         {stored, 50, stored.restoredAt(30, 50, 60), func(h *chronicle) { h.pruned = 35 }, []string{"no stored update was found on which they agree", "new database"}, "", 0},
+		"the last common is just not":       {stored, 50, stored.restoredAt(30, 50, 60), func(h *chronicle) { h.pruned = 29 }, []string{"--to-offset 30"}, "", 0},
+		"the last common, pruned, not told": {stored, 50, stored.restoredAt(30, 50, 60), func(h *chronicle) { h.pruned, h.strict = 35, true }, []string{"no stored update was found", "new database"}, "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			shown := *c.shown
+			if c.change != nil {
+				c.change(&shown)
+			}
+			var log bytes.Buffer
+			u := &Updates{Source: shown.source(), Sink: c.stored.sink(new(int)), Logger: slog.New(slog.NewTextHandler(&log, nil))}
+			for range 2 { // what is said is said once
+				mark, err := u.recognize(t.Context(), c.watermark)
+				require.Equal(t, c.mark, mark.offset)
+				var problem *ledger.Problem
+				if c.problem == nil {
+					require.NoError(t, err)
+				} else {
+					require.ErrorAs(t, err, &problem)
+					for _, part := range c.problem {
+						require.Contains(t, problem.What+" / "+problem.Do, part)
+					}
+				}
+			}
+			if c.log == "" {
+				require.Empty(t, log.String())
+			} else {
+				require.Equal(t, 1, strings.Count(log.String(), c.log), log.String())
+			}
+		})
+	}
+}
+
+// Looking at a history that is the same takes one request, or two where the watermark is beyond the last update.
+func TestRecognizingTakesARequestOrTwo(t *testing.T) {
+	t.Parallel()
+	stored := chronicleOf("first", 10, 20)
+	for watermark, requests := range map[ledger.Offset]int{20: 1, 25: 2} {
+		shown := stored.restoredAt(20, 30)
+		u := &Updates{Source: shown.source(), Sink: stored.sink(new(int)), Logger: slog.New(slog.DiscardHandler)}
+		_, err := u.recognize(t.Context(), watermark)
+		require.NoError(t, err)
+		require.Equal(t, requests, shown.requests)
+	}
+}
+
+// A server that is away is asked again; it is not taken for another one.
+func TestAServerThatIsAwayIsNotAnotherHistory(t *testing.T) {
+	t.Parallel()
+	stored := chronicleOf("first", 10, 20)
+	source := stored.source()
+	source.update = func(context.Context, string) (ledger.Update, error) { return ledger.Update{}, errAway }
+	source.ledgerEnd = func(context.Context) (ledger.Offset, error) { return 0, errAway }
+	u := &Updates{Source: source, Sink: stored.sink(new(int)), Logger: slog.New(slog.DiscardHandler)}
+	_, err := u.recognize(t.Context(), 20)
+	require.ErrorIs(t, err, errAway)
+	require.False(t, Lasting(err))
+}
+
+// Where id and offset agree and the content does not, our own database is damaged: that is said once, and no reason to stop.
+func TestADamagedUpdateIsNoOtherHistory(t *testing.T) {
+	t.Parallel()
+	stored := chronicleOf("first", 10, 20)
+	differences := 3
+	var log bytes.Buffer
+	u := &Updates{Source: stored.source(), Sink: stored.sink(&differences), Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	for range 2 {
+		mark, err := u.recognize(t.Context(), 20)
+		require.NoError(t, err)
+		require.EqualValues(t, 20, mark.offset)
+	}
+	require.Equal(t, 1, strings.Count(log.String(), "indexer verify --repair"), log.String())
+	require.Contains(t, log.String(), "level=ERROR")
+	require.Contains(t, log.String(), "update=first-20 offset=20 differences=3")
+}
+
+// A participant that was upgraded shows values that it did not show before: that frightens nobody.
+func TestAnUpgradedParticipantHasNotDamagedAnything(t *testing.T) {
+	t.Parallel()
+	stored, value := chronicleOf("first", 10, 20), "value"
+	lacking := ledger.Difference{Kind: ledger.Altered, Relation: "updates", Offset: 20, Column: "external_transaction_hash", Wanted: &value}
+	altered := ledger.Difference{Kind: ledger.Altered, Relation: "updates", Offset: 20, Column: "workflow_id", Stored: &value}
+	for name, c := range map[string]struct {
+		found []ledger.Difference
+		level string
+	}{
+		"columns that were not sent":    {[]ledger.Difference{lacking, lacking}, "level=INFO"},
+		"another column too":            {[]ledger.Difference{lacking, altered}, "level=ERROR"},
+		"a value that is not shown now": {[]ledger.Difference{altered}, "level=ERROR"},
+		"a row that is not stored":      {[]ledger.Difference{{Kind: ledger.Missing, Relation: "created", Offset: 20}}, "level=ERROR"},
+	} {
+		sink := stored.sink(new(int))
+		sink.compare = func(_ context.Context, _ ledger.Page, found func(ledger.Difference) error) error {
+			for _, d := range c.found {
+				if err := found(d); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		var log bytes.Buffer
+		u := &Updates{Source: stored.source(), Sink: sink, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		_, err := u.recognize(t.Context(), 20)
+		require.NoError(t, err)
+		require.Equal(t, 1, strings.Count(log.String(), "indexer verify --repair"), name)
+		require.Contains(t, log.String(), c.level, name)
+	}
+}
+
+// The last common offset is found exactly, wherever the histories part, by a bounded number of requests.
+func TestTheLastCommonOffsetIsFoundExactly(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(4, 5))
+	for range 300 {
+		var offsets []ledger.Offset
+		for at := ledger.Offset(0); len(offsets) < 2+random.IntN(200); {
+			at += 1 + ledger.Offset(random.IntN(1<<uint(random.IntN(20))))
+			offsets = append(offsets, at)
+		}
+		stored := chronicleOf("first", offsets...)
+		common := random.IntN(len(offsets) - 1)
+		cut, last := offsets[common], offsets[len(offsets)-1]
+		var others []ledger.Offset
+		for at := cut; at < last; {
+			at += 1 + ledger.Offset(random.IntN(1<<18))
+			others = append(others, at)
+		}
+		shown := stored.restoredAt(cut, others...)
+		shown.strict = random.IntN(2) == 0
+		if random.IntN(3) == 0 {
+			shown.noLookUp = ledger.ErrNotOffered
+		}
+		u := &Updates{Source: shown.source(), Sink: stored.sink(new(int)), Logger: slog.New(slog.DiscardHandler)}
+		found, err := lastCommon(t.Context(), u.Source, u.Sink, last)
+		require.NoError(t, err)
+		require.Equal(t, cut, found, "offsets %v", offsets)
+		require.LessOrEqual(t, shown.requests, 2*64)
+	}
+}
+
+// Another server that begins to answer while the loop reads is looked at before its page is used. What was read of the one
+// before is stored, and then compared, so that the last common offset is right for it too.
+func TestAnotherHistoryWhileReading(t *testing.T) {
+	for name, c := range map[string]struct{ another, noticed, stuck bool }{
+		"another history":                        {another: true, noticed: true},
+		"another history, and no new connection": {another: true, stuck: true},
+		"the same history":                       {noticed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newLoop(t, 30)
+				l.ledger.pageSize = 20
+				var changes int64
+				replaced := false
+				id := func(offset ledger.Offset) string {
+					if c.another && replaced && offset >= 60 { // the last update of the first page is the first that differs
+						return fmt.Sprint("other-", offset)
+					}
+					return fmt.Sprint("first-", offset)
+				}
+				l.source.changes = func() int64 { return changes }
+				l.source.update = func(_ context.Context, asked string) (ledger.Update, error) {
+					for _, offset := range l.ledger.all() {
+						if id(offset) == asked {
+							return ledger.Update{Offset: offset, ID: asked}, nil
+						}
+					}
+					return ledger.Update{}, ledger.ErrNotFound
+				}
+				read := l.source.readUpdates
+				l.source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
+					if after == 60 {
+						replaced = true
+						if c.noticed {
+							changes = 1
+						}
+						if c.stuck {
+							return ledger.Page{}, &ledger.Problem{What: "its ledger ends below"}
+						}
+					}
+					page, err := read(ctx, after, to)
+					for i := range page.Updates {
+						page.Updates[i].ID = id(page.Updates[i].Offset)
+					}
+					return page, err
+				}
+				l.sink.last = func(_ context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, _ error) {
+					for _, batch := range l.memory.written() {
+						for _, page := range batch {
+							for _, update := range page.Updates {
+								if update.Offset <= upTo {
+									at, updateID = update.Offset, update.ID
+								}
+							}
+						}
+					}
+					return at, updateID, nil
+				}
+				l.sink.compare = func(context.Context, ledger.Page, func(ledger.Difference) error) error { return nil }
+				l.sink.append = func(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
+					time.Sleep(time.Second) // the first page is on its way while the second is read
+					return l.memory.append(ctx, scope, pages)
+				}
+				stop := l.run()
+				if !c.another {
+					pass(time.Minute)
+					require.Equal(t, l.ledger.all(), l.memory.got())
+					require.Zero(t, l.retried())
+					require.NoError(t, stop())
+					return
+				}
+				var problem *ledger.Problem
+				require.ErrorAs(t, <-l.done, &problem)
+				require.Contains(t, problem.Do, "--to-offset 57`")
+				require.Equal(t, l.ledger.all()[:20], l.memory.got(), "nothing of the other one is stored")
+				require.ErrorIs(t, l.retries[0], errAnotherHistory)
+			})
+		})
+	}
+}
