@@ -1,0 +1,52 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"ledgerindexer/ingest"
+	"ledgerindexer/ledger"
+)
+
+// mostTries is how often something is tried before verification gives up: for about two minutes.
+const mostTries = 10
+
+// Patiently tries until fn succeeds, fails for good, or has failed often enough. Verification is a command: unlike the
+// daemon it does not wait for ever.
+func Patiently(ctx context.Context, logger *slog.Logger, fn func() error) error {
+	var backoff ingest.Backoff
+	for try := 1; ; try++ {
+		err := fn()
+		if err == nil || try == mostTries || ctx.Err() != nil || ingest.Lasting(err) || final(err) {
+			return err
+		}
+		wait := backoff.Next(err)
+		logger.WarnContext(ctx, "trying again", "error", err, "wait", wait.String())
+		if ingest.Sleep(ctx, wait); ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// repairPatiently is Patiently for a repair. One that has taken longer than it may is not tried again: it would take as long.
+func repairPatiently(ctx context.Context, logger *slog.Logger, repair func() error) error {
+	var late error
+	err := Patiently(ctx, logger, func() error {
+		err := repair()
+		if errors.Is(err, context.DeadlineExceeded) {
+			late, err = err, nil
+		}
+		return err
+	})
+	if late != nil {
+		return late
+	}
+	return err
+}
+
+// final are errors that are answers.
+func final(err error) bool {
+	return errors.Is(err, ledger.ErrNotOffered) || errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrCursorRefused) ||
+		errors.Is(err, errHistoryChanged)
+}

@@ -1,0 +1,144 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+
+	"ledgerindexer/ingest"
+	"ledgerindexer/ledger"
+)
+
+// snapshotSeals seals what the snapshot brought that indexing began with.
+type snapshotSeals struct {
+	*Seals
+	sealMemory
+	source   UpdateSource
+	database SealDatabase
+	sealer   Sealer
+	refused  bool             // it was said that the participant refuses to show it
+	reading  *snapshotReading // nil: none is under way
+}
+
+// snapshotReading is how far a snapshot was compared. It reads one page at a time, so that it holds up nothing else that is
+// sealed, and goes on after an error where it was. No transaction is open meanwhile: nothing writes the rows but a repair, and
+// that is noticed in the end.
+type snapshotReading struct {
+	digest  ledger.RowsDigest
+	sealing Sealing
+
+	token  ledger.Token // of the next page
+	before int64        // entries before it
+	ended  bool         // there is none
+
+	keys   *tally             // nil: the snapshot was read to its end once
+	groups []map[int]bool     // of the tally's buckets that differ, which are left to be looked at; the first one now
+	met    map[[2]uint64]bool // hashes of the entries' keys in its buckets
+}
+
+func (s *snapshotSeals) window(ctx context.Context) (*ledger.Window, error) {
+	return s.database.SnapshotWindow(ctx, s.again)
+}
+
+// seal compares the next page, and seals the snapshot when nothing is left to be compared.
+func (s *snapshotSeals) seal(ctx context.Context, w ledger.Window) (sealing Sealing, ok bool, err error) {
+	at := ledger.Offset(w.To)
+	s.goesOn = false
+	if s.reading == nil || s.reading.sealing.To != w.To {
+		pruned, err := prunedOffset(ctx, s.source)
+		if err != nil {
+			return Sealing{}, false, err
+		}
+		if at < pruned {
+			return s.notShown(ctx, s.sealer, ledger.SealedSnapshot, w)
+		}
+		digest, err := s.database.SnapshotRows(ctx, at)
+		if err != nil {
+			return Sealing{}, false, err
+		}
+		sealing := Sealing{Stream: ledger.SealedSnapshot, From: w.From, To: w.To, Shown: true}
+		s.reading = &snapshotReading{digest: digest, sealing: sealing, keys: new(tally)}
+	}
+	r := s.reading
+	err = s.compare(ctx, at, r)
+	if ingest.Lasting(err) {
+		// Such as one with a reassignment in flight, which is shown only while nothing was pruned. The updates don't wait for it.
+		if !s.refused {
+			s.refused = true
+			s.Logger.WarnContext(ctx, "the snapshot that indexing began with can't be read again, and is not sealed", "offset", int64(at), "error", err)
+		}
+		s.reading = nil
+		return Sealing{}, false, nil
+	}
+	if s.goesOn = r.keys != nil || len(r.groups) > 0; err != nil || s.goesOn {
+		return Sealing{}, false, err
+	}
+	if ok, err = s.sealer.SealSnapshot(ctx, at, r.digest, r.sealing.Comparison); err == nil {
+		s.reading = nil
+	}
+	return r.sealing, ok, err
+}
+
+// compare compares the next page, and after the last one what is stored and was not met. It goes through the snapshot as extras
+// does.
+func (s *snapshotSeals) compare(ctx context.Context, at ledger.Offset, r *snapshotReading) error {
+	if r.keys == nil && len(r.groups) == 0 {
+		return nil
+	}
+	if !r.ended {
+		if err := s.page(ctx, at, r); err != nil || !r.ended {
+			return err
+		}
+	}
+	if r.keys != nil {
+		rest := *r.keys
+		err := s.database.CarriedAt(ctx, at, func(key string, _ ledger.Difference) error { rest.subtract(key); return nil })
+		if err != nil {
+			return err
+		}
+		r.keys, r.groups = nil, rest.odd()
+	} else {
+		c := r.sealing.Comparison
+		err := s.database.CarriedAt(ctx, at, func(key string, extra ledger.Difference) error {
+			if i, low, high := hashOf(key); r.groups[0][i] && !r.met[[2]uint64{low, high}] {
+				return c.Add(extra)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		r.sealing.Comparison, r.groups = c, r.groups[1:]
+	}
+	r.token, r.before, r.ended, r.met = ledger.Token{}, 0, false, map[[2]uint64]bool{}
+	return nil
+}
+
+// page compares the next page. After an error it can be compared again.
+func (s *snapshotSeals) page(ctx context.Context, at ledger.Offset, r *snapshotReading) error {
+	s.pace(ctx)
+	page, err := s.source.ReadSnapshot(ctx, at, r.token)
+	if err != nil {
+		return fmt.Errorf("read the snapshot at offset %d again: %w", at, err)
+	}
+	s.spent(max(1, len(page.Entries)))
+	c := r.sealing.Comparison
+	found := c.Add
+	if r.keys == nil {
+		found = ignore
+	}
+	var keys []string
+	err = s.database.CompareCarried(ctx, at, r.before, page.Entries, func(key string) { keys = append(keys, key) }, found)
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if r.keys != nil {
+			r.keys.add(key)
+		} else if i, low, high := hashOf(key); r.groups[0][i] {
+			r.met[[2]uint64{low, high}] = true
+		}
+	}
+	r.sealing.Comparison = c
+	r.token, r.before, r.ended = page.Next, r.before+int64(len(page.Entries)), page.Last
+	return nil
+}

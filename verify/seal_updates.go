@@ -1,0 +1,72 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+
+	"ledgerindexer/ledger"
+)
+
+// windowBytes is the size of the JSON from which a window is not made larger.
+const windowBytes = 64 << 20
+
+// updateSeals seals a participant's updates.
+type updateSeals struct {
+	*Seals
+	sealMemory
+	source   UpdateSource
+	database SealDatabase
+	sealer   Sealer
+}
+
+func (u *updateSeals) window(ctx context.Context) (*ledger.Window, error) {
+	return u.database.NextWindow(ctx, ledger.SealedUpdates, windowSize, u.again, u.known)
+}
+
+func (u *updateSeals) seal(ctx context.Context, w ledger.Window) (Sealing, bool, error) {
+	pruned, err := prunedOffset(ctx, u.source)
+	if err != nil {
+		return Sealing{}, false, err
+	}
+	if w.From < int64(pruned) {
+		if !w.Again {
+			w.To = min(w.To, int64(pruned))
+		}
+		return u.notShown(ctx, u.sealer, ledger.SealedUpdates, w)
+	}
+	page, err := u.read(ctx, w)
+	if err != nil {
+		return Sealing{}, false, err
+	}
+	c, err := u.sealer.SealUpdates(ctx, page)
+	return Sealing{Stream: ledger.SealedUpdates, From: int64(page.From), To: int64(page.To), Shown: true, Comparison: c}, err == nil, err
+}
+
+// read reads a window as one page. One that was not sealed before may end sooner, so that it is not too large.
+func (u *updateSeals) read(ctx context.Context, w ledger.Window) (ledger.Page, error) {
+	whole := ledger.Page{From: ledger.Offset(w.From), To: ledger.Offset(w.From)}
+	for to := ledger.Offset(w.To); whole.To < to; {
+		u.pace(ctx)
+		page, err := u.source.ReadUpdates(ctx, whole.To, to)
+		if err != nil {
+			return whole, fmt.Errorf("read the updates after offset %d up to %d again: %w", whole.To, to, err)
+		}
+		if page.From != whole.To || page.To <= page.From || page.To > to {
+			return whole, fmt.Errorf("read the updates after offset %d up to %d again: the page covers offsets after %d up to %d", whole.To, to, page.From, page.To)
+		}
+		u.spent(max(1, len(page.Updates)))
+		whole.To, whole.Bytes, whole.Updates = page.To, whole.Bytes+page.Bytes, append(whole.Updates, page.Updates...)
+		if !w.Again && (len(whole.Updates) >= windowSize || whole.Bytes >= windowBytes) {
+			break
+		}
+	}
+	return whole, nil
+}
+
+// notShown seals a window that its source does not show any more.
+func (s *Seals) notShown(ctx context.Context, sealer Sealer, stream string, w ledger.Window) (Sealing, bool, error) {
+	s.pace(ctx)
+	s.spent(windowSize) // the database has to read as much
+	err := sealer.SealNotShown(ctx, stream, w.From, w.To)
+	return Sealing{Stream: stream, From: w.From, To: w.To}, err == nil, err
+}

@@ -1,0 +1,223 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"ledgerindexer/ingest"
+	"ledgerindexer/ledger"
+)
+
+// snapshot reads a snapshot of the participant to its end, and counts its entries; before is how many came before a page.
+// first is its first page, if that was read already.
+func (u *Updates) snapshot(
+	ctx context.Context, step string, at ledger.Offset, first *ledger.SnapshotPage, each func(before int64, entries []ledger.ContractEntry) error,
+) (before int64, err error) {
+	for page := first; ; {
+		u.Progress(Progress{Step: step, Done: before})
+		if page == nil {
+			if page, err = u.snapshotPage(ctx, at, ledger.Token{}); err != nil {
+				return before, err
+			}
+		}
+		if err := each(before, page.Entries); err != nil {
+			return before, err
+		}
+		before += int64(len(page.Entries))
+		if page.Last {
+			return before, nil
+		}
+		if page, err = u.snapshotPage(ctx, at, page.Next); err != nil {
+			return before, err
+		}
+	}
+}
+
+func (u *Updates) snapshotPage(ctx context.Context, at ledger.Offset, token ledger.Token) (*ledger.SnapshotPage, error) {
+	var page ledger.SnapshotPage
+	err := Patiently(ctx, u.Logger, func() (err error) {
+		page, err = u.Source.ReadSnapshot(ctx, at, token)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the snapshot at offset %d: %w", at, err)
+	}
+	return &page, nil
+}
+
+// carried compares the rows of the snapshot that indexing began with, where the participant still serves it.
+func (u *Updates) carried(ctx context.Context) error {
+	begun, err := u.Database.FinishedSnapshot(ctx)
+	if err != nil || begun == nil || u.carriedRead {
+		return err
+	}
+	u.carriedRead = true
+	at := begun.At
+	if at < u.pruned {
+		u.note("the snapshot at offset %d, with which indexing began: the participant has pruned it (`verify --offline` compares it with its digest, if it was sealed)", at)
+		return nil
+	}
+	again := false
+	read := func(met func(key string)) (err error) {
+		u.result.Carried, err = u.snapshot(ctx, "the snapshot that indexing began with", at, nil, func(before int64, entries []ledger.ContractEntry) error {
+			var keys []string
+			compare := func(found Found) error {
+				keys = keys[:0]
+				return u.Database.CompareCarried(ctx, at, before, entries, func(key string) { keys = append(keys, key) }, found)
+			}
+			var err error
+			if again {
+				err = compare(ignore)
+			} else {
+				_, err = u.compared(ctx, compare, func() error { return u.Repairer.RepairCarried(ctx, at, before, entries) })
+			}
+			for _, key := range keys {
+				met(key)
+			}
+			return err
+		})
+		again = true
+		return err
+	}
+	stored := func(each func(string, ledger.Difference) error) error { return u.Database.CarriedAt(ctx, at, each) }
+	var surplus []string
+	err = extras(read, stored, func(key string, d ledger.Difference) error {
+		surplus = append(surplus, key)
+		return u.Found(d)
+	})
+	if err != nil || len(surplus) == 0 || u.Repairer == nil {
+		return err
+	}
+	if err := repairPatiently(ctx, u.Logger, func() error { return u.Repairer.DropCarried(ctx, at, surplus) }); err != nil {
+		return fmt.Errorf("repair: %w", err)
+	}
+	u.result.Repaired++
+	return extras(read, stored, func(_ string, d ledger.Difference) error { return u.remains(ctx, d) })
+}
+
+func ignore(ledger.Difference) error { return nil }
+
+// active compares the active set with a snapshot. Its rows follow from the facts: what differs means that these were not
+// all read again, so they are where they are to be repaired.
+func (u *Updates) active(ctx context.Context) error {
+	switch {
+	case !u.result.Bounds.StateKnown:
+		u.note("the active set: it is not known, because indexing began at offset %d without a snapshot", u.result.Bounds.Floor)
+		return nil
+	case !u.Scope.Reassignments:
+		u.note("the active set: reassignments are not read (--no-reassignments), so contracts that moved to another synchronizer are not known")
+		return nil
+	}
+	at, first, err := u.beginActive(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case at < u.pruned:
+		u.note("the active set at offset %d: the participant has pruned it", at)
+		return nil
+	case at < u.result.Bounds.Floor:
+		u.note("the active set: the participant's ledger ends at offset %d, before offset %d, where the database begins", at, u.result.Bounds.Floor)
+		return nil
+	}
+	u.result.ActiveAt = at
+	var doubtful suspects
+	differs := false
+	err = u.compareActive(ctx, at, first, func(d ledger.Difference) error {
+		differs = true
+		doubtful.add(d.Offset)
+		return u.Found(d)
+	})
+	if err != nil || !differs || u.Repairer == nil {
+		return err
+	}
+	if err := u.again(ctx, &doubtful); err != nil {
+		return err
+	}
+	if err := u.derived(ctx); err != nil {
+		return err
+	}
+	before := u.result.Remaining
+	err = u.compareActive(ctx, at, nil, func(d ledger.Difference) error { return u.remains(ctx, d) })
+	if u.result.Remaining > before {
+		u.note("what made the active set differ lies in updates that were not read again: run `indexer verify --all --repair`")
+	}
+	return err
+}
+
+func (u *Updates) compareActive(ctx context.Context, at ledger.Offset, first *ledger.SnapshotPage, found Found) error {
+	again := false
+	read := func(met func(key string)) (err error) {
+		tell := found
+		if again {
+			tell = ignore
+		}
+		u.result.Active, err = u.snapshot(ctx, "active contracts", at, first, func(_ int64, entries []ledger.ContractEntry) error {
+			return u.Database.CompareActive(ctx, at, entries, met, tell)
+		})
+		again, first = true, nil
+		return err
+	}
+	stored := func(each func(string, ledger.Difference) error) error { return u.Database.ActiveAt(ctx, at, each) }
+	return extras(read, stored, func(_ string, d ledger.Difference) error { return found(d) })
+}
+
+// remains counts what was to be repaired and is still there.
+func (u *Updates) remains(ctx context.Context, d ledger.Difference) error {
+	u.result.Remaining++
+	u.Logger.WarnContext(ctx, "still different after it was repaired", "difference", d.String())
+	return nil
+}
+
+// mostEnds is how often the ledger's end is asked for before the active set is compared elsewhere.
+const mostEnds = 10
+
+// beginActive chooses where the active set is compared: at the ledger's end, because some participants serve a snapshot
+// while contracts are between two synchronizers only there, or at the watermark where nobody moves it on. A ledger that is
+// in use has another end soon: the first page is read as soon as the end is known, and returned, and only then the
+// watermark is waited for.
+func (u *Updates) beginActive(ctx context.Context) (at ledger.Offset, first *ledger.SnapshotPage, err error) {
+	for try := 0; u.end != nil && try < mostEnds; try++ {
+		end, err := u.ledgerEnd(ctx)
+		if err != nil {
+			return 0, nil, err
+		}
+		page, err := u.snapshotPage(ctx, end, ledger.Token{})
+		if ingest.Lasting(err) { // it may not be the end any more
+			continue
+		}
+		if err != nil {
+			return 0, nil, err
+		}
+		at, err := u.reached(ctx, end)
+		if err != nil {
+			return 0, nil, err
+		}
+		if at == end {
+			return end, page, nil
+		}
+		return at, nil, nil
+	}
+	bounds, _, err := u.Database.Bounds(ctx)
+	return bounds.Watermark, nil, err
+}
+
+// reached waits until the watermark is at an offset, and returns that; or the watermark, if it does not get there.
+func (u *Updates) reached(ctx context.Context, at ledger.Offset) (ledger.Offset, error) {
+	deadline := time.Now().Add(currentPatience)
+	for {
+		bounds, _, err := u.Database.Bounds(ctx)
+		switch {
+		case err != nil:
+			return 0, err
+		case bounds.Watermark >= at:
+			return at, nil
+		case time.Now().After(deadline):
+			return bounds.Watermark, nil
+		}
+		if ingest.Sleep(ctx, currentPatience/50); ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+	}
+}

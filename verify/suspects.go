@@ -1,0 +1,65 @@
+package verify
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"ledgerindexer/ledger"
+)
+
+// mostDoubtful is how many offsets are read again for what the comparison of derived rows shows. Where more are suspect,
+// reading everything again is quicker.
+const mostDoubtful = 10_000
+
+// suspects are offsets whose updates may not be stored as they should be.
+type suspects struct {
+	offsets map[ledger.Offset]bool
+	more    bool // than are held
+}
+
+func (s *suspects) add(at ledger.Offset) {
+	switch {
+	case at <= 0 || s.offsets[at]:
+	case len(s.offsets) == mostDoubtful:
+		s.more = true
+	default:
+		if s.offsets == nil {
+			s.offsets = map[ledger.Offset]bool{}
+		}
+		s.offsets[at] = true
+	}
+}
+
+// ranges are the offsets in order, neighbours together.
+func (s *suspects) ranges() (ranges []ledger.Range) {
+	for _, at := range slices.Sorted(maps.Keys(s.offsets)) {
+		if n := len(ranges); n > 0 && ranges[n-1].To == at-1 {
+			ranges[n-1].To = at
+		} else {
+			ranges = append(ranges, ledger.Range{From: at - 1, To: at})
+		}
+	}
+	return ranges
+}
+
+// again reads the updates at suspect offsets again, as far as they are to be stored and the participant still serves them.
+// What lies at or below the floor came with the snapshot.
+func (u *Updates) again(ctx context.Context, s *suspects) error {
+	carried := false
+	for _, r := range s.ranges() {
+		carried = carried || r.From < u.result.Bounds.Floor
+		r.From = max(r.From, u.result.Bounds.Floor, u.pruned)
+		r.To = min(r.To, u.result.Bounds.Watermark)
+		if err := u.readRange(ctx, "updates that are suspect", r, nil); err != nil {
+			return err
+		}
+	}
+	if s.more {
+		u.note("updates at more than %d offsets that are suspect: run `indexer verify --all --repair`", mostDoubtful)
+	}
+	if carried {
+		return u.carried(ctx)
+	}
+	return nil
+}

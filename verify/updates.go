@@ -1,0 +1,377 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"ledgerindexer/ledger"
+)
+
+// Selection is which updates are read again.
+type Selection struct {
+	All      bool
+	From, To *ledger.Offset // from exclusive, to inclusive; nil: the lowest, or the watermark
+	Sample   int            // where none of the above is given: this many pages from random places
+	Seed     uint64         // of the places; 0: other ones each time
+}
+
+// Progress tells how far a step of the verification has come.
+type Progress struct {
+	Step     string // what is compared, for people
+	Done, Of int64  // in offsets, entries or records; Of is 0 where it is not known
+}
+
+// Updates verifies what is stored of a participant's updates. It may run beside the daemon, and while the ledger moves on:
+// it compares what was there when it began.
+type Updates struct {
+	Source    UpdateSource
+	Database  UpdateDatabase
+	Repairer  UpdateRepairer // nil: nothing is written
+	Scope     ledger.Scope
+	Selection Selection
+	Found     Found
+	Progress  func(Progress)
+	Logger    *slog.Logger
+
+	result      UpdatesResult
+	end         *ledger.Offset // of the ledger; nil: the server does not tell
+	beyond      *ledger.Offset // the end where the watermark is beyond it; else nil
+	pruned      ledger.Offset
+	carriedRead bool
+
+	unrecognized bool // it was noted that the history can't be recognized
+}
+
+// UpdatesResult is what was compared.
+type UpdatesResult struct {
+	Bounds    ledger.Bounds
+	ActiveAt  ledger.Offset // where the active set was compared
+	Updates   int64         // that were read again
+	Active    int64         // entries of the snapshot that were compared
+	Carried   int64         // entries of the snapshot that indexing began with that were compared
+	Lookups   int64         // contracts that were looked up again
+	Repaired  int64         // windows that were written again
+	Remaining int64         // differences that are still there after they were to be repaired
+	Seed      uint64        // of the random places that were read; 0: none were
+	Notes     []string      // what was not compared, and why
+}
+
+// currentPatience is how long the watermark is waited for, so that the active set can be compared at the ledger's end.
+const currentPatience = 10 * time.Second
+
+// errUnstarted is for a database that has nothing to compare.
+func errUnstarted() error {
+	return &ledger.Problem{What: "nothing has been indexed into the database yet, so there is nothing to verify", Do: "run `indexer run` or `backfill` first"}
+}
+
+// Run compares, and repairs where there is a Repairer. Differences are told to Found as they are found; the result says
+// what was compared, also where an error ended it.
+func (u *Updates) Run(ctx context.Context) (UpdatesResult, error) {
+	err := u.run(ctx)
+	return u.result, err
+}
+
+func (u *Updates) run(ctx context.Context) error {
+	if err := u.ask(ctx); err != nil {
+		return err
+	}
+	if err := u.recognize(ctx, anywhere, false); err != nil {
+		return err
+	}
+	holes, certain, err := u.coverage(ctx)
+	if err != nil {
+		return err
+	}
+	bounds, started, err := u.Database.Bounds(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !started && !certain:
+		return &ledger.Problem{
+			What: "the checkpoint of the updates is lost, so only what the database claims to hold was compared",
+			Do:   "run `indexer verify --repair`, which works out where it was",
+		}
+	case !started:
+		return errUnstarted()
+	}
+	u.result.Bounds = bounds
+	if certain {
+		if err := u.recognize(ctx, bounds.Watermark, true); err != nil {
+			return err
+		}
+	}
+	for _, hole := range holes {
+		hole = u.served("updates that are not covered,", hole)
+		if err := u.readRange(ctx, "offsets that are not covered", hole, u.cover); err != nil {
+			return err
+		}
+	}
+	if err := u.selected(ctx); err != nil {
+		return err
+	}
+	if u.Selection.All {
+		if err := u.carried(ctx); err != nil {
+			return err
+		}
+	}
+	if err := u.derived(ctx); err != nil {
+		return err
+	}
+	if u.Selection.All {
+		if err := u.lookups(ctx); err != nil {
+			return err
+		}
+	}
+	return u.active(ctx)
+}
+
+// ask asks the participant how far its ledger reaches. The watermark is read before: one that is beyond the end then was not
+// moved there by a daemon meanwhile.
+func (u *Updates) ask(ctx context.Context) error {
+	claimed, started, err := u.Database.Bounds(ctx)
+	if err != nil {
+		u.Logger.WarnContext(ctx, "what the database claims can't be read", "error", err)
+	}
+	end, err := u.ledgerEnd(ctx)
+	if err == nil {
+		u.end = &end
+	} else if !errors.Is(err, ledger.ErrNotOffered) {
+		return err
+	}
+	if started && u.end != nil && *u.end < claimed.Watermark {
+		u.beyond = u.end
+	}
+	err = Patiently(ctx, u.Logger, func() (err error) {
+		u.pruned, err = u.Source.PrunedOffset(ctx)
+		return err
+	})
+	if err != nil && !errors.Is(err, ledger.ErrNotOffered) {
+		return err
+	}
+	return nil
+}
+
+func (u *Updates) ledgerEnd(ctx context.Context) (end ledger.Offset, err error) {
+	err = Patiently(ctx, u.Logger, func() (err error) {
+		end, err = u.Source.LedgerEnd(ctx)
+		return err
+	})
+	return end, err
+}
+
+// coverage compares what the database claims with itself, and has the claims put right. certain says that they are right now.
+func (u *Updates) coverage(ctx context.Context) (holes []ledger.Range, certain bool, err error) {
+	u.Progress(Progress{Step: "coverage, checkpoint and floors"})
+	differences, err := u.compared(ctx, func(found Found) (err error) {
+		holes, err = u.Database.CompareCoverage(ctx, u.beyond, found)
+		return err
+	}, func() error { return u.Repairer.RepairCoverage(ctx, u.Scope, u.beyond) })
+	return holes, differences == 0 || u.Repairer != nil, err
+}
+
+// compared compares, and repairs what differs and compares again. Holes in the coverage are closed by what follows.
+func (u *Updates) compared(ctx context.Context, compare func(Found) error, repair func() error) (differences int64, err error) {
+	err = compare(func(d ledger.Difference) error {
+		differences++
+		return u.Found(d)
+	})
+	if err != nil || differences == 0 || u.Repairer == nil {
+		return differences, err
+	}
+	return differences, u.repaired(ctx, compare, repair)
+}
+
+// repaired repairs what differs, and compares again.
+func (u *Updates) repaired(ctx context.Context, compare func(Found) error, repair func() error) error {
+	if err := repairPatiently(ctx, u.Logger, repair); err != nil {
+		return fmt.Errorf("repair: %w", err)
+	}
+	u.result.Repaired++
+	return compare(func(d ledger.Difference) error {
+		if d.Relation == "coverage" && d.Kind == ledger.Missing {
+			return nil
+		}
+		return u.remains(ctx, d)
+	})
+}
+
+// selected reads the selected updates again.
+func (u *Updates) selected(ctx context.Context) error {
+	s, bounds := u.Selection, u.result.Bounds
+	if s.From != nil && *s.From > bounds.Watermark || s.To != nil && *s.To < bounds.Floor {
+		return &ledger.Problem{
+			What: "no updates are stored in the range that is to be read again",
+			Do:   fmt.Sprintf("choose --from and --to between the history floor, %d, and the watermark, %d", bounds.Floor, bounds.Watermark),
+		}
+	}
+	wanted := ledger.Range{From: bounds.Floor, To: bounds.Watermark}
+	if u.end != nil {
+		wanted.To = min(wanted.To, *u.end)
+	}
+	if s.From != nil {
+		wanted.From = max(wanted.From, *s.From)
+	}
+	if s.To != nil {
+		wanted.To = min(wanted.To, *s.To)
+	}
+	if wanted.From >= wanted.To {
+		u.note("updates: none are stored after offset %d up to %d", wanted.From, wanted.To)
+		return nil
+	}
+	if s.From == nil && s.To == nil && !s.All && u.pruned < wanted.To {
+		return u.sample(ctx, max(wanted.From, u.pruned), wanted.To)
+	}
+	return u.readRange(ctx, "updates", u.served("updates", wanted), nil)
+}
+
+// served is the part of a range that the participant still serves. The rest is noted.
+func (u *Updates) served(what string, r ledger.Range) ledger.Range {
+	if u.pruned > r.From && r.From < r.To {
+		u.note("%s after offset %d up to %d: the participant has pruned them (`verify --offline` compares them with the digests of sealed windows)",
+			what, r.From, min(u.pruned, r.To))
+		r.From = u.pruned
+	}
+	return r
+}
+
+// sample reads pages from random places, none of them twice.
+func (u *Updates) sample(ctx context.Context, low, high ledger.Offset) error {
+	u.result.Seed = cmp.Or(u.Selection.Seed, rand.Uint64())
+	random := rand.New(rand.NewPCG(u.result.Seed, 0))
+	var read []ledger.Range
+	for i := range u.Selection.Sample {
+		u.Progress(Progress{Step: "updates, at random", Done: int64(i), Of: int64(u.Selection.Sample)})
+		place := ledger.Range{From: low + ledger.Offset(random.Int64N(int64(high-low))), To: high}
+		for _, r := range read {
+			switch {
+			case place.From < r.From:
+				place.To = min(place.To, r.From)
+			case place.From < r.To:
+				place.To = place.From
+			}
+		}
+		if place.From >= place.To {
+			continue
+		}
+		page, err := u.window(ctx, place)
+		if err != nil {
+			return err
+		}
+		read = append(read, ledger.Range{From: page.From, To: page.To})
+	}
+	return nil
+}
+
+// readRange reads a range again, page by page. after, if not nil, is called with each page that was compared.
+func (u *Updates) readRange(ctx context.Context, step string, r ledger.Range, after func(context.Context, ledger.Page) error) error {
+	for at := r.From; at < r.To; {
+		u.Progress(Progress{Step: step, Done: int64(at - r.From), Of: int64(r.To - r.From)})
+		page, err := u.window(ctx, ledger.Range{From: at, To: r.To})
+		if err == nil && after != nil {
+			err = after(ctx, page)
+		}
+		if err != nil {
+			return err
+		}
+		at = page.To
+	}
+	return nil
+}
+
+// cover has a page written that no coverage row claims, also where all of it is stored.
+func (u *Updates) cover(ctx context.Context, page ledger.Page) error {
+	if u.Repairer == nil {
+		return nil
+	}
+	return repairPatiently(ctx, u.Logger, func() error { return u.Repairer.RepairUpdates(ctx, u.Scope, page) })
+}
+
+// window reads the beginning of a range again, and compares it.
+func (u *Updates) window(ctx context.Context, r ledger.Range) (page ledger.Page, err error) {
+	err = Patiently(ctx, u.Logger, func() (err error) {
+		page, err = u.Source.ReadUpdates(ctx, r.From, r.To)
+		return err
+	})
+	if err != nil {
+		return page, fmt.Errorf("read the updates after offset %d up to %d: %w", r.From, r.To, err)
+	}
+	if page.From != r.From || page.To <= r.From || page.To > r.To {
+		return page, fmt.Errorf("read the updates after offset %d up to %d: the page covers offsets after %d up to %d", r.From, r.To, page.From, page.To)
+	}
+	u.result.Updates += int64(len(page.Updates))
+	_, err = u.compared(ctx, func(found Found) error {
+		return u.Database.Compare(ctx, page, found)
+	}, func() error { return u.Repairer.RepairUpdates(ctx, u.Scope, page) })
+	return page, err
+}
+
+// derived compares what follows from the facts. Where that shows that facts or names are missing or altered, their updates
+// are read again before it is repaired: what they are only the ledger can tell. Rows that follow from nothing may be all
+// that is left of facts that the participant has pruned: then nothing is made to follow from what is left of the facts.
+func (u *Updates) derived(ctx context.Context) error {
+	step := func(what string) { u.Progress(Progress{Step: what}) }
+	compare := func(found Found) error { return u.Database.CompareDerived(ctx, step, found) }
+	var doubtful suspects
+	var beyond ledger.Offset // the lowest of the updates beyond the watermark that can't be read again
+	differences, named, remnants := 0, false, false
+	err := compare(func(d ledger.Difference) error {
+		differences++
+		remnants = remnants || u.pruned > u.result.Bounds.Floor && remnant(d)
+		name := d.Relation == "templates" || d.Relation == "synchronizers"
+		switch {
+		case name && d.Kind != ledger.Extra, d.Relation == "updates" && d.Kind == ledger.Missing:
+			named = named || name
+			doubtful.add(d.Offset)
+		case d.Relation == "updates" && d.Offset > u.result.Bounds.Watermark && d.Offset <= u.pruned && (beyond == 0 || d.Offset < beyond):
+			beyond = d.Offset
+		}
+		return u.Found(d)
+	})
+	if err != nil || differences == 0 || u.Repairer == nil {
+		return err
+	}
+	if beyond > 0 {
+		return &ledger.Problem{
+			What: fmt.Sprintf("the update at offset %d is stored although the database claims to hold nothing after offset %d, and the participant has "+
+				"pruned its ledger up to offset %d: what is stored there can't be read again, so it is not removed", beyond, u.result.Bounds.Watermark, u.pruned),
+			Do: "restore the checkpoint and the coverage of the updates from a backup of the database, or index into a new database, seeded with `backfill`",
+		}
+	}
+	if err := u.again(ctx, &doubtful); err != nil {
+		return err
+	}
+	if named && u.Selection.All { // nothing but a look-up may refer to it
+		if err := u.lookups(ctx); err != nil {
+			return err
+		}
+	}
+	return u.repaired(ctx, compare, func() error {
+		if remnants {
+			u.note("what follows from the facts was not repaired: rows of contracts stand without the facts that they follow from, which may be lost "+
+				"where the participant has pruned them, up to offset %d (`verify --offline` names damaged windows; restore a backup of the database)", u.pruned)
+			return nil
+		}
+		return u.Repairer.RepairDerived(ctx, step)
+	})
+}
+
+// remnant tells whether a difference of what follows from the facts may be there because facts are lost.
+func remnant(d ledger.Difference) bool {
+	switch d.Relation {
+	case "lifetimes", "active_contracts":
+		return d.Kind == ledger.Extra
+	case "lookups":
+		return d.Kind == ledger.Missing
+	}
+	return false
+}
+
+func (u *Updates) note(format string, args ...any) {
+	u.result.Notes = append(u.result.Notes, fmt.Sprintf(format, args...))
+}
