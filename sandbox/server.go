@@ -88,8 +88,21 @@ type Fault struct {
 	// Status, if not 0, is answered with ContentType and Body instead of the data.
 	Status            int
 	ContentType, Body string
+	// RetryAfter, if not 0, is the Retry-After header of the Status, in seconds.
+	RetryAfter int
 	// Cut, if positive, breaks the connection after that many bytes of the body.
 	Cut int
+	// Pause makes Cut a pause this long after those bytes; the rest of the body follows.
+	Pause time.Duration
+	// Took, if not nil, is called when the disturbance has had its effect: not where the
+	// body is no longer than Cut, nor where the client left before.
+	Took func()
+}
+
+func (f *Fault) took() {
+	if f.Took != nil {
+		f.Took()
+	}
 }
 
 // Server serves a history over HTTP.
@@ -261,26 +274,49 @@ func disturbed(w http.ResponseWriter, r *http.Request, f *Fault, serve http.Hand
 	switch {
 	case f.Reset:
 		reset(w)
+		f.took()
 	case f.Status != 0:
 		if f.ContentType != "" {
 			w.Header().Set("Content-Type", f.ContentType)
 		}
+		if f.RetryAfter != 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(f.RetryAfter))
+		}
 		w.WriteHeader(f.Status)
 		fmt.Fprint(w, f.Body)
+		f.took()
 	case f.Cut > 0:
-		whole := &recorder{header: w.Header(), status: http.StatusOK}
-		serve(whole, r)
-		body := whole.body.Bytes()
-		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-		w.WriteHeader(whole.status)
-		w.Write(body[:min(f.Cut, len(body))])
-		if f.Cut < len(body) {
-			_ = http.NewResponseController(w).Flush() // the connection breaks next anyway
-			panic(http.ErrAbortHandler)
-		}
+		cut(w, r, f, serve)
 	default:
+		if f.Stall > 0 {
+			f.took()
+		}
 		serve(w, r)
 	}
+}
+
+// cut breaks an answer off in its body, or makes it pause there.
+func cut(w http.ResponseWriter, r *http.Request, f *Fault, serve http.HandlerFunc) {
+	whole := &recorder{header: w.Header(), status: http.StatusOK}
+	serve(whole, r)
+	body := whole.body.Bytes()
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(whole.status)
+	if f.Cut >= len(body) {
+		w.Write(body)
+		return
+	}
+	w.Write(body[:f.Cut])
+	_ = http.NewResponseController(w).Flush() // a client that left is noticed next
+	if f.Pause > 0 && wait(r.Context(), f.Pause) {
+		w.Write(body[f.Cut:])
+		f.took()
+		return
+	}
+	if r.Context().Err() == nil {
+		f.took()
+	}
+	panic(http.ErrAbortHandler)
 }
 
 // reset drops the connection so that the client reads a reset, not an end.

@@ -1,9 +1,11 @@
 package sandbox
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -157,5 +159,50 @@ func TestRewriteReplacesElements(t *testing.T) {
 		a := c.post(path, body, l.Offset(3), l.Offset(7), allUpdates)
 		require.Contains(t, string(a.body), `{"broken":,{"update"`)
 		require.Equal(t, 2, strings.Count(string(a.body), `{"update":{`))
+	}
+}
+
+// A disturbance tells when it has had its effect, and only then.
+func TestFaultsTellWhenTheyTookEffect(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fault Fault
+		took  bool
+		check func(t *testing.T, resp *http.Response, body []byte, err error)
+	}{
+		"status": {Fault{Status: 429, Body: "slow down", RetryAfter: 7}, true, func(t *testing.T, resp *http.Response, body []byte, _ error) {
+			t.Helper()
+			require.Equal(t, 429, resp.StatusCode)
+			require.Equal(t, "7", resp.Header.Get("Retry-After"))
+			require.Equal(t, "slow down", string(body))
+		}},
+		"cut": {Fault{Cut: 3}, true, func(t *testing.T, _ *http.Response, body []byte, err error) {
+			t.Helper()
+			require.Len(t, body, 3)
+			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		}},
+		"pause": {Fault{Cut: 3, Pause: time.Millisecond}, true, func(t *testing.T, _ *http.Response, body []byte, err error) {
+			t.Helper()
+			require.NoError(t, err)
+			require.True(t, json.Valid(body))
+		}},
+		"stall":     {Fault{Stall: time.Millisecond}, true, nil},
+		"too short": {Fault{Cut: 1 << 20}, false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			took := make(chan struct{}, 2)
+			c.fault.Took = func() { took <- struct{}{} }
+			server := httptest.NewServer(NewServer(NewLedger(Options{Seed: 1}), ServerOptions{Fault: func(*http.Request) *Fault { return &c.fault }}))
+			resp, err := http.Get(server.URL + "/v2/state/ledger-end")
+			require.NoError(t, err)
+			body, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			server.Close() // after the handler
+			require.Equal(t, c.took, len(took) == 1)
+			if c.check != nil {
+				c.check(t, resp, body, err)
+			}
+		})
 	}
 }

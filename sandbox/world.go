@@ -17,6 +17,7 @@ type world struct {
 	hosted        int
 	dso           uint16 // the party that operates the network, and signs amulets
 	numbers       map[string]uint16
+	forks         []fork
 }
 
 // remoteParties is how many parties hosted elsewhere a ledger knows: stakeholders
@@ -58,7 +59,7 @@ var genesis = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 
 func (w *world) updateID(dst []byte, index int) []byte {
 	dst = append(dst, "1220"...)
-	return appendID(dst, w.seed, domainUpdateID, uint64(index), 4)
+	return appendID(dst, w.seedOf(index), domainUpdateID, uint64(index), 4)
 }
 
 func (w *world) contractID(dst []byte, c int32) []byte {
