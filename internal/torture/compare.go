@@ -1,0 +1,224 @@
+package torture
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os/exec"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/sandbox"
+)
+
+// truth is what every relation must hold, with what is there for the sake of rows that depend on the release.
+func (r *round) truth(got map[string][]sandbox.Row) map[string][]sandbox.Row {
+	end := r.ledger.End()
+	of := func(version string) map[string][]sandbox.Row {
+		if r.plan.snapshot {
+			return r.ledger.TruthFromSnapshot(r.plan.scope(version), r.at, end)
+		}
+		return r.ledger.Truth(r.plan.scope(version), end)
+	}
+	want := of(r.plan.version)
+	if r.participant.version != r.plan.version {
+		want = either(want, of(r.participant.version), got)
+	}
+	maps.Copy(want, r.ledger.Holdings(r.plan.scope(r.plan.version), end))
+	maps.Copy(want, r.scan.Truth())
+	return want
+}
+
+// either takes, of two releases, the row that is there, or else the older's: releases show the same things, but not the same
+// of each, and which of them showed it is a matter of time.
+func either(older, newer, got map[string][]sandbox.Row) map[string][]sandbox.Row {
+	want := map[string][]sandbox.Row{}
+	for relation, rows := range older {
+		there := map[string]bool{}
+		for _, row := range got[relation] {
+			there[text(row)] = true
+		}
+		for i, row := range rows {
+			if i < len(newer[relation]) && there[text(newer[relation][i])] {
+				row = newer[relation][i]
+			}
+			want[relation] = append(want[relation], row)
+		}
+	}
+	return want
+}
+
+// unequal leaves out the rows that are in both: what is left is little to look at closely.
+func unequal(want, got map[string][]sandbox.Row) (wanted, there map[string][]sandbox.Row) {
+	wanted, there = map[string][]sandbox.Row{}, map[string][]sandbox.Row{}
+	for relation, rows := range want {
+		seen := map[string]int{}
+		for _, row := range got[relation] {
+			seen[text(row)]++
+		}
+		wanted[relation] = []sandbox.Row{} // or it is not compared
+		for _, row := range rows {
+			if t := text(row); seen[t] > 0 {
+				seen[t]--
+			} else {
+				wanted[relation] = append(wanted[relation], row)
+			}
+		}
+		for _, row := range got[relation] {
+			if t := text(row); seen[t] > 0 {
+				seen[t]--
+				there[relation] = append(there[relation], row)
+			}
+		}
+	}
+	return wanted, there
+}
+
+// text is a row as text; equal rows are equal texts.
+func text(row sandbox.Row) string {
+	b, err := json.Marshal(row)
+	if err != nil {
+		panic(err) // of strings and numbers: can't happen
+	}
+	return string(b)
+}
+
+// stored reads every relation that the truth knows.
+func stored(ctx context.Context, conn *pgx.Conn) (rows map[string][]sandbox.Row, n int, err error) {
+	rows = map[string][]sandbox.Row{}
+	relations := append(sandbox.Relations(), sandbox.HistoryRelations()...)
+	for _, relation := range append(relations, "holdings", "holding_totals") {
+		rows[relation], err = rowsOf(ctx, conn, relation, "ledger."+relation)
+		if err != nil {
+			return nil, 0, err
+		}
+		n += len(rows[relation])
+	}
+	return rows, n, nil
+}
+
+// rowsOf reads what a relation, or a function that gives its rows, holds.
+func rowsOf(ctx context.Context, conn *pgx.Conn, relation, from string, args ...any) (rows []sandbox.Row, err error) {
+	result, err := conn.Query(ctx, "SELECT to_jsonb(r) FROM "+from+" r ORDER BY to_jsonb(r)::text", args...)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", from, err)
+	}
+	texts, err := pgx.CollectRows(result, pgx.RowTo[[]byte])
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", from, err)
+	}
+	for _, text := range texts {
+		row, err := sandbox.DecodeRow(relation, text)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// compare compares every row with the truth.
+func (r *round) compare(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, r.postgres.url())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // it was only read from
+	got, n, err := stored(ctx, conn)
+	if err != nil {
+		return err
+	}
+	difference := sandbox.Diff(unequal(r.truth(got), got))
+	for _, more := range []func(context.Context, *pgx.Conn) (string, int, error){r.compareCoverage, r.comparePast, r.compareBalances} {
+		found, rows, err := more(ctx, conn)
+		if err != nil {
+			return err
+		}
+		difference += found
+		n += rows
+	}
+	r.tally.compared(n, difference == "")
+	if difference != "" {
+		return errors.New("the database is not what the ledger is:\n" + difference)
+	}
+	return nil
+}
+
+// compareCoverage sees that all updates are claimed, once.
+func (r *round) compareCoverage(ctx context.Context, conn *pgx.Conn) (difference string, rows int, err error) {
+	var from, to int64
+	last := r.ledger.Offset(r.ledger.Len() - 1)
+	err = conn.QueryRow(ctx, "SELECT count(*), min(from_exclusive), max(to_inclusive) FROM indexer.coverage").Scan(&rows, &from, &to)
+	if err != nil {
+		return "", 0, fmt.Errorf("read the coverage: %w", err)
+	}
+	if rows != 1 || from != r.at || to < last {
+		difference = fmt.Sprintf("coverage: one row after %d up to %d or more is wanted, and there are %d after %d up to %d\n", r.at, last, rows, from, to)
+	}
+	return difference, rows, nil
+}
+
+// comparePast compares what was held at an earlier offset.
+func (r *round) comparePast(ctx context.Context, conn *pgx.Conn) (difference string, rows int, err error) {
+	then := r.ledger.Offset(r.ledger.Len() * 3 / 4)
+	held, err := rowsOf(ctx, conn, "holdings", "ledger.holdings_at($1)", then)
+	if err != nil {
+		return "", 0, err
+	}
+	want := r.ledger.Holdings(r.plan.scope(r.plan.version), then)["holdings"]
+	difference = sandbox.Diff(map[string][]sandbox.Row{"holdings": want}, map[string][]sandbox.Row{"holdings": held})
+	if difference != "" {
+		difference = fmt.Sprintf("at offset %d: %s", then, difference)
+	}
+	return difference, len(held), nil
+}
+
+// compareBalances compares what the balance changes come to in the last round, where they are sent.
+func (r *round) compareBalances(ctx context.Context, conn *pgx.Conn) (difference string, rows int, err error) {
+	if !r.plan.balanceChanges {
+		return "", 0, nil
+	}
+	var last int64
+	if err := conn.QueryRow(ctx, "SELECT coalesce(max(round), 0) FROM ledger.transactions").Scan(&last); err != nil {
+		return "", 0, fmt.Errorf("read the last round: %w", err)
+	}
+	result, err := conn.Query(ctx, "SELECT coalesce(party, ''), coalesce(balance::numeric(100, 10)::text, 'not told') FROM ledger.reported_balances_at($1)", last)
+	if err != nil {
+		return "", 0, fmt.Errorf("read the balances: %w", err)
+	}
+	got := map[string]string{}
+	var party, balance string
+	_, err = pgx.ForEachRow(result, []any{&party, &balance}, func() error {
+		got[party] = balance
+		return nil
+	})
+	if err != nil {
+		return "", 0, fmt.Errorf("read the balances: %w", err)
+	}
+	if want := r.scan.ReportedBalances(last); !maps.Equal(want, got) {
+		difference = fmt.Sprintf("balances in round %d: %v are wanted, and there are %v\n", last, want, got)
+	}
+	return difference, len(got), nil
+}
+
+// verify has the indexer compare the database with the servers, and what it sealed with its digests, by itself.
+func (r *round) verify(ctx context.Context) error {
+	x, usual := r.participant, r.participant.plan.listLimit
+	x.plan.listLimit = wholeSnapshot
+	x.release(x.version)
+	defer func() {
+		x.plan.listLimit = usual
+		x.release(x.version)
+	}()
+	for _, arguments := range [][]string{{"verify", "--all"}, {"verify", "--offline"}} {
+		cmd := exec.CommandContext(ctx, r.path("indexer"), arguments...)
+		cmd.Env = append(cmd.Environ(), r.environment()...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("indexer %s: %w\n%s", strings.Join(arguments, " "), err, out)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package torture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/internal/throwaway"
+)
+
+const (
+	diskSize    = 640 << 20 // bytes of the file system that is filled; a round takes about 100 MB
+	reviveLimit = time.Minute
+)
+
+// postgres is a server of our own, on a disk of its own where the machine allows that.
+type postgres struct {
+	server *throwaway.Server
+	disk   *throwaway.SmallDisk // nil: the machine does not allow it
+	noDisk error                // why
+	wire   *throwaway.Wire      // before the database of the round
+	name   string               // of that
+}
+
+func startPostgres(ctx context.Context) (*postgres, error) {
+	p := &postgres{}
+	p.disk, p.noDisk = throwaway.NewSmallDisk(diskSize)
+	if p.noDisk != nil {
+		p.disk = nil
+	}
+	err := p.run(func() (err error) {
+		p.server, err = throwaway.Start(ctx, throwaway.Options{
+			Kind: throwaway.Local, TCP: true, InMemory: p.disk == nil,
+			Settings: map[string]string{"max_wal_size": "96MB", "min_wal_size": "32MB", "shared_buffers": "64MB"},
+		})
+		return err
+	})
+	if err != nil && p.disk != nil {
+		p.disk.Close()
+	}
+	return p, err
+}
+
+// run calls fn where the disk is.
+func (p *postgres) run(fn func() error) error {
+	if p.disk == nil {
+		return fn()
+	}
+	return p.disk.Run(fn)
+}
+
+func (p *postgres) stop() error {
+	p.unwire()
+	err := p.run(p.server.Stop)
+	if p.disk != nil {
+		p.disk.Close()
+	}
+	return err
+}
+
+func (p *postgres) unwire() {
+	if p.wire != nil {
+		p.wire.Close()
+		p.wire = nil
+	}
+}
+
+// fresh makes an empty database in the place of the last one, and stands before it.
+func (p *postgres) fresh(ctx context.Context, name string) error {
+	p.unwire()
+	if p.name != "" {
+		if err := p.server.DropDatabase(ctx, p.name); err != nil {
+			return err
+		}
+	}
+	p.name = name
+	if err := p.server.CreateDatabase(ctx, name); err != nil {
+		return err
+	}
+	var err error
+	p.wire, err = throwaway.NewWire(ctx, p.url())
+	return err
+}
+
+// url leads to the database beside the wire.
+func (p *postgres) url() string { return p.server.URL(p.name) }
+
+// strike has a fault of a schedule happen, and tells whether it had an effect.
+func (p *postgres) strike(ctx context.Context, s fault) (bool, error) {
+	disturb := func(f throwaway.WireFault) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		return p.wire.Disturb(ctx, f), nil
+	}
+	switch s.kind {
+	case StopPostgres:
+		return p.down(ctx, s, p.server.Kill)
+	case CrashPostgres:
+		return p.down(ctx, s, p.server.Crash)
+	case EndSession:
+		return disturb(throwaway.EndSession)
+	case CutCopy:
+		return disturb(throwaway.CutCopy)
+	case CutBeforeCommit:
+		return disturb(throwaway.CutBeforeCommit)
+	case CutAfterCommit:
+		return disturb(throwaway.CutAfterCommit)
+	case InjectFullDisk:
+		return disturb(throwaway.DiskFull)
+	case DropConnections:
+		return p.wire.Drop() > 0, nil
+	case StallPostgres:
+		resume := p.wire.Stall()
+		defer resume()
+		pause(ctx, s.long)
+		return p.wire.Lines() > 0, nil
+	case FullDisk:
+		return p.fill(ctx, s)
+	}
+	return false, errors.New("PostgreSQL has no fault " + string(s.kind))
+}
+
+// down ends the server and starts it again.
+func (p *postgres) down(ctx context.Context, s fault, end func() error) (bool, error) {
+	if err := p.run(end); err != nil {
+		return false, err
+	}
+	pause(ctx, s.long)
+	return true, p.revive(ctx)
+}
+
+// fill leaves no room on the disk until the server has met that, and a while longer.
+func (p *postgres) fill(ctx context.Context, s fault) (bool, error) {
+	before := p.wire.SawDiskFull()
+	if err := p.disk.Fill(); err != nil {
+		return false, errors.Join(err, p.disk.Free())
+	}
+	for deadline := time.Now().Add(2 * patience); p.wire.SawDiskFull() == before && ctx.Err() == nil && time.Now().Before(deadline); {
+		pause(ctx, 20*ms)
+	}
+	pause(ctx, s.long)
+	met := p.wire.SawDiskFull() > before
+	if err := p.disk.Free(); err != nil {
+		return met, err
+	}
+	if p.answers(ctx) != nil { // it can't write its log, and has ended itself or is coming back
+		return true, p.revive(ctx)
+	}
+	return met, nil
+}
+
+// revive starts the server again, which takes until the last of its former processes is gone.
+func (p *postgres) revive(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviveLimit)
+	defer cancel()
+	for {
+		err := p.run(func() error { return p.server.Restart(ctx) })
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("PostgreSQL does not come back: %w", err)
+		}
+		pause(ctx, 50*ms)
+	}
+}
+
+func (p *postgres) answers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, p.url())
+	if err != nil {
+		return err
+	}
+	return conn.Close(ctx)
+}

@@ -1,0 +1,262 @@
+package torture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"ledgerindexer/sandbox"
+)
+
+const (
+	stopLimit   = 90 * time.Second // of a program that was asked to end
+	finishLimit = 5 * time.Minute  // of a program without faults
+)
+
+// round is one database and one ledger, from the beginning to the last comparison.
+type round struct {
+	Config
+	plan        plan
+	tally       *Tally
+	postgres    *postgres
+	ledger      *sandbox.Ledger
+	scan        *sandbox.Scan
+	at          int64 // the snapshot's offset; 0: genesis
+	participant *participant
+	history     *front
+	folder      string
+	outages     atomic.Int64 // faults of the database so far, delivered or not
+}
+
+// runRound runs the round of a seed.
+func runRound(ctx context.Context, c Config, seed uint64, p *postgres, tally *Tally) error {
+	r := &round{Config: c, plan: newPlan(seed), tally: tally, postgres: p, folder: filepath.Join(c.Folder, fmt.Sprintf("seed-%d", seed))}
+	if err := os.MkdirAll(r.folder, 0o700); err != nil {
+		return err
+	}
+	r.Say("seed %d: %v", seed, r.plan)
+	if err := r.prepare(ctx); err != nil {
+		return err
+	}
+	defer r.participant.close()
+	defer r.history.close()
+	if r.plan.snapshot {
+		if err := r.backfill(ctx); err != nil {
+			return err
+		}
+	}
+	for stage := range r.plan.stages {
+		if err := r.index(ctx, stage); err != nil {
+			return err
+		}
+		r.Say("    stage %d is over: %d updates are to be there, with all that follows from them", stage+1, r.ledger.Len())
+		if err := r.compare(ctx); err != nil {
+			return err
+		}
+		if r.participant.version == r.plan.version { // another release shows more of what was read from the one before
+			if err := r.verify(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	tally.round()
+	return nil
+}
+
+// prepare makes the ledger, the servers and an empty database.
+func (r *round) prepare(ctx context.Context) error {
+	r.ledger = sandbox.NewLedger(sandbox.Options{Seed: r.plan.seed, ActiveShare: r.plan.activeShare})
+	r.ledger.Grow(r.plan.updates)
+	if r.plan.snapshot {
+		r.at = r.quiet()
+	}
+	if err := r.postgres.fresh(ctx, "torture_"+strconv.FormatUint(r.plan.seed, 10)); err != nil {
+		return err
+	}
+	var err error
+	if r.participant, err = startParticipant(ctx, r.plan, r.ledger, r.folder); err != nil {
+		return err
+	}
+	r.history = &front{}
+	r.scan = sandbox.NewScan(r.ledger, sandbox.ScanOptions{
+		BalanceChanges: r.plan.balanceChanges, PageLimit: r.plan.scanPage, Latency: r.plan.latency, Fault: r.history.fault,
+	})
+	r.history.turnTo(r.scan)
+	return r.history.open(ctx)
+}
+
+// quiet is an offset in the middle at which no reassignment is in flight, so that every release serves its snapshot.
+func (r *round) quiet() int64 {
+	for i := r.ledger.Len() / 2; ; i++ {
+		if i == r.ledger.Len() {
+			r.ledger.Grow(1)
+		}
+		if at := r.ledger.Offset(i); !r.ledger.InFlight(at) {
+			return at
+		}
+	}
+}
+
+func (r *round) path(command string) string { return filepath.Join(r.Programs, command) }
+
+// environment configures the programs.
+func (r *round) environment() []string {
+	return append(r.plan.environment(),
+		"INDEXER_DATABASE_URL="+r.postgres.wire.URL(), "INDEXER_LEDGER_URL=http://"+r.participant.address,
+		"INDEXER_LEDGER_TOKEN_FILE="+r.participant.tokenFile, "INDEXER_SCAN_URL=http://"+r.history.address,
+		"INDEXER_LISTEN=", "INDEXER_PACKAGES_INTERVAL=1s", "INDEXER_LOOKUP_RATE=50",
+	)
+}
+
+func (r *round) program(name, command string, kill Kind, args ...string) *program {
+	return &program{
+		path: r.path(command), folder: r.folder, name: name, args: args, env: r.environment(), kill: kill, tally: r.tally,
+	}
+}
+
+// backfill seeds the database under fire.
+func (r *round) backfill(ctx context.Context) error {
+	p := r.program("backfill", "backfill", KillBackfill, "--at-offset", strconv.FormatInt(r.at, 10))
+	seen := int64(-1)
+	p.forgiven = func(code int) bool { // it ends where the database goes away, and the next run goes on
+		outages := r.outages.Load()
+		defer func() { seen = outages }()
+		return code == 1 && outages != seen
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.Longest+finishLimit)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- p.keep(ctx) }()
+	fireCtx, cease := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		err := <-done
+		cease()
+		ended <- err
+	}()
+	err := r.fire(fireCtx, p, KillBackfill, "backfill")
+	if err != nil {
+		cancel()
+	}
+	return errors.Join(err, <-ended)
+}
+
+// index lets the daemon follow the growing ledger under fire, and then catch up in peace.
+func (r *round) index(ctx context.Context, stage int) error {
+	if stage > 0 {
+		r.ledger.Grow(r.plan.updates / 3)
+	}
+	daemon := r.program(fmt.Sprintf("indexer-%d", stage), "indexer", KillIndexer, "run")
+	keepCtx, kill := context.WithCancel(ctx)
+	defer kill()
+	ended := make(chan error, 1)
+	fireCtx, cease := context.WithCancel(ctx)
+	defer cease()
+	go func() {
+		defer cease()
+		ended <- daemon.keep(keepCtx)
+	}()
+	err := r.fire(fireCtx, daemon, KillIndexer, fmt.Sprintf("stage %d", stage))
+	daemon.stop()
+	select {
+	case ending := <-ended:
+		err = errors.Join(err, ending)
+	case <-time.After(stopLimit):
+		daemon.dump()
+		err = errors.Join(err, fmt.Errorf("the indexer does not end within %v of SIGTERM: its stacks are in its log", stopLimit), <-ended)
+	}
+	if err != nil {
+		return err
+	}
+	last := r.program(fmt.Sprintf("indexer-%d-until-current", stage), "indexer", "", "run", "--until-current")
+	ctx, cancel := context.WithTimeout(ctx, finishLimit)
+	defer cancel()
+	return last.keep(ctx)
+}
+
+// target is something that faults hit.
+type target struct {
+	name     string
+	schedule *schedule
+	strike   func(context.Context, fault) (bool, error)
+}
+
+// fire has the faults of all schedules hit, while the ledger grows, until enough took effect, their time is over, or ctx
+// ends. Whatever was struck works again when it returns.
+func (r *round) fire(ctx context.Context, p *program, kill Kind, purpose string) error {
+	random := func(target string) *rand.Rand { return randomOf(r.plan.seed, purpose+" "+target) }
+	targets := []target{
+		{"program", programFaults(random("program"), kill), p.strike},
+		{"postgres", postgresFaults(random("postgres"), r.postgres.disk != nil), func(ctx context.Context, f fault) (bool, error) {
+			r.outages.Add(1)
+			return r.postgres.strike(ctx, f)
+		}},
+		{"participant", participantFaults(random("participant")), r.strikeParticipant(kill)},
+		{"scan", scanFaults(random("scan")), r.history.strike},
+	}
+	if kill == KillBackfill {
+		targets = targets[:3] // which does not read the history
+	}
+	ctx, cease := context.WithTimeout(ctx, r.Longest)
+	defer cease()
+	group, ctx := errgroup.WithContext(ctx)
+	most := r.tally.Total() + r.Faults
+	for _, t := range targets {
+		group.Go(func() error {
+			for {
+				f := t.schedule.next()
+				pause(ctx, f.wait)
+				if ctx.Err() != nil {
+					return nil
+				}
+				took, err := t.strike(ctx, f)
+				if took {
+					r.tally.hit(f.kind)
+				}
+				if err != nil {
+					return fmt.Errorf("%s: %s: %w", t.name, f.kind, err)
+				}
+				if r.tally.Total() >= most {
+					cease()
+				}
+			}
+		})
+	}
+	if kill == KillIndexer {
+		group.Go(func() error {
+			r.grow(ctx, purpose)
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// strikeParticipant is the participant's, which comes back as the next release from its first restart under the daemon.
+func (r *round) strikeParticipant(kill Kind) func(context.Context, fault) (bool, error) {
+	return func(ctx context.Context, f fault) (bool, error) {
+		if f.kind == RestartServer && kill == KillIndexer && r.plan.next != "" && r.participant.version != r.plan.next {
+			r.tally.hit(UpgradeRelease)
+			return false, r.participant.upgrade(ctx, f.long)
+		}
+		return r.participant.strike(ctx, f)
+	}
+}
+
+// grow adds the stage's updates, a few at a time, for as long as faults may come.
+func (r *round) grow(ctx context.Context, purpose string) {
+	random := randomOf(r.plan.seed, purpose+" growth")
+	each := r.Longest / time.Duration(r.plan.growth)
+	for ctx.Err() == nil {
+		n := 1 + random.IntN(6)
+		r.ledger.Grow(n)
+		pause(ctx, time.Duration(n)*each)
+	}
+}
