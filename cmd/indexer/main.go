@@ -22,7 +22,9 @@ type grammar struct {
 	Status      statusCommand      `cmd:"" help:"Say where the database stands and how far behind the ledger it is."`
 	Contract    contractCommand    `cmd:"" help:"Say what the ledger and the database know of a contract."`
 	Update      updateCommand      `cmd:"" help:"Compare an update of the ledger with what is stored of it; exit code 1 where they differ."`
+	Verify      verifyCommand      `cmd:"" help:"Compare the database with the ledger and the transaction history; exit code 1 where they differ."`
 	Packages    packagesCommand    `cmd:"" help:"List, vet or unvet packages on the participant."`
+	Reset       resetCommand       `cmd:"" help:"Remove everything of the updates after an offset, so that the indexer resumes from there."`
 	Migrate     migrateCommand     `cmd:"" help:"Bring the database's schema up to date."`
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running indexer whether it is ready; exit code 0 if so."`
 	config.Log

@@ -243,7 +243,7 @@ func TestChangeUsageErrors(t *testing.T) {
 		"two versions":         {[]string{"vet", "bank:1:2"}, `not "bank:1:2"`},
 		"a space":              {[]string{"vet", "bank 1"}, `not "bank 1"`},
 		"an escape":            {[]string{"unvet", "bank\x1b[2J"}, `not "bank\x1b[2J"`},
-		"no UTF-8":             {[]string{"unvet", "\xff"}, `not "`},
+		"no UTF-8":             {[]string{"unvet", "\xff"}, "is not text in UTF-8"},
 		"a serial":             {[]string{"vet", "bank", "--expected-serial=seven"}, `--expected-serial must be none or a number from 1 on, not "seven"`},
 		"serial 0":             {[]string{"vet", "bank", "--expected-serial=0"}, "--expected-serial must be"},
 		"a large serial":       {[]string{"unvet", "bank", "--expected-serial=2147483648"}, "--expected-serial must be"},

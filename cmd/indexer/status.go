@@ -36,7 +36,8 @@ type report struct {
 	Unknown       int64     `json:"unknown_elements"`
 	Lookups       lookups   `json:"lookups"`
 	Packages      packages  `json:"packages"`
-	History       *history  `json:"history,omitempty"` // the transaction history; absent: nobody has begun to read it
+	Verified      *verified `json:"verified,omitempty"` // absent: no window was verified yet
+	History       *history  `json:"history,omitempty"`  // the transaction history; absent: nobody has begun to read it
 	Ledger        *end      `json:"ledger,omitempty"`
 }
 
@@ -66,6 +67,18 @@ type packages struct {
 	Synchronizers int64 `json:"synchronizers"`
 	Changes       int64 `json:"changes"` // that were seen
 	*task
+}
+
+// verified is how far what is stored was read from its source again and compared.
+type verified struct {
+	Offset      ledger.Offset  `json:"offset"` // up to which all updates were equal
+	Behind      *ledger.Offset `json:"behind_offsets,omitempty"`
+	Seq         int64          `json:"seq"` // up to which all records of the transaction history were equal
+	Windows     int64          `json:"windows"`
+	Different   int64          `json:"different_windows"`
+	NotShown    int64          `json:"not_shown_windows"`
+	Updates     *task          `json:"task,omitempty"`
+	HistoryTask *task          `json:"history_task,omitempty"`
 }
 
 // task is how one of the tasks beside the stream fares.
@@ -146,6 +159,7 @@ func newReport(address string, status store.Status) *report {
 	if status.Snapshot != nil {
 		r.Snapshot = &snapshot{At: status.Snapshot.At, Entries: status.Snapshot.Entries}
 	}
+	r.Verified = newVerified(status)
 	if status.Started {
 		r.Streams = append(r.Streams, stream{
 			Stream: store.StreamUpdates, Watermark: status.Watermark, Frontier: status.Frontier,
@@ -153,6 +167,23 @@ func newReport(address string, status store.Status) *report {
 		})
 	}
 	return r
+}
+
+// newVerified is nil where nothing was verified, and nobody tried.
+func newVerified(status store.Status) *verified {
+	from := status.Verified
+	v := &verified{
+		Offset: from.Offset, Seq: from.Seq, Windows: from.Windows, Different: from.Different, NotShown: from.NotShown,
+		Updates: taskOf(status.Tasks, ingest.TaskVerification), HistoryTask: taskOf(status.Tasks, ingest.TaskHistoryVerification),
+	}
+	if v.Windows == 0 && v.Updates == nil && v.HistoryTask == nil {
+		return nil
+	}
+	if status.Started {
+		behind := status.Watermark - v.Offset
+		v.Behind = &behind
+	}
+	return v
 }
 
 // taskOf is how a task fares; nil where it has not run yet.
@@ -276,6 +307,7 @@ func (r *report) print(out io.Writer) error {
 	}
 	r.printTasks(line)
 	r.History.print(line)
+	r.Verified.print(line, r.History)
 	if r.Ledger != nil {
 		switch {
 		case r.Ledger.Error != "":
@@ -339,6 +371,30 @@ func (r *report) printTasks(line func(label, format string, args ...any)) {
 		line("packages", "%d vetted on %d synchronizers, read %s", p.Vetted, p.Synchronizers, p.SucceededAt.Format(time.RFC3339))
 	}
 	p.printFailure(line)
+}
+
+// print says how far everything was verified, and what differs.
+func (v *verified) print(line func(label, format string, args ...any), history *history) {
+	if v == nil {
+		return
+	}
+	label := "verified"
+	if v.Behind != nil {
+		line(label, "up to offset %d, %d behind the watermark", v.Offset, *v.Behind)
+		label = ""
+	}
+	if history != nil && (v.Seq > 0 || v.HistoryTask != nil) {
+		line(label, "up to record %d of the transaction history, %d behind", v.Seq, history.Records-v.Seq)
+		label = ""
+	}
+	if v.Different > 0 {
+		line(label, "%d of %d windows differ from their source: run `indexer verify --repair`", v.Different, v.Windows)
+	}
+	if v.NotShown > 0 {
+		line(label, "%d of %d windows could not be compared: their source does not show them any more", v.NotShown, v.Windows)
+	}
+	v.Updates.printFailure(line)
+	v.HistoryTask.printFailure(line)
 }
 
 func (t *task) printFailure(line func(label, format string, args ...any)) {

@@ -106,3 +106,32 @@ func TestStatusOfTheHistory(t *testing.T) {
 	}, history)
 	require.Empty(t, statusOf(t, environ)["streams"], "there are no updates")
 }
+
+// How far everything was verified is part of the report, and what differs.
+func TestStatusOfTheVerification(t *testing.T) {
+	database := throwaway.Migrated(t, migrate)
+	environ := map[string]string{"INDEXER_DATABASE_URL": database}
+	text := func() string {
+		t.Helper()
+		code, stdout, stderr := command(t, environ, "status", "--sample=0")
+		require.Zero(t, code, stderr)
+		return squeezed(stdout)
+	}
+	require.NotContains(t, text(), "verified")
+	require.NotContains(t, statusOf(t, environ), "verified")
+
+	_, err := connect(t, database).Exec(t.Context(), `
+		INSERT INTO indexer.checkpoints (stream, ledger_offset) VALUES ('updates', 100);
+		INSERT INTO indexer.floors (stream, history_floor) VALUES ('updates', 5);
+		INSERT INTO indexer.tasks (task, failed_at, failure) VALUES ('verification', '2026-01-01T11:00:00Z', 'no answer');
+		INSERT INTO indexer.verifications (stream, from_exclusive, to_inclusive, verified_at, result, differences, digest) VALUES
+			('updates', 5, 40, now(), 'equal', 0, sha256('')), ('updates', 40, 50, now(), 'different', 3, sha256('')),
+			('updates', 50, 60, now(), 'not_shown', 0, sha256(''))`)
+	require.NoError(t, err)
+	require.Contains(t, text(), "verified up to offset 40, 60 behind the watermark\n1 of 3 windows differ from their source: run `indexer verify --repair`\n"+
+		"1 of 3 windows could not be compared: their source does not show them any more\nfailed 2026-01-01T11:00:00Z: no answer")
+	require.Equal(t, map[string]any{
+		"offset": 40.0, "behind_offsets": 60.0, "seq": 0.0, "windows": 3.0, "different_windows": 1.0, "not_shown_windows": 1.0,
+		"task": map[string]any{"failing": true, "failed_at": "2026-01-01T11:00:00Z", "failure": "no answer"},
+	}, statusOf(t, environ)["verified"])
+}

@@ -73,14 +73,15 @@ type updateStored struct {
 }
 
 type difference struct {
-	Kind     store.Disagreement `json:"kind"` // altered, missing or extra
-	Relation string             `json:"relation"`
-	Offset   ledger.Offset      `json:"ledger_offset"`
-	NodeID   *int32             `json:"node_id"`
-	Row      string             `json:"row"`
-	Column   string             `json:"column,omitempty"`
-	Ledger   *string            `json:"ledger"`
-	Stored   *string            `json:"stored"`
+	Kind     ledger.Disagreement `json:"kind"` // altered, missing or extra
+	Relation string              `json:"relation"`
+	Offset   ledger.Offset       `json:"ledger_offset"`
+	Seq      int64               `json:"seq,omitempty"` // of a record of the transaction history
+	NodeID   *int32              `json:"node_id"`
+	Row      string              `json:"row"`
+	Column   string              `json:"column,omitempty"`
+	Ledger   *string             `json:"ledger"`
+	Stored   *string             `json:"stored"`
 }
 
 // Run compares an update of the ledger with what is stored.
@@ -179,7 +180,7 @@ func (r *updateReport) stored(address string, record *store.UpdateRecord) {
 		r.Database.Rows[row.Relation] = append(r.Database.Rows[row.Relation], row.Columns)
 	}
 	for _, d := range record.Differences {
-		r.Differences = append(r.Differences, difference{d.Kind, d.Relation, d.Offset, d.NodeID, d.Row, d.Column, d.Ledger, d.Stored})
+		r.Differences = append(r.Differences, difference{d.Kind, d.Relation, d.Offset, d.Seq, d.NodeID, d.Row, d.Column, d.Wanted, d.Stored})
 	}
 }
 

@@ -34,6 +34,9 @@ type Metrics struct {
 	historyRecords                                              prometheus.Counter
 	historySeq, historyNewest, historyCurrent, historyRereading prometheus.Gauge
 
+	sealed, differences         *prometheus.CounterVec
+	verifiedOffset, verifiedSeq prometheus.Gauge
+
 	mu          sync.Mutex // guards what follows
 	atWatermark int64      // lag is made of it
 	atEnd       int64      // and of it
@@ -86,10 +89,15 @@ func NewMetrics() *Metrics {
 		historyNewest:    gauge("history_newest_timestamp_seconds", "Latest date of a stored record of the transaction history that this process has read, in Unix time; 0: none."),
 		historyCurrent:   gauge("history_current_timestamp_seconds", "When everything that the Scan service has was last found to be stored, in Unix time; 0: not by this process."),
 		historyRereading: gauge("history_rereading", "1 while the transaction history is read again from its beginning, else 0."),
+		sealed:           counter("sealed_windows_total", "Windows that were compared with their source again and sealed: equal, different, not_shown.", "stream", "result"),
+		differences:      counter("differences_total", "Differences from their source that windows were sealed with.", "stream"),
+		verifiedOffset:   gauge("verified_offset", "Offset up to which everything was compared with the participant again, and was equal."),
+		verifiedSeq:      gauge("verified_seq", "Record of the transaction history up to which everything was compared with its service again, and was equal."),
 	}
 	m.registry.MustRegister(m.watermark, m.frontier, m.ledgerEnd, m.lag, m.leading, m.updates, m.rows, m.phases, m.requests,
 		m.duration, m.received, m.retries, m.lookups, m.packagesRead, m.packageChanges, m.failing,
 		m.historyRecords, m.historySeq, m.historyNewest, m.historyCurrent, m.historyRereading,
+		m.sealed, m.differences, m.verifiedOffset, m.verifiedSeq,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewBuildInfoCollector())
 	return m
@@ -182,6 +190,18 @@ func (m *Metrics) HistoryRecord(date time.Time) {
 
 // HistoryCurrent tells that everything that the service has is stored, as of now.
 func (m *Metrics) HistoryCurrent() { m.historyCurrent.SetToCurrentTime() }
+
+// Sealed tells of a window that was sealed, and how many differences it was sealed with.
+func (m *Metrics) Sealed(stream, result string, differences int64) {
+	m.sealed.WithLabelValues(stream, result).Inc()
+	m.differences.WithLabelValues(stream).Add(float64(differences))
+}
+
+// Verified tells how far everything was compared with its source and was equal.
+func (m *Metrics) Verified(offset, seq int64) {
+	m.verifiedOffset.Set(float64(offset))
+	m.verifiedSeq.Set(float64(seq))
+}
 
 func oneIf(holds bool) float64 {
 	if holds {

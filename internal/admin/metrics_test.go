@@ -83,6 +83,8 @@ func TestMetrics(t *testing.T) {
 		`ledger_indexer_task_failing{task="lookups"} 1`,
 		`ledger_indexer_task_failing{task="packages"} 0`,
 		`ledger_indexer_updates_total 10`,
+		`ledger_indexer_verified_offset 0`,
+		`ledger_indexer_verified_seq 0`,
 		`ledger_indexer_watermark_offset 130`,
 	}, ours(t, m))
 
@@ -132,6 +134,21 @@ func TestMetricsOfTheHistory(t *testing.T) {
 	require.InDelta(t, before.Unix(), valueOf(t, lines, "ledger_indexer_history_current_timestamp_seconds"), 60)
 	m.HistoryCommitted(72, false, 0)
 	require.Contains(t, ours(t, m), "ledger_indexer_history_rereading 0")
+}
+
+func TestMetricsOfTheVerification(t *testing.T) {
+	t.Parallel()
+	m := NewMetrics()
+	m.Sealed("updates", "equal", 0)
+	m.Sealed("updates", "different", 3)
+	m.Sealed("updates", "equal", 0)
+	m.Sealed("transactions", "not_shown", 0)
+	m.Verified(120, 7)
+	require.Subset(t, ours(t, m), []string{
+		`ledger_indexer_sealed_windows_total{result="equal",stream="updates"} 2`, `ledger_indexer_sealed_windows_total{result="different",stream="updates"} 1`,
+		`ledger_indexer_sealed_windows_total{result="not_shown",stream="transactions"} 1`, `ledger_indexer_differences_total{stream="updates"} 3`,
+		`ledger_indexer_differences_total{stream="transactions"} 0`, "ledger_indexer_verified_offset 120", "ledger_indexer_verified_seq 7",
+	})
 }
 
 // Two of them in one process do not meet in a registry, and many goroutines may tell one of them.

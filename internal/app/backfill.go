@@ -44,7 +44,7 @@ func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger, wrote f
 	if err != nil {
 		return none, err
 	}
-	leader, err := leadNow(ctx, db)
+	leader, err := leadNow(ctx, db, "seeding from a snapshot")
 	if err != nil {
 		return none, err
 	}
@@ -96,8 +96,8 @@ func meet(ctx context.Context, db *store.Store, client *participant.Client, scop
 	return participantID, err
 }
 
-// leadNow takes the lead of the updates stream, or names who has it.
-func leadNow(ctx context.Context, db *store.Store) (*store.Leader, error) {
+// leadNow takes the lead of the updates stream, or names who has it and must be stopped before something is done.
+func leadNow(ctx context.Context, db *store.Store, what string) (*store.Leader, error) {
 	deadline := time.Now().Add(leadPatience)
 	for {
 		leader, ok, err := db.Lead(ctx, store.RoleUpdates)
@@ -111,10 +111,10 @@ func leadNow(ctx context.Context, db *store.Store) (*store.Leader, error) {
 			}
 			return nil, &ledger.Problem{
 				What: "another process writes this database: " + status.Leader.Holder,
-				Do:   "stop it before seeding from a snapshot",
+				Do:   "stop it before " + what,
 			}
 		}
-		pause(ctx, standbyEvery)
+		ingest.Sleep(ctx, standbyEvery)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}

@@ -10,6 +10,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/participant"
 	"ledgerindexer/store"
+	"ledgerindexer/verify"
 )
 
 // background is what runs beside the updates while this process leads them. It never ends the stream and never holds it
@@ -37,6 +38,11 @@ func (u *updates) startBackground(ctx context.Context, leader *store.Leader) *ba
 		}
 		b.running.Go(func() { packages.Run(ctx) })
 	}
+	if u.cfg.VerifyRate > 0 {
+		b.running.Go(func() {
+			u.seal(ctx, ingest.TaskVerification, leader, func(s *verify.Seals) { s.AddUpdates(u.client, u.store, leader) })
+		})
+	}
 	return b
 }
 
@@ -62,10 +68,10 @@ func (c contracts) ContractByID(ctx context.Context, id string, queryingParties 
 	return contract, body, err
 }
 
-func (u *updates) watchTask(name string) ingest.TaskWatch {
+func (x *indexer) watchTask(name string) ingest.TaskWatch {
 	return ingest.TaskWatch{
-		Retrying: func() { u.metrics.Retrying(name) },
-		Failing:  func(failing bool) { u.metrics.TaskFailing(name, failing) },
+		Retrying: func() { x.metrics.Retrying(name) },
+		Failing:  func(failing bool) { x.metrics.TaskFailing(name, failing) },
 	}
 }
 

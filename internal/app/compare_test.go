@@ -38,12 +38,39 @@ func compare(t *testing.T, db *store.Store, pages []ledger.Page) []string {
 	t.Helper()
 	var list []string
 	for _, page := range pages {
-		err := db.Compare(t.Context(), page, func(d store.Difference) error {
+		err := db.Compare(t.Context(), page, func(d ledger.Difference) error {
 			list = append(list, d.String())
 			return nil
 		})
 		require.NoError(t, err)
 	}
+	return list
+}
+
+// compareActive compares the active set with a snapshot of the participant.
+func compareActive(t *testing.T, db *store.Store, ledgerURL string, scope config.Scope, at ledger.Offset) (list []string) {
+	t.Helper()
+	client, err := participant.New(participant.Config{URL: ledgerURL, Logger: testLogger(t)}, scope.Domain())
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	met, entries := map[string]bool{}, 0
+	var page ledger.SnapshotPage
+	for !page.Last {
+		page, err = client.ReadSnapshot(t.Context(), at, page.Next)
+		require.NoError(t, err)
+		entries += len(page.Entries)
+		require.NoError(t, db.CompareActive(t.Context(), at, page.Entries, func(key string) { met[key] = true }, func(d ledger.Difference) error {
+			list = append(list, d.String())
+			return nil
+		}))
+	}
+	require.Greater(t, entries, 50)
+	require.NoError(t, db.ActiveAt(t.Context(), at, func(key string, extra ledger.Difference) error {
+		if !met[key] {
+			list = append(list, extra.String())
+		}
+		return nil
+	}))
 	return list
 }
 
@@ -60,8 +87,10 @@ func TestComparedWithTheLedgerNothingDiffers(t *testing.T) {
 				l.Grow(400)
 				var s served
 				database := s.index(t, l, options, everything(shape), nil)
-				db, list := pages(t, database, serve(t, l, options), everything(shape))
+				server := serve(t, l, options)
+				db, list := pages(t, database, server, everything(shape))
 				require.Empty(t, compare(t, db, list))
+				require.Empty(t, compareActive(t, db, server, everything(shape), ledger.Offset(l.End())))
 			})
 		}
 	}

@@ -116,6 +116,13 @@ func (j *journal) logger() *slog.Logger {
 	return slog.New(slog.NewJSONHandler(j, nil))
 }
 
+// all is everything that was logged.
+func (j *journal) all() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
 // lines are those whose message is this one.
 func (j *journal) lines(t *testing.T, message string) (lines []map[string]any) {
 	t.Helper()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"ledgerindexer/ingest"
@@ -34,13 +35,10 @@ type historyService interface {
 
 // newHistoryService picks the service that the history is read from: a Scan of Splice 0.6 or earlier. Another kind of
 // service, such as what Splice offers in its place from 0.7 on, would come in here.
-func newHistoryService(x *indexer) (historyService, error) {
-	client, err := scan.New(scan.Config{
-		URL: x.cfg.ScanURL, Access: x.cfg.ScanAccess.Domain("scan"), Logger: x.logger,
-		Observe: func(operation string, status int, d time.Duration, bytes int64) {
-			x.metrics.Request("scan-"+operation, status, d, bytes) // a participant has a version too
-		},
-	})
+func newHistoryService(
+	cfg config.Sources, logger *slog.Logger, observe func(operation string, status int, d time.Duration, bytes int64),
+) (historyService, error) {
+	client, err := scan.New(scan.Config{URL: cfg.ScanURL, Access: cfg.ScanAccess.Domain("scan"), Logger: logger, Observe: observe})
 	if err != nil {
 		return nil, &config.UsageError{Err: err}
 	}
@@ -64,7 +62,9 @@ type history struct {
 }
 
 func newHistory(x *indexer) (*history, error) {
-	service, err := newHistoryService(x)
+	service, err := newHistoryService(x.cfg.Sources, x.logger, func(operation string, status int, d time.Duration, bytes int64) {
+		x.metrics.Request("scan-"+operation, status, d, bytes) // a participant has a version too
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,9 @@ func (h *history) lead(ctx context.Context, s *stream, leader *store.Leader) (do
 		},
 		UntilCurrent: h.cfg.UntilCurrent, Logger: h.logger, Watch: t.watch(ctx),
 	}
+	endSealing := h.startSealing(ctx, leader)
 	err = loop.Run(ctx)
+	endSealing()
 	switch {
 	case errors.Is(err, ledger.ErrNotOffered):
 		return h.notOffered(ctx, s, leader, err)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,10 +20,10 @@ import (
 )
 
 // build makes a command's program.
-func build(t *testing.T, command string) string {
+func build(t *testing.T, command string, flags ...string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), command)
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "ledgerindexer/cmd/"+command).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", slices.Concat([]string{"build"}, flags, []string{"-o", program, "ledgerindexer/cmd/" + command})...).CombinedOutput()
 	require.NoError(t, err, string(out))
 	return program
 }

@@ -132,7 +132,7 @@ func TestParticipantGoesAwayAndComesBack(t *testing.T) {
 	require.Empty(t, sandbox.Diff(want, relations(t, database)))
 }
 
-// PostgreSQL is killed and comes back while the daemon writes both streams.
+// PostgreSQL is killed and comes back while a daemon writes both streams and another one stands by.
 func TestPostgresGoesAwayAndComesBack(t *testing.T) {
 	t.Parallel()
 	postgres := throwaway.LocalServer(t, throwaway.Options{})
@@ -143,7 +143,7 @@ func TestPostgresGoesAwayAndComesBack(t *testing.T) {
 	scan := sandbox.NewScan(l, sandbox.ScanOptions{PageLimit: 20})
 	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{Version: "3.4", ListLimit: 20}), defaultScope())
 	cfg.ScanURL = serveScan(t, scan)
-	daemon := startIndexer(t, cfg)
+	daemons := []*running{startIndexer(t, cfg), startIndexer(t, cfg)}
 	for range 3 {
 		waitFor(t, database, lastUpdate(l)/2)
 		l.Grow(200)
@@ -152,7 +152,9 @@ func TestPostgresGoesAwayAndComesBack(t *testing.T) {
 		waitFor(t, database, lastUpdate(l))
 	}
 	waitForHistory(t, database, scan)
-	require.NoError(t, daemon.finish())
+	for _, daemon := range daemons {
+		require.NoError(t, daemon.finish())
+	}
 	want := l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta, Version: "3.4"}, l.End())
 	require.Empty(t, sandbox.Diff(want, relations(t, database)))
 	require.Empty(t, sandbox.Diff(scan.Truth(), historyRelations(t, database)))

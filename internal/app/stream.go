@@ -76,7 +76,7 @@ func (s *stream) run(ctx context.Context) error {
 			s.set(false, "trying again: "+err.Error())
 			wait := s.backoff.Next(err)
 			s.logger.WarnContext(ctx, "trying again", "stream", s.name(), "error", err, "wait", wait.String())
-			pause(ctx, wait)
+			ingest.Sleep(ctx, wait)
 		}
 	}
 }
@@ -141,7 +141,7 @@ func (s *stream) wait(ctx context.Context, ready bool, state string) {
 	if s.set(ready, state) {
 		s.logger.InfoContext(ctx, "not writing", "stream", s.name(), "state", state)
 	}
-	pause(ctx, standbyEvery)
+	ingest.Sleep(ctx, standbyEvery)
 }
 
 // insist tries until fn succeeds or ctx ends (nil), or the error is a lasting one. failed is told of each failure.
@@ -158,14 +158,7 @@ func insist(ctx context.Context, logger *slog.Logger, state string, fn func(cont
 		failed(err)
 		wait := backoff.Next(err)
 		logger.WarnContext(ctx, "trying again", "state", state, "error", err, "wait", wait.String())
-		pause(ctx, wait)
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
+		ingest.Sleep(ctx, wait)
 	}
 }
 

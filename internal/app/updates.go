@@ -83,7 +83,7 @@ func (u *updates) lead(ctx context.Context, s *stream, leader *store.Leader) (do
 	s.set(true, "leading")
 	taskCtx, endTasks := context.WithCancel(ctx)
 	defer endTasks()
-	tasks := u.startBackground(taskCtx, leader)
+	var tasks *background // from when it is certain that the participant has what is stored
 	loop := ingest.Updates{
 		Source: u.client, Sink: leader, Scope: u.scope, Start: u.start, ParticipantID: u.server.Load().ParticipantID,
 		Check:        func(ctx context.Context) error { return u.meetAsLeader(ctx, leader) },
@@ -92,6 +92,9 @@ func (u *updates) lead(ctx context.Context, s *stream, leader *store.Leader) (do
 			Resumed: func(watermark ledger.Offset) {
 				s.backoff.Reset() // both sides answered
 				u.metrics.Committed(int64(watermark), 0)
+				if tasks == nil {
+					tasks = u.startBackground(taskCtx, leader)
+				}
 			},
 			Committed: func(watermark ledger.Offset, n int) {
 				u.metrics.Committed(int64(watermark), n)
@@ -107,9 +110,9 @@ func (u *updates) lead(ctx context.Context, s *stream, leader *store.Leader) (do
 	}
 	err = loop.Run(ctx)
 	endTasks()
-	if ending(tasks.running.Wait) != nil {
+	if tasks != nil && ending(tasks.running.Wait) != nil {
 		u.logger.WarnContext(ctx, "a background task does not end; it is not waited for")
 	}
-	u.metrics.TasksEnded(ingest.TaskLookups, ingest.TaskPackages)
+	u.metrics.TasksEnded(ingest.TaskLookups, ingest.TaskPackages, ingest.TaskVerification)
 	return err == nil, err
 }

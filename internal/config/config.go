@@ -18,6 +18,7 @@ import (
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/access"
 	"ledgerindexer/ledger"
+	"ledgerindexer/verify"
 )
 
 // Database says where the rows go.
@@ -100,12 +101,24 @@ type Run struct {
 
 	LookupRate       int           `default:"5" placeholder:"N" help:"Contracts from before the start that are looked up per second, at most; 0: none. Default: ${default}."`
 	PackagesInterval time.Duration `default:"10m" placeholder:"TIME" help:"How often the vetted packages are read; 0: never. Default: ${default}."`
+	VerifyRate       int           `default:"500" placeholder:"N" help:"Updates, and records of the history, that are read again per second, at most, and compared with what was stored of them; 0: none. Default: ${default}."`
 }
 
 // Snapshot is the settings of the backfill.
 type Snapshot struct {
 	AtOffset *int64 `placeholder:"OFFSET" help:"Offset of the snapshot. Default: the ledger's end, or where an unfinished snapshot stands."`
 	Restart  bool   `help:"Drop an unfinished snapshot and begin again."`
+}
+
+// Verify is the settings of a verification.
+type Verify struct {
+	All     bool   `env:"-" help:"Read everything again, from the lowest offset that the participant still serves."`
+	From    *int64 `env:"-" placeholder:"OFFSET" help:"Read the updates after this offset again. Default: where the database begins, if --to is given."`
+	To      *int64 `env:"-" placeholder:"OFFSET" help:"Read the updates up to this offset again. Default: the watermark, if --from is given."`
+	Sample  int    `env:"-" default:"20" placeholder:"N" help:"Without --all, --from and --to: read this many pages of updates from random places again. Default: ${default}."`
+	Seed    uint64 `env:"-" placeholder:"N" help:"Choose the random places of an earlier verification again."`
+	Offline bool   `env:"-" help:"Read nothing from the ledger: compare what was sealed with its digests."`
+	Repair  bool   `env:"-" help:"Write again what differs, also while the indexer runs."`
 }
 
 // Logger writes to w.
@@ -249,6 +262,9 @@ func (r Run) Validate() error {
 	if r.LookupRate < 0 || r.LookupRate > 100 {
 		return fmt.Errorf("--lookup-rate must be 0 to 100 a second, not %d", r.LookupRate)
 	}
+	if r.VerifyRate < 0 || r.VerifyRate > 100_000 {
+		return fmt.Errorf("--verify-rate must be 0 to 100000 a second, not %d", r.VerifyRate)
+	}
 	if r.PackagesInterval != 0 && r.PackagesInterval < time.Second {
 		return fmt.Errorf("--packages-interval must be at least 1s, or 0 for never, not %v", r.PackagesInterval)
 	}
@@ -261,6 +277,31 @@ func (s Snapshot) Validate() error {
 		return fmt.Errorf("--at-offset must be at least 0, not %d", *s.AtOffset)
 	}
 	return nil
+}
+
+// Validate refuses contradictions.
+func (v Verify) Validate() error {
+	ranged := v.From != nil || v.To != nil
+	switch {
+	case v.All && ranged:
+		return errors.New("--all and a range (--from, --to) exclude each other")
+	case v.Offline && (v.Repair || v.All || ranged):
+		return errors.New("--offline reads nothing from the ledger, so it goes neither with --repair nor with --all, --from or --to")
+	case v.From != nil && *v.From < 0:
+		return fmt.Errorf("--from must be at least 0, not %d", *v.From)
+	case v.To != nil && *v.To < 0:
+		return fmt.Errorf("--to must be at least 0, not %d", *v.To)
+	case v.From != nil && v.To != nil && *v.From >= *v.To:
+		return fmt.Errorf("--from must be less than --to, not %d and %d", *v.From, *v.To)
+	case v.Sample < 0 || v.Sample > 1_000_000:
+		return fmt.Errorf("--sample must be 0 to 1000000, not %d", v.Sample)
+	}
+	return nil
+}
+
+// Selection is which updates are read again.
+func (v Verify) Selection() verify.Selection {
+	return verify.Selection{All: v.All, From: (*ledger.Offset)(v.From), To: (*ledger.Offset)(v.To), Sample: v.Sample, Seed: v.Seed}
 }
 
 // Offset is the snapshot's offset; nil where it is to be found out.

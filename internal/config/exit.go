@@ -28,6 +28,7 @@ func Execute(
 	ctx context.Context, name, description string, grammar interface{ Logger(io.Writer) *slog.Logger },
 	args, environ []string, stdout, stderr io.Writer,
 ) int {
+	limitMemory(environ)
 	parsed, err := Parse(grammar, name, description, args, environ, stdout)
 	if err == nil {
 		var stop context.CancelFunc

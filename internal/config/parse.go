@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 
@@ -39,6 +40,11 @@ func Parse(grammar any, name, description string, args, environ []string, stdout
 	}
 	if err := refuseUnknown(environ); err != nil {
 		return nil, &UsageError{err}
+	}
+	for i, arg := range args {
+		if !utf8.ValidString(arg) { // the parser would put other characters in its place, and say nothing
+			return nil, &UsageError{fmt.Errorf("argument %d is not text in UTF-8", i+1)}
+		}
 	}
 	parsed, err := parser.Parse(args)
 	if helped {
@@ -107,7 +113,8 @@ func hasPassword(text string) bool {
 	return has
 }
 
-// refuseUnknown finds misspelt settings: a variable with our prefix that no command has.
+// refuseUnknown finds misspelt settings: a variable with our prefix that no command has. It refuses settings that are no
+// text as well, in whose place the parser would put other characters.
 func refuseUnknown(environ []string) error {
 	known, err := variables()
 	if err != nil {
@@ -115,7 +122,10 @@ func refuseUnknown(environ []string) error {
 	}
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
-		if strings.HasPrefix(name, envPrefix) && !slices.Contains(known, name) && !ofService(name, value) {
+		switch isKnown := slices.Contains(known, name); {
+		case isKnown && !utf8.ValidString(value):
+			return fmt.Errorf("environment variable %s is not text in UTF-8", name)
+		case strings.HasPrefix(name, envPrefix) && !isKnown && !ofService(name, value):
 			return fmt.Errorf("environment variable %s is not a setting; the settings are %s", name, strings.Join(known, ", "))
 		}
 	}

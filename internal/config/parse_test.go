@@ -71,7 +71,7 @@ func TestDefaults(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Scope{Shape: "acs-delta", Reassignments: true, Topology: true}, flags.Run.Scope)
 	require.Equal(t, Run{
-		Start: "genesis", Listen: "127.0.0.1:8080", Migrate: true, LookupRate: 5, PackagesInterval: 10 * time.Minute,
+		Start: "genesis", Listen: "127.0.0.1:8080", Migrate: true, LookupRate: 5, PackagesInterval: 10 * time.Minute, VerifyRate: 500,
 	}, flags.Run.Run)
 	require.Equal(t, Log{LogFormat: "text", LogLevel: "info"}, flags.Log)
 	require.Equal(t, ledger.Scope{Shape: ledger.ShapeACSDelta, Reassignments: true, Topology: true}, flags.Run.Domain())
@@ -80,7 +80,7 @@ func TestDefaults(t *testing.T) {
 func TestFlags(t *testing.T) {
 	flags, err := parseDaemon(t, nil, run("--parties=alice::12,bob::34", "--parties", "carol::56", "--templates=#a:M.N:T,#b:M:U",
 		"--interfaces=#i:M:I", "--shape=ledger-effects", "--blobs", "--no-reassignments", "--no-topology", "--no-migrate",
-		"--start=17", "--until-current", "--listen=", "--lookup-rate=0", "--packages-interval=1h30m", "--log-format=json", "--log-level=debug")...)
+		"--start=17", "--until-current", "--listen=", "--lookup-rate=0", "--packages-interval=1h30m", "--verify-rate=0", "--log-format=json", "--log-level=debug")...)
 	require.NoError(t, err)
 	require.Equal(t, ledger.Scope{
 		Parties: []string{"alice::12", "bob::34", "carol::56"}, Templates: []string{"#a:M.N:T", "#b:M:U"}, Interfaces: []string{"#i:M:I"},
@@ -96,7 +96,7 @@ func TestEveryFlagHasAVariable(t *testing.T) {
 		"INDEXER_LEDGER_TOKEN_FILE": "/run/token", "INDEXER_SCAN_URL": "https://scan", "INDEXER_SCAN_CA_FILE": "/run/ca.pem", "INDEXER_PARTIES": "alice::12,bob::34", "INDEXER_TEMPLATES": "#a:M.N:T,#b:M:U",
 		"INDEXER_INTERFACES": "#i:M:I", "INDEXER_SHAPE": "ledger-effects", "INDEXER_BLOBS": "true", "INDEXER_REASSIGNMENTS": "false",
 		"INDEXER_TOPOLOGY": "false", "INDEXER_START": "latest", "INDEXER_UNTIL_CURRENT": "true", "INDEXER_LISTEN": "",
-		"INDEXER_MIGRATE": "false", "INDEXER_LOOKUP_RATE": "100", "INDEXER_PACKAGES_INTERVAL": "0", "INDEXER_LOG_FORMAT": "json", "INDEXER_LOG_LEVEL": "warn",
+		"INDEXER_MIGRATE": "false", "INDEXER_LOOKUP_RATE": "100", "INDEXER_PACKAGES_INTERVAL": "0", "INDEXER_VERIFY_RATE": "250", "INDEXER_LOG_FORMAT": "json", "INDEXER_LOG_LEVEL": "warn",
 		// The backfill's; the two share an environment.
 		"INDEXER_AT_OFFSET": "17", "INDEXER_RESTART": "true",
 	}, "run")
@@ -109,7 +109,7 @@ func TestEveryFlagHasAVariable(t *testing.T) {
 		Parties: []string{"alice::12", "bob::34"}, Templates: []string{"#a:M.N:T", "#b:M:U"}, Interfaces: []string{"#i:M:I"},
 		Shape: "ledger-effects", Blobs: true,
 	}, flags.Run.Scope)
-	require.Equal(t, Run{Start: "latest", UntilCurrent: true, LookupRate: 100}, flags.Run.Run)
+	require.Equal(t, Run{Start: "latest", UntilCurrent: true, LookupRate: 100, VerifyRate: 250}, flags.Run.Run)
 	require.Equal(t, Log{LogFormat: "json", LogLevel: "warn"}, flags.Log)
 
 	var job jobFlags
@@ -207,6 +207,8 @@ func TestUsageErrors(t *testing.T) {
 		"too short an interval":    {run("--packages-interval=10ms"), nil, `--packages-interval must be at least 1s, or 0 for never, not 10ms`},
 		"a negative interval":      {run("--packages-interval=-1m"), nil, `--packages-interval must be at least 1s`},
 		"an interval without unit": {run("--packages-interval=10"), nil, `--packages-interval`},
+		"a verify rate below none": {run("--verify-rate=-1"), nil, `--verify-rate must be 0 to 100000 a second, not -1`},
+		"a verify rate too high":   {run("--verify-rate=100001"), nil, `--verify-rate must be 0 to 100000`},
 		"an empty boolean":         {run(), map[string]string{"INDEXER_TOPOLOGY": ""}, "INDEXER_TOPOLOGY"},
 	} {
 		t.Run(name, func(t *testing.T) {

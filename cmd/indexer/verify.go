@@ -1,0 +1,197 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"ledgerindexer/internal/app"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/ledger"
+)
+
+type verifyCommand struct {
+	config.Database
+	verifySources
+	config.Verify
+	Show int  `default:"100" env:"-" placeholder:"N" help:"Print this many differences; the rest is counted. Default: ${default}."`
+	JSON bool `name:"json" env:"-" help:"Print JSON."`
+}
+
+// verifySources are config.Sources without their Validate, which kong would call by itself: with --offline none is needed.
+type verifySources config.Sources
+
+// Validate refuses contradictions. Those within the settings that are embedded are refused by these.
+func (c *verifyCommand) Validate() error {
+	if c.Show < 0 {
+		return fmt.Errorf("--show must be at least 0, not %d", c.Show)
+	}
+	if c.Offline {
+		return nil
+	}
+	return config.Sources(c.verifySources).Validate()
+}
+
+// verifyReport is what the command prints; its JSON form is for scripts.
+type verifyReport struct {
+	Result      result               `json:"result"` // equal, repaired, different or not_compared
+	Error       string               `json:"error,omitempty"`
+	Updates     *verifiedUpdates     `json:"updates"`
+	History     *verifiedHistory     `json:"transactions"`
+	Sealed      int64                `json:"sealed_windows"`
+	Found       int64                `json:"differences_found"`
+	Remaining   int64                `json:"differences_remaining"`
+	Relations   []relationDifference `json:"by_relation"`
+	Differences []difference         `json:"differences"` // the first of them
+	Notes       []string             `json:"not_compared"`
+}
+
+type verifiedUpdates struct {
+	Floor     ledger.Offset `json:"history_floor"`
+	Watermark ledger.Offset `json:"watermark"`
+	Updates   int64         `json:"updates"`
+	ActiveAt  ledger.Offset `json:"active_at,omitempty"`
+	Active    int64         `json:"active_contracts"`
+	Carried   int64         `json:"carried_entries"`
+	Repaired  int64         `json:"repairs"`
+	Seed      uint64        `json:"seed,omitempty"`
+}
+
+type verifiedHistory struct {
+	Records  int64 `json:"records"`
+	Repaired int64 `json:"repairs"`
+}
+
+type relationDifference struct {
+	Relation string              `json:"relation"`
+	Kind     ledger.Disagreement `json:"kind"`
+	Count    int64               `json:"count"`
+}
+
+const resultRepaired result = "repaired"
+
+// Run compares the database with the ledger.
+func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
+	r := verifyReport{Differences: []difference{}, Relations: []relationDifference{}, Notes: []string{}}
+	counts := map[relationDifference]int64{}
+	cfg := app.Verify{Database: c.Database, Sources: config.Sources(c.verifySources), Verify: c.Verify}
+	verification, err := app.RunVerify(ctx, cfg, logger, func(d ledger.Difference) {
+		counts[relationDifference{Relation: d.Relation, Kind: d.Kind}]++
+		if len(r.Differences) == c.Show {
+			return
+		}
+		r.Differences = append(r.Differences, difference{d.Kind, d.Relation, d.Offset, d.Seq, d.NodeID, d.Row, d.Column, d.Wanted, d.Stored})
+		if !c.JSON {
+			fmt.Fprintln(out, harmless(d.String()))
+		}
+	})
+	for d, n := range counts {
+		d.Count = n
+		r.Relations = append(r.Relations, d)
+	}
+	slices.SortFunc(r.Relations, func(a, b relationDifference) int {
+		return cmp.Or(cmp.Compare(a.Relation, b.Relation), cmp.Compare(a.Kind, b.Kind))
+	})
+	r.fill(c, &verification, err)
+	if c.JSON {
+		if written := writeReport(out, r); written != nil {
+			return written
+		}
+	} else if written := r.print(out); written != nil {
+		return written
+	}
+	switch {
+	case err != nil:
+		return err
+	case r.Remaining > 0:
+		return fmt.Errorf("%d differences; %s", r.Remaining, r.advice(c))
+	case r.Result == resultNotCompared:
+		return errors.New("nothing was compared")
+	}
+	return nil
+}
+
+func (r *verifyReport) fill(c *verifyCommand, v *app.Verification, err error) {
+	r.Found, r.Sealed, r.Remaining = v.Differences, v.Sealed, v.Remaining(c.Repair)
+	r.Notes = append(r.Notes, v.Notes...)
+	switch {
+	case err != nil:
+		r.Result, r.Error = resultNotCompared, errorText(err)
+	case r.Remaining > 0:
+		r.Result = resultDifferent
+	case r.Found > 0:
+		r.Result = resultRepaired
+	case !v.Compared():
+		r.Result = resultNotCompared
+	default:
+		r.Result = resultEqual
+	}
+	if u := v.Updates; u != nil {
+		r.Updates = &verifiedUpdates{
+			Floor: u.Bounds.Floor, Watermark: u.Bounds.Watermark, Updates: u.Updates, ActiveAt: u.ActiveAt, Active: u.Active,
+			Carried: u.Carried, Repaired: u.Repaired, Seed: u.Seed,
+		}
+	}
+	if h := v.History; h != nil {
+		r.History = &verifiedHistory{Records: h.Records, Repaired: h.Repaired}
+	}
+}
+
+func (r *verifyReport) advice(c *verifyCommand) string {
+	switch {
+	case c.Offline:
+		return "`indexer verify --all --repair` writes again what the ledger still has; what it has not is to be restored from a backup of the database"
+	case c.Repair:
+		return "they could not be repaired: see the log, and docs/operations.md"
+	case c.All:
+		return "`indexer verify --all --repair` writes again what differs"
+	default:
+		return "`indexer verify --all` looks at everything, and with --repair writes again what differs"
+	}
+}
+
+// print is the report for people. The differences were printed as they were found.
+func (r *verifyReport) print(out config.Output) error {
+	l := newLabelled(out)
+	if more := r.Found - int64(len(r.Differences)); more > 0 {
+		fmt.Fprintf(out, "... and %d more\n", more)
+	}
+	if u := r.Updates; u != nil {
+		l.say("updates", fmt.Sprintf("%d read again, of the offsets after %d up to %d", u.Updates, u.Floor, u.Watermark))
+		if u.Seed != 0 {
+			l.say("", fmt.Sprintf("at random: --seed %d chooses the same places again", u.Seed))
+		}
+		if u.Carried > 0 {
+			l.say("snapshot", fmt.Sprintf("%d entries of the snapshot that indexing began with", u.Carried))
+		}
+		if u.Active > 0 {
+			l.say("active contracts", fmt.Sprintf("%d at offset %d", u.Active, u.ActiveAt))
+		}
+	}
+	if h := r.History; h != nil {
+		l.say("transactions", fmt.Sprintf("%d records read again", h.Records))
+	}
+	if r.Sealed > 0 {
+		l.say("sealed windows", fmt.Sprint(r.Sealed))
+	}
+	for _, note := range r.Notes {
+		l.say("not compared", note)
+	}
+	for _, d := range r.Relations {
+		l.say("difference", fmt.Sprintf("%s: %d %s", d.Relation, d.Count, d.Kind))
+	}
+	switch r.Result {
+	case resultEqual:
+		l.say("result", "equal")
+	case resultRepaired:
+		l.say("result", fmt.Sprintf("%d differences were found and repaired", r.Found))
+	case resultDifferent:
+		l.say("result", fmt.Sprintf("%d differences", r.Remaining))
+	default:
+		l.say("result", "not everything was compared (see the error)")
+	}
+	return l.w.Flush()
+}

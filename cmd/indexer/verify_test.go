@@ -1,0 +1,191 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/sandbox"
+)
+
+// verifiable is an indexed ledger with its transaction history.
+func verifiable(t *testing.T) (environ map[string]string) {
+	t.Helper()
+	l := grown(120)
+	scan := httptest.NewServer(sandbox.NewScan(l, sandbox.ScanOptions{}))
+	t.Cleanup(scan.Close)
+	environ, _ = indexed(t, l, sandbox.ServerOptions{}, map[string]string{"INDEXER_SCAN_URL": scan.URL})
+	return environ
+}
+
+// damage changes rows of a database.
+func damage(t *testing.T, environ map[string]string, statements ...string) {
+	t.Helper()
+	db := connect(t, environ["INDEXER_DATABASE_URL"])
+	for _, statement := range statements {
+		changed, err := db.Exec(t.Context(), statement)
+		require.NoError(t, err, statement)
+		require.Positive(t, changed.RowsAffected(), statement)
+	}
+}
+
+// lines are those of a text, with one space where there are several.
+func lines(text string) (list []string) {
+	for line := range strings.Lines(text) {
+		list = append(list, strings.Join(strings.Fields(line), " "))
+	}
+	return list
+}
+
+func TestVerify(t *testing.T) {
+	environ := verifiable(t)
+	report := jsonOf(t, config.ExitDone, environ, "verify", "--all")
+	require.Equal(t, "equal", at(t, report, "result"))
+	require.EqualValues(t, 0, at(t, report, "updates", "history_floor"))
+	require.Equal(t, at(t, report, "updates", "watermark"), at(t, report, "updates", "active_at"))
+	require.Positive(t, at(t, report, "updates", "updates"))
+	require.Positive(t, at(t, report, "updates", "active_contracts"))
+	require.Positive(t, at(t, report, "transactions", "records"))
+	for _, list := range []string{"by_relation", "differences", "not_compared"} {
+		require.Equal(t, []any{}, at(t, report, list))
+	}
+	require.NotContains(t, report, "error")
+	require.NotContains(t, at(t, report, "updates"), "seed")
+
+	stdout, _ := printed(t, config.ExitDone, environ, "verify")
+	said := lines(stdout)
+	require.Len(t, said, 5)
+	require.Regexp(t, `^updates \d+ read again, of the offsets after 0 up to \d+$`, said[0])
+	require.Regexp(t, `^at random: --seed \d+ chooses the same places again$`, said[1])
+	require.Regexp(t, `^active contracts \d+ at offset \d+$`, said[2])
+	require.Regexp(t, `^transactions \d+ records read again$`, said[3])
+	require.Equal(t, "result equal", said[4])
+}
+
+// A contract that is not active is met by two comparisons.
+func TestVerifyTellsADifferenceOnce(t *testing.T) {
+	environ := verifiable(t)
+	damage(t, environ, `INSERT INTO indexer.active_contracts SELECT '00ff', synchronizer_ref, template_ref, activated_offset, activated_node_id, 0
+		FROM indexer.active_contracts LIMIT 1`)
+	report := jsonOf(t, config.ExitFailed, environ, "verify", "--all")
+	require.Equal(t, []any{map[string]any{"relation": "active_contracts", "kind": "extra", "count": 1.0}}, at(t, report, "by_relation"))
+	require.Len(t, at(t, report, "differences"), 1)
+	require.Contains(t, at(t, report, "differences", 0, "row"), "contract_id 00ff, synchronizer_id global::")
+}
+
+func TestVerifyThatDiffersAndRepairs(t *testing.T) {
+	environ := verifiable(t)
+	damage(t, environ,
+		`UPDATE indexer.updates SET workflow_id = E'\x1b[2J' WHERE ledger_offset = (SELECT min(ledger_offset) FROM indexer.updates)`,
+		`DELETE FROM indexer.updates WHERE ledger_offset = (SELECT max(ledger_offset) FROM indexer.updates)`,
+		`DELETE FROM indexer.transactions WHERE seq = 3`,
+	)
+	stdout, stderr := printed(t, config.ExitFailed, environ, "verify", "--all")
+	require.Contains(t, stdout, `workflow_id is "\x1b[2J", and `)
+	require.Equal(t, []string{"difference transactions: 1 missing", "difference updates: 1 altered", "difference updates: 1 missing", "result 3 differences"},
+		lines(stdout)[len(lines(stdout))-4:], "each is told once, whatever finds it")
+	require.Contains(t, stderr, "3 differences; `indexer verify --all --repair` writes again what differs\n")
+
+	report := jsonOf(t, config.ExitFailed, environ, "verify", "--all")
+	require.EqualValues(t, 3, at(t, report, "differences", 2, "seq"))
+	report = jsonOf(t, config.ExitFailed, environ, "verify", "--all", "--show=1")
+	require.Equal(t, "different", at(t, report, "result"))
+	require.Len(t, at(t, report, "differences"), 1)
+	require.EqualValues(t, 3, at(t, report, "differences_found"))
+	require.EqualValues(t, 3, at(t, report, "differences_remaining"))
+	require.Contains(t, at(t, report, "by_relation"), map[string]any{"relation": "updates", "kind": "altered", "count": 1.0})
+	stdout, _ = printed(t, config.ExitFailed, environ, "verify", "--all", "--show=0")
+	require.Equal(t, "... and 3 more", lines(stdout)[0])
+
+	_, stderr = printed(t, config.ExitFailed, environ, "verify", "--to=10")
+	require.Contains(t, stderr, "`indexer verify --all` looks at everything")
+
+	report = jsonOf(t, config.ExitDone, environ, "verify", "--all", "--repair")
+	require.Equal(t, "repaired", at(t, report, "result"))
+	require.EqualValues(t, 0, at(t, report, "differences_remaining"))
+	require.Positive(t, at(t, report, "updates", "repairs"))
+	require.Positive(t, at(t, report, "transactions", "repairs"))
+	require.Equal(t, "equal", at(t, jsonOf(t, config.ExitDone, environ, "verify", "--all"), "result"))
+}
+
+// A participant that is away for a moment is waited for.
+func TestVerifyWaitsForTheParticipant(t *testing.T) {
+	var away atomic.Int32
+	l := grown(30)
+	environ, _ := indexed(t, l, sandbox.ServerOptions{Fault: func(*http.Request) *sandbox.Fault {
+		if away.Add(-1) < 0 {
+			return nil
+		}
+		return &sandbox.Fault{Reset: true}
+	}}, nil)
+	away.Store(3)
+	require.Equal(t, "equal", at(t, jsonOf(t, config.ExitDone, environ, "verify"), "result"))
+	require.Negative(t, away.Load())
+}
+
+// What a source was not given for, or has nothing of, is said.
+func TestVerifyOneSource(t *testing.T) {
+	environ := verifiable(t)
+	report := jsonOf(t, config.ExitDone, environ, "verify", "--scan-url=")
+	require.Equal(t, []any{"the transaction history: no --scan-url is given"}, at(t, report, "not_compared"))
+	report = jsonOf(t, config.ExitDone, environ, "verify", "--ledger-url=")
+	require.Nil(t, at(t, report, "updates"))
+	require.Equal(t, []any{"the updates: no --ledger-url is given"}, at(t, report, "not_compared"))
+	environ["INDEXER_DATABASE_URL"] = throwaway.Migrated(t, migrate)
+	report = jsonOf(t, config.ExitProblem, environ, "verify")
+	require.Equal(t, "not_compared", at(t, report, "result"))
+	require.Contains(t, at(t, report, "error"), "nothing has been indexed")
+}
+
+// The ledger is not needed: it may not be there any more.
+func TestVerifyOffline(t *testing.T) {
+	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate)}
+	report := jsonOf(t, config.ExitFailed, environ, "verify", "--offline")
+	require.Equal(t, "not_compared", at(t, report, "result"))
+	require.EqualValues(t, 0, at(t, report, "sealed_windows"))
+	require.Len(t, at(t, report, "not_compared"), 2)
+	require.Contains(t, at(t, report, "not_compared", 1), "no window is sealed yet")
+}
+
+func TestVerifyRefusesContradictions(t *testing.T) {
+	database, source := "--database-url=postgres://h/d", "--ledger-url=http://h"
+	for says, args := range map[string][]string{
+		"--database-url is missing":                            {source, "--database-url="},
+		"--ledger-url and --scan-url are both missing":         {database},
+		"--ledger-url must be of the form":                     {database, "--ledger-url=h"},
+		"--ledger-token-file is given and --ledger-url is not": {database, "--scan-url=http://h", "--ledger-token-file=x"},
+		"--show must be at least 0":                            {database, source, "--show=-1"},
+		"--sample must be":                                     {database, source, "--sample=-1"},
+		"--from must be less than --to":                        {database, source, "--from=5", "--to=5"},
+		"--all and a range":                                    {database, source, "--all", "--from=5"},
+		"--offline reads nothing from the ledger":              {database, "--offline", "--repair"},
+	} {
+		code, stdout, stderr := command(t, nil, append([]string{"verify"}, args...)...)
+		require.Equal(t, config.ExitUsage, code, "%s: %s", args, stderr)
+		require.Contains(t, stderr, says)
+		require.Empty(t, stdout)
+	}
+}
+
+// A user that may only read is enough to compare, and is told that it is not enough for a repair.
+func TestVerifyAsAReader(t *testing.T) {
+	environ := verifiable(t)
+	role, reader := throwaway.Login(t, environ["INDEXER_DATABASE_URL"], "")
+	db := connect(t, environ["INDEXER_DATABASE_URL"])
+	for _, schema := range []string{"ledger", "indexer"} {
+		_, err := db.Exec(t.Context(), "GRANT USAGE ON SCHEMA "+schema+" TO "+role+"; GRANT SELECT ON ALL TABLES IN SCHEMA "+schema+" TO "+role)
+		require.NoError(t, err)
+	}
+	environ["INDEXER_DATABASE_URL"] = reader
+	require.Equal(t, "equal", at(t, jsonOf(t, config.ExitDone, environ, "verify", "--all"), "result"))
+	require.Equal(t, "not_compared", at(t, jsonOf(t, config.ExitFailed, environ, "verify", "--offline"), "result"), "nothing is sealed")
+	report := jsonOf(t, config.ExitProblem, environ, "verify", "--repair")
+	require.Equal(t, "not_compared", at(t, report, "result"))
+	require.Contains(t, at(t, report, "error"), "permission denied")
+}

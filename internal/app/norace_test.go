@@ -1,0 +1,6 @@
+//go:build !race
+
+package app
+
+// raceFlags build a program that looks for races where its test does.
+var raceFlags []string

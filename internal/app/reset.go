@@ -1,0 +1,29 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store"
+)
+
+// RunReset removes everything of the updates after an offset, so that the daemon resumes from there. While another process
+// writes the database, and where there is nothing to go back to, the error is a *ledger.Problem.
+func RunReset(ctx context.Context, cfg config.Database, to ledger.Offset, logger *slog.Logger) (store.ResetReport, error) {
+	db, err := store.Open(store.Config{URL: cfg.DatabaseURL, Logger: logger, Holder: config.Holder()})
+	if err != nil {
+		return store.ResetReport{}, &config.UsageError{Err: err}
+	}
+	defer db.Close()
+	if err := db.CheckSchema(ctx); err != nil {
+		return store.ResetReport{}, err
+	}
+	leader, err := leadNow(ctx, db, "resetting")
+	if err != nil {
+		return store.ResetReport{}, err
+	}
+	defer leader.Close()
+	return leader.Reset(ctx, to)
+}

@@ -1,0 +1,193 @@
+package app
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/sandbox"
+)
+
+// backedUp is a ledger of some updates, which grows as another one of the same seed would.
+func backedUp(updates int) *sandbox.Ledger {
+	l := sandbox.NewLedger(sandbox.Options{Seed: 61})
+	l.Grow(updates)
+	return l
+}
+
+// restored is the ledger of a participant that was restored from a backup, and has gone on with another history.
+func restored(backup, since int) *sandbox.Ledger {
+	l := backedUp(backup)
+	l.Diverge(62)
+	l.Grow(since)
+	return l
+}
+
+// A participant that was restored from a backup and has grown past the checkpoint with another history is refused, whatever
+// it can be asked, and the error tells the last offset that both have.
+func TestARestoredParticipantIsNoticedAtTheStart(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(7, 7))
+	first := backedUp(400)
+	for name, options := range map[string]sandbox.ServerOptions{
+		"pages": {Version: "3.6"}, "lists": {Version: "3.4", ListLimit: 50}, "strict": {StrictInterface: true},
+	} {
+		cuts := []int{399, 1 + random.IntN(398)}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			database := throwaway.Migrated(t, migrate)
+			require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, first, options), defaultScope()), testLogger(t)))
+			for _, cut := range cuts {
+				other := restored(cut, 600)
+				require.Greater(t, other.End(), first.End())
+				err := RunIndexer(t.Context(), indexerFor(database, serve(t, other, options), defaultScope()), testLogger(t))
+				common := other.Offset(cut - 1)
+				requireProblem(t, err, "another history", first.UpdateID(399), fmt.Sprintf("at offset %d", lastUpdate(first)),
+					fmt.Sprintf("the last offset at which they agree is %d", common), fmt.Sprintf("`indexer reset --to-offset %d`", common))
+			}
+			require.Empty(t, sandbox.Diff(first.Truth(sandbox.Scope{Shape: sandbox.ACSDelta, Version: options.Version}, first.End()), relations(t, database)))
+		})
+	}
+}
+
+// It is refused too where its ledger ends below the checkpoint, and where the watermark is an offset checkpoint's and what is
+// new lies below it.
+func TestARestoredParticipantThatHasNotComeSoFar(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string]sandbox.ServerOptions{"pages": {}, "lists": {Version: "3.4"}, "strict": {StrictInterface: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			first, other := backedUp(200), restored(150, 10)
+			database := throwaway.Migrated(t, migrate)
+			require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, first, options), defaultScope()), testLogger(t)))
+			err := RunIndexer(t.Context(), indexerFor(database, serve(t, other, options), defaultScope()), testLogger(t))
+			if options.StrictInterface { // it does not tell where it ends, and refuses what is beyond
+				requireProblem(t, err, "ends below an offset that it had before", "restored from an older backup")
+				return
+			}
+			requireProblem(t, err, fmt.Sprintf("the participant's ledger ends below the checkpoint, at offset %d", other.End()), fmt.Sprintf("`indexer reset --to-offset %d`", other.Offset(149)))
+		})
+	}
+	t.Run("below an offset checkpoint", func(t *testing.T) {
+		t.Parallel()
+		first, cut := backedUp(200), 0
+		for n := 200; cut == 0; n++ { // ends with a gap behind its last update
+			if first = backedUp(n); first.End() > lastUpdate(first) {
+				cut = n
+			}
+		}
+		database := throwaway.Migrated(t, migrate)
+		require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, first, sandbox.ServerOptions{}), defaultScope()), testLogger(t)))
+		conn, err := pgx.Connect(t.Context(), database)
+		require.NoError(t, err)
+		defer conn.Close(t.Context())
+		// As if the gap had been longer.
+		for _, sql := range []string{
+			"UPDATE indexer.checkpoints SET ledger_offset = ledger_offset + 20 WHERE stream = 'updates'", "UPDATE indexer.coverage SET to_inclusive = to_inclusive + 20",
+		} {
+			_, err = conn.Exec(t.Context(), sql)
+			require.NoError(t, err)
+		}
+		err = RunIndexer(t.Context(), indexerFor(database, serve(t, restored(cut, 300), sandbox.ServerOptions{}), defaultScope()), testLogger(t))
+		requireProblem(t, err, "where there was none", fmt.Sprintf("`indexer reset --to-offset %d`", lastUpdate(first)))
+	})
+}
+
+// Restored exactly where it was, it is the same ledger, and goes on.
+func TestAParticipantThatWasRestoredAtTheCheckpoint(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string]sandbox.ServerOptions{"pages": {}, "lists": {Version: "3.4"}, "strict": {StrictInterface: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			database := throwaway.Migrated(t, migrate)
+			require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, backedUp(200), options), defaultScope()), testLogger(t)))
+			same := restored(200, 0)
+			require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, same, options), defaultScope()), testLogger(t)))
+			same.Grow(200)
+			require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, same, options), defaultScope()), testLogger(t)))
+			require.Empty(t, sandbox.Diff(same.Truth(sandbox.Scope{Shape: sandbox.ACSDelta, Version: options.Version}, same.End()), relations(t, database)))
+		})
+	}
+}
+
+// A scope that shows little of the ledger has its own last common update.
+func TestARestoredParticipantOfANarrowScope(t *testing.T) {
+	t.Parallel()
+	first, other := backedUp(400), restored(250, 400)
+	scope := config.Scope{Shape: "ledger-effects", Parties: first.Parties()[2:3], Reassignments: true}
+	database := throwaway.Migrated(t, migrate)
+	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, first, sandbox.ServerOptions{}), scope), testLogger(t)))
+	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, first, sandbox.ServerOptions{}), scope), testLogger(t)), "the same ledger")
+	var common int64
+	for _, row := range relations(t, database)["updates"] {
+		if at := int64Of(t, row["ledger_offset"]); at <= other.Offset(249) {
+			common = max(common, at)
+		}
+	}
+	require.Less(t, common, other.Offset(249), "or the scope is not narrow here")
+	err := RunIndexer(t.Context(), indexerFor(database, serve(t, other, sandbox.ServerOptions{}), scope), testLogger(t))
+	requireProblem(t, err, fmt.Sprintf("`indexer reset --to-offset %d`", common))
+}
+
+// The server is replaced under a daemon: nothing of the other history is stored.
+func TestAParticipantIsRestoredWhileRunning(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string]sandbox.ServerOptions{"pages": {}, "lists": {Version: "3.4"}, "strict": {StrictInterface: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			first, other := backedUp(300), restored(220, 400)
+			server := newSwitchable(t, sandbox.NewServer(first, options))
+			database := throwaway.Migrated(t, migrate)
+			daemon := startIndexer(t, indexerFor(database, server.URL, defaultScope()))
+			waitFor(t, database, lastUpdate(first))
+			server.turnTo(sandbox.NewServer(other, options))
+			<-daemon.done
+			requireProblem(t, daemon.err, "another history", fmt.Sprintf("`indexer reset --to-offset %d`", other.Offset(219)))
+			require.Empty(t, sandbox.Diff(first.Truth(sandbox.Scope{Shape: sandbox.ACSDelta, Version: options.Version}, first.End()), relations(t, database)))
+		})
+	}
+}
+
+// No alarm: what was stored last has been pruned since, or is damaged in the database.
+func TestWhatLooksLikeAnotherHistoryAndIsNot(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string]sandbox.ServerOptions{"pages": {}, "lists": {Version: "3.4"}, "strict": {StrictInterface: true}} {
+		t.Run("pruned, "+name, func(t *testing.T) {
+			t.Parallel()
+			l := backedUp(200)
+			database := throwaway.Migrated(t, migrate)
+			require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, l, options), defaultScope()), testLogger(t)))
+			at := lastUpdate(l)
+			l.Grow(100)
+			require.NoError(t, l.Prune(at))
+			var log journal
+			require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, l, options), defaultScope()), log.logger()))
+			require.Len(t, log.lines(t, "whether the participant still has the history that is stored can't be found out"), 1)
+			require.Len(t, l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, l.End())["updates"], count(t, database, "ledger.updates"))
+		})
+	}
+	t.Run("damaged", func(t *testing.T) {
+		t.Parallel()
+		l := backedUp(200)
+		ledgerURL := serve(t, l, sandbox.ServerOptions{})
+		database := throwaway.Migrated(t, migrate)
+		require.NoError(t, RunIndexer(t.Context(), indexerFor(database, ledgerURL, defaultScope()), testLogger(t)))
+		conn, err := pgx.Connect(t.Context(), database)
+		require.NoError(t, err)
+		defer conn.Close(t.Context())
+		_, err = conn.Exec(t.Context(), "UPDATE indexer.updates SET workflow_id = 'another' WHERE ledger_offset = $1", lastUpdate(l))
+		require.NoError(t, err)
+		l.Grow(50)
+		var log journal
+		require.NoError(t, RunIndexer(t.Context(), indexerFor(database, ledgerURL, defaultScope()), log.logger()))
+		lines := log.lines(t, "the last stored update is not stored as the participant shows it: run `indexer verify --repair`")
+		require.Len(t, lines, 1)
+		require.Equal(t, l.UpdateID(199), lines[0]["update"])
+		require.Len(t, l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, l.End())["updates"], count(t, database, "ledger.updates"))
+	})
+}

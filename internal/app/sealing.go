@@ -1,0 +1,64 @@
+package app
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"ledgerindexer/ingest"
+	"ledgerindexer/store"
+	"ledgerindexer/verify"
+)
+
+// Reading how far everything was verified takes the longer the more windows there are.
+const tellVerifiedEvery = 10 * time.Second
+
+// seal compares what is stored with its source again and seals it, window by window, until ctx ends; add says what of.
+func (x *indexer) seal(ctx context.Context, task string, leader *store.Leader, add func(*verify.Seals)) {
+	news, told := false, time.Time{}
+	seals := verify.Seals{Rate: x.cfg.VerifyRate, Logger: x.logger, Sealed: func(s verify.Sealing) {
+		x.metrics.Sealed(s.Stream, string(s.Result()), s.Differences)
+		news = true
+	}}
+	add(&seals)
+	x.tellVerified(ctx)
+	ingest.Beside(ctx, task, leader, x.logger, x.watchTask(task), func(ctx context.Context, worked func()) error {
+		seals.Working = func() {
+			worked()
+			if news && time.Since(told) >= tellVerifiedEvery {
+				x.tellVerified(ctx)
+				news, told = false, time.Now()
+			}
+		}
+		return seals.Run(ctx)
+	})
+}
+
+// startSealing seals the history beside its reading. What it returns ends that.
+func (h *history) startSealing(ctx context.Context, leader *store.Leader) (end func()) {
+	if h.cfg.VerifyRate == 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		h.seal(ctx, ingest.TaskHistoryVerification, leader, func(s *verify.Seals) { s.AddTransactions(h.service, h.store, h.store, leader) })
+	})
+	return func() {
+		cancel()
+		if ending(running.Wait) != nil {
+			h.logger.WarnContext(ctx, "the verification of the history does not end; it is not waited for")
+		}
+		h.metrics.TasksEnded(ingest.TaskHistoryVerification)
+	}
+}
+
+// tellVerified tells metrics how far everything was compared.
+func (x *indexer) tellVerified(ctx context.Context) {
+	verified, err := x.store.Verified(ctx)
+	if err != nil {
+		x.logger.DebugContext(ctx, "how far the database was verified could not be read", "error", err)
+		return
+	}
+	x.metrics.Verified(int64(verified.Offset), verified.Seq)
+}

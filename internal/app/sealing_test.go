@@ -1,0 +1,295 @@
+package app
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/ledger"
+	"ledgerindexer/sandbox"
+	"ledgerindexer/store"
+)
+
+// Offset checkpoints move the watermark on behind the last update.
+const (
+	allVerified = "ledger.verified_offset() >= (SELECT max(ledger_offset) FROM ledger.updates)"
+	allSealed   = "EXISTS (SELECT FROM ledger.verifications WHERE stream = 'updates' AND to_inclusive >= (SELECT max(ledger_offset) FROM ledger.updates))"
+	differs     = "what is stored differs from what the source shows; `indexer verify --repair` writes it again"
+	lacking     = "the source shows values where none is stored, as a participant does that was upgraded since; they are counted as differences, and `indexer verify --repair` writes them"
+	hidden      = "the source does not show any more what was not verified yet; it is sealed without being compared"
+)
+
+// sealed is an indexed ledger whose updates are about to be sealed.
+type sealed struct {
+	*sandbox.Ledger
+	t        *testing.T
+	database string
+	cfg      Indexer
+	journal  journal
+}
+
+// indexed indexes a ledger to its end, and seals nothing.
+func indexed(t *testing.T, seed uint64, updates int, options sandbox.ServerOptions) *sealed {
+	t.Helper()
+	s := &sealed{Ledger: sandbox.NewLedger(sandbox.Options{Seed: seed}), t: t, database: throwaway.Migrated(t, migrate)}
+	s.Grow(updates)
+	s.cfg = indexerFor(s.database, serve(t, s.Ledger, options), everything("ledger-effects"))
+	s.index()
+	return s
+}
+
+// index indexes up to the ledger's end. A daemon that begins afterwards does not wait for more before it seals.
+func (s *sealed) index() {
+	s.t.Helper()
+	cfg := s.cfg
+	cfg.VerifyRate = 0
+	require.NoError(s.t, RunIndexer(s.t.Context(), cfg, testLogger(s.t)))
+}
+
+// sealUntil runs the daemon until a query is true.
+func (s *sealed) sealUntil(query string) {
+	s.t.Helper()
+	s.cfg.VerifyRate = 100_000
+	daemon := startLogged(s.t, s.cfg, s.journal.logger())
+	waitUntil(s.t, s.database, query)
+	require.NoError(s.t, daemon.finish())
+}
+
+// windows lists the result of each window, in order.
+func (s *sealed) windows(stream string) (results string) {
+	s.t.Helper()
+	err := open(s.t, s.database).QueryRow(s.t.Context(),
+		"SELECT coalesce(string_agg(result, ' ' ORDER BY from_exclusive), '') FROM ledger.verifications WHERE stream = $1", stream).Scan(&results)
+	require.NoError(s.t, err)
+	return results
+}
+
+func (s *sealed) exec(statement string, args ...any) {
+	s.t.Helper()
+	tag, err := open(s.t, s.database).Exec(s.t.Context(), statement, args...)
+	require.NoError(s.t, err)
+	require.Positive(s.t, tag.RowsAffected(), statement)
+}
+
+func (s *sealed) holds(query string) {
+	s.t.Helper()
+	var holds bool
+	require.NoError(s.t, open(s.t, s.database).QueryRow(s.t.Context(), "SELECT "+query).Scan(&holds))
+	require.True(s.t, holds, query)
+}
+
+// damaged is what is found without the ledger.
+func (s *sealed) damaged() (list []string) {
+	s.t.Helper()
+	db, err := store.Open(store.Config{URL: s.database})
+	require.NoError(s.t, err)
+	defer db.Close()
+	err = db.CompareSeals(s.t.Context(), func(int64, int64) {}, func(d ledger.Difference) error {
+		list = append(list, d.String())
+		return nil
+	})
+	require.NoError(s.t, err)
+	return list
+}
+
+// The daemon seals everything up to the watermark, window by window, and goes on where it was ended. What is altered later
+// is found in its window, without the ledger.
+func TestEverythingIsSealed(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string]sandbox.ServerOptions{
+		"pages": {Version: "3.6"}, "lists": {Version: "3.4"}, "the interface's only": {StrictInterface: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := indexed(t, 61, 1300, options)
+			s.sealUntil("EXISTS (SELECT FROM ledger.verifications)")
+			s.Grow(300)
+			s.index()
+			s.sealUntil(allVerified)
+			require.Regexp(t, "^equal( equal)+$", s.windows("updates"))
+			s.holds("(SELECT max(to_inclusive - from_exclusive) FROM ledger.verifications) < ledger.latest_offset()")
+			s.holds("(SELECT count(*) FROM ledger.updates) = 1600")
+			require.Empty(t, s.damaged())
+			require.Empty(t, s.journal.lines(t, differs))
+
+			s.exec("UPDATE indexer.exercised SET choice_argument = '{}' WHERE (ledger_offset, node_id) = (SELECT ledger_offset, node_id FROM indexer.exercised ORDER BY 1, 2 LIMIT 1)")
+			require.Len(t, s.damaged(), 1)
+			require.Contains(t, s.damaged()[0], "verifications, stream updates, from_exclusive 0, to_inclusive ")
+		})
+	}
+}
+
+// What differs is said and sealed as different, and the daemon goes on; what was put right is compared again.
+func TestDifferencesAreSealed(t *testing.T) {
+	t.Parallel()
+	s := indexed(t, 62, 1300, sandbox.ServerOptions{})
+	at := s.Offset(1150)
+	s.exec("UPDATE indexer.updates SET update_id = 'x' || update_id WHERE ledger_offset = $1", at)
+	s.sealUntil(allSealed)
+	require.Equal(t, "equal different", s.windows("updates"))
+	s.holds("ledger.verified_offset() = (SELECT from_exclusive FROM ledger.verifications WHERE differences = 1)")
+	line := s.journal.wait(t, differs)
+	require.Contains(t, line["first"].([]any)[0], `update_id is "x`)
+	require.Len(t, s.damaged(), 1)
+
+	s.sealUntil("EXISTS (SELECT FROM indexer.tasks WHERE task = 'verification')")
+	require.Equal(t, "equal different", s.windows("updates"))
+	s.exec("UPDATE indexer.updates SET update_id = substr(update_id, 2) WHERE ledger_offset = $1", at)
+	s.sealUntil(allVerified)
+	require.Equal(t, "equal equal", s.windows("updates"))
+	require.Empty(t, s.damaged())
+}
+
+// A participant that was upgraded shows values of old updates that it did not show before. They are differences until they
+// are repaired; they are said once, and frighten nobody.
+func TestAfterAnUpgradeOfTheParticipant(t *testing.T) {
+	t.Parallel()
+	for _, releases := range [][2]string{{"3.4", "3.5"}, {"3.5", "3.6"}, {"3.4", "3.6"}} {
+		t.Run(releases[0]+" to "+releases[1], func(t *testing.T) {
+			t.Parallel()
+			s := &sealed{Ledger: sandbox.NewLedger(sandbox.Options{Seed: 68}), t: t, database: throwaway.Migrated(t, migrate)}
+			s.Grow(2300)
+			scope := everything("ledger-effects")
+			scope.Topology = false // 3.4 has another name for an event of these
+			s.cfg = indexerFor(s.database, serve(t, s.Ledger, sandbox.ServerOptions{Version: releases[0]}), scope)
+			s.index()
+			s.cfg.LedgerURL = serve(t, s.Ledger, sandbox.ServerOptions{Version: releases[1]})
+			s.Grow(20)
+			s.sealUntil(allSealed)
+			require.Equal(t, "different different different", s.windows("updates"))
+			require.Len(t, s.journal.lines(t, lacking), 1)
+			require.NotContains(t, s.journal.all(), `"level":"ERROR"`)
+		})
+	}
+}
+
+// What the participant has pruned is sealed without being compared, which is said once.
+func TestWhatWasPrunedIsSealedAsItIs(t *testing.T) {
+	t.Parallel()
+	s := indexed(t, 63, 1300, sandbox.ServerOptions{})
+	require.NoError(t, s.Prune(s.Offset(1150)))
+	s.sealUntil(allSealed)
+	require.Equal(t, "not_shown not_shown equal", s.windows("updates"))
+	s.holds("ledger.verified_offset() = 0")
+	s.holds("(SELECT max(to_inclusive) FROM ledger.verifications WHERE result = 'not_shown') = " + strconv.FormatInt(s.Offset(1150), 10))
+	require.Len(t, s.journal.lines(t, hidden), 1)
+	require.Empty(t, s.damaged())
+	s.exec("UPDATE indexer.created SET acs_delta = false WHERE (ledger_offset, node_id) = (SELECT ledger_offset, node_id FROM indexer.created ORDER BY 1, 2 LIMIT 1)")
+	require.Len(t, s.damaged(), 1)
+}
+
+// The snapshot that indexing began with is sealed too, beside the updates.
+func TestTheSnapshotIsSealed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		prune  bool
+		damage string
+		want   string
+	}{
+		"equal":     {want: "equal"},
+		"pruned":    {prune: true, want: "not_shown"},
+		"altered":   {damage: "UPDATE indexer.carried_created SET payload = '{}' WHERE contract_id = (SELECT min(contract_id) FROM indexer.carried_created)", want: "different"},
+		"one extra": {damage: "INSERT INTO indexer.carried_created SELECT ledger_offset, 12345, snapshot_offset, 'another', template_ref FROM indexer.carried_created LIMIT 1", want: "different"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &sealed{Ledger: sandbox.NewLedger(sandbox.Options{Seed: 64, ActiveShare: 0.5}), t: t, database: throwaway.Migrated(t, migrate)}
+			s.Grow(600)
+			at := quietOffset(t, s.Ledger)
+			ledgerURL := serve(t, s.Ledger, sandbox.ServerOptions{})
+			_, err := RunBackfill(t.Context(), backfillFor(s.database, ledgerURL, defaultScope(), at), testLogger(t), nil)
+			require.NoError(t, err)
+			s.cfg = indexerFor(s.database, ledgerURL, defaultScope())
+			s.index()
+			if c.prune {
+				require.NoError(t, s.Prune(at+1))
+			}
+			if c.damage != "" {
+				s.exec(c.damage)
+			}
+			s.sealUntil(allSealed + " AND EXISTS (SELECT FROM ledger.verifications WHERE stream = 'snapshot')")
+			require.Equal(t, c.want, s.windows("snapshot"))
+			if c.want == "different" {
+				require.Contains(t, s.journal.wait(t, differs)["stream"], "snapshot")
+				return
+			}
+			require.Empty(t, s.damaged())
+			s.exec("DELETE FROM indexer.carried_created WHERE contract_id = (SELECT min(contract_id) FROM indexer.carried_created)")
+			require.Len(t, s.damaged(), 1)
+		})
+	}
+}
+
+// A participant that fails holds up neither the stream nor, once it answers again, the verification.
+func TestVerificationIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	var failing atomic.Bool
+	s := indexed(t, 65, 300, sandbox.ServerOptions{Fault: func(r *http.Request) *sandbox.Fault {
+		if failing.Load() && strings.HasSuffix(r.URL.Path, "/latest-pruned-offsets") {
+			return &sandbox.Fault{Status: http.StatusInternalServerError, Body: "no"}
+		}
+		return nil
+	}})
+	failing.Store(true)
+	s.cfg.VerifyRate = 100_000
+	daemon := startLogged(t, s.cfg, s.journal.logger())
+	waitUntil(t, s.database, "EXISTS (SELECT FROM indexer.tasks WHERE task = 'verification' AND failure LIKE '%500%')")
+	s.Grow(50)
+	waitFor(t, s.database, lastUpdate(s.Ledger))
+	failing.Store(false)
+	waitUntil(t, s.database, "ledger.verified_offset() > 0")
+	waitUntil(t, s.database, "EXISTS (SELECT FROM indexer.tasks WHERE task = 'verification' AND succeeded_at > failed_at)")
+	require.NoError(t, daemon.finish())
+	require.Empty(t, s.journal.lines(t, differs))
+}
+
+// Without a rate nothing is verified.
+func TestNothingIsVerifiedWithoutARate(t *testing.T) {
+	t.Parallel()
+	s := indexed(t, 66, 100, sandbox.ServerOptions{})
+	s.Grow(20)
+	daemon := startLogged(t, s.cfg, s.journal.logger())
+	waitFor(t, s.database, lastUpdate(s.Ledger))
+	require.NoError(t, daemon.finish())
+	require.Zero(t, count(t, s.database, "ledger.verifications"))
+}
+
+// The transaction history is sealed beside its reading.
+func TestTheHistoryIsSealed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		damage string
+		want   string
+	}{
+		"equal":   {want: "equal"},
+		"altered": {damage: "UPDATE indexer.transfers SET sender = sender || 'x' WHERE seq = (SELECT min(seq) FROM indexer.transfers)", want: "different"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &sealed{Ledger: sandbox.NewLedger(sandbox.Options{Seed: 67}), t: t, database: throwaway.Migrated(t, migrate)}
+			s.Grow(300)
+			s.cfg = indexerFor(s.database, "", defaultScope())
+			s.cfg.ScanURL = serveScan(t, sandbox.NewScan(s.Ledger, sandbox.ScanOptions{BalanceChanges: true, PageLimit: 40}))
+			s.index()
+			if c.damage != "" {
+				s.exec(c.damage)
+			}
+			s.sealUntil("EXISTS (SELECT FROM ledger.verifications WHERE stream = 'transactions')")
+			require.Equal(t, c.want, s.windows("transactions"))
+			if c.want == "different" {
+				require.Contains(t, s.journal.wait(t, differs)["stream"], "transactions")
+				s.holds("ledger.verified_seq() = 0")
+				return
+			}
+			s.holds("ledger.verified_seq() = (SELECT max(seq) FROM ledger.transactions)")
+			require.Empty(t, s.damaged())
+			s.exec("UPDATE indexer.transactions SET round = coalesce(round, 0) + 1 WHERE seq = 3")
+			require.Len(t, s.damaged(), 1)
+		})
+	}
+}

@@ -1,0 +1,205 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/sandbox"
+	"ledgerindexer/store"
+)
+
+// process is a daemon, as a program of its own.
+type process struct {
+	*journal
+	cmd *exec.Cmd
+}
+
+func (p *process) signal(t *testing.T, signal syscall.Signal) {
+	t.Helper()
+	require.NoError(t, p.cmd.Process.Signal(signal), "it has ended")
+}
+
+// stage is a database with its sources, and daemons that read them.
+type stage struct {
+	t        *testing.T
+	program  string
+	ledger   *sandbox.Ledger
+	scan     *sandbox.Scan
+	database string
+	conn     *pgx.Conn // to look at the database
+	env      []string
+	daemons  map[int]*process // by process id
+}
+
+func newStage(t *testing.T, program string) *stage {
+	t.Helper()
+	s := &stage{t: t, program: program, ledger: sandbox.NewLedger(sandbox.Options{Seed: 71}), daemons: map[int]*process{}}
+	s.ledger.Grow(100)
+	s.scan = sandbox.NewScan(s.ledger, sandbox.ScanOptions{})
+	s.database = throwaway.Migrated(t, migrate)
+	s.conn = s.connect()
+	s.env = append(os.Environ(), "INDEXER_DATABASE_URL="+s.database, "INDEXER_LISTEN=127.0.0.1:0", "INDEXER_LOG_FORMAT=json",
+		"INDEXER_LEDGER_URL="+serve(t, s.ledger, sandbox.ServerOptions{}), "INDEXER_SCAN_URL="+serveScan(t, s.scan))
+	return s
+}
+
+func (s *stage) connect() *pgx.Conn {
+	conn, err := pgx.Connect(s.t.Context(), s.database)
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+func (s *stage) start() *process {
+	p := &process{journal: &journal{}, cmd: exec.Command(s.program, "run")}
+	p.cmd.Env, p.cmd.Stderr = s.env, p.journal
+	require.NoError(s.t, p.cmd.Start())
+	s.daemons[p.cmd.Process.Pid] = p
+	s.t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+		require.NotContains(s.t, p.journal.all(), "DATA RACE")
+	})
+	return p
+}
+
+// leader is the daemon that has a role; nil: nobody has had it yet.
+func (s *stage) leader(role store.Role) *process {
+	var holder *string
+	err := s.conn.QueryRow(s.t.Context(), "SELECT holder FROM indexer.leadership WHERE role = $1", string(role)).Scan(&holder)
+	require.NoError(s.t, err)
+	if holder == nil {
+		return nil
+	}
+	var pid int
+	_, err = fmt.Sscanf((*holder)[strings.LastIndex(*holder, "pid "):], "pid %d", &pid)
+	require.NoError(s.t, err, *holder)
+	return s.daemons[pid]
+}
+
+// until waits. The test's own limit of time is enough.
+func (s *stage) until(what string, done func() bool) {
+	s.t.Helper()
+	for ; !done(); time.Sleep(10 * time.Millisecond) {
+		if s.t.Context().Err() != nil {
+			s.t.Fatal("never: " + what)
+		}
+	}
+}
+
+// standing waits until a daemon leads neither stream and says so, and is ready.
+func (s *stage) standing(p *process) {
+	s.t.Helper()
+	s.until("standing by", func() bool {
+		status, body := readiness(s.t, p.journal)
+		return status == http.StatusOK && strings.Count(body, "standing by: another process leads") == 2
+	})
+}
+
+// taken waits until nobody but one of the others leads what a daemon led, and says how long that took.
+func (s *stage) taken(from *process, roles ...store.Role) time.Duration {
+	s.t.Helper()
+	began := time.Now()
+	for _, role := range roles {
+		s.until("taking over "+string(role), func() bool { return s.leader(role) != from })
+	}
+	return time.Since(began)
+}
+
+// followed waits until everything there is was indexed.
+func (s *stage) followed() {
+	s.t.Helper()
+	waitFor(s.t, s.database, lastUpdate(s.ledger))
+	waitForHistory(s.t, s.database, s.scan)
+}
+
+// blocked lets a daemon come to where it needs a table, does something to it there, and lets the table go.
+func (s *stage) blocked(role store.Role, relation string, then func()) {
+	s.t.Helper()
+	holder := s.connect()
+	tx, err := holder.Begin(s.t.Context())
+	require.NoError(s.t, err)
+	_, err = tx.Exec(s.t.Context(), "LOCK TABLE "+relation+" IN SHARE MODE")
+	require.NoError(s.t, err)
+	s.ledger.Grow(40)
+	s.until("waiting for "+relation, func() bool {
+		var waits bool
+		err := s.conn.QueryRow(s.t.Context(), `SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+			WHERE NOT l.granted AND l.relation = $1::regclass AND a.application_name LIKE $2)`,
+			relation, "ledgerindexer "+string(role)+" epoch %").Scan(&waits)
+		require.NoError(s.t, err)
+		return waits
+	})
+	then()
+	require.NoError(s.t, tx.Rollback(s.t.Context()))
+}
+
+// Of two daemons one leads each stream, and the other takes over when it is killed or paused, wherever in a batch it is then.
+// Paused and woken it commits nothing, holds nobody up, stands by, and takes over in its turn.
+func TestTheOtherDaemonTakesOver(t *testing.T) {
+	t.Parallel()
+	program := build(t, "indexer", raceFlags...)
+	for name, c := range map[string]struct {
+		signal   syscall.Signal
+		role     store.Role
+		relation string // where it waits for this one when the signal comes; empty: nowhere in particular
+	}{
+		"killed":                        {syscall.SIGKILL, store.RoleUpdates, ""},
+		"killed in a COPY":              {syscall.SIGKILL, store.RoleUpdates, "indexer.created"},
+		"paused":                        {syscall.SIGSTOP, store.RoleUpdates, ""},
+		"paused in a COPY":              {syscall.SIGSTOP, store.RoleUpdates, "indexer.created"},
+		"paused before the COMMIT":      {syscall.SIGSTOP, store.RoleUpdates, "indexer.checkpoints"},
+		"paused in a COPY of a history": {syscall.SIGSTOP, store.RoleTransactions, "indexer.transactions"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, program)
+			s.start()
+			s.until("leading", func() bool { return s.leader(store.RoleUpdates) != nil && s.leader(store.RoleTransactions) != nil })
+			s.followed()
+			first := s.leader(c.role)
+			second := s.start()
+			s.standing(second)
+
+			if c.relation == "" {
+				s.ledger.Grow(40)
+				first.signal(t, c.signal)
+			} else {
+				s.blocked(c.role, c.relation, func() { first.signal(t, c.signal) })
+			}
+			t.Logf("%s: taken over after %v", name, s.taken(first, store.RoleUpdates, store.RoleTransactions).Round(10*time.Millisecond))
+			s.ledger.Grow(40)
+			s.followed()
+
+			third := first // takes over next
+			if c.signal == syscall.SIGSTOP {
+				first.signal(t, syscall.SIGCONT)
+			} else {
+				third = s.start()
+			}
+			s.standing(third)
+			s.ledger.Grow(40)
+			s.followed()
+			require.Same(t, second, s.leader(store.RoleUpdates))
+
+			second.signal(t, syscall.SIGKILL)
+			s.taken(second, store.RoleUpdates, store.RoleTransactions)
+			require.Same(t, third, s.leader(store.RoleUpdates))
+			s.ledger.Grow(40)
+			s.followed()
+			require.Empty(t, sandbox.Diff(s.ledger.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, s.ledger.End()), relations(t, s.database)))
+			require.Empty(t, sandbox.Diff(s.scan.Truth(), historyRelations(t, s.database)))
+		})
+	}
+}

@@ -1,0 +1,279 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/ledger"
+	"ledgerindexer/participant"
+	"ledgerindexer/store"
+	"ledgerindexer/verify"
+)
+
+// Verify is the configuration of a verification.
+type Verify struct {
+	config.Database
+	config.Sources
+	config.Verify
+}
+
+// Verification is what was compared and what came of it.
+type Verification struct {
+	Differences int64                 // that were found
+	Updates     *verify.UpdatesResult // nil: the updates were not compared
+	History     *verify.HistoryResult // nil: the transaction history was not compared
+	Sealed      int64                 // windows whose digest was compared
+	Notes       []string              // what was not compared, and why
+}
+
+// Compared tells whether anything was compared at all.
+func (v *Verification) Compared() bool { return v.Updates != nil || v.History != nil || v.Sealed > 0 }
+
+// Remaining is how many differences are there now: all that were found, or, after a repair, those that it left.
+func (v *Verification) Remaining(repaired bool) int64 {
+	if !repaired {
+		return v.Differences
+	}
+	var n int64
+	if v.Updates != nil {
+		n += v.Updates.Remaining
+	}
+	if v.History != nil {
+		n += v.History.Remaining
+	}
+	return n
+}
+
+// verification is one at work.
+type verification struct {
+	cfg      Verify
+	logger   *slog.Logger
+	db       *store.Store
+	repairer *store.Repairer // nil: nothing is written
+	found    verify.Found
+	progress func(verify.Progress)
+	step     string              // of the verification, as progress says
+	told     map[sameness]string // differences that were found, and in which step
+	result   Verification
+}
+
+// RunVerify compares the database with its sources, or with the digests of what was compared before, and repairs what
+// differs where the configuration says so. found is told of each difference as it is found; the result says what was
+// compared, also where an error ended it.
+func RunVerify(ctx context.Context, cfg Verify, logger *slog.Logger, found func(ledger.Difference)) (Verification, error) {
+	db, err := store.Open(store.Config{URL: cfg.DatabaseURL, Logger: logger, Holder: config.Holder()})
+	if err != nil {
+		return Verification{}, &config.UsageError{Err: err}
+	}
+	defer db.Close()
+	v := verification{cfg: cfg, logger: logger, db: db, told: map[sameness]string{}}
+	log := progressLog(ctx, logger)
+	v.progress = func(p verify.Progress) {
+		v.step = p.Step
+		log(p)
+	}
+	v.found = func(d ledger.Difference) error {
+		if v.toldBefore(d) {
+			return nil
+		}
+		v.result.Differences++
+		found(d)
+		return nil
+	}
+	err = v.run(ctx)
+	return v.result, err
+}
+
+// mostTold is how many differences are remembered. What comes after these may be told by more than one step.
+const mostTold = 50_000
+
+// sameness is what the steps that find a difference say alike.
+type sameness struct {
+	kind                  ledger.Disagreement
+	relation, row, column string
+	offset                ledger.Offset
+	seq                   int64
+}
+
+// toldBefore says whether another step found the difference: a contract that should not be active, say, follows from no
+// fact and is not in the participant's snapshot. What one step finds again is another row, in a table without a key.
+func (v *verification) toldBefore(d ledger.Difference) bool {
+	key := sameness{kind: d.Kind, relation: d.Relation, row: d.Row, column: d.Column, offset: d.Offset, seq: d.Seq}
+	step, told := v.told[key]
+	if !told && len(v.told) < mostTold {
+		v.told[key] = v.step
+	}
+	return told && step != v.step
+}
+
+func (v *verification) run(ctx context.Context) error {
+	if err := v.db.CheckSchema(ctx); err != nil {
+		return err
+	}
+	if v.cfg.Offline {
+		return v.offline(ctx)
+	}
+	updates, history, err := v.db.Held(ctx)
+	if err != nil {
+		return err
+	}
+	if !updates && !history {
+		return v.nothingHeld(ctx)
+	}
+	if v.cfg.Repair {
+		repairer, ok, err := v.db.Repairer(ctx)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return &ledger.Problem{What: fmt.Sprintf("another process repairs database %s", v.db.Address()), Do: "wait until it is done"}
+		}
+		defer repairer.Close()
+		v.repairer = repairer
+	}
+	switch {
+	case v.cfg.LedgerURL == "":
+		v.note("the updates: no --ledger-url is given")
+	case !updates:
+		v.note("the updates: nothing of them has been indexed yet")
+	default:
+		if err := v.updates(ctx); err != nil {
+			return err
+		}
+	}
+	if v.cfg.ScanURL == "" {
+		v.note("the transaction history: no --scan-url is given")
+	}
+	if !history {
+		if v.cfg.ScanURL != "" {
+			v.note("the transaction history: nothing of it has been indexed yet")
+		}
+		return nil
+	}
+	return v.history(ctx)
+}
+
+// nothingHeld is the error for a database that has nothing to compare.
+func (v *verification) nothingHeld(ctx context.Context) error {
+	unfinished, err := v.db.UnfinishedSnapshot(ctx)
+	if err != nil {
+		return err
+	}
+	p := ledger.Problem{
+		What: fmt.Sprintf("nothing has been indexed into database %s, so there is nothing to verify", v.db.Address()),
+		Do:   "run `indexer run` or `backfill` first",
+	}
+	if unfinished != nil {
+		p.What = fmt.Sprintf("the snapshot at offset %d is not finished in database %s, so there is nothing to verify yet", unfinished.At, v.db.Address())
+		p.Do = "run `backfill` again: it goes on where it was"
+	}
+	return &p
+}
+
+func (v *verification) note(format string, args ...any) {
+	v.result.Notes = append(v.result.Notes, fmt.Sprintf(format, args...))
+}
+
+func (v *verification) offline(ctx context.Context) error {
+	v.note("nothing was read from the ledger: sealed windows were compared with their digests")
+	err := v.db.CompareSeals(ctx, func(done, of int64) {
+		v.result.Sealed = done
+		v.progress(verify.Progress{Step: "sealed windows", Done: done, Of: of})
+	}, v.found)
+	if err == nil && v.result.Sealed == 0 {
+		v.note("anything: no window is sealed yet (`indexer run` seals what it has compared, at --verify-rate)")
+	}
+	return err
+}
+
+// updates compares with the participant, in the scope that is stored.
+func (v *verification) updates(ctx context.Context) error {
+	scope, indexed, err := v.db.Scope(ctx)
+	if err != nil {
+		return err
+	}
+	if !indexed {
+		return &ledger.Problem{
+			What: fmt.Sprintf("the scope of what is stored is missing in database %s, so it is not known what belongs there", v.db.Address()),
+			Do: "if only table indexer.scopes lost its row, start `indexer run` with exactly the scope flags that the database was begun with: " +
+				"it records them again; otherwise restore the database from a backup",
+		}
+	}
+	client, err := participant.New(participant.Config{
+		URL: v.cfg.LedgerURL, Access: v.cfg.LedgerAccess.Domain("ledger"), Logger: v.logger,
+	}, scope)
+	if err != nil {
+		return &config.UsageError{Err: err}
+	}
+	defer client.Close()
+	var server participant.Server
+	err = verify.Patiently(ctx, v.logger, func() (err error) {
+		server, err = client.Discover(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := v.db.CheckIdentity(ctx, server.ParticipantID, scope); err != nil {
+		return err
+	}
+	updates := verify.Updates{
+		Source: client, Database: v.db, Scope: scope, Selection: v.cfg.Selection(),
+		Found: v.found, Progress: v.progress, Logger: v.logger,
+	}
+	if v.repairer != nil {
+		updates.Repairer = v.repairer
+	}
+	result, err := updates.Run(ctx)
+	v.result.Updates = &result
+	v.result.Notes = append(v.result.Notes, result.Notes...)
+	return err
+}
+
+// progressLog logs each step when it begins and every ten seconds.
+func progressLog(ctx context.Context, logger *slog.Logger) func(verify.Progress) {
+	var step string
+	var told time.Time
+	return func(p verify.Progress) {
+		if p.Step == step && time.Since(told) < 10*time.Second {
+			return
+		}
+		step, told = p.Step, time.Now()
+		attributes := []any{"what", p.Step}
+		if p.Done > 0 {
+			attributes = append(attributes, "done", p.Done)
+		}
+		if p.Of > 0 {
+			attributes = append(attributes, "of", p.Of)
+		}
+		logger.InfoContext(ctx, "verifying", attributes...)
+	}
+}
+
+// history compares with the Scan service, or, where there is none, with itself.
+func (v *verification) history(ctx context.Context) error {
+	history := verify.History{Database: v.db, Found: v.found, Progress: v.progress, Logger: v.logger}
+	if v.cfg.ScanURL != "" {
+		service, err := newHistoryService(v.cfg.Sources, v.logger, nil)
+		if err != nil {
+			return err
+		}
+		defer service.Close()
+		history.Source = service
+	}
+	if v.repairer != nil {
+		history.Repairer = v.repairer
+	}
+	result, err := history.Run(ctx)
+	v.result.History = &result
+	v.result.Notes = append(v.result.Notes, result.Notes...)
+	if errors.Is(err, ledger.ErrNotOffered) {
+		v.note("the transaction history: the service has none")
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,424 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/ledger"
+	"ledgerindexer/sandbox"
+)
+
+// How many mutations are made, over all databases, and how many of them before each verification. Fewer at once take
+// longer: MUTATIONS_AT_ONCE=1 makes sure that none is found for another one's sake.
+const (
+	mutationCount   = 1000
+	mutationsAtOnce = 12
+)
+
+// Tables that are not compared with anything, and why.
+var notVerified = map[string]string{
+	"leadership":         "who leads now",
+	"participant":        "whom the database belongs to: another one is refused before anything is compared",
+	"network":            "as participant",
+	"scopes":             "what was asked for: it can't be told from the ledger; an altered one is refused",
+	"offset_checkpoints": "hints of the server, which no promise rests on",
+	"packages":           "what is vetted is read anew all the time",
+	"vetting_states":     "as packages",
+	"vetted_packages":    "as packages",
+	"vetting_changes":    "what was seen between two readings: nobody can tell it again",
+	"tasks":              "how the tasks beside the stream fare",
+	"verifications":      "the seals have a test of their own",
+	"schema_version":     "of the migrations",
+	"history_sightings":  "empty unless the history is being read again",
+}
+
+// Columns that are not compared, and why.
+var notVerifiedColumns = map[string]string{
+	"checkpoints.updated_at":        "the indexer's clock",
+	"snapshots.started_at":          "the indexer's clock",
+	"snapshots.finished_at":         "the indexer's clock",
+	"snapshots.token":               "where reading the snapshot would have gone on",
+	"snapshots.token_kind":          "as token",
+	"snapshots.entries":             "how far reading it had come",
+	"lookups.looked_up_at":          "the indexer's clock",
+	"history_position.ordered_from": "a greater one only claims less",
+	"history_position.revision":     "only tells one change from the next",
+}
+
+// mutation is one damage.
+type mutation struct {
+	relation string
+	what     string   // for people
+	named    []string // relations of which one has to be named
+	harmless bool
+}
+
+func (m mutation) String() string { return "\n" + m.relation + ": " + m.what }
+
+// mutator damages a database.
+type mutator struct {
+	t       *testing.T
+	conn    *pgx.Conn
+	random  *rand.Rand
+	tables  []string
+	columns map[string][]mutableColumn
+}
+
+type mutableColumn struct{ name, kind string }
+
+func newMutator(t *testing.T, url string, seed uint64) *mutator {
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	m := &mutator{t: t, conn: conn, random: rand.New(rand.NewPCG(seed, 1)), columns: map[string][]mutableColumn{}}
+	rows, err := conn.Query(t.Context(), `
+		SELECT c.relname, a.attname, y.typname FROM pg_class c
+		JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+		JOIN pg_type y ON y.oid = a.atttypid
+		WHERE c.relnamespace = 'indexer'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition ORDER BY 1, a.attnum`)
+	require.NoError(t, err)
+	var table, name, kind string
+	_, err = pgx.ForEachRow(rows, []any{&table, &name, &kind}, func() error {
+		if notVerified[table] == "" {
+			m.columns[table] = append(m.columns[table], mutableColumn{name, kind})
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	m.tables = slices.Sorted(maps.Keys(m.columns))
+	return m
+}
+
+// referred is what a reference stands for. Which number a name has does not matter.
+var referred = map[string]string{
+	"template_ref":     "(SELECT to_jsonb(d) - 'template_ref' FROM indexer.templates d WHERE d.template_ref = t.%[1]s) AS %[1]s",
+	"synchronizer_ref": "(SELECT d.synchronizer_id FROM indexer.synchronizers d WHERE d.synchronizer_ref = t.%[1]s) AS %[1]s",
+}
+
+// state is every row of every table that is verified.
+func (m *mutator) state() map[string][]string {
+	m.t.Helper()
+	state := map[string][]string{}
+	for _, table := range m.tables {
+		state[table] = m.rows(table)
+	}
+	return state
+}
+
+// rows is every row of a table, as far as it is verified.
+func (m *mutator) rows(table string) []string {
+	m.t.Helper()
+	var selected []string
+	for _, c := range m.columns[table] {
+		as := "t." + c.name
+		if strings.HasSuffix(c.name, "_ref") {
+			dictionary := "synchronizer_ref"
+			if c.name == "template_ref" {
+				dictionary = c.name
+			}
+			as = fmt.Sprintf(referred[dictionary], c.name)
+		}
+		own := table == "templates" && c.name == "template_ref" || table == "synchronizers" && c.name == "synchronizer_ref"
+		if !own && notVerifiedColumns[table+"."+c.name] == "" {
+			selected = append(selected, as)
+		}
+	}
+	rows, err := m.conn.Query(m.t.Context(), "SELECT row_to_json(r)::text FROM (SELECT "+strings.Join(selected, ", ")+" FROM indexer."+table+" t) r ORDER BY 1")
+	require.NoError(m.t, err)
+	texts, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(m.t, err)
+	return texts
+}
+
+// containsAll tells whether all of some rows are there. Of template_interfaces more does no harm: it is written before the
+// views that need it.
+func containsAll(rows, some []string) bool {
+	return !slices.ContainsFunc(some, func(row string) bool { return !slices.Contains(rows, row) })
+}
+
+// mutate damages one table.
+func (m *mutator) mutate(table string) (mutation, bool) {
+	ctx := m.t.Context()
+	var partition, place, text string
+	err := m.conn.QueryRow(ctx, fmt.Sprintf(`
+		SELECT tableoid::regclass::text, ctid::text, left(t::text, 300) FROM indexer.%s t
+		ORDER BY t::text OFFSET floor($1::float8 * (SELECT count(*) FROM indexer.%[1]s)) LIMIT 1`, table), m.random.Float64()).Scan(&partition, &place, &text)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return mutation{}, false
+	}
+	require.NoError(m.t, err)
+	made := mutation{relation: table, named: namesOf(table)}
+	where := fmt.Sprintf("indexer.%s SET %%s WHERE tableoid = '%s'::regclass AND ctid = '%s'", table, partition, place)
+	column := m.columns[table][m.random.IntN(len(m.columns[table]))]
+	switch kind := m.random.IntN(10); {
+	case kind < 2:
+		made.what = "deleted " + text
+		return made, m.exec(fmt.Sprintf("DELETE FROM indexer.%s WHERE tableoid = '%s'::regclass AND ctid = '%s'", table, partition, place))
+	case kind < 4:
+		var names, values []string
+		for _, c := range m.columns[table] {
+			value := c.name
+			if c == column {
+				value = m.other(column)
+			}
+			names, values = append(names, c.name), append(values, value)
+		}
+		made.what = fmt.Sprintf("doubled, with another %s: %s", column.name, text)
+		if notVerifiedColumns[table+"."+column.name] != "" {
+			return made, false
+		}
+		return made, m.exec(fmt.Sprintf("INSERT INTO indexer.%s (%s) SELECT %s FROM indexer.%[1]s WHERE tableoid = '%[4]s'::regclass AND ctid = '%[5]s'",
+			table, strings.Join(names, ", "), strings.Join(values, ", "), partition, place))
+	default:
+		if notVerifiedColumns[table+"."+column.name] != "" {
+			return made, false
+		}
+		value := m.other(column)
+		made.what = fmt.Sprintf("%s = %s in %s", column.name, value, text)
+		return made, m.exec(fmt.Sprintf("UPDATE "+where+" AND (%s)::text IS DISTINCT FROM %s::text", column.name+" = "+value, value, column.name))
+	}
+}
+
+// exec tells whether a statement did something. Most of what constraints refuse is not tried further.
+func (m *mutator) exec(sql string) bool {
+	tag, err := m.conn.Exec(m.t.Context(), sql)
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		require.NotEqual(m.t, "42", refused.Code[:2], "%s: %v", sql, err)
+		return false
+	}
+	require.NoError(m.t, err)
+	return tag.RowsAffected() > 0
+}
+
+// other is an expression for another value of a column.
+func (m *mutator) other(c mutableColumn) string {
+	choices := map[string][]string{
+		"int8":        {"%s + 1", "%s - 1", "0", "%s * 2 + 1", "NULL"},
+		"int4":        {"%s + 1", "%s - 1", "0", "%s * 2 + 1", "NULL"},
+		"bool":        {"NOT %s", "NULL"},
+		"text":        {"%s || 'x'", "''", "upper(%s)", "NULL", "'updates'"},
+		"jsonb":       {`'{"a": 1}'`, `NULL`, `jsonb_build_array(%s)`, `jsonb_build_object('$exact', 'damage')`},
+		"timestamptz": {"%s + interval '1 microsecond'", "%s - interval '1 day'", "NULL"},
+		"bytea":       {`%s || '\x00'::bytea`, `''::bytea`, "NULL"},
+		"_text":       {"array_append(%s, 'mallory')", "'{}'::text[]", "NULL", "%s[2:]"},
+		"_int8":       {"array_append(%s, 1)", "%s[2:]", "'{}'::bigint[]"},
+		"numeric":     {"%s + 0.0000000001", "-%s", "NULL", "(%s::text || '0')::numeric"},
+	}[c.kind]
+	require.NotEmpty(m.t, choices, "a column of type %s", c.kind)
+	value := choices[m.random.IntN(len(choices))]
+	if strings.Contains(value, "%s") {
+		value = fmt.Sprintf(value, c.name)
+	}
+	return value
+}
+
+// alsoNamed are the relations that may be named instead of the one that was damaged: what refers to it, or what it is
+// compared with.
+var alsoNamed = map[string][]string{
+	"templates":           {"created", "archived", "exercised", "reassignments", "carried_created", "carried_reassignments", "active_contracts", "lifetimes", "lookups"},
+	"synchronizers":       {"updates", "created", "archived", "exercised", "reassignments", "interface_views", "topology_events", "unknown_elements", "carried_created", "carried_reassignments", "transactions"},
+	"template_interfaces": {"interface_views"},
+	"coverage":            {"checkpoints", "floors"},
+	"checkpoints":         {"coverage", "floors", "history_position"},
+	"floors":              {"coverage", "checkpoints", "snapshots"},
+	"snapshots":           {"floors", "coverage", "carried_created"},
+	"history_position":    {"checkpoints", "transactions"},
+	"history_gone":        {"transactions"},
+}
+
+func namesOf(table string) []string { return append([]string{table}, alsoNamed[table]...) }
+
+// Every damage to any column of any relation that is verified is found, named and repaired.
+func TestVerifyFindsNamesAndRepairsEveryMutation(t *testing.T) {
+	t.Parallel()
+	seed := uint64(numberFrom(t, "MUTATIONS_SEED", 1))
+	worlds := mutationWorlds()
+	for i, w := range worlds {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			w.run(t, seed*100+uint64(i), numberFrom(t, "MUTATIONS", mutationCount)/len(worlds), numberFrom(t, "MUTATIONS_AT_ONCE", mutationsAtOnce))
+		})
+	}
+}
+
+func numberFrom(t *testing.T, variable string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err, variable)
+	return n
+}
+
+func (w *mutationWorld) run(t *testing.T, seed uint64, count, atOnce int) {
+	database, cfg := w.index(t)
+	m := newMutator(t, database, seed)
+	pristine := m.state()
+	result, err := RunVerify(t.Context(), cfg, testLogger(t), func(d ledger.Difference) { t.Errorf("before anything was damaged: %v", d) })
+	require.NoError(t, err)
+	require.Equal(t, w.late, len(result.Notes) == 1, "without a snapshot the active set is not known: %v", result.Notes)
+	require.Equal(t, pristine, m.state(), "verification writes nothing")
+	if t.Failed() {
+		return
+	}
+	cfg.Repair = true
+	for done := 0; done < count; {
+		made := m.several(min(atOnce, count-done))
+		done += len(made)
+		for i := range made {
+			made[i].harmless = made[i].relation == "template_interfaces" && containsAll(m.rows("template_interfaces"), pristine["template_interfaces"])
+		}
+		var found []ledger.Difference
+		result, err := RunVerify(t.Context(), cfg, testLogger(t), func(d ledger.Difference) { found = append(found, d) })
+		require.NoError(t, err, "seed %d: %v", seed, made)
+		for _, mutation := range made {
+			if !mutation.harmless && !slices.ContainsFunc(found, func(d ledger.Difference) bool { return slices.Contains(mutation.named, d.Relation) }) {
+				t.Errorf("seed %d: not named: %v", seed, mutation)
+			}
+		}
+		repaired := m.state()
+		for _, table := range m.tables {
+			want, got := pristine[table], repaired[table]
+			if !slices.Equal(want, got) && (table != "template_interfaces" || !containsAll(got, want)) {
+				t.Errorf("seed %d: not repaired: %s\n%s", seed, table, differentRows(want, got))
+			}
+		}
+		require.Zero(t, result.Updates.Remaining+result.History.Remaining, "seed %d: %v", seed, made)
+		if t.Failed() {
+			t.Fatalf("after %d mutations:\n%v\nfound:\n%v", done, made, found[:min(len(found), 20)])
+		}
+	}
+}
+
+// together are tables of which one at a time is damaged.
+var together = [][]string{
+	// They say in which range the facts are complete. One that is wrong is found by the others; what all of them together
+	// said wrongly nobody could tell.
+	{"coverage", "checkpoints", "floors", "snapshots"},
+	// Where a record's own row is lost, the rest of it is not looked at but written anew.
+	{"transactions", "transfers", "transfer_receivers", "balance_changes", "mints", "taps", "aborted_transfer_instructions", "unknown_transactions"},
+	// What a template that is lost has shown can't be told from what another one has.
+	{"templates", "template_interfaces"},
+}
+
+// several damages different tables.
+func (m *mutator) several(n int) (made []mutation) {
+	tables := slices.Clone(m.tables)
+	m.random.Shuffle(len(tables), func(i, j int) { tables[i], tables[j] = tables[j], tables[i] })
+	var taken []string // of all that may be named instead: what one damage is named by, no other one is
+	for _, table := range tables {
+		if slices.ContainsFunc(namesOf(table), func(name string) bool { return slices.Contains(taken, name) }) {
+			continue
+		}
+		for range 20 {
+			if len(made) == n {
+				return made
+			}
+			if mutation, ok := m.mutate(table); ok {
+				made = append(made, mutation)
+				taken = append(taken, mutation.named...)
+				for _, group := range together {
+					if slices.Contains(group, table) {
+						taken = append(taken, group...)
+					}
+				}
+				break
+			}
+		}
+	}
+	return made
+}
+
+// differentRows lists rows that are on one side only, some of each.
+func differentRows(want, got []string) string {
+	var b strings.Builder
+	list := func(sign string, rows, others []string) {
+		n := 0
+		for _, row := range rows {
+			if n < 3 && !slices.Contains(others, row) {
+				fmt.Fprintf(&b, "%s %.500s\n", sign, row)
+				n++
+			}
+		}
+	}
+	list("-", want, got)
+	list("+", got, want)
+	return b.String()
+}
+
+// mutationWorld is a ledger, and how it is indexed.
+type mutationWorld struct {
+	name    string
+	shape   string
+	version string
+	from    bool // a snapshot in the middle
+	late    bool // begun in the middle without a snapshot, so that contracts have to be looked up
+	strange bool // elements of unknown kinds, and values that jsonb can't hold
+}
+
+func mutationWorlds() []mutationWorld {
+	return []mutationWorld{
+		{name: "from genesis", shape: "acs-delta", version: "3.5", strange: true},
+		{name: "exercises", shape: "ledger-effects", version: "3.6"},
+		{name: "from a snapshot", shape: "acs-delta", version: "3.5", from: true, strange: true},
+		{name: "from the middle", shape: "acs-delta", version: "3.5", late: true},
+	}
+}
+
+// index indexes the world, and says how it is verified.
+func (w *mutationWorld) index(t *testing.T) (database string, cfg Verify) {
+	t.Helper()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 7, ActiveShare: 0.5})
+	l.Grow(120)
+	options := sandbox.ServerOptions{Version: w.version, NoCheckpoints: true}
+	if w.strange {
+		options.Rewrite = unusual
+	}
+	ledgerURL := serve(t, l, options)
+	scanURL := serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{BalanceChanges: true, ExtraKinds: true}))
+	scope := defaultScope()
+	scope.Shape, scope.Blobs, scope.Interfaces = w.shape, true, []string{"#splice-api-token-holding-v1:Splice.Api.Token.HoldingV1:Holding"}
+	database = throwaway.Migrated(t, migrate)
+	run := indexerFor(database, ledgerURL, scope)
+	run.ScanURL = scanURL
+	at := quietOffset(t, l)
+	if w.from {
+		_, err := RunBackfill(t.Context(), backfillFor(database, ledgerURL, scope, at), testLogger(t), nil)
+		require.NoError(t, err)
+	}
+	if w.late {
+		run.Start, run.LookupRate = strconv.FormatInt(at, 10), 100
+	}
+	require.NoError(t, RunIndexer(t.Context(), run, testLogger(t)))
+	return database, Verify{Database: run.Database, Sources: run.Sources, Verify: config.Verify{All: true}}
+}
+
+// unusual puts values that jsonb can't hold into payloads, and events of unknown kinds beside the others. What an element
+// gets depends on its offset, so that a snapshot and the updates say the same.
+func unusual(e sandbox.Element) []byte {
+	raw := string(e.Raw)
+	if e.Offset%3 == 0 {
+		raw = strings.ReplaceAll(raw, `"createArgument":{"`, `"createArgument":{"strange":"a\u0000b","`)
+	}
+	if e.Offset%5 == 0 && !strings.Contains(e.Path, "active-contracts") {
+		raw = eventList.ReplaceAllString(raw, `"$1":{"value":$2"events":[{"Odd":{"value":{"nodeId":99,"a":1}}},{`)
+	}
+	return []byte(raw)
+}

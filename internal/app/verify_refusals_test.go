@@ -1,0 +1,148 @@
+package app
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/ledger"
+	"ledgerindexer/sandbox"
+)
+
+// verifyWith is the configuration that verifies a database with a participant.
+func verifyWith(database, ledgerURL string, repair bool) Verify {
+	run := indexerFor(database, ledgerURL, defaultScope())
+	return Verify{Database: run.Database, Sources: run.Sources, Verify: config.Verify{Sample: 5, Repair: repair}}
+}
+
+// execute runs statements on a database.
+func execute(t *testing.T, database string, statements ...string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), database)
+	require.NoError(t, err)
+	defer conn.Close(t.Context())
+	for _, sql := range statements {
+		_, err := conn.Exec(t.Context(), sql)
+		require.NoError(t, err, sql)
+	}
+}
+
+// A participant with another history is no measure: nothing is compared with it, and nothing repaired from it.
+func TestVerifyRefusesAnotherHistory(t *testing.T) {
+	t.Parallel()
+	first := backedUp(200)
+	for name, c := range map[string]struct{ cut, since int }{
+		"grown past": {100, 300}, "one update lost": {199, 300}, "not come so far": {150, 10}, "lagging behind": {150, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			database := throwaway.Migrated(t, migrate)
+			require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, first, sandbox.ServerOptions{}), defaultScope()), testLogger(t)))
+			m := newMutator(t, database, 1)
+			before := m.state()
+			other := restored(c.cut, c.since)
+			url := serve(t, other, sandbox.ServerOptions{})
+			for _, repair := range []bool{false, true} {
+				_, err := RunVerify(t.Context(), verifyWith(database, url, repair), testLogger(t), func(d ledger.Difference) { t.Errorf("compared: %v", d) })
+				requireProblem(t, err, "another history", fmt.Sprintf("`indexer reset --to-offset %d`", other.Offset(c.cut-1)))
+				require.Equal(t, before, m.state())
+			}
+		})
+	}
+}
+
+// The last update is where a history is recognized. That it is damaged itself makes no other history of it.
+func TestVerifyRepairsTheLastUpdate(t *testing.T) {
+	t.Parallel()
+	l := backedUp(200)
+	at := lastUpdate(l)
+	for name, statement := range map[string]string{
+		"another id": "UPDATE indexer.updates SET update_id = 'other' WHERE ledger_offset = %d", "no row": "DELETE FROM indexer.updates WHERE ledger_offset = %d",
+		"an earlier place": "UPDATE indexer.updates SET ledger_offset = 0 WHERE ledger_offset = %d", "a place beyond": "UPDATE indexer.updates SET ledger_offset = ledger_offset * 2 WHERE ledger_offset = %d",
+		"doubled": "CREATE TEMP TABLE x AS SELECT * FROM indexer.updates WHERE ledger_offset = %d; UPDATE x SET ledger_offset = ledger_offset * 2; INSERT INTO indexer.updates TABLE x",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			database, url := throwaway.Migrated(t, migrate), serve(t, l, sandbox.ServerOptions{})
+			require.NoError(t, RunIndexer(t.Context(), indexerFor(database, url, defaultScope()), testLogger(t)))
+			execute(t, database, fmt.Sprintf(statement, at))
+			cfg := verifyWith(database, url, true)
+			cfg.All = true
+			result, err := RunVerify(t.Context(), cfg, testLogger(t), func(ledger.Difference) {})
+			require.NoError(t, err)
+			require.Positive(t, result.Differences)
+			require.Zero(t, result.Remaining(true))
+			require.Empty(t, sandbox.Diff(l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, l.End()), relations(t, database)))
+		})
+	}
+}
+
+// Nothing is equal where nothing was compared, and what is lost can't hide the rest.
+func TestVerifyWithoutWhatItNeeds(t *testing.T) {
+	t.Parallel()
+	l := backedUp(100)
+	url := serve(t, l, sandbox.ServerOptions{})
+	scan := serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{}))
+	for name, c := range map[string]struct {
+		indexed    bool
+		statements string
+		problem    string // empty: it is compared, and found equal but for the relations
+		relations  []string
+	}{
+		"an empty database":     {false, "SELECT 1", "nothing has been indexed", nil},
+		"a snapshot begun":      {false, "INSERT INTO indexer.snapshots (snapshot_offset, scope, token_kind, token, entries) VALUES (7, 'x', '', '', 0)", "the snapshot at offset 7 is not finished", nil},
+		"no scope":              {true, "DELETE FROM indexer.scopes", "the scope of what is stored is missing", nil},
+		"no claims":             {true, "DELETE FROM indexer.checkpoints; DELETE FROM indexer.coverage; DELETE FROM indexer.floors", "the scope of what is stored is missing", nil},
+		"neither of two claims": {true, "DELETE FROM indexer.checkpoints WHERE stream = 'updates'; DELETE FROM indexer.coverage", "the checkpoint", nil},
+		"two claims, repaired":  {true, "DELETE FROM indexer.checkpoints WHERE stream = 'updates'; DELETE FROM indexer.coverage", "", []string{"checkpoints", "coverage"}},
+		"no records":            {true, "DELETE FROM indexer.transactions", "", []string{"transactions"}},
+		"everything":            {true, "SELECT 1", "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			database := throwaway.Migrated(t, migrate)
+			if c.indexed {
+				run := indexerFor(database, url, defaultScope())
+				run.ScanURL = scan
+				require.NoError(t, RunIndexer(t.Context(), run, testLogger(t)))
+			}
+			execute(t, database, c.statements)
+			found := map[string]bool{}
+			result, err := RunVerify(t.Context(), verifyWith(database, url, strings.HasSuffix(name, "repaired")), testLogger(t), func(d ledger.Difference) { found[d.Relation] = true })
+			if c.problem != "" {
+				requireProblem(t, err, c.problem)
+				require.Equal(t, c.problem == "the checkpoint", result.Compared())
+				return
+			}
+			require.NoError(t, err)
+			require.True(t, result.Compared())
+			require.Equal(t, c.relations == nil, len(found) == 0)
+			for _, relation := range c.relations {
+				require.True(t, found[relation], relation)
+			}
+			if strings.HasSuffix(name, "repaired") {
+				require.Zero(t, result.Remaining(true))
+				require.Empty(t, sandbox.Diff(l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, l.End()), relations(t, database)))
+			}
+			require.NotNil(t, result.History, "it is compared with itself")
+			require.True(t, strings.Contains(strings.Join(result.Notes, "\n"), "no --scan-url is given"))
+		})
+	}
+}
+
+// A scope that is lost is recorded again by an indexer that is started with the same one.
+func TestALostScopeIsRecordedAgain(t *testing.T) {
+	t.Parallel()
+	l := backedUp(100)
+	database, url := throwaway.Migrated(t, migrate), serve(t, l, sandbox.ServerOptions{})
+	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, url, defaultScope()), testLogger(t)))
+	execute(t, database, "DELETE FROM indexer.scopes")
+	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, url, defaultScope()), testLogger(t)))
+	_, err := RunVerify(t.Context(), verifyWith(database, url, false), testLogger(t), func(d ledger.Difference) { t.Error(d) })
+	require.NoError(t, err)
+}
