@@ -14,7 +14,7 @@ COMMANDS := indexer backfill sandbox
 IMAGE := ledgerindexer:local
 
 .DEFAULT_GOAL := help
-.PHONY: help test demo lint fmt sqlc sqlc-diff build image tools clean
+.PHONY: help test fuzz torture demo lint fmt sqlc sqlc-diff build image tools clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,7 +25,24 @@ test: ## run every test, against a PostgreSQL that is found or started (ARGS: fl
 	if [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC) >/dev/null; then race=-race; \
 	elif [ "$(RACE)" = on ]; then echo "no C compiler ($$(go env CC)) or CGO_ENABLED=0: the race detector can't be built" >&2; exit 1; \
 	else echo "without -race: no C compiler ($$(go env CC)) or CGO_ENABLED=0"; fi; \
-	set -x; go test $$race -timeout=30m $(ARGS) ./...
+	set -x; go test $$race -shuffle=on -timeout=30m $(ARGS) ./...
+
+# What a target finds becomes a file in its package's testdata/fuzz, which every test run tries again from then on.
+# Inputs that reach something new are made smaller 100 times at most, which would take most of a short run otherwise.
+fuzz: ## run every fuzz target for FUZZTIME each (default 10s), all of them even where one finds something
+	@listed=$$(go test -list '^Fuzz' ./...) || { echo "$$listed"; exit 1; }; \
+	echo "$$listed" | awk '/^Fuzz/ { name[++n] = $$1 } /^ok/ { for (i = 1; i <= n; i++) print $$2, name[i]; n = 0 }' | { \
+	failed=; while read -r package target; do \
+		echo "== $$target of $$package"; \
+		go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(or $(FUZZTIME),10s) -fuzzminimizetime 100x "$$package" </dev/null || failed="$$failed $$target"; \
+	done; [ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }; }
+
+# The seed of a run is printed; the schedule of faults comes from it, timings don't.
+ROUNDS := 3
+SEED = $(shell date +%s)
+
+torture: ## run the programs under faults and compare every row (ROUNDS=3, about 4 minutes; SEED= repeats a run)
+	TORTURE_ROUNDS=$(ROUNDS) TORTURE_SEED=$(SEED) go test -count=1 -v -timeout=24h -run='^TestTorture$$' ./internal/torture
 
 # Not `go run`, which turns every exit code into 1.
 demo: ## a simulated ledger, a database and the indexer, live until Ctrl-C (ARGS=--once: until caught up)
