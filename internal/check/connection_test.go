@@ -202,15 +202,17 @@ func (l *cutsPlain) Accept() (net.Conn, error) {
 
 type cutPlain struct {
 	net.Conn
-	cut bool
+	begun bool // what follows the first byte of a handshake is anything
+	cut   bool
 }
 
 func (c *cutPlain) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if n > 0 && p[0] == 'G' {
+	if n > 0 && !c.begun && p[0] == 'G' {
 		c.cut = true
 		_ = c.Conn.Close()
 	}
+	c.begun = c.begun || n > 0
 	return n, err
 }
 
