@@ -20,7 +20,7 @@ func DecodeVettedPackagesPage(body []byte) (VettedPackagesPage, error) {
 		Next span         `json:"nextPageToken"`
 	}
 	d := newDecoding(body)
-	if err := d.object(&wire); err != nil {
+	if err := d.reflected(&wire); err != nil {
 		return VettedPackagesPage{}, err
 	}
 	o := object{reader: d.reader}
@@ -55,7 +55,7 @@ func DecodeVettingUpdate(body []byte) (past *VettedPackages, now VettedPackages,
 		New  *wireVetted `json:"newVettedPackages"`
 	}
 	d := newDecoding(body)
-	if err := d.object(&wire); err != nil {
+	if err := d.reflected(&wire); err != nil {
 		return nil, VettedPackages{}, err
 	}
 	if wire.New == nil {
@@ -133,8 +133,8 @@ func (r *reader) vettedPackage(w *wireVettedPackage) (VettedPackage, error) {
 	o := object{reader: r}
 	item := VettedPackage{
 		PackageID:      o.sharedID("packageId", w.PackageID),
-		PackageName:    o.name(o.text("packageName", o.at(w.PackageName))),
-		PackageVersion: o.name(o.text("packageVersion", o.at(w.PackageVersion))),
+		PackageName:    *o.name(o.text("packageName", o.at(w.PackageName))),
+		PackageVersion: *o.name(o.text("packageVersion", o.at(w.PackageVersion))),
 		ValidFrom:      o.optionalTime("validFromInclusive", w.ValidFrom),
 		ValidUntil:     o.optionalTime("validUntilExclusive", w.ValidUntil),
 	}

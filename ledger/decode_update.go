@@ -83,7 +83,8 @@ func convert[W any](convert func(*W) (*Update, error), element *wireElement, nam
 
 func (r *reader) transaction(w *wireTransaction) (*Update, error) {
 	o := object{reader: r}
-	update := &Update{
+	update := &r.update
+	*update = Update{
 		Kind:                    KindTransaction,
 		Offset:                  o.updateOffset("offset", w.Offset),
 		ID:                      o.unique("updateId", w.UpdateID),
@@ -109,7 +110,8 @@ func (r *reader) transaction(w *wireTransaction) (*Update, error) {
 
 func (r *reader) reassignment(w *wireReassignment) (*Update, error) {
 	o := object{reader: r}
-	update := &Update{
+	update := &r.update
+	*update = Update{
 		Kind:            KindReassignment,
 		Offset:          o.updateOffset("offset", w.Offset),
 		ID:              o.unique("updateId", w.UpdateID),
@@ -132,7 +134,8 @@ func (r *reader) reassignment(w *wireReassignment) (*Update, error) {
 
 func (r *reader) topology(w *wireTopology) (*Update, error) {
 	o := object{reader: r}
-	update := &Update{
+	update := &r.update
+	*update = Update{
 		Kind:           KindTopology,
 		Offset:         o.updateOffset("offset", w.Offset),
 		ID:             o.unique("updateId", w.UpdateID),

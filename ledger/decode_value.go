@@ -19,15 +19,22 @@ type reader struct {
 	scratch []byte
 	// names holds texts that come again and again (parties, templates, packages, synchronizers), so that a page
 	// holds each once.
-	names map[string]string
+	names map[string]*string
 	// identifiers are those of templates and interfaces whose form was checked.
 	identifiers map[string]string
 	// decimals is room for numbers that may be left out, a block of them at a time.
 	decimals []Decimal
+	// payloads is room for payloads, a block at a time.
+	payloads []byte
+	// update is the one that is being read.
+	update Update
+	// lastTime is what timeText says: the times of an update and of its events are often the same.
+	lastTime Time
+	timeText []byte
 }
 
 func newReader(body []byte) *reader {
-	return &reader{body: body, names: make(map[string]string), identifiers: make(map[string]string)}
+	return &reader{body: body, names: make(map[string]*string), identifiers: make(map[string]string)}
 }
 
 // at is the JSON of the value, nil where it is absent or null.
@@ -59,13 +66,27 @@ func (r *reader) chars(value []byte) ([]byte, error) {
 }
 
 // name is the text as a string that the page shares.
-func (r *reader) name(text []byte) string {
+func (r *reader) name(text []byte) *string {
 	if known, ok := r.names[string(text)]; ok {
 		return known
 	}
 	name := string(text)
-	r.names[name] = name
-	return name
+	r.names[name] = &name
+	return &name
+}
+
+// keep is a copy of a value; nil where it is nil. Blocks are so small that one which is kept for long holds little beside it.
+func (r *reader) keep(value []byte) []byte {
+	const block = 16 << 10
+	if len(value) == 0 || len(value) > block/4 {
+		return bytes.Clone(value)
+	}
+	if cap(r.payloads)-len(r.payloads) < len(value) {
+		r.payloads = make([]byte, 0, min(block, len(r.body)))
+	}
+	at := len(r.payloads)
+	r.payloads = append(r.payloads, value...)
+	return r.payloads[at:len(r.payloads):len(r.payloads)]
 }
 
 func shorten(value []byte) string { return shortenTo(value, 60) }
@@ -120,7 +141,7 @@ func (o *object) unique(field string, s span) string {
 
 // shared reads a required text of the sort that comes again and again.
 func (o *object) shared(field string, s span) string {
-	return o.name(o.text(field, o.required(field, s)))
+	return *o.requiredText(field, s)
 }
 
 func (o *object) optionalText(field string, s span) *string {
@@ -128,7 +149,11 @@ func (o *object) optionalText(field string, s span) *string {
 	if value == nil {
 		return nil
 	}
-	text := string(o.text(field, value))
+	chars := o.text(field, value)
+	if len(chars) == 0 {
+		return new(string)
+	}
+	text := string(chars)
 	return &text
 }
 
@@ -141,8 +166,7 @@ func (o *object) optionalShared(field string, s span) *string {
 }
 
 func (o *object) requiredText(field string, s span) *string {
-	text := o.shared(field, s)
-	return &text
+	return o.name(o.text(field, o.required(field, s)))
 }
 
 // identifier reads a required template or interface id, whose form is checked once a page.
@@ -307,8 +331,14 @@ func (o *object) optionalTime(field string, s span) Time {
 	if o.err != nil {
 		return Time{}
 	}
+	if len(text) > 0 && bytes.Equal(text, o.timeText) {
+		return o.lastTime
+	}
 	t, err := ParseTime(string(text))
 	o.fail(field, err)
+	if err == nil {
+		o.timeText, o.lastTime = append(o.timeText[:0], text...), t
+	}
 	return t
 }
 
@@ -328,7 +358,7 @@ func (o *object) bytes(field string, s span) []byte {
 
 // payload is a copy of the value's own bytes; nil where it is absent or null.
 func (o *object) payload(s span) JSON {
-	return bytes.Clone(o.at(s))
+	return o.keep(o.at(s))
 }
 
 // array is a copy of an optional array's own bytes; nil where it is absent or null.

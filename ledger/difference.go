@@ -78,7 +78,7 @@ type Range struct{ From, To Offset } // from exclusive, to inclusive
 
 // Bounds is what a database claims to hold of the updates.
 type Bounds struct {
-	Floor      Offset // events with a greater offset are complete
-	Watermark  Offset // up to here
-	StateKnown bool   // the active set is known at every offset from the floor on
+	Floor      Offset  // events with a greater offset are complete
+	Watermark  Offset  // up to here
+	StateFloor *Offset // the active set is known from here on; nil: nowhere
 }

@@ -70,6 +70,9 @@ func (e *DecodeError) Unwrap() error { return e.Err }
 // ErrNotOffered is returned for an operation that the server does not have.
 var ErrNotOffered = errors.New("the server does not offer this operation")
 
+// ErrNoRoom is returned for an answer that is larger than who asked for it has room for. Nothing is wrong with it.
+var ErrNoRoom = errors.New("the answer is larger than there is room for")
+
 // ErrNotFound is returned where the server does not know what was asked for by its id, or does not show it to the
 // parties that asked.
 var ErrNotFound = errors.New("not found")

@@ -69,3 +69,8 @@ type SnapshotProgress struct {
 	Entries  int64 // stored so far
 	Finished bool  // everything is stored: nothing is left to do
 }
+
+// Behind is the progress once a page that follows is stored too.
+func (p SnapshotProgress) Behind(page *SnapshotPage) SnapshotProgress {
+	return SnapshotProgress{At: p.At, Next: page.Next, Entries: p.Entries + int64(len(page.Entries))}
+}

@@ -78,6 +78,7 @@ func (c *Client) read(ctx context.Context, operation string, r transactionsReque
 	if err != nil {
 		return nil, err
 	}
+	defer jsonhttp.Release(body)
 	records, err := ledger.DecodeTransactions(body)
 	if err != nil {
 		return nil, c.misread(operation, body, fmt.Errorf("%s: %w", operation, err))

@@ -106,34 +106,34 @@ func jsonbRefuses(value []byte) string {
 
 // scanString reads on from the first byte inside a string to behind its closing quote.
 func scanString(value []byte, i int) (end int, reason string) {
-	for i < len(value) {
-		switch value[i] {
-		case '"':
-			return i + 1, ""
-		case '\\':
-			if value[i+1] != 'u' {
-				i += 2
-				continue
-			}
-			unit := hex4(value[i+2:])
-			switch {
-			case unit == 0:
-				return 0, "a NUL"
-			case unit&0xfc00 == 0xdc00:
+	quote := i
+	for {
+		if quote = max(quote, i); value[quote] != '"' { // the next quote, unless it is known
+			quote += bytes.IndexByte(value[quote:], '"')
+		}
+		escape := bytes.IndexByte(value[i:quote], '\\')
+		if escape < 0 {
+			return quote + 1, ""
+		}
+		if i += escape; value[i+1] != 'u' {
+			i += 2
+			continue
+		}
+		unit := hex4(value[i+2:])
+		switch {
+		case unit == 0:
+			return 0, "a NUL"
+		case unit&0xfc00 == 0xdc00:
+			return 0, "a lone surrogate"
+		case unit&0xfc00 == 0xd800:
+			if i+12 > len(value) || value[i+6] != '\\' || value[i+7] != 'u' || hex4(value[i+8:])&0xfc00 != 0xdc00 {
 				return 0, "a lone surrogate"
-			case unit&0xfc00 == 0xd800:
-				if i+12 > len(value) || value[i+6] != '\\' || value[i+7] != 'u' || hex4(value[i+8:])&0xfc00 != 0xdc00 {
-					return 0, "a lone surrogate"
-				}
-				i += 12
-			default:
-				i += 6
 			}
+			i += 12
 		default:
-			i++
+			i += 6
 		}
 	}
-	return i, ""
 }
 
 func hex4(digits []byte) (unit uint32) {

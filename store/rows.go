@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -46,7 +47,7 @@ func (t tableRows) write(ctx context.Context, tx pgx.Tx) error {
 	if t.rows == 0 {
 		return nil
 	}
-	n, err := t.copyInto(ctx, tx)
+	n, err := t.copyInto(ctx, copyTx{tx})
 	if err != nil {
 		return fmt.Errorf("copy %d rows into %s: %w", t.rows, t.relation, err)
 	}
@@ -100,6 +101,20 @@ func unassignedNames(n names, e *ledger.UnassignedEvent) {
 	n.template(e.TemplateID, e.PackageName, nil)
 	n.synchronizer(e.Source)
 	n.synchronizer(e.Target)
+}
+
+// grow makes room for the rows of updates, where there are many: those of large batches have some MB.
+func (f *factRows) grow(updates []*ledger.Update) {
+	var created, archived, exercised int
+	for _, u := range updates {
+		created += len(u.Created)
+		archived += len(u.Archived)
+		exercised += len(u.Exercised)
+	}
+	f.updates = slices.Grow(f.updates, len(updates))
+	f.created = slices.Grow(f.created, created)
+	f.archived = slices.Grow(f.archived, archived)
+	f.exercised = slices.Grow(f.exercised, exercised)
 }
 
 // add converts an update into its rows.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -209,34 +210,58 @@ func ask(t *testing.T, url string, most int64) (Answer, error) {
 }
 
 // However the bytes are cut into pieces, the same is counted.
-func TestMeterCountsWhatStandsInJSON(t *testing.T) {
+func TestCounterCountsWhatStandsInJSON(t *testing.T) {
 	t.Parallel()
 	for text, values := range map[string]int64{
 		``: 0, `1`: 0, `[]`: 1, `[1,2]`: 2, `{"a":{},"b":[[]]}`: 5, `"[,{"`: 0, `["\"[,",1]`: 2, `["\\",1]`: 2, `["\\\"",[]]`: 3,
 	} {
 		for size := 1; size <= len(text)+1; size++ {
-			m := newMeter(&pieces{text: text, size: size}, 0)
-			got, err := io.ReadAll(m)
-			require.NoError(t, err)
-			require.Equal(t, text, string(got))
-			require.Equal(t, values, m.values, "%s in pieces of %d", text, size)
+			var c counter
+			for piece := range slices.Chunk([]byte(text), size) {
+				c.count(piece)
+			}
+			require.Equal(t, values, c.values, "%s in pieces of %d", text, size)
+			require.Equal(t, len(text), c.bytes)
 		}
 	}
 }
 
-// pieces gives a text in pieces of a size.
-type pieces struct {
-	text string
-	size int
+// What looks like values within texts counts for nothing, wherever the pieces end.
+func TestMeterStopsAtTooManyValues(t *testing.T) {
+	t.Parallel()
+	var body []byte
+	m := newMeter(0)
+	come := func(text string) error {
+		body = append(body, text...)
+		return m.check(body)
+	}
+	require.NoError(t, come(`["`))
+	require.NoError(t, come(strings.Repeat(`[,{`, fewestValues)))
+	require.NoError(t, come(strings.Repeat(`\"`, fewestValues)+`"`))
+	for range fewestValues - 1 {
+		require.NoError(t, come(`,0`))
+	}
+	require.ErrorContains(t, come(`,{}`), "more than the 100000 values that are read of it")
 }
 
-func (p *pieces) Read(into []byte) (int, error) {
-	if p.text == "" {
-		return 0, io.EOF
+// The memory of one answer serves another one; what came before in it is not seen again.
+func TestReleasedBodies(t *testing.T) {
+	t.Parallel()
+	long, short := `{"a":"`+strings.Repeat("x", 200_000)+`"}`, `{"b":1}`
+	for _, header := range []string{"", fmt.Sprintf("Content-Length: %d\r\n", len(long))} {
+		url := hostile(t, func(w io.Writer) { say(w, okJSON+header+"\r\n"+long) })
+		other := hostile(t, func(w io.Writer) { say(w, okJSON+"\r\n"+short) })
+		for range 3 {
+			a, err := ask(t, url, 1_000_000)
+			require.NoError(t, err)
+			require.Equal(t, long, string(a.Body))
+			Release(a.Body)
+			a, err = ask(t, other, 1_000_000)
+			require.NoError(t, err)
+			require.Equal(t, short, string(a.Body))
+			Release(a.Body)
+		}
 	}
-	n := copy(into, p.text[:min(p.size, len(p.text))])
-	p.text = p.text[n:]
-	return n, nil
 }
 
 // The caller who gives up is told so, and not that the server is slow.

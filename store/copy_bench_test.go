@@ -1,0 +1,130 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// realisticUpdates are updates of one creation and one archival each, with ids, parties and payloads as long as real ones.
+func realisticUpdates(n int) []*ledger.Update {
+	const template = "0b3f41ae14e183232720d398dab66d2df2b073a3f3f107ec48fcb07ec407163b:Splice.Amulet:LockedAmulet"
+	synchronizer, dso, packageID := "global-domain::1220"+strings.Repeat("be", 32), "DSO::1220"+strings.Repeat("cd", 32), strings.Repeat("0b", 32)
+	at := ledger.Time{Time: time.Unix(1750000000, 123456000).UTC(), Valid: true}
+	yes, cost, empty := true, int64(3163), ""
+	updates := make([]*ledger.Update, n)
+	for i := range updates {
+		offset := ledger.Offset(i + 1)
+		owner, contract, trace := fmt.Sprintf("wallet-%d::1220%s", i%20, strings.Repeat("ab", 32)), fmt.Sprintf("00%0134x02", i), fmt.Sprintf("00-%032x-01", i)
+		payload := fmt.Sprintf(`{"amulet":{"dso":%q,"owner":%q,"amount":{"initialAmount":"1000.0000000000","createdAt":{"number":"%d"}}},`+
+			`"lock":{"holders":[%q],"optContext":"transfer to \"bob\""},"meta":{"values":{"reason":%q}},"history":[["1","1.0"],["2","2.0"]]}`,
+			dso, owner, i, dso, strings.Repeat("monthly ", 50))
+		updates[i] = &ledger.Update{Offset: offset, Kind: ledger.KindTransaction, ID: fmt.Sprintf("1220%064x", i), SynchronizerID: &synchronizer,
+			CommandID: &empty, WorkflowID: &empty, RecordTime: at, EffectiveAt: at, TraceParent: &trace, PaidTrafficCost: &cost,
+			Created: []ledger.CreatedEvent{{Offset: offset, Origin: ledger.OriginTransaction, ContractID: contract, TemplateID: template,
+				PackageName: "splice-amulet", RepresentativePackageID: &packageID, Argument: ledger.JSON(payload), CreatedAt: at, ACSDelta: &yes,
+				Signatories: []string{owner, dso}, WitnessParties: []string{owner, dso}, Observers: []string{}}},
+			Archived: []ledger.ArchivedEvent{{NodeID: 1, ContractID: contract, TemplateID: template, PackageName: "splice-amulet",
+				WitnessParties: []string{owner}}},
+		}
+	}
+	return updates
+}
+
+// converted are the rows of updates, as they would be if the dictionaries were empty.
+func converted(updates []*ledger.Update) *factRows {
+	wanted := newNames()
+	for _, u := range updates {
+		updateNames(wanted, u)
+	}
+	numbers := refs{templates: map[templateKey]int32{}, synchronizers: map[string]int32{}}
+	for key := range wanted.templates {
+		numbers.templates[key] = int32(len(numbers.templates) + 1)
+	}
+	for id := range wanted.synchronizers {
+		numbers.synchronizers[id] = int32(len(numbers.synchronizers) + 1)
+	}
+	var facts factRows
+	facts.grow(updates)
+	for _, u := range updates {
+		facts.add(numbers, u)
+	}
+	return &facts
+}
+
+func BenchmarkConvert(b *testing.B) {
+	updates := realisticUpdates(1000)
+	b.ReportAllocs()
+	for b.Loop() {
+		converted(updates)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(updates)), "ns/update")
+}
+
+// encoder is a DBTX whose CopyFrom encodes the rows, and sends them nowhere.
+type encoder struct {
+	dbsqlc.DBTX // nothing but CopyFrom is called
+	plans       *pgtype.Map
+	types       map[string][]uint32 // of the columns of each table
+	bytes       int64
+}
+
+func (e *encoder) CopyFrom(_ context.Context, table pgx.Identifier, _ []string, source pgx.CopyFromSource) (int64, error) {
+	n, err := io.Copy(io.Discard, struct{ io.Reader }{newCopyReader(source, e.types[table[1]], e.plans)})
+	e.bytes += n
+	return n, err
+}
+
+// describer is a DBTX whose CopyFrom notes the types of the columns.
+type describer struct {
+	pgx.Tx
+	types map[string][]uint32
+}
+
+func (d *describer) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, _ pgx.CopyFromSource) (int64, error) {
+	statement, err := d.Conn().Prepare(ctx, "", "SELECT "+strings.Join(columns, ", ")+" FROM "+table.Sanitize())
+	if err != nil {
+		return 0, err
+	}
+	for i := range statement.Fields {
+		d.types[table[1]] = append(d.types[table[1]], statement.Fields[i].DataTypeOID)
+	}
+	return 0, nil
+}
+
+// What rows cost on their way into a COPY, without the connection.
+func BenchmarkEncodeRows(b *testing.B) {
+	updates := realisticUpdates(1000)
+	facts := converted(updates)
+	d := newDatabase(b)
+	tx, err := d.conn.Begin(b.Context())
+	require.NoError(b, err)
+	defer tx.Rollback(b.Context())
+	tables := facts.tables(d.store().queries)
+	described := &describer{Tx: tx, types: map[string][]uint32{}}
+	for _, table := range tables {
+		_, err := table.copyInto(b.Context(), described)
+		require.NoError(b, err)
+	}
+	e := &encoder{plans: pgtype.NewMap(), types: described.types}
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, table := range tables {
+			if _, err := table.copyInto(b.Context(), e); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(updates)), "ns/update")
+	b.ReportMetric(float64(e.bytes)/float64(b.N*len(updates)), "B/update")
+}
