@@ -41,6 +41,10 @@ type Config struct {
 	URL string
 	// Access says who we are, and whom we trust.
 	Access access.Config
+	// MaxRequests bounds the requests in flight, and MaxRate those that begin in a second; 0: nothing does. Long polls
+	// (TailUpdates) do not count as requests in flight.
+	MaxRequests int
+	MaxRate     float64
 	// Limit is the number of elements asked for in one list call, 1 or more; 0 means DefaultLimit.
 	Limit int
 	// Logger may be nil: nothing is logged.
@@ -108,6 +112,7 @@ func New(cfg Config, scope ledger.Scope) (*Client, error) {
 	c.http, err = jsonhttp.New(jsonhttp.Config{
 		Access: cfg.Access, Logger: cfg.Logger,
 		Observe: cfg.Observe,
+		Pace:    jsonhttp.NewPace(cfg.MaxRequests, cfg.MaxRate),
 		// Noted when the connection is there and not used yet: who looks at an answer that came over it sees the note,
 		// and who looked before it was there has not looked at who is behind it.
 		Connected: c.anew,

@@ -19,6 +19,7 @@ type request struct {
 	query     url.Values
 	body      any
 	limit     int64 // the largest answer that is read, in bytes; 0: the client's for pages and lists
+	longPoll  bool  // the server waits for something to happen
 }
 
 // mostOf is the largest answer to a request that is read, in bytes.
@@ -31,6 +32,7 @@ func (c *Client) mostOf(r request) int64 {
 func (c *Client) do(ctx context.Context, r request) ([]byte, error) {
 	a, err := c.http.Do(ctx, jsonhttp.Request{
 		Operation: r.operation, Path: r.path, Query: r.query, Body: r.body, Most: c.mostOf(r), Silence: c.silence, Longest: c.longest,
+		LongPoll: r.longPoll,
 	})
 	if err == nil && a.Status == http.StatusOK {
 		return a.Body, nil

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"sync/atomic"
+	"sync"
 
 	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/ledger"
@@ -50,21 +50,39 @@ func (e *Error) timedOut() bool {
 // proof is the largest number of elements that one list call brought over the connections that are open. A server
 // may ignore a limit that is larger than its own setting and serve what its setting allows, without a word: then
 // an answer shorter than the limit can be cut. It can't be where it is also shorter than one that came before.
-// Where connections are made anew the setting may be another, and the proof starts again.
-type proof struct{ elements atomic.Int64 }
-
-// complete says whether a list call for limit elements that brought n is proven to have brought all there were.
-func (p *proof) complete(n, limit int) bool {
-	return n == 0 || n < limit && int64(n) < p.elements.Load()
+// Where connections are made anew the setting may be another, and the proof starts again: calls that were on their way then
+// prove nothing, and are proven by nothing.
+type proof struct {
+	mu       sync.Mutex
+	elements int
+	forgot   int // how often it started again
 }
 
-func (p *proof) saw(n int) {
-	for {
-		most := p.elements.Load()
-		if int64(n) <= most || p.elements.CompareAndSwap(most, int64(n)) {
-			return
-		}
+// begin is to be called before a list call is sent; the others take what it returned.
+func (p *proof) begin() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.forgot
+}
+
+// complete says whether a list call for limit elements that brought n is proven to have brought all there were.
+func (p *proof) complete(began, n, limit int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return n == 0 || n < limit && n < p.elements && began == p.forgot
+}
+
+func (p *proof) saw(began, n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if began == p.forgot {
+		p.elements = max(p.elements, n)
 	}
 }
 
-func (p *proof) forget() { p.elements.Store(0) }
+func (p *proof) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.elements = 0
+	p.forgot++
+}

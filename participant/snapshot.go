@@ -131,6 +131,7 @@ func (c *Client) readSnapshotPage(ctx context.Context, at ledger.Offset, token s
 	if err != nil {
 		return ledger.SnapshotPage{}, err
 	}
+	defer jsonhttp.Release(body)
 	got, err := ledger.DecodeContractPage(body)
 	if err != nil {
 		return ledger.SnapshotPage{}, decoded(operation, body, err)
@@ -193,6 +194,7 @@ func (c *Client) snapshotEntries(ctx context.Context, at ledger.Offset, token st
 	if err != nil {
 		return ledger.SnapshotPage{}, err
 	}
+	defer jsonhttp.Release(body)
 	entries, err := ledger.DecodeContractEntries(body)
 	if err != nil {
 		return ledger.SnapshotPage{}, decoded(operation, body, err)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/ledger"
 )
 
@@ -87,6 +88,16 @@ type updatesPageRequest struct {
 // one update is larger than what can be read; a *ledger.DecodeError where the answer can't be understood; a *ledger.Bug
 // where the server finds no sense in the request; an *Error, which may be tried again, for the rest.
 func (c *Client) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
+	return c.readUpdates(ctx, after, to, c.maxBody)
+}
+
+// ReadUpdatesWithin is ReadUpdates for who has room for so many bytes of JSON. The error is ledger.ErrNoRoom where the answer
+// has more, and nothing that is larger is read.
+func (c *Client) ReadUpdatesWithin(ctx context.Context, after, to ledger.Offset, room int64) (ledger.Page, error) {
+	return c.readUpdates(ctx, after, to, min(room, c.maxBody))
+}
+
+func (c *Client) readUpdates(ctx context.Context, after, to ledger.Offset, room int64) (ledger.Page, error) {
 	if after < 0 || to <= after {
 		return ledger.Page{}, fmt.Errorf("read updates after offset %d up to %d: there is nothing between", after, to)
 	}
@@ -100,13 +111,16 @@ func (c *Client) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledg
 	}
 	for {
 		asked := sizes.Ask()
-		page, err := read(ctx, s.UpdatesPath, after, to, asked)
+		page, err := read(ctx, s.UpdatesPath, after, to, asked, room)
 		if err == nil {
 			sizes.Worked()
 			if err := c.same(ctx); err != nil {
 				return ledger.Page{}, fmt.Errorf("read updates after offset %d up to %d: %w", after, to, err)
 			}
 			return page, nil
+		}
+		if errors.Is(err, jsonhttp.ErrTooLarge) && room < c.maxBody {
+			return ledger.Page{}, fmt.Errorf("read updates after offset %d up to %d: %w: %w", after, to, ledger.ErrNoRoom, err)
 		}
 		if failed(sizes, asked, err) {
 			c.log.DebugContext(ctx, "smaller reads of updates", "asked", asked, "now", sizes.Ask(), "error", err)
@@ -118,16 +132,18 @@ func (c *Client) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledg
 
 // readList does a bounded read of a list path (interface.md, endpoint 2 and "Limits"). No idle timeout is sent: it
 // could cut even a bounded read without a word.
-func (c *Client) readList(ctx context.Context, path string, after, to ledger.Offset, limit int) (ledger.Page, error) {
+func (c *Client) readList(ctx context.Context, path string, after, to ledger.Offset, limit int, room int64) (ledger.Page, error) {
 	const operation = "updates"
+	began := c.served.begin()
 	body, err := c.do(ctx, request{
-		operation: operation, path: path,
+		operation: operation, path: path, limit: room,
 		query: url.Values{"limit": {strconv.Itoa(limit)}},
 		body:  UpdatesRequest{BeginExclusive: after, EndInclusive: &to, UpdateFormat: c.format.update},
 	})
 	if err != nil {
 		return ledger.Page{}, err
 	}
+	defer jsonhttp.Release(body)
 	list, err := ledger.DecodeUpdateList(body, after)
 	if err != nil {
 		return ledger.Page{}, decoded(operation, body, err)
@@ -137,10 +153,10 @@ func (c *Client) readList(ctx context.Context, path string, after, to ledger.Off
 	}
 	page := ledger.Page{From: after, To: to, Updates: list.Updates, Checkpoints: list.Checkpoints, Bytes: int64(len(body))}
 	// Where it is not proven that all came, the last element is as far as the answer certainly reaches.
-	if !c.served.complete(list.Elements, limit) {
+	if !c.served.complete(began, list.Elements, limit) {
 		page.To = list.Last
 	}
-	c.served.saw(list.Elements)
+	c.served.saw(began, list.Elements)
 	if page.To <= after {
 		return ledger.Page{}, misled(operation, "nothing came but a checkpoint at offset %d, where the read begins, "+
 			"and the server may have cut off what follows it", page.To)
@@ -149,15 +165,16 @@ func (c *Client) readList(ctx context.Context, path string, after, to ledger.Off
 }
 
 // readPage does a bounded read of the page path, where the server says itself what its page covers.
-func (c *Client) readPage(ctx context.Context, path string, after, to ledger.Offset, size int) (ledger.Page, error) {
+func (c *Client) readPage(ctx context.Context, path string, after, to ledger.Offset, size int, room int64) (ledger.Page, error) {
 	const operation = "updates-page"
 	body, err := c.do(ctx, request{
-		operation: operation, path: path,
+		operation: operation, path: path, limit: room,
 		body: updatesPageRequest{Begin: after, End: to, MaxPageSize: size, UpdateFormat: c.format.update},
 	})
 	if err != nil {
 		return ledger.Page{}, err
 	}
+	defer jsonhttp.Release(body)
 	got, err := ledger.DecodeUpdatePage(body, after)
 	if err != nil {
 		return ledger.Page{}, decoded(operation, body, err)
@@ -212,21 +229,23 @@ func (c *Client) TailUpdates(ctx context.Context, after ledger.Offset, limit int
 
 func (c *Client) tail(ctx context.Context, path string, after ledger.Offset, limit int, idle time.Duration) (ledger.Page, bool, error) {
 	const operation = "updates-tail"
+	began := c.served.begin()
 	body, err := c.do(ctx, request{
-		operation: operation, path: path,
+		operation: operation, path: path, longPoll: true,
 		query: url.Values{"limit": {strconv.Itoa(limit)}, "stream_idle_timeout_ms": {strconv.FormatInt(idle.Milliseconds(), 10)}},
 		body:  UpdatesRequest{BeginExclusive: after, UpdateFormat: c.format.update},
 	})
 	if err != nil {
 		return ledger.Page{}, false, err
 	}
+	defer jsonhttp.Release(body)
 	list, err := ledger.DecodeUpdateList(body, after)
 	if err != nil {
 		return ledger.Page{}, false, decoded(operation, body, err)
 	}
 	// A checkpoint alone comes of an idle stream, whatever the server's setting.
-	full := list.Elements >= limit || len(list.Updates) > 0 && !c.served.complete(list.Elements, limit)
-	c.served.saw(list.Elements)
+	full := list.Elements >= limit || len(list.Updates) > 0 && !c.served.complete(began, list.Elements, limit)
+	c.served.saw(began, list.Elements)
 	return ledger.Page{From: after, To: max(after, list.Last), Updates: list.Updates, Checkpoints: list.Checkpoints,
 		Bytes: int64(len(body))}, full, nil
 }

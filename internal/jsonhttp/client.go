@@ -26,6 +26,8 @@ type Config struct {
 	Observe func(operation string, status int, d time.Duration, bytes int64)
 	// Connected, if set, is told of each new connection, before the first request goes over it.
 	Connected func()
+	// Pace bounds what the server is asked for; nil: nothing does. Long polls do not count as requests in flight.
+	Pace *Pace
 	// Refused says of an answer that is no success whether the server wants another token.
 	Refused func(Answer) bool
 }
@@ -69,6 +71,7 @@ func New(cfg Config) (*Client, error) {
 			},
 			TLSHandshakeTimeout:    10 * time.Second,
 			MaxResponseHeaderBytes: mostHeader,
+			ReadBufferSize:         readAhead,
 			MaxIdleConns:           32,
 			MaxIdleConnsPerHost:    32,
 			IdleConnTimeout:        90 * time.Second,

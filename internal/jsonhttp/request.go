@@ -10,7 +10,9 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -28,6 +30,7 @@ type Request struct {
 	Most      int64         // the largest answer that is read, in bytes of JSON
 	Silence   time.Duration // how long nothing may come
 	Longest   time.Duration // how long all of it may take; 0: the constant of that name
+	LongPoll  bool          // the server waits for something to happen; see Config.Pace
 }
 
 // Answer is what came, as far as something did.
@@ -37,7 +40,7 @@ type Answer struct {
 	Location   string        // where it redirects to, without the query and without secrets; empty: nowhere
 	Bytes      int64         // how many came, of what is to be read
 	Token      string        // that was sent; a secret
-	// Body is the whole answer where the request succeeded. Of an answer that is no success or no JSON it is the beginning,
+	// Body is the whole answer where the request succeeded; see [Release]. Of an answer that is no success or no JSON it is the beginning,
 	// from which secrets are not taken out; of a redirect nothing.
 	Body []byte
 }
@@ -66,6 +69,11 @@ func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
 
 // send does one round trip, notes whether there was an answer, and tells Observe of it.
 func (c *Client) send(ctx context.Context, r Request, token string) (Answer, error) {
+	done, err := c.cfg.Pace.take(ctx, r.LongPoll)
+	if err != nil {
+		return Answer{Token: token}, err
+	}
+	defer done()
 	start := time.Now()
 	a, err := c.exchange(ctx, r, token)
 	if a.Status != 0 {
@@ -165,18 +173,49 @@ func readBody(resp *http.Response, r io.Reader, most int64) ([]byte, error) {
 	if resp.ContentLength > most {
 		return nil, fmt.Errorf("%w: its %d bytes are more than the %d that are read of it", ErrTooLarge, resp.ContentLength, most)
 	}
-	limited := newMeter(io.LimitReader(r, most+1), most)
+	body := room()
 	if n := resp.ContentLength; n > 0 && n <= trustedLength {
-		var buf bytes.Buffer
-		buf.Grow(int(n) + bytes.MinRead)
-		_, err := buf.ReadFrom(limited) // no more than n come
-		return buf.Bytes(), err
+		body = slices.Grow(body, int(n)+1) // one more, or the end would be looked for in more room
 	}
-	body, err := io.ReadAll(limited)
-	if err == nil && int64(len(body)) > most {
-		err = fmt.Errorf("%w: more than the %d bytes that are read of it", ErrTooLarge, most)
+	limited, values := io.LimitReader(r, most+1), newMeter(most)
+	for {
+		if len(body) == cap(body) {
+			body = slices.Grow(body, max(len(body), leastRoom))
+		}
+		n, err := limited.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		if err := values.check(body); err != nil {
+			return body, err
+		}
+		switch {
+		case int64(len(body)) > most:
+			return body, fmt.Errorf("%w: more than the %d bytes that are read of it", ErrTooLarge, most)
+		case errors.Is(err, io.EOF):
+			return body, nil
+		case err != nil:
+			return body, err
+		}
 	}
-	return body, err
+}
+
+// rooms are those of answers that nobody needs any more: pages have some MB, and new memory for each costs more than to
+// read it. The garbage collector empties it.
+var rooms sync.Pool
+
+// room is an empty body, which may have room.
+func room() []byte {
+	if kept, ok := rooms.Get().(*[]byte); ok {
+		return (*kept)[:0]
+	}
+	return nil
+}
+
+// Release takes the body of an answer back, so that answers to come can be read into its memory: nothing may share it
+// any more. It need not be called.
+func Release(body []byte) {
+	if cap(body) > 0 && cap(body) <= mostKept {
+		rooms.Put(&body)
+	}
 }
 
 // transportError leaves out what net/http says about the URL, tells a silent server from a caller who is done, and
