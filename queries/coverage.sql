@@ -1,14 +1,37 @@
 -- name: CoverageInsert :exec
 INSERT INTO indexer.coverage (stream, scope, from_exclusive, to_inclusive) VALUES (@stream, @scope, @from_exclusive, @to_inclusive);
 
--- name: CoverageMerge :exec
--- Makes one row of the row that ends at the old watermark and the one that was just written behind it.
-WITH below AS (
-    DELETE FROM indexer.coverage c WHERE c.stream = @stream AND c.scope = @scope AND c.to_inclusive = @at::bigint
-    RETURNING c.from_exclusive
+-- name: CoverageMerge :execrows
+-- Makes one row of those of a scope that reach into a range, or end where it begins; what reaches beyond it stays apart. No
+-- row: they don't cover the range.
+WITH parts AS (
+    DELETE FROM indexer.coverage c
+    WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive < @to_inclusive::bigint AND c.to_inclusive >= @from_exclusive::bigint
+    RETURNING c.from_exclusive, c.to_inclusive
+), whole AS (
+    SELECT min(p.from_exclusive) AS from_exclusive, max(p.to_inclusive) AS to_inclusive
+    FROM parts p
+    HAVING min(p.from_exclusive) <= @from_exclusive::bigint AND max(p.to_inclusive) >= @to_inclusive::bigint
+        AND sum(p.to_inclusive - p.from_exclusive) = max(p.to_inclusive) - min(p.from_exclusive)
 )
-UPDATE indexer.coverage c SET from_exclusive = below.from_exclusive
-FROM below WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive = @at::bigint;
+INSERT INTO indexer.coverage (stream, scope, from_exclusive, to_inclusive)
+SELECT @stream, @scope, p.from_exclusive, p.to_inclusive
+FROM whole w CROSS JOIN LATERAL (
+    VALUES (w.from_exclusive, @to_inclusive::bigint), (@to_inclusive::bigint, w.to_inclusive)
+) p (from_exclusive, to_inclusive)
+WHERE p.from_exclusive < p.to_inclusive;
+
+-- name: CoverageAhead :many
+-- What is covered behind the watermark.
+SELECT greatest(v.from_exclusive, c.ledger_offset)::bigint AS from_exclusive, v.to_inclusive
+FROM indexer.checkpoints c JOIN indexer.coverage v ON v.stream = c.stream AND v.to_inclusive > c.ledger_offset
+WHERE c.stream = @stream ORDER BY v.from_exclusive;
+
+-- name: CoverageWithin :one
+-- How many offsets of a range a scope's rows cover.
+SELECT coalesce(sum(least(c.to_inclusive, @to_inclusive::bigint) - greatest(c.from_exclusive, @from_exclusive::bigint)), 0)::bigint AS offsets
+FROM indexer.coverage c
+WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive < @to_inclusive::bigint AND c.to_inclusive > @from_exclusive::bigint;
 
 -- name: ScopesInUse :many
 -- The scopes of a stream that was started: nothing of it may be covered yet, or its checkpoint may be lost, or both.

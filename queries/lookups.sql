@@ -11,10 +11,11 @@ ON CONFLICT DO NOTHING;
 SELECT contract_id FROM indexer.lookups WHERE status = 'wanted' ORDER BY ledger_offset, node_id LIMIT @at_most::bigint;
 
 -- name: LookupsCreationKnown :many
--- Those of some contracts whose creation is here after all. The ids come as a list, so that each is looked for by index.
+-- Those of some contracts whose creation is here, up to the watermark, after all. The ids come as a list, so that each is
+-- looked for by index.
 SELECT w.contract_id::text AS contract_id
 FROM (SELECT unnest(@contract_ids::text[]) AS contract_id) w
-WHERE EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = w.contract_id)
+WHERE EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = w.contract_id AND c.ledger_offset + 0 <= (SELECT ledger.latest_offset()))
    OR EXISTS (SELECT FROM indexer.carried_created c WHERE c.contract_id = w.contract_id);
 
 -- name: LookupsForget :exec

@@ -85,12 +85,14 @@ DELETE FROM indexer.carried_interface_views v
 WHERE NOT EXISTS (SELECT FROM indexer.carried_created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id);
 
 -- name: CoverageClose :exec
--- Claims what no row claims of a range, and makes one row of those of the scope that touch it and one another. These are deleted
--- although the parts of a statement run in no certain order: what is inserted is made of all that the deletion returns, so
--- that it has ended when the first row is looked for in the exclusion constraint's index.
+-- Claims what no row claims of a range up to the watermark, and makes one row of those of the scope that touch it and one
+-- another, but for what was written ahead. These are deleted although the parts of a statement run in no certain order: what is
+-- inserted is made of all that the deletion returns, so that it has ended when the first row is looked for in the exclusion
+-- constraint's index.
 WITH mine AS (
     DELETE FROM indexer.coverage c
     WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive <= @to_inclusive::bigint AND c.to_inclusive >= @from_exclusive::bigint
+      AND c.from_exclusive < ledger.latest_offset()
     RETURNING int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed
 ), others AS (
     SELECT int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed FROM indexer.coverage c

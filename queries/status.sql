@@ -11,7 +11,8 @@ SELECT max(r.at)::bigint AS frontier FROM reach r;
 SELECT count(*) FROM indexer.updates u WHERE u.ledger_offset > @from_exclusive AND u.ledger_offset <= @to_inclusive;
 
 -- name: StatusUnknownKinds :one
-SELECT count(*) FROM indexer.unknown_elements;
+-- Those that are shown.
+SELECT count(*) FROM indexer.unknown_elements u WHERE u.ledger_offset <= ledger.latest_offset();
 
 -- name: StatusNewestTransaction :one
 -- The latest date of some records. Joined with the position, whose table is too small to ever have statistics, this would

@@ -5,6 +5,8 @@ VALUES (@ledger_offset, @update_id, @kind, @synchronizer_ref, @record_time, @eff
     @trace_parent, @trace_state, @external_transaction_hash, @transaction_hash, @paid_traffic_cost, @extra);
 
 -- name: UpdateLast :one
--- The last update at or below an offset.
+-- The last update at or below an offset, and not one of history that was filled in below the floor: something that is not stored
+-- may follow that.
 SELECT ledger_offset, coalesce(update_id, '')::text AS update_id FROM indexer.updates
-WHERE ledger_offset <= @up_to ORDER BY ledger_offset DESC LIMIT 1;
+WHERE ledger_offset <= @up_to AND ledger_offset > coalesce((SELECT f.history_floor FROM indexer.floors f WHERE f.stream = 'updates'), 0)
+ORDER BY ledger_offset DESC LIMIT 1;

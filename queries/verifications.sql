@@ -31,12 +31,14 @@ ORDER BY from_exclusive LIMIT 1;
 
 -- name: VerificationUnsealed :one
 -- What no window of a stream claims yet, from a floor on: where it begins, and where the next window begins (the greatest bigint: there is none).
--- Nothing before the window that begins at known is looked at, where there is one: the work does not grow with the windows.
+-- Nothing before the window that begins at known is looked at, where there is one: the work does not grow with the windows. But
+-- history that was filled in lowers the floor: then all are.
 SELECT r.at::bigint AS from_exclusive,
     (SELECT coalesce(min(v.from_exclusive), 9223372036854775807) FROM indexer.verifications v
      WHERE v.stream = @stream AND v.from_exclusive >= r.at)::bigint AS next_window
 FROM (SELECT indexer.windows_reach(@stream, coalesce(
-    (SELECT k.from_exclusive FROM indexer.verifications k WHERE k.stream = @stream AND k.from_exclusive = @known AND k.from_exclusive > @floor),
+    (SELECT k.from_exclusive FROM indexer.verifications k WHERE k.stream = @stream AND k.from_exclusive = @known AND k.from_exclusive > @floor
+       AND EXISTS (SELECT FROM indexer.verifications b WHERE b.stream = @stream AND b.from_exclusive = @floor)),
     @floor), '{equal,different,not_shown}') AS at) r;
 
 -- name: VerificationUpdatesEnd :many

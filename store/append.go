@@ -11,6 +11,15 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
+// batch is pages that follow one another, as they are about to be written.
+type batch struct {
+	from, to ledger.Offset
+	pages    []ledger.Page
+	updates  []*ledger.Update
+	numbers  refs
+	facts    factRows
+}
+
 // Append writes pages that follow one another and begin at the watermark: facts, coverage, projections and the new
 // watermark, in one transaction. Their offset checkpoints are kept too; a batch of nothing else is no new coverage.
 //
@@ -20,20 +29,54 @@ func (l *Leader) Append(ctx context.Context, scope ledger.Scope, pages []ledger.
 	if len(pages) == 0 {
 		return nil
 	}
-	from, to := pages[0].From, pages[len(pages)-1].To
+	b, err := l.prepare(ctx, pages)
+	if err != nil {
+		return err
+	}
+	step := projectionStep(b.stepEvents())
+	if err := l.ensurePartitions(ctx, &b.facts); err != nil {
+		return refused(err)
+	}
+	if err := l.partitions.ensure(ctx, "lifetimes", step.deactivations()); err != nil {
+		return refused(err)
+	}
+	err = l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := l.cover(ctx, tx, scope, b.from, b.to); err != nil {
+			return err
+		}
+		if err := l.copyBatch(ctx, tx, b); err != nil {
+			return err
+		}
+		if err := l.project(ctx, tx, step); err != nil {
+			return err
+		}
+		if b.to > b.from {
+			return l.advance(ctx, tx, scope, b.from, b.to)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("write offsets after %d up to %d: %w", b.from, b.to, refused(err))
+	}
+	l.wrote(&b.facts)
+	return nil
+}
+
+// prepare checks the pages, gives their names numbers, and converts them into rows.
+func (l *Leader) prepare(ctx context.Context, pages []ledger.Page) (*batch, error) {
+	b := &batch{from: pages[0].From, to: pages[len(pages)-1].To, pages: pages}
 	wanted := newNames()
-	var updates []*ledger.Update
-	at := from
+	at := b.from
 	for i := range pages {
 		page := &pages[i]
 		if err := checkPage(page, at); err != nil {
-			return err
+			return nil, err
 		}
 		at = page.To
 		for j := range page.Updates {
 			update := &page.Updates[j]
 			updateNames(wanted, update)
-			updates = append(updates, update)
+			b.updates = append(b.updates, update)
 		}
 		for _, checkpoint := range page.Checkpoints {
 			for _, t := range checkpoint.Times {
@@ -41,43 +84,23 @@ func (l *Leader) Append(ctx context.Context, scope ledger.Scope, pages []ledger.
 			}
 		}
 	}
-	numbers, err := l.dictionary.resolve(ctx, wanted)
-	if err != nil {
+	var err error
+	if b.numbers, err = l.dictionary.resolve(ctx, wanted); err != nil {
+		return nil, err
+	}
+	b.facts.grow(b.updates)
+	for _, update := range b.updates {
+		b.facts.add(b.numbers, update)
+	}
+	return b, nil
+}
+
+// copyBatch writes what is known of a batch before it is shown: facts and offset checkpoints.
+func (l *Leader) copyBatch(ctx context.Context, tx pgx.Tx, b *batch) error {
+	if err := l.copyFacts(ctx, tx, &b.facts); err != nil {
 		return err
 	}
-	var facts factRows
-	for _, update := range updates {
-		facts.add(numbers, update)
-	}
-	step := projectionStep(numbers, updates)
-	if err := l.ensurePartitions(ctx, &facts, step); err != nil {
-		return refused(err)
-	}
-	err = l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if to > from {
-			if err := l.cover(ctx, tx, scope, from, to); err != nil {
-				return err
-			}
-		}
-		if err := l.copyFacts(ctx, tx, &facts); err != nil {
-			return err
-		}
-		if err := l.project(ctx, tx, step); err != nil {
-			return err
-		}
-		if err := l.keepCheckpoints(ctx, tx, numbers, pages); err != nil {
-			return err
-		}
-		if to > from {
-			return l.advance(ctx, tx, scope, from, to)
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("write offsets after %d up to %d: %w", from, to, refused(err))
-	}
-	l.wrote(&facts)
-	return nil
+	return l.keepCheckpoints(ctx, tx, b.numbers, b.pages)
 }
 
 // checkPage refuses a page that does not begin where the one before ended, and updates outside of its range: their
@@ -97,8 +120,11 @@ func checkPage(page *ledger.Page, after ledger.Offset) error {
 	return nil
 }
 
-// cover claims the range. It comes before the facts, so that a writer whose twin is in doubt waits here.
+// cover claims the range, which may be empty. It comes before the facts, so that a writer whose twin is in doubt waits here.
 func (l *Leader) cover(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from, to ledger.Offset) error {
+	if from == to {
+		return nil
+	}
 	err := l.store.queries.CoverageInsert(ctx, tx, dbsqlc.CoverageInsertParams{
 		Stream: StreamUpdates, Scope: scope.Hash(), FromExclusive: int64(from), ToInclusive: int64(to),
 	})
@@ -113,6 +139,13 @@ func (l *Leader) cover(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from,
 
 // advance moves the watermark and makes one coverage row of those below it.
 func (l *Leader) advance(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from, to ledger.Offset) error {
+	if err := l.moveWatermark(ctx, tx, from, to); err != nil {
+		return err
+	}
+	return l.mergeCoverage(ctx, tx, scope, from, to)
+}
+
+func (l *Leader) moveWatermark(ctx context.Context, tx pgx.Tx, from, to ledger.Offset) error {
 	moved, err := l.store.queries.CheckpointAdvance(ctx, tx, dbsqlc.CheckpointAdvanceParams{
 		Stream: StreamUpdates, FromOffset: int64(from), ToOffset: int64(to),
 	})
@@ -122,9 +155,20 @@ func (l *Leader) advance(ctx context.Context, tx pgx.Tx, scope ledger.Scope, fro
 	if moved == 0 {
 		return ErrWatermarkMoved
 	}
-	err = l.store.queries.CoverageMerge(ctx, tx, dbsqlc.CoverageMergeParams{Stream: StreamUpdates, Scope: scope.Hash(), At: int64(from)})
+	return nil
+}
+
+// mergeCoverage makes one row of what is covered in a range, and of what ends where it begins. It refuses a range that is
+// not covered as a whole.
+func (l *Leader) mergeCoverage(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from, to ledger.Offset) error {
+	merged, err := l.store.queries.CoverageMerge(ctx, tx, dbsqlc.CoverageMergeParams{
+		Stream: StreamUpdates, Scope: scope.Hash(), FromExclusive: int64(from), ToInclusive: int64(to),
+	})
 	if err != nil {
 		return fmt.Errorf("merge coverage: %w", err)
+	}
+	if merged == 0 {
+		return fmt.Errorf("offsets after %d up to %d: %w", from, to, errNotCovered)
 	}
 	return nil
 }
@@ -145,9 +189,9 @@ func copyRows[T any](ctx context.Context, tx pgx.Tx, relation string, rows []T, 
 	return tableOf(relation, rows, copyFrom).write(ctx, tx)
 }
 
-// ensurePartitions attaches what the batch is about to need, before its transaction begins.
-func (l *Leader) ensurePartitions(ctx context.Context, f *factRows, step *step) error {
-	need := map[string][]int64{
+// ensurePartitions attaches what facts are about to need, before their transaction begins.
+func (l *Leader) ensurePartitions(ctx context.Context, f *factRows) error {
+	for relation, offsets := range map[string][]int64{
 		"updates":         offsetsOf(f.updates, func(r *dbsqlc.UpdatesCopyParams) int64 { return r.LedgerOffset }),
 		"created":         offsetsOf(f.created, func(r *dbsqlc.CreatedCopyParams) int64 { return r.LedgerOffset }),
 		"archived":        offsetsOf(f.archived, func(r *dbsqlc.ArchivedCopyParams) int64 { return r.LedgerOffset }),
@@ -155,9 +199,7 @@ func (l *Leader) ensurePartitions(ctx context.Context, f *factRows, step *step) 
 		"interface_views": offsetsOf(f.interfaceViews, func(r *dbsqlc.InterfaceViewsCopyParams) int64 { return r.LedgerOffset }),
 		"reassignments":   offsetsOf(f.reassignments, func(r *dbsqlc.ReassignmentsCopyParams) int64 { return r.LedgerOffset }),
 		"topology_events": offsetsOf(f.topologyEvents, func(r *dbsqlc.TopologyEventsCopyParams) int64 { return r.LedgerOffset }),
-		"lifetimes":       step.deactivations(),
-	}
-	for relation, offsets := range need {
+	} {
 		if err := l.partitions.ensure(ctx, relation, offsets); err != nil {
 			return err
 		}
@@ -165,10 +207,10 @@ func (l *Leader) ensurePartitions(ctx context.Context, f *factRows, step *step) 
 	return nil
 }
 
-func offsetsOf[T any](rows []T, offset func(*T) int64) []int64 {
-	offsets := make([]int64, len(rows))
+// offsetsOf are the offsets that rows need partitions for.
+func offsetsOf[T any](rows []T, offset func(*T) int64) (offsets []int64) {
 	for i := range rows {
-		offsets[i] = offset(&rows[i])
+		offsets = needed(offsets, offset(&rows[i]))
 	}
 	return offsets
 }

@@ -40,6 +40,8 @@ func (k templateKey) optionalRepresentative() *string {
 type dictionary struct {
 	leader *Leader
 
+	adding sync.Mutex // held while names are added: those who need known ones only go on
+
 	mu            sync.Mutex
 	loaded        bool
 	templates     map[templateKey]int32
@@ -106,13 +108,15 @@ func (r refs) optionalSynchronizer(id *string) *int32 {
 	return &ref
 }
 
+// resolve gives names their numbers, and adds those that are new. It is safe for concurrent use.
 func (d *dictionary) resolve(ctx context.Context, wanted names) (refs, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !d.loaded {
-		if err := d.load(ctx, d.leader.pool); err != nil {
-			return refs{}, err
-		}
+	if found, complete := d.lookUp(wanted); complete {
+		return found, nil
+	}
+	d.adding.Lock()
+	defer d.adding.Unlock()
+	if err := d.load(ctx, d.leader.pool); err != nil {
+		return refs{}, err
 	}
 	if found, complete := d.lookUp(wanted); complete {
 		return found, nil
@@ -185,7 +189,13 @@ func (d *dictionary) knowsView(key viewKey) bool {
 	return known
 }
 
-func (d *dictionary) lookUp(wanted names) (refs, bool) {
+// lookUp answers from memory. complete is false where something is not known there, or nothing is yet.
+func (d *dictionary) lookUp(wanted names) (found refs, complete bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.loaded {
+		return refs{}, false
+	}
 	for key := range wanted.templates {
 		if _, known := d.templates[key]; !known {
 			return refs{}, false
@@ -218,6 +228,8 @@ func (d *dictionary) load(ctx context.Context, db dbsqlc.DBTX) error {
 	if err != nil {
 		return fmt.Errorf("read the templates' interfaces: %w", err)
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.templates = make(map[templateKey]int32, len(templates))
 	for _, t := range templates {
 		d.templates[newTemplateKey(t.TemplateID, t.PackageName, t.RepresentativePackageID)] = t.TemplateRef

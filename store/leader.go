@@ -40,6 +40,9 @@ const (
 	// How long raising the epoch waits for the transactions of sessions that were just ended.
 	raiseTimeout = 10 * time.Second
 
+	// Two write batches, one shows them, and three are for what is done beside: what has to wait for a connection holds none.
+	writerConnections = 6
+
 	// A batch takes well under a second; one that takes this long has lost its server.
 	writeTimeout = 2 * time.Minute
 )
@@ -60,6 +63,7 @@ type Leader struct {
 
 	dictionary *dictionary
 	partitions *partitions
+	pending    *pending
 }
 
 // Lead tries once to take the role. ok is false where another process has it.
@@ -95,6 +99,7 @@ func (s *Store) Lead(ctx context.Context, role Role) (leader *Leader, ok bool, e
 	}
 	l.dictionary = newDictionary(l)
 	l.partitions = newPartitions(l)
+	l.pending = newPending()
 	go l.keepLock(watch)
 	s.cfg.Logger.InfoContext(ctx, "leading", "role", string(role), "epoch", epoch)
 	return l, true, nil
@@ -221,7 +226,7 @@ func (s *Store) writerPool(role Role, epoch int64) (*pgxpool.Pool, error) {
 		// kept while they grow.
 		config.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_custom_plan"
 	}
-	config.MaxConns = 4
+	config.MaxConns = writerConnections
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {
 		return nil, fmt.Errorf("database: %w", err)

@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -43,8 +45,8 @@ type checkpointTime struct {
 
 func (t *checkpointTime) time() ledger.SynchronizerTime { return t.checkpoint.Times[t.ordinal] }
 
-// latestTimes is what the pages say latest of each synchronizer at each offset, in their order. Of the same time it is what
-// is said first, as it is with what is stored.
+// latestTimes is what the pages say latest of each synchronizer at each offset, by offset and synchronizer, so that two writers
+// never wait for each other's rows. Of the same time it is what is said first, as it is with what is stored.
 func latestTimes(r refs, pages []ledger.Page) []checkpointTime {
 	var all []checkpointTime
 	place := map[checkpointKey]int{}
@@ -64,6 +66,9 @@ func latestTimes(r refs, pages []ledger.Page) []checkpointTime {
 			}
 		}
 	}
+	slices.SortFunc(all, func(a, b checkpointTime) int {
+		return cmp.Or(cmp.Compare(a.key.offset, b.key.offset), cmp.Compare(a.key.synchronizer, b.key.synchronizer))
+	})
 	return all
 }
 

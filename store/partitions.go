@@ -31,56 +31,81 @@ const (
 type span struct{ from, to int64 }
 
 // partitions attaches the partitions that rows are about to need, before the batch that brings them: attaching
-// inside the batch would hold its locks until the commit.
+// inside the batch would hold its locks until the commit. It is safe for concurrent use.
 type partitions struct {
 	leader *Leader
 
+	attaching sync.Mutex // held while partitions are attached: those who need attached ones only go on
+
 	mu     sync.Mutex
 	loaded bool
-	spans  map[string][]span // per relation, in order
+	spans  map[string][]span // per relation, in order; a list is replaced, not changed
 }
 
 func newPartitions(l *Leader) *partitions { return &partitions{leader: l} }
 
 // ensure makes sure that relation can take rows of the given offsets, and of those that come next.
 func (p *partitions) ensure(ctx context.Context, relation string, offsets []int64) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.loaded {
-		if err := p.load(ctx); err != nil {
-			return err
-		}
-	}
 	if len(offsets) == 0 {
 		return nil
 	}
 	if last := slices.Max(offsets); last < math.MaxInt64-attachAhead {
 		offsets = append(slices.Clip(offsets), last+attachAhead)
 	}
+	if spans, loaded := p.attached(relation); loaded {
+		if _, found := firstMissing(spans, offsets); !found {
+			return nil
+		}
+	}
+	p.attaching.Lock()
+	defer p.attaching.Unlock()
+	spans, loaded := p.attached(relation)
 	for {
-		missing, found := firstMissing(p.spans[relation], offsets)
+		if !loaded {
+			if err := p.load(ctx); err != nil {
+				return err
+			}
+			spans, loaded = p.attached(relation)
+		}
+		missing, found := firstMissing(spans, offsets)
 		if !found {
 			return nil
 		}
-		next := nextPartition(p.spans[relation], missing)
+		next := nextPartition(spans, missing)
 		if err := p.attach(ctx, relation, next); err != nil {
 			// Another process (a history backfill) may have been faster, with this one or with others in its way.
-			before := p.spans[relation]
 			if loadErr := p.load(ctx); loadErr != nil {
 				return loadErr
 			}
-			if slices.Equal(before, p.spans[relation]) {
+			before := spans
+			if spans, _ = p.attached(relation); slices.Equal(before, spans) {
 				return err
 			}
 			continue
 		}
-		p.spans[relation] = insertSpan(p.spans[relation], next)
+		spans = p.insert(relation, next)
 	}
 }
 
+// attached is what is known to be attached; loaded is false where nothing is known.
+func (p *partitions) attached(relation string) (spans []span, loaded bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.spans[relation], p.loaded
+}
+
+// insert notes that a partition was attached.
+func (p *partitions) insert(relation string, s span) []span {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.spans[relation] = insertSpan(p.spans[relation], s)
+	return p.spans[relation]
+}
+
+// insertSpan gives a new list.
 func insertSpan(spans []span, s span) []span {
 	i, _ := slices.BinarySearchFunc(spans, s.from, func(s span, from int64) int { return cmp.Compare(s.from, from) })
-	return slices.Insert(spans, i, s)
+	return slices.Insert(slices.Clip(spans), i, s)
 }
 
 // firstMissing finds an offset that no span holds. Spans are in order and do not overlap.
@@ -92,6 +117,17 @@ func firstMissing(spans []span, offsets []int64) (offset int64, found bool) {
 		}
 	}
 	return 0, false
+}
+
+// needed adds an offset that needs a partition to a list. One of each of the smallest partitions, the last, stands for those
+// before it there: partitions begin and end where those do.
+func needed(offsets []int64, offset int64) []int64 {
+	last := len(offsets) - 1
+	if last < 0 || offsets[last]/firstWidth != offset/firstWidth {
+		return append(offsets, offset)
+	}
+	offsets[last] = max(offsets[last], offset)
+	return offsets
 }
 
 // nextPartition is the partition to make for offset, which no span holds: as wide as the number of partitions asks
@@ -122,11 +158,13 @@ func (p *partitions) load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read partitions: %w", err)
 	}
-	p.spans = map[string][]span{}
+	spans := map[string][]span{}
 	for _, row := range rows {
-		p.spans[row.Relation] = append(p.spans[row.Relation], span{row.FromOffset, row.ToOffset})
+		spans[row.Relation] = append(spans[row.Relation], span{row.FromOffset, row.ToOffset})
 	}
-	p.loaded = true
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.spans, p.loaded = spans, true
 	return nil
 }
 

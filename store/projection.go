@@ -36,63 +36,95 @@ type stepEvent struct {
 // within the step, and what stays active. And it is what was used without having been activated in the step: unless
 // active before, its creation was never seen.
 type step struct {
-	ends   dbsqlc.ActiveContractsEndParams
+	ends   endings
 	lives  []dbsqlc.LifetimesCopyParams
 	begins dbsqlc.ActiveContractsBeginParams
 	used   dbsqlc.LookupsWantExercisedParams
 }
 
-// projectionStep works out the step of updates, which are in offset order. A contract that lived and died within it
-// never touches the active set. An activation of what is active already begins a new lifetime and ends the one before,
-// so that exactly one is open at every offset.
-func projectionStep(r refs, updates []*ledger.Update) *step {
-	var events []stepEvent
-	for _, u := range updates {
+// stepEvents are the events of a batch that change the active set or use it, in order.
+func (b *batch) stepEvents() []stepEvent {
+	events := make([]stepEvent, 0, len(b.facts.created)+len(b.facts.archived)+len(b.facts.exercised)+len(b.facts.reassignments))
+	for _, u := range b.updates {
 		first := len(events)
-		events = appendStepEvents(events, r, u)
+		events = appendStepEvents(events, b.numbers, u)
 		slices.SortStableFunc(events[first:], func(a, b stepEvent) int { return cmp.Compare(a.nodeID, b.nodeID) })
 	}
+	return events
+}
+
+// endings are what ends: the arrays are parallel, one element per contract and synchronizer. A contract that turns out not
+// to be active is asked for where its lookup offset is not 0: it was archived, and its creation should have been seen.
+type endings struct {
+	ContractIds        []string
+	SynchronizerRefs   []int32
+	DeactivatedOffsets []int64
+	LookupOffsets      []int64
+	LookupNodeIds      []int32
+}
+
+// endSQL takes endings. Each active row goes and leaves a closed lifetime. What was not active is a list of numbers that is
+// looked into, not a join, which would be quadratic: neither side has statistics.
+const endSQL = `WITH ended AS MATERIALIZED (
+    SELECT unnest($1::text[]) AS contract_id, unnest($2::integer[]) AS synchronizer_ref, unnest($3::bigint[]) AS deactivated_offset,
+        unnest($4::bigint[]) AS lookup_offset, unnest($5::integer[]) AS lookup_node_id, generate_series(1, cardinality($1::text[])) AS number
+), closed AS (
+    DELETE FROM indexer.active_contracts a USING ended e
+    WHERE a.contract_id = e.contract_id AND a.synchronizer_ref = e.synchronizer_ref
+    RETURNING e.number, e.deactivated_offset, a.activated_offset, a.activated_node_id, a.synchronizer_ref, a.template_ref, a.contract_id
+), wanted AS (
+    INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
+    SELECT e.contract_id, e.lookup_offset, e.lookup_node_id FROM ended e
+    WHERE e.lookup_offset > 0 AND e.number NOT IN (SELECT c.number FROM closed c)
+    ON CONFLICT DO NOTHING
+)
+INSERT INTO indexer.lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, contract_id)
+SELECT c.deactivated_offset, c.activated_offset, c.activated_node_id, c.synchronizer_ref, c.template_ref, c.contract_id FROM closed c`
+
+// stepState is what the events of a step so far say of a contract on a synchronizer.
+type stepState struct {
+	begun  int32 // place of the event that activated it, one more, if it was not deactivated since; else 0
+	unseen int32 // place in the endings, one more, until it is activated in this step; else 0
+}
+
+// projectionStep works out the step of events, which are in the order of offsets and node ids. A contract that lived and
+// died within it never touches the active set. An activation of what is active already begins a new lifetime and ends the
+// one before, so that exactly one is open at every offset.
+func projectionStep(events []stepEvent) *step {
 	var s step
-	active := map[activeKey]stepEvent{} // activated in this step and not deactivated since
-	known := map[activeKey]bool{}       // touched in this step: what the table says no longer counts
-	unseen := map[activeKey]int{}       // places in s.ends of what was not activated in this step
-	for _, e := range events {
-		begun, isActive := active[e.key]
+	states := make(map[activeKey]stepState, len(events)/2)
+	for i := range events {
+		e := &events[i]
+		state, known := states[e.key]
 		switch {
 		case e.uses:
-			if !isActive {
+			if state.begun == 0 {
 				s.used.ContractIds = append(s.used.ContractIds, e.key.contractID)
 				s.used.LedgerOffsets = append(s.used.LedgerOffsets, e.offset)
 				s.used.NodeIds = append(s.used.NodeIds, e.nodeID)
 			}
 			continue
-		case isActive:
+		case state.begun > 0:
+			begun := &events[state.begun-1]
 			s.lives = append(s.lives, dbsqlc.LifetimesCopyParams{
 				DeactivatedOffset: e.offset, ActivatedOffset: begun.offset, ActivatedNodeID: begun.nodeID,
 				SynchronizerRef: e.key.synchronizerRef, TemplateRef: begun.templateRef, ContractID: e.key.contractID,
 			})
-		case !known[e.key] && (!e.activates || e.assigned):
-			unseen[e.key] = len(s.ends.ContractIds)
-			s.ends.ContractIds = append(s.ends.ContractIds, e.key.contractID)
-			s.ends.SynchronizerRefs = append(s.ends.SynchronizerRefs, e.key.synchronizerRef)
-			s.ends.DeactivatedOffsets = append(s.ends.DeactivatedOffsets, e.offset)
-			s.ends.LookupOffsets = append(s.ends.LookupOffsets, 0)
-			s.ends.LookupNodeIds = append(s.ends.LookupNodeIds, 0)
+		case !known && (!e.activates || e.assigned): // what the table says counts until the first event
+			s.ends.add(e)
+			state.unseen = int32(len(s.ends.ContractIds))
 		}
-		if i, isUnseen := unseen[e.key]; isUnseen && e.needs && s.ends.LookupOffsets[i] == 0 {
-			s.ends.LookupOffsets[i], s.ends.LookupNodeIds[i] = e.offset, e.nodeID
+		if n := state.unseen - 1; n >= 0 && e.needs && s.ends.LookupOffsets[n] == 0 {
+			s.ends.LookupOffsets[n], s.ends.LookupNodeIds[n] = e.offset, e.nodeID
 		}
-		known[e.key] = true
+		state.begun = 0
 		if e.activates {
-			active[e.key] = e
-			delete(unseen, e.key)
-		} else {
-			delete(active, e.key)
+			state = stepState{begun: int32(i) + 1}
 		}
+		states[e.key] = state
 	}
-	for _, e := range events {
-		begun, isActive := active[e.key]
-		if isActive && e.activates && begun.offset == e.offset && begun.nodeID == e.nodeID {
+	for i := range events {
+		if e := &events[i]; e.activates && states[e.key].begun == int32(i)+1 {
 			s.begins.ContractIds = append(s.begins.ContractIds, e.key.contractID)
 			s.begins.SynchronizerRefs = append(s.begins.SynchronizerRefs, e.key.synchronizerRef)
 			s.begins.TemplateRefs = append(s.begins.TemplateRefs, e.templateRef)
@@ -102,6 +134,14 @@ func projectionStep(r refs, updates []*ledger.Update) *step {
 		}
 	}
 	return &s
+}
+
+func (n *endings) add(e *stepEvent) {
+	n.ContractIds = append(n.ContractIds, e.key.contractID)
+	n.SynchronizerRefs = append(n.SynchronizerRefs, e.key.synchronizerRef)
+	n.DeactivatedOffsets = append(n.DeactivatedOffsets, e.offset)
+	n.LookupOffsets = append(n.LookupOffsets, 0)
+	n.LookupNodeIds = append(n.LookupNodeIds, 0)
 }
 
 // appendStepEvents adds what one update does to the active set: an activation is a creation with acs_delta not
@@ -168,10 +208,12 @@ func assignmentsOf(u *ledger.Update) map[int32]*ledger.AssignedEvent {
 }
 
 // deactivations are the offsets that need a partition of lifetimes.
-func (s *step) deactivations() []int64 {
-	offsets := slices.Clone(s.ends.DeactivatedOffsets)
+func (s *step) deactivations() (offsets []int64) {
+	for _, offset := range s.ends.DeactivatedOffsets {
+		offsets = needed(offsets, offset)
+	}
 	for i := range s.lives {
-		offsets = append(offsets, s.lives[i].DeactivatedOffset)
+		offsets = needed(offsets, s.lives[i].DeactivatedOffset)
 	}
 	return offsets
 }
@@ -179,15 +221,22 @@ func (s *step) deactivations() []int64 {
 // project applies the step. What ends goes before what begins: a contract may leave a synchronizer and come back. What
 // was used is compared with what was active before either.
 func (l *Leader) project(ctx context.Context, tx pgx.Tx, s *step) error {
+	if len(s.used.ContractIds)+len(s.ends.ContractIds)+len(s.lives)+len(s.begins.ContractIds) == 0 {
+		return nil
+	}
 	started := time.Now()
 	q := l.store.queries
+	if err := q.DerivePlainly(ctx, tx); err != nil {
+		return fmt.Errorf("have contracts looked up by index: %w", err)
+	}
 	if len(s.used.ContractIds) > 0 {
 		if err := q.LookupsWantExercised(ctx, tx, s.used); err != nil {
 			return fmt.Errorf("ask for %d exercised contracts: %w", len(s.used.ContractIds), err)
 		}
 	}
-	if len(s.ends.ContractIds) > 0 {
-		if err := q.ActiveContractsEnd(ctx, tx, s.ends); err != nil {
+	if e := &s.ends; len(e.ContractIds) > 0 {
+		_, err := tx.Exec(ctx, endSQL, e.ContractIds, e.SynchronizerRefs, e.DeactivatedOffsets, e.LookupOffsets, e.LookupNodeIds)
+		if err != nil {
 			return fmt.Errorf("deactivate %d contracts: %w", len(s.ends.ContractIds), err)
 		}
 	}

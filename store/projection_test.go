@@ -193,9 +193,9 @@ func TestProjectionOfTransientContracts(t *testing.T) {
 	u.Created = []ledger.CreatedEvent{creation(0, "a"), creation(1, "b")}
 	u.Archived = []ledger.ArchivedEvent{archival(2, "b")}
 	v.Archived = []ledger.ArchivedEvent{archival(0, "a")}
-	s := projectionStep(r, []*ledger.Update{&u, &v})
+	s := projectionStep((&batch{updates: []*ledger.Update{&u, &v}, numbers: r}).stepEvents())
 	require.Empty(t, s.begins.ContractIds)
 	require.Empty(t, s.ends.ContractIds)
 	require.Len(t, s.lives, 2)
-	require.Equal(t, []int64{1, 2}, s.deactivations())
+	require.Equal(t, []int64{2}, s.deactivations(), "the partition of both")
 }

@@ -22,7 +22,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Holder names this process in indexer.leadership, for people to read, such as "host pid 123".
 	Holder string
-	// Observe, if set, is told how long each phase of a written batch took: "copy", "project", "commit".
+	// Observe, if set, is told how long each phase of a written batch took: "copy", "project", "commit". It and Wrote may be
+	// called by several goroutines at the same time.
 	Observe func(phase string, d time.Duration)
 	// Wrote, if set, is told of the rows of each relation that a committed batch wrote.
 	Wrote func(relation string, rows int)

@@ -10,13 +10,10 @@ import (
 )
 
 const activeContractsBegin = `-- name: ActiveContractsBegin :exec
-INSERT INTO indexer.active_contracts AS a
+INSERT INTO indexer.active_contracts
     (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
 SELECT unnest($1::text[]), unnest($2::integer[]), unnest($3::integer[]),
     unnest($4::bigint[]), unnest($5::integer[]), unnest($6::bigint[])
-ON CONFLICT (contract_id, synchronizer_ref) DO UPDATE SET
-    template_ref = excluded.template_ref, activated_offset = excluded.activated_offset,
-    activated_node_id = excluded.activated_node_id, reassignment_counter = excluded.reassignment_counter
 `
 
 type ActiveContractsBeginParams struct {
@@ -28,8 +25,7 @@ type ActiveContractsBeginParams struct {
 	ReassignmentCounters []int64
 }
 
-// Activates contracts. The arrays are parallel, one element per contract and synchronizer. Where one is active already
-// the later activation stays.
+// Activates contracts that are not active. The arrays are parallel, one element per contract and synchronizer.
 func (q *Queries) ActiveContractsBegin(ctx context.Context, db DBTX, arg ActiveContractsBeginParams) error {
 	_, err := db.Exec(ctx, activeContractsBegin,
 		arg.ContractIds,
@@ -49,49 +45,4 @@ type ActiveContractsCopyParams struct {
 	ActivatedOffset     int64
 	ActivatedNodeID     int32
 	ReassignmentCounter int64
-}
-
-const activeContractsEnd = `-- name: ActiveContractsEnd :exec
-WITH ended AS (
-    SELECT unnest($1::text[]) AS contract_id, unnest($2::integer[]) AS synchronizer_ref,
-        unnest($3::bigint[]) AS deactivated_offset, unnest($4::bigint[]) AS lookup_offset,
-        unnest($5::integer[]) AS lookup_node_id
-), found AS MATERIALIZED (
-    SELECT e.contract_id, e.synchronizer_ref, e.deactivated_offset, e.lookup_offset, e.lookup_node_id, a.activated_offset,
-        a.activated_node_id, a.template_ref
-    FROM ended e LEFT JOIN indexer.active_contracts a ON a.contract_id = e.contract_id AND a.synchronizer_ref = e.synchronizer_ref
-), closed AS (
-    INSERT INTO indexer.lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, contract_id)
-    SELECT f.deactivated_offset, f.activated_offset, f.activated_node_id, f.synchronizer_ref, f.template_ref, f.contract_id
-    FROM found f WHERE f.activated_offset IS NOT NULL
-), wanted AS (
-    INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
-    SELECT f.contract_id, f.lookup_offset, f.lookup_node_id FROM found f WHERE f.activated_offset IS NULL AND f.lookup_offset > 0
-    ON CONFLICT DO NOTHING
-)
-DELETE FROM indexer.active_contracts a USING ended e
-WHERE a.contract_id = e.contract_id AND a.synchronizer_ref = e.synchronizer_ref
-`
-
-type ActiveContractsEndParams struct {
-	ContractIds        []string
-	SynchronizerRefs   []int32
-	DeactivatedOffsets []int64
-	LookupOffsets      []int64
-	LookupNodeIds      []int32
-}
-
-// Deactivates contracts: each active row goes and leaves a closed lifetime. Of what is not active, those are asked for
-// that have a lookup_offset other than 0: they were archived, and their creation should have been seen. The rest does
-// nothing. The arrays are parallel, one element per contract and synchronizer. All parts see the rows as they were;
-// joining what the one returns with the arrays again would be quadratic, because both have no statistics.
-func (q *Queries) ActiveContractsEnd(ctx context.Context, db DBTX, arg ActiveContractsEndParams) error {
-	_, err := db.Exec(ctx, activeContractsEnd,
-		arg.ContractIds,
-		arg.SynchronizerRefs,
-		arg.DeactivatedOffsets,
-		arg.LookupOffsets,
-		arg.LookupNodeIds,
-	)
-	return err
 }

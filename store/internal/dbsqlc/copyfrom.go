@@ -162,6 +162,41 @@ func (q *Queries) BalanceChangesCopy(ctx context.Context, db DBTX, arg []Balance
 	return db.CopyFrom(ctx, []string{"indexer", "balance_changes"}, []string{"seq", "ordinal", "date", "round", "party", "change_to_initial_amount_as_of_round_zero", "change_to_holding_fees_rate", "extra"}, &iteratorForBalanceChangesCopy{rows: arg})
 }
 
+// iteratorForBalanceTotalsCopy implements pgx.CopyFromSource.
+type iteratorForBalanceTotalsCopy struct {
+	rows                 []BalanceTotalsCopyParams
+	skippedFirstNextCall bool
+}
+
+func (r *iteratorForBalanceTotalsCopy) Next() bool {
+	if len(r.rows) == 0 {
+		return false
+	}
+	if !r.skippedFirstNextCall {
+		r.skippedFirstNextCall = true
+		return true
+	}
+	r.rows = r.rows[1:]
+	return len(r.rows) > 0
+}
+
+func (r iteratorForBalanceTotalsCopy) Values() ([]interface{}, error) {
+	return []interface{}{
+		r.rows[0].Party,
+		r.rows[0].Round,
+		r.rows[0].InitialAmount,
+		r.rows[0].HoldingFeesRate,
+	}, nil
+}
+
+func (r iteratorForBalanceTotalsCopy) Err() error {
+	return nil
+}
+
+func (q *Queries) BalanceTotalsCopy(ctx context.Context, db DBTX, arg []BalanceTotalsCopyParams) (int64, error) {
+	return db.CopyFrom(ctx, []string{"indexer", "balance_totals"}, []string{"party", "round", "initial_amount", "holding_fees_rate"}, &iteratorForBalanceTotalsCopy{rows: arg})
+}
+
 // iteratorForCarriedCreatedCopy implements pgx.CopyFromSource.
 type iteratorForCarriedCreatedCopy struct {
 	rows                 []CarriedCreatedCopyParams
@@ -516,6 +551,41 @@ func (q *Queries) InterfaceViewsCopy(ctx context.Context, db DBTX, arg []Interfa
 	return db.CopyFrom(ctx, []string{"indexer", "interface_views"}, []string{"ledger_offset", "node_id", "ordinal", "contract_id", "interface_id", "synchronizer_ref", "record_time", "view_value", "status_code", "status_message", "status_details", "implementation_package_id", "extra"}, &iteratorForInterfaceViewsCopy{rows: arg})
 }
 
+// iteratorForLatestTotalsCopy implements pgx.CopyFromSource.
+type iteratorForLatestTotalsCopy struct {
+	rows                 []LatestTotalsCopyParams
+	skippedFirstNextCall bool
+}
+
+func (r *iteratorForLatestTotalsCopy) Next() bool {
+	if len(r.rows) == 0 {
+		return false
+	}
+	if !r.skippedFirstNextCall {
+		r.skippedFirstNextCall = true
+		return true
+	}
+	r.rows = r.rows[1:]
+	return len(r.rows) > 0
+}
+
+func (r iteratorForLatestTotalsCopy) Values() ([]interface{}, error) {
+	return []interface{}{
+		r.rows[0].Party,
+		r.rows[0].Round,
+		r.rows[0].InitialAmount,
+		r.rows[0].HoldingFeesRate,
+	}, nil
+}
+
+func (r iteratorForLatestTotalsCopy) Err() error {
+	return nil
+}
+
+func (q *Queries) LatestTotalsCopy(ctx context.Context, db DBTX, arg []LatestTotalsCopyParams) (int64, error) {
+	return db.CopyFrom(ctx, []string{"indexer", "latest_totals"}, []string{"party", "round", "initial_amount", "holding_fees_rate"}, &iteratorForLatestTotalsCopy{rows: arg})
+}
+
 // iteratorForLifetimesCopy implements pgx.CopyFromSource.
 type iteratorForLifetimesCopy struct {
 	rows                 []LifetimesCopyParams
@@ -588,6 +658,44 @@ func (r iteratorForMintsCopy) Err() error {
 
 func (q *Queries) MintsCopy(ctx context.Context, db DBTX, arg []MintsCopyParams) (int64, error) {
 	return db.CopyFrom(ctx, []string{"indexer", "mints"}, []string{"seq", "date", "round", "owner", "amount", "extra"}, &iteratorForMintsCopy{rows: arg})
+}
+
+// iteratorForPartyTransfersCopy implements pgx.CopyFromSource.
+type iteratorForPartyTransfersCopy struct {
+	rows                 []PartyTransfersCopyParams
+	skippedFirstNextCall bool
+}
+
+func (r *iteratorForPartyTransfersCopy) Next() bool {
+	if len(r.rows) == 0 {
+		return false
+	}
+	if !r.skippedFirstNextCall {
+		r.skippedFirstNextCall = true
+		return true
+	}
+	r.rows = r.rows[1:]
+	return len(r.rows) > 0
+}
+
+func (r iteratorForPartyTransfersCopy) Values() ([]interface{}, error) {
+	return []interface{}{
+		r.rows[0].Party,
+		r.rows[0].Date,
+		r.rows[0].Seq,
+		r.rows[0].Sent,
+		r.rows[0].Round,
+		r.rows[0].Amount,
+		r.rows[0].Fee,
+	}, nil
+}
+
+func (r iteratorForPartyTransfersCopy) Err() error {
+	return nil
+}
+
+func (q *Queries) PartyTransfersCopy(ctx context.Context, db DBTX, arg []PartyTransfersCopyParams) (int64, error) {
+	return db.CopyFrom(ctx, []string{"indexer", "party_transfers"}, []string{"party", "date", "seq", "sent", "round", "amount", "fee"}, &iteratorForPartyTransfersCopy{rows: arg})
 }
 
 // iteratorForReassignmentsCopy implements pgx.CopyFromSource.

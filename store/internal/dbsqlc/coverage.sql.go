@@ -30,6 +30,38 @@ func (q *Queries) AnythingHeld(ctx context.Context, db DBTX) (AnythingHeldRow, e
 	return i, err
 }
 
+const coverageAhead = `-- name: CoverageAhead :many
+SELECT greatest(v.from_exclusive, c.ledger_offset)::bigint AS from_exclusive, v.to_inclusive
+FROM indexer.checkpoints c JOIN indexer.coverage v ON v.stream = c.stream AND v.to_inclusive > c.ledger_offset
+WHERE c.stream = $1 ORDER BY v.from_exclusive
+`
+
+type CoverageAheadRow struct {
+	FromExclusive int64
+	ToInclusive   int64
+}
+
+// What is covered behind the watermark.
+func (q *Queries) CoverageAhead(ctx context.Context, db DBTX, stream string) ([]CoverageAheadRow, error) {
+	rows, err := db.Query(ctx, coverageAhead, stream)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CoverageAheadRow
+	for rows.Next() {
+		var i CoverageAheadRow
+		if err := rows.Scan(&i.FromExclusive, &i.ToInclusive); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const coverageInsert = `-- name: CoverageInsert :exec
 INSERT INTO indexer.coverage (stream, scope, from_exclusive, to_inclusive) VALUES ($1, $2, $3, $4)
 `
@@ -51,25 +83,71 @@ func (q *Queries) CoverageInsert(ctx context.Context, db DBTX, arg CoverageInser
 	return err
 }
 
-const coverageMerge = `-- name: CoverageMerge :exec
-WITH below AS (
-    DELETE FROM indexer.coverage c WHERE c.stream = $1 AND c.scope = $2 AND c.to_inclusive = $3::bigint
-    RETURNING c.from_exclusive
+const coverageMerge = `-- name: CoverageMerge :execrows
+WITH parts AS (
+    DELETE FROM indexer.coverage c
+    WHERE c.stream = $1 AND c.scope = $2 AND c.from_exclusive < $3::bigint AND c.to_inclusive >= $4::bigint
+    RETURNING c.from_exclusive, c.to_inclusive
+), whole AS (
+    SELECT min(p.from_exclusive) AS from_exclusive, max(p.to_inclusive) AS to_inclusive
+    FROM parts p
+    HAVING min(p.from_exclusive) <= $4::bigint AND max(p.to_inclusive) >= $3::bigint
+        AND sum(p.to_inclusive - p.from_exclusive) = max(p.to_inclusive) - min(p.from_exclusive)
 )
-UPDATE indexer.coverage c SET from_exclusive = below.from_exclusive
-FROM below WHERE c.stream = $1 AND c.scope = $2 AND c.from_exclusive = $3::bigint
+INSERT INTO indexer.coverage (stream, scope, from_exclusive, to_inclusive)
+SELECT $1, $2, p.from_exclusive, p.to_inclusive
+FROM whole w CROSS JOIN LATERAL (
+    VALUES (w.from_exclusive, $3::bigint), ($3::bigint, w.to_inclusive)
+) p (from_exclusive, to_inclusive)
+WHERE p.from_exclusive < p.to_inclusive
 `
 
 type CoverageMergeParams struct {
-	Stream string
-	Scope  string
-	At     int64
+	Stream        string
+	Scope         string
+	ToInclusive   int64
+	FromExclusive int64
 }
 
-// Makes one row of the row that ends at the old watermark and the one that was just written behind it.
-func (q *Queries) CoverageMerge(ctx context.Context, db DBTX, arg CoverageMergeParams) error {
-	_, err := db.Exec(ctx, coverageMerge, arg.Stream, arg.Scope, arg.At)
-	return err
+// Makes one row of those of a scope that reach into a range, or end where it begins; what reaches beyond it stays apart. No
+// row: they don't cover the range.
+func (q *Queries) CoverageMerge(ctx context.Context, db DBTX, arg CoverageMergeParams) (int64, error) {
+	result, err := db.Exec(ctx, coverageMerge,
+		arg.Stream,
+		arg.Scope,
+		arg.ToInclusive,
+		arg.FromExclusive,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const coverageWithin = `-- name: CoverageWithin :one
+SELECT coalesce(sum(least(c.to_inclusive, $1::bigint) - greatest(c.from_exclusive, $2::bigint)), 0)::bigint AS offsets
+FROM indexer.coverage c
+WHERE c.stream = $3 AND c.scope = $4 AND c.from_exclusive < $1::bigint AND c.to_inclusive > $2::bigint
+`
+
+type CoverageWithinParams struct {
+	ToInclusive   int64
+	FromExclusive int64
+	Stream        string
+	Scope         string
+}
+
+// How many offsets of a range a scope's rows cover.
+func (q *Queries) CoverageWithin(ctx context.Context, db DBTX, arg CoverageWithinParams) (int64, error) {
+	row := db.QueryRow(ctx, coverageWithin,
+		arg.ToInclusive,
+		arg.FromExclusive,
+		arg.Stream,
+		arg.Scope,
+	)
+	var offsets int64
+	err := row.Scan(&offsets)
+	return offsets, err
 }
 
 const scopeRecord = `-- name: ScopeRecord :exec

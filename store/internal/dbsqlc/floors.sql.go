@@ -10,18 +10,22 @@ import (
 )
 
 const floorsGet = `-- name: FloorsGet :one
-SELECT history_floor, state_floor FROM indexer.floors WHERE stream = $1
+SELECT f.history_floor, f.state_floor,
+    coalesce(f.state_floor, (SELECT x.projected_from FROM indexer.fill x), f.history_floor)::bigint AS projected_from
+FROM indexer.floors f WHERE f.stream = $1
 `
 
 type FloorsGetRow struct {
-	HistoryFloor int64
-	StateFloor   *int64
+	HistoryFloor  int64
+	StateFloor    *int64
+	ProjectedFrom int64
 }
 
+// projected_from: active_contracts and lifetimes follow from what is after it, and from what was active there.
 func (q *Queries) FloorsGet(ctx context.Context, db DBTX, stream string) (FloorsGetRow, error) {
 	row := db.QueryRow(ctx, floorsGet, stream)
 	var i FloorsGetRow
-	err := row.Scan(&i.HistoryFloor, &i.StateFloor)
+	err := row.Scan(&i.HistoryFloor, &i.StateFloor, &i.ProjectedFrom)
 	return i, err
 }
 

@@ -88,11 +88,12 @@ func (q *Queries) LookupsCount(ctx context.Context, db DBTX) (LookupsCountRow, e
 const lookupsCreationKnown = `-- name: LookupsCreationKnown :many
 SELECT w.contract_id::text AS contract_id
 FROM (SELECT unnest($1::text[]) AS contract_id) w
-WHERE EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = w.contract_id)
+WHERE EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = w.contract_id AND c.ledger_offset + 0 <= (SELECT ledger.latest_offset()))
    OR EXISTS (SELECT FROM indexer.carried_created c WHERE c.contract_id = w.contract_id)
 `
 
-// Those of some contracts whose creation is here after all. The ids come as a list, so that each is looked for by index.
+// Those of some contracts whose creation is here, up to the watermark, after all. The ids come as a list, so that each is
+// looked for by index.
 func (q *Queries) LookupsCreationKnown(ctx context.Context, db DBTX, contractIds []string) ([]string, error) {
 	rows, err := db.Query(ctx, lookupsCreationKnown, contractIds)
 	if err != nil {

@@ -16,11 +16,34 @@ type IndexerCoverage struct {
 	ToInclusive   int64
 }
 
+// How far history was filled in below where indexing began. Which offsets are there stands in coverage. Empty: nothing was filled in.
+type IndexerFill struct {
+	OnlyRow bool
+	// Where indexing began: history at and below this offset was filled in later.
+	BeganAt int64
+	// active_contracts and lifetimes follow from what is after this offset, and from what was active there as far as that is known.
+	ProjectedFrom int64
+	// Up to where the lifetimes from the beginning of the ledger on were worked out, so that the state floor can be lowered. NULL: that is not under way.
+	LifetimesTo *int64
+}
+
 // From where events are complete, and from where the active set is known at every offset (NULL: nowhere).
 type IndexerFloors struct {
 	Stream       string
 	HistoryFloor int64
 	StateFloor   *int64
+}
+
+// The last row of each party in indexer.balance_totals, so that the balances of all parties at a late round need no search. Read by ledger.reported_balances_at.
+type IndexerLatestTotals struct {
+	// As in indexer.balance_totals.
+	Party string
+	// As in indexer.balance_totals.
+	Round int64
+	// As in indexer.balance_totals.
+	InitialAmount pgtype.Numeric
+	// As in indexer.balance_totals.
+	HoldingFeesRate pgtype.Numeric
 }
 
 // Packages that were vetted at some time, with the last name and version that were not empty. Shown, with those of the templates, as ledger.packages.

@@ -6,23 +6,15 @@
 package dbsqlc
 
 import (
-	"context"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const partyTransfersDerive = `-- name: PartyTransfersDerive :exec
-INSERT INTO indexer.party_transfers (party, date, seq, sent, round, amount, fee)
-SELECT x.party, x.date, x.seq, x.sent, x.round, x.amount, x.fee
-FROM indexer.transfer_parties x
-WHERE x.seq > $1::bigint AND x.seq <= $2::bigint
-`
-
-type PartyTransfersDeriveParams struct {
-	FromExclusive int64
-	ToInclusive   int64
-}
-
-// Links the transfers of a range of records to their parties.
-func (q *Queries) PartyTransfersDerive(ctx context.Context, db DBTX, arg PartyTransfersDeriveParams) error {
-	_, err := db.Exec(ctx, partyTransfersDerive, arg.FromExclusive, arg.ToInclusive)
-	return err
+type PartyTransfersCopyParams struct {
+	Party  string
+	Date   pgtype.Timestamptz
+	Seq    int64
+	Sent   bool
+	Round  *int64
+	Amount pgtype.Numeric
+	Fee    pgtype.Numeric
 }

@@ -240,6 +240,7 @@ const coverageClose = `-- name: CoverageClose :exec
 WITH mine AS (
     DELETE FROM indexer.coverage c
     WHERE c.stream = $1 AND c.scope = $2 AND c.from_exclusive <= $3::bigint AND c.to_inclusive >= $4::bigint
+      AND c.from_exclusive < ledger.latest_offset()
     RETURNING int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed
 ), others AS (
     SELECT int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed FROM indexer.coverage c
@@ -260,9 +261,10 @@ type CoverageCloseParams struct {
 	FromExclusive int64
 }
 
-// Claims what no row claims of a range, and makes one row of those of the scope that touch it and one another. These are deleted
-// although the parts of a statement run in no certain order: what is inserted is made of all that the deletion returns, so
-// that it has ended when the first row is looked for in the exclusion constraint's index.
+// Claims what no row claims of a range up to the watermark, and makes one row of those of the scope that touch it and one
+// another, but for what was written ahead. These are deleted although the parts of a statement run in no certain order: what is
+// inserted is made of all that the deletion returns, so that it has ended when the first row is looked for in the exclusion
+// constraint's index.
 func (q *Queries) CoverageClose(ctx context.Context, db DBTX, arg CoverageCloseParams) error {
 	_, err := db.Exec(ctx, coverageClose,
 		arg.Stream,

@@ -42,9 +42,10 @@ func (q *Queries) StatusNewestTransaction(ctx context.Context, db DBTX, seqs []i
 }
 
 const statusUnknownKinds = `-- name: StatusUnknownKinds :one
-SELECT count(*) FROM indexer.unknown_elements
+SELECT count(*) FROM indexer.unknown_elements u WHERE u.ledger_offset <= ledger.latest_offset()
 `
 
+// Those that are shown.
 func (q *Queries) StatusUnknownKinds(ctx context.Context, db DBTX) (int64, error) {
 	row := db.QueryRow(ctx, statusUnknownKinds)
 	var count int64

@@ -13,7 +13,8 @@ import (
 
 const updateLast = `-- name: UpdateLast :one
 SELECT ledger_offset, coalesce(update_id, '')::text AS update_id FROM indexer.updates
-WHERE ledger_offset <= $1 ORDER BY ledger_offset DESC LIMIT 1
+WHERE ledger_offset <= $1 AND ledger_offset > coalesce((SELECT f.history_floor FROM indexer.floors f WHERE f.stream = 'updates'), 0)
+ORDER BY ledger_offset DESC LIMIT 1
 `
 
 type UpdateLastRow struct {
@@ -21,7 +22,8 @@ type UpdateLastRow struct {
 	UpdateID     string
 }
 
-// The last update at or below an offset.
+// The last update at or below an offset, and not one of history that was filled in below the floor: something that is not stored
+// may follow that.
 func (q *Queries) UpdateLast(ctx context.Context, db DBTX, upTo int64) (UpdateLastRow, error) {
 	row := db.QueryRow(ctx, updateLast, upTo)
 	var i UpdateLastRow

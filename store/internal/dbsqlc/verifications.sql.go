@@ -163,7 +163,8 @@ SELECT r.at::bigint AS from_exclusive,
     (SELECT coalesce(min(v.from_exclusive), 9223372036854775807) FROM indexer.verifications v
      WHERE v.stream = $1 AND v.from_exclusive >= r.at)::bigint AS next_window
 FROM (SELECT indexer.windows_reach($1, coalesce(
-    (SELECT k.from_exclusive FROM indexer.verifications k WHERE k.stream = $1 AND k.from_exclusive = $2 AND k.from_exclusive > $3),
+    (SELECT k.from_exclusive FROM indexer.verifications k WHERE k.stream = $1 AND k.from_exclusive = $2 AND k.from_exclusive > $3
+       AND EXISTS (SELECT FROM indexer.verifications b WHERE b.stream = $1 AND b.from_exclusive = $3)),
     $3), '{equal,different,not_shown}') AS at) r
 `
 
@@ -179,7 +180,8 @@ type VerificationUnsealedRow struct {
 }
 
 // What no window of a stream claims yet, from a floor on: where it begins, and where the next window begins (the greatest bigint: there is none).
-// Nothing before the window that begins at known is looked at, where there is one: the work does not grow with the windows.
+// Nothing before the window that begins at known is looked at, where there is one: the work does not grow with the windows. But
+// history that was filled in lowers the floor: then all are.
 func (q *Queries) VerificationUnsealed(ctx context.Context, db DBTX, arg VerificationUnsealedParams) (VerificationUnsealedRow, error) {
 	row := db.QueryRow(ctx, verificationUnsealed, arg.Stream, arg.Known, arg.Floor)
 	var i VerificationUnsealedRow

@@ -1,0 +1,13 @@
+-- Active contracts that stay cheap to write however many they are. Contract ids are long and random: in a btree each of them
+-- makes another page dirty, and the btree soon takes more memory than the table.
+
+-- +goose Up
+
+ALTER TABLE indexer.active_contracts DROP CONSTRAINT active_contracts_pkey, ADD PRIMARY KEY (activated_offset, activated_node_id);
+CREATE INDEX active_contracts_contract_id ON indexer.active_contracts USING hash (contract_id);
+COMMENT ON TABLE indexer.active_contracts IS 'One narrow row per contract and synchronizer that is active at the watermark. The activation names its creation event, and is the key: no event activates twice.';
+
+-- +goose Down
+DROP INDEX indexer.active_contracts_contract_id;
+ALTER TABLE indexer.active_contracts DROP CONSTRAINT active_contracts_pkey, ADD PRIMARY KEY (contract_id, synchronizer_ref);
+COMMENT ON TABLE indexer.active_contracts IS 'One narrow row per contract and synchronizer that is active at the watermark. The activation names its creation event.';

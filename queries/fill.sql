@@ -1,0 +1,180 @@
+-- What fills in history below where indexing began.
+
+-- name: FillTurn :one
+-- Waits for others that change what is filled in, and keeps them waiting until the transaction ends. Says where indexing began.
+-- No row: it has not.
+INSERT INTO indexer.fill AS x (began_at, projected_from)
+SELECT f.history_floor, coalesce(f.state_floor, f.history_floor) FROM indexer.floors f WHERE f.stream = 'updates'
+ON CONFLICT (only_row) DO UPDATE SET began_at = x.began_at
+RETURNING x.began_at;
+
+-- name: FillPlace :one
+SELECT f.history_floor, f.state_floor, x.projected_from, x.lifetimes_to
+FROM indexer.fill x, indexer.floors f WHERE f.stream = 'updates';
+
+-- name: FillBeganAt :one
+-- Where indexing began. No row: nothing was filled in since.
+SELECT began_at FROM indexer.fill;
+
+-- name: FillMark :one
+-- Another one after each change of what is filled in.
+SELECT coalesce((SELECT x.xmin::text FROM indexer.fill x), '')::text AS mark;
+
+-- name: FillHold :exec
+-- Keeps what is filled in from being changed until the transaction ends.
+SELECT FROM indexer.fill FOR SHARE;
+
+-- name: FillUnderWay :one
+-- Whether somebody has the role of those who fill in.
+SELECT EXISTS (
+    SELECT FROM pg_catalog.pg_locks k JOIN pg_catalog.pg_database d ON d.oid = k.database
+    WHERE d.datname = current_database() AND k.locktype = 'advisory' AND k.granted
+      AND k.classid::bigint = @class::bigint AND k.objid::bigint = @role_number::bigint AND k.objsubid = 2
+);
+
+-- name: CoverageBelow :many
+-- What is covered up to an offset, as far as it begins below it.
+SELECT c.from_exclusive, c.to_inclusive FROM indexer.coverage c
+WHERE c.stream = @stream AND c.from_exclusive < @up_to ORDER BY c.from_exclusive;
+
+-- name: CoverageTake :many
+-- Removes the row that begins at an offset and the one that ends there, to make one row of them.
+DELETE FROM indexer.coverage c
+WHERE c.stream = @stream AND c.scope = @scope AND (c.from_exclusive = @at OR c.to_inclusive = @at) RETURNING c.from_exclusive;
+
+-- name: CoverageLower :execrows
+-- Lets the row that begins at one offset begin at a lower one.
+UPDATE indexer.coverage c SET from_exclusive = @to_offset::bigint
+WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive = @from_offset::bigint;
+
+-- name: CoverageBegins :one
+SELECT EXISTS (SELECT FROM indexer.coverage c WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive = @at);
+
+-- name: FloorLower :one
+-- Lowers the history floor to where what reaches up to it begins.
+UPDATE indexer.floors f
+SET history_floor = least(f.history_floor, (
+    SELECT min(c.from_exclusive) FROM indexer.coverage c WHERE c.stream = f.stream AND c.from_exclusive < f.history_floor AND c.to_inclusive >= f.history_floor
+))
+WHERE f.stream = @stream RETURNING f.history_floor;
+
+-- name: CarriedCreatedForget :many
+-- Removes the carried creation events of a range. active: as an active entry's, else as that of incomplete reassignments only.
+DELETE FROM indexer.carried_created c WHERE c.ledger_offset > @from_exclusive AND c.ledger_offset <= @to_inclusive
+RETURNING c.ledger_offset, c.node_id, c.contract_id, (c.reassignment_counter IS NOT NULL)::boolean AS active;
+
+-- name: CarriedRestForget :one
+-- Removes the other carried rows of a range that is not covered, and all exact values there.
+WITH views AS (
+    DELETE FROM indexer.carried_interface_views v WHERE v.ledger_offset > @from_exclusive AND v.ledger_offset <= @to_inclusive RETURNING 1
+), reassignments AS (
+    DELETE FROM indexer.carried_reassignments r WHERE r.ledger_offset > @from_exclusive AND r.ledger_offset <= @to_inclusive RETURNING 1
+), unknown AS (
+    DELETE FROM indexer.unknown_elements u
+    WHERE u.carried AND u.ledger_offset > @from_exclusive AND u.ledger_offset <= @to_inclusive RETURNING 1
+), exact AS (
+    DELETE FROM indexer.exact_payloads x
+    WHERE x.stream = 'updates' AND x.field NOT LIKE 'checkpoint\_%' AND x.ledger_offset > @from_exclusive AND x.ledger_offset <= @to_inclusive RETURNING 1
+)
+SELECT (SELECT count(*) FROM views) + (SELECT count(*) FROM reassignments) + (SELECT count(*) FROM unknown) + (SELECT count(*) FROM exact) AS removed;
+
+-- name: LookupsForgetCreated :many
+-- Forgets look-ups of contracts whose creation has come, whatever their outcome, and tells the places that they had.
+DELETE FROM indexer.lookups l USING (SELECT unnest(@contract_ids::text[]) AS contract_id) c
+WHERE l.contract_id = c.contract_id RETURNING l.ledger_offset, l.node_id;
+
+-- name: LookupsForgetExact :exec
+-- Removes the exact values of look-ups that are gone. The arrays are parallel.
+DELETE FROM indexer.exact_payloads x
+USING (SELECT unnest(@ledger_offsets::bigint[]) AS ledger_offset, unnest(@node_ids::integer[]) AS node_id) gone
+WHERE x.stream = 'lookups' AND x.ledger_offset = gone.ledger_offset AND x.node_id = gone.node_id;
+
+-- name: FillLifetimesBegin :execrows
+-- Begins to work out lifetimes, from the beginning of the ledger on. What was worked out before, and is shown nowhere, goes.
+WITH active AS (
+    DELETE FROM indexer.fill_active
+), lifetimes AS (
+    DELETE FROM indexer.lifetimes l USING indexer.fill x WHERE l.activated_offset <= x.projected_from AND (
+        l.deactivated_offset <= x.projected_from OR EXISTS (SELECT FROM indexer.floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL))
+)
+UPDATE indexer.fill SET lifetimes_to = 0;
+
+-- name: FillLifetimesAdvance :execrows
+-- By compare-and-swap.
+UPDATE indexer.fill SET lifetimes_to = @to_offset::bigint WHERE lifetimes_to = @from_offset::bigint;
+
+-- name: FillLifetimesForget :exec
+-- Has lifetimes worked out anew from the beginning: what they are made of has changed, or their place is gone.
+UPDATE indexer.fill SET lifetimes_to = NULL WHERE lifetimes_to > @after::bigint;
+
+-- name: FillActiveBegin :exec
+-- What ActiveContractsBegin is for active_contracts.
+INSERT INTO indexer.fill_active AS a
+    (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
+SELECT unnest(@contract_ids::text[]), unnest(@synchronizer_refs::integer[]), unnest(@template_refs::integer[]),
+    unnest(@activated_offsets::bigint[]), unnest(@activated_node_ids::integer[]), unnest(@reassignment_counters::bigint[])
+ON CONFLICT (contract_id, synchronizer_ref) DO UPDATE SET
+    template_ref = excluded.template_ref, activated_offset = excluded.activated_offset,
+    activated_node_id = excluded.activated_node_id, reassignment_counter = excluded.reassignment_counter;
+
+-- name: FillActiveEnd :exec
+-- What ActiveContractsEnd is for active_contracts. A contract whose creation is stored, on another synchronizer or later, is not
+-- asked for.
+WITH ended AS (
+    SELECT unnest(@contract_ids::text[]) AS contract_id, unnest(@synchronizer_refs::integer[]) AS synchronizer_ref,
+        unnest(@deactivated_offsets::bigint[]) AS deactivated_offset, unnest(@lookup_offsets::bigint[]) AS lookup_offset,
+        unnest(@lookup_node_ids::integer[]) AS lookup_node_id
+), found AS MATERIALIZED (
+    SELECT e.contract_id, e.synchronizer_ref, e.deactivated_offset, e.lookup_offset, e.lookup_node_id, a.activated_offset,
+        a.activated_node_id, a.template_ref
+    FROM ended e LEFT JOIN indexer.fill_active a ON a.contract_id = e.contract_id AND a.synchronizer_ref = e.synchronizer_ref
+), closed AS (
+    INSERT INTO indexer.lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, contract_id)
+    SELECT f.deactivated_offset, f.activated_offset, f.activated_node_id, f.synchronizer_ref, f.template_ref, f.contract_id
+    FROM found f WHERE f.activated_offset IS NOT NULL
+), wanted AS (
+    INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
+    SELECT f.contract_id, f.lookup_offset, f.lookup_node_id FROM found f
+    WHERE f.activated_offset IS NULL AND f.lookup_offset > 0
+      AND NOT EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = f.contract_id)
+    ON CONFLICT DO NOTHING
+)
+DELETE FROM indexer.fill_active a USING ended e
+WHERE a.contract_id = e.contract_id AND a.synchronizer_ref = e.synchronizer_ref;
+
+-- name: FillWantExercised :exec
+-- What LookupsWantExercised is for active_contracts.
+INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
+SELECT e.contract_id, e.ledger_offset, e.node_id
+FROM (SELECT unnest(@contract_ids::text[]) AS contract_id, unnest(@ledger_offsets::bigint[]) AS ledger_offset, unnest(@node_ids::integer[]) AS node_id) e
+WHERE NOT EXISTS (SELECT FROM indexer.fill_active a WHERE a.contract_id = e.contract_id)
+  AND NOT EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = e.contract_id)
+ON CONFLICT DO NOTHING;
+
+-- name: FillActivate :exec
+-- Makes active what was found to be.
+INSERT INTO indexer.active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
+SELECT a.contract_id, a.synchronizer_ref, a.template_ref, a.activated_offset, a.activated_node_id, a.reassignment_counter
+FROM indexer.fill_active a
+ON CONFLICT DO NOTHING;
+
+-- name: FillStateKnown :exec
+-- Lowers the state floor to the history floor. What the snapshot brought was replaced by the events themselves.
+WITH lowered AS (
+    UPDATE indexer.floors SET state_floor = history_floor WHERE stream = 'updates' RETURNING state_floor
+), active AS (
+    DELETE FROM indexer.fill_active
+), snapshots AS (
+    DELETE FROM indexer.snapshots s USING lowered l WHERE s.finished_at IS NOT NULL AND s.snapshot_offset > l.state_floor
+), seals AS (
+    DELETE FROM indexer.verifications WHERE stream = 'snapshot'
+)
+UPDATE indexer.fill x SET projected_from = l.state_floor, lifetimes_to = NULL FROM lowered l;
+
+-- name: ClaimFill :one
+SELECT * FROM indexer.fill;
+
+-- name: FillClaim :exec
+-- Makes the record of what was filled in say from where on is projected. One that is gone is made anew.
+INSERT INTO indexer.fill AS x (began_at, projected_from) VALUES (@projected_from, @projected_from)
+ON CONFLICT (only_row) DO UPDATE SET projected_from = excluded.projected_from WHERE x.projected_from <> excluded.projected_from;

@@ -1,0 +1,118 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// How much of batches that were written and are not shown yet is remembered, and how much of it one transaction shows, about.
+// An event takes some 200 bytes.
+const (
+	pendingEvents    = 100_000
+	stepEventsEnough = 50_000
+)
+
+// pending remembers what batches do to the active set, from when they were written until they are shown. What it lacks is
+// read back from the facts.
+type pending struct {
+	limit  int // of events
+	enough int // events for one transaction
+
+	mu      sync.Mutex
+	batches []pendingBatch // in order, not overlapping
+	events  int
+}
+
+func newPending() *pending { return &pending{limit: pendingEvents, enough: stepEventsEnough} }
+
+type pendingBatch struct {
+	from, to int64 // from exclusive, to inclusive
+	events   []stepEvent
+}
+
+// add remembers the events of a range that was committed, unless they are too many. What was remembered of the range
+// before is not what was stored in the end.
+func (p *pending) add(from, to int64, events []stepEvent) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.drop(func(b pendingBatch) bool { return b.from < to && b.to > from })
+	if from == to || p.events+len(events) > p.limit {
+		return
+	}
+	i, _ := slices.BinarySearchFunc(p.batches, from, func(b pendingBatch, from int64) int { return cmp.Compare(b.from, from) })
+	p.batches = slices.Insert(p.batches, i, pendingBatch{from, to, detached(events)})
+	p.events += len(events)
+}
+
+// detached are the events with contract ids of their own, in one piece: those of a page can be parts of all that the server sent.
+func detached(events []stepEvent) []stepEvent {
+	size := 0
+	for i := range events {
+		size += len(events[i].key.contractID)
+	}
+	var ids strings.Builder
+	ids.Grow(size)
+	for i := range events {
+		ids.WriteString(events[i].key.contractID)
+	}
+	rest, own := ids.String(), slices.Clone(events)
+	for i := range own {
+		n := len(own[i].key.contractID)
+		own[i].key.contractID, rest = rest[:n], rest[n:]
+	}
+	return own
+}
+
+// forget drops what ends at an offset or before.
+func (p *pending) forget(shown int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.drop(func(b pendingBatch) bool { return b.to <= shown })
+}
+
+func (p *pending) drop(gone func(pendingBatch) bool) {
+	p.batches = slices.DeleteFunc(p.batches, func(b pendingBatch) bool {
+		if gone(b) {
+			p.events -= len(b.events)
+			return true
+		}
+		return false
+	})
+}
+
+// after returns the events of batches that follow one another from an offset on, at most up to another: of whole batches, until
+// they are enough. reach is how far they go. known is false where the first of them is not remembered: then there are none, and
+// reach is where those begin that are.
+func (p *pending) after(from, to int64) (events []stepEvent, reach int64, known bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	reach = from
+	for _, b := range p.batches {
+		if b.to <= from {
+			continue
+		}
+		if b.from > reach || reach == to || len(events) >= p.enough {
+			break
+		}
+		end := min(b.to, to)
+		events = append(events, b.events[firstAfter(b.events, reach):firstAfter(b.events, end)]...)
+		reach = end
+	}
+	if reach > from {
+		return events, reach, true
+	}
+	for _, b := range p.batches {
+		if b.from > from {
+			return nil, min(b.from, to), false
+		}
+	}
+	return nil, to, false
+}
+
+// firstAfter is the place of the first event after an offset.
+func firstAfter(events []stepEvent, offset int64) int {
+	i, _ := slices.BinarySearchFunc(events, offset, func(e stepEvent, offset int64) int { return cmp.Compare(e.offset, offset+1) })
+	return i
+}

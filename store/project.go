@@ -1,0 +1,135 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// Project shows what was written: it moves the watermark from one offset to another, up to which everything is stored, with
+// what follows from the events for the active set. Long ranges take several transactions, each of which moves the
+// watermark; it never moves without what follows.
+//
+// Errors: ErrNotLeader, ErrWatermarkMoved, or the database's; where something in the range is not stored in this scope, the
+// watermark stays before it. After any error read Watermark again.
+func (l *Leader) Project(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) error {
+	for from < to {
+		reach, err := l.projectNext(ctx, scope, from, to)
+		if err != nil {
+			return fmt.Errorf("move the watermark from offset %d to %d: %w", from, to, refused(err))
+		}
+		from = reach
+	}
+	return nil
+}
+
+// projectNext moves the watermark as far as one transaction should, and tells where to.
+func (l *Leader) projectNext(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) (ledger.Offset, error) {
+	events, upTo, known := l.pending.after(int64(from), int64(to))
+	if !known {
+		if err := l.refuseUncovered(ctx, scope, from, ledger.Offset(upTo)); err != nil {
+			return 0, err
+		}
+		var err error
+		events, upTo, err = l.readStepEvents(ctx, int64(from), upTo)
+		if err != nil {
+			return 0, err
+		}
+	}
+	step := projectionStep(events)
+	if err := l.partitions.ensure(ctx, "lifetimes", step.deactivations()); err != nil {
+		return 0, err
+	}
+	reach := ledger.Offset(upTo)
+	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := l.advance(ctx, tx, scope, from, reach); err != nil {
+			return err
+		}
+		return l.project(ctx, tx, step)
+	})
+	if err != nil {
+		return 0, err
+	}
+	l.pending.forget(upTo)
+	return reach, nil
+}
+
+// refuseUncovered refuses a range that is not stored as a whole, before its facts are read: once it is, they are there.
+func (l *Leader) refuseUncovered(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) error {
+	covered, err := l.store.queries.CoverageWithin(ctx, l.pool, dbsqlc.CoverageWithinParams{
+		Stream: StreamUpdates, Scope: scope.Hash(), FromExclusive: int64(from), ToInclusive: int64(to),
+	})
+	if err != nil {
+		return fmt.Errorf("read what is covered: %w", err)
+	}
+	if covered < int64(to-from) {
+		return fmt.Errorf("offsets after %d up to %d: %w", from, to, errNotCovered)
+	}
+	return nil
+}
+
+// readBackUpdates is how many updates are read back at once, at most: the server sorts what it reads.
+const readBackUpdates = 10_000
+
+// readStepEvents reads the events of a range that change the active set or use it back from the facts, in order: those of
+// whole updates, as many as one transaction should take. reach is how far they go.
+func (l *Leader) readStepEvents(ctx context.Context, from, to int64) (events []stepEvent, reach int64, err error) {
+	last, err := l.store.queries.VerificationUpdatesEnd(ctx, l.pool, dbsqlc.VerificationUpdatesEndParams{
+		FromExclusive: from, ToInclusive: to, Skip: readBackUpdates - 1,
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("look for the updates after offset %d up to %d: %w", from, to, err)
+	}
+	if len(last) > 0 {
+		to = last[0]
+	}
+	for atMost := int64(l.pending.enough); ; atMost *= 2 {
+		rows, err := l.store.queries.StepEvents(ctx, l.pool, dbsqlc.StepEventsParams{FromExclusive: from, ToInclusive: to, AtMost: atMost})
+		if err != nil {
+			return nil, 0, fmt.Errorf("read events after offset %d up to %d: %w", from, to, err)
+		}
+		if int64(len(rows)) < atMost {
+			return storedStepEvents(rows), to, nil
+		}
+		// There may be more of the last update.
+		unsure := rows[len(rows)-1].LedgerOffset
+		whole, _ := slices.BinarySearchFunc(rows, unsure, func(r dbsqlc.StepEventsRow, offset int64) int { return cmp.Compare(r.LedgerOffset, offset) })
+		if whole > 0 {
+			return storedStepEvents(rows[:whole]), unsure - 1, nil
+		}
+	}
+}
+
+// The kinds of events that StepEvents reads, in the order of an update's events of one node.
+const (
+	kindCreation = iota + 1
+	kindArchival
+	kindConsumption
+	kindUse
+	kindUnassignment
+)
+
+func storedStepEvents(rows []dbsqlc.StepEventsRow) []stepEvent {
+	events := make([]stepEvent, len(rows))
+	for i := range rows {
+		row := &rows[i]
+		e := &events[i]
+		e.key = activeKey{contractID: row.ContractID, synchronizerRef: row.SynchronizerRef}
+		e.offset, e.nodeID = row.LedgerOffset, row.NodeID
+		switch row.Kind {
+		case kindCreation:
+			e.activates, e.assigned, e.templateRef, e.counter = true, row.Flag, row.TemplateRef, row.Counter
+		case kindArchival, kindConsumption:
+			e.needs = row.Flag
+		case kindUse:
+			e.uses, e.needs = true, row.Flag
+		}
+	}
+	return events
+}

@@ -1,0 +1,72 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+)
+
+// Write stores pages that follow one another, anywhere above the watermark: facts and coverage, in one transaction. They
+// are shown by Project. Their offset checkpoints are kept too; a batch of nothing else is no new coverage. It is safe for
+// concurrent use: ranges may be written in any order and at the same time.
+//
+// Errors: ErrNotLeader, ErrCovered, ErrWatermarkMoved where the pages begin below the watermark or nothing was started, or
+// the database's. After any error the outcome is unknown: read Watermark and Ahead again.
+func (l *Leader) Write(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
+	if len(pages) == 0 {
+		return nil
+	}
+	b, err := l.prepare(ctx, pages)
+	if err != nil {
+		return err
+	}
+	if err := l.ensurePartitions(ctx, &b.facts); err != nil {
+		return refused(err)
+	}
+	err = l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := l.cover(ctx, tx, scope, b.from, b.to); err != nil {
+			return err
+		}
+		// It may move on meanwhile, but not over what this transaction covers.
+		at, started, err := l.store.watermark(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if !started || b.from < at {
+			return ErrWatermarkMoved
+		}
+		return l.copyBatch(ctx, tx, b)
+	})
+	if err != nil {
+		return fmt.Errorf("write offsets after %d up to %d ahead: %w", b.from, b.to, refused(err))
+	}
+	l.pending.add(int64(b.from), int64(b.to), b.stepEvents())
+	l.wrote(&b.facts)
+	return nil
+}
+
+// Ahead are the ranges behind the watermark that are stored and not shown yet, in order, those that touch merged into
+// one. There is none where nothing was started.
+func (l *Leader) Ahead(ctx context.Context) ([]ledger.Range, error) {
+	rows, err := l.store.queries.CoverageAhead(ctx, l.pool, StreamUpdates)
+	if err != nil {
+		return nil, fmt.Errorf("read what is covered behind the watermark: %w", err)
+	}
+	var ranges []ledger.Range
+	for _, row := range rows {
+		from, to := ledger.Offset(row.FromExclusive), ledger.Offset(row.ToInclusive)
+		if last := len(ranges) - 1; last >= 0 && ranges[last].To == from {
+			ranges[last].To = to
+		} else {
+			ranges = append(ranges, ledger.Range{From: from, To: to})
+		}
+	}
+	return ranges, nil
+}
+
+// errNotCovered is returned where the watermark was to be moved over what is not stored.
+var errNotCovered = errors.New("not all of it is stored")
