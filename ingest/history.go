@@ -46,6 +46,8 @@ type History struct {
 	UntilCurrent bool
 	Logger       *slog.Logger
 	Watch        HistoryWatch
+
+	leastAhead int // a page with fewer new records has little behind it; 0: as usual
 }
 
 // HistoryWatch is told what happens. Each function may be nil; they are called from one goroutine.
@@ -57,12 +59,13 @@ type HistoryWatch struct {
 	Retrying  func(err error)
 	Recovered func() // after Retrying: the service was read again, and what it brought was committed
 	Rereading func(why string)
+	Progress  func(ledger.Progress) // while there is much to read, as NewMeter says
 }
 
 // Run works until ctx ends (nil: the page under way was finished), UntilCurrent is reached (nil), or an error stays
 // whatever is tried again. Where the service has no history at all it returns ledger.ErrNotOffered.
 func (h *History) Run(ctx context.Context) error {
-	r := historyRun{History: h}
+	r := historyRun{History: h, meter: NewMeter(h.Logger, ledger.Progress{Stream: "transactions", Unit: "records"}, h.Watch.Progress)}
 	for {
 		err := r.follow(ctx)
 		switch {
@@ -90,7 +93,7 @@ type historyRun struct {
 	*History
 	wait      Backoff
 	target    historyTarget
-	progress  historyProgress
+	meter     *Meter
 	caughtUp  bool   // it was said
 	waiting   string // for what, as it was said; empty: for nothing
 	rereading bool   // it was said
@@ -109,6 +112,7 @@ type historyRun struct {
 
 // follow reads and writes, until something fails.
 func (r *historyRun) follow(ctx context.Context) error {
+	defer r.meter.Rest()
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
@@ -170,7 +174,6 @@ func (r *historyRun) begin(ctx context.Context) error {
 			return err
 		}
 	}
-	r.progress = historyProgress{since: time.Now()}
 	return nil
 }
 
@@ -214,7 +217,12 @@ func (r *historyRun) add(ctx context.Context, found found) error {
 		}
 		delete(met, id)
 	}
-	if err := r.commit(ctx, found.records); err != nil {
+	if r.readsAhead(&found, met) {
+		err = r.readAhead(ctx, found.records)
+	} else {
+		err = r.commit(ctx, found.records)
+	}
+	if err != nil {
 		return err
 	}
 	r.fresh, r.again = false, false
@@ -243,14 +251,19 @@ func (r *historyRun) commit(ctx context.Context, records []ledger.Transaction) e
 	}
 	added := int(at.LastSeq - r.at.LastSeq)
 	r.at = at
+	r.committed(ctx, at, added, records)
+	return nil
+}
+
+// committed notes that records are stored, of which some were new.
+func (r *historyRun) committed(ctx context.Context, at ledger.HistoryPosition, added int, records []ledger.Transaction) {
 	if r.Watch.Committed != nil {
 		r.Watch.Committed(at, added)
 	}
 	r.target.take(records)
 	r.goal.take(records)
-	r.progress.add(ctx, r.Logger, at, len(records))
+	r.meter.Add(ctx, at.LastSeq, len(records))
 	r.answered(ctx)
-	return nil
 }
 
 // nothingNew asks for the newest records: a page without new ones may also be the answer to an event id that the
@@ -281,6 +294,7 @@ func (r *historyRun) current(ctx context.Context) error {
 	}
 	r.fresh, r.again = false, false
 	r.answered(ctx)
+	r.meter.Rest()
 	if !r.caughtUp {
 		r.caughtUp = true
 		r.Logger.InfoContext(ctx, "caught up", "stream", "transactions", "last_seq", r.at.LastSeq)
@@ -301,7 +315,6 @@ func (r *historyRun) current(ctx context.Context) error {
 			return err
 		}
 		if !endsWith(&r.at, newest) {
-			r.progress = historyProgress{since: time.Now()}
 			return nil
 		}
 	}
@@ -368,21 +381,4 @@ func (t *historyTarget) pass(eventID string, fingerprint func() int64) {
 	case !t.seen:
 		t.seen = fingerprint() == t.mark.Fingerprint
 	}
-}
-
-// historyProgress writes a line now and then while there is much to read.
-type historyProgress struct {
-	since   time.Time
-	records int
-}
-
-func (p *historyProgress) add(ctx context.Context, logger *slog.Logger, at ledger.HistoryPosition, records int) {
-	p.records += records
-	passed := time.Since(p.since)
-	if passed < progressEvery {
-		return
-	}
-	logger.InfoContext(ctx, "indexing", "stream", "transactions", "last_seq", at.LastSeq, "records", p.records,
-		"records_per_second", int(float64(p.records)/passed.Seconds()), "rereading", at.Rereading)
-	p.since, p.records = time.Now(), 0
 }

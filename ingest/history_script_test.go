@@ -303,7 +303,21 @@ func (m *historyMemory) HistoryPosition(ctx context.Context) (ledger.HistoryPosi
 }
 
 func (m *historyMemory) AppendTransactions(ctx context.Context, at ledger.HistoryPosition, records []ledger.Transaction) (ledger.HistoryPosition, error) {
+	return m.AppendBehind(ctx, at, nil, records)
+}
+
+func (m *historyMemory) AppendBehind(
+	ctx context.Context, at ledger.HistoryPosition, turn func(context.Context) error, records []ledger.Transaction,
+) (ledger.HistoryPosition, error) {
+	if turn != nil {
+		if err := turn(ctx); err != nil {
+			return at, err
+		}
+	}
 	return m.write(ctx, "append", &at, func() error {
+		if known := m.position(); at.LastSeq != known.LastSeq || !endsAlike(at.Window, known.Window) {
+			return errors.New("the position is another one than the writer takes it for")
+		}
 		if len(records) == 0 {
 			return errors.New("nothing to append")
 		}
@@ -320,6 +334,12 @@ func (m *historyMemory) AppendTransactions(ctx context.Context, at ledger.Histor
 		}
 		return nil
 	})
+}
+
+// endsAlike tells whether the shorter of two windows is the end of the other.
+func endsAlike(a, b []ledger.HistoryMark) bool {
+	n := min(len(a), len(b))
+	return slices.Equal(a[len(a)-n:], b[len(b)-n:])
 }
 
 // meet finds the stored record that is met again: 0, there is none.

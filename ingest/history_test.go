@@ -262,12 +262,12 @@ func TestAReadingOfTheHistoryIsTold(t *testing.T) {
 		l.service.before = func(string) error { time.Sleep(time.Second); return nil }
 		stop := l.run()
 		pass(50 * time.Second)
-		require.InDelta(t, 4, l.told.lines("msg=indexing stream=transactions"), 1)
+		require.InDelta(t, 4, l.told.lines("msg=progress stream=transactions"), 1)
 		pass(settled)
-		lines := l.told.lines("msg=indexing")
+		lines := l.told.lines("msg=progress")
 		l.service.grow(record("late", ""))
 		pass(settled)
-		require.Equal(t, lines, l.told.lines("msg=indexing"), "a single record is not much")
+		require.Equal(t, lines, l.told.lines("msg=progress"), "a single record is not much")
 		require.NoError(t, stop())
 	})
 }

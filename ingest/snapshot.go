@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"ledgerindexer/ledger"
 )
@@ -21,8 +18,10 @@ type Snapshot struct {
 	At            *ledger.Offset // nil: where an unfinished snapshot stands, else the ledger's end
 	Restart       bool           // drop an unfinished snapshot first
 	Logger        *slog.Logger
-	// Wrote, if set, is told after each committed page how many entries are stored.
+	// Wrote, if set, is told after each commit how many entries are stored.
 	Wrote func(entries int64)
+	// Progress, if set, is told how far the snapshot has come, as NewMeter says.
+	Progress func(ledger.Progress)
 }
 
 // Run works until the snapshot is stored and the watermark stands at its offset. It goes on from the last stored
@@ -102,75 +101,6 @@ func (s *Snapshot) try(ctx context.Context, job *snapshotJob) error {
 		s.Logger.InfoContext(ctx, "reading the snapshot", "offset", int64(progress.At))
 	}
 	return s.copyPages(ctx, job)
-}
-
-// copyPages reads the next page while the last is written.
-func (s *Snapshot) copyPages(ctx context.Context, job *snapshotJob) error {
-	group, groupCtx := errgroup.WithContext(ctx)
-	pages := make(chan ledger.SnapshotPage, 1)
-	at, token := job.stored.At, job.stored.Next
-	group.Go(func() error {
-		defer close(pages)
-		return s.read(groupCtx, at, token, pages)
-	})
-	group.Go(func() error {
-		lastLine := time.Now()
-		for page := range pages {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			if len(page.Entries) > 0 || page.Last {
-				if err := s.write(ctx, job, page); err != nil {
-					return err
-				}
-			}
-			if time.Since(lastLine) >= progressEvery {
-				s.Logger.InfoContext(ctx, "reading the snapshot", "offset", int64(at), "entries", job.stored.Entries)
-				lastLine = time.Now()
-			}
-		}
-		return nil
-	})
-	return group.Wait()
-}
-
-// read fetches page after page, to the last.
-func (s *Snapshot) read(ctx context.Context, at ledger.Offset, token ledger.Token, pages chan<- ledger.SnapshotPage) error {
-	for {
-		page, err := s.Source.ReadSnapshot(ctx, at, token)
-		if err != nil {
-			return err
-		}
-		if !page.Last && page.Next == (ledger.Token{}) {
-			return fmt.Errorf("read the snapshot at offset %d: a page that is not the last has no token behind it", at)
-		}
-		select {
-		case pages <- page:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		if page.Last {
-			return nil
-		}
-		token = page.Next
-	}
-}
-
-// write stores a page. It is finished once it was begun.
-func (s *Snapshot) write(ctx context.Context, job *snapshotJob, page ledger.SnapshotPage) error {
-	if page.Last {
-		job.closing = &ledger.SnapshotProgress{At: job.stored.At, Next: page.Next, Entries: job.stored.Entries + int64(len(page.Entries))}
-	}
-	stored, err := s.Sink.WriteSnapshotPage(context.WithoutCancel(ctx), job.stored, page)
-	if err != nil {
-		return err
-	}
-	job.stored = stored
-	job.wait.Reset()
-	if s.Wrote != nil {
-		s.Wrote(stored.Entries)
-	}
-	return nil
 }
 
 func (s *Snapshot) chooseOffset(ctx context.Context) (ledger.Offset, error) {

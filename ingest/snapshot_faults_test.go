@@ -34,9 +34,11 @@ func (f *faults) disturbSnapshot(snapshot *Snapshot) {
 		err = f.around(func() error { progress, err = wasSink.begin(ctx, id, scope, at); return err })
 		return progress, err
 	}
-	sink.write = func(ctx context.Context, progress ledger.SnapshotProgress, page ledger.SnapshotPage) (next ledger.SnapshotProgress, err error) {
+	sink.write = func(
+		ctx context.Context, progress ledger.SnapshotProgress, turn func(context.Context) error, page ledger.SnapshotPage,
+	) (next ledger.SnapshotProgress, err error) {
 		time.Sleep(time.Duration(f.below(30)) * time.Millisecond)
-		err = f.around(func() error { next, err = wasSink.write(ctx, progress, page); return err })
+		err = f.around(func() error { next, err = wasSink.write(ctx, progress, turn, page); return err })
 		return next, err
 	}
 }
@@ -98,8 +100,10 @@ func TestTheOutcomeOfTheLastPageIsUnknownAfterAnError(t *testing.T) {
 				var s shelf
 				snapshot := snapshotOf(&c, &s)
 				sink := snapshot.Sink.(*fakeSnapshotSink)
-				sink.write = func(ctx context.Context, progress ledger.SnapshotProgress, page ledger.SnapshotPage) (ledger.SnapshotProgress, error) {
-					next, err := s.write(ctx, progress, page)
+				sink.write = func(
+					ctx context.Context, progress ledger.SnapshotProgress, turn func(context.Context) error, page ledger.SnapshotPage,
+				) (ledger.SnapshotProgress, error) {
+					next, err := s.write(ctx, progress, turn, page)
 					require.NoError(t, err)
 					if page.Last {
 						return progress, errAway

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,12 +35,16 @@ func (f *fakeSnapshotSource) ReadSnapshot(ctx context.Context, at ledger.Offset,
 	return f.readSnapshot(ctx, at, token)
 }
 
+type snapshotWriter func(
+	ctx context.Context, progress ledger.SnapshotProgress, turn func(context.Context) error, page ledger.SnapshotPage,
+) (ledger.SnapshotProgress, error)
+
 // fakeSnapshotSink is a SnapshotSink whose every answer a test can replace.
 type fakeSnapshotSink struct {
 	unfinished func(ctx context.Context) (*ledger.SnapshotProgress, error)
 	drop       func(ctx context.Context) error
 	begin      func(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset) (ledger.SnapshotProgress, error)
-	write      func(ctx context.Context, progress ledger.SnapshotProgress, page ledger.SnapshotPage) (ledger.SnapshotProgress, error)
+	write      snapshotWriter
 }
 
 func (f *fakeSnapshotSink) LatestSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
@@ -52,8 +57,10 @@ func (f *fakeSnapshotSink) BeginSnapshot(ctx context.Context, participantID stri
 	return f.begin(ctx, participantID, scope, at)
 }
 
-func (f *fakeSnapshotSink) WriteSnapshotPage(ctx context.Context, progress ledger.SnapshotProgress, page ledger.SnapshotPage) (ledger.SnapshotProgress, error) {
-	return f.write(ctx, progress, page)
+func (f *fakeSnapshotSink) WriteSnapshotPage(
+	ctx context.Context, progress ledger.SnapshotProgress, turn func(context.Context) error, page ledger.SnapshotPage,
+) (ledger.SnapshotProgress, error) {
+	return f.write(ctx, progress, turn, page)
 }
 
 // shelf is where a snapshot is written in these tests: page and token together, as the database does it.
@@ -69,6 +76,9 @@ func (s *shelf) sink() *fakeSnapshotSink {
 	return &fakeSnapshotSink{
 		unfinished: func(ctx context.Context) (*ledger.SnapshotProgress, error) { return s.progress, ctx.Err() },
 		drop: func(ctx context.Context) error {
+			if s.watermark != nil {
+				return &ledger.Problem{What: "the database already holds the ledger"}
+			}
 			s.progress, s.entries = nil, nil
 			s.drops++
 			return ctx.Err()
@@ -95,7 +105,14 @@ func (s *shelf) begin(ctx context.Context, _ string, _ ledger.Scope, at ledger.O
 	return *s.progress, nil
 }
 
-func (s *shelf) write(ctx context.Context, progress ledger.SnapshotProgress, page ledger.SnapshotPage) (ledger.SnapshotProgress, error) {
+func (s *shelf) write(
+	ctx context.Context, progress ledger.SnapshotProgress, turn func(context.Context) error, page ledger.SnapshotPage,
+) (ledger.SnapshotProgress, error) {
+	if turn != nil {
+		if err := turn(ctx); err != nil {
+			return progress, err
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -231,13 +248,14 @@ func TestSnapshotRestartDropsFirst(t *testing.T) {
 			}
 			return drop(ctx)
 		}
-		away := false
-		sink.write = func(ctx context.Context, progress ledger.SnapshotProgress, page ledger.SnapshotPage) (ledger.SnapshotProgress, error) {
-			if progress.Entries == 10 && !away { // what has been stored since is not dropped
-				away = true
+		var away atomic.Bool
+		sink.write = func(
+			ctx context.Context, progress ledger.SnapshotProgress, turn func(context.Context) error, page ledger.SnapshotPage,
+		) (ledger.SnapshotProgress, error) {
+			if progress.Entries > 0 && !away.Swap(true) { // what has been stored since is not dropped
 				return progress, errAway
 			}
-			return s.write(ctx, progress, page)
+			return s.write(ctx, progress, turn, page)
 		}
 		_, err := snapshot.Run(t.Context())
 		require.NoError(t, err)
@@ -278,31 +296,103 @@ func TestSnapshotKeepsItsOffsetOverErrors(t *testing.T) {
 	})
 }
 
-func TestSnapshotStopFinishesThePageUnderWay(t *testing.T) {
+func TestSnapshotStopFinishesThePagesUnderWay(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := contracts{n: 100, pageSize: 10, end: 50}
 		var s shelf
 		snapshot := snapshotOf(&c, &s)
 		ctx, cancel := context.WithCancel(t.Context())
 		sink := snapshot.Sink.(*fakeSnapshotSink)
-		writes := 0
-		sink.write = func(ctx context.Context, progress ledger.SnapshotProgress, page ledger.SnapshotPage) (ledger.SnapshotProgress, error) {
-			if writes++; writes == 3 {
-				time.Sleep(time.Second) // more is read meanwhile
-				cancel()
-				time.Sleep(time.Second)
-			}
-			return s.write(ctx, progress, page)
+		var begun atomic.Int64 // entries
+		var stop sync.Once
+		sink.write = func(
+			ctx context.Context, progress ledger.SnapshotProgress, turn func(context.Context) error, page ledger.SnapshotPage,
+		) (ledger.SnapshotProgress, error) {
+			begun.Add(int64(len(page.Entries)))
+			time.Sleep(time.Second) // more is read meanwhile
+			stop.Do(cancel)
+			time.Sleep(time.Second)
+			return s.write(ctx, progress, turn, page)
 		}
 		progress, err := snapshot.Run(ctx)
 		require.ErrorIs(t, err, context.Canceled)
-		require.Equal(t, 3, writes)
-		require.Equal(t, c.entries()[:30], s.entries)
-		require.EqualValues(t, 30, progress.Entries)
-		require.EqualValues(t, 50, progress.At)
+		require.Less(t, begun.Load(), int64(c.n), "what was read was not written")
+		require.Equal(t, ledger.SnapshotProgress{At: 50, Entries: begun.Load(), Next: s.progress.Next}, progress)
+		require.Equal(t, c.entries()[:begun.Load()], s.entries)
 
 		_, err = snapshotOf(&c, &s).Run(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, c.entries(), s.entries)
+	})
+}
+
+// A batch is written while the one before it is, and behind it: what comes behind one that fails is not stored.
+func TestSnapshotWritesBatchesAtTheSameTime(t *testing.T) {
+	for name, fails := range map[string]bool{"stored in order": false, "not behind a failure": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				c := contracts{n: 100, pageSize: 10, end: 50}
+				var s shelf
+				snapshot := snapshotOf(&c, &s)
+				sink := snapshot.Sink.(*fakeSnapshotSink)
+				second := make(chan struct{})
+				var once sync.Once
+				var failed atomic.Bool
+				sink.write = func(
+					ctx context.Context, progress ledger.SnapshotProgress, turn func(context.Context) error, page ledger.SnapshotPage,
+				) (ledger.SnapshotProgress, error) {
+					if progress.Entries == 0 && !failed.Load() {
+						<-second
+						if fails {
+							failed.Store(true)
+							return progress, errAway
+						}
+					} else {
+						once.Do(func() { close(second) })
+					}
+					return s.write(ctx, progress, turn, page)
+				}
+				_, err := snapshot.Run(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, fails, failed.Load())
+				require.Equal(t, c.entries(), s.entries)
+			})
+		})
+	}
+}
+
+// Incomplete reassignments are stored by a look at what is stored already.
+func TestSnapshotWritesIncompleteReassignmentsAlone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := contracts{n: 60, pageSize: 10, end: 50}
+		var s shelf
+		snapshot := snapshotOf(&c, &s)
+		snapshot.Source.(*fakeSnapshotSource).readSnapshot = func(ctx context.Context, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error) {
+			page, err := c.read(ctx, at, token)
+			if token.Value == "50/20" {
+				page.Entries[3].Unassigned = &ledger.IncompleteUnassigned{}
+			}
+			return page, err
+		}
+		var writing atomic.Int32
+		alone := 0
+		snapshot.Sink.(*fakeSnapshotSink).write = func(
+			ctx context.Context, progress ledger.SnapshotProgress, turn func(context.Context) error, page ledger.SnapshotPage,
+		) (ledger.SnapshotProgress, error) {
+			writing.Add(1)
+			defer writing.Add(-1)
+			if hasIncomplete(&page) {
+				alone++
+				require.Nil(t, turn)
+				require.EqualValues(t, 1, writing.Load())
+				time.Sleep(time.Second) // more is read meanwhile
+				require.EqualValues(t, 1, writing.Load())
+			}
+			return s.write(ctx, progress, turn, page)
+		}
+		_, err := snapshot.Run(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, c.entries(), s.entries)
+		require.Equal(t, 1, alone)
 	})
 }

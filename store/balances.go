@@ -10,28 +10,47 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
-// deriveFromTransfers brings what is derived from transfers up to date with the records of a range of seqs: who took part
-// in which transfer, the running totals of the balance changes, and the rounds that balances can be told of. It is called
-// once per range, in the transaction that wrote the records' rows and after them; what comes behind it in the transaction
-// is planned as look-ups by index, too. The order of the ranges and their borders make no difference.
-func (l *Leader) deriveFromTransfers(ctx context.Context, tx pgx.Tx, fromExclusive, toInclusive int64) error {
+// What is derived from transfers is brought up to date with the records of a range of seqs, once per range, in the
+// transaction that wrote the records' rows and after them. The order of the ranges and their borders make no difference.
+
+// linkTransfers notes who took part in which transfer.
+func (l *Leader) linkTransfers(ctx context.Context, tx pgx.Tx, rows *transactionRows) error {
+	links := partyTransfers(rows.transfers, rows.receivers)
+	return tableOf("party_transfers", links, l.store.queries.PartyTransfersCopy).write(ctx, tx)
+}
+
+// addToBalances adds the balance changes of records to the running totals, and notes the rounds that balances can be told
+// of. What comes behind it in the transaction is planned as look-ups by index, too.
+func (l *Leader) addToBalances(ctx context.Context, tx pgx.Tx, rows *transactionRows, fromExclusive, toInclusive int64) error {
 	started := time.Now()
-	q := l.store.queries
-	if err := q.DerivePlainly(ctx, tx); err != nil {
+	if err := l.store.queries.DerivePlainly(ctx, tx); err != nil {
 		return fmt.Errorf("set how statements are planned: %w", err)
 	}
-	err := q.PartyTransfersDerive(ctx, tx, dbsqlc.PartyTransfersDeriveParams{FromExclusive: fromExclusive, ToInclusive: toInclusive})
-	if err != nil {
-		return fmt.Errorf("link the transfers of records after %d up to %d to their parties: %w", fromExclusive, toInclusive, err)
+	ok, err := l.addBehind(ctx, tx, rows.balanceChanges)
+	if err == nil && !ok {
+		err = l.addAnywhere(ctx, tx, fromExclusive, toInclusive)
 	}
-	err = q.BalanceTotalsAdd(ctx, tx, dbsqlc.BalanceTotalsAddParams{FromExclusive: fromExclusive, ToInclusive: toInclusive})
+	if err == nil {
+		err = l.noteRounds(ctx, tx, fromExclusive, toInclusive)
+	}
+	l.store.cfg.Observe("project", time.Since(started))
+	return err
+}
+
+// addAnywhere adds the balance changes of records to the running totals, whichever rounds they are for.
+func (l *Leader) addAnywhere(ctx context.Context, tx pgx.Tx, fromExclusive, toInclusive int64) error {
+	err := l.store.queries.BalanceTotalsAdd(ctx, tx, dbsqlc.BalanceTotalsAddParams{FromExclusive: fromExclusive, ToInclusive: toInclusive})
 	if err != nil {
 		return fmt.Errorf("add the balance changes of records after %d up to %d to the totals: %w", fromExclusive, toInclusive, err)
 	}
-	err = q.BalanceRoundsNote(ctx, tx, dbsqlc.BalanceRoundsNoteParams{FromExclusive: fromExclusive, ToInclusive: toInclusive})
+	return nil
+}
+
+// noteRounds notes the rounds of records.
+func (l *Leader) noteRounds(ctx context.Context, tx pgx.Tx, fromExclusive, toInclusive int64) error {
+	err := l.store.queries.BalanceRoundsNote(ctx, tx, dbsqlc.BalanceRoundsNoteParams{FromExclusive: fromExclusive, ToInclusive: toInclusive})
 	if err != nil {
 		return fmt.Errorf("note the rounds of records after %d up to %d: %w", fromExclusive, toInclusive, err)
 	}
-	l.store.cfg.Observe("project", time.Since(started))
 	return nil
 }

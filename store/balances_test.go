@@ -77,8 +77,24 @@ func (h *testHistory) deriveInParts(records []ledger.Transaction, borders []int6
 
 func (h *testHistory) derive(fromExclusive, toInclusive int64) error {
 	return h.l.write(h.t.Context(), func(ctx context.Context, tx pgx.Tx) error {
-		return h.l.deriveFromTransfers(ctx, tx, fromExclusive, toInclusive)
+		return h.l.derive(ctx, tx, fromExclusive, toInclusive)
 	})
+}
+
+// derive does what is done with each batch of records, whose rows stand in the tables.
+func (l *Leader) derive(ctx context.Context, tx pgx.Tx, fromExclusive, toInclusive int64) error {
+	if err := l.store.queries.DerivePlainly(ctx, tx); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `INSERT INTO indexer.party_transfers (party, date, seq, sent, round, amount, fee)
+		SELECT party, date, seq, sent, round, amount, fee FROM indexer.transfer_parties WHERE seq > $1 AND seq <= $2`, fromExclusive, toInclusive)
+	if err == nil {
+		err = l.addAnywhere(ctx, tx, fromExclusive, toInclusive)
+	}
+	if err == nil {
+		err = l.noteRounds(ctx, tx, fromExclusive, toInclusive)
+	}
+	return err
 }
 
 // The balance of a party at a round, from its changes added up one by one, in units of 10^-10.
@@ -382,7 +398,7 @@ func TestDeriveReadsByIndex(t *testing.T) {
 	}
 	h.exec("VACUUM ANALYZE")
 	require.NoError(t, h.l.write(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
-		if err := h.l.deriveFromTransfers(ctx, tx, 10, 20); err != nil {
+		if err := h.l.derive(ctx, tx, 10, 20); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx, `SELECT relname FROM pg_stat_xact_user_tables WHERE seq_scan > 0

@@ -148,7 +148,7 @@ func TestContractHistoryOfSnapshotAndLookup(t *testing.T) {
 	require.NoError(t, err)
 	c := creation(3, "carried")
 	c.Offset, c.Origin = 40, ledger.OriginSnapshot
-	_, err = l.WriteSnapshotPage(t.Context(), progress, ledger.SnapshotPage{Last: true, Entries: []ledger.ContractEntry{
+	_, err = l.WriteSnapshotPage(t.Context(), progress, nil, ledger.SnapshotPage{Last: true, Entries: []ledger.ContractEntry{
 		{Active: &ledger.ActiveContract{Created: c, SynchronizerID: "sync::1", ReassignmentCounter: 2}},
 	}})
 	require.NoError(t, err)

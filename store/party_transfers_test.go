@@ -55,6 +55,8 @@ func TestPartyTransfers(t *testing.T) {
 	require.Equal(t, "#full:0 2025-01-02 01:00:00.123456 5 rent preapproval_send", h.row(rest+"party = 'dave'"))
 	require.Equal(t, "#left:0 2025-01-02 03:00:00 NULL NULL NULL", h.row(rest+"party = 'alice' AND seq = 4"))
 	require.Equal(t, "9", h.row("SELECT count(*) FROM ledger.party_transfers"))
+	const text = "SELECT x::text FROM (SELECT party, date, seq, sent, round, amount, fee FROM indexer.%s) x ORDER BY 1"
+	require.Equal(t, h.rows(fmt.Sprintf(text, "transfer_parties")), h.rows(fmt.Sprintf(text, "party_transfers")), "to the last digit")
 }
 
 // By date, then by seq, whatever the order in which they came, with and without asking for it.

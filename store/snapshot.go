@@ -125,7 +125,14 @@ func (l *Leader) refuseStarted(ctx context.Context, tx pgx.Tx) error {
 // The last page closes the snapshot and puts the watermark of the updates stream at its offset. progress must be what
 // the last call returned: where another process has moved it, ErrWatermarkMoved is returned. After any error the
 // outcome is unknown: call BeginSnapshot again.
-func (l *Leader) WriteSnapshotPage(ctx context.Context, progress ledger.SnapshotProgress, page ledger.SnapshotPage) (ledger.SnapshotProgress, error) {
+//
+// It is safe for concurrent use: a page can be written while the one before it is, from the progress that that one will
+// return. Then turn says when the page before is stored, or that it was not; the rows are written meanwhile. Where no
+// other page is under way turn is nil. A page with incomplete reassignments must be written alone: their creation events
+// are looked for among the rows of the pages that are stored.
+func (l *Leader) WriteSnapshotPage(
+	ctx context.Context, progress ledger.SnapshotProgress, turn func(context.Context) error, page ledger.SnapshotPage,
+) (ledger.SnapshotProgress, error) {
 	wanted := newNames()
 	for i := range page.Entries {
 		if err := entryNames(wanted, &page.Entries[i], progress.At); err != nil {
@@ -140,34 +147,48 @@ func (l *Leader) WriteSnapshotPage(ctx context.Context, progress ledger.Snapshot
 	for i := range page.Entries {
 		rows.add(numbers, &page.Entries[i])
 	}
-	next := ledger.SnapshotProgress{At: progress.At, Next: page.Next, Entries: progress.Entries + int64(len(page.Entries))}
+	next := progress.Behind(&page)
 	err = l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		moved, err := l.store.queries.SnapshotAdvance(ctx, tx, dbsqlc.SnapshotAdvanceParams{
-			SnapshotOffset: int64(progress.At), EntriesBefore: progress.Entries, TokenBefore: progress.Next.Value,
-			TokenKind: string(next.Next.Kind), Token: next.Next.Value, Added: int64(len(page.Entries)),
-		})
-		if err != nil {
-			return fmt.Errorf("store the continuation token: %w", err)
-		}
-		if moved == 0 {
-			return ErrWatermarkMoved
+		if turn == nil { // a writer whose twin is in doubt waits for it before it writes the same rows
+			if err := l.advanceSnapshot(ctx, tx, progress, next, page.Last); err != nil {
+				return err
+			}
+			return l.copyCarried(ctx, tx, rows)
 		}
 		if err := l.copyCarried(ctx, tx, rows); err != nil {
 			return err
 		}
-		if !page.Last {
-			return nil
+		if err := turn(ctx); err != nil {
+			return err
 		}
-		if err := l.store.queries.SnapshotClose(ctx, tx, int64(progress.At)); err != nil {
-			return fmt.Errorf("close the snapshot: %w", err)
-		}
-		return l.startAt(ctx, tx, progress.At, true)
+		return l.advanceSnapshot(ctx, tx, progress, next, page.Last)
 	})
 	if err != nil {
 		return progress, fmt.Errorf("write snapshot entries %d to %d: %w", progress.Entries+1, next.Entries, refused(err))
 	}
 	l.store.cfg.Wrote("carried_created", len(rows.created))
 	return next, nil
+}
+
+// advanceSnapshot moves the token over a page. Behind the last one it closes the snapshot.
+func (l *Leader) advanceSnapshot(ctx context.Context, tx pgx.Tx, from, to ledger.SnapshotProgress, last bool) error {
+	moved, err := l.store.queries.SnapshotAdvance(ctx, tx, dbsqlc.SnapshotAdvanceParams{
+		SnapshotOffset: int64(from.At), EntriesBefore: from.Entries, TokenBefore: from.Next.Value,
+		TokenKind: string(to.Next.Kind), Token: to.Next.Value, Added: to.Entries - from.Entries,
+	})
+	if err != nil {
+		return fmt.Errorf("store the continuation token: %w", err)
+	}
+	if moved == 0 {
+		return ErrWatermarkMoved
+	}
+	if !last {
+		return nil
+	}
+	if err := l.store.queries.SnapshotClose(ctx, tx, int64(from.At)); err != nil {
+		return fmt.Errorf("close the snapshot: %w", err)
+	}
+	return l.startAt(ctx, tx, from.At, true)
 }
 
 func snapshotProgress(row dbsqlc.IndexerSnapshots) ledger.SnapshotProgress {

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -69,7 +71,7 @@ func TestSnapshot(t *testing.T) {
 	both := activeEntry(20, 0, "both", "sync::1", 0)
 	both.Active.Created.Argument = ledger.JSON(`"\u0000"`)
 	both.Active.Created.InterfaceViews = []ledger.InterfaceView{{InterfaceID: "pkg:I:Holding", Value: ledger.JSON(`{}`)}}
-	progress, err = l.WriteSnapshotPage(ctx, progress, ledger.SnapshotPage{Next: token("t1"), Entries: []ledger.ContractEntry{
+	progress, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Next: token("t1"), Entries: []ledger.ContractEntry{
 		activeEntry(10, 0, "plain", "sync::1", 0),
 		both,
 		activeEntry(30, 0, "both", "sync::2", 2),
@@ -97,7 +99,7 @@ func TestSnapshot(t *testing.T) {
 		assignedEntry(92, "came", "sync::1", "sync::2"),
 		unknown, unknown,
 	}}
-	progress, err = l.WriteSnapshotPage(ctx, progress, last)
+	progress, err = l.WriteSnapshotPage(ctx, progress, nil, last)
 	require.NoError(t, err)
 	require.EqualValues(t, 10, progress.Entries)
 
@@ -113,7 +115,7 @@ func TestSnapshot(t *testing.T) {
 	require.Equal(t, &progress, status.Snapshot)
 	require.False(t, status.Started)
 
-	_, err = l.WriteSnapshotPage(ctx, progress, ledger.SnapshotPage{Next: token("t2"), Last: true})
+	_, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Next: token("t2"), Last: true})
 	require.NoError(t, err)
 	at, ok, err := l.Watermark(ctx)
 	require.NoError(t, err)
@@ -161,7 +163,7 @@ func TestSnapshotPageIsWrittenOnce(t *testing.T) {
 		var next [2]ledger.SnapshotProgress
 		var errs [2]error
 		for j := range next {
-			group.Go(func() { next[j], errs[j] = l.WriteSnapshotPage(t.Context(), progress, page) })
+			group.Go(func() { next[j], errs[j] = l.WriteSnapshotPage(t.Context(), progress, nil, page) })
 		}
 		group.Wait()
 		won := 0
@@ -186,7 +188,7 @@ func TestSnapshotPageFails(t *testing.T) {
 	ctx := t.Context()
 	progress, err := l.BeginSnapshot(ctx, "", testScope, 100)
 	require.NoError(t, err)
-	progress, err = l.WriteSnapshotPage(ctx, progress, ledger.SnapshotPage{Next: token("t1"), Entries: []ledger.ContractEntry{activeEntry(1, 0, "a", "sync::1", 0)}})
+	progress, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Next: token("t1"), Entries: []ledger.ContractEntry{activeEntry(1, 0, "a", "sync::1", 0)}})
 	require.NoError(t, err)
 	later := "later offset 101"
 	for name, c := range map[string]struct {
@@ -199,7 +201,7 @@ func TestSnapshotPageFails(t *testing.T) {
 		"beyond the snapshot, assigned":   {assignedEntry(101, "b", "sync::1", "sync::2"), later},
 	} {
 		entries := []ledger.ContractEntry{activeEntry(2, 0, "good", "sync::1", 0), c.entry}
-		_, err = l.WriteSnapshotPage(ctx, progress, ledger.SnapshotPage{Next: token("t2"), Last: true, Entries: entries})
+		_, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Next: token("t2"), Last: true, Entries: entries})
 		require.ErrorContains(t, err, c.part, name)
 		if c.part == later {
 			requireProblem(t, err, "snapshot at offset 100", "contract b", "nothing of this page was stored")
@@ -223,7 +225,7 @@ func TestSnapshotRefusals(t *testing.T) {
 	// One that has brought nothing yet binds nobody.
 	progress, err := l.BeginSnapshot(ctx, "participant::1", testScope, 100)
 	require.NoError(t, err)
-	progress, err = l.WriteSnapshotPage(ctx, progress, ledger.SnapshotPage{Next: token("t0"), Entries: []ledger.ContractEntry{
+	progress, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Next: token("t0"), Entries: []ledger.ContractEntry{
 		activeEntry(1, 1, "first", "sync::1", 0),
 	}})
 	require.NoError(t, err)
@@ -239,7 +241,7 @@ func TestSnapshotRefusals(t *testing.T) {
 	entry := activeEntry(1, 0, "a", "sync::1", 0)
 	entry.Active.Created.Argument = ledger.JSON(`"\u0000"`)
 	entry.Active.Created.InterfaceViews = []ledger.InterfaceView{{InterfaceID: "pkg:I:Holding"}}
-	_, err = l.WriteSnapshotPage(ctx, progress, ledger.SnapshotPage{Next: token("t1"), Entries: []ledger.ContractEntry{
+	_, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Next: token("t1"), Entries: []ledger.ContractEntry{
 		entry, unassignedEntry(90, 5, "left", "sync::1", "sync::2"), {Unknown: &ledger.UnknownElement{Kind: "New", Raw: ledger.JSON(`{}`)}},
 	}})
 	require.NoError(t, err)
@@ -250,11 +252,11 @@ func TestSnapshotRefusals(t *testing.T) {
 	}
 	require.Equal(t, "transactions", d.row("SELECT stream FROM indexer.exact_payloads"), "another stream's")
 	require.NoError(t, l.DropSnapshot(ctx), "nothing to drop")
-	_, err = l.WriteSnapshotPage(ctx, progress, ledger.SnapshotPage{Last: true})
+	_, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Last: true})
 	require.ErrorIs(t, err, ErrWatermarkMoved)
 	progress, err = l.BeginSnapshot(ctx, "participant::1", blobs, 101)
 	require.NoError(t, err)
-	_, err = l.WriteSnapshotPage(ctx, progress, ledger.SnapshotPage{Last: true})
+	_, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Last: true})
 	require.NoError(t, err)
 
 	// A database that holds the ledger takes no snapshot, and loses nothing.
@@ -267,4 +269,48 @@ func TestSnapshotRefusals(t *testing.T) {
 	requireProblem(t, err, "already holds the ledger up to offset 101", "new database")
 	requireProblem(t, l.DropSnapshot(ctx), "already holds the ledger")
 	require.ErrorIs(t, l.Start(ctx, "participant::1", blobs, 0, true), ErrWatermarkMoved)
+}
+
+// A page is written while the one before it is, and stored behind it or not at all.
+func TestSnapshotPageBehindAnother(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.lead(d.store(), RoleUpdates)
+	ctx := t.Context()
+	progress, err := l.BeginSnapshot(ctx, "", testScope, 100)
+	require.NoError(t, err)
+	unknown := ledger.ContractEntry{Unknown: &ledger.UnknownElement{Kind: "New", Raw: ledger.JSON(`{}`)}}
+	first := ledger.SnapshotPage{Next: token("t1"), Entries: []ledger.ContractEntry{activeEntry(1, 0, "a", "sync::1", 0), unknown}}
+	second := ledger.SnapshotPage{Last: true, Entries: []ledger.ContractEntry{activeEntry(2, 0, "b", "sync::1", 0), unknown}}
+	expected := progress.Behind(&first)
+
+	failed := errors.New("the other failed")
+	_, err = l.WriteSnapshotPage(ctx, expected, func(context.Context) error { return failed }, second)
+	require.ErrorIs(t, err, failed)
+	_, err = l.WriteSnapshotPage(ctx, expected, func(context.Context) error { return nil }, second)
+	require.ErrorIs(t, err, ErrWatermarkMoved, "the other is not there")
+	require.Equal(t, "0", d.row("SELECT count(*) FROM indexer.carried_created"))
+
+	written, stored := make(chan struct{}), make(chan struct{})
+	var group sync.WaitGroup
+	var end ledger.SnapshotProgress
+	group.Go(func() {
+		end, err = l.WriteSnapshotPage(ctx, expected, func(context.Context) error {
+			close(written)
+			<-stored
+			return nil
+		}, second)
+	})
+	<-written
+	require.Equal(t, "0", d.row("SELECT count(*) FROM indexer.carried_created"), "nobody sees what is not committed")
+	next, firstErr := l.WriteSnapshotPage(ctx, progress, nil, first)
+	require.NoError(t, firstErr)
+	require.Equal(t, expected, next)
+	close(stored)
+	group.Wait()
+	require.NoError(t, err)
+	require.Equal(t, ledger.SnapshotProgress{At: 100, Entries: 4}, end)
+	require.Equal(t, "100", d.watermark())
+	require.Equal(t, []string{"a", "b"}, d.rows("SELECT contract_id FROM ledger.active_contracts ORDER BY 1"))
+	require.Equal(t, []string{"1", "3"}, d.rows("SELECT ordinal FROM indexer.unknown_elements ORDER BY 1"), "by their places in the snapshot")
 }

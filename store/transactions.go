@@ -35,109 +35,15 @@ func (l *Leader) HistoryPosition(ctx context.Context) (ledger.HistoryPosition, e
 	return ledger.HistoryPosition{Revision: row.Revision, LastSeq: row.LastSeq, Window: window, Rereading: row.Rereading}, nil
 }
 
-// AppendTransactions stores records that follow the last one of the position's window in the service's order
-// (interface.md, endpoint 6): their rows, what is derived from them, the checkpoint and the new position, in one
-// transaction. While the history is read again, a record with the event id and fingerprint of a stored one that was not
-// met since is only noted.
-//
-// Errors: ErrNotLeader, ErrPositionMoved, or the database's; a *ledger.Problem where it would refuse the same again.
-// After any error the outcome is unknown: read HistoryPosition again.
-func (l *Leader) AppendTransactions(ctx context.Context, at ledger.HistoryPosition, records []ledger.Transaction) (ledger.HistoryPosition, error) {
-	if len(records) == 0 {
-		return at, nil
-	}
-	wanted := newNames()
-	for i := range records {
-		if id := records[i].DomainID; id != nil {
-			wanted.synchronizer(*id)
-		}
-	}
-	numbers, err := l.dictionary.resolve(ctx, wanted)
-	if err != nil {
-		return at, err
-	}
-	marks := make([]ledger.HistoryMark, len(records))
-	for i := range records {
-		marks[i] = ledger.HistoryMark{EventID: records[i].EventID, Fingerprint: records[i].Fingerprint()}
-	}
-	var rows transactionRows
-	position, err := l.moveHistory(ctx, at, writeTimeout, func(ctx context.Context, tx pgx.Tx, orderedFrom int64) (ledger.HistoryPosition, int64, error) {
-		next := at
-		if at.Rereading {
-			if err := l.findStored(ctx, tx, marks); err != nil {
-				return next, 0, err
-			}
-		}
-		for i := range marks {
-			if marks[i].Seq == 0 {
-				next.LastSeq++
-				marks[i].Seq = next.LastSeq
-				rows.add(numbers, &marks[i], &records[i])
-			}
-		}
-		if err := l.writeTransactions(ctx, tx, &rows, at.LastSeq, next.LastSeq); err != nil {
-			return next, 0, err
-		}
-		if at.Rereading {
-			orderedFrom = next.LastSeq + 1
-			if err := l.noteSightings(ctx, tx, marks); err != nil {
-				return next, 0, err
-			}
-		}
-		window, err := l.nextWindow(ctx, tx, at.Window, marks, orderedFrom)
-		next.Window = window
-		return next, orderedFrom, err
-	})
-	if err != nil {
-		return at, fmt.Errorf("write %d records of the transaction history after seq %d, from event id %s on: %w",
-			len(records), at.LastSeq, records[0].EventID, err)
-	}
-	for _, table := range rows.tables(l.store.queries) {
-		if table.rows > 0 {
-			l.store.cfg.Wrote(table.relation, table.rows)
-		}
-	}
-	return position, nil
-}
-
 // moveHistory runs fn in a transaction that holds the position as the caller saw it, and puts it where fn says. orderedFrom
 // is the seq from which on the order of seq is the service's.
 func (l *Leader) moveHistory(ctx context.Context, at ledger.HistoryPosition, limit time.Duration,
 	fn func(ctx context.Context, tx pgx.Tx, orderedFrom int64) (next ledger.HistoryPosition, nextOrderedFrom int64, err error),
 ) (ledger.HistoryPosition, error) {
-	q := l.store.queries
 	var next ledger.HistoryPosition
-	err := l.writeWithin(ctx, limit, func(ctx context.Context, tx pgx.Tx) error {
-		// A writer whose twin is in doubt waits here, and is refused if the twin committed.
-		orderedFrom, err := q.HistoryPositionHold(ctx, tx, at.Revision)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return ErrPositionMoved
-		}
-		if err != nil {
-			return fmt.Errorf("hold the position in the transaction history: %w", err)
-		}
-		if next, orderedFrom, err = fn(ctx, tx, orderedFrom); err != nil {
-			return err
-		}
-		next.Revision = at.Revision + 1
-		row := dbsqlc.HistoryPositionMoveParams{
-			Revision: next.Revision, LastSeq: next.LastSeq, WindowSeqs: make([]int64, len(next.Window)),
-			OrderedFrom: orderedFrom, Rereading: next.Rereading,
-		}
-		for i := range next.Window {
-			row.WindowSeqs[i] = next.Window[i].Seq
-		}
-		if err := q.HistoryPositionMove(ctx, tx, row); err != nil {
-			return fmt.Errorf("move the position in the transaction history: %w", err)
-		}
-		checkpoint := dbsqlc.HistoryCheckpointParams{Stream: StreamTransactions}
-		if i := next.Cursor(); i >= 0 {
-			checkpoint.EventID = &next.Window[i].EventID
-		}
-		if err := q.HistoryCheckpoint(ctx, tx, checkpoint); err != nil {
-			return fmt.Errorf("store the checkpoint of the transaction history: %w", err)
-		}
-		return nil
+	err := l.writeWithin(ctx, limit, func(ctx context.Context, tx pgx.Tx) (err error) {
+		next, err = l.moveHistoryIn(ctx, tx, at, fn)
+		return err
 	})
 	if err != nil {
 		return at, refused(err)
@@ -145,18 +51,42 @@ func (l *Leader) moveHistory(ctx context.Context, at ledger.HistoryPosition, lim
 	return next, nil
 }
 
-func (l *Leader) writeTransactions(ctx context.Context, tx pgx.Tx, rows *transactionRows, fromExclusive, toInclusive int64) error {
-	if fromExclusive == toInclusive {
-		return nil
+// moveHistoryIn is moveHistory in a transaction.
+func (l *Leader) moveHistoryIn(ctx context.Context, tx pgx.Tx, at ledger.HistoryPosition,
+	fn func(ctx context.Context, tx pgx.Tx, orderedFrom int64) (next ledger.HistoryPosition, nextOrderedFrom int64, err error),
+) (ledger.HistoryPosition, error) {
+	q := l.store.queries
+	// A writer whose twin is in doubt waits here, and is refused if the twin committed.
+	orderedFrom, err := q.HistoryPositionHold(ctx, tx, at.Revision)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return at, ErrPositionMoved
 	}
-	started := time.Now()
-	for _, table := range rows.tables(l.store.queries) {
-		if err := table.write(ctx, tx); err != nil {
-			return err
-		}
+	if err != nil {
+		return at, fmt.Errorf("hold the position in the transaction history: %w", err)
 	}
-	l.store.cfg.Observe("copy", time.Since(started))
-	return l.deriveFromTransfers(ctx, tx, fromExclusive, toInclusive)
+	next, orderedFrom, err := fn(ctx, tx, orderedFrom)
+	if err != nil {
+		return at, err
+	}
+	next.Revision = at.Revision + 1
+	row := dbsqlc.HistoryPositionMoveParams{
+		Revision: next.Revision, LastSeq: next.LastSeq, WindowSeqs: make([]int64, len(next.Window)),
+		OrderedFrom: orderedFrom, Rereading: next.Rereading,
+	}
+	for i := range next.Window {
+		row.WindowSeqs[i] = next.Window[i].Seq
+	}
+	if err := q.HistoryPositionMove(ctx, tx, row); err != nil {
+		return at, fmt.Errorf("move the position in the transaction history: %w", err)
+	}
+	checkpoint := dbsqlc.HistoryCheckpointParams{Stream: StreamTransactions}
+	if i := next.Cursor(); i >= 0 {
+		checkpoint.EventID = &next.Window[i].EventID
+	}
+	if err := q.HistoryCheckpoint(ctx, tx, checkpoint); err != nil {
+		return at, fmt.Errorf("store the checkpoint of the transaction history: %w", err)
+	}
+	return next, nil
 }
 
 // How much of the window is kept. The service is asked for it again after each error, so it is short; it is longer where
@@ -169,17 +99,27 @@ const (
 // nextWindow is the window behind marks that were just stored or noted. Marks whose event id stands on more than one
 // record that the service shows are not unique, those that were so far among them.
 func (l *Leader) nextWindow(ctx context.Context, tx pgx.Tx, before, marks []ledger.HistoryMark, orderedFrom int64) ([]ledger.HistoryMark, error) {
-	records, err := l.store.countShown(ctx, tx, eventIDs(marks))
+	window := slices.Concat(before, marks) // the caller may need the one before again
+	window = window[max(0, len(window)-windowLimit):]
+	added := make(map[string]bool, len(marks))
+	for i := range marks {
+		added[marks[i].EventID] = true
+	}
+	var ids []string // of the others nothing has changed
+	for i := range window {
+		if id := window[i].EventID; added[id] {
+			ids = append(ids, id)
+		}
+	}
+	records, err := l.store.countShown(ctx, tx, ids)
 	if err != nil {
 		return nil, err
 	}
-	window := slices.Concat(before, marks) // the caller may need the one before again
 	for i := range window {
-		if n, known := records[window[i].EventID]; known { // else nothing has changed
+		if n, known := records[window[i].EventID]; known {
 			window[i].Unique = n == 1
 		}
 	}
-	window = window[max(0, len(window)-windowLimit):]
 	cursor := cursorOf(window)
 	if cursor < 0 {
 		if window, err = l.lengthenWindow(ctx, tx, window, orderedFrom); err != nil {

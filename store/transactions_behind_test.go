@@ -1,0 +1,89 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+)
+
+// behind is the position that records of their own event ids lead to, as it is known before they are stored.
+func (h *testHistory) behind(records []ledger.Transaction) ledger.HistoryPosition {
+	at := ledger.HistoryPosition{Revision: h.at.Revision + 1, LastSeq: h.at.LastSeq + int64(len(records))}
+	at.Window = append(at.Window, h.at.Window...)
+	for i := range records {
+		at.Window = append(at.Window, ledger.HistoryMark{
+			Seq: h.at.LastSeq + int64(i) + 1, EventID: records[i].EventID, Fingerprint: records[i].Fingerprint(), Unique: true,
+		})
+	}
+	return at
+}
+
+// payments are n transfers of one round, each with a balance change.
+func payments(round int64, n int) (records []ledger.Transaction) {
+	for i := range n {
+		id := fmt.Sprintf("#%d-%d:0", round, i)
+		record := payment(id, "01:00:00", "alice", nil, receiver("bob", "1.50", nil))
+		record.Round = &round
+		records = append(records, record)
+	}
+	return records
+}
+
+// Records are written while those before them are, and stored behind them, with everything that is derived from them.
+func TestRecordsAreWrittenBehindOthers(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.append("a")
+	first, second := payments(1, 3), payments(2, 250)
+	at := h.behind(first)
+	written, stored := make(chan struct{}), make(chan struct{})
+	var behind ledger.HistoryPosition
+	var failed error
+	var group sync.WaitGroup
+	group.Go(func() {
+		behind, failed = h.l.AppendBehind(t.Context(), at, func(context.Context) error {
+			close(written)
+			<-stored
+			return nil
+		}, second)
+	})
+	<-written // all rows of the second are in the tables, and nobody sees them
+	require.Equal(t, "1", h.row("SELECT count(*) FROM ledger.transactions"))
+	h.appendRecords(first...)
+	require.Equal(t, at.Window, h.at.Window, "what was expected")
+	close(stored)
+	group.Wait()
+	h.moved(behind, failed)
+	require.Equal(t, "254", h.row("SELECT count(*) FROM ledger.transactions"))
+	require.Equal(t, "506", h.row("SELECT count(*) FROM ledger.party_transfers"))
+	require.Equal(t, "3 253", h.row("SELECT ledger.reported_balance_at('alice', 1)::text, ledger.reported_balance_at('alice', 2)::text"))
+	require.Len(t, h.at.Window, windowSize)
+}
+
+// What comes behind records that were not stored leaves nothing.
+func TestNothingIsStoredBehindRecordsThatAreNot(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.append("a")
+	failed := errors.New("the others failed")
+	at, err := h.l.AppendBehind(t.Context(), h.behind(payments(1, 3)), func(context.Context) error { return failed }, payments(2, 3))
+	require.ErrorIs(t, err, failed)
+	require.EqualValues(t, 4, at.LastSeq)
+	turn := func(context.Context) error { return nil }
+	_, err = h.l.AppendBehind(t.Context(), h.behind(payments(1, 3)), turn, payments(2, 3))
+	require.ErrorIs(t, err, ErrPositionMoved, "they were not there")
+	for _, table := range []string{"transfers", "party_transfers", "balance_totals", "latest_totals"} {
+		require.Equal(t, "0", h.row("SELECT count(*) FROM indexer."+table), table)
+	}
+	var bug *ledger.Bug
+	_, err = h.l.AppendBehind(t.Context(), ledger.HistoryPosition{Rereading: true}, turn, payments(2, 3))
+	require.ErrorAs(t, err, &bug)
+	h.append("b")
+	require.Equal(t, []string{"1:a", "2:b"}, h.stored())
+}
