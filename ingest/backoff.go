@@ -34,11 +34,23 @@ func (b *Backoff) Next(err error) time.Duration {
 	}
 	b.tries++
 	wait = wait/2 + rand.N(wait/2)
+	return max(wait, asksFor(err))
+}
+
+// asksFor is how long an error asks to wait; 0: it does not.
+func asksFor(err error) time.Duration {
 	var asks interface{ Wait() time.Duration }
 	if errors.As(err, &asks) {
-		wait = max(wait, min(asks.Wait(), longestAsked))
+		return min(asks.Wait(), longestAsked)
 	}
-	return wait
+	return 0
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // Sleep waits, or returns at once when ctx ends.

@@ -84,6 +84,16 @@ func (f *faults) disturb(l *loop) {
 	l.sink.append = func(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
 		return f.around(func() error { return sink.append(ctx, scope, pages) })
 	}
+	l.sink.ahead = func(ctx context.Context) (ranges []ledger.Range, err error) {
+		err = f.around(func() error { ranges, err = sink.ahead(ctx); return err })
+		return ranges, err
+	}
+	l.sink.write = func(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
+		return f.around(func() error { return sink.write(ctx, scope, pages) })
+	}
+	l.sink.project = func(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) error {
+		return f.around(func() error { return sink.project(ctx, scope, from, to) })
+	}
 }
 
 // Whatever fails, before or after it had its effect, while the ledger grows: in the end every update is there exactly
@@ -106,6 +116,9 @@ func TestExactlyOnceUnderRandomFaults(t *testing.T) {
 				l.ledger.checkpointAfter = 500 * time.Millisecond
 			}
 			l.memory.started = false
+			if !blind {
+				l.sink.last = l.memory.last
+			}
 			f := newFaults(seed, often)
 			f.disturb(l)
 			for range restarts {
@@ -147,6 +160,7 @@ func TestUntilCurrentUnderRandomFaults(t *testing.T) {
 			l := newLoop(t, 200)
 			want = l.ledger.all()
 			l.UntilCurrent = true
+			l.sink.last = l.memory.last
 			f := newFaults(seed, often)
 			f.disturb(l)
 			l.run()

@@ -1,9 +1,12 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -25,6 +28,7 @@ type fakeSource struct {
 	tailUpdates  func(ctx context.Context, after ledger.Offset, limit int, idle time.Duration) (ledger.Page, bool, error)
 	update       func(ctx context.Context, updateID string) (ledger.Update, error)
 	changes      func() int64
+	passed       func(page *ledger.Page) // told of each page that was read; may be nil
 }
 
 func (f *fakeSource) LedgerEnd(ctx context.Context) (ledger.Offset, error) { return f.ledgerEnd(ctx) }
@@ -32,7 +36,23 @@ func (f *fakeSource) PrunedOffset(ctx context.Context) (ledger.Offset, error) {
 	return f.prunedOffset(ctx)
 }
 func (f *fakeSource) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
-	return f.readUpdates(ctx, after, to)
+	page, err := f.readUpdates(ctx, after, to)
+	if err == nil && f.passed != nil {
+		f.passed(&page)
+	}
+	return page, err
+}
+
+// ReadUpdatesWithin is as strict as the participant's: it reads nothing that is larger than the room.
+func (f *fakeSource) ReadUpdatesWithin(ctx context.Context, after, to ledger.Offset, room int64) (ledger.Page, error) {
+	page, err := f.readUpdates(ctx, after, to)
+	if err == nil && page.Bytes > room {
+		return ledger.Page{}, ledger.ErrNoRoom
+	}
+	if err == nil && f.passed != nil {
+		f.passed(&page)
+	}
+	return page, err
 }
 
 func (f *fakeSource) TailUpdates(ctx context.Context, after ledger.Offset, limit int, idle time.Duration) (ledger.Page, bool, error) {
@@ -56,6 +76,9 @@ type fakeSink struct {
 	watermark func(ctx context.Context) (ledger.Offset, bool, error)
 	start     func(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset, stateKnown bool) error
 	append    func(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error
+	ahead     func(ctx context.Context) ([]ledger.Range, error) // nil: nothing is
+	write     func(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error
+	project   func(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) error
 	last      func(ctx context.Context, upTo ledger.Offset) (ledger.Offset, string, error) // nil: nothing is stored
 	compare   func(ctx context.Context, page ledger.Page, found func(ledger.Difference) error) error
 }
@@ -69,6 +92,21 @@ func (f *fakeSink) Start(ctx context.Context, participantID string, scope ledger
 
 func (f *fakeSink) Append(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
 	return f.append(ctx, scope, pages)
+}
+
+func (f *fakeSink) Ahead(ctx context.Context) ([]ledger.Range, error) {
+	if f.ahead == nil {
+		return nil, nil
+	}
+	return f.ahead(ctx)
+}
+
+func (f *fakeSink) Write(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
+	return f.write(ctx, scope, pages)
+}
+
+func (f *fakeSink) Project(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) error {
+	return f.project(ctx, scope, from, to)
 }
 
 func (f *fakeSink) LastUpdate(ctx context.Context, upTo ledger.Offset) (ledger.Offset, string, error) {
@@ -91,13 +129,18 @@ type memory struct {
 	stateKnown  bool
 	at          ledger.Offset
 	updates     []ledger.Offset
+	unshown     map[ledger.Range][]ledger.Update // written ahead of the watermark
+	steps       []ledger.Range                   // of projections
 	checkpoints []ledger.Offset
 	batches     [][]ledger.Page
 	mistakes    []string
 }
 
 func (m *memory) sink() *fakeSink {
-	return &fakeSink{watermark: m.watermark, start: m.start, append: m.append}
+	same := func(context.Context, ledger.Page, func(ledger.Difference) error) error { return nil }
+	return &fakeSink{
+		watermark: m.watermark, start: m.start, append: m.append, ahead: m.ahead, write: m.write, project: m.project, compare: same,
+	}
 }
 
 func (m *memory) watermark(ctx context.Context) (ledger.Offset, bool, error) {
@@ -144,6 +187,104 @@ func (m *memory) append(ctx context.Context, _ ledger.Scope, pages []ledger.Page
 	m.at = at
 	m.batches = append(m.batches, pages)
 	return nil
+}
+
+// write is as strict as the database: what is covered is not written again.
+func (m *memory) write(ctx context.Context, _ ledger.Scope, pages []ledger.Page) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	batch := ledger.Range{From: pages[0].From, To: pages[0].From}
+	var updates []ledger.Update
+	for _, page := range pages {
+		if page.From != batch.To {
+			m.mistakes = append(m.mistakes, fmt.Sprintf("page from %d does not follow %d", page.From, batch.To))
+		}
+		batch.To = page.To
+		updates = append(updates, page.Updates...)
+	}
+	if batch.From < m.at {
+		m.mistakes = append(m.mistakes, fmt.Sprintf("written from %d, below the watermark %d", batch.From, m.at))
+		return errCovered
+	}
+	for other := range m.unshown {
+		if batch.From < other.To && batch.To > other.From {
+			m.mistakes = append(m.mistakes, fmt.Sprintf("%v was written, and then %v", other, batch))
+			return errCovered
+		}
+	}
+	if m.unshown == nil {
+		m.unshown = map[ledger.Range][]ledger.Update{}
+	}
+	m.unshown[batch] = updates
+	m.batches = append(m.batches, pages)
+	return nil
+}
+
+var errCovered = errors.New("the range is covered already")
+
+// ahead gives the ranges as they were written: those that touch are as good apart.
+func (m *memory) ahead(ctx context.Context) ([]ledger.Range, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.rangesAhead(), ctx.Err()
+}
+
+func (m *memory) rangesAhead() []ledger.Range {
+	return slices.SortedFunc(maps.Keys(m.unshown), func(a, b ledger.Range) int { return cmp.Compare(a.From, b.From) })
+}
+
+func (m *memory) project(ctx context.Context, _ ledger.Scope, from, to ledger.Offset) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if from != m.at {
+		m.mistakes = append(m.mistakes, fmt.Sprintf("projected from %d, and the watermark is %d", from, m.at))
+		return errCovered
+	}
+	for _, stored := range m.rangesAhead() {
+		if m.at == to {
+			break
+		}
+		if stored.From != m.at || stored.To > to {
+			m.mistakes = append(m.mistakes, fmt.Sprintf("projected to %d, and %v comes after %d", to, stored, m.at))
+			return errCovered
+		}
+		for _, update := range m.unshown[stored] {
+			m.updates = append(m.updates, update.Offset)
+		}
+		m.at = stored.To
+		delete(m.unshown, stored)
+	}
+	if m.at != to {
+		m.mistakes = append(m.mistakes, fmt.Sprintf("projected to %d, and nothing is stored after %d", to, m.at))
+		return errCovered
+	}
+	m.steps = append(m.steps, ledger.Range{From: from, To: to})
+	return nil
+}
+
+// last is the last update that was written; the updates of a script have no ids.
+func (m *memory) last(_ context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, _ error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, updates := range m.unshown {
+		for i := range updates {
+			if updates[i].Offset <= upTo {
+				at = max(at, updates[i].Offset)
+			}
+		}
+	}
+	for _, offset := range m.updates {
+		if offset <= upTo {
+			at = max(at, offset)
+		}
+	}
+	return at, "", nil
 }
 
 // The loop may be at work while a test looks.

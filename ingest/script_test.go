@@ -3,6 +3,8 @@ package ingest
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,9 +15,12 @@ import (
 type script struct {
 	pageSize  int   // updates that a bounded read brings
 	pageBytes int64 // what each page says it weighs
-	blind     bool  // tells neither its end nor how far it is pruned
-	pruned    ledger.Offset
-	latency   time.Duration
+	// What an update weighs besides; every so many updates there is one a thousand times as large, 0: none.
+	updateBytes int64
+	largeEvery  int
+	blind       bool // tells neither its end nor how far it is pruned
+	pruned      ledger.Offset
+	latency     time.Duration
 	// An open-ended read gets an offset checkpoint this long after it began; 0: none.
 	checkpointAfter time.Duration
 
@@ -43,6 +48,33 @@ func (s *script) grow(n int) {
 	}
 	close(s.grown)
 	s.grown = make(chan struct{})
+}
+
+// stretches lets the ledger grow by some thousand updates, which lie close together in some places and far apart in others.
+func (s *script) stretches(random *rand.Rand) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for range 1 + random.IntN(4) {
+		widest := 1 << random.IntN(12)
+		for range random.IntN(1500) {
+			s.end += ledger.Offset(1 + random.IntN(widest))
+			s.updates = append(s.updates, s.end)
+		}
+	}
+	close(s.grown)
+	s.grown = make(chan struct{})
+}
+
+// weight is what a page of updates says it weighs.
+func (s *script) weight(updates []ledger.Update) int64 {
+	bytes := s.pageBytes
+	for i := range updates {
+		bytes += s.updateBytes
+		if s.largeEvery > 0 && updates[i].Offset%ledger.Offset(s.largeEvery) == 0 {
+			bytes += 1000 * s.updateBytes
+		}
+	}
+	return bytes
 }
 
 // growUnseen moves the end without an update that the scope shows.
@@ -107,10 +139,12 @@ func (s *script) prunedOffset(ctx context.Context) (ledger.Offset, error) {
 // between is the updates with after < offset <= to, at most limit.
 func (s *script) between(after, to ledger.Offset, limit int) []ledger.Update {
 	var found []ledger.Update
-	for _, offset := range s.updates {
-		if offset > after && offset <= to && len(found) < limit {
-			found = append(found, ledger.Update{Offset: offset})
+	first, _ := slices.BinarySearch(s.updates, after+1)
+	for _, offset := range s.updates[first:] {
+		if offset > to || len(found) == limit {
+			break
 		}
+		found = append(found, ledger.Update{Offset: offset})
 	}
 	return found
 }
@@ -127,7 +161,8 @@ func (s *script) read(ctx context.Context, after, to ledger.Offset) (ledger.Page
 	case to > s.end || after >= to:
 		return ledger.Page{}, &ledger.Problem{What: "OFFSET_AFTER_LEDGER_END"}
 	}
-	page := ledger.Page{From: after, To: to, Updates: s.between(after, to, s.pageSize), Bytes: s.pageBytes}
+	page := ledger.Page{From: after, To: to, Updates: s.between(after, to, s.pageSize)}
+	page.Bytes = s.weight(page.Updates)
 	if len(page.Updates) == s.pageSize {
 		page.To = page.Updates[s.pageSize-1].Offset
 	}

@@ -15,6 +15,9 @@ type UpdateSource interface {
 	// ReadUpdates reads on after an offset, as far as one request brings, at most up to `to`, which is not beyond the
 	// ledger's end.
 	ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error)
+	// ReadUpdatesWithin is ReadUpdates for who has room for so many bytes of JSON; the error is ledger.ErrNoRoom where the
+	// request brings more. It is safe for concurrent use.
+	ReadUpdatesWithin(ctx context.Context, after, to ledger.Offset, room int64) (ledger.Page, error)
 	// TailUpdates waits for updates after an offset: until limit elements came (full), or idle has passed without one.
 	TailUpdates(ctx context.Context, after ledger.Offset, limit int, idle time.Duration) (page ledger.Page, full bool, err error)
 	// UpdateOfScope reads an update by its id, as the stream shows it, and the answer as the server sent it. The error is
@@ -33,7 +36,15 @@ type UpdateSink interface {
 	Start(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset, stateKnown bool) error
 	// Append writes pages that follow one another from the watermark on, all of them or nothing.
 	Append(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error
-	// LastUpdate is the last stored update at or below an offset; at is 0 where there is none, and the id is empty where
+	// Ahead are the ranges behind the watermark that are stored and not shown yet, in order, those that touch merged into
+	// one.
+	Ahead(ctx context.Context) ([]ledger.Range, error)
+	// Write stores pages that follow one another, anywhere behind the watermark, all of them or nothing. They are shown by
+	// Project. It is safe for concurrent use.
+	Write(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error
+	// Project moves the watermark from one offset to another, up to which everything is stored.
+	Project(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) error
+	// LastUpdate is the last stored update at or below an offset, shown or not; at is 0 where there is none, and the id is empty where
 	// none could be read.
 	LastUpdate(ctx context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, err error)
 	// Compare compares what is stored of a page's range with the page. An error of found ends it and is returned.
@@ -56,8 +67,11 @@ type SnapshotSink interface {
 	// BeginSnapshot begins one, or tells how far the one begun at that offset has come, or that it is finished.
 	BeginSnapshot(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset) (ledger.SnapshotProgress, error)
 	// WriteSnapshotPage stores a page with the token behind it, both or neither. The last page closes the snapshot and
-	// puts the watermark at its offset.
-	WriteSnapshotPage(ctx context.Context, progress ledger.SnapshotProgress, page ledger.SnapshotPage) (ledger.SnapshotProgress, error)
+	// puts the watermark at its offset. A page can be written while the one before it is, unless it has incomplete
+	// reassignments: turn then waits until that one is stored, and fails if it was not; else it is nil.
+	WriteSnapshotPage(
+		ctx context.Context, progress ledger.SnapshotProgress, turn func(context.Context) error, page ledger.SnapshotPage,
+	) (ledger.SnapshotProgress, error)
 }
 
 // HistorySource is what the history loop needs of a service of the transaction history. It pages by event id; another
@@ -84,6 +98,12 @@ type HistorySink interface {
 	// of them or nothing, and returns the new position. While the history is read again, a record that is stored
 	// already, as often as it has been met since, is only noted.
 	AppendTransactions(ctx context.Context, at ledger.HistoryPosition, records []ledger.Transaction) (ledger.HistoryPosition, error)
+	// AppendBehind is AppendTransactions for records behind others that are being written: turn waits until those are
+	// stored, and fails if they were not; nil: nothing is to be waited for. at is the position that they lead to, though its
+	// window may be cut. The history is not being read again, and each of all these records has an event id of its own.
+	AppendBehind(
+		ctx context.Context, at ledger.HistoryPosition, turn func(context.Context) error, records []ledger.Transaction,
+	) (ledger.HistoryPosition, error)
 	// RereadHistory begins to read the history again from its beginning.
 	RereadHistory(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error)
 	// FinishReread ends it. gone is how many stored records were not met again: they stay, and no longer count for what is

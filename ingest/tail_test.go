@@ -2,6 +2,8 @@ package ingest
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,13 +62,13 @@ func TestAnIdleLedgerCostsFewRequests(t *testing.T) {
 		"blind":                  {func(l *loop) { l.ledger.blind = true }, 6},
 		"checkpoints":            {func(l *loop) { l.ledger.checkpointAfter = 500 * time.Millisecond }, 120},
 		"blind with checkpoints": {func(l *loop) { l.ledger.blind, l.ledger.checkpointAfter = true, 500*time.Millisecond }, 120},
-		"a checkpoint at once":   {func(l *loop) { l.ledger.checkpointAfter = time.Nanosecond }, 300},
+		"a checkpoint at once":   {func(l *loop) { l.ledger.checkpointAfter = time.Nanosecond }, 150},
 		"ignores the idle time": {func(l *loop) {
 			tail := l.source.tailUpdates
 			l.source.tailUpdates = func(ctx context.Context, after ledger.Offset, limit int, _ time.Duration) (ledger.Page, bool, error) {
 				return tail(ctx, after, limit, 0)
 			}
-		}, 300},
+		}, 150},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -174,7 +176,7 @@ func TestUntilCurrentWhereNothingIsMissing(t *testing.T) {
 
 // A server that does not tell its end is current at the first read that ends idle with fewer than limit elements.
 func TestUntilCurrentOnABlindServer(t *testing.T) {
-	for name, updates := range map[string]int{"some": 30, "exactly a full read": blindLimit, "several reads": 2*blindLimit + 1, "none": 0} {
+	for name, updates := range map[string]int{"some": 30, "exactly a full read": fullPoll, "several reads": 2*fullPoll + 1, "none": 0} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				l := newLoop(t, updates)
@@ -186,7 +188,7 @@ func TestUntilCurrentOnABlindServer(t *testing.T) {
 				require.Equal(t, l.ledger.all(), l.memory.got())
 				require.Equal(t, blindIdle+tailIdle, time.Since(began), "the long poll tells that this was all")
 				// The loop may have begun another long poll before it knew that it was done.
-				require.LessOrEqual(t, l.ledger.asked("tail"), updates/blindLimit+3)
+				require.LessOrEqual(t, l.ledger.asked("tail"), updates/fullPoll+3)
 			})
 		})
 	}
@@ -225,4 +227,57 @@ func TestALedgerThatEndsBelowTheWatermarkIsAProblem(t *testing.T) {
 		require.Contains(t, problem.Do, "--ledger-url")
 		require.Zero(t, l.ledger.asked("read")+l.ledger.asked("tail"))
 	})
+}
+
+// At any rate an update is committed soon after the server has it, for a bounded number of requests: by the clock of the
+// test, with a server that takes 5 ms for an answer and a database that takes 10 ms for a batch.
+func TestLatencyAtAnyRate(t *testing.T) {
+	for name, perSecond := range map[string]int{"1/s": 1, "10/s": 10, "30/s": 30, "100/s": 100, "1000/s": 1000, "3000/s": 3000} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newLoop(t, 5)
+				l.ledger.pageSize, l.ledger.latency, l.ledger.checkpointAfter = 200, 5*time.Millisecond, 450*time.Millisecond
+				var mu sync.Mutex
+				born, seen := map[ledger.Offset]time.Time{}, []time.Duration(nil)
+				l.sink.append = func(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
+					time.Sleep(10 * time.Millisecond)
+					mu.Lock()
+					defer mu.Unlock()
+					for _, page := range pages {
+						for _, update := range page.Updates {
+							if at, ok := born[update.Offset]; ok {
+								seen = append(seen, time.Since(at))
+							}
+						}
+					}
+					return l.memory.append(ctx, scope, pages)
+				}
+				stop := l.run()
+				pass(time.Minute)
+				asked := l.ledger.asked("tail") + l.ledger.asked("end") + l.ledger.asked("read")
+				const seconds = 20
+				each := max(time.Second/time.Duration(perSecond), 5*time.Millisecond) // as a busy ledger grows: some at a time
+				grown := 0
+				for passed := each; passed <= seconds*time.Second; passed += each {
+					time.Sleep(each)
+					mu.Lock()
+					for due := int(passed * time.Duration(perSecond) / time.Second); grown < due; grown++ {
+						l.ledger.grow(1)
+						born[l.ledger.last()] = time.Now()
+					}
+					mu.Unlock()
+				}
+				asked = l.ledger.asked("tail") + l.ledger.asked("end") + l.ledger.asked("read") - asked
+				pass(time.Second)
+				require.NoError(t, stop())
+				slices.Sort(seen)
+				require.Len(t, seen, grown)
+				t.Logf("p50 %v, p99 %v, longest %v, %d requests a second", seen[len(seen)/2], seen[len(seen)*99/100], seen[len(seen)-1], asked/seconds)
+				require.LessOrEqual(t, seen[len(seen)/2], 60*time.Millisecond)
+				require.LessOrEqual(t, seen[len(seen)*99/100], 120*time.Millisecond)
+				require.LessOrEqual(t, seen[len(seen)-1], 250*time.Millisecond)
+				require.LessOrEqual(t, asked/seconds, 40)
+			})
+		})
+	}
 }

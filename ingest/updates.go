@@ -1,38 +1,28 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-	"golang.org/x/sync/semaphore"
-
 	"ledgerindexer/ledger"
 )
 
 const (
-	// Pages that are fetched and not yet committed take at most this much JSON, and one page more.
-	bytesInFlight = 64 << 20
+	// Pages that are fetched and not yet committed take at most this much JSON. The tail may hold one page more, and a page
+	// that is larger is read all the same, by itself.
+	bytesInFlight = 24 << 20
 	pagesAhead    = 16
 
-	// How long the server holds an open-ended read on a quiet ledger. Well below its request timeout of 20 s.
-	tailIdle = 10 * time.Second
-	// Long polls that bring nothing new begin at least this far apart, however quickly the server answers.
-	pollEvery = 200 * time.Millisecond
-	// After a long poll that was answered at once, the ledger is busy: this long after it began the rest is fetched.
-	gatherFor = 50 * time.Millisecond
-	// Where the server does not tell its end, reads that catch up are open-ended too and ask for a full page; the
-	// idle gap that ends one delays what has come, so it is short.
-	blindLimit = 200
-	blindIdle  = 200 * time.Millisecond
-
-	progressEvery = 10 * time.Second
+	// DefaultMaxRequests is how many requests are in flight at most where nothing else is said.
+	DefaultMaxRequests = 8
 )
 
-// Updates is the loop that reads the update stream from the watermark on and writes it. It is used once.
+// Updates is the loop that reads the update stream from the watermark on and writes it: near the ledger's end one page
+// after the other (tail), far behind it many at a time (catchUp). It is used once.
 type Updates struct {
 	Source UpdateSource
 	Sink   UpdateSink
@@ -45,8 +35,11 @@ type Updates struct {
 	Check func(context.Context) error
 	// UntilCurrent ends the loop when what was the ledger's end at its start is committed.
 	UntilCurrent bool
-	Logger       *slog.Logger
-	Watch        Watch
+	// MaxRequests is how many requests for updates are in flight at most; 0 means DefaultMaxRequests. Fewer are where the
+	// source refuses some or gets slow.
+	MaxRequests int
+	Logger      *slog.Logger
+	Watch       Watch
 
 	compared     ledger.Offset // of the update whose content was compared last
 	unrecognized bool          // it was said that the history can't be recognized
@@ -54,20 +47,25 @@ type Updates struct {
 
 // Watch is told what happens. Each function may be nil; they are called from one goroutine at a time each.
 type Watch struct {
-	Resumed   func(watermark ledger.Offset)              // where the loop reads on from, at its start and before each new try
-	Committed func(watermark ledger.Offset, updates int) // after the commit
+	Resumed func(watermark ledger.Offset) // where the loop reads on from, at its start and before each new try
+	// Committed is called after each commit that stored so many updates or moved the watermark. Up to the watermark all is
+	// shown; up to the frontier all is stored.
+	Committed func(watermark, frontier ledger.Offset, updates int)
 	LedgerEnd func(end ledger.Offset)
 	Retrying  func(err error)
-	Recovered func() // after Retrying: a read was answered again, and what it brought was committed
+	Recovered func()                // after Retrying: a read was answered again, and what it brought was committed
+	Progress  func(ledger.Progress) // while there is much to do, as NewMeter says
 }
 
-// Run works until ctx ends (nil: the batch under way was finished), UntilCurrent is reached (nil), or an error stays
-// whatever is tried again.
+// Run works until ctx ends (nil: the transactions under way were finished), UntilCurrent is reached (nil), or an error
+// stays whatever is tried again.
 func (u *Updates) Run(ctx context.Context) error {
-	var wait Backoff
-	target := targetOffset{wanted: u.UntilCurrent}
+	r := updatesRun{
+		Updates: u, target: targetOffset{wanted: u.UntilCurrent},
+		limit: newLimiter(cmp.Or(u.MaxRequests, DefaultMaxRequests)),
+	}
 	for {
-		err := u.follow(ctx, &wait, &target)
+		err := r.follow(ctx)
 		switch {
 		case errors.Is(err, errReached):
 			return nil
@@ -79,13 +77,35 @@ func (u *Updates) Run(ctx context.Context) error {
 		case Lasting(err):
 			return err
 		}
-		pause := wait.Next(err)
-		u.Logger.WarnContext(ctx, "retrying", "stream", "updates", "error", err, "wait", pause.String())
-		if u.Watch.Retrying != nil {
-			u.Watch.Retrying(err)
-		}
-		Sleep(ctx, pause)
+		Sleep(ctx, r.retry(ctx, err))
 	}
+}
+
+// updatesRun is what outlasts a try.
+type updatesRun struct {
+	*Updates
+	wait   Backoff
+	target targetOffset
+	sizes  sizes
+	limit  limiter
+}
+
+// retry says that something is to be tried again, and returns after which pause.
+func (r *updatesRun) retry(ctx context.Context, err error) time.Duration {
+	pause := r.wait.Next(err)
+	r.Logger.WarnContext(ctx, "retrying", "stream", "updates", "error", err, "wait", pause.String())
+	if r.Watch.Retrying != nil {
+		r.Watch.Retrying(err)
+	}
+	return pause
+}
+
+// recovered begins the waits anew.
+func (r *updatesRun) recovered() {
+	if r.wait.tries > 0 && r.Watch.Recovered != nil {
+		r.Watch.Recovered()
+	}
+	r.wait.Reset()
 }
 
 // errReached ends the pipeline when UntilCurrent is fulfilled.
@@ -122,75 +142,55 @@ func (t *targetOffset) reached(at ledger.Offset, current bool) bool {
 	return current
 }
 
-// fetched is a page on its way from the reader to the writer.
-type fetched struct {
-	page     ledger.Page
-	weight   int64
-	answered bool // by the server; a page that only says "current" was not read from it
-	current  bool // the ledger had nothing more when it was read
-}
+// errFarBehind ends the tail where catching up is faster.
+var errFarBehind = errors.New("the ledger's end is far ahead")
 
-// follow reads and writes side by side from the watermark on, until something fails.
-func (u *Updates) follow(ctx context.Context, wait *Backoff, target *targetOffset) error {
-	if u.Check != nil {
-		if err := u.Check(ctx); err != nil {
+// follow reads and writes from the watermark on, until something fails: the tail, and a catch-up where the tail finds
+// itself far behind, or where an earlier one left ranges that are stored and not shown.
+func (r *updatesRun) follow(ctx context.Context) error {
+	if r.Check != nil {
+		if err := r.Check(ctx); err != nil {
 			return err
 		}
 	}
-	at, err := u.resume(ctx)
+	at, err := r.resume(ctx)
 	if err != nil {
 		return err
 	}
-	seen := recognition{updates: u, changes: u.Source.Changes()}
-	if seen.mark, err = u.recognize(ctx, at); err != nil {
+	ahead, err := r.Sink.Ahead(ctx)
+	if err != nil {
 		return err
 	}
-	if u.Watch.Resumed != nil {
-		u.Watch.Resumed(at)
+	seen, err := r.recognizeAll(ctx, at, ahead)
+	if err != nil {
+		return err
 	}
-	group, groupCtx := errgroup.WithContext(ctx)
-	pages := make(chan fetched, pagesAhead)
-	inFlight := semaphore.NewWeighted(bytesInFlight)
-	group.Go(func() error {
-		defer close(pages)
-		return u.read(groupCtx, at, seen, target, pages, inFlight)
-	})
-	group.Go(func() error {
-		w := writer{
-			sink: u.Sink, scope: u.Scope, watch: u.Watch, wait: wait, target: target, at: at,
-			log: progressLog{logger: u.Logger, since: time.Now(), from: at},
+	if r.Watch.Resumed != nil {
+		r.Watch.Resumed(at)
+	}
+	meter := NewMeter(r.Logger, ledger.Progress{Stream: "updates", Unit: "updates", From: int64(at)}, r.Watch.Progress)
+	defer meter.Rest()
+	for end := at; ; {
+		if len(ahead) > 0 || end > at {
+			c := newCatchUp(r, seen, meter, at, end, ahead)
+			if err := c.run(ctx); err != nil {
+				return err
+			}
+			at, ahead = c.at, nil
 		}
-		return w.run(ctx, pages, inFlight)
-	})
-	return group.Wait()
+		t := tail{updatesRun: r, seen: seen, meter: meter, at: at}
+		if err := t.run(ctx); !errors.Is(err, errFarBehind) {
+			return err
+		}
+		at, end = t.at, t.end
+	}
 }
 
-// read fetches page after page from `at` on. A page that another server may have answered is used once the landmark has been
-// seen again.
-func (u *Updates) read(
-	ctx context.Context, at ledger.Offset, seen recognition, target *targetOffset, pages chan<- fetched, inFlight *semaphore.Weighted,
-) error {
-	r := reader{source: u.Source, at: at, agreed: seen.mark.offset, watch: u.Watch, learn: target.learn}
-	for {
-		next, err := r.next(ctx)
-		if stuck := Lasting(err); err == nil || stuck { // it may be another server that can't go on
-			if changed := seen.still(ctx, r.at, stuck); changed != nil {
-				return changed
-			}
-		}
-		if err != nil {
-			return err
-		}
-		seen.passed(next.page)
-		next.weight = min(next.page.Bytes, bytesInFlight)
-		if err := inFlight.Acquire(ctx, next.weight); err != nil {
-			return err
-		}
-		select {
-		case pages <- next:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		r.at = next.page.To
+// learnEnd tells of the ledger's end to all who want to know.
+func (r *updatesRun) learnEnd(end ledger.Offset, meter *Meter) {
+	r.target.learn(end)
+	meter.SetEnd(int64(end))
+	if r.Watch.LedgerEnd != nil {
+		r.Watch.LedgerEnd(end)
 	}
 }

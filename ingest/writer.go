@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -21,12 +20,8 @@ const (
 
 // writer commits what has been read, in batches of what is there.
 type writer struct {
-	sink   UpdateSink
-	scope  ledger.Scope
-	watch  Watch
-	wait   *Backoff
-	target *targetOffset
-	log    progressLog
+	*updatesRun
+	meter *Meter
 
 	at       ledger.Offset // the watermark
 	repeated time.Time     // when offset checkpoints were last written without news
@@ -43,36 +38,30 @@ func (w *writer) run(ctx context.Context, pages <-chan fetched, inFlight *semaph
 		}
 		if w.worthwhile(batch) {
 			// A batch is finished once it was begun.
-			if err := w.sink.Append(context.WithoutCancel(ctx), w.scope, batch.pages); err != nil {
+			if err := w.Sink.Append(context.WithoutCancel(ctx), w.Scope, batch.pages); err != nil {
 				return err
 			}
 			w.at = batch.to()
-			if w.watch.Committed != nil {
-				w.watch.Committed(w.at, batch.updates)
+			if w.Watch.Committed != nil {
+				w.Watch.Committed(w.at, w.at, batch.updates)
 			}
-			w.log.add(ctx, w.at, batch.updates)
+			w.meter.Add(ctx, int64(w.at), batch.updates)
 		}
-		if batch.answered {
+		if batch.answered { // a server that only tells its end would be asked for more without a pause
 			w.recovered()
 		}
 		inFlight.Release(batch.weight)
+		if batch.current {
+			w.meter.Rest()
+		}
 		if batch.current && !w.caughtUp {
 			w.caughtUp = true
-			w.log.logger.InfoContext(ctx, "caught up", "stream", "updates", "watermark", int64(w.at))
+			w.Logger.InfoContext(ctx, "caught up", "stream", "updates", "watermark", int64(w.at))
 		}
 		if w.target.reached(w.at, batch.current) {
 			return errReached
 		}
 	}
-}
-
-// recovered begins the waits anew: not when the server has only told its end, or a server that can do no more than
-// that would be asked without a pause.
-func (w *writer) recovered() {
-	if w.wait.tries > 0 && w.watch.Recovered != nil {
-		w.watch.Recovered()
-	}
-	w.wait.Reset()
 }
 
 // worthwhile tells whether a batch moves the watermark, or brings offset checkpoints that are due.
@@ -100,6 +89,9 @@ type batch struct {
 
 func (b *batch) to() ledger.Offset { return b.pages[len(b.pages)-1].To }
 
+// full tells whether it is enough for a transaction.
+func (b *batch) full() bool { return b.updates >= batchUpdates || b.weight >= batchBytes }
+
 func (b *batch) take(f fetched) {
 	if f.page.To > f.page.From || len(f.page.Checkpoints) > 0 {
 		b.pages = append(b.pages, f.page)
@@ -117,7 +109,7 @@ func nextBatch(pages <-chan fetched) (b batch, ok bool) {
 		return b, false
 	}
 	b.take(f)
-	for b.updates < batchUpdates {
+	for !b.full() {
 		select {
 		case f, open := <-pages:
 			if !open {
@@ -129,23 +121,4 @@ func nextBatch(pages <-chan fetched) (b batch, ok bool) {
 		}
 	}
 	return b, true
-}
-
-// progressLog writes a line now and then while there is much to do.
-type progressLog struct {
-	logger  *slog.Logger
-	since   time.Time
-	from    ledger.Offset
-	updates int
-}
-
-func (p *progressLog) add(ctx context.Context, at ledger.Offset, updates int) {
-	p.updates += updates
-	passed := time.Since(p.since)
-	if passed < progressEvery {
-		return
-	}
-	p.logger.InfoContext(ctx, "indexing", "stream", "updates", "watermark", int64(at), "offsets", int64(at-p.from),
-		"updates", p.updates, "updates_per_second", int(float64(p.updates)/passed.Seconds()))
-	p.since, p.from, p.updates = time.Now(), at, 0
 }

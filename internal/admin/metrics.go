@@ -111,6 +111,9 @@ func (m *Metrics) Committed(watermark int64, updates int) {
 	m.setLag(func() { m.atWatermark = watermark })
 }
 
+// Frontier tells up to where everything is stored, where that is beyond the watermark. It comes after Committed.
+func (m *Metrics) Frontier(offset int64) { m.frontier.Set(float64(offset)) }
+
 // LedgerEnd tells of the ledger's end.
 func (m *Metrics) LedgerEnd(end int64) {
 	m.ledgerEnd.Set(float64(end))

@@ -30,6 +30,7 @@ func newUpdates(x *indexer) (*updates, error) {
 	}
 	u.client, err = participant.New(participant.Config{
 		URL: x.cfg.LedgerURL, Access: x.cfg.LedgerAccess.Domain("ledger"), Logger: x.logger, Observe: x.metrics.Request,
+		MaxRequests: x.cfg.MaxRequests, MaxRate: x.cfg.MaxRate,
 	}, u.scope)
 	if err != nil {
 		return nil, &config.UsageError{Err: err}
@@ -83,11 +84,12 @@ func (u *updates) lead(ctx context.Context, s *stream, leader *store.Leader) (do
 	s.set(true, "leading")
 	taskCtx, endTasks := context.WithCancel(ctx)
 	defer endTasks()
+	tell, endRecording := startRecording(ctx, leader, u.logger, u.cfg.Show)
 	var tasks *background // from when it is certain that the participant has what is stored
 	loop := ingest.Updates{
 		Source: u.client, Sink: leader, Scope: u.scope, Start: u.start, ParticipantID: u.server.Load().ParticipantID,
 		Check:        func(ctx context.Context) error { return u.meetAsLeader(ctx, leader) },
-		UntilCurrent: u.cfg.UntilCurrent, Logger: u.logger,
+		UntilCurrent: u.cfg.UntilCurrent, MaxRequests: u.cfg.MaxRequests, Logger: u.logger,
 		Watch: ingest.Watch{
 			Resumed: func(watermark ledger.Offset) {
 				s.backoff.Reset() // both sides answered
@@ -96,8 +98,9 @@ func (u *updates) lead(ctx context.Context, s *stream, leader *store.Leader) (do
 					tasks = u.startBackground(taskCtx, leader)
 				}
 			},
-			Committed: func(watermark ledger.Offset, n int) {
+			Committed: func(watermark, frontier ledger.Offset, n int) {
 				u.metrics.Committed(int64(watermark), n)
+				u.metrics.Frontier(int64(frontier))
 				tasks.wake()
 			},
 			LedgerEnd: func(end ledger.Offset) { u.metrics.LedgerEnd(int64(end)) },
@@ -106,10 +109,12 @@ func (u *updates) lead(ctx context.Context, s *stream, leader *store.Leader) (do
 				s.set(false, "leading, trying again: "+err.Error())
 			},
 			Recovered: func() { s.set(true, "leading") },
+			Progress:  tell,
 		},
 	}
 	err = loop.Run(ctx)
 	endTasks()
+	endRecording()
 	if tasks != nil && ending(tasks.running.Wait) != nil {
 		u.logger.WarnContext(ctx, "a background task does not end; it is not waited for")
 	}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
+	"net"
 	"net/url"
 	"os"
 	"strings"
@@ -17,6 +19,7 @@ import (
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/access"
+	"ledgerindexer/internal/progress"
 	"ledgerindexer/ledger"
 	"ledgerindexer/verify"
 )
@@ -104,10 +107,28 @@ type Run struct {
 	VerifyRate       int           `default:"500" placeholder:"N" help:"Updates, and records of the history, that are read again per second, at most, and compared with what was stored of them; 0: none. Default: ${default}."`
 }
 
+// Pace bounds what the participant is asked for, by all that a program does.
+type Pace struct {
+	MaxRequests int     `default:"8" placeholder:"N" help:"Requests to the participant that are in flight, at most; waiting for news counts for none. Fewer are while it is slow or refuses some. Default: ${default}."`
+	MaxRate     float64 `default:"0" placeholder:"N" help:"Requests to the participant per second, at most; 0: as many as it answers. Default: ${default}."`
+}
+
+// Profile is where a program shows what it spends its time and memory on.
+type Profile struct {
+	Pprof string `placeholder:"HOST:PORT" help:"Loopback address of profiles for go tool pprof, such as 127.0.0.1:6060; empty: none."`
+}
+
 // Snapshot is the settings of the backfill.
 type Snapshot struct {
 	AtOffset *int64 `placeholder:"OFFSET" help:"Offset of the snapshot. Default: the ledger's end, or where an unfinished snapshot stands."`
 	Restart  bool   `help:"Drop an unfinished snapshot and begin again."`
+}
+
+// Fill is the settings of a history backfill.
+type Fill struct {
+	From        *int64 `env:"-" placeholder:"OFFSET" help:"Begin after this offset. Default: the beginning of the ledger, or what the participant is pruned up to."`
+	To          *int64 `env:"-" placeholder:"OFFSET" help:"Go up to this offset. Default: up to where the history that is stored begins."`
+	NewestFirst bool   `env:"-" help:"Go from the newest history that is missing to the oldest, so that what is stored is complete from ever earlier on."`
 }
 
 // Verify is the settings of a verification.
@@ -133,6 +154,9 @@ func (l Log) Logger(w io.Writer) *slog.Logger {
 	}
 	return slog.New(slog.NewTextHandler(w, options))
 }
+
+// Bar shows progress on the terminal that out leads to, if it does. A log that is read by programs goes without.
+func (l Log) Bar(out io.Writer) *progress.Bar { return progress.NewBar(out, l.LogFormat == "text") }
 
 // Domain is the scope as the domain knows it.
 func (s Scope) Domain() ledger.Scope {
@@ -271,6 +295,33 @@ func (r Run) Validate() error {
 	return nil
 }
 
+// Validate refuses paces out of range.
+func (p Pace) Validate() error {
+	if p.MaxRequests < 1 || p.MaxRequests > 32 {
+		return fmt.Errorf("--max-requests must be 1 to 32, not %d", p.MaxRequests)
+	}
+	if math.IsNaN(p.MaxRate) || p.MaxRate < 0 || p.MaxRate > 0 && p.MaxRate < 0.1 {
+		return fmt.Errorf("--max-rate must be at least 0.1 a second, or 0 for no bound, not %v", p.MaxRate)
+	}
+	return nil
+}
+
+// Validate refuses an address that other machines could reach: profiles show what is in the program's memory.
+func (p Profile) Validate() error {
+	if p.Pprof == "" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(p.Pprof)
+	if err != nil {
+		return fmt.Errorf("--pprof: %w", err)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("--pprof must be an address of this machine only, such as 127.0.0.1:6060, not %q: profiles show what is in memory, "+
+			"and there is no login (from elsewhere: ssh -L)", p.Pprof)
+	}
+	return nil
+}
+
 // Validate refuses an offset that is none.
 func (s Snapshot) Validate() error {
 	if s.AtOffset != nil && *s.AtOffset < 0 {
@@ -295,6 +346,19 @@ func (v Verify) Validate() error {
 		return fmt.Errorf("--from must be less than --to, not %d and %d", *v.From, *v.To)
 	case v.Sample < 0 || v.Sample > 1_000_000:
 		return fmt.Errorf("--sample must be 0 to 1000000, not %d", v.Sample)
+	}
+	return nil
+}
+
+// Validate refuses a range that is none.
+func (f Fill) Validate() error {
+	switch {
+	case f.From != nil && *f.From < 0:
+		return fmt.Errorf("--from must be at least 0, not %d", *f.From)
+	case f.To != nil && *f.To < 0:
+		return fmt.Errorf("--to must be at least 0, not %d", *f.To)
+	case f.From != nil && f.To != nil && *f.From >= *f.To:
+		return fmt.Errorf("--from must be less than --to, not %d and %d", *f.From, *f.To)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"unicode"
 
+	"ledgerindexer/internal/progress"
 	"ledgerindexer/ledger"
 )
 
@@ -22,10 +23,16 @@ const (
 // Output is where a command writes what was asked for; the log goes to standard error.
 type Output struct{ io.Writer }
 
+// logging is a grammar that holds Log.
+type logging interface {
+	Logger(out io.Writer) *slog.Logger
+	Bar(out io.Writer) *progress.Bar
+}
+
 // Execute parses the command line into grammar, runs the chosen command's Run method, which may take a
-// context.Context, a *slog.Logger and an Output, and returns the exit code.
+// context.Context, a *slog.Logger, an Output and a *progress.Bar, and returns the exit code.
 func Execute(
-	ctx context.Context, name, description string, grammar interface{ Logger(io.Writer) *slog.Logger },
+	ctx context.Context, name, description string, grammar logging,
 	args, environ []string, stdout, stderr io.Writer,
 ) int {
 	limitMemory(environ)
@@ -35,7 +42,9 @@ func Execute(
 		ctx, stop = StopOnSignal(ctx)
 		defer stop()
 		parsed.BindTo(ctx, (*context.Context)(nil))
-		err = parsed.Run(grammar.Logger(stderr), Output{stdout})
+		bar := grammar.Bar(stderr)
+		err = parsed.Run(grammar.Logger(bar), Output{bar.Above(stdout)}, bar)
+		bar.Close()
 	}
 	return ExitCode(name, err, stderr)
 }

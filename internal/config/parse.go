@@ -150,6 +150,8 @@ func variables() ([]string, error) {
 		Scope
 		Log
 		Run
+		Pace
+		Profile
 		Snapshot
 	}
 	parser, err := kong.New(&all, kong.DefaultEnvars(strings.TrimSuffix(envPrefix, "_")))

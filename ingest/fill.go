@@ -1,0 +1,219 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"ledgerindexer/ledger"
+)
+
+// FillSink is where history is filled in below where indexing began.
+type FillSink interface {
+	StoredUpdates
+	// Bounds is what is stored; started is false where nothing was indexed yet.
+	Bounds(ctx context.Context) (bounds ledger.Bounds, started bool, err error)
+	// Unfilled are the parts of a range that are not stored, in order.
+	Unfilled(ctx context.Context, r ledger.Range) ([]ledger.Range, error)
+	// Fill stores pages that follow one another, all of them or nothing, and lowers the history floor as far as everything is
+	// stored up to it. Ranges may be filled in any order. It is safe for concurrent use.
+	Fill(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error
+	// FillState goes a step towards knowing what was active at every offset, where history is filled in to the beginning of
+	// the ledger. It says up to where it has come, and where it ends for now.
+	FillState(ctx context.Context) (at, end ledger.Offset, done bool, err error)
+}
+
+// Fill is the loop that fills in history below where indexing began, while the updates go on above. It is used once; what one
+// run leaves the next one goes on with, because it asks what is stored.
+type Fill struct {
+	Source      UpdateSource
+	Sink        FillSink
+	Scope       ledger.Scope
+	From        *ledger.Offset // nil: the beginning of the ledger, or what the participant was pruned up to
+	To          *ledger.Offset // at most the watermark; nil: up to what is stored
+	NewestFirst bool           // from above downwards, so that the history floor goes down with each window
+	// Check, if set, is asked before each try whether source and sink belong together.
+	Check func(context.Context) error
+	// MaxRequests is how many requests are in flight at most; 0 means DefaultMaxRequests.
+	MaxRequests int
+	Logger      *slog.Logger
+	Progress    func(ledger.Progress) // as NewMeter says; may be nil
+}
+
+// Filled is what a run did.
+type Filled struct {
+	Range   ledger.Range // that was to be filled in; From is not less than To where there was nothing to do
+	Updates int64
+	Bounds  ledger.Bounds // afterwards, as far as the run came
+}
+
+// Run works until the range is filled in, and the state floor lowered if that reaches the beginning of the ledger. When ctx
+// ends it finishes the transactions under way and returns ctx's error.
+func (f *Fill) Run(ctx context.Context) (Filled, error) {
+	r := fillRun{Fill: f, limit: newLimiter(cmp.Or(f.MaxRequests, DefaultMaxRequests))}
+	for {
+		err := r.try(ctx)
+		if err == nil {
+			err = r.ended(ctx)
+		}
+		switch {
+		case err == nil, Lasting(err) && !r.prunedMeanwhile(ctx):
+			return r.filled, err
+		case ctx.Err() != nil:
+			return r.filled, ctx.Err()
+		case Lasting(err):
+			continue
+		}
+		if Sleep(ctx, r.retryAfter(ctx, err)); ctx.Err() != nil {
+			return r.filled, ctx.Err()
+		}
+	}
+}
+
+// fillRun is what outlasts a try.
+type fillRun struct {
+	*Fill
+	wait   Backoff
+	sizes  sizes
+	limit  limiter
+	chosen bool
+	filled Filled
+}
+
+// retryAfter says that something is to be tried again, and returns after which pause.
+func (r *fillRun) retryAfter(ctx context.Context, err error) time.Duration {
+	pause := r.wait.Next(err)
+	r.Logger.WarnContext(ctx, "retrying", "stream", "history", "error", err, "wait", pause.String())
+	return pause
+}
+
+// try goes on until something fails.
+func (r *fillRun) try(ctx context.Context) error {
+	if r.Check != nil {
+		if err := r.Check(ctx); err != nil {
+			return err
+		}
+	}
+	bounds, started, err := r.Sink.Bounds(ctx)
+	if err != nil {
+		return err
+	}
+	if !started {
+		return &ledger.Problem{
+			What: "nothing has been indexed yet, so there is nothing below which history could be filled in",
+			Do:   "run `indexer run`, or `backfill` and then `indexer run`; history can be filled in as soon as they have begun",
+		}
+	}
+	seen, err := r.recognize(ctx, bounds.Watermark)
+	if err != nil {
+		return err
+	}
+	if !r.chosen {
+		if r.filled.Range, err = r.choose(ctx, bounds); err != nil {
+			return err
+		}
+		r.chosen = true
+	}
+	if err := r.fill(ctx, seen); err != nil {
+		return err
+	}
+	return r.knowState(ctx)
+}
+
+// ended notes where everything stands.
+func (r *fillRun) ended(ctx context.Context) (err error) {
+	r.filled.Bounds, _, err = r.Sink.Bounds(ctx)
+	return err
+}
+
+// recognize sees whether the participant has the history that is stored.
+func (r *fillRun) recognize(ctx context.Context, at ledger.Offset) (*recognition, error) {
+	u := &Updates{Source: r.Source, Sink: storedSink{stored: r.Sink}, Logger: r.Logger}
+	return u.recognizeAll(ctx, at, nil)
+}
+
+// storedSink is a sink that nothing is written to.
+type storedSink struct {
+	UpdateSink
+	stored StoredUpdates
+}
+
+func (s storedSink) LastUpdate(ctx context.Context, upTo ledger.Offset) (ledger.Offset, string, error) {
+	return s.stored.LastUpdate(ctx, upTo)
+}
+
+func (s storedSink) Compare(ctx context.Context, page ledger.Page, found func(ledger.Difference) error) error {
+	return s.stored.Compare(ctx, page, found)
+}
+
+// choose says which range is to be filled in.
+func (r *fillRun) choose(ctx context.Context, bounds ledger.Bounds) (ledger.Range, error) {
+	chosen := ledger.Range{To: bounds.Floor}
+	if r.To != nil {
+		if *r.To > bounds.Watermark {
+			return chosen, &ledger.Problem{
+				What: fmt.Sprintf("offset %d lies beyond the watermark, %d: what is there `indexer run` reads", *r.To, bounds.Watermark),
+				Do:   fmt.Sprintf("give --to an offset up to %d, where history is missing, or leave it out", bounds.Floor),
+			}
+		}
+		chosen.To = min(*r.To, bounds.Floor) // everything above is stored
+	}
+	pruned, err := r.Source.PrunedOffset(ctx)
+	if err != nil && !errors.Is(err, ledger.ErrNotOffered) {
+		return chosen, fmt.Errorf("ask how far the participant is pruned: %w", err)
+	}
+	switch {
+	case r.From == nil:
+		chosen.From = pruned
+		if pruned > 0 {
+			r.Logger.WarnContext(ctx, "the participant is pruned: history can be filled in from there on only", "stream", "history", "offset", int64(pruned))
+		}
+	case *r.From < pruned && *r.From < chosen.To:
+		return chosen, &ledger.Problem{
+			What: fmt.Sprintf("the participant is pruned up to offset %d, so history can't be filled in from offset %d on", pruned, *r.From),
+			Do:   fmt.Sprintf("give --from an offset of at least %d, or leave it out; or fill in from a participant's replica that still has it", pruned),
+		}
+	default:
+		chosen.From = *r.From
+	}
+	return chosen, nil
+}
+
+// prunedMeanwhile tells whether an error may come of the participant being pruned since the range was chosen, while the
+// beginning was left to the run. Then a later one is chosen.
+func (r *fillRun) prunedMeanwhile(ctx context.Context) bool {
+	if !r.chosen || r.From != nil || ctx.Err() != nil {
+		return false
+	}
+	pruned, err := r.Source.PrunedOffset(ctx)
+	if err != nil || pruned <= r.filled.Range.From {
+		return false
+	}
+	r.chosen = false
+	return true
+}
+
+// knowState has the state floor lowered, if history reaches the beginning of the ledger.
+func (r *fillRun) knowState(ctx context.Context) error {
+	meter := NewMeter(r.Logger, ledger.Progress{Stream: "history", Unit: "offsets"}, r.Progress)
+	defer meter.Rest()
+	for last := ledger.Offset(0); ; {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		at, end, done, err := r.Sink.FillState(context.WithoutCancel(ctx))
+		if err != nil || done {
+			return err
+		}
+		if last == 0 {
+			r.Logger.InfoContext(ctx, "working out what was active below", "stream", "history", "offset", int64(end))
+		}
+		meter.SetEnd(int64(end))
+		meter.Add(ctx, int64(at), int(max(0, at-last)))
+		last = at
+		r.wait.Reset()
+	}
+}

@@ -1,0 +1,196 @@
+package ingest
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"ledgerindexer/ledger"
+)
+
+const (
+	// mostServed is how many updates servers serve in a page at most. Where it is fewer, the first page that is cut short
+	// tells.
+	mostServed = 2_000
+	// fewestAimedAt is how many updates a window is to bring at least: a page may be cut short for other reasons than that it
+	// is full.
+	fewestAimedAt = 100
+	// A window's JSON is to be no larger than this, so that several of them can be on their way.
+	windowBytes = 2 << 20
+	// firstWidth is that of the first window, in offsets.
+	firstWidth = 200
+	// tooMuch is how long a request takes at least that fails because its range is too wide. Servers give up after 20 s.
+	tooMuch = 5 * time.Second
+	// nearPages is up to how many full pages the ledger's end may be away to count as near.
+	nearPages = 3
+)
+
+// sizes follow what the server gives: how dense the updates lie, how large they are, and how many come in one page. What is
+// learned from a window counts less with each one that comes after it.
+type sizes struct {
+	offsets, updates, bytes float64 // of the windows that were read lately
+	page                    float64 // updates in a full page; 0: nothing was learned yet
+	width                   float64 // of the next window, in offsets
+	widest                  float64 // that no window is to exceed since one failed; 0: any may do
+}
+
+// learn takes in a page: how many offsets it covers, what it brought, and whether it ended before what was asked for.
+func (s *sizes) learn(page *ledger.Page, cut bool) {
+	const keep = 0.8
+	covered, updates := float64(page.To-page.From), float64(len(page.Updates))
+	s.offsets = keep*s.offsets + covered
+	s.updates = keep*s.updates + updates
+	s.bytes = keep*s.bytes + float64(page.Bytes)
+	switch {
+	case cut:
+		s.page = updates
+	case updates >= 0.8*s.aim():
+		s.page = min(mostServed, 1.005*s.fullPage()) // it may serve more by now
+	}
+	grown := max(s.nextWidth(), 2*covered) // where next to nothing comes, windows grow step by step
+	s.width = min(grown, max(1, s.aim()/s.density()))
+	if s.widest > 0 {
+		s.widest = max(s.widest, 2*covered)
+	}
+}
+
+// failed halves what is asked for next after a range was not read though the server had some time: it may have been too
+// much, because all of it has to be looked through, however little is found.
+func (s *sizes) failed(offsets ledger.Offset, took time.Duration) {
+	if took > tooMuch {
+		s.widest = max(1, float64(offsets)/2)
+	}
+}
+
+// within is the part of a range that may be asked for.
+func (s *sizes) within(r ledger.Range) ledger.Range {
+	if s.widest > 0 && s.widest < float64(r.To-r.From) {
+		r.To = r.From + ledger.Offset(s.widest)
+	}
+	return r
+}
+
+func (s *sizes) fullPage() float64 {
+	if s.page == 0 {
+		return mostServed
+	}
+	return max(s.page, fewestAimedAt)
+}
+
+// aim is how many updates a window is to bring: a little less than a full page, because one more costs a request more.
+func (s *sizes) aim() float64 {
+	aim := max(0.9*s.fullPage(), fewestAimedAt)
+	if each := s.bytesEach(); each > 0 {
+		aim = min(aim, windowBytes/each)
+	}
+	return max(1, aim)
+}
+
+// density is how many updates there are for each offset. Nothing learned: one.
+func (s *sizes) density() float64 {
+	if s.offsets == 0 {
+		return 1
+	}
+	return max(s.updates/s.offsets, 1e-12)
+}
+
+// bytesEach is the JSON of an update; 0: not known.
+func (s *sizes) bytesEach() float64 {
+	if s.updates < 0.5 {
+		return 0
+	}
+	return s.bytes / s.updates
+}
+
+// expectBytes is how much JSON a range is expected to bring; 0: not known.
+func (s *sizes) expectBytes(offsets ledger.Offset) int64 {
+	return int64(min(float64(offsets)*s.density()*s.bytesEach(), math.MaxInt32))
+}
+
+func (s *sizes) nextWidth() float64 {
+	if s.width == 0 {
+		return firstWidth
+	}
+	return s.width
+}
+
+// far tells whether a range is worth being read in parallel.
+func (s *sizes) far(offsets ledger.Offset) bool {
+	return float64(offsets)*s.density() > nearPages*s.fullPage()
+}
+
+// plan is what is still to be read: ranges in order, from which windows are cut.
+type plan struct {
+	sizes   *sizes
+	missing []ledger.Range
+	end     ledger.Offset // of all that was planned
+	limit   ledger.Offset // nothing from here on is to be read
+}
+
+// newPlan covers what is behind an offset up to another one, but for the ranges that are stored, which are in order.
+func newPlan(sizes *sizes, at, end ledger.Offset, stored []ledger.Range) *plan {
+	p := &plan{sizes: sizes, end: at, limit: math.MaxInt64}
+	for _, r := range stored {
+		p.extend(r.From)
+		p.end = max(p.end, r.To)
+	}
+	p.extend(end)
+	return p
+}
+
+// extend adds what lies between the end of the plan and an offset.
+func (p *plan) extend(end ledger.Offset) {
+	if end > p.end {
+		p.missing = append(p.missing, ledger.Range{From: p.end, To: end})
+		p.end = end
+	}
+}
+
+// next is the lowest window that is not being read; ok is false where there is none. Of a range that is short for its
+// density, parallel windows are cut all the same.
+func (p *plan) next(parallel int) (window ledger.Range, ok bool) {
+	if len(p.missing) == 0 {
+		return ledger.Range{}, false
+	}
+	var left ledger.Offset
+	for _, r := range p.missing {
+		left += r.To - r.From
+	}
+	width := p.sizes.nextWidth()
+	width = max(1, min(width, max(float64(left)/float64(parallel), width/4)))
+	first := p.missing[0]
+	if width < float64(first.To-first.From) {
+		first.To = first.From + ledger.Offset(width)
+	}
+	return p.sizes.within(first), true
+}
+
+// take says that a window, as next gave it, is being read.
+func (p *plan) take(window ledger.Range) {
+	p.missing[0].From = window.To
+	if p.missing[0].From == p.missing[0].To {
+		p.missing = slices.Delete(p.missing, 0, 1)
+	}
+}
+
+// giveBack says that a range was not read after all.
+func (p *plan) giveBack(r ledger.Range) {
+	if r.From == r.To || r.From >= p.limit {
+		return
+	}
+	i := 0
+	for i < len(p.missing) && p.missing[i].From < r.From {
+		i++
+	}
+	if i < len(p.missing) && p.missing[i].From == r.To {
+		p.missing[i].From = r.From
+		return
+	}
+	p.missing = slices.Insert(p.missing, i, r)
+}
+
+// cut leaves nothing to be read from an offset on.
+func (p *plan) cut(from ledger.Offset) {
+	p.limit = min(p.limit, from)
+	p.missing = slices.DeleteFunc(p.missing, func(r ledger.Range) bool { return r.From >= p.limit })
+}

@@ -1,0 +1,108 @@
+package app
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/sandbox"
+)
+
+// roughly disturbs one answer in `often`, by a seed, in each of the ways in which a participant or a proxy does.
+func roughly(seed uint64, often int) func(*http.Request) *sandbox.Fault {
+	var mu sync.Mutex
+	random := rand.New(rand.NewPCG(seed, 0))
+	return func(*http.Request) *sandbox.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if random.IntN(often) > 0 {
+			return nil
+		}
+		switch random.IntN(6) {
+		case 0:
+			return &sandbox.Fault{Reset: true}
+		case 1:
+			return &sandbox.Fault{Cut: 1 + random.IntN(20_000)}
+		case 2:
+			return &sandbox.Fault{Status: http.StatusTooManyRequests, ContentType: "text/plain", Body: "slow down"}
+		case 3:
+			return &sandbox.Fault{Status: http.StatusServiceUnavailable, ContentType: "text/plain", Body: "not now"}
+		case 4:
+			return &sandbox.Fault{Status: http.StatusBadGateway, ContentType: "text/html", Body: "<html>away</html>"}
+		}
+		return &sandbox.Fault{Stall: time.Duration(random.IntN(100)) * time.Millisecond}
+	}
+}
+
+// ahead is how many ranges are stored and not shown.
+func ahead(t *testing.T, databaseURL string) (n int) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), databaseURL)
+	require.NoError(t, err)
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	require.NoError(t, conn.QueryRow(t.Context(),
+		"SELECT count(*) FROM indexer.coverage WHERE from_exclusive >= coalesce((SELECT ledger.latest_offset()), 0)").Scan(&n))
+	return n
+}
+
+// Killed with SIGKILL at any point of a catch-up, and started again, with a participant that fails now and then: what was
+// stored ahead is used, nothing is lost and nothing is there twice.
+func TestKilledWhileCatchingUp(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string]sandbox.ServerOptions{
+		"lists": {Version: "3.4", ListLimit: 25, Latency: 5 * time.Millisecond},
+		"pages": {Version: "3.5", Latency: 5 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := sandbox.NewLedger(sandbox.Options{Seed: 51, ActiveShare: 0.3})
+			l.Grow(8000)
+			options.Fault = roughly(52, 30)
+			database := throwaway.Migrated(t, migrate)
+			env := []string{"INDEXER_DATABASE_URL=" + database, "INDEXER_LEDGER_URL=" + serve(t, l, options), "INDEXER_LISTEN="}
+			kills := killUntilDone(t, rand.New(rand.NewPCG(53, 0)), env, build(t, "indexer"), "run", "--until-current")
+			require.Positive(t, kills)
+			require.Zero(t, ahead(t, database))
+			want := l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta, Version: options.Version}, l.End())
+			require.Empty(t, sandbox.Diff(want, relations(t, database)))
+			require.Equal(t, 1, count(t, database, "ledger.coverage"), "coverage below the watermark is one row")
+		})
+	}
+}
+
+// Neither background tasks nor a catch-up together exceed what the participant is to be asked for.
+func TestMaxRequestsBoundsEverything(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 54})
+	l.Grow(3000)
+	var mu sync.Mutex
+	now, most := 0, 0
+	server := newSwitchable(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !r.URL.Query().Has("stream_idle_timeout_ms") { // a long poll
+			mu.Lock()
+			now++
+			most = max(most, now)
+			mu.Unlock()
+			defer func() {
+				mu.Lock()
+				now--
+				mu.Unlock()
+			}()
+		}
+		sandbox.NewServer(l, sandbox.ServerOptions{Version: "3.4", ListLimit: 25, Latency: 2 * time.Millisecond}).ServeHTTP(w, r)
+	}))
+	cfg := indexerFor(throwaway.Migrated(t, migrate), server.URL, defaultScope())
+	cfg.Pace, cfg.VerifyRate, cfg.LookupRate = config.Pace{MaxRequests: 3}, 100_000, 100
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	mu.Lock()
+	defer mu.Unlock()
+	require.Equal(t, 3, most)
+}
