@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -215,6 +216,16 @@ func (c *carriedRows) settle(elsewhere func(offset int64, nodeID int32) (bool, e
 	}
 	c.incomplete = nil
 	return nil
+}
+
+// leaveOut removes the rows whose offsets are covered.
+func (c *carriedRows) leaveOut(covered coveredRanges) {
+	c.created = slices.DeleteFunc(c.created, func(r dbsqlc.CarriedCreatedCopyParams) bool { return covered.has(r.LedgerOffset) })
+	c.interfaceViews = slices.DeleteFunc(c.interfaceViews, func(r dbsqlc.CarriedInterfaceViewsCopyParams) bool { return covered.has(r.LedgerOffset) })
+	c.reassignments = slices.DeleteFunc(c.reassignments, func(r dbsqlc.CarriedReassignmentsCopyParams) bool { return covered.has(r.LedgerOffset) })
+	c.unknown = slices.DeleteFunc(c.unknown, func(r dbsqlc.UnknownElementsCopyParams) bool { return covered.has(r.LedgerOffset) })
+	c.exact.rows = slices.DeleteFunc(c.exact.rows, func(r dbsqlc.ExactPayloadsCopyParams) bool { return covered.has(*r.LedgerOffset) })
+	c.incomplete = slices.DeleteFunc(c.incomplete, func(i incompleteCreation) bool { return covered.has(i.created.LedgerOffset) })
 }
 
 // eventPlace is what tells events apart.

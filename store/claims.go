@@ -21,7 +21,8 @@ type claims struct {
 	floors      []dbsqlc.IndexerFloors
 	scopes      []dbsqlc.ClaimScopesRow
 	snapshots   []dbsqlc.ClaimSnapshotsRow
-	carried     *int64 // the snapshot that most carried rows are of; nil: there are none
+	carried     *int64              // the snapshot that most carried rows are of; nil: there are none
+	fill        *dbsqlc.IndexerFill // nil: no history was filled in
 }
 
 func (s *Store) readClaims(ctx context.Context, tx pgx.Tx) (*claims, error) {
@@ -50,6 +51,13 @@ func (s *Store) readClaims(ctx context.Context, tx pgx.Tx) (*claims, error) {
 	if err == nil {
 		c.carried = &carried
 	}
+	fill, err := q.ClaimFill(ctx, tx)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return nil, fmt.Errorf("read how far history was filled in: %w", err)
+	}
+	if err == nil {
+		c.fill = &fill
+	}
 	return &c, nil
 }
 
@@ -57,8 +65,9 @@ func (s *Store) readClaims(ctx context.Context, tx pgx.Tx) (*claims, error) {
 type agreement struct {
 	started    bool // false: nothing was indexed, and the rest says nothing
 	floor      int64
+	base       int64 // active_contracts and lifetimes follow from what is after it; above the floor where history was filled in
 	watermark  int64
-	snapshot   bool // indexing began with a snapshot, at the floor
+	snapshot   bool // there is one, at the base
 	stateFloor *int64
 	scope      string // hash; empty: nothing tells
 	coverage   []coveredRange
@@ -73,16 +82,20 @@ type coveredRange struct {
 
 // agree works out what the claims should say:
 //
-//   - The floor is where most of those who tell it say: floors (history_floor, and state_floor where it is not NULL), the
-//     lower end of coverage, the snapshot, the carried rows; the checkpoint where nothing is covered yet. Of two that are
-//     told equally often it is the lower one if updates are stored in between, else the one that claims less.
-//   - The state floor is the floor where indexing began with a snapshot or at offset 0, else NULL. It began with a
-//     snapshot where one is recorded as finished or at the floor, or where there are carried rows and something else that
-//     tells of one: a state floor that is not the beginning of the ledger, or a snapshot that is recorded.
-//   - The watermark is told by the checkpoint and by the upper end of coverage. Between two that differ the last stored
-//     update decides: it is there, and what is stored behind none is read again. Of a checkpoint that is gone the last
-//     stored update takes the place. The ledger's end, where it is known, is not exceeded.
-//   - Coverage is what its rows claim between the two, merged, each in the scope that most of those who name one name.
+//   - The floor is told by floors (history_floor) and by the lower end of coverage. Where they differ it is the lowest of
+//     them, and of the base, behind which updates are stored up to the next; else the one that most tell, the base's tellers
+//     included: claiming less is safe.
+//   - The base is told by the state floor where it is not NULL, the snapshot, the carried rows, and the record of what was
+//     filled in. It is the floor where nothing was filled in, or all was.
+//   - The state floor is the base where that is a snapshot's offset or 0, else NULL. It is a snapshot's where one is recorded
+//     as finished or there, or where there are carried rows and something else that tells of one: a state floor that is not
+//     the beginning of the ledger, or a snapshot that is recorded.
+//   - The watermark is told by the checkpoint and by the upper end of coverage, as far as that does not begin behind the
+//     checkpoint: such is written ahead. Between two that differ the last stored update decides: it is there, and what is
+//     stored behind none is read again. Of a checkpoint that is gone the last stored update takes the place. The ledger's
+//     end, where it is known, is not exceeded; if it had to lower the watermark, nothing counts that was written ahead.
+//   - Coverage is what its rows claim between the two, merged, and below the floor what was filled in and does not reach up to
+//     it, and row by row what was written ahead, each in the scope that most of those who name one name.
 func (s *Store) agree(ctx context.Context, tx pgx.Tx, c *claims, end *ledger.Offset) (*agreement, error) {
 	a := &agreement{started: c.started()}
 	if !a.started {
@@ -99,11 +112,9 @@ func (s *Store) agree(ctx context.Context, tx pgx.Tx, c *claims, end *ledger.Off
 	if a.floor, err = c.floor(last); err != nil {
 		return nil, err
 	}
-	a.snapshot = c.carried != nil && c.tellOfSnapshot() || slices.ContainsFunc(c.snapshots, func(s dbsqlc.ClaimSnapshotsRow) bool {
-		return s.Finished || s.SnapshotOffset == a.floor
-	})
-	if a.snapshot || a.floor == 0 {
-		a.stateFloor = &a.floor
+	a.base, a.snapshot = c.base(a.floor)
+	if a.snapshot || a.base == 0 {
+		a.stateFloor = &a.base
 	}
 	if a.watermark, err = c.watermark(a.floor, last); err != nil {
 		return nil, err
@@ -116,10 +127,13 @@ func (s *Store) agree(ctx context.Context, tx pgx.Tx, c *claims, end *ledger.Off
 					"or its participant was set up anew, which needs a new database",
 			}
 		}
-		a.watermark = min(a.watermark, int64(*end))
+	}
+	beyond := end != nil && int64(*end) < a.watermark
+	if beyond {
+		a.watermark = int64(*end)
 	}
 	a.scope, _ = mostFrequent(c.scopeVotes())
-	a.cover(c.coverage)
+	a.cover(c.coverage, !beyond)
 	return a, nil
 }
 
@@ -142,10 +156,77 @@ func (c *claims) checkpoint() *int64 {
 	return nil
 }
 
+// lowest is where what is covered up to the watermark begins, as far as coverage tells, not what was filled in further below;
+// the checkpoint where nothing is covered.
+func (c *claims) lowest() (at int64, told bool) {
+	checkpoint := c.checkpoint()
+	coverage := slices.DeleteFunc(slices.Clone(c.coverage), c.ahead)
+	if len(coverage) == 0 {
+		if checkpoint == nil {
+			return 0, false
+		}
+		return *checkpoint, true
+	}
+	for _, f := range c.floors {
+		for _, row := range coverage {
+			if row.FromExclusive == f.HistoryFloor {
+				return row.FromExclusive, true
+			}
+		}
+	}
+	for _, row := range coverage {
+		if checkpoint != nil && row.ToInclusive >= *checkpoint {
+			return row.FromExclusive, true
+		}
+	}
+	return coverage[0].FromExclusive, true
+}
+
+// ahead tells whether a row claims what was written and is not shown yet: it begins at the checkpoint or behind it, or where
+// another one ends, which it would have been merged with. A checkpoint below the floor tells nothing.
+func (c *claims) ahead(row dbsqlc.IndexerCoverage) bool {
+	checkpoint := c.checkpoint()
+	if checkpoint == nil || slices.ContainsFunc(c.floors, func(f dbsqlc.IndexerFloors) bool { return f.HistoryFloor > *checkpoint }) {
+		return false
+	}
+	return row.FromExclusive >= *checkpoint || row.ToInclusive > *checkpoint &&
+		slices.ContainsFunc(c.coverage, func(below dbsqlc.IndexerCoverage) bool { return below.ToInclusive == row.FromExclusive })
+}
+
 func (c *claims) floor(last func(after, upTo int64) (int64, error)) (int64, error) {
 	var told []int64
 	for _, row := range c.floors {
 		told = append(told, row.HistoryFloor)
+	}
+	lowest, covered := c.lowest()
+	if covered && slices.Contains(told, lowest) {
+		return lowest, nil
+	}
+	if covered {
+		told = append(told, lowest)
+	}
+	told = append(told, c.tellBase()...)
+	if len(told) == 0 {
+		return 0, nil // nothing but a checkpoint without an offset
+	}
+	_, most := mostFrequent(told)
+	if len(c.coverage) == 0 {
+		return slices.Min(most), nil
+	}
+	slices.Sort(told)
+	told = slices.Compact(told)
+	for i, low := range told[:len(told)-1] {
+		between, err := last(low, told[i+1])
+		if err != nil || between > 0 {
+			return low, err
+		}
+	}
+	return slices.Max(most), nil
+}
+
+// tellBase is what tells the base, as often as it is told. Without history that was filled in that is the floor too.
+func (c *claims) tellBase() (told []int64) {
+	for _, row := range c.floors {
 		if row.StateFloor != nil {
 			told = append(told, *row.StateFloor)
 		}
@@ -156,35 +237,55 @@ func (c *claims) floor(last func(after, upTo int64) (int64, error)) (int64, erro
 	if c.carried != nil {
 		told = append(told, *c.carried)
 	}
-	if len(c.coverage) > 0 {
-		told = append(told, c.coverage[0].FromExclusive)
-	} else if at := c.checkpoint(); at != nil {
-		told = append(told, *at)
+	if c.fill != nil {
+		told = append(told, c.fill.ProjectedFrom)
 	}
-	if len(told) == 0 {
-		return 0, nil // nothing but a checkpoint without an offset
+	return told
+}
+
+// base works out the base, and whether it is a snapshot's offset. It is not below the floor.
+func (c *claims) base(floor int64) (base int64, snapshot bool) {
+	below := func(at int64) bool { return at < floor }
+	told := slices.DeleteFunc(c.tellBase(), below)
+	base, most := mostFrequent(told)
+	switch {
+	case len(told) == 0:
+		base = floor
+	case c.fill != nil && slices.Contains(most, c.fill.ProjectedFrom):
+		base = c.fill.ProjectedFrom
+	case slices.Contains(most, floor):
+		base = floor
 	}
-	_, most := mostFrequent(told)
-	low, high := slices.Min(most), slices.Max(most)
-	if len(c.coverage) == 0 {
-		return low, nil
+	snapshot = c.carried != nil && c.tellOfSnapshot() || slices.ContainsFunc(c.snapshots, func(s dbsqlc.ClaimSnapshotsRow) bool {
+		return s.Finished || s.SnapshotOffset == base
+	})
+	if c.fill != nil && !snapshot { // nothing may be left of the snapshot but its offset
+		snapshot = base > floor && slices.ContainsFunc(c.floors, func(f dbsqlc.IndexerFloors) bool { return f.StateFloor != nil && *f.StateFloor == base })
 	}
-	between, err := last(low, high)
-	if err != nil || between > 0 {
-		return low, err
+	switch {
+	case snapshot:
+		return base, true
+	case c.fill != nil && !below(c.fill.ProjectedFrom):
+		return c.fill.ProjectedFrom, false
 	}
-	return high, nil
+	return floor, false
 }
 
 func (c *claims) watermark(floor int64, last func(after, upTo int64) (int64, error)) (int64, error) {
 	covered := floor
+	begun := int64(math.MaxInt64) // what was written ahead
 	for _, row := range c.coverage {
-		covered = max(covered, row.ToInclusive)
+		if c.ahead(row) {
+			begun = min(begun, row.FromExclusive)
+		} else {
+			covered = max(covered, row.ToInclusive)
+		}
 	}
 	low, high := covered, int64(math.MaxInt64)
 	if at := c.checkpoint(); at != nil {
 		low, high = max(min(covered, *at), floor), max(covered, *at)
 	}
+	high = min(high, max(low, begun))
 	between, err := last(low, high)
 	return max(low, between), err
 }
@@ -234,24 +335,38 @@ func mostFrequent[T comparable](values []T) (first T, all []T) {
 	return first, all
 }
 
-// cover merges what the rows claim between the floor and the watermark, and finds what none claims. The rows are in order.
-func (a *agreement) cover(rows []dbsqlc.IndexerCoverage) {
+// cover merges what the rows claim between the floor and the watermark, and finds what none claims. Below the floor rows may
+// claim what was filled in and does not reach up to it, and behind the watermark, where that counts, what was written ahead. The
+// rows are in order.
+func (a *agreement) cover(rows []dbsqlc.IndexerCoverage, ahead bool) {
 	at := a.floor
 	hole := func(to int64) {
 		if at < to {
 			a.holes = append(a.holes, ledger.Range{From: ledger.Offset(at), To: ledger.Offset(to)})
 		}
+		at = max(at, to)
 	}
 	for i, row := range rows {
+		filled := row.ToInclusive < a.floor
 		from, to := max(row.FromExclusive, a.floor), min(row.ToInclusive, a.watermark)
+		if filled || ahead && row.FromExclusive >= a.watermark {
+			from, to = row.FromExclusive, row.ToInclusive
+		}
 		if from >= to {
 			continue
 		}
-		if n := len(a.coverage); n > 0 && from <= a.coverage[n-1].to {
+		n := len(a.coverage)
+		switch {
+		case from >= a.watermark:
+			hole(a.watermark)
+			a.coverage = append(a.coverage, coveredRange{from, to, []int{i}})
+		case n > 0 && from <= a.coverage[n-1].to:
 			a.coverage[n-1].to = max(a.coverage[n-1].to, to)
 			a.coverage[n-1].rows = append(a.coverage[n-1].rows, i)
-		} else {
-			hole(from)
+		default:
+			if !filled {
+				hole(from)
+			}
 			a.coverage = append(a.coverage, coveredRange{from, to, []int{i}})
 		}
 		at = max(at, to)

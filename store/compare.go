@@ -73,7 +73,7 @@ func (s *Store) Bounds(ctx context.Context) (bounds ledger.Bounds, started bool,
 		extent, err := s.extent(ctx, tx)
 		bounds = ledger.Bounds{
 			Floor: extent.HistoryFloor, Watermark: extent.Watermark,
-			StateKnown: extent.StateFloor != nil && *extent.StateFloor <= extent.HistoryFloor,
+			StateFloor: extent.StateFloor,
 		}
 		started = extent.Started
 		return err

@@ -37,6 +37,9 @@ func (s *Store) compareActive(
 		return err
 	}
 	c := entryComparison{store: s, tx: tx, at: at, extent: extent, met: met, found: found}
+	if c.covered, err = s.covered(ctx, tx, int64(at)); err != nil {
+		return err
+	}
 	if c.dictionaries, err = s.readDictionaries(ctx, tx); err != nil {
 		return err
 	}
@@ -58,8 +61,8 @@ func (s *Store) extentAt(ctx context.Context, tx pgx.Tx, at ledger.Offset) (Exte
 	case err != nil:
 	case !extent.Started || at > extent.Watermark:
 		err = fmt.Errorf("what is active as of offset %d can't be compared: the watermark is %d", at, extent.Watermark)
-	case at < extent.HistoryFloor:
-		err = fmt.Errorf("what is active as of offset %d can't be compared: the history floor is %d", at, extent.HistoryFloor)
+	case at < extent.ProjectedFrom:
+		err = fmt.Errorf("what is active as of offset %d can't be compared: it is known from offset %d on", at, extent.ProjectedFrom)
 	}
 	return extent, err
 }
@@ -113,6 +116,7 @@ type entryComparison struct {
 	tx           pgx.Tx
 	at           ledger.Offset
 	extent       Extent
+	covered      coveredRanges // up to the offset
 	dictionaries *dictionaries
 	columns      map[string][]column
 	met          func(key string)
@@ -137,7 +141,7 @@ func (c *entryComparison) rows(entries []ledger.ContractEntry) (*carriedRows, er
 	for i := range entries {
 		e := &entries[i]
 		created := creationOf(e)
-		if created == nil || c.extent.StateFloor == nil && created.Offset <= c.extent.HistoryFloor {
+		if created == nil || c.extent.StateFloor == nil && created.Offset <= c.extent.ProjectedFrom {
 			continue
 		}
 		if err := entryNames(wanted, e, c.at); err != nil {

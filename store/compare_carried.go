@@ -76,11 +76,18 @@ func (p *carriedPage) names() (names, error) {
 }
 
 // rows are those that the page should have. Creation events that are stored as an active entry's of another page are that
-// page's.
+// page's. Where the events themselves were filled in there are none.
 func (s *Store) rowsOf(ctx context.Context, tx pgx.Tx, p *carriedPage, numbers refs) (*carriedRows, error) {
+	filled, err := s.covered(ctx, tx, int64(p.progress.At))
+	if err != nil {
+		return nil, err
+	}
 	rows := newCarriedRows(p.progress)
 	for i := range p.entries {
 		rows.add(numbers, &p.entries[i])
+	}
+	if len(filled) > 0 {
+		rows.leaveOut(filled)
 	}
 	return rows, rows.settle(func(offset int64, nodeID int32) (bool, error) {
 		return s.queries.CarriedCreatedOfActive(ctx, tx, dbsqlc.CarriedCreatedOfActiveParams{LedgerOffset: offset, NodeID: nodeID})
@@ -135,7 +142,7 @@ func (p *carriedPage) stored(rows *carriedRows, relation string) (where string, 
 	case "exact_payloads":
 		places, ofAssignment := rows.exactPlaces()
 		return `s.stream = '` + StreamUpdates + `' AND (
-			s.node_id IS NULL AND s.ledger_offset = $4::bigint AND s.seq >= $5::bigint AND s.seq < $6::bigint
+			s.node_id IS NULL AND s.ledger_offset = $4::bigint AND s.seq >= $5::bigint AND s.seq < $6::bigint AND NOT ` + coveredS + `
 			OR s.ledger_offset = ANY ($1::bigint[]) AND (s.ledger_offset, s.node_id, s.field LIKE 'assignment\_%')
 				IN (SELECT unnest($1::bigint[]), unnest($2::integer[]), unnest($3::boolean[])))`,
 			[]any{places.offsets, places.nodeIDs, ofAssignment, at, first, end}
@@ -207,7 +214,7 @@ func parseCarriedKey(text string) (carriedKey, error) {
 }
 
 // orphanExact are the exact values x of carried rows that there are not, up to an offset; those without an offset belong to
-// nothing at all.
+// nothing at all. Those of events that were filled in are no carried rows'.
 const orphanExact = `x.stream = '` + StreamUpdates + `' AND x.field NOT LIKE 'checkpoint\_%'
 AND (x.ledger_offset IS NULL OR x.ledger_offset <= $1::bigint AND NOT (
     EXISTS (SELECT FROM indexer.carried_created c
@@ -216,7 +223,8 @@ AND (x.ledger_offset IS NULL OR x.ledger_offset <= $1::bigint AND NOT (
         WHERE r.ledger_offset = x.ledger_offset AND r.node_id = x.node_id
           AND (r.kind = '` + kindAssigned + `') = (x.field LIKE 'assignment\_%'))
     OR EXISTS (SELECT FROM indexer.unknown_elements u
-        WHERE u.carried AND u.ledger_offset = x.ledger_offset AND u.ordinal = x.seq AND x.node_id IS NULL)))`
+        WHERE u.carried AND u.ledger_offset = x.ledger_offset AND u.ordinal = x.seq AND x.node_id IS NULL)
+    OR ` + coveredX + `))`
 
 // carriedAtSQL is not among the generated queries, which take all rows before they return.
 const carriedAtSQL = `

@@ -55,7 +55,7 @@ func newCarried(t *testing.T) *carried {
 	progress, err := leader.BeginSnapshot(t.Context(), "participant::1", testScope, c.at)
 	require.NoError(t, err)
 	for i, page := range c.pages {
-		progress, err = leader.WriteSnapshotPage(t.Context(), progress,
+		progress, err = leader.WriteSnapshotPage(t.Context(), progress, nil,
 			ledger.SnapshotPage{Entries: page, Next: token(fmt.Sprint(i)), Last: i == len(c.pages)-1})
 		require.NoError(t, err)
 	}
@@ -294,7 +294,7 @@ func TestFinishedSnapshot(t *testing.T) {
 	none, err = s.FinishedSnapshot(t.Context())
 	require.NoError(t, err)
 	require.Nil(t, none, "unfinished")
-	_, err = leader.WriteSnapshotPage(t.Context(), progress, ledger.SnapshotPage{
+	_, err = leader.WriteSnapshotPage(t.Context(), progress, nil, ledger.SnapshotPage{
 		Entries: []ledger.ContractEntry{activeEntry(10, 0, "a", "sync::1", 0)}, Next: token("t"), Last: true,
 	})
 	require.NoError(t, err)

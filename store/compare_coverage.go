@@ -81,7 +81,8 @@ func (c *claims) differences(a *agreement) []ledger.Difference {
 	list := c.coverageDifferences(a)
 	list = append(list, c.placeDifferences(a)...)
 	list = append(list, c.scopeDifferences(a)...)
-	return append(list, c.snapshotDifferences(a)...)
+	list = append(list, c.snapshotDifferences(a)...)
+	return append(list, c.fillDifferences(a)...)
 }
 
 func (c *claims) coverageDifferences(a *agreement) (list []ledger.Difference) {
@@ -174,7 +175,7 @@ func (c *claims) snapshotDifferences(a *agreement) (list []ledger.Difference) {
 			list = append(list, derivedDifference(ledger.Extra, "snapshots", name))
 			continue
 		}
-		list = unlike(list, "snapshots", name, "snapshot_offset", textOfNumber(&row.SnapshotOffset), textOfNumber(&a.floor))
+		list = unlike(list, "snapshots", name, "snapshot_offset", textOfNumber(&row.SnapshotOffset), textOfNumber(&a.base))
 		list = unlike(list, "snapshots", name, "scope", &row.Scope, &a.scope)
 		if !row.Finished {
 			wanted := "a time: indexing went on from there"
@@ -182,16 +183,27 @@ func (c *claims) snapshotDifferences(a *agreement) (list []ledger.Difference) {
 		}
 	}
 	if a.snapshot && kept < 0 {
-		list = append(list, derivedDifference(ledger.Missing, "snapshots", fmt.Sprintf("snapshot_offset %d", a.floor)))
+		list = append(list, derivedDifference(ledger.Missing, "snapshots", fmt.Sprintf("snapshot_offset %d", a.base)))
 	}
 	return list
+}
+
+// fillDifferences are those of the record of what was filled in. Where that is nothing, a record does no harm.
+func (c *claims) fillDifferences(a *agreement) (list []ledger.Difference) {
+	switch {
+	case c.fill != nil:
+		return unlike(nil, "fill", "", "projected_from", textOfNumber(&c.fill.ProjectedFrom), textOfNumber(&a.base))
+	case a.floor < a.base:
+		return append(list, derivedDifference(ledger.Missing, "fill", ""))
+	}
+	return nil
 }
 
 // keptSnapshot is the snapshot that indexing began with; -1: none of those that are recorded.
 func (c *claims) keptSnapshot(a *agreement) int {
 	kept := -1
 	for i, row := range c.snapshots {
-		if a.snapshot && (row.SnapshotOffset == a.floor || len(c.snapshots) == 1) {
+		if a.snapshot && (row.SnapshotOffset == a.base || len(c.snapshots) == 1) {
 			kept = i
 		}
 	}

@@ -18,8 +18,8 @@ const derivedMemory = "256MB"
 // CompareDerived compares what follows from the facts with the facts, and looks for rows that belong nowhere. Facts are
 // those after the floor up to the watermark, as agree finds them; the ledger is not asked. It compares
 //
-//   - facts outside of that range, carried rows of another snapshot than the one that indexing began with, exact values
-//     without the row that they are of;
+//   - facts outside of that range that no coverage claims, carried rows of another snapshot than the one that indexing began with
+//     and those that history took the place of, exact values without the row that they are of;
 //   - updates: one is missing where events are stored at an offset in the range and no update;
 //   - active_contracts and lifetimes;
 //   - lookups: a contract is there whose creation is nowhere and of which an event says that it should have been seen (each
@@ -133,7 +133,8 @@ func (c *derivedComparison) report(d ledger.Difference, columns []string, wanted
 func (c *derivedComparison) outside(ctx context.Context) error {
 	floor, watermark := c.agreement.floor, c.agreement.watermark
 	for _, relation := range outsideTables {
-		sql := outsideRows(relation, "s.ledger_offset <= $1") + " UNION ALL " + outsideRows(relation, "s.ledger_offset > $2")
+		sql := outsideRows(relation, "s.ledger_offset <= $1 AND NOT "+coveredS) + " UNION ALL " +
+			outsideRows(relation, "s.ledger_offset > $2 AND NOT "+coveredS)
 		if err := c.rows(ctx, sql, nil, floor, watermark); err != nil {
 			return err
 		}
@@ -150,8 +151,11 @@ func (c *derivedComparison) outside(ctx context.Context) error {
 		}
 		column := carriedTables[relation]
 		sql := fmt.Sprintf(`SELECT '%s', x.ledger_offset, NULL::integer, %s, ARRAY[$1::bigint::text], ARRAY[x.%s::text] FROM indexer.%[1]s x WHERE %[4]s`,
-			relation, rowNameSQL("x", relation), column, carriedSQL(relation, "x."+column+" <> $1"))
-		if err := c.rows(ctx, sql, map[string][]string{relation: {column}}, floor); err != nil {
+			relation, rowNameSQL("x", relation), column, carriedSQL(relation, "x."+column+" <> $1 AND NOT ("+replacedSQL+")"))
+		if err := c.rows(ctx, sql, map[string][]string{relation: {column}}, c.agreement.base); err != nil {
+			return err
+		}
+		if err := c.rows(ctx, extraRows(relation, "x", carriedSQL(relation, replacedSQL)), nil, c.agreement.base); err != nil {
 			return err
 		}
 	}
@@ -164,6 +168,9 @@ var outsideTables = []string{
 }
 
 var carriedRelations = []string{"carried_created", "carried_interface_views", "carried_reassignments", "unknown_elements"}
+
+// replacedSQL is true of a carried row x whose place an event has taken that was filled in; $1 is the base.
+const replacedSQL = "x.ledger_offset <= $1 AND " + coveredX
 
 // carriedSQL is a condition on carried rows x.
 func carriedSQL(relation, condition string) string {
@@ -216,7 +223,7 @@ WHERE NOT EXISTS (SELECT FROM indexer.updates u WHERE u.ledger_offset = e.ledger
 
 // lifetimes compares active_contracts and lifetimes, which come from one sort of the events.
 func (c *derivedComparison) lifetimes(ctx context.Context) error {
-	const sql = "WITH " + spansSQL + `
+	sql := "WITH " + spansSQL + `
 SELECT 'active_contracts', coalesce(a.activated_offset, w.activated_offset), coalesce(a.activated_node_id, w.activated_node_id),
     'contract_id ' || coalesce(a.contract_id, w.contract_id) || ', synchronizer_id '
         || coalesce((SELECT s.synchronizer_id FROM indexer.synchronizers s WHERE s.synchronizer_ref = coalesce(a.synchronizer_ref, w.synchronizer_ref)),
@@ -224,7 +231,7 @@ SELECT 'active_contracts', coalesce(a.activated_offset, w.activated_offset), coa
     CASE WHEN w.contract_id IS NOT NULL THEN ARRAY[w.template_ref, w.activated_offset, w.activated_node_id, w.reassignment_counter]::text[] END,
     CASE WHEN a.contract_id IS NOT NULL THEN ARRAY[a.template_ref, a.activated_offset, a.activated_node_id, a.reassignment_counter]::text[] END
 FROM (SELECT * FROM spans WHERE ended IS NULL) w
-FULL JOIN indexer.active_contracts a ON a.contract_id = w.contract_id AND a.synchronizer_ref = w.synchronizer_ref
+FULL JOIN (SELECT * FROM indexer.active_contracts x WHERE NOT ` + beyondSpans("$4") + `) a ON a.contract_id = w.contract_id AND a.synchronizer_ref = w.synchronizer_ref
 WHERE (w.template_ref, w.activated_offset, w.activated_node_id, w.reassignment_counter)
     IS DISTINCT FROM (a.template_ref, a.activated_offset, a.activated_node_id, a.reassignment_counter)
 UNION ALL
@@ -233,13 +240,13 @@ SELECT 'lifetimes', coalesce(l.deactivated_offset, w.ended), NULL,
     CASE WHEN w.contract_id IS NOT NULL THEN ARRAY[w.contract_id, w.synchronizer_ref::text, w.template_ref::text] END,
     CASE WHEN l.contract_id IS NOT NULL THEN ARRAY[l.contract_id, l.synchronizer_ref::text, l.template_ref::text] END
 FROM (SELECT * FROM spans WHERE ended IS NOT NULL) w
-FULL JOIN indexer.lifetimes l
+FULL JOIN (SELECT * FROM indexer.lifetimes x WHERE x.deactivated_offset > $3 AND NOT ` + beyondSpans("$4") + `) l
     ON l.deactivated_offset = w.ended AND l.activated_offset = w.activated_offset AND l.activated_node_id = w.activated_node_id
 WHERE (w.contract_id, w.synchronizer_ref, w.template_ref) IS DISTINCT FROM (l.contract_id, l.synchronizer_ref, l.template_ref)`
 	return c.rows(ctx, sql, map[string][]string{
 		"active_contracts": {"template_ref", "activated_offset", "activated_node_id", "reassignment_counter"},
 		"lifetimes":        {"contract_id", "synchronizer_ref", "template_ref"},
-	}, c.agreement.floor, c.agreement.watermark)
+	}, append(c.agreement.spansArguments(), c.agreement.floor)...)
 }
 
 // lookups compares who is looked up with who should be, and outcomes with themselves.
@@ -254,7 +261,7 @@ SELECT 'lookups', m.ledger_offset, m.node_id, 'contract_id ' || m.contract_id,
     ARRAY[m.contract_id, m.ledger_offset::text, m.node_id::text]
 FROM misplaced m`
 	columns := map[string][]string{"lookups": {"contract_id", "ledger_offset", "node_id"}}
-	err := c.rows(ctx, places, columns, c.agreement.floor, c.agreement.watermark)
+	err := c.rows(ctx, places, columns, c.agreement.base, c.agreement.watermark)
 	if err != nil {
 		return err
 	}

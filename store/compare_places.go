@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
@@ -100,8 +99,8 @@ func (c *entryComparison) compareEvents(ctx context.Context, rows *carriedRows) 
 			relation string
 			has      func(rowPlace) bool
 		}{
-			{asFact, func(p rowPlace) bool { return ledger.Offset(p.offset) > c.extent.HistoryFloor }},
-			{source.relation, func(p rowPlace) bool { return ledger.Offset(p.offset) <= c.extent.HistoryFloor }},
+			{asFact, func(p rowPlace) bool { return c.covered.has(p.offset) }},
+			{source.relation, func(p rowPlace) bool { return !c.covered.has(p.offset) }},
 		} {
 			here := at.only(side.has)
 			if len(here.offsets) == 0 {

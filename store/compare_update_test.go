@@ -37,7 +37,7 @@ func TestCompareUpdate(t *testing.T) {
 	require.Empty(t, r.Differences)
 	require.Equal(t, []ledger.Offset{101}, r.Offsets)
 	require.False(t, r.Beyond || r.Below)
-	require.Equal(t, Extent{Started: true, Watermark: 104, HistoryFloor: 100}, r.Extent)
+	require.Equal(t, Extent{Started: true, Watermark: 104, HistoryFloor: 100, ProjectedFrom: 100}, r.Extent)
 	var relations []string
 	for _, row := range r.Rows {
 		relations = append(relations, row.Relation)

@@ -3,15 +3,17 @@ package store
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// The SQL here says what follows from the facts in (floor, watermark] and from the carried rows: $1 is the floor, $2 the
-// watermark. Comparing reads it, repairing writes it. It is the meaning of projectionStep, which works step by step.
+// The SQL here says what follows from the facts and from the carried rows. Comparing reads it, repairing writes it. It is the
+// meaning of projectionStep, which works step by step.
 
 // spansSQL is every activation of a contract on a synchronizer, and where it ended; ended is NULL for what is active. A
-// step's order is that of node ids, and of kinds where they share one. Contracts that have no synchronizer are on 0.
+// step's order is that of node ids, and of kinds where they share one. Contracts that have no synchronizer are on 0. See
+// spansArguments.
 const spansSQL = `activity AS (
     SELECT c.contract_id, coalesce(c.synchronizer_ref, 0) AS synchronizer_ref, c.ledger_offset, c.node_id, 0 AS kind, c.template_ref,
         c.reassignment_counter, true AS activates
@@ -44,26 +46,44 @@ const spansSQL = `activity AS (
     SELECT t.contract_id, t.synchronizer_ref, t.template_ref, t.ledger_offset AS activated_offset, t.node_id AS activated_node_id,
         t.reassignment_counter, t.ended
     FROM turns t
-    WHERE t.activates
+    WHERE t.activates AND (t.ended IS NULL OR t.ended > $3)
 )`
 
-// asksSQL is every event of a contract whose creation should have been seen.
+// spansArguments are those of spansSQL: facts count after $1 up to $2, and what ended up to $3 does not. Filled history counts
+// where it is known what was active at the base: then it is where that came from.
+func (a *agreement) spansArguments() []any {
+	from := a.base
+	if a.stateFloor != nil {
+		from = a.floor
+	}
+	return []any{from, a.watermark, a.base}
+}
+
+// beyondSpans is true of a row x of active_contracts or lifetimes of which spansSQL says nothing, floor being the parameter that
+// is the floor: the contract was activated in history that was filled in and does not reach up to the floor, so that what
+// ended it may be missing.
+func beyondSpans(floor string) string {
+	return "(x.activated_offset <= " + floor + " AND " + strings.ReplaceAll(coveredX, "x.ledger_offset", "x.activated_offset") + ")"
+}
+
+// asksSQL is every event of a contract whose creation should have been seen, up to $2.
 const asksSQL = `asks AS (
     SELECT a.contract_id, a.ledger_offset, a.node_id
     FROM indexer.archived a
-    WHERE a.ledger_offset > $1 AND a.ledger_offset <= $2
+    WHERE a.ledger_offset <= $2
     UNION ALL
     SELECT e.contract_id, e.ledger_offset, e.node_id
     FROM indexer.exercised e
-    WHERE e.ledger_offset > $1 AND e.ledger_offset <= $2 AND e.acs_delta IS NOT FALSE
+    WHERE e.ledger_offset <= $2 AND e.acs_delta IS NOT FALSE
 )`
 
-// unansweredSQL is the first such event of each contract whose creation is nowhere, and that is not in lookups.
+// unansweredSQL is the first such event after $1 of each contract whose creation is nowhere, and that is not in lookups. $1 is the
+// base: history that is filled in asks for nothing until it reaches to the beginning of the ledger.
 const unansweredSQL = `unanswered AS (
     SELECT DISTINCT ON (k.contract_id COLLATE "C") k.contract_id, k.ledger_offset, k.node_id
     FROM asks k
-    WHERE NOT EXISTS (
-            SELECT FROM indexer.created c WHERE c.contract_id = k.contract_id AND c.ledger_offset > $1 AND c.ledger_offset <= $2)
+    WHERE k.ledger_offset > $1
+      AND NOT EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = k.contract_id AND c.ledger_offset <= $2)
       AND NOT EXISTS (SELECT FROM indexer.carried_created c WHERE c.contract_id = k.contract_id)
       AND NOT EXISTS (SELECT FROM indexer.lookups l WHERE l.contract_id = k.contract_id)
     ORDER BY k.contract_id COLLATE "C", k.ledger_offset, k.node_id
@@ -97,7 +117,7 @@ END OR CASE l.status
     ELSE num_nonnulls(l.template_ref, l.created_at, l.payload, l.contract_key, l.contract_key_hash, l.signatories, l.observers, l.witness_parties) > 0
 END`
 
-// shownInterfacesSQL is which templates have shown a view of which interface.
+// shownInterfacesSQL is which templates have shown a view of which interface, after the floor ($1) up to the watermark ($2).
 const shownInterfacesSQL = `shown AS (
     SELECT DISTINCT c.template_ref, v.interface_id
     FROM indexer.interface_views v
@@ -115,14 +135,14 @@ var carriedTables = map[string]string{
 	"unknown_elements": "ledger_offset",
 }
 
-// placelessExactSQL is true of an exact value x whose row is not there. Those of updates' events are compared with their
-// updates, which is another thing.
+// placelessExactSQL is true of an exact value x whose row is not there, $1 being the floor and $2 the watermark. Those of updates'
+// events are compared with their updates, which is another thing.
 const placelessExactSQL = `CASE x.stream
     WHEN 'updates' THEN CASE
         WHEN x.field LIKE 'checkpoint\_%' THEN NOT EXISTS (
             SELECT FROM indexer.offset_checkpoints o JOIN indexer.synchronizers s ON s.synchronizer_ref = o.synchronizer_ref
             WHERE o.ledger_offset = x.ledger_offset AND x.field IN ('checkpoint_extra ' || s.synchronizer_id, 'checkpoint_time ' || s.synchronizer_id))
-        WHEN x.ledger_offset > $1 AND x.ledger_offset <= $2 THEN false
+        WHEN x.ledger_offset > $1 AND x.ledger_offset <= $2 OR ` + coveredX + ` THEN false
         ELSE NOT EXISTS (SELECT FROM indexer.carried_created c WHERE c.ledger_offset = x.ledger_offset AND c.node_id = x.node_id)
             AND NOT EXISTS (SELECT FROM indexer.carried_reassignments c WHERE c.ledger_offset = x.ledger_offset AND c.node_id = x.node_id)
             AND NOT EXISTS (
@@ -134,10 +154,10 @@ const placelessExactSQL = `CASE x.stream
     ELSE x.stream <> 'transactions'
 END`
 
-// wantLookups asks for the contracts whose creation is nowhere and that nobody asked for.
-func (l *Leader) wantLookups(ctx context.Context, tx pgx.Tx, floor, watermark int64) error {
+// wantLookups asks for the contracts whose creation is nowhere and that nobody asked for, of events after the base.
+func (l *Leader) wantLookups(ctx context.Context, tx pgx.Tx, base, watermark int64) error {
 	_, err := tx.Exec(ctx, "WITH "+asksSQL+", "+unansweredSQL+`
-INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id) SELECT u.contract_id, u.ledger_offset, u.node_id FROM unanswered u`, floor, watermark)
+INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id) SELECT u.contract_id, u.ledger_offset, u.node_id FROM unanswered u`, base, watermark)
 	if err != nil {
 		return fmt.Errorf("ask for contracts whose creation is nowhere: %w", err)
 	}

@@ -25,6 +25,10 @@ type Extent struct {
 	Watermark    ledger.Offset  // everything up to here is stored and shown
 	HistoryFloor ledger.Offset  // events after here are complete
 	StateFloor   *ledger.Offset // from here on it is known what is active; nil: nowhere
+
+	// ProjectedFrom is from where on active contracts and lifetimes are worked out: of what is active there, those are known
+	// that were active at a state floor.
+	ProjectedFrom ledger.Offset
 }
 
 // ContractHistory is what a database knows of a contract, up to the watermark.
@@ -135,6 +139,7 @@ func (s *Store) extent(ctx context.Context, db dbsqlc.DBTX) (Extent, error) {
 	}
 	return Extent{
 		Started: true, Watermark: watermark, HistoryFloor: ledger.Offset(floors.HistoryFloor), StateFloor: (*ledger.Offset)(floors.StateFloor),
+		ProjectedFrom: ledger.Offset(floors.ProjectedFrom),
 	}, nil
 }
 

@@ -57,7 +57,7 @@ func TestHoldingsReadFewActiveContracts(t *testing.T) {
 		require.NotContains(t, plan, "Seq Scan on interface_views_all", query)
 	}
 	plan := d.plan("SELECT * FROM ledger.holdings WHERE contract_id = 'x'")
-	require.Contains(t, plan, "active_contracts_pkey")
+	require.Contains(t, plan, "active_contracts_contract_id")
 	require.NotContains(t, plan, "active_contracts_template")
 }
 

@@ -39,7 +39,7 @@ func (d *testDB) snapshot(l *Leader, at ledger.Offset, entries ...ledger.Contrac
 	d.t.Helper()
 	progress, err := l.BeginSnapshot(d.t.Context(), "participant::1", testScope, at)
 	require.NoError(d.t, err)
-	_, err = l.WriteSnapshotPage(d.t.Context(), progress, ledger.SnapshotPage{Entries: entries, Last: true})
+	_, err = l.WriteSnapshotPage(d.t.Context(), progress, nil, ledger.SnapshotPage{Entries: entries, Last: true})
 	require.NoError(d.t, err)
 }
 

@@ -16,8 +16,8 @@ import (
 )
 
 // Connections is how many connections one process holds at most: four to read, and for each of the streams that it writes
-// four to write and one for its lock.
-func Connections(streams int) int { return 4 + 5*streams }
+// six to write and one for its lock.
+func Connections(streams int) int { return 4 + (writerConnections+1)*streams }
 
 // MinServerVersion is the oldest PostgreSQL that will do, as server_version_num has it.
 const MinServerVersion = 15_00_00

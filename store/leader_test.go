@@ -111,7 +111,7 @@ func TestLeadershipEpochIsOver(t *testing.T) {
 	_, err := l.BeginSnapshot(ctx, "", testScope, 20)
 	require.ErrorIs(t, err, ErrNotLeader)
 	require.ErrorIs(t, l.DropSnapshot(ctx), ErrNotLeader)
-	_, err = l.WriteSnapshotPage(ctx, ledger.SnapshotProgress{At: 20}, ledger.SnapshotPage{})
+	_, err = l.WriteSnapshotPage(ctx, ledger.SnapshotProgress{At: 20}, nil, ledger.SnapshotPage{})
 	require.ErrorIs(t, err, ErrNotLeader)
 
 	require.Equal(t, "10", d.watermark())

@@ -167,7 +167,7 @@ func TestLookupsAfterTheStart(t *testing.T) {
 		l := d.lead(d.store(), RoleUpdates)
 		progress, err := l.BeginSnapshot(ctx, "", testScope, 100)
 		require.NoError(t, err)
-		_, err = l.WriteSnapshotPage(ctx, progress, ledger.SnapshotPage{Last: true, Entries: []ledger.ContractEntry{
+		_, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Last: true, Entries: []ledger.ContractEntry{
 			activeEntry(10, 0, "plain", "sync::1", 0), unassignedEntry(30, 20, "out", "sync::1", "sync::2"), assignedEntry(40, "in", "sync::2", "sync::1"),
 		}})
 		require.NoError(t, err)

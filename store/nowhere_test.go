@@ -33,7 +33,7 @@ func smallGround(t *testing.T, snapshot bool) *itself {
 		require.NoError(t, err)
 		exact := activeEntry(10, 0, "plain", "sync::1", 3)
 		exact.Active.Created.Argument = ledger.JSON(`"\u0000"`)
-		_, err = l.WriteSnapshotPage(t.Context(), progress, ledger.SnapshotPage{Last: true, Entries: []ledger.ContractEntry{
+		_, err = l.WriteSnapshotPage(t.Context(), progress, nil, ledger.SnapshotPage{Last: true, Entries: []ledger.ContractEntry{
 			exact, unassignedEntry(90, 5, "left", "sync::1", "sync::2"), {Unknown: &ledger.UnknownElement{Kind: "New", Raw: ledger.JSON(`"\u0000"`)}},
 		}})
 		require.NoError(t, err)

@@ -78,6 +78,11 @@ func (r *Repairer) repairClaims(ctx context.Context, tx pgx.Tx, c *claims, a *ag
 	if err := r.writeCoverage(ctx, tx, a, scope); err != nil {
 		return err
 	}
+	if c.fill != nil || a.floor < a.base {
+		if err := r.store.queries.FillClaim(ctx, tx, a.base); err != nil {
+			return fmt.Errorf("record what was filled in: %w", err)
+		}
+	}
 	return r.writeSnapshot(ctx, tx, c, a, scope)
 }
 
@@ -137,18 +142,18 @@ func (r *Repairer) writeCoverage(ctx context.Context, tx pgx.Tx, a *agreement, s
 func (r *Repairer) writeSnapshot(ctx context.Context, tx pgx.Tx, c *claims, a *agreement, scope ledger.Scope) error {
 	q := r.store.queries
 	if a.snapshot && len(c.snapshots) == 1 {
-		if err := q.SnapshotMove(ctx, tx, a.floor); err != nil {
-			return fmt.Errorf("put the snapshot at offset %d: %w", a.floor, err)
+		if err := q.SnapshotMove(ctx, tx, a.base); err != nil {
+			return fmt.Errorf("put the snapshot at offset %d: %w", a.base, err)
 		}
 	}
-	if err := q.SnapshotsKeep(ctx, tx, dbsqlc.SnapshotsKeepParams{Kept: a.snapshot, SnapshotOffset: a.floor}); err != nil {
+	if err := q.SnapshotsKeep(ctx, tx, dbsqlc.SnapshotsKeepParams{Kept: a.snapshot, SnapshotOffset: a.base}); err != nil {
 		return fmt.Errorf("remove other snapshots: %w", err)
 	}
 	if !a.snapshot {
 		return nil
 	}
-	if err := q.SnapshotRestore(ctx, tx, dbsqlc.SnapshotRestoreParams{SnapshotOffset: a.floor, Scope: scope.Hash()}); err != nil {
-		return fmt.Errorf("record the snapshot at offset %d: %w", a.floor, err)
+	if err := q.SnapshotRestore(ctx, tx, dbsqlc.SnapshotRestoreParams{SnapshotOffset: a.base, Scope: scope.Hash()}); err != nil {
+		return fmt.Errorf("record the snapshot at offset %d: %w", a.base, err)
 	}
 	return nil
 }

@@ -83,21 +83,20 @@ type derivation struct {
 	agreement *agreement
 }
 
-// all runs statements. Each takes the floor and the watermark.
-func (d *derivation) all(ctx context.Context, statements ...string) (rows int64, err error) {
+// after runs statements that take an offset and the watermark.
+func (d *derivation) after(ctx context.Context, offset int64, statements ...string) error {
 	for _, sql := range statements {
-		done, err := d.tx.Exec(ctx, sql, d.agreement.floor, d.agreement.watermark)
-		if err != nil {
-			return rows, err
+		if _, err := d.tx.Exec(ctx, sql, offset, d.agreement.watermark); err != nil {
+			return err
 		}
-		rows += done.RowsAffected()
 	}
-	return rows, nil
+	return nil
 }
 
 func (d *derivation) outside(ctx context.Context) error {
 	for _, relation := range outsideTables {
-		_, err := d.all(ctx, fmt.Sprintf("DELETE FROM indexer.%s s WHERE (s.ledger_offset <= $1 OR s.ledger_offset > $2)%s", relation, ofUpdates[relation]))
+		err := d.after(ctx, d.agreement.floor, fmt.Sprintf("DELETE FROM indexer.%s s WHERE (s.ledger_offset <= $1 OR s.ledger_offset > $2) AND NOT %s%s",
+			relation, coveredS, ofUpdates[relation]))
 		if err != nil {
 			return err
 		}
@@ -109,11 +108,14 @@ func (d *derivation) outside(ctx context.Context) error {
 			}
 			continue
 		}
+		_, err := d.tx.Exec(ctx, fmt.Sprintf("DELETE FROM indexer.%s x WHERE %s", relation, carriedSQL(relation, replacedSQL)), d.agreement.base)
+		if err != nil {
+			return err
+		}
 		// There was one snapshot only, so they are of that.
 		column := carriedTables[relation]
 		sql := fmt.Sprintf("UPDATE indexer.%s x SET %s = $1 WHERE %s", relation, column, carriedSQL(relation, "x."+column+" <> $1"))
-		_, err := d.tx.Exec(ctx, sql, d.agreement.floor)
-		if err != nil {
+		if _, err := d.tx.Exec(ctx, sql, d.agreement.base); err != nil {
 			return err
 		}
 	}
@@ -123,26 +125,35 @@ func (d *derivation) outside(ctx context.Context) error {
 // lifetimes replaces the rows that differ. What is there when rows are added is right: looking for it in another way than
 // by the key would read what is being added again and again.
 func (d *derivation) lifetimes(ctx context.Context) error {
-	_, err := d.all(ctx, "CREATE TEMPORARY TABLE wanted_spans ON COMMIT DROP AS WITH "+spansSQL+" SELECT * FROM spans")
+	_, err := d.tx.Exec(ctx, "CREATE TEMPORARY TABLE wanted_spans ON COMMIT DROP AS WITH "+spansSQL+" SELECT * FROM spans", d.agreement.spansArguments()...)
+	if err != nil {
+		return err
+	}
+	if _, err := d.tx.Exec(ctx, "ANALYZE wanted_spans"); err != nil {
+		return err
+	}
+	_, err = d.tx.Exec(ctx, `DELETE FROM indexer.active_contracts x WHERE NOT `+beyondSpans("$1")+` AND NOT EXISTS (
+    SELECT FROM wanted_spans w
+    WHERE w.ended IS NULL AND w.contract_id = x.contract_id AND w.synchronizer_ref = x.synchronizer_ref AND w.template_ref = x.template_ref
+      AND w.activated_offset = x.activated_offset AND w.activated_node_id = x.activated_node_id
+      AND w.reassignment_counter = x.reassignment_counter)`, d.agreement.floor)
+	if err != nil {
+		return err
+	}
+	_, err = d.tx.Exec(ctx, `DELETE FROM indexer.lifetimes x WHERE x.deactivated_offset > $2 AND NOT `+beyondSpans("$1")+` AND NOT EXISTS (
+    SELECT FROM wanted_spans w
+    WHERE w.ended = x.deactivated_offset AND w.activated_offset = x.activated_offset AND w.activated_node_id = x.activated_node_id
+      AND w.contract_id = x.contract_id AND w.synchronizer_ref = x.synchronizer_ref AND w.template_ref = x.template_ref)`,
+		d.agreement.floor, d.agreement.base)
 	if err != nil {
 		return err
 	}
 	for _, sql := range []string{
-		"ANALYZE wanted_spans",
-		`DELETE FROM indexer.active_contracts a WHERE NOT EXISTS (
-    SELECT FROM wanted_spans w
-    WHERE w.ended IS NULL AND w.contract_id = a.contract_id AND w.synchronizer_ref = a.synchronizer_ref AND w.template_ref = a.template_ref
-      AND w.activated_offset = a.activated_offset AND w.activated_node_id = a.activated_node_id
-      AND w.reassignment_counter = a.reassignment_counter)`,
 		`INSERT INTO indexer.active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
 SELECT w.contract_id, w.synchronizer_ref, w.template_ref, w.activated_offset, w.activated_node_id, w.reassignment_counter
 FROM wanted_spans w
 WHERE w.ended IS NULL
 ON CONFLICT DO NOTHING`,
-		`DELETE FROM indexer.lifetimes l WHERE NOT EXISTS (
-    SELECT FROM wanted_spans w
-    WHERE w.ended = l.deactivated_offset AND w.activated_offset = l.activated_offset AND w.activated_node_id = l.activated_node_id
-      AND w.contract_id = l.contract_id AND w.synchronizer_ref = l.synchronizer_ref AND w.template_ref = l.template_ref)`,
 		`INSERT INTO indexer.lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, contract_id)
 SELECT w.ended, w.activated_offset, w.activated_node_id, w.synchronizer_ref, w.template_ref, w.contract_id
 FROM wanted_spans w
@@ -160,7 +171,7 @@ ON CONFLICT DO NOTHING`,
 // belong to may just have moved or gone.
 func (d *derivation) lookups(ctx context.Context, l *Leader) error {
 	const misplaced = "WITH " + asksSQL + ", " + unansweredSQL + ", " + misplacedSQL
-	_, err := d.all(ctx, misplaced+`
+	err := d.after(ctx, d.agreement.base, misplaced+`
 DELETE FROM indexer.lookups l USING misplaced m WHERE l.contract_id = m.contract_id AND m.wanted_contract IS NULL`, misplaced+`
 UPDATE indexer.lookups l SET contract_id = m.wanted_contract, ledger_offset = m.wanted_offset, node_id = m.wanted_node_id
 FROM misplaced m WHERE l.contract_id = m.contract_id`)
@@ -172,11 +183,10 @@ FROM misplaced m WHERE l.contract_id = m.contract_id`)
 	if err != nil {
 		return err
 	}
-	if err := l.wantLookups(ctx, d.tx, d.agreement.floor, d.agreement.watermark); err != nil {
+	if err := l.wantLookups(ctx, d.tx, d.agreement.base, d.agreement.watermark); err != nil {
 		return err
 	}
-	_, err = d.all(ctx, "DELETE FROM indexer.exact_payloads x WHERE "+placelessExactSQL)
-	return err
+	return d.after(ctx, d.agreement.floor, "DELETE FROM indexer.exact_payloads x WHERE "+placelessExactSQL)
 }
 
 // templates makes ids that are none of the parts that stand beside them, and lists the interfaces that templates have shown.
@@ -206,7 +216,6 @@ WHERE NOT EXISTS (SELECT FROM indexer.templates t WHERE t.template_ref = i.templ
 	if err != nil {
 		return fmt.Errorf("remove interfaces of templates that are not in the dictionary: %w", err)
 	}
-	_, err = d.all(ctx, "WITH "+shownInterfacesSQL+` INSERT INTO indexer.template_interfaces (template_ref, interface_id)
+	return d.after(ctx, d.agreement.floor, "WITH "+shownInterfacesSQL+` INSERT INTO indexer.template_interfaces (template_ref, interface_id)
 SELECT s.template_ref, s.interface_id FROM shown s ON CONFLICT DO NOTHING`)
-	return err
 }

@@ -107,7 +107,7 @@ func TestTheActiveSetBelowTheFloor(t *testing.T) {
 	i := smallGround(t, true)
 	fail := func(ledger.Difference) error { t.Error("compared"); return nil }
 	err := i.store.CompareActive(t.Context(), 99, nil, func(string) {}, fail)
-	require.ErrorContains(t, err, "the history floor is 100")
+	require.ErrorContains(t, err, "it is known from offset 100 on")
 	err = i.store.ActiveAt(t.Context(), 99, func(_ string, d ledger.Difference) error { return fail(d) })
-	require.ErrorContains(t, err, "the history floor is 100")
+	require.ErrorContains(t, err, "it is known from offset 100 on")
 }

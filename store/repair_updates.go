@@ -70,6 +70,9 @@ func (r *Repairer) repairUpdates(ctx context.Context, scope ledger.Scope, page l
 		if err != nil {
 			return fmt.Errorf("close the coverage: %w", err)
 		}
+		if err := r.store.queries.FillLifetimesForget(ctx, tx, int64(page.From)); err != nil {
+			return fmt.Errorf("have lifetimes of filled history worked out anew: %w", err)
+		}
 		return r.reseal(ctx, tx, ledger.SealedUpdates, int64(page.From), int64(page.To), func(found func(ledger.Difference) error) error {
 			return r.store.compare(ctx, tx, page, found)
 		})
@@ -84,6 +87,13 @@ func (r *Repairer) repairUpdates(ctx context.Context, scope ledger.Scope, page l
 func (r *Repairer) refuseOutside(ctx context.Context, tx pgx.Tx, from, to ledger.Offset) error {
 	extent, err := r.store.extent(ctx, tx)
 	if err != nil {
+		return err
+	}
+	if extent.Started && to <= extent.HistoryFloor { // it may have been filled in
+		covered, err := r.store.covered(ctx, tx, int64(to))
+		if err == nil && len(covered.missing(ledger.Range{From: from, To: to})) > 0 {
+			err = fmt.Errorf("nothing is claimed to be stored after offset %d up to %d: repair the coverage first", from, to)
+		}
 		return err
 	}
 	if !extent.Started || from < extent.HistoryFloor || to > extent.Watermark {
@@ -122,7 +132,7 @@ func (r *Repairer) repairPartitions(ctx context.Context, updates []ledger.Update
 	for i := range updates {
 		rows.add(refs{}, &updates[i])
 	}
-	return r.ensurePartitions(ctx, &rows, new(step))
+	return r.ensurePartitions(ctx, &rows)
 }
 
 // rewrite writes the offsets anew at which the page differs from what is stored.

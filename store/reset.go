@@ -47,7 +47,7 @@ func (l *Leader) Reset(ctx context.Context, to ledger.Offset) (ResetReport, erro
 		if report.Removed, err = l.removeAfter(ctx, tx, to); err != nil {
 			return err
 		}
-		if err := l.wantLookups(ctx, tx, int64(extent.HistoryFloor), int64(to)); err != nil {
+		if err := l.wantLookups(ctx, tx, int64(extent.ProjectedFrom), int64(to)); err != nil {
 			return err
 		}
 		err = l.store.queries.CheckpointSet(ctx, tx, dbsqlc.CheckpointSetParams{Stream: StreamUpdates, LedgerOffset: int64(to)})
@@ -76,10 +76,16 @@ func (l *Leader) refuseReset(extent *Extent, to ledger.Offset) error {
 			Do: fmt.Sprintf("choose an offset of at least %d, or begin anew: with an empty database, "+
 				"run `backfill --at-offset %d` to seed it from a snapshot there, or `indexer run --start %[2]d`", extent.HistoryFloor, to),
 		}
+	case to < extent.ProjectedFrom:
+		return &ledger.Problem{
+			What: fmt.Sprintf("database %s can't go back to offset %d: history was filled in there, and what was active is known from offset %d on",
+				address, to, extent.ProjectedFrom),
+			Do: fmt.Sprintf("choose an offset of at least %d, or fill in history to the beginning of the ledger first (`backfill history`)", extent.ProjectedFrom),
+		}
 	case to > extent.Watermark:
 		return &ledger.Problem{
 			What: fmt.Sprintf("database %s holds nothing after offset %d, and so nothing to remove after offset %d", address, extent.Watermark, to),
-			Do:   fmt.Sprintf("choose an offset from %d up to %d", extent.HistoryFloor, extent.Watermark),
+			Do:   fmt.Sprintf("choose an offset from %d up to %d", extent.ProjectedFrom, extent.Watermark),
 		}
 	}
 	return nil
@@ -107,6 +113,9 @@ func (l *Leader) removeAfter(ctx context.Context, tx pgx.Tx, to ledger.Offset) (
 		if rows > 0 {
 			removed = append(removed, RemovedRows{table.relation, rows})
 		}
+	}
+	if err := q.FillLifetimesForget(ctx, tx, int64(to)); err != nil {
+		return nil, fmt.Errorf("have lifetimes of filled history worked out anew: %w", err)
 	}
 	return removed, nil
 }

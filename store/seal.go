@@ -53,20 +53,34 @@ func (s *Store) SnapshotRows(ctx context.Context, at ledger.Offset) (digest ledg
 	return digest, err
 }
 
-// lastRepair tells a repair of what the snapshot brought, or of updates, from those before.
+// lastRepair tells a repair of what the snapshot brought, or of updates, from those before, and so history that was filled in
+// the place of what it brought.
 func (s *Store) lastRepair(ctx context.Context, tx pgx.Tx) (string, error) {
 	mark, err := s.queries.LeadershipMark(ctx, tx, string(RoleUpdates))
 	if err != nil {
 		return "", fmt.Errorf("ask for the last repair: %w", err)
 	}
-	return mark, nil
+	filled, err := s.queries.FillMark(ctx, tx)
+	if err != nil {
+		return "", fmt.Errorf("ask for what was filled in last: %w", err)
+	}
+	return mark + " " + filled, nil
+}
+
+// holdSnapshot keeps history from being filled in until the transaction ends, and then tells the last repair.
+func (l *Leader) holdSnapshot(ctx context.Context, tx pgx.Tx) (string, error) {
+	if err := l.store.queries.FillHold(ctx, tx); err != nil {
+		return "", fmt.Errorf("keep history from being filled in: %w", err)
+	}
+	return l.store.lastRepair(ctx, tx)
 }
 
 // SealSnapshot seals the rows that the snapshot at an offset brought, after they were compared. digest is what SnapshotRows
-// said before that: where something was repaired since, nothing is sealed and ok is false. Nothing else writes these rows.
+// said before that: where something was repaired or filled in since, nothing is sealed and ok is false. Nothing else writes
+// these rows.
 func (l *Leader) SealSnapshot(ctx context.Context, at ledger.Offset, digest ledger.RowsDigest, c ledger.Comparison) (ok bool, err error) {
 	err = l.sealing(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		repairs, err := l.store.lastRepair(ctx, tx)
+		repairs, err := l.holdSnapshot(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -114,7 +128,7 @@ func (l *Leader) sealNotShown(ctx context.Context, stream string, from, to int64
 			}
 			return l.sealRows(ctx, tx, stream, from, to, result, differences, rows)
 		}
-		repairs, err := l.store.lastRepair(ctx, tx)
+		repairs, err := l.holdSnapshot(ctx, tx)
 		if err == nil && repairs != snapshot.Repairs {
 			err = errors.New("something was repaired while its rows were read: try again")
 		}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -74,10 +75,18 @@ func (s *Store) compareSeal(ctx context.Context, tx pgx.Tx, stream string, at in
 	return w.ToInclusive, true, err
 }
 
-// firstSealed is where the first window of a stream is to begin, if at is before it; else it is at.
+// firstSealed is where the next window of a stream is to begin, if at is before it; else it is at. Of history that was filled in
+// later some may be sealed and some not yet.
 func (s *Store) firstSealed(ctx context.Context, tx pgx.Tx, stream string, at int64) (int64, error) {
-	if at >= 0 || stream != ledger.SealedUpdates {
+	if stream != ledger.SealedUpdates {
 		return max(at, 0), nil
+	}
+	began, err := s.queries.FillBeganAt(ctx, tx)
+	if err == nil || !errors.Is(err, pgx.ErrNoRows) {
+		return max(at, began), err
+	}
+	if at >= 0 {
+		return at, nil
 	}
 	extent, err := s.extent(ctx, tx)
 	return int64(extent.HistoryFloor), err

@@ -22,7 +22,7 @@ type sealedTable struct {
 
 // sealedTables are the tables of each stream, in the order in which they are digested. Of a snapshot all rows belong to its
 // window, wherever they claim to lie; but exact values of carried rows and of facts are in one table, and told apart by
-// their offsets.
+// their offsets, which are covered or not.
 var sealedTables = map[string][]sealedTable{
 	ledger.SealedUpdates: {
 		{"updates", "ledger_offset", ""}, {"created", "ledger_offset", ""}, {"archived", "ledger_offset", ""},
@@ -32,7 +32,7 @@ var sealedTables = map[string][]sealedTable{
 	},
 	ledger.SealedSnapshot: {
 		{"carried_created", "", ""}, {"carried_interface_views", "", ""}, {"carried_reassignments", "", ""},
-		{"unknown_elements", "", "s.carried"}, {"exact_payloads", "ledger_offset", exactOfUpdates},
+		{"unknown_elements", "", "s.carried"}, {"exact_payloads", "ledger_offset", exactOfUpdates + " AND NOT " + coveredS},
 	},
 	ledger.SealedTransactions: {
 		{"transactions", "seq", ""}, {"transfers", "seq", ""}, {"transfer_receivers", "seq", ""}, {"balance_changes", "seq", ""},

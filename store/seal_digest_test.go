@@ -29,7 +29,7 @@ func everythingSealed(t *testing.T) *testDB {
 	active := activeEntry(20, 0, "both", "sync::1", 0)
 	active.Active.Created.Argument = ledger.JSON(`"\u0000"`)
 	active.Active.Created.InterfaceViews = []ledger.InterfaceView{{InterfaceID: holdingV1, Value: ledger.JSON(`{}`)}}
-	_, err = l.WriteSnapshotPage(ctx, progress, ledger.SnapshotPage{Last: true, Entries: []ledger.ContractEntry{
+	_, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Last: true, Entries: []ledger.ContractEntry{
 		activeEntry(10, 0, "plain", "sync::1", 0), active, unassignedEntry(30, 25, "leaving", "sync::1", "sync::2"),
 		{Unknown: &ledger.UnknownElement{Kind: "Novelty", Raw: ledger.JSON(`{"a": 1}`)}},
 	}})

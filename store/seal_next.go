@@ -33,13 +33,18 @@ func (s *Store) NextWindow(ctx context.Context, stream string, size, again, know
 }
 
 // SnapshotWindow is the window of the snapshot that indexing began with, where it is to be compared and sealed; nil: it is
-// sealed, or there is none. again is as for NextWindow: greater than 0 leaves out that it differed before.
+// sealed, or there is none, or history is being filled in. again is as for NextWindow: greater than 0 leaves out that it differed before.
 func (s *Store) SnapshotWindow(ctx context.Context, again int64) (next *ledger.Window, err error) {
 	begun, err := s.FinishedSnapshot(ctx)
 	if err != nil || begun == nil || begun.At == 0 {
 		return nil, err
 	}
 	err = s.readOnly(ctx, func(tx pgx.Tx) error {
+		// What it brought goes bit by bit while history is filled in, and would have to be read again each time.
+		filling, err := s.queries.FillUnderWay(ctx, tx, dbsqlc.FillUnderWayParams{Class: lockClass, RoleNumber: int64(roleNumbers[RoleHistory])})
+		if err != nil || filling {
+			return err
+		}
 		if next, err = s.windowAgain(ctx, tx, ledger.SealedSnapshot, again); err != nil || next != nil {
 			return err
 		}

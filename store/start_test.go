@@ -74,7 +74,7 @@ func TestCheckIdentityAfterASnapshot(t *testing.T) {
 	require.NoError(t, l.DropSnapshot(ctx))
 	progress, err := l.BeginSnapshot(ctx, "participant::1", testScope, 10)
 	require.NoError(t, err)
-	_, err = l.WriteSnapshotPage(ctx, progress, ledger.SnapshotPage{Last: true})
+	_, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Last: true})
 	require.NoError(t, err)
 	require.NoError(t, l.store.CheckIdentity(ctx, "participant::1", testScope))
 	requireProblem(t, l.store.CheckIdentity(ctx, "participant::1", other), "holds the scope")

@@ -30,6 +30,8 @@ type Status struct {
 	Packages Packages
 	Tasks    []Task // by name
 
+	Progress []Progress // the long work that is under way, by stream
+
 	Verified Verified
 
 	History            *HistoryStatus // nil: the transaction history was not begun
@@ -188,7 +190,10 @@ func (s *Store) besideStream(ctx context.Context, tx pgx.Tx, status *Status) err
 		return fmt.Errorf("count the packages: %w", err)
 	}
 	status.Packages = Packages(packages)
-	status.Tasks, err = s.tasks(ctx, tx)
+	if status.Tasks, err = s.tasks(ctx, tx); err != nil {
+		return err
+	}
+	status.Progress, err = s.progress(ctx, tx)
 	return err
 }
 

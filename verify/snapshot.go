@@ -102,7 +102,7 @@ func ignore(ledger.Difference) error { return nil }
 // all read again, so they are where they are to be repaired.
 func (u *Updates) active(ctx context.Context) error {
 	switch {
-	case !u.result.Bounds.StateKnown:
+	case u.result.Bounds.StateFloor == nil:
 		u.note("the active set: it is not known, because indexing began at offset %d without a snapshot", u.result.Bounds.Floor)
 		return nil
 	case !u.Scope.Reassignments:
@@ -117,8 +117,8 @@ func (u *Updates) active(ctx context.Context) error {
 	case at < u.pruned:
 		u.note("the active set at offset %d: the participant has pruned it", at)
 		return nil
-	case at < u.result.Bounds.Floor:
-		u.note("the active set: the participant's ledger ends at offset %d, before offset %d, where the database begins", at, u.result.Bounds.Floor)
+	case at < *u.result.Bounds.StateFloor:
+		u.note("the active set: the participant's ledger ends at offset %d, before offset %d, from where the active set is known", at, *u.result.Bounds.StateFloor)
 		return nil
 	}
 	u.result.ActiveAt = at

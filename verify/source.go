@@ -36,6 +36,8 @@ type Found = func(ledger.Difference) error
 // UpdateDatabase is what is compared with a participant. Everything is read; nothing is written.
 type UpdateDatabase interface {
 	// Bounds are what is claimed to be there. started is false where nothing was indexed.
+	// FilledBelow are the ranges below the floor that are stored, in order: history that was filled in and does not reach up to it.
+	FilledBelow(ctx context.Context) ([]ledger.Range, error)
 	Bounds(ctx context.Context) (bounds ledger.Bounds, started bool, err error)
 
 	// CompareCoverage compares coverage, floors, checkpoint, scope and partitions of the updates with one another and

@@ -220,6 +220,17 @@ func (u *Updates) selected(ctx context.Context) error {
 	if s.To != nil {
 		wanted.To = min(wanted.To, *s.To)
 	}
+	if s.All {
+		below, err := u.Database.FilledBelow(ctx)
+		if err != nil {
+			return err
+		}
+		for _, r := range below {
+			if err := u.readRange(ctx, "updates below the floor", u.served("updates", r), nil); err != nil {
+				return err
+			}
+		}
+	}
 	if wanted.From >= wanted.To {
 		u.note("updates: none are stored after offset %d up to %d", wanted.From, wanted.To)
 		return nil

@@ -32,6 +32,7 @@ type scripted struct {
 
 	badOffsets  map[ledger.Offset]bool
 	holes       []ledger.Range
+	below       []ledger.Range // that were filled in below the floor
 	badDerived  bool
 	active      []string // at the participant; those that begin with ! are not stored
 	extra       []string // stored as active only
@@ -119,6 +120,8 @@ func (s *scripted) Bounds(context.Context) (ledger.Bounds, bool, error) {
 	}
 	return s.bounds, !s.unstarted, nil
 }
+
+func (s *scripted) FilledBelow(context.Context) ([]ledger.Range, error) { return s.below, nil }
 
 func (s *scripted) CompareCoverage(_ context.Context, _ *ledger.Offset, found Found) ([]ledger.Range, error) {
 	for range s.holes {
@@ -232,7 +235,7 @@ func (s *scripted) RepairLookup(context.Context, ledger.Lookup) error { return n
 
 func newScripted() *scripted {
 	return &scripted{
-		bounds: ledger.Bounds{Floor: 10, Watermark: 100, StateKnown: true}, end: 100, pageSize: 7,
+		bounds: ledger.Bounds{Floor: 10, Watermark: 100, StateFloor: offset(10)}, end: 100, pageSize: 7,
 		badOffsets: map[ledger.Offset]bool{}, readOffsets: map[ledger.Offset]int{},
 	}
 }
@@ -294,6 +297,19 @@ func TestWhatIsReadAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// History that was filled in below the floor, and does not reach up to it, is read again with all else.
+func TestFilledHistoryIsReadAgain(t *testing.T) {
+	t.Parallel()
+	s := newScripted()
+	s.below = []ledger.Range{{From: 2, To: 5}}
+	s.badOffsets[4] = true
+	_, found := s.verify(t, true, Selection{All: true})
+	require.Equal(t, []string{"updates 4"}, found)
+	require.Equal(t, 2, s.readOffsets[4]+s.readOffsets[5])
+	require.Zero(t, s.readOffsets[6])
+	require.Empty(t, s.badOffsets)
 }
 
 // A sample reads so many pages from places that the seed decides; a hole is always read.
@@ -401,7 +417,7 @@ func TestWhatMayBeLeftOfPrunedFactsStays(t *testing.T) {
 func TestWhatCannotBeComparedIsNoted(t *testing.T) {
 	t.Parallel()
 	s := newScripted()
-	s.bounds.StateKnown = false
+	s.bounds.StateFloor = nil
 	result, _ := s.verify(t, false, Selection{All: true})
 	require.Len(t, result.Notes, 1)
 	require.Empty(t, s.calls)
@@ -536,5 +552,5 @@ func TestTheActiveSetBelowTheFloorIsNotCompared(t *testing.T) {
 	s.end, s.forked = 5, 0
 	result, _ := s.verify(t, false, Selection{Sample: 1})
 	require.Zero(t, result.ActiveAt)
-	require.Contains(t, strings.Join(result.Notes, "\n"), "before offset 10, where the database begins")
+	require.Contains(t, strings.Join(result.Notes, "\n"), "before offset 10, from where the active set is known")
 }

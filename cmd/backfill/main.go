@@ -1,4 +1,5 @@
-// Command backfill runs one-shot jobs against a database: seeding it from a snapshot of the active contracts.
+// Command backfill runs one-shot jobs against a database: seeding it from a snapshot of the active contracts, and filling
+// in the history below where indexing began.
 package main
 
 import (
@@ -11,6 +12,7 @@ import (
 
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/progress"
 )
 
 func main() {
@@ -19,27 +21,32 @@ func main() {
 
 // grammar is the command line.
 type grammar struct {
-	app.Backfill
+	Snapshot snapshotCommand `cmd:"" default:"withargs" help:"Seed a database from a snapshot of the active contracts (the default)."`
+	History  historyCommand  `cmd:"" help:"Fill in the updates from before indexing began, also while the indexer runs."`
 	config.Log
 }
 
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
-	return config.Execute(ctx, "backfill", "Seeds a database from a snapshot of the active contracts.", &grammar{}, args, environ, stdout, stderr)
+	return config.Execute(ctx, "backfill", "Seeds a database from a snapshot of the active contracts, and fills in the history from before.",
+		&grammar{}, args, environ, stdout, stderr)
 }
 
+type snapshotCommand struct{ app.Backfill }
+
 // Run seeds the database.
-func (c *grammar) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	progress, err := app.RunBackfill(ctx, c.Backfill, logger, nil)
+func (c *snapshotCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *progress.Bar) error {
+	c.Show = bar.Show
+	stored, err := app.RunBackfill(ctx, c.Backfill, logger, nil)
 	if errors.Is(err, context.Canceled) {
-		return fmt.Errorf("stopped with %d entries of the snapshot stored; run the same command again to go on", progress.Entries)
+		return fmt.Errorf("stopped with %d entries of the snapshot stored; run the same command again to go on", stored.Entries)
 	}
 	if err != nil {
 		return err
 	}
-	if progress.Finished {
-		fmt.Fprintf(out, "the snapshot at offset %d was stored before; `indexer run` goes on from there\n", progress.At)
+	if stored.Finished {
+		fmt.Fprintf(out, "the snapshot at offset %d was stored before; `indexer run` goes on from there\n", stored.At)
 		return nil
 	}
-	fmt.Fprintf(out, "stored %d entries of the snapshot at offset %d; `indexer run` goes on from there\n", progress.Entries, progress.At)
+	fmt.Fprintf(out, "stored %d entries of the snapshot at offset %d; `indexer run` goes on from there\n", stored.Entries, stored.At)
 	return nil
 }

@@ -61,7 +61,9 @@ func TestUsageErrors(t *testing.T) {
 		says    string
 	}{
 		"no database":      {nil, nil, "--database-url is missing"},
-		"no such command":  {map[string]string{"INDEXER_DATABASE_URL": "postgres://h/d", "INDEXER_LEDGER_URL": "http://h"}, []string{"history"}, "history"},
+		"no such command":  {map[string]string{"INDEXER_DATABASE_URL": "postgres://h/d", "INDEXER_LEDGER_URL": "http://h"}, []string{"past"}, "past"},
+		"no range":         {nil, []string{"history", "--database-url=postgres://h/d", "--ledger-url=http://h", "--from=7", "--to=7"}, "--from must be less than --to, not 7 and 7"},
+		"another's flag":   {nil, []string{"history", "--at-offset=7"}, "unknown flag --at-offset"},
 		"unknown flag":     {nil, []string{"--at", "7"}, "unknown flag --at"},
 		"unknown command":  {nil, []string{"transactions"}, "unexpected argument transactions"},
 		"unknown variable": {map[string]string{"INDEXER_OFFSET": "7"}, nil, "INDEXER_OFFSET is not a setting"},
@@ -83,8 +85,14 @@ func TestHelp(t *testing.T) {
 	code, stdout, stderr := command(t, t.Context(), nil, "--help")
 	require.Equal(t, config.ExitDone, code)
 	require.Contains(t, stdout, "Usage: backfill")
-	require.Contains(t, stdout, "--at-offset")
+	require.Contains(t, stdout, "history")
 	require.Empty(t, stderr)
+	code, stdout, _ = command(t, t.Context(), nil, "snapshot", "--help")
+	require.Equal(t, config.ExitDone, code)
+	require.Contains(t, stdout, "--at-offset")
+	code, stdout, _ = command(t, t.Context(), nil, "history", "--help")
+	require.Equal(t, config.ExitDone, code)
+	require.Contains(t, stdout, "--newest-first")
 }
 
 // Each variable that a flag names is a setting, and so are the indexer's: the two share an environment.
@@ -92,8 +100,10 @@ func TestEveryVariableIsKnown(t *testing.T) {
 	parser, err := kong.New(&grammar{}, kong.DefaultEnvars("INDEXER"))
 	require.NoError(t, err)
 	names := []string{"INDEXER_LISTEN", "INDEXER_START", "INDEXER_MIGRATE", "INDEXER_UNTIL_CURRENT"}
-	for _, flag := range parser.Model.Flags {
-		names = append(names, flag.Envs...)
+	for _, command := range parser.Model.Children {
+		for _, flag := range command.Flags {
+			names = append(names, flag.Envs...)
+		}
 	}
 	require.Contains(t, names, "INDEXER_AT_OFFSET")
 	for _, name := range names {

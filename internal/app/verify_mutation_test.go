@@ -44,6 +44,8 @@ var notVerified = map[string]string{
 	"verifications":      "the seals have a test of their own",
 	"schema_version":     "of the migrations",
 	"history_sightings":  "empty unless the history is being read again",
+	"progress":           "how far long work has come",
+	"fill_active":        "empty unless lifetimes of filled history are worked out",
 }
 
 // Columns that are not compared, and why.
@@ -57,6 +59,9 @@ var notVerifiedColumns = map[string]string{
 	"lookups.looked_up_at":          "the indexer's clock",
 	"history_position.ordered_from": "a greater one only claims less",
 	"history_position.revision":     "only tells one change from the next",
+	"fill.only_row":                 "always true",
+	"fill.began_at":                 "only says which seals may be missing",
+	"fill.lifetimes_to":             "how far working them out has come",
 }
 
 // mutation is one damage.
@@ -235,8 +240,9 @@ var alsoNamed = map[string][]string{
 	"template_interfaces": {"interface_views"},
 	"coverage":            {"checkpoints", "floors"},
 	"checkpoints":         {"coverage", "floors", "history_position"},
-	"floors":              {"coverage", "checkpoints", "snapshots"},
-	"snapshots":           {"floors", "coverage", "carried_created"},
+	"floors":              {"coverage", "checkpoints", "snapshots", "fill"},
+	"snapshots":           {"floors", "coverage", "carried_created", "fill"},
+	"fill":                {"floors", "snapshots"},
 	"history_position":    {"checkpoints", "transactions"},
 	"history_gone":        {"transactions"},
 }
@@ -311,7 +317,7 @@ func (w *mutationWorld) run(t *testing.T, seed uint64, count, atOnce int) {
 var together = [][]string{
 	// They say in which range the facts are complete. One that is wrong is found by the others; what all of them together
 	// said wrongly nobody could tell.
-	{"coverage", "checkpoints", "floors", "snapshots"},
+	{"coverage", "checkpoints", "floors", "snapshots", "fill"},
 	// Where a record's own row is lost, the rest of it is not looked at but written anew.
 	{"transactions", "transfers", "transfer_receivers", "balance_changes", "mints", "taps", "aborted_transfer_instructions", "unknown_transactions"},
 	// What a template that is lost has shown can't be told from what another one has.
@@ -370,6 +376,7 @@ type mutationWorld struct {
 	version string
 	from    bool // a snapshot in the middle
 	late    bool // begun in the middle without a snapshot, so that contracts have to be looked up
+	filled  bool // history was filled in below, down to the floor and in a piece further below
 	strange bool // elements of unknown kinds, and values that jsonb can't hold
 }
 
@@ -379,6 +386,7 @@ func mutationWorlds() []mutationWorld {
 		{name: "exercises", shape: "ledger-effects", version: "3.6"},
 		{name: "from a snapshot", shape: "acs-delta", version: "3.5", from: true, strange: true},
 		{name: "from the middle", shape: "acs-delta", version: "3.5", late: true},
+		{name: "filled in below a snapshot", shape: "acs-delta", version: "3.5", from: true, strange: true, filled: true},
 	}
 }
 
@@ -407,6 +415,12 @@ func (w *mutationWorld) index(t *testing.T) (database string, cfg Verify) {
 		run.Start, run.LookupRate = strconv.FormatInt(at, 10), 100
 	}
 	require.NoError(t, RunIndexer(t.Context(), run, testLogger(t)))
+	if w.filled {
+		for _, r := range []ledger.Range{{From: ledger.Offset(at / 2), To: ledger.Offset(at)}, {From: ledger.Offset(at / 5), To: ledger.Offset(at / 3)}} {
+			_, err := RunFill(t.Context(), fillFor(database, ledgerURL, scope, int64(r.From), int64(r.To), false), testLogger(t))
+			require.NoError(t, err)
+		}
+	}
 	return database, Verify{Database: run.Database, Sources: run.Sources, Verify: config.Verify{All: true}}
 }
 

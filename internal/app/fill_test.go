@@ -1,0 +1,313 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ingest"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/ledger"
+	"ledgerindexer/sandbox"
+)
+
+func fillFor(databaseURL, ledgerURL string, scope config.Scope, from, to int64, newestFirst bool) Fill {
+	f := Fill{Database: config.Database{DatabaseURL: databaseURL}, Ledger: config.Ledger{LedgerURL: ledgerURL}, Scope: scope}
+	f.NewestFirst = newestFirst
+	if from >= 0 {
+		f.From = &from
+	}
+	if to >= 0 {
+		f.To = &to
+	}
+	return f
+}
+
+// truthFilled is what the relations must hold of a ledger after a snapshot, or a start without one, and the history in ranges
+// before it.
+func truthFilled(l *sandbox.Ledger, scope sandbox.Scope, begun map[string][]sandbox.Row, at int64, ranges []ledger.Range) map[string][]sandbox.Row {
+	filled := func(r sandbox.Row) bool {
+		offset, err := r["ledger_offset"].(json.Number).Int64()
+		return err == nil && offset <= at && slices.ContainsFunc(ranges, func(f ledger.Range) bool { return offset > int64(f.From) && offset <= int64(f.To) })
+	}
+	truth := map[string][]sandbox.Row{"active_contracts": begun["active_contracts"]}
+	for relation, rows := range l.Truth(scope, l.End()) {
+		if relation == "active_contracts" {
+			continue
+		}
+		truth[relation] = slices.DeleteFunc(rows, func(r sandbox.Row) bool { return !filled(r) })
+		for _, r := range begun[relation] {
+			if !filled(r) {
+				truth[relation] = append(truth[relation], r)
+			}
+		}
+	}
+	return truth
+}
+
+// activeAt is what a database says was active at an offset, each as contract, synchronizer, and the offset that activated it.
+func activeAt(t *testing.T, databaseURL string, at int64) []string {
+	t.Helper()
+	return texts(t, databaseURL, `SELECT x.contract_id || ' ' || s.synchronizer_id || ' ' || x.activated_offset AS held FROM (
+		SELECT a.contract_id, a.synchronizer_ref, a.activated_offset FROM indexer.active_contracts a WHERE a.activated_offset <= $1
+		UNION ALL
+		SELECT l.contract_id, l.synchronizer_ref, l.activated_offset FROM indexer.lifetimes l WHERE l.activated_offset <= $1 AND l.deactivated_offset > $1
+	) x JOIN indexer.synchronizers s USING (synchronizer_ref) ORDER BY (x.contract_id || ' ' || s.synchronizer_id || ' ' || x.activated_offset) COLLATE "C"`, at)
+}
+
+func texts(t *testing.T, databaseURL, query string, args ...any) []string {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), databaseURL)
+	require.NoError(t, err)
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	rows, err := conn.Query(t.Context(), query, args...)
+	require.NoError(t, err)
+	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	return list
+}
+
+func trueActiveAt(l *sandbox.Ledger, scope sandbox.Scope, at int64) []string {
+	list := []string{}
+	for _, r := range l.Truth(scope, at)["active_contracts"] {
+		list = append(list, fmt.Sprint(r["contract_id"], " ", r["synchronizer_id"], " ", r["created_offset"]))
+	}
+	slices.Sort(list)
+	return list
+}
+
+// requireFloors compares both floors, as analysts see them; state < 0 is NULL.
+func requireFloors(t *testing.T, databaseURL string, history, state int64) {
+	t.Helper()
+	want := fmt.Sprint(history, " NULL")
+	if state >= 0 {
+		want = fmt.Sprint(history, " ", state)
+	}
+	require.Equal(t, []string{want}, texts(t, databaseURL, "SELECT ledger.oldest_offset() || ' ' || coalesce(ledger.state_floor()::text, 'NULL')"))
+}
+
+// requireVerified verifies everything, offline too, and finds nothing.
+func requireVerified(t *testing.T, databaseURL, ledgerURL string) Verification {
+	t.Helper()
+	cfg := Verify{
+		Database: config.Database{DatabaseURL: databaseURL}, Sources: config.Sources{LedgerURL: ledgerURL}, Verify: config.Verify{All: true},
+	}
+	result, err := RunVerify(t.Context(), cfg, testLogger(t), func(d ledger.Difference) { t.Errorf("verify: %v", d) })
+	require.NoError(t, err)
+	cfg.All, cfg.Offline = false, true
+	_, err = RunVerify(t.Context(), cfg, testLogger(t), func(d ledger.Difference) { t.Errorf("verify --offline: %v", d) })
+	require.NoError(t, err)
+	return result
+}
+
+// fillWorld is a database that was begun in the middle of a ledger, and went on a little.
+type fillWorld struct {
+	ledger    *sandbox.Ledger
+	scope     config.Scope
+	truth     sandbox.Scope
+	at        int64
+	database  string
+	ledgerURL string
+}
+
+func newFillWorld(t *testing.T, seed uint64, snapshot bool, options sandbox.ServerOptions, shape string) *fillWorld {
+	t.Helper()
+	w := &fillWorld{ledger: sandbox.NewLedger(sandbox.Options{Seed: seed, ActiveShare: 0.4}), scope: defaultScope(), database: throwaway.Migrated(t, migrate)}
+	w.ledger.Grow(400)
+	w.at = quietOffset(t, w.ledger)
+	w.ledgerURL = serve(t, w.ledger, options)
+	w.scope.Shape = shape
+	w.scope.Interfaces = []string{"#splice-api-token-holding-v1:Splice.Api.Token.HoldingV1:Holding"}
+	w.truth = sandbox.Scope{Shape: sandbox.ACSDelta, Version: options.Version, Interfaces: w.scope.Interfaces}
+	if shape == "ledger-effects" {
+		w.truth.Shape = sandbox.LedgerEffects
+	}
+	if snapshot {
+		_, err := RunBackfill(t.Context(), backfillFor(w.database, w.ledgerURL, w.scope, w.at), testLogger(t), nil)
+		require.NoError(t, err)
+	}
+	w.index(t, snapshot)
+	return w
+}
+
+func (w *fillWorld) index(t *testing.T, snapshot bool) {
+	t.Helper()
+	run := indexerFor(w.database, w.ledgerURL, w.scope)
+	if !snapshot {
+		run.Start, run.LookupRate = strconv.FormatInt(w.at, 10), 1000
+	}
+	require.NoError(t, RunIndexer(t.Context(), run, testLogger(t)))
+}
+
+func (w *fillWorld) fill(t *testing.T, from, to int64, newestFirst bool) ingest.Filled {
+	t.Helper()
+	filled, err := RunFill(t.Context(), fillFor(w.database, w.ledgerURL, w.scope, from, to, newestFirst), testLogger(t))
+	require.NoError(t, err)
+	return filled
+}
+
+// requireWhole compares a database whose history was filled in to the beginning with one that was indexed from there.
+func (w *fillWorld) requireWhole(t *testing.T) {
+	t.Helper()
+	requireFloors(t, w.database, 0, 0)
+	require.Empty(t, sandbox.Diff(w.ledger.Truth(w.truth, w.ledger.End()), relations(t, w.database)))
+	for i := 0; i < w.ledger.Len(); i += 61 {
+		at := w.ledger.Offset(i)
+		require.Equal(t, trueActiveAt(w.ledger, w.truth, at), activeAt(t, w.database, at), "offset %d", at)
+	}
+	whole := throwaway.Migrated(t, migrate)
+	require.NoError(t, RunIndexer(t.Context(), indexerFor(whole, w.ledgerURL, w.scope), testLogger(t)))
+	for _, table := range []string{"lifetimes", "active_contracts"} {
+		query := fmt.Sprintf("SELECT (to_jsonb(x) - 'template_ref' - 'synchronizer_ref' || jsonb_build_object('template', to_jsonb(t) - 'template_ref', 'synchronizer', s.synchronizer_id))::text "+
+			"FROM indexer.%s x JOIN indexer.templates t USING (template_ref) JOIN indexer.synchronizers s USING (synchronizer_ref) ORDER BY 1", table)
+		require.Equal(t, texts(t, whole, query), texts(t, w.database, query), table)
+	}
+	for _, relation := range []string{"carried_created", "carried_interface_views", "carried_reassignments", "fill_active", "lookups", "snapshots"} {
+		require.Equal(t, []string{"0"}, texts(t, w.database, "SELECT count(*)::text FROM indexer."+relation), relation)
+	}
+	result := requireVerified(t, w.database, w.ledgerURL)
+	require.Equal(t, []string{"the transaction history: no --scan-url is given"}, result.Notes)
+}
+
+// Filled in to the beginning, a database holds what one holds that was indexed from there: every row of every relation, and what
+// was active at every offset.
+func TestHistoryIsFilledInToTheBeginning(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		options     sandbox.ServerOptions
+		shape       string
+		snapshot    bool
+		newestFirst bool
+	}{
+		"oldest first":                {sandbox.ServerOptions{Version: "3.5"}, "acs-delta", true, false},
+		"newest first":                {sandbox.ServerOptions{Version: "3.6"}, "acs-delta", true, true},
+		"lists":                       {sandbox.ServerOptions{Version: "3.5", StrictInterface: true, ListLimit: 40}, "acs-delta", true, true},
+		"exercises":                   {sandbox.ServerOptions{Version: "3.5"}, "ledger-effects", true, true},
+		"without a snapshot":          {sandbox.ServerOptions{Version: "3.5"}, "acs-delta", false, false},
+		"without a snapshot, newest":  {sandbox.ServerOptions{Version: "3.5"}, "ledger-effects", false, true},
+		"without a snapshot, 3.4 too": {sandbox.ServerOptions{Version: "3.4", ListLimit: 5000}, "acs-delta", false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newFillWorld(t, 21, c.snapshot, c.options, c.shape)
+			filled := w.fill(t, -1, -1, c.newestFirst)
+			require.Positive(t, filled.Updates)
+			w.requireWhole(t)
+
+			again := w.fill(t, -1, -1, c.newestFirst)
+			require.Zero(t, again.Updates)
+			require.GreaterOrEqual(t, again.Range.From, again.Range.To)
+			w.ledger.Grow(50)
+			w.index(t, c.snapshot)
+			w.requireWhole(t)
+		})
+	}
+}
+
+// In pieces of any order and overlap, and with a kill in between, nothing is doubled; the floors follow, and what is filled in
+// and does not reach up to the floor is there too. At each moment verification finds no difference.
+func TestHistoryIsFilledInInPieces(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(2) {
+		snapshot := seed%2 == 0
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(seed, 7))
+			w := newFillWorld(t, 30+seed, snapshot, sandbox.ServerOptions{Version: "3.5"}, "acs-delta")
+			begun := relations(t, w.database)
+			var ranges []ledger.Range
+			for range 4 {
+				from := random.Int64N(w.at - 1)
+				to := from + 1 + random.Int64N(w.at-from)
+				w.fill(t, from, to, random.IntN(2) == 0)
+				ranges = append(ranges, ledger.Range{From: ledger.Offset(from), To: ledger.Offset(to)})
+				want := truthFilled(w.ledger, w.truth, begun, w.at, ranges)
+				require.Empty(t, sandbox.Diff(want, relations(t, w.database)), "ranges %v", ranges)
+				state, floor := int64(-1), floorOf(w.at, ranges)
+				if snapshot {
+					state = w.at
+				}
+				if floor > 0 {
+					requireFloors(t, w.database, floor, state)
+				}
+				requireVerified(t, w.database, w.ledgerURL)
+				if t.Failed() {
+					t.Fatalf("after %v, begun at %d", ranges, w.at)
+				}
+			}
+			w.fill(t, -1, -1, random.IntN(2) == 0)
+			w.requireWhole(t)
+		})
+	}
+}
+
+// floorOf is where history is complete from, up to where it was begun.
+func floorOf(at int64, ranges []ledger.Range) int64 {
+	floor := ledger.Offset(at)
+	for moved := true; moved; {
+		moved = false
+		for _, r := range ranges {
+			if r.From < floor && r.To >= floor {
+				floor, moved = r.From, true
+			}
+		}
+	}
+	return int64(floor)
+}
+
+// While a daemon indexes what comes, history is filled in; stopped at any point, the next run goes on.
+func TestHistoryIsFilledInBesideTheDaemon(t *testing.T) {
+	t.Parallel()
+	for _, newestFirst := range []bool{false, true} {
+		t.Run(fmt.Sprint("newest first ", newestFirst), func(t *testing.T) {
+			t.Parallel()
+			var stop atomic.Pointer[context.CancelFunc]
+			var requests, stopAt atomic.Int64
+			w := newFillWorld(t, 41, true, sandbox.ServerOptions{Version: "3.5", ListLimit: 20, Fault: func(r *http.Request) *sandbox.Fault {
+				if !strings.HasSuffix(r.URL.Path, "/flats") && !strings.HasSuffix(r.URL.Path, "-page") {
+					return nil
+				}
+				n := requests.Add(1)
+				if cancel := stop.Load(); cancel != nil && n > stopAt.Load() {
+					(*cancel)()
+				}
+				if n%9 == 0 {
+					return &sandbox.Fault{Status: http.StatusServiceUnavailable, Body: "busy"}
+				}
+				return nil
+			}}, "acs-delta")
+			daemonCtx, stopDaemon := context.WithCancel(t.Context())
+			run := indexerFor(w.database, w.ledgerURL, w.scope)
+			run.UntilCurrent, run.VerifyRate = false, 10_000
+			daemon := make(chan error, 1)
+			go func() { daemon <- RunIndexer(daemonCtx, run, testLogger(t)) }()
+			for i := range 5 {
+				ctx, cancel := context.WithCancel(t.Context())
+				stop.Store(&cancel)
+				stopAt.Store(requests.Load() + int64(2+5*i))
+				_, err := RunFill(ctx, fillFor(w.database, w.ledgerURL, w.scope, -1, w.at-100+int64(20*i), newestFirst), testLogger(t))
+				require.True(t, err == nil || errors.Is(err, context.Canceled), "%v", err)
+				cancel()
+				w.ledger.Grow(5)
+			}
+			stop.Store(nil)
+			w.fill(t, -1, -1, newestFirst)
+			stopDaemon()
+			require.NoError(t, <-daemon)
+			w.index(t, true)
+			w.requireWhole(t)
+		})
+	}
+}

@@ -1,0 +1,204 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// Filling in writes history below where indexing began, in ranges of any order, by the leader of RoleHistory, while the leader
+// of RoleUpdates goes on above. What is filled in is never projected into active_contracts: what was active where indexing
+// began is there already.
+
+// Leadership tells who has a role, or had it last.
+func (s *Store) Leadership(ctx context.Context, role Role) (leadership Leadership, err error) {
+	err = s.readOnly(ctx, func(tx pgx.Tx) (err error) {
+		leadership, err = s.leadership(ctx, tx, role)
+		return err
+	})
+	return leadership, err
+}
+
+// Bounds is Store.Bounds.
+func (l *Leader) Bounds(ctx context.Context) (bounds ledger.Bounds, started bool, err error) {
+	return l.store.Bounds(ctx)
+}
+
+// Unfilled are the parts of a range that are not stored, in order.
+func (l *Leader) Unfilled(ctx context.Context, r ledger.Range) ([]ledger.Range, error) {
+	stored, err := l.store.covered(ctx, l.pool, int64(r.To))
+	if err != nil {
+		return nil, err
+	}
+	return stored.missing(r), nil
+}
+
+// FilledBelow are the ranges below the history floor that are stored, in order: history that was filled in and does not reach up
+// to it.
+func (s *Store) FilledBelow(ctx context.Context) (below []ledger.Range, err error) {
+	err = s.readOnly(ctx, func(tx pgx.Tx) error {
+		extent, err := s.extent(ctx, tx)
+		if err != nil || !extent.Started {
+			return err
+		}
+		below, err = s.covered(ctx, tx, int64(extent.HistoryFloor))
+		return err
+	})
+	return below, err
+}
+
+// Fill stores pages that follow one another, below the history floor: facts and coverage, in one transaction. What a snapshot
+// carried there goes with it, because the events themselves take its place. The history floor is lowered as far as
+// everything is stored up to it. Ranges may be filled in any order and at the same time.
+//
+// Errors: ErrNotLeader, ErrCovered, a *ledger.Problem where the pages lack a contract that a snapshot brought, or the
+// database's. After any error the outcome is unknown: ask Unfilled again.
+func (l *Leader) Fill(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
+	if len(pages) == 0 {
+		return nil
+	}
+	b, err := l.prepare(ctx, pages)
+	if err != nil || b.from == b.to {
+		return err
+	}
+	if err := l.ensurePartitions(ctx, &b.facts); err != nil {
+		return refused(err)
+	}
+	err = l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := l.cover(ctx, tx, scope, b.from, b.to); err != nil {
+			return err
+		}
+		if err := l.forgetCarried(ctx, tx, b); err != nil {
+			return err
+		}
+		if err := l.copyFacts(ctx, tx, &b.facts); err != nil {
+			return err
+		}
+		if err := l.keepCheckpoints(ctx, tx, b.numbers, b.pages); err != nil {
+			return err
+		}
+		if err := l.forgetLookups(ctx, tx, &b.facts); err != nil {
+			return err
+		}
+		return l.lowerFloor(ctx, tx, scope, int64(b.from), int64(b.to))
+	})
+	if err != nil {
+		return fmt.Errorf("fill in offsets after %d up to %d: %w", b.from, b.to, refused(err))
+	}
+	l.wrote(&b.facts)
+	return nil
+}
+
+// forgetCarried removes the carried rows of a batch's range: its facts take their place.
+func (l *Leader) forgetCarried(ctx context.Context, tx pgx.Tx, b *batch) error {
+	q := l.store.queries
+	gone, err := q.CarriedCreatedForget(ctx, tx, dbsqlc.CarriedCreatedForgetParams{FromExclusive: int64(b.from), ToInclusive: int64(b.to)})
+	if err != nil {
+		return fmt.Errorf("remove what a snapshot brought: %w", err)
+	}
+	created := make(map[eventPlace]bool, len(b.facts.created))
+	for i := range b.facts.created {
+		created[eventPlace{b.facts.created[i].LedgerOffset, b.facts.created[i].NodeID}] = true
+	}
+	for _, c := range gone {
+		if c.Active && !created[eventPlace{c.LedgerOffset, c.NodeID}] {
+			return &ledger.Problem{
+				What: fmt.Sprintf("the snapshot that indexing began with has contract %s, created at offset %d (node %d), and the participant's updates don't show that",
+					c.ContractID, c.LedgerOffset, c.NodeID),
+				Do: fmt.Sprintf("the participant contradicts itself: nothing of this range was stored; report it to its operator, "+
+					"and fill in from offset %d on with --from meanwhile", c.LedgerOffset),
+			}
+		}
+	}
+	removed, err := q.CarriedRestForget(ctx, tx, dbsqlc.CarriedRestForgetParams{FromExclusive: int64(b.from), ToInclusive: int64(b.to)})
+	if err != nil {
+		return fmt.Errorf("remove what a snapshot brought: %w", err)
+	}
+	if removed == 0 && len(gone) == 0 {
+		return nil
+	}
+	return l.store.unseal(ctx, tx, ledger.SealedSnapshot, 0)
+}
+
+// forgetLookups forgets the look-ups of contracts whose creation has come.
+func (l *Leader) forgetLookups(ctx context.Context, tx pgx.Tx, f *factRows) error {
+	if len(f.created) == 0 {
+		return nil
+	}
+	contracts := make([]string, len(f.created))
+	for i := range f.created {
+		contracts[i] = f.created[i].ContractID
+	}
+	gone, err := l.store.queries.LookupsForgetCreated(ctx, tx, contracts)
+	if err != nil {
+		return fmt.Errorf("forget the look-ups of %d contracts: %w", len(contracts), err)
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	var places dbsqlc.LookupsForgetExactParams
+	for _, place := range gone {
+		places.LedgerOffsets = append(places.LedgerOffsets, place.LedgerOffset)
+		places.NodeIds = append(places.NodeIds, place.NodeID)
+	}
+	if err := l.store.queries.LookupsForgetExact(ctx, tx, places); err != nil {
+		return fmt.Errorf("remove the exact values of look-ups: %w", err)
+	}
+	return nil
+}
+
+// mergeTries is how often the coverage row above is looked for anew: the leader of the updates replaces it with each of its
+// transactions.
+const mergeTries = 1000
+
+// lowerFloor makes one coverage row of what was just covered and its neighbours, and lowers the history floor to where it
+// begins, if it reaches up to there. It comes last in its transaction: those who write other ranges, and the leader of the
+// updates, may wait for it.
+func (l *Leader) lowerFloor(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from, to int64) error {
+	q := l.store.queries
+	began, err := q.FillTurn(ctx, tx)
+	if err != nil {
+		return fmt.Errorf("wait for others who fill in history: %w", err)
+	}
+	if to > began {
+		return fmt.Errorf("offset %d, where indexing began, lies below", began)
+	}
+	parts, err := q.CoverageTake(ctx, tx, dbsqlc.CoverageTakeParams{Stream: StreamUpdates, Scope: scope.Hash(), At: from})
+	if err != nil {
+		return fmt.Errorf("merge coverage: %w", err)
+	}
+	for _, part := range parts {
+		from = min(from, part)
+	}
+	if err := l.coverDown(ctx, tx, scope, from, to); err != nil {
+		return fmt.Errorf("merge coverage: %w", err)
+	}
+	if _, err := q.FloorLower(ctx, tx, StreamUpdates); err != nil {
+		return fmt.Errorf("lower the history floor: %w", err)
+	}
+	return nil
+}
+
+// coverDown claims a range together with the row that begins where it ends, if there is one. That may be the one that the
+// leader of the updates is about to replace: then it is waited for, and looked for anew.
+func (l *Leader) coverDown(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from, to int64) error {
+	q := l.store.queries
+	for range mergeTries {
+		lowered, err := q.CoverageLower(ctx, tx, dbsqlc.CoverageLowerParams{Stream: StreamUpdates, Scope: scope.Hash(), FromOffset: to, ToOffset: from})
+		if err != nil || lowered > 0 {
+			return err
+		}
+		begins, err := q.CoverageBegins(ctx, tx, dbsqlc.CoverageBeginsParams{Stream: StreamUpdates, Scope: scope.Hash(), At: to})
+		if err != nil {
+			return err
+		}
+		if !begins {
+			return l.cover(ctx, tx, scope, ledger.Offset(from), ledger.Offset(to))
+		}
+	}
+	return fmt.Errorf("the row from offset %d on changes all the time", to)
+}

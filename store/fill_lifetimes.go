@@ -1,0 +1,194 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// What was active at an offset is told by active_contracts, and by lifetimes that ended later. Once history is filled in to
+// the beginning of the ledger, the lifetimes that ended before indexing began are worked out from it, step by step, with a
+// set of active contracts of its own: fill_active. Then the state floor goes to the beginning too.
+//
+// Where indexing began without a snapshot, what was active there is missing in active_contracts as well: it is followed on
+// through what the leader of the updates has written, up to the watermark, and added there while that leader waits.
+
+// FillState goes a step towards a state floor at the beginning of the ledger, where history is filled in to there. It says up
+// to where it has come, and where it ends for now; done is true where the state floor is there, or can't be because history
+// begins later. It goes on where it was, after an error too.
+func (l *Leader) FillState(ctx context.Context) (at, end ledger.Offset, done bool, err error) {
+	place, err := l.store.queries.FillPlace(ctx, l.pool)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, 0, true, nil
+	}
+	if err != nil {
+		return 0, 0, false, fmt.Errorf("read how far history is filled in: %w", err)
+	}
+	if place.HistoryFloor > 0 || place.StateFloor != nil && *place.StateFloor == 0 {
+		return 0, 0, true, nil
+	}
+	s := stateFill{leader: l, began: place.ProjectedFrom, known: place.StateFloor != nil}
+	if place.LifetimesTo == nil {
+		place.LifetimesTo = new(int64)
+		err = s.begin(ctx)
+	}
+	if err == nil {
+		err = s.step(ctx, *place.LifetimesTo)
+	}
+	if err != nil {
+		return 0, 0, false, fmt.Errorf("work out lifetimes after offset %d: %w", *place.LifetimesTo, refused(err))
+	}
+	return ledger.Offset(s.reached), ledger.Offset(s.end), s.done, nil
+}
+
+// stateFill works out lifetimes from the beginning of the ledger on.
+type stateFill struct {
+	leader *Leader
+	began  int64 // what was activated later is in active_contracts and lifetimes already
+	known  bool  // and so is what was active here
+
+	reached, end int64
+	done         bool
+}
+
+func (s *stateFill) begin(ctx context.Context) error {
+	return s.leader.writeWithin(ctx, repairTimeout, func(ctx context.Context, tx pgx.Tx) error {
+		begun, err := s.leader.store.queries.FillLifetimesBegin(ctx, tx)
+		if err == nil && begun == 0 {
+			err = ErrWatermarkMoved
+		}
+		return err
+	})
+}
+
+// step goes on from an offset, as far as one transaction should.
+func (s *stateFill) step(ctx context.Context, from int64) error {
+	s.reached, s.end = from, s.began
+	if from >= s.began && !s.known {
+		watermark, _, err := s.leader.Watermark(ctx)
+		if err != nil {
+			return err
+		}
+		s.end = int64(watermark)
+	}
+	switch {
+	case from < s.end:
+		step, reach, err := s.read(ctx, from, s.end)
+		if err != nil {
+			return err
+		}
+		s.reached = reach
+		return s.leader.write(ctx, func(ctx context.Context, tx pgx.Tx) error { return s.apply(ctx, tx, step, from, reach) })
+	case s.known:
+		return s.finish(ctx, func(context.Context, pgx.Tx) error { return nil })
+	default:
+		return s.finish(ctx, func(ctx context.Context, tx pgx.Tx) error { return s.activate(ctx, tx, from) })
+	}
+}
+
+// finish lowers the state floor.
+func (s *stateFill) finish(ctx context.Context, first func(context.Context, pgx.Tx) error) error {
+	err := s.leader.writeWithin(ctx, repairTimeout, func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := s.leader.store.queries.FillTurn(ctx, tx); err != nil {
+			return fmt.Errorf("wait for others who fill in history: %w", err)
+		}
+		if err := first(ctx, tx); err != nil {
+			return err
+		}
+		return s.leader.store.queries.FillStateKnown(ctx, tx)
+	})
+	s.done = err == nil
+	return err
+}
+
+// activate adds what is active at the watermark, and was activated before indexing began, to the active contracts. The leader of
+// the updates waits until the transaction ends.
+func (s *stateFill) activate(ctx context.Context, tx pgx.Tx, from int64) error {
+	l := s.leader
+	_, err := l.store.queries.LeadershipExclude(ctx, tx, dbsqlc.LeadershipExcludeParams{
+		Role: string(RoleUpdates), TurnClass: turnClass, RoleNumber: roleNumbers[RoleUpdates],
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the writer of role %s: %w", RoleUpdates, err)
+	}
+	watermark, _, err := l.store.watermark(ctx, tx)
+	if err != nil {
+		return err
+	}
+	for s.end = int64(watermark); from < s.end; from = s.reached {
+		step, reach, err := s.read(ctx, from, s.end)
+		if err != nil {
+			return err
+		}
+		if err := s.apply(ctx, tx, step, from, reach); err != nil {
+			return err
+		}
+		s.reached = reach
+	}
+	if err := l.store.queries.FillActivate(ctx, tx); err != nil {
+		return fmt.Errorf("add what is active: %w", err)
+	}
+	return nil
+}
+
+// stateStep is how many updates a step takes, at most: reading them must not sort everything that follows.
+const stateStep = 10_000
+
+// read is the next step, and how far it goes. Behind the place where indexing began it says only what ends.
+func (s *stateFill) read(ctx context.Context, from, to int64) (*step, int64, error) {
+	last, err := s.leader.store.queries.VerificationUpdatesEnd(ctx, s.leader.pool, dbsqlc.VerificationUpdatesEndParams{
+		FromExclusive: from, ToInclusive: to, Skip: stateStep - 1,
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("look for the next updates: %w", err)
+	}
+	if len(last) > 0 {
+		to = last[0]
+	}
+	events, reach, err := s.leader.readStepEvents(ctx, from, to)
+	if err != nil {
+		return nil, 0, err
+	}
+	step := projectionStep(events)
+	if from >= s.began {
+		step.lives, step.begins, step.used = nil, dbsqlc.ActiveContractsBeginParams{}, dbsqlc.LookupsWantExercisedParams{}
+		clear(step.ends.LookupOffsets)
+	}
+	return step, reach, s.leader.partitions.ensure(ctx, "lifetimes", step.deactivations())
+}
+
+// apply is to fill_active what Leader.project is to active_contracts.
+func (s *stateFill) apply(ctx context.Context, tx pgx.Tx, step *step, from, to int64) error {
+	q := s.leader.store.queries
+	moved, err := q.FillLifetimesAdvance(ctx, tx, dbsqlc.FillLifetimesAdvanceParams{FromOffset: from, ToOffset: to})
+	if err == nil && moved == 0 {
+		err = ErrWatermarkMoved
+	}
+	if err != nil {
+		return err
+	}
+	if len(step.used.ContractIds) > 0 {
+		if err := q.FillWantExercised(ctx, tx, dbsqlc.FillWantExercisedParams(step.used)); err != nil {
+			return fmt.Errorf("ask for %d exercised contracts: %w", len(step.used.ContractIds), err)
+		}
+	}
+	if len(step.ends.ContractIds) > 0 {
+		if err := q.FillActiveEnd(ctx, tx, dbsqlc.FillActiveEndParams(step.ends)); err != nil {
+			return fmt.Errorf("deactivate %d contracts: %w", len(step.ends.ContractIds), err)
+		}
+	}
+	if err := copyRows(ctx, tx, "lifetimes", step.lives, q.LifetimesCopy); err != nil {
+		return err
+	}
+	if len(step.begins.ContractIds) > 0 {
+		if err := q.FillActiveBegin(ctx, tx, dbsqlc.FillActiveBeginParams(step.begins)); err != nil {
+			return fmt.Errorf("activate %d contracts: %w", len(step.begins.ContractIds), err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,235 @@
+package store
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+)
+
+// seeded is a database that began with a snapshot at offset 100, and goes on a little behind it.
+func (d *testDB) seeded(entries ...ledger.ContractEntry) *Leader {
+	d.t.Helper()
+	l := d.lead(d.store(), RoleUpdates)
+	progress, err := l.BeginSnapshot(d.t.Context(), "participant::1", testScope, 100)
+	require.NoError(d.t, err)
+	_, err = l.WriteSnapshotPage(d.t.Context(), progress, nil, ledger.SnapshotPage{Last: true, Entries: entries})
+	require.NoError(d.t, err)
+	require.NoError(d.t, l.Append(d.t.Context(), testScope, oneCreation(100, 101)))
+	return l
+}
+
+func (d *testDB) floors() string {
+	d.t.Helper()
+	return d.row("SELECT ledger.oldest_offset() || ' ' || coalesce(ledger.state_floor()::text, 'NULL')")
+}
+
+// fillState works until the state floor is where it can be.
+func (d *testDB) fillState(l *Leader) {
+	d.t.Helper()
+	for done := false; !done; {
+		var err error
+		_, _, done, err = l.FillState(d.t.Context())
+		require.NoError(d.t, err)
+	}
+}
+
+// life is a page in which contracts are created, and others archived.
+func life(from, to ledger.Offset, at ledger.Offset, created, archived []string) []ledger.Page {
+	u := newUpdate(at, "sync::1")
+	for i, id := range created {
+		u.Created = append(u.Created, creation(int32(i), id))
+	}
+	for i, id := range archived {
+		u.Archived = append(u.Archived, archival(int32(len(created)+i), id))
+	}
+	return []ledger.Page{{From: from, To: to, Updates: []ledger.Update{u}}}
+}
+
+// A history window deletes the carried rows of its range, with all that belongs to them, and writes the events in their place:
+// each event is shown once. What was sealed of the snapshot is forgotten.
+func TestHistoryWindowDeletesTheCarriedRowsOfItsRange(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	ctx := t.Context()
+	kept := activeEntry(20, 0, "kept", "sync::1", 0)
+	replaced := activeEntry(50, 0, "replaced", "sync::1", 0)
+	for _, e := range []*ledger.ContractEntry{&kept, &replaced} {
+		e.Active.Created.Argument = ledger.JSON(`"\u0000"`)
+		e.Active.Created.InterfaceViews = []ledger.InterfaceView{{InterfaceID: holdingV1, Value: ledger.JSON(`{}`)}}
+	}
+	unknown := ledger.ContractEntry{Unknown: &ledger.UnknownElement{Kind: "JsNovelty", Raw: ledger.JSON(`{"JsNovelty": {"a": "\u0000"}}`)}}
+	up := d.seeded(kept, replaced, unassignedEntry(90, 30, "left", "sync::1", "sync::2"), unknown)
+	digest, err := up.store.SnapshotRows(ctx, 100)
+	require.NoError(t, err)
+	ok, err := up.SealSnapshot(ctx, 100, digest, ledger.Comparison{})
+	require.NoError(t, err)
+	require.True(t, ok)
+
+	l := d.lead(d.store(), RoleHistory)
+	page := life(40, 60, 50, []string{"replaced"}, nil)
+	page[0].Updates[0].Created[0].Argument = ledger.JSON(`"\u0000"`)
+	page[0].Updates[0].Created[0].InterfaceViews = replaced.Active.Created.InterfaceViews
+	require.NoError(t, l.Fill(ctx, testScope, page))
+	require.Equal(t, []string{"20 kept snapshot", "30 left snapshot", "50 replaced transaction"}, d.rows(
+		"SELECT ledger_offset, contract_id, origin FROM ledger.created_events WHERE ledger_offset <= 100 ORDER BY 1"))
+	require.Equal(t, []string{"20", "50"}, d.rows("SELECT ledger_offset FROM ledger.interface_views ORDER BY 1"))
+	require.Equal(t, []string{"20", "50", "100"}, d.rows("SELECT ledger_offset FROM ledger.exact_payloads ORDER BY 1"))
+	require.Equal(t, []string{"40 60", "100 101"}, d.coverage())
+	require.Equal(t, "100 100", d.floors(), "what does not reach up to the floor does not lower it")
+	require.Empty(t, d.rows("SELECT stream FROM ledger.verifications"))
+
+	require.NoError(t, l.Fill(ctx, testScope, []ledger.Page{{From: 60, To: 100}}))
+	require.Equal(t, []string{"40 101"}, d.coverage())
+	require.Equal(t, "40 100", d.floors())
+	require.Empty(t, d.rows("SELECT 1 FROM indexer.carried_reassignments"))
+	require.Empty(t, d.rows("SELECT 1 FROM indexer.unknown_elements"))
+	require.Equal(t, []string{"20", "50"}, d.rows("SELECT ledger_offset FROM ledger.exact_payloads ORDER BY 1"))
+
+	var differences []ledger.Difference
+	require.NoError(t, up.store.CompareCarried(ctx, 100, 0, []ledger.ContractEntry{kept, replaced, unassignedEntry(90, 30, "left", "sync::1", "sync::2"), unknown},
+		func(string) {}, collect(&differences)))
+	require.NoError(t, up.store.CompareDerived(ctx, nil, collect(&differences)))
+	_, err = up.store.CompareCoverage(ctx, nil, collect(&differences))
+	require.NoError(t, err)
+	require.Empty(t, differences)
+	require.ErrorIs(t, l.Fill(ctx, testScope, life(40, 60, 50, []string{"replaced"}, nil)), ErrCovered)
+	require.Error(t, l.Fill(ctx, testScope, oneCreation(101, 102)), "above where indexing began")
+	require.Equal(t, "101", d.watermark())
+}
+
+// A page that lacks a contract which the snapshot has is refused, and nothing of it is stored.
+func TestHistoryWindowThatContradictsTheSnapshot(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	d.seeded(activeEntry(50, 0, "lacking", "sync::1", 0))
+	l := d.lead(d.store(), RoleHistory)
+	requireProblem(t, l.Fill(t.Context(), testScope, life(40, 60, 51, []string{"another"}, nil)), "lacking", "--from")
+	require.Empty(t, d.facts(0, 100))
+	require.Equal(t, []string{"100 101"}, d.coverage())
+}
+
+// What is filled in is never projected into the active contracts; the lifetimes that ended there are worked out when history
+// reaches the beginning, and only then the state floor goes there.
+func TestFilledHistoryIsNeverProjectedAgain(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	ctx := t.Context()
+	up := d.seeded(activeEntry(50, 0, "old", "sync::1", 0))
+	active := func() []string {
+		return d.rows("SELECT contract_id, activated_offset FROM indexer.active_contracts ORDER BY 1")
+	}
+	before := active()
+	l := d.lead(d.store(), RoleHistory)
+	require.NoError(t, l.Fill(ctx, testScope, life(40, 100, 50, []string{"old", "brief"}, nil)))
+	d.fillState(l)
+	require.Equal(t, "40 100", d.floors(), "it is not known what was active at offset 40")
+	require.NoError(t, up.Append(ctx, testScope, life(101, 103, 103, nil, []string{"old"})))
+	before = before[:1]
+	require.Equal(t, before, active())
+
+	require.NoError(t, l.Fill(ctx, testScope, life(0, 40, 10, []string{"older"}, []string{"never seen"})))
+	require.Equal(t, "0 100", d.floors())
+	require.Equal(t, before, active())
+	require.Equal(t, []string{"50 103"}, d.rows("SELECT activated_offset, deactivated_offset FROM indexer.lifetimes"))
+	d.fillState(l)
+	require.Equal(t, "0 0", d.floors())
+	require.Equal(t, before, active(), "older and brief are not what the snapshot says: the indexer does not add them")
+	require.Equal(t, []string{"never seen"}, d.rows("SELECT contract_id FROM indexer.lookups"))
+	require.Equal(t, "0", d.row("SELECT count(*) FROM indexer.snapshots"))
+	require.Equal(t, "0", d.row("SELECT count(*) FROM indexer.fill_active"))
+	_, err := up.Reset(ctx, 99)
+	require.NoError(t, err, "it is known what was active there")
+}
+
+// Without a snapshot, history down to the beginning tells what was active where indexing began, and the leader of the updates goes
+// on with it.
+func TestHistoryTellsWhatWasActive(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	ctx := t.Context()
+	up := d.lead(d.store(), RoleUpdates)
+	require.NoError(t, up.Start(ctx, "participant::1", testScope, 100, false))
+	require.NoError(t, up.Append(ctx, testScope, life(100, 110, 110, []string{"new"}, []string{"ended"})))
+	require.Equal(t, []string{"ended"}, d.rows("SELECT contract_id FROM indexer.lookups"))
+	l := d.lead(d.store(), RoleHistory)
+	require.NoError(t, l.Fill(ctx, testScope, life(30, 100, 60, []string{"stays", "ended"}, nil)))
+	require.Empty(t, d.rows("SELECT contract_id FROM indexer.lookups"), "its creation has come")
+	require.Equal(t, "30 NULL", d.floors())
+	requireProblem(t, func() error { _, err := up.Reset(ctx, 50); return err }(), "at least 100")
+	require.NoError(t, l.Fill(ctx, testScope, life(0, 30, 20, []string{"first"}, nil)))
+	_, _, done, err := l.FillState(ctx)
+	require.NoError(t, err)
+	require.False(t, done)
+	require.NoError(t, up.Append(ctx, testScope, life(110, 120, 120, nil, []string{"first"})))
+	d.fillState(l)
+	require.Equal(t, "0 0", d.floors())
+	require.Equal(t, []string{"new", "stays"}, d.rows("SELECT contract_id FROM indexer.active_contracts ORDER BY 1"))
+	require.Equal(t, []string{"20 120", "60 110"}, d.rows("SELECT activated_offset, deactivated_offset FROM indexer.lifetimes ORDER BY 1"))
+	require.NoError(t, up.Append(ctx, testScope, life(120, 130, 130, nil, []string{"stays"})))
+	var differences []ledger.Difference
+	require.NoError(t, up.store.CompareDerived(ctx, nil, collect(&differences)))
+	require.Empty(t, differences)
+}
+
+// The floor follows what is contiguous, whatever the order, and rows that touch become one, while the leader of the updates
+// replaces the row above all the time.
+func TestTheFloorFollowsWhatIsFilledIn(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	ctx := t.Context()
+	up := d.seeded()
+	l := d.lead(d.store(), RoleHistory)
+	appended := make(chan error, 1)
+	go func() {
+		for at := ledger.Offset(101); at < 160; at++ {
+			if err := up.Append(ctx, testScope, oneCreation(at, at+1)); err != nil {
+				appended <- err
+				return
+			}
+		}
+		appended <- nil
+	}()
+	random := rand.New(rand.NewPCG(1, 2))
+	filled := make(chan error, 2)
+	order := random.Perm(20)
+	for half := range 2 {
+		go func() {
+			for _, n := range order[10*half : 10*half+10] {
+				if err := l.Fill(ctx, testScope, oneCreation(ledger.Offset(5*n), ledger.Offset(5*n+5))); err != nil {
+					filled <- fmt.Errorf("%d: %w", n, err)
+					return
+				}
+			}
+			filled <- nil
+		}()
+	}
+	require.NoError(t, <-filled)
+	require.NoError(t, <-filled)
+	require.NoError(t, <-appended)
+	require.Equal(t, []string{"0 160"}, d.coverage())
+	require.Equal(t, "0 100", d.floors())
+	missing, err := l.Unfilled(ctx, ledger.Range{From: 0, To: 100})
+	require.NoError(t, err)
+	require.Empty(t, missing)
+}
+
+func TestWhatIsUnfilled(t *testing.T) {
+	t.Parallel()
+	c := coveredRanges{{From: 10, To: 20}, {From: 20, To: 25}, {From: 40, To: 50}}
+	for r, want := range map[ledger.Range][]ledger.Range{
+		{From: 0, To: 60}:  {{From: 0, To: 10}, {From: 25, To: 40}, {From: 50, To: 60}},
+		{From: 12, To: 22}: nil,
+		{From: 22, To: 45}: {{From: 25, To: 40}},
+		{From: 0, To: 5}:   {{From: 0, To: 5}},
+		{From: 55, To: 60}: {{From: 55, To: 60}},
+	} {
+		require.Equal(t, want, c.missing(r), "%v", r)
+	}
+	for at, want := range map[int64]bool{10: false, 11: true, 20: true, 21: true, 25: true, 26: false, 40: false, 50: true, 51: false} {
+		require.Equal(t, want, c.has(at), "offset %d", at)
+	}
+}

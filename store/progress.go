@@ -1,0 +1,70 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// Progress is how far a stream's work had come when it was recorded.
+type Progress struct {
+	ledger.Progress
+	RecordedAt time.Time     // by the database's clock
+	Age        time.Duration // since then, by the same clock
+}
+
+// RecordProgress records how far a stream's work has come, for `indexer status`, or, where it has ended, that nothing is
+// under way. It is a transaction of its own, beside those of the batches.
+func (l *Leader) RecordProgress(ctx context.Context, p ledger.Progress) error {
+	q := l.store.queries
+	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if p.Ended {
+			return q.ProgressRemove(ctx, tx, p.Stream)
+		}
+		row := dbsqlc.ProgressPutParams{
+			Stream: p.Stream, Unit: p.Unit, BeganAt: pgtype.Timestamptz{Time: p.BeganAt, Valid: true},
+			FromExclusive: p.From, Reached: p.At, Done: p.Done, PerSecond: p.Rate,
+			TimeLeft: pgtype.Interval{Microseconds: p.Left.Microseconds(), Valid: p.Left > 0},
+		}
+		if p.End > 0 {
+			row.ToInclusive = &p.End
+		}
+		return q.ProgressPut(ctx, tx, row)
+	})
+	if err != nil {
+		return fmt.Errorf("record how far stream %s has come: %w", p.Stream, err)
+	}
+	return nil
+}
+
+// progress reads the work that is under way, by stream.
+func (s *Store) progress(ctx context.Context, db dbsqlc.DBTX) ([]Progress, error) {
+	rows, err := s.queries.ProgressList(ctx, db)
+	if err != nil {
+		return nil, fmt.Errorf("read how far the streams have come: %w", err)
+	}
+	var list []Progress
+	for _, row := range rows {
+		p := Progress{RecordedAt: row.UpdatedAt.Time, Age: durationOf(row.Age)}
+		p.Progress = ledger.Progress{
+			Stream: row.Stream, Unit: row.Unit, BeganAt: row.BeganAt.Time, From: row.FromExclusive, At: row.Reached,
+			Done: row.Done, Rate: row.PerSecond, Left: durationOf(row.TimeLeft),
+		}
+		if row.ToInclusive != nil {
+			p.End = *row.ToInclusive
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+// durationOf is an interval, which has neither months nor days unless it was made of them; NULL: 0.
+func durationOf(i pgtype.Interval) time.Duration {
+	return time.Duration(i.Days)*24*time.Hour + time.Duration(i.Microseconds)*time.Microsecond
+}
