@@ -12,11 +12,13 @@ import (
 
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/progress"
 	"ledgerindexer/store"
 )
 
 // Run indexes until it is stopped.
-func (c *runCommand) Run(ctx context.Context, logger *slog.Logger) error {
+func (c *runCommand) Run(ctx context.Context, logger *slog.Logger, bar *progress.Bar) error {
+	c.Show = bar.Show
 	return app.RunIndexer(ctx, c.Indexer, logger)
 }
 

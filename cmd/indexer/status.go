@@ -33,6 +33,7 @@ type report struct {
 	LeaderSince   time.Time `json:"leader_since,omitzero"`
 	Streams       []stream  `json:"streams"`
 	Snapshot      *snapshot `json:"unfinished_snapshot,omitempty"`
+	UnderWay      []work    `json:"under_way,omitempty"`
 	Unknown       int64     `json:"unknown_elements"`
 	Lookups       lookups   `json:"lookups"`
 	Packages      packages  `json:"packages"`
@@ -160,6 +161,7 @@ func newReport(address string, status store.Status) *report {
 		r.Snapshot = &snapshot{At: status.Snapshot.At, Entries: status.Snapshot.Entries}
 	}
 	r.Verified = newVerified(status)
+	r.UnderWay = newUnderWay(status)
 	if status.Started {
 		r.Streams = append(r.Streams, stream{
 			Stream: store.StreamUpdates, Watermark: status.Watermark, Frontier: status.Frontier,
@@ -285,6 +287,9 @@ func (r *report) print(out io.Writer) error {
 	}
 	if r.Snapshot != nil {
 		line("snapshot", "unfinished at offset %d, %d entries stored; run `backfill` to go on", r.Snapshot.At, r.Snapshot.Entries)
+	}
+	for _, w := range r.UnderWay {
+		w.print(line)
 	}
 	if len(r.Streams) == 0 {
 		line("updates", "nothing indexed yet")

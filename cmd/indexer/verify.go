@@ -10,12 +10,14 @@ import (
 
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/progress"
 	"ledgerindexer/ledger"
 )
 
 type verifyCommand struct {
 	config.Database
 	verifySources
+	config.Pace
 	config.Verify
 	Show int  `default:"100" env:"-" placeholder:"N" help:"Print this many differences; the rest is counted. Default: ${default}."`
 	JSON bool `name:"json" env:"-" help:"Print JSON."`
@@ -74,10 +76,10 @@ type relationDifference struct {
 const resultRepaired result = "repaired"
 
 // Run compares the database with the ledger.
-func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
+func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *progress.Bar) error {
 	r := verifyReport{Differences: []difference{}, Relations: []relationDifference{}, Notes: []string{}}
 	counts := map[relationDifference]int64{}
-	cfg := app.Verify{Database: c.Database, Sources: config.Sources(c.verifySources), Verify: c.Verify}
+	cfg := app.Verify{Database: c.Database, Sources: config.Sources(c.verifySources), Pace: c.Pace, Verify: c.Verify, Show: bar.Show}
 	verification, err := app.RunVerify(ctx, cfg, logger, func(d ledger.Difference) {
 		counts[relationDifference{Relation: d.Relation, Kind: d.Kind}]++
 		if len(r.Differences) == c.Show {

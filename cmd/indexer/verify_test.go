@@ -71,7 +71,7 @@ func TestVerify(t *testing.T) {
 // A contract that is not active is met by two comparisons.
 func TestVerifyTellsADifferenceOnce(t *testing.T) {
 	environ := verifiable(t)
-	damage(t, environ, `INSERT INTO indexer.active_contracts SELECT '00ff', synchronizer_ref, template_ref, activated_offset, activated_node_id, 0
+	damage(t, environ, `INSERT INTO indexer.active_contracts SELECT '00ff', synchronizer_ref, template_ref, activated_offset, activated_node_id + 1000, 0
 		FROM indexer.active_contracts LIMIT 1`)
 	report := jsonOf(t, config.ExitFailed, environ, "verify", "--all")
 	require.Equal(t, []any{map[string]any{"relation": "active_contracts", "kind": "extra", "count": 1.0}}, at(t, report, "by_relation"))

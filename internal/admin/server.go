@@ -119,7 +119,13 @@ func Serve(ctx context.Context, listener net.Listener, health *Health, metrics *
 		}
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.registry, promhttp.HandlerOpts{Registry: metrics.registry}))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute}
+	return serveUntil(ctx, listener, &http.Server{
+		Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
+	})
+}
+
+// serveUntil answers on listener until ctx ends.
+func serveUntil(ctx context.Context, listener net.Listener, server *http.Server) error {
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)

@@ -19,6 +19,10 @@ type Backfill struct {
 	config.Ledger
 	config.Scope
 	config.Snapshot
+	config.Pace
+	config.Profile
+	// Show, if set, is told how far the work has come, about four times a second.
+	Show func(ledger.Progress) `kong:"-"`
 }
 
 // A leader that was killed keeps its lock for some seconds; one that is still there after this time is alive.
@@ -29,13 +33,20 @@ const leadPatience = 10 * time.Second
 // on from there.
 func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger, wrote func(entries int64)) (ledger.SnapshotProgress, error) {
 	var none ledger.SnapshotProgress
+	endPprof, err := startPprof(ctx, cfg.Profile, logger)
+	if err != nil {
+		return none, err
+	}
+	defer endPprof()
 	scope := cfg.Domain()
 	db, err := store.Open(store.Config{URL: cfg.DatabaseURL, Logger: logger, Holder: config.Holder()})
 	if err != nil {
 		return none, &config.UsageError{Err: err}
 	}
 	defer db.Close()
-	client, err := participant.New(participant.Config{URL: cfg.LedgerURL, Access: cfg.LedgerAccess.Domain("ledger"), Logger: logger}, scope)
+	client, err := participant.New(participant.Config{
+		URL: cfg.LedgerURL, Access: cfg.LedgerAccess.Domain("ledger"), Logger: logger, MaxRequests: cfg.MaxRequests, MaxRate: cfg.MaxRate,
+	}, scope)
 	if err != nil {
 		return none, &config.UsageError{Err: err}
 	}
@@ -44,7 +55,7 @@ func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger, wrote f
 	if err != nil {
 		return none, err
 	}
-	leader, err := leadNow(ctx, db, "seeding from a snapshot")
+	leader, err := leadNow(ctx, db, store.RoleUpdates, "stop it before seeding from a snapshot")
 	if err != nil {
 		return none, err
 	}
@@ -58,9 +69,11 @@ func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger, wrote f
 		case <-ctx.Done():
 		}
 	}()
+	tell, endRecording := startRecording(ctx, leader, logger, cfg.Show)
+	defer endRecording()
 	snapshot := ingest.Snapshot{
 		Source: client, Sink: leader, Scope: scope, ParticipantID: participantID, At: cfg.Offset(), Restart: cfg.Restart,
-		Logger: logger, Wrote: wrote,
+		Logger: logger, Wrote: wrote, Progress: tell,
 	}
 	progress, err := snapshot.Run(ctx)
 	if errors.Is(err, context.Canceled) {
@@ -96,23 +109,20 @@ func meet(ctx context.Context, db *store.Store, client *participant.Client, scop
 	return participantID, err
 }
 
-// leadNow takes the lead of the updates stream, or names who has it and must be stopped before something is done.
-func leadNow(ctx context.Context, db *store.Store, what string) (*store.Leader, error) {
+// leadNow takes the lead of a role, or names who has it; do says what is to be done about them.
+func leadNow(ctx context.Context, db *store.Store, role store.Role, do string) (*store.Leader, error) {
 	deadline := time.Now().Add(leadPatience)
 	for {
-		leader, ok, err := db.Lead(ctx, store.RoleUpdates)
+		leader, ok, err := db.Lead(ctx, role)
 		if err != nil || ok {
 			return leader, err
 		}
 		if time.Now().After(deadline) {
-			status, err := db.Status(ctx)
+			who, err := db.Leadership(ctx, role)
 			if err != nil {
 				return nil, err
 			}
-			return nil, &ledger.Problem{
-				What: "another process writes this database: " + status.Leader.Holder,
-				Do:   "stop it before " + what,
-			}
+			return nil, &ledger.Problem{What: "another process writes this database: " + who.Holder, Do: do}
 		}
 		ingest.Sleep(ctx, standbyEvery)
 		if ctx.Err() != nil {

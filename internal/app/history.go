@@ -142,16 +142,20 @@ func (h *history) lead(ctx context.Context, s *stream, leader *store.Leader) (do
 			h.metrics.TasksEnded(s.name())
 		}
 	}()
+	tell, endRecording := startRecording(ctx, leader, h.logger, h.cfg.Show)
+	watch := t.watch(ctx)
+	watch.Progress = tell
 	loop := ingest.History{
 		Source: h.service, Sink: datedSink{Leader: leader, dated: h.metrics.HistoryRecord},
 		Check: func(ctx context.Context, service ledger.HistoryService) error {
 			return h.meetAsLeader(ctx, leader, service)
 		},
-		UntilCurrent: h.cfg.UntilCurrent, Logger: h.logger, Watch: t.watch(ctx),
+		UntilCurrent: h.cfg.UntilCurrent, Logger: h.logger, Watch: watch,
 	}
 	endSealing := h.startSealing(ctx, leader)
 	err = loop.Run(ctx)
 	endSealing()
+	endRecording()
 	switch {
 	case errors.Is(err, ledger.ErrNotOffered):
 		return h.notOffered(ctx, s, leader, err)
@@ -338,7 +342,14 @@ type datedSink struct {
 
 // AppendTransactions is the leader's.
 func (d datedSink) AppendTransactions(ctx context.Context, at ledger.HistoryPosition, records []ledger.Transaction) (ledger.HistoryPosition, error) {
-	position, err := d.Leader.AppendTransactions(ctx, at, records)
+	return d.AppendBehind(ctx, at, nil, records)
+}
+
+// AppendBehind is the leader's.
+func (d datedSink) AppendBehind(
+	ctx context.Context, at ledger.HistoryPosition, turn func(context.Context) error, records []ledger.Transaction,
+) (ledger.HistoryPosition, error) {
+	position, err := d.Leader.AppendBehind(ctx, at, turn, records)
 	if err != nil {
 		return position, err
 	}

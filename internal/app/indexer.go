@@ -10,6 +10,7 @@ import (
 
 	"ledgerindexer/internal/admin"
 	"ledgerindexer/internal/config"
+	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
 
@@ -19,6 +20,10 @@ type Indexer struct {
 	config.Sources
 	config.Scope
 	config.Run
+	config.Pace
+	config.Profile
+	// Show, if set, is told how far long work has come, about four times a second.
+	Show func(ledger.Progress) `kong:"-"`
 }
 
 // indexer is a daemon at work: what its streams share.
@@ -35,8 +40,12 @@ type indexer struct {
 // way were finished), what was current at the start is committed (nil, where the configuration says so), or something
 // fails that trying again can't cure.
 func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
+	endPprof, err := startPprof(ctx, cfg.Profile, logger)
+	if err != nil {
+		return err
+	}
+	defer endPprof()
 	x := &indexer{cfg: cfg, logger: logger, metrics: admin.NewMetrics()}
-	var err error
 	x.store, err = store.Open(store.Config{
 		URL: cfg.DatabaseURL, Logger: logger, Holder: config.Holder(), Observe: x.metrics.Phase, Wrote: x.metrics.Wrote,
 	})

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
+	"ledgerindexer/ingest"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/participant"
@@ -18,7 +18,10 @@ import (
 type Verify struct {
 	config.Database
 	config.Sources
+	config.Pace
 	config.Verify
+	// Show, if set, is told how far each step has come, about four times a second.
+	Show func(ledger.Progress)
 }
 
 // Verification is what was compared and what came of it.
@@ -71,10 +74,11 @@ func RunVerify(ctx context.Context, cfg Verify, logger *slog.Logger, found func(
 	}
 	defer db.Close()
 	v := verification{cfg: cfg, logger: logger, db: db, told: map[sameness]string{}}
-	log := progressLog(ctx, logger)
+	tell, end := steps(ctx, logger, cfg.Show)
+	defer end()
 	v.progress = func(p verify.Progress) {
 		v.step = p.Step
-		log(p)
+		tell(p)
 	}
 	v.found = func(d ledger.Difference) error {
 		if v.toldBefore(d) {
@@ -205,6 +209,7 @@ func (v *verification) updates(ctx context.Context) error {
 	}
 	client, err := participant.New(participant.Config{
 		URL: v.cfg.LedgerURL, Access: v.cfg.LedgerAccess.Domain("ledger"), Logger: v.logger,
+		MaxRequests: v.cfg.MaxRequests, MaxRate: v.cfg.MaxRate,
 	}, scope)
 	if err != nil {
 		return &config.UsageError{Err: err}
@@ -234,24 +239,26 @@ func (v *verification) updates(ctx context.Context) error {
 	return err
 }
 
-// progressLog logs each step when it begins and every ten seconds.
-func progressLog(ctx context.Context, logger *slog.Logger) func(verify.Progress) {
-	var step string
-	var told time.Time
-	return func(p verify.Progress) {
-		if p.Step == step && time.Since(told) < 10*time.Second {
-			return
+// steps logs each step when it begins, and measures its progress. end says that the last one is over.
+func steps(ctx context.Context, logger *slog.Logger, show func(ledger.Progress)) (tell func(verify.Progress), end func()) {
+	var now verify.Progress
+	var meter *ingest.Meter
+	end = func() {
+		if meter != nil {
+			meter.Rest()
 		}
-		step, told = p.Step, time.Now()
-		attributes := []any{"what", p.Step}
-		if p.Done > 0 {
-			attributes = append(attributes, "done", p.Done)
-		}
-		if p.Of > 0 {
-			attributes = append(attributes, "of", p.Of)
-		}
-		logger.InfoContext(ctx, "verifying", attributes...)
 	}
+	return func(p verify.Progress) {
+		if meter == nil || p.Step != now.Step {
+			end()
+			logger.InfoContext(ctx, "verifying", "what", p.Step)
+			meter = ingest.NewMeter(logger, ledger.Progress{Stream: p.Step, End: p.Of}, show)
+			now = verify.Progress{}
+		}
+		meter.SetEnd(p.Of)
+		meter.Add(ctx, p.Done, int(p.Done-now.Done))
+		now = p
+	}, end
 }
 
 // history compares with the Scan service, or, where there is none, with itself.

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"ledgerindexer/internal/progress"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store"
+)
+
+// work is what a process that writes the database told of its long work a moment ago.
+type work struct {
+	Stream      string    `json:"stream"`
+	Unit        string    `json:"unit"`
+	BeganAt     time.Time `json:"began_at"`
+	From        int64     `json:"from"`
+	At          int64     `json:"at"`
+	End         *int64    `json:"end,omitempty"` // absent: not known
+	Done        int64     `json:"done"`
+	PerSecond   float64   `json:"per_second"`
+	SecondsLeft *float64  `json:"seconds_left,omitempty"` // absent: not known
+	RecordedAt  time.Time `json:"recorded_at"`
+
+	progress ledger.Progress
+	age      time.Duration
+}
+
+func newUnderWay(status store.Status) (list []work) {
+	for _, p := range status.Progress {
+		w := work{
+			Stream: p.Stream, Unit: p.Unit, BeganAt: p.BeganAt.UTC(), From: p.From, At: p.At, Done: p.Done, PerSecond: p.Rate,
+			RecordedAt: p.RecordedAt.UTC(), progress: p.Progress, age: p.Age,
+		}
+		if p.End > 0 {
+			w.End = &p.End
+		}
+		if p.Left > 0 {
+			left := p.Left.Seconds()
+			w.SecondsLeft = &left
+		}
+		list = append(list, w)
+	}
+	return list
+}
+
+func (w *work) print(line func(label, format string, args ...any)) {
+	p := w.progress
+	what := w.Stream + ": " + progress.Place(p)
+	switch part, ok := p.Part(); {
+	case p.Stream == "updates":
+		what = "catching up: offset " + progress.Place(p)
+	case p.Stream == "history" && ok: // its places count the offsets that are filled, in whatever order
+		what = fmt.Sprintf("filling the history: %.1f%% of %s offsets", part*100, progress.Count(p.End-p.From))
+	case p.Stream == "snapshot":
+		what = "storing the snapshot: contract " + progress.Place(p)
+	case p.Stream == "transactions":
+		what = "reading the transaction history: record " + progress.Place(p)
+	}
+	line("under way", "%s, %s (%s ago)", what, progress.Pace(p), progress.Brief(w.age))
+}

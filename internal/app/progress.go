@@ -1,0 +1,94 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store"
+)
+
+const (
+	// How often the progress of work is written to the database while it goes on, and how long that may take when the
+	// leader's term ends.
+	recordEvery = 10 * time.Second
+	lastRecord  = time.Second
+)
+
+// recorder writes the progress of a leader's work to the database, beside the work: that never waits for it.
+type recorder struct {
+	leader *store.Leader
+	logger *slog.Logger
+	show   func(ledger.Progress) // on the terminal; may be nil
+
+	mu       sync.Mutex
+	news     map[string]ledger.Progress // by stream, what was not recorded yet
+	underWay map[string]bool            // by stream, whether there was work when it told last
+	turned   chan struct{}              // has room for one: work has begun or ended, which is recorded at once
+	running  sync.WaitGroup
+}
+
+// startRecording returns what is to be told of the progress of a leader's work, and what ends the recording, which waits for
+// what is being written.
+func startRecording(
+	ctx context.Context, leader *store.Leader, logger *slog.Logger, show func(ledger.Progress),
+) (tell func(ledger.Progress), end func()) {
+	r := &recorder{
+		leader: leader, logger: logger, show: show,
+		news: map[string]ledger.Progress{}, underWay: map[string]bool{}, turned: make(chan struct{}, 1),
+	}
+	ctx, stop := context.WithCancel(ctx)
+	r.running.Go(func() { r.run(ctx) })
+	return r.tell, func() {
+		stop()
+		r.running.Wait()
+	}
+}
+
+func (r *recorder) tell(p ledger.Progress) {
+	if r.show != nil {
+		r.show(p)
+	}
+	r.mu.Lock()
+	turned := r.underWay[p.Stream] == p.Ended
+	r.news[p.Stream], r.underWay[p.Stream] = p, !p.Ended
+	r.mu.Unlock()
+	if turned {
+		select {
+		case r.turned <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (r *recorder) run(ctx context.Context) {
+	ticker := time.NewTicker(recordEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			r.record(context.WithoutCancel(ctx), lastRecord)
+			return
+		case <-ticker.C:
+		case <-r.turned:
+		}
+		r.record(ctx, noteFor)
+	}
+}
+
+// record writes what is new. What can't be written is let go: there will be news, and what is old is not shown.
+func (r *recorder) record(ctx context.Context, patience time.Duration) {
+	r.mu.Lock()
+	news := r.news
+	r.news = map[string]ledger.Progress{}
+	r.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for _, p := range news {
+		if err := r.leader.RecordProgress(ctx, p); err != nil {
+			r.logger.DebugContext(ctx, "how far the work has come could not be recorded", "stream", p.Stream, "error", err)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package app
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store"
+)
+
+// What is told is shown at once and recorded beside the work: that it began or ended without delay, and whatever is left
+// when the leader's term ends.
+func TestProgressIsRecorded(t *testing.T) {
+	t.Parallel()
+	db, err := store.Open(store.Config{URL: throwaway.Migrated(t, migrate), Holder: "test"})
+	require.NoError(t, err)
+	defer db.Close()
+	leader, ok, err := db.Lead(t.Context(), store.RoleUpdates)
+	require.NoError(t, err)
+	require.True(t, ok)
+	defer leader.Close()
+	recorded := func() (list []int64) {
+		t.Helper()
+		status, err := db.Status(t.Context())
+		require.NoError(t, err)
+		for _, p := range status.Progress {
+			list = append(list, p.At)
+		}
+		return list
+	}
+	var mu sync.Mutex
+	var shown []ledger.Progress
+	show := func(p ledger.Progress) {
+		mu.Lock()
+		defer mu.Unlock()
+		shown = append(shown, p)
+	}
+	at := ledger.Progress{Stream: "updates", Unit: "updates", BeganAt: time.Now(), At: 7, End: 100}
+
+	until := func(wanted []int64) {
+		t.Helper()
+		for !slices.Equal(wanted, recorded()) { // until the test's deadline
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	tell, end := startRecording(t.Context(), leader, testLogger(t), show)
+	tell(at)
+	until([]int64{7})
+	at.At = 9
+	tell(at)
+	end()
+	require.Equal(t, []int64{9}, recorded(), "what was not recorded when the work ended")
+	require.Len(t, shown, 2)
+	require.Equal(t, at, shown[1])
+
+	tell, end = startRecording(t.Context(), leader, testLogger(t), nil)
+	defer end()
+	tell(at)
+	at.Ended = true
+	tell(at)
+	until(nil)
+}
+
+// Nothing waits for a database that does not take the progress.
+func TestProgressThatCantBeRecorded(t *testing.T) {
+	t.Parallel()
+	db, err := store.Open(store.Config{URL: throwaway.Migrated(t, migrate), Holder: "test"})
+	require.NoError(t, err)
+	defer db.Close()
+	leader, _, err := db.Lead(t.Context(), store.RoleUpdates)
+	require.NoError(t, err)
+	leader.Close()
+	tell, end := startRecording(t.Context(), leader, testLogger(t), nil)
+	tell(ledger.Progress{Stream: "updates", At: 7})
+	end()
+	status, err := db.Status(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, status.Progress)
+}

@@ -1,0 +1,171 @@
+// Package progress shows on a terminal how far long work has come: one line, drawn again and again below the log.
+package progress
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"ledgerindexer/ledger"
+)
+
+// Bar is the line at the bottom of a terminal. What is written through it, such as the log, stands above the line. It
+// is safe for concurrent use.
+type Bar struct {
+	out   io.Writer
+	width func() int // in columns; nil: there is no terminal, and nothing is drawn
+
+	mu    sync.Mutex
+	work  []ledger.Progress // that is under way, by stream
+	drawn bool              // the line is on the terminal
+}
+
+// NewBar makes a bar for what out leads to, usually standard error. Where that is no terminal, or shown is false, the bar
+// draws nothing.
+func NewBar(out io.Writer, shown bool) *Bar {
+	b := &Bar{out: out}
+	if file, isFile := out.(*os.File); isFile && shown {
+		if columns, ok := width(file); ok {
+			b.width = func() int {
+				if now, ok := width(file); ok {
+					columns = now // the window may have been resized
+				}
+				return columns
+			}
+		}
+	}
+	return b
+}
+
+// Show draws how far a stream's work has come, beside that of others. Work that has ended is not shown any more.
+func (b *Bar) Show(p ledger.Progress) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.width == nil {
+		return
+	}
+	b.work = slices.DeleteFunc(b.work, func(other ledger.Progress) bool { return other.Stream == p.Stream })
+	if !p.Ended {
+		b.work = append(b.work, p)
+		slices.SortFunc(b.work, func(a, b ledger.Progress) int { return cmp.Compare(a.Stream, b.Stream) })
+	}
+	b.erase()
+	b.draw()
+}
+
+// Write writes text, which ends with a new line, above the bar.
+func (b *Bar) Write(text []byte) (int, error) { return b.write(b.out, text) }
+
+func (b *Bar) write(out io.Writer, text []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.erase()
+	n, err := out.Write(text)
+	b.draw()
+	return n, err
+}
+
+// Above is a writer to the same terminal whose lines stand above the bar too.
+func (b *Bar) Above(out io.Writer) io.Writer { return above{b, out} }
+
+type above struct {
+	bar *Bar
+	out io.Writer
+}
+
+func (a above) Write(text []byte) (int, error) { return a.bar.write(a.out, text) }
+
+// Close takes the bar away; nothing is shown any more.
+func (b *Bar) Close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.erase()
+	b.width = nil
+}
+
+// erase goes back to the beginning of the line and clears it.
+func (b *Bar) erase() {
+	if b.drawn {
+		b.drawn = false
+		fmt.Fprint(b.out, "\r\x1b[K")
+	}
+}
+
+func (b *Bar) draw() {
+	if b.width == nil || len(b.work) == 0 {
+		return
+	}
+	var parts []string
+	for _, p := range b.work {
+		parts = append(parts, Line(p))
+	}
+	line := []rune(strings.Join(parts, " | "))
+	if room := max(0, b.width()-1); len(line) > room { // a full line would scroll
+		line = line[:room]
+	}
+	b.drawn = true
+	fmt.Fprint(b.out, string(line))
+}
+
+const barColumns = 20
+
+// Line is a work's progress in one line.
+func Line(p ledger.Progress) string {
+	var b strings.Builder
+	b.WriteString(p.Stream)
+	if part, ok := p.Part(); ok {
+		full := int(part * barColumns)
+		fmt.Fprintf(&b, " [%s%s] %.1f%%", strings.Repeat("=", full), strings.Repeat(" ", barColumns-full), part*100)
+	}
+	return b.String() + " " + Place(p) + ", " + Pace(p)
+}
+
+// Place is where a work stands, and where it ends if that is known.
+func Place(p ledger.Progress) string {
+	if p.End > 0 {
+		return Count(p.At) + " of " + Count(p.End)
+	}
+	return Count(p.At)
+}
+
+// Pace is a work's rate, and the time left if that is known.
+func Pace(p ledger.Progress) string {
+	text := strings.TrimSuffix(Count(int64(p.Rate+0.5))+" "+p.Unit, " ") + "/s"
+	if p.Left > 0 {
+		text += ", " + Brief(p.Left) + " left"
+	}
+	return text
+}
+
+// Count is a number with its thousands apart: 21,300.
+func Count(n int64) string {
+	text := fmt.Sprint(n)
+	first := 0
+	if n < 0 {
+		first = 1
+	}
+	for i := len(text) - 3; i > first; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// Brief is a time in its largest unit or two: 2 h 5 min, 4 min, 31 s.
+func Brief(d time.Duration) string {
+	d = max(d, time.Second)
+	switch {
+	case d < 90*time.Second:
+		return fmt.Sprintf("%d s", int(d.Round(time.Second).Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min", int(d.Round(time.Minute).Minutes()))
+	case d < 48*time.Hour:
+		d = d.Round(time.Minute)
+		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%d days", int(d.Round(24*time.Hour).Hours())/24)
+}
