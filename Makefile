@@ -14,7 +14,7 @@ COMMANDS := indexer backfill sandbox
 IMAGE := ledgerindexer:local
 
 .DEFAULT_GOAL := help
-.PHONY: help test fuzz torture demo lint fmt sqlc sqlc-diff build image tools clean
+.PHONY: help test bench fuzz torture demo lint fmt sqlc sqlc-diff build image tools clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,11 @@ SEED = $(shell date +%s)
 
 torture: ## run the programs under faults and compare every row (ROUNDS=3, about 4 minutes; SEED= repeats a run)
 	TORTURE_ROUNDS=$(ROUNDS) TORTURE_SEED=$(SEED) go test -count=1 -v -timeout=24h -run='^TestTorture$$' ./internal/torture
+
+# All of it takes an hour or more and writes docs/benchmarks.md. Needs psql and pg_dump in PATH, and 25 GB of disk.
+bench: ## measure the programs against what PostgreSQL can take (ARGS: flags, such as --only=catchup --runs=1)
+	@go build -o bin/bench ./cmd/bench
+	@exec bin/bench $(or $(ARGS),--out=docs/benchmarks.md)
 
 # Not `go run`, which turns every exit code into 1.
 demo: ## a simulated ledger, a database and the indexer, live until Ctrl-C (ARGS=--once: until caught up)

@@ -1,0 +1,154 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// flags are the command line.
+type flags struct {
+	Only        []string      `sep:"," placeholder:"PART" help:"Parts to run: ${parts}. Default: all of them."`
+	Runs        int           `default:"5" help:"How often each measurement is repeated; the median counts. Default: ${default}."`
+	Out         string        `type:"path" placeholder:"FILE" help:"Write the report into this file, below its mark. Default: standard output."`
+	Data        string        `type:"path" placeholder:"DIR" help:"Keep the simulated ledgers in this folder, and use those that are there. Default: they are made anew and removed."`
+	Profile     string        `type:"path" placeholder:"DIR" help:"Write CPU and allocation profiles of each of the indexer's runs into this folder."`
+	Programs    string        `type:"existingdir" placeholder:"DIR" help:"Measure the indexer and backfill in this folder. Default: they are built."`
+	IndexerFlag []string      `sep:"none" placeholder:"FLAG" help:"One more flag for indexer run, such as --max-requests=4. May be repeated."`
+	WarmUp      int           `default:"2000" placeholder:"MB" help:"How much of PostgreSQL's log is written before anything is measured. Default: ${default}."`
+	Servers     []string      `sep:"," placeholder:"SERVER" help:"Servers to catch up with: ${servers}. Default: all of them."`
+	Limit       bool          `default:"true" negatable:"" help:"Measure what psql makes of the same rows."`
+	Updates     int           `default:"500000" help:"Updates of a catch-up. Default: ${default}."`
+	Contracts   int           `default:"1000000" help:"Active contracts of a snapshot. Default: ${default}."`
+	Records     int           `default:"300000" help:"Records of a transaction history. Default: ${default}."`
+	Growth      int           `default:"8000000" help:"Updates of the measurement of growth. Default: ${default}."`
+	TailTime    time.Duration `default:"1m" help:"How long the tail is measured at each rate. Default: ${default}."`
+}
+
+// part is a measurement that can be run alone.
+type part struct {
+	name string
+	run  func(*harness, context.Context) error
+}
+
+var parts = []part{
+	{"catchup", (*harness).catchup},
+	{"shapes", (*harness).shapes},
+	{"memory", (*harness).memory},
+	{"snapshot", (*harness).snapshot},
+	{"history", (*harness).history},
+	{"growth", (*harness).growth},
+	{"tail", (*harness).tail},
+}
+
+func partNames() []string {
+	var names []string
+	for _, p := range parts {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// Validate refuses parts and servers that do not exist, and counts that make no sense.
+func (f *flags) Validate() error {
+	for _, name := range f.Only {
+		if !slices.Contains(partNames(), name) {
+			return fmt.Errorf("--only: there is no part %q: choose from %s", name, strings.Join(partNames(), ", "))
+		}
+	}
+	for _, name := range f.Servers {
+		if !slices.Contains(variantNames(), name) {
+			return fmt.Errorf("--servers: there is no server %q: choose from %s", name, strings.Join(variantNames(), ", "))
+		}
+	}
+	if min(f.Runs, f.Updates, f.Contracts, f.Records, f.Growth) < 1 || f.TailTime <= 0 || f.WarmUp < 0 {
+		return errors.New("--runs and how many of something there are must be at least 1, --warm-up at least 0 and --tail-time more than that")
+	}
+	return nil
+}
+
+// helpShown ends the program after it has printed its help.
+type helpShown struct{}
+
+func (helpShown) Error() string { return "help shown" }
+
+// Main runs the command, or what a process of it is there for, and gives the exit code.
+func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	code, err := 0, error(nil)
+	switch {
+	case len(args) == 2 && args[0] == serveCommand:
+		err = serve(ctx, args[1], stdin, stdout)
+	case len(args) > 2 && args[0] == profileCommand:
+		code, err = profiled(ctx, args[1], args[2:], stdout, stderr)
+	default:
+		err = measureAll(ctx, args, stdout, stderr)
+	}
+	var help helpShown
+	if err != nil && !errors.As(err, &help) {
+		fmt.Fprintf(stderr, "bench: %v\n", err)
+		return max(code, 1)
+	}
+	return code
+}
+
+// measureAll runs the parts that the command line asks for. What was measured is written after each of them.
+func measureAll(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	f, err := parse(args, stdout)
+	if err != nil {
+		return err
+	}
+	h, err := newHarness(ctx, f, func(format string, args ...any) {
+		fmt.Fprintf(stderr, "%s %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.close()) }()
+	for _, p := range parts {
+		if len(f.Only) > 0 && !slices.Contains(f.Only, p.name) {
+			continue
+		}
+		began := time.Now()
+		if err := p.run(h, ctx); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+		h.say("%s: done in %v", p.name, time.Since(began).Round(time.Second))
+		if f.Out != "" {
+			if err := h.report.write(f.Out); err != nil {
+				return err
+			}
+		}
+	}
+	if f.Out == "" {
+		_, err = stdout.Write(h.report.append(nil))
+	}
+	return err
+}
+
+// parse reads the command line. --help prints and ends.
+func parse(args []string, stdout io.Writer) (f *flags, err error) {
+	f = &flags{}
+	parser, err := kong.New(f, kong.Name("bench"), kong.Description("Measures the indexer against what PostgreSQL can take at all."),
+		kong.Vars{"parts": strings.Join(partNames(), ", "), "servers": strings.Join(variantNames(), ", ")},
+		kong.Writers(stdout, stdout), kong.Exit(func(int) { panic(helpShown{}) }))
+	if err != nil {
+		return nil, fmt.Errorf("build the command line: %w", err)
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			help, ok := r.(helpShown)
+			if !ok {
+				panic(r)
+			}
+			err = help
+		}
+	}()
+	_, err = parser.Parse(args)
+	return f, err
+}

@@ -1,0 +1,174 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"os"
+	"sort"
+	"sync"
+	"syscall"
+)
+
+// shape says what a data set holds.
+type shape struct {
+	Elements int64            // updates, entries of a snapshot or records of the history
+	Events   int64            // of the updates
+	Bytes    int64            // of JSON, without what stands around the elements
+	End      int64            // of the ledger
+	Rows     map[string]int64 // what the elements must leave, by table in schema indexer
+}
+
+// dataset is elements as a server sends them, one behind the other with a comma between: any run of them is one slice.
+// Updates are in the order of their offsets.
+type dataset struct {
+	shape
+	text    []byte  // mapped from its file
+	ends    []int64 // where each element ends in text
+	offsets []int64 // of each element
+
+	named sync.Once
+	names map[string]int32 // where the element with an id is; see find
+}
+
+const (
+	textSuffix  = ".json"
+	indexSuffix = ".index"
+	shapeSuffix = ".shape"
+)
+
+// builder writes a data set.
+type builder struct {
+	shape
+	text, index *bufio.Writer
+	position    int64
+	err         error
+	count       func(rows map[string]int64, raw []byte) (events int64)
+}
+
+// build writes the data set of a name that make gives element by element; count says what rows an element leaves. The
+// shape's file comes last: where it is, the data set is whole.
+func build(name string, count func(rows map[string]int64, raw []byte) (events int64), fill func(b *builder) error) error {
+	text, err := os.Create(name + textSuffix)
+	if err != nil {
+		return err
+	}
+	defer text.Close()
+	index, err := os.Create(name + indexSuffix)
+	if err != nil {
+		return err
+	}
+	defer index.Close()
+	b := &builder{count: count, shape: shape{Rows: map[string]int64{}}, text: bufio.NewWriterSize(text, 1<<20), index: bufio.NewWriterSize(index, 1<<20)}
+	if err := fill(b); err != nil {
+		return err
+	}
+	for _, err := range []error{b.err, b.text.Flush(), b.index.Flush()} {
+		if err != nil {
+			return fmt.Errorf("write data set %s: %w", name, err)
+		}
+	}
+	told, err := json.Marshal(b.shape)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(name+shapeSuffix, told, 0o600)
+}
+
+// add adds an element.
+func (b *builder) add(offset int64, raw []byte) {
+	write := func(w *bufio.Writer, p []byte) {
+		if _, err := w.Write(p); err != nil {
+			b.err = err
+		}
+	}
+	if b.Elements > 0 {
+		write(b.text, []byte{','})
+		b.position++
+	}
+	write(b.text, raw)
+	b.position += int64(len(raw))
+	entry := binary.LittleEndian.AppendUint64(make([]byte, 0, 16), uint64(offset))
+	write(b.index, binary.LittleEndian.AppendUint64(entry, uint64(b.position)))
+	b.Elements++
+	b.Bytes += int64(len(raw))
+	b.Events += b.count(b.Rows, raw)
+}
+
+// openDataset maps a data set into memory. The mapping lasts as long as the process.
+func openDataset(name string) (*dataset, error) {
+	told, err := os.ReadFile(name + shapeSuffix)
+	if err != nil {
+		return nil, err
+	}
+	d := &dataset{}
+	if err := json.Unmarshal(told, &d.shape); err != nil {
+		return nil, fmt.Errorf("read %s: %w", name+shapeSuffix, err)
+	}
+	index, err := os.ReadFile(name + indexSuffix)
+	if err != nil {
+		return nil, err
+	}
+	for ; len(index) >= 16; index = index[16:] {
+		d.offsets = append(d.offsets, int64(binary.LittleEndian.Uint64(index)))
+		d.ends = append(d.ends, int64(binary.LittleEndian.Uint64(index[8:])))
+	}
+	if int64(len(d.ends)) != d.Elements {
+		return nil, fmt.Errorf("data set %s has %d elements instead of %d", name, len(d.ends), d.Elements)
+	}
+	if d.Elements == 0 {
+		return d, nil
+	}
+	text, err := os.Open(name + textSuffix)
+	if err != nil {
+		return nil, err
+	}
+	defer text.Close()
+	d.text, err = syscall.Mmap(int(text.Fd()), 0, int(d.ends[d.Elements-1]), syscall.PROT_READ, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("map %s into memory: %w", name+textSuffix, err)
+	}
+	return d, nil
+}
+
+// slice is the elements i to j-1 with commas between.
+func (d *dataset) slice(i, j int) []byte {
+	if i >= j {
+		return nil
+	}
+	start := int64(0)
+	if i > 0 {
+		start = d.ends[i-1] + 1
+	}
+	return d.text[start:d.ends[j-1]]
+}
+
+func (d *dataset) len() int           { return len(d.ends) }
+func (d *dataset) end() int64         { return d.End }
+func (d *dataset) offset(i int) int64 { return d.offsets[i] }
+
+// after is how many elements have offsets up to the given one, which is the index of the first one beyond it.
+func (d *dataset) after(offset int64) int {
+	return sort.Search(len(d.offsets), func(i int) bool { return d.offsets[i] > offset })
+}
+
+// find gives the place of the element whose first member of that key has a value. Two elements with one value are -1.
+func (d *dataset) find(key, value string) (i int, ok bool) {
+	d.named.Do(func() {
+		d.names = make(map[string]int32, d.len())
+		mark := []byte(`"` + key + `":"`)
+		for i := range d.len() {
+			_, rest, _ := bytes.Cut(d.slice(i, i+1), mark)
+			id, _, _ := bytes.Cut(rest, []byte{'"'})
+			place := int32(i)
+			if _, twice := d.names[string(id)]; twice {
+				place = -1
+			}
+			d.names[string(id)] = place
+		}
+	})
+	place, ok := d.names[value]
+	return int(place), ok
+}

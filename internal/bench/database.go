@@ -1,0 +1,188 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/internal/throwaway"
+)
+
+// warmUpRow is about a kilobyte of log for each row that is written.
+const warmUpRow = "SELECT repeat(md5(i::text), 30) FROM generate_series(1, 100000) i"
+
+// database is a PostgreSQL server with its default settings, and a database of it. There is one at a time: the server would
+// look after what earlier runs have left while the next one is measured.
+type database struct {
+	server *throwaway.Server
+}
+
+const databaseName = "bench"
+
+// startDatabase starts the cluster, and writes so many MB of its log that it goes on in segments that it had before:
+// until then everything is faster at first and slower later.
+func startDatabase(ctx context.Context, warmUp int) (*database, error) {
+	server, err := throwaway.Start(ctx, throwaway.Options{Kind: throwaway.Local, Durable: true,
+		Settings: map[string]string{"max_connections": "100"}}) // which is the default
+	if err != nil {
+		return nil, err
+	}
+	d := &database{server: server}
+	if _, err := d.fresh(ctx); err != nil {
+		return nil, errors.Join(err, server.Stop())
+	}
+	for written := 0; written < warmUp; written += 100 {
+		if err := d.exec(ctx, "DROP TABLE IF EXISTS warm_up; CREATE TABLE warm_up AS "+warmUpRow); err != nil {
+			return nil, errors.Join(fmt.Errorf("warm the log up: %w", err), server.Stop())
+		}
+	}
+	return d, nil
+}
+
+func (d *database) url() string { return d.server.URL(databaseName) }
+
+// fresh makes an empty database in the place of the one that is there, and gives its URL.
+func (d *database) fresh(ctx context.Context) (string, error) {
+	if err := d.server.DropDatabase(ctx, databaseName); err != nil {
+		return "", err
+	}
+	return d.url(), d.server.CreateDatabase(ctx, databaseName)
+}
+
+// settle has what was written so far leave the server's memory, so that nothing of it is left to the next run.
+func (d *database) settle(ctx context.Context) error { return d.exec(ctx, "CHECKPOINT") }
+
+// exec runs statements without parameters, each in a transaction of its own.
+func (d *database) exec(ctx context.Context, statements string) error {
+	conn, err := pgx.Connect(ctx, d.url())
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	for statement := range strings.SplitSeq(statements, ";") {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+	return nil
+}
+
+// query runs a query that gives one column.
+func query[T any](ctx context.Context, d *database, statement string, args ...any) ([]T, error) {
+	conn, err := pgx.Connect(ctx, d.url())
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	rows, err := conn.Query(ctx, statement, args...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", statement, err)
+	}
+	values, err := pgx.CollectRows(rows, pgx.RowTo[T])
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", statement, err)
+	}
+	return values, nil
+}
+
+// queryOne is query where one row comes.
+func queryOne[T any](ctx context.Context, d *database, statement string, args ...any) (value T, err error) {
+	values, err := query[T](ctx, d, statement, args...)
+	if err != nil {
+		return value, err
+	}
+	if len(values) != 1 {
+		return value, fmt.Errorf("%s: %d rows came, not 1", statement, len(values))
+	}
+	return values[0], nil
+}
+
+// The tables of schema indexer by what they are.
+var (
+	factTables = []string{
+		"updates", "created", "archived", "exercised", "interface_views", "reassignments", "topology_events", "unknown_elements",
+		"exact_payloads", "offset_checkpoints", "carried_created", "carried_interface_views", "carried_reassignments",
+	}
+	projectedTables = []string{"active_contracts", "lifetimes"}
+	historyTables   = []string{
+		"transactions", "transfers", "transfer_receivers", "balance_changes", "mints", "taps", "aborted_transfer_instructions",
+		"unknown_transactions", "party_transfers",
+	}
+)
+
+// fewRows is the most rows that a table has that is none of these.
+const fewRows = 5_000
+
+// counts counts the rows of the tables. One that has many and is of no known sort is an error: the limit would
+// do without them.
+func (d *database) counts(ctx context.Context) (map[string]int64, error) {
+	tables, err := query[string](ctx, d, `SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = 'indexer' AND c.relkind IN ('r', 'p') AND NOT c.relispartition`)
+	if err != nil {
+		return nil, err
+	}
+	known := slices.Concat(factTables, projectedTables, historyTables)
+	counted := map[string]int64{}
+	for _, table := range tables {
+		n, err := queryOne[int64](ctx, d, "SELECT count(*) FROM "+pgx.Identifier{"indexer", table}.Sanitize())
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case n > 0 && slices.Contains(known, table):
+			counted[table] = n
+		case n > fewRows:
+			return nil, fmt.Errorf("table %s has %d rows, and the benchmark does not know what they are: add it to its lists of tables", table, n)
+		}
+	}
+	return counted, nil
+}
+
+// holds checks that there are as many rows as were served.
+func (d *database) holds(ctx context.Context, served map[string]int64) (counted map[string]int64, err error) {
+	if counted, err = d.counts(ctx); err != nil {
+		return nil, err
+	}
+	for _, table := range slices.Sorted(maps.Keys(served)) {
+		if counted[table] != served[table] {
+			return nil, fmt.Errorf("table %s has %d rows after the run and should have %d", table, counted[table], served[table])
+		}
+	}
+	return counted, nil
+}
+
+// relationSize is what a table takes on disk, in bytes, with its partitions.
+type relationSize struct {
+	name    string
+	rows    int64 // 0: they were not counted
+	table   int64 // with what is stored beside it for being large
+	indexes int64
+}
+
+// sizes are what the tables take on disk, the largest first.
+func (d *database) sizes(ctx context.Context, rows map[string]int64) (list []relationSize, total int64, err error) {
+	conn, err := pgx.Connect(ctx, d.url())
+	if err != nil {
+		return nil, 0, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	found, err := conn.Query(ctx, `SELECT r.relname::text, sum(pg_table_size(c.oid))::bigint, sum(pg_indexes_size(c.oid))::bigint
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_class r ON r.oid = coalesce(pg_partition_root(c.oid), c.oid)
+		WHERE n.nspname = 'indexer' AND c.relkind = 'r' GROUP BY 1 ORDER BY sum(pg_total_relation_size(c.oid)) DESC`)
+	if err != nil {
+		return nil, 0, err
+	}
+	var s relationSize
+	_, err = pgx.ForEachRow(found, []any{&s.name, &s.table, &s.indexes}, func() error {
+		s.rows = rows[s.name]
+		list = append(list, s)
+		total += s.table + s.indexes
+		return nil
+	})
+	return list, total, err
+}

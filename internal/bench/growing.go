@@ -1,0 +1,95 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+
+	"ledgerindexer/sandbox"
+)
+
+// The paths by which a growing ledger is told what to do.
+const (
+	pathGrow  = "/bench/grow" // grow at a rate (updates a second) for so many seconds, and answer with what was added
+	startSize = 1000          // updates at the start
+)
+
+// growing is a ledger that the simulated server itself serves: the updates of a tail are few.
+type growing struct {
+	ledger *sandbox.Ledger
+	meter  *meter
+}
+
+func newGrowing() *growing {
+	l := sandbox.NewLedger(sandbox.Options{Seed: seed, EventsPerUpdate: catchupEvents})
+	l.Grow(startSize)
+	return &growing{ledger: l, meter: newMeter(sandbox.NewServer(l, sandbox.ServerOptions{}), 0)}
+}
+
+func (g *growing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != pathGrow {
+		g.meter.ServeHTTP(w, r)
+		return
+	}
+	perSecond, err := strconv.ParseFloat(r.URL.Query().Get("rate"), 64)
+	if err != nil || perSecond <= 0 {
+		http.Error(w, "rate must be a number of updates a second", http.StatusBadRequest)
+		return
+	}
+	d, err := time.ParseDuration(r.URL.Query().Get("for"))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	arrived, err := g.grow(r.Context(), perSecond, d)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	told, err := json.Marshal(arrived)
+	if err != nil {
+		panic(err) // of numbers: can't happen
+	}
+	w.Write(told)
+}
+
+// arrival is when a server had an update.
+type arrival struct {
+	Offset int64
+	At     time.Time
+}
+
+// grow adds updates that come independently of each other, and gives those that are served: some have nothing to show.
+func (g *growing) grow(ctx context.Context, perSecond float64, d time.Duration) ([]arrival, error) {
+	before := g.ledger.Len()
+	var times []time.Time
+	random := rand.New(rand.NewPCG(seed, uint64(perSecond)))
+	began := time.Now()
+	for due := time.Duration(0); ; {
+		due += time.Duration(random.ExpFloat64() / perSecond * float64(time.Second))
+		if due > d {
+			break
+		}
+		if wait := time.Until(began.Add(due)); wait > 0 {
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		times = append(times, time.Now())
+		g.ledger.Grow(1)
+	}
+	var arrived []arrival
+	i := before
+	err := eachUpdate(ctx, g.ledger, sandbox.Scope{}, before, func(offset int64, _ []byte) {
+		for g.ledger.Offset(i) < offset {
+			i++
+		}
+		arrived = append(arrived, arrival{Offset: offset, At: times[i-before]})
+	})
+	return arrived, err
+}

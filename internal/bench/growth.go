@@ -1,0 +1,168 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"ledgerindexer/sandbox"
+)
+
+const (
+	growthBase  = 100_000    // updates that are made; those of the whole ledger are copies
+	growthFirst = 10_000_000 // offset: all others have as many digits
+	holdFor     = 2 * time.Minute
+)
+
+// growth measures whether a large database takes updates as fast as a small one, while a reader holds a snapshot.
+func (h *harness) growth(ctx context.Context) (err error) {
+	base := min(growthBase, h.Growth)
+	data, path, err := h.updates(ctx, updatesOptions{N: base, Events: 1, Shape: sandbox.ACSDelta, First: growthFirst})
+	if err != nil {
+		return err
+	}
+	times := max(h.Growth/data.len(), 1)
+	whole := newCopies(data, times)
+	server, err := startServer(ctx, serveOptions{Kind: serveCopies, Data: path, Pages: true, Copies: times})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.stop()) }()
+	url, err := h.prepared(ctx)
+	if err != nil {
+		return err
+	}
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	group, groupCtx := errgroup.WithContext(watching)
+	var seen []arrival
+	group.Go(func() (err error) {
+		seen, err = watch(groupCtx, url, h.say)
+		return err
+	})
+	group.Go(func() error { return hold(groupCtx, url) })
+	began := time.Now()
+	args := append([]string{"run", "--ledger-url=" + server.url, "--until-current", "--listen=", fmt.Sprintf("--start=%d", growthFirst-1)}, h.IndexerFlag...)
+	u, err := h.programs.run(ctx, "indexer", url, args...)
+	ended := time.Now()
+	stop()
+	if err := errors.Join(err, group.Wait()); err != nil {
+		return err
+	}
+	served := map[string]int64{}
+	for table, rows := range data.Rows {
+		served[table] = rows * int64(times)
+	}
+	counted, err := h.db.holds(ctx, served)
+	if err != nil {
+		return err
+	}
+	_, size, err := h.db.sizes(ctx, nil)
+	if err != nil {
+		return err
+	}
+	seen = append([]arrival{{Offset: growthFirst - 1, At: began}}, append(seen, arrival{Offset: whole.end(), At: ended})...)
+	rates := tenths(whole, seen)
+	h.reportGrowth(whole, rates, u, counted, size)
+	return nil
+}
+
+// watch notes how far readers see, each time when that is farther than before, until ctx ends.
+func watch(ctx context.Context, url string, say func(format string, args ...any)) (seen []arrival, err error) {
+	conn, err := pgx.Connect(context.WithoutCancel(ctx), url)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	told := time.Now()
+	for at := int64(growthFirst); ; {
+		select {
+		case <-ctx.Done():
+			return seen, nil
+		case <-tick.C:
+		}
+		var now *int64 // NULL before anything is indexed
+		if err := conn.QueryRow(context.WithoutCancel(ctx), "SELECT ledger.latest_offset()").Scan(&now); err != nil {
+			return nil, err
+		}
+		if now != nil && *now > at {
+			at = *now
+			seen = append(seen, arrival{Offset: at, At: time.Now()})
+		}
+		if time.Since(told) > 10*time.Second {
+			told = time.Now()
+			say("growth: offset %d is visible", at)
+		}
+	}
+}
+
+// hold reads in transactions that see one state of the database and stay open for minutes, until ctx ends.
+func hold(ctx context.Context, url string) error {
+	conn, err := pgx.Connect(context.WithoutCancel(ctx), url)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	for ctx.Err() == nil {
+		tx, err := conn.BeginTx(context.WithoutCancel(ctx), pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+		if err != nil {
+			return err
+		}
+		var n int64
+		if err := tx.QueryRow(context.WithoutCancel(ctx), "SELECT count(*) FROM ledger.stream_checkpoints").Scan(&n); err != nil {
+			return err
+		}
+		_ = sleep(ctx, holdFor) // until then, or until there is nothing more to read
+		if err := tx.Rollback(context.WithoutCancel(ctx)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tenths gives the rate, in updates a second, of each tenth of the elements, by when readers saw how far. What lies between two
+// sightings is taken to have come evenly. Seen begins below the first element and ends with the last one.
+func tenths(data elements, seen []arrival) []float64 {
+	when := func(n int) time.Time { // the first n elements were visible
+		if n == 0 {
+			return seen[0].At
+		}
+		offset := data.offset(n - 1)
+		i := 1
+		for i < len(seen)-1 && seen[i].Offset < offset {
+			i++
+		}
+		a, b := seen[i-1], seen[i]
+		part := float64(offset-a.Offset) / float64(b.Offset-a.Offset)
+		return a.At.Add(time.Duration(part * float64(b.At.Sub(a.At))))
+	}
+	var rates []float64
+	for i := range 10 {
+		from, to := data.len()*i/10, data.len()*(i+1)/10
+		rates = append(rates, rate(int64(to-from), when(to).Sub(when(from))))
+	}
+	return rates
+}
+
+func (h *harness) reportGrowth(data *copies, rates []float64, u usage, counted map[string]int64, size int64) {
+	table := [][]string{{"tenth of the updates", "updates/s"}}
+	for i, r := range rates {
+		table = append(table, cells(fmt.Sprintf("%d", i+1), thousands(r)))
+	}
+	n := float64(data.len())
+	h.report.target(target{what: fmt.Sprintf("growth: the last tenth of %s updates to the first one", thousands(n)), measured: rates[9] / rates[0],
+		wanted: 0.85, digits: 2})
+	h.report.add(section{title: "Growth", table: table, notes: []string{
+		fmt.Sprintf("%s updates with %.2f events and %s bytes of JSON each, on average, from a server with pages, in %v; %s contracts were "+
+			"created and %s are active at the end. All the while a reader holds a snapshot, a new one every %v. The indexer took %.2f s of CPU "+
+			"for 100,000 updates and %d MiB at most; the database is %.1f GB.", thousands(n), float64(data.data.Events)/float64(data.data.Elements), thousands(float64(data.data.Bytes)/float64(data.data.Elements)),
+			u.wall.Round(time.Second), thousands(float64(counted["created"])), thousands(float64(counted["active_contracts"])), holdFor,
+			u.cpu.Seconds()/n*100_000, u.peak>>20, float64(size)/1e9),
+	}})
+}

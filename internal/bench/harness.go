@@ -1,0 +1,137 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"ledgerindexer/sandbox"
+	"ledgerindexer/store"
+)
+
+// harness is what the parts share.
+type harness struct {
+	*flags
+	say      func(format string, args ...any)
+	folder   string // for what goes with this process
+	db       *database
+	programs *programs
+	report   *report
+}
+
+// newHarness builds the programs and starts the database.
+func newHarness(ctx context.Context, f *flags, say func(format string, args ...any)) (h *harness, err error) {
+	h = &harness{flags: f, say: say, report: &report{}}
+	if h.folder, err = os.MkdirTemp("", "bench-"); err != nil {
+		return nil, err
+	}
+	defer func(folder string) {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(folder))
+		}
+	}(h.folder)
+	if h.Data == "" {
+		h.Data = filepath.Join(h.folder, "data")
+	}
+	h.programs = &programs{folder: f.Programs, profile: f.Profile}
+	if f.Programs == "" {
+		h.programs.folder = filepath.Join(h.folder, "bin")
+	}
+	for _, folder := range []string{h.Data, h.programs.folder, h.Profile} {
+		if folder == "" {
+			continue
+		}
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	if f.Programs == "" {
+		h.say("building the programs")
+		if err := buildPrograms(ctx, h.programs.folder); err != nil {
+			return nil, err
+		}
+	}
+	h.say("starting PostgreSQL, and writing %d MB of its log so that segments are recycled", f.WarmUp)
+	if h.db, err = startDatabase(ctx, f.WarmUp); err != nil {
+		return nil, err
+	}
+	if err := h.describeMachine(ctx); err != nil {
+		return nil, errors.Join(err, h.db.server.Stop())
+	}
+	return h, nil
+}
+
+func (h *harness) close() error { return errors.Join(h.db.server.Stop(), os.RemoveAll(h.folder)) }
+
+// dataset opens a data set, which build makes where it is not there.
+func (h *harness) dataset(name string, build func(name string) error) (*dataset, string, error) {
+	path := filepath.Join(h.Data, name)
+	if _, err := os.Stat(path + shapeSuffix); errors.Is(err, os.ErrNotExist) {
+		began := time.Now()
+		h.say("making the data: %s", name)
+		if err := build(path); err != nil {
+			return nil, "", fmt.Errorf("make data set %s: %w", name, err)
+		}
+		h.say("made the data in %v", time.Since(began).Round(time.Second))
+	}
+	d, err := openDataset(path)
+	return d, path, err
+}
+
+// updates is a data set of updates.
+func (h *harness) updates(ctx context.Context, o updatesOptions) (*dataset, string, error) {
+	effects := 0
+	if o.Shape == sandbox.LedgerEffects {
+		effects = 1
+	}
+	name := fmt.Sprintf("updates-%d-%d-%d-%d", o.N, o.Events, effects, o.First)
+	return h.dataset(name, func(name string) error { return buildUpdates(ctx, name, o) })
+}
+
+// prepared is a new database with the schema.
+func (h *harness) prepared(ctx context.Context) (url string, err error) {
+	if url, err = h.db.fresh(ctx); err != nil {
+		return "", err
+	}
+	s, err := store.Open(store.Config{URL: url})
+	if err != nil {
+		return "", err
+	}
+	defer s.Close()
+	if _, err := s.Migrate(ctx); err != nil {
+		return "", err
+	}
+	return url, h.db.settle(ctx)
+}
+
+// run is one run of the indexer over everything that a server has.
+type run struct {
+	usage
+	asked stats
+	rows  map[string]int64 // that it left, by table
+}
+
+// index runs the indexer in a new database until it has caught up, and checks what it left.
+func (h *harness) index(ctx context.Context, o serveOptions, served map[string]int64, flags ...string) (r run, err error) {
+	server, err := startServer(ctx, o)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, server.stop()) }()
+	url, err := h.prepared(ctx)
+	if err != nil {
+		return r, err
+	}
+	args := append([]string{"run", "--ledger-url=" + server.url, "--until-current", "--listen="}, flags...)
+	if r.usage, err = h.programs.run(ctx, "indexer", url, append(args, h.IndexerFlag...)...); err != nil {
+		return r, err
+	}
+	if r.asked, err = server.stats(ctx); err != nil {
+		return r, err
+	}
+	r.rows, err = h.db.holds(ctx, served)
+	return r, err
+}

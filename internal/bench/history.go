@@ -1,0 +1,83 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ledgerindexer/sandbox"
+)
+
+// history measures how fast a transaction history is read.
+func (h *harness) history(ctx context.Context) error {
+	data, path, err := h.dataset(fmt.Sprintf("history-%d", h.Records), func(name string) error { return buildHistory(ctx, name, h.Records) })
+	if err != nil {
+		return err
+	}
+	run := func() (usage, error) { return h.readHistory(ctx, path, data) }
+	o := copied{what: "transaction history, records/s", unit: "records", n: data.Elements, run: run, least: 0.80, tables: historyTables}
+	s, limits, err := h.againstCopy(ctx, o)
+	if err != nil {
+		return err
+	}
+	h.report.add(section{title: "Transaction history", table: copyTable(o, s, limits), notes: []string{
+		fmt.Sprintf("%s records with %s bytes of JSON each, on average; against psql COPY of their rows. A service gives pages of %d, each of which has to be "+
+			"asked for with the last event id of the one before.", thousands(float64(data.Elements)),
+			thousands(float64(data.Bytes)/float64(data.Elements)), historyMost),
+	}})
+	return nil
+}
+
+// readHistory runs the indexer over a transaction history into a new database.
+func (h *harness) readHistory(ctx context.Context, path string, data *dataset) (u usage, err error) {
+	server, err := startServer(ctx, serveOptions{Kind: serveHistory, Data: path})
+	if err != nil {
+		return u, err
+	}
+	defer func() { err = errors.Join(err, server.stop()) }()
+	url, err := h.prepared(ctx)
+	if err != nil {
+		return u, err
+	}
+	args := append([]string{"run", "--scan-url=" + server.url, "--until-current", "--listen="}, h.IndexerFlag...)
+	if u, err = h.programs.run(ctx, "indexer", url, args...); err != nil {
+		return u, err
+	}
+	_, err = h.db.holds(ctx, data.Rows)
+	return u, err
+}
+
+// buildHistory makes a data set of the first n records of a transaction history.
+func buildHistory(ctx context.Context, name string, n int) error {
+	return build(name, countRecord, func(b *builder) error {
+		l := sandbox.NewLedger(sandbox.Options{Seed: seed})
+		lastID := ""
+		service := sandbox.NewScan(l, sandbox.ScanOptions{Rewrite: func(e sandbox.Element) []byte {
+			if lastID = e.EventID; b.Elements < int64(n) {
+				b.add(e.Offset, e.Raw)
+			}
+			return nil
+		}})
+		for size := historyMost; b.Elements < int64(n); {
+			before := b.Elements
+			body := fmt.Sprintf(`{"page_size":%d,"page_end_event_id":%q,"sort_order":"asc"}`, size, lastID)
+			if _, err := ask(ctx, service, historyPath, body); err != nil {
+				return err
+			}
+			if b.Elements == before {
+				l.Grow(20_000)
+			}
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+		}
+		b.End = l.End()
+		return nil
+	})
+}
+
+// countRecord adds the rows that a record must leave.
+func countRecord(rows map[string]int64, raw []byte) (events int64) {
+	rows["transactions"]++
+	return 1
+}

@@ -1,0 +1,185 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+)
+
+// limitBatch is how many rows of the first table one transaction of the limit writes, with what belongs to them of the
+// others: several times this is no faster.
+const limitBatch = 20_000
+
+// connections is how many psql write at once.
+const connections = 2
+
+// limit is the rows that one of our runs left, ready to be written by psql.
+type limit struct {
+	folder string
+	db     *database
+	tables []string         // with rows; the first one is cut evenly
+	rows   map[string]int64 // of the tables
+
+	derived map[string]int64 // rows that follow from them
+}
+
+// takeLimit copies the rows of the database into files for psql, cut into a part for each connection, and keeps its schema with
+// the partitions and the rows of all other tables.
+func takeLimit(ctx context.Context, db *database, folder string, tables []string) (*limit, error) {
+	l := &limit{folder: folder, db: db}
+	counted, err := db.counts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l.rows, l.derived = map[string]int64{}, map[string]int64{}
+	for _, table := range projectedTables {
+		l.derived[table] = counted[table]
+	}
+	for _, table := range tables {
+		if counted[table] > 0 {
+			l.tables = append(l.tables, table)
+			l.rows[table] = counted[table]
+		}
+	}
+	if len(l.tables) == 0 {
+		return nil, errors.New("the run left no rows")
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, err
+	}
+	if err := l.dumpSchema(ctx); err != nil {
+		return nil, err
+	}
+	return l, l.dumpRows(ctx)
+}
+
+// dumpSchema writes everything but the rows that the limit writes, and those that are derived from them.
+func (l *limit) dumpSchema(ctx context.Context) error {
+	args := []string{"--no-owner", "--file=" + l.schema()}
+	for _, table := range slices.Concat(factTables, projectedTables, historyTables) {
+		args = append(args, "--exclude-table-data=indexer."+table, "--exclude-table-data=indexer."+table+"_p*")
+	}
+	out, err := exec.CommandContext(ctx, "pg_dump", append(args, l.db.url())...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("pg_dump (it must be in PATH): %w: %s", err, out)
+	}
+	return nil
+}
+
+func (l *limit) schema() string { return filepath.Join(l.folder, "schema.sql") }
+func (l *limit) script(part int) string {
+	return filepath.Join(l.folder, fmt.Sprintf("part%d.sql", part))
+}
+
+// keyOf is the column of a table by which its rows are cut into batches.
+func keyOf(table string) string {
+	switch {
+	case slices.Contains(historyTables, table):
+		return "seq"
+	case table == "active_contracts":
+		return "activated_offset"
+	}
+	return "ledger_offset"
+}
+
+// dumpRows writes a script for each connection, and the files that it names.
+func (l *limit) dumpRows(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, l.db.url())
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	ends, err := query[int64](ctx, l.db, fmt.Sprintf(`SELECT %[1]s FROM (SELECT %[1]s, row_number() OVER (ORDER BY %[1]s) AS n
+		FROM indexer.%[2]s) x WHERE n %% %[3]d = 0 ORDER BY 1`, keyOf(l.tables[0]), l.tables[0], limitBatch))
+	if err != nil {
+		return err
+	}
+	ends = append(slices.Compact(ends), 1<<62)
+	from := int64(-1)
+	for part := range connections {
+		var script strings.Builder
+		for i := part * len(ends) / connections; i < (part+1)*len(ends)/connections; i++ {
+			script.WriteString("BEGIN;\n")
+			for _, table := range l.tables {
+				file := filepath.Join(l.folder, fmt.Sprintf("%s.%d", table, i))
+				rows, err := l.dump(ctx, conn, table, from, ends[i], file)
+				if err != nil {
+					return err
+				}
+				if rows > 0 {
+					fmt.Fprintf(&script, "\\copy indexer.%s from '%s' with (format binary)\n", table, strings.ReplaceAll(file, "'", "''"))
+				}
+			}
+			script.WriteString("COMMIT;\n")
+			from = ends[i]
+		}
+		if err := os.WriteFile(l.script(part), []byte(script.String()), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dump copies the rows of a table that lie after one value of the key up to another into a file.
+func (l *limit) dump(ctx context.Context, conn *pgx.Conn, table string, after, upTo int64, file string) (rows int64, err error) {
+	f, err := os.Create(file)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	out := bufio.NewWriterSize(f, 1<<20)
+	tag, err := conn.PgConn().CopyTo(ctx, out, fmt.Sprintf(`COPY (SELECT * FROM indexer.%[1]s WHERE %[2]s > %[3]d AND %[2]s <= %[4]d ORDER BY %[2]s)
+		TO STDOUT (FORMAT binary)`, table, keyOf(table), after, upTo))
+	if err != nil {
+		return 0, fmt.Errorf("copy the rows of %s: %w", table, err)
+	}
+	return tag.RowsAffected(), out.Flush()
+}
+
+// write has psql write the rows into a new database with the same schema, and gives how long that took. The rows are
+// counted afterwards.
+func (l *limit) write(ctx context.Context) (time.Duration, error) {
+	url, err := l.db.fresh(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if err := psql(ctx, url, l.schema()); err != nil {
+		return 0, err
+	}
+	if err := l.db.settle(ctx); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	group, groupCtx := errgroup.WithContext(ctx)
+	for part := range connections {
+		group.Go(func() error { return psql(groupCtx, url, l.script(part)) })
+	}
+	if err := group.Wait(); err != nil {
+		return 0, err
+	}
+	took := time.Since(began)
+	_, err = l.db.holds(ctx, l.rows)
+	return took, err
+}
+
+// psql runs a script.
+func psql(ctx context.Context, url, script string) error {
+	cmd := exec.CommandContext(ctx, "psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--output="+os.DevNull, "--file="+script, url)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("psql (it must be in PATH): %w: %s", err, out)
+	}
+	return nil
+}
+
+// remove removes the files.
+func (l *limit) remove() error { return os.RemoveAll(l.folder) }

@@ -1,0 +1,99 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+)
+
+// describeMachine notes what the figures depend on.
+func (h *harness) describeMachine(ctx context.Context) error {
+	version, err := queryOne[string](ctx, h.db, "SELECT current_setting('server_version')")
+	if err != nil {
+		return err
+	}
+	sync, err := syncLatency(h.folder)
+	if err != nil {
+		return err
+	}
+	h.report.note(
+		fmt.Sprintf("measured %s at commit %s, with medians of %d", time.Now().UTC().Format(time.DateOnly), commit(ctx), h.Runs),
+		fmt.Sprintf("%d cores, %s of memory, %s; fdatasync of 8 kB takes %.2f ms", runtime.NumCPU(), memory(), kernel(), milliseconds(sync)),
+		fmt.Sprintf("PostgreSQL %s with its default settings, %s, pgx %s", version, runtime.Version(), moduleVersion("github.com/jackc/pgx/v5")),
+		"the server, the indexer, PostgreSQL and psql share the machine",
+	)
+	return nil
+}
+
+// commit is that of the tree, with a plus where something is changed.
+func commit(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=10", "HEAD").Output()
+	if err != nil {
+		return "unknown"
+	}
+	id := strings.TrimSpace(string(out))
+	if changed, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--untracked-files=no").Output(); err != nil || len(changed) > 0 {
+		id += "+"
+	}
+	return id
+}
+
+// moduleVersion is the version of a module that this program is built with.
+func moduleVersion(path string) string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == path {
+				return m.Version
+			}
+		}
+	}
+	return "unknown"
+}
+
+// memory is the machine's, as far as it tells.
+func memory() string {
+	text, err := os.ReadFile("/proc/meminfo")
+	var kilobytes int64
+	if err != nil {
+		return "an unknown amount"
+	}
+	if _, err := fmt.Sscanf(string(text), "MemTotal: %d kB", &kilobytes); err != nil {
+		return "an unknown amount"
+	}
+	return fmt.Sprintf("%d GiB", (kilobytes+1<<19)>>20)
+}
+
+// kernel is the name and release of the operating system.
+func kernel() string {
+	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		return runtime.GOOS + " " + strings.TrimSpace(string(release))
+	}
+	return runtime.GOOS
+}
+
+// syncLatency is how long it takes, as a median, until a block is on disk.
+func syncLatency(folder string) (time.Duration, error) {
+	f, err := os.CreateTemp(folder, "sync-")
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close() // the folder is removed
+	block := make([]byte, 8192)
+	var took []time.Duration
+	for range 200 {
+		if _, err := f.WriteAt(block, 0); err != nil {
+			return 0, err
+		}
+		began := time.Now()
+		if err := syncData(f.Fd()); err != nil {
+			return 0, err
+		}
+		took = append(took, time.Since(began))
+	}
+	return percentile(took, 50), nil
+}

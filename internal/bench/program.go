@@ -1,0 +1,103 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// usage is what a process took.
+type usage struct {
+	wall time.Duration // from its start to its end
+	cpu  time.Duration // user and system time
+	peak int64         // resident memory, in bytes
+}
+
+// programs are the programs that are measured, built into a folder.
+type programs struct {
+	folder  string
+	profile string // folder for profiles; empty: none are taken
+	taken   int    // profiles
+}
+
+// buildPrograms builds what is measured. The tree's own code is compiled, as with make build.
+func buildPrograms(ctx context.Context, folder string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", folder, "ledgerindexer/cmd/indexer", "ledgerindexer/cmd/backfill")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the programs: %w: %s", err, out)
+	}
+	return nil
+}
+
+// command prepares a program. Its settings are its flags: variables of this process that would be settings, too, are not
+// passed on.
+func (p *programs) command(ctx context.Context, name, database string, args ...string) (*exec.Cmd, error) {
+	path := filepath.Join(p.folder, name)
+	if p.profile != "" && name == "indexer" && args[0] == "run" {
+		own, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		p.taken++
+		args = append([]string{profileCommand, filepath.Join(p.profile, fmt.Sprintf("run-%03d", p.taken))}, args...)
+		path = own
+	}
+	cmd := exec.CommandContext(ctx, path, args...)
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "INDEXER_") {
+			cmd.Env = append(cmd.Env, variable)
+		}
+	}
+	cmd.Env = append(cmd.Env, "INDEXER_DATABASE_URL="+database)
+	return cmd, nil
+}
+
+// run runs a program to its end, which must be a good one.
+func (p *programs) run(ctx context.Context, name, database string, args ...string) (usage, error) {
+	cmd, err := p.command(ctx, name, database, args...)
+	if err != nil {
+		return usage{}, err
+	}
+	return measure(cmd)
+}
+
+// measure runs a command to its end, which must be a good one.
+func measure(cmd *exec.Cmd) (usage, error) {
+	var log tail
+	cmd.Stdout, cmd.Stderr = &log, &log
+	began := time.Now()
+	err := cmd.Run()
+	if err != nil {
+		return usage{}, fmt.Errorf("%s: %w; the end of what it said:\n%s", filepath.Base(cmd.Path), err, log.text)
+	}
+	return usageOf(cmd.ProcessState, time.Since(began)), nil
+}
+
+// usageOf is what a process took that has ended.
+func usageOf(state *os.ProcessState, wall time.Duration) usage {
+	u := usage{wall: wall, cpu: state.UserTime() + state.SystemTime()}
+	if r, ok := state.SysUsage().(*syscall.Rusage); ok {
+		if u.peak = r.Maxrss; runtime.GOOS != "darwin" {
+			u.peak *= 1024 // kilobytes there
+		}
+	}
+	return u
+}
+
+// tail keeps the end of what is written to it.
+type tail struct{ text []byte }
+
+func (t *tail) Write(p []byte) (int, error) {
+	const most = 4096
+	t.text = append(t.text, p...)
+	if n := len(t.text); n > most {
+		t.text = append(t.text[:0], t.text[n-most:]...)
+	}
+	return len(p), nil
+}

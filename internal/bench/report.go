@@ -1,0 +1,118 @@
+package bench
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// report is what was measured so far.
+type report struct {
+	machine  []string // about machine and versions
+	targets  []target
+	sections []section
+}
+
+// target is a figure that there is a goal for.
+type target struct {
+	what     string
+	measured float64
+	wanted   float64
+	atMost   bool // wanted is the most; else the least
+	unit     string
+	digits   int // behind the point
+}
+
+func (t target) reached() bool {
+	if t.atMost {
+		return t.measured <= t.wanted
+	}
+	return t.measured >= t.wanted
+}
+
+func (t target) row() []string {
+	bound, reached := "at least", "yes"
+	if t.atMost {
+		bound = "at most"
+	}
+	if !t.reached() {
+		reached = "**no**"
+	}
+	number := func(v float64) string { return strings.TrimSpace(fmt.Sprintf("%.*f %s", t.digits, v, t.unit)) }
+	return []string{t.what, number(t.measured), bound + " " + number(t.wanted), reached}
+}
+
+// section is what a part has found.
+type section struct {
+	title string
+	notes []string // paragraphs before the table
+	table [][]string
+}
+
+func (r *report) target(t target)     { r.targets = append(r.targets, t) }
+func (r *report) add(s section)       { r.sections = append(r.sections, s) }
+func (r *report) note(line ...string) { r.machine = append(r.machine, line...) }
+
+func cell(format string, a any) string { return fmt.Sprintf(format, a) }
+func cells(row ...string) []string     { return row }
+
+// thousands is a number without what is behind its point, with a comma between each three digits.
+func thousands(v float64) string {
+	digits := fmt.Sprintf("%.0f", v)
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+func (r *report) append(md []byte) []byte {
+	out := bytes.NewBuffer(md)
+	for _, line := range r.machine {
+		fmt.Fprintf(out, "- %s\n", line)
+	}
+	if len(r.targets) > 0 {
+		table := [][]string{{"what", "measured", "wanted", "reached"}}
+		for _, t := range r.targets {
+			table = append(table, t.row())
+		}
+		writeSection(out, section{title: "Targets", table: table})
+	}
+	for _, s := range r.sections {
+		writeSection(out, s)
+	}
+	return out.Bytes()
+}
+
+func writeSection(out *bytes.Buffer, s section) {
+	fmt.Fprintf(out, "\n## %s\n", s.title)
+	for _, note := range s.notes {
+		fmt.Fprintf(out, "\n%s\n", note)
+	}
+	for i, row := range s.table {
+		if i == 0 {
+			out.WriteByte('\n')
+		}
+		fmt.Fprintf(out, "| %s |\n", strings.Join(row, " | "))
+		if i == 0 {
+			out.WriteString(strings.Repeat("|---", len(row)) + "|\n")
+		}
+	}
+}
+
+// mark is the line of a report's file below which everything is replaced.
+const mark = "<!-- Below this line: written by make bench. -->\n"
+
+// write replaces what a file has below the mark, or all of it where there is none.
+func (r *report) write(path string) error {
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	head, _, found := bytes.Cut(old, []byte(mark))
+	if !found {
+		head = []byte("# Benchmarks\n\n")
+	}
+	return os.WriteFile(path, r.append(append(bytes.Clone(head), mark+"\n"...)), 0o644)
+}

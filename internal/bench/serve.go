@@ -1,0 +1,159 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// serveCommand is the first argument of a process that serves, instead of a command line.
+const serveCommand = "serve"
+
+// The kinds of server.
+const (
+	serveUpdates  = "updates"  // an updates data set
+	serveSnapshot = "snapshot" // the data set of a snapshot
+	serveHistory  = "history"  // the data set of a transaction history
+	serveCopies   = "copies"   // an updates data set, again and again
+	serveGrowing  = "growing"  // a ledger that grows when it is told to
+)
+
+// serveOptions say what a process serves.
+type serveOptions struct {
+	Kind    string
+	Data    string        // name of the data set
+	Pages   bool          // of 2,000; else lists of 200 are all there is
+	Latency time.Duration // before every answer
+	Copies  int           // of the data set
+}
+
+// handler is what serves.
+func (o serveOptions) handler() (http.Handler, error) {
+	if o.Kind == serveGrowing {
+		return newGrowing(), nil
+	}
+	data, err := openDataset(o.Data)
+	if err != nil {
+		return nil, err
+	}
+	var next http.Handler
+	switch o.Kind {
+	case serveUpdates:
+		next = newParticipant(data, o.Pages)
+	case serveSnapshot:
+		next = newSnapshotServer(data)
+	case serveHistory:
+		next = newHistoryServer(data)
+	case serveCopies:
+		next = newParticipant(newCopies(data, o.Copies), o.Pages)
+	default:
+		return nil, fmt.Errorf("no server is of the kind %q", o.Kind)
+	}
+	return newMeter(next, o.Latency), nil
+}
+
+// serve is the process that serves: it says where on stdout, and ends when stdin does, as it does when the process that
+// started this one is gone.
+func serve(ctx context.Context, arg string, stdin io.Reader, stdout io.Writer) error {
+	var o serveOptions
+	if err := json.Unmarshal([]byte(arg), &o); err != nil {
+		return fmt.Errorf("what to serve: %w", err)
+	}
+	h, err := o.handler()
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
+	go func() {
+		_, _ = io.Copy(io.Discard, stdin) // whatever its end is called
+		_ = server.Close()                // nobody waits for an answer any more
+	}()
+	if _, err := fmt.Fprintf(stdout, "http://%s\n", listener.Addr()); err != nil {
+		return err
+	}
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// server is a process that serves.
+type server struct {
+	url   string
+	cmd   *exec.Cmd
+	stdin io.Closer
+}
+
+// startServer starts this program again, to serve.
+func startServer(ctx context.Context, o serveOptions) (*server, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	arg, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{cmd: exec.CommandContext(ctx, program, serveCommand, string(arg))}
+	s.cmd.Stderr = os.Stderr
+	if s.stdin, err = s.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	stdout, err := s.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the %s server: %w", o.Kind, err)
+	}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("the %s server does not say where it is: %w", o.Kind, err), s.stop())
+	}
+	s.url = strings.TrimSpace(line)
+	return s, nil
+}
+
+// stop ends the process.
+func (s *server) stop() error {
+	s.stdin.Close()
+	if err := s.cmd.Wait(); err != nil {
+		return fmt.Errorf("the server ended with %w", err)
+	}
+	return nil
+}
+
+// get asks the server for something of ours.
+func (s *server) get(ctx context.Context, path string, answer any) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("the server answers %s with %s", path, response.Status)
+	}
+	return json.NewDecoder(response.Body).Decode(answer)
+}
+
+// stats is what the server was asked so far.
+func (s *server) stats(ctx context.Context) (asked stats, err error) {
+	return asked, s.get(ctx, pathStats, &asked)
+}

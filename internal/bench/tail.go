@@ -1,0 +1,219 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	lookEvery = 5 * time.Millisecond // how often SQL is asked how far readers can see
+	idleFor   = time.Minute          // how long requests are counted while nothing happens
+	patience  = time.Minute          // for what should take a moment
+)
+
+// tailRates are updates a second.
+var tailRates = []float64{1, 10, 100, 1000, 3000}
+
+// tail measures how long it takes from when the server has an update until its row is visible, and what is asked of a server
+// where nothing happens.
+func (h *harness) tail(ctx context.Context) (err error) {
+	table := [][]string{{"updates/s", "updates", "p50 ms", "p99 ms", "longest ms"}}
+	f, err := h.follow(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.stop()) }()
+	asked, err := f.idle(ctx)
+	if err != nil {
+		return err
+	}
+	h.say("idle: %.0f requests a minute", asked)
+	for _, rate := range tailRates {
+		took, err := f.measure(ctx, rate, h.TailTime)
+		if err != nil {
+			return fmt.Errorf("%.0f updates/s: %w", rate, err)
+		}
+		p50, p99 := milliseconds(percentile(took, 50)), milliseconds(percentile(took, 99))
+		h.say("%.0f updates/s: p50 %.0f ms, p99 %.0f ms of %d", rate, p50, p99, len(took))
+		table = append(table, cells(thousands(rate), thousands(float64(len(took))), cell("%.0f", p50), cell("%.0f", p99),
+			cell("%.0f", milliseconds(percentile(took, 100)))))
+		what := fmt.Sprintf("from the server having an update to its row being visible, %s updates/s", thousands(rate))
+		h.report.target(target{what: what + ": p50", measured: p50, wanted: 100, atMost: true, unit: "ms"})
+		h.report.target(target{what: what + ": p99", measured: p99, wanted: 250, atMost: true, unit: "ms"})
+	}
+	h.report.target(target{what: "requests a minute where the ledger is idle", measured: asked, wanted: 150, atMost: true})
+	h.report.add(section{title: "Tail", table: table, notes: []string{fmt.Sprintf("From when the server has an update until a reader in SQL sees "+
+		"it. Updates come independently of each other, for %v at each rate; a reader looks every %v. A ledger where nothing happens is asked %.0f "+
+		"times a minute.", h.TailTime, lookEvery, asked)}})
+	return nil
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// follower is an indexer that follows a ledger that grows.
+type follower struct {
+	h       *harness
+	server  *server
+	indexer *exec.Cmd
+	log     tail
+	conn    *pgx.Conn
+}
+
+// follow starts a server and an indexer that has caught up with it.
+func (h *harness) follow(ctx context.Context) (_ *follower, err error) {
+	f := &follower{h: h}
+	if f.server, err = startServer(ctx, serveOptions{Kind: serveGrowing}); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.stop())
+		}
+	}()
+	url, err := h.db.fresh(ctx)
+	if err != nil {
+		return nil, err
+	}
+	args := append([]string{"run", "--ledger-url=" + f.server.url, "--listen="}, h.IndexerFlag...)
+	cmd, err := h.programs.command(ctx, "indexer", url, append(args, "--until-current")...)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := measure(cmd); err != nil { // it leaves a schema, and what the ledger has so far
+		return nil, err
+	}
+	if cmd, err = h.programs.command(ctx, "indexer", url, args...); err != nil {
+		return nil, err
+	}
+	cmd.Stdout, cmd.Stderr = &f.log, &f.log
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	f.indexer = cmd
+	if f.conn, err = pgx.Connect(ctx, url); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// stop ends everything, the indexer as an operator would.
+func (f *follower) stop() (err error) {
+	if f.conn != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		err = f.conn.Close(ctx)
+	}
+	if f.indexer != nil {
+		err = errors.Join(err, f.indexer.Process.Signal(syscall.SIGTERM))
+		if ended := f.indexer.Wait(); ended != nil {
+			err = errors.Join(err, fmt.Errorf("the indexer ended with %w; the end of what it said:\n%s", ended, f.log.text))
+		}
+	}
+	return errors.Join(err, f.server.stop())
+}
+
+// idle counts the requests of a minute in which nothing happens.
+func (f *follower) idle(ctx context.Context) (perMinute float64, err error) {
+	if err := sleep(ctx, 5*time.Second); err != nil { // it has started by then
+		return 0, err
+	}
+	before, err := f.server.stats(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if err := sleep(ctx, idleFor); err != nil {
+		return 0, err
+	}
+	after, err := f.server.stats(ctx)
+	return float64(after.total()-before.total()) / idleFor.Minutes(), err
+}
+
+// measure lets the ledger grow for a while, and gives for each update how long it took to be seen.
+func (f *follower) measure(ctx context.Context, perSecond float64, d time.Duration) ([]time.Duration, error) {
+	var arrived []arrival
+	grown := make(chan struct{})
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		defer close(grown)
+		return f.server.get(groupCtx, fmt.Sprintf("%s?rate=%g&for=%s", pathGrow, perSecond, d), &arrived)
+	})
+	var seen []arrival
+	group.Go(func() (err error) {
+		seen, err = f.look(groupCtx, grown, &arrived)
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	stored, err := queryOne[int](ctx, f.h.db, "SELECT count(*) FROM indexer.updates WHERE ledger_offset BETWEEN $1 AND $2",
+		arrived[0].Offset, arrived[len(arrived)-1].Offset)
+	if err != nil {
+		return nil, err
+	}
+	if stored != len(arrived) {
+		return nil, fmt.Errorf("%d updates were served and %d are in the database", len(arrived), stored)
+	}
+	return delays(arrived, seen), nil
+}
+
+// look notes each time when readers see farther than before, until they see the last of what has arrived when grown is closed.
+func (f *follower) look(ctx context.Context, grown <-chan struct{}, arrived *[]arrival) (seen []arrival, err error) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	at, last := int64(-1), int64(-1)
+	for last < 0 || at < last {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-grown:
+			if len(*arrived) == 0 {
+				return nil, errors.New("nothing arrived: measure longer")
+			}
+			last, grown = (*arrived)[len(*arrived)-1].Offset, nil
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeoutCause(ctx, patience, errors.New("what the server has is not seen"))
+			defer cancel()
+		case <-tick.C:
+		}
+		var now int64
+		if err := f.conn.QueryRow(ctx, "SELECT ledger.latest_offset()").Scan(&now); err != nil {
+			return nil, err
+		}
+		if now > at {
+			at = now
+			seen = append(seen, arrival{Offset: now, At: time.Now()})
+		}
+	}
+	return seen, nil
+}
+
+// delays is for each update from when it arrived to when readers saw as far as its offset. Both are in order.
+func delays(arrived, seen []arrival) []time.Duration {
+	var took []time.Duration
+	for _, a := range arrived {
+		for len(seen) > 0 && seen[0].Offset < a.Offset {
+			seen = seen[1:]
+		}
+		if len(seen) == 0 {
+			break
+		}
+		took = append(took, seen[0].At.Sub(a.At))
+	}
+	return took
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
