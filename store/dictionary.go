@@ -1,8 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -25,6 +28,11 @@ func newTemplateKey(templateID, packageName string, representative *string) temp
 		key.representative, key.hasRepresentative = *representative, true
 	}
 	return key
+}
+
+func (k templateKey) compare(other templateKey) int {
+	return cmp.Or(cmp.Compare(k.templateID, other.templateID), cmp.Compare(k.packageName, other.packageName),
+		cmp.Compare(k.representative, other.representative))
 }
 
 // optionalRepresentative is the representative package's id; nil where there is none.
@@ -140,8 +148,9 @@ func (d *dictionary) resolve(ctx context.Context, wanted names) (refs, error) {
 	return found, nil
 }
 
+// add gives names numbers, in the order of the names: the same batches make the same dictionaries.
 func (d *dictionary) add(ctx context.Context, tx pgx.Tx, wanted names) error {
-	for key := range wanted.templates {
+	for _, key := range slices.SortedFunc(maps.Keys(wanted.templates), templateKey.compare) {
 		if _, known := d.templates[key]; known {
 			continue
 		}
@@ -157,7 +166,7 @@ func (d *dictionary) add(ctx context.Context, tx pgx.Tx, wanted names) error {
 			return fmt.Errorf("add template %s: %w", key.templateID, err)
 		}
 	}
-	for id := range wanted.synchronizers {
+	for _, id := range slices.Sorted(maps.Keys(wanted.synchronizers)) {
 		if _, known := d.synchronizers[id]; known {
 			continue
 		}
