@@ -60,8 +60,10 @@ func (f *Fill) Run(ctx context.Context) (Filled, error) {
 			err = r.ended(ctx)
 		}
 		switch {
-		case err == nil, Lasting(err) && !r.prunedMeanwhile(ctx):
-			return r.filled, err
+		case err == nil:
+			return r.filled, nil
+		case Lasting(err) && !r.prunedMeanwhile(ctx):
+			return r.filled, stays(err)
 		case ctx.Err() != nil:
 			return r.filled, ctx.Err()
 		case Lasting(err):
@@ -182,8 +184,21 @@ func (r *fillRun) choose(ctx context.Context, bounds ledger.Bounds) (ledger.Rang
 	return chosen, nil
 }
 
+// stays says of a history that is pruned what to do about it: less is filled in, and what is stored is as good as before.
+func stays(err error) error {
+	var p *ledger.Problem
+	if !errors.Is(err, ledger.ErrPruned) || !errors.As(err, &p) {
+		return err
+	}
+	return &ledger.Problem{
+		What: p.What, Err: p.Err,
+		Do: "give --from the offset up to which it is pruned, or a later one; or fill in from a participant's replica that still has it; " +
+			"what is stored stays",
+	}
+}
+
 // prunedMeanwhile tells whether an error may come of the participant being pruned since the range was chosen, while the
-// beginning was left to the run. Then a later one is chosen.
+// beginning was left to the run. Then the range begins later.
 func (r *fillRun) prunedMeanwhile(ctx context.Context) bool {
 	if !r.chosen || r.From != nil || ctx.Err() != nil {
 		return false
@@ -192,7 +207,8 @@ func (r *fillRun) prunedMeanwhile(ctx context.Context) bool {
 	if err != nil || pruned <= r.filled.Range.From {
 		return false
 	}
-	r.chosen = false
+	r.Logger.WarnContext(ctx, "the participant was pruned: history can be filled in from there on only", "stream", "history", "offset", int64(pruned))
+	r.filled.Range.From = pruned
 	return true
 }
 

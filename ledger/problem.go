@@ -70,6 +70,9 @@ func (e *DecodeError) Unwrap() error { return e.Err }
 // ErrNotOffered is returned for an operation that the server does not have.
 var ErrNotOffered = errors.New("the server does not offer this operation")
 
+// ErrPruned is returned for what the participant has pruned.
+var ErrPruned = errors.New("what was asked for is pruned")
+
 // ErrNoRoom is returned for an answer that is larger than who asked for it has room for. Nothing is wrong with it.
 var ErrNoRoom = errors.New("the answer is larger than there is room for")
 

@@ -12,6 +12,7 @@ import (
 
 	"ledgerindexer/internal/access"
 	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/ledger"
 )
 
 // Error is a request that brought no usable answer. What it means, and whether trying again may help, is decided in
@@ -76,6 +77,9 @@ func (e *Error) Error() string {
 }
 
 func (e *Error) Unwrap() error { return e.Err }
+
+// Is tells a refusal of what is pruned as ledger.ErrPruned.
+func (e *Error) Is(target error) bool { return target == ledger.ErrPruned && e.Code == codePruned }
 
 // Wait is how long is asked to wait before the next try, by the header or by the error object, whichever is longer;
 // 0: neither says.

@@ -182,7 +182,7 @@ func (c *Client) readPage(ctx context.Context, path string, after, to ledger.Off
 	switch {
 	case got.Lowest > after:
 		// Asked for the ledger's beginning, a pruned participant starts where it can instead of refusing.
-		return ledger.Page{}, prunedUpdates(after, got.Lowest).of(nil)
+		return ledger.Page{}, prunedUpdates(after, got.Lowest).of(ledger.ErrPruned)
 	case got.Highest <= after:
 		return ledger.Page{}, misled(operation, "a page came that covers nothing: it ends at offset %d", got.Highest)
 	case got.Last > to:

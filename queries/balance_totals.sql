@@ -1,6 +1,8 @@
 -- name: LatestTotals :many
--- The last totals of some parties, as far as they have any.
-SELECT party, round, initial_amount, holding_fees_rate FROM indexer.latest_totals WHERE party = ANY (@parties::text[]);
+-- The last totals of some parties, as far as they have any. They come as text, which tells how many digits stand behind the
+-- point of a zero.
+SELECT party, round, initial_amount::text AS initial_amount, holding_fees_rate::text AS holding_fees_rate
+FROM indexer.latest_totals WHERE party = ANY (@parties::text[]);
 
 -- name: BalanceTotalsCopy :copyfrom
 INSERT INTO indexer.balance_totals (party, round, initial_amount, holding_fees_rate) VALUES (@party, @round, @initial_amount, @holding_fees_rate);

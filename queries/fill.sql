@@ -50,6 +50,10 @@ WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive = @from_offse
 -- name: CoverageBegins :one
 SELECT EXISTS (SELECT FROM indexer.coverage c WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive = @at);
 
+-- name: CheckpointHold :exec
+-- Keeps a checkpoint from moving until the transaction ends.
+SELECT FROM indexer.checkpoints WHERE stream = @stream FOR NO KEY UPDATE;
+
 -- name: FloorLower :one
 -- Lowers the history floor to where what reaches up to it begins.
 UPDATE indexer.floors f
@@ -104,8 +108,11 @@ UPDATE indexer.fill SET lifetimes_to = 0;
 UPDATE indexer.fill SET lifetimes_to = @to_offset::bigint WHERE lifetimes_to = @from_offset::bigint;
 
 -- name: FillLifetimesForget :exec
--- Has lifetimes worked out anew from the beginning: what they are made of has changed, or their place is gone.
-UPDATE indexer.fill SET lifetimes_to = NULL WHERE lifetimes_to > @after::bigint;
+-- Has lifetimes worked out anew from the beginning: what is stored after an offset has changed. They may have come less far, and what
+-- was changed may have been read for their next step.
+UPDATE indexer.fill x SET lifetimes_to = NULL
+WHERE x.lifetimes_to IS NOT NULL AND (x.projected_from > @after::bigint OR EXISTS (
+    SELECT FROM indexer.floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL));
 
 -- name: FillActiveBegin :exec
 -- What ActiveContractsBegin is for active_contracts.
@@ -118,7 +125,7 @@ ON CONFLICT (contract_id, synchronizer_ref) DO UPDATE SET
     activated_node_id = excluded.activated_node_id, reassignment_counter = excluded.reassignment_counter;
 
 -- name: FillActiveEnd :exec
--- What ActiveContractsEnd is for active_contracts. A contract whose creation is stored, on another synchronizer or later, is not
+-- What endSQL is for active_contracts. A contract whose creation is stored, on another synchronizer or later, is not
 -- asked for.
 WITH ended AS (
     SELECT unnest(@contract_ids::text[]) AS contract_id, unnest(@synchronizer_refs::integer[]) AS synchronizer_ref,

@@ -1,6 +1,6 @@
 -- name: LookupsWantExercised :exec
 -- Asks for contracts that were exercised, unless they are active. The arrays are parallel. Archived contracts are asked
--- for by ActiveContractsEnd.
+-- for where they end (endSQL).
 INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
 SELECT e.contract_id, e.ledger_offset, e.node_id
 FROM (SELECT unnest(@contract_ids::text[]) AS contract_id, unnest(@ledger_offsets::bigint[]) AS ledger_offset, unnest(@node_ids::integer[]) AS node_id) e

@@ -41,7 +41,8 @@ DELETE FROM indexer.verifications WHERE stream = 'updates' AND to_inclusive > @a
 DELETE FROM indexer.active_contracts WHERE activated_offset > @after;
 
 -- name: ResetLifetimes :execrows
--- Those that began by then go on. Only an assignment, and the snapshot, tell a counter other than 0.
+-- Those that began by then go on, but for those of filled history while it is not known what was active at its end: they are
+-- worked out anew. Only an assignment, and the snapshot, tell a counter other than 0.
 WITH ended AS (
     DELETE FROM indexer.lifetimes l WHERE l.deactivated_offset > @after
     RETURNING l.contract_id, l.synchronizer_ref, l.template_ref, l.activated_offset, l.activated_node_id
@@ -51,7 +52,8 @@ WITH ended AS (
     FROM ended e
     LEFT JOIN indexer.reassignments r ON r.ledger_offset = e.activated_offset AND r.node_id = e.activated_node_id AND r.kind = 'assigned'
     LEFT JOIN indexer.carried_created c ON c.ledger_offset = e.activated_offset AND c.node_id = e.activated_node_id
-    WHERE e.activated_offset <= @after
+    WHERE e.activated_offset <= @after AND NOT EXISTS (
+        SELECT FROM indexer.fill x, indexer.floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL AND e.activated_offset <= x.projected_from)
 )
 SELECT FROM ended;
 

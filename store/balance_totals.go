@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
@@ -98,7 +99,10 @@ func (l *Leader) addBehind(ctx context.Context, tx pgx.Tx, rows []dbsqlc.Balance
 	}
 	latest := make(map[string]partyTotal, len(list))
 	for _, row := range list {
-		latest[row.Party] = partyTotal(row)
+		latest[row.Party] = partyTotal{
+			Party: row.Party, Round: row.Round,
+			InitialAmount: numeric(ledger.Decimal(row.InitialAmount)), HoldingFeesRate: numeric(ledger.Decimal(row.HoldingFeesRate)),
+		}
 	}
 	changes, ok := changesBehind(added, latest)
 	if !ok {

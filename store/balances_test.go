@@ -157,7 +157,12 @@ func drawRecords(t *rapid.T) []ledger.Transaction {
 		}
 		return ptr(rapid.Int64Range(0, 6).Draw(t, "round"))
 	}
+	few := rapid.Bool().Draw(t, "few amounts") // so that totals become zero
 	decimal := func(label string) ledger.Decimal {
+		if few {
+			n := rapid.Int64Range(-1, 1).Draw(t, label)
+			return ledger.Decimal(big.NewRat(n, 1).FloatString(rapid.IntRange(0, 5).Draw(t, "scale of "+label)))
+		}
 		n := rapid.Int64Range(-2e10, 5e10).Draw(t, label)
 		return ledger.Decimal(big.NewRat(n, 1e10).FloatString(10))
 	}
@@ -183,6 +188,13 @@ func drawRecords(t *rapid.T) []ledger.Transaction {
 			changes = append(changes, change(rapid.SampledFrom([]string{"alice", "bob", "carol"}).Draw(t, "party"), decimal("amount"), decimal("rate")))
 		}
 		records[i] = transfer(round, changes...)
+		for range rapid.IntRange(0, 4).Draw(t, "receivers") {
+			r := ledger.Receiver{Party: rapid.SampledFrom([]string{"alice", "bob", "carol"}).Draw(t, "receiver"), Amount: decimal("received")}
+			if rapid.IntRange(0, 2).Draw(t, "fee") > 0 {
+				r.Fee = ptr(decimal("receiver's fee"))
+			}
+			records[i].Transfer.Receivers = append(records[i].Transfer.Receivers, r)
+		}
 	}
 	return records
 }
@@ -250,7 +262,27 @@ func TestReportedBalancesAreTheSum(t *testing.T) {
 		require.Equal(rt, h.rows("SELECT DISTINCT ON (party) t::text FROM indexer.balance_totals t ORDER BY party, round DESC"),
 			h.rows("SELECT t::text FROM indexer.latest_totals t ORDER BY party"))
 		require.Equal(rt, h.row("SELECT max(round) FROM ledger.transactions"), h.row("SELECT newest FROM indexer.balance_rounds"))
+		h.nothingDiffersInBalances(rt)
 	})
+}
+
+// nothingDiffersInBalances compares what follows from the records with them, to the last digit.
+func (h *testHistory) nothingDiffersInBalances(t require.TestingT) {
+	var list []ledger.Difference
+	require.NoError(t, h.l.store.CompareBalances(h.t.Context(), func(string) {}, collect(&list)))
+	require.Empty(t, list)
+}
+
+// A total that is zero has as many digits behind the point as what was added up, and so has what is added to it.
+func TestTotalsOfZeroKeepTheirDigits(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	for round, amount := range []ledger.Decimal{"1.50", "-1.50", "5"} {
+		h.appendRecords(transfer(ptr(int64(round)), change("alice", amount, "0.000")))
+	}
+	require.Equal(t, []string{"0 1.50 0.000", "1 0.00 0.000", "2 5.00 0.000"},
+		h.rows("SELECT round, initial_amount::text, holding_fees_rate::text FROM indexer.balance_totals ORDER BY round"))
+	h.nothingDiffersInBalances(t)
 }
 
 // The formula of ledger-api.md, section 4, in numbers; digits are never lost.

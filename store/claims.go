@@ -69,6 +69,7 @@ type agreement struct {
 	watermark  int64
 	snapshot   bool // there is one, at the base
 	stateFloor *int64
+	filling    bool   // lifetimes are being worked out that say more than is known of the base
 	scope      string // hash; empty: nothing tells
 	coverage   []coveredRange
 	holes      []ledger.Range
@@ -116,6 +117,7 @@ func (s *Store) agree(ctx context.Context, tx pgx.Tx, c *claims, end *ledger.Off
 	if a.snapshot || a.base == 0 {
 		a.stateFloor = &a.base
 	}
+	a.filling = a.stateFloor == nil && c.fill != nil && c.fill.LifetimesTo != nil
 	if a.watermark, err = c.watermark(a.floor, last); err != nil {
 		return nil, err
 	}

@@ -59,11 +59,20 @@ func (a *agreement) spansArguments() []any {
 	return []any{from, a.watermark, a.base}
 }
 
-// beyondSpans is true of a row x of active_contracts or lifetimes of which spansSQL says nothing, floor being the parameter that
-// is the floor: the contract was activated in history that was filled in and does not reach up to the floor, so that what
-// ended it may be missing.
+// beyondSpans is true of a row x of active_contracts or lifetimes of which spansSQL says nothing: the contract was activated in
+// history that was filled in and does not reach up to the floor, so that what ended it may be missing. floor is the parameter that
+// is the floor, or knownLifetimes for lifetimes.
 func beyondSpans(floor string) string {
 	return "(x.activated_offset <= " + floor + " AND " + strings.ReplaceAll(coveredX, "x.ledger_offset", "x.activated_offset") + ")"
+}
+
+// knownLifetimes is the offset of which beyondSpans is asked for lifetimes. It is the base while those from before it are being
+// worked out, and it is not known yet what was active there.
+func (a *agreement) knownLifetimes() int64 {
+	if a.filling {
+		return a.base
+	}
+	return a.floor
 }
 
 // asksSQL is every event of a contract whose creation should have been seen, up to $2.

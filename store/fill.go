@@ -174,7 +174,7 @@ func (l *Leader) lowerFloor(ctx context.Context, tx pgx.Tx, scope ledger.Scope, 
 	for _, part := range parts {
 		from = min(from, part)
 	}
-	if err := l.coverDown(ctx, tx, scope, from, to); err != nil {
+	if err := l.coverDown(ctx, tx, scope, from, to, to == began); err != nil {
 		return fmt.Errorf("merge coverage: %w", err)
 	}
 	if _, err := q.FloorLower(ctx, tx, StreamUpdates); err != nil {
@@ -184,8 +184,9 @@ func (l *Leader) lowerFloor(ctx context.Context, tx pgx.Tx, scope ledger.Scope, 
 }
 
 // coverDown claims a range together with the row that begins where it ends, if there is one. That may be the one that the
-// leader of the updates is about to replace: then it is waited for, and looked for anew.
-func (l *Leader) coverDown(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from, to int64) error {
+// leader of the updates is about to replace: then it is waited for, and looked for anew. first says that it may also be the first
+// one of that leader, which nobody sees before it is committed.
+func (l *Leader) coverDown(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from, to int64, first bool) error {
 	q := l.store.queries
 	for range mergeTries {
 		lowered, err := q.CoverageLower(ctx, tx, dbsqlc.CoverageLowerParams{Stream: StreamUpdates, Scope: scope.Hash(), FromOffset: to, ToOffset: from})
@@ -196,8 +197,14 @@ func (l *Leader) coverDown(ctx context.Context, tx pgx.Tx, scope ledger.Scope, f
 		if err != nil {
 			return err
 		}
-		if !begins {
+		if !begins && !first {
 			return l.cover(ctx, tx, scope, ledger.Offset(from), ledger.Offset(to))
+		}
+		if !begins {
+			first = false
+			if err := q.CheckpointHold(ctx, tx, StreamUpdates); err != nil {
+				return fmt.Errorf("wait for the first coverage above: %w", err)
+			}
 		}
 	}
 	return fmt.Errorf("the row from offset %d on changes all the time", to)

@@ -76,29 +76,32 @@ func (s *stateFill) step(ctx context.Context, from int64) error {
 		}
 		s.end = int64(watermark)
 	}
-	switch {
-	case from < s.end:
-		step, reach, err := s.read(ctx, from, s.end)
-		if err != nil {
-			return err
-		}
-		s.reached = reach
-		return s.leader.write(ctx, func(ctx context.Context, tx pgx.Tx) error { return s.apply(ctx, tx, step, from, reach) })
-	case s.known:
-		return s.finish(ctx, func(context.Context, pgx.Tx) error { return nil })
-	default:
-		return s.finish(ctx, func(ctx context.Context, tx pgx.Tx) error { return s.activate(ctx, tx, from) })
+	if from >= s.end {
+		return s.finish(ctx, from)
 	}
+	step, reach, err := s.read(ctx, from, s.end)
+	if err != nil {
+		return err
+	}
+	s.reached = reach
+	return s.leader.write(ctx, func(ctx context.Context, tx pgx.Tx) error { return s.apply(ctx, tx, step, from, reach) })
 }
 
 // finish lowers the state floor.
-func (s *stateFill) finish(ctx context.Context, first func(context.Context, pgx.Tx) error) error {
+func (s *stateFill) finish(ctx context.Context, from int64) error {
 	err := s.leader.writeWithin(ctx, repairTimeout, func(ctx context.Context, tx pgx.Tx) error {
-		if _, err := s.leader.store.queries.FillTurn(ctx, tx); err != nil {
-			return fmt.Errorf("wait for others who fill in history: %w", err)
+		if !s.known { // first: who resets what is written waits for the place while it writes
+			if err := s.exclude(ctx, tx); err != nil {
+				return err
+			}
 		}
-		if err := first(ctx, tx); err != nil {
+		if err := s.advance(ctx, tx, from, from); err != nil {
 			return err
+		}
+		if !s.known {
+			if err := s.activate(ctx, tx, from); err != nil {
+				return err
+			}
 		}
 		return s.leader.store.queries.FillStateKnown(ctx, tx)
 	})
@@ -106,16 +109,20 @@ func (s *stateFill) finish(ctx context.Context, first func(context.Context, pgx.
 	return err
 }
 
-// activate adds what is active at the watermark, and was activated before indexing began, to the active contracts. The leader of
-// the updates waits until the transaction ends.
-func (s *stateFill) activate(ctx context.Context, tx pgx.Tx, from int64) error {
-	l := s.leader
-	_, err := l.store.queries.LeadershipExclude(ctx, tx, dbsqlc.LeadershipExcludeParams{
+// exclude has the leader of the updates wait until the transaction ends.
+func (s *stateFill) exclude(ctx context.Context, tx pgx.Tx) error {
+	_, err := s.leader.store.queries.LeadershipExclude(ctx, tx, dbsqlc.LeadershipExcludeParams{
 		Role: string(RoleUpdates), TurnClass: turnClass, RoleNumber: roleNumbers[RoleUpdates],
 	})
 	if err != nil {
 		return fmt.Errorf("wait for the writer of role %s: %w", RoleUpdates, err)
 	}
+	return nil
+}
+
+// activate adds what is active at the watermark, and was activated before indexing began, to the active contracts.
+func (s *stateFill) activate(ctx context.Context, tx pgx.Tx, from int64) error {
+	l := s.leader
 	watermark, _, err := l.store.watermark(ctx, tx)
 	if err != nil {
 		return err
@@ -136,20 +143,8 @@ func (s *stateFill) activate(ctx context.Context, tx pgx.Tx, from int64) error {
 	return nil
 }
 
-// stateStep is how many updates a step takes, at most: reading them must not sort everything that follows.
-const stateStep = 10_000
-
 // read is the next step, and how far it goes. Behind the place where indexing began it says only what ends.
 func (s *stateFill) read(ctx context.Context, from, to int64) (*step, int64, error) {
-	last, err := s.leader.store.queries.VerificationUpdatesEnd(ctx, s.leader.pool, dbsqlc.VerificationUpdatesEndParams{
-		FromExclusive: from, ToInclusive: to, Skip: stateStep - 1,
-	})
-	if err != nil {
-		return nil, 0, fmt.Errorf("look for the next updates: %w", err)
-	}
-	if len(last) > 0 {
-		to = last[0]
-	}
 	events, reach, err := s.leader.readStepEvents(ctx, from, to)
 	if err != nil {
 		return nil, 0, err
@@ -162,14 +157,19 @@ func (s *stateFill) read(ctx context.Context, from, to int64) (*step, int64, err
 	return step, reach, s.leader.partitions.ensure(ctx, "lifetimes", step.deactivations())
 }
 
-// apply is to fill_active what Leader.project is to active_contracts.
-func (s *stateFill) apply(ctx context.Context, tx pgx.Tx, step *step, from, to int64) error {
-	q := s.leader.store.queries
-	moved, err := q.FillLifetimesAdvance(ctx, tx, dbsqlc.FillLifetimesAdvanceParams{FromOffset: from, ToOffset: to})
+// advance moves the place. It fails where what was read behind it was changed since: then lifetimes begin anew.
+func (s *stateFill) advance(ctx context.Context, tx pgx.Tx, from, to int64) error {
+	moved, err := s.leader.store.queries.FillLifetimesAdvance(ctx, tx, dbsqlc.FillLifetimesAdvanceParams{FromOffset: from, ToOffset: to})
 	if err == nil && moved == 0 {
 		err = ErrWatermarkMoved
 	}
-	if err != nil {
+	return err
+}
+
+// apply is to fill_active what Leader.project is to active_contracts.
+func (s *stateFill) apply(ctx context.Context, tx pgx.Tx, step *step, from, to int64) error {
+	q := s.leader.store.queries
+	if err := s.advance(ctx, tx, from, to); err != nil {
 		return err
 	}
 	if len(step.used.ContractIds) > 0 {

@@ -1,10 +1,12 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
@@ -215,6 +217,48 @@ func TestTheFloorFollowsWhatIsFilledIn(t *testing.T) {
 	missing, err := l.Unfilled(ctx, ledger.Range{From: 0, To: 100})
 	require.NoError(t, err)
 	require.Empty(t, missing)
+}
+
+// What is filled in up to where indexing began becomes one row with the first one above, whichever is written first.
+func TestFillingInBesideTheFirstUpdates(t *testing.T) {
+	t.Parallel()
+	for _, fillFirst := range []bool{true, false} {
+		t.Run(fmt.Sprint("filled in first ", fillFirst), func(t *testing.T) {
+			t.Parallel()
+			d := newDatabase(t)
+			up := d.lead(d.store(), RoleUpdates)
+			require.NoError(t, up.Start(t.Context(), "participant::1", testScope, 100, false))
+			l := d.lead(d.store(), RoleHistory)
+			fill := func(ctx context.Context, tx pgx.Tx) error {
+				if err := l.cover(ctx, tx, testScope, 90, 100); err != nil {
+					return err
+				}
+				return l.lowerFloor(ctx, tx, testScope, 90, 100)
+			}
+			index := func(ctx context.Context, tx pgx.Tx) error {
+				if err := up.cover(ctx, tx, testScope, 100, 101); err != nil {
+					return err
+				}
+				return up.advance(ctx, tx, testScope, 100, 101)
+			}
+			first, second, write, then := l, up, fill, index
+			if !fillFirst {
+				first, second, write, then = up, l, index, fill
+			}
+			done := make(chan error, 1)
+			require.NoError(t, first.write(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
+				if err := write(ctx, tx); err != nil {
+					return err
+				}
+				go func() { done <- second.write(t.Context(), then) }()
+				d.waitFor(waiting, 1)
+				return nil
+			}))
+			require.NoError(t, <-done)
+			require.Equal(t, []string{"90 101"}, d.coverage())
+			require.Equal(t, "90 NULL", d.floors())
+		})
+	}
 }
 
 func TestWhatIsUnfilled(t *testing.T) {

@@ -17,35 +17,42 @@ func partyTransfers(transfers []dbsqlc.TransfersCopyParams, receivers []dbsqlc.T
 	rows := make([]dbsqlc.PartyTransfersCopyParams, 0, len(transfers)+len(receivers))
 	for i := range transfers {
 		t := &transfers[i]
-		n := 0
-		for n < len(receivers) && receivers[n].Seq == t.Seq {
-			n++
-		}
 		sent := dbsqlc.PartyTransfersCopyParams{Party: t.Sender, Date: t.Date, Seq: t.Seq, Sent: true, Round: t.Round, Fee: t.SenderFee}
 		if t.Receivers != nil {
 			sent.Amount = pgtype.Numeric{Int: new(big.Int), Valid: true}
 		}
-		first := len(rows)
-		rows = append(rows, sent)
-		for j := range receivers[:n] {
-			r := &receivers[j]
-			rows[first].Amount = sumOf(rows[first].Amount, r.Amount)
-			received := rows[first+1:]
-			k := slices.IndexFunc(received, func(row dbsqlc.PartyTransfersCopyParams) bool { return row.Party == r.Party })
-			if k >= 0 { // it is listed twice
-				received[k].Amount, received[k].Fee = sumOf(received[k].Amount, r.Amount), sumOf(received[k].Fee, r.ReceiverFee)
-				continue
-			}
+		for ; len(receivers) > 0 && receivers[0].Seq == t.Seq; receivers = receivers[1:] {
+			r := &receivers[0]
+			sent.Amount = sumOf(sent.Amount, r.Amount)
 			rows = append(rows, dbsqlc.PartyTransfersCopyParams{
 				Party: r.Party, Date: t.Date, Seq: t.Seq, Round: t.Round, Amount: r.Amount, Fee: r.ReceiverFee,
 			})
 		}
-		receivers = receivers[n:]
+		rows = append(rows, sent)
 	}
-	slices.SortFunc(rows, func(a, b dbsqlc.PartyTransfersCopyParams) int {
-		return cmp.Or(cmp.Compare(a.Party, b.Party), a.Date.Time.Compare(b.Date.Time), cmp.Compare(a.Seq, b.Seq))
-	})
-	return rows
+	slices.SortFunc(rows, byPartyAndDate)
+	once := rows[:0]
+	for _, row := range rows {
+		if last := len(once) - 1; last >= 0 && byPartyAndDate(once[last], row) == 0 { // a receiver that is listed twice
+			once[last].Amount, once[last].Fee = sumOf(once[last].Amount, row.Amount), sumOf(once[last].Fee, row.Fee)
+			continue
+		}
+		once = append(once, row)
+	}
+	return once
+}
+
+// byPartyAndDate is the order of the table's index.
+func byPartyAndDate(a, b dbsqlc.PartyTransfersCopyParams) int {
+	order := cmp.Or(cmp.Compare(a.Party, b.Party), a.Date.Time.Compare(b.Date.Time), cmp.Compare(a.Seq, b.Seq))
+	switch {
+	case order != 0 || a.Sent == b.Sent:
+		return order
+	case b.Sent:
+		return -1
+	default:
+		return 1
+	}
 }
 
 // sumOf adds two numbers as the server does: the sum has as many digits behind the point as the longer one. It is NULL

@@ -48,10 +48,13 @@ func (l *Leader) projectNext(ctx context.Context, scope ledger.Scope, from, to l
 	}
 	reach := ledger.Offset(upTo)
 	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if err := l.advance(ctx, tx, scope, from, reach); err != nil {
+		if err := l.moveWatermark(ctx, tx, from, reach); err != nil {
 			return err
 		}
-		return l.project(ctx, tx, step)
+		if err := l.project(ctx, tx, step); err != nil {
+			return err
+		}
+		return l.mergeCoverage(ctx, tx, scope, from, reach) // last, as who fills in history does: it may wait for that one
 	})
 	if err != nil {
 		return 0, err

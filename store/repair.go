@@ -34,7 +34,7 @@ func (s *Store) Repairer(ctx context.Context) (repairer *Repairer, ok bool, err 
 }
 
 // repair runs fn in a transaction in which nobody else writes the roles' streams. Roles are in the order of
-// rolesThatRemember, so that no two wait for one another.
+// rolesThatRemember, so that no two wait for one another, and none for a leader that waits for it.
 func (r *Repairer) repair(ctx context.Context, roles []Role, fn func(context.Context, pgx.Tx) error) error {
 	return r.writeWithin(ctx, repairTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		for _, role := range roles {

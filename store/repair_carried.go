@@ -100,7 +100,7 @@ func (r *Repairer) DropCarried(ctx context.Context, at ledger.Offset, keys []str
 		dropped.Offsets = append(dropped.Offsets, key.offset)
 		dropped.Numbers = append(dropped.Numbers, key.number)
 	}
-	err := r.repair(ctx, []Role{RoleUpdates, RoleHistory}, func(ctx context.Context, tx pgx.Tx) error {
+	err := r.repair(ctx, []Role{RoleHistory, RoleUpdates}, func(ctx context.Context, tx pgx.Tx) error {
 		if err := r.store.queries.CarriedDrop(ctx, tx, dropped); err != nil {
 			return fmt.Errorf("remove the rows: %w", err)
 		}

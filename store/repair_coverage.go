@@ -19,7 +19,7 @@ import (
 // A scope that nothing stored names, a ledger that ends before indexing began, and one that ends before updates that are
 // stored, are *ledger.Problem.
 func (r *Repairer) RepairCoverage(ctx context.Context, scope ledger.Scope, end *ledger.Offset) error {
-	err := r.repair(ctx, []Role{RoleUpdates, RoleHistory}, func(ctx context.Context, tx pgx.Tx) error {
+	err := r.repair(ctx, []Role{RoleHistory, RoleUpdates}, func(ctx context.Context, tx pgx.Tx) error {
 		c, err := r.store.readClaims(ctx, tx)
 		if err != nil {
 			return err
@@ -38,7 +38,7 @@ func (r *Repairer) RepairCoverage(ctx context.Context, scope ledger.Scope, end *
 		if err := r.repairClaims(ctx, tx, c, a, scope, end); err != nil {
 			return err
 		}
-		return r.endTerms(ctx, tx, []Role{RoleUpdates, RoleHistory})
+		return r.endTerms(ctx, tx, []Role{RoleHistory, RoleUpdates})
 	})
 	r.partitions.forget()
 	if err != nil {

@@ -26,7 +26,7 @@ func (r *Repairer) RepairDerived(ctx context.Context, step func(what string)) er
 	if err := r.ensureLifetimes(ctx); err != nil {
 		return fmt.Errorf("repair what follows from the facts: %w", err)
 	}
-	err := r.repair(ctx, []Role{RoleUpdates, RoleHistory}, func(ctx context.Context, tx pgx.Tx) error {
+	err := r.repair(ctx, []Role{RoleHistory, RoleUpdates}, func(ctx context.Context, tx pgx.Tx) error {
 		a, err := r.store.agreed(ctx, tx)
 		if err != nil || !a.started {
 			return err
@@ -144,7 +144,7 @@ func (d *derivation) lifetimes(ctx context.Context) error {
     SELECT FROM wanted_spans w
     WHERE w.ended = x.deactivated_offset AND w.activated_offset = x.activated_offset AND w.activated_node_id = x.activated_node_id
       AND w.contract_id = x.contract_id AND w.synchronizer_ref = x.synchronizer_ref AND w.template_ref = x.template_ref)`,
-		d.agreement.floor, d.agreement.base)
+		d.agreement.knownLifetimes(), d.agreement.base)
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,9 @@ import (
 )
 
 // rolesThatRemember are all roles whose leaders remember numbers of the dictionaries. They are kept from writing before the
-// dictionaries are locked, because a leader holds its own role while it waits for them.
-var rolesThatRemember = []Role{RoleUpdates, RoleHistory, RoleTransactions}
+// dictionaries are locked, because a leader holds its own role while it waits for them; RoleHistory first, because its leader
+// holds it while it waits for that of the updates.
+var rolesThatRemember = []Role{RoleHistory, RoleUpdates, RoleTransactions}
 
 // RepairUpdates makes the facts of the offsets after page.From up to page.To those that the ledger shows: the page. The
 // offsets at which anything differs are written anew, in every fact table; so are names in the dictionaries that do not

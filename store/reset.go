@@ -95,6 +95,10 @@ func (l *Leader) refuseReset(extent *Extent, to ledger.Offset) error {
 // Lifetimes that began by then are open again. What the events up to the offset ask to be looked up is not asked here.
 func (l *Leader) removeAfter(ctx context.Context, tx pgx.Tx, to ledger.Offset) ([]RemovedRows, error) {
 	q := l.store.queries
+	// First: who works them out holds their place while writing.
+	if err := q.FillLifetimesForget(ctx, tx, int64(to)); err != nil {
+		return nil, fmt.Errorf("have lifetimes of filled history worked out anew: %w", err)
+	}
 	var removed []RemovedRows
 	for _, table := range []struct {
 		relation string
@@ -113,9 +117,6 @@ func (l *Leader) removeAfter(ctx context.Context, tx pgx.Tx, to ledger.Offset) (
 		if rows > 0 {
 			removed = append(removed, RemovedRows{table.relation, rows})
 		}
-	}
-	if err := q.FillLifetimesForget(ctx, tx, int64(to)); err != nil {
-		return nil, fmt.Errorf("have lifetimes of filled history worked out anew: %w", err)
 	}
 	return removed, nil
 }

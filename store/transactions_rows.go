@@ -52,6 +52,10 @@ func (x recordExact) number(field string, d ledger.Decimal) pgtype.Numeric {
 	if !d.Canonical() {
 		x.keeper.keep(x.at, field, []byte(`"`+d+`"`))
 	}
+	return numeric(d)
+}
+
+func numeric(d ledger.Decimal) pgtype.Numeric {
 	unscaled, scale := d.Unscaled()
 	return pgtype.Numeric{Int: unscaled, Exp: -scale, Valid: true}
 }

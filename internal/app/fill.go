@@ -104,7 +104,7 @@ func (f *fill) term(ctx context.Context) (ingest.Filled, error) {
 	defer endRecording()
 	loop := ingest.Fill{
 		Source: f.client, Sink: leader, Scope: f.scope, From: (*ledger.Offset)(f.cfg.From), To: (*ledger.Offset)(f.cfg.To),
-		NewestFirst: f.cfg.NewestFirst, Logger: f.logger, Progress: tell,
+		NewestFirst: f.cfg.NewestFirst, MaxRequests: f.cfg.MaxRequests, Logger: f.logger, Progress: tell,
 		Check: func(ctx context.Context) error {
 			server, err := f.client.Discover(ctx)
 			if err != nil {

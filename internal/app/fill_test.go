@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -308,6 +309,91 @@ func TestHistoryIsFilledInBesideTheDaemon(t *testing.T) {
 			require.NoError(t, <-daemon)
 			w.index(t, true)
 			w.requireWhole(t)
+		})
+	}
+}
+
+// Killed with SIGKILL at any point, also while the lifetimes are worked out, and started again, with ranges of any overlap and beside
+// a daemon: nothing is lost and nothing is there twice.
+func TestKilledWhileHistoryIsFilledIn(t *testing.T) {
+	t.Parallel()
+	program := build(t, "backfill")
+	for _, snapshot := range []bool{true, false} {
+		t.Run(fmt.Sprint("snapshot ", snapshot), func(t *testing.T) {
+			t.Parallel()
+			w := newFillWorld(t, 61, snapshot, sandbox.ServerOptions{Version: "3.5", StrictInterface: true, ListLimit: 15, Latency: time.Millisecond}, "ledger-effects")
+			daemonCtx, stopDaemon := context.WithCancel(t.Context())
+			run := indexerFor(w.database, w.ledgerURL, w.scope)
+			run.UntilCurrent, run.LookupRate = false, 1000
+			daemon := make(chan error, 1)
+			go func() { daemon <- RunIndexer(daemonCtx, run, testLogger(t)) }()
+			env := []string{
+				"INDEXER_DATABASE_URL=" + w.database, "INDEXER_LEDGER_URL=" + w.ledgerURL, "INDEXER_SHAPE=" + w.scope.Shape,
+				"INDEXER_INTERFACES=" + strings.Join(w.scope.Interfaces, ","),
+			}
+			random := rand.New(rand.NewPCG(62, 0))
+			kills := 0
+			for range 4 {
+				from := random.Int64N(w.at - 1)
+				args := []string{"history", fmt.Sprint("--from=", from), fmt.Sprint("--to=", from+1+random.Int64N(w.at-from))}
+				if random.IntN(2) == 0 {
+					args = append(args, "--newest-first")
+				}
+				kills += killUntilDone(t, random, env, program, args...)
+				w.ledger.Grow(20)
+			}
+			kills += killUntilDone(t, random, env, program, "history")
+			require.Positive(t, kills)
+			stopDaemon()
+			require.NoError(t, <-daemon)
+			w.index(t, snapshot)
+			w.requireWhole(t)
+		})
+	}
+}
+
+// A participant that is pruned meanwhile ends what is filled in there; where a beginning was asked for that is gone, it says so.
+func TestParticipantPrunedWhileHistoryIsFilledIn(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		strict      bool // the participant can't be asked how far it is pruned
+		newestFirst bool
+		from        int64
+		refused     bool
+	}{
+		"oldest first": {from: -1},
+		"newest first": {newestFirst: true, from: -1},
+		"asked for":    {from: 5, refused: true},
+		"not told":     {strict: true, newestFirst: true, from: -1, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var w *fillWorld
+			var pruneAt atomic.Int64
+			w = newFillWorld(t, 71, true, sandbox.ServerOptions{Version: "3.5", StrictInterface: c.strict, ListLimit: 15, Fault: func(r *http.Request) *sandbox.Fault {
+				at := pruneAt.Load()
+				if at > 0 && (strings.HasSuffix(r.URL.Path, "/flats") || strings.HasSuffix(r.URL.Path, "/get-updates-page")) {
+					if err := w.ledger.Prune(at); err != nil {
+						t.Error(err)
+					}
+				}
+				return nil
+			}}, "acs-delta")
+			at := w.at / 4
+			pruneAt.Store(at)
+			filled, err := RunFill(t.Context(), fillFor(w.database, w.ledgerURL, w.scope, c.from, -1, c.newestFirst), testLogger(t))
+			if c.refused {
+				var problem *ledger.Problem
+				require.ErrorAs(t, err, &problem)
+				require.Contains(t, problem.What, fmt.Sprintf("pruned up to offset %d", at))
+				require.Contains(t, problem.Do, "give --from")
+				filled, err = RunFill(t.Context(), fillFor(w.database, w.ledgerURL, w.scope, at, -1, c.newestFirst), testLogger(t))
+			}
+			require.NoError(t, err)
+			require.Equal(t, ledger.Offset(at), filled.Range.From)
+			require.Equal(t, ledger.Offset(at), filled.Bounds.Floor)
+			requireFloors(t, w.database, at, w.at)
+			requireVerified(t, w.database, w.ledgerURL)
 		})
 	}
 }

@@ -46,19 +46,28 @@ func (q *Queries) BalanceTotalsRaise(ctx context.Context, db DBTX, arg BalanceTo
 }
 
 const latestTotals = `-- name: LatestTotals :many
-SELECT party, round, initial_amount, holding_fees_rate FROM indexer.latest_totals WHERE party = ANY ($1::text[])
+SELECT party, round, initial_amount::text AS initial_amount, holding_fees_rate::text AS holding_fees_rate
+FROM indexer.latest_totals WHERE party = ANY ($1::text[])
 `
 
-// The last totals of some parties, as far as they have any.
-func (q *Queries) LatestTotals(ctx context.Context, db DBTX, parties []string) ([]IndexerLatestTotals, error) {
+type LatestTotalsRow struct {
+	Party           string
+	Round           int64
+	InitialAmount   string
+	HoldingFeesRate string
+}
+
+// The last totals of some parties, as far as they have any. They come as text, which tells how many digits stand behind the
+// point of a zero.
+func (q *Queries) LatestTotals(ctx context.Context, db DBTX, parties []string) ([]LatestTotalsRow, error) {
 	rows, err := db.Query(ctx, latestTotals, parties)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []IndexerLatestTotals
+	var items []LatestTotalsRow
 	for rows.Next() {
-		var i IndexerLatestTotals
+		var i LatestTotalsRow
 		if err := rows.Scan(
 			&i.Party,
 			&i.Round,

@@ -80,6 +80,16 @@ func (q *Queries) CarriedRestForget(ctx context.Context, db DBTX, arg CarriedRes
 	return removed, err
 }
 
+const checkpointHold = `-- name: CheckpointHold :exec
+SELECT FROM indexer.checkpoints WHERE stream = $1 FOR NO KEY UPDATE
+`
+
+// Keeps a checkpoint from moving until the transaction ends.
+func (q *Queries) CheckpointHold(ctx context.Context, db DBTX, stream string) error {
+	_, err := db.Exec(ctx, checkpointHold, stream)
+	return err
+}
+
 const claimFill = `-- name: ClaimFill :one
 SELECT only_row, began_at, projected_from, lifetimes_to FROM indexer.fill
 `
@@ -284,7 +294,7 @@ type FillActiveEndParams struct {
 	LookupNodeIds      []int32
 }
 
-// What ActiveContractsEnd is for active_contracts. A contract whose creation is stored, on another synchronizer or later, is not
+// What endSQL is for active_contracts. A contract whose creation is stored, on another synchronizer or later, is not
 // asked for.
 func (q *Queries) FillActiveEnd(ctx context.Context, db DBTX, arg FillActiveEndParams) error {
 	_, err := db.Exec(ctx, fillActiveEnd,
@@ -368,10 +378,13 @@ func (q *Queries) FillLifetimesBegin(ctx context.Context, db DBTX) (int64, error
 }
 
 const fillLifetimesForget = `-- name: FillLifetimesForget :exec
-UPDATE indexer.fill SET lifetimes_to = NULL WHERE lifetimes_to > $1::bigint
+UPDATE indexer.fill x SET lifetimes_to = NULL
+WHERE x.lifetimes_to IS NOT NULL AND (x.projected_from > $1::bigint OR EXISTS (
+    SELECT FROM indexer.floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL))
 `
 
-// Has lifetimes worked out anew from the beginning: what they are made of has changed, or their place is gone.
+// Has lifetimes worked out anew from the beginning: what is stored after an offset has changed. They may have come less far, and what
+// was changed may have been read for their next step.
 func (q *Queries) FillLifetimesForget(ctx context.Context, db DBTX, after int64) error {
 	_, err := db.Exec(ctx, fillLifetimesForget, after)
 	return err

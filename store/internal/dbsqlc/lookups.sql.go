@@ -138,7 +138,7 @@ type LookupsWantExercisedParams struct {
 }
 
 // Asks for contracts that were exercised, unless they are active. The arrays are parallel. Archived contracts are asked
-// for by ActiveContractsEnd.
+// for where they end (endSQL).
 func (q *Queries) LookupsWantExercised(ctx context.Context, db DBTX, arg LookupsWantExercisedParams) error {
 	_, err := db.Exec(ctx, lookupsWantExercised, arg.ContractIds, arg.LedgerOffsets, arg.NodeIds)
 	return err

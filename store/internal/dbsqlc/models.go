@@ -34,18 +34,6 @@ type IndexerFloors struct {
 	StateFloor   *int64
 }
 
-// The last row of each party in indexer.balance_totals, so that the balances of all parties at a late round need no search. Read by ledger.reported_balances_at.
-type IndexerLatestTotals struct {
-	// As in indexer.balance_totals.
-	Party string
-	// As in indexer.balance_totals.
-	Round int64
-	// As in indexer.balance_totals.
-	InitialAmount pgtype.Numeric
-	// As in indexer.balance_totals.
-	HoldingFeesRate pgtype.Numeric
-}
-
 // Packages that were vetted at some time, with the last name and version that were not empty. Shown, with those of the templates, as ledger.packages.
 type IndexerPackages struct {
 	PackageID      string

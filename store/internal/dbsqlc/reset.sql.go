@@ -106,12 +106,14 @@ WITH ended AS (
     FROM ended e
     LEFT JOIN indexer.reassignments r ON r.ledger_offset = e.activated_offset AND r.node_id = e.activated_node_id AND r.kind = 'assigned'
     LEFT JOIN indexer.carried_created c ON c.ledger_offset = e.activated_offset AND c.node_id = e.activated_node_id
-    WHERE e.activated_offset <= $1
+    WHERE e.activated_offset <= $1 AND NOT EXISTS (
+        SELECT FROM indexer.fill x, indexer.floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL AND e.activated_offset <= x.projected_from)
 )
 SELECT FROM ended
 `
 
-// Those that began by then go on. Only an assignment, and the snapshot, tell a counter other than 0.
+// Those that began by then go on, but for those of filled history while it is not known what was active at its end: they are
+// worked out anew. Only an assignment, and the snapshot, tell a counter other than 0.
 func (q *Queries) ResetLifetimes(ctx context.Context, db DBTX, after int64) (int64, error) {
 	result, err := db.Exec(ctx, resetLifetimes, after)
 	if err != nil {

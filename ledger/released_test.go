@@ -1,0 +1,41 @@
+package ledger
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The memory of a body serves another one as soon as it is decoded: neither what was decoded nor an error holds on to it.
+func TestNothingDecodedSharesMemoryWithItsBody(t *testing.T) {
+	t.Parallel()
+	page := `{"lowestPageOffsetExclusive":0,"updates":` + string(everyUpdate()) + `,"highestPageOffsetInclusive":99,"nextPageToken":"next"}`
+	contracts := `{"activeContracts":` + string(everyEntry()) + `,"activeAtOffset":99,"nextPageToken":"next"}`
+	requireOwnMemory(t, everyUpdate(), func(body []byte) (UpdateList, error) { return DecodeUpdateList(body, 0) })
+	requireOwnMemory(t, []byte(page), func(body []byte) (UpdatePage, error) { return DecodeUpdatePage(body, 0) })
+	requireOwnMemory(t, everyEntry(), DecodeContractEntries)
+	requireOwnMemory(t, []byte(contracts), DecodeContractPage)
+	requireOwnMemory(t, everyRecord(), DecodeTransactions)
+}
+
+// requireOwnMemory decodes a body, and what is left of it when it is cut or damaged, and then overwrites it.
+func requireOwnMemory[T any](t *testing.T, sample []byte, decode func([]byte) (T, error)) {
+	t.Helper()
+	compare := func(text []byte) error {
+		want, wantErr := decode(text)
+		body := bytes.Clone(text)
+		got, err := decode(body)
+		copy(body, bytes.Repeat([]byte{'#'}, len(body)))
+		require.Equal(t, want, got)
+		require.Equal(t, wantErr, err)
+		return err
+	}
+	require.NoError(t, compare(sample))
+	for i := 0; i < len(sample); i += 37 { // a prime: all kinds of places
+		require.Error(t, compare(sample[:i]))
+		damaged := bytes.Clone(sample)
+		copy(damaged[i:], `\ud800`)
+		_ = compare(damaged) // a payload may hold it
+	}
+}

@@ -1,0 +1,155 @@
+package store
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// filling is a database that began at offset 100 without a snapshot and stands at 110, whose history is filled in to the
+// beginning, and whose lifetimes are worked out up to the watermark; the state floor was not lowered yet.
+func (d *testDB) filling() (up, l *Leader) {
+	d.t.Helper()
+	ctx := d.t.Context()
+	up = d.lead(d.store(), RoleUpdates)
+	require.NoError(d.t, up.Start(ctx, "participant::1", testScope, 100, false))
+	require.NoError(d.t, up.Append(ctx, testScope, life(100, 105, 105, []string{"new"}, nil)))
+	require.NoError(d.t, up.Append(ctx, testScope, life(105, 110, 110, nil, []string{"ended"})))
+	l = d.lead(d.store(), RoleHistory)
+	require.NoError(d.t, l.Fill(ctx, testScope, life(0, 100, 60, []string{"stays", "ended"}, nil)))
+	for _, want := range []ledger.Offset{100, 110} {
+		at, _, done, err := l.FillState(ctx)
+		require.NoError(d.t, err)
+		require.False(d.t, done)
+		require.Equal(d.t, want, at)
+	}
+	return up, l
+}
+
+func (d *testDB) activeAndLifetimes() (active, lifetimes []string) {
+	d.t.Helper()
+	return d.rows("SELECT contract_id FROM indexer.active_contracts ORDER BY 1"),
+		d.rows("SELECT contract_id, activated_offset, deactivated_offset FROM indexer.lifetimes ORDER BY 1")
+}
+
+func requireNoDerivedDifferences(t *testing.T, s *Store) {
+	t.Helper()
+	var differences []ledger.Difference
+	require.NoError(t, s.CompareDerived(t.Context(), nil, collect(&differences)))
+	require.Empty(t, differences)
+}
+
+// Lifetimes that are being worked out are no differences, and a repair leaves them alone.
+func TestRepairLeavesLifetimesThatAreBeingWorkedOut(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	up, l := d.filling()
+	requireNoDerivedDifferences(t, up.store)
+	require.NoError(t, d.repairs(d.store()).RepairDerived(t.Context(), nil))
+	d.fillState(l)
+	active, lifetimes := d.activeAndLifetimes()
+	require.Equal(t, []string{"new", "stays"}, active)
+	require.Equal(t, []string{"ended 60 110"}, lifetimes)
+	requireNoDerivedDifferences(t, up.store)
+}
+
+// A reset opens no lifetime that is still being worked out: it is not known yet what was active there.
+func TestResetWhileLifetimesAreWorkedOut(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	up, l := d.filling()
+	_, err := up.Reset(t.Context(), 107)
+	require.NoError(t, err)
+	active, lifetimes := d.activeAndLifetimes()
+	require.Equal(t, []string{"new"}, active)
+	require.Empty(t, lifetimes)
+	requireNoDerivedDifferences(t, up.store)
+	d.fillState(l)
+	active, lifetimes = d.activeAndLifetimes()
+	require.Equal(t, []string{"ended", "new", "stays"}, active)
+	require.Empty(t, lifetimes)
+	requireNoDerivedDifferences(t, up.store)
+}
+
+// What was read of events that were changed before it is written is not written: neither a step nor the end.
+func TestLifetimesOfEventsThatChangedMeanwhile(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	ctx := t.Context()
+	up, l := d.filling()
+	d.exec("UPDATE indexer.fill SET lifetimes_to = 100")
+	s := stateFill{leader: l, began: 100}
+	step, reach, err := s.read(ctx, 100, 110)
+	require.NoError(t, err)
+	_, err = up.Reset(ctx, 107)
+	require.NoError(t, err)
+	err = l.write(ctx, func(ctx context.Context, tx pgx.Tx) error { return s.apply(ctx, tx, step, 100, reach) })
+	require.ErrorIs(t, err, ErrWatermarkMoved)
+	require.ErrorIs(t, s.finish(ctx, 100), ErrWatermarkMoved)
+	require.False(t, s.done)
+	d.fillState(l)
+	active, _ := d.activeAndLifetimes()
+	require.Equal(t, []string{"ended", "new", "stays"}, active)
+
+	again := newDatabase(t)
+	again.seeded()
+	filler := again.lead(again.store(), RoleHistory)
+	require.NoError(t, filler.Fill(ctx, testScope, append(life(0, 40, 20, []string{"brief"}, nil), life(40, 100, 60, nil, []string{"brief"})...)))
+	again.exec("UPDATE indexer.fill SET lifetimes_to = 40")
+	s = stateFill{leader: filler, began: 100, known: true}
+	step, reach, err = s.read(ctx, 40, 100)
+	require.NoError(t, err)
+	require.NoError(t, again.repairs(again.store()).RepairUpdates(ctx, testScope, ledger.Page{From: 50, To: 70}))
+	err = filler.write(ctx, func(ctx context.Context, tx pgx.Tx) error { return s.apply(ctx, tx, step, 40, reach) })
+	require.ErrorIs(t, err, ErrWatermarkMoved)
+}
+
+// Who lowers the state floor holds its role while it waits for that of the updates; a repair that waits for both waits for the
+// former first.
+func TestARepairDoesNotWaitForWhoLowersTheStateFloor(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	_, l := d.filling()
+	r := d.repairs(d.store())
+	s := stateFill{leader: l, began: 100}
+	repaired := make(chan error, 1)
+	err := l.write(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
+		go func() { repaired <- r.RepairDerived(t.Context(), nil) }()
+		d.waitFor(waiting, 1)
+		return s.exclude(ctx, tx)
+	})
+	require.NoError(t, err)
+	require.NoError(t, <-repaired)
+}
+
+// Who fills in the creation of a contract that is looked up, and who shows that it was archived, wait for one another's look-up
+// before they merge coverage, and so never in a circle.
+func TestFillingInAndShowingDoNotWaitInACircle(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	up := d.lead(d.store(), RoleUpdates)
+	require.NoError(t, up.Start(t.Context(), "participant::1", testScope, 100, false))
+	require.NoError(t, up.Append(t.Context(), testScope, life(100, 110, 110, nil, []string{"old"})))
+	require.NoError(t, up.Write(t.Context(), testScope, life(110, 120, 120, nil, []string{"old"})))
+	l := d.lead(d.store(), RoleHistory)
+	shown := make(chan error, 1)
+	err := l.write(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
+		if err := l.cover(ctx, tx, testScope, 90, 100); err != nil {
+			return err
+		}
+		if err := l.forgetLookups(ctx, tx, &factRows{created: []dbsqlc.CreatedCopyParams{{ContractID: "old"}}}); err != nil {
+			return err
+		}
+		go func() { shown <- up.Project(t.Context(), testScope, 110, 120) }()
+		d.waitFor(waiting, 1)
+		return l.lowerFloor(ctx, tx, testScope, 90, 100)
+	})
+	require.NoError(t, err)
+	require.NoError(t, <-shown)
+	require.Equal(t, []string{"90 120"}, d.coverage())
+}
