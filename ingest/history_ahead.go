@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"slices"
 
 	"ledgerindexer/ledger"
 )
@@ -131,10 +132,8 @@ func (a *historyAhead) take(records []ledger.Transaction) {
 
 // expected is the position behind records whose event ids are unique, as far as reading on needs it.
 func expected(at ledger.HistoryPosition, records []ledger.Transaction) ledger.HistoryPosition {
-	var window []ledger.HistoryMark
-	if len(records) < aheadWindow {
-		window = append(window, at.Window...)
-	}
+	kept := min(len(at.Window), max(0, aheadWindow-len(records)))
+	window := slices.Clone(at.Window[len(at.Window)-kept:])
 	skipped := max(0, len(records)-aheadWindow)
 	for i := range records[skipped:] {
 		record := &records[skipped+i]

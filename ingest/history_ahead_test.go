@@ -91,3 +91,21 @@ func TestWhatIsWrittenBehindAFailureIsReadAgain(t *testing.T) {
 		require.Equal(t, []error{errAway}, l.retried(), "told once, and as it was")
 	})
 }
+
+// However many pages are read ahead, and however short they are, no more than the last records are kept of them.
+func TestTheExpectedWindowDoesNotGrow(t *testing.T) {
+	t.Parallel()
+	records := numbered("a", 1_000)
+	at := ledger.HistoryPosition{}
+	for from := 0; from < len(records); from += 125 {
+		at = expected(at, records[from:from+125])
+		require.EqualValues(t, from+125, at.LastSeq)
+		require.Len(t, at.Window, min(from+125, aheadWindow))
+		for i, mark := range at.Window {
+			seq := int(at.LastSeq) - len(at.Window) + 1 + i
+			require.EqualValues(t, seq, mark.Seq)
+			require.Equal(t, records[seq-1].EventID, mark.EventID)
+		}
+	}
+	require.Equal(t, at.Window, expected(ledger.HistoryPosition{}, records).Window, "in one piece or in many")
+}
