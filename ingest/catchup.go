@@ -155,7 +155,7 @@ func (c *catchUp) fetch(ctx context.Context) {
 				if float64(len(page.Updates)) >= c.sizes.aim()/2 { // small ones come sooner
 					c.limit.answered(took, busy)
 				}
-				c.arrived(window, &page)
+				c.arrived(window, room, &page)
 			}
 		})
 	}
@@ -190,9 +190,11 @@ func (c *catchUp) read(ctx context.Context, window ledger.Range, room int64) (pa
 }
 
 // arrived takes in a page of a window. What the page leaves of it is read later.
-func (c *catchUp) arrived(window ledger.Range, page *ledger.Page) {
+func (c *catchUp) arrived(window ledger.Range, room int64, page *ledger.Page) {
 	c.tries, c.answered = 0, true
-	c.least = max(leastRoom, c.least/2)
+	if room >= c.least { // else it says nothing of a window that needs more room, and waits for it
+		c.least = max(leastRoom, c.least/2)
+	}
 	c.sizes.learn(page, page.To < window.To)
 	c.plan.giveBack(ledger.Range{From: page.To, To: window.To})
 	c.room += page.Bytes

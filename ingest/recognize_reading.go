@@ -1,9 +1,10 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"sync"
+	"slices"
 
 	"ledgerindexer/ledger"
 )
@@ -12,17 +13,21 @@ import (
 // concurrent use.
 type recognition struct {
 	updates *Updates
+	turn    chan struct{} // one slot, taken while a page is accepted: what is guarded by it stands below
 
-	mu      sync.Mutex
 	mark    landmark       // the highest update that was read
 	empty   []ledger.Range // behind it, where nothing came, in order
 	changes int64          // of the source when all this was last seen to be so
 }
 
+func newRecognition(u *Updates) *recognition {
+	return &recognition{updates: u, turn: make(chan struct{}, 1), changes: u.Source.Changes()}
+}
+
 // recognizeAll sees whether the participant has the history that is stored, up to the watermark and in the ranges ahead of
 // it.
 func (u *Updates) recognizeAll(ctx context.Context, at ledger.Offset, ahead []ledger.Range) (*recognition, error) {
-	r := &recognition{updates: u, changes: u.Source.Changes()}
+	r := newRecognition(u)
 	var err error
 	if r.mark, err = u.recognize(ctx, at); err != nil {
 		return nil, err
@@ -75,7 +80,13 @@ func (u *Updates) divergedAhead(ctx context.Context, mark landmark, seen sightin
 // was asked for. Where another server may have begun to answer since then, or since something was last accepted, the
 // landmark is looked for, and the page too: of two servers, either may have answered. The error is errAnotherHistory where
 // they are not there: what was accepted before is to be stored, and then compared.
+//
+// Pages are accepted one after the other: one of another server that answers by then is to meet the one before as the landmark.
 func (r *recognition) accept(ctx context.Context, began int64, page *ledger.Page) error {
+	if err := r.take(ctx); err != nil {
+		return err
+	}
+	defer r.give()
 	changes, err := r.confirm(ctx, false)
 	if err != nil {
 		return err
@@ -92,15 +103,29 @@ func (r *recognition) accept(ctx context.Context, began int64, page *ledger.Page
 // stuck looks for the landmark where the source can't go on: it may be another one. It returns nil where it is not, or where
 // that can't be found out: why it is stuck says more.
 func (r *recognition) stuck(ctx context.Context) error {
+	if r.take(ctx) != nil {
+		return nil
+	}
+	defer r.give()
 	_, err := r.confirm(ctx, true)
 	return err
 }
 
+// take waits until no other page is being accepted. Who took the turn gives it back.
+func (r *recognition) take(ctx context.Context) error {
+	select {
+	case r.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (r *recognition) give() { <-r.turn }
+
 // confirm looks for the landmark where another server may have begun to answer, or in any case. changes is that of the source
 // when all was seen to be as before.
 func (r *recognition) confirm(ctx context.Context, stuck bool) (changes int64, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	changes = r.updates.Source.Changes()
 	if changes == r.changes && !stuck {
 		return changes, nil
@@ -159,8 +184,6 @@ func (r *recognition) confirmPage(ctx context.Context, page *ledger.Page) error 
 
 // passed takes in a page that was accepted.
 func (r *recognition) passed(page *ledger.Page) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	from := page.From
 	if n := len(page.Updates); n > 0 {
 		last := &page.Updates[n-1]
@@ -175,7 +198,8 @@ func (r *recognition) passed(page *ledger.Page) {
 // nothing notes a range in which nothing came, as far as it lies behind the landmark.
 func (r *recognition) nothing(came ledger.Range) {
 	var kept []ledger.Range
-	for _, e := range append(r.empty, came) {
+	i, _ := slices.BinarySearchFunc(r.empty, came.From, func(e ledger.Range, from ledger.Offset) int { return cmp.Compare(e.From, from) })
+	for _, e := range slices.Insert(r.empty, i, came) {
 		e.From = max(e.From, r.mark.offset)
 		switch last := len(kept) - 1; {
 		case e.From >= e.To:

@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -369,4 +371,63 @@ func TestAnotherHistoryWhileReading(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Of windows that come in any order, what is empty behind the landmark is remembered as one range where it is one: each costs a
+// request where another server may have begun to answer.
+func TestEmptyWindowsInAnyOrderAreOneRange(t *testing.T) {
+	t.Parallel()
+	r := &recognition{mark: landmark{offset: 100, id: "a"}}
+	for _, came := range []ledger.Range{{From: 90, To: 110}, {From: 150, To: 200}, {From: 300, To: 400}, {From: 110, To: 150}, {From: 200, To: 250}} {
+		r.passed(&ledger.Page{From: came.From, To: came.To})
+	}
+	require.Equal(t, []ledger.Range{{From: 100, To: 250}, {From: 300, To: 400}}, r.empty)
+	r.passed(&ledger.Page{From: 250, To: 300, Updates: []ledger.Update{{Offset: 260, ID: "b"}}})
+	require.Equal(t, []ledger.Range{{From: 260, To: 400}}, r.empty)
+	require.Equal(t, landmark{260, "b"}, r.mark)
+}
+
+// While a page is looked for, none is accepted of a server that answers by then.
+func TestPagesAreAcceptedOneAfterTheOther(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLoop(t, 1000)
+		var turned atomic.Bool // to another history, from offset 200 on
+		l.source.changes = func() int64 {
+			if turned.Load() {
+				return 2
+			}
+			return 1 // a new connection to the same server
+		}
+		shown := func() map[string]ledger.Offset {
+			if turned.Load() {
+				return map[string]ledger.Offset{"before": 99, "other": 300}
+			}
+			return map[string]ledger.Offset{"before": 99, "first": 201}
+		}
+		l.source.update = func(ctx context.Context, id string) (ledger.Update, error) {
+			offset, ok := shown()[id]
+			if id == "first" {
+				Sleep(ctx, time.Second)
+			}
+			if !ok {
+				return ledger.Update{}, ledger.ErrNotFound
+			}
+			return ledger.Update{Offset: offset, ID: id}, nil
+		}
+		r := newRecognition(l.Updates)
+		r.mark, r.changes = landmark{99, "before"}, 0
+		first := make(chan error)
+		go func() {
+			first <- r.accept(t.Context(), 0, &ledger.Page{From: 150, To: 201, Updates: []ledger.Update{{Offset: 201, ID: "first"}}})
+		}()
+		synctest.Wait()
+		turned.Store(true)
+		second := make(chan error)
+		go func() {
+			second <- r.accept(t.Context(), 2, &ledger.Page{From: 201, To: 300, Updates: []ledger.Update{{Offset: 300, ID: "other"}}})
+		}()
+		errs := []error{<-first, <-second}
+		require.NoError(t, errs[0])
+		require.ErrorIs(t, errs[1], errAnotherHistory)
+	})
 }
