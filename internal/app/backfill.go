@@ -60,15 +60,8 @@ func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger, wrote f
 		return none, err
 	}
 	defer leader.Close()
-	ctx, lose := context.WithCancelCause(ctx)
-	defer lose(nil)
-	go func() {
-		select {
-		case <-leader.Lost():
-			lose(leader.Err())
-		case <-ctx.Done():
-		}
-	}()
+	ctx, endTerm := whileLeading(ctx, leader)
+	defer endTerm()
 	tell, endRecording := startRecording(ctx, leader, logger, cfg.Show)
 	defer endRecording()
 	snapshot := ingest.Snapshot{

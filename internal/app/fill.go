@@ -91,15 +91,8 @@ func (f *fill) term(ctx context.Context) (ingest.Filled, error) {
 		return ingest.Filled{}, err
 	}
 	defer leader.Close()
-	ctx, lose := context.WithCancelCause(ctx)
-	defer lose(nil)
-	go func() {
-		select {
-		case <-leader.Lost():
-			lose(leader.Err())
-		case <-ctx.Done():
-		}
-	}()
+	ctx, endTerm := whileLeading(ctx, leader)
+	defer endTerm()
 	tell, endRecording := startRecording(ctx, leader, f.logger, f.cfg.Show)
 	defer endRecording()
 	loop := ingest.Fill{

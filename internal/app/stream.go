@@ -120,20 +120,26 @@ func (s *stream) term(ctx context.Context) (done bool, err error) {
 	if state, _, err = s.work.obstacle(ctx); err != nil || state != "" {
 		return false, err
 	}
-	termCtx, lose := context.WithCancelCause(ctx)
-	defer lose(nil)
-	go func() {
-		select {
-		case <-leader.Lost():
-			lose(leader.Err())
-		case <-termCtx.Done():
-		}
-	}()
+	termCtx, endTerm := whileLeading(ctx, leader)
+	defer endTerm()
 	done, err = s.work.lead(termCtx, s, leader)
 	if lost := leader.Err(); lost != nil && ctx.Err() == nil {
 		return false, lost // whatever else failed for it
 	}
 	return done, err
+}
+
+// whileLeading is a context that ends when the role is lost, which is then its cause, or with end.
+func whileLeading(ctx context.Context, leader *store.Leader) (leading context.Context, end func()) {
+	leading, lose := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-leader.Lost():
+			lose(leader.Err())
+		case <-leading.Done():
+		}
+	}()
+	return leading, func() { lose(nil) }
 }
 
 // wait says why this process does not write the stream, and lets a moment pass.
