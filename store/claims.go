@@ -70,6 +70,7 @@ type agreement struct {
 	snapshot   bool // there is one, at the base
 	stateFloor *int64
 	filling    bool   // lifetimes are being worked out that say more than is known of the base
+	replaying  bool   // lifetimes from before the base are being worked out
 	scope      string // hash; empty: nothing tells
 	coverage   []coveredRange
 	holes      []ledger.Range
@@ -117,7 +118,8 @@ func (s *Store) agree(ctx context.Context, tx pgx.Tx, c *claims, end *ledger.Off
 	if a.snapshot || a.base == 0 {
 		a.stateFloor = &a.base
 	}
-	a.filling = a.stateFloor == nil && c.fill != nil && c.fill.LifetimesTo != nil
+	a.replaying = c.fill != nil && c.fill.LifetimesTo != nil
+	a.filling = a.stateFloor == nil && a.replaying
 	if a.watermark, err = c.watermark(a.floor, last); err != nil {
 		return nil, err
 	}

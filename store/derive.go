@@ -75,6 +75,15 @@ func (a *agreement) knownLifetimes() int64 {
 	return a.floor
 }
 
+// judgedLifetimes is the offset behind which a lifetime has to have ended to be compared. None ended up to the base, unless
+// those are being worked out.
+func (a *agreement) judgedLifetimes() int64 {
+	if a.replaying {
+		return a.base
+	}
+	return -1
+}
+
 // asksSQL is every event of a contract whose creation should have been seen, up to $2.
 const asksSQL = `asks AS (
     SELECT a.contract_id, a.ledger_offset, a.node_id

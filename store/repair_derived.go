@@ -144,7 +144,7 @@ func (d *derivation) lifetimes(ctx context.Context) error {
     SELECT FROM wanted_spans w
     WHERE w.ended = x.deactivated_offset AND w.activated_offset = x.activated_offset AND w.activated_node_id = x.activated_node_id
       AND w.contract_id = x.contract_id AND w.synchronizer_ref = x.synchronizer_ref AND w.template_ref = x.template_ref)`,
-		d.agreement.knownLifetimes(), d.agreement.base)
+		d.agreement.knownLifetimes(), d.agreement.judgedLifetimes())
 	if err != nil {
 		return err
 	}

@@ -99,7 +99,7 @@ func TestDatabases(t *testing.T) {
 			role, as := throwaway.Login(t, url, "CONNECTION LIMIT 5")
 			execute(t, url, "GRANT CREATE ON DATABASE "+quoted(nameOf(t, url))+" TO "+quoted(role))
 			return as
-		}, []string{"warning database/connections"}, "up to 9"},
+		}, []string{"warning database/connections"}, "up to 11"},
 		"one connection": {func(t *testing.T) string {
 			url := throwaway.Database(t)
 			role, as := throwaway.Login(t, url, "CONNECTION LIMIT 1")

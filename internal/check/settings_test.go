@@ -66,10 +66,10 @@ func TestTransports(t *testing.T) {
 func TestAdviceAboutRefusals(t *testing.T) {
 	t.Parallel()
 	for code, says := range map[string]string{
-		"28P01": "password", "28000": "pg_hba.conf", "3D000": "CREATE DATABASE", "53300": "up to 9", "57P03": "look again", "42501": "CONNECT", "XX000": "log",
+		"28P01": "password", "28000": "pg_hba.conf", "3D000": "CREATE DATABASE", "53300": "up to 11", "57P03": "look again", "42501": "CONNECT", "XX000": "log",
 	} {
 		require.Contains(t, (&checker{cfg: Config{LedgerURL: "http://h"}}).refusalAdvice(code), says)
 	}
 	both := &checker{cfg: Config{LedgerURL: "http://h", ScanURL: "http://h"}}
-	require.Contains(t, both.refusalAdvice("53300"), "up to 14", "each stream has a leader of its own")
+	require.Contains(t, both.refusalAdvice("53300"), "up to 18", "each stream has a leader of its own")
 }
