@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -51,6 +52,13 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// retrying says that something of a stream is to be tried again, and returns after which pause.
+func (b *Backoff) retrying(ctx context.Context, logger *slog.Logger, stream string, err error) time.Duration {
+	pause := b.Next(err)
+	logger.WarnContext(ctx, "retrying", "stream", stream, "error", err, "wait", pause.String())
+	return pause
 }
 
 // Sleep waits, or returns at once when ctx ends.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"ledgerindexer/ledger"
 )
@@ -69,7 +68,7 @@ func (f *Fill) Run(ctx context.Context) (Filled, error) {
 		case Lasting(err):
 			continue
 		}
-		if Sleep(ctx, r.retryAfter(ctx, err)); ctx.Err() != nil {
+		if Sleep(ctx, r.wait.retrying(ctx, r.Logger, "history", err)); ctx.Err() != nil {
 			return r.filled, ctx.Err()
 		}
 	}
@@ -83,13 +82,6 @@ type fillRun struct {
 	limit  limiter
 	chosen bool
 	filled Filled
-}
-
-// retryAfter says that something is to be tried again, and returns after which pause.
-func (r *fillRun) retryAfter(ctx context.Context, err error) time.Duration {
-	pause := r.wait.Next(err)
-	r.Logger.WarnContext(ctx, "retrying", "stream", "history", "error", err, "wait", pause.String())
-	return pause
 }
 
 // try goes on until something fails.

@@ -174,7 +174,7 @@ func (w *fillWork) readWindow(ctx context.Context, window ledger.Range) error {
 func (w *fillWork) pause(ctx context.Context, err error) {
 	w.mu.Lock()
 	w.limit.failed()
-	pause := w.retryAfter(ctx, err)
+	pause := w.wait.retrying(ctx, w.Logger, "history", err)
 	w.mu.Unlock()
 	Sleep(ctx, pause)
 }

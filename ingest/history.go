@@ -79,8 +79,7 @@ func (h *History) Run(ctx context.Context) error {
 		case Lasting(err) || errors.Is(err, ledger.ErrNotOffered):
 			return err
 		}
-		pause := r.wait.Next(err)
-		h.Logger.WarnContext(ctx, "retrying", "stream", "transactions", "error", err, "wait", pause.String())
+		pause := r.wait.retrying(ctx, h.Logger, "transactions", err)
 		if h.Watch.Retrying != nil {
 			h.Watch.Retrying(err)
 		}

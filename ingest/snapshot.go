@@ -38,9 +38,7 @@ func (s *Snapshot) Run(ctx context.Context) (ledger.SnapshotProgress, error) {
 			return job.stored, err
 		}
 		if ctx.Err() == nil {
-			pause := job.wait.Next(err)
-			s.Logger.WarnContext(ctx, "retrying", "stream", "snapshot", "error", err, "wait", pause.String())
-			Sleep(ctx, pause)
+			Sleep(ctx, job.wait.retrying(ctx, s.Logger, "snapshot", err))
 		}
 		if ctx.Err() != nil {
 			return job.stored, ctx.Err()

@@ -92,8 +92,7 @@ type updatesRun struct {
 
 // retry says that something is to be tried again, and returns after which pause.
 func (r *updatesRun) retry(ctx context.Context, err error) time.Duration {
-	pause := r.wait.Next(err)
-	r.Logger.WarnContext(ctx, "retrying", "stream", "updates", "error", err, "wait", pause.String())
+	pause := r.wait.retrying(ctx, r.Logger, "updates", err)
 	if r.Watch.Retrying != nil {
 		r.Watch.Retrying(err)
 	}

@@ -69,7 +69,6 @@ type agreement struct {
 	watermark  int64
 	snapshot   bool // there is one, at the base
 	stateFloor *int64
-	filling    bool   // lifetimes are being worked out that say more than is known of the base
 	replaying  bool   // lifetimes from before the base are being worked out
 	scope      string // hash; empty: nothing tells
 	coverage   []coveredRange
@@ -119,7 +118,6 @@ func (s *Store) agree(ctx context.Context, tx pgx.Tx, c *claims, end *ledger.Off
 		a.stateFloor = &a.base
 	}
 	a.replaying = c.fill != nil && c.fill.LifetimesTo != nil
-	a.filling = a.stateFloor == nil && a.replaying
 	if a.watermark, err = c.watermark(a.floor, last); err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func beyondSpans(floor string) string {
 // knownLifetimes is the offset of which beyondSpans is asked for lifetimes. It is the base while those from before it are being
 // worked out, and it is not known yet what was active there.
 func (a *agreement) knownLifetimes() int64 {
-	if a.filling {
+	if a.replaying && a.stateFloor == nil {
 		return a.base
 	}
 	return a.floor

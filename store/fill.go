@@ -100,9 +100,11 @@ func (l *Leader) forgetCarried(ctx context.Context, tx pgx.Tx, b *batch) error {
 	if err != nil {
 		return fmt.Errorf("remove what a snapshot brought: %w", err)
 	}
-	created := make(map[eventPlace]bool, len(b.facts.created))
-	for i := range b.facts.created {
-		created[eventPlace{b.facts.created[i].LedgerOffset, b.facts.created[i].NodeID}] = true
+	created := map[eventPlace]bool{}
+	if len(gone) > 0 {
+		for i := range b.facts.created {
+			created[eventPlace{b.facts.created[i].LedgerOffset, b.facts.created[i].NodeID}] = true
+		}
 	}
 	for _, c := range gone {
 		if c.Active && !created[eventPlace{c.LedgerOffset, c.NodeID}] {
