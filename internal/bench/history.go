@@ -51,28 +51,40 @@ func (h *harness) readHistory(ctx context.Context, path string, data *dataset) (
 func buildHistory(ctx context.Context, name string, n int) error {
 	return build(name, countRecord, func(b *builder) error {
 		l := sandbox.NewLedger(sandbox.Options{Seed: seed})
-		lastID := ""
+		known := 0 // how many of the next page's records were added before
 		service := sandbox.NewScan(l, sandbox.ScanOptions{Rewrite: func(e sandbox.Element) []byte {
-			if lastID = e.EventID; b.Elements < int64(n) {
+			if known > 0 {
+				known--
+			} else if b.Elements < int64(n) {
 				b.add(e.Offset, e.Raw)
 			}
 			return nil
 		}})
-		for size := historyMost; b.Elements < int64(n); {
-			before := b.Elements
-			body := fmt.Sprintf(`{"page_size":%d,"page_end_event_id":%q,"sort_order":"asc"}`, size, lastID)
+		ids := service.EventIDs()
+		for len(ids) < n {
+			l.Grow(max(20_000, l.Len()))
+			ids = service.EventIDs()
+		}
+		share := map[string]int{} // how many records have an id
+		for _, id := range ids {
+			share[id]++
+		}
+		for b.Elements < int64(n) && ctx.Err() == nil {
+			place, after := int(b.Elements), ""
+			for place > 0 && share[ids[place-1]] > 1 { // the service fails behind such an id
+				place--
+			}
+			if place > 0 {
+				after = ids[place-1]
+			}
+			known = int(b.Elements) - place
+			body := fmt.Sprintf(`{"page_size":%d,"page_end_event_id":%q,"sort_order":"asc"}`, historyMost, after)
 			if _, err := ask(ctx, service, historyPath, body); err != nil {
 				return err
 			}
-			if b.Elements == before {
-				l.Grow(20_000)
-			}
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
 		}
 		b.End = l.End()
-		return nil
+		return ctx.Err()
 	})
 }
 
