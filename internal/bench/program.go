@@ -6,9 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -16,7 +14,7 @@ import (
 type usage struct {
 	wall time.Duration // from its start to its end
 	cpu  time.Duration // user and system time
-	peak int64         // resident memory, in bytes
+	peak int64         // resident memory, in bytes; 0 where the system does not tell
 }
 
 // programs are the programs that are measured, built into a folder.
@@ -72,22 +70,17 @@ func measure(cmd *exec.Cmd) (usage, error) {
 	var log tail
 	cmd.Stdout, cmd.Stderr = &log, &log
 	began := time.Now()
-	err := cmd.Run()
+	err := cmd.Start()
+	if err != nil {
+		return usage{}, err
+	}
+	memory := followResident(cmd.Process.Pid)
+	err = cmd.Wait()
+	wall, peak := time.Since(began), memory.stop()
 	if err != nil {
 		return usage{}, fmt.Errorf("%s: %w; the end of what it said:\n%s", filepath.Base(cmd.Path), err, log.text)
 	}
-	return usageOf(cmd.ProcessState, time.Since(began)), nil
-}
-
-// usageOf is what a process took that has ended.
-func usageOf(state *os.ProcessState, wall time.Duration) usage {
-	u := usage{wall: wall, cpu: state.UserTime() + state.SystemTime()}
-	if r, ok := state.SysUsage().(*syscall.Rusage); ok {
-		if u.peak = r.Maxrss; runtime.GOOS != "darwin" {
-			u.peak *= 1024 // kilobytes there
-		}
-	}
-	return u
+	return usage{wall: wall, cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), peak: peak}, nil
 }
 
 // tail keeps the end of what is written to it.
