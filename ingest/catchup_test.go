@@ -59,31 +59,38 @@ func (s *scales) peak() int64 {
 // weigh puts scales around what a loop reads and writes; slow, if not nil, is how long a read or a write takes.
 func weigh(l *loop, slow func() time.Duration) *scales {
 	s := &scales{}
-	source, sink := *l.source, *l.sink
-	l.source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
+	s.reads(l.source, slow)
+	l.sink.append, l.sink.write = s.writes(l.sink.append, slow), s.writes(l.sink.write, slow)
+	return s
+}
+
+func (s *scales) reads(source *fakeSource, slow func() time.Duration) {
+	read := source.readUpdates
+	source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
 		s.asked(1)
 		defer s.asked(-1)
 		if slow != nil {
 			Sleep(ctx, slow())
 		}
-		page, err := source.readUpdates(ctx, after, to)
-		return page, err
+		return read(ctx, after, to)
 	}
-	l.source.passed = func(page *ledger.Page) { s.add(page.Bytes) }
-	written := func(write func(context.Context, ledger.Scope, []ledger.Page) error) func(context.Context, ledger.Scope, []ledger.Page) error {
-		return func(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
-			if slow != nil {
-				time.Sleep(slow())
-			}
-			err := write(ctx, scope, pages)
-			for i := range pages {
-				s.add(-pages[i].Bytes)
-			}
-			return err
+	source.passed = func(page *ledger.Page) { s.add(page.Bytes) }
+}
+
+// write is how pages are written.
+type write func(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error
+
+func (s *scales) writes(write write, slow func() time.Duration) write {
+	return func(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
+		if slow != nil {
+			time.Sleep(slow())
 		}
+		err := write(ctx, scope, pages)
+		for i := range pages {
+			s.add(-pages[i].Bytes)
+		}
+		return err
 	}
-	l.sink.append, l.sink.write = written(sink.append), written(sink.write)
-	return s
 }
 
 // Far behind, several windows are fetched at a time, two batches are written at a time, and the watermark moves in large
@@ -227,37 +234,6 @@ func TestARequestThatFailsIsRepeated(t *testing.T) {
 		}
 		require.LessOrEqual(t, again, DefaultMaxRequests)
 		require.Less(t, time.Since(began), 10*time.Minute)
-	})
-}
-
-// A window that needs more room than was reserved for it waits for that, and is not asked for again and again meanwhile.
-func TestAWindowThatNeedsMoreRoom(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l := newLoop(t, 60_000)
-		l.ledger.pageSize, l.ledger.updateBytes = 2000, 2800
-		const large = 30_000
-		read := l.source.readUpdates
-		var mu sync.Mutex
-		asked := 0 // for the large one
-		l.source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
-			Sleep(ctx, 20*time.Millisecond)
-			page, err := read(ctx, after, to)
-			if page.From < large && page.To >= large {
-				mu.Lock()
-				asked++
-				mu.Unlock()
-				page.Bytes += 18 << 20
-			}
-			return page, err
-		}
-		s := weigh(l, nil)
-		stop := l.run()
-		pass(time.Minute)
-		requireAll(t, l.ledger.all(), l.memory.got())
-		require.NoError(t, stop())
-		require.Zero(t, l.retried())
-		require.LessOrEqual(t, s.most, int64(bytesInFlight))
-		require.LessOrEqual(t, asked, 3) // as any, with four times as much room, and with all there is
 	})
 }
 

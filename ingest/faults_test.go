@@ -59,21 +59,31 @@ func (f *faults) below(n int) int {
 	return f.random.IntN(n)
 }
 
-// disturb puts faults around every call that the loop makes.
-func (f *faults) disturb(l *loop) {
-	source, sink := *l.source, *l.sink
-	l.source.ledgerEnd = func(ctx context.Context) (end ledger.Offset, err error) {
+// disturbSource puts faults around every call of a source.
+func (f *faults) disturbSource(s *fakeSource) {
+	source := *s
+	s.ledgerEnd = func(ctx context.Context) (end ledger.Offset, err error) {
 		err = f.around(func() error { end, err = source.ledgerEnd(ctx); return err })
 		return end, err
 	}
-	l.source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (page ledger.Page, err error) {
+	s.prunedOffset = func(ctx context.Context) (pruned ledger.Offset, err error) {
+		err = f.around(func() error { pruned, err = source.prunedOffset(ctx); return err })
+		return pruned, err
+	}
+	s.readUpdates = func(ctx context.Context, after, to ledger.Offset) (page ledger.Page, err error) {
 		err = f.around(func() error { page, err = source.readUpdates(ctx, after, to); return err })
 		return page, err
 	}
-	l.source.tailUpdates = func(ctx context.Context, after ledger.Offset, limit int, idle time.Duration) (page ledger.Page, full bool, err error) {
+	s.tailUpdates = func(ctx context.Context, after ledger.Offset, limit int, idle time.Duration) (page ledger.Page, full bool, err error) {
 		err = f.around(func() error { page, full, err = source.tailUpdates(ctx, after, limit, idle); return err })
 		return page, full, err
 	}
+}
+
+// disturb puts faults around every call that the loop makes.
+func (f *faults) disturb(l *loop) {
+	f.disturbSource(l.source)
+	sink := *l.sink
 	l.sink.watermark = func(ctx context.Context) (at ledger.Offset, ok bool, err error) {
 		err = f.around(func() error { at, ok, err = sink.watermark(ctx); return err })
 		return at, ok, err

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
+	"time"
 
 	"ledgerindexer/ledger"
 )
@@ -52,7 +54,7 @@ type Filled struct {
 // Run works until the range is filled in, and the state floor lowered if that reaches the beginning of the ledger. When ctx
 // ends it finishes the transactions under way and returns ctx's error.
 func (f *Fill) Run(ctx context.Context) (Filled, error) {
-	r := fillRun{Fill: f, limit: newLimiter(cmp.Or(f.MaxRequests, DefaultMaxRequests))}
+	r := fillRun{Fill: f, pace: pace{limit: newLimiter(cmp.Or(f.MaxRequests, DefaultMaxRequests))}}
 	for {
 		err := r.try(ctx)
 		if err == nil {
@@ -68,7 +70,7 @@ func (f *Fill) Run(ctx context.Context) (Filled, error) {
 		case Lasting(err):
 			continue
 		}
-		if Sleep(ctx, r.wait.retrying(ctx, r.Logger, "history", err)); ctx.Err() != nil {
+		if Sleep(ctx, r.retry(ctx, err)); ctx.Err() != nil {
 			return r.filled, ctx.Err()
 		}
 	}
@@ -77,11 +79,14 @@ func (f *Fill) Run(ctx context.Context) (Filled, error) {
 // fillRun is what outlasts a try.
 type fillRun struct {
 	*Fill
-	wait   Backoff
-	sizes  sizes
-	limit  limiter
+	pace
 	chosen bool
 	filled Filled
+}
+
+// retry says that something is to be tried again, and returns after which pause.
+func (r *fillRun) retry(ctx context.Context, err error) time.Duration {
+	return r.wait.retrying(ctx, r.Logger, "history", err)
 }
 
 // try goes on until something fails.
@@ -115,6 +120,38 @@ func (r *fillRun) try(ctx context.Context) error {
 		return err
 	}
 	return r.knowState(ctx)
+}
+
+// fill fills in what is missing of the range.
+func (r *fillRun) fill(ctx context.Context, seen *recognition) error {
+	if r.filled.Range.From >= r.filled.Range.To {
+		return nil
+	}
+	missing, err := r.Sink.Unfilled(ctx, r.filled.Range)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	var all, done int64
+	for _, m := range missing {
+		all += int64(m.To - m.From)
+	}
+	r.Logger.InfoContext(ctx, "filling in history", "stream", "history", "after", int64(r.filled.Range.From), "up_to", int64(r.filled.Range.To),
+		"missing_offsets", all)
+	meter := NewMeter(r.Logger, ledger.Progress{Stream: "history", Unit: "updates", End: all}, r.Progress)
+	defer meter.Rest()
+	load := loader{
+		pace: &r.pace, source: r.Source, scope: r.Scope, seen: seen,
+		plan:  &plan{sizes: &r.sizes, missing: missing, limit: math.MaxInt64, newestFirst: r.NewestFirst},
+		retry: r.retry, recovered: r.wait.Reset,
+	}
+	return load.run(ctx, func(reading context.Context) {
+		load.fetch(reading, true)
+		load.write(ctx, r.Sink.Fill, func(stored ledger.Range, updates int) {
+			done += int64(stored.To - stored.From)
+			r.filled.Updates += int64(updates)
+			meter.Add(ctx, done, updates)
+		})
+	})
 }
 
 // ended notes where everything stands.

@@ -60,7 +60,7 @@ func (r *reader) next(ctx context.Context) (fetched, error) {
 	case r.at < r.end && r.sizes.far(r.end-r.at):
 		return fetched{}, errFarBehind
 	case r.at < r.end:
-		asked := r.sizes.within(ledger.Range{From: r.at, To: r.end})
+		asked := ledger.Range{From: r.at, To: r.at + r.sizes.atMost(r.end-r.at)}
 		began := time.Now()
 		page, err := r.Source.ReadUpdates(ctx, asked.From, asked.To)
 		if err != nil {

@@ -62,7 +62,7 @@ type Watch struct {
 func (u *Updates) Run(ctx context.Context) error {
 	r := updatesRun{
 		Updates: u, target: targetOffset{wanted: u.UntilCurrent},
-		limit: newLimiter(cmp.Or(u.MaxRequests, DefaultMaxRequests)),
+		pace: pace{limit: newLimiter(cmp.Or(u.MaxRequests, DefaultMaxRequests))},
 	}
 	for {
 		err := r.follow(ctx)
@@ -84,10 +84,8 @@ func (u *Updates) Run(ctx context.Context) error {
 // updatesRun is what outlasts a try.
 type updatesRun struct {
 	*Updates
-	wait   Backoff
+	pace
 	target targetOffset
-	sizes  sizes
-	limit  limiter
 }
 
 // retry says that something is to be tried again, and returns after which pause.

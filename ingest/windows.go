@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -62,12 +63,12 @@ func (s *sizes) failed(offsets ledger.Offset, took time.Duration) {
 	}
 }
 
-// within is the part of a range that may be asked for.
-func (s *sizes) within(r ledger.Range) ledger.Range {
-	if s.widest > 0 && s.widest < float64(r.To-r.From) {
-		r.To = r.From + ledger.Offset(s.widest)
+// atMost is how many of so many offsets may be asked for at once.
+func (s *sizes) atMost(offsets ledger.Offset) ledger.Offset {
+	if s.widest > 0 && s.widest < float64(offsets) {
+		return ledger.Offset(s.widest)
 	}
-	return r
+	return offsets
 }
 
 func (s *sizes) fullPage() float64 {
@@ -121,10 +122,11 @@ func (s *sizes) far(offsets ledger.Offset) bool {
 
 // plan is what is still to be read: ranges in order, from which windows are cut.
 type plan struct {
-	sizes   *sizes
-	missing []ledger.Range
-	end     ledger.Offset // of all that was planned
-	limit   ledger.Offset // nothing from here on is to be read
+	sizes       *sizes
+	missing     []ledger.Range
+	end         ledger.Offset // of all that was planned
+	limit       ledger.Offset // nothing from here on is to be read
+	newestFirst bool          // windows are cut from the upper end
 }
 
 // newPlan covers what is behind an offset up to another one, but for the ranges that are stored, which are in order.
@@ -146,7 +148,7 @@ func (p *plan) extend(end ledger.Offset) {
 	}
 }
 
-// next is the lowest window that is not being read; ok is false where there is none. Of a range that is short for its
+// next is the first window that is not being read; ok is false where there is none. Of a range that is short for its
 // density, parallel windows are cut all the same.
 func (p *plan) next(parallel int) (window ledger.Range, ok bool) {
 	if len(p.missing) == 0 {
@@ -158,18 +160,39 @@ func (p *plan) next(parallel int) (window ledger.Range, ok bool) {
 	}
 	width := p.sizes.nextWidth()
 	width = max(1, min(width, max(float64(left)/float64(parallel), width/4)))
-	first := p.missing[0]
-	if width < float64(first.To-first.From) {
-		first.To = first.From + ledger.Offset(width)
+	window = p.missing[p.first()]
+	offsets := window.To - window.From
+	if width < float64(offsets) {
+		offsets = ledger.Offset(width)
 	}
-	return p.sizes.within(first), true
+	offsets = p.sizes.atMost(offsets)
+	if p.newestFirst {
+		window.From = window.To - offsets
+	} else {
+		window.To = window.From + offsets
+	}
+	return window, true
+}
+
+// first is which of the missing ranges is read first.
+func (p *plan) first() int {
+	if p.newestFirst {
+		return len(p.missing) - 1
+	}
+	return 0
 }
 
 // take says that a window, as next gave it, is being read.
 func (p *plan) take(window ledger.Range) {
-	p.missing[0].From = window.To
-	if p.missing[0].From == p.missing[0].To {
-		p.missing = slices.Delete(p.missing, 0, 1)
+	i := p.first()
+	rest := &p.missing[i]
+	if p.newestFirst {
+		rest.To = window.From
+	} else {
+		rest.From = window.To
+	}
+	if rest.From == rest.To {
+		p.missing = slices.Delete(p.missing, i, i+1)
 	}
 }
 
@@ -182,15 +205,34 @@ func (p *plan) giveBack(r ledger.Range) {
 	for i < len(p.missing) && p.missing[i].From < r.From {
 		i++
 	}
-	if i < len(p.missing) && p.missing[i].From == r.To {
+	switch {
+	case i < len(p.missing) && p.missing[i].From == r.To:
 		p.missing[i].From = r.From
-		return
+	case i > 0 && p.missing[i-1].To == r.From:
+		p.missing[i-1].To = r.To
+	default:
+		p.missing = slices.Insert(p.missing, i, r)
 	}
-	p.missing = slices.Insert(p.missing, i, r)
 }
 
 // cut leaves nothing to be read from an offset on.
 func (p *plan) cut(from ledger.Offset) {
 	p.limit = min(p.limit, from)
 	p.missing = slices.DeleteFunc(p.missing, func(r ledger.Range) bool { return r.From >= p.limit })
+}
+
+// compare orders pages as they are planned.
+func (p *plan) compare(a, b ledger.Page) int {
+	if p.newestFirst {
+		a, b = b, a
+	}
+	return cmp.Compare(a.From, b.From)
+}
+
+// follows tells whether a page adjoins the one that is planned before it.
+func (p *plan) follows(before, page *ledger.Page) bool {
+	if p.newestFirst {
+		before, page = page, before
+	}
+	return page.From == before.To
 }

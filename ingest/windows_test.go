@@ -71,11 +71,11 @@ func TestAWindowThatFailsIsHalved(t *testing.T) {
 	t.Parallel()
 	s := sizes{offsets: 1e9, updates: 1}
 	const end = 1_000_000_000
-	p, near := newPlan(&s, 0, end, nil), ledger.Range{From: 0, To: end}
+	p := newPlan(&s, 0, end, nil)
 	for i := range 10 {
-		require.EqualValues(t, end>>i, s.within(near).To)
-		s.failed(s.within(near).To, time.Second) // refused, not too much
-		s.failed(s.within(near).To, 20*time.Second)
+		require.EqualValues(t, end>>i, s.atMost(end))
+		s.failed(s.atMost(end), time.Second) // refused, not too much
+		s.failed(s.atMost(end), 20*time.Second)
 	}
 	window, _ := p.next(1)
 	require.LessOrEqual(t, window.To-window.From, ledger.Offset(end>>10))

@@ -1,0 +1,308 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"ledgerindexer/ledger"
+)
+
+const (
+	// writers is how many transactions write facts at a time.
+	writers = 2
+	// A batch is begun when so much has come for it.
+	batchBytes = bytesInFlight / 4
+	// Where updates come more slowly than that, they are written this often.
+	lingerFor = 2 * time.Second
+	// leastRoom is what is reserved for a page at least, in bytes: some updates are much larger than others.
+	leastRoom = 1 << 20
+	// A request that fails is repeated so many times in a row before the whole is tried again from the beginning.
+	triesInPlace = 3
+)
+
+// pace is what is known of how a source is best read. It outlasts a try.
+type pace struct {
+	wait  Backoff
+	sizes sizes
+	limit limiter
+}
+
+// loader brings what a plan says from a source into the database, several windows at a time:
+//
+//	plan ─ windows → fetch ─ pages → write
+//
+// Windows are fetched in the plan's order, come in any, and are written in batches of pages that adjoin. One goroutine, that of
+// run, owns all state and decides what begins. Requests and transactions run beside it, and report to it when they are done.
+type loader struct {
+	*pace
+	source UpdateSource
+	scope  ledger.Scope
+	seen   *recognition
+	plan   *plan
+	// What is to be done when a request failed and is to be repeated, which returns after which pause, and when what was read
+	// after that is stored.
+	retry     func(ctx context.Context, err error) time.Duration
+	recovered func()
+
+	reached  ledger.Offset // the highest offset that was fetched
+	updates  int           // that were fetched
+	fetching int
+	room     int64         // bytes of JSON that requests may bring, or pages hold
+	least    int64         // that is reserved for a request
+	pages    []ledger.Page // fetched and not being written yet, in the plan's order
+	writing  int
+	wrote    time.Time // when a batch was last begun
+
+	pausing  bool
+	until    time.Time // nothing is asked for before
+	tries    int       // requests that failed since one worked
+	answered bool      // a request worked since a batch was stored
+
+	unread     error // why nothing is read from unreadFrom on; what is read below is still stored
+	unreadFrom ledger.Offset
+	failed     error // why nothing more is begun at all
+
+	reports  chan func()
+	underWay int
+}
+
+// run lets next begin what can be begun, again after each report, until there is nothing under way, something fails or ctx ends. It
+// returns when all that was begun has ended. What next reads is to end with the context that it is given.
+func (l *loader) run(ctx context.Context, next func(reading context.Context)) error {
+	reading, stopReading := context.WithCancel(ctx)
+	defer stopReading()
+	l.least, l.wrote, l.reports = leastRoom, time.Now(), make(chan func())
+	for {
+		next(reading)
+		if l.underWay == 0 {
+			break
+		}
+		report := <-l.reports
+		report()
+		if l.failed != nil {
+			stopReading()
+		}
+	}
+	switch {
+	case l.failed != nil:
+		return l.failed
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return l.unread
+}
+
+// begin does something beside run, which then gets its report.
+func (l *loader) begin(do func() (report func())) {
+	l.underWay++
+	go func() {
+		report := do()
+		l.reports <- func() {
+			l.underWay--
+			report()
+		}
+	}()
+}
+
+// fail ends everything as soon as what is under way has ended; the first reason counts.
+func (l *loader) fail(err error) {
+	if l.failed == nil {
+		l.failed = err
+	}
+}
+
+// resting tells whether nothing that was fetched, or is being fetched, is still to be written.
+func (l *loader) resting() bool { return l.fetching == 0 && l.writing == 0 && len(l.pages) == 0 }
+
+// fetch asks for the plan's next windows, as many as source and memory bear. Those beyond what was fetched wait unless further.
+// It tells whether more could be asked for, and nothing is left in the plan.
+func (l *loader) fetch(ctx context.Context, further bool) (exhausted bool) {
+	for ctx.Err() == nil && !l.pausing && l.limit.allows(l.fetching) {
+		window, ok := l.plan.next(l.limit.most)
+		if !ok {
+			return true
+		}
+		room := l.roomFor(window)
+		full := l.room > 0 && l.room+room > bytesInFlight
+		if full || !further && window.From >= l.reached {
+			return false
+		}
+		l.plan.take(window)
+		l.room += room
+		l.fetching++
+		busy := !l.limit.allows(l.fetching)
+		l.begin(func() func() {
+			began := time.Now()
+			page, err := l.read(ctx, window, room)
+			took := time.Since(began)
+			return func() {
+				l.fetching--
+				l.room -= room
+				if err != nil {
+					l.notRead(ctx, window, room, took, err)
+					return
+				}
+				if float64(len(page.Updates)) >= l.sizes.aim()/2 { // small ones come sooner
+					l.limit.answered(took, busy)
+				}
+				l.arrived(window, room, &page)
+			}
+		})
+	}
+	return false
+}
+
+// roomFor is how many bytes a window may bring. Where nothing is known of it, that is all there is.
+func (l *loader) roomFor(window ledger.Range) int64 {
+	expected := l.sizes.expectBytes(window.To - window.From)
+	if l.sizes.bytesEach() == 0 {
+		expected = bytesInFlight
+	}
+	return min(bytesInFlight, max(2*expected, l.least))
+}
+
+// read reads one page of a window. It is accepted: of the history that was read before.
+func (l *loader) read(ctx context.Context, window ledger.Range, room int64) (page ledger.Page, err error) {
+	changes := l.source.Changes()
+	if room < bytesInFlight {
+		page, err = l.source.ReadUpdatesWithin(ctx, window.From, window.To, room)
+	} else { // nothing else is in memory
+		page, err = l.source.ReadUpdates(ctx, window.From, window.To)
+	}
+	if err == nil {
+		return page, l.seen.accept(ctx, changes, &page)
+	}
+	if Lasting(err) { // it may be another server that can't go on
+		if changed := l.seen.stuck(ctx); changed != nil {
+			err = changed
+		}
+	}
+	return page, err
+}
+
+// arrived takes in a page of a window. What the page leaves of it is read later.
+func (l *loader) arrived(window ledger.Range, room int64, page *ledger.Page) {
+	l.tries, l.answered = 0, true
+	if room >= l.least { // else it says nothing of a window that needs more room, and waits for it
+		l.least = max(leastRoom, l.least/2)
+	}
+	l.sizes.learn(page, page.To < window.To)
+	l.plan.giveBack(ledger.Range{From: page.To, To: window.To})
+	l.room += page.Bytes
+	l.updates += len(page.Updates)
+	l.reached = max(l.reached, page.To)
+	i, _ := slices.BinarySearchFunc(l.pages, *page, l.plan.compare)
+	l.pages = slices.Insert(l.pages, i, *page)
+}
+
+// notRead decides what an error means that came instead of a page.
+func (l *loader) notRead(ctx context.Context, window ledger.Range, room int64, took time.Duration, err error) {
+	switch {
+	case ctx.Err() != nil:
+	case errors.Is(err, ledger.ErrNoRoom) && room < bytesInFlight:
+		l.least = min(bytesInFlight, 4*room)
+		l.plan.giveBack(window)
+	case Lasting(err), errors.Is(err, errAnotherHistory):
+		l.giveUp(window.From, err)
+	default:
+		l.plan.giveBack(window)
+		l.sizes.failed(window.To-window.From, took)
+		l.trouble(ctx, err)
+	}
+}
+
+// giveUp ends the reading: from an offset on, where what lies below can still be had and is to come first.
+func (l *loader) giveUp(from ledger.Offset, err error) {
+	if errors.Is(err, errAnotherHistory) || !Lasting(err) || l.plan.newestFirst {
+		from = 0
+	}
+	if l.unread == nil || from < l.unreadFrom {
+		l.unread, l.unreadFrom = err, from
+	}
+	l.plan.cut(from)
+}
+
+// trouble lets a pause go by after a request that failed and may be repeated. Others that were on their way with it may
+// fail too, which says nothing new, but may ask for a longer pause.
+func (l *loader) trouble(ctx context.Context, err error) {
+	if l.pausing {
+		l.until = later(l.until, time.Now().Add(asksFor(err)))
+		return
+	}
+	l.limit.failed()
+	if l.tries++; l.tries > triesInPlace {
+		l.giveUp(0, err)
+		return
+	}
+	l.until = time.Now().Add(l.retry(ctx, err))
+	l.pause(ctx)
+}
+
+func (l *loader) pause(ctx context.Context) {
+	l.pausing = true
+	wait := time.Until(l.until)
+	l.begin(func() func() {
+		Sleep(ctx, wait)
+		return func() {
+			l.pausing = false
+			if ctx.Err() == nil && time.Now().Before(l.until) {
+				l.pause(ctx)
+			}
+		}
+	})
+}
+
+// write begins transactions for batches of pages that adjoin, those that are planned first before others. stored is called when
+// one was committed.
+func (l *loader) write(
+	ctx context.Context, store func(context.Context, ledger.Scope, []ledger.Page) error, stored func(ledger.Range, int),
+) {
+	for ctx.Err() == nil && l.failed == nil && l.writing < writers {
+		all := l.fetching == 0 || time.Since(l.wrote) > lingerFor
+		b, ok := l.nextBatch(all)
+		if !ok {
+			return
+		}
+		l.writing++
+		l.wrote = time.Now()
+		l.begin(func() func() {
+			err := store(context.WithoutCancel(ctx), l.scope, b.pages) // finished once it was begun
+			return func() {
+				l.writing--
+				l.room -= b.weight
+				if err != nil {
+					l.fail(err)
+					return
+				}
+				stored(ledger.Range{From: b.pages[0].From, To: b.to()}, b.updates)
+				if l.answered {
+					l.answered = false
+					l.recovered()
+				}
+			}
+		})
+	}
+}
+
+// nextBatch takes the first pages that adjoin and are enough for a transaction, or any at all.
+func (l *loader) nextBatch(all bool) (b batch, ok bool) {
+	for first := 0; first < len(l.pages); {
+		b = batch{}
+		next := first
+		for next < len(l.pages) && !b.full() && (next == first || l.plan.follows(&l.pages[next-1], &l.pages[next])) {
+			b.take(fetched{page: l.pages[next], weight: l.pages[next].Bytes})
+			next++
+		}
+		if all || b.full() {
+			l.pages = slices.Delete(l.pages, first, next)
+			if l.plan.newestFirst {
+				slices.Reverse(b.pages)
+			}
+			return b, true
+		}
+		first = next
+	}
+	return b, false
+}

@@ -1,0 +1,129 @@
+package ingest
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+)
+
+// loads runs a test with each of those who load: it gets a source of a ledger, and a function that loads all of it and returns what
+// was held meanwhile.
+func loads(t *testing.T, test func(t *testing.T, source *fakeSource, history *script, load func() *scales)) {
+	t.Run("catching up", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			l := newLoop(t, 60_000)
+			test(t, l.source, l.ledger, func() *scales {
+				s := weigh(l, nil)
+				stop := l.run()
+				pass(time.Hour)
+				requireAll(t, l.ledger.all(), l.memory.got())
+				require.NoError(t, stop())
+				require.Empty(t, l.memory.mistakes)
+				return s
+			})
+		})
+	})
+	for name, newestFirst := range map[string]bool{"filling in": false, "filling in, newest first": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				f := newFillLoop(newScript(60_000), newestFirst)
+				test(t, f.source, f.ledger, func() *scales {
+					s := &scales{}
+					s.reads(f.source, nil)
+					f.write = s.writes(f.write, nil)
+					_, err := f.Run(t.Context())
+					require.NoError(t, err)
+					requireAll(t, f.ledger.all(), f.filled())
+					require.Empty(t, f.memory.mistakes)
+					return s
+				})
+			})
+		})
+	}
+}
+
+// A window that needs more room than was reserved for it waits for that, and is not asked for again and again meanwhile.
+func TestAWindowThatNeedsMoreRoom(t *testing.T) {
+	loads(t, func(t *testing.T, source *fakeSource, history *script, load func() *scales) {
+		history.pageSize, history.updateBytes = 2000, 2800
+		const large = 30_000
+		read := source.readUpdates
+		var mu sync.Mutex
+		asked := 0 // for the large one
+		source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
+			Sleep(ctx, 20*time.Millisecond)
+			page, err := read(ctx, after, to)
+			if page.From < large && page.To >= large {
+				mu.Lock()
+				asked++
+				mu.Unlock()
+				page.Bytes += 18 << 20
+			}
+			return page, err
+		}
+		s := load()
+		require.LessOrEqual(t, s.most, int64(bytesInFlight))
+		require.LessOrEqual(t, asked, 3) // as any, with four times as much room, and with all there is
+	})
+}
+
+// A page that is larger than all that may be held is read all the same, by itself.
+func TestAPageThatIsTooLargeIsReadAlone(t *testing.T) {
+	loads(t, func(t *testing.T, source *fakeSource, history *script, load func() *scales) {
+		history.pageSize, history.updateBytes = 200, 2800
+		const large, bytes = 30_000, bytesInFlight + 1<<20
+		read := source.readUpdates
+		source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
+			Sleep(ctx, 20*time.Millisecond)
+			page, err := read(ctx, after, to)
+			if page.From < large && page.To >= large {
+				page.Bytes = bytes
+			}
+			return page, err
+		}
+		require.EqualValues(t, bytes, load().most)
+	})
+}
+
+// A source that refuses requests for a while is asked as late as it says, and by half as many requests.
+func TestASourceThatIsBusy(t *testing.T) {
+	loads(t, func(t *testing.T, source *fakeSource, history *script, load func() *scales) {
+		history.pageSize, history.updateBytes = 200, 2800
+		read := source.readUpdates
+		var mu sync.Mutex
+		requests, inFlight, most := 0, 0, 0
+		var refused time.Time
+		source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
+			mu.Lock()
+			requests++
+			if requests == 100 {
+				refused = time.Now()
+			}
+			busy := !refused.IsZero() && time.Since(refused) < time.Minute
+			if busy && time.Since(refused) > 20*time.Millisecond { // by then it is known
+				t.Error("asked too early")
+			}
+			inFlight++
+			if !refused.IsZero() && !busy && requests < 120 {
+				most = max(most, inFlight)
+			}
+			mu.Unlock()
+			Sleep(ctx, 20*time.Millisecond)
+			mu.Lock()
+			inFlight--
+			mu.Unlock()
+			if busy {
+				return ledger.Page{}, &patientError{time.Minute}
+			}
+			return read(ctx, after, to)
+		}
+		load()
+		require.Greater(t, most, 1)
+		require.Less(t, most, DefaultMaxRequests)
+	})
+}
