@@ -153,7 +153,7 @@ func (a *historyAhead) begin(ctx context.Context) {
 	a.at.Revision++ // with each write
 	a.batch, a.from, a.last = nil, a.at, write.orderedWrite
 	a.writing = append(a.writing, write)
-	go write.run(before, func(turn func(context.Context) error) (err error) {
+	go write.run(before, func(turn ledger.Turn) (err error) {
 		write.stored, err = a.Sink.AppendBehind(context.WithoutCancel(ctx), from, turn, write.records)
 		return err
 	})

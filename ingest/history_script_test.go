@@ -307,12 +307,10 @@ func (m *historyMemory) AppendTransactions(ctx context.Context, at ledger.Histor
 }
 
 func (m *historyMemory) AppendBehind(
-	ctx context.Context, at ledger.HistoryPosition, turn func(context.Context) error, records []ledger.Transaction,
+	ctx context.Context, at ledger.HistoryPosition, turn ledger.Turn, records []ledger.Transaction,
 ) (ledger.HistoryPosition, error) {
-	if turn != nil {
-		if err := turn(ctx); err != nil {
-			return at, err
-		}
+	if err := takeTurn(ctx, turn); err != nil {
+		return at, err
 	}
 	return m.write(ctx, "append", &at, func() error {
 		if known := m.position(); at.LastSeq != known.LastSeq || !endsAlike(at.Window, known.Window) {

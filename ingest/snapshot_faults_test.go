@@ -35,7 +35,7 @@ func (f *faults) disturbSnapshot(snapshot *Snapshot) {
 		return progress, err
 	}
 	sink.write = func(
-		ctx context.Context, progress ledger.SnapshotProgress, turn func(context.Context) error, page ledger.SnapshotPage,
+		ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
 	) (next ledger.SnapshotProgress, err error) {
 		time.Sleep(time.Duration(f.below(30)) * time.Millisecond)
 		err = f.around(func() error { next, err = wasSink.write(ctx, progress, turn, page); return err })
@@ -101,7 +101,7 @@ func TestTheOutcomeOfTheLastPageIsUnknownAfterAnError(t *testing.T) {
 				snapshot := snapshotOf(&c, &s)
 				sink := snapshot.Sink.(*fakeSnapshotSink)
 				sink.write = func(
-					ctx context.Context, progress ledger.SnapshotProgress, turn func(context.Context) error, page ledger.SnapshotPage,
+					ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
 				) (ledger.SnapshotProgress, error) {
 					next, err := s.write(ctx, progress, turn, page)
 					require.NoError(t, err)

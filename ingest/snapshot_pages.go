@@ -124,7 +124,7 @@ func (p *snapshotPages) begin(ctx context.Context, group *errgroup.Group) {
 	}
 	group.Go(func() error {
 		defer func() { <-p.free }()
-		write.run(before, func(turn func(context.Context) error) error { return p.store(ctx, from, turn, page) })
+		write.run(before, func(turn ledger.Turn) error { return p.store(ctx, from, turn, page) })
 		if errors.Is(write.err, errBefore) {
 			return nil
 		}
@@ -137,7 +137,7 @@ func (p *snapshotPages) begin(ctx context.Context, group *errgroup.Group) {
 
 // store writes a batch.
 func (p *snapshotPages) store(
-	ctx context.Context, from ledger.SnapshotProgress, turn func(context.Context) error, page *ledger.SnapshotPage,
+	ctx context.Context, from ledger.SnapshotProgress, turn ledger.Turn, page *ledger.SnapshotPage,
 ) error {
 	stored, err := p.Sink.WriteSnapshotPage(context.WithoutCancel(ctx), from, turn, *page)
 	if err != nil {

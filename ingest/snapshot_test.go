@@ -36,7 +36,7 @@ func (f *fakeSnapshotSource) ReadSnapshot(ctx context.Context, at ledger.Offset,
 }
 
 type snapshotWriter func(
-	ctx context.Context, progress ledger.SnapshotProgress, turn func(context.Context) error, page ledger.SnapshotPage,
+	ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
 ) (ledger.SnapshotProgress, error)
 
 // fakeSnapshotSink is a SnapshotSink whose every answer a test can replace.
@@ -58,7 +58,7 @@ func (f *fakeSnapshotSink) BeginSnapshot(ctx context.Context, participantID stri
 }
 
 func (f *fakeSnapshotSink) WriteSnapshotPage(
-	ctx context.Context, progress ledger.SnapshotProgress, turn func(context.Context) error, page ledger.SnapshotPage,
+	ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
 ) (ledger.SnapshotProgress, error) {
 	return f.write(ctx, progress, turn, page)
 }
@@ -106,12 +106,10 @@ func (s *shelf) begin(ctx context.Context, _ string, _ ledger.Scope, at ledger.O
 }
 
 func (s *shelf) write(
-	ctx context.Context, progress ledger.SnapshotProgress, turn func(context.Context) error, page ledger.SnapshotPage,
+	ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
 ) (ledger.SnapshotProgress, error) {
-	if turn != nil {
-		if err := turn(ctx); err != nil {
-			return progress, err
-		}
+	if err := takeTurn(ctx, turn); err != nil {
+		return progress, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,7 +248,7 @@ func TestSnapshotRestartDropsFirst(t *testing.T) {
 		}
 		var away atomic.Bool
 		sink.write = func(
-			ctx context.Context, progress ledger.SnapshotProgress, turn func(context.Context) error, page ledger.SnapshotPage,
+			ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
 		) (ledger.SnapshotProgress, error) {
 			if progress.Entries > 0 && !away.Swap(true) { // what has been stored since is not dropped
 				return progress, errAway
@@ -306,7 +304,7 @@ func TestSnapshotStopFinishesThePagesUnderWay(t *testing.T) {
 		var begun atomic.Int64 // entries
 		var stop sync.Once
 		sink.write = func(
-			ctx context.Context, progress ledger.SnapshotProgress, turn func(context.Context) error, page ledger.SnapshotPage,
+			ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
 		) (ledger.SnapshotProgress, error) {
 			begun.Add(int64(len(page.Entries)))
 			time.Sleep(time.Second) // more is read meanwhile
@@ -339,7 +337,7 @@ func TestSnapshotWritesBatchesAtTheSameTime(t *testing.T) {
 				var once sync.Once
 				var failed atomic.Bool
 				sink.write = func(
-					ctx context.Context, progress ledger.SnapshotProgress, turn func(context.Context) error, page ledger.SnapshotPage,
+					ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
 				) (ledger.SnapshotProgress, error) {
 					if progress.Entries == 0 && !failed.Load() {
 						<-second
@@ -377,13 +375,13 @@ func TestSnapshotWritesIncompleteReassignmentsAlone(t *testing.T) {
 		var writing atomic.Int32
 		alone := 0
 		snapshot.Sink.(*fakeSnapshotSink).write = func(
-			ctx context.Context, progress ledger.SnapshotProgress, turn func(context.Context) error, page ledger.SnapshotPage,
+			ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
 		) (ledger.SnapshotProgress, error) {
 			writing.Add(1)
 			defer writing.Add(-1)
 			if hasIncomplete(&page) {
 				alone++
-				require.Nil(t, turn)
+				require.True(t, turn.First())
 				require.EqualValues(t, 1, writing.Load())
 				time.Sleep(time.Second) // more is read meanwhile
 				require.EqualValues(t, 1, writing.Load())

@@ -67,10 +67,10 @@ type SnapshotSink interface {
 	// BeginSnapshot begins one, or tells how far the one begun at that offset has come, or that it is finished.
 	BeginSnapshot(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset) (ledger.SnapshotProgress, error)
 	// WriteSnapshotPage stores a page with the token behind it, both or neither. The last page closes the snapshot and
-	// puts the watermark at its offset. A page can be written while the one before it is, unless it has incomplete
-	// reassignments: turn then waits until that one is stored, and fails if it was not; else it is nil.
+	// puts the watermark at its offset. A page can be written in its turn while the one before it is, unless it has
+	// incomplete reassignments.
 	WriteSnapshotPage(
-		ctx context.Context, progress ledger.SnapshotProgress, turn func(context.Context) error, page ledger.SnapshotPage,
+		ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
 	) (ledger.SnapshotProgress, error)
 }
 
@@ -98,11 +98,11 @@ type HistorySink interface {
 	// of them or nothing, and returns the new position. While the history is read again, a record that is stored
 	// already, as often as it has been met since, is only noted.
 	AppendTransactions(ctx context.Context, at ledger.HistoryPosition, records []ledger.Transaction) (ledger.HistoryPosition, error)
-	// AppendBehind is AppendTransactions for records behind others that are being written: turn waits until those are
-	// stored, and fails if they were not; nil: nothing is to be waited for. at is the position that they lead to, though its
-	// window may be cut. The history is not being read again, and each of all these records has an event id of its own.
+	// AppendBehind is AppendTransactions for records that are written in their turn, behind others. at is the position that those
+	// lead to, though its window may be cut. The history is not being read again, and each of all these records has an event id of
+	// its own.
 	AppendBehind(
-		ctx context.Context, at ledger.HistoryPosition, turn func(context.Context) error, records []ledger.Transaction,
+		ctx context.Context, at ledger.HistoryPosition, turn ledger.Turn, records []ledger.Transaction,
 	) (ledger.HistoryPosition, error)
 	// RereadHistory begins to read the history again from its beginning.
 	RereadHistory(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error)

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
@@ -237,6 +238,22 @@ func (s *Store) writerPool(role Role, epoch int64) (*pgxpool.Pool, error) {
 // write runs fn in a transaction that holds the leadership row at this leader's epoch until it ends.
 func (l *Leader) write(ctx context.Context, fn func(context.Context, pgx.Tx) error) error {
 	return l.writeWithin(ctx, writeTimeout, fn)
+}
+
+// writeInTurn is write for one of several that are written at the same time and stored in their order; a turn of nil is that of one
+// that is alone. Their transactions begin in this order too: else one could wait, with its transaction open, for one that can't begin,
+// because a repair that has queued between them waits for the open one.
+func (l *Leader) writeInTurn(ctx context.Context, turn ledger.Turn, fn func(context.Context, pgx.Tx) error) error {
+	if turn == nil {
+		return l.write(ctx, fn)
+	}
+	if err := turn.Begin(ctx); err != nil {
+		return err
+	}
+	return l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		turn.Began()
+		return fn(ctx, tx)
+	})
 }
 
 func (l *Leader) writeWithin(ctx context.Context, limit time.Duration, fn func(context.Context, pgx.Tx) error) error {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -105,6 +106,74 @@ func TestWritersDoNotPassByARepair(t *testing.T) {
 	require.NoError(t, <-repaired)
 	require.NoError(t, <-wrote)
 	require.Equal(t, "repair", <-order)
+}
+
+// Of two writes in turn the later one opens no transaction before the earlier one has: a repair that queues then would wait for it, and
+// the earlier one, that it waits for itself, for the repair. So repairs pass before and between them, and both are stored.
+func TestARepairPassesWritesInTurn(t *testing.T) {
+	t.Parallel()
+	type write func(turn ledger.Turn) error
+	for name, prepare := range map[string]func(t *testing.T) (d *testDB, l *Leader, first, second write){
+		"transaction history": func(t *testing.T) (d *testDB, l *Leader, first, second write) {
+			h := newHistory(t)
+			h.append("a")
+			at, one, two := h.at, payments(1, 3), payments(2, 3)
+			behind := h.behind(one)
+			first = func(turn ledger.Turn) error { _, err := h.l.AppendBehind(t.Context(), at, turn, one); return err }
+			second = func(turn ledger.Turn) error { _, err := h.l.AppendBehind(t.Context(), behind, turn, two); return err }
+			return h.testDB, h.l, first, second
+		},
+		"snapshot": func(t *testing.T) (d *testDB, l *Leader, first, second write) {
+			d = newDatabase(t)
+			l = d.lead(d.store(), RoleUpdates)
+			at, err := l.BeginSnapshot(t.Context(), "", testScope, 100)
+			require.NoError(t, err)
+			one := ledger.SnapshotPage{Next: token("t1"), Entries: []ledger.ContractEntry{activeEntry(1, 0, "a", "sync::1", 0)}}
+			two := ledger.SnapshotPage{Last: true, Entries: []ledger.ContractEntry{activeEntry(2, 0, "b", "sync::1", 0)}}
+			first = func(turn ledger.Turn) error { _, err := l.WriteSnapshotPage(t.Context(), at, turn, one); return err }
+			second = func(turn ledger.Turn) error {
+				_, err := l.WriteSnapshotPage(t.Context(), at.Behind(&one), turn, two)
+				return err
+			}
+			return d, l, first, second
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, l, first, second := prepare(t)
+			r := d.repairs(l.store)
+			asked, begun, stored := make(chan struct{}), make(chan struct{}), make(chan struct{})
+			wrote, repaired := make(chan error, 1), make(chan error, 1)
+			go func() {
+				wrote <- second(anotherTurn{
+					begin: func() error { close(asked); <-begun; return nil },
+					wait: func() error {
+						select {
+						case <-begun:
+						default:
+							return errors.New("it waits for its turn with its transaction open, and the one before it has not begun")
+						}
+						<-stored
+						return nil
+					},
+				})
+			}()
+			select {
+			case <-asked:
+			case err := <-wrote:
+				t.Fatal(err)
+			}
+			require.NoError(t, r.repair(t.Context(), []Role{l.role}, nothingMore), "the later one has no transaction open")
+			require.NoError(t, first(anotherTurn{first: true, began: func() {
+				go func() { repaired <- r.repair(t.Context(), []Role{l.role}, nothingMore) }()
+				d.waitFor(waiting, 1) // the earlier one has
+				close(begun)
+			}}))
+			close(stored)
+			require.NoError(t, <-repaired)
+			require.NoError(t, <-wrote)
+		})
+	}
 }
 
 // impatient has a leader's sessions wait for locks for a moment only.

@@ -126,12 +126,11 @@ func (l *Leader) refuseStarted(ctx context.Context, tx pgx.Tx) error {
 // the last call returned: where another process has moved it, ErrWatermarkMoved is returned. After any error the
 // outcome is unknown: call BeginSnapshot again.
 //
-// It is safe for concurrent use: a page can be written while the one before it is, from the progress that that one will
-// return. Then turn says when the page before is stored, or that it was not; the rows are written meanwhile. Where no
-// other page is under way turn is nil. A page with incomplete reassignments must be written alone: their creation events
-// are looked for among the rows of the pages that are stored.
+// It is safe for concurrent use: a page can be written in its turn while the one before it is, from the progress that that one
+// will return. Where no other page is under way turn may be nil. A page with incomplete reassignments must be written alone:
+// their creation events are looked for among the rows of the pages that are stored.
 func (l *Leader) WriteSnapshotPage(
-	ctx context.Context, progress ledger.SnapshotProgress, turn func(context.Context) error, page ledger.SnapshotPage,
+	ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
 ) (ledger.SnapshotProgress, error) {
 	wanted := newNames()
 	for i := range page.Entries {
@@ -148,8 +147,8 @@ func (l *Leader) WriteSnapshotPage(
 		rows.add(numbers, &page.Entries[i])
 	}
 	next := progress.Behind(&page)
-	err = l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if turn == nil { // a writer whose twin is in doubt waits for it before it writes the same rows
+	err = l.writeInTurn(ctx, turn, func(ctx context.Context, tx pgx.Tx) error {
+		if turn == nil || turn.First() { // a writer whose twin is in doubt waits for it before it writes the same rows
 			if err := l.advanceSnapshot(ctx, tx, progress, next, page.Last); err != nil {
 				return err
 			}
@@ -158,7 +157,7 @@ func (l *Leader) WriteSnapshotPage(
 		if err := l.copyCarried(ctx, tx, rows); err != nil {
 			return err
 		}
-		if err := turn(ctx); err != nil {
+		if err := turn.Wait(ctx); err != nil {
 			return err
 		}
 		return l.advanceSnapshot(ctx, tx, progress, next, page.Last)

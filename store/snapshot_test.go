@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -285,9 +284,9 @@ func TestSnapshotPageBehindAnother(t *testing.T) {
 	expected := progress.Behind(&first)
 
 	failed := errors.New("the other failed")
-	_, err = l.WriteSnapshotPage(ctx, expected, func(context.Context) error { return failed }, second)
+	_, err = l.WriteSnapshotPage(ctx, expected, behindAnother(func() error { return failed }), second)
 	require.ErrorIs(t, err, failed)
-	_, err = l.WriteSnapshotPage(ctx, expected, func(context.Context) error { return nil }, second)
+	_, err = l.WriteSnapshotPage(ctx, expected, behindAnother(func() error { return nil }), second)
 	require.ErrorIs(t, err, ErrWatermarkMoved, "the other is not there")
 	require.Equal(t, "0", d.row("SELECT count(*) FROM indexer.carried_created"))
 
@@ -295,11 +294,11 @@ func TestSnapshotPageBehindAnother(t *testing.T) {
 	var group sync.WaitGroup
 	var end ledger.SnapshotProgress
 	group.Go(func() {
-		end, err = l.WriteSnapshotPage(ctx, expected, func(context.Context) error {
+		end, err = l.WriteSnapshotPage(ctx, expected, behindAnother(func() error {
 			close(written)
 			<-stored
 			return nil
-		}, second)
+		}), second)
 	})
 	<-written
 	require.Equal(t, "0", d.row("SELECT count(*) FROM indexer.carried_created"), "nobody sees what is not committed")

@@ -80,11 +80,11 @@ func (l *Leader) AppendTransactions(ctx context.Context, at ledger.HistoryPositi
 	return l.appended(b, position, err)
 }
 
-// AppendBehind is AppendTransactions for records behind others that are being written: their rows are written
-// meanwhile, and turn says when the others are stored, or that they were not; nil: they are. at is the position that they
-// lead to; its window may be cut, to the last 200 records at least. The history must not be being read again.
+// AppendBehind is AppendTransactions for records that are written in their turn (nil: there are no others): their rows are written
+// while those before them are. at is the position that the others lead to; its window may be cut, to the last 200 records at
+// least. The history must not be being read again.
 func (l *Leader) AppendBehind(
-	ctx context.Context, at ledger.HistoryPosition, turn func(context.Context) error, records []ledger.Transaction,
+	ctx context.Context, at ledger.HistoryPosition, turn ledger.Turn, records []ledger.Transaction,
 ) (ledger.HistoryPosition, error) {
 	if turn == nil || len(records) == 0 {
 		return l.AppendTransactions(ctx, at, records)
@@ -98,14 +98,21 @@ func (l *Leader) AppendBehind(
 	}
 	b.number()
 	position := at
-	err = l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if err := l.writeRecords(ctx, tx, b); err != nil {
-			return err
-		}
-		if err := turn(ctx); err != nil {
-			return err
+	err = l.writeInTurn(ctx, turn, func(ctx context.Context, tx pgx.Tx) error {
+		if !turn.First() {
+			if err := l.writeRecords(ctx, tx, b); err != nil {
+				return err
+			}
+			if err := turn.Wait(ctx); err != nil {
+				return err
+			}
 		}
 		position, err = l.moveHistoryIn(ctx, tx, at, func(ctx context.Context, tx pgx.Tx, orderedFrom int64) (ledger.HistoryPosition, int64, error) {
+			if turn.First() { // not before it holds the position: its twin may be in doubt, with the same rows
+				if err := l.writeRecords(ctx, tx, b); err != nil {
+					return at, 0, err
+				}
+			}
 			return l.settleRecords(ctx, tx, b, orderedFrom)
 		})
 		return err

@@ -24,6 +24,38 @@ func (h *testHistory) behind(records []ledger.Transaction) ledger.HistoryPositio
 	return at
 }
 
+// anotherTurn is the turn of a write among others.
+type anotherTurn struct {
+	first       bool
+	begin, wait func() error // nil: nothing is to be waited for
+	began       func()       // nil: nobody wants to know
+}
+
+// behindAnother is the turn of a write behind one that has begun.
+func behindAnother(wait func() error) anotherTurn { return anotherTurn{wait: wait} }
+
+func (a anotherTurn) First() bool { return a.first }
+
+func (a anotherTurn) Begin(context.Context) error {
+	if a.begin == nil {
+		return nil
+	}
+	return a.begin()
+}
+
+func (a anotherTurn) Began() {
+	if a.began != nil {
+		a.began()
+	}
+}
+
+func (a anotherTurn) Wait(context.Context) error {
+	if a.wait == nil {
+		return nil
+	}
+	return a.wait()
+}
+
 // payments are n transfers of one round, each with a balance change.
 func payments(round int64, n int) (records []ledger.Transaction) {
 	for i := range n {
@@ -47,11 +79,11 @@ func TestRecordsAreWrittenBehindOthers(t *testing.T) {
 	var failed error
 	var group sync.WaitGroup
 	group.Go(func() {
-		behind, failed = h.l.AppendBehind(t.Context(), at, func(context.Context) error {
+		behind, failed = h.l.AppendBehind(t.Context(), at, behindAnother(func() error {
 			close(written)
 			<-stored
 			return nil
-		}, second)
+		}), second)
 	})
 	<-written // all rows of the second are in the tables, and nobody sees them
 	require.Equal(t, "1", h.row("SELECT count(*) FROM ledger.transactions"))
@@ -72,10 +104,10 @@ func TestNothingIsStoredBehindRecordsThatAreNot(t *testing.T) {
 	h := newHistory(t)
 	h.append("a")
 	failed := errors.New("the others failed")
-	at, err := h.l.AppendBehind(t.Context(), h.behind(payments(1, 3)), func(context.Context) error { return failed }, payments(2, 3))
+	at, err := h.l.AppendBehind(t.Context(), h.behind(payments(1, 3)), behindAnother(func() error { return failed }), payments(2, 3))
 	require.ErrorIs(t, err, failed)
 	require.EqualValues(t, 4, at.LastSeq)
-	turn := func(context.Context) error { return nil }
+	turn := behindAnother(func() error { return nil })
 	_, err = h.l.AppendBehind(t.Context(), h.behind(payments(1, 3)), turn, payments(2, 3))
 	require.ErrorIs(t, err, ErrPositionMoved, "they were not there")
 	for _, table := range []string{"transfers", "party_transfers", "balance_totals", "latest_totals"} {

@@ -347,7 +347,7 @@ func (d datedSink) AppendTransactions(ctx context.Context, at ledger.HistoryPosi
 
 // AppendBehind is the leader's.
 func (d datedSink) AppendBehind(
-	ctx context.Context, at ledger.HistoryPosition, turn func(context.Context) error, records []ledger.Transaction,
+	ctx context.Context, at ledger.HistoryPosition, turn ledger.Turn, records []ledger.Transaction,
 ) (ledger.HistoryPosition, error) {
 	position, err := d.Leader.AppendBehind(ctx, at, turn, records)
 	if err != nil {

@@ -1,0 +1,102 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"ledgerindexer/ledger"
+)
+
+// takeTurn is what one who stores does with its turn; nil is no turn.
+func takeTurn(ctx context.Context, turn ledger.Turn) error {
+	if turn == nil {
+		return nil
+	}
+	if err := turn.Begin(ctx); err != nil {
+		return err
+	}
+	turn.Began()
+	return turn.Wait(ctx)
+}
+
+// However long each takes to begin and to write: transactions begin in their order, several are open at a time, and what is stored is
+// stored in its order. Behind one that fails, before or after it has begun, nothing is.
+func TestWritesTakeTurns(t *testing.T) {
+	t.Parallel()
+	overlapped := false
+	rapid.Check(t, func(rt *rapid.T) {
+		takes := rapid.SliceOfN(rapid.IntRange(0, 50), 30, 30)
+		before, after := takes.Draw(rt, "before"), takes.Draw(rt, "after")
+		failing := rapid.IntRange(0, 40).Draw(rt, "failing") // none from 30 on
+		failsBegun := rapid.Bool().Draw(rt, "begun")
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 0))
+		var mu sync.Mutex
+		var begun, stored []int
+		errs := make([]error, len(before))
+		away := errors.New("away")
+		synctest.Test(t, func(t *testing.T) {
+			var group sync.WaitGroup
+			var last *orderedWrite
+			for i := range before {
+				this, previous := newOrderedWrite(), last
+				last = this
+				group.Go(func() {
+					this.run(previous, func(turn ledger.Turn) error {
+						time.Sleep(time.Duration(before[i]) * time.Millisecond)
+						if i == failing && !failsBegun {
+							return away
+						}
+						if err := turn.Begin(t.Context()); err != nil {
+							return err
+						}
+						mu.Lock()
+						begun = append(begun, i)
+						overlapped = overlapped || len(begun) > len(stored)+1
+						mu.Unlock()
+						turn.Began()
+						time.Sleep(time.Duration(after[i]) * time.Millisecond)
+						if i == failing {
+							return away
+						}
+						if err := turn.Wait(t.Context()); err != nil {
+							return err
+						}
+						mu.Lock()
+						defer mu.Unlock()
+						stored = append(stored, i)
+						return nil
+					})
+					errs[i] = this.err
+				})
+				time.Sleep(time.Duration(random.IntN(40)) * time.Millisecond)
+			}
+			group.Wait()
+		})
+		for i, at := range begun {
+			require.Equal(rt, i, at)
+		}
+		require.Len(rt, stored, min(failing, len(before)))
+		for i, at := range stored {
+			require.Equal(rt, i, at)
+		}
+		for i, err := range errs {
+			switch {
+			case i < failing:
+				require.NoError(rt, err)
+			case i == failing:
+				require.ErrorIs(rt, err, away)
+			default:
+				require.ErrorIs(rt, err, errBefore)
+			}
+		}
+	})
+	require.True(t, overlapped)
+}
