@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/ledger"
 )
 
 // Each kind of answer has a limit of its own, and the error says which one was met.
@@ -60,4 +61,59 @@ func TestASlowAnswerMakesTheNextPageSmaller(t *testing.T) {
 	_ = retryable(t, err)
 	require.ErrorIs(t, err, jsonhttp.ErrSlow)
 	require.Equal(t, updatesPageSize/2, c.updatesPage.Ask())
+}
+
+// An answer that is larger than the room for it is not read further, whether or not its length is announced, and nothing is wrong
+// with it: the next one is asked for as before, and with more room it is read.
+func TestAnAnswerThereIsNoRoomFor(t *testing.T) {
+	t.Parallel()
+	page := `{"updates":` + transactions(4, 8) + `,"lowestPageOffsetExclusive":3,"highestPageOffsetInclusive":8}`
+	list := transactions(4, 8)
+	endless := func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		for r.Context().Err() == nil {
+			_, _ = io.WriteString(w, "["+strings.Repeat(" ", 1000))
+		}
+	}
+	for name, c := range map[string]struct {
+		server Server
+		path   string
+		body   string
+	}{
+		"pages": {with35, pathUpdatesPage, page},
+		"lists": {with34, pathUpdatesFlats, list},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			size := int64(len(c.body))
+			f := newFake(t, map[string]http.HandlerFunc{c.path: answer(c.body)})
+			client := newClient(t, f, c.server, anyParty)
+			for _, room := range []int64{1, size / 2, size - 1} {
+				_, err := client.ReadUpdatesWithin(t.Context(), 3, 8, room)
+				require.ErrorIs(t, err, ledger.ErrNoRoom)
+				require.ErrorContains(t, err, "read updates after offset 3 up to 8: the answer is larger than there is room for")
+				var p *ledger.Problem
+				require.NotErrorAs(t, err, &p, "with more room it can be read")
+			}
+			got, err := client.ReadUpdatesWithin(t.Context(), 3, 8, size)
+			require.NoError(t, err)
+			require.Equal(t, []int64{4, 8}, offsets(got))
+			require.Equal(t, size, got.Bytes)
+			requests := f.requests()
+			require.Len(t, requests, 4, "not asked again by itself")
+			for _, r := range requests {
+				require.Equal(t, requests[0], r, "nor for less")
+			}
+
+			client = newClient(t, newFake(t, map[string]http.HandlerFunc{c.path: endless}), c.server, anyParty)
+			_, err = client.ReadUpdatesWithin(t.Context(), 3, 8, 1<<20)
+			require.ErrorIs(t, err, ledger.ErrNoRoom)
+
+			client = newClient(t, f, c.server, anyParty)
+			client.maxBody = size - 1
+			_, err = client.ReadUpdatesWithin(t.Context(), 3, 8, 1<<30) // more room than is ever used
+			require.NotErrorIs(t, err, ledger.ErrNoRoom)
+			require.Contains(t, problem(t, err), "is larger than what is read of an answer")
+		})
+	}
 }
