@@ -22,8 +22,8 @@ type FillSink interface {
 	// Fill stores pages that follow one another, all of them or nothing, and lowers the history floor as far as everything is
 	// stored up to it. Ranges may be filled in any order. It is safe for concurrent use.
 	Fill(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error
-	// FillState goes a step towards knowing what was active at every offset, where history is filled in to the beginning of
-	// the ledger. It says up to where it has come, and where it ends for now.
+	// FillState goes a step towards knowing what was active at every offset, where history is filled in from the beginning of
+	// the ledger on, or from a snapshot on. It says up to where it has come, and where it ends for now.
 	FillState(ctx context.Context) (at, end ledger.Offset, done bool, err error)
 }
 
@@ -36,6 +36,8 @@ type Fill struct {
 	From        *ledger.Offset // nil: the beginning of the ledger, or what the participant was pruned up to
 	To          *ledger.Offset // at most the watermark; nil: up to what is stored
 	NewestFirst bool           // from above downwards, so that the history floor goes down with each window
+	// Snapshot, if set, carries a snapshot at From, so that what was active is known from there on. Its offset is chosen here.
+	Snapshot *Snapshot
 	// Check, if set, is asked before each try whether source and sink belong together.
 	Check func(context.Context) error
 	// MaxRequests is how many requests are in flight at most; 0 means DefaultMaxRequests.
@@ -49,10 +51,12 @@ type Filled struct {
 	Range   ledger.Range // that was to be filled in; From is not less than To where there was nothing to do
 	Updates int64
 	Bounds  ledger.Bounds // afterwards, as far as the run came
+	// Snapshot is the one that was asked for; nil: none was, or it was not needed.
+	Snapshot *ledger.SnapshotProgress
 }
 
-// Run works until the range is filled in, and the state floor lowered if that reaches the beginning of the ledger. When ctx
-// ends it finishes the transactions under way and returns ctx's error.
+// Run works until the range is filled in, and the state floor lowered if that reaches the beginning of the ledger, or a snapshot
+// from which history leads on. When ctx ends it finishes the transactions under way and returns ctx's error.
 func (f *Fill) Run(ctx context.Context) (Filled, error) {
 	r := fillRun{Fill: f, pace: pace{limit: newLimiter(cmp.Or(f.MaxRequests, DefaultMaxRequests))}}
 	for {
@@ -82,6 +86,7 @@ type fillRun struct {
 	pace
 	chosen bool
 	filled Filled
+	anew   bool // the snapshot was begun anew, because what was begun before can't be gone on with
 }
 
 // retry says that something is to be tried again, and returns after which pause.
@@ -115,6 +120,9 @@ func (r *fillRun) try(ctx context.Context) error {
 			return err
 		}
 		r.chosen = true
+	}
+	if err := r.carry(ctx, bounds); err != nil {
+		return err
 	}
 	if err := r.fill(ctx, seen); err != nil {
 		return err
@@ -241,7 +249,7 @@ func (r *fillRun) prunedMeanwhile(ctx context.Context) bool {
 	return true
 }
 
-// knowState has the state floor lowered, if history reaches the beginning of the ledger.
+// knowState has the state floor lowered, if history reaches the beginning of the ledger, or a snapshot.
 func (r *fillRun) knowState(ctx context.Context) error {
 	meter := NewMeter(r.Logger, ledger.Progress{Stream: "history", Unit: "offsets"}, r.Progress)
 	defer meter.Rest()

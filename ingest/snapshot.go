@@ -28,11 +28,14 @@ type Snapshot struct {
 // token, its own or that of a run before. When ctx ends it finishes the page under way and returns ctx's error, with
 // how far it came. A snapshot that was finished before is a success too: progress then says Finished.
 func (s *Snapshot) Run(ctx context.Context) (ledger.SnapshotProgress, error) {
-	var job snapshotJob
+	return s.run(ctx, &snapshotJob{})
+}
+
+func (s *Snapshot) run(ctx context.Context, job *snapshotJob) (ledger.SnapshotProgress, error) {
 	for {
-		err := s.try(ctx, &job)
+		err := s.try(ctx, job)
 		if err != nil && (Lasting(err) || ctx.Err() != nil) {
-			s.leaveNothing(ctx, &job)
+			s.leaveNothing(ctx, job)
 		}
 		if err == nil || Lasting(err) {
 			return job.stored, err

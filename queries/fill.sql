@@ -94,21 +94,22 @@ USING (SELECT unnest(@ledger_offsets::bigint[]) AS ledger_offset, unnest(@node_i
 WHERE x.stream = 'lookups' AND x.ledger_offset = gone.ledger_offset AND x.node_id = gone.node_id;
 
 -- name: FillLifetimesBegin :execrows
--- Begins to work out lifetimes, from the beginning of the ledger on. What was worked out before, and is shown nowhere, goes.
+-- Begins to work out lifetimes from an offset on; NULL: that is not under way any more. What was worked out before, and is shown
+-- nowhere, goes.
 WITH active AS (
     DELETE FROM indexer.fill_active
 ), lifetimes AS (
     DELETE FROM indexer.lifetimes l USING indexer.fill x WHERE l.activated_offset <= x.projected_from AND (
         l.deactivated_offset <= x.projected_from OR EXISTS (SELECT FROM indexer.floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL))
 )
-UPDATE indexer.fill SET lifetimes_to = 0;
+UPDATE indexer.fill SET lifetimes_to = sqlc.narg('from_offset')::bigint;
 
 -- name: FillLifetimesAdvance :execrows
 -- By compare-and-swap.
 UPDATE indexer.fill SET lifetimes_to = @to_offset::bigint WHERE lifetimes_to = @from_offset::bigint;
 
 -- name: FillLifetimesForget :exec
--- Has lifetimes worked out anew from the beginning: what is stored after an offset has changed. They may have come less far, and what
+-- Has lifetimes worked out anew from where that began: what is stored after an offset has changed. They may have come less far, and what
 -- was changed may have been read for their next step.
 UPDATE indexer.fill x SET lifetimes_to = NULL
 WHERE x.lifetimes_to IS NOT NULL AND (x.projected_from > @after::bigint OR EXISTS (
@@ -166,17 +167,17 @@ FROM indexer.fill_active a
 ON CONFLICT DO NOTHING;
 
 -- name: FillStateKnown :exec
--- Lowers the state floor to the history floor. What the snapshot brought was replaced by the events themselves.
+-- Lowers the state floor. What a later snapshot brought was replaced, by the events themselves or by what an earlier one brought.
 WITH lowered AS (
-    UPDATE indexer.floors SET state_floor = history_floor WHERE stream = 'updates' RETURNING state_floor
+    UPDATE indexer.floors SET state_floor = @state_floor::bigint WHERE stream = 'updates'
 ), active AS (
     DELETE FROM indexer.fill_active
 ), snapshots AS (
-    DELETE FROM indexer.snapshots s USING lowered l WHERE s.finished_at IS NOT NULL AND s.snapshot_offset > l.state_floor
+    DELETE FROM indexer.snapshots s WHERE s.finished_at IS NOT NULL AND s.snapshot_offset > @state_floor
 ), seals AS (
     DELETE FROM indexer.verifications WHERE stream = 'snapshot'
 )
-UPDATE indexer.fill x SET projected_from = l.state_floor, lifetimes_to = NULL FROM lowered l;
+UPDATE indexer.fill SET projected_from = @state_floor, lifetimes_to = NULL;
 
 -- name: ClaimFill :one
 SELECT * FROM indexer.fill;

@@ -15,7 +15,7 @@ WHERE l.deactivated_offset > @at::bigint AND l.activated_offset <= @at::bigint
   AND (l.contract_id, l.synchronizer_ref) IN (SELECT q.contract_id, q.synchronizer_ref FROM asked q);
 
 -- name: SnapshotFinished :one
--- The snapshot that indexing began with.
+-- The snapshot whose rows are carried.
 SELECT * FROM indexer.snapshots WHERE finished_at IS NOT NULL ORDER BY snapshot_offset DESC LIMIT 1;
 
 -- name: CarriedCreatedOfActive :one

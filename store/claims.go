@@ -181,6 +181,9 @@ func (c *claims) lowest() (at int64, told bool) {
 			return row.FromExclusive, true
 		}
 	}
+	if checkpoint != nil && slices.ContainsFunc(c.floors, func(f dbsqlc.IndexerFloors) bool { return f.HistoryFloor == *checkpoint }) {
+		return *checkpoint, true // nothing was read there yet, and history was filled in below
+	}
 	return coverage[0].FromExclusive, true
 }
 

@@ -14,17 +14,31 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
-// FinishedSnapshot is the snapshot that indexing began with; nil: it began without one.
+// FinishedSnapshot is the snapshot whose rows are carried: that which indexing began with, or one of below that took its place; nil:
+// there is none.
 func (s *Store) FinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
-	row, err := s.queries.SnapshotFinished(ctx, s.pool)
+	return s.carriedSnapshot(ctx, s.pool)
+}
+
+func (s *Store) carriedSnapshot(ctx context.Context, db dbsqlc.DBTX) (*ledger.SnapshotProgress, error) {
+	row, err := s.queries.SnapshotFinished(ctx, db)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look for the snapshot that indexing began with: %w", err)
+		return nil, fmt.Errorf("look for the snapshot whose rows are carried: %w", err)
 	}
 	progress := snapshotProgress(row)
 	return &progress, nil
+}
+
+// refuseReplaced refuses to take the rows that are carried for those of a snapshot when another one's have taken their place.
+func (s *Store) refuseReplaced(ctx context.Context, tx pgx.Tx, at ledger.Offset) error {
+	carried, err := s.carriedSnapshot(ctx, tx)
+	if err == nil && carried != nil && carried.At != at {
+		err = fmt.Errorf("the snapshot at offset %d took its place meanwhile, because history was filled in: try again", carried.At)
+	}
+	return err
 }
 
 // CompareCarried compares the carried rows of entries with those that writing the entries would make, each column of
@@ -47,6 +61,9 @@ func (s *Store) compareCarried(
 	ctx context.Context, tx pgx.Tx, at ledger.Offset, before int64, entries []ledger.ContractEntry,
 	met func(key string), found func(ledger.Difference) error,
 ) error {
+	if err := s.refuseReplaced(ctx, tx, at); err != nil {
+		return fmt.Errorf("compare with the snapshot at offset %d: %w", at, err)
+	}
 	for _, piece := range entryPieces(entries) {
 		page := carriedPage{progress: ledger.SnapshotProgress{At: at, Entries: before}, entries: piece}
 		if err := s.compareCarriedPage(ctx, tx, &page, met, found); err != nil {
@@ -254,6 +271,9 @@ func (s *Store) CarriedAt(ctx context.Context, at ledger.Offset, each func(key s
 }
 
 func (s *Store) carriedAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, each func(key string, extra ledger.Difference) error) error {
+	if err := s.refuseReplaced(ctx, tx, at); err != nil {
+		return fmt.Errorf("read the carried rows of the snapshot at offset %d: %w", at, err)
+	}
 	rows, err := tx.Query(ctx, carriedAtSQL, int64(at))
 	if err != nil {
 		return fmt.Errorf("read the carried rows: %w", err)

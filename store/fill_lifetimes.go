@@ -12,15 +12,16 @@ import (
 )
 
 // What was active at an offset is told by active_contracts, and by lifetimes that ended later. Once history is filled in to
-// the beginning of the ledger, the lifetimes that ended before indexing began are worked out from it, step by step, with a
-// set of active contracts of its own: fill_active. Then the state floor goes to the beginning too.
+// the beginning of the ledger, or to a snapshot that was read, the lifetimes that ended before indexing began are worked out from
+// it, step by step, with a set of active contracts of its own: fill_active. Then the state floor goes to there too, and the
+// snapshot takes the place of the one that indexing began with.
 //
 // Where indexing began without a snapshot, what was active there is missing in active_contracts as well: it is followed on
 // through what the leader of the updates has written, up to the watermark, and added there while that leader waits.
 
-// FillState goes a step towards a state floor at the beginning of the ledger, where history is filled in to there. It says up
-// to where it has come, and where it ends for now; done is true where the state floor is there, or can't be because history
-// begins later. It goes on where it was, after an error too.
+// FillState goes a step towards a lower state floor, where history is filled in from the beginning of the ledger on, or from a
+// LowerSnapshot on. It says up to where it has come, and where it ends for now; done is true where the state floor is there, or
+// can't be because history begins later. It goes on where it was, after an error too.
 func (l *Leader) FillState(ctx context.Context) (at, end ledger.Offset, done bool, err error) {
 	place, err := l.store.queries.FillPlace(ctx, l.pool)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -29,16 +30,19 @@ func (l *Leader) FillState(ctx context.Context) (at, end ledger.Offset, done boo
 	if err != nil {
 		return 0, 0, false, fmt.Errorf("read how far history is filled in: %w", err)
 	}
-	if place.HistoryFloor > 0 || place.StateFloor != nil && *place.StateFloor == 0 {
-		return 0, 0, true, nil
-	}
 	s := stateFill{leader: l, began: place.ProjectedFrom, known: place.StateFloor != nil}
+	if ok, err := s.choose(ctx, place); err != nil || !ok {
+		return 0, 0, err == nil, err
+	}
 	if place.LifetimesTo == nil {
-		place.LifetimesTo = new(int64)
+		place.LifetimesTo = &s.start
 		err = s.begin(ctx)
 	}
 	if err == nil {
 		err = s.step(ctx, *place.LifetimesTo)
+	}
+	if s.contradicted {
+		return 0, 0, false, errors.Join(err, l.LowerSnapshot().DropSnapshot(ctx))
 	}
 	if err != nil {
 		return 0, 0, false, fmt.Errorf("work out lifetimes after offset %d: %w", *place.LifetimesTo, refused(err))
@@ -46,23 +50,54 @@ func (l *Leader) FillState(ctx context.Context) (at, end ledger.Offset, done boo
 	return ledger.Offset(s.reached), ledger.Offset(s.end), s.done, nil
 }
 
-// stateFill works out lifetimes from the beginning of the ledger on.
+// stateFill works out lifetimes from an offset on where it is known what was active.
 type stateFill struct {
-	leader *Leader
-	began  int64 // what was activated later is in active_contracts and lifetimes already
-	known  bool  // and so is what was active here
+	leader   *Leader
+	start    int64 // the beginning of the ledger, or the snapshot's offset
+	snapshot bool
+	began    int64 // what was activated later is in active_contracts and lifetimes already
+	known    bool  // and so is what was active here
 
 	reached, end int64
 	done         bool
+	contradicted bool // the snapshot is, by what else is stored
+}
+
+// choose says where to begin; ok is false where history leads from nowhere to where what was active is known. The snapshot comes
+// first: which of the two was begun with is not stored.
+func (s *stateFill) choose(ctx context.Context, place dbsqlc.FillPlaceRow) (ok bool, err error) {
+	snapshot, err := s.leader.store.lowerSnapshot(ctx, s.leader.pool)
+	if err != nil {
+		return false, err
+	}
+	at := ledger.Offset(s.began)
+	if snapshot != nil && snapshot.Finished && (snapshot.At < at || snapshot.At == at && !s.known) {
+		covered, err := s.leader.store.covered(ctx, s.leader.pool, s.began)
+		if err != nil {
+			return false, err
+		}
+		if len(covered.missing(ledger.Range{From: snapshot.At, To: at})) == 0 {
+			s.start, s.snapshot = int64(snapshot.At), true
+			return true, nil
+		}
+	}
+	return place.HistoryFloor == 0 && (place.StateFloor == nil || *place.StateFloor > 0), nil
 }
 
 func (s *stateFill) begin(ctx context.Context) error {
 	return s.leader.writeWithin(ctx, repairTimeout, func(ctx context.Context, tx pgx.Tx) error {
-		begun, err := s.leader.store.queries.FillLifetimesBegin(ctx, tx)
+		q := s.leader.store.queries
+		begun, err := q.FillLifetimesBegin(ctx, tx, &s.start)
 		if err == nil && begun == 0 {
 			err = ErrWatermarkMoved
 		}
-		return err
+		if err != nil || !s.snapshot {
+			return err
+		}
+		if err := q.FillSnapshotActivate(ctx, tx); err != nil {
+			return fmt.Errorf("begin with what the snapshot at offset %d has: %w", s.start, err)
+		}
+		return nil
 	})
 }
 
@@ -87,7 +122,7 @@ func (s *stateFill) step(ctx context.Context, from int64) error {
 	return s.leader.write(ctx, func(ctx context.Context, tx pgx.Tx) error { return s.apply(ctx, tx, step, from, reach) })
 }
 
-// finish lowers the state floor.
+// finish lowers the state floor to where the lifetimes were worked out from.
 func (s *stateFill) finish(ctx context.Context, from int64) error {
 	err := s.leader.writeWithin(ctx, repairTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		if !s.known { // first: who resets what is written waits for the place while it writes
@@ -103,10 +138,34 @@ func (s *stateFill) finish(ctx context.Context, from int64) error {
 				return err
 			}
 		}
-		return s.leader.store.queries.FillStateKnown(ctx, tx)
+		return s.lower(ctx, tx)
 	})
 	s.done = err == nil
 	return err
+}
+
+func (s *stateFill) lower(ctx context.Context, tx pgx.Tx) error {
+	q := s.leader.store.queries
+	if err := q.FillStateKnown(ctx, tx, s.start); err != nil {
+		return fmt.Errorf("lower the state floor to offset %d: %w", s.start, err)
+	}
+	if s.snapshot {
+		contradiction, err := s.leader.contradicted(ctx, tx, s.start)
+		if err != nil {
+			return err
+		}
+		if contradiction != nil {
+			s.contradicted = true
+			return contradiction
+		}
+		if err := s.leader.carry(ctx, tx); err != nil {
+			return err
+		}
+	}
+	if _, err := q.FillSnapshotDrop(ctx, tx); err != nil { // one that it reaches beyond needs nobody any more
+		return fmt.Errorf("remove the rows that were kept aside: %w", err)
+	}
+	return nil
 }
 
 // exclude has the leader of the updates wait until the transaction ends.

@@ -103,6 +103,21 @@ func TestHistoryWindowDeletesTheCarriedRowsOfItsRange(t *testing.T) {
 	require.Equal(t, "101", d.watermark())
 }
 
+// What is claimed agrees where nothing was read yet behind the beginning, and history that does not reach up to it was filled in.
+func TestHistoryFilledInBeforeAnythingWasRead(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	up := d.lead(d.store(), RoleUpdates)
+	require.NoError(t, up.Start(t.Context(), "participant::1", testScope, 100, false))
+	require.NoError(t, d.lead(d.store(), RoleHistory).Fill(t.Context(), testScope, oneCreation(40, 60)))
+	var differences []ledger.Difference
+	holes, err := up.store.CompareCoverage(t.Context(), nil, collect(&differences))
+	require.NoError(t, err)
+	require.Empty(t, holes)
+	require.Empty(t, differences)
+	requireNoDerivedDifferences(t, up.store)
+}
+
 // A page that lacks a contract which the snapshot has is refused, and nothing of it is stored.
 func TestHistoryWindowThatContradictsTheSnapshot(t *testing.T) {
 	t.Parallel()

@@ -31,6 +31,9 @@ func (r *Repairer) repairCarried(ctx context.Context, page *carriedPage) error {
 	}
 	var certain map[reference]string
 	err = r.repair(ctx, rolesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
+		if err := r.store.refuseReplaced(ctx, tx, page.progress.At); err != nil {
+			return err
+		}
 		var err error
 		certain, err = r.repairNames(ctx, tx, wanted, func(numbers refs, v votes) error {
 			rows, err := r.store.rowsOf(ctx, tx, page, numbers)
@@ -101,6 +104,9 @@ func (r *Repairer) DropCarried(ctx context.Context, at ledger.Offset, keys []str
 		dropped.Numbers = append(dropped.Numbers, key.number)
 	}
 	err := r.repair(ctx, []Role{RoleHistory, RoleUpdates}, func(ctx context.Context, tx pgx.Tx) error {
+		if err := r.store.refuseReplaced(ctx, tx, at); err != nil {
+			return err
+		}
 		if err := r.store.queries.CarriedDrop(ctx, tx, dropped); err != nil {
 			return fmt.Errorf("remove the rows: %w", err)
 		}

@@ -80,7 +80,8 @@ func (l *Leader) refuseReset(extent *Extent, to ledger.Offset) error {
 		return &ledger.Problem{
 			What: fmt.Sprintf("database %s can't go back to offset %d: history was filled in there, and what was active is known from offset %d on",
 				address, to, extent.ProjectedFrom),
-			Do: fmt.Sprintf("choose an offset of at least %d, or fill in history to the beginning of the ledger first (`backfill history`)", extent.ProjectedFrom),
+			Do: fmt.Sprintf("choose an offset of at least %d, or fill in history to the beginning of the ledger first (`backfill history`), "+
+				"or from there on with a snapshot (`backfill history --from %d --with-snapshot`)", extent.ProjectedFrom, to),
 		}
 	case to > extent.Watermark:
 		return &ledger.Problem{

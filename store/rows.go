@@ -43,11 +43,13 @@ func tableOf[T any](relation string, rows []T, copyFrom func(context.Context, db
 }
 
 // write COPYs the rows, if there are any, and checks that the server counted as many.
-func (t tableRows) write(ctx context.Context, tx pgx.Tx) error {
+func (t tableRows) write(ctx context.Context, tx pgx.Tx) error { return t.writeTo(ctx, copyTx{tx}) }
+
+func (t tableRows) writeTo(ctx context.Context, db dbsqlc.DBTX) error {
 	if t.rows == 0 {
 		return nil
 	}
-	n, err := t.copyInto(ctx, copyTx{tx})
+	n, err := t.copyInto(ctx, db)
 	if err != nil {
 		return fmt.Errorf("copy %d rows into %s: %w", t.rows, t.relation, err)
 	}

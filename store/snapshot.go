@@ -132,6 +132,15 @@ func (l *Leader) refuseStarted(ctx context.Context, tx pgx.Tx) error {
 func (l *Leader) WriteSnapshotPage(
 	ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
 ) (ledger.SnapshotProgress, error) {
+	return l.writeSnapshotPage(ctx, progress, turn, page, l.copyCarried, l.advanceSnapshot)
+}
+
+// writeSnapshotPage writes a page: put COPYs its rows, and advance moves the token.
+func (l *Leader) writeSnapshotPage(
+	ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
+	put func(context.Context, pgx.Tx, *carriedRows) error,
+	advance func(ctx context.Context, tx pgx.Tx, from, to ledger.SnapshotProgress, last bool) error,
+) (ledger.SnapshotProgress, error) {
 	wanted := newNames()
 	for i := range page.Entries {
 		if err := entryNames(wanted, &page.Entries[i], progress.At); err != nil {
@@ -149,18 +158,18 @@ func (l *Leader) WriteSnapshotPage(
 	next := progress.Behind(&page)
 	err = l.writeInTurn(ctx, turn, func(ctx context.Context, tx pgx.Tx) error {
 		if turn == nil || turn.First() { // a writer whose twin is in doubt waits for it before it writes the same rows
-			if err := l.advanceSnapshot(ctx, tx, progress, next, page.Last); err != nil {
+			if err := advance(ctx, tx, progress, next, page.Last); err != nil {
 				return err
 			}
-			return l.copyCarried(ctx, tx, rows)
+			return put(ctx, tx, rows)
 		}
-		if err := l.copyCarried(ctx, tx, rows); err != nil {
+		if err := put(ctx, tx, rows); err != nil {
 			return err
 		}
 		if err := turn.Wait(ctx); err != nil {
 			return err
 		}
-		return l.advanceSnapshot(ctx, tx, progress, next, page.Last)
+		return advance(ctx, tx, progress, next, page.Last)
 	})
 	if err != nil {
 		return progress, fmt.Errorf("write snapshot entries %d to %d: %w", progress.Entries+1, next.Entries, refused(err))

@@ -23,8 +23,10 @@ type Status struct {
 	UpdatedAt     time.Time      // when the watermark last moved
 
 	Snapshot *ledger.SnapshotProgress // unfinished; nil where there is none
-	Unknown  int64                    // elements of unknown kinds that were stored raw
-	Leader   Leadership
+	// LowerSnapshot is to lower the state floor as soon as it and the history from there on are complete; nil: there is none.
+	LowerSnapshot *ledger.SnapshotProgress
+	Unknown       int64 // elements of unknown kinds that were stored raw
+	Leader        Leadership
 
 	Lookups  Lookups
 	Packages Packages
@@ -100,6 +102,9 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 		status.Snapshot = &progress
 	} else if !errors.Is(err, pgx.ErrNoRows) {
 		return status, fmt.Errorf("read the unfinished snapshot: %w", err)
+	}
+	if status.LowerSnapshot, err = s.lowerSnapshot(ctx, tx); err != nil {
+		return status, err
 	}
 	if status.Unknown, err = q.StatusUnknownKinds(ctx, tx); err != nil {
 		return status, fmt.Errorf("count the elements of unknown kinds: %w", err)

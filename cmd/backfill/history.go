@@ -18,7 +18,8 @@ type historyCommand struct{ app.Fill }
 func (*historyCommand) Help() string {
 	return "Reads the updates from before indexing began, in the database's own scope, and stores what is not there yet. It can be " +
 		"stopped and started at any time, with any ranges, while the indexer runs or not. Once history is there from the " +
-		"beginning of the ledger on, what was active is known at every offset; before that, from where it was known when indexing began."
+		"beginning of the ledger on, what was active is known at every offset; before that, from where it was known when indexing began, or, " +
+		"with --with-snapshot, from --from on."
 }
 
 // Run fills in history, and says how far it reaches.
@@ -40,6 +41,9 @@ func report(filled ingest.Filled) string {
 	text := fmt.Sprintf("filled in %d updates after offset %d up to %d", filled.Updates, filled.Range.From, filled.Range.To)
 	if filled.Range.From >= filled.Range.To {
 		text = "there was no history to fill in"
+	}
+	if snapshot := filled.Snapshot; snapshot != nil {
+		text += fmt.Sprintf("; %d entries of the snapshot at offset %d are stored", snapshot.Entries, snapshot.At)
 	}
 	text += fmt.Sprintf("; events are complete after offset %d", filled.Bounds.Floor)
 	if known := filled.Bounds.StateFloor; known != nil {

@@ -33,6 +33,7 @@ type report struct {
 	LeaderSince   time.Time `json:"leader_since,omitzero"`
 	Streams       []stream  `json:"streams"`
 	Snapshot      *snapshot `json:"unfinished_snapshot,omitempty"`
+	Lower         *snapshot `json:"lower_snapshot,omitempty"` // that is to lower the state floor, and has not done so yet
 	UnderWay      []work    `json:"under_way,omitempty"`
 	Unknown       int64     `json:"unknown_elements"`
 	Lookups       lookups   `json:"lookups"`
@@ -107,8 +108,9 @@ type history struct {
 }
 
 type snapshot struct {
-	At      ledger.Offset `json:"at_offset"`
-	Entries int64         `json:"entries"`
+	At       ledger.Offset `json:"at_offset"`
+	Entries  int64         `json:"entries"`
+	Finished bool          `json:"finished,omitempty"`
 }
 
 type end struct {
@@ -157,6 +159,9 @@ func newReport(address string, status store.Status) *report {
 		r.Leader, r.LeaderSince = status.Leader.Holder, status.Leader.Since
 	}
 	r.History = newHistory(status)
+	if lower := status.LowerSnapshot; lower != nil {
+		r.Lower = &snapshot{At: lower.At, Entries: lower.Entries, Finished: lower.Finished}
+	}
 	if status.Snapshot != nil {
 		r.Snapshot = &snapshot{At: status.Snapshot.At, Entries: status.Snapshot.Entries}
 	}
@@ -303,6 +308,7 @@ func (r *report) print(out io.Writer) error {
 		} else {
 			line("", "active set not known: indexing began in the middle of the ledger without a snapshot")
 		}
+		r.Lower.printLower(line)
 		if s.UpdatesPerSecond != nil {
 			line("", "%.1f updates/s, %.1f offsets/s", *s.UpdatesPerSecond, *s.OffsetsPerSecond)
 		}
@@ -324,6 +330,17 @@ func (r *report) print(out io.Writer) error {
 		}
 	}
 	return l.w.Flush()
+}
+
+// printLower says what is missing until the state floor goes down.
+func (s *snapshot) printLower(line func(label, format string, args ...any)) {
+	switch {
+	case s == nil:
+	case s.Finished:
+		line("", "active set to be known from offset %d, once history is there from there on; `backfill history` goes on with it", s.At)
+	default:
+		line("", "snapshot at offset %d, to know it from there on: %d entries stored; `backfill history --from %[1]d --with-snapshot` goes on with it", s.At, s.Entries)
+	}
 }
 
 // print says where the transaction history stands, and why not where there is none.

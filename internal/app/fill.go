@@ -106,6 +106,9 @@ func (f *fill) term(ctx context.Context) (ingest.Filled, error) {
 			return f.db.CheckIdentity(ctx, server.ParticipantID, f.scope)
 		},
 	}
+	if f.cfg.WithSnapshot {
+		loop.Snapshot = &ingest.Snapshot{Source: f.client, Sink: leader.LowerSnapshot(), Scope: f.scope, Logger: f.logger, Progress: tell}
+	}
 	filled, err := loop.Run(ctx)
 	if errors.Is(err, context.Canceled) {
 		err = context.Cause(ctx)

@@ -126,9 +126,10 @@ type Snapshot struct {
 
 // Fill is the settings of a history backfill.
 type Fill struct {
-	From        *int64 `env:"-" placeholder:"OFFSET" help:"Begin after this offset. Default: the beginning of the ledger, or what the participant is pruned up to."`
-	To          *int64 `env:"-" placeholder:"OFFSET" help:"Go up to this offset. Default: up to where the history that is stored begins."`
-	NewestFirst bool   `env:"-" help:"Go from the newest history that is missing to the oldest, so that what is stored is complete from ever earlier on."`
+	From         *int64 `env:"-" placeholder:"OFFSET" help:"Begin after this offset. Default: the beginning of the ledger, or what the participant is pruned up to."`
+	To           *int64 `env:"-" placeholder:"OFFSET" help:"Go up to this offset. Default: up to where the history that is stored begins."`
+	WithSnapshot bool   `env:"-" help:"Carry a snapshot of the contracts that were active at the lower end, so that what was active is known from there on."`
+	NewestFirst  bool   `env:"-" help:"Go from the newest history that is missing to the oldest, so that what is stored is complete from ever earlier on."`
 }
 
 // Verify is the settings of a verification.

@@ -365,12 +365,13 @@ WITH active AS (
     DELETE FROM indexer.lifetimes l USING indexer.fill x WHERE l.activated_offset <= x.projected_from AND (
         l.deactivated_offset <= x.projected_from OR EXISTS (SELECT FROM indexer.floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL))
 )
-UPDATE indexer.fill SET lifetimes_to = 0
+UPDATE indexer.fill SET lifetimes_to = $1::bigint
 `
 
-// Begins to work out lifetimes, from the beginning of the ledger on. What was worked out before, and is shown nowhere, goes.
-func (q *Queries) FillLifetimesBegin(ctx context.Context, db DBTX) (int64, error) {
-	result, err := db.Exec(ctx, fillLifetimesBegin)
+// Begins to work out lifetimes from an offset on; NULL: that is not under way any more. What was worked out before, and is shown
+// nowhere, goes.
+func (q *Queries) FillLifetimesBegin(ctx context.Context, db DBTX, fromOffset *int64) (int64, error) {
+	result, err := db.Exec(ctx, fillLifetimesBegin, fromOffset)
 	if err != nil {
 		return 0, err
 	}
@@ -383,7 +384,7 @@ WHERE x.lifetimes_to IS NOT NULL AND (x.projected_from > $1::bigint OR EXISTS (
     SELECT FROM indexer.floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL))
 `
 
-// Has lifetimes worked out anew from the beginning: what is stored after an offset has changed. They may have come less far, and what
+// Has lifetimes worked out anew from where that began: what is stored after an offset has changed. They may have come less far, and what
 // was changed may have been read for their next step.
 func (q *Queries) FillLifetimesForget(ctx context.Context, db DBTX, after int64) error {
 	_, err := db.Exec(ctx, fillLifetimesForget, after)
@@ -428,20 +429,20 @@ func (q *Queries) FillPlace(ctx context.Context, db DBTX) (FillPlaceRow, error) 
 
 const fillStateKnown = `-- name: FillStateKnown :exec
 WITH lowered AS (
-    UPDATE indexer.floors SET state_floor = history_floor WHERE stream = 'updates' RETURNING state_floor
+    UPDATE indexer.floors SET state_floor = $1::bigint WHERE stream = 'updates'
 ), active AS (
     DELETE FROM indexer.fill_active
 ), snapshots AS (
-    DELETE FROM indexer.snapshots s USING lowered l WHERE s.finished_at IS NOT NULL AND s.snapshot_offset > l.state_floor
+    DELETE FROM indexer.snapshots s WHERE s.finished_at IS NOT NULL AND s.snapshot_offset > $1
 ), seals AS (
     DELETE FROM indexer.verifications WHERE stream = 'snapshot'
 )
-UPDATE indexer.fill x SET projected_from = l.state_floor, lifetimes_to = NULL FROM lowered l
+UPDATE indexer.fill SET projected_from = $1, lifetimes_to = NULL
 `
 
-// Lowers the state floor to the history floor. What the snapshot brought was replaced by the events themselves.
-func (q *Queries) FillStateKnown(ctx context.Context, db DBTX) error {
-	_, err := db.Exec(ctx, fillStateKnown)
+// Lowers the state floor. What a later snapshot brought was replaced, by the events themselves or by what an earlier one brought.
+func (q *Queries) FillStateKnown(ctx context.Context, db DBTX, stateFloor int64) error {
+	_, err := db.Exec(ctx, fillStateKnown, stateFloor)
 	return err
 }
 

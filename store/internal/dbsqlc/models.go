@@ -23,7 +23,7 @@ type IndexerFill struct {
 	BeganAt int64
 	// active_contracts and lifetimes follow from what is after this offset, and from what was active there as far as that is known.
 	ProjectedFrom int64
-	// Up to where the lifetimes from the beginning of the ledger on were worked out, so that the state floor can be lowered. NULL: that is not under way.
+	// Up to where lifetimes were worked out, from the beginning of the ledger or from fill_snapshot on, so that the state floor can be lowered to there. NULL: that is not under way.
 	LifetimesTo *int64
 }
 

@@ -344,7 +344,7 @@ const snapshotFinished = `-- name: SnapshotFinished :one
 SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at FROM indexer.snapshots WHERE finished_at IS NOT NULL ORDER BY snapshot_offset DESC LIMIT 1
 `
 
-// The snapshot that indexing began with.
+// The snapshot whose rows are carried.
 func (q *Queries) SnapshotFinished(ctx context.Context, db DBTX) (IndexerSnapshots, error) {
 	row := db.QueryRow(ctx, snapshotFinished)
 	var i IndexerSnapshots

@@ -1,0 +1,477 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/sandbox"
+)
+
+// depths is a simulated ledger, and its snapshots at some offsets, at each of which contracts are between two synchronizers.
+type depths struct {
+	ledger    *sandbox.Ledger
+	scope     ledger.Scope
+	at        []ledger.Offset
+	snapshots [][]ledger.ContractEntry
+	pages     []ledger.Page // of a few updates, from the beginning on; none reaches over one of the offsets
+}
+
+func newDepths(t *testing.T, seed uint64, shape ledger.Shape) *depths {
+	t.Helper()
+	d := &depths{ledger: sandbox.NewLedger(sandbox.Options{Seed: seed, ActiveShare: 0.3}), scope: itselfScope}
+	d.scope.Shape = shape
+	client := reader(t, d.ledger, d.scope)
+	for range 3 {
+		for d.ledger.Grow(60); !d.ledger.InFlight(d.ledger.End()); {
+			d.ledger.Grow(1)
+		}
+		at := ledger.Offset(d.ledger.End()) // the only offset at which it is shown while contracts are on their way
+		var entries []ledger.ContractEntry
+		for page := (ledger.SnapshotPage{}); !page.Last; entries = append(entries, page.Entries...) {
+			var err error
+			page, err = client.ReadSnapshot(t.Context(), at, page.Next)
+			require.NoError(t, err)
+		}
+		d.at, d.snapshots = append(d.at, at), append(d.snapshots, entries)
+	}
+	d.ledger.Grow(60)
+	from := ledger.Offset(0)
+	for _, to := range append(slices.Clone(d.at), ledger.Offset(d.ledger.End())) {
+		d.pages = append(d.pages, pagesOf(t, client, from, to, 4)...)
+		from = to
+	}
+	return d
+}
+
+// between are the pages of a range.
+func (d *depths) between(from, to ledger.Offset) (pages []ledger.Page) {
+	for _, page := range d.pages {
+		if page.From >= from && page.To <= to {
+			pages = append(pages, page)
+		}
+	}
+	return pages
+}
+
+// active is what is active at an offset, each as contract, synchronizer and the offset that activated it.
+func (d *depths) active(at ledger.Offset) []string {
+	scope := sandbox.Scope{Shape: sandbox.ACSDelta, Version: "3.6"}
+	if d.scope.Shape == ledger.ShapeLedgerEffects {
+		scope.Shape = sandbox.LedgerEffects
+	}
+	list := []string{}
+	for _, r := range d.ledger.Truth(scope, int64(at))["active_contracts"] {
+		list = append(list, fmt.Sprint(r["contract_id"], " ", r["synchronizer_id"], " ", r["created_offset"]))
+	}
+	return sorted(list)
+}
+
+// snapshotSink is what a Leader and a LowerSnapshot have in common.
+type snapshotSink interface {
+	BeginSnapshot(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset) (ledger.SnapshotProgress, error)
+	WriteSnapshotPage(
+		ctx context.Context, progress ledger.SnapshotProgress, turn func(context.Context) error, page ledger.SnapshotPage,
+	) (ledger.SnapshotProgress, error)
+}
+
+// bring writes the next entries of a snapshot, at most so many.
+func (d *depths) bring(t *testing.T, sink snapshotSink, n, most int) (finished bool) {
+	t.Helper()
+	progress, err := sink.BeginSnapshot(t.Context(), "participant::1", d.scope, d.at[n])
+	require.NoError(t, err)
+	if progress.Finished {
+		return true
+	}
+	rest := d.snapshots[n][progress.Entries:]
+	page := ledger.SnapshotPage{Entries: rest, Last: true}
+	if len(rest) > most {
+		page = ledger.SnapshotPage{Entries: rest[:most], Next: token(fmt.Sprint(progress.Entries))}
+	}
+	_, err = sink.WriteSnapshotPage(t.Context(), progress, nil, page)
+	require.NoError(t, err)
+	return page.Last
+}
+
+// begun is a database that began with a snapshot, or without one, and goes on to the end.
+func (d *depths) begun(t *testing.T, n int, snapshot bool) (*testDB, *Leader) {
+	t.Helper()
+	db := newDatabase(t)
+	up := db.lead(db.store(), RoleUpdates)
+	if snapshot {
+		require.True(t, d.bring(t, up, n, len(d.snapshots[n])))
+	} else {
+		require.NoError(t, up.Start(t.Context(), "participant::1", d.scope, d.at[n], false))
+	}
+	return db, up
+}
+
+// activeAt is what a database says was active at an offset, in the form of depths.active.
+func (d *testDB) activeAt(at ledger.Offset) []string {
+	d.t.Helper()
+	return sorted(append([]string{}, d.rows(`SELECT x.contract_id, s.synchronizer_id, x.activated_offset FROM (
+		SELECT a.contract_id, a.synchronizer_ref, a.activated_offset FROM indexer.active_contracts a WHERE a.activated_offset <= $1
+		UNION ALL
+		SELECT l.contract_id, l.synchronizer_ref, l.activated_offset FROM indexer.lifetimes l WHERE l.activated_offset <= $1 AND l.deactivated_offset > $1
+	) x JOIN indexer.synchronizers s USING (synchronizer_ref)`, at)...))
+}
+
+// shown is everything that analysts see, and what the indexer derives and claims, with names in the place of their numbers.
+func (d *testDB) shown() map[string][]string {
+	d.t.Helper()
+	all := map[string][]string{}
+	for _, relation := range []string{
+		"updates", "created_events", "archived_events", "exercised_events", "interface_views", "reassignments", "active_contracts", "unknown_updates",
+		"exact_payloads", "coverage", "looked_up_contracts",
+	} {
+		all[relation] = sorted(d.rows("SELECT to_jsonb(r)::text FROM ledger." + relation + " r"))
+	}
+	for _, relation := range []string{"lifetimes", "active_contracts"} {
+		all["indexer."+relation] = sorted(d.rows(`SELECT ((to_jsonb(x) - '{template_ref,synchronizer_ref}'::text[])
+			|| jsonb_build_object('template', to_jsonb(t) - 'template_ref', 'synchronizer', s.synchronizer_id))::text
+			FROM indexer.` + relation + ` x JOIN indexer.templates t USING (template_ref) LEFT JOIN indexer.synchronizers s USING (synchronizer_ref)`))
+	}
+	all["snapshots"] = d.rows("SELECT snapshot_offset, entries, finished_at IS NOT NULL FROM indexer.snapshots")
+	all["floors"] = d.rows("SELECT history_floor, state_floor FROM indexer.floors")
+	for _, table := range []string{"carried_created", "carried_interface_views", "carried_reassignments", "unknown_elements WHERE carried", "exact_payloads"} {
+		all["count of "+table] = d.rows("SELECT count(*) FROM indexer." + table)
+	}
+	return all
+}
+
+// asideTables are where a lower snapshot waits.
+var asideTables = []string{
+	"fill_snapshot", "fill_carried_created", "fill_carried_interface_views", "fill_carried_reassignments", "fill_unknown_elements", "fill_exact_payloads",
+}
+
+// requireNothingAside tells that nothing is left of what was kept aside, and that nothing is being worked out.
+func (d *testDB) requireNothingAside() {
+	d.t.Helper()
+	for _, table := range append(slices.Clone(asideTables), "fill_active", "fill WHERE lifetimes_to IS NOT NULL") {
+		require.Equal(d.t, "0", d.row("SELECT count(*) FROM indexer."+table), table)
+	}
+}
+
+// requireCarried compares the carried rows with the entries of the snapshot that they are of.
+func (d *testDB) requireCarried(s *Store, at ledger.Offset, entries []ledger.ContractEntry) {
+	d.t.Helper()
+	met, list := map[string]bool{}, []ledger.Difference(nil)
+	require.NoError(d.t, s.CompareCarried(d.t.Context(), at, 0, entries, func(key string) { met[key] = true }, collect(&list)))
+	require.NoError(d.t, s.CarriedAt(d.t.Context(), at, func(key string, extra ledger.Difference) error {
+		if !met[key] {
+			list = append(list, extra)
+		}
+		return nil
+	}))
+	require.Empty(d.t, list)
+}
+
+// A database whose state floor was lowered to a snapshot is what one is that began with that snapshot: whatever contracts do in
+// between, in whatever order and pieces snapshot, history and new updates come, and whoever takes over from whom. On the way it
+// agrees with itself and with the snapshot that it carries, and at each offset from the state floor on it says what was active.
+func TestALowerSnapshotLowersTheStateFloor(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(seed, 11))
+			shape := ledger.ShapeACSDelta
+			if seed%2 == 0 {
+				shape = ledger.ShapeLedgerEffects
+			}
+			w := newDepths(t, 300+seed, shape)
+			base := len(w.at) - 1
+			known := seed%3 > 0 // else it began without a snapshot
+			d, up := w.begun(t, base, known)
+			l := d.lead(d.store(), RoleHistory)
+			itself := &itself{testDB: d, store: up.store, scope: w.scope}
+			ahead := w.between(w.at[base], ledger.Offset(w.ledger.End()))
+			check := func() {
+				require.Empty(t, itself.differences(nil))
+				floor := ledger.Offset(-1)
+				carried, err := up.store.FinishedSnapshot(t.Context())
+				require.NoError(t, err)
+				if carried != nil {
+					floor = carried.At
+					d.requireCarried(up.store, carried.At, w.snapshots[slices.Index(w.at, carried.At)])
+				}
+				extent, err := up.store.extent(t.Context(), up.store.pool)
+				require.NoError(t, err)
+				require.Equal(t, floor < 0, extent.StateFloor == nil)
+				if floor >= 0 {
+					require.Equal(t, floor, *extent.StateFloor)
+					at := floor + ledger.Offset(random.Int64N(int64(extent.Watermark-floor)+1))
+					require.Equal(t, w.active(at), d.activeAt(at), "at offset %d", at)
+				}
+			}
+			appended := func() {
+				if len(ahead) > 0 {
+					require.NoError(t, up.Append(t.Context(), w.scope, ahead[:1]))
+					ahead = ahead[1:]
+				}
+			}
+			for n := base - 1; n >= 0; n-- {
+				missing := w.between(w.at[n], w.at[n+1])
+				for done := false; !done; {
+					switch random.IntN(12) {
+					case 0, 1:
+						w.bring(t, l.LowerSnapshot(), n, 1+random.IntN(40))
+					case 2, 3, 4:
+						if len(missing) > 0 {
+							i := random.IntN(len(missing))
+							require.NoError(t, l.Fill(t.Context(), w.scope, missing[i:i+1]))
+							missing = slices.Delete(missing, i, i+1)
+						}
+					case 5, 6, 7:
+						_, _, _, err := l.FillState(t.Context())
+						require.NoError(t, err)
+						extent, err := up.store.extent(t.Context(), up.store.pool)
+						require.NoError(t, err)
+						done = extent.StateFloor != nil && *extent.StateFloor == w.at[n]
+					case 8:
+						appended()
+					case 9:
+						l.Close()
+						l = d.lead(d.store(), RoleHistory)
+					case 10:
+						if n > 0 && random.IntN(4) == 0 { // it changes its mind twice
+							w.bring(t, l.LowerSnapshot(), n-1, 10)
+						}
+					default:
+						check()
+					}
+				}
+				check()
+				d.requireNothingAside()
+				require.Equal(t, fmt.Sprint(w.at[n], " ", w.at[n]), d.floors())
+				reference, leader := w.begun(t, n, true)
+				if watermark, _, err := up.Watermark(t.Context()); watermark > w.at[n] {
+					require.NoError(t, err)
+					require.NoError(t, leader.Append(t.Context(), w.scope, w.between(w.at[n], watermark)))
+				}
+				want, got := reference.shown(), d.shown()
+				if !known { // what was asked for before it was known is as good
+					delete(want, "looked_up_contracts")
+					delete(got, "looked_up_contracts")
+				}
+				for relation, rows := range want {
+					require.Equal(t, rows, got[relation], relation)
+				}
+				require.Empty(t, d.rows(`SELECT l.contract_id FROM indexer.lookups l
+					WHERE NOT EXISTS (SELECT FROM indexer.creations c WHERE c.contract_id = l.contract_id)`), "others are forgotten when their turn comes")
+			}
+			for len(ahead) > 0 {
+				appended()
+			}
+			check()
+			require.NoError(t, l.Fill(t.Context(), w.scope, w.between(0, w.at[0])))
+			d.fillState(l)
+			require.Equal(t, "0 0", d.floors())
+			require.Empty(t, itself.differences(nil))
+			for range 20 {
+				at := ledger.Offset(random.Int64N(w.ledger.End() + 1))
+				require.Equal(t, w.active(at), d.activeAt(at), "at offset %d", at)
+			}
+		})
+	}
+}
+
+// lowering is a database that began with a snapshot at offset 100, with another one kept aside that is of offset 40.
+func (d *testDB) lowering(base, lower []ledger.ContractEntry) (up, l *Leader) {
+	d.t.Helper()
+	up = d.seeded(base...)
+	l = d.lead(d.store(), RoleHistory)
+	progress, err := l.LowerSnapshot().BeginSnapshot(d.t.Context(), "", testScope, 40)
+	require.NoError(d.t, err)
+	_, err = l.LowerSnapshot().WriteSnapshotPage(d.t.Context(), progress, nil, ledger.SnapshotPage{Entries: lower, Last: true})
+	require.NoError(d.t, err)
+	return up, l
+}
+
+// What both snapshots have is shown once, with what belongs to it, as the lower one says; what history covers is not carried. Until
+// the state floor goes down nothing of the lower one is seen.
+func TestWhatBothSnapshotsHaveIsShownOnce(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	ctx := t.Context()
+	both, gone, covered := activeEntry(20, 0, "both", "sync::1", 3), activeEntry(21, 0, "gone", "sync::1", 0), activeEntry(35, 0, "covered", "sync::1", 0)
+	for _, e := range []*ledger.ContractEntry{&both, &gone, &covered} {
+		e.Active.Created.Argument = ledger.JSON(`"\u0000"`)
+		e.Active.Created.InterfaceViews = []ledger.InterfaceView{{InterfaceID: holdingV1, Value: ledger.JSON(`{}`)}}
+	}
+	unknown := ledger.ContractEntry{Unknown: &ledger.UnknownElement{Kind: "JsNovelty", Raw: ledger.JSON(`{"JsNovelty": {"a": "\u0000"}}`)}}
+	lower := []ledger.ContractEntry{
+		both, gone, activeEntry(22, 0, "leaves", "sync::1", 0), covered, unassignedEntry(39, 30, "left", "sync::1", "sync::2"), unknown,
+	}
+	up, l := d.lowering([]ledger.ContractEntry{both, covered, unassignedEntry(90, 22, "leaves", "sync::1", "sync::2"), unknown}, lower)
+	page := life(34, 36, 35, []string{"covered"}, nil)
+	page[0].Updates[0].Created[0].Argument, page[0].Updates[0].Created[0].InterfaceViews = covered.Active.Created.Argument, covered.Active.Created.InterfaceViews
+	require.NoError(t, l.Fill(ctx, testScope, page))
+	d.fillState(l)
+	require.Equal(t, "100 100", d.floors(), "no history leads on from there yet")
+	created := "SELECT ledger_offset, contract_id, origin FROM ledger.created_events WHERE ledger_offset <= 100 ORDER BY 1"
+	require.Equal(t, []string{"20 both snapshot", "22 leaves snapshot", "35 covered transaction"}, d.rows(created))
+
+	leave := newUpdate(90, "sync::1")
+	unassign(&leave, 0, "leaves", "sync::1", "sync::2", 1)
+	require.NoError(t, l.Fill(ctx, testScope, append(life(40, 80, 70, nil, []string{"gone"}), ledger.Page{From: 80, To: 100, Updates: []ledger.Update{leave}})))
+	status, err := up.store.Status(ctx)
+	require.NoError(t, err)
+	require.Equal(t, &ledger.SnapshotProgress{At: 40, Entries: 6, Finished: true}, status.LowerSnapshot)
+	d.fillState(l)
+	require.Equal(t, "40 40", d.floors())
+	require.Equal(t, []string{"20 both snapshot", "21 gone snapshot", "22 leaves snapshot", "30 left snapshot", "35 covered transaction"}, d.rows(created))
+	require.Equal(t, []string{"20", "21", "35"}, d.rows("SELECT ledger_offset FROM ledger.interface_views ORDER BY 1"))
+	require.Equal(t, []string{"20", "21", "35", "40"}, d.rows("SELECT ledger_offset FROM ledger.exact_payloads ORDER BY 1"))
+	require.Equal(t, []string{"40 JsNovelty"}, d.rows("SELECT ledger_offset, kind FROM ledger.unknown_updates"))
+	require.Equal(t, []string{"39 left", "90 leaves"}, d.rows("SELECT ledger_offset, contract_id FROM ledger.reassignments ORDER BY 1"))
+	require.Equal(t, []string{"both 20 3", "covered 35 0"}, d.rows(
+		"SELECT contract_id, created_offset, reassignment_counter FROM ledger.active_contracts WHERE created_offset <= 100 ORDER BY 1"))
+	require.Equal(t, []string{"gone 21 70", "leaves 22 90"}, d.rows("SELECT contract_id, activated_offset, deactivated_offset FROM indexer.lifetimes ORDER BY 1"))
+	require.Equal(t, []string{"34 36", "40 101"}, d.coverage())
+	requireNoDerivedDifferences(t, up.store)
+	d.requireCarried(up.store, 40, lower)
+	d.requireNothingAside()
+
+	_, err = up.Reset(ctx, 70)
+	require.NoError(t, err, "it is known what was active there")
+	_, err = up.Reset(ctx, 60)
+	require.NoError(t, err)
+	require.Equal(t, []string{"both 20 3", "covered 35 0", "gone 21 0", "leaves 22 0"}, d.rows(
+		"SELECT contract_id, created_offset, reassignment_counter FROM ledger.active_contracts ORDER BY 1"))
+	requireNoDerivedDifferences(t, up.store)
+}
+
+// The daemon neither waits for a lower snapshot nor sees one, whatever becomes of it.
+func TestTheDaemonDoesNotWaitForALowerSnapshot(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	ctx := t.Context()
+	up := d.seeded(activeEntry(20, 0, "old", "sync::1", 0))
+	lower := d.lead(d.store(), RoleHistory).LowerSnapshot()
+	begun, err := lower.BeginSnapshot(ctx, "", testScope, 40)
+	require.NoError(t, err)
+	progress, err := lower.WriteSnapshotPage(ctx, begun, nil, ledger.SnapshotPage{
+		Entries: []ledger.ContractEntry{activeEntry(20, 0, "old", "sync::1", 0), {Unknown: &ledger.UnknownElement{Kind: "New", Raw: ledger.JSON(`"\u0000"`)}}}, Next: token("t1"),
+	})
+	require.NoError(t, err)
+	unfinished, err := up.store.UnfinishedSnapshot(ctx)
+	require.NoError(t, err)
+	require.Nil(t, unfinished)
+	require.NoError(t, up.Append(ctx, testScope, life(101, 110, 110, []string{"new"}, []string{"old"})))
+	finished, err := up.store.FinishedSnapshot(ctx)
+	require.NoError(t, err)
+	require.EqualValues(t, 100, finished.At)
+	requireNoDerivedDifferences(t, up.store)
+	d.requireCarried(up.store, 100, []ledger.ContractEntry{activeEntry(20, 0, "old", "sync::1", 0)})
+
+	_, err = lower.WriteSnapshotPage(ctx, begun, nil, ledger.SnapshotPage{Last: true})
+	require.ErrorIs(t, err, ErrWatermarkMoved, "a twin")
+	again, err := lower.BeginSnapshot(ctx, "", testScope, 40)
+	require.NoError(t, err)
+	require.Equal(t, progress, again)
+	_, err = lower.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Entries: []ledger.ContractEntry{activeEntry(41, 0, "later", "sync::1", 0)}, Last: true})
+	requireProblem(t, err, "later offset 41")
+	requireProblem(t, func() error { _, err := lower.BeginSnapshot(ctx, "", testScope, 100); return err }(), "known from offset 100 on", "below 100")
+	other, err := lower.BeginSnapshot(ctx, "", testScope, 30)
+	require.NoError(t, err)
+	require.Equal(t, ledger.SnapshotProgress{At: 30}, other, "another one takes its place")
+	require.NoError(t, lower.DropSnapshot(ctx))
+	require.NoError(t, lower.DropSnapshot(ctx), "there is none")
+	d.requireNothingAside()
+	require.Equal(t, "1", d.row("SELECT count(*) FROM indexer.carried_created"))
+}
+
+// Where a database began without a snapshot, one tells what was active there, but not one of later.
+func TestALowerSnapshotWhereIndexingBeganWithoutOne(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	ctx := t.Context()
+	up := d.lead(d.store(), RoleUpdates)
+	require.NoError(t, up.Start(ctx, "participant::1", testScope, 100, false))
+	require.NoError(t, up.Append(ctx, testScope, life(100, 110, 110, []string{"new"}, []string{"ended"})))
+	require.Equal(t, []string{"ended"}, d.rows("SELECT contract_id FROM indexer.lookups"))
+	l := d.lead(d.store(), RoleHistory)
+	requireProblem(t, func() error { _, err := l.LowerSnapshot().BeginSnapshot(ctx, "", testScope, 101); return err }(), "at offset 100, where indexing began", "at most 100")
+	entries := []ledger.ContractEntry{activeEntry(20, 0, "ended", "sync::1", 0), activeEntry(30, 0, "stays", "sync::1", 2)}
+	progress, err := l.LowerSnapshot().BeginSnapshot(ctx, "", testScope, 100)
+	require.NoError(t, err)
+	_, err = l.LowerSnapshot().WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Entries: entries, Last: true})
+	require.NoError(t, err)
+	d.fillState(l)
+	require.Equal(t, "100 100", d.floors())
+	require.Equal(t, []string{"new 110 0", "stays 30 2"}, d.rows("SELECT contract_id, created_offset, reassignment_counter FROM ledger.active_contracts ORDER BY 1"))
+	require.Equal(t, []string{"20 110"}, d.rows("SELECT activated_offset, deactivated_offset FROM indexer.lifetimes"))
+	require.Empty(t, d.rows("SELECT contract_id FROM indexer.lookups"), "the snapshot has its creation")
+	requireNoDerivedDifferences(t, up.store)
+	d.requireCarried(up.store, 100, entries)
+	require.NoError(t, up.Append(ctx, testScope, life(110, 120, 120, nil, []string{"stays"})))
+	requireNoDerivedDifferences(t, up.store)
+}
+
+// A snapshot that what else is stored contradicts is dropped, and nothing changes.
+func TestALowerSnapshotThatIsContradicted(t *testing.T) {
+	t.Parallel()
+	old := activeEntry(20, 0, "old", "sync::1", 0)
+	for name, c := range map[string]struct {
+		lower  []ledger.ContractEntry
+		filled []ledger.Page // beside (40, 100]
+		says   string
+	}{
+		"by a later snapshot": {nil, nil, "lacks contract old, which a later snapshot shows as active since offset 20"},
+		"by updates": {
+			[]ledger.ContractEntry{old, activeEntry(35, 0, "unseen", "sync::1", 0)}, []ledger.Page{{From: 30, To: 36}},
+			"has contract unseen, created at offset 35 (node 0), and the participant's updates don't show that",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDatabase(t)
+			up, l := d.lowering([]ledger.ContractEntry{old}, c.lower)
+			require.NoError(t, l.Fill(t.Context(), testScope, c.filled))
+			require.NoError(t, l.Fill(t.Context(), testScope, life(40, 100, 70, []string{"brief"}, []string{"brief"})))
+			var err error
+			for err == nil {
+				var done bool
+				_, _, done, err = l.FillState(t.Context())
+				require.False(t, done)
+			}
+			requireProblem(t, err, c.says, "another offset with --from")
+			require.Equal(t, "40 100", d.floors())
+			d.requireNothingAside()
+			require.Empty(t, d.rows("SELECT 1 FROM indexer.lifetimes"))
+			requireNoDerivedDifferences(t, up.store)
+			d.requireCarried(up.store, 100, []ledger.ContractEntry{old})
+			d.fillState(l)
+		})
+	}
+}
+
+// Whoever compares or repairs what one snapshot brought when another one has taken its place is told so, and writes nothing.
+func TestComparingASnapshotThatWasReplaced(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	ctx := t.Context()
+	entries := []ledger.ContractEntry{activeEntry(20, 0, "old", "sync::1", 0)}
+	up, l := d.lowering(entries, entries)
+	digest, err := up.store.SnapshotRows(ctx, 100)
+	require.NoError(t, err)
+	require.NoError(t, l.Fill(ctx, testScope, []ledger.Page{{From: 40, To: 100}}))
+	d.fillState(l)
+	const says = "the snapshot at offset 40 took its place"
+	none := func(ledger.Difference) error { return nil }
+	require.ErrorContains(t, up.store.CompareCarried(ctx, 100, 0, entries, func(string) {}, none), says)
+	require.ErrorContains(t, up.store.CarriedAt(ctx, 100, func(string, ledger.Difference) error { return nil }), says)
+	r := d.repairs(d.store())
+	require.ErrorContains(t, r.RepairCarried(ctx, 100, 0, entries), says)
+	require.ErrorContains(t, r.DropCarried(ctx, 100, []string{"active 20 0"}), says)
+	ok, err := up.SealSnapshot(ctx, 100, digest, ledger.Comparison{})
+	require.NoError(t, err)
+	require.False(t, ok)
+	d.requireCarried(up.store, 40, entries)
+}
