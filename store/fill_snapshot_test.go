@@ -76,7 +76,7 @@ func (d *depths) active(at ledger.Offset) []string {
 type snapshotSink interface {
 	BeginSnapshot(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset) (ledger.SnapshotProgress, error)
 	WriteSnapshotPage(
-		ctx context.Context, progress ledger.SnapshotProgress, turn func(context.Context) error, page ledger.SnapshotPage,
+		ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
 	) (ledger.SnapshotProgress, error)
 }
 

@@ -54,6 +54,34 @@ func TestFillsInHistory(t *testing.T) {
 	require.Contains(t, stdout, "there was no history to fill in; ")
 }
 
+// With a snapshot at its lower end, history tells from there on what was active.
+func TestFillsInHistoryFromASnapshotOn(t *testing.T) {
+	l, environ := world(t, sandbox.ServerOptions{})
+	code, _, stderr := command(t, t.Context(), environ)
+	require.Equal(t, config.ExitDone, code, stderr)
+	quiet, busy := int64(0), int64(0)
+	for at := int64(60); quiet == 0 || busy == 0; at++ {
+		if l.InFlight(at) {
+			busy = at
+		} else {
+			quiet = at
+		}
+	}
+	code, _, stderr = command(t, t.Context(), environ, "history", fmt.Sprint("--from=", busy), "--with-snapshot")
+	require.Equal(t, config.ExitProblem, code)
+	require.Contains(t, stderr, fmt.Sprintf("the snapshot at offset %d can't be carried: reassignments are in flight", busy))
+	require.Contains(t, stderr, "What to do: choose another offset with --from")
+	code, stdout, stderr := command(t, t.Context(), environ, "history", fmt.Sprint("--from=", quiet), "--with-snapshot")
+	require.Equal(t, config.ExitDone, code, stderr)
+	require.Regexp(t, fmt.Sprintf(`^filled in \d+ updates after offset %d up to %d; \d+ entries of the snapshot at offset %[1]d are stored; `+
+		`events are complete after offset %[1]d, and what was active is known from offset %[1]d on\n$`, quiet, l.End()), stdout)
+	require.Equal(t, fmt.Sprint(quiet, " ", quiet), floors(t, environ))
+	code, stdout, stderr = command(t, t.Context(), environ, "history", "--with-snapshot")
+	require.Equal(t, config.ExitDone, code, stderr)
+	require.Contains(t, stdout, "known from offset 0 on\n")
+	require.NotContains(t, stdout, "snapshot", "the beginning of the ledger needs none")
+}
+
 // Where the participant is pruned, history begins there; asking for more says what to do.
 func TestHistoryOfAPrunedParticipant(t *testing.T) {
 	l, environ := world(t, sandbox.ServerOptions{})

@@ -93,6 +93,7 @@ func TestHelp(t *testing.T) {
 	code, stdout, _ = command(t, t.Context(), nil, "history", "--help")
 	require.Equal(t, config.ExitDone, code)
 	require.Contains(t, stdout, "--newest-first")
+	require.Contains(t, stdout, "--with-snapshot")
 }
 
 // Each variable that a flag names is a setting, and so are the indexer's: the two share an environment.

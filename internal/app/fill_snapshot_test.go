@@ -219,8 +219,8 @@ func TestASnapshotIsReadAnewWhereItsTokenIsRefused(t *testing.T) {
 	t.Parallel()
 	var stop atomic.Pointer[context.CancelFunc]
 	var pages atomic.Int64
-	options := sandbox.ServerOptions{Version: "3.5", StrictInterface: true, ListLimit: 20, Fault: func(r *http.Request) *sandbox.Fault {
-		if cancel := stop.Load(); cancel != nil && strings.HasSuffix(r.URL.Path, "/active-contracts") && pages.Add(1) == 4 {
+	options := sandbox.ServerOptions{Version: "3.5", StrictInterface: true, ListLimit: 5, Fault: func(r *http.Request) *sandbox.Fault {
+		if cancel := stop.Load(); cancel != nil && strings.HasSuffix(r.URL.Path, "/active-contracts") && pages.Add(1) == 12 {
 			(*cancel)()
 		}
 		return nil
@@ -316,4 +316,3 @@ func TestTheDaemonGoesOnBesideALowerSnapshot(t *testing.T) {
 	w.index(t, true)
 	w.requireBegunAt(t, at)
 }
-
