@@ -30,6 +30,10 @@ COMMENT ON TABLE indexer.fill_unknown_elements IS 'What goes to unknown_elements
 CREATE TABLE indexer.fill_exact_payloads (LIKE indexer.exact_payloads);
 COMMENT ON TABLE indexer.fill_exact_payloads IS 'What goes to exact_payloads.';
 
+-- As active_contracts, so that the same statements serve both.
+ALTER TABLE indexer.fill_active DROP CONSTRAINT fill_active_pkey, ADD PRIMARY KEY (activated_offset, activated_node_id);
+CREATE INDEX fill_active_contract_id ON indexer.fill_active USING hash (contract_id);
+
 COMMENT ON COLUMN indexer.fill.lifetimes_to IS 'Up to where lifetimes were worked out, from the beginning of the ledger or from fill_snapshot on, so that the state floor can be lowered to there. NULL: that is not under way.';
 COMMENT ON FUNCTION ledger.state_floor() IS 'The active set is known at every offset from this one on. NULL: at none, because indexing began in the middle without a snapshot. Filling in history lowers it to 0 with the beginning of the ledger, and to where it begins with a snapshot of there.';
 
@@ -41,5 +45,7 @@ DELETE FROM indexer.fill_active;
 DELETE FROM indexer.lifetimes l USING indexer.fill x WHERE x.lifetimes_to IS NOT NULL AND l.activated_offset <= x.projected_from AND (
     l.deactivated_offset <= x.projected_from OR EXISTS (SELECT FROM indexer.floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL));
 UPDATE indexer.fill SET lifetimes_to = NULL;
+DROP INDEX indexer.fill_active_contract_id;
+ALTER TABLE indexer.fill_active DROP CONSTRAINT fill_active_pkey, ADD PRIMARY KEY (contract_id, synchronizer_ref);
 DROP TABLE indexer.fill_exact_payloads, indexer.fill_unknown_elements, indexer.fill_carried_reassignments, indexer.fill_carried_interface_views,
     indexer.fill_carried_created, indexer.fill_snapshot;

@@ -1,12 +1,3 @@
--- name: LookupsWantExercised :exec
--- Asks for contracts that were exercised, unless they are active. The arrays are parallel. Archived contracts are asked
--- for where they end (endSQL).
-INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
-SELECT e.contract_id, e.ledger_offset, e.node_id
-FROM (SELECT unnest(@contract_ids::text[]) AS contract_id, unnest(@ledger_offsets::bigint[]) AS ledger_offset, unnest(@node_ids::integer[]) AS node_id) e
-WHERE NOT EXISTS (SELECT FROM indexer.active_contracts a WHERE a.contract_id = e.contract_id)
-ON CONFLICT DO NOTHING;
-
 -- name: LookupsWanted :many
 SELECT contract_id FROM indexer.lookups WHERE status = 'wanted' ORDER BY ledger_offset, node_id LIMIT @at_most::bigint;
 

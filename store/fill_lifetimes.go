@@ -119,7 +119,12 @@ func (s *stateFill) step(ctx context.Context, from int64) error {
 		return err
 	}
 	s.reached = reach
-	return s.leader.write(ctx, func(ctx context.Context, tx pgx.Tx) error { return s.apply(ctx, tx, step, from, reach) })
+	return s.leader.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := s.leader.store.queries.DerivePlainly(ctx, tx); err != nil {
+			return fmt.Errorf("have contracts looked up by index: %w", err)
+		}
+		return s.apply(ctx, tx, step, from, reach)
+	})
 }
 
 // finish lowers the state floor to where the lifetimes were worked out from.
@@ -210,7 +215,7 @@ func (s *stateFill) read(ctx context.Context, from, to int64) (*step, int64, err
 	}
 	step := projectionStep(events)
 	if from >= s.began {
-		step.lives, step.begins, step.used = nil, dbsqlc.ActiveContractsBeginParams{}, dbsqlc.LookupsWantExercisedParams{}
+		step.lives, step.begins, step.used = nil, beginnings{}, uses{}
 		clear(step.ends.LookupOffsets)
 	}
 	return step, reach, s.leader.partitions.ensure(ctx, "lifetimes", step.deactivations())
@@ -227,27 +232,8 @@ func (s *stateFill) advance(ctx context.Context, tx pgx.Tx, from, to int64) erro
 
 // apply is to fill_active what Leader.project is to active_contracts.
 func (s *stateFill) apply(ctx context.Context, tx pgx.Tx, step *step, from, to int64) error {
-	q := s.leader.store.queries
 	if err := s.advance(ctx, tx, from, to); err != nil {
 		return err
 	}
-	if len(step.used.ContractIds) > 0 {
-		if err := q.FillWantExercised(ctx, tx, dbsqlc.FillWantExercisedParams(step.used)); err != nil {
-			return fmt.Errorf("ask for %d exercised contracts: %w", len(step.used.ContractIds), err)
-		}
-	}
-	if len(step.ends.ContractIds) > 0 {
-		if err := q.FillActiveEnd(ctx, tx, dbsqlc.FillActiveEndParams(step.ends)); err != nil {
-			return fmt.Errorf("deactivate %d contracts: %w", len(step.ends.ContractIds), err)
-		}
-	}
-	if err := copyRows(ctx, tx, "lifetimes", step.lives, q.LifetimesCopy); err != nil {
-		return err
-	}
-	if len(step.begins.ContractIds) > 0 {
-		if err := q.FillActiveBegin(ctx, tx, dbsqlc.FillActiveBeginParams(step.begins)); err != nil {
-			return fmt.Errorf("activate %d contracts: %w", len(step.begins.ContractIds), err)
-		}
-	}
-	return nil
+	return s.leader.apply(ctx, tx, &fillActive, step)
 }

@@ -38,8 +38,8 @@ type stepEvent struct {
 type step struct {
 	ends   endings
 	lives  []dbsqlc.LifetimesCopyParams
-	begins dbsqlc.ActiveContractsBeginParams
-	used   dbsqlc.LookupsWantExercisedParams
+	begins beginnings
+	used   uses
 }
 
 // stepEvents are the events of a batch that change the active set or use it, in order.
@@ -63,23 +63,62 @@ type endings struct {
 	LookupNodeIds      []int32
 }
 
-// endSQL takes endings. Each active row goes and leaves a closed lifetime. What was not active is a list of numbers that is
-// looked into, not a join, which would be quadratic: neither side has statistics.
-const endSQL = `WITH ended AS MATERIALIZED (
+// beginnings are what begins, as endings.
+type beginnings struct {
+	ContractIds          []string
+	SynchronizerRefs     []int32
+	TemplateRefs         []int32
+	ActivatedOffsets     []int64
+	ActivatedNodeIds     []int32
+	ReassignmentCounters []int64
+}
+
+// uses are what was used, and is asked for where it is not active: the arrays are parallel.
+type uses struct {
+	ContractIds   []string
+	LedgerOffsets []int64
+	NodeIds       []int32
+}
+
+// activeSet is a table of what is active, with the statements that change it.
+type activeSet struct{ want, end, begin string }
+
+var (
+	activeContracts = newActiveSet("indexer.active_contracts", "")
+	// Of filled history a creation that is stored, on another synchronizer or later, is nothing to ask for.
+	fillActive = newActiveSet("indexer.fill_active", " AND NOT EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = e.contract_id)")
+)
+
+// newActiveSet makes the statements for a table. unknown is a condition more on what is asked for.
+//
+// Of what ends, each active row goes and leaves a closed lifetime. What was not active is a list of numbers that is looked into, not
+// a join, which would be quadratic: neither side has statistics.
+func newActiveSet(table, unknown string) activeSet {
+	return activeSet{
+		want: `INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
+SELECT e.contract_id, e.ledger_offset, e.node_id
+FROM (SELECT unnest($1::text[]) AS contract_id, unnest($2::bigint[]) AS ledger_offset, unnest($3::integer[]) AS node_id) e
+WHERE NOT EXISTS (SELECT FROM ` + table + ` a WHERE a.contract_id = e.contract_id)` + unknown + `
+ON CONFLICT DO NOTHING`,
+		end: `WITH ended AS MATERIALIZED (
     SELECT unnest($1::text[]) AS contract_id, unnest($2::integer[]) AS synchronizer_ref, unnest($3::bigint[]) AS deactivated_offset,
         unnest($4::bigint[]) AS lookup_offset, unnest($5::integer[]) AS lookup_node_id, generate_series(1, cardinality($1::text[])) AS number
 ), closed AS (
-    DELETE FROM indexer.active_contracts a USING ended e
+    DELETE FROM ` + table + ` a USING ended e
     WHERE a.contract_id = e.contract_id AND a.synchronizer_ref = e.synchronizer_ref
     RETURNING e.number, e.deactivated_offset, a.activated_offset, a.activated_node_id, a.synchronizer_ref, a.template_ref, a.contract_id
 ), wanted AS (
     INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
     SELECT e.contract_id, e.lookup_offset, e.lookup_node_id FROM ended e
-    WHERE e.lookup_offset > 0 AND e.number NOT IN (SELECT c.number FROM closed c)
+    WHERE e.lookup_offset > 0 AND e.number NOT IN (SELECT c.number FROM closed c)` + unknown + `
     ON CONFLICT DO NOTHING
 )
 INSERT INTO indexer.lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, contract_id)
-SELECT c.deactivated_offset, c.activated_offset, c.activated_node_id, c.synchronizer_ref, c.template_ref, c.contract_id FROM closed c`
+SELECT c.deactivated_offset, c.activated_offset, c.activated_node_id, c.synchronizer_ref, c.template_ref, c.contract_id FROM closed c`,
+		begin: `INSERT INTO ` + table + ` (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
+SELECT unnest($1::text[]), unnest($2::integer[]), unnest($3::integer[]), unnest($4::bigint[]), unnest($5::integer[]), unnest($6::bigint[])`,
+	}
+}
 
 // stepState is what the events of a step so far say of a contract on a synchronizer.
 type stepState struct {
@@ -218,36 +257,44 @@ func (s *step) deactivations() (offsets []int64) {
 	return offsets
 }
 
-// project applies the step. What ends goes before what begins: a contract may leave a synchronizer and come back. What
-// was used is compared with what was active before either.
+// project applies the step to the active contracts.
 func (l *Leader) project(ctx context.Context, tx pgx.Tx, s *step) error {
 	if len(s.used.ContractIds)+len(s.ends.ContractIds)+len(s.lives)+len(s.begins.ContractIds) == 0 {
 		return nil
 	}
 	started := time.Now()
-	q := l.store.queries
-	if err := q.DerivePlainly(ctx, tx); err != nil {
+	if err := l.store.queries.DerivePlainly(ctx, tx); err != nil {
 		return fmt.Errorf("have contracts looked up by index: %w", err)
 	}
-	if len(s.used.ContractIds) > 0 {
-		if err := q.LookupsWantExercised(ctx, tx, s.used); err != nil {
-			return fmt.Errorf("ask for %d exercised contracts: %w", len(s.used.ContractIds), err)
+	if err := l.apply(ctx, tx, &activeContracts, s); err != nil {
+		return err
+	}
+	l.store.cfg.Observe("project", time.Since(started))
+	return nil
+}
+
+// apply applies the step to a set. What ends goes before what begins: a contract may leave a synchronizer and come back. What was
+// used is compared with what was active before either.
+func (l *Leader) apply(ctx context.Context, tx pgx.Tx, set *activeSet, s *step) error {
+	if u := &s.used; len(u.ContractIds) > 0 {
+		if _, err := tx.Exec(ctx, set.want, u.ContractIds, u.LedgerOffsets, u.NodeIds); err != nil {
+			return fmt.Errorf("ask for %d exercised contracts: %w", len(u.ContractIds), err)
 		}
 	}
 	if e := &s.ends; len(e.ContractIds) > 0 {
-		_, err := tx.Exec(ctx, endSQL, e.ContractIds, e.SynchronizerRefs, e.DeactivatedOffsets, e.LookupOffsets, e.LookupNodeIds)
+		_, err := tx.Exec(ctx, set.end, e.ContractIds, e.SynchronizerRefs, e.DeactivatedOffsets, e.LookupOffsets, e.LookupNodeIds)
 		if err != nil {
-			return fmt.Errorf("deactivate %d contracts: %w", len(s.ends.ContractIds), err)
+			return fmt.Errorf("deactivate %d contracts: %w", len(e.ContractIds), err)
 		}
 	}
-	if err := copyRows(ctx, tx, "lifetimes", s.lives, q.LifetimesCopy); err != nil {
+	if err := copyRows(ctx, tx, "lifetimes", s.lives, l.store.queries.LifetimesCopy); err != nil {
 		return err
 	}
-	if len(s.begins.ContractIds) > 0 {
-		if err := q.ActiveContractsBegin(ctx, tx, s.begins); err != nil {
-			return fmt.Errorf("activate %d contracts: %w", len(s.begins.ContractIds), err)
+	if b := &s.begins; len(b.ContractIds) > 0 {
+		_, err := tx.Exec(ctx, set.begin, b.ContractIds, b.SynchronizerRefs, b.TemplateRefs, b.ActivatedOffsets, b.ActivatedNodeIds, b.ReassignmentCounters)
+		if err != nil {
+			return fmt.Errorf("activate %d contracts: %w", len(b.ContractIds), err)
 		}
 	}
-	l.store.cfg.Observe("project", time.Since(started))
 	return nil
 }

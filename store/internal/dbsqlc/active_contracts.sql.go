@@ -5,39 +5,6 @@
 
 package dbsqlc
 
-import (
-	"context"
-)
-
-const activeContractsBegin = `-- name: ActiveContractsBegin :exec
-INSERT INTO indexer.active_contracts
-    (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
-SELECT unnest($1::text[]), unnest($2::integer[]), unnest($3::integer[]),
-    unnest($4::bigint[]), unnest($5::integer[]), unnest($6::bigint[])
-`
-
-type ActiveContractsBeginParams struct {
-	ContractIds          []string
-	SynchronizerRefs     []int32
-	TemplateRefs         []int32
-	ActivatedOffsets     []int64
-	ActivatedNodeIds     []int32
-	ReassignmentCounters []int64
-}
-
-// Activates contracts that are not active. The arrays are parallel, one element per contract and synchronizer.
-func (q *Queries) ActiveContractsBegin(ctx context.Context, db DBTX, arg ActiveContractsBeginParams) error {
-	_, err := db.Exec(ctx, activeContractsBegin,
-		arg.ContractIds,
-		arg.SynchronizerRefs,
-		arg.TemplateRefs,
-		arg.ActivatedOffsets,
-		arg.ActivatedNodeIds,
-		arg.ReassignmentCounters,
-	)
-	return err
-}
-
 type ActiveContractsCopyParams struct {
 	ContractID          string
 	SynchronizerRef     int32

@@ -230,83 +230,6 @@ func (q *Queries) FillActivate(ctx context.Context, db DBTX) error {
 	return err
 }
 
-const fillActiveBegin = `-- name: FillActiveBegin :exec
-INSERT INTO indexer.fill_active AS a
-    (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
-SELECT unnest($1::text[]), unnest($2::integer[]), unnest($3::integer[]),
-    unnest($4::bigint[]), unnest($5::integer[]), unnest($6::bigint[])
-ON CONFLICT (contract_id, synchronizer_ref) DO UPDATE SET
-    template_ref = excluded.template_ref, activated_offset = excluded.activated_offset,
-    activated_node_id = excluded.activated_node_id, reassignment_counter = excluded.reassignment_counter
-`
-
-type FillActiveBeginParams struct {
-	ContractIds          []string
-	SynchronizerRefs     []int32
-	TemplateRefs         []int32
-	ActivatedOffsets     []int64
-	ActivatedNodeIds     []int32
-	ReassignmentCounters []int64
-}
-
-// What ActiveContractsBegin is for active_contracts.
-func (q *Queries) FillActiveBegin(ctx context.Context, db DBTX, arg FillActiveBeginParams) error {
-	_, err := db.Exec(ctx, fillActiveBegin,
-		arg.ContractIds,
-		arg.SynchronizerRefs,
-		arg.TemplateRefs,
-		arg.ActivatedOffsets,
-		arg.ActivatedNodeIds,
-		arg.ReassignmentCounters,
-	)
-	return err
-}
-
-const fillActiveEnd = `-- name: FillActiveEnd :exec
-WITH ended AS (
-    SELECT unnest($1::text[]) AS contract_id, unnest($2::integer[]) AS synchronizer_ref,
-        unnest($3::bigint[]) AS deactivated_offset, unnest($4::bigint[]) AS lookup_offset,
-        unnest($5::integer[]) AS lookup_node_id
-), found AS MATERIALIZED (
-    SELECT e.contract_id, e.synchronizer_ref, e.deactivated_offset, e.lookup_offset, e.lookup_node_id, a.activated_offset,
-        a.activated_node_id, a.template_ref
-    FROM ended e LEFT JOIN indexer.fill_active a ON a.contract_id = e.contract_id AND a.synchronizer_ref = e.synchronizer_ref
-), closed AS (
-    INSERT INTO indexer.lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, contract_id)
-    SELECT f.deactivated_offset, f.activated_offset, f.activated_node_id, f.synchronizer_ref, f.template_ref, f.contract_id
-    FROM found f WHERE f.activated_offset IS NOT NULL
-), wanted AS (
-    INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
-    SELECT f.contract_id, f.lookup_offset, f.lookup_node_id FROM found f
-    WHERE f.activated_offset IS NULL AND f.lookup_offset > 0
-      AND NOT EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = f.contract_id)
-    ON CONFLICT DO NOTHING
-)
-DELETE FROM indexer.fill_active a USING ended e
-WHERE a.contract_id = e.contract_id AND a.synchronizer_ref = e.synchronizer_ref
-`
-
-type FillActiveEndParams struct {
-	ContractIds        []string
-	SynchronizerRefs   []int32
-	DeactivatedOffsets []int64
-	LookupOffsets      []int64
-	LookupNodeIds      []int32
-}
-
-// What endSQL is for active_contracts. A contract whose creation is stored, on another synchronizer or later, is not
-// asked for.
-func (q *Queries) FillActiveEnd(ctx context.Context, db DBTX, arg FillActiveEndParams) error {
-	_, err := db.Exec(ctx, fillActiveEnd,
-		arg.ContractIds,
-		arg.SynchronizerRefs,
-		arg.DeactivatedOffsets,
-		arg.LookupOffsets,
-		arg.LookupNodeIds,
-	)
-	return err
-}
-
 const fillBeganAt = `-- name: FillBeganAt :one
 SELECT began_at FROM indexer.fill
 `
@@ -483,27 +406,6 @@ func (q *Queries) FillUnderWay(ctx context.Context, db DBTX, arg FillUnderWayPar
 	var exists bool
 	err := row.Scan(&exists)
 	return exists, err
-}
-
-const fillWantExercised = `-- name: FillWantExercised :exec
-INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
-SELECT e.contract_id, e.ledger_offset, e.node_id
-FROM (SELECT unnest($1::text[]) AS contract_id, unnest($2::bigint[]) AS ledger_offset, unnest($3::integer[]) AS node_id) e
-WHERE NOT EXISTS (SELECT FROM indexer.fill_active a WHERE a.contract_id = e.contract_id)
-  AND NOT EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = e.contract_id)
-ON CONFLICT DO NOTHING
-`
-
-type FillWantExercisedParams struct {
-	ContractIds   []string
-	LedgerOffsets []int64
-	NodeIds       []int32
-}
-
-// What LookupsWantExercised is for active_contracts.
-func (q *Queries) FillWantExercised(ctx context.Context, db DBTX, arg FillWantExercisedParams) error {
-	_, err := db.Exec(ctx, fillWantExercised, arg.ContractIds, arg.LedgerOffsets, arg.NodeIds)
-	return err
 }
 
 const floorLower = `-- name: FloorLower :one

@@ -123,27 +123,6 @@ func (q *Queries) LookupsForget(ctx context.Context, db DBTX, contractIds []stri
 	return err
 }
 
-const lookupsWantExercised = `-- name: LookupsWantExercised :exec
-INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
-SELECT e.contract_id, e.ledger_offset, e.node_id
-FROM (SELECT unnest($1::text[]) AS contract_id, unnest($2::bigint[]) AS ledger_offset, unnest($3::integer[]) AS node_id) e
-WHERE NOT EXISTS (SELECT FROM indexer.active_contracts a WHERE a.contract_id = e.contract_id)
-ON CONFLICT DO NOTHING
-`
-
-type LookupsWantExercisedParams struct {
-	ContractIds   []string
-	LedgerOffsets []int64
-	NodeIds       []int32
-}
-
-// Asks for contracts that were exercised, unless they are active. The arrays are parallel. Archived contracts are asked
-// for where they end (endSQL).
-func (q *Queries) LookupsWantExercised(ctx context.Context, db DBTX, arg LookupsWantExercisedParams) error {
-	_, err := db.Exec(ctx, lookupsWantExercised, arg.ContractIds, arg.LedgerOffsets, arg.NodeIds)
-	return err
-}
-
 const lookupsWanted = `-- name: LookupsWanted :many
 SELECT contract_id FROM indexer.lookups WHERE status = 'wanted' ORDER BY ledger_offset, node_id LIMIT $1::bigint
 `
