@@ -64,7 +64,7 @@ type stateFill struct {
 }
 
 // choose says where to begin; ok is false where history leads from nowhere to where what was active is known. The snapshot comes
-// first: which of the two was begun with is not stored.
+// first: what was begun without it was dropped when it became complete.
 func (s *stateFill) choose(ctx context.Context, place dbsqlc.FillPlaceRow) (ok bool, err error) {
 	snapshot, err := s.leader.store.lowerSnapshot(ctx, s.leader.pool)
 	if err != nil {
@@ -145,7 +145,7 @@ func (s *stateFill) finish(ctx context.Context, from int64) error {
 		}
 		return s.lower(ctx, tx)
 	})
-	s.done = err == nil
+	s.done = err == nil && !s.snapshot // history may reach further down
 	return err
 }
 

@@ -114,10 +114,7 @@ func (l *Leader) dropLowerSnapshot(ctx context.Context, tx pgx.Tx) error {
 	if dropped == 0 {
 		return nil
 	}
-	if _, err := l.store.queries.FillLifetimesBegin(ctx, tx, nil); err != nil {
-		return fmt.Errorf("remove the lifetimes that were worked out from it: %w", err)
-	}
-	return nil
+	return l.dropLifetimes(ctx, tx)
 }
 
 // WriteSnapshotPage is Leader.WriteSnapshotPage, but for what follows from the last page: nothing does before FillState.
@@ -161,6 +158,21 @@ func (s *LowerSnapshot) advance(ctx context.Context, tx pgx.Tx, from, to ledger.
 	}
 	if err != nil {
 		return fmt.Errorf("store the continuation token: %w", err)
+	}
+	if !last {
+		return nil
+	}
+	return s.leader.dropLifetimes(ctx, tx) // those that were begun from the beginning of the ledger on
+}
+
+// dropLifetimes removes what was worked out of lifetimes before where it is known what was active, if that is under way.
+func (l *Leader) dropLifetimes(ctx context.Context, tx pgx.Tx) error {
+	place, err := l.store.queries.FillPlace(ctx, tx)
+	if err != nil || place.LifetimesTo == nil {
+		return err
+	}
+	if _, err := l.store.queries.FillLifetimesBegin(ctx, tx, nil); err != nil {
+		return fmt.Errorf("remove the lifetimes that were worked out: %w", err)
 	}
 	return nil
 }

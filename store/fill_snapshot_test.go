@@ -414,6 +414,45 @@ func TestALowerSnapshotWhereIndexingBeganWithoutOne(t *testing.T) {
 	requireNoDerivedDifferences(t, up.store)
 }
 
+// Lifetimes that are being worked out from the beginning of the ledger on are begun anew when there is a snapshot, and go on to the
+// beginning after it.
+func TestALowerSnapshotWhileLifetimesAreWorkedOut(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	ctx := t.Context()
+	old := activeEntry(20, 0, "old", "sync::1", 0)
+	up := d.seeded(old)
+	l := d.lead(d.store(), RoleHistory)
+	require.NoError(t, l.Fill(ctx, testScope, append(life(0, 30, 20, []string{"old", "brief"}, nil), life(30, 40, 35, []string{"long"}, []string{"brief"})...)))
+	require.NoError(t, l.Fill(ctx, testScope, life(40, 100, 70, nil, []string{"long"})))
+	_, _, done, err := l.FillState(ctx)
+	require.NoError(t, err)
+	require.False(t, done)
+	require.Equal(t, []string{"20 35", "35 70"}, d.rows("SELECT activated_offset, deactivated_offset FROM indexer.lifetimes ORDER BY 1"))
+	progress, err := l.LowerSnapshot().BeginSnapshot(ctx, "", testScope, 40)
+	require.NoError(t, err)
+	_, err = l.LowerSnapshot().WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{
+		Entries: []ledger.ContractEntry{old, activeEntry(35, 0, "long", "sync::1", 0)}, Last: true,
+	})
+	require.NoError(t, err)
+	require.Empty(t, d.rows("SELECT 1 FROM indexer.lifetimes"))
+	requireNoDerivedDifferences(t, up.store)
+	for d.floors() == "0 100" {
+		_, _, done, err = l.FillState(ctx)
+		require.NoError(t, err)
+		require.False(t, done)
+	}
+	require.Equal(t, "0 40", d.floors())
+	require.Equal(t, []string{"35 70"}, d.rows("SELECT activated_offset, deactivated_offset FROM indexer.lifetimes ORDER BY 1"))
+	requireNoDerivedDifferences(t, up.store)
+	require.Equal(t, "0", d.row("SELECT count(*) FROM indexer.carried_created"), "the events are there")
+	d.fillState(l)
+	require.Equal(t, "0 0", d.floors())
+	require.Equal(t, []string{"20 35", "35 70"}, d.rows("SELECT activated_offset, deactivated_offset FROM indexer.lifetimes ORDER BY 1"))
+	requireNoDerivedDifferences(t, up.store)
+	d.requireNothingAside()
+}
+
 // A snapshot that what else is stored contradicts is dropped, and nothing changes.
 func TestALowerSnapshotThatIsContradicted(t *testing.T) {
 	t.Parallel()
