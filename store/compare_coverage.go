@@ -199,7 +199,7 @@ func (c *claims) fillDifferences(a *agreement) (list []ledger.Difference) {
 	return nil
 }
 
-// keptSnapshot is the snapshot that indexing began with; -1: none of those that are recorded.
+// keptSnapshot is the snapshot that is carried; -1: none of those that are recorded.
 func (c *claims) keptSnapshot(a *agreement) int {
 	kept := -1
 	for i, row := range c.snapshots {

@@ -18,7 +18,7 @@ const derivedMemory = "256MB"
 // CompareDerived compares what follows from the facts with the facts, and looks for rows that belong nowhere. Facts are
 // those after the floor up to the watermark, as agree finds them; the ledger is not asked. It compares
 //
-//   - facts outside of that range that no coverage claims, carried rows of another snapshot than the one that indexing began with
+//   - facts outside of that range that no coverage claims, carried rows of another snapshot than the one that is carried
 //     and those that history took the place of, exact values without the row that they are of;
 //   - updates: one is missing where events are stored at an offset in the range and no update;
 //   - active_contracts and lifetimes;

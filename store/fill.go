@@ -109,7 +109,7 @@ func (l *Leader) forgetCarried(ctx context.Context, tx pgx.Tx, b *batch) error {
 	for _, c := range gone {
 		if c.Active && !created[eventPlace{c.LedgerOffset, c.NodeID}] {
 			return &ledger.Problem{
-				What: fmt.Sprintf("the snapshot that indexing began with has contract %s, created at offset %d (node %d), and the participant's updates don't show that",
+				What: fmt.Sprintf("the snapshot that is carried has contract %s, created at offset %d (node %d), and the participant's updates don't show that",
 					c.ContractID, c.LedgerOffset, c.NodeID),
 				Do: fmt.Sprintf("the participant contradicts itself: nothing of this range was stored; report it to its operator, "+
 					"and fill in from offset %d on with --from meanwhile", c.LedgerOffset),

@@ -32,7 +32,7 @@ func (s *Store) NextWindow(ctx context.Context, stream string, size, again, know
 	return next, nil
 }
 
-// SnapshotWindow is the window of the snapshot that indexing began with, where it is to be compared and sealed; nil: it is
+// SnapshotWindow is the window of the snapshot that is carried, where it is to be compared and sealed; nil: it is
 // sealed, or there is none, or history is being filled in. again is as for NextWindow: greater than 0 leaves out that it differed before.
 func (s *Store) SnapshotWindow(ctx context.Context, again int64) (next *ledger.Window, err error) {
 	begun, err := s.FinishedSnapshot(ctx)

@@ -58,7 +58,7 @@ type SealDatabase interface {
 	// records, or a window that has to be compared again: it was repaired in part, or it begins at again or behind it and
 	// differed. Holes before the window that begins at known are not looked for. nil: nothing.
 	NextWindow(ctx context.Context, stream string, size, again, known int64) (*ledger.Window, error)
-	// SnapshotWindow is NextWindow of the snapshot that indexing began with: its one window, up to its offset.
+	// SnapshotWindow is NextWindow of the snapshot that is carried: its one window, up to its offset.
 	SnapshotWindow(ctx context.Context, again int64) (*ledger.Window, error)
 	// SnapshotRows is a digest of all rows that the snapshot at an offset brought.
 	SnapshotRows(ctx context.Context, at ledger.Offset) (ledger.RowsDigest, error)
@@ -206,7 +206,7 @@ func (s *Seals) spent(n int) {
 	s.next = s.next.Add(time.Duration(n) * time.Second / time.Duration(s.Rate))
 }
 
-// AddUpdates adds a participant's updates to what is sealed, and the snapshot that indexing began with.
+// AddUpdates adds a participant's updates to what is sealed, and the snapshot that is carried.
 func (s *Seals) AddUpdates(source UpdateSource, database SealDatabase, sealer Sealer) {
 	s.streams = append(s.streams,
 		&snapshotSeals{Seals: s, source: source, database: database, sealer: sealer},

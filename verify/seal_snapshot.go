@@ -8,7 +8,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// snapshotSeals seals what the snapshot brought that indexing began with.
+// snapshotSeals seals what the snapshot brought that is carried.
 type snapshotSeals struct {
 	*Seals
 	sealMemory
@@ -64,7 +64,7 @@ func (s *snapshotSeals) seal(ctx context.Context, w ledger.Window) (sealing Seal
 		// Such as one with a reassignment in flight, which is shown only while nothing was pruned. The updates don't wait for it.
 		if !s.refused {
 			s.refused = true
-			s.Logger.WarnContext(ctx, "the snapshot that indexing began with can't be read again, and is not sealed", "offset", int64(at), "error", err)
+			s.Logger.WarnContext(ctx, "the snapshot that is carried can't be read again, and is not sealed", "offset", int64(at), "error", err)
 		}
 		s.reading = nil
 		return Sealing{}, false, nil

@@ -46,7 +46,7 @@ func (u *Updates) snapshotPage(ctx context.Context, at ledger.Offset, token ledg
 	return &page, nil
 }
 
-// carried compares the rows of the snapshot that indexing began with, where the participant still serves it.
+// carried compares the rows of the snapshot that is carried, where the participant still serves it.
 func (u *Updates) carried(ctx context.Context) error {
 	begun, err := u.Database.FinishedSnapshot(ctx)
 	if err != nil || begun == nil || u.carriedRead {
@@ -55,12 +55,12 @@ func (u *Updates) carried(ctx context.Context) error {
 	u.carriedRead = true
 	at := begun.At
 	if at < u.pruned {
-		u.note("the snapshot at offset %d, with which indexing began: the participant has pruned it (`verify --offline` compares it with its digest, if it was sealed)", at)
+		u.note("the snapshot at offset %d, which is carried: the participant has pruned it (`verify --offline` compares it with its digest, if it was sealed)", at)
 		return nil
 	}
 	again := false
 	read := func(met func(key string)) (err error) {
-		u.result.Carried, err = u.snapshot(ctx, "the snapshot that indexing began with", at, nil, func(before int64, entries []ledger.ContractEntry) error {
+		u.result.Carried, err = u.snapshot(ctx, "the snapshot that is carried", at, nil, func(before int64, entries []ledger.ContractEntry) error {
 			var keys []string
 			compare := func(found Found) error {
 				keys = keys[:0]

@@ -60,7 +60,7 @@ type UpdateDatabase interface {
 	// that it is if the participant has no such entry.
 	ActiveAt(ctx context.Context, at ledger.Offset, each func(key string, extra ledger.Difference) error) error
 
-	// FinishedSnapshot is the snapshot that indexing began with; nil: it began without one.
+	// FinishedSnapshot is the snapshot that is carried; nil: it began without one.
 	FinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error)
 	// CompareCarried compares the carried rows with a page of the snapshot that they came from; before is how many
 	// entries the pages before it had.

@@ -53,7 +53,7 @@ type UpdatesResult struct {
 	ActiveAt  ledger.Offset // where the active set was compared
 	Updates   int64         // that were read again
 	Active    int64         // entries of the snapshot that were compared
-	Carried   int64         // entries of the snapshot that indexing began with that were compared
+	Carried   int64         // entries of the snapshot that is carried that were compared
 	Lookups   int64         // contracts that were looked up again
 	Repaired  int64         // windows that were written again
 	Remaining int64         // differences that are still there after they were to be repaired

@@ -167,7 +167,7 @@ func (r *verifyReport) print(out config.Output) error {
 			l.say("", fmt.Sprintf("at random: --seed %d chooses the same places again", u.Seed))
 		}
 		if u.Carried > 0 {
-			l.say("snapshot", fmt.Sprintf("%d entries of the snapshot that indexing began with", u.Carried))
+			l.say("snapshot", fmt.Sprintf("%d entries of the snapshot that is carried", u.Carried))
 		}
 		if u.Active > 0 {
 			l.say("active contracts", fmt.Sprintf("%d at offset %d", u.Active, u.ActiveAt))
