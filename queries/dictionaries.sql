@@ -19,3 +19,22 @@ ON CONFLICT DO NOTHING;
 
 -- name: DictionariesLock :exec
 LOCK TABLE indexer.templates, indexer.synchronizers IN SHARE ROW EXCLUSIVE MODE;
+
+-- name: PartyListsFind :many
+-- The numbers of lists of parties, which come as texts of arrays, by their places; 0: a list has none yet. Each is looked up by
+-- itself, so that the index is used whatever the planner believes of the table.
+SELECT w.place::integer AS place,
+    coalesce((SELECT p.party_list_ref FROM indexer.party_lists p WHERE p.parties = w.list::text[]), 0)::integer AS party_list_ref
+FROM (SELECT unnest(@places::integer[]) AS place, unnest(@lists::text[]) AS list) w;
+
+-- name: PartyListsTurn :exec
+-- Waits for the turn to add lists of parties, which lasts until the transaction ends. No lock of the table: what vacuums and
+-- analyzes it would be interrupted again and again.
+SELECT pg_advisory_xact_lock(@class::integer, 0);
+
+-- name: PartyListsAdd :exec
+-- Numbers lists of parties in the order of their places, but for those that have a number. The caller has the turn.
+INSERT INTO indexer.party_lists (party_list_ref, parties)
+SELECT (SELECT coalesce(max(x.party_list_ref), 0) FROM indexer.party_lists x) + row_number() OVER (ORDER BY w.place), w.list::text[]
+FROM (SELECT unnest(@places::integer[]) AS place, unnest(@lists::text[]) AS list) w
+WHERE NOT EXISTS (SELECT FROM indexer.party_lists p WHERE p.parties = w.list::text[] OFFSET 0);

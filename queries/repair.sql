@@ -125,6 +125,13 @@ INSERT INTO indexer.synchronizers (synchronizer_ref, synchronizer_id) VALUES (@s
 -- name: SynchronizersForget :exec
 DELETE FROM indexer.synchronizers WHERE synchronizer_ref = ANY (@synchronizer_refs::integer[]);
 
+-- name: PartyListNumber :exec
+-- Makes a number mean a list of parties.
+INSERT INTO indexer.party_lists (party_list_ref, parties) VALUES (@party_list_ref, @parties);
+
+-- name: PartyListsForget :exec
+DELETE FROM indexer.party_lists WHERE party_list_ref = ANY (@party_list_refs::integer[]);
+
 -- name: NumberWitnesses :one
 -- How many other rows of a contract's event say the same of it: the contract's activation by the event, and for templates
 -- the contract's other events. What two of them say was not altered in one place.

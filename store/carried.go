@@ -101,7 +101,7 @@ func (c *carriedRows) add(r refs, e *ledger.ContractEntry) {
 			TemplateRef: r.template(u.TemplateID, u.PackageName, nil), SynchronizerRef: r.optionalSynchronizer(&u.Source),
 			WorkflowID: e.WorkflowID, ReassignmentID: u.ReassignmentID, SourceRef: r.synchronizer(u.Source), TargetRef: r.synchronizer(u.Target),
 			Submitter: u.Submitter, ReassignmentCounter: u.ReassignmentCounter, AssignmentExclusivity: timestamp(u.AssignmentExclusivity),
-			WitnessParties: u.WitnessParties, CreatedOffset: int64(e.Unassigned.Created.Offset), CreatedNodeID: e.Unassigned.Created.NodeID,
+			WitnessPartiesRef: r.parties(u.WitnessParties), CreatedOffset: int64(e.Unassigned.Created.Offset), CreatedNodeID: e.Unassigned.Created.NodeID,
 			Extra: c.exact.value(at, "extra", u.Extra), EntryExtra: c.exact.value(at, "entry_extra", entryExtra(e)),
 		})
 	case e.Assigned != nil:
@@ -112,7 +112,7 @@ func (c *carriedRows) add(r refs, e *ledger.ContractEntry) {
 			LedgerOffset: int64(created.Offset), NodeID: created.NodeID, SnapshotOffset: int64(c.at), Kind: kindAssigned,
 			ContractID: a.ContractID, TemplateRef: r.template(a.TemplateID, a.PackageName, nil), SynchronizerRef: r.optionalSynchronizer(&a.Target),
 			WorkflowID: e.WorkflowID, ReassignmentID: a.ReassignmentID, SourceRef: r.synchronizer(a.Source), TargetRef: r.synchronizer(a.Target),
-			Submitter: a.Submitter, ReassignmentCounter: a.ReassignmentCounter, WitnessParties: created.WitnessParties,
+			Submitter: a.Submitter, ReassignmentCounter: a.ReassignmentCounter, WitnessPartiesRef: r.parties(created.WitnessParties),
 			CreatedOffset: int64(created.Offset), CreatedNodeID: created.NodeID,
 			Extra: c.exact.value(at, "assignment_extra", a.Extra), EntryExtra: c.exact.value(at, "assignment_entry_extra", entryExtra(e)),
 		})
@@ -148,8 +148,8 @@ func (c *carriedRows) creation(
 		TemplateRef:     r.template(created.TemplateID, created.PackageName, created.RepresentativePackageID),
 		SynchronizerRef: &synchronizer, WorkflowID: e.WorkflowID, CreatedAt: timestamp(created.CreatedAt), ACSDelta: created.ACSDelta,
 		Payload: exact.value(at, "payload", created.Argument), ContractKey: exact.value(at, "contract_key", created.ContractKey),
-		ContractKeyHash: created.ContractKeyHash, Signatories: created.Signatories, Observers: created.Observers,
-		WitnessParties: created.WitnessParties, CreatedEventBlob: created.Blob, Extra: exact.value(at, "extra", created.Extra),
+		ContractKeyHash: created.ContractKeyHash, SignatoriesRef: r.parties(created.Signatories), ObserversRef: r.parties(created.Observers),
+		WitnessPartiesRef: r.parties(created.WitnessParties), CreatedEventBlob: created.Blob, Extra: exact.value(at, "extra", created.Extra),
 		EntryExtra: exact.value(at, "entry_extra", entryExtra(e)),
 	}
 	var views []dbsqlc.CarriedInterfaceViewsCopyParams

@@ -33,7 +33,10 @@ func (s *Store) compare(ctx context.Context, tx pgx.Tx, page ledger.Page, found 
 	for i := range page.Updates {
 		updateNames(wanted, &page.Updates[i])
 	}
-	numbers := dictionaries.resolve(wanted)
+	numbers, err := dictionaries.resolve(ctx, tx, wanted)
+	if err != nil {
+		return err
+	}
 	if err := dictionaries.check(wanted, found); err != nil {
 		return err
 	}

@@ -124,7 +124,7 @@ type entryComparison struct {
 }
 
 func (c *entryComparison) compare(ctx context.Context, entries []ledger.ContractEntry) error {
-	rows, err := c.rows(entries)
+	rows, err := c.rows(ctx, entries)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (c *entryComparison) compare(ctx context.Context, entries []ledger.Contract
 }
 
 // rows are those that the entries would have if they were carried; that is what they have in common with facts.
-func (c *entryComparison) rows(entries []ledger.ContractEntry) (*carriedRows, error) {
+func (c *entryComparison) rows(ctx context.Context, entries []ledger.ContractEntry) (*carriedRows, error) {
 	wanted := newNames()
 	var known []*ledger.ContractEntry
 	for i := range entries {
@@ -149,7 +149,10 @@ func (c *entryComparison) rows(entries []ledger.ContractEntry) (*carriedRows, er
 		}
 		known = append(known, e)
 	}
-	numbers := c.dictionaries.resolve(wanted)
+	numbers, err := c.dictionaries.resolve(ctx, c.tx, wanted)
+	if err != nil {
+		return nil, err
+	}
 	rows := newCarriedRows(ledger.SnapshotProgress{At: c.at})
 	for _, e := range known {
 		rows.add(numbers, e)

@@ -141,8 +141,8 @@ func TestCompareActiveNamesWhatIsAltered(t *testing.T) {
 				continue
 			}
 			value := spoilt(relation, column, typeName)
-			if column == "witness_parties" {
-				value = "'{}'"
+			if column == "witness_parties_ref" {
+				value = "(SELECT party_list_ref FROM indexer.party_lists WHERE parties = '{}')"
 			}
 			ctid := a.rows(fmt.Sprintf("SELECT tableoid::regclass::text, ctid::text FROM indexer.%s x WHERE %s ORDER BY %[3]s IS NULL, 1, 2 LIMIT 1", relation, where, column))
 			require.Len(t, ctid, 1, name)

@@ -122,7 +122,10 @@ func (s *Store) compareCarriedPage(
 	if err != nil {
 		return err
 	}
-	numbers := names.resolve(wanted)
+	numbers, err := names.resolve(ctx, tx, wanted)
+	if err != nil {
+		return err
+	}
 	if err := names.check(wanted, found); err != nil {
 		return err
 	}

@@ -26,8 +26,8 @@ const derivedMemory = "256MB"
 //     archival, and each exercise whose acs_delta is not false); who is there has such an event at the look-up's place;
 //     outcomes do not contradict themselves. A wanted contract whose creation is known may be there or not: it is
 //     forgotten when its turn comes;
-//   - templates: the parts of each id; one that they contradict has the last offset of what is of it. A missing template or
-//     synchronizer is one that rows refer to; it has the lowest offset of these;
+//   - templates: the parts of each id; one that they contradict has the last offset of what is of it. A missing template,
+//     synchronizer or list of parties is one that rows refer to; it has the lowest offset of these;
 //   - template_interfaces: each that views show. Those that none shows do no harm, and may be there for a batch that comes.
 //
 // found is told of every difference; an error of its ends the comparison and is returned. step, if not nil, is told what is
@@ -56,7 +56,7 @@ func (s *Store) CompareDerived(ctx context.Context, step func(what string), foun
 			{"active contracts and lifetimes", c.lifetimes},
 			{"look-ups", c.lookups},
 			{"templates and their interfaces", c.templates},
-			{"references to templates and synchronizers", func(ctx context.Context) error { return c.references(ctx, s.queries) }},
+			{"references to templates, synchronizers and lists of parties", func(ctx context.Context) error { return c.references(ctx, s.queries) }},
 		} {
 			if step != nil {
 				step(part.what)
@@ -333,25 +333,30 @@ func (c *derivedComparison) references(ctx context.Context, q *dbsqlc.Queries) e
 	if err != nil {
 		return fmt.Errorf("look for the columns: %w", err)
 	}
-	uses := map[string][]string{}
+	type use struct{ kind, relation, at string }
+	uses := map[use][]string{} // the columns: a table is read once for all of a kind
 	for _, column := range columns {
-		kind := refColumns[column.Name]
-		condition := ""
-		if kind == refSynchronizer && (column.Relation == "active_contracts" || column.Relation == "lifetimes") {
-			condition = " AND s." + column.Name + " <> 0" // the update was on none
-		}
 		at := "0"
 		if column.OffsetColumn != "" {
 			at = "s." + column.OffsetColumn
 		}
-		uses[kind] = append(uses[kind], fmt.Sprintf(
-			`SELECT s.%[1]s AS ref, min(%[2]s) AS at FROM indexer.%[3]s s
-WHERE NOT EXISTS (SELECT FROM indexer.%[4]ss d WHERE d.%[4]s_ref = s.%[1]s) AND s.%[1]s IS NOT NULL%[5]s GROUP BY 1`,
-			pgx.Identifier{column.Name}.Sanitize(), at, pgx.Identifier{column.Relation}.Sanitize(), kind, condition))
+		u := use{refColumns[column.Name], column.Relation, at}
+		uses[u] = append(uses[u], "(s."+pgx.Identifier{column.Name}.Sanitize()+")")
 	}
-	for _, kind := range []string{refTemplate, refSynchronizer} {
+	unknown := map[string][]string{}
+	for u, list := range uses {
+		condition := "r.ref IS NOT NULL"
+		if u.kind == refSynchronizer && (u.relation == "active_contracts" || u.relation == "lifetimes") {
+			condition = "r.ref <> 0" // the update was on none
+		}
+		unknown[u.kind] = append(unknown[u.kind], fmt.Sprintf(
+			`SELECT r.ref, min(%[1]s) AS at FROM indexer.%[2]s s CROSS JOIN LATERAL (VALUES %[3]s) r (ref)
+WHERE NOT EXISTS (SELECT FROM indexer.%[4]ss d WHERE d.%[4]s_ref = r.ref) AND %[5]s GROUP BY 1`,
+			u.at, pgx.Identifier{u.relation}.Sanitize(), strings.Join(list, ", "), u.kind, condition))
+	}
+	for _, kind := range []string{refTemplate, refSynchronizer, refPartyList} {
 		sql := fmt.Sprintf(`SELECT '%[1]ss', min(u.at)::bigint, NULL::integer, '%[1]s_ref ' || u.ref, '{}'::text[], NULL::text[]
-FROM (%[2]s) u GROUP BY u.ref ORDER BY u.ref`, kind, strings.Join(uses[kind], " UNION ALL "))
+FROM (%[2]s) u GROUP BY u.ref ORDER BY u.ref`, kind, strings.Join(unknown[kind], " UNION ALL "))
 		if err := c.rows(ctx, sql, nil); err != nil {
 			return err
 		}

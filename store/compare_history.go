@@ -37,7 +37,10 @@ func (s *Store) compareRecords(ctx context.Context, tx pgx.Tx, records []ledger.
 	if err != nil {
 		return err
 	}
-	numbers := dictionaries.resolve(recordNames(records))
+	numbers, err := dictionaries.resolve(ctx, tx, recordNames(records))
+	if err != nil {
+		return err
+	}
 	var rows transactionRows
 	rows.addNumbered(numbers, records)
 	columns, err := s.columnsOf(ctx, tx, historyRelations())

@@ -3,15 +3,20 @@ package store
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
-// dictionaries are what indexer.templates, indexer.synchronizers and indexer.template_interfaces say, for reading.
+// dictionaries are what indexer.templates, indexer.synchronizers and indexer.template_interfaces say, for reading, and of
+// indexer.party_lists what was asked for.
 type dictionaries struct {
+	queries       *dbsqlc.Queries
 	templates     map[templateKey]dbsqlc.IndexerTemplates
 	synchronizers map[string]int32
 	interfaces    map[templateInterface]struct{}
@@ -22,11 +27,18 @@ type dictionaries struct {
 const (
 	refTemplate     = "template"
 	refSynchronizer = "synchronizer"
+	refPartyList    = "party_list"
 )
 
 var refColumns = map[string]string{
 	"template_ref": refTemplate, "synchronizer_ref": refSynchronizer, "source_ref": refSynchronizer, "target_ref": refSynchronizer,
-	"domain_ref": refSynchronizer,
+	"domain_ref":      refSynchronizer,
+	"signatories_ref": refPartyList, "observers_ref": refPartyList, "witness_parties_ref": refPartyList, "acting_parties_ref": refPartyList,
+}
+
+// partiesSQL is the list of parties that a number stands for.
+func partiesSQL(number string) string {
+	return "(SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = " + number + ")"
 }
 
 func (s *Store) readDictionaries(ctx context.Context, db dbsqlc.DBTX) (*dictionaries, error) {
@@ -43,8 +55,8 @@ func (s *Store) readDictionaries(ctx context.Context, db dbsqlc.DBTX) (*dictiona
 		return nil, fmt.Errorf("read the templates' interfaces: %w", err)
 	}
 	d := &dictionaries{
-		templates: make(map[templateKey]dbsqlc.IndexerTemplates, len(templates)), synchronizers: make(map[string]int32, len(synchronizers)),
-		interfaces: templateInterfaces(interfaces), names: map[string]map[string]string{refTemplate: {}, refSynchronizer: {}},
+		queries: s.queries, templates: make(map[templateKey]dbsqlc.IndexerTemplates, len(templates)), synchronizers: make(map[string]int32, len(synchronizers)),
+		interfaces: templateInterfaces(interfaces), names: map[string]map[string]string{refTemplate: {}, refSynchronizer: {}, refPartyList: {}},
 	}
 	for _, t := range templates {
 		key := newTemplateKey(t.TemplateID, t.PackageName, t.RepresentativePackageID)
@@ -69,11 +81,12 @@ func (k templateKey) String() string {
 	return text
 }
 
-// resolve gives every name its number. A name that the dictionary lacks gets one that no row can have: the rows that
-// should refer to it will differ.
-func (d *dictionaries) resolve(wanted names) refs {
+// resolve gives every name, and every list of parties, its number. What the dictionary lacks gets a number that no row can
+// have: the rows that should refer to it will differ.
+func (d *dictionaries) resolve(ctx context.Context, db dbsqlc.DBTX, wanted names) (refs, error) {
 	numbers := refs{
 		templates: make(map[templateKey]int32, len(wanted.templates)), synchronizers: make(map[string]int32, len(wanted.synchronizers)),
+		lists: make(map[listKey]*int32, len(wanted.lists)),
 	}
 	next := int32(math.MinInt32)
 	unknown := func(kind, name string) int32 {
@@ -95,7 +108,18 @@ func (d *dictionaries) resolve(wanted names) refs {
 			numbers.synchronizers[id] = unknown(refSynchronizer, id)
 		}
 	}
-	return numbers
+	missing, err := findLists(ctx, d.queries, db, wanted.lists, slices.Collect(maps.Keys(wanted.lists)), numbers.lists)
+	if err != nil {
+		return refs{}, err
+	}
+	for key, ref := range numbers.lists {
+		d.names[refPartyList][number(*ref)] = arrayText(wanted.lists[key])
+	}
+	for _, key := range missing {
+		ref := unknown(refPartyList, arrayText(wanted.lists[key]))
+		numbers.lists[key] = &ref
+	}
+	return numbers, nil
 }
 
 // invented tells whether a number is one that resolve made up. Others that are not positive can only be damage.
@@ -152,6 +176,9 @@ func (d *dictionaries) name(column string, value *string) *string {
 	}
 	name, known := d.names[kind][*value]
 	if !known {
+		if kind == refPartyList && strings.ContainsAny(*value, "{[") {
+			return value // the list itself: PostgreSQL has looked it up
+		}
 		name = *value + ", which is not in the dictionary"
 	}
 	return &name

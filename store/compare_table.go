@@ -94,21 +94,24 @@ func (c *tableComparison) betweenPlaces() string {
 // sql finds the rows that are on one side only, counting equal rows; on the stored side those of a condition, which has
 // the first arguments for itself. It compares jsonb and numbers as text, which tells 1.0 from 1.00, and binary values by their digest.
 func (c *tableComparison) sql(arguments int, where string) string {
-	var arrays, names, expected, stored, key []string
+	var arrays, names, expected, stored, shownX, shownY, key []string
 	for i, column := range c.table.columns {
 		name := pgx.Identifier{column.name}.Sanitize()
 		arrays = append(arrays, fmt.Sprintf("$%d::text[]", i+1+arguments))
 		names = append(names, name)
+		isList := refColumns[column.name] == refPartyList
+		shownX, shownY = append(shownX, shownSQL("x."+name, name, isList && !c.stakeholders)), append(shownY, shownSQL("y."+name, name, isList && !c.stakeholders))
 		switch typeName := column.typeName; {
+		case isList && c.stakeholders:
+			expected = append(expected, partySet("e."+name+"::text[]", "")+" AS "+name)
+			stored = append(stored, fmt.Sprintf("CASE WHEN s.%[1]s IS NOT NULL THEN coalesce(%[2]s, ARRAY[s.%[1]s || ', which is not in the dictionary']) END AS %[1]s",
+				name, partySet(partiesSQL("s."+name), c.onlyOf(column))))
 		case typeName == "bytea":
 			expected = append(expected, "e."+name)
 			stored = append(stored, digestSQL("s."+name, digestAbove)+" AS "+name)
 		case typeName == "jsonb" || typeName == "numeric":
 			expected = append(expected, fmt.Sprintf("e.%[1]s::%[2]s::text AS %[1]s", name, column.typeName))
 			stored = append(stored, fmt.Sprintf("s.%[1]s::text AS %[1]s", name))
-		case typeName == "_text" && c.stakeholders:
-			expected = append(expected, partySet("e."+name+"::text[]", "")+" AS "+name)
-			stored = append(stored, partySet("s."+name, c.onlyOf(column))+" AS "+name)
 		default:
 			expected = append(expected, fmt.Sprintf("e.%[1]s::%[2]s AS %[1]s", name, pgx.Identifier{column.typeName}.Sanitize()))
 			stored = append(stored, "s."+name)
@@ -126,10 +129,18 @@ func (c *tableComparison) sql(arguments int, where string) string {
     FROM ` + pgx.Identifier{"indexer", c.table.relation}.Sanitize() + ` s
     WHERE ` + where + `
 )
-SELECT true AS expected, x.* FROM (TABLE expected EXCEPT ALL TABLE stored) x
+SELECT true AS expected, ` + list(shownX) + ` FROM (TABLE expected EXCEPT ALL TABLE stored) x
 UNION ALL
-SELECT false, y.* FROM (TABLE stored EXCEPT ALL TABLE expected) y
+SELECT false, ` + list(shownY) + ` FROM (TABLE stored EXCEPT ALL TABLE expected) y
 ORDER BY ` + list(key)
+}
+
+// shownSQL is a column of a row that differs: of a list of parties the list, unless its number is not in the dictionary.
+func shownSQL(value, name string, isList bool) string {
+	if !isList {
+		return value
+	}
+	return fmt.Sprintf("coalesce(%s::text, %s::text) AS %s", partiesSQL(value), value, name)
 }
 
 // partySet is a list of parties in order; of them those that a condition on p holds for.
@@ -139,10 +150,10 @@ func partySet(list, where string) string {
 
 // onlyOf leaves those of a creation's witnesses that are stakeholders.
 func (c *tableComparison) onlyOf(column column) string {
-	if column.name != "witness_parties" || columnNamed(c.table.columns, "signatories") < 0 {
+	if column.name != "witness_parties_ref" || columnNamed(c.table.columns, "signatories_ref") < 0 {
 		return ""
 	}
-	return " WHERE p = ANY (s.signatories || s.observers)"
+	return " WHERE p = ANY (" + partiesSQL("s.signatories_ref") + " || " + partiesSQL("s.observers_ref") + ")"
 }
 
 // ofUpdates leaves out rows of updates' tables that belong to something else: a snapshot, or an offset checkpoint.
@@ -158,6 +169,9 @@ func (c *tableComparison) piece(ctx context.Context, tx pgx.Tx, sql string, chos
 		values := make([]*string, len(rows))
 		for j := range rows {
 			values[j] = rows[j].values[i]
+			if c.stakeholders && refColumns[c.table.columns[i].name] == refPartyList {
+				values[j] = c.names.name(c.table.columns[i].name, values[j])
+			}
 		}
 		arguments = append(arguments, values)
 	}

@@ -224,17 +224,21 @@ func TestCompareIsExact(t *testing.T) {
 	require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{page}))
 	x := &compared{testDB: d, store: l.store, page: page}
 	require.Empty(t, x.spoilt("SELECT 1"))
+	d.exec(`CREATE FUNCTION pg_temp.listed(list text[]) RETURNS integer LANGUAGE sql AS
+		'INSERT INTO indexer.party_lists SELECT max(party_list_ref) + 1, list FROM indexer.party_lists RETURNING party_list_ref'`)
+	listed := func(list string) string { return "pg_temp.listed(" + list + ")" }
 	for _, spoil := range []struct{ column, value string }{
 		{"updates.extra", `jsonb_set(extra, '{b,0}', '1.5')`},
 		{"updates.extra", `extra - 'n'`},
 		{"updates.extra", `jsonb_set(extra, '{b,4}', '12345678901234567891')`},
 		{"updates.command_id", "NULL"},
 		{"updates.effective_at", "effective_at + interval '1 microsecond'"},
-		{"created.signatories", `ARRAY['a', 'b', 'NULL', '', 'x"\,{}']`},
-		{"created.signatories", `ARRAY['b', 'a', NULL, '', 'x"\,{}']`},
-		{"created.signatories", `'[2:6]={b,a,"NULL","",x\"\\\,\{\}}'::text[]`},
-		{"created.observers", "NULL"},
-		{"created.witness_parties", "'{}'"},
+		{"created.signatories_ref", listed(`ARRAY['a', 'b', 'NULL', '', 'x"\,{}']`)},
+		{"created.signatories_ref", listed(`ARRAY['b', 'a', NULL, '', 'x"\,{}']`)},
+		{"created.signatories_ref", listed(`'[2:6]={b,a,"NULL","",x\"\\\,\{\}}'::text[]`)},
+		{"created.signatories_ref", "observers_ref"},
+		{"created.observers_ref", "NULL"},
+		{"created.witness_parties_ref", "observers_ref"},
 		{"created.contract_id", `replace(contract_id, E'\n', ' ')`},
 		{"created.contract_key_hash", "NULL"},
 		{"created.created_event_blob", "set_byte(created_event_blob, 64, 1)"},

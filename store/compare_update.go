@@ -145,6 +145,8 @@ func selectNamed(c column) string {
 			as = "synchronizer_id"
 		}
 		return lookUp("synchronizers", "synchronizer_ref", "synchronizer_id", as)
+	case kind == refPartyList:
+		return partiesSQL(name) + " AS " + strings.TrimSuffix(c.name, "_ref")
 	case c.typeName == "bytea":
 		return digestSQL(name, shownBytes) + " AS " + pgx.Identifier{c.name}.Sanitize()
 	}

@@ -171,19 +171,19 @@ func TestContractQueriesReadWhatTheyNeed(t *testing.T) {
 	l := d.started()
 	require.NoError(t, l.Append(t.Context(), testScope, append(everyKind(0), ledger.Page{From: 4, To: 5})))
 	for query, unneeded := range map[string][]string{
-		"SELECT count(*) FROM ledger.active_contracts":                                          {"templates", "synchronizers", "updates", "created"},
-		"SELECT count(*) FROM ledger.created_events":                                            {"templates", "synchronizers", "updates"},
-		"SELECT count(*) FROM ledger.archived_events":                                           {"templates", "synchronizers", "updates"},
-		"SELECT count(*) FROM ledger.exercised_events":                                          {"templates", "synchronizers", "updates"},
+		"SELECT count(*) FROM ledger.active_contracts":                                          {"templates", "synchronizers", "updates", "created", "party_lists"},
+		"SELECT count(*) FROM ledger.created_events":                                            {"templates", "synchronizers", "updates", "party_lists"},
+		"SELECT count(*) FROM ledger.archived_events":                                           {"templates", "synchronizers", "updates", "party_lists"},
+		"SELECT count(*) FROM ledger.exercised_events":                                          {"templates", "synchronizers", "updates", "party_lists"},
 		"SELECT count(*) FROM ledger.interface_views":                                           {"synchronizers", "updates"},
-		"SELECT count(*) FROM ledger.reassignments":                                             {"templates", "synchronizers", "updates"},
+		"SELECT count(*) FROM ledger.reassignments":                                             {"templates", "synchronizers", "updates", "party_lists"},
 		"SELECT count(*) FROM ledger.topology_events":                                           {"synchronizers", "updates"},
 		"SELECT count(*) FROM ledger.updates":                                                   {"synchronizers"},
 		"SELECT count(*) FROM ledger.looked_up_contracts":                                       {"templates"},
 		"SELECT count(*) FROM ledger.vetted_packages":                                           {"synchronizers", "packages"},
 		"SELECT count(*) FROM ledger.vetting_changes":                                           {"synchronizers", "packages"},
 		"SELECT package_name, count(*) FROM ledger.active_contracts GROUP BY 1":                 {"synchronizers", "updates", "created"},
-		"SELECT template_id, payload FROM ledger.created_events":                                {"synchronizers", "updates"},
+		"SELECT template_id, payload FROM ledger.created_events":                                {"synchronizers", "updates", "party_lists"},
 		"SELECT date_trunc('day', record_time), count(*) FROM ledger.created_events GROUP BY 1": {"templates", "synchronizers", "updates"},
 	} {
 		plan := d.plan(query)

@@ -47,12 +47,15 @@ func converted(updates []*ledger.Update) *factRows {
 	for _, u := range updates {
 		updateNames(wanted, u)
 	}
-	numbers := refs{templates: map[templateKey]int32{}, synchronizers: map[string]int32{}}
+	numbers := refs{templates: map[templateKey]int32{}, synchronizers: map[string]int32{}, lists: map[listKey]*int32{}}
 	for key := range wanted.templates {
 		numbers.templates[key] = int32(len(numbers.templates) + 1)
 	}
 	for id := range wanted.synchronizers {
 		numbers.synchronizers[id] = int32(len(numbers.synchronizers) + 1)
+	}
+	for key := range wanted.lists {
+		numbers.lists[key] = ptr(int32(len(numbers.lists) + 1))
 	}
 	var facts factRows
 	facts.grow(updates)

@@ -16,11 +16,11 @@ func manyEvents(b *testing.B, d *testDB, l *Leader, updates int64) {
 	for _, relation := range []string{"updates", "created", "archived", "exercised", "lifetimes"} {
 		require.NoError(b, l.partitions.ensure(b.Context(), relation, []int64{1, updates}))
 	}
-	d.exec("INSERT INTO indexer.templates VALUES (1, 'p:M:T', 'p', 'name', 'M', 'T'); INSERT INTO indexer.synchronizers VALUES (1, 'sync::1')")
+	d.exec("INSERT INTO indexer.templates VALUES (1, 'p:M:T', 'p', 'name', 'M', 'T'); INSERT INTO indexer.synchronizers VALUES (1, 'sync::1'); INSERT INTO indexer.party_lists VALUES (1, '{alice}')")
 	d.exec("CREATE FUNCTION cid(n bigint) RETURNS text LANGUAGE sql IMMUTABLE RETURN '00' || encode(sha256(n::text::bytea), 'hex') || encode(sha256((-n)::text::bytea), 'hex')")
 	d.exec("INSERT INTO indexer.updates (ledger_offset, update_id, kind, synchronizer_ref) SELECT n, 'u' || n, 'transaction', 1 FROM generate_series(1, $1::bigint) n", updates)
-	d.exec(`INSERT INTO indexer.created (ledger_offset, node_id, origin, contract_id, template_ref, synchronizer_ref, acs_delta, payload, signatories)
-		SELECT n, i, 'transaction', cid(2 * n + i), 1, 1, true, jsonb_build_object('owner', repeat('x', 80), 'n', n), '{alice}' FROM generate_series(1, $1::bigint) n, generate_series(0, 1) i`, updates)
+	d.exec(`INSERT INTO indexer.created (ledger_offset, node_id, origin, contract_id, template_ref, synchronizer_ref, acs_delta, payload, signatories_ref)
+		SELECT n, i, 'transaction', cid(2 * n + i), 1, 1, true, jsonb_build_object('owner', repeat('x', 80), 'n', n), 1 FROM generate_series(1, $1::bigint) n, generate_series(0, 1) i`, updates)
 	d.exec("INSERT INTO indexer.archived (ledger_offset, node_id, contract_id, template_ref, synchronizer_ref) SELECT n, 2, cid(2 * (n - 1000)), 1, 1 FROM generate_series(1001, $1::bigint) n", updates)
 	d.exec(`INSERT INTO indexer.exercised (ledger_offset, node_id, contract_id, template_ref, synchronizer_ref, choice, consuming, last_descendant_node_id, acs_delta)
 		SELECT n, 3, cid(2 * (n - 5000) + 1), 1, 1, 'Archive', n % 3 > 0, 3, true FROM generate_series(5001, $1::bigint) n`, updates)

@@ -43,10 +43,11 @@ func (k templateKey) optionalRepresentative() *string {
 	return &k.representative
 }
 
-// dictionary gives long names their numbers, and keeps which templates show which interfaces. Names are added in
+// dictionary gives long names, and lists of parties, their numbers, and keeps which templates show which interfaces. Names are added in
 // transactions of their own, before the rows that use them: a name that no row uses harms nobody.
 type dictionary struct {
 	leader *Leader
+	lists  *listNumbers
 
 	adding sync.Mutex // held while names are added: those who need known ones only go on
 
@@ -63,13 +64,16 @@ type templateInterface struct {
 	interfaceID string
 }
 
-func newDictionary(l *Leader) *dictionary { return &dictionary{leader: l} }
+func newDictionary(l *Leader) *dictionary {
+	return &dictionary{leader: l, lists: &listNumbers{leader: l}}
+}
 
 // names collects what a batch needs numbers for, and which of its templates show views of which interfaces.
 type names struct {
 	templates     map[templateKey]struct{}
 	synchronizers map[string]struct{}
 	views         map[viewKey]struct{}
+	lists         map[listKey][]string // of parties
 }
 
 type viewKey struct {
@@ -78,12 +82,17 @@ type viewKey struct {
 }
 
 func newNames() names {
-	return names{templates: map[templateKey]struct{}{}, synchronizers: map[string]struct{}{}, views: map[viewKey]struct{}{}}
+	return names{
+		templates: map[templateKey]struct{}{}, synchronizers: map[string]struct{}{}, views: map[viewKey]struct{}{}, lists: map[listKey][]string{},
+	}
 }
 
 // created collects the names of a creation event.
 func (n names) created(c *ledger.CreatedEvent) {
 	n.template(c.TemplateID, c.PackageName, c.RepresentativePackageID)
+	n.parties(c.Signatories)
+	n.parties(c.Observers)
+	n.parties(c.WitnessParties)
 	for i := range c.InterfaceViews {
 		template := newTemplateKey(c.TemplateID, c.PackageName, c.RepresentativePackageID)
 		n.views[viewKey{template, c.InterfaceViews[i].InterfaceID}] = struct{}{}
@@ -96,10 +105,23 @@ func (n names) template(templateID, packageName string, representative *string) 
 
 func (n names) synchronizer(id string) { n.synchronizers[id] = struct{}{} }
 
+// parties collects a list of parties; nil is none.
+func (n names) parties(list []string) {
+	if list == nil {
+		return
+	}
+	var space [keySpace]byte
+	key := appendListKey(space[:0], list)
+	if _, has := n.lists[string(key)]; !has {
+		n.lists[string(key)] = list
+	}
+}
+
 // refs answers with numbers for every name that was collected.
 type refs struct {
 	templates     map[templateKey]int32
 	synchronizers map[string]int32
+	lists         map[listKey]*int32 // of parties
 }
 
 func (r refs) template(templateID, packageName string, representative *string) int32 {
@@ -116,8 +138,25 @@ func (r refs) optionalSynchronizer(id *string) *int32 {
 	return &ref
 }
 
-// resolve gives names their numbers, and adds those that are new. It is safe for concurrent use.
+// parties is the number of a list of parties; nil for nil.
+func (r refs) parties(list []string) *int32 {
+	if list == nil {
+		return nil
+	}
+	var space [keySpace]byte
+	return r.lists[string(appendListKey(space[:0], list))]
+}
+
+// resolve gives names and lists of parties their numbers, and adds those that are new. It is safe for concurrent use.
 func (d *dictionary) resolve(ctx context.Context, wanted names) (refs, error) {
+	numbers, err := d.resolveNames(ctx, wanted)
+	if err == nil {
+		numbers.lists, err = d.lists.resolve(ctx, wanted.lists)
+	}
+	return numbers, err
+}
+
+func (d *dictionary) resolveNames(ctx context.Context, wanted names) (refs, error) {
 	if found, complete := d.lookUp(wanted); complete {
 		return found, nil
 	}

@@ -24,11 +24,12 @@ func (d *testDB) fillHoldings(active, per int) {
 			'party-' || i % 1000 || '::1220' || md5((i % 1000)::text) || md5('p' || i % 1000) AS owner,
 			CASE i % $2 WHEN 0 THEN 1 WHEN 1 THEN 2 ELSE 3 + i % 58 END AS template_ref, i > $1 AS archived
 		FROM generate_series(1, $1::integer * 2) i WHERE i <= $1 OR i % $2 < 2`, active, per)
-	d.exec(`INSERT INTO indexer.created (ledger_offset, node_id, origin, contract_id, template_ref, synchronizer_ref, created_at, payload, signatories)
+	d.exec("INSERT INTO indexer.party_lists SELECT row_number() OVER (), ARRAY[owner, 'dso'] FROM made GROUP BY owner")
+	d.exec(`INSERT INTO indexer.created (ledger_offset, node_id, origin, contract_id, template_ref, synchronizer_ref, created_at, payload, signatories_ref)
 		SELECT ledger_offset, 0, 'transaction', contract_id, template_ref, 1, now(), CASE template_ref WHEN 1
 			THEN jsonb_build_object('owner', owner, 'dso', 'dso', 'amount', jsonb_build_object('initialAmount', (ledger_offset * 0.0000000001)::text,
 				'createdAt', jsonb_build_object('number', ledger_offset::text), 'ratePerRound', jsonb_build_object('rate', '0.0038051800')))
-			ELSE jsonb_build_object('owner', owner, 'note', repeat('x', 300)) END, ARRAY[owner, 'dso'] FROM made`)
+			ELSE jsonb_build_object('owner', owner, 'note', repeat('x', 300)) END, l.party_list_ref FROM made JOIN indexer.party_lists l ON l.parties = ARRAY[owner, 'dso']`)
 	d.exec(`INSERT INTO indexer.interface_views (ledger_offset, node_id, ordinal, contract_id, interface_id, view_value, status_code)
 		SELECT ledger_offset, 0, v, contract_id, 'pkg-v' || v || ':Splice.Api.Token.HoldingV' || v || ':Holding', jsonb_build_object('owner', owner,
 			'account', jsonb_build_object('owner', owner, 'id', '', 'provider', null), 'amount', (ledger_offset * 0.0000000001)::text, 'lock', null,

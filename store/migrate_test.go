@@ -2,8 +2,10 @@ package store
 
 import (
 	"database/sql"
+	"fmt"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib" // registers the driver
 	"github.com/pressly/goose/v3"
 	"github.com/stretchr/testify/require"
@@ -61,15 +63,17 @@ func TestMigrateWantsWhatWasArchived(t *testing.T) {
 func TestMigrateADatabaseOf3(t *testing.T) {
 	t.Parallel()
 	d, provider := schemaAt(t, 3)
-	d.exec("CREATE TABLE indexer.template_interfaces (template_ref integer, interface_id text)") // this release's writer reads it
-	l := d.lead(d.store(), RoleUpdates)
 	ctx := t.Context()
+	_, err := provider.Up(ctx) // this release's writer needs its own schema
+	require.NoError(t, err)
+	l := d.lead(d.store(), RoleUpdates)
 	require.NoError(t, l.Start(ctx, "participant::1", testScope, 0, true))
 	first := oneCreation(0, 10)
 	first[0].Updates[0].Created[0].Argument = ledger.JSON(`"\u0000"`)
 	require.NoError(t, l.Append(ctx, testScope, first))
 	l.Close()
-	d.exec("DROP TABLE indexer.template_interfaces")
+	_, err = provider.DownTo(ctx, 3)
+	require.NoError(t, err)
 	facts := d.facts(0, 100)
 	require.NotEmpty(t, facts)
 
@@ -170,4 +174,67 @@ func TestMigrateBackFromTheVerifications(t *testing.T) {
 	_, err = provider.Up(ctx)
 	require.NoError(t, err)
 	require.Equal(t, "0", d.verifiedOffset())
+}
+
+// Lists of parties that rows hold become numbers of lists, and numbers become lists again: what analysts read, what they made
+// of it, and what is sealed stays.
+func TestMigrateListsOfParties(t *testing.T) {
+	t.Parallel()
+	i := newItself(t, 300, fromSnapshot, ledger.ShapeLedgerEffects, 20)
+	ctx := t.Context()
+	db, err := sql.Open("pgx", i.url)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	provider, err := newProvider(db)
+	require.NoError(t, err)
+	schema := func(d *testDB) []string {
+		return d.rows(`SELECT c.oid::regclass, CASE WHEN relkind = 'v' THEN pg_get_viewdef(c.oid) END, obj_description(c.oid, 'pg_class'), (
+				SELECT string_agg(concat_ws(' ', attname, atttypid::regtype, attnotnull, col_description(attrelid, attnum)), ', ' ORDER BY attnum)
+				FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0)
+			FROM pg_class c WHERE relnamespace IN ('ledger'::regnamespace, 'indexer'::regnamespace) AND relkind IN ('r', 'v', 'p') AND NOT relispartition ORDER BY c.oid::regclass::text`)
+	}
+	before, _ := schemaAt(t, 11)
+	i.exec("CREATE VIEW public.mine AS SELECT ledger_offset, node_id, signatories, witness_parties FROM ledger.created_events")
+	i.exec("GRANT SELECT ON ledger.exercised_events TO public")
+	shown := func() []string {
+		var all []string
+		for _, relation := range []string{"ledger.created_events", "ledger.archived_events", "ledger.exercised_events", "ledger.reassignments",
+			"ledger.active_contracts", "ledger.holdings", "public.mine"} {
+			list := i.rows("SELECT row_to_json(x)::text FROM " + relation + " x ORDER BY 1")
+			require.NotEmpty(t, list, relation)
+			all = append(all, list...)
+		}
+		return append(all, i.rows("SELECT relname, relacl FROM pg_class WHERE relacl IS NOT NULL AND relnamespace = 'ledger'::regnamespace")...)
+	}
+	digests := func() (list []string) {
+		require.NoError(t, i.store.readOnly(ctx, func(tx pgx.Tx) error {
+			for _, stream := range []string{ledger.SealedUpdates, ledger.SealedSnapshot} {
+				digest, err := i.store.rowsDigest(ctx, tx, stream, 0, 1<<40)
+				require.NoError(t, err)
+				list = append(list, fmt.Sprintf("%x", digest))
+			}
+			return nil
+		}))
+		return list
+	}
+	now, rows, seals := schema(i.testDB), shown(), digests()
+
+	_, err = provider.DownTo(ctx, 11)
+	require.NoError(t, err)
+	require.Equal(t, schema(before), schema(i.testDB))
+	require.Equal(t, rows, shown())
+	require.NotEmpty(t, i.rows("SELECT FROM indexer.exercised WHERE cardinality(acting_parties) > 0"))
+	require.Equal(t, seals, digests(), "what older releases have sealed holds")
+
+	_, err = provider.Up(ctx)
+	require.NoError(t, err)
+	require.Equal(t, now, schema(i.testDB))
+	require.Equal(t, rows, shown())
+	require.Equal(t, seals, digests())
+	l := i.lead(i.store, RoleUpdates)
+	watermark, _, err := l.Watermark(ctx)
+	require.NoError(t, err)
+	require.NoError(t, l.Append(ctx, i.scope, everyKind(watermark)))
+	require.Equal(t, "0", i.row("SELECT count(*) - count(DISTINCT parties) FROM indexer.party_lists"))
+	require.Empty(t, i.differences(nil))
 }

@@ -20,7 +20,7 @@ const repairTimeout = time.Hour
 type Repairer struct {
 	*Leader
 
-	// What numbers of the dictionaries mean, as the ledger has shown: that does not change any more.
+	// What numbers of the dictionaries mean (certainty), as the ledger has shown: that does not change any more.
 	meant map[reference]string
 }
 

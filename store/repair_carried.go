@@ -64,7 +64,11 @@ func (r *Repairer) rewriteCarried(ctx context.Context, tx pgx.Tx, wanted names, 
 	if err != nil {
 		return err
 	}
-	rows, err := r.store.rowsOf(ctx, tx, page, dictionaries.resolve(wanted))
+	numbers, err := dictionaries.resolve(ctx, tx, wanted)
+	if err != nil {
+		return err
+	}
+	rows, err := r.store.rowsOf(ctx, tx, page, numbers)
 	if err != nil {
 		return err
 	}

@@ -71,6 +71,10 @@ func (r *Repairer) rewriteRecords(ctx context.Context, tx pgx.Tx, records []ledg
 	if err != nil {
 		return err
 	}
+	numbers, err := dictionaries.resolve(ctx, tx, wanted)
+	if err != nil {
+		return err
+	}
 	seqs := make([]int64, len(records))
 	for i := range records {
 		seqs[i] = records[i].Seq
@@ -82,7 +86,7 @@ func (r *Repairer) rewriteRecords(ctx context.Context, tx pgx.Tx, records []ledg
 		}
 	}
 	var rows transactionRows
-	rows.addNumbered(dictionaries.resolve(wanted), records)
+	rows.addNumbered(numbers, records)
 	for _, table := range rows.tables(r.store.queries) {
 		if err := table.write(ctx, tx); err != nil {
 			return err

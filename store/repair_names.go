@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"math"
@@ -20,7 +21,7 @@ import (
 
 // reference is a number of a dictionary.
 type reference struct {
-	kind   string // refTemplate or refSynchronizer
+	kind   string // refTemplate, refSynchronizer or refPartyList
 	number int32
 }
 
@@ -49,11 +50,18 @@ func (r *Repairer) repairNames(ctx context.Context, tx pgx.Tx, wanted names, wei
 	if err := r.store.queries.DictionariesLock(ctx, tx); err != nil {
 		return nil, fmt.Errorf("lock the dictionaries: %w", err)
 	}
+	if err := r.store.queries.PartyListsTurn(ctx, tx, listsClass); err != nil {
+		return nil, fmt.Errorf("wait for others who add lists of parties: %w", err)
+	}
 	d, err := r.store.readDictionaries(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
-	numbers, v := d.resolve(wanted), votes{}
+	numbers, err := d.resolve(ctx, tx, wanted)
+	if err != nil {
+		return nil, err
+	}
+	v := votes{}
 	if err := weigh(numbers, v); err != nil {
 		return nil, err
 	}
@@ -61,25 +69,27 @@ func (r *Repairer) repairNames(ctx context.Context, tx pgx.Tx, wanted names, wei
 	if err != nil {
 		return nil, err
 	}
-	if err := r.rename(ctx, tx, d, numbers, named); err != nil {
+	if err := r.rename(ctx, tx, d, numbers, wanted, named); err != nil {
 		return nil, err
 	}
 	added, err := r.addNames(ctx, tx, wanted)
 	if err != nil {
 		return nil, err
 	}
-	certain := map[reference]string{}
+	certain, moved := map[reference]string{}, false
 	for one := range v {
 		if one.number == one.shown {
-			certain[one.reference] = d.nameOf(one.reference)
+			certain[one.reference] = d.certainty(one.reference)
+		} else if one.kind == refPartyList {
+			moved = true // the list may have been given another number
 		}
 	}
 	for ref, shown := range named {
 		if shown != nothing {
-			certain[ref] = d.nameOf(reference{ref.kind, shown})
+			certain[ref] = d.certainty(reference{ref.kind, shown})
 		}
 	}
-	if added || len(named) > 0 {
+	if added || moved || len(named) > 0 {
 		return certain, r.endTerms(ctx, tx, rolesThatRemember)
 	}
 	return certain, nil
@@ -87,6 +97,17 @@ func (r *Repairer) repairNames(ctx context.Context, tx pgx.Tx, wanted names, wei
 
 // nameOf is what a number stands for; empty: nothing.
 func (d *dictionaries) nameOf(ref reference) string { return d.names[ref.kind][number(ref.number)] }
+
+// certainty is what is remembered of a number whose meaning is certain: its name. Lists of parties are many, and long: of them
+// the digest.
+func (d *dictionaries) certainty(ref reference) string {
+	name := d.nameOf(ref)
+	if ref.kind == refPartyList {
+		sum := sha256.Sum256([]byte(name))
+		name = string(sum[:])
+	}
+	return name
+}
 
 // weighAll collects the votes of the stored rows that are in the place of some of these; stored chooses them.
 func (r *Repairer) weighAll(
@@ -181,10 +202,13 @@ func (r *Repairer) misnamed(ctx context.Context, tx pgx.Tx, d *dictionaries, v v
 		_, done := named[one.reference]
 		_, right := v[vote{one.reference, one.number}]
 		meant, known := r.meant[one.reference]
-		if done || right || taken[shown] || known && meant != d.nameOf(shown) {
+		if done || right || taken[shown] || known && meant != d.certainty(shown) {
 			continue
 		}
 		if !invented(one.shown) {
+			if one.kind == refPartyList {
+				continue // the facts are written anew, with the number that the list has now
+			}
 			_, used := v[vote{shown, one.shown}]
 			if used || r.meant[shown] == d.nameOf(shown) {
 				continue
@@ -237,7 +261,7 @@ func (r *Repairer) witnessed(ctx context.Context, tx pgx.Tx, one vote, w weight)
 }
 
 // rename gives numbers the names that other numbers stand for now.
-func (r *Repairer) rename(ctx context.Context, tx pgx.Tx, d *dictionaries, numbers refs, named map[reference]int32) error {
+func (r *Repairer) rename(ctx context.Context, tx pgx.Tx, d *dictionaries, numbers refs, wanted names, named map[reference]int32) error {
 	templates := map[int32]templateKey{}
 	for key, t := range d.templates {
 		templates[t.TemplateRef] = key
@@ -252,21 +276,24 @@ func (r *Repairer) rename(ctx context.Context, tx pgx.Tx, d *dictionaries, numbe
 	for id, n := range numbers.synchronizers {
 		synchronizers[n] = id
 	}
+	lists := map[int32]listKey{}
+	for key, n := range numbers.lists {
+		lists[*n] = key
+	}
 	// A name may stand at a number that is given another one: all go before the first is written.
-	var oldTemplates, oldSynchronizers []int32
+	old := map[string][]int32{}
 	for ref := range named {
-		if ref.kind == refTemplate {
-			oldTemplates = append(oldTemplates, ref.number)
-		} else {
-			oldSynchronizers = append(oldSynchronizers, ref.number)
-		}
+		old[ref.kind] = append(old[ref.kind], ref.number)
 	}
 	q := r.store.queries
-	if err := q.TemplatesForget(ctx, tx, oldTemplates); err != nil {
+	if err := q.TemplatesForget(ctx, tx, old[refTemplate]); err != nil {
 		return fmt.Errorf("remove wrong templates: %w", err)
 	}
-	if err := q.SynchronizersForget(ctx, tx, oldSynchronizers); err != nil {
+	if err := q.SynchronizersForget(ctx, tx, old[refSynchronizer]); err != nil {
 		return fmt.Errorf("remove wrong synchronizers: %w", err)
+	}
+	if err := q.PartyListsForget(ctx, tx, old[refPartyList]); err != nil {
+		return fmt.Errorf("remove wrong lists of parties: %w", err)
 	}
 	for ref, shown := range named {
 		if shown == nothing {
@@ -276,6 +303,13 @@ func (r *Repairer) rename(ctx context.Context, tx pgx.Tx, d *dictionaries, numbe
 			row := dbsqlc.SynchronizerNumberParams{SynchronizerRef: ref.number, SynchronizerID: synchronizers[shown]}
 			if err := q.SynchronizerNumber(ctx, tx, row); err != nil {
 				return fmt.Errorf("make %d synchronizer %s: %w", ref.number, row.SynchronizerID, err)
+			}
+			continue
+		}
+		if ref.kind == refPartyList {
+			row := dbsqlc.PartyListNumberParams{PartyListRef: ref.number, Parties: wanted.lists[lists[shown]]}
+			if err := q.PartyListNumber(ctx, tx, row); err != nil {
+				return fmt.Errorf("make %d a list of %d parties: %w", ref.number, len(row.Parties), err)
 			}
 			continue
 		}
@@ -304,6 +338,17 @@ func (r *Repairer) addNames(ctx context.Context, tx pgx.Tx, wanted names) (chang
 	if _, complete := d.lookUp(wanted); !complete {
 		changed = true
 		if err := d.add(ctx, tx, wanted); err != nil {
+			return false, err
+		}
+	}
+	found := map[listKey]*int32{}
+	missing, err := findLists(ctx, r.store.queries, tx, wanted.lists, slices.Sorted(maps.Keys(wanted.lists)), found)
+	if err != nil {
+		return false, err
+	}
+	if len(missing) > 0 {
+		changed = true
+		if err := addLists(ctx, r.store.queries, tx, wanted.lists, missing, found); err != nil {
 			return false, err
 		}
 	}

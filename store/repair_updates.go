@@ -152,7 +152,10 @@ func (r *Repairer) rewrite(ctx context.Context, tx pgx.Tx, wanted names, page le
 	if err != nil {
 		return err
 	}
-	numbers := dictionaries.resolve(wanted)
+	numbers, err := dictionaries.resolve(ctx, tx, wanted)
+	if err != nil {
+		return err
+	}
 	var facts factRows
 	for i := range page.Updates {
 		if different[page.Updates[i].Offset] {

@@ -34,7 +34,7 @@ func newRepaired(t *testing.T, page ledger.Page) *repaired {
 // everything that a page writes, as text.
 func (r *repaired) everything() (list []string) {
 	r.t.Helper()
-	for _, relation := range slices.Concat(factTables, []string{"active_contracts", "lifetimes", "coverage", "templates", "synchronizers", "template_interfaces"}) {
+	for _, relation := range slices.Concat(factTables, []string{"active_contracts", "lifetimes", "coverage", "templates", "synchronizers", "template_interfaces", "party_lists"}) {
 		list = append(list, r.rows("SELECT '"+relation+"', left(x::text, 60), md5(x::text) FROM indexer."+relation+" x")...)
 	}
 	return list
@@ -166,6 +166,8 @@ func TestRepairOfDictionaries(t *testing.T) {
 		"UPDATE indexer.templates SET package_id = '?', module_name = '?', entity_name = '?'",
 		"UPDATE indexer.synchronizers SET synchronizer_id = synchronizer_id || '?'",
 		"UPDATE indexer.synchronizers SET synchronizer_ref = synchronizer_ref + 1000",
+		"DELETE FROM indexer.party_lists", "DELETE FROM indexer.party_lists WHERE party_list_ref = 3",
+		"UPDATE indexer.party_lists SET parties = parties || '{mallory}'",
 	} {
 		r.repair(r.page, statement)
 	}

@@ -74,7 +74,7 @@ func (f *factRows) tables(q *dbsqlc.Queries) []tableRows {
 	}
 }
 
-// updateNames collects the names that an update's rows refer to.
+// updateNames collects the names, and the lists of parties, that an update's rows refer to.
 func updateNames(n names, u *ledger.Update) {
 	if u.SynchronizerID != nil {
 		n.synchronizer(*u.SynchronizerID)
@@ -84,9 +84,12 @@ func updateNames(n names, u *ledger.Update) {
 	}
 	for i := range u.Archived {
 		n.template(u.Archived[i].TemplateID, u.Archived[i].PackageName, nil)
+		n.parties(u.Archived[i].WitnessParties)
 	}
 	for i := range u.Exercised {
 		n.template(u.Exercised[i].TemplateID, u.Exercised[i].PackageName, nil)
+		n.parties(u.Exercised[i].ActingParties)
+		n.parties(u.Exercised[i].WitnessParties)
 	}
 	for i := range u.Assigned {
 		a := &u.Assigned[i]
@@ -101,6 +104,7 @@ func updateNames(n names, u *ledger.Update) {
 
 func unassignedNames(n names, e *ledger.UnassignedEvent) {
 	n.template(e.TemplateID, e.PackageName, nil)
+	n.parties(e.WitnessParties)
 	n.synchronizer(e.Source)
 	n.synchronizer(e.Target)
 }
@@ -176,8 +180,8 @@ func (f *factRows) addCreated(r refs, u *ledger.Update, c *ledger.CreatedEvent, 
 		TemplateRef: r.template(c.TemplateID, c.PackageName, c.RepresentativePackageID), SynchronizerRef: synchronizer,
 		RecordTime: timestamp(u.RecordTime), CreatedAt: timestamp(c.CreatedAt), ACSDelta: c.ACSDelta,
 		Payload: f.exact.value(at, "payload", c.Argument), ContractKey: f.exact.value(at, "contract_key", c.ContractKey),
-		ContractKeyHash: c.ContractKeyHash, Signatories: c.Signatories, Observers: c.Observers, WitnessParties: c.WitnessParties,
-		CreatedEventBlob: c.Blob, Extra: f.exact.value(at, "extra", c.Extra),
+		ContractKeyHash: c.ContractKeyHash, SignatoriesRef: r.parties(c.Signatories), ObserversRef: r.parties(c.Observers),
+		WitnessPartiesRef: r.parties(c.WitnessParties), CreatedEventBlob: c.Blob, Extra: f.exact.value(at, "extra", c.Extra),
 	})
 	for i := range c.InterfaceViews {
 		v := &c.InterfaceViews[i]
@@ -195,7 +199,7 @@ func (f *factRows) addArchived(r refs, u *ledger.Update, a *ledger.ArchivedEvent
 	at := place{offset: u.Offset, nodeID: &a.NodeID}
 	f.archived = append(f.archived, dbsqlc.ArchivedCopyParams{
 		LedgerOffset: int64(u.Offset), NodeID: a.NodeID, ContractID: a.ContractID, TemplateRef: r.template(a.TemplateID, a.PackageName, nil),
-		SynchronizerRef: synchronizer, RecordTime: timestamp(u.RecordTime), WitnessParties: a.WitnessParties,
+		SynchronizerRef: synchronizer, RecordTime: timestamp(u.RecordTime), WitnessPartiesRef: r.parties(a.WitnessParties),
 		ImplementedInterfaces: a.ImplementedInterfaces, Extra: f.exact.value(at, "extra", a.Extra),
 	})
 }
@@ -206,8 +210,8 @@ func (f *factRows) addExercised(r refs, u *ledger.Update, e *ledger.ExercisedEve
 		LedgerOffset: int64(u.Offset), NodeID: e.NodeID, ContractID: e.ContractID, TemplateRef: r.template(e.TemplateID, e.PackageName, nil),
 		SynchronizerRef: synchronizer, RecordTime: timestamp(u.RecordTime), InterfaceID: e.InterfaceID, Choice: e.Choice,
 		ChoiceArgument: f.exact.value(at, "choice_argument", e.Argument), ExerciseResult: f.exact.value(at, "exercise_result", e.Result),
-		ActingParties: e.ActingParties, Consuming: e.Consuming, LastDescendantNodeID: e.LastDescendantNodeID,
-		WitnessParties: e.WitnessParties, ACSDelta: e.ACSDelta, ImplementedInterfaces: e.ImplementedInterfaces,
+		ActingPartiesRef: r.parties(e.ActingParties), Consuming: e.Consuming, LastDescendantNodeID: e.LastDescendantNodeID,
+		WitnessPartiesRef: r.parties(e.WitnessParties), ACSDelta: e.ACSDelta, ImplementedInterfaces: e.ImplementedInterfaces,
 		Extra: f.exact.value(at, "extra", e.Extra),
 	})
 }
@@ -220,7 +224,7 @@ func (f *factRows) addAssigned(r refs, u *ledger.Update, e *ledger.AssignedEvent
 		TemplateRef: r.template(e.TemplateID, e.PackageName, nil), SynchronizerRef: r.optionalSynchronizer(&e.Target),
 		RecordTime: timestamp(u.RecordTime), ReassignmentID: e.ReassignmentID, SourceRef: r.synchronizer(e.Source),
 		TargetRef: r.synchronizer(e.Target), Submitter: e.Submitter, ReassignmentCounter: e.ReassignmentCounter,
-		WitnessParties: witnesses, Extra: f.exact.value(at, "assignment_extra", e.Extra),
+		WitnessPartiesRef: r.parties(witnesses), Extra: f.exact.value(at, "assignment_extra", e.Extra),
 	})
 }
 
@@ -232,7 +236,7 @@ func (f *factRows) addUnassigned(r refs, u *ledger.Update, e *ledger.UnassignedE
 		TemplateRef: r.template(e.TemplateID, e.PackageName, nil), SynchronizerRef: r.optionalSynchronizer(&e.Source),
 		RecordTime: timestamp(u.RecordTime), ReassignmentID: e.ReassignmentID, SourceRef: r.synchronizer(e.Source),
 		TargetRef: r.synchronizer(e.Target), Submitter: e.Submitter, ReassignmentCounter: e.ReassignmentCounter,
-		AssignmentExclusivity: timestamp(e.AssignmentExclusivity), WitnessParties: e.WitnessParties,
+		AssignmentExclusivity: timestamp(e.AssignmentExclusivity), WitnessPartiesRef: r.parties(e.WitnessParties),
 		Extra: f.exact.value(at, "extra", e.Extra),
 	})
 }

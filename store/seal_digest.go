@@ -88,7 +88,7 @@ func (s *Store) sealedColumns(ctx context.Context, db dbsqlc.DBTX, stream string
 		return nil, err
 	}
 	for _, list := range columns {
-		slices.SortFunc(list, func(a, b column) int { return strings.Compare(a.name, b.name) })
+		slices.SortFunc(list, func(a, b column) int { return strings.Compare(sealedName(a), sealedName(b)) })
 	}
 	return columns, nil
 }
@@ -122,9 +122,18 @@ func rowDigestSQL(relation string, columns []column) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("digest %s.%s: %w", relation, c.name, err)
 		}
-		parts = append(parts, named(c.name, value))
+		parts = append(parts, named(sealedName(c), value))
 	}
 	return fmt.Sprintf("sha256(convert_to(concat_ws(',', %s), 'UTF8'))", strings.Join(parts, ", ")), nil
+}
+
+// sealedName is the name of a column in the text that is digested. A list of parties has that of the column that held it before
+// lists were stored by themselves, so that the digests of then hold.
+func sealedName(c column) string {
+	if refColumns[c.name] == refPartyList {
+		return strings.TrimSuffix(c.name, "_ref")
+	}
+	return c.name
 }
 
 // named is NULL, which concat_ws leaves out, where the value is.
@@ -146,6 +155,8 @@ func valueSQL(c column) (string, error) {
 			strings.Join(parts, ", "), name), nil
 	case refSynchronizer:
 		return fmt.Sprintf("coalesce((SELECT d.synchronizer_id FROM indexer.synchronizers d WHERE d.synchronizer_ref = %[1]s), %[1]s::text)", name), nil
+	case refPartyList:
+		return fmt.Sprintf("coalesce(%s::text, %s::text)", partiesSQL(name), name), nil
 	}
 	switch c.typeName {
 	case "int4", "int8", "bool", "numeric", "text", "_text", "jsonb":

@@ -13,20 +13,33 @@ import (
 
 // busyLedger makes pages like a busy participant's: each update creates two contracts and ends two, by an archival and by a
 // choice. A tenth of the contracts live long, the others for some hundred updates.
-type busyLedger struct{ at ledger.Offset }
+type busyLedger struct {
+	at    ledger.Offset
+	users int64 // each contract is one's; 0: all are of the same
+}
+
+// user is the party that a contract is of.
+func (l *busyLedger) user(contract int64) string {
+	name := "alice"
+	if l.users > 0 {
+		name = fmt.Sprint("user-", contract*7919%l.users)
+	}
+	return fmt.Sprintf("%s::1220%x", name, sha256.Sum256([]byte(name)))
+}
 
 func busyContract(n int64) string { return fmt.Sprintf("00%x%[1]x", sha256.Sum256(fmt.Append(nil, n))) }
 
 func (l *busyLedger) page(updates int) ledger.Page {
 	page := ledger.Page{From: l.at}
-	parties := []string{strings.Repeat("alice", 20), strings.Repeat("dso::", 20)}
 	for range updates {
 		l.at++
 		u := newUpdate(l.at, "sync::1")
 		for node := range int64(2) {
-			c := creation(int32(node), busyContract(2*int64(l.at)+node))
+			n := 2*int64(l.at) + node
+			c := creation(int32(node), busyContract(n))
+			parties := []string{l.user(n), "DSO::1220" + strings.Repeat("cd", 32)}
 			c.Argument = ledger.JSON(fmt.Sprintf(`{"owner": "%s", "note": "%s", "amount": {"initialAmount": "%d.0000000000"}}`, parties[0], strings.Repeat("n", 800), l.at))
-			c.Signatories, c.WitnessParties = parties, parties
+			c.Signatories, c.Observers, c.WitnessParties = parties, []string{}, parties
 			u.Created = append(u.Created, c)
 		}
 		for node := range int64(2) {
@@ -34,11 +47,16 @@ func (l *busyLedger) page(updates int) ledger.Page {
 			if l.at%10 == 0 {
 				lived = 30_000
 			}
-			ended := busyContract(2*(int64(l.at)-lived) + node)
+			n := 2*(int64(l.at)-lived) + node
+			parties := []string{l.user(n), "DSO::1220" + strings.Repeat("cd", 32)}
 			if node == 0 {
-				u.Archived = append(u.Archived, archival(2, ended))
+				a := archival(2, busyContract(n))
+				a.WitnessParties = parties
+				u.Archived = append(u.Archived, a)
 			} else {
-				u.Exercised = append(u.Exercised, exercise(3, ended, true, ptr(true)))
+				e := exercise(3, busyContract(n), true, ptr(true))
+				e.ActingParties, e.WitnessParties = parties[:1], parties
+				u.Exercised = append(u.Exercised, e)
 			}
 		}
 		page.Updates = append(page.Updates, u)
@@ -47,20 +65,36 @@ func (l *busyLedger) page(updates int) ledger.Page {
 	return page
 }
 
-// BenchmarkWrite writes batches of 2,000 updates ahead: conversion into rows, COPY and commit.
+// BenchmarkWrite writes batches of 2,000 updates ahead: conversion into rows, COPY and commit. Contracts are all of one
+// user, of so many that their lists are not all remembered, or each of another one.
 func BenchmarkWrite(b *testing.B) {
-	d := newDatabase(b)
-	l := d.started()
-	const updates = 2_000
-	var busy busyLedger
-	b.ReportAllocs()
-	for b.Loop() {
-		b.StopTimer()
-		pages := []ledger.Page{busy.page(updates)}
-		b.StartTimer()
-		require.NoError(b, l.Write(b.Context(), testScope, pages))
+	for _, users := range []int64{0, 100_000, 1 << 40} {
+		b.Run(fmt.Sprint("users=", users), func(b *testing.B) {
+			d := newDatabase(b)
+			l := d.started()
+			const updates = 2_000
+			busy := busyLedger{users: users}
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				pages := []ledger.Page{busy.page(updates)}
+				b.StartTimer()
+				require.NoError(b, l.Write(b.Context(), testScope, pages))
+			}
+			events := float64(b.N) * updates * 4
+			b.ReportMetric(float64(b.N)*updates/b.Elapsed().Seconds(), "updates/s")
+			b.ReportMetric(d.bytes()/events, "bytes/event")
+		})
 	}
-	b.ReportMetric(float64(b.N)*updates/b.Elapsed().Seconds(), "updates/s")
+}
+
+// bytes is what the tables take, with their indexes.
+func (d *testDB) bytes() (bytes float64) {
+	d.t.Helper()
+	err := d.conn.QueryRow(d.t.Context(), `SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c
+		WHERE c.relnamespace = 'indexer'::regnamespace AND c.relkind = 'r'`).Scan(&bytes)
+	require.NoError(d.t, err)
+	return bytes
 }
 
 // BenchmarkProject shows 10,000 updates at once, over 200,000 other active contracts: from memory, and read back.

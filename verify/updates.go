@@ -334,7 +334,7 @@ func (u *Updates) derived(ctx context.Context) error {
 	err := compare(func(d ledger.Difference) error {
 		differences++
 		remnants = remnants || u.pruned > u.result.Bounds.Floor && remnant(d)
-		name := d.Relation == "templates" || d.Relation == "synchronizers"
+		name := d.Relation == "templates" || d.Relation == "synchronizers" || d.Relation == "party_lists"
 		switch {
 		case name && d.Kind != ledger.Extra, d.Relation == "updates" && d.Kind == ledger.Missing:
 			named = named || name

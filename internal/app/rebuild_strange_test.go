@@ -168,10 +168,11 @@ SELECT c.table_name || '.' || c.column_name, format('UPDATE indexer.%I SET %I = 
 	WHEN c.data_type = 'boolean' THEN format('NOT %I', c.column_name)
 	WHEN c.data_type = 'timestamp with time zone' THEN format('%I + interval ''1 hour''', c.column_name)
 	WHEN c.data_type IN ('jsonb', 'bytea') THEN '''{}'''
+	WHEN c.data_type = 'ARRAY' THEN format('%I || ''{mallory}''', c.column_name)
 	ELSE format('%I + 1000', c.column_name) END)
 FROM information_schema.columns c
 WHERE c.table_schema = 'indexer' AND c.table_name IN ('updates', 'created', 'archived', 'exercised', 'interface_views', 'reassignments',
-	'topology_events', 'unknown_elements', 'exact_payloads', 'offset_checkpoints', 'templates', 'synchronizers',
+	'topology_events', 'unknown_elements', 'exact_payloads', 'offset_checkpoints', 'templates', 'synchronizers', 'party_lists',
 	'carried_created', 'carried_interface_views', 'carried_reassignments')
 AND NOT EXISTS (SELECT FROM information_schema.key_column_usage k JOIN information_schema.table_constraints p USING (constraint_schema, constraint_name)
 	WHERE p.constraint_type = 'PRIMARY KEY' AND k.table_schema = c.table_schema AND k.table_name = c.table_name AND k.column_name = c.column_name)

@@ -116,7 +116,11 @@ func newMutator(t *testing.T, url string, seed uint64) *mutator {
 var referred = map[string]string{
 	"template_ref":     "(SELECT to_jsonb(d) - 'template_ref' FROM indexer.templates d WHERE d.template_ref = t.%[1]s) AS %[1]s",
 	"synchronizer_ref": "(SELECT d.synchronizer_id FROM indexer.synchronizers d WHERE d.synchronizer_ref = t.%[1]s) AS %[1]s",
+	"party_list_ref":   "(SELECT d.parties FROM indexer.party_lists d WHERE d.party_list_ref = t.%[1]s) AS %[1]s",
 }
+
+// listColumns refer to lists of parties.
+var listColumns = []string{"signatories_ref", "observers_ref", "witness_parties_ref", "acting_parties_ref"}
 
 // state is every row of every table that is verified.
 func (m *mutator) state() map[string][]string {
@@ -136,12 +140,16 @@ func (m *mutator) rows(table string) []string {
 		as := "t." + c.name
 		if strings.HasSuffix(c.name, "_ref") {
 			dictionary := "synchronizer_ref"
-			if c.name == "template_ref" {
+			switch {
+			case c.name == "template_ref":
 				dictionary = c.name
+			case slices.Contains(listColumns, c.name):
+				dictionary = "party_list_ref"
 			}
 			as = fmt.Sprintf(referred[dictionary], c.name)
 		}
-		own := table == "templates" && c.name == "template_ref" || table == "synchronizers" && c.name == "synchronizer_ref"
+		own := table == "templates" && c.name == "template_ref" || table == "synchronizers" && c.name == "synchronizer_ref" ||
+			table == "party_lists" && c.name == "party_list_ref"
 		if !own && notVerifiedColumns[table+"."+c.name] == "" {
 			selected = append(selected, as)
 		}
@@ -241,6 +249,7 @@ func (m *mutator) other(c mutableColumn) string {
 var alsoNamed = map[string][]string{
 	"templates":           {"created", "archived", "exercised", "reassignments", "carried_created", "carried_reassignments", "active_contracts", "lifetimes", "lookups"},
 	"synchronizers":       {"updates", "created", "archived", "exercised", "reassignments", "interface_views", "topology_events", "unknown_elements", "carried_created", "carried_reassignments", "transactions"},
+	"party_lists":         {"created", "archived", "exercised", "reassignments", "carried_created", "carried_reassignments"},
 	"template_interfaces": {"interface_views"},
 	"coverage":            {"checkpoints", "floors"},
 	"checkpoints":         {"coverage", "floors", "history_position"},

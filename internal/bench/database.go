@@ -102,11 +102,14 @@ func queryOne[T any](ctx context.Context, d *database, statement string, args ..
 	return values[0], nil
 }
 
+// listTable is a dictionary that may have as many rows as there are events. Its rows lie at no offset.
+const listTable = "party_lists"
+
 // The tables of schema indexer by what they are.
 var (
 	factTables = []string{
 		"updates", "created", "archived", "exercised", "interface_views", "reassignments", "topology_events", "unknown_elements",
-		"exact_payloads", "offset_checkpoints", "carried_created", "carried_interface_views", "carried_reassignments",
+		"exact_payloads", "offset_checkpoints", "carried_created", "carried_interface_views", "carried_reassignments", listTable,
 	}
 	projectedTables = []string{"active_contracts", "lifetimes"}
 	historyTables   = []string{

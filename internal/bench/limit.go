@@ -88,6 +88,8 @@ func keyOf(table string) string {
 		return "seq"
 	case table == "active_contracts":
 		return "activated_offset"
+	case table == listTable:
+		return "party_list_ref"
 	}
 	return "ledger_offset"
 }
@@ -112,7 +114,11 @@ func (l *limit) dumpRows(ctx context.Context) error {
 			script.WriteString("BEGIN;\n")
 			for _, table := range l.tables {
 				file := filepath.Join(l.folder, fmt.Sprintf("%s.%d", table, i))
-				rows, err := l.dump(ctx, conn, table, from, ends[i], file)
+				after, upTo := from, ends[i]
+				if table == listTable { // it is numbered from 1 on
+					after, upTo = l.rows[table]*int64(i)/int64(len(ends)), l.rows[table]*int64(i+1)/int64(len(ends))
+				}
+				rows, err := l.dump(ctx, conn, table, after, upTo, file)
 				if err != nil {
 					return err
 				}

@@ -16,7 +16,7 @@ type ArchivedCopyParams struct {
 	TemplateRef           int32
 	SynchronizerRef       *int32
 	RecordTime            pgtype.Timestamptz
-	WitnessParties        []string
+	WitnessPartiesRef     *int32
 	ImplementedInterfaces []string
 	Extra                 []byte
 }

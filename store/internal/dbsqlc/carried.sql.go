@@ -25,9 +25,9 @@ type CarriedCreatedCopyParams struct {
 	Payload             []byte
 	ContractKey         []byte
 	ContractKeyHash     []byte
-	Signatories         []string
-	Observers           []string
-	WitnessParties      []string
+	SignatoriesRef      *int32
+	ObserversRef        *int32
+	WitnessPartiesRef   *int32
 	CreatedEventBlob    []byte
 	Extra               []byte
 	EntryExtra          []byte
@@ -80,7 +80,7 @@ type CarriedReassignmentsCopyParams struct {
 	Submitter             *string
 	ReassignmentCounter   int64
 	AssignmentExclusivity pgtype.Timestamptz
-	WitnessParties        []string
+	WitnessPartiesRef     *int32
 	CreatedOffset         int64
 	CreatedNodeID         int32
 	Extra                 []byte

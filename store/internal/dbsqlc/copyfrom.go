@@ -109,7 +109,7 @@ func (r iteratorForArchivedCopy) Values() ([]interface{}, error) {
 		r.rows[0].TemplateRef,
 		r.rows[0].SynchronizerRef,
 		r.rows[0].RecordTime,
-		r.rows[0].WitnessParties,
+		r.rows[0].WitnessPartiesRef,
 		r.rows[0].ImplementedInterfaces,
 		r.rows[0].Extra,
 	}, nil
@@ -120,7 +120,7 @@ func (r iteratorForArchivedCopy) Err() error {
 }
 
 func (q *Queries) ArchivedCopy(ctx context.Context, db DBTX, arg []ArchivedCopyParams) (int64, error) {
-	return db.CopyFrom(ctx, []string{"indexer", "archived"}, []string{"ledger_offset", "node_id", "contract_id", "template_ref", "synchronizer_ref", "record_time", "witness_parties", "implemented_interfaces", "extra"}, &iteratorForArchivedCopy{rows: arg})
+	return db.CopyFrom(ctx, []string{"indexer", "archived"}, []string{"ledger_offset", "node_id", "contract_id", "template_ref", "synchronizer_ref", "record_time", "witness_parties_ref", "implemented_interfaces", "extra"}, &iteratorForArchivedCopy{rows: arg})
 }
 
 // iteratorForBalanceChangesCopy implements pgx.CopyFromSource.
@@ -230,9 +230,9 @@ func (r iteratorForCarriedCreatedCopy) Values() ([]interface{}, error) {
 		r.rows[0].Payload,
 		r.rows[0].ContractKey,
 		r.rows[0].ContractKeyHash,
-		r.rows[0].Signatories,
-		r.rows[0].Observers,
-		r.rows[0].WitnessParties,
+		r.rows[0].SignatoriesRef,
+		r.rows[0].ObserversRef,
+		r.rows[0].WitnessPartiesRef,
 		r.rows[0].CreatedEventBlob,
 		r.rows[0].Extra,
 		r.rows[0].EntryExtra,
@@ -244,7 +244,7 @@ func (r iteratorForCarriedCreatedCopy) Err() error {
 }
 
 func (q *Queries) CarriedCreatedCopy(ctx context.Context, db DBTX, arg []CarriedCreatedCopyParams) (int64, error) {
-	return db.CopyFrom(ctx, []string{"indexer", "carried_created"}, []string{"ledger_offset", "node_id", "snapshot_offset", "contract_id", "template_ref", "synchronizer_ref", "workflow_id", "reassignment_counter", "created_at", "acs_delta", "payload", "contract_key", "contract_key_hash", "signatories", "observers", "witness_parties", "created_event_blob", "extra", "entry_extra"}, &iteratorForCarriedCreatedCopy{rows: arg})
+	return db.CopyFrom(ctx, []string{"indexer", "carried_created"}, []string{"ledger_offset", "node_id", "snapshot_offset", "contract_id", "template_ref", "synchronizer_ref", "workflow_id", "reassignment_counter", "created_at", "acs_delta", "payload", "contract_key", "contract_key_hash", "signatories_ref", "observers_ref", "witness_parties_ref", "created_event_blob", "extra", "entry_extra"}, &iteratorForCarriedCreatedCopy{rows: arg})
 }
 
 // iteratorForCarriedInterfaceViewsCopy implements pgx.CopyFromSource.
@@ -325,7 +325,7 @@ func (r iteratorForCarriedReassignmentsCopy) Values() ([]interface{}, error) {
 		r.rows[0].Submitter,
 		r.rows[0].ReassignmentCounter,
 		r.rows[0].AssignmentExclusivity,
-		r.rows[0].WitnessParties,
+		r.rows[0].WitnessPartiesRef,
 		r.rows[0].CreatedOffset,
 		r.rows[0].CreatedNodeID,
 		r.rows[0].Extra,
@@ -338,7 +338,7 @@ func (r iteratorForCarriedReassignmentsCopy) Err() error {
 }
 
 func (q *Queries) CarriedReassignmentsCopy(ctx context.Context, db DBTX, arg []CarriedReassignmentsCopyParams) (int64, error) {
-	return db.CopyFrom(ctx, []string{"indexer", "carried_reassignments"}, []string{"ledger_offset", "node_id", "snapshot_offset", "kind", "contract_id", "template_ref", "synchronizer_ref", "workflow_id", "reassignment_id", "source_ref", "target_ref", "submitter", "reassignment_counter", "assignment_exclusivity", "witness_parties", "created_offset", "created_node_id", "extra", "entry_extra"}, &iteratorForCarriedReassignmentsCopy{rows: arg})
+	return db.CopyFrom(ctx, []string{"indexer", "carried_reassignments"}, []string{"ledger_offset", "node_id", "snapshot_offset", "kind", "contract_id", "template_ref", "synchronizer_ref", "workflow_id", "reassignment_id", "source_ref", "target_ref", "submitter", "reassignment_counter", "assignment_exclusivity", "witness_parties_ref", "created_offset", "created_node_id", "extra", "entry_extra"}, &iteratorForCarriedReassignmentsCopy{rows: arg})
 }
 
 // iteratorForCreatedCopy implements pgx.CopyFromSource.
@@ -373,9 +373,9 @@ func (r iteratorForCreatedCopy) Values() ([]interface{}, error) {
 		r.rows[0].Payload,
 		r.rows[0].ContractKey,
 		r.rows[0].ContractKeyHash,
-		r.rows[0].Signatories,
-		r.rows[0].Observers,
-		r.rows[0].WitnessParties,
+		r.rows[0].SignatoriesRef,
+		r.rows[0].ObserversRef,
+		r.rows[0].WitnessPartiesRef,
 		r.rows[0].CreatedEventBlob,
 		r.rows[0].Extra,
 	}, nil
@@ -386,7 +386,7 @@ func (r iteratorForCreatedCopy) Err() error {
 }
 
 func (q *Queries) CreatedCopy(ctx context.Context, db DBTX, arg []CreatedCopyParams) (int64, error) {
-	return db.CopyFrom(ctx, []string{"indexer", "created"}, []string{"ledger_offset", "node_id", "origin", "contract_id", "template_ref", "synchronizer_ref", "record_time", "created_at", "acs_delta", "payload", "contract_key", "contract_key_hash", "signatories", "observers", "witness_parties", "created_event_blob", "extra"}, &iteratorForCreatedCopy{rows: arg})
+	return db.CopyFrom(ctx, []string{"indexer", "created"}, []string{"ledger_offset", "node_id", "origin", "contract_id", "template_ref", "synchronizer_ref", "record_time", "created_at", "acs_delta", "payload", "contract_key", "contract_key_hash", "signatories_ref", "observers_ref", "witness_parties_ref", "created_event_blob", "extra"}, &iteratorForCreatedCopy{rows: arg})
 }
 
 // iteratorForExactPayloadsCopy implements pgx.CopyFromSource.
@@ -457,10 +457,10 @@ func (r iteratorForExercisedCopy) Values() ([]interface{}, error) {
 		r.rows[0].Choice,
 		r.rows[0].ChoiceArgument,
 		r.rows[0].ExerciseResult,
-		r.rows[0].ActingParties,
+		r.rows[0].ActingPartiesRef,
 		r.rows[0].Consuming,
 		r.rows[0].LastDescendantNodeID,
-		r.rows[0].WitnessParties,
+		r.rows[0].WitnessPartiesRef,
 		r.rows[0].ACSDelta,
 		r.rows[0].ImplementedInterfaces,
 		r.rows[0].Extra,
@@ -472,7 +472,7 @@ func (r iteratorForExercisedCopy) Err() error {
 }
 
 func (q *Queries) ExercisedCopy(ctx context.Context, db DBTX, arg []ExercisedCopyParams) (int64, error) {
-	return db.CopyFrom(ctx, []string{"indexer", "exercised"}, []string{"ledger_offset", "node_id", "contract_id", "template_ref", "synchronizer_ref", "record_time", "interface_id", "choice", "choice_argument", "exercise_result", "acting_parties", "consuming", "last_descendant_node_id", "witness_parties", "acs_delta", "implemented_interfaces", "extra"}, &iteratorForExercisedCopy{rows: arg})
+	return db.CopyFrom(ctx, []string{"indexer", "exercised"}, []string{"ledger_offset", "node_id", "contract_id", "template_ref", "synchronizer_ref", "record_time", "interface_id", "choice", "choice_argument", "exercise_result", "acting_parties_ref", "consuming", "last_descendant_node_id", "witness_parties_ref", "acs_delta", "implemented_interfaces", "extra"}, &iteratorForExercisedCopy{rows: arg})
 }
 
 // iteratorForHistorySightingsCopy implements pgx.CopyFromSource.
@@ -731,7 +731,7 @@ func (r iteratorForReassignmentsCopy) Values() ([]interface{}, error) {
 		r.rows[0].Submitter,
 		r.rows[0].ReassignmentCounter,
 		r.rows[0].AssignmentExclusivity,
-		r.rows[0].WitnessParties,
+		r.rows[0].WitnessPartiesRef,
 		r.rows[0].Extra,
 	}, nil
 }
@@ -741,7 +741,7 @@ func (r iteratorForReassignmentsCopy) Err() error {
 }
 
 func (q *Queries) ReassignmentsCopy(ctx context.Context, db DBTX, arg []ReassignmentsCopyParams) (int64, error) {
-	return db.CopyFrom(ctx, []string{"indexer", "reassignments"}, []string{"ledger_offset", "node_id", "kind", "contract_id", "template_ref", "synchronizer_ref", "record_time", "reassignment_id", "source_ref", "target_ref", "submitter", "reassignment_counter", "assignment_exclusivity", "witness_parties", "extra"}, &iteratorForReassignmentsCopy{rows: arg})
+	return db.CopyFrom(ctx, []string{"indexer", "reassignments"}, []string{"ledger_offset", "node_id", "kind", "contract_id", "template_ref", "synchronizer_ref", "record_time", "reassignment_id", "source_ref", "target_ref", "submitter", "reassignment_counter", "assignment_exclusivity", "witness_parties_ref", "extra"}, &iteratorForReassignmentsCopy{rows: arg})
 }
 
 // iteratorForTapsCopy implements pgx.CopyFromSource.

@@ -10,21 +10,21 @@ import (
 )
 
 type CreatedCopyParams struct {
-	LedgerOffset     int64
-	NodeID           int32
-	Origin           string
-	ContractID       string
-	TemplateRef      int32
-	SynchronizerRef  *int32
-	RecordTime       pgtype.Timestamptz
-	CreatedAt        pgtype.Timestamptz
-	ACSDelta         *bool
-	Payload          []byte
-	ContractKey      []byte
-	ContractKeyHash  []byte
-	Signatories      []string
-	Observers        []string
-	WitnessParties   []string
-	CreatedEventBlob []byte
-	Extra            []byte
+	LedgerOffset      int64
+	NodeID            int32
+	Origin            string
+	ContractID        string
+	TemplateRef       int32
+	SynchronizerRef   *int32
+	RecordTime        pgtype.Timestamptz
+	CreatedAt         pgtype.Timestamptz
+	ACSDelta          *bool
+	Payload           []byte
+	ContractKey       []byte
+	ContractKeyHash   []byte
+	SignatoriesRef    *int32
+	ObserversRef      *int32
+	WitnessPartiesRef *int32
+	CreatedEventBlob  []byte
+	Extra             []byte
 }

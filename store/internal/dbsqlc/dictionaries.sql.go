@@ -18,6 +18,73 @@ func (q *Queries) DictionariesLock(ctx context.Context, db DBTX) error {
 	return err
 }
 
+const partyListsAdd = `-- name: PartyListsAdd :exec
+INSERT INTO indexer.party_lists (party_list_ref, parties)
+SELECT (SELECT coalesce(max(x.party_list_ref), 0) FROM indexer.party_lists x) + row_number() OVER (ORDER BY w.place), w.list::text[]
+FROM (SELECT unnest($1::integer[]) AS place, unnest($2::text[]) AS list) w
+WHERE NOT EXISTS (SELECT FROM indexer.party_lists p WHERE p.parties = w.list::text[] OFFSET 0)
+`
+
+type PartyListsAddParams struct {
+	Places []int32
+	Lists  []string
+}
+
+// Numbers lists of parties in the order of their places, but for those that have a number. The caller has the turn.
+func (q *Queries) PartyListsAdd(ctx context.Context, db DBTX, arg PartyListsAddParams) error {
+	_, err := db.Exec(ctx, partyListsAdd, arg.Places, arg.Lists)
+	return err
+}
+
+const partyListsFind = `-- name: PartyListsFind :many
+SELECT w.place::integer AS place,
+    coalesce((SELECT p.party_list_ref FROM indexer.party_lists p WHERE p.parties = w.list::text[]), 0)::integer AS party_list_ref
+FROM (SELECT unnest($1::integer[]) AS place, unnest($2::text[]) AS list) w
+`
+
+type PartyListsFindParams struct {
+	Places []int32
+	Lists  []string
+}
+
+type PartyListsFindRow struct {
+	Place        int32
+	PartyListRef int32
+}
+
+// The numbers of lists of parties, which come as texts of arrays, by their places; 0: a list has none yet. Each is looked up by
+// itself, so that the index is used whatever the planner believes of the table.
+func (q *Queries) PartyListsFind(ctx context.Context, db DBTX, arg PartyListsFindParams) ([]PartyListsFindRow, error) {
+	rows, err := db.Query(ctx, partyListsFind, arg.Places, arg.Lists)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PartyListsFindRow
+	for rows.Next() {
+		var i PartyListsFindRow
+		if err := rows.Scan(&i.Place, &i.PartyListRef); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const partyListsTurn = `-- name: PartyListsTurn :exec
+SELECT pg_advisory_xact_lock($1::integer, 0)
+`
+
+// Waits for the turn to add lists of parties, which lasts until the transaction ends. No lock of the table: what vacuums and
+// analyzes it would be interrupted again and again.
+func (q *Queries) PartyListsTurn(ctx context.Context, db DBTX, class int32) error {
+	_, err := db.Exec(ctx, partyListsTurn, class)
+	return err
+}
+
 const synchronizerInsert = `-- name: SynchronizerInsert :exec
 INSERT INTO indexer.synchronizers (synchronizer_ref, synchronizer_id)
 SELECT coalesce(max(s.synchronizer_ref), 0) + 1, $1 FROM indexer.synchronizers s

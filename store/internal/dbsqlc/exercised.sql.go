@@ -20,10 +20,10 @@ type ExercisedCopyParams struct {
 	Choice                string
 	ChoiceArgument        []byte
 	ExerciseResult        []byte
-	ActingParties         []string
+	ActingPartiesRef      *int32
 	Consuming             bool
 	LastDescendantNodeID  int32
-	WitnessParties        []string
+	WitnessPartiesRef     *int32
 	ACSDelta              *bool
 	ImplementedInterfaces []string
 	Extra                 []byte

@@ -95,13 +95,13 @@ func (q *Queries) FillSnapshotAdvance(ctx context.Context, db DBTX, arg FillSnap
 
 const fillSnapshotCarry = `-- name: FillSnapshotCarry :exec
 WITH created AS (
-    INSERT INTO indexer.carried_created SELECT x.ledger_offset, x.node_id, x.snapshot_offset, x.contract_id, x.template_ref, x.synchronizer_ref, x.workflow_id, x.reassignment_counter, x.created_at, x.acs_delta, x.payload, x.contract_key, x.contract_key_hash, x.signatories, x.observers, x.witness_parties, x.created_event_blob, x.extra, x.entry_extra FROM indexer.fill_carried_created x
+    INSERT INTO indexer.carried_created SELECT x.ledger_offset, x.node_id, x.snapshot_offset, x.contract_id, x.template_ref, x.synchronizer_ref, x.workflow_id, x.reassignment_counter, x.created_at, x.acs_delta, x.payload, x.contract_key, x.contract_key_hash, x.signatories_ref, x.observers_ref, x.witness_parties_ref, x.created_event_blob, x.extra, x.entry_extra FROM indexer.fill_carried_created x
     WHERE NOT EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
 ), views AS (
     INSERT INTO indexer.carried_interface_views SELECT x.ledger_offset, x.node_id, x.ordinal, x.snapshot_offset, x.contract_id, x.interface_id, x.synchronizer_ref, x.view_value, x.status_code, x.status_message, x.status_details, x.implementation_package_id, x.extra FROM indexer.fill_carried_interface_views x
     WHERE NOT EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
 ), reassignments AS (
-    INSERT INTO indexer.carried_reassignments SELECT x.ledger_offset, x.node_id, x.snapshot_offset, x.kind, x.contract_id, x.template_ref, x.synchronizer_ref, x.workflow_id, x.reassignment_id, x.source_ref, x.target_ref, x.submitter, x.reassignment_counter, x.assignment_exclusivity, x.witness_parties, x.created_offset, x.created_node_id, x.extra, x.entry_extra FROM indexer.fill_carried_reassignments x
+    INSERT INTO indexer.carried_reassignments SELECT x.ledger_offset, x.node_id, x.snapshot_offset, x.kind, x.contract_id, x.template_ref, x.synchronizer_ref, x.workflow_id, x.reassignment_id, x.source_ref, x.target_ref, x.submitter, x.reassignment_counter, x.assignment_exclusivity, x.witness_parties_ref, x.created_offset, x.created_node_id, x.extra, x.entry_extra FROM indexer.fill_carried_reassignments x
     WHERE NOT EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
 ), unknown AS (
     INSERT INTO indexer.unknown_elements SELECT x.ledger_offset, x.ordinal, x.carried, x.node_id, x.kind, x.synchronizer_ref, x.record_time, x.raw, x.workflow_id, x.entry_extra FROM indexer.fill_unknown_elements x

@@ -23,6 +23,6 @@ type ReassignmentsCopyParams struct {
 	Submitter             *string
 	ReassignmentCounter   int64
 	AssignmentExclusivity pgtype.Timestamptz
-	WitnessParties        []string
+	WitnessPartiesRef     *int32
 	Extra                 []byte
 }

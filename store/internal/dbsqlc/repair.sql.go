@@ -340,6 +340,30 @@ func (q *Queries) NumberWitnesses(ctx context.Context, db DBTX, arg NumberWitnes
 	return witnesses, err
 }
 
+const partyListNumber = `-- name: PartyListNumber :exec
+INSERT INTO indexer.party_lists (party_list_ref, parties) VALUES ($1, $2)
+`
+
+type PartyListNumberParams struct {
+	PartyListRef int32
+	Parties      []string
+}
+
+// Makes a number mean a list of parties.
+func (q *Queries) PartyListNumber(ctx context.Context, db DBTX, arg PartyListNumberParams) error {
+	_, err := db.Exec(ctx, partyListNumber, arg.PartyListRef, arg.Parties)
+	return err
+}
+
+const partyListsForget = `-- name: PartyListsForget :exec
+DELETE FROM indexer.party_lists WHERE party_list_ref = ANY ($1::integer[])
+`
+
+func (q *Queries) PartyListsForget(ctx context.Context, db DBTX, partyListRefs []int32) error {
+	_, err := db.Exec(ctx, partyListsForget, partyListRefs)
+	return err
+}
+
 const snapshotFinished = `-- name: SnapshotFinished :one
 SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at FROM indexer.snapshots WHERE finished_at IS NOT NULL ORDER BY snapshot_offset DESC LIMIT 1
 `

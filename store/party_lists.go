@@ -1,0 +1,193 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// Lists of parties are numbered as templates are, and there may be as many as there are users: the lists of a batch are
+// looked for in what is remembered, and the rest in the database, all of them at once.
+
+// listsClass is the class of the advisory lock of those who add lists.
+const listsClass = turnClass + 1
+
+// listKey tells a list of parties from every other one: each party stands behind its length.
+type listKey = string
+
+// keySpace is enough for the keys of most lists: they are made, and looked up, without an allocation.
+const keySpace = 512
+
+func appendListKey(to []byte, parties []string) []byte {
+	for _, party := range parties {
+		to = binary.AppendUvarint(to, uint64(len(party)))
+		to = append(to, party...)
+	}
+	return to
+}
+
+// listNumbers gives lists of parties their numbers. It is safe for concurrent use.
+type listNumbers struct {
+	leader *Leader
+	known  listCache
+}
+
+// resolve gives lists their numbers, and adds those that are new, in a transaction before that of the rows that use them.
+func (n *listNumbers) resolve(ctx context.Context, wanted map[listKey][]string) (map[listKey]*int32, error) {
+	found := make(map[listKey]*int32, len(wanted))
+	unknown := n.known.find(wanted, found)
+	if len(unknown) == 0 {
+		return found, nil
+	}
+	slices.Sort(unknown) // the same batches make the same numbers
+	q := n.leader.store.queries
+	missing, err := findLists(ctx, q, n.leader.pool, wanted, unknown, found)
+	if err != nil {
+		return nil, err
+	}
+	if len(missing) > 0 {
+		err := n.leader.write(ctx, func(ctx context.Context, tx pgx.Tx) error { return addLists(ctx, q, tx, wanted, missing, found) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	n.known.keep(unknown, found)
+	return found, nil
+}
+
+// findLists finds the numbers that lists have in the database, and returns the keys of those that have none.
+func findLists(
+	ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, lists map[listKey][]string, keys []listKey, found map[listKey]*int32,
+) (missing []listKey, err error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	rows, err := q.PartyListsFind(ctx, db, dbsqlc.PartyListsFindParams(placedLists(lists, keys)))
+	if err != nil {
+		return nil, fmt.Errorf("look for %d lists of parties: %w", len(keys), err)
+	}
+	for _, row := range rows {
+		key, ref := keys[row.Place], row.PartyListRef
+		if ref == 0 {
+			missing = append(missing, key)
+		} else {
+			found[key] = &ref
+		}
+	}
+	return missing, nil
+}
+
+// addLists numbers lists, but for those that others have numbered meanwhile, and finds the numbers.
+func addLists(
+	ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, lists map[listKey][]string, keys []listKey, found map[listKey]*int32,
+) error {
+	if err := q.PartyListsTurn(ctx, tx, listsClass); err != nil {
+		return fmt.Errorf("wait for others who add lists of parties: %w", err)
+	}
+	if err := q.PartyListsAdd(ctx, tx, dbsqlc.PartyListsAddParams(placedLists(lists, keys))); err != nil {
+		return fmt.Errorf("add %d lists of parties: %w", len(keys), err)
+	}
+	missing, err := findLists(ctx, q, tx, lists, keys, found)
+	if err == nil && len(missing) > 0 {
+		err = fmt.Errorf("%d lists of parties that were just added are not there", len(missing))
+	}
+	return err
+}
+
+// placedLists are lists as statements take them.
+func placedLists(lists map[listKey][]string, keys []listKey) (placed struct {
+	Places []int32
+	Lists  []string
+}) {
+	for i, key := range keys {
+		placed.Places = append(placed.Places, int32(i))
+		placed.Lists = append(placed.Lists, arrayText(lists[key]))
+	}
+	return placed
+}
+
+// arrayText is an array of texts as PostgreSQL writes it.
+func arrayText(list []string) string {
+	var b strings.Builder
+	b.WriteByte('{')
+	for i, text := range list {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		if text != "" && !strings.EqualFold(text, "NULL") && !strings.ContainsAny(text, "{},\"\\ \t\n\v\f\r") {
+			b.WriteString(text)
+			continue
+		}
+		b.WriteByte('"')
+		_, _ = arrayEscapes.WriteString(&b, text) // a Builder takes everything
+		b.WriteByte('"')
+	}
+	b.WriteByte('}')
+	return b.String()
+}
+
+var arrayEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+
+// The most bytes of keys that are remembered, with what each entry of a map costs beside its key.
+const (
+	knownListBytes = 8 << 20
+	knownListCosts = 64
+)
+
+// listCache remembers numbers of lists, in two generations: when the younger one has half of the bytes, it becomes the older
+// one, and what was in that and was not asked for since is forgotten.
+type listCache struct {
+	mu             sync.Mutex
+	younger, older map[listKey]*int32
+	bytes          int // of the younger one
+}
+
+// find adds the numbers that are remembered to found, and returns the keys of the other lists.
+func (c *listCache) find(wanted map[listKey][]string, found map[listKey]*int32) (unknown []listKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key := range wanted {
+		ref, known := c.younger[key]
+		if !known {
+			if ref, known = c.older[key]; known {
+				c.put(key, ref)
+			}
+		}
+		if known {
+			found[key] = ref
+		} else {
+			unknown = append(unknown, key)
+		}
+	}
+	return unknown
+}
+
+// keep remembers numbers, which have to be committed.
+func (c *listCache) keep(keys []listKey, found map[listKey]*int32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, key := range keys {
+		if _, known := c.younger[key]; !known {
+			c.put(key, found[key])
+		}
+	}
+}
+
+// put remembers a number in the younger generation, unless the list is so long that it would take the place of many.
+func (c *listCache) put(key listKey, ref *int32) {
+	cost := len(key) + knownListCosts
+	if cost > knownListBytes/16 {
+		return
+	}
+	if c.bytes += cost; c.younger == nil || c.bytes > knownListBytes/2 {
+		c.younger, c.older, c.bytes = map[listKey]*int32{}, c.younger, cost
+	}
+	c.younger[key] = ref
+}

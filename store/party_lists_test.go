@@ -1,0 +1,233 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	"pgregory.net/rapid"
+
+	"ledgerindexer/ledger"
+)
+
+// manyParties is a list that no index row could hold.
+func manyParties(n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf("party-%d::1220%064d", i, i)
+	}
+	return list
+}
+
+// Lists come back as they were served: in their order, with what is repeated, empty, or none; long ones, and those whose hash
+// is that of another. Each stands once.
+func TestPartyListsAreStoredAsServed(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	alike := d.rows(`SELECT min(x), max(x) FROM (SELECT i::text AS x FROM generate_series(1, 400000) i) y
+		GROUP BY hash_array(ARRAY[x]) HAVING count(*) > 1 LIMIT 1`)
+	require.Len(t, alike, 1, "two lists with the same hash")
+	pair := strings.Fields(alike[0])
+	huge := manyParties(20_000)
+	other := slices.Clone(huge)
+	other[19_999] += "?"
+	lists := [][]string{
+		{"a", "b"}, {"b", "a"}, {"a", "b", "a"}, {}, nil, {""}, {"", ""}, {"NULL", "null"}, {`"\,{} '` + "\n\t"}, {"a,b"}, {`{a}`}, {"ä", "😀"}, {"ab", ""}, {"a", "b"},
+		huge, other, {pair[0]}, {pair[1]},
+	}
+	u := newUpdate(1, "sync::1")
+	for i, list := range lists {
+		c, e := creation(int32(2*i), fmt.Sprint("c", i)), exercise(int32(2*i+1), fmt.Sprint("c", i), true, nil)
+		c.Signatories, c.Observers, c.WitnessParties = list, []string{}, list
+		e.ActingParties, e.WitnessParties = list, nil
+		u.Created, u.Exercised = append(u.Created, c), append(u.Exercised, e)
+	}
+	page := ledger.Page{To: 1, Updates: []ledger.Update{u}}
+	require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{page}))
+	read := func(query string) (stored [][]string) {
+		rows, err := d.conn.Query(t.Context(), query)
+		require.NoError(t, err)
+		defer rows.Close()
+		for rows.Next() {
+			var list []string
+			require.NoError(t, rows.Scan(&list))
+			stored = append(stored, list)
+		}
+		require.NoError(t, rows.Err())
+		return stored
+	}
+	for _, query := range []string{
+		"SELECT signatories FROM ledger.created_events ORDER BY node_id", "SELECT witness_parties FROM ledger.created_events ORDER BY node_id",
+		"SELECT acting_parties FROM ledger.exercised_events ORDER BY node_id", "SELECT signatories FROM indexer.creations ORDER BY node_id",
+	} {
+		require.Equal(t, lists, read(query), query)
+	}
+	for _, list := range read("SELECT observers FROM ledger.created_events") {
+		require.Equal(t, []string{}, list)
+	}
+	for _, list := range read("SELECT witness_parties FROM ledger.archived_events UNION ALL SELECT witness_parties FROM ledger.exercised_events") {
+		require.Nil(t, list)
+	}
+	require.Equal(t, "16 1 16", d.row("SELECT count(*), min(party_list_ref), max(party_list_ref) FROM indexer.party_lists"))
+	var list []ledger.Difference
+	require.NoError(t, l.store.Compare(t.Context(), page, collect(&list)))
+	require.Empty(t, list)
+}
+
+// A list's text is that which PostgreSQL writes, and reads as the list.
+func TestArrayTextIsPostgreSQLs(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		parties := rapid.SliceOf(rapid.OneOf(rapid.String(), rapid.StringOf(rapid.RuneFrom([]rune("aNULnul{},\"\\ \t\n\v\f\r"))))).Draw(rt, "parties")
+		for i := range parties {
+			parties[i] = strings.ReplaceAll(strings.ToValidUTF8(parties[i], ""), "\x00", "")
+		}
+		var same, read bool
+		err := d.conn.QueryRow(t.Context(), "SELECT $1::text[]::text = $2, $1::text[] = $2::text::text[]", parties, arrayText(parties)).Scan(&same, &read)
+		require.NoError(rt, err)
+		require.True(rt, same && read, arrayText(parties))
+	})
+}
+
+// Whoever adds lists, and at whatever time: each gets one number, and everybody the same.
+func TestPartyListsAreNumberedOnce(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	s := d.store()
+	leaders := []*Leader{d.lead(s, RoleUpdates), d.lead(s, RoleHistory), d.lead(d.store(), RoleRepair)}
+	var mu sync.Mutex
+	numbers := map[listKey]int32{}
+	var group errgroup.Group
+	for writer := range 6 {
+		group.Go(func() error {
+			for batch := range 20 {
+				wanted := newNames()
+				for i := range 30 {
+					wanted.parties([]string{fmt.Sprint("party-", batch*10+i), fmt.Sprint("other-", writer%2*i)})
+				}
+				found, err := leaders[writer%len(leaders)].dictionary.resolve(t.Context(), wanted)
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				for key := range wanted.lists {
+					if before, known := numbers[key]; known && before != *found.lists[key] {
+						err = fmt.Errorf("%q has the numbers %d and %d", key, before, *found.lists[key])
+					}
+					numbers[key] = *found.lists[key]
+				}
+				mu.Unlock()
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(t, group.Wait())
+	require.Equal(t, fmt.Sprint(len(numbers), len(numbers)), d.row("SELECT count(*), max(party_list_ref) FROM indexer.party_lists"))
+	for _, l := range leaders {
+		for key, number := range numbers {
+			found := map[listKey]*int32{}
+			l.dictionary.lists.known.find(map[listKey][]string{key: nil}, found)
+			if ref := found[key]; ref != nil {
+				require.Equal(t, number, *ref)
+			}
+		}
+	}
+}
+
+// Nothing is remembered of lists that were not committed.
+func TestListsAreRememberedWhenTheyAreCommitted(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	wanted := newNames()
+	wanted.parties([]string{"alice"})
+	d.exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''not now''; END'")
+	d.exec("CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON indexer.party_lists DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()")
+	_, err := l.dictionary.resolve(t.Context(), wanted)
+	require.ErrorContains(t, err, "not now")
+	d.exec("DROP TRIGGER refuse ON indexer.party_lists")
+	d.exec("INSERT INTO indexer.party_lists VALUES (7, '{alice}')")
+	found, err := l.dictionary.resolve(t.Context(), wanted)
+	require.NoError(t, err)
+	require.EqualValues(t, 7, *found.parties([]string{"alice"}))
+	require.Nil(t, found.parties(nil))
+
+	d.exec("DELETE FROM indexer.party_lists") // it is not asked for again
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	lists, err := l.dictionary.lists.resolve(ctx, wanted.lists)
+	require.NoError(t, err)
+	require.Equal(t, found.lists, lists)
+}
+
+// What is remembered has a bound, and what is asked for all the time stays.
+func TestKnownListsAreBounded(t *testing.T) {
+	t.Parallel()
+	var c listCache
+	hot := map[listKey][]string{"hot": nil}
+	c.keep([]listKey{"hot"}, map[listKey]*int32{"hot": ptr(int32(-1))})
+	for i := range int32(200_000) {
+		key := fmt.Sprintf("%0100d", i)
+		c.keep([]listKey{key}, map[listKey]*int32{key: &i})
+		found := map[listKey]*int32{}
+		require.Empty(t, c.find(hot, found))
+		require.EqualValues(t, -1, *found["hot"])
+		require.Empty(t, c.find(map[listKey][]string{key: nil}, found))
+		require.Equal(t, i, *found[key])
+	}
+	long := map[listKey]*int32{strings.Repeat("x", knownListBytes/2): ptr(int32(1))}
+	c.keep(slices.Collect(maps.Keys(long)), long)
+	bytes := 0
+	for _, generation := range []map[listKey]*int32{c.younger, c.older} {
+		for key := range generation {
+			bytes += len(key) + knownListCosts
+		}
+	}
+	require.LessOrEqual(t, bytes, knownListBytes)
+	require.Greater(t, bytes, knownListBytes/2)
+}
+
+// Lists whose numbers were changed are found by the facts, which are written anew; and who remembers numbers begins a new term.
+func TestRepairOfPartyLists(t *testing.T) {
+	t.Parallel()
+	page := everyKind(0)[0]
+	page.Updates[0].Created[1].Signatories = []string{"bob"}
+	page.Updates[0].Archived[0].WitnessParties = []string{"carol"}
+	r := newRepaired(t, page)
+	shown := func() []string {
+		return r.rows(`SELECT row_to_json(c)::text FROM ledger.created_events c UNION ALL SELECT row_to_json(a)::text FROM ledger.archived_events a
+			UNION ALL SELECT row_to_json(e)::text FROM ledger.exercised_events e ORDER BY 1`)
+	}
+	before := shown()
+	for _, statement := range []string{
+		"UPDATE indexer.party_lists SET party_list_ref = party_list_ref + 1000",
+		"UPDATE indexer.party_lists SET party_list_ref = 5000 - party_list_ref",
+		"DELETE FROM indexer.party_lists WHERE parties = '{bob}'; UPDATE indexer.party_lists SET parties = '{bob}' WHERE parties = '{alice}'",
+		"UPDATE indexer.archived SET witness_parties_ref = NULL",
+		"UPDATE indexer.created SET signatories_ref = 77",
+		"TRUNCATE indexer.party_lists",
+	} {
+		leader := r.lead(r.leader.store, RoleHistory)
+		r.exec(statement)
+		require.NotEmpty(t, r.different(page), statement)
+		require.NoError(t, r.repairer.RepairUpdates(t.Context(), testScope, page), statement)
+		require.Empty(t, r.different(page), statement)
+		require.Equal(t, before, shown(), statement)
+		if strings.Contains(statement, "party_lists") {
+			require.ErrorIs(t, leader.write(t.Context(), func(context.Context, pgx.Tx) error { return nil }), ErrNotLeader, statement)
+		}
+		leader.Close()
+	}
+}
