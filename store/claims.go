@@ -216,6 +216,11 @@ func (c *claims) floor(last func(after, upTo int64) (int64, error)) (int64, erro
 	}
 	_, most := mostFrequent(told)
 	if len(c.coverage) == 0 {
+		for _, row := range c.floors { // history that was filled in lies below the base, which more of them tell
+			if c.fill != nil && row.HistoryFloor < c.fill.ProjectedFrom {
+				return row.HistoryFloor, nil
+			}
+		}
 		return slices.Min(most), nil
 	}
 	slices.Sort(told)
