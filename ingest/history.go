@@ -216,8 +216,8 @@ func (r *historyRun) add(ctx context.Context, found found) error {
 		}
 		delete(met, id)
 	}
-	if r.readsAhead(&found, met) {
-		err = r.readAhead(ctx, found.records)
+	if r.readsAhead(len(found.records)) {
+		err = r.readAhead(ctx, found.records, met)
 	} else {
 		err = r.commit(ctx, found.records)
 	}

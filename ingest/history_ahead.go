@@ -14,14 +14,14 @@ const (
 	historyBatch = 3_000
 	// A page with fewer new records has little behind it.
 	leastForAhead = 100
-	// The window that is expected behind so many records consists of the last of them.
+	// The window that is expected has so many marks, or more where these hold no unique event id.
 	aheadWindow = 200
 )
 
 // historyAhead reads on while what was read is written, as long as all is regular: each page fits what was read before it,
-// and brings only records whose event ids nobody has seen yet. Then it is known beforehand which position the writes lead
-// to, and that is the run's position meanwhile. Whatever is not regular is read once more by the run itself, from what is
-// stored then.
+// and brings no record whose event id stands elsewhere than on the records just before it. Then it is known beforehand
+// which position the writes lead to, and that is the run's position meanwhile. Whatever is not regular is read once more by
+// the run itself, from what is stored then.
 type historyAhead struct {
 	*historyRun
 	stored  ledger.HistoryPosition
@@ -39,11 +39,9 @@ type historyWrite struct {
 	stored  ledger.HistoryPosition // behind them, when it is done
 }
 
-// readsAhead tells whether more is to be expected behind a page, and all is regular so far. met are the event ids that
-// stand on stored records.
-func (r *historyRun) readsAhead(found *found, met map[string]bool) bool {
-	a := historyAhead{historyRun: r}
-	return !r.fresh && !r.again && !r.at.Rereading && len(found.records) >= r.least() && a.unseen(found.records, met)
+// readsAhead tells whether more is to be expected behind a page of so many new records, and it is known what they lead to.
+func (r *historyRun) readsAhead(records int) bool {
+	return !r.fresh && !r.again && !r.at.Rereading && records >= r.least()
 }
 
 // least is how many new records a page has that more is to be expected behind.
@@ -54,10 +52,11 @@ func (r *historyRun) least() int {
 	return leastForAhead
 }
 
-// readAhead stores the new records of a page, and what can be read behind them in the meantime.
-func (r *historyRun) readAhead(ctx context.Context, records []ledger.Transaction) error {
+// readAhead stores the new records of a page, and what can be read behind them in the meantime. met are those of the
+// records' event ids that are stored already.
+func (r *historyRun) readAhead(ctx context.Context, records []ledger.Transaction, met map[string]bool) error {
 	a := historyAhead{historyRun: r, stored: r.at, from: r.at, pending: map[string]bool{}}
-	a.take(records)
+	a.take(records, met)
 	err := a.run(ctx)
 	r.at = a.stored
 	return err
@@ -89,7 +88,7 @@ func (a *historyAhead) run(ctx context.Context) error {
 
 // readOn reads the next page. more is false where that was not regular.
 func (a *historyAhead) readOn(ctx context.Context) (more bool, err error) {
-	if a.matchDue() || a.target.passed {
+	if a.matchDue() || a.target.passed || a.at.Cursor() < 0 {
 		return false, nil
 	}
 	f, err := a.readOverlapping(ctx, historyOverlap, false)
@@ -97,28 +96,23 @@ func (a *historyAhead) readOn(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	met, err := a.Sink.MetTransactions(ctx, eventIDs(f.records))
-	if err != nil || !a.unseen(f.records, met) {
+	if err != nil {
 		return false, err
 	}
-	a.take(f.records)
+	for i := range f.records {
+		if id := f.records[i].EventID; a.pending[id] {
+			met[id] = true
+		}
+	}
+	if unaccounted(f.records, met, a.at.Window[f.from+1:]) >= 0 {
+		return false, nil
+	}
+	a.take(f.records, met)
 	return true, nil
 }
 
-// unseen tells whether each record's event id stands on no other record, stored or not. met are those that are stored.
-func (a *historyAhead) unseen(records []ledger.Transaction, met map[string]bool) bool {
-	if len(eventIDs(records)) < len(records) {
-		return false
-	}
-	for i := range records {
-		if id := records[i].EventID; met[id] || a.pending[id] {
-			return false
-		}
-	}
-	return true
-}
-
-// take adds records to the batch.
-func (a *historyAhead) take(records []ledger.Transaction) {
+// take adds records to the batch. met are those of their event ids that stand on records before them.
+func (a *historyAhead) take(records []ledger.Transaction, met map[string]bool) {
 	for i := range records {
 		a.pending[records[i].EventID] = true
 	}
@@ -127,22 +121,31 @@ func (a *historyAhead) take(records []ledger.Transaction) {
 	} else {
 		a.batch = append(a.batch, records...)
 	}
-	a.at = expected(a.at, records)
+	a.at = expected(a.at, records, met)
 }
 
-// expected is the position behind records whose event ids are unique, as far as reading on needs it.
-func expected(at ledger.HistoryPosition, records []ledger.Transaction) ledger.HistoryPosition {
-	kept := min(len(at.Window), max(0, aheadWindow-len(records)))
-	window := slices.Clone(at.Window[len(at.Window)-kept:])
-	skipped := max(0, len(records)-aheadWindow)
-	for i := range records[skipped:] {
-		record := &records[skipped+i]
+// expected is the position behind records, as far as reading on needs it. met are those of their event ids that stand on
+// records before them, all of which the service shows.
+func expected(at ledger.HistoryPosition, records []ledger.Transaction, met map[string]bool) ledger.HistoryPosition {
+	times := make(map[string]int, len(records))
+	for i := range records {
+		times[records[i].EventID]++
+	}
+	window := slices.Grow(slices.Clone(at.Window), len(records)) // writes need the one before
+	for i := range window {
+		if times[window[i].EventID] > 0 {
+			window[i].Unique = false
+		}
+	}
+	for i := range records {
+		id := records[i].EventID
 		window = append(window, ledger.HistoryMark{
-			Seq: at.LastSeq + int64(skipped+i) + 1, EventID: record.EventID, Fingerprint: record.Fingerprint(), Unique: true,
+			Seq: at.LastSeq + int64(i) + 1, EventID: id, Fingerprint: records[i].Fingerprint(), Unique: times[id] == 1 && !met[id],
 		})
 	}
 	at.LastSeq += int64(len(records))
 	at.Window = window
+	at.Window = window[max(0, min(at.Cursor(), len(window)-aheadWindow)):]
 	return at
 }
 

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -10,10 +11,23 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// While records are written, what follows them is read, and written together.
+// sharing gives the last records of each so many the event id of the first of them.
+func sharing(records []ledger.Transaction, every int, shared ...int) []ledger.Transaction {
+	for first := 0; first+every <= len(records); first += every {
+		for _, i := range shared {
+			records[first+i].EventID = records[first].EventID
+		}
+	}
+	return records
+}
+
+// While records are written, what follows them is read, and written together: those that share their ids, too, be it with the
+// next one or the next but one, and on the next page.
 func TestTheHistoryIsReadOnWhileItIsWritten(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		l := newHistoryLoop(t, numbered("a", 4_000))
+		records := slices.Concat(numbered("a", 1_000), sharing(numbered("b", 1_000), 10, 1), sharing(numbered("c", 1_000), 10, 2),
+			sharing(numbered("d", 1_000), 4, 1, 2))
+		l := newHistoryLoop(t, records)
 		l.service.pageSize = 200
 		l.set = func(h *History) { h.UntilCurrent = true }
 		l.service.before = func(string) error { time.Sleep(10 * time.Millisecond); return nil }
@@ -41,13 +55,12 @@ func TestTheHistoryIsReadOnWhileItIsWritten(t *testing.T) {
 
 // Whatever is not regular is left to the ordinary way, from what is stored by then.
 func TestReadingAheadStopsWhereTheHistoryIsNotRegular(t *testing.T) {
-	shared := numbered("b", 300)
-	shared[200].EventID = shared[100].EventID // on two pages
-	twins := numbered("b", 300)
-	twins[150].EventID = twins[149].EventID // side by side
+	far := numbered("b", 300)
+	far[200].EventID = far[60].EventID
 	for name, records := range map[string][]ledger.Transaction{
-		"an id that was read ahead": append(numbered("a", 600), shared...),
-		"two of one id in a page":   append(numbered("a", 600), twins...),
+		"an id that was read ahead, further back": append(numbered("a", 600), far...),
+		"an id that is stored":                    append(numbered("a", 600), append(numbered("b", 200), record("#a0:0", "again"))...),
+		"nothing but ids that are shared":         append(numbered("a", 300), append(sharing(numbered("b", 100), 2, 1), numbered("c", 300)...)...),
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -98,7 +111,7 @@ func TestTheExpectedWindowDoesNotGrow(t *testing.T) {
 	records := numbered("a", 1_000)
 	at := ledger.HistoryPosition{}
 	for from := 0; from < len(records); from += 125 {
-		at = expected(at, records[from:from+125])
+		at = expected(at, records[from:from+125], nil)
 		require.EqualValues(t, from+125, at.LastSeq)
 		require.Len(t, at.Window, min(from+125, aheadWindow))
 		for i, mark := range at.Window {
@@ -107,5 +120,31 @@ func TestTheExpectedWindowDoesNotGrow(t *testing.T) {
 			require.Equal(t, records[seq-1].EventID, mark.EventID)
 		}
 	}
-	require.Equal(t, at.Window, expected(ledger.HistoryPosition{}, records).Window, "in one piece or in many")
+	require.Equal(t, at.Window, expected(ledger.HistoryPosition{}, records, nil).Window, "in one piece or in many")
+}
+
+// An event id is unique in the expected window while it stands on one record, wherever a page ends; and where the last records
+// hold none that is, older ones are kept.
+func TestWhatIsUniqueInTheExpectedWindow(t *testing.T) {
+	t.Parallel()
+	unique := func(at ledger.HistoryPosition) (ids string) {
+		for _, mark := range at.Window {
+			if mark.Unique {
+				ids += mark.EventID
+			}
+		}
+		return ids
+	}
+	at := expected(ledger.HistoryPosition{}, history("a b b=2 c d e c"), nil)
+	require.Equal(t, "ade", unique(at))
+	before := unique(at)
+	next := expected(at, history("e f d"), map[string]bool{"e": true, "d": true})
+	require.Equal(t, "af", unique(next))
+	require.Equal(t, before, unique(at), "writes need the one before")
+	next = expected(next, history("f=2"), map[string]bool{"f": true})
+	require.Equal(t, "a", unique(next))
+	next = expected(next, sharing(numbered("x", 500), 2, 1), nil)
+	require.Equal(t, "a", unique(next))
+	require.EqualValues(t, 1, next.Window[0].Seq)
+	require.Len(t, expected(next, numbered("y", 1), nil).Window, aheadWindow)
 }

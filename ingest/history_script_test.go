@@ -235,6 +235,7 @@ type historyMemory struct {
 	rereads  int
 	gone     []int64
 	mistakes []string
+	shared   int // records that were stored behind a write that had not ended, while others had their ids
 }
 
 func newHistoryMemory() *historyMemory { return &historyMemory{length: 100, longest: 1000} }
@@ -318,6 +319,9 @@ func (m *historyMemory) AppendBehind(
 		}
 		if len(records) == 0 {
 			return errors.New("nothing to append")
+		}
+		if turn != nil {
+			m.shared += len(records) - len(eventIDs(records))
 		}
 		for i := range records {
 			seq := m.meet(&records[i])

@@ -99,8 +99,7 @@ type HistorySink interface {
 	// already, as often as it has been met since, is only noted.
 	AppendTransactions(ctx context.Context, at ledger.HistoryPosition, records []ledger.Transaction) (ledger.HistoryPosition, error)
 	// AppendBehind is AppendTransactions for records that are written in their turn, behind others. at is the position that those
-	// lead to, though its window may be cut. The history is not being read again, and each of all these records has an event id of
-	// its own.
+	// lead to, though its window may be cut. The history is not being read again.
 	AppendBehind(
 		ctx context.Context, at ledger.HistoryPosition, turn ledger.Turn, records []ledger.Transaction,
 	) (ledger.HistoryPosition, error)
