@@ -43,21 +43,8 @@ SELECT c.party, c.round, c.initial_amount, c.holding_fees_rate FROM changed c OR
 ON CONFLICT (party, round) DO UPDATE SET initial_amount = excluded.initial_amount, holding_fees_rate = excluded.holding_fees_rate;
 
 -- name: BalanceRoundsNote :exec
--- Notes of which rounds a range of records tells, and from which round on it makes totals incomplete: a transfer came
--- without balance changes, or without the round in which they count; or a record of an unknown kind came, which may be a
--- transfer.
+-- Notes the newest round that records tell, and the first one from which on they make totals incomplete. NULL: there is none.
 UPDATE indexer.balance_rounds b
-SET newest = greatest(b.newest, n.newest), first_incomplete = least(b.first_incomplete, n.first_incomplete)
-FROM (
-    SELECT (
-        SELECT max(x.round) FROM indexer.transactions x
-        WHERE x.seq > @from_exclusive::bigint AND x.seq <= @to_inclusive::bigint AND x.kind <> 'unknown'
-    ) AS newest, (
-        SELECT min(coalesce(x.round, -9223372036854775808))
-        FROM indexer.transactions x
-        LEFT JOIN indexer.transfers t ON t.seq = x.seq
-        WHERE x.seq > @from_exclusive::bigint AND x.seq <= @to_inclusive::bigint
-          AND (x.kind = 'unknown' OR x.kind = 'transfer' AND (x.round IS NULL OR coalesce(t.balance_changes, 0) = 0))
-    ) AS first_incomplete
-) n
-WHERE greatest(b.newest, n.newest) IS DISTINCT FROM b.newest OR least(b.first_incomplete, n.first_incomplete) IS DISTINCT FROM b.first_incomplete;
+SET newest = greatest(b.newest, sqlc.narg(newest)::bigint), first_incomplete = least(b.first_incomplete, sqlc.narg(first_incomplete)::bigint)
+WHERE greatest(b.newest, sqlc.narg(newest)::bigint) IS DISTINCT FROM b.newest
+   OR least(b.first_incomplete, sqlc.narg(first_incomplete)::bigint) IS DISTINCT FROM b.first_incomplete;

@@ -39,16 +39,18 @@ SELECT w.event_id::text AS event_id,
 FROM (SELECT DISTINCT unnest(@event_ids::text[]) AS event_id) w;
 
 -- name: TransactionsMetWithIDs :many
--- Whether some event ids stand on a record that was met since the history is read again; where it is not, on a stored one.
-SELECT w.event_id::text AS event_id, ((
+-- Those of some event ids that stand on a record that was met since the history is read again; where it is not, on a stored
+-- one. They are mostly none.
+SELECT w.event_id::text AS event_id
+FROM (SELECT unnest(@event_ids::text[]) AS event_id) w
+WHERE (
     SELECT t.seq FROM indexer.transactions t
     WHERE t.event_id = w.event_id AND (
         NOT (SELECT p.rereading FROM indexer.history_position p)
         OR (SELECT s.seq FROM indexer.history_sightings s WHERE s.seq = t.seq) IS NOT NULL
     )
     LIMIT 1
-) IS NOT NULL)::boolean AS met
-FROM (SELECT DISTINCT unnest(@event_ids::text[]) AS event_id) w;
+) IS NOT NULL;
 
 -- name: TransactionsShownWithIDs :many
 -- On how many records that the service shows, as far as that is known, each of some event ids stands; 2 stands for more.

@@ -3,10 +3,12 @@ package store
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
@@ -31,7 +33,7 @@ func (l *Leader) addToBalances(ctx context.Context, tx pgx.Tx, rows *transaction
 		err = l.addAnywhere(ctx, tx, fromExclusive, toInclusive)
 	}
 	if err == nil {
-		err = l.noteRounds(ctx, tx, fromExclusive, toInclusive)
+		err = l.noteRounds(ctx, tx, rows)
 	}
 	l.store.cfg.Observe("project", time.Since(started))
 	return err
@@ -46,11 +48,44 @@ func (l *Leader) addAnywhere(ctx context.Context, tx pgx.Tx, fromExclusive, toIn
 	return nil
 }
 
-// noteRounds notes the rounds of records.
-func (l *Leader) noteRounds(ctx context.Context, tx pgx.Tx, fromExclusive, toInclusive int64) error {
-	err := l.store.queries.BalanceRoundsNote(ctx, tx, dbsqlc.BalanceRoundsNoteParams{FromExclusive: fromExclusive, ToInclusive: toInclusive})
+// noteRounds notes of which rounds records tell, and from which round on they make totals incomplete.
+func (l *Leader) noteRounds(ctx context.Context, tx pgx.Tx, rows *transactionRows) error {
+	newest, firstIncomplete := rows.rounds()
+	if newest == nil && firstIncomplete == nil {
+		return nil
+	}
+	err := l.store.queries.BalanceRoundsNote(ctx, tx, dbsqlc.BalanceRoundsNoteParams{Newest: newest, FirstIncomplete: firstIncomplete})
 	if err != nil {
-		return fmt.Errorf("note the rounds of records after %d up to %d: %w", fromExclusive, toInclusive, err)
+		return fmt.Errorf("note the rounds of %d records: %w", len(rows.transactions), err)
 	}
 	return nil
+}
+
+// rounds are the greatest round of a record of a known kind, and the least one of a transfer that came without balance changes,
+// or of a record of an unknown kind, which may be one; the least number, where such a record, or any transfer, came without its
+// round, in which it counts. They are nil where there is none.
+func (r *transactionRows) rounds() (newest, firstIncomplete *int64) {
+	incomplete := func(round *int64) {
+		from := int64(math.MinInt64)
+		if round != nil {
+			from = *round
+		}
+		if firstIncomplete == nil || from < *firstIncomplete {
+			firstIncomplete = &from
+		}
+	}
+	for i := range r.transactions {
+		switch t := &r.transactions[i]; {
+		case t.Kind == string(ledger.TransactionUnknown):
+			incomplete(t.Round)
+		case t.Round != nil && (newest == nil || *t.Round > *newest):
+			newest = t.Round
+		}
+	}
+	for i := range r.transfers {
+		if t := &r.transfers[i]; t.Round == nil || t.BalanceChanges == nil || *t.BalanceChanges == 0 {
+			incomplete(t.Round)
+		}
+	}
+	return newest, firstIncomplete
 }

@@ -92,10 +92,27 @@ func (l *Leader) derive(ctx context.Context, tx pgx.Tx, fromExclusive, toInclusi
 		err = l.addAnywhere(ctx, tx, fromExclusive, toInclusive)
 	}
 	if err == nil {
-		err = l.noteRounds(ctx, tx, fromExclusive, toInclusive)
+		_, err = tx.Exec(ctx, noteRoundsSQL, fromExclusive, toInclusive)
 	}
 	return err
 }
+
+// noteRoundsSQL is noteRounds for records of which only the rows in the tables are at hand.
+const noteRoundsSQL = `UPDATE indexer.balance_rounds b
+SET newest = greatest(b.newest, n.newest), first_incomplete = least(b.first_incomplete, n.first_incomplete)
+FROM (
+    SELECT (
+        SELECT max(x.round) FROM indexer.transactions x
+        WHERE x.seq > $1 AND x.seq <= $2 AND x.kind <> 'unknown'
+    ) AS newest, (
+        SELECT min(coalesce(x.round, -9223372036854775808))
+        FROM indexer.transactions x
+        LEFT JOIN indexer.transfers t ON t.seq = x.seq
+        WHERE x.seq > $1 AND x.seq <= $2
+          AND (x.kind = 'unknown' OR x.kind = 'transfer' AND (x.round IS NULL OR coalesce(t.balance_changes, 0) = 0))
+    ) AS first_incomplete
+) n
+WHERE greatest(b.newest, n.newest) IS DISTINCT FROM b.newest OR least(b.first_incomplete, n.first_incomplete) IS DISTINCT FROM b.first_incomplete`
 
 // The balance of a party at a round, from its changes added up one by one, in units of 10^-10.
 type reported struct {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math/big"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -30,21 +31,31 @@ func partyTransfers(transfers []dbsqlc.TransfersCopyParams, receivers []dbsqlc.T
 		}
 		rows = append(rows, sent)
 	}
-	slices.SortFunc(rows, byPartyAndDate)
-	once := rows[:0]
-	for _, row := range rows {
-		if last := len(once) - 1; last >= 0 && byPartyAndDate(once[last], row) == 0 { // a receiver that is listed twice
+	sorted := make([]*dbsqlc.PartyTransfersCopyParams, len(rows)) // rows are large
+	for i := range rows {
+		sorted[i] = &rows[i]
+	}
+	slices.SortFunc(sorted, byPartyAndDate)
+	once := make([]dbsqlc.PartyTransfersCopyParams, 0, len(rows))
+	for _, row := range sorted {
+		if last := len(once) - 1; last >= 0 && byPartyAndDate(&once[last], row) == 0 { // a receiver that is listed twice
 			once[last].Amount, once[last].Fee = sumOf(once[last].Amount, row.Amount), sumOf(once[last].Fee, row.Fee)
 			continue
 		}
-		once = append(once, row)
+		once = append(once, *row)
 	}
 	return once
 }
 
 // byPartyAndDate is the order of the table's index.
-func byPartyAndDate(a, b dbsqlc.PartyTransfersCopyParams) int {
-	order := cmp.Or(cmp.Compare(a.Party, b.Party), a.Date.Time.Compare(b.Date.Time), cmp.Compare(a.Seq, b.Seq))
+func byPartyAndDate(a, b *dbsqlc.PartyTransfersCopyParams) int {
+	if order := strings.Compare(a.Party, b.Party); order != 0 {
+		return order
+	}
+	if order := a.Date.Time.Compare(b.Date.Time); order != 0 {
+		return order
+	}
+	order := cmp.Compare(a.Seq, b.Seq)
 	switch {
 	case order != 0 || a.Sent == b.Sent:
 		return order

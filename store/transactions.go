@@ -105,32 +105,45 @@ func (l *Leader) nextWindow(ctx context.Context, tx pgx.Tx, before, marks []ledg
 	for i := range marks {
 		added[marks[i].EventID] = true
 	}
-	var ids []string // of the others nothing has changed
-	for i := range window {
-		if id := window[i].EventID; added[id] {
-			ids = append(ids, id)
+	ordered := window[0].Seq >= orderedFrom // else what came before could not be looked up
+	if last := window[max(0, len(window)-windowSize):]; ordered {
+		if err := l.countUnique(ctx, tx, last, added); err != nil || cursorOf(last) >= 0 {
+			return last, err
 		}
 	}
-	records, err := l.store.countShown(ctx, tx, ids)
-	if err != nil {
+	if err := l.countUnique(ctx, tx, window, added); err != nil {
 		return nil, err
-	}
-	for i := range window {
-		if n, known := records[window[i].EventID]; known {
-			window[i].Unique = n == 1
-		}
 	}
 	cursor := cursorOf(window)
 	if cursor < 0 {
+		var err error
 		if window, err = l.lengthenWindow(ctx, tx, window, orderedFrom); err != nil {
 			return nil, err
 		}
 		cursor = cursorOf(window)
 	}
-	if window[0].Seq < orderedFrom {
-		return window, nil // what came before could not be looked up
+	if !ordered {
+		return window, nil
 	}
 	return window[max(0, min(cursor, len(window)-windowSize)):], nil
+}
+
+// countUnique tells of marks whether they are unique, after records with some event ids were added: of the others nothing has
+// changed.
+func (l *Leader) countUnique(ctx context.Context, tx pgx.Tx, marks []ledger.HistoryMark, added map[string]bool) error {
+	var ids []string
+	for i := range marks {
+		if id := marks[i].EventID; added[id] {
+			ids = append(ids, id)
+		}
+	}
+	records, err := l.store.countShown(ctx, tx, ids)
+	for i := range marks {
+		if n, known := records[marks[i].EventID]; known {
+			marks[i].Unique = n == 1
+		}
+	}
+	return err
 }
 
 func cursorOf(window []ledger.HistoryMark) int {

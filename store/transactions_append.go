@@ -41,6 +41,9 @@ func (l *Leader) newRecordBatch(ctx context.Context, at ledger.HistoryPosition, 
 // number gives the records that have no seq yet the next ones, and makes their rows.
 func (b *recordBatch) number() {
 	b.lastSeq = b.at.LastSeq
+	if !b.at.Rereading { // then hardly any has one
+		b.rows.grow(b.records)
+	}
 	for i := range b.marks {
 		if b.marks[i].Seq == 0 {
 			b.lastSeq++

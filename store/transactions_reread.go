@@ -112,8 +112,8 @@ func (l *Leader) MetTransactions(ctx context.Context, eventIDs []string) (map[st
 		return nil, fmt.Errorf("look for %d event ids among the records that were met: %w", len(eventIDs), err)
 	}
 	met := make(map[string]bool, len(rows))
-	for _, row := range rows {
-		met[row.EventID] = row.Met
+	for _, id := range rows {
+		met[id] = true
 	}
 	return met, nil
 }

@@ -2,6 +2,8 @@ package store
 
 import (
 	"fmt"
+	"math/big"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -37,25 +39,77 @@ func (r *transactionRows) tables(q *dbsqlc.Queries) []tableRows {
 	}
 }
 
+// grow makes room for the rows of records.
+func (r *transactionRows) grow(records []ledger.Transaction) {
+	var transfers, receivers, changes, mints, taps int
+	for i := range records {
+		switch t := &records[i]; t.Kind {
+		case ledger.TransactionTransfer:
+			transfers++
+			receivers += len(t.Transfer.Receivers)
+			changes += len(t.Transfer.BalanceChanges)
+		case ledger.TransactionMint:
+			mints++
+		case ledger.TransactionTap:
+			taps++
+		}
+	}
+	r.transactions = slices.Grow(r.transactions, len(records))
+	r.transfers = slices.Grow(r.transfers, transfers)
+	r.receivers = slices.Grow(r.receivers, receivers)
+	r.balanceChanges = slices.Grow(r.balanceChanges, changes)
+	r.mints = slices.Grow(r.mints, mints)
+	r.taps = slices.Grow(r.taps, taps)
+}
+
 // recordExact keeps what the columns of one record can't hold. Its fields are paths in the record as it was sent.
 type recordExact struct {
 	keeper *exactKeeper
 	at     place
+	list   string // where it is not empty, fields are those of an element of the list that has this path
+	index  int    // of the element
+}
+
+// of keeps what the columns of an element of a list can't hold.
+func (x recordExact) of(list string, index int) recordExact {
+	x.list, x.index = list, index
+	return x
+}
+
+// path is that of a field, which is hardly ever needed.
+func (x recordExact) path(field string) string {
+	if x.list == "" {
+		return field
+	}
+	return fmt.Sprintf("%s[%d].%s", x.list, x.index, field)
 }
 
 func (x recordExact) value(field string, value ledger.JSON) []byte {
-	return x.keeper.value(x.at, field, value)
+	if value == nil {
+		return nil
+	}
+	return x.keeper.value(x.at, x.path(field), value)
 }
 
 // number is a decimal as its column takes it. Its text is kept where numeric would print another.
 func (x recordExact) number(field string, d ledger.Decimal) pgtype.Numeric {
 	if !d.Canonical() {
-		x.keeper.keep(x.at, field, []byte(`"`+d+`"`))
+		x.keeper.keep(x.at, x.path(field), []byte(`"`+d+`"`))
 	}
 	return numeric(d)
 }
 
+// zero is what most fees and rewards are, and how they are written.
+var zero = struct {
+	text   ledger.Decimal
+	number pgtype.Numeric
+}{"0.0000000000", pgtype.Numeric{Int: new(big.Int), Exp: -10, Valid: true}}
+
+// numeric is a number that nobody may change.
 func numeric(d ledger.Decimal) pgtype.Numeric {
+	if d == zero.text {
+		return zero.number
+	}
 	unscaled, scale := d.Unscaled()
 	return pgtype.Numeric{Int: unscaled, Exp: -scale, Valid: true}
 }
@@ -124,19 +178,19 @@ func (r *transactionRows) addTransfer(x recordExact, seq int64, t *ledger.Transa
 		SenderExtra: x.value("transfer.sender.extra", sender.Extra), Extra: x.value("transfer.extra", transfer.Extra),
 	})
 	for i := range transfer.Receivers {
-		receiver, field := &transfer.Receivers[i], fmt.Sprintf("transfer.receivers[%d].", i)
+		receiver, x := &transfer.Receivers[i], x.of("transfer.receivers", i)
 		r.receivers = append(r.receivers, dbsqlc.TransferReceiversCopyParams{
-			Seq: seq, Ordinal: int32(i), Party: receiver.Party, Amount: x.number(field+"amount", receiver.Amount),
-			ReceiverFee: x.optionalNumber(field+"receiver_fee", receiver.Fee), Extra: x.value(field+"extra", receiver.Extra),
+			Seq: seq, Ordinal: int32(i), Party: receiver.Party, Amount: x.number("amount", receiver.Amount),
+			ReceiverFee: x.optionalNumber("receiver_fee", receiver.Fee), Extra: x.value("extra", receiver.Extra),
 		})
 	}
 	for i := range transfer.BalanceChanges {
-		change, field := &transfer.BalanceChanges[i], fmt.Sprintf("transfer.balance_changes[%d].", i)
+		change, x := &transfer.BalanceChanges[i], x.of("transfer.balance_changes", i)
 		r.balanceChanges = append(r.balanceChanges, dbsqlc.BalanceChangesCopyParams{
 			Seq: seq, Ordinal: int32(i), Date: timestamp(t.Date), Round: t.Round, Party: change.Party,
-			ChangeToInitialAmountAsOfRoundZero: x.number(field+"change_to_initial_amount_as_of_round_zero", change.InitialAmount),
-			ChangeToHoldingFeesRate:            x.number(field+"change_to_holding_fees_rate", change.HoldingFeesRate),
-			Extra:                              x.value(field+"extra", change.Extra),
+			ChangeToInitialAmountAsOfRoundZero: x.number("change_to_initial_amount_as_of_round_zero", change.InitialAmount),
+			ChangeToHoldingFeesRate:            x.number("change_to_holding_fees_rate", change.HoldingFeesRate),
+			Extra:                              x.value("extra", change.Extra),
 		})
 	}
 }

@@ -11,32 +11,19 @@ import (
 
 const balanceRoundsNote = `-- name: BalanceRoundsNote :exec
 UPDATE indexer.balance_rounds b
-SET newest = greatest(b.newest, n.newest), first_incomplete = least(b.first_incomplete, n.first_incomplete)
-FROM (
-    SELECT (
-        SELECT max(x.round) FROM indexer.transactions x
-        WHERE x.seq > $1::bigint AND x.seq <= $2::bigint AND x.kind <> 'unknown'
-    ) AS newest, (
-        SELECT min(coalesce(x.round, -9223372036854775808))
-        FROM indexer.transactions x
-        LEFT JOIN indexer.transfers t ON t.seq = x.seq
-        WHERE x.seq > $1::bigint AND x.seq <= $2::bigint
-          AND (x.kind = 'unknown' OR x.kind = 'transfer' AND (x.round IS NULL OR coalesce(t.balance_changes, 0) = 0))
-    ) AS first_incomplete
-) n
-WHERE greatest(b.newest, n.newest) IS DISTINCT FROM b.newest OR least(b.first_incomplete, n.first_incomplete) IS DISTINCT FROM b.first_incomplete
+SET newest = greatest(b.newest, $1::bigint), first_incomplete = least(b.first_incomplete, $2::bigint)
+WHERE greatest(b.newest, $1::bigint) IS DISTINCT FROM b.newest
+   OR least(b.first_incomplete, $2::bigint) IS DISTINCT FROM b.first_incomplete
 `
 
 type BalanceRoundsNoteParams struct {
-	FromExclusive int64
-	ToInclusive   int64
+	Newest          *int64
+	FirstIncomplete *int64
 }
 
-// Notes of which rounds a range of records tells, and from which round on it makes totals incomplete: a transfer came
-// without balance changes, or without the round in which they count; or a record of an unknown kind came, which may be a
-// transfer.
+// Notes the newest round that records tell, and the first one from which on they make totals incomplete. NULL: there is none.
 func (q *Queries) BalanceRoundsNote(ctx context.Context, db DBTX, arg BalanceRoundsNoteParams) error {
-	_, err := db.Exec(ctx, balanceRoundsNote, arg.FromExclusive, arg.ToInclusive)
+	_, err := db.Exec(ctx, balanceRoundsNote, arg.Newest, arg.FirstIncomplete)
 	return err
 }
 

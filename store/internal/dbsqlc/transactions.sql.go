@@ -63,36 +63,33 @@ type TransactionsCopyParams struct {
 }
 
 const transactionsMetWithIDs = `-- name: TransactionsMetWithIDs :many
-SELECT w.event_id::text AS event_id, ((
+SELECT w.event_id::text AS event_id
+FROM (SELECT unnest($1::text[]) AS event_id) w
+WHERE (
     SELECT t.seq FROM indexer.transactions t
     WHERE t.event_id = w.event_id AND (
         NOT (SELECT p.rereading FROM indexer.history_position p)
         OR (SELECT s.seq FROM indexer.history_sightings s WHERE s.seq = t.seq) IS NOT NULL
     )
     LIMIT 1
-) IS NOT NULL)::boolean AS met
-FROM (SELECT DISTINCT unnest($1::text[]) AS event_id) w
+) IS NOT NULL
 `
 
-type TransactionsMetWithIDsRow struct {
-	EventID string
-	Met     bool
-}
-
-// Whether some event ids stand on a record that was met since the history is read again; where it is not, on a stored one.
-func (q *Queries) TransactionsMetWithIDs(ctx context.Context, db DBTX, eventIds []string) ([]TransactionsMetWithIDsRow, error) {
+// Those of some event ids that stand on a record that was met since the history is read again; where it is not, on a stored
+// one. They are mostly none.
+func (q *Queries) TransactionsMetWithIDs(ctx context.Context, db DBTX, eventIds []string) ([]string, error) {
 	rows, err := db.Query(ctx, transactionsMetWithIDs, eventIds)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []TransactionsMetWithIDsRow
+	var items []string
 	for rows.Next() {
-		var i TransactionsMetWithIDsRow
-		if err := rows.Scan(&i.EventID, &i.Met); err != nil {
+		var event_id string
+		if err := rows.Scan(&event_id); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, event_id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
