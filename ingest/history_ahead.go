@@ -137,15 +137,19 @@ func expected(at ledger.HistoryPosition, records []ledger.Transaction, met map[s
 			window[i].Unique = false
 		}
 	}
+	last := at.LastSeq
 	for i := range records {
 		id := records[i].EventID
-		window = append(window, ledger.HistoryMark{
-			Seq: at.LastSeq + int64(i) + 1, EventID: id, Fingerprint: records[i].Fingerprint(), Unique: times[id] == 1 && !met[id],
-		})
+		window = append(window, ledger.HistoryMark{Seq: last + int64(i) + 1, EventID: id, Unique: times[id] == 1 && !met[id]})
 	}
 	at.LastSeq += int64(len(records))
 	at.Window = window
 	at.Window = window[max(0, min(at.Cursor(), len(window)-aheadWindow)):]
+	for i := range at.Window {
+		if mark := &at.Window[i]; mark.Seq > last {
+			mark.Fingerprint = records[mark.Seq-last-1].Fingerprint() // which takes a while, and most are not kept
+		}
+	}
 	return at
 }
 
