@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -158,14 +159,16 @@ func TestHistoryIsFilledInFromOneEnd(t *testing.T) {
 				history := newScript(60_000)
 				history.pageSize, history.updateBytes = 200, 2800
 				f := newFillLoop(history, newestFirst)
-				random := rand.New(rand.NewPCG(1, 1))
+				random := newFaults(1, 0)
 				s := &scales{}
-				s.reads(f.source, func() time.Duration { return time.Duration(10+random.IntN(20)) * time.Millisecond })
+				s.reads(f.source, func() time.Duration { return time.Duration(10+random.below(20)) * time.Millisecond })
 				store, written, skipped := f.write, 0, ledger.Offset(0)
 				f.write = s.writes(func(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
 					if err := store(ctx, scope, pages); err != nil {
 						return err
 					}
+					f.memory.mu.Lock()
+					defer f.memory.mu.Unlock()
 					written++
 					var stored, reached ledger.Offset
 					for r := range f.memory.unshown {
@@ -202,7 +205,8 @@ func TestLastingErrorsWhileHistoryIsFilledIn(t *testing.T) {
 				f := newFillLoop(newScript(50_000), newestFirst)
 				f.ledger.pageSize, f.ledger.updateBytes = 200, 2800
 				lasting := &ledger.DecodeError{Element: 3, Offset: damaged}
-				read, got := f.source.readUpdates, 0
+				read := f.source.readUpdates
+				var got atomic.Int64
 				f.source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
 					if after < damaged-10_000 { // later than those behind it
 						Sleep(ctx, time.Second)
@@ -212,15 +216,15 @@ func TestLastingErrorsWhileHistoryIsFilledIn(t *testing.T) {
 						return ledger.Page{}, lasting
 					}
 					if to-after > 1 { // else the last one is looked for
-						got += len(page.Updates)
+						got.Add(int64(len(page.Updates)))
 					}
 					return page, err
 				}
 				filled, err := f.Run(t.Context())
 				require.ErrorIs(t, err, lasting)
-				require.EqualValues(t, got, filled.Updates)
+				require.Equal(t, got.Load(), filled.Updates)
 				stored := f.filled()
-				require.Len(t, stored, got)
+				require.EqualValues(t, got.Load(), len(stored))
 				if newestFirst {
 					require.Greater(t, stored[0], ledger.Offset(damaged-DefaultMaxRequests*200*spacing))
 					require.Contains(t, stored, f.ledger.last())
