@@ -19,13 +19,14 @@ IMAGE := ledgerindexer:local
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# The race detector needs cgo and a C compiler. RACE=on insists on it.
+# The race detector needs cgo and a C compiler. RACE=on insists on it. Many tests wait, for a lock to be given up or for a server to
+# come back: more of them run at a time than there are processors.
 test: ## run every test, against a PostgreSQL that is found or started (ARGS: flags for go test)
 	@race=; \
 	if [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC) >/dev/null; then race=-race; \
 	elif [ "$(RACE)" = on ]; then echo "no C compiler ($$(go env CC)) or CGO_ENABLED=0: the race detector can't be built" >&2; exit 1; \
 	else echo "without -race: no C compiler ($$(go env CC)) or CGO_ENABLED=0"; fi; \
-	set -x; go test $$race -shuffle=on -timeout=30m $(ARGS) ./...
+	set -x; go test $$race -shuffle=on -parallel=4 -timeout=30m $(ARGS) ./...
 
 # What a target finds becomes a file in its package's testdata/fuzz, which every test run tries again from then on.
 # Inputs that reach something new are made smaller 100 times at most, which would take most of a short run otherwise.

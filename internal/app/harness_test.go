@@ -23,7 +23,7 @@ import (
 	"ledgerindexer/store"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(throwaway.Tests(m)) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(programTests{throwaway.Tests(m)}) }
 
 func migrate(ctx context.Context, url string) error {
 	db, err := store.Open(store.Config{URL: url})

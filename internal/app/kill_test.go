@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,21 +21,62 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// build makes a command's program.
+// programs are the commands that tests run as processes of their own. Each is built once in the process.
+type programs struct {
+	mu     sync.Mutex
+	folder string // exists while the tests run
+	built  map[string]func() error
+}
+
+var thePrograms = programs{built: map[string]func() error{}}
+
+// build makes a command's program, or gives the one that was made with the same flags.
 func build(t *testing.T, command string, flags ...string) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), command)
-	out, err := exec.CommandContext(t.Context(), "go", slices.Concat([]string{"build"}, flags, []string{"-o", program, "ledgerindexer/cmd/" + command})...).CombinedOutput()
-	require.NoError(t, err, string(out))
+	program, built := thePrograms.of(command, flags)
+	require.NoError(t, built())
 	return program
 }
 
-// killUntilDone starts a program again and again, and kills it after a time that grows, until it gets through.
+func (p *programs) of(command string, flags []string) (program string, built func() error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	program = filepath.Join(p.folder, strings.Join(append([]string{command}, flags...), ""))
+	if p.built[program] == nil {
+		p.built[program] = sync.OnceValue(func() error {
+			args := slices.Concat([]string{"build"}, flags, []string{"-o", program, "ledgerindexer/cmd/" + command})
+			out, err := exec.Command("go", args...).CombinedOutput() // not with a test's context: others wait for it too
+			if err != nil {
+				return fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, out)
+			}
+			return nil
+		})
+	}
+	return program, p.built[program]
+}
+
+// programTests runs tests with a folder for the programs that are built for them.
+type programTests struct{ tests throwaway.Runner }
+
+func (p programTests) Run() int {
+	folder, err := os.MkdirTemp("", "programs-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	thePrograms.folder = folder
+	return p.tests.Run()
+}
+
+// killUntilDone starts a program again and again, and kills it after a time that grows, until it gets through. The time grows by
+// a part of itself, so that on a busy machine, where the program's start alone takes long, most kills do not come before it has
+// done anything.
 func killUntilDone(t *testing.T, random *rand.Rand, env []string, program string, args ...string) (kills int) {
 	t.Helper()
-	for ; kills < 500; kills++ {
+	for longest := 60 * time.Millisecond; kills < 500; kills, longest = kills+1, longest+longest/20 {
 		var out bytes.Buffer
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.IntN(60+10*kills))*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.Int64N(int64(longest))))
 		cmd := exec.CommandContext(ctx, program, args...) // killed with SIGKILL
 		cmd.Env = append(os.Environ(), env...)
 		cmd.Stdout, cmd.Stderr = &out, &out
@@ -41,6 +84,7 @@ func killUntilDone(t *testing.T, random *rand.Rand, env []string, program string
 		killed := ctx.Err() != nil
 		cancel()
 		if err == nil {
+			t.Logf("%s got through after %d kills", args, kills)
 			return kills
 		}
 		var exit *exec.ExitError
