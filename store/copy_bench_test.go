@@ -79,11 +79,19 @@ type encoder struct {
 	dbsqlc.DBTX // nothing but CopyFrom is called
 	plans       *pgtype.Map
 	types       map[string][]uint32 // of the columns of each table
+	rows        rowAt
 	bytes       int64
 }
 
-func (e *encoder) CopyFrom(_ context.Context, table pgx.Identifier, _ []string, source pgx.CopyFromSource) (int64, error) {
-	n, err := io.Copy(io.Discard, struct{ io.Reader }{newCopyReader(source, e.types[table[1]], e.plans)})
+func (e *encoder) of(rows rowAt) dbsqlc.DBTX {
+	e.rows = rows
+	return e
+}
+
+func (e *encoder) CopyFrom(_ context.Context, table pgx.Identifier, _ []string, _ pgx.CopyFromSource) (int64, error) {
+	rows := newCopyReader(e.rows, e.types[table[1]], e.plans)
+	defer rows.release()
+	n, err := io.Copy(io.Discard, struct{ io.Reader }{rows})
 	e.bytes += n
 	return n, err
 }

@@ -2,11 +2,13 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
-	"errors"
 	"io"
 	"math"
 	"math/big"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -15,6 +17,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/store/internal/dbsqlc"
 )
 
 // Every value is encoded as pgx encodes it, whoever does it.
@@ -26,7 +30,7 @@ func TestCopyEncodesAsPgxDoes(t *testing.T) {
 		return pgtype.Timestamptz{Time: parsed, Valid: true}
 	}
 	values := map[uint32][]any{
-		pgtype.TextOID:      {text, "", long, &text, (*string)(nil), nil},
+		pgtype.TextOID:      {text, "", long, &text, (*string)(nil)},
 		pgtype.Int8OID:      {n64, int64(math.MaxInt64), &n64, (*int64)(nil), int32(7), 7},
 		pgtype.Int4OID:      {n32, int32(math.MaxInt32), &n32, (*int32)(nil), int64(7)},
 		pgtype.BoolOID:      {true, false, &yes, (*bool)(nil)},
@@ -51,27 +55,24 @@ func TestCopyEncodesAsPgxDoes(t *testing.T) {
 				want = append(binary.BigEndian.AppendUint32(nil, uint32(len(encoded))), encoded...)
 			}
 			r := copyReader{plans: plans}
-			got, err := r.appendValue([]byte("before"), typ, value)
+			held := reflect.New(reflect.TypeOf(value)).Elem()
+			held.Set(reflect.ValueOf(value))
+			got, err := r.appendValue([]byte("before"), typ, held)
 			require.NoError(t, err)
 			require.True(t, "before"+string(want) == string(got), "%T as type %d: %.40v", value, typ, value)
 		}
 	}
 }
 
-// copyRowsOf is a source of rows, which ends with an error where there is one.
-type copyRowsOf struct {
-	rows [][]any
-	err  error
+type copied struct {
+	N    int32
+	Text string
 }
-
-func (s *copyRowsOf) Next() bool             { return len(s.rows) > 0 }
-func (s *copyRowsOf) Values() ([]any, error) { row := s.rows[0]; s.rows = s.rows[1:]; return row, nil }
-func (s *copyRowsOf) Err() error             { return s.err }
 
 func TestCopyReaderInPiecesOfAnySize(t *testing.T) {
 	types := []uint32{pgtype.Int4OID, pgtype.TextOID}
 	rows := func() *copyReader {
-		return newCopyReader(&copyRowsOf{rows: [][]any{{int32(1), "a"}, {int32(2), strings.Repeat("b", 5000)}}}, types, pgtype.NewMap())
+		return newCopyReader(rowsOf([]copied{{1, "a"}, {2, strings.Repeat("b", 5000)}}), types, pgtype.NewMap())
 	}
 	want := copyHeader +
 		"\x00\x02" + "\x00\x00\x00\x04\x00\x00\x00\x01" + "\x00\x00\x00\x01a" +
@@ -90,30 +91,91 @@ func TestCopyReaderInPiecesOfAnySize(t *testing.T) {
 
 func TestCopyRefusesRows(t *testing.T) {
 	types := []uint32{pgtype.Int4OID}
-	broken := errors.New("broken")
-	for _, c := range []struct {
-		source *copyRowsOf
-		want   string
-	}{
-		{&copyRowsOf{rows: [][]any{{int32(1)}}, err: broken}, "broken"},
-		{&copyRowsOf{rows: [][]any{{int32(1), int32(2)}}}, "a row has 2 values, and the table 1 columns"},
-		{&copyRowsOf{rows: [][]any{{int64(math.MaxInt64)}}}, "column 1: "},
+	for want, rows := range map[string]rowAt{
+		"a row has 2 values, and the table 1 columns": rowsOf([]copied{{1, "a"}}),
+		"column 1: ": rowsOf([]struct{ N int64 }{{math.MaxInt64}}),
 	} {
-		_, err := io.ReadAll(newCopyReader(c.source, types, pgtype.NewMap()))
-		require.ErrorContains(t, err, c.want)
+		_, err := io.ReadAll(newCopyReader(rows, types, pgtype.NewMap()))
+		require.ErrorContains(t, err, want)
 	}
+}
+
+// The values of rows that sqlc generates a COPY for stand in the order of its columns.
+func TestRowsHaveTheOrderOfTheirColumns(t *testing.T) {
+	queries := reflect.ValueOf(dbsqlc.New())
+	generated := 0
+	for i := range queries.NumMethod() {
+		name, method := queries.Type().Method(i).Name, queries.Method(i)
+		if !strings.HasSuffix(name, "Copy") {
+			continue
+		}
+		generated++
+		rows := reflect.MakeSlice(method.Type().In(2), 1, 1)
+		if rows.Index(0).Kind() != reflect.Struct {
+			continue // it has one column
+		}
+		for column := range rows.Index(0).NumField() {
+			// All but one are zero, so that no two can be taken for each other.
+			rows.Index(0).SetZero()
+			sample(rows.Index(0).Field(column))
+			seen := &boxes{}
+			method.Call([]reflect.Value{reflect.ValueOf(t.Context()), reflect.ValueOf(seen), rows})
+			require.Len(t, seen.values, rows.Index(0).NumField(), name)
+			for i, value := range seen.values {
+				require.Equal(t, value, rows.Index(0).Field(i).Interface(), "%s, column %d", name, i)
+				require.Equal(t, i == column, !reflect.ValueOf(value).IsZero(), "%s, column %d", name, i)
+			}
+		}
+	}
+	require.Greater(t, generated, 10)
+}
+
+// sample sets a value that is not zero.
+func sample(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+	case reflect.Struct: // of pgtype
+		v.FieldByName("Valid").SetBool(true)
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Bool:
+		v.SetBool(true)
+	default:
+		v.SetInt(1)
+	}
+}
+
+// boxes is a DBTX that keeps the first row that is to be copied, as sqlc boxes it.
+type boxes struct {
+	dbsqlc.DBTX // nothing but CopyFrom is called
+	values      []any
+}
+
+func (b *boxes) CopyFrom(_ context.Context, _ pgx.Identifier, _ []string, source pgx.CopyFromSource) (int64, error) {
+	source.Next()
+	values, err := source.Values()
+	b.values = values
+	return 1, err
 }
 
 // A server takes what is sent for the same rows as those that pgx sends, in each mode that a connection can have; and of
 // rows that can't be encoded it takes none.
 func TestCopyIntoTable(t *testing.T) {
 	d := newDatabase(t)
-	rows := func() *copyRowsOf {
-		s := &copyRowsOf{}
-		for i := range 3000 {
-			s.rows = append(s.rows, []any{int64(i), []string{"a", "b"}, []byte(`{"n": 1.0}`), bytes.Repeat([]byte{1}, 100)})
-		}
-		return s
+	type row struct {
+		N       int64
+		Texts   []string
+		Payload []byte
+		Blob    []byte
+	}
+	rows := make([]row, 3000)
+	boxed := make([][]any, len(rows))
+	for i := range rows {
+		rows[i] = row{int64(i), []string{"a", "b"}, []byte(`{"n": 1.0}`), bytes.Repeat([]byte{1}, 100)}
+		boxed[i] = []any{rows[i].N, rows[i].Texts, rows[i].Payload, rows[i].Blob}
 	}
 	columns := []string{"n", "Texts", "payload", "blob"}
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec, pgx.QueryExecModeCacheDescribe} {
@@ -128,11 +190,11 @@ func TestCopyIntoTable(t *testing.T) {
 		}
 		tx, err := conn.Begin(t.Context())
 		require.NoError(t, err)
-		n, err := tx.CopyFrom(t.Context(), pgx.Identifier{"by_pgx"}, columns, rows())
+		n, err := tx.CopyFrom(t.Context(), pgx.Identifier{"by_pgx"}, columns, pgx.CopyFromRows(boxed))
 		require.NoError(t, err)
 		require.EqualValues(t, 3000, n)
 		for range 2 {
-			n, err = copyTx{tx}.CopyFrom(t.Context(), pgx.Identifier{"by_us"}, columns, rows())
+			n, err = copying(copyTx{Tx: tx}, rows).CopyFrom(t.Context(), pgx.Identifier{"by_us"}, columns, nil)
 			require.NoError(t, err)
 			require.EqualValues(t, 3000, n)
 		}
@@ -140,8 +202,12 @@ func TestCopyIntoTable(t *testing.T) {
 		require.NoError(t, tx.QueryRow(t.Context(), `SELECT count(*) FROM (SELECT * FROM by_us EXCEPT ALL
 			(SELECT * FROM by_pgx UNION ALL SELECT * FROM by_pgx)) AS differ`).Scan(&differ))
 		require.Zero(t, differ)
-		_, err = copyTx{tx}.CopyFrom(t.Context(), pgx.Identifier{"by_us"}, columns, &copyRowsOf{rows: rows().rows, err: errors.New("broken")})
-		require.ErrorContains(t, err, "broken")
+		n, err = copying(copyTx{Tx: tx}, []int64{7, 8}).CopyFrom(t.Context(), pgx.Identifier{"by_us"}, columns[:1], nil)
+		require.NoError(t, err)
+		require.EqualValues(t, 2, n, "of a single column")
+		bad := append(slices.Clone(rows), row{Payload: []byte("no JSON")})
+		_, err = copying(copyTx{Tx: tx}, bad).CopyFrom(t.Context(), pgx.Identifier{"by_us"}, columns, nil)
+		require.ErrorContains(t, err, "invalid input syntax for type json")
 		require.NoError(t, tx.Rollback(t.Context()))
 		require.NoError(t, conn.Close(t.Context()))
 	}

@@ -127,6 +127,8 @@ func (s *LowerSnapshot) WriteSnapshotPage(
 // asideTx is a transaction that COPYs rows aside: into the table that waits for those of the one that it is asked for.
 type asideTx struct{ copyTx }
 
+func (a asideTx) of(rows rowAt) dbsqlc.DBTX { return asideTx{copyTx{a.Tx, rows}} }
+
 // CopyFrom is copyTx.CopyFrom into the other table.
 func (a asideTx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, source pgx.CopyFromSource) (int64, error) {
 	return a.copyTx.CopyFrom(ctx, pgx.Identifier{table[0], "fill_" + table[1]}, columns, source)
@@ -141,7 +143,7 @@ func (s *LowerSnapshot) copy(ctx context.Context, tx pgx.Tx, c *carriedRows) err
 		return err
 	}
 	for _, table := range c.tables(q) {
-		if err := table.writeTo(ctx, asideTx{copyTx{tx}}); err != nil {
+		if err := table.writeTo(ctx, asideTx{copyTx{Tx: tx}}); err != nil {
 			return err
 		}
 	}

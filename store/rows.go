@@ -39,11 +39,13 @@ type tableRows struct {
 }
 
 func tableOf[T any](relation string, rows []T, copyFrom func(context.Context, dbsqlc.DBTX, []T) (int64, error)) tableRows {
-	return tableRows{relation, len(rows), func(ctx context.Context, db dbsqlc.DBTX) (int64, error) { return copyFrom(ctx, db, rows) }}
+	return tableRows{relation, len(rows), func(ctx context.Context, db dbsqlc.DBTX) (int64, error) {
+		return copyFrom(ctx, copying(db, rows), rows)
+	}}
 }
 
 // write COPYs the rows, if there are any, and checks that the server counted as many.
-func (t tableRows) write(ctx context.Context, tx pgx.Tx) error { return t.writeTo(ctx, copyTx{tx}) }
+func (t tableRows) write(ctx context.Context, tx pgx.Tx) error { return t.writeTo(ctx, copyTx{Tx: tx}) }
 
 func (t tableRows) writeTo(ctx context.Context, db dbsqlc.DBTX) error {
 	if t.rows == 0 {
