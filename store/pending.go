@@ -89,19 +89,22 @@ func (p *pending) after(from, to int64) (events []stepEvent, reach int64, known 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	reach = from
+	var parts [][]stepEvent
+	count := 0
 	for _, b := range p.batches {
 		if b.to <= from {
 			continue
 		}
-		if b.from > reach || reach == to || len(events) >= p.enough {
+		if b.from > reach || reach == to || count >= p.enough {
 			break
 		}
 		end := min(b.to, to)
-		events = append(events, b.events[firstAfter(b.events, reach):firstAfter(b.events, end)]...)
+		part := b.events[firstAfter(b.events, reach):firstAfter(b.events, end)]
+		parts, count = append(parts, part), count+len(part)
 		reach = end
 	}
 	if reach > from {
-		return events, reach, true
+		return slices.Concat(parts...), reach, true
 	}
 	for _, b := range p.batches {
 		if b.from > from {
