@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -59,7 +59,7 @@ func DecodeUpdateListDescending(body []byte, upTo Offset) (UpdateList, error) {
 }
 
 func decodeUpdateList(body []byte, o order) (UpdateList, error) {
-	return decodeTwice(body, func(d *decoding) (UpdateList, error) {
+	return decodeTwice(body, func(d *direct) UpdateList { return d.updates(o) }, func(d *decoding) (UpdateList, error) {
 		list, err := d.updates(o, 1)
 		if err == nil {
 			err = d.end()
@@ -75,7 +75,8 @@ func decodeUpdateList(body []byte, o order) (UpdateList, error) {
 // holds for [DecodeUpdateList], the updates must lie within the page's own bounds. Members of the page that are not
 // known are no part of an update and are left out.
 func DecodeUpdatePage(body []byte, after Offset) (UpdatePage, error) {
-	return decodeTwice(body, func(d *decoding) (UpdatePage, error) { return d.updatePage(after) })
+	return decodeTwice(body, func(d *direct) UpdatePage { return d.updatePage(after) },
+		func(d *decoding) (UpdatePage, error) { return d.updatePage(after) })
 }
 
 func (d *decoding) updatePage(after Offset) (UpdatePage, error) {
@@ -90,11 +91,11 @@ func (d *decoding) updatePage(after Offset) (UpdatePage, error) {
 			page.UpdateList, err = d.updates(order{last: after}, 2)
 			return err
 		case "lowestPageOffsetExclusive":
-			return lowest.readFrom(d.dec)
+			return lowest.UnmarshalJSONFrom(d.dec)
 		case "highestPageOffsetInclusive":
-			return highest.readFrom(d.dec)
+			return highest.UnmarshalJSONFrom(d.dec)
 		case "nextPageToken":
-			return next.readFrom(d.dec)
+			return next.UnmarshalJSONFrom(d.dec)
 		default:
 			return d.dec.SkipValue()
 		}
@@ -126,7 +127,7 @@ func (d *decoding) updatePage(after Offset) (UpdatePage, error) {
 // entry"). Members and variants that are not known are kept, see [ContractEntry]. All errors are *DecodeError. What
 // is returned shares no memory with body.
 func DecodeContractEntries(body []byte) ([]ContractEntry, error) {
-	return decodeTwice(body, func(d *decoding) ([]ContractEntry, error) {
+	return decodeTwice(body, (*direct).entries, func(d *decoding) ([]ContractEntry, error) {
 		entries, err := d.entries(1)
 		if err == nil {
 			err = d.end()
@@ -141,7 +142,7 @@ func DecodeContractEntries(body []byte) ([]ContractEntry, error) {
 // DecodeContractPage decodes the JSON object that /v2/state/active-contracts-page serves. Beside what holds for
 // [DecodeContractEntries], the list must be there: a page without one is not taken for the end of the snapshot.
 func DecodeContractPage(body []byte) (ContractPage, error) {
-	return decodeTwice(body, (*decoding).contractPage)
+	return decodeTwice(body, (*direct).contractPage, (*decoding).contractPage)
 }
 
 func (d *decoding) contractPage() (ContractPage, error) {
@@ -156,9 +157,9 @@ func (d *decoding) contractPage() (ContractPage, error) {
 			page.Entries, err = d.entries(2)
 			return err
 		case "activeAtOffset":
-			return activeAt.readFrom(d.dec)
+			return activeAt.UnmarshalJSONFrom(d.dec)
 		case "nextPageToken":
-			return next.readFrom(d.dec)
+			return next.UnmarshalJSONFrom(d.dec)
 		default:
 			return d.dec.SkipValue()
 		}
@@ -178,11 +179,10 @@ func (d *decoding) contractPage() (ContractPage, error) {
 	return page, nil
 }
 
-// decoding is the decoding of one body.
+// decoding is the decoding of one body with the library.
 type decoding struct {
 	*reader
-	dec     source
-	library *jsontext.Decoder // which dec is, unless it is a scanner
+	dec *jsontext.Decoder
 }
 
 func newDecoding(body []byte) *decoding {
@@ -190,8 +190,7 @@ func newDecoding(body []byte) *decoding {
 	// first, so that only surrogates are allowed. Texts refuse them one by one. What remains of the library's view is
 	// that two names of one object which differ in nothing but lone surrogates count as a duplicate and stop.
 	allowSurrogates := jsontext.AllowInvalidUTF8(utf8.Valid(body))
-	library := jsontext.NewDecoder(bytes.NewBuffer(body), allowSurrogates)
-	return &decoding{newReader(body), library, library}
+	return &decoding{newReader(body), jsontext.NewDecoder(bytes.NewBuffer(body), allowSurrogates)}
 }
 
 func (d *decoding) updates(o order, levels int) (UpdateList, error) {
@@ -202,7 +201,7 @@ func (d *decoding) updates(o order, levels int) (UpdateList, error) {
 		if element == mostElements {
 			return inElement(element, findOffset(d.body[start:]), errTooMany)
 		}
-		if err := wire.readFrom(d.dec); err != nil {
+		if err := json.UnmarshalDecode(d.dec, &wire); err != nil {
 			return fromJSON(err, element, findOffset(d.body[start:]), levels)
 		}
 		update, checkpoint, err := d.element(&wire)
@@ -218,9 +217,6 @@ func (d *decoding) updates(o order, levels int) (UpdateList, error) {
 			if err := o.update(update.Offset); err != nil {
 				return inElement(element, update.Offset, err)
 			}
-			if len(list.Updates) == cap(list.Updates) {
-				list.Updates = slices.Grow(list.Updates, d.more(start, len(list.Updates)))
-			}
 			list.Updates = append(list.Updates, *update)
 		}
 		list.Elements++
@@ -230,18 +226,11 @@ func (d *decoding) updates(o order, levels int) (UpdateList, error) {
 	return list, err
 }
 
-// more is how many elements may follow the one that was read, if they are as large; begun is where it began. Of many
-// small ones at the head of a long list it expects no more than eight times as many as came.
-func (d *decoding) more(begun int64, came int) int {
-	end := d.dec.InputOffset()
-	return min(1+(len(d.body)-int(end))/int(end-begun), 8*(came+1))
-}
-
 func (d *decoding) entries(levels int) ([]ContractEntry, error) {
 	entries := []ContractEntry{}
 	err := d.list(levels, func(element int) error {
 		var wire wireEntry
-		if err := wire.readFrom(d.dec); err != nil {
+		if err := json.UnmarshalDecode(d.dec, &wire); err != nil {
 			return fromJSON(err, element, 0, levels)
 		}
 		entry, err := d.entry(&wire)

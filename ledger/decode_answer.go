@@ -17,7 +17,7 @@ func DecodeContract(body []byte) (Contract, error) {
 		Created *wireContract `json:"createdEvent"`
 	}
 	d := newDecoding(body)
-	if err := d.reflected(&wire); err != nil {
+	if err := d.object(&wire); err != nil {
 		return Contract{}, err
 	}
 	if wire.Created == nil {
@@ -67,7 +67,7 @@ func (r *reader) contract(w *wireContract) (Contract, error) {
 func DecodeUpdate(body []byte) (Update, error) {
 	var wire wireElement
 	d := newDecoding(body)
-	if err := d.object(wire.readFrom); err != nil {
+	if err := d.object(&wire); err != nil {
 		return Update{}, err
 	}
 	update, checkpoint, err := d.element(&wire)
@@ -81,17 +81,12 @@ func DecodeUpdate(body []byte) (Update, error) {
 	return *update, nil
 }
 
-// reflected reads the object that the body consists of into a wire struct with tags.
-func (d *decoding) reflected(wire any) error {
-	return d.object(func(source) error { return json.UnmarshalDecode(d.library, wire) })
-}
-
-// object reads the object that the body consists of.
-func (d *decoding) object(read func(source) error) error {
+// object reads the object that the body consists of into a wire struct.
+func (d *decoding) object(wire any) error {
 	if kind := d.dec.PeekKind(); kind != '{' && kind != jsontext.KindInvalid {
 		return whole(fmt.Errorf("is %s where an object is expected", kindName(kind)))
 	}
-	if err := read(d.dec); err != nil {
+	if err := json.UnmarshalDecode(d.dec, wire); err != nil {
 		return fromJSON(err, -1, findOffset(d.body), 0)
 	}
 	return d.end()

@@ -20,7 +20,7 @@ func DecodeVettedPackagesPage(body []byte) (VettedPackagesPage, error) {
 		Next span         `json:"nextPageToken"`
 	}
 	d := newDecoding(body)
-	if err := d.reflected(&wire); err != nil {
+	if err := d.object(&wire); err != nil {
 		return VettedPackagesPage{}, err
 	}
 	o := object{reader: d.reader}
@@ -55,7 +55,7 @@ func DecodeVettingUpdate(body []byte) (past *VettedPackages, now VettedPackages,
 		New  *wireVetted `json:"newVettedPackages"`
 	}
 	d := newDecoding(body)
-	if err := d.reflected(&wire); err != nil {
+	if err := d.object(&wire); err != nil {
 		return nil, VettedPackages{}, err
 	}
 	if wire.New == nil {

@@ -30,7 +30,7 @@ func DecodeTransactions(body []byte) ([]Transaction, error) {
 				return inRecord(element, findEventID(d.body[start:]), errTooMany)
 			}
 			wire.wire.reset()
-			if err := wire.UnmarshalJSONFrom(d.library); err != nil {
+			if err := wire.UnmarshalJSONFrom(d.dec); err != nil {
 				return recordFromJSON(err, element, findEventID(d.body[start:]))
 			}
 			record, err := d.record(&wire, d.body[start:d.dec.InputOffset()])

@@ -15,13 +15,9 @@ var errMissing = errors.New("is required, and absent or null")
 
 // reader reads values out of one body.
 type reader struct {
+	*lexicon
 	body    []byte
 	scratch []byte
-	// names holds texts that come again and again (parties, templates, packages, synchronizers), so that a page
-	// holds each once.
-	names map[string]*string
-	// identifiers are those of templates and interfaces whose form was checked.
-	identifiers map[string]string
 	// decimals is room for numbers that may be left out, a block of them at a time.
 	decimals []Decimal
 	// payloads is room for payloads, a block at a time.
@@ -33,9 +29,7 @@ type reader struct {
 	timeText []byte
 }
 
-func newReader(body []byte) *reader {
-	return &reader{body: body, names: make(map[string]*string), identifiers: make(map[string]string)}
-}
+func newReader(body []byte) *reader { return &reader{body: body, lexicon: newLexicon()} }
 
 // at is the JSON of the value, nil where it is absent or null.
 func (r *reader) at(s span) []byte {
@@ -63,16 +57,6 @@ func (r *reader) chars(value []byte) ([]byte, error) {
 		return nil, fmt.Errorf("holds a NUL character, which a text of the database can't: %s", shorten(value))
 	}
 	return unquoted, nil
-}
-
-// name is the text as a string that the page shares.
-func (r *reader) name(text []byte) *string {
-	if known, ok := r.names[string(text)]; ok {
-		return known
-	}
-	name := string(text)
-	r.names[name] = &name
-	return &name
 }
 
 // keep is a copy of a value; nil where it is nil. Blocks are so small that one which is kept for long holds little beside it.
@@ -348,12 +332,20 @@ func (o *object) bytes(field string, s span) []byte {
 	if text == nil {
 		return nil
 	}
-	blob := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
-	n, err := base64.StdEncoding.Strict().Decode(blob, text)
-	if err != nil || bytes.ContainsAny(text, "\r\n") { // Decode skips line ends
+	blob, ok := unbase64(text)
+	if !ok {
 		o.fail(field, fmt.Errorf("is not standard Base64 with padding: %q", shorten(text)))
 	}
-	return blob[:n]
+	return blob
+}
+
+// strictBase64 is standard Base64 with padding, and zeros for the bits that are left over.
+var strictBase64 = base64.StdEncoding.Strict()
+
+func unbase64(text []byte) (blob []byte, ok bool) {
+	blob = make([]byte, strictBase64.DecodedLen(len(text)))
+	n, err := strictBase64.Decode(blob, text)
+	return blob[:n], err == nil && !bytes.ContainsAny(text, "\r\n") // Decode skips line ends
 }
 
 // payload is a copy of the value's own bytes; nil where it is absent or null.

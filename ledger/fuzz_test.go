@@ -108,6 +108,10 @@ func FuzzParseTime(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		got, err := ParseTime(text)
+		if plain, ok := parsePlainTime([]byte(text)); ok {
+			require.NoError(t, err)
+			require.Equal(t, got, plain)
+		}
 		if err != nil {
 			require.Equal(t, Time{}, got)
 			return

@@ -43,3 +43,33 @@ func hasTimeForm(text string) bool {
 	}
 	return rest[0] == 'Z' || rest[0] == '+' || rest[0] == '-'
 }
+
+// parsePlainTime reads the form of time that servers send, in a fraction of the time: 2006-01-02T15:04:05, up to six
+// fraction digits, and Z. ok is false for all else.
+func parsePlainTime(text []byte) (t Time, ok bool) {
+	const seconds = "2006-01-02T15:04:05"
+	rest := len(text) - len(seconds)
+	if rest < 1 || text[len(text)-1] != 'Z' || rest == 2 || rest > 8 || rest > 1 && text[len(seconds)] != '.' ||
+		text[4] != '-' || text[7] != '-' || text[10] != 'T' || text[13] != ':' || text[16] != ':' {
+		return Time{}, false
+	}
+	var fields [7]int // the last one is the fraction
+	for i, place := range [...][2]int{{0, 4}, {5, 7}, {8, 10}, {11, 13}, {14, 16}, {17, 19}, {20, len(text) - 1}} {
+		for at := place[0]; at < place[1]; at++ {
+			digit := text[at] - '0'
+			if digit > 9 {
+				return Time{}, false
+			}
+			fields[i] = 10*fields[i] + int(digit)
+		}
+	}
+	for digits := rest - 2; digits < 9; digits++ {
+		fields[6] *= 10
+	}
+	year, month, day, hour, minute, second := fields[0], time.Month(fields[1]), fields[2], fields[3], fields[4], fields[5]
+	at := time.Date(year, month, day, hour, minute, second, fields[6], time.UTC)
+	if month < 1 || month > 12 || at.Day() != day || hour > 23 || minute > 59 || second > 59 {
+		return Time{}, false
+	}
+	return Time{Time: at, Valid: true}, true
+}

@@ -42,6 +42,11 @@ type Update struct {
 	// Extra holds the members that this version does not know, as one object.
 	Extra JSON
 
+	// Plain tells that no JSON in it is unusual: it has no more than 1 MiB, no NUL and no half of a surrogate pair, no number that
+	// needs more than 16,000 digits, and at most 200 lists and objects within each other. False says nothing: an update that is decoded alone is
+	// never called plain.
+	Plain bool
+
 	Created    []CreatedEvent // including the creation inside each assignment, see CreatedEvent.Origin
 	Archived   []ArchivedEvent
 	Exercised  []ExercisedEvent

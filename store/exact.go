@@ -21,7 +21,8 @@ const (
 
 // exactKeeper collects the values that jsonb cannot hold, for indexer.exact_payloads.
 type exactKeeper struct {
-	rows []dbsqlc.ExactPayloadsCopyParams
+	rows  []dbsqlc.ExactPayloadsCopyParams
+	plain bool // the values that come are known to be none of those
 }
 
 // place tells whose value it is: the fields that are nil do not apply. The ordinal tells elements apart that nothing
@@ -41,8 +42,8 @@ func placed(ordinal int) *int64 {
 // value returns what the row's own jsonb column takes: the value itself, or where jsonb refuses it a stand-in that
 // says why, while the value is kept exactly.
 func (k *exactKeeper) value(at place, field string, value ledger.JSON) []byte {
-	if value == nil {
-		return nil
+	if value == nil || k.plain {
+		return value
 	}
 	reason := jsonbRefuses(value)
 	if reason == "" {

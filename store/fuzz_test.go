@@ -3,12 +3,15 @@ package store
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
 )
 
 // FuzzURL looks for a database's URL whose password is printed.
@@ -33,6 +36,50 @@ func FuzzURL(f *testing.F) {
 			require.NotContains(t, s.Address(), secret)
 		}
 	})
+}
+
+// withPayload is a list of an update of one creation.
+func withPayload(payload []byte) []byte {
+	return fmt.Appendf(nil, `[{"update":{"Transaction":{"value":{"updateId":"u","effectiveAt":"2025-10-14T11:29:20Z","events":[{"CreatedEvent":{`+
+		`"nodeId":0,"contractId":"c","templateId":"p:M:E","createArgument":%[1]s,"witnessParties":[],"signatories":[],"new":%[1]s,`+
+		`"createdAt":"2025-10-14T11:29:20Z","packageName":"p"}}],"offset":1,"synchronizerId":"s","recordTime":"2025-10-14T11:29:20Z"}}}}]`, payload)
+}
+
+// FuzzPlainUpdates: jsonb takes all of an update that is called plain.
+func FuzzPlainUpdates(f *testing.F) {
+	for _, c := range jsonbCases {
+		if len(c.value) < 1000 {
+			f.Add([]byte(c.value))
+		}
+	}
+	f.Fuzz(func(t *testing.T, value []byte) {
+		list, err := ledger.DecodeUpdateList(withPayload(value), 0)
+		if err != nil || !list.Updates[0].Plain {
+			return
+		}
+		for _, c := range list.Updates[0].Created {
+			require.Empty(t, jsonbRefuses(c.Argument))
+			require.Empty(t, jsonbRefuses(c.Extra))
+		}
+	})
+}
+
+// What jsonb refuses makes its update not plain, and what is usual does not.
+func TestPlainUpdates(t *testing.T) {
+	t.Parallel()
+	plain := func(value string) bool {
+		list, err := ledger.DecodeUpdateList(withPayload([]byte(value)), 0)
+		require.NoError(t, err)
+		return list.Updates[0].Plain
+	}
+	for _, c := range jsonbCases {
+		if len(c.value) < maxBytes && jsonbRefuses([]byte(c.value)) != "" {
+			require.False(t, plain(c.value), "%.100s", c.value)
+		}
+	}
+	for _, value := range []string{`{"a":"b \"c\" \\ \n","n":[1,-2.5,123456789012345678901234567890]}`, `1e5`, `"é \u0009 \u00e9"`} {
+		require.True(t, plain(value), value)
+	}
 }
 
 // FuzzExactValue: what a row's own column takes is JSON, and it is the value itself unless that is kept.

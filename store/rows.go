@@ -128,6 +128,7 @@ func (f *factRows) grow(updates []*ledger.Update) {
 // add converts an update into its rows.
 func (f *factRows) add(r refs, u *ledger.Update) {
 	at := place{offset: u.Offset}
+	f.exact.plain = u.Plain
 	f.exact.time(at, "recordTime", u.RecordTime)
 	f.exact.time(at, "effectiveAt", u.EffectiveAt)
 	row := dbsqlc.UpdatesCopyParams{
