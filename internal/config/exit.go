@@ -35,7 +35,7 @@ func Execute(
 	ctx context.Context, name, description string, grammar logging,
 	args, environ []string, stdout, stderr io.Writer,
 ) int {
-	limitMemory(environ)
+	limitMemory(name, environ)
 	parsed, err := Parse(grammar, name, description, args, environ, stdout)
 	if err == nil {
 		var stop context.CancelFunc
