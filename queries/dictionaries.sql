@@ -32,9 +32,15 @@ FROM (SELECT unnest(@places::integer[]) AS place, unnest(@lists::text[]) AS list
 -- analyzes it would be interrupted again and again.
 SELECT pg_advisory_xact_lock(@class::integer, 0);
 
--- name: PartyListsAdd :exec
--- Numbers lists of parties in the order of their places, but for those that have a number. The caller has the turn.
-INSERT INTO indexer.party_lists (party_list_ref, parties)
-SELECT (SELECT coalesce(max(x.party_list_ref), 0) FROM indexer.party_lists x) + row_number() OVER (ORDER BY w.place), w.list::text[]
-FROM (SELECT unnest(@places::integer[]) AS place, unnest(@lists::text[]) AS list) w
-WHERE NOT EXISTS (SELECT FROM indexer.party_lists p WHERE p.parties = w.list::text[] OFFSET 0);
+-- name: PartyListsAdd :many
+-- Numbers lists of parties in the order of their places, but for those that have a number, and tells which it gave. The caller
+-- has the turn.
+WITH numbered AS (
+    SELECT w.place, w.list::text[] AS parties,
+        (SELECT coalesce(max(x.party_list_ref), 0) FROM indexer.party_lists x) + row_number() OVER (ORDER BY w.place) AS party_list_ref
+    FROM (SELECT unnest(@places::integer[]) AS place, unnest(@lists::text[]) AS list) w
+    WHERE NOT EXISTS (SELECT FROM indexer.party_lists p WHERE p.parties = w.list::text[] OFFSET 0)
+), added AS (
+    INSERT INTO indexer.party_lists (party_list_ref, parties) SELECT n.party_list_ref, n.parties FROM numbered n
+)
+SELECT n.place::integer AS place, n.party_list_ref::integer AS party_list_ref FROM numbered n;

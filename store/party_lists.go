@@ -91,12 +91,18 @@ func addLists(
 	if err := q.PartyListsTurn(ctx, tx, listsClass); err != nil {
 		return fmt.Errorf("wait for others who add lists of parties: %w", err)
 	}
-	if err := q.PartyListsAdd(ctx, tx, dbsqlc.PartyListsAddParams(placedLists(lists, keys))); err != nil {
+	added, err := q.PartyListsAdd(ctx, tx, dbsqlc.PartyListsAddParams(placedLists(lists, keys)))
+	if err != nil {
 		return fmt.Errorf("add %d lists of parties: %w", len(keys), err)
 	}
-	missing, err := findLists(ctx, q, tx, lists, keys, found)
+	for _, row := range added {
+		ref := row.PartyListRef
+		found[keys[row.Place]] = &ref
+	}
+	others := slices.DeleteFunc(slices.Clone(keys), func(key listKey) bool { return found[key] != nil })
+	missing, err := findLists(ctx, q, tx, lists, others, found)
 	if err == nil && len(missing) > 0 {
-		err = fmt.Errorf("%d lists of parties that were just added are not there", len(missing))
+		err = fmt.Errorf("%d lists of parties were neither added nor found", len(missing))
 	}
 	return err
 }

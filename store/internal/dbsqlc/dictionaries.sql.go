@@ -18,11 +18,16 @@ func (q *Queries) DictionariesLock(ctx context.Context, db DBTX) error {
 	return err
 }
 
-const partyListsAdd = `-- name: PartyListsAdd :exec
-INSERT INTO indexer.party_lists (party_list_ref, parties)
-SELECT (SELECT coalesce(max(x.party_list_ref), 0) FROM indexer.party_lists x) + row_number() OVER (ORDER BY w.place), w.list::text[]
-FROM (SELECT unnest($1::integer[]) AS place, unnest($2::text[]) AS list) w
-WHERE NOT EXISTS (SELECT FROM indexer.party_lists p WHERE p.parties = w.list::text[] OFFSET 0)
+const partyListsAdd = `-- name: PartyListsAdd :many
+WITH numbered AS (
+    SELECT w.place, w.list::text[] AS parties,
+        (SELECT coalesce(max(x.party_list_ref), 0) FROM indexer.party_lists x) + row_number() OVER (ORDER BY w.place) AS party_list_ref
+    FROM (SELECT unnest($1::integer[]) AS place, unnest($2::text[]) AS list) w
+    WHERE NOT EXISTS (SELECT FROM indexer.party_lists p WHERE p.parties = w.list::text[] OFFSET 0)
+), added AS (
+    INSERT INTO indexer.party_lists (party_list_ref, parties) SELECT n.party_list_ref, n.parties FROM numbered n
+)
+SELECT n.place::integer AS place, n.party_list_ref::integer AS party_list_ref FROM numbered n
 `
 
 type PartyListsAddParams struct {
@@ -30,10 +35,31 @@ type PartyListsAddParams struct {
 	Lists  []string
 }
 
-// Numbers lists of parties in the order of their places, but for those that have a number. The caller has the turn.
-func (q *Queries) PartyListsAdd(ctx context.Context, db DBTX, arg PartyListsAddParams) error {
-	_, err := db.Exec(ctx, partyListsAdd, arg.Places, arg.Lists)
-	return err
+type PartyListsAddRow struct {
+	Place        int32
+	PartyListRef int32
+}
+
+// Numbers lists of parties in the order of their places, but for those that have a number, and tells which it gave. The caller
+// has the turn.
+func (q *Queries) PartyListsAdd(ctx context.Context, db DBTX, arg PartyListsAddParams) ([]PartyListsAddRow, error) {
+	rows, err := db.Query(ctx, partyListsAdd, arg.Places, arg.Lists)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PartyListsAddRow
+	for rows.Next() {
+		var i PartyListsAddRow
+		if err := rows.Scan(&i.Place, &i.PartyListRef); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const partyListsFind = `-- name: PartyListsFind :many
