@@ -15,10 +15,13 @@ import (
 // members of the answer are no part of a record and are left out. All errors are *DecodeError. What is returned shares
 // no memory with body.
 func DecodeTransactions(body []byte) ([]Transaction, error) {
+	return decodeTwice(body, (*direct).transactions, (*decoding).transactions)
+}
+
+func (d *decoding) transactions() ([]Transaction, error) {
 	var records []Transaction
 	var wire part[wireRecord]
 	found := false
-	d := newDecoding(body)
 	err := d.members(func(name string) error {
 		if name != "transactions" {
 			return d.dec.SkipValue()

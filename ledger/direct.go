@@ -9,10 +9,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// direct reads a body of updates or of contracts in one pass into the types of the domain. It takes a fifth of the time that
+// direct reads a body of updates, of contracts or of records in one pass into the types of the domain. It takes a fifth of the time that
 // the way of a decoding takes (library, wire structs, conversion), and knows less: it refuses whatever is wrong or rare, and
 // then the body is decoded on that way, which alone says what is right and what an error is (see decodeTwice). Refused as rare
-// are, besides what a scanner refuses, kinds of updates and events that are not known, and members that are not known of the
+// are, besides what a scanner refuses, kinds of updates, events and records that are not known, and members that are not known of the
 // objects around them. What it does read is the same as on the other way.
 //
 // Where it has refused it is at the end of the body, so that whoever reads on comes to an end soon.
@@ -41,6 +41,8 @@ type direct struct {
 	// Of the interface view that is being read:
 	statusExtra JSON            // members of its viewStatus that are not known
 	strings     strings.Builder // room for texts of their own, a block at a time
+
+	history readHistory
 }
 
 // decodeTwice decodes a body directly, and if that is refused for whatever reason, with the library.

@@ -30,6 +30,7 @@ var ways = []way{
 		return entries, err
 	}},
 	{"contract page", func(d *direct) any { return d.contractPage() }, func(d *decoding) (any, error) { return d.contractPage() }},
+	{"transactions", func(d *direct) any { return d.transactions() }, func(d *decoding) (any, error) { return d.transactions() }},
 }
 
 func withEnd(d *decoding) func(UpdateList, error) (any, error) {
@@ -71,7 +72,7 @@ func forgetPlain(updates []Update) {
 func FuzzDirect(f *testing.F) {
 	page := `{"lowestPageOffsetExclusive":0,"updates":` + string(plainUpdates()) + `,"highestPageOffsetInclusive":99,"nextPageToken":null}`
 	contracts := `{"activeContracts":` + string(plainEntries()) + `,"activeAtOffset":99,"nextPageToken":"next"}`
-	addSeeds(f, "updates", plainUpdates(), plainEntries(), everyUpdate(), everyEntry(), []byte(page), []byte(contracts),
+	addSeeds(f, "updates", plainUpdates(), plainEntries(), everyUpdate(), everyEntry(), []byte(page), []byte(contracts), plainRecords(), everyRecord(),
 		list(transaction(5, created(5, 0), archived(5, 1), exercised(5, 2))))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if !utf8.Valid(body) {
@@ -110,6 +111,20 @@ func plainEntries() []byte {
 		swap(incompleteUnassignedEntry(), `"unassignedEvent":{`, `"at":"x","unassignedEvent":{"fee":"1",`))
 }
 
+// plainRecords is an answer with records of every known kind, in both spellings, and members that are not known.
+func plainRecords() []byte {
+	records := []string{
+		swap(transferRecord, `"rent, \"March\""`, `"\u0000\ud800"`), swap(swap(transferRecord, `,"round":42`, ``), `"receivers"`, `"was":1,"paid"`),
+		swap(swap(transferRecord, `"description"`, `"mood":{},"description"`), `"amount":"1.50"`, `"tip":[],"amount":"1.50"`),
+		swap(transferRecord, `[{"party":"alice","change_to_initial_amount_as_of_round_zero":"-3.5","change_to_holding_fees_rate":"-0.0000190259"}]`, `[]`),
+		swap(transferRecord, `"10.0000000000"`, `null`), swap(abortRecord, `"withdraw"`, `null`), swap(mintRecord, `"mint":`, `"tap":null,"mint":`),
+	}
+	for _, record := range []string{transferRecord, mintRecord, tapRecord, abortRecord} {
+		records = append(records, record, untyped(record), inCoins(record), inCoins(untyped(record)), strings.ReplaceAll(record, `":`, `" : `))
+	}
+	return history(records...)
+}
+
 // What servers send is read directly: if it were not, all would be read twice.
 func TestWhatServersSendIsReadDirectly(t *testing.T) {
 	t.Parallel()
@@ -119,6 +134,10 @@ func TestWhatServersSendIsReadDirectly(t *testing.T) {
 	require.True(t, requireSame(t, plainEntries(), ways[3]))
 	require.True(t, requireSame(t, list(slices.Repeat([]string{activeEntry()}, 200)...), ways[3]))
 	require.True(t, requireSame(t, []byte(`{"lowestPageOffsetExclusive":0,"new":[{}],"updates":`+string(plainUpdates())+`,"highestPageOffsetInclusive":99}`), ways[2]))
+	require.True(t, requireSame(t, plainRecords(), ways[5]))
+	require.True(t, requireSame(t, realisticHistory(200), ways[5]))
+	require.True(t, requireSame(t, history(), ways[5]))
+	require.True(t, requireSame(t, []byte(`{"next":7,"transactions" : [ ] }`), ways[5]))
 	require.True(t, requireSame(t, []byte(`{"nextPageToken":"next","activeContracts":`+string(plainEntries())+`,"activeAtOffset":99}`), ways[4]))
 }
 
@@ -127,11 +146,17 @@ func TestDamagedBodiesAreNeverMisread(t *testing.T) {
 	t.Parallel()
 	element := list(transaction(10, created(10, 0), archived(10, 1), exercised(10, 2)), checkpoint(11), reassignment(12, assigned(12, 0), unassigned(12, 1)),
 		topology(13, authorization("Added")))
-	for i := range element {
-		for _, c := range []string{"", "x", `"`, "{", "}", "[", "]", ",", ":", "0", "-", "null", " ", `\`, `\u0000`, "\x00", "é"} {
-			body := slices.Concat(element[:i], []byte(c), element[i+1:])
-			if utf8.Valid(body) {
-				requireSame(t, body, ways[0])
+	records := history(transferRecord, mintRecord, tapRecord, abortRecord)
+	for _, whole := range []struct {
+		body []byte
+		way  way
+	}{{element, ways[0]}, {records, ways[5]}} {
+		for i := range whole.body {
+			for _, c := range []string{"", "x", `"`, "{", "}", "[", "]", ",", ":", "0", "-", "null", " ", `\`, `\u0000`, "\x00", "é"} {
+				body := slices.Concat(whole.body[:i], []byte(c), whole.body[i+1:])
+				if utf8.Valid(body) {
+					requireSame(t, body, whole.way)
+				}
 			}
 		}
 	}
