@@ -17,6 +17,11 @@ SELECT scope, definition FROM indexer.scopes ORDER BY scope;
 -- name: ClaimSnapshots :many
 SELECT snapshot_offset, scope, (finished_at IS NOT NULL)::boolean AS finished FROM indexer.snapshots ORDER BY snapshot_offset;
 
+-- name: ClaimProjected :one
+-- Whether more than one row of what is derived follows from events behind an offset: one alone may be damaged.
+SELECT (SELECT count(*) FROM (SELECT FROM indexer.active_contracts WHERE activated_offset > @after::bigint LIMIT 2) a)
+     + (SELECT count(*) FROM (SELECT FROM indexer.lifetimes WHERE deactivated_offset > @after LIMIT 2) l) > 1 AS projected;
+
 -- name: ClaimCarried :one
 -- The snapshot that most carried rows say they are of. No row: there are none.
 SELECT c.snapshot_offset

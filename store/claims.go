@@ -23,6 +23,7 @@ type claims struct {
 	snapshots   []dbsqlc.ClaimSnapshotsRow
 	carried     *int64              // the snapshot that most carried rows are of; nil: there are none
 	fill        *dbsqlc.IndexerFill // nil: no history was filled in
+	projected   bool                // more than one row of what is derived follows from events behind the checkpoint
 }
 
 func (s *Store) readClaims(ctx context.Context, tx pgx.Tx) (*claims, error) {
@@ -58,6 +59,11 @@ func (s *Store) readClaims(ctx context.Context, tx pgx.Tx) (*claims, error) {
 	if err == nil {
 		c.fill = &fill
 	}
+	if at := c.checkpoint(); at != nil {
+		if c.projected, err = q.ClaimProjected(ctx, tx, *at); err != nil {
+			return nil, fmt.Errorf("look for what follows from events behind offset %d: %w", *at, err)
+		}
+	}
 	return &c, nil
 }
 
@@ -91,10 +97,10 @@ type coveredRange struct {
 //   - The state floor is the base where that is a snapshot's offset or 0, else NULL. It is a snapshot's where one is recorded
 //     as finished or there, or where there are carried rows and something else that tells of one: a state floor that is not
 //     the beginning of the ledger, or a snapshot that is recorded.
-//   - The watermark is told by the checkpoint and by the upper end of coverage, as far as that does not begin behind the
-//     checkpoint: such is written ahead. Between two that differ the last stored update decides: it is there, and what is
-//     stored behind none is read again. Of a checkpoint that is gone the last stored update takes the place. The ledger's
-//     end, where it is known, is not exceeded; if it had to lower the watermark, nothing counts that was written ahead.
+//   - The watermark is told by the checkpoint and by the upper end of coverage, but for what was written ahead. Between two
+//     that differ the last stored update decides: it is there, and what is stored behind none is read again. Of a checkpoint
+//     that is gone the last stored update takes the place. The ledger's end, where it is known, is not exceeded; if it had to
+//     lower the watermark, nothing counts that was written ahead.
 //   - Coverage is what its rows claim between the two, merged, and below the floor what was filled in and does not reach up to
 //     it, and row by row what was written ahead, each in the scope that most of those who name one name.
 func (s *Store) agree(ctx context.Context, tx pgx.Tx, c *claims, end *ledger.Offset) (*agreement, error) {
@@ -187,14 +193,15 @@ func (c *claims) lowest() (at int64, told bool) {
 	return coverage[0].FromExclusive, true
 }
 
-// ahead tells whether a row claims what was written and is not shown yet: it begins at the checkpoint or behind it, or where
-// another one ends, which it would have been merged with. A checkpoint below the floor tells nothing.
+// ahead tells whether a row claims what was written and is not shown yet: it begins at the checkpoint, and nothing follows from
+// what is behind that, or it begins behind it, or where another one ends, which it would have been merged with. A checkpoint
+// below the floor tells nothing.
 func (c *claims) ahead(row dbsqlc.IndexerCoverage) bool {
 	checkpoint := c.checkpoint()
 	if checkpoint == nil || slices.ContainsFunc(c.floors, func(f dbsqlc.IndexerFloors) bool { return f.HistoryFloor > *checkpoint }) {
 		return false
 	}
-	return row.FromExclusive >= *checkpoint || row.ToInclusive > *checkpoint &&
+	return row.FromExclusive > *checkpoint || row.FromExclusive == *checkpoint && !c.projected || row.ToInclusive > *checkpoint &&
 		slices.ContainsFunc(c.coverage, func(below dbsqlc.IndexerCoverage) bool { return below.ToInclusive == row.FromExclusive })
 }
 

@@ -65,6 +65,12 @@ func TestClaimsThatContradictOneAnother(t *testing.T) {
 		"a watermark behind them": {false, "UPDATE indexer.checkpoints SET ledger_offset = 2", 0, []string{
 			`checkpoints, stream updates: ledger_offset is "2", and should be "8"`,
 		}, "0 8 8 0 0"},
+		"a watermark at the floor": {false, "UPDATE indexer.checkpoints SET ledger_offset = 0", 0, []string{
+			`checkpoints, stream updates: ledger_offset is "0", and should be "8"`,
+		}, "0 8 8 0 0"},
+		"a watermark at the snapshot": {true, "UPDATE indexer.checkpoints SET ledger_offset = 100", 0, []string{
+			`checkpoints, stream updates: ledger_offset is "100", and should be "108"`,
+		}, "100 108 108 100 100"},
 		"a watermark before the floor": {true, "UPDATE indexer.checkpoints SET ledger_offset = 2", 0, []string{
 			`checkpoints, stream updates: ledger_offset is "2", and should be "108"`,
 		}, "100 108 108 100 100"},

@@ -150,6 +150,19 @@ func (q *Queries) ClaimLastUpdate(ctx context.Context, db DBTX, arg ClaimLastUpd
 	return last, err
 }
 
+const claimProjected = `-- name: ClaimProjected :one
+SELECT (SELECT count(*) FROM (SELECT FROM indexer.active_contracts WHERE activated_offset > $1::bigint LIMIT 2) a)
+     + (SELECT count(*) FROM (SELECT FROM indexer.lifetimes WHERE deactivated_offset > $1 LIMIT 2) l) > 1 AS projected
+`
+
+// Whether more than one row of what is derived follows from events behind an offset: one alone may be damaged.
+func (q *Queries) ClaimProjected(ctx context.Context, db DBTX, after int64) (bool, error) {
+	row := db.QueryRow(ctx, claimProjected, after)
+	var projected bool
+	err := row.Scan(&projected)
+	return projected, err
+}
+
 const claimScopes = `-- name: ClaimScopes :many
 SELECT scope, definition FROM indexer.scopes ORDER BY scope
 `
