@@ -157,6 +157,31 @@ func TestAWindowThatHangs(t *testing.T) {
 	})
 }
 
+// While one request hangs, what lies below it is written and shown within seconds, though nothing else is under way by then.
+func TestWhatLiesBelowARequestThatHangsIsShown(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLoop(t, 10_000)
+		l.ledger.pageSize, l.ledger.updateBytes = 200, 2800
+		const hangs = 7_000 // the update
+		read := l.source.readUpdates
+		l.source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
+			Sleep(ctx, 10*time.Millisecond)
+			if after < hangs*spacing && to >= hangs*spacing {
+				Sleep(ctx, 9*time.Minute)
+			}
+			return read(ctx, after, to)
+		}
+		stop := l.run()
+		pass(10 * time.Second)
+		require.Greater(t, len(l.memory.got()), hangs-200)
+		require.Less(t, len(l.memory.got()), hangs)
+		pass(time.Hour)
+		requireAll(t, l.ledger.all(), l.memory.got())
+		require.NoError(t, stop())
+		require.Empty(t, l.memory.mistakes)
+	})
+}
+
 // What was stored ahead before the program ended is not read again; what is missing between it is.
 func TestReadsOnlyWhatIsMissing(t *testing.T) {
 	bubble(t, func(t *testing.T) {

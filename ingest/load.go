@@ -68,19 +68,24 @@ type loader struct {
 	underWay int
 }
 
-// run lets next begin what can be begun, again after each report, until there is nothing under way, something fails or ctx ends. It
-// returns when all that was begun has ended. What next reads is to end with the context that it is given.
+// run lets next begin what can be begun, again after each report and now and then, until there is nothing under way, something fails
+// or ctx ends. It returns when all that was begun has ended. What next reads is to end with the context that it is given.
 func (l *loader) run(ctx context.Context, next func(reading context.Context)) error {
 	reading, stopReading := context.WithCancel(ctx)
 	defer stopReading()
 	l.least, l.wrote, l.reports = leastRoom, time.Now(), make(chan func())
+	linger := time.NewTicker(lingerFor) // where one request hangs, and nothing else is under way, nobody reports
+	defer linger.Stop()
 	for {
 		next(reading)
 		if l.underWay == 0 {
 			break
 		}
-		report := <-l.reports
-		report()
+		select {
+		case report := <-l.reports:
+			report()
+		case <-linger.C:
+		}
 		if l.failed != nil {
 			stopReading()
 		}
