@@ -173,7 +173,10 @@ func readBody(resp *http.Response, r io.Reader, most int64) ([]byte, error) {
 	if resp.ContentLength > most {
 		return nil, fmt.Errorf("%w: its %d bytes are more than the %d that are read of it", ErrTooLarge, resp.ContentLength, most)
 	}
-	body := room()
+	var body []byte
+	if n := resp.ContentLength; n < 0 || n >= leastRoom { // a small answer may be kept, and with it all of its room
+		body = room()
+	}
 	if n := resp.ContentLength; n > 0 && n <= trustedLength {
 		body = slices.Grow(body, int(n)+1) // one more, or the end would be looked for in more room
 	}
@@ -210,10 +213,10 @@ func room() []byte {
 	return nil
 }
 
-// Release takes the body of an answer back, so that answers to come can be read into its memory: nothing may share it
-// any more. It need not be called.
+// Release takes the body of an answer back, so that answers to come can be read into its memory, unless it is too small to be of
+// use: nothing may share it any more. It need not be called.
 func Release(body []byte) {
-	if cap(body) > 0 && cap(body) <= mostKept {
+	if cap(body) >= leastRoom && cap(body) <= mostKept {
 		rooms.Put(&body)
 	}
 }
