@@ -146,11 +146,15 @@ func TestDamagedBodiesAreNeverMisread(t *testing.T) {
 	t.Parallel()
 	element := list(transaction(10, created(10, 0), archived(10, 1), exercised(10, 2)), checkpoint(11), reassignment(12, assigned(12, 0), unassigned(12, 1)),
 		topology(13, authorization("Added")))
+	page := []byte(`{"lowestPageOffsetExclusive":0,"updates":` + string(list(topology(13, authorization("Added")))) + `,"highestPageOffsetInclusive":99,"nextPageToken":"next"}`)
+	contracts := []byte(`{"activeContracts":` + string(list(entry(`{"JsEmpty":{}}`))) + `,"activeAtOffset":99,"nextPageToken":"next"}`)
 	records := history(transferRecord, mintRecord, tapRecord, abortRecord)
 	for _, whole := range []struct {
 		body []byte
 		way  way
-	}{{element, ways[0]}, {records, ways[5]}} {
+	}{{element, ways[0]}, {page, ways[2]}, {list(activeEntry()), ways[3]}, {list(incompleteUnassignedEntry()), ways[3]},
+		{list(incompleteAssignedEntry()), ways[3]}, {contracts, ways[4]}, {records, ways[5]}} {
+		require.True(t, requireSame(t, whole.body, whole.way))
 		for i := range whole.body {
 			for _, c := range []string{"", "x", `"`, "{", "}", "[", "]", ",", ":", "0", "-", "null", " ", `\`, `\u0000`, "\x00", "é"} {
 				body := slices.Concat(whole.body[:i], []byte(c), whole.body[i+1:])
