@@ -47,7 +47,8 @@ type ContractPage struct {
 // DecodeUpdateList decodes the JSON array that /v2/updates and /v2/updates/flats serve in ascending order
 // (interface.md, "Update (element of update responses)"). Offsets of updates must grow and lie above after; a
 // checkpoint may repeat the offset before it, or after. Members and variants that are not known are kept, see
-// [Update]. All errors are *DecodeError. What is returned shares no memory with body.
+// [Update]. All errors are *DecodeError. What is returned shares no memory with body, but texts and lists with what was
+// decoded before: nothing of it may be changed.
 func DecodeUpdateList(body []byte, after Offset) (UpdateList, error) {
 	return decodeUpdateList(body, order{last: after})
 }
@@ -125,7 +126,7 @@ func (d *decoding) updatePage(after Offset) (UpdatePage, error) {
 
 // DecodeContractEntries decodes the JSON array that /v2/state/active-contracts serves (interface.md, "Active contract
 // entry"). Members and variants that are not known are kept, see [ContractEntry]. All errors are *DecodeError. What
-// is returned shares no memory with body.
+// is returned shares no memory with body, but texts and lists with what was decoded before: nothing of it may be changed.
 func DecodeContractEntries(body []byte) ([]ContractEntry, error) {
 	return decodeTwice(body, (*direct).entries, func(d *decoding) ([]ContractEntry, error) {
 		entries, err := d.entries(1)

@@ -13,7 +13,7 @@ import (
 // list must be there: an answer without one is not taken for the end. What a record is, its transaction_type says; where
 // that is left out, the part that it holds. Members and types that are not known are kept, see [Transaction]; other
 // members of the answer are no part of a record and are left out. All errors are *DecodeError. What is returned shares
-// no memory with body.
+// no memory with body, but texts with what was decoded before: nothing of it may be changed.
 func DecodeTransactions(body []byte) ([]Transaction, error) {
 	return decodeTwice(body, (*direct).transactions, (*decoding).transactions)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// direct reads a body of updates, of contracts or of records in one pass into the types of the domain. It takes a fifth of the time that
+// direct reads a body of updates, of contracts or of records in one pass into the types of the domain. It takes a third of the time that
 // the way of a decoding takes (library, wire structs, conversion), and knows less: it refuses whatever is wrong or rare, and
 // then the body is decoded on that way, which alone says what is right and what an error is (see decodeTwice). Refused as rare
 // are, besides what a scanner refuses, kinds of updates, events and records that are not known, and members that are not known of the
