@@ -514,3 +514,38 @@ func TestComparingASnapshotThatWasReplaced(t *testing.T) {
 	require.False(t, ok)
 	d.requireCarried(up.store, 40, entries)
 }
+
+// A repair that finds the dictionaries changed drops what is kept aside: its rows have their numbers too, and nothing compares them.
+// Another repair leaves it.
+func TestARepairOfNamesDropsALowerSnapshot(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	ctx := t.Context()
+	old := activeEntry(20, 0, "old", "sync::1", 0)
+	old.Active.Created.Observers = []string{"bob"}
+	entries := []ledger.ContractEntry{old}
+	up, l := d.lowering(entries, entries)
+	page := life(101, 110, 110, []string{"new"}, nil)
+	page[0].Updates[0].Created[0].Observers = []string{"bob"}
+	require.NoError(t, up.Append(ctx, testScope, page))
+	repairer := d.repairs(up.store)
+	d.exec("DELETE FROM indexer.created WHERE ledger_offset = 110")
+	require.NoError(t, repairer.RepairUpdates(ctx, testScope, page[0]))
+	kept, err := l.LowerSnapshot().LatestSnapshot(ctx)
+	require.NoError(t, err)
+	require.True(t, kept.Finished)
+
+	d.exec("UPDATE indexer.party_lists SET party_list_ref = 100 + party_list_ref")
+	require.NoError(t, repairer.RepairUpdates(ctx, testScope, page[0]))
+	d.requireNothingAside()
+	l.Close()
+	l = d.lead(d.store(), RoleHistory)
+	begun, err := l.LowerSnapshot().BeginSnapshot(ctx, "", testScope, 40)
+	require.NoError(t, err)
+	_, err = l.LowerSnapshot().WriteSnapshotPage(ctx, begun, nil, ledger.SnapshotPage{Entries: entries, Last: true})
+	require.NoError(t, err)
+	require.NoError(t, l.Fill(ctx, testScope, []ledger.Page{{From: 40, To: 100}}))
+	d.fillState(l)
+	require.Equal(t, "40 40", d.floors())
+	d.requireCarried(up.store, 40, entries)
+}
