@@ -79,7 +79,9 @@ ALTER TABLE indexer.carried_reassignments RENAME COLUMN witness_parties TO witne
 DROP FUNCTION indexer.party_list_number(text[]);
 
 -- Where the events of many rows are read, lists are joined: a condition on them is then looked at once for each list. Where one
--- event is looked up, so are they.
+-- event is looked up, so are they. For a query over two relations PostgreSQL looks for the best order of up to 8 tables
+-- (join_collapse_limit) and counts those that it leaves out later; with more it reads one of the two relations whole. So the
+-- synchronizer is looked up, that active_contracts or archived_events with created_events are no more than 8.
 CREATE OR REPLACE VIEW indexer.creations AS
 SELECT c.ledger_offset, c.node_id, c.origin, c.contract_id, c.template_ref, c.synchronizer_ref, c.record_time,
        c.created_at, c.acs_delta, c.payload, c.contract_key, c.contract_key_hash,
@@ -105,10 +107,9 @@ CREATE OR REPLACE VIEW ledger.created_events AS
 SELECT c.ledger_offset, c.node_id, c.origin, c.contract_id, t.template_id, t.package_id, t.package_name, t.module_name,
        t.entity_name, t.representative_package_id, c.payload, c.contract_key, c.contract_key_hash, si.parties AS signatories,
        ob.parties AS observers, wi.parties AS witness_parties, c.created_at, c.acs_delta, c.created_event_blob, c.workflow_id, c.update_id,
-       s.synchronizer_id, c.record_time, c.extra
+       (SELECT s.synchronizer_id FROM indexer.synchronizers s WHERE s.synchronizer_ref = c.synchronizer_ref) AS synchronizer_id, c.record_time, c.extra
 FROM indexer.creations c
 LEFT JOIN indexer.templates t ON t.template_ref = c.template_ref
-LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = c.synchronizer_ref
 LEFT JOIN indexer.party_lists si ON si.party_list_ref = c.signatories_ref
 LEFT JOIN indexer.party_lists ob ON ob.party_list_ref = c.observers_ref
 LEFT JOIN indexer.party_lists wi ON wi.party_list_ref = c.witness_parties_ref
@@ -118,7 +119,7 @@ CREATE OR REPLACE VIEW ledger.archived_events AS
 SELECT a.ledger_offset, a.node_id, a.contract_id, t.template_id, t.package_id, t.package_name, t.module_name,
        t.entity_name, wi.parties AS witness_parties, a.acs_delta, a.implemented_interfaces,
        (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = a.ledger_offset) AS update_id,
-       s.synchronizer_id, a.record_time, a.extra
+       (SELECT s.synchronizer_id FROM indexer.synchronizers s WHERE s.synchronizer_ref = a.synchronizer_ref) AS synchronizer_id, a.record_time, a.extra
 FROM (
     SELECT x.ledger_offset, x.node_id, x.contract_id, x.template_ref, x.synchronizer_ref, x.record_time,
            x.witness_parties_ref, true AS acs_delta, x.implemented_interfaces, x.extra
@@ -130,7 +131,6 @@ FROM (
     WHERE x.consuming
 ) a
 LEFT JOIN indexer.templates t ON t.template_ref = a.template_ref
-LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = a.synchronizer_ref
 LEFT JOIN indexer.party_lists wi ON wi.party_list_ref = a.witness_parties_ref
 WHERE a.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
@@ -139,10 +139,9 @@ SELECT e.ledger_offset, e.node_id, e.contract_id, t.template_id, t.package_id, t
        t.entity_name, e.interface_id, e.choice, e.choice_argument, e.exercise_result, ac.parties AS acting_parties, e.consuming,
        e.last_descendant_node_id, wi.parties AS witness_parties, e.acs_delta, e.implemented_interfaces,
        (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = e.ledger_offset) AS update_id,
-       s.synchronizer_id, e.record_time, e.extra
+       (SELECT s.synchronizer_id FROM indexer.synchronizers s WHERE s.synchronizer_ref = e.synchronizer_ref) AS synchronizer_id, e.record_time, e.extra
 FROM indexer.exercised e
 LEFT JOIN indexer.templates t ON t.template_ref = e.template_ref
-LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = e.synchronizer_ref
 LEFT JOIN indexer.party_lists ac ON ac.party_list_ref = e.acting_parties_ref
 LEFT JOIN indexer.party_lists wi ON wi.party_list_ref = e.witness_parties_ref
 WHERE e.ledger_offset + 0 <= (SELECT ledger.latest_offset());
@@ -150,7 +149,8 @@ WHERE e.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 CREATE OR REPLACE VIEW ledger.reassignments AS
 SELECT r.ledger_offset, r.node_id, r.kind, r.contract_id, t.template_id, t.package_name, r.reassignment_id,
        so.synchronizer_id AS source_synchronizer_id, ta.synchronizer_id AS target_synchronizer_id, r.submitter,
-       r.reassignment_counter, r.assignment_exclusivity, wi.parties AS witness_parties, r.update_id, s.synchronizer_id,
+       r.reassignment_counter, r.assignment_exclusivity, wi.parties AS witness_parties, r.update_id,
+       (SELECT s.synchronizer_id FROM indexer.synchronizers s WHERE s.synchronizer_ref = r.synchronizer_ref) AS synchronizer_id,
        r.record_time, r.extra
 FROM (
     SELECT x.ledger_offset, x.node_id, x.kind, x.contract_id, x.template_ref, x.synchronizer_ref, x.record_time,
@@ -167,7 +167,6 @@ FROM (
 LEFT JOIN indexer.templates t ON t.template_ref = r.template_ref
 LEFT JOIN indexer.synchronizers so ON so.synchronizer_ref = r.source_ref
 LEFT JOIN indexer.synchronizers ta ON ta.synchronizer_ref = r.target_ref
-LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = r.synchronizer_ref
 LEFT JOIN indexer.party_lists wi ON wi.party_list_ref = r.witness_parties_ref
 WHERE r.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 

@@ -202,6 +202,34 @@ func TestContractQueriesReadWhatTheyNeed(t *testing.T) {
 	}
 }
 
+// Two relations are joined by their indexes where few rows are asked for: neither is read whole.
+func TestContractRelationsAreJoinedByIndex(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	require.NoError(t, l.Append(t.Context(), testScope, append(everyKind(0), oneCreation(4, 20_000)...)))
+	d.exec("INSERT INTO indexer.party_lists SELECT 1000 + i, ARRAY['party-' || i] FROM generate_series(1, 2000) i")
+	d.exec(`INSERT INTO indexer.created (ledger_offset, node_id, origin, contract_id, template_ref, synchronizer_ref, acs_delta, signatories_ref)
+		SELECT 1000 + i, 0, 'transaction', 'c' || i, 1, 1, true, 1001 + i % 2000 FROM generate_series(1, 10000) i`)
+	d.exec(`INSERT INTO indexer.archived (ledger_offset, node_id, contract_id, template_ref, synchronizer_ref, witness_parties_ref)
+		SELECT 1000 + i, 1, 'c' || i - 500, 1, 1, 1001 + i % 2000 FROM generate_series(1000, 10000) i`)
+	d.exec(`INSERT INTO indexer.active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
+		SELECT 'c' || i, 1, 1, 1000 + i, 0, 0 FROM generate_series(1, 10000) i`)
+	d.exec("ANALYZE indexer.created, indexer.archived, indexer.active_contracts, indexer.party_lists, indexer.templates, indexer.synchronizers")
+	for _, query := range []string{
+		`SELECT a.contract_id, c.template_id, c.synchronizer_id, c.signatories, c.observers, c.witness_parties, c.payload FROM ledger.active_contracts a
+			JOIN ledger.created_events c ON c.ledger_offset = a.created_offset AND c.node_id = a.created_node_id
+			WHERE a.created_offset BETWEEN 2000 AND 2020 AND a.synchronizer_id = 'sync::1'`,
+		`SELECT c.template_id, c.signatories, a.entity_name, a.synchronizer_id, a.witness_parties FROM ledger.created_events c
+			JOIN ledger.archived_events a USING (contract_id) WHERE c.ledger_offset BETWEEN 2000 AND 2020`,
+	} {
+		plan := d.plan(query)
+		for _, partition := range []string{"created_p0", "archived_p0"} {
+			require.NotContains(t, plan, "Seq Scan on "+partition, query)
+		}
+	}
+}
+
 // Everything shows facts up to the watermark, never beyond, and nothing before there is one.
 func TestContractEndsAtTheWatermark(t *testing.T) {
 	t.Parallel()
