@@ -149,6 +149,8 @@ func (r refs) parties(list []string) *int32 {
 
 // resolve gives names and lists of parties their numbers, and adds those that are new. It is safe for concurrent use.
 func (d *dictionary) resolve(ctx context.Context, wanted names) (refs, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout) // what a batch is made of is not looked for any longer than it is written
+	defer cancel()
 	numbers, err := d.resolveNames(ctx, wanted)
 	if err == nil {
 		numbers.lists, err = d.lists.resolve(ctx, wanted.lists)
