@@ -240,13 +240,13 @@ SELECT 'lifetimes', coalesce(l.deactivated_offset, w.ended), NULL,
     CASE WHEN w.contract_id IS NOT NULL THEN ARRAY[w.contract_id, w.synchronizer_ref::text, w.template_ref::text] END,
     CASE WHEN l.contract_id IS NOT NULL THEN ARRAY[l.contract_id, l.synchronizer_ref::text, l.template_ref::text] END
 FROM (SELECT * FROM spans WHERE ended IS NOT NULL) w
-FULL JOIN (SELECT * FROM indexer.lifetimes x WHERE x.deactivated_offset > $6 AND NOT ` + beyondSpans("$5") + `) l
+FULL JOIN (SELECT * FROM indexer.lifetimes x WHERE x.deactivated_offset > $6 AND x.activated_offset > $5 AND NOT ` + beyondSpans("$4") + `) l
     ON l.deactivated_offset = w.ended AND l.activated_offset = w.activated_offset AND l.activated_node_id = w.activated_node_id
 WHERE (w.contract_id, w.synchronizer_ref, w.template_ref) IS DISTINCT FROM (l.contract_id, l.synchronizer_ref, l.template_ref)`
 	return c.rows(ctx, sql, map[string][]string{
 		"active_contracts": {"template_ref", "activated_offset", "activated_node_id", "reassignment_counter"},
 		"lifetimes":        {"contract_id", "synchronizer_ref", "template_ref"},
-	}, append(c.agreement.spansArguments(), c.agreement.floor, c.agreement.knownLifetimes(), c.agreement.judgedLifetimes())...)
+	}, append(c.agreement.spansArguments(), c.agreement.floor, c.agreement.replayedLifetimes(), c.agreement.judgedLifetimes())...)
 }
 
 // lookups compares who is looked up with who should be, and outcomes with themselves.

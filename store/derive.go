@@ -61,18 +61,18 @@ func (a *agreement) spansArguments() []any {
 
 // beyondSpans is true of a row x of active_contracts or lifetimes of which spansSQL says nothing: the contract was activated in
 // history that was filled in and does not reach up to the floor, so that what ended it may be missing. floor is the parameter that
-// is the floor, or knownLifetimes for lifetimes.
+// is the floor.
 func beyondSpans(floor string) string {
 	return "(x.activated_offset <= " + floor + " AND " + strings.ReplaceAll(coveredX, "x.ledger_offset", "x.activated_offset") + ")"
 }
 
-// knownLifetimes is the offset of which beyondSpans is asked for lifetimes. It is the base while those from before it are being
-// worked out, and it is not known yet what was active there.
-func (a *agreement) knownLifetimes() int64 {
+// replayedLifetimes is the offset up to which the activation of a lifetime says that it is being worked out, from the beginning of
+// the ledger or from a snapshot on, while it is not known yet what was active at the base: spansSQL says nothing of it.
+func (a *agreement) replayedLifetimes() int64 {
 	if a.replaying && a.stateFloor == nil {
 		return a.base
 	}
-	return a.floor
+	return -1
 }
 
 // judgedLifetimes is the offset behind which a lifetime has to have ended to be compared. None ended up to the base, unless

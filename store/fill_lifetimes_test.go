@@ -58,6 +58,39 @@ func TestRepairLeavesLifetimesThatAreBeingWorkedOut(t *testing.T) {
 	requireNoDerivedDifferences(t, up.store)
 }
 
+// Lifetimes that are being worked out from a snapshot on, where it is not known yet what was active when indexing began, are no
+// differences either, and a repair leaves them alone: no event that is stored activated them.
+func TestRepairLeavesLifetimesFromALowerSnapshotOn(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	ctx := t.Context()
+	up := d.lead(d.store(), RoleUpdates)
+	require.NoError(t, up.Start(ctx, "participant::1", testScope, 100, false))
+	require.NoError(t, up.Append(ctx, testScope, life(100, 110, 110, []string{"new"}, []string{"ended"})))
+	l := d.lead(d.store(), RoleHistory)
+	progress, err := l.LowerSnapshot().BeginSnapshot(ctx, "", testScope, 40)
+	require.NoError(t, err)
+	_, err = l.LowerSnapshot().WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{
+		Entries: []ledger.ContractEntry{activeEntry(20, 0, "ended", "sync::1", 0), activeEntry(30, 0, "stays", "sync::1", 2)}, Last: true,
+	})
+	require.NoError(t, err)
+	require.NoError(t, l.Fill(ctx, testScope, []ledger.Page{{From: 40, To: 100}}))
+	for _, want := range []ledger.Offset{100, 110} {
+		at, _, done, err := l.FillState(ctx)
+		require.NoError(t, err)
+		require.False(t, done)
+		require.Equal(t, want, at)
+	}
+	const lifetimes = "SELECT contract_id, activated_offset, deactivated_offset FROM indexer.lifetimes"
+	require.Equal(t, []string{"ended 20 110"}, d.rows(lifetimes))
+	requireNoDerivedDifferences(t, up.store)
+	require.NoError(t, d.repairs(d.store()).RepairDerived(ctx, nil))
+	d.fillState(l)
+	require.Equal(t, "40 40", d.floors())
+	require.Equal(t, []string{"ended 20 110"}, d.rows(lifetimes))
+	requireNoDerivedDifferences(t, up.store)
+}
+
 // A reset opens no lifetime that is still being worked out: it is not known yet what was active there.
 func TestResetWhileLifetimesAreWorkedOut(t *testing.T) {
 	t.Parallel()

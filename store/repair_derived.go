@@ -140,11 +140,11 @@ func (d *derivation) lifetimes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = d.tx.Exec(ctx, `DELETE FROM indexer.lifetimes x WHERE x.deactivated_offset > $2 AND NOT `+beyondSpans("$1")+` AND NOT EXISTS (
+	_, err = d.tx.Exec(ctx, `DELETE FROM indexer.lifetimes x WHERE x.deactivated_offset > $2 AND x.activated_offset > $3 AND NOT `+beyondSpans("$1")+` AND NOT EXISTS (
     SELECT FROM wanted_spans w
     WHERE w.ended = x.deactivated_offset AND w.activated_offset = x.activated_offset AND w.activated_node_id = x.activated_node_id
       AND w.contract_id = x.contract_id AND w.synchronizer_ref = x.synchronizer_ref AND w.template_ref = x.template_ref)`,
-		d.agreement.knownLifetimes(), d.agreement.judgedLifetimes())
+		d.agreement.floor, d.agreement.judgedLifetimes(), d.agreement.replayedLifetimes())
 	if err != nil {
 		return err
 	}
