@@ -138,10 +138,11 @@ func (j *journal) lines(t *testing.T, message string) (lines []map[string]any) {
 	return lines
 }
 
-// wait waits for a message and returns its first line.
+// wait waits for a message and returns its first line. One that does not come is a failure, and no test that never ends.
 func (j *journal) wait(t *testing.T, message string) map[string]any {
 	t.Helper()
-	for ; t.Context().Err() == nil; time.Sleep(10 * time.Millisecond) {
+	const patience = 3 * time.Minute
+	for began := time.Now(); time.Since(began) < patience; time.Sleep(50 * time.Millisecond) {
 		if lines := j.lines(t, message); len(lines) > 0 {
 			return lines[0]
 		}

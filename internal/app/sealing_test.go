@@ -51,13 +51,24 @@ func (s *sealed) index() {
 	require.NoError(s.t, RunIndexer(s.t.Context(), cfg, testLogger(s.t)))
 }
 
-// sealUntil runs the daemon until a query is true.
-func (s *sealed) sealUntil(query string) {
+// sealUntil runs the daemon until a query is true and messages were said.
+func (s *sealed) sealUntil(query string, said ...string) {
 	s.t.Helper()
 	s.cfg.VerifyRate = 100_000
 	daemon := startLogged(s.t, s.cfg, s.journal.logger())
 	waitUntil(s.t, s.database, query)
+	for _, message := range said { // behind the commit, and not at all where the daemon is stopped in between
+		s.journal.wait(s.t, message)
+	}
 	require.NoError(s.t, daemon.finish())
+}
+
+// saidOf is what is said of a window with a result.
+func saidOf(result string) []string {
+	if result == "different" {
+		return []string{differs}
+	}
+	return nil
 }
 
 // windows lists the result of each window, in order.
@@ -130,7 +141,7 @@ func TestDifferencesAreSealed(t *testing.T) {
 	s := indexed(t, 62, 1300, sandbox.ServerOptions{})
 	at := s.Offset(1150)
 	s.exec("UPDATE indexer.updates SET update_id = 'x' || update_id WHERE ledger_offset = $1", at)
-	s.sealUntil(allSealed)
+	s.sealUntil(allSealed, differs)
 	require.Equal(t, "equal different", s.windows("updates"))
 	s.holds("ledger.verified_offset() = (SELECT from_exclusive FROM ledger.verifications WHERE differences = 1)")
 	line := s.journal.wait(t, differs)
@@ -160,7 +171,7 @@ func TestAfterAnUpgradeOfTheParticipant(t *testing.T) {
 			s.index()
 			s.cfg.LedgerURL = serve(t, s.Ledger, sandbox.ServerOptions{Version: releases[1]})
 			s.Grow(20)
-			s.sealUntil(allSealed)
+			s.sealUntil(allSealed, lacking)
 			require.Equal(t, "different different different", s.windows("updates"))
 			require.Len(t, s.journal.lines(t, lacking), 1)
 			require.NotContains(t, s.journal.all(), `"level":"ERROR"`)
@@ -173,7 +184,7 @@ func TestWhatWasPrunedIsSealedAsItIs(t *testing.T) {
 	t.Parallel()
 	s := indexed(t, 63, 1300, sandbox.ServerOptions{})
 	require.NoError(t, s.Prune(s.Offset(1150)))
-	s.sealUntil(allSealed)
+	s.sealUntil(allSealed, hidden)
 	require.Equal(t, "not_shown not_shown equal", s.windows("updates"))
 	s.holds("ledger.verified_offset() = 0")
 	s.holds("(SELECT max(to_inclusive) FROM ledger.verifications WHERE result = 'not_shown') = " + strconv.FormatInt(s.Offset(1150), 10))
@@ -212,7 +223,7 @@ func TestTheSnapshotIsSealed(t *testing.T) {
 			if c.damage != "" {
 				s.exec(c.damage)
 			}
-			s.sealUntil(allSealed + " AND EXISTS (SELECT FROM ledger.verifications WHERE stream = 'snapshot')")
+			s.sealUntil(allSealed+" AND EXISTS (SELECT FROM ledger.verifications WHERE stream = 'snapshot')", saidOf(c.want)...)
 			require.Equal(t, c.want, s.windows("snapshot"))
 			if c.want == "different" {
 				require.Contains(t, s.journal.wait(t, differs)["stream"], "snapshot")
@@ -279,7 +290,7 @@ func TestTheHistoryIsSealed(t *testing.T) {
 			if c.damage != "" {
 				s.exec(c.damage)
 			}
-			s.sealUntil("EXISTS (SELECT FROM ledger.verifications WHERE stream = 'transactions')")
+			s.sealUntil("EXISTS (SELECT FROM ledger.verifications WHERE stream = 'transactions')", saidOf(c.want)...)
 			require.Equal(t, c.want, s.windows("transactions"))
 			if c.want == "different" {
 				require.Contains(t, s.journal.wait(t, differs)["stream"], "transactions")
