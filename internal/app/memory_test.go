@@ -19,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/resident"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
 )
@@ -42,7 +43,7 @@ const (
 // the documented ceiling. The kinds that take most are tried at their full size.
 func TestMemoryStaysUnderTheCeiling(t *testing.T) {
 	t.Parallel()
-	if highWater(os.Getpid()) == 0 {
+	if resident.Peak(os.Getpid()) == 0 {
 		t.Skip("this system does not tell the peak of a process's memory in /proc/<pid>/status (VmHWM), as Linux does")
 	}
 	program := build(t, "indexer")
@@ -223,12 +224,12 @@ func peakOf(t *testing.T, program string, done <-chan struct{}, env ...string) (
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
 	for {
-		peak = max(peak, highWater(cmd.Process.Pid))
+		peak = max(peak, resident.Peak(cmd.Process.Pid))
 		select {
 		case <-look.C:
 			continue
 		case <-done:
-			peak = max(peak, highWater(cmd.Process.Pid))
+			peak = max(peak, resident.Peak(cmd.Process.Pid))
 			_ = cmd.Process.Kill() // it may have ended
 			<-ended
 		case <-ended:
@@ -236,16 +237,4 @@ func peakOf(t *testing.T, program string, done <-chan struct{}, env ...string) (
 		require.NoError(t, ctx.Err(), "the test's time: %s", out.String())
 		return peak, out.String()
 	}
-}
-
-// highWater is the highest resident memory of a process so far, in bytes; 0 where it has ended.
-func highWater(pid int) int64 {
-	status, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	_, after, _ := strings.Cut(string(status), "VmHWM:")
-	fields := strings.Fields(after)
-	if len(fields) < 2 {
-		return 0
-	}
-	kilobytes, _ := strconv.ParseInt(fields[0], 10, 64)
-	return kilobytes << 10
 }

@@ -74,9 +74,9 @@ func measure(cmd *exec.Cmd) (usage, error) {
 	if err != nil {
 		return usage{}, err
 	}
-	memory := followResident(cmd.Process.Pid)
+	meter := followPeak(cmd.Process.Pid)
 	err = cmd.Wait()
-	wall, peak := time.Since(began), memory.stop()
+	wall, peak := time.Since(began), meter.stop()
 	if err != nil {
 		return usage{}, fmt.Errorf("%s: %w; the end of what it said:\n%s", filepath.Base(cmd.Path), err, log.text)
 	}
