@@ -1,7 +1,8 @@
 -- The snapshot that is to lower the state floor.
 
 -- name: FillSnapshotGet :one
-SELECT snapshot_offset, scope, token_kind, token, entries, finished_at FROM indexer.fill_snapshot;
+-- In the columns of indexer.snapshots.
+SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at FROM indexer.fill_snapshot;
 
 -- name: FillSnapshotStart :exec
 INSERT INTO indexer.fill_snapshot (snapshot_offset, scope, token_kind, token, entries) VALUES (@snapshot_offset, @scope, '', '', 0);

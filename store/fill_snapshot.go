@@ -33,11 +33,8 @@ func (s *Store) lowerSnapshot(ctx context.Context, db dbsqlc.DBTX) (*ledger.Snap
 	if err != nil {
 		return nil, fmt.Errorf("read the snapshot that is to lower the state floor: %w", err)
 	}
-	return &ledger.SnapshotProgress{
-		At:      ledger.Offset(row.SnapshotOffset),
-		Next:    ledger.Token{Kind: ledger.TokenKind(row.TokenKind), Value: row.Token},
-		Entries: row.Entries, Finished: row.FinishedAt.Valid,
-	}, nil
+	progress := snapshotProgress(dbsqlc.IndexerSnapshots(row))
+	return &progress, nil
 }
 
 // BeginSnapshot begins a snapshot at an offset, or tells how far the one that was begun there has come, or that it is finished. One
@@ -60,11 +57,8 @@ func (s *LowerSnapshot) BeginSnapshot(ctx context.Context, _ string, scope ledge
 		}
 		row, err := q.FillSnapshotGet(ctx, tx)
 		if err == nil && row.SnapshotOffset == int64(at) && row.Scope == scope.Hash() {
-			begun, err := l.store.lowerSnapshot(ctx, tx)
-			if err == nil {
-				progress = *begun
-			}
-			return err
+			progress = snapshotProgress(dbsqlc.IndexerSnapshots(row))
+			return nil
 		}
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("read the snapshot that was begun: %w", err)

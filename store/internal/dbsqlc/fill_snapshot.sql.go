@@ -210,7 +210,7 @@ func (q *Queries) FillSnapshotForgetLookups(ctx context.Context, db DBTX) error 
 
 const fillSnapshotGet = `-- name: FillSnapshotGet :one
 
-SELECT snapshot_offset, scope, token_kind, token, entries, finished_at FROM indexer.fill_snapshot
+SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at FROM indexer.fill_snapshot
 `
 
 type FillSnapshotGetRow struct {
@@ -219,10 +219,12 @@ type FillSnapshotGetRow struct {
 	TokenKind      string
 	Token          string
 	Entries        int64
+	StartedAt      pgtype.Timestamptz
 	FinishedAt     pgtype.Timestamptz
 }
 
 // The snapshot that is to lower the state floor.
+// In the columns of indexer.snapshots.
 func (q *Queries) FillSnapshotGet(ctx context.Context, db DBTX) (FillSnapshotGetRow, error) {
 	row := db.QueryRow(ctx, fillSnapshotGet)
 	var i FillSnapshotGetRow
@@ -232,6 +234,7 @@ func (q *Queries) FillSnapshotGet(ctx context.Context, db DBTX) (FillSnapshotGet
 		&i.TokenKind,
 		&i.Token,
 		&i.Entries,
+		&i.StartedAt,
 		&i.FinishedAt,
 	)
 	return i, err
