@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -29,12 +30,35 @@ func TestRuns(t *testing.T) {
 	var out, log bytes.Buffer
 	args := []string{"--only=catchup,snapshot,history,growth", "--servers=lists", "--runs=1", "--updates=2000", "--contracts=1000", "--records=500",
 		"--growth=3000", "--warm-up=0", "--profile=" + t.TempDir()}
+	titles := []string{"Targets", "Catch-up", "Snapshot", "Transaction history", "Growth"}
+	if _, err := exec.LookPath("taskset"); err == nil && runtime.NumCPU() > 1 {
+		args[0] += ",apart"
+		titles = append(titles, "Catch-up; PostgreSQL apart", "Snapshot; PostgreSQL apart", "Transaction history; PostgreSQL apart")
+	}
 	code := Main(t.Context(), args, strings.NewReader(""), &out, &log)
 	t.Log(log.String())
 	require.Zero(t, code)
-	for _, title := range []string{"Targets", "Catch-up", "Snapshot", "Transaction history", "Growth"} {
+	for _, title := range titles {
 		require.Contains(t, out.String(), "\n## "+title+"\n")
 	}
+}
+
+// What a server takes is what its processes took, those that have ended included.
+func TestProcessorTime(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells the processor time of other processes in /proc")
+	}
+	d, err := startDatabase(t.Context(), 0)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.server.Stop()) }()
+	u, err := d.measured(func() error {
+		return d.exec(t.Context(), "SELECT count(*) FROM generate_series(1, 3000000)") // by a process that ends
+	})
+	require.NoError(t, err)
+	require.Positive(t, u.postgres)
+	numbers, err := processors()
+	require.NoError(t, err)
+	require.Len(t, numbers, runtime.NumCPU())
 }
 
 func TestCommandLine(t *testing.T) {

@@ -19,7 +19,8 @@ const warmUpRow = "SELECT repeat(md5(i::text), 30) FROM generate_series(1, 10000
 // database is a PostgreSQL server with its default settings, and a database of it. There is one at a time: the server would
 // look after what earlier runs have left while the next one is measured.
 type database struct {
-	server *throwaway.Server
+	server     *throwaway.Server
+	postmaster int // its process
 }
 
 const databaseName = "bench"
@@ -34,6 +35,9 @@ func startDatabase(ctx context.Context, warmUp int) (*database, error) {
 	}
 	d := &database{server: server}
 	if _, err := d.fresh(ctx); err != nil {
+		return nil, errors.Join(err, server.Stop())
+	}
+	if d.postmaster, err = queryOne[int](ctx, d, "SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)::integer"); err != nil {
 		return nil, errors.Join(err, server.Stop())
 	}
 	for written := 0; written < warmUp; written += 100 {

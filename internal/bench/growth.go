@@ -156,9 +156,9 @@ func (h *harness) reportGrowth(data *copies, rates []float64, u usage, counted m
 		table = append(table, cells(fmt.Sprintf("%d", i+1), thousands(r)))
 	}
 	n := float64(data.len())
-	h.report.target(target{what: fmt.Sprintf("growth: the last tenth of %s updates to the first one", thousands(n)), measured: rates[9] / rates[0],
+	h.target(target{what: fmt.Sprintf("growth: the last tenth of %s updates to the first one", thousands(n)), measured: rates[9] / rates[0],
 		wanted: 0.85, digits: 2})
-	h.report.add(section{title: "Growth", table: table, notes: []string{
+	h.add(section{title: "Growth", table: table, notes: []string{
 		fmt.Sprintf("%s updates with %.2f events and %s bytes of JSON each, on average, from a server with pages, in %v; %s contracts were "+
 			"created and %s are active at the end. All the while a reader holds a snapshot, a new one every %v. The indexer took %.2f s of CPU "+
 			"for 100,000 updates and %d MiB at most; the database is %.1f GB.", thousands(n), float64(data.data.Events)/float64(data.data.Elements), thousands(float64(data.data.Bytes)/float64(data.data.Elements)),

@@ -20,6 +20,7 @@ type harness struct {
 	db       *database
 	programs *programs
 	report   *report
+	isApart  bool // PostgreSQL has processors that nothing else uses
 }
 
 // newHarness builds the programs and starts the database.
@@ -66,6 +67,23 @@ func newHarness(ctx context.Context, f *flags, say func(format string, args ...a
 
 func (h *harness) close() error { return errors.Join(h.db.server.Stop(), os.RemoveAll(h.folder)) }
 
+// apartSuffix marks what was measured where PostgreSQL had processors of its own.
+const apartSuffix = "; PostgreSQL apart"
+
+func (h *harness) target(t target) {
+	if h.isApart {
+		t.what += apartSuffix
+	}
+	h.report.target(t)
+}
+
+func (h *harness) add(s section) {
+	if h.isApart {
+		s.title += apartSuffix
+	}
+	h.report.add(s)
+}
+
 // dataset opens a data set, which build makes where it is not there.
 func (h *harness) dataset(name string, build func(name string) error) (*dataset, string, error) {
 	path := filepath.Join(h.Data, name)
@@ -107,6 +125,15 @@ func (h *harness) prepared(ctx context.Context) (url string, err error) {
 	return url, h.db.settle(ctx)
 }
 
+// run runs a program to its end, which must be a good one.
+func (h *harness) run(ctx context.Context, name, url string, args ...string) (u usage, err error) {
+	cpu := h.db.cpu()
+	if u, err = h.programs.run(ctx, name, url, args...); err == nil {
+		u.postgres = h.db.cpu() - cpu
+	}
+	return u, err
+}
+
 // run is one run of the indexer over everything that a server has.
 type run struct {
 	usage
@@ -126,7 +153,7 @@ func (h *harness) index(ctx context.Context, o serveOptions, served map[string]i
 		return r, err
 	}
 	args := append([]string{"run", "--ledger-url=" + server.url, "--until-current", "--listen="}, flags...)
-	if r.usage, err = h.programs.run(ctx, "indexer", url, append(args, h.IndexerFlag...)...); err != nil {
+	if r.usage, err = h.run(ctx, "indexer", url, append(args, h.IndexerFlag...)...); err != nil {
 		return r, err
 	}
 	if r.asked, err = server.stats(ctx); err != nil {

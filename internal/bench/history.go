@@ -20,7 +20,7 @@ func (h *harness) history(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.report.add(section{title: "Transaction history", table: copyTable(o, s, limits), notes: []string{
+	h.add(section{title: "Transaction history", table: copyTable(o, s, limits), notes: []string{
 		fmt.Sprintf("%s records with %s bytes of JSON each, on average; against psql COPY of their rows. A service gives pages of %d, each of which has to be "+
 			"asked for with the last event id of the one before.", thousands(float64(data.Elements)),
 			thousands(float64(data.Bytes)/float64(data.Elements)), historyMost),
@@ -40,7 +40,7 @@ func (h *harness) readHistory(ctx context.Context, path string, data *dataset) (
 		return u, err
 	}
 	args := append([]string{"run", "--scan-url=" + server.url, "--until-current", "--listen="}, h.IndexerFlag...)
-	if u, err = h.programs.run(ctx, "indexer", url, args...); err != nil {
+	if u, err = h.run(ctx, "indexer", url, args...); err != nil {
 		return u, err
 	}
 	_, err = h.db.holds(ctx, data.Rows)

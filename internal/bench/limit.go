@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
@@ -152,30 +151,31 @@ func (l *limit) dump(ctx context.Context, conn *pgx.Conn, table string, after, u
 	return tag.RowsAffected(), out.Flush()
 }
 
-// write has psql write the rows into a new database with the same schema, and gives how long that took. The rows are
+// write has psql write the rows into a new database with the same schema, and gives what that took. The rows are
 // counted afterwards.
-func (l *limit) write(ctx context.Context) (time.Duration, error) {
+func (l *limit) write(ctx context.Context) (u usage, err error) {
 	url, err := l.db.fresh(ctx)
 	if err != nil {
-		return 0, err
+		return u, err
 	}
 	if err := psql(ctx, url, l.schema()); err != nil {
-		return 0, err
+		return u, err
 	}
 	if err := l.db.settle(ctx); err != nil {
-		return 0, err
+		return u, err
 	}
-	began := time.Now()
-	group, groupCtx := errgroup.WithContext(ctx)
-	for part := range connections {
-		group.Go(func() error { return psql(groupCtx, url, l.script(part)) })
+	u, err = l.db.measured(func() error {
+		group, groupCtx := errgroup.WithContext(ctx)
+		for part := range connections {
+			group.Go(func() error { return psql(groupCtx, url, l.script(part)) })
+		}
+		return group.Wait()
+	})
+	if err != nil {
+		return u, err
 	}
-	if err := group.Wait(); err != nil {
-		return 0, err
-	}
-	took := time.Since(began)
 	_, err = l.db.holds(ctx, l.rows)
-	return took, err
+	return u, err
 }
 
 // psql runs a script.

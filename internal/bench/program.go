@@ -15,6 +15,8 @@ type usage struct {
 	wall time.Duration // from its start to its end
 	cpu  time.Duration // user and system time
 	peak int64         // resident memory, in bytes; 0 where the system does not tell
+
+	postgres time.Duration // processor time of the database server meanwhile; 0 where the system does not tell
 }
 
 // programs are the programs that are measured, built into a folder.

@@ -30,7 +30,7 @@ func (h *harness) shapes(ctx context.Context) error {
 				thousands(updates*float64(data.Events)/n), cell("%.0f", updates*float64(data.Bytes)/n/1e6), cell("%.2f", median(s.cpu)), cell("%.0f", median(s.peak))))
 		}
 	}
-	h.report.add(section{title: "Events", table: table, notes: []string{"From a server with pages. Ledgers of 1, 5 and 15 events an update in the shape of " +
+	h.add(section{title: "Events", table: table, notes: []string{"From a server with pages. Ledgers of 1, 5 and 15 events an update in the shape of " +
 		"ledger effects, on average; the shape of ACS deltas shows fewer of them."}})
 	return nil
 }
@@ -56,9 +56,9 @@ func (h *harness) memory(ctx context.Context) error {
 		s.add(data.Elements, r)
 		h.say("pages of large updates: %.0f MiB, %.0f updates/s", last(s.peak), last(s.rate))
 	}
-	h.report.target(target{what: "peak resident memory of the indexer, pages of 2,000 large updates", measured: median(s.peak), wanted: 400,
+	h.target(target{what: "peak resident memory of the indexer, pages of 2,000 large updates", measured: median(s.peak), wanted: 400,
 		atMost: true, unit: "MiB"})
-	h.report.add(section{title: "Large updates", notes: []string{shapeOf(data), fmt.Sprintf("Pages of 2,000 of them: %.0f MiB of memory, %s updates/s.",
+	h.add(section{title: "Large updates", notes: []string{shapeOf(data), fmt.Sprintf("Pages of 2,000 of them: %.0f MiB of memory, %s updates/s.",
 		median(s.peak), thousands(median(s.rate)))}})
 	return nil
 }

@@ -23,7 +23,7 @@ func (h *harness) snapshot(ctx context.Context) (err error) {
 		return err
 	}
 	seconds := float64(data.Elements) / median(s.rate)
-	h.report.add(section{title: "Snapshot", table: copyTable(o, s, limits), notes: []string{
+	h.add(section{title: "Snapshot", table: copyTable(o, s, limits), notes: []string{
 		fmt.Sprintf("`backfill` of %s active contracts with %s bytes of JSON each, on average, from a server with pages; against psql COPY of its carried "+
 			"rows and the active set. Seeding takes %v.", thousands(float64(data.Elements)), thousands(float64(data.Bytes)/float64(data.Elements)),
 			time.Duration(seconds*float64(time.Second)).Round(100*time.Millisecond)),
@@ -42,7 +42,7 @@ func (h *harness) seed(ctx context.Context, path string, data *dataset) (u usage
 	if err != nil {
 		return u, err
 	}
-	if u, err = h.programs.run(ctx, "backfill", url, "--ledger-url="+server.url); err != nil {
+	if u, err = h.run(ctx, "backfill", url, "--ledger-url="+server.url); err != nil {
 		return u, err
 	}
 	_, err = h.db.holds(ctx, data.Rows)
@@ -60,8 +60,8 @@ type copied struct {
 }
 
 // againstCopy runs the thing and psql in alternation. The ratio is that of each round.
-func (h *harness) againstCopy(ctx context.Context, o copied) (s *samples, limits []float64, err error) {
-	s = &samples{}
+func (h *harness) againstCopy(ctx context.Context, o copied) (s *samples, limits *samples, err error) {
+	s, limits = &samples{}, &samples{}
 	var l *limit
 	if h.Limit {
 		if _, err := o.run(); err != nil {
@@ -79,8 +79,8 @@ func (h *harness) againstCopy(ctx context.Context, o copied) (s *samples, limits
 			if err != nil {
 				return nil, nil, fmt.Errorf("limit: %w", err)
 			}
-			limits = append(limits, rate(o.n, took))
-			h.say("limit: %.0f %s/s", last(limits), o.unit)
+			limits.add(o.n, run{usage: took})
+			h.say("limit: %.0f %s/s, %.2f s of PostgreSQL's CPU for 100,000", last(limits.rate), o.unit, last(limits.server))
 		}
 		u, err := o.run()
 		if err != nil {
@@ -88,22 +88,22 @@ func (h *harness) againstCopy(ctx context.Context, o copied) (s *samples, limits
 		}
 		s.add(o.n, run{usage: u})
 		if l != nil {
-			s.ratio = append(s.ratio, last(s.rate)/last(limits))
+			s.ratio = append(s.ratio, last(s.rate)/last(limits.rate))
 		}
-		h.say("ours: %.0f %s/s, %.2f s of CPU for 100,000, %.0f MiB", last(s.rate), o.unit, last(s.cpu), last(s.peak))
+		h.say("ours: %.0f %s/s, %.2f s of CPU for 100,000 (PostgreSQL %.2f), %.0f MiB", last(s.rate), o.unit, last(s.cpu), last(s.server), last(s.peak))
 	}
 	if l != nil {
-		h.report.target(target{what: o.what + " to the limit", measured: median(s.ratio), wanted: o.least, digits: 2})
+		h.target(target{what: o.what + " to the limit", measured: median(s.ratio), wanted: o.least, digits: 2})
 	}
 	return s, limits, nil
 }
 
 // copyTable is what againstCopy found.
-func copyTable(o copied, s *samples, limits []float64) [][]string {
-	table := [][]string{{"", o.unit + "/s", "to the limit", "CPU s for 100,000", "peak MiB"}}
-	ours := cells("ours", thousands(median(s.rate)), "", cell("%.2f", median(s.cpu)), cell("%.0f", median(s.peak)))
-	if len(limits) > 0 {
-		table = append(table, cells("the limit: psql COPY, two connections", thousands(median(limits)), "1.00", "", ""))
+func copyTable(o copied, s, limits *samples) [][]string {
+	table := [][]string{{"", o.unit + "/s", "to the limit", "CPU s for 100,000", "PostgreSQL's", "peak MiB"}}
+	ours := cells("ours", thousands(median(s.rate)), "", cell("%.2f", median(s.cpu)), cell("%.2f", median(s.server)), cell("%.0f", median(s.peak)))
+	if len(limits.rate) > 0 {
+		table = append(table, cells("the limit: psql COPY, two connections", thousands(median(limits.rate)), "1.00", "", cell("%.2f", median(limits.server)), ""))
 		ours[2] = cell("%.2f", median(s.ratio))
 	}
 	return append(table, ours)

@@ -45,11 +45,11 @@ func (h *harness) tail(ctx context.Context) (err error) {
 		table = append(table, cells(thousands(rate), thousands(float64(len(took))), cell("%.0f", p50), cell("%.0f", p99),
 			cell("%.0f", milliseconds(percentile(took, 100)))))
 		what := fmt.Sprintf("from the server having an update to its row being visible, %s updates/s", thousands(rate))
-		h.report.target(target{what: what + ": p50", measured: p50, wanted: 100, atMost: true, unit: "ms"})
-		h.report.target(target{what: what + ": p99", measured: p99, wanted: 250, atMost: true, unit: "ms"})
+		h.target(target{what: what + ": p50", measured: p50, wanted: 100, atMost: true, unit: "ms"})
+		h.target(target{what: what + ": p99", measured: p99, wanted: 250, atMost: true, unit: "ms"})
 	}
-	h.report.target(target{what: "requests a minute where the ledger is idle", measured: asked, wanted: 150, atMost: true})
-	h.report.add(section{title: "Tail", table: table, notes: []string{fmt.Sprintf("From when the server has an update until a reader in SQL sees "+
+	h.target(target{what: "requests a minute where the ledger is idle", measured: asked, wanted: 150, atMost: true})
+	h.add(section{title: "Tail", table: table, notes: []string{fmt.Sprintf("From when the server has an update until a reader in SQL sees "+
 		"it. Updates come independently of each other, for %v at each rate; a reader looks every %v. A ledger where nothing happens is asked %.0f "+
 		"times a minute.", h.TailTime, lookEvery, asked)}})
 	return nil
