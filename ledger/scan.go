@@ -153,10 +153,11 @@ func plain(text []byte) int {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
 	n := 0
 	for ; len(text)-n >= 8; n += 8 {
-		// The highest bit of a byte becomes one where the byte is such a character; above it the others may be wrong.
+		// The highest bit of a byte becomes one where the byte is such a character; above it the others may be wrong. Turning
+		// their second bit over leaves control characters what they are, and moves the quote next to them, where a space was.
 		w := binary.LittleEndian.Uint64(text[n:])
-		quote, backslash := w^'"'*ones, w^'\\'*ones
-		found := ((w-' '*ones)&^w | (quote-ones)&^quote | (backslash-ones)&^backslash) & high
+		control, backslash := (w^2*ones)-(' '+1)*ones, (w^'\\'*ones)-ones
+		found := (control | backslash) &^ w & high
 		if found != 0 {
 			return n + bits.TrailingZeros64(found)/8
 		}
