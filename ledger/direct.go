@@ -72,10 +72,12 @@ func (d *direct) ended() bool { return d.space(d.at) == len(d.text) && !d.refuse
 
 // peek is the next character that is no white space, 0 at the end.
 func (d *direct) peek() byte {
-	if d.at = d.space(d.at); d.at == len(d.text) {
-		return 0
+	for ; d.at < len(d.text); d.at++ {
+		if c := d.text[d.at]; !isSpace(c) {
+			return c
+		}
 	}
-	return d.text[d.at]
+	return 0
 }
 
 // is reads a character, if it comes next.

@@ -244,15 +244,13 @@ func (s *scanner) literal(at int, word string) int {
 
 // space is where the next byte stands that is no white space.
 func (s *scanner) space(at int) int {
-	if at < len(s.text) && s.text[at] > ' ' {
-		return at
-	}
-	return s.behindSpace(at)
-}
-
-func (s *scanner) behindSpace(at int) int {
-	for at < len(s.text) && (s.text[at] == ' ' || s.text[at] == '\n' || s.text[at] == '\t' || s.text[at] == '\r') {
+	for at < len(s.text) && isSpace(s.text[at]) {
 		at++
 	}
 	return at
+}
+
+func isSpace(c byte) bool {
+	const spaces = 1<<' ' | 1<<'\n' | 1<<'\t' | 1<<'\r'
+	return c <= ' ' && uint64(spaces)>>c&1 != 0
 }
