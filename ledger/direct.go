@@ -344,28 +344,32 @@ func (d *direct) partyList() []string {
 // interfaceList reads a list of interface ids.
 func (d *direct) interfaceList() []string { return d.textList(d.reader.interfaces, d.identifier) }
 
-// textList reads a list of texts. Lists that are alike share their memory.
+// textList reads a list of texts. Lists that are alike share their memory, but for very long ones and for texts with a bracket.
 func (d *direct) textList(known map[string][]string, read func() string) []string {
 	const longestKnown = 1_000
 	if d.peek() != '[' {
 		d.refuse()
 		return nil
 	}
+	// A known list is found without being read: where its JSON stands as a whole, from bracket to bracket, a reader would come
+	// to its end there too, whatever follows. A bracket in a text only hides a list.
 	at := d.at
-	text := d.upTo(d.array(at, 1))
-	if list, ok := known[string(text)]; ok || text == nil {
+	end := at + bytes.IndexByte(d.text[at:min(at+longestKnown, len(d.text))], ']') + 1
+	if list, ok := known[string(d.text[at:end])]; ok {
+		d.at = end
 		return list
 	}
-	d.at = at
+	unusual := d.unusual
 	list := make([]string, 0, 4)
 	for next := d.begin(); next; next = d.more() {
 		list = append(list, read())
 	}
 	list = append([]string{}, list...)
-	if !d.refused && len(text) <= longestKnown {
-		known[string(text)] = list
-		d.reader.bytes += len(text) + 16*len(list) + entryBytes
+	if d.at == end && !d.refused {
+		known[string(d.text[at:end])] = list
+		d.reader.bytes += end - at + 16*len(list) + entryBytes
 	}
+	d.unusual = unusual // a text that was read is none, and a known list is not looked at again
 	return list
 }
 

@@ -165,3 +165,35 @@ func TestDamagedBodiesAreNeverMisread(t *testing.T) {
 		}
 	}
 }
+
+// A list that is known already is read as it is the first time, wherever its texts have brackets, quotes and escapes, and whatever follows it.
+func TestKnownListsAreReadLikeNewOnes(t *testing.T) {
+	t.Parallel()
+	l := newLexicon()
+	for range 2 {
+		for text, want := range map[string][]string{
+			`[]`: {}, `[ ]`: {}, `["a"]`: {"a"}, `["a","b"]`: {"a", "b"}, `["a" , "b"]`: {"a", "b"}, `["a","b","c"]`: {"a", "b", "c"},
+			`["a]"]`: {"a]"}, `["]"]`: {"]"}, `["a","]"]`: {"a", "]"}, `["[]","b"]`: {"[]", "b"}, `["\"]"]`: {`"]`}, `["\"]","b"]`: {`"]`, "b"},
+			`["a\\"]`: {`a\`}, `["\u0061"]`: {"a"}, `["\u005d"]`: {"]"}, `["\ud83d\ude00"]`: {"😀"}, `["é"]`: {"é"}, `[""]`: {""},
+		} {
+			for _, behind := range []string{"", "]", `,"b"]`, " ", `"`, "x"} {
+				d := &direct{scanner: scanner{text: []byte(text + behind)}, reader: &reader{lexicon: l}}
+				require.Equal(t, want, d.partyList(), text)
+				require.Equal(t, len(text), d.at, text)
+				require.Zero(t, d.unusual, text)
+				require.False(t, d.refused, text)
+			}
+		}
+		for _, text := range []string{``, `[`, `["a"`, `["a",]`, `["a","b"`, `["a" "b"]`, `[["a"]]`, `["a]`, `["a\"]`, `["\ud83d"]`, `["\u0000"]`, `[null]`, `[1]`, `{}`} {
+			d := &direct{scanner: scanner{text: []byte(text)}, reader: &reader{lexicon: l}}
+			d.partyList()
+			require.True(t, d.refused, text)
+		}
+	}
+	var first, second []string
+	for _, list := range []*[]string{&first, &second} {
+		d := &direct{scanner: scanner{text: []byte(`["a","b"]`)}, reader: &reader{lexicon: l}}
+		*list = d.partyList()
+	}
+	require.Same(t, &first[0], &second[0], "it is in memory once")
+}
