@@ -469,7 +469,7 @@ type arena[T any] struct {
 
 // add adds a zero value to the list that is being filled. The pointer is good until another one is added.
 func (a *arena[T]) add() *T {
-	const fewest, most = 4, 64
+	const fewest, most = 4, 32
 	if len(a.block) == cap(a.block) {
 		list := a.block[a.from:]
 		room := max(2*len(list), min(most, max(fewest, 2*cap(a.block))))

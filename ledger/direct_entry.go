@@ -4,7 +4,7 @@ import "slices"
 
 // entries reads a list of the entries of a snapshot.
 func (d *direct) entries() []ContractEntry {
-	list, begun := []ContractEntry{}, d.at
+	list, begun := take(&d.reader.entries), d.at
 	for next := d.begin(); next; next = d.more() {
 		if len(list) == cap(list) {
 			list = slices.Grow(list, d.expected(len(list), begun))
@@ -13,7 +13,10 @@ func (d *direct) entries() []ContractEntry {
 		entry := &list[len(list)-1]
 		entry.Extra = entryMembers.read(d, entry)
 	}
-	return list
+	if d.refused {
+		return nil
+	}
+	return exact(&d.reader.entries, list)
 }
 
 var entryMembers = membersOf(

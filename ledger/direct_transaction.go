@@ -23,8 +23,8 @@ var answerMembers = membersOf(
 	must("transactions", func(d *direct, records *[]Transaction) { *records = d.records() }),
 )
 
-func (d *direct) records() (list []Transaction) {
-	begun := d.at
+func (d *direct) records() []Transaction {
+	list, begun := take(&d.reader.records), d.at
 	for next := d.begin(); next && !d.refused; next = d.more() {
 		if len(list) == mostElements {
 			d.refuse()
@@ -34,6 +34,12 @@ func (d *direct) records() (list []Transaction) {
 		}
 		list = list[:len(list)+1]
 		d.record(&list[len(list)-1])
+	}
+	if d.refused {
+		return nil
+	}
+	if list = exact(&d.reader.records, list); len(list) == 0 {
+		return nil
 	}
 	return list
 }

@@ -5,6 +5,7 @@ import "slices"
 // updates reads a list of updates and checkpoints.
 func (d *direct) updates(o order) (list UpdateList) {
 	begun := d.at
+	list.Updates = take(&d.reader.updates)
 	for next := d.begin(); next && !d.refused; next = d.more() {
 		if list.Elements == mostElements {
 			d.refuse()
@@ -16,7 +17,10 @@ func (d *direct) updates(o order) (list UpdateList) {
 		list.Elements++
 		list.Last = o.last
 	}
-	if len(list.Updates) == 0 {
+	if d.refused {
+		return UpdateList{}
+	}
+	if list.Updates = exact(&d.reader.updates, list.Updates); len(list.Updates) == 0 {
 		list.Updates = nil
 	}
 	return list

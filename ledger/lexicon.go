@@ -10,8 +10,12 @@ type lexicon struct {
 	identifiers map[string]string
 	// parties and interfaces are lists of names, and of identifiers, by their JSON.
 	parties, interfaces map[string][]string
-	// bytes is about how much memory it takes.
+	// bytes is about how much memory they take.
 	bytes int
+	// What follows is room for the list of a page, and holds nothing between pages.
+	updates []Update
+	entries []ContractEntry
+	records []Transaction
 }
 
 // lexicons are those that no page is being read with. The garbage collector empties it where none is.
@@ -22,6 +26,9 @@ const lexiconBytes = 2 << 20
 
 // entryBytes is about what an entry of a lexicon takes besides its text.
 const entryBytes = 64
+
+// mostRoom is how many elements the room for a list has that is kept: a few more than servers send, about 1 MB of updates.
+const mostRoom = 2_500
 
 func newLexicon() *lexicon {
 	return &lexicon{names: make(map[string]*string), identifiers: make(map[string]string),
@@ -52,4 +59,24 @@ func (l *lexicon) name(text []byte) *string {
 	l.names[name] = &name
 	l.bytes += len(name) + entryBytes
 	return &name
+}
+
+// take takes the room for a list out of a lexicon.
+func take[T any](room *[]T) []T {
+	list := *room
+	*room = nil
+	return list
+}
+
+// exact is a copy of a list which takes no more memory than its elements do. The room of the list is emptied and put back; where
+// that is too large, it is the copy itself.
+func exact[T any](room *[]T, list []T) []T {
+	if cap(list) > mostRoom {
+		return list
+	}
+	made := make([]T, len(list))
+	copy(made, list)
+	clear(list)
+	*room = list[:0]
+	return made
 }

@@ -1,0 +1,74 @@
+package ledger
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Pages that are decoded at a time, and behind refused ones, are what they are alone, and stay so while others are decoded.
+func TestPagesDecodedAtATime(t *testing.T) {
+	t.Parallel()
+	var running sync.WaitGroup
+	for n := range 4 {
+		running.Go(func() {
+			updates, entries := realisticPage(50+100*n), list(activeEntry(), swap(activeEntry(), `"synchronizerId"`, fmt.Sprintf(`"new":%d,"synchronizerId"`, n)))
+			records := realisticHistory(10 + 20*n)
+			var first [3]any
+			for round := range 20 {
+				refuseOne(updates)
+				gotUpdates, err := DecodeUpdateList(updates, 0)
+				require.NoError(t, err)
+				gotEntries, err := DecodeContractEntries(entries)
+				require.NoError(t, err)
+				gotRecords, err := DecodeTransactions(records)
+				require.NoError(t, err)
+				got := [3]any{gotUpdates, gotEntries, gotRecords}
+				if round == 0 {
+					first = got
+				}
+				require.Equal(t, first, got)
+			}
+			want, err := newDecoding(updates).updates(order{}, 1)
+			require.NoError(t, err)
+			got := first[0].(UpdateList)
+			forgetPlain(got.Updates)
+			require.Equal(t, want, got)
+			wantEntries, err := newDecoding(entries).entries(1)
+			require.NoError(t, err)
+			require.Equal(t, wantEntries, first[1])
+			wantRecords, err := newDecoding(records).transactions()
+			require.NoError(t, err)
+			require.Equal(t, wantRecords, first[2])
+		})
+	}
+	running.Wait()
+}
+
+// refuseOne decodes what is left of a list that is cut off.
+func refuseOne(body []byte) { _, _ = DecodeUpdateList(body[:len(body)*2/3], 0) }
+
+// What is kept between pages is bounded, and holds nothing of them.
+func TestRoomForLists(t *testing.T) {
+	t.Parallel()
+	var room []*int
+	for _, n := range []int{3, 0, 10, 2_000} {
+		list := append(take(&room), make([]*int, n)...)
+		for i := range list {
+			list[i] = &i
+		}
+		made := exact(&room, list)
+		require.Len(t, made, n)
+		require.Equal(t, n, cap(made))
+		for i := range made {
+			require.Equal(t, i, *made[i])
+			require.Nil(t, room[:n][i])
+		}
+		require.Empty(t, room)
+	}
+	large := append(take(&room), make([]*int, mostRoom+1)...)
+	require.Same(t, &large[0], &exact(&room, large)[0], "it is not copied")
+	require.Nil(t, room, "nor kept")
+}
