@@ -124,7 +124,7 @@ func (s *scanner) name(at, first int) int {
 // string is a text with its quotes. Half a surrogate pair is a matter of who wants the characters.
 func (s *scanner) string(at int) int {
 	for at++; ; {
-		if at += plain(s.text[at:]); at == len(s.text) {
+		if at = plain(s.text, at); at == len(s.text) {
 			return -1
 		}
 		switch c := s.text[at]; {
@@ -148,21 +148,19 @@ func (s *scanner) string(at int) int {
 	}
 }
 
-// plain is how many bytes at the head of a text are no quote, backslash or control character, or some fewer.
-func plain(text []byte) int {
+// plain is where the bytes of a text that are no quote, backslash or control character end from a place on, or some bytes before.
+func plain(text []byte, at int) int {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
-	n := 0
-	for ; len(text)-n >= 8; n += 8 {
+	for ; at+8 <= len(text); at += 8 {
 		// The highest bit of a byte becomes one where the byte is such a character; above it the others may be wrong. Turning
 		// their second bit over leaves control characters what they are, and moves the quote next to them, where a space was.
-		w := binary.LittleEndian.Uint64(text[n:])
+		w := binary.LittleEndian.Uint64(text[at : at+8])
 		control, backslash := (w^2*ones)-(' '+1)*ones, (w^'\\'*ones)-ones
-		found := (control | backslash) &^ w & high
-		if found != 0 {
-			return n + bits.TrailingZeros64(found)/8
+		if found := (control | backslash) &^ w & high; found != 0 {
+			return at + bits.TrailingZeros64(found)/8
 		}
 	}
-	return n
+	return at
 }
 
 // escape is the length of the escape that a text begins with, zero where it is none.

@@ -70,7 +70,8 @@ func TestPlain(t *testing.T) {
 			text := bytes.Repeat([]byte{'x', 0x80, 0xff, ' ', '!', '#', '['}, 4)[:before]
 			text = append(append(text, byte(c)), "xxxxxxxxxx"...)
 			special := c < ' ' || c == '"' || c == '\\'
-			n := plain(text)
+			n := plain(text, 0)
+			require.Equal(t, n, plain(append([]byte{'"', '\\'}, text...), 2)-2)
 			if special {
 				require.LessOrEqual(t, n, before)
 				require.Greater(t, n, before-8)
