@@ -343,6 +343,9 @@ func (o *object) bytes(field string, s span) []byte {
 var strictBase64 = base64.StdEncoding.Strict()
 
 func unbase64(text []byte) (blob []byte, ok bool) {
+	if len(text) == 0 {
+		return []byte{}, true
+	}
 	blob = make([]byte, strictBase64.DecodedLen(len(text)))
 	n, err := strictBase64.Decode(blob, text)
 	return blob[:n], err == nil && !bytes.ContainsAny(text, "\r\n") // Decode skips line ends
