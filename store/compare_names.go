@@ -86,7 +86,7 @@ func (k templateKey) String() string {
 func (d *dictionaries) resolve(ctx context.Context, db dbsqlc.DBTX, wanted names) (refs, error) {
 	numbers := refs{
 		templates: make(map[templateKey]int32, len(wanted.templates)), synchronizers: make(map[string]int32, len(wanted.synchronizers)),
-		lists: make(map[listKey]*int32, len(wanted.lists)),
+		wanted: wanted, lists: make([]*int32, len(wanted.lists)),
 	}
 	next := int32(math.MinInt32)
 	unknown := func(kind, name string) int32 {
@@ -112,12 +112,13 @@ func (d *dictionaries) resolve(ctx context.Context, db dbsqlc.DBTX, wanted names
 	if err != nil {
 		return refs{}, err
 	}
-	for key, ref := range numbers.lists {
-		d.names[refPartyList][number(*ref)] = arrayText(wanted.lists[key])
-	}
 	for _, key := range missing {
-		ref := unknown(refPartyList, arrayText(wanted.lists[key]))
-		numbers.lists[key] = &ref
+		list := wanted.lists[key]
+		ref := unknown(refPartyList, arrayText(list.parties))
+		numbers.lists[list.place] = &ref
+	}
+	for _, list := range wanted.lists {
+		d.names[refPartyList][number(*numbers.lists[list.place])] = arrayText(list.parties)
 	}
 	return numbers, nil
 }

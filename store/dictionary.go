@@ -73,7 +73,8 @@ type names struct {
 	templates     map[templateKey]struct{}
 	synchronizers map[string]struct{}
 	views         map[viewKey]struct{}
-	lists         map[listKey][]string // of parties
+	lists         map[listKey]wantedList // of parties
+	shared        map[*string]sharedList // where they are in memory, by their first party
 }
 
 type viewKey struct {
@@ -83,7 +84,8 @@ type viewKey struct {
 
 func newNames() names {
 	return names{
-		templates: map[templateKey]struct{}{}, synchronizers: map[string]struct{}{}, views: map[viewKey]struct{}{}, lists: map[listKey][]string{},
+		templates: map[templateKey]struct{}{}, synchronizers: map[string]struct{}{}, views: map[viewKey]struct{}{},
+		lists: map[listKey]wantedList{}, shared: map[*string]sharedList{},
 	}
 }
 
@@ -105,23 +107,12 @@ func (n names) template(templateID, packageName string, representative *string) 
 
 func (n names) synchronizer(id string) { n.synchronizers[id] = struct{}{} }
 
-// parties collects a list of parties; nil is none.
-func (n names) parties(list []string) {
-	if list == nil {
-		return
-	}
-	var space [keySpace]byte
-	key := appendListKey(space[:0], list)
-	if _, has := n.lists[string(key)]; !has {
-		n.lists[string(key)] = list
-	}
-}
-
 // refs answers with numbers for every name that was collected.
 type refs struct {
 	templates     map[templateKey]int32
 	synchronizers map[string]int32
-	lists         map[listKey]*int32 // of parties
+	wanted        names
+	lists         []*int32 // of parties, by their places in wanted
 }
 
 func (r refs) template(templateID, packageName string, representative *string) int32 {
@@ -138,21 +129,13 @@ func (r refs) optionalSynchronizer(id *string) *int32 {
 	return &ref
 }
 
-// parties is the number of a list of parties; nil for nil.
-func (r refs) parties(list []string) *int32 {
-	if list == nil {
-		return nil
-	}
-	var space [keySpace]byte
-	return r.lists[string(appendListKey(space[:0], list))]
-}
-
 // resolve gives names and lists of parties their numbers, and adds those that are new. It is safe for concurrent use.
 func (d *dictionary) resolve(ctx context.Context, wanted names) (refs, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout) // what a batch is made of is not looked for any longer than it is written
 	defer cancel()
 	numbers, err := d.resolveNames(ctx, wanted)
 	if err == nil {
+		numbers.wanted = wanted
 		numbers.lists, err = d.lists.resolve(ctx, wanted.lists)
 	}
 	return numbers, err

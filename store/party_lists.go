@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unsafe"
 
 	"github.com/jackc/pgx/v5"
 
@@ -33,15 +34,63 @@ func appendListKey(to []byte, parties []string) []byte {
 	return to
 }
 
+// wantedList is a list that needs a number, and its place among those that do.
+type wantedList struct {
+	place   int
+	parties []string
+}
+
+// sharedList is a list that was seen where it is in memory. Lists that are alike mostly share it, and are known by that in less time
+// than their key is made.
+type sharedList struct {
+	place  int // of the wanted list
+	length int
+}
+
+// parties collects a list of parties; nil is none.
+func (n names) parties(list []string) {
+	if list == nil {
+		return
+	}
+	first := unsafe.SliceData(list)
+	if seen, has := n.shared[first]; has && seen.length == len(list) {
+		return
+	}
+	var space [keySpace]byte
+	key := appendListKey(space[:0], list)
+	wanted, has := n.lists[string(key)]
+	if !has {
+		wanted = wantedList{len(n.lists), list}
+		n.lists[string(key)] = wanted
+	}
+	n.shared[first] = sharedList{wanted.place, len(list)}
+}
+
+// parties is the number of a list of parties that was collected; nil for nil.
+func (r refs) parties(list []string) *int32 {
+	if list == nil {
+		return nil
+	}
+	if seen, has := r.wanted.shared[unsafe.SliceData(list)]; has && seen.length == len(list) {
+		return r.lists[seen.place]
+	}
+	var space [keySpace]byte
+	if wanted, has := r.wanted.lists[string(appendListKey(space[:0], list))]; has {
+		return r.lists[wanted.place]
+	}
+	return nil
+}
+
 // listNumbers gives lists of parties their numbers. It is safe for concurrent use.
 type listNumbers struct {
 	leader *Leader
 	known  listCache
 }
 
-// resolve gives lists their numbers, and adds those that are new, in a transaction before that of the rows that use them.
-func (n *listNumbers) resolve(ctx context.Context, wanted map[listKey][]string) (map[listKey]*int32, error) {
-	found := make(map[listKey]*int32, len(wanted))
+// resolve gives lists their numbers, by their places, and adds those that are new, in a transaction before that of the rows that use
+// them.
+func (n *listNumbers) resolve(ctx context.Context, wanted map[listKey]wantedList) ([]*int32, error) {
+	found := make([]*int32, len(wanted))
 	unknown := n.known.find(wanted, found)
 	if len(unknown) == 0 {
 		return found, nil
@@ -58,13 +107,13 @@ func (n *listNumbers) resolve(ctx context.Context, wanted map[listKey][]string) 
 			return nil, err
 		}
 	}
-	n.known.keep(unknown, found)
+	n.known.keep(unknown, wanted, found)
 	return found, nil
 }
 
 // findLists finds the numbers that lists have in the database, and returns the keys of those that have none.
 func findLists(
-	ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, lists map[listKey][]string, keys []listKey, found map[listKey]*int32,
+	ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, lists map[listKey]wantedList, keys []listKey, found []*int32,
 ) (missing []listKey, err error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -78,7 +127,7 @@ func findLists(
 		if ref == 0 {
 			missing = append(missing, key)
 		} else {
-			found[key] = &ref
+			found[lists[key].place] = &ref
 		}
 	}
 	return missing, nil
@@ -86,7 +135,7 @@ func findLists(
 
 // addLists numbers lists, but for those that others have numbered meanwhile, and finds the numbers.
 func addLists(
-	ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, lists map[listKey][]string, keys []listKey, found map[listKey]*int32,
+	ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, lists map[listKey]wantedList, keys []listKey, found []*int32,
 ) error {
 	if err := q.PartyListsTurn(ctx, tx, listsClass); err != nil {
 		return fmt.Errorf("wait for others who add lists of parties: %w", err)
@@ -97,9 +146,9 @@ func addLists(
 	}
 	for _, row := range added {
 		ref := row.PartyListRef
-		found[keys[row.Place]] = &ref
+		found[lists[keys[row.Place]].place] = &ref
 	}
-	others := slices.DeleteFunc(slices.Clone(keys), func(key listKey) bool { return found[key] != nil })
+	others := slices.DeleteFunc(slices.Clone(keys), func(key listKey) bool { return found[lists[key].place] != nil })
 	missing, err := findLists(ctx, q, tx, lists, others, found)
 	if err == nil && len(missing) > 0 {
 		err = fmt.Errorf("%d lists of parties were neither added nor found", len(missing))
@@ -108,13 +157,13 @@ func addLists(
 }
 
 // placedLists are lists as statements take them.
-func placedLists(lists map[listKey][]string, keys []listKey) (placed struct {
+func placedLists(lists map[listKey]wantedList, keys []listKey) (placed struct {
 	Places []int32
 	Lists  []string
 }) {
 	for i, key := range keys {
 		placed.Places = append(placed.Places, int32(i))
-		placed.Lists = append(placed.Lists, arrayText(lists[key]))
+		placed.Lists = append(placed.Lists, arrayText(lists[key].parties))
 	}
 	return placed
 }
@@ -156,10 +205,10 @@ type listCache struct {
 }
 
 // find adds the numbers that are remembered to found, and returns the keys of the other lists.
-func (c *listCache) find(wanted map[listKey][]string, found map[listKey]*int32) (unknown []listKey) {
+func (c *listCache) find(wanted map[listKey]wantedList, found []*int32) (unknown []listKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for key := range wanted {
+	for key, list := range wanted {
 		ref, known := c.younger[key]
 		if !known {
 			if ref, known = c.older[key]; known {
@@ -167,7 +216,7 @@ func (c *listCache) find(wanted map[listKey][]string, found map[listKey]*int32) 
 			}
 		}
 		if known {
-			found[key] = ref
+			found[list.place] = ref
 		} else {
 			unknown = append(unknown, key)
 		}
@@ -176,12 +225,12 @@ func (c *listCache) find(wanted map[listKey][]string, found map[listKey]*int32) 
 }
 
 // keep remembers numbers, which have to be committed.
-func (c *listCache) keep(keys []listKey, found map[listKey]*int32) {
+func (c *listCache) keep(keys []listKey, wanted map[listKey]wantedList, found []*int32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, key := range keys {
 		if _, known := c.younger[key]; !known {
-			c.put(key, found[key])
+			c.put(key, found[wanted[key].place])
 		}
 	}
 }

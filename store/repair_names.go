@@ -294,9 +294,9 @@ func (r *Repairer) rename(ctx context.Context, tx pgx.Tx, d *dictionaries, numbe
 	for id, n := range numbers.synchronizers {
 		synchronizers[n] = id
 	}
-	lists := map[int32]listKey{}
-	for key, n := range numbers.lists {
-		lists[*n] = key
+	lists := map[int32][]string{}
+	for _, list := range wanted.lists {
+		lists[*numbers.lists[list.place]] = list.parties
 	}
 	// A name may stand at a number that is given another one: all go before the first is written.
 	old := map[string][]int32{}
@@ -325,7 +325,7 @@ func (r *Repairer) rename(ctx context.Context, tx pgx.Tx, d *dictionaries, numbe
 			continue
 		}
 		if ref.kind == refPartyList {
-			row := dbsqlc.PartyListNumberParams{PartyListRef: ref.number, Parties: wanted.lists[lists[shown]]}
+			row := dbsqlc.PartyListNumberParams{PartyListRef: ref.number, Parties: lists[shown]}
 			if err := q.PartyListNumber(ctx, tx, row); err != nil {
 				return fmt.Errorf("make %d a list of %d parties: %w", ref.number, len(row.Parties), err)
 			}
@@ -359,7 +359,7 @@ func (r *Repairer) addNames(ctx context.Context, tx pgx.Tx, wanted names) (chang
 			return false, err
 		}
 	}
-	found := map[listKey]*int32{}
+	found := make([]*int32, len(wanted.lists))
 	missing, err := findLists(ctx, r.store.queries, tx, wanted.lists, slices.Sorted(maps.Keys(wanted.lists)), found)
 	if err != nil {
 		return false, err

@@ -131,8 +131,9 @@ func (f *factRows) add(r refs, u *ledger.Update) {
 	f.exact.plain = u.Plain
 	f.exact.time(at, "recordTime", u.RecordTime)
 	f.exact.time(at, "effectiveAt", u.EffectiveAt)
+	synchronizer := r.optionalSynchronizer(u.SynchronizerID)
 	row := dbsqlc.UpdatesCopyParams{
-		LedgerOffset: int64(u.Offset), Kind: string(u.Kind), SynchronizerRef: r.optionalSynchronizer(u.SynchronizerID),
+		LedgerOffset: int64(u.Offset), Kind: string(u.Kind), SynchronizerRef: synchronizer,
 		RecordTime: timestamp(u.RecordTime), EffectiveAt: timestamp(u.EffectiveAt), CommandID: u.CommandID, WorkflowID: u.WorkflowID,
 		TraceParent: u.TraceParent, TraceState: u.TraceState, ExternalTransactionHash: u.ExternalTransactionHash,
 		TransactionHash: u.TransactionHash, PaidTrafficCost: u.PaidTrafficCost, Extra: f.exact.value(at, "extra", u.Extra),
@@ -142,7 +143,6 @@ func (f *factRows) add(r refs, u *ledger.Update) {
 	}
 	f.updates = append(f.updates, row)
 
-	synchronizer := r.optionalSynchronizer(u.SynchronizerID)
 	assignments := assignmentsOf(u)
 	for i := range u.Created {
 		c := &u.Created[i]
