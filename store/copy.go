@@ -270,17 +270,14 @@ func appendBool(to []byte, truth bool) []byte {
 	return to
 }
 
-// appendTexts appends an array of texts: the number of its dimensions, whether it holds nulls, the type of its elements,
-// the dimension's length and first index, and the elements.
+// appendTexts appends an array of texts.
 func appendTexts(to []byte, texts []string) []byte {
 	if texts == nil {
 		return appendLength(to, null)
 	}
 	at := len(to)
 	to = appendLength(to, 0) // not known yet
-	for _, n := range [...]uint32{1, 0, pgtype.TextOID, uint32(len(texts)), 1} {
-		to = binary.BigEndian.AppendUint32(to, n)
-	}
+	to = appendArrayHead(to, pgtype.TextOID, len(texts))
 	for _, text := range texts {
 		to = appendText(to, text)
 	}

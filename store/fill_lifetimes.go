@@ -215,8 +215,10 @@ func (s *stateFill) read(ctx context.Context, from, to int64) (*step, int64, err
 	}
 	step := projectionStep(events)
 	if from >= s.began {
-		step.lives, step.begins, step.used = nil, beginnings{}, uses{}
-		clear(step.ends.LookupOffsets)
+		step.lives, step.begins, step.used = nil, nil, nil
+		for i := range step.ends {
+			step.ends[i].lookupOffset = 0
+		}
 	}
 	return step, reach, s.leader.partitions.ensure(ctx, "lifetimes", step.deactivations())
 }

@@ -118,14 +118,17 @@ func (s *LowerSnapshot) WriteSnapshotPage(
 	return s.leader.writeSnapshotPage(ctx, progress, turn, page, s.copy, s.advance)
 }
 
-// asideTx is a transaction that COPYs rows aside: into the table that waits for those of the one that it is asked for.
-type asideTx struct{ copyTx }
+// asideTx is a transaction that COPYs rows aside: into a table that has the columns of the one that it is asked for.
+type asideTx struct {
+	copyTx
+	table string // of schema indexer
+}
 
-func (a asideTx) of(rows rowAt) dbsqlc.DBTX { return asideTx{copyTx{a.Tx, rows}} }
+func (a asideTx) of(rows rowAt) dbsqlc.DBTX { return asideTx{copyTx{a.Tx, rows}, a.table} }
 
 // CopyFrom is copyTx.CopyFrom into the other table.
 func (a asideTx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, source pgx.CopyFromSource) (int64, error) {
-	return a.copyTx.CopyFrom(ctx, pgx.Identifier{table[0], "fill_" + table[1]}, columns, source)
+	return a.copyTx.CopyFrom(ctx, pgx.Identifier{table[0], a.table}, columns, source)
 }
 
 func (s *LowerSnapshot) copy(ctx context.Context, tx pgx.Tx, c *carriedRows) error {
@@ -137,7 +140,7 @@ func (s *LowerSnapshot) copy(ctx context.Context, tx pgx.Tx, c *carriedRows) err
 		return err
 	}
 	for _, table := range c.tables(q) {
-		if err := table.writeTo(ctx, asideTx{copyTx{Tx: tx}}); err != nil {
+		if err := table.writeTo(ctx, asideTx{copyTx{Tx: tx}, "fill_" + table.relation}); err != nil {
 			return err
 		}
 	}

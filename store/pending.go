@@ -32,8 +32,8 @@ type pendingBatch struct {
 	events   []stepEvent
 }
 
-// add remembers the events of a range that was committed, unless they are too many. What was remembered of the range
-// before is not what was stored in the end.
+// add remembers the events of a range that was committed, which are its own now, unless they are too many. What was remembered of
+// the range before is not what was stored in the end.
 func (p *pending) add(from, to int64, events []stepEvent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,12 +42,13 @@ func (p *pending) add(from, to int64, events []stepEvent) {
 		return
 	}
 	i, _ := slices.BinarySearchFunc(p.batches, from, func(b pendingBatch, from int64) int { return cmp.Compare(b.from, from) })
-	p.batches = slices.Insert(p.batches, i, pendingBatch{from, to, detached(events)})
+	detach(events)
+	p.batches = slices.Insert(p.batches, i, pendingBatch{from, to, events})
 	p.events += len(events)
 }
 
-// detached are the events with contract ids of their own, in one piece: those of a page can be parts of all that the server sent.
-func detached(events []stepEvent) []stepEvent {
+// detach gives events contract ids of their own, in one piece: those of a page can be parts of all that the server sent.
+func detach(events []stepEvent) {
 	size := 0
 	for i := range events {
 		size += len(events[i].key.contractID)
@@ -57,12 +58,11 @@ func detached(events []stepEvent) []stepEvent {
 	for i := range events {
 		ids.WriteString(events[i].key.contractID)
 	}
-	rest, own := ids.String(), slices.Clone(events)
-	for i := range own {
-		n := len(own[i].key.contractID)
-		own[i].key.contractID, rest = rest[:n], rest[n:]
+	rest := ids.String()
+	for i := range events {
+		n := len(events[i].key.contractID)
+		events[i].key.contractID, rest = rest[:n], rest[n:]
 	}
-	return own
 }
 
 // forget drops what ends at an offset or before.
@@ -85,11 +85,10 @@ func (p *pending) drop(gone func(pendingBatch) bool) {
 // after returns the events of batches that follow one another from an offset on, at most up to another: of whole batches, until
 // they are enough. reach is how far they go. known is false where the first of them is not remembered: then there are none, and
 // reach is where those begin that are.
-func (p *pending) after(from, to int64) (events []stepEvent, reach int64, known bool) {
+func (p *pending) after(from, to int64) (parts [][]stepEvent, reach int64, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	reach = from
-	var parts [][]stepEvent
 	count := 0
 	for _, b := range p.batches {
 		if b.to <= from {
@@ -104,7 +103,7 @@ func (p *pending) after(from, to int64) (events []stepEvent, reach int64, known 
 		reach = end
 	}
 	if reach > from {
-		return slices.Concat(parts...), reach, true
+		return parts, reach, true
 	}
 	for _, b := range p.batches {
 		if b.from > from {

@@ -31,18 +31,18 @@ func (l *Leader) Project(ctx context.Context, scope ledger.Scope, from, to ledge
 
 // projectNext moves the watermark as far as one transaction should, and tells where to.
 func (l *Leader) projectNext(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) (ledger.Offset, error) {
-	events, upTo, known := l.pending.after(int64(from), int64(to))
+	parts, upTo, known := l.pending.after(int64(from), int64(to))
 	if !known {
 		if err := l.refuseUncovered(ctx, scope, from, ledger.Offset(upTo)); err != nil {
 			return 0, err
 		}
-		var err error
-		events, upTo, err = l.readStepEvents(ctx, int64(from), upTo)
+		events, reach, err := l.readStepEvents(ctx, int64(from), upTo)
 		if err != nil {
 			return 0, err
 		}
+		parts, upTo = [][]stepEvent{events}, reach
 	}
-	step := projectionStep(events)
+	step := projectionStep(parts...)
 	if err := l.partitions.ensure(ctx, "lifetimes", step.deactivations()); err != nil {
 		return 0, err
 	}

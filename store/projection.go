@@ -36,10 +36,10 @@ type stepEvent struct {
 // within the step, and what stays active. And it is what was used without having been activated in the step: unless
 // active before, its creation was never seen.
 type step struct {
-	ends   endings
+	ends   []ending
 	lives  []dbsqlc.LifetimesCopyParams
-	begins beginnings
-	used   uses
+	begins []dbsqlc.ActiveContractsCopyParams
+	used   []use
 }
 
 // stepEvents are the events of a batch that change the active set or use it, in order.
@@ -53,58 +53,48 @@ func (b *batch) stepEvents() []stepEvent {
 	return events
 }
 
-// endings are what ends: the arrays are parallel, one element per contract and synchronizer. A contract that turns out not
-// to be active is asked for where its lookup offset is not 0: it was archived, and its creation should have been seen.
-type endings struct {
-	ContractIds        []string
-	SynchronizerRefs   []int32
-	DeactivatedOffsets []int64
-	LookupOffsets      []int64
-	LookupNodeIds      []int32
+// ending is a contract that ends on a synchronizer. One that turns out not to be active is asked for where its lookup offset is not
+// 0: it was archived, and its creation should have been seen.
+type ending struct {
+	key               activeKey
+	deactivatedOffset int64
+	lookupOffset      int64
+	lookupNodeID      int32
 }
 
-// beginnings are what begins, as endings.
-type beginnings struct {
-	ContractIds          []string
-	SynchronizerRefs     []int32
-	TemplateRefs         []int32
-	ActivatedOffsets     []int64
-	ActivatedNodeIds     []int32
-	ReassignmentCounters []int64
+// use is a contract that was used, and is asked for where it is not active.
+type use struct {
+	contractID string
+	offset     int64
+	nodeID     int32
 }
 
-// uses are what was used, and is asked for where it is not active: the arrays are parallel.
-type uses struct {
-	ContractIds   []string
-	LedgerOffsets []int64
-	NodeIds       []int32
-}
-
-// activeSet is a table of what is active, with the statements that change it.
-type activeSet struct{ want, end, begin string }
+// activeSet is a table of what is active, with the statements that take from it.
+type activeSet struct{ table, want, end string }
 
 var (
-	activeContracts = newActiveSet("indexer.active_contracts", "")
+	activeContracts = newActiveSet("active_contracts", "")
 	// Of filled history a creation that is stored, on another synchronizer or later, is nothing to ask for.
-	fillActive = newActiveSet("indexer.fill_active", " AND NOT EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = e.contract_id)")
+	fillActive = newActiveSet("fill_active", " AND NOT EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = e.contract_id)")
 )
 
-// newActiveSet makes the statements for a table. unknown is a condition more on what is asked for.
+// newActiveSet makes the statements for a table of schema indexer. unknown is a condition more on what is asked for.
 //
 // Of what ends, each active row goes and leaves a closed lifetime. What was not active is a list of numbers that is looked into, not
 // a join, which would be quadratic: neither side has statistics.
 func newActiveSet(table, unknown string) activeSet {
 	return activeSet{
+		table: table,
 		want: `INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
 SELECT e.contract_id, e.ledger_offset, e.node_id
-FROM (SELECT unnest($1::text[]) AS contract_id, unnest($2::bigint[]) AS ledger_offset, unnest($3::integer[]) AS node_id) e
-WHERE NOT EXISTS (SELECT FROM ` + table + ` a WHERE a.contract_id = e.contract_id)` + unknown + `
+FROM (SELECT unnest($1::bigint[]) AS ledger_offset, unnest($2::integer[]) AS node_id, unnest($3::text[]) AS contract_id) e
+WHERE NOT EXISTS (SELECT FROM indexer.` + table + ` a WHERE a.contract_id = e.contract_id)` + unknown + `
 ON CONFLICT DO NOTHING`,
 		end: `WITH ended AS MATERIALIZED (
-    SELECT unnest($1::text[]) AS contract_id, unnest($2::integer[]) AS synchronizer_ref, unnest($3::bigint[]) AS deactivated_offset,
-        unnest($4::bigint[]) AS lookup_offset, unnest($5::integer[]) AS lookup_node_id, generate_series(1, cardinality($1::text[])) AS number
+    SELECT unnest($1::integer[]) AS synchronizer_ref, unnest($2::bigint[]) AS deactivated_offset, unnest($3::bigint[]) AS lookup_offset,
+        unnest($4::integer[]) AS lookup_node_id, unnest($5::text[]) AS contract_id, generate_series(1, cardinality($1::integer[])) AS number
 ), closed AS (
-    DELETE FROM ` + table + ` a USING ended e
+    DELETE FROM indexer.` + table + ` a USING ended e
     WHERE a.contract_id = e.contract_id AND a.synchronizer_ref = e.synchronizer_ref
     RETURNING e.number, e.deactivated_offset, a.activated_offset, a.activated_node_id, a.synchronizer_ref, a.template_ref, a.contract_id
 ), wanted AS (
@@ -115,72 +105,80 @@ ON CONFLICT DO NOTHING`,
 )
 INSERT INTO indexer.lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, contract_id)
 SELECT c.deactivated_offset, c.activated_offset, c.activated_node_id, c.synchronizer_ref, c.template_ref, c.contract_id FROM closed c`,
-		begin: `INSERT INTO ` + table + ` (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
-SELECT unnest($1::text[]), unnest($2::integer[]), unnest($3::integer[]), unnest($4::bigint[]), unnest($5::integer[]), unnest($6::bigint[])`,
 	}
 }
 
 // stepState is what the events of a step so far say of a contract on a synchronizer.
 type stepState struct {
-	begun  int32 // place of the event that activated it, one more, if it was not deactivated since; else 0
-	unseen int32 // place in the endings, one more, until it is activated in this step; else 0
+	known  bool  // was activated or deactivated
+	begun  int32 // place in what begins, one more, if it was not deactivated since; else 0
+	unseen int32 // place in what ends, one more, until it is activated in this step; else 0
 }
 
 // projectionStep works out the step of events, which are in the order of offsets and node ids. A contract that lived and
 // died within it never touches the active set. An activation of what is active already begins a new lifetime and ends the
 // one before, so that exactly one is open at every offset.
-func projectionStep(events []stepEvent) *step {
-	var s step
-	states := make(map[activeKey]stepState, len(events)/2)
-	for i := range events {
-		e := &events[i]
-		state, known := states[e.key]
-		switch {
-		case e.uses:
-			if state.begun == 0 {
-				s.used.ContractIds = append(s.used.ContractIds, e.key.contractID)
-				s.used.LedgerOffsets = append(s.used.LedgerOffsets, e.offset)
-				s.used.NodeIds = append(s.used.NodeIds, e.nodeID)
+func projectionStep(events ...[]stepEvent) *step {
+	count, activations := 0, 0
+	for _, part := range events {
+		count += len(part)
+		for i := range part {
+			if part[i].activates {
+				activations++
 			}
-			continue
-		case state.begun > 0:
-			begun := &events[state.begun-1]
-			s.lives = append(s.lives, dbsqlc.LifetimesCopyParams{
-				DeactivatedOffset: e.offset, ActivatedOffset: begun.offset, ActivatedNodeID: begun.nodeID,
-				SynchronizerRef: e.key.synchronizerRef, TemplateRef: begun.templateRef, ContractID: e.key.contractID,
-			})
-		case !known && (!e.activates || e.assigned): // what the table says counts until the first event
-			s.ends.add(e)
-			state.unseen = int32(len(s.ends.ContractIds))
-		}
-		if n := state.unseen - 1; n >= 0 && e.needs && s.ends.LookupOffsets[n] == 0 {
-			s.ends.LookupOffsets[n], s.ends.LookupNodeIds[n] = e.offset, e.nodeID
-		}
-		state.begun = 0
-		if e.activates {
-			state = stepState{begun: int32(i) + 1}
-		}
-		states[e.key] = state
-	}
-	for i := range events {
-		if e := &events[i]; e.activates && states[e.key].begun == int32(i)+1 {
-			s.begins.ContractIds = append(s.begins.ContractIds, e.key.contractID)
-			s.begins.SynchronizerRefs = append(s.begins.SynchronizerRefs, e.key.synchronizerRef)
-			s.begins.TemplateRefs = append(s.begins.TemplateRefs, e.templateRef)
-			s.begins.ActivatedOffsets = append(s.begins.ActivatedOffsets, e.offset)
-			s.begins.ActivatedNodeIds = append(s.begins.ActivatedNodeIds, e.nodeID)
-			s.begins.ReassignmentCounters = append(s.begins.ReassignmentCounters, e.counter)
 		}
 	}
+	s := step{lives: make([]dbsqlc.LifetimesCopyParams, 0, activations), begins: make([]dbsqlc.ActiveContractsCopyParams, 0, activations)}
+	numbers := make(map[activeKey]int32, count/2)
+	states := make([]stepState, 0, count/2)
+	for _, part := range events {
+		for i := range part {
+			e := &part[i]
+			number, known := numbers[e.key]
+			if !known {
+				number = int32(len(states))
+				numbers[e.key], states = number, append(states, stepState{})
+			}
+			s.take(e, &states[number])
+		}
+	}
+	s.begins = slices.DeleteFunc(s.begins, func(b dbsqlc.ActiveContractsCopyParams) bool { return b.ActivatedOffset == ended })
 	return &s
 }
 
-func (n *endings) add(e *stepEvent) {
-	n.ContractIds = append(n.ContractIds, e.key.contractID)
-	n.SynchronizerRefs = append(n.SynchronizerRefs, e.key.synchronizerRef)
-	n.DeactivatedOffsets = append(n.DeactivatedOffsets, e.offset)
-	n.LookupOffsets = append(n.LookupOffsets, 0)
-	n.LookupNodeIds = append(n.LookupNodeIds, 0)
+// ended is in place of the offset of what began and ended in the step. No update has it.
+const ended = 0
+
+// take adds what an event does, after those that led to the state.
+func (s *step) take(e *stepEvent, state *stepState) {
+	switch {
+	case e.uses:
+		if state.begun == 0 {
+			s.used = append(s.used, use{e.key.contractID, e.offset, e.nodeID})
+		}
+		return
+	case state.begun > 0:
+		begun := &s.begins[state.begun-1]
+		s.lives = append(s.lives, dbsqlc.LifetimesCopyParams{
+			DeactivatedOffset: e.offset, ActivatedOffset: begun.ActivatedOffset, ActivatedNodeID: begun.ActivatedNodeID,
+			SynchronizerRef: begun.SynchronizerRef, TemplateRef: begun.TemplateRef, ContractID: begun.ContractID,
+		})
+		begun.ActivatedOffset = ended
+	case !state.known && (!e.activates || e.assigned): // what the table says counts until the first event
+		s.ends = append(s.ends, ending{key: e.key, deactivatedOffset: e.offset})
+		state.unseen = int32(len(s.ends))
+	}
+	if n := state.unseen - 1; n >= 0 && e.needs && s.ends[n].lookupOffset == 0 {
+		s.ends[n].lookupOffset, s.ends[n].lookupNodeID = e.offset, e.nodeID
+	}
+	state.known, state.begun = true, 0
+	if e.activates {
+		s.begins = append(s.begins, dbsqlc.ActiveContractsCopyParams{
+			ContractID: e.key.contractID, SynchronizerRef: e.key.synchronizerRef, TemplateRef: e.templateRef,
+			ActivatedOffset: e.offset, ActivatedNodeID: e.nodeID, ReassignmentCounter: e.counter,
+		})
+		*state = stepState{known: true, begun: int32(len(s.begins))}
+	}
 }
 
 // appendStepEvents adds what one update does to the active set: an activation is a creation with acs_delta not
@@ -248,8 +246,8 @@ func assignmentsOf(u *ledger.Update) map[int32]*ledger.AssignedEvent {
 
 // deactivations are the offsets that need a partition of lifetimes.
 func (s *step) deactivations() (offsets []int64) {
-	for _, offset := range s.ends.DeactivatedOffsets {
-		offsets = needed(offsets, offset)
+	for i := range s.ends {
+		offsets = needed(offsets, s.ends[i].deactivatedOffset)
 	}
 	for i := range s.lives {
 		offsets = needed(offsets, s.lives[i].DeactivatedOffset)
@@ -259,7 +257,7 @@ func (s *step) deactivations() (offsets []int64) {
 
 // project applies the step to the active contracts.
 func (l *Leader) project(ctx context.Context, tx pgx.Tx, s *step) error {
-	if len(s.used.ContractIds)+len(s.ends.ContractIds)+len(s.lives)+len(s.begins.ContractIds) == 0 {
+	if len(s.used)+len(s.ends)+len(s.lives)+len(s.begins) == 0 {
 		return nil
 	}
 	started := time.Now()
@@ -276,25 +274,27 @@ func (l *Leader) project(ctx context.Context, tx pgx.Tx, s *step) error {
 // apply applies the step to a set. What ends goes before what begins: a contract may leave a synchronizer and come back. What was
 // used is compared with what was active before either.
 func (l *Leader) apply(ctx context.Context, tx pgx.Tx, set *activeSet, s *step) error {
-	if u := &s.used; len(u.ContractIds) > 0 {
-		if _, err := tx.Exec(ctx, set.want, u.ContractIds, u.LedgerOffsets, u.NodeIds); err != nil {
-			return fmt.Errorf("ask for %d exercised contracts: %w", len(u.ContractIds), err)
+	if len(s.used) > 0 {
+		err := execArrays(ctx, tx, set.want,
+			arrayOfInt64(s.used, func(u *use) int64 { return u.offset }), arrayOfInt32(s.used, func(u *use) int32 { return u.nodeID }),
+			arrayOfText(s.used, func(u *use) string { return u.contractID }))
+		if err != nil {
+			return fmt.Errorf("ask for %d exercised contracts: %w", len(s.used), err)
 		}
 	}
-	if e := &s.ends; len(e.ContractIds) > 0 {
-		_, err := tx.Exec(ctx, set.end, e.ContractIds, e.SynchronizerRefs, e.DeactivatedOffsets, e.LookupOffsets, e.LookupNodeIds)
+	if len(s.ends) > 0 {
+		err := execArrays(ctx, tx, set.end,
+			arrayOfInt32(s.ends, func(e *ending) int32 { return e.key.synchronizerRef }),
+			arrayOfInt64(s.ends, func(e *ending) int64 { return e.deactivatedOffset }),
+			arrayOfInt64(s.ends, func(e *ending) int64 { return e.lookupOffset }),
+			arrayOfInt32(s.ends, func(e *ending) int32 { return e.lookupNodeID }),
+			arrayOfText(s.ends, func(e *ending) string { return e.key.contractID }))
 		if err != nil {
-			return fmt.Errorf("deactivate %d contracts: %w", len(e.ContractIds), err)
+			return fmt.Errorf("deactivate %d contracts: %w", len(s.ends), err)
 		}
 	}
 	if err := copyRows(ctx, tx, "lifetimes", s.lives, l.store.queries.LifetimesCopy); err != nil {
 		return err
 	}
-	if b := &s.begins; len(b.ContractIds) > 0 {
-		_, err := tx.Exec(ctx, set.begin, b.ContractIds, b.SynchronizerRefs, b.TemplateRefs, b.ActivatedOffsets, b.ActivatedNodeIds, b.ReassignmentCounters)
-		if err != nil {
-			return fmt.Errorf("activate %d contracts: %w", len(b.ContractIds), err)
-		}
-	}
-	return nil
+	return tableOf(set.table, s.begins, l.store.queries.ActiveContractsCopy).writeTo(ctx, asideTx{copyTx{Tx: tx}, set.table})
 }

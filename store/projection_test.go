@@ -194,8 +194,8 @@ func TestProjectionOfTransientContracts(t *testing.T) {
 	u.Archived = []ledger.ArchivedEvent{archival(2, "b")}
 	v.Archived = []ledger.ArchivedEvent{archival(0, "a")}
 	s := projectionStep((&batch{updates: []*ledger.Update{&u, &v}, numbers: r}).stepEvents())
-	require.Empty(t, s.begins.ContractIds)
-	require.Empty(t, s.ends.ContractIds)
+	require.Empty(t, s.begins)
+	require.Empty(t, s.ends)
 	require.Len(t, s.lives, 2)
 	require.Equal(t, []int64{2}, s.deactivations(), "the partition of both")
 }
