@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"unsafe"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -88,6 +89,7 @@ type copyReader struct {
 	at    int      // the next one
 	types []uint32 // of the columns, by their numbers in pg_type
 	plans *pgtype.Map
+	cols  []copyColumn // known from the first row on
 	room  *[copyRoom]byte
 	buf   []byte // encoded; in the room, as long as that is enough
 	read  int    // how much of it was read
@@ -134,93 +136,70 @@ func (r *copyReader) next() (err error) {
 		return io.EOF
 	}
 	r.at++
-	row, values := reflect.ValueOf(pointer).Elem(), 1
-	several := row.Kind() == reflect.Struct
-	if several {
-		values = row.NumField()
-	}
-	if values != len(r.types) {
-		return fmt.Errorf("a row has %d values, and the table %d columns", values, len(r.types))
-	}
-	r.buf = binary.BigEndian.AppendUint16(r.buf, uint16(len(r.types)))
-	for i, typ := range r.types {
-		value := row
-		if several {
-			value = row.Field(i)
+	if r.cols == nil {
+		if r.cols, err = columnsOf(reflect.TypeOf(pointer).Elem(), r.types); err != nil {
+			return err
 		}
-		if r.buf, err = r.appendValue(r.buf, typ, value); err != nil {
+	}
+	r.buf = binary.BigEndian.AppendUint16(r.buf, uint16(len(r.cols)))
+	row := reflect.ValueOf(pointer).UnsafePointer()
+	for i := range r.cols {
+		c := &r.cols[i]
+		if r.buf, err = r.appendValue(r.buf, c, unsafe.Add(row, c.offset)); err != nil {
 			return fmt.Errorf("column %d: %w", i+1, err)
 		}
 	}
 	return nil
 }
 
-// appendValue appends a value with its length before it. What facts consist of is encoded here, by a pointer to it, which needs
-// no memory; the rest by pgx.
-func (r *copyReader) appendValue(to []byte, typ uint32, value reflect.Value) ([]byte, error) {
-	switch v := value.Addr().Interface().(type) {
-	case *string:
-		if typ == pgtype.TextOID {
-			return appendText(to, *v), nil
+// appendValue appends a column's value with its length before it. What facts consist of is encoded here, where it lies in the row,
+// which needs no memory; the rest by pgx.
+func (r *copyReader) appendValue(to []byte, c *copyColumn, value unsafe.Pointer) ([]byte, error) {
+	switch c.kind {
+	case aText:
+		return appendText(to, *(*string)(value)), nil
+	case anOptionalText:
+		return appendOptional(to, *(**string)(value), appendText), nil
+	case anInt64:
+		return appendInt64(to, *(*int64)(value)), nil
+	case anOptionalInt64:
+		return appendOptional(to, *(**int64)(value), appendInt64), nil
+	case anInt32:
+		return appendInt32(to, *(*int32)(value)), nil
+	case anOptionalInt32:
+		return appendOptional(to, *(**int32)(value), appendInt32), nil
+	case aBool:
+		return appendBool(to, *(*bool)(value)), nil
+	case anOptionalBool:
+		return appendOptional(to, *(**bool)(value), appendBool), nil
+	case aBytea:
+		if v := *(*[]byte)(value); v != nil {
+			return append(appendLength(to, len(v)), v...), nil
 		}
-	case **string:
-		if typ == pgtype.TextOID {
-			return appendOptional(to, *v, appendText), nil
-		}
-	case *int64:
-		if typ == pgtype.Int8OID {
-			return appendInt64(to, *v), nil
-		}
-	case **int64:
-		if typ == pgtype.Int8OID {
-			return appendOptional(to, *v, appendInt64), nil
-		}
-	case *int32:
-		if typ == pgtype.Int4OID {
-			return appendInt32(to, *v), nil
-		}
-	case **int32:
-		if typ == pgtype.Int4OID {
-			return appendOptional(to, *v, appendInt32), nil
-		}
-	case *bool:
-		if typ == pgtype.BoolOID {
-			return appendBool(to, *v), nil
-		}
-	case **bool:
-		if typ == pgtype.BoolOID {
-			return appendOptional(to, *v, appendBool), nil
-		}
-	case *[]byte:
-		switch {
-		case *v == nil:
-			return appendLength(to, null), nil
-		case typ == pgtype.ByteaOID:
-			return append(appendLength(to, len(*v)), *v...), nil
-		case typ == pgtype.JSONBOID:
+		return appendLength(to, null), nil
+	case aJSONB:
+		if v := *(*[]byte)(value); v != nil {
 			const version = 1
-			return append(append(appendLength(to, 1+len(*v)), version), *v...), nil
+			return append(append(appendLength(to, 1+len(v)), version), v...), nil
 		}
-	case *[]string:
-		if typ == pgtype.TextArrayOID {
-			return appendTexts(to, *v), nil
-		}
-	case *pgtype.Timestamptz:
-		switch {
-		case !v.Valid:
+		return appendLength(to, null), nil
+	case aTextArray:
+		return appendTexts(to, *(*[]string)(value)), nil
+	case aTimestamp:
+		v := (*pgtype.Timestamptz)(value)
+		if !v.Valid {
 			return appendLength(to, null), nil
-		case typ == pgtype.TimestamptzOID && v.InfinityModifier == pgtype.Finite:
+		}
+		if v.InfinityModifier == pgtype.Finite {
 			const year2000 = 946_684_800 * 1_000_000 // in microseconds of Unix time
 			return appendInt64(to, v.Time.UnixMicro()-year2000), nil
 		}
-	case *pgtype.Numeric:
-		if typ == pgtype.NumericOID {
-			if encoded, ok := appendShortNumeric(to, *v); ok {
-				return encoded, nil
-			}
+	case aNumeric:
+		if encoded, ok := appendShortNumeric(to, *(*pgtype.Numeric)(value)); ok {
+			return encoded, nil
 		}
 	}
-	return r.appendPlanned(to, typ, value.Interface())
+	return r.appendPlanned(to, c.typ, reflect.NewAt(c.field, value).Elem().Interface())
 }
 
 // appendPlanned appends a value as pgx encodes it.
@@ -236,51 +215,4 @@ func (r *copyReader) appendPlanned(to []byte, typ uint32, value any) ([]byte, er
 	}
 	binary.BigEndian.PutUint32(encoded[at:], uint32(len(encoded)-at-4))
 	return encoded, nil
-}
-
-// null is the length of no value.
-const null = -1
-
-func appendLength(to []byte, length int) []byte {
-	return binary.BigEndian.AppendUint32(to, uint32(length))
-}
-
-func appendOptional[T any](to []byte, value *T, appendValue func([]byte, T) []byte) []byte {
-	if value == nil {
-		return appendLength(to, null)
-	}
-	return appendValue(to, *value)
-}
-
-func appendText(to []byte, text string) []byte { return append(appendLength(to, len(text)), text...) }
-
-func appendInt64(to []byte, n int64) []byte {
-	return binary.BigEndian.AppendUint64(appendLength(to, 8), uint64(n))
-}
-
-func appendInt32(to []byte, n int32) []byte {
-	return binary.BigEndian.AppendUint32(appendLength(to, 4), uint32(n))
-}
-
-func appendBool(to []byte, truth bool) []byte {
-	to = append(appendLength(to, 1), 0)
-	if truth {
-		to[len(to)-1] = 1
-	}
-	return to
-}
-
-// appendTexts appends an array of texts.
-func appendTexts(to []byte, texts []string) []byte {
-	if texts == nil {
-		return appendLength(to, null)
-	}
-	at := len(to)
-	to = appendLength(to, 0) // not known yet
-	to = appendArrayHead(to, pgtype.TextOID, len(texts))
-	for _, text := range texts {
-		to = appendText(to, text)
-	}
-	binary.BigEndian.PutUint32(to[at:], uint32(len(to)-at-4))
-	return to
 }

@@ -55,9 +55,11 @@ func TestCopyEncodesAsPgxDoes(t *testing.T) {
 				want = append(binary.BigEndian.AppendUint32(nil, uint32(len(encoded))), encoded...)
 			}
 			r := copyReader{plans: plans}
-			held := reflect.New(reflect.TypeOf(value)).Elem()
-			held.Set(reflect.ValueOf(value))
-			got, err := r.appendValue([]byte("before"), typ, held)
+			held := reflect.New(reflect.TypeOf(value))
+			held.Elem().Set(reflect.ValueOf(value))
+			columns, err := columnsOf(reflect.StructOf([]reflect.StructField{{Name: "V", Type: held.Type().Elem()}}), []uint32{typ})
+			require.NoError(t, err)
+			got, err := r.appendValue([]byte("before"), &columns[0], held.UnsafePointer())
 			require.NoError(t, err)
 			require.True(t, "before"+string(want) == string(got), "%T as type %d: %.40v", value, typ, value)
 		}
