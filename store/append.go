@@ -64,7 +64,7 @@ func (l *Leader) Append(ctx context.Context, scope ledger.Scope, pages []ledger.
 
 // prepare checks the pages, gives their names numbers, and converts them into rows.
 func (l *Leader) prepare(ctx context.Context, pages []ledger.Page) (*batch, error) {
-	b := &batch{from: pages[0].From, to: pages[len(pages)-1].To, pages: pages}
+	b := &batch{from: pages[0].From, to: pages[len(pages)-1].To, pages: pages, facts: newFactRows()}
 	wanted := newNames()
 	at := b.from
 	for i := range pages {
@@ -215,10 +215,12 @@ func offsetsOf[T any](rows []T, offset func(*T) int64) (offsets []int64) {
 	return offsets
 }
 
+// wrote tells how many rows were written, which are not needed any more.
 func (l *Leader) wrote(f *factRows) {
 	for _, table := range f.tables(l.store.queries) {
 		if table.rows > 0 {
 			l.store.cfg.Wrote(table.relation, table.rows)
 		}
 	}
+	f.release()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -123,6 +124,35 @@ func (f *factRows) grow(updates []*ledger.Update) {
 	f.created = slices.Grow(f.created, created)
 	f.archived = slices.Grow(f.archived, archived)
 	f.exercised = slices.Grow(f.exercised, exercised)
+}
+
+// factRooms are the lists of rows of batches that were written.
+var factRooms sync.Pool
+
+// mostKeptRows is how many rows a list may have room for that is kept. Batches have some thousand.
+const mostKeptRows = 10_000
+
+// newFactRows are no rows yet, with the room of those of another batch, if there is any.
+func newFactRows() factRows {
+	if f, ok := factRooms.Get().(*factRows); ok {
+		return *f
+	}
+	return factRows{}
+}
+
+// release keeps the room of the rows for another batch. They must have been written: after an error a COPY may read them still.
+func (f *factRows) release() {
+	factRooms.Put(&factRows{updates: emptied(f.updates), created: emptied(f.created), archived: emptied(f.archived), exercised: emptied(f.exercised)})
+	*f = factRows{}
+}
+
+// emptied is the room of a list, without what was in it.
+func emptied[T any](list []T) []T {
+	if cap(list) > mostKeptRows {
+		return nil
+	}
+	clear(list)
+	return list[:0]
 }
 
 // add converts an update into its rows.
