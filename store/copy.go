@@ -16,7 +16,7 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
-// copyTx is a transaction whose CopyFrom sends the same bytes as pgx's own, for a third of the client's time: pgx looks a plan up
+// copyTx is a transaction whose CopyFrom sends the same bytes as pgx's own, for a fraction of the client's time: pgx looks a plan up
 // for each value, hands the rows from one goroutine to another, and takes each value in a box of its own.
 type copyTx struct {
 	pgx.Tx
