@@ -128,7 +128,7 @@ func projectionStep(events ...[]stepEvent) *step {
 			}
 		}
 	}
-	s := step{lives: make([]dbsqlc.LifetimesCopyParams, 0, activations), begins: make([]dbsqlc.ActiveContractsCopyParams, 0, activations)}
+	s := step{begins: make([]dbsqlc.ActiveContractsCopyParams, 0, activations)}
 	numbers := make(map[activeKey]int32, count/2)
 	states := make([]stepState, 0, count/2)
 	for _, part := range events {
