@@ -43,7 +43,7 @@ var parts = []part{
 	{"memory", (*harness).memory},
 	{"snapshot", (*harness).snapshot},
 	{"history", (*harness).history},
-	{"apart", (*harness).apart},
+	{apartName, (*harness).apart},
 	{"growth", (*harness).growth},
 	{"tail", (*harness).tail},
 }

@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
@@ -56,9 +57,57 @@ func TestProcessorTime(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Positive(t, u.postgres)
-	numbers, err := processors()
+}
+
+func TestProcessors(t *testing.T) {
+	if _, err := exec.LookPath("taskset"); err != nil {
+		t.Skip("without taskset nothing has processors of its own")
+	}
+	numbers, err := processors(t.Context())
 	require.NoError(t, err)
 	require.Len(t, numbers, runtime.NumCPU())
+}
+
+// The server's processes run on the one half and this one on the other, and all of them everywhere again afterwards.
+func TestPlace(t *testing.T) {
+	all, err := processors(t.Context())
+	if err != nil || len(all) < 2 {
+		t.Skip("PostgreSQL can't have a processor for itself")
+	}
+	d, err := startDatabase(t.Context(), 0)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.server.Stop()) }()
+	h := &harness{db: d}
+	half := len(all) / 2
+	for _, halves := range [][2][]string{{all[:half], all[half:]}, {all, all}} {
+		require.NoError(t, h.place(t.Context(), halves[0], halves[1]))
+		servers, err := query[int](t.Context(), d, "SELECT pid FROM pg_stat_activity WHERE backend_type <> 'autovacuum worker'")
+		require.NoError(t, err)
+		for _, pid := range servers { // one of them is that of a new connection, and has ended
+			if placed, err := processorsOf(t.Context(), pid); !hasEnded(pid) {
+				require.NoError(t, err)
+				require.Equal(t, halves[0], placed)
+			}
+		}
+		placed, err := processorsOf(t.Context(), d.postmaster)
+		require.NoError(t, err)
+		require.Equal(t, halves[0], placed)
+		placed, err = processors(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, halves[1], placed)
+	}
+}
+
+// Where PostgreSQL can't have processors of its own, everything else is measured all the same.
+func TestApartIsLeftOut(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	var said []string
+	h := &harness{flags: &flags{}, say: func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }}
+	require.NoError(t, h.apart(t.Context()))
+	require.Len(t, said, 1)
+	require.Contains(t, said[0], "taskset")
+	h.Only = []string{"catchup", apartName}
+	require.ErrorContains(t, h.apart(t.Context()), "taskset")
 }
 
 func TestCommandLine(t *testing.T) {
