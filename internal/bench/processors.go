@@ -18,12 +18,20 @@ const ticks = 100
 
 // cpu is the processor time that the server has taken so far with all its processes, those that have ended included; 0 where the
 // system does not tell.
-func (d *database) cpu() (total time.Duration) {
-	children, _ := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", d.postmaster))
-	for _, pid := range append(strings.Fields(string(children)), strconv.Itoa(d.postmaster)) {
-		total += processCPU(pid)
+func (d *database) cpu() time.Duration {
+	postmaster := strconv.Itoa(d.postmaster)
+	for own := processCPU(postmaster); ; {
+		children, _ := os.ReadFile("/proc/" + postmaster + "/task/" + postmaster + "/children")
+		total := own
+		for _, pid := range strings.Fields(string(children)) {
+			total += processCPU(pid)
+		}
+		now := processCPU(postmaster)
+		if now == own {
+			return total
+		}
+		own = now // one has ended meanwhile: it may have been counted twice, or not at all
 	}
-	return total
 }
 
 // processCPU is the processor time of a process, and of those children of it that have ended.
