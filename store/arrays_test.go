@@ -1,0 +1,35 @@
+package store
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/stretchr/testify/require"
+)
+
+// Columns are encoded as pgx encodes them, without room that is left over.
+func TestArraysAreEncodedAsPgxDoes(t *testing.T) {
+	t.Parallel()
+	plans := pgtype.NewMap()
+	for _, texts := range [][]string{{"a", "", "ä 😀", strings.Repeat("x", 100_000)}, {"a"}, {}} {
+		numbers, small := make([]int64, len(texts)), make([]int32, len(texts))
+		for i := range texts {
+			numbers[i], small[i] = int64(i)<<40-1, int32(i)<<20-1
+		}
+		for _, column := range []struct {
+			typ     uint32
+			want    any
+			encoded []byte
+		}{
+			{pgtype.TextArrayOID, texts, arrayOfText(texts, func(s *string) string { return *s })},
+			{pgtype.Int8ArrayOID, numbers, arrayOfInt64(numbers, func(n *int64) int64 { return *n })},
+			{pgtype.Int4ArrayOID, small, arrayOfInt32(small, func(n *int32) int32 { return *n })},
+		} {
+			want, err := plans.Encode(column.typ, pgtype.BinaryFormatCode, column.want, nil)
+			require.NoError(t, err)
+			require.True(t, string(want) == string(column.encoded), "%d elements of %T", len(texts), column.want)
+			require.Equal(t, len(column.encoded), cap(column.encoded))
+		}
+	}
+}

@@ -1,0 +1,26 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What is kept of rows that were written is bounded, and holds nothing of them.
+func TestRoomOfRowsIsEmpty(t *testing.T) {
+	t.Parallel()
+	facts := converted(realisticUpdates(10))
+	updates, created, archived := facts.updates, facts.created, facts.archived
+	facts.release()
+	require.Equal(t, factRows{}, *facts, "they can't be written again")
+	for i := range updates {
+		require.Zero(t, updates[i])
+		require.Zero(t, created[i])
+		require.Zero(t, archived[i])
+	}
+	list := []int{1, 2, 3}
+	kept := emptied(list)
+	require.Empty(t, kept)
+	require.Same(t, &list[0], &kept[:1][0])
+	require.Nil(t, emptied(make([]int, 0, mostKeptRows+1)), "a list of a large batch goes")
+}
