@@ -173,16 +173,10 @@ func (r *copyReader) appendValue(to []byte, c *copyColumn, value unsafe.Pointer)
 	case anOptionalBool:
 		return appendOptional(to, *(**bool)(value), appendBool), nil
 	case aBytea:
-		if v := *(*[]byte)(value); v != nil {
-			return append(appendLength(to, len(v)), v...), nil
-		}
-		return appendLength(to, null), nil
+		return appendBytes(to, *(*[]byte)(value)), nil
 	case aJSONB:
-		if v := *(*[]byte)(value); v != nil {
-			const version = 1
-			return append(append(appendLength(to, 1+len(v)), version), v...), nil
-		}
-		return appendLength(to, null), nil
+		const version = 1
+		return appendBytes(to, *(*[]byte)(value), version), nil
 	case aTextArray:
 		return appendTexts(to, *(*[]string)(value)), nil
 	case aTimestamp:

@@ -111,6 +111,15 @@ func appendBool(to []byte, truth bool) []byte {
 	return to
 }
 
+// appendBytes appends bytes behind others that go before them; nil is no value.
+func appendBytes(to, value []byte, before ...byte) []byte {
+	if value == nil {
+		return appendLength(to, null)
+	}
+	to = append(appendLength(to, len(before)+len(value)), before...)
+	return append(to, value...)
+}
+
 // appendTexts appends an array of texts.
 func appendTexts(to []byte, texts []string) []byte {
 	if texts == nil {

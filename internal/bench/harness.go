@@ -127,10 +127,11 @@ func (h *harness) prepared(ctx context.Context) (url string, err error) {
 
 // run runs a program to its end, which must be a good one.
 func (h *harness) run(ctx context.Context, name, url string, args ...string) (u usage, err error) {
-	cpu := h.db.cpu()
-	if u, err = h.programs.run(ctx, name, url, args...); err == nil {
-		u.postgres = h.db.cpu() - cpu
-	}
+	beside, err := h.db.measured(func() (err error) {
+		u, err = h.programs.run(ctx, name, url, args...)
+		return err
+	})
+	u.postgres = beside.postgres
 	return u, err
 }
 
