@@ -57,14 +57,18 @@ func ahead(t *testing.T, databaseURL string) (n int) {
 // stored ahead is used, nothing is lost and nothing is there twice.
 func TestKilledWhileCatchingUp(t *testing.T) {
 	t.Parallel()
-	for name, options := range map[string]sandbox.ServerOptions{
-		"lists": {Version: "3.4", ListLimit: 25, Latency: 5 * time.Millisecond},
-		"pages": {Version: "3.5", Latency: 5 * time.Millisecond},
+	for name, c := range map[string]struct {
+		options sandbox.ServerOptions
+		updates int // more than three full answers, which are 200 and 2,000: fewer are not caught up with
+	}{
+		"lists": {sandbox.ServerOptions{Version: "3.4", ListLimit: 25, Latency: 5 * time.Millisecond}, 2000},
+		"pages": {sandbox.ServerOptions{Version: "3.5", Latency: 5 * time.Millisecond}, 8000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := sandbox.NewLedger(sandbox.Options{Seed: 51, ActiveShare: 0.3})
-			l.Grow(8000)
+			l.Grow(c.updates)
+			options := c.options
 			options.Fault = roughly(52, 30)
 			database := throwaway.Migrated(t, migrate)
 			env := []string{"INDEXER_DATABASE_URL=" + database, "INDEXER_LEDGER_URL=" + serve(t, l, options), "INDEXER_LISTEN="}

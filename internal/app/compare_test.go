@@ -84,7 +84,7 @@ func TestComparedWithTheLedgerNothingDiffers(t *testing.T) {
 			t.Run(version+", "+shape, func(t *testing.T) {
 				t.Parallel()
 				l := sandbox.NewLedger(sandbox.Options{Seed: 17})
-				l.Grow(400)
+				l.Grow(250)
 				var s served
 				database := s.index(t, l, options, everything(shape), nil)
 				server := serve(t, l, options)
@@ -109,7 +109,7 @@ func TestComparedWithTheLedgerNothingDiffers(t *testing.T) {
 		t.Run("strange updates of "+version, func(t *testing.T) {
 			t.Parallel()
 			l := sandbox.NewLedger(sandbox.Options{Seed: 19})
-			l.Grow(250)
+			l.Grow(150)
 			var first, second served
 			options := sandbox.ServerOptions{Version: version}
 			database := first.index(t, l, options, everything(shape), strange)

@@ -87,7 +87,7 @@ func rowsOf(t *testing.T, databaseURL string, relations []string) map[string][]s
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	got := map[string][]sandbox.Row{}
 	for _, relation := range relations {
-		rows, err := conn.Query(t.Context(), "SELECT to_jsonb(r) FROM ledger."+relation+" r ORDER BY to_jsonb(r)::text")
+		rows, err := conn.Query(t.Context(), "SELECT to_jsonb(r) FROM ledger."+relation+" r ORDER BY to_jsonb(r)::text COLLATE \"C\"")
 		require.NoError(t, err)
 		texts, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
 		require.NoError(t, err)

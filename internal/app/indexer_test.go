@@ -24,7 +24,7 @@ func TestIndexEveryServer(t *testing.T) {
 			t.Run(name+" "+shape, func(t *testing.T) {
 				t.Parallel()
 				l := sandbox.NewLedger(sandbox.Options{Seed: 7})
-				l.Grow(600)
+				l.Grow(300)
 				scope := defaultScope()
 				scope.Shape = shape
 				scope.Interfaces = sandbox.InterfaceNames()

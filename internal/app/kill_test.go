@@ -74,7 +74,7 @@ func (p programTests) Run() int {
 // done anything.
 func killUntilDone(t *testing.T, random *rand.Rand, env []string, program string, args ...string) (kills int) {
 	t.Helper()
-	for longest := 60 * time.Millisecond; kills < 500; kills, longest = kills+1, longest+longest/20 {
+	for longest := 60 * time.Millisecond; kills < 500; kills, longest = kills+1, longest+longest/10 {
 		var out bytes.Buffer
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.Int64N(int64(longest))))
 		cmd := exec.CommandContext(ctx, program, args...) // killed with SIGKILL
@@ -101,7 +101,7 @@ func killUntilDone(t *testing.T, random *rand.Rand, env []string, program string
 func TestKilledAtAnyPoint(t *testing.T) {
 	t.Parallel()
 	l := sandbox.NewLedger(sandbox.Options{Seed: 31, ActiveShare: 0.5})
-	l.Grow(1500)
+	l.Grow(800)
 	at := quietOffset(t, l)
 	ledgerURL := serve(t, l, sandbox.ServerOptions{StrictInterface: true, ListLimit: 25, Latency: time.Millisecond})
 	scan := sandbox.NewScan(l, sandbox.ScanOptions{BalanceChanges: true, PageLimit: 40, Latency: time.Millisecond})

@@ -119,7 +119,7 @@ func TestRowsOfStrangeElementsAreComplete(t *testing.T) {
 		t.Run("updates of "+version, func(t *testing.T) {
 			t.Parallel()
 			l := sandbox.NewLedger(sandbox.Options{Seed: 19})
-			l.Grow(250)
+			l.Grow(150)
 			var s served
 			database := s.index(t, l, sandbox.ServerOptions{Version: version}, everything(shape), strange)
 			s.requireStrange(t, "Transaction Reassignment TopologyTransaction NewKind Odder ParticipantRetired JsUnassignedEvent JsAssignmentEvent unassignId")
@@ -129,7 +129,7 @@ func TestRowsOfStrangeElementsAreComplete(t *testing.T) {
 		t.Run("snapshot of "+version, func(t *testing.T) {
 			t.Parallel()
 			var s served
-			database := s.backfill(t, ledgerInFlight(t, 200), sandbox.ServerOptions{Version: version, ExtraEntries: true}, everything("acs-delta"), strange)
+			database := s.backfill(t, ledgerInFlight(), sandbox.ServerOptions{Version: version, ExtraEntries: true}, everything("acs-delta"), strange)
 			requireEntryKinds(t, &s)
 			s.requireRebuilt(t, database)
 		})
@@ -182,12 +182,12 @@ ORDER BY 1`
 func TestRebuildingNoticesALostColumn(t *testing.T) {
 	t.Parallel()
 	l := sandbox.NewLedger(sandbox.Options{Seed: 20})
-	l.Grow(30)
+	l.Grow(20)
 	var effects, deltas, snapshot served
 	noticed := map[string]bool{}
 	all := effects.noticeLosses(t, effects.index(t, l, sandbox.ServerOptions{Version: "3.6"}, everything("ledger-effects"), strange), noticed)
 	deltas.noticeLosses(t, deltas.index(t, l, sandbox.ServerOptions{}, everything("acs-delta"), strange), noticed)
-	snapshot.noticeLosses(t, snapshot.backfill(t, ledgerInFlight(t, 30), sandbox.ServerOptions{ExtraEntries: true}, everything("acs-delta"), strange), noticed)
+	snapshot.noticeLosses(t, snapshot.backfill(t, growInFlight(sandbox.Options{Seed: 5, ActiveShare: 0.05}), sandbox.ServerOptions{ExtraEntries: true}, everything("acs-delta"), strange), noticed)
 	for _, column := range all {
 		require.True(t, noticed[column] || slices.Contains(notServed, column), "nothing differs without column %s", column)
 	}

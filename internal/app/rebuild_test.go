@@ -39,6 +39,7 @@ import (
 // served collects the elements that a server sent.
 type served struct {
 	mu          sync.Mutex
+	ended       bool              // nothing is collected any more
 	updates     map[string][]byte // by offset
 	checkpoints [][]byte
 	entries     map[string][]byte // by content, because a page may be read again
@@ -59,6 +60,7 @@ func (s *served) rewrite(change func(sandbox.Element) [][]byte) func(sandbox.Ele
 		defer s.mu.Unlock()
 		for _, raw := range elements {
 			switch {
+			case s.ended:
 			case strings.Contains(e.Path, "active-contracts"):
 				raw := continuationToken.ReplaceAll(raw, nil)
 				s.entries[string(raw)] = raw
@@ -70,6 +72,13 @@ func (s *served) rewrite(change func(sandbox.Element) [][]byte) func(sandbox.Ele
 		}
 		return bytes.Join(elements, []byte(","))
 	}
+}
+
+// end ends collecting: the server may still be answering a request that nobody waits for any more.
+func (s *served) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
 }
 
 // compare rebuilds everything from the rows that db shows, and tells what differs from what was served.
@@ -207,6 +216,7 @@ func (s *served) index(t *testing.T, l sandbox.History, options sandbox.ServerOp
 	options.Rewrite = s.rewrite(change)
 	database := throwaway.Migrated(t, migrate)
 	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, l, options), scope), testLogger(t)))
+	s.end()
 	return database
 }
 
@@ -220,6 +230,7 @@ func (s *served) backfill(t *testing.T, l sandbox.History, options sandbox.Serve
 	}
 	_, err := RunBackfill(t.Context(), backfillFor(database, serve(t, l, options), scope, at), testLogger(t), nil)
 	require.NoError(t, err)
+	s.end()
 	s.updates = nil // which were read to find out what the server has
 	return database
 }
@@ -235,18 +246,19 @@ func TestRowsAreComplete(t *testing.T) {
 			t.Run("updates of "+version+", "+shape, func(t *testing.T) {
 				t.Parallel()
 				l := sandbox.NewLedger(sandbox.Options{Seed: 17})
-				l.Grow(600)
+				l.Grow(300)
 				var s served
 				database := s.index(t, l, options, everything(shape), nil)
-				require.Greater(t, len(s.updates), 400)
+				require.Greater(t, len(s.updates), 200)
 				s.requireRebuilt(t, database)
 			})
 		}
 		t.Run("snapshot of "+version, func(t *testing.T) {
 			t.Parallel()
+			options := options // the subtests beside this one read theirs
 			options.ExtraEntries = true
 			var s served
-			database := s.backfill(t, ledgerInFlight(t, 200), options, everything("acs-delta"), nil)
+			database := s.backfill(t, ledgerInFlight(), options, everything("acs-delta"), nil)
 			requireEntryKinds(t, &s)
 			s.requireRebuilt(t, database)
 		})
@@ -284,12 +296,17 @@ func TestRowsAreComplete(t *testing.T) {
 	})
 }
 
-// ledgerInFlight is a ledger at whose end both halves of reassignments are alone.
-func ledgerInFlight(t *testing.T, from int) *sandbox.Ledger {
-	t.Helper()
-	l := sandbox.NewLedger(sandbox.Options{Seed: 5})
-	l.Grow(from)
+// ledgerInFlight is a ledger at whose end both halves of reassignments are alone. To look for one takes long, and those who read it
+// can share it.
+var ledgerInFlight = sync.OnceValue(func() *sandbox.Ledger { return growInFlight(sandbox.Options{Seed: 5}) })
+
+func growInFlight(options sandbox.Options) *sandbox.Ledger {
+	l := sandbox.NewLedger(options)
 	for range 500 {
+		l.Grow(1)
+		if !l.InFlight(l.End()) {
+			continue
+		}
 		kinds := map[any]bool{}
 		for _, r := range l.TruthFromSnapshot(sandbox.Scope{}, l.End(), l.End())["reassignments"] {
 			kinds[r["kind"]] = true
@@ -297,10 +314,8 @@ func ledgerInFlight(t *testing.T, from int) *sandbox.Ledger {
 		if len(kinds) == 2 {
 			return l
 		}
-		l.Grow(1)
 	}
-	t.Fatal("no moment with both kinds of incomplete reassignments")
-	return nil
+	panic("no moment with both kinds of incomplete reassignments")
 }
 
 func requireEntryKinds(t *testing.T, s *served) {

@@ -117,14 +117,14 @@ func TestEverythingIsSealed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := indexed(t, 61, 1300, options)
+			s := indexed(t, 61, 1050, options)
 			s.sealUntil("EXISTS (SELECT FROM ledger.verifications)")
-			s.Grow(300)
+			s.Grow(50)
 			s.index()
 			s.sealUntil(allVerified)
 			require.Regexp(t, "^equal( equal)+$", s.windows("updates"))
 			s.holds("(SELECT max(to_inclusive - from_exclusive) FROM ledger.verifications) < ledger.latest_offset()")
-			s.holds("(SELECT count(*) FROM ledger.updates) = 1600")
+			s.holds("(SELECT count(*) FROM ledger.updates) = 1100")
 			require.Empty(t, s.damaged())
 			require.Empty(t, s.journal.lines(t, differs))
 
@@ -138,8 +138,8 @@ func TestEverythingIsSealed(t *testing.T) {
 // What differs is said and sealed as different, and the daemon goes on; what was put right is compared again.
 func TestDifferencesAreSealed(t *testing.T) {
 	t.Parallel()
-	s := indexed(t, 62, 1300, sandbox.ServerOptions{})
-	at := s.Offset(1150)
+	s := indexed(t, 62, 1100, sandbox.ServerOptions{})
+	at := s.Offset(1050)
 	s.exec("UPDATE indexer.updates SET update_id = 'x' || update_id WHERE ledger_offset = $1", at)
 	s.sealUntil(allSealed, differs)
 	require.Equal(t, "equal different", s.windows("updates"))
@@ -164,7 +164,7 @@ func TestAfterAnUpgradeOfTheParticipant(t *testing.T) {
 		t.Run(releases[0]+" to "+releases[1], func(t *testing.T) {
 			t.Parallel()
 			s := &sealed{Ledger: sandbox.NewLedger(sandbox.Options{Seed: 68}), t: t, database: throwaway.Migrated(t, migrate)}
-			s.Grow(2300)
+			s.Grow(1050)
 			scope := everything("ledger-effects")
 			scope.Topology = false // 3.4 has another name for an event of these
 			s.cfg = indexerFor(s.database, serve(t, s.Ledger, sandbox.ServerOptions{Version: releases[0]}), scope)
@@ -172,7 +172,7 @@ func TestAfterAnUpgradeOfTheParticipant(t *testing.T) {
 			s.cfg.LedgerURL = serve(t, s.Ledger, sandbox.ServerOptions{Version: releases[1]})
 			s.Grow(20)
 			s.sealUntil(allSealed, lacking)
-			require.Equal(t, "different different different", s.windows("updates"))
+			require.Equal(t, "different different", s.windows("updates"))
 			require.Len(t, s.journal.lines(t, lacking), 1)
 			require.NotContains(t, s.journal.all(), `"level":"ERROR"`)
 		})
@@ -182,7 +182,7 @@ func TestAfterAnUpgradeOfTheParticipant(t *testing.T) {
 // What the participant has pruned is sealed without being compared, which is said once.
 func TestWhatWasPrunedIsSealedAsItIs(t *testing.T) {
 	t.Parallel()
-	s := indexed(t, 63, 1300, sandbox.ServerOptions{})
+	s := indexed(t, 63, 1200, sandbox.ServerOptions{})
 	require.NoError(t, s.Prune(s.Offset(1150)))
 	s.sealUntil(allSealed, hidden)
 	require.Equal(t, "not_shown not_shown equal", s.windows("updates"))

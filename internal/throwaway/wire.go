@@ -199,6 +199,7 @@ func (w *Wire) connect(client net.Conn) {
 	var answers sync.WaitGroup
 	answers.Go(func() {
 		defer l.cut()
+		defer close(l.ready)
 		_ = l.answer() // it ends with the connection, which is all that can be wrong
 	})
 	_ = l.forward()

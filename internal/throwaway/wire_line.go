@@ -22,7 +22,7 @@ type line struct {
 	pid   atomic.Uint32 // of the session at the server
 	mute  atomic.Bool   // the client is to hear nothing any more
 	full  atomic.Pointer[wireOrder]
-	ready chan string // while mute: what the server says of the command that it has done
+	ready chan string // while mute: what the server says of the command that it has done; closed when it has left
 }
 
 // cut ends the connection for both sides.
@@ -86,11 +86,7 @@ func (l *line) commit(order *wireOrder, message []byte) error {
 		order.delivered <- false
 		return err
 	}
-	var done string
-	select {
-	case done = <-l.ready:
-	case <-l.ended: // the server went away meanwhile: nobody knows
-	}
+	done := <-l.ready // nothing where the server went away meanwhile: nobody knows
 	l.cut()
 	order.delivered <- done == "COMMIT" // not where it was rolled back
 	return errCut
