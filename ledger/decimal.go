@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"strconv"
 	"strings"
 )
 
@@ -52,39 +53,79 @@ func allDigits(text []byte) bool {
 	return len(text) > 0
 }
 
-// parts are the digits before the point without leading zeros, and those after it.
-func (d Decimal) parts() (negative bool, whole, fraction string) {
+// Digits are the digits before the point without leading zeros, and those after it. A zero can be negative.
+func (d Decimal) Digits() (negative bool, whole, fraction string) {
 	text, negative := strings.CutPrefix(string(d), "-")
 	whole, fraction, _ = strings.Cut(text, ".")
 	return negative, strings.TrimLeft(whole, "0"), fraction
 }
 
-// Unscaled is the number without its point, and how many of its digits stand behind the point: the number is
-// unscaled / 10^scale.
-func (d Decimal) Unscaled() (unscaled *big.Int, scale int32) {
-	negative, whole, fraction := d.parts()
-	const fitInt64 = 18
-	if len(whole)+len(fraction) <= fitInt64 { // nearly all do, and this is much faster
-		n := int64(0)
-		for _, digits := range []string{whole, fraction} {
-			for i := range len(digits) {
-				n = n*10 + int64(digits[i]-'0')
-			}
-		}
-		unscaled = big.NewInt(n)
-	} else {
-		unscaled, _ = new(big.Int).SetString(whole+fraction, 10)
+// Plus is a sum as PostgreSQL's numeric has it, with as many digits after the point as the longer of the two numbers.
+func (d Decimal) Plus(other Decimal) Decimal {
+	a, aScale, aFits := d.unscaledInt64()
+	b, bScale, bFits := other.unscaledInt64()
+	if aFits && bFits && aScale == bScale { // nearly always, and this is much faster
+		var room [fitInt64 + 2]byte
+		return withPoint(a+b < 0, strconv.AppendUint(room[:0], uint64(max(a+b, -a-b)), 10), aScale)
 	}
+	scale := max(aScale, bScale)
+	sum := d.unscaled(scale)
+	sum.Add(sum, other.unscaled(scale))
+	return withPoint(sum.Sign() < 0, new(big.Int).Abs(sum).Append(nil, 10), scale)
+}
+
+// fitInt64 is how many digits fit an int64, even if two of such numbers are added.
+const fitInt64 = 18
+
+// unscaledInt64 is the number without its point, and how many of its digits stand after the point, if it has no more than
+// fitInt64.
+func (d Decimal) unscaledInt64() (unscaled int64, scale int, ok bool) {
+	negative, whole, fraction := d.Digits()
+	if len(whole)+len(fraction) > fitInt64 {
+		return 0, len(fraction), false
+	}
+	for _, digits := range [...]string{whole, fraction} {
+		for i := range len(digits) {
+			unscaled = unscaled*10 + int64(digits[i]-'0')
+		}
+	}
+	if negative {
+		unscaled = -unscaled
+	}
+	return unscaled, len(fraction), true
+}
+
+// unscaled is the number without its point, with so many digits after it, which are no fewer than it has.
+func (d Decimal) unscaled(scale int) *big.Int {
+	negative, whole, fraction := d.Digits()
+	unscaled, _ := new(big.Int).SetString("0"+whole+fraction+strings.Repeat("0", scale-len(fraction)), 10)
 	if negative {
 		unscaled.Neg(unscaled)
 	}
-	return unscaled, int32(len(fraction))
+	return unscaled
+}
+
+// withPoint is the number whose last digits, as many as scale, stand after the point.
+func withPoint(negative bool, digits []byte, scale int) Decimal {
+	var room [64]byte
+	text := room[:0]
+	if negative {
+		text = append(text, '-')
+	}
+	if missing := scale + 1 - len(digits); missing > 0 {
+		digits = append(bytes.Repeat([]byte("0"), missing), digits...)
+	}
+	text = append(text, digits[:len(digits)-scale]...)
+	if scale > 0 {
+		text = append(append(text, '.'), digits[len(digits)-scale:]...)
+	}
+	return Decimal(text)
 }
 
 // Canonical tells whether PostgreSQL's numeric prints the number as the server wrote it: it does, but for leading zeros
 // and the minus sign of a zero.
 func (d Decimal) Canonical() bool {
-	negative, whole, fraction := d.parts()
+	negative, whole, fraction := d.Digits()
 	if negative && whole == "" && strings.Trim(fraction, "0") == "" {
 		return false
 	}
@@ -94,7 +135,7 @@ func (d Decimal) Canonical() bool {
 
 // appendNumber appends the number in the one form in which equal numbers are written: 1.50 and 01.5 are 1.5.
 func (d Decimal) appendNumber(to []byte) []byte {
-	negative, whole, fraction := d.parts()
+	negative, whole, fraction := d.Digits()
 	fraction = strings.TrimRight(fraction, "0")
 	if negative && whole+fraction != "" {
 		to = append(to, '-')

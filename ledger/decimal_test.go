@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 func TestParseDecimal(t *testing.T) {
@@ -29,21 +30,31 @@ func TestParseDecimal(t *testing.T) {
 	}
 }
 
-func TestUnscaledIsExact(t *testing.T) {
+func TestPlusIsWhatNumericAdds(t *testing.T) {
 	t.Parallel()
-	digits := strings.Repeat("1234567890", 6)
-	for text, want := range map[string]struct {
-		unscaled string
-		scale    int32
-	}{
-		"0": {"0", 0}, "-0.00": {"0", 2}, "1.50": {"150", 2}, "-0.0000000001": {"-1", 10}, "007": {"7", 0}, "100": {"100", 0},
-		"999999999999999999": {"999999999999999999", 0}, "-9999999999.9999999999": {"-99999999999999999999", 10},
-		"0.0000000000000000000000": {"0", 22}, "-" + digits + "." + digits: {"-" + digits + digits, 60},
+	nines := strings.Repeat("9", 300)
+	for _, sum := range [][3]Decimal{
+		{"0", "0", "0"}, {"0", "1.50", "1.50"}, {"-0", "-0.00", "0.00"}, {"1.50", "-1.50", "0.00"}, {"007", "1", "8"}, {"0.05", "-0.10", "-0.05"},
+		{"999999999999999999", "999999999999999999", "1999999999999999998"}, {"-99999999.9999999999", "-0.0000000001", "-100000000.0000000000"},
+		{"1", "0.0000000001", "1.0000000001"}, {"-12345678901.0000000001", "12345678901", "-0.0000000001"},
+		{Decimal(nines), "1." + Decimal(nines), "1" + Decimal(strings.Repeat("0", 300)) + "." + Decimal(nines)},
 	} {
-		unscaled, scale := Decimal(text).Unscaled()
-		require.Equal(t, want.unscaled, unscaled.String(), text)
-		require.Equal(t, want.scale, scale, text)
+		require.Equal(t, sum[2], sum[0].Plus(sum[1]))
+		require.Equal(t, sum[2], sum[1].Plus(sum[0]))
 	}
+	decimals := rapid.Custom(func(t *rapid.T) Decimal {
+		return Decimal(rapid.StringMatching(`-?[0-9]{1,20}(\.[0-9]{1,12})?`).Draw(t, "decimal"))
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := decimals.Draw(t, "a"), decimals.Draw(t, "b")
+		ratA, _ := new(big.Rat).SetString(string(a))
+		ratB, _ := new(big.Rat).SetString(string(b))
+		_, _, fractionA := a.Digits()
+		_, _, fractionB := b.Digits()
+		sum := a.Plus(b)
+		require.Equal(t, ratA.Add(ratA, ratB).FloatString(max(len(fractionA), len(fractionB))), string(sum))
+		require.True(t, sum.Canonical())
+	})
 }
 
 func TestCanonicalIsWhatNumericPrints(t *testing.T) {
@@ -68,15 +79,17 @@ func FuzzParseDecimal(f *testing.F) {
 		}
 		want, ok := new(big.Rat).SetString(text)
 		require.True(t, ok)
-		unscaled, scale := d.Unscaled()
+		_, _, fraction := d.Digits()
+		scale := len(fraction)
+		unscaled := d.unscaled(scale)
 		power := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(scale)), nil)
 		require.Zero(t, want.Cmp(new(big.Rat).SetFrac(unscaled, power)))
 
 		// As numeric prints it: a digit before the point at least, and as many after it as its scale.
 		printed := new(big.Int).Abs(unscaled).String()
-		printed = strings.Repeat("0", max(0, int(scale)+1-len(printed))) + printed
+		printed = strings.Repeat("0", max(0, scale+1-len(printed))) + printed
 		if scale > 0 {
-			printed = printed[:len(printed)-int(scale)] + "." + printed[len(printed)-int(scale):]
+			printed = printed[:len(printed)-scale] + "." + printed[len(printed)-scale:]
 		}
 		if unscaled.Sign() < 0 {
 			printed = "-" + printed

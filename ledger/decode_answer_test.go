@@ -133,7 +133,7 @@ func TestDecodeUpdate(t *testing.T) {
 		require.NoError(t, err)
 		got, err := DecodeUpdate([]byte(" " + element + "\n"))
 		require.NoError(t, err)
-		forgetPlain(list.Updates)
+		forgetPlain(list.Updates, nil)
 		require.Equal(t, list.Updates[0], got, "as in a list")
 	}
 }

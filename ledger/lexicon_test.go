@@ -34,7 +34,7 @@ func TestPagesDecodedAtATime(t *testing.T) {
 			want, err := newDecoding(updates).updates(order{}, 1)
 			require.NoError(t, err)
 			got := first[0].(UpdateList)
-			forgetPlain(got.Updates)
+			forgetPlain(got.Updates, first[1].([]ContractEntry))
 			require.Equal(t, want, got)
 			wantEntries, err := newDecoding(entries).entries(1)
 			require.NoError(t, err)

@@ -14,8 +14,8 @@ INSERT INTO indexer.latest_totals (party, round, initial_amount, holding_fees_ra
 -- Gives totals that there are other amounts.
 UPDATE indexer.balance_totals t SET initial_amount = x.initial_amount, holding_fees_rate = x.holding_fees_rate
 FROM (
-    SELECT unnest(@parties::text[]) AS party, unnest(@rounds::bigint[]) AS round, unnest(@initial_amounts::numeric[]) AS initial_amount,
-        unnest(@holding_fees_rates::numeric[]) AS holding_fees_rate
+    SELECT unnest(@parties::text[]) AS party, unnest(@rounds::bigint[]) AS round, unnest(@initial_amounts::text[])::numeric AS initial_amount,
+        unnest(@holding_fees_rates::text[])::numeric AS holding_fees_rate
 ) x
 WHERE t.party = x.party AND t.round = x.round;
 
@@ -23,7 +23,7 @@ WHERE t.party = x.party AND t.round = x.round;
 -- Moves the last totals of parties that have some.
 UPDATE indexer.latest_totals t SET round = x.round, initial_amount = x.initial_amount, holding_fees_rate = x.holding_fees_rate
 FROM (
-    SELECT unnest(@parties::text[]) AS party, unnest(@rounds::bigint[]) AS round, unnest(@initial_amounts::numeric[]) AS initial_amount,
-        unnest(@holding_fees_rates::numeric[]) AS holding_fees_rate
+    SELECT unnest(@parties::text[]) AS party, unnest(@rounds::bigint[]) AS round, unnest(@initial_amounts::text[])::numeric AS initial_amount,
+        unnest(@holding_fees_rates::text[])::numeric AS holding_fees_rate
 ) x
 WHERE t.party = x.party;

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Statements take the rows of a step as arrays, one for each column. pgx would encode them one value at a time, into room that has to
@@ -15,6 +16,24 @@ import (
 func execArrays(ctx context.Context, tx pgx.Tx, statement string, arrays ...[]byte) error {
 	_, err := tx.Conn().PgConn().ExecParams(ctx, statement, arrays, nil, []int16{pgx.BinaryFormatCode}, nil).Close()
 	return err
+}
+
+// arrayConn is a connection whose Query sends an array of texts, the only argument, in room of its size.
+type arrayConn struct{ *pgxpool.Conn }
+
+// Query asks for rows. A connection that keeps no statements leaves it to pgx.
+func (c arrayConn) Query(ctx context.Context, statement string, args ...any) (pgx.Rows, error) {
+	conn := c.Conn.Conn()
+	texts, ok := args[0].([]string)
+	if !ok || len(args) > 1 || conn.Config().DefaultQueryExecMode != pgx.QueryExecModeCacheStatement {
+		return conn.Query(ctx, statement, args...)
+	}
+	prepared, err := conn.Prepare(ctx, statement, statement)
+	if err != nil {
+		return nil, err
+	}
+	array := [][]byte{arrayOfText(texts, func(text *string) string { return *text })}
+	return pgx.RowsFromResultReader(conn.TypeMap(), conn.PgConn().ExecPrepared(ctx, prepared.Name, array, []int16{pgx.BinaryFormatCode}, nil)), nil
 }
 
 // arrayHead is how long the head of an array is.

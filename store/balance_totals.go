@@ -38,7 +38,7 @@ func addedTotals(changes []dbsqlc.BalanceChangesCopyParams) []partyTotal {
 		amount, rate := c.ChangeToInitialAmountAsOfRoundZero, c.ChangeToHoldingFeesRate
 		at := key{c.Party, *c.Round}
 		if sum, known := sums[at]; known {
-			amount, rate = sumOf(sum.InitialAmount, amount), sumOf(sum.HoldingFeesRate, rate)
+			amount, rate = sum.InitialAmount.Plus(amount), sum.HoldingFeesRate.Plus(rate)
 		}
 		sums[at] = partyTotal{Party: c.Party, Round: *c.Round, InitialAmount: amount, HoldingFeesRate: rate}
 	}
@@ -60,8 +60,8 @@ func changesBehind(added []partyTotal, latest map[string]partyTotal) (changes to
 			next := added[n]
 			inRound := known && next.Round == total.Round
 			if known || n > 0 {
-				next.InitialAmount = sumOf(total.InitialAmount, next.InitialAmount)
-				next.HoldingFeesRate = sumOf(total.HoldingFeesRate, next.HoldingFeesRate)
+				next.InitialAmount = total.InitialAmount.Plus(next.InitialAmount)
+				next.HoldingFeesRate = total.HoldingFeesRate.Plus(next.HoldingFeesRate)
 			}
 			if inRound && n == 0 {
 				changes.raised = append(changes.raised, next)
@@ -101,7 +101,7 @@ func (l *Leader) addBehind(ctx context.Context, tx pgx.Tx, rows []dbsqlc.Balance
 	for _, row := range list {
 		latest[row.Party] = partyTotal{
 			Party: row.Party, Round: row.Round,
-			InitialAmount: numeric(ledger.Decimal(row.InitialAmount)), HoldingFeesRate: numeric(ledger.Decimal(row.HoldingFeesRate)),
+			InitialAmount: ledger.Decimal(row.InitialAmount), HoldingFeesRate: ledger.Decimal(row.HoldingFeesRate),
 		}
 	}
 	changes, ok := changesBehind(added, latest)
@@ -140,8 +140,8 @@ func totalsInColumns(totals []partyTotal) (columns dbsqlc.BalanceTotalsRaisePara
 	for i := range totals {
 		columns.Parties = append(columns.Parties, totals[i].Party)
 		columns.Rounds = append(columns.Rounds, totals[i].Round)
-		columns.InitialAmounts = append(columns.InitialAmounts, totals[i].InitialAmount)
-		columns.HoldingFeesRates = append(columns.HoldingFeesRates, totals[i].HoldingFeesRate)
+		columns.InitialAmounts = append(columns.InitialAmounts, string(totals[i].InitialAmount))
+		columns.HoldingFeesRates = append(columns.HoldingFeesRates, string(totals[i].HoldingFeesRate))
 	}
 	return columns
 }

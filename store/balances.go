@@ -17,7 +17,7 @@ import (
 
 // linkTransfers notes who took part in which transfer.
 func (l *Leader) linkTransfers(ctx context.Context, tx pgx.Tx, rows *transactionRows) error {
-	links := partyTransfers(rows.transfers, rows.receivers)
+	links := rows.ofParties.of(rows.transfers, rows.receivers)
 	return tableOf("party_transfers", links, l.store.queries.PartyTransfersCopy).write(ctx, tx)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
@@ -188,10 +189,10 @@ func (r *copyReader) appendValue(to []byte, c *copyColumn, value unsafe.Pointer)
 			const year2000 = 946_684_800 * 1_000_000 // in microseconds of Unix time
 			return appendInt64(to, v.Time.UnixMicro()-year2000), nil
 		}
-	case aNumeric:
-		if encoded, ok := appendShortNumeric(to, *(*pgtype.Numeric)(value)); ok {
-			return encoded, nil
-		}
+	case aDecimal:
+		return appendDecimal(to, *(*ledger.Decimal)(value)), nil
+	case anOptionalDecimal:
+		return appendOptional(to, *(**ledger.Decimal)(value), appendDecimal), nil
 	}
 	return r.appendPlanned(to, c.typ, reflect.NewAt(c.field, value).Elem().Interface())
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
@@ -43,7 +44,7 @@ func TestCopyEncodesAsPgxDoes(t *testing.T) {
 			at("2025-10-14T11:29:20.015513Z"), at("1999-12-31T23:59:59.999999999Z"), at("0001-01-01T00:00:00.000001Z"),
 			at("9999-12-31T23:59:59.999999+01:00"), pgtype.Timestamptz{}, pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true},
 		},
-		pgtype.NumericOID: {pgtype.Numeric{Int: big.NewInt(-1250), Exp: -2, Valid: true}, pgtype.Numeric{}},
+		pgtype.NumericOID: {pgtype.Numeric{Int: big.NewInt(-1250), Exp: -2, Valid: true}, pgtype.Numeric{}, (*ledger.Decimal)(nil)},
 	}
 	plans := pgtype.NewMap()
 	for typ, list := range values {

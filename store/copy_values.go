@@ -6,6 +6,8 @@ import (
 	"reflect"
 
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"ledgerindexer/ledger"
 )
 
 // copyColumn is a column of a COPY, and the field of the rows that has its values.
@@ -33,7 +35,8 @@ const (
 	aJSONB
 	aTextArray
 	aTimestamp
-	aNumeric
+	aDecimal
+	anOptionalDecimal
 )
 
 // typePair is a type of Go's, and one of PostgreSQL's.
@@ -56,7 +59,8 @@ var valueKinds = map[typePair]valueKind{
 	{reflect.TypeFor[[]byte](), pgtype.JSONBOID}:                   aJSONB,
 	{reflect.TypeFor[[]string](), pgtype.TextArrayOID}:             aTextArray,
 	{reflect.TypeFor[pgtype.Timestamptz](), pgtype.TimestamptzOID}: aTimestamp,
-	{reflect.TypeFor[pgtype.Numeric](), pgtype.NumericOID}:         aNumeric,
+	{reflect.TypeFor[ledger.Decimal](), pgtype.NumericOID}:         aDecimal,
+	{reflect.TypeFor[*ledger.Decimal](), pgtype.NumericOID}:        anOptionalDecimal,
 }
 
 // columnsOf are the columns of these types, for rows of a type: a struct of their values, or where there is one, its value.

@@ -38,47 +38,60 @@ func FuzzURL(f *testing.F) {
 	})
 }
 
-// withPayload is a list of an update of one creation.
-func withPayload(payload []byte) []byte {
-	return fmt.Appendf(nil, `[{"update":{"Transaction":{"value":{"updateId":"u","effectiveAt":"2025-10-14T11:29:20Z","events":[{"CreatedEvent":{`+
-		`"nodeId":0,"contractId":"c","templateId":"p:M:E","createArgument":%[1]s,"witnessParties":[],"signatories":[],"new":%[1]s,`+
-		`"createdAt":"2025-10-14T11:29:20Z","packageName":"p"}}],"offset":1,"synchronizerId":"s","recordTime":"2025-10-14T11:29:20Z"}}}}]`, payload)
+// withPayload is a list of an update of one creation, and a list of an entry of a snapshot with the same one.
+func withPayload(payload []byte) (updates, entries []byte) {
+	created := fmt.Sprintf(`{"offset":1,"nodeId":0,"contractId":"c","templateId":"p:M:E","createArgument":%[1]s,"witnessParties":[],"signatories":[],"new":%[1]s,`+
+		`"createdAt":"2025-10-14T11:29:20Z","packageName":"p"}`, payload)
+	return fmt.Appendf(nil, `[{"update":{"Transaction":{"value":{"updateId":"u","effectiveAt":"2025-10-14T11:29:20Z","events":[{"CreatedEvent":%s}],`+
+			`"offset":1,"synchronizerId":"s","recordTime":"2025-10-14T11:29:20Z"}}}}]`, created),
+		fmt.Appendf(nil, `[{"contractEntry":{"JsActiveContract":{"createdEvent":%s,"synchronizerId":"s","reassignmentCounter":0,"new":%s}}}]`, created, payload)
 }
 
-// FuzzPlainUpdates: jsonb takes all of an update that is called plain.
-func FuzzPlainUpdates(f *testing.F) {
+// FuzzPlain: jsonb takes all of an update, and of an entry of a snapshot, that is called plain.
+func FuzzPlain(f *testing.F) {
 	for _, c := range jsonbCases {
 		if len(c.value) < 1000 {
 			f.Add([]byte(c.value))
 		}
 	}
 	f.Fuzz(func(t *testing.T, value []byte) {
-		list, err := ledger.DecodeUpdateList(withPayload(value), 0)
-		if err != nil || !list.Updates[0].Plain {
-			return
+		updates, entries := withPayload(value)
+		if list, err := ledger.DecodeUpdateList(updates, 0); err == nil && list.Updates[0].Plain {
+			for _, c := range list.Updates[0].Created {
+				require.Empty(t, jsonbRefuses(c.Argument))
+				require.Empty(t, jsonbRefuses(c.Extra))
+			}
 		}
-		for _, c := range list.Updates[0].Created {
-			require.Empty(t, jsonbRefuses(c.Argument))
-			require.Empty(t, jsonbRefuses(c.Extra))
+		if list, err := ledger.DecodeContractEntries(entries); err == nil && list[0].Plain {
+			require.Empty(t, jsonbRefuses(list[0].Active.Created.Argument))
+			require.Empty(t, jsonbRefuses(list[0].Active.Created.Extra))
+			require.Empty(t, jsonbRefuses(entryExtra(&list[0])))
 		}
 	})
 }
 
-// What jsonb refuses makes its update not plain, and what is usual does not.
-func TestPlainUpdates(t *testing.T) {
+// What jsonb refuses makes its update, or its entry, not plain, and what is usual does not.
+func TestPlain(t *testing.T) {
 	t.Parallel()
-	plain := func(value string) bool {
-		list, err := ledger.DecodeUpdateList(withPayload([]byte(value)), 0)
+	plain := func(value string) (update, entry bool) {
+		updates, entries := withPayload([]byte(value))
+		list, err := ledger.DecodeUpdateList(updates, 0)
 		require.NoError(t, err)
-		return list.Updates[0].Plain
+		contracts, err := ledger.DecodeContractEntries(entries)
+		require.NoError(t, err)
+		return list.Updates[0].Plain, contracts[0].Plain
 	}
 	for _, c := range jsonbCases {
 		if len(c.value) < maxBytes && jsonbRefuses([]byte(c.value)) != "" {
-			require.False(t, plain(c.value), "%.100s", c.value)
+			update, entry := plain(c.value)
+			require.False(t, update, "%.100s", c.value)
+			require.False(t, entry, "%.100s", c.value)
 		}
 	}
 	for _, value := range []string{`{"a":"b \"c\" \\ \n","n":[1,-2.5,123456789012345678901234567890]}`, `1e5`, `"é \u0009 \u00e9"`} {
-		require.True(t, plain(value), value)
+		update, entry := plain(value)
+		require.True(t, update, value)
+		require.True(t, entry, value)
 	}
 }
 

@@ -129,7 +129,7 @@ func TestARepairPassesWritesInTurn(t *testing.T) {
 			at, err := l.BeginSnapshot(t.Context(), "", testScope, 100)
 			require.NoError(t, err)
 			one := ledger.SnapshotPage{Next: token("t1"), Entries: []ledger.ContractEntry{activeEntry(1, 0, "a", "sync::1", 0)}}
-			two := ledger.SnapshotPage{Last: true, Entries: []ledger.ContractEntry{activeEntry(2, 0, "b", "sync::1", 0)}}
+			two := ledger.SnapshotPage{Next: token("t2"), Entries: []ledger.ContractEntry{activeEntry(2, 0, "b", "sync::1", 0)}}
 			first = func(turn ledger.Turn) error { _, err := l.WriteSnapshotPage(t.Context(), at, turn, one); return err }
 			second = func(turn ledger.Turn) error {
 				_, err := l.WriteSnapshotPage(t.Context(), at.Behind(&one), turn, two)

@@ -99,11 +99,15 @@ const (
 // nextWindow is the window behind marks that were just stored or noted. Marks whose event id stands on more than one
 // record that the service shows are not unique, those that were so far among them.
 func (l *Leader) nextWindow(ctx context.Context, tx pgx.Tx, before, marks []ledger.HistoryMark, orderedFrom int64) ([]ledger.HistoryMark, error) {
+	marks = marks[max(0, len(marks)-windowLimit):]
+	before = before[max(0, len(before)+len(marks)-windowLimit):]
 	window := slices.Concat(before, marks) // the caller may need the one before again
-	window = window[max(0, len(window)-windowLimit):]
-	added := make(map[string]bool, len(marks))
-	for i := range marks {
-		added[marks[i].EventID] = true
+	var added map[string]bool
+	if len(before) > 0 {
+		added = make(map[string]bool, len(marks))
+		for i := range marks {
+			added[marks[i].EventID] = true
+		}
 	}
 	ordered := window[0].Seq >= orderedFrom // else what came before could not be looked up
 	if last := window[max(0, len(window)-windowSize):]; ordered {
@@ -128,12 +132,12 @@ func (l *Leader) nextWindow(ctx context.Context, tx pgx.Tx, before, marks []ledg
 	return window[max(0, min(cursor, len(window)-windowSize)):], nil
 }
 
-// countUnique tells of marks whether they are unique, after records with some event ids were added: of the others nothing has
-// changed.
+// countUnique tells of marks whether they are unique, after records with some event ids were added (nil: with all that the marks
+// have): of the others nothing has changed.
 func (l *Leader) countUnique(ctx context.Context, tx pgx.Tx, marks []ledger.HistoryMark, added map[string]bool) error {
-	var ids []string
+	ids := make([]string, 0, len(marks))
 	for i := range marks {
-		if id := marks[i].EventID; added[id] {
+		if id := marks[i].EventID; added == nil || added[id] {
 			ids = append(ids, id)
 		}
 	}

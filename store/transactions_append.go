@@ -31,7 +31,7 @@ func (l *Leader) newRecordBatch(ctx context.Context, at ledger.HistoryPosition, 
 	if err != nil {
 		return nil, err
 	}
-	b := &recordBatch{at: at, records: records, marks: make([]ledger.HistoryMark, len(records)), numbers: numbers}
+	b := &recordBatch{at: at, records: records, marks: make([]ledger.HistoryMark, len(records)), numbers: numbers, rows: newTransactionRows()}
 	for i := range records {
 		b.marks[i] = ledger.HistoryMark{EventID: records[i].EventID, Fingerprint: records[i].Fingerprint()}
 	}
@@ -172,5 +172,6 @@ func (l *Leader) appended(b *recordBatch, position ledger.HistoryPosition, err e
 			l.store.cfg.Wrote(table.relation, table.rows)
 		}
 	}
+	b.rows.release()
 	return position, nil
 }

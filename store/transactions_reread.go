@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"ledgerindexer/ledger"
 )
@@ -107,7 +108,11 @@ func (l *Leader) noteSightings(ctx context.Context, tx pgx.Tx, marks []ledger.Hi
 // beginning; a record that was stored since was met. Where it is not read again, every stored record counts, those that
 // are gone too: then it tells what HasTransactions tells.
 func (l *Leader) MetTransactions(ctx context.Context, eventIDs []string) (map[string]bool, error) {
-	rows, err := l.store.queries.TransactionsMetWithIDs(ctx, l.pool, eventIDs)
+	var rows []string
+	err := l.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) (err error) {
+		rows, err = l.store.queries.TransactionsMetWithIDs(ctx, arrayConn{conn}, eventIDs)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("look for %d event ids among the records that were met: %w", len(eventIDs), err)
 	}

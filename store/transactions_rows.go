@@ -2,10 +2,9 @@ package store
 
 import (
 	"fmt"
-	"math/big"
 	"slices"
-
-	"github.com/jackc/pgx/v5/pgtype"
+	"strings"
+	"sync"
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
@@ -22,6 +21,27 @@ type transactionRows struct {
 	aborted        []dbsqlc.AbortedTransferInstructionsCopyParams
 	unknown        []dbsqlc.UnknownTransactionsCopyParams
 	exact          exactKeeper
+	ofParties      partyTransferRows // that are derived from the others
+}
+
+// transactionRooms are the lists of rows of batches that were written.
+var transactionRooms sync.Pool
+
+// newTransactionRows are no rows yet, with the room of those of another batch, if there is any.
+func newTransactionRows() transactionRows {
+	if r, ok := transactionRooms.Get().(*transactionRows); ok {
+		return *r
+	}
+	return transactionRows{}
+}
+
+// release keeps the room of the rows for another batch. They must have been written: after an error a COPY may read them still.
+func (r *transactionRows) release() {
+	transactionRooms.Put(&transactionRows{
+		transactions: emptied(r.transactions), transfers: emptied(r.transfers), receivers: emptied(r.receivers),
+		balanceChanges: emptied(r.balanceChanges), mints: emptied(r.mints), taps: emptied(r.taps), ofParties: r.ofParties.emptied(),
+	})
+	*r = transactionRows{}
 }
 
 // tables lists every table of the history, with what goes into it.
@@ -62,26 +82,36 @@ func (r *transactionRows) grow(records []ledger.Transaction) {
 	r.taps = slices.Grow(r.taps, taps)
 }
 
-// recordExact keeps what the columns of one record can't hold. Its fields are paths in the record as it was sent.
+// recordExact keeps what the columns of one record can't hold. Its fields are paths in the record as it was sent, in which an
+// asterisk stands for the word for the unit.
 type recordExact struct {
 	keeper *exactKeeper
 	at     place
-	list   string // where it is not empty, fields are those of an element of the list that has this path
-	index  int    // of the element
+	word   string
+	within string // where it is not empty, fields are those of the part that has this path
+	index  int    // of an element, where that is a list; else below 0
 }
+
+// in keeps what the columns of a part can't hold.
+func (x recordExact) in(part string) recordExact { return x.of(part, -1) }
 
 // of keeps what the columns of an element of a list can't hold.
 func (x recordExact) of(list string, index int) recordExact {
-	x.list, x.index = list, index
+	x.within, x.index = list, index
 	return x
 }
 
 // path is that of a field, which is hardly ever needed.
 func (x recordExact) path(field string) string {
-	if x.list == "" {
+	field = strings.Replace(field, "*", x.word, 1)
+	switch {
+	case x.within == "":
 		return field
+	case x.index < 0:
+		return x.within + "." + field
+	default:
+		return fmt.Sprintf("%s[%d].%s", x.within, x.index, field)
 	}
-	return fmt.Sprintf("%s[%d].%s", x.list, x.index, field)
 }
 
 func (x recordExact) value(field string, value ledger.JSON) []byte {
@@ -91,40 +121,25 @@ func (x recordExact) value(field string, value ledger.JSON) []byte {
 	return x.keeper.value(x.at, x.path(field), value)
 }
 
-// number is a decimal as its column takes it. Its text is kept where numeric would print another.
-func (x recordExact) number(field string, d ledger.Decimal) pgtype.Numeric {
+// number keeps the text of a decimal where numeric would print another.
+func (x recordExact) number(field string, d ledger.Decimal) ledger.Decimal {
 	if !d.Canonical() {
 		x.keeper.keep(x.at, x.path(field), []byte(`"`+d+`"`))
 	}
-	return numeric(d)
+	return d
 }
 
-// zero is what most fees and rewards are, and how they are written.
-var zero = struct {
-	text   ledger.Decimal
-	number pgtype.Numeric
-}{"0.0000000000", pgtype.Numeric{Int: new(big.Int), Exp: -10, Valid: true}}
-
-// numeric is a number that nobody may change.
-func numeric(d ledger.Decimal) pgtype.Numeric {
-	if d == zero.text {
-		return zero.number
+func (x recordExact) optionalNumber(field string, d *ledger.Decimal) *ledger.Decimal {
+	if d != nil {
+		x.number(field, *d)
 	}
-	unscaled, scale := d.Unscaled()
-	return pgtype.Numeric{Int: unscaled, Exp: -scale, Valid: true}
-}
-
-func (x recordExact) optionalNumber(field string, d *ledger.Decimal) pgtype.Numeric {
-	if d == nil {
-		return pgtype.Numeric{}
-	}
-	return x.number(field, *d)
+	return d
 }
 
 // add converts a record into its rows.
 func (r *transactionRows) add(refs refs, mark *ledger.HistoryMark, t *ledger.Transaction) {
 	first := len(r.exact.rows)
-	x := recordExact{keeper: &r.exact, at: place{ordinal: &mark.Seq}}
+	x := recordExact{keeper: &r.exact, at: place{ordinal: &mark.Seq}, word: t.Word}
 	r.exact.time(x.at, "date", t.Date)
 	row := dbsqlc.TransactionsCopyParams{
 		Seq: mark.Seq, EventID: t.EventID, Kind: string(t.Kind), TransactionType: t.Type, Date: timestamp(t.Date),
@@ -139,9 +154,9 @@ func (r *transactionRows) add(refs refs, mark *ledger.HistoryMark, t *ledger.Tra
 	case ledger.TransactionTransfer:
 		r.addTransfer(x, mark.Seq, t)
 	case ledger.TransactionMint:
-		r.mints = append(r.mints, ownedRow(x, mark.Seq, "mint", t, t.Mint))
+		r.mints = append(r.mints, ownedRow(x.in("mint"), mark.Seq, t, t.Mint))
 	case ledger.TransactionTap:
-		r.taps = append(r.taps, dbsqlc.TapsCopyParams(ownedRow(x, mark.Seq, "tap", t, t.Tap)))
+		r.taps = append(r.taps, dbsqlc.TapsCopyParams(ownedRow(x.in("tap"), mark.Seq, t, t.Tap)))
 	case ledger.TransactionAbort:
 		r.aborted = append(r.aborted, dbsqlc.AbortedTransferInstructionsCopyParams{
 			Seq: mark.Seq, Date: timestamp(t.Date), InstructionCid: t.Abort.InstructionCID, AbortKind: t.Abort.Kind,
@@ -166,7 +181,7 @@ func (r *transactionRows) addTransfer(x recordExact, seq int64, t *ledger.Transa
 		SenderChangeAmount:         x.optionalNumber("transfer.sender.sender_change_amount", sender.ChangeAmount),
 		SenderFee:                  x.optionalNumber("transfer.sender.sender_fee", sender.Fee),
 		HoldingFees:                x.optionalNumber("transfer.sender.holding_fees", sender.HoldingFees),
-		InputAmount:                x.optionalNumber("transfer.sender.input_"+t.Word+"_amount", sender.InputAmount),
+		InputAmount:                x.optionalNumber("transfer.sender.input_*_amount", sender.InputAmount),
 		InputAppRewardAmount:       x.optionalNumber("transfer.sender.input_app_reward_amount", sender.InputAppRewardAmount),
 		InputValidatorRewardAmount: x.optionalNumber("transfer.sender.input_validator_reward_amount", sender.InputValidatorRewardAmount),
 		InputSvRewardAmount:        x.optionalNumber("transfer.sender.input_sv_reward_amount", sender.InputSVRewardAmount),
@@ -204,9 +219,9 @@ func lengthOf[T any](list []T) *int32 {
 	return &n
 }
 
-func ownedRow(x recordExact, seq int64, kind string, t *ledger.Transaction, owned *ledger.OwnedAmount) dbsqlc.MintsCopyParams {
+func ownedRow(x recordExact, seq int64, t *ledger.Transaction, owned *ledger.OwnedAmount) dbsqlc.MintsCopyParams {
 	return dbsqlc.MintsCopyParams{
 		Seq: seq, Date: timestamp(t.Date), Round: t.Round, Owner: owned.Owner,
-		Amount: x.number(kind+"."+t.Word+"_amount", owned.Amount), Extra: x.value(kind+".extra", owned.Extra),
+		Amount: x.number("*_amount", owned.Amount), Extra: x.value("extra", owned.Extra),
 	}
 }

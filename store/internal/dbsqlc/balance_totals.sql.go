@@ -8,21 +8,21 @@ package dbsqlc
 import (
 	"context"
 
-	"github.com/jackc/pgx/v5/pgtype"
+	"ledgerindexer/ledger"
 )
 
 type BalanceTotalsCopyParams struct {
 	Party           string
 	Round           int64
-	InitialAmount   pgtype.Numeric
-	HoldingFeesRate pgtype.Numeric
+	InitialAmount   ledger.Decimal
+	HoldingFeesRate ledger.Decimal
 }
 
 const balanceTotalsRaise = `-- name: BalanceTotalsRaise :exec
 UPDATE indexer.balance_totals t SET initial_amount = x.initial_amount, holding_fees_rate = x.holding_fees_rate
 FROM (
-    SELECT unnest($1::text[]) AS party, unnest($2::bigint[]) AS round, unnest($3::numeric[]) AS initial_amount,
-        unnest($4::numeric[]) AS holding_fees_rate
+    SELECT unnest($1::text[]) AS party, unnest($2::bigint[]) AS round, unnest($3::text[])::numeric AS initial_amount,
+        unnest($4::text[])::numeric AS holding_fees_rate
 ) x
 WHERE t.party = x.party AND t.round = x.round
 `
@@ -30,8 +30,8 @@ WHERE t.party = x.party AND t.round = x.round
 type BalanceTotalsRaiseParams struct {
 	Parties          []string
 	Rounds           []int64
-	InitialAmounts   []pgtype.Numeric
-	HoldingFeesRates []pgtype.Numeric
+	InitialAmounts   []string
+	HoldingFeesRates []string
 }
 
 // Gives totals that there are other amounts.
@@ -87,15 +87,15 @@ func (q *Queries) LatestTotals(ctx context.Context, db DBTX, parties []string) (
 type LatestTotalsCopyParams struct {
 	Party           string
 	Round           int64
-	InitialAmount   pgtype.Numeric
-	HoldingFeesRate pgtype.Numeric
+	InitialAmount   ledger.Decimal
+	HoldingFeesRate ledger.Decimal
 }
 
 const latestTotalsMove = `-- name: LatestTotalsMove :exec
 UPDATE indexer.latest_totals t SET round = x.round, initial_amount = x.initial_amount, holding_fees_rate = x.holding_fees_rate
 FROM (
-    SELECT unnest($1::text[]) AS party, unnest($2::bigint[]) AS round, unnest($3::numeric[]) AS initial_amount,
-        unnest($4::numeric[]) AS holding_fees_rate
+    SELECT unnest($1::text[]) AS party, unnest($2::bigint[]) AS round, unnest($3::text[])::numeric AS initial_amount,
+        unnest($4::text[])::numeric AS holding_fees_rate
 ) x
 WHERE t.party = x.party
 `
@@ -103,8 +103,8 @@ WHERE t.party = x.party
 type LatestTotalsMoveParams struct {
 	Parties          []string
 	Rounds           []int64
-	InitialAmounts   []pgtype.Numeric
-	HoldingFeesRates []pgtype.Numeric
+	InitialAmounts   []string
+	HoldingFeesRates []string
 }
 
 // Moves the last totals of parties that have some.

@@ -7,6 +7,7 @@ package dbsqlc
 
 import (
 	"github.com/jackc/pgx/v5/pgtype"
+	"ledgerindexer/ledger"
 )
 
 type PartyTransfersCopyParams struct {
@@ -15,6 +16,6 @@ type PartyTransfersCopyParams struct {
 	Seq    int64
 	Sent   bool
 	Round  *int64
-	Amount pgtype.Numeric
-	Fee    pgtype.Numeric
+	Amount *ledger.Decimal
+	Fee    *ledger.Decimal
 }

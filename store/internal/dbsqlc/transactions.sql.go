@@ -9,6 +9,7 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5/pgtype"
+	"ledgerindexer/ledger"
 )
 
 type AbortedTransferInstructionsCopyParams struct {
@@ -25,8 +26,8 @@ type BalanceChangesCopyParams struct {
 	Date                               pgtype.Timestamptz
 	Round                              *int64
 	Party                              string
-	ChangeToInitialAmountAsOfRoundZero pgtype.Numeric
-	ChangeToHoldingFeesRate            pgtype.Numeric
+	ChangeToInitialAmountAsOfRoundZero ledger.Decimal
+	ChangeToHoldingFeesRate            ledger.Decimal
 	Extra                              []byte
 }
 
@@ -35,7 +36,7 @@ type MintsCopyParams struct {
 	Date   pgtype.Timestamptz
 	Round  *int64
 	Owner  string
-	Amount pgtype.Numeric
+	Amount ledger.Decimal
 	Extra  []byte
 }
 
@@ -44,7 +45,7 @@ type TapsCopyParams struct {
 	Date   pgtype.Timestamptz
 	Round  *int64
 	Owner  string
-	Amount pgtype.Numeric
+	Amount ledger.Decimal
 	Extra  []byte
 }
 
@@ -175,8 +176,8 @@ type TransferReceiversCopyParams struct {
 	Seq         int64
 	Ordinal     int32
 	Party       string
-	Amount      pgtype.Numeric
-	ReceiverFee pgtype.Numeric
+	Amount      ledger.Decimal
+	ReceiverFee *ledger.Decimal
 	Extra       []byte
 }
 
@@ -185,19 +186,19 @@ type TransfersCopyParams struct {
 	Date                       pgtype.Timestamptz
 	Round                      *int64
 	Sender                     string
-	SenderChangeFee            pgtype.Numeric
-	SenderChangeAmount         pgtype.Numeric
-	SenderFee                  pgtype.Numeric
-	HoldingFees                pgtype.Numeric
-	InputAmount                pgtype.Numeric
-	InputAppRewardAmount       pgtype.Numeric
-	InputValidatorRewardAmount pgtype.Numeric
-	InputSvRewardAmount        pgtype.Numeric
-	InputValidatorFaucetAmount pgtype.Numeric
+	SenderChangeFee            *ledger.Decimal
+	SenderChangeAmount         *ledger.Decimal
+	SenderFee                  *ledger.Decimal
+	HoldingFees                *ledger.Decimal
+	InputAmount                *ledger.Decimal
+	InputAppRewardAmount       *ledger.Decimal
+	InputValidatorRewardAmount *ledger.Decimal
+	InputSvRewardAmount        *ledger.Decimal
+	InputValidatorFaucetAmount *ledger.Decimal
 	Description                *string
 	TransferKind               *string
 	InstructionReceiver        *string
-	InstructionAmount          pgtype.Numeric
+	InstructionAmount          *ledger.Decimal
 	InstructionCid             *string
 	Receivers                  *int32
 	BalanceChanges             *int32
