@@ -10,8 +10,9 @@ func (d *direct) entries() []ContractEntry {
 			list = slices.Grow(list, d.expected(len(list), begun))
 		}
 		list = append(list, ContractEntry{})
-		entry := &list[len(list)-1]
+		entry, from, unusual := &list[len(list)-1], d.at, d.unusual
 		entry.Extra = entryMembers.read(d, entry)
+		entry.Plain = d.unusual == unusual && d.at-from <= mostPlain
 	}
 	if d.refused {
 		return nil

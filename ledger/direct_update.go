@@ -70,7 +70,7 @@ func (d *direct) element(list *UpdateList, o *order) {
 	list.Updates = list.Updates[:n+1]
 }
 
-// mostPlain is the most JSON that an update may have to be plain, in bytes.
+// mostPlain is the most JSON that an update, or an entry of a snapshot, may have to be plain, in bytes.
 const mostPlain = 1 << 20
 
 // update reads an update of a kind, from the level between its variant's name and its members on.

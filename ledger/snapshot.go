@@ -7,6 +7,9 @@ type ContractEntry struct {
 	Token      string // where the list can be resumed after this entry; empty where the server gives none
 	Extra      JSON
 
+	// Plain tells that no JSON in it is unusual, as Update.Plain does. False says nothing.
+	Plain bool
+
 	Active     *ActiveContract
 	Unassigned *IncompleteUnassigned
 	Assigned   *IncompleteAssigned

@@ -22,3 +22,7 @@ DELETE FROM indexer.snapshots WHERE finished_at IS NULL;
 -- name: CarriedClear :exec
 TRUNCATE indexer.carried_created, indexer.carried_interface_views, indexer.carried_reassignments, indexer.active_contracts,
     indexer.unknown_elements;
+
+-- name: TimeoutsOff :exec
+-- Lets what follows in the transaction take as long as it takes, whatever the user's limits are.
+SELECT set_config(s.name, '0', true) FROM pg_catalog.pg_settings s WHERE s.name IN ('statement_timeout', 'transaction_timeout');

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 
@@ -35,7 +36,25 @@ type incompleteCreation struct {
 
 func newCarriedRows(progress ledger.SnapshotProgress) *carriedRows {
 	// Unknown entries are numbered by their place in the snapshot, which no page shares with another.
-	return &carriedRows{at: progress.At, unknownBefore: int32(progress.Entries)}
+	c := &carriedRows{at: progress.At, unknownBefore: int32(progress.Entries)}
+	if room, ok := carriedRooms.Get().(*carriedRows); ok {
+		c.created, c.active = room.created, room.active
+	}
+	return c
+}
+
+// carriedRooms are the lists of rows of pages that were written.
+var carriedRooms sync.Pool
+
+// grow makes room for the rows of so many entries.
+func (c *carriedRows) grow(entries int) {
+	c.created, c.active = slices.Grow(c.created, entries), slices.Grow(c.active, entries)
+}
+
+// release keeps the room of the rows for another page. They must have been written: after an error a COPY may read them still.
+func (c *carriedRows) release() {
+	carriedRooms.Put(&carriedRows{created: emptied(c.created), active: emptied(c.active)})
+	*c = carriedRows{}
 }
 
 // entryNames collects the names that an entry's rows refer to, and refuses an entry from beyond the snapshot.
@@ -79,6 +98,7 @@ func entryNames(n names, e *ledger.ContractEntry, at ledger.Offset) error {
 func (c *carriedRows) add(r refs, e *ledger.ContractEntry) {
 	ordinal := c.unknownBefore
 	c.unknownBefore++
+	c.exact.plain = e.Plain
 	switch {
 	case e.Active != nil:
 		a := e.Active
@@ -133,7 +153,7 @@ func (c *carriedRows) addUnknown(e *ledger.ContractEntry, kind string, raw ledge
 }
 
 func (c *carriedRows) addIncomplete(r refs, e *ledger.ContractEntry, created *ledger.CreatedEvent, synchronizer int32) {
-	var i incompleteCreation
+	i := incompleteCreation{exact: exactKeeper{plain: e.Plain}}
 	i.created, i.interfaceViews = c.creation(r, e, created, synchronizer, &i.exact)
 	c.incomplete = append(c.incomplete, i)
 }
@@ -193,6 +213,9 @@ func entryExtra(e *ledger.ContractEntry) ledger.JSON {
 // settle decides which creation events of incomplete reassignments are rows of their own: those that no entry before has
 // in this page, nor, as is asked for each, an entry of another page.
 func (c *carriedRows) settle(elsewhere func(offset int64, nodeID int32) (bool, error)) error {
+	if len(c.incomplete) == 0 {
+		return nil
+	}
 	known := map[eventPlace]bool{}
 	for i := range c.created {
 		known[eventPlace{c.created[i].LedgerOffset, c.created[i].NodeID}] = true

@@ -30,6 +30,7 @@ const (
 	codeSerializationFailure = "40001"
 	codeLockNotAvailable     = "55P03"
 	codeDuplicateSchema      = "42P06"
+	codeDuplicateTable       = "42P07" // or index
 )
 
 func hasCode(err error, codes ...string) bool {

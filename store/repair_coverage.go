@@ -126,6 +126,9 @@ func (r *Repairer) writeCoverage(ctx context.Context, tx pgx.Tx, a *agreement, s
 	if err := q.CheckpointSet(ctx, tx, dbsqlc.CheckpointSetParams{Stream: StreamUpdates, LedgerOffset: a.watermark}); err != nil {
 		return fmt.Errorf("set the checkpoint: %w", err)
 	}
+	if err := r.buildMissingIndexes(ctx, tx); err != nil {
+		return err
+	}
 	err := q.FloorsSet(ctx, tx, dbsqlc.FloorsSetParams{Stream: StreamUpdates, HistoryFloor: a.floor, StateFloor: a.stateFloor})
 	if err != nil {
 		return fmt.Errorf("set the floors: %w", err)

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
 )
 
 // What is kept of rows that were written is bounded, and holds nothing of them.
@@ -17,6 +19,19 @@ func TestRoomOfRowsIsEmpty(t *testing.T) {
 		require.Zero(t, updates[i])
 		require.Zero(t, created[i])
 		require.Zero(t, archived[i])
+	}
+	records := newTransactionRows()
+	numbered := payment("#a:0", "01:00:00", "alice", nil, receiver("bob", "1.50", nil))
+	records.add(refs{}, &ledger.HistoryMark{Seq: 1}, &numbered)
+	records.ofParties.of(records.transfers, records.receivers)
+	written := records
+	records.release()
+	require.Equal(t, transactionRows{}, records)
+	for _, kept := range []any{
+		written.transactions[0], written.transfers[0], written.receivers[0], written.balanceChanges[0], written.ofParties.rows[0],
+		written.ofParties.sorted[0], written.ofParties.once[0],
+	} {
+		require.Zero(t, kept)
 	}
 	list := []int{1, 2, 3}
 	kept := emptied(list)

@@ -65,7 +65,7 @@ func (l *Leader) startSnapshot(ctx context.Context, tx pgx.Tx, participantID str
 	if err != nil {
 		return fmt.Errorf("record the snapshot: %w", err)
 	}
-	return nil
+	return l.dropLateIndexes(ctx, tx)
 }
 
 // finishedSnapshot is the snapshot where the database holds just that one, and nothing behind it yet; else nil.
@@ -122,9 +122,9 @@ func (l *Leader) refuseStarted(ctx context.Context, tx pgx.Tx) error {
 }
 
 // WriteSnapshotPage stores a page's rows and the token behind it in one transaction, and returns the new progress.
-// The last page closes the snapshot and puts the watermark of the updates stream at its offset. progress must be what
-// the last call returned: where another process has moved it, ErrWatermarkMoved is returned. After any error the
-// outcome is unknown: call BeginSnapshot again.
+// Before the last page indexes are built, which takes the longer the more entries there are; it closes the snapshot and puts the
+// watermark of the updates stream at its offset. progress must be what the last call returned: where another process has moved it,
+// ErrWatermarkMoved is returned. After any error the outcome is unknown: call BeginSnapshot again.
 //
 // It is safe for concurrent use: a page can be written in its turn while the one before it is, from the progress that that one
 // will return. Where no other page is under way turn may be nil. A page with incomplete reassignments must be written alone:
@@ -132,6 +132,11 @@ func (l *Leader) refuseStarted(ctx context.Context, tx pgx.Tx) error {
 func (l *Leader) WriteSnapshotPage(
 	ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
 ) (ledger.SnapshotProgress, error) {
+	if page.Last {
+		if err := l.finishPages(ctx, turn, progress); err != nil {
+			return progress, err
+		}
+	}
 	return l.writeSnapshotPage(ctx, progress, turn, page, l.copyCarried, l.advanceSnapshot)
 }
 
@@ -152,6 +157,7 @@ func (l *Leader) writeSnapshotPage(
 		return progress, err
 	}
 	rows := newCarriedRows(progress)
+	rows.grow(len(page.Entries))
 	for i := range page.Entries {
 		rows.add(numbers, &page.Entries[i])
 	}
@@ -175,7 +181,21 @@ func (l *Leader) writeSnapshotPage(
 		return progress, fmt.Errorf("write snapshot entries %d to %d: %w", progress.Entries+1, next.Entries, refused(err))
 	}
 	l.store.cfg.Wrote("carried_created", len(rows.created))
+	rows.release()
 	return next, nil
+}
+
+// finishPages waits until all pages before the last one are stored, and builds the indexes.
+func (l *Leader) finishPages(ctx context.Context, turn ledger.Turn, progress ledger.SnapshotProgress) error {
+	if turn != nil {
+		if err := turn.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	if err := l.buildLateIndexes(ctx, progress.Entries); err != nil {
+		return fmt.Errorf("finish the snapshot at offset %d: %w", progress.At, err)
+	}
+	return nil
 }
 
 // advanceSnapshot moves the token over a page. Behind the last one it closes the snapshot.

@@ -280,7 +280,7 @@ func TestSnapshotPageBehindAnother(t *testing.T) {
 	require.NoError(t, err)
 	unknown := ledger.ContractEntry{Unknown: &ledger.UnknownElement{Kind: "New", Raw: ledger.JSON(`{}`)}}
 	first := ledger.SnapshotPage{Next: token("t1"), Entries: []ledger.ContractEntry{activeEntry(1, 0, "a", "sync::1", 0), unknown}}
-	second := ledger.SnapshotPage{Last: true, Entries: []ledger.ContractEntry{activeEntry(2, 0, "b", "sync::1", 0), unknown}}
+	second := ledger.SnapshotPage{Next: token("t2"), Entries: []ledger.ContractEntry{activeEntry(2, 0, "b", "sync::1", 0), unknown}}
 	expected := progress.Behind(&first)
 
 	failed := errors.New("the other failed")
@@ -308,7 +308,13 @@ func TestSnapshotPageBehindAnother(t *testing.T) {
 	close(stored)
 	group.Wait()
 	require.NoError(t, err)
-	require.Equal(t, ledger.SnapshotProgress{At: 100, Entries: 4}, end)
+	require.Equal(t, ledger.SnapshotProgress{At: 100, Next: token("t2"), Entries: 4}, end)
+
+	last := ledger.SnapshotPage{Last: true}
+	_, err = l.WriteSnapshotPage(ctx, end, behindAnother(func() error { return failed }), last)
+	require.ErrorIs(t, err, failed)
+	_, err = l.WriteSnapshotPage(ctx, end, behindAnother(func() error { return nil }), last)
+	require.NoError(t, err)
 	require.Equal(t, "100", d.watermark())
 	require.Equal(t, []string{"a", "b"}, d.rows("SELECT contract_id FROM ledger.active_contracts ORDER BY 1"))
 	require.Equal(t, []string{"1", "3"}, d.rows("SELECT ordinal FROM indexer.unknown_elements ORDER BY 1"), "by their places in the snapshot")

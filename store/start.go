@@ -119,6 +119,9 @@ func (l *Leader) startAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, state
 	if started == 0 {
 		return ErrWatermarkMoved
 	}
+	if err := l.buildMissingIndexes(ctx, tx); err != nil {
+		return err
+	}
 	floors := dbsqlc.FloorsSetParams{Stream: StreamUpdates, HistoryFloor: int64(at)}
 	if stateKnown {
 		floor := int64(at)

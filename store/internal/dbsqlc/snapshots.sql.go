@@ -119,3 +119,13 @@ func (q *Queries) SnapshotUnfinished(ctx context.Context, db DBTX) (IndexerSnaps
 	)
 	return i, err
 }
+
+const timeoutsOff = `-- name: TimeoutsOff :exec
+SELECT set_config(s.name, '0', true) FROM pg_catalog.pg_settings s WHERE s.name IN ('statement_timeout', 'transaction_timeout')
+`
+
+// Lets what follows in the transaction take as long as it takes, whatever the user's limits are.
+func (q *Queries) TimeoutsOff(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, timeoutsOff)
+	return err
+}

@@ -1,0 +1,93 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+)
+
+// indexTimeout is how long building the indexes of a snapshot may take.
+const indexTimeout = time.Hour
+
+// lateIndexes are those of carried rows and active contracts that nobody needs before there is a watermark. A snapshot is written
+// without them, and they are built when it is finished: together, that is a fraction of the work that it is row by row.
+var lateIndexes = []lateIndex{
+	{"carried_created_contract_id", "ON indexer.carried_created USING hash (contract_id)"},
+	{"active_contracts_contract_id", "ON indexer.active_contracts USING hash (contract_id)"},
+	{"active_contracts_template", "ON indexer.active_contracts (template_ref, activated_offset)"},
+}
+
+type lateIndex struct{ name, definition string }
+
+// readerPatience is how long the beginning of a snapshot waits for readers: while it waits for one, all others wait for it.
+const readerPatience = time.Second
+
+// dropLateIndexes drops them, before the first rows of a snapshot. Where somebody who has looked at the empty tables keeps a
+// transaction open they stay, and the snapshot takes longer. What comes behind it in the transaction waits no longer for locks, either.
+func (l *Leader) dropLateIndexes(ctx context.Context, tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", readerPatience.Milliseconds())); err != nil {
+			return fmt.Errorf("set lock_timeout: %w", err)
+		}
+		for _, index := range lateIndexes {
+			if _, err := tx.Exec(ctx, "DROP INDEX IF EXISTS indexer."+index.name); err != nil {
+				return fmt.Errorf("drop index %s, which is built when the snapshot is finished: %w", index.name, err)
+			}
+		}
+		return nil
+	})
+	if hasCode(err, codeLockNotAvailable) {
+		l.store.cfg.Logger.WarnContext(ctx, "another session holds a transaction open in which it has read the tables: the snapshot is written "+
+			"with all their indexes, which takes longer", "error", err)
+		return nil
+	}
+	return err
+}
+
+// buildIndexes builds those of some indexes that are missing, however long that takes.
+func (l *Leader) buildIndexes(ctx context.Context, tx pgx.Tx, indexes ...lateIndex) error {
+	if err := l.store.queries.TimeoutsOff(ctx, tx); err != nil {
+		return fmt.Errorf("switch the limits on time off: %w", err)
+	}
+	for _, index := range indexes {
+		if _, err := tx.Exec(ctx, "CREATE INDEX IF NOT EXISTS "+index.name+" "+index.definition); err != nil {
+			return fmt.Errorf("build index %s: %w", index.name, err)
+		}
+	}
+	return nil
+}
+
+// buildMissingIndexes builds those that are missing, whichever way a database comes by its first watermark: a snapshot that brought
+// nothing is forgotten where something else begins, and a repair finishes one.
+func (l *Leader) buildMissingIndexes(ctx context.Context, tx pgx.Tx) error {
+	return l.buildIndexes(ctx, tx, lateIndexes...)
+}
+
+// buildLateIndexes builds them at the same time, each in a transaction of its own, unless the role is lost. No rows may be being
+// written.
+func (l *Leader) buildLateIndexes(ctx context.Context, entries int64) error {
+	l.store.cfg.Logger.InfoContext(ctx, "building the snapshot's indexes", "entries", entries)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-l.Lost():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	var group errgroup.Group // one that fails does not end the others: what they build stays
+	for _, index := range lateIndexes {
+		group.Go(func() error {
+			err := l.writeWithin(ctx, indexTimeout, func(ctx context.Context, tx pgx.Tx) error { return l.buildIndexes(ctx, tx, index) })
+			if hasCode(err, codeUniqueViolation, codeDuplicateTable) { // a twin of this writer has built it meanwhile
+				return nil
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
