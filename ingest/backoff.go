@@ -62,11 +62,18 @@ func (b *Backoff) retrying(ctx context.Context, logger *slog.Logger, stream stri
 }
 
 // Sleep waits, or returns at once when ctx ends.
-func Sleep(ctx context.Context, d time.Duration) {
+func Sleep(ctx context.Context, d time.Duration) { sleepOr(ctx, d, nil) }
+
+// sleepOr waits, until ctx ends or woken is sent to; nil is never sent to.
+func sleepOr(ctx context.Context, d time.Duration, woken <-chan struct{}) {
+	if d <= 0 {
+		return
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
+	case <-woken:
 	case <-timer.C:
 	}
 }

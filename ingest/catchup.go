@@ -117,7 +117,7 @@ func (c *catchUp) project(ctx context.Context) {
 	if ctx.Err() != nil || c.load.failed != nil || c.projecting || to == c.at {
 		return
 	}
-	if updates < projectUpdates && !c.load.resting() && time.Since(c.projected) < lingerFor {
+	if updates < projectUpdates && !c.ending() && !c.load.resting() && time.Since(c.projected) < lingerFor {
 		return
 	}
 	c.projecting, c.projected = true, time.Now()
@@ -140,6 +140,9 @@ func (c *catchUp) project(ctx context.Context) {
 		}
 	})
 }
+
+// ending tells whether all was fetched: what is not shown by then waits for nothing.
+func (c *catchUp) ending() bool { return c.final && c.load.fetching == 0 }
 
 // committed tells of a commit.
 func (c *catchUp) committed(ctx context.Context, updates int) {

@@ -182,6 +182,31 @@ func TestWhatLiesBelowARequestThatHangsIsShown(t *testing.T) {
 	})
 }
 
+// Once all was fetched, what is stored is shown while the rest is being written: no large step is waited for.
+func TestWhatIsStoredIsShownWhileTheRestIsWritten(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const updates = 10_000
+		require.Less(t, updates, projectUpdates)
+		l := newLoop(t, updates)
+		l.ledger.pageSize, l.ledger.updateBytes = 200, 2800
+		write := l.sink.write
+		l.sink.write = func(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
+			if pages[len(pages)-1].To == l.ledger.end {
+				time.Sleep(lingerFor / 2)
+			}
+			return write(ctx, scope, pages)
+		}
+		stop := l.run()
+		pass(lingerFor / 4)
+		require.Greater(t, len(l.memory.got()), updates-2*batchUpdates)
+		require.Less(t, len(l.memory.got()), updates)
+		pass(time.Minute)
+		requireAll(t, l.ledger.all(), l.memory.got())
+		require.NoError(t, stop())
+		require.Empty(t, l.memory.mistakes)
+	})
+}
+
 // What was stored ahead before the program ended is not read again; what is missing between it is.
 func TestReadsOnlyWhatIsMissing(t *testing.T) {
 	bubble(t, func(t *testing.T) {

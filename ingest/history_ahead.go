@@ -2,14 +2,12 @@ package ingest
 
 import (
 	"context"
-	"slices"
+	"maps"
 
 	"ledgerindexer/ledger"
 )
 
 const (
-	// So many batches of records are written at the same time, and stored in their order.
-	historyWriters = 2
 	// Pages that came while others were written are written together, until they have so many records.
 	historyBatch = 3_000
 	// A page with fewer new records has little behind it.
@@ -28,8 +26,24 @@ type historyAhead struct {
 	batch   []ledger.Transaction   // read and not being written yet
 	from    ledger.HistoryPosition // where the batch begins
 	writing []*historyWrite        // in their order
-	last    *orderedWrite          // the last that was begun; nil: none was
-	pending map[string]bool        // event ids of records that are not stored yet
+	line    *line                  // of them
+	pages   int                    // that were read
+	pending map[string]int         // event ids of records that are not stored yet, and the page that each came with
+	next    *pageAhead             // read already; nil: none is
+	rooms   [][]ledger.Transaction // of batches that are stored
+}
+
+// pageAhead is what was read behind the expected position.
+type pageAhead struct {
+	found
+	err error
+}
+
+// pageIDs are the event ids of a page's records.
+type pageIDs struct {
+	unknown []string        // each once: they stand on no record that is not stored, but those of the page
+	met     map[string]bool // they stand on records before the page
+	twice   map[string]bool // they stand on several records of the page
 }
 
 // historyWrite is a batch of records that is being written.
@@ -55,29 +69,33 @@ func (r *historyRun) least() int {
 // readAhead stores the new records of a page, and what can be read behind them in the meantime. met are those of the
 // records' event ids that are stored already.
 func (r *historyRun) readAhead(ctx context.Context, records []ledger.Transaction, met map[string]bool) error {
-	a := historyAhead{historyRun: r, stored: r.at, from: r.at, pending: map[string]bool{}}
-	a.take(records, met)
+	a := historyAhead{historyRun: r, stored: r.at, from: r.at, line: newLine(), pending: map[string]int{}}
+	ids := a.note(records)
+	maps.Copy(ids.met, met)
+	a.take(records)
+	a.at = expected(a.at, records, ids)
 	err := a.run(ctx)
 	r.at = a.stored
 	return err
 }
 
-// run reads and writes until reading leads no further. What was read is written then, unless ctx has ended.
+// run reads and writes until reading leads no further. What was read is written then, unless ctx has ended. A batch that is not full
+// waits for the page under way.
 func (a *historyAhead) run(ctx context.Context) error {
 	var failed error
 	for reading := true; ; {
 		if ctx.Err() != nil {
 			reading, a.batch = false, nil
 		}
-		if len(a.batch) > 0 && len(a.writing) < historyWriters {
-			a.begin(ctx)
-		}
+		full := !reading || len(a.batch) >= historyBatch
 		switch {
-		case reading && len(a.batch) < historyBatch:
+		case len(a.batch) > 0 && a.line.takes(full):
+			a.begin(ctx)
+		case !full:
 			reading, failed = a.readOn(ctx)
 		case len(a.writing) > 0:
-			<-a.writing[0].done
-		case len(a.batch) == 0:
+			<-a.line.moved
+		default:
 			return failed
 		}
 		if err := a.collect(ctx); err != nil {
@@ -86,81 +104,122 @@ func (a *historyAhead) run(ctx context.Context) error {
 	}
 }
 
-// readOn reads the next page. more is false where that was not regular.
+// readOn takes the next page. more is false where that was not regular.
 func (a *historyAhead) readOn(ctx context.Context) (more bool, err error) {
 	if a.matchDue() || a.target.passed || a.at.Cursor() < 0 {
 		return false, nil
 	}
-	f, err := a.readOverlapping(ctx, historyOverlap, false)
-	if err != nil || f.differs || len(f.records) < a.least() {
+	if a.next == nil {
+		a.readNext(ctx)
+	}
+	page := a.next
+	a.next = nil
+	if page.err != nil || page.differs || len(page.records) < a.least() {
+		return false, page.err
+	}
+	ids := a.note(page.records)
+	before := a.at
+	a.at = expected(before, page.records, ids)
+	stored, err := a.lookUp(ctx, ids.unknown)
+	if len(stored) > 0 {
+		maps.Copy(ids.met, stored)
+		a.at, a.next = expected(before, page.records, ids), nil
+	}
+	if err != nil || unaccounted(page.records, ids.met, before.Window[page.from+1:]) >= 0 {
+		a.at = before
 		return false, err
 	}
-	met, err := a.Sink.MetTransactions(ctx, eventIDs(f.records))
-	if err != nil {
-		return false, err
-	}
-	for i := range f.records {
-		if id := f.records[i].EventID; a.pending[id] {
-			met[id] = true
-		}
-	}
-	if unaccounted(f.records, met, a.at.Window[f.from+1:]) >= 0 {
-		return false, nil
-	}
-	a.take(f.records, met)
+	a.take(page.records)
 	return true, nil
 }
 
-// take adds records to the batch. met are those of their event ids that stand on records before them.
-func (a *historyAhead) take(records []ledger.Transaction, met map[string]bool) {
-	for i := range records {
-		a.pending[records[i].EventID] = true
-	}
-	if a.batch == nil {
-		a.batch = records
-	} else {
-		a.batch = append(a.batch, records...)
-	}
-	a.at = expected(a.at, records, met)
+// readNext reads the page behind the expected position.
+func (a *historyAhead) readNext(ctx context.Context) {
+	f, err := a.readOverlapping(ctx, historyOverlap, false)
+	a.next = &pageAhead{f, err}
 }
 
-// expected is the position behind records, as far as reading on needs it. met are those of their event ids that stand on
-// records before them, all of which the service shows.
-func expected(at ledger.HistoryPosition, records []ledger.Transaction, met map[string]bool) ledger.HistoryPosition {
-	times := make(map[string]int, len(records))
-	for i := range records {
-		times[records[i].EventID]++
+// lookUp tells which event ids stand on stored records. Mostly none does: meanwhile the page behind the expected position is read.
+func (a *historyAhead) lookUp(ctx context.Context, ids []string) (stored map[string]bool, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		stored, err = a.Sink.MetTransactions(ctx, ids)
+	}()
+	if a.at.Cursor() >= 0 {
+		a.readNext(ctx)
 	}
-	window := slices.Grow(slices.Clone(at.Window), len(records)) // writes need the one before
-	for i := range window {
-		if times[window[i].EventID] > 0 {
-			window[i].Unique = false
-		}
-	}
-	last := at.LastSeq
+	<-done
+	return stored, err
+}
+
+// note notes the event ids of a page's records.
+func (a *historyAhead) note(records []ledger.Transaction) pageIDs {
+	a.pages++
+	ids := pageIDs{unknown: make([]string, 0, len(records)), met: map[string]bool{}, twice: map[string]bool{}}
 	for i := range records {
 		id := records[i].EventID
-		window = append(window, ledger.HistoryMark{Seq: last + int64(i) + 1, EventID: id, Unique: times[id] == 1 && !met[id]})
-	}
-	at.LastSeq += int64(len(records))
-	at.Window = window
-	at.Window = window[max(0, min(at.Cursor(), len(window)-aheadWindow)):]
-	for i := range at.Window {
-		if mark := &at.Window[i]; mark.Seq > last {
-			mark.Fingerprint = records[mark.Seq-last-1].Fingerprint() // which takes a while, and most are not kept
+		switch page, pending := a.pending[id]; {
+		case !pending:
+			a.pending[id] = a.pages
+			ids.unknown = append(ids.unknown, id)
+		case page == a.pages:
+			ids.twice[id] = true
+		default:
+			ids.met[id] = true
 		}
+	}
+	return ids
+}
+
+// take adds records to the batch.
+func (a *historyAhead) take(records []ledger.Transaction) {
+	if n := len(a.rooms); a.batch == nil && n > 0 {
+		a.batch, a.rooms = a.rooms[n-1], a.rooms[:n-1]
+	}
+	a.batch = append(a.batch, records...)
+}
+
+// expected is the position behind records, as far as reading on needs it. Of the records before them all whose event ids are
+// met are shown by the service.
+func expected(at ledger.HistoryPosition, records []ledger.Transaction, ids pageIDs) ledger.HistoryPosition {
+	before, last := at.Window, at.LastSeq
+	behind := len(before) + len(records)
+	mark := func(i int) ledger.HistoryMark {
+		if i < len(before) {
+			m := before[i]
+			m.Unique = m.Unique && !ids.met[m.EventID]
+			return m
+		}
+		i -= len(before)
+		id := records[i].EventID
+		return ledger.HistoryMark{Seq: last + int64(i) + 1, EventID: id, Unique: !ids.met[id] && !ids.twice[id]}
+	}
+	cursor := behind - 1
+	for cursor >= 0 && !mark(cursor).Unique {
+		cursor--
+	}
+	from := max(0, min(cursor, behind-aheadWindow))
+	at.LastSeq += int64(len(records))
+	at.Window = make([]ledger.HistoryMark, 0, behind-from) // writes need the one before
+	for i := from; i < behind; i++ {
+		m := mark(i)
+		if i >= len(before) {
+			m.Fingerprint = records[i-len(before)].Fingerprint() // which takes a while, and most are not kept
+		}
+		at.Window = append(at.Window, m)
 	}
 	return at
 }
 
 // begin begins to write the batch.
 func (a *historyAhead) begin(ctx context.Context) {
-	from, before := a.from, a.last
-	write := &historyWrite{orderedWrite: newOrderedWrite(), records: a.batch}
+	from := a.from
+	write := &historyWrite{orderedWrite: a.line.add(), records: a.batch}
 	a.at.Revision++ // with each write
-	a.batch, a.from, a.last = nil, a.at, write.orderedWrite
+	a.batch, a.from = nil, a.at
 	a.writing = append(a.writing, write)
-	go write.run(before, func(turn ledger.Turn) (err error) {
+	go write.run(func(turn ledger.Turn) (err error) {
 		write.stored, err = a.Sink.AppendBehind(context.WithoutCancel(ctx), from, turn, write.records)
 		return err
 	})
@@ -168,7 +227,7 @@ func (a *historyAhead) begin(ctx context.Context) {
 
 // collect takes note of the writes that have ended. Where one failed it waits for all, and returns why.
 func (a *historyAhead) collect(ctx context.Context) error {
-	for len(a.writing) > 0 && a.writing[0].isDone() {
+	for len(a.writing) > 0 && isClosed(a.writing[0].done) {
 		write := a.writing[0]
 		if write.err != nil {
 			for _, behind := range a.writing {
@@ -183,6 +242,8 @@ func (a *historyAhead) collect(ctx context.Context) error {
 		added := int(write.stored.LastSeq - a.stored.LastSeq)
 		a.stored = write.stored
 		a.committed(ctx, a.stored, added, write.records)
+		clear(write.records)
+		a.rooms = append(a.rooms, write.records[:0])
 	}
 	return nil
 }

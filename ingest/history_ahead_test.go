@@ -105,13 +105,23 @@ func TestWhatIsWrittenBehindAFailureIsReadAgain(t *testing.T) {
 	})
 }
 
+// behind is the position that is expected behind records. met are those of their event ids that stand on records before them.
+func behind(at ledger.HistoryPosition, records []ledger.Transaction, met ...string) ledger.HistoryPosition {
+	a := historyAhead{pending: map[string]int{}}
+	ids := a.note(records)
+	for _, id := range met {
+		ids.met[id] = true
+	}
+	return expected(at, records, ids)
+}
+
 // However many pages are read ahead, and however short they are, no more than the last records are kept of them.
 func TestTheExpectedWindowDoesNotGrow(t *testing.T) {
 	t.Parallel()
 	records := numbered("a", 1_000)
 	at := ledger.HistoryPosition{}
 	for from := 0; from < len(records); from += 125 {
-		at = expected(at, records[from:from+125], nil)
+		at = behind(at, records[from:from+125])
 		require.EqualValues(t, from+125, at.LastSeq)
 		require.Len(t, at.Window, min(from+125, aheadWindow))
 		for i, mark := range at.Window {
@@ -120,7 +130,7 @@ func TestTheExpectedWindowDoesNotGrow(t *testing.T) {
 			require.Equal(t, records[seq-1].EventID, mark.EventID)
 		}
 	}
-	require.Equal(t, at.Window, expected(ledger.HistoryPosition{}, records, nil).Window, "in one piece or in many")
+	require.Equal(t, at.Window, behind(ledger.HistoryPosition{}, records).Window, "in one piece or in many")
 }
 
 // An event id is unique in the expected window while it stands on one record, wherever a page ends; and where the last records
@@ -135,16 +145,24 @@ func TestWhatIsUniqueInTheExpectedWindow(t *testing.T) {
 		}
 		return ids
 	}
-	at := expected(ledger.HistoryPosition{}, history("a b b=2 c d e c"), nil)
+	at := behind(ledger.HistoryPosition{}, history("a b b=2 c d e c"))
 	require.Equal(t, "ade", unique(at))
 	before := unique(at)
-	next := expected(at, history("e f d"), map[string]bool{"e": true, "d": true})
+	next := behind(at, history("e f d"), "e", "d")
 	require.Equal(t, "af", unique(next))
 	require.Equal(t, before, unique(at), "writes need the one before")
-	next = expected(next, history("f=2"), map[string]bool{"f": true})
+	next = behind(next, history("f=2"), "f")
 	require.Equal(t, "a", unique(next))
-	next = expected(next, sharing(numbered("x", 500), 2, 1), nil)
+	next = behind(next, sharing(numbered("x", 500), 2, 1))
 	require.Equal(t, "a", unique(next))
 	require.EqualValues(t, 1, next.Window[0].Seq)
-	require.Len(t, expected(next, numbered("y", 1), nil).Window, aheadWindow)
+	require.Len(t, behind(next, numbered("y", 1)).Window, aheadWindow)
+}
+
+// Which of a page's event ids are to be looked up, and which were met already, on that page and on those before it.
+func TestEventIDsAreNotedOnce(t *testing.T) {
+	t.Parallel()
+	a := historyAhead{pending: map[string]int{}}
+	require.Equal(t, pageIDs{[]string{"a", "b"}, map[string]bool{}, map[string]bool{"a": true}}, a.note(history("a b a=2")))
+	require.Equal(t, pageIDs{[]string{"c"}, map[string]bool{"a": true, "b": true}, map[string]bool{"c": true}}, a.note(history("b c a=2 b c c")))
 }

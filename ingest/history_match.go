@@ -100,6 +100,9 @@ func endsWith(at *ledger.HistoryPosition, newest []ledger.Transaction) bool {
 // unaccounted is the index of the first record whose event id is stored already, other than on the marks that came again
 // before it in their places; -1: there is none. Where several of those marks share the id, they are why it is stored.
 func unaccounted(records []ledger.Transaction, stored map[string]bool, matched []ledger.HistoryMark) int {
+	if len(stored) == 0 { // mostly
+		return -1
+	}
 	accounted := map[string]int{}
 	for _, mark := range matched {
 		accounted[mark.EventID]++

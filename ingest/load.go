@@ -165,7 +165,7 @@ func (l *loader) roomFor(window ledger.Range) int64 {
 	if l.sizes.bytesEach() == 0 {
 		expected = bytesInFlight
 	}
-	return min(bytesInFlight, max(2*expected, l.least))
+	return min(bytesInFlight, max(expected+expected/2, l.least))
 }
 
 // read reads one page of a window. It is accepted: of the history that was read before.

@@ -11,8 +11,6 @@ import (
 )
 
 const (
-	// So many batches of pages are written at the same time. The token moves over them in their order.
-	snapshotWriters = 2
 	// Pages that came while others were written are written together, until they have so many entries, or so many bytes of
 	// JSON.
 	snapshotBatch      = 5_000
@@ -24,11 +22,10 @@ type snapshotPages struct {
 	*Snapshot
 	job   *snapshotJob
 	meter *Meter
-	free  chan struct{} // takes an element for each batch that is being written
+	line  *line // of the batches that are being written: the token moves over them in their order
 
 	batch *ledger.SnapshotPage    // read and not being written yet; nil: none
 	from  ledger.SnapshotProgress // where the batch begins
-	last  *orderedWrite           // the batch before it; nil: there is none
 }
 
 // copyPages reads the snapshot on from what is stored, and writes it. What was read before an error is written.
@@ -42,7 +39,7 @@ func (s *Snapshot) copyPages(ctx context.Context, job *snapshotJob) error {
 	})
 	meter := NewMeter(s.Logger, ledger.Progress{Stream: "snapshot", Unit: "contracts", From: job.stored.Entries}, s.Progress)
 	defer meter.Rest()
-	p := snapshotPages{Snapshot: s, job: job, meter: meter, free: make(chan struct{}, snapshotWriters), from: job.stored}
+	p := snapshotPages{Snapshot: s, job: job, meter: meter, line: newLine(), from: job.stored}
 	group.Go(func() error { return p.write(ctx, pages) })
 	return group.Wait()
 }
@@ -73,10 +70,13 @@ func (s *Snapshot) read(ctx context.Context, at ledger.Offset, token ledger.Toke
 func (p *snapshotPages) write(ctx context.Context, pages <-chan ledger.SnapshotPage) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	for pages != nil || p.batch != nil {
-		more, free := pages, p.free
-		if p.batch == nil {
-			free = nil
-		} else if len(p.batch.Entries) >= snapshotBatch || p.batch.Bytes >= snapshotBatchBytes {
+		full := pages == nil || p.batch != nil && (len(p.batch.Entries) >= snapshotBatch || p.batch.Bytes >= snapshotBatchBytes)
+		if p.batch != nil && p.line.takes(full) {
+			p.begin(ctx, group)
+			continue
+		}
+		more := pages
+		if full {
 			more = nil
 		}
 		select {
@@ -86,8 +86,7 @@ func (p *snapshotPages) write(ctx context.Context, pages <-chan ledger.SnapshotP
 			} else if len(page.Entries) > 0 || page.Last {
 				p.gather(page)
 			}
-		case free <- struct{}{}:
-			p.begin(ctx, group)
+		case <-p.line.moved:
 		case <-groupCtx.Done():
 			if err := group.Wait(); err != nil {
 				return err
@@ -111,9 +110,9 @@ func (p *snapshotPages) gather(page ledger.SnapshotPage) {
 
 // begin begins to write the batch, once it may be written.
 func (p *snapshotPages) begin(ctx context.Context, group *errgroup.Group) {
-	page, from, before := p.batch, p.from, p.last
-	write := newOrderedWrite()
-	p.batch, p.from, p.last = nil, from.Behind(page), write
+	page, from, before := p.batch, p.from, p.line.last
+	write := p.line.add()
+	p.batch, p.from = nil, from.Behind(page)
 	if page.Last {
 		closing := p.from
 		p.job.closing = &closing
@@ -123,8 +122,7 @@ func (p *snapshotPages) begin(ctx context.Context, group *errgroup.Group) {
 		<-before.done
 	}
 	group.Go(func() error {
-		defer func() { <-p.free }()
-		write.run(before, func(turn ledger.Turn) error { return p.store(ctx, from, turn, page) })
+		write.run(func(turn ledger.Turn) error { return p.store(ctx, from, turn, page) })
 		if errors.Is(write.err, errBefore) {
 			return nil
 		}

@@ -296,7 +296,7 @@ func TestSnapshotKeepsItsOffsetOverErrors(t *testing.T) {
 
 func TestSnapshotStopFinishesThePagesUnderWay(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		c := contracts{n: 100, pageSize: 10, end: 50}
+		c := contracts{n: 4 * snapshotBatch, pageSize: 1_000, end: 50}
 		var s shelf
 		snapshot := snapshotOf(&c, &s)
 		ctx, cancel := context.WithCancel(t.Context())

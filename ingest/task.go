@@ -140,14 +140,3 @@ func lastWords(ctx context.Context) (context.Context, context.CancelFunc) {
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(lastWordsFor, cancel) })
 	return within, func() { stop(); cancel() }
 }
-
-// sleepOr waits, until ctx ends or woken is sent to.
-func sleepOr(ctx context.Context, d time.Duration, woken <-chan struct{}) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-woken:
-	case <-timer.C:
-	}
-}

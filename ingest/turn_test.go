@@ -44,12 +44,11 @@ func TestWritesTakeTurns(t *testing.T) {
 		away := errors.New("away")
 		synctest.Test(t, func(t *testing.T) {
 			var group sync.WaitGroup
-			var last *orderedWrite
+			writes := newLine()
 			for i := range before {
-				this, previous := newOrderedWrite(), last
-				last = this
+				this := writes.add()
 				group.Go(func() {
-					this.run(previous, func(turn ledger.Turn) error {
+					this.run(func(turn ledger.Turn) error {
 						time.Sleep(time.Duration(before[i]) * time.Millisecond)
 						if i == failing && !failsBegun {
 							return away
@@ -99,4 +98,55 @@ func TestWritesTakeTurns(t *testing.T) {
 		}
 	})
 	require.True(t, overlapped)
+}
+
+// What waits for its turn keeps nothing from being written, up to a bound; what is not full waits until nothing is written.
+func TestALineTakesWritesWhileOthersWaitForTheirTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		writes := newLine()
+		var group sync.WaitGroup
+		add := func() (write, store func()) {
+			w := writes.add()
+			written, stored := make(chan struct{}), make(chan struct{})
+			group.Go(func() {
+				w.run(func(turn ledger.Turn) error {
+					<-written
+					err := takeTurn(t.Context(), turn)
+					<-stored
+					return err
+				})
+			})
+			return func() { close(written); synctest.Wait() }, func() { close(stored); synctest.Wait() }
+		}
+		takes := func(full, partly bool) {
+			t.Helper()
+			require.Equal(t, full, writes.takes(true), "a full one")
+			require.Equal(t, partly, writes.takes(false), "one that is not full")
+		}
+		takes(true, true)
+		writeA, storeA := add()
+		takes(true, false)
+		writeB, storeB := add()
+		takes(false, false)
+		writeA()
+		takes(true, false)
+		writeC, storeC := add()
+		takes(false, false)
+		writeB()
+		writeC()
+		takes(true, true)
+		writeD, storeD := add()
+		takes(false, false) // so many may be open
+		storeA()
+		takes(true, false)
+		writeD()
+		takes(true, true)
+		storeB()
+		storeC()
+		storeD()
+		group.Wait()
+		<-writes.moved
+		takes(true, true)
+		require.Empty(t, writes.open)
+	})
 }

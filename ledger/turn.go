@@ -12,6 +12,6 @@ type Turn interface {
 	Begin(ctx context.Context) error
 	// Began says that the transaction has begun. It is called at most once.
 	Began()
-	// Wait waits until the write before is stored, and fails if it was not.
+	// Wait waits until the write before is stored, and fails if it was not. It may be called again.
 	Wait(ctx context.Context) error
 }

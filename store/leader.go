@@ -41,7 +41,8 @@ const (
 	// How long raising the epoch waits for the transactions of sessions that were just ended.
 	raiseTimeout = 10 * time.Second
 
-	// Two write batches, one shows them, and three are for what is done beside: what has to wait for a connection holds none.
+	// Two write batches, one shows them, and three are for what is done beside; or four write in turn, and two are for that: what has
+	// to wait for a connection holds none.
 	writerConnections = 6
 
 	// A batch takes well under a second; one that takes this long has lost its server.
