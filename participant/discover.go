@@ -1,12 +1,14 @@
 package participant
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 
@@ -120,62 +122,39 @@ func (c *Client) probe(ctx context.Context) (Server, error) {
 	if s.ParticipantID, err = c.identity(ctx); err != nil {
 		return s, err
 	}
-	switch _, err := c.ledgerEnd(ctx); {
-	case err == nil:
-		s.LedgerEnd = true
-	case !lacksPath(err):
-		return s, err
+	var end, bounded, tail, snapshot error
+	var group sync.WaitGroup
+	group.Go(func() { s.LedgerEnd, end = c.tellsEnd(ctx) })
+	group.Go(func() { s.UpdatesPath, bounded = c.firstOf(ctx, pathUpdatesPage, pathUpdatesFlats, pathUpdates) })
+	group.Go(func() { s.TailPath, tail = c.firstOf(ctx, pathUpdates, pathUpdatesFlats) }) // pages have an end; of the two, updates stays
+	group.Go(func() { s.SnapshotPath, snapshot = c.firstOf(ctx, pathSnapshotPage, pathSnapshot) })
+	group.Wait()
+	if s.TailPath == "" {
+		s.UpdatesPath = ""
 	}
-	if err := c.probeUpdates(ctx, &s); err != nil {
-		return s, err
-	}
-	for _, path := range []string{pathSnapshotPage, pathSnapshot} {
-		has, err := c.has(ctx, path)
-		if err != nil {
-			return s, err
-		}
-		if has {
-			s.SnapshotPath = path
-			break
-		}
-	}
-	return s, nil
+	return s, cmp.Or(end, bounded, tail, snapshot)
 }
 
-// probeUpdates: pages are best for bounded reads, else flats as interface.md has it, else updates. Open-ended reads
-// are on the list paths only, and updates is the one that stays.
-func (c *Client) probeUpdates(ctx context.Context, s *Server) error {
-	pages, err := c.has(ctx, pathUpdatesPage)
-	if err != nil {
-		return err
+// tellsEnd says whether the server tells its ledger end.
+func (c *Client) tellsEnd(ctx context.Context) (bool, error) {
+	_, err := c.ledgerEnd(ctx)
+	if lacksPath(err) {
+		return false, nil
 	}
-	updates, err := c.has(ctx, pathUpdates)
-	if err != nil {
-		return err
-	}
-	flats := false
-	if !pages || !updates {
-		if flats, err = c.has(ctx, pathUpdatesFlats); err != nil {
-			return err
+	return err == nil, err
+}
+
+// firstOf is the first of several paths that the server has; empty: it has none.
+func (c *Client) firstOf(ctx context.Context, paths ...string) (string, error) {
+	for _, path := range paths {
+		switch has, err := c.has(ctx, path); {
+		case err != nil:
+			return "", err
+		case has:
+			return path, nil
 		}
 	}
-	switch {
-	case updates:
-		s.TailPath = pathUpdates
-	case flats:
-		s.TailPath = pathUpdatesFlats
-	default:
-		return nil
-	}
-	switch {
-	case pages:
-		s.UpdatesPath = pathUpdatesPage
-	case flats:
-		s.UpdatesPath = pathUpdatesFlats
-	default:
-		s.UpdatesPath = pathUpdates
-	}
-	return nil
+	return "", nil
 }
 
 // has asks for at most one element between the offsets 0 and 1, or of the empty snapshot at 0. Whatever the server
