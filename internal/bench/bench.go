@@ -85,8 +85,8 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	switch {
 	case len(args) == 2 && args[0] == serveCommand:
 		err = serve(ctx, args[1], stdin, stdout)
-	case len(args) > 2 && args[0] == profileCommand:
-		code, err = profiled(ctx, args[1], args[2:], stdout, stderr)
+	case len(args) > 3 && args[0] == profileCommand:
+		code, err = profiled(ctx, args[1], args[2], args[3:], stdout, stderr)
 	default:
 		err = measureAll(ctx, args, stdout, stderr)
 	}

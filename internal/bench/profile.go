@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -12,12 +13,21 @@ import (
 	"ledgerindexer/internal/config"
 )
 
-// profileCommand is the first argument of a process that runs the indexer and takes profiles of it; the second one is the
-// beginning of the profiles' names, and what follows are the indexer's own arguments.
-const profileCommand = "indexer-with-profiles"
+// profileCommand is the first argument of a process that runs a program and takes profiles of it; the second one is the
+// beginning of the profiles' names, the third the program's name, and what follows are its own arguments.
+const profileCommand = "with-profiles"
 
-// profiledGrammar is the indexer's command line as far as it is measured.
-type profiledGrammar struct {
+// profiledPrograms run the programs' commands as far as they are measured.
+var profiledPrograms = map[string]func(ctx context.Context, args []string, stdout, stderr io.Writer) (code int){
+	"indexer": func(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+		return config.Execute(ctx, "indexer", "", &profiledIndexer{}, args, os.Environ(), stdout, stderr)
+	},
+	"backfill": func(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+		return config.Execute(ctx, "backfill", "", &profiledBackfill{}, args, os.Environ(), stdout, stderr)
+	},
+}
+
+type profiledIndexer struct {
 	Run profiledRun `cmd:""`
 	config.Log
 }
@@ -29,8 +39,25 @@ func (c *profiledRun) Run(ctx context.Context, logger *slog.Logger) error {
 	return app.RunIndexer(ctx, c.Indexer, logger)
 }
 
-// profiled runs the indexer and writes name.cpu.pprof and name.allocs.pprof.
-func profiled(ctx context.Context, name string, args []string, stdout, stderr io.Writer) (code int, err error) {
+type profiledBackfill struct {
+	Snapshot profiledSnapshot `cmd:"" default:"withargs"`
+	config.Log
+}
+
+type profiledSnapshot struct{ app.Backfill }
+
+// Run seeds the database, as the command of that name of backfill.
+func (c *profiledSnapshot) Run(ctx context.Context, logger *slog.Logger) error {
+	_, err := app.RunBackfill(ctx, c.Backfill, logger, nil)
+	return err
+}
+
+// profiled runs a program and writes name.cpu.pprof and name.allocs.pprof.
+func profiled(ctx context.Context, name, program string, args []string, stdout, stderr io.Writer) (code int, err error) {
+	run, ok := profiledPrograms[program]
+	if !ok {
+		return 0, fmt.Errorf("no profiles can be taken of program %q", program)
+	}
 	cpu, err := os.Create(name + ".cpu.pprof")
 	if err != nil {
 		return 0, err
@@ -44,7 +71,7 @@ func profiled(ctx context.Context, name string, args []string, stdout, stderr io
 	if err := pprof.StartCPUProfile(cpu); err != nil {
 		return 0, err
 	}
-	code = config.Execute(ctx, "indexer", "", &profiledGrammar{}, args, os.Environ(), stdout, stderr)
+	code = run(ctx, args, stdout, stderr)
 	pprof.StopCPUProfile()
 	return code, pprof.Lookup("allocs").WriteTo(allocs, 0)
 }

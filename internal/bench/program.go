@@ -39,13 +39,13 @@ func buildPrograms(ctx context.Context, folder string) error {
 // passed on.
 func (p *programs) command(ctx context.Context, name, database string, args ...string) (*exec.Cmd, error) {
 	path := filepath.Join(p.folder, name)
-	if p.profile != "" && name == "indexer" && args[0] == "run" {
+	if _, ok := profiledPrograms[name]; ok && p.profile != "" {
 		own, err := os.Executable()
 		if err != nil {
 			return nil, err
 		}
 		p.taken++
-		args = append([]string{profileCommand, filepath.Join(p.profile, fmt.Sprintf("run-%03d", p.taken))}, args...)
+		args = append([]string{profileCommand, filepath.Join(p.profile, fmt.Sprintf("run-%03d", p.taken)), name}, args...)
 		path = own
 	}
 	cmd := exec.CommandContext(ctx, path, args...)
