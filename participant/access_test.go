@@ -157,18 +157,18 @@ func TestPatienceOfTheTokenEndpoint(t *testing.T) {
 // The token of a file is replaced between the refusal and the second look.
 func TestATokenFileReplacedInTime(t *testing.T) {
 	t.Parallel()
-	var c *Client
+	file := fileOf(t, "first")
 	f := newFake(t, map[string]http.HandlerFunc{pathLedgerEnd: func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") == "Bearer second" {
 			answer(`{"offset":7}`)(w, r)
 			return
 		}
-		if err := os.WriteFile(c.cfg.Access.TokenFile, []byte("second"), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte("second"), 0o600); err != nil {
 			t.Error(err)
 		}
 		plain(http.StatusUnauthorized, "")(w, r)
 	}})
-	c = newClient(t, f, with35, anyParty, withToken(t, "first"))
+	c := newClient(t, f, with35, anyParty, func(cfg *Config) { cfg.Access.TokenFile = file })
 	_, err := c.LedgerEnd(t.Context())
 	require.NoError(t, err)
 }

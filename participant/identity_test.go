@@ -19,20 +19,22 @@ import (
 // swapped is one address behind which one participant makes room for another.
 type swapped struct {
 	*fake
+	first  atomic.Pointer[map[string]http.HandlerFunc] // replaced and never changed: requests under way may read it
 	second atomic.Bool
 }
 
 // newSwapped serves the paths of before, afterwards those of after.
 func newSwapped(t *testing.T, before, after map[string]http.HandlerFunc) *swapped {
 	s := &swapped{}
+	s.first.Store(&before)
 	handlers := map[string]http.HandlerFunc{}
 	for path := range everything() {
 		handlers[path] = func(w http.ResponseWriter, r *http.Request) {
-			now := before
+			now := *s.first.Load()
 			if s.second.Load() {
 				now = after
 			}
-			if handle, ok := now[r.URL.Path]; ok {
+			if handle := now[r.URL.Path]; handle != nil {
 				handle(w, r)
 				return
 			}
@@ -41,6 +43,13 @@ func newSwapped(t *testing.T, before, after map[string]http.HandlerFunc) *swappe
 	}
 	s.fake = newFake(t, handlers)
 	return s
+}
+
+// turn has the first participant answer a path in another way from now on; nil takes it away.
+func (s *swapped) turn(path string, handle http.HandlerFunc) {
+	handlers := maps.Clone(*s.first.Load())
+	handlers[path] = handle
+	s.first.Store(&handlers)
 }
 
 // restart puts the second participant in the place of the first between two requests.
@@ -118,14 +127,13 @@ func TestAnotherParticipantBetweenTwoReadsIsNotRead(t *testing.T) {
 // The first participant stops while it makes the caller wait, and the repetition within the call meets the second.
 func TestAnotherParticipantDuringATailIsNotRead(t *testing.T) {
 	t.Parallel()
-	one := called("PAR::one::12")
-	s := newSwapped(t, one, called("PAR::two::12"))
+	s := newSwapped(t, called("PAR::one::12"), called("PAR::two::12"))
 	c := find(t, s.fake)
-	one[pathUpdates] = func(w http.ResponseWriter, r *http.Request) {
+	s.turn(pathUpdates, func(w http.ResponseWriter, r *http.Request) {
 		s.second.Store(true)
 		w.Header().Set("Connection", "close")
 		plain(http.StatusServiceUnavailable, "The server was not able to produce a timely response to your request.")(w, r)
-	}
+	})
 	page, full, err := c.TailUpdates(t.Context(), 4, 50, time.Second)
 	requireChanged(t, s, err)
 	require.Zero(t, page)
@@ -135,13 +143,12 @@ func TestAnotherParticipantDuringATailIsNotRead(t *testing.T) {
 // As before, but the answer is cut off: the caller tries again.
 func TestAnotherParticipantAfterATailThatBrokeOffIsNotRead(t *testing.T) {
 	t.Parallel()
-	one := called("PAR::one::12")
-	s := newSwapped(t, one, called("PAR::two::12"))
+	s := newSwapped(t, called("PAR::one::12"), called("PAR::two::12"))
 	c := find(t, s.fake)
-	one[pathUpdates] = func(w http.ResponseWriter, r *http.Request) {
+	s.turn(pathUpdates, func(w http.ResponseWriter, r *http.Request) {
 		s.second.Store(true)
 		raw("")(w, r)
-	}
+	})
 	_, _, err := c.TailUpdates(t.Context(), 4, 50, time.Second)
 	_ = retryable(t, err)
 	_, _, err = c.TailUpdates(t.Context(), 4, 50, time.Second)
@@ -151,10 +158,9 @@ func TestAnotherParticipantAfterATailThatBrokeOffIsNotRead(t *testing.T) {
 // A proxy keeps its connections while it has nothing behind it. Somebody else may be the one who is told.
 func TestAnotherParticipantBehindAProxyIsNotRead(t *testing.T) {
 	t.Parallel()
-	one := called("PAR::one::12")
-	s := newSwapped(t, one, called("PAR::two::12"))
+	s := newSwapped(t, called("PAR::one::12"), called("PAR::two::12"))
 	c := find(t, s.fake)
-	one[pathLedgerEnd] = plain(http.StatusBadGateway, "nobody there")
+	s.turn(pathLedgerEnd, plain(http.StatusBadGateway, "nobody there"))
 	_, err := c.LedgerEnd(t.Context())
 	_ = retryable(t, err)
 	s.second.Store(true)
@@ -166,10 +172,9 @@ func TestAnotherParticipantBehindAProxyIsNotRead(t *testing.T) {
 
 func TestRediscoveryMeetsAnotherParticipant(t *testing.T) {
 	t.Parallel()
-	one := called("PAR::one::12")
-	s := newSwapped(t, one, called("PAR::two::12"))
+	s := newSwapped(t, called("PAR::one::12"), called("PAR::two::12"))
 	c := find(t, s.fake)
-	delete(one, pathUpdatesPage)
+	s.turn(pathUpdatesPage, nil)
 	_, err := c.ReadUpdates(t.Context(), 4, 9)
 	require.ErrorContains(t, retryable(t, err), "404")
 	s.second.Store(true) // no new connection

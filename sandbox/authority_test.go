@@ -297,13 +297,12 @@ func TestLongPollsAreGuarded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			now := newClock()
-			var a *Authority
+			a := NewAuthority(AuthorityOptions{ParticipantID: l.ParticipantID(), Now: now.now})
 			var once sync.Once
-			opts := ServerOptions{NoCheckpoints: true, Rewrite: func(e Element) []byte {
+			anonymous := serve(t, l, ServerOptions{Authority: a, NoCheckpoints: true, Rewrite: func(e Element) []byte {
 				once.Do(func() { c.meanwhile(a, now) }) // the poll has something to deliver, and will wait for more
 				return e.Raw
-			}}
-			a, anonymous := guarded(t, l, opts, AuthorityOptions{Now: now.now})
+			}})
 			a.SetUser(User{ID: "user", Rights: rights})
 			got := anonymous.with(a.Token("user")).post("/v2/updates", `{"beginExclusive":%d,"updateFormat":%s}`, l.Offset(7), allUpdates)
 			require.Equal(t, c.status, got.status, "%s", got.body)

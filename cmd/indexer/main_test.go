@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/alecthomas/kong"
@@ -216,10 +217,13 @@ func TestAProblemEndsTheRunWithWhatToDo(t *testing.T) {
 }
 
 func TestHealthcheck(t *testing.T) {
-	status := http.StatusOK
+	var status atomic.Int64
+	status.Store(http.StatusOK)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		require.Equal(t, "/readyz", r.URL.Path)
-		w.WriteHeader(status)
+		if r.URL.Path != "/readyz" {
+			t.Error("asked for", r.URL.Path)
+		}
+		w.WriteHeader(int(status.Load()))
 		_, _ = w.Write([]byte("state of things\n" + strings.Repeat("x", 10_000)))
 	}))
 	defer server.Close()
@@ -231,7 +235,7 @@ func TestHealthcheck(t *testing.T) {
 		require.Contains(t, stdout, "state of things\n")
 		require.Len(t, stdout, 4096)
 	}
-	status = http.StatusServiceUnavailable
+	status.Store(http.StatusServiceUnavailable)
 	code, stdout, stderr := command(t, nil, "healthcheck", "--listen", address)
 	require.Equal(t, config.ExitFailed, code)
 	require.Contains(t, stdout, "state of things\n")

@@ -139,14 +139,14 @@ func TestTheSerialMovesBetweenPreviewAndApply(t *testing.T) {
 				state.Packages = nil
 			}
 			s.SetVetting(state)
-			s.before = func(n int) *sandbox.Fault {
+			s.intervene(func(n int) *sandbox.Fault {
 				if n == 2 {
 					moved := s.own(0)
 					moved.Serial++
 					s.SetVetting(moved)
 				}
 				return nil
-			}
+			})
 			code, stdout, stderr := s.run(t, "vet", alone, "--valid-until=2040-01-01T00:00:00Z", "--synchronizer", s.Synchronizers()[0], "--apply")
 			require.Equal(t, config.ExitProblem, code)
 			require.Empty(t, stdout)
@@ -156,7 +156,7 @@ func TestTheSerialMovesBetweenPreviewAndApply(t *testing.T) {
 			require.Equal(t, serial+1, s.own(0).Serial)
 			require.Equal(t, state.Packages, s.own(0).Packages)
 
-			s.before = nil
+			s.intervene(nil)
 			code, _, stderr = s.run(t, "vet", alone, "--valid-until=2040-01-01T00:00:00Z", "--synchronizer", s.Synchronizers()[0], "--apply",
 				fmt.Sprintf("--expected-serial=%d", serial+1))
 			require.Equal(t, config.ExitDone, code, stderr)
@@ -314,12 +314,12 @@ func TestChangesTakeAnAdministrator(t *testing.T) {
 // Where no answer comes to the change itself, it may have been made.
 func TestAnUnknownOutcomeIsSaidToBeOne(t *testing.T) {
 	s := newVettingServer(t, sandbox.ServerOptions{})
-	s.before = func(n int) *sandbox.Fault {
+	s.intervene(func(n int) *sandbox.Fault {
 		if n == 2 {
 			return &sandbox.Fault{Cut: 20} // made, and the answer is cut off
 		}
 		return nil
-	}
+	})
 	code, stdout, stderr := s.run(t, "vet", "audit-api", "--synchronizer", s.Synchronizers()[0], "--apply")
 	require.Equal(t, config.ExitFailed, code)
 	require.Empty(t, stdout)
@@ -327,7 +327,7 @@ func TestAnUnknownOutcomeIsSaidToBeOne(t *testing.T) {
 	require.Len(t, s.sent(), 2, "tried again")
 	require.True(t, s.vets(0, "audit-api", "1.0.0"))
 
-	s.before = func(int) *sandbox.Fault { return &sandbox.Fault{Status: 503, Body: "later"} }
+	s.intervene(func(int) *sandbox.Fault { return &sandbox.Fault{Status: 503, Body: "later"} })
 	code, _, stderr = s.run(t, "vet", "audit-api", "--synchronizer", s.Synchronizers()[0], "--apply")
 	require.Equal(t, config.ExitFailed, code)
 	require.NotContains(t, stderr, "not known", "of a dry run")

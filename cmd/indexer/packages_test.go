@@ -44,7 +44,10 @@ func newVettingServer(t *testing.T, options sandbox.ServerOptions) *vettingServe
 			return nil
 		}
 		body, err := io.ReadAll(r.Body)
-		require.NoError(t, err)
+		if err != nil {
+			t.Error(err)
+			return &sandbox.Fault{Status: http.StatusInternalServerError}
+		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		s.bodies = append(s.bodies, string(body))
 		if s.before == nil {
@@ -54,6 +57,13 @@ func newVettingServer(t *testing.T, options sandbox.ServerOptions) *vettingServe
 	}
 	s.url = participantOf(t, s.Ledger, options)
 	return s
+}
+
+// intervene has before decide on each request to change from now on; nil lets them all pass.
+func (s *vettingServer) intervene(before func(n int) *sandbox.Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before = before
 }
 
 func (s *vettingServer) sent() []string {
@@ -220,10 +230,10 @@ func TestPackagesListByDryRun(t *testing.T) {
 		require.Contains(t, body, `"dryRun":true`)
 	}
 
-	s.before = func(int) *sandbox.Fault { // takes Empty
+	s.intervene(func(int) *sandbox.Fault { // takes Empty
 		return &sandbox.Fault{Status: 200, ContentType: "application/json", Body: `{"newVettedPackages":{"packages":[],"participantId":"p::12",
 			"synchronizerId":"s::12","topologySerial":1}}`}
-	}
+	})
 	n := len(s.sent())
 	code, stdout, stderr = s.run(t, "list")
 	require.Equal(t, config.ExitDone, code, stderr)
@@ -259,12 +269,12 @@ func TestPackagesListThatIsRefused(t *testing.T) {
 // Names of the ledger can't do anything to a terminal.
 func TestPackagesAreEscaped(t *testing.T) {
 	s := newVettingServer(t, sandbox.ServerOptions{StrictInterface: true})
-	s.before = func(int) *sandbox.Fault {
+	s.intervene(func(int) *sandbox.Fault {
 		state := `{"participantId":"p\u001b[2J","synchronizerId":"s\u009b\n\u202e","topologySerial":3,"packages":[
 			{"packageId":"` + strings.Repeat("x", 3) + `\r","packageName":"evil\u001b]0;title\u0007\tname","packageVersion":"\u0001\\"}]}`
 		return &sandbox.Fault{Status: 200, ContentType: "application/json",
 			Body: `{"pastVettedPackages":` + state + `,"newVettedPackages":` + strings.Replace(state, `"packageId":"`, `"packageId":"y`, 1) + `}`}
-	}
+	})
 	for _, args := range [][]string{{"list"}, {"vet", "x"}, {"list", "--json"}, {"unvet", "x", "--json"}} {
 		code, stdout, stderr := s.run(t, args...)
 		require.Equal(t, config.ExitDone, code, stderr)
