@@ -83,7 +83,11 @@ func TestLeadershipChangesBesideCommits(t *testing.T) {
 	for range 25 {
 		w := terms[len(terms)-1]
 		for enough := w.committed.Load() + 1 + random.Int64N(4); w.committed.Load() < enough; {
-			time.Sleep(100 * time.Microsecond)
+			select {
+			case <-w.done:
+				t.Fatal("nobody else leads, and it has ended:", w.err)
+			case <-time.After(100 * time.Microsecond):
+			}
 		}
 		terms = append(terms, startWriting(ctx, takeOver()))
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -30,12 +31,14 @@ func (d *testDB) begun(r *Repairer, roles []Role, last func(context.Context, pgx
 	select {
 	case <-open:
 	case err := <-done:
-		require.NoError(d.t, err)
+		d.t.Fatal("the repair ended before it was at work:", err)
 	}
-	return func() error {
+	end = sync.OnceValue(func() error {
 		close(finish)
 		return <-done
-	}
+	})
+	d.t.Cleanup(func() { _ = end() }) // the store waits for its transactions; a test that cares has asked before
+	return end
 }
 
 func nothingMore(context.Context, pgx.Tx) error { return nil }
@@ -143,6 +146,8 @@ func TestARepairPassesWritesInTurn(t *testing.T) {
 			d, l, first, second := prepare(t)
 			r := d.repairs(l.store)
 			asked, begun, stored := make(chan struct{}), make(chan struct{}), make(chan struct{})
+			finish := sync.OnceFunc(func() { close(stored) })
+			t.Cleanup(finish) // the leader waits for the later one's transaction
 			wrote, repaired := make(chan error, 1), make(chan error, 1)
 			go func() {
 				wrote <- second(anotherTurn{
@@ -169,7 +174,7 @@ func TestARepairPassesWritesInTurn(t *testing.T) {
 				d.waitFor(waiting, 1) // the earlier one has
 				close(begun)
 			}}))
-			close(stored)
+			finish()
 			require.NoError(t, <-repaired)
 			require.NoError(t, <-wrote)
 		})

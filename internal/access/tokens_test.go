@@ -178,28 +178,35 @@ func TestConcurrentRequestsShareOneFetch(t *testing.T) {
 func TestAWaitEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	e := newEndpoint(t)
-	arrived, release := make(chan struct{}), make(chan struct{})
+	arrived, released := make(chan struct{}), make(chan struct{})
+	release := sync.OnceFunc(func() { close(released) })
+	defer release() // the endpoint waits for its requests
 	e.answers(func(w http.ResponseWriter, _ *http.Request) {
 		close(arrived)
-		<-release
+		<-released
 		tell(w, http.StatusOK, map[string]any{"access_token": "token"})
 	})
 	a, _ := e.client()
-	patient := make(chan string, 1)
+	type got struct {
+		token string
+		err   error
+	}
+	patient := make(chan got, 1)
 	go func() {
 		token, err := a.Token(t.Context())
-		if err != nil {
-			t.Error(err)
-		}
-		patient <- token
+		patient <- got{token, err}
 	}()
-	<-arrived
+	select {
+	case <-arrived:
+	case early := <-patient:
+		t.Fatal("nothing was asked:", early.err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := a.Token(ctx)
 	require.ErrorIs(t, err, context.Canceled)
-	close(release)
-	require.Equal(t, "token", <-patient)
+	release()
+	require.Equal(t, got{token: "token"}, <-patient)
 }
 
 func TestATokenIsRenewedBeforeItExpiresWhileItIsUsed(t *testing.T) {
@@ -212,16 +219,18 @@ func TestATokenIsRenewedBeforeItExpiresWhileItIsUsed(t *testing.T) {
 	settled(a)
 	require.Len(t, e.requests(), 1, "it is good for long")
 
-	release := make(chan struct{})
+	released := make(chan struct{})
+	release := sync.OnceFunc(func() { close(released) })
+	defer release()
 	e.answers(func(w http.ResponseWriter, _ *http.Request) {
-		<-release
+		<-released
 		tell(w, http.StatusOK, map[string]any{"access_token": "token-2", "expires_in": 3600})
 	})
 	c.pass(2 * time.Minute)
 	for range 10 {
 		require.Equal(t, "token-1", tokenOf(t, a), "nobody waits while it is good")
 	}
-	close(release)
+	release()
 	settled(a)
 	require.Equal(t, "token-2", tokenOf(t, a))
 	require.Len(t, e.requests(), 2)

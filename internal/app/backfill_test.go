@@ -290,8 +290,13 @@ func TestIndexerWaitsForTheSnapshot(t *testing.T) {
 
 	indexed := make(chan error, 1)
 	go func() {
+		defer close(indexed)
 		indexed <- RunIndexer(t.Context(), indexerFor(database, ledgerURL, defaultScope()), testLogger(t))
 	}()
+	t.Cleanup(func() {
+		for range indexed { // until it has ended: it writes to the test's log
+		}
+	})
 	_, err := RunBackfill(t.Context(), backfillFor(database, ledgerURL, defaultScope(), at), testLogger(t), nil)
 	require.NoError(t, err)
 	require.NoError(t, <-indexed)

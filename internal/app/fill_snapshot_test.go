@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -255,11 +256,9 @@ func TestKilledWhileHistoryIsFilledInFromASnapshotOn(t *testing.T) {
 			t.Parallel()
 			options := sandbox.ServerOptions{Version: "3.5", StrictInterface: true, ListLimit: 15, Latency: time.Millisecond}
 			w := newFillWorld(t, 87, snapshot, options, "acs-delta")
-			daemonCtx, stopDaemon := context.WithCancel(t.Context())
 			run := indexerFor(w.database, w.ledgerURL, w.scope)
-			run.UntilCurrent, run.LookupRate, run.VerifyRate = false, 1000, 10_000
-			daemon := make(chan error, 1)
-			go func() { daemon <- RunIndexer(daemonCtx, run, testLogger(t)) }()
+			run.LookupRate, run.VerifyRate = 1000, 10_000
+			daemon := startIndexer(t, run)
 			env := []string{
 				"INDEXER_DATABASE_URL=" + w.database, "INDEXER_LEDGER_URL=" + w.ledgerURL, "INDEXER_SHAPE=" + w.scope.Shape,
 				"INDEXER_INTERFACES=" + strings.Join(w.scope.Interfaces, ","),
@@ -272,8 +271,7 @@ func TestKilledWhileHistoryIsFilledInFromASnapshotOn(t *testing.T) {
 				w.ledger.Grow(20)
 			}
 			require.Positive(t, kills)
-			stopDaemon()
-			require.NoError(t, <-daemon)
+			require.NoError(t, daemon.finish())
 			w.index(t, snapshot)
 			w.requireBegunAt(t, w.quiet(4))
 		})
@@ -284,12 +282,12 @@ func TestKilledWhileHistoryIsFilledInFromASnapshotOn(t *testing.T) {
 func TestTheDaemonGoesOnBesideALowerSnapshot(t *testing.T) {
 	t.Parallel()
 	var hold atomic.Bool
-	held, release := make(chan struct{}), make(chan struct{})
+	held, released := make(chan struct{}), make(chan struct{})
 	var pages atomic.Int64
 	w := newFillWorld(t, 89, true, sandbox.ServerOptions{Version: "3.5", StrictInterface: true, ListLimit: 20, Fault: func(r *http.Request) *sandbox.Fault {
 		if hold.Load() && strings.HasSuffix(r.URL.Path, "/active-contracts") && pages.Add(1) == 5 {
 			close(held)
-			<-release
+			<-released
 		}
 		return nil
 	}}, "acs-delta")
@@ -297,10 +295,21 @@ func TestTheDaemonGoesOnBesideALowerSnapshot(t *testing.T) {
 	at := w.quiet(2)
 	filled := make(chan error, 1)
 	go func() {
+		defer close(filled)
 		_, err := w.fillFrom(t, at, nil)
 		filled <- err
 	}()
-	<-held
+	release := sync.OnceFunc(func() { close(released) })
+	t.Cleanup(func() {
+		release()          // the server waits for its requests
+		for range filled { // until it has ended
+		}
+	})
+	select {
+	case <-held:
+	case err := <-filled:
+		t.Fatal("the snapshot was not held:", err)
+	}
 	for range 2 {
 		w.ledger.Grow(30)
 		w.index(t, true)
@@ -309,7 +318,7 @@ func TestTheDaemonGoesOnBesideALowerSnapshot(t *testing.T) {
 	}
 	requireFloors(t, w.database, w.at, w.at)
 	require.Equal(t, []string{"true"}, texts(t, w.database, "SELECT (finished_at IS NULL)::text FROM indexer.fill_snapshot"))
-	close(release)
+	release()
 	require.NoError(t, <-filled)
 	w.index(t, true)
 	w.requireBegunAt(t, at)

@@ -287,11 +287,9 @@ func TestHistoryIsFilledInBesideTheDaemon(t *testing.T) {
 				}
 				return nil
 			}}, "acs-delta")
-			daemonCtx, stopDaemon := context.WithCancel(t.Context())
 			run := indexerFor(w.database, w.ledgerURL, w.scope)
-			run.UntilCurrent, run.VerifyRate = false, 10_000
-			daemon := make(chan error, 1)
-			go func() { daemon <- RunIndexer(daemonCtx, run, testLogger(t)) }()
+			run.VerifyRate = 10_000
+			daemon := startIndexer(t, run)
 			for i := range 5 {
 				ctx, cancel := context.WithCancel(t.Context())
 				stop.Store(&cancel)
@@ -303,8 +301,7 @@ func TestHistoryIsFilledInBesideTheDaemon(t *testing.T) {
 			}
 			stop.Store(nil)
 			w.fill(t, -1, -1, newestFirst)
-			stopDaemon()
-			require.NoError(t, <-daemon)
+			require.NoError(t, daemon.finish())
 			w.index(t, true)
 			w.requireWhole(t)
 		})
@@ -320,11 +317,9 @@ func TestKilledWhileHistoryIsFilledIn(t *testing.T) {
 		t.Run(fmt.Sprint("snapshot ", snapshot), func(t *testing.T) {
 			t.Parallel()
 			w := newFillWorld(t, 61, snapshot, sandbox.ServerOptions{Version: "3.5", StrictInterface: true, ListLimit: 15, Latency: time.Millisecond}, "ledger-effects")
-			daemonCtx, stopDaemon := context.WithCancel(t.Context())
 			run := indexerFor(w.database, w.ledgerURL, w.scope)
-			run.UntilCurrent, run.LookupRate = false, 1000
-			daemon := make(chan error, 1)
-			go func() { daemon <- RunIndexer(daemonCtx, run, testLogger(t)) }()
+			run.LookupRate = 1000
+			daemon := startIndexer(t, run)
 			env := []string{
 				"INDEXER_DATABASE_URL=" + w.database, "INDEXER_LEDGER_URL=" + w.ledgerURL, "INDEXER_SHAPE=" + w.scope.Shape,
 				"INDEXER_INTERFACES=" + strings.Join(w.scope.Interfaces, ","),
@@ -342,8 +337,7 @@ func TestKilledWhileHistoryIsFilledIn(t *testing.T) {
 			}
 			kills += killUntilDone(t, random, env, program, "history")
 			require.Positive(t, kills)
-			stopDaemon()
-			require.NoError(t, <-daemon)
+			require.NoError(t, daemon.finish())
 			w.index(t, snapshot)
 			w.requireWhole(t)
 		})
