@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -20,28 +21,28 @@ func TestPagesDecodedAtATime(t *testing.T) {
 			for round := range 20 {
 				refuseOne(updates)
 				gotUpdates, err := DecodeUpdateList(updates, 0)
-				require.NoError(t, err)
+				assert.NoError(t, err)
 				gotEntries, err := DecodeContractEntries(entries)
-				require.NoError(t, err)
+				assert.NoError(t, err)
 				gotRecords, err := DecodeTransactions(records)
-				require.NoError(t, err)
+				assert.NoError(t, err)
 				got := [3]any{gotUpdates, gotEntries, gotRecords}
 				if round == 0 {
 					first = got
 				}
-				require.Equal(t, first, got)
+				assert.Equal(t, first, got)
 			}
 			want, err := newDecoding(updates).updates(order{}, 1)
-			require.NoError(t, err)
+			assert.NoError(t, err)
 			got := first[0].(UpdateList)
 			forgetPlain(got.Updates, first[1].([]ContractEntry))
-			require.Equal(t, want, got)
+			assert.Equal(t, want, got)
 			wantEntries, err := newDecoding(entries).entries(1)
-			require.NoError(t, err)
-			require.Equal(t, wantEntries, first[1])
+			assert.NoError(t, err)
+			assert.Equal(t, wantEntries, first[1])
 			wantRecords, err := newDecoding(records).transactions()
-			require.NoError(t, err)
-			require.Equal(t, wantRecords, first[2])
+			assert.NoError(t, err)
+			assert.Equal(t, wantRecords, first[2])
 		})
 	}
 	running.Wait()

@@ -94,8 +94,9 @@ func TestTheBarIsSafeForConcurrentUse(t *testing.T) {
 		group.Go(func() {
 			for n := range 50 {
 				b.Show(ledger.Progress{Stream: fmt.Sprint("stream ", i), At: int64(n)})
-				_, err := io.WriteString(b, "a line\n")
-				require.NoError(t, err)
+				if _, err := io.WriteString(b, "a line\n"); err != nil {
+					t.Error(err)
+				}
 			}
 			b.Show(ledger.Progress{Stream: fmt.Sprint("stream ", i), Ended: true})
 		})
