@@ -99,7 +99,9 @@ func (r *reader) poll(ctx context.Context) (fetched, error) {
 		r.learnEnd(r.end, r.meter)
 	}
 	r.tail = !full || limit < fullPoll // else there may be much more
-	return fetched{page: page, answered: true, current: page.To == page.From && limit == 1}, nil
+	// What a poll waited for came just now. A server that does not tell its end may only have been slow.
+	current := r.tail && !r.blind || page.To == page.From && limit == 1
+	return fetched{page: page, answered: true, current: current}, nil
 }
 
 // nextLimit is how many updates the next poll waits for, after one for limit updates brought n of them and took some time.

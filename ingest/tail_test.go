@@ -1,8 +1,11 @@
 package ingest
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -50,6 +53,35 @@ func TestASteadyTrickleIsNotDelayed(t *testing.T) {
 		}
 		require.NoError(t, stop())
 	})
+}
+
+// A tail that keeps up with a ledger that never rests has caught up, and is no work that is told of.
+func TestATailThatKeepsUpHasCaughtUp(t *testing.T) {
+	for name, each := range map[string]time.Duration{"1/s": time.Second, "5/s": 200 * time.Millisecond, "1000/s": time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newLoop(t, 100)
+				l.ledger.pageSize, l.ledger.latency = 200, 5*time.Millisecond
+				l.sink.append = func(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
+					time.Sleep(10 * time.Millisecond)
+					return l.memory.append(ctx, scope, pages)
+				}
+				var log bytes.Buffer
+				l.Logger = slog.New(slog.NewTextHandler(&log, nil))
+				l.Watch.Progress = func(p ledger.Progress) { t.Errorf("told of progress: %+v", p) }
+				stop := l.run()
+				for passed := time.Duration(0); passed < time.Minute; passed += each {
+					time.Sleep(each)
+					l.ledger.grow(1)
+				}
+				pass(time.Second)
+				require.Equal(t, l.ledger.last(), l.memory.reached())
+				require.NoError(t, stop())
+				require.Equal(t, 1, strings.Count(log.String(), "caught up"), log.String())
+				require.NotContains(t, log.String(), "progress")
+			})
+		})
+	}
 }
 
 // An idle ledger is asked seldom, whatever its server does with a long poll.
