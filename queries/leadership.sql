@@ -25,6 +25,17 @@ WHERE a.datname = current_database()
 -- name: LeadershipTryLock :one
 SELECT pg_try_advisory_lock(@class::int, @role_number::int) AS locked;
 
+-- name: LeadershipLockSession :one
+-- The session itself, as the list of locks names it. A pooler between may have told the client another number.
+SELECT pg_backend_pid()::int AS pid;
+
+-- name: LeadershipLocked :one
+-- Whether a session still holds the role's lock, which has two keys.
+SELECT count(*) > 0 AS locked FROM pg_catalog.pg_locks k
+WHERE k.locktype = 'advisory' AND k.granted AND k.objsubid = 2 AND k.pid = @pid::int
+  AND k.classid::bigint = @class::bigint AND k.objid::bigint = @role_number::bigint
+  AND k.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database());
+
 -- name: LeadershipUnlock :one
 SELECT pg_advisory_unlock(@class::int, @role_number::int) AS unlocked;
 

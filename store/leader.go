@@ -90,7 +90,11 @@ func (s *Store) Lead(ctx context.Context, role Role) (leader *Leader, ok bool, e
 	if err != nil {
 		return nil, false, err
 	}
-	pool, err := s.writerPool(role, epoch)
+	lockSession, err := s.queries.LeadershipLockSession(ctx, conn)
+	if err != nil {
+		return nil, false, fmt.Errorf("ask for the session that holds the lock of role %s: %w", role, err)
+	}
+	pool, err := s.writerPool(role, epoch, lockSession)
 	if err != nil {
 		return nil, false, err
 	}
@@ -211,7 +215,7 @@ func (s *Store) lockConfig(role Role) *pgx.ConnConfig {
 
 func sessionPrefix(role Role) string { return "ledgerindexer " + string(role) + " epoch " }
 
-func (s *Store) writerPool(role Role, epoch int64) (*pgxpool.Pool, error) {
+func (s *Store) writerPool(role Role, epoch int64, lockSession int32) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(s.cfg.URL)
 	if err != nil {
 		return nil, fmt.Errorf("database URL: %w", err)
@@ -229,6 +233,18 @@ func (s *Store) writerPool(role Role, epoch int64) (*pgxpool.Pool, error) {
 		config.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_custom_plan"
 	}
 	config.MaxConns = writerConnections
+	// A server that crashed, or another one in its place, may have lost its last commits (synchronous_commit = off, an asynchronous
+	// replica), and so what the leader remembers of them: the numbers of names, which partitions there are. It has lost the lock's
+	// session too.
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		locked, err := s.queries.LeadershipLocked(ctx, conn, dbsqlc.LeadershipLockedParams{
+			Pid: lockSession, Class: lockClass, RoleNumber: int64(roleNumbers[role]),
+		})
+		if err == nil && !locked {
+			err = fmt.Errorf("role %s, epoch %d: the session that holds its lock has ended: %w", role, epoch, ErrNotLeader)
+		}
+		return err
+	}
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {
 		return nil, fmt.Errorf("database: %w", err)
@@ -266,7 +282,11 @@ func (l *Leader) transact(ctx context.Context, limit time.Duration, options pgx.
 	defer cancel()
 	tx, err := l.pool.BeginTx(ctx, options)
 	if err != nil {
-		return fmt.Errorf("begin transaction: %w", err)
+		err = fmt.Errorf("begin transaction: %w", err)
+		if errors.Is(err, ErrNotLeader) {
+			l.lose(err)
+		}
+		return err
 	}
 	defer rollback(ctx, tx)
 	_, err = l.store.queries.LeadershipHold(ctx, tx, dbsqlc.LeadershipHoldParams{

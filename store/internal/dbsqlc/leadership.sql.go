@@ -144,6 +144,39 @@ func (q *Queries) LeadershipHold(ctx context.Context, db DBTX, arg LeadershipHol
 	return epoch, err
 }
 
+const leadershipLockSession = `-- name: LeadershipLockSession :one
+SELECT pg_backend_pid()::int AS pid
+`
+
+// The session itself, as the list of locks names it. A pooler between may have told the client another number.
+func (q *Queries) LeadershipLockSession(ctx context.Context, db DBTX) (int32, error) {
+	row := db.QueryRow(ctx, leadershipLockSession)
+	var pid int32
+	err := row.Scan(&pid)
+	return pid, err
+}
+
+const leadershipLocked = `-- name: LeadershipLocked :one
+SELECT count(*) > 0 AS locked FROM pg_catalog.pg_locks k
+WHERE k.locktype = 'advisory' AND k.granted AND k.objsubid = 2 AND k.pid = $1::int
+  AND k.classid::bigint = $2::bigint AND k.objid::bigint = $3::bigint
+  AND k.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database())
+`
+
+type LeadershipLockedParams struct {
+	Pid        int32
+	Class      int64
+	RoleNumber int64
+}
+
+// Whether a session still holds the role's lock, which has two keys.
+func (q *Queries) LeadershipLocked(ctx context.Context, db DBTX, arg LeadershipLockedParams) (bool, error) {
+	row := db.QueryRow(ctx, leadershipLocked, arg.Pid, arg.Class, arg.RoleNumber)
+	var locked bool
+	err := row.Scan(&locked)
+	return locked, err
+}
+
 const leadershipMark = `-- name: LeadershipMark :one
 SELECT xmin::text AS mark FROM indexer.leadership WHERE role = $1
 `
