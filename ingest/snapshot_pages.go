@@ -117,7 +117,9 @@ func (p *snapshotPages) begin(ctx context.Context, group *errgroup.Group) {
 		closing := p.from
 		p.job.closing = &closing
 	}
-	alone := hasIncomplete(page)
+	// Two batches that have an entry in common wait for each other until one gives up; one that is stored refuses the other.
+	again := before == nil && p.job.wait.tries > 0
+	alone := again || hasIncomplete(page)
 	if alone && before != nil {
 		<-before.done
 	}

@@ -394,3 +394,37 @@ func TestSnapshotWritesIncompleteReassignmentsAlone(t *testing.T) {
 		require.Equal(t, 1, alone)
 	})
 }
+
+// Batches that have an entry in common wait for each other until one gives up. After a failure the first one is written alone: the
+// database can then tell what is wrong.
+func TestSnapshotWritesAloneAfterAFailure(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := contracts{n: 60, pageSize: 10, end: 50}
+		var s shelf
+		snapshot := snapshotOf(&c, &s)
+		refusal := &ledger.Problem{What: "the database refuses the rows"}
+		var writing atomic.Int32
+		tries := 0
+		snapshot.Sink.(*fakeSnapshotSink).write = func(
+			ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
+		) (ledger.SnapshotProgress, error) {
+			writing.Add(1)
+			defer writing.Add(-1)
+			if progress.Entries > 0 { // it has an entry of the first one
+				if err := turn.Wait(ctx); err != nil {
+					return progress, err
+				}
+				return progress, refusal
+			}
+			tries++
+			time.Sleep(time.Second) // more is read meanwhile
+			if writing.Load() > 1 && tries < 3 {
+				return progress, errAway
+			}
+			return s.write(ctx, progress, turn, page)
+		}
+		_, err := snapshot.Run(t.Context())
+		require.ErrorIs(t, err, refusal)
+		require.Equal(t, 2, tries)
+	})
+}

@@ -86,7 +86,7 @@ func (l *Leader) prepare(ctx context.Context, pages []ledger.Page) (*batch, erro
 	}
 	var err error
 	if b.numbers, err = l.dictionary.resolve(ctx, wanted); err != nil {
-		return nil, err
+		return nil, refused(err)
 	}
 	b.facts.grow(b.updates)
 	for _, update := range b.updates {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 
@@ -236,4 +238,37 @@ func TestLargeUpdate(t *testing.T) {
 	require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{{From: 1, To: 2, Updates: []ledger.Update{leave}}}))
 	require.Equal(t, "0", d.row("SELECT count(*) FROM ledger.active_contracts"))
 	require.Equal(t, fmt.Sprint(events), d.row("SELECT count(*) FROM indexer.lifetimes"))
+}
+
+// Names that don't fit into an index are refused like rows: trying again would meet the same.
+func TestNamesThatDoNotFitAreRefused(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	random := rand.New(rand.NewPCG(1, 2))
+	long := strings.Map(func(rune) rune { return 'a' + random.Int32N(26) }, strings.Repeat("x", 9_000)) // does not compress
+	for name, change := range map[string]func(*ledger.Update){
+		"template":     func(u *ledger.Update) { u.Created[0].TemplateID = "pkg:Main:" + long },
+		"package":      func(u *ledger.Update) { u.Created[0].PackageName = long },
+		"synchronizer": func(u *ledger.Update) { u.SynchronizerID = &long },
+		"interface": func(u *ledger.Update) {
+			u.Created[0].InterfaceViews = []ledger.InterfaceView{{InterfaceID: "pkg:Main:" + long, Value: ledger.JSON("{}")}}
+		},
+	} {
+		pages := oneCreation(0, 10)
+		change(&pages[0].Updates[0])
+		requireProblem(t, l.Append(t.Context(), testScope, pages), "the database refuses the rows")
+		requireProblem(t, l.Write(t.Context(), testScope, pages), "the database refuses the rows")
+		require.Equal(t, "0", d.row("SELECT count(*) FROM indexer.updates"), name)
+	}
+	require.NoError(t, l.Append(t.Context(), testScope, oneCreation(0, 10)))
+
+	snapshot := newDatabase(t)
+	l = snapshot.lead(snapshot.store(), RoleUpdates)
+	progress, err := l.BeginSnapshot(t.Context(), "", testScope, 100)
+	require.NoError(t, err)
+	_, err = l.WriteSnapshotPage(t.Context(), progress, nil, ledger.SnapshotPage{
+		Next: token("t1"), Entries: []ledger.ContractEntry{activeEntry(1, 0, "a", long, 0)},
+	})
+	requireProblem(t, err, "the database refuses the rows")
 }

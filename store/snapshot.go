@@ -154,7 +154,7 @@ func (l *Leader) writeSnapshotPage(
 	}
 	numbers, err := l.dictionary.resolve(ctx, wanted)
 	if err != nil {
-		return progress, err
+		return progress, refused(err)
 	}
 	rows := newCarriedRows(progress)
 	rows.grow(len(page.Entries))
