@@ -195,7 +195,7 @@ func (r *fillRun) choose(ctx context.Context, bounds ledger.Bounds) (ledger.Rang
 		if *r.To > bounds.Watermark {
 			return chosen, &ledger.Problem{
 				What: fmt.Sprintf("offset %d lies beyond the watermark, %d: what is there `indexer run` reads", *r.To, bounds.Watermark),
-				Do:   fmt.Sprintf("give --to an offset up to %d, where history is missing, or leave it out", bounds.Floor),
+				Do:   fmt.Sprintf("leave --to out, or give it an offset up to %d, where the stored history begins", bounds.Floor),
 			}
 		}
 		chosen.To = min(*r.To, bounds.Floor) // everything above is stored

@@ -114,7 +114,7 @@ type snapshot struct {
 }
 
 type end struct {
-	Offset ledger.Offset  `json:"end_offset"`
+	Offset *ledger.Offset `json:"end_offset,omitempty"`
 	Lag    *ledger.Offset `json:"lag_offsets,omitempty"`
 	Error  string         `json:"error,omitempty"`
 }
@@ -272,7 +272,7 @@ func (c *statusCommand) askLedger(ctx context.Context, logger *slog.Logger, r *r
 	if err != nil {
 		return &end{Error: err.Error()}
 	}
-	e := &end{Offset: offset}
+	e := &end{Offset: &offset}
 	if len(r.Streams) > 0 {
 		lag := max(0, offset-r.Streams[0].Watermark)
 		e.Lag = &lag
@@ -324,9 +324,9 @@ func (r *report) print(out io.Writer) error {
 		case r.Ledger.Error != "":
 			line("ledger", "%s", r.Ledger.Error)
 		case r.Ledger.Lag != nil:
-			line("ledger", "end %d, %d offsets ahead", r.Ledger.Offset, *r.Ledger.Lag)
+			line("ledger", "end %d, %d offsets ahead", *r.Ledger.Offset, *r.Ledger.Lag)
 		default:
-			line("ledger", "end %d", r.Ledger.Offset)
+			line("ledger", "end %d", *r.Ledger.Offset)
 		}
 	}
 	return l.w.Flush()

@@ -106,6 +106,8 @@ func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config
 		return written
 	}
 	switch {
+	case errors.Is(err, context.Canceled):
+		return errors.New("stopped before everything was compared")
 	case err != nil:
 		return err
 	case r.Remaining > 0:

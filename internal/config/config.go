@@ -4,6 +4,7 @@
 package config
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -98,7 +99,7 @@ type Log struct {
 // Run is the settings of the daemon.
 type Run struct {
 	Start        string `default:"genesis" placeholder:"WHERE" help:"Where to begin in a database without a checkpoint: genesis, latest or an offset. Default: ${default}."`
-	UntilCurrent bool   `help:"Stop when what was the end of each stream at the start is committed."`
+	UntilCurrent bool   `help:"Stop when what was the end of each stream at the start is committed. Beside another daemon it waits for the lead first."`
 	Listen       string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of /healthz, /readyz and /metrics; empty: none. Default: ${default}."`
 	Migrate      bool   `default:"true" negatable:"" help:"Bring the database's schema up to date at the start."`
 
@@ -284,6 +285,9 @@ func (r Run) Validate() error {
 	if _, err := ingest.ParseStart(r.Start); err != nil {
 		return fmt.Errorf("--start: %w", err)
 	}
+	if err := checkAddress(r.Listen); r.Listen != "" && err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
 	if r.LookupRate < 0 || r.LookupRate > 100 {
 		return fmt.Errorf("--lookup-rate must be 0 to 100 a second, not %d", r.LookupRate)
 	}
@@ -292,6 +296,18 @@ func (r Run) Validate() error {
 	}
 	if r.PackagesInterval != 0 && r.PackagesInterval < time.Second {
 		return fmt.Errorf("--packages-interval must be at least 1s, or 0 for never, not %v", r.PackagesInterval)
+	}
+	return nil
+}
+
+// checkAddress refuses what is not a host and a port, either of which may be empty.
+func checkAddress(address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	if _, err := net.DefaultResolver.LookupPort(context.Background(), "tcp", port); err != nil {
+		return fmt.Errorf("address %s: %w", address, err)
 	}
 	return nil
 }

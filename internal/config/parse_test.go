@@ -205,6 +205,8 @@ func TestUsageErrors(t *testing.T) {
 		"a lookup rate too high":   {run("--lookup-rate=101"), nil, `--lookup-rate must be 0 to 100`},
 		"a lookup rate of nothing": {run(), map[string]string{"INDEXER_LOOKUP_RATE": "some"}, `--lookup-rate`},
 		"too short an interval":    {run("--packages-interval=10ms"), nil, `--packages-interval must be at least 1s, or 0 for never, not 10ms`},
+		"no port":                  {run("--listen=foo"), nil, `--listen: address foo: missing port`},
+		"a port that is none":      {run("--listen=:99999"), nil, `--listen: address :99999: `},
 		"a negative interval":      {run("--packages-interval=-1m"), nil, `--packages-interval must be at least 1s`},
 		"an interval without unit": {run("--packages-interval=10"), nil, `--packages-interval`},
 		"a verify rate below none": {run("--verify-rate=-1"), nil, `--verify-rate must be 0 to 100000 a second, not -1`},
