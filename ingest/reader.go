@@ -91,7 +91,8 @@ func (r *reader) poll(ctx context.Context) (fetched, error) {
 	}
 	r.limit = nextLimit(limit, len(page.Updates), time.Since(began))
 	r.polled = time.Time{}
-	if page.To == page.From && limit == 1 {
+	nothing := page.To == page.From && limit == 1
+	if nothing {
 		r.polled = began
 	}
 	if page.To > r.end && !r.blind {
@@ -100,7 +101,7 @@ func (r *reader) poll(ctx context.Context) (fetched, error) {
 	}
 	r.tail = !full || limit < fullPoll // else there may be much more
 	// What a poll waited for came just now. A server that does not tell its end may only have been slow.
-	current := r.tail && !r.blind || page.To == page.From && limit == 1
+	current := nothing || r.tail && !r.blind
 	return fetched{page: page, answered: true, current: current}, nil
 }
 

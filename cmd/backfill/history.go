@@ -16,10 +16,10 @@ type historyCommand struct{ app.Fill }
 
 // Help is what the command's own help says beside its flags.
 func (*historyCommand) Help() string {
-	return "Reads the updates from before indexing began, in the database's own scope, which the flags must name as the daemon's do, and stores what is not there yet. It can be " +
-		"stopped and started at any time, with any ranges, while the indexer runs or not. Once history is there from the " +
-		"beginning of the ledger on, what was active is known at every offset; before that, from where it was known when indexing began, or, " +
-		"with --with-snapshot, from --from on."
+	return "Reads the updates from before indexing began, in the database's own scope, which the flags must name as the daemon's do, " +
+		"and stores what is not there yet. It can be stopped and started at any time, with any ranges, while the indexer runs or " +
+		"not. Once history is there from the beginning of the ledger on, what was active is known at every offset; before that, " +
+		"from where it was known when indexing began, or, with --with-snapshot, from --from on."
 }
 
 // Run fills in history, and says how far it reaches.
