@@ -9,7 +9,7 @@ import (
 
 const (
 	// Pages that came while others were written are written together, until they have so many records.
-	historyBatch = 3_000
+	historyBatch = 5_000
 	// A page with fewer new records has little behind it.
 	leastForAhead = 100
 	// The window that is expected has so many marks, or more where these hold no unique event id.

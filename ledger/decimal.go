@@ -125,12 +125,11 @@ func withPoint(negative bool, digits []byte, scale int) Decimal {
 // Canonical tells whether PostgreSQL's numeric prints the number as the server wrote it: it does, but for leading zeros
 // and the minus sign of a zero.
 func (d Decimal) Canonical() bool {
-	negative, whole, fraction := d.Digits()
-	if negative && whole == "" && strings.Trim(fraction, "0") == "" {
+	text, negative := strings.CutPrefix(string(d), "-")
+	if negative && strings.Trim(text, "0.") == "" {
 		return false
 	}
-	text := strings.TrimPrefix(string(d), "-")
-	return text[0] != '0' || whole == "" && (len(text) == 1 || text[1] == '.')
+	return text[0] != '0' || len(text) == 1 || text[1] == '.'
 }
 
 // appendNumber appends the number in the one form in which equal numbers are written: 1.50 and 01.5 are 1.5.

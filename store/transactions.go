@@ -32,7 +32,9 @@ func (l *Leader) HistoryPosition(ctx context.Context) (ledger.HistoryPosition, e
 	if err != nil {
 		return position, err
 	}
-	return ledger.HistoryPosition{Revision: row.Revision, LastSeq: row.LastSeq, Window: window, Rereading: row.Rereading}, nil
+	position = ledger.HistoryPosition{Revision: row.Revision, LastSeq: row.LastSeq, Window: window, Rereading: row.Rereading}
+	l.eventIDs.at(position)
+	return position, nil
 }
 
 // moveHistory runs fn in a transaction that holds the position as the caller saw it, and puts it where fn says. orderedFrom

@@ -31,6 +31,7 @@ func (l *Leader) newRecordBatch(ctx context.Context, at ledger.HistoryPosition, 
 	if err != nil {
 		return nil, err
 	}
+	l.eventIDs.add(records)
 	b := &recordBatch{at: at, records: records, marks: make([]ledger.HistoryMark, len(records)), numbers: numbers, rows: newTransactionRows()}
 	for i := range records {
 		b.marks[i] = ledger.HistoryMark{EventID: records[i].EventID, Fingerprint: records[i].Fingerprint()}
@@ -167,6 +168,7 @@ func (l *Leader) appended(b *recordBatch, position ledger.HistoryPosition, err e
 		return b.at, fmt.Errorf("write %d records of the transaction history after seq %d, from event id %s on: %w",
 			len(b.records), b.at.LastSeq, b.records[0].EventID, err)
 	}
+	l.eventIDs.stored(position)
 	for _, table := range b.rows.tables(l.store.queries) {
 		if table.rows > 0 {
 			l.store.cfg.Wrote(table.relation, table.rows)

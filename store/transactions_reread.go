@@ -106,8 +106,16 @@ func (l *Leader) noteSightings(ctx context.Context, tx pgx.Tx, marks []ledger.Hi
 
 // MetTransactions tells which of the event ids stand on a record that was met since the history is read again from its
 // beginning; a record that was stored since was met. Where it is not read again, every stored record counts, those that
-// are gone too: then it tells what HasTransactions tells.
+// are gone too: then it tells what HasTransactions tells. Of most new ids it knows that without asking the database, where this leader has
+// stored all records, and is asked for many ids at once.
 func (l *Leader) MetTransactions(ctx context.Context, eventIDs []string) (map[string]bool, error) {
+	if len(eventIDs) < leastAskedIDs {
+		l.eventIDs.forget()
+	}
+	met := map[string]bool{}
+	if eventIDs = l.eventIDs.maybe(eventIDs); len(eventIDs) == 0 {
+		return met, nil
+	}
 	var rows []string
 	err := l.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) (err error) {
 		rows, err = l.store.queries.TransactionsMetWithIDs(ctx, arrayConn{conn}, eventIDs)
@@ -116,7 +124,6 @@ func (l *Leader) MetTransactions(ctx context.Context, eventIDs []string) (map[st
 	if err != nil {
 		return nil, fmt.Errorf("look for %d event ids among the records that were met: %w", len(eventIDs), err)
 	}
-	met := make(map[string]bool, len(rows))
 	for _, id := range rows {
 		met[id] = true
 	}

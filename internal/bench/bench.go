@@ -26,7 +26,7 @@ type flags struct {
 	Limit       bool          `default:"true" negatable:"" help:"Measure what psql makes of the same rows."`
 	Updates     int           `default:"500000" help:"Updates of a catch-up. Default: ${default}."`
 	Contracts   int           `default:"1000000" help:"Active contracts of a snapshot. Default: ${default}."`
-	Records     int           `default:"300000" help:"Records of a transaction history. Default: ${default}."`
+	Records     int           `default:"1000000" help:"Records of a transaction history. Default: ${default}."`
 	Growth      int           `default:"8000000" help:"Updates of the measurement of growth. Default: ${default}."`
 	TailTime    time.Duration `default:"1m" help:"How long the tail is measured at each rate. Default: ${default}."`
 }
