@@ -12,66 +12,75 @@ const (
 	// sixth with 16 million, and of half with 32.
 	idWords = 1 << 20
 
-	// Who asks for fewer ids at once has caught up: what is known takes up memory for little.
-	leastAskedIDs = 100
+	// After so many questions in a row for fewer ids each, the history is caught up with, and the memory is worth more.
+	mostSmallQuestions = 10
+	smallQuestion      = 100
 )
 
-// knownIDs tells of most event ids that no stored record has them, without asking the database: a Bloom filter of those of all
-// records, as long as all were stored by this leader. That is so from where the history is empty to where its position is another
-// one than this leader's writes led to. It is safe for concurrent use.
+// knownIDs is a Bloom filter of the event ids on stored records: an id that it does not have is on none. It is kept as long as
+// this leader has stored all records. So it begins with a history that has not begun, and ends with a position that is not the one
+// that this leader's last known write led to. What is written from an outdated position is refused, whatever the filter told. It is safe
+// for concurrent use.
 type knownIDs struct {
 	mu       sync.Mutex
 	seed     maphash.Seed
 	words    []uint64 // each id has up to four bits in one of them; nil: nothing is known
+	begun    int      // how many filters were
 	revision int64    // of the last position that is known to be this leader's
+	small    int      // questions in a row
 }
 
 func newKnownIDs() *knownIDs { return &knownIDs{seed: maphash.MakeSeed()} }
 
-// at takes note of a position that was read.
-func (k *knownIDs) at(position ledger.HistoryPosition) {
+// readAt takes note of a position that was read.
+func (k *knownIDs) readAt(position ledger.HistoryPosition) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case k.words != nil && position.Revision == k.revision: // what was added and is not stored does no harm
-	case position.LastSeq == 0:
-		k.words, k.revision = make([]uint64, idWords), position.Revision
+	case k.words != nil && position.Revision == k.revision: // ids that were added and are not stored only cost a look-up
+	case position.Revision == 0 && position.LastSeq == 0:
+		k.words, k.revision = make([]uint64, idWords), 0
+		k.begun++
 	default:
 		k.words = nil
 	}
 }
 
-// stored takes note of a position that records which were added led to.
-func (k *knownIDs) stored(position ledger.HistoryPosition) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.revision = max(k.revision, position.Revision) // writers tell it in any order
-}
-
-// forget forgets everything, until the history is empty.
-func (k *knownIDs) forget() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.words = nil
-}
-
-// add adds the event ids of records, before anything of them is written.
-func (k *knownIDs) add(records []ledger.Transaction) {
+// add adds the event ids of records, before anything of them is written. It tells which filter that was.
+func (k *knownIDs) add(records []ledger.Transaction) (filter int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.words == nil {
-		return
+		return 0
 	}
 	for i := range records {
 		word, bits := k.place(records[i].EventID)
 		k.words[word] |= bits
 	}
+	return k.begun
+}
+
+// wrote takes note of a position that records led to whose ids were added to a filter.
+func (k *knownIDs) wrote(position ledger.HistoryPosition, filter int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if filter != k.begun {
+		k.words = nil
+	}
+	k.revision = max(k.revision, position.Revision) // writers tell it in any order
 }
 
 // maybe are those of some event ids that can stand on a stored record: all, where nothing is known.
 func (k *knownIDs) maybe(ids []string) []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.small++
+	if len(ids) >= smallQuestion {
+		k.small = 0
+	}
+	if k.small > mostSmallQuestions {
+		k.words = nil
+	}
 	if k.words == nil {
 		return ids
 	}

@@ -10,30 +10,68 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// nothingKnown checks that all ids may be stored.
+func nothingKnown(t *testing.T, k *knownIDs, why string) {
+	t.Helper()
+	ids := numbered("new", smallQuestion)
+	require.Equal(t, ids, k.maybe(ids), why)
+}
+
 // An id that was added may be stored, whatever else is known; of others hardly any may be.
 func TestKnownIDs(t *testing.T) {
 	t.Parallel()
 	k := newKnownIDs()
 	stored, others := numbered("stored", 300_000), numbered("other", 10_000)
-	require.Equal(t, others, k.maybe(others), "nothing is known of a history that nobody has looked at")
-	k.at(ledger.HistoryPosition{LastSeq: 1})
-	k.add(recordsOf(stored))
-	require.Equal(t, others, k.maybe(others), "nor of one that another process has begun")
-
-	k.at(ledger.HistoryPosition{})
+	nothingKnown(t, k, "a position was not read")
+	k.readAt(ledger.HistoryPosition{})
 	require.Empty(t, k.maybe(others))
-	k.add(recordsOf(stored))
+	filter := k.add(recordsOf(stored))
 	require.Equal(t, stored, k.maybe(stored))
 	require.Less(t, len(k.maybe(others)), len(others)/100)
 
 	for _, revision := range []int64{2, 1} { // two writers tell it in any order
-		k.stored(ledger.HistoryPosition{Revision: revision})
+		k.wrote(ledger.HistoryPosition{Revision: revision}, filter)
 	}
-	k.at(ledger.HistoryPosition{Revision: 2, LastSeq: 2})
+	k.readAt(ledger.HistoryPosition{Revision: 2, LastSeq: 2})
 	require.Equal(t, stored, k.maybe(stored))
 	require.Less(t, len(k.maybe(others)), len(others)/100)
-	k.at(ledger.HistoryPosition{Revision: 3, LastSeq: 3})
-	require.Equal(t, others, k.maybe(others), "somebody else has stored something")
+}
+
+// Nothing is known where somebody else may have stored records.
+func TestKnownIDsAreForgotten(t *testing.T) {
+	t.Parallel()
+	for _, at := range []ledger.HistoryPosition{{Revision: 1, LastSeq: 1}, {Revision: 1}, {LastSeq: 1}, {Revision: 1, LastSeq: 1, Rereading: true}} {
+		k := newKnownIDs()
+		k.readAt(at)
+		nothingKnown(t, k, "a history that has begun")
+	}
+	for _, revision := range []int64{1, 3} {
+		k := newKnownIDs()
+		k.readAt(ledger.HistoryPosition{})
+		k.wrote(ledger.HistoryPosition{Revision: 2}, k.add(nil))
+		k.readAt(ledger.HistoryPosition{Revision: revision, LastSeq: 1})
+		nothingKnown(t, k, "it moved without this leader, on or back")
+		k.wrote(ledger.HistoryPosition{Revision: revision}, k.add(nil))
+		k.readAt(ledger.HistoryPosition{Revision: revision, LastSeq: 1})
+		nothingKnown(t, k, "that is for good")
+	}
+	k := newKnownIDs()
+	filter := k.add(recordsOf([]string{"a"}))
+	k.readAt(ledger.HistoryPosition{})
+	k.wrote(ledger.HistoryPosition{Revision: 1}, filter)
+	nothingKnown(t, k, "a position was read while something was written")
+
+	k = newKnownIDs()
+	k.readAt(ledger.HistoryPosition{})
+	for range mostSmallQuestions {
+		require.Empty(t, k.maybe([]string{"a"}))
+	}
+	require.Empty(t, k.maybe(numbered("a", smallQuestion)))
+	for range mostSmallQuestions {
+		require.Empty(t, k.maybe([]string{"a"}), "in a row")
+	}
+	require.NotEmpty(t, k.maybe([]string{"a"}))
+	require.Nil(t, k.words, "it is memory for nothing")
 }
 
 // New event ids are told to be new without the database, as long as this leader has stored all records; those that are stored are
@@ -41,11 +79,12 @@ func TestKnownIDs(t *testing.T) {
 func TestNewEventIDsAreNotLookedUp(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
-	all := numbered("a", 3*leastAskedIDs)
-	stored, others := all[:2*leastAskedIDs], all[2*leastAskedIDs:]
-	_, err := h.l.HistoryPosition(t.Context())
+	all := numbered("a", 3*smallQuestion)
+	stored, others := all[:2*smallQuestion], all[2*smallQuestion:]
+	at, err := h.l.HistoryPosition(t.Context())
 	require.NoError(t, err)
-	h.append(stored...)
+	at, err = h.l.AppendBehind(t.Context(), at, anotherTurn{first: true}, recordsOf(stored))
+	h.moved(at, err)
 
 	other := h.connect()
 	locked, err := other.Begin(t.Context())
@@ -65,11 +104,16 @@ func TestNewEventIDsAreNotLookedUp(t *testing.T) {
 	require.NoError(t, locked.Rollback(t.Context()))
 
 	h.metAre(all, stored)
-	_, err = h.l.MetTransactions(t.Context(), others[:1]) // few: it has caught up
-	require.NoError(t, err)
-	require.Nil(t, h.l.eventIDs.words, "it is memory for nothing")
 	h.append(others...)
 	h.metAre(all, all)
+
+	require.NotNil(t, h.l.knownIDs.words)
+	h.at, err = h.l.RereadHistory(t.Context(), h.at)
+	require.NoError(t, err)
+	h.metAre(all, nil)
+	h.at, err = h.l.AppendTransactions(t.Context(), h.at, recordsOf(append(numbered("b", smallQuestion), stored...)))
+	require.NoError(t, err)
+	h.metAre(append(numbered("b", 2*smallQuestion), all...), append(numbered("b", smallQuestion), stored...))
 }
 
 // metAre checks which event ids are told to stand on stored records.
@@ -86,7 +130,7 @@ func (h *testHistory) metAre(ids, want []string) {
 // What somebody else has stored, or a write whose outcome is not known, is found.
 func TestEventIDsOfOtherWritersAreKnown(t *testing.T) {
 	t.Parallel()
-	mine, more, others := numbered("a", leastAskedIDs), numbered("b", leastAskedIDs), numbered("c", leastAskedIDs)
+	mine, more, others := numbered("a", smallQuestion), numbered("b", smallQuestion), numbered("c", smallQuestion)
 	all := append(append(append([]string{}, mine...), more...), others...)
 	for name, stored := range map[string]bool{"stored": true, "not stored": false} {
 		t.Run("a write in doubt that was "+name, func(t *testing.T) {
@@ -99,7 +143,7 @@ func TestEventIDsOfOtherWritersAreKnown(t *testing.T) {
 			h.append(mine...)
 			want, at := mine, beforeCommit
 			if stored {
-				want, at = all[:2*leastAskedIDs], afterCommit
+				want, at = all[:2*smallQuestion], afterCommit
 			}
 			p.cutNext(at)
 			_, err = h.l.AppendTransactions(t.Context(), h.at, recordsOf(more))

@@ -66,7 +66,7 @@ type Leader struct {
 	dictionary *dictionary
 	partitions *partitions
 	pending    *pending
-	eventIDs   *knownIDs
+	knownIDs   *knownIDs
 }
 
 // Lead tries once to take the role. ok is false where another process has it.
@@ -107,7 +107,7 @@ func (s *Store) Lead(ctx context.Context, role Role) (leader *Leader, ok bool, e
 	l.dictionary = newDictionary(l)
 	l.partitions = newPartitions(l)
 	l.pending = newPending()
-	l.eventIDs = newKnownIDs()
+	l.knownIDs = newKnownIDs()
 	go l.keepLock(watch)
 	s.cfg.Logger.InfoContext(ctx, "leading", "role", string(role), "epoch", epoch)
 	return l, true, nil

@@ -16,7 +16,7 @@ import (
 // StreamTransactions is the stream of the transaction history, as checkpoints and exact payloads name it.
 const StreamTransactions = "transactions"
 
-// HistoryPosition is how far the transaction history has been read.
+// HistoryPosition is how far the transaction history has been read. No records may be being written.
 func (l *Leader) HistoryPosition(ctx context.Context) (ledger.HistoryPosition, error) {
 	var position ledger.HistoryPosition
 	tx, err := l.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
@@ -33,7 +33,7 @@ func (l *Leader) HistoryPosition(ctx context.Context) (ledger.HistoryPosition, e
 		return position, err
 	}
 	position = ledger.HistoryPosition{Revision: row.Revision, LastSeq: row.LastSeq, Window: window, Rereading: row.Rereading}
-	l.eventIDs.at(position)
+	l.knownIDs.readAt(position)
 	return position, nil
 }
 

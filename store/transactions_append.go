@@ -15,6 +15,7 @@ type recordBatch struct {
 	at      ledger.HistoryPosition // before them
 	records []ledger.Transaction
 	marks   []ledger.HistoryMark
+	filter  int // that has their event ids
 	numbers refs
 	rows    transactionRows // of those that are not stored already
 	lastSeq int64           // behind them
@@ -31,8 +32,10 @@ func (l *Leader) newRecordBatch(ctx context.Context, at ledger.HistoryPosition, 
 	if err != nil {
 		return nil, err
 	}
-	l.eventIDs.add(records)
-	b := &recordBatch{at: at, records: records, marks: make([]ledger.HistoryMark, len(records)), numbers: numbers, rows: newTransactionRows()}
+	b := &recordBatch{
+		at: at, records: records, marks: make([]ledger.HistoryMark, len(records)), filter: l.knownIDs.add(records),
+		numbers: numbers, rows: newTransactionRows(),
+	}
 	for i := range records {
 		b.marks[i] = ledger.HistoryMark{EventID: records[i].EventID, Fingerprint: records[i].Fingerprint()}
 	}
@@ -168,7 +171,7 @@ func (l *Leader) appended(b *recordBatch, position ledger.HistoryPosition, err e
 		return b.at, fmt.Errorf("write %d records of the transaction history after seq %d, from event id %s on: %w",
 			len(b.records), b.at.LastSeq, b.records[0].EventID, err)
 	}
-	l.eventIDs.stored(position)
+	l.knownIDs.wrote(position, b.filter)
 	for _, table := range b.rows.tables(l.store.queries) {
 		if table.rows > 0 {
 			l.store.cfg.Wrote(table.relation, table.rows)

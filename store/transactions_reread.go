@@ -107,13 +107,10 @@ func (l *Leader) noteSightings(ctx context.Context, tx pgx.Tx, marks []ledger.Hi
 // MetTransactions tells which of the event ids stand on a record that was met since the history is read again from its
 // beginning; a record that was stored since was met. Where it is not read again, every stored record counts, those that
 // are gone too: then it tells what HasTransactions tells. Of most new ids it knows that without asking the database, where this leader has
-// stored all records, and is asked for many ids at once.
+// stored all records; asked for few ids again and again it forgets them.
 func (l *Leader) MetTransactions(ctx context.Context, eventIDs []string) (map[string]bool, error) {
-	if len(eventIDs) < leastAskedIDs {
-		l.eventIDs.forget()
-	}
 	met := map[string]bool{}
-	if eventIDs = l.eventIDs.maybe(eventIDs); len(eventIDs) == 0 {
+	if eventIDs = l.knownIDs.maybe(eventIDs); len(eventIDs) == 0 {
 		return met, nil
 	}
 	var rows []string
