@@ -25,7 +25,7 @@ type knownIDs struct {
 	mu       sync.Mutex
 	seed     maphash.Seed
 	words    []uint64 // each id has up to four bits in one of them; nil: nothing is known
-	begun    int      // how many filters were
+	number   int      // of the filter, from 1 on: each that is begun has another one
 	revision int64    // of the last position that is known to be this leader's
 	small    int      // questions in a row
 }
@@ -40,13 +40,13 @@ func (k *knownIDs) readAt(position ledger.HistoryPosition) {
 	case k.words != nil && position.Revision == k.revision: // ids that were added and are not stored only cost a look-up
 	case position.Revision == 0 && position.LastSeq == 0:
 		k.words, k.revision = make([]uint64, idWords), 0
-		k.begun++
+		k.number++
 	default:
 		k.words = nil
 	}
 }
 
-// add adds the event ids of records, before anything of them is written. It tells which filter that was.
+// add adds the event ids of records, before anything of them is written. It tells the number of the filter that has them; 0: none has.
 func (k *knownIDs) add(records []ledger.Transaction) (filter int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -57,14 +57,14 @@ func (k *knownIDs) add(records []ledger.Transaction) (filter int) {
 		word, bits := k.place(records[i].EventID)
 		k.words[word] |= bits
 	}
-	return k.begun
+	return k.number
 }
 
-// wrote takes note of a position that records led to whose ids were added to a filter.
+// wrote takes note of a position that records led to whose ids were added to a filter. Where that is not this one, it lacks them.
 func (k *knownIDs) wrote(position ledger.HistoryPosition, filter int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if filter != k.begun {
+	if filter != k.number {
 		k.words = nil
 	}
 	k.revision = max(k.revision, position.Revision) // writers tell it in any order

@@ -15,7 +15,7 @@ type recordBatch struct {
 	at      ledger.HistoryPosition // before them
 	records []ledger.Transaction
 	marks   []ledger.HistoryMark
-	filter  int // that has their event ids
+	filter  int // the number of the one that has their event ids
 	numbers refs
 	rows    transactionRows // of those that are not stored already
 	lastSeq int64           // behind them
