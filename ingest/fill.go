@@ -58,7 +58,10 @@ type Filled struct {
 // Run works until the range is filled in, and the state floor lowered if that reaches the beginning of the ledger, or a snapshot
 // from which history leads on. When ctx ends it finishes the transactions under way and returns ctx's error.
 func (f *Fill) Run(ctx context.Context) (Filled, error) {
-	r := fillRun{Fill: f, pace: pace{limit: newLimiter(cmp.Or(f.MaxRequests, DefaultMaxRequests))}}
+	r := fillRun{
+		Fill: f, pace: pace{limit: newLimiter(cmp.Or(f.MaxRequests, DefaultMaxRequests))},
+		above: Updates{Source: f.Source, Sink: storedSink{stored: f.Sink}, Logger: f.Logger},
+	}
 	for {
 		err := r.try(ctx)
 		if err == nil {
@@ -84,6 +87,7 @@ func (f *Fill) Run(ctx context.Context) (Filled, error) {
 type fillRun struct {
 	*Fill
 	pace
+	above  Updates // what is stored, by which the history is recognized
 	chosen bool
 	filled Filled
 	anew   bool // the snapshot was begun anew, because what was begun before can't be gone on with
@@ -170,8 +174,7 @@ func (r *fillRun) ended(ctx context.Context) (err error) {
 
 // recognize sees whether the participant has the history that is stored.
 func (r *fillRun) recognize(ctx context.Context, at ledger.Offset) (*recognition, error) {
-	u := &Updates{Source: r.Source, Sink: storedSink{stored: r.Sink}, Logger: r.Logger}
-	return u.recognizeAll(ctx, at, nil)
+	return r.above.recognizeAll(ctx, at, nil)
 }
 
 // storedSink is a sink that nothing is written to.

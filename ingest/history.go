@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"ledgerindexer/ledger"
@@ -96,6 +97,7 @@ type historyRun struct {
 	caughtUp  bool   // it was said
 	waiting   string // for what, as it was said; empty: for nothing
 	rereading bool   // it was said
+	unknown   bool   // it was said that there are records of unknown kinds
 	rereads   rereads
 	failures  int // tries that ended because no event id of the window was answered
 
@@ -259,10 +261,22 @@ func (r *historyRun) committed(ctx context.Context, at ledger.HistoryPosition, a
 	if r.Watch.Committed != nil {
 		r.Watch.Committed(at, added)
 	}
+	r.tellUnknown(ctx, records)
 	r.target.take(records)
 	r.goal.take(records)
 	r.meter.Add(ctx, at.LastSeq, len(records))
 	r.answered(ctx)
+}
+
+// tellUnknown says once that there are records of unknown kinds.
+func (r *historyRun) tellUnknown(ctx context.Context, records []ledger.Transaction) {
+	i := slices.IndexFunc(records, func(t ledger.Transaction) bool { return t.Kind == ledger.TransactionUnknown })
+	if r.unknown || i < 0 {
+		return
+	}
+	r.unknown = true
+	r.Logger.WarnContext(ctx, "a record is of no kind that this version knows; such records are kept raw in ledger.unknown_transactions",
+		"stream", "transactions", "event_id", records[i].EventID)
 }
 
 // nothingNew asks for the newest records: a page without new ones may also be the answer to an event id that the

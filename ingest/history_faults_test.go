@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 )
 
@@ -150,8 +151,11 @@ func (w *world) write(string) error {
 // often as it shows it, and none is stored more often than it was ever shown.
 func TestTheHistoryIsStoredExactlyOnceWhateverHappens(t *testing.T) {
 	t.Parallel()
-	shared := 0
-	for seed := range uint64(200) {
+	shared, seeds := 0, uint64(200)
+	if brief.Run() {
+		seeds = 40
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { shared += livesThrough(t, seed) })
 		})

@@ -146,7 +146,7 @@ func (l *loader) fetch(ctx context.Context, further bool) (exhausted bool) {
 				l.fetching--
 				l.room -= room
 				if err != nil {
-					l.notRead(ctx, window, room, took, err)
+					l.notRead(ctx, window, room, err)
 					return
 				}
 				if float64(len(page.Updates)) >= l.sizes.aim()/2 { // small ones come sooner
@@ -171,12 +171,13 @@ func (l *loader) roomFor(window ledger.Range) int64 {
 // read reads one page of a window. It is accepted: of the history that was read before.
 func (l *loader) read(ctx context.Context, window ledger.Range, room int64) (page ledger.Page, err error) {
 	changes := l.source.Changes()
+	read := l.source.ReadUpdates // nothing else is in memory
 	if room < bytesInFlight {
-		page, err = l.source.ReadUpdatesWithin(ctx, window.From, window.To, room)
-	} else { // nothing else is in memory
-		page, err = l.source.ReadUpdates(ctx, window.From, window.To)
+		read = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
+			return l.source.ReadUpdatesWithin(ctx, after, to, room)
+		}
 	}
-	if err == nil {
+	if page, err = l.sizes.ask(ctx, read, window); err == nil {
 		return page, l.seen.accept(ctx, changes, &page)
 	}
 	if Lasting(err) { // it may be another server that can't go on
@@ -203,7 +204,7 @@ func (l *loader) arrived(window ledger.Range, room int64, page *ledger.Page) {
 }
 
 // notRead decides what an error means that came instead of a page.
-func (l *loader) notRead(ctx context.Context, window ledger.Range, room int64, took time.Duration, err error) {
+func (l *loader) notRead(ctx context.Context, window ledger.Range, room int64, err error) {
 	switch {
 	case ctx.Err() != nil:
 	case errors.Is(err, ledger.ErrNoRoom) && room < bytesInFlight:
@@ -213,7 +214,6 @@ func (l *loader) notRead(ctx context.Context, window ledger.Range, room int64, t
 		l.giveUp(window.From, err)
 	default:
 		l.plan.giveBack(window)
-		l.sizes.failed(window.To-window.From, took)
 		l.trouble(ctx, err)
 	}
 }

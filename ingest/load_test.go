@@ -127,3 +127,69 @@ func TestASourceThatIsBusy(t *testing.T) {
 		require.Less(t, most, DefaultMaxRequests)
 	})
 }
+
+// A server that gives up on ranges that are too wide for it, however little is in them, is asked for less of them at a time,
+// wherever they lie.
+func TestRangesThatAreTooWideAreReadInParts(t *testing.T) {
+	loads(t, func(t *testing.T, source *fakeSource, history *script, load func() *scales) {
+		history.pageSize, history.updateBytes = 2000, 2800
+		history.growUnseen(20_000_000)
+		history.grow(1000)
+		refused := tooWide(t, source, 1_000_000)
+		load()
+		require.Positive(t, refused())
+		require.Less(t, refused(), 100)
+	})
+}
+
+// So it is near the ledger's end, where one range is read after the other.
+func TestARangeThatIsTooWideNearTheEndIsReadInParts(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const from = 200_000
+		l := newLoop(t, 0)
+		l.memory.at = from
+		l.ledger.growUnseen(from)
+		l.ledger.grow(50)
+		l.ledger.growUnseen(5_000)
+		l.ledger.grow(1)
+		l.ledger.pageSize = 200
+		require.False(t, new(sizes).far(l.ledger.end-from), "nobody catches up")
+		refused := tooWide(t, l.source, 1_000)
+		stop := l.run()
+		pass(time.Hour)
+		requireAll(t, l.ledger.all(), l.memory.got())
+		require.NoError(t, stop())
+		require.Empty(t, l.memory.mistakes)
+		require.Positive(t, refused())
+		require.Less(t, refused(), 20)
+	})
+}
+
+// tooWide has a source give up on ranges of more offsets, when it has worked on them for as long as servers do. The function that
+// it returns tells how often that was.
+func tooWide(t *testing.T, source *fakeSource, widest ledger.Offset) (refused func() int) {
+	t.Helper()
+	const mostly = 1000 // or the test would not end
+	var mu sync.Mutex
+	times := 0
+	read := source.readUpdates
+	source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
+		if to-after <= widest {
+			return read(ctx, after, to)
+		}
+		mu.Lock()
+		times++
+		enough := times > mostly
+		mu.Unlock()
+		if enough {
+			return ledger.Page{}, &ledger.Problem{What: "asked for the same again and again"}
+		}
+		Sleep(ctx, 20*time.Second)
+		return ledger.Page{}, errAway
+	}
+	return func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return times
+	}
+}

@@ -115,13 +115,13 @@ func (u *Updates) recognize(ctx context.Context, at ledger.Offset) (landmark, er
 		return landmark{}, err
 	}
 	mark := landmark{offset, id}
-	seen, err := look(ctx, u.Source, mark, at)
+	seen, err := look(ctx, u.history(), mark, at)
 	if err != nil {
 		return landmark{}, fmt.Errorf("read the last stored update, %s at offset %d, again: %w", id, offset, err)
 	}
 	switch seen.verdict {
 	case anotherHistory:
-		return landmark{}, diverged(ctx, u.Source, u.Sink, mark, seen)
+		return landmark{}, diverged(ctx, u.history(), u.Sink, mark, seen)
 	case unknownHistory:
 		u.notRecognized(ctx, mark, seen.unknown)
 	}
@@ -130,6 +130,9 @@ func (u *Updates) recognize(ctx context.Context, at ledger.Offset) (landmark, er
 	}
 	return mark, u.compareContent(ctx, mark, seen.update)
 }
+
+// history is the source, for recognizing its history.
+func (u *Updates) history() HistoryKeeper { return inRanges{u.Source, &u.ranges, u.Logger} }
 
 func (u *Updates) notRecognized(ctx context.Context, mark landmark, why error) {
 	if u.unrecognized {

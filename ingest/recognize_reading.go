@@ -43,7 +43,7 @@ func (u *Updates) recognizeAll(ctx context.Context, at ledger.Offset, ahead []le
 		return nil, err
 	}
 	if offset > at {
-		r.mark, r.empty = landmark{offset, id}, nil
+		r.mark = landmark{offset, id}
 	}
 	for _, stored := range ahead {
 		r.nothing(ledger.Range{From: max(stored.From, offset), To: stored.To})
@@ -67,7 +67,7 @@ func (u *Updates) divergedAhead(ctx context.Context, mark landmark, seen sightin
 		"up to update %s at offset %d, %s", mark.id, mark.offset, seen.instead)
 	agreed := at
 	if seen.update == nil {
-		common, err := lastCommon(ctx, u.Source, u.Sink, mark.offset)
+		common, err := lastCommon(ctx, u.history(), u.Sink, mark.offset)
 		if err != nil {
 			return fmt.Errorf("%s; find up to where they agree: %w", what, err)
 		}
@@ -152,13 +152,13 @@ func (r *recognition) look(ctx context.Context) (sighting, error) {
 	seen := sighting{}
 	var err error
 	if r.mark.offset > 0 {
-		seen, err = look(ctx, r.updates.Source, r.mark, r.mark.offset)
+		seen, err = look(ctx, r.updates.history(), r.mark, r.mark.offset)
 	}
 	for _, nothing := range r.empty {
 		if err != nil || seen.verdict != sameHistory {
 			break
 		}
-		seen, err = lookBehind(ctx, r.updates.Source, seen, nothing.From, nothing.To)
+		seen, err = lookBehind(ctx, r.updates.history(), seen, nothing.From, nothing.To)
 	}
 	return seen, err
 }
@@ -169,9 +169,9 @@ func (r *recognition) confirmPage(ctx context.Context, page *ledger.Page) error 
 	var err error
 	if n := len(page.Updates); n > 0 {
 		last := &page.Updates[n-1]
-		seen, err = look(ctx, r.updates.Source, landmark{last.Offset, last.ID}, page.To)
+		seen, err = look(ctx, r.updates.history(), landmark{last.Offset, last.ID}, page.To)
 	} else {
-		seen, err = lookBehind(ctx, r.updates.Source, sighting{}, page.From, page.To)
+		seen, err = lookBehind(ctx, r.updates.history(), sighting{}, page.From, page.To)
 	}
 	switch {
 	case err != nil:

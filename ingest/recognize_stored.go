@@ -3,7 +3,6 @@ package ingest
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"ledgerindexer/ledger"
 )
@@ -67,9 +66,6 @@ func Recognize(ctx context.Context, source HistoryKeeper, stored StoredUpdates, 
 	return nil, nil
 }
 
-// eventRelations hold one row for each element of an update.
-var eventRelations = []string{"created", "archived", "exercised", "reassignments", "topology_events", "unknown_elements"}
-
 // onlyDamaged tells whether what is stored at an update's offset is that update. Another history may have an update there that
 // does the same to the same contracts, but not one that is the same except for its id; and where rows of events are stored
 // without their update, a row was lost.
@@ -82,7 +78,7 @@ func onlyDamaged(ctx context.Context, stored StoredUpdates, update *ledger.Updat
 			rowLost = true
 		case d.Relation == "updates" && d.Column != "update_id" && !d.Lacking():
 			altered = true
-		case d.Kind == ledger.Missing && slices.Contains(eventRelations, d.Relation):
+		case d.Kind == ledger.Missing && d.Element:
 			lost++
 		}
 		return nil
@@ -91,8 +87,7 @@ func onlyDamaged(ctx context.Context, stored StoredUpdates, update *ledger.Updat
 		return false, fmt.Errorf("compare update %s at offset %d with what is stored there: %w", update.ID, update.Offset, err)
 	}
 	if rowLost {
-		return lost < len(update.Created)+len(update.Archived)+len(update.Exercised)+len(update.Assigned)+len(update.Unassigned)+
-			len(update.Topology)+len(update.Unknown), nil
+		return lost < update.Elements(), nil
 	}
 	return !altered, nil
 }

@@ -7,10 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,8 +19,9 @@ type chronicle struct {
 	updates  []ledger.Update
 	end      ledger.Offset
 	pruned   ledger.Offset
-	strict   bool  // tells neither its end nor how far it is pruned
-	noLookUp error // what looking updates up ends with; nil: it works
+	strict   bool          // tells neither its end nor how far it is pruned
+	noLookUp error         // what looking updates up ends with; nil: it works
+	away     ledger.Offset // from where on nothing can be read; 0: all can be
 	requests int
 }
 
@@ -80,6 +78,8 @@ func (h *chronicle) source() *fakeSource {
 			switch {
 			case after < h.pruned:
 				return ledger.Page{}, &ledger.Problem{What: "pruned"}
+			case h.away > 0 && to > h.away:
+				return ledger.Page{}, errAway
 			case to > h.end:
 				return ledger.Page{}, &ledger.Problem{What: "after the ledger's end"}
 			}
@@ -290,144 +290,4 @@ func TestTheLastCommonOffsetIsFoundExactly(t *testing.T) {
 		require.Equal(t, cut, found, "offsets %v", offsets)
 		require.LessOrEqual(t, shown.requests, 2*64)
 	}
-}
-
-// Another server that begins to answer while the loop reads is looked at before its page is used. What was read of the one
-// before is stored, and then compared, so that the last common offset is right for it too.
-func TestAnotherHistoryWhileReading(t *testing.T) {
-	for name, c := range map[string]struct{ another, noticed, stuck bool }{
-		"another history":                        {another: true, noticed: true},
-		"another history, and no new connection": {another: true, stuck: true},
-		"the same history":                       {noticed: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				l := newLoop(t, 30)
-				l.ledger.pageSize = 20
-				var changes int64
-				replaced := false
-				id := func(offset ledger.Offset) string {
-					if c.another && replaced && offset >= 60 { // the last update of the first page is the first that differs
-						return fmt.Sprint("other-", offset)
-					}
-					return fmt.Sprint("first-", offset)
-				}
-				l.source.changes = func() int64 { return changes }
-				l.source.update = func(_ context.Context, asked string) (ledger.Update, error) {
-					for _, offset := range l.ledger.all() {
-						if id(offset) == asked {
-							return ledger.Update{Offset: offset, ID: asked}, nil
-						}
-					}
-					return ledger.Update{}, ledger.ErrNotFound
-				}
-				read := l.source.readUpdates
-				l.source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
-					if after == 60 {
-						replaced = true
-						if c.noticed {
-							changes = 1
-						}
-						if c.stuck {
-							return ledger.Page{}, &ledger.Problem{What: "its ledger ends below"}
-						}
-					}
-					page, err := read(ctx, after, to)
-					for i := range page.Updates {
-						page.Updates[i].ID = id(page.Updates[i].Offset)
-					}
-					return page, err
-				}
-				l.sink.last = func(_ context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, _ error) {
-					for _, batch := range l.memory.written() {
-						for _, page := range batch {
-							for _, update := range page.Updates {
-								if update.Offset <= upTo {
-									at, updateID = update.Offset, update.ID
-								}
-							}
-						}
-					}
-					return at, updateID, nil
-				}
-				l.sink.compare = func(context.Context, ledger.Page, func(ledger.Difference) error) error { return nil }
-				l.sink.append = func(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
-					time.Sleep(time.Second) // the first page is on its way while the second is read
-					return l.memory.append(ctx, scope, pages)
-				}
-				stop := l.run()
-				if !c.another {
-					pass(time.Minute)
-					require.Equal(t, l.ledger.all(), l.memory.got())
-					require.Zero(t, l.retried())
-					require.NoError(t, stop())
-					return
-				}
-				var problem *ledger.Problem
-				require.ErrorAs(t, <-l.done, &problem)
-				require.Contains(t, problem.Do, "--to-offset 57`")
-				require.Equal(t, l.ledger.all()[:20], l.memory.got(), "nothing of the other one is stored")
-				require.ErrorIs(t, l.retries[0], errAnotherHistory)
-			})
-		})
-	}
-}
-
-// Of windows that come in any order, what is empty behind the landmark is remembered as one range where it is one: each costs a
-// request where another server may have begun to answer.
-func TestEmptyWindowsInAnyOrderAreOneRange(t *testing.T) {
-	t.Parallel()
-	r := &recognition{mark: landmark{offset: 100, id: "a"}}
-	for _, came := range []ledger.Range{{From: 90, To: 110}, {From: 150, To: 200}, {From: 300, To: 400}, {From: 110, To: 150}, {From: 200, To: 250}} {
-		r.passed(&ledger.Page{From: came.From, To: came.To})
-	}
-	require.Equal(t, []ledger.Range{{From: 100, To: 250}, {From: 300, To: 400}}, r.empty)
-	r.passed(&ledger.Page{From: 250, To: 300, Updates: []ledger.Update{{Offset: 260, ID: "b"}}})
-	require.Equal(t, []ledger.Range{{From: 260, To: 400}}, r.empty)
-	require.Equal(t, landmark{260, "b"}, r.mark)
-}
-
-// While a page is looked for, none is accepted of a server that answers by then.
-func TestPagesAreAcceptedOneAfterTheOther(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l := newLoop(t, 1000)
-		var turned atomic.Bool // to another history, from offset 200 on
-		l.source.changes = func() int64 {
-			if turned.Load() {
-				return 2
-			}
-			return 1 // a new connection to the same server
-		}
-		shown := func() map[string]ledger.Offset {
-			if turned.Load() {
-				return map[string]ledger.Offset{"before": 99, "other": 300}
-			}
-			return map[string]ledger.Offset{"before": 99, "first": 201}
-		}
-		l.source.update = func(ctx context.Context, id string) (ledger.Update, error) {
-			offset, ok := shown()[id]
-			if id == "first" {
-				Sleep(ctx, time.Second)
-			}
-			if !ok {
-				return ledger.Update{}, ledger.ErrNotFound
-			}
-			return ledger.Update{Offset: offset, ID: id}, nil
-		}
-		r := newRecognition(l.Updates)
-		r.mark, r.changes = landmark{99, "before"}, 0
-		first := make(chan error)
-		go func() {
-			first <- r.accept(t.Context(), 0, &ledger.Page{From: 150, To: 201, Updates: []ledger.Update{{Offset: 201, ID: "first"}}})
-		}()
-		synctest.Wait()
-		turned.Store(true)
-		second := make(chan error)
-		go func() {
-			second <- r.accept(t.Context(), 2, &ledger.Page{From: 201, To: 300, Updates: []ledger.Update{{Offset: 300, ID: "other"}}})
-		}()
-		errs := []error{<-first, <-second}
-		require.NoError(t, errs[0])
-		require.ErrorIs(t, errs[1], errAnotherHistory)
-	})
 }

@@ -23,12 +23,19 @@ type script struct {
 	latency     time.Duration
 	// An open-ended read gets an offset checkpoint this long after it began; 0: none.
 	checkpointAfter time.Duration
+	// As participants do it: an offset checkpoint is made this often, and an open-ended read that begins at the last one gets it
+	// before the first update, or after checkpointAfter. 0: each read gets one of its own.
+	checkpointEvery time.Duration
+	// All open-ended reads get an offset checkpoint whenever this much has passed; 0: never.
+	checkpointClock time.Duration
 
 	mu       sync.Mutex
 	updates  []ledger.Offset
 	end      ledger.Offset
 	grown    chan struct{} // closed when the ledger grows
 	requests map[string]int
+	made     ledger.Offset // of the last offset checkpoint
+	madeAt   time.Time     // when it was made
 }
 
 const spacing = 3 // offsets have gaps
@@ -42,6 +49,7 @@ func newScript(updates int) *script {
 func (s *script) grow(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.makeCheckpoint()
 	for range n {
 		s.end += spacing
 		s.updates = append(s.updates, s.end)
@@ -101,6 +109,9 @@ func (s *script) asked(operation string) int {
 	defer s.mu.Unlock()
 	return s.requests[operation]
 }
+
+// askedAll is the number of requests for updates and for the ledger's end.
+func (s *script) askedAll() int { return s.asked("tail") + s.asked("end") + s.asked("read") }
 
 func (s *script) source() *fakeSource {
 	return &fakeSource{ledgerEnd: s.ledgerEnd, prunedOffset: s.prunedOffset, readUpdates: s.read, tailUpdates: s.tail}
@@ -169,6 +180,13 @@ func (s *script) read(ctx context.Context, after, to ledger.Offset) (ledger.Page
 	return page, nil
 }
 
+// makeCheckpoint makes an offset checkpoint when it is due: it is called before the ledger grows, and before one is looked at.
+func (s *script) makeCheckpoint() {
+	if s.checkpointEvery > 0 && time.Since(s.madeAt) >= s.checkpointEvery {
+		s.made, s.madeAt = s.end, time.Now()
+	}
+}
+
 // tail answers as the server does: when limit elements are there, or nothing has come for idle.
 func (s *script) tail(ctx context.Context, after ledger.Offset, limit int, idle time.Duration) (ledger.Page, bool, error) {
 	if err := s.request(ctx, "tail"); err != nil {
@@ -179,8 +197,15 @@ func (s *script) tail(ctx context.Context, after ledger.Offset, limit int, idle 
 	if s.checkpointAfter > 0 {
 		checkpoint = time.After(s.checkpointAfter)
 	}
+	if s.checkpointClock > 0 {
+		checkpoint = time.After(time.Until(time.Now().Truncate(s.checkpointClock).Add(s.checkpointClock)))
+	}
 	for {
 		s.mu.Lock()
+		s.makeCheckpoint()
+		if s.checkpointEvery > 0 && s.made == after && s.end > after && len(page.Checkpoints) == 0 {
+			page.Checkpoints = append(page.Checkpoints, ledger.OffsetCheckpoint{Offset: after})
+		}
 		page.Updates = s.between(after, s.end, limit-len(page.Checkpoints))
 		grown := s.grown
 		s.mu.Unlock()
@@ -196,6 +221,10 @@ func (s *script) tail(ctx context.Context, after ledger.Offset, limit int, idle 
 		case <-grown:
 		case <-checkpoint:
 			s.mu.Lock()
+			if s.makeCheckpoint(); s.checkpointEvery > 0 && (s.made != after || len(page.Checkpoints) > 0) {
+				s.mu.Unlock()
+				continue
+			}
 			if page.Updates = s.between(after, s.end, limit); len(page.Updates) < limit { // updates go before it
 				page.Checkpoints = append(page.Checkpoints, ledger.OffsetCheckpoint{Offset: s.end})
 				page.To = s.end

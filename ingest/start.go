@@ -30,6 +30,9 @@ func ParseStart(text string) (Start, error) {
 	return Start{offset: ledger.Offset(offset)}, nil
 }
 
+// Offset is the one that is named, 0 for genesis. fixed is false for latest, which names none.
+func (s Start) Offset() (at ledger.Offset, fixed bool) { return s.offset, !s.latest }
+
 // resume is where to read on: the watermark, or where Start says, which then becomes the watermark.
 func (u *Updates) resume(ctx context.Context) (ledger.Offset, error) {
 	at, started, err := u.Sink.Watermark(ctx)

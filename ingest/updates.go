@@ -43,6 +43,7 @@ type Updates struct {
 
 	compared     ledger.Offset // of the update whose content was compared last
 	unrecognized bool          // it was said that the history can't be recognized
+	ranges       Ranges        // in which it is looked whether nothing lies where nothing came
 }
 
 // Watch is told what happens. Each function may be nil; they are called from one goroutine at a time each.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"time"
 
 	"ledgerindexer/ledger"
 )
@@ -20,8 +19,6 @@ const (
 	windowBytes = 2 << 20
 	// firstWidth is that of the first window, in offsets.
 	firstWidth = 200
-	// tooMuch is how long a request takes at least that fails because its range is too wide. Servers give up after 20 s.
-	tooMuch = 5 * time.Second
 	// nearPages is up to how many full pages the ledger's end may be away to count as near.
 	nearPages = 3
 )
@@ -29,10 +26,10 @@ const (
 // sizes follow what the server gives: how dense the updates lie, how large they are, and how many come in one page. What is
 // learned from a window counts less with each one that comes after it.
 type sizes struct {
+	Ranges
 	offsets, updates, bytes float64 // of the windows that were read lately
 	page                    float64 // updates in a full page; 0: nothing was learned yet
 	width                   float64 // of the next window, in offsets
-	widest                  float64 // that no window is to exceed since one failed; 0: any may do
 }
 
 // learn takes in a page: how many offsets it covers, what it brought, and whether it ended before what was asked for.
@@ -50,25 +47,7 @@ func (s *sizes) learn(page *ledger.Page, cut bool) {
 	}
 	grown := max(s.nextWidth(), 2*covered) // where next to nothing comes, windows grow step by step
 	s.width = min(grown, max(1, s.aim()/s.density()))
-	if s.widest > 0 {
-		s.widest = max(s.widest, 2*covered)
-	}
-}
-
-// failed halves what is asked for next after a range was not read though the server had some time: it may have been too
-// much, because all of it has to be looked through, however little is found.
-func (s *sizes) failed(offsets ledger.Offset, took time.Duration) {
-	if took > tooMuch {
-		s.widest = max(1, float64(offsets)/2)
-	}
-}
-
-// atMost is how many of so many offsets may be asked for at once.
-func (s *sizes) atMost(offsets ledger.Offset) ledger.Offset {
-	if s.widest > 0 && s.widest < float64(offsets) {
-		return ledger.Offset(s.widest)
-	}
-	return offsets
+	s.answered(page.To - page.From)
 }
 
 func (s *sizes) fullPage() float64 {

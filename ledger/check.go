@@ -5,34 +5,24 @@ import (
 	"slices"
 )
 
-// order checks that a list is ascending, or descending.
+// order checks that a list is ascending.
 type order struct {
-	last  Offset // of the element before, or the bound of the list
-	falls bool   // the list is descending: then the bound is inclusive
-	begun bool   // an update has come
+	last Offset // of the element before, or the bound of the list
 }
 
 // update checks an update's offset against the element before it.
 func (o *order) update(offset Offset) error {
-	switch {
-	case !o.falls && offset <= o.last:
+	if offset <= o.last {
 		return fmt.Errorf("offsets must grow from update to update: %d comes after %d", offset, o.last)
-	case o.falls && o.begun && offset >= o.last:
-		return fmt.Errorf("offsets must fall from update to update: %d comes after %d", offset, o.last)
-	case o.falls && offset > o.last:
-		return fmt.Errorf("offsets must not lie above %d, and one is %d", o.last, offset)
 	}
-	o.last, o.begun = offset, true
+	o.last = offset
 	return nil
 }
 
 // checkpoint checks a checkpoint's offset, which may repeat the one before it.
 func (o *order) checkpoint(offset Offset) error {
-	switch {
-	case !o.falls && offset < o.last:
+	if offset < o.last {
 		return fmt.Errorf("the offset of a checkpoint must not fall: %d comes after %d", offset, o.last)
-	case o.falls && offset > o.last:
-		return fmt.Errorf("the offset of a checkpoint must not grow: %d comes after %d", offset, o.last)
 	}
 	o.last = offset
 	return nil

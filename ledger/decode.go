@@ -50,16 +50,7 @@ type ContractPage struct {
 // [Update]. All errors are *DecodeError. What is returned shares no memory with body, but texts and lists with what was
 // decoded before: nothing of it may be changed.
 func DecodeUpdateList(body []byte, after Offset) (UpdateList, error) {
-	return decodeUpdateList(body, order{last: after})
-}
-
-// DecodeUpdateListDescending is DecodeUpdateList for a list in descending order: offsets of updates must fall and not lie
-// above upTo; a checkpoint may repeat the offset before it, or upTo.
-func DecodeUpdateListDescending(body []byte, upTo Offset) (UpdateList, error) {
-	return decodeUpdateList(body, order{last: upTo, falls: true})
-}
-
-func decodeUpdateList(body []byte, o order) (UpdateList, error) {
+	o := order{last: after}
 	return decodeTwice(body, func(d *direct) UpdateList { return d.updates(o) }, func(d *decoding) (UpdateList, error) {
 		list, err := d.updates(o, 1)
 		if err == nil {

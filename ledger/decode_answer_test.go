@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -162,36 +161,6 @@ func TestDecodeUpdateRefuses(t *testing.T) {
 			require.EqualError(t, err, row.want)
 			require.Zero(t, got)
 		})
-	}
-}
-
-func TestDecodeUpdateListDescending(t *testing.T) {
-	t.Parallel()
-	elements := []string{transaction(300), transaction(10), checkpoint(10), checkpoint(9), reassignment(7)}
-	got, err := DecodeUpdateListDescending(list(elements...), 300)
-	require.NoError(t, err)
-	require.Equal(t, 5, got.Elements)
-	require.Equal(t, Offset(7), got.Last)
-	var offsets []Offset
-	for _, u := range got.Updates {
-		offsets = append(offsets, u.Offset)
-	}
-	require.Equal(t, []Offset{300, 10, 7}, offsets, "in the server's order")
-	require.Len(t, got.Checkpoints, 2)
-
-	slices.Reverse(elements)
-	for _, row := range []struct {
-		body []byte
-		want string
-	}{
-		{list(elements...), "element 1 at offset 9, OffsetCheckpoint.offset: the offset of a checkpoint must not grow: 9 comes after 7"},
-		{list(transaction(10), transaction(10)), "element 1 at offset 10: offsets must fall from update to update: 10 comes after 10"},
-		{list(transaction(10), transaction(11)), "element 1 at offset 11: offsets must fall from update to update: 11 comes after 10"},
-		{list(transaction(301)), "element 0 at offset 301: offsets must not lie above 300, and one is 301"},
-		{list(checkpoint(10), transaction(11)), "element 1 at offset 11: offsets must not lie above 10, and one is 11"},
-	} {
-		_, err := DecodeUpdateListDescending(row.body, 300)
-		require.EqualError(t, err, row.want)
 	}
 }
 

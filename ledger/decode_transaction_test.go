@@ -177,6 +177,33 @@ func TestARecordOfAnUnknownKindIsKeptAsSent(t *testing.T) {
 		decodeOne(t, `{"event_id":"e","transaction_type":"x","date":"soon","domain_id":7}`), "what can't be read stands in Raw alone")
 }
 
+// Which parts a record has, interface.md does not say, nor that it has a date: what does not look like one of the known kinds is
+// kept as it is, and stops nothing.
+func TestARecordOfAnUnknownShapeIsKeptAsSent(t *testing.T) {
+	t.Parallel()
+	const anotherPart = `"mint":{"amulet_owner":"a","amulet_amount":"1"},`
+	date := Time{Time: time.Date(2025, 10, 14, 11, 29, 22, 0, time.UTC), Valid: true}
+	for name, c := range map[string]struct {
+		record string
+		typ    *string
+		date   Time
+	}{
+		"two parts":                 {swap(tapRecord, `"tap":`, anotherPart+`"tap":`), new("devnet_tap"), date},
+		"two parts, no type":        {swap(untyped(tapRecord), `"tap":`, anotherPart+`"tap":`), nil, date},
+		"one that can't be read":    {swap(untyped(tapRecord), `"tap":`, `"mint":7,"transfer":{"sender":null},"tap":`), nil, date},
+		"two parts of other types":  {swap(swap(tapRecord, `"tap":`, anotherPart+`"transfer":`), "devnet_tap", "abort_transfer_instruction"), new("abort_transfer_instruction"), date},
+		"no date":                   {swap(tapRecord, `"date"`, `"Date"`), new("devnet_tap"), Time{}},
+		"a date that is null":       {swap(untyped(tapRecord), `"2025-10-14T11:29:22Z"`, `null`), nil, Time{}},
+		"no date, and a bad amount": {swap(swap(tapRecord, `"date"`, `"Date"`), `"7.0"`, `7`), new("devnet_tap"), Time{}},
+		"two parts, no date":        {swap(swap(tapRecord, `"date"`, `"Date"`), `"tap":`, anotherPart+`"tap":`), new("devnet_tap"), Time{}},
+		"two parts, a bad date":     {swap(swap(tapRecord, `2025-10-14`, `2025-02-30`), `"tap":`, anotherPart+`"tap":`), new("devnet_tap"), Time{}},
+		"no part, no type":          {swap(untyped(tapRecord), `"tap":{"amulet_owner":"alice","amulet_amount":"7.0"}`, `"tap":null,"lock":[]`), nil, date},
+	} {
+		require.Equal(t, Transaction{EventID: "#12ab:5", Kind: TransactionUnknown, Type: c.typ, Date: c.date, DomainID: new("sync::1"), Round: new(int64(0)), Raw: JSON(c.record)},
+			decodeOne(t, c.record), name)
+	}
+}
+
 func TestAnUnknownObjectBesideAKnownPartIsAnUnknownMember(t *testing.T) {
 	t.Parallel()
 	got := decodeOne(t, swap(untyped(mintRecord), `"mint"`, `"lock":{"a":1},"mint"`))
@@ -244,10 +271,10 @@ func TestDecodedTransactionsShareNoMemoryWithTheBody(t *testing.T) {
 func TestRequiredAndOptionalMembersOfARecord(t *testing.T) {
 	t.Parallel()
 	rows := []struct{ name, record, path, required, optional string }{
-		{"transfer record", transferRecord, "", "event_id date transfer", "transaction_type domain_id offset round"},
-		{"mint record", mintRecord, "", "event_id date mint", "transaction_type domain_id offset"},
-		{"tap record", tapRecord, "", "event_id date tap", "transaction_type domain_id round"},
-		{"abort record", abortRecord, "", "event_id date abort_transfer_instruction", "transaction_type domain_id"},
+		{"transfer record", transferRecord, "", "event_id transfer", "transaction_type date domain_id offset round"},
+		{"mint record", mintRecord, "", "event_id mint", "transaction_type date domain_id offset"},
+		{"tap record", tapRecord, "", "event_id tap", "transaction_type date domain_id round"},
+		{"abort record", abortRecord, "", "event_id abort_transfer_instruction", "transaction_type date domain_id"},
 		{"unknown record", swap(unknownRecord, `\u0000\ud800`, ``), "", "event_id", "transaction_type date domain_id offset round lock"},
 		{"transfer", transferRecord, "transfer", "sender",
 			"receivers balance_changes description transfer_kind transferInstructionReceiver transferInstructionAmount transferInstructionCid"},

@@ -18,8 +18,8 @@ const (
 	extraTimes    = "$synchronizerTimes" // of a checkpoint's synchronizerTimes, by "[index]"
 )
 
-// eachMember tells the members of an object that the decoder has put together.
-func eachMember(members jsontext.Value, visit func(name string, value jsontext.Kind)) {
+// eachMember tells the names of the members of an object that the decoder has put together.
+func eachMember(members jsontext.Value, visit func(name string)) {
 	if len(members) == 0 {
 		return
 	}
@@ -28,7 +28,7 @@ func eachMember(members jsontext.Value, visit func(name string, value jsontext.K
 	for err == nil && dec.PeekKind() == '"' {
 		var name jsontext.Token
 		if name, err = dec.ReadToken(); err == nil {
-			visit(name.String(), dec.PeekKind())
+			visit(name.String())
 			err = dec.SkipValue()
 		}
 	}
@@ -40,7 +40,7 @@ func eachMember(members jsontext.Value, visit func(name string, value jsontext.K
 // unknown is the members that this version does not know, for Extra. A name that Extra uses for itself stops: it
 // would be taken for what it is not.
 func (o *object) unknown(members jsontext.Value) JSON {
-	eachMember(members, func(name string, _ jsontext.Kind) {
+	eachMember(members, func(name string) {
 		switch name {
 		case extraEnvelope, extraStatus, extraTrace, extraTimes:
 			o.fail(name, errors.New("is a member of a name that is reserved here"))

@@ -16,7 +16,7 @@ func variant(unknown jsontext.Value, known ...bool) (name string, err error) {
 			count++
 		}
 	}
-	eachMember(unknown, func(member string, _ jsontext.Kind) { name = member; count++ })
+	eachMember(unknown, func(member string) { name = member; count++ })
 	switch count {
 	case 0:
 		return "", errors.New("holds no variant, and exactly one is expected")

@@ -25,6 +25,7 @@ type Difference struct {
 	Seq      int64  // of the record of the transaction history that the row belongs to; 0: it belongs to none
 	Row      string // tells the row from others at its offset or of its record, such as "node_id 3, ordinal 0"; empty: there is one only
 	NodeID   *int32 // of the row, where it has one
+	Element  bool   // the row is that of one element of an update, of which there are Update.Elements
 	Derived  bool
 
 	// Where Kind is Altered: the column, and both values as PostgreSQL writes them, nil for NULL. In place of a

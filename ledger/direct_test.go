@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/brief"
 )
 
 // way is one kind of body, read directly and with the library.
@@ -21,8 +23,6 @@ type way struct {
 var ways = []way{
 	{"list", func(d *direct) any { return d.updates(order{}) },
 		func(d *decoding) (any, error) { return withEnd(d)(d.updates(order{}, 1)) }},
-	{"descending list", func(d *direct) any { return d.updates(order{last: 1 << 62, falls: true}) },
-		func(d *decoding) (any, error) { return withEnd(d)(d.updates(order{last: 1 << 62, falls: true}, 1)) }},
 	{"page", func(d *direct) any { return d.updatePage(0) }, func(d *decoding) (any, error) { return d.updatePage(0) }},
 	{"entries", func(d *direct) any { return d.entries() }, func(d *decoding) (any, error) {
 		entries, err := d.entries(1)
@@ -140,18 +140,18 @@ func TestWhatServersSendIsReadDirectly(t *testing.T) {
 	require.True(t, requireSame(t, realisticPage(200), ways[0]))
 	require.True(t, requireSame(t, plainUpdates(), ways[0]))
 	require.True(t, requireSame(t, list(), ways[0]))
-	require.True(t, requireSame(t, plainEntries(), ways[3]))
-	require.True(t, requireSame(t, list(slices.Repeat([]string{activeEntry()}, 200)...), ways[3]))
-	require.True(t, requireSame(t, []byte(`{"lowestPageOffsetExclusive":0,"new":[{}],"updates":`+string(plainUpdates())+`,"highestPageOffsetInclusive":99}`), ways[2]))
-	require.True(t, requireSame(t, plainRecords(), ways[5]))
-	require.True(t, requireSame(t, realisticHistory(200), ways[5]))
-	require.True(t, requireSame(t, history(), ways[5]))
-	require.True(t, requireSame(t, []byte(`{"next":7,"transactions" : [ ] }`), ways[5]))
-	require.True(t, requireSame(t, []byte(`{"nextPageToken":"next","activeContracts":`+string(plainEntries())+`,"activeAtOffset":99}`), ways[4]))
+	require.True(t, requireSame(t, plainEntries(), ways[2]))
+	require.True(t, requireSame(t, list(slices.Repeat([]string{activeEntry()}, 200)...), ways[2]))
+	require.True(t, requireSame(t, []byte(`{"lowestPageOffsetExclusive":0,"new":[{}],"updates":`+string(plainUpdates())+`,"highestPageOffsetInclusive":99}`), ways[1]))
+	require.True(t, requireSame(t, plainRecords(), ways[4]))
+	require.True(t, requireSame(t, realisticHistory(200), ways[4]))
+	require.True(t, requireSame(t, history(), ways[4]))
+	require.True(t, requireSame(t, []byte(`{"next":7,"transactions" : [ ] }`), ways[4]))
+	require.True(t, requireSame(t, []byte(`{"nextPageToken":"next","activeContracts":`+string(plainEntries())+`,"activeAtOffset":99}`), ways[3]))
 }
 
 // Whatever is done to a character, a body that is still read directly is what the library reads. Within a word one letter is as good
-// as another one.
+// as another one. With the race detector, and where it has to be short, one character in eleven is tried.
 func TestDamagedBodiesAreNeverMisread(t *testing.T) {
 	t.Parallel()
 	element := list(transaction(10, created(10, 0), archived(10, 1), exercised(10, 2)), checkpoint(11), reassignment(12, assigned(12, 0), unassigned(12, 1)),
@@ -162,11 +162,11 @@ func TestDamagedBodiesAreNeverMisread(t *testing.T) {
 	for _, whole := range []struct {
 		body []byte
 		way  way
-	}{{element, ways[0]}, {page, ways[2]}, {list(activeEntry()), ways[3]}, {list(incompleteUnassignedEntry()), ways[3]},
-		{list(incompleteAssignedEntry()), ways[3]}, {contracts, ways[4]}, {records, ways[5]}} {
+	}{{element, ways[0]}, {page, ways[1]}, {list(activeEntry()), ways[2]}, {list(incompleteUnassignedEntry()), ways[2]},
+		{list(incompleteAssignedEntry()), ways[2]}, {contracts, ways[3]}, {records, ways[4]}} {
 		require.True(t, requireSame(t, whole.body, whole.way))
 		for i := range whole.body {
-			if withinWord(whole.body, i) {
+			if withinWord(whole.body, i) || brief.Run() && i%11 != 0 {
 				continue
 			}
 			for _, c := range []string{"", "x", `"`, "{", "}", "[", "]", ",", ":", "0", "-", "null", " ", `\`, `\u0000`, "\x00", "é"} {

@@ -8,25 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func FuzzDecodeUpdateListDescending(f *testing.F) {
-	addSeeds(f, "updates", list(transaction(7, created(7, 0)), checkpoint(7), reassignment(5, assigned(5, 0), unassigned(5, 1)), topology(3)),
-		everyUpdate())
-	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := DecodeUpdateListDescending(body, 99)
-		if err != nil {
-			requireDecodeError(t, err)
-			return
-		}
-		require.Equal(t, len(got.Updates)+len(got.Checkpoints), got.Elements)
-		before := Offset(100)
-		for _, u := range got.Updates {
-			require.Less(t, u.Offset, before)
-			require.GreaterOrEqual(t, u.Offset, got.Last)
-			before = u.Offset
-		}
-	})
-}
-
 func FuzzDecodeUpdate(f *testing.F) {
 	addSeeds(f, "update", []byte(transaction(5, created(5, 0), archived(5, 1), exercised(5, 2))),
 		[]byte(reassignment(5, assigned(5, 0), unassigned(5, 1))), []byte(checkpoint(0)), []byte(topology(5, authorization("Added"))))

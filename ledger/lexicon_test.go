@@ -7,18 +7,24 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/brief"
 )
 
 // Pages that are decoded at a time, and behind refused ones, are what they are alone, and stay so while others are decoded.
 func TestPagesDecodedAtATime(t *testing.T) {
 	t.Parallel()
+	rounds := 20
+	if brief.Run() {
+		rounds = 5
+	}
 	var running sync.WaitGroup
 	for n := range 4 {
 		running.Go(func() {
 			updates, entries := realisticPage(50+100*n), list(activeEntry(), swap(activeEntry(), `"synchronizerId"`, fmt.Sprintf(`"new":%d,"synchronizerId"`, n)))
 			records := realisticHistory(10 + 20*n)
 			var first [3]any
-			for round := range 20 {
+			for round := range rounds {
 				refuseOne(updates)
 				gotUpdates, err := DecodeUpdateList(updates, 0)
 				assert.NoError(t, err)

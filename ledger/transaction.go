@@ -9,7 +9,7 @@ const (
 	TransactionMint     TransactionKind = "mint"
 	TransactionTap      TransactionKind = "tap"
 	TransactionAbort    TransactionKind = "abort_transfer_instruction"
-	TransactionUnknown  TransactionKind = "unknown" // kept raw
+	TransactionUnknown  TransactionKind = "unknown" // kept raw: of another type, without a date, with no part or with several
 )
 
 // Transaction is a record of the transaction history (interface.md, "Transaction history record"). What the server left

@@ -63,6 +63,8 @@ func everyRecord() []byte {
 		`{"event_id":"#2","date":"2025-10-14T11:29:20Z","transfer":{"sender":{"party":"a"},"receivers":null,"balance_changes":null,"description":null}}`,
 		`{"event_id":"#3","date":"2025-10-14T11:29:20Z","transfer":{"sender":{"party":"a"},"receivers":[],"balance_changes":[],"description":"a\u0000b\ud83d"}}`,
 		`{"event_id":"#4","date":"2025-10-14T11:29:20Z","coin":1,"abort_transfer_instruction":{"transfer_instruction_cid":"00"}}`,
+		`{"event_id":"#6","transfer":{"sender":{"party":"a"}}}`,
+		`{"event_id":"#7","date":"2025-10-14T11:29:20Z","mint":{"coin_owner":"a","coin_amount":"1"},"tap":{"coin_owner":"a","coin_amount":"1"}}`,
 		` { "event_id" : "#5" , "transaction_type" : "new" , "transfer" : 7 , "mint" : { } , "date" : "soon" , "round" : 1.5 } `,
 	)
 }

@@ -56,6 +56,11 @@ type Update struct {
 	Unknown    []UnknownElement // unknown events; for KindUnknown the update itself, with NodeID nil
 }
 
+// Elements is how many elements the update has: an assignment and the creation inside it are two.
+func (u *Update) Elements() int {
+	return len(u.Created) + len(u.Archived) + len(u.Exercised) + len(u.Assigned) + len(u.Unassigned) + len(u.Topology) + len(u.Unknown)
+}
+
 // Origin tells how a creation event reached us; its text stands in the database.
 type Origin string
 

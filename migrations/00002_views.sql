@@ -24,12 +24,16 @@ RETURN (SELECT f.state_floor FROM indexer.floors f WHERE f.stream = 'updates');
 COMMENT ON FUNCTION ledger.state_floor() IS 'The active set is known at every offset from this one on. NULL: at none, because indexing began in the middle without a snapshot.';
 
 CREATE VIEW ledger.stream_checkpoints AS
-SELECT c.stream, c.ledger_offset, c.event_id, c.updated_at FROM indexer.checkpoints c;
+SELECT c.stream, c.ledger_offset, c.event_id, c.updated_at,
+       (SELECT u.record_time FROM indexer.updates u
+        WHERE u.ledger_offset <= c.ledger_offset AND u.record_time IS NOT NULL ORDER BY u.ledger_offset DESC LIMIT 1) AS record_time
+FROM indexer.checkpoints c;
 COMMENT ON VIEW ledger.stream_checkpoints IS 'Where each stream resumes.';
 COMMENT ON COLUMN ledger.stream_checkpoints.stream IS 'updates or transactions.';
 COMMENT ON COLUMN ledger.stream_checkpoints.ledger_offset IS 'Of updates: the offset up to which everything is stored and shown.';
 COMMENT ON COLUMN ledger.stream_checkpoints.event_id IS 'Of transactions: the event id after which reading resumes.';
 COMMENT ON COLUMN ledger.stream_checkpoints.updated_at IS 'When the checkpoint last moved (clock of the database).';
+COMMENT ON COLUMN ledger.stream_checkpoints.record_time IS 'Of updates: record time of the last update up to ledger_offset, so how far in time the data go; on a quiet ledger it stays while the offset grows. NULL: there is no update yet. Of transactions NULL: the history tells no record time, but a date.';
 
 CREATE VIEW ledger.coverage AS
 SELECT c.stream, c.scope, c.from_exclusive, least(c.to_inclusive, ledger.latest_offset()) AS to_inclusive
@@ -56,6 +60,14 @@ SELECT c.ledger_offset, c.node_id, 'snapshot', c.contract_id, c.template_ref, c.
        c.witness_parties, c.created_event_blob, c.extra, NULL::text, c.workflow_id
 FROM indexer.carried_created c;
 
+-- Where contracts that have moved were created: the creation's event, or what a snapshot names as the first activation.
+CREATE VIEW indexer.first_creations AS
+SELECT c.contract_id, c.ledger_offset FROM indexer.created c WHERE c.origin = 'transaction'
+UNION ALL
+SELECT c.contract_id, c.ledger_offset FROM indexer.carried_created c WHERE c.reassignment_counter = 0
+UNION ALL
+SELECT r.contract_id, r.created_offset FROM indexer.carried_reassignments r WHERE r.kind = 'unassigned' AND r.reassignment_counter = 1;
+
 -- Ledger ---------------------------------------------------------------------------------------------------------
 
 CREATE VIEW ledger.updates AS
@@ -78,16 +90,16 @@ WHERE c.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
 CREATE VIEW ledger.archived_events AS
 SELECT a.ledger_offset, a.node_id, a.contract_id, t.template_id, t.package_id, t.package_name, t.module_name,
-       t.entity_name, a.witness_parties, a.acs_delta, a.implemented_interfaces,
+       t.entity_name, a.choice, a.acting_parties, a.witness_parties, a.acs_delta, a.implemented_interfaces,
        (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = a.ledger_offset) AS update_id,
        s.synchronizer_id, a.record_time, a.extra
 FROM (
     SELECT x.ledger_offset, x.node_id, x.contract_id, x.template_ref, x.synchronizer_ref, x.record_time,
-           x.witness_parties, true AS acs_delta, x.implemented_interfaces, x.extra
+           NULL::text AS choice, NULL::text[] AS acting_parties, x.witness_parties, true AS acs_delta, x.implemented_interfaces, x.extra
     FROM indexer.archived x
     UNION ALL
     SELECT x.ledger_offset, x.node_id, x.contract_id, x.template_ref, x.synchronizer_ref, x.record_time,
-           x.witness_parties, x.acs_delta, x.implemented_interfaces, x.extra
+           x.choice, x.acting_parties, x.witness_parties, x.acs_delta, x.implemented_interfaces, x.extra
     FROM indexer.exercised x
     WHERE x.consuming
 ) a
@@ -106,25 +118,8 @@ LEFT JOIN indexer.templates t ON t.template_ref = e.template_ref
 LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = e.synchronizer_ref
 WHERE e.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
-CREATE VIEW ledger.interface_views AS
-SELECT v.ledger_offset, v.node_id, v.contract_id, v.interface_id, v.view_value, v.status_code, v.status_message,
-       v.status_details, v.implementation_package_id, v.ordinal, v.update_id, s.synchronizer_id, v.record_time, v.extra
-FROM (
-    SELECT x.ledger_offset, x.node_id, x.ordinal, x.contract_id, x.interface_id, x.synchronizer_ref, x.record_time,
-           x.view_value, x.status_code, x.status_message, x.status_details, x.implementation_package_id, x.extra,
-           (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = x.ledger_offset) AS update_id
-    FROM indexer.interface_views x
-    UNION ALL
-    SELECT x.ledger_offset, x.node_id, x.ordinal, x.contract_id, x.interface_id, x.synchronizer_ref, NULL::timestamptz,
-           x.view_value, x.status_code, x.status_message, x.status_details, x.implementation_package_id, x.extra,
-           NULL::text
-    FROM indexer.carried_interface_views x
-) v
-LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = v.synchronizer_ref
-WHERE v.ledger_offset + 0 <= (SELECT ledger.latest_offset());
-
 CREATE VIEW ledger.reassignments AS
-SELECT r.ledger_offset, r.node_id, r.kind, r.contract_id, t.template_id, t.package_name, r.reassignment_id,
+SELECT r.ledger_offset, r.node_id, r.kind, r.contract_id, t.template_id, t.package_name, t.module_name, t.entity_name, r.reassignment_id,
        so.synchronizer_id AS source_synchronizer_id, ta.synchronizer_id AS target_synchronizer_id, r.submitter,
        r.reassignment_counter, r.assignment_exclusivity, r.witness_parties, r.update_id, s.synchronizer_id,
        r.record_time, r.extra
@@ -162,7 +157,9 @@ SELECT a.contract_id, s.synchronizer_id, t.template_id, t.package_id, t.package_
        (SELECT c.observers FROM indexer.creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS observers,
        (SELECT c.witness_parties FROM indexer.creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS witness_parties,
        (SELECT c.created_at FROM indexer.creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS created_at,
-       a.activated_offset AS created_offset, a.activated_node_id AS created_node_id, a.reassignment_counter
+       CASE WHEN a.reassignment_counter = 0 THEN a.activated_offset
+            ELSE (SELECT c.ledger_offset FROM indexer.first_creations c WHERE c.contract_id = a.contract_id LIMIT 1) END AS created_offset,
+       a.activated_offset, a.activated_node_id, a.reassignment_counter
 FROM indexer.active_contracts a
 LEFT JOIN indexer.templates t ON t.template_ref = a.template_ref
 LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = a.synchronizer_ref
@@ -189,4 +186,4 @@ WHERE x.ledger_offset + 0 <= (SELECT ledger.latest_offset()) OR x.ledger_offset 
 
 -- +goose Down
 DROP SCHEMA ledger CASCADE;
-DROP VIEW indexer.creations;
+DROP VIEW indexer.creations, indexer.first_creations;

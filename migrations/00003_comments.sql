@@ -60,6 +60,8 @@ COMMENT ON COLUMN ledger.archived_events.package_id IS 'The part of template_id 
 COMMENT ON COLUMN ledger.archived_events.package_name IS 'Name of the package, the same over its releases.';
 COMMENT ON COLUMN ledger.archived_events.module_name IS 'Module of the template, with dots.';
 COMMENT ON COLUMN ledger.archived_events.entity_name IS 'Name of the template within its module.';
+COMMENT ON COLUMN ledger.archived_events.choice IS 'The consuming choice that ended the contract, as in ledger.exercised_events. NULL: an archived event, which does not tell it (shape acs-delta).';
+COMMENT ON COLUMN ledger.archived_events.acting_parties IS 'Parties that exercised the choice. NULL as choice. Costs a look-up per row.';
 COMMENT ON COLUMN ledger.archived_events.witness_parties IS 'Those of the reading parties that saw this event.';
 COMMENT ON COLUMN ledger.archived_events.acs_delta IS 'true: the contract was active for the reading parties until here; always so for archived events. false: they only witnessed it, or the same transaction created it. NULL: a consuming exercise of a server that does not say (release 3.3).';
 COMMENT ON COLUMN ledger.archived_events.implemented_interfaces IS 'Those interfaces of the request, with their views asked for, that the template implements. NULL where the server sent no such field.';
@@ -94,24 +96,6 @@ COMMENT ON COLUMN ledger.exercised_events.synchronizer_id IS 'Synchronizer of th
 COMMENT ON COLUMN ledger.exercised_events.record_time IS 'When the synchronizer recorded the update. Microseconds, UTC.';
 COMMENT ON COLUMN ledger.exercised_events.extra IS 'Fields that the server sent and this version does not know. NULL: none.';
 
--- ledger.interface_views -----------------------------------------------------------------------------------------
-
-COMMENT ON VIEW ledger.interface_views IS 'One row per interface view of a creation event: the contract as seen through an interface that --interfaces asked for. It belongs to the row of ledger.created_events with the same (ledger_offset, node_id).';
-COMMENT ON COLUMN ledger.interface_views.ledger_offset IS 'Offset of the creation event.';
-COMMENT ON COLUMN ledger.interface_views.node_id IS 'Node id of the creation event. (ledger_offset, node_id, ordinal) is unique.';
-COMMENT ON COLUMN ledger.interface_views.contract_id IS 'The contract. Not indexed here: go through ledger.created_events.';
-COMMENT ON COLUMN ledger.interface_views.interface_id IS 'The interface, package-id:Module:Entity as the server sent it.';
-COMMENT ON COLUMN ledger.interface_views.view_value IS 'The view. NULL where it could not be computed. Can be a stand-in with the key $exact: see ledger.exact_payloads.';
-COMMENT ON COLUMN ledger.interface_views.status_code IS '0: the view was computed. Else the gRPC code of the error that came instead. NULL: the server sent no status.';
-COMMENT ON COLUMN ledger.interface_views.status_message IS 'Text of the error; empty where there was none.';
-COMMENT ON COLUMN ledger.interface_views.status_details IS 'Details of the error, a list as the server sent it.';
-COMMENT ON COLUMN ledger.interface_views.implementation_package_id IS 'Package whose code computed the view. NULL where the server did not say (before release 3.5).';
-COMMENT ON COLUMN ledger.interface_views.ordinal IS 'Place of the view within its event, from 0.';
-COMMENT ON COLUMN ledger.interface_views.update_id IS 'Id of the event''s update. Costs a look-up per row. NULL for rows of a snapshot.';
-COMMENT ON COLUMN ledger.interface_views.synchronizer_id IS 'Synchronizer of the creation event.';
-COMMENT ON COLUMN ledger.interface_views.record_time IS 'When the synchronizer recorded the update. NULL for rows of a snapshot.';
-COMMENT ON COLUMN ledger.interface_views.extra IS 'Fields that the server sent and this version does not know. NULL: none.';
-
 -- ledger.reassignments -------------------------------------------------------------------------------------------
 
 COMMENT ON VIEW ledger.reassignments IS 'One row per assigned or unassigned event: a contract moves between synchronizers by an unassignment from the source and an assignment to the target, which share reassignment_id. A snapshot''s reassignments in flight are here too.';
@@ -121,6 +105,8 @@ COMMENT ON COLUMN ledger.reassignments.kind IS 'unassigned: the contract left th
 COMMENT ON COLUMN ledger.reassignments.contract_id IS 'The contract that moves; its id stays. Indexed.';
 COMMENT ON COLUMN ledger.reassignments.template_id IS 'Template as the server sent it, package-id:Module:Entity.';
 COMMENT ON COLUMN ledger.reassignments.package_name IS 'Name of the package, the same over its releases.';
+COMMENT ON COLUMN ledger.reassignments.module_name IS 'Module of the template, with dots.';
+COMMENT ON COLUMN ledger.reassignments.entity_name IS 'Name of the template within its module.';
 COMMENT ON COLUMN ledger.reassignments.reassignment_id IS 'Id that the two events of one move share.';
 COMMENT ON COLUMN ledger.reassignments.source_synchronizer_id IS 'The synchronizer that the contract leaves.';
 COMMENT ON COLUMN ledger.reassignments.target_synchronizer_id IS 'The synchronizer that the contract goes to.';
@@ -163,8 +149,9 @@ COMMENT ON COLUMN ledger.active_contracts.signatories IS 'Parties that signed th
 COMMENT ON COLUMN ledger.active_contracts.observers IS 'Parties that may see the contract beside its signatories. Costs a look-up per row.';
 COMMENT ON COLUMN ledger.active_contracts.witness_parties IS 'Those of the reading parties that see the contract. Costs a look-up per row.';
 COMMENT ON COLUMN ledger.active_contracts.created_at IS 'Ledger time of the contract''s creation, not of its arrival on this synchronizer. Costs a look-up per row.';
-COMMENT ON COLUMN ledger.active_contracts.created_offset IS 'Offset of the event that made the contract active here: its creation, or its assignment to this synchronizer. With created_node_id it names the row of ledger.created_events.';
-COMMENT ON COLUMN ledger.active_contracts.created_node_id IS 'Node id of that event.';
+COMMENT ON COLUMN ledger.active_contracts.created_offset IS 'Offset of the contract''s creation, on whichever synchronizer. Of a contract that has moved it costs a look-up, and is NULL where its creation is not here: assignments don''t tell it, nor does a snapshot of a contract that had moved before.';
+COMMENT ON COLUMN ledger.active_contracts.activated_offset IS 'Offset of the event that made the contract active here: its creation, or its assignment to this synchronizer. Indexed. With activated_node_id it names the row of ledger.created_events, and is unique.';
+COMMENT ON COLUMN ledger.active_contracts.activated_node_id IS 'Node id of that event.';
 COMMENT ON COLUMN ledger.active_contracts.reassignment_counter IS 'How often the contract had moved when it came here. 0: it was created here.';
 
 -- ledger.offset_checkpoints --------------------------------------------------------------------------------------
@@ -212,6 +199,7 @@ COMMENT ON TABLE indexer.offset_checkpoints IS 'Hints of the server about record
 COMMENT ON TABLE indexer.carried_created IS 'Carried rows: creation events that a snapshot named. They belong to no covered range.';
 COMMENT ON TABLE indexer.carried_interface_views IS 'Carried rows: interface views of carried_created.';
 COMMENT ON TABLE indexer.carried_reassignments IS 'Carried rows: reassignments that were in flight at a snapshot''s offset.';
+COMMENT ON VIEW indexer.first_creations IS 'Where contracts were created, of those whose creation was seen or named by a snapshot; to be looked up by contract_id. One that is known twice has the same offset twice.';
 COMMENT ON VIEW indexer.creations IS 'Creation events of facts and carried rows together, with references instead of long names: what the views of schema ledger are made of.';
 
 -- +goose Down

@@ -169,7 +169,7 @@ CREATE TABLE indexer.tasks (
     failed_at    timestamptz,
     failure      text
 );
-COMMENT ON TABLE indexer.tasks IS 'How the tasks beside the stream fare: when each last did its work, and when and why it last could not.';
+COMMENT ON TABLE indexer.tasks IS 'How the streams and the tasks beside them fare: when each last did its work, and when and why it last could not.';
 
 -- +goose Down
 DROP VIEW ledger.looked_up_contracts, ledger.packages, ledger.vetted_packages, ledger.vetting_changes;

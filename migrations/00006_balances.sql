@@ -22,7 +22,7 @@ COMMENT ON COLUMN indexer.transfer_parties.party IS 'The sender or a receiver.';
 COMMENT ON COLUMN indexer.transfer_parties.sent IS 'true: the party is the sender. false: it is a receiver.';
 COMMENT ON COLUMN indexer.transfer_parties.date IS 'Of the transfer.';
 COMMENT ON COLUMN indexer.transfer_parties.round IS 'Of the transfer.';
-COMMENT ON COLUMN indexer.transfer_parties.amount IS 'What all receivers get together, or what this one gets.';
+COMMENT ON COLUMN indexer.transfer_parties.amount IS 'What is sent to all receivers together, or to this one, before their fees.';
 COMMENT ON COLUMN indexer.transfer_parties.fee IS 'sender_fee, or the sum of the receiver''s receiver_fee.';
 
 -- All columns are in the index: the table itself need not be visited, so that reading the index in its order is always
@@ -64,7 +64,7 @@ SELECT p.party, CASE WHEN p.sent THEN 'sent' ELSE 'received' END AS direction,
                THEN ARRAY(SELECT r.party FROM indexer.transfer_receivers r WHERE r.seq = p.seq AND r.ordinal = 0)
            ELSE indexer.receivers_of(p.seq)
        END AS counterparties,
-       p.amount, p.fee, p.date, p.round,
+       p.amount, p.fee, CASE WHEN p.sent THEN -(p.amount + p.fee) ELSE p.amount - p.fee END AS net_amount, p.date, p.round,
        (SELECT x.event_id FROM indexer.transactions x WHERE x.seq = p.seq) AS event_id,
        (SELECT t.description FROM indexer.transfers t WHERE t.seq = p.seq) AS description,
        p.seq,
@@ -75,8 +75,9 @@ COMMENT ON VIEW ledger.party_transfers IS 'One row per transfer and party that s
 COMMENT ON COLUMN ledger.party_transfers.party IS 'The party whose transfers these are. Indexed, with date. Sorted by its bytes.';
 COMMENT ON COLUMN ledger.party_transfers.direction IS 'sent or received.';
 COMMENT ON COLUMN ledger.party_transfers.counterparties IS 'With sent the receivers, in the order in which the service lists them, each once; can name the party itself. With received the sender. Empty: the transfer has no receivers, such as one that merges what the sender holds. NULL: the service left the list of receivers out. Costs a look-up per row.';
-COMMENT ON COLUMN ledger.party_transfers.amount IS 'With sent what all receivers get together, without the sender''s own change; 0 without receivers, NULL where the service left the list of them out. With received what this party gets.';
-COMMENT ON COLUMN ledger.party_transfers.fee IS 'With sent the sender_fee as served: all that the sender pays for creating what the transfer creates; holding fees are not in it, see ledger.transfers. With received the receiver_fee of this party. NULL: left out.';
+COMMENT ON COLUMN ledger.party_transfers.amount IS 'With sent what is sent to all receivers together, without the sender''s own change; 0 without receivers, NULL where the service left the list of them out. With received what is sent to this party. Before the receivers'' fees in both: what a receiver gets is net_amount.';
+COMMENT ON COLUMN ledger.party_transfers.fee IS 'With sent the sender_fee as served: all that the sender pays for creating what the transfer creates; holding fees are not in it, see ledger.transfers. With received the receiver_fee of this party, which is taken off amount. NULL: left out.';
+COMMENT ON COLUMN ledger.party_transfers.net_amount IS 'What the transfer adds to what the party has, with every digit: with received amount less fee; with sent amount and fee, negative. The fee for the sender''s change, holding fees and the rewards that the sender put in are not in it: see ledger.transfers. NULL: amount or fee is.';
 COMMENT ON COLUMN ledger.party_transfers.date IS 'When the transfer took place. Microseconds, UTC.';
 COMMENT ON COLUMN ledger.party_transfers.round IS 'Mining round of the transfer. NULL: left out.';
 COMMENT ON COLUMN ledger.party_transfers.event_id IS 'Event id of the transfer''s record. Another record can have the same: join by seq. Costs a look-up per row.';
@@ -135,16 +136,17 @@ COMMENT ON FUNCTION indexer.balances_are_told(bigint) IS 'Whether every transfer
 -- With their owner's rights, as a view reads: an analyst needs none in schema indexer.
 CREATE FUNCTION ledger.reported_balance_at(party text, round bigint) RETURNS numeric LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
 RETURN (
-    SELECT greatest(0, coalesce((
-        SELECT t.initial_amount - t.holding_fees_rate * (reported_balance_at.round::numeric + 1)
+    SELECT CASE WHEN b.balance >= 0 THEN b.balance END
+    FROM (
+        SELECT t.initial_amount - t.holding_fees_rate * (reported_balance_at.round::numeric + 1) AS balance
         FROM indexer.balance_totals t
         WHERE t.party = reported_balance_at.party AND t.round <= reported_balance_at.round
         ORDER BY t.round DESC
         LIMIT 1
-    ), 0))
-    WHERE reported_balance_at.party IS NOT NULL AND indexer.balances_are_told(reported_balance_at.round)
+    ) b
+    WHERE indexer.balances_are_told(reported_balance_at.round)
 );
-COMMENT ON FUNCTION ledger.reported_balance_at(text, bigint) IS 'The sum of the balance changes that the history service reported for a party in rounds up to and including this one, less the holding fees that they report up to the end of the round, and not below 0. This is not what the party holds: taps, mints, expiry and everything else that is no transfer are in no balance change. See ledger.holdings for what is held. NULL: it can''t be told, because a transfer up to this round came without balance changes (recent services send none) or a transfer came without its round, because a record of an unknown kind may be such a transfer, because no record of this round or a later one has been seen, or because the history is being read again. 0 for a party that no balance change names, a misspelt one too. The newest round, max(round) in ledger.transactions, may still grow.';
+COMMENT ON FUNCTION ledger.reported_balance_at(text, bigint) IS 'The sum of the balance changes that the history service reported for a party in rounds up to and including this one, less the holding fees that they report up to the end of the round. This is not what the party holds: taps, mints, expiry and everything else that is no transfer are in no balance change. See ledger.holdings for what is held. NULL: it can''t be told, because a transfer up to this round came without balance changes (recent services send none) or a transfer came without its round, because a record of an unknown kind may be such a transfer, because no record of this round or a later one has been seen, or because the history is being read again; because the sum is negative, which says that the party got more by other ways than transfers; or because no balance change up to the round names the party, as none names a misspelt one. The newest round, max(round) in ledger.transactions, may still grow.';
 
 -- MATERIALIZED has each balance worked out once, and asks once whether it can be told.
 CREATE FUNCTION ledger.reported_balances_at(round bigint) RETURNS TABLE (party text, balance numeric) LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
@@ -164,11 +166,11 @@ BEGIN ATOMIC
         END AS balance
         FROM indexer.latest_totals l
     )
-    SELECT b.party, CASE WHEN t.are THEN greatest(0, b.balance) END
+    SELECT b.party, CASE WHEN t.are AND b.balance >= 0 THEN b.balance END
     FROM told t
     LEFT JOIN balances b ON b.balance IS NOT NULL OR NOT t.are
     WHERE b.party IS NOT NULL OR NOT t.are; END;
-COMMENT ON FUNCTION ledger.reported_balances_at(bigint) IS 'ledger.reported_balance_at for all parties at once: one row for each party that a balance change names in a round up to and including this one; the others'' is 0. It is not what they hold: taps, mints and expiry are not in it. Where balances of the round can''t be told, every party has a row and every balance is NULL; there is then at least one row, with a NULL party where no party is known, so that no rows means that there are no balances.';
+COMMENT ON FUNCTION ledger.reported_balances_at(bigint) IS 'ledger.reported_balance_at for all parties at once: one row for each party that a balance change names in a round up to and including this one, with a NULL balance where the sum is negative. It is not what they hold: taps, mints and expiry are not in it. Where balances of the round can''t be told, every party has a row and every balance is NULL; there is then at least one row, with a NULL party where no party is known, so that no rows means that there are no balances.';
 
 -- +goose Down
 DROP FUNCTION ledger.reported_balance_at, ledger.reported_balances_at, indexer.balances_are_told;

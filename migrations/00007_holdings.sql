@@ -21,6 +21,59 @@ SELECT c.template_ref, v.interface_id
 FROM indexer.carried_interface_views v
 JOIN indexer.carried_created c ON c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id;
 
+-- Interface views ------------------------------------------------------------------------------------------------
+-- The server names an interface by the id of its package. The package's name is known where the package is, and where one name
+-- and nothing else was asked for with the rest of the interface's id.
+
+CREATE VIEW indexer.interface_names AS
+SELECT i.interface_id, split_part(i.interface_id, ':', 2) AS module_name, split_part(i.interface_id, ':', 3) AS entity_name,
+       coalesce(
+           (SELECT nullif(p.package_name, '') FROM ledger.packages p WHERE p.package_id = split_part(i.interface_id, ':', 1)),
+           (SELECT CASE WHEN count(DISTINCT a.asked) = 1 AND min(a.asked) LIKE '#%' THEN split_part(substr(min(a.asked), 2), ':', 1) END
+            FROM indexer.scopes s, jsonb_array_elements_text(s.definition -> 'interfaces') a (asked)
+            WHERE substr(a.asked, strpos(a.asked, ':')) = substr(i.interface_id, strpos(i.interface_id, ':')))
+       ) AS package_name
+FROM (SELECT DISTINCT x.interface_id FROM indexer.template_interfaces x) i;
+COMMENT ON VIEW indexer.interface_names IS 'The interfaces of which there are views, and what their ids mean.';
+
+CREATE VIEW ledger.interface_views AS
+SELECT v.ledger_offset, v.node_id, v.contract_id, v.interface_id, n.package_name, n.module_name, n.entity_name, v.view_value,
+       v.status_code, v.status_message, v.status_details, v.implementation_package_id, v.ordinal, v.update_id, s.synchronizer_id,
+       v.record_time, v.extra
+FROM (
+    SELECT x.ledger_offset, x.node_id, x.ordinal, x.contract_id, x.interface_id, x.synchronizer_ref, x.record_time,
+           x.view_value, x.status_code, x.status_message, x.status_details, x.implementation_package_id, x.extra,
+           (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = x.ledger_offset) AS update_id
+    FROM indexer.interface_views x
+    UNION ALL
+    SELECT x.ledger_offset, x.node_id, x.ordinal, x.contract_id, x.interface_id, x.synchronizer_ref, NULL::timestamptz,
+           x.view_value, x.status_code, x.status_message, x.status_details, x.implementation_package_id, x.extra,
+           NULL::text
+    FROM indexer.carried_interface_views x
+) v
+LEFT JOIN indexer.interface_names n ON n.interface_id = v.interface_id
+LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = v.synchronizer_ref
+WHERE v.ledger_offset + 0 <= (SELECT ledger.latest_offset());
+
+COMMENT ON VIEW ledger.interface_views IS 'One row per interface view of a creation event: the contract as seen through an interface that --interfaces asked for. It belongs to the row of ledger.created_events with the same (ledger_offset, node_id).';
+COMMENT ON COLUMN ledger.interface_views.ledger_offset IS 'Offset of the creation event.';
+COMMENT ON COLUMN ledger.interface_views.node_id IS 'Node id of the creation event. (ledger_offset, node_id, ordinal) is unique.';
+COMMENT ON COLUMN ledger.interface_views.contract_id IS 'The contract. Not indexed here: go through ledger.created_events.';
+COMMENT ON COLUMN ledger.interface_views.interface_id IS 'The interface, package-id:Module:Entity as the server sent it. It changes with each release of a package: filter by package_name, module_name and entity_name instead.';
+COMMENT ON COLUMN ledger.interface_views.package_name IS 'Name of the interface''s package, the same over its releases: that of ledger.packages, or else the only one with which --interfaces asked for such an interface. NULL: neither tells it.';
+COMMENT ON COLUMN ledger.interface_views.module_name IS 'Module of the interface, with dots.';
+COMMENT ON COLUMN ledger.interface_views.entity_name IS 'Name of the interface within its module.';
+COMMENT ON COLUMN ledger.interface_views.view_value IS 'The view. NULL where it could not be computed. Can be a stand-in with the key $exact: see ledger.exact_payloads.';
+COMMENT ON COLUMN ledger.interface_views.status_code IS '0: the view was computed. Else the gRPC code of the error that came instead. NULL: the server sent no status.';
+COMMENT ON COLUMN ledger.interface_views.status_message IS 'Text of the error; empty where there was none.';
+COMMENT ON COLUMN ledger.interface_views.status_details IS 'Details of the error, a list as the server sent it.';
+COMMENT ON COLUMN ledger.interface_views.implementation_package_id IS 'Package whose code computed the view. NULL where the server did not say (before release 3.5).';
+COMMENT ON COLUMN ledger.interface_views.ordinal IS 'Place of the view within its event, from 0.';
+COMMENT ON COLUMN ledger.interface_views.update_id IS 'Id of the event''s update. Costs a look-up per row. NULL for rows of a snapshot.';
+COMMENT ON COLUMN ledger.interface_views.synchronizer_id IS 'Synchronizer of the creation event.';
+COMMENT ON COLUMN ledger.interface_views.record_time IS 'When the synchronizer recorded the update. NULL for rows of a snapshot.';
+COMMENT ON COLUMN ledger.interface_views.extra IS 'Fields that the server sent and this version does not know. NULL: none.';
+
 -- Casts that can't fail: NULL for what is none. Simple enough to be inlined ---------------------------------------
 
 CREATE FUNCTION indexer.text_of(value jsonb) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -137,7 +190,7 @@ COMMENT ON VIEW indexer.holding_events IS 'What the creation event of a holding 
 -- them; LIMIT 1 makes a look-up per holding of what may else become a join that reads every creation there is.
 CREATE VIEW ledger.holdings AS
 SELECT e.owner, e.instrument, e.instrument_admin, e.amount, e.locked, e.locked_until, e.lock_holders, a.contract_id,
-       e.created_at, a.activated_offset AS created_offset, a.activated_node_id AS created_node_id, e.created_round,
+       e.created_at, a.activated_offset, a.activated_node_id, e.created_round,
        e.holding_fee_rate, e.source, e.admin_signed, t.template_id, t.package_id, t.package_name, t.module_name,
        t.entity_name, s.synchronizer_id
 FROM (
@@ -160,18 +213,15 @@ SELECT h.owner, h.instrument, h.instrument_admin, h.admin_signed, sum(h.amount) 
 FROM ledger.holdings h
 GROUP BY h.owner, h.instrument, h.instrument_admin, h.admin_signed;
 
--- With its owner's rights, as a view reads: an analyst needs none in schema indexer. Compiling the plan takes longer than
--- running it.
 -- +goose StatementBegin
-CREATE FUNCTION ledger.holdings_at(at_offset bigint) RETURNS SETOF ledger.holdings
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog SET jit = off AS $$
+CREATE FUNCTION ledger.state_offset(at_offset bigint) RETURNS bigint
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog AS $$
 DECLARE
-    state_floor   bigint    := ledger.state_floor();
-    latest_offset bigint    := ledger.latest_offset();
-    templates     integer[] := ARRAY(SELECT k.template_ref FROM indexer.holding_templates k);
+    state_floor   bigint := ledger.state_floor();
+    latest_offset bigint := ledger.latest_offset();
 BEGIN
     IF at_offset IS NULL THEN
-        RAISE EXCEPTION 'ledger.holdings_at needs an offset, not NULL' USING ERRCODE = 'null_value_not_allowed';
+        RAISE EXCEPTION 'an offset is needed, not NULL' USING ERRCODE = 'null_value_not_allowed';
     ELSIF latest_offset IS NULL THEN
         RAISE EXCEPTION 'nothing has been indexed yet'
             USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Start the indexer, or wait for the snapshot to be complete.';
@@ -185,6 +235,21 @@ BEGIN
         RAISE EXCEPTION 'offset % has not been indexed yet: the latest is %', at_offset, latest_offset
             USING ERRCODE = 'invalid_parameter_value', HINT = 'Ask for an offset between ledger.state_floor() and ledger.latest_offset().';
     END IF;
+    RETURN at_offset;
+END
+$$;
+-- +goose StatementEnd
+COMMENT ON FUNCTION ledger.state_offset(bigint) IS 'The given offset, where it is known what was active at it: from ledger.state_floor() to ledger.latest_offset(). Else an error, which a query about the past needs in the place of an answer that looks right.';
+
+-- With its owner's rights, as a view reads: an analyst needs none in schema indexer. Compiling the plan takes longer than
+-- running it.
+-- +goose StatementBegin
+CREATE FUNCTION ledger.holdings_at(at_offset bigint) RETURNS SETOF ledger.holdings
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog SET jit = off AS $$
+DECLARE
+    templates integer[] := ARRAY(SELECT k.template_ref FROM indexer.holding_templates k);
+BEGIN
+    PERFORM ledger.state_offset(at_offset);
     RETURN QUERY
     SELECT e.owner, e.instrument, e.instrument_admin, e.amount, e.locked, e.locked_until, e.lock_holders, a.contract_id,
            e.created_at, a.activated_offset, a.activated_node_id, e.created_round, e.holding_fee_rate, e.source,
@@ -221,8 +286,8 @@ COMMENT ON COLUMN ledger.holdings.locked_until IS 'When the lock expires: the ea
 COMMENT ON COLUMN ledger.holdings.lock_holders IS 'Parties that hold the lock. NULL: no lock, or not readable.';
 COMMENT ON COLUMN ledger.holdings.contract_id IS 'Id of the contract. Indexed.';
 COMMENT ON COLUMN ledger.holdings.created_at IS 'Ledger time of the contract''s creation. Microseconds, UTC.';
-COMMENT ON COLUMN ledger.holdings.created_offset IS 'Offset of the event that made the contract active where it is: its creation, or its assignment to synchronizer_id. With created_node_id it names the row of ledger.created_events.';
-COMMENT ON COLUMN ledger.holdings.created_node_id IS 'Node id of that event.';
+COMMENT ON COLUMN ledger.holdings.activated_offset IS 'Offset of the event that made the contract active where it is: its creation, or its assignment to synchronizer_id. With activated_node_id it names the row of ledger.created_events.';
+COMMENT ON COLUMN ledger.holdings.activated_node_id IS 'Node id of that event.';
 COMMENT ON COLUMN ledger.holdings.created_round IS 'Round in which an amulet was created. NULL for other holdings.';
 COMMENT ON COLUMN ledger.holdings.holding_fee_rate IS 'Holding fee of an amulet for each round. NULL for other holdings.';
 COMMENT ON COLUMN ledger.holdings.source IS 'What the row was read from: amulet payload, or the id of the interface whose view it was. An amulet''s view is read only where its payload is not served; of views of both versions HoldingV2 counts. NULL: an amulet of which nothing can be read.';
@@ -247,9 +312,9 @@ COMMENT ON COLUMN ledger.holding_totals.contracts IS 'How many contracts hold it
 COMMENT ON FUNCTION ledger.holdings_at(bigint) IS 'ledger.holdings as of the given offset, with the same columns: what was active after the update at that offset. An error below ledger.state_floor(), where that is NULL, and beyond ledger.latest_offset(). Takes longer the more contracts ended since.';
 
 -- +goose Down
-DROP FUNCTION ledger.holdings_at(bigint);
+DROP FUNCTION ledger.holdings_at(bigint), ledger.state_offset(bigint);
 DROP VIEW ledger.holding_totals, ledger.holdings, indexer.holding_events, indexer.holding_templates,
-    indexer.amulet_templates;
+    indexer.amulet_templates, ledger.interface_views, indexer.interface_names;
 DROP FUNCTION indexer.text_of(jsonb), indexer.decimal_of(text), indexer.integer_of(text), indexer.time_of(text),
     indexer.duration_of(text), indexer.holding_version(text);
 DROP TABLE indexer.template_interfaces;

@@ -117,16 +117,19 @@ WHERE c.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
 CREATE OR REPLACE VIEW ledger.archived_events AS
 SELECT a.ledger_offset, a.node_id, a.contract_id, t.template_id, t.package_id, t.package_name, t.module_name,
-       t.entity_name, wi.parties AS witness_parties, a.acs_delta, a.implemented_interfaces,
+       t.entity_name, a.choice,
+       (SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = a.acting_parties_ref) AS acting_parties,
+       wi.parties AS witness_parties, a.acs_delta, a.implemented_interfaces,
        (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = a.ledger_offset) AS update_id,
        (SELECT s.synchronizer_id FROM indexer.synchronizers s WHERE s.synchronizer_ref = a.synchronizer_ref) AS synchronizer_id, a.record_time, a.extra
 FROM (
     SELECT x.ledger_offset, x.node_id, x.contract_id, x.template_ref, x.synchronizer_ref, x.record_time,
-           x.witness_parties_ref, true AS acs_delta, x.implemented_interfaces, x.extra
+           NULL::text AS choice, NULL::integer AS acting_parties_ref, x.witness_parties_ref, true AS acs_delta,
+           x.implemented_interfaces, x.extra
     FROM indexer.archived x
     UNION ALL
     SELECT x.ledger_offset, x.node_id, x.contract_id, x.template_ref, x.synchronizer_ref, x.record_time,
-           x.witness_parties_ref, x.acs_delta, x.implemented_interfaces, x.extra
+           x.choice, x.acting_parties_ref, x.witness_parties_ref, x.acs_delta, x.implemented_interfaces, x.extra
     FROM indexer.exercised x
     WHERE x.consuming
 ) a
@@ -147,7 +150,7 @@ LEFT JOIN indexer.party_lists wi ON wi.party_list_ref = e.witness_parties_ref
 WHERE e.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
 CREATE OR REPLACE VIEW ledger.reassignments AS
-SELECT r.ledger_offset, r.node_id, r.kind, r.contract_id, t.template_id, t.package_name, r.reassignment_id,
+SELECT r.ledger_offset, r.node_id, r.kind, r.contract_id, t.template_id, t.package_name, t.module_name, t.entity_name, r.reassignment_id,
        so.synchronizer_id AS source_synchronizer_id, ta.synchronizer_id AS target_synchronizer_id, r.submitter,
        r.reassignment_counter, r.assignment_exclusivity, wi.parties AS witness_parties, r.update_id,
        (SELECT s.synchronizer_id FROM indexer.synchronizers s WHERE s.synchronizer_ref = r.synchronizer_ref) AS synchronizer_id,
@@ -252,16 +255,16 @@ WHERE c.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
 CREATE OR REPLACE VIEW ledger.archived_events AS
 SELECT a.ledger_offset, a.node_id, a.contract_id, t.template_id, t.package_id, t.package_name, t.module_name,
-       t.entity_name, a.witness_parties, a.acs_delta, a.implemented_interfaces,
+       t.entity_name, a.choice, a.acting_parties, a.witness_parties, a.acs_delta, a.implemented_interfaces,
        (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = a.ledger_offset) AS update_id,
        s.synchronizer_id, a.record_time, a.extra
 FROM (
     SELECT x.ledger_offset, x.node_id, x.contract_id, x.template_ref, x.synchronizer_ref, x.record_time,
-           x.witness_parties, true AS acs_delta, x.implemented_interfaces, x.extra
+           NULL::text AS choice, NULL::text[] AS acting_parties, x.witness_parties, true AS acs_delta, x.implemented_interfaces, x.extra
     FROM indexer.archived x
     UNION ALL
     SELECT x.ledger_offset, x.node_id, x.contract_id, x.template_ref, x.synchronizer_ref, x.record_time,
-           x.witness_parties, x.acs_delta, x.implemented_interfaces, x.extra
+           x.choice, x.acting_parties, x.witness_parties, x.acs_delta, x.implemented_interfaces, x.extra
     FROM indexer.exercised x
     WHERE x.consuming
 ) a
@@ -281,7 +284,7 @@ LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = e.synchronizer_ref
 WHERE e.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
 CREATE OR REPLACE VIEW ledger.reassignments AS
-SELECT r.ledger_offset, r.node_id, r.kind, r.contract_id, t.template_id, t.package_name, r.reassignment_id,
+SELECT r.ledger_offset, r.node_id, r.kind, r.contract_id, t.template_id, t.package_name, t.module_name, t.entity_name, r.reassignment_id,
        so.synchronizer_id AS source_synchronizer_id, ta.synchronizer_id AS target_synchronizer_id, r.submitter,
        r.reassignment_counter, r.assignment_exclusivity, r.witness_parties, r.update_id, s.synchronizer_id,
        r.record_time, r.extra

@@ -3,6 +3,7 @@ package participant
 import (
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -52,6 +53,8 @@ type Config struct {
 	// Observe, if set, is told of every request: a short fixed name of the operation, the HTTP status (0: no
 	// answer), how long it took and how many bytes of JSON came. It must be safe for concurrent use.
 	Observe func(operation string, status int, d time.Duration, bytes int64)
+	// NotJSON, if set, is told the operation of every answer of success that is no JSON. It must be safe for concurrent use.
+	NotJSON func(operation string)
 }
 
 // Client reads from one participant for one scope. It is safe for concurrent use.
@@ -72,6 +75,9 @@ type Client struct {
 	logged  Server                 // what the log says; guarded by finding
 	first   string                 // participant id that was found first, empty: none yet; guarded by finding
 	found   atomic.Pointer[Server] // nil: not known (yet, or no longer)
+	met     atomic.Bool            // an update stream was found once: who says now that there is none, or refuses it, may be a proxy
+
+	answered sync.Map // the operations that were answered once, by name
 
 	changes  atomic.Int64 // how often another server may have come since the beginning
 	verified atomic.Int64 // up to which of the changes the participant is known to be the first one, or never
@@ -111,8 +117,8 @@ func New(cfg Config, scope ledger.Scope) (*Client, error) {
 	}
 	c.http, err = jsonhttp.New(jsonhttp.Config{
 		Access: cfg.Access, Logger: cfg.Logger,
-		Observe: cfg.Observe,
-		Pace:    jsonhttp.NewPace(cfg.MaxRequests, cfg.MaxRate),
+		Observe: cfg.Observe, NotJSON: cfg.NotJSON,
+		Pace: jsonhttp.NewPace(cfg.MaxRequests, cfg.MaxRate),
 		// Noted when the connection is there and not used yet: who looks at an answer that came over it sees the note,
 		// and who looked before it was there has not looked at who is behind it.
 		Connected: c.anew,

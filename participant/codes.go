@@ -1,6 +1,7 @@
 package participant
 
 import (
+	"fmt"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -85,11 +86,26 @@ var (
 	tooLarge            = ruling{act, "the server says that the request or its answer is too large, even with a limit of 1",
 		"raise http-list-max-elements-limit on the participant; or, where it means the request, name fewer --parties, " +
 			"--templates or --interfaces"}
+	listTooLong = ruling{act,
+		"the list has more entries than the server serves in one answer, and the server has no continuation tokens",
+		"give --limit, not above the server's own, or raise http-list-max-elements-limit on the participant; or name fewer " +
+			"--parties or --templates"}
 	snapshotTooLarge = ruling{act,
 		"the snapshot has more entries than the server serves in one answer, and the server has no continuation tokens",
-		"raise http-list-max-elements-limit on the participant, or narrow what is read with --templates (it becomes the " +
-			"scope of the database), or do without a snapshot: `indexer run --start genesis` where the participant is not pruned"}
+		"raise http-list-max-elements-limit on the participant, " + noTokens}
 )
+
+const noTokens = "or read from a participant of release 3.5 or later, or narrow what is read with --templates (it becomes the " +
+	"scope of the database), or do without a snapshot: `indexer run --start genesis` where the participant is not pruned"
+
+// snapshotMayBeCut: n entries of a snapshot came, and no list that was longer.
+func snapshotMayBeCut(at ledger.Offset, n int) ruling {
+	return ruling{act,
+		fmt.Sprintf("the server sent %d entries of the snapshot at offset %d and may have cut it there without saying so: it has no continuation "+
+			"tokens, and when it was asked for more than %d updates it did not send as many in one list", n, at, n),
+		fmt.Sprintf("raise http-list-max-elements-limit on the participant above the number of active contracts (where it has too few updates "+
+			"since it was pruned, try again when there are more than %d), ", n) + noTokens}
+}
 
 // tooMuch is an answer of more bytes than are read; the error tells how many.
 func tooMuch(about subject) ruling {
@@ -111,7 +127,8 @@ func invalid(about subject) ruling {
 	case aboutContract:
 		r.do = "check the contract's id and --parties"
 	case aboutUpdate:
-		r.do = "check the update's id; parties, templates and interfaces are those that the database was indexed for"
+		r.do = "check the update's id; parties, templates and interfaces are those that were given, or with `indexer update` those " +
+			"that the database was indexed for"
 	case aboutVetting:
 		r.do = "check --synchronizer and, of a change, the packages and the times"
 	default:

@@ -76,12 +76,12 @@ func (c *Client) server(ctx context.Context) (*Server, error) {
 func (c *Client) discover(ctx context.Context) (Server, error) {
 	s, err := c.probe(ctx)
 	if err != nil {
-		return Server{}, fmt.Errorf("find out what the participant offers: %w", c.explain(ctx, err, asked{need: c.ofScope()}))
+		return Server{}, fmt.Errorf("find out what the participant offers: %w", c.explain(ctx, err, asked{about: aboutPaths, need: c.ofScope()}))
 	}
 	if s.UpdatesPath == "" {
 		err := fmt.Errorf("there is no update stream at %s", c.http.URL())
-		if c.logged != (Server{}) {
-			return Server{}, fmt.Errorf("%w any more", err) // it was there: a proxy may say so while the server is away
+		if c.met.Load() {
+			return Server{}, fmt.Errorf("%w any more", err) // a proxy may say so while the server is away
 		}
 		return Server{}, &ledger.Problem{
 			What: err.Error(),
@@ -99,6 +99,7 @@ func (c *Client) discover(ctx context.Context) (Server, error) {
 		c.first = s.ParticipantID
 	}
 	c.found.Store(&s)
+	c.met.Store(true)
 	if s != c.logged {
 		c.log.InfoContext(ctx, "participant found", "version", c.redact(s.Version), "participant_id", c.redact(s.ParticipantID),
 			"updates_path", s.UpdatesPath, "tail_path", s.TailPath, "snapshot_path", s.SnapshotPath, "ledger_end", s.LedgerEnd)
@@ -125,36 +126,48 @@ func (c *Client) probe(ctx context.Context) (Server, error) {
 	var end, bounded, tail, snapshot error
 	var group sync.WaitGroup
 	group.Go(func() { s.LedgerEnd, end = c.tellsEnd(ctx) })
-	group.Go(func() { s.UpdatesPath, bounded = c.firstOf(ctx, pathUpdatesPage, pathUpdatesFlats, pathUpdates) })
-	group.Go(func() { s.TailPath, tail = c.firstOf(ctx, pathUpdates, pathUpdatesFlats) }) // pages have an end; of the two, updates stays
-	group.Go(func() { s.SnapshotPath, snapshot = c.firstOf(ctx, pathSnapshotPage, pathSnapshot) })
+	had := c.logged
+	group.Go(func() {
+		s.UpdatesPath, bounded = c.firstOf(ctx, had.UpdatesPath, pathUpdatesPage, pathUpdatesFlats, pathUpdates)
+	})
+	group.Go(func() { s.TailPath, tail = c.firstOf(ctx, had.TailPath, pathUpdates, pathUpdatesFlats) }) // pages have an end; of the two, updates stays
+	group.Go(func() { s.SnapshotPath, snapshot = c.firstOf(ctx, had.SnapshotPath, pathSnapshotPage, pathSnapshot) })
 	group.Wait()
+	if had.SnapshotPath == "" && refusedOnTheWay(snapshot) {
+		snapshot = nil // there can be updates without
+	}
 	if s.TailPath == "" {
 		s.UpdatesPath = ""
 	}
 	return s, cmp.Or(end, bounded, tail, snapshot)
 }
 
-// tellsEnd says whether the server tells its ledger end.
+// tellsEnd says whether the server tells its ledger end. What a gateway refuses that was never there counts as absent, as
+// in firstOf.
 func (c *Client) tellsEnd(ctx context.Context) (bool, error) {
 	_, err := c.ledgerEnd(ctx)
-	if lacksPath(err) {
+	if lacksPath(err) || refusedOnTheWay(err) && !c.logged.LedgerEnd {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// firstOf is the first of several paths that the server has; empty: it has none.
-func (c *Client) firstOf(ctx context.Context, paths ...string) (string, error) {
+// firstOf is the first of several paths that the server has; empty: it has none. Some gateways answer 403 to every path
+// that they don't know, so what is refused on the way counts as absent; where nothing else is there either, the refusal is
+// the error. A path that was there before is still there: to do without it would last longer than the refusal may.
+func (c *Client) firstOf(ctx context.Context, before string, paths ...string) (string, error) {
+	var refused error
 	for _, path := range paths {
 		switch has, err := c.has(ctx, path); {
+		case refusedOnTheWay(err) && path != before:
+			refused = err
 		case err != nil:
 			return "", err
 		case has:
 			return path, nil
 		}
 	}
-	return "", nil
+	return "", refused
 }
 
 // has asks for at most one element between the offsets 0 and 1, or of the empty snapshot at 0. Whatever the server
@@ -196,17 +209,19 @@ func present(err error) (bool, error) {
 
 // text reads one member of an object; empty where the server does not have the path or keeps it to itself.
 func (c *Client) text(ctx context.Context, operation, path, member string) (string, error) {
-	body, err := c.do(ctx, request{operation: operation, path: path, limit: tinyBody})
+	a, err := c.do(ctx, request{operation: operation, path: path, limit: tinyBody})
 	var e *Error
 	switch {
+	case refusedOnTheWay(err) && c.answeredBefore(err): // it passes, and says nothing of who is there
+		return "", err
 	case errors.As(err, &e) && (e.pathMissing() || e.Status == http.StatusNotFound || e.Status == http.StatusForbidden):
 		return "", nil
 	case err != nil:
 		return "", err
 	}
 	var told map[string]any
-	if err := json.Unmarshal(body, &told); err != nil {
-		return "", c.misread(operation, body, err)
+	if err := json.Unmarshal(a.Body, &told); err != nil {
+		return "", c.misread(operation, a, err)
 	}
 	value, _ := told[member].(string)
 	if c.access.Repeats(value) {
@@ -234,18 +249,18 @@ func (c *Client) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
 
 func (c *Client) ledgerEnd(ctx context.Context) (ledger.Offset, error) {
 	const operation = "ledger-end"
-	body, err := c.do(ctx, request{operation: operation, path: pathLedgerEnd, limit: tinyBody})
+	a, err := c.do(ctx, request{operation: operation, path: pathLedgerEnd, limit: tinyBody})
 	if err != nil {
 		return 0, err
 	}
 	var told struct {
 		Offset *ledger.Offset `json:"offset"`
 	}
-	if err := json.Unmarshal(body, &told); err != nil {
-		return 0, c.misread(operation, body, err)
+	if err := json.Unmarshal(a.Body, &told); err != nil {
+		return 0, c.misread(operation, a, err)
 	}
 	if told.Offset == nil || *told.Offset < 0 {
-		return 0, fmt.Errorf("%s: the answer holds no offset: %q", operation, c.clean(string(body)))
+		return 0, fmt.Errorf("%s: the answer holds no offset: %q", operation, c.clean(string(a.Body)))
 	}
 	return *told.Offset, nil
 }
@@ -255,15 +270,15 @@ func (c *Client) ledgerEnd(ctx context.Context) (ledger.Offset, error) {
 // an *Error, which may be tried again, for the rest. LedgerEnd does the same.
 func (c *Client) PrunedOffset(ctx context.Context) (ledger.Offset, error) {
 	const operation = "pruned-offsets"
-	body, err := c.do(ctx, request{operation: operation, path: pathPrunedOffsets, limit: tinyBody})
+	a, err := c.do(ctx, request{operation: operation, path: pathPrunedOffsets, limit: tinyBody})
 	if err != nil {
 		return 0, c.explain(ctx, err, asked{})
 	}
 	var told struct {
 		Offset ledger.Offset `json:"participantPrunedUpToInclusive"` // absent: not pruned
 	}
-	if err := json.Unmarshal(body, &told); err != nil {
-		return 0, c.misread(operation, body, err)
+	if err := json.Unmarshal(a.Body, &told); err != nil {
+		return 0, c.misread(operation, a, err)
 	}
 	return told.Offset, nil
 }

@@ -1,11 +1,14 @@
 package participant
 
 import (
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -198,5 +201,134 @@ func TestLedgerEndAndPrunedOffset(t *testing.T) {
 		broken := newClient(t, newFake(t, map[string]http.HandlerFunc{pathLedgerEnd: answer(body)}), with35, anyParty)
 		_, err := broken.LedgerEnd(t.Context())
 		require.ErrorContains(t, err, "ledger-end", body)
+	}
+}
+
+// refusing answers 403 to the paths that the server does not have, as some gateways do, and to more paths while these are
+// refused too.
+func refusing(handlers map[string]http.HandlerFunc, body string, more func(path string) bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		handle, ok := handlers[r.URL.Path]
+		if !ok || more(r.URL.Path) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, body)
+			return
+		}
+		handle(w, r)
+	}
+}
+
+// What a gateway refuses that was never there is absent: each server is read as without the gateway.
+func TestAGatewayThatRefusesUnknownPaths(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		handlers map[string]http.HandlerFunc
+		want     Server
+	}{
+		"3.4": {without(everything(), pathUpdatesPage, pathSnapshotPage), Server{"3.5.1", "PAR::p::1220", pathUpdatesFlats, pathUpdates, pathSnapshot, true}},
+		"3.5": {everything(), Server{"3.5.1", "PAR::p::1220", pathUpdatesPage, pathUpdates, pathSnapshotPage, true}},
+		"interface.md alone": {
+			without(everything(), pathVersion, pathParticipantID, pathLedgerEnd, pathPrunedOffsets, pathUpdates, pathUpdatesPage, pathSnapshotPage),
+			Server{UpdatesPath: pathUpdatesFlats, TailPath: pathUpdatesFlats, SnapshotPath: pathSnapshot}},
+		"no snapshots": {without(everything(), pathSnapshot, pathSnapshotPage), Server{"3.5.1", "PAR::p::1220", pathUpdatesPage, pathUpdates, "", true}},
+	} {
+		for _, body := range []string{`{"message":"Missing Authentication Token"}`, "<html>Forbidden</html>", ""} {
+			t.Run(name+" "+body, func(t *testing.T) {
+				t.Parallel()
+				c := probed(t, answering(t, refusing(test.handlers, body, func(string) bool { return false })), anyParty)
+				for range 2 {
+					got, err := c.Discover(t.Context())
+					require.NoError(t, err)
+					require.Equal(t, test.want, got)
+				}
+				_, told := test.handlers[pathPrunedOffsets]
+				_, err := c.PrunedOffset(t.Context())
+				require.Equal(t, !told, errors.Is(err, ledger.ErrNotOffered), "%v", err)
+				_, err = c.ListVettedPackages(t.Context(), VettingFilter{})
+				require.ErrorIs(t, err, ledger.ErrNotOffered)
+				_, _, err = c.ContractByID(t.Context(), "00", nil)
+				require.ErrorIs(t, err, ledger.ErrNotOffered)
+				for _, o := range offers(c.Survey(t.Context())) {
+					_, has := test.handlers[o.Path]
+					require.Equal(t, has, o.There(), o.Path)
+				}
+			})
+		}
+	}
+}
+
+// Where all paths of updates are refused, the refusal is what is wrong.
+func TestAProxyThatRefusesAllUpdates(t *testing.T) {
+	t.Parallel()
+	refused := func(path string) bool { return strings.HasPrefix(path, pathUpdates) }
+	c := probed(t, answering(t, refusing(everything(), "<html>Forbidden</html>", refused)), anyParty)
+	_, err := c.Discover(t.Context())
+	require.Contains(t, problem(t, err), "the server refuses access, and not as a participant does: a proxy before it may be what refuses. "+
+		"see what stands between here and --ledger-url")
+}
+
+// Once the participant was found, what a proxy refuses passes, and nothing that was there counts as absent for it.
+func TestARefusalOnTheWayPasses(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{pathPrunedOffsets, pathParticipantID} { // which discovery can do without
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			var refused atomic.Bool
+			c := probed(t, answering(t, refusing(everything(), "<html>too many requests from your address</html>", func(asked string) bool {
+				return refused.Load() && asked == path
+			})), anyParty)
+			ask := func() error {
+				if path == pathParticipantID {
+					_, err := c.Discover(t.Context())
+					return err
+				}
+				_, err := c.PrunedOffset(t.Context())
+				return err
+			}
+			_, err := c.Discover(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, ask())
+			refused.Store(true)
+			err = ask()
+			require.Equal(t, http.StatusForbidden, retryable(t, err).Status)
+			require.NotErrorIs(t, err, ledger.ErrNotOffered)
+			refused.Store(false)
+			require.NoError(t, ask())
+		})
+	}
+}
+
+// So it is of what discovery asks for.
+func TestARefusalOfWhatIsLookedForPasses(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{pathLedgerEnd, pathUpdatesPage, pathUpdates, pathSnapshotPage} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			var refused atomic.Bool
+			c := probed(t, answering(t, refusing(everything(), "<html>too many requests from your address</html>", func(asked string) bool {
+				return refused.Load() && asked == path
+			})), anyParty)
+			before, err := c.Discover(t.Context())
+			require.NoError(t, err)
+			refused.Store(true)
+			calls := map[string]func() error{
+				"discover":       func() error { _, err := c.Discover(t.Context()); return err },
+				pathLedgerEnd:    func() error { _, err := c.LedgerEnd(t.Context()); return err },
+				pathUpdatesPage:  func() error { _, err := c.ReadUpdates(t.Context(), 0, 1); return err },
+				pathUpdates:      func() error { _, _, err := c.TailUpdates(t.Context(), 0, 1, time.Second); return err },
+				pathSnapshotPage: func() error { _, err := c.ReadSnapshot(t.Context(), 1, ledger.Token{}); return err },
+			}
+			for _, call := range []string{path, "discover", path} {
+				err := calls[call]()
+				require.Equal(t, http.StatusForbidden, retryable(t, err).Status)
+				require.ErrorContains(t, err, "a proxy before it may be what refuses; it let requests through before, so it is asked again")
+				require.ErrorContains(t, err, "too many requests from your address")
+			}
+			refused.Store(false)
+			after, err := c.Discover(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, before, after)
+		})
 	}
 }

@@ -142,8 +142,11 @@ func member[T any](object map[string]jsontext.Value, name string) (value T) {
 	return value
 }
 
-// ErrCutOff is wrapped by an *Error whose answer has no end: it says nothing about what was asked.
-var ErrCutOff = jsonhttp.ErrCutOff
+// Errors that an *Error wraps whose answer says nothing about what was asked: it has no end, or is no JSON.
+var (
+	ErrCutOff  = jsonhttp.ErrCutOff
+	ErrNotJSON = jsonhttp.ErrNotJSON
+)
 
 // lacksPath says whether the error is that the server does not have the operation.
 func lacksPath(err error) bool {

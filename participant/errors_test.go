@@ -37,9 +37,6 @@ func TestUpdateErrorsSayWhatHappenedAndWhatToDo(t *testing.T) {
 			cantonError(400, codeAfterLedgerEnd, "Begin offset (4) is after ledger end (2)", ""), anyParty,
 			"the participant's ledger ends below an offset that it had before (reading after offset 4). the participant was restored",
 		},
-		"may not read, says a proxy": {
-			plain(403, "<html>Forbidden</html>"), anyParty, "the server refuses access, and not as a participant does: a proxy before it",
-		},
 		"may not read as any party": {
 			cantonError(403, "NA", "A security-sensitive error has been received", ""), anyParty,
 			"does not let the token's user read as any party. grant the user CanReadAsAnyParty, or name the parties",

@@ -158,16 +158,73 @@ func TestAnotherParticipantAfterATailThatBrokeOffIsNotRead(t *testing.T) {
 // A proxy keeps its connections while it has nothing behind it. Somebody else may be the one who is told.
 func TestAnotherParticipantBehindAProxyIsNotRead(t *testing.T) {
 	t.Parallel()
-	s := newSwapped(t, called("PAR::one::12"), called("PAR::two::12"))
-	c := find(t, s.fake)
-	s.turn(pathLedgerEnd, plain(http.StatusBadGateway, "nobody there"))
-	_, err := c.LedgerEnd(t.Context())
-	_ = retryable(t, err)
-	s.second.Store(true)
-	opened := s.opened.Load()
+	for name, away := range map[string]http.HandlerFunc{
+		"500":                     plain(http.StatusInternalServerError, "nobody there"),
+		"502":                     plain(http.StatusBadGateway, "nobody there"),
+		"503":                     cantonError(http.StatusServiceUnavailable, "ABORTED", "shutting down", ""),
+		"one connection is ended": raw("HTTP/1.1 "), // of nothing at all the request would be sent again
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSwapped(t, called("PAR::one::12"), called("PAR::two::12"))
+			c := find(t, s.fake)
+			twoConnections(t, s, c)
+			s.turn(pathLedgerEnd, away)
+			_, err := c.LedgerEnd(t.Context())
+			_ = retryable(t, err)
+			s.second.Store(true)
+			opened := s.opened.Load()
+			_, err = c.ReadUpdates(t.Context(), 4, 9)
+			requireChanged(t, s, err)
+			require.Equal(t, opened, s.opened.Load(), "there is another reason to ask who it is")
+		})
+	}
+}
+
+// twoConnections has a client keep two connections, over which it is known who answers.
+func twoConnections(t *testing.T, s *swapped, c *Client) {
+	t.Helper()
+	var both sync.WaitGroup
+	both.Add(2)
+	end := answer(`{"offset":9}`)
+	s.turn(pathLedgerEnd, func(w http.ResponseWriter, r *http.Request) {
+		both.Done()
+		both.Wait()
+		end(w, r)
+	})
+	var group sync.WaitGroup
+	for range 2 {
+		group.Go(func() {
+			if _, err := c.LedgerEnd(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	s.turn(pathLedgerEnd, end)
+	_, err := c.ReadUpdates(t.Context(), 4, 9)
+	require.NoError(t, err)
+	asked := s.asked(pathParticipantID)
 	_, err = c.ReadUpdates(t.Context(), 4, 9)
-	requireChanged(t, s, err)
-	require.Equal(t, opened, s.opened.Load())
+	require.NoError(t, err)
+	require.Equal(t, asked, s.asked(pathParticipantID))
+}
+
+// What is answered with a refusal was answered by the server that was there.
+func TestARefusalIsNoReasonToAskWhoItIs(t *testing.T) {
+	t.Parallel()
+	s := newSwapped(t, called("PAR::one::12"), nil)
+	c := find(t, s.fake)
+	twoConnections(t, s, c)
+	changes := c.Changes()
+	for status, code := range map[int]string{
+		http.StatusBadRequest: "OFFSET_AFTER_LEDGER_END", http.StatusNotFound: "UPDATE_NOT_FOUND", http.StatusTooManyRequests: "PARTICIPANT_BACKPRESSURE",
+	} {
+		s.turn(pathUpdatesPage, cantonError(status, code, "no", ""))
+		_, err := c.ReadUpdates(t.Context(), 4, 9)
+		require.Error(t, err)
+	}
+	require.Equal(t, changes, c.Changes())
 }
 
 func TestRediscoveryMeetsAnotherParticipant(t *testing.T) {

@@ -11,20 +11,22 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/ledger"
 )
 
 // pathUpdatesTrees is where servers up to 3.5 have the update-tree variant.
 const pathUpdatesTrees = "/v2/updates/trees"
 
-// ListOptions bound the answer to a list call (interface.md, "Limits").
+// ListOptions bound what is listed (interface.md, "Limits").
 type ListOptions struct {
-	// Limit is the most elements that are wanted. The server cuts the list there without saying so; where the limit is
-	// above the server's own (200 unless it is configured otherwise), or 0, which is not sent, the server refuses a list
-	// that is longer than its own limit (413), or cuts it there.
-	Limit int64
-	// StreamIdleTimeout is after how long without a new element the answer is sent, in whole milliseconds, rounded up;
-	// 0 is not sent. It may cut a bounded read too, without saying so.
+	// Limit is the most elements that are listed, of all list calls together; 0: all.
+	Limit int
+	// StreamIdleTimeout is after how long without a new element the server sends its answer, in whole milliseconds,
+	// rounded up; 0 is not sent, and leaves it to the server.
 	StreamIdleTimeout time.Duration
 }
 
@@ -38,7 +40,7 @@ func (o ListOptions) check() error {
 func (o ListOptions) query() url.Values {
 	query := url.Values{}
 	if o.Limit > 0 {
-		query.Set("limit", strconv.FormatInt(o.Limit, 10))
+		query.Set("limit", strconv.Itoa(o.Limit))
 	}
 	if o.StreamIdleTimeout > 0 {
 		ms := o.StreamIdleTimeout.Milliseconds()
@@ -50,138 +52,309 @@ func (o ListOptions) query() url.Values {
 	return query
 }
 
-// Updates does one list call of updates (interface.md, endpoint 2), descending where that is asked for: then
-// UpdateList.Last is the lowest offset. A list that is cut looks like one that is complete, see ListOptions;
-// ReadUpdates says how far an answer reaches. Of the update-tree variant, reassignments and checkpoints are decoded; a
-// transaction is kept as it came, as an update of the unknown kind TransactionTree with its offset, id, synchronizer and
-// record time.
+// listing is a list that is read call by call. A server cuts a list at the limit, at its own, or at the idle timeout, and
+// never says so: only an empty answer is the end.
+type listing struct {
+	opts  ListOptions
+	size  *jsonhttp.Size
+	shown int
+	show  func(element ledger.JSON) error
+}
+
+func (c *Client) newListing(opts ListOptions, show func(ledger.JSON) error) *listing {
+	return &listing{opts: opts, size: jsonhttp.NewSize(c.cfg.Limit), show: show}
+}
+
+// next is how the next call is bounded.
+func (l *listing) next() ListOptions {
+	bounded := ListOptions{Limit: l.size.Ask(), StreamIdleTimeout: l.opts.StreamIdleTimeout}
+	if l.opts.Limit > 0 {
+		bounded.Limit = min(bounded.Limit, l.opts.Limit-l.shown)
+	}
+	return bounded
+}
+
+// smaller says whether a call that failed is to be made again with a lower limit.
+func (l *listing) smaller(asked ListOptions, err error) bool {
+	return failed(l.size, asked.Limit, err) || l.size.Ask() < asked.Limit
+}
+
+// took shows what came, and says whether more may be listed.
+func (l *listing) took(elements []ledger.JSON) (more bool, err error) {
+	for _, element := range elements {
+		if err := l.show(element); err != nil {
+			return false, err
+		}
+	}
+	l.shown += len(elements)
+	return len(elements) > 0 && (l.opts.Limit == 0 || l.shown < l.opts.Limit), nil
+}
+
+// elements cuts a list into its elements, which share no memory with the answer.
+func (c *Client) elements(operation string, a jsonhttp.Answer) ([]ledger.JSON, error) {
+	var elements []ledger.JSON
+	if err := json.Unmarshal(a.Body, &elements, jsontext.AllowDuplicateNames(true)); err != nil {
+		return nil, c.misread(operation, a, err)
+	}
+	if elements == nil {
+		return nil, misled(operation, "the answer is null where a list is expected")
+	}
+	return elements, nil
+}
+
+// Updates lists updates (interface.md, endpoint 2) in one list call after the other, and shows each element as the server
+// sent it, checkpoints among them. It checks that they lie within what was asked for, in order, and looks at nothing else
+// of them. Without an end it is done when nothing has come for the idle timeout.
 //
 // An end of 0 is legal by interface.md, and servers refuse it: there is nothing up to the beginning, so the list is
 // empty and the server is not asked.
 //
-// Errors: a *RequestError where a rule is broken, or where the list is longer than the server allows;
-// ledger.ErrNotOffered where the server has no trees, or no descending order; a *ledger.Problem where the updates are
-// pruned, an offset is above the ledger end, or a right is missing; a *ledger.DecodeError where the answer can't be
-// understood; an *Error, which may be tried again, for the rest.
-func (c *Client) Updates(ctx context.Context, req UpdatesRequest, opts ListOptions) (ledger.UpdateList, error) {
+// Errors: those of show; a *RequestError where a rule is broken; ledger.ErrNotOffered where the server has no trees, or no
+// descending order; a *ledger.Problem where the updates are pruned, an offset is above the ledger end, or a right is
+// missing; an *Error, which may be tried again, for the rest.
+func (c *Client) Updates(ctx context.Context, req UpdatesRequest, opts ListOptions, show func(ledger.JSON) error) error {
 	if err := cmp.Or(req.check(), opts.check()); err != nil {
-		return ledger.UpdateList{}, err
+		return err
 	}
 	if req.EndInclusive != nil && *req.EndInclusive == 0 {
-		return ledger.UpdateList{}, nil
+		return nil
 	}
-	list, err := c.listUpdates(ctx, req, opts)
-	if err == nil {
-		err = c.same(ctx)
-	}
-	if err != nil {
-		return ledger.UpdateList{}, fmt.Errorf("list updates after offset %d: %w", req.BeginExclusive, err)
-	}
-	return list, nil
-}
-
-func (c *Client) listUpdates(ctx context.Context, req UpdatesRequest, opts ListOptions) (ledger.UpdateList, error) {
-	const operation = "updates-list"
 	s, err := c.server(ctx)
 	if err != nil {
-		return ledger.UpdateList{}, err
+		return fmt.Errorf("list updates: %w", err)
 	}
 	if req.DescendingOrder && s.before35() {
-		return ledger.UpdateList{}, fmt.Errorf("%w: version %s knows no descending order", ledger.ErrNotOffered, s.Version)
+		return fmt.Errorf("list updates: %w: version %s knows no descending order", ledger.ErrNotOffered, s.Version)
 	}
+	l := c.newListing(opts, show)
+	for more := true; more; {
+		bounds := l.next()
+		elements, rest, err := c.listUpdates(ctx, s, req, bounds)
+		switch {
+		case err == nil:
+			more, err = l.took(elements)
+		case l.smaller(bounds, err):
+			continue
+		default:
+			q := asked{need: req.needs()}
+			if !req.Trees {
+				q.server = s
+			}
+			err = c.explain(ctx, err, q)
+		}
+		if err != nil {
+			return fmt.Errorf("list updates after offset %d: %w", req.BeginExclusive, err)
+		}
+		if more = more && rest != nil; more {
+			req = *rest
+		}
+	}
+	return nil
+}
+
+// listUpdates does one list call. rest asks for what follows, and is nil where nothing can.
+func (c *Client) listUpdates(ctx context.Context, s *Server, req UpdatesRequest, bounds ListOptions) (elements []ledger.JSON, rest *UpdatesRequest, err error) {
+	const operation = "updates-list"
 	path := s.TailPath
 	if req.Trees {
 		path = pathUpdatesTrees
 	}
-	body, err := c.do(ctx, request{operation: operation, path: path, query: opts.query(), body: req})
+	a, err := c.do(ctx, request{operation: operation, path: path, query: bounds.query(), body: req, longPoll: req.EndInclusive == nil})
 	if err != nil {
-		q := asked{need: req.needs()}
-		if !req.Trees {
-			q.server = s
-		}
-		return ledger.UpdateList{}, c.tooLong(ctx, err, q)
+		return nil, nil, err
 	}
-	return decodeUpdates(operation, body, req)
+	defer jsonhttp.Release(a.Body)
+	if elements, err = c.elements(operation, a); err != nil {
+		return nil, nil, err
+	}
+	p := req.begin()
+	for i, element := range elements {
+		if err := p.next(element); err != nil {
+			return nil, nil, misled(operation, "element %d: %w", i, err)
+		}
+	}
+	return elements, p.rest(), c.same(ctx)
 }
 
-// decodeUpdates decodes a list and checks that it lies within what was asked for.
-func decodeUpdates(operation string, body []byte, req UpdatesRequest) (ledger.UpdateList, error) {
-	if req.DescendingOrder {
-		list, err := ledger.DecodeUpdateListDescending(body, *req.EndInclusive)
-		switch {
-		case err != nil:
-			return list, decoded(operation, body, err)
-		case list.Elements > 0 && list.Last <= req.BeginExclusive:
-			return list, misled(operation, "offset %d came, at or below where the list was to begin", list.Last)
-		}
-		return list, nil
+// place is how far a list of updates has come.
+type place struct {
+	req        UpdatesRequest
+	last       ledger.Offset // of the element before, or the bound of the list
+	lastUpdate ledger.Offset // of the update before; 0: none has come
+}
+
+func (r UpdatesRequest) begin() *place {
+	p := &place{req: r, last: r.BeginExclusive}
+	if r.DescendingOrder {
+		p.last = *r.EndInclusive
 	}
-	list, err := ledger.DecodeUpdateList(body, req.BeginExclusive)
+	return p
+}
+
+// next checks the place of an element: offsets of updates grow, or fall, and lie within what was asked for. A checkpoint
+// may repeat the offset of the element before it, or that where the list begins.
+func (p *place) next(element ledger.JSON) error {
+	offset, checkpoint, err := offsetOf(element)
+	if err != nil {
+		return err
+	}
+	ahead := offset - p.last
+	if p.req.DescendingOrder {
+		ahead = -ahead
+	}
 	switch {
-	case err != nil:
-		return list, decoded(operation, body, err)
-	case req.EndInclusive != nil && list.Last > *req.EndInclusive:
-		return list, misled(operation, "offset %d came, above what was asked for", list.Last)
+	case p.req.EndInclusive != nil && offset > *p.req.EndInclusive:
+		return fmt.Errorf("offset %d came, above what was asked for", offset)
+	case offset < p.req.BeginExclusive, offset == p.req.BeginExclusive && !checkpoint:
+		return fmt.Errorf("offset %d came, at or below where the list was to begin", offset)
+	case ahead < 0, ahead == 0 && !checkpoint && (!p.req.DescendingOrder || offset == p.lastUpdate):
+		return fmt.Errorf("offset %d came after %d, which is not the order that was asked for", offset, p.last)
 	}
-	return list, nil
+	p.last = offset
+	if !checkpoint {
+		p.lastUpdate = offset
+	}
+	return nil
 }
 
-// ActiveContracts does one list call of the snapshot at an offset (interface.md, endpoint 1), in the server's order. A
-// list that is cut looks like one that is complete, see ListOptions; ReadSnapshot reads on to the end.
+// rest asks for what follows; nil: nothing can.
+func (p *place) rest() *UpdatesRequest {
+	rest, end := p.req, p.req.EndInclusive
+	switch {
+	case !rest.DescendingOrder && p.last > rest.BeginExclusive && (end == nil || p.last < *end):
+		rest.BeginExclusive = p.last
+	case rest.DescendingOrder && p.lastUpdate > rest.BeginExclusive+1:
+		rest.EndInclusive = new(p.lastUpdate - 1)
+	default:
+		return nil
+	}
+	return &rest
+}
+
+// offsetOf is where an element of a list of updates stands, whatever kind it is of.
+func offsetOf(element ledger.JSON) (offset ledger.Offset, checkpoint bool, err error) {
+	var e struct {
+		Update map[string]struct {
+			Value struct {
+				Offset *ledger.Offset `json:"offset"`
+			} `json:"value"`
+		} `json:"update"`
+	}
+	if err := json.Unmarshal(element, &e, jsontext.AllowDuplicateNames(true)); err != nil {
+		return 0, false, err
+	}
+	for kind, variant := range e.Update {
+		if variant.Value.Offset != nil {
+			return *variant.Value.Offset, kind == "OffsetCheckpoint", nil
+		}
+	}
+	return 0, false, errors.New("it says no offset")
+}
+
+// ActiveContracts lists the contracts that are active at an offset (interface.md, endpoint 1), and shows each entry as the
+// server sent it. It follows the continuation tokens of the entries; where the server gives none (3.4), everything
+// is asked for in one list call, and the log warns where that may be cut.
 //
-// Errors: ledger.ErrNotOffered where the server has no snapshots, or no continuation tokens and one was given; a
-// *ledger.Problem also where (un)assignments in flight keep the server from showing the offset (rule 1); and the others
-// of Updates.
-func (c *Client) ActiveContracts(ctx context.Context, req SnapshotRequest, opts ListOptions) ([]ledger.ContractEntry, error) {
+// Errors: those of show; ledger.ErrNotOffered where the server has no snapshots, or no continuation tokens and one was
+// given; a *ledger.Problem also where (un)assignments in flight keep the server from showing the offset (rule 1), or where
+// the server has no tokens and the list is longer than it serves; and the others of Updates.
+func (c *Client) ActiveContracts(ctx context.Context, req SnapshotRequest, opts ListOptions, show func(ledger.JSON) error) error {
 	if err := cmp.Or(req.check(), opts.check()); err != nil {
-		return nil, err
+		return err
 	}
-	entries, err := c.listContracts(ctx, req, opts)
-	if err == nil {
-		err = c.same(ctx)
+	if err := c.listSnapshot(ctx, req, c.newListing(opts, show)); err != nil {
+		return fmt.Errorf("list the contracts active at offset %d: %w", req.ActiveAtOffset, err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("list the contracts active at offset %d: %w", req.ActiveAtOffset, err)
-	}
-	return entries, nil
+	return nil
 }
 
-func (c *Client) listContracts(ctx context.Context, req SnapshotRequest, opts ListOptions) ([]ledger.ContractEntry, error) {
-	const operation = "snapshot-list"
+func (c *Client) listSnapshot(ctx context.Context, req SnapshotRequest, l *listing) error {
 	if req.StreamContinuationToken != "" {
 		s, err := c.server(ctx)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if s.before35() {
-			return nil, fmt.Errorf("%w: version %s knows no continuation tokens", ledger.ErrNotOffered, s.Version)
+			return fmt.Errorf("%w: version %s knows no continuation tokens", ledger.ErrNotOffered, s.Version)
 		}
 	}
-	body, err := c.do(ctx, request{operation: operation, path: pathSnapshot, query: opts.query(), body: req})
-	if err != nil {
-		return nil, c.tooLong(ctx, err, asked{about: aboutSnapshot, need: req.needs(), offset: req.ActiveAtOffset,
-			token: ledger.Token{Kind: ledger.TokenList, Value: req.StreamContinuationToken}})
+	for more := true; more; {
+		bounds := l.next()
+		entries, token, err := c.listContracts(ctx, req, bounds)
+		if err == nil && len(entries) > 0 && token == "" {
+			entries, err = c.listAtOnce(ctx, req, l.opts)
+		}
+		switch {
+		case err == nil:
+			more, err = l.took(entries)
+			more = more && token != ""
+			req.StreamContinuationToken = token
+		case l.smaller(bounds, err):
+			continue
+		}
+		if err != nil {
+			return c.explainList(ctx, err, req)
+		}
 	}
-	entries, err := ledger.DecodeContractEntries(body)
-	if err != nil {
-		return nil, decoded(operation, body, err)
+	return nil
+}
+
+// listContracts does one list call. The token is of the last entry, and empty where the server gives none.
+func (c *Client) listContracts(ctx context.Context, req SnapshotRequest, bounds ListOptions) (entries []ledger.JSON, token string, err error) {
+	const operation = "snapshot-list"
+	r := request{operation: operation, path: pathSnapshot, query: bounds.query(), body: req}
+	if bounds.Limit == 0 {
+		r.limit = c.wholeBody
 	}
-	return entries, nil
+	a, err := c.do(ctx, r)
+	if err != nil {
+		return nil, "", err
+	}
+	defer jsonhttp.Release(a.Body)
+	if entries, err = c.elements(operation, a); err != nil {
+		return nil, "", err
+	}
+	for i, entry := range entries {
+		var e struct {
+			Token string `json:"streamContinuationToken"`
+		}
+		if err := json.Unmarshal(entry, &e, jsontext.AllowDuplicateNames(true)); err != nil {
+			return nil, "", misled(operation, "entry %d: %w", i, err)
+		}
+		token = e.Token
+	}
+	if token != "" && token == req.StreamContinuationToken {
+		return nil, "", misled(operation, "the list leads back to itself")
+	}
+	return entries, token, c.same(ctx)
+}
+
+// listAtOnce asks a server without continuation tokens.
+func (c *Client) listAtOnce(ctx context.Context, req SnapshotRequest, opts ListOptions) ([]ledger.JSON, error) {
+	if req.StreamContinuationToken != "" {
+		return nil, &ledger.Problem{What: "the server gave continuation tokens before and gives none any more", Do: "begin again"}
+	}
+	entries, _, err := c.listContracts(ctx, req, opts)
+	var e *Error
+	switch {
+	case errors.As(err, &e) && e.Status == http.StatusRequestEntityTooLarge:
+		return nil, listTooLong.of(err)
+	case err == nil && (opts.Limit == 0 || len(entries) < opts.Limit):
+		c.log.WarnContext(ctx, "the server gives no continuation tokens, so it may have cut the list at its own limit", "entries", len(entries))
+	}
+	return entries, err
+}
+
+func (c *Client) explainList(ctx context.Context, err error, req SnapshotRequest) error {
+	var e *Error
+	if req.StreamContinuationToken != "" && errors.As(err, &e) && e.aboutToken() {
+		return badToken.of(err)
+	}
+	return c.explain(ctx, err, asked{about: aboutSnapshot, need: req.needs(), offset: req.ActiveAtOffset})
 }
 
 // before35 says that the server ignores without a word what release 3.5 added to the requests: it would answer another
 // question than was asked.
 func (s *Server) before35() bool {
 	return strings.HasPrefix(s.Version, "3.3.") || strings.HasPrefix(s.Version, "3.4.")
-}
-
-// tooLong explains the error of a list call, which may be that the list is longer than the server allows. Where the
-// request itself is too large, the server says so with the same status and no code.
-func (c *Client) tooLong(ctx context.Context, err error, q asked) error {
-	var e *Error
-	if errors.As(err, &e) && e.Status == http.StatusRequestEntityTooLarge && e.Code != "" {
-		return &RequestError{Field: "limit", Section: sectionLimits, Err: err,
-			Rule: "must be given, and be no larger than the server's own, where more matches than the server allows"}
-	}
-	return c.explain(ctx, err, q)
 }

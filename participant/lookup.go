@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/ledger"
 )
 
@@ -51,11 +52,11 @@ func (c *Client) ContractByID(
 		body: contractRequest{ContractID: contractID, QueryingParties: queryingParties},
 	}, func() asked {
 		return asked{about: aboutContract, need: readAs(queryingParties)}
-	}, func(body []byte) (ledger.Contract, error) {
-		contract, err := ledger.DecodeContract(body)
+	}, func(a jsonhttp.Answer) (ledger.Contract, error) {
+		contract, err := ledger.DecodeContract(a.Body)
 		switch {
 		case err != nil:
-			err = decoded(operation, body, err)
+			err = c.decoded(operation, a, err)
 		case contract.ContractID != contractID:
 			err = misled(operation, "the answer is of another contract, %s", shown(contract.ContractID))
 		}
@@ -85,11 +86,11 @@ func (c *Client) UpdateByID(ctx context.Context, updateID string, format UpdateF
 		body: updateRequest{UpdateID: updateID, UpdateFormat: &format},
 	}, func() asked {
 		return asked{about: aboutUpdate, need: format.needs()}
-	}, func(body []byte) (ledger.Update, error) {
-		update, err := ledger.DecodeUpdate(body)
+	}, func(a jsonhttp.Answer) (ledger.Update, error) {
+		update, err := ledger.DecodeUpdate(a.Body)
 		switch {
 		case err != nil:
-			err = decoded(operation, body, err)
+			err = c.decoded(operation, a, err)
 		case update.ID != updateID:
 			err = misled(operation, "the answer is of another update, %s", shown(update.ID))
 		}
@@ -109,17 +110,17 @@ func (c *Client) UpdateOfScope(ctx context.Context, updateID string) (ledger.Upd
 // lookUp asks for one thing by its id. Before anything is said of it, also that it was not found, the participant must
 // be certain to be the one that was found first: on another one the id means nothing.
 func lookUp[T any](
-	ctx context.Context, c *Client, r request, q func() asked, decode func([]byte) (T, error),
+	ctx context.Context, c *Client, r request, q func() asked, decode func(jsonhttp.Answer) (T, error),
 ) (T, ledger.JSON, error) {
 	var found T
-	body, err := c.do(ctx, r)
+	a, err := c.do(ctx, r)
 	if err != nil {
 		err = c.explain(ctx, err, q())
 	} else {
-		found, err = decode(body)
+		found, err = decode(a)
 	}
 	if err == nil || errors.Is(err, ledger.ErrNotFound) {
 		err = cmp.Or(c.same(ctx), err)
 	}
-	return found, body, err
+	return found, a.Body, err
 }

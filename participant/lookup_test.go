@@ -145,9 +145,9 @@ func TestLookUpsNoticeAnotherParticipant(t *testing.T) {
 			require.NotErrorIs(t, err, ledger.ErrNotFound)
 			_, err = c.ListVettedPackages(t.Context(), VettingFilter{})
 			require.Contains(t, problem(t, err), "changed from first to second")
-			_, err = c.Updates(t.Context(), UpdatesRequest{UpdateFormat: anyUpdate}, ListOptions{})
+			_, err = updatesOf(t, c, UpdatesRequest{UpdateFormat: anyUpdate}, ListOptions{})
 			require.Contains(t, problem(t, err), "changed from first to second")
-			_, err = c.ActiveContracts(t.Context(), SnapshotRequest{EventFormat: anyEvent}, ListOptions{})
+			_, err = contractsOf(t, c, SnapshotRequest{EventFormat: anyEvent}, ListOptions{})
 			require.Contains(t, problem(t, err), "changed from first to second")
 		})
 	}

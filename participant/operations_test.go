@@ -2,6 +2,7 @@ package participant
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/openapi"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
@@ -140,6 +142,9 @@ func TestContractByIDForQueryingParties(t *testing.T) {
 	l := sandbox.NewLedger(sandbox.Options{Seed: 22})
 	l.Grow(60)
 	eachRelease(t, l, anyParty, func(t *testing.T, r release, c *Client) {
+		if r.strict() {
+			brief.Skip(t)
+		}
 		updates := allUpdates(t, c, l.End())
 		at := slices.IndexFunc(updates, func(u ledger.Update) bool { return len(u.Created) > 0 })
 		contract := updates[at].Created[0]
@@ -162,7 +167,10 @@ func TestUnknownAndStrangeIDs(t *testing.T) {
 	t.Parallel()
 	l := sandbox.NewLedger(sandbox.Options{Seed: 23})
 	l.Grow(20)
-	eachRelease(t, l, anyParty, func(t *testing.T, _ release, c *Client) {
+	eachRelease(t, l, anyParty, func(t *testing.T, r release, c *Client) {
+		if !r.strict() {
+			brief.Skip(t)
+		}
 		for _, id := range []string{
 			"00" + strings.Repeat("ab", 40), "0", "quote\"s' and \\", "line\nend\x00nul\x7f\u2028", "{}", "null", "🦜",
 		} {
@@ -206,8 +214,11 @@ func TestUpdateByIDOfEveryServer(t *testing.T) {
 		Interfaces: sandbox.InterfaceNames()}
 	eachRelease(t, l, scope, func(t *testing.T, _ release, c *Client) {
 		shown := map[string]bool{}
-		for _, want := range allUpdates(t, c, l.End()) {
+		for i, want := range allUpdates(t, c, l.End()) {
 			shown[want.ID] = true
+			if brief.Run() && i%4 > 0 {
+				continue
+			}
 			got, raw, err := c.UpdateOfScope(t.Context(), want.ID)
 			require.NoError(t, err)
 			want.Plain = got.Plain // says how it was decoded
@@ -239,32 +250,60 @@ func TestUpdateByIDOfEveryServer(t *testing.T) {
 	})
 }
 
+// decodedList is a list of updates as it would have come in one answer.
+func decodedList(t *testing.T, elements []ledger.JSON, after ledger.Offset) []ledger.Update {
+	t.Helper()
+	list, err := ledger.DecodeUpdateList(joined(elements), after)
+	require.NoError(t, err)
+	return list.Updates
+}
+
+func decodedEntries(t *testing.T, entries []ledger.JSON) []ledger.ContractEntry {
+	t.Helper()
+	list, err := ledger.DecodeContractEntries(joined(entries))
+	require.NoError(t, err)
+	return list
+}
+
+func joined(elements []ledger.JSON) []byte {
+	list := []byte("[")
+	for i, element := range elements {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = append(list, element...)
+	}
+	return append(list, ']')
+}
+
 func TestUpdatesOfEveryServer(t *testing.T) {
 	t.Parallel()
 	l := sandbox.NewLedger(sandbox.Options{Seed: 25})
 	l.Grow(90)
 	begin, end := ledger.Offset(l.Offset(10)), ledger.Offset(l.Offset(80))
 	eachRelease(t, l, anyParty, func(t *testing.T, r release, c *Client) {
+		c.cfg.Limit = 7 // a list takes several calls
 		page, err := c.ReadUpdates(t.Context(), begin, end)
 		require.NoError(t, err)
+		for page.To < end {
+			next, err := c.ReadUpdates(t.Context(), page.To, end)
+			require.NoError(t, err)
+			page.Updates, page.To = append(page.Updates, next.Updates...), next.To
+		}
 		format := c.format.update
-		list := func(req UpdatesRequest, opts ListOptions) ledger.UpdateList {
+		list := func(req UpdatesRequest, opts ListOptions) []ledger.Update {
 			t.Helper()
 			req.BeginExclusive = begin
-			got, err := c.Updates(t.Context(), req, opts)
+			got, err := updatesOf(t, c, req, opts)
 			require.NoError(t, err)
-			return got
+			return decodedList(t, got, begin)
 		}
-		got := list(UpdatesRequest{EndInclusive: &end, UpdateFormat: format}, ListOptions{})
-		require.Equal(t, page.Updates, got.Updates)
-		require.Equal(t, end, got.Last)
-
-		cut := list(UpdatesRequest{EndInclusive: &end, UpdateFormat: format}, ListOptions{Limit: 3, StreamIdleTimeout: time.Second})
-		require.Equal(t, page.Updates[:3], cut.Updates)
+		require.Equal(t, page.Updates, list(UpdatesRequest{EndInclusive: &end, UpdateFormat: format}, ListOptions{}))
+		require.Equal(t, page.Updates[:10], list(UpdatesRequest{EndInclusive: &end, UpdateFormat: format}, ListOptions{Limit: 10, StreamIdleTimeout: time.Second}))
 
 		open := list(UpdatesRequest{UpdateFormat: format}, ListOptions{StreamIdleTimeout: time.Millisecond})
-		require.Equal(t, page.Updates, open.Updates[:len(page.Updates)])
-		require.Greater(t, open.Last, end)
+		require.Equal(t, page.Updates, open[:len(page.Updates)])
+		require.Greater(t, open[len(open)-1].Offset, end)
 
 		tail, full, err := c.TailUpdates(t.Context(), begin, 5, time.Millisecond)
 		require.NoError(t, err)
@@ -272,29 +311,29 @@ func TestUpdatesOfEveryServer(t *testing.T) {
 		require.Equal(t, page.Updates[:5], tail.Updates)
 
 		down := UpdatesRequest{BeginExclusive: begin, EndInclusive: &end, UpdateFormat: format, DescendingOrder: true}
-		falling, err := c.Updates(t.Context(), down, ListOptions{})
+		falling, err := updatesOf(t, c, down, ListOptions{})
 		if r.name == "3.4" {
 			require.ErrorIs(t, err, ledger.ErrNotOffered, "it would answer in ascending order")
 		} else {
 			require.NoError(t, err)
-			require.Equal(t, page.Updates[0].Offset, falling.Last)
-			slices.Reverse(falling.Updates)
-			require.Equal(t, page.Updates, falling.Updates)
+			slices.Reverse(falling)
+			require.Equal(t, page.Updates, decodedList(t, falling, begin))
 		}
 
-		// The deprecated form is the format without topology.
+		// The deprecated form is the format with the topology events of the filter's parties, which are all where it names
+		// none (interface.md, endpoint 2). Servers of releases 3.4 and 3.5 differ from the interface here: they send no
+		// topology events for it, whatever it names.
 		old := list(UpdatesRequest{EndInclusive: &end, Filter: &TransactionFilter{FiltersForAnyParty: &Filters{}}, Verbose: new(false)}, ListOptions{})
-		require.Equal(t, slices.DeleteFunc(slices.Clone(page.Updates), func(u ledger.Update) bool { return u.Kind == ledger.KindTopology }), old.Updates)
+		require.Equal(t, page.Updates, old)
+		require.True(t, slices.ContainsFunc(old, func(u ledger.Update) bool { return u.Kind == ledger.KindTopology }))
 
-		none, err := c.Updates(t.Context(), UpdatesRequest{EndInclusive: new(ledger.Offset), UpdateFormat: format}, ListOptions{})
+		require.Empty(t, list(UpdatesRequest{EndInclusive: &begin, UpdateFormat: format}, ListOptions{}))
+		none, err := updatesOf(t, c, UpdatesRequest{EndInclusive: new(ledger.Offset), UpdateFormat: format}, ListOptions{})
 		require.NoError(t, err)
-		require.Zero(t, none)
-		none, err = c.Updates(t.Context(), UpdatesRequest{BeginExclusive: end, EndInclusive: &end, UpdateFormat: format}, ListOptions{})
-		require.NoError(t, err)
-		require.Zero(t, none)
+		require.Empty(t, none)
 
 		above := ledger.Offset(l.End() + 100)
-		_, err = c.Updates(t.Context(), UpdatesRequest{EndInclusive: &above, UpdateFormat: format}, ListOptions{})
+		_, err = updatesOf(t, c, UpdatesRequest{EndInclusive: &above, UpdateFormat: format}, ListOptions{})
 		require.Contains(t, problem(t, err), "above the ledger end")
 	})
 }
@@ -307,20 +346,21 @@ func TestUpdateTreesOfEveryServer(t *testing.T) {
 	eachRelease(t, l, anyParty, func(t *testing.T, r release, c *Client) {
 		req := UpdatesRequest{EndInclusive: &end, Trees: true, Filter: &TransactionFilter{FiltersForAnyParty: &Filters{
 			Cumulative: []CumulativeFilter{{}, {Interface: &InterfaceFilter{InterfaceID: sandbox.InterfaceNames()[0], IncludeInterfaceView: true}}}}}}
-		got, err := c.Updates(t.Context(), req, ListOptions{})
+		listed, err := updatesOf(t, c, req, ListOptions{})
 		if r.strict() || r.name == "3.6" {
 			require.ErrorIs(t, err, ledger.ErrNotOffered)
 			return
 		}
 		require.NoError(t, err)
 		kinds := map[ledger.UpdateKind]int{}
-		for i, u := range got.Updates {
+		got := decodedList(t, listed, 0)
+		for i, u := range got {
 			kinds[u.Kind]++
 			if u.Kind == ledger.KindUnknown {
 				require.Equal(t, "TransactionTree", u.Unknown[0].Kind)
 				require.NotEmpty(t, u.ID)
 			}
-			require.True(t, i == 0 || u.Offset > got.Updates[i-1].Offset)
+			require.True(t, i == 0 || u.Offset > got[i-1].Offset)
 		}
 		require.Positive(t, kinds[ledger.KindUnknown])
 		require.Positive(t, kinds[ledger.KindReassignment])
@@ -339,32 +379,33 @@ func TestActiveContractsOfEveryServer(t *testing.T) {
 		want := withoutTokens(page.Entries)
 		require.Greater(t, len(want), 10)
 
-		got, err := c.ActiveContracts(t.Context(), SnapshotRequest{ActiveAtOffset: end, EventFormat: c.format.event}, ListOptions{})
-		require.NoError(t, err)
+		list := func(req SnapshotRequest, opts ListOptions) []ledger.ContractEntry {
+			t.Helper()
+			got, err := contractsOf(t, c, req, opts)
+			require.NoError(t, err)
+			return decodedEntries(t, got)
+		}
+		c.cfg.Limit = 4 // a list takes several calls
+		got := list(SnapshotRequest{ActiveAtOffset: end, EventFormat: c.format.event}, ListOptions{})
 		tokens := make([]string, len(got))
 		for i, e := range got {
 			tokens[i] = e.Token
 		}
 		require.Equal(t, want, withoutTokens(got))
-		old, err := c.ActiveContracts(t.Context(), SnapshotRequest{ActiveAtOffset: end, Filter: anyFilter, Verbose: new(true)}, ListOptions{Limit: 5})
-		require.NoError(t, err)
+		old := list(SnapshotRequest{ActiveAtOffset: end, Filter: anyFilter, Verbose: new(true)}, ListOptions{Limit: 5})
 		require.Equal(t, want[:5], withoutTokens(old))
-		none, err := c.ActiveContracts(t.Context(), SnapshotRequest{EventFormat: c.format.event}, ListOptions{})
-		require.NoError(t, err)
-		require.Empty(t, none, "nothing is active at the beginning")
+		require.Empty(t, list(SnapshotRequest{EventFormat: c.format.event}, ListOptions{}), "nothing is active at the beginning")
 
 		rest := SnapshotRequest{ActiveAtOffset: end, EventFormat: c.format.event, StreamContinuationToken: "anVuaw=="}
 		if r.name == "3.4" {
-			_, err = c.ActiveContracts(t.Context(), rest, ListOptions{})
+			_, err = contractsOf(t, c, rest, ListOptions{})
 			require.ErrorIs(t, err, ledger.ErrNotOffered, "it would begin anew")
 			return
 		}
-		_, err = c.ActiveContracts(t.Context(), rest, ListOptions{})
+		_, err = contractsOf(t, c, rest, ListOptions{})
 		require.Contains(t, problem(t, err), "refuses the token")
 		rest.StreamContinuationToken = tokens[6]
-		got, err = c.ActiveContracts(t.Context(), rest, ListOptions{})
-		require.NoError(t, err)
-		require.Equal(t, want[7:], withoutTokens(got))
+		require.Equal(t, want[7:], withoutTokens(list(rest, ListOptions{})))
 	})
 }
 
@@ -376,21 +417,34 @@ func withoutTokens(entries []ledger.ContractEntry) []ledger.ContractEntry {
 	return entries
 }
 
-func TestListsAreRefusedAboveTheServersLimit(t *testing.T) {
+// A server refuses or cuts a list that is longer than its own limit: what is listed is whole all the same, but for a snapshot
+// of a server without tokens.
+func TestListsBeyondTheServersLimit(t *testing.T) {
 	t.Parallel()
 	l := sandbox.NewLedger(sandbox.Options{Seed: 28})
 	l.Grow(60)
 	end := ledger.Offset(l.End())
 	for _, version := range []string{"3.4", "3.5", "3.6"} {
-		c := discovered(t, simulated(t, l, sandbox.ServerOptions{Version: version, ListLimit: 7}).URL, anyParty)
-		for _, opts := range []ListOptions{{}, {Limit: 20}} {
-			_, err := c.Updates(t.Context(), UpdatesRequest{EndInclusive: &end, UpdateFormat: c.format.update}, opts)
-			var refused *RequestError
-			require.ErrorAs(t, err, &refused)
-			require.Equal(t, "limit", refused.Field)
-			require.ErrorContains(t, err, "JSON_API_MAXIMUM_LIST_ELEMENTS_NUMBER_REACHED")
-			_, err = c.ActiveContracts(t.Context(), SnapshotRequest{ActiveAtOffset: end, EventFormat: c.format.event}, opts)
-			require.ErrorAs(t, err, &refused)
+		for _, cuts := range []bool{false, true} {
+			c := discovered(t, simulated(t, l, sandbox.ServerOptions{Version: version, ListLimit: 7, IgnoreLargeLimit: cuts, NoCheckpoints: true}).URL, anyParty)
+			whole := allUpdates(t, c, l.End())
+			require.True(t, len(whole) > 20)
+			for _, opts := range []ListOptions{{}, {Limit: 20}} {
+				updates, err := updatesOf(t, c, UpdatesRequest{EndInclusive: &end, UpdateFormat: c.format.update}, opts)
+				require.NoError(t, err)
+				require.Equal(t, whole[:cmp.Or(opts.Limit, len(whole))], decodedList(t, updates, 0))
+				entries, err := contractsOf(t, c, SnapshotRequest{ActiveAtOffset: end, EventFormat: c.format.event}, opts)
+				switch {
+				case version != "3.4":
+					require.NoError(t, err)
+					require.True(t, len(entries) == opts.Limit || opts.Limit == 0 && len(entries) > 20)
+				case cuts:
+					require.NoError(t, err)
+					require.True(t, len(entries) == 7)
+				default:
+					require.Contains(t, problem(t, err), "give --limit")
+				}
+			}
 		}
 	}
 }

@@ -3,6 +3,7 @@ package participant
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -29,32 +30,40 @@ func (c *Client) mostOf(r request) int64 {
 
 // do sends a request and reads the answer completely. What it returns is whole JSON as far as length and content
 // type can tell. A token that the server refuses is replaced once, and the request sent again. All errors are *Error.
-func (c *Client) do(ctx context.Context, r request) ([]byte, error) {
+func (c *Client) do(ctx context.Context, r request) (jsonhttp.Answer, error) {
 	a, err := c.http.Do(ctx, jsonhttp.Request{
 		Operation: r.operation, Path: r.path, Query: r.query, Body: r.body, Most: c.mostOf(r), Silence: c.silence, Longest: c.longest,
 		LongPoll: r.longPoll,
 	})
 	if err == nil && a.Status == http.StatusOK {
-		return a.Body, nil
+		c.answered.LoadOrStore(r.operation, true)
+		return a, nil
 	}
 	e := newError(a, c.redact)
 	e.Operation, e.Err = r.operation, err
 	if e.unauthenticated() {
 		e.token = access.DescribeToken(a.Token, time.Now())
 	}
-	if e.Status == 0 || e.Status >= http.StatusInternalServerError {
+	if e.Status == 0 || e.Status >= http.StatusInternalServerError || errors.Is(err, ErrNotJSON) {
 		c.anew() // the server may be another one when it is back
 	}
-	return nil, e
+	return jsonhttp.Answer{}, e
 }
 
-// decoded gives the error of decoding an answer its proper kind: an answer whose end is missing was cut by
-// somebody on the way who did not say so, and can be asked for again. Whatever else is wrong the server meant.
-func decoded(operation string, body []byte, err error) error {
-	if cut := jsonhttp.Unfinished(body); cut != nil {
-		return &Error{Operation: operation, Status: http.StatusOK, Err: cut}
+// decoded gives the error of decoding an answer its proper kind: what is cut off, or no JSON at all, comes of somebody on
+// the way, and can be asked for again. Whatever else is wrong the server meant.
+func (c *Client) decoded(operation string, a jsonhttp.Answer, err error) error {
+	unusable := c.http.Unusable(a)
+	if unusable == nil {
+		return fmt.Errorf("%s: %w", operation, err)
 	}
-	return fmt.Errorf("%s: %w", operation, err)
+	e := &Error{Operation: operation, Status: http.StatusOK, Err: unusable}
+	var strange *jsonhttp.NotJSONError
+	if errors.As(unusable, &strange) {
+		c.anew() // somebody else answered
+		e.Body = strange.Begin
+	}
+	return c.judge(e, asked{}).of(e)
 }
 
 // clean is the beginning of a text from outside, without secrets.

@@ -92,12 +92,9 @@ func (r right) grant() string {
 // patience is how long is asked what rights there are: it is only to explain an error.
 const patience = 10 * time.Second
 
-// forbidden says which right is missing where the server answered 403, which says nothing but that: it is a
+// forbidden says which right is missing where the participant answered 403, which says nothing but that: it is a
 // *ledger.Problem around err. Rights can be granted while nothing restarts, but nobody does so without being told.
 func (c *Client) forbidden(ctx context.Context, err error, need right) error {
-	if problem := refusedOnTheWay(err); problem != nil {
-		return problem
-	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	p := &ledger.Problem{Err: err}

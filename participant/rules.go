@@ -10,24 +10,16 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// RequestError is a request that breaks a rule of the interface. It was not sent, unless Err is set: then the server
-// says so.
+// RequestError is a request that breaks a rule of the interface. It was not sent.
 type RequestError struct {
 	Field   string // as the interface names it, such as "updateFormat.includeTransactions"
 	Rule    string // what must be
 	Section string // of interface.md, such as "endpoint 2"
-	Err     error  // what the server says; nil: the request was not sent
 }
 
 func (e *RequestError) Error() string {
-	text := fmt.Sprintf("%s %s (interface.md, %s)", e.Field, e.Rule, e.Section)
-	if e.Err != nil {
-		text += ": " + e.Err.Error()
-	}
-	return text
+	return fmt.Sprintf("%s %s (interface.md, %s)", e.Field, e.Rule, e.Section)
 }
-
-func (e *RequestError) Unwrap() error { return e.Err }
 
 // The sections of interface.md that rules come from.
 const (

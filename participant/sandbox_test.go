@@ -208,7 +208,7 @@ func TestSnapshotOfEveryServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if strings.HasPrefix(opts.Version, "3.4") {
-				opts.ListLimit = 1000 // without tokens it must fit
+				opts.ListLimit = 1000 // without tokens it must fit, and more updates must too
 			}
 			opts.ExtraEntries = true
 			c := discovered(t, simulated(t, l, opts).URL, anyParty)

@@ -16,8 +16,14 @@ type formats struct {
 	update *UpdateFormat
 }
 
-// newFormats translates the scope. The deprecated filter and verbose are never sent.
-func newFormats(scope ledger.Scope) (formats, error) {
+// Formats is a scope in the words of the API.
+type Formats struct {
+	Event  EventFormat
+	Update UpdateFormat
+}
+
+// FormatsOf translates the scope. Verbose asks for labels of record fields and the like.
+func FormatsOf(scope ledger.Scope, verbose bool) (Formats, error) {
 	shape := TransactionShape("")
 	switch scope.Shape {
 	case ledger.ShapeACSDelta:
@@ -25,20 +31,16 @@ func newFormats(scope ledger.Scope) (formats, error) {
 	case ledger.ShapeLedgerEffects:
 		shape = ShapeLedgerEffects
 	default:
-		return formats{}, fmt.Errorf("--shape must be %s or %s, not %q", ledger.ShapeACSDelta, ledger.ShapeLedgerEffects, scope.Shape)
+		return Formats{}, fmt.Errorf("--shape must be %s or %s, not %q", ledger.ShapeACSDelta, ledger.ShapeLedgerEffects, scope.Shape)
 	}
 	parties := set(scope.Parties)
-	event := EventFormat{FiltersByParty: make(map[string]Filters, len(parties))}
+	event := EventFormat{FiltersByParty: make(map[string]Filters, len(parties)), Verbose: verbose}
 	wanted := wantedContracts(scope)
 	for _, party := range parties {
 		event.FiltersByParty[party] = wanted
 	}
 	if len(parties) == 0 {
 		event.FiltersForAnyParty = &wanted
-	}
-	var err error
-	if event.encoded, err = json.Marshal(event); err != nil {
-		return formats{}, notText(err)
 	}
 	update := UpdateFormat{IncludeTransactions: &TransactionFormat{EventFormat: event, TransactionShape: shape}}
 	if scope.Reassignments {
@@ -47,10 +49,27 @@ func newFormats(scope ledger.Scope) (formats, error) {
 	if scope.Topology {
 		update.IncludeTopologyEvents = &TopologyFormat{&ParticipantAuthorizationFormat{Parties: parties}}
 	}
-	if update.encoded, err = json.Marshal(update); err != nil {
+	return Formats{event, update}, nil
+}
+
+// Filter is the deprecated form of the formats.
+func (f Formats) Filter() *TransactionFilter {
+	return &TransactionFilter{FiltersByParty: f.Event.FiltersByParty, FiltersForAnyParty: f.Event.FiltersForAnyParty}
+}
+
+// newFormats translates the scope for reading. The deprecated filter and verbose are never sent.
+func newFormats(scope ledger.Scope) (formats, error) {
+	f, err := FormatsOf(scope, false)
+	if err != nil {
+		return formats{}, err
+	}
+	if f.Event.encoded, err = json.Marshal(f.Event); err != nil {
 		return formats{}, notText(err)
 	}
-	return formats{event: &event, update: &update}, nil
+	if f.Update.encoded, err = json.Marshal(f.Update); err != nil {
+		return formats{}, notText(err)
+	}
+	return formats{event: &f.Event, update: &f.Update}, nil
 }
 
 func notText(err error) error {

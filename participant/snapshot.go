@@ -2,9 +2,7 @@ package participant
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strconv"
 
@@ -57,12 +55,13 @@ type snapshotPageRequest struct {
 // starts at the beginning.
 // A token is read with the endpoint it is of, even where the server has a better one by now.
 //
-// A server that gives no tokens (3.4) is asked for everything at once. At offset 0 the snapshot is empty, and the
-// server is not asked. Another participant is noticed as in ReadUpdates.
+// A server that gives no tokens (3.4) is asked for everything at once, and for updates where it is not proven yet that
+// it would have served more. At offset 0 the snapshot is empty, and the server is not asked. Another participant is noticed
+// as in ReadUpdates.
 //
 // Errors: a *ledger.Problem, which wraps ledger.ErrNotOffered, where the server has no snapshots; a *ledger.Problem too
 // where the offset is pruned, above the ledger end or has reassignments in flight, the token is refused, the snapshot does
-// not fit one answer of a server without tokens, or a right or a name is missing; a *ledger.DecodeError where the answer
+// not fit one answer of a server without tokens, or may have been cut to fit one, or a right or a name is missing; a *ledger.DecodeError where the answer
 // can't be understood; an *Error, which may be tried again, for the rest.
 func (c *Client) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error) {
 	if at < 0 {
@@ -124,17 +123,17 @@ func (c *Client) readSnapshot(ctx context.Context, path string, at ledger.Offset
 
 func (c *Client) readSnapshotPage(ctx context.Context, at ledger.Offset, token string, size int) (ledger.SnapshotPage, error) {
 	const operation = "snapshot-page"
-	body, err := c.do(ctx, request{
+	a, err := c.do(ctx, request{
 		operation: operation, path: pathSnapshotPage,
 		body: snapshotPageRequest{ActiveAt: at, EventFormat: c.format.event, MaxPageSize: size, Token: token},
 	})
 	if err != nil {
 		return ledger.SnapshotPage{}, err
 	}
-	defer jsonhttp.Release(body)
-	got, err := ledger.DecodeContractPage(body)
+	defer jsonhttp.Release(a.Body)
+	got, err := ledger.DecodeContractPage(a.Body)
 	if err != nil {
-		return ledger.SnapshotPage{}, decoded(operation, body, err)
+		return ledger.SnapshotPage{}, c.decoded(operation, a, err)
 	}
 	switch {
 	case got.ActiveAt != at:
@@ -142,7 +141,7 @@ func (c *Client) readSnapshotPage(ctx context.Context, at ledger.Offset, token s
 	case got.Next != "" && got.Next == token:
 		return ledger.SnapshotPage{}, misled(operation, "the page leads back to itself")
 	}
-	page := ledger.SnapshotPage{Entries: got.Entries, Last: got.Next == "", Bytes: int64(len(body))}
+	page := ledger.SnapshotPage{Entries: got.Entries, Last: got.Next == "", Bytes: int64(len(a.Body))}
 	if !page.Last {
 		page.Next = ledger.Token{Kind: ledger.TokenPage, Value: got.Next}
 	}
@@ -173,33 +172,21 @@ func (c *Client) readSnapshotList(ctx context.Context, at ledger.Offset, token s
 	return page, nil
 }
 
-// wholeSnapshot asks a server without continuation tokens for everything: it refuses (413) what it can't serve in
-// one answer.
-func (c *Client) wholeSnapshot(ctx context.Context, at ledger.Offset) (ledger.SnapshotPage, error) {
-	page, err := c.snapshotEntries(ctx, at, "", nil, c.wholeBody)
-	page.Last = true
-	var e *Error
-	if errors.As(err, &e) && (e.Status == http.StatusRequestEntityTooLarge || errors.Is(e, jsonhttp.ErrTooLarge)) {
-		return ledger.SnapshotPage{}, snapshotTooLarge.of(err)
-	}
-	return page, err
-}
-
 func (c *Client) snapshotEntries(ctx context.Context, at ledger.Offset, token string, query url.Values, most int64) (ledger.SnapshotPage, error) {
 	const operation = "snapshot"
-	body, err := c.do(ctx, request{
+	a, err := c.do(ctx, request{
 		operation: operation, path: pathSnapshot, query: query, limit: most,
 		body: SnapshotRequest{ActiveAtOffset: at, EventFormat: c.format.event, StreamContinuationToken: token},
 	})
 	if err != nil {
 		return ledger.SnapshotPage{}, err
 	}
-	defer jsonhttp.Release(body)
-	entries, err := ledger.DecodeContractEntries(body)
+	defer jsonhttp.Release(a.Body)
+	entries, err := ledger.DecodeContractEntries(a.Body)
 	if err != nil {
-		return ledger.SnapshotPage{}, decoded(operation, body, err)
+		return ledger.SnapshotPage{}, c.decoded(operation, a, err)
 	}
-	return ledger.SnapshotPage{Entries: entries, Bytes: int64(len(body))}, nil
+	return ledger.SnapshotPage{Entries: entries, Bytes: int64(len(a.Body))}, nil
 }
 
 // snapshotPath is where a token of that kind comes from.

@@ -95,7 +95,7 @@ func TestSnapshotListIsAskedForLessOn413(t *testing.T) {
 
 func TestSnapshotWithoutTokensComesInOnePiece(t *testing.T) {
 	t.Parallel()
-	f := newFake(t, map[string]http.HandlerFunc{pathSnapshot: entriesFrom(5, 200, false)})
+	f := newFake(t, withoutTokens34(entriesFrom(5, 200, false), 20, 0, 200, false))
 	ids, reads := readSnapshot(t, newClient(t, f, with34, anyParty, func(cfg *Config) { cfg.Limit = 2 }))
 	require.Len(t, ids, 5)
 	require.Equal(t, 1, reads)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/ledger"
 )
 
@@ -36,8 +37,11 @@ type Offer struct {
 	Err      error // why it is Unknown or Refused, an *Error, within a *ledger.Problem where no participant refuses so; else nil
 }
 
-// There says whether the server has the operation, as far as is known.
-func (o Offer) There() bool { return o.Presence == Present || o.Presence == Refused }
+// There says whether the server has the operation, as far as is known. What is refused on the way to it counts as absent:
+// there are gateways that refuse every path which they don't know.
+func (o Offer) There() bool {
+	return o.Presence == Present || o.Presence == Refused && !refusedOnTheWay(o.Err)
+}
 
 // Survey is what a server has, operation by operation.
 type Survey struct {
@@ -86,8 +90,8 @@ func (c *Client) offer(ctx context.Context, path string) Offer {
 		o.Presence = Absent
 	case errors.As(o.Err, &e) && e.Status == http.StatusForbidden:
 		o.Presence = Refused
-		if problem := refusedOnTheWay(o.Err); problem != nil {
-			o.Err = problem
+		if refusedOnTheWay(o.Err) {
+			o.Err = refusalOnTheWay.of(o.Err)
 		}
 	}
 	return o
@@ -171,37 +175,24 @@ func fitting(parties []string) (n int) {
 
 // ask reads a small answer into a struct.
 func (c *Client) ask(ctx context.Context, r request, into any) error {
-	body, err := c.do(ctx, r)
+	a, err := c.do(ctx, r)
 	if lacksPath(err) {
 		return fmt.Errorf("%w: %w", ledger.ErrNotOffered, err)
 	}
 	if err != nil {
 		return c.explain(ctx, err, asked{})
 	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return c.misread(r.operation, body, err)
+	if err := json.Unmarshal(a.Body, into); err != nil {
+		return c.misread(r.operation, a, err)
 	}
 	return nil
 }
 
 // misread is decoded for small answers, of which it says more what came than which member does not fit which type.
-func (c *Client) misread(operation string, body []byte, err error) error {
-	var cut *Error
-	if err = decoded(operation, body, err); errors.As(err, &cut) {
+func (c *Client) misread(operation string, a jsonhttp.Answer, err error) error {
+	var unusable *Error
+	if err = c.decoded(operation, a, err); errors.As(err, &unusable) {
 		return err
 	}
-	return fmt.Errorf("%s: the answer is not what this operation serves; it begins %q", operation, c.clean(string(body)))
-}
-
-// refusedOnTheWay is the problem of a refusal that is not a participant's, which has a code; nil: it may be one's.
-func refusedOnTheWay(err error) *ledger.Problem {
-	var e *Error
-	if !errors.As(err, &e) || e.Code != "" {
-		return nil
-	}
-	return &ledger.Problem{
-		What: "the server refuses access, and not as a participant does: a proxy before it may be what refuses",
-		Do:   "see what stands between here and --ledger-url, and what it wants (an address, a path, a token)",
-		Err:  err,
-	}
+	return fmt.Errorf("%s: the answer is not what this operation serves; it begins %q", operation, c.clean(string(a.Body)))
 }

@@ -85,7 +85,7 @@ func TestSurveyTellsRefusalsFromTrouble(t *testing.T) {
 		for _, o := range offers(probed(t, url, anyParty).Survey(t.Context())) {
 			require.Equal(t, want, o.Presence, "%d for %s", status, o.Path)
 			require.Equal(t, want == Unknown || want == Refused, o.Err != nil)
-			require.Equal(t, want == Present || want == Refused, o.There())
+			require.Equal(t, want == Present, o.There(), "a refusal without a participant's code is a proxy's")
 		}
 	}
 	for _, o := range offers(probed(t, "http://127.0.0.1:1", anyParty).Survey(t.Context())) {
@@ -117,6 +117,7 @@ func TestSurveyTellsWhoRefuses(t *testing.T) {
 		for _, o := range offers(probed(t, url, anyParty).Survey(t.Context())) {
 			var problem *ledger.Problem
 			require.Equal(t, proxy, errors.As(o.Err, &problem), body)
+			require.Equal(t, !proxy, o.There(), body)
 			require.ErrorAs(t, o.Err, new(*Error))
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// maxIdle keeps an open-ended read well below the 20 s after which servers give up on a request.
-const maxIdle = 15 * time.Second
+// MaxIdle keeps an open-ended read well below the 20 s after which servers give up on a request.
+const MaxIdle = 15 * time.Second
 
 // UpdatesRequest asks for updates (interface.md, endpoint 2). Either UpdateFormat or Filter must be set.
 //
@@ -135,7 +135,7 @@ func (c *Client) readUpdates(ctx context.Context, after, to ledger.Offset, room 
 func (c *Client) readList(ctx context.Context, path string, after, to ledger.Offset, limit int, room int64) (ledger.Page, error) {
 	const operation = "updates"
 	began := c.served.begin()
-	body, err := c.do(ctx, request{
+	a, err := c.do(ctx, request{
 		operation: operation, path: path, limit: room,
 		query: url.Values{"limit": {strconv.Itoa(limit)}},
 		body:  UpdatesRequest{BeginExclusive: after, EndInclusive: &to, UpdateFormat: c.format.update},
@@ -143,15 +143,15 @@ func (c *Client) readList(ctx context.Context, path string, after, to ledger.Off
 	if err != nil {
 		return ledger.Page{}, err
 	}
-	defer jsonhttp.Release(body)
-	list, err := ledger.DecodeUpdateList(body, after)
+	defer jsonhttp.Release(a.Body)
+	list, err := ledger.DecodeUpdateList(a.Body, after)
 	if err != nil {
-		return ledger.Page{}, decoded(operation, body, err)
+		return ledger.Page{}, c.decoded(operation, a, err)
 	}
 	if list.Last > to {
 		return ledger.Page{}, misled(operation, "offset %d came, above what was asked for", list.Last)
 	}
-	page := ledger.Page{From: after, To: to, Updates: list.Updates, Checkpoints: list.Checkpoints, Bytes: int64(len(body))}
+	page := ledger.Page{From: after, To: to, Updates: list.Updates, Checkpoints: list.Checkpoints, Bytes: int64(len(a.Body))}
 	// Where it is not proven that all came, the last element is as far as the answer certainly reaches.
 	if !c.served.complete(began, list.Elements, limit) {
 		page.To = list.Last
@@ -167,17 +167,17 @@ func (c *Client) readList(ctx context.Context, path string, after, to ledger.Off
 // readPage does a bounded read of the page path, where the server says itself what its page covers.
 func (c *Client) readPage(ctx context.Context, path string, after, to ledger.Offset, size int, room int64) (ledger.Page, error) {
 	const operation = "updates-page"
-	body, err := c.do(ctx, request{
+	a, err := c.do(ctx, request{
 		operation: operation, path: path, limit: room,
 		body: updatesPageRequest{Begin: after, End: to, MaxPageSize: size, UpdateFormat: c.format.update},
 	})
 	if err != nil {
 		return ledger.Page{}, err
 	}
-	defer jsonhttp.Release(body)
-	got, err := ledger.DecodeUpdatePage(body, after)
+	defer jsonhttp.Release(a.Body)
+	got, err := ledger.DecodeUpdatePage(a.Body, after)
 	if err != nil {
-		return ledger.Page{}, decoded(operation, body, err)
+		return ledger.Page{}, c.decoded(operation, a, err)
 	}
 	switch {
 	case got.Lowest > after:
@@ -189,7 +189,7 @@ func (c *Client) readPage(ctx context.Context, path string, after, to ledger.Off
 		return ledger.Page{}, misled(operation, "offset %d came, above what was asked for", got.Last)
 	}
 	return ledger.Page{From: after, To: min(got.Highest, to), Updates: got.Updates, Checkpoints: got.Checkpoints,
-		Bytes: int64(len(body))}, nil
+		Bytes: int64(len(a.Body))}, nil
 }
 
 // TailUpdates waits for updates after after: one open-ended request that is answered when limit elements are there
@@ -206,7 +206,7 @@ func (c *Client) TailUpdates(ctx context.Context, after ledger.Offset, limit int
 	if err != nil {
 		return ledger.Page{}, false, err
 	}
-	idle = max(time.Millisecond, min(idle, maxIdle))
+	idle = max(time.Millisecond, min(idle, MaxIdle))
 	asked := max(1, min(limit, c.updatesList.Ask()))
 	for {
 		page, full, err = c.tail(ctx, s.TailPath, after, asked, idle)
@@ -230,7 +230,7 @@ func (c *Client) TailUpdates(ctx context.Context, after ledger.Offset, limit int
 func (c *Client) tail(ctx context.Context, path string, after ledger.Offset, limit int, idle time.Duration) (ledger.Page, bool, error) {
 	const operation = "updates-tail"
 	began := c.served.begin()
-	body, err := c.do(ctx, request{
+	a, err := c.do(ctx, request{
 		operation: operation, path: path, longPoll: true,
 		query: url.Values{"limit": {strconv.Itoa(limit)}, "stream_idle_timeout_ms": {strconv.FormatInt(idle.Milliseconds(), 10)}},
 		body:  UpdatesRequest{BeginExclusive: after, UpdateFormat: c.format.update},
@@ -238,16 +238,16 @@ func (c *Client) tail(ctx context.Context, path string, after ledger.Offset, lim
 	if err != nil {
 		return ledger.Page{}, false, err
 	}
-	defer jsonhttp.Release(body)
-	list, err := ledger.DecodeUpdateList(body, after)
+	defer jsonhttp.Release(a.Body)
+	list, err := ledger.DecodeUpdateList(a.Body, after)
 	if err != nil {
-		return ledger.Page{}, false, decoded(operation, body, err)
+		return ledger.Page{}, false, c.decoded(operation, a, err)
 	}
 	// A checkpoint alone comes of an idle stream, whatever the server's setting.
 	full := list.Elements >= limit || len(list.Updates) > 0 && !c.served.complete(began, list.Elements, limit)
 	c.served.saw(began, list.Elements)
 	return ledger.Page{From: after, To: max(after, list.Last), Updates: list.Updates, Checkpoints: list.Checkpoints,
-		Bytes: int64(len(body))}, full, nil
+		Bytes: int64(len(a.Body))}, full, nil
 }
 
 func (c *Client) ofUpdates(s *Server, after ledger.Offset) asked {

@@ -36,7 +36,7 @@ func (c *Client) User(ctx context.Context) (User, error) {
 
 func (c *Client) whoami(ctx context.Context) (User, error) {
 	const operation = "authenticated-user"
-	body, err := c.do(ctx, request{operation: operation, path: pathAuthenticatedUser, limit: tinyBody})
+	a, err := c.do(ctx, request{operation: operation, path: pathAuthenticatedUser, limit: tinyBody})
 	if err != nil {
 		return User{}, err
 	}
@@ -47,8 +47,8 @@ func (c *Client) whoami(ctx context.Context) (User, error) {
 			Deactivated  bool   `json:"isDeactivated"`
 		} `json:"user"`
 	}
-	if err := json.Unmarshal(body, &told); err != nil {
-		return User{}, c.misread(operation, body, err)
+	if err := json.Unmarshal(a.Body, &told); err != nil {
+		return User{}, c.misread(operation, a, err)
 	}
 	switch {
 	case told.User.ID == "":
@@ -61,7 +61,7 @@ func (c *Client) whoami(ctx context.Context) (User, error) {
 
 func (c *Client) rightsOf(ctx context.Context, u *User) error {
 	const operation = "user-rights"
-	body, err := c.do(ctx, request{operation: operation, path: pathUsers + "/" + segment(u.ID) + "/rights", limit: tinyBody})
+	a, err := c.do(ctx, request{operation: operation, path: pathUsers + "/" + segment(u.ID) + "/rights", limit: tinyBody})
 	if err != nil {
 		return err
 	}
@@ -81,8 +81,8 @@ func (c *Client) rightsOf(ctx context.Context, u *User) error {
 			} `json:"kind"`
 		} `json:"rights"`
 	}
-	if err := json.Unmarshal(body, &told); err != nil {
-		return c.misread(operation, body, err)
+	if err := json.Unmarshal(a.Body, &told); err != nil {
+		return c.misread(operation, a, err)
 	}
 	for _, r := range told.Rights {
 		for _, as := range []*ofParty{r.Kind.CanActAs, r.Kind.CanReadAs} {

@@ -38,6 +38,7 @@ type subject int
 
 const (
 	aboutServer   subject = iota // what the server is and has
+	aboutPaths                   // which paths it has
 	aboutUpdates                 // updates after an offset
 	aboutSnapshot                // the snapshot at an offset
 	aboutContract                // one contract
@@ -63,7 +64,7 @@ func (c *Client) explain(ctx context.Context, err error, q asked) error {
 		return err
 	}
 	if e.Status == http.StatusForbidden {
-		return c.forbidden(ctx, err, q.need)
+		return c.judgeRefusal(ctx, err, q)
 	}
 	if e.pathMissing() && q.server != nil {
 		return c.lost(q.server, err)
@@ -113,6 +114,9 @@ func (c *Client) judge(e *Error, q asked) ruling {
 	if e.Status == 0 {
 		return c.judgeConnection(e)
 	}
+	if strange := (*jsonhttp.NotJSONError)(nil); errors.As(e, &strange) {
+		return judgeNotJSON(strange)
+	}
 	switch q.about {
 	case aboutUpdates:
 		if r, ok := c.judgeUpdates(e, q.offset); ok {
@@ -159,6 +163,51 @@ func (c *Client) judgeConnection(e *Error) ruling {
 	}
 	return ruling{what: refused.What + "; " + refused.Do}
 }
+
+// judgeNotJSON is about an answer of success that is no JSON. No participant says such a thing, so it passes, unless
+// something stands in the way for good.
+func judgeNotJSON(e *jsonhttp.NotJSONError) ruling {
+	if !e.Stays {
+		return ruling{}
+	}
+	return ruling{act, fmt.Sprintf("what answers %s is no JSON, and for %v it was the same bytes at every try", e.Asked, jsonhttp.SameBytes),
+		"see what stands between here and --ledger-url, and that it is the base of the participant's JSON API"}
+}
+
+// judgeRefusal is about a server that refuses access. A participant does so where a right is missing. What is before it has
+// reasons of its own, such as too many requests: once the participant was found there, that passes. An operation that was
+// neither looked for nor answered yet may as well be one that it does not let anybody have.
+func (c *Client) judgeRefusal(ctx context.Context, err error, q asked) error {
+	switch {
+	case !refusedOnTheWay(err):
+		return c.forbidden(ctx, err, q.need)
+	case c.met.Load() && !c.answeredBefore(err) && q.server == nil && q.about != aboutPaths && q.about != aboutSnapshot:
+		return ruling{verdict: unoffered}.of(err)
+	case c.met.Load():
+		return ruling{what: refusalOnTheWay.what + "; it let requests through before, so it is asked again. If it goes on, " +
+			refusalOnTheWay.do}.of(err)
+	}
+	return refusalOnTheWay.of(err)
+}
+
+// answeredBefore says whether the operation of an error was answered once.
+func (c *Client) answeredBefore(err error) bool {
+	var e *Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	_, before := c.answered.Load(e.Operation)
+	return before
+}
+
+// refusedOnTheWay says whether an error is a refusal that is not a participant's, which has a code.
+func refusedOnTheWay(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Status == http.StatusForbidden && e.Code == ""
+}
+
+var refusalOnTheWay = ruling{act, "the server refuses access, and not as a participant does: a proxy before it may be what refuses",
+	"see what stands between here and --ledger-url, and what it wants (an address, a path, a token)"}
 
 // judgeToken is about a server that wants another token, when a fresh one has been tried already.
 func (c *Client) judgeToken(e *Error) ruling {

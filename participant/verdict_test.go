@@ -221,7 +221,7 @@ func TestVerdictOfEachStatus(t *testing.T) {
 		"too late":                   {plain(503, "The server was not able to produce a timely response to your request."), again, "timely response", 0},
 		"proxy: bad request":         {plain(400, "<html>400"), again, `the answer begins "<html>400"`, 0},
 		"proxy: wants to be paid":    {plain(402, ""), again, "402 Payment Required", 0},
-		"proxy: forbids":             {plain(403, "denied"), act, "the server refuses access, and not as a participant does: a proxy before it", 0},
+		"proxy: forbids":             {plain(403, "denied"), unoffered, "the server does not offer this operation", 0},
 		"proxy: timeout":             {plain(408, ""), again, "408 Request Timeout", 0},
 		"proxy: teapot":              {plain(418, "sorry"), again, "418 I'm a teapot", 0},
 		"proxy: too early":           {plain(425, ""), again, "425 Too Early", 0},

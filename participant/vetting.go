@@ -71,14 +71,14 @@ func (c *Client) everyVettedPage(ctx context.Context, filter topologyStateFilter
 	came, tokens := map[place]bool{}, map[string]bool{}
 	token := ""
 	for {
-		body, err := c.do(ctx, request{operation: operation, path: pathVettingList, limit: smallBody,
+		a, err := c.do(ctx, request{operation: operation, path: pathVettingList, limit: smallBody,
 			body: vettingListRequest{TopologyStateFilter: filter, PageToken: token}})
 		if err != nil {
 			return nil, c.explain(ctx, err, asked{about: aboutVetting})
 		}
-		page, err := ledger.DecodeVettedPackagesPage(body)
+		page, err := ledger.DecodeVettedPackagesPage(a.Body)
 		if err != nil {
-			return nil, decoded(operation, body, err)
+			return nil, c.decoded(operation, a, err)
 		}
 		for _, vetted := range page.List {
 			at := place{vetted.ParticipantID, vetted.SynchronizerID}
@@ -134,17 +134,17 @@ func (c *Client) UpdateVettedPackages(
 	fail := func(err error) (*ledger.VettedPackages, ledger.VettedPackages, error) {
 		return nil, ledger.VettedPackages{}, fmt.Errorf("update the vetted packages: %w", err)
 	}
-	body, err := c.do(ctx, request{operation: operation, path: pathVettingUpdate, body: req, limit: smallBody})
+	a, err := c.do(ctx, request{operation: operation, path: pathVettingUpdate, body: req, limit: smallBody})
 	if lacksPath(err) {
-		body, err = c.do(ctx, request{operation: operation, path: pathVettingOld, body: req, limit: smallBody})
+		a, err = c.do(ctx, request{operation: operation, path: pathVettingOld, body: req, limit: smallBody})
 	}
 	if err != nil {
 		return fail(c.explain(ctx, err, asked{about: aboutVetting, need: participantAdmin}))
 	}
-	past, now, err = ledger.DecodeVettingUpdate(body)
+	past, now, err = ledger.DecodeVettingUpdate(a.Body)
 	switch {
 	case err != nil:
-		return fail(decoded(operation, body, err))
+		return fail(c.decoded(operation, a, err))
 	case req.SynchronizerID != "" && now.SynchronizerID != req.SynchronizerID:
 		return fail(misled(operation, "the answer is of another synchronizer, %s", shown(now.SynchronizerID)))
 	}

@@ -27,8 +27,8 @@ ORDER BY e.ledger_offset DESC, e.node_id DESC, e.kind LIMIT @most;
 
 -- name: ContractActive :many
 -- On which synchronizers a contract is active at the watermark.
-SELECT a.synchronizer_id, a.created_offset, a.created_node_id, a.reassignment_counter, a.template_id, a.package_name
-FROM ledger.active_contracts a WHERE a.contract_id = @contract_id ORDER BY a.created_offset;
+SELECT a.synchronizer_id, a.activated_offset, a.activated_node_id, a.reassignment_counter, a.template_id, a.package_name
+FROM ledger.active_contracts a WHERE a.contract_id = @contract_id ORDER BY a.activated_offset;
 
 -- name: ContractLifetimes :many
 -- The closed lifetimes of a contract that ended at one of these offsets: lifetimes are found by their end alone.

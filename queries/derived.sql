@@ -53,8 +53,8 @@ WHERE p.relkind = 'p' AND c.relkind = 'r'
 ORDER BY p.relname, b.bounds[1]::bigint;
 
 -- name: ReferenceColumns :many
--- The columns of tables that hold a number of the dictionaries, and the column that tells a row's offset; empty: none does. What is
--- kept aside for later is not looked at yet.
+-- The columns of tables, but for some, that hold a number of the dictionaries, and the column that tells a row's offset; empty:
+-- none does.
 SELECT c.relname::text AS relation, a.attname::text AS name, coalesce((
     SELECT o.attname FROM pg_catalog.pg_attribute o
     WHERE o.attrelid = c.oid AND o.attname IN ('ledger_offset', 'activated_offset') AND NOT o.attisdropped
@@ -64,7 +64,7 @@ FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'indexer'
 JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND a.attname::text = ANY (@names::text[])
-  AND c.relname NOT IN ('templates', 'synchronizers', 'fill_carried_created', 'fill_carried_interface_views', 'fill_carried_reassignments', 'fill_unknown_elements')
+  AND NOT c.relname::text = ANY (@but::text[])
 ORDER BY c.relname, a.attnum;
 
 -- name: CoverageClear :exec

@@ -20,6 +20,7 @@ const (
 	domainIdentity
 	domainMovement
 	domainService
+	domainShape
 )
 
 // mix spreads the bits of x over a whole word (the finalizer of splitmix64).

@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 )
 
 // object is a JSON object whose keys are looked up exactly as they are written, as
@@ -183,6 +185,8 @@ func (d *decoder) eventFormatOf(o object) (*eventFormat, *cantonError) {
 	return nil, invalidArgument("Either filter/verbose or event_format is required")
 }
 
+// updateFormatOf applies them to updates. With the deprecated filter come the topology events of the parties that it
+// names, of all where it names none (interface.md, endpoint 2).
 func (d *decoder) updateFormatOf(o object) (*updateFormat, *cantonError) {
 	format := d.updateFormat(o["updateFormat"])
 	filter := d.eventFormat(o["filter"], "filter")
@@ -196,7 +200,10 @@ func (d *decoder) updateFormatOf(o object) (*updateFormat, *cantonError) {
 		return format, nil
 	case filter != nil:
 		filter.Verbose = verbose
-		return &updateFormat{Transactions: filter, Shape: shapeACSDelta, Reassignments: filter}, nil
+		return &updateFormat{
+			Transactions: filter, Shape: shapeACSDelta, Reassignments: filter,
+			Topology: true, TopologyParties: slices.Collect(maps.Keys(filter.ByParty)),
+		}, nil
 	}
 	return nil, invalidArgument("Either filter/verbose or update_format is required")
 }

@@ -33,6 +33,9 @@ type ScanOptions struct {
 	// ExtraKinds are served too: records of kinds that interface.md does not have, of amulets that were unlocked or that
 	// expired.
 	ExtraKinds bool
+	// OddShapes are served too: about every fifth record of a known kind has a second part, or no date, or both, which
+	// interface.md does not rule out.
+	OddShapes bool
 	// Token, if not empty, is the bearer token that requests must carry, as a proxy before the service may ask.
 	Token string
 	// Latency is waited before every answer.

@@ -152,7 +152,21 @@ type recordForm struct {
 	word    string
 	changes bool
 	bare    bool // without what interface.md does not have
+	odd     bool // some in shapes that no kind has
 	order   uint64
+}
+
+// hasSecondPart tells whether the record of a movement has a part besides that of its kind.
+func (v *view) hasSecondPart(number int, f recordForm) bool { return v.oddity(number, f)&1 != 0 }
+
+func (v *view) hasDate(number int, f recordForm) bool { return v.oddity(number, f)&2 == 0 }
+
+// oddity is not 0 where the record of a movement is in a shape that no kind has.
+func (v *view) oddity(number int, f recordForm) int {
+	if r := derive(v.seed, domainShape, uint64(number)); f.odd && v.movements[number].kind < moveUnlock && r.chance(20) {
+		return 1 + r.intn(3)
+	}
+	return 0
 }
 
 // offset is the offset of an update in the ledger of the service's own participant.
@@ -178,8 +192,10 @@ func (v *view) appendRecord(dst []byte, number int, f recordForm) []byte {
 	dst = append(dst, v.eventID(m)...)
 	dst = append(dst, `","offset":"`...)
 	dst = append(dst, f.offset(u)...)
-	dst = append(dst, `","date":"`...)
-	dst = appendInstant(dst, u.effective())
+	if v.hasDate(number, f) {
+		dst = append(dst, `","date":"`...)
+		dst = appendInstant(dst, u.effective())
+	}
 	dst = append(dst, `","domain_id":"`...)
 	dst = append(dst, v.synchronizers[u.synchronizer]...)
 	dst = append(dst, '"')
@@ -187,13 +203,27 @@ func (v *view) appendRecord(dst []byte, number int, f recordForm) []byte {
 		dst = append(dst, `,"round":`...)
 		dst = appendInt(dst, roundOf(u))
 	}
+	if v.hasSecondPart(number, f) {
+		part := "mint"
+		if m.kind == moveMint {
+			part = "tap"
+		}
+		dst = append(dst, `,"`+part+`":`...)
+		dst = v.appendOwned(dst, m, &f)
+	}
+	return append(v.appendPart(dst, number, &f), '}')
+}
+
+// appendPart appends the part of a movement's record that its kind tells.
+func (v *view) appendPart(dst []byte, number int, f *recordForm) []byte {
+	m := &v.movements[number]
 	switch m.kind {
 	case moveMint, moveUnlock, moveExpire:
 		dst = append(dst, `,"`+m.kind.typeOf()+`":`...)
-		dst = v.appendOwned(dst, m, &f)
+		dst = v.appendOwned(dst, m, f)
 	case moveTap:
 		dst = append(dst, `,"tap":`...)
-		dst = v.appendOwned(dst, m, &f)
+		dst = v.appendOwned(dst, m, f)
 	case moveWithdraw, moveReject:
 		dst = append(dst, `,"abort_transfer_instruction":{`...)
 		if !f.bare {
@@ -204,9 +234,9 @@ func (v *view) appendRecord(dst []byte, number int, f recordForm) []byte {
 		dst = append(dst, `"}`...)
 	default:
 		dst = append(dst, `,"transfer":`...)
-		dst = v.appendTransfer(dst, number, &f)
+		dst = v.appendTransfer(dst, number, f)
 	}
-	return append(dst, '}')
+	return dst
 }
 
 func (v *view) appendOwned(dst []byte, m *movement, f *recordForm) []byte {

@@ -151,7 +151,7 @@ func (s *Scan) transactions(w http.ResponseWriter, r *http.Request) {
 func (s *Scan) form() recordForm {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return recordForm{word: s.opts.Word, changes: s.opts.BalanceChanges, bare: s.opts.StrictInterface, order: s.order}
+	return recordForm{word: s.opts.Word, changes: s.opts.BalanceChanges, bare: s.opts.StrictInterface, odd: s.opts.OddShapes, order: s.order}
 }
 
 // eventID is the event id of a movement's record.

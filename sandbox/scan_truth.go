@@ -68,6 +68,16 @@ func (t *historyTruth) add(relation string, r Row) { t.rows[relation] = append(t
 
 func decimal(amount int64) json.Number { return json.Number(units(amount)) }
 
+// recordKind is the kind of a movement's record, as the database tells it.
+func (v *view) recordKind(number int, f recordForm) string {
+	kinds := map[string]string{"transfer": "transfer", "mint": "mint", "devnet_tap": "tap", "abort_transfer_instruction": "abort_transfer_instruction"}
+	kind, known := kinds[v.movements[number].kind.typeOf()]
+	if !known || v.hasSecondPart(number, f) || !v.hasDate(number, f) {
+		return "unknown"
+	}
+	return kind
+}
+
 // record adds the rows of a movement's record.
 func (t *historyTruth) record(seq int64, n int) {
 	m := &t.movements[n]
@@ -77,7 +87,9 @@ func (t *historyTruth) record(seq int64, n int) {
 		return r
 	}
 	dated := func(r Row) Row {
-		r["date"] = instant(u.effective())
+		if r["date"] = nil; t.hasDate(n, t.form) {
+			r["date"] = instant(u.effective())
+		}
 		return of(r)
 	}
 	rounded := func(r Row) Row {
@@ -86,13 +98,9 @@ func (t *historyTruth) record(seq int64, n int) {
 		}
 		return dated(r)
 	}
-	kinds := map[string]string{"transfer": "transfer", "mint": "mint", "devnet_tap": "tap", "abort_transfer_instruction": "abort_transfer_instruction"}
-	kind, known := kinds[m.kind.typeOf()]
-	if !known {
-		kind = "unknown"
-	}
+	kind := t.recordKind(n, t.form)
 	t.add("transactions", rounded(Row{
-		"kind": kind, "domain_id": t.synchronizers[u.synchronizer], "offset_text": t.form.offset(u),
+		"update_id": t.updateIDOf(int(m.update)), "kind": kind, "domain_id": t.synchronizers[u.synchronizer], "offset_text": t.form.offset(u),
 	}))
 	switch first := t.firstOf(m); kind {
 	case "mint", "tap":
@@ -107,13 +115,13 @@ func (t *historyTruth) record(seq int64, n int) {
 	case "unknown":
 		t.add("unknown_transactions", of(Row{"raw": value(t.appendRecord(nil, n, t.form))}))
 	default:
-		t.transfer(t.transferOf(n), of, rounded)
+		t.transfer(t.updateIDOf(int(m.update)), t.transferOf(n), of, rounded)
 	}
 }
 
-func (t *historyTruth) transfer(x transfer, of, rounded func(Row) Row) {
+func (t *historyTruth) transfer(updateID string, x transfer, of, rounded func(Row) Row) {
 	r := rounded(Row{
-		"sender": t.parties[x.sender], "sender_change_fee": decimal(x.deal.changeFee), "sender_change_amount": decimal(x.deal.change),
+		"update_id": updateID, "sender": t.parties[x.sender], "sender_change_fee": decimal(x.deal.changeFee), "sender_change_amount": decimal(x.deal.change),
 		"sender_fee": decimal(x.deal.senderFee), "holding_fees": decimal(x.holdingFees), "input_amount": decimal(x.input),
 		"description": nil, "transfer_kind": nil, "instruction_receiver": nil, "instruction_amount": nil, "instruction_cid": nil,
 	})
@@ -138,6 +146,7 @@ func (t *historyTruth) transfer(x transfer, of, rounded func(Row) Row) {
 	for i, to := range x.receivers {
 		t.add("transfer_receivers", of(Row{
 			"ordinal": number(i), "party": t.parties[to.party], "amount": decimal(to.amount), "receiver_fee": decimal(to.fee),
+			"net_amount": decimal(to.amount - to.fee),
 		}))
 	}
 	if !t.form.changes {
@@ -152,17 +161,23 @@ func (t *historyTruth) transfer(x transfer, of, rounded func(Row) Row) {
 }
 
 // ReportedBalances returns what the balance changes of the transfers in rounds up to and including one come to, by
-// party, for the parties that have any: max(0, Σ initial − Σ rate × (round + 1)), as decimals. It is nil where no balance
-// changes are sent.
+// party, for the parties that have any: Σ initial − Σ rate × (round + 1), as decimals, or an empty text where that is negative. It is
+// nil where no balance changes are sent, or a record up to the round, or one without a round, is of an unknown kind and so may be a
+// transfer.
 func (s *Scan) ReportedBalances(round int64) map[string]string {
 	if !s.opts.BalanceChanges {
 		return nil
 	}
 	v, served := s.now()
+	form := s.form()
 	sums := map[uint16]*big.Int{}
 	for _, number := range served {
 		m := &v.movements[number]
-		if !m.kind.isTransfer() || roundOf(&v.updates[m.update]) > round {
+		kind := v.recordKind(int(number), form)
+		switch later := m.kind.hasRound() && roundOf(&v.updates[m.update]) > round; {
+		case kind == "unknown" && !later:
+			return nil
+		case kind != "transfer" || later:
 			continue
 		}
 		for _, b := range v.transferOf(int(number)).changes {
@@ -175,10 +190,10 @@ func (s *Scan) ReportedBalances(round int64) map[string]string {
 	}
 	balances := map[string]string{}
 	for party, sum := range sums {
-		if sum.Sign() < 0 {
-			sum.SetInt64(0)
+		balances[v.parties[party]] = ""
+		if sum.Sign() >= 0 {
+			balances[v.parties[party]] = bigUnits(sum)
 		}
-		balances[v.parties[party]] = bigUnits(sum)
 	}
 	return balances
 }

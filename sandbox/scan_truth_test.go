@@ -3,6 +3,8 @@ package sandbox
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,7 +15,8 @@ func TestScanTruthIsWhatIsServed(t *testing.T) {
 	t.Parallel()
 	l := grown(t, Options{Seed: 30}, 500)
 	for name, opts := range map[string]ScanOptions{
-		"plain": {}, "coin": {Word: "coin", BalanceChanges: true}, "strict": {StrictInterface: true, ExtraKinds: true}, "order": {Order: 3, ExtraKinds: true, Lag: 2},
+		"plain": {}, "coin": {Word: "coin", BalanceChanges: true}, "strict": {StrictInterface: true, ExtraKinds: true, OddShapes: true},
+		"odd": {OddShapes: true, BalanceChanges: true}, "order": {Order: 3, ExtraKinds: true, Lag: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, s := serveScan(t, l, opts)
@@ -25,9 +28,13 @@ func TestScanTruthIsWhatIsServed(t *testing.T) {
 			for _, relation := range HistoryRelations() {
 				served[relation] = []Row{}
 			}
-			for i, r := range c.post(pathTransactions, `{"page_size":1000}`).records() {
-				addServed(served, i+1, r, word)
+			records := c.post(pathTransactions, `{"page_size":1000}`).records()
+			for i, r := range records {
+				addServed(t, served, i+1, r, word)
 			}
+			undated := slices.ContainsFunc(records, func(r map[string]any) bool { return r["date"] == nil })
+			twoParts := slices.ContainsFunc(records, func(r map[string]any) bool { return r["mint"] != nil && r["transfer"] != nil })
+			require.Equal(t, []bool{opts.OddShapes, opts.OddShapes}, []bool{undated, twoParts})
 			require.Equal(t, "", Diff(s.Truth(), served))
 			require.Equal(t, "", Diff(served, s.Truth()))
 		})
@@ -35,7 +42,8 @@ func TestScanTruthIsWhatIsServed(t *testing.T) {
 }
 
 // addServed makes rows of a served record.
-func addServed(rows map[string][]Row, seq int, r map[string]any, word string) {
+func addServed(t *testing.T, rows map[string][]Row, seq int, r map[string]any, word string) {
+	t.Helper()
 	add := func(relation string, row Row) {
 		row["seq"], row["event_id"] = number(seq), r["event_id"]
 		rows[relation] = append(rows[relation], row)
@@ -46,7 +54,7 @@ func addServed(rows map[string][]Row, seq int, r map[string]any, word string) {
 		}
 		return json.Number(v.(string))
 	}
-	date := r["date"]
+	date := r["date"] // nil: left out
 	if row, err := DecodeRow("mints", []byte(mustJSON(map[string]any{"seq": 1, "event_id": "", "round": nil, "owner": "", "amount": 0, "date": date}))); err == nil {
 		date = row["date"]
 	}
@@ -54,13 +62,18 @@ func addServed(rows map[string][]Row, seq int, r map[string]any, word string) {
 	if n, ok := r["round"].(float64); ok {
 		round = number(int64(n))
 	}
-	kind := "unknown"
-	for name, of := range map[string]string{"transfer": "transfer", "mint": "mint", "tap": "tap", "abort_transfer_instruction": "abort_transfer_instruction"} {
+	kind, parts := "unknown", 0
+	for _, name := range []string{"transfer", "mint", "tap", "abort_transfer_instruction"} {
 		if r[name] != nil {
-			kind = of
+			kind = name
+			parts++
 		}
 	}
-	add("transactions", Row{"kind": kind, "date": date, "domain_id": r["domain_id"], "offset_text": r["offset"], "round": round})
+	if parts != 1 || date == nil {
+		kind = "unknown"
+	}
+	updateID, _, _ := strings.Cut(strings.TrimPrefix(r["event_id"].(string), "#"), ":")
+	add("transactions", Row{"update_id": updateID, "kind": kind, "date": date, "domain_id": r["domain_id"], "offset_text": r["offset"], "round": round})
 	switch kind {
 	case "unknown":
 		add("unknown_transactions", Row{"raw": r})
@@ -73,7 +86,7 @@ func addServed(rows map[string][]Row, seq int, r map[string]any, word string) {
 	default:
 		o := r[kind].(map[string]any)
 		from := o["sender"].(map[string]any)
-		row := Row{"date": date, "round": round, "sender": from["party"], "input_amount": text(from["input_"+word+"_amount"]),
+		row := Row{"update_id": updateID, "date": date, "round": round, "sender": from["party"], "input_amount": text(from["input_"+word+"_amount"]),
 			"description": o["description"], "transfer_kind": o["transfer_kind"], "instruction_receiver": o["transferInstructionReceiver"],
 			"instruction_amount": text(o["transferInstructionAmount"]), "instruction_cid": o["transferInstructionCid"]}
 		for _, name := range append(rewardFields[:], "sender_change_fee", "sender_change_amount", "sender_fee", "holding_fees") {
@@ -82,7 +95,9 @@ func addServed(rows map[string][]Row, seq int, r map[string]any, word string) {
 		add("transfers", row)
 		for i, raw := range o["receivers"].([]any) {
 			to := raw.(map[string]any)
-			add("transfer_receivers", Row{"ordinal": number(i), "party": to["party"], "amount": text(to["amount"]), "receiver_fee": text(to["receiver_fee"])})
+			amount, fee := rat(t, to["amount"]), rat(t, to["receiver_fee"])
+			add("transfer_receivers", Row{"ordinal": number(i), "party": to["party"], "amount": text(to["amount"]), "receiver_fee": text(to["receiver_fee"]),
+				"net_amount": json.Number(amount.Sub(amount, fee).FloatString(10))})
 		}
 		for i, raw := range o["balance_changes"].([]any) {
 			b := raw.(map[string]any)

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -34,7 +35,9 @@ type ServerOptions struct {
 	// RequestTimeout answers 503 when a request takes longer; default 20 s.
 	RequestTimeout time.Duration
 	// CheckpointInterval is the time between OffsetCheckpoints on an open-ended read,
-	// default 15 s. The first one comes after this or 450 ms, whichever is less. A
+	// and between those that are made for all reads, default 15 s. The first one comes after
+	// this or 450 ms, whichever is less, or before the first update where the last one that
+	// was made stands where the read begins. A
 	// checkpoint is an element: it fills the limit and ends an idle gap, so a read
 	// without a limit never ends if this is shorter than its idle time.
 	CheckpointInterval time.Duration
@@ -112,6 +115,10 @@ type Server struct {
 	feat        features
 	paths       map[string]http.HandlerFunc // "METHOD /path"
 	checkpoints atomic.Int64
+
+	making sync.Mutex
+	made   int64     // offset of the last OffsetCheckpoint that was made
+	madeAt time.Time // when it was
 }
 
 // NewServer returns the handler that serves a history. It panics on a version that

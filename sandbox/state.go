@@ -20,7 +20,7 @@ func (s *Server) ledgerEnd(w http.ResponseWriter, _ *http.Request) {
 	out := appendInt([]byte(`{"offset":`), h.end())
 	if s.feat.endTimes {
 		out = append(out, `,"synchronizerTimes":`...)
-		out = s.appendTimes(out, h, 0)
+		out = s.appendTimes(out, h, h.count(), 0)
 	}
 	writeJSON(w, append(out, '}'))
 }

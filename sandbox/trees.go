@@ -13,7 +13,7 @@ func (s *Server) trees(w http.ResponseWriter, r *http.Request) {
 
 // treeFormatOf applies the rules for updates as trees: only the deprecated filter,
 // and no template filters in it. Everything that a party sees comes, with views of
-// the interfaces asked for.
+// the interfaces asked for, but no topology events: a list of trees has no form for them.
 func (d *decoder) treeFormatOf(o object) (*updateFormat, *cantonError) {
 	filter := d.eventFormat(o["filter"], "filter")
 	verbose := decode[bool](d, o["verbose"], "verbose")

@@ -24,7 +24,8 @@ func (l *Ledger) Truth(scope Scope, upTo int64) map[string][]Row {
 // TruthFromSnapshot returns what the relations must hold after a database took a
 // snapshot at an offset and then indexed the updates up to upTo. The snapshot's
 // contracts, active or in flight, are created_events of origin snapshot; its
-// incomplete reassignments are in reassignments.
+// incomplete reassignments are in reassignments. Of a contract that had moved by
+// then nobody tells where it was created.
 func (l *Ledger) TruthFromSnapshot(scope Scope, at, upTo int64) map[string][]Row {
 	t := l.newTruth(scope)
 	n := t.after(at)
@@ -40,6 +41,7 @@ type truth struct {
 	feat   *features
 	rows   map[string][]Row
 	active map[stay]Row
+	born   map[int32]int64   // the offsets of the creations that were shown, by contract
 	seen   map[[2]int64]bool // created_events rows of a snapshot
 }
 
@@ -57,7 +59,7 @@ var relations = []string{
 func (l *Ledger) newTruth(scope Scope) *truth {
 	t := &truth{
 		view: l.view(), filter: scope.compiled(l.names()), feat: scope.features(),
-		rows: map[string][]Row{}, active: map[stay]Row{}, seen: map[[2]int64]bool{},
+		rows: map[string][]Row{}, active: map[stay]Row{}, born: map[int32]int64{}, seen: map[[2]int64]bool{},
 	}
 	for _, name := range relations {
 		t.rows[name] = []Row{}
@@ -108,7 +110,7 @@ func (t *truth) transaction(i int, u *update) {
 		case e.choice < 0:
 			row := t.created(on, e.contract, u.offset, e.node, &s, "transaction")
 			if s.acs {
-				t.active[stay{e.contract, u.synchronizer}] = t.activeRow(row, u.synchronizer, 0)
+				t.active[stay{e.contract, u.synchronizer}] = t.activeRow(e.contract, row, u.synchronizer, 0)
 			}
 			continue
 		case t.filter.effects:
@@ -140,7 +142,7 @@ func (t *truth) reassignment(i int, u *update) {
 		if l.assign {
 			t.moved(on, l.reassignment, u.offset, l.node, &s, true)
 			row := t.created(on, r.contract, u.offset, l.node, &s, "assignment")
-			t.active[stay{r.contract, r.target}] = t.activeRow(row, r.target, r.counter)
+			t.active[stay{r.contract, r.target}] = t.activeRow(r.contract, row, r.target, r.counter)
 		} else {
 			t.moved(on, l.reassignment, u.offset, l.node, &s, false)
 			delete(t.active, stay{r.contract, r.source})
@@ -181,7 +183,10 @@ func (t *truth) snapshot(n int) {
 			continue
 		}
 		row := t.carried(t.carriedFacts(a, a.update), a, &s)
-		t.active[stay{a.contract, a.synchronizer}] = t.activeRow(row, a.synchronizer, a.counter)
+		if a.counter == 0 {
+			t.born[a.contract] = t.view.updates[a.update].offset
+		}
+		t.active[stay{a.contract, a.synchronizer}] = t.activeRow(a.contract, row, a.synchronizer, a.counter)
 	}
 	for i := range t.reassignments {
 		r := &t.reassignments[i]
@@ -197,6 +202,9 @@ func (t *truth) snapshot(n int) {
 			node = activation.node
 		}
 		on := t.carriedFacts(activation, half)
+		if activation.counter == 0 {
+			t.born[r.contract] = t.view.updates[activation.update].offset
+		}
 		t.carried(on, activation, &s)
 		t.moved(on, int32(i), t.view.updates[half].offset, node, &s, assigned)
 	}

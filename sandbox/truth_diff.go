@@ -16,23 +16,23 @@ var timeColumns = []string{"record_time", "effective_at", "created_at", "assignm
 var columns = map[string][]string{
 	"updates":          {"ledger_offset", "update_id", "kind", "synchronizer_id", "record_time", "effective_at", "workflow_id", "command_id", "trace_parent", "trace_state", "external_transaction_hash", "paid_traffic_cost"},
 	"created_events":   {"ledger_offset", "node_id", "origin", "contract_id", "template_id", "package_id", "package_name", "module_name", "entity_name", "representative_package_id", "payload", "contract_key", "contract_key_hash", "signatories", "observers", "witness_parties", "created_at", "acs_delta", "created_event_blob", "workflow_id", "update_id", "synchronizer_id", "record_time"},
-	"archived_events":  {"ledger_offset", "node_id", "contract_id", "template_id", "package_name", "module_name", "entity_name", "witness_parties", "acs_delta", "implemented_interfaces", "update_id", "synchronizer_id", "record_time"},
+	"archived_events":  {"ledger_offset", "node_id", "contract_id", "template_id", "package_name", "module_name", "entity_name", "choice", "acting_parties", "witness_parties", "acs_delta", "implemented_interfaces", "update_id", "synchronizer_id", "record_time"},
 	"exercised_events": {"ledger_offset", "node_id", "contract_id", "template_id", "package_name", "module_name", "entity_name", "interface_id", "choice", "choice_argument", "exercise_result", "acting_parties", "consuming", "last_descendant_node_id", "witness_parties", "acs_delta", "implemented_interfaces", "update_id", "synchronizer_id", "record_time"},
-	"interface_views":  {"ledger_offset", "node_id", "contract_id", "interface_id", "view_value", "status_code", "status_message", "status_details", "implementation_package_id", "update_id", "synchronizer_id", "record_time"},
-	"reassignments":    {"ledger_offset", "node_id", "kind", "contract_id", "template_id", "package_name", "reassignment_id", "source_synchronizer_id", "target_synchronizer_id", "submitter", "reassignment_counter", "assignment_exclusivity", "witness_parties", "update_id", "synchronizer_id", "record_time"},
+	"interface_views":  {"ledger_offset", "node_id", "contract_id", "interface_id", "package_name", "module_name", "entity_name", "view_value", "status_code", "status_message", "status_details", "implementation_package_id", "update_id", "synchronizer_id", "record_time"},
+	"reassignments":    {"ledger_offset", "node_id", "kind", "contract_id", "template_id", "package_name", "module_name", "entity_name", "reassignment_id", "source_synchronizer_id", "target_synchronizer_id", "submitter", "reassignment_counter", "assignment_exclusivity", "witness_parties", "update_id", "synchronizer_id", "record_time"},
 	"topology_events":  {"ledger_offset", "node_id", "kind", "party_id", "participant_id", "permission", "update_id", "synchronizer_id", "record_time"},
-	"active_contracts": {"contract_id", "synchronizer_id", "template_id", "package_id", "package_name", "module_name", "entity_name", "payload", "contract_key", "signatories", "observers", "witness_parties", "created_at", "created_offset", "created_node_id", "reassignment_counter"},
+	"active_contracts": {"contract_id", "synchronizer_id", "template_id", "package_id", "package_name", "module_name", "entity_name", "payload", "contract_key", "signatories", "observers", "witness_parties", "created_at", "created_offset", "activated_offset", "activated_node_id", "reassignment_counter"},
 
-	"transactions":                  {"seq", "event_id", "kind", "date", "domain_id", "offset_text", "round"},
-	"transfers":                     {"seq", "event_id", "date", "round", "sender", "sender_change_fee", "sender_change_amount", "sender_fee", "holding_fees", "input_amount", "input_app_reward_amount", "input_validator_reward_amount", "input_sv_reward_amount", "input_validator_faucet_amount", "description", "transfer_kind", "instruction_receiver", "instruction_amount", "instruction_cid"},
-	"transfer_receivers":            {"seq", "event_id", "ordinal", "party", "amount", "receiver_fee"},
+	"transactions":                  {"seq", "event_id", "update_id", "kind", "date", "domain_id", "offset_text", "round"},
+	"transfers":                     {"seq", "event_id", "update_id", "date", "round", "sender", "sender_change_fee", "sender_change_amount", "sender_fee", "holding_fees", "input_amount", "input_app_reward_amount", "input_validator_reward_amount", "input_sv_reward_amount", "input_validator_faucet_amount", "description", "transfer_kind", "instruction_receiver", "instruction_amount", "instruction_cid"},
+	"transfer_receivers":            {"seq", "event_id", "ordinal", "party", "amount", "receiver_fee", "net_amount"},
 	"balance_changes":               {"seq", "event_id", "ordinal", "date", "round", "party", "change_to_initial_amount_as_of_round_zero", "change_to_holding_fees_rate"},
 	"mints":                         {"seq", "event_id", "date", "round", "owner", "amount"},
 	"taps":                          {"seq", "event_id", "date", "round", "owner", "amount"},
 	"aborted_transfer_instructions": {"seq", "event_id", "date", "instruction_cid", "abort_kind"},
 	"unknown_transactions":          {"seq", "event_id", "raw"},
 
-	"holdings":       {"owner", "instrument", "instrument_admin", "amount", "locked", "locked_until", "lock_holders", "contract_id", "created_at", "created_offset", "created_round", "holding_fee_rate", "admin_signed", "template_id", "synchronizer_id"},
+	"holdings":       {"owner", "instrument", "instrument_admin", "amount", "locked", "locked_until", "lock_holders", "contract_id", "created_at", "activated_offset", "created_round", "holding_fee_rate", "admin_signed", "template_id", "synchronizer_id"},
 	"holding_totals": {"owner", "instrument", "instrument_admin", "admin_signed", "amount", "locked_amount", "unlocked_amount", "contracts"},
 }
 
@@ -109,7 +109,7 @@ func identify(relation string, r Row) string {
 	}
 	return mustJSON([]any{
 		r["seq"], r["ordinal"],
-		r["ledger_offset"], r["created_offset"], r["node_id"], r["created_node_id"], r["kind"], r["contract_id"],
+		r["ledger_offset"], r["activated_offset"], r["node_id"], r["activated_node_id"], r["kind"], r["contract_id"],
 		r["interface_id"], r["synchronizer_id"], r["origin"],
 	})
 }

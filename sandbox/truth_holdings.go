@@ -41,8 +41,8 @@ func activatedBefore(a, b Row) bool {
 		n, _ := r[column].(json.Number).Int64() // made by number
 		return n
 	}
-	return cmp.Or(cmp.Compare(at(a, "created_offset"), at(b, "created_offset")),
-		cmp.Compare(at(a, "created_node_id"), at(b, "created_node_id"))) < 0
+	return cmp.Or(cmp.Compare(at(a, "activated_offset"), at(b, "activated_offset")),
+		cmp.Compare(at(a, "activated_node_id"), at(b, "activated_node_id"))) < 0
 }
 
 // holding is the row of an active contract, or nil if it is no holding. Of an amulet that shows neither payload nor view
@@ -57,7 +57,7 @@ func (t *truth) holding(n int32, active Row) Row {
 	}
 	r := Row{
 		"owner": nil, "instrument": nil, "instrument_admin": nil, "amount": nil, "locked": nil, "locked_until": nil, "lock_holders": nil,
-		"contract_id": active["contract_id"], "created_at": active["created_at"], "created_offset": active["created_offset"],
+		"contract_id": active["contract_id"], "created_at": active["created_at"], "activated_offset": active["activated_offset"],
 		"created_round": nil, "holding_fee_rate": nil, "admin_signed": false, "template_id": active["template_id"],
 		"synchronizer_id": active["synchronizer_id"],
 	}

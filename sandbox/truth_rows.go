@@ -131,6 +131,9 @@ func (t *truth) created(on facts, n int32, offset int64, node int32, s *sight, o
 		r["created_event_blob"] = bytea(t.blob(n))
 	}
 	t.add("created_events", r)
+	if origin == "transaction" {
+		t.born[n] = offset
+	}
 	for _, i := range c.kind.template().interfaces {
 		if s.views&(1<<i) != 0 {
 			t.interfaceView(on, r, n, i)
@@ -142,7 +145,8 @@ func (t *truth) created(on facts, n int32, offset int64, node int32, s *sight, o
 func (t *truth) interfaceView(on facts, created Row, n int32, iface int) {
 	r := on.with(Row{
 		"ledger_offset": created["ledger_offset"], "node_id": created["node_id"], "contract_id": created["contract_id"],
-		"interface_id": interfaces[iface].id(), "view_value": nil, "status_code": number(0), "status_message": "",
+		"interface_id": interfaces[iface].id(), "package_name": interfaces[iface].packageName, "module_name": interfaces[iface].module,
+		"entity_name": interfaces[iface].entity, "view_value": nil, "status_code": number(0), "status_message": "",
 		"status_details": []any{}, "implementation_package_id": nil,
 	})
 	if t.viewFails(n, iface) {
@@ -158,10 +162,15 @@ func (t *truth) interfaceView(on facts, created Row, n int32, iface int) {
 }
 
 func (t *truth) archived(on facts, u *update, e *event, s *sight) {
-	t.add("archived_events", on.with(e.served.columns(Row{
+	r := on.with(e.served.columns(Row{
 		"ledger_offset": number(u.offset), "node_id": number(e.node), "contract_id": string(t.contractID(nil, e.contract)),
+		"choice": nil, "acting_parties": nil,
 		"witness_parties": t.texts(s.shown.list()), "acs_delta": s.acs, "implemented_interfaces": e.served.interfaceIDs(s.views),
-	})))
+	}))
+	if t.filter.effects {
+		r["choice"], r["acting_parties"] = e.served.template().choices[e.choice].name, t.texts([]uint16{e.actor})
+	}
+	t.add("archived_events", r)
 }
 
 func (t *truth) exercised(on facts, i int, u *update, e *event, s *sight) {
@@ -185,15 +194,14 @@ func (t *truth) exercised(on facts, i int, u *update, e *event, s *sight) {
 // moved adds a reassignments row for one half.
 func (t *truth) moved(on facts, n int32, offset int64, node int32, s *sight, assigned bool) {
 	m := &t.reassignments[n]
-	k := t.contracts[m.contract].kind
-	r := on.with(Row{
+	r := on.with(t.contracts[m.contract].kind.columns(Row{
 		"ledger_offset": number(offset), "node_id": number(node), "kind": "assigned",
-		"contract_id": string(t.contractID(nil, m.contract)), "template_id": k.id(), "package_name": k.template().packageName,
+		"contract_id":            string(t.contractID(nil, m.contract)),
 		"reassignment_id":        string(t.reassignmentID(nil, n)),
 		"source_synchronizer_id": t.synchronizers[m.source], "target_synchronizer_id": t.synchronizers[m.target],
 		"submitter": "", "reassignment_counter": number(m.counter), "assignment_exclusivity": nil,
 		"witness_parties": t.texts(s.shown.list()),
-	})
+	}))
 	if m.submitter >= 0 {
 		r["submitter"] = t.parties[m.submitter]
 	}
@@ -208,10 +216,13 @@ func (t *truth) moved(on facts, n int32, offset int64, node int32, s *sight, ass
 
 // activeRow is the active_contracts row of a contract that a created_events row
 // activated.
-func (t *truth) activeRow(created Row, synchronizer uint8, counter int32) Row {
+func (t *truth) activeRow(n int32, created Row, synchronizer uint8, counter int32) Row {
 	r := Row{
 		"synchronizer_id": t.synchronizers[synchronizer], "reassignment_counter": number(counter),
-		"created_offset": created["ledger_offset"], "created_node_id": created["node_id"],
+		"created_offset": nil, "activated_offset": created["ledger_offset"], "activated_node_id": created["node_id"],
+	}
+	if at, ok := t.born[n]; ok {
+		r["created_offset"] = number(at)
 	}
 	for _, column := range []string{
 		"contract_id", "template_id", "package_id", "package_name", "module_name", "entity_name", "payload",

@@ -124,11 +124,15 @@ func (s *Server) follow(l *list, r *http.Request, h reading, begin int64, f *upd
 	gap := time.NewTimer(idle)
 	defer gap.Stop()
 	next := h.after(begin)
+	made := s.madeCheckpoint(h)
 	delivered := 0
 	for {
 		changed, refused := reader.watch()
 		if refused != nil {
 			return false, refused
+		}
+		if made == begin && l.n == 0 && next < h.count() && !s.opts.NoCheckpoints {
+			s.addCheckpoint(l, h, begin, next)
 		}
 		for ; next < h.count() && !l.full(); next++ {
 			l.appendWith(h.offsetOf(next), func(dst []byte) ([]byte, bool) { return s.appendListed(dst, h, next, f) })
@@ -145,9 +149,10 @@ func (s *Server) follow(l *list, r *http.Request, h reading, begin int64, f *upd
 		}
 		select {
 		case <-h.more():
+			made = s.madeCheckpoint(h)
 			h = s.history.open()
 		case <-checkpoint.C:
-			s.addCheckpoint(l, h)
+			s.addCheckpoint(l, h, h.end(), h.count())
 			checkpoint.Reset(interval)
 			gap.Reset(idle)
 		case <-gap.C:
@@ -159,26 +164,38 @@ func (s *Server) follow(l *list, r *http.Request, h reading, begin int64, f *upd
 	}
 }
 
-// addCheckpoint adds an OffsetCheckpoint: everything up to the reading's end has been
-// delivered. Record times go on while offsets stand still.
-func (s *Server) addCheckpoint(l *list, h reading) {
-	if h.end() == 0 {
+// madeCheckpoint is the offset of the last OffsetCheckpoint that was made, for all reads alike. One is made at a reading's end
+// when it is due. A participant sends it before the first update of a read that begins there, once there is one: a read for one
+// element brings nothing else until the next one is made.
+func (s *Server) madeCheckpoint(h reading) int64 {
+	s.making.Lock()
+	defer s.making.Unlock()
+	if time.Since(s.madeAt) >= s.opts.CheckpointInterval {
+		s.made, s.madeAt = h.end(), time.Now()
+	}
+	return s.made
+}
+
+// addCheckpoint adds an OffsetCheckpoint: everything up to an offset, which is so many updates, has been delivered. Record times
+// go on while offsets stand still.
+func (s *Server) addCheckpoint(l *list, h reading, offset int64, updates int) {
+	if offset == 0 {
 		return
 	}
 	later := s.checkpoints.Add(1) % 900
 	raw := append([]byte(nil), `{"update":{"OffsetCheckpoint":{"value":{"offset":`...)
-	raw = appendInt(raw, h.end())
+	raw = appendInt(raw, offset)
 	raw = append(raw, `,"synchronizerTimes":`...)
-	raw = s.appendTimes(raw, h, later)
+	raw = s.appendTimes(raw, h, updates, later)
 	raw = append(raw, `}}}}`...)
-	l.add(h.end(), raw)
+	l.add(offset, raw)
 }
 
-func (s *Server) appendTimes(dst []byte, h reading, later int64) []byte {
+func (s *Server) appendTimes(dst []byte, h reading, updates int, later int64) []byte {
 	dst = append(dst, '[')
 	first := true
 	synchronizers := s.history.names().synchronizers
-	for i, t := range h.recordTimes(h.count()) {
+	for i, t := range h.recordTimes(updates) {
 		if t == 0 {
 			continue
 		}

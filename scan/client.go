@@ -32,6 +32,8 @@ type Config struct {
 	// Observe, if set, is told of every request: a short fixed name of the operation, the HTTP status (0: no
 	// answer), how long it took and how many bytes of JSON came. It must be safe for concurrent use.
 	Observe func(operation string, status int, d time.Duration, bytes int64)
+	// NotJSON, if set, is told the operation of every answer of success that is no JSON. It must be safe for concurrent use.
+	NotJSON func(operation string)
 }
 
 // Client reads from one Scan service. It is safe for concurrent use.
@@ -45,6 +47,7 @@ type Client struct {
 	silence time.Duration
 
 	served atomic.Bool // it has served its history, to this client or before
+	met    atomic.Bool // it has answered as a Scan service does: who refuses access now may be a proxy
 
 	page   *jsonhttp.Size // of pages that are read on from an event id
 	newest *jsonhttp.Size // of looks at the newest records
@@ -66,7 +69,7 @@ func New(cfg Config) (*Client, error) {
 	var err error
 	c.http, err = jsonhttp.New(jsonhttp.Config{
 		Access: cfg.Access, Logger: cfg.Logger,
-		Observe: cfg.Observe,
+		Observe: cfg.Observe, NotJSON: cfg.NotJSON,
 		Refused: func(a jsonhttp.Answer) bool { return a.Status == http.StatusUnauthorized },
 	})
 	if err != nil {
@@ -81,7 +84,10 @@ func (c *Client) Access() *access.Access { return c.access }
 
 // WasThere tells the client that the service has a history, as was found by an earlier one: where something that does
 // not speak as a Scan service says that it is missing, that passes.
-func (c *Client) WasThere() { c.served.Store(true) }
+func (c *Client) WasThere() {
+	c.served.Store(true)
+	c.met.Store(true)
+}
 
 // Close closes the connections that are idle, and gives up a token that is being fetched.
 func (c *Client) Close() { c.http.Close() }

@@ -63,7 +63,7 @@ func (c *Client) transactions(ctx context.Context, operation string, r transacti
 		switch {
 		case err == nil:
 			size.Worked()
-			c.served.Store(true)
+			c.WasThere()
 			return records, nil
 		case failed(size, r.PageSize, err):
 			c.log.DebugContext(ctx, "smaller pages of the transaction history", "asked", r.PageSize, "now", size.Ask(), "error", err)
@@ -74,14 +74,14 @@ func (c *Client) transactions(ctx context.Context, operation string, r transacti
 }
 
 func (c *Client) read(ctx context.Context, operation string, r transactionsRequest) ([]ledger.Transaction, error) {
-	body, err := c.do(ctx, request{operation: operation, path: pathTransactions, body: r, most: c.maxBody})
+	a, err := c.do(ctx, request{operation: operation, path: pathTransactions, body: r, most: c.maxBody})
 	if err != nil {
 		return nil, err
 	}
-	defer jsonhttp.Release(body)
-	records, err := ledger.DecodeTransactions(body)
+	defer jsonhttp.Release(a.Body)
+	records, err := ledger.DecodeTransactions(a.Body)
 	if err != nil {
-		return nil, c.misread(operation, body, fmt.Errorf("%s: %w", operation, err))
+		return nil, c.misread(operation, a, fmt.Errorf("%s: %w", operation, err))
 	}
 	return records, nil
 }

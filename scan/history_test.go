@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -155,7 +156,6 @@ func TestWhatCannotBeUnderstoodStops(t *testing.T) {
 		"an amount that is none": {strings.Replace(page("#1:0", "#2:0"), `"1.0000000000"`, `"1e3"`, 1), "#1:0"},
 		"no list":                {`{}`, "transactions"},
 		"another answer":         {`"oops"`, ""},
-		"more than an answer":    {page("#1:0") + page("#2:0"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -170,6 +170,35 @@ func TestWhatCannotBeUnderstoodStops(t *testing.T) {
 			_, err = client(t, Config{URL: s.URL}).NewestTransactions(t.Context(), 3)
 			require.ErrorAs(t, err, &bad)
 			require.ErrorContains(t, err, "read the newest transactions: transactions-newest: ")
+		})
+	}
+}
+
+// What is no JSON no service said, so it is asked again: until the same bytes have come for ten minutes.
+func TestWhatIsNoJSONMayPass(t *testing.T) {
+	t.Parallel()
+	for body, says := range map[string]string{
+		"<html>please log in":           `the answer is no JSON, though its content type is "application/json", at byte 0: invalid character '<' at start of value`,
+		page("#1:0") + page("#2:0"):     "more follows after its end",
+		strings.Trim(page("#1:0"), "{"): "the answer is no JSON",
+	} {
+		s := serve(t, answer(200, body))
+		s.Config.SetKeepAlivesEnabled(false) // nothing waits for the network while time passes
+		synctest.Test(t, func(t *testing.T) {
+			counted := map[string]int{}
+			c := client(t, Config{URL: s.URL, NotJSON: func(operation string) { counted[operation]++ }})
+			for range 10 {
+				for _, err := range each(t, c) {
+					require.Equal(t, http.StatusOK, retryable(t, err).Status)
+					require.ErrorContains(t, err, says)
+					require.ErrorContains(t, err, "; the answer begins ")
+				}
+				time.Sleep(jsonhttp.SameBytes / 10)
+			}
+			for operation, err := range each(t, c) {
+				require.Contains(t, problem(t, err), " is no JSON, and for 10m0s it was the same bytes at every try. see what stands between here and --scan-url")
+				require.Equal(t, 11, counted[operation])
+			}
 		})
 	}
 }

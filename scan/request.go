@@ -20,30 +20,35 @@ type request struct {
 
 // do sends a request and reads the answer completely. What it returns is whole JSON as far as length and content type
 // can tell. A token that is refused is replaced once, and the request sent again. All errors are *Error.
-func (c *Client) do(ctx context.Context, r request) ([]byte, error) {
+func (c *Client) do(ctx context.Context, r request) (jsonhttp.Answer, error) {
 	a, err := c.http.Do(ctx, jsonhttp.Request{Operation: r.operation, Path: r.path, Body: r.body, Most: r.most, Silence: c.silence})
 	if err == nil && a.Status == http.StatusOK {
-		return a.Body, nil
+		return a, nil
 	}
 	e := newError(a, c.access.Redact)
 	e.Operation, e.Err = r.operation, err
 	if e.Status == http.StatusUnauthorized {
 		e.token = access.DescribeToken(a.Token, time.Now())
 	}
-	return nil, e
+	return jsonhttp.Answer{}, e
 }
 
-// misread gives the error of reading an answer its proper kind: one whose end is missing was cut by somebody on the way who
-// did not say so, and can be asked for again; data that is one of our secrets is not repeated.
-func (c *Client) misread(operation string, body []byte, err error) error {
-	cause := jsonhttp.Unfinished(body)
+// misread gives the error of reading an answer its proper kind: what is cut off, or no JSON at all, comes of somebody on the
+// way, and can be asked for again; data that is one of our secrets is not repeated.
+func (c *Client) misread(operation string, a jsonhttp.Answer, err error) error {
+	cause := c.http.Unusable(a)
 	if cause == nil && c.access.Repeats(err.Error()) {
 		cause = errSecret
 	}
-	if cause != nil {
-		return &Error{Operation: operation, Status: http.StatusOK, Err: cause}
+	if cause == nil {
+		return err
 	}
-	return err
+	e := &Error{Operation: operation, Status: http.StatusOK, Err: cause}
+	var strange *jsonhttp.NotJSONError
+	if errors.As(cause, &strange) {
+		e.Body = strange.Begin
+	}
+	return e
 }
 
 var errSecret = errors.New("the answer holds a secret that was sent")

@@ -259,7 +259,7 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 		"another type":     echo(200, "text/html", strings.Repeat("y", 290)+"%"),
 		"in the type":      echo(200, "x/%; a="+token, "{}"),
 		"instead of data":  echo(200, "application/json", `{"version":["%"],"transactions":["%"]}`),
-		"as data":          echo(200, "application/json", `{"version":"%","transactions":[{"event_id":"%","date":"%"}]}`),
+		"as data":          echo(200, "application/json", `{"version":"%","transactions":[{"event_id":"%","date":"%","transaction_type":"mint"}]}`),
 		"no answer at all": raw(token),
 	} {
 		t.Run(name, func(t *testing.T) {

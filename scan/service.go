@@ -49,17 +49,18 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 // tell reads one member of the object that a path answers. An answer without it is no answer of such a service.
 func tell[T string | bool](ctx context.Context, c *Client, operation, path, member string) (T, error) {
 	var value, none T
-	body, err := c.do(ctx, request{operation: operation, path: path, most: smallBody})
+	q := asked{method: "GET", path: path}
+	a, err := c.do(ctx, request{operation: operation, path: path, most: smallBody})
 	if err != nil {
-		return none, c.explain(err, asked{method: "GET", path: path})
+		return none, c.explain(err, q)
 	}
 	unusable := func(why string) error {
-		return c.misread(operation, body, &Error{Operation: operation, Status: http.StatusOK, Err: errors.New(why),
-			Body: access.Excerpt(c.access.Redact(string(body)))})
+		return c.explain(c.misread(operation, a, &Error{Operation: operation, Status: http.StatusOK, Err: errors.New(why),
+			Body: access.Excerpt(c.access.Redact(string(a.Body)))}), q)
 	}
 	const another = "the answer is not what this operation serves"
 	var told map[string]jsontext.Value
-	if err := json.Unmarshal(body, &told); err != nil {
+	if err := json.Unmarshal(a.Body, &told); err != nil {
 		return none, unusable(another)
 	}
 	raw := told[member]
@@ -72,5 +73,6 @@ func tell[T string | bool](ctx context.Context, c *Client, operation, path, memb
 	if c.access.Repeats(fmt.Sprint(value)) {
 		return none, &Error{Operation: operation, Status: http.StatusOK, Err: errSecret}
 	}
+	c.met.Store(true)
 	return value, nil // not redacted: it is data, and a password may be part of it by chance
 }

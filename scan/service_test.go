@@ -69,7 +69,7 @@ func TestDescribeFails(t *testing.T) {
 			"500":            {answer(500, `{"error":"An unexpected error occurred."}`), "HTTP status 500 Internal Server Error: An unexpected error occurred."},
 			"503":            {answer(503, `{"error":"starting"}`), "HTTP status 503 Service Unavailable: starting"},
 			"no answer":      {raw(""), "EOF"},
-			"no JSON":        {answer(200, `yes`), `the answer is not what this operation serves; the answer begins "yes"`},
+			"no JSON":        {answer(200, `yes`), `the answer is no JSON, though its content type is "application/json", at byte 0: invalid character 'y' at start of value; the answer begins "yes"`},
 			"no object":      {answer(200, `[1]`), "the answer is not what this operation serves"},
 			"a page":         {plain(200, `<html>`), "instead of application/json; is --scan-url the base of the JSON API?"},
 			"another member": {answer(200, `{}`), "the answer holds no "},

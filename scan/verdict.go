@@ -26,10 +26,17 @@ func (c *Client) explain(err error, q asked) error {
 	if !errors.As(err, &e) {
 		return err
 	}
+	var strange *jsonhttp.NotJSONError
 	act := func(what, do string) error { return &ledger.Problem{What: what, Do: do, Err: err} }
 	switch {
 	case e.Status == 0:
 		return c.explainConnection(err)
+	case errors.As(e, &strange):
+		if !strange.Stays { // no service says such a thing
+			return err
+		}
+		return act(fmt.Sprintf("what answers %s is no JSON, and for %v it was the same bytes at every try", strange.Asked, jsonhttp.SameBytes),
+			"see what stands between here and --scan-url, and that it is the base of a Scan service")
 	case e.Status == http.StatusUnauthorized:
 		what, do := c.access.Refusal("the Scan service", e.token)
 		if do == "" {
@@ -37,8 +44,12 @@ func (c *Client) explain(err error, q asked) error {
 		}
 		return act(what, do+"; a Scan service itself wants neither, so a proxy before it does")
 	case e.Status == http.StatusForbidden:
-		return act("the server refuses access, which a Scan service does to nobody: a proxy before it does",
-			"ask who runs the service to let this machine in (most go by its address), or see what its token must be allowed")
+		const what = "the server refuses access, which a Scan service does to nobody: a proxy before it does"
+		const do = "ask who runs the service to let this machine in (most go by its address), or see what its token must be allowed"
+		if c.met.Load() { // such as for too many requests, which passes
+			return fmt.Errorf("%s; it let requests through before, so it is asked again. If it goes on, %s: %w", what, do, err)
+		}
+		return act(what, do)
 	case e.pathMissing():
 		return c.explainMissing(e, err, q)
 	case q.record != "" && errors.Is(e, jsonhttp.ErrTooLarge):

@@ -108,7 +108,7 @@ func TestAnErrorWithoutACursorMayPass(t *testing.T) {
 	require.ErrorContains(t, err, "read transactions from the beginning: transactions: HTTP status 500")
 }
 
-// A proxy that finds no service behind it for a while does not end the history; a service without it does.
+// A proxy that finds no service behind it for a while, or refuses access, does not end the history; a service without it does.
 func TestAHistoryThatWasThereIsLookedForAgain(t *testing.T) {
 	t.Parallel()
 	var now atomic.Pointer[http.HandlerFunc]
@@ -125,9 +125,29 @@ func TestAHistoryThatWasThereIsLookedForAgain(t *testing.T) {
 	require.ErrorContains(t, err, "POST "+s.URL+"/v0/transactions was there before, and what answers now is no Scan service")
 	require.ErrorContains(t, err, `the answer begins "default backend - 404"`)
 
+	to(plain(403, "<html>too many requests from your address"))
+	_, err = c.TransactionsAfter(t.Context(), "#1:0")
+	require.Equal(t, http.StatusForbidden, retryable(t, err).Status)
+	require.ErrorContains(t, err, "a proxy before it does; it let requests through before, so it is asked again")
+	require.ErrorContains(t, err, "too many requests from your address")
+
 	to(answer(404, `{"error":"The requested resource could not be found."}`))
 	_, err = c.TransactionsAfter(t.Context(), "#1:0")
 	require.ErrorIs(t, err, ledger.ErrNotOffered)
+}
+
+// What tells who it is has let us in.
+func TestARefusalAfterTheServiceWasMet(t *testing.T) {
+	t.Parallel()
+	refused := plain(403, "<html>too many requests from your address")
+	s := serve(t, described(map[string]http.HandlerFunc{pathVersion: answer(200, `{"version":"0.6.1"}`), pathTransactions: refused}))
+	c := client(t, Config{URL: s.URL})
+	_, err := c.TransactionsAfter(t.Context(), "")
+	require.Contains(t, problem(t, err), "ask who runs the service to let this machine in")
+	_, err = c.Version(t.Context())
+	require.NoError(t, err)
+	_, err = c.TransactionsAfter(t.Context(), "")
+	require.Equal(t, http.StatusForbidden, retryable(t, err).Status)
 }
 
 func TestHowLongToWait(t *testing.T) {

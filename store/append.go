@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -59,6 +60,12 @@ func (l *Leader) Append(ctx context.Context, scope ledger.Scope, pages []ledger.
 		return fmt.Errorf("write offsets after %d up to %d: %w", b.from, b.to, refused(err))
 	}
 	l.wrote(&b.facts)
+	for _, update := range slices.Backward(b.updates) {
+		if update.RecordTime.Valid { // an update of an unknown kind may have none
+			l.store.cfg.Shown(update.RecordTime.Time)
+			break
+		}
+	}
 	return nil
 }
 
@@ -191,28 +198,15 @@ func copyRows[T any](ctx context.Context, tx pgx.Tx, relation string, rows []T, 
 
 // ensurePartitions attaches what facts are about to need, before their transaction begins.
 func (l *Leader) ensurePartitions(ctx context.Context, f *factRows) error {
-	for relation, offsets := range map[string][]int64{
-		"updates":         offsetsOf(f.updates, func(r *dbsqlc.UpdatesCopyParams) int64 { return r.LedgerOffset }),
-		"created":         offsetsOf(f.created, func(r *dbsqlc.CreatedCopyParams) int64 { return r.LedgerOffset }),
-		"archived":        offsetsOf(f.archived, func(r *dbsqlc.ArchivedCopyParams) int64 { return r.LedgerOffset }),
-		"exercised":       offsetsOf(f.exercised, func(r *dbsqlc.ExercisedCopyParams) int64 { return r.LedgerOffset }),
-		"interface_views": offsetsOf(f.interfaceViews, func(r *dbsqlc.InterfaceViewsCopyParams) int64 { return r.LedgerOffset }),
-		"reassignments":   offsetsOf(f.reassignments, func(r *dbsqlc.ReassignmentsCopyParams) int64 { return r.LedgerOffset }),
-		"topology_events": offsetsOf(f.topologyEvents, func(r *dbsqlc.TopologyEventsCopyParams) int64 { return r.LedgerOffset }),
-	} {
-		if err := l.partitions.ensure(ctx, relation, offsets); err != nil {
+	for _, table := range f.tables(l.store.queries) {
+		if table.offsets == nil {
+			continue
+		}
+		if err := l.partitions.ensure(ctx, table.relation, table.offsets()); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// offsetsOf are the offsets that rows need partitions for.
-func offsetsOf[T any](rows []T, offset func(*T) int64) (offsets []int64) {
-	for i := range rows {
-		offsets = needed(offsets, offset(&rows[i]))
-	}
-	return offsets
 }
 
 // wrote tells how many rows were written, which are not needed any more.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -26,7 +27,7 @@ func TestUpdateRowsExistIffOffsetCovered(t *testing.T) {
 		require.Empty(t, d.facts(4, 100))
 		require.Equal(t, []string{"0 4"}, d.coverage())
 		require.Equal(t, "4", d.watermark())
-		require.Equal(t, "1", d.row("SELECT count(*) FROM ledger.active_contracts WHERE created_offset = 1"))
+		require.Equal(t, "1", d.row("SELECT count(*) FROM ledger.active_contracts WHERE activated_offset = 1"))
 		require.Equal(t, "0", d.row("SELECT count(*) FROM indexer.active_contracts WHERE activated_offset > 4"))
 		require.Equal(t, "0", d.row("SELECT count(*) FROM indexer.lifetimes WHERE deactivated_offset > 4"))
 	}
@@ -140,15 +141,45 @@ func TestHooksHearOfCommittedBatchesOnly(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	rows := map[string]int{}
-	s := d.open(d.url, func(c *Config) { c.Wrote = func(relation string, n int) { rows[relation] += n } })
+	var shown []time.Time
+	s := d.open(d.url, func(c *Config) {
+		c.Wrote = func(relation string, n int) { rows[relation] += n }
+		c.Shown = func(recordTime time.Time) { shown = append(shown, recordTime.UTC()) }
+	})
 	l := d.lead(s, RoleUpdates)
 	require.NoError(t, l.Start(t.Context(), "", testScope, 0, true))
 	bad := oneCreation(0, 10)
 	bad[0].Updates[0].CommandID = ptr("\x00")
 	require.Error(t, l.Append(t.Context(), testScope, bad))
 	require.Empty(t, rows)
-	require.NoError(t, l.Append(t.Context(), testScope, oneCreation(0, 10)))
+	require.Empty(t, shown)
+	first, second := oneCreation(0, 10), oneCreation(10, 20)
+	second[0].Updates[0].RecordTime.Time = second[0].Updates[0].RecordTime.Time.Add(time.Hour)
+	require.NoError(t, l.Append(t.Context(), testScope, first))
 	require.Equal(t, map[string]int{"updates": 1, "created": 1}, rows)
+	times := []time.Time{first[0].Updates[0].RecordTime.Time.UTC(), second[0].Updates[0].RecordTime.Time.UTC()}
+	require.Equal(t, times[:1], shown)
+	require.NoError(t, l.Write(t.Context(), testScope, second))
+	require.Equal(t, times[:1], shown, "it is stored, and not shown")
+	require.Equal(t, map[string]int{"updates": 2, "created": 2}, rows)
+	require.ErrorIs(t, l.Write(t.Context(), testScope, second), ErrCovered)
+	require.Equal(t, map[string]int{"updates": 2, "created": 2}, rows)
+	require.NoError(t, l.Project(t.Context(), testScope, 10, 20))
+	require.Equal(t, times, shown)
+
+	require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{{From: 20, To: 30}}))
+	require.Equal(t, times, shown, "no update has come")
+	for upTo, want := range map[ledger.Offset]time.Time{9: {}, 10: times[0], 19: times[0], 30: times[1]} {
+		recordTime, err := s.RecordTime(t.Context(), upTo)
+		require.NoError(t, err)
+		require.True(t, want.Equal(recordTime), upTo)
+	}
+	unknown := ledger.Update{Offset: 35, Kind: ledger.KindUnknown, Unknown: []ledger.UnknownElement{{Kind: "JsNovelty", Raw: ledger.JSON(`{}`)}}}
+	require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{{From: 30, To: 40, Updates: []ledger.Update{unknown}}}))
+	require.Equal(t, times, shown, "an update without a record time")
+	status, err := s.Status(t.Context())
+	require.NoError(t, err)
+	require.True(t, times[1].Equal(status.RecordTime))
 }
 
 func TestCoverageRowsAreMerged(t *testing.T) {

@@ -34,7 +34,7 @@ func questions() []question {
 		columns = "SELECT x.seq, x.date, x.sender, x.description, x.transfer_kind, x.event_id, r.party, r.amount "
 		latest  = columns + either + "ORDER BY x.date DESC, x.seq DESC LIMIT 100"
 		day     = "AND date >= '2025-01-20Z' AND date < '2025-01-21Z' "
-		balance = "greatest(0, sum(change_to_initial_amount_as_of_round_zero) - sum(change_to_holding_fees_rate) * (3500 + 1))"
+		balance = "sum(change_to_initial_amount_as_of_round_zero) - sum(change_to_holding_fees_rate) * (3500 + 1)"
 	)
 	theDay := strings.ReplaceAll(day, "date", "x.date")
 	return []question{
@@ -51,11 +51,11 @@ func questions() []question {
 			"SELECT " + balance + " FROM ledger.balance_changes WHERE party = $1 AND round <= 3500",
 		},
 		{
-			"top 100 balances", "SELECT * FROM ledger.reported_balances_at(3500) ORDER BY balance DESC, party LIMIT 100",
+			"top 100 balances", "SELECT * FROM ledger.reported_balances_at(3500) ORDER BY balance DESC NULLS LAST, party LIMIT 100",
 			"SELECT party, " + balance + " FROM ledger.balance_changes WHERE round <= 3500 GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 100",
 		},
 		{
-			"top 100 balances, newest round", "SELECT * FROM ledger.reported_balances_at(4000) ORDER BY balance DESC, party LIMIT 100",
+			"top 100 balances, newest round", "SELECT * FROM ledger.reported_balances_at(4000) ORDER BY balance DESC NULLS LAST, party LIMIT 100",
 			"SELECT party, " + strings.ReplaceAll(balance, "3500", "4000") + " FROM ledger.balance_changes GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 100",
 		},
 	}

@@ -151,10 +151,10 @@ func (m reported) balances(t require.TestingT, round int64) map[string]string {
 	}
 	balances := map[string]string{}
 	for party, sum := range sums {
-		if sum.Sign() < 0 {
-			sum = new(big.Rat)
+		balances[party] = "NULL"
+		if sum.Sign() >= 0 {
+			balances[party] = sum.FloatString(10)
 		}
-		balances[party] = sum.FloatString(10)
 	}
 	return balances
 }
@@ -247,11 +247,8 @@ func TestReportedBalancesAreTheSum(t *testing.T) {
 			told, balances := m.told(round), m.balances(rt, round)
 			for _, party := range []string{"alice", "bob", "carol", "nobody"} {
 				balance := "NULL"
-				if told {
-					balance = "0.0000000000"
-					if known, ok := balances[party]; ok {
-						balance = known
-					}
+				if known, ok := balances[party]; ok && told {
+					balance = known
 				}
 				at = append(at, fmt.Sprint(round, " ", party, " ", balance))
 			}
@@ -309,22 +306,22 @@ func TestReportedBalanceByTheFormula(t *testing.T) {
 	const digits = "123456789012345678901234567890123456789012345678901234567890.0123456789"
 	h.appendRecords(
 		transfer(ptr(int64(3)), change("alice", "100.0000000000", "0.0100000000"), change("bob", "-5", "0"), change("carol", digits, "0")),
-		transfer(ptr(int64(5)), change("alice", "-30.5", "-0.0025"), change("alice", "0.0000000001", "0")),
+		transfer(ptr(int64(5)), change("alice", "-30.5", "-0.0025"), change("alice", "0.0000000001", "0"), change("bob", "5", "0")),
 		tapAt(ptr(int64(9))),
 	)
 	for round, want := range map[int64]string{
-		2: "0 0 0",
-		3: "99.9600000000 0 " + digits, // 100 - 0.01 * 4
-		4: "99.9500000000 0 " + digits,
-		5: "69.4550000001 0 " + digits, // 69.5000000001 - 0.0075 * 6
+		2: "<nil> <nil> <nil>",             // no change names them yet
+		3: "99.9600000000 <nil> " + digits, // 100 - 0.01 * 4; -5 is no balance
+		4: "99.9500000000 <nil> " + digits,
+		5: "69.4550000001 0 " + digits, // 69.5000000001 - 0.0075 * 6; 5 - 5
 		9: "69.4250000001 0 " + digits,
 	} {
 		require.Equal(t, want, h.row(`SELECT ledger.reported_balance_at('alice', $1)::text, ledger.reported_balance_at('bob', $1)::text,
 			ledger.reported_balance_at('carol', $1)::text`, round), round)
 	}
-	require.Equal(t, "0", h.row("SELECT ledger.reported_balance_at('dave', 9)::text"), "no change names it")
+	require.Equal(t, "<nil>", h.row("SELECT ledger.reported_balance_at('dave', 9)::text"), "no change names it")
 	require.Empty(t, h.rows("SELECT * FROM ledger.reported_balances_at(2)"), "told, and there are none")
-	require.Equal(t, []string{"alice 99.9600000000", "bob 0", "carol " + digits}, sorted(h.rows("SELECT party, balance::text FROM ledger.reported_balances_at(3)")))
+	require.Equal(t, []string{"alice 99.9600000000", "bob <nil>", "carol " + digits}, sorted(h.rows("SELECT party, balance::text FROM ledger.reported_balances_at(3)")))
 }
 
 // NULL unless every transfer up to the round is here, as far as can be told, and came with its balance changes.
@@ -339,14 +336,14 @@ func TestReportedBalanceThatCannotBeTold(t *testing.T) {
 	}{
 		"nothing indexed":                    {nil, "NULL NULL NULL NULL NULL"},
 		"no round was told":                  {[]ledger.Transaction{tapAt(nil)}, "NULL NULL NULL NULL NULL"},
-		"beyond the newest round":            {[]ledger.Transaction{changed}, "0 7 NULL NULL NULL"},
-		"the newest round is that of a tap":  {[]ledger.Transaction{changed, tapAt(ptr(int64(7)))}, "0 7 7 7 NULL"},
-		"an empty list":                      {[]ledger.Transaction{changed, transfer(ptr(int64(6))), tapAt(ptr(int64(8)))}, "0 7 NULL NULL NULL"},
-		"no list":                            {[]ledger.Transaction{left, changed, tapAt(ptr(int64(8)))}, "0 7 7 NULL NULL"},
-		"two without, the later one first":   {[]ledger.Transaction{left, transfer(ptr(int64(6))), changed, tapAt(ptr(int64(8)))}, "0 7 NULL NULL NULL"},
+		"beyond the newest round":            {[]ledger.Transaction{changed}, "NULL 7 NULL NULL NULL"},
+		"the newest round is that of a tap":  {[]ledger.Transaction{changed, tapAt(ptr(int64(7)))}, "NULL 7 7 7 NULL"},
+		"an empty list":                      {[]ledger.Transaction{changed, transfer(ptr(int64(6))), tapAt(ptr(int64(8)))}, "NULL 7 NULL NULL NULL"},
+		"no list":                            {[]ledger.Transaction{left, changed, tapAt(ptr(int64(8)))}, "NULL 7 7 NULL NULL"},
+		"two without, the later one first":   {[]ledger.Transaction{left, transfer(ptr(int64(6))), changed, tapAt(ptr(int64(8)))}, "NULL 7 NULL NULL NULL"},
 		"a transfer without a round":         {[]ledger.Transaction{changed, transfer(nil, change("alice", "1", "0")), tapAt(ptr(int64(8)))}, "NULL NULL NULL NULL NULL"},
-		"an unknown kind, later":             {[]ledger.Transaction{changed, unknownAt(ptr(int64(7))), tapAt(ptr(int64(8)))}, "0 7 7 NULL NULL"},
-		"an unknown kind, the newest round":  {[]ledger.Transaction{changed, unknownAt(ptr(int64(8)))}, "0 7 NULL NULL NULL"},
+		"an unknown kind, later":             {[]ledger.Transaction{changed, unknownAt(ptr(int64(7))), tapAt(ptr(int64(8)))}, "NULL 7 7 NULL NULL"},
+		"an unknown kind, the newest round":  {[]ledger.Transaction{changed, unknownAt(ptr(int64(8)))}, "NULL 7 NULL NULL NULL"},
 		"an unknown kind without a round":    {[]ledger.Transaction{changed, unknownAt(nil), tapAt(ptr(int64(8)))}, "NULL NULL NULL NULL NULL"},
 		"the earliest possible round, empty": {[]ledger.Transaction{changed, transfer(ptr(int64(math.MinInt64)))}, "NULL NULL NULL NULL NULL"},
 	} {
@@ -361,8 +358,8 @@ func TestReportedBalanceThatCannotBeTold(t *testing.T) {
 				}
 				balances := `SELECT string_agg(coalesce(ledger.reported_balance_at('alice', r)::text, 'NULL'), ' ' ORDER BY r) FROM generate_series(4, 8) r`
 				require.Equal(t, c.told, h.row(balances))
-				require.Equal(t, c.told, h.row(`SELECT string_agg(coalesce(b.balance::text, CASE WHEN b IS NULL THEN '0' ELSE 'NULL' END), ' ' ORDER BY r)
-					FROM generate_series(4, 8) r LEFT JOIN LATERAL (SELECT x.party, x.balance, true AS is FROM ledger.reported_balances_at(r) x) b ON true`))
+				require.Equal(t, c.told, h.row(`SELECT string_agg(coalesce(b.balance::text, 'NULL'), ' ' ORDER BY r)
+					FROM generate_series(4, 8) r LEFT JOIN LATERAL ledger.reported_balances_at(r) b ON true`))
 				require.Equal(t, "true true true", h.row(`SELECT ledger.reported_balance_at(NULL, 5) IS NULL, ledger.reported_balance_at('alice', NULL) IS NULL,
 					(SELECT bool_and(balance IS NULL) FROM ledger.reported_balances_at(NULL))`))
 				if len(c.records) > 0 {

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/tables"
 )
 
 // Compare compares the facts of the offsets after page.From up to page.To, all of which should be covered, with what
@@ -49,12 +50,12 @@ func (s *Store) compare(ctx context.Context, tx pgx.Tx, page ledger.Page, found 
 		return err
 	}
 	for _, rows := range facts.tables(s.queries) {
-		table, err := record(ctx, tx, rows, columns[rows.relation])
+		table, err := record(ctx, tx, tables.Facts, rows, columns[rows.relation])
 		if err != nil {
 			return err
 		}
 		if err := newTableComparison(table, dictionaries, found).run(ctx, tx, page.From, page.To); err != nil {
-			return fmt.Errorf("compare %s after offset %d up to %d: %w", table.relation, page.From, page.To, err)
+			return fmt.Errorf("compare %s after offset %d up to %d: %w", table.Name, page.From, page.To, err)
 		}
 	}
 	return nil
@@ -64,10 +65,10 @@ func (s *Store) compare(ctx context.Context, tx pgx.Tx, page ledger.Page, found 
 func (s *Store) readOnly(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
-		return fmt.Errorf("database %s: %w", s.Address(), err)
+		return s.unusable(fmt.Errorf("database %s: %w", s.Address(), err))
 	}
 	defer rollback(ctx, tx)
-	return fn(tx)
+	return s.unusable(fn(tx))
 }
 
 // Bounds are what the database claims to hold of the updates; started is false where nothing was indexed.

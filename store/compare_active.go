@@ -16,7 +16,7 @@ import (
 // have moved on: what was active then is in active_contracts or in lifetimes that ended later. Of reassignments that were
 // incomplete then, the reassignment and the creation event are compared.
 //
-// The snapshot tells less than the stream of updates did, and what both tell can differ in form: see asFacts and
+// The snapshot tells less than the stream of updates did, and what both tell can differ in form: see compareEvents and
 // tableComparison.stakeholders. The rest is compared with the stream itself, by Compare.
 //
 // met is told a key, as ActiveAt tells it, of each entry that is stored as active; found every difference. Without a

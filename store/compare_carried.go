@@ -12,6 +12,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/tables"
 )
 
 // FinishedSnapshot is the snapshot whose rows are carried: that which indexing began with, or one of below that took its place; nil:
@@ -138,7 +139,7 @@ func (s *Store) compareCarriedPage(
 		return err
 	}
 	for _, source := range rows.tables(s.queries) {
-		table, err := record(ctx, tx, source, columns[source.relation])
+		table, err := record(ctx, tx, tables.Snapshot, source, columns[source.relation])
 		if err != nil {
 			return err
 		}

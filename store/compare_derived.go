@@ -3,13 +3,13 @@ package store
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/tables"
 )
 
 // derivedMemory is what a sort or a hash table of a comparison may take on the server before it goes to disk.
@@ -46,7 +46,11 @@ func (s *Store) CompareDerived(ctx context.Context, step func(what string), foun
 		if _, err := tx.Exec(ctx, "SET LOCAL work_mem = '"+derivedMemory+"'; SET LOCAL jit = off"); err != nil {
 			return fmt.Errorf("set the memory for sorting: %w", err)
 		}
-		c := derivedComparison{tx: tx, agreement: a, names: dictionaries, found: found}
+		columns, err := s.factColumns(ctx, tx)
+		if err != nil {
+			return err
+		}
+		c := derivedComparison{tx: tx, agreement: a, names: dictionaries, columns: columns, found: found}
 		for _, part := range []struct {
 			what    string
 			compare func(context.Context) error
@@ -83,6 +87,7 @@ type derivedComparison struct {
 	tx        pgx.Tx
 	agreement *agreement
 	names     *dictionaries
+	columns   map[string][]column // of facts and carried rows
 	found     func(ledger.Difference) error
 }
 
@@ -132,74 +137,62 @@ func (c *derivedComparison) report(d ledger.Difference, columns []string, wanted
 // outside looks for rows of updates' tables outside of coverage, and for carried rows and exact values that belong nowhere.
 func (c *derivedComparison) outside(ctx context.Context) error {
 	floor, watermark := c.agreement.floor, c.agreement.watermark
-	for _, relation := range outsideTables {
-		sql := outsideRows(relation, "s.ledger_offset <= $1 AND NOT "+coveredS) + " UNION ALL " +
-			outsideRows(relation, "s.ledger_offset > $2 AND NOT "+coveredS)
+	for _, table := range tables.In(tables.Facts) {
+		if table.Mixed { // exact values belong to other rows too
+			continue
+		}
+		sql := extraRows(&table, table.Rows("s.ledger_offset <= $1 AND NOT "+coveredS)) + " UNION ALL " +
+			extraRows(&table, table.Rows("s.ledger_offset > $2 AND NOT "+coveredS))
 		if err := c.rows(ctx, sql, nil, floor, watermark); err != nil {
 			return err
 		}
 	}
-	if err := c.rows(ctx, extraRows("exact_payloads", "x", placelessExactSQL), nil, floor, watermark); err != nil {
+	exact := tables.Get(tables.Facts, "exact_payloads")
+	if err := c.rows(ctx, extraRows(&exact, placelessExactSQL), nil, floor, watermark); err != nil {
 		return err
 	}
-	for _, relation := range carriedRelations {
+	for _, table := range tables.In(tables.Snapshot) {
+		column := table.SnapshotOffset
+		if column == "" {
+			continue
+		}
 		if !c.agreement.snapshot {
-			if err := c.rows(ctx, extraRows(relation, "x", carriedSQL(relation, "true")), nil); err != nil {
+			if err := c.rows(ctx, extraRows(&table, table.Rows("true")), nil); err != nil {
 				return err
 			}
 			continue
 		}
-		column := carriedTables[relation]
-		sql := fmt.Sprintf(`SELECT '%s', x.ledger_offset, NULL::integer, %s, ARRAY[$1::bigint::text], ARRAY[x.%s::text] FROM indexer.%[1]s x WHERE %[4]s`,
-			relation, rowNameSQL("x", relation), column, carriedSQL(relation, "x."+column+" <> $1 AND NOT ("+replacedSQL+")"))
-		if err := c.rows(ctx, sql, map[string][]string{relation: {column}}, c.agreement.base); err != nil {
+		sql := fmt.Sprintf(`SELECT '%s', s.ledger_offset, NULL::integer, %s, ARRAY[$1::bigint::text], ARRAY[s.%s::text] FROM indexer.%[1]s s WHERE %[4]s`,
+			table.Name, rowNameSQL(&table), column, table.Rows("s."+column+" <> $1 AND NOT ("+replacedSQL+")"))
+		if err := c.rows(ctx, sql, map[string][]string{table.Name: {column}}, c.agreement.base); err != nil {
 			return err
 		}
-		if err := c.rows(ctx, extraRows(relation, "x", carriedSQL(relation, replacedSQL)), nil, c.agreement.base); err != nil {
+		if err := c.rows(ctx, extraRows(&table, table.Rows(replacedSQL)), nil, c.agreement.base); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// outsideTables are the tables whose rows lie at the offset of an update. Those of exact values belong to other rows too.
-var outsideTables = []string{
-	"updates", "created", "archived", "exercised", "interface_views", "reassignments", "topology_events", "unknown_elements",
+// replacedSQL is true of a carried row s whose place an event has taken that was filled in; $1 is the base.
+const replacedSQL = "s.ledger_offset <= $1 AND " + coveredS
+
+// extraRows selects rows s that should not be there.
+func extraRows(table *tables.Table, condition string) string {
+	return fmt.Sprintf("SELECT '%s', coalesce(s.ledger_offset, 0), NULL::integer, %s, NULL::text[], '{}'::text[] FROM indexer.%[1]s s WHERE %[3]s",
+		table.Name, rowNameSQL(table), condition)
 }
 
-var carriedRelations = []string{"carried_created", "carried_interface_views", "carried_reassignments", "unknown_elements"}
-
-// replacedSQL is true of a carried row x whose place an event has taken that was filled in; $1 is the base.
-const replacedSQL = "x.ledger_offset <= $1 AND " + coveredX
-
-// carriedSQL is a condition on carried rows x.
-func carriedSQL(relation, condition string) string {
-	if relation == "unknown_elements" {
-		return "x.carried AND " + condition
-	}
-	return condition
-}
-
-func outsideRows(relation, condition string) string {
-	return extraRows(relation, "s", condition+ofUpdates[relation])
-}
-
-// extraRows selects rows that should not be there.
-func extraRows(relation, alias, condition string) string {
-	return fmt.Sprintf("SELECT '%s', coalesce(%s.ledger_offset, 0), NULL::integer, %s, NULL::text[], '{}'::text[] FROM indexer.%[1]s %[2]s WHERE %[4]s",
-		relation, alias, rowNameSQL(alias, relation), condition)
-}
-
-// rowNameSQL tells a row from others at its offset.
-func rowNameSQL(alias, relation string) string {
+// rowNameSQL tells a row s from others at its offset.
+func rowNameSQL(table *tables.Table) string {
 	var parts []string
-	for _, column := range keyColumns[relation] {
-		if column != "ledger_offset" {
-			parts = append(parts, fmt.Sprintf("'%[2]s ' || %[1]s.%[2]s", alias, column))
-		}
+	if table.Name == "exact_payloads" {
+		parts = append(parts, "'stream ' || s.stream")
 	}
-	if relation == "exact_payloads" {
-		parts = slices.Insert(parts, 0, "'stream ' || "+alias+".stream")
+	for _, column := range table.Key {
+		if column != "ledger_offset" {
+			parts = append(parts, fmt.Sprintf("'%[1]s ' || s.%[1]s", column))
+		}
 	}
 	if len(parts) == 0 {
 		return "''"
@@ -209,15 +202,14 @@ func rowNameSQL(alias, relation string) string {
 
 // orphans looks for offsets that have events and no update.
 func (c *derivedComparison) orphans(ctx context.Context) error {
-	var tables []string
-	for _, relation := range append(slices.Clone(outsideTables), "exact_payloads") {
-		if relation != "updates" {
-			tables = append(tables, "SELECT s.ledger_offset FROM indexer."+relation+
-				" s WHERE s.ledger_offset > $1 AND s.ledger_offset <= $2"+ofUpdates[relation])
+	var events []string
+	for _, table := range tables.In(tables.Facts) {
+		if table.Name != "updates" {
+			events = append(events, "SELECT s.ledger_offset FROM "+table.SQL()+" s WHERE "+table.Rows("s.ledger_offset > $1 AND s.ledger_offset <= $2"))
 		}
 	}
 	return c.rows(ctx, `SELECT DISTINCT 'updates', e.ledger_offset, NULL::integer, '', '{}'::text[], NULL::text[]
-FROM (`+strings.Join(tables, " UNION ALL ")+`) e
+FROM (`+strings.Join(events, " UNION ALL ")+`) e
 WHERE NOT EXISTS (SELECT FROM indexer.updates u WHERE u.ledger_offset = e.ledger_offset)`, nil, c.agreement.floor, c.agreement.watermark)
 }
 
@@ -310,26 +302,33 @@ WHERE NOT EXISTS (SELECT FROM indexer.template_interfaces i WHERE i.template_ref
 
 // lastOfTemplate is the last offset up to the watermark whose facts, or carried rows, are of a template; 0: none are.
 func (c *derivedComparison) lastOfTemplate(ctx context.Context, ref int32) (at ledger.Offset, err error) {
-	var tables []string
-	for _, relation := range []string{"created", "archived", "exercised", "reassignments", "carried_created", "carried_reassignments"} {
-		tables = append(tables, "SELECT max(s.ledger_offset) AS at FROM indexer."+relation+" s WHERE s.template_ref = $1 AND s.ledger_offset <= $2")
+	var last []string
+	for relation, columns := range c.columns {
+		if columnNamed(columns, "template_ref") >= 0 {
+			last = append(last, "SELECT max(s.ledger_offset) AS at FROM indexer."+relation+" s WHERE s.template_ref = $1 AND s.ledger_offset <= $2")
+		}
 	}
-	err = c.tx.QueryRow(ctx, "SELECT coalesce(max(x.at), 0) FROM ("+strings.Join(tables, " UNION ALL ")+") x", ref, c.agreement.watermark).Scan(&at)
+	err = c.tx.QueryRow(ctx, "SELECT coalesce(max(x.at), 0) FROM ("+strings.Join(last, " UNION ALL ")+") x", ref, c.agreement.watermark).Scan(&at)
 	if err != nil {
 		return 0, fmt.Errorf("look for what is of template %d: %w", ref, err)
 	}
 	return at, nil
 }
 
+// referencesOf asks for all columns of some names. What is kept aside for later is not looked at yet.
+func referencesOf(names []string) dbsqlc.ReferenceColumnsParams {
+	return dbsqlc.ReferenceColumnsParams{Names: names, But: tables.Names(tables.In(tables.Dictionaries, tables.Aside))}
+}
+
 // references looks for numbers that the dictionaries don't have.
 func (c *derivedComparison) references(ctx context.Context, q *dbsqlc.Queries) error {
 	var names []string
-	for name := range refColumns {
+	for name := range tables.References {
 		if name != "domain_ref" { // of the transaction history
 			names = append(names, name)
 		}
 	}
-	columns, err := q.ReferenceColumns(ctx, c.tx, names)
+	columns, err := q.ReferenceColumns(ctx, c.tx, referencesOf(names))
 	if err != nil {
 		return fmt.Errorf("look for the columns: %w", err)
 	}
@@ -340,13 +339,13 @@ func (c *derivedComparison) references(ctx context.Context, q *dbsqlc.Queries) e
 		if column.OffsetColumn != "" {
 			at = "s." + column.OffsetColumn
 		}
-		u := use{refColumns[column.Name], column.Relation, at}
+		u := use{tables.References[column.Name], column.Relation, at}
 		uses[u] = append(uses[u], "(s."+pgx.Identifier{column.Name}.Sanitize()+")")
 	}
 	unknown := map[string][]string{}
 	for u, list := range uses {
 		condition := "r.ref IS NOT NULL"
-		if u.kind == refSynchronizer && (u.relation == "active_contracts" || u.relation == "lifetimes") {
+		if u.kind == tables.Synchronizer && (u.relation == "active_contracts" || u.relation == "lifetimes") {
 			condition = "r.ref <> 0" // the update was on none
 		}
 		unknown[u.kind] = append(unknown[u.kind], fmt.Sprintf(
@@ -354,7 +353,7 @@ func (c *derivedComparison) references(ctx context.Context, q *dbsqlc.Queries) e
 WHERE NOT EXISTS (SELECT FROM indexer.%[4]ss d WHERE d.%[4]s_ref = r.ref) AND %[5]s GROUP BY 1`,
 			u.at, pgx.Identifier{u.relation}.Sanitize(), strings.Join(list, ", "), u.kind, condition))
 	}
-	for _, kind := range []string{refTemplate, refSynchronizer, refPartyList} {
+	for _, kind := range []string{tables.Template, tables.Synchronizer, tables.PartyList} {
 		sql := fmt.Sprintf(`SELECT '%[1]ss', min(u.at)::bigint, NULL::integer, '%[1]s_ref ' || u.ref, '{}'::text[], NULL::text[]
 FROM (%[2]s) u GROUP BY u.ref ORDER BY u.ref`, kind, strings.Join(unknown[kind], " UNION ALL "))
 		if err := c.rows(ctx, sql, nil); err != nil {

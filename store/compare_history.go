@@ -8,16 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/tables"
 )
-
-// recordKeys tell the rows of one record in a table apart, by seq and what stands here.
-var recordKeys = map[string][]string{
-	"transactions": nil, "transfers": nil, "transfer_receivers": {"ordinal"}, "balance_changes": {"ordinal"}, "mints": nil, "taps": nil,
-	"aborted_transfer_instructions": nil, "unknown_transactions": nil, "exact_payloads": {"field"},
-}
-
-// ofRecords leaves out rows of the history's tables that belong to something else.
-var ofRecords = map[string]string{"exact_payloads": ` AND s.stream = '` + StreamTransactions + `'`}
 
 // CompareRecords compares what is stored under the seqs of records with these records, each column of each table of the
 // history. It makes the rows that writing them would make, as Compare does. Where no record is stored under a seq, one row
@@ -43,7 +35,7 @@ func (s *Store) compareRecords(ctx context.Context, tx pgx.Tx, records []ledger.
 	}
 	var rows transactionRows
 	rows.addNumbered(numbers, records)
-	columns, err := s.columnsOf(ctx, tx, historyRelations())
+	columns, err := s.columnsOf(ctx, tx, tables.Records)
 	if err != nil {
 		return err
 	}
@@ -65,12 +57,12 @@ func (s *Store) compareRecords(ctx context.Context, tx pgx.Tx, records []ledger.
 		return found(d)
 	}
 	for _, list := range rows.tables(s.queries) {
-		table, err := recordBy(ctx, tx, "seq", list, columns[list.relation])
+		table, err := record(ctx, tx, tables.Records, list, columns[list.relation])
 		if err != nil {
 			return err
 		}
 		if err := compareTableSeqs(ctx, tx, table, seqs, dictionaries, tell); err != nil {
-			return fmt.Errorf("compare %s for seq %d up to %d: %w", table.relation, seqs[0], seqs[len(seqs)-1], err)
+			return fmt.Errorf("compare %s for seq %d up to %d: %w", table.Name, seqs[0], seqs[len(seqs)-1], err)
 		}
 	}
 	return nil
@@ -85,15 +77,6 @@ func lackingRecords(seqs []int64, stored []ledger.StoredRecord) map[int64]bool {
 		delete(lacking, stored[i].Seq)
 	}
 	return lacking
-}
-
-// historyRelations are the tables of schema indexer that hold what was served of a record.
-func historyRelations() []string {
-	var list []string
-	for _, table := range new(transactionRows).tables(nil) {
-		list = append(list, table.relation)
-	}
-	return list
 }
 
 // recordNames collects the names that records refer to.
@@ -116,9 +99,8 @@ func (r *transactionRows) addNumbered(numbers refs, records []ledger.NumberedRec
 
 // compareTableSeqs compares the rows of a table that belong to some records, piece by piece. seqs are in order.
 func compareTableSeqs(ctx context.Context, tx pgx.Tx, table recordedTable, seqs []int64, names *dictionaries, found func(ledger.Difference) error) error {
-	key := append([]string{"seq"}, recordKeys[table.relation]...)
-	c := (&tableComparison{table: table, ofSeqs: true, names: names, found: found}).keyedBy(key)
-	sql := c.sql(1, "s.seq = ANY ($1::bigint[])"+ofRecords[table.relation])
+	c := newTableComparison(table, names, found)
+	sql := c.sql(1, table.Rows("s.seq = ANY ($1::bigint[])"))
 	rest := table.rows
 	for {
 		var piece []recordedRow

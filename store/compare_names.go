@@ -11,6 +11,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/tables"
 )
 
 // dictionaries are what indexer.templates, indexer.synchronizers and indexer.template_interfaces say, for reading, and of
@@ -21,19 +22,6 @@ type dictionaries struct {
 	synchronizers map[string]int32
 	interfaces    map[templateInterface]struct{}
 	names         map[string]map[string]string // per kind of reference, by its number as text
-}
-
-// The kinds of reference, and the columns that hold one.
-const (
-	refTemplate     = "template"
-	refSynchronizer = "synchronizer"
-	refPartyList    = "party_list"
-)
-
-var refColumns = map[string]string{
-	"template_ref": refTemplate, "synchronizer_ref": refSynchronizer, "source_ref": refSynchronizer, "target_ref": refSynchronizer,
-	"domain_ref":      refSynchronizer,
-	"signatories_ref": refPartyList, "observers_ref": refPartyList, "witness_parties_ref": refPartyList, "acting_parties_ref": refPartyList,
 }
 
 // partiesSQL is the list of parties that a number stands for.
@@ -56,16 +44,16 @@ func (s *Store) readDictionaries(ctx context.Context, db dbsqlc.DBTX) (*dictiona
 	}
 	d := &dictionaries{
 		queries: s.queries, templates: make(map[templateKey]dbsqlc.IndexerTemplates, len(templates)), synchronizers: make(map[string]int32, len(synchronizers)),
-		interfaces: templateInterfaces(interfaces), names: map[string]map[string]string{refTemplate: {}, refSynchronizer: {}, refPartyList: {}},
+		interfaces: templateInterfaces(interfaces), names: map[string]map[string]string{tables.Template: {}, tables.Synchronizer: {}, tables.PartyList: {}},
 	}
 	for _, t := range templates {
 		key := newTemplateKey(t.TemplateID, t.PackageName, t.RepresentativePackageID)
 		d.templates[key] = t
-		d.names[refTemplate][number(t.TemplateRef)] = key.String()
+		d.names[tables.Template][number(t.TemplateRef)] = key.String()
 	}
 	for _, s := range synchronizers {
 		d.synchronizers[s.SynchronizerID] = s.SynchronizerRef
-		d.names[refSynchronizer][number(s.SynchronizerRef)] = s.SynchronizerID
+		d.names[tables.Synchronizer][number(s.SynchronizerRef)] = s.SynchronizerID
 	}
 	return d, nil
 }
@@ -98,14 +86,14 @@ func (d *dictionaries) resolve(ctx context.Context, db dbsqlc.DBTX, wanted names
 		if t, known := d.templates[key]; known {
 			numbers.templates[key] = t.TemplateRef
 		} else {
-			numbers.templates[key] = unknown(refTemplate, key.String())
+			numbers.templates[key] = unknown(tables.Template, key.String())
 		}
 	}
 	for id := range wanted.synchronizers {
 		if ref, known := d.synchronizers[id]; known {
 			numbers.synchronizers[id] = ref
 		} else {
-			numbers.synchronizers[id] = unknown(refSynchronizer, id)
+			numbers.synchronizers[id] = unknown(tables.Synchronizer, id)
 		}
 	}
 	missing, err := findLists(ctx, d.queries, db, wanted.lists, slices.Collect(maps.Keys(wanted.lists)), numbers.lists)
@@ -114,11 +102,11 @@ func (d *dictionaries) resolve(ctx context.Context, db dbsqlc.DBTX, wanted names
 	}
 	for _, key := range missing {
 		list := wanted.lists[key]
-		ref := unknown(refPartyList, arrayText(list.parties))
+		ref := unknown(tables.PartyList, arrayText(list.parties))
 		numbers.lists[list.place] = &ref
 	}
 	for _, list := range wanted.lists {
-		d.names[refPartyList][number(*numbers.lists[list.place])] = arrayText(list.parties)
+		d.names[tables.PartyList][number(*numbers.lists[list.place])] = arrayText(list.parties)
 	}
 	return numbers, nil
 }
@@ -171,13 +159,13 @@ func (d *dictionaries) check(wanted names, found func(ledger.Difference) error) 
 
 // name says what a column's value refers to; other columns' values, and NULL, stay as they are.
 func (d *dictionaries) name(column string, value *string) *string {
-	kind, isRef := refColumns[column]
+	kind, isRef := tables.References[column]
 	if !isRef || value == nil {
 		return value
 	}
 	name, known := d.names[kind][*value]
 	if !known {
-		if kind == refPartyList && strings.ContainsAny(*value, "{[") {
+		if kind == tables.PartyList && strings.ContainsAny(*value, "{[") {
 			return value // the list itself: PostgreSQL has looked it up
 		}
 		name = *value + ", which is not in the dictionary"

@@ -5,14 +5,8 @@ import (
 	"slices"
 
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/tables"
 )
-
-// asFacts are the relations of carried rows, and those of facts that say the same of an event. What an entry of a later
-// snapshot tells of a stored event are the columns that both have, but for extra: it has fields that this version does not
-// know, and so can't know to be the same in a snapshot and in the stream.
-var asFacts = map[string]string{
-	"carried_created": "created", "carried_interface_views": "interface_views", "carried_reassignments": "reassignments",
-}
 
 // exactFields are those of indexer.exact_payloads that belong to these columns.
 var exactFields = []string{"createdAt", "payload", "contract_key", "view_value", "status_details", "assignmentExclusivity"}
@@ -47,8 +41,8 @@ func (c *carriedRows) reassignmentPlaces() (p places) {
 }
 
 // only are the rows and columns that a condition holds for, as those of another table.
-func (t recordedTable) only(relation string, columns func(string) bool, rows func(rowPlace) bool) recordedTable {
-	u := recordedTable{relation: relation}
+func (t recordedTable) only(table tables.Table, columns func(string) bool, rows func(rowPlace) bool) recordedTable {
+	u := recordedTable{Table: table}
 	var kept []int
 	for i, c := range t.columns {
 		if columns(c.name) {
@@ -79,15 +73,17 @@ func (p places) only(rows func(rowPlace) bool) (q places) {
 }
 
 // compareEvents compares the events of entries with the facts, and those from before the history floor with what is carried.
+// What an entry of a later snapshot tells of a stored event are the columns that both tables have, but for extra: it has fields
+// that this version does not know, and so can't know to be the same in a snapshot and in the stream.
 func (c *entryComparison) compareEvents(ctx context.Context, rows *carriedRows) error {
 	creations, reassignments := rows.creationPlaces(), rows.reassignmentPlaces()
 	for _, source := range rows.tables(c.store.queries) {
-		asFact, hasFact := asFacts[source.relation]
-		if !hasFact {
+		carried := tables.Get(tables.Snapshot, source.relation)
+		if carried.Fact == "" {
 			continue
 		}
-		told := func(name string) bool { return name != "extra" && columnNamed(c.columns[asFact], name) >= 0 }
-		whole, err := record(ctx, c.tx, source, c.columns[source.relation])
+		told := func(name string) bool { return name != "extra" && columnNamed(c.columns[carried.Fact], name) >= 0 }
+		whole, err := record(ctx, c.tx, tables.Snapshot, source, c.columns[source.relation])
 		if err != nil {
 			return err
 		}
@@ -96,17 +92,17 @@ func (c *entryComparison) compareEvents(ctx context.Context, rows *carriedRows) 
 			at = reassignments
 		}
 		for _, side := range []struct {
-			relation string
-			has      func(rowPlace) bool
+			table tables.Table
+			has   func(rowPlace) bool
 		}{
-			{asFact, func(p rowPlace) bool { return c.covered.has(p.offset) }},
-			{source.relation, func(p rowPlace) bool { return !c.covered.has(p.offset) }},
+			{tables.Get(tables.Facts, carried.Fact), func(p rowPlace) bool { return c.covered.has(p.offset) }},
+			{carried, func(p rowPlace) bool { return !c.covered.has(p.offset) }},
 		} {
 			here := at.only(side.has)
 			if len(here.offsets) == 0 {
 				continue
 			}
-			comparison := newTableComparison(whole.only(side.relation, told, side.has), c.dictionaries, c.found)
+			comparison := newTableComparison(whole.only(side.table, told, side.has), c.dictionaries, c.found)
 			// In the shape of ledger effects the stream's witnesses are all who saw the creation; a snapshot's are stakeholders.
 			// And nothing says that two operations list parties in the same order.
 			comparison.stakeholders = true
@@ -123,7 +119,7 @@ func (c *entryComparison) compareExact(ctx context.Context, rows *carriedRows, c
 	told := slices.DeleteFunc(slices.Clone(rows.exact.rows), func(r dbsqlc.ExactPayloadsCopyParams) bool {
 		return !slices.Contains(exactFields, r.Field)
 	})
-	table, err := record(ctx, c.tx, tableOf("exact_payloads", told, c.store.queries.ExactPayloadsCopy), c.columns["exact_payloads"])
+	table, err := record(ctx, c.tx, tables.Facts, tableOf("exact_payloads", told, c.store.queries.ExactPayloadsCopy), c.columns["exact_payloads"])
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/tables"
 )
 
 // historyClaims is what a database says of its transaction history beside the records: the position and the checkpoint.
@@ -305,16 +306,15 @@ type recordCheck struct {
 }
 
 // stray are the rows of a table that belong to no record, but for those of a record that is missing itself.
-const stray = `(x.seq IS NULL OR x.seq < 1 OR x.seq > $1::bigint) AND NOT EXISTS (SELECT FROM indexer.transactions t WHERE t.seq = x.seq)`
+const stray = `(s.seq IS NULL OR s.seq < 1 OR s.seq > $1::bigint) AND NOT EXISTS (SELECT FROM indexer.transactions t WHERE t.seq = s.seq)`
 
-// kindTables hold one row per record of a kind.
-var kindTables = map[ledger.TransactionKind]string{
-	ledger.TransactionTransfer: "transfers", ledger.TransactionMint: "mints", ledger.TransactionTap: "taps",
-	ledger.TransactionAbort: "aborted_transfer_instructions", ledger.TransactionUnknown: "unknown_transactions",
+// strayRows is a condition on the stray rows s of a table; surplus says that no record should have been met again.
+func strayRows(table *tables.Table, surplus bool) string {
+	if table.Name == "history_sightings" && surplus {
+		return "true OR $1::bigint IS NULL"
+	}
+	return table.Rows(stray)
 }
-
-// listTables hold what a transfer has several of, and how many is a column of the same name but for receivers.
-var listTables = map[string]string{"transfer_receivers": "receivers", "balance_changes": "balance_changes"}
 
 // recordChecks lists the checks; surplus says that no record should have been met again.
 func recordChecks(surplus bool) []recordCheck {
@@ -322,27 +322,28 @@ func recordChecks(surplus bool) []recordCheck {
 	add := func(relation string, kind ledger.Disagreement, sql string) {
 		checks = append(checks, recordCheck{relation, kind, sql})
 	}
-	for _, relation := range slices.Concat(historyRelations()[1:], []string{"history_gone", "history_sightings"}) {
-		where := ofRecord(relation) + stray
-		if relation == "history_sightings" && surplus {
-			where = "true OR $1::bigint IS NULL"
+	for _, table := range tables.In(tables.Records, tables.Marks) {
+		if table.Name != "transactions" { // see compareSeqs
+			add(table.Name, ledger.Extra, `SELECT s.seq FROM `+table.SQL()+` s WHERE `+strayRows(&table, surplus)+` ORDER BY s.seq`)
 		}
-		add(relation, ledger.Extra, `SELECT x.seq FROM indexer.`+relation+` x WHERE `+where+` ORDER BY x.seq`)
 	}
 	// What a changed stream leaves: only records are without an offset.
 	add("exact_payloads", ledger.Extra, `SELECT x.seq FROM indexer.exact_payloads x WHERE `+misnamedExact+` AND $1::bigint IS NOT NULL`)
-	for kind, relation := range kindTables {
-		add(relation, ledger.Missing, `SELECT t.seq FROM indexer.transactions t WHERE t.seq BETWEEN 1 AND $1::bigint AND t.kind = '`+string(kind)+`'
-    AND NOT EXISTS (SELECT FROM indexer.`+relation+` x WHERE x.seq = t.seq) ORDER BY t.seq`)
-		add(relation, ledger.Extra, `SELECT t.seq FROM indexer.transactions t JOIN indexer.`+relation+` x ON x.seq = t.seq
-    WHERE t.seq BETWEEN 1 AND $1::bigint AND t.kind <> '`+string(kind)+`' ORDER BY t.seq`)
-	}
-	for relation, count := range listTables {
+	for _, table := range tables.In(tables.Records) {
+		if table.Kind != "" {
+			add(table.Name, ledger.Missing, `SELECT t.seq FROM indexer.transactions t WHERE t.seq BETWEEN 1 AND $1::bigint AND t.kind = '`+string(table.Kind)+`'
+    AND NOT EXISTS (SELECT FROM `+table.SQL()+` x WHERE x.seq = t.seq) ORDER BY t.seq`)
+			add(table.Name, ledger.Extra, `SELECT t.seq FROM indexer.transactions t JOIN `+table.SQL()+` x ON x.seq = t.seq
+    WHERE t.seq BETWEEN 1 AND $1::bigint AND t.kind <> '`+string(table.Kind)+`' ORDER BY t.seq`)
+		}
+		if table.Count == "" {
+			continue
+		}
 		for kind, sign := range map[ledger.Disagreement]string{ledger.Missing: "<", ledger.Extra: ">"} {
-			add(relation, kind, `SELECT coalesce(t.seq, x.seq) AS seq
+			add(table.Name, kind, `SELECT coalesce(t.seq, x.seq) AS seq
     FROM indexer.transfers t
-    FULL JOIN (SELECT i.seq, count(*) AS rows FROM indexer.`+relation+` i GROUP BY i.seq) x ON x.seq = t.seq
-    WHERE coalesce(x.rows, 0) `+sign+` coalesce(t.`+count+`, 0) AND EXISTS (SELECT FROM indexer.transactions r WHERE r.seq = coalesce(t.seq, x.seq))
+    FULL JOIN (SELECT i.seq, count(*) AS rows FROM `+table.SQL()+` i GROUP BY i.seq) x ON x.seq = t.seq
+    WHERE coalesce(x.rows, 0) `+sign+` coalesce(t.`+table.Count+`, 0) AND EXISTS (SELECT FROM indexer.transactions r WHERE r.seq = coalesce(t.seq, x.seq))
       AND coalesce(t.seq, x.seq) <= $1::bigint ORDER BY 1`)
 		}
 	}
@@ -352,14 +353,6 @@ func recordChecks(surplus bool) []recordCheck {
 
 // misnamedExact are exact values whose stream is not the one that they are of: only those of records have no offset.
 const misnamedExact = `x.stream <> '` + StreamTransactions + `' AND x.ledger_offset IS NULL`
-
-// ofRecord chooses the rows x of a table that belong to records.
-func ofRecord(relation string) string {
-	if relation == "exact_payloads" {
-		return "x.stream = '" + StreamTransactions + "' AND "
-	}
-	return ""
-}
 
 func (c *recordCheck) compare(ctx context.Context, tx pgx.Tx, last int64, found func(ledger.Difference) error) error {
 	rows, err := tx.Query(ctx, c.sql, last)

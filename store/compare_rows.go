@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -15,6 +14,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/tables"
 )
 
 // Rows are compared in pieces: a statement can't take more than 1 GB of arguments.
@@ -28,9 +28,9 @@ const digestAbove = 64
 
 // recordedTable is what writing would put into a table: the columns, their types and the rows' values as text.
 type recordedTable struct {
-	relation string
-	columns  []column
-	rows     []recordedRow
+	tables.Table
+	columns []column
+	rows    []recordedRow
 }
 
 type column struct {
@@ -53,7 +53,7 @@ type recordedRow struct {
 // rowPlace orders the rows of a table, so that they can be taken in pieces. Rows at the same place stay together.
 type rowPlace struct {
 	offset int64 // or seq
-	sub    int32 // what placeColumn names; -1: NULL
+	sub    int32 // what subColumn names; -1: NULL
 }
 
 func (p rowPlace) compare(q rowPlace) int {
@@ -63,30 +63,14 @@ func (p rowPlace) compare(q rowPlace) int {
 // behind is behind all rows at an offset.
 func behind(offset ledger.Offset) rowPlace { return rowPlace{int64(offset), math.MaxInt32} }
 
-// keyColumns tell the rows of a table apart.
-var keyColumns = map[string][]string{
-	"updates":          {"ledger_offset"},
-	"created":          {"ledger_offset", "node_id"},
-	"archived":         {"ledger_offset", "node_id"},
-	"exercised":        {"ledger_offset", "node_id"},
-	"interface_views":  {"ledger_offset", "node_id", "ordinal"},
-	"reassignments":    {"ledger_offset", "node_id"},
-	"topology_events":  {"ledger_offset", "node_id"},
-	"unknown_elements": {"ledger_offset", "ordinal"},
-	"exact_payloads":   {"ledger_offset", "node_id", "interface_id", "seq", "field"},
-
-	"carried_created":         {"ledger_offset", "node_id"},
-	"carried_interface_views": {"ledger_offset", "node_id", "ordinal"},
-	"carried_reassignments":   {"ledger_offset", "node_id"},
-}
-
 // factColumns are the columns of every table of facts and of carried rows, in the table's order.
 func (s *Store) factColumns(ctx context.Context, db dbsqlc.DBTX) (map[string][]column, error) {
-	return s.columnsOf(ctx, db, slices.Collect(maps.Keys(keyColumns)))
+	return s.columnsOf(ctx, db, tables.Facts, tables.Snapshot)
 }
 
-func (s *Store) columnsOf(ctx context.Context, db dbsqlc.DBTX, relations []string) (map[string][]column, error) {
-	list, err := s.queries.ColumnTypes(ctx, db, relations)
+// columnsOf are the columns of every table of some families.
+func (s *Store) columnsOf(ctx context.Context, db dbsqlc.DBTX, families ...tables.Family) (map[string][]column, error) {
+	list, err := s.queries.ColumnTypes(ctx, db, tables.Names(tables.In(families...)))
 	if err != nil {
 		return nil, fmt.Errorf("read the types of columns: %w", err)
 	}
@@ -98,14 +82,9 @@ func (s *Store) columnsOf(ctx context.Context, db dbsqlc.DBTX, relations []strin
 }
 
 // record makes a table's rows without writing them: it lets the statement that writes do its work, and takes what it
-// would send.
-func record(ctx context.Context, tx pgx.Tx, rows tableRows, columns []column) (recordedTable, error) {
-	return recordBy(ctx, tx, "ledger_offset", rows, columns)
-}
-
-// recordBy orders the rows by one column first.
-func recordBy(ctx context.Context, tx pgx.Tx, by string, rows tableRows, columns []column) (recordedTable, error) {
-	r := recorder{types: tx.Conn().TypeMap(), known: columns, by: by, table: recordedTable{relation: rows.relation}}
+// would send. The rows are those of one family.
+func record(ctx context.Context, tx pgx.Tx, family tables.Family, rows tableRows, columns []column) (recordedTable, error) {
+	r := recorder{types: tx.Conn().TypeMap(), known: columns, table: recordedTable{Table: tables.Get(family, rows.relation)}}
 	if _, err := rows.copyInto(ctx, &r); err != nil {
 		return recordedTable{}, fmt.Errorf("make the rows of %s: %w", rows.relation, err)
 	}
@@ -118,7 +97,6 @@ type recorder struct {
 	dbsqlc.DBTX // nothing but CopyFrom is called
 	types       *pgtype.Map
 	known       []column // of the table
-	by          string   // the column that orders rows first: a bigint
 	table       recordedTable
 }
 
@@ -168,18 +146,18 @@ func (r *recorder) text(c column, value any) (*string, error) {
 	return &s, nil
 }
 
-// place finds out where a row is ordered: by its offset or seq, and within it as placeColumn says.
+// place finds out where a row is ordered: by its offset or seq, and within it as subColumn says.
 func (r *recorder) place(values []any) rowPlace {
 	var at rowPlace
-	sub := placeColumn(r.table.relation)
+	by, sub := r.table.Key[0], r.table.subColumn()
 	for i, c := range r.table.columns {
 		switch value := values[i].(type) {
 		case int64:
-			if c.name == r.by {
+			if c.name == by {
 				at.offset = value
 			}
 		case *int64:
-			if c.name == r.by && value != nil {
+			if c.name == by && value != nil {
 				at.offset = *value
 			}
 		case int32:
@@ -199,12 +177,13 @@ func (r *recorder) place(values []any) rowPlace {
 	return at
 }
 
-// placeColumn orders the rows at one offset: the second of a table's key columns; empty where there is one row only.
-func placeColumn(relation string) string {
-	if key := keyColumns[relation]; len(key) > 1 {
-		return key[1]
+// subColumn orders the rows at one offset: the second of a table's key columns. It is empty where there is one row only, and
+// where the rows belong to a record, which are taken together.
+func (t *recordedTable) subColumn() string {
+	if len(t.Key) < 2 || t.OfRecords() {
+		return ""
 	}
-	return ""
+	return t.Key[1]
 }
 
 // digest is what is compared of a binary value; digestSQL does the same.

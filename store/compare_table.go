@@ -9,28 +9,25 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/tables"
 )
 
 // tableComparison compares the rows of one table. PostgreSQL makes rows of what writing would send, and finds those
 // that are on one side only; what comes back is put in pairs by key here.
 type tableComparison struct {
-	table  recordedTable
-	ofSeqs bool  // the rows belong to records of the transaction history, else to offsets
-	key    []int // which of the columns tell rows apart
-	names  *dictionaries
-	found  func(ledger.Difference) error
+	table recordedTable
+	key   []int // which of the columns tell rows apart
+	names *dictionaries
+	found func(ledger.Difference) error
 
 	// Lists of parties are compared as sets, and of a creation's stored witnesses those that are stakeholders.
 	stakeholders bool
 }
 
 func newTableComparison(table recordedTable, names *dictionaries, found func(ledger.Difference) error) *tableComparison {
-	return (&tableComparison{table: table, names: names, found: found}).keyedBy(keyColumns[table.relation])
-}
-
-func (c *tableComparison) keyedBy(columns []string) *tableComparison {
-	for _, name := range columns {
-		c.key = append(c.key, columnNamed(c.table.columns, name))
+	c := &tableComparison{table: table, names: names, found: found}
+	for _, name := range table.Key {
+		c.key = append(c.key, columnNamed(table.columns, name))
 	}
 	return c
 }
@@ -59,7 +56,7 @@ func (c *tableComparison) run(ctx context.Context, tx pgx.Tx, from, to ledger.Of
 // among compares the rows that should be stored with those stored rows s that a condition on its arguments chooses.
 func (c *tableComparison) among(ctx context.Context, tx pgx.Tx, where string, arguments ...any) error {
 	if err := c.piece(ctx, tx, c.sql(len(arguments), where), arguments, c.table.rows); err != nil {
-		return fmt.Errorf("compare %s: %w", c.table.relation, err)
+		return fmt.Errorf("compare %s: %w", c.table.Name, err)
 	}
 	return nil
 }
@@ -78,17 +75,15 @@ func cutPiece(rows []recordedRow) (piece, rest []recordedRow) {
 
 // betweenPlaces are the stored rows after the place in the first two arguments, up to the one in the next two.
 func (c *tableComparison) betweenPlaces() string {
-	relation := c.table.relation
 	sub := "0"
-	if column := placeColumn(relation); column != "" {
+	if column := c.table.subColumn(); column != "" {
 		sub = "s." + pgx.Identifier{column}.Sanitize()
-		if relation == "exact_payloads" {
+		if c.table.Name == "exact_payloads" {
 			sub = "coalesce(" + sub + ", -1)"
 		}
 	}
-	return `s.ledger_offset BETWEEN $1::bigint AND $3::bigint
-      AND (s.ledger_offset, ` + sub + `) > ($1::bigint, $2::integer) AND (s.ledger_offset, ` + sub + `) <= ($3::bigint, $4::integer)` +
-		ofUpdates[relation]
+	return c.table.Rows(`s.ledger_offset BETWEEN $1::bigint AND $3::bigint
+      AND (s.ledger_offset, ` + sub + `) > ($1::bigint, $2::integer) AND (s.ledger_offset, ` + sub + `) <= ($3::bigint, $4::integer)`)
 }
 
 // sql finds the rows that are on one side only, counting equal rows; on the stored side those of a condition, which has
@@ -99,7 +94,7 @@ func (c *tableComparison) sql(arguments int, where string) string {
 		name := pgx.Identifier{column.name}.Sanitize()
 		arrays = append(arrays, fmt.Sprintf("$%d::text[]", i+1+arguments))
 		names = append(names, name)
-		isList := refColumns[column.name] == refPartyList
+		isList := tables.References[column.name] == tables.PartyList
 		shownX, shownY = append(shownX, shownSQL("x."+name, name, isList && !c.stakeholders)), append(shownY, shownSQL("y."+name, name, isList && !c.stakeholders))
 		switch typeName := column.typeName; {
 		case isList && c.stakeholders:
@@ -126,7 +121,7 @@ func (c *tableComparison) sql(arguments int, where string) string {
     FROM unnest(` + list(arrays) + `) AS e (` + list(names) + `)
 ), stored AS (
     SELECT ` + list(stored) + `
-    FROM ` + pgx.Identifier{"indexer", c.table.relation}.Sanitize() + ` s
+    FROM ` + pgx.Identifier{"indexer", c.table.Name}.Sanitize() + ` s
     WHERE ` + where + `
 )
 SELECT true AS expected, ` + list(shownX) + ` FROM (TABLE expected EXCEPT ALL TABLE stored) x
@@ -156,12 +151,6 @@ func (c *tableComparison) onlyOf(column column) string {
 	return " WHERE p = ANY (" + partiesSQL("s.signatories_ref") + " || " + partiesSQL("s.observers_ref") + ")"
 }
 
-// ofUpdates leaves out rows of updates' tables that belong to something else: a snapshot, or an offset checkpoint.
-var ofUpdates = map[string]string{
-	"unknown_elements": ` AND NOT s.carried`,
-	"exact_payloads":   ` AND s.stream = '` + StreamUpdates + `' AND s.field NOT LIKE 'checkpoint\_%'`,
-}
-
 // piece compares the stored rows that the statement chooses by its first arguments with those that should be there.
 func (c *tableComparison) piece(ctx context.Context, tx pgx.Tx, sql string, chosen []any, rows []recordedRow) error {
 	arguments := append([]any{pgx.QueryResultFormats{pgx.TextFormatCode}}, chosen...)
@@ -169,7 +158,7 @@ func (c *tableComparison) piece(ctx context.Context, tx pgx.Tx, sql string, chos
 		values := make([]*string, len(rows))
 		for j := range rows {
 			values[j] = rows[j].values[i]
-			if c.stakeholders && refColumns[c.table.columns[i].name] == refPartyList {
+			if c.stakeholders && tables.References[c.table.columns[i].name] == tables.PartyList {
 				values[j] = c.names.name(c.table.columns[i].name, values[j])
 			}
 		}
@@ -264,7 +253,7 @@ func (c *tableComparison) report(p *rowPair) error {
 
 // difference names a row. PostgreSQL wrote the numbers, so they can be read.
 func (c *tableComparison) difference(kind ledger.Disagreement, row []*string) ledger.Difference {
-	d := ledger.Difference{Kind: kind, Relation: c.table.relation}
+	d := ledger.Difference{Kind: kind, Relation: c.table.Name, Element: c.table.Element}
 	if i := columnNamed(c.table.columns, "node_id"); i >= 0 && row[i] != nil {
 		n, _ := strconv.ParseInt(*row[i], 10, 32)
 		nodeID := int32(n)
@@ -281,7 +270,7 @@ func (c *tableComparison) difference(kind ledger.Disagreement, row []*string) le
 			n, _ := strconv.ParseInt(*value, 10, 64)
 			d.Offset = ledger.Offset(n)
 			continue
-		case name == "seq" && c.ofSeqs:
+		case name == "seq" && c.table.OfRecords():
 			d.Seq, _ = strconv.ParseInt(*value, 10, 64)
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/tables"
 )
 
 // UpdateRecord is what is stored of an update.
@@ -101,23 +102,22 @@ func (s *Store) readUpdate(ctx context.Context, tx pgx.Tx, offsets []ledger.Offs
 	if err != nil {
 		return err
 	}
-	for _, table := range new(factRows).tables(s.queries) {
+	for _, table := range tables.In(tables.Facts) {
 		var selected []string
-		for _, c := range columns[table.relation] {
+		for _, c := range columns[table.Name] {
 			selected = append(selected, selectNamed(c))
 		}
-		rows, err := tx.Query(ctx, fmt.Sprintf("SELECT row_to_json(r)::text FROM (SELECT %s FROM %s s WHERE s.ledger_offset = ANY ($1)%s ORDER BY %s) r",
-			strings.Join(selected, ", "), pgx.Identifier{"indexer", table.relation}.Sanitize(), ofUpdates[table.relation],
-			strings.Join(keyColumns[table.relation], ", ")), offsets)
+		rows, err := tx.Query(ctx, fmt.Sprintf("SELECT row_to_json(r)::text FROM (SELECT %s FROM %s s WHERE %s ORDER BY %s) r",
+			strings.Join(selected, ", "), table.SQL(), table.Rows("s.ledger_offset = ANY ($1)"), strings.Join(table.Key, ", ")), offsets)
 		if err == nil {
 			var texts []string
 			texts, err = pgx.CollectRows(rows, pgx.RowTo[string])
 			for _, text := range texts {
-				r.Rows = append(r.Rows, UpdateRow{Relation: table.relation, Columns: ledger.JSON(text)})
+				r.Rows = append(r.Rows, UpdateRow{Relation: table.Name, Columns: ledger.JSON(text)})
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("read the update's rows of %s: %w", table.relation, err)
+			return fmt.Errorf("read the update's rows of %s: %w", table.Name, err)
 		}
 	}
 	return nil
@@ -132,20 +132,20 @@ func selectNamed(c column) string {
 	lookUp := func(dictionary, ref, field, as string) string {
 		return fmt.Sprintf("(SELECT d.%s FROM indexer.%s d WHERE d.%s = %s) AS %s", field, dictionary, ref, name, as)
 	}
-	switch kind := refColumns[c.name]; {
-	case kind == refTemplate:
+	switch kind := tables.References[c.name]; {
+	case kind == tables.Template:
 		var list []string
 		for _, field := range []string{"template_id", "package_name", "representative_package_id"} {
 			list = append(list, lookUp("templates", "template_ref", field, field))
 		}
 		return strings.Join(list, ", ")
-	case kind == refSynchronizer:
+	case kind == tables.Synchronizer:
 		as := strings.TrimSuffix(c.name, "_ref") + "_synchronizer_id"
 		if c.name == "synchronizer_ref" {
 			as = "synchronizer_id"
 		}
 		return lookUp("synchronizers", "synchronizer_ref", "synchronizer_id", as)
-	case kind == refPartyList:
+	case kind == tables.PartyList:
 		return partiesSQL(name) + " AS " + strings.TrimSuffix(c.name, "_ref")
 	case c.typeName == "bytea":
 		return digestSQL(name, shownBytes) + " AS " + pgx.Identifier{c.name}.Sanitize()

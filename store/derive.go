@@ -147,29 +147,23 @@ const shownInterfacesSQL = `shown AS (
     JOIN indexer.carried_created c ON c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id
 )`
 
-// carriedTables are where the rows of a snapshot lie, and the column that tells of which.
-var carriedTables = map[string]string{
-	"carried_created": "snapshot_offset", "carried_interface_views": "snapshot_offset", "carried_reassignments": "snapshot_offset",
-	"unknown_elements": "ledger_offset",
-}
-
-// placelessExactSQL is true of an exact value x whose row is not there, $1 being the floor and $2 the watermark. Those of updates'
+// placelessExactSQL is true of an exact value s whose row is not there, $1 being the floor and $2 the watermark. Those of updates'
 // events are compared with their updates, which is another thing.
-const placelessExactSQL = `CASE x.stream
+const placelessExactSQL = `CASE s.stream
     WHEN 'updates' THEN CASE
-        WHEN x.field LIKE 'checkpoint\_%' THEN NOT EXISTS (
-            SELECT FROM indexer.offset_checkpoints o JOIN indexer.synchronizers s ON s.synchronizer_ref = o.synchronizer_ref
-            WHERE o.ledger_offset = x.ledger_offset AND x.field IN ('checkpoint_extra ' || s.synchronizer_id, 'checkpoint_time ' || s.synchronizer_id))
-        WHEN x.ledger_offset > $1 AND x.ledger_offset <= $2 OR ` + coveredX + ` THEN false
-        ELSE NOT EXISTS (SELECT FROM indexer.carried_created c WHERE c.ledger_offset = x.ledger_offset AND c.node_id = x.node_id)
-            AND NOT EXISTS (SELECT FROM indexer.carried_reassignments c WHERE c.ledger_offset = x.ledger_offset AND c.node_id = x.node_id)
+        WHEN s.field LIKE 'checkpoint\_%' THEN NOT EXISTS (
+            SELECT FROM indexer.offset_checkpoints o JOIN indexer.synchronizers d ON d.synchronizer_ref = o.synchronizer_ref
+            WHERE o.ledger_offset = s.ledger_offset AND s.field IN ('checkpoint_extra ' || d.synchronizer_id, 'checkpoint_time ' || d.synchronizer_id))
+        WHEN s.ledger_offset > $1 AND s.ledger_offset <= $2 OR ` + coveredS + ` THEN false
+        ELSE NOT EXISTS (SELECT FROM indexer.carried_created c WHERE c.ledger_offset = s.ledger_offset AND c.node_id = s.node_id)
+            AND NOT EXISTS (SELECT FROM indexer.carried_reassignments c WHERE c.ledger_offset = s.ledger_offset AND c.node_id = s.node_id)
             AND NOT EXISTS (
                 SELECT FROM indexer.unknown_elements u
-                WHERE u.carried AND u.ledger_offset = x.ledger_offset AND x.node_id IS NULL AND u.ordinal = x.seq)
+                WHERE u.carried AND u.ledger_offset = s.ledger_offset AND s.node_id IS NULL AND u.ordinal = s.seq)
     END
     WHEN 'lookups' THEN NOT EXISTS (
-        SELECT FROM indexer.lookups l WHERE l.status = 'found' AND l.ledger_offset = x.ledger_offset AND l.node_id = x.node_id)
-    ELSE x.stream <> 'transactions'
+        SELECT FROM indexer.lookups l WHERE l.status = 'found' AND l.ledger_offset = s.ledger_offset AND l.node_id = s.node_id)
+    ELSE s.stream <> 'transactions'
 END`
 
 // wantLookups asks for the contracts whose creation is nowhere and that nobody asked for, of events after the base.

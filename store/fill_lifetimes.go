@@ -28,7 +28,7 @@ func (l *Leader) FillState(ctx context.Context) (at, end ledger.Offset, done boo
 		return 0, 0, true, nil
 	}
 	if err != nil {
-		return 0, 0, false, fmt.Errorf("read how far history is filled in: %w", err)
+		return 0, 0, false, l.store.unusable(fmt.Errorf("read how far history is filled in: %w", err))
 	}
 	s := stateFill{leader: l, began: place.ProjectedFrom, known: place.StateFloor != nil}
 	if ok, err := s.choose(ctx, place); err != nil || !ok {

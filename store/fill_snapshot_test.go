@@ -9,8 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
+	"ledgerindexer/store/internal/tables"
 )
 
 // depths is a simulated ledger, and its snapshots at some offsets, at each of which contracts are between two synchronizers.
@@ -67,7 +69,7 @@ func (d *depths) active(at ledger.Offset) []string {
 	}
 	list := []string{}
 	for _, r := range d.ledger.Truth(scope, int64(at))["active_contracts"] {
-		list = append(list, fmt.Sprint(r["contract_id"], " ", r["synchronizer_id"], " ", r["created_offset"]))
+		list = append(list, fmt.Sprint(r["contract_id"], " ", r["synchronizer_id"], " ", r["activated_offset"]))
 	}
 	return sorted(list)
 }
@@ -145,9 +147,7 @@ func (d *testDB) shown() map[string][]string {
 }
 
 // asideTables are where a lower snapshot waits.
-var asideTables = []string{
-	"fill_snapshot", "fill_carried_created", "fill_carried_interface_views", "fill_carried_reassignments", "fill_unknown_elements", "fill_exact_payloads",
-}
+var asideTables = append(tables.Names(tables.In(tables.Aside)), "fill_snapshot")
 
 // requireNothingAside tells that nothing is left of what was kept aside, and that nothing is being worked out.
 func (d *testDB) requireNothingAside() {
@@ -179,6 +179,9 @@ func TestALowerSnapshotLowersTheStateFloor(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
+			if seed > 1 {
+				brief.Skip(t)
+			}
 			random := rand.New(rand.NewPCG(seed, 11))
 			shape := ledger.ShapeACSDelta
 			if seed%2 == 0 {
@@ -331,7 +334,7 @@ func TestWhatBothSnapshotsHaveIsShownOnce(t *testing.T) {
 	require.Equal(t, []string{"40 JsNovelty"}, d.rows("SELECT ledger_offset, kind FROM ledger.unknown_updates"))
 	require.Equal(t, []string{"39 left", "90 leaves"}, d.rows("SELECT ledger_offset, contract_id FROM ledger.reassignments ORDER BY 1"))
 	require.Equal(t, []string{"both 20 3", "covered 35 0"}, d.rows(
-		"SELECT contract_id, created_offset, reassignment_counter FROM ledger.active_contracts WHERE created_offset <= 100 ORDER BY 1"))
+		"SELECT contract_id, activated_offset, reassignment_counter FROM ledger.active_contracts WHERE activated_offset <= 100 ORDER BY 1"))
 	require.Equal(t, []string{"gone 21 70", "leaves 22 90"}, d.rows("SELECT contract_id, activated_offset, deactivated_offset FROM indexer.lifetimes ORDER BY 1"))
 	require.Equal(t, []string{"34 36", "40 101"}, d.coverage())
 	requireNoDerivedDifferences(t, up.store)
@@ -343,7 +346,7 @@ func TestWhatBothSnapshotsHaveIsShownOnce(t *testing.T) {
 	_, err = up.Reset(ctx, 60)
 	require.NoError(t, err)
 	require.Equal(t, []string{"both 20 3", "covered 35 0", "gone 21 0", "leaves 22 0"}, d.rows(
-		"SELECT contract_id, created_offset, reassignment_counter FROM ledger.active_contracts ORDER BY 1"))
+		"SELECT contract_id, activated_offset, reassignment_counter FROM ledger.active_contracts ORDER BY 1"))
 	requireNoDerivedDifferences(t, up.store)
 }
 
@@ -405,7 +408,7 @@ func TestALowerSnapshotWhereIndexingBeganWithoutOne(t *testing.T) {
 	require.NoError(t, err)
 	d.fillState(l)
 	require.Equal(t, "100 100", d.floors())
-	require.Equal(t, []string{"new 110 0", "stays 30 2"}, d.rows("SELECT contract_id, created_offset, reassignment_counter FROM ledger.active_contracts ORDER BY 1"))
+	require.Equal(t, []string{"new 110 0", "stays 30 2"}, d.rows("SELECT contract_id, activated_offset, reassignment_counter FROM ledger.active_contracts ORDER BY 1"))
 	require.Equal(t, []string{"20 110"}, d.rows("SELECT activated_offset, deactivated_offset FROM indexer.lifetimes"))
 	require.Empty(t, d.rows("SELECT contract_id FROM indexer.lookups"), "the snapshot has its creation")
 	requireNoDerivedDifferences(t, up.store)

@@ -179,7 +179,7 @@ func (s *Store) contractState(ctx context.Context, db dbsqlc.DBTX, contractID st
 	}
 	for _, a := range active {
 		h.Active = append(h.Active, ContractActive{
-			SynchronizerID: a.SynchronizerID, Offset: ledger.Offset(a.CreatedOffset), NodeID: a.CreatedNodeID,
+			SynchronizerID: a.SynchronizerID, Offset: ledger.Offset(a.ActivatedOffset), NodeID: a.ActivatedNodeID,
 			ReassignmentCounter: a.ReassignmentCounter,
 		})
 	}

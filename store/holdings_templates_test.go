@@ -87,14 +87,14 @@ func TestHoldingsOnTwoSynchronizers(t *testing.T) {
 	archived.Archived = []ledger.ArchivedEvent{archival(0, "c")}
 	d.append(l, 0, token(created), token(assigned))
 	require.Equal(t, "2", d.row("SELECT count(*) FROM ledger.active_contracts"))
-	require.Equal(t, "c sync::2 2 1.5", d.row("SELECT contract_id, synchronizer_id, created_offset, amount::text FROM ledger.holdings"))
+	require.Equal(t, "c sync::2 2 1.5", d.row("SELECT contract_id, synchronizer_id, activated_offset, amount::text FROM ledger.holdings"))
 	require.Equal(t, "alice 1.5 1", d.row("SELECT owner, amount::text, contracts FROM ledger.holding_totals"))
 	d.append(l, 2, unassigned)
-	require.Equal(t, "c sync::1 1 1.5", d.row("SELECT contract_id, synchronizer_id, created_offset, amount::text FROM ledger.holdings"))
+	require.Equal(t, "c sync::1 1 1.5", d.row("SELECT contract_id, synchronizer_id, activated_offset, amount::text FROM ledger.holdings"))
 	d.append(l, 3, archived)
 	require.Empty(t, d.holdings("ledger.holdings"))
 	for offset, want := range []string{"", "c sync::1 1", "c sync::2 2", "c sync::1 1", ""} {
-		got := d.row("SELECT coalesce(string_agg(concat_ws(' ', contract_id, synchronizer_id, created_offset), ','), '') FROM ledger.holdings_at($1)", offset)
+		got := d.row("SELECT coalesce(string_agg(concat_ws(' ', contract_id, synchronizer_id, activated_offset), ','), '') FROM ledger.holdings_at($1)", offset)
 		require.Equal(t, want, got, offset)
 	}
 }

@@ -111,12 +111,14 @@ func TestHoldingsAtRefuses(t *testing.T) {
 	d := newDatabase(t)
 	refused := func(offset any, code, message, hint string) {
 		t.Helper()
-		_, err := d.conn.Exec(t.Context(), "SELECT * FROM ledger.holdings_at($1)", offset)
-		var refusal *pgconn.PgError
-		require.ErrorAs(t, err, &refusal)
-		require.Equal(t, code, refusal.Code)
-		require.Equal(t, message, refusal.Message)
-		require.Equal(t, hint, refusal.Hint)
+		for _, query := range []string{"SELECT * FROM ledger.holdings_at($1)", "SELECT ledger.state_offset($1)"} {
+			_, err := d.conn.Exec(t.Context(), query, offset)
+			var refusal *pgconn.PgError
+			require.ErrorAs(t, err, &refusal, query)
+			require.Equal(t, code, refusal.Code)
+			require.Equal(t, message, refusal.Message)
+			require.Equal(t, hint, refusal.Hint)
+		}
 	}
 	between := "Ask for an offset between ledger.state_floor() and ledger.latest_offset()."
 	refused(10, "55000", "nothing has been indexed yet", "Start the indexer, or wait for the snapshot to be complete.")
@@ -124,9 +126,10 @@ func TestHoldingsAtRefuses(t *testing.T) {
 	d.snapshot(l, 10)
 	d.append(l, 10, newUpdate(12, "sync::1"))
 	require.Empty(t, d.holdings("ledger.holdings_at(11)"))
+	require.Equal(t, "10 12", d.row("SELECT ledger.state_offset(10), ledger.state_offset(12)"))
 	refused(9, "22023", "the active contracts are not known at offset 9, but from offset 10 on", between)
 	refused(13, "22023", "offset 13 has not been indexed yet: the latest is 12", between)
-	refused(nil, "22004", "ledger.holdings_at needs an offset, not NULL", "")
+	refused(nil, "22004", "an offset is needed, not NULL", "")
 	d.exec("UPDATE indexer.floors SET state_floor = NULL")
 	refused(12, "55000", "the active contracts are known at no offset: indexing began in the middle, without a snapshot",
 		"Seed a new database from a snapshot to know what was active.")

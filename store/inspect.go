@@ -31,9 +31,9 @@ type Inspector struct {
 
 // Inspect connects. Its errors are those of connecting: see *pgconn.ConnectError; none repeats the password.
 func (s *Store) Inspect(ctx context.Context) (*Inspector, error) {
-	conn, err := pgx.ConnectConfig(ctx, s.inspectConfig())
+	conn, err := s.connect(ctx, s.inspectConfig())
 	if err != nil {
-		return nil, fmt.Errorf("database %s: %w", s.Address(), err)
+		return nil, err
 	}
 	return &Inspector{store: s, conn: conn}, nil
 }
@@ -128,7 +128,7 @@ func (i *Inspector) Server(ctx context.Context) (ServerFacts, error) {
 		return err
 	})
 	if err != nil {
-		return ServerFacts{}, fmt.Errorf("database %s, read what it is: %w", i.store.Address(), err)
+		return ServerFacts{}, i.store.unusable(fmt.Errorf("database %s, read what it is: %w", i.store.Address(), err))
 	}
 	return facts, nil
 }
@@ -172,7 +172,7 @@ type SchemaFact struct {
 func (i *Inspector) Schema(ctx context.Context) (SchemaFacts, error) {
 	var facts SchemaFacts
 	var err error
-	if facts.Wanted, err = newestMigration(); err != nil {
+	if facts.Wanted, err = SchemaVersion(); err != nil {
 		return SchemaFacts{}, err
 	}
 	q := i.store.queries
@@ -314,76 +314,36 @@ func (i *Inspector) lead(ctx context.Context, tx pgx.Tx, role Role) (Lead, error
 
 // SessionFacts is what becomes of a session between two statements.
 type SessionFacts struct {
-	Shared      bool // another connection was given the same session: a pooler in transaction mode
-	Between     bool // something answers in the server's place, such as a pooler
-	IdleTimeout bool // idle_session_timeout, which frees the lock of a leader that hangs, arrived
+	Shared  bool // two connections were given the same session: a pooler in transaction or statement mode
+	Between bool // something answers in the server's place, such as a pooler
 }
 
-// How often Sessions looks: a pooler may give a connection the same session again by chance.
-const sessionRounds = 4
-
-// Sessions tells whether sessions live as long as connections, which leading needs. It makes a second connection, as
-// the leader's lock does, and its errors are those of making it.
+// Sessions tells whether sessions live as long as connections, which leading needs. It makes a second connection, and then one
+// as the leader's lock does; its errors are those of making them,
+// and ErrPooled where the settings of the last one are lost.
 func (i *Inspector) Sessions(ctx context.Context) (SessionFacts, error) {
 	var facts SessionFacts
-	config := i.store.lockConfig(RoleUpdates)
-	config.RuntimeParams["application_name"] = "ledgerindexer check"
-	config.DefaultQueryExecMode = pgx.QueryExecModeExec
-	second, err := pgx.ConnectConfig(ctx, config)
+	second, err := i.store.connect(ctx, i.store.inspectConfig())
 	if err != nil {
-		return facts, fmt.Errorf("database %s, make a second connection: %w", i.store.Address(), err)
+		return facts, fmt.Errorf("make a second connection: %w", err)
 	}
 	defer closeConn(ctx, second)
-	for range sessionRounds {
-		if err := i.sessionRound(ctx, second, &facts); err != nil {
-			return facts, fmt.Errorf("database %s, see whether sessions live: %w", i.store.Address(), err)
-		}
-		if facts.Shared {
-			break
-		}
+	session, err := sessionOf(ctx, i.conn)
+	if err == nil {
+		facts.Between = session != i.conn.PgConn().PID()
+		facts.Shared, err = sessionsShared(ctx, i.conn, second)
 	}
-	return facts, nil
-}
-
-// sessionRound sees whether the first connection gets another session with its next statement, or where the second one
-// holds a session in a transaction, or whether that is the first one's.
-func (i *Inspector) sessionRound(ctx context.Context, second *pgx.Conn, facts *SessionFacts) error {
-	first, err := sessionOf(ctx, i.conn)
 	if err != nil {
-		return err
+		return facts, fmt.Errorf("database %s, see whether sessions live: %w", i.store.Address(), err)
 	}
-	facts.Between = facts.Between || first != i.conn.PgConn().PID()
-	next, err := sessionOf(ctx, i.conn)
-	if err != nil || next != first {
-		facts.Shared = err == nil
-		return err
+	if facts.Shared { // what the lock's connection sets would stay with other clients of the pooler
+		return facts, nil
 	}
-	tx, err := second.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
-	if err != nil {
-		return err
+	config := i.store.lockConfig(RoleUpdates)
+	config.RuntimeParams["application_name"] = "ledgerindexer check"
+	lock, err := i.store.connect(ctx, config)
+	if err == nil {
+		closeConn(ctx, lock)
 	}
-	defer rollback(ctx, tx)
-	held, err := sessionOf(ctx, tx)
-	if err != nil {
-		return err
-	}
-	var idle string
-	if err := tx.QueryRow(ctx, "SHOW idle_session_timeout").Scan(&idle); err != nil {
-		return err
-	}
-	facts.IdleTimeout = idle != "0"
-	if held == first {
-		facts.Shared = true
-		return nil // the first one would wait for it
-	}
-	next, err = sessionOf(ctx, i.conn)
-	facts.Shared = err == nil && next != first
-	return err
-}
-
-func sessionOf(ctx context.Context, db interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}) (pid uint32, err error) {
-	err = db.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid)
-	return pid, err
+	return facts, err
 }

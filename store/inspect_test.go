@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -51,13 +50,13 @@ func TestInspectAnEmptyDatabase(t *testing.T) {
 
 	schema, err := i.Schema(t.Context())
 	require.NoError(t, err)
-	newest, err := newestMigration()
+	newest, err := SchemaVersion()
 	require.NoError(t, err)
 	require.Equal(t, SchemaFacts{Known: true, Wanted: newest}, schema)
 
 	sessions, err := i.Sessions(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, SessionFacts{IdleTimeout: true}, sessions)
+	require.Zero(t, sessions)
 	require.Empty(t, d.rows("SELECT nspname FROM pg_namespace WHERE nspname IN ('indexer', 'ledger')"), "nothing was made")
 }
 
@@ -154,23 +153,6 @@ func TestInspectSettingsOfTheRole(t *testing.T) {
 	require.Equal(t, "serializable", server.Settings["default_transaction_isolation"].Value)
 	require.True(t, server.ReadOnly)
 	require.Equal(t, 4, server.FreeConnections)
-}
-
-// However few or many sessions a pooler shares out, in whichever order: it is found out.
-func TestTransactionPoolingIsSeen(t *testing.T) {
-	t.Parallel()
-	for sessions := 1; sessions <= 4; sessions++ {
-		t.Run(fmt.Sprint(sessions), func(t *testing.T) {
-			t.Parallel()
-			d := emptyDatabase(t)
-			i := d.inspect(throwaway.TransactionPooler(t, d.url, sessions))
-			facts, err := i.Sessions(t.Context())
-			require.NoError(t, err)
-			require.Equal(t, SessionFacts{Shared: true, Between: true}, facts)
-			_, err = i.Server(t.Context())
-			require.NoError(t, err, "the rest can be read nevertheless")
-		})
-	}
 }
 
 func TestInspectSaysWhyItCannotConnect(t *testing.T) {

@@ -27,7 +27,7 @@ type knownIDs struct {
 	words    []uint64 // each id has up to four bits in one of them; nil: nothing is known
 	number   int      // of the filter, from 1 on: each that is begun has another one
 	revision int64    // of the last position that is known to be this leader's
-	small    int      // questions in a row
+	small    int      // so many small questions came in a row
 }
 
 func newKnownIDs() *knownIDs { return &knownIDs{seed: maphash.MakeSeed()} }

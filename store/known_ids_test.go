@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -116,22 +117,11 @@ func TestNewEventIDsAreNotLookedUp(t *testing.T) {
 	h.metAre(append(numbered("b", 2*smallQuestion), all...), append(numbered("b", smallQuestion), stored...))
 }
 
-// metAre checks which event ids are told to stand on stored records.
-func (h *testHistory) metAre(ids, want []string) {
-	h.t.Helper()
-	met, err := h.l.MetTransactions(h.t.Context(), ids)
-	require.NoError(h.t, err)
-	for _, id := range want {
-		require.True(h.t, met[id], id)
-	}
-	require.Len(h.t, met, len(want))
-}
-
 // What somebody else has stored, or a write whose outcome is not known, is found.
 func TestEventIDsOfOtherWritersAreKnown(t *testing.T) {
 	t.Parallel()
 	mine, more, others := numbered("a", smallQuestion), numbered("b", smallQuestion), numbered("c", smallQuestion)
-	all := append(append(append([]string{}, mine...), more...), others...)
+	all := slices.Concat(mine, more, others)
 	for name, stored := range map[string]bool{"stored": true, "not stored": false} {
 		t.Run("a write in doubt that was "+name, func(t *testing.T) {
 			t.Parallel()
@@ -154,7 +144,7 @@ func TestEventIDsOfOtherWritersAreKnown(t *testing.T) {
 			}, waitLimit, waitTick)
 			h.metAre(all, want)
 			h.append(others...)
-			h.metAre(all, append(append([]string{}, want...), others...))
+			h.metAre(all, slices.Concat(want, others))
 		})
 	}
 	t.Run("another writer", func(t *testing.T) {
@@ -172,6 +162,6 @@ func TestEventIDsOfOtherWritersAreKnown(t *testing.T) {
 		require.ErrorIs(t, err, ErrPositionMoved)
 		_, err = h.l.HistoryPosition(t.Context())
 		require.NoError(t, err)
-		h.metAre(all, append(append([]string{}, mine...), others...))
+		h.metAre(all, slices.Concat(mine, others))
 	})
 }

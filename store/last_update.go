@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
 )
 
 // LastUpdate is the last stored update at or below an offset. at is 0 where there is none, and the id is empty where none
@@ -18,7 +20,7 @@ func (s *Store) LastUpdate(ctx context.Context, upTo ledger.Offset) (at ledger.O
 		return 0, "", nil
 	}
 	if err != nil {
-		return 0, "", fmt.Errorf("read the last stored update up to offset %d: %w", upTo, err)
+		return 0, "", s.unusable(fmt.Errorf("read the last stored update up to offset %d: %w", upTo, err))
 	}
 	return ledger.Offset(row.LedgerOffset), row.UpdateID, nil
 }
@@ -26,6 +28,19 @@ func (s *Store) LastUpdate(ctx context.Context, upTo ledger.Offset) (at ledger.O
 // LastUpdate is Store.LastUpdate.
 func (l *Leader) LastUpdate(ctx context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, err error) {
 	return l.store.LastUpdate(ctx, upTo)
+}
+
+// RecordTime is that of the last stored update at or below an offset that has one; zero where none has.
+func (s *Store) RecordTime(ctx context.Context, upTo ledger.Offset) (time.Time, error) {
+	return s.recordTime(ctx, s.pool, upTo)
+}
+
+func (s *Store) recordTime(ctx context.Context, db dbsqlc.DBTX, upTo ledger.Offset) (time.Time, error) {
+	recordTime, err := s.queries.UpdateRecordTime(ctx, db, int64(upTo))
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return time.Time{}, fmt.Errorf("read the record time of the last stored update up to offset %d: %w", upTo, err)
+	}
+	return recordTime.Time, nil
 }
 
 // Compare is Store.Compare.

@@ -71,9 +71,9 @@ type Leader struct {
 
 // Lead tries once to take the role. ok is false where another process has it.
 func (s *Store) Lead(ctx context.Context, role Role) (leader *Leader, ok bool, err error) {
-	conn, err := pgx.ConnectConfig(ctx, s.lockConfig(role))
+	conn, err := s.connect(ctx, s.lockConfig(role))
 	if err != nil {
-		return nil, false, fmt.Errorf("database %s: %w", s.Address(), err)
+		return nil, false, s.unusable(err)
 	}
 	defer func() {
 		if leader == nil {
@@ -82,7 +82,7 @@ func (s *Store) Lead(ctx context.Context, role Role) (leader *Leader, ok bool, e
 	}()
 	locked, err := s.queries.LeadershipTryLock(ctx, conn, dbsqlc.LeadershipTryLockParams{Class: lockClass, RoleNumber: roleNumbers[role]})
 	if err != nil {
-		return nil, false, fmt.Errorf("lock role %s: %w", role, err)
+		return nil, false, s.unusable(fmt.Errorf("lock role %s: %w", role, err))
 	}
 	if !locked {
 		return nil, false, nil
@@ -191,7 +191,7 @@ func (s *Store) raiseEpoch(ctx context.Context, conn *pgx.Conn, role Role) (int6
 		return 0, fmt.Errorf("a repair, or a session of an earlier leader of role %s, holds a transaction open (trying again waits for it): %w", role, err)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("raise the epoch of role %s: %w", role, err)
+		return 0, s.unusable(fmt.Errorf("raise the epoch of role %s: %w", role, err))
 	}
 	return epoch, nil
 }
@@ -234,6 +234,7 @@ func (s *Store) writerPool(role Role, epoch int64, lockSession int32) (*pgxpool.
 		// kept while they grow.
 		config.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_custom_plan"
 	}
+	config.ConnConfig = s.settled(config.ConnConfig)
 	config.MaxConns = writerConnections
 	// A server that crashed, or another one in its place, may have lost its last commits (synchronous_commit = off, an asynchronous
 	// replica), and so what the leader remembers of them: the numbers of names, which partitions there are. It has lost the lock's
@@ -284,7 +285,7 @@ func (l *Leader) transact(ctx context.Context, limit time.Duration, options pgx.
 	defer cancel()
 	tx, err := l.pool.BeginTx(ctx, options)
 	if err != nil {
-		err = fmt.Errorf("begin transaction: %w", err)
+		err = l.store.unusable(fmt.Errorf("begin transaction: %w", err))
 		if errors.Is(err, ErrNotLeader) {
 			l.lose(err)
 		}
@@ -304,7 +305,7 @@ func (l *Leader) transact(ctx context.Context, limit time.Duration, options pgx.
 			l.store.endAbandonedRepair(ctx, l.store.pool))
 	}
 	if err != nil {
-		return fmt.Errorf("hold leadership of role %s: %w", l.role, err)
+		return l.store.unusable(fmt.Errorf("hold leadership of role %s: %w", l.role, err))
 	}
 	if err := fn(ctx, tx); err != nil {
 		return err

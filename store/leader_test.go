@@ -6,7 +6,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
@@ -148,7 +147,8 @@ func TestLeadershipIsLostWithItsLock(t *testing.T) {
 func TestLeadershipLockSessionTimesOut(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	conn, err := pgx.ConnectConfig(t.Context(), d.store().lockConfig(RoleUpdates))
+	s := d.store()
+	conn, err := s.connect(t.Context(), s.lockConfig(RoleUpdates))
 	require.NoError(t, err)
 	defer closeConn(t.Context(), conn)
 	var limit, name string

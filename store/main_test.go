@@ -13,6 +13,7 @@ import (
 
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/tables"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(throwaway.Tests(m)) }
@@ -118,9 +119,9 @@ func (d *testDB) exec(query string, args ...any) {
 	require.NoError(d.t, err)
 }
 
-// How long an event is waited for that comes at once on a healthy machine, and how often it is looked for.
+// How long an event is waited for that comes at once on a healthy machine, and soon on the busiest one, and how often it is looked for.
 const (
-	waitLimit = 30 * time.Second
+	waitLimit = 5 * time.Minute
 	waitTick  = 5 * time.Millisecond
 )
 
@@ -136,9 +137,7 @@ func (d *testDB) waitFor(query string, args ...any) {
 }
 
 // factTables are those whose rows belong to an update.
-var factTables = []string{
-	"updates", "created", "archived", "exercised", "interface_views", "reassignments", "topology_events", "unknown_elements", "exact_payloads",
-}
+var factTables = tables.Names(tables.In(tables.Facts))
 
 // facts lists what is stored of an offset range: the rows of each fact table, by offset.
 func (d *testDB) facts(from, to int64) []string {

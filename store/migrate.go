@@ -21,9 +21,7 @@ const versionTable = "indexer.schema_version"
 // Migrate brings the schema to this binary's version and returns the names of the migrations it applied. Several
 // processes may call it at once: a session lock lets one work. A database of a newer schema is a *ledger.Problem.
 func (s *Store) Migrate(ctx context.Context) ([]string, error) {
-	if err := s.CheckSchema(ctx); err == nil {
-		return nil, nil
-	} else if problem := (*ledger.Problem)(nil); errors.As(err, &problem) && !errors.Is(err, ErrSchemaOlder) {
+	if err := s.CheckSchema(ctx); !errors.Is(err, ErrSchemaOlder) {
 		return nil, err
 	}
 	db := stdlib.OpenDBFromPool(s.pool)
@@ -31,9 +29,8 @@ func (s *Store) Migrate(ctx context.Context) ([]string, error) {
 	if err := s.requireUTF8(ctx); err != nil {
 		return nil, err
 	}
-	// IF NOT EXISTS does not wait for another process that is making it.
-	if _, err := db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS indexer"); err != nil && !hasCode(err, codeUniqueViolation, codeDuplicateSchema) {
-		return nil, s.unusable(fmt.Errorf("create schema indexer: %w", err))
+	if err := s.createSchema(ctx); err != nil {
+		return nil, s.unusable(err)
 	}
 	provider, err := newProvider(db)
 	if err != nil {
@@ -50,11 +47,28 @@ func (s *Store) Migrate(ctx context.Context) ([]string, error) {
 	return applied, nil
 }
 
+// createSchema makes the schema that holds the table of versions, where there is none: IF NOT EXISTS would ask for the right to
+// create schemas even where there is one, and that right may have been revoked after the first migration.
+func (s *Store) createSchema(ctx context.Context) error {
+	var exists bool
+	err := s.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'indexer')").Scan(&exists)
+	if err == nil && !exists {
+		_, err = s.pool.Exec(ctx, "CREATE SCHEMA indexer")
+		if hasCode(err, codeUniqueViolation, codeDuplicateSchema) { // another process was faster
+			err = nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("create schema indexer: %w", err)
+	}
+	return nil
+}
+
 // requireUTF8 refuses a database whose encoding can't hold every text of the ledger.
 func (s *Store) requireUTF8(ctx context.Context) error {
 	var encoding string
 	if err := s.pool.QueryRow(ctx, "SHOW server_encoding").Scan(&encoding); err != nil {
-		return fmt.Errorf("database %s, read its encoding: %w", s.Address(), err)
+		return s.unusable(fmt.Errorf("database %s, read its encoding: %w", s.Address(), err))
 	}
 	if encoding != "UTF8" {
 		return &ledger.Problem{
@@ -69,11 +83,14 @@ func (s *Store) requireUTF8(ctx context.Context) error {
 var ErrSchemaOlder = errors.New("the database's schema is older than this program")
 
 // CheckSchema compares the database's schema with this binary's. An older one, or none, and a newer one are
-// *ledger.Problem.
+// *ledger.Problem, as is a pooler on the way that shares sessions out between connections.
 func (s *Store) CheckSchema(ctx context.Context) error {
-	want, err := newestMigration()
+	want, err := SchemaVersion()
 	if err != nil {
 		return err
+	}
+	if err := s.requireSessions(ctx); err != nil {
+		return s.unusable(fmt.Errorf("database %s: %w", s.Address(), err))
 	}
 	var have int64
 	var exists bool
@@ -83,7 +100,7 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	if exists {
 		err := s.pool.QueryRow(ctx, "SELECT coalesce(max(version_id) FILTER (WHERE is_applied), 0) FROM "+versionTable).Scan(&have)
 		if err != nil {
-			return fmt.Errorf("database %s, read schema version: %w", s.Address(), err)
+			return s.unusable(fmt.Errorf("database %s, read schema version: %w", s.Address(), err))
 		}
 	}
 	switch {
@@ -119,7 +136,8 @@ func newProvider(db *sql.DB) (*goose.Provider, error) {
 	return provider, nil
 }
 
-func newestMigration() (int64, error) {
+// SchemaVersion is the version of the schema that this program needs.
+func SchemaVersion() (int64, error) {
 	entries, err := migrations.Files.ReadDir(".")
 	if err != nil {
 		return 0, fmt.Errorf("read the embedded migrations: %w", err)

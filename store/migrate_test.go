@@ -59,6 +59,46 @@ func TestMigrateWantsWhatWasArchived(t *testing.T) {
 	}
 }
 
+// The right to create schemas is needed once: an upgrade, and each start, does without.
+func TestMigrateWithoutTheRightToCreateSchemas(t *testing.T) {
+	t.Parallel()
+	newest, err := SchemaVersion()
+	require.NoError(t, err)
+	for _, version := range []int64{2, newest - 1, newest} {
+		t.Run(fmt.Sprint("from ", version), func(t *testing.T) {
+			t.Parallel()
+			d := emptyDatabase(t)
+			role, as := throwaway.Login(t, d.url, "")
+			right := "CREATE ON DATABASE " + pgx.Identifier{d.row("SELECT current_database()")}.Sanitize()
+			_, err := d.open(as, nil).Migrate(t.Context())
+			requireProblem(t, err, "can't be used", "grant")
+			require.ErrorContains(t, err, "permission denied for database")
+
+			d.exec("GRANT " + right + " TO " + pgx.Identifier{role}.Sanitize())
+			db, err := sql.Open("pgx", as)
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, db.Close()) })
+			_, err = db.ExecContext(t.Context(), "CREATE SCHEMA indexer")
+			require.NoError(t, err)
+			provider, err := newProvider(db)
+			require.NoError(t, err)
+			_, err = provider.UpTo(t.Context(), version)
+			require.NoError(t, err)
+			d.exec("REVOKE " + right + " FROM " + pgx.Identifier{role}.Sanitize())
+
+			s := d.open(as, nil)
+			applied, err := s.Migrate(t.Context())
+			require.NoError(t, err)
+			require.Len(t, applied, int(newest-version))
+			require.NoError(t, s.CheckSchema(t.Context()))
+			l := d.lead(s, RoleUpdates)
+			require.NoError(t, l.Start(t.Context(), "participant::1", testScope, 0, true))
+			require.NoError(t, l.Append(t.Context(), testScope, everyKind(0)))
+			require.Equal(t, "4", d.watermark())
+		})
+	}
+}
+
 // A database that holds updates is migrated, and goes on from there.
 func TestMigrateADatabaseOf3(t *testing.T) {
 	t.Parallel()

@@ -33,7 +33,7 @@ func (s *Store) Network(ctx context.Context) (string, error) {
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("read the stored network: %w", err)
+		return "", s.unusable(fmt.Errorf("read the stored network: %w", err))
 	}
 	return stored, nil
 }

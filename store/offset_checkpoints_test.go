@@ -94,3 +94,24 @@ func TestStatementsOfOffsetCheckpoints(t *testing.T) {
 		require.Equal(t, c.rows, int(next))
 	}
 }
+
+// Checkpoints without anything that they cover are kept, from the first offset on, and move nothing.
+func TestOffsetCheckpointsAlone(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	ctx := t.Context()
+	alone := func(at ledger.Offset) []ledger.Page {
+		return []ledger.Page{{From: at, To: at, Checkpoints: []ledger.OffsetCheckpoint{{Offset: at, Times: []ledger.SynchronizerTime{
+			{SynchronizerID: "sync::1", RecordTime: testTime("2025-01-01T00:00:00Z")},
+		}}}}}
+	}
+	require.NoError(t, l.Append(ctx, testScope, alone(0)))
+	require.Empty(t, d.coverage())
+	require.NoError(t, l.Append(ctx, testScope, oneCreation(0, 10)))
+	require.NoError(t, l.Append(ctx, testScope, alone(10)))
+	require.NoError(t, l.Write(ctx, testScope, alone(10)))
+	require.Equal(t, []string{"0 10"}, d.coverage())
+	require.Equal(t, "10", d.watermark())
+	require.Equal(t, []string{"0", "10"}, d.rows("SELECT ledger_offset FROM indexer.offset_checkpoints ORDER BY 1"))
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/tables"
 )
 
 // Partitions keep every index small enough to stay in memory, and are few, because planning and lock slots pay for
@@ -82,6 +83,9 @@ func (p *partitions) ensure(ctx context.Context, relation string, offsets []int6
 				return err
 			}
 			continue
+		}
+		if err := p.announce(ctx, relation); err != nil {
+			return err
 		}
 		spans = p.insert(relation, next)
 	}
@@ -173,32 +177,68 @@ const (
 	attachTries       = 30
 )
 
+// partitionColumn is the column whose ranges a table is partitioned by.
+func partitionColumn(relation string) (string, error) {
+	for _, table := range tables.All() {
+		if table.Name == relation && table.Partitioned {
+			return table.Place, nil
+		}
+	}
+	return "", fmt.Errorf("table %s has no partitions", relation)
+}
+
 // attach makes the partition as a table of its own and attaches it: CREATE TABLE … PARTITION OF would lock out every
 // reader of the parent. The CHECK spares the attachment a scan.
 func (p *partitions) attach(ctx context.Context, relation string, s span) error {
-	column := "ledger_offset"
-	if relation == "lifetimes" {
-		column = "deactivated_offset"
+	column, err := partitionColumn(relation)
+	if err != nil {
+		return err
 	}
 	parent := pgx.Identifier{"indexer", relation}.Sanitize()
 	table := pgx.Identifier{"indexer", fmt.Sprintf("%s_p%d", relation, s.from)}.Sanitize()
 	check := pgx.Identifier{fmt.Sprintf("%s_p%d_range", relation, s.from)}.Sanitize()
 	statements := []string{
-		fmt.Sprintf("SET LOCAL lock_timeout = %d", attachLockTimeout.Milliseconds()),
 		fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING STORAGE INCLUDING COMPRESSION, CONSTRAINT %s CHECK (%s >= %d AND %s < %d))",
 			table, parent, check, column, s.from, column, s.to),
 		fmt.Sprintf("ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%d) TO (%d)", parent, table, s.from, s.to),
 		fmt.Sprintf("ALTER TABLE %s DROP CONSTRAINT %s", table, check),
 	}
+	return p.alter(ctx, relation, func(ctx context.Context, tx pgx.Tx) error {
+		for _, statement := range statements {
+			if _, err := tx.Exec(ctx, statement); err != nil {
+				return fmt.Errorf("attach partition of %s for offsets %d to %d: %w", relation, s.from, s.to, err)
+			}
+		}
+		return p.leader.store.queries.PartitionRecord(ctx, tx, dbsqlc.PartitionRecordParams{Relation: relation, FromOffset: s.from, ToOffset: s.to})
+	})
+}
+
+// announce has every session read the list of partitions again. A session that was reading it while a partition was attached may
+// keep the list without it: PostgreSQL can take in the notice of the change before the old list is stored. It would see none of
+// the partition's rows, and write none, until the next change of the table; this is that change.
+func (p *partitions) announce(ctx context.Context, relation string) error {
+	column, err := partitionColumn(relation)
+	if err != nil {
+		return err
+	}
+	change := fmt.Sprintf("ALTER TABLE %s ALTER COLUMN %s SET STATISTICS -1", pgx.Identifier{"indexer", relation}.Sanitize(), column) // its default
+	return p.alter(ctx, relation, func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, change); err != nil {
+			return fmt.Errorf("announce a partition of %s: %w", relation, err)
+		}
+		return nil
+	})
+}
+
+// alter changes a table, and tries again where something else locks it.
+func (p *partitions) alter(ctx context.Context, relation string, change func(context.Context, pgx.Tx) error) error {
 	var err error
 	for try := range attachTries {
 		err = p.leader.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-			for _, statement := range statements {
-				if _, err := tx.Exec(ctx, statement); err != nil {
-					return fmt.Errorf("attach partition of %s for offsets %d to %d: %w", relation, s.from, s.to, err)
-				}
+			if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", attachLockTimeout.Milliseconds())); err != nil {
+				return fmt.Errorf("set the time to wait for locks: %w", err)
 			}
-			return p.leader.store.queries.PartitionRecord(ctx, tx, dbsqlc.PartitionRecordParams{Relation: relation, FromOffset: s.from, ToOffset: s.to})
+			return change(ctx, tx)
 		})
 		if !hasCode(err, codeLockNotAvailable) {
 			return err

@@ -97,6 +97,24 @@ func TestPartitionsGrow(t *testing.T) {
 	})
 }
 
+// A table is changed once more behind each partition that is attached: a session that was reading the list of partitions meanwhile
+// may have kept one without it.
+func TestAttachedPartitionsAreAnnounced(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	u := newUpdate(1, "sync::1")
+	u.Created = []ledger.CreatedEvent{creation(0, "lives"), creation(1, "passes")}
+	u.Archived = []ledger.ArchivedEvent{archival(2, "passes")}
+	require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{{To: 1, Updates: []ledger.Update{u}}}))
+	require.Equal(t, []string{"archived true", "created true", "lifetimes true", "updates true"}, d.rows(`
+		SELECT p.relname, bool_and(a.xmin::text::bigint > i.xmin::text::bigint)
+		FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent AND p.relkind = 'p' AND p.relnamespace = 'indexer'::regnamespace
+		JOIN pg_attribute a ON a.attrelid = p.oid AND a.attname IN ('ledger_offset', 'deactivated_offset') AND a.attnum = ANY (
+			SELECT unnest(k.partattrs::smallint[]) FROM pg_partitioned_table k WHERE k.partrelid = p.oid)
+		GROUP BY 1 ORDER BY 1`))
+}
+
 // Sparse offsets, at borders, downwards and at the end of what a bigint holds.
 func TestPartitionsTakeSparseOffsets(t *testing.T) {
 	t.Parallel()

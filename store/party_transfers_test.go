@@ -24,7 +24,8 @@ func payment(id, clock, sender string, fee *ledger.Decimal, receivers ...ledger.
 	return record
 }
 
-const partyTransferColumns = `SELECT seq, direction, coalesce(counterparties::text, 'NULL'), coalesce(amount::text, 'NULL'), coalesce(fee::text, 'NULL')
+const partyTransferColumns = `SELECT seq, direction, coalesce(counterparties::text, 'NULL'), coalesce(amount::text, 'NULL'), coalesce(fee::text, 'NULL'),
+	coalesce(net_amount::text, 'NULL')
 	FROM ledger.party_transfers `
 
 func TestPartyTransfers(t *testing.T) {
@@ -42,15 +43,17 @@ func TestPartyTransfers(t *testing.T) {
 	h.appendRecords(tapAt(nil), left, self)
 
 	require.Equal(t, []string{
-		"5 sent {alice,bob} 18 1", // the same transfer: sent first
-		"5 received {alice} 5 0",
-		"4 sent NULL NULL NULL",
-		"2 sent {} 0 0",
-		"1 sent {dave,bob,carol} 6.5000000001 0.0300000000",
+		"5 sent {alice,bob} 18 1 -19", // the same transfer: sent first
+		"5 received {alice} 5 0 5",
+		"4 sent NULL NULL NULL NULL",
+		"2 sent {} 0 0 0",
+		"1 sent {dave,bob,carol} 6.5000000001 0.0300000000 -6.5300000001",
 	}, h.rows(partyTransferColumns+"WHERE party = 'alice'"))
-	require.Equal(t, []string{"5 received {alice} 13 NULL", "1 received {alice} 1.0000000001 0.02"}, h.rows(partyTransferColumns+"WHERE party = 'bob'"), "a part of the fee was left out")
-	require.Equal(t, []string{"1 received {alice} -1 NULL"}, h.rows(partyTransferColumns+"WHERE party = 'carol'"))
-	require.Equal(t, []string{"1 received {alice} 6.50 0.04"}, h.rows(partyTransferColumns+"WHERE party = 'dave'"))
+	require.Equal(t, []string{"5 received {alice} 13 NULL NULL", "1 received {alice} 1.0000000001 0.02 0.9800000001"}, h.rows(partyTransferColumns+"WHERE party = 'bob'"), "a part of the fee was left out")
+	require.Equal(t, []string{"1 received {alice} -1 NULL NULL"}, h.rows(partyTransferColumns+"WHERE party = 'carol'"))
+	require.Equal(t, []string{"1 received {alice} 6.50 0.04 6.46"}, h.rows(partyTransferColumns+"WHERE party = 'dave'"))
+	require.Equal(t, []string{"0 dave 2.49", "1 bob 0.9800000001", "2 dave 3.97", "3 carol NULL"}, h.rows(`SELECT ordinal, party, coalesce(net_amount::text, 'NULL')
+		FROM ledger.transfer_receivers WHERE seq = 1 ORDER BY 1`))
 	const rest = "SELECT event_id, (date AT TIME ZONE 'UTC')::text, coalesce(round::text, 'NULL'), coalesce(description, 'NULL'), coalesce(transfer_kind, 'NULL') FROM ledger.party_transfers WHERE "
 	require.Equal(t, "#full:0 2025-01-02 01:00:00.123456 5 rent preapproval_send", h.row(rest+"party = 'dave'"))
 	require.Equal(t, "#left:0 2025-01-02 03:00:00 NULL NULL NULL", h.row(rest+"party = 'alice' AND seq = 4"))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -47,11 +48,16 @@ func (l *Leader) projectNext(ctx context.Context, scope ledger.Scope, from, to l
 		return 0, err
 	}
 	reach := ledger.Offset(upTo)
+	var recordTime time.Time
 	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := l.moveWatermark(ctx, tx, from, reach); err != nil {
 			return err
 		}
 		if err := l.project(ctx, tx, step); err != nil {
+			return err
+		}
+		var err error
+		if recordTime, err = l.store.recordTime(ctx, tx, reach); err != nil {
 			return err
 		}
 		return l.mergeCoverage(ctx, tx, scope, from, reach) // last, as who fills in history does: it may wait for that one
@@ -60,6 +66,7 @@ func (l *Leader) projectNext(ctx context.Context, scope ledger.Scope, from, to l
 		return 0, err
 	}
 	l.pending.forget(upTo)
+	l.store.cfg.Shown(recordTime)
 	return reach, nil
 }
 

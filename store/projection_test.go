@@ -169,8 +169,8 @@ func TestProjection(t *testing.T) {
 			m.apply(&h.updates[i])
 			asOf[h.updates[i].Offset] = m.activeRows()
 		}
-		require.Equal(rt, m.activeRows(), d.rows(`SELECT contract_id, synchronizer_id, created_offset, created_node_id
-			FROM ledger.active_contracts ORDER BY format('%s %s %s %s', contract_id, synchronizer_id, created_offset, created_node_id) COLLATE "C"`))
+		require.Equal(rt, m.activeRows(), d.rows(`SELECT contract_id, synchronizer_id, activated_offset, activated_node_id
+			FROM ledger.active_contracts ORDER BY format('%s %s %s %s', contract_id, synchronizer_id, activated_offset, activated_node_id) COLLATE "C"`))
 		require.Equal(rt, m.closedRows(), sorted(d.rows(`SELECT contract_id, synchronizer_id, activated_offset, activated_node_id, deactivated_offset
 			FROM indexer.lifetimes JOIN indexer.synchronizers USING (synchronizer_ref)`)))
 		for offset, want := range asOf {

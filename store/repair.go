@@ -28,7 +28,7 @@ type Repairer struct {
 func (s *Store) Repairer(ctx context.Context) (repairer *Repairer, ok bool, err error) {
 	leader, ok, err := s.Lead(ctx, RoleRepair)
 	if err != nil || !ok {
-		return nil, ok, s.unusable(err)
+		return nil, ok, err
 	}
 	return &Repairer{Leader: leader, meant: map[reference]string{}}, true, nil
 }

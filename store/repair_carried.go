@@ -9,6 +9,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/tables"
 )
 
 // RepairCarried makes the carried rows of entries those that writing the entries makes, in one transaction, and names in
@@ -40,8 +41,8 @@ func (r *Repairer) repairCarried(ctx context.Context, page *carriedPage) error {
 			if err != nil {
 				return err
 			}
-			return r.weighAll(ctx, tx, rows.tables(r.store.queries), v, func(relation string) (string, []any) {
-				return page.stored(rows, relation)
+			return r.weighAll(ctx, tx, tables.Snapshot, rows.tables(r.store.queries), v, func(table *tables.Table) (string, []any) {
+				return page.stored(rows, table.Name)
 			})
 		})
 		if err != nil {

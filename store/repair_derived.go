@@ -3,10 +3,12 @@ package store
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/tables"
 )
 
 // RepairDerived makes what follows from the facts follow from them, and removes what belongs nowhere: all that
@@ -59,12 +61,13 @@ func (r *Repairer) RepairDerived(ctx context.Context, step func(what string)) er
 // ensureLifetimes attaches the partitions that rows of lifetimes may need. One offset of each of the smallest partitions
 // stands for the others there: partitions begin and end where those do.
 func (r *Repairer) ensureLifetimes(ctx context.Context) error {
-	const sql = `SELECT max(e.ledger_offset) FROM (
-    SELECT ledger_offset FROM indexer.created
-    UNION ALL SELECT ledger_offset FROM indexer.archived
-    UNION ALL SELECT ledger_offset FROM indexer.exercised
-    UNION ALL SELECT ledger_offset FROM indexer.reassignments
-) e GROUP BY e.ledger_offset / $1`
+	var events []string
+	for _, table := range tables.In(tables.Facts) {
+		if table.Activity {
+			events = append(events, "SELECT s.ledger_offset FROM "+table.SQL()+" s")
+		}
+	}
+	sql := "SELECT max(e.ledger_offset) FROM (" + strings.Join(events, " UNION ALL ") + ") e GROUP BY e.ledger_offset / $1"
 	rows, err := r.pool.Query(ctx, sql, firstWidth)
 	if err != nil {
 		return fmt.Errorf("look for the offsets of events: %w", err)
@@ -94,27 +97,33 @@ func (d *derivation) after(ctx context.Context, offset int64, statements ...stri
 }
 
 func (d *derivation) outside(ctx context.Context) error {
-	for _, relation := range outsideTables {
-		err := d.after(ctx, d.agreement.floor, fmt.Sprintf("DELETE FROM indexer.%s s WHERE (s.ledger_offset <= $1 OR s.ledger_offset > $2) AND NOT %s%s",
-			relation, coveredS, ofUpdates[relation]))
+	for _, table := range tables.In(tables.Facts) {
+		if table.Mixed { // what belongs nowhere of exact values is known last
+			continue
+		}
+		err := d.after(ctx, d.agreement.floor, "DELETE FROM "+table.SQL()+" s WHERE "+
+			table.Rows("(s.ledger_offset <= $1 OR s.ledger_offset > $2) AND NOT "+coveredS))
 		if err != nil {
 			return err
 		}
 	}
-	for _, relation := range carriedRelations {
+	for _, table := range tables.In(tables.Snapshot) {
+		column := table.SnapshotOffset
+		if column == "" {
+			continue
+		}
 		if !d.agreement.snapshot {
-			if _, err := d.tx.Exec(ctx, fmt.Sprintf("DELETE FROM indexer.%s x WHERE %s", relation, carriedSQL(relation, "true"))); err != nil {
+			if _, err := d.tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+table.Rows("true")); err != nil {
 				return err
 			}
 			continue
 		}
-		_, err := d.tx.Exec(ctx, fmt.Sprintf("DELETE FROM indexer.%s x WHERE %s", relation, carriedSQL(relation, replacedSQL)), d.agreement.base)
+		_, err := d.tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+table.Rows(replacedSQL), d.agreement.base)
 		if err != nil {
 			return err
 		}
 		// There was one snapshot only, so they are of that.
-		column := carriedTables[relation]
-		sql := fmt.Sprintf("UPDATE indexer.%s x SET %s = $1 WHERE %s", relation, column, carriedSQL(relation, "x."+column+" <> $1"))
+		sql := fmt.Sprintf("UPDATE %s s SET %s = $1 WHERE %s", table.SQL(), column, table.Rows("s."+column+" <> $1"))
 		if _, err := d.tx.Exec(ctx, sql, d.agreement.base); err != nil {
 			return err
 		}
@@ -186,7 +195,7 @@ FROM misplaced m WHERE l.contract_id = m.contract_id`)
 	if err := l.wantLookups(ctx, d.tx, d.agreement.base, d.agreement.watermark); err != nil {
 		return err
 	}
-	return d.after(ctx, d.agreement.floor, "DELETE FROM indexer.exact_payloads x WHERE "+placelessExactSQL)
+	return d.after(ctx, d.agreement.floor, "DELETE FROM indexer.exact_payloads s WHERE "+placelessExactSQL)
 }
 
 // templates makes ids that are none of the parts that stand beside them, and lists the interfaces that templates have shown.

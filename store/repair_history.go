@@ -10,12 +10,8 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/tables"
 )
-
-// historySeqTables are all tables with a seq of the history, but for those that follow from others.
-func historySeqTables() []string {
-	return append(historyRelations(), "history_gone", "history_sightings")
-}
 
 // onlyHistory is for repairs of the history that leave the dictionaries alone.
 var onlyHistory = []Role{RoleTransactions}
@@ -79,10 +75,9 @@ func (r *Repairer) rewriteRecords(ctx context.Context, tx pgx.Tx, records []ledg
 	for i := range records {
 		seqs[i] = records[i].Seq
 	}
-	for _, relation := range historyRelations() {
-		_, err := tx.Exec(ctx, `DELETE FROM indexer.`+relation+` x WHERE `+ofRecord(relation)+`x.seq = ANY ($1)`, seqs)
-		if err != nil {
-			return fmt.Errorf("remove rows of %s: %w", relation, err)
+	for _, table := range tables.In(tables.Records) {
+		if _, err := tx.Exec(ctx, `DELETE FROM `+table.SQL()+` s WHERE `+table.Rows(`s.seq = ANY ($1)`), seqs); err != nil {
+			return fmt.Errorf("remove rows of %s: %w", table.Name, err)
 		}
 	}
 	var rows transactionRows
@@ -164,20 +159,19 @@ func (r *Repairer) RemoveRecords(ctx context.Context, seqs []int64) error {
 		return seq - int64(n)
 	}
 	err := r.repairHistory(ctx, onlyHistory, func(ctx context.Context, tx pgx.Tx, p *dbsqlc.HistoryPositionPutParams) error {
-		for _, relation := range historySeqTables() {
+		for _, table := range tables.In(tables.Records, tables.Marks) {
 			// Through numbers that no row has: PostgreSQL looks at each row for itself whether its number is free.
 			for _, sql := range []string{
-				`DELETE FROM indexer.` + relation + ` x WHERE ` + ofRecord(relation) + `x.seq = ANY ($1::bigint[])`,
-				`UPDATE indexer.` + relation + ` x SET seq = width_bucket(x.seq, $1::bigint[]) - x.seq
-    WHERE ` + ofRecord(relation) + `x.seq > ($1::bigint[])[1]`,
-				`UPDATE indexer.` + relation + ` x SET seq = -x.seq WHERE ` + ofRecord(relation) + `x.seq < 0 AND $1::bigint[] IS NOT NULL`,
+				`DELETE FROM ` + table.SQL() + ` s WHERE ` + table.Rows(`s.seq = ANY ($1::bigint[])`),
+				`UPDATE ` + table.SQL() + ` s SET seq = width_bucket(s.seq, $1::bigint[]) - s.seq WHERE ` + table.Rows(`s.seq > ($1::bigint[])[1]`),
+				`UPDATE ` + table.SQL() + ` s SET seq = -s.seq WHERE ` + table.Rows(`s.seq < 0 AND $1::bigint[] IS NOT NULL`),
 			} {
 				if _, err := tx.Exec(ctx, sql, seqs); err != nil {
-					return fmt.Errorf("remove rows of %s: %w", relation, err)
+					return fmt.Errorf("remove rows of %s: %w", table.Name, err)
 				}
 			}
 		}
-		if err := r.followRecords(ctx, tx, func(table *derivedTable) bool { return table.ofSeqs }); err != nil {
+		if err := r.followRecords(ctx, tx, (*tables.Table).OfRecords); err != nil {
 			return err
 		}
 		p.WindowSeqs = slices.DeleteFunc(p.WindowSeqs, func(seq int64) bool { return slices.Contains(seqs, seq) })
@@ -250,13 +244,12 @@ func (r *Repairer) removeStray(ctx context.Context, tx pgx.Tx, last int64, surpl
 	if err != nil {
 		return fmt.Errorf("remove records that the position does not claim: %w", err)
 	}
-	for _, relation := range historySeqTables()[1:] {
-		where := ofRecord(relation) + stray
-		if relation == "history_sightings" && surplus {
-			where = "true OR $1::bigint IS NULL"
+	for _, table := range tables.In(tables.Records, tables.Marks) {
+		if table.Name == "transactions" {
+			continue
 		}
-		if _, err := tx.Exec(ctx, `DELETE FROM indexer.`+relation+` x WHERE `+where, last); err != nil {
-			return fmt.Errorf("remove rows of %s that belong to no record: %w", relation, err)
+		if _, err := tx.Exec(ctx, `DELETE FROM `+table.SQL()+` s WHERE `+strayRows(&table, surplus), last); err != nil {
+			return fmt.Errorf("remove rows of %s that belong to no record: %w", table.Name, err)
 		}
 	}
 	if _, err := tx.Exec(ctx, `DELETE FROM indexer.exact_payloads x WHERE `+misnamedExact); err != nil {

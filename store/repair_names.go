@@ -14,6 +14,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/tables"
 )
 
 // A fact that refers to the wrong name was altered itself, or the dictionary was. Which of the two it was is told by all
@@ -21,7 +22,7 @@ import (
 
 // reference is a number of a dictionary.
 type reference struct {
-	kind   string // refTemplate, refSynchronizer or refPartyList
+	kind   string // tables.Template, tables.Synchronizer or tables.PartyList
 	number int32
 }
 
@@ -80,7 +81,7 @@ func (r *Repairer) repairNames(ctx context.Context, tx pgx.Tx, wanted names, wei
 	for one := range v {
 		if one.number == one.shown {
 			certain[one.reference] = d.certainty(one.reference)
-		} else if one.kind == refPartyList {
+		} else if one.kind == tables.PartyList {
 			moved = true // the list may have been given another number
 		}
 	}
@@ -120,7 +121,7 @@ func (d *dictionaries) nameOf(ref reference) string { return d.names[ref.kind][n
 // the digest.
 func (d *dictionaries) certainty(ref reference) string {
 	name := d.nameOf(ref)
-	if ref.kind == refPartyList {
+	if ref.kind == tables.PartyList {
 		sum := sha256.Sum256([]byte(name))
 		name = string(sum[:])
 	}
@@ -129,22 +130,22 @@ func (d *dictionaries) certainty(ref reference) string {
 
 // weighAll collects the votes of the stored rows that are in the place of some of these; stored chooses them.
 func (r *Repairer) weighAll(
-	ctx context.Context, tx pgx.Tx, tables []tableRows, v votes, stored func(relation string) (where string, arguments []any),
+	ctx context.Context, tx pgx.Tx, family tables.Family, rows []tableRows, v votes, stored func(table *tables.Table) (where string, arguments []any),
 ) error {
 	columns, err := r.store.factColumns(ctx, tx)
 	if err != nil {
 		return err
 	}
-	for _, source := range tables {
-		table, err := record(ctx, tx, source, columns[source.relation])
+	for _, source := range rows {
+		table, err := record(ctx, tx, family, source, columns[source.relation])
 		if err != nil {
 			return err
 		}
-		where, arguments := stored(source.relation)
+		where, arguments := stored(&table.Table)
 		for i, c := range table.columns {
-			if kind, isRef := refColumns[c.name]; isRef {
+			if kind, isRef := tables.References[c.name]; isRef {
 				if err := weighColumn(ctx, tx, table, i, kind, where, arguments, v); err != nil {
-					return fmt.Errorf("weigh what %s.%s refers to: %w", table.relation, c.name, err)
+					return fmt.Errorf("weigh what %s.%s refers to: %w", table.Name, c.name, err)
 				}
 			}
 		}
@@ -171,7 +172,7 @@ func weighColumn(ctx context.Context, tx pgx.Tx, table recordedTable, ref int, k
 		columns = append(columns, name(i))
 	}
 	arguments = slices.Clip(arguments)
-	for _, key := range keyColumns[table.relation] {
+	for _, key := range table.Key {
 		i := columnNamed(table.columns, key)
 		take(i)
 		same = append(same, fmt.Sprintf("s.%[1]s = e.%[1]s::%[2]s", name(i), table.columns[i].typeName))
@@ -186,7 +187,7 @@ func weighColumn(ctx context.Context, tx pgx.Tx, table recordedTable, ref int, k
 	rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT s.%[1]s, e.%[1]s::integer, count(DISTINCT s.ledger_offset), %[2]s, min(s.ledger_offset)
 		FROM unnest(%[3]s) AS e (%[4]s) JOIN %[5]s s ON %[6]s
 		WHERE s.%[1]s IS NOT NULL AND e.%[1]s IS NOT NULL AND %[7]s GROUP BY 1, 2`,
-		name(ref), contractID, strings.Join(arrays, ", "), strings.Join(columns, ", "), pgx.Identifier{"indexer", table.relation}.Sanitize(),
+		name(ref), contractID, strings.Join(arrays, ", "), strings.Join(columns, ", "), table.SQL(),
 		strings.Join(same, " AND "), where), arguments...)
 	if err != nil {
 		return err
@@ -224,7 +225,7 @@ func (r *Repairer) misnamed(ctx context.Context, tx pgx.Tx, d *dictionaries, v v
 			continue
 		}
 		if !invented(one.shown) {
-			if one.kind == refPartyList {
+			if one.kind == tables.PartyList {
 				continue // the facts are written anew, with the number that the list has now
 			}
 			_, used := v[vote{shown, one.shown}]
@@ -236,7 +237,7 @@ func (r *Repairer) misnamed(ctx context.Context, tx pgx.Tx, d *dictionaries, v v
 				// A name without its number was added anew, unless its number was altered.
 				var added bool
 				added, err = r.store.queries.NumberInUse(ctx, tx, dbsqlc.NumberInUseParams{
-					OfTemplate: one.kind == refTemplate, Number: one.shown,
+					OfTemplate: one.kind == tables.Template, Number: one.shown,
 				})
 				sure = !added
 			}
@@ -270,7 +271,7 @@ func (r *Repairer) witnessed(ctx context.Context, tx pgx.Tx, one vote, w weight)
 		return w.offsets > 1, nil
 	}
 	witnesses, err := r.store.queries.NumberWitnesses(ctx, tx, dbsqlc.NumberWitnessesParams{
-		ContractID: w.contract, LedgerOffset: w.at, OfTemplate: one.kind == refTemplate, Number: one.number,
+		ContractID: w.contract, LedgerOffset: w.at, OfTemplate: one.kind == tables.Template, Number: one.number,
 	})
 	if err != nil {
 		return false, fmt.Errorf("look for what else is stored of contract %s: %w", w.contract, err)
@@ -304,27 +305,27 @@ func (r *Repairer) rename(ctx context.Context, tx pgx.Tx, d *dictionaries, numbe
 		old[ref.kind] = append(old[ref.kind], ref.number)
 	}
 	q := r.store.queries
-	if err := q.TemplatesForget(ctx, tx, old[refTemplate]); err != nil {
+	if err := q.TemplatesForget(ctx, tx, old[tables.Template]); err != nil {
 		return fmt.Errorf("remove wrong templates: %w", err)
 	}
-	if err := q.SynchronizersForget(ctx, tx, old[refSynchronizer]); err != nil {
+	if err := q.SynchronizersForget(ctx, tx, old[tables.Synchronizer]); err != nil {
 		return fmt.Errorf("remove wrong synchronizers: %w", err)
 	}
-	if err := q.PartyListsForget(ctx, tx, old[refPartyList]); err != nil {
+	if err := q.PartyListsForget(ctx, tx, old[tables.PartyList]); err != nil {
 		return fmt.Errorf("remove wrong lists of parties: %w", err)
 	}
 	for ref, shown := range named {
 		if shown == nothing {
 			continue
 		}
-		if ref.kind == refSynchronizer {
+		if ref.kind == tables.Synchronizer {
 			row := dbsqlc.SynchronizerNumberParams{SynchronizerRef: ref.number, SynchronizerID: synchronizers[shown]}
 			if err := q.SynchronizerNumber(ctx, tx, row); err != nil {
 				return fmt.Errorf("make %d synchronizer %s: %w", ref.number, row.SynchronizerID, err)
 			}
 			continue
 		}
-		if ref.kind == refPartyList {
+		if ref.kind == tables.PartyList {
 			row := dbsqlc.PartyListNumberParams{PartyListRef: ref.number, Parties: lists[shown]}
 			if err := q.PartyListNumber(ctx, tx, row); err != nil {
 				return fmt.Errorf("make %d a list of %d parties: %w", ref.number, len(row.Parties), err)

@@ -185,7 +185,14 @@ func TestARepairPassesWritesInTurn(t *testing.T) {
 func impatient(t *testing.T, l *Leader) {
 	t.Helper()
 	config := l.pool.Config()
-	config.ConnConfig.RuntimeParams["lock_timeout"] = "50"
+	asWriter := config.AfterConnect
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if err := asWriter(ctx, conn); err != nil {
+			return err
+		}
+		_, err := conn.Exec(ctx, "SET lock_timeout = 50")
+		return err
+	}
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	require.NoError(t, err)
 	l.pool.Close()

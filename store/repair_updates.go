@@ -10,6 +10,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/tables"
 )
 
 // rolesThatRemember are all roles whose leaders remember numbers of the dictionaries. They are kept from writing before the
@@ -54,8 +55,8 @@ func (r *Repairer) repairUpdates(ctx context.Context, scope ledger.Scope, page l
 			for i := range page.Updates {
 				facts.add(numbers, &page.Updates[i])
 			}
-			return r.weighAll(ctx, tx, facts.tables(r.store.queries), v, func(relation string) (string, []any) {
-				return "s.ledger_offset > $1::bigint AND s.ledger_offset <= $2::bigint" + ofUpdates[relation],
+			return r.weighAll(ctx, tx, tables.Facts, facts.tables(r.store.queries), v, func(table *tables.Table) (string, []any) {
+				return table.Rows("s.ledger_offset > $1::bigint AND s.ledger_offset <= $2::bigint"),
 					[]any{int64(page.From), int64(page.To)}
 			})
 		})
@@ -166,11 +167,10 @@ func (r *Repairer) rewrite(ctx context.Context, tx pgx.Tx, wanted names, page le
 	for offset := range different {
 		offsets = append(offsets, int64(offset))
 	}
-	for _, table := range facts.tables(r.store.queries) {
-		_, err := tx.Exec(ctx, "DELETE FROM "+pgx.Identifier{"indexer", table.relation}.Sanitize()+
-			" s WHERE s.ledger_offset = ANY ($1::bigint[])"+ofUpdates[table.relation], offsets)
+	for _, table := range tables.In(tables.Facts) {
+		_, err := tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+table.Rows("s.ledger_offset = ANY ($1::bigint[])"), offsets)
 		if err != nil {
-			return fmt.Errorf("remove %d offsets from %s: %w", len(offsets), table.relation, err)
+			return fmt.Errorf("remove %d offsets from %s: %w", len(offsets), table.Name, err)
 		}
 	}
 	return r.copyFacts(ctx, tx, &facts)

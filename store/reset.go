@@ -3,12 +3,14 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/tables"
 )
 
 // resetTimeout is how long removing everything after an offset may take.
@@ -95,29 +97,39 @@ func (l *Leader) refuseReset(extent *Extent, to ledger.Offset) error {
 // removeAfter removes the updates' rows after an offset, with what follows from them, and the claims that they are there.
 // Lifetimes that began by then are open again. What the events up to the offset ask to be looked up is not asked here.
 func (l *Leader) removeAfter(ctx context.Context, tx pgx.Tx, to ledger.Offset) ([]RemovedRows, error) {
-	q := l.store.queries
 	// First: who works them out holds their place while writing.
-	if err := q.FillLifetimesForget(ctx, tx, int64(to)); err != nil {
+	if err := l.store.queries.FillLifetimesForget(ctx, tx, int64(to)); err != nil {
 		return nil, fmt.Errorf("have lifetimes of filled history worked out anew: %w", err)
 	}
 	var removed []RemovedRows
-	for _, table := range []struct {
-		relation string
-		remove   func(context.Context, dbsqlc.DBTX, int64) (int64, error)
-	}{
-		{"updates", q.ResetUpdates}, {"created", q.ResetCreated}, {"archived", q.ResetArchived}, {"exercised", q.ResetExercised},
-		{"interface_views", q.ResetInterfaceViews}, {"reassignments", q.ResetReassignments}, {"topology_events", q.ResetTopologyEvents},
-		{"unknown_elements", q.ResetUnknownElements}, {"exact_payloads", q.ResetExactPayloads}, {"offset_checkpoints", q.ResetOffsetCheckpoints},
-		{"active_contracts", q.ResetActiveContracts}, {"lifetimes", q.ResetLifetimes}, // in this order: what is open again stays
-		{"lookups", q.ResetLookups}, {"verifications", q.ResetVerifications}, {"coverage", q.ResetCoverage},
-	} {
-		rows, err := table.remove(ctx, tx, int64(to))
+	for _, table := range tables.All() {
+		rows, err := l.removeRows(ctx, tx, &table, int64(to))
 		if err != nil {
-			return nil, fmt.Errorf("remove what is after offset %d from %s: %w", to, table.relation, err)
+			return nil, fmt.Errorf("remove what is after offset %d from %s: %w", to, table.Name, err)
 		}
-		if rows > 0 {
-			removed = append(removed, RemovedRows{table.relation, rows})
+		if rows == 0 {
+			continue
 		}
+		i := slices.IndexFunc(removed, func(r RemovedRows) bool { return r.Relation == table.Name })
+		if i < 0 {
+			i = len(removed)
+			removed = append(removed, RemovedRows{Relation: table.Name})
+		}
+		removed[i].Rows += rows
 	}
 	return removed, nil
+}
+
+// removeRows removes a table's rows after an offset, and tells how many they were.
+func (l *Leader) removeRows(ctx context.Context, tx pgx.Tx, table *tables.Table, after int64) (int64, error) {
+	switch table.Reset {
+	case tables.Remove:
+		removed, err := tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+table.Rows("s."+table.Place+" > $1"), after)
+		return removed.RowsAffected(), err
+	case tables.Reopen:
+		return l.store.queries.ResetLifetimes(ctx, tx, after)
+	case tables.Cut:
+		return l.store.queries.ResetCoverage(ctx, tx, after)
+	}
+	return 0, nil
 }

@@ -37,12 +37,27 @@ type tableRows struct {
 	relation string // of schema indexer
 	rows     int
 	copyInto func(context.Context, dbsqlc.DBTX) (int64, error)
+	offsets  func() []int64 // those that the rows need partitions for; nil: the table has no partitions
 }
 
 func tableOf[T any](relation string, rows []T, copyFrom func(context.Context, dbsqlc.DBTX, []T) (int64, error)) tableRows {
-	return tableRows{relation, len(rows), func(ctx context.Context, db dbsqlc.DBTX) (int64, error) {
+	return tableRows{relation: relation, rows: len(rows), copyInto: func(ctx context.Context, db dbsqlc.DBTX) (int64, error) {
 		return copyFrom(ctx, copying(db, rows), rows)
 	}}
+}
+
+// partitionedBy is tableOf for a table that is partitioned by the rows' offsets.
+func partitionedBy[T any](
+	offset func(*T) int64, relation string, rows []T, copyFrom func(context.Context, dbsqlc.DBTX, []T) (int64, error),
+) tableRows {
+	table := tableOf(relation, rows, copyFrom)
+	table.offsets = func() (offsets []int64) {
+		for i := range rows {
+			offsets = needed(offsets, offset(&rows[i]))
+		}
+		return offsets
+	}
+	return table
 }
 
 // write COPYs the rows, if there are any, and checks that the server counted as many.
@@ -65,13 +80,13 @@ func (t tableRows) writeTo(ctx context.Context, db dbsqlc.DBTX) error {
 // tables lists every fact table, with what goes into it.
 func (f *factRows) tables(q *dbsqlc.Queries) []tableRows {
 	return []tableRows{
-		tableOf("updates", f.updates, q.UpdatesCopy),
-		tableOf("created", f.created, q.CreatedCopy),
-		tableOf("archived", f.archived, q.ArchivedCopy),
-		tableOf("exercised", f.exercised, q.ExercisedCopy),
-		tableOf("interface_views", f.interfaceViews, q.InterfaceViewsCopy),
-		tableOf("reassignments", f.reassignments, q.ReassignmentsCopy),
-		tableOf("topology_events", f.topologyEvents, q.TopologyEventsCopy),
+		partitionedBy(func(r *dbsqlc.UpdatesCopyParams) int64 { return r.LedgerOffset }, "updates", f.updates, q.UpdatesCopy),
+		partitionedBy(func(r *dbsqlc.CreatedCopyParams) int64 { return r.LedgerOffset }, "created", f.created, q.CreatedCopy),
+		partitionedBy(func(r *dbsqlc.ArchivedCopyParams) int64 { return r.LedgerOffset }, "archived", f.archived, q.ArchivedCopy),
+		partitionedBy(func(r *dbsqlc.ExercisedCopyParams) int64 { return r.LedgerOffset }, "exercised", f.exercised, q.ExercisedCopy),
+		partitionedBy(func(r *dbsqlc.InterfaceViewsCopyParams) int64 { return r.LedgerOffset }, "interface_views", f.interfaceViews, q.InterfaceViewsCopy),
+		partitionedBy(func(r *dbsqlc.ReassignmentsCopyParams) int64 { return r.LedgerOffset }, "reassignments", f.reassignments, q.ReassignmentsCopy),
+		partitionedBy(func(r *dbsqlc.TopologyEventsCopyParams) int64 { return r.LedgerOffset }, "topology_events", f.topologyEvents, q.TopologyEventsCopy),
 		tableOf("unknown_elements", f.unknown, q.UnknownElementsCopy),
 		tableOf("exact_payloads", f.exact.rows, q.ExactPayloadsCopy),
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,4 +39,29 @@ func TestRoomOfRowsIsEmpty(t *testing.T) {
 	require.Empty(t, kept)
 	require.Same(t, &list[0], &kept[:1][0])
 	require.Nil(t, emptied(make([]int, 0, mostKeptRows+1)), "a list of a large batch goes")
+}
+
+// A trigger, of which an operator may have one on our tables, can leave rows out without an error. What it takes away, COPY does not
+// count: then nothing is stored.
+func TestRowsThatTheServerLeavesOutAreMissed(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	ctx := t.Context()
+	d.exec("CREATE FUNCTION public.leave_out() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
+	for _, c := range []struct {
+		table, when string
+		sent, took  int
+	}{
+		{"created", "NEW.node_id = 1", 3, 2}, {"updates", "true", 4, 0}, {"unknown_elements", "true", 1, 0}, {"exact_payloads", "true", 1, 0},
+		{"active_contracts", "NEW.contract_id = 'arrived'", 2, 1}, {"lifetimes", "true", 1, 0},
+	} {
+		d.exec("CREATE TRIGGER leave_out BEFORE INSERT ON indexer." + c.table + " FOR EACH ROW WHEN (" + c.when + ") EXECUTE FUNCTION public.leave_out()")
+		require.ErrorContains(t, l.Append(ctx, testScope, everyKind(0)),
+			fmt.Sprintf("copy into %s: sent %d rows, the server took %d", c.table, c.sent, c.took))
+		require.Empty(t, d.facts(0, 4), c.table)
+		require.Empty(t, d.coverage())
+		d.exec("DROP TRIGGER leave_out ON indexer." + c.table)
+	}
+	require.NoError(t, l.Append(ctx, testScope, everyKind(0)))
 }

@@ -11,38 +11,15 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/tables"
 )
 
-// sealedTable is a table with rows that belong to windows of a stream.
-type sealedTable struct {
-	relation string
-	place    string // the column that says where a row belongs
-	which    string // which rows belong to the stream, as a condition on s; empty: all
+// sealedFamilies are the tables of each stream. Of a snapshot all rows belong to its window, wherever they claim to lie; but
+// exact values of carried rows and of facts are in one table, and told apart by their offsets, which are covered or not. What is
+// not sealed are look-ups and offset checkpoints: they may be replaced.
+var sealedFamilies = map[string]tables.Family{
+	ledger.SealedUpdates: tables.Facts, ledger.SealedSnapshot: tables.Snapshot, ledger.SealedTransactions: tables.Records,
 }
-
-// sealedTables are the tables of each stream, in the order in which they are digested. Of a snapshot all rows belong to its
-// window, wherever they claim to lie; but exact values of carried rows and of facts are in one table, and told apart by
-// their offsets, which are covered or not.
-var sealedTables = map[string][]sealedTable{
-	ledger.SealedUpdates: {
-		{"updates", "ledger_offset", ""}, {"created", "ledger_offset", ""}, {"archived", "ledger_offset", ""},
-		{"exercised", "ledger_offset", ""}, {"interface_views", "ledger_offset", ""}, {"reassignments", "ledger_offset", ""},
-		{"topology_events", "ledger_offset", ""}, {"unknown_elements", "ledger_offset", "NOT s.carried"},
-		{"exact_payloads", "ledger_offset", exactOfUpdates},
-	},
-	ledger.SealedSnapshot: {
-		{"carried_created", "", ""}, {"carried_interface_views", "", ""}, {"carried_reassignments", "", ""},
-		{"unknown_elements", "", "s.carried"}, {"exact_payloads", "ledger_offset", exactOfUpdates + " AND NOT " + coveredS},
-	},
-	ledger.SealedTransactions: {
-		{"transactions", "seq", ""}, {"transfers", "seq", ""}, {"transfer_receivers", "seq", ""}, {"balance_changes", "seq", ""},
-		{"mints", "seq", ""}, {"taps", "seq", ""}, {"aborted_transfer_instructions", "seq", ""}, {"unknown_transactions", "seq", ""},
-		{"exact_payloads", "seq", "s.stream = '" + StreamTransactions + "'"},
-	},
-}
-
-// exactOfUpdates leaves out what is not sealed: look-ups and offset checkpoints may be replaced.
-const exactOfUpdates = `s.stream = '` + StreamUpdates + `' AND s.field NOT LIKE 'checkpoint\_%'`
 
 // rowsDigest is a SHA-256 over all rows of a window: over the name of each table that has any, and over the SHA-256 of
 // each of its rows, in an order that depends on nothing but the rows. See rowDigestSQL.
@@ -52,8 +29,8 @@ func (s *Store) rowsDigest(ctx context.Context, tx pgx.Tx, stream string, from, 
 		return nil, err
 	}
 	whole := sha256.New()
-	for _, table := range sealedTables[stream] {
-		sql, err := table.sql(columns[table.relation])
+	for _, table := range tables.In(sealedFamilies[stream]) {
+		sql, err := digestsSQL(&table, columns[table.Name])
 		if err != nil {
 			return nil, err
 		}
@@ -68,10 +45,10 @@ func (s *Store) rowsDigest(ctx context.Context, tx pgx.Tx, stream string, from, 
 			})
 		}
 		if err != nil {
-			return nil, fmt.Errorf("digest %s of %s after %d up to %d: %w", table.relation, stream, from, to, err)
+			return nil, fmt.Errorf("digest %s of %s after %d up to %d: %w", table.Name, stream, from, to, err)
 		}
 		if rows > 0 { // a table that a later release adds changes no digest of what was before
-			fmt.Fprintf(whole, "%s %x\n", table.relation, sum.Sum(nil))
+			fmt.Fprintf(whole, "%s %x\n", table.Name, sum.Sum(nil))
 		}
 	}
 	return whole.Sum(nil), nil
@@ -79,11 +56,7 @@ func (s *Store) rowsDigest(ctx context.Context, tx pgx.Tx, stream string, from, 
 
 // sealedColumns are the columns of a stream's tables, in the order of their names.
 func (s *Store) sealedColumns(ctx context.Context, db dbsqlc.DBTX, stream string) (map[string][]column, error) {
-	var relations []string
-	for _, table := range sealedTables[stream] {
-		relations = append(relations, table.relation)
-	}
-	columns, err := s.columnsOf(ctx, db, relations)
+	columns, err := s.columnsOf(ctx, db, sealedFamilies[stream])
 	if err != nil {
 		return nil, err
 	}
@@ -93,24 +66,19 @@ func (s *Store) sealedColumns(ctx context.Context, db dbsqlc.DBTX, stream string
 	return columns, nil
 }
 
-// sql reads the digests of the table's rows. Rows at one place are in the order of their digests.
-func (t sealedTable) sql(columns []column) (string, error) {
-	row, err := rowDigestSQL(t.relation, columns)
+// digestsSQL reads the digests of the table's rows. Rows at one place are in the order of their digests.
+func digestsSQL(table *tables.Table, columns []column) (string, error) {
+	row, err := rowDigestSQL(table.Name, columns)
 	if err != nil {
 		return "", err
 	}
-	conditions := []string{"$1::bigint < $2::bigint"}
-	order := "digest"
-	if t.place != "" {
-		place := "s." + pgx.Identifier{t.place}.Sanitize()
-		conditions = append(conditions, place+" > $1::bigint AND "+place+" <= $2::bigint")
+	condition, order := "$1::bigint < $2::bigint", "digest"
+	if table.Place != "" {
+		place := "s." + table.Place
+		condition += " AND " + place + " > $1::bigint AND " + place + " <= $2::bigint"
 		order = place + ", digest"
 	}
-	if t.which != "" {
-		conditions = append(conditions, t.which)
-	}
-	return fmt.Sprintf("SELECT %s AS digest FROM %s s WHERE %s ORDER BY %s",
-		row, pgx.Identifier{"indexer", t.relation}.Sanitize(), strings.Join(conditions, " AND "), order), nil
+	return fmt.Sprintf("SELECT %s AS digest FROM %s s WHERE %s ORDER BY %s", row, table.SQL(), table.Rows(condition), order), nil
 }
 
 // rowDigestSQL is the SHA-256 of a row's canonical text: of each column that is not NULL, in the order of their names, its name
@@ -130,7 +98,7 @@ func rowDigestSQL(relation string, columns []column) (string, error) {
 // sealedName is the name of a column in the text that is digested. A list of parties has that of the column that held it before
 // lists were stored by themselves, so that the digests of then hold.
 func sealedName(c column) string {
-	if refColumns[c.name] == refPartyList {
+	if tables.References[c.name] == tables.PartyList {
 		return strings.TrimSuffix(c.name, "_ref")
 	}
 	return c.name
@@ -145,17 +113,17 @@ func named(name, value string) string {
 // reference stands what it refers to; a number that refers to nothing stays.
 func valueSQL(c column) (string, error) {
 	name := "s." + pgx.Identifier{c.name}.Sanitize()
-	switch refColumns[c.name] {
-	case refTemplate:
+	switch tables.References[c.name] {
+	case tables.Template:
 		var parts []string
 		for _, field := range []string{"entity_name", "module_name", "package_id", "package_name", "representative_package_id", "template_id"} {
 			parts = append(parts, named(field, "d."+field))
 		}
 		return fmt.Sprintf("coalesce((SELECT concat_ws(',', %s) FROM indexer.templates d WHERE d.template_ref = %[2]s), %[2]s::text)",
 			strings.Join(parts, ", "), name), nil
-	case refSynchronizer:
+	case tables.Synchronizer:
 		return fmt.Sprintf("coalesce((SELECT d.synchronizer_id FROM indexer.synchronizers d WHERE d.synchronizer_ref = %[1]s), %[1]s::text)", name), nil
-	case refPartyList:
+	case tables.PartyList:
 		return fmt.Sprintf("coalesce(%s::text, %s::text)", partiesSQL(name), name), nil
 	}
 	switch c.typeName {

@@ -128,7 +128,7 @@ func TestSnapshot(t *testing.T) {
 	require.EqualValues(t, 2, status.Unknown)
 
 	require.Equal(t, []string{"both sync::1 20 0 0", "both sync::2 30 0 2", "plain sync::1 10 0 0"}, d.rows(
-		"SELECT contract_id, synchronizer_id, created_offset, created_node_id, reassignment_counter FROM ledger.active_contracts ORDER BY 1, 2"))
+		"SELECT contract_id, synchronizer_id, activated_offset, activated_node_id, reassignment_counter FROM ledger.active_contracts ORDER BY 1, 2"))
 	require.Equal(t, []string{"5 left sync::1", "10 plain sync::1", "20 both sync::1", "30 both sync::2", "92 came sync::2"}, d.rows(
 		"SELECT ledger_offset, contract_id, synchronizer_id FROM ledger.created_events WHERE origin = 'snapshot' ORDER BY 1"))
 	require.Equal(t, []string{"30 assigned both", "90 unassigned left", "92 assigned came", "95 unassigned both"}, d.rows(
@@ -145,6 +145,32 @@ func TestSnapshot(t *testing.T) {
 	require.NoError(t, l.Append(ctx, testScope, []ledger.Page{{From: 100, To: 101, Updates: []ledger.Update{u}}}))
 	require.Equal(t, []string{"both sync::2", "plain sync::1"}, d.rows("SELECT contract_id, synchronizer_id FROM ledger.active_contracts ORDER BY 1"))
 	require.Equal(t, "20 101", d.row("SELECT activated_offset, deactivated_offset FROM indexer.lifetimes"))
+}
+
+// A contract's creation is known wherever it is now, but where neither an event nor a snapshot tells it.
+func TestWhereActiveContractsWereCreated(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	ctx := t.Context()
+	l := d.lead(d.store(), RoleUpdates)
+	progress, err := l.BeginSnapshot(ctx, "participant::1", testScope, 100)
+	require.NoError(t, err)
+	_, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Last: true, Entries: []ledger.ContractEntry{
+		activeEntry(10, 0, "stays", "sync::1", 0), activeEntry(11, 0, "goes", "sync::1", 0), activeEntry(30, 0, "moved before", "sync::1", 2),
+		unassignedEntry(90, 12, "in flight", "sync::1", "sync::2"),
+	}})
+	require.NoError(t, err)
+	first, last := newUpdate(101, "sync::1"), newUpdate(102, "sync::2")
+	first.Created = []ledger.CreatedEvent{creation(0, "new"), creation(1, "new and goes")}
+	for i, contract := range []string{"goes", "new and goes"} {
+		unassign(&first, int32(2+i), contract, "sync::1", "sync::2", 1)
+		assign(&last, int32(i), contract, "sync::1", "sync::2", 1)
+	}
+	assign(&last, 2, "in flight", "sync::1", "sync::2", 1)
+	require.NoError(t, l.Append(ctx, testScope, []ledger.Page{{From: 100, To: 102, Updates: []ledger.Update{first, last}}}))
+	require.Equal(t, []string{
+		"goes 11 102 0", "in flight 12 102 2", "moved before <nil> 30 0", "new 101 101 0", "new and goes 101 102 1", "stays 10 10 0",
+	}, d.rows("SELECT contract_id, created_offset, activated_offset, activated_node_id FROM ledger.active_contracts ORDER BY 1"))
 }
 
 // Of two writers of the same page one wins; what it wrote stands once.

@@ -17,14 +17,14 @@ import (
 func (s *Store) CheckIdentity(ctx context.Context, participantID string, scope ledger.Scope) error {
 	stored, err := s.queries.ParticipantGet(ctx, s.pool)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("read the stored participant: %w", err)
+		return s.unusable(fmt.Errorf("read the stored participant: %w", err))
 	}
 	if err == nil && participantID != "" && stored != participantID {
 		return s.otherParticipant(stored, participantID)
 	}
 	scopes, err := s.queries.ScopesInUse(ctx, s.pool, StreamUpdates)
 	if err != nil {
-		return fmt.Errorf("read the stored scope: %w", err)
+		return s.unusable(fmt.Errorf("read the stored scope: %w", err))
 	}
 	for _, stored := range scopes {
 		if stored.Scope == scope.Hash() {
@@ -68,7 +68,7 @@ func (s *Store) watermark(ctx context.Context, db dbsqlc.DBTX) (ledger.Offset, b
 		return 0, false, nil
 	}
 	if err != nil {
-		return 0, false, fmt.Errorf("read the watermark: %w", err)
+		return 0, false, s.unusable(fmt.Errorf("read the watermark: %w", err))
 	}
 	if row.LedgerOffset == nil {
 		return 0, false, &ledger.Problem{
@@ -86,7 +86,7 @@ func (s *Store) UnfinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgres
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the unfinished snapshot: %w", err)
+		return nil, s.unusable(fmt.Errorf("read the unfinished snapshot: %w", err))
 	}
 	progress := snapshotProgress(row)
 	return &progress, nil

@@ -123,7 +123,7 @@ func TestMigrateAtOnce(t *testing.T) {
 		require.NoError(t, errs[i])
 		all = append(all, applied[i]...)
 	}
-	newest, err := newestMigration()
+	newest, err := SchemaVersion()
 	require.NoError(t, err)
 	require.Len(t, all, int(newest))
 	require.NoError(t, stores[0].CheckSchema(t.Context()))

@@ -15,12 +15,13 @@ import (
 // Status is where a database stands: its updates stream, what is done beside it, and its transaction history.
 type Status struct {
 	ParticipantID string // empty: not recorded
-	Started       bool   // false: the fields up to UpdatedAt say nothing
+	Started       bool   // false: the fields up to RecordTime say nothing
 	Watermark     ledger.Offset
 	Frontier      ledger.Offset // everything up to here is fetched and stored; at least Watermark
 	HistoryFloor  ledger.Offset
 	StateFloor    *ledger.Offset // nil: the active set is known at no offset
 	UpdatedAt     time.Time      // when the watermark last moved
+	RecordTime    time.Time      // of the last update up to the watermark; zero: there is none
 
 	Snapshot *ledger.SnapshotProgress // unfinished; nil where there is none
 	// LowerSnapshot is to lower the state floor as soon as it and the history from there on are complete; nil: there is none.
@@ -83,7 +84,7 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 	var status Status
 	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
-		return status, fmt.Errorf("database %s: %w", s.Address(), err)
+		return status, s.unusable(fmt.Errorf("database %s: %w", s.Address(), err))
 	}
 	defer rollback(ctx, tx)
 	q := s.queries
@@ -127,6 +128,9 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 	}
 	status.Started = true
 	status.Watermark, status.UpdatedAt = ledger.Offset(*checkpoint.LedgerOffset), checkpoint.UpdatedAt.Time
+	if status.RecordTime, err = s.recordTime(ctx, tx, status.Watermark); err != nil {
+		return status, err
+	}
 	frontier, err := q.StatusFrontier(ctx, tx)
 	if err != nil {
 		return status, fmt.Errorf("read the frontier: %w", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"time"
 
@@ -22,19 +23,29 @@ type Config struct {
 	Logger *slog.Logger
 	// Holder names this process in indexer.leadership, for people to read, such as "host pid 123".
 	Holder string
-	// Observe, if set, is told how long each phase of a written batch took: "copy", "project", "commit". It and Wrote may be
+	// Observe, if set, is told how long each phase of a written batch took: "copy", "project", "commit". It and the others may be
 	// called by several goroutines at the same time.
 	Observe func(phase string, d time.Duration)
 	// Wrote, if set, is told of the rows of each relation that a committed batch wrote.
 	Wrote func(relation string, rows int)
+	// Shown, if set, is told the record time of the last update up to the watermark, when that has moved.
+	Shown func(recordTime time.Time)
 }
 
 // Store reads the database and becomes leader to write it. It is safe for concurrent use.
 type Store struct {
 	cfg     Config
-	conn    *pgx.ConnConfig
-	pool    *pgxpool.Pool // reading and migrating
+	conn    *pgx.ConnConfig // connect and settled make connections of it
+	pool    *pgxpool.Pool   // reading and migrating
 	queries *dbsqlc.Queries
+
+	refusals refusals
+}
+
+// textForms are what texts look like in our sessions, whatever is set for the database or the role. With another encoding
+// than the program's, other characters would be stored.
+var textForms = map[string]string{
+	"client_encoding": "UTF8", "datestyle": "ISO", "timezone": "UTC", "standard_conforming_strings": "on",
 }
 
 // Open connects lazily: an unreachable server is reported by the first use. A URL that cannot be understood is an
@@ -49,6 +60,9 @@ func Open(cfg Config) (*Store, error) {
 	if cfg.Wrote == nil {
 		cfg.Wrote = func(string, int) {}
 	}
+	if cfg.Shown == nil {
+		cfg.Shown = func(time.Time) {}
+	}
 	poolConfig, err := pgxpool.ParseConfig(cfg.URL)
 	if err != nil {
 		return nil, fmt.Errorf("database URL: %w", err) // pgx redacts the password
@@ -56,12 +70,13 @@ func Open(cfg Config) (*Store, error) {
 	poolConfig.MaxConns = 4
 	poolConfig.ConnConfig.ConnectTimeout = connectTimeout
 	poolConfig.ConnConfig.RuntimeParams["application_name"] = "ledgerindexer"
-	poolConfig.ConnConfig.RuntimeParams["timezone"] = "UTC"
-	pool, err := pgxpool.NewWithConfig(context.Background(), poolConfig) // connects only when used
-	if err != nil {
+	maps.Copy(poolConfig.ConnConfig.RuntimeParams, textForms)
+	s := &Store{cfg: cfg, conn: poolConfig.ConnConfig, queries: dbsqlc.New(), refusals: refusals{patience: refusalPatience}}
+	poolConfig.ConnConfig = s.settled(s.conn)
+	if s.pool, err = pgxpool.NewWithConfig(context.Background(), poolConfig); err != nil { // connects only when used
 		return nil, fmt.Errorf("database: %w", err)
 	}
-	return &Store{cfg: cfg, conn: poolConfig.ConnConfig, pool: pool, queries: dbsqlc.New()}, nil
+	return s, nil
 }
 
 // A server that does not answer within this time is down: the caller tries again.

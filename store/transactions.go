@@ -16,17 +16,17 @@ import (
 // StreamTransactions is the stream of the transaction history, as checkpoints and exact payloads name it.
 const StreamTransactions = "transactions"
 
-// HistoryPosition is how far the transaction history has been read. No records may be being written.
+// HistoryPosition is how far the transaction history has been read.
 func (l *Leader) HistoryPosition(ctx context.Context) (ledger.HistoryPosition, error) {
 	var position ledger.HistoryPosition
 	tx, err := l.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
-		return position, fmt.Errorf("database %s: %w", l.store.Address(), err)
+		return position, l.store.unusable(fmt.Errorf("database %s: %w", l.store.Address(), err))
 	}
 	defer rollback(ctx, tx)
 	row, err := l.store.queries.HistoryPositionGet(ctx, tx)
 	if err != nil {
-		return position, fmt.Errorf("read the position in the transaction history: %w", err)
+		return position, l.store.unusable(fmt.Errorf("read the position in the transaction history: %w", err))
 	}
 	window, err := l.historyMarks(ctx, tx, row.WindowSeqs)
 	if err != nil {

@@ -97,6 +97,18 @@ func (h *testHistory) checkpoint() string {
 	return h.row("SELECT coalesce(event_id, 'none') FROM ledger.stream_checkpoints WHERE stream = 'transactions'")
 }
 
+// metAre checks which of some event ids are told to stand on a record that was met.
+func (h *testHistory) metAre(ids, met []string) {
+	h.t.Helper()
+	want := map[string]bool{}
+	for _, id := range met {
+		want[id] = true
+	}
+	got, err := h.l.MetTransactions(h.t.Context(), ids)
+	require.NoError(h.t, err)
+	require.Equal(h.t, want, got)
+}
+
 // numbered makes n different texts.
 func numbered(prefix string, n int) []string {
 	list := make([]string, n)

@@ -54,7 +54,7 @@ func (l *Leader) Write(ctx context.Context, scope ledger.Scope, pages []ledger.P
 func (l *Leader) Ahead(ctx context.Context) ([]ledger.Range, error) {
 	rows, err := l.store.queries.CoverageAhead(ctx, l.pool, StreamUpdates)
 	if err != nil {
-		return nil, fmt.Errorf("read what is covered behind the watermark: %w", err)
+		return nil, l.store.unusable(fmt.Errorf("read what is covered behind the watermark: %w", err))
 	}
 	var ranges []ledger.Range
 	for _, row := range rows {

@@ -48,6 +48,9 @@ func swapped(a, b int64) []string {
 // Whatever is done to records: it is found under the name of a relation, and repaired.
 func TestHistoryRecordsAreRepaired(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("alters columns and rows one after the other, and compares each time")
+	}
 	h := newServedHistory(t, 800, sandbox.ScanOptions{PageLimit: 100})
 	h.followAll()
 	truth, last := h.rows(), h.at.LastSeq

@@ -208,6 +208,7 @@ func (s *Seals) spent(n int) {
 
 // AddUpdates adds a participant's updates to what is sealed, and the snapshot that is carried.
 func (s *Seals) AddUpdates(source UpdateSource, database SealDatabase, sealer Sealer) {
+	source = &inRanges{UpdateSource: source, logger: s.Logger}
 	s.streams = append(s.streams,
 		&snapshotSeals{Seals: s, source: source, database: database, sealer: sealer},
 		&updateSeals{Seals: s, source: source, database: database, sealer: sealer})

@@ -31,6 +31,7 @@ type sealScript struct {
 
 	pruned, watermark ledger.Offset
 	page              ledger.Offset // how many offsets a request brings, at most
+	widest            ledger.Offset // that the server can look through in time; 0: any range
 	bytes             int64         // of a page
 	bad               map[int64]bool
 	lacking           bool           // what is bad is not stored at all
@@ -85,6 +86,12 @@ func (s *sealScript) ReadUpdates(ctx context.Context, after, to ledger.Offset) (
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads = append(s.reads, time.Now())
+	if s.widest > 0 && to-after > s.widest {
+		s.mu.Unlock()
+		ingest.Sleep(ctx, 20*time.Second)
+		s.mu.Lock()
+		return ledger.Page{}, errors.New("no timely response")
+	}
 	if err := errors.Join(ctx.Err(), s.fails("ReadUpdates")); err != nil {
 		return ledger.Page{}, err
 	}
@@ -376,6 +383,16 @@ func TestTheRateIsKept(t *testing.T) {
 			require.LessOrEqual(t, len(s.reads)*int(s.page), 100*(second+1)+int(s.page), "after %d s", second+1)
 		}
 		require.Equal(t, []string{"0-1000 equal", "1000-2000 equal", "2000-3000 equal", "3000-4000 equal", "4000-5000 equal", "5000-6000 equal"}, s.of("updates"))
+	})
+}
+
+// A window that the server can't look through in time is read in pieces.
+func TestAWindowThatIsTooWideForTheServer(t *testing.T) {
+	scriptedSeals(t, 2000, func(t *testing.T, s *sealScript, wait func(time.Duration)) {
+		s.page, s.widest = 2000, 130
+		s.follow(t, 100_000)
+		wait(time.Hour)
+		require.Equal(t, []string{"0-1000 equal", "1000-2000 equal"}, s.of("updates"))
 	})
 }
 

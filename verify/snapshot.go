@@ -178,13 +178,18 @@ const mostEnds = 10
 // in use has another end soon: the first page is read as soon as the end is known, and returned, and only then the
 // watermark is waited for.
 func (u *Updates) beginActive(ctx context.Context) (at ledger.Offset, first *ledger.SnapshotPage, err error) {
+	refused := ledger.Offset(-1)
 	for try := 0; u.end != nil && try < mostEnds; try++ {
 		end, err := u.ledgerEnd(ctx)
 		if err != nil {
 			return 0, nil, err
 		}
+		if end == refused {
+			break
+		}
 		page, err := u.snapshotPage(ctx, end, ledger.Token{})
 		if ingest.Lasting(err) { // it may not be the end any more
+			refused = end
 			continue
 		}
 		if err != nil {

@@ -2,7 +2,9 @@ package verify
 
 import (
 	"context"
+	"log/slog"
 
+	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
 )
 
@@ -21,6 +23,18 @@ type UpdateSource interface {
 	UpdateOfScope(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error)
 	// ContractByID looks a contract up, as the parties; the error may be ledger.ErrNotFound.
 	ContractByID(ctx context.Context, id string, queryingParties []string) (ledger.Contract, ledger.JSON, error)
+}
+
+// inRanges is a source whose updates are read in ranges that it can answer.
+type inRanges struct {
+	UpdateSource
+	ranges ingest.Ranges
+	logger *slog.Logger
+}
+
+// ReadUpdates is as UpdateSource has it.
+func (s *inRanges) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
+	return s.ranges.Read(ctx, s.logger, s.UpdateSource.ReadUpdates, ledger.Range{From: after, To: to})
 }
 
 // HistorySource is what verification needs of a service of the transaction history, as ingest.HistorySource has it.

@@ -72,6 +72,7 @@ func errUnstarted() error {
 // Run compares, and repairs where there is a Repairer. Differences are told to Found as they are found; the result says
 // what was compared, also where an error ended it.
 func (u *Updates) Run(ctx context.Context) (UpdatesResult, error) {
+	u.Source = &inRanges{UpdateSource: u.Source, logger: u.Logger}
 	err := u.run(ctx)
 	return u.result, err
 }

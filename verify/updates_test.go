@@ -8,10 +8,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"ledgerindexer/ingest"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 )
@@ -26,9 +29,11 @@ type scripted struct {
 	end, pruned ledger.Offset
 	noEnd       bool
 	inUse       bool // the ledger goes on, and the database with it; a snapshot is only served at the end
+	maybeCut    bool // no snapshot is served that is certainly whole
 	late        int  // how often the ledger has another end before the snapshot is read
 	pageSize    ledger.Offset
-	failures    int // of reads to come
+	failures    int           // of reads to come
+	widest      ledger.Offset // that the server can look through in time; 0: any range
 
 	badOffsets  map[ledger.Offset]bool
 	holes       []ledger.Range
@@ -80,7 +85,11 @@ func (s *scripted) LastUpdate(_ context.Context, upTo ledger.Offset) (ledger.Off
 
 func (s *scripted) PrunedOffset(context.Context) (ledger.Offset, error) { return s.pruned, nil }
 
-func (s *scripted) ReadUpdates(_ context.Context, after, to ledger.Offset) (ledger.Page, error) {
+func (s *scripted) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
+	if s.widest > 0 && to-after > s.widest {
+		ingest.Sleep(ctx, 20*time.Second)
+		return ledger.Page{}, errors.New("no timely response")
+	}
 	if s.failures > 0 {
 		s.failures--
 		return ledger.Page{}, errors.New("a moment's trouble")
@@ -105,6 +114,9 @@ func (s *scripted) ReadSnapshot(_ context.Context, at ledger.Offset, token ledge
 	s.call("snapshot at %d", at)
 	if s.inUse && at != s.end {
 		return ledger.SnapshotPage{}, &ledger.Problem{What: "reassignments are in flight"}
+	}
+	if s.maybeCut {
+		return ledger.SnapshotPage{}, &ledger.Problem{What: "it may have been cut"}
 	}
 	return ledger.SnapshotPage{Entries: make([]ledger.ContractEntry, len(s.active)), Last: true}, nil
 }
@@ -299,6 +311,20 @@ func TestWhatIsReadAgain(t *testing.T) {
 	}
 }
 
+// A range that the server can't look through in time is read in pieces, as an indexer reads it.
+func TestAWideRangeIsReadAgainInPieces(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newScripted()
+		s.bounds.Watermark, s.end, s.pageSize, s.widest = 50_000, 50_000, 50_000, 5
+		s.badOffsets[40_000] = true
+		result, found := s.verify(t, true, Selection{All: true})
+		require.Equal(t, []string{"updates 40000"}, found)
+		require.EqualValues(t, 50_000-10, result.Updates)
+		require.Empty(t, s.badOffsets)
+	})
+}
+
 // History that was filled in below the floor, and does not reach up to it, is read again with all else.
 func TestFilledHistoryIsReadAgain(t *testing.T) {
 	t.Parallel()
@@ -388,6 +414,18 @@ func TestTheActiveSetIsRepairedFromTheFacts(t *testing.T) {
 	require.Contains(t, s.calls, "repair 14 to 15")
 	require.EqualValues(t, 1, result.Remaining)
 	require.Len(t, result.Notes, 1)
+}
+
+// What the participant refuses at its end, and at the watermark, ends the verification. It is not asked for again and again.
+func TestARefusedSnapshotEndsTheVerification(t *testing.T) {
+	t.Parallel()
+	s := newScripted()
+	s.maybeCut, s.extra = true, []string{"a"}
+	_, found, err := s.run(t, true, Selection{All: true})
+	var problem *ledger.Problem
+	require.ErrorAs(t, err, &problem)
+	require.Empty(t, found)
+	require.Equal(t, []string{"snapshot at 100", "snapshot at 100"}, s.calls, "nothing is repaired")
 }
 
 // A ledger in use may serve the snapshot at its end only, which is another one soon.

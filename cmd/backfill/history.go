@@ -14,6 +14,9 @@ import (
 
 type historyCommand struct{ app.Fill }
 
+// Logged says that the last words belong into the log.
+func (*historyCommand) Logged() {}
+
 // Help is what the command's own help says beside its flags.
 func (*historyCommand) Help() string {
 	return "Reads the updates from before indexing began, in the database's own scope, which the flags must name as the daemon's do, " +

@@ -13,6 +13,7 @@ import (
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/progress"
+	"ledgerindexer/internal/version"
 )
 
 func main() {
@@ -24,6 +25,7 @@ type grammar struct {
 	Snapshot snapshotCommand `cmd:"" default:"withargs" help:"Seed a database from a snapshot of the active contracts (the default)."`
 	History  historyCommand  `cmd:"" help:"Fill in the updates from before indexing began, also while the indexer runs."`
 	config.Log
+	version.Flag
 }
 
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
@@ -32,6 +34,9 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 }
 
 type snapshotCommand struct{ app.Backfill }
+
+// Logged says that the last words belong into the log.
+func (*snapshotCommand) Logged() {}
 
 // Run seeds the database.
 func (c *snapshotCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *progress.Bar) error {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +18,7 @@ import (
 
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/internal/version"
 	"ledgerindexer/sandbox"
 )
 
@@ -107,10 +109,12 @@ func TestEveryVariableIsKnown(t *testing.T) {
 		}
 	}
 	require.Contains(t, names, "INDEXER_AT_OFFSET")
+	var environ []string
 	for _, name := range names {
-		var out, errs bytes.Buffer
-		require.Equal(t, config.ExitDone, run(t.Context(), []string{"--help"}, []string{name + "=x"}, &out, &errs), errs.String())
+		environ = append(environ, name+"=x")
 	}
+	var out, errs bytes.Buffer
+	require.Equal(t, config.ExitDone, run(t.Context(), []string{"--help"}, environ, &out, &errs), errs.String())
 }
 
 func TestSeedsADatabase(t *testing.T) {
@@ -176,4 +180,54 @@ func TestStoppedInTheMiddle(t *testing.T) {
 	total, finished := entriesStored(t, environ)
 	require.True(t, finished)
 	require.Greater(t, total, entries)
+}
+
+// What is set for the database changes nothing.
+func TestBackfillWithStrangeSettings(t *testing.T) {
+	l, environ := world(t, sandbox.ServerOptions{})
+	database, usual := throwaway.Strange(t)
+	environ["INDEXER_DATABASE_URL"] = database
+	code, _, stderr := command(t, t.Context(), environ)
+	require.Equal(t, config.ExitDone, code, stderr)
+	code, _, stderr = command(t, t.Context(), environ, "history")
+	require.Equal(t, config.ExitDone, code, stderr)
+	rows, err := usual.Query(t.Context(), "SELECT to_jsonb(r) FROM ledger.created_events r")
+	require.NoError(t, err)
+	texts, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+	require.NoError(t, err)
+	const relation = "created_events"
+	got := map[string][]sandbox.Row{}
+	for _, text := range texts {
+		row, err := sandbox.DecodeRow(relation, text)
+		require.NoError(t, err)
+		got[relation] = append(got[relation], row)
+	}
+	want := map[string][]sandbox.Row{relation: l.Truth(sandbox.Scope{}, l.End())[relation]}
+	require.Empty(t, sandbox.Diff(want, got))
+}
+
+// A log that programs read ends with a line as the others are, whatever is backfilled.
+func TestLastWordsInTheLog(t *testing.T) {
+	_, environ := world(t, sandbox.ServerOptions{})
+	environ["INDEXER_LOG_FORMAT"], environ["INDEXER_LOG_LEVEL"] = "json", "error"
+	for _, args := range [][]string{{"history"}, {"--at-offset=99999999"}} {
+		code, _, stderr := command(t, t.Context(), environ, args...)
+		require.Equal(t, config.ExitProblem, code)
+		var line map[string]any
+		require.NoError(t, json.Unmarshal([]byte(stderr), &line), "one line and nothing else: %s", stderr)
+		require.Equal(t, "ERROR", line["level"])
+		require.Equal(t, "backfill", line["program"])
+		require.NotEmpty(t, line["error"])
+		require.NotEmpty(t, line["what_to_do"])
+		require.EqualValues(t, config.ExitProblem, line["exit_code"])
+	}
+}
+
+func TestVersion(t *testing.T) {
+	build, err := version.Read()
+	require.NoError(t, err)
+	code, stdout, stderr := command(t, t.Context(), nil, "--version")
+	require.Equal(t, config.ExitDone, code)
+	require.Equal(t, build.Line("backfill")+"\n", stdout)
+	require.Empty(t, stderr)
 }

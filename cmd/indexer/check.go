@@ -8,12 +8,14 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"ledgerindexer/ingest"
+	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/check"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 )
 
-// checkCommand takes the settings of run. None is required: what is missing is reported as not configured.
+// checkCommand takes every flag of run. None is required: what is missing is reported as not configured.
 type checkCommand struct {
 	LedgerURL    string        `placeholder:"URL" help:"Base URL of the participant's JSON Ledger API."`
 	LedgerAccess config.Access `embed:"" prefix:"ledger-"`
@@ -21,15 +23,39 @@ type checkCommand struct {
 	ScanAccess   config.Access `embed:"" prefix:"scan-"`
 	DatabaseURL  string        `placeholder:"URL" help:"PostgreSQL database, postgres://user@host/name."`
 	config.Scope
+	Daemon struct {
+		config.Run
+		config.Pace
+		config.Profile
+	} `embed:""`
 	JSON bool `name:"json" env:"-" help:"Print JSON."`
 }
 
 // Run looks at everything and prints what it found.
 func (c *checkCommand) Run(ctx context.Context, parsed *kong.Context, out config.Output) error {
+	start, err := ingest.ParseStart(c.Daemon.Start)
+	if err != nil {
+		return &config.UsageError{Err: err}
+	}
+	args, err := givenFlags(parsed, &struct {
+		app.Indexer
+		config.Log
+	}{})
+	if err != nil {
+		return err
+	}
+	backfillArgs, err := givenFlags(parsed, &struct {
+		app.Backfill
+		config.Log
+	}{})
+	if err != nil {
+		return err
+	}
 	report := check.Run(ctx, check.Config{
 		LedgerURL: c.LedgerURL, LedgerAccess: c.LedgerAccess.Domain("ledger"),
 		ScanURL: c.ScanURL, ScanAccess: c.ScanAccess.Domain("scan"),
-		DatabaseURL: c.DatabaseURL, Scope: c.Domain(), Args: givenFlags(parsed, "run"),
+		DatabaseURL: c.DatabaseURL, Scope: c.Domain(), Start: start, NoMigrate: !c.Daemon.Migrate,
+		Args: args, BackfillArgs: backfillArgs,
 	})
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -50,18 +76,16 @@ func printReport(out config.Output, report check.Report, asJSON bool) error {
 	return writeReport(out, report)
 }
 
-// givenFlags are the flags of the command line that another command takes too, quoted for a shell. What came from the
-// environment is there for that command as well; secrets are never on the command line.
-func givenFlags(parsed *kong.Context, command string) (args []string) {
+// givenFlags are the flags of the command line that another program takes too, whose flags are the fields of a struct, quoted
+// for a shell. What came from the environment is there for that program as well; secrets are never on the command line.
+func givenFlags(parsed *kong.Context, program any) (args []string, err error) {
+	other, err := kong.New(program)
+	if err != nil {
+		return nil, err
+	}
 	taken := map[string]bool{}
-	for _, node := range parsed.Model.Children {
-		if node.Name == command {
-			for _, flags := range node.AllFlags(false) {
-				for _, flag := range flags {
-					taken[flag.Name] = true
-				}
-			}
-		}
+	for _, flag := range other.Model.Flags {
+		taken[flag.Name] = true
 	}
 	seen := map[string]bool{}
 	for _, path := range parsed.Path {
@@ -71,7 +95,7 @@ func givenFlags(parsed *kong.Context, command string) (args []string) {
 		seen[path.Flag.Name] = true
 		args = append(args, flagWords(path.Flag)...)
 	}
-	return args
+	return args, nil
 }
 
 // flagWords is a flag as it is written on a command line. Its value stands in the same word, and may begin with a dash.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/check"
@@ -82,6 +83,56 @@ func TestPartiesThatBeginWithADash(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(stdout), &report))
 	require.Len(t, report.Next, 1)
 	require.Contains(t, report.Next[0], " --parties=-a::1220 ")
+}
+
+// The check takes every flag of run, with the same values and defaults, so that the flags of a daemon can be put behind it.
+func TestCheckTakesTheFlagsOfRun(t *testing.T) {
+	parser, err := kong.New(&grammar{}, kong.DefaultEnvars("INDEXER"))
+	require.NoError(t, err)
+	flags := func(command string) map[string]*kong.Flag {
+		named := map[string]*kong.Flag{}
+		for _, node := range parser.Model.Children {
+			if node.Name == command {
+				for _, flag := range node.Flags {
+					named[flag.Name] = flag
+				}
+			}
+		}
+		return named
+	}
+	taken := flags("check")
+	require.NotEmpty(t, flags("run"))
+	for name, flag := range flags("run") {
+		require.Contains(t, taken, name)
+		for _, same := range [][2]any{
+			{flag.Target.Type(), taken[name].Target.Type()}, {flag.Default, taken[name].Default}, {flag.Enum, taken[name].Enum},
+			{flag.Envs, taken[name].Envs}, {flag.Tag.Negatable, taken[name].Tag.Negatable},
+		} {
+			require.Equal(t, same[0], same[1], name)
+		}
+	}
+}
+
+// Each command that is proposed has the flags that it takes.
+func TestCheckWithTheFlagsOfADaemon(t *testing.T) {
+	l := grown(60)
+	require.NoError(t, l.Prune(l.End()/2))
+	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Database(t)}
+	daemon := []string{
+		"--ledger-url=" + participantOf(t, l, sandbox.ServerOptions{}), "--blobs", "--listen=127.0.0.1:0", "--lookup-rate=0", "--verify-rate=0", "--packages-interval=0s",
+		"--max-requests=2", "--max-rate=1000", "--until-current", "--pprof=127.0.0.1:0", "--log-format=json",
+	}
+	stdout, _ := printed(t, config.ExitDone, environ, append([]string{"check", "--json"}, daemon...)...)
+	var report check.Report
+	require.NoError(t, json.Unmarshal([]byte(stdout), &report))
+	require.Equal(t, []string{
+		"backfill " + daemon[0] + " --blobs --max-requests=2 --max-rate=1000 --pprof=127.0.0.1:0 --log-format=json",
+		"indexer run " + strings.Join(daemon, " "),
+	}, report.Next)
+
+	code, _, stderr := command(t, environ, "check", daemon[0], "--start=then")
+	require.Equal(t, config.ExitUsage, code)
+	require.Contains(t, stderr, "--start")
 }
 
 // Nothing is required, and what can't be used is a finding rather than a wrong usage.

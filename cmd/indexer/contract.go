@@ -33,7 +33,7 @@ func (c *contractCommand) Validate() error {
 	if err := c.ledger().Validate(); err != nil {
 		return err
 	}
-	return config.Scope{Parties: c.Parties}.Validate()
+	return config.Contracts{Parties: c.Parties}.Validate()
 }
 
 func (c *contractCommand) ledger() config.Ledger {

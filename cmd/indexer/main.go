@@ -9,6 +9,7 @@ import (
 
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/version"
 )
 
 func main() {
@@ -28,6 +29,7 @@ type grammar struct {
 	Migrate     migrateCommand     `cmd:"" help:"Bring the database's schema up to date."`
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running indexer whether it is ready; exit code 0 if so."`
 	config.Log
+	version.Flag
 }
 
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
@@ -35,3 +37,6 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 }
 
 type runCommand struct{ app.Indexer }
+
+// Logged says that a daemon's last words belong into its log.
+func (*runCommand) Logged() {}

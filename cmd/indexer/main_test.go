@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
@@ -17,6 +18,7 @@ import (
 
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/internal/version"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
 )
@@ -88,7 +90,7 @@ func TestUsageErrors(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, args := range [][]string{{"--help"}, {"run", "--help"}, {"migrate", "-h"}, {"status", "--help"}, {"healthcheck", "--help"}, {"packages", "--help"}, {"packages", "vet", "--help"}} {
+	for _, args := range [][]string{{"--help"}, {"run", "--help"}, {"migrate", "-h"}, {"status", "--help"}, {"healthcheck", "--help"}, {"packages", "--help"}, {"ledger", "--help"}, {"ledger", "updates", "--help"}, {"packages", "vet", "--help"}} {
 		code, stdout, stderr := command(t, nil, args...)
 		require.Equal(t, config.ExitDone, code)
 		require.Contains(t, stdout, "Usage: indexer")
@@ -96,11 +98,41 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+// Who asks for the version needs nothing else, and the daemon says it first.
+func TestVersion(t *testing.T) {
+	build, err := version.Read()
+	require.NoError(t, err)
+	for _, args := range [][]string{{"--version"}, {"run", "--version"}} {
+		code, stdout, stderr := command(t, nil, args...)
+		require.Equal(t, config.ExitDone, code)
+		require.Equal(t, build.Line("indexer")+"\n", stdout)
+		require.Empty(t, stderr)
+	}
+	code, _, stderr := command(t, map[string]string{"INDEXER_LOG_FORMAT": "json"},
+		"run", "--database-url=postgres://127.0.0.1:1/d", "--ledger-url=http://127.0.0.1:1", "--ledger-token-file=missing")
+	require.Equal(t, config.ExitProblem, code)
+	first, last, _ := strings.Cut(strings.TrimSpace(stderr), "\n")
+	var line map[string]any
+	require.NoError(t, json.Unmarshal([]byte(first), &line))
+	require.Equal(t, "starting", line["msg"])
+	require.Equal(t, map[string]any{
+		"program": "indexer", "version": build.Version, "commit": build.Commit, "schema_version": float64(build.Schema), "go_version": build.Go,
+	}, without(line, "msg", "level", "time"))
+	require.Contains(t, last, "there is no token to begin with")
+}
+
+func without(line map[string]any, keys ...string) map[string]any {
+	for _, key := range keys {
+		delete(line, key)
+	}
+	return line
+}
+
 // Each variable that a flag names is a setting: none is refused as misspelt.
 func TestEveryVariableIsKnown(t *testing.T) {
 	parser, err := kong.New(&grammar{}, kong.DefaultEnvars("INDEXER"))
 	require.NoError(t, err)
-	seen := 0
+	var environ []string
 	nodes := append(slices.Clone(parser.Model.Children), parser.Model.Node)
 	for _, command := range parser.Model.Children {
 		nodes = append(nodes, command.Children...)
@@ -108,13 +140,13 @@ func TestEveryVariableIsKnown(t *testing.T) {
 	for _, node := range nodes {
 		for _, flag := range node.Flags {
 			for _, name := range flag.Envs {
-				var out, errs bytes.Buffer
-				require.Equal(t, config.ExitDone, run(t.Context(), []string{"--help"}, []string{name + "=x"}, &out, &errs), errs.String())
-				seen++
+				environ = append(environ, name+"=x")
 			}
 		}
 	}
-	require.Greater(t, seen, 20)
+	require.Greater(t, len(environ), 20)
+	var out, errs bytes.Buffer
+	require.Equal(t, config.ExitDone, run(t.Context(), []string{"--help"}, environ, &out, &errs), errs.String())
 }
 
 func TestMigrateTwice(t *testing.T) {
@@ -165,11 +197,12 @@ func TestStatus(t *testing.T) {
 	l := grown(50)
 	environ["INDEXER_LEDGER_URL"] = participantOf(t, l, sandbox.ServerOptions{})
 	environ["INDEXER_LISTEN"] = ""
-	require.Equal(t, map[string]any{"end_offset": float64(l.End())}, statusOf(t, environ)["ledger"])
+	require.Equal(t, map[string]any{"end_offset": float64(l.End()), "lag_offsets": nil, "lag_seconds": nil}, statusOf(t, environ)["ledger"])
 
 	code, _, stderr := command(t, environ, "run", "--until-current")
 	require.Equal(t, config.ExitDone, code, stderr)
 	indexed := l.End()
+	require.Equal(t, map[string]any{"end_offset": float64(indexed), "lag_offsets": 0.0, "lag_seconds": 0.0}, statusOf(t, environ)["ledger"])
 	l.Grow(10)
 	status = statusOf(t, environ)
 	require.Equal(t, l.ParticipantID(), status["participant_id"])
@@ -180,10 +213,14 @@ func TestStatus(t *testing.T) {
 	require.EqualValues(t, indexed, stream["frontier"])
 	require.EqualValues(t, 0, stream["history_floor"])
 	require.EqualValues(t, 0, stream["state_floor"])
-	require.Equal(t, map[string]any{"end_offset": float64(l.End()), "lag_offsets": float64(l.End() - indexed)}, status["ledger"])
+	shown, err := time.Parse(time.RFC3339Nano, stream["record_time"].(string))
+	require.NoError(t, err)
+	ends := status["ledger"].(map[string]any)
+	require.InDelta(t, time.Since(shown).Seconds(), ends["lag_seconds"], 3600, "what is shown was recorded long ago")
+	require.Equal(t, map[string]any{"end_offset": float64(l.End()), "lag_offsets": float64(l.End() - indexed)}, without(ends, "lag_seconds"))
 
 	_, stdout, _ = command(t, environ, "status", "--sample=1ms")
-	for _, text := range []string{"watermark ", "active set known from offset 0", " 0.0 updates/s", " offsets ahead"} {
+	for _, text := range []string{"watermark ", "active set known from offset 0", " 0.0 updates/s", " offsets ahead; the last update here is "} {
 		require.Contains(t, strings.Join(strings.Fields(stdout), " "), strings.TrimSpace(text))
 	}
 }
@@ -191,7 +228,11 @@ func TestStatus(t *testing.T) {
 // A ledger that can't be reached is part of the report.
 func TestStatusWithoutTheLedger(t *testing.T) {
 	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate), "INDEXER_LEDGER_URL": "http://127.0.0.1:1"}
-	require.Contains(t, statusOf(t, environ)["ledger"].(map[string]any)["error"], "connection refused")
+	ends := statusOf(t, environ)["ledger"].(map[string]any)
+	require.Contains(t, ends["error"], "connection refused")
+	require.Equal(t, map[string]any{"lag_offsets": nil, "lag_seconds": nil}, without(ends, "error"))
+	_, stdout, _ := command(t, environ, "status", "--sample=0")
+	require.Regexp(t, `\nledger +lag unknown: .*connection refused`, stdout)
 	environ["INDEXER_LEDGER_URL"] = participantOf(t, grown(5), sandbox.ServerOptions{StrictInterface: true})
 	require.Contains(t, statusOf(t, environ)["ledger"].(map[string]any)["error"], "does not tell its ledger end")
 }
@@ -214,6 +255,38 @@ func TestAProblemEndsTheRunWithWhatToDo(t *testing.T) {
 	require.Equal(t, config.ExitProblem, code)
 	require.Contains(t, stderr, "indexer: the start offset 1000000 is above the ledger's end ")
 	require.Contains(t, stderr, "\nWhat to do: give --start an offset up to the ledger's end.\n")
+}
+
+// A log that programs read ends with a line as the others are. Commands that print for people talk to them.
+func TestLastWordsInTheLog(t *testing.T) {
+	environ := map[string]string{
+		"INDEXER_DATABASE_URL": throwaway.Database(t), "INDEXER_LEDGER_URL": participantOf(t, grown(5), sandbox.ServerOptions{}),
+		"INDEXER_LISTEN": "", "INDEXER_LOG_FORMAT": "json", "INDEXER_LOG_LEVEL": "error",
+	}
+	code, _, stderr := command(t, environ, "run", "--no-migrate", "--until-current")
+	require.Equal(t, config.ExitProblem, code)
+	var line map[string]any
+	require.NoError(t, json.Unmarshal([]byte(stderr), &line), "one line and nothing else: %s", stderr)
+	require.Equal(t, "ERROR", line["level"])
+	require.Equal(t, "ended with an error", line["msg"])
+	require.Equal(t, "indexer", line["program"])
+	require.EqualValues(t, config.ExitProblem, line["exit_code"])
+	require.Contains(t, line["error"], "has schema version 0")
+	require.Contains(t, line["what_to_do"], "run `indexer migrate`")
+	require.NotEmpty(t, line["time"])
+
+	code, _, stderr = command(t, environ, "run", "--until-current")
+	require.Equal(t, config.ExitDone, code)
+	require.Empty(t, stderr)
+
+	environ["INDEXER_DATABASE_URL"] = throwaway.Database(t)
+	code, _, stderr = command(t, environ, "status")
+	require.Equal(t, config.ExitProblem, code)
+	require.Contains(t, stderr, "\nWhat to do: run `indexer migrate`")
+
+	code, _, stderr = command(t, environ, "run", "--start=then")
+	require.Equal(t, config.ExitUsage, code)
+	require.True(t, strings.HasPrefix(stderr, "indexer: run: --start: "), stderr)
 }
 
 func TestHealthcheck(t *testing.T) {

@@ -32,6 +32,7 @@ type report struct {
 	Leader        string    `json:"leader,omitempty"`
 	LeaderSince   time.Time `json:"leader_since,omitzero"`
 	Streams       []stream  `json:"streams"`
+	UpdatesTask   *task     `json:"updates_task,omitempty"` // why updates can't go on, where they last could not
 	Snapshot      *snapshot `json:"unfinished_snapshot,omitempty"`
 	Lower         *snapshot `json:"lower_snapshot,omitempty"` // that is to lower the state floor, and has not done so yet
 	UnderWay      []work    `json:"under_way,omitempty"`
@@ -50,6 +51,7 @@ type stream struct {
 	HistoryFloor     ledger.Offset  `json:"history_floor"`
 	StateFloor       *ledger.Offset `json:"state_floor"` // null: the active set is known at no offset
 	UpdatedAt        time.Time      `json:"updated_at"`
+	RecordTime       time.Time      `json:"record_time,omitzero"` // of the last update up to the watermark
 	UpdatesPerSecond *float64       `json:"updates_per_second,omitempty"`
 	OffsetsPerSecond *float64       `json:"offsets_per_second,omitempty"`
 }
@@ -113,10 +115,12 @@ type snapshot struct {
 	Finished bool          `json:"finished,omitempty"`
 }
 
+// end is where the ledger ends, and how far the watermark is behind. Where that is not known, the error says why.
 type end struct {
-	Offset *ledger.Offset `json:"end_offset,omitempty"`
-	Lag    *ledger.Offset `json:"lag_offsets,omitempty"`
-	Error  string         `json:"error,omitempty"`
+	Offset  *ledger.Offset `json:"end_offset,omitempty"`
+	Lag     *ledger.Offset `json:"lag_offsets"` // null: not known
+	Seconds *float64       `json:"lag_seconds"` // the age of the last update that is shown, or 0 where nothing is missing; null: not known
+	Error   string         `json:"error,omitempty"`
 }
 
 // Run prints where the database stands.
@@ -158,6 +162,7 @@ func newReport(address string, status store.Status) *report {
 	if !status.Leader.Since.IsZero() {
 		r.Leader, r.LeaderSince = status.Leader.Holder, status.Leader.Since
 	}
+	r.UpdatesTask = taskOf(status.Tasks, store.StreamUpdates)
 	r.History = newHistory(status)
 	if lower := status.LowerSnapshot; lower != nil {
 		r.Lower = &snapshot{At: lower.At, Entries: lower.Entries, Finished: lower.Finished}
@@ -170,7 +175,7 @@ func newReport(address string, status store.Status) *report {
 	if status.Started {
 		r.Streams = append(r.Streams, stream{
 			Stream: store.StreamUpdates, Watermark: status.Watermark, Frontier: status.Frontier,
-			HistoryFloor: status.HistoryFloor, StateFloor: status.StateFloor, UpdatedAt: status.UpdatedAt,
+			HistoryFloor: status.HistoryFloor, StateFloor: status.StateFloor, UpdatedAt: status.UpdatedAt, RecordTime: status.RecordTime.UTC(),
 		})
 	}
 	return r
@@ -242,7 +247,7 @@ func (c *statusCommand) sampleRates(ctx context.Context, db *store.Store, r *rep
 			return err
 		}
 		updateRate, offsetRate := float64(updates)/seconds, float64(now.Watermark-s.Watermark)/seconds
-		s.Watermark, s.Frontier = now.Watermark, max(s.Frontier, now.Watermark)
+		s.Watermark, s.Frontier, s.RecordTime = now.Watermark, max(s.Frontier, now.Watermark), now.RecordTime.UTC()
 		s.UpdatesPerSecond, s.OffsetsPerSecond = &updateRate, &offsetRate
 	}
 	if r.History != nil && now.History != nil {
@@ -276,6 +281,13 @@ func (c *statusCommand) askLedger(ctx context.Context, logger *slog.Logger, r *r
 	if len(r.Streams) > 0 {
 		lag := max(0, offset-r.Streams[0].Watermark)
 		e.Lag = &lag
+		if newest := r.Streams[0].RecordTime; lag == 0 || !newest.IsZero() {
+			seconds := 0.0
+			if lag > 0 {
+				seconds = time.Since(newest).Seconds()
+			}
+			e.Seconds = &seconds
+		}
 	}
 	return e
 }
@@ -313,6 +325,7 @@ func (r *report) print(out io.Writer) error {
 			line("", "%.1f updates/s, %.1f offsets/s", *s.UpdatesPerSecond, *s.OffsetsPerSecond)
 		}
 	}
+	r.UpdatesTask.printFailure(line)
 	if r.Unknown > 0 {
 		line("unknown", "%d elements of kinds that this version does not know, kept raw in ledger.unknown_updates", r.Unknown)
 	}
@@ -322,7 +335,10 @@ func (r *report) print(out io.Writer) error {
 	if r.Ledger != nil {
 		switch {
 		case r.Ledger.Error != "":
-			line("ledger", "%s", r.Ledger.Error)
+			line("ledger", "lag unknown: %s", r.Ledger.Error)
+		case r.Ledger.Lag != nil && *r.Ledger.Lag > 0 && r.Ledger.Seconds != nil:
+			line("ledger", "end %d, %d offsets ahead; the last update here is %v old", *r.Ledger.Offset, *r.Ledger.Lag,
+				time.Duration(*r.Ledger.Seconds*float64(time.Second)).Round(time.Second))
 		case r.Ledger.Lag != nil:
 			line("ledger", "end %d, %d offsets ahead", *r.Ledger.Offset, *r.Ledger.Lag)
 		default:
@@ -366,7 +382,7 @@ func (h *history) print(line func(label, format string, args ...any)) {
 		line("", "%.1f records/s", *h.RecordsPerSecond)
 	}
 	if h.Unknown > 0 {
-		line("", "%d records of kinds that this version does not know, kept raw in ledger.unknown_transactions", h.Unknown)
+		line("", "%d records that are of no kind that this version knows, kept raw in ledger.unknown_transactions", h.Unknown)
 	}
 	if h.NetworkID != "" {
 		line("", "network of %s", h.NetworkID)

@@ -33,7 +33,8 @@ func TestStatusOfTheTasks(t *testing.T) {
 		VALUES (1, 0, 'a', 'wanted', NULL), (2, 0, 'b', 'found', NULL), (3, 0, 'c', 'found', NULL), (4, 0, 'd', 'not_found', NULL),
 		(5, 0, 'e', 'unusable', 'nonsense')`)
 	exec(`INSERT INTO indexer.tasks (task, succeeded_at, failed_at, failure) VALUES
-		('lookups', '2026-01-01T10:00:00Z', '2026-01-01T11:00:00Z', E'no right\x1b[31m of "\\x07"'), ('packages', NULL, '2026-01-02T11:00:00Z', 'absent')`)
+		('lookups', '2026-01-01T10:00:00Z', '2026-01-01T11:00:00Z', E'no right\x1b[31m of "\\x07"'), ('packages', NULL, '2026-01-02T11:00:00Z', 'absent'), ('updates', NULL, '2026-01-02T12:00:00Z', 'pruned; what to do: seed')`)
+	require.Contains(t, text(), "updates nothing indexed yet\nfailed 2026-01-02T12:00:00Z: pruned; what to do: seed\n")
 	require.Contains(t, text(), "lookups 1 wanted, 2 found, 1 not found, 1 unusable\nfailed 2026-01-01T11:00:00Z: no right\\x1b[31m of \"\\x07\"\n")
 	require.Contains(t, text(), "packages not read yet\nfailed 2026-01-02T11:00:00Z: absent")
 	status := statusOf(t, environ)
@@ -41,6 +42,7 @@ func TestStatusOfTheTasks(t *testing.T) {
 		"wanted": 1.0, "found": 2.0, "not_found": 1.0, "unusable": 1.0, "failing": true,
 		"succeeded_at": "2026-01-01T10:00:00Z", "failed_at": "2026-01-01T11:00:00Z", "failure": "no right\x1b[31m of \"\\x07\"",
 	}, status["lookups"])
+	require.Equal(t, map[string]any{"failing": true, "failed_at": "2026-01-02T12:00:00Z", "failure": "pruned; what to do: seed"}, status["updates_task"])
 
 	exec(`INSERT INTO indexer.vetted_packages (synchronizer_ref, package_id) VALUES (1, 'p'), (1, 'q'), (2, 'p')`)
 	exec(`UPDATE indexer.tasks SET succeeded_at = '2026-01-03T12:00:00Z'`)
@@ -89,7 +91,7 @@ func TestStatusOfTheHistory(t *testing.T) {
 	require.NoError(t, leader.RecordTask(t.Context(), store.StreamTransactions, ""))
 	require.Contains(t, text("--sample=1ms"), "transactions 2 records, the newest of 2026-07-02T10:00:00Z, moved 2")
 	for _, line := range []string{
-		"reading resumes after event id #1220:2\n0.0 records/s\n1 records of kinds that this version does not know, kept raw in ledger.unknown_transactions\n",
+		"reading resumes after event id #1220:2\n0.0 records/s\n1 records that are of no kind that this version knows, kept raw in ledger.unknown_transactions\n",
 		"network of DSO::1220\nlast leader the daemon, since 2",
 	} {
 		require.Contains(t, text("--sample=1ms"), line)

@@ -26,6 +26,9 @@ const (
 	demoDatabase = "ledger"
 	demoRate     = 5 // updates a second that the live ledger grows by, unless --rate says otherwise
 	reportEvery  = 3 * time.Second
+
+	// The settings of the role that docs/operations.md describes for readers.
+	readerOptions = "-c search_path=ledger -c timezone=UTC -c jit=off -c default_transaction_read_only=on -c statement_timeout=60s -c join_collapse_limit=16"
 )
 
 // demo is the whole product on one machine: a ledger, a database, a backfill and the indexer.
@@ -43,6 +46,9 @@ type demo struct {
 func (f *flags) demo(ctx context.Context, stdout io.Writer) error {
 	if len(f.Replay) > 0 || f.TokenFile != "" || f.StrictInterface || f.Secure.on() {
 		return errors.New("--all shows a grown ledger that asks for no token: leave out --replay, --strict-interface, --token-file, --auth and --tls-cert, with all that belongs to them")
+	}
+	if f.State != "" {
+		return errors.New("--all shows a ledger with a database that begins with it: leave out --state")
 	}
 	if f.ScanOptions.Backfilling {
 		return errors.New("--all reads the history to its end: leave out --scan-backfilling")
@@ -129,7 +135,7 @@ func (d *demo) serveLedger(ctx context.Context, group *errgroup.Group) error {
 
 // index seeds the database from the middle of the ledger, catches up, shows it, and follows the live ledger.
 func (d *demo) index(ctx context.Context) error {
-	scope := config.Scope{Shape: "ledger-effects", Interfaces: sandbox.InterfaceNames(), Reassignments: true, Topology: true}
+	scope := config.Scope{Shape: "ledger-effects", Contracts: config.Contracts{Interfaces: sandbox.InterfaceNames()}, Reassignments: true, Topology: true}
 	at := d.middle()
 	d.say("backfill: seeding from the contracts that are active at offset %d", at)
 	progress, err := app.RunBackfill(ctx, app.Backfill{
@@ -153,12 +159,17 @@ func (d *demo) index(ctx context.Context) error {
 	}
 	d.say("indexer: caught up")
 
-	conn, err := pgx.Connect(ctx, d.database)
+	config, err := pgx.ParseConfig(d.database)
+	if err != nil {
+		return err
+	}
+	config.RuntimeParams["options"] += " " + readerOptions
+	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	fmt.Fprintf(d.out, "\nLook for yourself:\n\n    psql '%s'\n", d.database)
+	fmt.Fprintf(d.out, "\nLook for yourself:\n\n    PGOPTIONS='%s' psql '%s'\n", readerOptions, d.database)
 	queries := demoQueries
 	if d.scanURL != "" {
 		queries = slices.Concat(queries, historyQueries)

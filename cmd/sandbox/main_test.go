@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,7 +53,7 @@ func get(t *testing.T, url, token string) (int, string) {
 func TestServesUntilStopped(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(token, []byte("secret\n"), 0o600))
-	line, url, stop := start(t, "--updates", "50", "--seed", "9", "--version", "3.6", "--token-file", token, "--rate", "100", "--prune-at", "10")
+	line, url, stop := start(t, "--updates", "50", "--seed", "9", "--release", "3.6", "--token-file", token, "--rate", "100", "--prune-at", "10")
 	require.Contains(t, line, "serving ")
 	require.Contains(t, line, "seed 9, as release 3.6, pruned up to 10, growing by 100 updates a second on http://127.0.0.1:")
 	status, _ := get(t, url+"/v2/state/ledger-end", "")
@@ -82,7 +83,7 @@ func TestUsageAndFailures(t *testing.T) {
 		says string
 	}{
 		"unknown flag":    {[]string{"--nonsense"}, exitUsage, "unknown flag --nonsense"},
-		"unknown version": {[]string{"--version", "2.9"}, exitUsage, "must be one of"},
+		"unknown release": {[]string{"--release", "2.9"}, exitUsage, "must be one of"},
 		"no token":        {[]string{"--token-file", empty}, exitFailed, "it is empty"},
 		"pruned too far":  {[]string{"--updates", "5", "--prune-at", "1000"}, exitFailed, "the ledger ends at"},
 		"bad address":     {[]string{"--listen", "256.0.0.1:1"}, exitFailed, "listen for clients"},
@@ -98,6 +99,9 @@ func TestUsageAndFailures(t *testing.T) {
 	var out bytes.Buffer
 	require.Equal(t, exitDone, exitCode(run(context.Background(), []string{"--help"}, &out), io.Discard))
 	require.Contains(t, out.String(), "$SANDBOX_STRICT_INTERFACE")
+	out.Reset()
+	require.Equal(t, exitDone, exitCode(run(context.Background(), []string{"--version"}, &out), io.Discard))
+	require.Regexp(t, `^sandbox \S+, commit \S+, schema \d+, go1\S*\n$`, out.String())
 }
 
 func TestFlagsFromTheEnvironment(t *testing.T) {
@@ -119,6 +123,20 @@ func TestDemo(t *testing.T) {
 	} {
 		require.Contains(t, out.String(), part)
 	}
+}
+
+// The demo reads, and has its users read, as the role that the documents describe.
+func TestDemoReadsAsTheDocumentsSay(t *testing.T) {
+	text, err := os.ReadFile("../../docs/operations.md")
+	require.NoError(t, err)
+	var options []string
+	for _, setting := range regexp.MustCompile(`ALTER ROLE analyst SET (\w+) = '?(\w+)'?;`).FindAllStringSubmatch(string(text), -1) {
+		options = append(options, "-c "+setting[1]+"="+setting[2])
+	}
+	require.Equal(t, strings.Join(options, " "), readerOptions)
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"--all", "--once", "--updates", "100", "--listen", "127.0.0.1:0"}, &out))
+	require.Contains(t, out.String(), "    PGOPTIONS='"+readerOptions+"' psql 'postgres")
 }
 
 // Without --once it follows the live ledger until it is stopped.

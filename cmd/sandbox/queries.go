@@ -42,12 +42,12 @@ ORDER BY u.ledger_offset DESC
 LIMIT 5`,
 	},
 	{
-		"Who holds most amulets?",
-		`SELECT split_part(owner, '::', 1) AS owner, amount, locked_amount, contracts
+		"Who holds most of each instrument?",
+		`SELECT DISTINCT ON (instrument_admin, instrument) split_part(instrument_admin, '::', 1) AS admin, instrument,
+       split_part(owner, '::', 1) AS owner, amount, locked_amount, contracts
 FROM ledger.holding_totals
-WHERE instrument = 'Amulet' AND admin_signed
-ORDER BY amount DESC
-LIMIT 5`,
+WHERE admin_signed
+ORDER BY instrument_admin, instrument, amount DESC NULLS LAST`,
 	},
 }
 
@@ -62,7 +62,7 @@ ORDER BY records DESC`,
 	},
 	{
 		"What did whoever sent the last transfer send and receive before?",
-		`SELECT to_char(date, 'YYYY-MM-DD HH24:MI:SS') AS date, direction, split_part(counterparties[1], '::', 1) AS counterparty, amount, fee
+		`SELECT to_char(date, 'YYYY-MM-DD HH24:MI:SS') AS date, direction, split_part(counterparties[1], '::', 1) AS counterparty, net_amount, amount, fee
 FROM ledger.party_transfers
 WHERE party = (SELECT sender FROM ledger.transfers ORDER BY seq DESC LIMIT 1)
 LIMIT 5`,

@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 	"golang.org/x/sync/errgroup"
 
+	"ledgerindexer/internal/version"
 	"ledgerindexer/sandbox"
 )
 
@@ -21,7 +22,7 @@ type flags struct {
 	Seed               uint64        `default:"1" help:"Decides the ledger: the same seed gives the same ledger."`
 	Updates            int           `default:"10000" help:"Updates that the ledger has at the start."`
 	Rate               float64       `default:"0" help:"Updates a second that are added while it runs."`
-	Version            string        `default:"3.5" enum:"3.4,3.5,3.6" help:"Release that is simulated: 3.4, 3.5 or 3.6."`
+	Release            string        `default:"3.5" enum:"3.4,3.5,3.6" help:"Release that is simulated: 3.4, 3.5 or 3.6."`
 	StrictInterface    bool          `help:"Serve the operations of the interface document only."`
 	TokenFile          string        `type:"path" help:"File with the bearer token that requests must carry, those to the Scan service too. Default: none needed."`
 	Latency            time.Duration `default:"0s" help:"Wait before every answer."`
@@ -30,6 +31,7 @@ type flags struct {
 	ReplayFiles        []string      `arg:"" optional:"" name:"file" type:"existingfile" help:"More files for --replay."`
 	CheckpointInterval time.Duration `default:"15s" help:"Time between offset checkpoints on an open-ended read."`
 	PruneAt            int64         `default:"0" help:"Prune the ledger up to this offset."`
+	State              string        `type:"path" placeholder:"FILE" help:"Keep in this file how far the ledger has grown, and begin with the same ledger after a restart."`
 
 	Scan        bool      `default:"true" negatable:"" help:"Serve the ledger's transaction history as well, as a Scan service at /api/scan."`
 	ScanOptions scanFlags `embed:"" prefix:"scan-"`
@@ -39,9 +41,11 @@ type flags struct {
 	All         bool   `help:"Add a throwaway PostgreSQL, a backfill and the indexer, and show what they make of the ledger."`
 	Once        bool   `help:"With --all: stop when the indexer has caught up."`
 	DatabaseURL string `placeholder:"URL" help:"With --all: use this database, which must be empty, instead of a throwaway PostgreSQL."`
+
+	version.Flag
 }
 
-// helpShown ends the program after it has printed its help.
+// helpShown ends the program after it has printed its help, or its version.
 type helpShown struct{}
 
 func (helpShown) Error() string { return "help shown" }
@@ -109,10 +113,14 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	return serve(ctx, server, listener, work...)
 }
 
-// parse reads the command line and the environment. --help prints and ends.
+// parse reads the command line and the environment. --help and --version print and end.
 func parse(args []string, stdout io.Writer) (f *flags, err error) {
 	f = &flags{}
-	parser, err := kong.New(f, kong.Name("sandbox"),
+	build, err := version.Read()
+	if err != nil {
+		return nil, err
+	}
+	parser, err := kong.New(f, kong.Name("sandbox"), kong.Vars{"version": build.Line("sandbox")},
 		kong.Description("Serves a simulated ledger participant, and a Scan service of its transaction history, over HTTP."),
 		kong.DefaultEnvars("SANDBOX"), kong.Writers(stdout, stdout),
 		kong.Exit(func(int) { panic(helpShown{}) }))
@@ -135,7 +143,7 @@ func parse(args []string, stdout io.Writer) (f *flags, err error) {
 
 func (f *flags) serverOptions() (sandbox.ServerOptions, error) {
 	opts := sandbox.ServerOptions{
-		Version: f.Version, StrictInterface: f.StrictInterface, Latency: f.Latency,
+		Version: f.Release, StrictInterface: f.StrictInterface, Latency: f.Latency,
 		ListLimit: f.ListLimit, CheckpointInterval: f.CheckpointInterval,
 	}
 	if f.TokenFile != "" {
@@ -154,17 +162,30 @@ func (f *flags) serverOptions() (sandbox.ServerOptions, error) {
 // history makes what is served, and the function that lets it grow.
 func (f *flags) history() (sandbox.History, func(context.Context) error, error) {
 	if len(f.Replay) > 0 {
-		if f.PruneAt > 0 || f.Rate > 0 {
-			return nil, nil, errors.New("--prune-at and --rate are for a grown ledger: leave them out, or --replay")
+		if f.PruneAt > 0 || f.Rate > 0 || f.State != "" {
+			return nil, nil, errors.New("--prune-at, --rate and --state are for a grown ledger: leave them out, or --replay")
 		}
 		r, err := sandbox.LoadReplay(f.Replay...)
 		return r, func(context.Context) error { return nil }, err
 	}
-	l := sandbox.NewLedger(sandbox.Options{Seed: f.Seed})
-	l.Grow(f.Updates)
+	l, live, err := f.grown()
+	if err != nil {
+		return nil, nil, err
+	}
 	if err := l.Prune(f.PruneAt); err != nil {
 		return nil, nil, fmt.Errorf("--prune-at: %w", err)
 	}
+	return l, live, nil
+}
+
+// grown is the ledger, and the function that lets it grow, which remembers how far where that is asked for.
+func (f *flags) grown() (*sandbox.Ledger, func(context.Context) error, error) {
+	if f.State != "" {
+		s, l, err := growAgain(f.State, f.Seed, f.Updates)
+		return l, func(ctx context.Context) error { return s.live(ctx, l, f.Rate) }, err
+	}
+	l := sandbox.NewLedger(sandbox.Options{Seed: f.Seed})
+	l.Grow(f.Updates)
 	return l, func(ctx context.Context) error {
 		l.RunLive(ctx, f.Rate)
 		return nil
@@ -177,7 +198,7 @@ func (f *flags) describe(h sandbox.History) string {
 		return fmt.Sprintf("replaying %d recorded updates (ledger end %d) and %d active contracts", r.Len(), r.End(), r.Entries())
 	}
 	l := h.(*sandbox.Ledger)
-	text := fmt.Sprintf("serving %d updates (ledger end %d) grown from seed %d, as release %s", l.Len(), l.End(), f.Seed, f.Version)
+	text := fmt.Sprintf("serving %d updates (ledger end %d) grown from seed %d, as release %s", l.Len(), l.End(), f.Seed, f.Release)
 	if f.PruneAt > 0 {
 		text += fmt.Sprintf(", pruned up to %d", f.PruneAt)
 	}

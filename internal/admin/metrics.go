@@ -1,27 +1,45 @@
 package admin
 
 import (
+	"math"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"ledgerindexer/internal/version"
 )
 
 const namespace = "ledger_indexer"
+
+// State is what a process does about a stream.
+type State string
+
+// The states of a stream, as the metrics name them.
+const (
+	Leads    State = "leads"     // it writes the stream
+	StandsBy State = "stands_by" // another process does
+	Waits    State = "waits"     // for what must come first: the database, the source, a backfill, the next try
+	Failed   State = "failed"    // trying again at once can't cure it
+	Stopped  State = "stopped"   // there is nothing more to do; not told
+)
 
 // Metrics are the daemon's numbers, in a registry of their own. Its methods may be called from many goroutines.
 type Metrics struct {
 	registry *prometheus.Registry
 
-	watermark, frontier, ledgerEnd, lag prometheus.Gauge
+	build                          *prometheus.GaugeVec
+	watermark, frontier, ledgerEnd prometheus.Gauge
 
 	leading  *prometheus.GaugeVec
+	states   *prometheus.GaugeVec
 	updates  prometheus.Counter
 	rows     *prometheus.CounterVec
 	phases   *prometheus.HistogramVec
 	requests *prometheus.CounterVec
+	notJSON  *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	received *prometheus.CounterVec
 	retries  *prometheus.CounterVec
@@ -38,9 +56,10 @@ type Metrics struct {
 	verifiedOffset, verifiedSeq prometheus.Gauge
 
 	mu          sync.Mutex // guards what follows
-	atWatermark int64      // lag is made of it
-	atEnd       int64      // and of it
-	newest      time.Time  // record of the history
+	atWatermark int64
+	atEnd       int64           // of the ledger, when it was last told
+	endKnown    bool            // it was told since this process leads
+	lags        map[string]*lag // by stream
 }
 
 // NewMetrics registers the metrics.
@@ -57,20 +76,28 @@ func NewMetrics() *Metrics {
 		}, labels)
 	}
 	m := &Metrics{
-		registry:  prometheus.NewRegistry(),
+		registry: prometheus.NewRegistry(),
+		build: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: namespace, Name: "build_info", Help: "1, with what this process was built from.",
+		}, []string{"version", "commit", "schema_version", "go_version"}),
 		watermark: gauge("watermark_offset", "Offset up to which everything is stored and shown."),
 		frontier:  gauge("frontier_offset", "Offset up to which everything is fetched and stored."),
-		ledgerEnd: gauge("ledger_end_offset", "The ledger's end when it was last asked."),
-		lag:       gauge("lag_offsets", "Offsets between the watermark and the ledger's end."),
+		ledgerEnd: gauge("ledger_end_offset", "The ledger's end when it was last asked; NaN: it was not."),
+		lags:      map[string]*lag{streamUpdates: {}, streamHistory: {}},
 		leading: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: namespace, Name: "leading", Help: "1 while this process writes the stream, 0 while it does not.",
 		}, []string{"stream"}),
+		states: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: namespace, Name: "stream_state",
+			Help: "1 for what this process does about the stream, 0 for the others: leads, stands_by, waits, failed.",
+		}, []string{"stream", "state"}),
 		updates: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: namespace, Name: "updates_total", Help: "Updates committed by this process.",
 		}),
 		rows:         counter("rows_total", "Rows committed by this process.", "relation"),
 		phases:       histogram("batch_phase_seconds", "Time that the phases of a batch took: copy, project, commit.", "phase"),
 		requests:     counter("requests_total", "Requests to the participant and the Scan service; status 0 is no answer.", "operation", "status"),
+		notJSON:      counter("not_json_answers_total", "Answers of success from the participant and the Scan service that are no JSON.", "operation"),
 		duration:     histogram("request_seconds", "Time that requests to the participant and the Scan service took, idle waiting included.", "operation"),
 		received:     counter("received_bytes_total", "JSON received from the participant and the Scan service.", "operation"),
 		retries:      counter("retries_total", "Tries again after an error, of a stream or a background task.", "stream"),
@@ -94,13 +121,18 @@ func NewMetrics() *Metrics {
 		verifiedOffset:   gauge("verified_offset", "Offset up to which everything was compared with the participant again, and was equal."),
 		verifiedSeq:      gauge("verified_seq", "Record of the transaction history up to which everything was compared with its service again, and was equal."),
 	}
-	m.registry.MustRegister(m.watermark, m.frontier, m.ledgerEnd, m.lag, m.leading, m.updates, m.rows, m.phases, m.requests,
+	m.ledgerEnd.Set(math.NaN())
+	m.registry.MustRegister(m.build, m.watermark, m.frontier, m.ledgerEnd, newLags(m), m.leading, m.states, m.updates, m.rows, m.phases, m.requests, m.notJSON,
 		m.duration, m.received, m.retries, m.lookups, m.packagesRead, m.packageChanges, m.failing,
 		m.historyRecords, m.historySeq, m.historyNewest, m.historyCurrent, m.historyRereading,
 		m.sealed, m.differences, m.verifiedOffset, m.verifiedSeq,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		collectors.NewBuildInfoCollector())
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// Build tells what this process was built from.
+func (m *Metrics) Build(b version.Build) {
+	m.build.WithLabelValues(b.Version, b.Commit, strconv.FormatInt(b.Schema, 10), b.Go).Set(1)
 }
 
 // Committed tells of a batch that was committed.
@@ -108,23 +140,57 @@ func (m *Metrics) Committed(watermark int64, updates int) {
 	m.watermark.Set(float64(watermark))
 	m.frontier.Set(float64(watermark))
 	m.updates.Add(float64(updates))
-	m.setLag(func() { m.atWatermark = watermark })
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.atWatermark = watermark
+	m.compare()
 }
 
 // Frontier tells up to where everything is stored, where that is beyond the watermark. It comes after Committed.
 func (m *Metrics) Frontier(offset int64) { m.frontier.Set(float64(offset)) }
 
-// LedgerEnd tells of the ledger's end.
+// LedgerEnd tells that the ledger ends at an offset, as of now.
 func (m *Metrics) LedgerEnd(end int64) {
 	m.ledgerEnd.Set(float64(end))
-	m.setLag(func() { m.atEnd = end })
-}
-
-func (m *Metrics) setLag(change func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	change()
-	m.lag.Set(float64(max(0, m.atEnd-m.atWatermark)))
+	m.atEnd, m.endKnown = end, true
+	m.lags[streamUpdates].known = true
+	m.compare()
+}
+
+// UpdatesRecovered tells that the participant answers again. Where the ledger ends by now it has not said: only that there is
+// more is known, if there was.
+func (m *Metrics) UpdatesRecovered() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.endKnown && m.atWatermark < m.atEnd {
+		m.lags[streamUpdates].answered(false)
+	}
+}
+
+// compare compares the watermark with the ledger's end, where that is known.
+func (m *Metrics) compare() {
+	if l := m.lags[streamUpdates]; l.known {
+		l.answered(m.atWatermark >= m.atEnd)
+	}
+}
+
+// Shown tells the record time of the last update that is shown.
+func (m *Metrics) Shown(recordTime time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lags[streamUpdates].newest = recordTime
+}
+
+// SourceLost tells that the source of a stream does not answer, or not with what was to be read: how far behind the stream
+// is, is not known.
+func (m *Metrics) SourceLost(stream string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if l, ok := m.lags[stream]; ok { // tasks beside a stream have none
+		l.known = false
+	}
 }
 
 // Wrote tells of rows that were committed.
@@ -144,6 +210,9 @@ func (m *Metrics) Request(operation string, status int, d time.Duration, bytes i
 	m.received.WithLabelValues(operation).Add(float64(bytes))
 }
 
+// NotJSON tells of an answer of success that is no JSON.
+func (m *Metrics) NotJSON(operation string) { m.notJSON.WithLabelValues(operation).Inc() }
+
 // LookedUp tells of a look-up whose outcome was stored.
 func (m *Metrics) LookedUp(outcome string) { m.lookups.WithLabelValues(outcome).Inc() }
 
@@ -159,11 +228,28 @@ func (m *Metrics) TaskFailing(task string, failing bool) {
 }
 
 // Retrying tells of a try again.
-func (m *Metrics) Retrying(stream string) { m.retries.WithLabelValues(stream).Inc() }
+func (m *Metrics) Retrying(stream string) {
+	m.retries.WithLabelValues(stream).Inc()
+	m.SourceLost(stream)
+}
 
 // Leading tells whether this process writes a stream.
 func (m *Metrics) Leading(stream string, leads bool) {
 	m.leading.WithLabelValues(stream).Set(oneIf(leads))
+	m.SourceLost(stream) // whoever led before asked then
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.endKnown = m.endKnown && stream != streamUpdates
+	if l, ok := m.lags[stream]; ok {
+		l.asked = true
+	}
+}
+
+// StreamState tells what this process does about a stream.
+func (m *Metrics) StreamState(stream string, state State) {
+	for _, s := range []State{Leads, StandsBy, Waits, Failed} {
+		m.states.WithLabelValues(stream, string(s)).Set(oneIf(s == state))
+	}
 }
 
 // TasksEnded tells that tasks do not run any more: they are neither failing nor working.
@@ -173,26 +259,41 @@ func (m *Metrics) TasksEnded(tasks ...string) {
 	}
 }
 
-// HistoryCommitted tells of records of the transaction history that were committed, which may be none, and where the
-// history stands.
-func (m *Metrics) HistoryCommitted(seq int64, rereading bool, records int) {
+// HistoryResumed tells where the transaction history stands.
+func (m *Metrics) HistoryResumed(seq int64, rereading bool) {
 	m.historySeq.Set(float64(seq))
 	m.historyRereading.Set(oneIf(rereading))
+}
+
+// HistoryCommitted tells of records of the transaction history that were committed, which may be none, and where the
+// history stands. There may be more.
+func (m *Metrics) HistoryCommitted(seq int64, rereading bool, records int) {
+	m.HistoryResumed(seq, rereading)
 	m.historyRecords.Add(float64(records))
+	m.historyAnswered(false)
+}
+
+func (m *Metrics) historyAnswered(caughtUp bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lags[streamHistory].answered(caughtUp)
 }
 
 // HistoryRecord tells the date of a record of the transaction history that is stored. The latest one counts.
 func (m *Metrics) HistoryRecord(date time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if date.After(m.newest) {
-		m.newest = date
+	if l := m.lags[streamHistory]; date.After(l.newest) {
+		l.newest = date
 		m.historyNewest.Set(float64(date.UnixMicro()) / 1e6)
 	}
 }
 
 // HistoryCurrent tells that everything that the service has is stored, as of now.
-func (m *Metrics) HistoryCurrent() { m.historyCurrent.SetToCurrentTime() }
+func (m *Metrics) HistoryCurrent() {
+	m.historyCurrent.SetToCurrentTime()
+	m.historyAnswered(true)
+}
 
 // Sealed tells of a window that was sealed, and how many differences it was sealed with.
 func (m *Metrics) Sealed(stream, result string, differences int64) {

@@ -73,6 +73,24 @@ func TestBackfillThenIndex(t *testing.T) {
 	}
 }
 
+// A server without tokens that cuts a long snapshot without saying so is refused, and nothing of it is kept.
+func TestBackfillOfASnapshotThatMayBeCut(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 3})
+	l.Grow(800)
+	at := quietOffset(t, l)
+	database := throwaway.Migrated(t, migrate)
+	cutting := serve(t, l, sandbox.ServerOptions{Version: "3.4", ListLimit: 50, IgnoreLargeLimit: true})
+	_, err := RunBackfill(t.Context(), backfillFor(database, cutting, defaultScope(), at), testLogger(t), nil)
+	requireProblem(t, err, "may have cut it", "http-list-max-elements-limit", "--templates", "--start genesis")
+	require.Equal(t, []string{"0"}, texts(t, database, "SELECT count(*)::text FROM indexer.snapshots"))
+
+	long := serve(t, l, sandbox.ServerOptions{Version: "3.4", ListLimit: 700, IgnoreLargeLimit: true})
+	_, err = RunBackfill(t.Context(), backfillFor(database, long, defaultScope(), at), testLogger(t), nil)
+	require.NoError(t, err)
+	require.Empty(t, sandbox.Diff(l.TruthFromSnapshot(sandbox.Scope{Shape: sandbox.ACSDelta, Version: "3.4"}, at, at), relations(t, database)))
+}
+
 // At the ledger's end reassignments may be in flight: their entries are kept, and are not active contracts.
 func TestBackfillWithReassignmentsInFlight(t *testing.T) {
 	t.Parallel()

@@ -57,11 +57,12 @@ func (b *background) wake() {
 // contracts is the participant as look-ups need it.
 type contracts struct{ client *participant.Client }
 
-// ContractByID tells answers that are wrong about one contract from a participant that fails.
+// ContractByID tells answers that are wrong about one contract from a participant that fails, and from what is in its place.
 func (c contracts) ContractByID(ctx context.Context, id string, queryingParties []string) (ledger.Contract, ledger.JSON, error) {
 	contract, body, err := c.client.ContractByID(ctx, id, queryingParties)
 	var answer *participant.Error
-	aboutIt := errors.As(err, &answer) && answer.Operation == "contract-by-id" && !errors.Is(err, participant.ErrCutOff)
+	aboutIt := errors.As(err, &answer) && answer.Operation == "contract-by-id" && !errors.Is(err, participant.ErrCutOff) &&
+		(!errors.Is(err, participant.ErrNotJSON) || ingest.Lasting(err))
 	if aboutIt && (answer.Status == http.StatusOK || answer.Status == http.StatusBadRequest) {
 		err = &ingest.UnusableError{Err: err}
 	}

@@ -3,8 +3,10 @@ package app
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -62,7 +64,6 @@ func TestBadInputStopsTheStream(t *testing.T) {
 		rewrite func(raw []byte) []byte
 		want    []string
 	}{
-		"not JSON": {func([]byte) []byte { return []byte(`{"update": nonsense}`) }, nil},
 		"two variants": {func(raw []byte) []byte {
 			return replaceFirst(raw, `"Transaction"\s*:`, `"Reassignment":{"value":{}},"Transaction":`)
 		}, []string{"2 variants"}},
@@ -71,7 +72,6 @@ func TestBadInputStopsTheStream(t *testing.T) {
 		"duplicate key": {func(raw []byte) []byte {
 			return replaceFirst(raw, `"createArgument"\s*:`, `"contractId":"twice","createArgument":`)
 		}, []string{"contractId"}},
-		"bad UTF-8":                           {func(raw []byte) []byte { return replaceFirst(raw, `"commandId"\s*:\s*"`, "\"commandId\":\"\xff") }, []string{"UTF-8"}},
 		"NUL in a workflow id":                {func(raw []byte) []byte { return replaceFirst(raw, `"workflowId"\s*:\s*"`, `"workflowId":"\u0000`) }, []string{"workflowId", "NUL"}},
 		"NUL in a party":                      {func(raw []byte) []byte { return replaceFirst(raw, `"signatories"\s*:\s*\["`, `"signatories":["\u0000`) }, []string{"signatories", "NUL"}},
 		"no offset":                           {func(raw []byte) []byte { return replaceFirst(raw, `"synchronizerId"`, `"noSynchronizerId"`) }, []string{"synchronizerId"}},
@@ -96,6 +96,49 @@ func TestBadInputStopsTheStream(t *testing.T) {
 			require.Less(t, watermark, bad)
 			want := l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta, Version: "3.4"}, watermark)
 			require.Empty(t, sandbox.Diff(want, relations(t, database)), "what was committed is what came before")
+		})
+	}
+}
+
+// What is no JSON comes of the way and not of the ledger: it is read again, said and counted, and what is stored in the end
+// is what there is.
+func TestWhatIsNoJSONIsReadAgain(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(raw []byte) []byte{
+		"not JSON":  func([]byte) []byte { return []byte(`{"update": nonsense}`) },
+		"bad UTF-8": func(raw []byte) []byte { return replaceFirst(raw, `"commandId"\s*:\s*"`, "\"commandId\":\"\xff") },
+		"a page":    nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := sandbox.NewLedger(sandbox.Options{Seed: 11})
+			l.Grow(200)
+			bad := contractOffset(t, l)
+			var mended atomic.Bool
+			options := rewriteAt(bad, func(raw []byte) []byte {
+				if mended.Load() || damage == nil {
+					return raw
+				}
+				return damage(raw)
+			})
+			options.Fault = func(r *http.Request) *sandbox.Fault {
+				if damage == nil && !mended.Load() && strings.HasPrefix(r.URL.Path, "/v2/updates") {
+					return &sandbox.Fault{Status: http.StatusOK, ContentType: "text/html", Body: "<html>back soon</html>"}
+				}
+				return nil
+			}
+			database := throwaway.Migrated(t, migrate)
+			cfg := indexerFor(database, serve(t, l, options), defaultScope())
+			cfg.Listen, cfg.UntilCurrent = "127.0.0.1:0", false
+			var log journal
+			daemon := startLogged(t, cfg, log.logger())
+			eventuallyOf(t, daemon, "trying again", func() bool { return len(log.lines(t, "retrying"))+len(log.lines(t, "trying again")) >= 3 })
+			_, metrics := ask(t, &log, "/metrics")
+			require.Regexp(t, `(?m)^ledger_indexer_not_json_answers_total\{operation="(updates|discover)"\} [1-9]`, metrics)
+			mended.Store(true)
+			waitFor(t, database, lastUpdate(l))
+			require.NoError(t, daemon.finish())
+			require.Empty(t, sandbox.Diff(l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta, Version: "3.4"}, l.End()), relations(t, database)))
 		})
 	}
 }

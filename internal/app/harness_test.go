@@ -100,6 +100,31 @@ func rowsOf(t *testing.T, databaseURL string, relations []string) map[string][]s
 	return got
 }
 
+// eventually waits until something is so. What never comes is a failure here, and not the end of all tests: the limit is far beyond
+// what the busiest machine needs.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	const patience = 10 * time.Minute
+	for began := time.Now(); !done(); time.Sleep(50 * time.Millisecond) {
+		if time.Since(began) > patience {
+			t.Fatalf("after %v still not: %s", patience, what)
+		}
+	}
+}
+
+// eventuallyOf is eventually of a daemon that must not end meanwhile.
+func eventuallyOf(t *testing.T, daemon *running, what string, done func() bool) {
+	t.Helper()
+	eventually(t, what, func() bool {
+		select {
+		case <-daemon.done:
+			t.Fatalf("it ended: %v", daemon.err)
+		default:
+		}
+		return done()
+	})
+}
+
 // journal keeps what a daemon logs.
 type journal struct {
 	mu   sync.Mutex
@@ -138,17 +163,17 @@ func (j *journal) lines(t *testing.T, message string) (lines []map[string]any) {
 	return lines
 }
 
-// wait waits for a message and returns its first line. One that does not come is a failure, and no test that never ends.
-func (j *journal) wait(t *testing.T, message string) map[string]any {
+// wait waits for a message and returns its first line.
+func (j *journal) wait(t *testing.T, message string) (line map[string]any) {
 	t.Helper()
-	const patience = 3 * time.Minute
-	for began := time.Now(); time.Since(began) < patience; time.Sleep(50 * time.Millisecond) {
-		if lines := j.lines(t, message); len(lines) > 0 {
-			return lines[0]
+	eventually(t, "a line "+message, func() bool {
+		lines := j.lines(t, message)
+		if len(lines) > 0 {
+			line = lines[0]
 		}
-	}
-	t.Fatalf("no line %q", message)
-	return nil
+		return line != nil
+	})
+	return line
 }
 
 // switchable is a server that another one can take the place of.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ledgerindexer/ingest"
+	"ledgerindexer/internal/admin"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/scan"
@@ -15,8 +16,6 @@ import (
 )
 
 const (
-	// How long a Scan that has no transaction history is left alone before it is asked again.
-	askAgainAfter = 10 * time.Minute
 	// A reason that has not changed is told to the database at most this often, and is not worth a longer wait.
 	noteEvery = time.Minute
 	noteFor   = 3 * time.Second
@@ -36,9 +35,11 @@ type historyService interface {
 // newHistoryService picks the service that the history is read from: a Scan of Splice 0.6 or earlier. Another kind of
 // service, such as what Splice offers in its place from 0.7 on, would come in here.
 func newHistoryService(
-	cfg config.Sources, logger *slog.Logger, observe func(operation string, status int, d time.Duration, bytes int64),
+	cfg config.Sources, logger *slog.Logger, observe func(operation string, status int, d time.Duration, bytes int64), notJSON func(operation string),
 ) (historyService, error) {
-	client, err := scan.New(scan.Config{URL: cfg.ScanURL, Access: cfg.ScanAccess.Domain("scan"), Logger: logger, Observe: observe})
+	client, err := scan.New(scan.Config{
+		URL: cfg.ScanURL, Access: cfg.ScanAccess.Domain("scan"), Logger: logger, Observe: observe, NotJSON: notJSON,
+	})
 	if err != nil {
 		return nil, &config.UsageError{Err: err}
 	}
@@ -64,16 +65,11 @@ type history struct {
 func newHistory(x *indexer) (*history, error) {
 	service, err := newHistoryService(x.cfg.Sources, x.logger, func(operation string, status int, d time.Duration, bytes int64) {
 		x.metrics.Request("scan-"+operation, status, d, bytes) // a participant has a version too
-	})
+	}, func(operation string) { x.metrics.NotJSON("scan-" + operation) })
 	if err != nil {
 		return nil, err
 	}
 	return &history{indexer: x, service: service}, nil
-}
-
-// blameHistory is for an error that ends the updates too.
-func blameHistory(err error) error {
-	return fmt.Errorf("the transaction history ended the process (without --scan-url the updates go on meanwhile): %w", err)
 }
 
 // ping asks for the service's release; one that does not tell it has answered too.
@@ -126,7 +122,7 @@ func (h *history) obstacle(context.Context) (state string, ready bool, err error
 func (h *history) absence() string {
 	again := "it is asked again soon"
 	if h.known {
-		again = fmt.Sprintf("it is asked again every %v", askAgainAfter)
+		again = fmt.Sprintf("it is asked again every %v", lookAgainAfter)
 	}
 	return fmt.Sprintf("waiting: %s; %s. What to do: %s", h.absent.What, again, h.absent.Do)
 }
@@ -169,27 +165,24 @@ func (h *history) lead(ctx context.Context, s *stream, leader *store.Leader) (do
 // or where both were to become current, the process ends with it.
 func (h *history) notOffered(ctx context.Context, s *stream, leader *store.Leader, err error) (done bool, _ error) {
 	news := h.miss(err)
-	reason := h.absent.Error() + "; what to do: " + h.absent.Do
+	reason := reasonOf(h.absent)
 	h.note(ctx, leader, reason)
-	if h.cfg.LedgerURL == "" {
+	// A service that is asked again soon may only be starting.
+	if (h.known || h.cfg.UntilCurrent || len(h.streams) == 1) && !h.noteFailure(s, h.absent) {
 		return false, h.absent
 	}
-	s.set(h.known, h.absence())
+	s.set(admin.Waits, h.known, h.absence())
 	if news {
 		h.logger.WarnContext(ctx, "there is no transaction history to read; the updates go on without it", "stream", s.name(), "error", reason)
 	}
-	if h.cfg.UntilCurrent {
-		s.unmet = h.absent
-		return true, nil
-	}
-	return false, nil
+	return h.cfg.UntilCurrent, nil
 }
 
 // miss notes that there is no history, and when to ask again. It reports whether that is news.
 func (h *history) miss(err error) (news bool) {
 	problem := h.problem(err)
 	news = h.absent == nil || h.absent.What != problem.What
-	wait := askAgainAfter
+	wait := lookAgainAfter
 	if !h.known {
 		wait = h.patience.Next(err)
 	}
@@ -256,7 +249,7 @@ func (t *historyTerm) watch(ctx context.Context) ingest.HistoryWatch {
 			if at.LastSeq > 0 {
 				t.service.WasThere()
 			}
-			t.metrics.HistoryCommitted(at.LastSeq, at.Rereading, 0)
+			t.metrics.HistoryResumed(at.LastSeq, at.Rereading)
 			if at.Rereading && t.rereading == "" {
 				t.rereading = "that was begun before"
 				t.tell()
@@ -282,16 +275,18 @@ func (t *historyTerm) watch(ctx context.Context) ingest.HistoryWatch {
 			t.waiting = why
 			t.tell()
 			if why != "" {
+				t.metrics.SourceLost(t.stream.name())
 				t.fails(ctx, "waiting: "+why)
 			}
 		},
 		Rereading: func(why string) {
+			t.metrics.SourceLost(t.stream.name())
 			t.rereading = why
 			t.tell()
 		},
 		Retrying: func(err error) {
 			t.metrics.Retrying(t.stream.name())
-			t.stream.set(false, "leading, trying again: "+err.Error())
+			t.stream.set(admin.Waits, false, "leading, trying again: "+err.Error())
 			t.fails(ctx, err.Error())
 		},
 		Recovered: t.tell,
@@ -301,14 +296,14 @@ func (t *historyTerm) watch(ctx context.Context) ingest.HistoryWatch {
 // tell tells health what the leader does. A service that must get somewhere first does not make this process less ready:
 // there is nothing that another one, or an operator, could do better.
 func (t *historyTerm) tell() {
-	state := "leading"
+	state, text := admin.Leads, "leading"
 	switch {
 	case t.waiting != "":
-		state += ", waiting: " + t.waiting
+		state, text = admin.Waits, text+", waiting: "+t.waiting
 	case t.rereading != "":
-		state += ", reading the history again from its beginning: " + t.rereading
+		text += ", reading the history again from its beginning: " + t.rereading
 	}
-	t.stream.set(true, state)
+	t.stream.set(state, true, text)
 }
 
 // fails records why there are no records now.
@@ -321,6 +316,7 @@ func (t *historyTerm) fails(ctx context.Context, reason string) {
 func (t *historyTerm) works(ctx context.Context) {
 	t.stream.backoff.Reset() // both sides answered
 	if t.found(ctx) {
+		t.noteFailure(t.stream, nil)
 		t.tell()
 	}
 	t.metrics.TaskFailing(t.stream.name(), false)

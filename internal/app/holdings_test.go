@@ -49,6 +49,35 @@ func TestHoldingsOfAnIndexedLedger(t *testing.T) {
 	}
 }
 
+// What the receivers of a transfer get is what the amulets that it makes for them hold.
+func TestWhatReceiversGetIsWhatTheyHold(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 43})
+	l.Grow(1500)
+	database := throwaway.Migrated(t, migrate)
+	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), defaultScope())
+	cfg.ScanURL = serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{}))
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	pairs := collect[[]string](t, database, `
+		SELECT ARRAY[p.net_amount, r.net_amount, c.amount, p.amount]::text[]
+		FROM (
+			SELECT x.ledger_offset, x.update_id, x.payload->>'owner' AS owner, sum((x.payload->'amount'->>'initialAmount')::numeric) AS amount
+			FROM (
+				SELECT e.ledger_offset, e.update_id, CASE e.entity_name WHEN 'Amulet' THEN e.payload ELSE e.payload->'amulet' END AS payload
+				FROM ledger.created_events e WHERE e.entity_name IN ('Amulet', 'LockedAmulet')) x
+			GROUP BY 1, 2, 3) c
+		JOIN ledger.transactions t ON t.event_id LIKE '#' || c.update_id || ':%'
+		JOIN ledger.party_transfers p ON p.seq = t.seq AND p.direction = 'received' AND p.party = c.owner AND p.fee > 0
+		JOIN ledger.transfer_receivers r ON r.seq = t.seq AND r.party = p.party
+		WHERE NOT EXISTS (SELECT FROM ledger.transactions o WHERE o.event_id LIKE '#' || c.update_id || ':%' AND o.seq <> t.seq)`)
+	require.Greater(t, len(pairs), 10)
+	for _, pair := range pairs {
+		require.Equal(t, pair[2], pair[0], "of the party's transfers")
+		require.Equal(t, pair[2], pair[1], "of the transfer's receivers")
+		require.NotEqual(t, pair[2], pair[3], "without the fee")
+	}
+}
+
 // Reported balances are what the balance changes of the model come to, at every round that was seen.
 func TestReportedBalancesOfAnIndexedHistory(t *testing.T) {
 	t.Parallel()
@@ -63,7 +92,7 @@ func TestReportedBalancesOfAnIndexedHistory(t *testing.T) {
 	require.Greater(t, len(rounds), 10)
 	for _, round := range rounds {
 		got := map[string]string{}
-		for _, pair := range collect[[]string](t, database, "SELECT ARRAY[party, balance::numeric(100, 10)::text] FROM ledger.reported_balances_at($1)", round) {
+		for _, pair := range collect[[]string](t, database, "SELECT ARRAY[party, coalesce(balance::numeric(100, 10)::text, '')] FROM ledger.reported_balances_at($1)", round) {
 			got[pair[0]] = pair[1]
 		}
 		require.Equal(t, scan.ReportedBalances(round), got, "round %d", round)

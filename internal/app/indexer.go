@@ -2,14 +2,19 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
+	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"ledgerindexer/internal/admin"
 	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/version"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
@@ -24,6 +29,8 @@ type Indexer struct {
 	config.Profile
 	// Show, if set, is told how far long work has come, about four times a second.
 	Show func(ledger.Progress) `kong:"-"`
+
+	lookAgain time.Duration // how long a stream that failed is left alone; 0: as usual
 }
 
 // indexer is a daemon at work: what its streams share.
@@ -34,20 +41,29 @@ type indexer struct {
 	metrics *admin.Metrics
 	health  *admin.Health
 	streams []*stream
+
+	mu       sync.Mutex
+	failures map[*stream]error // of the streams that can't go on
 }
 
 // RunIndexer reads the updates, the transaction history, or both beside each other, until ctx ends (nil, the batches under
-// way were finished), what was current at the start is committed (nil, where the configuration says so), or something
-// fails that trying again can't cure.
+// way were finished), or no stream can go on. A stream that fails with what trying again can't cure leaves the other alone,
+// and is tried again after a rest. Where the configuration says so it ends when each stream has committed what was current
+// at the start (nil), or has failed.
 func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	endPprof, err := startPprof(ctx, cfg.Profile, logger)
 	if err != nil {
 		return err
 	}
 	defer endPprof()
-	x := &indexer{cfg: cfg, logger: logger, metrics: admin.NewMetrics()}
+	build, err := version.Read()
+	if err != nil {
+		return err
+	}
+	x := &indexer{cfg: cfg, logger: logger, metrics: admin.NewMetrics(), failures: map[*stream]error{}}
+	x.metrics.Build(build)
 	x.store, err = store.Open(store.Config{
-		URL: cfg.DatabaseURL, Logger: logger, Holder: config.Holder(), Observe: x.metrics.Phase, Wrote: x.metrics.Wrote,
+		URL: cfg.DatabaseURL, Logger: logger, Holder: config.Holder(), Observe: x.metrics.Phase, Wrote: x.metrics.Wrote, Shown: x.metrics.Shown,
 	})
 	if err != nil {
 		return &config.UsageError{Err: err}
@@ -76,6 +92,7 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	for _, s := range x.streams {
 		names = append(names, s.name())
 		x.metrics.Leading(s.name(), false)
+		x.metrics.StreamState(s.name(), admin.Waits)
 	}
 	x.health = admin.NewHealth(names, checks...)
 
@@ -98,12 +115,12 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	return group.Wait()
 }
 
-// run prepares the database and lets each stream work until all are done, or one fails for good.
+// run prepares the database and lets each stream work until all are done, or none can go on.
 func (x *indexer) run(ctx context.Context) error {
 	const state = "waiting for the database"
 	err := insist(ctx, x.logger, state, x.prepareSchema, func(err error) {
 		for _, s := range x.streams {
-			x.health.Set(s.name(), false, state+": "+err.Error())
+			s.set(admin.Waits, false, state+": "+err.Error())
 		}
 	})
 	if err != nil || ctx.Err() != nil {
@@ -111,23 +128,59 @@ func (x *indexer) run(ctx context.Context) error {
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	for _, s := range x.streams {
-		group.Go(func() error {
-			err := s.run(groupCtx)
-			if err != nil && s.role == store.RoleTransactions && len(x.streams) > 1 {
-				err = blameHistory(err)
-			}
-			return err
-		})
+		group.Go(func() error { return s.run(groupCtx) })
 	}
 	if err := group.Wait(); err != nil || ctx.Err() != nil {
 		return err
 	}
-	for _, s := range x.streams {
-		if s.unmet != nil {
-			return s.unmet
-		}
+	return x.failure()
+}
+
+// noteFailure notes why a stream can't go on, nil: it can. It reports whether any can.
+func (x *indexer) noteFailure(s *stream, err error) (goesOn bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err == nil {
+		delete(x.failures, s)
+	} else {
+		x.failures[s] = err
 	}
-	return nil
+	return len(x.failures) < len(x.streams)
+}
+
+// failureOf is why a stream can't go on; nil: it can.
+func (x *indexer) failureOf(s *stream) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.failures[s]
+}
+
+// failure is why streams can't go on; nil: none of them.
+func (x *indexer) failure() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var all error
+	var do []string
+	for _, s := range x.streams {
+		err := x.failures[s]
+		switch {
+		case err == nil:
+			continue
+		case len(x.streams) > 1:
+			err = fmt.Errorf("%s: %w", s.name(), err)
+		}
+		if problem := (*ledger.Problem)(nil); errors.As(err, &problem) {
+			do = append(do, s.name()+": "+problem.Do)
+		}
+		if all != nil {
+			err = fmt.Errorf("%w; %w", all, err)
+		}
+		all = err
+	}
+	if len(do) > 1 {
+		return &ledger.Problem{What: "no stream can go on", Do: strings.Join(do, "; "), Err: all}
+	}
+	return all
 }
 
 func (x *indexer) prepareSchema(ctx context.Context) error {

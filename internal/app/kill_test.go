@@ -74,7 +74,7 @@ func (p programTests) Run() int {
 // done anything.
 func killUntilDone(t *testing.T, random *rand.Rand, env []string, program string, args ...string) (kills int) {
 	t.Helper()
-	for longest := 60 * time.Millisecond; kills < 500; kills, longest = kills+1, longest+longest/10 {
+	for longest := 100 * time.Millisecond; kills < 500; kills, longest = kills+1, longest+longest/5 {
 		var out bytes.Buffer
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.Int64N(int64(longest))))
 		cmd := exec.CommandContext(ctx, program, args...) // killed with SIGKILL
@@ -100,6 +100,9 @@ func killUntilDone(t *testing.T, random *rand.Rand, env []string, program string
 // watermark and from its event id: nothing is lost and nothing is there twice.
 func TestKilledAtAnyPoint(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("kills a program again and again until it gets through")
+	}
 	l := sandbox.NewLedger(sandbox.Options{Seed: 31, ActiveShare: 0.5})
 	l.Grow(800)
 	at := quietOffset(t, l)

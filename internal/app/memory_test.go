@@ -19,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/resident"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
@@ -43,6 +44,7 @@ const (
 // the documented ceiling. The kinds that take most are tried at their full size.
 func TestMemoryStaysUnderTheCeiling(t *testing.T) {
 	t.Parallel()
+	brief.Skip(t)
 	if resident.Peak(os.Getpid()) == 0 {
 		t.Skip("this system does not tell the peak of a process's memory in /proc/<pid>/status (VmHWM), as Linux does")
 	}
@@ -54,8 +56,12 @@ func TestMemoryStaysUnderTheCeiling(t *testing.T) {
 			server := &misbehaving{honest: honest, scenario: s, done: make(chan struct{})}
 			listening := httptest.NewServer(server)
 			defer listening.Close()
-			peak, said := peakOf(t, program, server.done, "INDEXER_LEDGER_URL="+listening.URL, "INDEXER_SCAN_URL="+listening.URL+"/scan",
-				"INDEXER_DATABASE_URL="+throwaway.Migrated(t, migrate), "INDEXER_LISTEN=", "INDEXER_LOG_LEVEL=debug", "INDEXER_PACKAGES_INTERVAL=0")
+			env := []string{"INDEXER_LEDGER_URL=" + listening.URL, "INDEXER_DATABASE_URL=" + throwaway.Migrated(t, migrate),
+				"INDEXER_LISTEN=", "INDEXER_LOG_LEVEL=debug", "INDEXER_PACKAGES_INTERVAL=0"}
+			if s.scan { // else a refused answer ends the program, which would wait for its other stream
+				env = append(env, "INDEXER_SCAN_URL="+listening.URL+"/scan")
+			}
+			peak, said := peakOf(t, program, server.done, env...)
 			t.Logf("peak %d MiB", peak>>20)
 			require.Contains(t, said, s.log)
 			require.Positive(t, peak)
@@ -81,7 +87,7 @@ func (s *scenario) ceiling() int64 {
 	return memoryCeiling
 }
 
-// enough is how many answers are begun. Of those that are good the first one is written while the second one waits, and the
+// enough is how many answers are read. Of those that are good the first one is written while the second one waits, and the
 // third one is not read before. After one that is refused nothing is kept.
 func (s *scenario) enough() int64 {
 	if s.log == "" {
@@ -184,16 +190,14 @@ func (m *misbehaving) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	switch {
 	case r.URL.Path == "/scan/v0/transactions" && m.scan, asked.Size > 1 && strings.HasSuffix(r.URL.Path, "-page") && !m.scan:
+		m.serve(w, r, asked.After)
 		if m.served.Add(1) == m.enough() {
 			close(m.done)
 		}
-		m.serve(w, r, asked.After)
 	case r.URL.Path == "/v2/state/ledger-end" && !m.scan:
 		_, _ = io.WriteString(w, `{"offset":`+strconv.Itoa(never)+`}`)
-	case strings.HasPrefix(r.URL.Path, "/scan") && m.scan:
-		_, _ = io.WriteString(w, `{"version":"0.5.0","dso_party_id":"DSO::1","complete":true}`)
 	case strings.HasPrefix(r.URL.Path, "/scan"):
-		http.Error(w, `{"error":"not now"}`, http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, `{"version":"0.5.0","dso_party_id":"DSO::1","complete":true}`)
 	default:
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		m.honest.ServeHTTP(w, r)
@@ -205,7 +209,7 @@ func (m *misbehaving) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func peakOf(t *testing.T, program string, done <-chan struct{}, env ...string) (peak int64, said string) {
 	t.Helper()
 	var out bytes.Buffer
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, "run")
 	for _, variable := range os.Environ() {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -44,9 +45,7 @@ func TestProgressIsRecorded(t *testing.T) {
 
 	until := func(wanted []int64) {
 		t.Helper()
-		for !slices.Equal(wanted, recorded()) { // until the test's deadline
-			time.Sleep(10 * time.Millisecond)
-		}
+		eventually(t, fmt.Sprint("recorded: ", wanted), func() bool { return slices.Equal(wanted, recorded()) })
 	}
 	tell, end := startRecording(t.Context(), leader, testLogger(t), show)
 	tell(at)

@@ -2,9 +2,11 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -48,23 +50,19 @@ func (r *running) finish() error {
 	return r.err
 }
 
-// waitFor waits until the watermark has reached an offset. It has no time limit of its own: the test's is enough.
+// waitFor waits until the watermark has reached an offset.
 func waitFor(t *testing.T, databaseURL string, offset int64) {
 	t.Helper()
-	for t.Context().Err() == nil {
+	eventually(t, fmt.Sprint("the watermark at offset ", offset), func() bool {
 		conn, err := pgx.Connect(t.Context(), databaseURL)
 		if err != nil {
-			time.Sleep(20 * time.Millisecond) // the server may be away, which is what some tests are about
-			continue
+			return false // the server may be away, which is what some tests are about
 		}
+		defer conn.Close(t.Context())
 		var at *int64
 		err = conn.QueryRow(t.Context(), "SELECT ledger.latest_offset()").Scan(&at)
-		conn.Close(t.Context())
-		if err == nil && at != nil && *at >= offset {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+		return err == nil && at != nil && *at >= offset
+	})
 }
 
 func count(t *testing.T, databaseURL, relation string) (rows int) {
@@ -98,13 +96,33 @@ func TestFollowTheLedger(t *testing.T) {
 				l.Grow(30)
 			}
 			waitFor(t, database, lastUpdate(l))
-			for count(t, database, "ledger.offset_checkpoints") == 0 { // they come when the ledger is quiet
-				time.Sleep(20 * time.Millisecond)
-			}
+			eventually(t, "an offset checkpoint of a quiet ledger", func() bool { return count(t, database, "ledger.offset_checkpoints") > 0 })
 			require.NoError(t, daemon.finish())
 			want := l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta, Version: options.Version}, l.End())
 			require.Empty(t, sandbox.Diff(want, relations(t, database)))
 			require.Equal(t, 1, count(t, database, "ledger.coverage"), "coverage below the watermark is one row")
+		})
+	}
+}
+
+// An update is indexed when it comes, and not when the participant makes another offset checkpoint: the last one, which stands
+// where the long poll begins, is sent before it.
+func TestAnUpdateBehindTheLastCheckpoint(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string]sandbox.ServerOptions{
+		"pages": {Version: "3.6"}, "lists": {Version: "3.4"}, "strict": {StrictInterface: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			options.CheckpointInterval = 24 * time.Hour
+			l := sandbox.NewLedger(sandbox.Options{Seed: 21})
+			l.Grow(50)
+			database := throwaway.Migrated(t, migrate)
+			daemon := startIndexer(t, indexerFor(database, serve(t, l, options), defaultScope()))
+			eventually(t, "an offset checkpoint", func() bool { return count(t, database, "ledger.offset_checkpoints") > 0 })
+			l.Grow(1)
+			waitFor(t, database, lastUpdate(l))
+			require.NoError(t, daemon.finish())
 		})
 	}
 }
@@ -135,6 +153,9 @@ func TestParticipantGoesAwayAndComesBack(t *testing.T) {
 // PostgreSQL is killed and comes back while a daemon writes both streams and another one stands by.
 func TestPostgresGoesAwayAndComesBack(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("waits for sessions that the server has to end, and that takes seconds")
+	}
 	postgres := throwaway.LocalServer(t, throwaway.Options{})
 	require.NoError(t, postgres.CreateDatabase(t.Context(), "ledger"))
 	database := postgres.URL("ledger")
@@ -163,6 +184,9 @@ func TestPostgresGoesAwayAndComesBack(t *testing.T) {
 // Of two daemons on one database one leads; the other takes over when it is gone.
 func TestStandbyTakesOver(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("waits for sessions that the server has to end, and that takes seconds")
+	}
 	l := sandbox.NewLedger(sandbox.Options{Seed: 24})
 	l.Grow(200)
 	database, server := throwaway.Migrated(t, migrate), serve(t, l, sandbox.ServerOptions{})
@@ -315,10 +339,108 @@ func TestUnusableDatabase(t *testing.T) {
 	l := sandbox.NewLedger(sandbox.Options{Seed: 29})
 	l.Grow(10)
 	ledgerURL := serve(t, l, sandbox.ServerOptions{})
-	missing, err := url.Parse(throwaway.Migrated(t, migrate))
-	require.NoError(t, err)
-	missing.Path = "/no_such_database"
-	requireProblem(t, RunIndexer(t.Context(), indexerFor(missing.String(), ledgerURL, defaultScope()), testLogger(t)), "no_such_database", "create the database")
+	missing := func(t *testing.T, database string) string {
+		u, err := url.Parse(database)
+		require.NoError(t, err)
+		u.Path = "/no_such_database"
+		return u.String()
+	}
+	for name, c := range map[string]struct {
+		url  func(t *testing.T) string
+		says []string
+	}{
+		"no such database": {func(t *testing.T) string { return missing(t, throwaway.Migrated(t, migrate)) },
+			[]string{"no_such_database", "create the database"}},
+		"none behind a pooler": {func(t *testing.T) string {
+			return missing(t, throwaway.PgBouncer(t, throwaway.Migrated(t, migrate), throwaway.PoolSessions))
+		}, []string{"no_such_database", "create the database"}},
+		"a user who may not log in": {func(t *testing.T) string {
+			database := throwaway.Migrated(t, migrate)
+			role, as := throwaway.Login(t, database, "")
+			execute(t, database, "ALTER ROLE "+pgx.Identifier{role}.Sanitize()+" NOLOGIN")
+			return as
+		}, []string{"not permitted to log in", "let the user in"}},
+		"a user without rights": {func(t *testing.T) string {
+			_, as := throwaway.Login(t, throwaway.Migrated(t, migrate), "")
+			return as
+		}, []string{"permission denied", "grant"}},
+		"no such setting": {func(t *testing.T) string {
+			u, err := url.Parse(throwaway.Migrated(t, migrate))
+			require.NoError(t, err)
+			query := u.Query()
+			query.Set("no_such_setting", "on")
+			u.RawQuery = query.Encode()
+			return u.String()
+		}, []string{"no_such_setting"}},
+		"a table of that name": {func(t *testing.T) string {
+			database := throwaway.Database(t)
+			execute(t, database, "CREATE SCHEMA indexer", "CREATE TABLE indexer.participant ()")
+			return database
+		}, []string{"already exists"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			requireProblem(t, RunIndexer(t.Context(), indexerFor(c.url(t), ledgerURL, defaultScope()), testLogger(t)), c.says...)
+		})
+	}
+}
+
+// Rights or tables that are taken away while daemons run end them, the leader and who stands by.
+func TestDatabaseThatIsTakenAwayFromDaemons(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change string // of the user "%s"
+		says   string
+	}{
+		"rights in the schema": {"REVOKE ALL ON SCHEMA indexer FROM %s", "permission denied for schema indexer"},
+		"rights in a table":    {"REVOKE ALL ON indexer.leadership FROM %s", "permission denied for table leadership"},
+		"the schema":           {"DROP SCHEMA indexer CASCADE", "does not exist"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := sandbox.NewLedger(sandbox.Options{Seed: 46})
+			l.Grow(50)
+			scan := sandbox.NewScan(l, sandbox.ScanOptions{})
+			database := throwaway.Database(t)
+			role, as := throwaway.Login(t, database, "")
+			execute(t, database, "GRANT CREATE ON DATABASE "+pgx.Identifier{strings.TrimSuffix(role, "_login")}.Sanitize()+" TO "+pgx.Identifier{role}.Sanitize())
+			cfg := indexerFor(as, serve(t, l, sandbox.ServerOptions{}), defaultScope())
+			updates := startIndexer(t, cfg)
+			waitFor(t, database, lastUpdate(l))
+			standby := startIndexer(t, cfg)
+			alone := cfg
+			alone.LedgerURL, alone.ScanURL = "", serveScan(t, scan)
+			history := startIndexer(t, alone)
+			waitForHistory(t, database, scan)
+
+			execute(t, database, strings.ReplaceAll(c.change, "%s", pgx.Identifier{role}.Sanitize()))
+			l.Grow(10)
+			for _, daemon := range []*running{updates, standby, history} {
+				<-daemon.done
+				requireProblem(t, daemon.err, c.says)
+			}
+		})
+	}
+}
+
+// A user who is locked out while the daemon runs is waited for.
+func TestUserWhoIsLetInAgain(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 47})
+	l.Grow(50)
+	database := throwaway.Database(t)
+	name, as := throwaway.Login(t, database, "")
+	role := pgx.Identifier{name}.Sanitize()
+	execute(t, database, "GRANT CREATE ON DATABASE "+pgx.Identifier{strings.TrimSuffix(name, "_login")}.Sanitize()+" TO "+role)
+	log := &journal{}
+	daemon := startLogged(t, indexerFor(as, serve(t, l, sandbox.ServerOptions{}), defaultScope()), log.logger())
+	waitFor(t, database, lastUpdate(l))
+	execute(t, database, "ALTER ROLE "+role+" NOLOGIN", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '"+name+"'")
+	require.Eventually(t, func() bool { return strings.Contains(log.all(), "not permitted to log in") }, 3*time.Minute, 20*time.Millisecond)
+	execute(t, database, "ALTER ROLE "+role+" LOGIN")
+	l.Grow(50)
+	waitFor(t, database, lastUpdate(l))
+	require.NoError(t, daemon.finish())
 }
 
 // Rows that the database will never take end the daemon with what it said, instead of being tried for ever.

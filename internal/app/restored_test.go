@@ -119,7 +119,7 @@ func TestAParticipantThatWasRestoredAtTheCheckpoint(t *testing.T) {
 func TestARestoredParticipantOfANarrowScope(t *testing.T) {
 	t.Parallel()
 	first, other := backedUp(400), restored(250, 400)
-	scope := config.Scope{Shape: "ledger-effects", Parties: first.Parties()[2:3], Reassignments: true}
+	scope := config.Scope{Shape: "ledger-effects", Contracts: config.Contracts{Parties: first.Parties()[2:3]}, Reassignments: true}
 	database := throwaway.Migrated(t, migrate)
 	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, first, sandbox.ServerOptions{}), scope), testLogger(t)))
 	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, first, sandbox.ServerOptions{}), scope), testLogger(t)), "the same ledger")

@@ -1,15 +1,22 @@
 package app
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
 	"ledgerindexer/ingest"
+	"ledgerindexer/internal/admin"
+	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
 
 const (
+	// How long a stream is left alone that can't go on, or that has nothing to read, before it is looked at again.
+	lookAgainAfter = 10 * time.Minute
 	// How often a process that stands by, or waits for what is in the way, looks again.
 	standbyEvery = time.Second
 	// How long the end of a term waits for each of the things that end with it.
@@ -17,7 +24,7 @@ const (
 )
 
 // stream is one of the streams of a daemon. Each has a lead of its own, which another process may have, and waits and
-// fails by itself; only what trying again can't cure ends the others too.
+// fails by itself.
 type stream struct {
 	*indexer
 	role   store.Role
@@ -26,7 +33,6 @@ type stream struct {
 
 	backoff ingest.Backoff  // between terms that failed
 	closing <-chan struct{} // closed when the leader of the last term is; nil: it is
-	unmet   error           // what the process is to end with once every stream is done; nil: nothing
 }
 
 // work is what is particular to a stream.
@@ -45,14 +51,76 @@ type work interface {
 func (s *stream) name() string { return string(s.role) }
 
 // set says what this process does about the stream, and whether that is what it is there for.
-func (s *stream) set(ready bool, state string) (changed bool) {
-	return s.health.Set(s.name(), ready, state)
+func (s *stream) set(state admin.State, ready bool, text string) (changed bool) {
+	s.metrics.StreamState(s.name(), state)
+	return s.health.Set(s.name(), ready, text)
 }
 
-// run works until ctx ends or the stream is done (nil both), or something fails that trying again can't cure.
+// run works until ctx ends or the stream is done (nil both), or no stream can go on. What trying again at once can't cure is
+// looked at again after a rest: an operator who has cured it need not do more.
 func (s *stream) run(ctx context.Context) error {
+	for {
+		err := s.attempt(ctx)
+		if err == nil {
+			return nil
+		}
+		goesOn := s.noteFailure(s, err)
+		rest := cmp.Or(s.cfg.lookAgain, lookAgainAfter)
+		reason := reasonOf(err)
+		s.set(admin.Failed, false, fmt.Sprintf("failed: %s; it is looked at again every %v", reason, rest))
+		s.record(ctx, reason)
+		if goesOn {
+			s.logger.ErrorContext(ctx, "the stream can't go on; the other one does without it", "stream", s.name(), "error", reason)
+		}
+		switch {
+		case s.cfg.UntilCurrent:
+			return nil // what it was is told when the other one is current
+		case !goesOn:
+			return s.failure()
+		}
+		ingest.Sleep(ctx, rest)
+		if ctx.Err() != nil {
+			return nil
+		}
+		s.noteFailure(s, nil)
+	}
+}
+
+// record tells the database why the stream can't go on, for `indexer status`. Only who leads can, and where another process
+// does, the stream goes on.
+func (s *stream) record(ctx context.Context, reason string) {
+	ctx, cancel := context.WithTimeout(ctx, noteFor)
+	defer cancel()
+	leader, ok, err := s.store.Lead(ctx, s.role)
+	if ok {
+		err = leader.RecordTask(ctx, s.name(), reason)
+		s.closing = ending(leader.Close)
+	}
+	if err != nil {
+		s.logger.DebugContext(ctx, "why the stream can't go on could not be recorded", "stream", s.name(), "error", err)
+	}
+}
+
+// worked records that the stream goes on, whatever was recorded before.
+func (s *stream) worked(ctx context.Context, leader *store.Leader) {
+	if err := leader.RecordTask(ctx, s.name(), ""); err != nil {
+		s.logger.DebugContext(ctx, "that the stream goes on could not be recorded", "stream", s.name(), "error", err)
+	}
+}
+
+// reasonOf is an error with what to do about it, where that is known.
+func reasonOf(err error) string {
+	var problem *ledger.Problem
+	if errors.As(err, &problem) {
+		return err.Error() + "; what to do: " + problem.Do
+	}
+	return err.Error()
+}
+
+// attempt works until ctx ends or the stream is done (nil both), or something fails that trying again can't cure.
+func (s *stream) attempt(ctx context.Context) error {
 	state := "waiting for " + s.source
-	err := insist(ctx, s.logger, state, s.work.meet, func(err error) { s.set(false, state+": "+err.Error()) })
+	err := insist(ctx, s.logger, state, s.work.meet, func(err error) { s.set(admin.Waits, false, state+": "+err.Error()) })
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
@@ -62,18 +130,18 @@ func (s *stream) run(ctx context.Context) error {
 		case ingest.Lasting(err):
 			return err
 		case done || ctx.Err() != nil: // whatever failed while it was told to stop
-			state := "stopped"
-			if s.unmet != nil {
-				state += ": " + s.unmet.Error()
+			text := "stopped"
+			if err := s.failureOf(s); err != nil {
+				text += ": " + err.Error()
 			}
-			s.set(true, state)
+			s.set(admin.Stopped, true, text)
 			s.logger.InfoContext(ctx, "stopped", "stream", s.name())
 			return nil
 		case err == nil:
 			s.backoff.Reset()
 		default:
 			s.metrics.Retrying(s.name())
-			s.set(false, "trying again: "+err.Error())
+			s.set(admin.Waits, false, "trying again: "+err.Error())
 			wait := s.backoff.Next(err)
 			s.logger.WarnContext(ctx, "trying again", "stream", s.name(), "error", err, "wait", wait.String())
 			ingest.Sleep(ctx, wait)
@@ -88,7 +156,7 @@ func (s *stream) term(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	if state != "" {
-		s.wait(ctx, ready, state)
+		s.wait(ctx, admin.Waits, ready, state)
 		return false, nil
 	}
 	if s.closing != nil {
@@ -96,7 +164,7 @@ func (s *stream) term(ctx context.Context) (done bool, err error) {
 		case <-s.closing:
 			s.closing = nil
 		default: // its lock would be taken for another process's
-			s.wait(ctx, false, "waiting: the database does not let go of the last term's connections")
+			s.wait(ctx, admin.Waits, false, "waiting: the database does not let go of the last term's connections")
 			return false, nil
 		}
 	}
@@ -105,7 +173,7 @@ func (s *stream) term(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	if !ok {
-		s.wait(ctx, true, "standing by: another process leads")
+		s.wait(ctx, admin.StandsBy, true, "standing by: another process leads")
 		return false, nil
 	}
 	defer func() {
@@ -143,9 +211,9 @@ func whileLeading(ctx context.Context, leader *store.Leader) (leading context.Co
 }
 
 // wait says why this process does not write the stream, and lets a moment pass.
-func (s *stream) wait(ctx context.Context, ready bool, state string) {
-	if s.set(ready, state) {
-		s.logger.InfoContext(ctx, "not writing", "stream", s.name(), "state", state)
+func (s *stream) wait(ctx context.Context, state admin.State, ready bool, text string) {
+	if s.set(state, ready, text) {
+		s.logger.InfoContext(ctx, "not writing", "stream", s.name(), "state", text)
 	}
 	ingest.Sleep(ctx, standbyEvery)
 }

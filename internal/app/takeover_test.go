@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
@@ -42,14 +43,18 @@ type stage struct {
 	daemons  map[int]*process // by process id
 }
 
-func newStage(t *testing.T, program string) *stage {
+func newStage(t *testing.T, program string, pooled bool) *stage {
 	t.Helper()
 	s := &stage{t: t, program: program, ledger: sandbox.NewLedger(sandbox.Options{Seed: 71}), daemons: map[int]*process{}}
 	s.ledger.Grow(100)
 	s.scan = sandbox.NewScan(s.ledger, sandbox.ScanOptions{})
 	s.database = throwaway.Migrated(t, migrate)
 	s.conn = s.connect()
-	s.env = append(os.Environ(), "INDEXER_DATABASE_URL="+s.database, "INDEXER_LISTEN=127.0.0.1:0", "INDEXER_LOG_FORMAT=json",
+	url := s.database
+	if pooled {
+		url = throwaway.PgBouncer(t, s.database, throwaway.PoolSessions)
+	}
+	s.env = append(os.Environ(), "INDEXER_DATABASE_URL="+url, "INDEXER_LISTEN=127.0.0.1:0", "INDEXER_LOG_FORMAT=json",
 		"INDEXER_LEDGER_URL="+serve(t, s.ledger, sandbox.ServerOptions{}), "INDEXER_SCAN_URL="+serveScan(t, s.scan))
 	return s
 }
@@ -88,20 +93,10 @@ func (s *stage) leader(role store.Role) *process {
 	return s.daemons[pid]
 }
 
-// until waits. The test's own limit of time is enough.
-func (s *stage) until(what string, done func() bool) {
-	s.t.Helper()
-	for ; !done(); time.Sleep(10 * time.Millisecond) {
-		if s.t.Context().Err() != nil {
-			s.t.Fatal("never: " + what)
-		}
-	}
-}
-
 // standing waits until a daemon leads neither stream and says so, and is ready.
 func (s *stage) standing(p *process) {
 	s.t.Helper()
-	s.until("standing by", func() bool {
+	eventually(s.t, "standing by", func() bool {
 		status, body := readiness(s.t, p.journal)
 		return status == http.StatusOK && strings.Count(body, "standing by: another process leads") == 2
 	})
@@ -112,7 +107,7 @@ func (s *stage) taken(from *process, roles ...store.Role) time.Duration {
 	s.t.Helper()
 	began := time.Now()
 	for _, role := range roles {
-		s.until("taking over "+string(role), func() bool { return s.leader(role) != from })
+		eventually(s.t, "taking over "+string(role), func() bool { return s.leader(role) != from })
 	}
 	return time.Since(began)
 }
@@ -133,7 +128,7 @@ func (s *stage) blocked(role store.Role, relation string, then func()) {
 	_, err = tx.Exec(s.t.Context(), "LOCK TABLE "+relation+" IN SHARE MODE")
 	require.NoError(s.t, err)
 	s.ledger.Grow(40)
-	s.until("waiting for "+relation, func() bool {
+	eventually(s.t, "waiting for "+relation, func() bool {
 		var waits bool
 		err := s.conn.QueryRow(s.t.Context(), `SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid)
 			WHERE NOT l.granted AND l.relation = $1::regclass AND a.application_name LIKE $2)`,
@@ -149,24 +144,34 @@ func (s *stage) blocked(role store.Role, relation string, then func()) {
 // Paused and woken it commits nothing, holds nobody up, stands by, and takes over in its turn.
 func TestTheOtherDaemonTakesOver(t *testing.T) {
 	t.Parallel()
-	program := build(t, "indexer", raceFlags...)
+	if testing.Short() {
+		t.Skip("waits for sessions that the server has to end, and that takes seconds")
+	}
+	var flags []string
+	if brief.Race {
+		flags = []string{"-race"}
+	}
+	program := build(t, "indexer", flags...)
 	for name, c := range map[string]struct {
 		signal   syscall.Signal
 		role     store.Role
 		relation string // where it waits for this one when the signal comes; empty: nowhere in particular
+		pooled   bool   // the daemons connect through PgBouncer
 	}{
-		"killed":                        {syscall.SIGKILL, store.RoleUpdates, ""},
-		"killed in a COPY":              {syscall.SIGKILL, store.RoleUpdates, "indexer.created"},
-		"paused":                        {syscall.SIGSTOP, store.RoleUpdates, ""},
-		"paused in a COPY":              {syscall.SIGSTOP, store.RoleUpdates, "indexer.created"},
-		"paused before the COMMIT":      {syscall.SIGSTOP, store.RoleUpdates, "indexer.checkpoints"},
-		"paused in a COPY of a history": {syscall.SIGSTOP, store.RoleTransactions, "indexer.transactions"},
+		"killed":                        {syscall.SIGKILL, store.RoleUpdates, "", false},
+		"killed in a COPY":              {syscall.SIGKILL, store.RoleUpdates, "indexer.created", false},
+		"paused":                        {syscall.SIGSTOP, store.RoleUpdates, "", false},
+		"paused in a COPY":              {syscall.SIGSTOP, store.RoleUpdates, "indexer.created", false},
+		"paused before the COMMIT":      {syscall.SIGSTOP, store.RoleUpdates, "indexer.checkpoints", false},
+		"paused in a COPY of a history": {syscall.SIGSTOP, store.RoleTransactions, "indexer.transactions", false},
+		"killed behind a pooler":        {syscall.SIGKILL, store.RoleUpdates, "indexer.created", true},
+		"paused behind a pooler":        {syscall.SIGSTOP, store.RoleUpdates, "indexer.created", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t, program)
+			s := newStage(t, program, c.pooled)
 			s.start()
-			s.until("leading", func() bool { return s.leader(store.RoleUpdates) != nil && s.leader(store.RoleTransactions) != nil })
+			eventually(s.t, "leading", func() bool { return s.leader(store.RoleUpdates) != nil && s.leader(store.RoleTransactions) != nil })
 			s.followed()
 			first := s.leader(c.role)
 			second := s.start()

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"ledgerindexer/ingest"
+	"ledgerindexer/internal/admin"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/participant"
@@ -29,7 +30,7 @@ func newUpdates(x *indexer) (*updates, error) {
 		return nil, err
 	}
 	u.client, err = participant.New(participant.Config{
-		URL: x.cfg.LedgerURL, Access: x.cfg.LedgerAccess.Domain("ledger"), Logger: x.logger, Observe: x.metrics.Request,
+		URL: x.cfg.LedgerURL, Access: x.cfg.LedgerAccess.Domain("ledger"), Logger: x.logger, Observe: x.metrics.Request, NotJSON: x.metrics.NotJSON,
 		MaxRequests: x.cfg.MaxRequests, MaxRate: x.cfg.MaxRate,
 	}, u.scope)
 	if err != nil {
@@ -81,7 +82,7 @@ func (u *updates) obstacle(ctx context.Context) (state string, ready bool, err e
 
 // lead indexes the updates, with the tasks beside them.
 func (u *updates) lead(ctx context.Context, s *stream, leader *store.Leader) (done bool, err error) {
-	s.set(true, "leading")
+	s.set(admin.Leads, true, "leading")
 	taskCtx, endTasks := context.WithCancel(ctx)
 	defer endTasks()
 	tell, endRecording := startRecording(ctx, leader, u.logger, u.cfg.Show)
@@ -94,8 +95,10 @@ func (u *updates) lead(ctx context.Context, s *stream, leader *store.Leader) (do
 			Resumed: func(watermark ledger.Offset) {
 				s.backoff.Reset() // both sides answered
 				u.metrics.Committed(int64(watermark), 0)
+				u.tellShown(ctx, watermark)
 				if tasks == nil {
 					tasks = u.startBackground(taskCtx, leader)
+					s.worked(ctx, leader)
 				}
 			},
 			Committed: func(watermark, frontier ledger.Offset, n int) {
@@ -106,10 +109,13 @@ func (u *updates) lead(ctx context.Context, s *stream, leader *store.Leader) (do
 			LedgerEnd: func(end ledger.Offset) { u.metrics.LedgerEnd(int64(end)) },
 			Retrying: func(err error) {
 				u.metrics.Retrying(s.name())
-				s.set(false, "leading, trying again: "+err.Error())
+				s.set(admin.Waits, false, "leading, trying again: "+err.Error())
 			},
-			Recovered: func() { s.set(true, "leading") },
-			Progress:  tell,
+			Recovered: func() {
+				u.metrics.UpdatesRecovered()
+				s.set(admin.Leads, true, "leading")
+			},
+			Progress: tell,
 		},
 	}
 	err = loop.Run(ctx)
@@ -120,4 +126,14 @@ func (u *updates) lead(ctx context.Context, s *stream, leader *store.Leader) (do
 	}
 	u.metrics.TasksEnded(ingest.TaskLookups, ingest.TaskPackages, ingest.TaskVerification)
 	return err == nil, err
+}
+
+// tellShown tells how old the watermark is where this process did not move it there.
+func (u *updates) tellShown(ctx context.Context, watermark ledger.Offset) {
+	recordTime, err := u.store.RecordTime(ctx, watermark)
+	if err != nil { // the stream's own reads and writes will say so too
+		u.logger.DebugContext(ctx, "how old the watermark is could not be read", "error", err)
+		return
+	}
+	u.metrics.Shown(recordTime)
 }

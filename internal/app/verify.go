@@ -265,7 +265,7 @@ func steps(ctx context.Context, logger *slog.Logger, show func(ledger.Progress))
 func (v *verification) history(ctx context.Context) error {
 	history := verify.History{Database: v.db, Found: v.found, Progress: v.progress, Logger: v.logger}
 	if v.cfg.ScanURL != "" {
-		service, err := newHistoryService(v.cfg.Sources, v.logger, nil)
+		service, err := newHistoryService(v.cfg.Sources, v.logger, nil, nil)
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
@@ -291,12 +292,18 @@ func namesOf(table string) []string { return append([]string{table}, alsoNamed[t
 // Every damage to any column of any relation that is verified is found, named and repaired.
 func TestVerifyFindsNamesAndRepairsEveryMutation(t *testing.T) {
 	t.Parallel()
-	seed := uint64(numberFrom(t, "MUTATIONS_SEED", 1))
+	if testing.Short() {
+		t.Skip("damages, verifies and repairs six databases")
+	}
+	seed, count := uint64(numberFrom(t, "MUTATIONS_SEED", 1)), 1000 // mutations, over all databases
+	if brief.Run() {
+		count = 150
+	}
 	worlds := mutationWorlds()
 	for i, w := range worlds {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			w.run(t, seed*100+uint64(i), numberFrom(t, "MUTATIONS", mutationCount)/len(worlds), numberFrom(t, "MUTATIONS_AT_ONCE", mutationsAtOnce))
+			w.run(t, seed*100+uint64(i), numberFrom(t, "MUTATIONS", count)/len(worlds), numberFrom(t, "MUTATIONS_AT_ONCE", mutationsAtOnce))
 		})
 	}
 }
@@ -420,7 +427,7 @@ type mutationWorld struct {
 	// fills the gaps between them too, which leaves more than there was.
 	filled  bool
 	lower   bool // with a snapshot there
-	strange bool // elements of unknown kinds, and values that jsonb can't hold
+	strange bool // elements of unknown kinds, records of unknown shapes, and values that jsonb can't hold
 }
 
 func mutationWorlds() []mutationWorld {
@@ -444,7 +451,7 @@ func (w *mutationWorld) index(t *testing.T) (database string, cfg Verify) {
 		options.Rewrite = unusual
 	}
 	ledgerURL := serve(t, l, options)
-	scanURL := serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{BalanceChanges: true, ExtraKinds: true}))
+	scanURL := serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{BalanceChanges: true, ExtraKinds: true, OddShapes: w.strange}))
 	scope := defaultScope()
 	scope.Shape, scope.Blobs, scope.Interfaces = w.shape, true, []string{"#splice-api-token-holding-v1:Splice.Api.Token.HoldingV1:Holding"}
 	database = throwaway.Migrated(t, migrate)

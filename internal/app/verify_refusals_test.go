@@ -135,6 +135,35 @@ func TestVerifyWithoutWhatItNeeds(t *testing.T) {
 	}
 }
 
+// A snapshot that the participant may have cut shows no differences, and nothing is removed because it is not in there.
+func TestVerifyAgainstASnapshotThatMayBeCut(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 3})
+	l.Grow(800)
+	at := quietOffset(t, l)
+	database := throwaway.Migrated(t, migrate)
+	whole := serve(t, l, sandbox.ServerOptions{Version: "3.4", ListLimit: 5000})
+	_, err := RunBackfill(t.Context(), backfillFor(database, whole, defaultScope(), at), testLogger(t), nil)
+	require.NoError(t, err)
+	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, whole, defaultScope()), testLogger(t)))
+	requireVerified(t, database, whole)
+	before := relations(t, database)
+
+	cutting := serve(t, l, sandbox.ServerOptions{Version: "3.4", ListLimit: 50, IgnoreLargeLimit: true})
+	for _, all := range []bool{true, false} {
+		for _, repair := range []bool{true, false} {
+			cfg := verifyWith(database, cutting, repair)
+			cfg.All = all
+			_, err := RunVerify(t.Context(), cfg, testLogger(t), func(d ledger.Difference) {
+				require.Fail(t, "nothing differs", d.String())
+			})
+			requireProblem(t, err, "may have cut it", "http-list-max-elements-limit")
+			require.Empty(t, sandbox.Diff(before, relations(t, database)))
+		}
+	}
+	requireVerified(t, database, whole)
+}
+
 // A scope that is lost is recorded again by an indexer that is started with the same one.
 func TestALostScopeIsRecordedAgain(t *testing.T) {
 	t.Parallel()

@@ -22,6 +22,7 @@ type flags struct {
 	Programs    string        `type:"existingdir" placeholder:"DIR" help:"Measure the indexer and backfill in this folder. Default: they are built."`
 	IndexerFlag []string      `sep:"none" placeholder:"FLAG" help:"One more flag for indexer run, such as --max-requests=4. May be repeated."`
 	WarmUp      int           `default:"2000" placeholder:"MB" help:"How much of PostgreSQL's log is written before anything is measured. Default: ${default}."`
+	Fsync       bool          `default:"true" negatable:"" help:"Have PostgreSQL wait for its disk, as it does. --no-fsync is for trying the benchmark: what it measures is worth nothing."`
 	Servers     []string      `sep:"," placeholder:"SERVER" help:"Servers to catch up with: ${servers}. Default: all of them."`
 	Limit       bool          `default:"true" negatable:"" help:"Measure what psql makes of the same rows."`
 	Updates     int           `default:"500000" help:"Updates of a catch-up. Default: ${default}."`

@@ -26,9 +26,9 @@ type database struct {
 const databaseName = "bench"
 
 // startDatabase starts the cluster, and writes so many MB of its log that it goes on in segments that it had before:
-// until then everything is faster at first and slower later.
-func startDatabase(ctx context.Context, warmUp int) (*database, error) {
-	server, err := throwaway.Start(ctx, throwaway.Options{Kind: throwaway.Local, Durable: true,
+// until then everything is faster at first and slower later. Without fsync it is in memory, and no measure.
+func startDatabase(ctx context.Context, warmUp int, fsync bool) (*database, error) {
+	server, err := throwaway.Start(ctx, throwaway.Options{Kind: throwaway.Local, Durable: fsync, InMemory: !fsync,
 		Settings: map[string]string{"max_connections": "100"}}) // which is the default
 	if err != nil {
 		return nil, err

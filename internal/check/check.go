@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"ledgerindexer/ingest"
 	"ledgerindexer/internal/access"
 	"ledgerindexer/ledger"
 )
@@ -20,10 +21,12 @@ type Config struct {
 	ScanAccess   access.Config
 	DatabaseURL  string
 	Scope        ledger.Scope
+	Start        ingest.Start // where a daemon would begin in an empty database
+	NoMigrate    bool         // a daemon would not bring the schema up to date
 
-	// Args are the arguments of `indexer run`, quoted for a shell, with which the commands are to be called that the report
-	// proposes. They hold no secrets.
-	Args []string
+	// Args and BackfillArgs are the arguments, quoted for a shell, with which `indexer run` and `backfill` are to be called
+	// where the report proposes them. They hold no secrets.
+	Args, BackfillArgs []string
 	// Patience bounds each step; 0 means 10 s.
 	Patience time.Duration
 }
@@ -53,6 +56,7 @@ func Run(ctx context.Context, cfg Config) Report {
 	}
 	c.checkScan(ctx)
 	c.checkDatabase(ctx)
+	c.checkStart()
 	c.keepScope()
 	c.checkClocks()
 	c.goOn()

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
 
@@ -59,10 +61,13 @@ func (c *checker) reportNoDatabase(s section, db *store.Store, err error) {
 	var refusal *pgconn.PgError
 	var verify *tls.CertificateVerificationError
 	var unknown x509.UnknownAuthorityError
+	if reportPooled(s, err) {
+		return
+	}
 	what, do := "no connection: "+err.Error(), "see what the database's log says"
 	switch {
 	case errors.As(err, &refusal):
-		do = c.refusalAdvice(refusal.Code)
+		do = c.refusalAdvice(refusal)
 	case errors.As(err, &dns):
 		do = "check the host in --database-url, and that this machine's DNS (in a container: its network) knows it"
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOENT):
@@ -79,8 +84,8 @@ func (c *checker) reportNoDatabase(s section, db *store.Store, err error) {
 }
 
 // refusalAdvice is for what a server says to who connects.
-func (c *checker) refusalAdvice(code string) string {
-	switch code {
+func (c *checker) refusalAdvice(refusal *pgconn.PgError) string {
+	switch refusal.Code {
 	case "28P01":
 		return "correct the password: in INDEXER_DATABASE_URL, PGPASSWORD or a pgpass file"
 	case "28000":
@@ -94,7 +99,7 @@ func (c *checker) refusalAdvice(code string) string {
 	case "42501":
 		return "grant the user CONNECT on the database"
 	}
-	return "see what the database's log says"
+	return cmp.Or(store.Cure(refusal), "see what the database's log says")
 }
 
 // checkDatabaseServer looks at what can be said without our schema. ok is false where nothing can be read at all.
@@ -103,7 +108,9 @@ func (c *checker) checkDatabaseServer(ctx context.Context, s section, db *store.
 	defer cancel()
 	server, err := inspector.Server(within)
 	if err != nil {
-		s.problem("server", err.Error(), "see what the database's log says")
+		if !reportPooled(s, err) {
+			s.problem("server", err.Error(), "see what the database's log says")
+		}
 		return server, false
 	}
 	s.ok("connection", "%s, as %s", db.Address(), server.User)
@@ -168,20 +175,25 @@ func (c *checker) checkSessions(ctx context.Context, s section, inspector *store
 	within, cancel := c.step(ctx)
 	defer cancel()
 	facts, err := inspector.Sessions(within)
-	const direct = "connect to PostgreSQL itself, or to a pool in session mode"
 	switch {
-	case err != nil && strings.Contains(err.Error(), "startup parameter"):
-		s.problem("pooler", "a pooler refuses idle_session_timeout, which frees the lock of a leader that hangs: "+err.Error(), direct)
+	case facts.Shared || errors.Is(err, store.ErrPooled):
+		reportPooled(s, store.ErrPooled)
 	case err != nil:
 		s.problem("pooler", "no second session can be had beside the first: "+err.Error(),
 			fmt.Sprintf("see that %d connections can be made at once; a pooler may allow fewer", c.connections()))
-	case facts.Shared:
-		s.problem("pooler", "a pooler in transaction mode is in between: another session serves each transaction, and the leader's lock is lost", direct)
-	case !facts.IdleTimeout:
-		s.problem("pooler", "idle_session_timeout does not arrive at the server, so the lock of a leader that hangs would not be freed", direct)
 	case facts.Between:
 		s.note("pooler", "something stands between (a pooler in session mode?); sessions live as long as connections, as is needed")
 	default:
 		s.ok("pooler", "none, or one in session mode: sessions live as long as connections")
 	}
+}
+
+// reportPooled says that sessions don't live as long as connections; other errors are not its business.
+func reportPooled(s section, err error) bool {
+	var problem *ledger.Problem
+	pooled := errors.Is(err, store.ErrPooled) && errors.As(err, &problem)
+	if pooled {
+		s.problem("pooler", problem.What, problem.Do)
+	}
+	return pooled
 }

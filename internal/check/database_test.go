@@ -106,8 +106,12 @@ func TestDatabases(t *testing.T) {
 			execute(t, url, "GRANT CREATE ON DATABASE "+quoted(nameOf(t, url))+" TO "+quoted(role))
 			return as
 		}, []string{"warning database/connections", "problem database/pooler"}, "no second session"},
-		"a pooler in transaction mode": {func(t *testing.T) string { return throwaway.TransactionPooler(t, throwaway.Database(t), 3) },
-			[]string{"problem database/pooler"}, "transaction mode"},
+		"a pooler in session mode": {pooled(throwaway.PoolSessions), []string{"note database/pooler"}, "something stands between"},
+		"a pooler in transaction mode": {pooled(throwaway.PoolTransactions), []string{"problem database/pooler"},
+			"another session with each transaction"},
+		"a pooler in statement mode": {pooled(throwaway.PoolStatements), []string{"problem database/pooler"}, "each transaction or statement"},
+		"what a pooler does not know": {func(t *testing.T) string { return pooled(throwaway.PoolSessions)(t) + "&options=-cjit%3Doff" },
+			[]string{"problem database/connection"}, "unsupported startup parameter: options"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -131,6 +135,11 @@ func TestDatabases(t *testing.T) {
 			}
 		})
 	}
+}
+
+// pooled is an empty database behind PgBouncer.
+func pooled(mode string) func(t *testing.T) string {
+	return func(t *testing.T) string { return throwaway.PgBouncer(t, throwaway.Database(t), mode) }
 }
 
 func TestWhatIsStoredAgainstTheLedger(t *testing.T) {

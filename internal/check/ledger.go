@@ -33,8 +33,9 @@ type ledgerState struct {
 	reads         bool              // what the scope asks for may be read
 	proposal      *proposal         // of another scope; nil: none
 
-	end    *ledger.Offset // nil: not known
-	pruned *ledger.Offset // nil: not known
+	end     *ledger.Offset // nil: not known
+	endless bool           // the server does not tell where the ledger ends
+	pruned  *ledger.Offset // nil: not known
 }
 
 const pathVersion = "/v2/version"
@@ -202,7 +203,8 @@ func (l *ledgerState) offers() []participant.Offer {
 func (c *checker) reportServer(ctx context.Context) bool {
 	s, l := c.section(GroupLedger), &c.ledger
 	l.reported = true
-	if !l.survey.Updates.There() && !l.survey.UpdatesFlats.There() {
+	offered := func(o participant.Offer) bool { return o.There() || o.Presence == participant.Refused } // reading says who refuses
+	if !offered(l.survey.Updates) && !offered(l.survey.UpdatesFlats) {
 		l.because = "the server offers no update stream"
 		for _, o := range l.offers() {
 			if o.Presence == participant.Unknown {
@@ -280,8 +282,9 @@ func (c *checker) reportOffers(s section) {
 	case l.survey.Snapshot.Presence == participant.Unknown:
 		notFoundOut(s, "snapshot", "whether the server serves snapshots", l.survey.Snapshot)
 	case l.survey.Snapshot.There() && strings.HasPrefix(l.version, "3."):
-		s.note("snapshot", "in one answer from %s, without continuation tokens (3.5 and later have them): with more than 200 contracts "+
-			"a backfill needs http-list-max-elements-limit raised, or --templates", l.survey.Snapshot.Path)
+		s.note("snapshot", "in one answer from %s, without continuation tokens (3.5 and later have them): with 200 contracts or "+
+			"more a backfill needs http-list-max-elements-limit raised, or --templates; and it needs more updates than contracts, to be certain "+
+			"that none was cut off", l.survey.Snapshot.Path)
 	case l.survey.Snapshot.There():
 		s.ok("snapshot", "in lists from %s, with continuation tokens where the server gives them", l.survey.Snapshot.Path)
 	default:
@@ -296,12 +299,13 @@ func (c *checker) reportOffers(s section) {
 		{l.survey.ContractByID, "lookups", "contracts from before the start can't be looked up"},
 		{l.survey.VettedPackages, "packages", "it is not recorded which packages are vetted"},
 	} {
-		switch missing.offer.Presence {
-		case participant.Absent:
-			s.note(missing.topic, "the server does not have %s: %s", missing.offer.Path, missing.effect)
-		case participant.Unknown:
-			notFoundOut(s, missing.topic, "whether the server has "+missing.offer.Path, missing.offer)
-		case participant.Present, participant.Refused:
+		switch o := missing.offer; {
+		case o.Presence == participant.Absent:
+			s.note(missing.topic, "the server does not have %s: %s", o.Path, missing.effect)
+		case o.Presence == participant.Unknown:
+			notFoundOut(s, missing.topic, "whether the server has "+o.Path, o)
+		case !o.There():
+			s.note(missing.topic, "%s is refused on the way (403), which counts as not there: %s", o.Path, missing.effect)
 		}
 	}
 }

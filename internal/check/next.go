@@ -3,6 +3,8 @@ package check
 import (
 	"slices"
 	"strings"
+
+	"ledgerindexer/ingest"
 )
 
 // goOn proposes the commands that come next, where nothing is in the way.
@@ -14,17 +16,14 @@ func (c *checker) goOn() {
 	if c.report.Problems > 0 || !reads || !c.stored.usable {
 		return
 	}
-	// A snapshot is of the participant: backfill takes no flags of the Scan service.
-	withoutScan := slices.DeleteFunc(slices.Clone(c.cfg.Args), func(arg string) bool { return strings.HasPrefix(arg, "--scan-") })
-	backfill := command("backfill", withoutScan)
 	run := command("indexer run", c.cfg.Args)
 	if c.scan.without {
-		run = command("indexer run", withoutScan)
+		run = command("indexer run", slices.DeleteFunc(slices.Clone(c.cfg.Args), func(arg string) bool { return strings.HasPrefix(arg, "--scan-") }))
 	}
-	pruned := c.ledger.pruned != nil && *c.ledger.pruned > 0
+	pruned := c.ledger.pruned != nil && *c.ledger.pruned > 0 && c.cfg.Start == ingest.Start{}
 	switch {
 	case c.cfg.LedgerURL != "" && (c.stored.contents.Snapshot != nil || c.stored.empty && pruned):
-		c.report.Next = []string{backfill, run}
+		c.report.Next = []string{command("backfill", c.cfg.BackfillArgs), run}
 	default:
 		c.report.Next = []string{run}
 	}

@@ -3,7 +3,9 @@ package check
 import (
 	"context"
 	"errors"
+	"fmt"
 
+	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
 )
 
@@ -21,6 +23,7 @@ func (c *checker) checkEnd(ctx context.Context, s section) {
 	defer cancel()
 	switch _, end, err := l.client.Peek(within); {
 	case errors.Is(err, ledger.ErrNotOffered):
+		l.endless = true
 		s.note("end", "the server does not tell where the ledger ends")
 	case err != nil:
 		what, do := explained(err)
@@ -50,6 +53,26 @@ func (c *checker) checkPruned(ctx context.Context, s section) {
 	default:
 		l.pruned = &pruned
 		s.ok("pruned", "nothing: an empty database begins with the ledger's first update, or by a backfill with the contracts active now")
+	}
+}
+
+// checkStart looks at where a daemon would begin, which counts only where nothing is stored.
+func (c *checker) checkStart() {
+	l, s := &c.ledger, c.section(GroupPosition)
+	if c.cfg.Start == (ingest.Start{}) || c.cfg.LedgerURL == "" || c.stored.contents.Started || c.stored.contents.Snapshot != nil {
+		return
+	}
+	at, fixed := c.cfg.Start.Offset()
+	switch {
+	case !fixed && l.endless:
+		s.problem("start", "the server does not tell where the ledger ends, so `indexer run` can't begin there", "give the offset to start at with --start")
+	case l.end != nil && at > *l.end:
+		s.problem("start", fmt.Sprintf("offset %d is above the ledger's end %d", at, *l.end), "give --start an offset up to the ledger's end")
+	case fixed && l.pruned != nil && at < *l.pruned:
+		s.problem("start", fmt.Sprintf("offset %d is below %d, up to which the participant is pruned", at, *l.pruned),
+			"give --start an offset from the pruned one on, or begin with a `backfill`")
+	default:
+		s.note("start", "in the middle of the ledger and without a snapshot: contracts created before are missing from the active set")
 	}
 }
 

@@ -195,7 +195,7 @@ func TestNextWithAScan(t *testing.T) {
 	require.NoError(t, l.Prune(l.Offset(20)))
 	report = look(t, Config{
 		LedgerURL: simulated(t, l, sandbox.ServerOptions{}), ScanURL: scanURL, DatabaseURL: throwaway.Database(t),
-		Args: []string{"--blobs", "--scan-ca-file=ca", "--scan-url=" + scanURL},
+		Args: []string{"--blobs", "--scan-ca-file=ca", "--scan-url=" + scanURL}, BackfillArgs: []string{"--blobs"},
 	})
 	require.Equal(t, []string{"backfill --blobs", "indexer run --blobs --scan-ca-file=ca --scan-url=" + scanURL}, report.Next)
 }

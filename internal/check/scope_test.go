@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/ingest"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
@@ -180,6 +182,58 @@ func TestPositions(t *testing.T) {
 			require.Equal(t, c.next, report.Next, name+" "+version)
 			require.Contains(t, levels(report), "ok scope/reading")
 		}
+	}
+}
+
+// Where a daemon is to begin counts in a database that is empty, and in no other.
+func TestStarts(t *testing.T) {
+	t.Parallel()
+	l := grown(60)
+	end := l.End()
+	require.NoError(t, l.Prune(end/2))
+	for name, c := range map[string]struct {
+		start string
+		opts  sandbox.ServerOptions
+		wrong string // empty: nothing
+		next  []string
+	}{
+		"genesis":               {"genesis", sandbox.ServerOptions{}, "", []string{"backfill", "indexer run"}},
+		"latest":                {"latest", sandbox.ServerOptions{}, "note position/start", []string{"indexer run"}},
+		"the pruned offset":     {fmt.Sprint(end / 2), sandbox.ServerOptions{}, "note position/start", []string{"indexer run"}},
+		"below":                 {fmt.Sprint(end/2 - 1), sandbox.ServerOptions{}, "problem position/start", nil},
+		"beyond the end":        {fmt.Sprint(end + 1), sandbox.ServerOptions{}, "problem position/start", nil},
+		"an end that is untold": {"latest", sandbox.ServerOptions{StrictInterface: true}, "problem position/start", nil},
+	} {
+		start, err := ingest.ParseStart(c.start)
+		require.NoError(t, err)
+		cfg := Config{LedgerURL: simulated(t, l, c.opts), DatabaseURL: throwaway.Database(t), Start: start}
+		report := look(t, cfg)
+		found := ""
+		for _, line := range wrong(report) {
+			if strings.HasSuffix(line, "position/start") {
+				found = line
+			}
+		}
+		require.Equal(t, c.wrong, found, name)
+		require.Equal(t, c.next, nonEmpty(report.Next), name)
+	}
+
+	begun := throwaway.Migrated(t, migrate)
+	require.NoError(t, leading(t, begun).Start(t.Context(), l.ParticipantID(), anyParty, ledger.Offset(end/2), false))
+	beyond, err := ingest.ParseStart(fmt.Sprint(end + 1))
+	require.NoError(t, err)
+	report := look(t, Config{LedgerURL: simulated(t, l, sandbox.ServerOptions{}), DatabaseURL: begun, Start: beyond})
+	require.NotContains(t, strings.Join(levels(report), "\n"), "position/start")
+}
+
+// A daemon that is not to migrate refuses what is not its schema.
+func TestSchemaThatIsToStay(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{throwaway.Database(t), throwaway.Migrated(t, migrate)} {
+		report := look(t, Config{LedgerURL: simulated(t, grown(5), sandbox.ServerOptions{}), DatabaseURL: url})
+		migrated := find(t, report, GroupDatabase, "schema").Text != "none yet: the first start makes it"
+		report = look(t, Config{LedgerURL: simulated(t, grown(5), sandbox.ServerOptions{}), DatabaseURL: url, NoMigrate: true})
+		require.Equal(t, migrated, !slices.Contains(wrong(report), "problem database/schema"))
 	}
 }
 

@@ -3,6 +3,7 @@ package check
 import (
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/store"
@@ -66,10 +67,10 @@ func TestTransports(t *testing.T) {
 func TestAdviceAboutRefusals(t *testing.T) {
 	t.Parallel()
 	for code, says := range map[string]string{
-		"28P01": "password", "28000": "pg_hba.conf", "3D000": "CREATE DATABASE", "53300": "up to 11", "57P03": "look again", "42501": "CONNECT", "XX000": "log",
+		"28P01": "password", "28000": "pg_hba.conf", "3D000": "CREATE DATABASE", "53300": "up to 11", "57P03": "look again", "42501": "CONNECT", "XX000": "log", "08P01": "leave the parameter out",
 	} {
-		require.Contains(t, (&checker{cfg: Config{LedgerURL: "http://h"}}).refusalAdvice(code), says)
+		require.Contains(t, (&checker{cfg: Config{LedgerURL: "http://h"}}).refusalAdvice(&pgconn.PgError{Code: code, Message: "unsupported startup parameter: x"}), says)
 	}
 	both := &checker{cfg: Config{LedgerURL: "http://h", ScanURL: "http://h"}}
-	require.Contains(t, both.refusalAdvice("53300"), "up to 18", "each stream has a leader of its own")
+	require.Contains(t, both.refusalAdvice(&pgconn.PgError{Code: "53300"}), "up to 18", "each stream has a leader of its own")
 }

@@ -32,6 +32,10 @@ func (c *checker) checkSchema(ctx context.Context, s section, inspector *store.I
 		s.problem("schema", fmt.Sprintf("version %d is newer than this program, which knows %d", facts.Version, facts.Wanted),
 			"run the newer release of the indexer that migrated this database; schemas are not migrated back")
 		return
+	case facts.Version < facts.Wanted && c.cfg.NoMigrate:
+		s.problem("schema", fmt.Sprintf("version %d is not this program's, %d, and --no-migrate leaves it: `indexer run` would refuse", facts.Version, facts.Wanted),
+			"run `indexer migrate`, or leave out --no-migrate")
+		return
 	case facts.Version == 0:
 		c.stored.empty = true
 		s.ok("schema", "none yet: the first start makes it")

@@ -245,7 +245,7 @@ func TestATokenEndpointThatIsSilent(t *testing.T) {
 	for group, flags := range map[string]string{GroupToken: "ledger", GroupScan: "scan"} {
 		f := find(t, report, group, "token")
 		require.Equal(t, Problem, f.Level)
-		require.Equal(t, "the token endpoint "+endpoint.URL+"/t does not answer within 1s", f.Text)
+		require.Equal(t, "the token endpoint "+endpoint.URL+"/t does not answer within "+shortPatience.String(), f.Text)
 		require.Equal(t, "check --"+flags+"-oauth-token-url and the way there", f.Do)
 	}
 }

@@ -79,15 +79,20 @@ func (a Access) Domain(flags string) access.Config {
 	}
 }
 
+// Contracts says of which contracts the ledger is read.
+type Contracts struct {
+	Parties    []string `sep:"," placeholder:"PARTY" help:"Parties to read as. Default: any party, which needs the right to read as any."`
+	Templates  []string `sep:"," placeholder:"TEMPLATE" help:"Templates to read, #package-name:Module:Entity. Default: all."`
+	Interfaces []string `sep:"," placeholder:"INTERFACE" help:"Interfaces whose views are read, #package-name:Module:Entity."`
+	Blobs      bool     `help:"Read created-event blobs."`
+}
+
 // Scope says what is read of the ledger.
 type Scope struct {
-	Parties       []string `sep:"," placeholder:"PARTY" help:"Parties to read as. Default: any party, which needs the right to read as any."`
-	Templates     []string `sep:"," placeholder:"TEMPLATE" help:"Templates to read, #package-name:Module:Entity. Default: all."`
-	Interfaces    []string `sep:"," placeholder:"INTERFACE" help:"Interfaces whose views are read, #package-name:Module:Entity."`
-	Shape         string   `enum:"acs-delta,ledger-effects" default:"acs-delta" help:"Transaction shape: acs-delta (creations and archivals) or ledger-effects (exercises too)."`
-	Blobs         bool     `help:"Read created-event blobs."`
-	Reassignments bool     `default:"true" negatable:"" help:"Read reassignments."`
-	Topology      bool     `default:"true" negatable:"" help:"Read topology events."`
+	Contracts
+	Shape         string `enum:"acs-delta,ledger-effects" default:"acs-delta" help:"Transaction shape: acs-delta (creations and archivals) or ledger-effects (exercises too)."`
+	Reassignments bool   `default:"true" negatable:"" help:"Read reassignments."`
+	Topology      bool   `default:"true" negatable:"" help:"Read topology events."`
 }
 
 // Log says how the program tells what it does, on standard error.
@@ -151,14 +156,17 @@ func (l Log) Logger(w io.Writer) *slog.Logger {
 		panic(err) // the flag's enum lets no other level through
 	}
 	options := &slog.HandlerOptions{Level: level}
-	if l.LogFormat == "json" {
+	if l.ForPrograms() {
 		return slog.New(slog.NewJSONHandler(w, options))
 	}
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
+// ForPrograms tells whether the log is one that programs read.
+func (l Log) ForPrograms() bool { return l.LogFormat == "json" }
+
 // Bar shows progress on the terminal that out leads to, if it does. A log that is read by programs goes without.
-func (l Log) Bar(out io.Writer) *progress.Bar { return progress.NewBar(out, l.LogFormat == "text") }
+func (l Log) Bar(out io.Writer) *progress.Bar { return progress.NewBar(out, !l.ForPrograms()) }
 
 // Domain is the scope as the domain knows it.
 func (s Scope) Domain() ledger.Scope {
@@ -253,7 +261,7 @@ func checkServer(flags, address string, a Access) error {
 }
 
 // Validate refuses names that the server could only misunderstand.
-func (s Scope) Validate() error {
+func (s Contracts) Validate() error {
 	for _, list := range []struct {
 		flag  string
 		names []string

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"ledgerindexer/internal/progress"
+	"ledgerindexer/internal/version"
 	"ledgerindexer/ledger"
 )
 
@@ -27,7 +28,12 @@ type Output struct{ io.Writer }
 type logging interface {
 	Logger(out io.Writer) *slog.Logger
 	Bar(out io.Writer) *progress.Bar
+	ForPrograms() bool
 }
+
+// Logged is a command that tells what it does in its log, rather than a person on standard output: its first and last words
+// belong there too.
+type Logged interface{ Logged() }
 
 // Execute parses the command line into grammar, runs the chosen command's Run method, which may take a
 // context.Context, a *slog.Logger, an Output and a *progress.Bar, and returns the exit code.
@@ -43,33 +49,76 @@ func Execute(
 		defer stop()
 		parsed.BindTo(ctx, (*context.Context)(nil))
 		bar := grammar.Bar(stderr)
-		err = parsed.Run(grammar.Logger(bar), Output{bar.Above(stdout)}, bar)
+		logger := grammar.Logger(bar)
+		_, logged := parsed.Selected().Target.Addr().Interface().(Logged)
+		if logged {
+			err = logStart(ctx, name, logger)
+		}
+		if err == nil {
+			err = parsed.Run(logger, Output{bar.Above(stdout)}, bar)
+		}
 		bar.Close()
+		if logged && grammar.ForPrograms() {
+			return logEnd(ctx, name, err, logger)
+		}
 	}
 	return ExitCode(name, err, stderr)
+}
+
+// logStart says which build is at work.
+func logStart(ctx context.Context, name string, logger *slog.Logger) error {
+	build, err := version.Read()
+	if err == nil {
+		logger.InfoContext(ctx, "starting", append([]any{"program", name}, build.Attrs()...)...)
+	}
+	return err
+}
+
+// logEnd is ExitCode for a log that programs read: what went wrong is a line of it.
+func logEnd(ctx context.Context, name string, err error, logger *slog.Logger) int {
+	code, do := judge(name, err)
+	if code == ExitDone {
+		return code
+	}
+	attrs := []any{"program", name, "error", err, "exit_code", code}
+	if do != "" {
+		attrs = append(attrs, "what_to_do", do)
+	}
+	logger.ErrorContext(ctx, "ended with an error", attrs...)
+	return code
 }
 
 // ExitCode turns what a command returned into its exit code, and tells the user on w what went wrong and, where it
 // is known, what to do.
 func ExitCode(name string, err error, w io.Writer) int {
+	code, do := judge(name, err)
+	if code == ExitDone {
+		return code
+	}
+	text := fmt.Sprintf("%s: %v\n", name, err)
+	if do != "" {
+		text += fmt.Sprintf("What to do: %s.\n", do)
+	}
+	fmt.Fprint(w, harmless(text))
+	return code
+}
+
+// judge tells the exit code of an error, and what is to be done about it, where that is known.
+func judge(name string, err error) (code int, do string) {
 	var usage *UsageError
 	var problem *ledger.Problem
 	var bug *ledger.Bug
-	if err == nil || errors.Is(err, ErrHelp) {
-		return ExitDone
-	}
-	say := func(format string, args ...any) { fmt.Fprint(w, harmless(fmt.Sprintf(format, args...))) }
-	say("%s: %v\n", name, err)
 	switch {
+	case err == nil, errors.Is(err, ErrHelp):
+		return ExitDone, ""
 	case errors.As(err, &problem): // also one that was found where the settings were looked at
-		say("What to do: %s.\n", problem.Do)
-		return ExitProblem
+		return ExitProblem, problem.Do
 	case errors.As(err, &usage):
-		return ExitUsage
+		return ExitUsage, ""
 	case errors.As(err, &bug):
-		say("This is a mistake in %s: please report it, with these lines and the participant's version.\n", name)
+		return ExitFailed, fmt.Sprintf("report this mistake in %s, with these lines and the participant's version", name)
 	}
-	return ExitFailed
+	return ExitFailed, ""
 }
 
 // harmless escapes what could do something to a terminal: an error may repeat what a server said.

@@ -34,9 +34,9 @@ func TestExitCodes(t *testing.T) {
 			"program: read updates after offset 7: the participant is pruned: HTTP 400\nWhat to do: seed again.\n"},
 		"bug, wrapped": {fmt.Errorf("read updates: %w", &ledger.Bug{What: "no sense", Err: errors.New("HTTP 400")}), 1,
 			"program: read updates: no sense: HTTP 400\n" +
-				"This is a mistake in program: please report it, with these lines and the participant's version.\n"},
+				"What to do: report this mistake in program, with these lines and the participant's version.\n"},
 		"bug without a cause": {&ledger.Bug{What: "no sense"}, 1, "program: no sense\n" +
-			"This is a mistake in program: please report it, with these lines and the participant's version.\n"},
+			"What to do: report this mistake in program, with these lines and the participant's version.\n"},
 	} {
 		var out bytes.Buffer
 		require.Equal(t, c.code, ExitCode("program", c.err, &out), name)

@@ -8,16 +8,18 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 
 	"ledgerindexer/internal/access"
+	"ledgerindexer/internal/version"
 )
 
 const envPrefix = "INDEXER_"
 
-// ErrHelp is returned by Parse where the user asked for help, which has been printed.
+// ErrHelp is returned by Parse where the user asked for help or for the version, which has been printed.
 var ErrHelp = errors.New("help was printed")
 
 // UsageError is a command line or an environment that can't be understood. The commands end with exit code 2.
@@ -30,7 +32,11 @@ func (e *UsageError) Unwrap() error { return e.Err }
 // os.Environ gives it and is only looked through for misspelt names: the values are read from the process's own.
 func Parse(grammar any, name, description string, args, environ []string, stdout io.Writer) (*kong.Context, error) {
 	helped := false
-	parser, err := kong.New(grammar, kong.Name(name), kong.Description(description), kong.DefaultEnvars(strings.TrimSuffix(envPrefix, "_")),
+	build, err := version.Read()
+	if err != nil {
+		return nil, err
+	}
+	parser, err := kong.New(grammar, kong.Name(name), kong.Description(description), kong.Vars{"version": build.Line(name)}, kong.DefaultEnvars(strings.TrimSuffix(envPrefix, "_")),
 		kong.Writers(stdout, stdout), kong.Exit(func(int) { helped = true }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		return nil, err
@@ -141,7 +147,7 @@ func ofService(name, value string) bool {
 }
 
 // variables are the environment variables of both commands: they share an environment, so each accepts the other's.
-func variables() ([]string, error) {
+var variables = sync.OnceValues(func() ([]string, error) {
 	var all struct {
 		Database
 		Ledger
@@ -164,4 +170,4 @@ func variables() ([]string, error) {
 	}
 	slices.Sort(names)
 	return names, nil
-}
+})

@@ -106,8 +106,8 @@ func TestEveryFlagHasAVariable(t *testing.T) {
 		LedgerURL: "http://ledger", LedgerAccess: Access{TokenFile: "/run/token"}, ScanURL: "https://scan", ScanAccess: Access{CAFile: "/run/ca.pem"},
 	}, flags.Run.Sources)
 	require.Equal(t, Scope{
-		Parties: []string{"alice::12", "bob::34"}, Templates: []string{"#a:M.N:T", "#b:M:U"}, Interfaces: []string{"#i:M:I"},
-		Shape: "ledger-effects", Blobs: true,
+		Contracts: Contracts{Parties: []string{"alice::12", "bob::34"}, Templates: []string{"#a:M.N:T", "#b:M:U"}, Interfaces: []string{"#i:M:I"}, Blobs: true},
+		Shape:     "ledger-effects",
 	}, flags.Run.Scope)
 	require.Equal(t, Run{Start: "latest", UntilCurrent: true, LookupRate: 100, VerifyRate: 250}, flags.Run.Run)
 	require.Equal(t, Log{LogFormat: "json", LogLevel: "warn"}, flags.Log)

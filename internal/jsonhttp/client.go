@@ -24,6 +24,8 @@ type Config struct {
 	// Observe, if set, is told of every request: its operation, the HTTP status (0: no answer), how long it took and how
 	// many bytes of JSON came. It must be safe for concurrent use.
 	Observe func(operation string, status int, d time.Duration, bytes int64)
+	// NotJSON, if set, is told the operation of every answer of success that is no JSON. It must be safe for concurrent use.
+	NotJSON func(operation string)
 	// Connected, if set, is told of each new connection, before the first request goes over it.
 	Connected func()
 	// Pace bounds what the server is asked for; nil: nothing does. Long polls do not count as requests in flight.
@@ -41,6 +43,7 @@ type Client struct {
 	http   *http.Client
 
 	answered atomic.Bool
+	strange  repetitions
 }
 
 // New checks the configuration and makes a client; it sends nothing. Its errors name the flag, and never repeat what may

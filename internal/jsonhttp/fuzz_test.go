@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"testing"
 	"time"
 
@@ -91,7 +90,7 @@ func FuzzURL(f *testing.F) {
 		require.Nil(t, c.URL().User)
 		require.Equal(t, given.Host, c.URL().Host)
 		require.Contains(t, []string{"http", "https"}, c.URL().Scheme)
-		req, err := c.newRequest(t.Context(), Request{Path: path}, "")
+		req, _, err := c.newRequest(t.Context(), Request{Path: path}, "")
 		if err != nil {
 			require.NotContains(t, err.Error(), password)
 			return
@@ -152,19 +151,23 @@ func tokens(text []byte) (values, names int64, err error) {
 	}
 }
 
-// FuzzUnfinished compares with the plain rule: more text may make it JSON, or it may not.
-func FuzzUnfinished(f *testing.F) {
+// FuzzUnusable compares with the plain rule: it is JSON, more text may make it JSON, or nothing does.
+func FuzzUnusable(f *testing.F) {
+	c, err := New(Config{Access: access.Config{URL: "http://server", Flags: "ledger"}})
+	require.NoError(f, err)
 	for _, text := range []string{``, `{`, `{"a":[1,2`, `[tru`, "{\"a\":\"\xc3", `{}`, `[1]x`, `{"a":}`, `"\ud8`, `nul`, `-`, `1`} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		err := Unfinished(text)
-		if jsontext.Value(text).IsValid() && strings.TrimSpace(string(text)) != "" {
+		err := c.Unusable(Answer{Body: text})
+		if jsontext.Value(text).IsValid(jsontext.AllowDuplicateNames(true)) {
 			require.NoError(t, err)
+			return
 		}
 		if err != nil {
-			require.ErrorIs(t, err, ErrCutOff)
-			require.Less(t, len(err.Error()), 200)
+			var strange *NotJSONError
+			require.True(t, errors.Is(err, ErrCutOff) != errors.As(err, &strange))
+			require.Less(t, len(err.Error()), 400)
 		}
 	})
 }

@@ -61,18 +61,19 @@ func TestASizeFollowsWhatTheServerCanDo(t *testing.T) {
 	require.Equal(t, 1, s.Ask())
 }
 
-// Only an answer that stops in the middle was cut off.
-func TestUnfinished(t *testing.T) {
+// An answer that stops in the middle was cut off, one that is no JSON is something else's, and the rest was meant.
+func TestUnusable(t *testing.T) {
 	t.Parallel()
-	for text, unfinished := range map[string]bool{
-		``: true, ` `: true, `{`: true, `{"a":[1,2`: true, `{"a":"\`: true, `[tru`: true, "{\"a\":\"\xc3": true,
-		`{}`: false, `[1]x`: false, `{"a":}`: false, `oops`: false, `{"a":1]`: false,
-	} {
-		err := Unfinished([]byte(text))
-		if unfinished {
-			require.ErrorIs(t, err, ErrCutOff, text)
-		} else {
-			require.NoError(t, err, text)
-		}
+	for _, text := range []string{``, ` `, `{`, `{"a":[1,2`, `{"a":"\`, `[tru`, "{\"a\":\"\xc3", `{"a":1,"a":`} {
+		require.ErrorIs(t, client(t, "http://server").Unusable(Answer{Body: []byte(text)}), ErrCutOff, text)
+	}
+	for _, text := range []string{`[1]x`, `[1][2]`, `{"a":}`, `oops`, `{"a":1]`, "<html>", "\xff", "{\"a\":\"\xff\"}", "\x00", `"\x"`, `{"a":1}{`, `{a:1}`} {
+		var strange *NotJSONError
+		require.ErrorAs(t, client(t, "http://server").Unusable(Answer{Body: []byte(text)}), &strange, text)
+		require.False(t, strange.Stays)
+	}
+	deep := strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000)
+	for _, text := range []string{`{}`, ` [1] `, `{"a":1,"a":2}`, `null`, `7`, `"\ud800"`, `"\u0000"`, deep} {
+		require.NoError(t, client(t, "http://server").Unusable(Answer{Body: []byte(text)}), text)
 	}
 }

@@ -17,6 +17,8 @@ const (
 	// large as any that is read comes in that time at 230 kB/s, and smaller ones are asked for where it does not; a
 	// server that sends a byte now and then would otherwise be listened to for ever.
 	Longest = 10 * time.Minute
+	// SameBytes is how long the same bytes, which are no JSON, must come at every try before trying again is given up.
+	SameBytes = 10 * time.Minute
 
 	// mostHeader is the largest header of an answer, in bytes: all that comes before its body, answers that only announce
 	// another one (1xx) among it. Servers send some hundred.
@@ -49,6 +51,7 @@ var (
 	ErrSlow     = errors.New("the server sends too slowly")
 	ErrTooLarge = errors.New("the answer is too large")
 	ErrCutOff   = errors.New("the answer was cut off") // it says nothing about what was asked
+	ErrNotJSON  = errors.New("the answer is no JSON")  // nor does this; the error is a *NotJSONError
 )
 
 // meter watches how many values stand in JSON that comes, before it is decoded.

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"ledgerindexer/internal/access"
 )
@@ -35,23 +34,35 @@ type Request struct {
 
 // Answer is what came, as far as something did.
 type Answer struct {
-	Status     int           // HTTP status; 0: no answer
-	RetryAfter time.Duration // how long the server asks to wait; 0: it does not say
-	Location   string        // where it redirects to, without the query and without secrets; empty: nowhere
-	Bytes      int64         // how many came, of what is to be read
-	Token      string        // that was sent; a secret
+	Status      int           // HTTP status; 0: no answer
+	ContentType string        // as the server says; may be empty
+	RetryAfter  time.Duration // how long the server asks to wait; 0: it does not say
+	Location    string        // where it redirects to, without the query and without secrets; empty: nowhere
+	Bytes       int64         // how many came, of what is to be read
+	Token       string        // that was sent; a secret
 	// Body is the whole answer where the request succeeded; see [Release]. Of an answer that is no success or no JSON it is the beginning,
 	// from which secrets are not taken out; of a redirect nothing.
 	Body []byte
+
+	operation string
+	asked     question
 }
 
 // Do sends a request and reads the answer. What it returns without an error is an answer that is no success, or one that
 // is whole JSON as far as length and content type can tell. A token that the server refuses is replaced once, and the
 // request sent again.
 //
-// The error says why there is no token, no answer, or none that can be used; with the answer of a server that refused a
-// token, why there is no other one. It holds no secrets.
+// The error is a *NotJSONError where the content type is that of something else: see also [Client.Unusable]. Others say why there is no token, no answer, or none that can be used; with the answer of a server that refused a
+// token, why there is no other one. They hold no secrets.
 func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
+	a, err := c.authorized(ctx, r)
+	if ctx.Err() == nil {
+		c.settle(a, err)
+	}
+	return a, err
+}
+
+func (c *Client) authorized(ctx context.Context, r Request) (Answer, error) {
 	token, err := c.access.Token(ctx)
 	if err != nil {
 		return Answer{}, err
@@ -94,11 +105,12 @@ func (c *Client) exchange(ctx context.Context, r Request, token string) (Answer,
 	watch := time.AfterFunc(r.Silence, func() { cancel(ErrSilent) })
 	defer watch.Stop()
 
-	a := Answer{Token: token}
-	req, err := c.newRequest(within, r, token)
+	a := Answer{Token: token, operation: r.Operation}
+	req, asked, err := c.newRequest(within, r, token)
 	if err != nil {
 		return a, err
 	}
+	a.asked = asked
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return a, c.transportError(ctx, within, r, err)
@@ -106,8 +118,8 @@ func (c *Client) exchange(ctx context.Context, r Request, token string) (Answer,
 	defer func() { _ = resp.Body.Close() }() // only read from; nothing is lost by an error here
 	moving := &movingReader{r: resp.Body, watch: watch, silence: r.Silence}
 	a.Status = resp.StatusCode
-	kind := resp.Header.Get("Content-Type")
-	if resp.StatusCode != http.StatusOK || !isJSON(kind) {
+	a.ContentType = resp.Header.Get("Content-Type")
+	if resp.StatusCode != http.StatusOK || !isJSON(a.ContentType) {
 		// The status is what counts, or the type. An explanation that breaks off explains as much as came.
 		a.Body, _ = io.ReadAll(io.LimitReader(moving, errorBody))
 		a.Bytes = int64(len(a.Body))
@@ -119,8 +131,8 @@ func (c *Client) exchange(ctx context.Context, r Request, token string) (Answer,
 		if resp.StatusCode != http.StatusOK {
 			return a, nil
 		}
-		return a, fmt.Errorf("the answer has content type %q instead of application/json; is %s the base of the JSON API?",
-			c.clean(kind), c.access.Flag("url"))
+		return a, c.notJSON(a, fmt.Sprintf("the answer has content type %q instead of application/json; is %s the base of the JSON API?",
+			c.clean(a.ContentType), c.access.Flag("url")))
 	}
 	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return a, fmt.Errorf("the answer comes encoded as %q, which was not asked for; see what stands between here and %s",
@@ -138,21 +150,24 @@ func (c *Client) exchange(ctx context.Context, r Request, token string) (Answer,
 	return a, nil
 }
 
-func (c *Client) newRequest(ctx context.Context, r Request, token string) (*http.Request, error) {
+// newRequest makes the request, and says what it asks for.
+func (c *Client) newRequest(ctx context.Context, r Request, token string) (*http.Request, question, error) {
 	target := c.base.JoinPath(r.Path)
 	target.RawQuery = r.Query.Encode()
-	method, content := http.MethodGet, io.Reader(nil)
+	asked := question{method: http.MethodGet, query: target.RawQuery}
+	content := io.Reader(nil)
 	if r.Body != nil {
 		text, err := json.Marshal(r.Body)
 		if err != nil {
-			return nil, err
+			return nil, asked, err
 		}
-		method, content = http.MethodPost, bytes.NewReader(text)
+		asked.method, asked.body, content = http.MethodPost, string(text), bytes.NewReader(text)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, target.String(), content)
+	req, err := http.NewRequestWithContext(ctx, asked.method, target.String(), content)
 	if err != nil {
-		return nil, err
+		return nil, asked, err
 	}
+	asked.path = req.URL.Path
 	if r.Body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -165,7 +180,7 @@ func (c *Client) newRequest(ctx context.Context, r Request, token string) (*http
 		password, _ := c.user.Password()
 		req.SetBasicAuth(c.user.Username(), password)
 	}
-	return req, nil
+	return req, asked, nil
 }
 
 // readBody reads an answer up to so many bytes, and up to as many values as go with that.
@@ -269,16 +284,6 @@ func isJSON(contentType string) bool {
 	}
 	kind, _, err := mime.ParseMediaType(contentType)
 	return err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json"))
-}
-
-// Unfinished is an error around ErrCutOff where the JSON of an answer has no end: somebody on the way cut it and did not
-// say so, and it can be asked for again. Whatever else is wrong the server meant: nil.
-func Unfinished(body []byte) error {
-	err := jsontext.NewDecoder(bytes.NewReader(body)).SkipValue()
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w after %d bytes: the JSON has no end", ErrCutOff, len(body))
-	}
-	return nil
 }
 
 // clean is the beginning of a text from outside, without secrets.

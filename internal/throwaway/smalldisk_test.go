@@ -52,7 +52,7 @@ func TestCrash(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Crash())
 	require.NoError(t, s.Crash(), "a second time")
-	require.Eventually(t, func() bool { return s.Restart(t.Context()) == nil }, time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return s.Restart(t.Context()) == nil }, 5*time.Minute, 50*time.Millisecond)
 	require.Equal(t, 1, rowsIn(t, connect(t, s.URL(""))))
 	_, err = os.Stat(s.cluster.folder)
 	require.NoError(t, err)

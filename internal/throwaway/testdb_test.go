@@ -93,7 +93,7 @@ func TestRunsShareAGivenServer(t *testing.T) {
 		defer func() { require.NoError(t, r.stop()) }()
 		r.start(t)
 		return len(databases()) == 1
-	}, time.Minute, 20*time.Millisecond, "a later run drops what a killed run left")
+	}, 5*time.Minute, 20*time.Millisecond, "a later run drops what a killed run left")
 	require.Contains(t, databases()[0], alive.name)
 
 	_, err = later.start(t).template(t.Context(), migrateExample)

@@ -148,7 +148,7 @@ func TestClusterEndsWithItsProcess(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := os.Stat(folder)
 		return os.IsNotExist(err)
-	}, time.Minute, 20*time.Millisecond, "the cluster's folder is still there")
+	}, 5*time.Minute, 20*time.Millisecond, "the cluster's folder is still there")
 }
 
 func TestGivenServer(t *testing.T) {

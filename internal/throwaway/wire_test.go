@@ -70,7 +70,7 @@ func TestWireFaults(t *testing.T) {
 				w.mu.Lock()
 				defer w.mu.Unlock()
 				return w.next != nil
-			}, time.Minute, time.Millisecond)
+			}, 5*time.Minute, time.Millisecond)
 			err := copyInto(t.Context(), through)
 			require.Error(t, err)
 			require.True(t, <-delivered)
@@ -80,7 +80,7 @@ func TestWireFaults(t *testing.T) {
 			} else {
 				require.NotEqual(t, "53100", c.code, "the error is the server's")
 			}
-			require.Eventually(t, func() bool { return rowsIn(t, beside) == c.rows }, time.Minute, time.Millisecond)
+			require.Eventually(t, func() bool { return rowsIn(t, beside) == c.rows }, 5*time.Minute, time.Millisecond)
 			require.Equal(t, !c.lives, through.IsClosed())
 			if c.lives {
 				require.NoError(t, copyInto(t.Context(), through), "the next COPY over the same connection")
@@ -106,7 +106,7 @@ func TestWireCountsNoCommitThatRollsBack(t *testing.T) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return w.next != nil
-	}, time.Minute, time.Millisecond)
+	}, 5*time.Minute, time.Millisecond)
 	_, err = through.Exec(t.Context(), "commit")
 	require.Error(t, err)
 	require.False(t, <-delivered)

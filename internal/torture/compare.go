@@ -185,7 +185,7 @@ func (r *round) compareBalances(ctx context.Context, conn *pgx.Conn) (difference
 	if err := conn.QueryRow(ctx, "SELECT coalesce(max(round), 0) FROM ledger.transactions").Scan(&last); err != nil {
 		return "", 0, fmt.Errorf("read the last round: %w", err)
 	}
-	result, err := conn.Query(ctx, "SELECT coalesce(party, ''), coalesce(balance::numeric(100, 10)::text, 'not told') FROM ledger.reported_balances_at($1)", last)
+	result, err := conn.Query(ctx, "SELECT coalesce(party, ''), coalesce(balance::numeric(100, 10)::text, '') FROM ledger.reported_balances_at($1)", last)
 	if err != nil {
 		return "", 0, fmt.Errorf("read the balances: %w", err)
 	}

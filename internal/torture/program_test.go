@@ -33,7 +33,7 @@ func lives(t *testing.T, p *program, n int) {
 	require.Eventually(t, func() bool {
 		lives, alive := p.life()
 		return alive && lives == n
-	}, time.Minute, time.Millisecond)
+	}, 5*time.Minute, time.Millisecond)
 }
 
 // Killed it is started again, and the kill is counted once; paused it goes on; asked to end it ends.

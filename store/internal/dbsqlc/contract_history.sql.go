@@ -12,14 +12,14 @@ import (
 )
 
 const contractActive = `-- name: ContractActive :many
-SELECT a.synchronizer_id, a.created_offset, a.created_node_id, a.reassignment_counter, a.template_id, a.package_name
-FROM ledger.active_contracts a WHERE a.contract_id = $1 ORDER BY a.created_offset
+SELECT a.synchronizer_id, a.activated_offset, a.activated_node_id, a.reassignment_counter, a.template_id, a.package_name
+FROM ledger.active_contracts a WHERE a.contract_id = $1 ORDER BY a.activated_offset
 `
 
 type ContractActiveRow struct {
 	SynchronizerID      *string
-	CreatedOffset       int64
-	CreatedNodeID       int32
+	ActivatedOffset     int64
+	ActivatedNodeID     int32
 	ReassignmentCounter int64
 	TemplateID          *string
 	PackageName         *string
@@ -37,8 +37,8 @@ func (q *Queries) ContractActive(ctx context.Context, db DBTX, contractID string
 		var i ContractActiveRow
 		if err := rows.Scan(
 			&i.SynchronizerID,
-			&i.CreatedOffset,
-			&i.CreatedNodeID,
+			&i.ActivatedOffset,
+			&i.ActivatedNodeID,
 			&i.ReassignmentCounter,
 			&i.TemplateID,
 			&i.PackageName,

@@ -306,9 +306,14 @@ FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'indexer'
 JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND a.attname::text = ANY ($1::text[])
-  AND c.relname NOT IN ('templates', 'synchronizers', 'fill_carried_created', 'fill_carried_interface_views', 'fill_carried_reassignments', 'fill_unknown_elements')
+  AND NOT c.relname::text = ANY ($2::text[])
 ORDER BY c.relname, a.attnum
 `
+
+type ReferenceColumnsParams struct {
+	Names []string
+	But   []string
+}
 
 type ReferenceColumnsRow struct {
 	Relation     string
@@ -316,10 +321,10 @@ type ReferenceColumnsRow struct {
 	OffsetColumn string
 }
 
-// The columns of tables that hold a number of the dictionaries, and the column that tells a row's offset; empty: none does. What is
-// kept aside for later is not looked at yet.
-func (q *Queries) ReferenceColumns(ctx context.Context, db DBTX, names []string) ([]ReferenceColumnsRow, error) {
-	rows, err := db.Query(ctx, referenceColumns, names)
+// The columns of tables, but for some, that hold a number of the dictionaries, and the column that tells a row's offset; empty:
+// none does.
+func (q *Queries) ReferenceColumns(ctx context.Context, db DBTX, arg ReferenceColumnsParams) ([]ReferenceColumnsRow, error) {
+	rows, err := db.Query(ctx, referenceColumns, arg.Names, arg.But)
 	if err != nil {
 		return nil, err
 	}

@@ -65,7 +65,7 @@ type IndexerSynchronizers struct {
 	SynchronizerID  string
 }
 
-// How the tasks beside the stream fare: when each last did its work, and when and why it last could not.
+// How the streams and the tasks beside them fare: when each last did its work, and when and why it last could not.
 type IndexerTasks struct {
 	Task        string
 	SucceededAt pgtype.Timestamptz

@@ -9,30 +9,6 @@ import (
 	"context"
 )
 
-const resetActiveContracts = `-- name: ResetActiveContracts :execrows
-DELETE FROM indexer.active_contracts WHERE activated_offset > $1
-`
-
-func (q *Queries) ResetActiveContracts(ctx context.Context, db DBTX, after int64) (int64, error) {
-	result, err := db.Exec(ctx, resetActiveContracts, after)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const resetArchived = `-- name: ResetArchived :execrows
-DELETE FROM indexer.archived WHERE ledger_offset > $1
-`
-
-func (q *Queries) ResetArchived(ctx context.Context, db DBTX, after int64) (int64, error) {
-	result, err := db.Exec(ctx, resetArchived, after)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
 const resetCoverage = `-- name: ResetCoverage :execrows
 WITH cut AS (UPDATE indexer.coverage c SET to_inclusive = $1 WHERE c.from_exclusive < $1 AND c.to_inclusive > $1)
 DELETE FROM indexer.coverage d WHERE d.from_exclusive >= $1
@@ -47,56 +23,8 @@ func (q *Queries) ResetCoverage(ctx context.Context, db DBTX, after int64) (int6
 	return result.RowsAffected(), nil
 }
 
-const resetCreated = `-- name: ResetCreated :execrows
-DELETE FROM indexer.created WHERE ledger_offset > $1
-`
-
-func (q *Queries) ResetCreated(ctx context.Context, db DBTX, after int64) (int64, error) {
-	result, err := db.Exec(ctx, resetCreated, after)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const resetExactPayloads = `-- name: ResetExactPayloads :execrows
-DELETE FROM indexer.exact_payloads WHERE stream IN ('updates', 'lookups') AND ledger_offset > $1::bigint
-`
-
-// Those of look-ups too, which lie where their event does.
-func (q *Queries) ResetExactPayloads(ctx context.Context, db DBTX, after int64) (int64, error) {
-	result, err := db.Exec(ctx, resetExactPayloads, after)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const resetExercised = `-- name: ResetExercised :execrows
-DELETE FROM indexer.exercised WHERE ledger_offset > $1
-`
-
-func (q *Queries) ResetExercised(ctx context.Context, db DBTX, after int64) (int64, error) {
-	result, err := db.Exec(ctx, resetExercised, after)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const resetInterfaceViews = `-- name: ResetInterfaceViews :execrows
-DELETE FROM indexer.interface_views WHERE ledger_offset > $1
-`
-
-func (q *Queries) ResetInterfaceViews(ctx context.Context, db DBTX, after int64) (int64, error) {
-	result, err := db.Exec(ctx, resetInterfaceViews, after)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
 const resetLifetimes = `-- name: ResetLifetimes :execrows
+
 WITH ended AS (
     DELETE FROM indexer.lifetimes l WHERE l.deactivated_offset > $1
     RETURNING l.contract_id, l.synchronizer_ref, l.template_ref, l.activated_offset, l.activated_node_id
@@ -112,96 +40,11 @@ WITH ended AS (
 SELECT FROM ended
 `
 
+// What a reset does where it does not just remove the rows after an offset (see package tables). Each relation's rows are counted.
 // Those that began by then go on, but for those of filled history while it is not known what was active at its end: they are
 // worked out anew. Only an assignment, and the snapshot, tell a counter other than 0.
 func (q *Queries) ResetLifetimes(ctx context.Context, db DBTX, after int64) (int64, error) {
 	result, err := db.Exec(ctx, resetLifetimes, after)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const resetLookups = `-- name: ResetLookups :execrows
-DELETE FROM indexer.lookups WHERE ledger_offset > $1
-`
-
-func (q *Queries) ResetLookups(ctx context.Context, db DBTX, after int64) (int64, error) {
-	result, err := db.Exec(ctx, resetLookups, after)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const resetOffsetCheckpoints = `-- name: ResetOffsetCheckpoints :execrows
-DELETE FROM indexer.offset_checkpoints WHERE ledger_offset > $1
-`
-
-func (q *Queries) ResetOffsetCheckpoints(ctx context.Context, db DBTX, after int64) (int64, error) {
-	result, err := db.Exec(ctx, resetOffsetCheckpoints, after)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const resetReassignments = `-- name: ResetReassignments :execrows
-DELETE FROM indexer.reassignments WHERE ledger_offset > $1
-`
-
-func (q *Queries) ResetReassignments(ctx context.Context, db DBTX, after int64) (int64, error) {
-	result, err := db.Exec(ctx, resetReassignments, after)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const resetTopologyEvents = `-- name: ResetTopologyEvents :execrows
-DELETE FROM indexer.topology_events WHERE ledger_offset > $1
-`
-
-func (q *Queries) ResetTopologyEvents(ctx context.Context, db DBTX, after int64) (int64, error) {
-	result, err := db.Exec(ctx, resetTopologyEvents, after)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const resetUnknownElements = `-- name: ResetUnknownElements :execrows
-DELETE FROM indexer.unknown_elements WHERE ledger_offset > $1 AND NOT carried
-`
-
-func (q *Queries) ResetUnknownElements(ctx context.Context, db DBTX, after int64) (int64, error) {
-	result, err := db.Exec(ctx, resetUnknownElements, after)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const resetUpdates = `-- name: ResetUpdates :execrows
-
-DELETE FROM indexer.updates WHERE ledger_offset > $1
-`
-
-// What removes everything after an offset. Each relation's rows are counted.
-func (q *Queries) ResetUpdates(ctx context.Context, db DBTX, after int64) (int64, error) {
-	result, err := db.Exec(ctx, resetUpdates, after)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const resetVerifications = `-- name: ResetVerifications :execrows
-DELETE FROM indexer.verifications WHERE stream = 'updates' AND to_inclusive > $1
-`
-
-func (q *Queries) ResetVerifications(ctx context.Context, db DBTX, after int64) (int64, error) {
-	result, err := db.Exec(ctx, resetVerifications, after)
 	if err != nil {
 		return 0, err
 	}

@@ -31,6 +31,18 @@ func (q *Queries) UpdateLast(ctx context.Context, db DBTX, upTo int64) (UpdateLa
 	return i, err
 }
 
+const updateRecordTime = `-- name: UpdateRecordTime :one
+SELECT record_time FROM indexer.updates WHERE ledger_offset <= $1 AND record_time IS NOT NULL ORDER BY ledger_offset DESC LIMIT 1
+`
+
+// An update of an unknown kind may have none.
+func (q *Queries) UpdateRecordTime(ctx context.Context, db DBTX, upTo int64) (pgtype.Timestamptz, error) {
+	row := db.QueryRow(ctx, updateRecordTime, upTo)
+	var record_time pgtype.Timestamptz
+	err := row.Scan(&record_time)
+	return record_time, err
+}
+
 type UpdatesCopyParams struct {
 	LedgerOffset            int64
 	UpdateID                *string

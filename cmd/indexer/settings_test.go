@@ -1,0 +1,47 @@
+package main
+
+import (
+	"net/http/httptest"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/sandbox"
+)
+
+// Every command does the same, and the same rows are stored, whatever is set for the database.
+func TestSettingsOfTheDatabaseChangeNothing(t *testing.T) {
+	l := grown(150)
+	scan := httptest.NewServer(sandbox.NewScan(l, sandbox.ScanOptions{}))
+	t.Cleanup(scan.Close)
+	database, usual := throwaway.Strange(t)
+	environ := map[string]string{
+		"INDEXER_DATABASE_URL": database, "INDEXER_LEDGER_URL": participantOf(t, l, sandbox.ServerOptions{}),
+		"INDEXER_LISTEN": "", "INDEXER_SHAPE": "ledger-effects", "INDEXER_BLOBS": "true",
+	}
+	withScan := func(args ...string) []string { return append(args, "--scan-url="+scan.URL) }
+	for _, args := range [][]string{
+		{"migrate"}, withScan("check"), withScan("run", "--until-current"), withScan("check"), {"status"},
+		withScan("verify", "--all"), withScan("verify", "--all", "--repair"), {"update", l.UpdateID(20)},
+		{"reset", "--to-offset=100"}, {"run", "--until-current"}, {"verify", "--all"},
+	} {
+		code, stdout, stderr := command(t, environ, args...)
+		require.Equal(t, config.ExitDone, code, "%s\n%s\n%s", args, stdout, stderr)
+	}
+	got := map[string][]sandbox.Row{}
+	for _, relation := range sandbox.Relations() {
+		rows, err := usual.Query(t.Context(), "SELECT to_jsonb(r) FROM ledger."+relation+" r")
+		require.NoError(t, err)
+		texts, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+		require.NoError(t, err)
+		for _, text := range texts {
+			row, err := sandbox.DecodeRow(relation, text)
+			require.NoError(t, err)
+			got[relation] = append(got[relation], row)
+		}
+	}
+	require.Empty(t, sandbox.Diff(l.Truth(sandbox.Scope{Shape: sandbox.LedgerEffects, Blobs: true}, l.End()), got))
+}

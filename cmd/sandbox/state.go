@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+
+	"ledgerindexer/sandbox"
+)
+
+// state is a file that says how to grow a ledger again as it was, because its seed and how many updates it has decide
+// everything. It is written before the ledger grows, so that the ledger has never shown what another process would not
+// grow.
+type state struct {
+	file  string
+	noted noted
+}
+
+// noted is what the file holds.
+type noted struct {
+	Seed    uint64 `json:"seed"`
+	Updates int    `json:"updates"` // that the ledger may have shown
+	Grown   int    `json:"grown"`   // that it had when this was noted
+	End     int64  `json:"end"`     // of the ledger with as many as that, by which another way of growing is noticed
+}
+
+// growAgain grows a new ledger to at least so many updates, and to as many as it had when the file was written last.
+func growAgain(file string, seed uint64, updates int) (*state, *sandbox.Ledger, error) {
+	s := &state{file: file}
+	l := sandbox.NewLedger(sandbox.Options{Seed: seed})
+	text, err := os.ReadFile(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		s.noted.Seed = seed
+	case err != nil:
+		return nil, nil, fmt.Errorf("--state: %w", err)
+	default:
+		if err := json.Unmarshal(text, &s.noted); err != nil {
+			return nil, nil, fmt.Errorf("--state: %s does not hold what the sandbox wrote; remove it to begin another ledger: %w", file, err)
+		}
+		if s.noted.Seed != seed {
+			return nil, nil, fmt.Errorf("--state: %s is of a ledger grown from seed %d, not %d: give that --seed, or another file", file, s.noted.Seed, seed)
+		}
+		l.Grow(s.noted.Grown)
+		if end := l.End(); end != s.noted.End {
+			return nil, nil, fmt.Errorf("--state: %s is of a ledger that another release of the sandbox grew (with %d updates it ended at %d, now at %d): "+
+				"use that release, or remove the file and everything that was indexed from it", file, s.noted.Grown, s.noted.End, end)
+		}
+	}
+	l.Grow(max(updates, s.noted.Updates) - l.Len()) // which nobody is shown before that is noted
+	return s, l, s.note(l, l.Len())
+}
+
+// live grows the ledger at a rate until the context is done. Who is killed meanwhile goes on with a ledger that is longer by as
+// many updates as come in a second or two, and never shorter.
+func (s *state) live(ctx context.Context, l *sandbox.Ledger, rate float64) error {
+	err := sandbox.Pace(ctx, rate, func(n int) error {
+		if wanted := l.Len() + n; wanted > s.noted.Updates {
+			if err := s.note(l, wanted+int(math.Ceil(rate))); err != nil {
+				return err
+			}
+		}
+		l.Grow(n)
+		return nil
+	})
+	return errors.Join(err, s.note(l, l.Len()))
+}
+
+// note writes that the ledger may have so many updates.
+func (s *state) note(l *sandbox.Ledger, updates int) error {
+	next := noted{Seed: s.noted.Seed, Updates: updates, Grown: l.Len(), End: l.End()}
+	text, err := json.Marshal(next)
+	if err == nil {
+		err = replaceFile(s.file, string(text)+"\n")
+	}
+	if err != nil {
+		return fmt.Errorf("--state: %w", err)
+	}
+	s.noted = next
+	return nil
+}

@@ -1,0 +1,90 @@
+package admin
+
+import (
+	"math"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// The streams, as the daemon names them.
+const (
+	streamUpdates = "updates"
+	streamHistory = "transactions"
+)
+
+// lag is how far what is shown of a stream is behind its source. Where that is not known it is NaN, and never 0.
+type lag struct {
+	asked    bool      // this process is to read the stream; otherwise nothing is said of it
+	known    bool      // the source has answered since this process leads, and not failed since
+	caughtUp bool      // as it answered last, everything that it had is shown
+	at       time.Time // when that was last so; zero: never
+	newest   time.Time // the record time of the newest that is shown; zero: not known
+}
+
+// answered tells what the source has answered: whether everything that it has is shown.
+func (l *lag) answered(caughtUp bool) {
+	l.known, l.caughtUp = true, caughtUp
+	if caughtUp {
+		l.at = time.Now()
+	}
+}
+
+// seconds is since when something is missing, at most: what was recorded up to the newest that is shown is there, and what
+// the source had when everything was shown.
+func (l *lag) seconds(now time.Time) float64 {
+	since := l.newest
+	if l.at.After(since) {
+		since = l.at
+	}
+	switch {
+	case !l.known:
+		return math.NaN()
+	case l.caughtUp:
+		return 0
+	case since.IsZero():
+		return math.NaN()
+	}
+	return now.Sub(since).Seconds()
+}
+
+// lags collects the metrics that depend on when they are asked for.
+type lags struct {
+	m       *Metrics
+	offsets *prometheus.Desc
+	seconds *prometheus.Desc
+}
+
+func newLags(m *Metrics) lags {
+	name := func(name string) string { return prometheus.BuildFQName(namespace, "", name) }
+	return lags{
+		m:       m,
+		offsets: prometheus.NewDesc(name("lag_offsets"), "Offsets between the watermark and the ledger's end; NaN: not known.", nil, nil),
+		seconds: prometheus.NewDesc(name("lag_seconds"), "Since when something of the stream is missing, 0 where nothing is; NaN: not known.", []string{"stream"}, nil),
+	}
+}
+
+// Describe tells of the metrics.
+func (l lags) Describe(to chan<- *prometheus.Desc) {
+	to <- l.offsets
+	to <- l.seconds
+}
+
+// Collect tells their values.
+func (l lags) Collect(to chan<- prometheus.Metric) {
+	l.m.mu.Lock()
+	defer l.m.mu.Unlock()
+	if updates := l.m.lags[streamUpdates]; updates.asked {
+		offsets := math.NaN()
+		if updates.known {
+			offsets = float64(max(0, l.m.atEnd-l.m.atWatermark))
+		}
+		to <- prometheus.MustNewConstMetric(l.offsets, prometheus.GaugeValue, offsets)
+	}
+	now := time.Now()
+	for stream, lag := range l.m.lags {
+		if lag.asked {
+			to <- prometheus.MustNewConstMetric(l.seconds, prometheus.GaugeValue, lag.seconds(now), stream)
+		}
+	}
+}

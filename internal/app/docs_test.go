@@ -1,0 +1,211 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/sandbox"
+)
+
+// mayBeEmpty are the beginnings of examples that answer nothing where all is well.
+var mayBeEmpty = []string{
+	"SELECT stream, ledger_offset, node_id, field, convert_from(exact", "SELECT a.ledger_offset, a.record_time, c.entity_name, c.created_at",
+	"SELECT c.contract_id, convert_from(x.exact", "SELECT a.synchronizer_id, a.package_name, count(*)", "SELECT stream, from_exclusive",
+	"SELECT synchronizer_id, package_name, package_version, valid_from, valid_until\nFROM (SELECT DISTINCT ON", // as of a minute ago
+}
+
+// section is the text of a document between two lines, or to its end.
+func section(t *testing.T, path, from, to string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(text), from)
+	require.True(t, found, "%s has no %q", path, from)
+	part, _, found := strings.Cut(rest, to)
+	require.True(t, found, "%s has no %q after %q", path, to, from)
+	return part
+}
+
+// statements are the SQL that stands indented in a document.
+func statements(text string) (list []string) {
+	var code strings.Builder
+	for line := range strings.Lines(text) {
+		if statement, indented := strings.CutPrefix(line, "    "); indented {
+			comment := strings.Index(statement, "--")
+			if comment >= 0 {
+				statement = statement[:comment] + "\n"
+			}
+			code.WriteString(strings.ReplaceAll(statement, `\gset`, ";"))
+		}
+	}
+	for statement := range strings.SplitSeq(code.String(), ";\n") {
+		if statement = strings.TrimSpace(statement); statement != "" {
+			list = append(list, statement)
+		}
+	}
+	return list
+}
+
+// reader makes the role that docs/operations.md describes and returns a connection of it.
+func reader(t *testing.T, database string) *pgx.Conn {
+	t.Helper()
+	role, as := throwaway.Login(t, database, "")
+	owner, err := pgx.Connect(t.Context(), database)
+	require.NoError(t, err)
+	defer owner.Close(context.WithoutCancel(t.Context()))
+	recipe := statements(section(t, "../../docs/operations.md", "Analysts get a role", "A session can set"))
+	require.Contains(t, recipe[0], "CREATE ROLE analyst LOGIN")
+	for _, statement := range recipe[1:] {
+		statement = strings.NewReplacer("analyst", pgx.Identifier{role}.Sanitize(), "ROLE indexer", "ROLE current_user").Replace(statement)
+		_, err := owner.Exec(t.Context(), statement)
+		require.NoError(t, err, statement)
+	}
+	conn, err := pgx.Connect(t.Context(), as)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// begunInTheMiddle indexes a ledger from a snapshot of its middle on, with everything that the examples ask for. It returns the
+// database, and the offset of the snapshot.
+func begunInTheMiddle(t *testing.T, l *sandbox.Ledger) (database string, floor int64) {
+	t.Helper()
+	scope := config.Scope{Shape: "ledger-effects", Contracts: config.Contracts{Interfaces: sandbox.InterfaceNames()}, Reassignments: true, Topology: true}
+	database = throwaway.Migrated(t, migrate)
+	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), scope)
+	cfg.ScanURL = serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{BalanceChanges: true}))
+	cfg.PackagesInterval = time.Minute
+	for i := l.Len() / 2; ; i++ {
+		if floor = l.Offset(i); !l.InFlight(floor) {
+			break
+		}
+	}
+	_, err := RunBackfill(t.Context(), Backfill{
+		Database: cfg.Database, Ledger: config.Ledger{LedgerURL: cfg.LedgerURL}, Scope: scope, Snapshot: config.Snapshot{AtOffset: &floor},
+	}, testLogger(t), nil)
+	require.NoError(t, err)
+	for first := true; first || count(t, database, "ledger.vetted_packages") == 0; first = false { // which are read beside the stream
+		require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	}
+	return database, floor
+}
+
+// Every example of the documents runs as the role that they describe, and answers something.
+func TestExamplesOfTheDocuments(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 51})
+	l.Grow(5000)
+	database, floor := begunInTheMiddle(t, l)
+	conn := reader(t, database)
+	ctx := t.Context()
+	var contract, party, event, update string
+	require.NoError(t, conn.QueryRow(ctx, "SELECT contract_id FROM archived_events ORDER BY ledger_offset DESC LIMIT 1").Scan(&contract))
+	require.NoError(t, conn.QueryRow(ctx, `SELECT p.party, p.event_id, u.update_id FROM updates u JOIN transfers t USING (update_id) JOIN party_transfers p USING (seq)
+		JOIN holdings h ON h.owner = p.party WHERE p.direction = 'received' AND reported_balance_at(p.party, 40) IS NOT NULL ORDER BY t.seq LIMIT 1`).Scan(&party, &event, &update))
+	values := strings.NewReplacer(":'contract'", "'"+contract+"'", ":'party'", "'"+party+"'", "alice::1220...", party, ":'event'", "'"+event+"'",
+		":'update'", "'"+update+"'", ":'dso'", "'"+l.DSO()+"'", ":n)", fmt.Sprint(floor, ")"))
+	run := func(query string) (answers int) {
+		rows, err := conn.Query(ctx, values.Replace(query))
+		require.NoError(t, err, query)
+		for rows.Next() {
+			answers++
+		}
+		require.NoError(t, rows.Err(), query)
+		return answers
+	}
+	examples := append(statements(section(t, "../../docs/sql.md", "\n## Examples\n", "\n## What is fast\n")),
+		statements(section(t, "../../README.md", "\n## The first queries\n", "\nEvery relation"))...)
+	require.Greater(t, len(examples), 45)
+	for _, query := range examples {
+		require.NotRegexp(t, regexp.MustCompile(`:'?[a-z]+`), regexp.MustCompile(`::[a-z]+|'[^']*'`).ReplaceAllString(values.Replace(query), ""), "a variable that the test does not know")
+		answers, empty := run(query), false
+		for _, beginning := range mayBeEmpty {
+			empty = empty || strings.HasPrefix(query, beginning)
+		}
+		if !empty {
+			require.Positive(t, answers, query)
+		}
+	}
+
+	_, err := conn.Exec(ctx, "CREATE TEMPORARY TABLE mine ()")
+	var refusal *pgconn.PgError
+	require.ErrorAs(t, err, &refusal)
+	require.Equal(t, "25006", refusal.Code, "the role reads only")
+}
+
+// What was active at an offset is what the model says, and an error where that is not known.
+func TestThePastOfTheDocuments(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 52})
+	l.Grow(800)
+	database, floor := begunInTheMiddle(t, l)
+	conn := reader(t, database)
+	query := statements(section(t, "../../docs/sql.md", "\n## The past: active as of an offset\n", "Where the database was seeded"))[0]
+	at := func(offset int64) (map[string]int64, error) {
+		rows, err := conn.Query(t.Context(), strings.ReplaceAll(query, ":n", fmt.Sprint(offset)))
+		require.NoError(t, err)
+		got := map[string]int64{}
+		var packageName, module, entity string
+		var n int64
+		_, err = pgx.ForEachRow(rows, []any{&packageName, &module, &entity, &n}, func() error {
+			got[packageName+":"+module+":"+entity] = n
+			return nil
+		})
+		return got, err
+	}
+	for _, offset := range []int64{floor, l.Offset(600), l.End()} {
+		want := map[string]int64{}
+		for _, r := range l.Truth(sandbox.Scope{Shape: sandbox.LedgerEffects, Interfaces: sandbox.InterfaceNames()}, offset)["active_contracts"] {
+			want[fmt.Sprint(r["package_name"], ":", r["module_name"], ":", r["entity_name"])]++
+		}
+		got, err := at(offset)
+		require.NoError(t, err)
+		require.Equal(t, want, got, "at %d", offset)
+	}
+	for _, offset := range []int64{floor - 1, l.End() + 1} {
+		_, err := at(offset)
+		require.ErrorContains(t, err, fmt.Sprint("offset ", offset))
+	}
+}
+
+// A transfer counts once in what moved in a day, and contracts of the snapshot have lived.
+func TestExamplesCountWhatTheySay(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 53})
+	l.Grow(1500)
+	database, _ := begunInTheMiddle(t, l)
+	conn := reader(t, database)
+	read := func(query string, into ...any) {
+		t.Helper()
+		require.NoError(t, conn.QueryRow(t.Context(), query).Scan(into...), query)
+	}
+	day := statements(section(t, "../../docs/sql.md", "What moved in a day", "The update that a record belongs to"))
+	require.Len(t, day, 2)
+	var transfers, payments, senders, wantTransfers, wantPayments int64
+	var received, paid, wantReceived string
+	read("SELECT a.transfers, a.payments, a.received::text FROM ("+day[0]+") a", &transfers, &payments, &received)
+	read("SELECT a.transfers, a.senders_paid::text FROM ("+day[1]+") a", &senders, &paid)
+	read("SELECT count(*), sum(receivers), (SELECT sum(amount) - sum(receiver_fee) FROM transfer_receivers)::text FROM transfers", &wantTransfers, &wantPayments, &wantReceived)
+	require.Greater(t, payments, transfers)
+	require.Equal(t, []any{wantTransfers, wantPayments, wantReceived, wantTransfers}, []any{transfers, payments, received, senders})
+
+	lived := statements(section(t, "../../docs/sql.md", "How long contracts lived", "How long moves"))
+	var ended, ofSnapshot int64
+	read("SELECT sum(a.count) FROM ("+lived[0]+") a", &ended)
+	read(`SELECT count(DISTINCT contract_id) FROM archived_events a WHERE acs_delta IS NOT FALSE
+		AND EXISTS (SELECT FROM created_events c WHERE c.contract_id = a.contract_id AND c.origin <> 'assignment')`, &transfers)
+	read("SELECT count(*) FROM archived_events a JOIN created_events c USING (contract_id) WHERE c.origin = 'snapshot'", &ofSnapshot)
+	require.Positive(t, ofSnapshot)
+	require.Equal(t, transfers, ended)
+}

@@ -1,0 +1,120 @@
+package tables
+
+import "ledgerindexer/ledger"
+
+// The columns that say where rows belong.
+const (
+	offset = "ledger_offset"
+	node   = "node_id"
+	seq    = "seq"
+)
+
+// The rows of the tables that families share.
+const (
+	exactOfUpdates = `s.stream = 'updates' AND s.field NOT LIKE 'checkpoint\_%'`
+	exactOfRecords = `s.stream = 'transactions'`
+	exactOfOthers  = `(s.stream = 'lookups' OR s.stream = 'updates' AND s.field LIKE 'checkpoint\_%')`
+	notCovered     = ` AND NOT EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < s.ledger_offset AND v.to_inclusive >= s.ledger_offset)`
+)
+
+func key(columns ...string) []string { return columns }
+
+var all = []Table{
+	{Name: "updates", Family: Facts, Key: key(offset), Place: offset, Partitioned: true, Reset: Remove},
+	{Name: "created", Family: Facts, Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Element: true, Activity: true},
+	{Name: "archived", Family: Facts, Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Element: true, Activity: true},
+	{Name: "exercised", Family: Facts, Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Element: true, Activity: true},
+	{Name: "interface_views", Family: Facts, Key: key(offset, node, "ordinal"), Place: offset, Partitioned: true, Reset: Remove},
+	{Name: "reassignments", Family: Facts, Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Element: true, Activity: true},
+	{Name: "topology_events", Family: Facts, Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Element: true},
+	{Name: "unknown_elements", Family: Facts, Key: key(offset, "ordinal"), Which: "NOT s.carried", Place: offset, Reset: Remove, Element: true},
+	{Name: "exact_payloads", Family: Facts, Key: key(offset, node, "interface_id", seq, "field"), Which: exactOfUpdates, Mixed: true,
+		Place: offset, Reset: Remove},
+
+	{Name: "carried_created", Family: Snapshot, Key: key(offset, node), SnapshotOffset: "snapshot_offset", Fact: "created"},
+	{Name: "carried_interface_views", Family: Snapshot, Key: key(offset, node, "ordinal"), SnapshotOffset: "snapshot_offset", Fact: "interface_views"},
+	{Name: "carried_reassignments", Family: Snapshot, Key: key(offset, node), SnapshotOffset: "snapshot_offset", Fact: "reassignments"},
+	{Name: "unknown_elements", Family: Snapshot, Key: key(offset, "ordinal"), Which: "s.carried", SnapshotOffset: offset},
+	{Name: "exact_payloads", Family: Snapshot, Key: key(offset, node, "interface_id", seq, "field"), Which: exactOfUpdates + notCovered, Place: offset},
+
+	{Name: "transactions", Family: Records, Key: key(seq), Place: seq},
+	{Name: "transfers", Family: Records, Key: key(seq), Place: seq, Kind: ledger.TransactionTransfer},
+	{Name: "transfer_receivers", Family: Records, Key: key(seq, "ordinal"), Place: seq, Count: "receivers"},
+	{Name: "balance_changes", Family: Records, Key: key(seq, "ordinal"), Place: seq, Count: "balance_changes"},
+	{Name: "mints", Family: Records, Key: key(seq), Place: seq, Kind: ledger.TransactionMint},
+	{Name: "taps", Family: Records, Key: key(seq), Place: seq, Kind: ledger.TransactionTap},
+	{Name: "aborted_transfer_instructions", Family: Records, Key: key(seq), Place: seq, Kind: ledger.TransactionAbort},
+	{Name: "unknown_transactions", Family: Records, Key: key(seq), Place: seq, Kind: ledger.TransactionUnknown},
+	{Name: "exact_payloads", Family: Records, Key: key(seq, "field"), Which: exactOfRecords, Place: seq},
+
+	{Name: "history_gone", Family: Marks, Key: key(seq), Place: seq},
+	{Name: "history_sightings", Family: Marks, Key: key(seq), Place: seq},
+
+	{Name: "party_transfers", Family: Totals, Key: key("party", "date", seq, "sent"), Place: seq,
+		Follows: `SELECT x.party COLLATE "C" AS party, x.date, x.seq, x.sent, x.round, x.amount, x.fee FROM indexer.transfer_parties x`},
+	{Name: "balance_totals", Family: Totals, Key: key("party", "round"), Follows: runningTotals},
+	{Name: "latest_totals", Family: Totals, Key: key("party"),
+		Follows: `SELECT DISTINCT ON (t.party) t.party, t.round, t.initial_amount, t.holding_fees_rate FROM (` + runningTotals + `) t ORDER BY t.party, t.round DESC`},
+	{Name: "balance_rounds", Family: Totals, Key: key("only_row"), Follows: tellableRounds},
+
+	{Name: "offset_checkpoints", Family: State, Key: key(offset, "synchronizer_ref"), Place: offset, Reset: Remove},
+	{Name: "exact_payloads", Family: State, Which: exactOfOthers, Place: offset, Reset: Remove},
+
+	// In this order: a contract that a reset makes active again was not active before.
+	{Name: "active_contracts", Family: Projections, Key: key("activated_offset", "activated_node_id"), Place: "activated_offset", Reset: Remove},
+	{Name: "lifetimes", Family: Projections, Key: key("deactivated_offset", "activated_offset", "activated_node_id"),
+		Place: "deactivated_offset", Partitioned: true, Reset: Reopen},
+	{Name: "lookups", Family: Projections, Key: key(offset, node), Place: offset, Reset: Remove},
+	{Name: "template_interfaces", Family: Projections, Key: key("template_ref", "interface_id")},
+
+	{Name: "verifications", Family: State, Key: key("stream", "from_exclusive"), Which: "s.stream = 'updates'", Place: "to_inclusive", Reset: Remove},
+	{Name: "verifications", Family: State, Key: key("stream", "from_exclusive"), Which: "s.stream <> 'updates'", Place: "to_inclusive"},
+	{Name: "coverage", Family: State, Key: key("stream", "from_exclusive"), Reset: Cut},
+
+	{Name: "templates", Family: Dictionaries, Key: key("template_ref")},
+	{Name: "synchronizers", Family: Dictionaries, Key: key("synchronizer_ref")},
+	{Name: "party_lists", Family: Dictionaries, Key: key("party_list_ref")},
+
+	{Name: "fill_carried_created", Family: Aside, Key: key(offset, node)},
+	{Name: "fill_carried_interface_views", Family: Aside, Key: key(offset, node, "ordinal")},
+	{Name: "fill_carried_reassignments", Family: Aside, Key: key(offset, node)},
+	{Name: "fill_unknown_elements", Family: Aside, Key: key(offset, "ordinal")},
+	{Name: "fill_exact_payloads", Family: Aside},
+
+	{Name: "participant", Family: State, Key: key("only_row")},
+	{Name: "network", Family: State, Key: key("only_row")},
+	{Name: "scopes", Family: State, Key: key("scope")},
+	{Name: "leadership", Family: State, Key: key("role")},
+	{Name: "checkpoints", Family: State, Key: key("stream")},
+	{Name: "floors", Family: State, Key: key("stream")},
+	{Name: "snapshots", Family: State, Key: key("snapshot_offset")},
+	{Name: "partitions", Family: State, Key: key("relation", "from_offset")},
+	{Name: "history_position", Family: State, Key: key("only_row")},
+	{Name: "progress", Family: State, Key: key("stream")},
+	{Name: "tasks", Family: State, Key: key("task")},
+	{Name: "packages", Family: State, Key: key("package_id")},
+	{Name: "vetting_states", Family: State, Key: key("synchronizer_ref")},
+	{Name: "vetted_packages", Family: State, Key: key("synchronizer_ref", "package_id")},
+	{Name: "vetting_changes", Family: State, Key: key(seq, "synchronizer_ref", "package_id")},
+	{Name: "fill", Family: State, Key: key("only_row")},
+	{Name: "fill_active", Family: State, Key: key("activated_offset", "activated_node_id")},
+	{Name: "fill_snapshot", Family: State, Key: key("only_row")},
+	{Name: "schema_version", Family: State, Key: key("id")},
+}
+
+// runningTotals are the rows of balance_totals, worked out from all balance changes at once.
+const runningTotals = `SELECT c.party COLLATE "C" AS party, c.round,
+    sum(sum(c.change_to_initial_amount_as_of_round_zero)) OVER rounds AS initial_amount,
+    sum(sum(c.change_to_holding_fees_rate)) OVER rounds AS holding_fees_rate
+FROM indexer.balance_changes c
+WHERE c.round IS NOT NULL
+GROUP BY c.party COLLATE "C", c.round
+WINDOW rounds AS (PARTITION BY c.party COLLATE "C" ORDER BY c.round)`
+
+// tellableRounds is the row of balance_rounds.
+const tellableRounds = `SELECT true AS only_row, (SELECT max(x.round) FROM indexer.transactions x WHERE x.kind <> 'unknown') AS newest, (
+    SELECT min(coalesce(x.round, -9223372036854775808))
+    FROM indexer.transactions x
+    LEFT JOIN indexer.transfers t ON t.seq = x.seq
+    WHERE x.kind = 'unknown' OR x.kind = 'transfer' AND (x.round IS NULL OR coalesce(t.balance_changes, 0) = 0)
+) AS first_incomplete`

@@ -1,0 +1,134 @@
+// Package tables describes every table of schema indexer, once. Whoever compares, repairs, seals, partitions or resets rows takes
+// its list of tables from here. The tests of package store hold the description against the database's catalog and against what
+// is written.
+//
+// A table that two families share is described once for each of them, with a condition that chooses the family's rows.
+package tables
+
+import (
+	"slices"
+
+	"ledgerindexer/ledger"
+)
+
+// Family is what rows are, and so who writes, compares, repairs and seals them.
+type Family int
+
+const (
+	// Facts belong to an update. They are compared with the participant's updates, and sealed.
+	Facts Family = iota + 1
+	// Snapshot rows belong to an entry of the snapshot that the database carries. They are compared with the participant's
+	// active contracts, and sealed.
+	Snapshot
+	// Records belong to a record of the transaction history. They are compared with the Scan service's, and sealed.
+	Records
+	// Marks are the writer's notes about records. They follow when records move to another seq.
+	Marks
+	// Totals follow from the records. See Table.Follows.
+	Totals
+	// Projections follow from the facts and the snapshot.
+	Projections
+	// Dictionaries give numbers to names.
+	Dictionaries
+	// Aside is a snapshot that is not carried yet. Each table is named fill_ and what its rows will be carried in.
+	Aside
+	// State is everything else: claims, positions, leadership, and what tasks have read.
+	State
+)
+
+// Reset is what a reset to an offset does with a table's rows.
+type Reset int
+
+const (
+	// Stay leaves all rows.
+	Stay Reset = iota
+	// Remove removes the rows whose place is after the offset.
+	Remove
+	// Reopen removes the lifetimes that ended after the offset, and makes their contracts active again.
+	Reopen
+	// Cut removes the ranges, and parts of ranges, that are after the offset.
+	Cut
+)
+
+// Table describes the rows of one family in one table.
+type Table struct {
+	Name   string
+	Family Family
+
+	// Key tells the rows apart: it is the primary key, but for columns that Which holds constant. Facts, Snapshot and Records are
+	// compared in its order.
+	Key []string
+
+	// Which chooses the family's rows of a table that families share, as a condition on a row s. Empty: all rows. Mixed says
+	// that it chooses rows of two families, which only their offsets tell apart.
+	Which string
+	Mixed bool
+
+	// Place is the column whose number says which offset or record a row belongs to: rows are sealed, removed by a reset and put
+	// into partitions by it. Empty: rows belong to none, or, of a snapshot, to the snapshot as a whole.
+	Place       string
+	Partitioned bool
+	Reset       Reset
+
+	// Of facts. Element: there is one row for each element of an update. Activity: the rows may activate and deactivate contracts.
+	Element, Activity bool
+
+	// Of a snapshot. SnapshotOffset is the column that says which one. Fact is the table of facts that holds the same events.
+	SnapshotOffset, Fact string
+
+	// Of records. Kind is set where each record of a kind has one row. Count is the column of transfers that says how many
+	// rows a transfer has.
+	Kind  ledger.TransactionKind
+	Count string
+
+	// Follows is the query of the rows that a table of Totals should hold, with the table's columns.
+	Follows string
+}
+
+// Rows is a condition on rows s of the table that chooses, among the family's, those of a condition.
+func (t *Table) Rows(condition string) string {
+	if t.Which == "" {
+		return condition
+	}
+	return t.Which + " AND (" + condition + ")"
+}
+
+// SQL is the table's name in a statement.
+func (t *Table) SQL() string { return "indexer." + t.Name }
+
+// OfRecords tells whether rows belong to records of the transaction history, by their seq.
+func (t *Table) OfRecords() bool { return t.Place == seq }
+
+// All returns the description of every table of schema indexer.
+func All() []Table { return slices.Clone(all) }
+
+// In returns the tables of some families, in the order in which seals digest them.
+func In(families ...Family) (list []Table) {
+	for _, family := range families {
+		for i := range all {
+			if all[i].Family == family {
+				list = append(list, all[i])
+			}
+		}
+	}
+	return list
+}
+
+// Get returns a family's table by its name. It panics where the family has no such table, which a test of what is written finds.
+func Get(family Family, name string) Table {
+	for i := range all {
+		if all[i].Family == family && all[i].Name == name {
+			return all[i]
+		}
+	}
+	panic("table " + name + " is not described in package tables")
+}
+
+// Names returns the names of tables.
+func Names(list []Table) []string {
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = list[i].Name
+	}
+	return names
+}

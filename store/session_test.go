@@ -1,0 +1,161 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// behind is a way to the database through PgBouncer.
+func (d *testDB) behind(mode string, settings ...string) string {
+	d.t.Helper()
+	return throwaway.PgBouncer(d.t, d.url, mode, settings...)
+}
+
+// Everything works through a pooler in session mode: the sessions have their settings, one leads, and what it lets go of is free.
+func TestPoolerInSessionMode(t *testing.T) {
+	t.Parallel()
+	d := emptyDatabase(t)
+	ctx := t.Context()
+	url := d.behind(throwaway.PoolSessions)
+	first, second := d.open(url, nil), d.open(url, nil)
+	applied, err := first.Migrate(ctx)
+	require.NoError(t, err)
+	require.NotEmpty(t, applied)
+
+	l := d.lead(first, RoleUpdates)
+	require.NoError(t, l.Start(ctx, "participant::1", testScope, 0, true))
+	require.NoError(t, l.Append(ctx, testScope, everyKind(0)))
+	require.Equal(t, "4", d.watermark())
+	require.Equal(t, []string{"ledgerindexer updates epoch 1", "ledgerindexer updates lock"},
+		d.rows("SELECT DISTINCT application_name FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'ledgerindexer updates %' ORDER BY 1"))
+	var limit string
+	require.NoError(t, l.pool.QueryRow(ctx, "SELECT concat_ws(' ', current_setting('lock_timeout'), current_setting('idle_in_transaction_session_timeout'), current_setting('timezone'))").Scan(&limit))
+	require.Equal(t, "30s 1min UTC", limit)
+
+	_, ok, err := second.Lead(ctx, RoleUpdates)
+	require.NoError(t, err)
+	require.False(t, ok, "another one leads")
+	l.Close()
+	d.lead(second, RoleUpdates).Close()
+
+	// PgBouncer goes on with the lock's session, and another client's does not end when it rests.
+	require.NotEqual(t, "0", d.row("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"))
+	conn, err := second.connect(ctx, second.conn)
+	require.NoError(t, err)
+	defer closeConn(ctx, conn)
+	require.NoError(t, conn.QueryRow(ctx, "SHOW idle_session_timeout").Scan(&limit))
+	require.Equal(t, "0", limit)
+}
+
+// A leader that is cut off, however, loses its lock through a pooler too.
+func TestPoolerFreesTheLockOfALeaderThatIsGone(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	s := d.open(d.behind(throwaway.PoolSessions), nil)
+	key := dbsqlc.LeadershipTryLockParams{Class: lockClass, RoleNumber: roleNumbers[RoleUpdates]}
+	free := fmt.Sprintf("SELECT NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = %d AND objid = %d)", key.Class, key.RoleNumber)
+	for name, goes := range map[string]string{"it vanishes": "", "it is silent": "SET idle_session_timeout = 1"} {
+		conn, err := s.connect(t.Context(), s.lockConfig(RoleUpdates))
+		require.NoError(t, err, name)
+		var limit string
+		require.NoError(t, conn.QueryRow(t.Context(), "SHOW idle_session_timeout").Scan(&limit), name)
+		require.Equal(t, "5s", limit, name)
+		locked, err := s.queries.LeadershipTryLock(t.Context(), conn, key)
+		require.NoError(t, err, name)
+		require.True(t, locked, name)
+		require.Equal(t, "false", d.row(free), name)
+		if goes == "" {
+			require.NoError(t, conn.PgConn().Conn().Close(), name)
+		} else {
+			_, err = conn.Exec(t.Context(), goes)
+			require.NoError(t, err, name)
+		}
+		d.waitFor(free)
+		closeConn(context.Background(), conn)
+	}
+}
+
+// A leader whose lock is ended loses it, and another one leads, through the same pooler.
+func TestPoolerTakeover(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	url := d.behind(throwaway.PoolSessions)
+	l := d.lead(d.open(url, nil), RoleUpdates)
+	require.NoError(t, l.Start(t.Context(), "participant::1", testScope, 0, true))
+	d.endLock(RoleUpdates)
+	<-l.Lost()
+	require.ErrorIs(t, l.Err(), ErrNotLeader)
+	next := d.lead(d.open(url, nil), RoleUpdates)
+	require.NoError(t, next.Append(t.Context(), testScope, oneCreation(0, 10)))
+	require.Error(t, l.Append(t.Context(), testScope, oneCreation(10, 20)))
+	require.Equal(t, "10", d.watermark())
+}
+
+// However few or many sessions a pooler shares out, in whichever order: it is found out, at once.
+func TestSharedSessionsAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{throwaway.PoolTransactions, throwaway.PoolStatements} {
+		for _, order := range []string{"server_round_robin = 0", "server_round_robin = 1"} {
+			for sessions := range 4 {
+				t.Run(fmt.Sprint(mode, " ", order, " ", sessions), func(t *testing.T) {
+					t.Parallel()
+					d := newDatabase(t)
+					url := d.behind(mode, order, fmt.Sprint("default_pool_size = ", sessions+1), fmt.Sprint("min_pool_size = ", sessions+1))
+					for _, use := range []func(*Store) error{
+						func(s *Store) error { return s.CheckSchema(t.Context()) },
+						func(s *Store) error { _, err := s.Migrate(t.Context()); return err },
+					} {
+						err := use(d.open(url, nil))
+						require.ErrorIs(t, err, ErrPooled)
+						requireProblem(t, err, "another session", "session mode")
+					}
+					s := d.open(url, nil)
+					i, err := s.Inspect(t.Context())
+					if err == nil {
+						defer i.Close(t.Context())
+						var facts SessionFacts
+						facts, err = i.Sessions(t.Context())
+						require.Equal(t, err == nil, facts.Shared)
+					}
+					if err != nil {
+						require.ErrorIs(t, err, ErrPooled)
+					}
+				})
+			}
+		}
+	}
+}
+
+// What is said in the URL comes with a statement too, and is there; only the server's own words count.
+func TestSettingsOfTheURL(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	url := d.behind(throwaway.PoolSessions) + "&statement_timeout=60000&TimeZone=Asia%2FTokyo"
+	var settings string
+	require.NoError(t, d.open(url, nil).pool.QueryRow(t.Context(), "SELECT concat_ws(' ', current_setting('statement_timeout'), current_setting('timezone'))").Scan(&settings))
+	require.Equal(t, "1min UTC", settings)
+
+	_, err := d.open(url+"&no_such_setting=1", nil).Migrate(t.Context())
+	requireProblem(t, err, "can't be used")
+	require.ErrorContains(t, err, "no_such_setting")
+	_, err = d.open(url+"&options=-cjit%3Doff", nil).Migrate(t.Context())
+	requireProblem(t, err, "can't be used", "leave the parameter out")
+	require.ErrorContains(t, err, "unsupported startup parameter: options")
+}
+
+// Nothing is migrated, and nobody starts, before it is certain that sessions are not shared.
+func TestSessionsAreLookedAtBeforeAllElse(t *testing.T) {
+	t.Parallel()
+	d := emptyDatabase(t)
+	_, as := throwaway.Login(t, d.url, "CONNECTION LIMIT 1")
+	_, err := d.open(as, nil).Migrate(t.Context())
+	require.ErrorContains(t, err, "make a second connection")
+	require.NotErrorAs(t, err, new(*ledger.Problem), "another one may be had later")
+}

@@ -1,0 +1,189 @@
+package store
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/tables"
+)
+
+// catalogTables selects the tables of schema indexer, without partitions.
+const catalogTables = `pg_class c WHERE c.relnamespace = 'indexer'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition`
+
+// Every table is described, and every description is of a table: one that is missing would never be compared, sealed or reset.
+func TestEveryTableIsDescribed(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	described := tables.Names(tables.All())
+	slices.Sort(described)
+	require.Equal(t, d.rows("SELECT c.relname::text FROM "+catalogTables+` ORDER BY c.relname COLLATE "C"`), slices.Compact(described))
+}
+
+// The columns that a description names are those of the table, and its key is the primary key.
+func TestTablesAreAsDescribed(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	for _, table := range tables.All() {
+		columns := d.columns(table.Name)
+		for _, column := range append([]string{table.Place, table.SnapshotOffset}, table.Key...) {
+			require.True(t, column == "" || columns[column] != "", "%s.%s", table.Name, column)
+		}
+		if primary := d.rows(`SELECT a.attname::text FROM pg_index i CROSS JOIN unnest(i.indkey) WITH ORDINALITY k (attnum, n)
+			JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+			WHERE i.indrelid = ('indexer.' || $1::text)::regclass AND i.indisprimary AND k.n <= i.indnkeyatts ORDER BY k.n`, table.Name); len(primary) > 0 {
+			primary = slices.DeleteFunc(primary, func(column string) bool {
+				return !slices.Contains(table.Key, column) && (strings.Contains(table.Which, "s."+column) || table.Family == tables.Aside && column == "carried")
+			})
+			require.Equal(t, primary, table.Key, table.Name)
+		}
+		partitioned := d.row("SELECT coalesce((SELECT a.attname::text FROM pg_partitioned_table p JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = p.partattrs[0]"+
+			" WHERE p.partrelid = ('indexer.' || $1::text)::regclass), '')", table.Name)
+		if table.Partitioned {
+			require.Equal(t, table.Place, partitioned, table.Name)
+		} else {
+			require.Empty(t, partitioned, table.Name)
+		}
+		if table.Which != "" {
+			d.exec("SELECT FROM indexer." + table.Name + " s WHERE " + table.Rows("true OR true"))
+		}
+		if table.Follows != "" {
+			require.Equal(t, tables.Totals, table.Family, table.Name)
+		}
+	}
+}
+
+// What refers to a dictionary by its name is described as such.
+func TestReferencesAreDescribed(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	names := d.rows(`SELECT DISTINCT a.attname::text FROM pg_attribute a CROSS JOIN ` + catalogTables + ` AND a.attrelid = c.oid AND a.attname LIKE '%\_ref'`)
+	for _, name := range names {
+		_, isRef := tables.References[name]
+		require.True(t, isRef || name == tables.PartyList+"_ref", name)
+	}
+	require.Len(t, names, len(tables.References)+1)
+	for _, dictionary := range tables.References {
+		require.NotPanics(t, func() { tables.Get(tables.Dictionaries, dictionary+"s") })
+	}
+}
+
+// The rows of a table that families share belong to one of them at least.
+func TestEveryRowOfASharedTableBelongsToAFamily(t *testing.T) {
+	t.Parallel()
+	d := everythingSealed(t)
+	d.exec(`INSERT INTO indexer.exact_payloads (stream, ledger_offset, field, exact)
+		VALUES ('updates', 103, 'checkpoint_time sync::1', 'x'), ('lookups', 103, 'payload', 'x')`)
+	d.exec(`INSERT INTO indexer.verifications (stream, from_exclusive, to_inclusive, verified_at, result, differences, digest)
+		SELECT s, 0, 3, now(), 'equal', 0, sha256('') FROM unnest('{updates,transactions}'::text[]) s`)
+	for name, parts := range sharedTables() {
+		var conditions []string
+		for _, table := range parts {
+			conditions = append(conditions, table.Rows("true"))
+			require.Equal(t, "true", d.row("SELECT count(*) > 0 FROM indexer."+name+" s WHERE "+table.Rows("true")), "%s: %s", name, table.Which)
+		}
+		require.Empty(t, d.rows("SELECT s::text FROM indexer."+name+" s WHERE (("+strings.Join(conditions, ") OR (")+")) IS NOT TRUE"))
+	}
+}
+
+// sharedTables are those that more than one description is of.
+func sharedTables() map[string][]tables.Table {
+	shared := map[string][]tables.Table{}
+	for _, table := range tables.All() {
+		shared[table.Name] = append(shared[table.Name], table)
+	}
+	for name, parts := range shared {
+		if len(parts) == 1 && parts[0].Which == "" {
+			delete(shared, name)
+		}
+	}
+	return shared
+}
+
+// What is written of updates, snapshots and records goes into tables that are described as theirs, and so is compared,
+// repaired and sealed.
+func TestWhatIsWrittenIsDescribed(t *testing.T) {
+	t.Parallel()
+	q := newDatabase(t).store().queries
+	for family, written := range map[tables.Family][]tableRows{
+		tables.Facts: new(factRows).tables(q), tables.Snapshot: new(carriedRows).tables(q), tables.Records: new(transactionRows).tables(q),
+	} {
+		var names []string
+		for _, table := range written {
+			names = append(names, table.relation)
+		}
+		require.ElementsMatch(t, tables.Names(tables.In(family)), names)
+		for _, table := range written {
+			require.Equal(t, tables.Get(family, table.relation).Partitioned, table.offsets != nil, table.relation)
+		}
+	}
+}
+
+// Each element of an update is one row that is told to be an element's: who looks at a participant that was restored counts them.
+func TestElementsAreTold(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	elements, told := 0, 0
+	for _, page := range everyKind(0) {
+		for i := range page.Updates {
+			elements += page.Updates[i].Elements()
+		}
+		require.NoError(t, d.store().Compare(t.Context(), page, func(d ledger.Difference) error {
+			if d.Element {
+				told++
+			}
+			return nil
+		}))
+	}
+	require.Equal(t, elements, told)
+}
+
+// What may make contracts active is what active contracts and lifetimes are worked out from.
+func TestActivityIsReplayed(t *testing.T) {
+	t.Parallel()
+	for _, table := range tables.In(tables.Facts) {
+		require.Equal(t, table.Activity, strings.Contains(spansSQL, "FROM "+table.SQL()+" "), table.Name)
+	}
+}
+
+// What a snapshot brings can be kept aside, and says which facts it stands for.
+func TestSnapshotTablesHaveTheirCounterparts(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	for _, table := range tables.In(tables.Snapshot) {
+		aside := tables.Get(tables.Aside, "fill_"+table.Name)
+		require.Equal(t, d.columns(table.Name), d.columns(aside.Name), table.Name)
+		require.Contains(t, append(tables.Names(tables.In(tables.Facts)), ""), table.Fact)
+	}
+	require.Len(t, tables.In(tables.Aside), len(tables.In(tables.Snapshot)))
+}
+
+// Rows that lie at an offset that a reset takes back do not stay, but for those of snapshots, which lie before.
+func TestAResetLeavesNoTableOut(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	for _, table := range tables.All() {
+		if table.Family == tables.Snapshot || table.Family == tables.Aside || table.Family == tables.Records || table.Name == "fill_active" {
+			continue
+		}
+		atOffset := slices.ContainsFunc(table.Key, func(column string) bool { return strings.HasSuffix(column, "ed_offset") || column == "ledger_offset" })
+		partitioned := d.row("SELECT relkind = 'p' FROM pg_class WHERE oid = ('indexer.' || $1::text)::regclass", table.Name) == "true"
+		require.False(t, (atOffset || partitioned || table.Family == tables.Facts) && table.Reset == tables.Stay, table.Name)
+		if table.Reset == tables.Remove {
+			require.NotEmpty(t, table.Place, table.Name)
+		}
+	}
+}
+
+// factKey is the key of a table of facts or of carried rows; nil: it is none.
+func factKey(relation string) []string {
+	for _, table := range tables.In(tables.Facts, tables.Snapshot) {
+		if table.Name == relation {
+			return table.Key
+		}
+	}
+	return nil
+}
