@@ -24,6 +24,7 @@ type grammar struct {
 	Contract    contractCommand    `cmd:"" help:"Say what the ledger and the database know of a contract."`
 	Update      updateCommand      `cmd:"" help:"Compare an update of the ledger with what is stored of it; exit code 1 where they differ."`
 	Verify      verifyCommand      `cmd:"" help:"Compare the database with the ledger and the transaction history; exit code 1 where they differ."`
+	Ledger      ledgerCommand      `cmd:"" help:"Print what the ledger itself answers, one JSON document per line."`
 	Packages    packagesCommand    `cmd:"" help:"List, vet or unvet packages on the participant."`
 	Reset       resetCommand       `cmd:"" help:"Remove everything of the updates after an offset, so that the indexer resumes from there."`
 	Migrate     migrateCommand     `cmd:"" help:"Bring the database's schema up to date."`
