@@ -45,7 +45,7 @@ type ContractPage struct {
 }
 
 // DecodeUpdateList decodes the JSON array that /v2/updates and /v2/updates/flats serve in ascending order
-// (interface.md, "Update (element of update responses)"). Offsets of updates must grow and lie above after; a
+// (interface.md, "Update"). Offsets of updates must grow and lie above after; a
 // checkpoint may repeat the offset before it, or after. Members and variants that are not known are kept, see
 // [Update]. All errors are *DecodeError. What is returned shares no memory with body, but texts and lists with what was
 // decoded before: nothing of it may be changed.

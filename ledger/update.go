@@ -20,8 +20,7 @@ const (
 	KindUnknown      UpdateKind = "unknown"
 )
 
-// Update is one update of the ledger with all of its events (interface.md, "Update (element of update
-// responses)"). Optional values are nil (or not Valid) where the server left them out or sent null; an empty
+// Update is one update of the ledger with all of its events (interface.md, "Update"). Optional values are nil (or not Valid) where the server left them out or sent null; an empty
 // text, list or blob that it sent is kept as empty.
 type Update struct {
 	Offset         Offset

@@ -25,7 +25,7 @@ const everyFilterJSON = `{"cumulative":[
 	{"identifierFilter":{"InterfaceFilter":{"value":{"interfaceId":"#api:Holding:Holding","includeInterfaceView":true,"includeCreatedEventBlob":false}}}},
 	{"identifierFilter":{"Empty":{}}}]}`
 
-// The JSON of every request and variant (interface.md, "Resources").
+// The JSON of every request and variant (interface.md, "Messages").
 func TestRequestsAsTheyAreSent(t *testing.T) {
 	t.Parallel()
 	every := everyFilter()

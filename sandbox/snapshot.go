@@ -61,7 +61,7 @@ func appendString(dst []byte, text string) []byte {
 	return append(dst, b...)
 }
 
-// activeContracts implements POST /v2/state/active-contracts (interface.md, 1).
+// activeContracts implements POST /v2/state/active-contracts (interface.md, endpoint 1).
 func (s *Server) activeContracts(w http.ResponseWriter, r *http.Request) {
 	l, ok := s.newList(w, r)
 	if !ok {

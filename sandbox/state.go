@@ -77,7 +77,7 @@ func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
-// updateByID implements POST /v2/updates/update-by-id (interface.md, 5).
+// updateByID implements POST /v2/updates/update-by-id (interface.md, endpoint 5).
 func (s *Server) updateByID(w http.ResponseWriter, r *http.Request) {
 	body, ok := s.body(w, r)
 	if !ok {
@@ -115,7 +115,7 @@ func (s *Server) updateByID(w http.ResponseWriter, r *http.Request) {
 	writeError(w, refuse(11, "UPDATE_NOT_FOUND", "Update not found, or not visible.").about("UPDATE_ID", id))
 }
 
-// contractByID implements POST /v2/contracts/contract-by-id (interface.md, 3).
+// contractByID implements POST /v2/contracts/contract-by-id (interface.md, endpoint 3).
 func (s *Server) contractByID(w http.ResponseWriter, r *http.Request) {
 	body, ok := s.body(w, r)
 	if !ok {

@@ -39,7 +39,7 @@ func (b *bounds) check(h reading) *cantonError {
 	return nil
 }
 
-// updates implements POST /v2/updates and /v2/updates/flats (interface.md, 2).
+// updates implements POST /v2/updates and /v2/updates/flats (interface.md, endpoint 2).
 func (s *Server) updates(w http.ResponseWriter, r *http.Request) {
 	s.updateList(w, r, (*decoder).updateFormatOf)
 }

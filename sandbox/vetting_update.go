@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// updateVetting implements POST /v2/package-vetting/update (interface.md, 4).
+// updateVetting implements POST /v2/package-vetting/update (interface.md, endpoint 4).
 func (s *Server) updateVetting(w http.ResponseWriter, r *http.Request) {
 	body, ok := s.body(w, r)
 	if !ok {

@@ -3,7 +3,9 @@ package app
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -208,4 +210,33 @@ func TestExamplesCountWhatTheySay(t *testing.T) {
 	read("SELECT count(*) FROM archived_events a JOIN created_events c USING (contract_id) WHERE c.origin = 'snapshot'", &ofSnapshot)
 	require.Positive(t, ofSnapshot)
 	require.Equal(t, transfers, ended)
+}
+
+// Every section of docs/interface.md that the code names is one.
+func TestCitationsOfTheInterface(t *testing.T) {
+	t.Parallel()
+	document, err := os.ReadFile("../../docs/interface.md")
+	require.NoError(t, err)
+	headings := map[string]bool{}
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(string(document), -1) {
+		headings[heading[1]] = true
+		if number, _, isEndpoint := strings.Cut(heading[1], ":"); isEndpoint {
+			headings[strings.ToLower(number)] = true
+		}
+	}
+	citation := regexp.MustCompile(`interface\.md[,(\s/]+(endpoint \d|"[^"]+")`)
+	cited := 0
+	require.NoError(t, filepath.WalkDir("../..", func(path string, file fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for _, section := range citation.FindAllStringSubmatch(regexp.MustCompile(`\n\s*// ?`).ReplaceAllString(string(text), " "), -1) {
+			cited++
+			require.True(t, headings[strings.Trim(section[1], `"`)], "%s cites section %s, which docs/interface.md does not have", path, section[1])
+		}
+		return nil
+	}))
+	require.Positive(t, cited)
 }
