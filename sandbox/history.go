@@ -43,6 +43,7 @@ type entry struct {
 	offset   int64
 	workflow string
 	raw      []byte // the contractEntry
+	whole    []byte // the element itself, where it was prepared
 }
 
 func (l *Ledger) names() names {

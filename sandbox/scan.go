@@ -53,6 +53,8 @@ type Scan struct {
 	opts   ScanOptions
 	paths  map[string]http.HandlerFunc // "METHOD /path"
 
+	prepared Elements // what is served in place of the ledger's history, where it is not nil
+
 	mu      sync.Mutex
 	taken   int // movements of the ledger that were looked at
 	service     // how they are served

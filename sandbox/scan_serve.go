@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -122,13 +123,22 @@ func (s *Scan) transactions(w http.ResponseWriter, r *http.Request) {
 		writeScanError(w, http.StatusBadRequest, refused)
 		return
 	}
-	v, list, twice := s.after(q.after, q.size, q.descending)
+	read := s.records
+	if s.prepared != nil {
+		read = s.preparedRecords
+	}
+	records, twice := read(q)
 	if twice {
 		writeScanError(w, http.StatusInternalServerError, "ERROR: more than one row returned by a subquery used as an expression")
 		return
 	}
-	out := []byte(`{"transactions":[`)
-	none := len(out)
+	out := append([]byte(`{"transactions":[`), bytes.Join(records, []byte{','})...)
+	writeJSON(w, append(out, `]}`...))
+}
+
+// records are what a request brings. twice says that two records have the event id after which it reads.
+func (s *Scan) records(q historyRequest) (records [][]byte, twice bool) {
+	v, list, twice := s.after(q.after, q.size, q.descending)
 	form := s.form()
 	for _, number := range list {
 		m := &v.movements[number]
@@ -139,12 +149,9 @@ func (s *Scan) transactions(w http.ResponseWriter, r *http.Request) {
 				continue
 			}
 		}
-		if len(out) > none {
-			out = append(out, ',')
-		}
-		out = append(out, record...)
+		records = append(records, record)
 	}
-	writeJSON(w, append(out, `]}`...))
+	return records, twice
 }
 
 // form is how records are written: by the options and the service's order.

@@ -42,6 +42,9 @@ func (s *Server) prepare(q *snapshotRequest, h reading, token []byte, field, cod
 
 // appendEntry appends the element of a snapshot response.
 func (s *Server) appendEntry(dst []byte, e *entry, token []byte) []byte {
+	if e.whole != nil {
+		return append(dst, e.whole...)
+	}
 	dst = append(dst, `{"workflowId":`...)
 	dst = appendString(dst, e.workflow)
 	dst = append(dst, `,"contractEntry":`...)

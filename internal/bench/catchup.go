@@ -175,8 +175,8 @@ func (h *harness) baseline(ctx context.Context, path string, data *dataset) (per
 	if err != nil {
 		return 0, err
 	}
-	n := min(sequentialUpdates, data.len())
-	took, err := sequential(ctx, server.url, url, sandbox.Scope{}.UpdateFormat(), data.offset(n-1))
+	n := min(sequentialUpdates, data.Len())
+	took, err := sequential(ctx, server.url, url, sandbox.Scope{}.UpdateFormat(), data.Offset(n-1))
 	if err != nil {
 		return 0, err
 	}

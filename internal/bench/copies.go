@@ -18,7 +18,7 @@ type copies struct {
 
 // place is where something stands that is another in each copy.
 type place struct {
-	at     int   // in the text
+	at     int   // in the element
 	offset int64 // the offset that stands there; 0: it is an id
 }
 
@@ -40,11 +40,10 @@ var changing = []struct {
 }
 
 func newCopies(data *dataset, n int) *copies {
-	c := &copies{data: data, n: n, span: data.end() - data.offset(0) + 1}
-	for i := range data.len() {
+	c := &copies{data: data, n: n, span: data.End() - data.Offset(0) + 1}
+	for i := range data.Len() {
 		c.from = append(c.from, len(c.places))
-		text := data.slice(i, i+1)
-		start := int(data.ends[i]) - len(text)
+		text := data.Element(i)
 		for at := 0; at < len(text); {
 			quote := bytes.IndexByte(text[at:], '"')
 			if quote < 0 {
@@ -55,7 +54,7 @@ func newCopies(data *dataset, n int) *copies {
 				if !bytes.HasPrefix(text[at:], []byte(w.word)) {
 					continue
 				}
-				p := place{at: start + at + len(w.word) + w.skip}
+				p := place{at: at + len(w.word) + w.skip}
 				if !w.isID {
 					digits := text[at+len(w.word):]
 					end := bytes.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
@@ -70,47 +69,32 @@ func newCopies(data *dataset, n int) *copies {
 	return c
 }
 
-func (c *copies) len() int   { return c.n * c.data.len() }
-func (c *copies) end() int64 { return c.data.end() + int64(c.n-1)*c.span }
+// Len implements sandbox.Elements, as the methods below do.
+func (c *copies) Len() int   { return c.n * c.data.Len() }
+func (c *copies) End() int64 { return c.data.End() + int64(c.n-1)*c.span }
 
-func (c *copies) offset(i int) int64 {
-	return c.data.offset(i%c.data.len()) + int64(i/c.data.len())*c.span
+func (c *copies) Offset(i int) int64 {
+	return c.data.Offset(i%c.data.Len()) + int64(i/c.data.Len())*c.span
 }
 
-func (c *copies) after(offset int64) int {
-	number := min(max((offset-c.data.offset(0))/c.span, 0), int64(c.n-1))
-	return int(number)*c.data.len() + c.data.after(offset-number*c.span)
+func (c *copies) After(offset int64) int {
+	number := min(max((offset-c.data.Offset(0))/c.span, 0), int64(c.n-1))
+	return int(number)*c.data.Len() + c.data.After(offset-number*c.span)
 }
 
-// slice writes the elements out, which may be of several copies.
-func (c *copies) slice(i, j int) []byte {
-	var out []byte
-	for i < j {
-		number, at := i/c.data.len(), i%c.data.len()
-		upTo := min(c.data.len(), at+j-i)
-		if out != nil {
-			out = append(out, ',')
-		}
-		start := len(out)
-		text := c.data.slice(at, upTo)
-		out = append(out, text...)
-		c.change(out[start:], number, at, upTo, int(c.data.ends[upTo-1])-len(text))
-		i += upTo - at
-	}
-	return out
-}
-
-// change makes elements of the data set, which begin at an offset of its text, those of a copy.
-func (c *copies) change(text []byte, number, from, to, begin int) {
+// Element makes an element of the data set that of a copy.
+func (c *copies) Element(i int) []byte {
+	number, at := i/c.data.Len(), i%c.data.Len()
+	text := bytes.Clone(c.data.Element(at))
 	var digits [20]byte
-	for _, p := range c.places[c.from[from]:c.from[to]] {
-		at := p.at - begin
+	for _, p := range c.places[c.from[at]:c.from[at+1]] {
 		if p.offset > 0 {
-			copy(text[at:], strconv.AppendInt(digits[:0], p.offset+int64(number)*c.span, 10))
+			copy(text[p.at:], strconv.AppendInt(digits[:0], p.offset+int64(number)*c.span, 10))
 			continue
 		}
-		mix(text[at:at+idDigits], number)
+		mix(text[p.at:p.at+idDigits], number)
 	}
+	return text
 }
 
 // mix makes the digits of an id those of a copy, and back.
@@ -129,15 +113,15 @@ func unhex(digit byte) byte {
 	return digit - '0'
 }
 
-// find gives the place of an update by its id.
-func (c *copies) find(key, value string) (i int, ok bool) {
+// Named gives the place of an update by its id.
+func (c *copies) Named(updateID string) (i int, ok bool) {
 	for number := range c.n {
-		id := []byte(value)
+		id := []byte(updateID)
 		if len(id) >= len(updateIDPrefix)+idDigits {
 			mix(id[len(updateIDPrefix):len(updateIDPrefix)+idDigits], number)
 		}
-		if i, ok := c.data.find(key, string(id)); ok {
-			return number*c.data.len() + i, true
+		if i, ok := c.data.Named(string(id)); ok {
+			return number*c.data.Len() + i, true
 		}
 	}
 	return 0, false

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"sort"
-	"sync"
 	"syscall"
 )
 
@@ -17,7 +16,7 @@ type shape struct {
 	Elements int64            // updates, entries of a snapshot or records of the history
 	Events   int64            // of the updates
 	Bytes    int64            // of JSON, without what stands around the elements
-	End      int64            // of the ledger
+	Last     int64            // offset: the ledger's end
 	Rows     map[string]int64 // what the elements must leave, by table in schema indexer
 }
 
@@ -29,8 +28,7 @@ type dataset struct {
 	ends    []int64 // where each element ends in text
 	offsets []int64 // of each element
 
-	named sync.Once
-	names map[string]int32 // where the element with an id is; see find
+	names map[string]int32 // where the element with an id is; see index
 }
 
 const (
@@ -133,42 +131,42 @@ func openDataset(name string) (*dataset, error) {
 	return d, nil
 }
 
-// slice is the elements i to j-1 with commas between.
-func (d *dataset) slice(i, j int) []byte {
-	if i >= j {
-		return nil
+// Element implements sandbox.Elements, as the methods below do.
+func (d *dataset) Element(i int) []byte { return d.text[d.start(i):d.ends[i]] }
+
+// start is where element i begins in the text.
+func (d *dataset) start(i int) int64 {
+	if i == 0 {
+		return 0
 	}
-	start := int64(0)
-	if i > 0 {
-		start = d.ends[i-1] + 1
-	}
-	return d.text[start:d.ends[j-1]]
+	return d.ends[i-1] + 1
 }
 
-func (d *dataset) len() int           { return len(d.ends) }
-func (d *dataset) end() int64         { return d.End }
-func (d *dataset) offset(i int) int64 { return d.offsets[i] }
+func (d *dataset) Len() int           { return len(d.ends) }
+func (d *dataset) End() int64         { return d.Last }
+func (d *dataset) Offset(i int) int64 { return d.offsets[i] }
 
-// after is how many elements have offsets up to the given one, which is the index of the first one beyond it.
-func (d *dataset) after(offset int64) int {
+func (d *dataset) After(offset int64) int {
 	return sort.Search(len(d.offsets), func(i int) bool { return d.offsets[i] > offset })
 }
 
-// find gives the place of the element whose first member of that key has a value. Two elements with one value are -1.
-func (d *dataset) find(key, value string) (i int, ok bool) {
-	d.named.Do(func() {
-		d.names = make(map[string]int32, d.len())
-		mark := []byte(`"` + key + `":"`)
-		for i := range d.len() {
-			_, rest, _ := bytes.Cut(d.slice(i, i+1), mark)
-			id, _, _ := bytes.Cut(rest, []byte{'"'})
-			place := int32(i)
-			if _, twice := d.names[string(id)]; twice {
-				place = -1
-			}
-			d.names[string(id)] = place
+// index notes which element has which id, the value of its first member of that key, for Named.
+func (d *dataset) index(key string) {
+	d.names = make(map[string]int32, d.Len())
+	mark := []byte(`"` + key + `":"`)
+	for i := range d.Len() {
+		_, rest, _ := bytes.Cut(d.Element(i), mark)
+		id, _, _ := bytes.Cut(rest, []byte{'"'})
+		place := int32(i)
+		if _, twice := d.names[string(id)]; twice {
+			place = -1
 		}
-	})
-	place, ok := d.names[value]
+		d.names[string(id)] = place
+	}
+}
+
+// Named needs an index.
+func (d *dataset) Named(id string) (i int, ok bool) {
+	place, ok := d.names[id]
 	return int(place), ok
 }

@@ -14,6 +14,17 @@ import (
 const (
 	seed     = 1
 	pageSize = 2000 // elements, which is the most of a page of updates
+
+	historyMost = 1000 // records of a page of the transaction history
+	listLimit   = 200  // elements of a list, as servers are configured unless somebody changes it
+)
+
+// The paths that are asked here, and by the sequential reader.
+const (
+	pathUpdates      = "/v2/updates"
+	pathUpdatesPage  = "/v2/updates/get-updates-page"
+	pathSnapshotPage = "/v2/state/active-contracts-page"
+	pathHistory      = "/v0/transactions"
 )
 
 // drop is an http.ResponseWriter that keeps the status and the answer of a request that was made for its elements.
@@ -86,7 +97,7 @@ func buildUpdates(ctx context.Context, name string, o updatesOptions) error {
 				return ctx.Err()
 			}
 		}
-		b.End = l.Offset(l.Len() - 1)
+		b.Last = l.Offset(l.Len() - 1)
 		return nil
 	})
 }
@@ -96,7 +107,7 @@ func buildSnapshot(ctx context.Context, name string, n int) error {
 	return build(name, countEntry, func(b *builder) error {
 		l := sandbox.NewLedger(sandbox.Options{Seed: seed, EventsPerUpdate: 15, ActiveShare: 1})
 		l.Grow(n/5 + 100) // the share is a mean, and a snapshot has the contracts of its synchronizers one after the other
-		b.End = l.End()
+		b.Last = l.End()
 		h := sandbox.NewServer(l, sandbox.ServerOptions{Rewrite: func(e sandbox.Element) []byte {
 			if b.Elements < int64(n) {
 				b.add(e.Offset, e.Raw)
@@ -106,7 +117,7 @@ func buildSnapshot(ctx context.Context, name string, n int) error {
 		token := ""
 		for b.Elements < int64(n) {
 			body := fmt.Sprintf(`{"activeAtOffset":%d,"maxPageSize":%d,"pageToken":%q,"eventFormat":%s}`,
-				b.End, 5*pageSize, token, sandbox.Scope{}.EventFormat())
+				b.Last, 5*pageSize, token, sandbox.Scope{}.EventFormat())
 			answer, err := ask(ctx, h, pathSnapshotPage, body)
 			if err != nil {
 				return err

@@ -26,7 +26,7 @@ type growing struct {
 func newGrowing() *growing {
 	l := sandbox.NewLedger(sandbox.Options{Seed: seed, EventsPerUpdate: catchupEvents})
 	l.Grow(startSize)
-	return &growing{ledger: l, meter: newMeter(sandbox.NewServer(l, sandbox.ServerOptions{}), 0)}
+	return &growing{ledger: l, meter: newMeter(sandbox.NewServer(l, sandbox.ServerOptions{}))}
 }
 
 func (g *growing) ServeHTTP(w http.ResponseWriter, r *http.Request) {

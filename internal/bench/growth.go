@@ -25,7 +25,7 @@ func (h *harness) growth(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	g := grown{data: newCopies(data, max(h.Growth/data.len(), 1))}
+	g := grown{data: newCopies(data, max(h.Growth/data.Len(), 1))}
 	for i := range h.Runs {
 		h.say("round %d of %d", i+1, h.Runs)
 		if err := h.grow(ctx, path, &g); err != nil {
@@ -83,9 +83,9 @@ func (h *harness) grow(ctx context.Context, path string, g *grown) (err error) {
 	if _, g.size, err = h.db.sizes(ctx, nil); err != nil {
 		return err
 	}
-	seen = append([]arrival{{Offset: growthFirst - 1, At: began}}, append(seen, arrival{Offset: g.data.end(), At: ended})...)
+	seen = append([]arrival{{Offset: growthFirst - 1, At: began}}, append(seen, arrival{Offset: g.data.End(), At: ended})...)
 	g.rates = append(g.rates, tenths(g.data, seen))
-	g.whole.add(int64(g.data.len()), run{usage: u})
+	g.whole.add(int64(g.data.Len()), run{usage: u})
 	return nil
 }
 
@@ -146,12 +146,12 @@ func hold(ctx context.Context, url string) error {
 
 // tenths gives the rate, in updates a second, of each tenth of the elements, by when readers saw how far. What lies between two
 // sightings is taken to have come evenly. Seen begins below the first element and ends with the last one.
-func tenths(data elements, seen []arrival) []float64 {
+func tenths(data sandbox.Elements, seen []arrival) []float64 {
 	when := func(n int) time.Time { // the first n elements were visible
 		if n == 0 {
 			return seen[0].At
 		}
-		offset := data.offset(n - 1)
+		offset := data.Offset(n - 1)
 		i := 1
 		for i < len(seen)-1 && seen[i].Offset < offset {
 			i++
@@ -162,7 +162,7 @@ func tenths(data elements, seen []arrival) []float64 {
 	}
 	var rates []float64
 	for i := range 10 {
-		from, to := data.len()*i/10, data.len()*(i+1)/10
+		from, to := data.Len()*i/10, data.Len()*(i+1)/10
 		rates = append(rates, rate(int64(to-from), when(to).Sub(when(from))))
 	}
 	return rates
@@ -186,7 +186,7 @@ func (h *harness) reportGrowth(g *grown) {
 	for _, rates := range g.rates {
 		ratios = append(ratios, rates[9]/rates[0])
 	}
-	n := float64(g.data.len())
+	n := float64(g.data.Len())
 	h.target(target{what: fmt.Sprintf("growth: the last tenth of %s updates to the first one", thousands(n)), measured: median(ratios),
 		wanted: 0.85, digits: 2})
 	took := time.Duration(n / median(g.whole.rate) * float64(time.Second))

@@ -79,11 +79,11 @@ func buildHistory(ctx context.Context, name string, n int) error {
 			}
 			known = int(b.Elements) - place
 			body := fmt.Sprintf(`{"page_size":%d,"page_end_event_id":%q,"sort_order":"asc"}`, historyMost, after)
-			if _, err := ask(ctx, service, historyPath, body); err != nil {
+			if _, err := ask(ctx, service, pathHistory, body); err != nil {
 				return err
 			}
 		}
-		b.End = l.End()
+		b.Last = l.End()
 		return ctx.Err()
 	})
 }

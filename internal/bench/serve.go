@@ -13,6 +13,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"ledgerindexer/sandbox"
 )
 
 // serveCommand is the first argument of a process that serves, instead of a command line.
@@ -45,20 +47,27 @@ func (o serveOptions) handler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	options := sandbox.ServerOptions{Latency: o.Latency, Version: "3.4"}
+	if o.Pages {
+		options.Version = "3.5"
+	}
 	var next http.Handler
 	switch o.Kind {
 	case serveUpdates:
-		next = newParticipant(data, o.Pages)
-	case serveSnapshot:
-		next = newSnapshotServer(data)
-	case serveHistory:
-		next = newHistoryServer(data)
+		data.index("updateId")
+		next = sandbox.NewServer(sandbox.NewPrepared(data, nil), options)
 	case serveCopies:
-		next = newParticipant(newCopies(data, o.Copies), o.Pages)
+		data.index("updateId")
+		next = sandbox.NewServer(sandbox.NewPrepared(newCopies(data, o.Copies), nil), options)
+	case serveSnapshot:
+		next = sandbox.NewServer(sandbox.NewPrepared(nil, data), sandbox.ServerOptions{})
+	case serveHistory:
+		data.index("event_id")
+		next = sandbox.NewPreparedScan(data)
 	default:
 		return nil, fmt.Errorf("no server is of the kind %q", o.Kind)
 	}
-	return newMeter(next, o.Latency), nil
+	return newMeter(next), nil
 }
 
 // serve is the process that serves: it says where on stdout, and ends when stdin does, as it does when the process that
