@@ -122,7 +122,7 @@ func New(cfg Config, scope ledger.Scope) (*Client, error) {
 		// Noted when the connection is there and not used yet: who looks at an answer that came over it sees the note,
 		// and who looked before it was there has not looked at who is behind it.
 		Connected: c.anew,
-		Refused:   func(a jsonhttp.Answer) bool { return newError(a, c.redact).unauthenticated() },
+		Refused:   func(a jsonhttp.Answer) bool { return newError("", a, nil, c.redact).unauthenticated() },
 	})
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/ledger"
 )
 
@@ -100,10 +101,11 @@ func TestErrorObject(t *testing.T) {
 	e := retryable(t, err)
 	definite := false
 	require.Equal(t, &Error{
-		Operation: "updates-page", Status: 429, Code: "PARTICIPANT_BACKPRESSURE", Cause: "The participant is overloaded",
+		Failure: jsonhttp.Failure{Operation: "updates-page", Status: 429, RetryAfter: time.Second},
+		Code:    "PARTICIPANT_BACKPRESSURE", Cause: "The participant is overloaded",
 		Context: map[string]string{"participant": "p", "limit": "7"}, Resources: []Resource{{"PARTY", "alice::1"}, {"TEMPLATE_ID", "#a:M:T"}},
 		Category: 2, GRPCCode: 8, CorrelationID: "corr-1", TraceID: "trace-1", DefiniteAnswer: &definite,
-		RetryAfter: time.Second, RetryInfo: 2 * time.Second,
+		RetryInfo: 2 * time.Second,
 	}, e)
 	require.Equal(t, 2*time.Second, e.Wait(), "the longer one counts")
 	require.ErrorContains(t, err, "updates-page: HTTP status 429 Too Many Requests: PARTICIPANT_BACKPRESSURE: The participant is overloaded (correlation id corr-1)")
@@ -113,25 +115,26 @@ func TestErrorObject(t *testing.T) {
 func TestAnyBodyOfAnError(t *testing.T) {
 	t.Parallel()
 	nested := strings.Repeat("[", 10_000)
+	body := func(begins string) Error { return Error{Failure: jsonhttp.Failure{Body: begins}} }
 	for name, test := range map[string]struct {
 		body string
 		want Error
 		says string // of the error's text
 	}{
 		"empty":      {"", Error{}, ": HTTP status 409 Conflict"},
-		"text":       {"no\x00 way\r\n", Error{Body: "no way"}, `the answer begins "no way"`},
-		"not UTF-8":  {"\xff\xfe", Error{Body: "?"}, `the answer begins "?"`},
-		"a web page": {"<html>\n<body>" + strings.Repeat("x", 1<<20), Error{Body: "<html> <body>" + strings.Repeat("x", 287) + "…"}, "<html>"},
+		"text":       {"no\x00 way\r\n", body("no way"), `the answer begins "no way"`},
+		"not UTF-8":  {"\xff\xfe", body("?"), `the answer begins "?"`},
+		"a web page": {"<html>\n<body>" + strings.Repeat("x", 1<<20), body("<html> <body>" + strings.Repeat("x", 287) + "…"), "<html>"},
 		"unknown path": {`{"errors":["The requested resource could not be found.","really"],"status":404}`,
 			Error{Cause: "The requested resource could not be found.; really"}, ": The requested resource could not be found.; really"},
-		"null":               {"null", Error{Body: "null"}, "null"},
-		"a list":             {`["code"]`, Error{Body: `["code"]`}, "code"},
-		"a text in quotes":   {`"code"`, Error{Body: `"code"`}, "code"},
-		"an empty object":    {`{}`, Error{Body: "{}"}, "{}"},
+		"null":               {"null", body("null"), "null"},
+		"a list":             {`["code"]`, body(`["code"]`), "code"},
+		"a text in quotes":   {`"code"`, body(`"code"`), "code"},
+		"an empty object":    {`{}`, body("{}"), "{}"},
 		"no code":            {`{"cause":"because","errorCategory":2}`, Error{Cause: "because", Category: 2}, ": because"},
 		"a code alone":       {`{"code":"X"}`, Error{Code: "X"}, ": X"},
-		"cut off":            {`{"code":"X","cause":"bec`, Error{Body: `{"code":"X","cause":"bec`}, "bec"},
-		"code of wrong type": {`{"code":7}`, Error{Body: `{"code":7}`}, "7"},
+		"cut off":            {`{"code":"X","cause":"bec`, body(`{"code":"X","cause":"bec`), "bec"},
+		"code of wrong type": {`{"code":7}`, body(`{"code":7}`), "7"},
 		"the rest of wrong types": {
 			`{"code":"X","cause":[],"correlationId":{},"traceId":1,"context":[],"resources":{},"errorCategory":"2","grpcCodeValue":1.5,"retryInfo":3,"definiteAnswer":"no"}`,
 			Error{Code: "X"}, ": X",
@@ -148,7 +151,7 @@ func TestAnyBodyOfAnError(t *testing.T) {
 		"half a pair":         {`{"code":"X\ud800"}`, Error{Code: "X\ufffd"}, ": X"},
 		"control characters":  {`{"code":"X\u0000\u001b[31m","cause":"a\nb\u009b"}`, Error{Code: "X [31m", Cause: "a b"}, ": X [31m: a b"},
 		"a sentence as code":  {`{"code":"Status description not available","cause":"INTERNAL","errorCategory":-1}`, Error{Code: "Status description not available", Cause: "INTERNAL", Category: -1}, "not available"},
-		"nested without end":  {nested, Error{Body: nested[:300] + "…"}, "[[["},
+		"nested without end":  {nested, body(nested[:300] + "…"), "[[["},
 		"a trace id alone":    {`{"code":"X","traceId":"t-1"}`, Error{Code: "X", TraceID: "t-1"}, "(trace id t-1)"},
 		"a very long code":    {`{"code":"` + strings.Repeat("X", 10_000) + `"}`, Error{Code: strings.Repeat("X", 300) + "…"}, "XXX"},
 		"an absurd retryInfo": {`{"code":"X","retryInfo":"99999999999999999999 days"}`, Error{Code: "X", RetryInfo: 24 * time.Hour}, ": X"},
@@ -191,7 +194,7 @@ func TestRetryAdvice(t *testing.T) {
 	} {
 		require.Equal(t, want, retryInfo(text), text)
 	}
-	require.Equal(t, 3*time.Second, (&Error{RetryAfter: 3 * time.Second, RetryInfo: time.Second}).Wait())
+	require.Equal(t, 3*time.Second, (&Error{Failure: jsonhttp.Failure{RetryAfter: 3 * time.Second}, RetryInfo: time.Second}).Wait())
 	require.Zero(t, (&Error{}).Wait())
 }
 
@@ -210,7 +213,7 @@ func TestRefusedTokenMayBeTriedAgainAndNamesItsFile(t *testing.T) {
 // What a server adds as the reason is said, where its sentence does not say it, and at no great length.
 func TestTheReasonIsSaid(t *testing.T) {
 	t.Parallel()
-	e := Error{Operation: "list", Status: 400, Code: "C", Cause: "no such thing", Context: map[string]string{"reason": "bad\n id"}}
+	e := Error{Failure: jsonhttp.Failure{Operation: "list", Status: 400}, Code: "C", Cause: "no such thing", Context: map[string]string{"reason": "bad\n id"}}
 	require.Equal(t, "list: HTTP status 400 Bad Request: C: no such thing (bad id)", e.Error())
 	e.Context["reason"] = "such"
 	require.Equal(t, "list: HTTP status 400 Bad Request: C: no such thing", e.Error())

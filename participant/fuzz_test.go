@@ -34,8 +34,7 @@ func FuzzError(f *testing.F) {
 	c, err := New(Config{URL: "http://joe:" + secret + "@localhost"}, anyParty)
 	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, status int, body []byte, at int64) {
-		e := newError(jsonhttp.Answer{Status: 100 + (status&0xffff)%900, Body: body}, c.redact)
-		e.Operation = "test"
+		e := newError("test", jsonhttp.Answer{Status: 100 + (status&0xffff)%900, Body: body}, nil, c.redact)
 		shown := e.Error()
 		require.NotContains(t, shown, secret)
 		require.True(t, utf8.ValidString(shown))

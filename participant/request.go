@@ -39,8 +39,7 @@ func (c *Client) do(ctx context.Context, r request) (jsonhttp.Answer, error) {
 		c.answered.LoadOrStore(r.operation, true)
 		return a, nil
 	}
-	e := newError(a, c.redact)
-	e.Operation, e.Err = r.operation, err
+	e := newError(r.operation, a, err, c.redact)
 	if e.unauthenticated() {
 		e.token = access.DescribeToken(a.Token, time.Now())
 	}
@@ -57,11 +56,9 @@ func (c *Client) decoded(operation string, a jsonhttp.Answer, err error) error {
 	if unusable == nil {
 		return fmt.Errorf("%s: %w", operation, err)
 	}
-	e := &Error{Operation: operation, Status: http.StatusOK, Err: unusable}
-	var strange *jsonhttp.NotJSONError
-	if errors.As(unusable, &strange) {
+	e := &Error{Failure: jsonhttp.Unusable(operation, unusable)}
+	if errors.Is(unusable, ErrNotJSON) {
 		c.anew() // somebody else answered
-		e.Body = strange.Begin
 	}
 	return c.judge(e, asked{}).of(e)
 }

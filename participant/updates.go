@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -257,5 +256,5 @@ func (c *Client) ofUpdates(s *Server, after ledger.Offset) asked {
 // misled is an answer that contradicts what was asked. It may come of a proxy that mixes things up, so it may be
 // asked for again.
 func misled(operation, format string, args ...any) error {
-	return &Error{Operation: operation, Status: http.StatusOK, Err: fmt.Errorf(format, args...)}
+	return &Error{Failure: jsonhttp.Unusable(operation, fmt.Errorf(format, args...))}
 }

@@ -24,8 +24,7 @@ func FuzzError(f *testing.F) {
 	c, err := New(Config{URL: "http://joe:" + secret + "@localhost"})
 	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, status int, body []byte, cursor string) {
-		e := newError(jsonhttp.Answer{Status: 100 + (status&0xffff)%900, Body: body}, c.access.Redact)
-		e.Operation = "test"
+		e := newError("test", jsonhttp.Answer{Status: 100 + (status&0xffff)%900, Body: body}, nil, c.access.Redact)
 		require.NotContains(t, e.Error(), secret)
 		require.True(t, utf8.ValidString(e.Error()))
 		require.Less(t, len(e.Error()), 4000)

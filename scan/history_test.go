@@ -333,7 +333,7 @@ func TestAStrainedServiceIsAskedForLess(t *testing.T) {
 	require.Equal(t, []int{1000, 1000}, s.sizes(t), "the size is not to blame")
 
 	size := jsonhttp.NewSize(MaxPage)
-	require.False(t, failed(size, MaxPage, &Error{Err: fmt.Errorf("%w for 40s", jsonhttp.ErrSilent)}))
+	require.False(t, failed(size, MaxPage, &Error{Failure: jsonhttp.Failure{Err: fmt.Errorf("%w for 40s", jsonhttp.ErrSilent)}}))
 	require.Equal(t, 500, size.Ask(), "one that says nothing")
 }
 

@@ -25,8 +25,7 @@ func (c *Client) do(ctx context.Context, r request) (jsonhttp.Answer, error) {
 	if err == nil && a.Status == http.StatusOK {
 		return a, nil
 	}
-	e := newError(a, c.access.Redact)
-	e.Operation, e.Err = r.operation, err
+	e := newError(r.operation, a, err, c.access.Redact)
 	if e.Status == http.StatusUnauthorized {
 		e.token = access.DescribeToken(a.Token, time.Now())
 	}
@@ -43,12 +42,7 @@ func (c *Client) misread(operation string, a jsonhttp.Answer, err error) error {
 	if cause == nil {
 		return err
 	}
-	e := &Error{Operation: operation, Status: http.StatusOK, Err: cause}
-	var strange *jsonhttp.NotJSONError
-	if errors.As(cause, &strange) {
-		e.Body = strange.Begin
-	}
-	return e
+	return &Error{Failure: jsonhttp.Unusable(operation, cause)}
 }
 
 var errSecret = errors.New("the answer holds a secret that was sent")

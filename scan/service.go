@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"ledgerindexer/internal/access"
+	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/ledger"
 )
 
@@ -55,8 +55,9 @@ func tell[T string | bool](ctx context.Context, c *Client, operation, path, memb
 		return none, c.explain(err, q)
 	}
 	unusable := func(why string) error {
-		return c.explain(c.misread(operation, a, &Error{Operation: operation, Status: http.StatusOK, Err: errors.New(why),
-			Body: access.Excerpt(c.access.Redact(string(a.Body)))}), q)
+		e := &Error{Failure: jsonhttp.Unusable(operation, errors.New(why))}
+		e.Body = access.Excerpt(c.access.Redact(string(a.Body)))
+		return c.explain(c.misread(operation, a, e), q)
 	}
 	const another = "the answer is not what this operation serves"
 	var told map[string]jsontext.Value
@@ -71,7 +72,7 @@ func tell[T string | bool](ctx context.Context, c *Client, operation, path, memb
 		return none, unusable(another)
 	}
 	if c.access.Repeats(fmt.Sprint(value)) {
-		return none, &Error{Operation: operation, Status: http.StatusOK, Err: errSecret}
+		return none, &Error{Failure: jsonhttp.Unusable(operation, errSecret)}
 	}
 	c.met.Store(true)
 	return value, nil // not redacted: it is data, and a password may be part of it by chance

@@ -50,7 +50,7 @@ func (c *Client) explain(err error, q asked) error {
 			return fmt.Errorf("%s; it let requests through before, so it is asked again. If it goes on, %s: %w", what, do, err)
 		}
 		return act(what, do)
-	case e.pathMissing():
+	case e.PathMissing():
 		return c.explainMissing(e, err, q)
 	case q.record != "" && errors.Is(e, jsonhttp.ErrTooLarge):
 		return act(q.record+" is larger than what is read of an answer",
