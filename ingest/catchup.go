@@ -45,7 +45,6 @@ func newCatchUp(r *updatesRun, seen *recognition, meter *Meter, at, end ledger.O
 	c := &catchUp{updatesRun: r, meter: meter, at: at, projected: time.Now()}
 	c.load = &loader{
 		pace: &r.pace, source: r.Source, scope: r.Scope, seen: seen, plan: newPlan(&r.sizes, at, end, ahead), reached: at,
-		retry: r.retry, recovered: r.recovered,
 	}
 	for _, stored := range ahead {
 		c.stored = append(c.stored, storedRange{Range: stored})

@@ -1,13 +1,11 @@
 package ingest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math"
-	"time"
 
 	"ledgerindexer/ledger"
 )
@@ -59,28 +57,14 @@ type Filled struct {
 // from which history leads on. When ctx ends it finishes the transactions under way and returns ctx's error.
 func (f *Fill) Run(ctx context.Context) (Filled, error) {
 	r := fillRun{
-		Fill: f, pace: pace{limit: newLimiter(cmp.Or(f.MaxRequests, DefaultMaxRequests))},
+		Fill: f, pace: newPace(f.MaxRequests, f.Logger, "history"),
 		above: Updates{Source: f.Source, Sink: storedSink{stored: f.Sink}, Logger: f.Logger},
 	}
-	for {
-		err := r.try(ctx)
-		if err == nil {
-			err = r.ended(ctx)
-		}
-		switch {
-		case err == nil:
-			return r.filled, nil
-		case Lasting(err) && !r.prunedMeanwhile(ctx):
-			return r.filled, stays(err)
-		case ctx.Err() != nil:
-			return r.filled, ctx.Err()
-		case Lasting(err):
-			continue
-		}
-		if Sleep(ctx, r.retry(ctx, err)); ctx.Err() != nil {
-			return r.filled, ctx.Err()
-		}
+	err := r.retry.Do(ctx, r.try)
+	if err != nil && !Lasting(err) {
+		err = ctx.Err()
 	}
+	return r.filled, stays(err)
 }
 
 // fillRun is what outlasts a try.
@@ -93,13 +77,21 @@ type fillRun struct {
 	anew   bool // the snapshot was begun anew, because what was begun before can't be gone on with
 }
 
-// retry says that something is to be tried again, and returns after which pause.
-func (r *fillRun) retry(ctx context.Context, err error) time.Duration {
-	return r.wait.retrying(ctx, r.Logger, "history", err)
+// try goes on until something fails. Where the participant was pruned meanwhile, it begins again with what is left.
+func (r *fillRun) try(ctx context.Context) error {
+	for {
+		err := r.work(ctx)
+		if err == nil {
+			r.filled.Bounds, _, err = r.Sink.Bounds(ctx)
+		}
+		if !Lasting(err) || !r.prunedMeanwhile(ctx) {
+			return err
+		}
+	}
 }
 
-// try goes on until something fails.
-func (r *fillRun) try(ctx context.Context) error {
+// work does everything once.
+func (r *fillRun) work(ctx context.Context) error {
 	if r.Check != nil {
 		if err := r.Check(ctx); err != nil {
 			return err
@@ -153,8 +145,7 @@ func (r *fillRun) fill(ctx context.Context, seen *recognition) error {
 	defer meter.Rest()
 	load := loader{
 		pace: &r.pace, source: r.Source, scope: r.Scope, seen: seen,
-		plan:  &plan{sizes: &r.sizes, missing: missing, limit: math.MaxInt64, newestFirst: r.NewestFirst},
-		retry: r.retry, recovered: r.wait.Reset,
+		plan: &plan{sizes: &r.sizes, missing: missing, limit: math.MaxInt64, newestFirst: r.NewestFirst},
 	}
 	return load.run(ctx, func(reading context.Context) {
 		load.fetch(reading, true)
@@ -164,12 +155,6 @@ func (r *fillRun) fill(ctx context.Context, seen *recognition) error {
 			meter.Add(ctx, done, updates)
 		})
 	})
-}
-
-// ended notes where everything stands.
-func (r *fillRun) ended(ctx context.Context) (err error) {
-	r.filled.Bounds, _, err = r.Sink.Bounds(ctx)
-	return err
 }
 
 // recognize sees whether the participant has the history that is stored.
@@ -270,6 +255,6 @@ func (r *fillRun) knowState(ctx context.Context) error {
 		meter.SetEnd(int64(end))
 		meter.Add(ctx, int64(at), int(max(0, at-last)))
 		last = at
-		r.wait.Reset()
+		r.retry.Worked()
 	}
 }

@@ -24,7 +24,7 @@ func (r *fillRun) carry(ctx context.Context, bounds ledger.Bounds) error {
 			"entries", begun.Entries, "now", int64(at))
 	}
 	changes := r.Source.Changes()
-	snapshot, err := r.Snapshot.run(ctx, &snapshotJob{at: &at})
+	snapshot, err := r.Snapshot.run(ctx, &at)
 	var refused *ledger.Problem
 	if errors.As(err, &refused) && !r.anew && snapshot.Entries > 0 {
 		r.anew = true
@@ -32,7 +32,7 @@ func (r *fillRun) carry(ctx context.Context, bounds ledger.Bounds) error {
 		if err := r.Snapshot.Sink.DropSnapshot(ctx); err != nil {
 			return err
 		}
-		snapshot, err = r.Snapshot.run(ctx, &snapshotJob{at: &at})
+		snapshot, err = r.Snapshot.run(ctx, &at)
 	}
 	if err != nil {
 		return notCarried(at, err)

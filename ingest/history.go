@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -67,31 +66,21 @@ type HistoryWatch struct {
 // whatever is tried again. Where the service has no history at all it returns ledger.ErrNotOffered.
 func (h *History) Run(ctx context.Context) error {
 	r := historyRun{History: h, meter: NewMeter(h.Logger, ledger.Progress{Stream: "transactions", Unit: "records"}, h.Watch.Progress)}
-	for {
-		err := r.follow(ctx)
-		switch {
-		case errors.Is(err, errReached):
-			return nil
-		case ctx.Err() != nil:
-			if err != nil && !errors.Is(err, context.Canceled) {
-				h.Logger.WarnContext(ctx, "stopping; what failed is read again at the next start", "stream", "transactions", "error", err)
+	r.retry = Retry{
+		Logger: h.Logger.With("stream", "transactions"), Recovered: h.Watch.Recovered, Final: lastingOrNotOffered,
+		Failed: func(err error, _ time.Duration) {
+			if h.Watch.Retrying != nil {
+				h.Watch.Retrying(err)
 			}
-			return nil
-		case Lasting(err) || errors.Is(err, ledger.ErrNotOffered):
-			return err
-		}
-		pause := r.wait.retrying(ctx, h.Logger, "transactions", err)
-		if h.Watch.Retrying != nil {
-			h.Watch.Retrying(err)
-		}
-		Sleep(ctx, pause)
+		},
 	}
+	return followed(ctx, h.Logger, "transactions", r.retry.Do(ctx, r.follow))
 }
 
 // historyRun is what a run of History knows.
 type historyRun struct {
 	*History
-	wait      Backoff
+	retry     Retry
 	target    historyTarget
 	meter     *Meter
 	caughtUp  bool   // it was said
@@ -124,7 +113,7 @@ func (r *historyRun) follow(ctx context.Context) error {
 			}
 		}
 		if err := r.step(ctx); err != nil {
-			return err
+			return notReached(err)
 		}
 	}
 	return nil
@@ -339,14 +328,7 @@ func (r *historyRun) answered(ctx context.Context) {
 	r.failures = 0
 	clear(r.refused)
 	r.arrived(ctx)
-	r.recovered()
-}
-
-func (r *historyRun) recovered() {
-	if r.wait.tries > 0 && r.Watch.Recovered != nil {
-		r.Watch.Recovered()
-	}
-	r.wait.Reset()
+	r.retry.Worked()
 }
 
 // newest makes the record that is the newest now a target, of which the window may have been read already.

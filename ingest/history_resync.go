@@ -254,7 +254,7 @@ func (r *historyRun) await(ctx context.Context, why string) {
 			r.Watch.Waiting(why)
 		}
 	}
-	r.recovered()
+	r.retry.Worked()
 }
 
 // arrived says that it got there.

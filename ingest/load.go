@@ -1,8 +1,10 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -24,9 +26,14 @@ const (
 
 // pace is what is known of how a source is best read. It outlasts a try.
 type pace struct {
-	wait  Backoff
+	retry Retry
 	sizes sizes
 	limit limiter
+}
+
+// newPace is for at most so many requests in flight, 0: DefaultMaxRequests, of a stream with this name in the log.
+func newPace(maxRequests int, logger *slog.Logger, stream string) pace {
+	return pace{retry: Retry{Logger: logger.With("stream", stream)}, limit: newLimiter(cmp.Or(maxRequests, DefaultMaxRequests))}
 }
 
 // loader brings what a plan says from a source into the database, several windows at a time:
@@ -41,10 +48,6 @@ type loader struct {
 	scope  ledger.Scope
 	seen   *recognition
 	plan   *plan
-	// What is to be done when a request failed and is to be repeated, which returns after which pause, and when what was read
-	// after that is stored.
-	retry     func(ctx context.Context, err error) time.Duration
-	recovered func()
 
 	reached  ledger.Offset // the highest offset that was fetched
 	updates  int           // that were fetched
@@ -241,7 +244,7 @@ func (l *loader) trouble(ctx context.Context, err error) {
 		l.giveUp(0, err)
 		return
 	}
-	l.until = time.Now().Add(l.retry(ctx, err))
+	l.until = time.Now().Add(l.retry.Pause(ctx, err))
 	l.pause(ctx)
 }
 
@@ -284,7 +287,7 @@ func (l *loader) write(
 				stored(ledger.Range{From: b.pages[0].From, To: b.to()}, b.updates)
 				if l.answered {
 					l.answered = false
-					l.recovered()
+					l.retry.Worked()
 				}
 			}
 		})

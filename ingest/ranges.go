@@ -27,21 +27,20 @@ type ReadRange = func(ctx context.Context, after, to ledger.Offset) (ledger.Page
 // Read reads the beginning of a range, up to r.To or less far. Where the server gives up on it, less is asked for at once: a
 // range that is read again from its beginning after each failure would never come to its end.
 func (r *Ranges) Read(ctx context.Context, logger *slog.Logger, read ReadRange, wanted ledger.Range) (ledger.Page, error) {
-	var wait Backoff
-	for try := 0; ; try++ {
-		asked := wanted
-		asked.To = asked.From + r.atMost(wanted.To-wanted.From)
-		page, err := r.ask(ctx, read, asked)
-		if err == nil {
-			r.answered(page.To - page.From)
-			return page, nil
-		}
-		narrower := r.atMost(asked.To-asked.From) < asked.To-asked.From
-		if try == triesInPlace || !narrower || ctx.Err() != nil || Lasting(err) {
-			return page, err
-		}
-		Sleep(ctx, wait.retrying(ctx, logger, "updates", err))
+	var page ledger.Page
+	asked := wanted
+	retry := Retry{
+		Logger: logger.With("stream", "updates"), Most: 1 + triesInPlace,
+		Final: func(err error) bool { return Lasting(err) || r.clamp(asked.To-asked.From) == asked.To-asked.From },
 	}
+	err := retry.Do(ctx, func(ctx context.Context) (err error) {
+		asked.To = asked.From + r.clamp(wanted.To-wanted.From)
+		if page, err = r.ask(ctx, read, asked); err == nil {
+			r.answered(page.To - page.From)
+		}
+		return err
+	})
+	return page, err
 }
 
 // ask does one request, and learns from its failure.
@@ -73,8 +72,8 @@ func (r *Ranges) answered(covered ledger.Offset) {
 	}
 }
 
-// atMost is how many of so many offsets may be asked for at once.
-func (r *Ranges) atMost(offsets ledger.Offset) ledger.Offset {
+// clamp limits a number of offsets to what may be asked for in one request.
+func (r *Ranges) clamp(offsets ledger.Offset) ledger.Offset {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.widest > 0 && r.widest < float64(offsets) {

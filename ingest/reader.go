@@ -62,7 +62,7 @@ func (r *reader) next(ctx context.Context) (fetched, error) {
 	case r.at < r.end && r.sizes.far(r.end-r.at):
 		return fetched{}, errFarBehind
 	case r.at < r.end:
-		asked := ledger.Range{From: r.at, To: r.at + r.sizes.atMost(r.end-r.at)}
+		asked := ledger.Range{From: r.at, To: r.at + r.sizes.clamp(r.end-r.at)}
 		page, err := r.sizes.ask(ctx, r.Source.ReadUpdates, asked)
 		if err != nil {
 			return fetched{}, err

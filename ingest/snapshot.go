@@ -28,25 +28,21 @@ type Snapshot struct {
 // token, its own or that of a run before. When ctx ends it finishes the page under way and returns ctx's error, with
 // how far it came. A snapshot that was finished before is a success too: progress then says Finished.
 func (s *Snapshot) Run(ctx context.Context) (ledger.SnapshotProgress, error) {
-	return s.run(ctx, &snapshotJob{})
+	return s.run(ctx, nil)
 }
 
-func (s *Snapshot) run(ctx context.Context, job *snapshotJob) (ledger.SnapshotProgress, error) {
-	for {
-		err := s.try(ctx, job)
-		if err != nil && (Lasting(err) || ctx.Err() != nil) {
-			s.leaveNothing(ctx, job)
-		}
-		if err == nil || Lasting(err) {
-			return job.stored, err
-		}
-		if ctx.Err() == nil {
-			Sleep(ctx, job.wait.retrying(ctx, s.Logger, "snapshot", err))
-		}
-		if ctx.Err() != nil {
-			return job.stored, ctx.Err()
-		}
+// run is Run with an offset that was chosen already; nil: it is still to be chosen.
+func (s *Snapshot) run(ctx context.Context, at *ledger.Offset) (ledger.SnapshotProgress, error) {
+	job := snapshotJob{at: at, retry: Retry{Logger: s.Logger.With("stream", "snapshot")}}
+	err := job.retry.Do(ctx, func(ctx context.Context) error { return s.try(ctx, &job) })
+	if err == nil {
+		return job.stored, nil
 	}
+	s.leaveNothing(ctx, &job)
+	if !Lasting(err) {
+		err = ctx.Err()
+	}
+	return job.stored, err
 }
 
 // leaveNothing takes back a snapshot that ends before it has brought anything: an indexer would wait for it.
@@ -61,7 +57,7 @@ func (s *Snapshot) leaveNothing(ctx context.Context, job *snapshotJob) {
 
 // snapshotJob is what is kept over tries.
 type snapshotJob struct {
-	wait    Backoff
+	retry   Retry
 	begun   bool                     // in the database
 	dropped bool                     // the unfinished snapshot, where that was asked for
 	at      *ledger.Offset           // once it was chosen

@@ -118,7 +118,7 @@ func (p *snapshotPages) begin(ctx context.Context, group *errgroup.Group) {
 		p.job.closing = &closing
 	}
 	// Two batches that have an entry in common wait for each other until one gives up; one that is stored refuses the other.
-	again := before == nil && p.job.wait.tries > 0
+	again := before == nil && p.job.retry.failing()
 	alone := again || hasIncomplete(page)
 	if alone && before != nil {
 		<-before.done
@@ -144,7 +144,7 @@ func (p *snapshotPages) store(
 		return err
 	}
 	p.job.stored = stored
-	p.job.wait.Reset()
+	p.job.retry.Worked()
 	if p.Wrote != nil {
 		p.Wrote(stored.Entries)
 	}

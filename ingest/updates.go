@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -61,25 +60,26 @@ type Watch struct {
 // Run works until ctx ends (nil: the transactions under way were finished), UntilCurrent is reached (nil), or an error
 // stays whatever is tried again.
 func (u *Updates) Run(ctx context.Context) error {
-	r := updatesRun{
-		Updates: u, target: targetOffset{wanted: u.UntilCurrent},
-		pace: pace{limit: newLimiter(cmp.Or(u.MaxRequests, DefaultMaxRequests))},
-	}
-	for {
-		err := r.follow(ctx)
-		switch {
-		case errors.Is(err, errReached):
-			return nil
-		case ctx.Err() != nil:
-			if err != nil && !errors.Is(err, context.Canceled) {
-				u.Logger.WarnContext(ctx, "stopping; what failed is read again at the next start", "stream", "updates", "error", err)
-			}
-			return nil
-		case Lasting(err):
-			return err
+	r := updatesRun{Updates: u, target: targetOffset{wanted: u.UntilCurrent}, pace: newPace(u.MaxRequests, u.Logger, "updates")}
+	r.retry.Recovered = u.Watch.Recovered
+	r.retry.Failed = func(err error, _ time.Duration) {
+		if u.Watch.Retrying != nil {
+			u.Watch.Retrying(err)
 		}
-		Sleep(ctx, r.retry(ctx, err))
 	}
+	return followed(ctx, u.Logger, "updates", r.retry.Do(ctx, r.follow))
+}
+
+// followed is what the loop of a stream returns after an error of its last try, nil: none. What failed while the loop was told to
+// stop is only said.
+func followed(ctx context.Context, logger *slog.Logger, stream string, err error) error {
+	if ctx.Err() == nil || err == nil {
+		return err
+	}
+	if !errors.Is(err, context.Canceled) && !errors.Is(err, context.Cause(ctx)) {
+		logger.WarnContext(ctx, "stopping; what failed is read again at the next start", "stream", stream, "error", err)
+	}
+	return nil
 }
 
 // updatesRun is what outlasts a try.
@@ -89,25 +89,16 @@ type updatesRun struct {
 	target targetOffset
 }
 
-// retry says that something is to be tried again, and returns after which pause.
-func (r *updatesRun) retry(ctx context.Context, err error) time.Duration {
-	pause := r.wait.retrying(ctx, r.Logger, "updates", err)
-	if r.Watch.Retrying != nil {
-		r.Watch.Retrying(err)
-	}
-	return pause
-}
-
-// recovered begins the waits anew.
-func (r *updatesRun) recovered() {
-	if r.wait.tries > 0 && r.Watch.Recovered != nil {
-		r.Watch.Recovered()
-	}
-	r.wait.Reset()
-}
-
 // errReached ends the pipeline when UntilCurrent is fulfilled.
 var errReached = errors.New("reached what was current")
+
+// notReached is an error, but for errReached, which ends the loop without one.
+func notReached(err error) error {
+	if errors.Is(err, errReached) {
+		return nil
+	}
+	return err
+}
 
 // targetOffset is what UntilCurrent waits for: the first ledger end that is learned. It is kept over retries.
 type targetOffset struct {
@@ -172,13 +163,13 @@ func (r *updatesRun) follow(ctx context.Context) error {
 		if len(ahead) > 0 || end > at {
 			c := newCatchUp(r, seen, meter, at, end, ahead)
 			if err := c.run(ctx); err != nil {
-				return err
+				return notReached(err)
 			}
 			at, ahead = c.at, nil
 		}
 		t := tail{updatesRun: r, seen: seen, meter: meter, at: at}
 		if err := t.run(ctx); !errors.Is(err, errFarBehind) {
-			return err
+			return notReached(err)
 		}
 		at, end = t.at, t.end
 	}

@@ -144,7 +144,7 @@ func (p *plan) next(parallel int) (window ledger.Range, ok bool) {
 	if width < float64(offsets) {
 		offsets = ledger.Offset(width)
 	}
-	offsets = p.sizes.atMost(offsets)
+	offsets = p.sizes.clamp(offsets)
 	if p.newestFirst {
 		window.From = window.To - offsets
 	} else {

@@ -73,9 +73,9 @@ func TestAWindowThatFailsIsHalved(t *testing.T) {
 	const end = 1_000_000_000
 	p := newPlan(&s, 0, end, nil)
 	for i := range 10 {
-		require.EqualValues(t, end>>i, s.atMost(end))
-		s.failed(s.atMost(end), time.Second) // refused, not too much
-		s.failed(s.atMost(end), 20*time.Second)
+		require.EqualValues(t, end>>i, s.clamp(end))
+		s.failed(s.clamp(end), time.Second) // refused, not too much
+		s.failed(s.clamp(end), 20*time.Second)
 	}
 	window, _ := p.next(1)
 	require.LessOrEqual(t, window.To-window.From, ledger.Offset(end>>10))

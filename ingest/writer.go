@@ -48,7 +48,7 @@ func (w *writer) run(ctx context.Context, pages <-chan fetched, inFlight *semaph
 			w.meter.Add(ctx, int64(w.at), batch.updates)
 		}
 		if batch.answered { // a server that only tells its end would be asked for more without a pause
-			w.recovered()
+			w.retry.Worked()
 		}
 		inFlight.Release(batch.weight)
 		if batch.current {

@@ -15,18 +15,8 @@ const mostTries = 10
 // Patiently tries until fn succeeds, fails for good, or has failed often enough. Verification is a command: unlike the
 // daemon it does not wait for ever.
 func Patiently(ctx context.Context, logger *slog.Logger, fn func() error) error {
-	var backoff ingest.Backoff
-	for try := 1; ; try++ {
-		err := fn()
-		if err == nil || try == mostTries || ctx.Err() != nil || ingest.Lasting(err) || final(err) {
-			return err
-		}
-		wait := backoff.Next(err)
-		logger.WarnContext(ctx, "trying again", "error", err, "wait", wait.String())
-		if ingest.Sleep(ctx, wait); ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-	}
+	retry := ingest.Retry{Logger: logger, Most: mostTries, Final: final}
+	return retry.Do(ctx, func(context.Context) error { return fn() })
 }
 
 // repairPatiently is Patiently for a repair. One that has taken longer than it may is not tried again: it would take as long.
@@ -45,8 +35,8 @@ func repairPatiently(ctx context.Context, logger *slog.Logger, repair func() err
 	return err
 }
 
-// final are errors that are answers.
+// final are errors that stay, and those that are answers.
 func final(err error) bool {
-	return errors.Is(err, ledger.ErrNotOffered) || errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrCursorRefused) ||
+	return ingest.Lasting(err) || errors.Is(err, ledger.ErrNotOffered) || errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrCursorRefused) ||
 		errors.Is(err, errHistoryChanged)
 }

@@ -78,7 +78,7 @@ func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger, wrote f
 // meet waits for the database and the participant, and checks that they belong together.
 func meet(ctx context.Context, db *store.Store, client *participant.Client, scope ledger.Scope, logger *slog.Logger) (participantID string, err error) {
 	silent := func(error) {}
-	err = insist(ctx, logger, "waiting for the database", func(ctx context.Context) error {
+	err = retryUntilDone(ctx, logger, "waiting for the database", func(ctx context.Context) error {
 		applied, err := db.Migrate(ctx)
 		if len(applied) > 0 {
 			logger.InfoContext(ctx, "migrated", "migrations", applied)
@@ -88,7 +88,7 @@ func meet(ctx context.Context, db *store.Store, client *participant.Client, scop
 	if err != nil {
 		return "", err
 	}
-	err = insist(ctx, logger, "waiting for the participant", func(ctx context.Context) error {
+	err = retryUntilDone(ctx, logger, "waiting for the participant", func(ctx context.Context) error {
 		server, err := client.Discover(ctx)
 		if err != nil {
 			return err

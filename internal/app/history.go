@@ -81,9 +81,9 @@ func (h *history) ping(ctx context.Context) error {
 	return err
 }
 
-// meet finds out who answers at the Scan URL, and whether what is stored is of the same network. Who does not answer is
+// connect finds out who answers at the Scan URL, and whether what is stored is of the same network. Who does not answer is
 // asked again by the leader, who can record why there is nothing to read.
-func (h *history) meet(ctx context.Context) error {
+func (h *history) connect(ctx context.Context) error {
 	service, err := h.service.Describe(ctx)
 	switch {
 	case err == nil:
@@ -94,9 +94,9 @@ func (h *history) meet(ctx context.Context) error {
 	return nil
 }
 
-// meetAsLeader does the same for a leader with what the loop was told, and records the network where the database did
+// connectAsLeader does the same for a leader with what the loop was told, and records the network where the database did
 // not know it yet.
-func (h *history) meetAsLeader(ctx context.Context, leader *store.Leader, service ledger.HistoryService) error {
+func (h *history) connectAsLeader(ctx context.Context, leader *store.Leader, service ledger.HistoryService) error {
 	h.network = service.NetworkID != ""
 	h.known = h.network || service.Release != ""
 	if !h.known {
@@ -109,9 +109,9 @@ func (h *history) meetAsLeader(ctx context.Context, leader *store.Leader, servic
 	return leader.RecordNetwork(ctx, service.NetworkID)
 }
 
-// obstacle is that there was no history when it was last asked for. A Scan without one is as it is meant to be, and asked
+// blocker is that there was no history when it was last asked for. A Scan without one is as it is meant to be, and asked
 // again rarely; anything else at the URL is not.
-func (h *history) obstacle(context.Context) (state string, ready bool, err error) {
+func (h *history) blocker(context.Context) (state string, ready bool, err error) {
 	if h.absent == nil || !time.Now().Before(h.askAt) {
 		return "", false, nil
 	}
@@ -127,8 +127,8 @@ func (h *history) absence() string {
 	return fmt.Sprintf("waiting: %s; %s. What to do: %s", h.absent.What, again, h.absent.Do)
 }
 
-// lead reads the history.
-func (h *history) lead(ctx context.Context, s *stream, leader *store.Leader) (done bool, err error) {
+// run reads the history.
+func (h *history) run(ctx context.Context, s *stream, leader *store.Leader) (done bool, err error) {
 	t := &historyTerm{history: h, stream: s, leader: leader}
 	if h.absent == nil { // else it is only asked again
 		t.tell()
@@ -144,7 +144,7 @@ func (h *history) lead(ctx context.Context, s *stream, leader *store.Leader) (do
 	loop := ingest.History{
 		Source: h.service, Sink: datedSink{Leader: leader, dated: h.metrics.HistoryRecord},
 		Check: func(ctx context.Context, service ledger.HistoryService) error {
-			return h.meetAsLeader(ctx, leader, service)
+			return h.connectAsLeader(ctx, leader, service)
 		},
 		UntilCurrent: h.cfg.UntilCurrent, Logger: h.logger, Watch: watch,
 	}
@@ -314,7 +314,7 @@ func (t *historyTerm) fails(ctx context.Context, reason string) {
 
 // works records that there is a history, which was read: an earlier term may have found none.
 func (t *historyTerm) works(ctx context.Context) {
-	t.stream.backoff.Reset() // both sides answered
+	t.stream.retry.Worked() // both sides answered
 	if t.found(ctx) {
 		t.noteFailure(t.stream, nil)
 		t.tell()

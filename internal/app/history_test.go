@@ -225,7 +225,7 @@ func TestWhenAServiceWithoutAHistoryIsAskedAgain(t *testing.T) {
 			require.True(t, h.miss(ledger.ErrNotOffered))
 			asked := 0
 			for range 3600 {
-				state, ready, err := h.obstacle(t.Context())
+				state, ready, err := h.blocker(t.Context())
 				require.NoError(t, err)
 				if state == "" {
 					require.False(t, h.miss(ledger.ErrNotOffered))
@@ -248,7 +248,7 @@ func TestWhenAServiceWithoutAHistoryIsAskedAgain(t *testing.T) {
 
 			require.True(t, h.found(t.Context()))
 			require.False(t, h.found(t.Context()))
-			state, _, err := h.obstacle(t.Context())
+			state, _, err := h.blocker(t.Context())
 			require.NoError(t, err)
 			require.Empty(t, state)
 			require.Len(t, log.lines(t, "the Scan service has a transaction history now"), 1)

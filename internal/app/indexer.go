@@ -68,7 +68,7 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	if err != nil {
 		return &config.UsageError{Err: err}
 	}
-	defer func() { ending(x.store.Close) }()
+	defer func() { waitOrAbandon(x.store.Close) }()
 	checks := []admin.Check{{Name: "database", Try: x.store.Ping}}
 	if cfg.LedgerURL != "" {
 		u, err := newUpdates(x)
@@ -118,7 +118,7 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 // run prepares the database and lets each stream work until all are done, or none can go on.
 func (x *indexer) run(ctx context.Context) error {
 	const state = "waiting for the database"
-	err := insist(ctx, x.logger, state, x.prepareSchema, func(err error) {
+	err := retryUntilDone(ctx, x.logger, state, x.prepareSchema, func(err error) {
 		for _, s := range x.streams {
 			s.set(admin.Waits, false, state+": "+err.Error())
 		}

@@ -46,7 +46,7 @@ func (h *history) startSealing(ctx context.Context, leader *store.Leader) (end f
 	})
 	return func() {
 		cancel()
-		if ending(running.Wait) != nil {
+		if waitOrAbandon(running.Wait) != nil {
 			h.logger.WarnContext(ctx, "the verification of the history does not end; it is not waited for")
 		}
 		h.metrics.TasksEnded(ingest.TaskHistoryVerification)

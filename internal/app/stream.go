@@ -20,7 +20,7 @@ const (
 	// How often a process that stands by, or waits for what is in the way, looks again.
 	standbyEvery = time.Second
 	// How long the end of a term waits for each of the things that end with it.
-	longestGoodbye = 3 * time.Second
+	shutdownGrace = 3 * time.Second
 )
 
 // stream is one of the streams of a daemon. Each has a lead of its own, which another process may have, and waits and
@@ -29,22 +29,22 @@ type stream struct {
 	*indexer
 	role   store.Role
 	source string // whom it is read from, for people
-	work   work
+	work   role
 
-	backoff ingest.Backoff  // between terms that failed
+	retry   ingest.Retry    // between terms that failed
 	closing <-chan struct{} // closed when the leader of the last term is; nil: it is
 }
 
-// work is what is particular to a stream.
-type work interface {
-	// meet finds out who answers, and whether the database is theirs. It is tried until it succeeds, before all else.
-	meet(ctx context.Context) error
-	// obstacle says what must go away before anybody writes the stream, and whether a process that waits for it is
+// role is what is particular to a stream.
+type role interface {
+	// connect finds out who answers, and whether the database is theirs. It is tried until it succeeds, before all else.
+	connect(ctx context.Context) error
+	// blocker says what must go away before anybody writes the stream, and whether a process that waits for it is
 	// ready; an empty state: nothing.
-	obstacle(ctx context.Context) (state string, ready bool, err error)
-	// lead says that it leads, and reads and writes as the leader until ctx ends or there is nothing more to do (done), or something fails. The
-	// next term begins at once where it is neither.
-	lead(ctx context.Context, s *stream, leader *store.Leader) (done bool, err error)
+	blocker(ctx context.Context) (state string, ready bool, err error)
+	// run says that it leads, and reads and writes as the leader until ctx ends or there is nothing more to do (done), or
+	// something fails. The next term begins at once where it is neither.
+	run(ctx context.Context, s *stream, leader *store.Leader) (done bool, err error)
 }
 
 // name is the stream's in checkpoints, health and metrics: that of its role.
@@ -94,7 +94,7 @@ func (s *stream) record(ctx context.Context, reason string) {
 	leader, ok, err := s.store.Lead(ctx, s.role)
 	if ok {
 		err = leader.RecordTask(ctx, s.name(), reason)
-		s.closing = ending(leader.Close)
+		s.closing = waitOrAbandon(leader.Close)
 	}
 	if err != nil {
 		s.logger.DebugContext(ctx, "why the stream can't go on could not be recorded", "stream", s.name(), "error", err)
@@ -120,38 +120,40 @@ func reasonOf(err error) string {
 // attempt works until ctx ends or the stream is done (nil both), or something fails that trying again can't cure.
 func (s *stream) attempt(ctx context.Context) error {
 	state := "waiting for " + s.source
-	err := insist(ctx, s.logger, state, s.work.meet, func(err error) { s.set(admin.Waits, false, state+": "+err.Error()) })
+	err := retryUntilDone(ctx, s.logger, state, s.work.connect, func(err error) { s.set(admin.Waits, false, state+": "+err.Error()) })
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
+	s.retry = ingest.Retry{Logger: s.logger.With("stream", s.name()), Failed: func(err error, _ time.Duration) {
+		s.metrics.Retrying(s.name())
+		s.set(admin.Waits, false, "trying again: "+err.Error())
+	}}
+	if err := s.retry.Do(ctx, s.terms); ingest.Lasting(err) {
+		return err
+	}
+	text := "stopped" // whatever failed while it was told to
+	if err := s.failureOf(s); err != nil {
+		text += ": " + err.Error()
+	}
+	s.set(admin.Stopped, true, text)
+	s.logger.InfoContext(ctx, "stopped", "stream", s.name())
+	return nil
+}
+
+// terms is term after term, until one fails, there is nothing more to do or ctx ends.
+func (s *stream) terms(ctx context.Context) error {
 	for {
 		done, err := s.term(ctx)
-		switch {
-		case ingest.Lasting(err):
+		if done || err != nil || ctx.Err() != nil {
 			return err
-		case done || ctx.Err() != nil: // whatever failed while it was told to stop
-			text := "stopped"
-			if err := s.failureOf(s); err != nil {
-				text += ": " + err.Error()
-			}
-			s.set(admin.Stopped, true, text)
-			s.logger.InfoContext(ctx, "stopped", "stream", s.name())
-			return nil
-		case err == nil:
-			s.backoff.Reset()
-		default:
-			s.metrics.Retrying(s.name())
-			s.set(admin.Waits, false, "trying again: "+err.Error())
-			wait := s.backoff.Next(err)
-			s.logger.WarnContext(ctx, "trying again", "stream", s.name(), "error", err, "wait", wait.String())
-			ingest.Sleep(ctx, wait)
 		}
+		s.retry.Worked()
 	}
 }
 
 // term stands by until it leads, and works until the lead is lost. done is true when there is nothing more to do.
 func (s *stream) term(ctx context.Context) (done bool, err error) {
-	state, ready, err := s.work.obstacle(ctx)
+	state, ready, err := s.work.blocker(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -177,7 +179,7 @@ func (s *stream) term(ctx context.Context) (done bool, err error) {
 		return false, nil
 	}
 	defer func() {
-		if s.closing = ending(leader.Close); s.closing != nil {
+		if s.closing = waitOrAbandon(leader.Close); s.closing != nil {
 			s.logger.WarnContext(ctx, "the database does not let go of its connections; they are not waited for", "stream", s.name())
 		}
 	}()
@@ -185,12 +187,12 @@ func (s *stream) term(ctx context.Context) (done bool, err error) {
 	defer s.metrics.Leading(s.name(), false)
 
 	// It may have come up before this process got the lead.
-	if state, _, err = s.work.obstacle(ctx); err != nil || state != "" {
+	if state, _, err = s.work.blocker(ctx); err != nil || state != "" {
 		return false, err
 	}
 	termCtx, endTerm := whileLeading(ctx, leader)
 	defer endTerm()
-	done, err = s.work.lead(termCtx, s, leader)
+	done, err = s.work.run(termCtx, s, leader)
 	if lost := leader.Err(); lost != nil && ctx.Err() == nil {
 		return false, lost // whatever else failed for it
 	}
@@ -218,28 +220,19 @@ func (s *stream) wait(ctx context.Context, state admin.State, ready bool, text s
 	ingest.Sleep(ctx, standbyEvery)
 }
 
-// insist tries until fn succeeds or ctx ends (nil), or the error is a lasting one. failed is told of each failure.
-func insist(ctx context.Context, logger *slog.Logger, state string, fn func(context.Context) error, failed func(error)) error {
-	var backoff ingest.Backoff
-	for {
-		err := fn(ctx)
-		if err == nil || ingest.Lasting(err) {
-			return err
-		}
-		if ctx.Err() != nil {
-			return nil
-		}
-		failed(err)
-		wait := backoff.Next(err)
-		logger.WarnContext(ctx, "trying again", "state", state, "error", err, "wait", wait.String())
-		ingest.Sleep(ctx, wait)
+// retryUntilDone tries until fn succeeds or ctx ends (nil), or the error is a lasting one. failed is told of each failure.
+func retryUntilDone(ctx context.Context, logger *slog.Logger, state string, fn func(context.Context) error, failed func(error)) error {
+	retry := ingest.Retry{Logger: logger.With("state", state), Failed: func(err error, _ time.Duration) { failed(err) }}
+	if err := retry.Do(ctx, fn); ingest.Lasting(err) {
+		return err
 	}
+	return nil
 }
 
-// ending calls fn and waits until it is done, but not longer than longestGoodbye: then it returns what is closed when fn
-// is done, else nil. Tasks end sooner by themselves, and so does a leader, but not where the database hangs: its
+// waitOrAbandon calls fn and waits until it is done, but not longer than shutdownGrace: then it returns what is closed when
+// fn is done, else nil. Tasks end sooner by themselves, and so does a leader, but not where the database hangs: its
 // connections take 15 s to be given up.
-func ending(fn func()) <-chan struct{} {
+func waitOrAbandon(fn func()) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
 		fn()
@@ -248,7 +241,7 @@ func ending(fn func()) <-chan struct{} {
 	select {
 	case <-done:
 		return nil
-	case <-time.After(longestGoodbye):
+	case <-time.After(shutdownGrace):
 		return done
 	}
 }

@@ -48,8 +48,8 @@ func (u *updates) ping(ctx context.Context) error {
 	return err
 }
 
-// meet finds out who answers at the ledger URL, and whether the database is theirs.
-func (u *updates) meet(ctx context.Context) error {
+// connect finds out who answers at the ledger URL, and whether the database is theirs.
+func (u *updates) connect(ctx context.Context) error {
 	server, err := u.client.Discover(ctx)
 	if err != nil {
 		return err
@@ -58,9 +58,9 @@ func (u *updates) meet(ctx context.Context) error {
 	return u.store.CheckIdentity(ctx, server.ParticipantID, u.scope)
 }
 
-// meetAsLeader is meet for a leader, which also records who answers where the database did not know it yet.
-func (u *updates) meetAsLeader(ctx context.Context, leader *store.Leader) error {
-	if err := u.meet(ctx); err != nil {
+// connectAsLeader is connect for a leader, which also records who answers where the database did not know it yet.
+func (u *updates) connectAsLeader(ctx context.Context, leader *store.Leader) error {
+	if err := u.connect(ctx); err != nil {
 		return err
 	}
 	participantID := u.server.Load().ParticipantID
@@ -70,8 +70,8 @@ func (u *updates) meetAsLeader(ctx context.Context, leader *store.Leader) error 
 	return leader.RecordIdentity(ctx, participantID, u.scope)
 }
 
-// obstacle is a snapshot that a backfill has begun and not finished.
-func (u *updates) obstacle(ctx context.Context) (state string, ready bool, err error) {
+// blocker is a snapshot that a backfill has begun and not finished.
+func (u *updates) blocker(ctx context.Context) (state string, ready bool, err error) {
 	unfinished, err := u.store.UnfinishedSnapshot(ctx)
 	if err != nil || unfinished == nil {
 		return "", false, err
@@ -80,8 +80,8 @@ func (u *updates) obstacle(ctx context.Context) (state string, ready bool, err e
 		unfinished.At, unfinished.Entries), false, nil
 }
 
-// lead indexes the updates, with the tasks beside them.
-func (u *updates) lead(ctx context.Context, s *stream, leader *store.Leader) (done bool, err error) {
+// run indexes the updates, with the tasks beside them.
+func (u *updates) run(ctx context.Context, s *stream, leader *store.Leader) (done bool, err error) {
 	s.set(admin.Leads, true, "leading")
 	taskCtx, endTasks := context.WithCancel(ctx)
 	defer endTasks()
@@ -89,11 +89,11 @@ func (u *updates) lead(ctx context.Context, s *stream, leader *store.Leader) (do
 	var tasks *background // from when it is certain that the participant has what is stored
 	loop := ingest.Updates{
 		Source: u.client, Sink: leader, Scope: u.scope, Start: u.start, ParticipantID: u.server.Load().ParticipantID,
-		Check:        func(ctx context.Context) error { return u.meetAsLeader(ctx, leader) },
+		Check:        func(ctx context.Context) error { return u.connectAsLeader(ctx, leader) },
 		UntilCurrent: u.cfg.UntilCurrent, MaxRequests: u.cfg.MaxRequests, Logger: u.logger,
 		Watch: ingest.Watch{
 			Resumed: func(watermark ledger.Offset) {
-				s.backoff.Reset() // both sides answered
+				s.retry.Worked() // both sides answered
 				u.metrics.Committed(int64(watermark), 0)
 				u.tellShown(ctx, watermark)
 				if tasks == nil {
@@ -121,7 +121,7 @@ func (u *updates) lead(ctx context.Context, s *stream, leader *store.Leader) (do
 	err = loop.Run(ctx)
 	endTasks()
 	endRecording()
-	if tasks != nil && ending(tasks.running.Wait) != nil {
+	if tasks != nil && waitOrAbandon(tasks.running.Wait) != nil {
 		u.logger.WarnContext(ctx, "a background task does not end; it is not waited for")
 	}
 	u.metrics.TasksEnded(ingest.TaskLookups, ingest.TaskPackages, ingest.TaskVerification)

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -131,5 +132,58 @@ func TestRecoversOnAQuietLedger(t *testing.T) {
 		require.Equal(t, 5, l.retried())
 		require.Equal(t, 1, recovered)
 		require.NoError(t, stop())
+	})
+}
+
+// What may pass is tried again, what stays ends it or is left alone for longer, and a success begins the pauses anew.
+func TestRetry(t *testing.T) {
+	lasting := &ledger.Problem{What: "no right"}
+	for name, c := range map[string]struct {
+		retry  Retry
+		errs   []error // of the tries, one after the other
+		tries  int
+		atMost time.Duration // that the pauses take
+		err    error
+	}{
+		"passes":                  {errs: []error{errAway, errAway, nil}, tries: 3, atMost: 3 * firstWait},
+		"stays":                   {errs: []error{errAway, lasting, nil}, tries: 2, atMost: firstWait, err: lasting},
+		"is an answer":            {retry: Retry{Final: lastingOrNotOffered}, errs: []error{ledger.ErrNotOffered}, tries: 1, err: ledger.ErrNotOffered},
+		"often enough":            {retry: Retry{Most: 2}, errs: []error{errAway, errAway, nil}, tries: 2, atMost: firstWait, err: errAway},
+		"rests":                   {retry: Retry{Rest: time.Hour}, errs: []error{lasting, errAway, nil}, tries: 3, atMost: time.Hour + firstWait},
+		"no pause is longer than": {retry: Retry{Rest: time.Second}, errs: []error{lasting, busy{time.Minute}, nil}, tries: 3, atMost: 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				began, tries, told, recovered := time.Now(), 0, time.Duration(0), 0
+				r := c.retry
+				r.Failed = func(_ error, wait time.Duration) { told += wait }
+				r.Recovered = func() { recovered++ }
+				err := r.Do(t.Context(), func(context.Context) error { tries++; return c.errs[tries-1] })
+				require.Equal(t, c.err, err)
+				require.Equal(t, c.tries, tries)
+				require.Equal(t, told, time.Since(began))
+				require.LessOrEqual(t, told, c.atMost)
+				require.GreaterOrEqual(t, told, c.atMost/2)
+				r.Worked()
+				r.Worked()
+				require.LessOrEqual(t, recovered, 1)
+				require.Less(t, r.Next(errAway), firstWait)
+			})
+		})
+	}
+}
+
+// Who ends a pause is told why it ended.
+func TestAPauseEndsWithItsContext(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		lost, began := errors.New("the lead was lost"), time.Now()
+		r := Retry{Rest: time.Hour, Final: func(error) bool { return true }}
+		err := r.Do(ctx, func(context.Context) error {
+			time.AfterFunc(time.Second, func() { cancel(lost) })
+			return errAway
+		})
+		require.Equal(t, lost, err)
+		require.Equal(t, time.Second, time.Since(began))
 	})
 }
