@@ -71,8 +71,13 @@ type Lookups struct {
 func (l *Lookups) Run(ctx context.Context) {
 	q := lookupQueue{
 		Lookups: l, batch: l.Rate * int(lookupStretch/time.Second), troubles: map[string]*trouble{},
-		task: task{name: TaskLookups, sink: l.Sink, logger: l.Logger, watch: l.Watch},
+		task: newTask(TaskReport{Name: TaskLookups, Sink: l.Sink, Logger: l.Logger, Watch: l.Watch}),
 	}
+	q.task.run(ctx, q.follow)
+}
+
+// follow looks up what is wanted, until something fails or ctx ends.
+func (q *lookupQueue) follow(ctx context.Context, worked func()) error {
 	for ctx.Err() == nil {
 		ids, err := q.next(ctx)
 		putOff := false
@@ -81,25 +86,16 @@ func (l *Lookups) Run(ctx context.Context) {
 		}
 		switch {
 		case err != nil:
-			wait := restFor
-			if !mustRest(err) {
-				wait = q.task.wait.Next(err)
-			}
-			q.task.failed(ctx, err, wait)
-			Sleep(ctx, wait)
+			return err
 		case putOff: // how the task fares, those will tell
-		case len(ids) > 0 || q.task.failing && len(q.troubles) == 0:
-			q.task.worked(ctx)
+		case len(ids) > 0 || q.task.failing() && len(q.troubles) == 0:
+			worked()
 		default:
-			sleepOr(ctx, idleLookups, l.Wake)
+			sleepOr(ctx, idleLookups, q.Wake)
 			Sleep(ctx, time.Until(q.looked.Add(wantedEvery)))
 		}
 	}
-}
-
-// mustRest tells whether look-ups fail until somebody does something about it.
-func mustRest(err error) bool {
-	return !unusable(err) && (Lasting(err) || errors.Is(err, ledger.ErrNotOffered))
+	return nil
 }
 
 // unusable tells whether an error is about a single contract.
@@ -112,7 +108,7 @@ func unusable(err error) bool {
 // lookupQueue is what a run of Lookups knows.
 type lookupQueue struct {
 	*Lookups
-	task  task
+	task  *task
 	batch int
 
 	looked   time.Time           // when the database was asked what is wanted
@@ -184,7 +180,7 @@ func (q *lookupQueue) work(ctx context.Context, ids []string) (putOff bool, err 
 		lookups = append(lookups, lookup)
 	}
 	if len(lookups) > 0 {
-		saving, cancel := lastWords(ctx)
+		saving, cancel := graceContext(ctx)
 		defer cancel()
 		if err := q.save(saving, lookups); err != nil {
 			return false, err
@@ -196,7 +192,7 @@ func (q *lookupQueue) work(ctx context.Context, ids []string) (putOff bool, err 
 // lookUp asks for a contract. What is no outcome yet is an error.
 func (q *lookupQueue) lookUp(ctx context.Context, id string) (ledger.Lookup, error) {
 	var contract ledger.Contract
-	err := patiently(ctx, lookupPatience, func(ctx context.Context) (err error) {
+	err := withTimeout(ctx, lookupPatience, func(ctx context.Context) (err error) {
 		contract, _, err = q.Source.ContractByID(ctx, id, q.Parties)
 		return err
 	})
@@ -207,14 +203,14 @@ func (q *lookupQueue) lookUp(ctx context.Context, id string) (ledger.Lookup, err
 	switch {
 	case err == nil:
 		lookup.Status, lookup.Contract = ledger.LookupFound, &contract
-		q.task.wait.Reset()
+		q.task.retry.Worked()
 	case errors.Is(err, ledger.ErrNotFound):
 		lookup.Status = ledger.LookupNotFound
-		q.task.wait.Reset()
+		q.task.retry.Worked()
 	case ctx.Err() != nil || q.again(id, err):
 		return lookup, err
 	default:
-		lookup.Status, lookup.Reason = ledger.LookupUnusable, reasonOf(err)
+		lookup.Status, lookup.Reason = ledger.LookupUnusable, Reason(err)
 		q.Logger.WarnContext(ctx, "a contract can't be looked up", "contract_id", id, "error", lookup.Reason)
 	}
 	return lookup, nil
@@ -251,7 +247,7 @@ func (q *lookupQueue) save(ctx context.Context, lookups []ledger.Lookup) error {
 		return nil
 	}
 	if Lasting(err) && lookups[0].Status == ledger.LookupFound {
-		refused := ledger.Lookup{ContractID: lookups[0].ContractID, At: lookups[0].At, Status: ledger.LookupUnusable, Reason: reasonOf(err)}
+		refused := ledger.Lookup{ContractID: lookups[0].ContractID, At: lookups[0].At, Status: ledger.LookupUnusable, Reason: Reason(err)}
 		q.Logger.WarnContext(ctx, "a contract can't be looked up", "contract_id", refused.ContractID, "error", refused.Reason)
 		return q.save(ctx, []ledger.Lookup{refused})
 	}

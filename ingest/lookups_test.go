@@ -306,7 +306,7 @@ func TestLookupsRest(t *testing.T) {
 				pass(3*time.Hour - time.Second)
 				require.Len(t, k.source.requests(), 18, "every ten minutes")
 				require.Equal(t, 1, k.memory.lines("a background task failed"))
-				require.Contains(t, k.memory.recorded()[0], reasonOf(failure))
+				require.Contains(t, k.memory.recorded()[0], Reason(failure))
 				require.Empty(t, k.memory.outcomes())
 				pass(restFor)
 				require.Len(t, k.memory.outcomes(), 10)
@@ -427,7 +427,7 @@ func TestStopWhileTheDatabaseHangs(t *testing.T) {
 		require.Equal(t, 1, sink.saving)
 		began := time.Now()
 		stop()
-		require.Equal(t, lastWordsFor, time.Since(began))
+		require.Equal(t, graceFor, time.Since(began))
 		require.Empty(t, k.memory.recorded(), "being told to end is no failure")
 	})
 }

@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -33,24 +32,23 @@ type Packages struct {
 
 // Run reads at once and then at the interval, until ctx ends.
 func (p *Packages) Run(ctx context.Context) {
-	t := task{name: TaskPackages, sink: p.Sink, logger: p.Logger, watch: p.Watch, each: true}
-	for ctx.Err() == nil {
-		wait := p.Every
-		if err := p.read(ctx); err == nil {
-			t.worked(ctx)
-		} else {
-			if !Lasting(err) && !errors.Is(err, ledger.ErrNotOffered) {
-				wait = min(wait, t.wait.Next(err))
+	t := newTask(TaskReport{Name: TaskPackages, Sink: p.Sink, Logger: p.Logger, Watch: p.Watch})
+	t.each, t.retry.Rest, t.retry.Final = true, p.Every, lastingOrNotOffered
+	t.run(ctx, func(ctx context.Context, worked func()) error {
+		for ctx.Err() == nil {
+			if err := p.read(ctx); err != nil {
+				return err
 			}
-			t.failed(ctx, err, wait)
+			worked()
+			Sleep(ctx, p.Every)
 		}
-		Sleep(ctx, wait)
-	}
+		return nil
+	})
 }
 
 func (p *Packages) read(ctx context.Context) error {
 	var list []ledger.VettedPackages
-	err := patiently(ctx, listPatience, func(ctx context.Context) (err error) {
+	err := withTimeout(ctx, listPatience, func(ctx context.Context) (err error) {
 		list, err = p.Read(ctx)
 		return err
 	})

@@ -133,7 +133,7 @@ func TestPackagesThatCannotBeRead(t *testing.T) {
 				require.Zero(t, saved, "what is known stays as it is")
 				require.True(t, k.failed())
 				require.Equal(t, 1, k.lines("a background task failed"))
-				require.Equal(t, "packages: "+reasonOf(c.failure), k.recorded()[0])
+				require.Equal(t, "packages: "+Reason(c.failure), k.recorded()[0])
 				k.change(func() { k.read = answer })
 				pass(k.Every)
 				_, saved = k.count()

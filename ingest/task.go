@@ -13,15 +13,18 @@ import (
 
 // The background tasks, by the names under which the database knows how they fare.
 const (
-	TaskLookups  = "lookups"
-	TaskPackages = "packages"
+	TaskLookups             = "lookups"
+	TaskPackages            = "packages"
+	TaskVerification        = "verification"
+	TaskHistoryVerification = "history_verification"
 )
 
 const (
 	// How long a task rests that an operator must help: a right is missing, or the server lacks the operation.
 	restFor = 10 * time.Minute
-	// What has not changed is told to the database at most this often.
+	// What has not changed is told to the database at most this often, and is not worth a longer wait than that.
 	tellEvery = time.Minute
+	noteFor   = 3 * time.Second
 	// What the database keeps of a reason: servers may be talkative.
 	longestReason = 2000
 	// How long the participant may take to answer a look-up, to the end of the answer, and to list all packages, which is
@@ -29,7 +32,7 @@ const (
 	lookupPatience = time.Minute
 	listPatience   = 10 * time.Minute
 	// How long what was learned may still take to store once the task is told to end.
-	lastWordsFor = 2 * time.Second
+	graceFor = 2 * time.Second
 )
 
 // TaskSink remembers how background tasks fare.
@@ -44,71 +47,93 @@ type TaskWatch struct {
 	Failing  func(failing bool) // after each try
 }
 
-// task is what background tasks have in common: they are beside the stream and never end it, so what goes wrong is
-// told to the log, the database and the metrics instead. None of these is told the same again and again.
-type task struct {
-	name   string
-	sink   TaskSink
-	logger *slog.Logger
-	watch  TaskWatch
-	each   bool // it works so rarely that the database is told each time
+// TaskReport tells metrics and database how a task, or a stream, fares.
+type TaskReport struct {
+	Name   string // under which the database knows it
+	Sink   TaskSink
+	Logger *slog.Logger
+	Watch  TaskWatch
 
-	wait    Backoff
-	failing bool
-	told    time.Time // when the database was told last; zero: not yet, or it must hear the news
+	reason string    // why it fails, as it was noted last; empty: it works, as far as is known
+	told   time.Time // when the database was told last; zero: not yet, or it must hear the news
 }
+
+// Note notes why the task fails; empty: it works. What has not changed is told to the database once a minute.
+func (r *TaskReport) Note(ctx context.Context, reason string) {
+	if r.Watch.Failing != nil {
+		r.Watch.Failing(reason != "")
+	}
+	if reason == r.reason && time.Since(r.told) < tellEvery {
+		return
+	}
+	r.reason, r.told = reason, time.Time{}
+	within, cancel := context.WithTimeout(ctx, noteFor)
+	defer cancel()
+	if err := r.Sink.RecordTask(within, r.Name, reason); err != nil {
+		// Said again with the next try. That the database is away is the stream's to say.
+		r.Logger.DebugContext(ctx, "how a task fares could not be recorded", "task", r.Name, "error", err)
+		return
+	}
+	r.told = time.Now()
+}
+
+// RunTask runs a task beside a stream until ctx ends. run works until ctx ends (nil) or something fails; it is called again after a
+// pause, and calls worked whenever it has done what it is for.
+func RunTask(ctx context.Context, report TaskReport, run func(ctx context.Context, worked func()) error) {
+	newTask(report).run(ctx, run)
+}
+
+// task is what runs beside the stream and never ends it: what goes wrong is told to the log, the database and the metrics
+// instead. None of these is told the same again and again.
+type task struct {
+	TaskReport
+	retry Retry
+	each  bool // it works so rarely that the database is told each time
+}
+
+func newTask(report TaskReport) *task {
+	return &task{TaskReport: report, retry: Retry{Final: needsOperator, Rest: restFor}}
+}
+
+// needsOperator tells whether a task fails until somebody does something about it.
+func needsOperator(err error) bool { return !unusable(err) && lastingOrNotOffered(err) }
+
+func (t *task) run(ctx context.Context, run func(ctx context.Context, worked func()) error) {
+	t.retry.Failed = func(err error, again time.Duration) { t.failed(ctx, err, again) }
+	_ = t.retry.Do(ctx, func(ctx context.Context) error { return run(ctx, func() { t.worked(ctx) }) }) // it ends with ctx
+}
+
+func (t *task) failing() bool { return t.reason != "" }
 
 // worked notes that the task did what it is for.
 func (t *task) worked(ctx context.Context) {
-	t.wait.Reset()
-	if t.failing {
-		t.logger.InfoContext(ctx, "working again", "task", t.name)
+	t.retry.Worked()
+	if t.failing() {
+		t.Logger.InfoContext(ctx, "working again", "task", t.Name)
 	}
 	if t.each {
 		t.told = time.Time{}
 	}
-	t.note(ctx, false, "")
+	t.Note(ctx, "")
 }
 
 // failed notes why it could not.
 func (t *task) failed(ctx context.Context, err error, again time.Duration) {
-	if ctx.Err() != nil {
-		return // whatever failed because the task is told to end
-	}
 	level := slog.LevelDebug // it was said already
-	if !t.failing {
+	if !t.failing() {
 		level = slog.LevelWarn
 	}
-	reason := reasonOf(err)
-	t.logger.Log(ctx, level, "a background task failed; the stream goes on without it", "task", t.name, "error", reason,
+	reason := Reason(err)
+	t.Logger.Log(ctx, level, "a background task failed; the stream goes on without it", "task", t.Name, "error", reason,
 		"wait", again.String())
-	if t.watch.Retrying != nil {
-		t.watch.Retrying()
+	if t.Watch.Retrying != nil {
+		t.Watch.Retrying()
 	}
-	t.note(ctx, true, reason)
+	t.Note(ctx, reason)
 }
 
-func (t *task) note(ctx context.Context, failing bool, reason string) {
-	if t.watch.Failing != nil {
-		t.watch.Failing(failing)
-	}
-	if t.failing != failing {
-		t.told = time.Time{}
-	}
-	t.failing = failing
-	if time.Since(t.told) < tellEvery {
-		return
-	}
-	if err := t.sink.RecordTask(ctx, t.name, reason); err != nil {
-		// Said again with the next try. That the database is away is the stream's to say.
-		t.logger.DebugContext(ctx, "how a background task fares could not be recorded", "task", t.name, "error", err)
-		return
-	}
-	t.told = time.Now()
-}
-
-// reasonOf is an error as the database can hold it, with what to do where that is known.
-func reasonOf(err error) string {
+// Reason is an error as the database can hold it, with what to do where that is known.
+func Reason(err error) string {
 	text := err.Error()
 	var problem *ledger.Problem
 	if errors.As(err, &problem) && problem.Do != "" {
@@ -121,22 +146,22 @@ func reasonOf(err error) string {
 	return text
 }
 
-// patiently asks the participant for something, and not for ever: an answer that drips is no silence, and holds up what
+// withTimeout asks the participant for something, and not for ever: an answer that drips is no silence, and holds up what
 // else the task has to do.
-func patiently(ctx context.Context, patience time.Duration, ask func(ctx context.Context) error) error {
-	within, cancel := context.WithTimeout(ctx, patience)
+func withTimeout(ctx context.Context, timeout time.Duration, ask func(ctx context.Context) error) error {
+	within, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err := ask(within)
 	if err != nil && ctx.Err() == nil && within.Err() != nil {
 		// What the error itself says of the answer is no longer true of it: it was not awaited.
-		return fmt.Errorf("the participant had not answered in full after %v: %s", patience, err.Error())
+		return fmt.Errorf("the participant had not answered in full after %v: %s", timeout, err.Error())
 	}
 	return err
 }
 
-// lastWords is a context that ends a moment after ctx: what was learned is worth a moment, and can be learned again.
-func lastWords(ctx context.Context) (context.Context, context.CancelFunc) {
+// graceContext is a context that ends a moment after ctx: what was learned is worth a moment, and can be learned again.
+func graceContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	within, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(lastWordsFor, cancel) })
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(graceFor, cancel) })
 	return within, func() { stop(); cancel() }
 }

@@ -79,7 +79,7 @@ func (d *told) failed() bool {
 func TestReasonsFitTheDatabase(t *testing.T) {
 	t.Parallel()
 	problem := &ledger.Problem{What: "no right", Do: "grant it", Err: errors.New("403")}
-	require.Equal(t, "read: no right: 403; what to do: grant it", reasonOf(fmt.Errorf("read: %w", problem)))
-	require.Equal(t, "a?b?c", reasonOf(errors.New("a\x00b\xffc")))
-	require.Equal(t, longestReason+1, utf8.RuneCountInString(reasonOf(errors.New(strings.Repeat("ü", 100_000)))))
+	require.Equal(t, "read: no right: 403; what to do: grant it", Reason(fmt.Errorf("read: %w", problem)))
+	require.Equal(t, "a?b?c", Reason(errors.New("a\x00b\xffc")))
+	require.Equal(t, longestReason+1, utf8.RuneCountInString(Reason(errors.New(strings.Repeat("ü", 100_000)))))
 }

@@ -69,6 +69,11 @@ func (c contracts) ContractByID(ctx context.Context, id string, queryingParties 
 	return contract, body, err
 }
 
+// report tells metrics and database how a task beside a leader's stream fares.
+func (x *indexer) report(task string, leader *store.Leader) ingest.TaskReport {
+	return ingest.TaskReport{Name: task, Sink: leader, Logger: x.logger, Watch: x.watchTask(task)}
+}
+
 func (x *indexer) watchTask(name string) ingest.TaskWatch {
 	return ingest.TaskWatch{
 		Retrying: func() { x.metrics.Retrying(name) },

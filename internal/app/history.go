@@ -15,12 +15,6 @@ import (
 	"ledgerindexer/store"
 )
 
-const (
-	// A reason that has not changed is told to the database at most this often, and is not worth a longer wait.
-	noteEvery = time.Minute
-	noteFor   = 3 * time.Second
-)
-
 // historyService is a service of the transaction history.
 type historyService interface {
 	ingest.HistorySource
@@ -57,9 +51,6 @@ type history struct {
 	patience ingest.Backoff  // with what is not known to be a Scan
 	network  bool            // who answered last told its network
 	nameless bool            // it was said that the service does not
-
-	noted   string // why there are no records, as the database was told last; empty: it was not
-	notedAt time.Time
 }
 
 func newHistory(x *indexer) (*history, error) {
@@ -129,7 +120,7 @@ func (h *history) absence() string {
 
 // run reads the history.
 func (h *history) run(ctx context.Context, s *stream, leader *store.Leader) (done bool, err error) {
-	t := &historyTerm{history: h, stream: s, leader: leader}
+	t := &historyTerm{history: h, stream: s, report: h.report(s.name(), leader)}
 	if h.absent == nil { // else it is only asked again
 		t.tell()
 	}
@@ -154,28 +145,28 @@ func (h *history) run(ctx context.Context, s *stream, leader *store.Leader) (don
 	endRecording()
 	switch {
 	case errors.Is(err, ledger.ErrNotOffered):
-		return h.notOffered(ctx, s, leader, err)
+		return t.notOffered(ctx, err)
 	case err != nil:
-		h.note(ctx, leader, err.Error())
+		t.report.Note(ctx, err.Error())
 	}
 	return err == nil, err
 }
 
 // notOffered says once that the service has no history, with the way out. Updates go on without it; where there are none,
 // or where both were to become current, the process ends with it.
-func (h *history) notOffered(ctx context.Context, s *stream, leader *store.Leader, err error) (done bool, _ error) {
-	news := h.miss(err)
-	reason := reasonOf(h.absent)
-	h.note(ctx, leader, reason)
+func (t *historyTerm) notOffered(ctx context.Context, err error) (done bool, _ error) {
+	news := t.miss(err)
+	reason := ingest.Reason(t.absent)
+	t.report.Note(ctx, reason)
 	// A service that is asked again soon may only be starting.
-	if (h.known || h.cfg.UntilCurrent || len(h.streams) == 1) && !h.noteFailure(s, h.absent) {
-		return false, h.absent
+	if (t.known || t.cfg.UntilCurrent || len(t.streams) == 1) && !t.noteFailure(t.stream, t.absent) {
+		return false, t.absent
 	}
-	s.set(admin.Waits, h.known, h.absence())
+	t.stream.set(admin.Waits, t.known, t.absence())
 	if news {
-		h.logger.WarnContext(ctx, "there is no transaction history to read; the updates go on without it", "stream", s.name(), "error", reason)
+		t.logger.WarnContext(ctx, "there is no transaction history to read; the updates go on without it", "stream", t.stream.name(), "error", reason)
 	}
-	return h.cfg.UntilCurrent, nil
+	return t.cfg.UntilCurrent, nil
 }
 
 // miss notes that there is no history, and when to ask again. It reports whether that is news.
@@ -196,28 +187,13 @@ func (h *history) found(ctx context.Context) (news bool) {
 	if news {
 		h.logger.InfoContext(ctx, "the Scan service has a transaction history now")
 	}
-	h.absent, h.noted = nil, ""
+	h.absent = nil
 	h.patience.Reset()
 	if !h.network && !h.nameless {
 		h.nameless = true
 		h.logger.WarnContext(ctx, "the Scan service does not tell which network it is of: one of another network behind the URL would not be noticed")
 	}
 	return news
-}
-
-// note records why there are no records, for `indexer status`. The database not taking it is the stream's to say.
-func (h *history) note(ctx context.Context, leader *store.Leader, reason string) {
-	h.metrics.TaskFailing(store.StreamTransactions, true)
-	if reason == h.noted && time.Since(h.notedAt) < noteEvery {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, noteFor)
-	defer cancel()
-	if err := leader.RecordTask(ctx, store.StreamTransactions, reason); err != nil {
-		h.logger.DebugContext(ctx, "why there are no records could not be recorded", "error", err)
-		return
-	}
-	h.noted, h.notedAt = reason, time.Now()
 }
 
 // problem says that a service has no history. A path that is not there may also be one that was mistyped.
@@ -235,9 +211,8 @@ func (h *history) problem(err error) *ledger.Problem {
 type historyTerm struct {
 	*history
 	stream *stream
-	leader *store.Leader
+	report ingest.TaskReport // why there are no records, for `indexer status`
 
-	working   bool   // recorded: the service has been read, and nothing failed since
 	waiting   string // for what; empty: for nothing
 	rereading string // why; empty: it is not read again
 }
@@ -276,7 +251,7 @@ func (t *historyTerm) watch(ctx context.Context) ingest.HistoryWatch {
 			t.tell()
 			if why != "" {
 				t.metrics.SourceLost(t.stream.name())
-				t.fails(ctx, "waiting: "+why)
+				t.report.Note(ctx, "waiting: "+why)
 			}
 		},
 		Rereading: func(why string) {
@@ -287,7 +262,7 @@ func (t *historyTerm) watch(ctx context.Context) ingest.HistoryWatch {
 		Retrying: func(err error) {
 			t.metrics.Retrying(t.stream.name())
 			t.stream.set(admin.Waits, false, "leading, trying again: "+err.Error())
-			t.fails(ctx, err.Error())
+			t.report.Note(ctx, err.Error())
 		},
 		Recovered: t.tell,
 	}
@@ -306,12 +281,6 @@ func (t *historyTerm) tell() {
 	t.stream.set(state, true, text)
 }
 
-// fails records why there are no records now.
-func (t *historyTerm) fails(ctx context.Context, reason string) {
-	t.working = false
-	t.note(ctx, t.leader, reason)
-}
-
 // works records that there is a history, which was read: an earlier term may have found none.
 func (t *historyTerm) works(ctx context.Context) {
 	t.stream.retry.Worked() // both sides answered
@@ -319,15 +288,7 @@ func (t *historyTerm) works(ctx context.Context) {
 		t.noteFailure(t.stream, nil)
 		t.tell()
 	}
-	t.metrics.TaskFailing(t.stream.name(), false)
-	if t.working {
-		return
-	}
-	if err := t.leader.RecordTask(ctx, t.stream.name(), ""); err != nil {
-		t.logger.DebugContext(ctx, "that there is a transaction history could not be recorded", "error", err)
-		return
-	}
-	t.working = true
+	t.report.Note(ctx, "")
 }
 
 // datedSink tells the dates of the records that it has stored.

@@ -22,7 +22,7 @@ func (x *indexer) seal(ctx context.Context, task string, leader *store.Leader, a
 	}}
 	add(&seals)
 	x.tellVerified(ctx)
-	ingest.Beside(ctx, task, leader, x.logger, x.watchTask(task), func(ctx context.Context, worked func()) error {
+	ingest.RunTask(ctx, x.report(task, leader), func(ctx context.Context, worked func()) error {
 		seals.Working = func() {
 			worked()
 			if news && time.Since(told) >= tellVerifiedEvery {

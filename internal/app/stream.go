@@ -3,14 +3,12 @@ package app
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/admin"
-	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
 
@@ -21,6 +19,8 @@ const (
 	standbyEvery = time.Second
 	// How long the end of a term waits for each of the things that end with it.
 	shutdownGrace = 3 * time.Second
+	// How long the database may take to note how something fares: that is not worth a longer wait.
+	noteFor = 3 * time.Second
 )
 
 // stream is one of the streams of a daemon. Each has a lead of its own, which another process may have, and waits and
@@ -66,7 +66,7 @@ func (s *stream) run(ctx context.Context) error {
 		}
 		goesOn := s.noteFailure(s, err)
 		rest := cmp.Or(s.cfg.lookAgain, lookAgainAfter)
-		reason := reasonOf(err)
+		reason := ingest.Reason(err)
 		s.set(admin.Failed, false, fmt.Sprintf("failed: %s; it is looked at again every %v", reason, rest))
 		s.record(ctx, reason)
 		if goesOn {
@@ -93,7 +93,7 @@ func (s *stream) record(ctx context.Context, reason string) {
 	defer cancel()
 	leader, ok, err := s.store.Lead(ctx, s.role)
 	if ok {
-		err = leader.RecordTask(ctx, s.name(), reason)
+		s.note(ctx, leader, reason)
 		s.closing = waitOrAbandon(leader.Close)
 	}
 	if err != nil {
@@ -101,20 +101,10 @@ func (s *stream) record(ctx context.Context, reason string) {
 	}
 }
 
-// worked records that the stream goes on, whatever was recorded before.
-func (s *stream) worked(ctx context.Context, leader *store.Leader) {
-	if err := leader.RecordTask(ctx, s.name(), ""); err != nil {
-		s.logger.DebugContext(ctx, "that the stream goes on could not be recorded", "stream", s.name(), "error", err)
-	}
-}
-
-// reasonOf is an error with what to do about it, where that is known.
-func reasonOf(err error) string {
-	var problem *ledger.Problem
-	if errors.As(err, &problem) {
-		return err.Error() + "; what to do: " + problem.Do
-	}
-	return err.Error()
+// note records why the stream can't go on; empty: it does, whatever was recorded before.
+func (s *stream) note(ctx context.Context, leader *store.Leader, reason string) {
+	report := ingest.TaskReport{Name: s.name(), Sink: leader, Logger: s.logger}
+	report.Note(ctx, reason)
 }
 
 // attempt works until ctx ends or the stream is done (nil both), or something fails that trying again can't cure.

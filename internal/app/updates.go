@@ -98,7 +98,7 @@ func (u *updates) run(ctx context.Context, s *stream, leader *store.Leader) (don
 				u.tellShown(ctx, watermark)
 				if tasks == nil {
 					tasks = u.startBackground(taskCtx, leader)
-					s.worked(ctx, leader)
+					s.note(ctx, leader, "")
 				}
 			},
 			Committed: func(watermark, frontier ledger.Offset, n int) {
