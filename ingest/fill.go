@@ -188,25 +188,20 @@ func (r *fillRun) choose(ctx context.Context, bounds ledger.Bounds) (ledger.Rang
 		}
 		chosen.To = min(*r.To, bounds.Floor) // everything above is stored
 	}
-	pruned, err := r.Source.PrunedOffset(ctx)
-	if err != nil && !errors.Is(err, ledger.ErrNotOffered) {
-		return chosen, fmt.Errorf("ask how far the participant is pruned: %w", err)
+	pruned, err := AskPruned(ctx, r.Source)
+	if err != nil {
+		return chosen, err
 	}
-	switch {
-	case r.From == nil:
-		chosen.From = pruned
-		if pruned > 0 {
-			r.Logger.WarnContext(ctx, "the participant is pruned: history can be filled in from there on only", "stream", "history", "offset", int64(pruned))
-		}
-	case *r.From < pruned && *r.From < chosen.To:
-		return chosen, &ledger.Problem{
-			What: fmt.Sprintf("the participant is pruned up to offset %d, so history can't be filled in from offset %d on", pruned, *r.From),
-			Do:   fmt.Sprintf("give --from an offset of at least %d, or leave it out; or fill in from a participant's replica that still has it", pruned),
-		}
-	default:
+	if chosen.From = pruned; r.From != nil {
 		chosen.From = *r.From
+	} else if pruned > 0 {
+		r.Logger.WarnContext(ctx, "the participant is pruned: history can be filled in from there on only", "stream", "history", "offset", int64(pruned))
 	}
-	return chosen, nil
+	if chosen.From >= chosen.To {
+		return chosen, nil // nothing is to be read
+	}
+	return chosen, Served{Pruned: pruned}.checkPruned(chosen.From,
+		fmt.Sprintf("give --from an offset of at least %d, or leave it out; or fill in from a participant's replica that still has it", pruned))
 }
 
 // stays says of a history that is pruned what to do about it: less is filled in, and what is stored is as good as before.
@@ -228,7 +223,7 @@ func (r *fillRun) prunedMeanwhile(ctx context.Context) bool {
 	if !r.chosen || r.From != nil || ctx.Err() != nil {
 		return false
 	}
-	pruned, err := r.Source.PrunedOffset(ctx)
+	pruned, err := AskPruned(ctx, r.Source)
 	if err != nil || pruned <= r.filled.Range.From {
 		return false
 	}

@@ -2,8 +2,6 @@ package ingest
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 
 	"ledgerindexer/ledger"
@@ -110,36 +108,9 @@ func (s *Snapshot) chooseOffset(ctx context.Context) (ledger.Offset, error) {
 			return latest.At, nil
 		}
 	}
-	end, err := s.Source.LedgerEnd(ctx)
-	tellsEnd := !errors.Is(err, ledger.ErrNotOffered)
-	if err != nil && tellsEnd {
-		return 0, fmt.Errorf("ask for the ledger's end: %w", err)
-	}
-	if s.At == nil {
-		if !tellsEnd {
-			return 0, &ledger.Problem{
-				What: "the server does not tell its ledger end, so the snapshot's offset can't be chosen",
-				Do:   "give the offset with --at-offset",
-			}
-		}
-		return end, nil
-	}
-	at := *s.At
-	if tellsEnd && at > end {
-		return 0, &ledger.Problem{
-			What: fmt.Sprintf("offset %d is above the ledger's end %d", at, end),
-			Do:   "give --at-offset an offset up to the ledger's end, or leave it out to take the end",
-		}
-	}
-	pruned, err := s.Source.PrunedOffset(ctx)
-	if err != nil && !errors.Is(err, ledger.ErrNotOffered) {
-		return 0, fmt.Errorf("ask how far the participant is pruned: %w", err)
-	}
-	if err == nil && at < pruned {
-		return 0, &ledger.Problem{
-			What: fmt.Sprintf("offset %d is below offset %d, up to which the participant is pruned", at, pruned),
-			Do:   "give --at-offset an offset from the pruned one on, or leave it out to take the ledger's end",
-		}
-	}
-	return at, nil
+	return chooseOffset(ctx, s.Source, s.At, cures{
+		noEnd:  "give the offset with --at-offset",
+		above:  "give --at-offset an offset up to the ledger's end, or leave it out to take the end",
+		pruned: "give --at-offset an offset from the pruned one on, or leave it out to take the ledger's end",
+	})
 }

@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -55,39 +54,14 @@ func (u *Updates) resume(ctx context.Context) (ledger.Offset, error) {
 }
 
 func (u *Updates) firstOffset(ctx context.Context) (ledger.Offset, error) {
-	end, err := u.Source.LedgerEnd(ctx)
-	tellsEnd := !errors.Is(err, ledger.ErrNotOffered)
-	if err != nil && tellsEnd {
-		return 0, fmt.Errorf("ask for the ledger's end: %w", err)
-	}
+	wanted := &u.Start.offset
 	if u.Start.latest {
-		if !tellsEnd {
-			return 0, &ledger.Problem{
-				What: "the server does not tell its ledger end, so it can't be the start",
-				Do:   "give the offset to start at with --start",
-			}
-		}
-		return end, nil
+		wanted = nil
 	}
-	at := u.Start.offset
-	if tellsEnd && at > end {
-		return 0, &ledger.Problem{
-			What: fmt.Sprintf("the start offset %d is above the ledger's end %d", at, end),
-			Do:   "give --start an offset up to the ledger's end",
-		}
-	}
-	pruned, err := u.Source.PrunedOffset(ctx)
-	if errors.Is(err, ledger.ErrNotOffered) {
-		return at, nil // the first read will tell
-	}
-	if err != nil {
-		return 0, fmt.Errorf("ask how far the participant is pruned: %w", err)
-	}
-	if at < pruned {
-		return 0, &ledger.Problem{
-			What: fmt.Sprintf("the participant is pruned up to offset %d, so the ledger can't be read from offset %d", pruned, at),
-			Do:   "seed the database with `backfill`, then start the indexer again; or give --start an offset from the pruned one on, which leaves the active set unknown",
-		}
-	}
-	return at, nil
+	return chooseOffset(ctx, u.Source, wanted, cures{
+		noEnd: "give the offset to start at with --start",
+		above: "give --start an offset up to the ledger's end",
+		pruned: "seed the database with `backfill`, then start the indexer again; or give --start an offset from the pruned one on, " +
+			"which leaves the active set unknown",
+	})
 }

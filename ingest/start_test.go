@@ -80,10 +80,10 @@ func TestRefusesAStartThatIsNotThere(t *testing.T) {
 		what   string
 		do     string
 	}{
-		"genesis, pruned":      {"genesis", 30, false, "the participant is pruned up to offset 30, so the ledger can't be read from offset 0", "`backfill`"},
-		"an offset, pruned":    {"29", 30, false, "the participant is pruned up to offset 30, so the ledger can't be read from offset 29", "--start"},
-		"above the end":        {"61", 0, false, "the start offset 61 is above the ledger's end 60", "--start"},
-		"latest and not known": {"latest", 0, true, "the server does not tell its ledger end, so it can't be the start", "--start"},
+		"genesis, pruned":      {"genesis", 30, false, "the participant is pruned up to offset 30, which is above offset 0", "`backfill`"},
+		"an offset, pruned":    {"29", 30, false, "the participant is pruned up to offset 30, which is above offset 29", "--start"},
+		"above the end":        {"61", 0, false, "offset 61 is above the ledger's end 60", "--start"},
+		"latest and not known": {"latest", 0, true, "the server does not tell its ledger end, so the offset can't be chosen", "--start"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {

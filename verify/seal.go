@@ -2,7 +2,6 @@ package verify
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -217,13 +216,4 @@ func (s *Seals) AddUpdates(source UpdateSource, database SealDatabase, sealer Se
 // AddTransactions adds the transaction history.
 func (s *Seals) AddTransactions(source HistorySource, history HistoryDatabase, database SealDatabase, sealer Sealer) {
 	s.streams = append(s.streams, &recordSeals{Seals: s, source: source, history: history, database: database, sealer: sealer})
-}
-
-// prunedOffset is up to where a participant was pruned; 0: it was not, or does not tell.
-func prunedOffset(ctx context.Context, source UpdateSource) (ledger.Offset, error) {
-	pruned, err := source.PrunedOffset(ctx)
-	if errors.Is(err, ledger.ErrNotOffered) {
-		return 0, nil
-	}
-	return pruned, err
 }

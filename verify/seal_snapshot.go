@@ -44,7 +44,7 @@ func (s *snapshotSeals) seal(ctx context.Context, w ledger.Window) (sealing Seal
 	at := ledger.Offset(w.To)
 	s.goesOn = false
 	if s.reading == nil || s.reading.sealing.To != w.To {
-		pruned, err := prunedOffset(ctx, s.source)
+		pruned, err := ingest.AskPruned(ctx, s.source)
 		if err != nil {
 			return Sealing{}, false, err
 		}

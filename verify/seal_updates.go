@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
 )
 
@@ -24,7 +25,7 @@ func (u *updateSeals) window(ctx context.Context) (*ledger.Window, error) {
 }
 
 func (u *updateSeals) seal(ctx context.Context, w ledger.Window) (Sealing, bool, error) {
-	pruned, err := prunedOffset(ctx, u.source)
+	pruned, err := ingest.AskPruned(ctx, u.source)
 	if err != nil {
 		return Sealing{}, false, err
 	}

@@ -3,12 +3,12 @@ package verify
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"time"
 
+	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
 )
 
@@ -139,23 +139,16 @@ func (u *Updates) ask(ctx context.Context) error {
 	if err != nil {
 		u.Logger.WarnContext(ctx, "what the database claims can't be read", "error", err)
 	}
-	end, err := u.ledgerEnd(ctx)
-	if err == nil {
-		u.end = &end
-	} else if !errors.Is(err, ledger.ErrNotOffered) {
+	var served ingest.Served
+	err = Patiently(ctx, u.Logger, func() (err error) {
+		served, err = ingest.AskServed(ctx, u.Source)
 		return err
-	}
+	})
+	u.end, u.pruned = served.End, served.Pruned
 	if started && u.end != nil && *u.end < claimed.Watermark {
 		u.beyond = u.end
 	}
-	err = Patiently(ctx, u.Logger, func() (err error) {
-		u.pruned, err = u.Source.PrunedOffset(ctx)
-		return err
-	})
-	if err != nil && !errors.Is(err, ledger.ErrNotOffered) {
-		return err
-	}
-	return nil
+	return err
 }
 
 func (u *Updates) ledgerEnd(ctx context.Context) (end ledger.Offset, err error) {

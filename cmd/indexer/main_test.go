@@ -253,7 +253,7 @@ func TestAProblemEndsTheRunWithWhatToDo(t *testing.T) {
 	}
 	code, _, stderr := command(t, environ, "run")
 	require.Equal(t, config.ExitProblem, code)
-	require.Contains(t, stderr, "indexer: the start offset 1000000 is above the ledger's end ")
+	require.Contains(t, stderr, "indexer: offset 1000000 is above the ledger's end ")
 	require.Contains(t, stderr, "\nWhat to do: give --start an offset up to the ledger's end.\n")
 }
 

@@ -1,0 +1,72 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ledgerindexer/ledger"
+)
+
+// ServedSource tells which offsets a participant serves. One that does not tell answers with ledger.ErrNotOffered.
+type ServedSource interface {
+	LedgerEnd(ctx context.Context) (ledger.Offset, error)
+	PrunedOffset(ctx context.Context) (ledger.Offset, error)
+}
+
+// Served is what a participant serves: what lies after Pruned up to End.
+type Served struct {
+	Pruned ledger.Offset  // 0: nothing was pruned, or it does not tell: the first read will
+	End    *ledger.Offset // nil: it does not tell
+}
+
+// AskServed asks a participant what it serves.
+func AskServed(ctx context.Context, source ServedSource) (served Served, err error) {
+	end, err := source.LedgerEnd(ctx)
+	if err == nil {
+		served.End = &end
+	} else if !errors.Is(err, ledger.ErrNotOffered) {
+		return served, fmt.Errorf("ask for the ledger's end: %w", err)
+	}
+	served.Pruned, err = AskPruned(ctx, source)
+	return served, err
+}
+
+// AskPruned asks up to where a participant was pruned; 0: it was not, or does not tell.
+func AskPruned(ctx context.Context, source ServedSource) (ledger.Offset, error) {
+	pruned, err := source.PrunedOffset(ctx)
+	if errors.Is(err, ledger.ErrNotOffered) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("ask how far the participant is pruned: %w", err)
+	}
+	return pruned, nil
+}
+
+// cures say what to do where an offset can't be chosen.
+type cures struct{ noEnd, above, pruned string }
+
+// chooseOffset is the offset to begin at: the one that is wanted, nil: the ledger's end. It must be served.
+func chooseOffset(ctx context.Context, source ServedSource, wanted *ledger.Offset, do cures) (ledger.Offset, error) {
+	served, err := AskServed(ctx, source)
+	switch {
+	case err != nil:
+		return 0, err
+	case wanted == nil && served.End == nil:
+		return 0, &ledger.Problem{What: "the server does not tell its ledger end, so the offset can't be chosen", Do: do.noEnd}
+	case wanted == nil:
+		return *served.End, nil
+	case served.End != nil && *wanted > *served.End:
+		return 0, &ledger.Problem{What: fmt.Sprintf("offset %d is above the ledger's end %d", *wanted, *served.End), Do: do.above}
+	}
+	return *wanted, served.checkPruned(*wanted, do.pruned)
+}
+
+// checkPruned refuses an offset below the pruned one; do says what to do then.
+func (s Served) checkPruned(at ledger.Offset, do string) error {
+	if at >= s.Pruned {
+		return nil
+	}
+	return &ledger.Problem{What: fmt.Sprintf("the participant is pruned up to offset %d, which is above offset %d", s.Pruned, at), Do: do}
+}
