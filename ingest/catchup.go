@@ -41,10 +41,10 @@ type storedRange struct {
 
 // newCatchUp makes a catch-up from the watermark to an offset that is not beyond the ledger's end. What is stored ahead is
 // not read again.
-func newCatchUp(r *updatesRun, seen *recognition, meter *Meter, at, end ledger.Offset, ahead []ledger.Range) *catchUp {
+func newCatchUp(r *updatesRun, meter *Meter, at, end ledger.Offset, ahead []ledger.Range) *catchUp {
 	c := &catchUp{updatesRun: r, meter: meter, at: at, projected: time.Now()}
 	c.load = &loader{
-		pace: &r.pace, source: r.Source, scope: r.Scope, seen: seen, plan: newPlan(&r.sizes, at, end, ahead), reached: at,
+		pace: &r.pace, source: r.Source, scope: r.Scope, fork: r.fork, plan: newPlan(&r.sizes, at, end, ahead), reached: at,
 	}
 	for _, stored := range ahead {
 		c.stored = append(c.stored, storedRange{Range: stored})

@@ -58,7 +58,7 @@ type Filled struct {
 func (f *Fill) Run(ctx context.Context) (Filled, error) {
 	r := fillRun{
 		Fill: f, pace: newPace(f.MaxRequests, f.Logger, "history"),
-		above: Updates{Source: f.Source, Sink: storedSink{stored: f.Sink}, Logger: f.Logger},
+		fork: newForkCheck(f.Source, f.Sink, f.Logger),
 	}
 	err := r.retry.Do(ctx, r.try)
 	if err != nil && !Lasting(err) {
@@ -71,7 +71,7 @@ func (f *Fill) Run(ctx context.Context) (Filled, error) {
 type fillRun struct {
 	*Fill
 	pace
-	above  Updates // what is stored, by which the history is recognized
+	fork   *forkCheck
 	chosen bool
 	filled Filled
 	anew   bool // the snapshot was begun anew, because what was begun before can't be gone on with
@@ -107,8 +107,7 @@ func (r *fillRun) work(ctx context.Context) error {
 			Do:   "run `indexer run`, or `backfill` and then `indexer run`; history can be filled in as soon as they have begun",
 		}
 	}
-	seen, err := r.recognize(ctx, bounds.Watermark)
-	if err != nil {
+	if err := r.fork.begin(ctx, bounds.Watermark, nil); err != nil {
 		return err
 	}
 	if !r.chosen {
@@ -120,14 +119,14 @@ func (r *fillRun) work(ctx context.Context) error {
 	if err := r.carry(ctx, bounds); err != nil {
 		return err
 	}
-	if err := r.fill(ctx, seen); err != nil {
+	if err := r.fill(ctx); err != nil {
 		return err
 	}
 	return r.knowState(ctx)
 }
 
 // fill fills in what is missing of the range.
-func (r *fillRun) fill(ctx context.Context, seen *recognition) error {
+func (r *fillRun) fill(ctx context.Context) error {
 	if r.filled.Range.From >= r.filled.Range.To {
 		return nil
 	}
@@ -144,7 +143,7 @@ func (r *fillRun) fill(ctx context.Context, seen *recognition) error {
 	meter := NewMeter(r.Logger, ledger.Progress{Stream: "history", Unit: "updates", End: all}, r.Progress)
 	defer meter.Rest()
 	load := loader{
-		pace: &r.pace, source: r.Source, scope: r.Scope, seen: seen,
+		pace: &r.pace, source: r.Source, scope: r.Scope, fork: r.fork,
 		plan: &plan{sizes: &r.sizes, missing: missing, limit: math.MaxInt64, newestFirst: r.NewestFirst},
 	}
 	return load.run(ctx, func(reading context.Context) {
@@ -155,25 +154,6 @@ func (r *fillRun) fill(ctx context.Context, seen *recognition) error {
 			meter.Add(ctx, done, updates)
 		})
 	})
-}
-
-// recognize sees whether the participant has the history that is stored.
-func (r *fillRun) recognize(ctx context.Context, at ledger.Offset) (*recognition, error) {
-	return r.above.recognizeAll(ctx, at, nil)
-}
-
-// storedSink is a sink that nothing is written to.
-type storedSink struct {
-	UpdateSink
-	stored StoredUpdates
-}
-
-func (s storedSink) LastUpdate(ctx context.Context, upTo ledger.Offset) (ledger.Offset, string, error) {
-	return s.stored.LastUpdate(ctx, upTo)
-}
-
-func (s storedSink) Compare(ctx context.Context, page ledger.Page, found func(ledger.Difference) error) error {
-	return s.stored.Compare(ctx, page, found)
 }
 
 // choose says which range is to be filled in.

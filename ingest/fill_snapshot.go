@@ -42,7 +42,7 @@ func (r *fillRun) carry(ctx context.Context, bounds ledger.Bounds) error {
 		return nil
 	}
 	// Another server may have answered: what it showed counts only if it has the history that is stored.
-	if _, err := r.recognize(ctx, bounds.Watermark); err != nil {
+	if err := r.fork.begin(ctx, bounds.Watermark, nil); err != nil {
 		if Lasting(err) {
 			err = errors.Join(err, r.Snapshot.Sink.DropSnapshot(ctx))
 		}

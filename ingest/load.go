@@ -46,7 +46,7 @@ type loader struct {
 	*pace
 	source UpdateSource
 	scope  ledger.Scope
-	seen   *recognition
+	fork   *forkCheck
 	plan   *plan
 
 	reached  ledger.Offset // the highest offset that was fetched
@@ -181,10 +181,10 @@ func (l *loader) read(ctx context.Context, window ledger.Range, room int64) (pag
 		}
 	}
 	if page, err = l.sizes.ask(ctx, read, window); err == nil {
-		return page, l.seen.accept(ctx, changes, &page)
+		return page, l.fork.accept(ctx, changes, &page)
 	}
 	if Lasting(err) { // it may be another server that can't go on
-		if changed := l.seen.stuck(ctx); changed != nil {
+		if changed := l.fork.stuck(ctx); changed != nil {
 			err = changed
 		}
 	}

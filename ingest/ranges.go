@@ -84,12 +84,12 @@ func (r *Ranges) clamp(offsets ledger.Offset) ledger.Offset {
 
 // inRanges is a participant whose ranges are read by Ranges.
 type inRanges struct {
-	HistoryKeeper
+	UpdateReader
 	ranges *Ranges
 	logger *slog.Logger
 }
 
-// ReadUpdates is as HistoryKeeper has it.
+// ReadUpdates is as UpdateReader has it.
 func (s inRanges) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
-	return s.ranges.Read(ctx, s.logger, s.HistoryKeeper.ReadUpdates, ledger.Range{From: after, To: to})
+	return s.ranges.Read(ctx, s.logger, s.UpdateReader.ReadUpdates, ledger.Range{From: after, To: to})
 }

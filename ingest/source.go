@@ -7,22 +7,15 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// UpdateSource is what the updates loop needs of a participant. A server that does not tell its end, or how far it
-// was pruned, answers with ledger.ErrNotOffered.
+// UpdateSource is what the updates loop needs of a participant.
 type UpdateSource interface {
-	LedgerEnd(ctx context.Context) (ledger.Offset, error)
-	PrunedOffset(ctx context.Context) (ledger.Offset, error)
-	// ReadUpdates reads on after an offset, as far as one request brings, at most up to `to`, which is not beyond the
-	// ledger's end.
-	ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error)
-	// ReadUpdatesWithin is ReadUpdates for who has room for so many bytes of JSON; the error is ledger.ErrNoRoom where the
-	// request brings more. It is safe for concurrent use.
+	ServedSource
+	UpdateReader
+	// ReadUpdatesWithin is ReadUpdates with a byte limit on the JSON; the error is ledger.ErrNoRoom where the request brings
+	// more. It is safe for concurrent use.
 	ReadUpdatesWithin(ctx context.Context, after, to ledger.Offset, room int64) (ledger.Page, error)
 	// TailUpdates waits for updates after an offset: until limit elements came (full), or idle has passed without one.
 	TailUpdates(ctx context.Context, after ledger.Offset, limit int, idle time.Duration) (page ledger.Page, full bool, err error)
-	// UpdateOfScope reads an update by its id, as the stream shows it, and the answer as the server sent it. The error is
-	// ledger.ErrNotFound where it does not show it, and ledger.ErrNotOffered where it can't look updates up.
-	UpdateOfScope(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error)
 	// Changes counts how often another server may have begun to answer than before: it grows before anything is returned
 	// that the other one answered.
 	Changes() int64
@@ -30,6 +23,7 @@ type UpdateSource interface {
 
 // UpdateSink is where updates are written.
 type UpdateSink interface {
+	StoredUpdates
 	// Watermark is where the stream resumes; ok is false where nothing was started.
 	Watermark(ctx context.Context) (at ledger.Offset, ok bool, err error)
 	// Start sets the first watermark; stateKnown says that the active set is known there.
@@ -44,17 +38,11 @@ type UpdateSink interface {
 	Write(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error
 	// Project moves the watermark from one offset to another, up to which everything is stored.
 	Project(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) error
-	// LastUpdate is the last stored update at or below an offset, shown or not; at is 0 where there is none, and the id is empty where
-	// none could be read.
-	LastUpdate(ctx context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, err error)
-	// Compare compares what is stored of a page's range with the page. An error of found ends it and is returned.
-	Compare(ctx context.Context, page ledger.Page, found func(ledger.Difference) error) error
 }
 
 // SnapshotSource is what the snapshot loop needs of a participant.
 type SnapshotSource interface {
-	LedgerEnd(ctx context.Context) (ledger.Offset, error)
-	PrunedOffset(ctx context.Context) (ledger.Offset, error)
+	ServedSource
 	// ReadSnapshot reads one page of the snapshot at an offset, after a token; the zero token reads the first.
 	ReadSnapshot(ctx context.Context, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error)
 }

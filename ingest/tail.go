@@ -12,7 +12,6 @@ import (
 // meanwhile, facts, coverage, projection and watermark in one transaction.
 type tail struct {
 	*updatesRun
-	seen  *recognition
 	meter *Meter
 	at    ledger.Offset // the watermark
 	end   ledger.Offset // of the ledger, as the reader knows it; valid when run has returned
@@ -32,7 +31,7 @@ func (t *tail) run(ctx context.Context) error {
 	defer stopReading()
 	pages := make(chan fetched, pagesAhead)
 	inFlight := semaphore.NewWeighted(bytesInFlight)
-	r := reader{updatesRun: t.updatesRun, at: t.at, agreed: t.seen.mark.offset, meter: t.meter}
+	r := reader{updatesRun: t.updatesRun, at: t.at, agreed: t.fork.last.offset, meter: t.meter}
 	w := writer{updatesRun: t.updatesRun, meter: t.meter, at: t.at}
 	read := make(chan error, 1)
 	go func() {
@@ -57,9 +56,9 @@ func (t *tail) read(ctx context.Context, r *reader, pages chan<- fetched, inFlig
 		next, err := r.next(ctx)
 		switch {
 		case err == nil:
-			err = t.seen.accept(ctx, began, &next.page)
+			err = t.fork.accept(ctx, began, &next.page)
 		case Lasting(err): // it may be another server that can't go on
-			if changed := t.seen.stuck(ctx); changed != nil {
+			if changed := t.fork.stuck(ctx); changed != nil {
 				err = changed
 			}
 		}

@@ -39,10 +39,6 @@ type Updates struct {
 	MaxRequests int
 	Logger      *slog.Logger
 	Watch       Watch
-
-	compared     ledger.Offset // of the update whose content was compared last
-	unrecognized bool          // it was said that the history can't be recognized
-	ranges       Ranges        // in which it is looked whether nothing lies where nothing came
 }
 
 // Watch is told what happens. Each function may be nil; they are called from one goroutine at a time each.
@@ -60,7 +56,10 @@ type Watch struct {
 // Run works until ctx ends (nil: the transactions under way were finished), UntilCurrent is reached (nil), or an error
 // stays whatever is tried again.
 func (u *Updates) Run(ctx context.Context) error {
-	r := updatesRun{Updates: u, target: targetOffset{wanted: u.UntilCurrent}, pace: newPace(u.MaxRequests, u.Logger, "updates")}
+	r := updatesRun{
+		Updates: u, target: targetOffset{wanted: u.UntilCurrent}, pace: newPace(u.MaxRequests, u.Logger, "updates"),
+		fork: newForkCheck(u.Source, u.Sink, u.Logger),
+	}
 	r.retry.Recovered = u.Watch.Recovered
 	r.retry.Failed = func(err error, _ time.Duration) {
 		if u.Watch.Retrying != nil {
@@ -86,6 +85,7 @@ func followed(ctx context.Context, logger *slog.Logger, stream string, err error
 type updatesRun struct {
 	*Updates
 	pace
+	fork   *forkCheck
 	target targetOffset
 }
 
@@ -150,8 +150,7 @@ func (r *updatesRun) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	seen, err := r.recognizeAll(ctx, at, ahead)
-	if err != nil {
+	if err := r.fork.begin(ctx, at, ahead); err != nil {
 		return err
 	}
 	if r.Watch.Resumed != nil {
@@ -161,13 +160,13 @@ func (r *updatesRun) follow(ctx context.Context) error {
 	defer meter.Rest()
 	for end := at; ; {
 		if len(ahead) > 0 || end > at {
-			c := newCatchUp(r, seen, meter, at, end, ahead)
+			c := newCatchUp(r, meter, at, end, ahead)
 			if err := c.run(ctx); err != nil {
 				return notReached(err)
 			}
 			at, ahead = c.at, nil
 		}
-		t := tail{updatesRun: r, seen: seen, meter: meter, at: at}
+		t := tail{updatesRun: r, meter: meter, at: at}
 		if err := t.run(ctx); !errors.Is(err, errFarBehind) {
 			return notReached(err)
 		}

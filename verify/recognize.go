@@ -14,7 +14,7 @@ import (
 func (u *Updates) recognize(ctx context.Context, at ledger.Offset, empty bool) error {
 	var unknown error
 	err := Patiently(ctx, u.Logger, func() (err error) {
-		unknown, err = ingest.Recognize(ctx, u.Source, u.Database, at, empty)
+		unknown, err = ingest.CheckFork(ctx, u.Source, u.Database, at, empty)
 		return err
 	})
 	if unknown != nil && !u.unrecognized {

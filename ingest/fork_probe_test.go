@@ -162,7 +162,7 @@ func TestRecognizesTheHistory(t *testing.T) {
 				c.change(&shown)
 			}
 			var log bytes.Buffer
-			u := &Updates{Source: shown.source(), Sink: c.stored.sink(new(int)), Logger: slog.New(slog.NewTextHandler(&log, nil))}
+			u := newForkCheck(shown.source(), c.stored.sink(new(int)), slog.New(slog.NewTextHandler(&log, nil)))
 			for range 2 { // what is said is said once
 				mark, err := u.recognize(t.Context(), c.watermark)
 				require.Equal(t, c.mark, mark.offset)
@@ -191,7 +191,7 @@ func TestRecognizingTakesARequestOrTwo(t *testing.T) {
 	stored := chronicleOf("first", 10, 20)
 	for watermark, requests := range map[ledger.Offset]int{20: 1, 25: 2} {
 		shown := stored.restoredAt(20, 30)
-		u := &Updates{Source: shown.source(), Sink: stored.sink(new(int)), Logger: slog.New(slog.DiscardHandler)}
+		u := newForkCheck(shown.source(), stored.sink(new(int)), slog.New(slog.DiscardHandler))
 		_, err := u.recognize(t.Context(), watermark)
 		require.NoError(t, err)
 		require.Equal(t, requests, shown.requests)
@@ -205,7 +205,7 @@ func TestAServerThatIsAwayIsNotAnotherHistory(t *testing.T) {
 	source := stored.source()
 	source.update = func(context.Context, string) (ledger.Update, error) { return ledger.Update{}, errAway }
 	source.ledgerEnd = func(context.Context) (ledger.Offset, error) { return 0, errAway }
-	u := &Updates{Source: source, Sink: stored.sink(new(int)), Logger: slog.New(slog.DiscardHandler)}
+	u := newForkCheck(source, stored.sink(new(int)), slog.New(slog.DiscardHandler))
 	_, err := u.recognize(t.Context(), 20)
 	require.ErrorIs(t, err, errAway)
 	require.False(t, Lasting(err))
@@ -217,7 +217,7 @@ func TestADamagedUpdateIsNoOtherHistory(t *testing.T) {
 	stored := chronicleOf("first", 10, 20)
 	differences := 3
 	var log bytes.Buffer
-	u := &Updates{Source: stored.source(), Sink: stored.sink(&differences), Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	u := newForkCheck(stored.source(), stored.sink(&differences), slog.New(slog.NewTextHandler(&log, nil)))
 	for range 2 {
 		mark, err := u.recognize(t.Context(), 20)
 		require.NoError(t, err)
@@ -253,7 +253,7 @@ func TestAnUpgradedParticipantHasNotDamagedAnything(t *testing.T) {
 			return nil
 		}
 		var log bytes.Buffer
-		u := &Updates{Source: stored.source(), Sink: sink, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		u := newForkCheck(stored.source(), sink, slog.New(slog.NewTextHandler(&log, nil)))
 		_, err := u.recognize(t.Context(), 20)
 		require.NoError(t, err)
 		require.Equal(t, 1, strings.Count(log.String(), "indexer verify --repair"), name)
@@ -284,8 +284,8 @@ func TestTheLastCommonOffsetIsFoundExactly(t *testing.T) {
 		if random.IntN(3) == 0 {
 			shown.noLookUp = ledger.ErrNotOffered
 		}
-		u := &Updates{Source: shown.source(), Sink: stored.sink(new(int)), Logger: slog.New(slog.DiscardHandler)}
-		found, err := lastCommon(t.Context(), u.Source, u.Sink, last)
+		u := newForkCheck(shown.source(), stored.sink(new(int)), slog.New(slog.DiscardHandler))
+		found, err := u.lastCommon(t.Context(), last)
 		require.NoError(t, err)
 		require.Equal(t, cut, found, "offsets %v", offsets)
 		require.LessOrEqual(t, shown.requests, 2*64)

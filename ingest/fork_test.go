@@ -34,10 +34,10 @@ func TestRecognizesWhatIsStoredAhead(t *testing.T) {
 		"the same":                              {shown: grown()},
 		"the same, no look-ups":                 {shown: grown(), change: func(h *chronicle) { h.noLookUp = ledger.ErrNotOffered }},
 		"the same, grown where nothing is read": {shown: grown(58)},
-		"one behind the last update":            {shown: grown(53), problem: []string{"first-50 at offset 50", "other-53 at offset 53, where there was none", "--to-offset 25"}},
+		"one behind the last update":            {shown: grown(53), problem: []string{"first-50 is stored at offset 50", "other-53 at offset 53, where there was none", "--to-offset 25"}},
 		"one in a range of nothing":             {shown: grown(62), problem: []string{"other-62 at offset 62, where there was none", "--to-offset 25"}},
-		"parted ahead":                          {shown: stored.restoredAt(40, 45, 70), problem: []string{"first-50 at offset 50", "--to-offset 25"}},
-		"parted just behind the watermark":      {shown: stored.restoredAt(20, 30, 70), problem: []string{"first-50 at offset 50", "--to-offset 20"}},
+		"parted ahead":                          {shown: stored.restoredAt(40, 45, 70), problem: []string{"first-50 is stored at offset 50", "--to-offset 25"}},
+		"parted just behind the watermark":      {shown: stored.restoredAt(20, 30, 70), problem: []string{"first-50 is stored at offset 50", "--to-offset 20"}},
 		"not come so far":                       {shown: stored.restoredAt(40, 45), problem: []string{"ends below the checkpoint, at offset 45", "--to-offset 25"}},
 		"pruned since":                          {shown: grown(), change: func(h *chronicle) { h.pruned = 66 }, log: "can't be found out"},
 		"away by then":                          {shown: grown(), change: func(h *chronicle) { h.noLookUp, h.away = errAway, 30 }, err: errAway},
@@ -49,8 +49,8 @@ func TestRecognizesWhatIsStoredAhead(t *testing.T) {
 				c.change(&shown)
 			}
 			var log bytes.Buffer
-			u := &Updates{Source: shown.source(), Sink: stored.sink(new(int)), Logger: slog.New(slog.NewTextHandler(&log, nil))}
-			r, err := u.recognizeAll(t.Context(), watermark, ahead)
+			r := newForkCheck(shown.source(), stored.sink(new(int)), slog.New(slog.NewTextHandler(&log, nil)))
+			err := r.begin(t.Context(), watermark, ahead)
 			var problem *ledger.Problem
 			switch {
 			case c.problem != nil:
@@ -63,7 +63,7 @@ func TestRecognizesWhatIsStoredAhead(t *testing.T) {
 				require.ErrorContains(t, err, "stored ahead of the watermark, up to offset 65")
 			default:
 				require.NoError(t, err)
-				require.Equal(t, landmark{50, "first-50"}, r.mark)
+				require.Equal(t, anchor{50, "first-50"}, r.last)
 				require.Equal(t, []ledger.Range{{From: 50, To: 55}, {From: 60, To: 65}}, r.empty)
 				require.Equal(t, c.log != "", strings.Contains(log.String(), c.log) && log.Len() > 0, log.String())
 			}
@@ -73,33 +73,32 @@ func TestRecognizesWhatIsStoredAhead(t *testing.T) {
 	var log bytes.Buffer
 	pruned := grown()
 	pruned.pruned = 66
-	u := &Updates{Source: pruned.source(), Sink: stored.sink(new(int)), Logger: slog.New(slog.NewTextHandler(&log, nil))}
-	_, err := u.recognizeAll(t.Context(), 5, ahead)
+	r := newForkCheck(pruned.source(), stored.sink(new(int)), slog.New(slog.NewTextHandler(&log, nil)))
+	err := r.begin(t.Context(), 5, ahead)
 	require.NoError(t, err)
 	require.Contains(t, log.String(), "can't be found out")
-	// Where no update is stored ahead, the landmark stays, with what is empty behind it.
-	u = &Updates{Source: grown().source(), Sink: stored.sink(new(int)), Logger: slog.New(slog.DiscardHandler)}
-	r, err := u.recognizeAll(t.Context(), 55, []ledger.Range{{From: 60, To: 65}})
+	// Where no update is stored ahead, the anchor stays, with what is empty behind it.
+	r = newForkCheck(grown().source(), stored.sink(new(int)), slog.New(slog.DiscardHandler))
+	err = r.begin(t.Context(), 55, []ledger.Range{{From: 60, To: 65}})
 	require.NoError(t, err)
-	require.Equal(t, landmark{50, "first-50"}, r.mark)
+	require.Equal(t, anchor{50, "first-50"}, r.last)
 	require.Equal(t, []ledger.Range{{From: 50, To: 55}, {From: 60, To: 65}}, r.empty)
 }
 
-// While reading, it is said that the landmark can't be seen any more; not so where that is asked for because reading can't go on,
+// While reading, it is said that the anchor can't be seen any more; not so where that is asked for because reading can't go on,
 // which says more.
 func TestALandmarkThatCanNotBeSeenWhileReading(t *testing.T) {
 	t.Parallel()
 	shown := chronicleOf("first", 10, 20, 30, 70)
 	shown.pruned = 25
 	page := &ledger.Page{From: 30, To: 40}
-	for name, look := range map[string]func(r *recognition) error{
-		"reading": func(r *recognition) error { return r.accept(t.Context(), 0, page) },
-		"stuck":   func(r *recognition) error { return r.stuck(t.Context()) },
+	for name, look := range map[string]func(r *forkCheck) error{
+		"reading": func(r *forkCheck) error { return r.accept(t.Context(), 0, page) },
+		"stuck":   func(r *forkCheck) error { return r.stuck(t.Context()) },
 	} {
 		var log bytes.Buffer
-		u := &Updates{Source: shown.source(), Sink: shown.sink(new(int)), Logger: slog.New(slog.NewTextHandler(&log, nil))}
-		r := newRecognition(u)
-		r.mark, r.changes = landmark{20, "first-20"}, -1
+		r := newForkCheck(shown.source(), shown.sink(new(int)), slog.New(slog.NewTextHandler(&log, nil)))
+		r.last, r.changes = anchor{20, "first-20"}, -1
 		require.NoError(t, look(r), name)
 		require.Equal(t, name == "reading", strings.Contains(log.String(), "can't be found out"), log.String())
 	}
@@ -122,15 +121,15 @@ func TestAPageThatCanNotBeLookedAtAgainIsNotUsed(t *testing.T) {
 		{From: 20, To: 40, Updates: shown.updates[2:]},
 		{From: 20, To: 25},
 	} {
-		r := newRecognition(&Updates{Source: source, Sink: shown.sink(new(int)), Logger: slog.New(slog.DiscardHandler)})
-		r.mark = landmark{20, "first-20"}
+		r := newForkCheck(source, shown.sink(new(int)), slog.New(slog.DiscardHandler))
+		r.last = anchor{20, "first-20"}
 		require.ErrorIs(t, r.accept(t.Context(), -1, page), errAway)
-		require.Equal(t, landmark{20, "first-20"}, r.mark)
+		require.Equal(t, anchor{20, "first-20"}, r.last)
 		require.Empty(t, r.empty)
 	}
 }
 
-// Why reading can't go on is what ends the process, also where the landmark can't be asked for.
+// Why reading can't go on is what ends the process, also where the anchor can't be asked for.
 func TestWhyReadingCanNotGoOnIsSaid(t *testing.T) {
 	for name, updates := range map[string]int{"near the end": 30, "catching up": 10_000} {
 		t.Run(name, func(t *testing.T) {
@@ -309,7 +308,7 @@ func TestAPageOfAnotherServerIsLookedAtAgain(t *testing.T) {
 							}
 						}
 					}
-					// Of the landmark, and of each page that was under way.
+					// Of the anchor, and of each page that was under way.
 					require.LessOrEqual(t, lookUps.Load(), int64(1+DefaultMaxRequests))
 					if same {
 						require.Zero(t, l.retried())
@@ -331,20 +330,20 @@ func renamed(updates []ledger.Update) (same bool) {
 	return false
 }
 
-// Of windows that come in any order, what is empty behind the landmark is remembered as one range where it is one: each costs a
+// Of windows that come in any order, what is empty behind the anchor is remembered as one range where it is one: each costs a
 // request where another server may have begun to answer.
 func TestEmptyWindowsInAnyOrderAreOneRange(t *testing.T) {
 	t.Parallel()
-	r := &recognition{mark: landmark{offset: 100, id: "a"}}
+	r := &forkCheck{last: anchor{offset: 100, id: "a"}}
 	for _, came := range []ledger.Range{{From: 90, To: 110}, {From: 150, To: 200}, {From: 300, To: 400}, {From: 110, To: 150}, {From: 200, To: 250}} {
 		r.passed(&ledger.Page{From: came.From, To: came.To})
 	}
 	require.Equal(t, []ledger.Range{{From: 100, To: 250}, {From: 300, To: 400}}, r.empty)
 	r.passed(&ledger.Page{From: 250, To: 300, Updates: []ledger.Update{{Offset: 260, ID: "b"}}})
 	require.Equal(t, []ledger.Range{{From: 260, To: 400}}, r.empty)
-	require.Equal(t, landmark{260, "b"}, r.mark)
+	require.Equal(t, anchor{260, "b"}, r.last)
 	r.passed(&ledger.Page{From: 200, To: 250, Updates: []ledger.Update{{Offset: 210, ID: "a"}}})
-	require.Equal(t, landmark{260, "b"}, r.mark, "a window that comes late")
+	require.Equal(t, anchor{260, "b"}, r.last, "a window that comes late")
 }
 
 // While a page is looked for, none is accepted of a server that answers by then.
@@ -374,8 +373,8 @@ func TestPagesAreAcceptedOneAfterTheOther(t *testing.T) {
 			}
 			return ledger.Update{Offset: offset, ID: id}, nil
 		}
-		r := newRecognition(l.Updates)
-		r.mark, r.changes = landmark{99, "before"}, 0
+		r := newForkCheck(l.Source, l.Sink, l.Logger)
+		r.last, r.changes = anchor{99, "before"}, 0
 		first := make(chan error)
 		go func() {
 			first <- r.accept(t.Context(), 0, &ledger.Page{From: 150, To: 201, Updates: []ledger.Update{{Offset: 201, ID: "first"}}})
