@@ -4,12 +4,6 @@
 SELECT party, round, initial_amount::text AS initial_amount, holding_fees_rate::text AS holding_fees_rate
 FROM indexer.latest_totals WHERE party = ANY (@parties::text[]);
 
--- name: BalanceTotalsCopy :copyfrom
-INSERT INTO indexer.balance_totals (party, round, initial_amount, holding_fees_rate) VALUES (@party, @round, @initial_amount, @holding_fees_rate);
-
--- name: LatestTotalsCopy :copyfrom
-INSERT INTO indexer.latest_totals (party, round, initial_amount, holding_fees_rate) VALUES (@party, @round, @initial_amount, @holding_fees_rate);
-
 -- name: BalanceTotalsRaise :exec
 -- Gives totals that there are other amounts.
 UPDATE indexer.balance_totals t SET initial_amount = x.initial_amount, holding_fees_rate = x.holding_fees_rate

@@ -1,7 +1,3 @@
--- name: ExactPayloadsCopy :copyfrom
-INSERT INTO indexer.exact_payloads (stream, seq, ledger_offset, node_id, interface_id, field, exact)
-VALUES (@stream, @seq, @ledger_offset, @node_id, @interface_id, @field, @exact);
-
 -- name: ExactPayloadsForget :exec
 -- Makes place for newer values of checkpoints.
 DELETE FROM indexer.exact_payloads x

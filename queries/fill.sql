@@ -142,3 +142,12 @@ SELECT * FROM indexer.fill;
 -- Makes the record of what was filled in say from where on is projected. One that is gone is made anew.
 INSERT INTO indexer.fill AS x (began_at, projected_from) VALUES (@projected_from, @projected_from)
 ON CONFLICT (only_row) DO UPDATE SET projected_from = excluded.projected_from WHERE x.projected_from <> excluded.projected_from;
+
+-- name: FillActiveUse :exec
+-- ActiveContractsUse for filled history. There a creation that is stored, on another synchronizer or later, is nothing to ask for.
+INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
+SELECT e.contract_id, e.ledger_offset, e.node_id
+FROM (SELECT unnest(@ledger_offsets::bigint[]) AS ledger_offset, unnest(@node_ids::integer[]) AS node_id, unnest(@contract_ids::text[]) AS contract_id) e
+WHERE NOT EXISTS (SELECT FROM indexer.fill_active a WHERE a.contract_id = e.contract_id)
+  AND NOT EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = e.contract_id)
+ON CONFLICT DO NOTHING;

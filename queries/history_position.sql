@@ -17,9 +17,6 @@ SET revision = @revision, last_seq = @last_seq, window_seqs = @window_seqs, orde
 INSERT INTO indexer.checkpoints (stream, event_id, updated_at) VALUES (@stream, @event_id, now())
 ON CONFLICT (stream) DO UPDATE SET event_id = excluded.event_id, updated_at = excluded.updated_at;
 
--- name: HistorySightingsCopy :copyfrom
-INSERT INTO indexer.history_sightings (seq) VALUES (@seq);
-
 -- name: HistorySightingsClear :exec
 -- Not TRUNCATE: that waits for a dump to end, however long it takes, and a dump that begins beside it could hold the
 -- position of one moment and the sightings of another.

@@ -29,14 +29,9 @@ DELETE FROM indexer.vetted_packages v
 USING (SELECT unnest(@synchronizer_refs::integer[]) AS synchronizer_ref, unnest(@package_ids::text[]) AS package_id) gone
 WHERE v.synchronizer_ref = gone.synchronizer_ref AND v.package_id = gone.package_id;
 
--- name: VettingChangesCopy :copyfrom
-INSERT INTO indexer.vetting_changes (seq, synchronizer_ref, package_id, change, topology_serial, valid_from_before, valid_until_before,
-    valid_from, valid_until)
-VALUES (@seq, @synchronizer_ref, @package_id, @change, @topology_serial, @valid_from_before, @valid_until_before,
-    @valid_from, @valid_until);
-
 -- name: VettingChangesNext :one
-SELECT (coalesce(max(seq), 0) + 1)::bigint AS seq FROM indexer.vetting_changes;
+-- The number that the changes of one reading share, and the time of the reading.
+SELECT (coalesce(max(seq), 0) + 1)::bigint AS seq, now()::timestamptz AS seen_at FROM indexer.vetting_changes;
 
 -- name: PackagesUpsert :exec
 INSERT INTO indexer.packages (package_id, package_name, package_version)

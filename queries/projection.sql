@@ -25,3 +25,11 @@ FROM (
 ) e
 ORDER BY e.ledger_offset, e.node_id, e.kind
 LIMIT @at_most::bigint;
+
+-- name: ActiveContractsUse :exec
+-- Asks for contracts that were used and are not active.
+INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
+SELECT e.contract_id, e.ledger_offset, e.node_id
+FROM (SELECT unnest(@ledger_offsets::bigint[]) AS ledger_offset, unnest(@node_ids::integer[]) AS node_id, unnest(@contract_ids::text[]) AS contract_id) e
+WHERE NOT EXISTS (SELECT FROM indexer.active_contracts a WHERE a.contract_id = e.contract_id)
+ON CONFLICT DO NOTHING;

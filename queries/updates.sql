@@ -1,9 +1,3 @@
--- name: UpdatesCopy :copyfrom
-INSERT INTO indexer.updates (ledger_offset, update_id, kind, synchronizer_ref, record_time, effective_at, command_id, workflow_id,
-    trace_parent, trace_state, external_transaction_hash, transaction_hash, paid_traffic_cost, extra)
-VALUES (@ledger_offset, @update_id, @kind, @synchronizer_ref, @record_time, @effective_at, @command_id, @workflow_id,
-    @trace_parent, @trace_state, @external_transaction_hash, @transaction_hash, @paid_traffic_cost, @extra);
-
 -- name: UpdateLast :one
 -- The last update at or below an offset, and not one of history that was filled in below the floor: something that is not stored
 -- may follow that.

@@ -10,6 +10,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/tables"
 )
 
 // batch is pages that follow one another, as they are about to be written.
@@ -182,7 +183,7 @@ func (l *Leader) mergeCoverage(ctx context.Context, tx pgx.Tx, scope ledger.Scop
 
 func (l *Leader) copyFacts(ctx context.Context, tx pgx.Tx, f *factRows) error {
 	started := time.Now()
-	for _, table := range f.tables(l.store.queries) {
+	for _, table := range f.tables() {
 		if err := table.write(ctx, tx); err != nil {
 			return err
 		}
@@ -191,18 +192,18 @@ func (l *Leader) copyFacts(ctx context.Context, tx pgx.Tx, f *factRows) error {
 	return nil
 }
 
-// copyRows COPYs rows and checks that the server counted as many.
-func copyRows[T any](ctx context.Context, tx pgx.Tx, relation string, rows []T, copyFrom func(context.Context, dbsqlc.DBTX, []T) (int64, error)) error {
-	return tableOf(relation, rows, copyFrom).write(ctx, tx)
-}
-
 // ensurePartitions attaches what facts are about to need, before their transaction begins.
 func (l *Leader) ensurePartitions(ctx context.Context, f *factRows) error {
-	for _, table := range f.tables(l.store.queries) {
-		if table.offsets == nil {
+	for _, table := range f.tables() {
+		described := tables.Get(tables.Facts, table.relation)
+		if !described.Partitioned {
 			continue
 		}
-		if err := l.partitions.ensure(ctx, table.relation, table.offsets()); err != nil {
+		var offsets []int64
+		for offset := range table.Numbers(described.Place) {
+			offsets = needed(offsets, offset)
+		}
+		if err := l.partitions.ensure(ctx, table.relation, offsets); err != nil {
 			return err
 		}
 	}
@@ -211,9 +212,9 @@ func (l *Leader) ensurePartitions(ctx context.Context, f *factRows) error {
 
 // wrote tells how many rows were written, which are not needed any more.
 func (l *Leader) wrote(f *factRows) {
-	for _, table := range f.tables(l.store.queries) {
-		if table.rows > 0 {
-			l.store.cfg.Wrote(table.relation, table.rows)
+	for _, table := range f.tables() {
+		if table.Count() > 0 {
+			l.store.cfg.Wrote(table.relation, table.Count())
 		}
 	}
 	f.release()

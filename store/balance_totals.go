@@ -14,7 +14,7 @@ import (
 )
 
 // partyTotal is a party's running total in a round: a row of indexer.balance_totals.
-type partyTotal = dbsqlc.BalanceTotalsCopyParams
+type partyTotal = dbsqlc.IndexerBalanceTotals
 
 // totalChanges are changes of running totals that can be told from the last total of each party alone.
 type totalChanges struct {
@@ -24,7 +24,7 @@ type totalChanges struct {
 
 // addedTotals sums up balance changes, of which those without a round count nowhere: per party and round what is added in
 // it, by party and round.
-func addedTotals(changes []dbsqlc.BalanceChangesCopyParams) []partyTotal {
+func addedTotals(changes []dbsqlc.IndexerBalanceChanges) []partyTotal {
 	type key struct {
 		party string
 		round int64
@@ -82,7 +82,7 @@ func changesBehind(added []partyTotal, latest map[string]partyTotal) (changes to
 
 // addBehind adds balance changes to the running totals where none of them is for a round before a party's last. ok is false
 // where one is: then nothing was done.
-func (l *Leader) addBehind(ctx context.Context, tx pgx.Tx, rows []dbsqlc.BalanceChangesCopyParams) (ok bool, err error) {
+func (l *Leader) addBehind(ctx context.Context, tx pgx.Tx, rows []dbsqlc.IndexerBalanceChanges) (ok bool, err error) {
 	added := addedTotals(rows)
 	if len(added) == 0 {
 		return true, nil
@@ -113,14 +113,14 @@ func (l *Leader) addBehind(ctx context.Context, tx pgx.Tx, rows []dbsqlc.Balance
 
 func (l *Leader) changeTotals(ctx context.Context, tx pgx.Tx, changes totalChanges) error {
 	q := l.store.queries
-	begun := make([]dbsqlc.LatestTotalsCopyParams, len(changes.begun))
+	begun := make([]dbsqlc.IndexerLatestTotals, len(changes.begun))
 	for i := range changes.begun {
-		begun[i] = dbsqlc.LatestTotalsCopyParams(changes.begun[i])
+		begun[i] = dbsqlc.IndexerLatestTotals(changes.begun[i])
 	}
-	if err := tableOf("balance_totals", changes.added, q.BalanceTotalsCopy).write(ctx, tx); err != nil {
+	if err := copyRows(ctx, tx, "balance_totals", changes.added); err != nil {
 		return err
 	}
-	if err := tableOf("latest_totals", begun, q.LatestTotalsCopy).write(ctx, tx); err != nil {
+	if err := copyRows(ctx, tx, "latest_totals", begun); err != nil {
 		return err
 	}
 	if len(changes.raised) > 0 {

@@ -18,7 +18,7 @@ import (
 // linkTransfers notes who took part in which transfer.
 func (l *Leader) linkTransfers(ctx context.Context, tx pgx.Tx, rows *transactionRows) error {
 	links := rows.ofParties.of(rows.transfers, rows.receivers)
-	return tableOf("party_transfers", links, l.store.queries.PartyTransfersCopy).write(ctx, tx)
+	return copyRows(ctx, tx, "party_transfers", links)
 }
 
 // addToBalances adds the balance changes of records to the running totals, and notes the rounds that balances can be told

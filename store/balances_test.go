@@ -60,7 +60,7 @@ func (h *testHistory) deriveInParts(records []ledger.Transaction, borders []int6
 		rows.add(refs{}, &ledger.HistoryMark{Seq: int64(i + 1)}, &records[i])
 	}
 	err := h.l.write(h.t.Context(), func(ctx context.Context, tx pgx.Tx) error {
-		for _, table := range rows.tables(h.l.store.queries) {
+		for _, table := range rows.tables() {
 			if err := table.write(ctx, tx); err != nil {
 				return err
 			}

@@ -16,11 +16,11 @@ import (
 type carriedRows struct {
 	at             ledger.Offset
 	unknownBefore  int32
-	created        []dbsqlc.CarriedCreatedCopyParams
-	interfaceViews []dbsqlc.CarriedInterfaceViewsCopyParams
-	active         []dbsqlc.ActiveContractsCopyParams
-	reassignments  []dbsqlc.CarriedReassignmentsCopyParams
-	unknown        []dbsqlc.UnknownElementsCopyParams
+	created        []dbsqlc.IndexerCarriedCreated
+	interfaceViews []dbsqlc.IndexerCarriedInterfaceViews
+	active         []dbsqlc.IndexerActiveContracts
+	reassignments  []dbsqlc.IndexerCarriedReassignments
+	unknown        []dbsqlc.IndexerUnknownElements
 	exact          exactKeeper
 
 	// An incomplete reassignment's creation event may be that of an active entry too: it is kept once.
@@ -29,8 +29,8 @@ type carriedRows struct {
 
 // incompleteCreation is the creation event of an incomplete reassignment.
 type incompleteCreation struct {
-	created        dbsqlc.CarriedCreatedCopyParams
-	interfaceViews []dbsqlc.CarriedInterfaceViewsCopyParams
+	created        dbsqlc.IndexerCarriedCreated
+	interfaceViews []dbsqlc.IndexerCarriedInterfaceViews
 	exact          exactKeeper
 }
 
@@ -107,7 +107,7 @@ func (c *carriedRows) add(r refs, e *ledger.ContractEntry) {
 		row.ReassignmentCounter = &a.ReassignmentCounter
 		c.created = append(c.created, row)
 		c.interfaceViews = append(c.interfaceViews, views...)
-		c.active = append(c.active, dbsqlc.ActiveContractsCopyParams{
+		c.active = append(c.active, dbsqlc.IndexerActiveContracts{
 			ContractID: row.ContractID, SynchronizerRef: synchronizer, TemplateRef: row.TemplateRef,
 			ActivatedOffset: row.LedgerOffset, ActivatedNodeID: row.NodeID, ReassignmentCounter: a.ReassignmentCounter,
 		})
@@ -116,7 +116,7 @@ func (c *carriedRows) add(r refs, e *ledger.ContractEntry) {
 		c.addIncomplete(r, e, &e.Unassigned.Created, r.synchronizer(u.Source))
 		at := place{offset: u.Offset, nodeID: &u.NodeID}
 		c.exact.time(at, "assignmentExclusivity", u.AssignmentExclusivity)
-		c.reassignments = append(c.reassignments, dbsqlc.CarriedReassignmentsCopyParams{
+		c.reassignments = append(c.reassignments, dbsqlc.IndexerCarriedReassignments{
 			LedgerOffset: int64(u.Offset), NodeID: u.NodeID, SnapshotOffset: int64(c.at), Kind: kindUnassigned, ContractID: u.ContractID,
 			TemplateRef: r.template(u.TemplateID, u.PackageName, nil), SynchronizerRef: r.optionalSynchronizer(&u.Source),
 			WorkflowID: e.WorkflowID, ReassignmentID: u.ReassignmentID, SourceRef: r.synchronizer(u.Source), TargetRef: r.synchronizer(u.Target),
@@ -128,7 +128,7 @@ func (c *carriedRows) add(r refs, e *ledger.ContractEntry) {
 		a, created := &e.Assigned.Assigned, &e.Assigned.Created
 		c.addIncomplete(r, e, created, r.synchronizer(a.Target))
 		at := place{offset: created.Offset, nodeID: &created.NodeID}
-		c.reassignments = append(c.reassignments, dbsqlc.CarriedReassignmentsCopyParams{
+		c.reassignments = append(c.reassignments, dbsqlc.IndexerCarriedReassignments{
 			LedgerOffset: int64(created.Offset), NodeID: created.NodeID, SnapshotOffset: int64(c.at), Kind: kindAssigned,
 			ContractID: a.ContractID, TemplateRef: r.template(a.TemplateID, a.PackageName, nil), SynchronizerRef: r.optionalSynchronizer(&a.Target),
 			WorkflowID: e.WorkflowID, ReassignmentID: a.ReassignmentID, SourceRef: r.synchronizer(a.Source), TargetRef: r.synchronizer(a.Target),
@@ -146,7 +146,7 @@ func (c *carriedRows) add(r refs, e *ledger.ContractEntry) {
 
 func (c *carriedRows) addUnknown(e *ledger.ContractEntry, kind string, raw ledger.JSON, ordinal int32) {
 	at := place{offset: c.at, ordinal: placed(int(ordinal))}
-	c.unknown = append(c.unknown, dbsqlc.UnknownElementsCopyParams{
+	c.unknown = append(c.unknown, dbsqlc.IndexerUnknownElements{
 		LedgerOffset: int64(c.at), Ordinal: ordinal, Carried: true, Kind: kind, Raw: c.exact.value(at, "raw", raw),
 		WorkflowID: e.WorkflowID, EntryExtra: c.exact.value(at, "entry_extra", entryExtra(e)),
 	})
@@ -160,10 +160,10 @@ func (c *carriedRows) addIncomplete(r refs, e *ledger.ContractEntry, created *le
 
 func (c *carriedRows) creation(
 	r refs, e *ledger.ContractEntry, created *ledger.CreatedEvent, synchronizer int32, exact *exactKeeper,
-) (dbsqlc.CarriedCreatedCopyParams, []dbsqlc.CarriedInterfaceViewsCopyParams) {
+) (dbsqlc.IndexerCarriedCreated, []dbsqlc.IndexerCarriedInterfaceViews) {
 	at := place{offset: created.Offset, nodeID: &created.NodeID}
 	exact.time(at, "createdAt", created.CreatedAt)
-	row := dbsqlc.CarriedCreatedCopyParams{
+	row := dbsqlc.IndexerCarriedCreated{
 		LedgerOffset: int64(created.Offset), NodeID: created.NodeID, SnapshotOffset: int64(c.at), ContractID: created.ContractID,
 		TemplateRef:     r.template(created.TemplateID, created.PackageName, created.RepresentativePackageID),
 		SynchronizerRef: &synchronizer, WorkflowID: e.WorkflowID, CreatedAt: timestamp(created.CreatedAt), ACSDelta: created.ACSDelta,
@@ -172,11 +172,11 @@ func (c *carriedRows) creation(
 		WitnessPartiesRef: r.parties(created.WitnessParties), CreatedEventBlob: created.Blob, Extra: exact.value(at, "extra", created.Extra),
 		EntryExtra: exact.value(at, "entry_extra", entryExtra(e)),
 	}
-	var views []dbsqlc.CarriedInterfaceViewsCopyParams
+	var views []dbsqlc.IndexerCarriedInterfaceViews
 	for i := range created.InterfaceViews {
 		v := &created.InterfaceViews[i]
 		at := place{offset: created.Offset, nodeID: &created.NodeID, interfaceID: &v.InterfaceID, ordinal: placed(i)}
-		views = append(views, dbsqlc.CarriedInterfaceViewsCopyParams{
+		views = append(views, dbsqlc.IndexerCarriedInterfaceViews{
 			LedgerOffset: int64(created.Offset), NodeID: created.NodeID, Ordinal: int32(i), SnapshotOffset: int64(c.at),
 			ContractID: created.ContractID, InterfaceID: v.InterfaceID, SynchronizerRef: &synchronizer,
 			ViewValue: exact.value(at, "view_value", v.Value), StatusCode: v.StatusCode, StatusMessage: v.StatusMessage,
@@ -243,11 +243,11 @@ func (c *carriedRows) settle(elsewhere func(offset int64, nodeID int32) (bool, e
 
 // leaveOut removes the rows whose offsets are covered.
 func (c *carriedRows) leaveOut(covered coveredRanges) {
-	c.created = slices.DeleteFunc(c.created, func(r dbsqlc.CarriedCreatedCopyParams) bool { return covered.has(r.LedgerOffset) })
-	c.interfaceViews = slices.DeleteFunc(c.interfaceViews, func(r dbsqlc.CarriedInterfaceViewsCopyParams) bool { return covered.has(r.LedgerOffset) })
-	c.reassignments = slices.DeleteFunc(c.reassignments, func(r dbsqlc.CarriedReassignmentsCopyParams) bool { return covered.has(r.LedgerOffset) })
-	c.unknown = slices.DeleteFunc(c.unknown, func(r dbsqlc.UnknownElementsCopyParams) bool { return covered.has(r.LedgerOffset) })
-	c.exact.rows = slices.DeleteFunc(c.exact.rows, func(r dbsqlc.ExactPayloadsCopyParams) bool { return covered.has(*r.LedgerOffset) })
+	c.created = slices.DeleteFunc(c.created, func(r dbsqlc.IndexerCarriedCreated) bool { return covered.has(r.LedgerOffset) })
+	c.interfaceViews = slices.DeleteFunc(c.interfaceViews, func(r dbsqlc.IndexerCarriedInterfaceViews) bool { return covered.has(r.LedgerOffset) })
+	c.reassignments = slices.DeleteFunc(c.reassignments, func(r dbsqlc.IndexerCarriedReassignments) bool { return covered.has(r.LedgerOffset) })
+	c.unknown = slices.DeleteFunc(c.unknown, func(r dbsqlc.IndexerUnknownElements) bool { return covered.has(r.LedgerOffset) })
+	c.exact.rows = slices.DeleteFunc(c.exact.rows, func(r dbsqlc.IndexerExactPayloads) bool { return covered.has(*r.LedgerOffset) })
 	c.incomplete = slices.DeleteFunc(c.incomplete, func(i incompleteCreation) bool { return covered.has(i.created.LedgerOffset) })
 }
 
@@ -258,13 +258,13 @@ type eventPlace struct {
 }
 
 // tables lists every table of carried rows, with what goes into it.
-func (c *carriedRows) tables(q *dbsqlc.Queries) []tableRows {
+func (c *carriedRows) tables() []tableRows {
 	return []tableRows{
-		tableOf("carried_created", c.created, q.CarriedCreatedCopy),
-		tableOf("carried_interface_views", c.interfaceViews, q.CarriedInterfaceViewsCopy),
-		tableOf("carried_reassignments", c.reassignments, q.CarriedReassignmentsCopy),
-		tableOf("unknown_elements", c.unknown, q.UnknownElementsCopy),
-		tableOf("exact_payloads", c.exact.rows, q.ExactPayloadsCopy),
+		tableOf("carried_created", c.created),
+		tableOf("carried_interface_views", c.interfaceViews),
+		tableOf("carried_reassignments", c.reassignments),
+		tableOf("unknown_elements", c.unknown),
+		tableOf("exact_payloads", c.exact.rows),
 	}
 }
 
@@ -276,7 +276,7 @@ func (l *Leader) copyCarried(ctx context.Context, tx pgx.Tx, c *carriedRows) err
 	if err != nil {
 		return err
 	}
-	for _, table := range append(c.tables(q), tableOf("active_contracts", c.active, q.ActiveContractsCopy)) {
+	for _, table := range append(c.tables(), tableOf("active_contracts", c.active)) {
 		if err := table.write(ctx, tx); err != nil {
 			return err
 		}

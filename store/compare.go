@@ -49,8 +49,8 @@ func (s *Store) compare(ctx context.Context, tx pgx.Tx, page ledger.Page, found 
 	if err != nil {
 		return err
 	}
-	for _, rows := range facts.tables(s.queries) {
-		table, err := record(ctx, tx, tables.Facts, rows, columns[rows.relation])
+	for _, rows := range facts.tables() {
+		table, err := record(tx, tables.Facts, rows, columns[rows.relation])
 		if err != nil {
 			return err
 		}

@@ -161,7 +161,7 @@ func (c *entryComparison) rows(ctx context.Context, entries []ledger.ContractEnt
 }
 
 // compareActive compares where contracts are active since when.
-func (c *entryComparison) compareActive(ctx context.Context, wanted []dbsqlc.ActiveContractsCopyParams) error {
+func (c *entryComparison) compareActive(ctx context.Context, wanted []dbsqlc.IndexerActiveContracts) error {
 	asked := dbsqlc.ActiveAsOfParams{At: int64(c.at)}
 	for i := range wanted {
 		asked.ContractIds = append(asked.ContractIds, wanted[i].ContractID)
@@ -201,7 +201,7 @@ func (c *entryComparison) compareActive(ctx context.Context, wanted []dbsqlc.Act
 	return nil
 }
 
-func (c *entryComparison) compareStored(w *dbsqlc.ActiveContractsCopyParams, stored dbsqlc.ActiveAsOfRow) error {
+func (c *entryComparison) compareStored(w *dbsqlc.IndexerActiveContracts, stored dbsqlc.ActiveAsOfRow) error {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	for _, column := range []struct {
 		name           string

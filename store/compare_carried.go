@@ -138,8 +138,8 @@ func (s *Store) compareCarriedPage(
 	if err != nil {
 		return err
 	}
-	for _, source := range rows.tables(s.queries) {
-		table, err := record(ctx, tx, tables.Snapshot, source, columns[source.relation])
+	for _, source := range rows.tables() {
+		table, err := record(tx, tables.Snapshot, source, columns[source.relation])
 		if err != nil {
 			return err
 		}

@@ -56,8 +56,8 @@ func (s *Store) compareRecords(ctx context.Context, tx pgx.Tx, records []ledger.
 		}
 		return found(d)
 	}
-	for _, list := range rows.tables(s.queries) {
-		table, err := record(ctx, tx, tables.Records, list, columns[list.relation])
+	for _, list := range rows.tables() {
+		table, err := record(tx, tables.Records, list, columns[list.relation])
 		if err != nil {
 			return err
 		}

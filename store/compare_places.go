@@ -77,13 +77,13 @@ func (p places) only(rows func(rowPlace) bool) (q places) {
 // that this version does not know, and so can't know to be the same in a snapshot and in the stream.
 func (c *entryComparison) compareEvents(ctx context.Context, rows *carriedRows) error {
 	creations, reassignments := rows.creationPlaces(), rows.reassignmentPlaces()
-	for _, source := range rows.tables(c.store.queries) {
+	for _, source := range rows.tables() {
 		carried := tables.Get(tables.Snapshot, source.relation)
 		if carried.Fact == "" {
 			continue
 		}
 		told := func(name string) bool { return name != "extra" && columnNamed(c.columns[carried.Fact], name) >= 0 }
-		whole, err := record(ctx, c.tx, tables.Snapshot, source, c.columns[source.relation])
+		whole, err := record(c.tx, tables.Snapshot, source, c.columns[source.relation])
 		if err != nil {
 			return err
 		}
@@ -116,10 +116,10 @@ func (c *entryComparison) compareEvents(ctx context.Context, rows *carriedRows) 
 
 // compareExact compares the exact values of the columns that are compared.
 func (c *entryComparison) compareExact(ctx context.Context, rows *carriedRows, creations, reassignments places) error {
-	told := slices.DeleteFunc(slices.Clone(rows.exact.rows), func(r dbsqlc.ExactPayloadsCopyParams) bool {
+	told := slices.DeleteFunc(slices.Clone(rows.exact.rows), func(r dbsqlc.IndexerExactPayloads) bool {
 		return !slices.Contains(exactFields, r.Field)
 	})
-	table, err := record(ctx, c.tx, tables.Facts, tableOf("exact_payloads", told, c.store.queries.ExactPayloadsCopy), c.columns["exact_payloads"])
+	table, err := record(c.tx, tables.Facts, tableOf("exact_payloads", told), c.columns["exact_payloads"])
 	if err != nil {
 		return err
 	}

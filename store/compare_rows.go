@@ -81,52 +81,44 @@ func (s *Store) columnsOf(ctx context.Context, db dbsqlc.DBTX, families ...table
 	return columns, nil
 }
 
-// record makes a table's rows without writing them: it lets the statement that writes do its work, and takes what it
-// would send. The rows are those of one family.
-func record(ctx context.Context, tx pgx.Tx, family tables.Family, rows tableRows, columns []column) (recordedTable, error) {
-	r := recorder{types: tx.Conn().TypeMap(), known: columns, table: recordedTable{Table: tables.Get(family, rows.relation)}}
-	if _, err := rows.copyInto(ctx, &r); err != nil {
+// record makes a table's rows as text, without writing them. They are those of one family.
+func record(tx pgx.Tx, family tables.Family, rows tableRows, columns []column) (recordedTable, error) {
+	r := recorder{types: tx.Conn().TypeMap(), table: recordedTable{Table: tables.Get(family, rows.relation)}}
+	if err := r.record(rows, columns); err != nil {
 		return recordedTable{}, fmt.Errorf("make the rows of %s: %w", rows.relation, err)
 	}
 	slices.SortStableFunc(r.table.rows, func(a, b recordedRow) int { return a.at.compare(b.at) })
 	return r.table, nil
 }
 
-// recorder stands where rows are copied into a table, and keeps them.
+// recorder keeps the rows that would be written.
 type recorder struct {
-	dbsqlc.DBTX // nothing but CopyFrom is called
-	types       *pgtype.Map
-	known       []column // of the table
-	table       recordedTable
+	types *pgtype.Map
+	table recordedTable
 }
 
-// CopyFrom keeps the rows.
-func (r *recorder) CopyFrom(_ context.Context, _ pgx.Identifier, names []string, source pgx.CopyFromSource) (int64, error) {
-	for _, name := range names {
-		i := columnNamed(r.known, name)
+func (r *recorder) record(rows tableRows, known []column) error {
+	for _, name := range rows.Columns() {
+		i := columnNamed(known, name)
 		if i < 0 {
-			return 0, fmt.Errorf("the table has no column %s", name)
+			return fmt.Errorf("the table has no column %s", name)
 		}
-		r.table.columns = append(r.table.columns, r.known[i])
+		r.table.columns = append(r.table.columns, known[i])
 	}
-	for source.Next() {
-		values, err := source.Values()
-		if err != nil {
-			return 0, err
-		}
-		row := recordedRow{values: make([]*string, len(values))}
+	for values := range rows.Values() {
+		row := recordedRow{values: make([]*string, len(values)), at: r.place(values)}
 		for i, value := range values {
+			var err error
 			if row.values[i], err = r.text(r.table.columns[i], value); err != nil {
-				return 0, err
+				return err
 			}
 			if row.values[i] != nil {
 				row.bytes += len(*row.values[i])
 			}
 		}
-		row.at = r.place(values)
 		r.table.rows = append(r.table.rows, row)
 	}
-	return int64(len(r.table.rows)), source.Err()
+	return nil
 }
 
 // text is a value as PostgreSQL takes it in, nil for NULL; of a binary value what is compared of it.

@@ -412,8 +412,8 @@ func TestCompareCoversEveryColumn(t *testing.T) {
 	require.NoError(t, s.readOnly(t.Context(), func(tx pgx.Tx) error {
 		columns, err := s.factColumns(t.Context(), tx)
 		require.NoError(t, err)
-		for _, rows := range new(factRows).tables(s.queries) {
-			table, err := record(t.Context(), tx, tables.Facts, rows, columns[rows.relation])
+		for _, rows := range new(factRows).tables() {
+			table, err := record(tx, tables.Facts, rows, columns[rows.relation])
 			require.NoError(t, err)
 			require.ElementsMatch(t, columns[rows.relation], table.columns, rows.relation)
 			require.Contains(t, factTables, rows.relation)

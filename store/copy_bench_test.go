@@ -1,19 +1,12 @@
 package store
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
-	"github.com/stretchr/testify/require"
-
 	"ledgerindexer/ledger"
-	"ledgerindexer/store/internal/dbsqlc"
 )
 
 // realisticUpdates are updates of one creation and one archival each, with ids, parties and payloads as long as real ones. Lists of
@@ -78,70 +71,4 @@ func BenchmarkConvert(b *testing.B) {
 		converted(updates)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(updates)), "ns/update")
-}
-
-// encoder is a DBTX whose CopyFrom encodes the rows, and sends them nowhere.
-type encoder struct {
-	dbsqlc.DBTX // nothing but CopyFrom is called
-	plans       *pgtype.Map
-	types       map[string][]uint32 // of the columns of each table
-	rows        rowAt
-	bytes       int64
-}
-
-func (e *encoder) of(rows rowAt) dbsqlc.DBTX {
-	e.rows = rows
-	return e
-}
-
-func (e *encoder) CopyFrom(_ context.Context, table pgx.Identifier, _ []string, _ pgx.CopyFromSource) (int64, error) {
-	rows := newCopyReader(e.rows, e.types[table[1]], e.plans)
-	defer rows.release()
-	n, err := io.Copy(io.Discard, struct{ io.Reader }{rows})
-	e.bytes += n
-	return n, err
-}
-
-// describer is a DBTX whose CopyFrom notes the types of the columns.
-type describer struct {
-	pgx.Tx
-	types map[string][]uint32
-}
-
-func (d *describer) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, _ pgx.CopyFromSource) (int64, error) {
-	statement, err := d.Conn().Prepare(ctx, "", "SELECT "+strings.Join(columns, ", ")+" FROM "+table.Sanitize())
-	if err != nil {
-		return 0, err
-	}
-	for i := range statement.Fields {
-		d.types[table[1]] = append(d.types[table[1]], statement.Fields[i].DataTypeOID)
-	}
-	return 0, nil
-}
-
-// What rows cost on their way into a COPY, without the connection.
-func BenchmarkEncodeRows(b *testing.B) {
-	updates := realisticUpdates(1000)
-	facts := converted(updates)
-	d := newDatabase(b)
-	tx, err := d.conn.Begin(b.Context())
-	require.NoError(b, err)
-	defer tx.Rollback(b.Context())
-	tables := facts.tables(d.store().queries)
-	described := &describer{Tx: tx, types: map[string][]uint32{}}
-	for _, table := range tables {
-		_, err := table.copyInto(b.Context(), described)
-		require.NoError(b, err)
-	}
-	e := &encoder{plans: pgtype.NewMap(), types: described.types}
-	b.ReportAllocs()
-	for b.Loop() {
-		for _, table := range tables {
-			if _, err := table.copyInto(b.Context(), e); err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(updates)), "ns/update")
-	b.ReportMetric(float64(e.bytes)/float64(b.N*len(updates)), "B/update")
 }

@@ -21,7 +21,7 @@ const (
 
 // exactKeeper collects the values that jsonb cannot hold, for indexer.exact_payloads.
 type exactKeeper struct {
-	rows  []dbsqlc.ExactPayloadsCopyParams
+	rows  []dbsqlc.IndexerExactPayloads
 	plain bool // the values that come are known to be none of those
 }
 
@@ -62,7 +62,7 @@ func (k *exactKeeper) time(at place, field string, t ledger.Time) {
 
 func (k *exactKeeper) keep(at place, field string, exact []byte) {
 	offset := int64(at.offset)
-	k.rows = append(k.rows, dbsqlc.ExactPayloadsCopyParams{
+	k.rows = append(k.rows, dbsqlc.IndexerExactPayloads{
 		Stream: StreamUpdates, Seq: at.ordinal, LedgerOffset: &offset, NodeID: at.nodeID, InterfaceID: at.interfaceID, Field: field, Exact: exact,
 	})
 }

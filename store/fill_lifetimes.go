@@ -237,5 +237,5 @@ func (s *stateFill) apply(ctx context.Context, tx pgx.Tx, step *step, from, to i
 	if err := s.advance(ctx, tx, from, to); err != nil {
 		return err
 	}
-	return s.leader.apply(ctx, tx, &fillActive, step)
+	return s.leader.apply(ctx, tx, s.leader.store.fillActive(), step)
 }

@@ -118,19 +118,6 @@ func (s *LowerSnapshot) WriteSnapshotPage(
 	return s.leader.writeSnapshotPage(ctx, progress, turn, page, s.copy, s.advance)
 }
 
-// asideTx is a transaction that COPYs rows aside: into a table that has the columns of the one that it is asked for.
-type asideTx struct {
-	copyTx
-	table string // of schema indexer
-}
-
-func (a asideTx) of(rows rowAt) dbsqlc.DBTX { return asideTx{copyTx{a.Tx, rows}, a.table} }
-
-// CopyFrom is copyTx.CopyFrom into the other table.
-func (a asideTx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, source pgx.CopyFromSource) (int64, error) {
-	return a.copyTx.CopyFrom(ctx, pgx.Identifier{table[0], a.table}, columns, source)
-}
-
 func (s *LowerSnapshot) copy(ctx context.Context, tx pgx.Tx, c *carriedRows) error {
 	q := s.leader.store.queries
 	err := c.settle(func(offset int64, nodeID int32) (bool, error) {
@@ -139,8 +126,8 @@ func (s *LowerSnapshot) copy(ctx context.Context, tx pgx.Tx, c *carriedRows) err
 	if err != nil {
 		return err
 	}
-	for _, table := range c.tables(q) {
-		if err := table.writeTo(ctx, asideTx{copyTx{Tx: tx}, "fill_" + table.relation}); err != nil {
+	for _, table := range c.tables() {
+		if err := table.writeTo(ctx, tx, "fill_"+table.relation); err != nil {
 			return err
 		}
 	}

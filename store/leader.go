@@ -12,6 +12,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/pgcopy"
 )
 
 // Role is a writing role: at most one process has it at a time, and only it writes the role's streams.
@@ -240,6 +241,7 @@ func (s *Store) writerPool(role Role, epoch int64, lockSession int32) (*pgxpool.
 	// replica), and so what the leader remembers of them: the numbers of names, which partitions there are. It has lost the lock's
 	// session too.
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		pgcopy.RegisterArrays(conn.TypeMap())
 		locked, err := s.queries.LeadershipLocked(ctx, conn, dbsqlc.LeadershipLockedParams{
 			Pid: lockSession, Class: lockClass, RoleNumber: int64(roleNumbers[role]),
 		})

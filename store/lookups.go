@@ -98,7 +98,7 @@ func (l *Leader) saveLookup(ctx context.Context, tx pgx.Tx, r refs, lookup *ledg
 		value := &exact.rows[i]
 		value.Stream, value.LedgerOffset, value.NodeID = streamLookups, &asked.LedgerOffset, &asked.NodeID
 	}
-	return true, copyRows(ctx, tx, "exact_payloads", exact.rows, l.store.queries.ExactPayloadsCopy)
+	return true, copyRows(ctx, tx, "exact_payloads", exact.rows)
 }
 
 // lookupRow converts an outcome into its row.

@@ -76,12 +76,12 @@ func latestTimes(r refs, pages []ledger.Page) []checkpointTime {
 type checkpointRows struct {
 	dbsqlc.OffsetCheckpointsUpsertParams
 	ids   map[checkpointKey]string // the synchronizers
-	exact map[checkpointKey][]dbsqlc.ExactPayloadsCopyParams
+	exact map[checkpointKey][]dbsqlc.IndexerExactPayloads
 	bytes int
 }
 
 func newCheckpointRows() *checkpointRows {
-	return &checkpointRows{ids: map[checkpointKey]string{}, exact: map[checkpointKey][]dbsqlc.ExactPayloadsCopyParams{}}
+	return &checkpointRows{ids: map[checkpointKey]string{}, exact: map[checkpointKey][]dbsqlc.IndexerExactPayloads{}}
 }
 
 // checkpointStatements divides rows among statements, in their order. There is none for no rows.
@@ -133,7 +133,7 @@ func (l *Leader) upsertCheckpoints(ctx context.Context, tx pgx.Tx, c *checkpoint
 		return nil
 	}
 	before := dbsqlc.ExactPayloadsForgetParams{Stream: StreamUpdates}
-	var exact []dbsqlc.ExactPayloadsCopyParams
+	var exact []dbsqlc.IndexerExactPayloads
 	for _, row := range kept {
 		key := checkpointKey{row.LedgerOffset, row.SynchronizerRef}
 		for _, field := range checkpointFields(c.ids[key]) {
@@ -145,5 +145,5 @@ func (l *Leader) upsertCheckpoints(ctx context.Context, tx pgx.Tx, c *checkpoint
 	if err := l.store.queries.ExactPayloadsForget(ctx, tx, before); err != nil {
 		return fmt.Errorf("forget the exact values of the checkpoints before: %w", err)
 	}
-	return copyRows(ctx, tx, "exact_payloads", exact, l.store.queries.ExactPayloadsCopy)
+	return copyRows(ctx, tx, "exact_payloads", exact)
 }

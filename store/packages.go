@@ -207,7 +207,7 @@ type vettingDifferences struct {
 	vetted      dbsqlc.VettedPackagesUpsertParams
 	unvetted    dbsqlc.VettedPackagesDeleteParams
 	packages    dbsqlc.PackagesUpsertParams
-	changes     []dbsqlc.VettingChangesCopyParams
+	changes     []dbsqlc.IndexerVettingChanges
 }
 
 // differences leads from what v says to what now says.
@@ -258,7 +258,7 @@ func (v *vetting) differences(now *vetting) *vettingDifferences {
 }
 
 func (d *vettingDifferences) change(kind string, key vettedKey, now *vetting, before, after bounds) {
-	row := dbsqlc.VettingChangesCopyParams{
+	row := dbsqlc.IndexerVettingChanges{
 		SynchronizerRef: key.synchronizerRef, PackageID: key.packageID, Change: kind,
 		ValidFromBefore: before.from, ValidUntilBefore: before.until, ValidFrom: after.from, ValidUntil: after.until,
 	}
@@ -293,13 +293,13 @@ func (l *Leader) storeVetting(ctx context.Context, tx pgx.Tx, d *vettingDifferen
 	return nil
 }
 
-func (l *Leader) copyVettingChanges(ctx context.Context, tx pgx.Tx, rows []dbsqlc.VettingChangesCopyParams) error {
-	seq, err := l.store.queries.VettingChangesNext(ctx, tx)
+func (l *Leader) copyVettingChanges(ctx context.Context, tx pgx.Tx, rows []dbsqlc.IndexerVettingChanges) error {
+	next, err := l.store.queries.VettingChangesNext(ctx, tx)
 	if err != nil {
 		return err
 	}
 	for i := range rows {
-		rows[i].Seq = seq
+		rows[i].Seq, rows[i].SeenAt = next.Seq, next.SeenAt
 	}
-	return copyRows(ctx, tx, "vetting_changes", rows, l.store.queries.VettingChangesCopy)
+	return copyRows(ctx, tx, "vetting_changes", rows)
 }

@@ -37,8 +37,8 @@ type stepEvent struct {
 // active before, its creation was never seen.
 type step struct {
 	ends   []ending
-	lives  []dbsqlc.LifetimesCopyParams
-	begins []dbsqlc.ActiveContractsCopyParams
+	lives  []dbsqlc.IndexerLifetimes
+	begins []dbsqlc.IndexerActiveContracts
 	used   []use
 }
 
@@ -69,43 +69,45 @@ type use struct {
 	nodeID     int32
 }
 
-// activeSet is a table of what is active, with the statements that take from it.
-type activeSet struct{ table, want, end string }
+// activeSet is a table of what is active.
+type activeSet struct {
+	table string
+	use   func(context.Context, dbsqlc.DBTX, dbsqlc.ActiveContractsUseParams) error // asks for contracts that were used and are not active
+	// unknown is a condition more on what is asked for because it ends and was not active.
+	unknown string
+}
 
-var (
-	activeContracts = newActiveSet("active_contracts", "")
-	// Of filled history a creation that is stored, on another synchronizer or later, is nothing to ask for.
-	fillActive = newActiveSet("fill_active", " AND NOT EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = e.contract_id)")
-)
+func (s *Store) activeContracts() activeSet {
+	return activeSet{"active_contracts", s.queries.ActiveContractsUse, ""}
+}
 
-// newActiveSet makes the statements for a table of schema indexer. unknown is a condition more on what is asked for.
-//
-// Of what ends, each active row goes and leaves a closed lifetime. What was not active is a list of numbers that is looked into, not
-// a join, which would be quadratic: neither side has statistics.
-func newActiveSet(table, unknown string) activeSet {
-	return activeSet{
-		table: table,
-		want: `INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
-SELECT e.contract_id, e.ledger_offset, e.node_id
-FROM (SELECT unnest($1::bigint[]) AS ledger_offset, unnest($2::integer[]) AS node_id, unnest($3::text[]) AS contract_id) e
-WHERE NOT EXISTS (SELECT FROM indexer.` + table + ` a WHERE a.contract_id = e.contract_id)` + unknown + `
-ON CONFLICT DO NOTHING`,
-		end: `WITH ended AS MATERIALIZED (
+// fillActive is the set of filled history. There a creation that is stored, on another synchronizer or later, is nothing to ask for.
+func (s *Store) fillActive() activeSet {
+	use := func(ctx context.Context, db dbsqlc.DBTX, used dbsqlc.ActiveContractsUseParams) error {
+		return s.queries.FillActiveUse(ctx, db, dbsqlc.FillActiveUseParams(used))
+	}
+	return activeSet{"fill_active", use, " AND NOT EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = e.contract_id)"}
+}
+
+// endSQL ends what is active: each active row goes and leaves a closed lifetime. What was not active is a list of numbers that is
+// looked into, not a join, which would be quadratic: neither side has statistics. It is no query of sqlc's, which does not see what
+// USING brings.
+func (set *activeSet) endSQL() string {
+	return `WITH ended AS MATERIALIZED (
     SELECT unnest($1::integer[]) AS synchronizer_ref, unnest($2::bigint[]) AS deactivated_offset, unnest($3::bigint[]) AS lookup_offset,
         unnest($4::integer[]) AS lookup_node_id, unnest($5::text[]) AS contract_id, generate_series(1, cardinality($1::integer[])) AS number
 ), closed AS (
-    DELETE FROM indexer.` + table + ` a USING ended e
+    DELETE FROM indexer.` + set.table + ` a USING ended e
     WHERE a.contract_id = e.contract_id AND a.synchronizer_ref = e.synchronizer_ref
     RETURNING e.number, e.deactivated_offset, a.activated_offset, a.activated_node_id, a.synchronizer_ref, a.template_ref, a.contract_id
 ), wanted AS (
     INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
     SELECT e.contract_id, e.lookup_offset, e.lookup_node_id FROM ended e
-    WHERE e.lookup_offset > 0 AND e.number NOT IN (SELECT c.number FROM closed c)` + unknown + `
+    WHERE e.lookup_offset > 0 AND e.number NOT IN (SELECT c.number FROM closed c)` + set.unknown + `
     ON CONFLICT DO NOTHING
 )
 INSERT INTO indexer.lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, contract_id)
-SELECT c.deactivated_offset, c.activated_offset, c.activated_node_id, c.synchronizer_ref, c.template_ref, c.contract_id FROM closed c`,
-	}
+SELECT c.deactivated_offset, c.activated_offset, c.activated_node_id, c.synchronizer_ref, c.template_ref, c.contract_id FROM closed c`
 }
 
 // stepState is what the events of a step so far say of a contract on a synchronizer.
@@ -128,7 +130,7 @@ func projectionStep(events ...[]stepEvent) *step {
 			}
 		}
 	}
-	s := step{begins: make([]dbsqlc.ActiveContractsCopyParams, 0, activations)}
+	s := step{begins: make([]dbsqlc.IndexerActiveContracts, 0, activations)}
 	numbers := make(map[activeKey]int32, count/2)
 	states := make([]stepState, 0, count/2)
 	for _, part := range events {
@@ -142,7 +144,7 @@ func projectionStep(events ...[]stepEvent) *step {
 			s.take(e, &states[number])
 		}
 	}
-	s.begins = slices.DeleteFunc(s.begins, func(b dbsqlc.ActiveContractsCopyParams) bool { return b.ActivatedOffset == ended })
+	s.begins = slices.DeleteFunc(s.begins, func(b dbsqlc.IndexerActiveContracts) bool { return b.ActivatedOffset == ended })
 	return &s
 }
 
@@ -159,7 +161,7 @@ func (s *step) take(e *stepEvent, state *stepState) {
 		return
 	case state.begun > 0:
 		begun := &s.begins[state.begun-1]
-		s.lives = append(s.lives, dbsqlc.LifetimesCopyParams{
+		s.lives = append(s.lives, dbsqlc.IndexerLifetimes{
 			DeactivatedOffset: e.offset, ActivatedOffset: begun.ActivatedOffset, ActivatedNodeID: begun.ActivatedNodeID,
 			SynchronizerRef: begun.SynchronizerRef, TemplateRef: begun.TemplateRef, ContractID: begun.ContractID,
 		})
@@ -173,7 +175,7 @@ func (s *step) take(e *stepEvent, state *stepState) {
 	}
 	state.known, state.begun = true, 0
 	if e.activates {
-		s.begins = append(s.begins, dbsqlc.ActiveContractsCopyParams{
+		s.begins = append(s.begins, dbsqlc.IndexerActiveContracts{
 			ContractID: e.key.contractID, SynchronizerRef: e.key.synchronizerRef, TemplateRef: e.templateRef,
 			ActivatedOffset: e.offset, ActivatedNodeID: e.nodeID, ReassignmentCounter: e.counter,
 		})
@@ -264,7 +266,7 @@ func (l *Leader) project(ctx context.Context, tx pgx.Tx, s *step) error {
 	if err := l.store.queries.DerivePlainly(ctx, tx); err != nil {
 		return fmt.Errorf("have contracts looked up by index: %w", err)
 	}
-	if err := l.apply(ctx, tx, &activeContracts, s); err != nil {
+	if err := l.apply(ctx, tx, l.store.activeContracts(), s); err != nil {
 		return err
 	}
 	l.store.cfg.Observe("project", time.Since(started))
@@ -273,28 +275,38 @@ func (l *Leader) project(ctx context.Context, tx pgx.Tx, s *step) error {
 
 // apply applies the step to a set. What ends goes before what begins: a contract may leave a synchronizer and come back. What was
 // used is compared with what was active before either.
-func (l *Leader) apply(ctx context.Context, tx pgx.Tx, set *activeSet, s *step) error {
+func (l *Leader) apply(ctx context.Context, tx pgx.Tx, set activeSet, s *step) error {
 	if len(s.used) > 0 {
-		err := execArrays(ctx, tx, set.want,
-			arrayOfInt64(s.used, func(u *use) int64 { return u.offset }), arrayOfInt32(s.used, func(u *use) int32 { return u.nodeID }),
-			arrayOfText(s.used, func(u *use) string { return u.contractID }))
+		err := set.use(ctx, tx, dbsqlc.ActiveContractsUseParams{
+			LedgerOffsets: columnOf(s.used, func(u *use) int64 { return u.offset }), NodeIds: columnOf(s.used, func(u *use) int32 { return u.nodeID }),
+			ContractIds: columnOf(s.used, func(u *use) string { return u.contractID }),
+		})
 		if err != nil {
 			return fmt.Errorf("ask for %d exercised contracts: %w", len(s.used), err)
 		}
 	}
 	if len(s.ends) > 0 {
-		err := execArrays(ctx, tx, set.end,
-			arrayOfInt32(s.ends, func(e *ending) int32 { return e.key.synchronizerRef }),
-			arrayOfInt64(s.ends, func(e *ending) int64 { return e.deactivatedOffset }),
-			arrayOfInt64(s.ends, func(e *ending) int64 { return e.lookupOffset }),
-			arrayOfInt32(s.ends, func(e *ending) int32 { return e.lookupNodeID }),
-			arrayOfText(s.ends, func(e *ending) string { return e.key.contractID }))
+		_, err := tx.Exec(ctx, set.endSQL(),
+			columnOf(s.ends, func(e *ending) int32 { return e.key.synchronizerRef }),
+			columnOf(s.ends, func(e *ending) int64 { return e.deactivatedOffset }),
+			columnOf(s.ends, func(e *ending) int64 { return e.lookupOffset }),
+			columnOf(s.ends, func(e *ending) int32 { return e.lookupNodeID }),
+			columnOf(s.ends, func(e *ending) string { return e.key.contractID })) // the largest is the last one: they go behind one another
 		if err != nil {
 			return fmt.Errorf("deactivate %d contracts: %w", len(s.ends), err)
 		}
 	}
-	if err := copyRows(ctx, tx, "lifetimes", s.lives, l.store.queries.LifetimesCopy); err != nil {
+	if err := copyRows(ctx, tx, "lifetimes", s.lives); err != nil {
 		return err
 	}
-	return tableOf(set.table, s.begins, l.store.queries.ActiveContractsCopy).writeTo(ctx, asideTx{copyTx{Tx: tx}, set.table})
+	return copyRows(ctx, tx, set.table, s.begins)
+}
+
+// columnOf is a column of rows, as statements take it.
+func columnOf[R, T any](rows []R, value func(*R) T) []T {
+	list := make([]T, len(rows))
+	for i := range rows {
+		list[i] = value(&rows[i])
+	}
+	return list
 }

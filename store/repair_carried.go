@@ -41,7 +41,7 @@ func (r *Repairer) repairCarried(ctx context.Context, page *carriedPage) error {
 			if err != nil {
 				return err
 			}
-			return r.weighAll(ctx, tx, tables.Snapshot, rows.tables(r.store.queries), v, func(table *tables.Table) (string, []any) {
+			return r.weighAll(ctx, tx, tables.Snapshot, rows.tables(), v, func(table *tables.Table) (string, []any) {
 				return page.stored(rows, table.Name)
 			})
 		})
@@ -86,7 +86,7 @@ func (r *Repairer) rewriteCarried(ctx context.Context, tx pgx.Tx, wanted names, 
 	if err != nil {
 		return fmt.Errorf("remove the stored rows: %w", err)
 	}
-	for _, table := range rows.tables(r.store.queries) {
+	for _, table := range rows.tables() {
 		if err := table.write(ctx, tx); err != nil {
 			return err
 		}

@@ -82,7 +82,7 @@ func (r *Repairer) rewriteRecords(ctx context.Context, tx pgx.Tx, records []ledg
 	}
 	var rows transactionRows
 	rows.addNumbered(numbers, records)
-	for _, table := range rows.tables(r.store.queries) {
+	for _, table := range rows.tables() {
 		if err := table.write(ctx, tx); err != nil {
 			return err
 		}

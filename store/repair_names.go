@@ -137,7 +137,7 @@ func (r *Repairer) weighAll(
 		return err
 	}
 	for _, source := range rows {
-		table, err := record(ctx, tx, family, source, columns[source.relation])
+		table, err := record(tx, family, source, columns[source.relation])
 		if err != nil {
 			return err
 		}

@@ -55,7 +55,7 @@ func (r *Repairer) repairUpdates(ctx context.Context, scope ledger.Scope, page l
 			for i := range page.Updates {
 				facts.add(numbers, &page.Updates[i])
 			}
-			return r.weighAll(ctx, tx, tables.Facts, facts.tables(r.store.queries), v, func(table *tables.Table) (string, []any) {
+			return r.weighAll(ctx, tx, tables.Facts, facts.tables(), v, func(table *tables.Table) (string, []any) {
 				return table.Rows("s.ledger_offset > $1::bigint AND s.ledger_offset <= $2::bigint"),
 					[]any{int64(page.From), int64(page.To)}
 			})

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -11,6 +10,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/pgcopy"
 )
 
 // The kinds of reassignment, as they stand in the database.
@@ -21,74 +21,49 @@ const (
 
 // factRows are the rows of a batch, one list per fact table.
 type factRows struct {
-	updates        []dbsqlc.UpdatesCopyParams
-	created        []dbsqlc.CreatedCopyParams
-	archived       []dbsqlc.ArchivedCopyParams
-	exercised      []dbsqlc.ExercisedCopyParams
-	interfaceViews []dbsqlc.InterfaceViewsCopyParams
-	reassignments  []dbsqlc.ReassignmentsCopyParams
-	topologyEvents []dbsqlc.TopologyEventsCopyParams
-	unknown        []dbsqlc.UnknownElementsCopyParams
+	updates        []dbsqlc.IndexerUpdates
+	created        []dbsqlc.IndexerCreated
+	archived       []dbsqlc.IndexerArchived
+	exercised      []dbsqlc.IndexerExercised
+	interfaceViews []dbsqlc.IndexerInterfaceViews
+	reassignments  []dbsqlc.IndexerReassignments
+	topologyEvents []dbsqlc.IndexerTopologyEvents
+	unknown        []dbsqlc.IndexerUnknownElements
 	exact          exactKeeper
 }
 
-// tableRows are the rows that go into one table.
+// tableRows are the rows that go into one table of schema indexer.
 type tableRows struct {
-	relation string // of schema indexer
-	rows     int
-	copyInto func(context.Context, dbsqlc.DBTX) (int64, error)
-	offsets  func() []int64 // those that the rows need partitions for; nil: the table has no partitions
+	relation string
+	pgcopy.Rows
 }
 
-func tableOf[T any](relation string, rows []T, copyFrom func(context.Context, dbsqlc.DBTX, []T) (int64, error)) tableRows {
-	return tableRows{relation: relation, rows: len(rows), copyInto: func(ctx context.Context, db dbsqlc.DBTX) (int64, error) {
-		return copyFrom(ctx, copying(db, rows), rows)
-	}}
+func tableOf[T any](relation string, rows []T) tableRows { return tableRows{relation, pgcopy.Of(rows)} }
+
+// copyRows COPYs rows into a table of schema indexer, if there are any.
+func copyRows[T any](ctx context.Context, tx pgx.Tx, relation string, rows []T) error {
+	return tableOf(relation, rows).write(ctx, tx)
 }
 
-// partitionedBy is tableOf for a table that is partitioned by the rows' offsets.
-func partitionedBy[T any](
-	offset func(*T) int64, relation string, rows []T, copyFrom func(context.Context, dbsqlc.DBTX, []T) (int64, error),
-) tableRows {
-	table := tableOf(relation, rows, copyFrom)
-	table.offsets = func() (offsets []int64) {
-		for i := range rows {
-			offsets = needed(offsets, offset(&rows[i]))
-		}
-		return offsets
-	}
-	return table
-}
+func (t tableRows) write(ctx context.Context, tx pgx.Tx) error { return t.writeTo(ctx, tx, t.relation) }
 
-// write COPYs the rows, if there are any, and checks that the server counted as many.
-func (t tableRows) write(ctx context.Context, tx pgx.Tx) error { return t.writeTo(ctx, copyTx{Tx: tx}) }
-
-func (t tableRows) writeTo(ctx context.Context, db dbsqlc.DBTX) error {
-	if t.rows == 0 {
-		return nil
-	}
-	n, err := t.copyInto(ctx, db)
-	if err != nil {
-		return fmt.Errorf("copy %d rows into %s: %w", t.rows, t.relation, err)
-	}
-	if n != int64(t.rows) {
-		return fmt.Errorf("copy into %s: sent %d rows, the server took %d", t.relation, t.rows, n)
-	}
-	return nil
+// writeTo writes into another table, which has the same columns.
+func (t tableRows) writeTo(ctx context.Context, tx pgx.Tx, relation string) error {
+	return pgcopy.Copy(ctx, tx, pgx.Identifier{"indexer", relation}, t.Rows)
 }
 
 // tables lists every fact table, with what goes into it.
-func (f *factRows) tables(q *dbsqlc.Queries) []tableRows {
+func (f *factRows) tables() []tableRows {
 	return []tableRows{
-		partitionedBy(func(r *dbsqlc.UpdatesCopyParams) int64 { return r.LedgerOffset }, "updates", f.updates, q.UpdatesCopy),
-		partitionedBy(func(r *dbsqlc.CreatedCopyParams) int64 { return r.LedgerOffset }, "created", f.created, q.CreatedCopy),
-		partitionedBy(func(r *dbsqlc.ArchivedCopyParams) int64 { return r.LedgerOffset }, "archived", f.archived, q.ArchivedCopy),
-		partitionedBy(func(r *dbsqlc.ExercisedCopyParams) int64 { return r.LedgerOffset }, "exercised", f.exercised, q.ExercisedCopy),
-		partitionedBy(func(r *dbsqlc.InterfaceViewsCopyParams) int64 { return r.LedgerOffset }, "interface_views", f.interfaceViews, q.InterfaceViewsCopy),
-		partitionedBy(func(r *dbsqlc.ReassignmentsCopyParams) int64 { return r.LedgerOffset }, "reassignments", f.reassignments, q.ReassignmentsCopy),
-		partitionedBy(func(r *dbsqlc.TopologyEventsCopyParams) int64 { return r.LedgerOffset }, "topology_events", f.topologyEvents, q.TopologyEventsCopy),
-		tableOf("unknown_elements", f.unknown, q.UnknownElementsCopy),
-		tableOf("exact_payloads", f.exact.rows, q.ExactPayloadsCopy),
+		tableOf("updates", f.updates),
+		tableOf("created", f.created),
+		tableOf("archived", f.archived),
+		tableOf("exercised", f.exercised),
+		tableOf("interface_views", f.interfaceViews),
+		tableOf("reassignments", f.reassignments),
+		tableOf("topology_events", f.topologyEvents),
+		tableOf("unknown_elements", f.unknown),
+		tableOf("exact_payloads", f.exact.rows),
 	}
 }
 
@@ -177,7 +152,7 @@ func (f *factRows) add(r refs, u *ledger.Update) {
 	f.exact.time(at, "recordTime", u.RecordTime)
 	f.exact.time(at, "effectiveAt", u.EffectiveAt)
 	synchronizer := r.optionalSynchronizer(u.SynchronizerID)
-	row := dbsqlc.UpdatesCopyParams{
+	row := dbsqlc.IndexerUpdates{
 		LedgerOffset: int64(u.Offset), Kind: string(u.Kind), SynchronizerRef: synchronizer,
 		RecordTime: timestamp(u.RecordTime), EffectiveAt: timestamp(u.EffectiveAt), CommandID: u.CommandID, WorkflowID: u.WorkflowID,
 		TraceParent: u.TraceParent, TraceState: u.TraceState, ExternalTransactionHash: u.ExternalTransactionHash,
@@ -213,7 +188,7 @@ func (f *factRows) add(r refs, u *ledger.Update) {
 	}
 	for i, e := range u.Unknown {
 		at := place{offset: u.Offset, nodeID: e.NodeID, ordinal: placed(i)}
-		f.unknown = append(f.unknown, dbsqlc.UnknownElementsCopyParams{
+		f.unknown = append(f.unknown, dbsqlc.IndexerUnknownElements{
 			LedgerOffset: int64(u.Offset), Ordinal: int32(i), NodeID: e.NodeID, Kind: e.Kind, SynchronizerRef: synchronizer,
 			RecordTime: timestamp(u.RecordTime), Raw: f.exact.value(at, "raw", e.Raw),
 		})
@@ -223,7 +198,7 @@ func (f *factRows) add(r refs, u *ledger.Update) {
 func (f *factRows) addCreated(r refs, u *ledger.Update, c *ledger.CreatedEvent, synchronizer *int32) {
 	at := place{offset: u.Offset, nodeID: &c.NodeID}
 	f.exact.time(at, "createdAt", c.CreatedAt)
-	f.created = append(f.created, dbsqlc.CreatedCopyParams{
+	f.created = append(f.created, dbsqlc.IndexerCreated{
 		LedgerOffset: int64(u.Offset), NodeID: c.NodeID, Origin: string(c.Origin), ContractID: c.ContractID,
 		TemplateRef: r.template(c.TemplateID, c.PackageName, c.RepresentativePackageID), SynchronizerRef: synchronizer,
 		RecordTime: timestamp(u.RecordTime), CreatedAt: timestamp(c.CreatedAt), ACSDelta: c.ACSDelta,
@@ -234,7 +209,7 @@ func (f *factRows) addCreated(r refs, u *ledger.Update, c *ledger.CreatedEvent, 
 	for i := range c.InterfaceViews {
 		v := &c.InterfaceViews[i]
 		at := place{offset: u.Offset, nodeID: &c.NodeID, interfaceID: &v.InterfaceID, ordinal: placed(i)}
-		f.interfaceViews = append(f.interfaceViews, dbsqlc.InterfaceViewsCopyParams{
+		f.interfaceViews = append(f.interfaceViews, dbsqlc.IndexerInterfaceViews{
 			LedgerOffset: int64(u.Offset), NodeID: c.NodeID, Ordinal: int32(i), ContractID: c.ContractID, InterfaceID: v.InterfaceID,
 			SynchronizerRef: synchronizer, RecordTime: timestamp(u.RecordTime), ViewValue: f.exact.value(at, "view_value", v.Value),
 			StatusCode: v.StatusCode, StatusMessage: v.StatusMessage, StatusDetails: f.exact.value(at, "status_details", v.StatusDetails),
@@ -245,7 +220,7 @@ func (f *factRows) addCreated(r refs, u *ledger.Update, c *ledger.CreatedEvent, 
 
 func (f *factRows) addArchived(r refs, u *ledger.Update, a *ledger.ArchivedEvent, synchronizer *int32) {
 	at := place{offset: u.Offset, nodeID: &a.NodeID}
-	f.archived = append(f.archived, dbsqlc.ArchivedCopyParams{
+	f.archived = append(f.archived, dbsqlc.IndexerArchived{
 		LedgerOffset: int64(u.Offset), NodeID: a.NodeID, ContractID: a.ContractID, TemplateRef: r.template(a.TemplateID, a.PackageName, nil),
 		SynchronizerRef: synchronizer, RecordTime: timestamp(u.RecordTime), WitnessPartiesRef: r.parties(a.WitnessParties),
 		ImplementedInterfaces: a.ImplementedInterfaces, Extra: f.exact.value(at, "extra", a.Extra),
@@ -254,7 +229,7 @@ func (f *factRows) addArchived(r refs, u *ledger.Update, a *ledger.ArchivedEvent
 
 func (f *factRows) addExercised(r refs, u *ledger.Update, e *ledger.ExercisedEvent, synchronizer *int32) {
 	at := place{offset: u.Offset, nodeID: &e.NodeID}
-	f.exercised = append(f.exercised, dbsqlc.ExercisedCopyParams{
+	f.exercised = append(f.exercised, dbsqlc.IndexerExercised{
 		LedgerOffset: int64(u.Offset), NodeID: e.NodeID, ContractID: e.ContractID, TemplateRef: r.template(e.TemplateID, e.PackageName, nil),
 		SynchronizerRef: synchronizer, RecordTime: timestamp(u.RecordTime), InterfaceID: e.InterfaceID, Choice: e.Choice,
 		ChoiceArgument: f.exact.value(at, "choice_argument", e.Argument), ExerciseResult: f.exact.value(at, "exercise_result", e.Result),
@@ -267,7 +242,7 @@ func (f *factRows) addExercised(r refs, u *ledger.Update, e *ledger.ExercisedEve
 // addAssigned adds an assignment. The server states its witnesses once, in the creation event inside it.
 func (f *factRows) addAssigned(r refs, u *ledger.Update, e *ledger.AssignedEvent, witnesses []string) {
 	at := place{offset: u.Offset, nodeID: &e.NodeID}
-	f.reassignments = append(f.reassignments, dbsqlc.ReassignmentsCopyParams{
+	f.reassignments = append(f.reassignments, dbsqlc.IndexerReassignments{
 		LedgerOffset: int64(u.Offset), NodeID: e.NodeID, Kind: kindAssigned, ContractID: e.ContractID,
 		TemplateRef: r.template(e.TemplateID, e.PackageName, nil), SynchronizerRef: r.optionalSynchronizer(&e.Target),
 		RecordTime: timestamp(u.RecordTime), ReassignmentID: e.ReassignmentID, SourceRef: r.synchronizer(e.Source),
@@ -279,7 +254,7 @@ func (f *factRows) addAssigned(r refs, u *ledger.Update, e *ledger.AssignedEvent
 func (f *factRows) addUnassigned(r refs, u *ledger.Update, e *ledger.UnassignedEvent) {
 	at := place{offset: u.Offset, nodeID: &e.NodeID}
 	f.exact.time(at, "assignmentExclusivity", e.AssignmentExclusivity)
-	f.reassignments = append(f.reassignments, dbsqlc.ReassignmentsCopyParams{
+	f.reassignments = append(f.reassignments, dbsqlc.IndexerReassignments{
 		LedgerOffset: int64(u.Offset), NodeID: e.NodeID, Kind: kindUnassigned, ContractID: e.ContractID,
 		TemplateRef: r.template(e.TemplateID, e.PackageName, nil), SynchronizerRef: r.optionalSynchronizer(&e.Source),
 		RecordTime: timestamp(u.RecordTime), ReassignmentID: e.ReassignmentID, SourceRef: r.synchronizer(e.Source),
@@ -291,7 +266,7 @@ func (f *factRows) addUnassigned(r refs, u *ledger.Update, e *ledger.UnassignedE
 
 func (f *factRows) addTopology(u *ledger.Update, e *ledger.TopologyEvent, synchronizer *int32) {
 	at := place{offset: u.Offset, nodeID: &e.NodeID}
-	f.topologyEvents = append(f.topologyEvents, dbsqlc.TopologyEventsCopyParams{
+	f.topologyEvents = append(f.topologyEvents, dbsqlc.IndexerTopologyEvents{
 		LedgerOffset: int64(u.Offset), NodeID: e.NodeID, Kind: string(e.Kind), SynchronizerRef: synchronizer,
 		RecordTime: timestamp(u.RecordTime), PartyID: e.PartyID, ParticipantID: e.ParticipantID, Permission: e.Permission,
 		Extra: f.exact.value(at, "extra", e.Extra),

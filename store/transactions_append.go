@@ -133,7 +133,7 @@ func (l *Leader) writeRecords(ctx context.Context, tx pgx.Tx, b *recordBatch) er
 		return nil
 	}
 	started := time.Now()
-	for _, table := range b.rows.tables(l.store.queries) {
+	for _, table := range b.rows.tables() {
 		if err := table.write(ctx, tx); err != nil {
 			return err
 		}
@@ -172,9 +172,9 @@ func (l *Leader) appended(b *recordBatch, position ledger.HistoryPosition, err e
 			len(b.records), b.at.LastSeq, b.records[0].EventID, err)
 	}
 	l.knownIDs.wrote(position, b.filter)
-	for _, table := range b.rows.tables(l.store.queries) {
-		if table.rows > 0 {
-			l.store.cfg.Wrote(table.relation, table.rows)
+	for _, table := range b.rows.tables() {
+		if table.Count() > 0 {
+			l.store.cfg.Wrote(table.relation, table.Count())
 		}
 	}
 	b.rows.release()

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
 )
 
 // To begin or end a reading takes two or three microseconds for each stored record: minutes where there are very many.
@@ -97,11 +97,11 @@ func (l *Leader) findStored(ctx context.Context, tx pgx.Tx, marks []ledger.Histo
 }
 
 func (l *Leader) noteSightings(ctx context.Context, tx pgx.Tx, marks []ledger.HistoryMark) error {
-	seqs := make([]int64, len(marks))
+	sightings := make([]dbsqlc.IndexerHistorySightings, len(marks))
 	for i := range marks {
-		seqs[i] = marks[i].Seq
+		sightings[i].Seq = marks[i].Seq
 	}
-	return copyRows(ctx, tx, "history_sightings", seqs, l.store.queries.HistorySightingsCopy)
+	return copyRows(ctx, tx, "history_sightings", sightings)
 }
 
 // MetTransactions tells which of the event ids stand on a record that was met since the history is read again from its
@@ -113,11 +113,7 @@ func (l *Leader) MetTransactions(ctx context.Context, eventIDs []string) (map[st
 	if eventIDs = l.knownIDs.maybe(eventIDs); len(eventIDs) == 0 {
 		return met, nil
 	}
-	var rows []string
-	err := l.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) (err error) {
-		rows, err = l.store.queries.TransactionsMetWithIDs(ctx, arrayConn{conn}, eventIDs)
-		return err
-	})
+	rows, err := l.store.queries.TransactionsMetWithIDs(ctx, l.pool, eventIDs)
 	if err != nil {
 		return nil, fmt.Errorf("look for %d event ids among the records that were met: %w", len(eventIDs), err)
 	}

@@ -12,14 +12,14 @@ import (
 
 // transactionRows are the rows of records of the transaction history, one list per table.
 type transactionRows struct {
-	transactions   []dbsqlc.TransactionsCopyParams
-	transfers      []dbsqlc.TransfersCopyParams
-	receivers      []dbsqlc.TransferReceiversCopyParams
-	balanceChanges []dbsqlc.BalanceChangesCopyParams
-	mints          []dbsqlc.MintsCopyParams
-	taps           []dbsqlc.TapsCopyParams
-	aborted        []dbsqlc.AbortedTransferInstructionsCopyParams
-	unknown        []dbsqlc.UnknownTransactionsCopyParams
+	transactions   []dbsqlc.IndexerTransactions
+	transfers      []dbsqlc.IndexerTransfers
+	receivers      []dbsqlc.IndexerTransferReceivers
+	balanceChanges []dbsqlc.IndexerBalanceChanges
+	mints          []dbsqlc.IndexerMints
+	taps           []dbsqlc.IndexerTaps
+	aborted        []dbsqlc.IndexerAbortedTransferInstructions
+	unknown        []dbsqlc.IndexerUnknownTransactions
 	exact          exactKeeper
 	ofParties      partyTransferRows // that are derived from the others
 }
@@ -45,17 +45,17 @@ func (r *transactionRows) release() {
 }
 
 // tables lists every table of the history, with what goes into it.
-func (r *transactionRows) tables(q *dbsqlc.Queries) []tableRows {
+func (r *transactionRows) tables() []tableRows {
 	return []tableRows{
-		tableOf("transactions", r.transactions, q.TransactionsCopy),
-		tableOf("transfers", r.transfers, q.TransfersCopy),
-		tableOf("transfer_receivers", r.receivers, q.TransferReceiversCopy),
-		tableOf("balance_changes", r.balanceChanges, q.BalanceChangesCopy),
-		tableOf("mints", r.mints, q.MintsCopy),
-		tableOf("taps", r.taps, q.TapsCopy),
-		tableOf("aborted_transfer_instructions", r.aborted, q.AbortedTransferInstructionsCopy),
-		tableOf("unknown_transactions", r.unknown, q.UnknownTransactionsCopy),
-		tableOf("exact_payloads", r.exact.rows, q.ExactPayloadsCopy),
+		tableOf("transactions", r.transactions),
+		tableOf("transfers", r.transfers),
+		tableOf("transfer_receivers", r.receivers),
+		tableOf("balance_changes", r.balanceChanges),
+		tableOf("mints", r.mints),
+		tableOf("taps", r.taps),
+		tableOf("aborted_transfer_instructions", r.aborted),
+		tableOf("unknown_transactions", r.unknown),
+		tableOf("exact_payloads", r.exact.rows),
 	}
 }
 
@@ -141,7 +141,7 @@ func (r *transactionRows) add(refs refs, mark *ledger.HistoryMark, t *ledger.Tra
 	first := len(r.exact.rows)
 	x := recordExact{keeper: &r.exact, at: place{ordinal: &mark.Seq}, word: t.Word}
 	r.exact.time(x.at, "date", t.Date)
-	row := dbsqlc.TransactionsCopyParams{
+	row := dbsqlc.IndexerTransactions{
 		Seq: mark.Seq, EventID: t.EventID, Kind: string(t.Kind), TransactionType: t.Type, Date: timestamp(t.Date),
 		DomainRef: refs.optionalSynchronizer(t.DomainID), OffsetText: t.Offset, Round: t.Round, Fingerprint: mark.Fingerprint,
 		Extra: x.value("extra", t.Extra),
@@ -156,14 +156,14 @@ func (r *transactionRows) add(refs refs, mark *ledger.HistoryMark, t *ledger.Tra
 	case ledger.TransactionMint:
 		r.mints = append(r.mints, ownedRow(x.in("mint"), mark.Seq, t, t.Mint))
 	case ledger.TransactionTap:
-		r.taps = append(r.taps, dbsqlc.TapsCopyParams(ownedRow(x.in("tap"), mark.Seq, t, t.Tap)))
+		r.taps = append(r.taps, dbsqlc.IndexerTaps(ownedRow(x.in("tap"), mark.Seq, t, t.Tap)))
 	case ledger.TransactionAbort:
-		r.aborted = append(r.aborted, dbsqlc.AbortedTransferInstructionsCopyParams{
+		r.aborted = append(r.aborted, dbsqlc.IndexerAbortedTransferInstructions{
 			Seq: mark.Seq, Date: timestamp(t.Date), InstructionCid: t.Abort.InstructionCID, AbortKind: t.Abort.Kind,
 			Extra: x.value("abort_transfer_instruction.extra", t.Abort.Extra),
 		})
 	default:
-		r.unknown = append(r.unknown, dbsqlc.UnknownTransactionsCopyParams{Seq: mark.Seq, Raw: x.value("raw", t.Raw)})
+		r.unknown = append(r.unknown, dbsqlc.IndexerUnknownTransactions{Seq: mark.Seq, Raw: x.value("raw", t.Raw)})
 	}
 	for i := first; i < len(r.exact.rows); i++ { // a record has no offset in our participant's ledger
 		r.exact.rows[i].Stream, r.exact.rows[i].LedgerOffset = StreamTransactions, nil
@@ -175,7 +175,7 @@ func (r *transactionRows) addTransfer(x recordExact, seq int64, t *ledger.Transa
 	if transfer.DescriptionExact != nil {
 		x.keeper.keep(x.at, "transfer.description", transfer.DescriptionExact)
 	}
-	r.transfers = append(r.transfers, dbsqlc.TransfersCopyParams{
+	r.transfers = append(r.transfers, dbsqlc.IndexerTransfers{
 		Seq: seq, Date: timestamp(t.Date), Round: t.Round, Sender: sender.Party,
 		SenderChangeFee:            x.optionalNumber("transfer.sender.sender_change_fee", sender.ChangeFee),
 		SenderChangeAmount:         x.optionalNumber("transfer.sender.sender_change_amount", sender.ChangeAmount),
@@ -194,14 +194,14 @@ func (r *transactionRows) addTransfer(x recordExact, seq int64, t *ledger.Transa
 	})
 	for i := range transfer.Receivers {
 		receiver, x := &transfer.Receivers[i], x.of("transfer.receivers", i)
-		r.receivers = append(r.receivers, dbsqlc.TransferReceiversCopyParams{
+		r.receivers = append(r.receivers, dbsqlc.IndexerTransferReceivers{
 			Seq: seq, Ordinal: int32(i), Party: receiver.Party, Amount: x.number("amount", receiver.Amount),
 			ReceiverFee: x.optionalNumber("receiver_fee", receiver.Fee), Extra: x.value("extra", receiver.Extra),
 		})
 	}
 	for i := range transfer.BalanceChanges {
 		change, x := &transfer.BalanceChanges[i], x.of("transfer.balance_changes", i)
-		r.balanceChanges = append(r.balanceChanges, dbsqlc.BalanceChangesCopyParams{
+		r.balanceChanges = append(r.balanceChanges, dbsqlc.IndexerBalanceChanges{
 			Seq: seq, Ordinal: int32(i), Date: timestamp(t.Date), Round: t.Round, Party: change.Party,
 			ChangeToInitialAmountAsOfRoundZero: x.number("change_to_initial_amount_as_of_round_zero", change.InitialAmount),
 			ChangeToHoldingFeesRate:            x.number("change_to_holding_fees_rate", change.HoldingFeesRate),
@@ -219,8 +219,8 @@ func lengthOf[T any](list []T) *int32 {
 	return &n
 }
 
-func ownedRow(x recordExact, seq int64, t *ledger.Transaction, owned *ledger.OwnedAmount) dbsqlc.MintsCopyParams {
-	return dbsqlc.MintsCopyParams{
+func ownedRow(x recordExact, seq int64, t *ledger.Transaction, owned *ledger.OwnedAmount) dbsqlc.IndexerMints {
+	return dbsqlc.IndexerMints{
 		Seq: seq, Date: timestamp(t.Date), Round: t.Round, Owner: owned.Owner,
 		Amount: x.number("*_amount", owned.Amount), Extra: x.value("extra", owned.Extra),
 	}

@@ -7,16 +7,7 @@ package dbsqlc
 
 import (
 	"context"
-
-	"ledgerindexer/ledger"
 )
-
-type BalanceTotalsCopyParams struct {
-	Party           string
-	Round           int64
-	InitialAmount   ledger.Decimal
-	HoldingFeesRate ledger.Decimal
-}
 
 const balanceTotalsRaise = `-- name: BalanceTotalsRaise :exec
 UPDATE indexer.balance_totals t SET initial_amount = x.initial_amount, holding_fees_rate = x.holding_fees_rate
@@ -28,10 +19,10 @@ WHERE t.party = x.party AND t.round = x.round
 `
 
 type BalanceTotalsRaiseParams struct {
-	Parties          []string
-	Rounds           []int64
-	InitialAmounts   []string
-	HoldingFeesRates []string
+	Parties          []string `db:"parties"`
+	Rounds           []int64  `db:"rounds"`
+	InitialAmounts   []string `db:"initial_amounts"`
+	HoldingFeesRates []string `db:"holding_fees_rates"`
 }
 
 // Gives totals that there are other amounts.
@@ -51,10 +42,10 @@ FROM indexer.latest_totals WHERE party = ANY ($1::text[])
 `
 
 type LatestTotalsRow struct {
-	Party           string
-	Round           int64
-	InitialAmount   string
-	HoldingFeesRate string
+	Party           string `db:"party"`
+	Round           int64  `db:"round"`
+	InitialAmount   string `db:"initial_amount"`
+	HoldingFeesRate string `db:"holding_fees_rate"`
 }
 
 // The last totals of some parties, as far as they have any. They come as text, which tells how many digits stand behind the
@@ -84,13 +75,6 @@ func (q *Queries) LatestTotals(ctx context.Context, db DBTX, parties []string) (
 	return items, nil
 }
 
-type LatestTotalsCopyParams struct {
-	Party           string
-	Round           int64
-	InitialAmount   ledger.Decimal
-	HoldingFeesRate ledger.Decimal
-}
-
 const latestTotalsMove = `-- name: LatestTotalsMove :exec
 UPDATE indexer.latest_totals t SET round = x.round, initial_amount = x.initial_amount, holding_fees_rate = x.holding_fees_rate
 FROM (
@@ -101,10 +85,10 @@ WHERE t.party = x.party
 `
 
 type LatestTotalsMoveParams struct {
-	Parties          []string
-	Rounds           []int64
-	InitialAmounts   []string
-	HoldingFeesRates []string
+	Parties          []string `db:"parties"`
+	Rounds           []int64  `db:"rounds"`
+	InitialAmounts   []string `db:"initial_amounts"`
+	HoldingFeesRates []string `db:"holding_fees_rates"`
 }
 
 // Moves the last totals of parties that have some.

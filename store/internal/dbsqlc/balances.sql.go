@@ -17,8 +17,8 @@ WHERE greatest(b.newest, $1::bigint) IS DISTINCT FROM b.newest
 `
 
 type BalanceRoundsNoteParams struct {
-	Newest          *int64
-	FirstIncomplete *int64
+	Newest          *int64 `db:"newest"`
+	FirstIncomplete *int64 `db:"first_incomplete"`
 }
 
 // Notes the newest round that records tell, and the first one from which on they make totals incomplete. NULL: there is none.
@@ -63,8 +63,8 @@ ON CONFLICT (party, round) DO UPDATE SET initial_amount = excluded.initial_amoun
 `
 
 type BalanceTotalsAddParams struct {
-	FromExclusive int64
-	ToInclusive   int64
+	FromExclusive int64 `db:"from_exclusive"`
+	ToInclusive   int64 `db:"to_inclusive"`
 }
 
 // Adds the balance changes of a range of records to the running totals. A change counts in its round and in all later

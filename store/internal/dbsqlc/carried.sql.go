@@ -7,39 +7,15 @@ package dbsqlc
 
 import (
 	"context"
-
-	"github.com/jackc/pgx/v5/pgtype"
 )
-
-type CarriedCreatedCopyParams struct {
-	LedgerOffset        int64
-	NodeID              int32
-	SnapshotOffset      int64
-	ContractID          string
-	TemplateRef         int32
-	SynchronizerRef     *int32
-	WorkflowID          *string
-	ReassignmentCounter *int64
-	CreatedAt           pgtype.Timestamptz
-	ACSDelta            *bool
-	Payload             []byte
-	ContractKey         []byte
-	ContractKeyHash     []byte
-	SignatoriesRef      *int32
-	ObserversRef        *int32
-	WitnessPartiesRef   *int32
-	CreatedEventBlob    []byte
-	Extra               []byte
-	EntryExtra          []byte
-}
 
 const carriedCreatedExists = `-- name: CarriedCreatedExists :one
 SELECT EXISTS (SELECT FROM indexer.carried_created WHERE ledger_offset = $1 AND node_id = $2)
 `
 
 type CarriedCreatedExistsParams struct {
-	LedgerOffset int64
-	NodeID       int32
+	LedgerOffset int64 `db:"ledger_offset"`
+	NodeID       int32 `db:"node_id"`
 }
 
 func (q *Queries) CarriedCreatedExists(ctx context.Context, db DBTX, arg CarriedCreatedExistsParams) (bool, error) {
@@ -47,42 +23,4 @@ func (q *Queries) CarriedCreatedExists(ctx context.Context, db DBTX, arg Carried
 	var exists bool
 	err := row.Scan(&exists)
 	return exists, err
-}
-
-type CarriedInterfaceViewsCopyParams struct {
-	LedgerOffset            int64
-	NodeID                  int32
-	Ordinal                 int32
-	SnapshotOffset          int64
-	ContractID              string
-	InterfaceID             string
-	SynchronizerRef         *int32
-	ViewValue               []byte
-	StatusCode              *int32
-	StatusMessage           *string
-	StatusDetails           []byte
-	ImplementationPackageID *string
-	Extra                   []byte
-}
-
-type CarriedReassignmentsCopyParams struct {
-	LedgerOffset          int64
-	NodeID                int32
-	SnapshotOffset        int64
-	Kind                  string
-	ContractID            string
-	TemplateRef           int32
-	SynchronizerRef       *int32
-	WorkflowID            *string
-	ReassignmentID        string
-	SourceRef             int32
-	TargetRef             int32
-	Submitter             *string
-	ReassignmentCounter   int64
-	AssignmentExclusivity pgtype.Timestamptz
-	WitnessPartiesRef     *int32
-	CreatedOffset         int64
-	CreatedNodeID         int32
-	Extra                 []byte
-	EntryExtra            []byte
 }

@@ -17,9 +17,9 @@ WHERE stream = $2 AND ledger_offset = $3::bigint AND ledger_offset < $1::bigint
 `
 
 type CheckpointAdvanceParams struct {
-	ToOffset   int64
-	Stream     string
-	FromOffset int64
+	ToOffset   int64  `db:"to_offset"`
+	Stream     string `db:"stream"`
+	FromOffset int64  `db:"from_offset"`
 }
 
 // Moves the watermark by compare-and-swap. No row: it is not where the writer saw it, or would not move forward.
@@ -36,9 +36,9 @@ SELECT ledger_offset, event_id, updated_at FROM indexer.checkpoints WHERE stream
 `
 
 type CheckpointGetRow struct {
-	LedgerOffset *int64
-	EventID      *string
-	UpdatedAt    pgtype.Timestamptz
+	LedgerOffset *int64             `db:"ledger_offset"`
+	EventID      *string            `db:"event_id"`
+	UpdatedAt    pgtype.Timestamptz `db:"updated_at"`
 }
 
 func (q *Queries) CheckpointGet(ctx context.Context, db DBTX, stream string) (CheckpointGetRow, error) {
@@ -53,8 +53,8 @@ INSERT INTO indexer.checkpoints (stream, ledger_offset) VALUES ($1, $2::bigint) 
 `
 
 type CheckpointStartParams struct {
-	Stream       string
-	LedgerOffset int64
+	Stream       string `db:"stream"`
+	LedgerOffset int64  `db:"ledger_offset"`
 }
 
 // Gives a stream its first checkpoint. No row: it has one already.

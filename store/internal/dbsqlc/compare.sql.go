@@ -20,9 +20,9 @@ ORDER BY c.relname, a.attnum
 `
 
 type ColumnTypesRow struct {
-	Relation string
-	Name     string
-	Type     string
+	Relation string `db:"relation"`
+	Name     string `db:"name"`
+	Type     string `db:"type"`
 }
 
 // The columns of tables of schema indexer and the names of their types, in the order of the tables' columns.

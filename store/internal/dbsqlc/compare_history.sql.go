@@ -15,8 +15,8 @@ ON CONFLICT (stream) DO UPDATE SET event_id = excluded.event_id, ledger_offset =
 `
 
 type HistoryCheckpointPutParams struct {
-	Stream  string
-	EventID *string
+	Stream  string  `db:"stream"`
+	EventID *string `db:"event_id"`
 }
 
 func (q *Queries) HistoryCheckpointPut(ctx context.Context, db DBTX, arg HistoryCheckpointPutParams) error {
@@ -80,18 +80,18 @@ LEFT JOIN indexer.checkpoints c ON c.stream = $1
 `
 
 type HistoryClaimsRow struct {
-	Revision        *int64
-	LastSeq         *int64
-	OrderedFrom     *int64
-	WindowSeqs      []int64
-	Rereading       *bool
-	Newest          int64
-	Sightings       int64
-	WindowSightings int64
-	AnyGone         bool
-	HasCheckpoint   bool
-	LedgerOffset    *int64
-	EventID         *string
+	Revision        *int64  `db:"revision"`
+	LastSeq         *int64  `db:"last_seq"`
+	OrderedFrom     *int64  `db:"ordered_from"`
+	WindowSeqs      []int64 `db:"window_seqs"`
+	Rereading       *bool   `db:"rereading"`
+	Newest          int64   `db:"newest"`
+	Sightings       int64   `db:"sightings"`
+	WindowSightings int64   `db:"window_sightings"`
+	AnyGone         bool    `db:"any_gone"`
+	HasCheckpoint   bool    `db:"has_checkpoint"`
+	LedgerOffset    *int64  `db:"ledger_offset"`
+	EventID         *string `db:"event_id"`
 }
 
 // What is claimed of the transaction history, and what of it can be counted. rereading is NULL where the row is missing.
@@ -172,13 +172,13 @@ LIMIT $2::bigint
 `
 
 type HistoryHolesParams struct {
-	LastSeq int64
-	Most    int64
+	LastSeq int64 `db:"last_seq"`
+	Most    int64 `db:"most"`
 }
 
 type HistoryHolesRow struct {
-	After  int64
-	Before int64
+	After  int64 `db:"after"`
+	Before int64 `db:"before"`
 }
 
 // Which seqs up to the last one nothing is stored under: after one, before another.
@@ -235,11 +235,11 @@ ON CONFLICT (only_row) DO UPDATE SET revision = excluded.revision, last_seq = ex
 `
 
 type HistoryPositionPutParams struct {
-	Revision    int64
-	LastSeq     int64
-	WindowSeqs  []int64
-	OrderedFrom int64
-	Rereading   bool
+	Revision    int64   `db:"revision"`
+	LastSeq     int64   `db:"last_seq"`
+	WindowSeqs  []int64 `db:"window_seqs"`
+	OrderedFrom int64   `db:"ordered_from"`
+	Rereading   bool    `db:"rereading"`
 }
 
 func (q *Queries) HistoryPositionPut(ctx context.Context, db DBTX, arg HistoryPositionPutParams) error {
@@ -272,15 +272,15 @@ ORDER BY t.seq
 `
 
 type HistoryRecordsFindParams struct {
-	EventIds []string
-	Seqs     []int64
+	EventIds []string `db:"event_ids"`
+	Seqs     []int64  `db:"seqs"`
 }
 
 type HistoryRecordsFindRow struct {
-	Seq         int64
-	EventID     string
-	Fingerprint int64
-	Gone        bool
+	Seq         int64  `db:"seq"`
+	EventID     string `db:"event_id"`
+	Fingerprint int64  `db:"fingerprint"`
+	Gone        bool   `db:"gone"`
 }
 
 // What recognises the records with some event ids, and those with some seqs, by seq. Each is looked up by index.
@@ -316,12 +316,12 @@ FROM indexer.history_position p
 `
 
 type HistoryStandingGetRow struct {
-	Revision    int64
-	LastSeq     int64
-	OrderedFrom int64
-	WindowSeqs  []int64
-	Rereading   bool
-	NetworkID   string
+	Revision    int64   `db:"revision"`
+	LastSeq     int64   `db:"last_seq"`
+	OrderedFrom int64   `db:"ordered_from"`
+	WindowSeqs  []int64 `db:"window_seqs"`
+	Rereading   bool    `db:"rereading"`
+	NetworkID   string  `db:"network_id"`
 }
 
 // What is claimed of the transaction history. No row: nothing is.

@@ -31,8 +31,8 @@ WHERE l.status IN ('found', 'not_found') AND l.contract_id > $1::text ORDER BY l
 `
 
 type LookupsAnsweredParams struct {
-	After  string
-	AtMost int64
+	After  string `db:"after"`
+	AtMost int64  `db:"at_most"`
 }
 
 // The contracts behind one in the order of ids for which there is an answer that can be asked for again.

@@ -17,12 +17,12 @@ FROM ledger.active_contracts a WHERE a.contract_id = $1 ORDER BY a.activated_off
 `
 
 type ContractActiveRow struct {
-	SynchronizerID      *string
-	ActivatedOffset     int64
-	ActivatedNodeID     int32
-	ReassignmentCounter int64
-	TemplateID          *string
-	PackageName         *string
+	SynchronizerID      *string `db:"synchronizer_id"`
+	ActivatedOffset     int64   `db:"activated_offset"`
+	ActivatedNodeID     int32   `db:"activated_node_id"`
+	ReassignmentCounter int64   `db:"reassignment_counter"`
+	TemplateID          *string `db:"template_id"`
+	PackageName         *string `db:"package_name"`
 }
 
 // On which synchronizers a contract is active at the watermark.
@@ -81,28 +81,28 @@ ORDER BY e.ledger_offset DESC, e.node_id DESC, e.kind LIMIT $2
 `
 
 type ContractEventsParams struct {
-	ContractID string
-	Most       int32
+	ContractID string `db:"contract_id"`
+	Most       int32  `db:"most"`
 }
 
 type ContractEventsRow struct {
-	LedgerOffset         int64
-	NodeID               int32
-	Kind                 string
-	Origin               string
-	UpdateID             *string
-	RecordTime           pgtype.Timestamptz
-	SynchronizerID       *string
-	TemplateID           *string
-	PackageName          *string
-	ACSDelta             *bool
-	Choice               *string
-	Consuming            *bool
-	InterfaceID          *string
-	SourceSynchronizerID *string
-	TargetSynchronizerID *string
-	ReassignmentID       *string
-	ReassignmentCounter  *int64
+	LedgerOffset         int64              `db:"ledger_offset"`
+	NodeID               int32              `db:"node_id"`
+	Kind                 string             `db:"kind"`
+	Origin               string             `db:"origin"`
+	UpdateID             *string            `db:"update_id"`
+	RecordTime           pgtype.Timestamptz `db:"record_time"`
+	SynchronizerID       *string            `db:"synchronizer_id"`
+	TemplateID           *string            `db:"template_id"`
+	PackageName          *string            `db:"package_name"`
+	ACSDelta             *bool              `db:"acs_delta"`
+	Choice               *string            `db:"choice"`
+	Consuming            *bool              `db:"consuming"`
+	InterfaceID          *string            `db:"interface_id"`
+	SourceSynchronizerID *string            `db:"source_synchronizer_id"`
+	TargetSynchronizerID *string            `db:"target_synchronizer_id"`
+	ReassignmentID       *string            `db:"reassignment_id"`
+	ReassignmentCounter  *int64             `db:"reassignment_counter"`
 }
 
 // What happened to a contract up to the watermark, the latest first. A consuming exercise is an archival too.
@@ -152,15 +152,15 @@ ORDER BY l.deactivated_offset, l.activated_offset
 `
 
 type ContractLifetimesParams struct {
-	DeactivatedOffsets []int64
-	ContractID         string
+	DeactivatedOffsets []int64 `db:"deactivated_offsets"`
+	ContractID         string  `db:"contract_id"`
 }
 
 type ContractLifetimesRow struct {
-	SynchronizerID    *string
-	ActivatedOffset   int64
-	ActivatedNodeID   int32
-	DeactivatedOffset int64
+	SynchronizerID    *string `db:"synchronizer_id"`
+	ActivatedOffset   int64   `db:"activated_offset"`
+	ActivatedNodeID   int32   `db:"activated_node_id"`
+	DeactivatedOffset int64   `db:"deactivated_offset"`
 }
 
 // The closed lifetimes of a contract that ended at one of these offsets: lifetimes are found by their end alone.
@@ -197,20 +197,20 @@ WHERE l.contract_id = $1 AND l.ledger_offset <= ledger.latest_offset()
 `
 
 type ContractLookupRow struct {
-	Status          string
-	Reason          *string
-	LookedUpAt      pgtype.Timestamptz
-	LedgerOffset    int64
-	NodeID          int32
-	TemplateID      *string
-	PackageName     *string
-	Payload         []byte
-	ContractKey     []byte
-	ContractKeyHash []byte
-	Signatories     []string
-	Observers       []string
-	WitnessParties  []string
-	CreatedAt       pgtype.Timestamptz
+	Status          string             `db:"status"`
+	Reason          *string            `db:"reason"`
+	LookedUpAt      pgtype.Timestamptz `db:"looked_up_at"`
+	LedgerOffset    int64              `db:"ledger_offset"`
+	NodeID          int32              `db:"node_id"`
+	TemplateID      *string            `db:"template_id"`
+	PackageName     *string            `db:"package_name"`
+	Payload         []byte             `db:"payload"`
+	ContractKey     []byte             `db:"contract_key"`
+	ContractKeyHash []byte             `db:"contract_key_hash"`
+	Signatories     []string           `db:"signatories"`
+	Observers       []string           `db:"observers"`
+	WitnessParties  []string           `db:"witness_parties"`
+	CreatedAt       pgtype.Timestamptz `db:"created_at"`
 }
 
 // How the look-up of a contract ended whose creation was never seen, or that it has not ended yet.
@@ -243,15 +243,15 @@ FROM ledger.created_events c WHERE c.contract_id = $1 ORDER BY c.ledger_offset D
 `
 
 type ContractStoredRow struct {
-	TemplateID      *string
-	PackageName     *string
-	Payload         []byte
-	ContractKey     []byte
-	ContractKeyHash []byte
-	Signatories     []string
-	Observers       []string
-	WitnessParties  []string
-	CreatedAt       pgtype.Timestamptz
+	TemplateID      *string            `db:"template_id"`
+	PackageName     *string            `db:"package_name"`
+	Payload         []byte             `db:"payload"`
+	ContractKey     []byte             `db:"contract_key"`
+	ContractKeyHash []byte             `db:"contract_key_hash"`
+	Signatories     []string           `db:"signatories"`
+	Observers       []string           `db:"observers"`
+	WitnessParties  []string           `db:"witness_parties"`
+	CreatedAt       pgtype.Timestamptz `db:"created_at"`
 }
 
 // What the latest creation event says of a contract.

@@ -18,8 +18,8 @@ SELECT (EXISTS (SELECT FROM indexer.checkpoints c WHERE c.stream = 'updates') OR
 `
 
 type AnythingHeldRow struct {
-	Updates bool
-	History bool
+	Updates bool `db:"updates"`
+	History bool `db:"history"`
 }
 
 // Whether anything is stored or claimed of the updates, and of the transaction history.
@@ -37,8 +37,8 @@ WHERE c.stream = $1 ORDER BY v.from_exclusive
 `
 
 type CoverageAheadRow struct {
-	FromExclusive int64
-	ToInclusive   int64
+	FromExclusive int64 `db:"from_exclusive"`
+	ToInclusive   int64 `db:"to_inclusive"`
 }
 
 // What is covered behind the watermark.
@@ -67,10 +67,10 @@ INSERT INTO indexer.coverage (stream, scope, from_exclusive, to_inclusive) VALUE
 `
 
 type CoverageInsertParams struct {
-	Stream        string
-	Scope         string
-	FromExclusive int64
-	ToInclusive   int64
+	Stream        string `db:"stream"`
+	Scope         string `db:"scope"`
+	FromExclusive int64  `db:"from_exclusive"`
+	ToInclusive   int64  `db:"to_inclusive"`
 }
 
 func (q *Queries) CoverageInsert(ctx context.Context, db DBTX, arg CoverageInsertParams) error {
@@ -103,10 +103,10 @@ WHERE p.from_exclusive < p.to_inclusive
 `
 
 type CoverageMergeParams struct {
-	Stream        string
-	Scope         string
-	ToInclusive   int64
-	FromExclusive int64
+	Stream        string `db:"stream"`
+	Scope         string `db:"scope"`
+	ToInclusive   int64  `db:"to_inclusive"`
+	FromExclusive int64  `db:"from_exclusive"`
 }
 
 // Makes one row of those of a scope that reach into a range, or end where it begins; what reaches beyond it stays apart. No
@@ -131,10 +131,10 @@ WHERE c.stream = $3 AND c.scope = $4 AND c.from_exclusive < $1::bigint AND c.to_
 `
 
 type CoverageWithinParams struct {
-	ToInclusive   int64
-	FromExclusive int64
-	Stream        string
-	Scope         string
+	ToInclusive   int64  `db:"to_inclusive"`
+	FromExclusive int64  `db:"from_exclusive"`
+	Stream        string `db:"stream"`
+	Scope         string `db:"scope"`
 }
 
 // How many offsets of a range a scope's rows cover.
@@ -155,8 +155,8 @@ INSERT INTO indexer.scopes (scope, definition) VALUES ($1, $2) ON CONFLICT DO NO
 `
 
 type ScopeRecordParams struct {
-	Scope      string
-	Definition []byte
+	Scope      string `db:"scope"`
+	Definition []byte `db:"definition"`
 }
 
 func (q *Queries) ScopeRecord(ctx context.Context, db DBTX, arg ScopeRecordParams) error {
@@ -181,8 +181,8 @@ WHERE EXISTS (SELECT FROM indexer.checkpoints c WHERE c.stream = $1)
 `
 
 type ScopesInUseRow struct {
-	Scope      string
-	Definition []byte
+	Scope      string `db:"scope"`
+	Definition []byte `db:"definition"`
 }
 
 // The scopes of a stream that was started: nothing of it may be covered yet, or its checkpoint may be lost, or both.

@@ -16,8 +16,8 @@ WHERE c.ledger_offset IS DISTINCT FROM excluded.ledger_offset OR c.event_id IS N
 `
 
 type CheckpointSetParams struct {
-	Stream       string
-	LedgerOffset int64
+	Stream       string `db:"stream"`
+	LedgerOffset int64  `db:"ledger_offset"`
 }
 
 func (q *Queries) CheckpointSet(ctx context.Context, db DBTX, arg CheckpointSetParams) error {
@@ -50,9 +50,9 @@ SELECT stream, ledger_offset, event_id FROM indexer.checkpoints WHERE stream <> 
 `
 
 type ClaimCheckpointsRow struct {
-	Stream       string
-	LedgerOffset *int64
-	EventID      *string
+	Stream       string  `db:"stream"`
+	LedgerOffset *int64  `db:"ledger_offset"`
+	EventID      *string `db:"event_id"`
 }
 
 // All but those of the transaction history.
@@ -138,8 +138,8 @@ WHERE u.ledger_offset > $1::bigint AND u.ledger_offset <= $2::bigint
 `
 
 type ClaimLastUpdateParams struct {
-	After int64
-	UpTo  int64
+	After int64 `db:"after"`
+	UpTo  int64 `db:"up_to"`
 }
 
 // The last stored update after one offset and up to another; 0: there is none.
@@ -168,8 +168,8 @@ SELECT scope, definition FROM indexer.scopes ORDER BY scope
 `
 
 type ClaimScopesRow struct {
-	Scope      string
-	Definition []byte
+	Scope      string `db:"scope"`
+	Definition []byte `db:"definition"`
 }
 
 func (q *Queries) ClaimScopes(ctx context.Context, db DBTX) ([]ClaimScopesRow, error) {
@@ -197,9 +197,9 @@ SELECT snapshot_offset, scope, (finished_at IS NOT NULL)::boolean AS finished FR
 `
 
 type ClaimSnapshotsRow struct {
-	SnapshotOffset int64
-	Scope          string
-	Finished       bool
+	SnapshotOffset int64  `db:"snapshot_offset"`
+	Scope          string `db:"scope"`
+	Finished       bool   `db:"finished"`
 }
 
 func (q *Queries) ClaimSnapshots(ctx context.Context, db DBTX) ([]ClaimSnapshotsRow, error) {
@@ -247,8 +247,8 @@ DELETE FROM indexer.partitions WHERE relation = $1 AND from_offset = $2
 `
 
 type PartitionForgetParams struct {
-	Relation   string
-	FromOffset int64
+	Relation   string `db:"relation"`
+	FromOffset int64  `db:"from_offset"`
 }
 
 func (q *Queries) PartitionForget(ctx context.Context, db DBTX, arg PartitionForgetParams) error {
@@ -270,9 +270,9 @@ ORDER BY p.relname, b.bounds[1]::bigint
 `
 
 type PartitionsAttachedRow struct {
-	Relation   string
-	FromOffset int64
-	ToOffset   int64
+	Relation   string `db:"relation"`
+	FromOffset int64  `db:"from_offset"`
+	ToOffset   int64  `db:"to_offset"`
 }
 
 // The partitions that there are.
@@ -311,14 +311,14 @@ ORDER BY c.relname, a.attnum
 `
 
 type ReferenceColumnsParams struct {
-	Names []string
-	But   []string
+	Names []string `db:"names"`
+	But   []string `db:"but"`
 }
 
 type ReferenceColumnsRow struct {
-	Relation     string
-	Name         string
-	OffsetColumn string
+	Relation     string `db:"relation"`
+	Name         string `db:"name"`
+	OffsetColumn string `db:"offset_column"`
 }
 
 // The columns of tables, but for some, that hold a number of the dictionaries, and the column that tells a row's offset; empty:
@@ -362,8 +362,8 @@ ON CONFLICT (snapshot_offset) DO UPDATE SET scope = excluded.scope, finished_at 
 `
 
 type SnapshotRestoreParams struct {
-	SnapshotOffset int64
-	Scope          string
+	SnapshotOffset int64  `db:"snapshot_offset"`
+	Scope          string `db:"scope"`
 }
 
 // Makes a snapshot a finished one, with the scope. One that is gone is given as many entries as are carried.
@@ -377,8 +377,8 @@ DELETE FROM indexer.snapshots WHERE NOT ($1::boolean AND snapshot_offset = $2::b
 `
 
 type SnapshotsKeepParams struct {
-	Kept           bool
-	SnapshotOffset int64
+	Kept           bool  `db:"kept"`
+	SnapshotOffset int64 `db:"snapshot_offset"`
 }
 
 // Leaves no snapshot but the finished one at an offset, which need not be there.

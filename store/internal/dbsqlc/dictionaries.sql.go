@@ -31,13 +31,13 @@ SELECT n.place::integer AS place, n.party_list_ref::integer AS party_list_ref FR
 `
 
 type PartyListsAddParams struct {
-	Places []int32
-	Lists  []string
+	Places []int32  `db:"places"`
+	Lists  []string `db:"lists"`
 }
 
 type PartyListsAddRow struct {
-	Place        int32
-	PartyListRef int32
+	Place        int32 `db:"place"`
+	PartyListRef int32 `db:"party_list_ref"`
 }
 
 // Numbers lists of parties in the order of their places, but for those that have a number, and tells which it gave. The caller
@@ -69,13 +69,13 @@ FROM (SELECT unnest($1::integer[]) AS place, unnest($2::text[]) AS list) w
 `
 
 type PartyListsFindParams struct {
-	Places []int32
-	Lists  []string
+	Places []int32  `db:"places"`
+	Lists  []string `db:"lists"`
 }
 
 type PartyListsFindRow struct {
-	Place        int32
-	PartyListRef int32
+	Place        int32 `db:"place"`
+	PartyListRef int32 `db:"party_list_ref"`
 }
 
 // The numbers of lists of parties, which come as texts of arrays, by their places; 0: a list has none yet. Each is looked up by
@@ -155,12 +155,12 @@ ON CONFLICT DO NOTHING
 `
 
 type TemplateInsertParams struct {
-	TemplateID              string
-	PackageID               string
-	PackageName             string
-	ModuleName              string
-	EntityName              string
-	RepresentativePackageID *string
+	TemplateID              string  `db:"template_id"`
+	PackageID               string  `db:"package_id"`
+	PackageName             string  `db:"package_name"`
+	ModuleName              string  `db:"module_name"`
+	EntityName              string  `db:"entity_name"`
+	RepresentativePackageID *string `db:"representative_package_id"`
 }
 
 // Numbers a new template. The caller holds the dictionaries' lock.
@@ -181,10 +181,10 @@ SELECT template_ref, template_id, package_name, representative_package_id FROM i
 `
 
 type TemplateListRow struct {
-	TemplateRef             int32
-	TemplateID              string
-	PackageName             string
-	RepresentativePackageID *string
+	TemplateRef             int32   `db:"template_ref"`
+	TemplateID              string  `db:"template_id"`
+	PackageName             string  `db:"package_name"`
+	RepresentativePackageID *string `db:"representative_package_id"`
 }
 
 func (q *Queries) TemplateList(ctx context.Context, db DBTX) ([]TemplateListRow, error) {

@@ -18,16 +18,6 @@ func (q *Queries) ExactPayloadsClear(ctx context.Context, db DBTX, stream string
 	return err
 }
 
-type ExactPayloadsCopyParams struct {
-	Stream       string
-	Seq          *int64
-	LedgerOffset *int64
-	NodeID       *int32
-	InterfaceID  *string
-	Field        string
-	Exact        []byte
-}
-
 const exactPayloadsForget = `-- name: ExactPayloadsForget :exec
 DELETE FROM indexer.exact_payloads x
 USING (SELECT unnest($1::bigint[]) AS ledger_offset, unnest($2::text[]) AS field) gone
@@ -36,9 +26,9 @@ WHERE x.stream = $3 AND x.ledger_offset = gone.ledger_offset AND x.field = gone.
 `
 
 type ExactPayloadsForgetParams struct {
-	LedgerOffsets []int64
-	Fields        []string
-	Stream        string
+	LedgerOffsets []int64  `db:"ledger_offsets"`
+	Fields        []string `db:"fields"`
+	Stream        string   `db:"stream"`
 }
 
 // Makes place for newer values of checkpoints.

@@ -15,15 +15,15 @@ RETURNING c.ledger_offset, c.node_id, c.contract_id, (c.reassignment_counter IS 
 `
 
 type CarriedCreatedForgetParams struct {
-	FromExclusive int64
-	ToInclusive   int64
+	FromExclusive int64 `db:"from_exclusive"`
+	ToInclusive   int64 `db:"to_inclusive"`
 }
 
 type CarriedCreatedForgetRow struct {
-	LedgerOffset int64
-	NodeID       int32
-	ContractID   string
-	Active       bool
+	LedgerOffset int64  `db:"ledger_offset"`
+	NodeID       int32  `db:"node_id"`
+	ContractID   string `db:"contract_id"`
+	Active       bool   `db:"active"`
 }
 
 // Removes the carried creation events of a range. active: as an active entry's, else as that of incomplete reassignments only.
@@ -68,8 +68,8 @@ SELECT (SELECT count(*) FROM views) + (SELECT count(*) FROM reassignments) + (SE
 `
 
 type CarriedRestForgetParams struct {
-	FromExclusive int64
-	ToInclusive   int64
+	FromExclusive int64 `db:"from_exclusive"`
+	ToInclusive   int64 `db:"to_inclusive"`
 }
 
 // Removes the other carried rows of a range that is not covered, and all exact values there.
@@ -111,9 +111,9 @@ SELECT EXISTS (SELECT FROM indexer.coverage c WHERE c.stream = $1 AND c.scope = 
 `
 
 type CoverageBeginsParams struct {
-	Stream string
-	Scope  string
-	At     int64
+	Stream string `db:"stream"`
+	Scope  string `db:"scope"`
+	At     int64  `db:"at"`
 }
 
 func (q *Queries) CoverageBegins(ctx context.Context, db DBTX, arg CoverageBeginsParams) (bool, error) {
@@ -129,13 +129,13 @@ WHERE c.stream = $1 AND c.from_exclusive < $2 ORDER BY c.from_exclusive
 `
 
 type CoverageBelowParams struct {
-	Stream string
-	UpTo   int64
+	Stream string `db:"stream"`
+	UpTo   int64  `db:"up_to"`
 }
 
 type CoverageBelowRow struct {
-	FromExclusive int64
-	ToInclusive   int64
+	FromExclusive int64 `db:"from_exclusive"`
+	ToInclusive   int64 `db:"to_inclusive"`
 }
 
 // What is covered up to an offset, as far as it begins below it.
@@ -165,10 +165,10 @@ WHERE c.stream = $2 AND c.scope = $3 AND c.from_exclusive = $4::bigint
 `
 
 type CoverageLowerParams struct {
-	ToOffset   int64
-	Stream     string
-	Scope      string
-	FromOffset int64
+	ToOffset   int64  `db:"to_offset"`
+	Stream     string `db:"stream"`
+	Scope      string `db:"scope"`
+	FromOffset int64  `db:"from_offset"`
 }
 
 // Lets the row that begins at one offset begin at a lower one.
@@ -191,9 +191,9 @@ WHERE c.stream = $1 AND c.scope = $2 AND (c.from_exclusive = $3 OR c.to_inclusiv
 `
 
 type CoverageTakeParams struct {
-	Stream string
-	Scope  string
-	At     int64
+	Stream string `db:"stream"`
+	Scope  string `db:"scope"`
+	At     int64  `db:"at"`
 }
 
 // Removes the row that begins at an offset and the one that ends there, to make one row of them.
@@ -227,6 +227,27 @@ ON CONFLICT DO NOTHING
 // Makes active what was found to be.
 func (q *Queries) FillActivate(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, fillActivate)
+	return err
+}
+
+const fillActiveUse = `-- name: FillActiveUse :exec
+INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
+SELECT e.contract_id, e.ledger_offset, e.node_id
+FROM (SELECT unnest($1::bigint[]) AS ledger_offset, unnest($2::integer[]) AS node_id, unnest($3::text[]) AS contract_id) e
+WHERE NOT EXISTS (SELECT FROM indexer.fill_active a WHERE a.contract_id = e.contract_id)
+  AND NOT EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = e.contract_id)
+ON CONFLICT DO NOTHING
+`
+
+type FillActiveUseParams struct {
+	LedgerOffsets []int64  `db:"ledger_offsets"`
+	NodeIds       []int32  `db:"node_ids"`
+	ContractIds   []string `db:"contract_ids"`
+}
+
+// ActiveContractsUse for filled history. There a creation that is stored, on another synchronizer or later, is nothing to ask for.
+func (q *Queries) FillActiveUse(ctx context.Context, db DBTX, arg FillActiveUseParams) error {
+	_, err := db.Exec(ctx, fillActiveUse, arg.LedgerOffsets, arg.NodeIds, arg.ContractIds)
 	return err
 }
 
@@ -268,8 +289,8 @@ UPDATE indexer.fill SET lifetimes_to = $1::bigint WHERE lifetimes_to = $2::bigin
 `
 
 type FillLifetimesAdvanceParams struct {
-	ToOffset   int64
-	FromOffset int64
+	ToOffset   int64 `db:"to_offset"`
+	FromOffset int64 `db:"from_offset"`
 }
 
 // By compare-and-swap.
@@ -332,10 +353,10 @@ FROM indexer.fill x, indexer.floors f WHERE f.stream = 'updates'
 `
 
 type FillPlaceRow struct {
-	HistoryFloor  int64
-	StateFloor    *int64
-	ProjectedFrom int64
-	LifetimesTo   *int64
+	HistoryFloor  int64  `db:"history_floor"`
+	StateFloor    *int64 `db:"state_floor"`
+	ProjectedFrom int64  `db:"projected_from"`
+	LifetimesTo   *int64 `db:"lifetimes_to"`
 }
 
 func (q *Queries) FillPlace(ctx context.Context, db DBTX) (FillPlaceRow, error) {
@@ -396,8 +417,8 @@ SELECT EXISTS (
 `
 
 type FillUnderWayParams struct {
-	Class      int64
-	RoleNumber int64
+	Class      int64 `db:"class"`
+	RoleNumber int64 `db:"role_number"`
 }
 
 // Whether somebody has the role of those who fill in.
@@ -430,8 +451,8 @@ WHERE l.contract_id = c.contract_id RETURNING l.ledger_offset, l.node_id
 `
 
 type LookupsForgetCreatedRow struct {
-	LedgerOffset int64
-	NodeID       int32
+	LedgerOffset int64 `db:"ledger_offset"`
+	NodeID       int32 `db:"node_id"`
 }
 
 // Forgets look-ups of contracts whose creation has come, whatever their outcome, and tells the places that they had.
@@ -462,8 +483,8 @@ WHERE x.stream = 'lookups' AND x.ledger_offset = gone.ledger_offset AND x.node_i
 `
 
 type LookupsForgetExactParams struct {
-	LedgerOffsets []int64
-	NodeIds       []int32
+	LedgerOffsets []int64 `db:"ledger_offsets"`
+	NodeIds       []int32 `db:"node_ids"`
 }
 
 // Removes the exact values of look-ups that are gone. The arrays are parallel.

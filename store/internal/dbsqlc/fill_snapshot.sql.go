@@ -37,8 +37,8 @@ SELECT EXISTS (SELECT FROM indexer.fill_carried_created WHERE ledger_offset = $1
 `
 
 type FillCarriedCreatedExistsParams struct {
-	LedgerOffset int64
-	NodeID       int32
+	LedgerOffset int64 `db:"ledger_offset"`
+	NodeID       int32 `db:"node_id"`
 }
 
 func (q *Queries) FillCarriedCreatedExists(ctx context.Context, db DBTX, arg FillCarriedCreatedExistsParams) (bool, error) {
@@ -67,13 +67,13 @@ WHERE snapshot_offset = $5 AND finished_at IS NULL AND entries = $6::bigint AND 
 `
 
 type FillSnapshotAdvanceParams struct {
-	TokenKind      string
-	Token          string
-	Added          int64
-	Last           bool
-	SnapshotOffset int64
-	EntriesBefore  int64
-	TokenBefore    string
+	TokenKind      string `db:"token_kind"`
+	Token          string `db:"token"`
+	Added          int64  `db:"added"`
+	Last           bool   `db:"last"`
+	SnapshotOffset int64  `db:"snapshot_offset"`
+	EntriesBefore  int64  `db:"entries_before"`
+	TokenBefore    string `db:"token_before"`
 }
 
 // Moves the token by compare-and-swap, with the rows of the page that ends there.
@@ -137,10 +137,10 @@ LIMIT 1
 `
 
 type FillSnapshotContradictedRow struct {
-	ContractID   string
-	LedgerOffset int64
-	NodeID       int32
-	Lacking      bool
+	ContractID   string `db:"contract_id"`
+	LedgerOffset int64  `db:"ledger_offset"`
+	NodeID       int32  `db:"node_id"`
+	Lacking      bool   `db:"lacking"`
 }
 
 // One contract, if there is any, that the snapshot has as active and the updates of its activation don't show (lacking is false), or
@@ -214,13 +214,13 @@ SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_
 `
 
 type FillSnapshotGetRow struct {
-	SnapshotOffset int64
-	Scope          string
-	TokenKind      string
-	Token          string
-	Entries        int64
-	StartedAt      pgtype.Timestamptz
-	FinishedAt     pgtype.Timestamptz
+	SnapshotOffset int64              `db:"snapshot_offset"`
+	Scope          string             `db:"scope"`
+	TokenKind      string             `db:"token_kind"`
+	Token          string             `db:"token"`
+	Entries        int64              `db:"entries"`
+	StartedAt      pgtype.Timestamptz `db:"started_at"`
+	FinishedAt     pgtype.Timestamptz `db:"finished_at"`
 }
 
 // The snapshot that is to lower the state floor.
@@ -245,8 +245,8 @@ INSERT INTO indexer.fill_snapshot (snapshot_offset, scope, token_kind, token, en
 `
 
 type FillSnapshotStartParams struct {
-	SnapshotOffset int64
-	Scope          string
+	SnapshotOffset int64  `db:"snapshot_offset"`
+	Scope          string `db:"scope"`
 }
 
 func (q *Queries) FillSnapshotStart(ctx context.Context, db DBTX, arg FillSnapshotStartParams) error {

@@ -16,9 +16,9 @@ FROM indexer.floors f WHERE f.stream = $1
 `
 
 type FloorsGetRow struct {
-	HistoryFloor  int64
-	StateFloor    *int64
-	ProjectedFrom int64
+	HistoryFloor  int64  `db:"history_floor"`
+	StateFloor    *int64 `db:"state_floor"`
+	ProjectedFrom int64  `db:"projected_from"`
 }
 
 // projected_from: active_contracts and lifetimes follow from what is after it, and from what was active there.
@@ -35,9 +35,9 @@ ON CONFLICT (stream) DO UPDATE SET history_floor = excluded.history_floor, state
 `
 
 type FloorsSetParams struct {
-	Stream       string
-	HistoryFloor int64
-	StateFloor   *int64
+	Stream       string `db:"stream"`
+	HistoryFloor int64  `db:"history_floor"`
+	StateFloor   *int64 `db:"state_floor"`
 }
 
 func (q *Queries) FloorsSet(ctx context.Context, db DBTX, arg FloorsSetParams) error {

@@ -15,8 +15,8 @@ ON CONFLICT (stream) DO UPDATE SET event_id = excluded.event_id, updated_at = ex
 `
 
 type HistoryCheckpointParams struct {
-	Stream  string
-	EventID *string
+	Stream  string  `db:"stream"`
+	EventID *string `db:"event_id"`
 }
 
 func (q *Queries) HistoryCheckpoint(ctx context.Context, db DBTX, arg HistoryCheckpointParams) error {
@@ -51,9 +51,9 @@ SELECT t.seq, t.event_id, t.fingerprint FROM indexer.transactions t WHERE t.seq 
 `
 
 type HistoryMarksRow struct {
-	Seq         int64
-	EventID     string
-	Fingerprint int64
+	Seq         int64  `db:"seq"`
+	EventID     string `db:"event_id"`
+	Fingerprint int64  `db:"fingerprint"`
 }
 
 // What recognises some records, in no order.
@@ -90,9 +90,9 @@ ORDER BY t.gone, t.seq
 `
 
 type HistoryNotSightedRow struct {
-	Seq         int64
-	EventID     string
-	Fingerprint int64
+	Seq         int64  `db:"seq"`
+	EventID     string `db:"event_id"`
+	Fingerprint int64  `db:"fingerprint"`
 }
 
 // The stored records with some event ids that were not met again yet, the lowest seq first; those that were gone are last,
@@ -123,10 +123,10 @@ SELECT revision, last_seq, window_seqs, rereading FROM indexer.history_position
 `
 
 type HistoryPositionGetRow struct {
-	Revision   int64
-	LastSeq    int64
-	WindowSeqs []int64
-	Rereading  bool
+	Revision   int64   `db:"revision"`
+	LastSeq    int64   `db:"last_seq"`
+	WindowSeqs []int64 `db:"window_seqs"`
+	Rereading  bool    `db:"rereading"`
 }
 
 func (q *Queries) HistoryPositionGet(ctx context.Context, db DBTX) (HistoryPositionGetRow, error) {
@@ -159,11 +159,11 @@ SET revision = $1, last_seq = $2, window_seqs = $3, ordered_from = $4, rereading
 `
 
 type HistoryPositionMoveParams struct {
-	Revision    int64
-	LastSeq     int64
-	WindowSeqs  []int64
-	OrderedFrom int64
-	Rereading   bool
+	Revision    int64   `db:"revision"`
+	LastSeq     int64   `db:"last_seq"`
+	WindowSeqs  []int64 `db:"window_seqs"`
+	OrderedFrom int64   `db:"ordered_from"`
+	Rereading   bool    `db:"rereading"`
 }
 
 func (q *Queries) HistoryPositionMove(ctx context.Context, db DBTX, arg HistoryPositionMoveParams) error {

@@ -20,14 +20,14 @@ WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2
 `
 
 type InspectLockParams struct {
-	Class      int64
-	RoleNumber int64
+	Class      int64 `db:"class"`
+	RoleNumber int64 `db:"role_number"`
 }
 
 type InspectLockRow struct {
-	Pid         int32
-	Username    string
-	Application string
+	Pid         int32  `db:"pid"`
+	Username    string `db:"username"`
+	Application string `db:"application"`
 }
 
 // The sessions that hold a role's lock: none or one.
@@ -58,8 +58,8 @@ WHERE n.nspname = 'indexer' AND c.relkind IN ('r', 'p', 'i', 'I')
 `
 
 type InspectRelationsRow struct {
-	Relations       int64
-	ForeignRelation string
+	Relations       int64  `db:"relations"`
+	ForeignRelation string `db:"foreign_relation"`
 }
 
 // How many relations schema indexer has, indexes included, and one that does not belong to this user, empty: none.
@@ -78,10 +78,10 @@ FROM pg_catalog.pg_namespace n WHERE n.nspname IN ('indexer', 'ledger') ORDER BY
 `
 
 type InspectSchemasRow struct {
-	Name   string
-	Owner  string
-	Owned  bool
-	Usable bool
+	Name   string `db:"name"`
+	Owner  string `db:"owner"`
+	Owned  bool   `db:"owned"`
+	Usable bool   `db:"usable"`
 }
 
 // Our schemas, as far as they exist.
@@ -136,17 +136,17 @@ WHERE r.rolname = session_user AND d.datname = current_database()
 `
 
 type InspectServerRow struct {
-	VersionNumber    int32
-	Version          string
-	Username         string
-	Encoding         string
-	InRecovery       bool
-	ReadOnly         bool
-	Clock            pgtype.Timestamptz
-	Superuser        *bool
-	MayCreateSchemas bool
-	DatabaseOwner    string
-	FreeConnections  int32
+	VersionNumber    int32              `db:"version_number"`
+	Version          string             `db:"version"`
+	Username         string             `db:"username"`
+	Encoding         string             `db:"encoding"`
+	InRecovery       bool               `db:"in_recovery"`
+	ReadOnly         bool               `db:"read_only"`
+	Clock            pgtype.Timestamptz `db:"clock"`
+	Superuser        *bool              `db:"superuser"`
+	MayCreateSchemas bool               `db:"may_create_schemas"`
+	DatabaseOwner    string             `db:"database_owner"`
+	FreeConnections  int32              `db:"free_connections"`
 }
 
 // What a server is and whom it takes this session for. Nothing of ours has to exist.
@@ -175,10 +175,10 @@ FROM pg_catalog.pg_settings s WHERE s.name = ANY ($1::text[])
 `
 
 type InspectSettingsRow struct {
-	Name   string
-	Value  string
-	Unit   string
-	Source string
+	Name   string `db:"name"`
+	Value  string `db:"value"`
+	Unit   string `db:"unit"`
+	Source string `db:"source"`
 }
 
 // Settings as they are in this session, with where they come from ("user", "database", "configuration file").
@@ -214,8 +214,8 @@ WHERE n.nspname = 'indexer' AND c.relname = 'schema_version'
 `
 
 type InspectVersionTableRow struct {
-	Found    bool
-	Readable bool
+	Found    bool `db:"found"`
+	Readable bool `db:"readable"`
 }
 
 // Whether the schema's version is recorded, and may be read. Catalogs are asked, because to_regclass fails where the

@@ -18,9 +18,9 @@ WHERE a.datname = current_database()
 `
 
 type LeadershipEndAbandonedParams struct {
-	ApplicationNamePrefix string
-	Class                 int32
-	RoleNumber            int32
+	ApplicationNamePrefix string `db:"application_name_prefix"`
+	Class                 int32  `db:"class"`
+	RoleNumber            int32  `db:"role_number"`
 }
 
 // Ends the sessions of a role's leader that has lost its lock, while which nobody takes it.
@@ -87,9 +87,9 @@ UPDATE indexer.leadership l SET epoch = l.epoch FROM turn WHERE l.role = $1 RETU
 `
 
 type LeadershipExcludeParams struct {
-	Role       string
-	TurnClass  int32
-	RoleNumber int32
+	Role       string `db:"role"`
+	TurnClass  int32  `db:"turn_class"`
+	RoleNumber int32  `db:"role_number"`
 }
 
 // Waits for the transactions of the role's leader, and keeps further ones waiting until this transaction ends. They begin
@@ -106,9 +106,9 @@ SELECT epoch, holder, led_since FROM indexer.leadership WHERE role = $1
 `
 
 type LeadershipGetRow struct {
-	Epoch    int64
-	Holder   *string
-	LedSince pgtype.Timestamptz
+	Epoch    int64              `db:"epoch"`
+	Holder   *string            `db:"holder"`
+	LedSince pgtype.Timestamptz `db:"led_since"`
 }
 
 func (q *Queries) LeadershipGet(ctx context.Context, db DBTX, role string) (LeadershipGetRow, error) {
@@ -124,10 +124,10 @@ SELECT l.epoch FROM turn, indexer.leadership l WHERE l.role = $1 AND l.epoch = $
 `
 
 type LeadershipHoldParams struct {
-	Role       string
-	Epoch      int64
-	TurnClass  int32
-	RoleNumber int32
+	Role       string `db:"role"`
+	Epoch      int64  `db:"epoch"`
+	TurnClass  int32  `db:"turn_class"`
+	RoleNumber int32  `db:"role_number"`
 }
 
 // Keeps the epoch from being raised until the transaction ends. No row: somebody else leads. A row's lock is not queued for:
@@ -164,9 +164,9 @@ WHERE k.locktype = 'advisory' AND k.granted AND k.objsubid = 2 AND k.pid = $1::i
 `
 
 type LeadershipLockedParams struct {
-	Pid        int32
-	Class      int64
-	RoleNumber int64
+	Pid        int32 `db:"pid"`
+	Class      int64 `db:"class"`
+	RoleNumber int64 `db:"role_number"`
 }
 
 // Whether a session still holds the role's lock, which has two keys.
@@ -194,8 +194,8 @@ UPDATE indexer.leadership SET epoch = epoch + 1, holder = $1, led_since = now() 
 `
 
 type LeadershipRaiseParams struct {
-	Holder *string
-	Role   string
+	Holder *string `db:"holder"`
+	Role   string  `db:"role"`
 }
 
 func (q *Queries) LeadershipRaise(ctx context.Context, db DBTX, arg LeadershipRaiseParams) (int64, error) {
@@ -210,8 +210,8 @@ SELECT pg_try_advisory_lock($1::int, $2::int) AS locked
 `
 
 type LeadershipTryLockParams struct {
-	Class      int32
-	RoleNumber int32
+	Class      int32 `db:"class"`
+	RoleNumber int32 `db:"role_number"`
 }
 
 func (q *Queries) LeadershipTryLock(ctx context.Context, db DBTX, arg LeadershipTryLockParams) (bool, error) {
@@ -226,8 +226,8 @@ SELECT pg_advisory_unlock($1::int, $2::int) AS unlocked
 `
 
 type LeadershipUnlockParams struct {
-	Class      int32
-	RoleNumber int32
+	Class      int32 `db:"class"`
+	RoleNumber int32 `db:"role_number"`
 }
 
 func (q *Queries) LeadershipUnlock(ctx context.Context, db DBTX, arg LeadershipUnlockParams) (bool, error) {

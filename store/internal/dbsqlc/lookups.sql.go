@@ -20,23 +20,23 @@ RETURNING ledger_offset, node_id
 `
 
 type LookupSaveParams struct {
-	Status          string
-	Reason          *string
-	LookedUpAt      pgtype.Timestamptz
-	TemplateRef     *int32
-	CreatedAt       pgtype.Timestamptz
-	Payload         []byte
-	ContractKey     []byte
-	ContractKeyHash []byte
-	Signatories     []string
-	Observers       []string
-	WitnessParties  []string
-	ContractID      string
+	Status          string             `db:"status"`
+	Reason          *string            `db:"reason"`
+	LookedUpAt      pgtype.Timestamptz `db:"looked_up_at"`
+	TemplateRef     *int32             `db:"template_ref"`
+	CreatedAt       pgtype.Timestamptz `db:"created_at"`
+	Payload         []byte             `db:"payload"`
+	ContractKey     []byte             `db:"contract_key"`
+	ContractKeyHash []byte             `db:"contract_key_hash"`
+	Signatories     []string           `db:"signatories"`
+	Observers       []string           `db:"observers"`
+	WitnessParties  []string           `db:"witness_parties"`
+	ContractID      string             `db:"contract_id"`
 }
 
 type LookupSaveRow struct {
-	LedgerOffset int64
-	NodeID       int32
+	LedgerOffset int64 `db:"ledger_offset"`
+	NodeID       int32 `db:"node_id"`
 }
 
 // Stores an outcome, and says which event made us ask. No row: nobody asked, or there is an outcome already.
@@ -67,10 +67,10 @@ FROM indexer.lookups
 `
 
 type LookupsCountRow struct {
-	Wanted   int64
-	Found    int64
-	NotFound int64
-	Unusable int64
+	Wanted   int64 `db:"wanted"`
+	Found    int64 `db:"found"`
+	NotFound int64 `db:"not_found"`
+	Unusable int64 `db:"unusable"`
 }
 
 func (q *Queries) LookupsCount(ctx context.Context, db DBTX) (LookupsCountRow, error) {

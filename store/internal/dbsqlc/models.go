@@ -6,120 +6,1519 @@ package dbsqlc
 
 import (
 	"github.com/jackc/pgx/v5/pgtype"
+	"ledgerindexer/ledger"
 )
+
+// What records of aborted transfer instructions add. Shown as ledger.aborted_transfer_instructions.
+type IndexerAbortedTransferInstructions struct {
+	Seq            int64              `db:"seq"`
+	Date           pgtype.Timestamptz `db:"date"`
+	InstructionCid string             `db:"instruction_cid"`
+	AbortKind      *string            `db:"abort_kind"`
+	Extra          []byte             `db:"extra"`
+}
+
+// One narrow row per contract and synchronizer that is active at the watermark. The activation names its creation event, and is the key: no event activates twice.
+type IndexerActiveContracts struct {
+	ContractID          string `db:"contract_id"`
+	SynchronizerRef     int32  `db:"synchronizer_ref"`
+	TemplateRef         int32  `db:"template_ref"`
+	ActivatedOffset     int64  `db:"activated_offset"`
+	ActivatedNodeID     int32  `db:"activated_node_id"`
+	ReassignmentCounter int64  `db:"reassignment_counter"`
+}
+
+// Templates of amulets, which are read by their payload.
+type IndexerAmuletTemplates struct {
+	TemplateRef int32 `db:"template_ref"`
+	IsLocked    bool  `db:"is_locked"`
+}
+
+// Facts: archived events. Shown, with the consuming rows of exercised, as ledger.archived_events.
+type IndexerArchived struct {
+	LedgerOffset          int64              `db:"ledger_offset"`
+	NodeID                int32              `db:"node_id"`
+	ContractID            string             `db:"contract_id"`
+	TemplateRef           int32              `db:"template_ref"`
+	SynchronizerRef       *int32             `db:"synchronizer_ref"`
+	RecordTime            pgtype.Timestamptz `db:"record_time"`
+	WitnessPartiesRef     *int32             `db:"witness_parties_ref"`
+	ImplementedInterfaces []string           `db:"implemented_interfaces"`
+	Extra                 []byte             `db:"extra"`
+}
+
+// The balance changes that came with transfers. Shown as ledger.balance_changes.
+type IndexerBalanceChanges struct {
+	Seq                                int64              `db:"seq"`
+	Ordinal                            int32              `db:"ordinal"`
+	Date                               pgtype.Timestamptz `db:"date"`
+	Round                              *int64             `db:"round"`
+	Party                              string             `db:"party"`
+	ChangeToInitialAmountAsOfRoundZero ledger.Decimal     `db:"change_to_initial_amount_as_of_round_zero"`
+	ChangeToHoldingFeesRate            ledger.Decimal     `db:"change_to_holding_fees_rate"`
+	Extra                              []byte             `db:"extra"`
+}
+
+// Of which rounds balances can be told.
+type IndexerBalanceRounds struct {
+	// Keeps the table to one row.
+	OnlyRow bool `db:"only_row"`
+	// The greatest round of any record of a known kind. NULL: none has told one.
+	Newest *int64 `db:"newest"`
+	// The least round of a transfer that came without balance changes, or of a record of an unknown kind, which may be one. The least bigint: such a record, or any transfer, came without its round, so that no total is complete. NULL: every transfer told all.
+	FirstIncomplete *int64 `db:"first_incomplete"`
+}
+
+// Derived from balance changes: running totals, one row per party and round in which it has any change. A change that came without a round is in none. Read by ledger.reported_balance_at and ledger.reported_balances_at.
+type IndexerBalanceTotals struct {
+	// The party.
+	Party string `db:"party"`
+	// The round.
+	Round int64 `db:"round"`
+	// Sum of change_to_initial_amount_as_of_round_zero over all changes of the party in rounds up to and including this one.
+	InitialAmount ledger.Decimal `db:"initial_amount"`
+	// Sum of change_to_holding_fees_rate over the same changes.
+	HoldingFeesRate ledger.Decimal `db:"holding_fees_rate"`
+}
+
+// Carried rows: creation events that a snapshot named. They belong to no covered range.
+type IndexerCarriedCreated struct {
+	LedgerOffset        int64              `db:"ledger_offset"`
+	NodeID              int32              `db:"node_id"`
+	SnapshotOffset      int64              `db:"snapshot_offset"`
+	ContractID          string             `db:"contract_id"`
+	TemplateRef         int32              `db:"template_ref"`
+	SynchronizerRef     *int32             `db:"synchronizer_ref"`
+	WorkflowID          *string            `db:"workflow_id"`
+	ReassignmentCounter *int64             `db:"reassignment_counter"`
+	CreatedAt           pgtype.Timestamptz `db:"created_at"`
+	ACSDelta            *bool              `db:"acs_delta"`
+	Payload             []byte             `db:"payload"`
+	ContractKey         []byte             `db:"contract_key"`
+	ContractKeyHash     []byte             `db:"contract_key_hash"`
+	SignatoriesRef      *int32             `db:"signatories_ref"`
+	ObserversRef        *int32             `db:"observers_ref"`
+	WitnessPartiesRef   *int32             `db:"witness_parties_ref"`
+	CreatedEventBlob    []byte             `db:"created_event_blob"`
+	Extra               []byte             `db:"extra"`
+	EntryExtra          []byte             `db:"entry_extra"`
+}
+
+// Carried rows: interface views of carried_created.
+type IndexerCarriedInterfaceViews struct {
+	LedgerOffset            int64   `db:"ledger_offset"`
+	NodeID                  int32   `db:"node_id"`
+	Ordinal                 int32   `db:"ordinal"`
+	SnapshotOffset          int64   `db:"snapshot_offset"`
+	ContractID              string  `db:"contract_id"`
+	InterfaceID             string  `db:"interface_id"`
+	SynchronizerRef         *int32  `db:"synchronizer_ref"`
+	ViewValue               []byte  `db:"view_value"`
+	StatusCode              *int32  `db:"status_code"`
+	StatusMessage           *string `db:"status_message"`
+	StatusDetails           []byte  `db:"status_details"`
+	ImplementationPackageID *string `db:"implementation_package_id"`
+	Extra                   []byte  `db:"extra"`
+}
+
+// Carried rows: reassignments that were in flight at a snapshot's offset.
+type IndexerCarriedReassignments struct {
+	LedgerOffset          int64              `db:"ledger_offset"`
+	NodeID                int32              `db:"node_id"`
+	SnapshotOffset        int64              `db:"snapshot_offset"`
+	Kind                  string             `db:"kind"`
+	ContractID            string             `db:"contract_id"`
+	TemplateRef           int32              `db:"template_ref"`
+	SynchronizerRef       *int32             `db:"synchronizer_ref"`
+	WorkflowID            *string            `db:"workflow_id"`
+	ReassignmentID        string             `db:"reassignment_id"`
+	SourceRef             int32              `db:"source_ref"`
+	TargetRef             int32              `db:"target_ref"`
+	Submitter             *string            `db:"submitter"`
+	ReassignmentCounter   int64              `db:"reassignment_counter"`
+	AssignmentExclusivity pgtype.Timestamptz `db:"assignment_exclusivity"`
+	WitnessPartiesRef     *int32             `db:"witness_parties_ref"`
+	CreatedOffset         int64              `db:"created_offset"`
+	CreatedNodeID         int32              `db:"created_node_id"`
+	Extra                 []byte             `db:"extra"`
+	EntryExtra            []byte             `db:"entry_extra"`
+}
+
+// Where each stream resumes. For updates this is the watermark: the projected end, and what readers see.
+type IndexerCheckpoints struct {
+	Stream       string             `db:"stream"`
+	LedgerOffset *int64             `db:"ledger_offset"`
+	EventID      *string            `db:"event_id"`
+	UpdatedAt    pgtype.Timestamptz `db:"updated_at"`
+}
 
 // Which offset ranges are in the facts. Written in the transaction that writes the facts.
 type IndexerCoverage struct {
-	Stream        string
-	Scope         string
-	FromExclusive int64
-	ToInclusive   int64
+	Stream        string `db:"stream"`
+	Scope         string `db:"scope"`
+	FromExclusive int64  `db:"from_exclusive"`
+	ToInclusive   int64  `db:"to_inclusive"`
+}
+
+// Facts: creation events of covered updates. Shown, with carried_created, as ledger.created_events.
+type IndexerCreated struct {
+	LedgerOffset      int64              `db:"ledger_offset"`
+	NodeID            int32              `db:"node_id"`
+	Origin            string             `db:"origin"`
+	ContractID        string             `db:"contract_id"`
+	TemplateRef       int32              `db:"template_ref"`
+	SynchronizerRef   *int32             `db:"synchronizer_ref"`
+	RecordTime        pgtype.Timestamptz `db:"record_time"`
+	CreatedAt         pgtype.Timestamptz `db:"created_at"`
+	ACSDelta          *bool              `db:"acs_delta"`
+	Payload           []byte             `db:"payload"`
+	ContractKey       []byte             `db:"contract_key"`
+	ContractKeyHash   []byte             `db:"contract_key_hash"`
+	SignatoriesRef    *int32             `db:"signatories_ref"`
+	ObserversRef      *int32             `db:"observers_ref"`
+	WitnessPartiesRef *int32             `db:"witness_parties_ref"`
+	CreatedEventBlob  []byte             `db:"created_event_blob"`
+	Extra             []byte             `db:"extra"`
+}
+
+type IndexerCreations struct {
+	LedgerOffset      int64              `db:"ledger_offset"`
+	NodeID            int32              `db:"node_id"`
+	Origin            string             `db:"origin"`
+	ContractID        string             `db:"contract_id"`
+	TemplateRef       int32              `db:"template_ref"`
+	SynchronizerRef   *int32             `db:"synchronizer_ref"`
+	RecordTime        pgtype.Timestamptz `db:"record_time"`
+	CreatedAt         pgtype.Timestamptz `db:"created_at"`
+	ACSDelta          *bool              `db:"acs_delta"`
+	Payload           []byte             `db:"payload"`
+	ContractKey       []byte             `db:"contract_key"`
+	ContractKeyHash   []byte             `db:"contract_key_hash"`
+	Signatories       []string           `db:"signatories"`
+	Observers         []string           `db:"observers"`
+	WitnessParties    []string           `db:"witness_parties"`
+	CreatedEventBlob  []byte             `db:"created_event_blob"`
+	Extra             []byte             `db:"extra"`
+	UpdateID          *string            `db:"update_id"`
+	WorkflowID        *string            `db:"workflow_id"`
+	SignatoriesRef    *int32             `db:"signatories_ref"`
+	ObserversRef      *int32             `db:"observers_ref"`
+	WitnessPartiesRef *int32             `db:"witness_parties_ref"`
+}
+
+// Values that their own column cannot hold as sent, byte by byte. Shown as ledger.exact_payloads.
+type IndexerExactPayloads struct {
+	Stream       string  `db:"stream"`
+	Seq          *int64  `db:"seq"`
+	LedgerOffset *int64  `db:"ledger_offset"`
+	NodeID       *int32  `db:"node_id"`
+	InterfaceID  *string `db:"interface_id"`
+	Field        string  `db:"field"`
+	Exact        []byte  `db:"exact"`
+}
+
+// Facts: exercised events. Shown as ledger.exercised_events.
+type IndexerExercised struct {
+	LedgerOffset          int64              `db:"ledger_offset"`
+	NodeID                int32              `db:"node_id"`
+	ContractID            string             `db:"contract_id"`
+	TemplateRef           int32              `db:"template_ref"`
+	SynchronizerRef       *int32             `db:"synchronizer_ref"`
+	RecordTime            pgtype.Timestamptz `db:"record_time"`
+	InterfaceID           *string            `db:"interface_id"`
+	Choice                string             `db:"choice"`
+	ChoiceArgument        []byte             `db:"choice_argument"`
+	ExerciseResult        []byte             `db:"exercise_result"`
+	ActingPartiesRef      *int32             `db:"acting_parties_ref"`
+	Consuming             bool               `db:"consuming"`
+	LastDescendantNodeID  int32              `db:"last_descendant_node_id"`
+	WitnessPartiesRef     *int32             `db:"witness_parties_ref"`
+	ACSDelta              *bool              `db:"acs_delta"`
+	ImplementedInterfaces []string           `db:"implemented_interfaces"`
+	Extra                 []byte             `db:"extra"`
 }
 
 // How far history was filled in below where indexing began. Which offsets are there stands in coverage. Empty: nothing was filled in.
 type IndexerFill struct {
-	OnlyRow bool
+	OnlyRow bool `db:"only_row"`
 	// Where indexing began: history at and below this offset was filled in later.
-	BeganAt int64
+	BeganAt int64 `db:"began_at"`
 	// active_contracts and lifetimes follow from what is after this offset, and from what was active there as far as that is known.
-	ProjectedFrom int64
+	ProjectedFrom int64 `db:"projected_from"`
 	// Up to where lifetimes were worked out, from the beginning of the ledger or from fill_snapshot on, so that the state floor can be lowered to there. NULL: that is not under way.
-	LifetimesTo *int64
+	LifetimesTo *int64 `db:"lifetimes_to"`
+}
+
+// What is active at fill.lifetimes_to, as active_contracts has it at the watermark. Empty unless that is under way.
+type IndexerFillActive struct {
+	ContractID          string `db:"contract_id"`
+	SynchronizerRef     int32  `db:"synchronizer_ref"`
+	TemplateRef         int32  `db:"template_ref"`
+	ActivatedOffset     int64  `db:"activated_offset"`
+	ActivatedNodeID     int32  `db:"activated_node_id"`
+	ReassignmentCounter int64  `db:"reassignment_counter"`
+}
+
+// What goes to carried_created when the state floor is lowered to fill_snapshot.
+type IndexerFillCarriedCreated struct {
+	LedgerOffset        int64              `db:"ledger_offset"`
+	NodeID              int32              `db:"node_id"`
+	SnapshotOffset      int64              `db:"snapshot_offset"`
+	ContractID          string             `db:"contract_id"`
+	TemplateRef         int32              `db:"template_ref"`
+	SynchronizerRef     *int32             `db:"synchronizer_ref"`
+	WorkflowID          *string            `db:"workflow_id"`
+	ReassignmentCounter *int64             `db:"reassignment_counter"`
+	CreatedAt           pgtype.Timestamptz `db:"created_at"`
+	ACSDelta            *bool              `db:"acs_delta"`
+	Payload             []byte             `db:"payload"`
+	ContractKey         []byte             `db:"contract_key"`
+	ContractKeyHash     []byte             `db:"contract_key_hash"`
+	SignatoriesRef      *int32             `db:"signatories_ref"`
+	ObserversRef        *int32             `db:"observers_ref"`
+	WitnessPartiesRef   *int32             `db:"witness_parties_ref"`
+	CreatedEventBlob    []byte             `db:"created_event_blob"`
+	Extra               []byte             `db:"extra"`
+	EntryExtra          []byte             `db:"entry_extra"`
+}
+
+// What goes to carried_interface_views.
+type IndexerFillCarriedInterfaceViews struct {
+	LedgerOffset            int64   `db:"ledger_offset"`
+	NodeID                  int32   `db:"node_id"`
+	Ordinal                 int32   `db:"ordinal"`
+	SnapshotOffset          int64   `db:"snapshot_offset"`
+	ContractID              string  `db:"contract_id"`
+	InterfaceID             string  `db:"interface_id"`
+	SynchronizerRef         *int32  `db:"synchronizer_ref"`
+	ViewValue               []byte  `db:"view_value"`
+	StatusCode              *int32  `db:"status_code"`
+	StatusMessage           *string `db:"status_message"`
+	StatusDetails           []byte  `db:"status_details"`
+	ImplementationPackageID *string `db:"implementation_package_id"`
+	Extra                   []byte  `db:"extra"`
+}
+
+// What goes to carried_reassignments.
+type IndexerFillCarriedReassignments struct {
+	LedgerOffset          int64              `db:"ledger_offset"`
+	NodeID                int32              `db:"node_id"`
+	SnapshotOffset        int64              `db:"snapshot_offset"`
+	Kind                  string             `db:"kind"`
+	ContractID            string             `db:"contract_id"`
+	TemplateRef           int32              `db:"template_ref"`
+	SynchronizerRef       *int32             `db:"synchronizer_ref"`
+	WorkflowID            *string            `db:"workflow_id"`
+	ReassignmentID        string             `db:"reassignment_id"`
+	SourceRef             int32              `db:"source_ref"`
+	TargetRef             int32              `db:"target_ref"`
+	Submitter             *string            `db:"submitter"`
+	ReassignmentCounter   int64              `db:"reassignment_counter"`
+	AssignmentExclusivity pgtype.Timestamptz `db:"assignment_exclusivity"`
+	WitnessPartiesRef     *int32             `db:"witness_parties_ref"`
+	CreatedOffset         int64              `db:"created_offset"`
+	CreatedNodeID         int32              `db:"created_node_id"`
+	Extra                 []byte             `db:"extra"`
+	EntryExtra            []byte             `db:"entry_extra"`
+}
+
+// What goes to exact_payloads.
+type IndexerFillExactPayloads struct {
+	Stream       string  `db:"stream"`
+	Seq          *int64  `db:"seq"`
+	LedgerOffset *int64  `db:"ledger_offset"`
+	NodeID       *int32  `db:"node_id"`
+	InterfaceID  *string `db:"interface_id"`
+	Field        string  `db:"field"`
+	Exact        []byte  `db:"exact"`
+}
+
+// The snapshot that is to lower the state floor, which is being read, or was and waits for history up to where what is active is known: token is where the next page starts. Its rows are in the tables fill_carried_created to fill_exact_payloads. Empty: there is none.
+type IndexerFillSnapshot struct {
+	OnlyRow        bool               `db:"only_row"`
+	SnapshotOffset int64              `db:"snapshot_offset"`
+	Scope          string             `db:"scope"`
+	TokenKind      string             `db:"token_kind"`
+	Token          string             `db:"token"`
+	Entries        int64              `db:"entries"`
+	StartedAt      pgtype.Timestamptz `db:"started_at"`
+	FinishedAt     pgtype.Timestamptz `db:"finished_at"`
+}
+
+// What goes to unknown_elements.
+type IndexerFillUnknownElements struct {
+	LedgerOffset    int64              `db:"ledger_offset"`
+	Ordinal         int32              `db:"ordinal"`
+	Carried         bool               `db:"carried"`
+	NodeID          *int32             `db:"node_id"`
+	Kind            string             `db:"kind"`
+	SynchronizerRef *int32             `db:"synchronizer_ref"`
+	RecordTime      pgtype.Timestamptz `db:"record_time"`
+	Raw             []byte             `db:"raw"`
+	WorkflowID      *string            `db:"workflow_id"`
+	EntryExtra      []byte             `db:"entry_extra"`
+}
+
+// Where contracts were created, of those whose creation was seen or named by a snapshot; to be looked up by contract_id. One that is known twice has the same offset twice.
+type IndexerFirstCreations struct {
+	ContractID   string `db:"contract_id"`
+	LedgerOffset int64  `db:"ledger_offset"`
 }
 
 // From where events are complete, and from where the active set is known at every offset (NULL: nowhere).
 type IndexerFloors struct {
-	Stream       string
-	HistoryFloor int64
-	StateFloor   *int64
+	Stream       string `db:"stream"`
+	HistoryFloor int64  `db:"history_floor"`
+	StateFloor   *int64 `db:"state_floor"`
+}
+
+// Stored records that the service did not show any more when its history was last read again to its end. Replaced as a whole then. They stay stored, but no longer keep an event id from being unique.
+type IndexerHistoryGone struct {
+	Seq int64 `db:"seq"`
+}
+
+// How far the transaction history has been read. Moved by compare-and-swap of revision, in the transaction that writes the records; 0: not begun.
+type IndexerHistoryPosition struct {
+	OnlyRow     bool    `db:"only_row"`
+	Revision    int64   `db:"revision"`
+	LastSeq     int64   `db:"last_seq"`
+	WindowSeqs  []int64 `db:"window_seqs"`
+	OrderedFrom int64   `db:"ordered_from"`
+	Rereading   bool    `db:"rereading"`
+}
+
+// Records that were met, or stored, since the history is read again from its beginning. Empty otherwise.
+type IndexerHistorySightings struct {
+	Seq int64 `db:"seq"`
+}
+
+// What the creation event of a holding says, one row per event: to be looked up by (ledger_offset, node_id).
+type IndexerHoldingEvents struct {
+	LedgerOffset    int64              `db:"ledger_offset"`
+	NodeID          int32              `db:"node_id"`
+	CreatedAt       pgtype.Timestamptz `db:"created_at"`
+	Owner           interface{}        `db:"owner"`
+	Instrument      interface{}        `db:"instrument"`
+	InstrumentAdmin string             `db:"instrument_admin"`
+	Amount          interface{}        `db:"amount"`
+	Locked          interface{}        `db:"locked"`
+	LockedUntil     interface{}        `db:"locked_until"`
+	LockHolders     interface{}        `db:"lock_holders"`
+	CreatedRound    interface{}        `db:"created_round"`
+	HoldingFeeRate  interface{}        `db:"holding_fee_rate"`
+	Source          interface{}        `db:"source"`
+	AdminSigned     interface{}        `db:"admin_signed"`
+}
+
+// Templates whose contracts can be holdings.
+type IndexerHoldingTemplates struct {
+	TemplateRef int32 `db:"template_ref"`
+}
+
+// The interfaces of which there are views, and what their ids mean.
+type IndexerInterfaceNames struct {
+	InterfaceID string      `db:"interface_id"`
+	ModuleName  string      `db:"module_name"`
+	EntityName  string      `db:"entity_name"`
+	PackageName interface{} `db:"package_name"`
+}
+
+// Facts: interface views of created. Shown, with carried_interface_views, as ledger.interface_views.
+type IndexerInterfaceViews struct {
+	LedgerOffset            int64              `db:"ledger_offset"`
+	NodeID                  int32              `db:"node_id"`
+	Ordinal                 int32              `db:"ordinal"`
+	ContractID              string             `db:"contract_id"`
+	InterfaceID             string             `db:"interface_id"`
+	SynchronizerRef         *int32             `db:"synchronizer_ref"`
+	RecordTime              pgtype.Timestamptz `db:"record_time"`
+	ViewValue               []byte             `db:"view_value"`
+	StatusCode              *int32             `db:"status_code"`
+	StatusMessage           *string            `db:"status_message"`
+	StatusDetails           []byte             `db:"status_details"`
+	ImplementationPackageID *string            `db:"implementation_package_id"`
+	Extra                   []byte             `db:"extra"`
+}
+
+// The last row of each party in indexer.balance_totals, so that the balances of all parties at a late round need no search. Read by ledger.reported_balances_at.
+type IndexerLatestTotals struct {
+	// As in indexer.balance_totals.
+	Party string `db:"party"`
+	// As in indexer.balance_totals.
+	Round int64 `db:"round"`
+	// As in indexer.balance_totals.
+	InitialAmount ledger.Decimal `db:"initial_amount"`
+	// As in indexer.balance_totals.
+	HoldingFeesRate ledger.Decimal `db:"holding_fees_rate"`
+}
+
+// One row per writing role. Every write transaction holds its row FOR SHARE at its own epoch, so that a leader of the past can commit nothing.
+type IndexerLeadership struct {
+	Role     string             `db:"role"`
+	Epoch    int64              `db:"epoch"`
+	Holder   *string            `db:"holder"`
+	LedSince pgtype.Timestamptz `db:"led_since"`
+}
+
+// One row per closed lifetime. Active as of N: active_contracts activated <= N, and lifetimes with activated <= N < deactivated.
+type IndexerLifetimes struct {
+	DeactivatedOffset int64  `db:"deactivated_offset"`
+	ActivatedOffset   int64  `db:"activated_offset"`
+	ActivatedNodeID   int32  `db:"activated_node_id"`
+	SynchronizerRef   int32  `db:"synchronizer_ref"`
+	TemplateRef       int32  `db:"template_ref"`
+	ContractID        string `db:"contract_id"`
+}
+
+// Contracts that were archived or exercised, and whose creation was never seen. Wanted ones wait for their look-up; the others are shown as ledger.looked_up_contracts, and are not asked for again.
+type IndexerLookups struct {
+	LedgerOffset    int64              `db:"ledger_offset"`
+	NodeID          int32              `db:"node_id"`
+	ContractID      string             `db:"contract_id"`
+	Status          string             `db:"status"`
+	Reason          *string            `db:"reason"`
+	LookedUpAt      pgtype.Timestamptz `db:"looked_up_at"`
+	TemplateRef     *int32             `db:"template_ref"`
+	CreatedAt       pgtype.Timestamptz `db:"created_at"`
+	Payload         []byte             `db:"payload"`
+	ContractKey     []byte             `db:"contract_key"`
+	ContractKeyHash []byte             `db:"contract_key_hash"`
+	Signatories     []string           `db:"signatories"`
+	Observers       []string           `db:"observers"`
+	WitnessParties  []string           `db:"witness_parties"`
+}
+
+// What records of mints add. Shown as ledger.mints.
+type IndexerMints struct {
+	Seq    int64              `db:"seq"`
+	Date   pgtype.Timestamptz `db:"date"`
+	Round  *int64             `db:"round"`
+	Owner  string             `db:"owner"`
+	Amount ledger.Decimal     `db:"amount"`
+	Extra  []byte             `db:"extra"`
+}
+
+// The one network whose transaction history this database holds: the party that operates it. Empty while the service has not told.
+type IndexerNetwork struct {
+	OnlyRow    bool               `db:"only_row"`
+	NetworkID  string             `db:"network_id"`
+	RecordedAt pgtype.Timestamptz `db:"recorded_at"`
+}
+
+// Hints of the server about record times, the latest per offset and synchronizer. Outside coverage.
+type IndexerOffsetCheckpoints struct {
+	LedgerOffset    int64              `db:"ledger_offset"`
+	SynchronizerRef int32              `db:"synchronizer_ref"`
+	RecordTime      pgtype.Timestamptz `db:"record_time"`
+	Ordinal         int32              `db:"ordinal"`
+	Extra           []byte             `db:"extra"`
 }
 
 // Packages that were vetted at some time, with the last name and version that were not empty. Shown, with those of the templates, as ledger.packages.
 type IndexerPackages struct {
-	PackageID      string
-	PackageName    string
-	PackageVersion string
+	PackageID      string `db:"package_id"`
+	PackageName    string `db:"package_name"`
+	PackageVersion string `db:"package_version"`
+}
+
+// The one ledger that this database belongs to. Empty while the server has not told who it is.
+type IndexerParticipant struct {
+	OnlyRow       bool               `db:"only_row"`
+	ParticipantID string             `db:"participant_id"`
+	RecordedAt    pgtype.Timestamptz `db:"recorded_at"`
 }
 
 // The partitions of the fact tables: from_offset inclusive, to_offset exclusive.
 type IndexerPartitions struct {
-	Relation   string
-	FromOffset int64
-	ToOffset   int64
+	Relation   string `db:"relation"`
+	FromOffset int64  `db:"from_offset"`
+	ToOffset   int64  `db:"to_offset"`
+}
+
+// Each list of parties that was served, in the order in which it was. Written before the rows that refer to it, as the other dictionaries are, and kept when they go.
+type IndexerPartyLists struct {
+	PartyListRef int32    `db:"party_list_ref"`
+	Parties      []string `db:"parties"`
+}
+
+// Derived from transfers and their receivers: the rows of indexer.transfer_parties in the order in which a party's transfers are read. Shown as ledger.party_transfers.
+type IndexerPartyTransfers struct {
+	// As in indexer.transfer_parties.
+	Party string `db:"party"`
+	// As in indexer.transfer_parties.
+	Date pgtype.Timestamptz `db:"date"`
+	// As in indexer.transfer_parties.
+	Seq int64 `db:"seq"`
+	// As in indexer.transfer_parties.
+	Sent bool `db:"sent"`
+	// As in indexer.transfer_parties.
+	Round *int64 `db:"round"`
+	// As in indexer.transfer_parties.
+	Amount *ledger.Decimal `db:"amount"`
+	// As in indexer.transfer_parties.
+	Fee *ledger.Decimal `db:"fee"`
+}
+
+// Long work that is under way, such as catching up: one row per stream. Written about every 10 seconds, beside the batches and not in their transactions, and removed when the work is done. A row that is older than half a minute was left behind by a process that was killed, or waits.
+type IndexerProgress struct {
+	// What is worked on: updates, history (below what is stored), snapshot, transactions.
+	Stream string `db:"stream"`
+	// What is counted, such as updates.
+	Unit string `db:"unit"`
+	// When the work began, or went on after a pause (clock of the process).
+	BeganAt pgtype.Timestamptz `db:"began_at"`
+	// Where it began: an offset of updates; of history a number of offsets that are filled; else so many units.
+	FromExclusive int64 `db:"from_exclusive"`
+	// Where it stands.
+	Reached int64 `db:"reached"`
+	// Where it ends, as far as is known by now. NULL: that is not known.
+	ToInclusive *int64 `db:"to_inclusive"`
+	// Units that were done since began_at.
+	Done int64 `db:"done"`
+	// Units per second over the last ten seconds.
+	PerSecond ledger.Decimal `db:"per_second"`
+	// Until to_inclusive, at the pace of the last ten seconds. NULL: not known.
+	TimeLeft pgtype.Interval `db:"time_left"`
+	// When the row was written (clock of the database).
+	UpdatedAt pgtype.Timestamptz `db:"updated_at"`
+}
+
+// Facts: assigned and unassigned events. Shown, with carried_reassignments, as ledger.reassignments.
+type IndexerReassignments struct {
+	LedgerOffset          int64              `db:"ledger_offset"`
+	NodeID                int32              `db:"node_id"`
+	Kind                  string             `db:"kind"`
+	ContractID            string             `db:"contract_id"`
+	TemplateRef           int32              `db:"template_ref"`
+	SynchronizerRef       *int32             `db:"synchronizer_ref"`
+	RecordTime            pgtype.Timestamptz `db:"record_time"`
+	ReassignmentID        string             `db:"reassignment_id"`
+	SourceRef             int32              `db:"source_ref"`
+	TargetRef             int32              `db:"target_ref"`
+	Submitter             *string            `db:"submitter"`
+	ReassignmentCounter   int64              `db:"reassignment_counter"`
+	AssignmentExclusivity pgtype.Timestamptz `db:"assignment_exclusivity"`
+	WitnessPartiesRef     *int32             `db:"witness_parties_ref"`
+	Extra                 []byte             `db:"extra"`
+}
+
+// What the hashes in coverage stand for.
+type IndexerScopes struct {
+	Scope      string             `db:"scope"`
+	Definition []byte             `db:"definition"`
+	RecordedAt pgtype.Timestamptz `db:"recorded_at"`
 }
 
 // Snapshots that were read, or are being read: token is where the next page starts.
 type IndexerSnapshots struct {
-	SnapshotOffset int64
-	Scope          string
-	TokenKind      string
-	Token          string
-	Entries        int64
-	StartedAt      pgtype.Timestamptz
-	FinishedAt     pgtype.Timestamptz
+	SnapshotOffset int64              `db:"snapshot_offset"`
+	Scope          string             `db:"scope"`
+	TokenKind      string             `db:"token_kind"`
+	Token          string             `db:"token"`
+	Entries        int64              `db:"entries"`
+	StartedAt      pgtype.Timestamptz `db:"started_at"`
+	FinishedAt     pgtype.Timestamptz `db:"finished_at"`
 }
 
 // Each synchronizer id that was served.
 type IndexerSynchronizers struct {
-	SynchronizerRef int32
-	SynchronizerID  string
+	SynchronizerRef int32  `db:"synchronizer_ref"`
+	SynchronizerID  string `db:"synchronizer_id"`
+}
+
+// What records of taps add. Shown as ledger.taps.
+type IndexerTaps struct {
+	Seq    int64              `db:"seq"`
+	Date   pgtype.Timestamptz `db:"date"`
+	Round  *int64             `db:"round"`
+	Owner  string             `db:"owner"`
+	Amount ledger.Decimal     `db:"amount"`
+	Extra  []byte             `db:"extra"`
 }
 
 // How the streams and the tasks beside them fare: when each last did its work, and when and why it last could not.
 type IndexerTasks struct {
-	Task        string
-	SucceededAt pgtype.Timestamptz
-	FailedAt    pgtype.Timestamptz
-	Failure     *string
+	Task        string             `db:"task"`
+	SucceededAt pgtype.Timestamptz `db:"succeeded_at"`
+	FailedAt    pgtype.Timestamptz `db:"failed_at"`
+	Failure     *string            `db:"failure"`
 }
 
 // Which templates have shown a view of which interface, so that holdings are found without looking at every active contract. Written before the views, as the other dictionaries are.
 type IndexerTemplateInterfaces struct {
-	TemplateRef int32
-	InterfaceID string
+	TemplateRef int32  `db:"template_ref"`
+	InterfaceID string `db:"interface_id"`
 }
 
 // Each template id as served, with the package names that came with it.
 type IndexerTemplates struct {
-	TemplateRef             int32
-	TemplateID              string
-	PackageID               string
-	PackageName             string
-	ModuleName              string
-	EntityName              string
-	RepresentativePackageID *string
+	TemplateRef             int32   `db:"template_ref"`
+	TemplateID              string  `db:"template_id"`
+	PackageID               string  `db:"package_id"`
+	PackageName             string  `db:"package_name"`
+	ModuleName              string  `db:"module_name"`
+	EntityName              string  `db:"entity_name"`
+	RepresentativePackageID *string `db:"representative_package_id"`
+}
+
+// Facts: topology events. Shown as ledger.topology_events.
+type IndexerTopologyEvents struct {
+	LedgerOffset    int64              `db:"ledger_offset"`
+	NodeID          int32              `db:"node_id"`
+	Kind            string             `db:"kind"`
+	SynchronizerRef *int32             `db:"synchronizer_ref"`
+	RecordTime      pgtype.Timestamptz `db:"record_time"`
+	PartyID         *string            `db:"party_id"`
+	ParticipantID   *string            `db:"participant_id"`
+	Permission      *string            `db:"permission"`
+	Extra           []byte             `db:"extra"`
+}
+
+// One row per record of the transaction history. Shown as ledger.transactions; fingerprint tells whether a record that is served again is this one.
+type IndexerTransactions struct {
+	Seq             int64              `db:"seq"`
+	EventID         string             `db:"event_id"`
+	Kind            string             `db:"kind"`
+	TransactionType *string            `db:"transaction_type"`
+	Date            pgtype.Timestamptz `db:"date"`
+	DomainRef       *int32             `db:"domain_ref"`
+	OffsetText      *string            `db:"offset_text"`
+	Round           *int64             `db:"round"`
+	UnitWord        *string            `db:"unit_word"`
+	Fingerprint     int64              `db:"fingerprint"`
+	Extra           []byte             `db:"extra"`
+}
+
+// Who took part in which transfer: its sender, and each receiver once, with its entries summed. A sum of which a part was left out is NULL. What indexer.party_transfers is made of.
+type IndexerTransferParties struct {
+	// Of the transfer.
+	Seq int64 `db:"seq"`
+	// The sender or a receiver.
+	Party string `db:"party"`
+	// true: the party is the sender. false: it is a receiver.
+	Sent bool `db:"sent"`
+	// Of the transfer.
+	Date pgtype.Timestamptz `db:"date"`
+	// Of the transfer.
+	Round *int64 `db:"round"`
+	// What is sent to all receivers together, or to this one, before their fees.
+	Amount interface{} `db:"amount"`
+	// sender_fee, or the sum of the receiver's receiver_fee.
+	Fee *ledger.Decimal `db:"fee"`
+}
+
+// The receivers of transfers. Shown as ledger.transfer_receivers.
+type IndexerTransferReceivers struct {
+	Seq         int64           `db:"seq"`
+	Ordinal     int32           `db:"ordinal"`
+	Party       string          `db:"party"`
+	Amount      ledger.Decimal  `db:"amount"`
+	ReceiverFee *ledger.Decimal `db:"receiver_fee"`
+	Extra       []byte          `db:"extra"`
+}
+
+// What records of transfers add. Shown as ledger.transfers.
+type IndexerTransfers struct {
+	Seq                        int64              `db:"seq"`
+	Date                       pgtype.Timestamptz `db:"date"`
+	Round                      *int64             `db:"round"`
+	Sender                     string             `db:"sender"`
+	SenderChangeFee            *ledger.Decimal    `db:"sender_change_fee"`
+	SenderChangeAmount         *ledger.Decimal    `db:"sender_change_amount"`
+	SenderFee                  *ledger.Decimal    `db:"sender_fee"`
+	HoldingFees                *ledger.Decimal    `db:"holding_fees"`
+	InputAmount                *ledger.Decimal    `db:"input_amount"`
+	InputAppRewardAmount       *ledger.Decimal    `db:"input_app_reward_amount"`
+	InputValidatorRewardAmount *ledger.Decimal    `db:"input_validator_reward_amount"`
+	InputSvRewardAmount        *ledger.Decimal    `db:"input_sv_reward_amount"`
+	InputValidatorFaucetAmount *ledger.Decimal    `db:"input_validator_faucet_amount"`
+	Description                *string            `db:"description"`
+	TransferKind               *string            `db:"transfer_kind"`
+	InstructionReceiver        *string            `db:"instruction_receiver"`
+	InstructionAmount          *ledger.Decimal    `db:"instruction_amount"`
+	InstructionCid             *string            `db:"instruction_cid"`
+	Receivers                  *int32             `db:"receivers"`
+	BalanceChanges             *int32             `db:"balance_changes"`
+	SenderExtra                []byte             `db:"sender_extra"`
+	Extra                      []byte             `db:"extra"`
+}
+
+// What came of a kind that is not known, raw: of covered updates, and (carried) of snapshots. Shown as ledger.unknown_updates.
+type IndexerUnknownElements struct {
+	LedgerOffset    int64              `db:"ledger_offset"`
+	Ordinal         int32              `db:"ordinal"`
+	Carried         bool               `db:"carried"`
+	NodeID          *int32             `db:"node_id"`
+	Kind            string             `db:"kind"`
+	SynchronizerRef *int32             `db:"synchronizer_ref"`
+	RecordTime      pgtype.Timestamptz `db:"record_time"`
+	Raw             []byte             `db:"raw"`
+	WorkflowID      *string            `db:"workflow_id"`
+	EntryExtra      []byte             `db:"entry_extra"`
+}
+
+// Records of the kind unknown, as they were sent. Shown as ledger.unknown_transactions.
+type IndexerUnknownTransactions struct {
+	Seq int64  `db:"seq"`
+	Raw []byte `db:"raw"`
+}
+
+// Facts: one row per update. Shown as ledger.updates.
+type IndexerUpdates struct {
+	LedgerOffset            int64              `db:"ledger_offset"`
+	UpdateID                *string            `db:"update_id"`
+	Kind                    string             `db:"kind"`
+	SynchronizerRef         *int32             `db:"synchronizer_ref"`
+	RecordTime              pgtype.Timestamptz `db:"record_time"`
+	EffectiveAt             pgtype.Timestamptz `db:"effective_at"`
+	CommandID               *string            `db:"command_id"`
+	WorkflowID              *string            `db:"workflow_id"`
+	TraceParent             *string            `db:"trace_parent"`
+	TraceState              *string            `db:"trace_state"`
+	ExternalTransactionHash []byte             `db:"external_transaction_hash"`
+	TransactionHash         []byte             `db:"transaction_hash"`
+	PaidTrafficCost         *int64             `db:"paid_traffic_cost"`
+	Extra                   []byte             `db:"extra"`
 }
 
 // Windows of the streams that were compared with their source, and sealed with a digest of their rows. Written in the transaction that compares. Shown as ledger.verifications.
 type IndexerVerifications struct {
 	// As in ledger.verifications.
-	Stream string
+	Stream string `db:"stream"`
 	// As in ledger.verifications.
-	FromExclusive int64
+	FromExclusive int64 `db:"from_exclusive"`
 	// As in ledger.verifications.
-	ToInclusive int64
+	ToInclusive int64 `db:"to_inclusive"`
 	// As in ledger.verifications.
-	VerifiedAt pgtype.Timestamptz
+	VerifiedAt pgtype.Timestamptz `db:"verified_at"`
 	// As in ledger.verifications.
-	Result string
+	Result string `db:"result"`
 	// As in ledger.verifications.
-	Differences int64
+	Differences int64 `db:"differences"`
 	// As in ledger.verifications.
-	Digest []byte
+	Digest []byte `db:"digest"`
 	// As in ledger.verifications. Later than verified_at: the window waits to be compared again.
-	RepairedAt pgtype.Timestamptz
+	RepairedAt pgtype.Timestamptz `db:"repaired_at"`
 }
 
 // What the participant had vetted when it was last asked. Shown as ledger.vetted_packages.
 type IndexerVettedPackages struct {
-	SynchronizerRef int32
-	PackageID       string
-	ValidFrom       pgtype.Timestamptz
-	ValidUntil      pgtype.Timestamptz
+	SynchronizerRef int32              `db:"synchronizer_ref"`
+	PackageID       string             `db:"package_id"`
+	ValidFrom       pgtype.Timestamptz `db:"valid_from"`
+	ValidUntil      pgtype.Timestamptz `db:"valid_until"`
+}
+
+// Every difference between two readings of what is vetted. Written once, never updated. Shown as ledger.vetting_changes.
+type IndexerVettingChanges struct {
+	Seq              int64              `db:"seq"`
+	SynchronizerRef  int32              `db:"synchronizer_ref"`
+	PackageID        string             `db:"package_id"`
+	Change           string             `db:"change"`
+	SeenAt           pgtype.Timestamptz `db:"seen_at"`
+	TopologySerial   *int32             `db:"topology_serial"`
+	ValidFromBefore  pgtype.Timestamptz `db:"valid_from_before"`
+	ValidUntilBefore pgtype.Timestamptz `db:"valid_until_before"`
+	ValidFrom        pgtype.Timestamptz `db:"valid_from"`
+	ValidUntil       pgtype.Timestamptz `db:"valid_until"`
 }
 
 // The synchronizers on which the participant has a vetting state, with the serial of its last vetting transaction there.
 type IndexerVettingStates struct {
-	SynchronizerRef int32
-	TopologySerial  int32
+	SynchronizerRef int32 `db:"synchronizer_ref"`
+	TopologySerial  int32 `db:"topology_serial"`
+}
+
+// One row per offered transfer that was withdrawn or rejected.
+type LedgerAbortedTransferInstructions struct {
+	// Which record this is. Unique.
+	Seq int64 `db:"seq"`
+	// Event id of the record; another record can have the same. Indexed.
+	EventID *string `db:"event_id"`
+	// When it took place. Microseconds, UTC.
+	Date pgtype.Timestamptz `db:"date"`
+	// Contract id of the transfer instruction. That of ledger.transfers.instruction_cid, where the offer is there.
+	InstructionCid string `db:"instruction_cid"`
+	// withdraw, by the sender, or reject, by the receiver; or what later services send. NULL: left out.
+	AbortKind *string `db:"abort_kind"`
+	// Fields that the service sent and this version does not know. NULL: none.
+	Extra []byte `db:"extra"`
+}
+
+// One row per contract and synchronizer that is active at ledger.latest_offset(). A contract that is active on two synchronizers has two rows: count(DISTINCT contract_id) counts contracts. Empty of older contracts where ledger.state_floor() is NULL. Counting and grouping by template is cheap; payload, contract_key, parties and created_at cost a look-up per row each.
+type LedgerActiveContracts struct {
+	// Id of the contract. Indexed: equal to one id, or joined to ids.
+	ContractID string `db:"contract_id"`
+	// Synchronizer on which the contract is active. NULL where the server did not say.
+	SynchronizerID *string `db:"synchronizer_id"`
+	// Template as the server sent it with the activation, package-id:Module:Entity. It changes with each release of a package: filter by package_name, module_name and entity_name instead.
+	TemplateID *string `db:"template_id"`
+	// The part of template_id before the first colon.
+	PackageID *string `db:"package_id"`
+	// Name of the package, the same over its releases.
+	PackageName *string `db:"package_name"`
+	// Module of the template, with dots.
+	ModuleName *string `db:"module_name"`
+	// Name of the template within its module.
+	EntityName *string `db:"entity_name"`
+	// The contract's arguments, as in ledger.created_events. Costs a look-up per row.
+	Payload []byte `db:"payload"`
+	// The contract's key; NULL: it has none. Costs a look-up per row.
+	ContractKey []byte `db:"contract_key"`
+	// Parties that signed the contract. Costs a look-up per row.
+	Signatories []string `db:"signatories"`
+	// Parties that may see the contract beside its signatories. Costs a look-up per row.
+	Observers []string `db:"observers"`
+	// Those of the reading parties that see the contract. Costs a look-up per row.
+	WitnessParties []string `db:"witness_parties"`
+	// Ledger time of the contract's creation, not of its arrival on this synchronizer. Costs a look-up per row.
+	CreatedAt pgtype.Timestamptz `db:"created_at"`
+	// Offset of the contract's creation, on whichever synchronizer. Of a contract that has moved it costs a look-up, and is NULL where its creation is not here: assignments don't tell it, nor does a snapshot of a contract that had moved before.
+	CreatedOffset interface{} `db:"created_offset"`
+	// Offset of the event that made the contract active here: its creation, or its assignment to this synchronizer. Indexed. With activated_node_id it names the row of ledger.created_events, and is unique.
+	ActivatedOffset int64 `db:"activated_offset"`
+	// Node id of that event.
+	ActivatedNodeID int32 `db:"activated_node_id"`
+	// How often the contract had moved when it came here. 0: it was created here.
+	ReassignmentCounter int64 `db:"reassignment_counter"`
+}
+
+type LedgerArchivedEvents struct {
+	LedgerOffset          int64              `db:"ledger_offset"`
+	NodeID                int32              `db:"node_id"`
+	ContractID            string             `db:"contract_id"`
+	TemplateID            *string            `db:"template_id"`
+	PackageID             *string            `db:"package_id"`
+	PackageName           *string            `db:"package_name"`
+	ModuleName            *string            `db:"module_name"`
+	EntityName            *string            `db:"entity_name"`
+	Choice                *string            `db:"choice"`
+	ActingParties         []string           `db:"acting_parties"`
+	WitnessParties        []string           `db:"witness_parties"`
+	ACSDelta              bool               `db:"acs_delta"`
+	ImplementedInterfaces []string           `db:"implemented_interfaces"`
+	UpdateID              *string            `db:"update_id"`
+	SynchronizerID        string             `db:"synchronizer_id"`
+	RecordTime            pgtype.Timestamptz `db:"record_time"`
+	Extra                 []byte             `db:"extra"`
+}
+
+// One row per balance change that the service reported with a transfer: recent services report none. Taps, mints, expiry and everything else that is no transfer have none either, so their sum is not what a party holds: see ledger.reported_balance_at and ledger.holdings.
+type LedgerBalanceChanges struct {
+	// Which transfer this belongs to.
+	Seq int64 `db:"seq"`
+	// Event id of the transfer; another record can have the same. Indexed.
+	EventID *string `db:"event_id"`
+	// Place in the service's list, from 0. (seq, ordinal) is unique.
+	Ordinal int32 `db:"ordinal"`
+	// When the transfer took place. Microseconds, UTC.
+	Date pgtype.Timestamptz `db:"date"`
+	// The mining round of the transfer. NULL: the service did not say.
+	Round *int64 `db:"round"`
+	// The party whose balance changes.
+	Party string `db:"party"`
+	// What is added to its amount, reckoned back to round 0: as if the holding fees had been due since then.
+	ChangeToInitialAmountAsOfRoundZero ledger.Decimal `db:"change_to_initial_amount_as_of_round_zero"`
+	// What is added to its holding fees per round.
+	ChangeToHoldingFeesRate ledger.Decimal `db:"change_to_holding_fees_rate"`
+	// Fields that the service sent and this version does not know. NULL: none.
+	Extra []byte `db:"extra"`
+}
+
+// Offset ranges whose events are complete, up to latest_offset(). One begins at oldest_offset(); those below it were filled in and do not reach up to it yet.
+type LedgerCoverage struct {
+	// updates.
+	Stream string `db:"stream"`
+	// Hash of what was asked for: parties, templates, interfaces, shape and so on.
+	Scope string `db:"scope"`
+	// The range begins after this offset.
+	FromExclusive int64 `db:"from_exclusive"`
+	// The range ends with this offset.
+	ToInclusive interface{} `db:"to_inclusive"`
+}
+
+type LedgerCreatedEvents struct {
+	LedgerOffset            int64              `db:"ledger_offset"`
+	NodeID                  int32              `db:"node_id"`
+	Origin                  string             `db:"origin"`
+	ContractID              string             `db:"contract_id"`
+	TemplateID              *string            `db:"template_id"`
+	PackageID               *string            `db:"package_id"`
+	PackageName             *string            `db:"package_name"`
+	ModuleName              *string            `db:"module_name"`
+	EntityName              *string            `db:"entity_name"`
+	RepresentativePackageID *string            `db:"representative_package_id"`
+	Payload                 []byte             `db:"payload"`
+	ContractKey             []byte             `db:"contract_key"`
+	ContractKeyHash         []byte             `db:"contract_key_hash"`
+	Signatories             []string           `db:"signatories"`
+	Observers               []string           `db:"observers"`
+	WitnessParties          []string           `db:"witness_parties"`
+	CreatedAt               pgtype.Timestamptz `db:"created_at"`
+	ACSDelta                *bool              `db:"acs_delta"`
+	CreatedEventBlob        []byte             `db:"created_event_blob"`
+	WorkflowID              *string            `db:"workflow_id"`
+	UpdateID                *string            `db:"update_id"`
+	SynchronizerID          *string            `db:"synchronizer_id"`
+	RecordTime              pgtype.Timestamptz `db:"record_time"`
+	Extra                   []byte             `db:"extra"`
+}
+
+// One row per value that its own column cannot hold as the server sent it: JSON that jsonb refuses (a NUL, half of a surrogate pair, a number or a nesting beyond its limits), times finer than a microsecond, decimals that numeric writes in another way (leading zeros, -0), and descriptions with a character that no text can hold. Empty in the usual case.
+type LedgerExactPayloads struct {
+	// updates: the value belongs to the event relations. lookups: it belongs to the row of ledger.looked_up_contracts with the same (ledger_offset, node_id). transactions: it belongs to the record of the transaction history with the same seq.
+	Stream string `db:"stream"`
+	// Offset of the row whose value this is. NULL in the stream transactions.
+	LedgerOffset *int64 `db:"ledger_offset"`
+	// Node id of that row. NULL where the value belongs to a whole update.
+	NodeID *int32 `db:"node_id"`
+	// The interface, where the value belongs to an interface view. Else NULL.
+	InterfaceID *string `db:"interface_id"`
+	// In the stream updates: place, from 0, of the interface view among those of its event, or of the unknown element among those of its update or snapshot; else NULL. In the stream transactions: the record's seq.
+	Seq *int64 `db:"seq"`
+	// In the streams updates and lookups the column whose value this is: payload, contract_key, choice_argument, exercise_result, view_value, status_details, raw, extra (assignment_extra: that of a reassignments row; entry_extra and assignment_entry_extra: of the entry around a snapshot's event). Of a time the server's name: recordTime, effectiveAt, createdAt, assignmentExclusivity. Of an offset checkpoint: checkpoint_extra and checkpoint_time, followed by the synchronizer. In the stream transactions the path of the value in the record as the service sent it, such as transfer.receivers[0].amount; raw for the whole record, and extra behind the path of an object (alone: of the record) for the fields of it that are not known.
+	Field string `db:"field"`
+	// The JSON as the server sent it, UTF-8. convert_from(exact, 'UTF8') shows it; casting that to jsonb fails, which is why it is here.
+	Exact []byte `db:"exact"`
+}
+
+type LedgerExercisedEvents struct {
+	LedgerOffset          int64              `db:"ledger_offset"`
+	NodeID                int32              `db:"node_id"`
+	ContractID            string             `db:"contract_id"`
+	TemplateID            *string            `db:"template_id"`
+	PackageID             *string            `db:"package_id"`
+	PackageName           *string            `db:"package_name"`
+	ModuleName            *string            `db:"module_name"`
+	EntityName            *string            `db:"entity_name"`
+	InterfaceID           *string            `db:"interface_id"`
+	Choice                string             `db:"choice"`
+	ChoiceArgument        []byte             `db:"choice_argument"`
+	ExerciseResult        []byte             `db:"exercise_result"`
+	ActingParties         []string           `db:"acting_parties"`
+	Consuming             bool               `db:"consuming"`
+	LastDescendantNodeID  int32              `db:"last_descendant_node_id"`
+	WitnessParties        []string           `db:"witness_parties"`
+	ACSDelta              *bool              `db:"acs_delta"`
+	ImplementedInterfaces []string           `db:"implemented_interfaces"`
+	UpdateID              *string            `db:"update_id"`
+	SynchronizerID        string             `db:"synchronizer_id"`
+	RecordTime            pgtype.Timestamptz `db:"record_time"`
+	Extra                 []byte             `db:"extra"`
+}
+
+// Sums of ledger.holdings, which says what they cover: one row per owner, instrument, administrator and admin_signed. What the administrator did not sign never adds to what it did.
+type LedgerHoldingTotals struct {
+	// The owner. NULL: not readable.
+	Owner interface{} `db:"owner"`
+	// Id of the instrument.
+	Instrument interface{} `db:"instrument"`
+	// The instrument's administrator. A mere claim unless admin_signed is true.
+	InstrumentAdmin string `db:"instrument_admin"`
+	// Whether the administrator signed these contracts. False: anybody may have made them up. See ledger.holdings.admin_signed.
+	AdminSigned interface{} `db:"admin_signed"`
+	// Sum of the amounts that are readable; of amulets the initial amounts. NULL: none is.
+	Amount int64 `db:"amount"`
+	// What of amount is locked, also by locks that have expired. 0: none of it.
+	LockedAmount interface{} `db:"locked_amount"`
+	// What of amount is not locked. Amounts of which can't be read whether they are locked are in neither part.
+	UnlockedAmount interface{} `db:"unlocked_amount"`
+	// How many contracts hold it, those without a readable amount included.
+	Contracts int64 `db:"contracts"`
+}
+
+// Who holds what: one row per contract that is active at ledger.latest_offset() and holds an amount for an owner. That is every contract of the amulet templates (Amulet and LockedAmulet of package splice-amulet), and every contract with a view of the token standard's Holding interface (Splice.Api.Token.HoldingV1 or HoldingV2) that the server could compute. It covers what the indexed parties may see and what was asked for: views are here only if --interfaces asked for them. A contract that is active on two synchronizers has one row, of where it came last. What payload and view say is what the contract's author wrote: look at admin_signed before you believe it. What can't be read of it is NULL; a holding of which neither owner nor amount can be read is here too. Older holdings are missing where ledger.state_floor() is NULL.
+type LedgerHoldings struct {
+	// The party that owns the holding. NULL: not readable, or an account without an owner (HoldingV2).
+	Owner interface{} `db:"owner"`
+	// Id of the instrument that is held: Amulet for amulets, else what the administrator calls it. Two administrators can use the same id.
+	Instrument interface{} `db:"instrument"`
+	// The party that administers the instrument, of amulets the DSO. A mere claim unless admin_signed is true.
+	InstrumentAdmin string `db:"instrument_admin"`
+	// Amount that is held. Of an amulet it is the initial amount: the holding fees since created_round, holding_fee_rate for each round, are not taken off. NULL: not readable.
+	Amount interface{} `db:"amount"`
+	// Whether the holding carries a lock. It may have expired: compare locked_until with the time you mean. NULL: not readable.
+	Locked interface{} `db:"locked"`
+	// When the lock expires: the earlier of its time and of its duration counted from created_at. NULL: no lock, no end that is known beforehand, or not readable. Microseconds, UTC.
+	LockedUntil interface{} `db:"locked_until"`
+	// Parties that hold the lock. NULL: no lock, or not readable.
+	LockHolders interface{} `db:"lock_holders"`
+	// Id of the contract. Indexed.
+	ContractID string `db:"contract_id"`
+	// Ledger time of the contract's creation. Microseconds, UTC.
+	CreatedAt pgtype.Timestamptz `db:"created_at"`
+	// Offset of the event that made the contract active where it is: its creation, or its assignment to synchronizer_id. With activated_node_id it names the row of ledger.created_events.
+	ActivatedOffset int64 `db:"activated_offset"`
+	// Node id of that event.
+	ActivatedNodeID int32 `db:"activated_node_id"`
+	// Round in which an amulet was created. NULL for other holdings.
+	CreatedRound interface{} `db:"created_round"`
+	// Holding fee of an amulet for each round. NULL for other holdings.
+	HoldingFeeRate interface{} `db:"holding_fee_rate"`
+	// What the row was read from: amulet payload, or the id of the interface whose view it was. An amulet's view is read only where its payload is not served; of views of both versions HoldingV2 counts. NULL: an amulet of which nothing can be read.
+	Source interface{} `db:"source"`
+	// Whether instrument_admin is among the contract's signatories. False: anybody may have made this up; leave it out of sums. True proves as much as the administrator is worth: anybody can administer an instrument of the same name, so ask for the one that you mean.
+	AdminSigned interface{} `db:"admin_signed"`
+	// Template as the server sent it with the activation, package-id:Module:Entity.
+	TemplateID *string `db:"template_id"`
+	// The part of template_id before the first colon.
+	PackageID *string `db:"package_id"`
+	// Name of the package, the same over its releases.
+	PackageName *string `db:"package_name"`
+	// Module of the template, with dots.
+	ModuleName *string `db:"module_name"`
+	// Name of the template within its module.
+	EntityName *string `db:"entity_name"`
+	// Synchronizer on which the contract is active; of several the one where it came last. NULL where the server did not say.
+	SynchronizerID *string `db:"synchronizer_id"`
+}
+
+// One row per interface view of a creation event: the contract as seen through an interface that --interfaces asked for. It belongs to the row of ledger.created_events with the same (ledger_offset, node_id).
+type LedgerInterfaceViews struct {
+	// Offset of the creation event.
+	LedgerOffset int64 `db:"ledger_offset"`
+	// Node id of the creation event. (ledger_offset, node_id, ordinal) is unique.
+	NodeID int32 `db:"node_id"`
+	// The contract. Not indexed here: go through ledger.created_events.
+	ContractID string `db:"contract_id"`
+	// The interface, package-id:Module:Entity as the server sent it. It changes with each release of a package: filter by package_name, module_name and entity_name instead.
+	InterfaceID string `db:"interface_id"`
+	// Name of the interface's package, the same over its releases: that of ledger.packages, or else the only one with which --interfaces asked for such an interface. NULL: neither tells it.
+	PackageName interface{} `db:"package_name"`
+	// Module of the interface, with dots.
+	ModuleName *string `db:"module_name"`
+	// Name of the interface within its module.
+	EntityName *string `db:"entity_name"`
+	// The view. NULL where it could not be computed. Can be a stand-in with the key $exact: see ledger.exact_payloads.
+	ViewValue []byte `db:"view_value"`
+	// 0: the view was computed. Else the gRPC code of the error that came instead. NULL: the server sent no status.
+	StatusCode *int32 `db:"status_code"`
+	// Text of the error; empty where there was none.
+	StatusMessage *string `db:"status_message"`
+	// Details of the error, a list as the server sent it.
+	StatusDetails []byte `db:"status_details"`
+	// Package whose code computed the view. NULL where the server did not say (before release 3.5).
+	ImplementationPackageID *string `db:"implementation_package_id"`
+	// Place of the view within its event, from 0.
+	Ordinal int32 `db:"ordinal"`
+	// Id of the event's update. Costs a look-up per row. NULL for rows of a snapshot.
+	UpdateID *string `db:"update_id"`
+	// Synchronizer of the creation event.
+	SynchronizerID *string `db:"synchronizer_id"`
+	// When the synchronizer recorded the update. NULL for rows of a snapshot.
+	RecordTime pgtype.Timestamptz `db:"record_time"`
+	// Fields that the server sent and this version does not know. NULL: none.
+	Extra []byte `db:"extra"`
+}
+
+// One row per contract whose archival is here and its creation is not (usually because it is older than ledger.oldest_offset()), and that the participant was asked for by its id. Events whose acs_delta is false don't count: those contracts were divulged or lived in one transaction only, and servers send false with every exercise that archives nothing. This is not a creation event: the look-up serves no offset, node id, blob and interface views, so they are not here, and the contract is in no other relation. Don't rely on it for contracts that came to the participant by party replication or by the repair service: for them the server can't tell which package represents the contract. Each contract is asked for once: an answer, not_found too, is remembered.
+type LedgerLookedUpContracts struct {
+	// The contract. One row each. Indexed.
+	ContractID string `db:"contract_id"`
+	// Template as the server sent it, package-id:Module:Entity. It may name another package than the contract's archival does. Of a contract that came by party replication or by the repair service don't rely on it: the server always names the contract's own package, which need not be the one that represents it. NULL unless status is found.
+	TemplateID *string `db:"template_id"`
+	// The part of template_id before the first colon. NULL unless status is found.
+	PackageID *string `db:"package_id"`
+	// Name of the package, the same over its releases. NULL unless status is found.
+	PackageName *string `db:"package_name"`
+	// Module of the template, with dots. NULL unless status is found.
+	ModuleName *string `db:"module_name"`
+	// Name of the template within its module. NULL unless status is found.
+	EntityName *string `db:"entity_name"`
+	// The contract's arguments, as in ledger.created_events; NULL unless status is found. An object with the key $exact stands in for a payload that jsonb cannot hold: see ledger.exact_payloads, stream lookups.
+	Payload []byte `db:"payload"`
+	// The contract's key. NULL: its template has none, or status is not found. Can be a stand-in with the key $exact, as payload can.
+	ContractKey []byte `db:"contract_key"`
+	// Hash of the key. Empty where there is no key; NULL where the server sent no such field, or status is not found.
+	ContractKeyHash []byte `db:"contract_key_hash"`
+	// Parties that signed the contract. NULL unless status is found.
+	Signatories []string `db:"signatories"`
+	// Parties that may see the contract beside its signatories. NULL unless status is found.
+	Observers []string `db:"observers"`
+	// Those of the parties in whose name we asked that are stakeholders of the contract. Not who saw its creation. NULL unless status is found.
+	WitnessParties []string `db:"witness_parties"`
+	// Ledger time of the contract's creation. Microseconds, UTC. NULL unless status is found.
+	CreatedAt pgtype.Timestamptz `db:"created_at"`
+	// When the participant was asked (clock of the indexer).
+	LookedUpAt pgtype.Timestamptz `db:"looked_up_at"`
+	// found. not_found: the participant does not know the contract, has pruned it, or none of the parties in whose name we asked is a stakeholder. unusable: its answer could not be used, see reason.
+	Status string `db:"status"`
+	// Why the answer could not be used, for people to read. NULL unless status is unusable.
+	Reason *string `db:"reason"`
+	// Offset of the archival or exercise that made us ask. Not that of the contract's creation, which nobody tells.
+	LedgerOffset int64 `db:"ledger_offset"`
+	// Node id of that archival or exercise. (ledger_offset, node_id) is unique.
+	NodeID int32 `db:"node_id"`
+}
+
+// One row per mint.
+type LedgerMints struct {
+	// Which record this is. Unique.
+	Seq int64 `db:"seq"`
+	// Event id of the record; another record can have the same. Indexed.
+	EventID *string `db:"event_id"`
+	// When it took place. Microseconds, UTC.
+	Date pgtype.Timestamptz `db:"date"`
+	// The mining round. NULL where the service did not say, which is the rule for mints.
+	Round *int64 `db:"round"`
+	// The party that owns what was minted.
+	Owner string `db:"owner"`
+	// How much was minted.
+	Amount ledger.Decimal `db:"amount"`
+	// Fields of the mint that the service sent and this version does not know. NULL: none.
+	Extra []byte `db:"extra"`
+}
+
+// How far in time each synchronizer was when the server reached an offset. The server sends these now and then, so they are hints: many offsets have none, and only reads that wait for news bring any.
+type LedgerOffsetCheckpoints struct {
+	// The offset. It need not be that of an update. (ledger_offset, synchronizer_id) is unique.
+	LedgerOffset int64 `db:"ledger_offset"`
+	// The synchronizer.
+	SynchronizerID string `db:"synchronizer_id"`
+	// Its record time at the offset, the latest that was reported. Nothing older will appear with a greater offset from this synchronizer.
+	RecordTime pgtype.Timestamptz `db:"record_time"`
+	// Fields that the server sent and this version does not know. NULL: none.
+	Extra []byte `db:"extra"`
+}
+
+// One row per package that a template id named or that the participant had vetted at some time. What is here need not be vetted now: see ledger.vetted_packages.
+type LedgerPackages struct {
+	// Id of the package, a hash of its content: the first part of a template_id. It changes with each release.
+	PackageID string `db:"package_id"`
+	// Name of the package, the same over its releases. Empty where the server never told it.
+	PackageName string `db:"package_name"`
+	// Version of the package. NULL where only template ids named it, which tell no version. Empty where it was vetted without having been uploaded to the participant.
+	PackageVersion *string `db:"package_version"`
+}
+
+// One row per transfer and party that sent or received it; a party that sends to itself has two. Summed over all parties, each amount counts twice. The rows of a party come latest first, by date and then seq, without an ORDER BY: WHERE party = ... LIMIT 100 reads its latest 100, and a condition on date as well reads that time only. For the latest of each of many parties ask for them one by one (CROSS JOIN LATERAL): a join with this view reads all of it.
+type LedgerPartyTransfers struct {
+	// The party whose transfers these are. Indexed, with date. Sorted by its bytes.
+	Party string `db:"party"`
+	// sent or received.
+	Direction string `db:"direction"`
+	// With sent the receivers, in the order in which the service lists them, each once; can name the party itself. With received the sender. Empty: the transfer has no receivers, such as one that merges what the sender holds. NULL: the service left the list of receivers out. Costs a look-up per row.
+	Counterparties interface{} `db:"counterparties"`
+	// With sent what is sent to all receivers together, without the sender's own change; 0 without receivers, NULL where the service left the list of them out. With received what is sent to this party. Before the receivers' fees in both: what a receiver gets is net_amount.
+	Amount *ledger.Decimal `db:"amount"`
+	// With sent the sender_fee as served: all that the sender pays for creating what the transfer creates; holding fees are not in it, see ledger.transfers. With received the receiver_fee of this party, which is taken off amount. NULL: left out.
+	Fee *ledger.Decimal `db:"fee"`
+	// What the transfer adds to what the party has, with every digit: with received amount less fee; with sent amount and fee, negative. The fee for the sender's change, holding fees and the rewards that the sender put in are not in it: see ledger.transfers. NULL: amount or fee is.
+	NetAmount interface{} `db:"net_amount"`
+	// When the transfer took place. Microseconds, UTC.
+	Date pgtype.Timestamptz `db:"date"`
+	// Mining round of the transfer. NULL: left out.
+	Round *int64 `db:"round"`
+	// Event id of the transfer's record. Another record can have the same: join by seq. Costs a look-up per row.
+	EventID string `db:"event_id"`
+	// What the transfer is for, in the sender's words. NULL: it has none. Costs a look-up per row.
+	Description *string `db:"description"`
+	// Which row of ledger.transfers and ledger.transactions this is. (seq, party, direction) is unique.
+	Seq int64 `db:"seq"`
+	// As in ledger.transfers. Costs a look-up per row.
+	TransferKind *string `db:"transfer_kind"`
+}
+
+type LedgerReassignments struct {
+	LedgerOffset          int64              `db:"ledger_offset"`
+	NodeID                int32              `db:"node_id"`
+	Kind                  string             `db:"kind"`
+	ContractID            string             `db:"contract_id"`
+	TemplateID            *string            `db:"template_id"`
+	PackageName           *string            `db:"package_name"`
+	ModuleName            *string            `db:"module_name"`
+	EntityName            *string            `db:"entity_name"`
+	ReassignmentID        string             `db:"reassignment_id"`
+	SourceSynchronizerID  *string            `db:"source_synchronizer_id"`
+	TargetSynchronizerID  *string            `db:"target_synchronizer_id"`
+	Submitter             *string            `db:"submitter"`
+	ReassignmentCounter   int64              `db:"reassignment_counter"`
+	AssignmentExclusivity pgtype.Timestamptz `db:"assignment_exclusivity"`
+	WitnessParties        []string           `db:"witness_parties"`
+	UpdateID              *string            `db:"update_id"`
+	SynchronizerID        string             `db:"synchronizer_id"`
+	RecordTime            pgtype.Timestamptz `db:"record_time"`
+	Extra                 []byte             `db:"extra"`
+}
+
+// Where each stream resumes.
+type LedgerStreamCheckpoints struct {
+	// updates or transactions.
+	Stream string `db:"stream"`
+	// Of updates: the offset up to which everything is stored and shown.
+	LedgerOffset *int64 `db:"ledger_offset"`
+	// Of transactions: the event id after which reading resumes, that of the newest record whose id stands on no other. NULL: there is none; reading begins, or begins again.
+	EventID *string `db:"event_id"`
+	// When the checkpoint last moved (clock of the database).
+	UpdatedAt pgtype.Timestamptz `db:"updated_at"`
+	// Of updates: record time of the last update up to ledger_offset, so how far in time the data go; on a quiet ledger it stays while the offset grows. NULL: there is no update yet. Of transactions NULL: the history tells no record time, but a date.
+	RecordTime pgtype.Timestamptz `db:"record_time"`
+}
+
+// One row per tap: what a party of a test network gave itself.
+type LedgerTaps struct {
+	// Which record this is. Unique.
+	Seq int64 `db:"seq"`
+	// Event id of the record; another record can have the same. Indexed.
+	EventID *string `db:"event_id"`
+	// When it took place. Microseconds, UTC.
+	Date pgtype.Timestamptz `db:"date"`
+	// The mining round. NULL: the service did not say.
+	Round *int64 `db:"round"`
+	// The party that owns what was tapped.
+	Owner string `db:"owner"`
+	// How much was tapped.
+	Amount ledger.Decimal `db:"amount"`
+	// Fields of the tap that the service sent and this version does not know. NULL: none.
+	Extra []byte `db:"extra"`
+}
+
+// One row per change of who hosts a party: a participant was given, changed or lost the right to act for it.
+type LedgerTopologyEvents struct {
+	// Offset of the event.
+	LedgerOffset int64 `db:"ledger_offset"`
+	// Place of the event within its update, counted from 0 (the server numbers none). (ledger_offset, node_id) is unique.
+	NodeID int32 `db:"node_id"`
+	// added, changed, revoked, onboarding, or unknown: of a kind that this version does not know, see ledger.unknown_updates.
+	Kind string `db:"kind"`
+	// The party. NULL for an unknown kind.
+	PartyID *string `db:"party_id"`
+	// The participant that hosts it. NULL for an unknown kind.
+	ParticipantID *string `db:"participant_id"`
+	// The right it now has, PARTICIPANT_PERMISSION_SUBMISSION, _CONFIRMATION or _OBSERVATION. NULL for a revocation and for an unknown kind.
+	Permission *string `db:"permission"`
+	// Id of the event's update. Costs a look-up per row.
+	UpdateID *string `db:"update_id"`
+	// Synchronizer on which the change holds.
+	SynchronizerID *string `db:"synchronizer_id"`
+	// From when the change holds, not when it was recorded. Microseconds, UTC.
+	RecordTime pgtype.Timestamptz `db:"record_time"`
+	// Fields that the server sent and this version does not know. NULL: none.
+	Extra []byte `db:"extra"`
+}
+
+// One row per record of the transaction history, of every kind: what a Scan service tells of the whole network, not of one participant. What belongs to a kind is in the relation of that kind under the same seq. Everything up to the checkpoint in ledger.stream_checkpoints is here, as far as the service had it, and what came behind it under ids that are not unique.
+type LedgerTransactions struct {
+	// Number of the record, from 1, without gaps, in the order in which records were read. It never changes. Unique. It is the service's order unless the history had to be read again: what was found missing then came behind.
+	Seq int64 `db:"seq"`
+	// Id of the event: #, the update id, a colon and the node id. Two records can share one, so join by seq. It is not in the order of time. Indexed.
+	EventID string `db:"event_id"`
+	// Id of the update that the record is of, as event_id names it: that of ledger.updates where the participant saw it too. NULL: event_id has another form. Worked out for each row and not indexed: to find records by it, name their date as well, which is the effective_at of the update.
+	UpdateID string `db:"update_id"`
+	// transfer, mint, tap, abort_transfer_instruction, or unknown: what it is can't be told, see ledger.unknown_transactions.
+	Kind string `db:"kind"`
+	// When it took place (ledger time). Roughly in the order of seq. Microseconds, UTC. NULL only where the kind is unknown.
+	Date pgtype.Timestamptz `db:"date"`
+	// The synchronizer. NULL: the service did not say.
+	DomainID *string `db:"domain_id"`
+	// Offset in the ledger of the service's own participant, as it was sent. It means nothing elsewhere, and another service tells another one. NULL: the service did not say.
+	OffsetText *string `db:"offset_text"`
+	// The mining round. NULL where the service did not say, as for mints and aborted instructions.
+	Round *int64 `db:"round"`
+	// The service's own name of the kind, such as devnet_tap. NULL: it sent none.
+	TransactionType *string `db:"transaction_type"`
+	// The service's word for the unit of value in the names of its fields: coin or amulet. NULL: the record has no such field.
+	UnitWord *string `db:"unit_word"`
+	// Fields of the record that the service sent and this version does not know. NULL: none.
+	Extra []byte `db:"extra"`
+	// Whether the service did not show the record any more when its history was last read again to its end. Such a record stays, here and in all relations. False for all where the history was never read again; never NULL.
+	Gone bool `db:"gone"`
+}
+
+// One row per receiver of a transfer. The service merges what one receiver gets in one transfer, so that a party seldom has two rows of it.
+type LedgerTransferReceivers struct {
+	// Which transfer this belongs to.
+	Seq int64 `db:"seq"`
+	// Event id of the transfer; another record can have the same. Indexed.
+	EventID *string `db:"event_id"`
+	// Place in the service's list, from 0. (seq, ordinal) is unique.
+	Ordinal int32 `db:"ordinal"`
+	// The party that is paid. Not indexed here: see ledger.party_transfers.
+	Party string `db:"party"`
+	// What is sent to it, before its part of the fees is taken off: it gets net_amount.
+	Amount ledger.Decimal `db:"amount"`
+	// Its part of the fees, which is taken off amount. NULL: left out.
+	ReceiverFee *ledger.Decimal `db:"receiver_fee"`
+	// What it gets: amount less receiver_fee, with every digit. NULL: its fee was left out.
+	NetAmount int32 `db:"net_amount"`
+	// Fields that the service sent and this version does not know. NULL: none.
+	Extra []byte `db:"extra"`
+}
+
+// One row per transfer: one sender pays any number of receivers, see ledger.transfer_receivers; one that only merges what the sender holds has none. Amounts and fees have exactly as many digits as were sent. For the transfers of one party ask ledger.party_transfers.
+type LedgerTransfers struct {
+	// Which record this is. Unique.
+	Seq int64 `db:"seq"`
+	// Event id of the record; another record can have the same. Indexed.
+	EventID *string `db:"event_id"`
+	// Id of the update that the transfer is of, as in ledger.transactions. Not indexed.
+	UpdateID string `db:"update_id"`
+	// When it took place. Microseconds, UTC.
+	Date pgtype.Timestamptz `db:"date"`
+	// The mining round. NULL: the service did not say.
+	Round *int64 `db:"round"`
+	// The party that pays. Not indexed here: see ledger.party_transfers.
+	Sender string `db:"sender"`
+	// Fee for the sender's change. NULL: left out.
+	SenderChangeFee *ledger.Decimal `db:"sender_change_fee"`
+	// What the sender gets back as change. NULL: left out.
+	SenderChangeAmount *ledger.Decimal `db:"sender_change_amount"`
+	// What the sender pays in fees for creating what the transfer creates. NULL: left out.
+	SenderFee *ledger.Decimal `db:"sender_fee"`
+	// Holding fees that fell due on what the sender put in. NULL: left out.
+	HoldingFees *ledger.Decimal `db:"holding_fees"`
+	// What the sender put in from its holdings. NULL: left out.
+	InputAmount *ledger.Decimal `db:"input_amount"`
+	// What the sender put in from app rewards. NULL: left out.
+	InputAppRewardAmount *ledger.Decimal `db:"input_app_reward_amount"`
+	// What the sender put in from validator rewards. NULL: left out.
+	InputValidatorRewardAmount *ledger.Decimal `db:"input_validator_reward_amount"`
+	// What the sender put in from super-validator rewards. NULL: left out.
+	InputSvRewardAmount *ledger.Decimal `db:"input_sv_reward_amount"`
+	// What the sender put in from validator faucets. NULL: left out.
+	InputValidatorFaucetAmount *ledger.Decimal `db:"input_validator_faucet_amount"`
+	// What the transfer is for, in the sender's words. NULL: none was sent. Characters that no text of a database can hold stand as U+FFFD: see ledger.exact_payloads.
+	Description *string `db:"description"`
+	// create_transfer_instruction, transfer_instruction_accept, preapproval_send, or what later services send. NULL: left out, as for plain transfers.
+	TransferKind *string `db:"transfer_kind"`
+	// Receiver of the transfer instruction that this transfer makes or settles. NULL: there is none.
+	InstructionReceiver *string `db:"instruction_receiver"`
+	// Amount of that instruction. NULL: there is none.
+	InstructionAmount *ledger.Decimal `db:"instruction_amount"`
+	// Contract id of that instruction. NULL: there is none.
+	InstructionCid *string `db:"instruction_cid"`
+	// How many rows ledger.transfer_receivers has of it. NULL: the service left the list out.
+	Receivers *int32 `db:"receivers"`
+	// How many rows ledger.balance_changes has of it: 0 with recent services. NULL: the service left the list out.
+	BalanceChanges *int32 `db:"balance_changes"`
+	// Fields of the sender that the service sent and this version does not know. NULL: none.
+	SenderExtra []byte `db:"sender_extra"`
+	// Fields of the transfer that the service sent and this version does not know. NULL: none.
+	Extra []byte `db:"extra"`
+}
+
+// One row per record of the kind unknown, as the service sent it: of a kind that this version does not know, without a date, or with several or none of the parts transfer, mint, tap and abort_transfer_instruction. Nothing of it stands in the other relations but its row of ledger.transactions. Empty in the usual case: a newer release of the indexer may know the kind.
+type LedgerUnknownTransactions struct {
+	// Which record this is. Unique.
+	Seq int64 `db:"seq"`
+	// Event id of the record; another record can have the same. Indexed.
+	EventID *string `db:"event_id"`
+	// The whole record. Can be a stand-in with the key $exact: see ledger.exact_payloads.
+	Raw []byte `db:"raw"`
+}
+
+// One row per update, event or snapshot entry of a kind that this version does not know, as the server sent it. Empty in the usual case. Rows here mean that the other relations may lack something: a newer release of the indexer may know the kind.
+type LedgerUnknownUpdates struct {
+	// Offset of the update; of a snapshot entry the offset of the snapshot.
+	LedgerOffset int64 `db:"ledger_offset"`
+	// Node id of the event. NULL for a whole update, for a snapshot entry, and where the event names none.
+	NodeID *int32 `db:"node_id"`
+	// Name of the kind as the server sent it. JsEmpty: an empty snapshot entry that came with something unknown in or around it.
+	Kind string `db:"kind"`
+	// What the server sent, an object with kind as its only key. Can be a stand-in with the key $exact: see ledger.exact_payloads.
+	Raw []byte `db:"raw"`
+	// Id of the update. NULL where it could not be read, and for a snapshot entry.
+	UpdateID *string `db:"update_id"`
+	// Synchronizer of the update. NULL where it could not be read, and for a snapshot entry.
+	SynchronizerID *string `db:"synchronizer_id"`
+	// When the synchronizer recorded the update. NULL where it could not be read, and for a snapshot entry.
+	RecordTime pgtype.Timestamptz `db:"record_time"`
+}
+
+// One row per update: a transaction, a reassignment or a change of topology that this participant saw. Its events are in the other relations under the same ledger_offset.
+type LedgerUpdates struct {
+	// Position of the update in this participant's ledger. Offsets grow, have gaps, and mean nothing on another participant: compare participants by update_id.
+	LedgerOffset int64 `db:"ledger_offset"`
+	// Id of the update, the same on every participant that saw it. NULL only where the kind is unknown and no id could be read.
+	UpdateID *string `db:"update_id"`
+	// transaction, reassignment, topology, or unknown: of a kind that this version does not know, see ledger.unknown_updates.
+	Kind string `db:"kind"`
+	// The synchronizer that ordered the update. NULL where the server did not say (reassignments of release 3.3; unknown kinds).
+	SynchronizerID *string `db:"synchronizer_id"`
+	// When the synchronizer recorded the update; of a topology update the time from which the change holds. Grows with the offset within one synchronizer, not across several. Microseconds, UTC. NULL only for an unknown kind without one.
+	RecordTime pgtype.Timestamptz `db:"record_time"`
+	// Ledger time of the transaction, the "now" that its contracts saw. Not in the order of offsets. NULL for everything but transactions.
+	EffectiveAt pgtype.Timestamptz `db:"effective_at"`
+	// Workflow id that the submitter gave. An empty text where there was none; NULL where the server sent no such field (topology, unknown).
+	WorkflowID *string `db:"workflow_id"`
+	// Command id of the submission. An empty text unless the reading party submitted it; NULL where the server sent no such field.
+	CommandID *string `db:"command_id"`
+	// W3C traceparent of the submission. NULL where the server gave no trace context.
+	TraceParent *string `db:"trace_parent"`
+	// W3C tracestate of the submission. NULL where the server gave none.
+	TraceState *string `db:"trace_state"`
+	// Hash that was signed outside of the participant. NULL for updates that were not submitted this way.
+	ExternalTransactionHash []byte `db:"external_transaction_hash"`
+	// Traffic in bytes that the submission was charged. NULL where the server did not say: it tells the submitting participant only, and not before release 3.4.
+	PaidTrafficCost *int64 `db:"paid_traffic_cost"`
+	// Hash of the transaction. NULL where the server did not say (before release 3.6).
+	TransactionHash []byte `db:"transaction_hash"`
+	// Fields that the server sent and this version does not know, under their own names. NULL: none.
+	Extra []byte `db:"extra"`
+}
+
+// What was read from its source again after it was stored, and compared: one row per window, a range of offsets or records. Windows of a stream do not overlap. The digest outlives the source's pruning: `indexer verify --offline` tells which window was changed since.
+type LedgerVerifications struct {
+	// updates: events, by offset. snapshot: what the snapshot that indexing began with brought; one window, up to its offset. transactions: the transaction history, by seq.
+	Stream string `db:"stream"`
+	// The window begins after this offset; of transactions after this seq.
+	FromExclusive int64 `db:"from_exclusive"`
+	// The window ends with this offset, or seq.
+	ToInclusive int64 `db:"to_inclusive"`
+	// When it was compared last, or found not to be shown any more (clock of the database).
+	VerifiedAt pgtype.Timestamptz `db:"verified_at"`
+	// equal: everything was as the source shows it. different: something was not, and was not compared again since. not_shown: the source did not show the window any more, so nothing was compared; the digest still tells whether it was changed since.
+	Result string `db:"result"`
+	// How many differences were found: rows that were missing or too many, and columns that held something else. 0 unless the result is different.
+	Differences int64 `db:"differences"`
+	// SHA-256 over all rows of the window as they were stored at verified_at, and over this row's own range, time and result. What it is made of is in docs/reliability.md.
+	Digest []byte `db:"digest"`
+	// When rows of the window were last written again. Later than verified_at: in a part of the window only, and the whole has not been compared since. NULL: never.
+	RepairedAt pgtype.Timestamptz `db:"repaired_at"`
+}
+
+// One row per synchronizer and package that the participant has vetted, as of the last reading (it is read at an interval, not with the stream). A package whose bounds lie in the past or in the future is here too. Empty where the server does not tell what is vetted.
+type LedgerVettedPackages struct {
+	// The synchronizer. (synchronizer_id, package_id) is unique.
+	SynchronizerID *string `db:"synchronizer_id"`
+	// The package.
+	PackageID string `db:"package_id"`
+	// Its name; empty where the package has never been uploaded to the participant.
+	PackageName *string `db:"package_name"`
+	// Its version; empty as package_name.
+	PackageVersion *string `db:"package_version"`
+	// The package may be used from this record time on, inclusive. NULL: no bound. Microseconds, UTC.
+	ValidFrom pgtype.Timestamptz `db:"valid_from"`
+	// The package may be used until this record time, exclusive. NULL: no bound. Microseconds, UTC.
+	ValidUntil pgtype.Timestamptz `db:"valid_until"`
+	// Serial of the participant's last vetting transaction on the synchronizer: the same for all packages there. It grows.
+	TopologySerial int32 `db:"topology_serial"`
+}
+
+// One row per package that was vetted, unvetted or given other bounds between two readings of what the participant has vetted. What changed and changed back in between was not seen. The first reading shows everything that was vetted by then as vetted.
+type LedgerVettingChanges struct {
+	// Order in which changes were seen; those of one reading share it. (seq, synchronizer_id, package_id) is unique.
+	Seq int64 `db:"seq"`
+	// When the change was seen (clock of the database). It happened between the reading before and this time.
+	SeenAt pgtype.Timestamptz `db:"seen_at"`
+	// The synchronizer.
+	SynchronizerID *string `db:"synchronizer_id"`
+	// The package.
+	PackageID string `db:"package_id"`
+	// Its name as it is known now; empty where the package has never been uploaded to the participant.
+	PackageName *string `db:"package_name"`
+	// Its version as it is known now; empty as package_name.
+	PackageVersion *string `db:"package_version"`
+	// vetted, unvetted, or changed: other bounds.
+	Change string `db:"change"`
+	// Serial of the participant's last vetting transaction on the synchronizer when the change was seen. NULL where the synchronizer was no longer listed at all.
+	TopologySerial *int32 `db:"topology_serial"`
+	// The lower bound before the change. NULL: none, or the package was not vetted.
+	ValidFromBefore pgtype.Timestamptz `db:"valid_from_before"`
+	// The upper bound before the change. NULL: none, or the package was not vetted.
+	ValidUntilBefore pgtype.Timestamptz `db:"valid_until_before"`
+	// The lower bound since the change. NULL: none, or the package is not vetted any more.
+	ValidFrom pgtype.Timestamptz `db:"valid_from"`
+	// The upper bound since the change. NULL: none, or the package is not vetted any more.
+	ValidUntil pgtype.Timestamptz `db:"valid_until"`
 }

@@ -21,16 +21,16 @@ RETURNING ledger_offset, synchronizer_ref
 `
 
 type OffsetCheckpointsUpsertParams struct {
-	LedgerOffsets    []int64
-	SynchronizerRefs []int32
-	RecordTimes      []pgtype.Timestamptz
-	Ordinals         []int32
-	Extras           [][]byte
+	LedgerOffsets    []int64              `db:"ledger_offsets"`
+	SynchronizerRefs []int32              `db:"synchronizer_refs"`
+	RecordTimes      []pgtype.Timestamptz `db:"record_times"`
+	Ordinals         []int32              `db:"ordinals"`
+	Extras           [][]byte             `db:"extras"`
 }
 
 type OffsetCheckpointsUpsertRow struct {
-	LedgerOffset    int64
-	SynchronizerRef int32
+	LedgerOffset    int64 `db:"ledger_offset"`
+	SynchronizerRef int32 `db:"synchronizer_ref"`
 }
 
 // A checkpoint may repeat an offset: the latest record time stays. No offset and synchronizer stands twice in the lists.

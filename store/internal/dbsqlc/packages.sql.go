@@ -42,10 +42,10 @@ SELECT (SELECT count(*) FROM ledger.packages) AS known, (SELECT count(*) FROM in
 `
 
 type PackagesCountRow struct {
-	Known         int64
-	Vetted        int64
-	Synchronizers int64
-	Changes       int64
+	Known         int64 `db:"known"`
+	Vetted        int64 `db:"vetted"`
+	Synchronizers int64 `db:"synchronizers"`
+	Changes       int64 `db:"changes"`
 }
 
 func (q *Queries) PackagesCount(ctx context.Context, db DBTX) (PackagesCountRow, error) {
@@ -67,9 +67,9 @@ ON CONFLICT (package_id) DO UPDATE SET package_name = excluded.package_name, pac
 `
 
 type PackagesUpsertParams struct {
-	PackageIds      []string
-	PackageNames    []string
-	PackageVersions []string
+	PackageIds      []string `db:"package_ids"`
+	PackageNames    []string `db:"package_names"`
+	PackageVersions []string `db:"package_versions"`
 }
 
 func (q *Queries) PackagesUpsert(ctx context.Context, db DBTX, arg PackagesUpsertParams) error {
@@ -113,8 +113,8 @@ WHERE v.synchronizer_ref = gone.synchronizer_ref AND v.package_id = gone.package
 `
 
 type VettedPackagesDeleteParams struct {
-	SynchronizerRefs []int32
-	PackageIds       []string
+	SynchronizerRefs []int32  `db:"synchronizer_refs"`
+	PackageIds       []string `db:"package_ids"`
 }
 
 func (q *Queries) VettedPackagesDelete(ctx context.Context, db DBTX, arg VettedPackagesDeleteParams) error {
@@ -129,10 +129,10 @@ ON CONFLICT (synchronizer_ref, package_id) DO UPDATE SET valid_from = excluded.v
 `
 
 type VettedPackagesUpsertParams struct {
-	SynchronizerRefs []int32
-	PackageIds       []string
-	ValidFroms       []pgtype.Timestamptz
-	ValidUntils      []pgtype.Timestamptz
+	SynchronizerRefs []int32              `db:"synchronizer_refs"`
+	PackageIds       []string             `db:"package_ids"`
+	ValidFroms       []pgtype.Timestamptz `db:"valid_froms"`
+	ValidUntils      []pgtype.Timestamptz `db:"valid_untils"`
 }
 
 func (q *Queries) VettedPackagesUpsert(ctx context.Context, db DBTX, arg VettedPackagesUpsertParams) error {
@@ -145,27 +145,21 @@ func (q *Queries) VettedPackagesUpsert(ctx context.Context, db DBTX, arg VettedP
 	return err
 }
 
-type VettingChangesCopyParams struct {
-	Seq              int64
-	SynchronizerRef  int32
-	PackageID        string
-	Change           string
-	TopologySerial   *int32
-	ValidFromBefore  pgtype.Timestamptz
-	ValidUntilBefore pgtype.Timestamptz
-	ValidFrom        pgtype.Timestamptz
-	ValidUntil       pgtype.Timestamptz
-}
-
 const vettingChangesNext = `-- name: VettingChangesNext :one
-SELECT (coalesce(max(seq), 0) + 1)::bigint AS seq FROM indexer.vetting_changes
+SELECT (coalesce(max(seq), 0) + 1)::bigint AS seq, now()::timestamptz AS seen_at FROM indexer.vetting_changes
 `
 
-func (q *Queries) VettingChangesNext(ctx context.Context, db DBTX) (int64, error) {
+type VettingChangesNextRow struct {
+	Seq    int64              `db:"seq"`
+	SeenAt pgtype.Timestamptz `db:"seen_at"`
+}
+
+// The number that the changes of one reading share, and the time of the reading.
+func (q *Queries) VettingChangesNext(ctx context.Context, db DBTX) (VettingChangesNextRow, error) {
 	row := db.QueryRow(ctx, vettingChangesNext)
-	var seq int64
-	err := row.Scan(&seq)
-	return seq, err
+	var i VettingChangesNextRow
+	err := row.Scan(&i.Seq, &i.SeenAt)
+	return i, err
 }
 
 const vettingLock = `-- name: VettingLock :exec
@@ -218,8 +212,8 @@ ON CONFLICT (synchronizer_ref) DO UPDATE SET topology_serial = excluded.topology
 `
 
 type VettingStatesUpsertParams struct {
-	SynchronizerRefs []int32
-	TopologySerials  []int32
+	SynchronizerRefs []int32 `db:"synchronizer_refs"`
+	TopologySerials  []int32 `db:"topology_serials"`
 }
 
 func (q *Queries) VettingStatesUpsert(ctx context.Context, db DBTX, arg VettingStatesUpsertParams) error {

@@ -38,9 +38,9 @@ INSERT INTO indexer.partitions (relation, from_offset, to_offset) VALUES ($1, $2
 `
 
 type PartitionRecordParams struct {
-	Relation   string
-	FromOffset int64
-	ToOffset   int64
+	Relation   string `db:"relation"`
+	FromOffset int64  `db:"from_offset"`
+	ToOffset   int64  `db:"to_offset"`
 }
 
 func (q *Queries) PartitionRecord(ctx context.Context, db DBTX, arg PartitionRecordParams) error {

@@ -20,17 +20,17 @@ ORDER BY stream
 `
 
 type ProgressListRow struct {
-	Stream        string
-	Unit          string
-	BeganAt       pgtype.Timestamptz
-	FromExclusive int64
-	Reached       int64
-	ToInclusive   *int64
-	Done          int64
-	PerSecond     float64
-	TimeLeft      pgtype.Interval
-	UpdatedAt     pgtype.Timestamptz
-	Age           pgtype.Interval
+	Stream        string             `db:"stream"`
+	Unit          string             `db:"unit"`
+	BeganAt       pgtype.Timestamptz `db:"began_at"`
+	FromExclusive int64              `db:"from_exclusive"`
+	Reached       int64              `db:"reached"`
+	ToInclusive   *int64             `db:"to_inclusive"`
+	Done          int64              `db:"done"`
+	PerSecond     float64            `db:"per_second"`
+	TimeLeft      pgtype.Interval    `db:"time_left"`
+	UpdatedAt     pgtype.Timestamptz `db:"updated_at"`
+	Age           pgtype.Interval    `db:"age"`
 }
 
 // The work that is under way: what was written lately.
@@ -75,15 +75,15 @@ ON CONFLICT (stream) DO UPDATE SET unit = excluded.unit, began_at = excluded.beg
 `
 
 type ProgressPutParams struct {
-	Stream        string
-	Unit          string
-	BeganAt       pgtype.Timestamptz
-	FromExclusive int64
-	Reached       int64
-	ToInclusive   *int64
-	Done          int64
-	PerSecond     float64
-	TimeLeft      pgtype.Interval
+	Stream        string             `db:"stream"`
+	Unit          string             `db:"unit"`
+	BeganAt       pgtype.Timestamptz `db:"began_at"`
+	FromExclusive int64              `db:"from_exclusive"`
+	Reached       int64              `db:"reached"`
+	ToInclusive   *int64             `db:"to_inclusive"`
+	Done          int64              `db:"done"`
+	PerSecond     float64            `db:"per_second"`
+	TimeLeft      pgtype.Interval    `db:"time_left"`
 }
 
 func (q *Queries) ProgressPut(ctx context.Context, db DBTX, arg ProgressPutParams) error {

@@ -9,6 +9,26 @@ import (
 	"context"
 )
 
+const activeContractsUse = `-- name: ActiveContractsUse :exec
+INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
+SELECT e.contract_id, e.ledger_offset, e.node_id
+FROM (SELECT unnest($1::bigint[]) AS ledger_offset, unnest($2::integer[]) AS node_id, unnest($3::text[]) AS contract_id) e
+WHERE NOT EXISTS (SELECT FROM indexer.active_contracts a WHERE a.contract_id = e.contract_id)
+ON CONFLICT DO NOTHING
+`
+
+type ActiveContractsUseParams struct {
+	LedgerOffsets []int64  `db:"ledger_offsets"`
+	NodeIds       []int32  `db:"node_ids"`
+	ContractIds   []string `db:"contract_ids"`
+}
+
+// Asks for contracts that were used and are not active.
+func (q *Queries) ActiveContractsUse(ctx context.Context, db DBTX, arg ActiveContractsUseParams) error {
+	_, err := db.Exec(ctx, activeContractsUse, arg.LedgerOffsets, arg.NodeIds, arg.ContractIds)
+	return err
+}
+
 const stepEvents = `-- name: StepEvents :many
 SELECT e.ledger_offset, e.node_id, e.kind, e.contract_id, e.synchronizer_ref, e.template_ref, e.flag, coalesce((
     SELECT r.reassignment_counter FROM indexer.reassignments r
@@ -38,20 +58,20 @@ LIMIT $3::bigint
 `
 
 type StepEventsParams struct {
-	FromExclusive int64
-	ToInclusive   int64
-	AtMost        int64
+	FromExclusive int64 `db:"from_exclusive"`
+	ToInclusive   int64 `db:"to_inclusive"`
+	AtMost        int64 `db:"at_most"`
 }
 
 type StepEventsRow struct {
-	LedgerOffset    int64
-	NodeID          int32
-	Kind            int32
-	ContractID      string
-	SynchronizerRef int32
-	TemplateRef     int32
-	Flag            bool
-	Counter         int64
+	LedgerOffset    int64  `db:"ledger_offset"`
+	NodeID          int32  `db:"node_id"`
+	Kind            int32  `db:"kind"`
+	ContractID      string `db:"contract_id"`
+	SynchronizerRef int32  `db:"synchronizer_ref"`
+	TemplateRef     int32  `db:"template_ref"`
+	Flag            bool   `db:"flag"`
+	Counter         int64  `db:"counter"`
 }
 
 // What the events of a range do to the active set, in their order, with what stepEvent says of each: at most so many.

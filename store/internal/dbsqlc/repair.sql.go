@@ -25,19 +25,19 @@ WHERE l.deactivated_offset > $3::bigint AND l.activated_offset <= $3::bigint
 `
 
 type ActiveAsOfParams struct {
-	ContractIds      []string
-	SynchronizerRefs []int32
-	At               int64
+	ContractIds      []string `db:"contract_ids"`
+	SynchronizerRefs []int32  `db:"synchronizer_refs"`
+	At               int64    `db:"at"`
 }
 
 type ActiveAsOfRow struct {
-	ContractID          string
-	SynchronizerRef     int32
-	TemplateRef         int32
-	ActivatedOffset     int64
-	ActivatedNodeID     int32
-	ReassignmentCounter int64
-	Closed              bool
+	ContractID          string `db:"contract_id"`
+	SynchronizerRef     int32  `db:"synchronizer_ref"`
+	TemplateRef         int32  `db:"template_ref"`
+	ActivatedOffset     int64  `db:"activated_offset"`
+	ActivatedNodeID     int32  `db:"activated_node_id"`
+	ReassignmentCounter int64  `db:"reassignment_counter"`
+	Closed              bool   `db:"closed"`
 }
 
 // What is stored of contracts on synchronizers as active as of an offset: the arrays are parallel. closed: as a lifetime,
@@ -77,8 +77,8 @@ SELECT EXISTS (
 `
 
 type CarriedCreatedOfActiveParams struct {
-	LedgerOffset int64
-	NodeID       int32
+	LedgerOffset int64 `db:"ledger_offset"`
+	NodeID       int32 `db:"node_id"`
 }
 
 // Whether a creation event is carried as that of an active entry.
@@ -111,9 +111,9 @@ WHERE d.kind IN ('active', 'created') AND d.ledger_offset = c.ledger_offset AND 
 `
 
 type CarriedDropParams struct {
-	Kinds   []string
-	Offsets []int64
-	Numbers []int32
+	Kinds   []string `db:"kinds"`
+	Offsets []int64  `db:"offsets"`
+	Numbers []int32  `db:"numbers"`
 }
 
 // Removes carried rows by what CarriedAt told; the arrays are parallel. What is carried as an active entry's creation
@@ -141,19 +141,19 @@ WHERE u.carried AND u.ledger_offset = $5 AND u.ordinal >= $6::bigint AND u.ordin
 `
 
 type CarriedEventsParams struct {
-	CreatedOffsets    []int64
-	CreatedNodeIds    []int32
-	ReassignedOffsets []int64
-	ReassignedNodeIds []int32
-	At                int64
-	FirstOrdinal      int64
-	EndOrdinal        int64
+	CreatedOffsets    []int64 `db:"created_offsets"`
+	CreatedNodeIds    []int32 `db:"created_node_ids"`
+	ReassignedOffsets []int64 `db:"reassigned_offsets"`
+	ReassignedNodeIds []int32 `db:"reassigned_node_ids"`
+	At                int64   `db:"at"`
+	FirstOrdinal      int64   `db:"first_ordinal"`
+	EndOrdinal        int64   `db:"end_ordinal"`
 }
 
 type CarriedEventsRow struct {
-	Kind         string
-	LedgerOffset int64
-	Number       int32
+	Kind         string `db:"kind"`
+	LedgerOffset int64  `db:"ledger_offset"`
+	Number       int32  `db:"number"`
 }
 
 // The carried events among places, with the kind that CarriedAt tells them by. The arrays are parallel.
@@ -202,13 +202,13 @@ WHERE u.carried AND u.ledger_offset = $1 AND u.ordinal >= $2::bigint AND u.ordin
 `
 
 type CarriedForgetParams struct {
-	At                int64
-	FirstOrdinal      int64
-	EndOrdinal        int64
-	CreatedOffsets    []int64
-	CreatedNodeIds    []int32
-	ReassignedOffsets []int64
-	ReassignedNodeIds []int32
+	At                int64   `db:"at"`
+	FirstOrdinal      int64   `db:"first_ordinal"`
+	EndOrdinal        int64   `db:"end_ordinal"`
+	CreatedOffsets    []int64 `db:"created_offsets"`
+	CreatedNodeIds    []int32 `db:"created_node_ids"`
+	ReassignedOffsets []int64 `db:"reassigned_offsets"`
+	ReassignedNodeIds []int32 `db:"reassigned_node_ids"`
 }
 
 // Makes place for the carried rows of creation events, of reassignments and of unknown entries.
@@ -255,10 +255,10 @@ SELECT $1, $2, lower(part) - 1, upper(part) - 1 FROM whole w, unnest(w.claimed) 
 `
 
 type CoverageCloseParams struct {
-	Stream        string
-	Scope         string
-	ToInclusive   int64
-	FromExclusive int64
+	Stream        string `db:"stream"`
+	Scope         string `db:"scope"`
+	ToInclusive   int64  `db:"to_inclusive"`
+	FromExclusive int64  `db:"from_exclusive"`
 }
 
 // Claims what no row claims of a range up to the watermark, and makes one row of those of the scope that touch it and one
@@ -285,8 +285,8 @@ END)::boolean AS in_use
 `
 
 type NumberInUseParams struct {
-	OfTemplate bool
-	Number     int32
+	OfTemplate bool  `db:"of_template"`
+	Number     int32 `db:"number"`
 }
 
 // Whether anything new refers to a number: a contract that is active, or the last updates. Looking at all facts would take
@@ -320,10 +320,10 @@ SELECT (
 `
 
 type NumberWitnessesParams struct {
-	ContractID   string
-	LedgerOffset int64
-	OfTemplate   bool
-	Number       int32
+	ContractID   string `db:"contract_id"`
+	LedgerOffset int64  `db:"ledger_offset"`
+	OfTemplate   bool   `db:"of_template"`
+	Number       int32  `db:"number"`
 }
 
 // How many other rows of a contract's event say the same of it: the contract's activation by the event, and for templates
@@ -345,8 +345,8 @@ INSERT INTO indexer.party_lists (party_list_ref, parties) VALUES ($1, $2)
 `
 
 type PartyListNumberParams struct {
-	PartyListRef int32
-	Parties      []string
+	PartyListRef int32    `db:"party_list_ref"`
+	Parties      []string `db:"parties"`
 }
 
 // Makes a number mean a list of parties.
@@ -389,8 +389,8 @@ INSERT INTO indexer.synchronizers (synchronizer_ref, synchronizer_id) VALUES ($1
 `
 
 type SynchronizerNumberParams struct {
-	SynchronizerRef int32
-	SynchronizerID  string
+	SynchronizerRef int32  `db:"synchronizer_ref"`
+	SynchronizerID  string `db:"synchronizer_id"`
 }
 
 // Makes a number mean a synchronizer.
@@ -414,13 +414,13 @@ VALUES ($1, $2, $3, $4, $5, $6, $7)
 `
 
 type TemplateNumberParams struct {
-	TemplateRef             int32
-	TemplateID              string
-	PackageID               string
-	PackageName             string
-	ModuleName              string
-	EntityName              string
-	RepresentativePackageID *string
+	TemplateRef             int32   `db:"template_ref"`
+	TemplateID              string  `db:"template_id"`
+	PackageID               string  `db:"package_id"`
+	PackageName             string  `db:"package_name"`
+	ModuleName              string  `db:"module_name"`
+	EntityName              string  `db:"entity_name"`
+	RepresentativePackageID *string `db:"representative_package_id"`
 }
 
 // Makes a number mean a template.
@@ -443,10 +443,10 @@ WHERE template_ref = $4
 `
 
 type TemplatePartsParams struct {
-	PackageID   string
-	ModuleName  string
-	EntityName  string
-	TemplateRef int32
+	PackageID   string `db:"package_id"`
+	ModuleName  string `db:"module_name"`
+	EntityName  string `db:"entity_name"`
+	TemplateRef int32  `db:"template_ref"`
 }
 
 // Writes again what follows from a template's id.

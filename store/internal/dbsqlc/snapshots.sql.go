@@ -25,12 +25,12 @@ WHERE snapshot_offset = $4 AND finished_at IS NULL AND entries = $5::bigint AND 
 `
 
 type SnapshotAdvanceParams struct {
-	TokenKind      string
-	Token          string
-	Added          int64
-	SnapshotOffset int64
-	EntriesBefore  int64
-	TokenBefore    string
+	TokenKind      string `db:"token_kind"`
+	Token          string `db:"token"`
+	Added          int64  `db:"added"`
+	SnapshotOffset int64  `db:"snapshot_offset"`
+	EntriesBefore  int64  `db:"entries_before"`
+	TokenBefore    string `db:"token_before"`
 }
 
 // Moves the token by compare-and-swap, with the rows of the page that ends there.
@@ -92,8 +92,8 @@ INSERT INTO indexer.snapshots (snapshot_offset, scope, token_kind, token, entrie
 `
 
 type SnapshotStartParams struct {
-	SnapshotOffset int64
-	Scope          string
+	SnapshotOffset int64  `db:"snapshot_offset"`
+	Scope          string `db:"scope"`
 }
 
 func (q *Queries) SnapshotStart(ctx context.Context, db DBTX, arg SnapshotStartParams) error {

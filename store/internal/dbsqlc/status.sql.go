@@ -69,8 +69,8 @@ SELECT count(*) FROM indexer.updates u WHERE u.ledger_offset > $1 AND u.ledger_o
 `
 
 type StatusUpdatesBetweenParams struct {
-	FromExclusive int64
-	ToInclusive   int64
+	FromExclusive int64 `db:"from_exclusive"`
+	ToInclusive   int64 `db:"to_inclusive"`
 }
 
 func (q *Queries) StatusUpdatesBetween(ctx context.Context, db DBTX, arg StatusUpdatesBetweenParams) (int64, error) {

@@ -15,8 +15,8 @@ ON CONFLICT (task) DO UPDATE SET failed_at = excluded.failed_at, failure = exclu
 `
 
 type TaskFailedParams struct {
-	Task    string
-	Failure *string
+	Task    string  `db:"task"`
+	Failure *string `db:"failure"`
 }
 
 func (q *Queries) TaskFailed(ctx context.Context, db DBTX, arg TaskFailedParams) error {

@@ -19,10 +19,10 @@ ON CONFLICT DO NOTHING
 `
 
 type TemplateInterfaceInsertParams struct {
-	InterfaceID             string
-	TemplateID              string
-	PackageName             string
-	RepresentativePackageID *string
+	InterfaceID             string  `db:"interface_id"`
+	TemplateID              string  `db:"template_id"`
+	PackageName             string  `db:"package_name"`
+	RepresentativePackageID *string `db:"representative_package_id"`
 }
 
 // Notes that a template, which has its number, has shown a view of an interface.

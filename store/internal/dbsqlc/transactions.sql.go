@@ -7,61 +7,7 @@ package dbsqlc
 
 import (
 	"context"
-
-	"github.com/jackc/pgx/v5/pgtype"
-	"ledgerindexer/ledger"
 )
-
-type AbortedTransferInstructionsCopyParams struct {
-	Seq            int64
-	Date           pgtype.Timestamptz
-	InstructionCid string
-	AbortKind      *string
-	Extra          []byte
-}
-
-type BalanceChangesCopyParams struct {
-	Seq                                int64
-	Ordinal                            int32
-	Date                               pgtype.Timestamptz
-	Round                              *int64
-	Party                              string
-	ChangeToInitialAmountAsOfRoundZero ledger.Decimal
-	ChangeToHoldingFeesRate            ledger.Decimal
-	Extra                              []byte
-}
-
-type MintsCopyParams struct {
-	Seq    int64
-	Date   pgtype.Timestamptz
-	Round  *int64
-	Owner  string
-	Amount ledger.Decimal
-	Extra  []byte
-}
-
-type TapsCopyParams struct {
-	Seq    int64
-	Date   pgtype.Timestamptz
-	Round  *int64
-	Owner  string
-	Amount ledger.Decimal
-	Extra  []byte
-}
-
-type TransactionsCopyParams struct {
-	Seq             int64
-	EventID         string
-	Kind            string
-	TransactionType *string
-	Date            pgtype.Timestamptz
-	DomainRef       *int32
-	OffsetText      *string
-	Round           *int64
-	UnitWord        *string
-	Fingerprint     int64
-	Extra           []byte
-}
 
 const transactionsMetWithIDs = `-- name: TransactionsMetWithIDs :many
 SELECT w.event_id::text AS event_id
@@ -113,8 +59,8 @@ FROM (SELECT DISTINCT unnest($1::text[]) AS event_id) w
 `
 
 type TransactionsShownWithIDsRow struct {
-	EventID string
-	Records int64
+	EventID string `db:"event_id"`
+	Records int64  `db:"records"`
 }
 
 // On how many records that the service shows, as far as that is known, each of some event ids stands; 2 stands for more.
@@ -146,8 +92,8 @@ FROM (SELECT DISTINCT unnest($1::text[]) AS event_id) w
 `
 
 type TransactionsStoredWithIDsRow struct {
-	EventID string
-	Stored  bool
+	EventID string `db:"event_id"`
+	Stored  bool   `db:"stored"`
 }
 
 // Whether some event ids stand on a stored record. What is looked for is a subquery of its own, here and below, so that
@@ -170,43 +116,4 @@ func (q *Queries) TransactionsStoredWithIDs(ctx context.Context, db DBTX, eventI
 		return nil, err
 	}
 	return items, nil
-}
-
-type TransferReceiversCopyParams struct {
-	Seq         int64
-	Ordinal     int32
-	Party       string
-	Amount      ledger.Decimal
-	ReceiverFee *ledger.Decimal
-	Extra       []byte
-}
-
-type TransfersCopyParams struct {
-	Seq                        int64
-	Date                       pgtype.Timestamptz
-	Round                      *int64
-	Sender                     string
-	SenderChangeFee            *ledger.Decimal
-	SenderChangeAmount         *ledger.Decimal
-	SenderFee                  *ledger.Decimal
-	HoldingFees                *ledger.Decimal
-	InputAmount                *ledger.Decimal
-	InputAppRewardAmount       *ledger.Decimal
-	InputValidatorRewardAmount *ledger.Decimal
-	InputSvRewardAmount        *ledger.Decimal
-	InputValidatorFaucetAmount *ledger.Decimal
-	Description                *string
-	TransferKind               *string
-	InstructionReceiver        *string
-	InstructionAmount          *ledger.Decimal
-	InstructionCid             *string
-	Receivers                  *int32
-	BalanceChanges             *int32
-	SenderExtra                []byte
-	Extra                      []byte
-}
-
-type UnknownTransactionsCopyParams struct {
-	Seq int64
-	Raw []byte
 }

@@ -18,8 +18,8 @@ ORDER BY ledger_offset DESC LIMIT 1
 `
 
 type UpdateLastRow struct {
-	LedgerOffset int64
-	UpdateID     string
+	LedgerOffset int64  `db:"ledger_offset"`
+	UpdateID     string `db:"update_id"`
 }
 
 // The last update at or below an offset, and not one of history that was filled in below the floor: something that is not stored
@@ -41,21 +41,4 @@ func (q *Queries) UpdateRecordTime(ctx context.Context, db DBTX, upTo int64) (pg
 	var record_time pgtype.Timestamptz
 	err := row.Scan(&record_time)
 	return record_time, err
-}
-
-type UpdatesCopyParams struct {
-	LedgerOffset            int64
-	UpdateID                *string
-	Kind                    string
-	SynchronizerRef         *int32
-	RecordTime              pgtype.Timestamptz
-	EffectiveAt             pgtype.Timestamptz
-	CommandID               *string
-	WorkflowID              *string
-	TraceParent             *string
-	TraceState              *string
-	ExternalTransactionHash []byte
-	TransactionHash         []byte
-	PaidTrafficCost         *int64
-	Extra                   []byte
 }

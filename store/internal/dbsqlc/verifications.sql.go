@@ -18,13 +18,13 @@ ORDER BY from_exclusive LIMIT 1
 `
 
 type VerificationAgainParams struct {
-	Stream  string
-	AtLeast int64
+	Stream  string `db:"stream"`
+	AtLeast int64  `db:"at_least"`
 }
 
 type VerificationAgainRow struct {
-	FromExclusive int64
-	ToInclusive   int64
+	FromExclusive int64 `db:"from_exclusive"`
+	ToInclusive   int64 `db:"to_inclusive"`
 }
 
 // The first window to be compared again: one that differed, after a place, or one that was repaired in part since.
@@ -65,8 +65,8 @@ WHERE stream = $1 AND from_exclusive >= $2 ORDER BY from_exclusive LIMIT 1
 `
 
 type VerificationFromParams struct {
-	Stream        string
-	FromExclusive int64
+	Stream        string `db:"stream"`
+	FromExclusive int64  `db:"from_exclusive"`
 }
 
 // The first window of a stream that begins at a place or behind it.
@@ -107,13 +107,13 @@ ON CONFLICT (stream, from_exclusive) DO UPDATE SET to_inclusive = excluded.to_in
 `
 
 type VerificationSetParams struct {
-	Stream        string
-	FromExclusive int64
-	ToInclusive   int64
-	VerifiedAt    pgtype.Timestamptz
-	Result        string
-	Differences   int64
-	Digest        []byte
+	Stream        string             `db:"stream"`
+	FromExclusive int64              `db:"from_exclusive"`
+	ToInclusive   int64              `db:"to_inclusive"`
+	VerifiedAt    pgtype.Timestamptz `db:"verified_at"`
+	Result        string             `db:"result"`
+	Differences   int64              `db:"differences"`
+	Digest        []byte             `db:"digest"`
 }
 
 // Keeps when a window was repaired last.
@@ -138,11 +138,11 @@ FROM indexer.verifications v
 `
 
 type VerificationSummaryRow struct {
-	VerifiedOffset int64
-	VerifiedSeq    int64
-	Different      int64
-	NotShown       int64
-	Windows        int64
+	VerifiedOffset int64 `db:"verified_offset"`
+	VerifiedSeq    int64 `db:"verified_seq"`
+	Different      int64 `db:"different"`
+	NotShown       int64 `db:"not_shown"`
+	Windows        int64 `db:"windows"`
 }
 
 func (q *Queries) VerificationSummary(ctx context.Context, db DBTX) (VerificationSummaryRow, error) {
@@ -169,14 +169,14 @@ FROM (SELECT indexer.windows_reach($1, coalesce(
 `
 
 type VerificationUnsealedParams struct {
-	Stream string
-	Known  int64
-	Floor  int64
+	Stream string `db:"stream"`
+	Known  int64  `db:"known"`
+	Floor  int64  `db:"floor"`
 }
 
 type VerificationUnsealedRow struct {
-	FromExclusive int64
-	NextWindow    int64
+	FromExclusive int64 `db:"from_exclusive"`
+	NextWindow    int64 `db:"next_window"`
 }
 
 // What no window of a stream claims yet, from a floor on: where it begins, and where the next window begins (the greatest bigint: there is none).
@@ -195,9 +195,9 @@ WHERE ledger_offset > $1 AND ledger_offset <= $2 ORDER BY ledger_offset OFFSET $
 `
 
 type VerificationUpdatesEndParams struct {
-	FromExclusive int64
-	ToInclusive   int64
-	Skip          int64
+	FromExclusive int64 `db:"from_exclusive"`
+	ToInclusive   int64 `db:"to_inclusive"`
+	Skip          int64 `db:"skip"`
 }
 
 // The offset of the n-th update of a range; no row: it has fewer.
@@ -226,8 +226,8 @@ DELETE FROM indexer.verifications WHERE stream = $1 AND to_inclusive > $2
 `
 
 type VerificationsRemoveParams struct {
-	Stream string
-	After  int64
+	Stream string `db:"stream"`
+	After  int64  `db:"after"`
 }
 
 // Removes the windows that reach beyond a place.
@@ -242,9 +242,9 @@ WHERE stream = $1 AND from_exclusive < $2 AND to_inclusive > $3
 `
 
 type VerificationsRepairedParams struct {
-	Stream        string
-	ToInclusive   int64
-	FromExclusive int64
+	Stream        string `db:"stream"`
+	ToInclusive   int64  `db:"to_inclusive"`
+	FromExclusive int64  `db:"from_exclusive"`
 }
 
 // Notes that something was repaired in the windows that overlap with a range.
@@ -259,9 +259,9 @@ WHERE stream = $1 AND from_exclusive >= $2 AND to_inclusive <= $3 ORDER BY from_
 `
 
 type VerificationsWithinParams struct {
-	Stream        string
-	FromExclusive int64
-	ToInclusive   int64
+	Stream        string `db:"stream"`
+	FromExclusive int64  `db:"from_exclusive"`
+	ToInclusive   int64  `db:"to_inclusive"`
 }
 
 // The windows that lie within a range as a whole.

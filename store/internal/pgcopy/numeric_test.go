@@ -1,14 +1,16 @@
-package store
+package pgcopy
 
 import (
 	"math/big"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 )
 
@@ -41,7 +43,9 @@ func TestDecimalsAreSentAsPgxSendsThem(t *testing.T) {
 // Byte by byte it is what the server makes of the text, and would send itself.
 func TestDecimalsAreSentAsTheServerHasThem(t *testing.T) {
 	t.Parallel()
-	d := newDatabase(t)
+	conn, err := pgx.Connect(t.Context(), throwaway.Database(t))
+	require.NoError(t, err)
+	defer conn.Close(t.Context())
 	nines, zeros := strings.Repeat("9", 301), strings.Repeat("0", 299)
 	texts := []string{
 		"0", "-0", "0.0", commonDecimal, "-0.0000000000", "00", "007", "1", "-1", "9999", "10000", "10001", "-10000", "100000000", "1.50", "0.0001", "-0.00010",
@@ -51,7 +55,7 @@ func TestDecimalsAreSentAsTheServerHasThem(t *testing.T) {
 	for seed := range 2_000 {
 		texts = append(texts, string(decimals.Example(seed)))
 	}
-	rows, err := d.conn.Query(t.Context(), "SELECT x, numeric_send(x::numeric) FROM unnest($1::text[]) x", texts)
+	rows, err := conn.Query(t.Context(), "SELECT x, numeric_send(x::numeric) FROM unnest($1::text[]) x", texts)
 	require.NoError(t, err)
 	compared := 0
 	for rows.Next() {

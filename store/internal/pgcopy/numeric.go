@@ -1,4 +1,4 @@
-package store
+package pgcopy
 
 import (
 	"encoding/binary"

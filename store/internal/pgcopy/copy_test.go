@@ -1,8 +1,7 @@
-package store
+package pgcopy
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"io"
 	"math"
@@ -18,8 +17,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
-	"ledgerindexer/store/internal/dbsqlc"
 )
 
 // Every value is encoded as pgx encodes it, whoever does it.
@@ -55,12 +54,11 @@ func TestCopyEncodesAsPgxDoes(t *testing.T) {
 			if encoded != nil {
 				want = append(binary.BigEndian.AppendUint32(nil, uint32(len(encoded))), encoded...)
 			}
-			r := copyReader{plans: plans}
+			e := encoder{plans: plans}
 			held := reflect.New(reflect.TypeOf(value))
 			held.Elem().Set(reflect.ValueOf(value))
-			columns, err := columnsOf(reflect.StructOf([]reflect.StructField{{Name: "V", Type: held.Type().Elem()}}), []uint32{typ})
-			require.NoError(t, err)
-			got, err := r.appendValue([]byte("before"), &columns[0], held.UnsafePointer())
+			columns := columnsOf(reflect.StructOf([]reflect.StructField{{Name: "V", Type: held.Type().Elem()}}), []uint32{typ})
+			got, err := e.appendValue([]byte("before"), &columns[0], held.UnsafePointer())
 			require.NoError(t, err)
 			require.True(t, "before"+string(want) == string(got), "%T as type %d: %.40v", value, typ, value)
 		}
@@ -68,14 +66,14 @@ func TestCopyEncodesAsPgxDoes(t *testing.T) {
 }
 
 type copied struct {
-	N    int32
-	Text string
+	N    int32  `db:"n"`
+	Text string `db:"text"`
 }
 
-func TestCopyReaderInPiecesOfAnySize(t *testing.T) {
+func TestEncoderInPiecesOfAnySize(t *testing.T) {
 	types := []uint32{pgtype.Int4OID, pgtype.TextOID}
-	rows := func() *copyReader {
-		return newCopyReader(rowsOf([]copied{{1, "a"}, {2, strings.Repeat("b", 5000)}}), types, pgtype.NewMap())
+	rows := func() *encoder {
+		return newEncoder(Of([]copied{{1, "a"}, {2, strings.Repeat("b", 5000)}}), types, pgtype.NewMap())
 	}
 	want := copyHeader +
 		"\x00\x02" + "\x00\x00\x00\x04\x00\x00\x00\x01" + "\x00\x00\x00\x01a" +
@@ -92,87 +90,41 @@ func TestCopyReaderInPiecesOfAnySize(t *testing.T) {
 	require.Equal(t, len(full), n, "a message to the server is full, whatever the rows' size")
 }
 
-func TestCopyRefusesRows(t *testing.T) {
-	types := []uint32{pgtype.Int4OID}
-	for want, rows := range map[string]rowAt{
-		"a row has 2 values, and the table 1 columns": rowsOf([]copied{{1, "a"}}),
-		"column 1: ": rowsOf([]struct{ N int64 }{{math.MaxInt64}}),
-	} {
-		_, err := io.ReadAll(newCopyReader(rows, types, pgtype.NewMap()))
-		require.ErrorContains(t, err, want)
+func TestRowsThatCanNotBeEncodedAreRefused(t *testing.T) {
+	type tooLarge struct {
+		N int64 `db:"n"`
 	}
+	_, err := io.ReadAll(newEncoder(Of([]tooLarge{{math.MaxInt64}}), []uint32{pgtype.Int4OID}, pgtype.NewMap()))
+	require.ErrorContains(t, err, "column 1: ")
 }
 
-// The values of rows that sqlc generates a COPY for stand in the order of its columns.
-func TestRowsHaveTheOrderOfTheirColumns(t *testing.T) {
-	queries := reflect.ValueOf(dbsqlc.New())
-	generated := 0
-	for i := range queries.NumMethod() {
-		name, method := queries.Type().Method(i).Name, queries.Method(i)
-		if !strings.HasSuffix(name, "Copy") {
-			continue
-		}
-		generated++
-		rows := reflect.MakeSlice(method.Type().In(2), 1, 1)
-		if rows.Index(0).Kind() != reflect.Struct {
-			continue // it has one column
-		}
-		for column := range rows.Index(0).NumField() {
-			// All but one are zero, so that no two can be taken for each other.
-			rows.Index(0).SetZero()
-			sample(rows.Index(0).Field(column))
-			seen := &boxes{}
-			method.Call([]reflect.Value{reflect.ValueOf(t.Context()), reflect.ValueOf(seen), rows})
-			require.Len(t, seen.values, rows.Index(0).NumField(), name)
-			for i, value := range seen.values {
-				require.Equal(t, value, rows.Index(0).Field(i).Interface(), "%s, column %d", name, i)
-				require.Equal(t, i == column, !reflect.ValueOf(value).IsZero(), "%s, column %d", name, i)
-			}
-		}
+// Who looks at rows sees what would be sent.
+func TestRowsCanBeLookedAt(t *testing.T) {
+	list := []copied{{1, "a"}, {2, "b"}}
+	rows := Of(list)
+	require.Equal(t, 2, rows.Count())
+	require.Equal(t, []string{"n", "text"}, rows.Columns())
+	require.Equal(t, [][]any{{int32(1), "a"}, {int32(2), "b"}}, slices.Collect(rows.Values()))
+	require.Empty(t, slices.Collect(Of([]copied(nil)).Values()))
+
+	type placed struct {
+		Text  string `db:"text"`
+		Place int64  `db:"place"`
 	}
-	require.Greater(t, generated, 10)
-}
-
-// sample sets a value that is not zero.
-func sample(v reflect.Value) {
-	switch v.Kind() {
-	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-	case reflect.Slice:
-		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-	case reflect.Struct: // of pgtype
-		v.FieldByName("Valid").SetBool(true)
-	case reflect.String:
-		v.SetString("x")
-	case reflect.Bool:
-		v.SetBool(true)
-	default:
-		v.SetInt(1)
-	}
-}
-
-// boxes is a DBTX that keeps the first row that is to be copied, as sqlc boxes it.
-type boxes struct {
-	dbsqlc.DBTX // nothing but CopyFrom is called
-	values      []any
-}
-
-func (b *boxes) CopyFrom(_ context.Context, _ pgx.Identifier, _ []string, source pgx.CopyFromSource) (int64, error) {
-	source.Next()
-	values, err := source.Values()
-	b.values = values
-	return 1, err
+	places := Of([]placed{{"a", 7}, {"b", 8}})
+	require.Equal(t, []int64{7, 8}, slices.Collect(places.Numbers("place")))
+	require.Panics(t, func() { places.Numbers("text")(nil) })
 }
 
 // A server takes what is sent for the same rows as those that pgx sends, in each mode that a connection can have; and of
 // rows that can't be encoded it takes none.
 func TestCopyIntoTable(t *testing.T) {
-	d := newDatabase(t)
+	url := throwaway.Database(t)
 	type row struct {
-		N       int64
-		Texts   []string
-		Payload []byte
-		Blob    []byte
+		N       int64    `db:"n"`
+		Texts   []string `db:"Texts"`
+		Payload []byte   `db:"payload"`
+		Blob    []byte   `db:"blob"`
 	}
 	rows := make([]row, 3000)
 	boxed := make([][]any, len(rows))
@@ -182,7 +134,7 @@ func TestCopyIntoTable(t *testing.T) {
 	}
 	columns := []string{"n", "Texts", "payload", "blob"}
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec, pgx.QueryExecModeCacheDescribe} {
-		config, err := pgx.ParseConfig(d.url)
+		config, err := pgx.ParseConfig(url)
 		require.NoError(t, err)
 		config.DefaultQueryExecMode = mode
 		conn, err := pgx.ConnectConfig(t.Context(), config)
@@ -193,24 +145,20 @@ func TestCopyIntoTable(t *testing.T) {
 		}
 		tx, err := conn.Begin(t.Context())
 		require.NoError(t, err)
-		n, err := tx.CopyFrom(t.Context(), pgx.Identifier{"by_pgx"}, columns, pgx.CopyFromRows(boxed))
+		taken, err := tx.CopyFrom(t.Context(), pgx.Identifier{"by_pgx"}, columns, pgx.CopyFromRows(boxed))
 		require.NoError(t, err)
-		require.EqualValues(t, 3000, n)
+		require.EqualValues(t, 3000, taken)
 		for range 2 {
-			n, err = copying(copyTx{Tx: tx}, rows).CopyFrom(t.Context(), pgx.Identifier{"by_us"}, columns, nil)
-			require.NoError(t, err)
-			require.EqualValues(t, 3000, n)
+			require.NoError(t, Copy(t.Context(), tx, pgx.Identifier{"by_us"}, Of(rows)))
 		}
 		var differ int
 		require.NoError(t, tx.QueryRow(t.Context(), `SELECT count(*) FROM (SELECT * FROM by_us EXCEPT ALL
 			(SELECT * FROM by_pgx UNION ALL SELECT * FROM by_pgx)) AS differ`).Scan(&differ))
 		require.Zero(t, differ)
-		n, err = copying(copyTx{Tx: tx}, []int64{7, 8}).CopyFrom(t.Context(), pgx.Identifier{"by_us"}, columns[:1], nil)
-		require.NoError(t, err)
-		require.EqualValues(t, 2, n, "of a single column")
+		require.NoError(t, Copy(t.Context(), tx, pgx.Identifier{"no such table"}, Of(rows[:0])), "of no rows")
 		bad := append(slices.Clone(rows), row{Payload: []byte("no JSON")})
-		_, err = copying(copyTx{Tx: tx}, bad).CopyFrom(t.Context(), pgx.Identifier{"by_us"}, columns, nil)
-		require.ErrorContains(t, err, "invalid input syntax for type json")
+		err = Copy(t.Context(), tx, pgx.Identifier{"pg_temp", "by_us"}, Of(bad))
+		require.ErrorContains(t, err, "copy 3001 rows into by_us: ERROR: invalid input syntax for type json")
 		require.NoError(t, tx.Rollback(t.Context()))
 		require.NoError(t, conn.Close(t.Context()))
 	}

@@ -1,3 +1,0 @@
--- name: PartyTransfersCopy :copyfrom
-INSERT INTO indexer.party_transfers (party, date, seq, sent, round, amount, fee)
-VALUES (@party, @date, @seq, @sent, @round, @amount, @fee);
