@@ -363,5 +363,45 @@ CREATE TABLE indexer.lifetimes (
 ) PARTITION BY RANGE (deactivated_offset);
 COMMENT ON TABLE indexer.lifetimes IS 'One row per closed lifetime. Active as of N: active_contracts activated <= N, and lifetimes with activated <= N < deactivated.';
 
+-- What both follow from is worked out from the events one after the other; this is what that has to come to, from all events at
+-- once. In a step events are in the order of their node ids, and of the kinds below where they share one.
+CREATE FUNCTION indexer.activations(from_exclusive bigint, to_inclusive bigint, ended_after bigint)
+RETURNS TABLE (contract_id text, synchronizer_ref integer, template_ref integer, activated_offset bigint, activated_node_id integer,
+    reassignment_counter bigint, deactivated_offset bigint)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+SELECT t.contract_id, t.synchronizer_ref, t.template_ref, t.ledger_offset, t.node_id, t.reassignment_counter, t.ended
+FROM (
+    SELECT e.*, lead(e.ledger_offset) OVER (
+        PARTITION BY e.contract_id COLLATE "C", e.synchronizer_ref ORDER BY e.ledger_offset, e.node_id, e.kind
+    ) AS ended
+    FROM (
+        SELECT c.contract_id, coalesce(c.synchronizer_ref, 0) AS synchronizer_ref, c.ledger_offset, c.node_id, 0 AS kind, c.template_ref,
+            c.reassignment_counter, true AS activates
+        FROM indexer.carried_created c
+        WHERE c.reassignment_counter IS NOT NULL
+        UNION ALL
+        SELECT c.contract_id, coalesce(c.synchronizer_ref, 0), c.ledger_offset, c.node_id, 1, c.template_ref, coalesce(r.reassignment_counter, 0), true
+        FROM indexer.created c
+        LEFT JOIN indexer.reassignments r
+            ON c.origin = 'assignment' AND r.kind = 'assigned' AND r.ledger_offset = c.ledger_offset AND r.node_id = c.node_id
+        WHERE c.ledger_offset > from_exclusive AND c.ledger_offset <= to_inclusive AND (c.origin = 'assignment' OR c.acs_delta IS NOT FALSE)
+        UNION ALL
+        SELECT a.contract_id, coalesce(a.synchronizer_ref, 0), a.ledger_offset, a.node_id, 2, NULL, NULL, false
+        FROM indexer.archived a
+        WHERE a.ledger_offset > from_exclusive AND a.ledger_offset <= to_inclusive
+        UNION ALL
+        SELECT x.contract_id, coalesce(x.synchronizer_ref, 0), x.ledger_offset, x.node_id, 3, NULL, NULL, false
+        FROM indexer.exercised x
+        WHERE x.ledger_offset > from_exclusive AND x.ledger_offset <= to_inclusive AND x.consuming
+        UNION ALL
+        SELECT r.contract_id, r.source_ref, r.ledger_offset, r.node_id, 4, NULL, NULL, false
+        FROM indexer.reassignments r
+        WHERE r.ledger_offset > from_exclusive AND r.ledger_offset <= to_inclusive AND r.kind = 'unassigned'
+    ) e
+) t
+WHERE t.activates AND (t.ended IS NULL OR t.ended > ended_after)
+$$;
+COMMENT ON FUNCTION indexer.activations(bigint, bigint, bigint) IS 'Every activation of a contract on a synchronizer (0: on none) by a carried row or by an event of a range, and where it ended (deactivated_offset; NULL: it is active). Those that ended up to ended_after are left out. What active_contracts and lifetimes follow from.';
+
 -- +goose Down
 DROP SCHEMA indexer CASCADE;

@@ -39,6 +39,79 @@ WHERE EXISTS (SELECT FROM indexer.floors f WHERE f.stream = 'updates' AND f.stat
 ORDER BY e.contract_id, e.ledger_offset, e.node_id
 ON CONFLICT DO NOTHING;
 
+CREATE FUNCTION indexer.lookup_events(to_inclusive bigint) RETURNS TABLE (contract_id text, ledger_offset bigint, node_id integer)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+SELECT a.contract_id, a.ledger_offset, a.node_id
+FROM indexer.archived a
+WHERE a.ledger_offset <= to_inclusive
+UNION ALL
+SELECT e.contract_id, e.ledger_offset, e.node_id
+FROM indexer.exercised e
+WHERE e.ledger_offset <= to_inclusive AND e.acs_delta IS NOT FALSE
+$$;
+COMMENT ON FUNCTION indexer.lookup_events(bigint) IS 'The events up to an offset that say that the creation of their contract should have been seen.';
+
+CREATE FUNCTION indexer.missing_lookups(from_exclusive bigint, to_inclusive bigint) RETURNS TABLE (contract_id text, ledger_offset bigint, node_id integer)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+SELECT DISTINCT ON (k.contract_id COLLATE "C") k.contract_id, k.ledger_offset, k.node_id
+FROM indexer.lookup_events(to_inclusive) k
+WHERE k.ledger_offset > from_exclusive
+  AND NOT EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = k.contract_id AND c.ledger_offset <= to_inclusive)
+  AND NOT EXISTS (SELECT FROM indexer.carried_created c WHERE c.contract_id = k.contract_id)
+  AND NOT EXISTS (SELECT FROM indexer.lookups l WHERE l.contract_id = k.contract_id)
+ORDER BY k.contract_id COLLATE "C", k.ledger_offset, k.node_id
+$$;
+COMMENT ON FUNCTION indexer.missing_lookups(bigint, bigint) IS 'The first event in a range of each contract whose creation is nowhere and that is not in indexer.lookups.';
+
+-- A look-up that no event at its place asks for goes where the first event of its contract does; else, where the event at its place
+-- asks for a contract that is not looked up, it is of that one; else it goes. An outcome that contradicts itself is none.
+CREATE FUNCTION indexer.wanted_lookups(from_exclusive bigint, to_inclusive bigint) RETURNS SETOF indexer.lookups
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+WITH events AS (
+    SELECT * FROM indexer.lookup_events(to_inclusive)
+), missing AS (
+    SELECT * FROM indexer.missing_lookups(from_exclusive, to_inclusive)
+), places AS (
+    SELECT l.contract_id, l.ledger_offset, l.node_id,
+        EXISTS (SELECT FROM events k WHERE k.contract_id = l.contract_id AND k.ledger_offset = l.ledger_offset AND k.node_id = l.node_id) AS is_right
+    FROM indexer.lookups l
+), firsts AS (
+    SELECT DISTINCT ON (k.contract_id COLLATE "C") k.contract_id, k.ledger_offset, k.node_id
+    FROM events k
+    WHERE k.contract_id IN (SELECT p.contract_id FROM places p WHERE NOT p.is_right)
+    ORDER BY k.contract_id COLLATE "C", k.ledger_offset, k.node_id
+), moved AS (
+    SELECT p.contract_id AS stored_as, coalesce(f.contract_id, h.contract_id) AS contract_id,
+        coalesce(f.ledger_offset, h.ledger_offset) AS ledger_offset, coalesce(f.node_id, h.node_id) AS node_id
+    FROM places p
+    LEFT JOIN firsts f ON f.contract_id = p.contract_id
+    LEFT JOIN events h ON f.contract_id IS NULL AND h.ledger_offset = p.ledger_offset AND h.node_id = p.node_id
+        AND h.contract_id IN (SELECT m.contract_id FROM missing m)
+    WHERE NOT p.is_right AND (f.contract_id IS NOT NULL OR h.contract_id IS NOT NULL)
+), wanted AS (
+    SELECT p.contract_id AS stored_as, p.contract_id, p.ledger_offset, p.node_id FROM places p WHERE p.is_right
+    UNION ALL
+    SELECT v.stored_as, v.contract_id, v.ledger_offset, v.node_id FROM moved v
+    UNION ALL
+    SELECT NULL, m.contract_id, m.ledger_offset, m.node_id FROM missing m
+    WHERE NOT EXISTS (SELECT FROM moved v WHERE v.contract_id = m.contract_id)
+)
+SELECT w.ledger_offset, w.node_id, w.contract_id, coalesce(l.status, 'wanted'), l.reason, l.looked_up_at, l.template_ref, l.created_at, l.payload,
+    l.contract_key, l.contract_key_hash, l.signatories, l.observers, l.witness_parties
+FROM wanted w
+LEFT JOIN indexer.lookups l ON l.contract_id = w.stored_as
+    AND CASE l.status
+        WHEN 'wanted' THEN l.looked_up_at IS NULL AND l.reason IS NULL
+        WHEN 'unusable' THEN l.looked_up_at IS NOT NULL AND l.reason IS NOT NULL
+        ELSE l.looked_up_at IS NOT NULL AND l.reason IS NULL
+    END
+    AND CASE l.status
+        WHEN 'found' THEN l.template_ref IS NOT NULL
+        ELSE num_nonnulls(l.template_ref, l.created_at, l.payload, l.contract_key, l.contract_key_hash, l.signatories, l.observers, l.witness_parties) = 0
+    END
+$$;
+COMMENT ON FUNCTION indexer.wanted_lookups(bigint, bigint) IS 'What indexer.lookups should hold: what it holds, as far as events up to an offset ask for it, and the missing look-ups of a range.';
+
 CREATE VIEW ledger.looked_up_contracts AS
 SELECT l.contract_id, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name, l.payload, l.contract_key,
        l.contract_key_hash, l.signatories, l.observers, l.witness_parties, l.created_at, l.looked_up_at, l.status, l.reason,
@@ -173,6 +246,7 @@ COMMENT ON TABLE indexer.tasks IS 'How the streams and the tasks beside them far
 
 -- +goose Down
 DROP VIEW ledger.looked_up_contracts, ledger.packages, ledger.vetted_packages, ledger.vetting_changes;
+DROP FUNCTION indexer.wanted_lookups(bigint, bigint), indexer.missing_lookups(bigint, bigint), indexer.lookup_events(bigint);
 DROP TABLE indexer.lookups, indexer.packages, indexer.vetting_states, indexer.vetted_packages, indexer.vetting_changes, indexer.tasks;
 COMMENT ON COLUMN ledger.exact_payloads.stream IS 'updates: the value belongs to the event relations.';
 DELETE FROM indexer.exact_payloads WHERE stream = 'lookups';

@@ -124,6 +124,36 @@ COMMENT ON COLUMN indexer.balance_rounds.only_row IS 'Keeps the table to one row
 COMMENT ON COLUMN indexer.balance_rounds.newest IS 'The greatest round of any record of a known kind. NULL: none has told one.';
 COMMENT ON COLUMN indexer.balance_rounds.first_incomplete IS 'The least round of a transfer that came without balance changes, or of a record of an unknown kind, which may be one. The least bigint: such a record, or any transfer, came without its round, so that no total is complete. NULL: every transfer told all.';
 
+CREATE VIEW indexer.running_totals AS
+SELECT x.party, x.round, x.initial_amount, x.holding_fees_rate, lead(x.round) OVER (PARTITION BY x.party ORDER BY x.round) IS NULL AS latest
+FROM (
+    SELECT c.party COLLATE "C" AS party, c.round,
+        sum(sum(c.change_to_initial_amount_as_of_round_zero)) OVER rounds AS initial_amount,
+        sum(sum(c.change_to_holding_fees_rate)) OVER rounds AS holding_fees_rate
+    FROM indexer.balance_changes c
+    WHERE c.round IS NOT NULL
+    GROUP BY c.party COLLATE "C", c.round
+    WINDOW rounds AS (PARTITION BY c.party COLLATE "C" ORDER BY c.round)
+) x;
+COMMENT ON VIEW indexer.running_totals IS 'What indexer.balance_totals should hold, worked out from all balance changes at once, and which rows of it indexer.latest_totals should.';
+COMMENT ON COLUMN indexer.running_totals.party IS 'As in indexer.balance_totals.';
+COMMENT ON COLUMN indexer.running_totals.round IS 'As in indexer.balance_totals.';
+COMMENT ON COLUMN indexer.running_totals.initial_amount IS 'As in indexer.balance_totals.';
+COMMENT ON COLUMN indexer.running_totals.holding_fees_rate IS 'As in indexer.balance_totals.';
+COMMENT ON COLUMN indexer.running_totals.latest IS 'Whether the party has no change in a later round.';
+
+CREATE VIEW indexer.rounds_told AS
+SELECT true AS only_row, (SELECT max(x.round) FROM indexer.transactions x WHERE x.kind <> 'unknown') AS newest, (
+    SELECT min(coalesce(x.round, -9223372036854775808))
+    FROM indexer.transactions x
+    LEFT JOIN indexer.transfers t ON t.seq = x.seq
+    WHERE x.kind = 'unknown' OR x.kind = 'transfer' AND (x.round IS NULL OR coalesce(t.balance_changes, 0) = 0)
+) AS first_incomplete;
+COMMENT ON VIEW indexer.rounds_told IS 'What indexer.balance_rounds should hold, worked out from all records.';
+COMMENT ON COLUMN indexer.rounds_told.only_row IS 'As in indexer.balance_rounds.';
+COMMENT ON COLUMN indexer.rounds_told.newest IS 'As in indexer.balance_rounds.';
+COMMENT ON COLUMN indexer.rounds_told.first_incomplete IS 'As in indexer.balance_rounds.';
+
 CREATE FUNCTION indexer.balances_are_told(round bigint) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (
     SELECT coalesce(balances_are_told.round <= b.newest, false)
@@ -176,5 +206,5 @@ COMMENT ON FUNCTION ledger.reported_balances_at(bigint) IS 'ledger.reported_bala
 DROP FUNCTION ledger.reported_balance_at, ledger.reported_balances_at, indexer.balances_are_told;
 DROP VIEW ledger.party_transfers;
 DROP FUNCTION indexer.receivers_of;
-DROP VIEW indexer.transfer_parties;
+DROP VIEW indexer.transfer_parties, indexer.running_totals, indexer.rounds_told;
 DROP TABLE indexer.party_transfers, indexer.balance_totals, indexer.latest_totals, indexer.balance_rounds;

@@ -12,14 +12,20 @@ CREATE TABLE indexer.template_interfaces (
 );
 COMMENT ON TABLE indexer.template_interfaces IS 'Which templates have shown a view of which interface, so that holdings are found without looking at every active contract. Written before the views, as the other dictionaries are.';
 
-INSERT INTO indexer.template_interfaces (template_ref, interface_id)
+CREATE FUNCTION indexer.shown_interfaces(from_exclusive bigint, to_inclusive bigint) RETURNS TABLE (template_ref integer, interface_id text)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
 SELECT c.template_ref, v.interface_id
 FROM indexer.interface_views v
 JOIN indexer.created c ON c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id
+WHERE v.ledger_offset > from_exclusive AND v.ledger_offset <= to_inclusive AND c.ledger_offset > from_exclusive AND c.ledger_offset <= to_inclusive
 UNION
 SELECT c.template_ref, v.interface_id
 FROM indexer.carried_interface_views v
-JOIN indexer.carried_created c ON c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id;
+JOIN indexer.carried_created c ON c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id
+$$;
+COMMENT ON FUNCTION indexer.shown_interfaces(bigint, bigint) IS 'Which templates have shown a view of which interface in a range of offsets and in the snapshot that is carried. What indexer.template_interfaces should hold at least.';
+
+INSERT INTO indexer.template_interfaces (template_ref, interface_id) SELECT s.template_ref, s.interface_id FROM indexer.shown_interfaces(-1, 9223372036854775807) s;
 
 -- Interface views ------------------------------------------------------------------------------------------------
 -- The server names an interface by the id of its package. The package's name is known where the package is, and where one name
@@ -316,5 +322,5 @@ DROP FUNCTION ledger.holdings_at(bigint), ledger.state_offset(bigint);
 DROP VIEW ledger.holding_totals, ledger.holdings, indexer.holding_events, indexer.holding_templates,
     indexer.amulet_templates, ledger.interface_views, indexer.interface_names;
 DROP FUNCTION indexer.text_of(jsonb), indexer.decimal_of(text), indexer.integer_of(text), indexer.time_of(text),
-    indexer.duration_of(text), indexer.holding_version(text);
+    indexer.duration_of(text), indexer.holding_version(text), indexer.shown_interfaces(bigint, bigint);
 DROP TABLE indexer.template_interfaces;

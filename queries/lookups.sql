@@ -9,6 +9,11 @@ FROM (SELECT unnest(@contract_ids::text[]) AS contract_id) w
 WHERE EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = w.contract_id AND c.ledger_offset + 0 <= (SELECT ledger.latest_offset()))
    OR EXISTS (SELECT FROM indexer.carried_created c WHERE c.contract_id = w.contract_id);
 
+-- name: LookupsWant :exec
+-- Asks for the contracts whose creation is nowhere and that nobody asked for, of events after an offset up to another.
+INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
+SELECT m.contract_id, m.ledger_offset, m.node_id FROM indexer.missing_lookups(@from_exclusive, @to_inclusive) m;
+
 -- name: LookupsForget :exec
 DELETE FROM indexer.lookups WHERE status = 'wanted' AND contract_id = ANY (@contract_ids::text[]);
 

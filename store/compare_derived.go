@@ -51,26 +51,36 @@ func (s *Store) CompareDerived(ctx context.Context, step func(what string), foun
 			return err
 		}
 		c := derivedComparison{tx: tx, agreement: a, names: dictionaries, columns: columns, found: found}
-		for _, part := range []struct {
-			what    string
-			compare func(context.Context) error
-		}{
-			{"facts outside of coverage", c.outside},
-			{"events without their update", c.orphans},
-			{"active contracts and lifetimes", c.lifetimes},
-			{"look-ups", c.lookups},
-			{"templates and their interfaces", c.templates},
-			{"references to templates, synchronizers and lists of parties", func(ctx context.Context) error { return c.references(ctx, s.queries) }},
-		} {
-			if step != nil {
-				step(part.what)
-			}
-			if err := part.compare(ctx); err != nil {
-				return fmt.Errorf("compare %s: %w", part.what, err)
-			}
+		f, err := s.newFollowing(ctx, tx, tables.Projections, a.arguments(), dictionaries)
+		if err != nil {
+			return err
 		}
-		return nil
+		parts := []part{{"facts outside of coverage", c.outside}, {"events without their update", c.orphans}}
+		for _, group := range tables.BySource(tables.Projections) {
+			parts = append(parts, part{what(group), func(ctx context.Context) error { return f.compare(ctx, group, found) }})
+		}
+		return inTurn(ctx, append(parts, part{"templates", c.templates},
+			part{"references to templates, synchronizers and lists of parties", func(ctx context.Context) error { return c.references(ctx, s.queries) }}), step)
 	})
+}
+
+// part is one thing that is compared, or repaired.
+type part struct {
+	what string
+	do   func(context.Context) error
+}
+
+// inTurn does one thing after the other. step, if not nil, is told of each before.
+func inTurn(ctx context.Context, parts []part, step func(what string)) error {
+	for _, part := range parts {
+		if step != nil {
+			step(part.what)
+		}
+		if err := part.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", part.what, err)
+		}
+	}
+	return nil
 }
 
 // agreed is what the claims should say, as far as they tell by themselves.
@@ -213,57 +223,7 @@ FROM (`+strings.Join(events, " UNION ALL ")+`) e
 WHERE NOT EXISTS (SELECT FROM indexer.updates u WHERE u.ledger_offset = e.ledger_offset)`, nil, c.agreement.floor, c.agreement.watermark)
 }
 
-// lifetimes compares active_contracts and lifetimes, which come from one sort of the events.
-func (c *derivedComparison) lifetimes(ctx context.Context) error {
-	sql := "WITH " + spansSQL + `
-SELECT 'active_contracts', coalesce(a.activated_offset, w.activated_offset), coalesce(a.activated_node_id, w.activated_node_id),
-    'contract_id ' || coalesce(a.contract_id, w.contract_id) || ', synchronizer_id '
-        || coalesce((SELECT s.synchronizer_id FROM indexer.synchronizers s WHERE s.synchronizer_ref = coalesce(a.synchronizer_ref, w.synchronizer_ref)),
-            coalesce(a.synchronizer_ref, w.synchronizer_ref)::text),
-    CASE WHEN w.contract_id IS NOT NULL THEN ARRAY[w.template_ref, w.activated_offset, w.activated_node_id, w.reassignment_counter]::text[] END,
-    CASE WHEN a.contract_id IS NOT NULL THEN ARRAY[a.template_ref, a.activated_offset, a.activated_node_id, a.reassignment_counter]::text[] END
-FROM (SELECT * FROM spans WHERE ended IS NULL) w
-FULL JOIN (SELECT * FROM indexer.active_contracts x WHERE NOT ` + beyondSpans("$4") + `) a ON a.contract_id = w.contract_id AND a.synchronizer_ref = w.synchronizer_ref
-WHERE (w.template_ref, w.activated_offset, w.activated_node_id, w.reassignment_counter)
-    IS DISTINCT FROM (a.template_ref, a.activated_offset, a.activated_node_id, a.reassignment_counter)
-UNION ALL
-SELECT 'lifetimes', coalesce(l.deactivated_offset, w.ended), NULL,
-    'activated_offset ' || coalesce(l.activated_offset, w.activated_offset) || ', activated_node_id ' || coalesce(l.activated_node_id, w.activated_node_id),
-    CASE WHEN w.contract_id IS NOT NULL THEN ARRAY[w.contract_id, w.synchronizer_ref::text, w.template_ref::text] END,
-    CASE WHEN l.contract_id IS NOT NULL THEN ARRAY[l.contract_id, l.synchronizer_ref::text, l.template_ref::text] END
-FROM (SELECT * FROM spans WHERE ended IS NOT NULL) w
-FULL JOIN (SELECT * FROM indexer.lifetimes x WHERE x.deactivated_offset > $6 AND x.activated_offset > $5 AND NOT ` + beyondSpans("$4") + `) l
-    ON l.deactivated_offset = w.ended AND l.activated_offset = w.activated_offset AND l.activated_node_id = w.activated_node_id
-WHERE (w.contract_id, w.synchronizer_ref, w.template_ref) IS DISTINCT FROM (l.contract_id, l.synchronizer_ref, l.template_ref)`
-	return c.rows(ctx, sql, map[string][]string{
-		"active_contracts": {"template_ref", "activated_offset", "activated_node_id", "reassignment_counter"},
-		"lifetimes":        {"contract_id", "synchronizer_ref", "template_ref"},
-	}, append(c.agreement.spansArguments(), c.agreement.floor, c.agreement.replayedLifetimes(), c.agreement.judgedLifetimes())...)
-}
-
-// lookups compares who is looked up with who should be, and outcomes with themselves.
-func (c *derivedComparison) lookups(ctx context.Context) error {
-	const places = "WITH " + asksSQL + ", " + unansweredSQL + ", " + misplacedSQL + `
-SELECT 'lookups', u.ledger_offset, u.node_id, 'contract_id ' || u.contract_id, '{}'::text[], NULL::text[]
-FROM unanswered u
-WHERE NOT EXISTS (SELECT FROM misplaced m WHERE m.wanted_contract = u.contract_id)
-UNION ALL
-SELECT 'lookups', m.ledger_offset, m.node_id, 'contract_id ' || m.contract_id,
-    CASE WHEN m.wanted_contract IS NOT NULL THEN ARRAY[m.wanted_contract, m.wanted_offset::text, m.wanted_node_id::text] END,
-    ARRAY[m.contract_id, m.ledger_offset::text, m.node_id::text]
-FROM misplaced m`
-	columns := map[string][]string{"lookups": {"contract_id", "ledger_offset", "node_id"}}
-	err := c.rows(ctx, places, columns, c.agreement.base, c.agreement.watermark)
-	if err != nil {
-		return err
-	}
-	// An outcome that contradicts itself is to be asked for again.
-	const outcomes = `SELECT 'lookups', l.ledger_offset, l.node_id, 'contract_id ' || l.contract_id, ARRAY['wanted, without an outcome'],
-    ARRAY[l.status || ', with other columns than that has'] FROM indexer.lookups l WHERE ` + contradictorySQL
-	return c.rows(ctx, outcomes, map[string][]string{"lookups": {"status"}})
-}
-
-// templates compares the parts of templates' ids, and looks for the interfaces that they have shown.
+// templates compares the parts of templates' ids.
 func (c *derivedComparison) templates(ctx context.Context) error {
 	for key, stored := range c.names.templates {
 		row := "template_ref " + number(stored.TemplateRef)
@@ -293,11 +253,7 @@ func (c *derivedComparison) templates(ctx context.Context) error {
 			}
 		}
 	}
-	const sql = "WITH " + shownInterfacesSQL + `
-SELECT 'template_interfaces', 0, NULL::integer, 'template_ref ' || s.template_ref || ', interface_id ' || s.interface_id, '{}'::text[], NULL::text[]
-FROM shown s
-WHERE NOT EXISTS (SELECT FROM indexer.template_interfaces i WHERE i.template_ref = s.template_ref AND i.interface_id = s.interface_id)`
-	return c.rows(ctx, sql, nil, c.agreement.floor, c.agreement.watermark)
+	return nil
 }
 
 // lastOfTemplate is the last offset up to the watermark whose facts, or carried rows, are of a template; 0: none are.

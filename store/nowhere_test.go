@@ -258,7 +258,7 @@ func TestRepairBesideAWriter(t *testing.T) {
 	written := make(chan error, 1)
 	go func() {
 		written <- r.RepairDerived(context.WithoutCancel(t.Context()), func(what string) {
-			if what == "look-ups" {
+			if what == "lookups" {
 				close(entered)
 				<-release
 			}

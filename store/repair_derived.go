@@ -19,13 +19,7 @@ import (
 // It is one transaction, in which everything is worked out anew: it takes about as long as comparing does, and the writer
 // of the updates waits meanwhile, or fails and tries again.
 func (r *Repairer) RepairDerived(ctx context.Context, step func(what string)) error {
-	say := func(what string) {
-		if step != nil {
-			step(what)
-		}
-	}
-	say("partitions of lifetimes")
-	if err := r.ensureLifetimes(ctx); err != nil {
+	if err := inTurn(ctx, []part{{"partitions of lifetimes", r.ensureLifetimes}}, step); err != nil {
 		return fmt.Errorf("repair what follows from the facts: %w", err)
 	}
 	err := r.repair(ctx, []Role{RoleHistory, RoleUpdates}, func(ctx context.Context, tx pgx.Tx) error {
@@ -36,21 +30,17 @@ func (r *Repairer) RepairDerived(ctx context.Context, step func(what string)) er
 		if _, err := tx.Exec(ctx, "SET LOCAL work_mem = '"+derivedMemory+"'"); err != nil {
 			return fmt.Errorf("set the memory for sorting: %w", err)
 		}
-		d := derivation{tx: tx, agreement: a}
-		for _, part := range []struct {
-			what   string
-			repair func(context.Context) error
-		}{
-			{"facts outside of coverage", d.outside}, {"active contracts and lifetimes", d.lifetimes},
-			{"look-ups", func(ctx context.Context) error { return d.lookups(ctx, r.Leader) }},
-			{"templates and their interfaces", func(ctx context.Context) error { return d.templates(ctx, r) }},
-		} {
-			say(part.what)
-			if err := part.repair(ctx); err != nil {
-				return fmt.Errorf("%s: %w", part.what, err)
-			}
+		f, err := r.store.newFollowing(ctx, tx, tables.Projections, a.arguments(), nil)
+		if err != nil {
+			return err
 		}
-		return nil
+		d := derivation{tx: tx, agreement: a}
+		parts := []part{{"facts outside of coverage", d.outside}}
+		for _, group := range tables.BySource(tables.Projections) {
+			parts = append(parts, part{what(group), func(ctx context.Context) error { return f.repair(ctx, group) }})
+		}
+		return inTurn(ctx, append(parts, part{"exact values without their row", d.exact},
+			part{"templates", func(ctx context.Context) error { return d.templates(ctx, r) }}), step)
 	})
 	if err != nil {
 		return fmt.Errorf("repair what follows from the facts: %w", err)
@@ -131,76 +121,13 @@ func (d *derivation) outside(ctx context.Context) error {
 	return nil
 }
 
-// lifetimes replaces the rows that differ. What is there when rows are added is right: looking for it in another way than
-// by the key would read what is being added again and again.
-func (d *derivation) lifetimes(ctx context.Context) error {
-	_, err := d.tx.Exec(ctx, "CREATE TEMPORARY TABLE wanted_spans ON COMMIT DROP AS WITH "+spansSQL+" SELECT * FROM spans", d.agreement.spansArguments()...)
-	if err != nil {
-		return err
-	}
-	if _, err := d.tx.Exec(ctx, "ANALYZE wanted_spans"); err != nil {
-		return err
-	}
-	_, err = d.tx.Exec(ctx, `DELETE FROM indexer.active_contracts x WHERE NOT `+beyondSpans("$1")+` AND NOT EXISTS (
-    SELECT FROM wanted_spans w
-    WHERE w.ended IS NULL AND w.contract_id = x.contract_id AND w.synchronizer_ref = x.synchronizer_ref AND w.template_ref = x.template_ref
-      AND w.activated_offset = x.activated_offset AND w.activated_node_id = x.activated_node_id
-      AND w.reassignment_counter = x.reassignment_counter)`, d.agreement.floor)
-	if err != nil {
-		return err
-	}
-	_, err = d.tx.Exec(ctx, `DELETE FROM indexer.lifetimes x WHERE x.deactivated_offset > $2 AND x.activated_offset > $3 AND NOT `+beyondSpans("$1")+` AND NOT EXISTS (
-    SELECT FROM wanted_spans w
-    WHERE w.ended = x.deactivated_offset AND w.activated_offset = x.activated_offset AND w.activated_node_id = x.activated_node_id
-      AND w.contract_id = x.contract_id AND w.synchronizer_ref = x.synchronizer_ref AND w.template_ref = x.template_ref)`,
-		d.agreement.floor, d.agreement.judgedLifetimes(), d.agreement.replayedLifetimes())
-	if err != nil {
-		return err
-	}
-	for _, sql := range []string{
-		`INSERT INTO indexer.active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
-SELECT w.contract_id, w.synchronizer_ref, w.template_ref, w.activated_offset, w.activated_node_id, w.reassignment_counter
-FROM wanted_spans w
-WHERE w.ended IS NULL
-ON CONFLICT DO NOTHING`,
-		`INSERT INTO indexer.lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, contract_id)
-SELECT w.ended, w.activated_offset, w.activated_node_id, w.synchronizer_ref, w.template_ref, w.contract_id
-FROM wanted_spans w
-WHERE w.ended IS NOT NULL
-ON CONFLICT DO NOTHING`,
-	} {
-		if _, err := d.tx.Exec(ctx, sql); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// lookups asks again where an outcome contradicts itself, and removes exact values that belong nowhere last: what they
-// belong to may just have moved or gone.
-func (d *derivation) lookups(ctx context.Context, l *Leader) error {
-	const misplaced = "WITH " + asksSQL + ", " + unansweredSQL + ", " + misplacedSQL
-	err := d.after(ctx, d.agreement.base, misplaced+`
-DELETE FROM indexer.lookups l USING misplaced m WHERE l.contract_id = m.contract_id AND m.wanted_contract IS NULL`, misplaced+`
-UPDATE indexer.lookups l SET contract_id = m.wanted_contract, ledger_offset = m.wanted_offset, node_id = m.wanted_node_id
-FROM misplaced m WHERE l.contract_id = m.contract_id`)
-	if err != nil {
-		return err
-	}
-	_, err = d.tx.Exec(ctx, `UPDATE indexer.lookups l SET status = 'wanted', reason = NULL, looked_up_at = NULL, template_ref = NULL, created_at = NULL,
-    payload = NULL, contract_key = NULL, contract_key_hash = NULL, signatories = NULL, observers = NULL, witness_parties = NULL WHERE `+contradictorySQL)
-	if err != nil {
-		return err
-	}
-	if err := l.wantLookups(ctx, d.tx, d.agreement.base, d.agreement.watermark); err != nil {
-		return err
-	}
+// exact removes exact values that belong nowhere, which is known last: what they belong to may just have moved or gone.
+func (d *derivation) exact(ctx context.Context) error {
 	return d.after(ctx, d.agreement.floor, "DELETE FROM indexer.exact_payloads s WHERE "+placelessExactSQL)
 }
 
-// templates makes ids that are none of the parts that stand beside them, and lists the interfaces that templates have shown.
-// An id that its parts contradict stays: which of them was altered only the ledger can tell. Who writes the updates
-// remembers what is listed: rows are only added, so its memory stays true.
+// templates makes ids that are none of the parts that stand beside them. An id that its parts contradict stays: which of them
+// was altered only the ledger can tell.
 func (d *derivation) templates(ctx context.Context, r *Repairer) error {
 	templates, err := r.store.queries.TemplateListWhole(ctx, d.tx)
 	if err != nil {
@@ -220,11 +147,5 @@ func (d *derivation) templates(ctx context.Context, r *Repairer) error {
 			return fmt.Errorf("repair template %d: %w", t.TemplateRef, err)
 		}
 	}
-	_, err = d.tx.Exec(ctx, `DELETE FROM indexer.template_interfaces i
-WHERE NOT EXISTS (SELECT FROM indexer.templates t WHERE t.template_ref = i.template_ref)`)
-	if err != nil {
-		return fmt.Errorf("remove interfaces of templates that are not in the dictionary: %w", err)
-	}
-	return d.after(ctx, d.agreement.floor, "WITH "+shownInterfacesSQL+` INSERT INTO indexer.template_interfaces (template_ref, interface_id)
-SELECT s.template_ref, s.interface_id FROM shown s ON CONFLICT DO NOTHING`)
+	return nil
 }

@@ -171,7 +171,7 @@ func (r *Repairer) RemoveRecords(ctx context.Context, seqs []int64) error {
 				}
 			}
 		}
-		if err := r.followRecords(ctx, tx, (*tables.Table).OfRecords); err != nil {
+		if err := r.followRecords(ctx, tx, func(group []tables.Table) bool { return group[0].OfRecords() }); err != nil {
 			return err
 		}
 		p.WindowSeqs = slices.DeleteFunc(p.WindowSeqs, func(seq int64) bool { return slices.Contains(seqs, seq) })

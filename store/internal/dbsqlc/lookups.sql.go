@@ -123,6 +123,22 @@ func (q *Queries) LookupsForget(ctx context.Context, db DBTX, contractIds []stri
 	return err
 }
 
+const lookupsWant = `-- name: LookupsWant :exec
+INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
+SELECT m.contract_id, m.ledger_offset, m.node_id FROM indexer.missing_lookups($1, $2) m
+`
+
+type LookupsWantParams struct {
+	FromExclusive int64
+	ToInclusive   int64
+}
+
+// Asks for the contracts whose creation is nowhere and that nobody asked for, of events after an offset up to another.
+func (q *Queries) LookupsWant(ctx context.Context, db DBTX, arg LookupsWantParams) error {
+	_, err := db.Exec(ctx, lookupsWant, arg.FromExclusive, arg.ToInclusive)
+	return err
+}
+
 const lookupsWanted = `-- name: LookupsWanted :many
 SELECT contract_id FROM indexer.lookups WHERE status = 'wanted' ORDER BY ledger_offset, node_id LIMIT $1::bigint
 `

@@ -17,6 +17,16 @@ const (
 	notCovered     = ` AND NOT EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < s.ledger_offset AND v.to_inclusive >= s.ledger_offset)`
 )
 
+// What projections follow from. Filled history counts where it is known what was active at the base.
+const (
+	activations = "indexer.activations(@activated_after, @watermark, @base)"
+
+	// The contract was activated in history that was filled in and does not reach up to the floor, so that what ended it may be
+	// missing.
+	activatedBefore = "s.activated_offset <= @floor AND EXISTS (" +
+		"SELECT FROM indexer.coverage v WHERE v.from_exclusive < s.activated_offset AND v.to_inclusive >= s.activated_offset)"
+)
+
 func key(columns ...string) []string { return columns }
 
 var all = []Table{
@@ -50,22 +60,25 @@ var all = []Table{
 	{Name: "history_gone", Family: Marks, Key: key(seq), Place: seq},
 	{Name: "history_sightings", Family: Marks, Key: key(seq), Place: seq},
 
-	{Name: "party_transfers", Family: Totals, Key: key("party", "date", seq, "sent"), Place: seq,
-		Follows: `SELECT x.party COLLATE "C" AS party, x.date, x.seq, x.sent, x.round, x.amount, x.fee FROM indexer.transfer_parties x`},
-	{Name: "balance_totals", Family: Totals, Key: key("party", "round"), Follows: runningTotals},
-	{Name: "latest_totals", Family: Totals, Key: key("party"),
-		Follows: `SELECT DISTINCT ON (t.party) t.party, t.round, t.initial_amount, t.holding_fees_rate FROM (` + runningTotals + `) t ORDER BY t.party, t.round DESC`},
-	{Name: "balance_rounds", Family: Totals, Key: key("only_row"), Follows: tellableRounds},
+	{Name: "party_transfers", Family: Totals, Key: key("party", "date", seq, "sent"), Place: seq, Follows: "indexer.transfer_parties"},
+	{Name: "balance_totals", Family: Totals, Key: key("party", "round"), Follows: "indexer.running_totals"},
+	{Name: "latest_totals", Family: Totals, Key: key("party"), Follows: "indexer.running_totals", Of: "w.latest"},
+	{Name: "balance_rounds", Family: Totals, Key: key("only_row"), Follows: "indexer.rounds_told"},
 
 	{Name: "offset_checkpoints", Family: State, Key: key(offset, "synchronizer_ref"), Place: offset, Reset: Remove},
 	{Name: "exact_payloads", Family: State, Which: exactOfOthers, Place: offset, Reset: Remove},
 
 	// In this order: a contract that a reset makes active again was not active before.
-	{Name: "active_contracts", Family: Projections, Key: key("activated_offset", "activated_node_id"), Place: "activated_offset", Reset: Remove},
+	{Name: "active_contracts", Family: Projections, Key: key("activated_offset", "activated_node_id"), Place: "activated_offset", Reset: Remove,
+		Follows: activations, Of: "w.deactivated_offset IS NULL", Named: key("contract_id", "synchronizer_ref"), Unknown: activatedBefore},
 	{Name: "lifetimes", Family: Projections, Key: key("deactivated_offset", "activated_offset", "activated_node_id"),
-		Place: "deactivated_offset", Partitioned: true, Reset: Reopen},
-	{Name: "lookups", Family: Projections, Key: key(offset, node), Place: offset, Reset: Remove},
-	{Name: "template_interfaces", Family: Projections, Key: key("template_ref", "interface_id")},
+		Place: "deactivated_offset", Partitioned: true, Reset: Reopen,
+		Follows: activations, Of: "w.deactivated_offset IS NOT NULL",
+		Unknown: "s.deactivated_offset <= @judged_after OR s.activated_offset <= @replayed_to OR " + activatedBefore},
+	{Name: "lookups", Family: Projections, Key: key(offset, node), Place: offset, Reset: Remove,
+		Follows: "indexer.wanted_lookups(@base, @watermark)", Named: key("contract_id")},
+	{Name: "template_interfaces", Family: Projections, Key: key("template_ref", "interface_id"),
+		Follows: "indexer.shown_interfaces(@floor, @watermark)", Unknown: "EXISTS (SELECT FROM indexer.templates t WHERE t.template_ref = s.template_ref)"},
 
 	{Name: "verifications", Family: State, Key: key("stream", "from_exclusive"), Which: "s.stream = 'updates'", Place: "to_inclusive", Reset: Remove},
 	{Name: "verifications", Family: State, Key: key("stream", "from_exclusive"), Which: "s.stream <> 'updates'", Place: "to_inclusive"},
@@ -101,20 +114,3 @@ var all = []Table{
 	{Name: "fill_snapshot", Family: State, Key: key("only_row")},
 	{Name: "schema_version", Family: State, Key: key("id")},
 }
-
-// runningTotals are the rows of balance_totals, worked out from all balance changes at once.
-const runningTotals = `SELECT c.party COLLATE "C" AS party, c.round,
-    sum(sum(c.change_to_initial_amount_as_of_round_zero)) OVER rounds AS initial_amount,
-    sum(sum(c.change_to_holding_fees_rate)) OVER rounds AS holding_fees_rate
-FROM indexer.balance_changes c
-WHERE c.round IS NOT NULL
-GROUP BY c.party COLLATE "C", c.round
-WINDOW rounds AS (PARTITION BY c.party COLLATE "C" ORDER BY c.round)`
-
-// tellableRounds is the row of balance_rounds.
-const tellableRounds = `SELECT true AS only_row, (SELECT max(x.round) FROM indexer.transactions x WHERE x.kind <> 'unknown') AS newest, (
-    SELECT min(coalesce(x.round, -9223372036854775808))
-    FROM indexer.transactions x
-    LEFT JOIN indexer.transfers t ON t.seq = x.seq
-    WHERE x.kind = 'unknown' OR x.kind = 'transfer' AND (x.round IS NULL OR coalesce(t.balance_changes, 0) = 0)
-) AS first_incomplete`

@@ -81,8 +81,12 @@ type Table struct {
 	Kind  ledger.TransactionKind
 	Count string
 
-	// Follows is the query of the rows that a table of Totals should hold, with the table's columns.
-	Follows string
+	// Of Totals and Projections. Follows is the view or function of the rows that the table should hold, with the table's columns
+	// and maybe more. Of is a condition on its rows w that chooses the table's; empty: all. Unknown is true of rows s of the table
+	// that may be there although they do not follow, because there nothing is known; empty: of none. Named are the columns by which
+	// a row that is wrong is known; empty: Key.
+	Follows, Of, Unknown string
+	Named                []string
 }
 
 // Rows is a condition on rows s of the table that chooses, among the family's, those of a condition.
@@ -122,6 +126,18 @@ func Get(family Family, name string) Table {
 		}
 	}
 	panic("table " + name + " is not described in package tables")
+}
+
+// BySource returns the tables of a family that follow from others, those together that follow from the same.
+func BySource(family Family) (groups [][]Table) {
+	for _, table := range In(family) {
+		if n := len(groups); n > 0 && groups[n-1][0].Follows == table.Follows {
+			groups[n-1] = append(groups[n-1], table)
+		} else {
+			groups = append(groups, []Table{table})
+		}
+	}
+	return groups
 }
 
 // Names returns the names of tables.
