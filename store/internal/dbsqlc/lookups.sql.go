@@ -129,8 +129,8 @@ SELECT m.contract_id, m.ledger_offset, m.node_id FROM indexer.missing_lookups($1
 `
 
 type LookupsWantParams struct {
-	FromExclusive int64
-	ToInclusive   int64
+	FromExclusive int64 `db:"from_exclusive"`
+	ToInclusive   int64 `db:"to_inclusive"`
 }
 
 // Asks for the contracts whose creation is nowhere and that nobody asked for, of events after an offset up to another.

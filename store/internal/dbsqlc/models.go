@@ -602,6 +602,30 @@ type IndexerReassignments struct {
 	Extra                 []byte             `db:"extra"`
 }
 
+// What indexer.balance_rounds should hold, worked out from all records.
+type IndexerRoundsTold struct {
+	// As in indexer.balance_rounds.
+	OnlyRow bool `db:"only_row"`
+	// As in indexer.balance_rounds.
+	Newest interface{} `db:"newest"`
+	// As in indexer.balance_rounds.
+	FirstIncomplete interface{} `db:"first_incomplete"`
+}
+
+// What indexer.balance_totals should hold, worked out from all balance changes at once, and which rows of it indexer.latest_totals should.
+type IndexerRunningTotals struct {
+	// As in indexer.balance_totals.
+	Party interface{} `db:"party"`
+	// As in indexer.balance_totals.
+	Round *int64 `db:"round"`
+	// As in indexer.balance_totals.
+	InitialAmount int64 `db:"initial_amount"`
+	// As in indexer.balance_totals.
+	HoldingFeesRate int64 `db:"holding_fees_rate"`
+	// Whether the party has no change in a later round.
+	Latest interface{} `db:"latest"`
+}
+
 // What the hashes in coverage stand for.
 type IndexerScopes struct {
 	Scope      string             `db:"scope"`
