@@ -240,27 +240,24 @@ CREATE INDEX topology_events_record_time ON indexer.topology_events USING brin (
 CREATE TABLE indexer.unknown_elements (
     ledger_offset    bigint  NOT NULL,
     ordinal          integer NOT NULL,
-    carried          boolean NOT NULL,
     node_id          integer,
     kind             text    NOT NULL,
     synchronizer_ref integer,
     record_time      timestamptz,
     raw              jsonb   NOT NULL,
-    workflow_id      text,
-    entry_extra      jsonb,
-    PRIMARY KEY (ledger_offset, ordinal, carried)
+    PRIMARY KEY (ledger_offset, ordinal)
 );
 
+-- Values that their own column cannot hold as sent, byte by byte: one table for each owner.
 CREATE TABLE indexer.exact_payloads (
-    stream        text  NOT NULL,
-    seq           bigint,
-    ledger_offset bigint,
+    ledger_offset bigint NOT NULL,
     node_id       integer,
     interface_id  text,
-    field         text  NOT NULL,
-    exact         bytea NOT NULL
+    seq           bigint,
+    field         text   NOT NULL,
+    exact         bytea  NOT NULL
 );
-CREATE INDEX exact_payloads_place ON indexer.exact_payloads (stream, ledger_offset, node_id);
+CREATE INDEX exact_payloads_place ON indexer.exact_payloads (ledger_offset, node_id);
 
 CREATE TABLE indexer.offset_checkpoints (
     ledger_offset    bigint  NOT NULL,
@@ -270,6 +267,29 @@ CREATE TABLE indexer.offset_checkpoints (
     extra            jsonb,
     PRIMARY KEY (ledger_offset, synchronizer_ref)
 );
+
+CREATE TABLE indexer.checkpoint_exact_payloads (
+    ledger_offset bigint NOT NULL,
+    field         text   NOT NULL,
+    exact         bytea  NOT NULL
+);
+CREATE INDEX checkpoint_exact_payloads_place ON indexer.checkpoint_exact_payloads (ledger_offset);
+
+-- Of contracts that were looked up, and of records of the transaction history.
+CREATE TABLE indexer.lookup_exact_payloads (
+    ledger_offset bigint  NOT NULL,
+    node_id       integer NOT NULL,
+    field         text    NOT NULL,
+    exact         bytea   NOT NULL
+);
+CREATE INDEX lookup_exact_payloads_place ON indexer.lookup_exact_payloads (ledger_offset, node_id);
+
+CREATE TABLE indexer.record_exact_payloads (
+    seq   bigint NOT NULL,
+    field text   NOT NULL,
+    exact bytea  NOT NULL
+);
+CREATE INDEX record_exact_payloads_place ON indexer.record_exact_payloads (seq);
 
 -- Carried rows: what a snapshot said. They belong to no covered range ------------------------------------------
 
@@ -337,6 +357,19 @@ CREATE TABLE indexer.carried_reassignments (
     PRIMARY KEY (ledger_offset, node_id)
 );
 CREATE INDEX carried_reassignments_contract_id ON indexer.carried_reassignments USING hash (contract_id);
+
+CREATE TABLE indexer.carried_unknown_elements (
+    ledger_offset bigint  NOT NULL, -- of the snapshot
+    ordinal       integer NOT NULL,
+    kind          text    NOT NULL,
+    raw           jsonb   NOT NULL,
+    workflow_id   text,
+    entry_extra   jsonb,
+    PRIMARY KEY (ledger_offset, ordinal)
+);
+
+CREATE TABLE indexer.carried_exact_payloads (LIKE indexer.exact_payloads);
+CREATE INDEX carried_exact_payloads_place ON indexer.carried_exact_payloads (ledger_offset, node_id);
 
 -- Projections: derived from facts and carried rows, in offset order, in the transaction that moves the watermark -
 

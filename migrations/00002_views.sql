@@ -173,15 +173,29 @@ WHERE o.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
 CREATE VIEW ledger.unknown_updates AS
 SELECT e.ledger_offset, e.node_id, e.kind, e.raw,
-       (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = e.ledger_offset AND NOT e.carried) AS update_id,
+       (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = e.ledger_offset) AS update_id,
        s.synchronizer_id, e.record_time
 FROM indexer.unknown_elements e
 LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = e.synchronizer_ref
+WHERE e.ledger_offset + 0 <= (SELECT ledger.latest_offset())
+UNION ALL
+SELECT e.ledger_offset, NULL, e.kind, e.raw, NULL, NULL, NULL
+FROM indexer.carried_unknown_elements e
 WHERE e.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
 CREATE VIEW ledger.exact_payloads AS
 SELECT x.stream, x.ledger_offset, x.node_id, x.interface_id, x.seq, x.field, x.exact
-FROM indexer.exact_payloads x
+FROM (
+    SELECT 'updates' AS stream, e.ledger_offset, e.node_id, e.interface_id, e.seq, e.field, e.exact FROM indexer.exact_payloads e
+    UNION ALL
+    SELECT 'updates', e.ledger_offset, e.node_id, e.interface_id, e.seq, e.field, e.exact FROM indexer.carried_exact_payloads e
+    UNION ALL
+    SELECT 'updates', e.ledger_offset, NULL, NULL, NULL, e.field, e.exact FROM indexer.checkpoint_exact_payloads e
+    UNION ALL
+    SELECT 'lookups', e.ledger_offset, e.node_id, NULL, NULL, e.field, e.exact FROM indexer.lookup_exact_payloads e
+    UNION ALL
+    SELECT 'transactions', NULL, NULL, NULL, e.seq, e.field, e.exact FROM indexer.record_exact_payloads e
+) x
 WHERE x.ledger_offset + 0 <= (SELECT ledger.latest_offset()) OR x.ledger_offset IS NULL;
 
 -- +goose Down

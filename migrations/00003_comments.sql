@@ -193,8 +193,13 @@ COMMENT ON TABLE indexer.exercised IS 'Facts: exercised events. Shown as ledger.
 COMMENT ON TABLE indexer.interface_views IS 'Facts: interface views of created. Shown, with carried_interface_views, as ledger.interface_views.';
 COMMENT ON TABLE indexer.reassignments IS 'Facts: assigned and unassigned events. Shown, with carried_reassignments, as ledger.reassignments.';
 COMMENT ON TABLE indexer.topology_events IS 'Facts: topology events. Shown as ledger.topology_events.';
-COMMENT ON TABLE indexer.unknown_elements IS 'What came of a kind that is not known, raw: of covered updates, and (carried) of snapshots. Shown as ledger.unknown_updates.';
-COMMENT ON TABLE indexer.exact_payloads IS 'Values that their own column cannot hold as sent, byte by byte. Shown as ledger.exact_payloads.';
+COMMENT ON TABLE indexer.unknown_elements IS 'What came of a kind that is not known, raw, of covered updates. Shown as ledger.unknown_updates.';
+COMMENT ON TABLE indexer.carried_unknown_elements IS 'What came of a kind that is not known, raw, of the snapshot that is carried. Shown as ledger.unknown_updates.';
+COMMENT ON TABLE indexer.exact_payloads IS 'Values of updates and their events that their own column cannot hold as sent, byte by byte. Shown as ledger.exact_payloads.';
+COMMENT ON TABLE indexer.carried_exact_payloads IS 'As exact_payloads, of carried rows.';
+COMMENT ON TABLE indexer.checkpoint_exact_payloads IS 'As exact_payloads, of offset checkpoints.';
+COMMENT ON TABLE indexer.lookup_exact_payloads IS 'As exact_payloads, of contracts that were looked up.';
+COMMENT ON TABLE indexer.record_exact_payloads IS 'As exact_payloads, of records of the transaction history.';
 COMMENT ON TABLE indexer.offset_checkpoints IS 'Hints of the server about record times, the latest per offset and synchronizer. Outside coverage.';
 COMMENT ON TABLE indexer.carried_created IS 'Carried rows: creation events that a snapshot named. They belong to no covered range.';
 COMMENT ON TABLE indexer.carried_interface_views IS 'Carried rows: interface views of carried_created.';

@@ -249,4 +249,4 @@ DROP VIEW ledger.looked_up_contracts, ledger.packages, ledger.vetted_packages, l
 DROP FUNCTION indexer.wanted_lookups(bigint, bigint), indexer.missing_lookups(bigint, bigint), indexer.lookup_events(bigint);
 DROP TABLE indexer.lookups, indexer.packages, indexer.vetting_states, indexer.vetted_packages, indexer.vetting_changes, indexer.tasks;
 COMMENT ON COLUMN ledger.exact_payloads.stream IS 'updates: the value belongs to the event relations.';
-DELETE FROM indexer.exact_payloads WHERE stream = 'lookups';
+DELETE FROM indexer.lookup_exact_payloads;

@@ -294,7 +294,7 @@ DROP TABLE indexer.network, indexer.history_position, indexer.history_sightings,
     indexer.transfer_receivers, indexer.balance_changes, indexer.mints, indexer.taps,
     indexer.aborted_transfer_instructions, indexer.unknown_transactions;
 DROP FUNCTION indexer.update_id_of(text);
-DELETE FROM indexer.exact_payloads WHERE stream = 'transactions';
+DELETE FROM indexer.record_exact_payloads;
 DELETE FROM indexer.checkpoints WHERE stream = 'transactions';
 COMMENT ON VIEW ledger.exact_payloads IS 'One row per value that its own column cannot hold as the server sent it: JSON that jsonb refuses (a NUL, half of a surrogate pair, a number or a nesting beyond its limits), and times finer than a microsecond. Empty in the usual case.';
 COMMENT ON COLUMN ledger.exact_payloads.stream IS 'updates: the value belongs to the event relations. lookups: it belongs to the row of ledger.looked_up_contracts with the same (ledger_offset, node_id).';

@@ -13,7 +13,7 @@ CREATE TABLE indexer.fill_snapshot (
     started_at      timestamptz NOT NULL DEFAULT now(),
     finished_at     timestamptz
 );
-COMMENT ON TABLE indexer.fill_snapshot IS 'The snapshot that is to lower the state floor, which is being read, or was and waits for history up to where what is active is known: token is where the next page starts. Its rows are in the tables fill_carried_created to fill_exact_payloads. Empty: there is none.';
+COMMENT ON TABLE indexer.fill_snapshot IS 'The snapshot that is to lower the state floor, which is being read, or was and waits for history up to where what is active is known: token is where the next page starts. Its rows are in the tables fill_carried_created to fill_carried_exact_payloads. Empty: there is none.';
 
 CREATE TABLE indexer.fill_carried_created (LIKE indexer.carried_created);
 ALTER TABLE indexer.fill_carried_created ADD PRIMARY KEY (ledger_offset, node_id);
@@ -24,11 +24,11 @@ COMMENT ON TABLE indexer.fill_carried_interface_views IS 'What goes to carried_i
 CREATE TABLE indexer.fill_carried_reassignments (LIKE indexer.carried_reassignments);
 ALTER TABLE indexer.fill_carried_reassignments ADD PRIMARY KEY (ledger_offset, node_id);
 COMMENT ON TABLE indexer.fill_carried_reassignments IS 'What goes to carried_reassignments.';
-CREATE TABLE indexer.fill_unknown_elements (LIKE indexer.unknown_elements);
-ALTER TABLE indexer.fill_unknown_elements ADD PRIMARY KEY (ledger_offset, ordinal);
-COMMENT ON TABLE indexer.fill_unknown_elements IS 'What goes to unknown_elements.';
-CREATE TABLE indexer.fill_exact_payloads (LIKE indexer.exact_payloads);
-COMMENT ON TABLE indexer.fill_exact_payloads IS 'What goes to exact_payloads.';
+CREATE TABLE indexer.fill_carried_unknown_elements (LIKE indexer.carried_unknown_elements);
+ALTER TABLE indexer.fill_carried_unknown_elements ADD PRIMARY KEY (ledger_offset, ordinal);
+COMMENT ON TABLE indexer.fill_carried_unknown_elements IS 'What goes to carried_unknown_elements.';
+CREATE TABLE indexer.fill_carried_exact_payloads (LIKE indexer.carried_exact_payloads);
+COMMENT ON TABLE indexer.fill_carried_exact_payloads IS 'What goes to carried_exact_payloads.';
 
 -- As active_contracts, so that the same statements serve both.
 ALTER TABLE indexer.fill_active DROP CONSTRAINT fill_active_pkey, ADD PRIMARY KEY (activated_offset, activated_node_id);
@@ -47,5 +47,5 @@ DELETE FROM indexer.lifetimes l USING indexer.fill x WHERE x.lifetimes_to IS NOT
 UPDATE indexer.fill SET lifetimes_to = NULL;
 DROP INDEX indexer.fill_active_contract_id;
 ALTER TABLE indexer.fill_active DROP CONSTRAINT fill_active_pkey, ADD PRIMARY KEY (contract_id, synchronizer_ref);
-DROP TABLE indexer.fill_exact_payloads, indexer.fill_unknown_elements, indexer.fill_carried_reassignments, indexer.fill_carried_interface_views,
+DROP TABLE indexer.fill_carried_exact_payloads, indexer.fill_carried_unknown_elements, indexer.fill_carried_reassignments, indexer.fill_carried_interface_views,
     indexer.fill_carried_created, indexer.fill_snapshot;

@@ -6,8 +6,8 @@ WHERE l.status IN ('found', 'not_found') AND l.contract_id > @after::text ORDER 
 -- name: LookupAskAgain :exec
 -- Forgets an answer.
 WITH forgotten AS (
-    DELETE FROM indexer.exact_payloads x USING indexer.lookups l
-    WHERE x.stream = 'lookups' AND x.ledger_offset = l.ledger_offset AND x.node_id = l.node_id AND l.contract_id = @contract_id
+    DELETE FROM indexer.lookup_exact_payloads x USING indexer.lookups l
+    WHERE x.ledger_offset = l.ledger_offset AND x.node_id = l.node_id AND l.contract_id = @contract_id
 )
 UPDATE indexer.lookups u SET status = 'wanted', reason = NULL, looked_up_at = NULL, template_ref = NULL, created_at = NULL, payload = NULL,
     contract_key = NULL, contract_key_hash = NULL, signatories = NULL, observers = NULL, witness_parties = NULL

@@ -68,17 +68,17 @@ DELETE FROM indexer.carried_created c WHERE c.ledger_offset > @from_exclusive AN
 RETURNING c.ledger_offset, c.node_id, c.contract_id, (c.reassignment_counter IS NOT NULL)::boolean AS active;
 
 -- name: CarriedRestForget :one
--- Removes the other carried rows of a range that is not covered, and all exact values there.
+-- Removes the other carried rows of a range.
 WITH views AS (
     DELETE FROM indexer.carried_interface_views v WHERE v.ledger_offset > @from_exclusive AND v.ledger_offset <= @to_inclusive RETURNING 1
 ), reassignments AS (
     DELETE FROM indexer.carried_reassignments r WHERE r.ledger_offset > @from_exclusive AND r.ledger_offset <= @to_inclusive RETURNING 1
 ), unknown AS (
-    DELETE FROM indexer.unknown_elements u
-    WHERE u.carried AND u.ledger_offset > @from_exclusive AND u.ledger_offset <= @to_inclusive RETURNING 1
+    DELETE FROM indexer.carried_unknown_elements u
+    WHERE u.ledger_offset > @from_exclusive AND u.ledger_offset <= @to_inclusive RETURNING 1
 ), exact AS (
-    DELETE FROM indexer.exact_payloads x
-    WHERE x.stream = 'updates' AND x.field NOT LIKE 'checkpoint\_%' AND x.ledger_offset > @from_exclusive AND x.ledger_offset <= @to_inclusive RETURNING 1
+    DELETE FROM indexer.carried_exact_payloads x
+    WHERE x.ledger_offset > @from_exclusive AND x.ledger_offset <= @to_inclusive RETURNING 1
 )
 SELECT (SELECT count(*) FROM views) + (SELECT count(*) FROM reassignments) + (SELECT count(*) FROM unknown) + (SELECT count(*) FROM exact) AS removed;
 
@@ -89,9 +89,9 @@ WHERE l.contract_id = c.contract_id RETURNING l.ledger_offset, l.node_id;
 
 -- name: LookupsForgetExact :exec
 -- Removes the exact values of look-ups that are gone. The arrays are parallel.
-DELETE FROM indexer.exact_payloads x
+DELETE FROM indexer.lookup_exact_payloads x
 USING (SELECT unnest(@ledger_offsets::bigint[]) AS ledger_offset, unnest(@node_ids::integer[]) AS node_id) gone
-WHERE x.stream = 'lookups' AND x.ledger_offset = gone.ledger_offset AND x.node_id = gone.node_id;
+WHERE x.ledger_offset = gone.ledger_offset AND x.node_id = gone.node_id;
 
 -- name: FillLifetimesBegin :execrows
 -- Begins to work out lifetimes from an offset on; NULL: that is not under way any more. What was worked out before, and is shown

@@ -22,9 +22,9 @@ WITH created AS (
 ), reassignments AS (
     DELETE FROM indexer.fill_carried_reassignments
 ), unknown AS (
-    DELETE FROM indexer.fill_unknown_elements
+    DELETE FROM indexer.fill_carried_unknown_elements
 ), exact AS (
-    DELETE FROM indexer.fill_exact_payloads
+    DELETE FROM indexer.fill_carried_exact_payloads
 )
 DELETE FROM indexer.fill_snapshot;
 
@@ -59,8 +59,8 @@ LIMIT 1;
 WITH gone AS (
     DELETE FROM indexer.lookups l USING indexer.fill_carried_created c WHERE c.contract_id = l.contract_id RETURNING l.ledger_offset, l.node_id
 )
-DELETE FROM indexer.exact_payloads x USING gone g
-WHERE x.stream = 'lookups' AND x.ledger_offset = g.ledger_offset AND x.node_id = g.node_id;
+DELETE FROM indexer.lookup_exact_payloads x USING gone g
+WHERE x.ledger_offset = g.ledger_offset AND x.node_id = g.node_id;
 
 -- name: CarriedForgetAll :exec
 -- Removes what a snapshot brought.
@@ -71,11 +71,9 @@ WITH created AS (
 ), reassignments AS (
     DELETE FROM indexer.carried_reassignments
 ), unknown AS (
-    DELETE FROM indexer.unknown_elements WHERE carried
+    DELETE FROM indexer.carried_unknown_elements
 )
-DELETE FROM indexer.exact_payloads x
-WHERE x.stream = 'updates' AND x.field NOT LIKE 'checkpoint\_%'
-  AND NOT EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset);
+DELETE FROM indexer.carried_exact_payloads;
 
 -- name: FillSnapshotCarry :exec
 -- Makes it the snapshot that is carried, but for the rows that the events themselves have taken the place of.
@@ -89,10 +87,10 @@ WITH created AS (
     INSERT INTO indexer.carried_reassignments SELECT x.* FROM indexer.fill_carried_reassignments x
     WHERE NOT EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
 ), unknown AS (
-    INSERT INTO indexer.unknown_elements SELECT x.* FROM indexer.fill_unknown_elements x
+    INSERT INTO indexer.carried_unknown_elements SELECT x.* FROM indexer.fill_carried_unknown_elements x
     WHERE NOT EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
 ), exact AS (
-    INSERT INTO indexer.exact_payloads SELECT x.* FROM indexer.fill_exact_payloads x
+    INSERT INTO indexer.carried_exact_payloads SELECT x.* FROM indexer.fill_carried_exact_payloads x
     WHERE NOT EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
 )
 INSERT INTO indexer.snapshots (snapshot_offset, scope, token_kind, token, entries, started_at, finished_at)

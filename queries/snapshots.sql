@@ -21,7 +21,7 @@ DELETE FROM indexer.snapshots WHERE finished_at IS NULL;
 
 -- name: CarriedClear :exec
 TRUNCATE indexer.carried_created, indexer.carried_interface_views, indexer.carried_reassignments, indexer.active_contracts,
-    indexer.unknown_elements;
+    indexer.carried_unknown_elements, indexer.carried_exact_payloads;
 
 -- name: TimeoutsOff :exec
 -- Lets what follows in the transaction take as long as it takes, whatever the user's limits are.

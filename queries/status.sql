@@ -12,7 +12,7 @@ SELECT count(*) FROM indexer.updates u WHERE u.ledger_offset > @from_exclusive A
 
 -- name: StatusUnknownKinds :one
 -- Those that are shown.
-SELECT count(*) FROM indexer.unknown_elements u WHERE u.ledger_offset <= ledger.latest_offset();
+SELECT count(*) FROM ledger.unknown_updates;
 
 -- name: StatusNewestTransaction :one
 -- The latest date of some records. Joined with the position, whose table is too small to ever have statistics, this would

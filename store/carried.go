@@ -20,7 +20,7 @@ type carriedRows struct {
 	interfaceViews []dbsqlc.IndexerCarriedInterfaceViews
 	active         []dbsqlc.IndexerActiveContracts
 	reassignments  []dbsqlc.IndexerCarriedReassignments
-	unknown        []dbsqlc.IndexerUnknownElements
+	unknown        []dbsqlc.IndexerCarriedUnknownElements
 	exact          exactKeeper
 
 	// An incomplete reassignment's creation event may be that of an active entry too: it is kept once.
@@ -146,8 +146,8 @@ func (c *carriedRows) add(r refs, e *ledger.ContractEntry) {
 
 func (c *carriedRows) addUnknown(e *ledger.ContractEntry, kind string, raw ledger.JSON, ordinal int32) {
 	at := place{offset: c.at, ordinal: placed(int(ordinal))}
-	c.unknown = append(c.unknown, dbsqlc.IndexerUnknownElements{
-		LedgerOffset: int64(c.at), Ordinal: ordinal, Carried: true, Kind: kind, Raw: c.exact.value(at, "raw", raw),
+	c.unknown = append(c.unknown, dbsqlc.IndexerCarriedUnknownElements{
+		LedgerOffset: int64(c.at), Ordinal: ordinal, Kind: kind, Raw: c.exact.value(at, "raw", raw),
 		WorkflowID: e.WorkflowID, EntryExtra: c.exact.value(at, "entry_extra", entryExtra(e)),
 	})
 }
@@ -246,8 +246,8 @@ func (c *carriedRows) leaveOut(covered coveredRanges) {
 	c.created = slices.DeleteFunc(c.created, func(r dbsqlc.IndexerCarriedCreated) bool { return covered.has(r.LedgerOffset) })
 	c.interfaceViews = slices.DeleteFunc(c.interfaceViews, func(r dbsqlc.IndexerCarriedInterfaceViews) bool { return covered.has(r.LedgerOffset) })
 	c.reassignments = slices.DeleteFunc(c.reassignments, func(r dbsqlc.IndexerCarriedReassignments) bool { return covered.has(r.LedgerOffset) })
-	c.unknown = slices.DeleteFunc(c.unknown, func(r dbsqlc.IndexerUnknownElements) bool { return covered.has(r.LedgerOffset) })
-	c.exact.rows = slices.DeleteFunc(c.exact.rows, func(r dbsqlc.IndexerExactPayloads) bool { return covered.has(*r.LedgerOffset) })
+	c.unknown = slices.DeleteFunc(c.unknown, func(r dbsqlc.IndexerCarriedUnknownElements) bool { return covered.has(r.LedgerOffset) })
+	c.exact.rows = slices.DeleteFunc(c.exact.rows, func(r dbsqlc.IndexerExactPayloads) bool { return covered.has(r.LedgerOffset) })
 	c.incomplete = slices.DeleteFunc(c.incomplete, func(i incompleteCreation) bool { return covered.has(i.created.LedgerOffset) })
 }
 
@@ -263,8 +263,8 @@ func (c *carriedRows) tables() []tableRows {
 		tableOf("carried_created", c.created),
 		tableOf("carried_interface_views", c.interfaceViews),
 		tableOf("carried_reassignments", c.reassignments),
-		tableOf("unknown_elements", c.unknown),
-		tableOf("exact_payloads", c.exact.rows),
+		tableOf("carried_unknown_elements", c.unknown),
+		tableOf("carried_exact_payloads", c.exact.rows),
 	}
 }
 

@@ -158,12 +158,11 @@ func (p *carriedPage) stored(rows *carriedRows, relation string) (where string, 
 	case "carried_reassignments":
 		places := rows.reassignmentPlaces()
 		return amongPlaces, []any{places.offsets, places.nodeIDs}
-	case "unknown_elements":
-		return `s.carried AND s.ledger_offset = $1::bigint AND s.ordinal >= $2::bigint AND s.ordinal < $3::bigint`, []any{at, first, end}
-	case "exact_payloads":
+	case "carried_unknown_elements":
+		return `s.ledger_offset = $1::bigint AND s.ordinal >= $2::bigint AND s.ordinal < $3::bigint`, []any{at, first, end}
+	case "carried_exact_payloads":
 		places, ofAssignment := rows.exactPlaces()
-		return `s.stream = '` + StreamUpdates + `' AND (
-			s.node_id IS NULL AND s.ledger_offset = $4::bigint AND s.seq >= $5::bigint AND s.seq < $6::bigint AND NOT ` + coveredS + `
+		return `(s.node_id IS NULL AND s.ledger_offset = $4::bigint AND s.seq >= $5::bigint AND s.seq < $6::bigint
 			OR s.ledger_offset = ANY ($1::bigint[]) AND (s.ledger_offset, s.node_id, s.field LIKE 'assignment\_%')
 				IN (SELECT unnest($1::bigint[]), unnest($2::integer[]), unnest($3::boolean[])))`,
 			[]any{places.offsets, places.nodeIDs, ofAssignment, at, first, end}
@@ -234,21 +233,8 @@ func parseCarriedKey(text string) (carriedKey, error) {
 	return carriedKey{}, fmt.Errorf("%q is no key of carried rows", text)
 }
 
-// orphanExact are the exact values x of carried rows that there are not, up to an offset; those without an offset belong to
-// nothing at all. Those of events that were filled in are no carried rows'.
-const orphanExact = `x.stream = '` + StreamUpdates + `' AND x.field NOT LIKE 'checkpoint\_%'
-AND (x.ledger_offset IS NULL OR x.ledger_offset <= $1::bigint AND NOT (
-    EXISTS (SELECT FROM indexer.carried_created c
-        WHERE c.ledger_offset = x.ledger_offset AND c.node_id = x.node_id AND x.field NOT LIKE 'assignment\_%')
-    OR EXISTS (SELECT FROM indexer.carried_reassignments r
-        WHERE r.ledger_offset = x.ledger_offset AND r.node_id = x.node_id
-          AND (r.kind = '` + kindAssigned + `') = (x.field LIKE 'assignment\_%'))
-    OR EXISTS (SELECT FROM indexer.unknown_elements u
-        WHERE u.carried AND u.ledger_offset = x.ledger_offset AND u.ordinal = x.seq AND x.node_id IS NULL)
-    OR ` + coveredX + `))`
-
 // carriedAtSQL is not among the generated queries, which take all rows before they return.
-const carriedAtSQL = `
+var carriedAtSQL = `
 SELECT CASE WHEN c.reassignment_counter IS NULL THEN '` + carriedCreated + `' ELSE '` + carriedActive + `' END, c.ledger_offset, c.node_id,
     '', CASE WHEN EXISTS (
         SELECT FROM indexer.carried_reassignments r WHERE r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id
@@ -258,14 +244,16 @@ UNION ALL
 SELECT '` + carriedReassignment + `', r.ledger_offset, r.node_id, '', NULL FROM indexer.carried_reassignments r
 UNION ALL
 SELECT '` + carriedUnknown + `', u.ledger_offset, u.ordinal, 'ordinal ' || u.ordinal, NULL
-FROM indexer.unknown_elements u WHERE u.carried
+FROM indexer.carried_unknown_elements u
 UNION ALL
 SELECT '` + carriedView + `', v.ledger_offset, v.node_id, ', ordinal ' || v.ordinal, NULL FROM indexer.carried_interface_views v
 WHERE NOT EXISTS (SELECT FROM indexer.carried_created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id)
 UNION ALL
-SELECT '` + carriedExact + `', coalesce(x.ledger_offset, 0), coalesce(x.node_id, 0),
-    concat_ws(', ', 'node_id ' || x.node_id, 'interface_id ' || x.interface_id, 'seq ' || x.seq, 'field ' || x.field), NULL
-FROM indexer.exact_payloads x WHERE ` + orphanExact
+SELECT '` + carriedExact + `', s.ledger_offset, coalesce(s.node_id, 0),
+    concat_ws(', ', 'node_id ' || s.node_id, 'interface_id ' || s.interface_id, 'seq ' || s.seq, 'field ' || s.field), NULL
+FROM indexer.carried_exact_payloads s WHERE ` + carriedExactPayloads.Orphan
+
+var carriedExactPayloads = tables.Get(tables.Snapshot, "carried_exact_payloads")
 
 // CarriedAt tells, in no order, of every carried event and unknown entry of the snapshot at an offset, and of carried rows
 // that belong to none: its key, and the difference that it is where no entry of the snapshot met it. An error of each
@@ -278,7 +266,7 @@ func (s *Store) carriedAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, each
 	if err := s.refuseReplaced(ctx, tx, at); err != nil {
 		return fmt.Errorf("read the carried rows of the snapshot at offset %d: %w", at, err)
 	}
-	rows, err := tx.Query(ctx, carriedAtSQL, int64(at))
+	rows, err := tx.Query(ctx, carriedAtSQL)
 	if err != nil {
 		return fmt.Errorf("read the carried rows: %w", err)
 	}
@@ -300,10 +288,10 @@ func (k carriedKey) extra(row string, counter *int64) ledger.Difference {
 	d := ledger.Difference{Kind: ledger.Extra, Offset: ledger.Offset(k.offset), Row: row}
 	switch k.kind {
 	case carriedUnknown:
-		d.Relation = "unknown_elements"
+		d.Relation = "carried_unknown_elements"
 		return d
 	case carriedExact:
-		d.Relation = "exact_payloads"
+		d.Relation = carriedExactPayloads.Name
 		return d
 	case carriedReassignment:
 		d.Relation = "carried_reassignments"

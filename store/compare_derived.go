@@ -148,36 +148,37 @@ func (c *derivedComparison) report(d ledger.Difference, columns []string, wanted
 func (c *derivedComparison) outside(ctx context.Context) error {
 	floor, watermark := c.agreement.floor, c.agreement.watermark
 	for _, table := range tables.In(tables.Facts) {
-		if table.Mixed { // exact values belong to other rows too
-			continue
-		}
-		sql := extraRows(&table, table.Rows("s.ledger_offset <= $1 AND NOT "+coveredS)) + " UNION ALL " +
-			extraRows(&table, table.Rows("s.ledger_offset > $2 AND NOT "+coveredS))
+		sql := extraRows(&table, "s.ledger_offset <= $1 AND NOT "+coveredS) + " UNION ALL " +
+			extraRows(&table, "s.ledger_offset > $2 AND NOT "+coveredS)
 		if err := c.rows(ctx, sql, nil, floor, watermark); err != nil {
 			return err
 		}
 	}
-	exact := tables.Get(tables.Facts, "exact_payloads")
-	if err := c.rows(ctx, extraRows(&exact, placelessExactSQL), nil, floor, watermark); err != nil {
-		return err
-	}
-	for _, table := range tables.In(tables.Snapshot) {
-		column := table.SnapshotOffset
-		if column == "" {
+	for _, table := range tables.All() {
+		if table.Orphan == "" || table.Family == tables.Snapshot && !c.agreement.snapshot {
 			continue
 		}
+		if err := c.rows(ctx, extraRows(&table, table.Orphan), nil); err != nil {
+			return err
+		}
+	}
+	for _, table := range tables.In(tables.Snapshot) {
 		if !c.agreement.snapshot {
-			if err := c.rows(ctx, extraRows(&table, table.Rows("true")), nil); err != nil {
+			if err := c.rows(ctx, extraRows(&table, "true"), nil); err != nil {
 				return err
 			}
 			continue
 		}
+		column := table.SnapshotOffset
+		if column == "" {
+			continue
+		}
 		sql := fmt.Sprintf(`SELECT '%s', s.ledger_offset, NULL::integer, %s, ARRAY[$1::bigint::text], ARRAY[s.%s::text] FROM indexer.%[1]s s WHERE %[4]s`,
-			table.Name, rowNameSQL(&table), column, table.Rows("s."+column+" <> $1 AND NOT ("+replacedSQL+")"))
+			table.Name, rowNameSQL(&table), column, "s."+column+" <> $1 AND NOT ("+replacedSQL+")")
 		if err := c.rows(ctx, sql, map[string][]string{table.Name: {column}}, c.agreement.base); err != nil {
 			return err
 		}
-		if err := c.rows(ctx, extraRows(&table, table.Rows(replacedSQL)), nil, c.agreement.base); err != nil {
+		if err := c.rows(ctx, extraRows(&table, replacedSQL), nil, c.agreement.base); err != nil {
 			return err
 		}
 	}
@@ -196,10 +197,11 @@ func extraRows(table *tables.Table, condition string) string {
 // rowNameSQL tells a row s from others at its offset.
 func rowNameSQL(table *tables.Table) string {
 	var parts []string
-	if table.Name == "exact_payloads" {
-		parts = append(parts, "'stream ' || s.stream")
+	columns := table.Key
+	if columns == nil {
+		columns = []string{"field"}
 	}
-	for _, column := range table.Key {
+	for _, column := range columns {
 		if column != "ledger_offset" {
 			parts = append(parts, fmt.Sprintf("'%[1]s ' || s.%[1]s", column))
 		}
@@ -215,7 +217,7 @@ func (c *derivedComparison) orphans(ctx context.Context) error {
 	var events []string
 	for _, table := range tables.In(tables.Facts) {
 		if table.Name != "updates" {
-			events = append(events, "SELECT s.ledger_offset FROM "+table.SQL()+" s WHERE "+table.Rows("s.ledger_offset > $1 AND s.ledger_offset <= $2"))
+			events = append(events, "SELECT s.ledger_offset FROM "+table.SQL()+" s WHERE "+"s.ledger_offset > $1 AND s.ledger_offset <= $2")
 		}
 	}
 	return c.rows(ctx, `SELECT DISTINCT 'updates', e.ledger_offset, NULL::integer, '', '{}'::text[], NULL::text[]

@@ -36,10 +36,10 @@ CROSS JOIN LATERAL (VALUES
     ('lookups', 'signatories', $8::text[]::text, l.signatories::text),
     ('lookups', 'observers', $9::text[]::text, l.observers::text),
     ('lookups', 'witness_parties', $10::text[]::text, l.witness_parties::text),
-    ('exact_payloads', 'exact',
+    ('lookup_exact_payloads', 'exact',
         (SELECT string_agg(e.field || ' ' || encode(e.exact, 'hex'), ', ' ORDER BY e.field, e.exact) FROM unnest($11::text[], $12::bytea[]) e (field, exact)),
-        (SELECT string_agg(x.field || ' ' || encode(x.exact, 'hex'), ', ' ORDER BY x.field, x.exact) FROM indexer.exact_payloads x
-         WHERE x.stream = 'lookups' AND x.ledger_offset = l.ledger_offset AND x.node_id = l.node_id))
+        (SELECT string_agg(x.field || ' ' || encode(x.exact, 'hex'), ', ' ORDER BY x.field, x.exact) FROM indexer.lookup_exact_payloads x
+         WHERE x.ledger_offset = l.ledger_offset AND x.node_id = l.node_id))
 ) v (relation, name, wanted, stored)
 WHERE l.contract_id = $1 AND v.wanted IS DISTINCT FROM v.stored`
 

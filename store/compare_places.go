@@ -3,12 +3,13 @@ package store
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/tables"
 )
 
-// exactFields are those of indexer.exact_payloads that belong to these columns.
+// exactFields are the exact values that belong to these columns.
 var exactFields = []string{"createdAt", "payload", "contract_key", "view_value", "status_details", "assignmentExclusivity"}
 
 // places are of events; the lists are parallel.
@@ -77,6 +78,8 @@ func (p places) only(rows func(rowPlace) bool) (q places) {
 // that this version does not know, and so can't know to be the same in a snapshot and in the stream.
 func (c *entryComparison) compareEvents(ctx context.Context, rows *carriedRows) error {
 	creations, reassignments := rows.creationPlaces(), rows.reassignmentPlaces()
+	both := places{slices.Concat(creations.offsets, reassignments.offsets), slices.Concat(creations.nodeIDs, reassignments.nodeIDs)}
+	rows.exact.rows = slices.DeleteFunc(rows.exact.rows, func(r dbsqlc.IndexerExactPayloads) bool { return !slices.Contains(exactFields, r.Field) })
 	for _, source := range rows.tables() {
 		carried := tables.Get(tables.Snapshot, source.relation)
 		if carried.Fact == "" {
@@ -87,9 +90,12 @@ func (c *entryComparison) compareEvents(ctx context.Context, rows *carriedRows) 
 		if err != nil {
 			return err
 		}
-		at := creations
-		if source.relation == "carried_reassignments" {
+		at, where := creations, amongPlaces
+		switch source.relation {
+		case "carried_reassignments":
 			at = reassignments
+		case carriedExactPayloads.Name:
+			at, where = both, amongPlaces+` AND s.field = ANY ('{`+strings.Join(exactFields, ",")+`}')`
 		}
 		for _, side := range []struct {
 			table tables.Table
@@ -106,25 +112,10 @@ func (c *entryComparison) compareEvents(ctx context.Context, rows *carriedRows) 
 			// In the shape of ledger effects the stream's witnesses are all who saw the creation; a snapshot's are stakeholders.
 			// And nothing says that two operations list parties in the same order.
 			comparison.stakeholders = true
-			if err := comparison.among(ctx, c.tx, amongPlaces, here.offsets, here.nodeIDs); err != nil {
+			if err := comparison.among(ctx, c.tx, where, here.offsets, here.nodeIDs); err != nil {
 				return err
 			}
 		}
 	}
-	return c.compareExact(ctx, rows, creations, reassignments)
-}
-
-// compareExact compares the exact values of the columns that are compared.
-func (c *entryComparison) compareExact(ctx context.Context, rows *carriedRows, creations, reassignments places) error {
-	told := slices.DeleteFunc(slices.Clone(rows.exact.rows), func(r dbsqlc.IndexerExactPayloads) bool {
-		return !slices.Contains(exactFields, r.Field)
-	})
-	table, err := record(c.tx, tables.Facts, tableOf("exact_payloads", told), c.columns["exact_payloads"])
-	if err != nil {
-		return err
-	}
-	return newTableComparison(table, c.dictionaries, c.found).among(ctx, c.tx,
-		amongPlaces+` AND s.stream = '`+StreamUpdates+`' AND s.field = ANY ($3::text[])`,
-		slices.Concat(creations.offsets, reassignments.offsets), slices.Concat(creations.nodeIDs, reassignments.nodeIDs),
-		exactFields)
+	return nil
 }

@@ -327,8 +327,6 @@ func recordChecks(surplus bool) []recordCheck {
 			add(table.Name, ledger.Extra, `SELECT s.seq FROM `+table.SQL()+` s WHERE `+strayRows(&table, surplus)+` ORDER BY s.seq`)
 		}
 	}
-	// What a changed stream leaves: only records are without an offset.
-	add("exact_payloads", ledger.Extra, `SELECT x.seq FROM indexer.exact_payloads x WHERE `+misnamedExact+` AND $1::bigint IS NOT NULL`)
 	for _, table := range tables.In(tables.Records) {
 		if table.Kind != "" {
 			add(table.Name, ledger.Missing, `SELECT t.seq FROM indexer.transactions t WHERE t.seq BETWEEN 1 AND $1::bigint AND t.kind = '`+string(table.Kind)+`'
@@ -350,9 +348,6 @@ func recordChecks(surplus bool) []recordCheck {
 	slices.SortStableFunc(checks, func(a, b recordCheck) int { return strings.Compare(a.relation+a.sql, b.relation+b.sql) })
 	return checks
 }
-
-// misnamedExact are exact values whose stream is not the one that they are of: only those of records have no offset.
-const misnamedExact = `x.stream <> '` + StreamTransactions + `' AND x.ledger_offset IS NULL`
 
 func (c *recordCheck) compare(ctx context.Context, tx pgx.Tx, last int64, found func(ledger.Difference) error) error {
 	rows, err := tx.Query(ctx, c.sql, last)

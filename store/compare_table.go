@@ -77,10 +77,7 @@ func cutPiece(rows []recordedRow) (piece, rest []recordedRow) {
 func (c *tableComparison) betweenPlaces() string {
 	sub := "0"
 	if column := c.table.subColumn(); column != "" {
-		sub = "s." + pgx.Identifier{column}.Sanitize()
-		if c.table.Name == "exact_payloads" {
-			sub = "coalesce(" + sub + ", -1)"
-		}
+		sub = "coalesce(s." + pgx.Identifier{column}.Sanitize() + ", -1)" // an exact value may have none
 	}
 	return c.table.Rows(`s.ledger_offset BETWEEN $1::bigint AND $3::bigint
       AND (s.ledger_offset, ` + sub + `) > ($1::bigint, $2::integer) AND (s.ledger_offset, ` + sub + `) <= ($3::bigint, $4::integer)`)

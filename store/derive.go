@@ -29,25 +29,6 @@ func (a *agreement) arguments() pgx.NamedArgs {
 	return args
 }
 
-// placelessExactSQL is true of an exact value s whose row is not there, $1 being the floor and $2 the watermark. Those of updates'
-// events are compared with their updates, which is another thing.
-const placelessExactSQL = `CASE s.stream
-    WHEN 'updates' THEN CASE
-        WHEN s.field LIKE 'checkpoint\_%' THEN NOT EXISTS (
-            SELECT FROM indexer.offset_checkpoints o JOIN indexer.synchronizers d ON d.synchronizer_ref = o.synchronizer_ref
-            WHERE o.ledger_offset = s.ledger_offset AND s.field IN ('checkpoint_extra ' || d.synchronizer_id, 'checkpoint_time ' || d.synchronizer_id))
-        WHEN s.ledger_offset > $1 AND s.ledger_offset <= $2 OR ` + coveredS + ` THEN false
-        ELSE NOT EXISTS (SELECT FROM indexer.carried_created c WHERE c.ledger_offset = s.ledger_offset AND c.node_id = s.node_id)
-            AND NOT EXISTS (SELECT FROM indexer.carried_reassignments c WHERE c.ledger_offset = s.ledger_offset AND c.node_id = s.node_id)
-            AND NOT EXISTS (
-                SELECT FROM indexer.unknown_elements u
-                WHERE u.carried AND u.ledger_offset = s.ledger_offset AND s.node_id IS NULL AND u.ordinal = s.seq)
-    END
-    WHEN 'lookups' THEN NOT EXISTS (
-        SELECT FROM indexer.lookups l WHERE l.status = 'found' AND l.ledger_offset = s.ledger_offset AND l.node_id = s.node_id)
-    ELSE s.stream <> 'transactions'
-END`
-
 // wantLookups asks for the contracts whose creation is nowhere and that nobody asked for, of events after the base.
 func (l *Leader) wantLookups(ctx context.Context, tx pgx.Tx, base, watermark int64) error {
 	err := l.store.queries.LookupsWant(ctx, tx, dbsqlc.LookupsWantParams{FromExclusive: base, ToInclusive: watermark})

@@ -19,7 +19,8 @@ const (
 	maxBytes = 32 << 20
 )
 
-// exactKeeper collects the values that jsonb cannot hold, for indexer.exact_payloads.
+// exactKeeper collects the values that jsonb cannot hold, in the columns of indexer.exact_payloads: other owners have tables with some
+// of these.
 type exactKeeper struct {
 	rows  []dbsqlc.IndexerExactPayloads
 	plain bool // the values that come are known to be none of those
@@ -61,9 +62,8 @@ func (k *exactKeeper) time(at place, field string, t ledger.Time) {
 }
 
 func (k *exactKeeper) keep(at place, field string, exact []byte) {
-	offset := int64(at.offset)
 	k.rows = append(k.rows, dbsqlc.IndexerExactPayloads{
-		Stream: StreamUpdates, Seq: at.ordinal, LedgerOffset: &offset, NodeID: at.nodeID, InterfaceID: at.interfaceID, Field: field, Exact: exact,
+		LedgerOffset: int64(at.offset), NodeID: at.nodeID, InterfaceID: at.interfaceID, Seq: at.ordinal, Field: field, Exact: exact,
 	})
 }
 

@@ -140,7 +140,7 @@ func (d *testDB) shown() map[string][]string {
 	}
 	all["snapshots"] = d.rows("SELECT snapshot_offset, entries, finished_at IS NOT NULL FROM indexer.snapshots")
 	all["floors"] = d.rows("SELECT history_floor, state_floor FROM indexer.floors")
-	for _, table := range []string{"carried_created", "carried_interface_views", "carried_reassignments", "unknown_elements WHERE carried", "exact_payloads"} {
+	for _, table := range []string{"carried_created", "carried_interface_views", "carried_reassignments", "carried_unknown_elements", "carried_exact_payloads"} {
 		all["count of "+table] = d.rows("SELECT count(*) FROM indexer." + table)
 	}
 	return all

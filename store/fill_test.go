@@ -88,7 +88,7 @@ func TestHistoryWindowDeletesTheCarriedRowsOfItsRange(t *testing.T) {
 	require.Equal(t, []string{"40 101"}, d.coverage())
 	require.Equal(t, "40 100", d.floors())
 	require.Empty(t, d.rows("SELECT 1 FROM indexer.carried_reassignments"))
-	require.Empty(t, d.rows("SELECT 1 FROM indexer.unknown_elements"))
+	require.Empty(t, d.rows("SELECT 1 FROM indexer.carried_unknown_elements"))
 	require.Equal(t, []string{"20", "50"}, d.rows("SELECT ledger_offset FROM ledger.exact_payloads ORDER BY 1"))
 
 	var differences []ledger.Difference

@@ -72,7 +72,7 @@ var watched = []string{
 	"coverage", "checkpoints", "floors", "scopes", "snapshots", "partitions", "active_contracts", "lifetimes", "lookups", "template_interfaces", "templates",
 }
 
-var everyTable = slices.Concat(watched, factTables, []string{"offset_checkpoints"},
+var everyTable = slices.Concat(watched, factTables, []string{"offset_checkpoints", "checkpoint_exact_payloads", "lookup_exact_payloads"},
 	slices.DeleteFunc(tables.Names(tables.In(tables.Snapshot)), func(name string) bool { return slices.Contains(factTables, name) }))
 
 var itselfScope = ledger.Scope{
@@ -280,7 +280,7 @@ func TestWhatIsAlteredIsFoundAndRepaired(t *testing.T) {
 			t.Parallel()
 			i := newItself(t, uint64(200+n), c.start, ledger.ShapeLedgerEffects, 20)
 			i.answered()
-			i.exec("CREATE SCHEMA before; CREATE TABLE before.lookups AS TABLE indexer.lookups; CREATE TABLE before.exact_payloads AS TABLE indexer.exact_payloads")
+			i.exec("CREATE SCHEMA before; CREATE TABLE before.lookups AS TABLE indexer.lookups; CREATE TABLE before.lookup_exact_payloads AS TABLE indexer.lookup_exact_payloads")
 			r := i.repairer()
 			random := rand.New(rand.NewPCG(3, uint64(n)))
 			require.Empty(t, i.differences(nil))
@@ -380,9 +380,9 @@ func (i *itself) askedAgain() {
 	i.t.Helper()
 	require.Equal(i.t, "true", i.row(`SELECT bool_and(l.status = b.status OR l.status = 'wanted') FROM indexer.lookups l
 		FULL JOIN before.lookups b USING (contract_id, ledger_offset, node_id)`))
-	i.exec("TRUNCATE indexer.lookups, indexer.exact_payloads")
+	i.exec("TRUNCATE indexer.lookups, indexer.lookup_exact_payloads")
 	i.exec("INSERT INTO indexer.lookups SELECT * FROM before.lookups")
-	i.exec("INSERT INTO indexer.exact_payloads SELECT * FROM before.exact_payloads")
+	i.exec("INSERT INTO indexer.lookup_exact_payloads SELECT * FROM before.lookup_exact_payloads")
 }
 
 // restored looks whether everything is as it was. The hole that is left of altered coverage is closed as reading it would.

@@ -94,11 +94,13 @@ func (l *Leader) saveLookup(ctx context.Context, tx pgx.Tx, r refs, lookup *ledg
 	if err != nil {
 		return false, err
 	}
+	values := make([]dbsqlc.IndexerLookupExactPayloads, len(exact.rows))
 	for i := range exact.rows { // a looked-up contract has no offset of its own
-		value := &exact.rows[i]
-		value.Stream, value.LedgerOffset, value.NodeID = streamLookups, &asked.LedgerOffset, &asked.NodeID
+		values[i] = dbsqlc.IndexerLookupExactPayloads{
+			LedgerOffset: asked.LedgerOffset, NodeID: asked.NodeID, Field: exact.rows[i].Field, Exact: exact.rows[i].Exact,
+		}
 	}
-	return true, copyRows(ctx, tx, "exact_payloads", exact.rows)
+	return true, copyRows(ctx, tx, "lookup_exact_payloads", values)
 }
 
 // lookupRow converts an outcome into its row.

@@ -26,7 +26,7 @@ var projectedTables = []string{"lifetimes", "active_contracts", "coverage"}
 // forgetUpdates sets a database that began at genesis back to there.
 func (d *testDB) forgetUpdates() {
 	d.t.Helper()
-	d.exec("TRUNCATE indexer.lookups, indexer." + strings.Join(slices.Concat(factTables, projectedTables), ", indexer."))
+	d.exec("TRUNCATE indexer.lookups, indexer.lookup_exact_payloads, indexer." + strings.Join(slices.Concat(factTables, projectedTables), ", indexer."))
 	d.exec("UPDATE indexer.checkpoints SET ledger_offset = 0")
 }
 

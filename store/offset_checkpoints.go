@@ -76,12 +76,12 @@ func latestTimes(r refs, pages []ledger.Page) []checkpointTime {
 type checkpointRows struct {
 	dbsqlc.OffsetCheckpointsUpsertParams
 	ids   map[checkpointKey]string // the synchronizers
-	exact map[checkpointKey][]dbsqlc.IndexerExactPayloads
+	exact map[checkpointKey][]dbsqlc.IndexerCheckpointExactPayloads
 	bytes int
 }
 
 func newCheckpointRows() *checkpointRows {
-	return &checkpointRows{ids: map[checkpointKey]string{}, exact: map[checkpointKey][]dbsqlc.IndexerExactPayloads{}}
+	return &checkpointRows{ids: map[checkpointKey]string{}, exact: map[checkpointKey][]dbsqlc.IndexerCheckpointExactPayloads{}}
 }
 
 // checkpointStatements divides rows among statements, in their order. There is none for no rows.
@@ -113,13 +113,15 @@ func (c *checkpointRows) add(said checkpointTime) {
 	c.Ordinals = append(c.Ordinals, int32(said.ordinal))
 	c.Extras = append(c.Extras, extra)
 	c.ids[said.key] = t.SynchronizerID
-	if len(exact.rows) > 0 {
-		c.exact[said.key] = exact.rows
+	for i := range exact.rows {
+		c.exact[said.key] = append(c.exact[said.key], dbsqlc.IndexerCheckpointExactPayloads{
+			LedgerOffset: said.key.offset, Field: exact.rows[i].Field, Exact: exact.rows[i].Exact,
+		})
 	}
 	c.bytes += len(extra)
 }
 
-// checkpointFields are the names under which exact_payloads keeps what a checkpoint says besides, and a time.
+// checkpointFields are the names under which checkpoint_exact_payloads keeps what a checkpoint says besides, and a time.
 func checkpointFields(synchronizerID string) [2]string {
 	return [2]string{"checkpoint_extra " + synchronizerID, "checkpoint_time " + synchronizerID}
 }
@@ -132,8 +134,8 @@ func (l *Leader) upsertCheckpoints(ctx context.Context, tx pgx.Tx, c *checkpoint
 	if len(kept) == 0 {
 		return nil
 	}
-	before := dbsqlc.ExactPayloadsForgetParams{Stream: StreamUpdates}
-	var exact []dbsqlc.IndexerExactPayloads
+	var before dbsqlc.CheckpointExactPayloadsForgetParams
+	var exact []dbsqlc.IndexerCheckpointExactPayloads
 	for _, row := range kept {
 		key := checkpointKey{row.LedgerOffset, row.SynchronizerRef}
 		for _, field := range checkpointFields(c.ids[key]) {
@@ -142,8 +144,8 @@ func (l *Leader) upsertCheckpoints(ctx context.Context, tx pgx.Tx, c *checkpoint
 		}
 		exact = append(exact, c.exact[key]...)
 	}
-	if err := l.store.queries.ExactPayloadsForget(ctx, tx, before); err != nil {
+	if err := l.store.queries.CheckpointExactPayloadsForget(ctx, tx, before); err != nil {
 		return fmt.Errorf("forget the exact values of the checkpoints before: %w", err)
 	}
-	return copyRows(ctx, tx, "exact_payloads", exact)
+	return copyRows(ctx, tx, "checkpoint_exact_payloads", exact)
 }

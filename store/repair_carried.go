@@ -73,8 +73,8 @@ func (r *Repairer) rewriteCarried(ctx context.Context, tx pgx.Tx, wanted names, 
 	if err != nil {
 		return err
 	}
-	where, arguments := page.stored(rows, "exact_payloads")
-	if _, err := tx.Exec(ctx, "DELETE FROM indexer.exact_payloads s WHERE "+where, arguments...); err != nil {
+	where, arguments := page.stored(rows, carriedExactPayloads.Name)
+	if _, err := tx.Exec(ctx, "DELETE FROM indexer.carried_exact_payloads s WHERE "+where, arguments...); err != nil {
 		return fmt.Errorf("remove exact values: %w", err)
 	}
 	creations, reassignments := rows.creationPlaces(), rows.reassignmentPlaces()
@@ -118,7 +118,7 @@ func (r *Repairer) DropCarried(ctx context.Context, at ledger.Offset, keys []str
 		if err := r.store.queries.CarriedViewsDropOrphans(ctx, tx); err != nil {
 			return fmt.Errorf("remove interface views of no event: %w", err)
 		}
-		if _, err := tx.Exec(ctx, "DELETE FROM indexer.exact_payloads x WHERE "+orphanExact, int64(at)); err != nil {
+		if _, err := tx.Exec(ctx, "DELETE FROM indexer.carried_exact_payloads s WHERE "+carriedExactPayloads.Orphan); err != nil {
 			return fmt.Errorf("remove exact values of no event: %w", err)
 		}
 		return r.repaired(ctx, tx, ledger.SealedSnapshot, 0, int64(at))

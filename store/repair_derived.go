@@ -39,7 +39,7 @@ func (r *Repairer) RepairDerived(ctx context.Context, step func(what string)) er
 		for _, group := range tables.BySource(tables.Projections) {
 			parts = append(parts, part{what(group), func(ctx context.Context) error { return f.repair(ctx, group) }})
 		}
-		return inTurn(ctx, append(parts, part{"exact values without their row", d.exact},
+		return inTurn(ctx, append(parts, part{"exact values without their row", d.orphans},
 			part{"templates", func(ctx context.Context) error { return d.templates(ctx, r) }}), step)
 	})
 	if err != nil {
@@ -88,32 +88,29 @@ func (d *derivation) after(ctx context.Context, offset int64, statements ...stri
 
 func (d *derivation) outside(ctx context.Context) error {
 	for _, table := range tables.In(tables.Facts) {
-		if table.Mixed { // what belongs nowhere of exact values is known last
-			continue
-		}
 		err := d.after(ctx, d.agreement.floor, "DELETE FROM "+table.SQL()+" s WHERE "+
-			table.Rows("(s.ledger_offset <= $1 OR s.ledger_offset > $2) AND NOT "+coveredS))
+			"(s.ledger_offset <= $1 OR s.ledger_offset > $2) AND NOT "+coveredS)
 		if err != nil {
 			return err
 		}
 	}
 	for _, table := range tables.In(tables.Snapshot) {
-		column := table.SnapshotOffset
-		if column == "" {
-			continue
-		}
 		if !d.agreement.snapshot {
-			if _, err := d.tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+table.Rows("true")); err != nil {
+			if _, err := d.tx.Exec(ctx, "DELETE FROM "+table.SQL()); err != nil {
 				return err
 			}
 			continue
 		}
-		_, err := d.tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+table.Rows(replacedSQL), d.agreement.base)
+		column := table.SnapshotOffset
+		if column == "" {
+			continue
+		}
+		_, err := d.tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+replacedSQL, d.agreement.base)
 		if err != nil {
 			return err
 		}
 		// There was one snapshot only, so they are of that.
-		sql := fmt.Sprintf("UPDATE %s s SET %s = $1 WHERE %s", table.SQL(), column, table.Rows("s."+column+" <> $1"))
+		sql := fmt.Sprintf("UPDATE %s s SET %s = $1 WHERE %s", table.SQL(), column, "s."+column+" <> $1")
 		if _, err := d.tx.Exec(ctx, sql, d.agreement.base); err != nil {
 			return err
 		}
@@ -121,9 +118,17 @@ func (d *derivation) outside(ctx context.Context) error {
 	return nil
 }
 
-// exact removes exact values that belong nowhere, which is known last: what they belong to may just have moved or gone.
-func (d *derivation) exact(ctx context.Context) error {
-	return d.after(ctx, d.agreement.floor, "DELETE FROM indexer.exact_payloads s WHERE "+placelessExactSQL)
+// orphans removes exact values that belong nowhere, which is known last: what they belong to may just have moved or gone.
+func (d *derivation) orphans(ctx context.Context) error {
+	for _, table := range tables.All() {
+		if table.Orphan == "" {
+			continue
+		}
+		if _, err := d.tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+table.Orphan); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // templates makes ids that are none of the parts that stand beside them. An id that its parts contradict stays: which of them

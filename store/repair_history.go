@@ -252,9 +252,6 @@ func (r *Repairer) removeStray(ctx context.Context, tx pgx.Tx, last int64, surpl
 			return fmt.Errorf("remove rows of %s that belong to no record: %w", table.Name, err)
 		}
 	}
-	if _, err := tx.Exec(ctx, `DELETE FROM indexer.exact_payloads x WHERE `+misnamedExact); err != nil {
-		return fmt.Errorf("remove rows of exact_payloads that belong to no stream: %w", err)
-	}
 	return nil
 }
 

@@ -125,21 +125,21 @@ func TestResetReport(t *testing.T) {
 	}))
 	d.exec(`INSERT INTO indexer.verifications (stream, from_exclusive, to_inclusive, verified_at, result, differences, digest)
 		SELECT s, n, n + 3, now(), 'equal', 0, sha256('') FROM unnest('{updates,transactions}'::text[]) s, unnest('{0,3}'::int[]) n`)
-	d.exec("INSERT INTO indexer.exact_payloads (stream, seq, field, exact) VALUES ('transactions', 9, 'raw', '')")
+	d.exec("INSERT INTO indexer.record_exact_payloads (seq, field, exact) VALUES (9, 'raw', '')")
 	d.exec("INSERT INTO indexer.checkpoints (stream, event_id) VALUES ('transactions', 'e')")
 
 	report, err := l.Reset(t.Context(), 4)
 	require.NoError(t, err)
 	require.Equal(t, ResetReport{From: 9, Removed: []RemovedRows{
 		{"updates", 5}, {"created", 3}, {"archived", 2}, {"exercised", 1}, {"interface_views", 1}, {"reassignments", 1}, {"topology_events", 1},
-		{"unknown_elements", 1}, {"exact_payloads", 2}, {"offset_checkpoints", 1}, {"active_contracts", 2}, {"lifetimes", 3}, {"lookups", 1}, {"verifications", 1},
+		{"unknown_elements", 1}, {"exact_payloads", 1}, {"offset_checkpoints", 1}, {"lookup_exact_payloads", 1}, {"active_contracts", 2}, {"lifetimes", 3}, {"lookups", 1}, {"verifications", 1},
 	}}, report)
 	require.Equal(t, []string{"0 4"}, d.coverage())
 	require.Equal(t, "4", d.watermark())
 	require.Equal(t, []string{"arrived", "contract-0"}, d.rows("SELECT contract_id FROM ledger.active_contracts ORDER BY 1"))
 	require.Equal(t, "not_found", d.row("SELECT status FROM indexer.lookups"))
 	require.Equal(t, []string{"transactions 0", "transactions 3", "updates 0"}, d.rows("SELECT stream, from_exclusive FROM indexer.verifications ORDER BY 1, 2"))
-	require.Equal(t, "9", d.row("SELECT seq FROM indexer.exact_payloads WHERE stream = 'transactions'"))
+	require.Equal(t, "9", d.row("SELECT seq FROM indexer.record_exact_payloads"))
 	require.Equal(t, "e", d.row("SELECT event_id FROM indexer.checkpoints WHERE stream = 'transactions'"))
 	report, err = l.Reset(t.Context(), 4)
 	require.NoError(t, err)

@@ -89,9 +89,6 @@ func (l *Leader) DropSnapshot(ctx context.Context) error {
 		if err := l.store.queries.CarriedClear(ctx, tx); err != nil {
 			return fmt.Errorf("clear the carried rows: %w", err)
 		}
-		if err := l.store.queries.ExactPayloadsClear(ctx, tx, StreamUpdates); err != nil {
-			return fmt.Errorf("clear the exact values: %w", err)
-		}
 		if err := l.store.queries.TasksClear(ctx, tx); err != nil {
 			return fmt.Errorf("clear what the tasks brought: %w", err)
 		}

@@ -136,7 +136,7 @@ func TestSnapshot(t *testing.T) {
 	require.Equal(t, "flow", d.row("SELECT workflow_id FROM ledger.created_events WHERE contract_id = 'plain'"))
 	require.Equal(t, "20 both", d.row("SELECT ledger_offset, contract_id FROM ledger.interface_views"))
 	require.Equal(t, `20 "\u0000"`, d.row("SELECT ledger_offset, convert_from(exact, 'UTF8') FROM ledger.exact_payloads"))
-	require.Equal(t, "2 2", d.row("SELECT count(*), count(DISTINCT ordinal) FROM indexer.unknown_elements WHERE kind = 'JsNovelty' AND carried"))
+	require.Equal(t, "2 2", d.row("SELECT count(*), count(DISTINCT ordinal) FROM indexer.carried_unknown_elements WHERE kind = 'JsNovelty'"))
 	require.Equal(t, "true", d.row("SELECT payload ? '$exact' FROM ledger.active_contracts WHERE contract_id = 'both' AND synchronizer_id = 'sync::1'"))
 
 	// Updates go on from there, and know the contracts.
@@ -270,12 +270,12 @@ func TestSnapshotRefusals(t *testing.T) {
 		entry, unassignedEntry(90, 5, "left", "sync::1", "sync::2"), {Unknown: &ledger.UnknownElement{Kind: "New", Raw: ledger.JSON(`{}`)}},
 	}})
 	require.NoError(t, err)
-	d.exec("INSERT INTO indexer.exact_payloads (stream, seq, field, exact) VALUES ('transactions', 1, 'raw', '')")
+	d.exec("INSERT INTO indexer.record_exact_payloads (seq, field, exact) VALUES (1, 'raw', '')")
 	require.NoError(t, l.DropSnapshot(ctx))
-	for _, table := range []string{"carried_created", "carried_interface_views", "carried_reassignments", "active_contracts", "unknown_elements", "snapshots", "scopes"} {
+	for _, table := range []string{"carried_created", "carried_interface_views", "carried_reassignments", "active_contracts", "carried_unknown_elements", "carried_exact_payloads", "snapshots", "scopes"} {
 		require.Equal(t, "0", d.row("SELECT count(*) FROM indexer."+table), table)
 	}
-	require.Equal(t, "transactions", d.row("SELECT stream FROM indexer.exact_payloads"), "another stream's")
+	require.Equal(t, "1", d.row("SELECT count(*) FROM indexer.record_exact_payloads"), "another stream's")
 	require.NoError(t, l.DropSnapshot(ctx), "nothing to drop")
 	_, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Last: true})
 	require.ErrorIs(t, err, ErrWatermarkMoved)
@@ -343,5 +343,5 @@ func TestSnapshotPageBehindAnother(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "100", d.watermark())
 	require.Equal(t, []string{"a", "b"}, d.rows("SELECT contract_id FROM ledger.active_contracts ORDER BY 1"))
-	require.Equal(t, []string{"1", "3"}, d.rows("SELECT ordinal FROM indexer.unknown_elements ORDER BY 1"), "by their places in the snapshot")
+	require.Equal(t, []string{"1", "3"}, d.rows("SELECT ordinal FROM indexer.carried_unknown_elements ORDER BY 1"), "by their places in the snapshot")
 }

@@ -24,7 +24,7 @@ func TestHistoryAppendIsAllOrNothing(t *testing.T) {
 		for _, table := range historyTables {
 			require.Equal(t, "0", h.row("SELECT count(*) FROM indexer."+table+" x WHERE to_jsonb(x) -> 'seq' IS DISTINCT FROM '1'"), table)
 		}
-		require.Empty(t, h.rows("SELECT FROM indexer.exact_payloads"))
+		require.Empty(t, h.rows("SELECT FROM indexer.record_exact_payloads"))
 		require.Equal(t, "a", h.checkpoint())
 		stored, err := h.l.HistoryPosition(t.Context())
 		require.NoError(t, err)
@@ -41,7 +41,7 @@ func TestHistoryAppendIsAllOrNothing(t *testing.T) {
 	require.Equal(t, h.at, at)
 	nothing()
 
-	for _, table := range []string{"unknown_transactions", "exact_payloads", "party_transfers", "history_position"} {
+	for _, table := range []string{"unknown_transactions", "record_exact_payloads", "party_transfers", "history_position"} {
 		h.exec("ALTER TABLE indexer." + table + " ADD CONSTRAINT refused CHECK (to_jsonb(" + table + ") IS NULL) NOT VALID")
 		_, err := h.l.AppendTransactions(t.Context(), h.at, page)
 		require.ErrorAs(t, err, &problem, table)
@@ -190,7 +190,7 @@ func TestHistoryHooks(t *testing.T) {
 	require.Empty(t, rows)
 	_, err = l.AppendTransactions(t.Context(), ledger.HistoryPosition{}, page)
 	require.NoError(t, err)
-	for _, table := range append([]string{"exact_payloads"}, historyTables[:8]...) {
+	for _, table := range append([]string{"record_exact_payloads"}, historyTables[:8]...) {
 		require.Equal(t, d.row("SELECT count(*) FROM indexer."+table), fmt.Sprint(rows[table]), table)
 		require.NotZero(t, rows[table], table)
 	}

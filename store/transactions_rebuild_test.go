@@ -363,9 +363,8 @@ func TestHistoryIsRebuiltFromItsRows(t *testing.T) {
 	h.moved(h.l.AppendTransactions(t.Context(), h.at, page[4:]))
 	require.Empty(t, h.rebuild(historyPage))
 
-	// The fingerprint is of no column, and updates have the offsets and nodes.
-	unneeded := []string{"transactions.fingerprint", "exact_payloads.ledger_offset", "exact_payloads.node_id", "exact_payloads.interface_id"}
-	tables := append([]string{"exact_payloads"}, historyTables[:8]...)
+	unneeded := []string{"transactions.fingerprint"} // is of no column
+	tables := append([]string{"record_exact_payloads"}, historyTables[:8]...)
 	columns, err := h.conn.Query(t.Context(), columnsToSpoil, tables)
 	require.NoError(t, err)
 	statements := map[string]string{}

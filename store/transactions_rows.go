@@ -55,8 +55,17 @@ func (r *transactionRows) tables() []tableRows {
 		tableOf("taps", r.taps),
 		tableOf("aborted_transfer_instructions", r.aborted),
 		tableOf("unknown_transactions", r.unknown),
-		tableOf("exact_payloads", r.exact.rows),
+		tableOf("record_exact_payloads", r.exactValues()),
 	}
+}
+
+func (r *transactionRows) exactValues() []dbsqlc.IndexerRecordExactPayloads {
+	values := make([]dbsqlc.IndexerRecordExactPayloads, len(r.exact.rows))
+	for i := range r.exact.rows {
+		x := &r.exact.rows[i]
+		values[i] = dbsqlc.IndexerRecordExactPayloads{Seq: *x.Seq, Field: x.Field, Exact: x.Exact}
+	}
+	return values
 }
 
 // grow makes room for the rows of records.
@@ -138,7 +147,6 @@ func (x recordExact) optionalNumber(field string, d *ledger.Decimal) *ledger.Dec
 
 // add converts a record into its rows.
 func (r *transactionRows) add(refs refs, mark *ledger.HistoryMark, t *ledger.Transaction) {
-	first := len(r.exact.rows)
 	x := recordExact{keeper: &r.exact, at: place{ordinal: &mark.Seq}, word: t.Word}
 	r.exact.time(x.at, "date", t.Date)
 	row := dbsqlc.IndexerTransactions{
@@ -164,9 +172,6 @@ func (r *transactionRows) add(refs refs, mark *ledger.HistoryMark, t *ledger.Tra
 		})
 	default:
 		r.unknown = append(r.unknown, dbsqlc.IndexerUnknownTransactions{Seq: mark.Seq, Raw: x.value("raw", t.Raw)})
-	}
-	for i := first; i < len(r.exact.rows); i++ { // a record has no offset in our participant's ledger
-		r.exact.rows[i].Stream, r.exact.rows[i].LedgerOffset = StreamTransactions, nil
 	}
 }
 

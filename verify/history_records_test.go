@@ -15,7 +15,7 @@ import (
 // recordTables are those that hold the rows of records.
 var recordTables = []string{
 	"transactions", "transfers", "transfer_receivers", "balance_changes", "mints", "taps", "aborted_transfer_instructions",
-	"unknown_transactions", "exact_payloads",
+	"unknown_transactions", "record_exact_payloads",
 }
 
 // everywhere makes a statement of each table of records.

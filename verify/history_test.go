@@ -167,7 +167,7 @@ func (h *servedHistory) requireRows(wanted []string, message string) {
 
 var historyTables = []string{
 	"transactions", "transfers", "transfer_receivers", "balance_changes", "mints", "taps", "aborted_transfer_instructions",
-	"unknown_transactions", "exact_payloads", "party_transfers", "balance_totals", "latest_totals", "balance_rounds",
+	"unknown_transactions", "record_exact_payloads", "party_transfers", "balance_totals", "latest_totals", "balance_rounds",
 	"history_position", "history_gone", "history_sightings", "checkpoints", "network",
 }
 
@@ -232,7 +232,7 @@ func TestHistoryColumnsAreRepaired(t *testing.T) {
 			continue
 		}
 		where := "true"
-		if relation == "checkpoints" || relation == "exact_payloads" {
+		if relation == "checkpoints" {
 			where = "stream = 'transactions'"
 		}
 		rows, err := h.conn.Query(t.Context(), fmt.Sprintf("SELECT ctid::text FROM indexer.%s WHERE %s ORDER BY 1", relation, where))

@@ -77,7 +77,7 @@ func (w *fillWorld) requireBegunAt(t *testing.T, at int64) {
 func (w *fillWorld) requireNothingAside(t *testing.T) {
 	t.Helper()
 	for _, table := range []string{
-		"fill_active", "fill_snapshot", "fill_carried_created", "fill_carried_interface_views", "fill_carried_reassignments", "fill_unknown_elements", "fill_exact_payloads",
+		"fill_active", "fill_snapshot", "fill_carried_created", "fill_carried_interface_views", "fill_carried_reassignments", "fill_carried_unknown_elements", "fill_carried_exact_payloads",
 	} {
 		require.Equal(t, []string{"0"}, texts(t, w.database, "SELECT count(*)::text FROM indexer."+table), table)
 	}

@@ -24,8 +24,9 @@ var rebuildRelations = map[string]string{
 	"views":     "SELECT * FROM ledger.interface_views ORDER BY ordinal",
 	"reassignments": `SELECT v.*, c.created_offset, c.created_node_id, c.workflow_id, c.entry_extra, c.ledger_offset IS NOT NULL AS carried
 		FROM ledger.reassignments v LEFT JOIN indexer.carried_reassignments c USING (ledger_offset, node_id)`,
-	"topology":    "SELECT * FROM ledger.topology_events ORDER BY node_id",
-	"unknown":     "SELECT * FROM indexer.unknown_elements ORDER BY ordinal",
+	"topology": "SELECT * FROM ledger.topology_events ORDER BY node_id",
+	"unknown": `SELECT u.ledger_offset, u.ordinal, u.node_id, u.kind, u.raw, NULL AS workflow_id, NULL AS entry_extra, false AS carried FROM indexer.unknown_elements u
+		UNION ALL SELECT u.ledger_offset, u.ordinal, NULL, u.kind, u.raw, u.workflow_id, u.entry_extra, true FROM indexer.carried_unknown_elements u ORDER BY ordinal`,
 	"checkpoints": "SELECT v.*, c.ordinal FROM ledger.offset_checkpoints v JOIN indexer.synchronizers USING (synchronizer_id) JOIN indexer.offset_checkpoints c USING (ledger_offset, synchronizer_ref)",
 	"exact":       "SELECT *, convert_from(exact, 'UTF8') AS text FROM ledger.exact_payloads",
 }

@@ -162,7 +162,8 @@ var notServed = names(`
 	exercised.record_time exercised.synchronizer_ref interface_views.contract_id interface_views.record_time
 	interface_views.synchronizer_ref reassignments.record_time reassignments.synchronizer_ref
 	topology_events.record_time topology_events.synchronizer_ref
-	unknown_elements.kind unknown_elements.record_time unknown_elements.synchronizer_ref exact_payloads.stream exact_payloads.interface_id
+	unknown_elements.kind unknown_elements.record_time unknown_elements.synchronizer_ref exact_payloads.interface_id
+	carried_unknown_elements.kind carried_exact_payloads.interface_id
 	templates.package_id templates.module_name templates.entity_name
 	carried_created.snapshot_offset carried_interface_views.snapshot_offset carried_interface_views.contract_id
 	carried_interface_views.synchronizer_ref carried_reassignments.snapshot_offset carried_reassignments.synchronizer_ref`)
@@ -180,7 +181,7 @@ SELECT c.table_name || '.' || c.column_name, format('UPDATE indexer.%I SET %I = 
 FROM information_schema.columns c
 WHERE c.table_schema = 'indexer' AND c.table_name IN ('updates', 'created', 'archived', 'exercised', 'interface_views', 'reassignments',
 	'topology_events', 'unknown_elements', 'exact_payloads', 'offset_checkpoints', 'templates', 'synchronizers', 'party_lists',
-	'carried_created', 'carried_interface_views', 'carried_reassignments')
+	'carried_created', 'carried_interface_views', 'carried_reassignments', 'carried_unknown_elements', 'carried_exact_payloads', 'checkpoint_exact_payloads')
 AND NOT EXISTS (SELECT FROM information_schema.key_column_usage k JOIN information_schema.table_constraints p USING (constraint_schema, constraint_name)
 	WHERE p.constraint_type = 'PRIMARY KEY' AND k.table_schema = c.table_schema AND k.table_name = c.table_name AND k.column_name = c.column_name)
 ORDER BY 1`

@@ -113,7 +113,8 @@ const listTable = "party_lists"
 var (
 	factTables = []string{
 		"updates", "created", "archived", "exercised", "interface_views", "reassignments", "topology_events", "unknown_elements",
-		"exact_payloads", "offset_checkpoints", "carried_created", "carried_interface_views", "carried_reassignments", listTable,
+		"exact_payloads", "offset_checkpoints", "checkpoint_exact_payloads", "carried_created", "carried_interface_views", "carried_reassignments",
+		"carried_unknown_elements", "carried_exact_payloads", listTable,
 	}
 	projectedTables = []string{"active_contracts", "lifetimes"}
 	historyTables   = []string{

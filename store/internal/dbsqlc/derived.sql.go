@@ -32,7 +32,7 @@ FROM (
     UNION ALL
     SELECT x.snapshot_offset FROM indexer.carried_reassignments x
     UNION ALL
-    SELECT x.ledger_offset FROM indexer.unknown_elements x WHERE x.carried
+    SELECT x.ledger_offset FROM indexer.carried_unknown_elements x
 ) c
 GROUP BY c.snapshot_offset ORDER BY count(*) DESC, c.snapshot_offset LIMIT 1
 `
@@ -357,7 +357,7 @@ const snapshotRestore = `-- name: SnapshotRestore :exec
 INSERT INTO indexer.snapshots AS s (snapshot_offset, scope, token_kind, token, entries, finished_at)
 SELECT $1::bigint, $2::text, '', '',
     (SELECT count(*) FROM indexer.carried_created c WHERE c.reassignment_counter IS NOT NULL)
-    + (SELECT count(*) FROM indexer.carried_reassignments) + (SELECT count(*) FROM indexer.unknown_elements u WHERE u.carried), now()
+    + (SELECT count(*) FROM indexer.carried_reassignments) + (SELECT count(*) FROM indexer.carried_unknown_elements), now()
 ON CONFLICT (snapshot_offset) DO UPDATE SET scope = excluded.scope, finished_at = coalesce(s.finished_at, excluded.finished_at)
 `
 

@@ -9,30 +9,19 @@ import (
 	"context"
 )
 
-const exactPayloadsClear = `-- name: ExactPayloadsClear :exec
-DELETE FROM indexer.exact_payloads WHERE stream = $1
-`
-
-func (q *Queries) ExactPayloadsClear(ctx context.Context, db DBTX, stream string) error {
-	_, err := db.Exec(ctx, exactPayloadsClear, stream)
-	return err
-}
-
-const exactPayloadsForget = `-- name: ExactPayloadsForget :exec
-DELETE FROM indexer.exact_payloads x
+const checkpointExactPayloadsForget = `-- name: CheckpointExactPayloadsForget :exec
+DELETE FROM indexer.checkpoint_exact_payloads x
 USING (SELECT unnest($1::bigint[]) AS ledger_offset, unnest($2::text[]) AS field) gone
-WHERE x.stream = $3 AND x.ledger_offset = gone.ledger_offset AND x.field = gone.field
-  AND x.node_id IS NULL AND x.interface_id IS NULL
+WHERE x.ledger_offset = gone.ledger_offset AND x.field = gone.field
 `
 
-type ExactPayloadsForgetParams struct {
+type CheckpointExactPayloadsForgetParams struct {
 	LedgerOffsets []int64  `db:"ledger_offsets"`
 	Fields        []string `db:"fields"`
-	Stream        string   `db:"stream"`
 }
 
 // Makes place for newer values of checkpoints.
-func (q *Queries) ExactPayloadsForget(ctx context.Context, db DBTX, arg ExactPayloadsForgetParams) error {
-	_, err := db.Exec(ctx, exactPayloadsForget, arg.LedgerOffsets, arg.Fields, arg.Stream)
+func (q *Queries) CheckpointExactPayloadsForget(ctx context.Context, db DBTX, arg CheckpointExactPayloadsForgetParams) error {
+	_, err := db.Exec(ctx, checkpointExactPayloadsForget, arg.LedgerOffsets, arg.Fields)
 	return err
 }

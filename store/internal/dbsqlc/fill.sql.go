@@ -58,11 +58,11 @@ WITH views AS (
 ), reassignments AS (
     DELETE FROM indexer.carried_reassignments r WHERE r.ledger_offset > $1 AND r.ledger_offset <= $2 RETURNING 1
 ), unknown AS (
-    DELETE FROM indexer.unknown_elements u
-    WHERE u.carried AND u.ledger_offset > $1 AND u.ledger_offset <= $2 RETURNING 1
+    DELETE FROM indexer.carried_unknown_elements u
+    WHERE u.ledger_offset > $1 AND u.ledger_offset <= $2 RETURNING 1
 ), exact AS (
-    DELETE FROM indexer.exact_payloads x
-    WHERE x.stream = 'updates' AND x.field NOT LIKE 'checkpoint\_%' AND x.ledger_offset > $1 AND x.ledger_offset <= $2 RETURNING 1
+    DELETE FROM indexer.carried_exact_payloads x
+    WHERE x.ledger_offset > $1 AND x.ledger_offset <= $2 RETURNING 1
 )
 SELECT (SELECT count(*) FROM views) + (SELECT count(*) FROM reassignments) + (SELECT count(*) FROM unknown) + (SELECT count(*) FROM exact) AS removed
 `
@@ -72,7 +72,7 @@ type CarriedRestForgetParams struct {
 	ToInclusive   int64 `db:"to_inclusive"`
 }
 
-// Removes the other carried rows of a range that is not covered, and all exact values there.
+// Removes the other carried rows of a range.
 func (q *Queries) CarriedRestForget(ctx context.Context, db DBTX, arg CarriedRestForgetParams) (int32, error) {
 	row := db.QueryRow(ctx, carriedRestForget, arg.FromExclusive, arg.ToInclusive)
 	var removed int32
@@ -477,9 +477,9 @@ func (q *Queries) LookupsForgetCreated(ctx context.Context, db DBTX, contractIds
 }
 
 const lookupsForgetExact = `-- name: LookupsForgetExact :exec
-DELETE FROM indexer.exact_payloads x
+DELETE FROM indexer.lookup_exact_payloads x
 USING (SELECT unnest($1::bigint[]) AS ledger_offset, unnest($2::integer[]) AS node_id) gone
-WHERE x.stream = 'lookups' AND x.ledger_offset = gone.ledger_offset AND x.node_id = gone.node_id
+WHERE x.ledger_offset = gone.ledger_offset AND x.node_id = gone.node_id
 `
 
 type LookupsForgetExactParams struct {

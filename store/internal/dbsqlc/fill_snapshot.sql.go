@@ -19,11 +19,9 @@ WITH created AS (
 ), reassignments AS (
     DELETE FROM indexer.carried_reassignments
 ), unknown AS (
-    DELETE FROM indexer.unknown_elements WHERE carried
+    DELETE FROM indexer.carried_unknown_elements
 )
-DELETE FROM indexer.exact_payloads x
-WHERE x.stream = 'updates' AND x.field NOT LIKE 'checkpoint\_%'
-  AND NOT EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
+DELETE FROM indexer.carried_exact_payloads
 `
 
 // Removes what a snapshot brought.
@@ -104,10 +102,10 @@ WITH created AS (
     INSERT INTO indexer.carried_reassignments SELECT x.ledger_offset, x.node_id, x.snapshot_offset, x.kind, x.contract_id, x.template_ref, x.synchronizer_ref, x.workflow_id, x.reassignment_id, x.source_ref, x.target_ref, x.submitter, x.reassignment_counter, x.assignment_exclusivity, x.witness_parties_ref, x.created_offset, x.created_node_id, x.extra, x.entry_extra FROM indexer.fill_carried_reassignments x
     WHERE NOT EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
 ), unknown AS (
-    INSERT INTO indexer.unknown_elements SELECT x.ledger_offset, x.ordinal, x.carried, x.node_id, x.kind, x.synchronizer_ref, x.record_time, x.raw, x.workflow_id, x.entry_extra FROM indexer.fill_unknown_elements x
+    INSERT INTO indexer.carried_unknown_elements SELECT x.ledger_offset, x.ordinal, x.kind, x.raw, x.workflow_id, x.entry_extra FROM indexer.fill_carried_unknown_elements x
     WHERE NOT EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
 ), exact AS (
-    INSERT INTO indexer.exact_payloads SELECT x.stream, x.seq, x.ledger_offset, x.node_id, x.interface_id, x.field, x.exact FROM indexer.fill_exact_payloads x
+    INSERT INTO indexer.carried_exact_payloads SELECT x.ledger_offset, x.node_id, x.interface_id, x.seq, x.field, x.exact FROM indexer.fill_carried_exact_payloads x
     WHERE NOT EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
 )
 INSERT INTO indexer.snapshots (snapshot_offset, scope, token_kind, token, entries, started_at, finished_at)
@@ -178,9 +176,9 @@ WITH created AS (
 ), reassignments AS (
     DELETE FROM indexer.fill_carried_reassignments
 ), unknown AS (
-    DELETE FROM indexer.fill_unknown_elements
+    DELETE FROM indexer.fill_carried_unknown_elements
 ), exact AS (
-    DELETE FROM indexer.fill_exact_payloads
+    DELETE FROM indexer.fill_carried_exact_payloads
 )
 DELETE FROM indexer.fill_snapshot
 `
@@ -198,8 +196,8 @@ const fillSnapshotForgetLookups = `-- name: FillSnapshotForgetLookups :exec
 WITH gone AS (
     DELETE FROM indexer.lookups l USING indexer.fill_carried_created c WHERE c.contract_id = l.contract_id RETURNING l.ledger_offset, l.node_id
 )
-DELETE FROM indexer.exact_payloads x USING gone g
-WHERE x.stream = 'lookups' AND x.ledger_offset = g.ledger_offset AND x.node_id = g.node_id
+DELETE FROM indexer.lookup_exact_payloads x USING gone g
+WHERE x.ledger_offset = g.ledger_offset AND x.node_id = g.node_id
 `
 
 // Forgets look-ups of contracts whose creation it brings, with the exact values that they had.

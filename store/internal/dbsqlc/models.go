@@ -104,6 +104,16 @@ type IndexerCarriedCreated struct {
 	EntryExtra          []byte             `db:"entry_extra"`
 }
 
+// As exact_payloads, of carried rows.
+type IndexerCarriedExactPayloads struct {
+	LedgerOffset int64   `db:"ledger_offset"`
+	NodeID       *int32  `db:"node_id"`
+	InterfaceID  *string `db:"interface_id"`
+	Seq          *int64  `db:"seq"`
+	Field        string  `db:"field"`
+	Exact        []byte  `db:"exact"`
+}
+
 // Carried rows: interface views of carried_created.
 type IndexerCarriedInterfaceViews struct {
 	LedgerOffset            int64   `db:"ledger_offset"`
@@ -142,6 +152,23 @@ type IndexerCarriedReassignments struct {
 	CreatedNodeID         int32              `db:"created_node_id"`
 	Extra                 []byte             `db:"extra"`
 	EntryExtra            []byte             `db:"entry_extra"`
+}
+
+// What came of a kind that is not known, raw, of the snapshot that is carried. Shown as ledger.unknown_updates.
+type IndexerCarriedUnknownElements struct {
+	LedgerOffset int64   `db:"ledger_offset"`
+	Ordinal      int32   `db:"ordinal"`
+	Kind         string  `db:"kind"`
+	Raw          []byte  `db:"raw"`
+	WorkflowID   *string `db:"workflow_id"`
+	EntryExtra   []byte  `db:"entry_extra"`
+}
+
+// As exact_payloads, of offset checkpoints.
+type IndexerCheckpointExactPayloads struct {
+	LedgerOffset int64  `db:"ledger_offset"`
+	Field        string `db:"field"`
+	Exact        []byte `db:"exact"`
 }
 
 // Where each stream resumes. For updates this is the watermark: the projected end, and what readers see.
@@ -206,13 +233,12 @@ type IndexerCreations struct {
 	WitnessPartiesRef *int32             `db:"witness_parties_ref"`
 }
 
-// Values that their own column cannot hold as sent, byte by byte. Shown as ledger.exact_payloads.
+// Values of updates and their events that their own column cannot hold as sent, byte by byte. Shown as ledger.exact_payloads.
 type IndexerExactPayloads struct {
-	Stream       string  `db:"stream"`
-	Seq          *int64  `db:"seq"`
-	LedgerOffset *int64  `db:"ledger_offset"`
+	LedgerOffset int64   `db:"ledger_offset"`
 	NodeID       *int32  `db:"node_id"`
 	InterfaceID  *string `db:"interface_id"`
+	Seq          *int64  `db:"seq"`
 	Field        string  `db:"field"`
 	Exact        []byte  `db:"exact"`
 }
@@ -282,6 +308,16 @@ type IndexerFillCarriedCreated struct {
 	EntryExtra          []byte             `db:"entry_extra"`
 }
 
+// What goes to carried_exact_payloads.
+type IndexerFillCarriedExactPayloads struct {
+	LedgerOffset int64   `db:"ledger_offset"`
+	NodeID       *int32  `db:"node_id"`
+	InterfaceID  *string `db:"interface_id"`
+	Seq          *int64  `db:"seq"`
+	Field        string  `db:"field"`
+	Exact        []byte  `db:"exact"`
+}
+
 // What goes to carried_interface_views.
 type IndexerFillCarriedInterfaceViews struct {
 	LedgerOffset            int64   `db:"ledger_offset"`
@@ -322,18 +358,17 @@ type IndexerFillCarriedReassignments struct {
 	EntryExtra            []byte             `db:"entry_extra"`
 }
 
-// What goes to exact_payloads.
-type IndexerFillExactPayloads struct {
-	Stream       string  `db:"stream"`
-	Seq          *int64  `db:"seq"`
-	LedgerOffset *int64  `db:"ledger_offset"`
-	NodeID       *int32  `db:"node_id"`
-	InterfaceID  *string `db:"interface_id"`
-	Field        string  `db:"field"`
-	Exact        []byte  `db:"exact"`
+// What goes to carried_unknown_elements.
+type IndexerFillCarriedUnknownElements struct {
+	LedgerOffset int64   `db:"ledger_offset"`
+	Ordinal      int32   `db:"ordinal"`
+	Kind         string  `db:"kind"`
+	Raw          []byte  `db:"raw"`
+	WorkflowID   *string `db:"workflow_id"`
+	EntryExtra   []byte  `db:"entry_extra"`
 }
 
-// The snapshot that is to lower the state floor, which is being read, or was and waits for history up to where what is active is known: token is where the next page starts. Its rows are in the tables fill_carried_created to fill_exact_payloads. Empty: there is none.
+// The snapshot that is to lower the state floor, which is being read, or was and waits for history up to where what is active is known: token is where the next page starts. Its rows are in the tables fill_carried_created to fill_carried_exact_payloads. Empty: there is none.
 type IndexerFillSnapshot struct {
 	OnlyRow        bool               `db:"only_row"`
 	SnapshotOffset int64              `db:"snapshot_offset"`
@@ -343,20 +378,6 @@ type IndexerFillSnapshot struct {
 	Entries        int64              `db:"entries"`
 	StartedAt      pgtype.Timestamptz `db:"started_at"`
 	FinishedAt     pgtype.Timestamptz `db:"finished_at"`
-}
-
-// What goes to unknown_elements.
-type IndexerFillUnknownElements struct {
-	LedgerOffset    int64              `db:"ledger_offset"`
-	Ordinal         int32              `db:"ordinal"`
-	Carried         bool               `db:"carried"`
-	NodeID          *int32             `db:"node_id"`
-	Kind            string             `db:"kind"`
-	SynchronizerRef *int32             `db:"synchronizer_ref"`
-	RecordTime      pgtype.Timestamptz `db:"record_time"`
-	Raw             []byte             `db:"raw"`
-	WorkflowID      *string            `db:"workflow_id"`
-	EntryExtra      []byte             `db:"entry_extra"`
 }
 
 // Where contracts were created, of those whose creation was seen or named by a snapshot; to be looked up by contract_id. One that is known twice has the same offset twice.
@@ -468,6 +489,14 @@ type IndexerLifetimes struct {
 	SynchronizerRef   int32  `db:"synchronizer_ref"`
 	TemplateRef       int32  `db:"template_ref"`
 	ContractID        string `db:"contract_id"`
+}
+
+// As exact_payloads, of contracts that were looked up.
+type IndexerLookupExactPayloads struct {
+	LedgerOffset int64  `db:"ledger_offset"`
+	NodeID       int32  `db:"node_id"`
+	Field        string `db:"field"`
+	Exact        []byte `db:"exact"`
 }
 
 // Contracts that were archived or exercised, and whose creation was never seen. Wanted ones wait for their look-up; the others are shown as ledger.looked_up_contracts, and are not asked for again.
@@ -600,6 +629,13 @@ type IndexerReassignments struct {
 	AssignmentExclusivity pgtype.Timestamptz `db:"assignment_exclusivity"`
 	WitnessPartiesRef     *int32             `db:"witness_parties_ref"`
 	Extra                 []byte             `db:"extra"`
+}
+
+// As exact_payloads, of records of the transaction history.
+type IndexerRecordExactPayloads struct {
+	Seq   int64  `db:"seq"`
+	Field string `db:"field"`
+	Exact []byte `db:"exact"`
 }
 
 // What indexer.balance_rounds should hold, worked out from all records.
@@ -767,18 +803,15 @@ type IndexerTransfers struct {
 	Extra                      []byte             `db:"extra"`
 }
 
-// What came of a kind that is not known, raw: of covered updates, and (carried) of snapshots. Shown as ledger.unknown_updates.
+// What came of a kind that is not known, raw, of covered updates. Shown as ledger.unknown_updates.
 type IndexerUnknownElements struct {
 	LedgerOffset    int64              `db:"ledger_offset"`
 	Ordinal         int32              `db:"ordinal"`
-	Carried         bool               `db:"carried"`
 	NodeID          *int32             `db:"node_id"`
 	Kind            string             `db:"kind"`
 	SynchronizerRef *int32             `db:"synchronizer_ref"`
 	RecordTime      pgtype.Timestamptz `db:"record_time"`
 	Raw             []byte             `db:"raw"`
-	WorkflowID      *string            `db:"workflow_id"`
-	EntryExtra      []byte             `db:"entry_extra"`
 }
 
 // Records of the kind unknown, as they were sent. Shown as ledger.unknown_transactions.
@@ -993,7 +1026,7 @@ type LedgerExactPayloads struct {
 	// updates: the value belongs to the event relations. lookups: it belongs to the row of ledger.looked_up_contracts with the same (ledger_offset, node_id). transactions: it belongs to the record of the transaction history with the same seq.
 	Stream string `db:"stream"`
 	// Offset of the row whose value this is. NULL in the stream transactions.
-	LedgerOffset *int64 `db:"ledger_offset"`
+	LedgerOffset int64 `db:"ledger_offset"`
 	// Node id of that row. NULL where the value belongs to a whole update.
 	NodeID *int32 `db:"node_id"`
 	// The interface, where the value belongs to an interface view. Else NULL.

@@ -96,8 +96,8 @@ WITH dropped AS (
     DELETE FROM indexer.carried_reassignments r USING dropped d
     WHERE d.kind = 'reassignment' AND d.ledger_offset = r.ledger_offset AND d.number = r.node_id
 ), unknown AS (
-    DELETE FROM indexer.unknown_elements u USING dropped d
-    WHERE d.kind = 'unknown' AND u.carried AND d.ledger_offset = u.ledger_offset AND d.number = u.ordinal
+    DELETE FROM indexer.carried_unknown_elements u USING dropped d
+    WHERE d.kind = 'unknown' AND d.ledger_offset = u.ledger_offset AND d.number = u.ordinal
 ), incomplete AS (
     UPDATE indexer.carried_created c SET reassignment_counter = NULL FROM dropped d
     WHERE d.kind = 'active' AND d.ledger_offset = c.ledger_offset AND d.number = c.node_id
@@ -136,8 +136,8 @@ SELECT 'reassignment', r.ledger_offset, r.node_id
 FROM indexer.carried_reassignments r JOIN reassigned p ON p.ledger_offset = r.ledger_offset AND p.node_id = r.node_id
 UNION ALL
 SELECT 'unknown', u.ledger_offset, u.ordinal
-FROM indexer.unknown_elements u
-WHERE u.carried AND u.ledger_offset = $5 AND u.ordinal >= $6::bigint AND u.ordinal < $7::bigint
+FROM indexer.carried_unknown_elements u
+WHERE u.ledger_offset = $5 AND u.ordinal >= $6::bigint AND u.ordinal < $7::bigint
 `
 
 type CarriedEventsParams struct {
@@ -197,8 +197,8 @@ WITH places AS (
 ), reassignments AS (
     DELETE FROM indexer.carried_reassignments r USING reassigned p WHERE p.ledger_offset = r.ledger_offset AND p.node_id = r.node_id
 )
-DELETE FROM indexer.unknown_elements u
-WHERE u.carried AND u.ledger_offset = $1 AND u.ordinal >= $2::bigint AND u.ordinal < $3::bigint
+DELETE FROM indexer.carried_unknown_elements u
+WHERE u.ledger_offset = $1 AND u.ordinal >= $2::bigint AND u.ordinal < $3::bigint
 `
 
 type CarriedForgetParams struct {

@@ -11,7 +11,7 @@ import (
 
 const carriedClear = `-- name: CarriedClear :exec
 TRUNCATE indexer.carried_created, indexer.carried_interface_views, indexer.carried_reassignments, indexer.active_contracts,
-    indexer.unknown_elements
+    indexer.carried_unknown_elements, indexer.carried_exact_payloads
 `
 
 func (q *Queries) CarriedClear(ctx context.Context, db DBTX) error {

@@ -42,7 +42,7 @@ func (q *Queries) StatusNewestTransaction(ctx context.Context, db DBTX, seqs []i
 }
 
 const statusUnknownKinds = `-- name: StatusUnknownKinds :one
-SELECT count(*) FROM indexer.unknown_elements u WHERE u.ledger_offset <= ledger.latest_offset()
+SELECT count(*) FROM ledger.unknown_updates
 `
 
 // Those that are shown.

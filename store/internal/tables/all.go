@@ -9,12 +9,18 @@ const (
 	seq    = "seq"
 )
 
-// The rows of the tables that families share.
+// What exact values s belong to none, which is known of some tables by other tables of the database.
 const (
-	exactOfUpdates = `s.stream = 'updates' AND s.field NOT LIKE 'checkpoint\_%'`
-	exactOfRecords = `s.stream = 'transactions'`
-	exactOfOthers  = `(s.stream = 'lookups' OR s.stream = 'updates' AND s.field LIKE 'checkpoint\_%')`
-	notCovered     = ` AND NOT EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < s.ledger_offset AND v.to_inclusive >= s.ledger_offset)`
+	ofNoCarriedRow = `NOT (EXISTS (SELECT FROM indexer.carried_created c
+        WHERE c.ledger_offset = s.ledger_offset AND c.node_id = s.node_id AND s.field NOT LIKE 'assignment\_%')
+    OR EXISTS (SELECT FROM indexer.carried_reassignments r
+        WHERE r.ledger_offset = s.ledger_offset AND r.node_id = s.node_id AND (r.kind = 'assigned') = (s.field LIKE 'assignment\_%'))
+    OR EXISTS (SELECT FROM indexer.carried_unknown_elements u
+        WHERE u.ledger_offset = s.ledger_offset AND u.ordinal = s.seq AND s.node_id IS NULL))`
+	ofNoLookup     = `NOT EXISTS (SELECT FROM indexer.lookups l WHERE l.status = 'found' AND l.ledger_offset = s.ledger_offset AND l.node_id = s.node_id)`
+	ofNoCheckpoint = `NOT EXISTS (
+    SELECT FROM indexer.offset_checkpoints o JOIN indexer.synchronizers d ON d.synchronizer_ref = o.synchronizer_ref
+    WHERE o.ledger_offset = s.ledger_offset AND s.field IN ('checkpoint_extra ' || d.synchronizer_id, 'checkpoint_time ' || d.synchronizer_id))`
 )
 
 // What projections follow from. Filled history counts where it is known what was active at the base.
@@ -37,15 +43,14 @@ var all = []Table{
 	{Name: "interface_views", Family: Facts, Key: key(offset, node, "ordinal"), Place: offset, Partitioned: true, Reset: Remove},
 	{Name: "reassignments", Family: Facts, Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Element: true, Activity: true},
 	{Name: "topology_events", Family: Facts, Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Element: true},
-	{Name: "unknown_elements", Family: Facts, Key: key(offset, "ordinal"), Which: "NOT s.carried", Place: offset, Reset: Remove, Element: true},
-	{Name: "exact_payloads", Family: Facts, Key: key(offset, node, "interface_id", seq, "field"), Which: exactOfUpdates, Mixed: true,
-		Place: offset, Reset: Remove},
+	{Name: "unknown_elements", Family: Facts, Key: key(offset, "ordinal"), Place: offset, Reset: Remove, Element: true},
+	{Name: "exact_payloads", Family: Facts, Key: key(offset, node, "interface_id", seq, "field"), Place: offset, Reset: Remove},
 
 	{Name: "carried_created", Family: Snapshot, Key: key(offset, node), SnapshotOffset: "snapshot_offset", Fact: "created"},
 	{Name: "carried_interface_views", Family: Snapshot, Key: key(offset, node, "ordinal"), SnapshotOffset: "snapshot_offset", Fact: "interface_views"},
 	{Name: "carried_reassignments", Family: Snapshot, Key: key(offset, node), SnapshotOffset: "snapshot_offset", Fact: "reassignments"},
-	{Name: "unknown_elements", Family: Snapshot, Key: key(offset, "ordinal"), Which: "s.carried", SnapshotOffset: offset},
-	{Name: "exact_payloads", Family: Snapshot, Key: key(offset, node, "interface_id", seq, "field"), Which: exactOfUpdates + notCovered, Place: offset},
+	{Name: "carried_unknown_elements", Family: Snapshot, Key: key(offset, "ordinal"), SnapshotOffset: offset},
+	{Name: "carried_exact_payloads", Family: Snapshot, Key: key(offset, node, "interface_id", seq, "field"), Fact: "exact_payloads", Orphan: ofNoCarriedRow},
 
 	{Name: "transactions", Family: Records, Key: key(seq), Place: seq},
 	{Name: "transfers", Family: Records, Key: key(seq), Place: seq, Kind: ledger.TransactionTransfer},
@@ -55,7 +60,7 @@ var all = []Table{
 	{Name: "taps", Family: Records, Key: key(seq), Place: seq, Kind: ledger.TransactionTap},
 	{Name: "aborted_transfer_instructions", Family: Records, Key: key(seq), Place: seq, Kind: ledger.TransactionAbort},
 	{Name: "unknown_transactions", Family: Records, Key: key(seq), Place: seq, Kind: ledger.TransactionUnknown},
-	{Name: "exact_payloads", Family: Records, Key: key(seq, "field"), Which: exactOfRecords, Place: seq},
+	{Name: "record_exact_payloads", Family: Records, Key: key(seq, "field"), Place: seq},
 
 	{Name: "history_gone", Family: Marks, Key: key(seq), Place: seq},
 	{Name: "history_sightings", Family: Marks, Key: key(seq), Place: seq},
@@ -66,7 +71,8 @@ var all = []Table{
 	{Name: "balance_rounds", Family: Totals, Key: key("only_row"), Follows: "indexer.rounds_told"},
 
 	{Name: "offset_checkpoints", Family: State, Key: key(offset, "synchronizer_ref"), Place: offset, Reset: Remove},
-	{Name: "exact_payloads", Family: State, Which: exactOfOthers, Place: offset, Reset: Remove},
+	{Name: "checkpoint_exact_payloads", Family: State, Place: offset, Reset: Remove, Orphan: ofNoCheckpoint},
+	{Name: "lookup_exact_payloads", Family: State, Place: offset, Reset: Remove, Orphan: ofNoLookup},
 
 	// In this order: a contract that a reset makes active again was not active before.
 	{Name: "active_contracts", Family: Projections, Key: key("activated_offset", "activated_node_id"), Place: "activated_offset", Reset: Remove,
@@ -91,8 +97,8 @@ var all = []Table{
 	{Name: "fill_carried_created", Family: Aside, Key: key(offset, node)},
 	{Name: "fill_carried_interface_views", Family: Aside, Key: key(offset, node, "ordinal")},
 	{Name: "fill_carried_reassignments", Family: Aside, Key: key(offset, node)},
-	{Name: "fill_unknown_elements", Family: Aside, Key: key(offset, "ordinal")},
-	{Name: "fill_exact_payloads", Family: Aside},
+	{Name: "fill_carried_unknown_elements", Family: Aside, Key: key(offset, "ordinal")},
+	{Name: "fill_carried_exact_payloads", Family: Aside},
 
 	{Name: "participant", Family: State, Key: key("only_row")},
 	{Name: "network", Family: State, Key: key("only_row")},

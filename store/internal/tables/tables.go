@@ -59,16 +59,17 @@ type Table struct {
 	// compared in its order.
 	Key []string
 
-	// Which chooses the family's rows of a table that families share, as a condition on a row s. Empty: all rows. Mixed says
-	// that it chooses rows of two families, which only their offsets tell apart.
+	// Which chooses the family's rows of a table that families share, as a condition on a row s. Empty: all rows.
 	Which string
-	Mixed bool
 
 	// Place is the column whose number says which offset or record a row belongs to: rows are sealed, removed by a reset and put
 	// into partitions by it. Empty: rows belong to none, or, of a snapshot, to the snapshot as a whole.
 	Place       string
 	Partitioned bool
 	Reset       Reset
+
+	// Orphan is true of rows s that belong to no row of another table, and so should not be there. Empty: that is told in another way.
+	Orphan string
 
 	// Of facts. Element: there is one row for each element of an update. Activity: the rows may activate and deactivate contracts.
 	Element, Activity bool
