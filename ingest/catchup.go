@@ -58,7 +58,7 @@ func (c *catchUp) run(ctx context.Context) error {
 		if c.load.fetch(reading, c.load.updates-c.shown < unshownUpdates) {
 			c.extend(reading)
 		}
-		c.load.write(ctx, c.Sink.Write, func(r ledger.Range, updates int) { c.keep(ctx, storedRange{r, updates}) })
+		c.load.write(ctx, c.Sink.Write, func(b batch) { c.keep(ctx, storedRange{b.span(), b.updates}) })
 		c.project(ctx)
 	})
 }

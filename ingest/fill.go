@@ -148,10 +148,10 @@ func (r *fillRun) fill(ctx context.Context) error {
 	}
 	return load.run(ctx, func(reading context.Context) {
 		load.fetch(reading, true)
-		load.write(ctx, r.Sink.Fill, func(stored ledger.Range, updates int) {
-			done += int64(stored.To - stored.From)
-			r.filled.Updates += int64(updates)
-			meter.Add(ctx, done, updates)
+		load.write(ctx, r.Sink.Fill, func(b batch) {
+			done += int64(b.to() - b.pages[0].From)
+			r.filled.Updates += int64(b.updates)
+			meter.Add(ctx, done, b.updates)
 		})
 	})
 }

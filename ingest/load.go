@@ -14,8 +14,6 @@ import (
 const (
 	// writers is how many transactions write facts at a time.
 	writers = 2
-	// A batch is begun when so much has come for it.
-	batchBytes = bytesInFlight / 4
 	// Where updates come more slowly than that, they are written this often.
 	lingerFor = 2 * time.Second
 	// leastRoom is what is reserved for a page at least, in bytes: some updates are much larger than others.
@@ -40,6 +38,8 @@ func newPace(maxRequests int, logger *slog.Logger, stream string) pace {
 //
 //	plan ─ windows → fetch ─ pages → write
 //
+// The tail reads pages in a way of its own.
+//
 // Windows are fetched in the plan's order, come in any, and are written in batches of pages that adjoin. One goroutine, that of
 // run, owns all state and decides what begins. Requests and transactions run beside it, and report to it when they are done.
 type loader struct {
@@ -48,13 +48,15 @@ type loader struct {
 	scope  ledger.Scope
 	fork   *forkCheck
 	plan   *plan
+	// ordered: what came is written at once, in one transaction after the other.
+	ordered bool
 
 	reached  ledger.Offset // the highest offset that was fetched
 	updates  int           // that were fetched
 	fetching int
-	room     int64         // bytes of JSON that requests may bring, or pages hold
-	least    int64         // that is reserved for a request
-	pages    []ledger.Page // fetched and not being written yet, in the plan's order
+	room     int64     // bytes of JSON that requests may bring, or pages hold
+	least    int64     // that is reserved for a request
+	pages    []fetched // not being written yet, in the plan's order
 	writing  int
 	wrote    time.Time // when a batch was last begun
 
@@ -124,8 +126,8 @@ func (l *loader) fail(err error) {
 // resting tells whether nothing that was fetched, or is being fetched, is still to be written.
 func (l *loader) resting() bool { return l.fetching == 0 && l.writing == 0 && len(l.pages) == 0 }
 
-// fetch asks for the plan's next windows, as many as source and memory bear. Those beyond what was fetched wait unless further.
-// It tells whether more could be asked for, and nothing is left in the plan.
+// fetch asks for the plan's next windows, as many as the limiter and the memory budget allow. If further is false, only windows
+// below the highest fetched offset are requested. It reports whether the plan is exhausted.
 func (l *loader) fetch(ctx context.Context, further bool) (exhausted bool) {
 	for ctx.Err() == nil && !l.pausing && l.limit.allows(l.fetching) {
 		window, ok := l.plan.next(l.limit.most)
@@ -171,24 +173,34 @@ func (l *loader) roomFor(window ledger.Range) int64 {
 	return min(bytesInFlight, max(expected+expected/2, l.least))
 }
 
-// read reads one page of a window. It is accepted: of the history that was read before.
+// read reads one page of a window.
 func (l *loader) read(ctx context.Context, window ledger.Range, room int64) (page ledger.Page, err error) {
-	changes := l.source.Changes()
 	read := l.source.ReadUpdates // nothing else is in memory
 	if room < bytesInFlight {
 		read = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
 			return l.source.ReadUpdatesWithin(ctx, after, to, room)
 		}
 	}
-	if page, err = l.sizes.ask(ctx, read, window); err == nil {
-		return page, l.fork.accept(ctx, changes, &page)
+	err = l.confirmed(ctx, func() (*ledger.Page, error) {
+		page, err = l.sizes.ask(ctx, read, window)
+		return &page, err
+	})
+	return page, err
+}
+
+// confirmed reads a page that is used once it is certain that it is of the history that was read before.
+func (l *loader) confirmed(ctx context.Context, read func() (*ledger.Page, error)) error {
+	changes := l.source.Changes()
+	page, err := read()
+	if err == nil {
+		return l.fork.accept(ctx, changes, page)
 	}
 	if Lasting(err) { // it may be another server that can't go on
 		if changed := l.fork.stuck(ctx); changed != nil {
-			err = changed
+			return changed
 		}
 	}
-	return page, err
+	return err
 }
 
 // arrived takes in a page of a window. What the page leaves of it is read later.
@@ -202,8 +214,8 @@ func (l *loader) arrived(window ledger.Range, room int64, page *ledger.Page) {
 	l.room += page.Bytes
 	l.updates += len(page.Updates)
 	l.reached = max(l.reached, page.To)
-	i, _ := slices.BinarySearchFunc(l.pages, *page, l.plan.compare)
-	l.pages = slices.Insert(l.pages, i, *page)
+	i, _ := slices.BinarySearchFunc(l.pages, page, func(f fetched, page *ledger.Page) int { return l.plan.compare(&f.page, page) })
+	l.pages = slices.Insert(l.pages, i, fetched{page: *page})
 }
 
 // notRead decides what an error means that came instead of a page.
@@ -263,12 +275,14 @@ func (l *loader) pause(ctx context.Context) {
 }
 
 // write begins transactions for batches of pages that adjoin, those that are planned first before others. stored is called when
-// one was committed.
-func (l *loader) write(
-	ctx context.Context, store func(context.Context, ledger.Scope, []ledger.Page) error, stored func(ledger.Range, int),
-) {
-	for ctx.Err() == nil && l.failed == nil && l.writing < writers {
-		all := l.fetching == 0 || time.Since(l.wrote) > lingerFor
+// one was committed, or has nothing to commit.
+func (l *loader) write(ctx context.Context, store func(context.Context, ledger.Scope, []ledger.Page) error, stored func(batch)) {
+	most := writers
+	if l.ordered {
+		most = 1
+	}
+	for ctx.Err() == nil && l.failed == nil && l.writing < most {
+		all := l.ordered || l.fetching == 0 || time.Since(l.wrote) > lingerFor
 		b, ok := l.nextBatch(all)
 		if !ok {
 			return
@@ -276,15 +290,18 @@ func (l *loader) write(
 		l.writing++
 		l.wrote = time.Now()
 		l.begin(func() func() {
-			err := store(context.WithoutCancel(ctx), l.scope, b.pages) // finished once it was begun
+			var err error
+			if len(b.pages) > 0 {
+				err = store(context.WithoutCancel(ctx), l.scope, b.pages) // finished once it was begun
+			}
 			return func() {
 				l.writing--
-				l.room -= b.weight
+				l.room -= b.bytes
 				if err != nil {
 					l.fail(err)
 					return
 				}
-				stored(ledger.Range{From: b.pages[0].From, To: b.to()}, b.updates)
+				stored(b)
 				if l.answered {
 					l.answered = false
 					l.retry.Worked()
@@ -299,8 +316,8 @@ func (l *loader) nextBatch(all bool) (b batch, ok bool) {
 	for first := 0; first < len(l.pages); {
 		b = batch{}
 		next := first
-		for next < len(l.pages) && !b.full() && (next == first || l.plan.follows(&l.pages[next-1], &l.pages[next])) {
-			b.take(fetched{page: l.pages[next], weight: l.pages[next].Bytes})
+		for next < len(l.pages) && !b.full() && (next == first || l.plan.follows(&l.pages[next-1].page, &l.pages[next].page)) {
+			b.take(l.pages[next])
 			next++
 		}
 		if all || b.full() {

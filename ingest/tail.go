@@ -2,78 +2,108 @@ package ingest
 
 import (
 	"context"
-
-	"golang.org/x/sync/semaphore"
+	"math"
+	"time"
 
 	"ledgerindexer/ledger"
 )
 
-// tail reads and writes near the ledger's end: one goroutine reads page after page, and another one writes what has come
-// meanwhile, facts, coverage, projection and watermark in one transaction.
+const (
+	// So many pages are read before they are written.
+	pagesAhead = 16
+	// A quiet ledger repeats its offset checkpoint with newer times about twice a second: only now and then is that
+	// worth a transaction.
+	repeatEvery = 10 * time.Second
+)
+
+// tail reads and writes near the ledger's end. It is a loader with one window that has no end: one page after the other is read,
+// and what has come meanwhile is written, facts, coverage, projection and watermark in one transaction.
 type tail struct {
 	*updatesRun
-	meter *Meter
-	at    ledger.Offset // the watermark
-	end   ledger.Offset // of the ledger, as the reader knows it; valid when run has returned
+	load   *loader
+	reader reader
+	meter  *Meter
+
+	at       ledger.Offset // the watermark
+	repeated time.Time     // when offset checkpoints were last written without news
+	caughtUp bool
 }
 
-// fetched is a page on its way from the reader to the writer.
-type fetched struct {
-	page     ledger.Page
-	weight   int64
-	answered bool // by the server; a page that only says "current" was not read from it
-	current  bool // the ledger had nothing more when it was read
-}
-
-// run works until something fails; errFarBehind is such an error.
-func (t *tail) run(ctx context.Context) error {
-	reading, stopReading := context.WithCancel(ctx)
-	defer stopReading()
-	pages := make(chan fetched, pagesAhead)
-	inFlight := semaphore.NewWeighted(bytesInFlight)
-	r := reader{updatesRun: t.updatesRun, at: t.at, agreed: t.fork.last.offset, meter: t.meter}
-	w := writer{updatesRun: t.updatesRun, meter: t.meter, at: t.at}
-	read := make(chan error, 1)
-	go func() {
-		defer close(pages)
-		read <- t.read(reading, &r, pages, inFlight)
-	}()
-	err := w.run(ctx, pages, inFlight)
-	stopReading()
-	// Whatever ended the reader: after an error of the writer it is not known where the watermark stands.
-	if ended := <-read; err == nil {
-		err = ended
+// newTail makes a tail from the watermark on.
+func newTail(r *updatesRun, meter *Meter, at ledger.Offset) *tail {
+	return &tail{
+		updatesRun: r, meter: meter, at: at,
+		load:   &loader{pace: &r.pace, source: r.Source, scope: r.Scope, fork: r.fork, plan: &plan{limit: math.MaxInt64}, ordered: true},
+		reader: reader{updatesRun: r, at: at, agreed: r.fork.last.offset, meter: meter},
 	}
-	t.at, t.end = w.at, r.end
-	return err
 }
 
-// read fetches page after page. A page that another server may have answered is used once it is certain that it is of the
-// same history.
-func (t *tail) read(ctx context.Context, r *reader, pages chan<- fetched, inFlight *semaphore.Weighted) error {
-	for {
-		began := t.Source.Changes()
-		next, err := r.next(ctx)
-		switch {
-		case err == nil:
-			err = t.fork.accept(ctx, began, &next.page)
-		case Lasting(err): // it may be another server that can't go on
-			if changed := t.fork.stuck(ctx); changed != nil {
-				err = changed
+// run works until something fails; errFarBehind is such an error. What was read before the reader failed is committed.
+func (t *tail) run(ctx context.Context) error {
+	return t.load.run(ctx, func(reading context.Context) {
+		t.read(reading)
+		t.load.write(ctx, t.Sink.Append, func(b batch) { t.written(ctx, b) })
+	})
+}
+
+// read begins to read the next page, unless one is being read or too much waits to be written.
+func (t *tail) read(ctx context.Context) {
+	l := t.load
+	if ctx.Err() != nil || l.unread != nil || l.fetching > 0 || len(l.pages) >= pagesAhead || l.room > bytesInFlight {
+		return
+	}
+	l.fetching++
+	l.begin(func() func() {
+		var next fetched
+		err := l.confirmed(ctx, func() (page *ledger.Page, err error) {
+			next, err = t.reader.next(ctx)
+			return &next.page, err
+		})
+		return func() {
+			l.fetching--
+			switch {
+			case err == nil:
+				t.arrived(next)
+			case ctx.Err() == nil:
+				l.giveUp(0, err)
 			}
 		}
-		if err != nil {
-			return err
+	})
+}
+
+// arrived takes in a page, but not the offset checkpoints that it only repeats.
+func (t *tail) arrived(next fetched) {
+	page := &next.page
+	t.reader.at = page.To
+	if page.To == page.From && len(page.Checkpoints) > 0 {
+		if time.Since(t.repeated) < repeatEvery {
+			page.Checkpoints = nil
+		} else {
+			t.repeated = time.Now()
 		}
-		next.weight = min(next.page.Bytes, bytesInFlight)
-		if err := inFlight.Acquire(ctx, next.weight); err != nil {
-			return err
+	}
+	t.load.answered = t.load.answered || next.answered // a server that only tells its end would be asked for more without a pause
+	t.load.room += page.Bytes
+	t.load.pages = append(t.load.pages, next)
+}
+
+// written notes that a batch is committed.
+func (t *tail) written(ctx context.Context, b batch) {
+	if len(b.pages) > 0 {
+		t.at = b.to()
+		if t.Watch.Committed != nil {
+			t.Watch.Committed(t.at, t.at, b.updates)
 		}
-		select {
-		case pages <- next:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		r.at = next.page.To
+		t.meter.Add(ctx, int64(t.at), b.updates)
+	}
+	if b.current {
+		t.meter.Rest()
+	}
+	if b.current && !t.caughtUp {
+		t.caughtUp = true
+		t.Logger.InfoContext(ctx, "caught up", "stream", "updates", "watermark", int64(t.at))
+	}
+	if t.target.reached(t.at, b.current) {
+		t.load.fail(errReached)
 	}
 }

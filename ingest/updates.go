@@ -14,7 +14,6 @@ const (
 	// Pages that are fetched and not yet committed take at most this much JSON. The tail may hold one page more, and a page
 	// that is larger is read all the same, by itself.
 	bytesInFlight = 24 << 20
-	pagesAhead    = 16
 
 	// DefaultMaxRequests is how many requests are in flight at most where nothing else is said.
 	DefaultMaxRequests = 8
@@ -166,11 +165,11 @@ func (r *updatesRun) follow(ctx context.Context) error {
 			}
 			at, ahead = c.at, nil
 		}
-		t := tail{updatesRun: r, meter: meter, at: at}
+		t := newTail(r, meter, at)
 		if err := t.run(ctx); !errors.Is(err, errFarBehind) {
 			return notReached(err)
 		}
-		at, end = t.at, t.end
+		at, end = t.at, t.reader.end
 	}
 }
 

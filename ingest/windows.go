@@ -201,7 +201,7 @@ func (p *plan) cut(from ledger.Offset) {
 }
 
 // compare orders pages as they are planned.
-func (p *plan) compare(a, b ledger.Page) int {
+func (p *plan) compare(a, b *ledger.Page) int {
 	if p.newestFirst {
 		a, b = b, a
 	}
