@@ -26,7 +26,7 @@ type historyAhead struct {
 	batch   []ledger.Transaction   // read and not being written yet
 	from    ledger.HistoryPosition // where the batch begins
 	writing []*historyWrite        // in their order
-	line    *line                  // of them
+	commits *orderedCommits        // of them
 	pages   int                    // that were read
 	pending map[string]int         // event ids of records that are not stored yet, and the page that each came with
 	next    *pageAhead             // read already; nil: none is
@@ -48,7 +48,7 @@ type pageIDs struct {
 
 // historyWrite is a batch of records that is being written.
 type historyWrite struct {
-	*orderedWrite
+	*orderedCommit
 	records []ledger.Transaction
 	stored  ledger.HistoryPosition // behind them, when it is done
 }
@@ -69,7 +69,7 @@ func (r *historyRun) least() int {
 // readAhead stores the new records of a page, and what can be read behind them in the meantime. met are those of the
 // records' event ids that are stored already.
 func (r *historyRun) readAhead(ctx context.Context, records []ledger.Transaction, met map[string]bool) error {
-	a := historyAhead{historyRun: r, stored: r.at, from: r.at, line: newLine(), pending: map[string]int{}}
+	a := historyAhead{historyRun: r, stored: r.at, from: r.at, commits: newOrderedCommits(), pending: map[string]int{}}
 	ids := a.note(records)
 	maps.Copy(ids.met, met)
 	a.take(records)
@@ -89,12 +89,12 @@ func (a *historyAhead) run(ctx context.Context) error {
 		}
 		full := !reading || len(a.batch) >= historyBatch
 		switch {
-		case len(a.batch) > 0 && a.line.takes(full):
+		case len(a.batch) > 0 && a.commits.takes(full):
 			a.begin(ctx)
 		case !full:
 			reading, failed = a.readOn(ctx)
 		case len(a.writing) > 0:
-			<-a.line.moved
+			<-a.commits.moved
 		default:
 			return failed
 		}
@@ -215,12 +215,12 @@ func expected(at ledger.HistoryPosition, records []ledger.Transaction, ids pageI
 // begin begins to write the batch.
 func (a *historyAhead) begin(ctx context.Context) {
 	from := a.from
-	write := &historyWrite{orderedWrite: a.line.add(), records: a.batch}
+	write := &historyWrite{orderedCommit: a.commits.add(), records: a.batch}
 	a.at.Revision++ // with each write
 	a.batch, a.from = nil, a.at
 	a.writing = append(a.writing, write)
-	go write.run(func(turn ledger.Turn) (err error) {
-		write.stored, err = a.Sink.AppendBehind(context.WithoutCancel(ctx), from, turn, write.records)
+	go write.run(func(order CommitOrder) (err error) {
+		write.stored, err = a.Sink.AppendBehind(context.WithoutCancel(ctx), from, order, write.records)
 		return err
 	})
 }

@@ -308,9 +308,9 @@ func (m *historyMemory) AppendTransactions(ctx context.Context, at ledger.Histor
 }
 
 func (m *historyMemory) AppendBehind(
-	ctx context.Context, at ledger.HistoryPosition, turn ledger.Turn, records []ledger.Transaction,
+	ctx context.Context, at ledger.HistoryPosition, order CommitOrder, records []ledger.Transaction,
 ) (ledger.HistoryPosition, error) {
-	if err := takeTurn(ctx, turn); err != nil {
+	if err := takeTurn(ctx, order); err != nil {
 		return at, err
 	}
 	return m.write(ctx, "append", &at, func() error {
@@ -320,7 +320,7 @@ func (m *historyMemory) AppendBehind(
 		if len(records) == 0 {
 			return errors.New("nothing to append")
 		}
-		if turn != nil {
+		if order != nil {
 			m.shared += len(records) - len(eventIDs(records))
 		}
 		for i := range records {

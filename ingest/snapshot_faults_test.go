@@ -35,10 +35,10 @@ func (f *faults) disturbSnapshot(snapshot *Snapshot) {
 		return progress, err
 	}
 	sink.write = func(
-		ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
+		ctx context.Context, progress ledger.SnapshotProgress, order CommitOrder, page ledger.SnapshotPage,
 	) (next ledger.SnapshotProgress, err error) {
 		time.Sleep(time.Duration(f.below(30)) * time.Millisecond)
-		err = f.around(func() error { next, err = wasSink.write(ctx, progress, turn, page); return err })
+		err = f.around(func() error { next, err = wasSink.write(ctx, progress, order, page); return err })
 		return next, err
 	}
 }
@@ -101,9 +101,9 @@ func TestTheOutcomeOfTheLastPageIsUnknownAfterAnError(t *testing.T) {
 				snapshot := snapshotOf(&c, &s)
 				sink := snapshot.Sink.(*fakeSnapshotSink)
 				sink.write = func(
-					ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
+					ctx context.Context, progress ledger.SnapshotProgress, order CommitOrder, page ledger.SnapshotPage,
 				) (ledger.SnapshotProgress, error) {
-					next, err := s.write(ctx, progress, turn, page)
+					next, err := s.write(ctx, progress, order, page)
 					require.NoError(t, err)
 					if page.Last {
 						return progress, errAway

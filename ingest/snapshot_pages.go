@@ -22,7 +22,7 @@ type snapshotPages struct {
 	*Snapshot
 	job   *snapshotJob
 	meter *Meter
-	line  *line // of the batches that are being written: the token moves over them in their order
+	order *orderedCommits // of the batches that are being written: the token moves over them in their order
 
 	batch *ledger.SnapshotPage    // read and not being written yet; nil: none
 	from  ledger.SnapshotProgress // where the batch begins
@@ -39,7 +39,7 @@ func (s *Snapshot) copyPages(ctx context.Context, job *snapshotJob) error {
 	})
 	meter := NewMeter(s.Logger, ledger.Progress{Stream: "snapshot", Unit: "contracts", From: job.stored.Entries}, s.Progress)
 	defer meter.Rest()
-	p := snapshotPages{Snapshot: s, job: job, meter: meter, line: newLine(), from: job.stored}
+	p := snapshotPages{Snapshot: s, job: job, meter: meter, order: newOrderedCommits(), from: job.stored}
 	group.Go(func() error { return p.write(ctx, pages) })
 	return group.Wait()
 }
@@ -71,7 +71,7 @@ func (p *snapshotPages) write(ctx context.Context, pages <-chan ledger.SnapshotP
 	group, groupCtx := errgroup.WithContext(ctx)
 	for pages != nil || p.batch != nil {
 		full := pages == nil || p.batch != nil && (len(p.batch.Entries) >= snapshotBatch || p.batch.Bytes >= snapshotBatchBytes)
-		if p.batch != nil && p.line.takes(full) {
+		if p.batch != nil && p.order.takes(full) {
 			p.begin(ctx, group)
 			continue
 		}
@@ -86,7 +86,7 @@ func (p *snapshotPages) write(ctx context.Context, pages <-chan ledger.SnapshotP
 			} else if len(page.Entries) > 0 || page.Last {
 				p.gather(page)
 			}
-		case <-p.line.moved:
+		case <-p.order.moved:
 		case <-groupCtx.Done():
 			if err := group.Wait(); err != nil {
 				return err
@@ -110,8 +110,8 @@ func (p *snapshotPages) gather(page ledger.SnapshotPage) {
 
 // begin begins to write the batch, once it may be written.
 func (p *snapshotPages) begin(ctx context.Context, group *errgroup.Group) {
-	page, from, before := p.batch, p.from, p.line.last
-	write := p.line.add()
+	page, from, before := p.batch, p.from, p.order.last
+	write := p.order.add()
 	p.batch, p.from = nil, from.Behind(page)
 	if page.Last {
 		closing := p.from
@@ -124,7 +124,7 @@ func (p *snapshotPages) begin(ctx context.Context, group *errgroup.Group) {
 		<-before.done
 	}
 	group.Go(func() error {
-		write.run(func(turn ledger.Turn) error { return p.store(ctx, from, turn, page) })
+		write.run(func(order CommitOrder) error { return p.store(ctx, from, order, page) })
 		if errors.Is(write.err, errBefore) {
 			return nil
 		}
@@ -137,9 +137,9 @@ func (p *snapshotPages) begin(ctx context.Context, group *errgroup.Group) {
 
 // store writes a batch.
 func (p *snapshotPages) store(
-	ctx context.Context, from ledger.SnapshotProgress, turn ledger.Turn, page *ledger.SnapshotPage,
+	ctx context.Context, from ledger.SnapshotProgress, order CommitOrder, page *ledger.SnapshotPage,
 ) error {
-	stored, err := p.Sink.WriteSnapshotPage(context.WithoutCancel(ctx), from, turn, *page)
+	stored, err := p.Sink.WriteSnapshotPage(context.WithoutCancel(ctx), from, order, *page)
 	if err != nil {
 		return err
 	}

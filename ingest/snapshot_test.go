@@ -36,7 +36,7 @@ func (f *fakeSnapshotSource) ReadSnapshot(ctx context.Context, at ledger.Offset,
 }
 
 type snapshotWriter func(
-	ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
+	ctx context.Context, progress ledger.SnapshotProgress, order CommitOrder, page ledger.SnapshotPage,
 ) (ledger.SnapshotProgress, error)
 
 // fakeSnapshotSink is a SnapshotSink whose every answer a test can replace.
@@ -58,9 +58,9 @@ func (f *fakeSnapshotSink) BeginSnapshot(ctx context.Context, participantID stri
 }
 
 func (f *fakeSnapshotSink) WriteSnapshotPage(
-	ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
+	ctx context.Context, progress ledger.SnapshotProgress, order CommitOrder, page ledger.SnapshotPage,
 ) (ledger.SnapshotProgress, error) {
-	return f.write(ctx, progress, turn, page)
+	return f.write(ctx, progress, order, page)
 }
 
 // shelf is where a snapshot is written in these tests: page and token together, as the database does it.
@@ -106,9 +106,9 @@ func (s *shelf) begin(ctx context.Context, _ string, _ ledger.Scope, at ledger.O
 }
 
 func (s *shelf) write(
-	ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
+	ctx context.Context, progress ledger.SnapshotProgress, order CommitOrder, page ledger.SnapshotPage,
 ) (ledger.SnapshotProgress, error) {
-	if err := takeTurn(ctx, turn); err != nil {
+	if err := takeTurn(ctx, order); err != nil {
 		return progress, err
 	}
 	s.mu.Lock()
@@ -248,12 +248,12 @@ func TestSnapshotRestartDropsFirst(t *testing.T) {
 		}
 		var away atomic.Bool
 		sink.write = func(
-			ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
+			ctx context.Context, progress ledger.SnapshotProgress, order CommitOrder, page ledger.SnapshotPage,
 		) (ledger.SnapshotProgress, error) {
 			if progress.Entries > 0 && !away.Swap(true) { // what has been stored since is not dropped
 				return progress, errAway
 			}
-			return s.write(ctx, progress, turn, page)
+			return s.write(ctx, progress, order, page)
 		}
 		_, err := snapshot.Run(t.Context())
 		require.NoError(t, err)
@@ -304,13 +304,13 @@ func TestSnapshotStopFinishesThePagesUnderWay(t *testing.T) {
 		var begun atomic.Int64 // entries
 		var stop sync.Once
 		sink.write = func(
-			ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
+			ctx context.Context, progress ledger.SnapshotProgress, order CommitOrder, page ledger.SnapshotPage,
 		) (ledger.SnapshotProgress, error) {
 			begun.Add(int64(len(page.Entries)))
 			time.Sleep(time.Second) // more is read meanwhile
 			stop.Do(cancel)
 			time.Sleep(time.Second)
-			return s.write(ctx, progress, turn, page)
+			return s.write(ctx, progress, order, page)
 		}
 		progress, err := snapshot.Run(ctx)
 		require.ErrorIs(t, err, context.Canceled)
@@ -337,7 +337,7 @@ func TestSnapshotWritesBatchesAtTheSameTime(t *testing.T) {
 				var once sync.Once
 				var failed atomic.Bool
 				sink.write = func(
-					ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
+					ctx context.Context, progress ledger.SnapshotProgress, order CommitOrder, page ledger.SnapshotPage,
 				) (ledger.SnapshotProgress, error) {
 					if progress.Entries == 0 && !failed.Load() {
 						<-second
@@ -348,7 +348,7 @@ func TestSnapshotWritesBatchesAtTheSameTime(t *testing.T) {
 					} else {
 						once.Do(func() { close(second) })
 					}
-					return s.write(ctx, progress, turn, page)
+					return s.write(ctx, progress, order, page)
 				}
 				_, err := snapshot.Run(t.Context())
 				require.NoError(t, err)
@@ -375,18 +375,18 @@ func TestSnapshotWritesIncompleteReassignmentsAlone(t *testing.T) {
 		var writing atomic.Int32
 		alone := 0
 		snapshot.Sink.(*fakeSnapshotSink).write = func(
-			ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
+			ctx context.Context, progress ledger.SnapshotProgress, order CommitOrder, page ledger.SnapshotPage,
 		) (ledger.SnapshotProgress, error) {
 			writing.Add(1)
 			defer writing.Add(-1)
 			if hasIncomplete(&page) {
 				alone++
-				require.True(t, turn.First())
+				require.True(t, order.First())
 				require.EqualValues(t, 1, writing.Load())
 				time.Sleep(time.Second) // more is read meanwhile
 				require.EqualValues(t, 1, writing.Load())
 			}
-			return s.write(ctx, progress, turn, page)
+			return s.write(ctx, progress, order, page)
 		}
 		_, err := snapshot.Run(t.Context())
 		require.NoError(t, err)
@@ -406,12 +406,12 @@ func TestSnapshotWritesAloneAfterAFailure(t *testing.T) {
 		var writing atomic.Int32
 		tries := 0
 		snapshot.Sink.(*fakeSnapshotSink).write = func(
-			ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
+			ctx context.Context, progress ledger.SnapshotProgress, order CommitOrder, page ledger.SnapshotPage,
 		) (ledger.SnapshotProgress, error) {
 			writing.Add(1)
 			defer writing.Add(-1)
 			if progress.Entries > 0 { // it has an entry of the first one
-				if err := turn.Wait(ctx); err != nil {
+				if err := order.Wait(ctx); err != nil {
 					return progress, err
 				}
 				return progress, refusal
@@ -421,7 +421,7 @@ func TestSnapshotWritesAloneAfterAFailure(t *testing.T) {
 			if writing.Load() > 1 && tries < 3 {
 				return progress, errAway
 			}
-			return s.write(ctx, progress, turn, page)
+			return s.write(ctx, progress, order, page)
 		}
 		_, err := snapshot.Run(t.Context())
 		require.ErrorIs(t, err, refusal)

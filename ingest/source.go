@@ -58,7 +58,7 @@ type SnapshotSink interface {
 	// puts the watermark at its offset. A page can be written in its turn while the one before it is, unless it has
 	// incomplete reassignments.
 	WriteSnapshotPage(
-		ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
+		ctx context.Context, progress ledger.SnapshotProgress, order CommitOrder, page ledger.SnapshotPage,
 	) (ledger.SnapshotProgress, error)
 }
 
@@ -89,7 +89,7 @@ type HistorySink interface {
 	// AppendBehind is AppendTransactions for records that are written in their turn, behind others. at is the position that those
 	// lead to, though its window may be cut. The history is not being read again.
 	AppendBehind(
-		ctx context.Context, at ledger.HistoryPosition, turn ledger.Turn, records []ledger.Transaction,
+		ctx context.Context, at ledger.HistoryPosition, order CommitOrder, records []ledger.Transaction,
 	) (ledger.HistoryPosition, error)
 	// RereadHistory begins to read the history again from its beginning.
 	RereadHistory(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error)

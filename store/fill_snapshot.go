@@ -113,7 +113,7 @@ func (l *Leader) dropLowerSnapshot(ctx context.Context, tx pgx.Tx) error {
 
 // WriteSnapshotPage is Leader.WriteSnapshotPage, but for what follows from the last page: nothing does before FillState.
 func (s *LowerSnapshot) WriteSnapshotPage(
-	ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
+	ctx context.Context, progress ledger.SnapshotProgress, turn CommitOrder, page ledger.SnapshotPage,
 ) (ledger.SnapshotProgress, error) {
 	return s.leader.writeSnapshotPage(ctx, progress, turn, page, s.copy, s.advance)
 }

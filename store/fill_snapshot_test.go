@@ -78,7 +78,7 @@ func (d *depths) active(at ledger.Offset) []string {
 type snapshotSink interface {
 	BeginSnapshot(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset) (ledger.SnapshotProgress, error)
 	WriteSnapshotPage(
-		ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
+		ctx context.Context, progress ledger.SnapshotProgress, turn CommitOrder, page ledger.SnapshotPage,
 	) (ledger.SnapshotProgress, error)
 }
 

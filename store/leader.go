@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/pgcopy"
 )
@@ -265,7 +264,7 @@ func (l *Leader) write(ctx context.Context, fn func(context.Context, pgx.Tx) err
 // writeInTurn is write for one of several that are written at the same time and stored in their order; a turn of nil is that of one
 // that is alone. Their transactions begin in this order too: else one could wait, with its transaction open, for one that can't begin,
 // because a repair that has queued between them waits for the open one.
-func (l *Leader) writeInTurn(ctx context.Context, turn ledger.Turn, fn func(context.Context, pgx.Tx) error) error {
+func (l *Leader) writeInTurn(ctx context.Context, turn CommitOrder, fn func(context.Context, pgx.Tx) error) error {
 	if turn == nil {
 		return l.write(ctx, fn)
 	}

@@ -115,15 +115,15 @@ func TestWritersDoNotPassByARepair(t *testing.T) {
 // the earlier one, that it waits for itself, for the repair. So repairs pass before and between them, and both are stored.
 func TestARepairPassesWritesInTurn(t *testing.T) {
 	t.Parallel()
-	type write func(turn ledger.Turn) error
+	type write func(turn CommitOrder) error
 	for name, prepare := range map[string]func(t *testing.T) (d *testDB, l *Leader, first, second write){
 		"transaction history": func(t *testing.T) (d *testDB, l *Leader, first, second write) {
 			h := newHistory(t)
 			h.append("a")
 			at, one, two := h.at, payments(1, 3), payments(2, 3)
 			behind := h.behind(one)
-			first = func(turn ledger.Turn) error { _, err := h.l.AppendBehind(t.Context(), at, turn, one); return err }
-			second = func(turn ledger.Turn) error { _, err := h.l.AppendBehind(t.Context(), behind, turn, two); return err }
+			first = func(turn CommitOrder) error { _, err := h.l.AppendBehind(t.Context(), at, turn, one); return err }
+			second = func(turn CommitOrder) error { _, err := h.l.AppendBehind(t.Context(), behind, turn, two); return err }
 			return h.testDB, h.l, first, second
 		},
 		"snapshot": func(t *testing.T) (d *testDB, l *Leader, first, second write) {
@@ -133,8 +133,8 @@ func TestARepairPassesWritesInTurn(t *testing.T) {
 			require.NoError(t, err)
 			one := ledger.SnapshotPage{Next: token("t1"), Entries: []ledger.ContractEntry{activeEntry(1, 0, "a", "sync::1", 0)}}
 			two := ledger.SnapshotPage{Next: token("t2"), Entries: []ledger.ContractEntry{activeEntry(2, 0, "b", "sync::1", 0)}}
-			first = func(turn ledger.Turn) error { _, err := l.WriteSnapshotPage(t.Context(), at, turn, one); return err }
-			second = func(turn ledger.Turn) error {
+			first = func(turn CommitOrder) error { _, err := l.WriteSnapshotPage(t.Context(), at, turn, one); return err }
+			second = func(turn CommitOrder) error {
 				_, err := l.WriteSnapshotPage(t.Context(), at.Behind(&one), turn, two)
 				return err
 			}

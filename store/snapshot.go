@@ -127,7 +127,7 @@ func (l *Leader) refuseStarted(ctx context.Context, tx pgx.Tx) error {
 // will return. Where no other page is under way turn may be nil. A page with incomplete reassignments must be written alone:
 // their creation events are looked for among the rows of the pages that are stored.
 func (l *Leader) WriteSnapshotPage(
-	ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
+	ctx context.Context, progress ledger.SnapshotProgress, turn CommitOrder, page ledger.SnapshotPage,
 ) (ledger.SnapshotProgress, error) {
 	if page.Last {
 		if err := l.finishPages(ctx, turn, progress); err != nil {
@@ -139,7 +139,7 @@ func (l *Leader) WriteSnapshotPage(
 
 // writeSnapshotPage writes a page: put COPYs its rows, and advance moves the token.
 func (l *Leader) writeSnapshotPage(
-	ctx context.Context, progress ledger.SnapshotProgress, turn ledger.Turn, page ledger.SnapshotPage,
+	ctx context.Context, progress ledger.SnapshotProgress, turn CommitOrder, page ledger.SnapshotPage,
 	put func(context.Context, pgx.Tx, *carriedRows) error,
 	advance func(ctx context.Context, tx pgx.Tx, from, to ledger.SnapshotProgress, last bool) error,
 ) (ledger.SnapshotProgress, error) {
@@ -183,7 +183,7 @@ func (l *Leader) writeSnapshotPage(
 }
 
 // finishPages waits until all pages before the last one are stored, and builds the indexes.
-func (l *Leader) finishPages(ctx context.Context, turn ledger.Turn, progress ledger.SnapshotProgress) error {
+func (l *Leader) finishPages(ctx context.Context, turn CommitOrder, progress ledger.SnapshotProgress) error {
 	if turn != nil {
 		if err := turn.Wait(ctx); err != nil {
 			return err

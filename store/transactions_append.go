@@ -91,7 +91,7 @@ func (l *Leader) AppendTransactions(ctx context.Context, at ledger.HistoryPositi
 // while those before them are. at is the position that the others lead to; its window may be cut, to the last 200 records at
 // least. The history must not be being read again.
 func (l *Leader) AppendBehind(
-	ctx context.Context, at ledger.HistoryPosition, turn ledger.Turn, records []ledger.Transaction,
+	ctx context.Context, at ledger.HistoryPosition, turn CommitOrder, records []ledger.Transaction,
 ) (ledger.HistoryPosition, error) {
 	if turn == nil || len(records) == 0 {
 		return l.AppendTransactions(ctx, at, records)

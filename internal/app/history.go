@@ -304,9 +304,9 @@ func (d datedSink) AppendTransactions(ctx context.Context, at ledger.HistoryPosi
 
 // AppendBehind is the leader's.
 func (d datedSink) AppendBehind(
-	ctx context.Context, at ledger.HistoryPosition, turn ledger.Turn, records []ledger.Transaction,
+	ctx context.Context, at ledger.HistoryPosition, order ingest.CommitOrder, records []ledger.Transaction,
 ) (ledger.HistoryPosition, error) {
-	position, err := d.Leader.AppendBehind(ctx, at, turn, records)
+	position, err := d.Leader.AppendBehind(ctx, at, order, records)
 	if err != nil {
 		return position, err
 	}

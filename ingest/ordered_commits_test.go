@@ -11,20 +11,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"ledgerindexer/ledger"
 )
 
-// takeTurn is what one who stores does with its turn; nil is no turn.
-func takeTurn(ctx context.Context, turn ledger.Turn) error {
-	if turn == nil {
+// takeTurn is what one who stores does with its turn; nil: it is alone.
+func takeTurn(ctx context.Context, order CommitOrder) error {
+	if order == nil {
 		return nil
 	}
-	if err := turn.Begin(ctx); err != nil {
+	if err := order.Begin(ctx); err != nil {
 		return err
 	}
-	turn.Began()
-	return turn.Wait(ctx)
+	order.Began()
+	return order.Wait(ctx)
 }
 
 // However long each takes to begin and to write: transactions begin in their order, several are open at a time, and what is stored is
@@ -44,28 +42,28 @@ func TestWritesTakeTurns(t *testing.T) {
 		away := errors.New("away")
 		synctest.Test(t, func(t *testing.T) {
 			var group sync.WaitGroup
-			writes := newLine()
+			writes := newOrderedCommits()
 			for i := range before {
 				this := writes.add()
 				group.Go(func() {
-					this.run(func(turn ledger.Turn) error {
+					this.run(func(order CommitOrder) error {
 						time.Sleep(time.Duration(before[i]) * time.Millisecond)
 						if i == failing && !failsBegun {
 							return away
 						}
-						if err := turn.Begin(t.Context()); err != nil {
+						if err := order.Begin(t.Context()); err != nil {
 							return err
 						}
 						mu.Lock()
 						begun = append(begun, i)
 						overlapped = overlapped || len(begun) > len(stored)+1
 						mu.Unlock()
-						turn.Began()
+						order.Began()
 						time.Sleep(time.Duration(after[i]) * time.Millisecond)
 						if i == failing {
 							return away
 						}
-						if err := turn.Wait(t.Context()); err != nil {
+						if err := order.Wait(t.Context()); err != nil {
 							return err
 						}
 						mu.Lock()
@@ -101,17 +99,17 @@ func TestWritesTakeTurns(t *testing.T) {
 }
 
 // What waits for its turn keeps nothing from being written, up to a bound; what is not full waits until nothing is written.
-func TestALineTakesWritesWhileOthersWaitForTheirTurn(t *testing.T) {
+func TestCommitsAreTakenWhileOthersWaitForTheirTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		writes := newLine()
+		writes := newOrderedCommits()
 		var group sync.WaitGroup
 		add := func() (write, store func()) {
 			w := writes.add()
 			written, stored := make(chan struct{}), make(chan struct{})
 			group.Go(func() {
-				w.run(func(turn ledger.Turn) error {
+				w.run(func(order CommitOrder) error {
 					<-written
-					err := takeTurn(t.Context(), turn)
+					err := takeTurn(t.Context(), order)
 					<-stored
 					return err
 				})

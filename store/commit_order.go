@@ -1,10 +1,10 @@
-package ledger
+package store
 
 import "context"
 
-// Turn is the place of a write among others that go on at the same time: their transactions begin in their order, and are
-// committed in it.
-type Turn interface {
+// CommitOrder is the place of a write among others that run at the same time: their transactions begin in their order, and are
+// committed in it. Who writes declares the same interface, as neither imports the other.
+type CommitOrder = interface {
 	// First tells whether nothing is before it: Begin and Wait wait for nothing.
 	First() bool
 	// Begin waits until the transaction of the write before has begun: one that is open then waits for no other writer, such as a
