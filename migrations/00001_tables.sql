@@ -5,6 +5,8 @@
 
 CREATE SCHEMA IF NOT EXISTS indexer;
 COMMENT ON SCHEMA indexer IS 'Tables of the ledger indexer. They may change with any release: read schema ledger instead.';
+CREATE SCHEMA ledger;
+COMMENT ON SCHEMA ledger IS 'The ledger as one participant shows it, up to ledger.latest_offset(). Read docs/sql.md.';
 
 -- What the database holds, and of whom ------------------------------------------------------------------------
 
@@ -29,7 +31,7 @@ CREATE TABLE indexer.leadership (
     led_since timestamptz
 );
 COMMENT ON TABLE indexer.leadership IS 'One row per writing role. Every write transaction holds its row FOR SHARE at its own epoch, so that a leader of the past can commit nothing.';
-INSERT INTO indexer.leadership (role, epoch) VALUES ('updates', 0), ('transactions', 0), ('history', 0);
+INSERT INTO indexer.leadership (role, epoch) VALUES ('updates', 0), ('transactions', 0), ('history', 0), ('repair', 0);
 
 CREATE TABLE indexer.checkpoints (
     stream        text PRIMARY KEY,
@@ -79,7 +81,7 @@ CREATE TABLE indexer.partitions (
 );
 COMMENT ON TABLE indexer.partitions IS 'The partitions of the fact tables: from_offset inclusive, to_offset exclusive.';
 
--- Dictionaries: a template's and a synchronizer's long names are stored once -----------------------------------
+-- Dictionaries: long names and lists of parties are stored once ------------------------------------------------
 
 CREATE TABLE indexer.templates (
     template_ref              integer PRIMARY KEY,
@@ -98,6 +100,16 @@ CREATE TABLE indexer.synchronizers (
     synchronizer_id  text NOT NULL UNIQUE
 );
 COMMENT ON TABLE indexer.synchronizers IS 'Each synchronizer id that was served.';
+
+-- A contract's signatories, observers and witnesses are a third of what is stored of it, and mostly the same lists as another
+-- one's.
+CREATE TABLE indexer.party_lists (
+    party_list_ref integer PRIMARY KEY CHECK (party_list_ref > 0),
+    parties        text[]  NOT NULL,
+    -- A unique btree would refuse a list of more than 2.7 kB.
+    CONSTRAINT party_lists_once EXCLUDE USING hash (parties WITH =)
+);
+COMMENT ON TABLE indexer.party_lists IS 'Each list of parties that was served, in the order in which it was. Written before the rows that refer to it, as the other dictionaries are, and kept when they go.';
 
 -- Facts: written once, never updated. Partitions are attached by the indexer where rows come -------------------
 
@@ -122,23 +134,23 @@ CREATE INDEX updates_update_id ON indexer.updates USING hash (update_id);
 CREATE INDEX updates_record_time ON indexer.updates USING brin (record_time);
 
 CREATE TABLE indexer.created (
-    ledger_offset      bigint  NOT NULL,
-    node_id            integer NOT NULL,
-    origin             text    NOT NULL,
-    contract_id        text    NOT NULL,
-    template_ref       integer NOT NULL,
-    synchronizer_ref   integer,
-    record_time        timestamptz,
-    created_at         timestamptz,
-    acs_delta          boolean,
-    payload            jsonb,
-    contract_key       jsonb,
-    contract_key_hash  bytea,
-    signatories        text[],
-    observers          text[],
-    witness_parties    text[],
-    created_event_blob bytea,
-    extra              jsonb,
+    ledger_offset       bigint  NOT NULL,
+    node_id             integer NOT NULL,
+    origin              text    NOT NULL,
+    contract_id         text    NOT NULL,
+    template_ref        integer NOT NULL,
+    synchronizer_ref    integer,
+    record_time         timestamptz,
+    created_at          timestamptz,
+    acs_delta           boolean,
+    payload             jsonb,
+    contract_key        jsonb,
+    contract_key_hash   bytea,
+    signatories_ref     integer,
+    observers_ref       integer,
+    witness_parties_ref integer,
+    created_event_blob  bytea,
+    extra               jsonb,
     PRIMARY KEY (ledger_offset, node_id)
 ) PARTITION BY RANGE (ledger_offset);
 CREATE INDEX created_contract_id ON indexer.created USING hash (contract_id);
@@ -151,7 +163,7 @@ CREATE TABLE indexer.archived (
     template_ref           integer NOT NULL,
     synchronizer_ref       integer,
     record_time            timestamptz,
-    witness_parties        text[],
+    witness_parties_ref    integer,
     implemented_interfaces text[],
     extra                  jsonb,
     PRIMARY KEY (ledger_offset, node_id)
@@ -170,10 +182,10 @@ CREATE TABLE indexer.exercised (
     choice                  text    NOT NULL,
     choice_argument         jsonb,
     exercise_result         jsonb,
-    acting_parties          text[],
+    acting_parties_ref      integer,
     consuming               boolean NOT NULL,
     last_descendant_node_id integer NOT NULL,
-    witness_parties         text[],
+    witness_parties_ref     integer,
     acs_delta               boolean,
     implemented_interfaces  text[],
     extra                   jsonb,
@@ -214,7 +226,7 @@ CREATE TABLE indexer.reassignments (
     submitter              text,
     reassignment_counter   bigint  NOT NULL,
     assignment_exclusivity timestamptz,
-    witness_parties        text[],
+    witness_parties_ref    integer,
     extra                  jsonb,
     PRIMARY KEY (ledger_offset, node_id)
 ) PARTITION BY RANGE (ledger_offset);
@@ -307,9 +319,9 @@ CREATE TABLE indexer.carried_created (
     payload              jsonb,
     contract_key         jsonb,
     contract_key_hash    bytea,
-    signatories          text[],
-    observers            text[],
-    witness_parties      text[],
+    signatories_ref      integer,
+    observers_ref        integer,
+    witness_parties_ref  integer,
     created_event_blob   bytea,
     extra                jsonb,
     entry_extra          jsonb,
@@ -349,7 +361,7 @@ CREATE TABLE indexer.carried_reassignments (
     submitter              text,
     reassignment_counter   bigint  NOT NULL,
     assignment_exclusivity timestamptz,
-    witness_parties        text[],
+    witness_parties_ref    integer,
     created_offset         bigint  NOT NULL, -- where its creation event stands in carried_created
     created_node_id        integer NOT NULL,
     extra                  jsonb,
@@ -380,10 +392,12 @@ CREATE TABLE indexer.active_contracts (
     activated_offset     bigint  NOT NULL,
     activated_node_id    integer NOT NULL,
     reassignment_counter bigint  NOT NULL,
-    PRIMARY KEY (contract_id, synchronizer_ref)
+    PRIMARY KEY (activated_offset, activated_node_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
+-- By hash: contract ids are long and random, and in a btree each of them makes another page dirty.
+CREATE INDEX active_contracts_contract_id ON indexer.active_contracts USING hash (contract_id);
 CREATE INDEX active_contracts_template ON indexer.active_contracts (template_ref, activated_offset);
-COMMENT ON TABLE indexer.active_contracts IS 'One narrow row per contract and synchronizer that is active at the watermark. The activation names its creation event.';
+COMMENT ON TABLE indexer.active_contracts IS 'One narrow row per contract and synchronizer that is active at the watermark. The activation names its creation event, and is the key: no event activates twice.';
 
 CREATE TABLE indexer.lifetimes (
     deactivated_offset bigint  NOT NULL,
@@ -435,6 +449,3 @@ FROM (
 WHERE t.activates AND (t.ended IS NULL OR t.ended > ended_after)
 $$;
 COMMENT ON FUNCTION indexer.activations(bigint, bigint, bigint) IS 'Every activation of a contract on a synchronizer (0: on none) by a carried row or by an event of a range, and where it ended (deactivated_offset; NULL: it is active). Those that ended up to ended_after are left out. What active_contracts and lifetimes follow from.';
-
--- +goose Down
-DROP SCHEMA indexer CASCADE;

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -97,35 +96,6 @@ func TestHoldingsOnTwoSynchronizers(t *testing.T) {
 		got := d.row("SELECT coalesce(string_agg(concat_ws(' ', contract_id, synchronizer_id, activated_offset), ','), '') FROM ledger.holdings_at($1)", offset)
 		require.Equal(t, want, got, offset)
 	}
-}
-
-// Rows that were written before there were holdings are found.
-func TestMigrateFindsHoldings(t *testing.T) {
-	t.Parallel()
-	d, _ := schemaAt(t, 4)
-	d.exec(`INSERT INTO indexer.templates (template_ref, template_id, package_id, package_name, module_name, entity_name) VALUES
-		(1, 'p:M:Token', 'p', 'p', 'M', 'Token'), (2, 'p:M:Carried', 'p', 'p', 'M', 'Carried'), (3, 'p:M:Plain', 'p', 'p', 'M', 'Plain'),
-		(4, 'a:Splice.Amulet:Amulet', 'a', 'splice-amulet', 'Splice.Amulet', 'Amulet')`)
-	for _, table := range []string{"created", "interface_views"} {
-		d.exec(fmt.Sprintf("CREATE TABLE indexer.%[1]s_all PARTITION OF indexer.%[1]s DEFAULT", table))
-	}
-	d.exec("INSERT INTO indexer.created (ledger_offset, node_id, origin, contract_id, template_ref) VALUES (20, 0, 'transaction', 'token', 1), (20, 1, 'transaction', 'plain', 3)")
-	d.exec("INSERT INTO indexer.created (ledger_offset, node_id, origin, contract_id, template_ref, payload) VALUES (21, 0, 'transaction', 'amulet', 4, $1)", amuletPayload)
-	d.exec("INSERT INTO indexer.carried_created (ledger_offset, node_id, snapshot_offset, contract_id, template_ref) VALUES (5, 0, 10, 'carried', 2)")
-	d.exec("INSERT INTO indexer.interface_views (ledger_offset, node_id, ordinal, contract_id, interface_id, view_value, status_code) VALUES (20, 0, 0, 'token', $1, $2, 0)",
-		holdingV1, valueV1("alice", "1", "null"))
-	d.exec("INSERT INTO indexer.carried_interface_views (ledger_offset, node_id, ordinal, snapshot_offset, contract_id, interface_id, view_value, status_code) VALUES (5, 0, 0, 10, 'carried', $1, $2, 0)",
-		holdingV2, valueV2(`"alice"`, "2"))
-	d.exec(`INSERT INTO indexer.active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter) VALUES
-		('token', 1, 1, 20, 0, 0), ('plain', 1, 3, 20, 1, 0), ('amulet', 1, 4, 21, 0, 0), ('carried', 1, 2, 5, 0, 0)`)
-	d.exec("INSERT INTO indexer.checkpoints (stream, ledger_offset) VALUES ('updates', 30)")
-	d.exec("INSERT INTO indexer.floors (stream, history_floor, state_floor) VALUES ('updates', 10, 10)")
-	_, err := d.store().Migrate(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, []string{"p:M:Carried <nil> " + holdingV2, "p:M:Token <nil> " + holdingV1}, d.templateInterfaces())
-	want := []string{"amulet alice 7.5", "carried alice 2", "token alice 1"}
-	require.Equal(t, want, d.rows("SELECT contract_id, owner, amount::text FROM ledger.holdings ORDER BY 1"))
-	require.Equal(t, want[1:2], d.rows("SELECT contract_id, owner, amount::text FROM ledger.holdings_at(10)"))
 }
 
 // A holding that is not found, because its template's interface was not noted, is a difference.

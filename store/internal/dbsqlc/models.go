@@ -208,6 +208,7 @@ type IndexerCreated struct {
 	Extra             []byte             `db:"extra"`
 }
 
+// Creation events of facts and carried rows together, with references instead of long names: what the views of schema ledger are made of.
 type IndexerCreations struct {
 	LedgerOffset      int64              `db:"ledger_offset"`
 	NodeID            int32              `db:"node_id"`
@@ -940,24 +941,42 @@ type LedgerActiveContracts struct {
 	ReassignmentCounter int64 `db:"reassignment_counter"`
 }
 
+// One row per archival of a contract, from an archived event (shape acs-delta) or a consuming exercise (shape ledger-effects). Join it to creations by contract_id alone. A contract can have an archival here and no creation: it was created before indexing began, or never shown.
 type LedgerArchivedEvents struct {
-	LedgerOffset          int64              `db:"ledger_offset"`
-	NodeID                int32              `db:"node_id"`
-	ContractID            string             `db:"contract_id"`
-	TemplateID            *string            `db:"template_id"`
-	PackageID             *string            `db:"package_id"`
-	PackageName           *string            `db:"package_name"`
-	ModuleName            *string            `db:"module_name"`
-	EntityName            *string            `db:"entity_name"`
-	Choice                *string            `db:"choice"`
-	ActingParties         []string           `db:"acting_parties"`
-	WitnessParties        []string           `db:"witness_parties"`
-	ACSDelta              bool               `db:"acs_delta"`
-	ImplementedInterfaces []string           `db:"implemented_interfaces"`
-	UpdateID              *string            `db:"update_id"`
-	SynchronizerID        string             `db:"synchronizer_id"`
-	RecordTime            pgtype.Timestamptz `db:"record_time"`
-	Extra                 []byte             `db:"extra"`
+	// Offset of the event.
+	LedgerOffset int64 `db:"ledger_offset"`
+	// Place of the event within its update. (ledger_offset, node_id) is unique.
+	NodeID int32 `db:"node_id"`
+	// The contract that ended. Indexed.
+	ContractID string `db:"contract_id"`
+	// Template as the server sent it. It may name another package than the contract's creation did: never join by it.
+	TemplateID *string `db:"template_id"`
+	// The part of template_id before the first colon; may differ from that of the creation.
+	PackageID *string `db:"package_id"`
+	// Name of the package, the same over its releases.
+	PackageName *string `db:"package_name"`
+	// Module of the template, with dots.
+	ModuleName *string `db:"module_name"`
+	// Name of the template within its module.
+	EntityName *string `db:"entity_name"`
+	// The consuming choice that ended the contract, as in ledger.exercised_events. NULL: an archived event, which does not tell it (shape acs-delta).
+	Choice *string `db:"choice"`
+	// Parties that exercised the choice. NULL as choice. Costs a look-up per row.
+	ActingParties []string `db:"acting_parties"`
+	// Those of the reading parties that saw this event.
+	WitnessParties []string `db:"witness_parties"`
+	// true: the contract was active for the reading parties until here; always so for archived events. false: they only witnessed it, or the same transaction created it. NULL: a consuming exercise of a server that does not say (release 3.3).
+	ACSDelta bool `db:"acs_delta"`
+	// Those interfaces of the request, with their views asked for, that the template implements. NULL where the server sent no such field.
+	ImplementedInterfaces []string `db:"implemented_interfaces"`
+	// Id of the event's update. Costs a look-up per row.
+	UpdateID *string `db:"update_id"`
+	// Synchronizer on which the contract was archived.
+	SynchronizerID string `db:"synchronizer_id"`
+	// When the synchronizer recorded the update. Microseconds, UTC.
+	RecordTime pgtype.Timestamptz `db:"record_time"`
+	// Fields that the server sent and this version does not know. NULL: none.
+	Extra []byte `db:"extra"`
 }
 
 // One row per balance change that the service reported with a transfer: recent services report none. Taps, mints, expiry and everything else that is no transfer have none either, so their sum is not what a party holds: see ledger.reported_balance_at and ledger.holdings.
@@ -994,31 +1013,56 @@ type LedgerCoverage struct {
 	ToInclusive interface{} `db:"to_inclusive"`
 }
 
+// One row per creation event: a contract created by a transaction, arriving on a synchronizer by an assignment, or named by the snapshot that indexing began with. A contract that was reassigned has several rows: count(DISTINCT contract_id) counts contracts.
 type LedgerCreatedEvents struct {
-	LedgerOffset            int64              `db:"ledger_offset"`
-	NodeID                  int32              `db:"node_id"`
-	Origin                  string             `db:"origin"`
-	ContractID              string             `db:"contract_id"`
-	TemplateID              *string            `db:"template_id"`
-	PackageID               *string            `db:"package_id"`
-	PackageName             *string            `db:"package_name"`
-	ModuleName              *string            `db:"module_name"`
-	EntityName              *string            `db:"entity_name"`
-	RepresentativePackageID *string            `db:"representative_package_id"`
-	Payload                 []byte             `db:"payload"`
-	ContractKey             []byte             `db:"contract_key"`
-	ContractKeyHash         []byte             `db:"contract_key_hash"`
-	Signatories             []string           `db:"signatories"`
-	Observers               []string           `db:"observers"`
-	WitnessParties          []string           `db:"witness_parties"`
-	CreatedAt               pgtype.Timestamptz `db:"created_at"`
-	ACSDelta                *bool              `db:"acs_delta"`
-	CreatedEventBlob        []byte             `db:"created_event_blob"`
-	WorkflowID              *string            `db:"workflow_id"`
-	UpdateID                *string            `db:"update_id"`
-	SynchronizerID          *string            `db:"synchronizer_id"`
-	RecordTime              pgtype.Timestamptz `db:"record_time"`
-	Extra                   []byte             `db:"extra"`
+	// Offset of the event. With origin snapshot it can lie below ledger.oldest_offset(): the snapshot names when each contract was last activated.
+	LedgerOffset int64 `db:"ledger_offset"`
+	// Place of the event within its update. (ledger_offset, node_id) is unique.
+	NodeID int32 `db:"node_id"`
+	// transaction: created here. assignment: came from another synchronizer. snapshot: was there when indexing began.
+	Origin string `db:"origin"`
+	// Id of the contract. Indexed.
+	ContractID string `db:"contract_id"`
+	// Template as the server sent it, package-id:Module:Entity. It changes with each release of a package: filter by package_name, module_name and entity_name instead.
+	TemplateID *string `db:"template_id"`
+	// The part of template_id before the first colon.
+	PackageID *string `db:"package_id"`
+	// Name of the package, the same over its releases.
+	PackageName *string `db:"package_name"`
+	// Module of the template, with dots.
+	ModuleName *string `db:"module_name"`
+	// Name of the template within its module.
+	EntityName *string `db:"entity_name"`
+	// Package whose types the payload is shown in, where the server says so. NULL before release 3.4.
+	RepresentativePackageID *string `db:"representative_package_id"`
+	// The contract's arguments. Amounts and 64-bit integers are texts in it: cast them, (payload->>'amount')::numeric. NULL where the contract matched an interface filter only: read ledger.interface_views. An object with the key $exact stands in for a payload that jsonb cannot hold: see ledger.exact_payloads.
+	Payload []byte `db:"payload"`
+	// The contract's key. NULL: its template has none. Can be a stand-in with the key $exact, as payload can.
+	ContractKey []byte `db:"contract_key"`
+	// Hash of the key. Empty where there is no key; NULL where the server sent no such field (before release 3.5).
+	ContractKeyHash []byte `db:"contract_key_hash"`
+	// Parties that signed the contract.
+	Signatories []string `db:"signatories"`
+	// Parties that may see the contract beside its signatories. Never names a signatory.
+	Observers []string `db:"observers"`
+	// Those of the reading parties that saw this event. Depends on who asked, unlike signatories and observers.
+	WitnessParties []string `db:"witness_parties"`
+	// Ledger time of the contract's creation; of an assignment too, where it is older than the event. Microseconds, UTC.
+	CreatedAt pgtype.Timestamptz `db:"created_at"`
+	// true: the event made the contract active for the reading parties. false: it did not; they only witnessed it, or the same transaction archived it again. NULL: the server does not say (release 3.3). Totals of what is held must leave out false; the shape acs-delta brings none of them.
+	ACSDelta *bool `db:"acs_delta"`
+	// The creation event in the participant's own encoding, for disclosing the contract to others. Empty or NULL unless --blobs asked for it.
+	CreatedEventBlob []byte `db:"created_event_blob"`
+	// Workflow id of the event's update. Costs a look-up per row, unless the row comes from a snapshot.
+	WorkflowID *string `db:"workflow_id"`
+	// Id of the event's update. Costs a look-up per row. NULL for rows of a snapshot.
+	UpdateID *string `db:"update_id"`
+	// Synchronizer on which the contract became active; of an assignment the target. NULL where the server did not say.
+	SynchronizerID *string `db:"synchronizer_id"`
+	// When the synchronizer recorded the update. NULL for rows of a snapshot, which a condition on the time therefore leaves out: use created_at for them.
+	RecordTime pgtype.Timestamptz `db:"record_time"`
+	// Fields that the server sent and this version does not know. NULL: none.
+	Extra []byte `db:"extra"`
 }
 
 // One row per value that its own column cannot hold as the server sent it: JSON that jsonb refuses (a NUL, half of a surrogate pair, a number or a nesting beyond its limits), times finer than a microsecond, decimals that numeric writes in another way (leading zeros, -0), and descriptions with a character that no text can hold. Empty in the usual case.
@@ -1039,29 +1083,52 @@ type LedgerExactPayloads struct {
 	Exact []byte `db:"exact"`
 }
 
+// One row per exercise of a choice. Empty with the shape acs-delta: only --shape ledger-effects brings exercises.
 type LedgerExercisedEvents struct {
-	LedgerOffset          int64              `db:"ledger_offset"`
-	NodeID                int32              `db:"node_id"`
-	ContractID            string             `db:"contract_id"`
-	TemplateID            *string            `db:"template_id"`
-	PackageID             *string            `db:"package_id"`
-	PackageName           *string            `db:"package_name"`
-	ModuleName            *string            `db:"module_name"`
-	EntityName            *string            `db:"entity_name"`
-	InterfaceID           *string            `db:"interface_id"`
-	Choice                string             `db:"choice"`
-	ChoiceArgument        []byte             `db:"choice_argument"`
-	ExerciseResult        []byte             `db:"exercise_result"`
-	ActingParties         []string           `db:"acting_parties"`
-	Consuming             bool               `db:"consuming"`
-	LastDescendantNodeID  int32              `db:"last_descendant_node_id"`
-	WitnessParties        []string           `db:"witness_parties"`
-	ACSDelta              *bool              `db:"acs_delta"`
-	ImplementedInterfaces []string           `db:"implemented_interfaces"`
-	UpdateID              *string            `db:"update_id"`
-	SynchronizerID        string             `db:"synchronizer_id"`
-	RecordTime            pgtype.Timestamptz `db:"record_time"`
-	Extra                 []byte             `db:"extra"`
+	// Offset of the event.
+	LedgerOffset int64 `db:"ledger_offset"`
+	// Place of the event within its update. (ledger_offset, node_id) is unique.
+	NodeID int32 `db:"node_id"`
+	// The contract on which the choice was exercised. Indexed.
+	ContractID string `db:"contract_id"`
+	// Template as the server sent it. It may name another package than the contract's creation did: never join by it.
+	TemplateID *string `db:"template_id"`
+	// The part of template_id before the first colon; may differ from that of the creation.
+	PackageID *string `db:"package_id"`
+	// Name of the package, the same over its releases.
+	PackageName *string `db:"package_name"`
+	// Module of the template, with dots.
+	ModuleName *string `db:"module_name"`
+	// Name of the template within its module.
+	EntityName *string `db:"entity_name"`
+	// The interface that defines the choice, package-id:Module:Entity. NULL: the template itself defines it.
+	InterfaceID *string `db:"interface_id"`
+	// Name of the choice.
+	Choice string `db:"choice"`
+	// The choice's arguments. Can be a stand-in with the key $exact: see ledger.exact_payloads.
+	ChoiceArgument []byte `db:"choice_argument"`
+	// What the choice returned; NULL where the server sent null. Can be a stand-in with the key $exact.
+	ExerciseResult []byte `db:"exercise_result"`
+	// Parties that exercised the choice.
+	ActingParties []string `db:"acting_parties"`
+	// true: the exercise archived the contract, and it is in ledger.archived_events too.
+	Consuming bool `db:"consuming"`
+	// Events of the same update with node ids above node_id, up to this one, are consequences of this exercise. Equal to node_id where there are none.
+	LastDescendantNodeID int32 `db:"last_descendant_node_id"`
+	// Those of the reading parties that saw this event.
+	WitnessParties []string `db:"witness_parties"`
+	// true: the exercise archived a contract that was active for the reading parties. false: it did not. NULL: the server does not say (release 3.3).
+	ACSDelta *bool `db:"acs_delta"`
+	// Those interfaces of the request, with their views asked for, that the template implements. NULL where the server sent no such field.
+	ImplementedInterfaces []string `db:"implemented_interfaces"`
+	// Id of the event's update. Costs a look-up per row.
+	UpdateID *string `db:"update_id"`
+	// Synchronizer of the transaction.
+	SynchronizerID string `db:"synchronizer_id"`
+	// When the synchronizer recorded the update. Microseconds, UTC.
+	RecordTime pgtype.Timestamptz `db:"record_time"`
+	// Fields that the server sent and this version does not know. NULL: none.
+	Extra []byte `db:"extra"`
 }
 
 // Sums of ledger.holdings, which says what they cover: one row per owner, instrument, administrator and admin_signed. What the administrator did not sign never adds to what it did.
@@ -1276,26 +1343,46 @@ type LedgerPartyTransfers struct {
 	TransferKind *string `db:"transfer_kind"`
 }
 
+// One row per assigned or unassigned event: a contract moves between synchronizers by an unassignment from the source and an assignment to the target, which share reassignment_id. A snapshot's reassignments in flight are here too.
 type LedgerReassignments struct {
-	LedgerOffset          int64              `db:"ledger_offset"`
-	NodeID                int32              `db:"node_id"`
-	Kind                  string             `db:"kind"`
-	ContractID            string             `db:"contract_id"`
-	TemplateID            *string            `db:"template_id"`
-	PackageName           *string            `db:"package_name"`
-	ModuleName            *string            `db:"module_name"`
-	EntityName            *string            `db:"entity_name"`
-	ReassignmentID        string             `db:"reassignment_id"`
-	SourceSynchronizerID  *string            `db:"source_synchronizer_id"`
-	TargetSynchronizerID  *string            `db:"target_synchronizer_id"`
-	Submitter             *string            `db:"submitter"`
-	ReassignmentCounter   int64              `db:"reassignment_counter"`
+	// Offset of the event. Of a snapshot's reassignment in flight it can lie below ledger.oldest_offset().
+	LedgerOffset int64 `db:"ledger_offset"`
+	// Place of the event within its update. (ledger_offset, node_id) is unique.
+	NodeID int32 `db:"node_id"`
+	// unassigned: the contract left the source. assigned: it arrived on the target. An assignment that a snapshot left in flight is here without saying that the contract is active on the target.
+	Kind string `db:"kind"`
+	// The contract that moves; its id stays. Indexed.
+	ContractID string `db:"contract_id"`
+	// Template as the server sent it, package-id:Module:Entity.
+	TemplateID *string `db:"template_id"`
+	// Name of the package, the same over its releases.
+	PackageName *string `db:"package_name"`
+	// Module of the template, with dots.
+	ModuleName *string `db:"module_name"`
+	// Name of the template within its module.
+	EntityName *string `db:"entity_name"`
+	// Id that the two events of one move share.
+	ReassignmentID string `db:"reassignment_id"`
+	// The synchronizer that the contract leaves.
+	SourceSynchronizerID *string `db:"source_synchronizer_id"`
+	// The synchronizer that the contract goes to.
+	TargetSynchronizerID *string `db:"target_synchronizer_id"`
+	// Party that submitted the event. An empty text where none did (repairs); NULL where the server sent no such field.
+	Submitter *string `db:"submitter"`
+	// How often the contract has moved: 1 for its first move. The two events of one move share it.
+	ReassignmentCounter int64 `db:"reassignment_counter"`
+	// Until this time, on the target, only the submitter may assign the contract. NULL for assignments, and where the server did not say.
 	AssignmentExclusivity pgtype.Timestamptz `db:"assignment_exclusivity"`
-	WitnessParties        []string           `db:"witness_parties"`
-	UpdateID              *string            `db:"update_id"`
-	SynchronizerID        string             `db:"synchronizer_id"`
-	RecordTime            pgtype.Timestamptz `db:"record_time"`
-	Extra                 []byte             `db:"extra"`
+	// Those of the reading parties that saw this event.
+	WitnessParties []string `db:"witness_parties"`
+	// Id of the event's update. Costs a look-up per row. NULL for rows of a snapshot.
+	UpdateID *string `db:"update_id"`
+	// Synchronizer of the event: the source of an unassignment, the target of an assignment.
+	SynchronizerID string `db:"synchronizer_id"`
+	// When the synchronizer recorded the update. NULL for rows of a snapshot.
+	RecordTime pgtype.Timestamptz `db:"record_time"`
+	// Fields that the server sent and this version does not know. NULL: none.
+	Extra []byte `db:"extra"`
 }
 
 // Where each stream resumes.

@@ -201,10 +201,3 @@ BEGIN ATOMIC
     LEFT JOIN balances b ON b.balance IS NOT NULL OR NOT t.are
     WHERE b.party IS NOT NULL OR NOT t.are; END;
 COMMENT ON FUNCTION ledger.reported_balances_at(bigint) IS 'ledger.reported_balance_at for all parties at once: one row for each party that a balance change names in a round up to and including this one, with a NULL balance where the sum is negative. It is not what they hold: taps, mints and expiry are not in it. Where balances of the round can''t be told, every party has a row and every balance is NULL; there is then at least one row, with a NULL party where no party is known, so that no rows means that there are no balances.';
-
--- +goose Down
-DROP FUNCTION ledger.reported_balance_at, ledger.reported_balances_at, indexer.balances_are_told;
-DROP VIEW ledger.party_transfers;
-DROP FUNCTION indexer.receivers_of;
-DROP VIEW indexer.transfer_parties, indexer.running_totals, indexer.rounds_told;
-DROP TABLE indexer.party_transfers, indexer.balance_totals, indexer.latest_totals, indexer.balance_rounds;

@@ -25,8 +25,6 @@ JOIN indexer.carried_created c ON c.ledger_offset = v.ledger_offset AND c.node_i
 $$;
 COMMENT ON FUNCTION indexer.shown_interfaces(bigint, bigint) IS 'Which templates have shown a view of which interface in a range of offsets and in the snapshot that is carried. What indexer.template_interfaces should hold at least.';
 
-INSERT INTO indexer.template_interfaces (template_ref, interface_id) SELECT s.template_ref, s.interface_id FROM indexer.shown_interfaces(-1, 9223372036854775807) s;
-
 -- Interface views ------------------------------------------------------------------------------------------------
 -- The server names an interface by the id of its package. The package's name is known where the package is, and where one name
 -- and nothing else was asked for with the rest of the interface's id.
@@ -316,11 +314,3 @@ COMMENT ON COLUMN ledger.holding_totals.unlocked_amount IS 'What of amount is no
 COMMENT ON COLUMN ledger.holding_totals.contracts IS 'How many contracts hold it, those without a readable amount included.';
 
 COMMENT ON FUNCTION ledger.holdings_at(bigint) IS 'ledger.holdings as of the given offset, with the same columns: what was active after the update at that offset. An error below ledger.state_floor(), where that is NULL, and beyond ledger.latest_offset(). Takes longer the more contracts ended since.';
-
--- +goose Down
-DROP FUNCTION ledger.holdings_at(bigint), ledger.state_offset(bigint);
-DROP VIEW ledger.holding_totals, ledger.holdings, indexer.holding_events, indexer.holding_templates,
-    indexer.amulet_templates, ledger.interface_views, indexer.interface_names;
-DROP FUNCTION indexer.text_of(jsonb), indexer.decimal_of(text), indexer.integer_of(text), indexer.time_of(text),
-    indexer.duration_of(text), indexer.holding_version(text), indexer.shown_interfaces(bigint, bigint);
-DROP TABLE indexer.template_interfaces;

@@ -26,19 +26,6 @@ CREATE TABLE indexer.lookups (
 CREATE INDEX lookups_wanted ON indexer.lookups (ledger_offset, node_id) WHERE status = 'wanted';
 COMMENT ON TABLE indexer.lookups IS 'Contracts that were archived or exercised, and whose creation was never seen. Wanted ones wait for their look-up; the others are shown as ledger.looked_up_contracts, and are not asked for again.';
 
--- What was archived before there were look-ups. Where the active set is known somewhere, creations are not missing.
-INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
-SELECT DISTINCT ON (e.contract_id) e.contract_id, e.ledger_offset, e.node_id
-FROM (
-    SELECT a.contract_id, a.ledger_offset, a.node_id FROM indexer.archived a
-    UNION ALL
-    SELECT x.contract_id, x.ledger_offset, x.node_id FROM indexer.exercised x WHERE x.acs_delta IS NOT FALSE
-) e
-WHERE EXISTS (SELECT FROM indexer.floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL)
-  AND NOT EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = e.contract_id)
-ORDER BY e.contract_id, e.ledger_offset, e.node_id
-ON CONFLICT DO NOTHING;
-
 CREATE FUNCTION indexer.lookup_events(to_inclusive bigint) RETURNS TABLE (contract_id text, ledger_offset bigint, node_id integer)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
 SELECT a.contract_id, a.ledger_offset, a.node_id
@@ -243,10 +230,3 @@ CREATE TABLE indexer.tasks (
     failure      text
 );
 COMMENT ON TABLE indexer.tasks IS 'How the streams and the tasks beside them fare: when each last did its work, and when and why it last could not.';
-
--- +goose Down
-DROP VIEW ledger.looked_up_contracts, ledger.packages, ledger.vetted_packages, ledger.vetting_changes;
-DROP FUNCTION indexer.wanted_lookups(bigint, bigint), indexer.missing_lookups(bigint, bigint), indexer.lookup_events(bigint);
-DROP TABLE indexer.lookups, indexer.packages, indexer.vetting_states, indexer.vetted_packages, indexer.vetting_changes, indexer.tasks;
-COMMENT ON COLUMN ledger.exact_payloads.stream IS 'updates: the value belongs to the event relations.';
-DELETE FROM indexer.lookup_exact_payloads;

@@ -2,8 +2,6 @@
 
 -- +goose Up
 
-INSERT INTO indexer.leadership (role, epoch) VALUES ('repair', 0);
-
 CREATE TABLE indexer.verifications (
     stream         text   NOT NULL CHECK (stream IN ('updates', 'snapshot', 'transactions')),
     from_exclusive bigint NOT NULL CHECK (from_exclusive >= 0),
@@ -84,10 +82,3 @@ RETURN (
     WHERE h.revision > 0
 );
 COMMENT ON FUNCTION ledger.verified_seq() IS 'Every record of the transaction history up to this seq has been read from its service again after it was stored, and was equal. 0: none has been verified yet, or the first window differs. NULL: the history has not been begun.';
-
--- +goose Down
-DROP FUNCTION ledger.verified_offset(), ledger.verified_seq();
-DROP VIEW ledger.verifications;
-DROP FUNCTION indexer.windows_reach(text, bigint, text[]);
-DROP TABLE indexer.verifications;
-DELETE FROM indexer.leadership WHERE role = 'repair';

@@ -136,7 +136,7 @@ COMMENT ON COLUMN ledger.topology_events.extra IS 'Fields that the server sent a
 -- ledger.active_contracts ----------------------------------------------------------------------------------------
 
 COMMENT ON VIEW ledger.active_contracts IS 'One row per contract and synchronizer that is active at ledger.latest_offset(). A contract that is active on two synchronizers has two rows: count(DISTINCT contract_id) counts contracts. Empty of older contracts where ledger.state_floor() is NULL. Counting and grouping by template is cheap; payload, contract_key, parties and created_at cost a look-up per row each.';
-COMMENT ON COLUMN ledger.active_contracts.contract_id IS 'Id of the contract. Indexed, first column of the key (contract, synchronizer).';
+COMMENT ON COLUMN ledger.active_contracts.contract_id IS 'Id of the contract. Indexed: equal to one id, or joined to ids.';
 COMMENT ON COLUMN ledger.active_contracts.synchronizer_id IS 'Synchronizer on which the contract is active. NULL where the server did not say.';
 COMMENT ON COLUMN ledger.active_contracts.template_id IS 'Template as the server sent it with the activation, package-id:Module:Entity. It changes with each release of a package: filter by package_name, module_name and entity_name instead.';
 COMMENT ON COLUMN ledger.active_contracts.package_id IS 'The part of template_id before the first colon.';
@@ -206,7 +206,3 @@ COMMENT ON TABLE indexer.carried_interface_views IS 'Carried rows: interface vie
 COMMENT ON TABLE indexer.carried_reassignments IS 'Carried rows: reassignments that were in flight at a snapshot''s offset.';
 COMMENT ON VIEW indexer.first_creations IS 'Where contracts were created, of those whose creation was seen or named by a snapshot; to be looked up by contract_id. One that is known twice has the same offset twice.';
 COMMENT ON VIEW indexer.creations IS 'Creation events of facts and carried rows together, with references instead of long names: what the views of schema ledger are made of.';
-
--- +goose Down
--- Nothing to set back: a comment goes with what it is on, and migration 00002 drops that.
-SELECT 1;

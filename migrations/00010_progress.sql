@@ -25,6 +25,3 @@ COMMENT ON COLUMN indexer.progress.done IS 'Units that were done since began_at.
 COMMENT ON COLUMN indexer.progress.per_second IS 'Units per second over the last ten seconds.';
 COMMENT ON COLUMN indexer.progress.time_left IS 'Until to_inclusive, at the pace of the last ten seconds. NULL: not known.';
 COMMENT ON COLUMN indexer.progress.updated_at IS 'When the row was written (clock of the database).';
-
--- +goose Down
-DROP TABLE indexer.progress;

@@ -286,19 +286,3 @@ COMMENT ON COLUMN ledger.exact_payloads.stream IS 'updates: the value belongs to
 COMMENT ON COLUMN ledger.exact_payloads.ledger_offset IS 'Offset of the row whose value this is. NULL in the stream transactions.';
 COMMENT ON COLUMN ledger.exact_payloads.seq IS 'In the stream updates: place, from 0, of the interface view among those of its event, or of the unknown element among those of its update or snapshot; else NULL. In the stream transactions: the record''s seq.';
 COMMENT ON COLUMN ledger.exact_payloads.field IS 'In the streams updates and lookups the column whose value this is: payload, contract_key, choice_argument, exercise_result, view_value, status_details, raw, extra (assignment_extra: that of a reassignments row; entry_extra and assignment_entry_extra: of the entry around a snapshot''s event). Of a time the server''s name: recordTime, effectiveAt, createdAt, assignmentExclusivity. Of an offset checkpoint: checkpoint_extra and checkpoint_time, followed by the synchronizer. In the stream transactions the path of the value in the record as the service sent it, such as transfer.receivers[0].amount; raw for the whole record, and extra behind the path of an object (alone: of the record) for the fields of it that are not known.';
-
--- +goose Down
-DROP VIEW ledger.transactions, ledger.transfers, ledger.transfer_receivers, ledger.balance_changes, ledger.mints, ledger.taps,
-    ledger.aborted_transfer_instructions, ledger.unknown_transactions;
-DROP TABLE indexer.network, indexer.history_position, indexer.history_sightings, indexer.history_gone, indexer.transactions, indexer.transfers,
-    indexer.transfer_receivers, indexer.balance_changes, indexer.mints, indexer.taps,
-    indexer.aborted_transfer_instructions, indexer.unknown_transactions;
-DROP FUNCTION indexer.update_id_of(text);
-DELETE FROM indexer.record_exact_payloads;
-DELETE FROM indexer.checkpoints WHERE stream = 'transactions';
-COMMENT ON VIEW ledger.exact_payloads IS 'One row per value that its own column cannot hold as the server sent it: JSON that jsonb refuses (a NUL, half of a surrogate pair, a number or a nesting beyond its limits), and times finer than a microsecond. Empty in the usual case.';
-COMMENT ON COLUMN ledger.exact_payloads.stream IS 'updates: the value belongs to the event relations. lookups: it belongs to the row of ledger.looked_up_contracts with the same (ledger_offset, node_id).';
-COMMENT ON COLUMN ledger.exact_payloads.ledger_offset IS 'Offset of the row whose value this is.';
-COMMENT ON COLUMN ledger.exact_payloads.seq IS 'In the stream updates: place, from 0, of the interface view among those of its event, or of the unknown element among those of its update or snapshot. Else NULL.';
-COMMENT ON COLUMN ledger.exact_payloads.field IS 'Column whose value this is: payload, contract_key, choice_argument, exercise_result, view_value, status_details, raw, extra (assignment_extra: that of a reassignments row; entry_extra and assignment_entry_extra: of the entry around a snapshot''s event). Of a time the server''s name: recordTime, effectiveAt, createdAt, assignmentExclusivity. Of an offset checkpoint: checkpoint_extra and checkpoint_time, followed by the synchronizer.';
-COMMENT ON COLUMN ledger.stream_checkpoints.event_id IS 'Of transactions: the event id after which reading resumes.';

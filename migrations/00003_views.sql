@@ -5,9 +5,6 @@
 
 -- +goose Up
 
-CREATE SCHEMA ledger;
-COMMENT ON SCHEMA ledger IS 'The ledger as one participant shows it, up to ledger.latest_offset(). Read docs/sql.md.';
-
 -- Where the data stands ------------------------------------------------------------------------------------------
 
 -- With their owner's rights, as a view reads: an analyst needs none in schema indexer.
@@ -17,11 +14,11 @@ COMMENT ON FUNCTION ledger.latest_offset() IS 'The watermark: everything up to t
 
 CREATE FUNCTION ledger.oldest_offset() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
 RETURN (SELECT f.history_floor FROM indexer.floors f WHERE f.stream = 'updates');
-COMMENT ON FUNCTION ledger.oldest_offset() IS 'Events with a greater offset are complete up to latest_offset(). 0: since the beginning of the ledger.';
+COMMENT ON FUNCTION ledger.oldest_offset() IS 'Events with a greater offset are complete up to latest_offset(). 0: since the beginning of the ledger. Filling in history lowers it.';
 
 CREATE FUNCTION ledger.state_floor() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
 RETURN (SELECT f.state_floor FROM indexer.floors f WHERE f.stream = 'updates');
-COMMENT ON FUNCTION ledger.state_floor() IS 'The active set is known at every offset from this one on. NULL: at none, because indexing began in the middle without a snapshot.';
+COMMENT ON FUNCTION ledger.state_floor() IS 'The active set is known at every offset from this one on. NULL: at none, because indexing began in the middle without a snapshot. Filling in history lowers it to 0 with the beginning of the ledger, and to where it begins with a snapshot of there.';
 
 CREATE VIEW ledger.stream_checkpoints AS
 SELECT c.stream, c.ledger_offset, c.event_id, c.updated_at,
@@ -39,7 +36,7 @@ CREATE VIEW ledger.coverage AS
 SELECT c.stream, c.scope, c.from_exclusive, least(c.to_inclusive, ledger.latest_offset()) AS to_inclusive
 FROM indexer.coverage c
 WHERE c.from_exclusive < ledger.latest_offset();
-COMMENT ON VIEW ledger.coverage IS 'Offset ranges whose events are complete, up to latest_offset().';
+COMMENT ON VIEW ledger.coverage IS 'Offset ranges whose events are complete, up to latest_offset(). One begins at oldest_offset(); those below it were filled in and do not reach up to it yet.';
 COMMENT ON COLUMN ledger.coverage.stream IS 'updates.';
 COMMENT ON COLUMN ledger.coverage.scope IS 'Hash of what was asked for: parties, templates, interfaces, shape and so on.';
 COMMENT ON COLUMN ledger.coverage.from_exclusive IS 'The range begins after this offset.';
@@ -49,15 +46,23 @@ COMMENT ON COLUMN ledger.coverage.to_inclusive IS 'The range ends with this offs
 
 CREATE VIEW indexer.creations AS
 SELECT c.ledger_offset, c.node_id, c.origin, c.contract_id, c.template_ref, c.synchronizer_ref, c.record_time,
-       c.created_at, c.acs_delta, c.payload, c.contract_key, c.contract_key_hash, c.signatories, c.observers,
-       c.witness_parties, c.created_event_blob, c.extra,
+       c.created_at, c.acs_delta, c.payload, c.contract_key, c.contract_key_hash,
+       (SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = c.signatories_ref) AS signatories,
+       (SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = c.observers_ref) AS observers,
+       (SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = c.witness_parties_ref) AS witness_parties,
+       c.created_event_blob, c.extra,
        (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = c.ledger_offset) AS update_id,
-       (SELECT u.workflow_id FROM indexer.updates u WHERE u.ledger_offset = c.ledger_offset) AS workflow_id
+       (SELECT u.workflow_id FROM indexer.updates u WHERE u.ledger_offset = c.ledger_offset) AS workflow_id,
+       c.signatories_ref, c.observers_ref, c.witness_parties_ref
 FROM indexer.created c
 UNION ALL
 SELECT c.ledger_offset, c.node_id, 'snapshot', c.contract_id, c.template_ref, c.synchronizer_ref, NULL::timestamptz,
-       c.created_at, c.acs_delta, c.payload, c.contract_key, c.contract_key_hash, c.signatories, c.observers,
-       c.witness_parties, c.created_event_blob, c.extra, NULL::text, c.workflow_id
+       c.created_at, c.acs_delta, c.payload, c.contract_key, c.contract_key_hash,
+       (SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = c.signatories_ref) AS signatories,
+       (SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = c.observers_ref) AS observers,
+       (SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = c.witness_parties_ref) AS witness_parties,
+       c.created_event_blob, c.extra, NULL::text, c.workflow_id,
+       c.signatories_ref, c.observers_ref, c.witness_parties_ref
 FROM indexer.carried_created c;
 
 -- Where contracts that have moved were created: the creation's event, or what a snapshot names as the first activation.
@@ -78,67 +83,75 @@ FROM indexer.updates u
 LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = u.synchronizer_ref
 WHERE u.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
+
 CREATE VIEW ledger.created_events AS
 SELECT c.ledger_offset, c.node_id, c.origin, c.contract_id, t.template_id, t.package_id, t.package_name, t.module_name,
-       t.entity_name, t.representative_package_id, c.payload, c.contract_key, c.contract_key_hash, c.signatories,
-       c.observers, c.witness_parties, c.created_at, c.acs_delta, c.created_event_blob, c.workflow_id, c.update_id,
-       s.synchronizer_id, c.record_time, c.extra
+       t.entity_name, t.representative_package_id, c.payload, c.contract_key, c.contract_key_hash, si.parties AS signatories,
+       ob.parties AS observers, wi.parties AS witness_parties, c.created_at, c.acs_delta, c.created_event_blob, c.workflow_id, c.update_id,
+       (SELECT s.synchronizer_id FROM indexer.synchronizers s WHERE s.synchronizer_ref = c.synchronizer_ref) AS synchronizer_id, c.record_time, c.extra
 FROM indexer.creations c
 LEFT JOIN indexer.templates t ON t.template_ref = c.template_ref
-LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = c.synchronizer_ref
+LEFT JOIN indexer.party_lists si ON si.party_list_ref = c.signatories_ref
+LEFT JOIN indexer.party_lists ob ON ob.party_list_ref = c.observers_ref
+LEFT JOIN indexer.party_lists wi ON wi.party_list_ref = c.witness_parties_ref
 WHERE c.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
 CREATE VIEW ledger.archived_events AS
 SELECT a.ledger_offset, a.node_id, a.contract_id, t.template_id, t.package_id, t.package_name, t.module_name,
-       t.entity_name, a.choice, a.acting_parties, a.witness_parties, a.acs_delta, a.implemented_interfaces,
+       t.entity_name, a.choice,
+       (SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = a.acting_parties_ref) AS acting_parties,
+       wi.parties AS witness_parties, a.acs_delta, a.implemented_interfaces,
        (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = a.ledger_offset) AS update_id,
-       s.synchronizer_id, a.record_time, a.extra
+       (SELECT s.synchronizer_id FROM indexer.synchronizers s WHERE s.synchronizer_ref = a.synchronizer_ref) AS synchronizer_id, a.record_time, a.extra
 FROM (
     SELECT x.ledger_offset, x.node_id, x.contract_id, x.template_ref, x.synchronizer_ref, x.record_time,
-           NULL::text AS choice, NULL::text[] AS acting_parties, x.witness_parties, true AS acs_delta, x.implemented_interfaces, x.extra
+           NULL::text AS choice, NULL::integer AS acting_parties_ref, x.witness_parties_ref, true AS acs_delta,
+           x.implemented_interfaces, x.extra
     FROM indexer.archived x
     UNION ALL
     SELECT x.ledger_offset, x.node_id, x.contract_id, x.template_ref, x.synchronizer_ref, x.record_time,
-           x.choice, x.acting_parties, x.witness_parties, x.acs_delta, x.implemented_interfaces, x.extra
+           x.choice, x.acting_parties_ref, x.witness_parties_ref, x.acs_delta, x.implemented_interfaces, x.extra
     FROM indexer.exercised x
     WHERE x.consuming
 ) a
 LEFT JOIN indexer.templates t ON t.template_ref = a.template_ref
-LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = a.synchronizer_ref
+LEFT JOIN indexer.party_lists wi ON wi.party_list_ref = a.witness_parties_ref
 WHERE a.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
 CREATE VIEW ledger.exercised_events AS
 SELECT e.ledger_offset, e.node_id, e.contract_id, t.template_id, t.package_id, t.package_name, t.module_name,
-       t.entity_name, e.interface_id, e.choice, e.choice_argument, e.exercise_result, e.acting_parties, e.consuming,
-       e.last_descendant_node_id, e.witness_parties, e.acs_delta, e.implemented_interfaces,
+       t.entity_name, e.interface_id, e.choice, e.choice_argument, e.exercise_result, ac.parties AS acting_parties, e.consuming,
+       e.last_descendant_node_id, wi.parties AS witness_parties, e.acs_delta, e.implemented_interfaces,
        (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = e.ledger_offset) AS update_id,
-       s.synchronizer_id, e.record_time, e.extra
+       (SELECT s.synchronizer_id FROM indexer.synchronizers s WHERE s.synchronizer_ref = e.synchronizer_ref) AS synchronizer_id, e.record_time, e.extra
 FROM indexer.exercised e
 LEFT JOIN indexer.templates t ON t.template_ref = e.template_ref
-LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = e.synchronizer_ref
+LEFT JOIN indexer.party_lists ac ON ac.party_list_ref = e.acting_parties_ref
+LEFT JOIN indexer.party_lists wi ON wi.party_list_ref = e.witness_parties_ref
 WHERE e.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
 CREATE VIEW ledger.reassignments AS
 SELECT r.ledger_offset, r.node_id, r.kind, r.contract_id, t.template_id, t.package_name, t.module_name, t.entity_name, r.reassignment_id,
        so.synchronizer_id AS source_synchronizer_id, ta.synchronizer_id AS target_synchronizer_id, r.submitter,
-       r.reassignment_counter, r.assignment_exclusivity, r.witness_parties, r.update_id, s.synchronizer_id,
+       r.reassignment_counter, r.assignment_exclusivity, wi.parties AS witness_parties, r.update_id,
+       (SELECT s.synchronizer_id FROM indexer.synchronizers s WHERE s.synchronizer_ref = r.synchronizer_ref) AS synchronizer_id,
        r.record_time, r.extra
 FROM (
     SELECT x.ledger_offset, x.node_id, x.kind, x.contract_id, x.template_ref, x.synchronizer_ref, x.record_time,
            x.reassignment_id, x.source_ref, x.target_ref, x.submitter, x.reassignment_counter, x.assignment_exclusivity,
-           x.witness_parties, x.extra,
+           x.witness_parties_ref, x.extra,
            (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = x.ledger_offset) AS update_id
     FROM indexer.reassignments x
     UNION ALL
     SELECT x.ledger_offset, x.node_id, x.kind, x.contract_id, x.template_ref, x.synchronizer_ref, NULL::timestamptz,
            x.reassignment_id, x.source_ref, x.target_ref, x.submitter, x.reassignment_counter, x.assignment_exclusivity,
-           x.witness_parties, x.extra, NULL::text
+           x.witness_parties_ref, x.extra, NULL::text
     FROM indexer.carried_reassignments x
 ) r
 LEFT JOIN indexer.templates t ON t.template_ref = r.template_ref
 LEFT JOIN indexer.synchronizers so ON so.synchronizer_ref = r.source_ref
 LEFT JOIN indexer.synchronizers ta ON ta.synchronizer_ref = r.target_ref
-LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = r.synchronizer_ref
+LEFT JOIN indexer.party_lists wi ON wi.party_list_ref = r.witness_parties_ref
 WHERE r.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
 CREATE VIEW ledger.topology_events AS
@@ -197,7 +210,3 @@ FROM (
     SELECT 'transactions', NULL, NULL, NULL, e.seq, e.field, e.exact FROM indexer.record_exact_payloads e
 ) x
 WHERE x.ledger_offset + 0 <= (SELECT ledger.latest_offset()) OR x.ledger_offset IS NULL;
-
--- +goose Down
-DROP SCHEMA ledger CASCADE;
-DROP VIEW indexer.creations, indexer.first_creations;
