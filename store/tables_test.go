@@ -23,6 +23,21 @@ func TestEveryTableIsDescribed(t *testing.T) {
 	require.Equal(t, d.rows("SELECT c.relname::text FROM "+catalogTables+` ORDER BY c.relname COLLATE "C"`), slices.Compact(described))
 }
 
+// What belongs to offsets and lies in partitions is facts, whichever family it is described as: only facts are compared with the
+// ledger, sealed, and counted where a participant was restored. What else has an offset is of a family that says what becomes of it.
+func TestWhatLiesAtOffsetsIsFacts(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	byOffset := d.rows(`SELECT c.relname::text FROM ` + catalogTables + ` AND c.relkind = 'p' AND EXISTS (
+		SELECT FROM pg_partitioned_table p JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = p.partattrs[0]
+		WHERE p.partrelid = c.oid AND a.attname = 'ledger_offset')`)
+	require.Greater(t, len(byOffset), 5)
+	for _, table := range tables.All() {
+		require.False(t, slices.Contains(byOffset, table.Name) && table.Family != tables.Facts, table.Name)
+		require.False(t, table.Family == tables.State && d.columns(table.Name)["ledger_offset"] != "" && table.Place == "" && table.Name != "checkpoints", table.Name)
+	}
+}
+
 // The columns that a description names are those of the table, and its key is the primary key.
 func TestTablesAreAsDescribed(t *testing.T) {
 	t.Parallel()

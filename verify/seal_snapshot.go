@@ -30,9 +30,7 @@ type snapshotReading struct {
 	before int64        // entries before it
 	ended  bool         // there is none
 
-	keys   *tally             // nil: the snapshot was read to its end once
-	groups []map[int]bool     // of the tally's buckets that differ, which are left to be looked at; the first one now
-	met    map[[2]uint64]bool // hashes of the entries' keys in its buckets
+	unmet *unmet
 }
 
 func (s *snapshotSeals) window(ctx context.Context) (*ledger.Window, error) {
@@ -56,7 +54,7 @@ func (s *snapshotSeals) seal(ctx context.Context, w ledger.Window) (sealing Seal
 			return Sealing{}, false, err
 		}
 		sealing := Sealing{Stream: ledger.SealedSnapshot, From: w.From, To: w.To, Shown: true}
-		s.reading = &snapshotReading{digest: digest, sealing: sealing, keys: new(tally)}
+		s.reading = &snapshotReading{digest: digest, sealing: sealing, unmet: newUnmet()}
 	}
 	r := s.reading
 	err = s.compare(ctx, at, r)
@@ -69,7 +67,7 @@ func (s *snapshotSeals) seal(ctx context.Context, w ledger.Window) (sealing Seal
 		s.reading = nil
 		return Sealing{}, false, nil
 	}
-	if s.goesOn = r.keys != nil || len(r.groups) > 0; err != nil || s.goesOn {
+	if s.goesOn = !r.unmet.done(); err != nil || s.goesOn {
 		return Sealing{}, false, err
 	}
 	if ok, err = s.sealer.SealSnapshot(ctx, at, r.digest, r.sealing.Comparison); err == nil {
@@ -78,10 +76,9 @@ func (s *snapshotSeals) seal(ctx context.Context, w ledger.Window) (sealing Seal
 	return r.sealing, ok, err
 }
 
-// compare compares the next page, and after the last one what is stored and was not met. It goes through the snapshot as extras
-// does.
+// compare compares the next page, and after the last one what is stored and was not met.
 func (s *snapshotSeals) compare(ctx context.Context, at ledger.Offset, r *snapshotReading) error {
-	if r.keys == nil && len(r.groups) == 0 {
+	if r.unmet.done() {
 		return nil
 	}
 	if !r.ended {
@@ -89,27 +86,14 @@ func (s *snapshotSeals) compare(ctx context.Context, at ledger.Offset, r *snapsh
 			return err
 		}
 	}
-	if r.keys != nil {
-		rest := *r.keys
-		err := s.database.CarriedAt(ctx, at, func(key string, _ ledger.Difference) error { rest.subtract(key); return nil })
-		if err != nil {
-			return err
-		}
-		r.keys, r.groups = nil, rest.odd()
-	} else {
-		c := r.sealing.Comparison
-		err := s.database.CarriedAt(ctx, at, func(key string, extra ledger.Difference) error {
-			if i, low, high := hashOf(key); r.groups[0][i] && !r.met[[2]uint64{low, high}] {
-				return c.Add(extra)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		r.sealing.Comparison, r.groups = c, r.groups[1:]
+	c := r.sealing.Comparison
+	err := r.unmet.end(func(each func(string, ledger.Difference) error) error { return s.database.CarriedAt(ctx, at, each) },
+		func(_ string, extra ledger.Difference) error { return c.Add(extra) })
+	if err != nil {
+		return err
 	}
-	r.token, r.before, r.ended, r.met = ledger.Token{}, 0, false, map[[2]uint64]bool{}
+	r.sealing.Comparison = c
+	r.token, r.before, r.ended = ledger.Token{}, 0, false
 	return nil
 }
 
@@ -123,7 +107,7 @@ func (s *snapshotSeals) page(ctx context.Context, at ledger.Offset, r *snapshotR
 	s.spent(max(1, len(page.Entries)))
 	c := r.sealing.Comparison
 	found := c.Add
-	if r.keys == nil {
+	if !r.unmet.first() {
 		found = ignore
 	}
 	var keys []string
@@ -132,11 +116,7 @@ func (s *snapshotSeals) page(ctx context.Context, at ledger.Offset, r *snapshotR
 		return err
 	}
 	for _, key := range keys {
-		if r.keys != nil {
-			r.keys.add(key)
-		} else if i, low, high := hashOf(key); r.groups[0][i] {
-			r.met[[2]uint64{low, high}] = true
-		}
+		r.unmet.meet(key)
 	}
 	r.sealing.Comparison = c
 	r.token, r.before, r.ended = page.Next, r.before+int64(len(page.Entries)), page.Last

@@ -63,38 +63,71 @@ func (t *tally) odd() []map[int]bool {
 	return groups
 }
 
-// extras finds the rows that are stored and have no counterpart. read goes through the source and tells the key of each
-// row that it found stored; stored goes through what is stored. Both are called again where they disagree, so they
-// must tell the same each time.
-func extras(
-	read func(met func(key string)) error, stored func(each func(key string, extra ledger.Difference) error) error,
-	found func(key string, extra ledger.Difference) error,
-) error {
-	var t tally
-	if err := read(t.add); err != nil {
-		return err
+// unmet finds the rows that are stored and have no counterpart in a source. The source is read from its beginning to its end once,
+// and once more for each group of buckets in which the two differ; what is stored is read after each time. Both must tell the same
+// each time. Nothing is lost where reading fails in between.
+type unmet struct {
+	keys   *tally             // nil: the source was read to its end once
+	groups []map[int]bool     // that are left to be looked at; the first one now
+	met    map[[2]uint64]bool // hashes of the source's keys in its buckets: keys are long
+}
+
+func newUnmet() *unmet { return &unmet{keys: new(tally)} }
+
+// first tells whether the source is read for the first time.
+func (u *unmet) first() bool { return u.keys != nil }
+
+// done tells whether nothing is left to be read.
+func (u *unmet) done() bool { return u.keys == nil && len(u.groups) == 0 }
+
+// meet notes a key of the source.
+func (u *unmet) meet(key string) {
+	if u.keys != nil {
+		u.keys.add(key)
+	} else if i, low, high := hashOf(key); u.groups[0][i] {
+		u.met[[2]uint64{low, high}] = true
 	}
-	err := stored(func(key string, _ ledger.Difference) error { t.subtract(key); return nil })
-	if err != nil {
-		return err
-	}
-	for _, group := range t.odd() {
-		met := map[[2]uint64]bool{} // by their hashes: keys are long
-		err := read(func(key string) {
-			if i, low, high := hashOf(key); group[i] {
-				met[[2]uint64{low, high}] = true
-			}
-		})
-		if err != nil {
-			return fmt.Errorf("read again what is not in the source: %w", err)
+}
+
+// end is called when the source was read to its end. stored tells the key of each row that is stored; found is told those in the
+// buckets at hand that were not met.
+func (u *unmet) end(stored func(each func(key string, extra ledger.Difference) error) error, found func(key string, extra ledger.Difference) error) error {
+	if u.keys != nil {
+		rest := *u.keys
+		if err := stored(func(key string, _ ledger.Difference) error { rest.subtract(key); return nil }); err != nil {
+			return err
 		}
-		err = stored(func(key string, extra ledger.Difference) error {
-			if i, low, high := hashOf(key); group[i] && !met[[2]uint64{low, high}] {
+		u.keys, u.groups = nil, rest.odd()
+	} else {
+		err := stored(func(key string, extra ledger.Difference) error {
+			if i, low, high := hashOf(key); u.groups[0][i] && !u.met[[2]uint64{low, high}] {
 				return found(key, extra)
 			}
 			return nil
 		})
 		if err != nil {
+			return err
+		}
+		u.groups = u.groups[1:]
+	}
+	u.met = map[[2]uint64]bool{}
+	return nil
+}
+
+// extras finds the rows that are stored and have no counterpart. read goes through the source and tells the key of each
+// row that it found stored; stored goes through what is stored.
+func extras(
+	read func(met func(key string)) error, stored func(each func(key string, extra ledger.Difference) error) error,
+	found func(key string, extra ledger.Difference) error,
+) error {
+	for u := newUnmet(); !u.done(); {
+		if err := read(u.meet); err != nil {
+			if !u.first() {
+				err = fmt.Errorf("read again what is not in the source: %w", err)
+			}
+			return err
+		}
+		if err := u.end(stored, found); err != nil {
 			return err
 		}
 	}
