@@ -41,22 +41,6 @@ SELECT 'unknown', u.ledger_offset, u.ordinal
 FROM indexer.carried_unknown_elements u
 WHERE u.ledger_offset = @at AND u.ordinal >= @first_ordinal::bigint AND u.ordinal < @end_ordinal::bigint;
 
--- name: CarriedForget :exec
--- Makes place for the carried rows of creation events, of reassignments and of unknown entries.
-WITH places AS (
-    SELECT unnest(@created_offsets::bigint[]) AS ledger_offset, unnest(@created_node_ids::integer[]) AS node_id
-), reassigned AS (
-    SELECT unnest(@reassigned_offsets::bigint[]) AS ledger_offset, unnest(@reassigned_node_ids::integer[]) AS node_id
-), creations AS (
-    DELETE FROM indexer.carried_created c USING places p WHERE p.ledger_offset = c.ledger_offset AND p.node_id = c.node_id
-), views AS (
-    DELETE FROM indexer.carried_interface_views v USING places p WHERE p.ledger_offset = v.ledger_offset AND p.node_id = v.node_id
-), reassignments AS (
-    DELETE FROM indexer.carried_reassignments r USING reassigned p WHERE p.ledger_offset = r.ledger_offset AND p.node_id = r.node_id
-)
-DELETE FROM indexer.carried_unknown_elements u
-WHERE u.ledger_offset = @at AND u.ordinal >= @first_ordinal::bigint AND u.ordinal < @end_ordinal::bigint;
-
 -- name: CarriedDrop :exec
 -- Removes carried rows by what CarriedAt told; the arrays are parallel. What is carried as an active entry's creation
 -- event, and is an incomplete reassignment's, becomes that.

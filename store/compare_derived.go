@@ -144,49 +144,27 @@ func (c *derivedComparison) report(d ledger.Difference, columns []string, wanted
 	return nil
 }
 
-// outside looks for rows of updates' tables outside of coverage, and for carried rows and exact values that belong nowhere.
+// outside looks for rows that belong nowhere, and for carried rows of another snapshot than the one that is carried.
 func (c *derivedComparison) outside(ctx context.Context) error {
-	floor, watermark := c.agreement.floor, c.agreement.watermark
-	for _, table := range tables.In(tables.Facts) {
-		sql := extraRows(&table, "s.ledger_offset <= $1 AND NOT "+coveredS) + " UNION ALL " +
-			extraRows(&table, "s.ledger_offset > $2 AND NOT "+coveredS)
-		if err := c.rows(ctx, sql, nil, floor, watermark); err != nil {
-			return err
-		}
-	}
-	for _, table := range tables.All() {
-		if table.Orphan == "" || table.Family == tables.Snapshot && !c.agreement.snapshot {
-			continue
-		}
-		if err := c.rows(ctx, extraRows(&table, table.Orphan), nil); err != nil {
+	arguments := c.agreement.arguments()
+	for _, s := range append(c.agreement.nowhere(), c.agreement.orphans()...) {
+		if err := c.rows(ctx, extraRows(&s.table, s.where), nil, arguments); err != nil {
 			return err
 		}
 	}
 	for _, table := range tables.In(tables.Snapshot) {
-		if !c.agreement.snapshot {
-			if err := c.rows(ctx, extraRows(&table, "true"), nil); err != nil {
-				return err
-			}
-			continue
-		}
 		column := table.SnapshotOffset
-		if column == "" {
+		if column == "" || !c.agreement.snapshot {
 			continue
 		}
-		sql := fmt.Sprintf(`SELECT '%s', s.ledger_offset, NULL::integer, %s, ARRAY[$1::bigint::text], ARRAY[s.%s::text] FROM indexer.%[1]s s WHERE %[4]s`,
-			table.Name, rowNameSQL(&table), column, "s."+column+" <> $1 AND NOT ("+replacedSQL+")")
-		if err := c.rows(ctx, sql, map[string][]string{table.Name: {column}}, c.agreement.base); err != nil {
-			return err
-		}
-		if err := c.rows(ctx, extraRows(&table, replacedSQL), nil, c.agreement.base); err != nil {
+		sql := fmt.Sprintf(`SELECT '%s', s.ledger_offset, NULL::integer, %s, ARRAY[@base::bigint::text], ARRAY[s.%s::text] FROM indexer.%[1]s s WHERE %[4]s`,
+			table.Name, rowNameSQL(&table), column, "s."+column+" <> @base AND NOT ("+replacedSQL+")")
+		if err := c.rows(ctx, sql, map[string][]string{table.Name: {column}}, arguments); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-// replacedSQL is true of a carried row s whose place an event has taken that was filled in; $1 is the base.
-const replacedSQL = "s.ledger_offset <= $1 AND " + coveredS
 
 // extraRows selects rows s that should not be there.
 func extraRows(table *tables.Table, condition string) string {

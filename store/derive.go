@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/tables"
 )
 
 // arguments are those of what the projections follow from: facts count after activated_after up to the watermark, and of what
@@ -27,6 +28,41 @@ func (a *agreement) arguments() pgx.NamedArgs {
 		}
 	}
 	return args
+}
+
+// replacedSQL is true of a carried row s whose place an event has taken that was filled in.
+const replacedSQL = "s.ledger_offset <= @base AND " + coveredS
+
+// strays are rows s of a table that should not be there, as a condition with the agreement's arguments.
+type strays struct {
+	table tables.Table
+	where string
+}
+
+// nowhere are facts outside of coverage, and carried rows where no snapshot is carried or an event has taken their place.
+func (a *agreement) nowhere() (list []strays) {
+	for _, table := range tables.In(tables.Facts) {
+		list = append(list, strays{table, "s.ledger_offset <= @floor AND NOT " + coveredS}, strays{table, "s.ledger_offset > @watermark AND NOT " + coveredS})
+	}
+	for _, table := range tables.In(tables.Snapshot) {
+		switch {
+		case !a.snapshot:
+			list = append(list, strays{table, "true"})
+		case table.SnapshotOffset != "":
+			list = append(list, strays{table, replacedSQL})
+		}
+	}
+	return list
+}
+
+// orphans are exact values without the row that they are of.
+func (a *agreement) orphans() (list []strays) {
+	for _, table := range tables.All() {
+		if table.Orphan != "" && (a.snapshot || table.Family != tables.Snapshot) {
+			list = append(list, strays{table, table.Orphan})
+		}
+	}
+	return list
 }
 
 // wantLookups asks for the contracts whose creation is nowhere and that nobody asked for, of events after the base.

@@ -73,18 +73,11 @@ func (r *Repairer) rewriteCarried(ctx context.Context, tx pgx.Tx, wanted names, 
 	if err != nil {
 		return err
 	}
-	where, arguments := page.stored(rows, carriedExactPayloads.Name)
-	if _, err := tx.Exec(ctx, "DELETE FROM indexer.carried_exact_payloads s WHERE "+where, arguments...); err != nil {
-		return fmt.Errorf("remove exact values: %w", err)
-	}
-	creations, reassignments := rows.creationPlaces(), rows.reassignmentPlaces()
-	err = r.store.queries.CarriedForget(ctx, tx, dbsqlc.CarriedForgetParams{
-		CreatedOffsets: creations.offsets, CreatedNodeIds: creations.nodeIDs,
-		ReassignedOffsets: reassignments.offsets, ReassignedNodeIds: reassignments.nodeIDs,
-		At: int64(page.progress.At), FirstOrdinal: page.progress.Entries, EndOrdinal: page.end(),
-	})
-	if err != nil {
-		return fmt.Errorf("remove the stored rows: %w", err)
+	for _, table := range tables.In(tables.Snapshot) {
+		where, arguments := page.stored(rows, table.Name)
+		if _, err := tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+where, arguments...); err != nil {
+			return fmt.Errorf("remove the stored rows of %s: %w", table.Name, err)
+		}
 	}
 	for _, table := range rows.tables() {
 		if err := table.write(ctx, tx); err != nil {

@@ -76,41 +76,17 @@ type derivation struct {
 	agreement *agreement
 }
 
-// after runs statements that take an offset and the watermark.
-func (d *derivation) after(ctx context.Context, offset int64, statements ...string) error {
-	for _, sql := range statements {
-		if _, err := d.tx.Exec(ctx, sql, offset, d.agreement.watermark); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
+// outside removes what belongs nowhere. There was one snapshot only, so carried rows are of that.
 func (d *derivation) outside(ctx context.Context) error {
-	for _, table := range tables.In(tables.Facts) {
-		err := d.after(ctx, d.agreement.floor, "DELETE FROM "+table.SQL()+" s WHERE "+
-			"(s.ledger_offset <= $1 OR s.ledger_offset > $2) AND NOT "+coveredS)
-		if err != nil {
-			return err
-		}
+	if err := d.remove(ctx, d.agreement.nowhere()); err != nil {
+		return err
 	}
 	for _, table := range tables.In(tables.Snapshot) {
-		if !d.agreement.snapshot {
-			if _, err := d.tx.Exec(ctx, "DELETE FROM "+table.SQL()); err != nil {
-				return err
-			}
-			continue
-		}
 		column := table.SnapshotOffset
 		if column == "" {
 			continue
 		}
-		_, err := d.tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+replacedSQL, d.agreement.base)
-		if err != nil {
-			return err
-		}
-		// There was one snapshot only, so they are of that.
-		sql := fmt.Sprintf("UPDATE %s s SET %s = $1 WHERE %s", table.SQL(), column, "s."+column+" <> $1")
+		sql := fmt.Sprintf("UPDATE %s s SET %s = $1 WHERE s.%[2]s <> $1", table.SQL(), column)
 		if _, err := d.tx.Exec(ctx, sql, d.agreement.base); err != nil {
 			return err
 		}
@@ -119,12 +95,12 @@ func (d *derivation) outside(ctx context.Context) error {
 }
 
 // orphans removes exact values that belong nowhere, which is known last: what they belong to may just have moved or gone.
-func (d *derivation) orphans(ctx context.Context) error {
-	for _, table := range tables.All() {
-		if table.Orphan == "" {
-			continue
-		}
-		if _, err := d.tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+table.Orphan); err != nil {
+func (d *derivation) orphans(ctx context.Context) error { return d.remove(ctx, d.agreement.orphans()) }
+
+func (d *derivation) remove(ctx context.Context, list []strays) error {
+	arguments := d.agreement.arguments()
+	for _, s := range list {
+		if _, err := d.tx.Exec(ctx, "DELETE FROM "+s.table.SQL()+" s WHERE "+s.where, arguments); err != nil {
 			return err
 		}
 	}

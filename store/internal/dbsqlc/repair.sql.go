@@ -185,46 +185,6 @@ func (q *Queries) CarriedEvents(ctx context.Context, db DBTX, arg CarriedEventsP
 	return items, nil
 }
 
-const carriedForget = `-- name: CarriedForget :exec
-WITH places AS (
-    SELECT unnest($4::bigint[]) AS ledger_offset, unnest($5::integer[]) AS node_id
-), reassigned AS (
-    SELECT unnest($6::bigint[]) AS ledger_offset, unnest($7::integer[]) AS node_id
-), creations AS (
-    DELETE FROM indexer.carried_created c USING places p WHERE p.ledger_offset = c.ledger_offset AND p.node_id = c.node_id
-), views AS (
-    DELETE FROM indexer.carried_interface_views v USING places p WHERE p.ledger_offset = v.ledger_offset AND p.node_id = v.node_id
-), reassignments AS (
-    DELETE FROM indexer.carried_reassignments r USING reassigned p WHERE p.ledger_offset = r.ledger_offset AND p.node_id = r.node_id
-)
-DELETE FROM indexer.carried_unknown_elements u
-WHERE u.ledger_offset = $1 AND u.ordinal >= $2::bigint AND u.ordinal < $3::bigint
-`
-
-type CarriedForgetParams struct {
-	At                int64   `db:"at"`
-	FirstOrdinal      int64   `db:"first_ordinal"`
-	EndOrdinal        int64   `db:"end_ordinal"`
-	CreatedOffsets    []int64 `db:"created_offsets"`
-	CreatedNodeIds    []int32 `db:"created_node_ids"`
-	ReassignedOffsets []int64 `db:"reassigned_offsets"`
-	ReassignedNodeIds []int32 `db:"reassigned_node_ids"`
-}
-
-// Makes place for the carried rows of creation events, of reassignments and of unknown entries.
-func (q *Queries) CarriedForget(ctx context.Context, db DBTX, arg CarriedForgetParams) error {
-	_, err := db.Exec(ctx, carriedForget,
-		arg.At,
-		arg.FirstOrdinal,
-		arg.EndOrdinal,
-		arg.CreatedOffsets,
-		arg.CreatedNodeIds,
-		arg.ReassignedOffsets,
-		arg.ReassignedNodeIds,
-	)
-	return err
-}
-
 const carriedViewsDropOrphans = `-- name: CarriedViewsDropOrphans :exec
 DELETE FROM indexer.carried_interface_views v
 WHERE NOT EXISTS (SELECT FROM indexer.carried_created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id)
