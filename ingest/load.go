@@ -40,9 +40,10 @@ func newPace(maxRequests int, logger *slog.Logger, stream string) pace {
 //
 // The tail reads pages in a way of its own.
 //
-// Windows are fetched in the plan's order, come in any, and are written in batches of pages that adjoin. One goroutine, that of
-// run, owns all state and decides what begins. Requests and transactions run beside it, and report to it when they are done.
+// Windows are fetched in the plan's order, come in any, and are written in batches of pages that adjoin. The goroutine of run owns
+// all state.
 type loader struct {
+	eventLoop
 	*pace
 	source UpdateSource
 	scope  ledger.Scope
@@ -65,62 +66,13 @@ type loader struct {
 	tries    int       // requests that failed since one worked
 	answered bool      // a request worked since a batch was stored
 
-	unread     error // why nothing is read from unreadFrom on; what is read below is still stored
-	unreadFrom ledger.Offset
-	failed     error // why nothing more is begun at all
-
-	reports  chan func()
-	underWay int
+	unreadFrom ledger.Offset // from where on unread counts; what is read below is still stored
 }
 
-// run lets next begin what can be begun, again after each report and now and then, until there is nothing under way, something fails
-// or ctx ends. It returns when all that was begun has ended. What next reads is to end with the context that it is given.
+// run is eventLoop.run.
 func (l *loader) run(ctx context.Context, next func(reading context.Context)) error {
-	reading, stopReading := context.WithCancel(ctx)
-	defer stopReading()
-	l.least, l.wrote, l.reports = leastRoom, time.Now(), make(chan func())
-	linger := time.NewTicker(lingerFor) // where one request hangs, and nothing else is under way, nobody reports
-	defer linger.Stop()
-	for {
-		next(reading)
-		if l.underWay == 0 {
-			break
-		}
-		select {
-		case report := <-l.reports:
-			report()
-		case <-linger.C:
-		}
-		if l.failed != nil {
-			stopReading()
-		}
-	}
-	switch {
-	case l.failed != nil:
-		return l.failed
-	case ctx.Err() != nil:
-		return ctx.Err()
-	}
-	return l.unread
-}
-
-// begin does something beside run, which then gets its report.
-func (l *loader) begin(do func() (report func())) {
-	l.underWay++
-	go func() {
-		report := do()
-		l.reports <- func() {
-			l.underWay--
-			report()
-		}
-	}()
-}
-
-// fail ends everything as soon as what is under way has ended; the first reason counts.
-func (l *loader) fail(err error) {
-	if l.failed == nil {
-		l.failed = err
-	}
+	l.least, l.wrote = leastRoom, time.Now()
+	return l.eventLoop.run(ctx, next)
 }
 
 // resting tells whether nothing that was fetched, or is being fetched, is still to be written.

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
-
 	"ledgerindexer/ledger"
 )
 
@@ -17,90 +15,82 @@ const (
 	snapshotBatchBytes = 8 << 20
 )
 
-// snapshotPages writes the pages of one try while others are read and written.
+// snapshotPages reads and writes the pages of one try, side by side. The loop owns its state.
 type snapshotPages struct {
 	*Snapshot
 	job   *snapshotJob
 	meter *Meter
+	loop  eventLoop
 	order *orderedCommits // of the batches that are being written: the token moves over them in their order
 
-	batch *ledger.SnapshotPage    // read and not being written yet; nil: none
+	token   ledger.Token         // behind what was read
+	reading bool                 // a page
+	last    bool                 // the last page was read
+	page    *ledger.SnapshotPage // read and not in the batch yet; nil: none
+
+	batch *ledger.SnapshotPage    // not being written yet; nil: none
 	from  ledger.SnapshotProgress // where the batch begins
 }
 
-// copyPages reads the snapshot on from what is stored, and writes it. What was read before an error is written.
+// copyPages reads the snapshot on from what is stored, and writes it. What was read before an error is written, and what was begun is
+// finished, whatever happens.
 func (s *Snapshot) copyPages(ctx context.Context, job *snapshotJob) error {
-	group, groupCtx := errgroup.WithContext(ctx)
-	pages := make(chan ledger.SnapshotPage)
-	at, token := job.stored.At, job.stored.Next
-	group.Go(func() error {
-		defer close(pages)
-		return s.read(groupCtx, at, token, pages)
-	})
 	meter := NewMeter(s.Logger, ledger.Progress{Stream: "snapshot", Unit: "contracts", From: job.stored.Entries}, s.Progress)
 	defer meter.Rest()
-	p := snapshotPages{Snapshot: s, job: job, meter: meter, order: newOrderedCommits(), from: job.stored}
-	group.Go(func() error { return p.write(ctx, pages) })
-	return group.Wait()
+	order := newOrderedCommits()
+	p := snapshotPages{
+		Snapshot: s, job: job, meter: meter, loop: eventLoop{woken: order.moved}, order: order, token: job.stored.Next, from: job.stored,
+	}
+	return p.loop.run(ctx, func(reading context.Context) {
+		p.write(ctx)
+		p.read(reading)
+	})
 }
 
-// read fetches page after page, to the last.
-func (s *Snapshot) read(ctx context.Context, at ledger.Offset, token ledger.Token, pages chan<- ledger.SnapshotPage) error {
-	for {
-		page, err := s.Source.ReadSnapshot(ctx, at, token)
-		if err != nil {
-			return err
+// read begins to read the page behind what was read, unless one is being read or waits for room in the batch.
+func (p *snapshotPages) read(ctx context.Context) {
+	if ctx.Err() != nil || p.reading || p.page != nil || p.last || p.loop.unread != nil {
+		return
+	}
+	p.reading = true
+	at, token := p.job.stored.At, p.token
+	p.loop.begin(func() func() {
+		page, err := p.Source.ReadSnapshot(ctx, at, token)
+		if err == nil && !page.Last && page.Next == (ledger.Token{}) {
+			err = fmt.Errorf("read the snapshot at offset %d: a page that is not the last has no token behind it", at)
 		}
-		if !page.Last && page.Next == (ledger.Token{}) {
-			return fmt.Errorf("read the snapshot at offset %d: a page that is not the last has no token behind it", at)
+		return func() {
+			p.reading, p.loop.unread = false, err
+			if err == nil {
+				p.page, p.token, p.last = &page, page.Next, page.Last
+			}
 		}
-		select {
-		case pages <- page:
-		case <-ctx.Done():
-			return ctx.Err()
+	})
+}
+
+// write gathers what was read, and begins to write a batch where that can be.
+func (p *snapshotPages) write(ctx context.Context) {
+	for ctx.Err() == nil && p.loop.failed == nil {
+		full := p.batch != nil && (len(p.batch.Entries) >= snapshotBatch || p.batch.Bytes >= snapshotBatchBytes)
+		switch {
+		case p.page != nil && !full:
+			p.gather(p.page)
+			p.page = nil
+		case p.batch != nil && p.order.takes(full || p.last || p.loop.unread != nil):
+			p.begin(ctx)
+		default:
+			return
 		}
-		if page.Last {
-			return nil
-		}
-		token = page.Next
 	}
 }
 
-// write gathers pages while batches are written. What was begun is finished, whatever happens.
-func (p *snapshotPages) write(ctx context.Context, pages <-chan ledger.SnapshotPage) error {
-	group, groupCtx := errgroup.WithContext(ctx)
-	for pages != nil || p.batch != nil {
-		full := pages == nil || p.batch != nil && (len(p.batch.Entries) >= snapshotBatch || p.batch.Bytes >= snapshotBatchBytes)
-		if p.batch != nil && p.order.takes(full) {
-			p.begin(ctx, group)
-			continue
-		}
-		more := pages
-		if full {
-			more = nil
-		}
-		select {
-		case page, ok := <-more:
-			if !ok {
-				pages = nil
-			} else if len(page.Entries) > 0 || page.Last {
-				p.gather(page)
-			}
-		case <-p.order.moved:
-		case <-groupCtx.Done():
-			if err := group.Wait(); err != nil {
-				return err
-			}
-			return ctx.Err()
-		}
-	}
-	return group.Wait()
-}
-
-// gather adds a page to the batch.
-func (p *snapshotPages) gather(page ledger.SnapshotPage) {
-	if p.batch == nil {
-		p.batch = &page
+// gather adds a page to the batch. One without entries is none, unless it is the last.
+func (p *snapshotPages) gather(page *ledger.SnapshotPage) {
+	switch {
+	case len(page.Entries) == 0 && !page.Last:
+		return
+	case p.batch == nil:
+		p.batch = page
 		return
 	}
 	p.batch.Entries = append(p.batch.Entries, page.Entries...)
@@ -109,7 +99,7 @@ func (p *snapshotPages) gather(page ledger.SnapshotPage) {
 }
 
 // begin begins to write the batch, once it may be written.
-func (p *snapshotPages) begin(ctx context.Context, group *errgroup.Group) {
+func (p *snapshotPages) begin(ctx context.Context) {
 	page, from, before := p.batch, p.from, p.order.last
 	write := p.order.add()
 	p.batch, p.from = nil, from.Behind(page)
@@ -123,12 +113,13 @@ func (p *snapshotPages) begin(ctx context.Context, group *errgroup.Group) {
 	if alone && before != nil {
 		<-before.done
 	}
-	group.Go(func() error {
+	p.loop.begin(func() func() {
 		write.run(func(order CommitOrder) error { return p.store(ctx, from, order, page) })
-		if errors.Is(write.err, errBefore) {
-			return nil
+		return func() {
+			if write.err != nil && !errors.Is(write.err, errBefore) {
+				p.loop.fail(write.err)
+			}
 		}
-		return write.err
 	})
 	if alone {
 		<-write.done
