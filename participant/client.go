@@ -13,25 +13,25 @@ import (
 )
 
 const (
-	// DefaultLimit is what a server serves in one list call unless it is configured otherwise.
+	// DefaultLimit is the number of elements that servers return in one list call by default.
 	DefaultLimit = 200
-	// updatesPageSize is the most that servers serve in a page of updates.
+	// updatesPageSize is the largest page of updates that servers return.
 	updatesPageSize = 2000
 	// snapshotPageSize keeps a page of a snapshot to some megabytes; servers allow more.
 	snapshotPageSize = 2000
 
-	// maxBody is the largest page or list that is read, in bytes of JSON: to decode it takes several times its size in
-	// memory. A larger one is asked for again in smaller pieces, so what it bounds for good is one update: those of the
-	// network, whose messages have 10 MB, come to some 50 MB of JSON.
+	// maxBody is the largest page or list that is read, in bytes of JSON. Decoding takes several times as much memory.
+	// Larger answers are requested again in smaller pieces, so the limit finally applies to a single update. The
+	// network's messages have at most 10 MB, which is about 50 MB of JSON.
 	maxBody = 128 << 20
-	// wholeBody is the largest snapshot that is read in one answer, as servers without continuation tokens serve it: it
-	// can't be asked for in pieces. `backfill` needs several times as much memory for it.
+	// wholeBody is the largest snapshot that is read in one answer, in bytes. Servers without continuation tokens can't
+	// return it in pieces. `backfill` needs several times as much memory for it.
 	wholeBody = 1 << 30
-	// smallBody is the largest answer that is read about a single thing, or about vetted packages. Nothing real comes
-	// near it.
+	// smallBody is the largest answer that is read about a single contract or update, or about vetted packages, in
+	// bytes. No real answer comes near it.
 	smallBody = 64 << 20
-	// tinyBody is the largest answer that is read about the server itself and who we are to it: most are one line, and
-	// the rights of a user with thousands of parties are about one MB.
+	// tinyBody is the largest answer that is read about the server and the user, in bytes. Most are one line; the rights
+	// of a user with thousands of parties are about one MB.
 	tinyBody = 4 << 20
 )
 
@@ -40,9 +40,9 @@ type Config struct {
 	// URL is the base of the participant's JSON API, http or https; a path prefix is allowed. A user and password
 	// in it are sent as basic authentication, for a proxy in front of a participant that wants no token.
 	URL string
-	// Access says who we are, and whom we trust.
+	// Access holds the credentials and the trusted authorities.
 	Access access.Config
-	// MaxRequests bounds the requests in flight, and MaxRate those that begin in a second; 0: nothing does. Long polls
+	// MaxRequests limits the requests in flight, MaxRate the requests per second; 0 means no limit. Long polls
 	// (TailUpdates) do not count as requests in flight.
 	MaxRequests int
 	MaxRate     float64
@@ -50,10 +50,10 @@ type Config struct {
 	Limit int
 	// Logger may be nil: nothing is logged.
 	Logger *slog.Logger
-	// Observe, if set, is told of every request: a short fixed name of the operation, the HTTP status (0: no
-	// answer), how long it took and how many bytes of JSON came. It must be safe for concurrent use.
+	// Observe, if set, is called after every request with a short fixed name of the operation, the HTTP status (0: no
+	// answer), the duration and the bytes of JSON received. It must be safe for concurrent use.
 	Observe func(operation string, status int, d time.Duration, bytes int64)
-	// NotJSON, if set, is told the operation of every answer of success that is no JSON. It must be safe for concurrent use.
+	// NotJSON, if set, is called for every answer with status 200 that is not JSON. It must be safe for concurrent use.
 	NotJSON func(operation string)
 }
 
@@ -71,25 +71,26 @@ type Client struct {
 	silence   time.Duration
 	longest   time.Duration
 
-	finding chan struct{}          // one slot, taken while something is found out about the server
-	logged  Server                 // what the log says; guarded by finding
-	first   string                 // participant id that was found first, empty: none yet; guarded by finding
-	found   atomic.Pointer[Server] // nil: not known (yet, or no longer)
-	met     atomic.Bool            // an update stream was found once: who says now that there is none, or refuses it, may be a proxy
+	discovery chan struct{}          // a lock that a context can interrupt: held while the server is examined
+	logged    Server                 // as last logged; guarded by discovery
+	firstID   string                 // the first participant id found, empty: none yet; guarded by discovery
+	found     atomic.Pointer[Server] // nil: not known (yet, or no longer)
+	// reached: an update stream was found once. From then on a refusal, or an answer that there is none, may be a proxy's.
+	reached atomic.Bool
 
-	answered sync.Map // the operations that were answered once, by name
+	answered sync.Map // the names of the operations that were answered once
 
-	changes  atomic.Int64 // how often another server may have come since the beginning
-	verified atomic.Int64 // up to which of the changes the participant is known to be the first one, or never
+	changes  atomic.Int64 // counts the events after which another server may answer
+	verified atomic.Int64 // the number of changes up to which the participant's id was checked, or never
 
-	served       proof // of list calls
+	served       longestList // of list calls
 	updatesList  *jsonhttp.Size
 	updatesPage  *jsonhttp.Size
 	snapshotList *jsonhttp.Size
 	snapshotPage *jsonhttp.Size
 }
 
-// New checks the configuration and makes a client; it sends nothing. The files of Access must exist and be usable.
+// New checks the configuration and returns a client; it sends nothing. The files of Access must exist and be usable.
 func New(cfg Config, scope ledger.Scope) (*Client, error) {
 	if cfg.Limit < 0 {
 		return nil, fmt.Errorf("the limit of a list call must be at least 1, not %d", cfg.Limit)
@@ -110,8 +111,8 @@ func New(cfg Config, scope ledger.Scope) (*Client, error) {
 	cfg.Access.URL = cfg.URL
 	c := &Client{
 		cfg: cfg, scope: scope, log: cfg.Logger, format: format,
-		maxBody: maxBody, wholeBody: wholeBody, silence: jsonhttp.Silence, longest: jsonhttp.Longest,
-		finding:     make(chan struct{}, 1),
+		maxBody: maxBody, wholeBody: wholeBody, silence: jsonhttp.SilenceTimeout, longest: jsonhttp.AnswerTimeout,
+		discovery:   make(chan struct{}, 1),
 		updatesList: jsonhttp.NewSize(cfg.Limit), updatesPage: jsonhttp.NewSize(updatesPageSize),
 		snapshotList: jsonhttp.NewSize(cfg.Limit), snapshotPage: jsonhttp.NewSize(snapshotPageSize),
 	}
@@ -119,9 +120,8 @@ func New(cfg Config, scope ledger.Scope) (*Client, error) {
 		Access: cfg.Access, Logger: cfg.Logger,
 		Observe: cfg.Observe, NotJSON: cfg.NotJSON,
 		Pace: jsonhttp.NewPace(cfg.MaxRequests, cfg.MaxRate),
-		// Noted when the connection is there and not used yet: who looks at an answer that came over it sees the note,
-		// and who looked before it was there has not looked at who is behind it.
-		Connected: c.anew,
+		// Counted before the connection is used, so that whoever handles an answer that came over it sees the change.
+		Connected: c.connectionChanged,
 		Refused:   func(a jsonhttp.Answer) bool { return newError("", a, nil, c.redact).unauthenticated() },
 	})
 	if err != nil {
@@ -131,11 +131,11 @@ func New(cfg Config, scope ledger.Scope) (*Client, error) {
 	return c, nil
 }
 
-// Access is who the client is to the participant, for people who look for what is wrong.
+// Access returns the client's credentials, for diagnosis.
 func (c *Client) Access() *access.Access { return c.access }
 
-// Close closes the connections that are idle, and gives up a token that is being fetched.
+// Close closes idle connections and cancels a token request in flight.
 func (c *Client) Close() { c.http.Close() }
 
-// redact takes secrets out of a text from outside.
+// redact removes secrets from a text received from outside.
 func (c *Client) redact(text string) string { return c.access.Redact(text) }

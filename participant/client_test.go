@@ -133,7 +133,7 @@ func newClient(t *testing.T, f *fake, found Server, scope ledger.Scope, change .
 	t.Cleanup(c.Close)
 	if found != (Server{}) {
 		c.found.Store(&found)
-		c.met.Store(true)
+		c.reached.Store(true)
 	}
 	return c
 }

@@ -9,29 +9,29 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// The server's error codes that depend on what was asked.
+// The server's error codes whose meaning depends on the request.
 const (
 	codePruned         = "PARTICIPANT_PRUNED_DATA_ACCESSED"
 	codeAfterLedgerEnd = "OFFSET_AFTER_LEDGER_END"
 )
 
-// The server's error categories that decide where a code is not known.
+// The server's error categories, which decide where a code is unknown.
 const (
 	categorySecurity = 5
 	categoryInvalid  = 8 // whatever the state of the server
 )
 
-// rulings are by the server's error code, whatever was asked, unless a subject has its own (judge).
+// rulings maps the server's error codes to what they mean for every request, unless a subject has its own (judge).
 var rulings = map[string]ruling{
 	codePruned: {act, "the participant has pruned what was asked for",
 		"it can't be had from this participant any more: ask one that still has it"},
 	codeAfterLedgerEnd: {act, "what was asked for is above the ledger end",
 		"give an offset up to the ledger end; if it was below before, --ledger-url may be another participant"},
 
-	// These come of a race, or of a connection that was open when something changed.
+	// Caused by a race, or by a change while a connection was open.
 	"PARTICIPANT_DATA_ACCESSED_AFTER_LEDGER_END": {},
-	"ACCESS_TOKEN_EXPIRED":                       {what: "the token expired while the answer was on its way"},
-	"STALE_STREAM_AUTHORIZATION":                 {what: "the rights of the token's user changed while the answer was on its way"},
+	"ACCESS_TOKEN_EXPIRED":                       {what: "the token expired during the request"},
+	"STALE_STREAM_AUTHORIZATION":                 {what: "the rights of the token's user changed during the request"},
 
 	"UPDATE_NOT_FOUND":           {verdict: absent},
 	"CONTRACT_PAYLOAD_NOT_FOUND": {verdict: absent},
@@ -98,7 +98,7 @@ var (
 const noTokens = "or read from a participant of release 3.5 or later, or narrow what is read with --templates (it becomes the " +
 	"scope of the database), or do without a snapshot: `indexer run --start genesis` where the participant is not pruned"
 
-// snapshotMayBeCut: n entries of a snapshot came, and no list that was longer.
+// snapshotMayBeCut is the ruling for a snapshot of n entries where no longer list was received.
 func snapshotMayBeCut(at ledger.Offset, n int) ruling {
 	return ruling{act,
 		fmt.Sprintf("the server sent %d entries of the snapshot at offset %d and may have cut it there without saying so: it has no continuation "+
@@ -107,7 +107,7 @@ func snapshotMayBeCut(at ledger.Offset, n int) ruling {
 			"since it was pruned, try again when there are more than %d), ", n) + noTokens}
 }
 
-// tooMuch is an answer of more bytes than are read; the error tells how many.
+// tooMuch is the ruling for an answer of more bytes than are read; the error says how many.
 func tooMuch(about subject) ruling {
 	r := ruling{verdict: act, what: "the answer is larger than what is read of one", do: "ask for less"}
 	switch about {
@@ -119,8 +119,8 @@ func tooMuch(about subject) ruling {
 	return r
 }
 
-// invalid is a request that is wrong whatever the state of the server. What stands in it that can be wrong comes from
-// the operator.
+// invalid is the ruling for a request that is wrong whatever the state of the server. All that can be wrong in it comes
+// from the operator.
 func invalid(about subject) ruling {
 	r := ruling{verdict: act, what: "the participant refuses the request as invalid"}
 	switch about {
@@ -138,7 +138,7 @@ func invalid(about subject) ruling {
 	return r
 }
 
-// invalid says that the request is wrong whatever the state of the server.
+// invalid reports whether the request is wrong whatever the state of the server.
 func (e *Error) invalid() bool {
 	if e.Status != http.StatusBadRequest {
 		return false
@@ -149,14 +149,14 @@ func (e *Error) invalid() bool {
 	case "INVALID_ARGUMENT", "INVALID_FIELD":
 		return true
 	}
-	const grpcInvalidArgument = 3 // what is left where the category is kept back
+	const grpcInvalidArgument = 3 // decides where the server withholds the category
 	return e.Category == categoryInvalid || e.Category == categorySecurity || e.Category <= 0 && e.GRPCCode == grpcInvalidArgument
 }
 
 const reseed = "what is missing can't be had from this participant any more: re-seed an empty database with `backfill`, " +
 	"or read from a participant that still has it"
 
-// earliest is the offset up to which the participant is pruned, as the error tells it.
+// earliest returns the offset up to which the participant is pruned, if the error contains it.
 func (e *Error) earliest() (ledger.Offset, bool) {
 	text, ok := e.Context["earliest_offset"]
 	if !ok {

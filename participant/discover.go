@@ -15,7 +15,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// The paths of the API that are used. The flats path is interface.md's and ends with 3.5, the pages begin with it.
+// The paths of the API that are used. The flats path, which interface.md describes, ends with 3.5; the pages begin with it.
 const (
 	pathVersion       = "/v2/version"
 	pathParticipantID = "/v2/parties/participant-id"
@@ -33,39 +33,39 @@ const (
 
 // Server is what was found out about the server.
 type Server struct {
-	Version       string // empty: the server does not say
-	ParticipantID string // empty: does not say, or not to this user (older servers tell administrators only)
+	Version       string // empty: the server does not return it
+	ParticipantID string // empty: not returned, or not to this user (older servers return it to administrators only)
 	UpdatesPath   string // of bounded reads, such as /v2/updates/get-updates-page
 	TailPath      string // of open-ended reads
 	SnapshotPath  string // empty: there is no snapshot
-	LedgerEnd     bool   // it tells the ledger end
+	LedgerEnd     bool   // it returns its ledger end
 }
 
-// Discover finds out what the server has by asking for next to nothing, and logs it. It is to be called before
-// anything else; where it was not, or where a path has gone since (a server was upgraded), the next read does it.
+// Discover finds the paths that the server offers with requests for at most one element each, and logs them. Call it
+// first. If it was not called, or a path has gone since (the server was upgraded), the next read discovers.
 //
-// A server that has nothing but the operations of interface.md works too: it tells no ledger end and no identity.
+// A server with only the operations of interface.md works too: it returns neither ledger end nor id.
 // Errors: a *ledger.Problem where there is no update stream at the URL, where the rights are missing, or where
 // another participant answers than the one that was found first.
 func (c *Client) Discover(ctx context.Context) (Server, error) {
-	if err := c.take(ctx); err != nil {
+	if err := c.lockDiscovery(ctx); err != nil {
 		return Server{}, err
 	}
-	defer c.give()
+	defer c.unlockDiscovery()
 	return c.discover(ctx)
 }
 
-// server is what Discover found; it discovers where nothing is known.
+// server returns what Discover found; it discovers first if nothing is known.
 func (c *Client) server(ctx context.Context) (*Server, error) {
 	if s := c.found.Load(); s != nil {
 		return s, nil
 	}
-	if err := c.take(ctx); err != nil {
+	if err := c.lockDiscovery(ctx); err != nil {
 		return nil, err
 	}
-	defer c.give()
+	defer c.unlockDiscovery()
 	if s := c.found.Load(); s != nil {
-		return s, nil // somebody else was faster
+		return s, nil // another goroutine was faster
 	}
 	if _, err := c.discover(ctx); err != nil {
 		return nil, err
@@ -76,11 +76,12 @@ func (c *Client) server(ctx context.Context) (*Server, error) {
 func (c *Client) discover(ctx context.Context) (Server, error) {
 	s, err := c.probe(ctx)
 	if err != nil {
-		return Server{}, fmt.Errorf("find out what the participant offers: %w", c.explain(ctx, err, asked{about: aboutPaths, need: c.ofScope()}))
+		return Server{}, fmt.Errorf("discover what the participant offers: %w",
+			c.explain(ctx, err, purpose{about: aboutPaths, need: c.scopeRight()}))
 	}
 	if s.UpdatesPath == "" {
 		err := fmt.Errorf("there is no update stream at %s", c.http.URL())
-		if c.met.Load() {
+		if c.reached.Load() {
 			return Server{}, fmt.Errorf("%w any more", err) // a proxy may say so while the server is away
 		}
 		return Server{}, &ledger.Problem{
@@ -95,23 +96,23 @@ func (c *Client) discover(ctx context.Context) (Server, error) {
 			Do: fmt.Sprintf("use --shape %s, or a participant of 3.4 or later", ledger.ShapeACSDelta),
 		}
 	}
-	if c.first == "" {
-		c.first = s.ParticipantID
+	if c.firstID == "" {
+		c.firstID = s.ParticipantID
 	}
 	c.found.Store(&s)
-	c.met.Store(true)
+	c.reached.Store(true)
 	if s != c.logged {
-		c.log.InfoContext(ctx, "participant found", "version", c.redact(s.Version), "participant_id", c.redact(s.ParticipantID),
+		c.log.InfoContext(ctx, "participant discovered", "version", c.redact(s.Version), "participant_id", c.redact(s.ParticipantID),
 			"updates_path", s.UpdatesPath, "tail_path", s.TailPath, "snapshot_path", s.SnapshotPath, "ledger_end", s.LedgerEnd)
 		c.logged = s
 	}
 	return s, nil
 }
 
-// lost forgets the paths after a server said that it has not (any longer) the one that was used.
-func (c *Client) lost(s *Server, err error) error {
+// pathGone forgets the paths after the server answered that the one used does not exist.
+func (c *Client) pathGone(s *Server, err error) error {
 	c.found.CompareAndSwap(s, nil)
-	return fmt.Errorf("the server no longer has what it had; what it has is found out again with the next read: %w", err)
+	return fmt.Errorf("the server no longer has this path; the next read discovers its paths again: %w", err)
 }
 
 func (c *Client) probe(ctx context.Context) (Server, error) {
@@ -125,16 +126,19 @@ func (c *Client) probe(ctx context.Context) (Server, error) {
 	}
 	var end, bounded, tail, snapshot error
 	var group sync.WaitGroup
-	group.Go(func() { s.LedgerEnd, end = c.tellsEnd(ctx) })
+	group.Go(func() { s.LedgerEnd, end = c.hasLedgerEnd(ctx) })
 	had := c.logged
 	group.Go(func() {
-		s.UpdatesPath, bounded = c.firstOf(ctx, had.UpdatesPath, pathUpdatesPage, pathUpdatesFlats, pathUpdates)
+		s.UpdatesPath, bounded = c.firstPresent(ctx, had.UpdatesPath, pathUpdatesPage, pathUpdatesFlats, pathUpdates)
 	})
-	group.Go(func() { s.TailPath, tail = c.firstOf(ctx, had.TailPath, pathUpdates, pathUpdatesFlats) }) // pages have an end; of the two, updates stays
-	group.Go(func() { s.SnapshotPath, snapshot = c.firstOf(ctx, had.SnapshotPath, pathSnapshotPage, pathSnapshot) })
+	// Pages have an end. Of the other two, only updates stays in later releases.
+	group.Go(func() { s.TailPath, tail = c.firstPresent(ctx, had.TailPath, pathUpdates, pathUpdatesFlats) })
+	group.Go(func() {
+		s.SnapshotPath, snapshot = c.firstPresent(ctx, had.SnapshotPath, pathSnapshotPage, pathSnapshot)
+	})
 	group.Wait()
-	if had.SnapshotPath == "" && refusedOnTheWay(snapshot) {
-		snapshot = nil // there can be updates without
+	if had.SnapshotPath == "" && refusedByProxy(snapshot) {
+		snapshot = nil // updates can be read without it
 	}
 	if s.TailPath == "" {
 		s.UpdatesPath = ""
@@ -142,24 +146,24 @@ func (c *Client) probe(ctx context.Context) (Server, error) {
 	return s, cmp.Or(end, bounded, tail, snapshot)
 }
 
-// tellsEnd says whether the server tells its ledger end. What a gateway refuses that was never there counts as absent, as
-// in firstOf.
-func (c *Client) tellsEnd(ctx context.Context) (bool, error) {
+// hasLedgerEnd reports whether the server returns its ledger end. A refusal by a gateway counts as absence, as in
+// firstPresent.
+func (c *Client) hasLedgerEnd(ctx context.Context) (bool, error) {
 	_, err := c.ledgerEnd(ctx)
-	if lacksPath(err) || refusedOnTheWay(err) && !c.logged.LedgerEnd {
+	if lacksPath(err) || refusedByProxy(err) && !c.logged.LedgerEnd {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// firstOf is the first of several paths that the server has; empty: it has none. Some gateways answer 403 to every path
-// that they don't know, so what is refused on the way counts as absent; where nothing else is there either, the refusal is
-// the error. A path that was there before is still there: to do without it would last longer than the refusal may.
-func (c *Client) firstOf(ctx context.Context, before string, paths ...string) (string, error) {
+// firstPresent returns the first of several paths that the server has, or "" if it has none. Some gateways answer 403 to
+// every path that they don't know, so a path that a proxy refuses counts as absent. If no path is present, the refusal is
+// the error. A refusal of the path that was used before is an error too: it may pass, while changing the path would last.
+func (c *Client) firstPresent(ctx context.Context, before string, paths ...string) (string, error) {
 	var refused error
 	for _, path := range paths {
-		switch has, err := c.has(ctx, path); {
-		case refusedOnTheWay(err) && path != before:
+		switch has, err := c.hasPath(ctx, path); {
+		case refusedByProxy(err) && path != before:
 			refused = err
 		case err != nil:
 			return "", err
@@ -170,9 +174,9 @@ func (c *Client) firstOf(ctx context.Context, before string, paths ...string) (s
 	return "", refused
 }
 
-// has asks for at most one element between the offsets 0 and 1, or of the empty snapshot at 0. Whatever the server
-// finds wrong with that: it has the path.
-func (c *Client) has(ctx context.Context, path string) (bool, error) {
+// hasPath requests at most one element between the offsets 0 and 1, or of the empty snapshot at 0. If the server finds
+// anything wrong with that, it has the path.
+func (c *Client) hasPath(ctx context.Context, path string) (bool, error) {
 	r := request{operation: "discover", path: path}
 	one := url.Values{"limit": {"1"}}
 	end := ledger.Offset(1)
@@ -190,7 +194,7 @@ func (c *Client) has(ctx context.Context, path string) (bool, error) {
 	return present(err)
 }
 
-// present says whether the server has the operation that was asked for next to nothing, by the error that came.
+// present reports whether the server has an operation, by the error of a probing request.
 func present(err error) (bool, error) {
 	var e *Error
 	if err == nil || !errors.As(err, &e) {
@@ -207,31 +211,31 @@ func present(err error) (bool, error) {
 	return false, err
 }
 
-// text reads one member of an object; empty where the server does not have the path or keeps it to itself.
+// text reads one member of an object. It returns "" where the server does not have the path or does not return the member.
 func (c *Client) text(ctx context.Context, operation, path, member string) (string, error) {
 	a, err := c.do(ctx, request{operation: operation, path: path, limit: tinyBody})
 	var e *Error
 	switch {
-	case refusedOnTheWay(err) && c.answeredBefore(err): // it passes, and says nothing of who is there
+	case refusedByProxy(err) && c.answeredBefore(err): // a proxy's refusal, which passes
 		return "", err
 	case errors.As(err, &e) && (e.pathMissing() || e.Status == http.StatusNotFound || e.Status == http.StatusForbidden):
 		return "", nil
 	case err != nil:
 		return "", err
 	}
-	var told map[string]any
-	if err := json.Unmarshal(a.Body, &told); err != nil {
+	var answer map[string]any
+	if err := json.Unmarshal(a.Body, &answer); err != nil {
 		return "", c.misread(operation, a, err)
 	}
-	value, _ := told[member].(string)
+	value, _ := answer[member].(string)
 	if c.access.Repeats(value) {
-		return "", misled(operation, "the answer's %s holds a secret that was sent", member)
+		return "", contradiction(operation, "the answer's %s holds a secret that was sent", member)
 	}
-	return value, nil // not redacted: it is data, and a password may be part of it by chance
+	return value, nil // not redacted: it is data, which may contain a password by chance
 }
 
-// LedgerEnd is the offset of the last update that the participant has; 0 where it has none. It returns
-// ledger.ErrNotOffered where the server does not tell.
+// LedgerEnd returns the offset of the last update that the participant has; 0 where it has none. The error is
+// ledger.ErrNotOffered where the server does not return it.
 func (c *Client) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
 	s, err := c.server(ctx)
 	if err != nil {
@@ -242,7 +246,7 @@ func (c *Client) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
 	}
 	end, err := c.ledgerEnd(ctx)
 	if err != nil {
-		return 0, c.explain(ctx, err, asked{server: s})
+		return 0, c.explain(ctx, err, purpose{server: s})
 	}
 	return end, nil
 }
@@ -253,32 +257,32 @@ func (c *Client) ledgerEnd(ctx context.Context) (ledger.Offset, error) {
 	if err != nil {
 		return 0, err
 	}
-	var told struct {
+	var answer struct {
 		Offset *ledger.Offset `json:"offset"`
 	}
-	if err := json.Unmarshal(a.Body, &told); err != nil {
+	if err := json.Unmarshal(a.Body, &answer); err != nil {
 		return 0, c.misread(operation, a, err)
 	}
-	if told.Offset == nil || *told.Offset < 0 {
+	if answer.Offset == nil || *answer.Offset < 0 {
 		return 0, fmt.Errorf("%s: the answer holds no offset: %q", operation, c.clean(string(a.Body)))
 	}
-	return *told.Offset, nil
+	return *answer.Offset, nil
 }
 
-// PrunedOffset is the offset up to which (inclusive) the participant has pruned its ledger; 0: it has not. It
-// returns ledger.ErrNotOffered where the server does not tell, a *ledger.Problem where the user is not let in, and
-// an *Error, which may be tried again, for the rest. LedgerEnd does the same.
+// PrunedOffset returns the offset up to which (inclusive) the participant has pruned its ledger; 0: it has not. The error
+// is ledger.ErrNotOffered where the server does not return it, a *ledger.Problem where the user is refused, and
+// an *Error, which may be tried again, for the rest. LedgerEnd returns the same errors.
 func (c *Client) PrunedOffset(ctx context.Context) (ledger.Offset, error) {
 	const operation = "pruned-offsets"
 	a, err := c.do(ctx, request{operation: operation, path: pathPrunedOffsets, limit: tinyBody})
 	if err != nil {
-		return 0, c.explain(ctx, err, asked{})
+		return 0, c.explain(ctx, err, purpose{})
 	}
-	var told struct {
+	var answer struct {
 		Offset ledger.Offset `json:"participantPrunedUpToInclusive"` // absent: not pruned
 	}
-	if err := json.Unmarshal(a.Body, &told); err != nil {
+	if err := json.Unmarshal(a.Body, &answer); err != nil {
 		return 0, c.misread(operation, a, err)
 	}
-	return told.Offset, nil
+	return answer.Offset, nil
 }

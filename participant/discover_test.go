@@ -66,7 +66,7 @@ func TestDiscoverUsesTheBestPathsOfEachVersion(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, test.want, got)
 			}
-			require.Equal(t, 1, strings.Count(log.String(), "participant found"), log.String())
+			require.Equal(t, 1, strings.Count(log.String(), "participant discovered"), log.String())
 			require.Contains(t, log.String(), "updates_path="+test.want.UpdatesPath)
 		})
 	}
@@ -154,7 +154,7 @@ func TestPathThatGoesAwayIsReplacedWithTheNextRead(t *testing.T) {
 
 	_, err := c.ReadUpdates(t.Context(), 4, 9)
 	_ = retryable(t, err)
-	require.ErrorContains(t, err, "found out again with the next read")
+	require.ErrorContains(t, err, "discovers its paths again")
 
 	page, err := c.ReadUpdates(t.Context(), 4, 9)
 	require.NoError(t, err)

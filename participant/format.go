@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// TransactionShape says which events of a transaction are wanted.
+// TransactionShape selects the events of a transaction.
 type TransactionShape string
 
 // The transaction shapes. ACS delta brings creations and archivals as their contracts' stakeholders see them; ledger
@@ -18,18 +18,18 @@ const (
 	ShapeLedgerEffects TransactionShape = "TRANSACTION_SHAPE_LEDGER_EFFECTS"
 )
 
-// EventFormat says whose events are wanted, and of what contracts (interface.md, "EventFormat"). An event matches where
-// it does for one of its parties or for any party. One of the two filters must be there. The first needs the right to
-// read as each of the parties, the second the right to read as any party.
+// EventFormat selects events by party and contract (interface.md, "EventFormat"). An event matches if it does for one of
+// its parties or for any party. One of the two filters must be set. The first needs the right to read as each of the
+// parties, the second the right to read as any party.
 type EventFormat struct {
 	FiltersByParty     map[string]Filters `json:"filtersByParty"`
 	FiltersForAnyParty *Filters           `json:"filtersForAnyParty,omitzero"`
 	Verbose            bool               `json:"verbose"` // ask for labels of record fields and the like
 
-	encoded jsontext.Value // the JSON where it was made before, else nil
+	encoded jsontext.Value // the JSON if it was encoded before, else nil
 }
 
-// Filters are the filters of one party, of which one must match. None, or nothing but empty ones, matches everything.
+// Filters are the filters of one party; one must match. No filters, or only empty ones, match everything.
 type Filters struct {
 	Cumulative []CumulativeFilter `json:"cumulative"`
 }
@@ -66,32 +66,32 @@ type TransactionFilter struct {
 	FiltersForAnyParty *Filters           `json:"filtersForAnyParty,omitzero"`
 }
 
-// UpdateFormat says which updates are wanted (interface.md, "UpdateFormat"). A kind whose part is nil is not sent.
+// UpdateFormat selects updates (interface.md, "UpdateFormat"). The server does not send a kind whose member is nil.
 type UpdateFormat struct {
 	IncludeTransactions   *TransactionFormat `json:"includeTransactions,omitzero"`
 	IncludeReassignments  *EventFormat       `json:"includeReassignments,omitzero"`
 	IncludeTopologyEvents *TopologyFormat    `json:"includeTopologyEvents,omitzero"`
 
-	encoded jsontext.Value // the JSON where it was made before, else nil
+	encoded jsontext.Value // the JSON if it was encoded before, else nil
 }
 
-// TransactionFormat says which transactions are wanted. A transaction of which no event matches is not sent.
+// TransactionFormat selects transactions. A transaction without a matching event is not sent.
 type TransactionFormat struct {
 	EventFormat      EventFormat      `json:"eventFormat"`
 	TransactionShape TransactionShape `json:"transactionShape"`
 }
 
-// TopologyFormat says which topology events are wanted; nil is none.
+// TopologyFormat selects topology events; nil selects none.
 type TopologyFormat struct {
 	IncludeParticipantAuthorizationEvents *ParticipantAuthorizationFormat `json:"includeParticipantAuthorizationEvents,omitzero"`
 }
 
-// ParticipantAuthorizationFormat says of which parties' hosting the changes are wanted.
+// ParticipantAuthorizationFormat selects changes of hosting by party.
 type ParticipantAuthorizationFormat struct {
 	Parties []string `json:"parties"` // none: all
 }
 
-// needs is the right that a filter needs.
+// needs returns the right that a filter needs.
 func needs(byParty map[string]Filters, anyParty *Filters) right {
 	if anyParty != nil {
 		return right{anyParty: true}
@@ -99,7 +99,7 @@ func needs(byParty map[string]Filters, anyParty *Filters) right {
 	return right{parties: slices.Sorted(maps.Keys(byParty))}
 }
 
-// needs is the right that the format needs.
+// needs returns the right that the format needs.
 func (f *UpdateFormat) needs() right {
 	var r right
 	add := func(other right) {
@@ -121,8 +121,8 @@ func (f *UpdateFormat) needs() right {
 	return right{parties: set(r.parties)}
 }
 
-// MarshalJSONTo writes the members in an order that depends on nothing but the value: a continuation token is only good
-// with the very same format.
+// MarshalJSONTo writes the members in an order that depends only on the value: a continuation token is valid only with
+// exactly the same format.
 func (f EventFormat) MarshalJSONTo(enc *jsontext.Encoder) error {
 	if f.encoded != nil {
 		return enc.WriteValue(f.encoded)
@@ -169,7 +169,7 @@ func (f CumulativeFilter) MarshalJSONTo(enc *jsontext.Encoder) error {
 	}{variant})
 }
 
-// valued is the level that the API puts between a variant's name and its members.
+// valued is the object {"value": …} that the API puts between a variant's name and its members.
 type valued[T any] struct {
 	Value T `json:"value"`
 }

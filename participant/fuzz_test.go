@@ -43,7 +43,7 @@ func FuzzError(f *testing.F) {
 		require.LessOrEqual(t, e.Wait(), 24*time.Hour)
 		server := with35
 		for _, about := range []subject{aboutServer, aboutUpdates, aboutSnapshot, aboutContract, aboutUpdate, aboutVetting, aboutUser} {
-			said := c.explain(t.Context(), e, asked{about: about, server: &server, offset: ledger.Offset(at)})
+			said := c.explain(t.Context(), e, purpose{about: about, server: &server, offset: ledger.Offset(at)})
 			require.Error(t, said)
 			require.NotContains(t, said.Error(), secret)
 			require.Less(t, len(said.Error()), 10_000)

@@ -343,7 +343,7 @@ func TestParticipantThatDoesNotAnswerWhoItIsIsAskedAgain(t *testing.T) {
 			for range 2 {
 				page, err := read(t.Context(), c)
 				require.Equal(t, http.StatusServiceUnavailable, retryable(t, err).Status)
-				require.ErrorContains(t, err, "see whether the participant is still the same: participant-id")
+				require.ErrorContains(t, err, "check the participant's identity: participant-id")
 				require.Zero(t, page)
 			}
 			s.second.Store(false)

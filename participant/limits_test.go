@@ -29,18 +29,18 @@ func TestLimitsOfAnswers(t *testing.T) {
 	})
 	c := newClient(t, f, with35, anyParty)
 	_, err := c.LedgerEnd(t.Context())
-	require.ErrorContains(t, err, "ledger-end: the answer is too large: its 4194305 bytes are more than the 4194304 that are read of it")
+	require.ErrorContains(t, err, "ledger-end: the answer is too large: it has 4194305 bytes, and at most 4194304 are read")
 	_, err = c.whoami(t.Context())
-	require.ErrorContains(t, err, "the 4194304 that are read of it")
+	require.ErrorContains(t, err, "at most 4194304 are read")
 	_, err = c.ListVettedPackages(t.Context(), VettingFilter{})
 	require.Contains(t, problem(t, err), "the answer is larger than what is read of one")
-	require.ErrorContains(t, err, "the 67108864 that are read of it")
+	require.ErrorContains(t, err, "at most 67108864 are read")
 	_, err = c.ReadUpdates(t.Context(), 3, 8)
 	require.Contains(t, problem(t, err), "the update after offset 3 is larger than what is read of an answer")
-	require.ErrorContains(t, err, "the 134217728 that are read of it")
+	require.ErrorContains(t, err, "at most 134217728 are read")
 	_, err = c.wholeSnapshot(t.Context(), 7)
 	require.Contains(t, problem(t, err), "the snapshot has more entries than the server serves in one answer")
-	require.ErrorContains(t, err, "the 1073741824 that are read of it")
+	require.ErrorContains(t, err, "at most 1073741824 are read")
 }
 
 // Of a server, or a way to it, that is too slow for a page a smaller one is asked for with the next try.

@@ -21,12 +21,12 @@ import (
 // pathUpdatesTrees is where servers up to 3.5 have the update-tree variant.
 const pathUpdatesTrees = "/v2/updates/trees"
 
-// ListOptions bound what is listed (interface.md, "Limits").
+// ListOptions limit a list (interface.md, "Limits").
 type ListOptions struct {
-	// Limit is the most elements that are listed, of all list calls together; 0: all.
+	// Limit is the largest number of elements in all list calls together; 0: all.
 	Limit int
-	// StreamIdleTimeout is after how long without a new element the server sends its answer, in whole milliseconds,
-	// rounded up; 0 is not sent, and leaves it to the server.
+	// StreamIdleTimeout is the time without a new element after which the server sends its answer, rounded up to whole
+	// milliseconds; 0 is not sent: the server decides.
 	StreamIdleTimeout time.Duration
 }
 
@@ -52,67 +52,67 @@ func (o ListOptions) query() url.Values {
 	return query
 }
 
-// listing is a list that is read call by call. A server cuts a list at the limit, at its own, or at the idle timeout, and
-// never says so: only an empty answer is the end.
+// listing is a list that is read call by call. A server cuts a list at the limit, at its own setting, or at the idle
+// timeout, and never says so: only an empty answer is the end.
 type listing struct {
 	opts  ListOptions
 	size  *jsonhttp.Size
-	shown int
-	show  func(element ledger.JSON) error
+	count int // elements passed to yield
+	yield func(element ledger.JSON) error
 }
 
-func (c *Client) newListing(opts ListOptions, show func(ledger.JSON) error) *listing {
-	return &listing{opts: opts, size: jsonhttp.NewSize(c.cfg.Limit), show: show}
+func (c *Client) newListing(opts ListOptions, yield func(ledger.JSON) error) *listing {
+	return &listing{opts: opts, size: jsonhttp.NewSize(c.cfg.Limit), yield: yield}
 }
 
-// next is how the next call is bounded.
+// next returns the bounds of the next call.
 func (l *listing) next() ListOptions {
 	bounded := ListOptions{Limit: l.size.Ask(), StreamIdleTimeout: l.opts.StreamIdleTimeout}
 	if l.opts.Limit > 0 {
-		bounded.Limit = min(bounded.Limit, l.opts.Limit-l.shown)
+		bounded.Limit = min(bounded.Limit, l.opts.Limit-l.count)
 	}
 	return bounded
 }
 
-// smaller says whether a call that failed is to be made again with a lower limit.
+// smaller reports whether to repeat a failed call with a lower limit.
 func (l *listing) smaller(asked ListOptions, err error) bool {
-	return failed(l.size, asked.Limit, err) || l.size.Ask() < asked.Limit
+	return shrinkAfter(l.size, asked.Limit, err) || l.size.Ask() < asked.Limit
 }
 
-// took shows what came, and says whether more may be listed.
-func (l *listing) took(elements []ledger.JSON) (more bool, err error) {
+// deliver passes elements on, and reports whether more may be listed.
+func (l *listing) deliver(elements []ledger.JSON) (more bool, err error) {
 	for _, element := range elements {
-		if err := l.show(element); err != nil {
+		if err := l.yield(element); err != nil {
 			return false, err
 		}
 	}
-	l.shown += len(elements)
-	return len(elements) > 0 && (l.opts.Limit == 0 || l.shown < l.opts.Limit), nil
+	l.count += len(elements)
+	return len(elements) > 0 && (l.opts.Limit == 0 || l.count < l.opts.Limit), nil
 }
 
-// elements cuts a list into its elements, which share no memory with the answer.
+// elements splits a list into its elements, which share no memory with the answer.
 func (c *Client) elements(operation string, a jsonhttp.Answer) ([]ledger.JSON, error) {
 	var elements []ledger.JSON
 	if err := json.Unmarshal(a.Body, &elements, jsontext.AllowDuplicateNames(true)); err != nil {
 		return nil, c.misread(operation, a, err)
 	}
 	if elements == nil {
-		return nil, misled(operation, "the answer is null where a list is expected")
+		return nil, contradiction(operation, "the answer is null where a list is expected")
 	}
 	return elements, nil
 }
 
-// Updates lists updates (interface.md, endpoint 2) in one list call after the other, and shows each element as the server
-// sent it, checkpoints among them. It checks that they lie within what was asked for, in order, and looks at nothing else
-// of them. Without an end it is done when nothing has come for the idle timeout.
+// Updates lists updates (interface.md, endpoint 2) with as many list calls as it takes, and calls yield with each element
+// as the server sent it, checkpoints included. It checks only that their offsets are in order and within the requested
+// range. Without an end the list ends when nothing has come for the idle timeout.
 //
-// An end of 0 is legal by interface.md, and servers refuse it: there is nothing up to the beginning, so the list is
-// empty and the server is not asked.
+// An end of 0 is legal by interface.md, but servers refuse it. There are no updates up to the beginning, so the list is
+// empty and no request is sent.
 //
-// Errors: those of show; a *RequestError where a rule is broken; ledger.ErrNotOffered where the server has no trees, or no
+// Errors: those of yield; a *RequestError where a rule is broken; ledger.ErrNotOffered where the server has no trees, or no
 // descending order; a *ledger.Problem where the updates are pruned, an offset is above the ledger end, or a right is
 // missing; an *Error, which may be tried again, for the rest.
-func (c *Client) Updates(ctx context.Context, req UpdatesRequest, opts ListOptions, show func(ledger.JSON) error) error {
+func (c *Client) Updates(ctx context.Context, req UpdatesRequest, opts ListOptions, yield func(ledger.JSON) error) error {
 	if err := cmp.Or(req.check(), opts.check()); err != nil {
 		return err
 	}
@@ -126,17 +126,17 @@ func (c *Client) Updates(ctx context.Context, req UpdatesRequest, opts ListOptio
 	if req.DescendingOrder && s.before35() {
 		return fmt.Errorf("list updates: %w: version %s knows no descending order", ledger.ErrNotOffered, s.Version)
 	}
-	l := c.newListing(opts, show)
+	l := c.newListing(opts, yield)
 	for more := true; more; {
 		bounds := l.next()
 		elements, rest, err := c.listUpdates(ctx, s, req, bounds)
 		switch {
 		case err == nil:
-			more, err = l.took(elements)
+			more, err = l.deliver(elements)
 		case l.smaller(bounds, err):
 			continue
 		default:
-			q := asked{need: req.needs()}
+			q := purpose{need: req.needs()}
 			if !req.Trees {
 				q.server = s
 			}
@@ -152,8 +152,10 @@ func (c *Client) Updates(ctx context.Context, req UpdatesRequest, opts ListOptio
 	return nil
 }
 
-// listUpdates does one list call. rest asks for what follows, and is nil where nothing can.
-func (c *Client) listUpdates(ctx context.Context, s *Server, req UpdatesRequest, bounds ListOptions) (elements []ledger.JSON, rest *UpdatesRequest, err error) {
+// listUpdates does one list call. rest is the request for what follows; nil if nothing can.
+func (c *Client) listUpdates(
+	ctx context.Context, s *Server, req UpdatesRequest, bounds ListOptions,
+) (elements []ledger.JSON, rest *UpdatesRequest, err error) {
 	const operation = "updates-list"
 	path := s.TailPath
 	if req.Trees {
@@ -170,30 +172,30 @@ func (c *Client) listUpdates(ctx context.Context, s *Server, req UpdatesRequest,
 	p := req.begin()
 	for i, element := range elements {
 		if err := p.next(element); err != nil {
-			return nil, nil, misled(operation, "element %d: %w", i, err)
+			return nil, nil, contradiction(operation, "element %d: %w", i, err)
 		}
 	}
-	return elements, p.rest(), c.same(ctx)
+	return elements, p.rest(), c.checkIdentity(ctx)
 }
 
-// place is how far a list of updates has come.
-type place struct {
+// position is how far a list of updates was read.
+type position struct {
 	req        UpdatesRequest
-	last       ledger.Offset // of the element before, or the bound of the list
-	lastUpdate ledger.Offset // of the update before; 0: none has come
+	last       ledger.Offset // of the previous element, or the bound of the list
+	lastUpdate ledger.Offset // of the previous update; 0: none
 }
 
-func (r UpdatesRequest) begin() *place {
-	p := &place{req: r, last: r.BeginExclusive}
+func (r UpdatesRequest) begin() *position {
+	p := &position{req: r, last: r.BeginExclusive}
 	if r.DescendingOrder {
 		p.last = *r.EndInclusive
 	}
 	return p
 }
 
-// next checks the place of an element: offsets of updates grow, or fall, and lie within what was asked for. A checkpoint
-// may repeat the offset of the element before it, or that where the list begins.
-func (p *place) next(element ledger.JSON) error {
+// next checks the offset of an element. Offsets of updates must rise, or fall in descending order, and lie within the
+// requested range. A checkpoint may repeat the offset of the previous element, or the offset where the list begins.
+func (p *position) next(element ledger.JSON) error {
 	offset, checkpoint, err := offsetOf(element)
 	if err != nil {
 		return err
@@ -204,11 +206,11 @@ func (p *place) next(element ledger.JSON) error {
 	}
 	switch {
 	case p.req.EndInclusive != nil && offset > *p.req.EndInclusive:
-		return fmt.Errorf("offset %d came, above what was asked for", offset)
+		return fmt.Errorf("offset %d is above the requested range", offset)
 	case offset < p.req.BeginExclusive, offset == p.req.BeginExclusive && !checkpoint:
-		return fmt.Errorf("offset %d came, at or below where the list was to begin", offset)
+		return fmt.Errorf("offset %d is below the requested range", offset)
 	case ahead < 0, ahead == 0 && !checkpoint && (!p.req.DescendingOrder || offset == p.lastUpdate):
-		return fmt.Errorf("offset %d came after %d, which is not the order that was asked for", offset, p.last)
+		return fmt.Errorf("offset %d follows %d, which is not the requested order", offset, p.last)
 	}
 	p.last = offset
 	if !checkpoint {
@@ -217,8 +219,8 @@ func (p *place) next(element ledger.JSON) error {
 	return nil
 }
 
-// rest asks for what follows; nil: nothing can.
-func (p *place) rest() *UpdatesRequest {
+// rest returns the request for what follows; nil if nothing can.
+func (p *position) rest() *UpdatesRequest {
 	rest, end := p.req, p.req.EndInclusive
 	switch {
 	case !rest.DescendingOrder && p.last > rest.BeginExclusive && (end == nil || p.last < *end):
@@ -231,7 +233,7 @@ func (p *place) rest() *UpdatesRequest {
 	return &rest
 }
 
-// offsetOf is where an element of a list of updates stands, whatever kind it is of.
+// offsetOf returns the offset of an element of a list of updates, whatever its kind.
 func offsetOf(element ledger.JSON) (offset ledger.Offset, checkpoint bool, err error) {
 	var e struct {
 		Update map[string]struct {
@@ -248,21 +250,21 @@ func offsetOf(element ledger.JSON) (offset ledger.Offset, checkpoint bool, err e
 			return *variant.Value.Offset, kind == "OffsetCheckpoint", nil
 		}
 	}
-	return 0, false, errors.New("it says no offset")
+	return 0, false, errors.New("it has no offset")
 }
 
-// ActiveContracts lists the contracts that are active at an offset (interface.md, endpoint 1), and shows each entry as the
-// server sent it. It follows the continuation tokens of the entries; where the server gives none (3.4), everything
-// is asked for in one list call, and the log warns where that may be cut.
+// ActiveContracts lists the contracts that are active at an offset (interface.md, endpoint 1), and calls yield with each
+// entry as the server sent it. It follows the continuation tokens of the entries. A server without tokens (3.4) is asked
+// for everything in one list call, and a warning is logged where that list may be cut.
 //
-// Errors: those of show; ledger.ErrNotOffered where the server has no snapshots, or no continuation tokens and one was
+// Errors: those of yield; ledger.ErrNotOffered where the server has no snapshots, or no continuation tokens and one was
 // given; a *ledger.Problem also where (un)assignments in flight keep the server from showing the offset (rule 1), or where
 // the server has no tokens and the list is longer than it serves; and the others of Updates.
-func (c *Client) ActiveContracts(ctx context.Context, req SnapshotRequest, opts ListOptions, show func(ledger.JSON) error) error {
+func (c *Client) ActiveContracts(ctx context.Context, req SnapshotRequest, opts ListOptions, yield func(ledger.JSON) error) error {
 	if err := cmp.Or(req.check(), opts.check()); err != nil {
 		return err
 	}
-	if err := c.listSnapshot(ctx, req, c.newListing(opts, show)); err != nil {
+	if err := c.listSnapshot(ctx, req, c.newListing(opts, yield)); err != nil {
 		return fmt.Errorf("list the contracts active at offset %d: %w", req.ActiveAtOffset, err)
 	}
 	return nil
@@ -286,7 +288,7 @@ func (c *Client) listSnapshot(ctx context.Context, req SnapshotRequest, l *listi
 		}
 		switch {
 		case err == nil:
-			more, err = l.took(entries)
+			more, err = l.deliver(entries)
 			more = more && token != ""
 			req.StreamContinuationToken = token
 		case l.smaller(bounds, err):
@@ -299,8 +301,10 @@ func (c *Client) listSnapshot(ctx context.Context, req SnapshotRequest, l *listi
 	return nil
 }
 
-// listContracts does one list call. The token is of the last entry, and empty where the server gives none.
-func (c *Client) listContracts(ctx context.Context, req SnapshotRequest, bounds ListOptions) (entries []ledger.JSON, token string, err error) {
+// listContracts does one list call. It returns the token of the last entry, which is empty where the server gives none.
+func (c *Client) listContracts(
+	ctx context.Context, req SnapshotRequest, bounds ListOptions,
+) (entries []ledger.JSON, token string, err error) {
 	const operation = "snapshot-list"
 	r := request{operation: operation, path: pathSnapshot, query: bounds.query(), body: req}
 	if bounds.Limit == 0 {
@@ -319,17 +323,17 @@ func (c *Client) listContracts(ctx context.Context, req SnapshotRequest, bounds 
 			Token string `json:"streamContinuationToken"`
 		}
 		if err := json.Unmarshal(entry, &e, jsontext.AllowDuplicateNames(true)); err != nil {
-			return nil, "", misled(operation, "entry %d: %w", i, err)
+			return nil, "", contradiction(operation, "entry %d: %w", i, err)
 		}
 		token = e.Token
 	}
 	if token != "" && token == req.StreamContinuationToken {
-		return nil, "", misled(operation, "the list leads back to itself")
+		return nil, "", contradiction(operation, "the list leads back to itself")
 	}
-	return entries, token, c.same(ctx)
+	return entries, token, c.checkIdentity(ctx)
 }
 
-// listAtOnce asks a server without continuation tokens.
+// listAtOnce lists everything in one call, for a server without continuation tokens.
 func (c *Client) listAtOnce(ctx context.Context, req SnapshotRequest, opts ListOptions) ([]ledger.JSON, error) {
 	if req.StreamContinuationToken != "" {
 		return nil, &ledger.Problem{What: "the server gave continuation tokens before and gives none any more", Do: "begin again"}
@@ -340,7 +344,8 @@ func (c *Client) listAtOnce(ctx context.Context, req SnapshotRequest, opts ListO
 	case errors.As(err, &e) && e.Status == http.StatusRequestEntityTooLarge:
 		return nil, listTooLong.of(err)
 	case err == nil && (opts.Limit == 0 || len(entries) < opts.Limit):
-		c.log.WarnContext(ctx, "the server gives no continuation tokens, so it may have cut the list at its own limit", "entries", len(entries))
+		c.log.WarnContext(ctx, "the server gives no continuation tokens, so it may have cut the list at its own limit",
+			"entries", len(entries))
 	}
 	return entries, err
 }
@@ -350,11 +355,11 @@ func (c *Client) explainList(ctx context.Context, err error, req SnapshotRequest
 	if req.StreamContinuationToken != "" && errors.As(err, &e) && e.aboutToken() {
 		return badToken.of(err)
 	}
-	return c.explain(ctx, err, asked{about: aboutSnapshot, need: req.needs(), offset: req.ActiveAtOffset})
+	return c.explain(ctx, err, purpose{about: aboutSnapshot, need: req.needs(), offset: req.ActiveAtOffset})
 }
 
-// before35 says that the server ignores without a word what release 3.5 added to the requests: it would answer another
-// question than was asked.
+// before35 reports whether the server is older than release 3.5. Such a server silently ignores what 3.5 added to
+// requests, and would answer a different question.
 func (s *Server) before35() bool {
 	return strings.HasPrefix(s.Version, "3.3.") || strings.HasPrefix(s.Version, "3.4.")
 }

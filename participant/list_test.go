@@ -33,19 +33,19 @@ func TestListsThatLie(t *testing.T) {
 		body    string
 		want    string
 	}{
-		"above the end":               {up, transactions(4, 10), "element 1: offset 10 came, above what was asked for"},
-		"at the begin":                {up, transactions(3), "element 0: offset 3 came, at or below where the list was to begin"},
-		"falling, and not asked to":   {up, transactions(8, 7), "element 1: offset 7 came after 8, which is not the order that was asked for"},
-		"twice":                       {up, transactions(8, 8), "element 1: offset 8 came after 8"},
-		"an update at its checkpoint": {up, "[" + checkpoint(5) + "," + transaction(5) + "]", "element 1: offset 5 came after 5"},
-		"rising, and asked to fall":   {down, transactions(7, 8), "element 1: offset 8 came after 7"},
-		"twice, and asked to fall":    {down, transactions(7, 7), "element 1: offset 7 came after 7"},
-		"falling from above the end":  {down, transactions(10, 8), "element 0: offset 10 came, above what was asked for"},
-		"falling to the begin":        {down, transactions(8, 3), "element 1: offset 3 came, at or below where the list was to begin"},
+		"above the end":               {up, transactions(4, 10), "element 1: offset 10 is above the requested range"},
+		"at the begin":                {up, transactions(3), "element 0: offset 3 is below the requested range"},
+		"falling, and not asked to":   {up, transactions(8, 7), "element 1: offset 7 follows 8, which is not the requested order"},
+		"twice":                       {up, transactions(8, 8), "element 1: offset 8 follows 8"},
+		"an update at its checkpoint": {up, "[" + checkpoint(5) + "," + transaction(5) + "]", "element 1: offset 5 follows 5"},
+		"rising, and asked to fall":   {down, transactions(7, 8), "element 1: offset 8 follows 7"},
+		"twice, and asked to fall":    {down, transactions(7, 7), "element 1: offset 7 follows 7"},
+		"falling from above the end":  {down, transactions(10, 8), "element 0: offset 10 is above the requested range"},
+		"falling to the begin":        {down, transactions(8, 3), "element 1: offset 3 is below the requested range"},
 		"cut off":                     {down, transactions(8)[:50], "the answer was cut off after 50 bytes"},
 		"null":                        {up, `null`, "the answer is null where a list is expected"},
 		"a text for an offset":        {down, `[{"update":{"Transaction":{"value":{"offset":"8"}}}}]`, "element 0: json: "},
-		"no offset":                   {up, `[{"update":{"Transaction":{"value":{}}}}]`, "element 0: it says no offset"},
+		"no offset":                   {up, `[{"update":{"Transaction":{"value":{}}}}]`, "element 0: it has no offset"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

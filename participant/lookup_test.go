@@ -139,7 +139,7 @@ func TestLookUpsNoticeAnotherParticipant(t *testing.T) {
 			_, err := c.Discover(t.Context())
 			require.NoError(t, err)
 			participant.Store("second")
-			c.anew()
+			c.connectionChanged()
 			_, _, err = c.ContractByID(t.Context(), "00ab", nil)
 			require.Contains(t, problem(t, err), "changed from first to second")
 			require.NotErrorIs(t, err, ledger.ErrNotFound)

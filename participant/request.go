@@ -15,7 +15,7 @@ import (
 
 // request is one HTTP request; body nil means GET.
 type request struct {
-	operation string // as told to Config.Observe
+	operation string // as passed to Config.Observe
 	path      string
 	query     url.Values
 	body      any
@@ -23,16 +23,16 @@ type request struct {
 	longPoll  bool  // the server waits for something to happen
 }
 
-// mostOf is the largest answer to a request that is read, in bytes.
-func (c *Client) mostOf(r request) int64 {
+// bodyLimit returns the size of the largest answer that is read, in bytes.
+func (c *Client) bodyLimit(r request) int64 {
 	return cmp.Or(r.limit, c.maxBody)
 }
 
-// do sends a request and reads the answer completely. What it returns is whole JSON as far as length and content
-// type can tell. A token that the server refuses is replaced once, and the request sent again. All errors are *Error.
+// do sends a request and reads the whole answer. By its length and content type the answer is complete JSON. A token that
+// the server refuses is replaced once, and the request sent again. All errors are *Error.
 func (c *Client) do(ctx context.Context, r request) (jsonhttp.Answer, error) {
 	a, err := c.http.Do(ctx, jsonhttp.Request{
-		Operation: r.operation, Path: r.path, Query: r.query, Body: r.body, Most: c.mostOf(r), Silence: c.silence, Longest: c.longest,
+		Operation: r.operation, Path: r.path, Query: r.query, Body: r.body, MaxBytes: c.bodyLimit(r), SilenceTimeout: c.silence, AnswerTimeout: c.longest,
 		LongPoll: r.longPoll,
 	})
 	if err == nil && a.Status == http.StatusOK {
@@ -44,24 +44,24 @@ func (c *Client) do(ctx context.Context, r request) (jsonhttp.Answer, error) {
 		e.token = access.DescribeToken(a.Token, time.Now())
 	}
 	if e.Status == 0 || e.Status >= http.StatusInternalServerError || errors.Is(err, ErrNotJSON) {
-		c.anew() // the server may be another one when it is back
+		c.connectionChanged() // another server may answer next
 	}
 	return jsonhttp.Answer{}, e
 }
 
-// decoded gives the error of decoding an answer its proper kind: what is cut off, or no JSON at all, comes of somebody on
-// the way, and can be asked for again. Whatever else is wrong the server meant.
-func (c *Client) decoded(operation string, a jsonhttp.Answer, err error) error {
+// decodeError classifies the error of decoding an answer. An answer that is cut off or not JSON comes from something
+// between here and the server and can be requested again. Any other error is about what the server meant to send.
+func (c *Client) decodeError(operation string, a jsonhttp.Answer, err error) error {
 	unusable := c.http.Unusable(a)
 	if unusable == nil {
 		return fmt.Errorf("%s: %w", operation, err)
 	}
 	e := &Error{Failure: jsonhttp.Unusable(operation, unusable)}
 	if errors.Is(unusable, ErrNotJSON) {
-		c.anew() // somebody else answered
+		c.connectionChanged() // something else answered
 	}
-	return c.judge(e, asked{}).of(e)
+	return c.judge(e, purpose{}).of(e)
 }
 
-// clean is the beginning of a text from outside, without secrets.
+// clean returns the beginning of a text received from outside, without secrets.
 func (c *Client) clean(text string) string { return access.Excerpt(c.redact(text)) }

@@ -98,7 +98,7 @@ func TestNotJSONMayPass(t *testing.T) {
 			w.Header().Set("Content-Type", "text/html")
 			_, _ = io.WriteString(w, "<html>log in with "+s3cret)
 		}, `content type "text/html" instead of application/json; is --ledger-url the base of the JSON API?; the answer begins "<html>log in with `},
-		"garbage": {answer("log in with " + s3cret), `the answer is no JSON, though its content type is "application/json", at byte 0: ` +
+		"garbage": {answer("log in with " + s3cret), `the answer is not JSON, though its content type is "application/json", at byte 0: ` +
 			`invalid character 'l' at start of value; the answer begins "log in with `},
 		"damaged": {answer(strings.Replace(transactions(5, 6), `"offset":6`, `"offset"6`, 1)),
 			"in /1/update/Transaction/value/offset: invalid character '6' after object name (expecting ':')"},
@@ -128,8 +128,8 @@ func TestNotJSONMayPass(t *testing.T) {
 				time.Sleep(time.Minute)
 			}
 			require.Greater(t, c.Changes(), changes, "somebody else may have answered")
-			require.Contains(t, problem(t, read()), "what answers POST /v2/updates/flats is no JSON, and for 10m0s it was the same bytes at "+
-				"every try. see what stands between here and --ledger-url, and that it is the base of the participant's JSON API")
+			require.Contains(t, problem(t, read()), "the answer to POST /v2/updates/flats is not JSON, and for 10m0s every try "+
+				"got the same bytes. see what stands between here and --ledger-url, and that it is the base of the participant's JSON API")
 			require.Equal(t, 11, strange)
 		})
 	}
@@ -170,7 +170,7 @@ func TestPageOverTheSizeLimit(t *testing.T) {
 	c.maxBody = 100
 	_, err := c.ReadUpdates(t.Context(), 3, 8)
 	require.Contains(t, problem(t, err), "the update after offset 3 is larger than what is read of an answer. narrow")
-	require.ErrorContains(t, err, "the 100 that are read of it")
+	require.ErrorContains(t, err, "at most 100 are read")
 }
 
 func TestSilentServerMayBeTriedAgain(t *testing.T) {
@@ -245,6 +245,6 @@ func TestAnswersWithoutEnd(t *testing.T) {
 	} {
 		err := ask()
 		require.Contains(t, problem(t, err), "the answer is larger than what is read of one", name)
-		require.ErrorContains(t, err, "more than the 67108864 bytes that are read of it", name)
+		require.ErrorContains(t, err, "it has more than 67108864 bytes", name)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// right is what the token's user must be allowed. The zero value is nothing but a valid token.
+// right is what the token's user must be allowed to do. The zero value needs only a valid token.
 type right struct {
 	admin    bool     // participant admin
 	anyParty bool     // CanReadAsAnyParty
@@ -21,16 +21,16 @@ type right struct {
 
 var participantAdmin = right{admin: true}
 
-// readAs is the right to read as these parties, or as any where there are none.
+// readAs returns the right to read as these parties, or as any party if there are none.
 func readAs(parties []string) right {
 	parties = set(parties)
 	return right{anyParty: len(parties) == 0, parties: parties}
 }
 
-// ofScope is the right to read the client's scope.
-func (c *Client) ofScope() right { return readAs(c.scope.Parties) }
+// scopeRight returns the right to read the client's scope.
+func (c *Client) scopeRight() right { return readAs(c.scope.Parties) }
 
-// missing is what a user lacks of a right.
+// missing returns the part of a right that a user lacks.
 func (r right) missing(u User) (lacks right) {
 	lacks.admin = r.admin && !u.ParticipantAdmin
 	if u.ReadAsAnyParty {
@@ -62,23 +62,23 @@ func (r right) String() string {
 	return "nothing but a valid token"
 }
 
-// use is what the right is needed for.
+// use returns what the right is needed for.
 func (r right) use() string {
-	const shown = 3
+	const maxNamed = 3
 	switch {
 	case r.admin:
 		return "change vetted packages, which takes a participant admin"
 	case r.anyParty:
 		return "read as any party"
-	case len(r.parties) > shown:
-		return fmt.Sprintf("read as %s and %d more parties", strings.Join(r.parties[:shown], ", "), len(r.parties)-shown)
+	case len(r.parties) > maxNamed:
+		return fmt.Sprintf("read as %s and %d more parties", strings.Join(r.parties[:maxNamed], ", "), len(r.parties)-maxNamed)
 	case len(r.parties) > 0:
 		return "read as " + strings.Join(r.parties, ", ")
 	}
 	return "in"
 }
 
-// grant says what to do about a right that is missing.
+// grant returns the cure for a missing right.
 func (r right) grant() string {
 	switch {
 	case r.admin:
@@ -89,13 +89,13 @@ func (r right) grant() string {
 	return "grant the user CanReadAs (or CanActAs) for each party of --parties"
 }
 
-// patience is how long is asked what rights there are: it is only to explain an error.
-const patience = 10 * time.Second
+// rightsTimeout limits the requests for the user's rights: they only serve to explain an error.
+const rightsTimeout = 10 * time.Second
 
-// forbidden says which right is missing where the participant answered 403, which says nothing but that: it is a
-// *ledger.Problem around err. Rights can be granted while nothing restarts, but nobody does so without being told.
+// forbidden explains which right is missing after the participant answered 403, which does not say so itself. It returns
+// a *ledger.Problem around err. Rights can be granted without a restart, but only by an operator who knows of it.
 func (c *Client) forbidden(ctx context.Context, err error, need right) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, rightsTimeout)
 	defer cancel()
 	p := &ledger.Problem{Err: err}
 	u, unknown := c.whoami(ctx)
@@ -103,7 +103,7 @@ func (c *Client) forbidden(ctx context.Context, err error, need right) error {
 		unknown = c.rightsOf(ctx, &u)
 	}
 	switch lacks := need.missing(u); {
-	case unknown != nil: // not even who it is: the user may not be let in at all
+	case unknown != nil: // the user may not be admitted at all
 		claims := c.claims(ctx)
 		who := "the token's user"
 		if id := cmp.Or(u.ID, claims.Subject); id != "" {
@@ -127,7 +127,7 @@ func (c *Client) forbidden(ctx context.Context, err error, need right) error {
 	return p
 }
 
-// claims are what the token says of itself, as far as it can be read.
+// claims returns the token's claims, as far as they can be read.
 func (c *Client) claims(ctx context.Context) access.Claims {
 	token, err := c.access.Token(ctx)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // RequestError is a request that breaks a rule of the interface. It was not sent.
 type RequestError struct {
 	Field   string // as the interface names it, such as "updateFormat.includeTransactions"
-	Rule    string // what must be
+	Rule    string // what is required
 	Section string // of interface.md, such as "endpoint 2"
 }
 
@@ -32,7 +32,7 @@ const (
 	sectionVetted   = `"VettedPackages"` // the list of them is no endpoint of interface.md
 )
 
-// rules checks a request. The first rule that is broken stays in err.
+// rules checks a request and keeps the first broken rule in err.
 type rules struct {
 	section string
 	err     error
@@ -48,7 +48,7 @@ func (r *rules) offset(field string, offset ledger.Offset) {
 	r.must(offset >= 0, field, "must not be negative, and is %d", offset)
 }
 
-// text checks a text that JSON must be able to hold.
+// text checks that a text is valid in JSON.
 func (r *rules) text(field, text string) {
 	r.must(utf8.ValidString(text), field, "must be UTF-8 text, and is %s", shown(text))
 }
@@ -59,7 +59,7 @@ func (r *rules) id(field, id string) {
 	r.text(field, id)
 }
 
-// ids checks identifiers of a list, which may be empty.
+// ids checks the identifiers of a list, which may be empty.
 func (r *rules) ids(field string, list []string) {
 	for i, id := range list {
 		if id == "" || !utf8.ValidString(id) {
@@ -69,7 +69,7 @@ func (r *rules) ids(field string, list []string) {
 	}
 }
 
-// shown is an id as errors show it: quoted, and cut where it is long.
+// shown quotes an id for an error and shortens a long one.
 func shown(id string) string {
 	const most = 150
 	if len(id) > most {
@@ -78,7 +78,7 @@ func shown(id string) string {
 	return strconv.Quote(id)
 }
 
-// formats checks that a format is given or else its deprecated form, and not both.
+// formats checks that either a format or its deprecated form is given.
 func (r *rules) formats(name string, given bool, filter *TransactionFilter, verbose *bool) {
 	r.must(!given || filter == nil, name, "must be unset where filter is set")
 	r.must(!given || verbose == nil, name, "must be unset where verbose is set")
@@ -88,7 +88,7 @@ func (r *rules) formats(name string, given bool, filter *TransactionFilter, verb
 	}
 }
 
-// hasTemplates says whether there is a template filter.
+// hasTemplates reports whether there is a template filter.
 func (f *TransactionFilter) hasTemplates() bool {
 	isTemplate := func(c CumulativeFilter) bool { return c.Template != nil }
 	for _, filters := range f.FiltersByParty {
@@ -126,7 +126,7 @@ func (r *rules) filters(field string, byParty map[string]Filters, anyParty *Filt
 	}
 }
 
-// broken is the first filter that breaks a rule, and the rule; empty where none does.
+// broken returns the first filter that breaks a rule, and the rule; an empty rule if none does.
 func (f Filters) broken() (index int, rule string) {
 	for i, filter := range f.Cumulative {
 		if rule := filter.broken(); rule != "" {

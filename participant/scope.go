@@ -9,20 +9,20 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// formats are the scope in the words of the API, with their JSON made once: with thousands of parties that is costly,
-// and equal scopes must give equal bytes.
+// formats is the scope in the form of the API. Its JSON is encoded once: with thousands of parties encoding is costly, and
+// equal scopes must give equal bytes.
 type formats struct {
 	event  *EventFormat
 	update *UpdateFormat
 }
 
-// Formats is a scope in the words of the API.
+// Formats is a scope in the form of the API.
 type Formats struct {
 	Event  EventFormat
 	Update UpdateFormat
 }
 
-// FormatsOf translates the scope. Verbose asks for labels of record fields and the like.
+// FormatsOf translates the scope. With verbose the server adds labels of record fields and the like.
 func FormatsOf(scope ledger.Scope, verbose bool) (Formats, error) {
 	shape := TransactionShape("")
 	switch scope.Shape {
@@ -52,7 +52,7 @@ func FormatsOf(scope ledger.Scope, verbose bool) (Formats, error) {
 	return Formats{event, update}, nil
 }
 
-// Filter is the deprecated form of the formats.
+// Filter returns the deprecated form of the formats.
 func (f Formats) Filter() *TransactionFilter {
 	return &TransactionFilter{FiltersByParty: f.Event.FiltersByParty, FiltersForAnyParty: f.Event.FiltersForAnyParty}
 }
@@ -76,8 +76,8 @@ func notText(err error) error {
 	return fmt.Errorf("--parties, --templates and --interfaces must be UTF-8 text: %w", err)
 }
 
-// wantedContracts is what one party (or any) is asked for. An interface brings its views, but not the payload of
-// the contract: without templates everything is wanted, so a wildcard goes with the interfaces.
+// wantedContracts returns the filters for one party (or any). An interface filter brings its views, but not the contract's
+// payload. Without templates everything is wanted, so a wildcard is added to the interfaces.
 func wantedContracts(scope ledger.Scope) Filters {
 	var list []CumulativeFilter
 	templates := set(scope.Templates)
@@ -95,5 +95,5 @@ func wantedContracts(scope ledger.Scope) Filters {
 	return Filters{Cumulative: list}
 }
 
-// set sorts a list and leaves repetitions out.
+// set sorts a list and removes duplicates.
 func set(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }

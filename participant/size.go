@@ -10,9 +10,9 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// failed looks at why a request for asked elements failed and halves the size where that helps. It says whether to
-// ask again at once; where not, the error is the caller's.
-func failed(s *jsonhttp.Size, asked int, err error) (again bool) {
+// shrinkAfter halves the size after a failed request for asked elements, if that can help. It reports whether to retry at
+// once; if not, the error is the caller's.
+func shrinkAfter(s *jsonhttp.Size, asked int, err error) (again bool) {
 	var e *Error
 	var p *ledger.Problem
 	if asked <= 1 || !errors.As(err, &e) || errors.As(err, &p) {
@@ -26,13 +26,13 @@ func failed(s *jsonhttp.Size, asked int, err error) (again bool) {
 		s.Halve(asked, false)
 		return true
 	case e.timedOut(), errors.Is(e, jsonhttp.ErrSlow):
-		// The server, or the way to it, is struggling: a smaller request, but when the caller's patience says so.
+		// The server or the connection is overloaded: a smaller request, when the caller decides to retry.
 		s.Halve(asked, false)
 	}
 	return false
 }
 
-// aboutPageSize says whether the server refused maxPageSize.
+// aboutPageSize reports whether the server refused maxPageSize.
 func (e *Error) aboutPageSize() bool {
 	if e.Status != http.StatusBadRequest {
 		return false
@@ -41,48 +41,51 @@ func (e *Error) aboutPageSize() bool {
 	return strings.Contains(text, "pagesize")
 }
 
-// timedOut says whether the server, or a proxy before it, gave up on the request.
+// timedOut reports whether the server, or a proxy before it, gave up on the request.
 func (e *Error) timedOut() bool {
 	return e.Status == http.StatusGatewayTimeout ||
 		e.Status == http.StatusServiceUnavailable && strings.Contains(e.Body, "timely response")
 }
 
-// proof is the largest number of elements that one list call brought over the connections that are open. A server
-// may ignore a limit that is larger than its own setting and serve what its setting allows, without a word: then
-// an answer shorter than the limit can be cut. It can't be where it is also shorter than one that came before.
-// Where connections are made anew the setting may be another, and the proof starts again: calls that were on their way then
-// prove nothing, and are proven by nothing.
-type proof struct {
-	mu       sync.Mutex
-	elements int
-	forgot   int // how often it started again
+// longestList holds the largest number of elements that one list call has returned over the open connections. A server
+// may ignore a limit above its own setting and silently cut the list there. So a list shorter than the limit may have been
+// cut, unless it is also shorter than one that the server returned before.
+//
+// A new connection may lead to a server with another setting, so the maximum starts again. Calls that were in flight
+// then neither count nor can be judged.
+type longestList struct {
+	mu         sync.Mutex
+	elements   int
+	generation int // counts the restarts
 }
 
-// begin is to be called before a list call is sent; the others take what it returned.
-func (p *proof) begin() int {
+// begin returns the generation for a list call that is about to be sent; pass it to complete and observe.
+func (p *longestList) begin() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.forgot
+	return p.generation
 }
 
-// complete says whether a list call for limit elements that brought n is proven to have brought all there were.
-func (p *proof) complete(began, n, limit int) bool {
+// complete reports whether a list call for limit elements that returned n certainly returned all there were.
+func (p *longestList) complete(began, n, limit int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return n == 0 || n < limit && n < p.elements && began == p.forgot
+	return n == 0 || n < limit && n < p.elements && began == p.generation
 }
 
-func (p *proof) saw(began, n int) {
+// observe notes that a list call returned n elements.
+func (p *longestList) observe(began, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if began == p.forgot {
+	if began == p.generation {
 		p.elements = max(p.elements, n)
 	}
 }
 
-func (p *proof) forget() {
+// restart forgets the maximum.
+func (p *longestList) restart() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.elements = 0
-	p.forgot++
+	p.generation++
 }

@@ -15,8 +15,8 @@ import (
 type SnapshotRequest struct {
 	ActiveAtOffset ledger.Offset `json:"activeAtOffset"`       // 0: the beginning of the ledger, where nothing is active
 	EventFormat    *EventFormat  `json:"eventFormat,omitzero"` // nil where Filter or Verbose is set
-	// StreamContinuationToken is of an entry that came before, and leaves out everything up to it; empty: nothing. It
-	// is good only with the same offset, format, participant and server version, 3.5 or later.
+	// StreamContinuationToken is the token of an earlier entry: the list begins after it. Empty: from the beginning. It is
+	// valid only with the same offset, format, participant and server version, 3.5 or later.
 	StreamContinuationToken string `json:"streamContinuationToken,omitzero"`
 
 	// Deprecated: the form before EventFormat.
@@ -35,7 +35,7 @@ func (r SnapshotRequest) check() error {
 	return must.err
 }
 
-// needs is the right that the request needs.
+// needs returns the right that the request needs.
 func (r SnapshotRequest) needs() right {
 	if r.EventFormat != nil {
 		return needs(r.EventFormat.FiltersByParty, r.EventFormat.FiltersForAnyParty)
@@ -51,18 +51,17 @@ type snapshotPageRequest struct {
 	Token       string        `json:"pageToken,omitzero"`
 }
 
-// ReadSnapshot reads one piece of the snapshot at an offset (interface.md, endpoint 1), after token; the zero token
-// starts at the beginning.
-// A token is read with the endpoint it is of, even where the server has a better one by now.
+// ReadSnapshot reads one page of the snapshot at an offset (interface.md, endpoint 1), after token; the zero token
+// starts at the beginning. A token is used with the path that it came from, even where the server now has a better one.
 //
-// A server that gives no tokens (3.4) is asked for everything at once, and for updates where it is not proven yet that
-// it would have served more. At offset 0 the snapshot is empty, and the server is not asked. Another participant is noticed
-// as in ReadUpdates.
+// A server without tokens (3.4) is asked for everything at once. If it is not known yet that it would have returned more,
+// a list of more updates is requested too (see wholeSnapshot). At offset 0 the snapshot is empty, and no request is sent.
+// Another participant is detected as in ReadUpdates.
 //
 // Errors: a *ledger.Problem, which wraps ledger.ErrNotOffered, where the server has no snapshots; a *ledger.Problem too
 // where the offset is pruned, above the ledger end or has reassignments in flight, the token is refused, the snapshot does
-// not fit one answer of a server without tokens, or may have been cut to fit one, or a right or a name is missing; a *ledger.DecodeError where the answer
-// can't be understood; an *Error, which may be tried again, for the rest.
+// not fit one answer of a server without tokens, or may have been cut to fit one, or a right or a name is missing; a
+// *ledger.DecodeError where the answer can't be understood; an *Error, which may be tried again, for the rest.
 func (c *Client) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error) {
 	if at < 0 {
 		return ledger.SnapshotPage{}, fmt.Errorf("read the snapshot at offset %d: an offset is not negative", at)
@@ -86,13 +85,13 @@ func (c *Client) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledge
 			Err: ledger.ErrNotOffered,
 		}
 	}
-	q := asked{about: aboutSnapshot, need: c.ofScope(), offset: at, token: token}
+	q := purpose{about: aboutSnapshot, need: c.scopeRight(), offset: at, token: token}
 	if path == s.SnapshotPath {
 		q.server = s
 	}
 	page, err := c.readSnapshot(ctx, path, at, token)
 	if err == nil {
-		err = c.same(ctx)
+		err = c.checkIdentity(ctx)
 	} else {
 		err = c.explain(ctx, err, q)
 	}
@@ -114,10 +113,10 @@ func (c *Client) readSnapshot(ctx context.Context, path string, at ledger.Offset
 			sizes.Worked()
 			return page, nil
 		}
-		if !failed(sizes, asked, err) {
+		if !shrinkAfter(sizes, asked, err) {
 			return ledger.SnapshotPage{}, err
 		}
-		c.log.DebugContext(ctx, "smaller reads of the snapshot", "asked", asked, "now", sizes.Ask(), "error", err)
+		c.log.DebugContext(ctx, "reducing snapshot page size", "asked", asked, "now", sizes.Ask(), "error", err)
 	}
 }
 
@@ -133,13 +132,13 @@ func (c *Client) readSnapshotPage(ctx context.Context, at ledger.Offset, token s
 	defer jsonhttp.Release(a.Body)
 	got, err := ledger.DecodeContractPage(a.Body)
 	if err != nil {
-		return ledger.SnapshotPage{}, c.decoded(operation, a, err)
+		return ledger.SnapshotPage{}, c.decodeError(operation, a, err)
 	}
 	switch {
 	case got.ActiveAt != at:
-		return ledger.SnapshotPage{}, misled(operation, "the page is of the snapshot at offset %d", got.ActiveAt)
+		return ledger.SnapshotPage{}, contradiction(operation, "the page is of the snapshot at offset %d", got.ActiveAt)
 	case got.Next != "" && got.Next == token:
-		return ledger.SnapshotPage{}, misled(operation, "the page leads back to itself")
+		return ledger.SnapshotPage{}, contradiction(operation, "the page leads back to itself")
 	}
 	page := ledger.SnapshotPage{Entries: got.Entries, Last: got.Next == "", Bytes: int64(len(a.Body))}
 	if !page.Last {
@@ -148,7 +147,7 @@ func (c *Client) readSnapshotPage(ctx context.Context, at ledger.Offset, token s
 	return page, nil
 }
 
-// readSnapshotList reads with a limit from token. However many entries came, more may follow: only an empty
+// readSnapshotList reads a list with a limit after token. However many entries came, more may follow: only an empty
 // answer is the end.
 func (c *Client) readSnapshotList(ctx context.Context, at ledger.Offset, token string, limit int) (ledger.SnapshotPage, error) {
 	page, err := c.snapshotEntries(ctx, at, token, url.Values{"limit": {strconv.Itoa(limit)}}, c.maxBody)
@@ -166,16 +165,18 @@ func (c *Client) readSnapshotList(ctx context.Context, at ledger.Offset, token s
 	case next == "":
 		return c.wholeSnapshot(ctx, at)
 	case next == token:
-		return ledger.SnapshotPage{}, misled("snapshot", "the list leads back to itself")
+		return ledger.SnapshotPage{}, contradiction("snapshot", "the list leads back to itself")
 	}
 	page.Next = ledger.Token{Kind: ledger.TokenList, Value: next}
 	return page, nil
 }
 
-func (c *Client) snapshotEntries(ctx context.Context, at ledger.Offset, token string, query url.Values, most int64) (ledger.SnapshotPage, error) {
+func (c *Client) snapshotEntries(
+	ctx context.Context, at ledger.Offset, token string, query url.Values, maxBytes int64,
+) (ledger.SnapshotPage, error) {
 	const operation = "snapshot"
 	a, err := c.do(ctx, request{
-		operation: operation, path: pathSnapshot, query: query, limit: most,
+		operation: operation, path: pathSnapshot, query: query, limit: maxBytes,
 		body: SnapshotRequest{ActiveAtOffset: at, EventFormat: c.format.event, StreamContinuationToken: token},
 	})
 	if err != nil {
@@ -184,12 +185,12 @@ func (c *Client) snapshotEntries(ctx context.Context, at ledger.Offset, token st
 	defer jsonhttp.Release(a.Body)
 	entries, err := ledger.DecodeContractEntries(a.Body)
 	if err != nil {
-		return ledger.SnapshotPage{}, c.decoded(operation, a, err)
+		return ledger.SnapshotPage{}, c.decodeError(operation, a, err)
 	}
 	return ledger.SnapshotPage{Entries: entries, Bytes: int64(len(a.Body))}, nil
 }
 
-// snapshotPath is where a token of that kind comes from.
+// snapshotPath returns the path that a token of this kind comes from.
 func snapshotPath(kind ledger.TokenKind) string {
 	if kind == ledger.TokenPage {
 		return pathSnapshotPage

@@ -14,12 +14,12 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// wholeTries is how often a snapshot is read again because connections were made anew meanwhile.
+// wholeTries is how often a snapshot is read because connections were replaced meanwhile.
 const wholeTries = 3
 
-// wholeSnapshot asks a server without continuation tokens for everything. What the server can't serve in one answer it
-// refuses (413), or cuts at its own limit without a word: then no list is longer. So it is whole where a longer one is
-// known to be served over the same connections.
+// wholeSnapshot asks a server without continuation tokens for everything. A snapshot that does not fit one answer is
+// refused (413) or silently cut at the server's own limit. It was not cut if the same connections have returned a longer
+// list.
 func (c *Client) wholeSnapshot(ctx context.Context, at ledger.Offset) (ledger.SnapshotPage, error) {
 	var n int
 	var why error
@@ -35,7 +35,7 @@ func (c *Client) wholeSnapshot(ctx context.Context, at ledger.Offset) (ledger.Sn
 			return page, nil
 		}
 		if why, err = c.listMoreThan(ctx, n, at); err != nil {
-			return ledger.SnapshotPage{}, fmt.Errorf("see whether the server serves more than the %d entries that came: %w", n, err)
+			return ledger.SnapshotPage{}, fmt.Errorf("check that the server serves lists of more than %d entries: %w", n, err)
 		}
 		if c.served.complete(began, n, n+1) {
 			return page, nil
@@ -43,12 +43,12 @@ func (c *Client) wholeSnapshot(ctx context.Context, at ledger.Offset) (ledger.Sn
 		if why != nil || began == c.served.begin() {
 			break
 		}
-		why = errors.New("connections are made anew all the time, and another server may have answered over each")
+		why = errors.New("connections are replaced all the time, and another server may have answered over each")
 	}
 	return ledger.SnapshotPage{}, snapshotMayBeCut(at, n).of(why)
 }
 
-// tooLargeForOne tells what it means that a whole snapshot was refused.
+// tooLargeForOne explains the refusal of a whole snapshot.
 func tooLargeForOne(err error) error {
 	var e *Error
 	if errors.As(err, &e) && (e.Status == http.StatusRequestEntityTooLarge || errors.Is(e, jsonhttp.ErrTooLarge)) {
@@ -57,8 +57,8 @@ func tooLargeForOne(err error) error {
 	return err
 }
 
-// listMoreThan asks for a list of more than n updates, of all that the scope's parties see, and notes how many came. Where the
-// request can't be answered as it is, why says so.
+// listMoreThan requests a list of more than n updates, of all that the scope's parties see, and notes how many came. If the
+// server can't answer this request, why is the reason.
 func (c *Client) listMoreThan(ctx context.Context, n int, at ledger.Offset) (why, err error) {
 	const operation = "updates"
 	s, err := c.server(ctx)
@@ -93,13 +93,13 @@ func (c *Client) listMoreThan(ctx context.Context, n int, at ledger.Offset) (why
 		errors.Is(e, jsonhttp.ErrTooLarge) || errors.Is(e, jsonhttp.ErrSlow)):
 		return err, nil
 	default:
-		return nil, c.explain(ctx, err, c.ofUpdates(s, pruned))
+		return nil, c.explain(ctx, err, c.updatesPurpose(s, pruned))
 	}
 	defer jsonhttp.Release(a.Body)
-	var elements []struct{} // all that counts is how many there are
+	var elements []struct{} // only their number matters
 	if err := json.Unmarshal(a.Body, &elements); err != nil {
 		return nil, c.misread(operation, a, err)
 	}
-	c.served.saw(began, len(elements))
+	c.served.observe(began, len(elements))
 	return nil, nil
 }

@@ -150,7 +150,7 @@ func TestTheProofOfASnapshotMayBeTriedAgain(t *testing.T) {
 		handlers[path] = plain(503, "away")
 		_, err := newClient(t, newFake(t, handlers), with34, anyParty).ReadSnapshot(t.Context(), 9, ledger.Token{})
 		require.Equal(t, 503, retryable(t, err).Status)
-		require.ErrorContains(t, err, "see whether the server serves more than the 5 entries that came")
+		require.ErrorContains(t, err, "check that the server serves lists of more than 5 entries")
 	}
 }
 
@@ -178,7 +178,7 @@ func TestASnapshotIsProvenOverTheConnectionsItCameOver(t *testing.T) {
 	closing.Store(1 << 30)
 	_, err := newClient(t, f, with34, anyParty).ReadSnapshot(t.Context(), 9, ledger.Token{})
 	require.Contains(t, problem(t, err), "may have cut it")
-	require.ErrorContains(t, err, "connections are made anew all the time")
+	require.ErrorContains(t, err, "connections are replaced all the time")
 	require.EqualValues(t, once+2*again, requests.Load(), "it ends")
 }
 

@@ -19,28 +19,28 @@ const (
 	pathParties       = "/v2/parties"
 )
 
-// Presence says whether a server has an operation.
+// Presence is whether a server has an operation.
 type Presence int
 
 // What is known of an operation. A server that refuses the token's user has the operation.
 const (
-	Unknown Presence = iota // it could not be found out: see Offer.Err
+	Unknown Presence = iota // the probe failed: see Offer.Err
 	Present
 	Absent
-	Refused // it is there, and not for this user: see Offer.Err
+	Refused // it exists, but not for this user: see Offer.Err
 )
 
 // Offer is what is known of one operation.
 type Offer struct {
 	Path     string
 	Presence Presence
-	Err      error // why it is Unknown or Refused, an *Error, within a *ledger.Problem where no participant refuses so; else nil
+	Err      error // why it is Unknown or Refused: an *Error, in a *ledger.Problem if a proxy refused; else nil
 }
 
-// There says whether the server has the operation, as far as is known. What is refused on the way to it counts as absent:
-// there are gateways that refuse every path which they don't know.
+// There reports whether the server has the operation, as far as is known. What a proxy refuses counts as absent: some
+// gateways refuse every path that they don't know.
 func (o Offer) There() bool {
-	return o.Presence == Present || o.Presence == Refused && !refusedOnTheWay(o.Err)
+	return o.Presence == Present || o.Presence == Refused && !refusedByProxy(o.Err)
 }
 
 // Survey is what a server has, operation by operation.
@@ -51,8 +51,8 @@ type Survey struct {
 	ContractByID, VettedPackages       Offer
 }
 
-// Survey asks each operation that is used for next to nothing, side by side. In contrast to Discover it goes on whatever
-// comes, and logs nothing: it is for people who look for what is wrong.
+// Survey probes all operations that are used, concurrently. Unlike Discover it continues after errors and logs nothing: it
+// is for diagnosis.
 func (c *Client) Survey(ctx context.Context) (s Survey) {
 	var group sync.WaitGroup
 	for path, offer := range map[string]*Offer{
@@ -74,13 +74,13 @@ func (c *Client) offer(ctx context.Context, path string) Offer {
 	case pathLedgerEnd, pathPrunedOffsets:
 		there, o.Err = c.answers(ctx, request{operation: "survey", path: path})
 	case pathContractByID:
-		// No contract has this id, and as nobody it is asked for nobody's right.
+		// No contract has this id.
 		there, o.Err = c.answers(ctx, request{operation: "survey", path: path,
 			body: contractRequest{ContractID: "00", QueryingParties: set(c.scope.Parties)}})
 	case pathVettingList:
 		there, o.Err = c.answers(ctx, request{operation: "survey", path: path, body: map[string]any{"pageSize": 1}})
 	default:
-		there, o.Err = c.has(ctx, path)
+		there, o.Err = c.hasPath(ctx, path)
 	}
 	var e *Error
 	switch {
@@ -90,24 +90,24 @@ func (c *Client) offer(ctx context.Context, path string) Offer {
 		o.Presence = Absent
 	case errors.As(o.Err, &e) && e.Status == http.StatusForbidden:
 		o.Presence = Refused
-		if refusedOnTheWay(o.Err) {
-			o.Err = refusalOnTheWay.of(o.Err)
+		if refusedByProxy(o.Err) {
+			o.Err = proxyRefusal.of(o.Err)
 		}
 	}
 	return o
 }
 
-// answers says whether the server has an operation: it does where it finds anything wrong with what it was asked.
+// answers reports whether the server has an operation. It does if it finds anything wrong with the request.
 func (c *Client) answers(ctx context.Context, r request) (bool, error) {
 	_, err := c.do(ctx, r)
 	return present(err)
 }
 
-// Version is the release of the participant, empty where it does not say. It needs no right but a valid token.
+// Version returns the release of the participant, or "" if the server does not return it. It needs only a valid token.
 func (c *Client) Version(ctx context.Context) (string, error) {
 	version, err := c.text(ctx, "version", pathVersion, "version")
 	if err != nil {
-		return "", fmt.Errorf("ask for the version: %w", c.explain(ctx, err, asked{}))
+		return "", fmt.Errorf("ask for the version: %w", c.explain(ctx, err, purpose{}))
 	}
 	return version, nil
 }
@@ -115,58 +115,58 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 // Synchronizer is a synchronizer that the participant is connected to.
 type Synchronizer struct{ ID, Alias string }
 
-// Synchronizers lists those that the participant is connected to now. It needs no right but a valid token.
+// Synchronizers lists those that the participant is connected to now. It needs only a valid token.
 //
-// Errors: ledger.ErrNotOffered where the server does not tell.
+// Errors: ledger.ErrNotOffered where the server does not have the operation.
 func (c *Client) Synchronizers(ctx context.Context) ([]Synchronizer, error) {
 	const operation = "connected-synchronizers"
-	var told struct {
+	var answer struct {
 		Connected []struct {
 			ID    string `json:"synchronizerId"`
 			Alias string `json:"synchronizerAlias"`
 		} `json:"connectedSynchronizers"`
 	}
-	if err := c.ask(ctx, request{operation: operation, path: pathSynchronizers, limit: tinyBody}, &told); err != nil {
+	if err := c.ask(ctx, request{operation: operation, path: pathSynchronizers, limit: tinyBody}, &answer); err != nil {
 		return nil, fmt.Errorf("ask for the connected synchronizers: %w", err)
 	}
 	var list []Synchronizer
-	for _, s := range told.Connected {
+	for _, s := range answer.Connected {
 		list = append(list, Synchronizer{ID: s.ID, Alias: s.Alias})
 	}
 	return list, nil
 }
 
-// Hosted says of parties whether the participant hosts them; parties that it does not know are not in the map. It
+// Hosted returns for each party whether the participant hosts it; parties that it does not know are not in the map. It
 // needs the right to read as each of them. A party of another identity provider than the user's counts as not hosted.
 //
-// Errors: ledger.ErrNotOffered where the server does not tell.
+// Errors: ledger.ErrNotOffered where the server does not have the operation.
 func (c *Client) Hosted(ctx context.Context, parties []string) (map[string]bool, error) {
 	hosted := map[string]bool{}
 	for rest := set(parties); len(rest) > 0; {
 		n := fitting(rest)
 		r := request{operation: "parties", path: pathParties + "/" + segment(rest[0]), query: url.Values{"parties": rest[1:n]}, limit: tinyBody}
 		rest = rest[n:]
-		var told struct {
+		var answer struct {
 			Details []struct {
 				Party string `json:"party"`
 				Local bool   `json:"isLocal"`
 			} `json:"partyDetails"`
 		}
-		if err := c.ask(ctx, r, &told); err != nil {
+		if err := c.ask(ctx, r, &answer); err != nil {
 			return nil, fmt.Errorf("ask for parties: %w", err)
 		}
-		for _, d := range told.Details {
+		for _, d := range answer.Details {
 			hosted[d.Party] = d.Local
 		}
 	}
 	return hosted, nil
 }
 
-// fitting is how many of the parties, one at least, go into a URL: servers refuse one of more than 2,048 bytes.
+// fitting returns how many of the parties, at least one, fit into a URL: servers refuse one of more than 2,048 bytes.
 func fitting(parties []string) (n int) {
-	const room = 1600
+	const maxLength = 1600
 	for length := 0; n < len(parties); n++ {
-		if length += len("&parties=") + len(url.QueryEscape(parties[n])); length > room && n > 0 {
+		if length += len("&parties=") + len(url.QueryEscape(parties[n])); length > maxLength && n > 0 {
 			break
 		}
 	}
@@ -180,7 +180,7 @@ func (c *Client) ask(ctx context.Context, r request, into any) error {
 		return fmt.Errorf("%w: %w", ledger.ErrNotOffered, err)
 	}
 	if err != nil {
-		return c.explain(ctx, err, asked{})
+		return c.explain(ctx, err, purpose{})
 	}
 	if err := json.Unmarshal(a.Body, into); err != nil {
 		return c.misread(r.operation, a, err)
@@ -188,11 +188,11 @@ func (c *Client) ask(ctx context.Context, r request, into any) error {
 	return nil
 }
 
-// misread is decoded for small answers, of which it says more what came than which member does not fit which type.
+// misread is decodeError for small answers: the beginning of the answer explains more than the member that did not fit.
 func (c *Client) misread(operation string, a jsonhttp.Answer, err error) error {
 	var unusable *Error
-	if err = c.decoded(operation, a, err); errors.As(err, &unusable) {
+	if err = c.decodeError(operation, a, err); errors.As(err, &unusable) {
 		return err
 	}
-	return fmt.Errorf("%s: the answer is not what this operation serves; it begins %q", operation, c.clean(string(a.Body)))
+	return fmt.Errorf("%s: the answer is not the one of this operation; it begins %q", operation, c.clean(string(a.Body)))
 }

@@ -145,9 +145,9 @@ func TestVersionAndSynchronizers(t *testing.T) {
 		require.Equal(t, l.Synchronizers(), ids)
 	}
 	for body, says := range map[string]string{
-		`[]`:                             `the answer is not what this operation serves; it begins "[]"`,
-		`{"connectedSynchronizers": {}}`: `the answer is not what this operation serves; it begins "{\"connectedSynchronizers\": {}}"`,
-		`{"connectedSynchronizers": [{"synchronizerId": 7}]}`: "the answer is not what this operation serves",
+		`[]`:                             `the answer is not the one of this operation; it begins "[]"`,
+		`{"connectedSynchronizers": {}}`: `the answer is not the one of this operation; it begins "{\"connectedSynchronizers\": {}}"`,
+		`{"connectedSynchronizers": [{"synchronizerId": 7}]}`: "the answer is not the one of this operation",
 		`{`: "the JSON has no end",
 	} {
 		url := answering(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) })

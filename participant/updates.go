@@ -12,14 +12,14 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// MaxIdle keeps an open-ended read well below the 20 s after which servers give up on a request.
+// MaxIdle is the longest idle time of an open-ended read, well below the 20 s after which servers give up on a request.
 const MaxIdle = 15 * time.Second
 
 // UpdatesRequest asks for updates (interface.md, endpoint 2). Either UpdateFormat or Filter must be set.
 //
 // By interface.md an absent UpdateFormat means: transactions and reassignments that match Filter, with Verbose, the
 // transactions in the shape ACS delta, and topology events of the parties that Filter names. Servers of 3.4 to 3.6
-// leave the topology events out: who wants them must send an UpdateFormat.
+// leave the topology events out: to get them, send an UpdateFormat.
 type UpdatesRequest struct {
 	BeginExclusive  ledger.Offset  `json:"beginExclusive"`           // 0: the beginning of the ledger
 	EndInclusive    *ledger.Offset `json:"endInclusive,omitzero"`    // not below BeginExclusive; nil: without end
@@ -30,8 +30,8 @@ type UpdatesRequest struct {
 	Filter  *TransactionFilter `json:"filter,omitzero"`
 	Verbose *bool              `json:"verbose,omitzero"`
 
-	// Trees asks for transactions as trees, which servers up to 3.5 have. It needs a Filter without template filters, and
-	// their shape is that of ledger effects.
+	// Trees requests transactions as trees, with ledger effects; servers up to 3.5 have them. It needs a Filter without
+	// template filters.
 	Trees bool `json:"-"`
 }
 
@@ -58,7 +58,7 @@ func (r UpdatesRequest) check() error {
 	return must.err
 }
 
-// needs is the right that the request needs.
+// needs returns the right that the request needs.
 func (r UpdatesRequest) needs() right {
 	if r.UpdateFormat != nil {
 		return r.UpdateFormat.needs()
@@ -74,29 +74,30 @@ type updatesPageRequest struct {
 	UpdateFormat *UpdateFormat `json:"updateFormat"`
 }
 
-// ReadUpdates reads on from after up to to, which must not lie above the ledger end (interface.md, endpoint 2). The page
-// is complete for (after, page.To], and after < page.To <= to: where page.To is less than to, call again from page.To.
+// ReadUpdates reads updates from after, exclusive, to to, inclusive; to must not be above the ledger end (interface.md,
+// endpoint 2). The page is complete for (after, page.To], and after < page.To <= to. If page.To is less than to, call
+// again from page.To.
 //
-// Every call is a request of its own with explicit bounds, on pages too: their token would bind all reads of a
-// range to one sequence and one server, and says nothing that the offsets do not say.
+// Every call is a separate request with explicit bounds, for pages too: a page token would bind all reads of a
+// range to one sequence and one server, and contains nothing that the offsets do not.
 //
-// Where another participant than the one found first may have answered (the connection is a new one), its id is
-// asked for: the page is dropped and a *ledger.Problem returned where it is another.
+// After a new connection the participant's id is checked. If another participant answered, the page is dropped and the
+// error is a *ledger.Problem.
 //
 // Errors: a *ledger.Problem where the updates are pruned, after is above the ledger end, a right or a name is missing, or
 // one update is larger than what can be read; a *ledger.DecodeError where the answer can't be understood; a *ledger.Bug
-// where the server finds no sense in the request; an *Error, which may be tried again, for the rest.
+// where the server takes the request for malformed; an *Error, which may be tried again, for the rest.
 func (c *Client) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
 	return c.readUpdates(ctx, after, to, c.maxBody)
 }
 
-// ReadUpdatesWithin is ReadUpdates for who has room for so many bytes of JSON. The error is ledger.ErrNoRoom where the answer
-// has more, and nothing that is larger is read.
-func (c *Client) ReadUpdatesWithin(ctx context.Context, after, to ledger.Offset, room int64) (ledger.Page, error) {
-	return c.readUpdates(ctx, after, to, min(room, c.maxBody))
+// ReadUpdatesWithin is ReadUpdates with a limit on the answer, in bytes of JSON. The error is ledger.ErrNoRoom where the
+// answer is larger.
+func (c *Client) ReadUpdatesWithin(ctx context.Context, after, to ledger.Offset, maxBytes int64) (ledger.Page, error) {
+	return c.readUpdates(ctx, after, to, min(maxBytes, c.maxBody))
 }
 
-func (c *Client) readUpdates(ctx context.Context, after, to ledger.Offset, room int64) (ledger.Page, error) {
+func (c *Client) readUpdates(ctx context.Context, after, to ledger.Offset, maxBytes int64) (ledger.Page, error) {
 	if after < 0 || to <= after {
 		return ledger.Page{}, fmt.Errorf("read updates after offset %d up to %d: there is nothing between", after, to)
 	}
@@ -110,32 +111,34 @@ func (c *Client) readUpdates(ctx context.Context, after, to ledger.Offset, room 
 	}
 	for {
 		asked := sizes.Ask()
-		page, err := read(ctx, s.UpdatesPath, after, to, asked, room)
+		page, err := read(ctx, s.UpdatesPath, after, to, asked, maxBytes)
 		if err == nil {
 			sizes.Worked()
-			if err := c.same(ctx); err != nil {
+			if err := c.checkIdentity(ctx); err != nil {
 				return ledger.Page{}, fmt.Errorf("read updates after offset %d up to %d: %w", after, to, err)
 			}
 			return page, nil
 		}
-		if errors.Is(err, jsonhttp.ErrTooLarge) && room < c.maxBody {
+		if errors.Is(err, jsonhttp.ErrTooLarge) && maxBytes < c.maxBody {
 			return ledger.Page{}, fmt.Errorf("read updates after offset %d up to %d: %w: %w", after, to, ledger.ErrNoRoom, err)
 		}
-		if failed(sizes, asked, err) {
-			c.log.DebugContext(ctx, "smaller reads of updates", "asked", asked, "now", sizes.Ask(), "error", err)
+		if shrinkAfter(sizes, asked, err) {
+			c.log.DebugContext(ctx, "reducing updates page size", "asked", asked, "now", sizes.Ask(), "error", err)
 			continue
 		}
-		return ledger.Page{}, fmt.Errorf("read updates after offset %d up to %d: %w", after, to, c.explain(ctx, err, c.ofUpdates(s, after)))
+		return ledger.Page{}, fmt.Errorf("read updates after offset %d up to %d: %w", after, to, c.explain(ctx, err, c.updatesPurpose(s, after)))
 	}
 }
 
 // readList does a bounded read of a list path (interface.md, endpoint 2 and "Limits"). No idle timeout is sent: it
-// could cut even a bounded read without a word.
-func (c *Client) readList(ctx context.Context, path string, after, to ledger.Offset, limit int, room int64) (ledger.Page, error) {
+// could silently cut even a bounded read.
+func (c *Client) readList(
+	ctx context.Context, path string, after, to ledger.Offset, limit int, maxBytes int64,
+) (ledger.Page, error) {
 	const operation = "updates"
 	began := c.served.begin()
 	a, err := c.do(ctx, request{
-		operation: operation, path: path, limit: room,
+		operation: operation, path: path, limit: maxBytes,
 		query: url.Values{"limit": {strconv.Itoa(limit)}},
 		body:  UpdatesRequest{BeginExclusive: after, EndInclusive: &to, UpdateFormat: c.format.update},
 	})
@@ -145,29 +148,31 @@ func (c *Client) readList(ctx context.Context, path string, after, to ledger.Off
 	defer jsonhttp.Release(a.Body)
 	list, err := ledger.DecodeUpdateList(a.Body, after)
 	if err != nil {
-		return ledger.Page{}, c.decoded(operation, a, err)
+		return ledger.Page{}, c.decodeError(operation, a, err)
 	}
 	if list.Last > to {
-		return ledger.Page{}, misled(operation, "offset %d came, above what was asked for", list.Last)
+		return ledger.Page{}, contradiction(operation, "offset %d is above the requested range", list.Last)
 	}
 	page := ledger.Page{From: after, To: to, Updates: list.Updates, Checkpoints: list.Checkpoints, Bytes: int64(len(a.Body))}
-	// Where it is not proven that all came, the last element is as far as the answer certainly reaches.
+	// If the list may have been cut, the page ends with its last element.
 	if !c.served.complete(began, list.Elements, limit) {
 		page.To = list.Last
 	}
-	c.served.saw(began, list.Elements)
+	c.served.observe(began, list.Elements)
 	if page.To <= after {
-		return ledger.Page{}, misled(operation, "nothing came but a checkpoint at offset %d, where the read begins, "+
-			"and the server may have cut off what follows it", page.To)
+		return ledger.Page{}, contradiction(operation, "the answer is only a checkpoint at offset %d, where the read begins, "+
+			"and the server may have cut off what follows", page.To)
 	}
 	return page, nil
 }
 
-// readPage does a bounded read of the page path, where the server says itself what its page covers.
-func (c *Client) readPage(ctx context.Context, path string, after, to ledger.Offset, size int, room int64) (ledger.Page, error) {
+// readPage does a bounded read of the page path. Its answer contains the range that it covers.
+func (c *Client) readPage(
+	ctx context.Context, path string, after, to ledger.Offset, size int, maxBytes int64,
+) (ledger.Page, error) {
 	const operation = "updates-page"
 	a, err := c.do(ctx, request{
-		operation: operation, path: path, limit: room,
+		operation: operation, path: path, limit: maxBytes,
 		body: updatesPageRequest{Begin: after, End: to, MaxPageSize: size, UpdateFormat: c.format.update},
 	})
 	if err != nil {
@@ -176,30 +181,30 @@ func (c *Client) readPage(ctx context.Context, path string, after, to ledger.Off
 	defer jsonhttp.Release(a.Body)
 	got, err := ledger.DecodeUpdatePage(a.Body, after)
 	if err != nil {
-		return ledger.Page{}, c.decoded(operation, a, err)
+		return ledger.Page{}, c.decodeError(operation, a, err)
 	}
 	switch {
 	case got.Lowest > after:
-		// Asked for the ledger's beginning, a pruned participant starts where it can instead of refusing.
+		// A pruned participant does not refuse a read from the ledger's beginning: it starts where it can.
 		return ledger.Page{}, prunedUpdates(after, got.Lowest).of(ledger.ErrPruned)
 	case got.Highest <= after:
-		return ledger.Page{}, misled(operation, "a page came that covers nothing: it ends at offset %d", got.Highest)
+		return ledger.Page{}, contradiction(operation, "the page covers nothing: it ends at offset %d", got.Highest)
 	case got.Last > to:
-		return ledger.Page{}, misled(operation, "offset %d came, above what was asked for", got.Last)
+		return ledger.Page{}, contradiction(operation, "offset %d is above the requested range", got.Last)
 	}
 	return ledger.Page{From: after, To: min(got.Highest, to), Updates: got.Updates, Checkpoints: got.Checkpoints,
 		Bytes: int64(len(a.Body))}, nil
 }
 
-// TailUpdates waits for updates after after: one open-ended request that is answered when limit elements are there
-// or nothing has come for idle, from 1 ms to 15 s (interface.md, endpoint 2 and "Limits"). The page reaches to its last element, or to after where nothing
-// came. Full says that there may be more at once: limit elements came, or it is not proven that the server serves
-// as many in one answer.
+// TailUpdates waits for updates after an offset (interface.md, endpoint 2 and "Limits"). It sends one open-ended request,
+// which the server answers when it has limit elements or nothing has come for idle, from 1 ms to 15 s. The page ends with
+// its last element, or at after if nothing came. Full reports that more may be available at once: limit elements came, or
+// the server may have cut the list.
 //
-// Where elements trickle so slowly that the limit is not reached within the server's request timeout and so fast
-// that no idle gap occurs, the server gives up on the request; it is then repeated once for a single element.
+// Elements may come too slowly to reach the limit within the server's request timeout, but too fast for an idle gap. Then
+// the server gives up on the request, and it is repeated once for a single element.
 //
-// Another participant is noticed as in ReadUpdates, and the errors are the same.
+// Another participant is detected as in ReadUpdates, and the errors are the same.
 func (c *Client) TailUpdates(ctx context.Context, after ledger.Offset, limit int, idle time.Duration) (page ledger.Page, full bool, err error) {
 	s, err := c.server(ctx)
 	if err != nil {
@@ -212,16 +217,16 @@ func (c *Client) TailUpdates(ctx context.Context, after ledger.Offset, limit int
 		var e *Error
 		switch {
 		case err == nil:
-			if err := c.same(ctx); err != nil {
+			if err := c.checkIdentity(ctx); err != nil {
 				return ledger.Page{}, false, fmt.Errorf("read updates after offset %d: %w", after, err)
 			}
 			return page, full, nil
 		case errors.As(err, &e) && e.timedOut() && asked > 1:
 			asked = 1
-		case failed(c.updatesList, asked, err):
+		case shrinkAfter(c.updatesList, asked, err):
 			asked = max(1, asked/2)
 		default:
-			return ledger.Page{}, false, fmt.Errorf("read updates after offset %d: %w", after, c.explain(ctx, err, c.ofUpdates(s, after)))
+			return ledger.Page{}, false, fmt.Errorf("read updates after offset %d: %w", after, c.explain(ctx, err, c.updatesPurpose(s, after)))
 		}
 	}
 }
@@ -240,21 +245,21 @@ func (c *Client) tail(ctx context.Context, path string, after ledger.Offset, lim
 	defer jsonhttp.Release(a.Body)
 	list, err := ledger.DecodeUpdateList(a.Body, after)
 	if err != nil {
-		return ledger.Page{}, false, c.decoded(operation, a, err)
+		return ledger.Page{}, false, c.decodeError(operation, a, err)
 	}
-	// A checkpoint alone comes of an idle stream, whatever the server's setting.
+	// A checkpoint alone comes from an idle stream, so nothing was cut.
 	full := list.Elements >= limit || len(list.Updates) > 0 && !c.served.complete(began, list.Elements, limit)
-	c.served.saw(began, list.Elements)
+	c.served.observe(began, list.Elements)
 	return ledger.Page{From: after, To: max(after, list.Last), Updates: list.Updates, Checkpoints: list.Checkpoints,
 		Bytes: int64(len(a.Body))}, full, nil
 }
 
-func (c *Client) ofUpdates(s *Server, after ledger.Offset) asked {
-	return asked{about: aboutUpdates, need: c.ofScope(), server: s, offset: after}
+func (c *Client) updatesPurpose(s *Server, after ledger.Offset) purpose {
+	return purpose{about: aboutUpdates, need: c.scopeRight(), server: s, offset: after}
 }
 
-// misled is an answer that contradicts what was asked. It may come of a proxy that mixes things up, so it may be
-// asked for again.
-func misled(operation, format string, args ...any) error {
+// contradiction returns the error of an answer that contradicts its request. The cause may be a faulty proxy, so the request may
+// be tried again.
+func contradiction(operation, format string, args ...any) error {
 	return &Error{Failure: jsonhttp.Unusable(operation, fmt.Errorf(format, args...))}
 }

@@ -135,7 +135,7 @@ func TestLoneCheckpointAtTheBeginningIsNotTheEnd(t *testing.T) {
 		c := newClient(t, f, with34, anyParty, func(cfg *Config) { cfg.Limit = limit })
 		page, err := c.ReadUpdates(t.Context(), 4, 12)
 		_ = retryable(t, err)
-		require.ErrorContains(t, err, "nothing came but a checkpoint at offset 4")
+		require.ErrorContains(t, err, "the answer is only a checkpoint at offset 4")
 		require.Zero(t, page)
 	}
 }
@@ -229,8 +229,8 @@ func TestAnswerThatContradictsTheQuestionIsNotTaken(t *testing.T) {
 	}{
 		"page covers nothing":               {with35, page("[]", 4, 4), "covers nothing"},
 		"update above the page":             {with35, page(transactions(9), 4, 8), "do not lie within the page"},
-		"update above what was asked":       {with35, page(transactions(15), 4, 20), "offset 15 came"},
-		"list goes beyond what was asked":   {with34, transactions(9, 15), "offset 15 came, above what was asked for"},
+		"update above what was asked":       {with35, page(transactions(15), 4, 20), "offset 15 is above"},
+		"list goes beyond what was asked":   {with34, transactions(9, 15), "offset 15 is above the requested range"},
 		"list begins at what we have":       {with34, transactions(4, 9), "offset 4"},
 		"offsets of a list do not grow":     {with34, transactions(9, 7), "offset 7"},
 		"an object in place of the list":    {with34, `{"updates":[]}`, "updates"},

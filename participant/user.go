@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// User is who the token belongs to, and what it may do.
+// User is the user that the token belongs to, with its rights.
 type User struct {
 	ID           string
 	PrimaryParty string // empty: none
@@ -20,16 +20,16 @@ type User struct {
 	ReadAs           []string // parties of CanReadAs and CanActAs, sorted, without repetition
 }
 
-// User asks whose token this is and what rights the user has. It needs no Discover, and no right but a valid token.
+// User returns the token's user with its rights. It needs no Discover, and only a valid token.
 //
-// Errors: ledger.ErrNotOffered where the server has no user management, or does not ask who its users are.
+// Errors: ledger.ErrNotOffered where the server has no user management, or does not authenticate users.
 func (c *Client) User(ctx context.Context) (User, error) {
 	u, err := c.whoami(ctx)
 	if err == nil {
 		err = c.rightsOf(ctx, &u)
 	}
 	if err != nil {
-		return User{}, fmt.Errorf("ask whose token this is: %w", c.explain(ctx, err, asked{about: aboutUser}))
+		return User{}, fmt.Errorf("ask whose token this is: %w", c.explain(ctx, err, purpose{about: aboutUser}))
 	}
 	return u, nil
 }
@@ -40,23 +40,23 @@ func (c *Client) whoami(ctx context.Context) (User, error) {
 	if err != nil {
 		return User{}, err
 	}
-	var told struct {
+	var answer struct {
 		User struct {
 			ID           string `json:"id"`
 			PrimaryParty string `json:"primaryParty"`
 			Deactivated  bool   `json:"isDeactivated"`
 		} `json:"user"`
 	}
-	if err := json.Unmarshal(a.Body, &told); err != nil {
+	if err := json.Unmarshal(a.Body, &answer); err != nil {
 		return User{}, c.misread(operation, a, err)
 	}
 	switch {
-	case told.User.ID == "":
-		return User{}, misled(operation, "the answer names no user")
-	case c.access.Repeats(told.User.ID):
-		return User{}, misled(operation, "the answer's user holds a secret that was sent")
+	case answer.User.ID == "":
+		return User{}, contradiction(operation, "the answer names no user")
+	case c.access.Repeats(answer.User.ID):
+		return User{}, contradiction(operation, "the answer's user holds a secret that was sent")
 	}
-	return User{ID: told.User.ID, PrimaryParty: told.User.PrimaryParty, Deactivated: told.User.Deactivated}, nil
+	return User{ID: answer.User.ID, PrimaryParty: answer.User.PrimaryParty, Deactivated: answer.User.Deactivated}, nil
 }
 
 func (c *Client) rightsOf(ctx context.Context, u *User) error {
@@ -70,7 +70,7 @@ func (c *Client) rightsOf(ctx context.Context, u *User) error {
 			Party string `json:"party"`
 		} `json:"value"`
 	}
-	var told struct {
+	var answer struct {
 		Rights []struct {
 			Kind struct { // a sum type; kinds that are not here say nothing about reading
 				CanActAs          *ofParty  `json:"CanActAs"`
@@ -81,10 +81,10 @@ func (c *Client) rightsOf(ctx context.Context, u *User) error {
 			} `json:"kind"`
 		} `json:"rights"`
 	}
-	if err := json.Unmarshal(a.Body, &told); err != nil {
+	if err := json.Unmarshal(a.Body, &answer); err != nil {
 		return c.misread(operation, a, err)
 	}
-	for _, r := range told.Rights {
+	for _, r := range answer.Rights {
 		for _, as := range []*ofParty{r.Kind.CanActAs, r.Kind.CanReadAs} {
 			if as != nil && as.Value.Party != "" {
 				u.ReadAs = append(u.ReadAs, as.Value.Party)
@@ -97,7 +97,8 @@ func (c *Client) rightsOf(ctx context.Context, u *User) error {
 	return nil
 }
 
-// segment escapes a user's id for a path. Ids may hold most punctuation, and one of dots alone is no way up.
+// segment escapes a user's id for a path. Ids may contain most punctuation; one that consists of dots must not lead out of
+// the folder.
 func segment(id string) string {
 	if strings.Trim(id, ".") == "" {
 		return strings.ReplaceAll(id, ".", "%2E")

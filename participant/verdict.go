@@ -12,21 +12,21 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// This file and codes.go are the one place where it is decided what an error means: whether trying again may help,
-// an operator must act, the request should never have been sent, or the error is the answer.
+// Only this file and codes.go decide what an error means: trying again may help, an operator must act, the request should
+// never have been sent, or the error is the answer.
 
-// verdict is what an error means for who made the request.
+// verdict is what an error means for the caller.
 type verdict int
 
 const (
-	again     verdict = iota // it may pass: the *Error is the caller's, who may try again
+	again     verdict = iota // it may pass: the caller gets the *Error and may try again
 	act                      // an operator must act: a *ledger.Problem
-	bug                      // it should never have been asked: a *ledger.Bug
+	bug                      // the request should never have been sent: a *ledger.Bug
 	absent                   // there is no such thing: ledger.ErrNotFound
 	unoffered                // the server can't do this: ledger.ErrNotOffered
 )
 
-// ruling is a verdict and its reasons. For again, what may be empty: the server's words are all there is to say.
+// ruling is a verdict with its reasons. With again, what may be empty: the server's message is enough.
 type ruling struct {
 	verdict verdict
 	what    string // what happened, to what
@@ -37,28 +37,27 @@ type ruling struct {
 type subject int
 
 const (
-	aboutServer   subject = iota // what the server is and has
-	aboutPaths                   // which paths it has
+	aboutServer   subject = iota // the server itself
+	aboutPaths                   // the paths that it has
 	aboutUpdates                 // updates after an offset
 	aboutSnapshot                // the snapshot at an offset
 	aboutContract                // one contract
 	aboutUpdate                  // one update
 	aboutVetting                 // vetted packages
-	aboutUser                    // whose token it is
+	aboutUser                    // the token's user
 )
 
-// asked says what a request was for, as far as it decides what its failure means: servers use one code for many things.
-type asked struct {
+// purpose is what a request was for. It decides what a failure means, because servers use one code for many things.
+type purpose struct {
 	about  subject
-	need   right         // what the token's user must be allowed
-	server *Server       // whose path was asked, so that one that is gone is looked for again; nil: it was not discovered
+	need   right         // what the token's user must be allowed to do
+	server *Server       // the source of the path, which is discovered again if it is gone; nil: not a discovered path
 	offset ledger.Offset // of updates and snapshots
 	token  ledger.Token  // from which a snapshot was continued
 }
 
-// explain says what an error means and what to do about it. An error that is none of ours, or was explained before, is
-// returned as it is.
-func (c *Client) explain(ctx context.Context, err error, q asked) error {
+// explain gives an error its meaning and cure. It returns an error unchanged that is not an *Error or was explained before.
+func (c *Client) explain(ctx context.Context, err error, q purpose) error {
 	var e *Error
 	if !errors.As(err, &e) || explained(err) {
 		return err
@@ -67,7 +66,7 @@ func (c *Client) explain(ctx context.Context, err error, q asked) error {
 		return c.judgeRefusal(ctx, err, q)
 	}
 	if e.pathMissing() && q.server != nil {
-		return c.lost(q.server, err)
+		return c.pathGone(q.server, err)
 	}
 	return c.judge(e, q).of(err)
 }
@@ -82,7 +81,7 @@ func explained(err error) bool {
 		errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrNotOffered)
 }
 
-// hint is an error that may pass, and what is known about it.
+// hint is an error that may pass, with an explanation.
 type hint struct {
 	what string
 	err  error
@@ -91,7 +90,7 @@ type hint struct {
 func (h *hint) Error() string { return h.what + ": " + h.err.Error() }
 func (h *hint) Unwrap() error { return h.err }
 
-// of gives an error, which may be nil, the form of its verdict.
+// of wraps an error, which may be nil, as its verdict requires.
 func (r ruling) of(err error) error {
 	switch {
 	case r.verdict == act:
@@ -108,9 +107,9 @@ func (r ruling) of(err error) error {
 	return err
 }
 
-// judge decides. What is said first is what is most certain: how the connection went, then what the request was about,
-// then the code, the status, and at last the kind of error that the server says it is.
-func (c *Client) judge(e *Error, q asked) ruling {
+// judge rules on an error. The most certain signs come first: the connection, then the subject of the request, then the
+// code, the status, and last the server's category of errors.
+func (c *Client) judge(e *Error, q purpose) ruling {
 	if e.Status == 0 {
 		return c.judgeConnection(e)
 	}
@@ -128,7 +127,7 @@ func (c *Client) judge(e *Error, q asked) ruling {
 		}
 	case aboutUser:
 		if e.Status == http.StatusBadRequest {
-			return ruling{verdict: unoffered} // a participant that authenticates nobody has users, but can't say which of them asks
+			return ruling{verdict: unoffered} // a participant without authentication does not know which user asks
 		}
 	}
 	if r, ok := rulings[e.Code]; ok {
@@ -149,10 +148,10 @@ func (c *Client) judge(e *Error, q asked) ruling {
 	return ruling{}
 }
 
-// judgeConnection is about a server that did not answer. Certificates and authorities that don't fit are a matter of
-// configuration as long as nothing has been heard of the server: trying again would hide a wrong flag in the log. Once
-// it has answered, its certificate or ours is being replaced, one side before the other, and that passes: our files
-// are read again. A certificate that has expired is renewed by whoever runs the server, with nothing to do here.
+// judgeConnection rules on a request without an answer. A certificate that does not fit is a configuration error as long as
+// the server has never answered: trying again would only hide a wrong flag in the log. Once it has answered, its
+// certificate or ours is being replaced, and that passes, because our files are read again. An expired certificate is
+// renewed by the server's operator; there is nothing to do here.
 func (c *Client) judgeConnection(e *Error) ruling {
 	var refused *access.TLSError
 	if !errors.As(e, &refused) {
@@ -164,33 +163,33 @@ func (c *Client) judgeConnection(e *Error) ruling {
 	return ruling{what: refused.What + "; " + refused.Do}
 }
 
-// judgeNotJSON is about an answer of success that is no JSON. No participant says such a thing, so it passes, unless
-// something stands in the way for good.
+// judgeNotJSON rules on an answer with status 200 that is not JSON. No participant sends that, so it passes, unless
+// something permanently answers in the participant's place.
 func judgeNotJSON(e *jsonhttp.NotJSONError) ruling {
 	if !e.Stays {
 		return ruling{}
 	}
-	return ruling{act, fmt.Sprintf("what answers %s is no JSON, and for %v it was the same bytes at every try", e.Asked, jsonhttp.SameBytes),
+	return ruling{act, fmt.Sprintf("the answer to %s is not JSON, and for %v every try got the same bytes", e.Asked, jsonhttp.SameBytes),
 		"see what stands between here and --ledger-url, and that it is the base of the participant's JSON API"}
 }
 
-// judgeRefusal is about a server that refuses access. A participant does so where a right is missing. What is before it has
-// reasons of its own, such as too many requests: once the participant was found there, that passes. An operation that was
-// neither looked for nor answered yet may as well be one that it does not let anybody have.
-func (c *Client) judgeRefusal(ctx context.Context, err error, q asked) error {
+// judgeRefusal rules on a refusal of access. A participant refuses where a right is missing. A proxy before it has other
+// reasons, such as too many requests; once the participant was reached through it, that passes. A proxy may also refuse an
+// operation to everybody: one that was neither discovered nor answered yet counts as not offered.
+func (c *Client) judgeRefusal(ctx context.Context, err error, q purpose) error {
 	switch {
-	case !refusedOnTheWay(err):
+	case !refusedByProxy(err):
 		return c.forbidden(ctx, err, q.need)
-	case c.met.Load() && !c.answeredBefore(err) && q.server == nil && q.about != aboutPaths && q.about != aboutSnapshot:
+	case c.reached.Load() && !c.answeredBefore(err) && q.server == nil && q.about != aboutPaths && q.about != aboutSnapshot:
 		return ruling{verdict: unoffered}.of(err)
-	case c.met.Load():
-		return ruling{what: refusalOnTheWay.what + "; it let requests through before, so it is asked again. If it goes on, " +
-			refusalOnTheWay.do}.of(err)
+	case c.reached.Load():
+		return ruling{what: proxyRefusal.what + "; it let requests through before, so it is asked again. If it continues, " +
+			proxyRefusal.do}.of(err)
 	}
-	return refusalOnTheWay.of(err)
+	return proxyRefusal.of(err)
 }
 
-// answeredBefore says whether the operation of an error was answered once.
+// answeredBefore reports whether the operation of an error was answered once.
 func (c *Client) answeredBefore(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -200,16 +199,16 @@ func (c *Client) answeredBefore(err error) bool {
 	return before
 }
 
-// refusedOnTheWay says whether an error is a refusal that is not a participant's, which has a code.
-func refusedOnTheWay(err error) bool {
+// refusedByProxy reports whether an error is a refusal by a proxy: a participant's refusal has a code.
+func refusedByProxy(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Status == http.StatusForbidden && e.Code == ""
 }
 
-var refusalOnTheWay = ruling{act, "the server refuses access, and not as a participant does: a proxy before it may be what refuses",
+var proxyRefusal = ruling{act, "the server refuses access, and not as a participant does: a proxy before it may be what refuses",
 	"see what stands between here and --ledger-url, and what it wants (an address, a path, a token)"}
 
-// judgeToken is about a server that wants another token, when a fresh one has been tried already.
+// judgeToken rules on a refused token, after a fresh one was tried.
 func (c *Client) judgeToken(e *Error) ruling {
 	what, do := c.access.Refusal("the participant", e.token)
 	if do == "" {
@@ -218,7 +217,7 @@ func (c *Client) judgeToken(e *Error) ruling {
 	return ruling{act, what, do}
 }
 
-// judgeUpdates is about reading updates after an offset.
+// judgeUpdates rules on reading updates after an offset.
 func (c *Client) judgeUpdates(e *Error, after ledger.Offset) (ruling, bool) {
 	switch {
 	case e.Code == codePruned:
@@ -239,12 +238,12 @@ func (c *Client) judgeUpdates(e *Error, after ledger.Offset) (ruling, bool) {
 	return ruling{}, false
 }
 
-// prunedUpdates: the participant does not have the updates right after an offset any more.
+// prunedUpdates is the ruling where the participant no longer has the updates right after an offset.
 func prunedUpdates(after, upTo ledger.Offset) ruling {
 	return ruling{act, fmt.Sprintf("the participant is pruned up to offset %d, and updates after offset %d are needed", upTo, after), reseed}
 }
 
-// judgeSnapshot is about reading the snapshot at an offset, from its beginning or on from a token.
+// judgeSnapshot rules on reading the snapshot at an offset, from its beginning or from a token.
 func (c *Client) judgeSnapshot(e *Error, at ledger.Offset, token ledger.Token) (ruling, bool) {
 	switch {
 	case e.pathMissing() && token.Value != "":
@@ -266,7 +265,7 @@ func (c *Client) judgeSnapshot(e *Error, at ledger.Offset, token ledger.Token) (
 	return ruling{}, false
 }
 
-// prunedSnapshot tells the two causes of one error code apart (interface.md, endpoint 1, rule 1).
+// prunedSnapshot distinguishes the two causes of one error code (interface.md, endpoint 1, rule 1).
 func prunedSnapshot(e *Error, at ledger.Offset, token ledger.Token) ruling {
 	const (
 		another = "choose the ledger end or another offset with --at-offset, or wait until the reassignments are completed and try again"
@@ -289,7 +288,7 @@ func prunedSnapshot(e *Error, at ledger.Offset, token ledger.Token) ruling {
 		higher + "; or, where reassignments are in flight, wait until they are completed" + restart}
 }
 
-// aboutToken says whether a request with a continuation token was refused because of it.
+// aboutToken reports whether a request with a continuation token was refused because of it.
 func (e *Error) aboutToken() bool {
 	if e.Status != http.StatusBadRequest {
 		return false
@@ -306,7 +305,7 @@ func (e *Error) aboutToken() bool {
 	return false
 }
 
-// unreadable says that the server could not read the request, which it tells as text.
+// unreadable reports whether the server could not parse the request. It answers so in plain text.
 func (e *Error) unreadable() bool {
 	return e.Status == http.StatusBadRequest && strings.HasPrefix(e.Body, "Invalid value")
 }

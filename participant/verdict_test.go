@@ -83,16 +83,16 @@ func given(t *testing.T, err error) (verdict, string) {
 // Every code that servers are known to send, as they send it: what it means where it can come.
 func TestVerdictOfEachCode(t *testing.T) {
 	t.Parallel()
-	updates, snapshot := asked{about: aboutUpdates, offset: 4}, asked{about: aboutSnapshot, offset: 7}
-	resumed := asked{about: aboutSnapshot, offset: 7, token: ledger.Token{Kind: ledger.TokenList, Value: "dG9rZW4="}}
-	contract, update, vetting := asked{about: aboutContract}, asked{about: aboutUpdate}, asked{about: aboutVetting}
+	updates, snapshot := purpose{about: aboutUpdates, offset: 4}, purpose{about: aboutSnapshot, offset: 7}
+	resumed := purpose{about: aboutSnapshot, offset: 7, token: ledger.Token{Kind: ledger.TokenList, Value: "dG9rZW4="}}
+	contract, update, vetting := purpose{about: aboutContract}, purpose{about: aboutUpdate}, purpose{about: aboutVetting}
 	const names = "the participant does not know a package, template or interface that it was asked for. " +
 		"check --templates and --interfaces (#package-name:Module:Entity), or upload the package to the participant first"
 	const never = "the participant was asked for something that makes no sense"
 	const token = "the server refuses the token from which the snapshot was to be continued. a token is only good with the same participant"
 	for i, row := range []struct {
 		answer http.HandlerFunc
-		asked  asked
+		asked  purpose
 		want   verdict
 		says   string
 		wait   time.Duration
@@ -101,7 +101,7 @@ func TestVerdictOfEachCode(t *testing.T) {
 			"the participant's ledger ends below an offset that it had before (reading after offset 4). the participant was restored", time.Second},
 		{answerOf(12, "OFFSET_AFTER_LEDGER_END", "ACS at offset (7) is after ledger end (5)"), snapshot, act,
 			"offset 7 is above the ledger end. choose an --at-offset at or below the ledger end", time.Second},
-		{answerOf(12, "OFFSET_AFTER_LEDGER_END", "no"), asked{}, act, "what was asked for is above the ledger end. give an offset", time.Second},
+		{answerOf(12, "OFFSET_AFTER_LEDGER_END", "no"), purpose{}, act, "what was asked for is above the ledger end. give an offset", time.Second},
 		{answerOf(9, "OFFSET_OUT_OF_RANGE", "End offset 3 is before begin offset 4."), updates, bug, never, 0},
 		{answerOf(8, "NEGATIVE_OFFSET", "no"), updates, bug, never, 0},
 		{answerOf(8, "NON_POSITIVE_OFFSET", "no"), snapshot, bug, never, 0},
@@ -129,7 +129,7 @@ func TestVerdictOfEachCode(t *testing.T) {
 		{answerOf(8, "MISSING_FIELD", "The submitted command is missing a mandatory field: update_format"), updates, bug, never, 0},
 		{answerOf(8, "INVALID_FIELD", "Invalid field packageId"), updates, act,
 			"the participant refuses the request as invalid. check --parties, --templates and --interfaces; templates and interfaces are written", 0},
-		{answerOf(8, "INVALID_ARGUMENT", "no"), asked{}, act, "the participant refuses the request as invalid. check --parties", 0},
+		{answerOf(8, "INVALID_ARGUMENT", "no"), purpose{}, act, "the participant refuses the request as invalid. check --parties", 0},
 		{answerOf(8, "INVALID_ARGUMENT", "no"), contract, act, "refuses the request as invalid. check the contract's id", 0},
 		{answerOf(8, "INVALID_ARGUMENT", "no"), update, act, "refuses the request as invalid. check the update's id", 0},
 		{answerOf(8, "INVALID_ARGUMENT", "no"), vetting, act, "refuses the request as invalid. check --synchronizer and, of a change", 0},
@@ -137,16 +137,16 @@ func TestVerdictOfEachCode(t *testing.T) {
 		{answerOf(8, "INVALID_ACS_PAGE_TOKEN", "no"), resumed, act, token, 0},
 		{answerOf(8, "INVALID_FIELD", "Invalid field stream_continuation_token"), resumed, act, token, 0},
 		{plain(400, "Invalid value for: body (Illegal base64 character at 'streamContinuationToken')"), resumed, act, token, 0},
-		{answerOf(8, "INVALID_CONTINUATION_TOKEN", "no"), asked{}, act, "the server refuses the token from which reading was to be continued. begin again", 0},
+		{answerOf(8, "INVALID_CONTINUATION_TOKEN", "no"), purpose{}, act, "the server refuses the token from which reading was to be continued. begin again", 0},
 		{answerOf(8, "INVALID_UPDATES_PAGE_TOKEN", "no"), updates, bug, never, 0},
 		{as(413, answerOf(2, "JSON_API_MAXIMUM_LIST_ELEMENTS_NUMBER_REACHED", "(201) is greater than the node limit (200).")), updates, act,
 			"the server says that the request or its answer is too large, even with a limit of 1. raise http-list-max-elements-limit", time.Second},
-		{answerOf(6, "", "", "ledger_api_error", "invalid token"), asked{}, act,
+		{answerOf(6, "", "", "ledger_api_error", "invalid token"), purpose{}, act,
 			"the participant wants a token and none is configured. give the file that holds it with --ledger-token-file", 0},
-		{answerOf(7, "", ""), asked{need: readAs(nil)}, act, "the participant does not let the token's user read as any party. grant the user", 0},
+		{answerOf(7, "", ""), purpose{need: readAs(nil)}, act, "the participant does not let the token's user read as any party. grant the user", 0},
 		{answerOf(4, "", ""), updates, again, "HTTP status 500 Internal Server Error: NA: A security-sensitive error", 0},
-		{answerOf(2, "ACCESS_TOKEN_EXPIRED", "no"), updates, again, "the token expired while the answer was on its way: ", time.Second},
-		{answerOf(2, "STALE_STREAM_AUTHORIZATION", "no"), updates, again, "the rights of the token's user changed while", time.Second},
+		{answerOf(2, "ACCESS_TOKEN_EXPIRED", "no"), updates, again, "the token expired during the request: ", time.Second},
+		{answerOf(2, "STALE_STREAM_AUTHORIZATION", "no"), updates, again, "the rights of the token's user changed during", time.Second},
 		{answerOf(9, "PACKAGE_SERVICE_CANNOT_AUTODETECT_SYNCHRONIZER", "no"), vetting, act,
 			"the participant can't tell which synchronizer is meant: it is connected to several, or to none. name it with --synchronizer", 0},
 		{answerOf(9, "TOPOLOGY_SERIAL_MISMATCH", "no"), vetting, act,
@@ -162,7 +162,7 @@ func TestVerdictOfEachCode(t *testing.T) {
 		{answerOf(9, "PACKAGE_SERVICE_NOT_CONNECTED_TO_SYNCHRONIZER", "no"), vetting, act, "the participant is not connected to the synchronizer. connect it", 0},
 		{answerOf(11, "SYNCHRONIZER_NOT_FOUND", "no"), vetting, act, "the participant does not know the synchronizer. name one", 0},
 		{answerOf(11, "TOPOLOGY_STORE_NOT_FOUND", "no"), vetting, act, "the participant does not know the synchronizer. name one", 0},
-		{answerOf(8, "INVALID_TOKEN", "no"), asked{}, act, "the participant wants a token and none is configured", 0},
+		{answerOf(8, "INVALID_TOKEN", "no"), purpose{}, act, "the participant wants a token and none is configured", 0},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
@@ -172,7 +172,7 @@ func TestVerdictOfEachCode(t *testing.T) {
 }
 
 // judged lets a server answer and requires the verdict.
-func judged(t *testing.T, answer http.HandlerFunc, q asked, want verdict, says string, wait time.Duration) {
+func judged(t *testing.T, answer http.HandlerFunc, q purpose, want verdict, says string, wait time.Duration) {
 	t.Helper()
 	f := newFake(t, map[string]http.HandlerFunc{"/test": answer})
 	c := newClient(t, f, with35, anyParty)
@@ -230,7 +230,7 @@ func TestVerdictOfEachStatus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			judged(t, row.answer, asked{}, row.want, row.says, row.wait)
+			judged(t, row.answer, purpose{}, row.want, row.says, row.wait)
 		})
 	}
 }

@@ -12,16 +12,16 @@ import (
 const (
 	pathVettingList   = "/v2/package-vetting/list"
 	pathVettingUpdate = "/v2/package-vetting/update"
-	// pathVettingOld is where servers of the first releases of 3.4 have the update.
+	// pathVettingOld is the path of the update in the first releases of 3.4.
 	pathVettingOld = "/v2/package-vetting"
 )
 
-// VettingFilter narrows what ListVettedPackages lists. Empty lists do not narrow.
+// VettingFilter selects what ListVettedPackages lists. An empty list selects all.
 type VettingFilter struct {
 	ParticipantIDs      []string
 	SynchronizerIDs     []string
-	PackageIDs          []string // a package is listed that is one of these,
-	PackageNamePrefixes []string // or whose name begins with one of these
+	PackageIDs          []string // select packages by id,
+	PackageNamePrefixes []string // or by the beginning of the name
 }
 
 // vettingListRequest is the body of /v2/package-vetting/list.
@@ -36,15 +36,14 @@ type topologyStateFilter struct {
 }
 
 // ListVettedPackages lists what is vetted on each synchronizer that the participant knows, by this and all other
-// participants, one entry for each participant and synchronizer (from 3.4 on; interface.md does not have it). Members of
-// the answer that are not known are left out.
+// participants, one entry for each participant and synchronizer (from 3.4 on; interface.md does not have it). Unknown
+// members of the answer are left out.
 //
-// It reads every page: servers give a token with every page that is not empty. The filter by package is applied here:
-// servers apply it to a page after they have cut it, and a page of which nothing remains has no token and looks like the
-// end.
+// It reads every page: servers return a token with every page that is not empty. The filter by package is applied here:
+// servers apply it to a page after cutting it, and a page that becomes empty has no token and looks like the end.
 //
 // Errors: ledger.ErrNotOffered where the server (3.3, and early ones of 3.4) does not have the operation; and the others
-// of ContractByID. It needs nothing but a valid token.
+// of ContractByID. It needs only a valid token.
 func (c *Client) ListVettedPackages(ctx context.Context, filter VettingFilter) ([]ledger.VettedPackages, error) {
 	r := rules{section: sectionVetted}
 	r.ids("participantIds", filter.ParticipantIDs)
@@ -56,7 +55,7 @@ func (c *Client) ListVettedPackages(ctx context.Context, filter VettingFilter) (
 	}
 	list, err := c.everyVettedPage(ctx, topologyStateFilter{filter.ParticipantIDs, filter.SynchronizerIDs})
 	if err == nil {
-		err = c.same(ctx)
+		err = c.checkIdentity(ctx)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list the vetted packages: %w", err)
@@ -66,40 +65,40 @@ func (c *Client) ListVettedPackages(ctx context.Context, filter VettingFilter) (
 
 func (c *Client) everyVettedPage(ctx context.Context, filter topologyStateFilter) ([]ledger.VettedPackages, error) {
 	const operation = "package-vetting-list"
-	type place struct{ participant, synchronizer string }
+	type pair struct{ participant, synchronizer string }
 	var list []ledger.VettedPackages
-	came, tokens := map[place]bool{}, map[string]bool{}
+	seen, tokens := map[pair]bool{}, map[string]bool{}
 	token := ""
 	for {
 		a, err := c.do(ctx, request{operation: operation, path: pathVettingList, limit: smallBody,
 			body: vettingListRequest{TopologyStateFilter: filter, PageToken: token}})
 		if err != nil {
-			return nil, c.explain(ctx, err, asked{about: aboutVetting})
+			return nil, c.explain(ctx, err, purpose{about: aboutVetting})
 		}
 		page, err := ledger.DecodeVettedPackagesPage(a.Body)
 		if err != nil {
-			return nil, c.decoded(operation, a, err)
+			return nil, c.decodeError(operation, a, err)
 		}
 		for _, vetted := range page.List {
-			at := place{vetted.ParticipantID, vetted.SynchronizerID}
-			if came[at] {
-				return nil, misled(operation, "participant %s on synchronizer %s came twice",
+			at := pair{vetted.ParticipantID, vetted.SynchronizerID}
+			if seen[at] {
+				return nil, contradiction(operation, "participant %s on synchronizer %s came twice",
 					shown(at.participant), shown(at.synchronizer))
 			}
-			came[at] = true
+			seen[at] = true
 		}
 		list = append(list, page.List...)
 		if page.Next == "" || len(page.List) == 0 {
 			return list, nil
 		}
 		if token = page.Next; tokens[token] {
-			return nil, misled(operation, "the list leads back to a page that came before")
+			return nil, contradiction(operation, "the list leads back to a page that came before")
 		}
 		tokens[token] = true
 	}
 }
 
-// packages leaves out the packages that are not wanted, and what then is empty.
+// packages removes packages that the filter does not select, and entries that become empty.
 func (f VettingFilter) packages(list []ledger.VettedPackages) []ledger.VettedPackages {
 	if len(f.PackageIDs) == 0 && len(f.PackageNamePrefixes) == 0 {
 		return list
@@ -114,16 +113,16 @@ func (f VettingFilter) packages(list []ledger.VettedPackages) []ledger.VettedPac
 	return slices.DeleteFunc(list, func(v ledger.VettedPackages) bool { return len(v.Packages) == 0 })
 }
 
-// UpdateVettedPackages changes what this participant has vetted on a synchronizer, or with DryRun only says what the
-// change would do (interface.md, endpoint 4). It returns what was vetted before, nil where nothing ever was, and what is
-// vetted after the changes; of a dry run the second is what would be, with the serial that it would get. Members of the
-// answer that are not known are left out.
+// UpdateVettedPackages changes what this participant has vetted on a synchronizer (interface.md, endpoint 4). With DryRun
+// it only returns what the change would do. It returns what was vetted before, nil where nothing ever was, and what is
+// vetted after the changes; after a dry run, what would be vetted and its serial. Unknown members of the answer are left
+// out.
 //
-// It needs a participant administrator, a dry run too.
+// It needs a participant administrator, for a dry run too.
 //
 // Errors: a *RequestError where a rule is broken; ledger.ErrNotOffered where the server (3.3) does not have the
-// operation; a *ledger.Problem where the server refuses the change, or the right is missing. After any other error the change may have been
-// applied or not, unless DryRun was set: ListVettedPackages tells.
+// operation; a *ledger.Problem where the server refuses the change, or the right is missing. After any other error the
+// change may have been applied, unless DryRun was set: see ListVettedPackages.
 func (c *Client) UpdateVettedPackages(
 	ctx context.Context, req VettingRequest,
 ) (past *ledger.VettedPackages, now ledger.VettedPackages, err error) {
@@ -139,14 +138,14 @@ func (c *Client) UpdateVettedPackages(
 		a, err = c.do(ctx, request{operation: operation, path: pathVettingOld, body: req, limit: smallBody})
 	}
 	if err != nil {
-		return fail(c.explain(ctx, err, asked{about: aboutVetting, need: participantAdmin}))
+		return fail(c.explain(ctx, err, purpose{about: aboutVetting, need: participantAdmin}))
 	}
 	past, now, err = ledger.DecodeVettingUpdate(a.Body)
 	switch {
 	case err != nil:
-		return fail(c.decoded(operation, a, err))
+		return fail(c.decodeError(operation, a, err))
 	case req.SynchronizerID != "" && now.SynchronizerID != req.SynchronizerID:
-		return fail(misled(operation, "the answer is of another synchronizer, %s", shown(now.SynchronizerID)))
+		return fail(contradiction(operation, "the answer is of another synchronizer, %s", shown(now.SynchronizerID)))
 	}
 	return past, now, nil
 }

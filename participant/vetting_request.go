@@ -12,7 +12,7 @@ import (
 // VettingRequest asks to change what this participant has vetted on a synchronizer (interface.md, endpoint 4).
 type VettingRequest struct {
 	Changes []VettingChange `json:"changes"` // at least one; applied in order
-	DryRun  bool            `json:"dryRun"`  // prepare the changes, and do not apply them
+	DryRun  bool            `json:"dryRun"`  // prepare the changes without applying them
 	// SynchronizerID is empty for the only synchronizer that the participant is connected to.
 	SynchronizerID string         `json:"synchronizerId,omitzero"`
 	ExpectedSerial ExpectedSerial `json:"expectedTopologySerial,omitzero"`
@@ -27,8 +27,7 @@ type VettingChange struct {
 	Unvet *Unvet
 }
 
-// Vet makes packages usable within the bounds, in place of those that they had. Each reference must name exactly one
-// package.
+// Vet makes packages usable within the bounds, which replace earlier ones. Each reference must name exactly one package.
 type Vet struct {
 	Packages   []PackageRef // at least one
 	ValidFrom  *time.Time   // inclusive, in whole microseconds; nil: unbounded
@@ -40,7 +39,7 @@ type Unvet struct {
 	Packages []PackageRef `json:"packages"`
 }
 
-// PackageRef names packages: by id, by name, by name and version, or by all three.
+// PackageRef refers to packages by id, by name, by name and version, or by all three.
 type PackageRef struct {
 	PackageID      string `json:"packageId,omitzero"`
 	PackageName    string `json:"packageName,omitzero"`
@@ -149,7 +148,7 @@ func (v Vet) MarshalJSONTo(enc *jsontext.Encoder) error {
 	}{v.Packages, instant(v.ValidFrom), instant(v.ValidUntil)})
 }
 
-// instant is a time in UTC and microseconds; empty for nil.
+// instant formats a time in UTC and microseconds; nil gives "".
 func instant(t *time.Time) string {
 	if t == nil {
 		return ""

@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// MaxPage is the most records that a server serves in a page.
+	// MaxPage is the largest page that servers return, in records.
 	MaxPage = 1000
 
 	// maxBody is the largest page that is read, in bytes of JSON. A record is about 2 kB.
 	maxBody = 64 << 20
-	// smallBody is the largest answer that is read about the service itself.
+	// smallBody is the largest answer that is read about the service itself, in bytes.
 	smallBody = 1 << 20
 )
 
@@ -25,14 +25,15 @@ type Config struct {
 	// URL is the base of the service, http or https, such as https://scan.example.com/api/scan. A user and password in
 	// it are sent as basic authentication.
 	URL string
-	// Access says who we are to a proxy before the service (which itself asks nobody), and whom we trust.
+	// Access holds the credentials for a proxy before the service, and the trusted authorities. The service itself
+	// authenticates nobody.
 	Access access.Config
 	// Logger may be nil: nothing is logged.
 	Logger *slog.Logger
-	// Observe, if set, is told of every request: a short fixed name of the operation, the HTTP status (0: no
-	// answer), how long it took and how many bytes of JSON came. It must be safe for concurrent use.
+	// Observe, if set, is called after every request with a short fixed name of the operation, the HTTP status (0: no
+	// answer), the duration and the bytes of JSON received. It must be safe for concurrent use.
 	Observe func(operation string, status int, d time.Duration, bytes int64)
-	// NotJSON, if set, is told the operation of every answer of success that is no JSON. It must be safe for concurrent use.
+	// NotJSON, if set, is called for every answer with status 200 that is not JSON. It must be safe for concurrent use.
 	NotJSON func(operation string)
 }
 
@@ -46,14 +47,14 @@ type Client struct {
 	maxBody int64
 	silence time.Duration
 
-	served atomic.Bool // it has served its history, to this client or before
-	met    atomic.Bool // it has answered as a Scan service does: who refuses access now may be a proxy
+	served  atomic.Bool // it has returned its history, to this client or before
+	reached atomic.Bool // it has answered as a Scan service does: a refusal from now on may be a proxy's
 
-	page   *jsonhttp.Size // of pages that are read on from an event id
-	newest *jsonhttp.Size // of looks at the newest records
+	page   *jsonhttp.Size // of pages after an event id
+	newest *jsonhttp.Size // of pages of the newest records
 }
 
-// New checks the configuration and makes a client; it sends nothing. Its errors never repeat what may be a secret.
+// New checks the configuration and returns a client; it sends nothing. Its errors never contain secrets.
 func New(cfg Config) (*Client, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -63,7 +64,7 @@ func New(cfg Config) (*Client, error) {
 	}
 	cfg.Access.URL = cfg.URL
 	c := &Client{
-		cfg: cfg, log: cfg.Logger, maxBody: maxBody, silence: jsonhttp.Silence,
+		cfg: cfg, log: cfg.Logger, maxBody: maxBody, silence: jsonhttp.SilenceTimeout,
 		page: jsonhttp.NewSize(MaxPage), newest: jsonhttp.NewSize(MaxPage),
 	}
 	var err error
@@ -79,15 +80,15 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// Access is who the client is to a proxy before the service, for people who look for what is wrong.
+// Access returns the client's credentials, for diagnosis.
 func (c *Client) Access() *access.Access { return c.access }
 
-// WasThere tells the client that the service has a history, as was found by an earlier one: where something that does
-// not speak as a Scan service says that it is missing, that passes.
+// WasThere notes that an earlier client found the service's history. If something that is not a Scan service then answers
+// that it is missing, the error may pass.
 func (c *Client) WasThere() {
 	c.served.Store(true)
-	c.met.Store(true)
+	c.reached.Store(true)
 }
 
-// Close closes the connections that are idle, and gives up a token that is being fetched.
+// Close closes idle connections and cancels a token request in flight.
 func (c *Client) Close() { c.http.Close() }

@@ -12,26 +12,26 @@ import (
 	"ledgerindexer/internal/jsonhttp"
 )
 
-// Error is a request that brought no usable answer. What it means, and whether trying again may help, is decided in
-// verdict.go: a *ledger.Problem is wrapped around what stays as it is.
+// Error is a request without a usable answer. verdict.go decides what it means and whether trying again may help, and wraps
+// it in a *ledger.Problem where it can't.
 type Error struct {
 	jsonhttp.Failure
 	Message string // the server's sentence, from its {"error": "…"}; may be empty
 
-	token string // what the refused token says of itself; empty where none was refused
+	token string // a description of the refused token; empty where none was refused
 }
 
 func (e *Error) Error() string { return e.Text(e.Message, "--scan-url to the service itself") }
 
-// newError reads the answer to an operation that brought nothing usable. redact takes secrets out, before anything is cut: half a token
-// could not be found.
+// newError reads an answer that is not usable. redact removes secrets before anything is cut: half a token could not be
+// found.
 func newError(operation string, a jsonhttp.Answer, err error, redact func(string) string) *Error {
 	clean := func(s string) string { return access.Excerpt(redact(s)) }
 	e := &Error{Failure: jsonhttp.Failed(operation, a, err)}
 	var told struct {
 		Error string `json:"error"`
 	}
-	// Only words for people are read here, so a sloppy error object is better than none.
+	// This only reads text for people, so a malformed error object is better than none.
 	unread := json.Unmarshal(a.Body, &told, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if a.Status != http.StatusOK && unread == nil && told.Error != "" {
 		e.Message = clean(told.Error)
@@ -41,14 +41,14 @@ func newError(operation string, a jsonhttp.Answer, err error, redact func(string
 	return e
 }
 
-// aboutPageSize says whether the server refused page_size.
+// aboutPageSize reports whether the server refused page_size.
 func (e *Error) aboutPageSize() bool {
 	text := strings.ToLower(e.Message + e.Body)
 	return e.Status == http.StatusBadRequest && (strings.Contains(text, "limit") || strings.Contains(text, "page_size"))
 }
 
-// strained says whether the server, or a proxy before it, gave up on the request or in the middle of the answer, as they
-// do where a page takes them too long.
+// strained reports whether the server, or a proxy before it, gave up on the request or in the middle of the answer, as they
+// do when a page takes too long.
 func (e *Error) strained() bool {
 	switch e.Status {
 	case http.StatusGatewayTimeout:

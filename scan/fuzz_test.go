@@ -30,7 +30,7 @@ func FuzzError(f *testing.F) {
 		require.Less(t, len(e.Error()), 4000)
 		require.Equal(t, time.Duration(0), e.Wait())
 		for _, record := range []string{"", "a record"} {
-			said := c.explain(e, asked{method: "POST", path: pathTransactions, cursor: cursor, record: record})
+			said := c.explain(e, purpose{method: "POST", path: pathTransactions, cursor: cursor, record: record})
 			require.Error(t, said)
 			require.NotContains(t, said.Error(), secret)
 			require.Less(t, len(said.Error()), 6000)

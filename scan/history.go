@@ -15,14 +15,14 @@ const pathTransactions = "/v0/transactions"
 // transactionsRequest is the body of POST /v0/transactions (interface.md, endpoint 6).
 type transactionsRequest struct {
 	PageSize       int    `json:"page_size"`
-	PageEndEventID string `json:"page_end_event_id,omitzero"` // skipped, and what follows it is served; empty: none
+	PageEndEventID string `json:"page_end_event_id,omitzero"` // the page begins after it; empty: at the beginning
 	SortOrder      string `json:"sort_order"`
 }
 
-// TransactionsAfter reads on after an event id, in the service's own order (interface.md, endpoint 6): one page of at most
-// MaxPage records, of fewer where the server or the size of its answers wants it. The empty id reads from the beginning.
-// How many records come says nothing about whether more follow, and no records say as little: the service answers so too
-// where it does not know the id.
+// TransactionsAfter reads the page of records after an event id, in the service's own order (interface.md, endpoint 6). It
+// has at most MaxPage records, or fewer if the server or the size of its answers requires it. The empty id reads from the
+// beginning. The number of records does not tell whether more follow, even if it is 0: the service also returns an empty
+// page for an id that it does not know.
 //
 // Errors: ledger.ErrCursorRefused where the service fails for this id; ledger.ErrNotOffered where it has no such history; a
 // *ledger.DecodeError where a record can't be understood; a *ledger.Problem where the request is refused, or one record is
@@ -30,17 +30,19 @@ type transactionsRequest struct {
 func (c *Client) TransactionsAfter(ctx context.Context, eventID string) ([]ledger.Transaction, error) {
 	from, record := "from the beginning", "the first record of the transaction history"
 	if eventID != "" {
-		from, record = fmt.Sprintf("after event id %q", eventID), fmt.Sprintf("the record of the transaction history after event id %q", eventID)
+		from = fmt.Sprintf("after event id %q", eventID)
+		record = "the record of the transaction history " + from
 	}
-	records, err := c.transactions(ctx, "transactions", transactionsRequest{PageSize: MaxPage, PageEndEventID: eventID, SortOrder: "asc"}, c.page, record)
+	r := transactionsRequest{PageSize: MaxPage, PageEndEventID: eventID, SortOrder: "asc"}
+	records, err := c.transactions(ctx, "transactions", r, c.page, record)
 	if err != nil {
 		return nil, fmt.Errorf("read transactions %s: %w", from, err)
 	}
 	return records, nil
 }
 
-// NewestTransactions gives the last records of the history, the newest first: n of them, 1 to MaxPage, or fewer where there
-// are not as many, or where the server does not serve as many at once.
+// NewestTransactions returns the last n records of the history, 1 to MaxPage, the newest first. There may be fewer, if the
+// history is shorter or the server returns smaller pages.
 //
 // Errors: those of TransactionsAfter, but for ledger.ErrCursorRefused.
 func (c *Client) NewestTransactions(ctx context.Context, n int) ([]ledger.Transaction, error) {
@@ -55,8 +57,10 @@ func (c *Client) NewestTransactions(ctx context.Context, n int) ([]ledger.Transa
 	return records[:min(n, len(records))], nil
 }
 
-// transactions asks for a page, and for smaller ones where that helps, down to one record, which is called as record says.
-func (c *Client) transactions(ctx context.Context, operation string, r transactionsRequest, size *jsonhttp.Size, record string) ([]ledger.Transaction, error) {
+// transactions requests a page, and smaller ones if that helps, down to one record. record names that one in errors.
+func (c *Client) transactions(
+	ctx context.Context, operation string, r transactionsRequest, size *jsonhttp.Size, record string,
+) ([]ledger.Transaction, error) {
 	for most := r.PageSize; ; {
 		r.PageSize = min(most, size.Ask())
 		records, err := c.read(ctx, operation, r)
@@ -65,16 +69,16 @@ func (c *Client) transactions(ctx context.Context, operation string, r transacti
 			size.Worked()
 			c.WasThere()
 			return records, nil
-		case failed(size, r.PageSize, err):
-			c.log.DebugContext(ctx, "smaller pages of the transaction history", "asked", r.PageSize, "now", size.Ask(), "error", err)
+		case shrinkAfter(size, r.PageSize, err):
+			c.log.DebugContext(ctx, "reducing transactions page size", "asked", r.PageSize, "now", size.Ask(), "error", err)
 		default:
-			return nil, c.explain(err, asked{method: http.MethodPost, path: pathTransactions, cursor: r.PageEndEventID, record: record})
+			return nil, c.explain(err, purpose{method: http.MethodPost, path: pathTransactions, cursor: r.PageEndEventID, record: record})
 		}
 	}
 }
 
 func (c *Client) read(ctx context.Context, operation string, r transactionsRequest) ([]ledger.Transaction, error) {
-	a, err := c.do(ctx, request{operation: operation, path: pathTransactions, body: r, most: c.maxBody})
+	a, err := c.do(ctx, request{operation: operation, path: pathTransactions, body: r, maxBytes: c.maxBody})
 	if err != nil {
 		return nil, err
 	}
@@ -86,9 +90,9 @@ func (c *Client) read(ctx context.Context, operation string, r transactionsReque
 	return records, nil
 }
 
-// failed looks at why a request for asked records failed and halves the size where that helps. It says whether to ask
-// again at once; where not, the error is the caller's.
-func failed(size *jsonhttp.Size, asked int, err error) (again bool) {
+// shrinkAfter halves the size after a failed request for asked records, if that can help. It reports whether to retry at
+// once; if not, the error is the caller's.
+func shrinkAfter(size *jsonhttp.Size, asked int, err error) (again bool) {
 	var e *Error
 	if asked <= 1 || !errors.As(err, &e) {
 		return false
@@ -101,7 +105,7 @@ func failed(size *jsonhttp.Size, asked int, err error) (again bool) {
 		size.Halve(asked, false)
 		return true
 	case e.strained():
-		// A smaller page, but when the caller's patience says so.
+		// A smaller page, when the caller decides to retry.
 		size.Halve(asked, false)
 	}
 	return false

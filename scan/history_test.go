@@ -178,9 +178,9 @@ func TestWhatCannotBeUnderstoodStops(t *testing.T) {
 func TestWhatIsNoJSONMayPass(t *testing.T) {
 	t.Parallel()
 	for body, says := range map[string]string{
-		"<html>please log in":           `the answer is no JSON, though its content type is "application/json", at byte 0: invalid character '<' at start of value`,
+		"<html>please log in":           `the answer is not JSON, though its content type is "application/json", at byte 0: invalid character '<' at start of value`,
 		page("#1:0") + page("#2:0"):     "more follows after its end",
-		strings.Trim(page("#1:0"), "{"): "the answer is no JSON",
+		strings.Trim(page("#1:0"), "{"): "the answer is not JSON",
 	} {
 		s := serve(t, answer(200, body))
 		s.Config.SetKeepAlivesEnabled(false) // nothing waits for the network while time passes
@@ -196,7 +196,7 @@ func TestWhatIsNoJSONMayPass(t *testing.T) {
 				time.Sleep(jsonhttp.SameBytes / 10)
 			}
 			for operation, err := range each(t, c) {
-				require.Contains(t, problem(t, err), " is no JSON, and for 10m0s it was the same bytes at every try. see what stands between here and --scan-url")
+				require.Contains(t, problem(t, err), " is not JSON, and for 10m0s every try got the same bytes. see what stands between here and --scan-url")
 				require.Equal(t, 11, counted[operation])
 			}
 		})
@@ -333,7 +333,7 @@ func TestAStrainedServiceIsAskedForLess(t *testing.T) {
 	require.Equal(t, []int{1000, 1000}, s.sizes(t), "the size is not to blame")
 
 	size := jsonhttp.NewSize(MaxPage)
-	require.False(t, failed(size, MaxPage, &Error{Failure: jsonhttp.Failure{Err: fmt.Errorf("%w for 40s", jsonhttp.ErrSilent)}}))
+	require.False(t, shrinkAfter(size, MaxPage, &Error{Failure: jsonhttp.Failure{Err: fmt.Errorf("%w for 40s", jsonhttp.ErrSilent)}}))
 	require.Equal(t, 500, size.Ask(), "one that says nothing")
 }
 

@@ -12,16 +12,16 @@ import (
 
 // request is one HTTP request; body nil means GET.
 type request struct {
-	operation string // as told to Config.Observe
+	operation string // as passed to Config.Observe
 	path      string
 	body      any
-	most      int64 // the largest answer that is read, in bytes
+	maxBytes  int64 // the largest answer that is read
 }
 
-// do sends a request and reads the answer completely. What it returns is whole JSON as far as length and content type
-// can tell. A token that is refused is replaced once, and the request sent again. All errors are *Error.
+// do sends a request and reads the whole answer. By its length and content type the answer is complete JSON. A token that
+// is refused is replaced once, and the request sent again. All errors are *Error.
 func (c *Client) do(ctx context.Context, r request) (jsonhttp.Answer, error) {
-	a, err := c.http.Do(ctx, jsonhttp.Request{Operation: r.operation, Path: r.path, Body: r.body, Most: r.most, Silence: c.silence})
+	a, err := c.http.Do(ctx, jsonhttp.Request{Operation: r.operation, Path: r.path, Body: r.body, MaxBytes: r.maxBytes, SilenceTimeout: c.silence})
 	if err == nil && a.Status == http.StatusOK {
 		return a, nil
 	}
@@ -32,8 +32,8 @@ func (c *Client) do(ctx context.Context, r request) (jsonhttp.Answer, error) {
 	return jsonhttp.Answer{}, e
 }
 
-// misread gives the error of reading an answer its proper kind: what is cut off, or no JSON at all, comes of somebody on the
-// way, and can be asked for again; data that is one of our secrets is not repeated.
+// misread classifies the error of reading an answer. An answer that is cut off or not JSON comes from something between
+// here and the server, and can be requested again. An error that contains one of our secrets is replaced.
 func (c *Client) misread(operation string, a jsonhttp.Answer, err error) error {
 	cause := c.http.Unusable(a)
 	if cause == nil && c.access.Repeats(err.Error()) {

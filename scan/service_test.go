@@ -69,14 +69,14 @@ func TestDescribeFails(t *testing.T) {
 			"500":            {answer(500, `{"error":"An unexpected error occurred."}`), "HTTP status 500 Internal Server Error: An unexpected error occurred."},
 			"503":            {answer(503, `{"error":"starting"}`), "HTTP status 503 Service Unavailable: starting"},
 			"no answer":      {raw(""), "EOF"},
-			"no JSON":        {answer(200, `yes`), `the answer is no JSON, though its content type is "application/json", at byte 0: invalid character 'y' at start of value; the answer begins "yes"`},
-			"no object":      {answer(200, `[1]`), "the answer is not what this operation serves"},
+			"no JSON":        {answer(200, `yes`), `the answer is not JSON, though its content type is "application/json", at byte 0: invalid character 'y' at start of value; the answer begins "yes"`},
+			"no object":      {answer(200, `[1]`), "the answer is not the one of this operation"},
 			"a page":         {plain(200, `<html>`), "instead of application/json; is --scan-url the base of the JSON API?"},
 			"another member": {answer(200, `{}`), "the answer holds no "},
 			"null":           {answer(200, `{"version":null,"dso_party_id":null,"complete":null}`), "the answer holds no "},
-			"other types":    {answer(200, `{"version":[1],"dso_party_id":{},"complete":"true"}`), "the answer is not what this operation serves"},
+			"other types":    {answer(200, `{"version":[1],"dso_party_id":{},"complete":"true"}`), "the answer is not the one of this operation"},
 			"cut off":        {answer(200, `{"version":"0.6`), "the answer was cut off after 15 bytes: the JSON has no end"},
-			"without end":    {func(w http.ResponseWriter, _ *http.Request) { endless(w) }, "the answer is too large: more than the 1048576 bytes"},
+			"without end":    {func(w http.ResponseWriter, _ *http.Request) { endless(w) }, "the answer is too large: it has more than 1048576 bytes"},
 		} {
 			t.Run(path+" "+name, func(t *testing.T) {
 				t.Parallel()

@@ -10,18 +10,18 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// This file is the one place where it is decided what an error means: whether trying again may help, an operator must
-// act, or the server can't do what was asked.
+// Only this file decides what an error means: trying again may help, an operator must act, or the server can't do what was
+// asked.
 
-// asked says what a request was for, as far as it decides what its failure means.
-type asked struct {
+// purpose is what a request was for. It decides what a failure means.
+type purpose struct {
 	method, path string
-	cursor       string // the event id to read on after; empty: none was sent
-	record       string // how the history calls a single one of what was asked for; empty: it was not the history
+	cursor       string // the event id after which the page begins; empty: none was sent
+	record       string // names the first requested record in errors; empty: the request was not for the history
 }
 
-// explain says what an error means and what to do about it. An error that is none of ours is returned as it is.
-func (c *Client) explain(err error, q asked) error {
+// explain gives an error its meaning and cure. It returns an error unchanged that is not an *Error.
+func (c *Client) explain(err error, q purpose) error {
 	var e *Error
 	if !errors.As(err, &e) {
 		return err
@@ -32,10 +32,10 @@ func (c *Client) explain(err error, q asked) error {
 	case e.Status == 0:
 		return c.explainConnection(err)
 	case errors.As(e, &strange):
-		if !strange.Stays { // no service says such a thing
+		if !strange.Stays { // no Scan service sends this, so it passes
 			return err
 		}
-		return act(fmt.Sprintf("what answers %s is no JSON, and for %v it was the same bytes at every try", strange.Asked, jsonhttp.SameBytes),
+		return act(fmt.Sprintf("the answer to %s is not JSON, and for %v every try got the same bytes", strange.Asked, jsonhttp.SameBytes),
 			"see what stands between here and --scan-url, and that it is the base of a Scan service")
 	case e.Status == http.StatusUnauthorized:
 		what, do := c.access.Refusal("the Scan service", e.token)
@@ -46,8 +46,8 @@ func (c *Client) explain(err error, q asked) error {
 	case e.Status == http.StatusForbidden:
 		const what = "the server refuses access, which a Scan service does to nobody: a proxy before it does"
 		const do = "ask who runs the service to let this machine in (most go by its address), or see what its token must be allowed"
-		if c.met.Load() { // such as for too many requests, which passes
-			return fmt.Errorf("%s; it let requests through before, so it is asked again. If it goes on, %s: %w", what, do, err)
+		if c.reached.Load() { // the reason may be too many requests, which passes
+			return fmt.Errorf("%s; it let requests through before, so it is asked again. If it continues, %s: %w", what, do, err)
 		}
 		return act(what, do)
 	case e.PathMissing():
@@ -67,9 +67,8 @@ func (c *Client) explain(err error, q asked) error {
 	return err
 }
 
-// explainConnection is about a server that did not answer. Certificates and authorities that don't fit are a matter of
-// configuration as long as nothing has been heard of the server. Once it has answered, its certificate or ours is being
-// replaced, and that passes.
+// explainConnection explains a request without an answer. A certificate that does not fit is a configuration error as long
+// as the server has never answered. Once it has answered, its certificate or ours is being replaced, and that passes.
 func (c *Client) explainConnection(err error) error {
 	var refused *access.TLSError
 	if !errors.As(err, &refused) {
@@ -81,15 +80,15 @@ func (c *Client) explainConnection(err error) error {
 	return fmt.Errorf("%s; %s: %w", refused.What, refused.Do, err)
 }
 
-// explainMissing is about a server that does not have the path. A Scan service says so in its own words. What does not is
-// a proxy that finds nothing behind it: for a while, where the history was there before, or because the URL is wrong.
-func (c *Client) explainMissing(e *Error, err error, q asked) error {
+// explainMissing explains a missing path. A Scan service sends its error object. Anything else is a proxy that finds nothing
+// behind it: for a while, if the history was there before, or because the URL is wrong.
+func (c *Client) explainMissing(e *Error, err error, q purpose) error {
 	at := q.method + " " + c.http.URL().JoinPath(q.path).String()
 	switch {
 	case e.Message != "":
 		return fmt.Errorf("%w: %s: %w", ledger.ErrNotOffered, at, err)
 	case q.record != "" && c.served.Load():
-		return fmt.Errorf("%s was there before, and what answers now is no Scan service: %w", at, err)
+		return fmt.Errorf("%s was there before, and what answers now is not a Scan service: %w", at, err)
 	}
 	return fmt.Errorf("%w: %s, and what answers does not speak as a Scan service; is --scan-url the base of one, such as "+
 		"https://scan.example.com/api/scan? %w", ledger.ErrNotOffered, at, err)

@@ -122,7 +122,7 @@ func TestAHistoryThatWasThereIsLookedForAgain(t *testing.T) {
 	to(plain(404, "default backend - 404"))
 	_, err = c.TransactionsAfter(t.Context(), "#1:0")
 	_ = retryable(t, err)
-	require.ErrorContains(t, err, "POST "+s.URL+"/v0/transactions was there before, and what answers now is no Scan service")
+	require.ErrorContains(t, err, "POST "+s.URL+"/v0/transactions was there before, and what answers now is not a Scan service")
 	require.ErrorContains(t, err, `the answer begins "default backend - 404"`)
 
 	to(plain(403, "<html>too many requests from your address"))

@@ -17,63 +17,63 @@ import (
 )
 
 const (
-	// fetchTime is how long a token endpoint may take for all of its answer.
-	fetchTime = 20 * time.Second
-	// mostHeader is the largest header of its answer, in bytes. (Of the body the library reads one MiB.)
-	mostHeader = 256 << 10
-	// longestSlack is how long before it expires a token is not sent any more: requests take time, and clocks differ.
-	longestSlack = 10 * time.Second
-	// failurePause is how long no early renewal is tried after one that failed.
+	// fetchTimeout limits a token request, its whole answer included.
+	fetchTimeout = 20 * time.Second
+	// maxHeader is the largest header of its answer, in bytes. (The library reads at most one MiB of the body.)
+	maxHeader = 256 << 10
+	// maxMargin is the longest time before its expiry at which a token is no longer sent: requests take time, and clocks
+	// differ.
+	maxMargin = 10 * time.Second
+	// failurePause is the time without early renewals after a failed one.
 	failurePause = 5 * time.Second
-	// refusalPause is how long no other token is fetched for a fresh one that is refused as well: the next would be too.
+	// refusalPause is the time in which a second refused token is not replaced: the next would be refused too.
 	refusalPause = time.Second
 )
 
 var errClosed = errors.New("the program is ending")
 
-// tokens fetches tokens from the endpoint and keeps the one that is good. There is no timer: who needs a token notices
-// that it is time for another one.
+// tokens fetches tokens from the endpoint and keeps the valid one. There is no timer: each request checks whether to renew.
 type tokens struct {
 	access   *Access
-	endpoint string // for people: without its query
+	endpoint string // without its query, for messages
 	log      *slog.Logger
-	grant    clientcredentials.Config // of one fetch at a time; it remembers how the endpoint wants the secret
+	grant    clientcredentials.Config // of one fetch at a time; it remembers how the endpoint expects the secret
 	http     *http.Client
 	clock    func() time.Time
-	asked    atomic.Bool // the endpoint asked for a client's certificate, and none is configured
+	asked    atomic.Bool // the endpoint requested a client certificate, and none is configured
 
 	ctx  context.Context // of the fetches; ends with stop
 	stop context.CancelFunc
 
 	mu       sync.Mutex
 	held     token     // zero: none
-	pause    time.Time // until then there is no early renewal
+	pause    time.Time // no early renewal before this time
 	replaced time.Time // when a refused token was last replaced
-	flight   *flight   // the fetch under way; nil: none
+	flight   *flight   // the fetch in progress; nil: none
 }
 
-// token is one that was fetched. The zero value is none.
+// token is a fetched token. The zero value is none.
 type token struct {
 	text    string
 	renew   time.Time // from then on another one is fetched while this one is used; zero: never
-	useless time.Time // from then on it is not sent; zero: it is good until it is refused
+	expires time.Time // from then on it is not sent; zero: it is valid until it is refused
 }
 
-func (t token) good(now time.Time) bool {
-	return t.text != "" && (t.useless.IsZero() || now.Before(t.useless))
+func (t token) valid(now time.Time) bool {
+	return t.text != "" && (t.expires.IsZero() || now.Before(t.expires))
 }
 
-func (t token) aging(now time.Time) bool { return !t.renew.IsZero() && !now.Before(t.renew) }
+func (t token) renewalDue(now time.Time) bool { return !t.renew.IsZero() && !now.Before(t.renew) }
 
-// until is when a token ends, for people.
+// until returns the end of a token's validity, for the log.
 func (t token) until() string {
-	if t.useless.IsZero() {
+	if t.expires.IsZero() {
 		return "it is refused"
 	}
-	return t.useless.UTC().Format(time.RFC3339)
+	return t.expires.UTC().Format(time.RFC3339)
 }
 
-// flight is a fetch; any number of callers wait for it.
+// flight is a fetch that any number of callers wait for.
 type flight struct {
 	done  chan struct{}
 	token string
@@ -84,7 +84,7 @@ func newTokens(a *Access) (*tokens, error) {
 	o := a.cfg.OAuth
 	endpoint, err := url.Parse(o.TokenURL)
 	if err != nil {
-		return nil, err // Check has let no such URL through
+		return nil, err // not reached: Check refuses such URLs
 	}
 	endpoint.RawQuery, endpoint.Fragment = "", ""
 	t := &tokens{access: a, endpoint: endpoint.String(), log: a.log, clock: time.Now}
@@ -100,13 +100,13 @@ func newTokens(a *Access) (*tokens, error) {
 	}
 	dialer := net.Dialer{Timeout: 10 * time.Second}
 	base := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSHandshakeTimeout: 10 * time.Second,
-		IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: mostHeader}
+		IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: maxHeader}
 	base.TLSClientConfig = a.TLS()
 	base.TLSClientConfig.RootCAs, base.TLSClientConfig.GetClientCertificate = trusted.roots, a.present(&t.asked)
 	t.http = &http.Client{
 		Transport: &Transport{log: a.log, authorities: trusted, inUse: base},
-		Timeout:   fetchTime,
-		// The secret goes nowhere but to the endpoint that was configured.
+		Timeout:   fetchTimeout,
+		// The secret is sent only to the configured endpoint.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -114,14 +114,14 @@ func newTokens(a *Access) (*tokens, error) {
 	return t, nil
 }
 
-// get is the token to send now. Where it is aging another one is fetched in the background; where there is none, every
-// caller waits for the same fetch, each for as long as its context lets it.
+// get returns the token to send now. If its renewal is due, another one is fetched in the background. If there is no valid
+// token, all callers wait for the same fetch, each until its context ends.
 func (t *tokens) get(ctx context.Context) (string, error) {
 	t.mu.Lock()
 	now := t.clock()
-	if t.held.good(now) {
+	if t.held.valid(now) {
 		text := t.held.text
-		if t.held.aging(now) && !now.Before(t.pause) {
+		if t.held.renewalDue(now) && !now.Before(t.pause) {
 			t.join()
 		}
 		t.mu.Unlock()
@@ -132,11 +132,11 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 	return f.wait(ctx)
 }
 
-// renew is a token in the place of one that was refused; "" where there is none.
+// renew returns a token to replace a refused one; "" where there is none.
 func (t *tokens) renew(ctx context.Context, refused string) (string, error) {
 	t.mu.Lock()
 	now := t.clock()
-	if t.held.text != refused && t.held.good(now) {
+	if t.held.text != refused && t.held.valid(now) {
 		text := t.held.text
 		t.mu.Unlock()
 		return text, nil
@@ -155,7 +155,7 @@ func (t *tokens) renew(ctx context.Context, refused string) (string, error) {
 	return text, err
 }
 
-// join gives the fetch under way and starts one where there is none. The caller has locked.
+// join returns the fetch in progress and starts one if there is none. The caller holds the lock.
 func (t *tokens) join() *flight {
 	if t.flight == nil {
 		t.flight = &flight{done: make(chan struct{})}
@@ -164,7 +164,7 @@ func (t *tokens) join() *flight {
 	return t.flight
 }
 
-// fly fetches for all who wait. It is not bound to any of their contexts: what is given up by one is of use to others.
+// fly fetches for all waiting callers. It is not bound to their contexts: if one gives up, others still need the token.
 func (t *tokens) fly(f *flight) {
 	got, err := t.fetch()
 	t.mu.Lock()
@@ -177,8 +177,8 @@ func (t *tokens) fly(f *flight) {
 		t.log.Debug("fetched a token", "endpoint", t.endpoint, "good_until", got.until())
 	default:
 		f.err, t.pause = err, now.Add(failurePause)
-		if t.held.good(now) {
-			t.log.Warn("the token can't be renewed; the old one is used as long as it is good", "good_until", t.held.until(), "error", err)
+		if t.held.valid(now) {
+			t.log.Warn("the token can't be renewed; the old one is used while it is valid", "good_until", t.held.until(), "error", err)
 		}
 	}
 	t.flight = nil
@@ -194,7 +194,7 @@ func (f *flight) wait(ctx context.Context) (string, error) {
 	}
 }
 
-// fetch asks the endpoint.
+// fetch requests a token from the endpoint.
 func (t *tokens) fetch() (token, error) {
 	secret, err := t.access.clientSecret()
 	if err != nil {
@@ -209,16 +209,16 @@ func (t *tokens) fetch() (token, error) {
 	t.access.secrets.addToken(got.AccessToken)
 	switch {
 	case !strings.EqualFold(got.Type(), "Bearer"):
-		return token{}, t.unusable("a token of type " + t.access.excerpt(got.Type()) + " came, and a bearer token is needed")
+		return token{}, t.unusable("it returned a token of type " + t.access.excerpt(got.Type()) + ", and a bearer token is needed")
 	case !sendable(got.AccessToken):
-		return token{}, t.unusable("the token that came can't stand in a header")
+		return token{}, t.unusable("the returned token contains characters that a header can't hold")
 	}
-	return aged(got, began), nil
+	return withLifetime(got, began), nil
 }
 
-// aged works out until when a token is good and when the next one is fetched. The lifetime counts from before it was
-// asked for: what the answer took has passed already.
-func aged(got *oauth2.Token, began time.Time) token {
+// withLifetime sets how long a token is valid and when to renew it. The lifetime counts from the start of the request,
+// because the endpoint may have begun it then.
+func withLifetime(got *oauth2.Token, began time.Time) token {
 	t := token{text: got.AccessToken}
 	expires := got.Expiry
 	if expires.IsZero() {
@@ -226,12 +226,12 @@ func aged(got *oauth2.Token, began time.Time) token {
 		expires = claims.Expires
 	}
 	lifetime := time.Until(expires).Round(time.Second)
-	if expires.IsZero() || lifetime <= 0 { // not told, or told by a clock that is far from ours: the server will say when it is over
+	if expires.IsZero() || lifetime <= 0 { // not sent, or by a clock far from ours: use it until it is refused
 		return t
 	}
-	began = began.Round(0) // without its monotonic part, which stands still while a machine sleeps
+	began = began.Round(0) // without the monotonic clock, which stops while a machine sleeps
 	t.renew = began.Add(lifetime * 3 / 4)
-	t.useless = began.Add(lifetime - min(longestSlack, lifetime/10))
+	t.expires = began.Add(lifetime - min(maxMargin, lifetime/10))
 	return t
 }
 

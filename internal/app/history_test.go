@@ -389,7 +389,7 @@ func TestAServiceThatIsBackfillingIsWaitedFor(t *testing.T) {
 		server.turnTo(page(http.StatusNotFound))
 		var log journal
 		daemon = startLogged(t, cfg, log.logger())
-		require.Contains(t, log.wait(t, "retrying")["error"], "what answers now is no Scan service")
+		require.Contains(t, log.wait(t, "retrying")["error"], "what answers now is not a Scan service")
 		server.turnTo(scan)
 		log.wait(t, "caught up")
 		eventually(t, "the task works again", func() bool {

@@ -28,7 +28,7 @@ func BenchmarkDo(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		a, err := c.Do(b.Context(), Request{Operation: "test", Path: "/", Most: 128 << 20, Silence: time.Minute})
+		a, err := c.Do(b.Context(), Request{Operation: "test", Path: "/", MaxBytes: 128 << 20, SilenceTimeout: time.Minute})
 		if err != nil || len(a.Body) != len(body) {
 			b.Fatal(len(a.Body), err)
 		}

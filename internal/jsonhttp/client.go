@@ -1,5 +1,5 @@
-// Package jsonhttp sends requests to a server that speaks JSON over HTTP, and reads the answers: what the participant's
-// and the Scan's clients have in common. What an answer means is theirs to say.
+// Package jsonhttp sends requests to a server that speaks JSON over HTTP, and reads the answers. It is the common part of
+// the clients of the participant and of Scan, which decide what an answer means.
 package jsonhttp
 
 import (
@@ -17,20 +17,20 @@ import (
 
 // Config says how to reach a server.
 type Config struct {
-	// Access says who we are, and whom we trust. Its URL is the base of all paths, http or https; a user and password in
-	// it are sent as basic authentication. Its Flags is not empty.
+	// Access holds the credentials and the trusted authorities. Its URL is the base of all paths, http or https; a user and
+	// password in it are sent as basic authentication. Its Flags must not be empty.
 	Access access.Config
 	Logger *slog.Logger // nil: nothing is logged
-	// Observe, if set, is told of every request: its operation, the HTTP status (0: no answer), how long it took and how
-	// many bytes of JSON came. It must be safe for concurrent use.
+	// Observe, if set, is called after every request with the operation, the HTTP status (0: no answer), the duration and
+	// the bytes of JSON received. It must be safe for concurrent use.
 	Observe func(operation string, status int, d time.Duration, bytes int64)
-	// NotJSON, if set, is told the operation of every answer of success that is no JSON. It must be safe for concurrent use.
+	// NotJSON, if set, is called for every answer with status 200 that is not JSON. It must be safe for concurrent use.
 	NotJSON func(operation string)
-	// Connected, if set, is told of each new connection, before the first request goes over it.
+	// Connected, if set, is called for each new connection, before its first request.
 	Connected func()
-	// Pace bounds what the server is asked for; nil: nothing does. Long polls do not count as requests in flight.
+	// Pace limits the requests; nil: no limit. Long polls do not count as requests in flight.
 	Pace *Pace
-	// Refused says of an answer that is no success whether the server wants another token.
+	// Refused reports whether an answer other than 200 asks for another token.
 	Refused func(Answer) bool
 }
 
@@ -43,14 +43,13 @@ type Client struct {
 	http   *http.Client
 
 	answered atomic.Bool
-	strange  repetitions
+	notJSONs repetitions
 }
 
-// New checks the configuration and makes a client; it sends nothing. Its errors name the flag, and never repeat what may
-// be a secret.
+// New checks the configuration and returns a client; it sends nothing. Its errors name the flag and never contain secrets.
 func New(cfg Config) (*Client, error) {
 	base, err := url.Parse(cfg.Access.URL)
-	// The text of a URL that can't be parsed may hold a password, and so may the parser's error.
+	// The text of a URL that can't be parsed may contain a password, and so may the parser's error.
 	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Hostname() == "" ||
 		base.RawQuery != "" || base.Fragment != "" {
 		return nil, fmt.Errorf("--%s-url must be of the form http://host:port/prefix or https://host:port/prefix", cfg.Access.Flags)
@@ -73,7 +72,7 @@ func New(cfg Config) (*Client, error) {
 				return conn, err
 			},
 			TLSHandshakeTimeout:    10 * time.Second,
-			MaxResponseHeaderBytes: mostHeader,
+			MaxResponseHeaderBytes: maxHeader,
 			ReadBufferSize:         readAhead,
 			MaxIdleConns:           32,
 			MaxIdleConnsPerHost:    32,
@@ -84,19 +83,19 @@ func New(cfg Config) (*Client, error) {
 	}}, nil
 }
 
-// Access is who the client is to the server.
+// Access returns the client's credentials.
 func (c *Client) Access() *access.Access { return c.access }
 
-// URL is the server's, without user and password.
+// URL returns the server's URL without user and password.
 func (c *Client) URL() *url.URL { return c.base }
 
-// Answered tells whether the server has answered a request, whatever it said.
+// Answered reports whether the server has answered a request, with whatever status.
 func (c *Client) Answered() bool { return c.answered.Load() }
 
-// CloseIdleConnections closes the connections that are idle.
+// CloseIdleConnections closes idle connections.
 func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
 
-// Close closes the connections that are idle, and gives up a token that is being fetched.
+// Close closes idle connections and cancels a token request in flight.
 func (c *Client) Close() {
 	c.http.CloseIdleConnections()
 	c.access.Close()

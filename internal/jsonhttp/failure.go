@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// Failure is a request that brought no usable answer. A client embeds it in its own error, which adds what its servers say.
+// Failure is a request without a usable answer. A client embeds it in its own error, which adds the server's error object.
 type Failure struct {
-	Operation  string        // as told to Config.Observe
+	Operation  string        // as passed to Config.Observe
 	Status     int           // HTTP status; 0: no answer. 200: an answer that could not be used, see Err
-	Body       string        // beginning of an answer that is not of the server's error form
-	RetryAfter time.Duration // how long the HTTP header asks to wait; 0: it does not say
-	Err        error         // what went wrong where there was no answer, or where it could not be used; else nil
+	Body       string        // the beginning of an answer that is not the server's error object
+	RetryAfter time.Duration // how long to wait by the HTTP header; 0: not sent
+	Err        error         // why there was no answer, or why it could not be used; else nil
 
 	location string // where the server redirects to
 }
 
-// Failed is what is known of a request that brought no usable answer, before anybody reads what it says.
+// Failed returns the Failure of a request without a usable answer, before the answer's body is read.
 func Failed(operation string, a Answer, err error) Failure {
 	return Failure{Operation: operation, Status: a.Status, RetryAfter: a.RetryAfter, location: a.Location, Err: err}
 }
 
-// Unusable is what is known of an answer of success that could not be used.
+// Unusable returns the Failure of an answer with status 200 that could not be used.
 func Unusable(operation string, err error) Failure {
 	f := Failure{Operation: operation, Status: http.StatusOK, Err: err}
 	var strange *NotJSONError
@@ -34,7 +34,7 @@ func Unusable(operation string, err error) Failure {
 	return f
 }
 
-// Text is what the error says: said are the server's own words, and set what to set instead where it redirects.
+// Text returns the error's text: said is the server's message, and set what to change if it redirects.
 func (f *Failure) Text(said, set string) string {
 	var b strings.Builder
 	b.WriteString(f.Operation)
@@ -56,10 +56,10 @@ func (f *Failure) Text(said, set string) string {
 	return b.String()
 }
 
-// Unwrap makes Err known to errors.Is and errors.As.
+// Unwrap returns Err.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Wait is how long the server, or the endpoint that gives tokens, asks to wait before the next try; 0: neither says.
+// Wait returns how long to wait before the next try, by the server or the token endpoint; 0 if neither says.
 func (f *Failure) Wait() time.Duration {
 	var cause interface{ Wait() time.Duration }
 	if errors.As(f.Err, &cause) {
@@ -68,7 +68,7 @@ func (f *Failure) Wait() time.Duration {
 	return f.RetryAfter
 }
 
-// PathMissing says that a status is one of those by which servers say that they don't have an operation.
+// PathMissing reports whether the status is one that servers use for an operation that they don't have.
 func (f *Failure) PathMissing() bool {
 	switch f.Status {
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:

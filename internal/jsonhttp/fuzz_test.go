@@ -39,7 +39,7 @@ func FuzzAnswer(f *testing.F) {
 		require.NoError(t, err)
 		defer c.Close()
 		served := make(chan struct{})
-		transport := &http.Transport{MaxResponseHeaderBytes: mostHeader, DialContext: func(context.Context, string, string) (net.Conn, error) {
+		transport := &http.Transport{MaxResponseHeaderBytes: maxHeader, DialContext: func(context.Context, string, string) (net.Conn, error) {
 			ours, theirs := net.Pipe()
 			go func() {
 				defer close(served)
@@ -51,7 +51,7 @@ func FuzzAnswer(f *testing.F) {
 			return ours, nil
 		}}
 		c.http.Transport = transport
-		a, err := c.Do(t.Context(), Request{Path: "/", Most: most, Silence: time.Minute})
+		a, err := c.Do(t.Context(), Request{Path: "/", MaxBytes: most, SilenceTimeout: time.Minute})
 		transport.CloseIdleConnections()
 		<-served
 		require.LessOrEqual(t, len(a.Body), max(most, errorBody))
@@ -112,11 +112,11 @@ func FuzzMeter(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte, size int) {
 		var c counter
-		m := meter{most: 5}
+		m := meter{limit: 5}
 		for end := range text {
 			if size := 1 + max(0, size%7); (end+1)%size == 0 || end+1 == len(text) {
 				c.count(text[c.bytes : end+1])
-				require.Equal(t, c.values > m.most, m.check(text[:end+1]) != nil)
+				require.Equal(t, c.values > m.limit, m.check(text[:end+1]) != nil)
 			}
 		}
 		values, names, err := tokens(text)

@@ -94,22 +94,22 @@ func TestLimits(t *testing.T) {
 		says []string // in the error
 	}{
 		"a body without end": {func(w io.Writer) { say(w, okJSON+"\r\n"); endless(w, `"x" `) },
-			ErrTooLarge, []string{"more than the 1000000 bytes that are read of it"}},
+			ErrTooLarge, []string{"it has more than 1000000 bytes"}},
 		"chunks without end": {func(w io.Writer) {
 			say(w, okJSON+"Transfer-Encoding: chunked\r\n\r\n")
 			endless(w, chunk(strings.Repeat(`"x" `, 100)))
 		},
-			ErrTooLarge, []string{"more than the 1000000 bytes that are read of it"}},
+			ErrTooLarge, []string{"it has more than 1000000 bytes"}},
 		"a body that is announced too large": {func(w io.Writer) { say(w, okJSON+"Content-Length: 4611686018427387904\r\n\r\n{}") },
-			ErrTooLarge, []string{"its 4611686018427387904 bytes", "1000000"}},
+			ErrTooLarge, []string{"it has 4611686018427387904 bytes", "1000000"}},
 		"one text": {func(w io.Writer) { say(w, okJSON+"\r\n\""); endless(w, "x") },
-			ErrTooLarge, []string{"more than the 1000000 bytes that are read of it"}},
+			ErrTooLarge, []string{"it has more than 1000000 bytes"}},
 		"many values": {func(w io.Writer) { say(w, okJSON+"\r\n["); endless(w, "{},") },
-			ErrTooLarge, []string{"more than the 100000 values that are read of it"}},
+			ErrTooLarge, []string{"it has more than 100000 values"}},
 		"many members": {func(w io.Writer) { say(w, okJSON+"\r\n{"); endless(w, `"":0,`) },
-			ErrTooLarge, []string{"more than the 100000 values that are read of it"}},
+			ErrTooLarge, []string{"it has more than 100000 values"}},
 		"much that is compressed to little": {func(w io.Writer) { say(w, okJSON+"Content-Encoding: gzip\r\n\r\n"+bomb()) },
-			ErrTooLarge, []string{"more than the 1000000 bytes that are read of it"}},
+			ErrTooLarge, []string{"it has more than 1000000 bytes"}},
 		"compressed in another way": {func(w io.Writer) { say(w, okJSON+"Content-Encoding: br\r\n\r\n{}") },
 			nil, []string{`encoded as "br"`, "not asked for", "--ledger-url"}},
 		"compressed twice": {func(w io.Writer) { say(w, okJSON+"Content-Encoding: gzip, gzip\r\n\r\n"+bomb()) },
@@ -269,7 +269,7 @@ func ask(t *testing.T, url string, most int64) (Answer, error) {
 
 func askWithin(t *testing.T, url string, most int64, silence, longest time.Duration) (Answer, error) {
 	t.Helper()
-	return client(t, url).Do(t.Context(), Request{Operation: "test", Path: "/", Most: most, Silence: silence, Longest: longest})
+	return client(t, url).Do(t.Context(), Request{Operation: "test", Path: "/", MaxBytes: most, SilenceTimeout: silence, AnswerTimeout: longest})
 }
 
 // However the bytes are cut into pieces, the same is counted.
@@ -299,12 +299,12 @@ func TestMeterStopsAtTooManyValues(t *testing.T) {
 		return m.check(body)
 	}
 	require.NoError(t, come(`["`))
-	require.NoError(t, come(strings.Repeat(`[,{`, fewestValues)))
-	require.NoError(t, come(strings.Repeat(`\"`, fewestValues)+`"`))
-	for range fewestValues - 1 {
+	require.NoError(t, come(strings.Repeat(`[,{`, minValues)))
+	require.NoError(t, come(strings.Repeat(`\"`, minValues)+`"`))
+	for range minValues - 1 {
 		require.NoError(t, come(`,0`))
 	}
-	require.ErrorContains(t, come(`,{}`), "more than the 100000 values that are read of it")
+	require.ErrorContains(t, come(`,{}`), "it has more than 100000 values")
 }
 
 // The memory of one answer serves another one; what came before in it is not seen again. A small one whose length is known leaves
@@ -324,7 +324,7 @@ func TestReleasedBodies(t *testing.T) {
 			a, err = ask(t, small, 1_000_000)
 			require.NoError(t, err)
 			require.Equal(t, short, string(a.Body))
-			require.Less(t, cap(a.Body), leastRoom)
+			require.Less(t, cap(a.Body), minBuffer)
 			Release(a.Body)
 			a, err = ask(t, other, 1_000_000)
 			require.NoError(t, err)
@@ -342,7 +342,7 @@ func TestWhoGaveUp(t *testing.T) {
 	t.Cleanup(c.Close)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err = c.Do(ctx, Request{Path: "/", Most: 1000, Silence: time.Minute})
+	_, err = c.Do(ctx, Request{Path: "/", MaxBytes: 1000, SilenceTimeout: time.Minute})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.False(t, errors.Is(err, ErrSlow))
 }

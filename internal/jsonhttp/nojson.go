@@ -16,24 +16,24 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// NotJSONError is an answer of success that is no JSON: a proxy's page, or what was damaged on the way. Whoever is to answer
-// did not say that, so it can be asked for again, unless the same comes again and again.
+// NotJSONError is an answer with status 200 that is not JSON: a proxy's page, or damaged bytes. The server itself did not
+// send it, so the request can be tried again, unless every try gets the same bytes.
 type NotJSONError struct {
 	Asked string // method and path
 	What  string // what came instead
-	Begin string // of the answer, without secrets
-	// Stays says that all tries for [SameBytes] brought the very same bytes.
+	Begin string // the beginning of the answer, without secrets
+	// Stays means that all tries for [SameBytes] got exactly the same bytes.
 	Stays bool
 }
 
 func (e *NotJSONError) Error() string { return e.What }
 
-// Is tells it as ErrNotJSON.
+// Is makes it match ErrNotJSON.
 func (e *NotJSONError) Is(target error) bool { return target == ErrNotJSON }
 
-// Unusable says why an answer that could not be decoded is no JSON: an error around ErrCutOff where it has no end, because
-// somebody on the way cut it and did not say so; a *NotJSONError where it is something else. Whatever else is wrong the
-// server meant: nil.
+// Unusable explains why an answer that could not be decoded is not JSON. The error wraps ErrCutOff if the answer has no end:
+// something between here and the server cut it silently. It is a *NotJSONError for other syntax errors, and nil if the
+// answer is JSON: then it is what the server meant to send.
 func (c *Client) Unusable(a Answer) error {
 	err := syntax(a.Body)
 	switch {
@@ -42,7 +42,7 @@ func (c *Client) Unusable(a Answer) error {
 	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
 		return fmt.Errorf("%w after %d bytes: the JSON has no end", ErrCutOff, len(a.Body))
 	}
-	what := fmt.Sprintf("the answer is no JSON, though its content type is %q", c.clean(a.ContentType))
+	what := fmt.Sprintf("the answer is not JSON, though its content type is %q", c.clean(a.ContentType))
 	var at *jsontext.SyntacticError
 	if errors.As(err, &at) {
 		what += fmt.Sprintf(", at byte %d", at.ByteOffset)
@@ -54,8 +54,8 @@ func (c *Client) Unusable(a Answer) error {
 	return c.notJSON(a, what+": "+c.clean(err.Error()))
 }
 
-// syntax says what keeps a text from being JSON. Names that come twice don't, nor does half of a surrogate pair as an
-// escape, nor nesting without end: decoders judge these, and can say where.
+// syntax returns why a text is not JSON. It allows duplicate names, half a surrogate pair as an escape, and any depth of
+// nesting: decoders check these, and can say where.
 func syntax(text []byte) error {
 	d := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if err := d.SkipValue(); err != nil {
@@ -74,44 +74,44 @@ func syntax(text []byte) error {
 	return nil
 }
 
-// notJSON is the error of an answer that is no JSON. It is noted and counted.
+// notJSON returns the error of an answer that is not JSON, and counts it.
 func (c *Client) notJSON(a Answer, what string) error {
 	if c.cfg.NotJSON != nil {
 		c.cfg.NotJSON(a.operation)
 	}
 	stays := false
 	for _, key := range a.asked.keys() {
-		stays = c.strange.met(key, a.Body) || stays
+		stays = c.notJSONs.record(key, a.Body) || stays
 	}
 	return &NotJSONError{
 		Asked: a.asked.name(), What: what, Begin: c.clean(string(a.Body[:min(len(a.Body), errorBody)])), Stays: stays,
 	}
 }
 
-// question is what was asked for, all of it.
+// question is everything that a request asks for.
 type question struct{ method, path, query, body string }
 
-// keys are what repetitions are kept by: the question, and its path. Where nothing comes of a path but the same bytes, the questions
-// may differ, such as by the ledger's end.
+// keys returns the keys of repetitions: the whole question, and its path alone. Questions to a path that always answers
+// the same bytes may differ, such as by the ledger end.
 func (q question) keys() [2]question { return [...]question{q, {method: q.method, path: q.path}} }
 
-// name leaves out what may be long, or a secret.
+// name is the question without the parts that may be long or secret.
 func (q question) name() string { return q.method + " " + q.path }
 
-// settle looks at what came of a request: anything but the same bytes ends the repetition of an answer that was no JSON.
-func (c *Client) settle(a Answer, err error) {
-	var noted *NotJSONError
-	if errors.As(err, &noted) {
+// endRepetition forgets an earlier answer that was not JSON, unless the same bytes came again.
+func (c *Client) endRepetition(a Answer, err error) {
+	var recorded *NotJSONError
+	if errors.As(err, &recorded) {
 		return
 	}
 	for _, key := range a.asked.keys() {
-		if err != nil || a.Status != http.StatusOK || !c.strange.same(key, a.Body) {
-			c.strange.forget(key)
+		if err != nil || a.Status != http.StatusOK || !c.notJSONs.same(key, a.Body) {
+			c.notJSONs.forget(key)
 		}
 	}
 }
 
-// repetitions are the answers that were no JSON, by what was asked for.
+// repetitions are the answers that were not JSON, by question.
 type repetitions struct {
 	mu   sync.Mutex
 	seen map[question]repetition
@@ -122,12 +122,12 @@ type repetition struct {
 	since, last time.Time
 }
 
-// met notes what came, and says whether it is all that has come for SameBytes.
-func (r *repetitions) met(q question, body []byte) (stays bool) {
+// record notes an answer, and reports whether only these bytes came for SameBytes.
+func (r *repetitions) record(q question, body []byte) (stays bool) {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// What is not asked for any more is of no interest; who waits for as long as the same has come asks once more.
+	// Forget questions that are no longer asked. Backoff may wait as long as the bytes have repeated, hence the factor.
 	maps.DeleteFunc(r.seen, func(_ question, s repetition) bool { return now.Sub(s.last) > 2*SameBytes })
 	s, ok := r.seen[q]
 	if sum := sha256.Sum256(body); !ok || s.bytes != sum {
@@ -141,7 +141,7 @@ func (r *repetitions) met(q question, body []byte) (stays bool) {
 	return now.Sub(s.since) >= SameBytes
 }
 
-// same says whether it came before.
+// same reports whether these bytes came before.
 func (r *repetitions) same(q question, body []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

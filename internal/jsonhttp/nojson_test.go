@@ -42,7 +42,7 @@ func TestTheSameBytesForTenMinutes(t *testing.T) {
 	t.Parallel()
 	for kind, says := range map[string]string{
 		"text/html":        `the answer has content type "text/html" instead of application/json; is --ledger-url the base of the JSON API?`,
-		"application/json": `the answer is no JSON, though its content type is "application/json", at byte 0: invalid character '<' at start of value`,
+		"application/json": `the answer is not JSON, though its content type is "application/json", at byte 0: invalid character '<' at start of value`,
 	} {
 		page := reply{200, kind, "<html>please log in</html>"}
 		var told atomic.Pointer[reply]
@@ -53,7 +53,7 @@ func TestTheSameBytesForTenMinutes(t *testing.T) {
 			c := client(t, server+"/api", func(cfg *Config) { cfg.NotJSON = func(operation string) { counted[operation]++ } })
 			askOf := func(path string, from int) error {
 				a, err := c.Do(t.Context(), Request{Operation: "things", Path: path, Query: url.Values{"limit": {"1"}},
-					Body: map[string]int{"from": from}, Most: 1000, Silence: time.Minute})
+					Body: map[string]int{"from": from}, MaxBytes: 1000, SilenceTimeout: time.Minute})
 				if err != nil || a.Status != http.StatusOK {
 					return err
 				}
@@ -104,7 +104,7 @@ func TestTheSameBytesForTenMinutes(t *testing.T) {
 				_ = ask(from)
 				time.Sleep(SameBytes / 10)
 			}
-			require.Less(t, len(c.strange.seen), 30, "what is not asked any more is forgotten")
+			require.Less(t, len(c.notJSONs.seen), 30, "what is not asked any more is forgotten")
 		})
 	}
 }

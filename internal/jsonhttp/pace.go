@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Pace bounds what a server is asked for, however many ask. A nil Pace bounds nothing. It is safe for concurrent use.
+// Pace limits the requests to a server. A nil Pace sets no limit. It is safe for concurrent use.
 type Pace struct {
-	slots    chan struct{} // one is taken by each request in flight; nil: as many as there are
-	interval time.Duration // between the beginnings of two requests; 0: none
+	slots    chan struct{} // holds one element per request in flight; nil: no limit
+	interval time.Duration // between the starts of two requests; 0: none
 
 	mu   sync.Mutex
 	next time.Time // when the next request may begin
 }
 
-// NewPace bounds the requests in flight, and those that begin in a second; 0 is no bound.
+// NewPace returns a Pace that limits the requests in flight and the requests per second; 0 is no limit.
 func NewPace(inFlight int, perSecond float64) *Pace {
 	p := &Pace{}
 	if inFlight > 0 {
@@ -28,8 +28,8 @@ func NewPace(inFlight int, perSecond float64) *Pace {
 	return p
 }
 
-// take waits until one more request may begin, or ctx ends. done is to be called at its end. A long poll does not count as
-// in flight: it keeps the server waiting, not busy.
+// take waits until one more request may begin, or ctx ends. Call done when the request has ended. A long poll does not
+// count as in flight: the server is waiting, not busy.
 func (p *Pace) take(ctx context.Context, longPoll bool) (done func(), err error) {
 	done = func() {}
 	if p == nil {
@@ -50,28 +50,28 @@ func (p *Pace) take(ctx context.Context, longPoll bool) (done func(), err error)
 	return done, nil
 }
 
-// wait waits for the request's turn.
+// wait waits until the rate allows the request to start.
 func (p *Pace) wait(ctx context.Context) error {
 	if p.interval == 0 {
 		return nil
 	}
 	p.mu.Lock()
 	now := time.Now()
-	turn := now
+	start := now
 	if p.next.After(now) {
-		turn = p.next
+		start = p.next
 	}
-	p.next = turn.Add(p.interval)
+	p.next = start.Add(p.interval)
 	p.mu.Unlock()
-	if turn == now {
+	if start == now {
 		return nil
 	}
-	timer := time.NewTimer(turn.Sub(now))
+	timer := time.NewTimer(start.Sub(now))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("wait for the turn of a request: %w", ctx.Err())
+		return fmt.Errorf("wait for the rate limit of requests: %w", ctx.Err())
 	}
 }

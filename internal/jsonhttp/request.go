@@ -22,42 +22,44 @@ import (
 
 // Request is one HTTP request.
 type Request struct {
-	Operation string // as told to Config.Observe
+	Operation string // as passed to Config.Observe
 	Path      string
 	Query     url.Values
-	Body      any           // marshalled to JSON and sent by POST; nil: GET
-	Most      int64         // the largest answer that is read, in bytes of JSON
-	Silence   time.Duration // how long nothing may come
-	Longest   time.Duration // how long all of it may take; 0: the constant of that name
-	LongPoll  bool          // the server waits for something to happen; see Config.Pace
+	Body      any   // marshalled to JSON and sent by POST; nil: GET
+	MaxBytes  int64 // the largest answer that is read, in bytes of JSON
+	// SilenceTimeout is the longest time without a byte, before the answer or within it.
+	SilenceTimeout time.Duration
+	// AnswerTimeout is the longest time from the request to the answer's last byte; 0: the constant of this name.
+	AnswerTimeout time.Duration
+	LongPoll      bool // the server waits for news; see Config.Pace
 }
 
-// Answer is what came, as far as something did.
+// Answer is a server's answer, as far as one came.
 type Answer struct {
 	Status      int           // HTTP status; 0: no answer
-	ContentType string        // as the server says; may be empty
-	RetryAfter  time.Duration // how long the server asks to wait; 0: it does not say
+	ContentType string        // by its header; may be empty
+	RetryAfter  time.Duration // how long to wait by its header; 0: not sent
 	Location    string        // where it redirects to, without the query and without secrets; empty: nowhere
-	Bytes       int64         // how many came, of what is to be read
-	Token       string        // that was sent; a secret
-	// Body is the whole answer where the request succeeded; see [Release]. Of an answer that is no success or no JSON it is the beginning,
-	// from which secrets are not taken out; of a redirect nothing.
+	Bytes       int64         // the bytes of the body that were read
+	Token       string        // the token that was sent; a secret
+	// Body is the whole body of a success; see [Release]. If the answer is no success or not JSON, it is the beginning, with
+	// secrets not removed; of a redirect it is empty.
 	Body []byte
 
 	operation string
 	asked     question
 }
 
-// Do sends a request and reads the answer. What it returns without an error is an answer that is no success, or one that
-// is whole JSON as far as length and content type can tell. A token that the server refuses is replaced once, and the
-// request sent again.
+// Do sends a request and reads the answer. Without an error the answer is either no success, or, by its length and content
+// type, complete JSON. A token that the server refuses is replaced once, and the request sent again.
 //
-// The error is a *NotJSONError where the content type is that of something else: see also [Client.Unusable]. Others say why there is no token, no answer, or none that can be used; with the answer of a server that refused a
-// token, why there is no other one. They hold no secrets.
+// The error is a *NotJSONError if the content type is not JSON's: see also [Client.Unusable]. Other errors say why there is
+// no token, no answer, or no usable one. If the server refused the token, its answer is returned with the error that
+// prevented a new token. Errors contain no secrets.
 func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
 	a, err := c.authorized(ctx, r)
 	if ctx.Err() == nil {
-		c.settle(a, err)
+		c.endRepetition(a, err)
 	}
 	return a, err
 }
@@ -78,7 +80,7 @@ func (c *Client) authorized(ctx context.Context, r Request) (Answer, error) {
 	return c.send(ctx, r, fresh)
 }
 
-// send does one round trip, notes whether there was an answer, and tells Observe of it.
+// send does one round trip, notes whether there was an answer, and calls Observe.
 func (c *Client) send(ctx context.Context, r Request, token string) (Answer, error) {
 	done, err := c.cfg.Pace.take(ctx, r.LongPoll)
 	if err != nil {
@@ -97,13 +99,13 @@ func (c *Client) send(ctx context.Context, r Request, token string) (Answer, err
 }
 
 func (c *Client) exchange(ctx context.Context, r Request, token string) (Answer, error) {
-	r.Longest = cmp.Or(r.Longest, Longest)
-	inTime, stop := context.WithTimeoutCause(ctx, r.Longest, ErrSlow)
+	r.AnswerTimeout = cmp.Or(r.AnswerTimeout, AnswerTimeout)
+	inTime, stop := context.WithTimeoutCause(ctx, r.AnswerTimeout, ErrSlow)
 	defer stop()
 	within, cancel := context.WithCancelCause(inTime)
 	defer cancel(nil)
-	watch := time.AfterFunc(r.Silence, func() { cancel(ErrSilent) })
-	defer watch.Stop()
+	silence := time.AfterFunc(r.SilenceTimeout, func() { cancel(ErrSilent) })
+	defer silence.Stop()
 
 	a := Answer{Token: token, operation: r.Operation}
 	req, asked, err := c.newRequest(within, r, token)
@@ -115,17 +117,17 @@ func (c *Client) exchange(ctx context.Context, r Request, token string) (Answer,
 	if err != nil {
 		return a, c.transportError(ctx, within, r, err)
 	}
-	defer func() { _ = resp.Body.Close() }() // only read from; nothing is lost by an error here
-	moving := &movingReader{r: resp.Body, watch: watch, silence: r.Silence}
+	defer func() { _ = resp.Body.Close() }() // only read from, so an error loses nothing
+	content := &timedReader{r: resp.Body, silence: silence, timeout: r.SilenceTimeout}
 	a.Status = resp.StatusCode
 	a.ContentType = resp.Header.Get("Content-Type")
 	if resp.StatusCode != http.StatusOK || !isJSON(a.ContentType) {
-		// The status is what counts, or the type. An explanation that breaks off explains as much as came.
-		a.Body, _ = io.ReadAll(io.LimitReader(moving, errorBody))
+		// The status or the type decides. The body only explains it, so a part of it will do.
+		a.Body, _ = io.ReadAll(io.LimitReader(content, errorBody))
 		a.Bytes = int64(len(a.Body))
 		a.RetryAfter = access.RetryAfter(resp.Header.Get("Retry-After"), time.Now())
 		if to, err := resp.Location(); err == nil && resp.StatusCode/100 == 3 {
-			a.Location = c.clean(to.Scheme + "://" + to.Host + to.Path) // a query may hold secrets,
+			a.Location = c.clean(to.Scheme + "://" + to.Host + to.Path) // the query may contain secrets,
 			a.Body = nil                                                // and the body repeats it
 		}
 		if resp.StatusCode != http.StatusOK {
@@ -135,10 +137,10 @@ func (c *Client) exchange(ctx context.Context, r Request, token string) (Answer,
 			c.clean(a.ContentType), c.access.Flag("url")))
 	}
 	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return a, fmt.Errorf("the answer comes encoded as %q, which was not asked for; see what stands between here and %s",
+		return a, fmt.Errorf("the answer is encoded as %q, which was not asked for; see what stands between here and %s",
 			c.clean(encoding), c.access.Flag("url"))
 	}
-	body, err := readBody(resp, moving, r.Most)
+	body, err := readBody(resp, content, r.MaxBytes)
 	a.Bytes = int64(len(body))
 	switch {
 	case errors.Is(err, ErrTooLarge):
@@ -150,7 +152,7 @@ func (c *Client) exchange(ctx context.Context, r Request, token string) (Answer,
 	return a, nil
 }
 
-// newRequest makes the request, and says what it asks for.
+// newRequest returns the HTTP request, and the question that it asks.
 func (c *Client) newRequest(ctx context.Context, r Request, token string) (*http.Request, question, error) {
 	target := c.base.JoinPath(r.Path)
 	target.RawQuery = r.Query.Encode()
@@ -183,22 +185,22 @@ func (c *Client) newRequest(ctx context.Context, r Request, token string) (*http
 	return req, asked, nil
 }
 
-// readBody reads an answer up to so many bytes, and up to as many values as go with that.
-func readBody(resp *http.Response, r io.Reader, most int64) ([]byte, error) {
-	if resp.ContentLength > most {
-		return nil, fmt.Errorf("%w: its %d bytes are more than the %d that are read of it", ErrTooLarge, resp.ContentLength, most)
+// readBody reads an answer of at most maxBytes, and of at most as many values as newMeter allows for that size.
+func readBody(resp *http.Response, r io.Reader, maxBytes int64) ([]byte, error) {
+	if resp.ContentLength > maxBytes {
+		return nil, fmt.Errorf("%w: it has %d bytes, and at most %d are read", ErrTooLarge, resp.ContentLength, maxBytes)
 	}
 	var body []byte
-	if n := resp.ContentLength; n < 0 || n >= leastRoom { // a small answer may be kept, and with it all of its room
-		body = room()
+	if n := resp.ContentLength; n < 0 || n >= minBuffer { // the caller may keep a small answer, and with it the whole buffer
+		body = pooledBuffer()
 	}
-	if n := resp.ContentLength; n > 0 && n <= trustedLength {
-		body = slices.Grow(body, int(n)+1) // one more, or the end would be looked for in more room
+	if n := resp.ContentLength; n > 0 && n <= maxTrustedLength {
+		body = slices.Grow(body, int(n)+1) // one byte more, so that the read that finds the end needs no new buffer
 	}
-	limited, values := io.LimitReader(r, most+1), newMeter(most)
+	limited, values := io.LimitReader(r, maxBytes+1), newMeter(maxBytes)
 	for {
 		if len(body) == cap(body) {
-			body = slices.Grow(body, max(len(body), leastRoom))
+			body = slices.Grow(body, max(len(body), minBuffer))
 		}
 		n, err := limited.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
@@ -206,8 +208,8 @@ func readBody(resp *http.Response, r io.Reader, most int64) ([]byte, error) {
 			return body, err
 		}
 		switch {
-		case int64(len(body)) > most:
-			return body, fmt.Errorf("%w: more than the %d bytes that are read of it", ErrTooLarge, most)
+		case int64(len(body)) > maxBytes:
+			return body, fmt.Errorf("%w: it has more than %d bytes", ErrTooLarge, maxBytes)
 		case errors.Is(err, io.EOF):
 			return body, nil
 		case err != nil:
@@ -216,37 +218,37 @@ func readBody(resp *http.Response, r io.Reader, most int64) ([]byte, error) {
 	}
 }
 
-// rooms are those of answers that nobody needs any more: pages have some MB, and new memory for each costs more than to
-// read it. The garbage collector empties it.
-var rooms sync.Pool
+// bufferPool keeps the buffers of answers that are no longer needed. Pages have some MB, and allocating each costs more
+// than reading it.
+var bufferPool sync.Pool
 
-// room is an empty body, which may have room.
-func room() []byte {
-	if kept, ok := rooms.Get().(*[]byte); ok {
+// pooledBuffer returns an empty buffer, with capacity if the pool has one.
+func pooledBuffer() []byte {
+	if kept, ok := bufferPool.Get().(*[]byte); ok {
 		return (*kept)[:0]
 	}
 	return nil
 }
 
-// Release takes the body of an answer back, so that answers to come can be read into its memory, unless it is too small to be of
-// use: nothing may share it any more. It need not be called.
+// Release makes the memory of an answer's body available to later answers. Nothing may share it any more. Calling it is
+// optional.
 func Release(body []byte) {
-	if cap(body) >= leastRoom && cap(body) <= mostKept {
-		rooms.Put(&body)
+	if cap(body) >= minBuffer && cap(body) <= maxPooled {
+		bufferPool.Put(&body)
 	}
 }
 
-// transportError leaves out what net/http says about the URL, tells a silent server from a caller who is done, and
-// says what is wrong with certificates.
+// transportError removes the URL from an error of net/http, distinguishes a silent server from a caller who gave up, and
+// explains errors of certificates.
 func (c *Client) transportError(caller, within context.Context, r Request, err error) error {
 	if caller.Err() != nil {
 		return caller.Err()
 	}
 	switch cause := context.Cause(within); {
 	case errors.Is(cause, ErrSilent):
-		return fmt.Errorf("%w for %v", ErrSilent, r.Silence)
+		return fmt.Errorf("%w for %v", ErrSilent, r.SilenceTimeout)
 	case errors.Is(cause, ErrSlow):
-		return fmt.Errorf("%w: it took more than %v for an answer", ErrSlow, r.Longest)
+		return fmt.Errorf("%w: it took more than %v for an answer", ErrSlow, r.AnswerTimeout)
 	}
 	var outer *url.Error
 	if errors.As(err, &outer) {
@@ -256,23 +258,23 @@ func (c *Client) transportError(caller, within context.Context, r Request, err e
 		return errors.New(c.access.Redact(text))
 	}
 	err = c.access.Explain(err)
-	if text := err.Error(); len(text) > longestError {
-		return errors.New(access.Excerpt(text)) // net/http quotes what is no HTTP, all of it
+	if text := err.Error(); len(text) > maxErrorText {
+		return errors.New(access.Excerpt(text)) // net/http quotes all of an answer that is not HTTP
 	}
 	return err
 }
 
-// movingReader tells the watch that the answer is still coming.
-type movingReader struct {
+// timedReader restarts the silence timer with each read that returns bytes.
+type timedReader struct {
 	r       io.Reader
-	watch   *time.Timer
-	silence time.Duration
+	silence *time.Timer
+	timeout time.Duration
 }
 
-func (m *movingReader) Read(p []byte) (int, error) {
-	n, err := m.r.Read(p)
+func (t *timedReader) Read(p []byte) (int, error) {
+	n, err := t.r.Read(p)
 	if n > 0 {
-		m.watch.Reset(m.silence)
+		t.silence.Reset(t.timeout)
 	}
 	return n, err
 }
@@ -286,5 +288,5 @@ func isJSON(contentType string) bool {
 	return err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json"))
 }
 
-// clean is the beginning of a text from outside, without secrets.
+// clean returns the beginning of a text received from outside, without secrets.
 func (c *Client) clean(text string) string { return access.Excerpt(c.access.Redact(text)) }
