@@ -1,9 +1,9 @@
-// Package access says who we are to a server, and whom we trust: bearer tokens from a file or by OAuth2 client
-// credentials, and TLS with authorities and certificates of one's own. The participant's and the Scan's clients share it.
+// Package access holds a client's credentials and the authorities that it trusts: bearer tokens from a file or by OAuth2
+// client credentials, TLS client certificates, and CA files. The clients of the participant and of Scan share it.
 //
 // All files are read again when they are needed: a token for each request, a client secret for each token, a client's
-// certificate for each connection, authorities whenever they changed. So whatever rotates is replaced in place, with
-// no restart. Secrets never stand in an error or in the log.
+// certificate for each connection, authorities whenever they changed. So files can be replaced in place, without a
+// restart. Errors and logs never contain secrets.
 package access
 
 import (
@@ -17,20 +17,20 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Config is how a server is accessed. The zero value is anonymous and trusts the system's authorities.
+// Config holds the settings for the access to a server. The zero value is anonymous and trusts the system's authorities.
 type Config struct {
 	// Flags is the prefix of the flags that errors name: "ledger" for --ledger-token-file, and so on.
 	Flags string
-	// URL is the server's, to judge what fits it; empty: not judged. A password in it is never printed.
+	// URL is the server's URL, to check the other settings against; empty: not checked. A password in it is never printed.
 	URL string
 
 	TokenFile string // holds the bearer token; read for every request
 	TokenFlag string // of TokenFile, for errors; empty: --<Flags>-token-file
 	OAuth     OAuth  // instead of TokenFile
 
-	CAFile string // PEM: authorities to trust instead of the system's; for the token endpoint beside the system's
-	// CertFile is the client's certificate chain in PEM form, which is shown to the server, and to the token endpoint,
-	// where they ask for one.
+	CAFile string // PEM: authorities to trust instead of the system's; for the token endpoint in addition to them
+	// CertFile is the client's certificate chain in PEM form. It is sent to the server and to the token endpoint if they
+	// request one.
 	CertFile string
 	KeyFile  string // PEM: its private key
 }
@@ -44,11 +44,11 @@ type OAuth struct {
 	Audience         string // sent as "audience" where not empty
 }
 
-// Check refuses settings that contradict each other or miss something, naming the flags. It reads no file.
+// Check returns an error for settings that contradict each other or are incomplete; it names the flags. It reads no file.
 func (c Config) Check() error {
 	flag := func(name string) string { return "--" + c.Flags + "-" + name }
 	server, err := url.Parse(c.URL)
-	if err != nil { // its text may hold a password, and so may the parser's error
+	if err != nil { // the URL may contain a password, and so may the parser's error
 		return fmt.Errorf("%s must be of the form http://host:port/prefix or https://host:port/prefix", flag("url"))
 	}
 	if _, isToken := ParseClaims(c.TokenFile); isToken { // the error of opening it would print it
@@ -56,7 +56,7 @@ func (c Config) Check() error {
 	}
 	switch o := c.OAuth; {
 	case c.TokenFile != "" && o.any():
-		return fmt.Errorf("%s and %s are both given: a token comes from one place, choose one", c.tokenFlag(), flag("oauth-token-url"))
+		return fmt.Errorf("%s and %s are both given: choose one source of tokens", c.tokenFlag(), flag("oauth-token-url"))
 	case o.any() && o.TokenURL == "":
 		return fmt.Errorf("%s is missing: the other %s flags need it", flag("oauth-token-url"), flag("oauth-..."))
 	case o.any() && o.ClientID == "":
@@ -82,7 +82,7 @@ func (c Config) Check() error {
 		return fmt.Errorf("%s must be of the form https://host/path", flag("oauth-token-url"))
 	}
 	if endpoint.User != nil {
-		return fmt.Errorf("%s must not have a user in it: who we are stands in %s and %s",
+		return fmt.Errorf("%s must not contain a user: the credentials are in %s and %s",
 			flag("oauth-token-url"), flag("oauth-client-id"), flag("oauth-client-secret-file"))
 	}
 	return nil
@@ -94,7 +94,7 @@ func (o OAuth) any() bool {
 
 func (c Config) configured() bool { return c.TokenFile != "" || c.OAuth.any() }
 
-// tokenFlag is where tokens come from.
+// tokenFlag returns the flag of the source of tokens.
 func (c Config) tokenFlag() string {
 	switch {
 	case c.TokenFile == "":
@@ -105,22 +105,22 @@ func (c Config) tokenFlag() string {
 	return "--" + c.Flags + "-token-file"
 }
 
-// Access gives tokens and TLS settings. It is safe for concurrent use.
+// Access provides tokens and TLS settings. It is safe for concurrent use.
 type Access struct {
 	cfg         Config
 	log         *slog.Logger
 	secrets     secrets
 	tokens      *tokens     // nil without OAuth
 	authorities authorities // as they were at the start
-	asked       atomic.Bool // the server asked for a client's certificate, and none is configured
+	asked       atomic.Bool // the server requested a client certificate, and none is configured
 }
 
-// New checks the configuration and reads the files once; it asks no server. The logger may be nil. It is told where a
-// secret would go over the network in the clear.
+// New checks the configuration and reads the files once; it sends nothing. The logger may be nil; it gets a warning if a
+// secret would be sent unencrypted.
 //
-// Errors name the flag and the file, never what stands in it. A *ledger.Problem says that the file of the token, or of
-// the client's secret, holds none. Later that is waited out, because such a file is replaced while the program runs; at
-// the start it is mostly a wrong name, and whatever writes the file late can be seen to be late.
+// Errors name the flag and the file, never its contents. The error is a *ledger.Problem if the file of the token or of the
+// client secret holds none. Later this is retried, because such files are replaced while the program runs. At the start
+// it is mostly a wrong file name.
 func New(cfg Config, logger *slog.Logger) (*Access, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -159,7 +159,7 @@ func New(cfg Config, logger *slog.Logger) (*Access, error) {
 	return a, nil
 }
 
-// missing says that a secret is not there at the start.
+// missing returns the error of a secret that is missing at the start.
 func missing(secret, flag string, err error) error {
 	return &ledger.Problem{
 		What: "there is no " + secret + " to begin with",
@@ -168,8 +168,8 @@ func missing(secret, flag string, err error) error {
 	}
 }
 
-// warnOfPlainText: within a cluster a proxy beside the program may do the encrypting, so a token over plain HTTP is not
-// refused. The same holds for the client secret.
+// warnOfPlainText warns about secrets sent over plain HTTP. They are not refused: within a cluster a proxy beside the
+// program may encrypt the connection.
 func (a *Access) warnOfPlainText() {
 	if server, err := url.Parse(a.cfg.URL); err == nil && (a.Configured() || server.User != nil) && exposed(server) {
 		a.log.Warn("credentials are sent over plain HTTP to another machine: use https://", "flag", a.Flag("url"), "host", server.Host)
@@ -180,7 +180,7 @@ func (a *Access) warnOfPlainText() {
 	}
 }
 
-// exposed says whether what is sent there can be read on the way.
+// exposed reports whether requests to u can be read on the network.
 func exposed(u *url.URL) bool {
 	if u.Scheme != "http" || u.Hostname() == "localhost" {
 		return false
@@ -189,16 +189,16 @@ func exposed(u *url.URL) bool {
 	return ip == nil || !ip.IsLoopback()
 }
 
-// Flag is a flag of access as it is written on the command line, such as --ledger-token-file for "token-file".
+// Flag returns a flag as on the command line, such as --ledger-token-file for "token-file".
 func (a *Access) Flag(name string) string { return "--" + a.cfg.Flags + "-" + name }
 
-// Configured says whether a token is sent at all.
+// Configured reports whether a token is configured.
 func (a *Access) Configured() bool { return a.cfg.configured() }
 
-// Token is the bearer token to send now; empty where none is configured. A token that was fetched is renewed before it
-// expires, without making the caller wait as long as it is good.
+// Token returns the bearer token to send now; empty where none is configured. A token from an endpoint is renewed before it
+// expires, while callers use the old one.
 //
-// Errors: the file can't be read or holds no token; the token endpoint gives none, a *TokenError. Both may pass.
+// Errors: the file can't be read or holds no token; the token endpoint returns none, a *TokenError. Both may pass.
 func (a *Access) Token(ctx context.Context) (string, error) {
 	switch {
 	case a.tokens != nil:
@@ -209,7 +209,7 @@ func (a *Access) Token(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// Renew is asked after the server refused a token: it gives another one, or "" where there is none.
+// Renew returns another token after the server refused one, or "" where there is none.
 //
 // Errors: those of Token.
 func (a *Access) Renew(ctx context.Context, refused string) (string, error) {
@@ -226,14 +226,14 @@ func (a *Access) Renew(ctx context.Context, refused string) (string, error) {
 	return "", nil
 }
 
-// Repeats says whether data from outside is one of our secrets, or holds a long one. Data can't be redacted: a short
-// password may be part of a name by chance.
+// Repeats reports whether data received from outside is one of our secrets, or contains a long one. Data can't be redacted:
+// a short password may be part of a name by chance.
 func (a *Access) Repeats(data string) bool { return a.secrets.within(data) }
 
-// Redact replaces every secret that is known here in a text from outside.
+// Redact replaces every known secret in a text received from outside.
 func (a *Access) Redact(text string) string { return a.secrets.redact(text) }
 
-// Origin says for people where tokens come from, such as "the file /run/secrets/token"; empty where none is configured.
+// Origin describes the source of tokens, such as "the file /run/secrets/token"; empty where none is configured.
 func (a *Access) Origin() string {
 	switch {
 	case a.cfg.TokenFile != "":
@@ -244,7 +244,7 @@ func (a *Access) Origin() string {
 	return ""
 }
 
-// Close gives up a token that is being fetched, and closes idle connections to the token endpoint.
+// Close cancels a token request in flight and closes idle connections to the token endpoint.
 func (a *Access) Close() {
 	if a.tokens != nil {
 		a.tokens.close()

@@ -49,7 +49,7 @@ func TestCheckNamesTheFlags(t *testing.T) {
 		"no host":        {oauth(func(o *OAuth) { o.TokenURL = "https:///token" }), "--scan-oauth-token-url must be of the form"},
 		"no URL":         {oauth(func(o *OAuth) { o.TokenURL = "https://id:hunter2 x@example.com" }), "--scan-oauth-token-url must be of the form"},
 		"user in the URL": {
-			oauth(func(o *OAuth) { o.TokenURL = "https://id:hunter2@example.com/token" }), "--scan-oauth-token-url must not have a user in it",
+			oauth(func(o *OAuth) { o.TokenURL = "https://id:hunter2@example.com/token" }), "--scan-oauth-token-url must not contain a user",
 		},
 		"user and token file": {
 			Config{URL: "https://joe:hunter2@scan", TokenFile: "/run/token"}, "--scan-url has a user in it and --scan-token-file is given",
@@ -105,7 +105,7 @@ func TestNewReadsTheFilesAndNamesThem(t *testing.T) {
 		"two tokens":            {"token", "hunter2\nhunter2", func(p string) Config { return Config{TokenFile: p} }, "--ledger-token-file: %s must hold one token"},
 		"token with a NUL":      {"token", "hunter2\x00", func(p string) Config { return Config{TokenFile: p} }, "must hold one token"},
 		"token that is no text": {"token", "hunter2\xff", func(p string) Config { return Config{TokenFile: p} }, "must hold one token"},
-		"token without end":     {"token", strings.Repeat("hunter2", longestFile/7+1), func(p string) Config { return Config{TokenFile: p} }, "--ledger-token-file: %s is larger than"},
+		"token without end":     {"token", strings.Repeat("hunter2", maxFile/7+1), func(p string) Config { return Config{TokenFile: p} }, "--ledger-token-file: %s is larger than"},
 		"empty secret": {"secret", "\n", func(p string) Config { return oauth(func(o *OAuth) { o.ClientSecretFile = p }) },
 			"--ledger-oauth-client-secret-file: %s is empty"},
 		"two secrets": {"secret", "hunter2\nhunter2", func(p string) Config { return oauth(func(o *OAuth) { o.ClientSecretFile = p }) },
@@ -115,7 +115,7 @@ func TestNewReadsTheFilesAndNamesThem(t *testing.T) {
 		"authorities with a key": {"ca", cert + key, func(p string) Config { return Config{CAFile: p} },
 			"--ledger-ca-file: %s must hold certificates and nothing else, and has a PRIVATE KEY"},
 		"a broken authority": {"ca", ca.pem + "-----BEGIN CERTIFICATE-----\naHVudGVyMg==\n-----END CERTIFICATE-----\n",
-			func(p string) Config { return Config{CAFile: p} }, "--ledger-ca-file: %s has a certificate (number 2) that can't be read"},
+			func(p string) Config { return Config{CAFile: p} }, "--ledger-ca-file: %s has an unreadable certificate (number 2)"},
 		"key of another": {"key", otherKey, func(p string) Config { return Config{CertFile: file(t, "cert", cert), KeyFile: p} },
 			"--ledger-key-file %s: tls: private key does not match"},
 		"certificate that is none": {"cert", "hunter2", func(p string) Config { return Config{CertFile: p, KeyFile: file(t, "key", key)} },

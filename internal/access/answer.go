@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// Excerpt is the beginning of a text from outside, some 300 characters, on one line and free of control characters. What
-// may hold secrets is redacted before: a secret that is cut in two is not found.
+// Excerpt returns the beginning of a text received from outside: some 300 characters, on one line, without control
+// characters. Redact secrets first: one that is cut in two would not be found.
 func Excerpt(text string) string {
 	const most = 300
 	s := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "?"), func(r rune) bool {
@@ -22,23 +22,22 @@ func Excerpt(text string) string {
 	return s
 }
 
-// longestAdvice bounds how long a server can ask to wait, so that no number is too large to be a duration. Callers
-// have shorter bounds of their own.
-const longestAdvice = 24 * time.Hour
+// maxWait limits how long a server can ask to wait, so that every number fits a duration. Callers have shorter limits.
+const maxWait = 24 * time.Hour
 
-// RetryAfter reads the HTTP header of that name, seconds or a date: 0 to 24 h, and 0 where it is neither.
+// RetryAfter parses the HTTP header of that name, seconds or a date: 0 to 24 h, and 0 where it is neither.
 func RetryAfter(header string, now time.Time) time.Duration {
 	if date, err := http.ParseTime(header); err == nil {
-		return max(0, min(date.Sub(now), longestAdvice))
+		return max(0, min(date.Sub(now), maxWait))
 	}
 	return Advice(header, time.Second)
 }
 
-// Advice is so many units of time, as a server asks to wait: 0 to 24 h, and 0 where the text is no number.
+// Advice returns the time that a server asks to wait, a number of units: 0 to 24 h, and 0 where the text is no number.
 func Advice(number string, unit time.Duration) time.Duration {
 	n, err := strconv.ParseUint(number, 10, 64) // where it is out of range, n is the largest number
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return 0
 	}
-	return time.Duration(min(float64(n)*float64(unit), float64(longestAdvice)))
+	return time.Duration(min(float64(n)*float64(unit), float64(maxWait)))
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Claims are what a token says of itself.
+// Claims are the claims of a token.
 type Claims struct {
 	Subject  string   // sub: with ledger participants the user's id
 	Audience []string // aud
@@ -17,9 +17,8 @@ type Claims struct {
 	Expires  time.Time
 }
 
-// ParseClaims reads the claims of a JSON web token (RFC 7519). It verifies nothing: they are for explanations, not for
-// decisions about anybody's rights. Claims of another type than expected are left out, and Expires is zero where the
-// token does not say.
+// ParseClaims reads the claims of a JSON web token (RFC 7519). It verifies nothing: use them for explanations, never to
+// decide on rights. Claims of an unexpected type are left out, and Expires is zero where the token has no expiry.
 //
 // ok is false where the token is no JSON web token: tokens may be opaque.
 func ParseClaims(token string) (claims Claims, ok bool) {
@@ -31,33 +30,33 @@ func ParseClaims(token string) (claims Claims, ok bool) {
 	if err != nil {
 		return Claims{}, false
 	}
-	var told map[string]json.RawMessage
-	if json.Unmarshal(payload, &told) != nil || told == nil {
+	var object map[string]json.RawMessage
+	if json.Unmarshal(payload, &object) != nil || object == nil {
 		return Claims{}, false
 	}
-	claims = Claims{Subject: claim[string](told, "sub"), Issuer: claim[string](told, "iss"), Scope: claim[string](told, "scope")}
-	if claims.Audience = claim[[]string](told, "aud"); claims.Audience == nil {
-		if one := claim[string](told, "aud"); one != "" {
+	claims = Claims{Subject: claim[string](object, "sub"), Issuer: claim[string](object, "iss"), Scope: claim[string](object, "scope")}
+	if claims.Audience = claim[[]string](object, "aud"); claims.Audience == nil {
+		if one := claim[string](object, "aud"); one != "" {
 			claims.Audience = []string{one}
 		}
 	}
-	const lastSecond = 253402300799 // of the year 9999: what is beyond can't be written as a date
-	if seconds := claim[float64](told, "exp"); seconds >= 1 && seconds <= lastSecond {
+	const lastSecond = 253402300799 // of the year 9999: later times can't be written as a date
+	if seconds := claim[float64](object, "exp"); seconds >= 1 && seconds <= lastSecond {
 		claims.Expires = time.Unix(int64(seconds), 0)
 	}
 	return claims, true
 }
 
-// claim reads a member; the zero value where there is none of that type.
-func claim[T any](told map[string]json.RawMessage, name string) (value T) {
-	if raw, ok := told[name]; ok && json.Unmarshal(raw, &value) != nil {
+// claim reads a member; it returns the zero value if there is none of that type.
+func claim[T any](object map[string]json.RawMessage, name string) (value T) {
+	if raw, ok := object[name]; ok && json.Unmarshal(raw, &value) != nil {
 		var none T
 		return none
 	}
 	return value
 }
 
-// DescribeToken is what a token says of itself, as part of a sentence about the token; empty where it is not readable.
+// DescribeToken describes a token's claims, as part of a sentence about the token; empty where they are not readable.
 func DescribeToken(token string, now time.Time) string {
 	claims, ok := ParseClaims(token)
 	switch {

@@ -13,12 +13,12 @@ import (
 	"syscall"
 )
 
-// TLSError is a connection that failed for who the server is, or who we are to it.
+// TLSError is a connection that failed because of a certificate or of TLS itself.
 type TLSError struct {
 	What string // what is wrong
 	Do   string // what to do about it
-	// Configured says that our own settings may be what is wrong, as opposed to something that only the server's
-	// operator can mend, such as a certificate that expired.
+	// Configured means that our own settings may be wrong. It is false for what only the server's operator can fix, such as
+	// an expired certificate.
 	Configured bool
 	Err        error
 }
@@ -26,12 +26,10 @@ type TLSError struct {
 func (e *TLSError) Error() string { return e.Err.Error() }
 func (e *TLSError) Unwrap() error { return e.Err }
 
-// Explain makes a *TLSError of the error of a request to the server, where it is about TLS; all others are returned as
-// they are.
+// Explain wraps an error about TLS of a request to the server in a *TLSError. It returns all other errors unchanged.
 func (a *Access) Explain(err error) error { return a.explain(err, "url", a.cfg.URL, &a.asked) }
 
-// explain is about the participant, the Scan service, or the token endpoint; asked says whether it asked for a client's
-// certificate where none is configured.
+// explain is Explain for any server. asked reports whether the server requested a client certificate and none is configured.
 func (a *Access) explain(err error, flag, address string, asked *atomic.Bool) error {
 	var remote *net.OpError
 	refused := errors.As(err, &remote) && remote.Op == "remote error" && aboutCertificate(remote.Err.Error())
@@ -49,7 +47,7 @@ func (a *Access) explain(err error, flag, address string, asked *atomic.Bool) er
 	return a.explainServer(err, flag, address)
 }
 
-// explainServer is about the side of the server.
+// explainServer explains errors of the server's certificate and protocol.
 func (a *Access) explainServer(err error, flag, address string) error {
 	var (
 		unverified *tls.CertificateVerificationError
@@ -74,7 +72,7 @@ func (a *Access) explainServer(err error, flag, address string) error {
 		}
 		e.Configured = true
 	case errors.As(err, &host):
-		e.What = fmt.Sprintf("the certificate that came is not for %s", server)
+		e.What = fmt.Sprintf("the server's certificate is not for %s", server)
 		e.Do = fmt.Sprintf("write in %s a name that it is for, or give the server a certificate for this one", flag)
 		e.Configured = true
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
@@ -97,12 +95,11 @@ func (a *Access) explainServer(err error, flag, address string) error {
 	return e
 }
 
-// Refusal is about a server that wants another token than what was sent, when a fresh one has been tried already: what
-// happened, and what the operator is to do. do is empty where the next try may have another one. token is what the refused
-// one says of itself ([DescribeToken]).
+// Refusal explains a refused token after a fresh one was tried too: what happened, and what the operator is to do. do is
+// empty where the next try may use another token. token describes the refused one ([DescribeToken]).
 func (a *Access) Refusal(server, token string) (what, do string) {
 	if a.Configured() {
-		// Tokens come from elsewhere, and come late.
+		// Tokens come from outside and may arrive late.
 		what = server + " refused the token of " + a.Origin()
 		if token != "" {
 			what += ", which " + token
@@ -117,7 +114,7 @@ func (a *Access) Refusal(server, token string) (what, do string) {
 		"give the file that holds it with %s, or have tokens fetched with %s", a.Flag("token-file"), a.Flag("oauth-token-url"))
 }
 
-// origin is where a URL leads, for people: scheme and host.
+// origin returns the scheme and host of a URL.
 func origin(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -126,8 +123,8 @@ func origin(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// aboutCertificate says whether a TLS alert of the server is about the client's certificate. Go has no type for an
-// alert that came, so its words are all there is.
+// aboutCertificate reports whether a TLS alert of the server is about the client's certificate. Go has no type for a
+// received alert, so this matches its text.
 func aboutCertificate(alert string) bool {
 	for _, words := range []string{"certificate required", "bad certificate", "unsupported certificate", "revoked certificate",
 		"expired certificate", "unknown certificate", "access denied", "handshake failure"} {
@@ -138,14 +135,14 @@ func aboutCertificate(alert string) bool {
 	return false
 }
 
-// brokenOff says whether a connection broke off. Where the server had asked for a certificate and got none, that may be
-// its answer: with TLS 1.3 a client thinks that all is well until the refusal comes, and the end of the connection may
-// come first. It may have ended for another reason, so this is a hint.
+// brokenOff reports whether a connection broke off. A server that requested a certificate and got none may refuse this way:
+// with TLS 1.3 the client completes its handshake before the refusal arrives, and the end of the connection may arrive
+// first. Other reasons are possible, so this is only a hint.
 func brokenOff(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// speaksTLS says whether the answer to plain HTTP began as TLS does: with an alert, which net/http quotes.
+// speaksTLS reports whether a plain HTTP request was answered with TLS: an alert, which net/http quotes.
 func speaksTLS(err error) bool {
 	return strings.Contains(err.Error(), `malformed HTTP response "\x15\x03`)
 }

@@ -9,12 +9,12 @@ import (
 	"unicode"
 )
 
-// longestFile bounds what is read of a file, in bytes; real ones are a few thousand.
-const longestFile = 1 << 20
+// maxFile is the largest file that is read, in bytes; real ones have a few thousand.
+const maxFile = 1 << 20
 
-// readFile reads a regular file, or what a link to one leads to.
+// readFile reads a regular file, or a link to one.
 func readFile(flag, path string) (string, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe's would wait for a writer otherwise
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe would otherwise wait for a writer
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", flag, err)
 	}
@@ -26,18 +26,18 @@ func readFile(flag, path string) (string, error) {
 	if !info.Mode().IsRegular() {
 		return "", fmt.Errorf("%s: %s is no regular file", flag, path)
 	}
-	text, err := io.ReadAll(io.LimitReader(f, longestFile+1))
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", flag, err)
 	}
-	if len(text) > longestFile {
-		return "", fmt.Errorf("%s: %s is larger than %d bytes", flag, path, longestFile)
+	if len(text) > maxFile {
+		return "", fmt.Errorf("%s: %s is larger than %d bytes", flag, path, maxFile)
 	}
 	return string(text), nil
 }
 
-// tokenOfFile reads the bearer token. A file that is missing or empty for the moment while it is replaced is an error
-// as others: it is read again with the next request.
+// tokenOfFile reads the bearer token. A file may be missing or empty for a moment while it is replaced. That is an ordinary
+// error: the next request reads it again.
 func (a *Access) tokenOfFile() (string, error) {
 	flag := a.cfg.tokenFlag()
 	text, err := readFile(flag, a.cfg.TokenFile)
@@ -55,7 +55,7 @@ func (a *Access) tokenOfFile() (string, error) {
 	return token, nil
 }
 
-// sendable says whether a token can stand in a header.
+// sendable reports whether a header can hold a token.
 func sendable(token string) bool {
 	for _, r := range token {
 		if r <= ' ' || r > '~' {
@@ -65,7 +65,7 @@ func sendable(token string) bool {
 	return token != ""
 }
 
-// clientSecret reads the secret of OAuth2. It may have spaces in it, but is one line.
+// clientSecret reads the OAuth2 client secret: one line, which may contain spaces.
 func (a *Access) clientSecret() (string, error) {
 	flag, path := a.Flag("oauth-client-secret-file"), a.cfg.OAuth.ClientSecretFile
 	text, err := readFile(flag, path)

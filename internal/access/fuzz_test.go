@@ -99,7 +99,7 @@ func requireSecret(t *testing.T, text []byte, path, secret string, err error) {
 // requireHidden checks that a secret is taken out of what is printed, wherever it stands.
 func requireHidden(t *testing.T, a *Access, secret string) {
 	t.Helper()
-	if len(secret) < shortestSecret {
+	if len(secret) < minSecret {
 		return
 	}
 	// What stands around it, and what stands in its place, must not make it up by chance.
@@ -195,7 +195,7 @@ func FuzzRetryAfter(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, header string, now int64) {
 		wait := RetryAfter(header, time.Unix(now%(1<<40), 0))
-		require.True(t, wait >= 0 && wait <= longestAdvice, "%v", wait)
+		require.True(t, wait >= 0 && wait <= maxWait, "%v", wait)
 	})
 }
 

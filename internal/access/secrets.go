@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// shortestSecret is what is worth hiding, in bytes: a shorter text would be found in every other word, and be
-	// known from where it is missing.
-	shortestSecret = 4
-	// remembered is how many secrets of each kind are hidden. What was replaced long ago comes back no more.
+	// minSecret is the shortest text that is hidden, in bytes. A shorter one would be replaced within ordinary words, and
+	// could be guessed from that.
+	minSecret = 4
+	// remembered is how many secrets of each kind are hidden. Older ones are no longer in use.
 	remembered = 16
 )
 
-// secrets are the texts that must not be printed. The zero value is ready.
+// secrets holds the texts that must not be printed. The zero value is ready.
 type secrets struct {
 	mu       sync.RWMutex
 	tokens   [][]string // each with its forms, the latest last
@@ -27,7 +27,7 @@ type secrets struct {
 	replacer *strings.Replacer // nil: there are none
 }
 
-// addToken hides a token. Where it is a JWT, a server may print the parts by themselves.
+// addToken hides a token, and the parts of a JWT, which a server may print separately.
 func (s *secrets) addToken(token string) {
 	s.add(&s.tokens, token, func() []string {
 		forms := formsOf(token, "[token]")
@@ -40,7 +40,7 @@ func (s *secrets) addToken(token string) {
 	})
 }
 
-// addClient hides a client secret, also as it stands in the header of a token request.
+// addClient hides a client secret, also in the form of the header of a token request.
 func (s *secrets) addClient(id, secret string) {
 	s.add(&s.clients, secret, func() []string {
 		basic := base64.StdEncoding.EncodeToString([]byte(url.QueryEscape(id) + ":" + url.QueryEscape(secret)))
@@ -48,7 +48,7 @@ func (s *secrets) addClient(id, secret string) {
 	})
 }
 
-// addUser hides the password of a URL, also as it stands in the header of a request.
+// addUser hides the password of a URL, also in the form of the header of a request.
 func (s *secrets) addUser(user *url.Userinfo) {
 	password, _ := user.Password()
 	basic := base64.StdEncoding.EncodeToString([]byte(user.Username() + ":" + password))
@@ -58,13 +58,13 @@ func (s *secrets) addUser(user *url.Userinfo) {
 	s.rebuild()
 }
 
-// add remembers a secret among those of its kind, unless it is there.
+// add remembers a secret among those of its kind, unless it is already known.
 func (s *secrets) add(kind *[][]string, secret string, forms func() []string) {
 	known := func(list []string) bool { return len(list) > 0 && list[0] == secret }
 	s.mu.RLock()
 	there := slices.ContainsFunc(*kind, known)
 	s.mu.RUnlock()
-	if there || len(secret) < shortestSecret {
+	if there || len(secret) < minSecret {
 		return
 	}
 	s.mu.Lock()
@@ -77,12 +77,12 @@ func (s *secrets) add(kind *[][]string, secret string, forms func() []string) {
 	s.rebuild()
 }
 
-// formsOf are pairs of a text and what stands in its place: the secret as it is, and as forms, JSON and HTML write it.
+// formsOf returns pairs of a text and its replacement: the secret itself, and as encoded in forms, JSON and HTML.
 func formsOf(secret, instead string) (pairs []string) {
-	if len(secret) < shortestSecret {
+	if len(secret) < minSecret {
 		return nil
 	}
-	quoted, _ := json.Marshal(secret) // of text: can't fail
+	quoted, _ := json.Marshal(secret) // can't fail for a string
 	for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret), html.EscapeString(secret),
 		string(quoted[1 : len(quoted)-1])} {
 		if !slices.Contains(pairs, form) {
@@ -92,7 +92,7 @@ func formsOf(secret, instead string) (pairs []string) {
 	return pairs
 }
 
-// rebuild makes the replacer. Longer texts come first: a secret may be part of another.
+// rebuild rebuilds the replacer. Longer texts come first: a secret may be part of another.
 func (s *secrets) rebuild() {
 	type pair struct{ form, instead string }
 	var all []pair
@@ -109,15 +109,15 @@ func (s *secrets) rebuild() {
 	s.replacer = strings.NewReplacer(flat...)
 }
 
-// longSecret is, in bytes, what is no part of a name by chance.
+// longSecret is a length, in bytes, from which a secret is not part of a name by chance.
 const longSecret = 20
 
-// within says whether data is a secret, or holds a long one.
+// within reports whether data is a secret, or contains a long one.
 func (s *secrets) within(data string) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, forms := range slices.Concat(s.tokens, s.clients, [][]string{s.user}) {
-		for i := 0; i < len(forms); i += 2 { // pairs of a form and what stands in its place
+		for i := 0; i < len(forms); i += 2 { // pairs of a form and its replacement
 			if data == forms[i] || len(forms[i]) >= longSecret && strings.Contains(data, forms[i]) {
 				return true
 			}

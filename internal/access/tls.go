@@ -12,16 +12,16 @@ import (
 	"sync/atomic"
 )
 
-// authorities are the certificates in a file that sign those of servers. The zero value is the system's.
+// authorities holds the trusted certificates of a CA file. The zero value stands for the system's.
 type authorities struct {
 	flag, path string
 	system     bool           // the system's are trusted too
-	text       string         // what the file held when it was last usable
+	text       string         // the file's contents when it was last usable
 	roots      *x509.CertPool // of text; nil: the system's
 }
 
-// load reads the file again and says whether there are others than before. Where the file is not usable nothing
-// changes: what was trusted stays trusted.
+// load reads the file again and reports whether it has changed. If the file is not usable, the authorities read before
+// stay trusted.
 func (a *authorities) load() (changed bool, err error) {
 	if a.path == "" {
 		return false, nil
@@ -55,7 +55,7 @@ func addCertificates(pool *x509.CertPool, text string) error {
 		}
 		cert, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return fmt.Errorf("has a certificate (number %d) that can't be read: %w", count+1, err)
+			return fmt.Errorf("has an unreadable certificate (number %d): %w", count+1, err)
 		}
 		pool.AddCert(cert)
 	}
@@ -82,20 +82,20 @@ func (a *Access) certificate() (*tls.Certificate, error) {
 	return &cert, nil
 }
 
-// present gives the client's certificate to handshakes. It is read each time, so a renewed one is used with the next
-// connection. Where there is none, asked notes that one was asked for.
+// present provides the client's certificate for handshakes. It is read each time, so the next connection uses a renewed
+// one. If none is configured, it sets asked.
 func (a *Access) present(asked *atomic.Bool) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		if a.cfg.CertFile == "" {
 			asked.Store(true)
-			return &tls.Certificate{}, nil // none is sent; the server may do without
+			return &tls.Certificate{}, nil // none is sent; the server may not require it
 		}
 		return a.certificate()
 	}
 }
 
-// TLS is the configuration for a connection to the server: TLS 1.2 or later, the authorities as they were when the
-// Access was made, and the client's certificate, which is read again for each handshake.
+// TLS returns the configuration for a connection to the server: TLS 1.2 or later, the authorities as read by New, and the
+// client's certificate, which is read again for each handshake.
 func (a *Access) TLS() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: a.authorities.roots, GetClientCertificate: a.present(&a.asked)}
 }
@@ -107,11 +107,11 @@ type Transport struct {
 	mu          sync.Mutex
 	authorities authorities
 	inUse       *http.Transport
-	bad         string // why the file of authorities was not usable when it was last read; empty: it was
+	lastError   string // why the CA file was not usable when it was last read; empty: it was
 }
 
-// Transport gives base the TLS settings, and follows the file of authorities: where it was replaced, connections are
-// made anew with what it holds then. base must not be used otherwise.
+// Transport adds the TLS settings to base. When the CA file is replaced, new connections use its new contents. base must
+// not be used otherwise.
 func (a *Access) Transport(base *http.Transport) *Transport {
 	base.TLSClientConfig = a.TLS()
 	return &Transport{log: a.log, authorities: a.authorities, inUse: base}
@@ -132,17 +132,17 @@ func (t *Transport) current() *http.Transport {
 		t.inUse = old.Clone()
 		t.inUse.TLSClientConfig.RootCAs = t.authorities.roots
 		old.CloseIdleConnections()
-	case err != nil && err.Error() != t.bad: // once, and not with every request
+	case err != nil && err.Error() != t.lastError: // once, not with every request
 		t.log.Warn("the file of authorities can't be used: those read before are trusted", "error", err)
 	}
-	t.bad = ""
+	t.lastError = ""
 	if err != nil {
-		t.bad = err.Error()
+		t.lastError = err.Error()
 	}
 	return t.inUse
 }
 
-// CloseIdleConnections closes the connections that are idle.
+// CloseIdleConnections closes idle connections.
 func (t *Transport) CloseIdleConnections() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -93,7 +93,7 @@ func TestTheServersCertificate(t *testing.T) {
 		"the system's don't know it": {ours.pair("server"), "",
 			`the certificate of %s is signed by "CN=our authority", which is not trusted`,
 			"give the certificate of that authority with --scan-ca-file", true},
-		"for another host": {ours.pair("server", elsewhere), trusted, "the certificate that came is not for %s",
+		"for another host": {ours.pair("server", elsewhere), trusted, "the server's certificate is not for %s",
 			"write in --scan-url a name that it is for, or give the server a certificate for this one", true},
 		"expired": {ours.pair("server", expired), trusted, "the certificate of %s, or of one of its authorities, is not valid now",
 			"renew it there, and see that this machine's clock is right", false},

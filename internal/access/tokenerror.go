@@ -12,15 +12,15 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// TokenError says why the token endpoint gave no token. It may pass: credentials are put in place late or replaced, and
-// the secret is read again with each try.
+// TokenError is why the token endpoint returned no token. It may pass: credentials are installed late or replaced, and the
+// secret is read again with each try.
 type TokenError struct {
 	Endpoint    string // its URL, without the query
 	Status      int    // HTTP status; 0: no answer
 	Code        string // OAuth error code, such as invalid_client (RFC 6749, section 5.2); may be empty
-	Description string // the endpoint's own words; may be empty
+	Description string // the endpoint's message; may be empty
 	Do          string // what to do about it; may be empty
-	Err         error  // what went wrong where there was no answer, or none that could be used; else nil
+	Err         error  // why there was no answer, or no usable one; else nil
 
 	retryAfter time.Duration
 }
@@ -32,7 +32,7 @@ func (e *TokenError) Error() string {
 	return e.What() + "; " + e.Do
 }
 
-// What is the error without what to do about it.
+// What returns the error without its cure.
 func (e *TokenError) What() string {
 	var b strings.Builder
 	b.WriteString("no token from " + e.Endpoint)
@@ -52,11 +52,11 @@ func (e *TokenError) What() string {
 
 func (e *TokenError) Unwrap() error { return e.Err }
 
-// Wait is how long the endpoint asks to wait before the next try; 0: it does not say.
+// Wait returns how long the endpoint asks to wait before the next try; 0: it does not say.
 func (e *TokenError) Wait() time.Duration { return e.retryAfter }
 
-// explain says what the failure of a fetch means. What the endpoint sent is shown in part, without secrets: it may
-// send back what it got.
+// explain returns the meaning and cure of a failed fetch. It quotes the beginning of the answer without secrets: the
+// endpoint may echo the request.
 func (t *tokens) explain(err error) error {
 	a, e := t.access, &TokenError{Endpoint: t.endpoint}
 	var answer *oauth2.RetrieveError
@@ -76,7 +76,7 @@ func (t *tokens) explain(err error) error {
 			e.Description, e.Do = refused.What, refused.Do
 		}
 		e.Err = errors.New(a.excerpt(err.Error()))
-		if strings.HasPrefix(err.Error(), "oauth2: ") { // an answer came that is none
+		if strings.HasPrefix(err.Error(), "oauth2: ") { // the answer is not a token response
 			e.Do = "check " + a.Flag("oauth-token-url")
 		}
 		return e
@@ -114,10 +114,10 @@ func (t *tokens) explain(err error) error {
 	return e
 }
 
-// unusable is an answer that holds no token that could be sent.
+// unusable returns the error of an answer without a usable token.
 func (t *tokens) unusable(what string) error {
 	return &TokenError{Endpoint: t.endpoint, Status: http.StatusOK, Err: errors.New(what), Do: "check " + t.access.Flag("oauth-token-url")}
 }
 
-// excerpt is the beginning of a text from outside, without secrets.
+// excerpt returns the beginning of a text received from outside, without secrets.
 func (a *Access) excerpt(text string) string { return Excerpt(a.Redact(text)) }

@@ -55,9 +55,9 @@ func TestErrorsOfTheEndpointSayWhatToDoAndNoSecret(t *testing.T) {
 		"no JSON":             {echo(200, "application/json", "hello %"), 0, "", []string{"oauth2: cannot parse json", where}},
 		"no token":            {echo(200, "application/json", `{"expires_in":5}`), 0, "", []string{"missing access_token", where}},
 		"another type": {echo(200, "application/json", `{"access_token":"abcd","token_type":"DPoP"}`), 200, "",
-			[]string{"a token of type DPoP came", where}},
+			[]string{"it returned a token of type DPoP", where}},
 		"a token with a line break": {echo(200, "application/json", `{"access_token":"ab\ncd","token_type":"Bearer"}`), 200, "",
-			[]string{"can't stand in a header"}},
+			[]string{"a header can't hold"}},
 		"wrong types": {echo(400, "application/json", `{"error":7,"error_description":[%]}`), 400, "", []string{`the answer begins "{`, where}},
 	} {
 		t.Run(name, func(t *testing.T) {

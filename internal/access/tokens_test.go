@@ -299,7 +299,7 @@ func TestLifetimes(t *testing.T) {
 			require.Len(t, e.requests(), 1)
 			clock.pass(c.good)
 			a.tokens.mu.Lock()
-			good, aging := a.tokens.held.good(a.tokens.clock()), a.tokens.held.aging(a.tokens.clock())
+			good, aging := a.tokens.held.valid(a.tokens.clock()), a.tokens.held.renewalDue(a.tokens.clock())
 			a.tokens.mu.Unlock()
 			require.True(t, good)
 			require.Equal(t, c.renewals == 1, aging)
@@ -309,7 +309,7 @@ func TestLifetimes(t *testing.T) {
 			clock.pass(c.over - c.good)
 			a.tokens.mu.Lock()
 			defer a.tokens.mu.Unlock()
-			require.False(t, a.tokens.held.good(a.tokens.clock()))
+			require.False(t, a.tokens.held.valid(a.tokens.clock()))
 		})
 	}
 }

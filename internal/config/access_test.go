@@ -59,7 +59,7 @@ func TestUsageErrorsOfAccess(t *testing.T) {
 		"Scan, a certificate only": {append(args, "--scan-url=https://scan", "--scan-cert-file=c"), nil, "--scan-key-file is missing"},
 		"Scan that is none":        {append(args, "--scan-url=scan:8080"), nil, "--scan-url must be of the form http://"},
 		"a password for the endpoint": {args, map[string]string{"INDEXER_LEDGER_OAUTH_TOKEN_URL": "https://u:hunter2@id",
-			"INDEXER_LEDGER_OAUTH_CLIENT_ID": "i", "INDEXER_LEDGER_OAUTH_CLIENT_SECRET_FILE": "s"}, "--ledger-oauth-token-url must not have a user in it"},
+			"INDEXER_LEDGER_OAUTH_CLIENT_ID": "i", "INDEXER_LEDGER_OAUTH_CLIENT_SECRET_FILE": "s"}, "--ledger-oauth-token-url must not contain a user"},
 		"a password and a token": {args[:1], map[string]string{"INDEXER_LEDGER_URL": "https://u:hunter2@participant",
 			"INDEXER_LEDGER_TOKEN_FILE": "t"}, "--ledger-url has a user in it and --ledger-token-file is given"},
 		"a token for a file":     {append(args, "--ledger-token-file=eyJh.eyJzdWIiOiJodW50ZXIyIn0.c2ln"), nil, "--ledger-token-file is a token"},
