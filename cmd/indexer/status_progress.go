@@ -46,16 +46,16 @@ func newUnderWay(status store.Status) (list []work) {
 
 func (w *work) print(line func(label, format string, args ...any)) {
 	p := w.progress
-	what := w.Stream + ": " + progress.Place(p)
+	what := w.Stream + ": " + progress.Position(p)
 	switch part, ok := p.Part(); {
 	case p.Stream == "updates":
-		what = "catching up: offset " + progress.Place(p)
+		what = "catching up: offset " + progress.Position(p)
 	case p.Stream == "history" && ok: // its places count the offsets that are filled, in whatever order
 		what = fmt.Sprintf("filling the history: %.1f%% of %s offsets", part*100, progress.Count(p.End-p.From))
 	case p.Stream == "snapshot":
-		what = "storing the snapshot: contract " + progress.Place(p)
+		what = "storing the snapshot: contract " + progress.Position(p)
 	case p.Stream == "transactions":
-		what = "reading the transaction history: record " + progress.Place(p)
+		what = "reading the transaction history: record " + progress.Position(p)
 	}
 	line("under way", "%s, %s (%s ago)", what, progress.Pace(p), progress.Brief(w.age))
 }

@@ -1,2 +1,2 @@
-// Package admin is what operators and their monitoring see of the daemon: /healthz, /readyz and /metrics.
+// Package admin serves the daemon's endpoints for operators and monitoring: /healthz, /readyz, /metrics and profiles.
 package admin

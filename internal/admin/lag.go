@@ -7,22 +7,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The streams, as the daemon names them.
+// The daemon's names of the streams.
 const (
 	streamUpdates = "updates"
 	streamHistory = "transactions"
 )
 
-// lag is how far what is shown of a stream is behind its source. Where that is not known it is NaN, and never 0.
+// lag is how far the visible part of a stream is behind its source. An unknown lag is NaN, never 0.
 type lag struct {
-	asked    bool      // this process is to read the stream; otherwise nothing is said of it
+	asked    bool      // this process reads the stream; else the metrics leave it out
 	known    bool      // the source has answered since this process leads, and not failed since
-	caughtUp bool      // as it answered last, everything that it had is shown
+	caughtUp bool      // by its last answer, everything in the source is visible
 	at       time.Time // when that was last so; zero: never
-	newest   time.Time // the record time of the newest that is shown; zero: not known
+	newest   time.Time // the record time of the newest visible update or record; zero: not known
 }
 
-// answered tells what the source has answered: whether everything that it has is shown.
+// answered notes an answer of the source: whether everything that it has is visible.
 func (l *lag) answered(caughtUp bool) {
 	l.known, l.caughtUp = true, caughtUp
 	if caughtUp {
@@ -30,8 +30,8 @@ func (l *lag) answered(caughtUp bool) {
 	}
 }
 
-// seconds is since when something is missing, at most: what was recorded up to the newest that is shown is there, and what
-// the source had when everything was shown.
+// seconds returns for how long something may have been missing. Nothing is missing that was recorded up to the newest
+// visible update, nor that the source had when the stream was last caught up.
 func (l *lag) seconds(now time.Time) float64 {
 	since := l.newest
 	if l.at.After(since) {
@@ -48,7 +48,7 @@ func (l *lag) seconds(now time.Time) float64 {
 	return now.Sub(since).Seconds()
 }
 
-// lags collects the metrics that depend on when they are asked for.
+// lags collects the metrics that depend on the time of collection.
 type lags struct {
 	m       *Metrics
 	offsets *prometheus.Desc
@@ -64,13 +64,13 @@ func newLags(m *Metrics) lags {
 	}
 }
 
-// Describe tells of the metrics.
+// Describe implements prometheus.Collector.
 func (l lags) Describe(to chan<- *prometheus.Desc) {
 	to <- l.offsets
 	to <- l.seconds
 }
 
-// Collect tells their values.
+// Collect implements prometheus.Collector.
 func (l lags) Collect(to chan<- prometheus.Metric) {
 	l.m.mu.Lock()
 	defer l.m.mu.Unlock()

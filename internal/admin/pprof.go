@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// ServePprof answers go tool pprof on listener, below /debug/pprof/, until ctx ends. Whoever reaches it can read what is
-// in memory and slow the program down: the listener belongs on loopback.
+// ServePprof serves go tool pprof on listener, below /debug/pprof/, until ctx ends. Whoever reaches it can read the
+// program's memory and slow it down, so listen on loopback only.
 func ServePprof(ctx context.Context, listener net.Listener) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
@@ -18,6 +18,6 @@ func ServePprof(ctx context.Context, listener net.Listener) error {
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	// Without a limit for writing: a profile over minutes is answered when they have passed.
+	// No write timeout: a profile over minutes is answered after them.
 	return serveUntil(ctx, listener, &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute})
 }

@@ -12,20 +12,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// checkTimeout is how long a readiness check waits for whatever it tries.
+// checkTimeout limits each readiness check.
 const checkTimeout = 2 * time.Second
 
 // Check tries a connection.
 type Check struct {
-	Name string // of what is reached, such as "database"
+	Name string // what it connects to, such as "database"
 	Try  func(context.Context) error
 }
 
-// Health answers whether the daemon is alive and ready. Ready is a process each of whose streams it leads or stands by
-// for, with everything that they need in reach.
+// Health reports whether the daemon is alive and ready. A process is ready if it leads or stands by for each of its
+// streams, and everything that they need is reachable.
 type Health struct {
 	checks  []Check
-	streams []string // in the order in which they are told
+	streams []string // in the order of the report
 
 	mu     sync.Mutex
 	states map[string]streamState
@@ -36,7 +36,7 @@ type streamState struct {
 	text  string
 }
 
-// NewHealth makes a Health of these streams, none of which is ready. The checks are made whenever it is asked.
+// NewHealth returns a Health of these streams, none of which is ready. The checks run with each request.
 func NewHealth(streams []string, checks ...Check) *Health {
 	h := &Health{checks: checks, streams: streams, states: map[string]streamState{}}
 	for _, stream := range streams {
@@ -45,8 +45,8 @@ func NewHealth(streams []string, checks ...Check) *Health {
 	return h
 }
 
-// Set says what the daemon does about a stream, such as "leading" or "waiting for a snapshot to be finished", and whether
-// that is what it is there for. It reports whether that is news.
+// Set sets the state of a stream, such as "leading" or "waiting for a snapshot to be finished", and whether that is ready.
+// It reports whether the state has changed.
 func (h *Health) Set(stream string, ready bool, state string) (changed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -92,14 +92,14 @@ func (h *Health) check(ctx context.Context) (ready bool, lines []string) {
 	return ready, lines
 }
 
-// ask runs a check beside the others. Nobody has to wait for one that does not heed its context.
+// ask runs a check in the background, so that one that ignores its context delays nobody.
 func ask(ctx context.Context, check func(context.Context) error) <-chan error {
 	answer := make(chan error, 1)
 	go func() { answer <- check(ctx) }()
 	return answer
 }
 
-// Serve answers on listener until ctx ends.
+// Serve serves the endpoints on listener until ctx ends.
 func Serve(ctx context.Context, listener net.Listener, health *Health, metrics *Metrics) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
@@ -124,7 +124,7 @@ func Serve(ctx context.Context, listener net.Listener, health *Health, metrics *
 	})
 }
 
-// serveUntil answers on listener until ctx ends.
+// serveUntil serves on listener until ctx ends.
 func serveUntil(ctx context.Context, listener net.Listener, server *http.Server) error {
 	stopped := make(chan struct{})
 	go func() {
@@ -133,7 +133,7 @@ func serveUntil(ctx context.Context, listener net.Listener, server *http.Server)
 		shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
 		if server.Shutdown(shutdown) != nil {
-			_ = server.Close() // cuts off a client that does not let go
+			_ = server.Close() // cut off clients that stay connected
 		}
 	}()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

@@ -1,6 +1,6 @@
-// Package config turns flags and environment into typed configuration. The two commands share the settings: every
-// flag has an environment variable, --ledger-url is INDEXER_LEDGER_URL. Secrets never come from a flag: tokens, client
-// secrets and keys come from files, passwords from a URL's environment variable or a pgpass file.
+// Package config turns flags and environment into typed configuration. The commands share the settings. Every flag has an
+// environment variable: --ledger-url is INDEXER_LEDGER_URL. Secrets never come from a flag: tokens, client secrets and keys
+// come from files, passwords from a URL's environment variable or a pgpass file.
 package config
 
 import (
@@ -25,29 +25,29 @@ import (
 	"ledgerindexer/verify"
 )
 
-// Database says where the rows go.
+// Database selects the database.
 type Database struct {
-	DatabaseURL string `required:"" placeholder:"URL" help:"PostgreSQL database, postgres://user@host/name. A password belongs into the environment variable or a pgpass file, not on the command line."`
+	DatabaseURL string `required:"" placeholder:"URL" help:"PostgreSQL database, postgres://user@host/name. Put a password into the environment variable or a pgpass file, not on the command line."`
 }
 
-// Ledger says which participant is read.
+// Ledger selects the participant.
 type Ledger struct {
 	LedgerURL    string `required:"" placeholder:"URL" help:"Base URL of the participant's JSON Ledger API, such as https://participant.example.com:7575."`
 	LedgerAccess Access `embed:"" prefix:"ledger-"`
 }
 
-// Admin says who may change the participant itself. The daemon never does.
+// Admin holds the credentials to change the participant itself. The daemon never does.
 type Admin struct {
-	AdminTokenFile string `placeholder:"FILE" help:"File that holds the bearer token of a participant administrator, to be sent instead of the ledger's. Nothing but the commands about packages uses it."`
+	AdminTokenFile string `placeholder:"FILE" help:"File that holds the bearer token of a participant administrator, sent instead of the ledger's. Only the commands about packages use it."`
 }
 
-// Scan says which Scan service is asked.
+// Scan selects the Scan service.
 type Scan struct {
 	ScanURL    string `placeholder:"URL" help:"Base URL of the Scan service, such as https://scan.example.com/api/scan."`
 	ScanAccess Access `embed:"" prefix:"scan-"`
 }
 
-// Sources says what the daemon reads: the updates of a participant, the transaction history of a Scan service, or both.
+// Sources selects what the daemon reads: the updates of a participant, the transaction history of a Scan service, or both.
 type Sources struct {
 	LedgerURL    string `placeholder:"URL" help:"Base URL of the participant's JSON Ledger API, such as https://participant.example.com:7575; empty: no updates are read."`
 	LedgerAccess Access `embed:"" prefix:"ledger-"`
@@ -55,20 +55,20 @@ type Sources struct {
 	ScanAccess   Access `embed:"" prefix:"scan-"`
 }
 
-// Access says who we are to a server and whom we trust. Its flags begin with the server's name.
+// Access holds the credentials for a server and the trusted authorities. Its flags begin with the server's name.
 type Access struct {
 	TokenFile             string   `placeholder:"FILE" help:"File that holds the bearer token. It is read for every request, so replace it in place."`
 	OAuthTokenURL         string   `name:"oauth-token-url" placeholder:"URL" help:"Token endpoint for OAuth2 client credentials, instead of a token file."`
 	OAuthClientID         string   `name:"oauth-client-id" placeholder:"ID" help:"OAuth2 client id."`
 	OAuthClientSecretFile string   `name:"oauth-client-secret-file" placeholder:"FILE" help:"File that holds the OAuth2 client secret. It is read for every token."`
-	OAuthScopes           []string `name:"oauth-scopes" sep:"," placeholder:"SCOPE" help:"OAuth2 scopes to ask for."`
-	OAuthAudience         string   `name:"oauth-audience" placeholder:"AUDIENCE" help:"Audience to ask for, where the token endpoint wants one."`
+	OAuthScopes           []string `name:"oauth-scopes" sep:"," placeholder:"SCOPE" help:"OAuth2 scopes to request."`
+	OAuthAudience         string   `name:"oauth-audience" placeholder:"AUDIENCE" help:"Audience to request, if the token endpoint needs one."`
 	CAFile                string   `name:"ca-file" placeholder:"FILE" help:"PEM file of the authorities that sign the server's certificate, instead of the system's. It is read again when it changes."`
 	CertFile              string   `placeholder:"FILE" help:"PEM file of the client's certificate. It is read for every connection."`
 	KeyFile               string   `placeholder:"FILE" help:"PEM file of its private key."`
 }
 
-// Domain is the access as the clients know it; flags is the prefix of the flags, for errors.
+// Domain returns the access as the clients take it; flags is the prefix of the flags, for errors.
 func (a Access) Domain(flags string) access.Config {
 	return access.Config{
 		Flags: flags, TokenFile: a.TokenFile, CAFile: a.CAFile, CertFile: a.CertFile, KeyFile: a.KeyFile,
@@ -79,7 +79,7 @@ func (a Access) Domain(flags string) access.Config {
 	}
 }
 
-// Contracts says of which contracts the ledger is read.
+// Contracts selects the contracts to read.
 type Contracts struct {
 	Parties    []string `sep:"," placeholder:"PARTY" help:"Parties to read as. Default: any party, which needs the right to read as any."`
 	Templates  []string `sep:"," placeholder:"TEMPLATE" help:"Templates to read, #package-name:Module:Entity. Default: all."`
@@ -87,7 +87,7 @@ type Contracts struct {
 	Blobs      bool     `help:"Read created-event blobs."`
 }
 
-// Scope says what is read of the ledger.
+// Scope selects what to read of the ledger.
 type Scope struct {
 	Contracts
 	Shape         string `enum:"acs-delta,ledger-effects" default:"acs-delta" help:"Transaction shape: acs-delta (creations and archivals) or ledger-effects (exercises too)."`
@@ -95,7 +95,7 @@ type Scope struct {
 	Topology      bool   `default:"true" negatable:"" help:"Read topology events."`
 }
 
-// Log says how the program tells what it does, on standard error.
+// Log holds the settings of the log, which goes to standard error.
 type Log struct {
 	LogFormat string `enum:"text,json" default:"text" help:"text or json."`
 	LogLevel  string `enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error."`
@@ -104,29 +104,29 @@ type Log struct {
 // Run is the settings of the daemon.
 type Run struct {
 	Start        string `default:"genesis" placeholder:"WHERE" help:"Where to begin in a database without a checkpoint: genesis, latest or an offset. Default: ${default}."`
-	UntilCurrent bool   `help:"Stop when what was the end of each stream at the start is committed. Beside another daemon it waits for the lead first."`
+	UntilCurrent bool   `help:"Stop when everything up to where each stream ended at the start is committed. Beside another daemon it waits for the lead first."`
 	Listen       string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of /healthz, /readyz and /metrics; empty: none. Default: ${default}."`
 	Migrate      bool   `default:"true" negatable:"" help:"Bring the database's schema up to date at the start."`
 
-	LookupRate       int           `default:"5" placeholder:"N" help:"Contracts from before the start that are looked up per second, at most; 0: none. Default: ${default}."`
+	LookupRate       int           `default:"5" placeholder:"N" help:"Look up at most this many contracts from before the start per second; 0: none. Default: ${default}."`
 	PackagesInterval time.Duration `default:"10m" placeholder:"TIME" help:"How often the vetted packages are read; 0: never. Default: ${default}."`
-	VerifyRate       int           `default:"500" placeholder:"N" help:"Updates, and records of the history, that are read again per second, at most, and compared with what was stored of them; 0: none. Default: ${default}."`
+	VerifyRate       int           `default:"500" placeholder:"N" help:"Read at most this many updates, and records of the transaction history, per second again and compare them with the stored rows; 0: none. Default: ${default}."`
 }
 
-// Pace bounds what the participant is asked for, by all that a program does.
+// Pace limits the requests of a program to the participant.
 type Pace struct {
-	MaxRequests int     `default:"8" placeholder:"N" help:"Requests to the participant that are in flight, at most; waiting for news counts for none. Fewer are while it is slow or refuses some. Default: ${default}."`
-	MaxRate     float64 `default:"0" placeholder:"N" help:"Requests to the participant per second, at most; 0: as many as it answers. Default: ${default}."`
+	MaxRequests int     `default:"8" placeholder:"N" help:"Most requests to the participant in flight; waiting for news does not count. There are fewer while it is slow or refuses some. Default: ${default}."`
+	MaxRate     float64 `default:"0" placeholder:"N" help:"Most requests to the participant per second; 0: no limit. Default: ${default}."`
 }
 
-// Profile is where a program shows what it spends its time and memory on.
+// Profile holds the settings of the profiles for go tool pprof.
 type Profile struct {
 	Pprof string `placeholder:"HOST:PORT" help:"Loopback address of profiles for go tool pprof, such as 127.0.0.1:6060; empty: none."`
 }
 
 // Snapshot is the settings of the backfill.
 type Snapshot struct {
-	AtOffset *int64 `placeholder:"OFFSET" help:"Offset of the snapshot. Default: the ledger's end, or where an unfinished snapshot stands."`
+	AtOffset *int64 `placeholder:"OFFSET" help:"Offset of the snapshot. Default: the ledger's end, or the offset of an unfinished snapshot."`
 	Restart  bool   `help:"Drop an unfinished snapshot and begin again."`
 }
 
@@ -135,7 +135,7 @@ type Fill struct {
 	From         *int64 `env:"-" placeholder:"OFFSET" help:"Begin after this offset. Default: the beginning of the ledger, or what the participant is pruned up to."`
 	To           *int64 `env:"-" placeholder:"OFFSET" help:"Go up to this offset. Default: up to where the history that is stored begins."`
 	WithSnapshot bool   `env:"-" help:"Carry a snapshot of the contracts that were active at the lower end, so that what was active is known from there on."`
-	NewestFirst  bool   `env:"-" help:"Go from the newest history that is missing to the oldest, so that what is stored is complete from ever earlier on."`
+	NewestFirst  bool   `env:"-" help:"Fill in the newest missing history first, so that the stored history grows backwards without gaps."`
 }
 
 // Verify is the settings of a verification.
@@ -143,13 +143,13 @@ type Verify struct {
 	All     bool   `env:"-" help:"Read everything again, from the lowest offset that the participant still serves."`
 	From    *int64 `env:"-" placeholder:"OFFSET" help:"Read the updates after this offset again. Default: where the database begins, if --to is given."`
 	To      *int64 `env:"-" placeholder:"OFFSET" help:"Read the updates up to this offset again. Default: the watermark, if --from is given."`
-	Sample  int    `env:"-" default:"20" placeholder:"N" help:"Without --all, --from and --to: read this many pages of updates from random places again. Default: ${default}."`
-	Seed    uint64 `env:"-" placeholder:"N" help:"Choose the random places of an earlier verification again."`
+	Sample  int    `env:"-" default:"20" placeholder:"N" help:"Without --all, --from and --to: read this many pages of updates at random offsets again. Default: ${default}."`
+	Seed    uint64 `env:"-" placeholder:"N" help:"Choose the same random offsets as an earlier verification."`
 	Offline bool   `env:"-" help:"Read nothing from the ledger: compare what was sealed with its digests."`
 	Repair  bool   `env:"-" help:"Write again what differs, also while the indexer runs."`
 }
 
-// Logger writes to w.
+// Logger returns a logger that writes to w.
 func (l Log) Logger(w io.Writer) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(l.LogLevel)); err != nil {
@@ -162,13 +162,13 @@ func (l Log) Logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-// ForPrograms tells whether the log is one that programs read.
+// ForPrograms reports whether programs read the log.
 func (l Log) ForPrograms() bool { return l.LogFormat == "json" }
 
-// Bar shows progress on the terminal that out leads to, if it does. A log that is read by programs goes without.
+// Bar returns a progress bar on out, which shows nothing if out is not a terminal or programs read the log.
 func (l Log) Bar(out io.Writer) *progress.Bar { return progress.NewBar(out, !l.ForPrograms()) }
 
-// Domain is the scope as the domain knows it.
+// Domain returns the scope in the domain's type.
 func (s Scope) Domain() ledger.Scope {
 	return ledger.Scope{
 		Parties: s.Parties, Templates: s.Templates, Interfaces: s.Interfaces, Shape: ledger.Shape(s.Shape), Blobs: s.Blobs,
@@ -176,7 +176,7 @@ func (s Scope) Domain() ledger.Scope {
 	}
 }
 
-// Validate refuses a URL that is none. Its text may hold a password and is not repeated.
+// Validate refuses an invalid URL. It may contain a password, so the error does not repeat it.
 func (d Database) Validate() error {
 	if d.DatabaseURL == "" { // given, but empty: pgx would take whatever database the PG* variables name
 		return errors.New("--database-url is missing")
@@ -187,8 +187,8 @@ func (d Database) Validate() error {
 	return nil
 }
 
-// Validate refuses a URL that is none, whose text may hold a password and is not repeated, and flags of access that
-// contradict each other. What the files hold is looked at later.
+// Validate refuses an invalid URL, which may contain a password and is not repeated, and flags of access that contradict
+// each other. The files are read later.
 func (l Ledger) Validate() error {
 	if l.LedgerURL == "" {
 		return errors.New("--ledger-url is missing")
@@ -196,7 +196,7 @@ func (l Ledger) Validate() error {
 	return checkServer("ledger", l.LedgerURL, l.LedgerAccess)
 }
 
-// Validate is Ledger's, where a Scan service is configured.
+// Validate checks like that of Ledger, if a Scan service is configured.
 func (s Scan) Validate() error {
 	if s.ScanURL == "" {
 		return nil
@@ -204,7 +204,7 @@ func (s Scan) Validate() error {
 	return checkServer("scan", s.ScanURL, s.ScanAccess)
 }
 
-// Validate is Ledger's and Scan's, where they are configured. One of them must be.
+// Validate checks like those of Ledger and Scan, if they are configured. One of them must be.
 func (s Sources) Validate() error {
 	if s.LedgerURL == "" && s.ScanURL == "" {
 		return errors.New("--ledger-url and --scan-url are both missing: give the one whose data is to be read, or both")
@@ -215,8 +215,8 @@ func (s Sources) Validate() error {
 	}{{"ledger", s.LedgerURL, s.LedgerAccess}, {"scan", s.ScanURL, s.ScanAccess}} {
 		if server.address == "" {
 			if flag := server.access.given(); flag != "" {
-				return fmt.Errorf("--%[1]s-%[2]s is given and --%[1]s-url is not: give the URL too, or leave out what is for it (the environment's %[3]s counts too)",
-					server.flags, flag, variableOf(server.flags+"-"+flag))
+				return fmt.Errorf("--%[1]s-%[2]s is given and --%[1]s-url is not: give the URL too, or leave out what is for it "+
+					"(the environment's %[3]s counts too)", server.flags, flag, variableOf(server.flags+"-"+flag))
 			}
 			continue
 		}
@@ -227,7 +227,7 @@ func (s Sources) Validate() error {
 	return nil
 }
 
-// given is the flag of something that is given, without its prefix; empty: nothing is.
+// given returns the first flag that is given, without its prefix; empty: none.
 func (a Access) given() string {
 	for _, setting := range []struct {
 		flag  string
@@ -260,7 +260,7 @@ func checkServer(flags, address string, a Access) error {
 	return cfg.Check()
 }
 
-// Validate refuses names that the server could only misunderstand.
+// Validate refuses malformed names.
 func (s Contracts) Validate() error {
 	for _, list := range []struct {
 		flag  string
@@ -288,7 +288,7 @@ func checkIdentifier(name string) error {
 	return err
 }
 
-// Validate refuses a start that is none, and paces out of range.
+// Validate refuses an invalid start, and rates out of range.
 func (r Run) Validate() error {
 	if _, err := ingest.ParseStart(r.Start); err != nil {
 		return fmt.Errorf("--start: %w", err)
@@ -308,7 +308,7 @@ func (r Run) Validate() error {
 	return nil
 }
 
-// checkAddress refuses what is not a host and a port, either of which may be empty.
+// checkAddress checks that an address is a host and a port; both may be empty.
 func checkAddress(address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -320,18 +320,18 @@ func checkAddress(address string) error {
 	return nil
 }
 
-// Validate refuses paces out of range.
+// Validate refuses limits out of range.
 func (p Pace) Validate() error {
 	if p.MaxRequests < 1 || p.MaxRequests > 32 {
 		return fmt.Errorf("--max-requests must be 1 to 32, not %d", p.MaxRequests)
 	}
 	if math.IsNaN(p.MaxRate) || p.MaxRate < 0 || p.MaxRate > 0 && p.MaxRate < 0.1 {
-		return fmt.Errorf("--max-rate must be at least 0.1 a second, or 0 for no bound, not %v", p.MaxRate)
+		return fmt.Errorf("--max-rate must be at least 0.1 a second, or 0 for no limit, not %v", p.MaxRate)
 	}
 	return nil
 }
 
-// Validate refuses an address that other machines could reach: profiles show what is in the program's memory.
+// Validate refuses an address that other machines could reach: profiles reveal the program's memory.
 func (p Profile) Validate() error {
 	if p.Pprof == "" {
 		return nil
@@ -347,7 +347,7 @@ func (p Profile) Validate() error {
 	return nil
 }
 
-// Validate refuses an offset that is none.
+// Validate refuses an invalid offset.
 func (s Snapshot) Validate() error {
 	if s.AtOffset != nil && *s.AtOffset < 0 {
 		return fmt.Errorf("--at-offset must be at least 0, not %d", *s.AtOffset)
@@ -375,7 +375,7 @@ func (v Verify) Validate() error {
 	return nil
 }
 
-// Validate refuses a range that is none.
+// Validate refuses an invalid range.
 func (f Fill) Validate() error {
 	switch {
 	case f.From != nil && *f.From < 0:
@@ -388,15 +388,15 @@ func (f Fill) Validate() error {
 	return nil
 }
 
-// Selection is which updates are read again.
+// Selection returns which updates to read again.
 func (v Verify) Selection() verify.Selection {
 	return verify.Selection{All: v.All, From: (*ledger.Offset)(v.From), To: (*ledger.Offset)(v.To), Sample: v.Sample, Seed: v.Seed}
 }
 
-// Offset is the snapshot's offset; nil where it is to be found out.
+// Offset returns the snapshot's offset; nil if it was not given.
 func (s Snapshot) Offset() *ledger.Offset { return (*ledger.Offset)(s.AtOffset) }
 
-// Holder names this process for people.
+// Holder returns a name of this process for messages: host and process id.
 func Holder() string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -21,18 +21,17 @@ const (
 	ExitProblem = 3 // an operator must act: trying again can't cure it
 )
 
-// Output is where a command writes what was asked for; the log goes to standard error.
+// Output is where a command writes its results; the log goes to standard error.
 type Output struct{ io.Writer }
 
-// logging is a grammar that holds Log.
+// logging is a grammar that contains Log.
 type logging interface {
 	Logger(out io.Writer) *slog.Logger
 	Bar(out io.Writer) *progress.Bar
 	ForPrograms() bool
 }
 
-// Logged is a command that tells what it does in its log, rather than a person on standard output: its first and last words
-// belong there too.
+// Logged is a command that reports in its log rather than on standard output. Its start and its final error are logged too.
 type Logged interface{ Logged() }
 
 // Execute parses the command line into grammar, runs the chosen command's Run method, which may take a
@@ -65,7 +64,7 @@ func Execute(
 	return ExitCode(name, err, stderr)
 }
 
-// logStart says which build is at work.
+// logStart logs which build is running.
 func logStart(ctx context.Context, name string, logger *slog.Logger) error {
 	build, err := version.Read()
 	if err == nil {
@@ -74,7 +73,7 @@ func logStart(ctx context.Context, name string, logger *slog.Logger) error {
 	return err
 }
 
-// logEnd is ExitCode for a log that programs read: what went wrong is a line of it.
+// logEnd is ExitCode for a log that programs read: the error is a line of it.
 func logEnd(ctx context.Context, name string, err error, logger *slog.Logger) int {
 	code, do := judge(name, err)
 	if code == ExitDone {
@@ -88,8 +87,7 @@ func logEnd(ctx context.Context, name string, err error, logger *slog.Logger) in
 	return code
 }
 
-// ExitCode turns what a command returned into its exit code, and tells the user on w what went wrong and, where it
-// is known, what to do.
+// ExitCode returns the exit code for a command's error, and writes to w what went wrong and, where it is known, what to do.
 func ExitCode(name string, err error, w io.Writer) int {
 	code, do := judge(name, err)
 	if code == ExitDone {
@@ -103,7 +101,7 @@ func ExitCode(name string, err error, w io.Writer) int {
 	return code
 }
 
-// judge tells the exit code of an error, and what is to be done about it, where that is known.
+// judge returns the exit code of an error, and its cure where that is known.
 func judge(name string, err error) (code int, do string) {
 	var usage *UsageError
 	var problem *ledger.Problem
@@ -111,7 +109,7 @@ func judge(name string, err error) (code int, do string) {
 	switch {
 	case err == nil, errors.Is(err, ErrHelp):
 		return ExitDone, ""
-	case errors.As(err, &problem): // also one that was found where the settings were looked at
+	case errors.As(err, &problem): // before UsageError: checking the settings may find a problem
 		return ExitProblem, problem.Do
 	case errors.As(err, &usage):
 		return ExitUsage, ""
@@ -121,7 +119,7 @@ func judge(name string, err error) (code int, do string) {
 	return ExitFailed, ""
 }
 
-// harmless escapes what could do something to a terminal: an error may repeat what a server said.
+// harmless escapes control characters for a terminal: an error may repeat a server's message.
 func harmless(text string) string {
 	return Escape(text, func(r rune) bool { return r == '\n' || unicode.IsPrint(r) })
 }

@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// softMemory is how much memory, in bytes, a program takes before its garbage is collected more eagerly than usual. Where
-// nothing is said of a program, it is less than what answers at the limits of the clients would leave lying about. The programs
-// that index need 150 MiB, and with the largest pages twice as much; on a machine that is short of processors the collector
-// would come too late to keep to that.
+// softMemory returns the memory limit of a program's garbage collector, in bytes. The indexer needs 150 MiB, and twice as
+// much with the largest pages. Without a limit, garbage from answers of the largest size would add up on a machine with
+// few processors, where the collector runs too late.
 func softMemory(program string) int64 {
 	switch program {
 	case "indexer", "backfill":
 		return 300 << 20
-	default: // what the sandbox simulates is in its memory
+	default: // the sandbox keeps its ledger in memory
 		return 1 << 30
 	}
 }

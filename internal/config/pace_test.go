@@ -17,7 +17,7 @@ func TestPacesOutOfRangeAreRefused(t *testing.T) {
 		require.ErrorContains(t, Pace{MaxRequests: n}.Validate(), "--max-requests must be 1 to 32, not ", "%v", n)
 	}
 	for _, rate := range []float64{math.NaN(), math.Inf(-1), -1, -0.1, 0.099, math.SmallestNonzeroFloat64} {
-		require.ErrorContains(t, Pace{MaxRequests: 8, MaxRate: rate}.Validate(), "--max-rate must be at least 0.1 a second, or 0 for no bound, not ", "%v", rate)
+		require.ErrorContains(t, Pace{MaxRequests: 8, MaxRate: rate}.Validate(), "--max-rate must be at least 0.1 a second, or 0 for no limit, not ", "%v", rate)
 	}
 }
 

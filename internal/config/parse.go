@@ -19,7 +19,7 @@ import (
 
 const envPrefix = "INDEXER_"
 
-// ErrHelp is returned by Parse where the user asked for help or for the version, which has been printed.
+// ErrHelp is returned by Parse after it printed help or the version, as the user asked.
 var ErrHelp = errors.New("help was printed")
 
 // UsageError is a command line or an environment that can't be understood. The commands end with exit code 2.
@@ -28,8 +28,8 @@ type UsageError struct{ Err error }
 func (e *UsageError) Error() string { return e.Err.Error() }
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Parse fills grammar, a pointer to a struct of flags and commands, and returns the chosen command. environ is as
-// os.Environ gives it and is only looked through for misspelt names: the values are read from the process's own.
+// Parse fills grammar, a pointer to a struct of flags and commands, and returns the chosen command. environ is the result
+// of os.Environ. It is only searched for misspelt names: the values come from the process's environment.
 func Parse(grammar any, name, description string, args, environ []string, stdout io.Writer) (*kong.Context, error) {
 	helped := false
 	build, err := version.Read()
@@ -48,7 +48,7 @@ func Parse(grammar any, name, description string, args, environ []string, stdout
 		return nil, &UsageError{err}
 	}
 	for i, arg := range args {
-		if !utf8.ValidString(arg) { // the parser would put other characters in its place, and say nothing
+		if !utf8.ValidString(arg) { // the parser would silently replace characters
 			return nil, &UsageError{fmt.Errorf("argument %d is not text in UTF-8", i+1)}
 		}
 	}
@@ -62,8 +62,8 @@ func Parse(grammar any, name, description string, args, environ []string, stdout
 	return parsed, nil
 }
 
-// refuseSecrets keeps passwords and tokens off the command line, where every user of the machine can read them, and out
-// of the errors that repeat an argument.
+// refuseSecrets refuses passwords and tokens on the command line, where every user of the machine can read them, and keeps
+// them out of errors that repeat an argument.
 func refuseSecrets(args []string) error {
 	for i, arg := range args {
 		where, value := "an argument", arg
@@ -84,12 +84,12 @@ func refuseSecrets(args []string) error {
 	return nil
 }
 
-// variableOf is the environment variable of a flag.
+// variableOf returns the environment variable of a flag.
 func variableOf(flag string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// instead says where a URL with a password may be given that stood in a flag, or in an argument.
+// instead returns how to give a URL with a password that was given in a flag or an argument.
 func instead(flag string) string {
 	variable := variableOf(strings.TrimLeft(flag, "-"))
 	known, err := variables()
@@ -119,8 +119,8 @@ func hasPassword(text string) bool {
 	return has
 }
 
-// refuseUnknown finds misspelt settings: a variable with our prefix that no command has. It refuses settings that are no
-// text as well, in whose place the parser would put other characters.
+// refuseUnknown refuses misspelt settings: variables with our prefix that no command has. It also refuses settings that are
+// not UTF-8, because the parser would silently replace characters.
 func refuseUnknown(environ []string) error {
 	known, err := variables()
 	if err != nil {
@@ -140,13 +140,13 @@ func refuseUnknown(environ []string) error {
 
 var serviceVariable = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)$`)
 
-// ofService tells whether Kubernetes made a variable: it gives each container the addresses of its namespace's
-// services, and one of them may be called indexer.
+// ofService reports whether a variable comes from Kubernetes. It gives each container the addresses of its namespace's
+// services, one of which may be called indexer.
 func ofService(name, value string) bool {
 	return serviceVariable.MatchString(name) || strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://")
 }
 
-// variables are the environment variables of both commands: they share an environment, so each accepts the other's.
+// variables returns the environment variables of all commands: they share an environment, so each accepts the others'.
 var variables = sync.OnceValues(func() ([]string, error) {
 	var all struct {
 		Database

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// StopOnSignal returns a context that ends with the first SIGINT or SIGTERM, so that the batch under way can be
-// finished. The second one ends the process at once: whatever was not committed, the database rolls back.
+// StopOnSignal returns a context that ends with the first SIGINT or SIGTERM, so that the current batch can be finished. The
+// second signal ends the process at once, and the database rolls back what was not committed.
 func StopOnSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 2)

@@ -8,7 +8,7 @@ import (
 
 var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
 
-// ShellWord writes a text as a POSIX shell reads it as one word.
+// ShellWord quotes a text so that a POSIX shell reads it as one word.
 func ShellWord(text string) string {
 	if plainWord.MatchString(text) {
 		return text
@@ -16,11 +16,11 @@ func ShellWord(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// Escape is a text whose characters are escaped, unless they stay as they are.
-func Escape(text string, stays func(rune) bool) string {
+// Escape returns a text with all characters escaped except those for which keep returns true.
+func Escape(text string, keep func(rune) bool) string {
 	var b strings.Builder
 	for _, r := range strings.ToValidUTF8(text, "\ufffd") {
-		if stays(r) {
+		if keep(r) {
 			b.WriteRune(r)
 			continue
 		}

@@ -1,4 +1,4 @@
-// Package progress shows on a terminal how far long work has come: one line, drawn again and again below the log.
+// Package progress shows the progress of long work on a terminal: one line below the log, redrawn with each change.
 package progress
 
 import (
@@ -14,19 +14,18 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Bar is the line at the bottom of a terminal. What is written through it, such as the log, stands above the line. It
-// is safe for concurrent use.
+// Bar is the line at the bottom of a terminal. Text written through it, such as the log, appears above the line. It is safe
+// for concurrent use.
 type Bar struct {
 	out   io.Writer
-	width func() int // in columns; nil: there is no terminal, and nothing is drawn
+	width func() int // in columns; nil: no terminal, so nothing is drawn
 
 	mu    sync.Mutex
-	work  []ledger.Progress // that is under way, by stream
+	work  []ledger.Progress // in progress, sorted by stream
 	drawn bool              // the line is on the terminal
 }
 
-// NewBar makes a bar for what out leads to, usually standard error. Where that is no terminal, or shown is false, the bar
-// draws nothing.
+// NewBar returns a bar on out, usually standard error. If out is not a terminal, or shown is false, the bar draws nothing.
 func NewBar(out io.Writer, shown bool) *Bar {
 	b := &Bar{out: out}
 	if file, isFile := out.(*os.File); isFile && shown {
@@ -42,7 +41,7 @@ func NewBar(out io.Writer, shown bool) *Bar {
 	return b
 }
 
-// Show draws how far a stream's work has come, beside that of others. Work that has ended is not shown any more.
+// Show draws the progress of a stream's work beside that of others. It removes work that has ended.
 func (b *Bar) Show(p ledger.Progress) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -70,7 +69,7 @@ func (b *Bar) write(out io.Writer, text []byte) (int, error) {
 	return n, err
 }
 
-// Above is a writer to the same terminal whose lines stand above the bar too.
+// Above returns a writer to the same terminal whose lines appear above the bar too.
 func (b *Bar) Above(out io.Writer) io.Writer { return above{b, out} }
 
 type above struct {
@@ -80,7 +79,7 @@ type above struct {
 
 func (a above) Write(text []byte) (int, error) { return a.bar.write(a.out, text) }
 
-// Close takes the bar away; nothing is shown any more.
+// Close removes the bar for good.
 func (b *Bar) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -88,7 +87,7 @@ func (b *Bar) Close() {
 	b.width = nil
 }
 
-// erase goes back to the beginning of the line and clears it.
+// erase moves to the beginning of the line and clears it.
 func (b *Bar) erase() {
 	if b.drawn {
 		b.drawn = false
@@ -105,8 +104,8 @@ func (b *Bar) draw() {
 		parts = append(parts, Line(p))
 	}
 	line := []rune(strings.Join(parts, " | "))
-	if room := max(0, b.width()-1); len(line) > room { // a full line would scroll
-		line = line[:room]
+	if columns := max(0, b.width()-1); len(line) > columns { // a full line would scroll
+		line = line[:columns]
 	}
 	b.drawn = true
 	fmt.Fprint(b.out, string(line))
@@ -114,7 +113,7 @@ func (b *Bar) draw() {
 
 const barColumns = 20
 
-// Line is a work's progress in one line.
+// Line formats progress as one line.
 func Line(p ledger.Progress) string {
 	var b strings.Builder
 	b.WriteString(p.Stream)
@@ -122,18 +121,18 @@ func Line(p ledger.Progress) string {
 		full := int(part * barColumns)
 		fmt.Fprintf(&b, " [%s%s] %.1f%%", strings.Repeat("=", full), strings.Repeat(" ", barColumns-full), part*100)
 	}
-	return b.String() + " " + Place(p) + ", " + Pace(p)
+	return b.String() + " " + Position(p) + ", " + Pace(p)
 }
 
-// Place is where a work stands, and where it ends if that is known.
-func Place(p ledger.Progress) string {
+// Position formats the position of the work, and its end if that is known.
+func Position(p ledger.Progress) string {
 	if p.End > 0 {
 		return Count(p.At) + " of " + Count(p.End)
 	}
 	return Count(p.At)
 }
 
-// Pace is a work's rate, and the time left if that is known.
+// Pace formats the rate of the work, and the time left if that is known.
 func Pace(p ledger.Progress) string {
 	text := strings.TrimSuffix(Count(int64(p.Rate+0.5))+" "+p.Unit, " ") + "/s"
 	if p.Left > 0 {
@@ -142,7 +141,7 @@ func Pace(p ledger.Progress) string {
 	return text
 }
 
-// Count is a number with its thousands apart: 21,300.
+// Count formats a number with separated thousands: 21,300.
 func Count(n int64) string {
 	text := fmt.Sprint(n)
 	first := 0
@@ -155,7 +154,7 @@ func Count(n int64) string {
 	return text
 }
 
-// Brief is a time in its largest unit or two: 2 h 5 min, 4 min, 31 s.
+// Brief formats a duration in its largest one or two units: 2 h 5 min, 4 min, 31 s.
 func Brief(d time.Duration) string {
 	d = max(d, time.Second)
 	switch {

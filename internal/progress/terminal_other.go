@@ -4,5 +4,5 @@ package progress
 
 import "os"
 
-// width says that no file is a terminal: only on Unix can that be told.
+// width reports every file as no terminal: only Unix is supported.
 func width(*os.File) (columns int, ok bool) { return 0, false }

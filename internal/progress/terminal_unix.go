@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// width is how many columns a terminal has; ok is false where the file is none. A terminal that does not say has 80.
+// width returns the columns of a terminal, 80 if it does not report them; ok is false if the file is not a terminal.
 func width(file *os.File) (columns int, ok bool) {
 	size, err := unix.IoctlGetWinsize(int(file.Fd()), unix.TIOCGWINSZ)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package resident tells how much memory other processes take, for tests and benchmarks.
+// Package resident measures the memory of other processes, for tests and benchmarks.
 package resident
 
 import (
@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Peak is the highest resident memory of a process so far, in bytes, as the system counts it (VmHWM); 0 where the process has
-// ended, or the system does not tell. It leaves out what ru_maxrss counts too: the memory of the process that started this one.
+// Peak returns the highest resident memory of a process so far, in bytes (VmHWM); 0 where the process has ended, or the
+// system does not report it. Unlike ru_maxrss it does not include the memory of the parent process.
 func Peak(pid int) int64 {
 	status, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	_, after, _ := strings.Cut(string(status), "VmHWM:")

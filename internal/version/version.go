@@ -1,4 +1,4 @@
-// Package version tells which build of the programs is at work.
+// Package version identifies the build of the running program.
 package version
 
 import (
@@ -12,12 +12,12 @@ import (
 	"ledgerindexer/store"
 )
 
-// Flag is the flag that prints the version; kong.Vars says what it prints.
+// Flag is the flag that prints the version, which kong.Vars holds.
 type Flag struct {
 	Version kong.VersionFlag `env:"-" help:"Print which version and commit this program was built from, and end."`
 }
 
-// Build is what a program was built from. Version and commit are what Go itself stamps from the repository that it builds in.
+// Build is what a program was built from. Go stamps version and commit from the repository of the build.
 type Build struct {
 	Version string // such as v1.2.0, or that of an untagged commit; "(devel)" where nothing was stamped
 	Commit  string // with "-dirty" where files were changed since; "unknown" where nothing was stamped
@@ -25,7 +25,7 @@ type Build struct {
 	Go      string // version of the toolchain
 }
 
-// Read tells of the program at work.
+// Read returns the build of the running program.
 func Read() (Build, error) {
 	schema, err := store.SchemaVersion()
 	if err != nil {
@@ -53,12 +53,12 @@ func of(info *debug.BuildInfo, schema int64) Build {
 	return b
 }
 
-// Line is for people: what --version prints of a program.
+// Line returns what --version prints.
 func (b Build) Line(program string) string {
 	return fmt.Sprintf("%s %s, commit %s, schema %d, %s", program, b.Version, b.Commit, b.Schema, b.Go)
 }
 
-// Attrs are for the log.
+// Attrs returns the build as attributes of a log line.
 func (b Build) Attrs() []any {
 	return []any{"version", b.Version, "commit", b.Commit, "schema_version", b.Schema, "go_version", b.Go}
 }
