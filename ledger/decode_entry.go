@@ -1,93 +1,104 @@
 package ledger
 
-// entry converts an element of a snapshot.
-func (r *reader) entry(w *wireEntry) (ContractEntry, error) {
-	o := object{reader: r}
-	entry := ContractEntry{
-		WorkflowID: o.optionalText("workflowId", w.WorkflowID),
-		Token:      string(o.text("streamContinuationToken", o.at(w.Token))),
-		Extra:      o.unknown(w.Unknown),
+import "slices"
+
+// ContractPage is a response of /v2/state/active-contracts-page.
+type ContractPage struct {
+	Entries  []ContractEntry
+	ActiveAt Offset // of the snapshot
+	Next     string // token of the next page; empty on the last
+}
+
+// DecodeContractEntries decodes the JSON array that /v2/state/active-contracts serves (interface.md, "Active contract
+// entry"). Members and variants that are not known are kept, see [ContractEntry]. All errors are *DecodeError. What
+// is returned shares no memory with body, but texts and lists with what was decoded before: nothing of it may be changed.
+func DecodeContractEntries(body []byte) ([]ContractEntry, error) {
+	return decode(body, answer{levels: 1}, (*decoder).entries)
+}
+
+// DecodeContractPage decodes the JSON object that /v2/state/active-contracts-page serves. Beside what holds for
+// [DecodeContractEntries], the list must be there: a page without one is not taken for the end of the snapshot.
+func DecodeContractPage(body []byte) (ContractPage, error) {
+	return decode(body, answer{levels: 2, list: "activeContracts"}, func(d *decoder) (page ContractPage) {
+		contractPageMembers.read(d, &page)
+		return page
+	})
+}
+
+var contractPageMembers = membersOf(
+	must("activeContracts", func(d *decoder, p *ContractPage) { p.Entries = d.entries() }),
+	must("activeAtOffset", func(d *decoder, p *ContractPage) { p.ActiveAt = d.bound() }),
+	may("nextPageToken", func(d *decoder, p *ContractPage) { p.Next = string(d.chars()) }),
+).leaveOut()
+
+// entries reads a list of the entries of a snapshot.
+func (d *decoder) entries() []ContractEntry {
+	list, started := take(&d.lexicon.entries), d.at
+	for next := d.begin(); next && !d.refused; next = d.more() {
+		if len(list) == cap(list) {
+			list = slices.Grow(list, d.expected(len(list), started))
+		}
+		list = append(list, ContractEntry{})
+		entry, from, unusual := &list[len(list)-1], d.at, d.unusual
+		extra := entryMembers.read(d, entry)
+		entry.Extra = withEnvelope(extra, nil, "contractEntry", "JsEmpty", entry.Extra) // what is in it stands there until now
+		entry.Plain = d.unusual == unusual && d.at-from <= mostPlain
 	}
-	if w.Entry == nil {
-		o.fail("contractEntry", errMissing)
+	if d.refused {
+		return nil
 	}
-	if o.err != nil {
-		return entry, o.err
-	}
-	v := w.Entry
-	unknown, err := variant(v.Unknown, v.Active != nil, v.Unassigned != nil, v.Assigned != nil, v.Empty != nil)
-	if err != nil {
-		return entry, below("contractEntry", err)
-	}
-	switch {
-	case v.Active != nil:
-		active, err := r.active(v.Active)
-		entry.Active = active
-		return entry, below("JsActiveContract", err)
-	case v.Unassigned != nil:
-		unassigned, err := r.incompleteUnassigned(v.Unassigned)
-		entry.Unassigned = unassigned
-		return entry, below("JsIncompleteUnassigned", err)
-	case v.Assigned != nil:
-		assigned, err := r.incompleteAssigned(v.Assigned)
-		entry.Assigned = assigned
-		return entry, below("JsIncompleteAssigned", err)
-	case v.Empty != nil:
-		entry.Empty = true
-		entry.Extra = withEnvelope(entry.Extra, nil, "contractEntry", "JsEmpty", v.Empty.Unknown)
-		return entry, nil
-	default:
-		element, err := unknownEvent(unknown, v.Unknown)
-		entry.Unknown = &element
-		return entry, below("contractEntry", err)
+	return exact(&d.lexicon.entries, list)
+}
+
+var entryMembers = membersOf(
+	may("workflowId", func(d *decoder, e *ContractEntry) { e.WorkflowID = d.single() }),
+	must("contractEntry", (*decoder).contractEntry),
+	may("streamContinuationToken", func(d *decoder, e *ContractEntry) { e.Token = d.own(d.chars()) }),
+)
+
+func (d *decoder) contractEntry(e *ContractEntry) {
+	d.peek()
+	begun := d.at
+	if raw := entryVariants.variant(d, e); raw != nil && !d.refused {
+		e.Unknown = new(d.unknownEvent(begun, raw))
 	}
 }
 
-func (r *reader) active(w *wireActive) (*ActiveContract, error) {
-	if w.CreatedEvent == nil {
-		return nil, below("createdEvent", errMissing)
-	}
-	created, err := r.created(w.CreatedEvent, OriginSnapshot, 0)
-	if err != nil {
-		return nil, below("createdEvent", err)
-	}
-	o := object{reader: r}
-	active := &ActiveContract{
-		Created:             created,
-		SynchronizerID:      o.shared("synchronizerId", w.SynchronizerID),
-		ReassignmentCounter: o.int64("reassignmentCounter", w.ReassignmentCounter),
-		Extra:               o.unknown(w.Unknown),
-	}
-	return active, o.err
-}
+var entryVariants = membersOf(
+	may("JsActiveContract", func(d *decoder, e *ContractEntry) {
+		e.Active = d.active.one()
+		e.Active.Extra = activeMembers.read(d, e.Active)
+	}),
+	may("JsIncompleteUnassigned", func(d *decoder, e *ContractEntry) {
+		e.Unassigned = new(IncompleteUnassigned)
+		e.Unassigned.Extra = incompleteUnassignedMembers.read(d, e.Unassigned)
+	}),
+	may("JsIncompleteAssigned", func(d *decoder, e *ContractEntry) {
+		e.Assigned = new(IncompleteAssigned)
+		e.Assigned.Extra = incompleteAssignedMembers.read(d, e.Assigned)
+	}),
+	may("JsEmpty", func(d *decoder, e *ContractEntry) {
+		e.Empty = true
+		e.Extra = emptyMembers.read(d, e)
+	}),
+).keep()
 
-func (r *reader) incompleteUnassigned(w *wireIncompleteUnassigned) (*IncompleteUnassigned, error) {
-	if w.CreatedEvent == nil {
-		return nil, below("createdEvent", errMissing)
-	}
-	if w.UnassignedEvent == nil {
-		return nil, below("unassignedEvent", errMissing)
-	}
-	created, err := r.created(w.CreatedEvent, OriginSnapshot, 0)
-	if err != nil {
-		return nil, below("createdEvent", err)
-	}
-	unassigned, err := r.unassigned(w.UnassignedEvent, 0)
-	if err != nil {
-		return nil, below("unassignedEvent", err)
-	}
-	o := object{reader: r}
-	return &IncompleteUnassigned{Created: created, Unassigned: unassigned, Extra: o.unknown(w.Unknown)}, o.err
-}
+var activeMembers = membersOf(
+	must("createdEvent", func(d *decoder, a *ActiveContract) { d.creation(&a.Created, OriginSnapshot) }),
+	must("synchronizerId", func(d *decoder, a *ActiveContract) { a.SynchronizerID = *d.shared() }),
+	must("reassignmentCounter", func(d *decoder, a *ActiveContract) { a.ReassignmentCounter = d.int64() }),
+)
 
-func (r *reader) incompleteAssigned(w *wireIncompleteAssigned) (*IncompleteAssigned, error) {
-	if w.AssignedEvent == nil {
-		return nil, below("assignedEvent", errMissing)
-	}
-	assigned, created, err := r.assigned(w.AssignedEvent, OriginSnapshot, 0)
-	if err != nil {
-		return nil, below("assignedEvent", err)
-	}
-	o := object{reader: r}
-	return &IncompleteAssigned{Created: created, Assigned: assigned, Extra: o.unknown(w.Unknown)}, o.err
-}
+var incompleteUnassignedMembers = membersOf(
+	must("createdEvent", func(d *decoder, i *IncompleteUnassigned) { d.creation(&i.Created, OriginSnapshot) }),
+	must("unassignedEvent", func(d *decoder, i *IncompleteUnassigned) { d.unassignment(&i.Unassigned, incompleteMembers) }),
+)
+
+var incompleteAssignedMembers = membersOf(
+	must("assignedEvent", func(d *decoder, i *IncompleteAssigned) {
+		a := d.assignment(OriginSnapshot)
+		i.Assigned, i.Created = a.AssignedEvent, a.created
+	}),
+)
+
+var emptyMembers = membersOf[ContractEntry]().keep()

@@ -1,165 +1,233 @@
 package ledger
 
-// events converts the events of a transaction.
-func (r *reader) events(update *Update, events []wireEvent) error {
-	var created, archived, exercised int
-	for i := range events {
-		switch {
-		case events[i].Created != nil:
-			created++
-		case events[i].Archived != nil:
-			archived++
-		case events[i].Exercised != nil:
-			exercised++
-		}
-	}
-	update.Created = sized[CreatedEvent](created)
-	update.Archived = sized[ArchivedEvent](archived)
-	update.Exercised = sized[ExercisedEvent](exercised)
-	nodes := make([]int32, 0, len(events))
-	for i := range events {
-		w := &events[i]
-		unknown, err := variant(w.Unknown, w.Created != nil, w.Archived != nil, w.Exercised != nil)
-		if err != nil {
-			return below(index("events", i), err)
-		}
-		switch {
-		case w.Created != nil:
-			event, err := r.created(w.Created, OriginTransaction, update.Offset)
-			if err != nil {
-				return below(index("events", i)+".CreatedEvent", err)
-			}
-			nodes = append(nodes, event.NodeID)
-			update.Created = append(update.Created, event)
-		case w.Archived != nil:
-			event, err := r.archived(w.Archived, update.Offset)
-			if err != nil {
-				return below(index("events", i)+".ArchivedEvent", err)
-			}
-			nodes = append(nodes, event.NodeID)
-			update.Archived = append(update.Archived, event)
-		case w.Exercised != nil:
-			event, err := r.exercised(w.Exercised, update.Offset)
-			if err != nil {
-				return below(index("events", i)+".ExercisedEvent", err)
-			}
-			nodes = append(nodes, event.NodeID)
-			update.Exercised = append(update.Exercised, event)
-		default:
-			event, err := unknownEvent(unknown, w.Unknown)
-			if err != nil {
-				return below(index("events", i), err)
-			}
-			update.Unknown = append(update.Unknown, event)
-		}
-	}
-	return below("events", checkDistinct(nodes))
+import (
+	"slices"
+)
+
+// saidOffset is an offset that an event repeats of its update.
+type saidOffset struct {
+	offset Offset
+	at     int // where it stands
 }
 
-// sized is an empty slice with room for n, nil where n is zero.
-func sized[T any](n int) []T {
-	if n == 0 {
-		return nil
+// belongs reads the offset that an event repeats of its update, whose own may stand behind its events. Servers leave it out or send
+// zero where they do not populate it.
+func (d *decoder) belongs() {
+	said := saidOffset{offset: Offset(d.int64()), at: d.begun}
+	switch {
+	case said.offset == 0:
+	case d.said[0].offset == 0:
+		d.said[0] = said
+	case d.said[1].offset == 0 && said.offset != d.said[0].offset:
+		d.said[1] = said
 	}
-	return make([]T, 0, n)
 }
 
-// created converts a creation. In an update its offset is that of the update; a snapshot's entries bring their own,
-// and update is zero.
-func (r *reader) created(w *wireCreated, origin Origin, update Offset) (CreatedEvent, error) {
-	o := object{reader: r}
+func (d *decoder) transactionEvents(u *Update) {
+	for next := d.begin(); next && !d.refused; next = d.more() {
+		d.event(u, transactionEvents)
+	}
+}
+
+func (d *decoder) reassignmentEvents(u *Update) {
+	for next := d.begin(); next && !d.refused; next = d.more() {
+		d.event(u, reassignmentEvents)
+	}
+}
+
+// event reads an event, which is one of some variants.
+func (d *decoder) event(u *Update, variants *known[Update]) {
+	d.peek()
+	begun := d.at
+	if raw := variants.variant(d, u); raw != nil && !d.refused {
+		u.Unknown = append(u.Unknown, d.unknownEvent(begun, raw))
+	}
+}
+
+// unknownEvent keeps an event of a kind that is not known, with its node id where that can be read.
+func (d *decoder) unknownEvent(begun int, raw JSON) UnknownElement {
+	event, r := d.unknownElement(begun, raw)
+	event.NodeID = r.nodeID
+	return event
+}
+
+var transactionEvents = membersOf(
+	may("CreatedEvent", func(d *decoder, _ *Update) {
+		e := d.created.add()
+		d.creation(e, OriginTransaction)
+		d.nodes = append(d.nodes, e.NodeID)
+	}),
+	may("ArchivedEvent", func(d *decoder, _ *Update) {
+		e := d.archived.add()
+		e.Extra = archivedMembers.read(d, e)
+		d.nodes = append(d.nodes, e.NodeID)
+	}),
+	may("ExercisedEvent", func(d *decoder, _ *Update) {
+		e := d.exercised.add()
+		e.Extra = exercisedMembers.read(d, e)
+		d.nodes = append(d.nodes, e.NodeID)
+	}),
+).keep()
+
+// creation reads a creation. One that a snapshot carries brings its own offset; that of others is their update's.
+func (d *decoder) creation(e *CreatedEvent, origin Origin) {
+	e.Origin = origin
+	members := createdMembers
 	if origin == OriginSnapshot {
-		update = o.updateOffset("offset", w.Offset)
-	} else {
-		o.sameOffset("offset", w.Offset, update)
+		members = carriedMembers
 	}
-	event := CreatedEvent{
-		Offset:                  update,
-		NodeID:                  o.nodeID("nodeId", w.NodeID),
-		Origin:                  origin,
-		ContractID:              o.unique("contractId", w.ContractID),
-		TemplateID:              o.identifier("templateId", w.TemplateID),
-		PackageName:             o.shared("packageName", w.PackageName),
-		RepresentativePackageID: o.optionalShared("representativePackageId", w.RepresentativePackageID), // 3.3 leaves it out
-		Argument:                o.payload(w.CreateArgument),
-		ContractKey:             o.payload(w.ContractKey),
-		ContractKeyHash:         o.bytes("contractKeyHash", w.ContractKeyHash),
-		Signatories:             o.requiredTexts("signatories", w.Signatories),
-		Observers:               o.texts("observers", w.Observers),
-		WitnessParties:          o.requiredTexts("witnessParties", w.WitnessParties),
-		CreatedAt:               o.time("createdAt", w.CreatedAt),
-		ACSDelta:                o.optionalBool("acsDelta", w.ACSDelta), // 3.3 leaves it out
-		Blob:                    o.bytes("createdEventBlob", w.CreatedEventBlob),
-		Extra:                   o.unknown(w.Unknown),
+	e.Extra = members.read(d, e)
+}
+
+var (
+	createdMembers = membersOf(slices.Concat([]member[CreatedEvent]{
+		may("offset", func(d *decoder, _ *CreatedEvent) { d.belongs() }),
+	}, creationMembers)...)
+	carriedMembers = membersOf(slices.Concat([]member[CreatedEvent]{
+		must("offset", func(d *decoder, e *CreatedEvent) { e.Offset = d.updateOffset() }),
+	}, creationMembers)...)
+)
+
+var creationMembers = []member[CreatedEvent]{
+	must("nodeId", func(d *decoder, e *CreatedEvent) { e.NodeID = d.nodeID() }),
+	must("contractId", func(d *decoder, e *CreatedEvent) { e.ContractID = d.unique() }),
+	must("templateId", func(d *decoder, e *CreatedEvent) { e.TemplateID = d.identifier() }),
+	may("contractKey", func(d *decoder, e *CreatedEvent) { e.ContractKey = d.payload() }),
+	may("contractKeyHash", func(d *decoder, e *CreatedEvent) { e.ContractKeyHash = d.base64() }),
+	may("createArgument", func(d *decoder, e *CreatedEvent) { e.Argument = d.payload() }),
+	may("createdEventBlob", func(d *decoder, e *CreatedEvent) { e.Blob = d.base64() }),
+	may("interfaceViews", func(d *decoder, e *CreatedEvent) { e.InterfaceViews = d.interfaceViews() }),
+	must("witnessParties", func(d *decoder, e *CreatedEvent) { e.WitnessParties = d.partyList() }),
+	must("signatories", func(d *decoder, e *CreatedEvent) { e.Signatories = d.partyList() }),
+	may("observers", func(d *decoder, e *CreatedEvent) { e.Observers = d.partyList() }),
+	must("createdAt", func(d *decoder, e *CreatedEvent) { e.CreatedAt = d.time() }),
+	must("packageName", func(d *decoder, e *CreatedEvent) { e.PackageName = *d.shared() }),
+	may("representativePackageId", func(d *decoder, e *CreatedEvent) { e.RepresentativePackageID = d.shared() }), // 3.3 leaves it out
+	may("acsDelta", func(d *decoder, e *CreatedEvent) { e.ACSDelta = d.optionalBool() }),                         // as this
+}
+
+func (d *decoder) interfaceViews() []InterfaceView {
+	for next := d.begin(); next && !d.refused; next = d.more() {
+		view := d.views.add()
+		extra := viewMembers.read(d, view)
+		view.Extra = appendMember(extra, extraStatus, view.Extra) // the members of the status stand there until now
 	}
-	if w.InterfaceViews != nil {
-		event.InterfaceViews = make([]InterfaceView, len(w.InterfaceViews))
+	return orEmpty(d.views.take())
+}
+
+// orEmpty is a list that was sent.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
 	}
-	for i := range w.InterfaceViews {
-		view, err := r.view(&w.InterfaceViews[i])
-		if err != nil {
-			o.fail(index("interfaceViews", i), err)
-			break
+	return list
+}
+
+var viewMembers = membersOf(
+	must("interfaceId", func(d *decoder, v *InterfaceView) { v.InterfaceID = d.identifier() }),
+	must("viewStatus", func(d *decoder, v *InterfaceView) { v.Extra = statusMembers.read(d, v) }),
+	may("viewValue", func(d *decoder, v *InterfaceView) { v.Value = d.payload() }),
+	may("implementationPackageId", func(d *decoder, v *InterfaceView) { v.ImplementationPackageID = d.shared() }),
+)
+
+var statusMembers = membersOf(
+	must("code", func(d *decoder, v *InterfaceView) { v.StatusCode = new(int32(d.integer(32))) }),
+	must("message", func(d *decoder, v *InterfaceView) { v.StatusMessage = d.shared() }),
+	may("details", func(d *decoder, v *InterfaceView) {
+		if d.peek() != '[' {
+			d.mistyped("an array")
 		}
-		event.InterfaceViews[i] = view
+		v.StatusDetails = d.payload()
+	}),
+).keep()
+
+var archivedMembers = membersOf(
+	may("offset", func(d *decoder, _ *ArchivedEvent) { d.belongs() }),
+	must("nodeId", func(d *decoder, e *ArchivedEvent) { e.NodeID = d.nodeID() }),
+	must("contractId", func(d *decoder, e *ArchivedEvent) { e.ContractID = d.unique() }),
+	must("templateId", func(d *decoder, e *ArchivedEvent) { e.TemplateID = d.identifier() }),
+	must("witnessParties", func(d *decoder, e *ArchivedEvent) { e.WitnessParties = d.partyList() }),
+	must("packageName", func(d *decoder, e *ArchivedEvent) { e.PackageName = *d.shared() }),
+	may("implementedInterfaces", func(d *decoder, e *ArchivedEvent) { e.ImplementedInterfaces = d.interfaceList() }),
+)
+
+var exercisedMembers = membersOf(
+	may("offset", func(d *decoder, _ *ExercisedEvent) { d.belongs() }),
+	must("nodeId", func(d *decoder, e *ExercisedEvent) { e.NodeID = d.nodeID() }),
+	must("contractId", func(d *decoder, e *ExercisedEvent) { e.ContractID = d.unique() }),
+	must("templateId", func(d *decoder, e *ExercisedEvent) { e.TemplateID = d.identifier() }),
+	may("interfaceId", func(d *decoder, e *ExercisedEvent) {
+		e.InterfaceID = d.singles.one()
+		*e.InterfaceID = d.identifier()
+	}),
+	must("choice", func(d *decoder, e *ExercisedEvent) { e.Choice = *d.shared() }),
+	may("choiceArgument", func(d *decoder, e *ExercisedEvent) { e.Argument = d.payload() }),
+	must("actingParties", func(d *decoder, e *ExercisedEvent) { e.ActingParties = d.partyList() }),
+	must("consuming", func(d *decoder, e *ExercisedEvent) { e.Consuming = d.boolean() }),
+	must("witnessParties", func(d *decoder, e *ExercisedEvent) { e.WitnessParties = d.partyList() }),
+	must("lastDescendantNodeId", func(d *decoder, e *ExercisedEvent) { e.LastDescendantNodeID = d.nodeID() }),
+	may("exerciseResult", func(d *decoder, e *ExercisedEvent) { e.Result = d.payload() }),
+	must("packageName", func(d *decoder, e *ExercisedEvent) { e.PackageName = *d.shared() }),
+	may("implementedInterfaces", func(d *decoder, e *ExercisedEvent) { e.ImplementedInterfaces = d.interfaceList() }),
+	may("acsDelta", func(d *decoder, e *ExercisedEvent) { e.ACSDelta = d.optionalBool() }), // 3.3 leaves it out
+)
+
+// topologyEvents reads the events of a topology transaction. The server numbers none: their index serves as node id.
+func (d *decoder) topologyEvents(u *Update) {
+	node := int32(0)
+	for next := d.begin(); next && !d.refused; next = d.more() {
+		e := topologyEvent{TopologyEvent: d.topology.add(), update: u}
+		e.NodeID = node
+		node++
+		beside := topologyEventMembers.read(d, &e)
+		e.Extra = withEnvelope(e.Extra, beside, "event", e.variant, e.beside)
 	}
-	return event, o.err
 }
 
-func (r *reader) view(w *wireView) (InterfaceView, error) {
-	o := object{reader: r}
-	view := InterfaceView{
-		InterfaceID:             o.identifier("interfaceId", w.InterfaceID),
-		Value:                   o.payload(w.ViewValue),
-		ImplementationPackageID: o.optionalShared("implementationPackageId", w.ImplementationPackageID),
-		Extra:                   o.unknown(w.Unknown),
-	}
-	if w.ViewStatus == nil {
-		o.fail("viewStatus", errMissing)
-		return view, o.err
-	}
-	code := o.int32("viewStatus.code", w.ViewStatus.Code)
-	message := o.requiredText("viewStatus.message", w.ViewStatus.Message)
-	view.StatusCode, view.StatusMessage = &code, message
-	view.StatusDetails = o.array("viewStatus.details", w.ViewStatus.Details)
-	view.Extra = appendMember(view.Extra, extraStatus, w.ViewStatus.Unknown)
-	return view, o.err
+// topologyEvent is an event of a topology transaction.
+type topologyEvent struct {
+	*TopologyEvent
+	update  *Update
+	variant string
+	beside  JSON // members that are not known, in the variant beside its value
 }
 
-func (r *reader) archived(w *wireArchived, update Offset) (ArchivedEvent, error) {
-	o := object{reader: r}
-	o.sameOffset("offset", w.Offset, update)
-	event := ArchivedEvent{
-		NodeID:                o.nodeID("nodeId", w.NodeID),
-		ContractID:            o.unique("contractId", w.ContractID),
-		TemplateID:            o.identifier("templateId", w.TemplateID),
-		PackageName:           o.shared("packageName", w.PackageName),
-		WitnessParties:        o.requiredTexts("witnessParties", w.WitnessParties),
-		ImplementedInterfaces: o.interfaces("implementedInterfaces", w.ImplementedInterfaces),
-		Extra:                 o.unknown(w.Unknown),
+var topologyEventMembers = membersOf(must("event", func(d *decoder, e *topologyEvent) {
+	d.peek()
+	begun := d.at
+	if raw := topologyVariants.variant(d, e); raw != nil && !d.refused {
+		unknown, _ := d.unknownElement(begun, raw)
+		unknown.NodeID = new(e.NodeID)
+		e.Kind = TopologyUnknown
+		e.update.Unknown = append(e.update.Unknown, unknown)
 	}
-	return event, o.err
+})).keep()
+
+var topologyVariants = membersOf(
+	hosting(TopologyAdded, "ParticipantAuthorizationAdded"),
+	hosting(TopologyChanged, "ParticipantAuthorizationChanged"),
+	hosting(TopologyRevoked, "ParticipantAuthorizationRevoked"),
+	hosting(TopologyOnboarding, "ParticipantAuthorizationOnboarding"),
+).keep()
+
+func hosting(kind TopologyEventKind, name string) member[topologyEvent] {
+	return may(name, func(d *decoder, e *topologyEvent) {
+		e.Kind = kind
+		e.variant, e.beside = name, authorizationWrapper.read(d, e.TopologyEvent)
+	})
 }
 
-func (r *reader) exercised(w *wireExercised, update Offset) (ExercisedEvent, error) {
-	o := object{reader: r}
-	o.sameOffset("offset", w.Offset, update)
-	event := ExercisedEvent{
-		NodeID:                o.nodeID("nodeId", w.NodeID),
-		ContractID:            o.unique("contractId", w.ContractID),
-		TemplateID:            o.identifier("templateId", w.TemplateID),
-		PackageName:           o.shared("packageName", w.PackageName),
-		InterfaceID:           o.optionalIdentifier("interfaceId", w.InterfaceID),
-		Choice:                o.shared("choice", w.Choice),
-		Argument:              o.payload(w.ChoiceArgument),
-		Result:                o.payload(w.ExerciseResult),
-		ActingParties:         o.requiredTexts("actingParties", w.ActingParties),
-		Consuming:             o.boolean("consuming", w.Consuming),
-		LastDescendantNodeID:  o.nodeID("lastDescendantNodeId", w.LastDescendantNodeID),
-		WitnessParties:        o.requiredTexts("witnessParties", w.WitnessParties),
-		ACSDelta:              o.optionalBool("acsDelta", w.ACSDelta), // 3.3 leaves it out
-		ImplementedInterfaces: o.interfaces("implementedInterfaces", w.ImplementedInterfaces),
-		Extra:                 o.unknown(w.Unknown),
+var authorizationWrapper = wrapped(func(d *decoder, e *TopologyEvent) {
+	d.peek()
+	begun := d.at
+	e.Extra = authorizationMembers.read(d, e)
+	if e.Permission == nil && e.Kind != TopologyRevoked {
+		d.refuseAt(begun, "participantPermission", errMissing)
 	}
-	return event, o.err
-}
+})
+
+var authorizationMembers = membersOf(
+	must("partyId", func(d *decoder, e *TopologyEvent) { e.PartyID = d.shared() }),
+	must("participantId", func(d *decoder, e *TopologyEvent) { e.ParticipantID = d.shared() }),
+	may("participantPermission", func(d *decoder, e *TopologyEvent) { e.Permission = d.shared() }),
+)

@@ -1,9 +1,6 @@
 package ledger
 
-import (
-	"errors"
-	"fmt"
-)
+import "errors"
 
 // VettedPackagesPage is a response of /v2/package-vetting/list.
 type VettedPackagesPage struct {
@@ -15,137 +12,96 @@ type VettedPackagesPage struct {
 // without one is not taken for the end. Members that are not known are left out. All errors are *DecodeError. What is
 // returned shares no memory with body.
 func DecodeVettedPackagesPage(body []byte) (VettedPackagesPage, error) {
-	var wire struct {
-		List []wireVetted `json:"vettedPackages"`
-		Next span         `json:"nextPageToken"`
-	}
-	d := newDecoding(body)
-	if err := d.object(&wire); err != nil {
-		return VettedPackagesPage{}, err
-	}
-	o := object{reader: d.reader}
-	if wire.List == nil {
-		o.fail("vettedPackages", errMissing)
-	}
-	page := VettedPackagesPage{
-		List: make([]VettedPackages, len(wire.List)),
-		Next: string(o.text("nextPageToken", o.at(wire.Next))),
-	}
-	for i := range wire.List {
-		vetted, err := d.vetted(&wire.List[i])
-		if err != nil {
-			o.fail(index("vettedPackages", i), err)
-			break
-		}
-		page.List[i] = vetted
-	}
-	if o.err != nil {
-		return VettedPackagesPage{}, inElement(-1, 0, o.err)
-	}
-	return page, nil
+	return decode(body, answer{plain: true}, func(d *decoder) (page VettedPackagesPage) {
+		vettedPageMembers.read(d, &page)
+		return page
+	})
 }
+
+var vettedPageMembers = membersOf(
+	must("vettedPackages", func(d *decoder, p *VettedPackagesPage) {
+		p.List = []VettedPackages{}
+		for next := d.begin(); next && !d.refused; next = d.more() {
+			var vetted VettedPackages
+			vettedMembers.read(d, &vetted)
+			p.List = append(p.List, vetted)
+		}
+	}),
+	may("nextPageToken", func(d *decoder, p *VettedPackagesPage) { p.Next = string(d.chars()) }),
+).leaveOut()
 
 // DecodeVettingUpdate decodes the JSON object that /v2/package-vetting/update serves (interface.md, endpoint 4): what
 // was vetted before, nil where nothing ever was, and what is vetted after. Where nothing was, the first may be absent,
 // null, or an object in which nothing is populated. Members that are not known are left out. All errors are
 // *DecodeError. What is returned shares no memory with body.
 func DecodeVettingUpdate(body []byte) (past *VettedPackages, now VettedPackages, err error) {
-	var wire struct {
-		Past *wireVetted `json:"pastVettedPackages"`
-		New  *wireVetted `json:"newVettedPackages"`
-	}
-	d := newDecoding(body)
-	if err := d.object(&wire); err != nil {
-		return nil, VettedPackages{}, err
-	}
-	if wire.New == nil {
-		return nil, VettedPackages{}, inElement(-1, 0, below("newVettedPackages", errMissing))
-	}
-	if now, err = d.vetted(wire.New); err != nil {
-		return nil, VettedPackages{}, inElement(-1, 0, below("newVettedPackages", err))
-	}
-	if wire.Past == nil || wire.Past.empty(d.reader) {
-		return nil, now, nil
-	}
-	before, err := d.vetted(wire.Past)
-	if err != nil {
-		return nil, VettedPackages{}, inElement(-1, 0, below("pastVettedPackages", err))
-	}
-	return &before, now, nil
+	both, err := decode(body, answer{plain: true}, func(d *decoder) (u vettingUpdate) {
+		vettingUpdateMembers.read(d, &u)
+		return u
+	})
+	return both.past, both.now, err
 }
 
-type wireVetted struct {
-	Packages       []wireVettedPackage `json:"packages"`
-	ParticipantID  span                `json:"participantId"`
-	SynchronizerID span                `json:"synchronizerId"`
-	TopologySerial span                `json:"topologySerial"`
+type vettingUpdate struct {
+	past *VettedPackages
+	now  VettedPackages
 }
 
-type wireVettedPackage struct {
-	PackageID      span `json:"packageId"`
-	PackageName    span `json:"packageName"`
-	PackageVersion span `json:"packageVersion"`
-	ValidFrom      span `json:"validFromInclusive"`
-	ValidUntil     span `json:"validUntilExclusive"`
-}
-
-// empty says whether nothing in the object is populated.
-func (w *wireVetted) empty(r *reader) bool {
-	for _, s := range []span{w.ParticipantID, w.SynchronizerID, w.TopologySerial} {
-		if value := string(r.at(s)); value != "" && value != `""` && value != "0" {
-			return false
+var vettingUpdateMembers = membersOf(
+	may("pastVettedPackages", func(d *decoder, u *vettingUpdate) {
+		begun := d.mark()
+		if unpopulatedMembers.read(d, u); d.refused {
+			d.goBack(begun)
+			u.past = new(VettedPackages)
+			vettedMembers.read(d, u.past)
 		}
-	}
-	return len(w.Packages) == 0
-}
+	}),
+	must("newVettedPackages", func(d *decoder, u *vettingUpdate) { vettedMembers.read(d, &u.now) }),
+).leaveOut()
 
-func (r *reader) vetted(w *wireVetted) (VettedPackages, error) {
-	o := object{reader: r}
-	vetted := VettedPackages{
-		ParticipantID:  o.sharedID("participantId", w.ParticipantID),
-		SynchronizerID: o.sharedID("synchronizerId", w.SynchronizerID),
-		TopologySerial: o.int32("topologySerial", w.TopologySerial),
-		Packages:       make([]VettedPackage, len(w.Packages)),
-	}
-	if vetted.TopologySerial < 0 {
-		o.fail("topologySerial", fmt.Errorf("is a negative serial: %d", vetted.TopologySerial))
-	}
-	if w.Packages == nil {
-		o.fail("packages", errMissing)
-	}
-	seen := make(map[string]bool, len(w.Packages))
-	for i := range w.Packages {
-		item, err := r.vettedPackage(&w.Packages[i])
-		if err == nil && seen[item.PackageID] {
-			err = below("packageId", errors.New("stands twice in the list"))
+// unpopulatedMembers are those of vetted packages where nothing is populated.
+var unpopulatedMembers = membersOf(
+	may("packages", func(d *decoder, _ *vettingUpdate) {
+		if d.begin() {
+			d.stop()
 		}
-		if err != nil {
-			o.fail(index("packages", i), err)
-			break
+	}),
+	may("participantId", (*decoder).unpopulated),
+	may("synchronizerId", (*decoder).unpopulated),
+	may("topologySerial", (*decoder).unpopulated),
+).leaveOut()
+
+func (d *decoder) unpopulated(*vettingUpdate) {
+	if value := string(d.value()); value != `""` && value != "0" {
+		d.stop()
+	}
+}
+
+var vettedMembers = membersOf(
+	must("packages", func(d *decoder, v *VettedPackages) {
+		v.Packages = []VettedPackage{}
+		seen := map[string]bool{}
+		for next := d.begin(); next && !d.refused; next = d.more() {
+			d.peek()
+			begun := d.at
+			var p VettedPackage
+			packageMembers.read(d, &p)
+			if seen[p.PackageID] {
+				d.refuseAt(begun, "packageId", errors.New("stands twice in the list"))
+			}
+			seen[p.PackageID] = true
+			v.Packages = append(v.Packages, p)
 		}
-		seen[item.PackageID] = true
-		vetted.Packages[i] = item
-	}
-	return vetted, o.err
-}
+	}),
+	must("participantId", func(d *decoder, v *VettedPackages) { v.ParticipantID = d.sharedID() }),
+	must("synchronizerId", func(d *decoder, v *VettedPackages) { v.SynchronizerID = d.sharedID() }),
+	must("topologySerial", func(d *decoder, v *VettedPackages) { v.TopologySerial = d.natural("serial") }),
+).leaveOut()
 
-func (r *reader) vettedPackage(w *wireVettedPackage) (VettedPackage, error) {
-	o := object{reader: r}
-	item := VettedPackage{
-		PackageID:      o.sharedID("packageId", w.PackageID),
-		PackageName:    *o.name(o.text("packageName", o.at(w.PackageName))),
-		PackageVersion: *o.name(o.text("packageVersion", o.at(w.PackageVersion))),
-		ValidFrom:      o.optionalTime("validFromInclusive", w.ValidFrom),
-		ValidUntil:     o.optionalTime("validUntilExclusive", w.ValidUntil),
-	}
-	return item, o.err
-}
-
-// sharedID reads a required identifier of the sort that comes again and again and is never empty.
-func (o *object) sharedID(field string, s span) string {
-	id := o.shared(field, s)
-	if o.err == nil && id == "" {
-		o.fail(field, errors.New("is an empty text"))
-	}
-	return id
-}
+var packageMembers = membersOf(
+	must("packageId", func(d *decoder, p *VettedPackage) { p.PackageID = d.sharedID() }),
+	may("validFromInclusive", func(d *decoder, p *VettedPackage) { p.ValidFrom = d.time() }),
+	may("validUntilExclusive", func(d *decoder, p *VettedPackage) { p.ValidUntil = d.time() }),
+	may("packageName", func(d *decoder, p *VettedPackage) { p.PackageName = *d.shared() }),
+	may("packageVersion", func(d *decoder, p *VettedPackage) { p.PackageVersion = *d.shared() }),
+).leaveOut()

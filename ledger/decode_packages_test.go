@@ -102,7 +102,7 @@ func TestDecodeVettedPackagesRefuses(t *testing.T) {
 		{"a list", `[]`, `response: is an array where an object is expected`},
 		{"cut off", good[:len(good)-2], `response, vettedPackages: the JSON is cut off at byte 517: unexpected EOF`},
 		{"list of another kind", `{"vettedPackages":{}}`, `response, vettedPackages: is an object where an array is expected`},
-		{"null in the list", `{"vettedPackages":[null]}`, `response, vettedPackages[0].participantId: is required, and absent or null`},
+		{"null in the list", `{"vettedPackages":[null]}`, `response, vettedPackages[0]: is null where an object is expected`},
 		{"token of another kind", swap(good, `"x"`, `{}`), `response, nextPageToken: is an object where a text is expected`},
 		{"participant empty", swap(good, `"participant::1"`, `""`), `response, vettedPackages[1].participantId: is an empty text`},
 		{"synchronizer empty", swap(good, `"sync::1"`, `""`), `response, vettedPackages[0].synchronizerId: is an empty text`},
@@ -132,9 +132,9 @@ func TestDecodeVettedPackagesRefuses(t *testing.T) {
 	for _, row := range []struct{ body, want string }{
 		{`null`, `response: is null where an object is expected`},
 		{`{"newVettedPackages":[]}`, `response, newVettedPackages: is an array where an object is expected`},
-		{`{"newVettedPackages":{}}`, `response, newVettedPackages.participantId: is required, and absent or null`},
+		{`{"newVettedPackages":{}}`, `response, newVettedPackages.packages: is required, and absent or null`},
 		{`{"newVettedPackages":` + sampleVetted + `,"pastVettedPackages":{"topologySerial":1}}`,
-			`response, pastVettedPackages.participantId: is required, and absent or null`},
+			`response, pastVettedPackages.packages: is required, and absent or null`},
 		{`{"newVettedPackages":` + sampleVetted + `,"pastVettedPackages":{"participantId":[]}}`,
 			`response, pastVettedPackages.participantId: is an array where a text is expected`},
 	} {

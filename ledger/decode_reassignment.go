@@ -1,109 +1,95 @@
 package ledger
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
-// reassignmentEvents converts the events of a reassignment.
-func (r *reader) reassignmentEvents(update *Update, events []wireReassignmentEvent) error {
-	nodes := make([]int32, 0, len(events))
-	for i := range events {
-		w := &events[i]
-		unknown, err := variant(w.Unknown, w.Assigned != nil, w.Unassigned != nil)
-		if err != nil {
-			return below(index("events", i), err)
-		}
-		switch {
-		case w.Assigned != nil:
-			assigned, created, err := r.assigned(w.Assigned, OriginAssignment, update.Offset)
-			if err != nil {
-				return below(index("events", i)+".JsAssignmentEvent", err)
-			}
-			nodes = append(nodes, assigned.NodeID)
-			update.Assigned = append(update.Assigned, assigned)
-			update.Created = append(update.Created, created)
-		case w.Unassigned != nil:
-			name := index("events", i) + ".JsUnassignedEvent"
-			if w.Unassigned.Value == nil {
-				return below(name, below("value", errMissing))
-			}
-			unassigned, err := r.unassigned(w.Unassigned.Value, update.Offset)
-			if err != nil {
-				return below(name+".value", err)
-			}
-			unassigned.Extra = withEnvelope(unassigned.Extra, nil, "", "JsUnassignedEvent", w.Unassigned.Unknown)
-			nodes = append(nodes, unassigned.NodeID)
-			update.Unassigned = append(update.Unassigned, unassigned)
-		default:
-			event, err := unknownEvent(unknown, w.Unknown)
-			if err != nil {
-				return below(index("events", i), err)
-			}
-			update.Unknown = append(update.Unknown, event)
-		}
-	}
-	return below("events", checkDistinct(nodes))
+var reassignmentEvents = membersOf(
+	may("JsAssignmentEvent", func(d *decoder, _ *Update) {
+		a := d.assignment(OriginAssignment)
+		*d.assigned.add(), *d.created.add() = a.AssignedEvent, a.created
+		d.nodes = append(d.nodes, a.NodeID)
+	}),
+	may("JsUnassignedEvent", func(d *decoder, _ *Update) {
+		e := d.unassigned.add()
+		beside := unassignedWrapper.read(d, e)
+		e.Extra = withEnvelope(e.Extra, nil, "", "JsUnassignedEvent", beside)
+		d.nodes = append(d.nodes, e.NodeID)
+	}),
+).keep()
+
+var unassignedWrapper = wrapped(func(d *decoder, e *UnassignedEvent) { d.unassignment(e, unassignedMembers) })
+
+// assignment is an assignment with the creation inside it, from which it takes its node id and its contract.
+type assignment struct {
+	AssignedEvent
+	created CreatedEvent
 }
 
-// assigned converts an assignment and the creation inside it, from whose node id and contract it takes its own.
-func (r *reader) assigned(w *wireAssigned, origin Origin, update Offset) (AssignedEvent, CreatedEvent, error) {
-	if w.CreatedEvent == nil {
-		return AssignedEvent{}, CreatedEvent{}, below("createdEvent", errMissing)
-	}
-	created, err := r.created(w.CreatedEvent, origin, update)
-	if err != nil {
-		return AssignedEvent{}, CreatedEvent{}, below("createdEvent", err)
-	}
-	o := object{reader: r}
-	event := AssignedEvent{
-		NodeID:              created.NodeID,
-		ContractID:          created.ContractID,
-		TemplateID:          created.TemplateID,
-		PackageName:         created.PackageName,
-		Source:              o.shared("source", w.Source),
-		Target:              o.shared("target", w.Target),
-		ReassignmentID:      o.reassignmentID(w.ReassignmentID, w.UnassignID),
-		Submitter:           o.optionalText("submitter", w.Submitter),
-		ReassignmentCounter: o.int64("reassignmentCounter", w.ReassignmentCounter),
-		Extra:               o.unknown(w.Unknown),
-	}
-	return event, created, o.err
+func (d *decoder) assignment(origin Origin) (a assignment) {
+	a.created.Origin = origin
+	a.Extra = reassigned(d, assignedMembers, &a)
+	a.NodeID, a.ContractID, a.TemplateID, a.PackageName = a.created.NodeID, a.created.ContractID, a.created.TemplateID, a.created.PackageName
+	return a
 }
 
-// unassigned converts an unassignment. In an update its offset is that of the update; a snapshot's entries bring
-// their own, and update is zero.
-func (r *reader) unassigned(w *wireUnassigned, update Offset) (UnassignedEvent, error) {
-	o := object{reader: r}
-	o.required("offset", w.Offset)
-	if update == 0 {
-		update = o.updateOffset("offset", w.Offset)
-	} else {
-		o.sameOffset("offset", w.Offset, update)
+var assignedMembers = membersOf(
+	must("source", func(d *decoder, a *assignment) { a.Source = *d.shared() }),
+	must("target", func(d *decoder, a *assignment) { a.Target = *d.shared() }),
+	may("reassignmentId", func(d *decoder, a *assignment) { d.reassignmentID(&a.ReassignmentID) }),
+	may("unassignId", func(d *decoder, a *assignment) { d.reassignmentID(&a.ReassignmentID) }),
+	may("submitter", func(d *decoder, a *assignment) { a.Submitter = d.single() }),
+	must("reassignmentCounter", func(d *decoder, a *assignment) { a.ReassignmentCounter = d.int64() }),
+	must("createdEvent", func(d *decoder, a *assignment) { d.creation(&a.created, a.created.Origin) }),
+)
+
+// reassigned reads an event that has the id of its reassignment, under either of its names.
+func reassigned[T any](d *decoder, members *known[T], into *T) (unknown JSON) {
+	d.peek()
+	begun := d.at
+	d.reassigned = false
+	unknown = members.read(d, into)
+	if !d.reassigned {
+		d.refuseAt(begun, "reassignmentId", errMissing)
 	}
-	event := UnassignedEvent{
-		Offset:                update,
-		NodeID:                o.nodeID("nodeId", w.NodeID),
-		ContractID:            o.unique("contractId", w.ContractID),
-		TemplateID:            o.identifier("templateId", w.TemplateID),
-		PackageName:           o.shared("packageName", w.PackageName),
-		Source:                o.shared("source", w.Source),
-		Target:                o.shared("target", w.Target),
-		ReassignmentID:        o.reassignmentID(w.ReassignmentID, w.UnassignID),
-		Submitter:             o.optionalText("submitter", w.Submitter),
-		ReassignmentCounter:   o.int64("reassignmentCounter", w.ReassignmentCounter),
-		AssignmentExclusivity: o.optionalTime("assignmentExclusivity", w.AssignmentExclusivity),
-		WitnessParties:        o.requiredTexts("witnessParties", w.WitnessParties),
-		Extra:                 o.unknown(w.Unknown),
-	}
-	return event, o.err
+	return unknown
 }
 
 // reassignmentID reads the id under its name, or under the one that it has in 3.3.
-func (o *object) reassignmentID(current, old span) string {
-	if o.at(current) == nil && o.at(old) != nil {
-		return o.shared("unassignId", old)
+func (d *decoder) reassignmentID(id *string) {
+	text := d.own(d.chars())
+	if d.reassigned && *id != text {
+		d.refuse(errors.New("differs: reassignmentId and unassignId are two names of one id"))
 	}
-	id := o.shared("reassignmentId", current)
-	if o.at(old) != nil && o.shared("unassignId", old) != id {
-		o.fail("unassignId", errors.New("differs from reassignmentId, of which it is another name"))
-	}
-	return id
+	*id, d.reassigned = text, true
+}
+
+func (d *decoder) unassignment(e *UnassignedEvent, members *known[UnassignedEvent]) {
+	e.Extra = reassigned(d, members, e)
+}
+
+var (
+	unassignedMembers = membersOf(slices.Concat(unassignmentMembers, []member[UnassignedEvent]{
+		must("offset", func(d *decoder, _ *UnassignedEvent) { d.belongs() }),
+	})...)
+	// incompleteMembers are those of an unassignment that a snapshot carries: it brings its own offset.
+	incompleteMembers = membersOf(slices.Concat(unassignmentMembers, []member[UnassignedEvent]{
+		must("offset", func(d *decoder, e *UnassignedEvent) { e.Offset = d.updateOffset() }),
+	})...)
+)
+
+var unassignmentMembers = []member[UnassignedEvent]{
+	may("reassignmentId", func(d *decoder, e *UnassignedEvent) { d.reassignmentID(&e.ReassignmentID) }),
+	may("unassignId", func(d *decoder, e *UnassignedEvent) { d.reassignmentID(&e.ReassignmentID) }),
+	must("contractId", func(d *decoder, e *UnassignedEvent) { e.ContractID = d.unique() }),
+	must("templateId", func(d *decoder, e *UnassignedEvent) { e.TemplateID = d.identifier() }),
+	must("source", func(d *decoder, e *UnassignedEvent) { e.Source = *d.shared() }),
+	must("target", func(d *decoder, e *UnassignedEvent) { e.Target = *d.shared() }),
+	may("submitter", func(d *decoder, e *UnassignedEvent) { e.Submitter = d.single() }),
+	must("reassignmentCounter", func(d *decoder, e *UnassignedEvent) { e.ReassignmentCounter = d.int64() }),
+	may("assignmentExclusivity", func(d *decoder, e *UnassignedEvent) { e.AssignmentExclusivity = d.time() }),
+	must("witnessParties", func(d *decoder, e *UnassignedEvent) { e.WitnessParties = d.partyList() }),
+	must("packageName", func(d *decoder, e *UnassignedEvent) { e.PackageName = *d.shared() }),
+	must("nodeId", func(d *decoder, e *UnassignedEvent) { e.NodeID = d.nodeID() }),
 }

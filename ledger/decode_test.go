@@ -236,7 +236,7 @@ func TestDecodeUpdatePage(t *testing.T) {
 			`element 1 at offset 8, Transaction.workflowId: is a number where a text is expected`},
 		{string(page(bounds, swap(transaction(8), `"events":[]`, `"events":{}`))),
 			`element 0 at offset 8, Transaction.events: is an object where an array is expected`},
-		{`{"updates":{}` + bounds + `}`, `response, updates: is an object where a list is expected`},
+		{`{"updates":{}` + bounds + `}`, `response, updates: is an object where an array is expected`},
 		{`{"updates":[],"updates":[]` + bounds + `}`,
 			`response, updates: a member of this name stands twice in the object: duplicate object member name`},
 		{string(page(bounds + `,"nextPageToken":7`)), `response, nextPageToken: is a number where a text is expected`},
@@ -271,7 +271,7 @@ func TestDecodeContractEntries(t *testing.T) {
 	require.Empty(t, empty)
 
 	bad := []struct{ body, want string }{
-		{`{}`, `response: is an object where a list is expected`},
+		{`{}`, `response: is an object where an array is expected`},
 		{`[{}]`, `element 0, contractEntry: is required, and absent or null`},
 		{string(list(entry(`{}`))), `element 0, contractEntry: holds no variant, and exactly one is expected`},
 		{string(list(activeEntry(), entry(`{"JsEmpty":{},"JsNew":{}}`))), `element 1, contractEntry: holds 2 variants, and exactly one is expected`},

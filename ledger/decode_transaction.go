@@ -2,7 +2,10 @@ package ledger
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // DecodeTransactions decodes the JSON object that /v0/transactions serves (interface.md, endpoint 6), in its order. The
@@ -11,135 +14,282 @@ import (
 // [Transaction]; other members of the answer are no part of a record and are left out. All errors are *DecodeError. What is
 // returned shares no memory with body, but texts with what was decoded before: nothing of it may be changed.
 func DecodeTransactions(body []byte) ([]Transaction, error) {
-	return decodeTwice(body, (*direct).transactions, (*decoding).transactions)
-}
-
-func (d *decoding) transactions() ([]Transaction, error) {
-	var records []Transaction
-	var wire part[wireRecord]
-	found := false
-	err := d.members(func(name string) error {
-		if name != "transactions" {
-			return d.dec.SkipValue()
-		}
-		found = true
-		return d.list(2, func(element int) error {
-			start := d.dec.InputOffset()
-			if element == mostElements {
-				return inRecord(element, findEventID(d.body[start:]), errTooMany)
-			}
-			wire.wire.reset()
-			if err := wire.UnmarshalJSONFrom(d.dec); err != nil {
-				return recordFromJSON(err, element, findEventID(d.body[start:]))
-			}
-			record, err := d.record(&wire, d.body[start:d.dec.InputOffset()])
-			if err != nil {
-				return inRecord(element, findEventID(d.body[start:]), err)
-			}
-			records = append(records, record)
-			return nil
-		})
+	form := answer{levels: 2, list: "transactions", plain: true, hint: eventIDHint}
+	return decode(body, form, func(d *decoder) (records []Transaction) {
+		historyMembers.read(d, &records)
+		return records
 	})
-	if err == nil && !found {
-		err = inElement(-1, 0, below("transactions", errMissing))
-	}
-	if err != nil {
-		return nil, err
-	}
-	return records, nil
 }
 
-// record converts a record. Its JSON stands in text, behind what separates it from the record before.
-func (r *reader) record(p *part[wireRecord], text []byte) (Transaction, error) {
-	w, err := p.object()
-	if err != nil {
-		return Transaction{}, err
+var historyMembers = membersOf(
+	must("transactions", func(d *decoder, records *[]Transaction) { *records = d.records() }),
+).leaveOut()
+
+func (d *decoder) records() []Transaction {
+	list, started := take(&d.lexicon.records), d.at
+	for next := d.begin(); next && !d.refused; next = d.more() {
+		if len(list) == mostElements {
+			d.peek()
+			d.refuseAt(d.at, "", errTooMany)
+		}
+		if len(list) == cap(list) {
+			list = slices.Grow(list, d.expected(len(list), started))
+		}
+		list = list[:len(list)+1]
+		d.record(&list[len(list)-1])
 	}
-	o := object{reader: r}
-	t := Transaction{
-		EventID: o.unique("event_id", w.EventID),
-		Type:    o.optionalShared("transaction_type", w.Type),
+	if d.refused {
+		return nil
 	}
-	if o.err != nil {
-		return Transaction{}, o.err
+	if list = exact(&d.lexicon.records, list); len(list) == 0 {
+		return nil
 	}
-	if t.Kind, err = w.kind(t.Type); err != nil {
-		return Transaction{}, err
-	}
-	if o.at(w.Date) == nil { // as interface.md allows; rows of the known kinds have one
-		t.Kind = TransactionUnknown
-	}
-	if t.Kind == TransactionUnknown {
-		t.Raw = bytes.Clone(bytes.TrimLeft(text, separators))
-		t.Date = readable(r, func(o *object) Time { return o.optionalTime("", w.Date) })
-		t.DomainID = readable(r, func(o *object) *string { return o.optionalIndexed("", w.DomainID) })
-		t.Offset = readable(r, func(o *object) *string { return o.optionalText("", w.Offset) })
-		t.Round = readable(r, func(o *object) *int64 { return o.optionalInt64("", w.Round) })
-		return t, nil
-	}
-	t.Date = o.time("date", w.Date)
-	t.DomainID = o.optionalIndexed("domain_id", w.DomainID)
-	t.Offset = o.optionalText("offset", w.Offset)
-	t.Round = o.optionalInt64("round", w.Round)
-	t.Extra = w.Unknown
-	switch t.Kind {
-	case TransactionTransfer:
-		t.Transfer, t.Word, err = r.transfer(&w.Transfer)
-		o.fail("transfer", err)
-	case TransactionMint:
-		t.Mint, t.Word, err = r.owned(&w.Mint)
-		o.fail("mint", err)
-	case TransactionTap:
-		t.Tap, t.Word, err = r.owned(&w.Tap)
-		o.fail("tap", err)
-	case TransactionAbort:
-		t.Abort, err = r.abort(&w.Abort)
-		o.fail("abort_transfer_instruction", err)
-	}
-	return t, o.err
+	return list
 }
 
-// readable is a value of a record of an unknown kind: where it is not what is expected, it stays in the raw JSON alone.
-func readable[T any](r *reader, read func(*object) T) T {
-	o := object{reader: r}
-	value := read(&o)
-	if o.err != nil {
-		var none T
-		return none
+// record reads a record. One that is of no known kind, or without a date, is kept as it was sent, whatever stands in its parts.
+func (d *decoder) record(t *Transaction) {
+	begun := d.mark()
+	*t, d.wordForUnit = Transaction{}, ""
+	extra := recordMembers.read(d, t)
+	if !d.refused && t.Date.Valid {
+		kind, _, err := kindOf(t.Type, [...]bool{t.Transfer != nil, t.Mint != nil, t.Tap != nil, t.Abort != nil})
+		if err == nil && kind != TransactionUnknown {
+			t.Kind, t.Word, t.Extra = kind, d.wordForUnit, extra
+			return
+		}
 	}
-	return value
+	wrong := d.wrong
+	d.goBack(begun)
+	var o outline
+	outlineMembers.read(d, &o)
+	if d.refused {
+		return
+	}
+	kind, field, err := kindOf(o.Type, o.parts)
+	switch {
+	case err != nil:
+		d.refuseAt(begun.at, field, err)
+	case kind == TransactionUnknown || !o.dated:
+		*t = o.Transaction
+		t.Kind, t.Raw = TransactionUnknown, bytes.Clone(d.text[begun.at:d.at])
+	default:
+		d.refuseAt(wrong.at, wrong.field, wrong.err)
+	}
 }
 
-// kind is the kind of a record that holds one part. A type that the server tells (else nil) says the same, or is not known:
+// recordKinds are the known kinds, with the types and the members that tell of them.
+var recordKinds = [...]struct {
+	kind      TransactionKind
+	typ, part string
+}{
+	{TransactionTransfer, "transfer", "transfer"},
+	{TransactionMint, "mint", "mint"},
+	{TransactionTap, "devnet_tap", "tap"},
+	{TransactionAbort, "abort_transfer_instruction", "abort_transfer_instruction"},
+}
+
+// kindOf is the kind of a record that holds one part. A type that the server tells (else nil) says the same, or is not known:
 // then the kind is unknown, as that of a record with no part or several, of which interface.md does not say what they mean.
-func (w *wireRecord) kind(typ *string) (TransactionKind, error) {
-	known := [...]struct {
-		typ, part string
-		kind      TransactionKind
-		present   bool
-	}{
-		{"transfer", "transfer", TransactionTransfer, w.Transfer.present()},
-		{"mint", "mint", TransactionMint, w.Mint.present()},
-		{"devnet_tap", "tap", TransactionTap, w.Tap.present()},
-		{"abort_transfer_instruction", "abort_transfer_instruction", TransactionAbort, w.Abort.present()},
-	}
-	named, held, parts := -1, -1, 0
-	for i := range known {
-		if typ != nil && known[i].typ == *typ {
+func kindOf(typ *string, parts [len(recordKinds)]bool) (kind TransactionKind, field string, err error) {
+	named, held, count := -1, -1, 0
+	for i, known := range recordKinds {
+		if typ != nil && known.typ == *typ {
 			named = i
 		}
-		if known[i].present {
+		if parts[i] {
 			held = i
-			parts++
+			count++
 		}
 	}
 	switch {
-	case typ != nil && named < 0, parts > 1, typ == nil && parts == 0:
-		return TransactionUnknown, nil
-	case parts == 0:
-		return "", below(known[named].part, fmt.Errorf("%w, and the transaction_type is %s", errMissing, *typ))
+	case typ != nil && named < 0, count > 1, typ == nil && count == 0:
+		return TransactionUnknown, "", nil
+	case count == 0:
+		return "", recordKinds[named].part, fmt.Errorf("%w, and the transaction_type is %s", errMissing, *typ)
 	case typ != nil && held != named:
-		return "", below(known[held].part, fmt.Errorf("contradicts the transaction_type, which is %s", *typ))
+		return "", recordKinds[held].part, fmt.Errorf("contradicts the transaction_type, which is %s", *typ)
 	}
-	return known[held].kind, nil
+	return recordKinds[held].kind, "", nil
+}
+
+// outline is what tells which kind a record is of, and what is read of it where that is not known.
+type outline struct {
+	Transaction
+	dated bool
+	parts [len(recordKinds)]bool
+}
+
+var outlineMembers = membersOf(
+	may("transaction_type", func(d *decoder, o *outline) { o.Type = d.shared() }),
+	must("event_id", func(d *decoder, o *outline) { o.EventID = d.unique() }),
+	may("offset", func(d *decoder, o *outline) { o.Offset = attempt(d, (*decoder).single) }),
+	may("date", func(d *decoder, o *outline) { o.Date, o.dated = attempt(d, (*decoder).time), true }),
+	may("domain_id", func(d *decoder, o *outline) { o.DomainID = attempt(d, (*decoder).indexed) }),
+	may("round", func(d *decoder, o *outline) { o.Round = attempt(d, (*decoder).optionalInt64) }),
+	part(0), part(1), part(2), part(3),
+).leaveOut()
+
+func part(i int) member[outline] {
+	return may(recordKinds[i].part, func(d *decoder, o *outline) {
+		d.value()
+		o.parts[i] = true
+	})
+}
+
+var recordMembers = membersOf(
+	may("transaction_type", func(d *decoder, t *Transaction) { t.Type = d.shared() }),
+	must("event_id", func(d *decoder, t *Transaction) { t.EventID = d.unique() }),
+	may("offset", func(d *decoder, t *Transaction) { t.Offset = d.single() }),
+	may("date", func(d *decoder, t *Transaction) { t.Date = d.time() }),
+	may("domain_id", func(d *decoder, t *Transaction) { t.DomainID = d.indexed() }),
+	may("round", func(d *decoder, t *Transaction) { t.Round = d.optionalInt64() }),
+	may("transfer", func(d *decoder, t *Transaction) {
+		t.Transfer = d.transfers.one()
+		t.Transfer.Extra = transferMembers.read(d, t.Transfer)
+	}),
+	may("mint", func(d *decoder, t *Transaction) { t.Mint = d.ownedAmount() }),
+	may("tap", func(d *decoder, t *Transaction) { t.Tap = d.ownedAmount() }),
+	may("abort_transfer_instruction", func(d *decoder, t *Transaction) {
+		t.Abort = d.aborted.one()
+		t.Abort.Extra = abortMembers.read(d, t.Abort)
+	}),
+).keep()
+
+var transferMembers = membersOf(
+	must("sender", func(d *decoder, t *Transfer) { t.Sender.Extra = senderMembers.read(d, &t.Sender) }),
+	may("receivers", func(d *decoder, t *Transfer) {
+		d.receivers.start()
+		for next := d.begin(); next && !d.refused; next = d.more() {
+			receiver := d.receivers.add()
+			receiver.Extra = receiverMembers.read(d, receiver)
+		}
+		t.Receivers = orEmpty(d.receivers.take())
+	}),
+	may("balance_changes", func(d *decoder, t *Transfer) {
+		d.changes.start()
+		for next := d.begin(); next && !d.refused; next = d.more() {
+			change := d.changes.add()
+			change.Extra = changeMembers.read(d, change)
+		}
+		t.BalanceChanges = orEmpty(d.changes.take())
+	}),
+	may("description", (*decoder).description),
+	may("transferInstructionReceiver", func(d *decoder, t *Transfer) { t.InstructionReceiver = d.shared() }),
+	may("transferInstructionAmount", func(d *decoder, t *Transfer) { t.InstructionAmount = d.optionalAmount() }),
+	may("transferInstructionCid", func(d *decoder, t *Transfer) { t.InstructionCID = d.single() }),
+	may("transfer_kind", func(d *decoder, t *Transfer) { t.Kind = d.shared() }),
+).keep()
+
+var senderMembers = membersOf(
+	must("party", func(d *decoder, s *Sender) { s.Party = *d.indexed() }),
+	may("input_amulet_amount", func(d *decoder, s *Sender) { s.InputAmount = d.inputAmount(wordAmulet) }),
+	may("input_coin_amount", func(d *decoder, s *Sender) { s.InputAmount = d.inputAmount(wordCoin) }),
+	may("input_app_reward_amount", func(d *decoder, s *Sender) { s.InputAppRewardAmount = d.optionalAmount() }),
+	may("input_validator_reward_amount", func(d *decoder, s *Sender) { s.InputValidatorRewardAmount = d.optionalAmount() }),
+	may("input_sv_reward_amount", func(d *decoder, s *Sender) { s.InputSVRewardAmount = d.optionalAmount() }),
+	may("input_validator_faucet_amount", func(d *decoder, s *Sender) { s.InputValidatorFaucetAmount = d.optionalAmount() }),
+	may("sender_change_fee", func(d *decoder, s *Sender) { s.ChangeFee = d.optionalAmount() }),
+	may("sender_change_amount", func(d *decoder, s *Sender) { s.ChangeAmount = d.optionalAmount() }),
+	may("sender_fee", func(d *decoder, s *Sender) { s.Fee = d.optionalAmount() }),
+	may("holding_fees", func(d *decoder, s *Sender) { s.HoldingFees = d.optionalAmount() }),
+).keep()
+
+var receiverMembers = membersOf(
+	must("party", func(d *decoder, r *Receiver) { r.Party = *d.indexed() }),
+	must("amount", func(d *decoder, r *Receiver) { r.Amount = d.amount() }),
+	may("receiver_fee", func(d *decoder, r *Receiver) { r.Fee = d.optionalAmount() }),
+).keep()
+
+var changeMembers = membersOf(
+	must("party", func(d *decoder, c *BalanceChange) { c.Party = *d.indexed() }),
+	must("change_to_initial_amount_as_of_round_zero", func(d *decoder, c *BalanceChange) { c.InitialAmount = d.amount() }),
+	must("change_to_holding_fees_rate", func(d *decoder, c *BalanceChange) { c.HoldingFeesRate = d.amount() }),
+).keep()
+
+var abortMembers = membersOf(
+	may("abort_kind", func(d *decoder, a *AbortedInstruction) { a.Kind = d.shared() }),
+	must("transfer_instruction_cid", func(d *decoder, a *AbortedInstruction) { a.InstructionCID = d.unique() }),
+).keep()
+
+// The server's words for the unit of value.
+const (
+	wordCoin   = "coin"
+	wordAmulet = "amulet"
+)
+
+var errTwoWords = errors.New("calls the unit of value both coin and amulet")
+
+// unit notes the server's word for the unit of value, which stands in the name of the member that comes. A record has one.
+func (d *decoder) unit(word string) {
+	if d.wordForUnit != "" && d.wordForUnit != word {
+		d.peek()
+		d.refuseAt(d.at, "", errTwoWords)
+	}
+	d.wordForUnit = word
+}
+
+// inputAmount reads what the sender put in, under a name with a word for the unit.
+func (d *decoder) inputAmount(word string) *Decimal {
+	d.unit(word)
+	return d.optionalAmount()
+}
+
+// ownedAmount reads a mint or a tap. Its two members have the same word for the unit in their names.
+func (d *decoder) ownedAmount() *OwnedAmount {
+	d.peek()
+	begun := d.at
+	owned := d.owned.one()
+	read := ownedAmount{OwnedAmount: owned}
+	owned.Extra = ownedMembers.read(d, &read)
+	switch word := d.wordForUnit; {
+	case word == "":
+		d.refuseAt(begun, wordCoin+"_owner", fmt.Errorf("%w, and so is %s_owner", errMissing, wordAmulet))
+	case !read.hasOwner:
+		d.refuseAt(begun, word+"_owner", errMissing)
+	case owned.Amount == "":
+		d.refuseAt(begun, word+"_amount", errMissing)
+	}
+	return owned
+}
+
+type ownedAmount struct {
+	*OwnedAmount
+	hasOwner bool // which may be an empty text
+}
+
+var ownedMembers = membersOf(
+	may(wordAmulet+"_owner", func(d *decoder, o *ownedAmount) { d.owner(o, wordAmulet) }),
+	may(wordAmulet+"_amount", func(d *decoder, o *ownedAmount) { d.ownersAmount(o, wordAmulet) }),
+	may(wordCoin+"_owner", func(d *decoder, o *ownedAmount) { d.owner(o, wordCoin) }),
+	may(wordCoin+"_amount", func(d *decoder, o *ownedAmount) { d.ownersAmount(o, wordCoin) }),
+).keep()
+
+func (d *decoder) owner(o *ownedAmount, word string) {
+	d.unit(word)
+	o.Owner, o.hasOwner = *d.indexed(), true
+}
+
+func (d *decoder) ownersAmount(o *ownedAmount, word string) {
+	d.unit(word)
+	o.Amount = d.amount()
+}
+
+// description reads a text that anybody on the ledger can write, which must not stop the reading. Where a text of the database
+// can't hold it, DescriptionExact is its JSON, and Description has U+FFFD for what can't be held.
+func (d *decoder) description(t *Transfer) {
+	if d.peek() != '"' {
+		d.mistyped("a text")
+		return
+	}
+	value := d.value()
+	if d.refused {
+		return
+	}
+	chars, err := d.unquote(value)
+	if err != nil {
+		chars = unquoted(value)
+		t.DescriptionExact = bytes.Clone(value)
+	}
+	t.Description = new(strings.ReplaceAll(string(chars), "\x00", "\uFFFD"))
 }

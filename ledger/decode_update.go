@@ -3,197 +3,306 @@ package ledger
 import (
 	"errors"
 	"fmt"
-
-	"github.com/go-json-experiment/json/jsontext"
+	"slices"
 )
 
-// variant checks that a sum type holds exactly one variant, out of the known ones that are set and the unknown ones,
-// and returns the name of that variant where it is unknown.
-func variant(unknown jsontext.Value, known ...bool) (name string, err error) {
-	count := 0
-	for _, set := range known {
-		if set {
-			count++
+// mostElements is how many updates and checkpoints, or records of the transaction history, may stand in one answer. Of
+// updates 2,000 are asked for at most, of records 1,000. The smallest take a hundred times their JSON in memory.
+const mostElements = 100_000
+
+// mostTimes is how many synchronizers an offset checkpoint may tell of. A participant is connected to some; each is a row.
+const mostTimes = 1000
+
+var errTooMany = fmt.Errorf("is one more than the %d that are read of an answer; no server serves as many at once", mostElements)
+
+// UpdateList is what a list response of updates holds.
+type UpdateList struct {
+	Updates     []Update
+	Checkpoints []OffsetCheckpoint
+	Elements    int    // updates and checkpoints together: what the server's limit counts
+	Last        Offset // offset of the last element in the server's order; 0 where the list is empty
+}
+
+// UpdatePage is a response of /v2/updates/get-updates-page: everything of the range from Lowest (exclusive) to
+// Highest (inclusive) that matches what was asked.
+type UpdatePage struct {
+	UpdateList
+	Lowest  Offset // exclusive
+	Highest Offset // inclusive
+	Next    string // token of the next page; empty where the server gives none
+}
+
+// DecodeUpdateList decodes the JSON array that /v2/updates and /v2/updates/flats serve in ascending order
+// (interface.md, "Update"). Offsets of updates must grow and lie above after; a
+// checkpoint may repeat the offset before it, or after. Members and variants that are not known are kept, see
+// [Update]. All errors are *DecodeError. What is returned shares no memory with body, but texts and lists with what was
+// decoded before: nothing of it may be changed.
+func DecodeUpdateList(body []byte, after Offset) (UpdateList, error) {
+	return decode(body, answer{levels: 1, hint: offsetHint}, func(d *decoder) UpdateList { return d.updates(order{last: after}) })
+}
+
+// DecodeUpdatePage decodes the JSON object that /v2/updates/get-updates-page serves in ascending order. Beside what
+// holds for [DecodeUpdateList], the updates must lie within the page's own bounds. Members of the page that are not
+// known are no part of an update and are left out.
+func DecodeUpdatePage(body []byte, after Offset) (UpdatePage, error) {
+	return decode(body, answer{levels: 2, list: "updates", hint: offsetHint}, func(d *decoder) UpdatePage {
+		page := updatePage{after: after}
+		pageMembers.read(d, &page)
+		page.check(d)
+		return page.UpdatePage
+	})
+}
+
+// DecodeUpdate decodes the JSON object that /v2/updates/update-by-id serves (interface.md, endpoint 5): one element as
+// it stands in a list of updates, see [DecodeUpdateList]. A checkpoint is no update and is refused. All errors are
+// *DecodeError.
+func DecodeUpdate(body []byte) (Update, error) {
+	return decode(body, answer{hint: offsetHint}, func(d *decoder) (update Update) {
+		if checkpoint := d.element(&update); checkpoint != nil {
+			d.refuseAt(0, "update", errors.New("is an OffsetCheckpoint where an update is expected"))
+		}
+		return update
+	})
+}
+
+// updatePage is a page of updates that must lie above an offset.
+type updatePage struct {
+	UpdatePage
+	after Offset
+}
+
+var pageMembers = membersOf(
+	may("updates", func(d *decoder, p *updatePage) { p.UpdateList = d.updates(order{last: p.after}) }),
+	must("lowestPageOffsetExclusive", func(d *decoder, p *updatePage) { p.Lowest = d.bound() }),
+	must("highestPageOffsetInclusive", func(d *decoder, p *updatePage) { p.Highest = d.bound() }),
+	may("nextPageToken", func(d *decoder, p *updatePage) { p.Next = string(d.chars()) }),
+).leaveOut()
+
+func (p *updatePage) check(d *decoder) {
+	if p.Highest < p.Lowest {
+		d.refuseAt(0, "highestPageOffsetInclusive", fmt.Errorf("is %d, below lowestPageOffsetExclusive, which is %d", p.Highest, p.Lowest))
+	}
+	if n := len(p.Updates); n > 0 {
+		first, last := p.Updates[0].Offset, p.Updates[n-1].Offset
+		if first <= p.Lowest || last > p.Highest {
+			d.refuseAt(0, "updates", fmt.Errorf("offsets %d to %d do not lie within the page, which is above %d and up to %d",
+				first, last, p.Lowest, p.Highest))
 		}
 	}
-	eachMember(unknown, func(member string) { name = member; count++ })
-	switch count {
-	case 0:
-		return "", errors.New("holds no variant, and exactly one is expected")
-	case 1:
-		return name, nil
-	default:
-		return "", fmt.Errorf("holds %d variants, and exactly one is expected", count)
-	}
 }
 
-// element converts an element of an update response: to an update, or else to a checkpoint.
-func (r *reader) element(w *wireElement) (*Update, *OffsetCheckpoint, error) {
-	if w.Update == nil {
-		return nil, nil, below("update", errMissing)
-	}
-	u := w.Update
-	unknown, err := variant(u.Unknown, u.Transaction != nil, u.Reassignment != nil, u.Topology != nil, u.Checkpoint != nil)
-	if err != nil {
-		return nil, nil, below("update", err)
-	}
-	switch {
-	case u.Transaction != nil:
-		update, err := convert(r.transaction, w, "Transaction", u.Transaction)
-		return update, nil, err
-	case u.Reassignment != nil:
-		update, err := convert(r.reassignment, w, "Reassignment", u.Reassignment)
-		return update, nil, err
-	case u.Topology != nil:
-		update, err := convert(r.topology, w, "TopologyTransaction", u.Topology)
-		return update, nil, err
-	case u.Checkpoint != nil:
-		const name = "OffsetCheckpoint"
-		if u.Checkpoint.Value == nil {
-			return nil, nil, below(name, below("value", errMissing))
+// updates reads a list of updates and checkpoints.
+func (d *decoder) updates(o order) (list UpdateList) {
+	started := d.at
+	list.Updates = take(&d.lexicon.updates)
+	for next := d.begin(); next && !d.refused; next = d.more() {
+		if len(list.Updates) == cap(list.Updates) {
+			list.Updates = slices.Grow(list.Updates, d.expected(list.Elements, started))
 		}
-		checkpoint, err := r.checkpoint(u.Checkpoint.Value)
-		if err != nil {
-			return nil, nil, below(name, err)
+		d.peek()
+		begun, n := d.at, len(list.Updates)
+		if list.Elements == mostElements {
+			d.refuseAt(begun, "", errTooMany)
 		}
-		checkpoint.Extra = withEnvelope(checkpoint.Extra, w.Unknown, "update", name, u.Checkpoint.Unknown)
-		return nil, checkpoint, nil
-	default:
-		update, err := unknownUpdate(unknown, u.Unknown)
-		if err != nil {
-			return nil, nil, below("update", err)
+		update := &list.Updates[:n+1][n]
+		if checkpoint := d.element(update); checkpoint != nil {
+			if err := o.checkpoint(checkpoint.Offset); err != nil {
+				d.refuseAt(begun, "", err)
+			}
+			list.Checkpoints = append(list.Checkpoints, *checkpoint)
+		} else {
+			if err := o.update(update.Offset); err != nil {
+				d.refuseAt(begun, "", err)
+			}
+			list.Updates = list.Updates[:n+1]
 		}
-		update.Extra = withEnvelope(nil, w.Unknown, "update", unknown, nil)
-		return update, nil, nil
+		list.Elements++
+		list.Last = o.last
 	}
+	if d.refused {
+		return UpdateList{}
+	}
+	if list.Updates = exact(&d.lexicon.updates, list.Updates); len(list.Updates) == 0 {
+		list.Updates = nil
+	}
+	return list
 }
 
-// convert converts the update of a variant that is called name.
-func convert[W any](convert func(*W) (*Update, error), element *wireElement, name string, box *wireBox[W]) (*Update, error) {
-	if box.Value == nil {
-		return nil, below(name, below("value", errMissing))
+// expected is how many elements of a list follow, if they are as large as those that came since it began: of many small ones
+// at its head no more than eight times as many.
+func (d *decoder) expected(came, begun int) int {
+	if came == 0 {
+		return 1
 	}
-	update, err := convert(box.Value)
-	if err != nil {
-		return nil, below(name, err)
-	}
-	update.Extra = withEnvelope(update.Extra, element.Unknown, "update", name, box.Unknown)
-	return update, nil
+	each := max(1, (d.at-begun)/came)
+	return min(1+(len(d.text)-d.at)/each, 8*(came+1))
 }
 
-func (r *reader) transaction(w *wireTransaction) (*Update, error) {
-	o := object{reader: r}
-	update := &r.update
-	*update = Update{
-		Kind:                    KindTransaction,
-		Offset:                  o.updateOffset("offset", w.Offset),
-		ID:                      o.unique("updateId", w.UpdateID),
-		CommandID:               o.optionalText("commandId", w.CommandID),
-		WorkflowID:              o.optionalText("workflowId", w.WorkflowID),
-		SynchronizerID:          o.requiredText("synchronizerId", w.SynchronizerID),
-		RecordTime:              o.time("recordTime", w.RecordTime),
-		EffectiveAt:             o.time("effectiveAt", w.EffectiveAt),
-		ExternalTransactionHash: o.bytes("externalTransactionHash", w.ExternalTransactionHash),
-		TransactionHash:         o.bytes("transactionHash", w.TransactionHash),
-		PaidTrafficCost:         o.optionalInt64("paidTrafficCost", w.PaidTrafficCost),
-		Extra:                   o.unknown(w.Unknown),
+// mostPlain is the most JSON that an update, or an entry of a snapshot, may have to be plain, in bytes.
+const mostPlain = 1 << 20
+
+// element reads an element of a list of updates, into the room for an update or else into a checkpoint.
+func (d *decoder) element(into *Update) *OffsetCheckpoint {
+	started, unusual := d.at, d.unusual
+	*into = Update{}
+	e := element{update: into}
+	beside := elementMembers.read(d, &e)
+	if e.checkpoint != nil {
+		e.checkpoint.Extra = withEnvelope(e.checkpoint.Extra, beside, "update", e.variant, e.beside)
+		return e.checkpoint
 	}
-	if w.Events == nil {
-		o.fail("events", errMissing)
-	}
-	o.trace(update, w.TraceContext)
-	if o.err != nil {
-		return nil, o.err
-	}
-	return update, r.events(update, w.Events)
+	into.Extra = withEnvelope(into.Extra, beside, "update", e.variant, e.beside)
+	into.Plain = d.unusual == unusual && d.at-started <= mostPlain
+	return nil
 }
 
-func (r *reader) reassignment(w *wireReassignment) (*Update, error) {
-	o := object{reader: r}
-	update := &r.update
-	*update = Update{
-		Kind:            KindReassignment,
-		Offset:          o.updateOffset("offset", w.Offset),
-		ID:              o.unique("updateId", w.UpdateID),
-		CommandID:       o.optionalText("commandId", w.CommandID),
-		WorkflowID:      o.optionalText("workflowId", w.WorkflowID),
-		SynchronizerID:  o.optionalShared("synchronizerId", w.SynchronizerID), // 3.3 leaves it out
-		RecordTime:      o.time("recordTime", w.RecordTime),
-		PaidTrafficCost: o.optionalInt64("paidTrafficCost", w.PaidTrafficCost),
-		Extra:           o.unknown(w.Unknown),
-	}
-	if w.Events == nil {
-		o.fail("events", errMissing)
-	}
-	o.trace(update, w.TraceContext)
-	if o.err != nil {
-		return nil, o.err
-	}
-	return update, r.reassignmentEvents(update, w.Events)
+// element is an element of a list of updates.
+type element struct {
+	update     *Update           // room for it
+	checkpoint *OffsetCheckpoint // where it is one
+	variant    string
+	beside     JSON // members that are not known, in the variant beside its value
 }
 
-func (r *reader) topology(w *wireTopology) (*Update, error) {
-	o := object{reader: r}
-	update := &r.update
-	*update = Update{
-		Kind:           KindTopology,
-		Offset:         o.updateOffset("offset", w.Offset),
-		ID:             o.unique("updateId", w.UpdateID),
-		SynchronizerID: o.requiredText("synchronizerId", w.SynchronizerID),
-		RecordTime:     o.time("recordTime", w.RecordTime),
-		Extra:          o.unknown(w.Unknown),
-	}
-	if w.Events == nil {
-		o.fail("events", errMissing)
-	}
-	o.trace(update, w.TraceContext)
-	if o.err != nil {
-		return nil, o.err
-	}
-	return update, r.topologyEvents(update, w.Events)
-}
+var elementMembers = membersOf(must("update", (*decoder).updateVariant)).keep()
 
-// trace takes over the trace context.
-func (o *object) trace(update *Update, w *wireTrace) {
-	if w == nil {
+func (d *decoder) updateVariant(e *element) {
+	d.peek()
+	begun := d.at
+	raw := updateVariants.variant(d, e)
+	if raw == nil || d.refused {
 		return
 	}
-	update.TraceParent = o.optionalText("traceContext.traceparent", w.Parent)
-	update.TraceState = o.optionalText("traceContext.tracestate", w.State)
-	rest := w.Unknown
-	if rest == nil && update.TraceParent == nil && update.TraceState == nil {
-		rest = jsontext.Value("{}") // an empty object is not an absent one
+	unknown, r := d.unknownElement(begun, raw)
+	if r.offset == 0 {
+		d.refuseAt(begun, "", fmt.Errorf("is of the kind %q, which is not known, and has no readable offset", unknown.Kind))
 	}
-	update.Extra = appendMember(update.Extra, extraTrace, rest)
+	*e.update = Update{Kind: KindUnknown, Offset: r.offset, ID: r.updateID, SynchronizerID: r.synchronizerID, RecordTime: r.recordTime,
+		Unknown: []UnknownElement{unknown}}
 }
 
-func (r *reader) checkpoint(w *wireCheckpoint) (*OffsetCheckpoint, error) {
-	o := object{reader: r}
-	checkpoint := &OffsetCheckpoint{
-		Offset: o.bound("offset", w.Offset),
-		Extra:  o.unknown(w.Unknown),
+var updateVariants = membersOf(
+	may("Transaction", func(d *decoder, e *element) {
+		e.variant, e.beside = "Transaction", transactionWrapper.read(d, e.update)
+	}),
+	may("Reassignment", func(d *decoder, e *element) {
+		e.variant, e.beside = "Reassignment", reassignmentWrapper.read(d, e.update)
+	}),
+	may("TopologyTransaction", func(d *decoder, e *element) {
+		e.variant, e.beside = "TopologyTransaction", topologyWrapper.read(d, e.update)
+	}),
+	may("OffsetCheckpoint", func(d *decoder, e *element) {
+		e.checkpoint = new(OffsetCheckpoint)
+		e.variant, e.beside = "OffsetCheckpoint", checkpointWrapper.read(d, e.checkpoint)
+	}),
+).keep()
+
+var (
+	transactionWrapper  = wrapped(func(d *decoder, u *Update) { d.update(u, KindTransaction, transactionMembers) })
+	reassignmentWrapper = wrapped(func(d *decoder, u *Update) { d.update(u, KindReassignment, reassignmentMembers) })
+	topologyWrapper     = wrapped(func(d *decoder, u *Update) { d.update(u, KindTopology, topologyMembers) })
+	checkpointWrapper   = wrapped((*decoder).checkpoint)
+)
+
+// update reads the members of an update of a kind.
+func (d *decoder) update(u *Update, kind UpdateKind, members *known[Update]) {
+	u.Kind = kind
+	d.nodes, d.said = d.nodes[:0], [2]saidOffset{}
+	d.peek()
+	begun := d.at
+	extra := members.read(d, u)
+	u.Extra = appendMember(extra, extraTrace, u.Extra) // the members of the trace stand there until now
+	u.Created, u.Archived, u.Exercised = d.created.take(), d.archived.take(), d.exercised.take()
+	u.Assigned, u.Unassigned, u.Topology = d.assigned.take(), d.unassigned.take(), d.topology.take()
+	for i := range u.Created {
+		u.Created[i].Offset = u.Offset
 	}
-	if len(w.Times) > mostTimes {
-		o.fail("synchronizerTimes", fmt.Errorf("has %d times, and %d are read: one for each synchronizer of the participant", len(w.Times), mostTimes))
-		return nil, o.err
+	for i := range u.Unassigned {
+		u.Unassigned[i].Offset = u.Offset
 	}
-	if w.Times == nil {
-		o.fail("synchronizerTimes", errMissing)
-	} else {
-		checkpoint.Times = make([]SynchronizerTime, len(w.Times))
-	}
-	var rest JSON
-	for i, t := range w.Times {
-		entry := object{reader: r}
-		checkpoint.Times[i] = SynchronizerTime{
-			SynchronizerID: entry.shared("synchronizerId", t.SynchronizerID),
-			RecordTime:     entry.time("recordTime", t.RecordTime),
+	for _, said := range d.said {
+		if said.offset != 0 && said.offset != u.Offset {
+			d.refuseAt(said.at, "", fmt.Errorf("is %d, and the update's offset is %d", said.offset, u.Offset))
 		}
-		if entry.err != nil {
-			o.fail(index("synchronizerTimes", i), entry.err)
-		}
-		rest = extend(rest, index("", i), t.Unknown)
 	}
-	checkpoint.Extra = appendMember(checkpoint.Extra, extraTimes, rest)
-	return checkpoint, o.err
+	if err := checkDistinct(d.nodes); err != nil {
+		d.refuseAt(begun, "events", err)
+	}
 }
+
+var transactionMembers = membersOf(
+	must("updateId", func(d *decoder, u *Update) { u.ID = d.unique() }),
+	may("commandId", func(d *decoder, u *Update) { u.CommandID = d.single() }),
+	may("workflowId", func(d *decoder, u *Update) { u.WorkflowID = d.single() }),
+	must("effectiveAt", func(d *decoder, u *Update) { u.EffectiveAt = d.time() }),
+	must("events", (*decoder).transactionEvents),
+	must("offset", func(d *decoder, u *Update) { u.Offset = d.updateOffset() }),
+	must("synchronizerId", func(d *decoder, u *Update) { u.SynchronizerID = d.shared() }),
+	may("traceContext", (*decoder).trace),
+	must("recordTime", func(d *decoder, u *Update) { u.RecordTime = d.time() }),
+	may("externalTransactionHash", func(d *decoder, u *Update) { u.ExternalTransactionHash = d.base64() }),
+	may("paidTrafficCost", func(d *decoder, u *Update) { u.PaidTrafficCost = d.optionalInt64() }),
+	may("transactionHash", func(d *decoder, u *Update) { u.TransactionHash = d.base64() }),
+)
+
+var reassignmentMembers = membersOf(
+	must("updateId", func(d *decoder, u *Update) { u.ID = d.unique() }),
+	may("commandId", func(d *decoder, u *Update) { u.CommandID = d.single() }),
+	may("workflowId", func(d *decoder, u *Update) { u.WorkflowID = d.single() }),
+	must("offset", func(d *decoder, u *Update) { u.Offset = d.updateOffset() }),
+	must("events", (*decoder).reassignmentEvents),
+	may("traceContext", (*decoder).trace),
+	must("recordTime", func(d *decoder, u *Update) { u.RecordTime = d.time() }),
+	may("synchronizerId", func(d *decoder, u *Update) { u.SynchronizerID = d.shared() }), // 3.3 leaves it out
+	may("paidTrafficCost", func(d *decoder, u *Update) { u.PaidTrafficCost = d.optionalInt64() }),
+)
+
+var topologyMembers = membersOf(
+	must("updateId", func(d *decoder, u *Update) { u.ID = d.unique() }),
+	must("offset", func(d *decoder, u *Update) { u.Offset = d.updateOffset() }),
+	must("synchronizerId", func(d *decoder, u *Update) { u.SynchronizerID = d.shared() }),
+	must("recordTime", func(d *decoder, u *Update) { u.RecordTime = d.time() }),
+	must("events", (*decoder).topologyEvents),
+	may("traceContext", (*decoder).trace),
+)
+
+var traceMembers = membersOf(
+	may("traceparent", func(d *decoder, u *Update) { u.TraceParent = d.single() }),
+	may("tracestate", func(d *decoder, u *Update) { u.TraceState = d.single() }),
+).keep()
+
+// trace leaves the members that are not known in the update's Extra.
+func (d *decoder) trace(u *Update) {
+	u.Extra = traceMembers.read(d, u)
+	if u.Extra == nil && u.TraceParent == nil && u.TraceState == nil {
+		u.Extra = JSON("{}") // an empty object is not an absent one
+	}
+}
+
+func (d *decoder) checkpoint(c *OffsetCheckpoint) {
+	extra := checkpointMembers.read(d, c)
+	c.Extra = appendMember(extra, extraTimes, c.Extra) // those of the times stand there until now
+}
+
+var checkpointMembers = membersOf(
+	must("offset", func(d *decoder, c *OffsetCheckpoint) { c.Offset = d.bound() }),
+	must("synchronizerTimes", func(d *decoder, c *OffsetCheckpoint) {
+		c.Times = []SynchronizerTime{}
+		for next := d.begin(); next && !d.refused; next = d.more() {
+			if len(c.Times) == mostTimes {
+				d.peek()
+				d.refuseAt(d.at, "", fmt.Errorf("is one more than the %d that are read: one for each synchronizer of the participant", mostTimes))
+			}
+			var t SynchronizerTime
+			if unknown := timeMembers.read(d, &t); unknown != nil {
+				c.Extra = extend(c.Extra, fmt.Appendf(nil, `"[%d]"`, len(c.Times)), unknown)
+			}
+			c.Times = append(c.Times, t)
+		}
+	}),
+)
+
+var timeMembers = membersOf(
+	must("synchronizerId", func(d *decoder, t *SynchronizerTime) { t.SynchronizerID = *d.shared() }),
+	must("recordTime", func(d *decoder, t *SynchronizerTime) { t.RecordTime = d.time() }),
+).keep()

@@ -51,7 +51,7 @@ func TestMostTimesOfACheckpoint(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, got.Checkpoints[0].Times, mostTimes)
 	_, err = DecodeUpdateList(at(mostTimes+1), 0)
-	require.ErrorContains(t, err, "OffsetCheckpoint.synchronizerTimes: has 1001 times, and 1000 are read")
+	require.ErrorContains(t, err, "OffsetCheckpoint.synchronizerTimes[1000]: is one more than the 1000 that are read")
 }
 
 // Nesting is read as deep as the library goes, wherever it stands, and the error says where it went on.

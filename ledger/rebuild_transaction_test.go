@@ -21,20 +21,15 @@ import (
 // A record of an unknown kind is the same bytes.
 func TestDecodingOfTransactionsLosesNothing(t *testing.T) {
 	t.Parallel()
-	requireRebuiltTransactions(t, everyRecord())
-	requireRebuiltTransactions(t, realisticHistory(3))
+	requireRead(t, "transactions", everyRecord())
+	requireRead(t, "transactions", realisticHistory(3))
 }
 
-func requireRebuiltTransactions(t *testing.T, body []byte) {
+func requireRebuiltTransactions(t *testing.T, got []Transaction, list jsontext.Value) {
 	t.Helper()
-	got, err := DecodeTransactions(body)
-	require.NoError(t, err)
-	var sent struct {
-		Transactions []jsontext.Value `json:"transactions"`
-	}
-	require.NoError(t, json.Unmarshal(body, &sent, jsontext.AllowInvalidUTF8(true)))
-	require.Len(t, got, len(sent.Transactions))
-	for i, original := range sent.Transactions {
+	sent := elementsOf(t, list)
+	require.Len(t, got, len(sent))
+	for i, original := range sent {
 		if got[i].Kind == TransactionUnknown {
 			require.Equal(t, string(original), string(got[i].Raw))
 			continue

@@ -3,65 +3,99 @@ package ledger
 import (
 	"bytes"
 	"encoding/binary"
+	"maps"
 	"math/bits"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 const (
-	// scanDepth is how many lists and objects may stand within each other, for a scanner.
-	scanDepth = 200
-	// scanNames is how many members an object may have, for a scanner: each is compared with all before it.
-	scanNames = 200
+	// maxDepth is how many lists and objects may stand within each other: the limit of the library, whose word this is.
+	maxDepth = 10_000
+	// plainDepth is how many of them are nothing unusual.
+	plainDepth = 200
+	// fewNames is up to how many names of an object each is compared with all before it.
+	fewNames = 200
 )
 
-// scanner finds where JSON values end, in a third of the time that a jsontext.Decoder takes, and knows less: what it reads
-// the decoder reads in the same way, and where it stops the decoder is asked. So it need not say what is wrong or where, and
-// does without what is rare: escapes in the names of members, objects of very many members, deep nesting. All else is
-// checked: the grammar, and that no object has two members of one name.
+// scanner finds where JSON values end, in a third of the time that a jsontext.Decoder takes. It reads what the decoder reads, and
+// nothing else: the grammar, that no object has two members of one name, and the depth are checked. It does not say what is wrong,
+// or where.
 //
 // Its methods find the end of what begins at a place. It is negative where something else stands there.
 type scanner struct {
 	text    []byte // valid UTF-8
-	names   []span // of the members of all objects that are open, as far as they are needed
+	depth   int    // how many lists and objects are open
 	escapes int    // that were read
-	unusual int    // escapes of what may be no character of a text, and numbers that may have very many digits
+	unusual int    // escapes of what may be no character of a text, numbers that may have very many digits, and deep nesting
+	// memberNames are those of all objects that are open, as far as they are needed. Where an object has more than fewNames, all
+	// of its names stand in many, under the index at which they begin.
+	memberNames [][]byte
+	many        map[int]map[string]bool
 }
 
-// value is any value, in which lists and objects may stand within each other so many times.
-func (s *scanner) value(at, depth int) int {
+// value is any value.
+func (s *scanner) value(at int) int {
 	if at >= len(s.text) {
 		return -1
 	}
-	switch c := s.text[at]; {
-	case c == '"':
+	switch c := s.text[at]; c {
+	case '"':
 		return s.string(at)
-	case c == '{' && depth > 0:
-		return s.object(at, depth)
-	case c == '[' && depth > 0:
-		return s.array(at, depth)
-	case c == 't':
+	case '{':
+		return s.object(at)
+	case '[':
+		return s.array(at)
+	case 't':
 		return s.literal(at, "true")
-	case c == 'f':
+	case 'f':
 		return s.literal(at, "false")
-	case c == 'n':
+	case 'n':
 		return s.literal(at, "null")
 	default:
 		return s.number(at)
 	}
 }
 
-func (s *scanner) object(at, depth int) int {
-	names := len(s.names)
+// enter counts a list or an object that begins, and tells whether it may.
+func (s *scanner) enter() bool {
+	if s.depth++; s.depth > plainDepth {
+		s.unusual++
+	}
+	return s.depth <= maxDepth
+}
+
+// leave ends an object whose names begin at first.
+func (s *scanner) leave(first int) {
+	s.depth--
+	s.forget(first)
+}
+
+// forget forgets the names from first on.
+func (s *scanner) forget(first int) {
+	s.memberNames = s.memberNames[:first]
+	if len(s.many) > 0 {
+		maps.DeleteFunc(s.many, func(begin int, _ map[string]bool) bool { return begin >= first })
+	}
+}
+
+func (s *scanner) object(at int) int {
+	if !s.enter() {
+		return -1
+	}
+	names := len(s.memberNames)
 	if at = s.space(at + 1); at < len(s.text) && s.text[at] == '}' {
+		s.depth--
 		return at + 1
 	}
 	for {
-		if at = s.name(at, names); at < 0 {
+		if _, at = s.memberName(at, names); at < 0 {
 			return -1
 		}
 		if at = s.space(at); at == len(s.text) || s.text[at] != ':' {
 			return -1
 		}
-		if at = s.value(s.space(at+1), depth-1); at < 0 {
+		if at = s.value(s.space(at + 1)); at < 0 {
 			return -1
 		}
 		if at = s.space(at); at == len(s.text) {
@@ -71,7 +105,7 @@ func (s *scanner) object(at, depth int) int {
 		case ',':
 			at = s.space(at + 1)
 		case '}':
-			s.names = s.names[:names]
+			s.leave(names)
 			return at + 1
 		default:
 			return -1
@@ -79,12 +113,16 @@ func (s *scanner) object(at, depth int) int {
 	}
 }
 
-func (s *scanner) array(at, depth int) int {
+func (s *scanner) array(at int) int {
+	if !s.enter() {
+		return -1
+	}
 	if at = s.space(at + 1); at < len(s.text) && s.text[at] == ']' {
+		s.depth--
 		return at + 1
 	}
 	for {
-		if at = s.value(at, depth-1); at < 0 {
+		if at = s.value(at); at < 0 {
 			return -1
 		}
 		if at = s.space(at); at == len(s.text) {
@@ -94,6 +132,7 @@ func (s *scanner) array(at, depth int) int {
 		case ',':
 			at = s.space(at + 1)
 		case ']':
+			s.depth--
 			return at + 1
 		default:
 			return -1
@@ -101,24 +140,59 @@ func (s *scanner) array(at, depth int) int {
 	}
 }
 
-// name is the name of a member that none of the object's other names is like, which begin at first.
-func (s *scanner) name(at, first int) int {
+// memberName is the name of a member that none of the object's other names is like, which begin at first. It is unquoted.
+func (s *scanner) memberName(at, first int) (name []byte, end int) {
 	if at >= len(s.text) || s.text[at] != '"' {
-		return -1
+		return nil, -1
 	}
 	escapes := s.escapes
-	end := s.string(at)
-	if end < 0 || s.escapes != escapes || len(s.names)-first == scanNames {
-		return -1
+	if end = s.string(at); end < 0 {
+		return nil, -1
 	}
-	name := s.text[at:end]
-	for _, other := range s.names[first:] {
-		if other.to-other.from == len(name) && bytes.Equal(s.text[other.from:other.to], name) {
-			return -1
+	if name = s.text[at+1 : end-1]; s.escapes != escapes {
+		name = unquoted(s.text[at:end])
+	}
+	if !s.isNew(name, first) {
+		return nil, -1
+	}
+	return name, end
+}
+
+// unquoted is a text without its quotes and escapes. Half of a surrogate pair becomes U+FFFD: that is what names are compared by.
+func unquoted(text []byte) []byte {
+	plain, _ := jsontext.AppendUnquote(nil, text) // the error is that of such halves
+	return plain
+}
+
+// isNew tells whether none of an object's names, which begin at first, is like this one, and adds it to them.
+func (s *scanner) isNew(name []byte, first int) bool {
+	if len(s.memberNames)-first == fewNames {
+		return s.isNewOfMany(string(name), first)
+	}
+	for _, other := range s.memberNames[first:] {
+		if bytes.Equal(other, name) {
+			return false
 		}
 	}
-	s.names = append(s.names, span{at, end})
-	return end
+	s.memberNames = append(s.memberNames, name)
+	return true
+}
+
+func (s *scanner) isNewOfMany(name string, first int) bool {
+	all := s.many[first]
+	if all == nil {
+		all = make(map[string]bool, 2*fewNames)
+		for _, other := range s.memberNames[first:] {
+			all[string(other)] = true
+		}
+		if s.many == nil {
+			s.many = map[int]map[string]bool{}
+		}
+		s.many[first] = all
+	}
+	isNew := !all[name]
+	all[name] = true
+	return isNew
 }
 
 // string is a text with its quotes. Half a surrogate pair is a matter of who wants the characters.

@@ -3,92 +3,112 @@ package ledger
 import (
 	"bytes"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
-	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/brief"
 )
 
-// way is one kind of body, read directly and with the library.
-type way struct {
-	name     string
-	directly func(*direct) any
-	decode   func(*decoding) (any, error)
-}
-
-var ways = []way{
-	{"list", func(d *direct) any { return d.updates(order{}) },
-		func(d *decoding) (any, error) { return withEnd(d)(d.updates(order{}, 1)) }},
-	{"page", func(d *direct) any { return d.updatePage(0) }, func(d *decoding) (any, error) { return d.updatePage(0) }},
-	{"entries", func(d *direct) any { return d.entries() }, func(d *decoding) (any, error) {
-		entries, err := d.entries(1)
+// oracles decode each kind of body, and where it is accepted compare it with what the library reads in it.
+var oracles = map[string]func(t *testing.T, body []byte) error{
+	"list": func(t *testing.T, body []byte) error {
+		list, err := DecodeUpdateList(body, 0)
 		if err == nil {
-			err = d.end()
+			requireRebuiltUpdates(t, list, elementsOf(t, body))
 		}
-		return entries, err
-	}},
-	{"contract page", func(d *direct) any { return d.contractPage() }, func(d *decoding) (any, error) { return d.contractPage() }},
-	{"transactions", func(d *direct) any { return d.transactions() }, func(d *decoding) (any, error) { return d.transactions() }},
-}
-
-func withEnd(d *decoding) func(UpdateList, error) (any, error) {
-	return func(list UpdateList, err error) (any, error) {
+		return err
+	},
+	"page": func(t *testing.T, body []byte) error {
+		page, err := DecodeUpdatePage(body, 0)
 		if err == nil {
-			err = d.end()
+			sent := membersIn(t, body)
+			requireRebuiltUpdates(t, page.UpdateList, elementsOf(t, sent["updates"]))
+			requirePage(t, sent, map[string]string{"lowestPageOffsetExclusive": number(page.Lowest), "highestPageOffsetInclusive": number(page.Highest),
+				"nextPageToken": page.Next})
 		}
-		return list, err
-	}
+		return err
+	},
+	"update": func(t *testing.T, body []byte) error {
+		update, err := DecodeUpdate(body)
+		if err == nil {
+			requireSameJSON(t, body, rebuildUpdate(update))
+		}
+		return err
+	},
+	"entries": func(t *testing.T, body []byte) error {
+		entries, err := DecodeContractEntries(body)
+		if err == nil {
+			requireRebuiltEntries(t, entries, elementsOf(t, body))
+		}
+		return err
+	},
+	"contract page": func(t *testing.T, body []byte) error {
+		page, err := DecodeContractPage(body)
+		if err == nil {
+			sent := membersIn(t, body)
+			requireRebuiltEntries(t, page.Entries, elementsOf(t, sent["activeContracts"]))
+			requirePage(t, sent, map[string]string{"activeAtOffset": number(page.ActiveAt), "nextPageToken": page.Next})
+		}
+		return err
+	},
+	"transactions": func(t *testing.T, body []byte) error {
+		records, err := DecodeTransactions(body)
+		if err == nil {
+			requireRebuiltTransactions(t, records, membersIn(t, body)["transactions"])
+		}
+		return err
+	},
+	"contract": func(t *testing.T, body []byte) error {
+		contract, err := DecodeContract(body)
+		if err == nil {
+			requireRebuiltContract(t, contract, membersIn(t, body)["createdEvent"])
+		}
+		return err
+	},
+	"vetted": func(t *testing.T, body []byte) error {
+		page, err := DecodeVettedPackagesPage(body)
+		if err == nil {
+			sent := membersIn(t, body)
+			requirePage(t, sent, map[string]string{"nextPageToken": page.Next})
+			requireRebuiltVetted(t, page.List, elementsOf(t, sent["vettedPackages"]))
+		}
+		return err
+	},
 }
 
-// requireSame decodes a body in both ways, and tells whether it was read directly: then the library reads the same.
-func requireSame(t *testing.T, body []byte, w way) bool {
+func number(offset Offset) string { return strconv.FormatInt(int64(offset), 10) }
+
+// requirePage compares members of a page.
+func requirePage(t *testing.T, sent map[string]jsontext.Value, decoded map[string]string) {
 	t.Helper()
-	d := newDirect(body)
-	got := w.directly(d)
-	if !d.ended() {
-		return false
-	}
-	want, err := w.decode(newDecoding(body))
-	require.NoError(t, err, "%s: %q", w.name, body)
-	switch got := got.(type) { // what the library does not tell
-	case UpdateList:
-		forgetPlain(got.Updates, nil)
-	case UpdatePage:
-		forgetPlain(got.Updates, nil)
-	case []ContractEntry:
-		forgetPlain(nil, got)
-	case ContractPage:
-		forgetPlain(nil, got.Entries)
-	}
-	require.Equal(t, want, got, "%s: %q", w.name, body)
-	return true
-}
-
-func forgetPlain(updates []Update, entries []ContractEntry) {
-	for i := range updates {
-		updates[i].Plain = false
-	}
-	for i := range entries {
-		entries[i].Plain = false
+	for name, got := range decoded {
+		require.Equal(t, scalar(sent[name]), got, name)
 	}
 }
 
-// FuzzDirect looks for a body that is read directly and not by the library, or as something else.
-func FuzzDirect(f *testing.F) {
+// requireRead decodes a body of a kind, which must be accepted.
+func requireRead(t *testing.T, kind string, body []byte) {
+	t.Helper()
+	require.NoError(t, oracles[kind](t, body), "%s: %q", kind, body)
+}
+
+// FuzzDecoder looks for a body that is accepted, and is not what the library reads in it.
+func FuzzDecoder(f *testing.F) {
 	page := `{"lowestPageOffsetExclusive":0,"updates":` + string(plainUpdates()) + `,"highestPageOffsetInclusive":99,"nextPageToken":null}`
 	contracts := `{"activeContracts":` + string(plainEntries()) + `,"activeAtOffset":99,"nextPageToken":"next"}`
 	addSeeds(f, "updates", plainUpdates(), plainEntries(), everyUpdate(), everyEntry(), []byte(page), []byte(contracts), plainRecords(), everyRecord(),
-		list(transaction(5, created(5, 0), archived(5, 1), exercised(5, 2))))
+		list(transaction(5, created(5, 0), archived(5, 1), exercised(5, 2))), []byte(transaction(5, created(5, 0))), []byte(lookedUp()),
+		vettedPage(`"x"`, sampleVetted, noneVetted))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if !utf8.Valid(body) {
-			return
-		}
-		for _, w := range ways {
-			requireSame(t, body, w)
+		for _, oracle := range oracles {
+			if err := oracle(t, body); err != nil {
+				requireDecodeError(t, err)
+			}
 		}
 	})
 }
@@ -134,45 +154,46 @@ func plainRecords() []byte {
 	return history(records...)
 }
 
-// What servers send is read directly: if it were not, all would be read twice.
-func TestWhatServersSendIsReadDirectly(t *testing.T) {
+func TestWhatServersSendIsRead(t *testing.T) {
 	t.Parallel()
-	require.True(t, requireSame(t, realisticPage(200), ways[0]))
-	require.True(t, requireSame(t, plainUpdates(), ways[0]))
-	require.True(t, requireSame(t, list(), ways[0]))
-	require.True(t, requireSame(t, plainEntries(), ways[2]))
-	require.True(t, requireSame(t, list(slices.Repeat([]string{activeEntry()}, 200)...), ways[2]))
-	require.True(t, requireSame(t, []byte(`{"lowestPageOffsetExclusive":0,"new":[{}],"updates":`+string(plainUpdates())+`,"highestPageOffsetInclusive":99}`), ways[1]))
-	require.True(t, requireSame(t, plainRecords(), ways[4]))
-	require.True(t, requireSame(t, realisticHistory(200), ways[4]))
-	require.True(t, requireSame(t, history(), ways[4]))
-	require.True(t, requireSame(t, []byte(`{"next":7,"transactions" : [ ] }`), ways[4]))
-	require.True(t, requireSame(t, []byte(`{"nextPageToken":"next","activeContracts":`+string(plainEntries())+`,"activeAtOffset":99}`), ways[3]))
+	requireRead(t, "list", realisticPage(200))
+	requireRead(t, "list", plainUpdates())
+	requireRead(t, "list", list())
+	requireRead(t, "entries", plainEntries())
+	requireRead(t, "entries", list(slices.Repeat([]string{activeEntry()}, 200)...))
+	requireRead(t, "page", []byte(`{"lowestPageOffsetExclusive":0,"new":[{}],"updates":`+string(plainUpdates())+`,"highestPageOffsetInclusive":99}`))
+	requireRead(t, "transactions", plainRecords())
+	requireRead(t, "transactions", realisticHistory(200))
+	requireRead(t, "transactions", history())
+	requireRead(t, "transactions", []byte(`{"next":7,"transactions" : [ ] }`))
+	requireRead(t, "contract page", []byte(`{"nextPageToken":"next","activeContracts":`+string(plainEntries())+`,"activeAtOffset":99}`))
 }
 
-// Whatever is done to a character, a body that is still read directly is what the library reads. Within a word one letter is as good
-// as another one. With the race detector, and where it has to be short, one character in eleven is tried.
+// Whatever is done to a character, a body that is still accepted is what the library reads in it, and the error of one that is not
+// is a *DecodeError. Within a word one letter is as good as another one. With the race detector, and where it has to be short, one
+// character in eleven is tried.
 func TestDamagedBodiesAreNeverMisread(t *testing.T) {
 	t.Parallel()
 	element := list(transaction(10, created(10, 0), archived(10, 1), exercised(10, 2)), checkpoint(11), reassignment(12, assigned(12, 0), unassigned(12, 1)),
 		topology(13, authorization("Added")))
-	page := []byte(`{"lowestPageOffsetExclusive":0,"updates":` + string(list(topology(13, authorization("Added")))) + `,"highestPageOffsetInclusive":99,"nextPageToken":"next"}`)
-	contracts := []byte(`{"activeContracts":` + string(list(entry(`{"JsEmpty":{}}`))) + `,"activeAtOffset":99,"nextPageToken":"next"}`)
-	records := history(transferRecord, mintRecord, tapRecord, abortRecord)
+	page := `{"lowestPageOffsetExclusive":0,"updates":` + string(list(topology(13, authorization("Added")))) + `,"highestPageOffsetInclusive":99,"nextPageToken":"next"}`
+	contracts := `{"activeContracts":` + string(list(entry(`{"JsEmpty":{}}`))) + `,"activeAtOffset":99,"nextPageToken":"next"}`
 	for _, whole := range []struct {
+		kind string
 		body []byte
-		way  way
-	}{{element, ways[0]}, {page, ways[1]}, {list(activeEntry()), ways[2]}, {list(incompleteUnassignedEntry()), ways[2]},
-		{list(incompleteAssignedEntry()), ways[2]}, {contracts, ways[3]}, {records, ways[4]}} {
-		require.True(t, requireSame(t, whole.body, whole.way))
+	}{{"list", element}, {"page", []byte(page)}, {"entries", list(activeEntry())}, {"entries", list(incompleteUnassignedEntry())},
+		{"entries", list(incompleteAssignedEntry())}, {"contract page", []byte(contracts)},
+		{"transactions", history(transferRecord, mintRecord, tapRecord, abortRecord)}, {"contract", []byte(lookedUp())},
+		{"vetted", vettedPage(`"x"`, sampleVetted)}} {
+		requireRead(t, whole.kind, whole.body)
 		for i := range whole.body {
 			if withinWord(whole.body, i) || brief.Run() && i%11 != 0 {
 				continue
 			}
-			for _, c := range []string{"", "x", `"`, "{", "}", "[", "]", ",", ":", "0", "-", "null", " ", `\`, `\u0000`, "\x00", "é"} {
+			for _, c := range []string{"", "x", `"`, "{", "}", "[", "]", ",", ":", "0", "-", "null", " ", `\`, `\u0000`, "\x00", "\xff", "é"} {
 				body := slices.Concat(whole.body[:i], []byte(c), whole.body[i+1:])
-				if utf8.Valid(body) {
-					requireSame(t, body, whole.way)
+				if err := oracles[whole.kind](t, body); err != nil {
+					requireDecodeError(t, err)
 				}
 			}
 		}
@@ -195,7 +216,7 @@ func TestKnownListsAreReadLikeNewOnes(t *testing.T) {
 			`["a\\"]`: {`a\`}, `["\u0061"]`: {"a"}, `["\u005d"]`: {"]"}, `["\ud83d\ude00"]`: {"😀"}, `["é"]`: {"é"}, `[""]`: {""},
 		} {
 			for _, behind := range []string{"", "]", `,"b"]`, " ", `"`, "x"} {
-				d := &direct{scanner: scanner{text: []byte(text + behind)}, reader: &reader{lexicon: l}}
+				d := newDecoder([]byte(text+behind), l)
 				require.Equal(t, want, d.partyList(), text)
 				require.Equal(t, len(text), d.at, text)
 				require.Zero(t, d.unusual, text)
@@ -203,14 +224,14 @@ func TestKnownListsAreReadLikeNewOnes(t *testing.T) {
 			}
 		}
 		for _, text := range []string{``, `[`, `["a"`, `["a",]`, `["a","b"`, `["a" "b"]`, `[["a"]]`, `["a]`, `["a\"]`, `["\ud83d"]`, `["\u0000"]`, `[null]`, `[1]`, `{}`} {
-			d := &direct{scanner: scanner{text: []byte(text)}, reader: &reader{lexicon: l}}
+			d := newDecoder([]byte(text), l)
 			d.partyList()
 			require.True(t, d.refused, text)
 		}
 	}
 	var first, second []string
 	for _, list := range []*[]string{&first, &second} {
-		d := &direct{scanner: scanner{text: []byte(`["a","b"]`)}, reader: &reader{lexicon: l}}
+		d := newDecoder([]byte(`["a","b"]`), l)
 		*list = d.partyList()
 	}
 	require.Same(t, &first[0], &second[0], "it is in memory once")

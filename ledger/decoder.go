@@ -1,0 +1,217 @@
+package ledger
+
+import (
+	"errors"
+	"strings"
+	"unicode/utf8"
+)
+
+// decoder reads the JSON of a body in one pass, straight into the types of the domain, by the tables of members that describe the
+// messages. At the first thing that it refuses it goes to the end of the body, so that whoever reads on comes to an end soon, and
+// keeps the place and the reason; explain makes an error of them.
+type decoder struct {
+	scanner
+	*lexicon
+	at      int // behind what was read last
+	begun   int // where the value begins that was read last
+	refused bool
+	wrong   refusal
+
+	created    arena[CreatedEvent]
+	archived   arena[ArchivedEvent]
+	exercised  arena[ExercisedEvent]
+	assigned   arena[AssignedEvent]
+	unassigned arena[UnassignedEvent]
+	topology   arena[TopologyEvent]
+	views      arena[InterfaceView]
+	active     arena[ActiveContract]
+	singles    arena[string]
+	numbers    arena[int64]
+	truths     arena[bool]
+	transfers  arena[Transfer]
+	receivers  arena[Receiver]
+	changes    arena[BalanceChange]
+	owned      arena[OwnedAmount]
+	aborted    arena[AbortedInstruction]
+	amounts    arena[Decimal]
+	texts      strings.Builder // room for texts of their own, a block at a time
+	payloads   []byte          // room for payloads, a block at a time
+	scratch    []byte          // a text without its escapes
+
+	// lastTime is what timeText says: the times of an update and of its events are often the same.
+	lastTime Time
+	timeText []byte
+
+	nodes       []int32       // of the events of the update that is being read
+	said        [2]saidOffset // by those events: the first that is said, and the first that differs from it
+	reassigned  bool          // the id of the reassignment that is being read has come
+	wordForUnit string        // in the record that is being read; empty: none has come
+}
+
+// refusal is what is wrong with a body.
+type refusal struct {
+	at    int    // in the text: within the value that is meant, and in nothing that stands within it
+	field string // of that value; empty: itself
+	err   error  // nil: it is no JSON
+}
+
+// decode reads a body; read reads all of it but white space at its end.
+func decode[T any](body []byte, form answer, read func(*decoder) T) (T, error) {
+	var wrong refusal
+	if utf8.Valid(body) {
+		d := newDecoder(body, knownLexicon())
+		value := read(d)
+		d.release()
+		if d.space(d.at) == len(body) && !d.refused {
+			return value, nil
+		}
+		wrong = d.wrong
+	}
+	var none T
+	return none, explain(body, form, wrong)
+}
+
+// newDecoder begins to read a text, which is valid UTF-8.
+func newDecoder(text []byte, l *lexicon) *decoder {
+	return &decoder{scanner: scanner{text: text}, lexicon: l}
+}
+
+// refuse refuses the value that was read last.
+func (d *decoder) refuse(err error) { d.refuseAt(d.begun, "", err) }
+
+// refuseAt refuses the value that begins at a place, or its field. Where something was refused before, that counts.
+func (d *decoder) refuseAt(at int, field string, err error) {
+	if !d.refused {
+		d.refused, d.wrong = true, refusal{at, field, err}
+	}
+	d.at = len(d.text)
+}
+
+// stop refuses what is no JSON.
+func (d *decoder) stop() { d.refuseAt(d.at, "", nil) }
+
+// mistyped refuses what comes next.
+func (d *decoder) mistyped(expected string) {
+	if d.begun = d.at; d.begun < len(d.text) {
+		d.refuse(errors.New("is " + kindName(d.text[d.begun]) + " where " + expected + " is expected"))
+	}
+	d.stop()
+}
+
+// kindName is what an error calls a JSON value by its first character.
+func kindName(c byte) string {
+	switch c {
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case '"':
+		return "a text"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	default:
+		return "a number"
+	}
+}
+
+// peek is the next character that is no white space, 0 at the end.
+func (d *decoder) peek() byte {
+	for ; d.at < len(d.text); d.at++ {
+		if c := d.text[d.at]; !isSpace(c) {
+			return c
+		}
+	}
+	return 0
+}
+
+// is reads a character, if it comes next.
+func (d *decoder) is(c byte) bool {
+	if d.peek() != c {
+		return false
+	}
+	d.at++
+	return true
+}
+
+// want reads a character that must come next.
+func (d *decoder) want(c byte) {
+	if d.peek() != c {
+		d.stop()
+		return
+	}
+	d.at++
+}
+
+// has tells whether a text comes next.
+func (d *decoder) has(text string) bool {
+	return len(d.text)-d.at >= len(text) && string(d.text[d.at:d.at+len(text)]) == text
+}
+
+// begin reads the beginning of a list, and tells whether an element follows; more reads what separates it from the next one.
+func (d *decoder) begin() bool {
+	if d.peek() != '[' {
+		d.mistyped("an array")
+		return false
+	}
+	d.at++
+	d.enter()
+	if d.is(']') {
+		d.depth--
+		return false
+	}
+	return true
+}
+
+func (d *decoder) more() bool {
+	if d.is(',') {
+		return true
+	}
+	d.want(']')
+	d.depth--
+	return false
+}
+
+// value reads any value.
+func (d *decoder) value() []byte {
+	d.peek()
+	return d.upTo(d.scanner.value(d.at))
+}
+
+// upTo reads what a scanner found the end of; nil where it refused it.
+func (d *decoder) upTo(end int) []byte {
+	if end < 0 {
+		d.stop()
+		return nil
+	}
+	d.begun, d.at = d.at, end
+	return d.text[d.begun:end]
+}
+
+// mark is a place to which the reading can go back.
+type mark struct{ at, depth, names, unusual int }
+
+func (d *decoder) mark() mark {
+	d.peek()
+	return mark{d.at, d.depth, len(d.memberNames), d.unusual}
+}
+
+// goBack forgets what was read and refused since.
+func (d *decoder) goBack(to mark) {
+	d.at, d.depth, d.unusual, d.refused = to.at, to.depth, to.unusual, false
+	d.forget(to.names)
+}
+
+// attempt reads a value; what is refused of it is skipped, and the zero value stands for it.
+func attempt[T any](d *decoder, read func(*decoder) T) T {
+	begun := d.mark()
+	value := read(d)
+	if d.refused {
+		d.goBack(begun)
+		d.value()
+		var none T
+		return none
+	}
+	return value
+}

@@ -1,0 +1,184 @@
+package ledger
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// answer is the form of an answer, by which errors name the element that they are about.
+type answer struct {
+	levels int    // how many steps lead to an element: 0: the answer is one itself, 1: a list of them, 2: a page with a list
+	list   string // the member of a page which is the list
+	plain  bool   // elements have no wrappers: a level called update or contractEntry, and the value of its variant
+	// hint finds out which element it is, as far as its text, which may be cut off or hold anything, can be read.
+	hint func(text []byte, e *DecodeError)
+}
+
+// explain says what is wrong with a body that was refused. The library reads it all once: where it finds something wrong, that
+// counts; else it comes by the place where the tables of members have refused it.
+func explain(body []byte, form answer, wrong refusal) *DecodeError {
+	// A lone surrogate is legal in a payload, and the library counts it as invalid UTF-8: where real UTF-8 is valid, only
+	// surrogates are allowed.
+	dec := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowInvalidUTF8(utf8.Valid(body)))
+	refused := whole(errors.New("is not what is expected"))
+	begun, found := 0, wrong.err == nil // begun is where the element begins
+	for {
+		if form.levels > 0 && dec.StackDepth() == form.levels {
+			begun = int(dec.InputOffset())
+		}
+		if _, err := dec.ReadToken(); err != nil {
+			e := form.syntax(dec, err)
+			form.tell(body[begun:], e)
+			return e
+		}
+		if !found && int(dec.InputOffset()) > wrong.at {
+			found = true
+			refused = form.place(dec.StackPointer(), wrong.field)
+			refused.Err = wrong.err
+			form.tell(body[begun:], refused)
+		}
+		if dec.StackDepth() == 0 {
+			break
+		}
+	}
+	end := dec.InputOffset()
+	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return whole(fmt.Errorf("something follows the end of the JSON at byte %d", end))
+	}
+	return refused
+}
+
+// whole is an error about the response as such.
+func whole(err error) *DecodeError { return &DecodeError{Element: -1, Err: err} }
+
+// syntax is what the library says.
+func (a answer) syntax(dec *jsontext.Decoder, err error) *DecodeError {
+	var syntactic *jsontext.SyntacticError
+	if !errors.As(err, &syntactic) {
+		return whole(fmt.Errorf("the body is empty: %w", io.ErrUnexpectedEOF))
+	}
+	e := a.place(syntactic.JSONPointer, "")
+	if kind, n := dec.StackIndex(dec.StackDepth()); dec.StackDepth() == a.levels && kind == '[' && e.Element < 0 && e.Field == a.list {
+		e.Element, e.Field = int(n), "" // between two elements
+	}
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		e.Err = fmt.Errorf("the JSON is cut off at byte %d: %w", syntactic.ByteOffset, syntactic.Err)
+	case strings.HasSuffix(syntactic.Err.Error(), "exceeded max depth"): // the library's error has no name
+		e.Err = fmt.Errorf("more than %d lists and objects stand within each other at byte %d: %w", maxDepth, syntactic.ByteOffset, syntactic.Err)
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		e.Err = fmt.Errorf("a member of this name stands twice in the object: %w", syntactic.Err)
+	default:
+		e.Err = fmt.Errorf("not valid JSON at byte %d: %w", syntactic.ByteOffset, syntactic.Err)
+	}
+	return e
+}
+
+// place names the element that a pointer leads into, and the path of a field below it, without wrappers that lead to something.
+func (a answer) place(pointer jsontext.Pointer, field string) *DecodeError {
+	e := whole(nil)
+	steps := slices.Collect(pointer.Tokens())
+	if a.levels > 0 && len(steps) >= a.levels && (a.levels == 1 || steps[0] == a.list) {
+		if n, err := strconv.Atoi(steps[a.levels-1]); err == nil {
+			e.Element, steps = n, steps[a.levels:]
+		}
+	}
+	if field != "" {
+		steps = append(steps, field)
+	}
+	var path strings.Builder
+	for level, step := range steps {
+		isWrapper := level == 0 && (step == "update" || step == "contractEntry") || level == 2 && step == "value"
+		if a.plain || !isWrapper || level == len(steps)-1 {
+			writeStep(&path, step)
+		}
+	}
+	e.Field = path.String()
+	return e
+}
+
+func writeStep(path *strings.Builder, step string) {
+	switch {
+	case step != "" && strings.Trim(step, "0123456789") == "":
+		path.WriteString("[" + step + "]")
+	case step == "" || strings.ContainsFunc(step, func(c rune) bool { return !isNameRune(c) }):
+		path.WriteString("[" + strconv.Quote(step) + "]")
+	default:
+		if path.Len() > 0 {
+			path.WriteByte('.')
+		}
+		path.WriteString(step)
+	}
+}
+
+func isNameRune(c rune) bool {
+	return c == '_' || c == '$' || c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+// tell adds which element it is.
+func (a answer) tell(text []byte, e *DecodeError) {
+	if a.hint != nil && (e.Element >= 0 || a.levels == 0) {
+		a.hint(text, e)
+	}
+}
+
+// offsetHint looks for the offset of an update: a member of its variant's value, or of the variant.
+func offsetHint(text []byte, e *DecodeError) {
+	enters := func(level int, name string) bool {
+		return level == 0 && name == "update" || level == 1 || level == 2 && name == "value"
+	}
+	search(text, enters, func(level int, name string, value jsontext.Value) bool {
+		offset, err := strconv.ParseInt(string(value), 10, 64)
+		if level < 2 || name != "offset" || err != nil || offset <= 0 {
+			return false
+		}
+		e.Offset = Offset(offset)
+		return true
+	})
+}
+
+// eventIDHint looks for the event id of a record.
+func eventIDHint(text []byte, e *DecodeError) {
+	search(text, func(int, string) bool { return false }, func(_ int, name string, value jsontext.Value) bool {
+		if name != "event_id" || value.Kind() != '"' {
+			return false
+		}
+		e.EventID = string(unquoted(value))
+		return true
+	})
+}
+
+// search goes through the members of an object as far as they can be read, and of those objects within it that it enters, until
+// one is taken.
+func search(text []byte, enters func(level int, name string) bool, takes func(level int, name string, value jsontext.Value) bool) {
+	text = bytes.TrimLeft(text, ", \t\r\n") // what stands between two elements
+	dec := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if dec.PeekKind() != '{' {
+		return
+	}
+	for {
+		token, err := dec.ReadToken() // the beginning or the end of an object that was entered, or a name
+		level := dec.StackDepth() - 1
+		if err != nil || level < 0 {
+			return
+		}
+		if token.Kind() != '"' {
+			continue
+		}
+		name := token.String()
+		if enters(level, name) && dec.PeekKind() == '{' {
+			continue
+		}
+		if value, err := dec.ReadValue(); err != nil || takes(level, name, value) {
+			return
+		}
+	}
+}

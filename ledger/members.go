@@ -1,0 +1,188 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+)
+
+// The messages are described by tables of the members of their objects.
+
+// known are the members of an object that are known and can be read into a T, in the order in which servers send them: another
+// order takes longer.
+type known[T any] struct {
+	list     []member[T]
+	required uint64 // a bit for each in the list
+	others   others
+}
+
+// member is a member with what reads its value, which is no null: a null is an absent member.
+type member[T any] struct {
+	name     string // with its quotes
+	required bool
+	read     func(*decoder, *T)
+}
+
+// others says what becomes of the members that are not known.
+type others int
+
+const (
+	keptAsExtra others = iota // names that Extra uses for itself are refused
+	kept
+	leftOut
+)
+
+// membersOf is a table. The members that are not known are for an Extra.
+func membersOf[T any](list ...member[T]) *known[T] {
+	all := &known[T]{list: list}
+	for i := range list {
+		if list[i].required {
+			all.required |= 1 << i
+		}
+	}
+	return all
+}
+
+func must[T any](name string, read func(*decoder, *T)) member[T] {
+	return member[T]{`"` + name + `"`, true, read}
+}
+
+func may[T any](name string, read func(*decoder, *T)) member[T] {
+	return member[T]{`"` + name + `"`, false, read}
+}
+
+// wrapped is the level that servers put between the name of a variant and its members: an object with nothing but a value in it.
+func wrapped[T any](read func(*decoder, *T)) *known[T] { return membersOf(must("value", read)).keep() }
+
+// keep is the table of an object whose unknown members are kept under any names.
+func (m *known[T]) keep() *known[T] { return &known[T]{m.list, m.required, kept} }
+
+// leaveOut is the table of an object whose unknown members are left out.
+func (m *known[T]) leaveOut() *known[T] { return &known[T]{m.list, m.required, leftOut} }
+
+var (
+	errMissing  = errors.New("is required, and absent or null")
+	errReserved = errors.New("is a member of a name that is reserved here")
+)
+
+// read reads an object. It returns the members that are not known, as one object.
+func (m *known[T]) read(d *decoder, into *T) (unknown JSON) {
+	unknown, _ = m.count(d, into)
+	return unknown
+}
+
+// variant reads an object whose only member tells by its name what it is. It returns the object where the name is not known.
+func (m *known[T]) variant(d *decoder, into *T) (unknown JSON) {
+	d.peek()
+	begun := d.at
+	unknown, count := m.count(d, into)
+	switch {
+	case count == 0:
+		d.refuseAt(begun, "", errors.New("holds no variant, and exactly one is expected"))
+	case count > 1:
+		d.refuseAt(begun, "", fmt.Errorf("holds %d variants, and exactly one is expected", count))
+	}
+	return unknown
+}
+
+// count reads an object, and tells how many members it has, without known ones that are null.
+func (m *known[T]) count(d *decoder, into *T) (unknown JSON, count int) {
+	if d.peek() != '{' {
+		d.mistyped("an object")
+		return nil, 0
+	}
+	begun, names := d.at, len(d.memberNames) // of objects around this one
+	d.at++
+	d.enter()
+	var seen, present uint64
+	for next, ends := 0, d.is('}'); !ends && !d.refused; ends = d.endsMember() {
+		i := m.find(d, next)
+		if i == len(m.list) {
+			unknown = m.unknown(d, unknown, names)
+			count++
+			continue
+		}
+		bit := uint64(1) << i
+		if seen&bit != 0 {
+			d.stop()
+			continue
+		}
+		seen |= bit
+		d.want(':')
+		if d.peek() == 'n' {
+			d.value()
+		} else {
+			present |= bit
+			m.list[i].read(d, into)
+		}
+		next = i + 1
+	}
+	d.leave(names)
+	if missing := m.required &^ present; missing != 0 {
+		name := m.list[bits.TrailingZeros64(missing)].name
+		d.refuseAt(begun, name[1:len(name)-1], errMissing)
+	}
+	return unknown, count + bits.OnesCount64(present)
+}
+
+// endsMember reads what follows a member, and tells whether it is the end of the object.
+func (d *decoder) endsMember() bool {
+	if d.is(',') {
+		return false
+	}
+	d.want('}')
+	return true
+}
+
+// find reads the name that comes next, which is probably that one, and looks it up. Where it is not known, it is the length of the
+// list, and the name is not read.
+func (m *known[T]) find(d *decoder, probably int) int {
+	if d.peek(); probably < len(m.list) && d.has(m.list[probably].name) {
+		d.at += len(m.list[probably].name)
+		return probably
+	}
+	for i := range m.list {
+		if d.has(m.list[i].name) {
+			d.at += len(m.list[i].name)
+			return i
+		}
+	}
+	return m.findEscaped(d)
+}
+
+// findEscaped is find for a name in which escapes may stand.
+func (m *known[T]) findEscaped(d *decoder) int {
+	escapes := d.escapes
+	if d.peek() != '"' {
+		d.stop()
+		return len(m.list)
+	}
+	end := d.scanner.string(d.at)
+	if end < 0 || d.escapes == escapes {
+		return len(m.list)
+	}
+	name := `"` + string(unquoted(d.text[d.at:end])) + `"`
+	i := slices.IndexFunc(m.list, func(known member[T]) bool { return known.name == name })
+	if i < 0 {
+		return len(m.list)
+	}
+	d.at = end
+	return i
+}
+
+// unknown reads a member that is not known, and adds it to an object. The names of the object that is read begin at first.
+func (m *known[T]) unknown(d *decoder, object JSON, first int) JSON {
+	begun := d.at
+	name, end := d.memberName(begun, first)
+	d.upTo(end)
+	if m.others == keptAsExtra && slices.Contains(extraNames, string(name)) {
+		d.refuse(errReserved)
+	}
+	d.want(':')
+	value := d.value()
+	if m.others == leftOut || d.refused {
+		return nil
+	}
+	return extend(object, d.text[begun:end], value)
+}
