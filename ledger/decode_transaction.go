@@ -93,8 +93,8 @@ var recordKinds = [...]struct {
 // then the kind is unknown, as that of a record with no part or several, of which interface.md does not say what they mean.
 func kindOf(typ *string, parts [len(recordKinds)]bool) (kind TransactionKind, field string, err error) {
 	named, held, count := -1, -1, 0
-	for i, known := range recordKinds {
-		if typ != nil && known.typ == *typ {
+	for i := range recordKinds {
+		if typ != nil && recordKinds[i].typ == *typ {
 			named = i
 		}
 		if parts[i] {
@@ -240,12 +240,12 @@ func (d *decoder) ownedAmount() *OwnedAmount {
 	d.peek()
 	begun := d.at
 	owned := d.owned.one()
-	read := ownedAmount{OwnedAmount: owned}
-	owned.Extra = ownedMembers.read(d, &read)
+	d.hasOwner = false
+	owned.Extra = ownedMembers.read(d, owned)
 	switch word := d.wordForUnit; {
 	case word == "":
 		d.refuseAt(begun, wordCoin+"_owner", fmt.Errorf("%w, and so is %s_owner", errMissing, wordAmulet))
-	case !read.hasOwner:
+	case !d.hasOwner:
 		d.refuseAt(begun, word+"_owner", errMissing)
 	case owned.Amount == "":
 		d.refuseAt(begun, word+"_amount", errMissing)
@@ -253,24 +253,19 @@ func (d *decoder) ownedAmount() *OwnedAmount {
 	return owned
 }
 
-type ownedAmount struct {
-	*OwnedAmount
-	hasOwner bool // which may be an empty text
-}
-
 var ownedMembers = membersOf(
-	may(wordAmulet+"_owner", func(d *decoder, o *ownedAmount) { d.owner(o, wordAmulet) }),
-	may(wordAmulet+"_amount", func(d *decoder, o *ownedAmount) { d.ownersAmount(o, wordAmulet) }),
-	may(wordCoin+"_owner", func(d *decoder, o *ownedAmount) { d.owner(o, wordCoin) }),
-	may(wordCoin+"_amount", func(d *decoder, o *ownedAmount) { d.ownersAmount(o, wordCoin) }),
+	may(wordAmulet+"_owner", func(d *decoder, o *OwnedAmount) { d.owner(o, wordAmulet) }),
+	may(wordAmulet+"_amount", func(d *decoder, o *OwnedAmount) { d.ownersAmount(o, wordAmulet) }),
+	may(wordCoin+"_owner", func(d *decoder, o *OwnedAmount) { d.owner(o, wordCoin) }),
+	may(wordCoin+"_amount", func(d *decoder, o *OwnedAmount) { d.ownersAmount(o, wordCoin) }),
 ).keep()
 
-func (d *decoder) owner(o *ownedAmount, word string) {
+func (d *decoder) owner(o *OwnedAmount, word string) {
 	d.unit(word)
-	o.Owner, o.hasOwner = *d.indexed(), true
+	o.Owner, d.hasOwner = *d.indexed(), true
 }
 
-func (d *decoder) ownersAmount(o *ownedAmount, word string) {
+func (d *decoder) ownersAmount(o *OwnedAmount, word string) {
 	d.unit(word)
 	o.Amount = d.amount()
 }

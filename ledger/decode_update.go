@@ -58,7 +58,7 @@ func DecodeUpdatePage(body []byte, after Offset) (UpdatePage, error) {
 // *DecodeError.
 func DecodeUpdate(body []byte) (Update, error) {
 	return decode(body, answer{hint: offsetHint}, func(d *decoder) (update Update) {
-		if checkpoint := d.element(&update); checkpoint != nil {
+		if checkpoint := d.listed(&update); checkpoint != nil {
 			d.refuseAt(0, "update", errors.New("is an OffsetCheckpoint where an update is expected"))
 		}
 		return update
@@ -105,7 +105,7 @@ func (d *decoder) updates(o order) (list UpdateList) {
 			d.refuseAt(begun, "", errTooMany)
 		}
 		update := &list.Updates[:n+1][n]
-		if checkpoint := d.element(update); checkpoint != nil {
+		if checkpoint := d.listed(update); checkpoint != nil {
 			if err := o.checkpoint(checkpoint.Offset); err != nil {
 				d.refuseAt(begun, "", err)
 			}
@@ -141,12 +141,13 @@ func (d *decoder) expected(came, begun int) int {
 // mostPlain is the most JSON that an update, or an entry of a snapshot, may have to be plain, in bytes.
 const mostPlain = 1 << 20
 
-// element reads an element of a list of updates, into the room for an update or else into a checkpoint.
-func (d *decoder) element(into *Update) *OffsetCheckpoint {
+// listed reads an element of a list of updates, into the room for an update or else into a checkpoint.
+func (d *decoder) listed(into *Update) *OffsetCheckpoint {
 	started, unusual := d.at, d.unusual
 	*into = Update{}
-	e := element{update: into}
-	beside := elementMembers.read(d, &e)
+	d.element = element{update: into}
+	e := &d.element
+	beside := elementMembers.read(d, e)
 	if e.checkpoint != nil {
 		e.checkpoint.Extra = withEnvelope(e.checkpoint.Extra, beside, "update", e.variant, e.beside)
 		return e.checkpoint
@@ -293,11 +294,11 @@ var checkpointMembers = membersOf(
 				d.peek()
 				d.refuseAt(d.at, "", fmt.Errorf("is one more than the %d that are read: one for each synchronizer of the participant", mostTimes))
 			}
-			var t SynchronizerTime
-			if unknown := timeMembers.read(d, &t); unknown != nil {
-				c.Extra = extend(c.Extra, fmt.Appendf(nil, `"[%d]"`, len(c.Times)), unknown)
+			i := len(c.Times)
+			c.Times = append(c.Times, SynchronizerTime{})
+			if unknown := timeMembers.read(d, &c.Times[i]); unknown != nil {
+				c.Extra = extend(c.Extra, fmt.Appendf(nil, `"[%d]"`, i), unknown)
 			}
-			c.Times = append(c.Times, t)
 		}
 	}),
 )

@@ -42,10 +42,13 @@ type decoder struct {
 	lastTime Time
 	timeText []byte
 
-	nodes       []int32       // of the events of the update that is being read
+	// Of the element that is being read:
+	element     element       // of a list of updates
+	nodes       []int32       // of the update's events
 	said        [2]saidOffset // by those events: the first that is said, and the first that differs from it
-	reassigned  bool          // the id of the reassignment that is being read has come
-	wordForUnit string        // in the record that is being read; empty: none has come
+	reassigned  bool          // the id of the reassignment has come
+	wordForUnit string        // that stands in a record; empty: none has come
+	hasOwner    bool          // the owner of an amount has come, who may be an empty text
 }
 
 // refusal is what is wrong with a body.

@@ -174,9 +174,9 @@ func (m *known[T]) findEscaped(d *decoder) int {
 // unknown reads a member that is not known, and adds it to an object. The names of the object that is read begin at first.
 func (m *known[T]) unknown(d *decoder, object JSON, first int) JSON {
 	begun := d.at
-	name, end := d.memberName(begun, first)
-	d.upTo(end)
-	if m.others == keptAsExtra && slices.Contains(extraNames, string(name)) {
+	end := d.memberName(begun, first)
+	name := d.upTo(end)
+	if m.others == keptAsExtra && slices.Contains(extraNames, string(unquoted(name))) {
 		d.refuse(errReserved)
 	}
 	d.want(':')

@@ -30,9 +30,13 @@ type scanner struct {
 	unusual int    // escapes of what may be no character of a text, numbers that may have very many digits, and deep nesting
 	// memberNames are those of all objects that are open, as far as they are needed. Where an object has more than fewNames, all
 	// of its names stand in many, under the index at which they begin.
-	memberNames [][]byte
+	memberNames []span
 	many        map[int]map[string]bool
+	unquoted    []byte // names with escapes, without them
 }
+
+// span is where a name stands: in the text, or below zero in what is unquoted.
+type span struct{ from, to int }
 
 // value is any value.
 func (s *scanner) value(at int) int {
@@ -89,7 +93,7 @@ func (s *scanner) object(at int) int {
 		return at + 1
 	}
 	for {
-		if _, at = s.memberName(at, names); at < 0 {
+		if at = s.memberName(at, names); at < 0 {
 			return -1
 		}
 		if at = s.space(at); at == len(s.text) || s.text[at] != ':' {
@@ -140,22 +144,43 @@ func (s *scanner) array(at int) int {
 	}
 }
 
-// memberName is the name of a member that none of the object's other names is like, which begin at first. It is unquoted.
-func (s *scanner) memberName(at, first int) (name []byte, end int) {
+// memberName is the name of a member that none of the object's other names is like, which begin at first.
+func (s *scanner) memberName(at, first int) int {
 	if at >= len(s.text) || s.text[at] != '"' {
-		return nil, -1
+		return -1
 	}
 	escapes := s.escapes
-	if end = s.string(at); end < 0 {
-		return nil, -1
+	end := s.string(at)
+	if end < 0 {
+		return -1
 	}
-	if name = s.text[at+1 : end-1]; s.escapes != escapes {
+	name, place := s.text[at+1:end-1], span{at + 1, end - 1}
+	if s.escapes != escapes {
 		name = unquoted(s.text[at:end])
+		place = span{-len(s.unquoted) - 1, -len(s.unquoted) - 1 + len(name)}
+		s.unquoted = append(s.unquoted, name...)
 	}
-	if !s.isNew(name, first) {
-		return nil, -1
+	if len(s.memberNames)-first == fewNames {
+		if !s.isNewOfMany(name, first) {
+			return -1
+		}
+		return end
 	}
-	return name, end
+	for _, other := range s.memberNames[first:] {
+		if other.to-other.from == len(name) && bytes.Equal(s.nameAt(other), name) {
+			return -1
+		}
+	}
+	s.memberNames = append(s.memberNames, place)
+	return end
+}
+
+// nameAt is a name without its quotes and escapes.
+func (s *scanner) nameAt(place span) []byte {
+	if place.from < 0 {
+		return s.unquoted[-place.from-1 : -place.from-1+place.to-place.from]
+	}
+	return s.text[place.from:place.to]
 }
 
 // unquoted is a text without its quotes and escapes. Half of a surrogate pair becomes U+FFFD: that is what names are compared by.
@@ -164,34 +189,21 @@ func unquoted(text []byte) []byte {
 	return plain
 }
 
-// isNew tells whether none of an object's names, which begin at first, is like this one, and adds it to them.
-func (s *scanner) isNew(name []byte, first int) bool {
-	if len(s.memberNames)-first == fewNames {
-		return s.isNewOfMany(string(name), first)
-	}
-	for _, other := range s.memberNames[first:] {
-		if bytes.Equal(other, name) {
-			return false
-		}
-	}
-	s.memberNames = append(s.memberNames, name)
-	return true
-}
-
-func (s *scanner) isNewOfMany(name string, first int) bool {
+// isNewOfMany tells whether none of the names of an object, which has many, is like this one, and adds it to them.
+func (s *scanner) isNewOfMany(name []byte, first int) bool {
 	all := s.many[first]
 	if all == nil {
 		all = make(map[string]bool, 2*fewNames)
 		for _, other := range s.memberNames[first:] {
-			all[string(other)] = true
+			all[string(s.nameAt(other))] = true
 		}
 		if s.many == nil {
 			s.many = map[int]map[string]bool{}
 		}
 		s.many[first] = all
 	}
-	isNew := !all[name]
-	all[name] = true
+	isNew := !all[string(name)]
+	all[string(name)] = true
 	return isNew
 }
 

@@ -42,8 +42,7 @@ type Update struct {
 	Extra JSON
 
 	// Plain tells that no JSON in it is unusual: it has no more than 1 MiB, no NUL and no half of a surrogate pair, no number that
-	// needs more than 16,000 digits, and at most 200 lists and objects within each other. False says nothing: an update that is decoded alone is
-	// never called plain.
+	// needs more than 16,000 digits, and at most 200 lists and objects within each other. False says nothing.
 	Plain bool
 
 	Created    []CreatedEvent // including the creation inside each assignment, see CreatedEvent.Origin
