@@ -1,8 +1,6 @@
 package ledger
 
-import (
-	"slices"
-)
+import "slices"
 
 // saidOffset is an offset that an event repeats of its update.
 type saidOffset struct {
@@ -10,8 +8,8 @@ type saidOffset struct {
 	at     int // where it stands
 }
 
-// belongs reads the offset that an event repeats of its update, whose own may stand behind its events. Servers leave it out or send
-// zero where they do not populate it.
+// belongs reads the offset that an event repeats of its update, whose own may stand behind its events. Servers leave it out or
+// send zero where they do not populate it.
 func (d *decoder) belongs() {
 	said := saidOffset{offset: Offset(d.int64()), at: d.begun}
 	switch {
@@ -102,8 +100,9 @@ var creationMembers = []member[CreatedEvent]{
 	may("observers", func(d *decoder, e *CreatedEvent) { e.Observers = d.partyList() }),
 	must("createdAt", func(d *decoder, e *CreatedEvent) { e.CreatedAt = d.time() }),
 	must("packageName", func(d *decoder, e *CreatedEvent) { e.PackageName = *d.shared() }),
-	may("representativePackageId", func(d *decoder, e *CreatedEvent) { e.RepresentativePackageID = d.shared() }), // 3.3 leaves it out
-	may("acsDelta", func(d *decoder, e *CreatedEvent) { e.ACSDelta = d.optionalBool() }),                         // as this
+	// 3.3 leaves out what follows.
+	may("representativePackageId", func(d *decoder, e *CreatedEvent) { e.RepresentativePackageID = d.shared() }),
+	may("acsDelta", func(d *decoder, e *CreatedEvent) { e.ACSDelta = d.optionalBool() }),
 }
 
 func (d *decoder) interfaceViews() []InterfaceView {

@@ -30,7 +30,8 @@ type assignment struct {
 func (d *decoder) assignment(origin Origin) (a assignment) {
 	a.created.Origin = origin
 	a.Extra = reassigned(d, assignedMembers, &a)
-	a.NodeID, a.ContractID, a.TemplateID, a.PackageName = a.created.NodeID, a.created.ContractID, a.created.TemplateID, a.created.PackageName
+	a.NodeID, a.ContractID = a.created.NodeID, a.created.ContractID
+	a.TemplateID, a.PackageName = a.created.TemplateID, a.created.PackageName
 	return a
 }
 

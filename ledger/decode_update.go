@@ -13,6 +13,8 @@ const mostElements = 100_000
 // mostTimes is how many synchronizers an offset checkpoint may tell of. A participant is connected to some; each is a row.
 const mostTimes = 1000
 
+var errTooManyTimes = fmt.Errorf("is one more than the %d that are read: one for each synchronizer of the participant", mostTimes)
+
 var errTooMany = fmt.Errorf("is one more than the %d that are read of an answer; no server serves as many at once", mostElements)
 
 // UpdateList is what a list response of updates holds.
@@ -80,7 +82,8 @@ var pageMembers = membersOf(
 
 func (p *updatePage) check(d *decoder) {
 	if p.Highest < p.Lowest {
-		d.refuseAt(0, "highestPageOffsetInclusive", fmt.Errorf("is %d, below lowestPageOffsetExclusive, which is %d", p.Highest, p.Lowest))
+		d.refuseAt(0, "highestPageOffsetInclusive",
+			fmt.Errorf("is %d, below lowestPageOffsetExclusive, which is %d", p.Highest, p.Lowest))
 	}
 	if n := len(p.Updates); n > 0 {
 		first, last := p.Updates[0].Offset, p.Updates[n-1].Offset
@@ -178,8 +181,10 @@ func (d *decoder) updateVariant(e *element) {
 	if r.offset == 0 {
 		d.refuseAt(begun, "", fmt.Errorf("is of the kind %q, which is not known, and has no readable offset", unknown.Kind))
 	}
-	*e.update = Update{Kind: KindUnknown, Offset: r.offset, ID: r.updateID, SynchronizerID: r.synchronizerID, RecordTime: r.recordTime,
-		Unknown: []UnknownElement{unknown}}
+	*e.update = Update{
+		Kind: KindUnknown, Offset: r.offset, ID: r.updateID, SynchronizerID: r.synchronizerID, RecordTime: r.recordTime,
+		Unknown: []UnknownElement{unknown},
+	}
 }
 
 var updateVariants = membersOf(
@@ -292,7 +297,7 @@ var checkpointMembers = membersOf(
 		for next := d.begin(); next && !d.refused; next = d.more() {
 			if len(c.Times) == mostTimes {
 				d.peek()
-				d.refuseAt(d.at, "", fmt.Errorf("is one more than the %d that are read: one for each synchronizer of the participant", mostTimes))
+				d.refuseAt(d.at, "", errTooManyTimes)
 			}
 			i := len(c.Times)
 			c.Times = append(c.Times, SynchronizerTime{})

@@ -66,14 +66,16 @@ func (a answer) syntax(dec *jsontext.Decoder, err error) *DecodeError {
 		return whole(fmt.Errorf("the body is empty: %w", io.ErrUnexpectedEOF))
 	}
 	e := a.place(syntactic.JSONPointer, "")
-	if kind, n := dec.StackIndex(dec.StackDepth()); dec.StackDepth() == a.levels && kind == '[' && e.Element < 0 && e.Field == a.list {
-		e.Element, e.Field = int(n), "" // between two elements
+	kind, n := dec.StackIndex(dec.StackDepth())
+	if betweenElements := e.Element < 0 && e.Field == a.list; betweenElements && dec.StackDepth() == a.levels && kind == '[' {
+		e.Element, e.Field = int(n), ""
 	}
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		e.Err = fmt.Errorf("the JSON is cut off at byte %d: %w", syntactic.ByteOffset, syntactic.Err)
 	case strings.HasSuffix(syntactic.Err.Error(), "exceeded max depth"): // the library's error has no name
-		e.Err = fmt.Errorf("more than %d lists and objects stand within each other at byte %d: %w", maxDepth, syntactic.ByteOffset, syntactic.Err)
+		e.Err = fmt.Errorf("more than %d lists and objects stand within each other at byte %d: %w",
+			maxDepth, syntactic.ByteOffset, syntactic.Err)
 	case errors.Is(err, jsontext.ErrDuplicateName):
 		e.Err = fmt.Errorf("a member of this name stands twice in the object: %w", syntactic.Err)
 	default:
@@ -158,7 +160,7 @@ func eventIDHint(text []byte, e *DecodeError) {
 
 // search goes through the members of an object as far as they can be read, and of those objects within it that it enters, until
 // one is taken.
-func search(text []byte, enters func(level int, name string) bool, takes func(level int, name string, value jsontext.Value) bool) {
+func search(text []byte, enters func(level int, name string) bool, takes func(level int, name string, v jsontext.Value) bool) {
 	text = bytes.TrimLeft(text, ", \t\r\n") // what stands between two elements
 	dec := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if dec.PeekKind() != '{' {

@@ -135,8 +135,8 @@ func (d *decoder) endsMember() bool {
 	return true
 }
 
-// find reads the name that comes next, which is probably that one, and looks it up. Where it is not known, it is the length of the
-// list, and the name is not read.
+// find reads the name that comes next, which is probably that one, and looks it up. Where it is not known, it is the length of
+// the list, and the name is not read.
 func (m *known[T]) find(d *decoder, probably int) int {
 	if d.peek(); probably < len(m.list) && d.has(m.list[probably].name) {
 		d.at += len(m.list[probably].name)

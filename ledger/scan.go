@@ -19,8 +19,8 @@ const (
 )
 
 // scanner finds where JSON values end, in a third of the time that a jsontext.Decoder takes. It reads what the decoder reads, and
-// nothing else: the grammar, that no object has two members of one name, and the depth are checked. It does not say what is wrong,
-// or where.
+// nothing else: the grammar, that no object has two members of one name, and the depth are checked. It does not say what is
+// wrong, or where.
 //
 // Its methods find the end of what begins at a place. It is negative where something else stands there.
 type scanner struct {
@@ -72,15 +72,16 @@ func (s *scanner) enter() bool {
 // leave ends an object whose names begin at first.
 func (s *scanner) leave(first int) {
 	s.depth--
-	s.forget(first)
-}
-
-// forget forgets the names from first on.
-func (s *scanner) forget(first int) {
 	s.memberNames = s.memberNames[:first]
 	if len(s.many) > 0 {
-		maps.DeleteFunc(s.many, func(begin int, _ map[string]bool) bool { return begin >= first })
+		delete(s.many, first)
 	}
+}
+
+// forget forgets the names of all objects that begin at first or behind it, which were not read to their ends.
+func (s *scanner) forget(first int) {
+	s.memberNames = s.memberNames[:first]
+	maps.DeleteFunc(s.many, func(begin int, _ map[string]bool) bool { return begin >= first })
 }
 
 func (s *scanner) object(at int) int {
