@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// eventLoop is one goroutine that owns the state of some work, and decides what begins. Requests and transactions run beside it, and
-// report to it when they are done.
+// eventLoop is one goroutine that owns the state of some work, and decides what begins. Requests and transactions run beside
+// it, and report to it when they are done.
 type eventLoop struct {
 	unread error // why nothing more is read; what was read is still written
 	failed error // why nothing more is begun at all
@@ -17,8 +17,8 @@ type eventLoop struct {
 	underWay int
 }
 
-// run lets next begin what can be begun, again after each report and now and then, until there is nothing under way, something fails
-// or ctx ends. It returns when all that was begun has ended. What next reads is to end with the context that it is given.
+// run lets next begin what can be begun, again after each report and now and then, until there is nothing under way, something
+// fails or ctx ends. It returns when all that was begun has ended. What next reads is to end with the context that it is given.
 func (l *eventLoop) run(ctx context.Context, next func(reading context.Context)) error {
 	reading, stopReading := context.WithCancel(ctx)
 	defer stopReading()

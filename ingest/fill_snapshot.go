@@ -8,8 +8,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// carry reads the snapshot at the lower end, where one is asked for and tells something new. It comes before the history that leads
-// on from it: what can't be had is known soon.
+// carry reads the snapshot at the lower end, where one is asked for and tells something new. It comes before the history that
+// leads on from it: what can't be had is known soon.
 func (r *fillRun) carry(ctx context.Context, bounds ledger.Bounds) error {
 	at := r.filled.Range.From
 	if r.Snapshot == nil || at == 0 || bounds.StateFloor != nil && at >= *bounds.StateFloor {
@@ -51,8 +51,8 @@ func (r *fillRun) carry(ctx context.Context, bounds ledger.Bounds) error {
 	return nil
 }
 
-// notCarried says of a snapshot that can't be had what to do here: history can do without it. That it is pruned is not what counts,
-// because reassignments in flight are told in the same way.
+// notCarried says of a snapshot that can't be had what to do here: history can do without it. That it is pruned is not what
+// counts, because reassignments in flight are told in the same way.
 func notCarried(at ledger.Offset, err error) error {
 	var p *ledger.Problem
 	if !errors.As(err, &p) {

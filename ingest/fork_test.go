@@ -245,8 +245,8 @@ func TestAnotherHistoryWhileReading(t *testing.T) {
 	}
 }
 
-// Of two servers behind one address, another one answers one page only. Look-ups are answered by the first, which has what was read
-// before, so that nothing but a second look at the page tells. Where the page is right, it is used.
+// Of two servers behind one address, another one answers one page only. Look-ups are answered by the first, which has what was
+// read before, so that nothing but a second look at the page tells. Where the page is right, it is used.
 func TestAPageOfAnotherServerIsLookedAtAgain(t *testing.T) {
 	const from = 60 // what is before comes from the first
 	for _, near := range []bool{true, false} {

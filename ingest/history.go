@@ -56,7 +56,7 @@ type HistoryWatch struct {
 	Committed func(at ledger.HistoryPosition, records int) // after the commit: how many records were new
 	Current   func()                                       // the service has nothing more
 	Waiting   func(why string)                             // nothing is wrong here, but the service must get somewhere first; empty: it has
-	Retrying  func(err error)
+	Retrying  func(err error, wait time.Duration)
 	Recovered func() // after Retrying: the service was read again, and what it brought was committed
 	Rereading func(why string)
 	Progress  func(ledger.Progress) // while there is much to read, as NewMeter says
@@ -67,12 +67,8 @@ type HistoryWatch struct {
 func (h *History) Run(ctx context.Context) error {
 	r := historyRun{History: h, meter: NewMeter(h.Logger, ledger.Progress{Stream: "transactions", Unit: "records"}, h.Watch.Progress)}
 	r.retry = Retry{
-		Logger: h.Logger.With("stream", "transactions"), Recovered: h.Watch.Recovered, Final: lastingOrNotOffered,
-		Failed: func(err error, _ time.Duration) {
-			if h.Watch.Retrying != nil {
-				h.Watch.Retrying(err)
-			}
-		},
+		Logger: h.Logger.With("stream", "transactions"), Final: lastingOrNotOffered,
+		Failed: h.Watch.Retrying, Recovered: h.Watch.Recovered,
 	}
 	return followed(ctx, h.Logger, "transactions", r.retry.Do(ctx, r.follow))
 }

@@ -79,8 +79,8 @@ func (r *historyRun) readAhead(ctx context.Context, records []ledger.Transaction
 	return err
 }
 
-// run reads and writes until reading leads no further. What was read is written then, unless ctx has ended. A batch that is not full
-// waits for the page under way.
+// run reads and writes until reading leads no further. What was read is written then, unless ctx has ended. A batch that is not
+// full waits for the page under way.
 func (a *historyAhead) run(ctx context.Context) error {
 	var failed error
 	for reading := true; ; {
@@ -139,7 +139,8 @@ func (a *historyAhead) readNext(ctx context.Context) {
 	a.next = &pageAhead{f, err}
 }
 
-// lookUp tells which event ids stand on stored records. Mostly none does: meanwhile the page behind the expected position is read.
+// lookUp tells which event ids stand on stored records. Mostly none does: meanwhile the page behind the expected position is
+// read.
 func (a *historyAhead) lookUp(ctx context.Context, ids []string) (stored map[string]bool, err error) {
 	done := make(chan struct{})
 	go func() {

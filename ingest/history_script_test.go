@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -466,7 +467,7 @@ func (l *historyLoop) watch() HistoryWatch {
 		Waiting:   func(why string) { l.tell("waiting: " + why) },
 		Rereading: func(why string) { l.tell("rereading: " + why) },
 		Recovered: func() { l.tell("recovered") },
-		Retrying: func(err error) {
+		Retrying: func(err error, _ time.Duration) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.retries = append(l.retries, err)

@@ -40,8 +40,8 @@ func newPace(maxRequests int, logger *slog.Logger, stream string) pace {
 //
 // The tail reads pages in a way of its own.
 //
-// Windows are fetched in the plan's order, come in any, and are written in batches of pages that adjoin. The goroutine of run owns
-// all state.
+// Windows are fetched in the plan's order, come in any, and are written in batches of pages that adjoin. The goroutine of run
+// owns all state.
 type loader struct {
 	eventLoop
 	*pace

@@ -330,7 +330,7 @@ func newLoop(t *testing.T, updates int) *loop {
 	l.source, l.sink = l.ledger.source(), l.memory.sink()
 	l.Updates = &Updates{
 		Source: l.source, Sink: l.sink, Logger: slog.New(slog.DiscardHandler),
-		Watch: Watch{Retrying: func(err error) {
+		Watch: Watch{Retrying: func(err error, _ time.Duration) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.retries = append(l.retries, err)

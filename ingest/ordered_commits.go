@@ -40,8 +40,8 @@ type orderedCommits struct {
 
 func newOrderedCommits() *orderedCommits { return &orderedCommits{moved: make(chan struct{}, 1)} }
 
-// takes tells whether a write can be added. What is not full waits until nothing writes: it would soon be written, and wait behind
-// the one before it.
+// takes tells whether a write can be added. What is not full waits until nothing writes: it would soon be written, and wait
+// behind the one before it.
 func (o *orderedCommits) takes(full bool) bool {
 	o.open = slices.DeleteFunc(o.open, func(w *orderedCommit) bool { return isClosed(w.done) })
 	writing := 0

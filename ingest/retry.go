@@ -19,8 +19,8 @@ const (
 	longestAsked = 10 * time.Minute
 )
 
-// Retry says how something that failed is tried again. The zero value tries without end what may pass, and tells nobody. It is not
-// safe for concurrent use.
+// Retry says how something that failed is tried again. The zero value tries without end what may pass, and tells nobody. It is
+// not safe for concurrent use.
 type Retry struct {
 	Backoff
 	// Logger is warned of each failure that is tried again; nil: nobody is.
@@ -37,8 +37,8 @@ type Retry struct {
 	Most int
 }
 
-// Do calls fn until it succeeds, its error is final, it was tried often enough or ctx ends. It returns fn's last error, or the cause
-// of ctx's end where that came between two tries.
+// Do calls fn until it succeeds, its error is final, it was tried often enough or ctx ends. It returns fn's last error, or the
+// cause of ctx's end where that came between two tries.
 func (r *Retry) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	for try := 1; ; try++ {
 		err := fn(ctx)

@@ -32,8 +32,8 @@ type snapshotPages struct {
 	from  ledger.SnapshotProgress // where the batch begins
 }
 
-// copyPages reads the snapshot on from what is stored, and writes it. What was read before an error is written, and what was begun is
-// finished, whatever happens.
+// copyPages reads the snapshot on from what is stored, and writes it. What was read before an error is written, and what was
+// begun is finished, whatever happens.
 func (s *Snapshot) copyPages(ctx context.Context, job *snapshotJob) error {
 	meter := NewMeter(s.Logger, ledger.Progress{Stream: "snapshot", Unit: "contracts", From: job.stored.Entries}, s.Progress)
 	defer meter.Rest()

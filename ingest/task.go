@@ -77,8 +77,8 @@ func (r *TaskReport) Note(ctx context.Context, reason string) {
 	r.told = time.Now()
 }
 
-// RunTask runs a task beside a stream until ctx ends. run works until ctx ends (nil) or something fails; it is called again after a
-// pause, and calls worked whenever it has done what it is for.
+// RunTask runs a task beside a stream until ctx ends. run works until ctx ends (nil) or something fails; it is called again
+// after a pause, and calls worked whenever it has done what it is for.
 func RunTask(ctx context.Context, report TaskReport, run func(ctx context.Context, worked func()) error) {
 	newTask(report).run(ctx, run)
 }

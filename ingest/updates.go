@@ -47,9 +47,9 @@ type Watch struct {
 	// shown; up to the frontier all is stored.
 	Committed func(watermark, frontier ledger.Offset, updates int)
 	LedgerEnd func(end ledger.Offset)
-	Retrying  func(err error)
-	Recovered func()                // after Retrying: a read was answered again, and what it brought was committed
-	Progress  func(ledger.Progress) // while there is much to do, as NewMeter says
+	Retrying  func(err error, wait time.Duration) // something failed, and is tried again after a pause
+	Recovered func()                              // after Retrying: a read was answered again, and what it brought was committed
+	Progress  func(ledger.Progress)               // while there is much to do, as NewMeter says
 }
 
 // Run works until ctx ends (nil: the transactions under way were finished), UntilCurrent is reached (nil), or an error
@@ -59,12 +59,7 @@ func (u *Updates) Run(ctx context.Context) error {
 		Updates: u, target: targetOffset{wanted: u.UntilCurrent}, pace: newPace(u.MaxRequests, u.Logger, "updates"),
 		fork: newForkCheck(u.Source, u.Sink, u.Logger),
 	}
-	r.retry.Recovered = u.Watch.Recovered
-	r.retry.Failed = func(err error, _ time.Duration) {
-		if u.Watch.Retrying != nil {
-			u.Watch.Retrying(err)
-		}
-	}
+	r.retry.Failed, r.retry.Recovered = u.Watch.Retrying, u.Watch.Recovered
 	return followed(ctx, u.Logger, "updates", r.retry.Do(ctx, r.follow))
 }
 

@@ -236,7 +236,7 @@ func TestTellsWhatHappens(t *testing.T) {
 				note("committed", at, updates)
 			},
 			LedgerEnd: func(end ledger.Offset) { note("end", end) },
-			Retrying:  func(err error) { note("retrying", err.Error()) },
+			Retrying:  func(err error, _ time.Duration) { note("retrying", err.Error()) },
 			Recovered: func() { note("recovered") },
 		}
 		l.ledger.latency = time.Millisecond // a batch for each page

@@ -259,7 +259,7 @@ func (t *historyTerm) watch(ctx context.Context) ingest.HistoryWatch {
 			t.rereading = why
 			t.tell()
 		},
-		Retrying: func(err error) {
+		Retrying: func(err error, _ time.Duration) {
 			t.metrics.Retrying(t.stream.name())
 			t.stream.set(admin.Waits, false, "leading, trying again: "+err.Error())
 			t.report.Note(ctx, err.Error())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/admin"
@@ -107,7 +108,7 @@ func (u *updates) run(ctx context.Context, s *stream, leader *store.Leader) (don
 				tasks.wake()
 			},
 			LedgerEnd: func(end ledger.Offset) { u.metrics.LedgerEnd(int64(end)) },
-			Retrying: func(err error) {
+			Retrying: func(err error, _ time.Duration) {
 				u.metrics.Retrying(s.name())
 				s.set(admin.Waits, false, "leading, trying again: "+err.Error())
 			},
