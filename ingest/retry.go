@@ -37,8 +37,8 @@ type Retry struct {
 	Most int
 }
 
-// Do calls fn until it succeeds, its error is final, it was tried often enough or ctx ends. It returns fn's last error, or the
-// cause of ctx's end where that came between two tries.
+// Do calls fn until it succeeds, its error is final, it was tried often enough or ctx ends. It returns fn's last error, or
+// ctx's where that ended between two tries.
 func (r *Retry) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	for try := 1; ; try++ {
 		err := fn(ctx)
@@ -46,7 +46,7 @@ func (r *Retry) Do(ctx context.Context, fn func(ctx context.Context) error) erro
 			return err
 		}
 		if Sleep(ctx, r.Pause(ctx, err)); ctx.Err() != nil {
-			return context.Cause(ctx)
+			return ctx.Err()
 		}
 	}
 }

@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -173,17 +172,18 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// Who ends a pause is told why it ended.
+// A pause ends with its context. What that ended for is no error of what was tried: a lasting one of another stream would be taken
+// for this one's.
 func TestAPauseEndsWithItsContext(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		lost, began := errors.New("the lead was lost"), time.Now()
+		began := time.Now()
 		r := Retry{Rest: time.Hour, Final: func(error) bool { return true }}
 		err := r.Do(ctx, func(context.Context) error {
-			time.AfterFunc(time.Second, func() { cancel(lost) })
+			time.AfterFunc(time.Second, func() { cancel(&ledger.Problem{What: "no stream can go on"}) })
 			return errAway
 		})
-		require.Equal(t, lost, err)
+		require.Equal(t, context.Canceled, err)
 		require.Equal(t, time.Second, time.Since(began))
 	})
 }

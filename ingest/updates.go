@@ -69,7 +69,7 @@ func followed(ctx context.Context, logger *slog.Logger, stream string, err error
 	if ctx.Err() == nil || err == nil {
 		return err
 	}
-	if !errors.Is(err, context.Canceled) && !errors.Is(err, context.Cause(ctx)) {
+	if !errors.Is(err, context.Canceled) {
 		logger.WarnContext(ctx, "stopping; what failed is read again at the next start", "stream", stream, "error", err)
 	}
 	return nil
