@@ -53,7 +53,7 @@ func (p *snapshotPages) read(ctx context.Context) {
 		return
 	}
 	p.reading = true
-	at, token := p.job.stored.At, p.token
+	at, token := p.from.At, p.token
 	p.loop.begin(func() func() {
 		page, err := p.Source.ReadSnapshot(ctx, at, token)
 		if err == nil && !page.Last && page.Next == (ledger.Token{}) {
