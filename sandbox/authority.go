@@ -18,7 +18,7 @@ type AuthorityOptions struct {
 	Audience string
 	// Lifetime is how long a token is valid, in whole seconds; default one hour.
 	Lifetime time.Duration
-	// Now tells the time to the authority and to the servers that ask it; default time.Now.
+	// Now is the clock of the authority and of the servers that use it; default time.Now.
 	Now func() time.Time
 	// Scopes are those that a client may ask the token endpoint for; nil allows any.
 	Scopes []string

@@ -162,7 +162,7 @@ func readAsEach(parties []string) (list []Right) {
 	return list
 }
 
-// watch refuses a read that goes on if its user's rights are not those that it began
+// watch refuses a running read if its user's rights are not those that it began
 // with. The channel is closed when it is time to watch again.
 func (c *caller) watch() (<-chan struct{}, *cantonError) {
 	if c == nil {

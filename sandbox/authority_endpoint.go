@@ -23,7 +23,7 @@ type Grant struct {
 	// Scope and Audience are what was asked for; empty: nothing. The token has the
 	// Audience that was asked for, right or wrong.
 	Scope, Audience string
-	// Basic says that the client authenticated by HTTP basic, not in the form.
+	// Basic means that the client authenticated by HTTP basic, not in the form.
 	Basic bool
 }
 
@@ -152,7 +152,7 @@ func (a *Authority) grant(r *http.Request) (map[string]any, *oauthError) {
 	return answer, nil
 }
 
-// credentials reads who the client is, and returns its secret.
+// credentials reads the client's id and secret.
 func (g *Grant) credentials(r *http.Request, form url.Values) (secret string, refused *oauthError) {
 	id, secret, basic := r.BasicAuth()
 	switch {

@@ -8,46 +8,45 @@
 // the transaction history of a ledger. [Ledger.Truth], [Ledger.TruthFromSnapshot],
 // [Ledger.Holdings] and [Scan.Truth] give the rows to compare with.
 //
-// Who may read what: a server without an [Authority] and without a Token lets anybody do
-// anything. With an Authority it asks for the token of a user that the authority knows:
+// Access: a server without an [Authority] and without a Token allows everything to
+// everybody. With an Authority it requires the token of a user that the authority knows:
 //
 //   - 401 answers a token that is missing, forged, expired, revoked, or for another
 //     audience; 403 a user without a right that the request needs, a token for another
 //     participant, and, with ledger_api_error in the context, a user that is deactivated or
-//     not known. They are redacted: neither says what is missing.
+//     not known. Both are redacted: they don't say what is missing.
 //   - Reading the updates and contracts of a party needs CanReadAs, which CanActAs and
 //     CanReadAsAnyParty imply; reading for any party needs CanReadAsAnyParty, and so do the
 //     topology events of all parties and the lookup of a contract for no party. Changing
-//     what is vetted needs ParticipantAdmin, which lets nobody read. The ledger's end and
-//     the like need a token only; the version needs none.
+//     what is vetted needs ParticipantAdmin, which does not imply reading. The ledger's end
+//     and the like need only a token; the version needs none.
 //   - A long poll ends with 409 when the rights of its user change, or when it delivers
 //     something after its token has expired.
 //
-// Lookups: a contract can be looked up by its id as long as it was not archived, or
-// merely divulged, at or below the pruned offset; whoever reads from the middle finds
-// what was created before. Real participants put values that mean nothing into fields
-// that interface.md calls not populated, and so does the server; with StrictInterface
-// it leaves them empty.
+// Lookups: a contract can be looked up by its id unless it was archived, or merely
+// divulged, at or below the pruned offset. So readers that start in the middle find
+// contracts created before. Real participants put meaningless values into fields that
+// interface.md calls not populated, and so does the server; with StrictInterface it
+// leaves them empty.
 //
 // Amulets and the transaction history: amulets are minted, tapped, transferred, locked for
-// an offered transfer, unlocked, and expire; each is a movement, of which [Scan] makes a
-// record. So the two agree wherever both know a fact: a record is named after the exercise or
-// the creation that it is about, its time and synchronizer are those of the update, and its
-// parties, amounts and rounds those of the amulets that are consumed and created below
-// that event. Rewards, fees and descriptions only the history knows. A round lasts half a minute. An
-// exercise that wraps several movements gives its id to all their records; some of them are
-// equal in everything. As a real service does, Scan answers nothing after an event id that
-// it does not know, and fails for one that two records have.
+// an offered transfer, unlocked, and expire; each is a movement, and [Scan] serves a record
+// of it. So ledger and history agree: a record has the event id of its exercise or creation,
+// the time and synchronizer of the update, and the parties, amounts and rounds of the
+// amulets that are consumed and created below that event. Rewards, fees and descriptions are
+// only in the history. A round lasts half a minute. If an exercise wraps several movements,
+// all their records have its id; some are equal in everything. Like a real service, Scan
+// returns an empty page after an unknown event id, and fails for one that two records have.
 //
 // Package vetting: what participants have vetted on each synchronizer belongs to the
 // ledger and is shared by its servers. [Ledger.Packages] are the packages, the same
-// on every ledger, with one for each way in which vetting is refused: an upgrade that
-// is none (bank 2.0.0), a second trade 1.1.0, audit and audit-api, which nobody
-// vetted yet, and orphan, a dependency of which was never uploaded. [Ledger.Vetting]
-// tells the state, and [Ledger.SetVetting] changes it behind the back of clients. Three
-// things differ from what one would think: the Empty operation is refused (to see the
-// state, dry-run an Unvet of no packages), malformed requests are
-// PROTO_DESERIALIZATION_FAILURE, and the last page of a list has a token, too.
+// on every ledger, with one for each reason to refuse vetting: an invalid upgrade
+// (bank 2.0.0), a second trade 1.1.0, audit and audit-api, which are not vetted yet,
+// and orphan, a dependency of which was never uploaded. [Ledger.Vetting] returns the
+// state, and [Ledger.SetVetting] changes it without a request. Three things may
+// surprise: the Empty operation is refused (to see the state, dry-run an Unvet of no
+// packages), malformed requests are PROTO_DESERIALIZATION_FAILURE, and the last page
+// of a list has a token, too.
 //
 // Invariants:
 //

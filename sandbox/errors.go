@@ -136,7 +136,7 @@ func writeError(w http.ResponseWriter, e *cantonError) {
 	w.Write(body)
 }
 
-// writeText answers what the participant's HTTP layer says before its ledger is asked.
+// writeText answers in the form of the participant's HTTP layer, which answers before its ledger.
 func writeText(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
 	w.WriteHeader(status)

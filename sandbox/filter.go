@@ -1,6 +1,6 @@
 package sandbox
 
-// A grant says what a filter gives of events of one kind to one party.
+// A grant is what a filter shows one party of the events of one kind.
 type grant struct {
 	match     bool  // events of the kind are served
 	arguments bool  // with createArgument and contract key
@@ -83,7 +83,7 @@ type sight struct {
 	lookup bool
 }
 
-// sightOf says what a transaction filter shows of an event.
+// sightOf returns what a transaction filter shows of an event.
 func (v *view) sightOf(f *updateFilter, e *event) (s sight) {
 	c := &v.contracts[e.contract]
 	var holders partySet

@@ -1,14 +1,14 @@
 package sandbox
 
-// fork is where a ledger left the way that its seed decides.
+// fork is where a ledger left the history of its seed.
 type fork struct {
 	seed   uint64
-	update int // the first one after it
+	update int // the first one after the fork
 }
 
-// Diverge makes the ledger grow from here on as another seed decides: as that of a participant which was restored from a
-// backup taken here, and has gone on with another history. Updates that come then have ids of their own; offsets, and ids of
-// contracts, may be those of the other history. To be called before the ledger is served.
+// Diverge makes the ledger grow by another seed from here on, like that of a participant that was restored from a backup
+// taken here. Later updates have other ids; offsets and contract ids may be those of the first history. Call it before the
+// ledger is served.
 func (l *Ledger) Diverge(seed uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -17,7 +17,7 @@ func (l *Ledger) Diverge(seed uint64) {
 	l.gen.rng = derive(seed, domainGenerator, uint64(n))
 }
 
-// seedOf is the seed that names an update.
+// seedOf returns the seed of an update's id.
 func (w *world) seedOf(update int) uint64 {
 	seed := w.seed
 	for _, f := range w.forks {

@@ -17,7 +17,7 @@ type generator struct {
 	live    int          // of them, those still active
 	early   bool         // the last reassignment began with its assignment
 	offers  [2][]offered // by synchronizer
-	scenes  int          // movements that were made for sure
+	scenes  int          // certain movements made so far
 }
 
 // A pendingLeg is the second half of a reassignment, due at an update index.
@@ -30,9 +30,9 @@ func newGenerator(w *world, opts Options) generator {
 	return generator{world: w, opts: opts, rng: derive(w.seed, domainGenerator, 0), record: genesis}
 }
 
-// Every so many updates one is a reassignment or a topology transaction for sure,
-// so that a ledger of a few hundred updates has some of everything. Every third time
-// two reassignments overlap that begin with different halves.
+// At regular intervals an update certainly is a reassignment or a topology
+// transaction, so that a ledger of a few hundred updates has some of everything.
+// Every third time two reassignments overlap that begin with different halves.
 const (
 	reassignmentEvery = 50
 	topologyEvery     = 60
@@ -141,7 +141,7 @@ func (g *generator) action(t *tx, seen witnesses, depth int) {
 		g.settleOffer(t, seen, kinds[g.rng.intn(len(kinds))])
 	case len(pool) > 0 && g.rng.chance(10):
 		c := g.activations[pool[g.rng.intn(len(pool))]].contract
-		if !g.contracts[c].kind.isAmulet() { // nothing can be done with one but use it up
+		if !g.contracts[c].kind.isAmulet() { // an amulet can only be consumed
 			g.exercise(t, c, seen, depth, false, true)
 			return
 		}

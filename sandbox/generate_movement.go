@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// Every so many updates one has a movement for sure, of all kinds in turn, so that the history of a few hundred updates
-// has some of everything. Reassignments and topology transactions are at other places.
+// At regular intervals an update certainly has a movement, cycling through all kinds, so that the history of a few hundred
+// updates has some of everything. Reassignments and topology transactions are in other updates.
 const (
 	movementEvery = 20
 	movementAt    = 4
@@ -16,8 +16,7 @@ const (
 // what settles them may use them.
 type offered struct{ instruction, locked int32 } // activations
 
-// scenes are the movements that come for sure, in turn; it is a transfer where they say nothing else, and a tap where
-// nobody has an amulet to move.
+// scenes is the cycle of the certain movements: a transfer by default, and a tap where nobody has an amulet to move.
 var scenes = [...]movementKind{
 	0: moveTap, 1: moveMint, 2: moveOffer, 4: moveOffer, 6: moveOffer, 7: moveAccept, 8: movePreapproved, 9: moveWithdraw,
 	10: moveOffer, 11: moveReject,
@@ -46,7 +45,7 @@ func (g *generator) scene(t *tx) {
 		})
 	case kind.isTransfer() && kind != moveAccept:
 		g.spend(t, witnesses{}, position, kind, -1)
-	default: // there is no offer to settle
+	default: // no offer to settle
 		g.spend(t, witnesses{}, position, moveOffer, -1)
 	}
 }
@@ -62,8 +61,8 @@ func (g *generator) amuletIn(t *tx) (position int, ok bool) {
 	return 0, false
 }
 
-// wrap puts what inner makes below an exercise that archives nothing, after whose node its records are named. Where there
-// is no contract for that, they are on their own: node is -1 then.
+// wrap adds an exercise that archives nothing, with the events of inner below it. Records are named after its node. If no
+// contract can be exercised, inner is not wrapped, and node is -1.
 func (g *generator) wrap(t *tx, inner func(below witnesses, node int32)) {
 	pool := g.pool[t.synchronizer]
 	for i := len(pool) - 1; i >= max(0, len(pool)-256); i-- {
@@ -134,7 +133,7 @@ func (g *generator) take(t *tx, position int) int32 {
 	return a
 }
 
-// consumed adds the exercise that archives what was activated. It returns the number of the event.
+// consumed adds the exercise that archives an activation. It returns the number of the event.
 func (g *generator) consumed(t *tx, seen witnesses, activated int32, choice int8, actor uint16) int {
 	atomic.StoreInt32(&g.activations[activated].until, t.index)
 	g.live--
@@ -164,7 +163,7 @@ func (g *generator) unlock(t *tx, seen witnesses, position int) {
 	g.finish(m)
 }
 
-// worth is what an amulet is worth in the update that is being made.
+// worth returns the value of an amulet in the current update.
 func (g *generator) worth(c *contract) int64 {
 	return c.amount - holdingFee(c.amount, g.createdRound(c), g.round())
 }
@@ -172,13 +171,13 @@ func (g *generator) worth(c *contract) int64 {
 func (g *generator) round() int64 { return roundOf(&update{record: g.record}) }
 
 func (g *generator) createdRound(c *contract) int64 {
-	if int(c.created) == len(g.updates) { // the one that is being made
+	if int(c.created) == len(g.updates) { // the current one
 		return g.round()
 	}
 	return roundOf(&g.updates[c.created])
 }
 
-// inputs are positions of the pool, the highest first: the one that is given, and up to two amulets of the same owner.
+// inputs returns positions of the pool, the highest first: the given one, and up to two amulets of the same owner.
 func (g *generator) inputs(t *tx, position int) []int {
 	pool := g.pool[t.synchronizer]
 	first := &g.contracts[g.activations[pool[position]].contract]
@@ -193,7 +192,7 @@ func (g *generator) inputs(t *tx, position int) []int {
 	return list
 }
 
-// spend makes a transfer or an offer of amulets of one owner. What is worth too little for that expires.
+// spend makes a transfer or an offer of amulets of one owner. Amulets worth too little expire instead.
 func (g *generator) spend(t *tx, seen witnesses, position int, kind movementKind, node int32) {
 	q := g.termsOf(len(g.movements), kind)
 	positions := g.inputs(t, position)
@@ -302,14 +301,14 @@ func (g *generator) lockedAmulet(t *tx, seen witnesses, amount int64, owner, hol
 	return g.adopt(t, seen, templateLockedAmulet, c)
 }
 
-// instruction adds the creation of an offered transfer, right behind that of the amulet that is locked for it.
+// instruction adds the creation of an offered transfer, right after that of the amulet that is locked for it.
 func (g *generator) instruction(t *tx, seen witnesses, amount int64, sender, receiver uint16) int32 {
 	return g.adopt(t, seen, templateTransferInstruction, contract{
 		amount: amount, signatories: 2, observers: 1, parties: [4]uint16{g.dso, sender, receiver},
 	})
 }
 
-// adopt adds a creation, and the activation of what has a stakeholder here, which it returns.
+// adopt adds a creation, and its activation if it has a stakeholder here, which it returns.
 func (g *generator) adopt(t *tx, seen witnesses, template int, c contract) int32 {
 	c.created, c.kind = t.index, kindOf(template, 0)
 	if g.rng.chance(40) {

@@ -6,11 +6,11 @@ import "slices"
 type History interface {
 	// ParticipantID is the id of the participant whose history it is.
 	ParticipantID() string
-	// names says what requests are resolved against.
+	// names returns the names that requests are resolved against.
 	names() names
-	// open returns the history as it is now.
+	// open returns the current state of the history.
 	open() reading
-	// vettings is what is vetted, now.
+	// vettings returns what is vetted now.
 	vettings() *vettings
 }
 
@@ -18,7 +18,7 @@ type History interface {
 type reading interface {
 	end() int64
 	prunedTo() int64
-	// more is closed when there is something that this reading does not have.
+	// more is closed when the history has something that this reading does not.
 	more() <-chan struct{}
 	count() int
 	// after is the number of updates at or below an offset.
@@ -147,11 +147,11 @@ func (v *view) incomplete(buf []byte, number int32, unassigned bool, s *sight, f
 	}, buf
 }
 
-// lookupOffset is where real participants say that every looked-up contract was
-// created: it means nothing, and is not to be used.
+// lookupOffset is the creation offset that real participants return for every
+// looked-up contract. It is meaningless.
 const lookupOffset = 1
 
-// appendContract leaves out what a lookup does not have: views and acsDelta, and the
+// appendContract leaves out what a lookup does not return: views and acsDelta, and the
 // real offset and node id. Witnesses are the querying parties that are stakeholders.
 func (v *view) appendContract(dst []byte, id string, parties []string, feat *features) ([]byte, bool) {
 	number, ok := v.findContract(id)
@@ -177,8 +177,8 @@ func (v *view) appendContract(dst []byte, id string, parties []string, feat *fea
 	return v.appendCreated(dst, number, offset, 0, &s, feat), true
 }
 
-// forgotten reports whether pruning took a contract away: because it was archived at
-// or below the pruned offset, or only divulged.
+// forgotten reports whether pruning removed a contract: it was archived at or below
+// the pruned offset, or only divulged.
 func (v *view) forgotten(number int32) bool {
 	n := v.after(v.pruned)
 	created, divulged := int(v.contracts[number].created), v.contracts[number].flags&flagDivulged != 0

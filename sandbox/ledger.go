@@ -63,7 +63,7 @@ func NewLedger(opts Options) *Ledger {
 // Grow adds n updates. Growing by 10 twice equals growing by 20.
 func (l *Ledger) Grow(n int) {
 	for n > 0 {
-		step := min(n, 256) // readers get their turn in between
+		step := min(n, 256) // release the lock for readers in between
 		l.mu.Lock()
 		for range step {
 			l.gen.update()
@@ -254,7 +254,7 @@ func (v *view) active(a *activation, n int) bool {
 	return int(a.update) < n && (until < 0 || int(until) >= n)
 }
 
-// halves says which halves of a reassignment are among the first n updates.
+// halves returns which halves of a reassignment are among the first n updates.
 func (r *reassignment) halves(n int) (unassigned, assigned bool) {
 	u, a := atomic.LoadInt32(&r.unassigned), atomic.LoadInt32(&r.assigned)
 	return u >= 0 && int(u) < n, a >= 0 && int(a) < n

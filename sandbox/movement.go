@@ -1,6 +1,6 @@
 package sandbox
 
-// A movement is what an update did to amulets: a record of the transaction history. Its events stand next to each other.
+// A movement is what an update did to amulets: a record of the transaction history. Its events are adjacent.
 type movement struct {
 	update       int32
 	node         int32 // of the event that the record is named after: its own first one, or the one that wraps it
@@ -19,7 +19,7 @@ const (
 	moveTap
 	moveWithdraw // of an offer, by the sender
 	moveReject   // of an offer, by the receiver
-	moveUnlock   // no kind of interface.md, as the next one; see ScanOptions.ExtraKinds
+	moveUnlock   // not a kind of interface.md, nor is the next one; see ScanOptions.ExtraKinds
 	moveExpire
 )
 
@@ -54,7 +54,7 @@ type terms struct {
 	rewards     [4]int64 // of apps, validators, super validators and faucets; -1: none
 	senderFee   int64
 	changeFee   int64
-	percent     int64 // of what there is, that is sent on
+	percent     int64 // of the input that is sent on
 	description int   // of texts; -1: none
 }
 
@@ -97,7 +97,7 @@ func (w *world) termsOf(number int, kind movementKind) terms {
 	return q
 }
 
-// leastTransfer is the least that a transfer takes in; it leaves enough for all fees.
+// leastTransfer is the smallest input of a transfer; it leaves enough for all fees.
 const leastTransfer = 10 * unit
 
 // deal is a transfer by its terms, settled to the last digit.

@@ -1,20 +1,20 @@
 package sandbox
 
-// Elements are what a server has to send, made before: updates, entries of a snapshot or records of the transaction history, as
-// JSON and in the order in which they are sent. They never change.
+// Elements are prepared answers: updates, entries of a snapshot or records of the transaction history, as JSON and in the
+// order in which they are sent. They never change.
 type Elements interface {
 	Len() int
 	End() int64             // of the ledger
 	Offset(i int) int64     // of element i, counted from 0
 	After(offset int64) int // how many have offsets up to this one
 	Element(i int) []byte
-	// Named is where the element with an id is, -1 where two have it.
+	// Named returns the index of the element with an id, -1 where two have it.
 	Named(id string) (i int, ok bool)
 }
 
-// NewPrepared returns the history of a ledger that stands still, which costs a server next to nothing: updates come out as
-// they were made, whatever a request's format says, and so do the entries of a snapshot, which is one at the ledger's end.
-// Only one of the two may be given. Everything else is as in an empty ledger.
+// NewPrepared returns the history of a ledger that does not grow. Serving it costs next to nothing: updates are sent as
+// prepared, whatever a request's format says, and so are the entries of a snapshot at the ledger's end. Give only one of
+// the two. Everything else is as in an empty ledger.
 func NewPrepared(updates, snapshot Elements) History {
 	p := &prepared{Ledger: NewLedger(Options{}), never: make(chan struct{}), updates: updates, entries: snapshot}
 	if updates == nil {
@@ -62,7 +62,7 @@ func (p *prepared) appendContract(dst []byte, _ string, _ []string, _ *features)
 	return dst, false
 }
 
-// none are no elements, of a ledger that ends somewhere.
+// none is an empty list of elements, with a ledger end.
 type none struct{ last int64 }
 
 func (none) Len() int                 { return 0 }
@@ -72,7 +72,7 @@ func (none) After(int64) int          { return 0 }
 func (none) Element(int) []byte       { return nil }
 func (none) Named(string) (int, bool) { return 0, false }
 
-// NewPreparedScan returns a service of a transaction history that stands still, whose records come out as they were made.
+// NewPreparedScan returns a service of a transaction history that does not grow, whose records are sent as prepared.
 func NewPreparedScan(records Elements) *Scan {
 	s := NewScan(NewLedger(Options{}), ScanOptions{})
 	s.prepared = records

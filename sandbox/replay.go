@@ -66,7 +66,7 @@ func LoadReplay(files ...string) (*Replay, error) {
 	return r, nil
 }
 
-// ParticipantID returns the participant's id; recordings do not tell it.
+// ParticipantID returns a made-up participant id; recordings do not contain it.
 func (r *Replay) ParticipantID() string { return r.names().participant }
 
 // End returns the ledger end: the last offset there is.

@@ -76,7 +76,7 @@ type clause struct {
 	View bool
 }
 
-// eventFormat is an EventFormat as it was sent, with defaults in place.
+// eventFormat is an EventFormat as it was sent, with defaults applied.
 type eventFormat struct {
 	ByParty map[string][]clause
 	Any     []clause // nil: absent

@@ -16,17 +16,17 @@ type ScanOptions struct {
 	Word string
 	// BalanceChanges are sent with every transfer.
 	BalanceChanges bool
-	// StrictInterface leaves nothing but the operation of interface.md and its fields.
+	// StrictInterface serves only the operation of interface.md and its fields.
 	StrictInterface bool
-	// Release is told by /version; default "0.6.4". From 0.7 on there is no transaction history.
+	// Release is what /version returns; default "0.6.4". From 0.7 on there is no transaction history.
 	Release string
 	// PageLimit is the largest page_size; default 1000.
 	PageLimit int
-	// Backfilling begins with a history that is not complete: of the records that the ledger has when the service is
-	// made, only the second half is there. The others follow behind everything else, as a service that numbers what it
-	// ingests has them, when [Scan.SetBackfilling] says that it is done.
+	// Backfilling begins with an incomplete history: only the second half of the ledger's records at the start. After
+	// [Scan.SetBackfilling](false) the others follow after everything else, as in a service that numbers records as it
+	// ingests them.
 	Backfilling bool
-	// Order, if not 0, is another service's order: the same records and event ids, other offsets.
+	// Order, if not 0, selects the order of another service: the same records and event ids, other offsets.
 	Order uint64
 	// Lag is how many of the newest records are not served yet; see [Scan.SetLag].
 	Lag int
@@ -36,7 +36,7 @@ type ScanOptions struct {
 	// OddShapes are served too: about every fifth record of a known kind has a second part, or no date, or both, which
 	// interface.md does not rule out.
 	OddShapes bool
-	// Token, if not empty, is the bearer token that requests must carry, as a proxy before the service may ask.
+	// Token, if not empty, is the bearer token that requests must carry, as a proxy before the service may require.
 	Token string
 	// Latency is waited before every answer.
 	Latency time.Duration
@@ -56,16 +56,16 @@ type Scan struct {
 	prepared Elements // what is served in place of the ledger's history, where it is not nil
 
 	mu      sync.Mutex
-	taken   int // movements of the ledger that were looked at
+	taken   int // movements of the ledger that were ingested
 	service     // how they are served
 }
 
-// service is what a service of the history has made of the movements of a ledger.
+// service holds the movements of a ledger as a Scan service orders them.
 type service struct {
 	order       uint64
 	backfilling bool
 	lag         int
-	missing     []int32 // movements that follow when the backfilling is done
+	missing     []int32 // movements that are served after the backfilling
 	served      []int32 // movements in the service's order; what is in it never changes
 	place       []int32 // where a movement stands in served, or -1
 }
@@ -93,8 +93,8 @@ func NewScan(l *Ledger, opts ScanOptions) *Scan {
 	return s
 }
 
-// SetBackfilling says whether the service's history is being completed; see [ScanOptions]. When it no longer is, the
-// missing records are served.
+// SetBackfilling sets whether the service is still completing its history; see [ScanOptions]. false serves the missing
+// records.
 func (s *Scan) SetBackfilling(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +113,7 @@ func (s *Scan) SetLag(n int) {
 	s.lag = n
 }
 
-// Forget takes the records with these event ids away, until [Scan.Reingest].
+// Forget hides the records with these event ids until [Scan.Reingest].
 func (s *Scan) Forget(eventIDs ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *Scan) Forget(eventIDs ...string) {
 	}))
 }
 
-// Reingest makes the service begin anew with all records, in another order; 0 is the ledger's.
+// Reingest makes the service ingest all records again, in another order; 0 is the ledger's.
 func (s *Scan) Reingest(order uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +132,7 @@ func (s *Scan) Reingest(order uint64) {
 	s.take()
 }
 
-// EventIDs returns the event ids of what is served now, in the service's order. Records can share one.
+// EventIDs returns the event ids of the records that are served now, in the service's order. Records can share one.
 func (s *Scan) EventIDs() []string {
 	v, served := s.now()
 	ids := make([]string, len(served))
@@ -142,7 +142,7 @@ func (s *Scan) EventIDs() []string {
 	return ids
 }
 
-// now returns the ledger as it is, and what is served of it.
+// now returns the current ledger, and the records that are served.
 func (s *Scan) now() (*view, []int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +151,7 @@ func (s *Scan) now() (*view, []int32) {
 
 func (s *service) visible() []int32 { return s.served[:max(0, len(s.served)-s.lag)] }
 
-// take ingests what the ledger has grown by.
+// take ingests the new movements of the ledger.
 func (s *Scan) take() *view {
 	v := s.ledger.view()
 	var fresh []int32
@@ -168,10 +168,10 @@ func (s *Scan) take() *view {
 	return v
 }
 
-// shuffledUpdates is over how many updates another service's order differs.
+// shuffledUpdates is the number of updates within which another service's order differs.
 const shuffledUpdates = 8
 
-// shuffle reorders movements, which stand in the ledger's order. Those of one update stay together.
+// shuffle reorders movements that are in the ledger's order. Those of one update stay together.
 func shuffle(list []int32, v *view, order uint64) {
 	group := func(number int32) int { return int(v.movements[number].update) }
 	rank := func(number int32) uint64 {
@@ -193,7 +193,7 @@ func shuffle(list []int32, v *view, order uint64) {
 	}
 }
 
-// add serves more movements, behind the others.
+// add serves more movements after the others.
 func (s *service) add(fresh []int32) {
 	for _, number := range fresh {
 		for len(s.place) <= int(number) {
@@ -210,8 +210,8 @@ func (s *service) arrange(list []int32) {
 	s.add(list)
 }
 
-// after returns at most n movements that follow the ones with an event id in the service's order, or that go before
-// them, the newest first. The empty id is before the first one. twice says that two have that id.
+// after returns at most n movements after those with an event id in the service's order, or before them, the newest first.
+// The empty id is before the first one. twice reports that two movements have that id.
 func (s *Scan) after(id string, n int64, descending bool) (v *view, list []int32, twice bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

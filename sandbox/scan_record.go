@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// transfer is what a record tells of a movement that is a transfer. Amounts are in units.
+// transfer is the content of a transfer's record. Amounts are in units.
 type transfer struct {
 	sender          uint16
 	input           int64
@@ -93,7 +93,7 @@ func (v *view) transferOf(number int) transfer {
 	return t
 }
 
-// receive adds what a party receives. What one party receives in several amulets is told as one.
+// receive adds what a party receives. Several amulets of one party make one receiver.
 func (t *transfer) receive(party uint16, amount, fee int64) {
 	i := slices.IndexFunc(t.receivers, func(r receiver) bool { return r.party == party })
 	if i < 0 {
@@ -104,7 +104,7 @@ func (t *transfer) receive(party uint16, amount, fee int64) {
 	t.receivers[i].fee += fee
 }
 
-// change adds an amulet of a round to the balance changes, or takes it off: as if it had been created in round 0.
+// change adds an amulet of a round to the balance changes, or subtracts it, as if it had been created in round 0.
 func (t *transfer) change(c *contract, round int64, sign int64) {
 	i := slices.IndexFunc(t.changes, func(b balanceChange) bool { return b.party == c.parties[1] })
 	if i < 0 {
@@ -132,7 +132,7 @@ func (k movementKind) typeOf() string {
 	return "transfer"
 }
 
-// hasRound says whether records of the kind tell their round.
+// hasRound reports whether records of the kind contain their round.
 func (k movementKind) hasRound() bool { return k != moveMint && k != moveWithdraw && k != moveReject }
 
 // abortKind is the record's abort_kind.
@@ -151,12 +151,12 @@ func (v *view) firstOf(m *movement) int32 { return v.events[m.first].contract }
 type recordForm struct {
 	word    string
 	changes bool
-	bare    bool // without what interface.md does not have
+	bare    bool // only what interface.md has
 	odd     bool // some in shapes that no kind has
 	order   uint64
 }
 
-// hasSecondPart tells whether the record of a movement has a part besides that of its kind.
+// hasSecondPart reports whether the record of a movement has a part besides that of its kind.
 func (v *view) hasSecondPart(number int, f recordForm) bool { return v.oddity(number, f)&1 != 0 }
 
 func (v *view) hasDate(number int, f recordForm) bool { return v.oddity(number, f)&2 == 0 }
@@ -214,7 +214,7 @@ func (v *view) appendRecord(dst []byte, number int, f recordForm) []byte {
 	return append(v.appendPart(dst, number, &f), '}')
 }
 
-// appendPart appends the part of a movement's record that its kind tells.
+// appendPart appends the part of a movement's record for its kind.
 func (v *view) appendPart(dst []byte, number int, f *recordForm) []byte {
 	m := &v.movements[number]
 	switch m.kind {

@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// pathTransactions is where the history is (interface.md, endpoint 6).
+// pathTransactions is the path of the history (interface.md, endpoint 6).
 const pathTransactions = "/v0/transactions"
 
 func (s *Scan) routes() {
@@ -27,7 +27,7 @@ func (s *Scan) routes() {
 	s.paths["GET /readyz"] = func(http.ResponseWriter, *http.Request) {}
 }
 
-// hasHistory says whether a release has the operation, which 0.7 removed.
+// hasHistory reports whether a release has the operation, which 0.7 removed.
 func hasHistory(release string) bool {
 	var major, minor int
 	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil {
@@ -82,7 +82,7 @@ type historyRequest struct {
 	descending bool
 }
 
-// historyRequest reads a request. What it refuses it says in the words of the real service.
+// historyRequest reads a request. Its refusals have the text of the real service.
 func (s *Scan) historyRequest(w http.ResponseWriter, r *http.Request) (q historyRequest, refused string) {
 	const malformed = "The request content was malformed: "
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 10<<20))
@@ -115,8 +115,8 @@ func (s *Scan) historyRequest(w http.ResponseWriter, r *http.Request) (q history
 	return q, ""
 }
 
-// transactions implements POST /v0/transactions (interface.md, endpoint 6), with what Scan makes of cursors: after an
-// event id that it does not know nothing follows, and with one that two records have the database's query fails.
+// transactions implements POST /v0/transactions (interface.md, endpoint 6). As in a real Scan, the page after an unknown
+// event id is empty, and one after an event id of two records fails.
 func (s *Scan) transactions(w http.ResponseWriter, r *http.Request) {
 	q, refused := s.historyRequest(w, r)
 	if refused != "" {
@@ -136,7 +136,7 @@ func (s *Scan) transactions(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, append(out, `]}`...))
 }
 
-// records are what a request brings. twice says that two records have the event id after which it reads.
+// records returns the answer to a request. twice reports that two records have the event id after which it reads.
 func (s *Scan) records(q historyRequest) (records [][]byte, twice bool) {
 	v, list, twice := s.after(q.after, q.size, q.descending)
 	form := s.form()

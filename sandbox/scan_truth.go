@@ -14,9 +14,9 @@ var historyRelations = []string{
 // HistoryRelations returns the names of the relations of the transaction history that the truth has rows of.
 func HistoryRelations() []string { return slices.Clone(historyRelations) }
 
-// Truth returns what the relations of the transaction history must hold after a database has read everything that is
-// served now: those of [HistoryRelations]. Rows stand in the service's order, with seq from 1. It comes from the
-// ledger's decisions, and so knows nothing of what ScanOptions.Rewrite does.
+// Truth returns what the relations of [HistoryRelations] must hold after a database has read everything that is served now.
+// Rows are in the service's order, with seq from 1. They come from the ledger's decisions, so they ignore
+// ScanOptions.Rewrite.
 func (s *Scan) Truth() map[string][]Row {
 	v, served := s.now()
 	t := &historyTruth{view: v, form: s.form(), rows: map[string][]Row{}}
@@ -29,8 +29,8 @@ func (s *Scan) Truth() map[string][]Row {
 	return t.rows
 }
 
-// WithoutOrder takes seq and offset_text out of rows of the transaction history, and the offset out of raw records: what
-// remains does not depend on the service that they were read from. The rows themselves stay as they are.
+// WithoutOrder returns rows of the transaction history without seq and offset_text, and raw records without the offset: the
+// rest does not depend on the service. It does not change the rows.
 func WithoutOrder(rows map[string][]Row) map[string][]Row {
 	out := map[string][]Row{}
 	for relation, list := range rows {
@@ -57,7 +57,7 @@ func WithoutOrder(rows map[string][]Row) map[string][]Row {
 	return out
 }
 
-// historyTruth is being made from the generator's decisions.
+// historyTruth builds the truth from the generator's decisions.
 type historyTruth struct {
 	*view
 	form recordForm
@@ -68,7 +68,7 @@ func (t *historyTruth) add(relation string, r Row) { t.rows[relation] = append(t
 
 func decimal(amount int64) json.Number { return json.Number(units(amount)) }
 
-// recordKind is the kind of a movement's record, as the database tells it.
+// recordKind returns the kind of a movement's record, as in the database.
 func (v *view) recordKind(number int, f recordForm) string {
 	kinds := map[string]string{"transfer": "transfer", "mint": "mint", "devnet_tap": "tap", "abort_transfer_instruction": "abort_transfer_instruction"}
 	kind, known := kinds[v.movements[number].kind.typeOf()]

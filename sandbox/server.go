@@ -20,11 +20,11 @@ import (
 type ServerOptions struct {
 	// Version is the participant's release: "3.4", "3.5" (default) or "3.6".
 	Version string
-	// StrictInterface leaves nothing but the operations of interface.md, and nothing in
-	// the fields of a looked-up contract that it says are not populated.
+	// StrictInterface serves only the operations of interface.md, and leaves the fields
+	// of a looked-up contract empty that it calls not populated.
 	StrictInterface bool
-	// ListLimit is the most elements of a list response; default 200. A list that is
-	// longer is refused with 413 unless the request's limit is at most this.
+	// ListLimit is the largest number of elements in a list response; default 200. A
+	// longer list is refused with 413 unless the request's limit is at most this.
 	ListLimit int
 	// IgnoreLargeLimit makes a limit above ListLimit, or none, mean ListLimit: never
 	// 413, as interface.md (Limits) has it.
@@ -35,16 +35,16 @@ type ServerOptions struct {
 	// RequestTimeout answers 503 when a request takes longer; default 20 s.
 	RequestTimeout time.Duration
 	// CheckpointInterval is the time between OffsetCheckpoints on an open-ended read,
-	// and between those that are made for all reads, default 15 s. The first one comes after
-	// this or 450 ms, whichever is less, or before the first update where the last one that
-	// was made stands where the read begins. A
-	// checkpoint is an element: it fills the limit and ends an idle gap, so a read
-	// without a limit never ends if this is shorter than its idle time.
+	// and between those that all reads share, default 15 s. The first one comes after this
+	// or 450 ms, whichever is less. If the last shared one is at the offset where the read
+	// begins, it comes before the first update. A checkpoint is an element: it counts for
+	// the limit and ends an idle gap, so a read without a limit never ends if this is
+	// shorter than its idle time.
 	CheckpointInterval time.Duration
 	// NoCheckpoints leaves OffsetCheckpoints out.
 	NoCheckpoints bool
 	// Token, if not empty, is the bearer token that requests must carry; with it they may
-	// do everything. It is not looked at where there is an Authority.
+	// do everything. It is ignored if there is an Authority.
 	Token string
 	// Authority, if not nil, decides whose token a request carries and what the user may do.
 	Authority *Authority
@@ -56,20 +56,20 @@ type ServerOptions struct {
 	// every snapshot that is read to its end.
 	ExtraEntries bool
 	// Disconnected are ids of synchronizers that the participant is not connected to:
-	// packages can't be vetted there, and without being told where if just one is left.
+	// packages can't be vetted there. If only one is left, requests need not name it.
 	Disconnected []string
 	// NoVetting leaves package vetting out: its paths are unknown.
 	NoVetting bool
-	// VettingPage is the most elements, and the usual number, of a page of vetted
-	// packages; default 100.
+	// VettingPage is the largest and the default size of a page of vetted packages;
+	// default 100.
 	VettingPage int
-	// IdleCut, if positive, cuts a bounded read that gives stream_idle_timeout_ms
-	// after that many elements, as a participant does whose database pauses.
+	// IdleCut, if positive, cuts a bounded read with stream_idle_timeout_ms after that
+	// many elements, as a participant with a slow database does.
 	IdleCut int
 	// Fault may disturb the answer to a request; nil answers normally.
 	Fault func(*http.Request) *Fault
-	// Rewrite may replace the JSON of an element of a list or page; nil drops it. So
-	// with the answer of a lookup, which is not found then; of contracts at offset 0.
+	// Rewrite may replace the JSON of an element of a list or page, or the answer of a
+	// lookup; nil drops it, and a lookup then finds nothing. Contracts have offset 0.
 	Rewrite func(Element) []byte
 }
 
@@ -97,8 +97,8 @@ type Fault struct {
 	Cut int
 	// Pause makes Cut a pause this long after those bytes; the rest of the body follows.
 	Pause time.Duration
-	// Took, if not nil, is called when the disturbance has had its effect: not where the
-	// body is no longer than Cut, nor where the client left before.
+	// Took, if not nil, is called when the disturbance has had its effect. It is not
+	// called if the body is no longer than Cut, or the client left before.
 	Took func()
 }
 
@@ -117,8 +117,8 @@ type Server struct {
 	checkpoints atomic.Int64
 
 	making sync.Mutex
-	made   int64     // offset of the last OffsetCheckpoint that was made
-	madeAt time.Time // when it was
+	made   int64     // offset of the last shared OffsetCheckpoint
+	madeAt time.Time // its time
 }
 
 // NewServer returns the handler that serves a history. It panics on a version that
@@ -200,7 +200,7 @@ func (s *Server) vettingRoutes() {
 		return
 	}
 	s.paths["POST /v2/package-vetting/list"] = s.listVetting
-	if s.opts.Version != "3.6" { // deprecated since there are the others
+	if s.opts.Version != "3.6" { // deprecated in favor of the others
 		s.paths["POST /v2/package-vetting"] = administrators(s.updateVetting)
 		s.paths["GET /v2/package-vetting"] = s.listVetting
 	}
@@ -333,7 +333,7 @@ func reset(w http.ResponseWriter) {
 		panic(http.ErrAbortHandler)
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // else the client reads an end: broken all the same
+		_ = tcp.SetLinger(0) // otherwise the client reads an end, which is an error too
 	}
 	conn.Close()
 }

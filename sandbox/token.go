@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// pointer is a place in a snapshot: after the active contract of that number or,
+// pointer is a position in a snapshot: after the active contract of that number or,
 // where an offset is given, after the incomplete reassignment of that number.
 type pointer struct {
 	number     int64

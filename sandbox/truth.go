@@ -24,8 +24,8 @@ func (l *Ledger) Truth(scope Scope, upTo int64) map[string][]Row {
 // TruthFromSnapshot returns what the relations must hold after a database took a
 // snapshot at an offset and then indexed the updates up to upTo. The snapshot's
 // contracts, active or in flight, are created_events of origin snapshot; its
-// incomplete reassignments are in reassignments. Of a contract that had moved by
-// then nobody tells where it was created.
+// incomplete reassignments are in reassignments. Where a contract that had moved by
+// then was created is not known.
 func (l *Ledger) TruthFromSnapshot(scope Scope, at, upTo int64) map[string][]Row {
 	t := l.newTruth(scope)
 	n := t.after(at)
@@ -34,7 +34,7 @@ func (l *Ledger) TruthFromSnapshot(scope Scope, at, upTo int64) map[string][]Row
 	return t.finish()
 }
 
-// truth is being made from the generator's decisions.
+// truth builds the truth from the generator's decisions.
 type truth struct {
 	*view
 	filter *updateFilter

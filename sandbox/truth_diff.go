@@ -12,7 +12,7 @@ import (
 // timeColumns are rewritten to the form that the truth has.
 var timeColumns = []string{"record_time", "effective_at", "created_at", "assignment_exclusivity", "date", "locked_until"}
 
-// columns are those that the truth speaks about, by relation.
+// columns are the columns of the truth, by relation.
 var columns = map[string][]string{
 	"updates":          {"ledger_offset", "update_id", "kind", "synchronizer_id", "record_time", "effective_at", "workflow_id", "command_id", "trace_parent", "trace_state", "external_transaction_hash", "paid_traffic_cost"},
 	"created_events":   {"ledger_offset", "node_id", "origin", "contract_id", "template_id", "package_id", "package_name", "module_name", "entity_name", "representative_package_id", "payload", "contract_key", "contract_key_hash", "signatories", "observers", "witness_parties", "created_at", "acs_delta", "created_event_blob", "workflow_id", "update_id", "synchronizer_id", "record_time"},
@@ -83,11 +83,11 @@ func decodeColumn(raw []byte) (v any, err error) {
 	return v, d.Decode(&v)
 }
 
-// mostDifferences is how many differences of one relation are described.
+// mostDifferences limits the differences that are described for one relation.
 const mostDifferences = 5
 
 // Diff compares rows with the truth in any order and describes what differs; it
-// returns "" if nothing does. Relations that want does not have are not looked at.
+// returns "" if nothing does. It ignores relations that want does not have.
 func Diff(want, got map[string][]Row) string {
 	var out strings.Builder
 	for _, relation := range slices.Concat(relations, historyRelations, holdingRelations) {
@@ -98,8 +98,8 @@ func Diff(want, got map[string][]Row) string {
 	return out.String()
 }
 
-// identify names the thing that a row is about, to find its counterpart. Of a record of the transaction history without
-// its seq that is everything that is said of it.
+// identify returns the identity of a row, to find its counterpart. A record of the transaction history without its seq has
+// no other than all its columns.
 func identify(relation string, r Row) string {
 	switch {
 	case slices.Contains(historyRelations, relation) && r["seq"] == nil:
@@ -114,8 +114,8 @@ func identify(relation string, r Row) string {
 	})
 }
 
-// sameScalar tells whether two values are the same text, number or truth value, or both none. Those that are not may still be the
-// same JSON. Most values are such, and this is much faster.
+// sameScalar reports whether two values are the same text, number or boolean, or both nil. Others may still be equal JSON.
+// Most values are scalars, for which this is much faster.
 func sameScalar(a, b any) bool {
 	switch a.(type) {
 	case nil, string, json.Number, bool:

@@ -45,8 +45,8 @@ func activatedBefore(a, b Row) bool {
 		cmp.Compare(at(a, "activated_node_id"), at(b, "activated_node_id"))) < 0
 }
 
-// holding is the row of an active contract, or nil if it is no holding. Of an amulet that shows neither payload nor view
-// nothing is known but that it is one.
+// holding returns the row of an active contract, or nil if it is no holding. An amulet without payload and view has a row
+// without details.
 func (t *truth) holding(n int32, active Row) Row {
 	c := &t.contracts[n]
 	amulet := c.kind/2 == templateAmulet || c.kind/2 == templateLockedAmulet
@@ -76,7 +76,7 @@ func (t *truth) holding(n int32, active Row) Row {
 	}
 	if amulet {
 		r["created_round"], r["holding_fee_rate"] = number(t.round(c)), decimal(feeRate(t.round(c)))
-		if !s.arguments { // the view's text has no zeros at the end
+		if !s.arguments { // the view's text has no trailing zeros
 			r["holding_fee_rate"] = json.Number(trimmedRate(t.round(c)))
 		}
 	}
@@ -88,7 +88,7 @@ func holdingTotals(holdings []Row) []Row {
 	type total struct {
 		row             Row
 		all, locked     *big.Rat
-		known           bool // of at least one the amount is known
+		known           bool // at least one amount is known
 		held, free, any int
 	}
 	totals := map[string]*total{}

@@ -138,7 +138,7 @@ func (s *Server) follow(l *list, r *http.Request, h reading, begin int64, f *upd
 			l.appendWith(h.offsetOf(next), func(dst []byte) ([]byte, bool) { return s.appendListed(dst, h, next, f) })
 		}
 		if l.n > delivered {
-			if refused := reader.expired(); refused != nil { // which is noticed when something is to be delivered
+			if refused := reader.expired(); refused != nil { // checked only before a delivery
 				return false, refused
 			}
 			delivered = l.n
@@ -164,9 +164,9 @@ func (s *Server) follow(l *list, r *http.Request, h reading, begin int64, f *upd
 	}
 }
 
-// madeCheckpoint is the offset of the last OffsetCheckpoint that was made, for all reads alike. One is made at a reading's end
-// when it is due. A participant sends it before the first update of a read that begins there, once there is one: a read for one
-// element brings nothing else until the next one is made.
+// madeCheckpoint returns the offset of the last OffsetCheckpoint, which all reads share. A new one is made at a reading's
+// end when it is due. A participant sends it before the first update of a read that begins at this offset, so such a read
+// for one element returns only the checkpoint until the next one is made.
 func (s *Server) madeCheckpoint(h reading) int64 {
 	s.making.Lock()
 	defer s.making.Unlock()
@@ -176,8 +176,8 @@ func (s *Server) madeCheckpoint(h reading) int64 {
 	return s.made
 }
 
-// addCheckpoint adds an OffsetCheckpoint: everything up to an offset, which is so many updates, has been delivered. Record times
-// go on while offsets stand still.
+// addCheckpoint adds an OffsetCheckpoint: everything up to an offset, n updates, has been delivered. Record times advance
+// even if offsets do not.
 func (s *Server) addCheckpoint(l *list, h reading, offset int64, updates int) {
 	if offset == 0 {
 		return

@@ -93,7 +93,7 @@ func (s *Server) listVetting(w http.ResponseWriter, r *http.Request) {
 
 // page returns the states that a page is made of. Participants narrow it to packages
 // only afterwards: it can come out shorter than asked, or even empty and without a
-// token although there is more.
+// token although more follows.
 func (v *vettings) page(q *vettingQuery, after [2]string, size int) (page []Vetting) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

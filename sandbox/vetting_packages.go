@@ -19,7 +19,7 @@ type Package struct {
 	// Utility packages come with the compiler; the rules of upgrades do not apply to
 	// them.
 	Utility bool
-	// Breaks says that the package is no valid upgrade of the version before it.
+	// Breaks means that the package is no valid upgrade of the version before it.
 	Breaks bool
 }
 
@@ -133,7 +133,7 @@ func (r packageRef) String() string {
 	return "package-name: '" + r.name + "'"
 }
 
-// malformed says what is wrong with a reference itself. An id alone, a name alone, a
+// malformed returns what is wrong with a reference itself. An id alone, a name alone, a
 // name with a version, and all three are the forms that participants take.
 func (r packageRef) malformed() *cantonError {
 	switch {

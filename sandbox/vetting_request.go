@@ -102,7 +102,7 @@ func malformed(reason string, args ...any) *cantonError {
 	return e.with("reason", fmt.Sprintf(reason, args...))
 }
 
-// malformed says what is wrong with the request itself. Real participants take no
+// malformed returns what is wrong with the request itself. Real participants take no
 // changes at all for a change of nothing; interface.md (endpoint 4) wants some.
 func (r *vettingRequest) malformed() *cantonError {
 	if len(r.changes) == 0 {

@@ -79,7 +79,7 @@ func (v *vettings) update(req *vettingRequest, synchronizer string) (past, now V
 	now = past
 	now.Packages = applyTargets(past.Packages, targets)
 	if past.Serial != 0 && sameVetted(past.Packages, now.Packages) {
-		return past, past, nil // no topology transaction is made for nothing
+		return past, past, nil // nothing changes, so there is no topology transaction
 	}
 	now.Serial++
 	if refused = v.packages.check(past.Packages, now.Packages, req); refused != nil {
@@ -138,7 +138,7 @@ func (s *packageSet) targets(changes []vettingChange) ([]target, *cantonError) {
 	return list, nil
 }
 
-// applyTargets returns what is vetted after a change: what stays keeps its place.
+// applyTargets returns what is vetted after a change, in the order of before.
 func applyTargets(before []Vetted, targets []target) []Vetted {
 	after := []Vetted{}
 	left := slices.Clone(targets)

@@ -149,7 +149,7 @@ func (d *demo) index(ctx context.Context) error {
 
 	indexer := app.Indexer{
 		Database: config.Database{DatabaseURL: d.database}, Sources: config.Sources{LedgerURL: d.ledgerURL, ScanURL: d.scanURL}, Scope: scope,
-		Run: config.Run{ // the rest as the daemon has it
+		Run: config.Run{ // the rest are the daemon's defaults
 			Start: "genesis", UntilCurrent: true, Migrate: true, LookupRate: 5, VerifyRate: 500, PackagesInterval: 10 * time.Minute,
 		},
 	}
@@ -187,7 +187,7 @@ func (d *demo) index(ctx context.Context) error {
 	return d.follow(ctx, indexer, conn)
 }
 
-// ifScan is text where there is a Scan service.
+// ifScan returns text if there is a Scan service, else "".
 func (d *demo) ifScan(text string) string {
 	if d.scanURL == "" {
 		return ""
@@ -195,8 +195,8 @@ func (d *demo) ifScan(text string) string {
 	return text
 }
 
-// middle is an offset in the middle of the ledger at which no contract is on its way between synchronizers: a
-// participant serves no other past snapshots.
+// middle returns an offset in the middle of the ledger at which no reassignment is in flight: a participant serves no other
+// past snapshots.
 func (d *demo) middle() int64 {
 	for i := d.ledger.Len() / 2; i < d.ledger.Len(); i++ {
 		if at := d.ledger.Offset(i); !d.ledger.InFlight(at) {

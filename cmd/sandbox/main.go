@@ -28,7 +28,7 @@ func main() {
 	os.Exit(code)
 }
 
-// exitCode says what went wrong, if anything did, and what the process exits with.
+// exitCode prints the error, if any, and returns the exit code.
 func exitCode(err error, stderr io.Writer) int {
 	var help helpShown
 	var usage *kong.ParseError

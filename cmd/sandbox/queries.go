@@ -51,7 +51,7 @@ ORDER BY instrument_admin, instrument, amount DESC NULLS LAST`,
 	},
 }
 
-// historyQueries are about what the Scan service tells.
+// historyQueries are about the transaction history.
 var historyQueries = []query{
 	{
 		"What does the transaction history tell?",

@@ -19,11 +19,11 @@ import (
 // flags are the command line; every flag has an environment variable SANDBOX_….
 type flags struct {
 	Listen             string        `default:"127.0.0.1:7575" help:"Address to listen on."`
-	Seed               uint64        `default:"1" help:"Decides the ledger: the same seed gives the same ledger."`
+	Seed               uint64        `default:"1" help:"Seed of the ledger: the same seed gives the same ledger."`
 	Updates            int           `default:"10000" help:"Updates that the ledger has at the start."`
-	Rate               float64       `default:"0" help:"Updates a second that are added while it runs."`
-	Release            string        `default:"3.5" enum:"3.4,3.5,3.6" help:"Release that is simulated: 3.4, 3.5 or 3.6."`
-	StrictInterface    bool          `help:"Serve the operations of the interface document only."`
+	Rate               float64       `default:"0" help:"Add this many updates per second while it runs."`
+	Release            string        `default:"3.5" enum:"3.4,3.5,3.6" help:"Simulated release: 3.4, 3.5 or 3.6."`
+	StrictInterface    bool          `help:"Serve only the operations of the interface document."`
 	TokenFile          string        `type:"path" help:"File with the bearer token that requests must carry, those to the Scan service too. Default: none needed."`
 	Latency            time.Duration `default:"0s" help:"Wait before every answer."`
 	ListLimit          int           `default:"200" help:"Most elements of a list response."`
@@ -31,14 +31,14 @@ type flags struct {
 	ReplayFiles        []string      `arg:"" optional:"" name:"file" type:"existingfile" help:"More files for --replay."`
 	CheckpointInterval time.Duration `default:"15s" help:"Time between offset checkpoints on an open-ended read."`
 	PruneAt            int64         `default:"0" help:"Prune the ledger up to this offset."`
-	State              string        `type:"path" placeholder:"FILE" help:"Keep in this file how far the ledger has grown, and begin with the same ledger after a restart."`
+	State              string        `type:"path" placeholder:"FILE" help:"Record the ledger's size in this file, to continue with the same ledger after a restart."`
 
 	Scan        bool      `default:"true" negatable:"" help:"Serve the ledger's transaction history as well, as a Scan service at /api/scan."`
 	ScanOptions scanFlags `embed:"" prefix:"scan-"`
 
 	Secure secure `embed:""`
 
-	All         bool   `help:"Add a throwaway PostgreSQL, a backfill and the indexer, and show what they make of the ledger."`
+	All         bool   `help:"Add a throwaway PostgreSQL, a backfill and the indexer, and print what they store."`
 	Once        bool   `help:"With --all: stop when the indexer has caught up."`
 	DatabaseURL string `placeholder:"URL" help:"With --all: use this database, which must be empty, instead of a throwaway PostgreSQL."`
 
@@ -159,7 +159,7 @@ func (f *flags) serverOptions() (sandbox.ServerOptions, error) {
 	return opts, nil
 }
 
-// history makes what is served, and the function that lets it grow.
+// history returns the history to serve, and the function that makes it grow.
 func (f *flags) history() (sandbox.History, func(context.Context) error, error) {
 	if len(f.Replay) > 0 {
 		if f.PruneAt > 0 || f.Rate > 0 || f.State != "" {
@@ -178,7 +178,7 @@ func (f *flags) history() (sandbox.History, func(context.Context) error, error) 
 	return l, live, nil
 }
 
-// grown is the ledger, and the function that lets it grow, which remembers how far where that is asked for.
+// grown returns the ledger, and the function that makes it grow, which records its size if --state is given.
 func (f *flags) grown() (*sandbox.Ledger, func(context.Context) error, error) {
 	if f.State != "" {
 		s, l, err := growAgain(f.State, f.Seed, f.Updates)
@@ -192,7 +192,7 @@ func (f *flags) grown() (*sandbox.Ledger, func(context.Context) error, error) {
 	}, nil
 }
 
-// describe says in words what is served.
+// describe describes what is served.
 func (f *flags) describe(h sandbox.History) string {
 	if r, ok := h.(*sandbox.Replay); ok {
 		return fmt.Sprintf("replaying %d recorded updates (ledger end %d) and %d active contracts", r.Len(), r.End(), r.Entries())
@@ -216,7 +216,7 @@ func partiesOf(h sandbox.History) []string {
 	return nil
 }
 
-// serve answers, and does the work beside it, until the context is done; then requests that are under way may end.
+// serve serves, and runs the background work, until the context is done; then requests in progress may finish.
 func serve(ctx context.Context, server *http.Server, listener net.Listener, work ...func(context.Context) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, do := range work {

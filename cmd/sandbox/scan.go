@@ -9,12 +9,12 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// scanFlags say what the Scan service beside the participant is like.
+// scanFlags configure the Scan service beside the participant.
 type scanFlags struct {
 	Word           string `default:"amulet" enum:"amulet,coin" help:"The unit's word in the fields of the transaction history: amulet or coin."`
 	BalanceChanges bool   `help:"Send balance changes with transfers, as services did before 2026."`
-	Backfilling    bool   `help:"Say that the history is not complete yet, and serve its second half only."`
-	Order          uint64 `default:"0" help:"Serve the history as another service does, in an order and with offsets of its own; 0: as the usual one."`
+	Backfilling    bool   `help:"Report an incomplete history, and serve only its second half."`
+	Order          uint64 `default:"0" help:"Serve the history like another service, with its own order and offsets; 0: the default one."`
 	Release        string `default:"0.6.4" help:"Release of the Scan service. From 0.7 on there is no transaction history."`
 }
 
@@ -23,7 +23,7 @@ const scanPath = "/api/scan"
 
 var scanRelease = regexp.MustCompile(`^[0-9]+\.[0-9]+(\.[0-9]+)*$`)
 
-// scan is the service of a history, or nil where there is none: a recording has no transaction history. It asks for the
+// scan returns the Scan service of a history, or nil for a recording, which has no transaction history. It requires the
 // token, if there is one.
 func (f *flags) scan(h sandbox.History, token string) (*sandbox.Scan, error) {
 	l, ok := h.(*sandbox.Ledger)
@@ -51,7 +51,7 @@ func withScan(s *sandbox.Scan, participant http.Handler) http.Handler {
 	return mux
 }
 
-// describeScan says where the Scan service is.
+// describeScan prints the address of the Scan service.
 func describeScan(s *sandbox.Scan, url string) string {
 	if s == nil {
 		return ""

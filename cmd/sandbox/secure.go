@@ -16,16 +16,16 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// secure are the flags that make the participant ask whom requests come from, and prove who it is.
+// secure are the flags for authentication and TLS.
 type secure struct {
-	Auth             bool          `help:"Ask for users' tokens. Users are indexer, which reads as any party or as --read-as says, and admin, the participant's administrator."`
+	Auth             bool          `help:"Require users' tokens. Users are indexer, which reads as any party or as --read-as says, and admin, the participant's administrator."`
 	ReadAs           []string      `placeholder:"PARTY" help:"With --auth: user indexer reads as this party instead of any (the flag may be repeated)."`
 	ClientSecretFile string        `type:"path" placeholder:"FILE" help:"With --auth: file with the secret of the OAuth2 client indexer, which gets the tokens of that user at /oauth/token."`
 	WriteTokens      string        `type:"path" placeholder:"DIR" help:"With --auth: keep tokens of both users in DIR, in indexer.token and admin.token, and renew them in time."`
 	TokenLifetime    time.Duration `default:"5m" help:"With --auth: how long a token is valid."`
-	TLSCert          string        `type:"path" placeholder:"FILE" help:"Serve https: PEM file of the certificate and those between it and its authority."`
+	TLSCert          string        `type:"path" placeholder:"FILE" help:"Serve https: PEM file of the certificate and its intermediates."`
 	TLSKey           string        `type:"path" placeholder:"FILE" help:"PEM file of the private key of --tls-cert."`
-	ClientCA         string        `type:"path" placeholder:"FILE" help:"With --tls-cert: PEM file of the authorities of which clients must have a certificate."`
+	ClientCA         string        `type:"path" placeholder:"FILE" help:"With --tls-cert: PEM file of the authorities; clients must have a certificate of one of them."`
 }
 
 const (
@@ -34,7 +34,7 @@ const (
 	tokenPath   = "/oauth/token"
 )
 
-// on says whether one of the flags is set.
+// on reports whether one of the flags is set.
 func (s *secure) on() bool {
 	return s.Auth || len(s.ReadAs) > 0 || s.ClientSecretFile != "" || s.WriteTokens != "" || s.TLSCert != "" || s.TLSKey != "" || s.ClientCA != ""
 }
@@ -55,7 +55,7 @@ func (s *secure) check() error {
 	return nil
 }
 
-// authority knows the users and, where there is a secret, the client.
+// authority returns an authority with the users and, if there is a secret, the client.
 func (s *secure) authority(participantID string) (*sandbox.Authority, error) {
 	if !s.Auth {
 		return nil, nil
@@ -80,7 +80,7 @@ func (s *secure) authority(participantID string) (*sandbox.Authority, error) {
 	return a, nil
 }
 
-// readSecret reads a file that holds a secret, which white space may surround.
+// readSecret reads a secret from a file, without surrounding white space.
 func readSecret(flag, file string) (string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -106,7 +106,7 @@ func withTokens(a *sandbox.Authority, participant http.Handler) http.Handler {
 
 func (s *secure) tokenFile(user string) string { return filepath.Join(s.WriteTokens, user+".token") }
 
-// writeTokens puts fresh tokens into the files; who reads one finds a whole token at any time.
+// writeTokens replaces the tokens in the files atomically.
 func (s *secure) writeTokens(a *sandbox.Authority) error {
 	if err := os.MkdirAll(s.WriteTokens, 0o700); err != nil {
 		return fmt.Errorf("--write-tokens: %w", err)
@@ -119,7 +119,7 @@ func (s *secure) writeTokens(a *sandbox.Authority) error {
 	return nil
 }
 
-// replaceFile changes a file at once; only its owner may read it.
+// replaceFile replaces a file atomically; only its owner may read it.
 func replaceFile(name, text string) error {
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
@@ -130,12 +130,12 @@ func replaceFile(name, text string) error {
 		err = os.Rename(f.Name(), name)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // the first error is the one to tell
+		_ = os.Remove(f.Name()) // return the first error
 	}
 	return err
 }
 
-// keepTokens writes the tokens anew at every tick, until the context is done.
+// keepTokens writes new tokens at every tick, until the context is done.
 func (s *secure) keepTokens(ctx context.Context, a *sandbox.Authority, tick <-chan time.Time) error {
 	for {
 		select {
@@ -173,7 +173,7 @@ func (s *secure) tlsConfig() (*tls.Config, error) {
 	return config, nil
 }
 
-// howToConnect are the flags for the indexer, to be pasted. It names files, never what is in them.
+// howToConnect returns the flags for the indexer, to be pasted. It names files, never their contents.
 func (s *secure) howToConnect(url string, scan bool, parties []string) string {
 	if !s.on() {
 		return ""
@@ -211,7 +211,7 @@ func (s *secure) howToConnect(url string, scan bool, parties []string) string {
 	return text.String()
 }
 
-// address are the flags that say where a server is and whom to trust there.
+// address returns the flags for a server's URL and trusted authorities.
 func (s *secure) address(server, url string) string {
 	text := "--" + server + "-url " + url
 	if s.TLSCert != "" {

@@ -12,23 +12,22 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// state is a file that says how to grow a ledger again as it was, because its seed and how many updates it has decide
-// everything. It is written before the ledger grows, so that the ledger has never shown what another process would not
-// grow.
+// state is a file with the seed and size of a ledger, which is all it takes to grow it again. It is written before the
+// ledger grows, so that no client has seen updates that a restarted process would not have.
 type state struct {
 	file  string
 	noted noted
 }
 
-// noted is what the file holds.
+// noted is the content of the file.
 type noted struct {
 	Seed    uint64 `json:"seed"`
-	Updates int    `json:"updates"` // that the ledger may have shown
-	Grown   int    `json:"grown"`   // that it had when this was noted
-	End     int64  `json:"end"`     // of the ledger with as many as that, by which another way of growing is noticed
+	Updates int    `json:"updates"` // the most that clients may have seen
+	Grown   int    `json:"grown"`   // the ledger's size when the file was written
+	End     int64  `json:"end"`     // the ledger end at that size: it differs if another release grows the ledger otherwise
 }
 
-// growAgain grows a new ledger to at least so many updates, and to as many as it had when the file was written last.
+// growAgain grows a new ledger to at least this many updates, and to its size when the file was last written.
 func growAgain(file string, seed uint64, updates int) (*state, *sandbox.Ledger, error) {
 	s := &state{file: file}
 	l := sandbox.NewLedger(sandbox.Options{Seed: seed})
@@ -40,7 +39,7 @@ func growAgain(file string, seed uint64, updates int) (*state, *sandbox.Ledger, 
 		return nil, nil, fmt.Errorf("--state: %w", err)
 	default:
 		if err := json.Unmarshal(text, &s.noted); err != nil {
-			return nil, nil, fmt.Errorf("--state: %s does not hold what the sandbox wrote; remove it to begin another ledger: %w", file, err)
+			return nil, nil, fmt.Errorf("--state: %s was not written by the sandbox; remove it to begin another ledger: %w", file, err)
 		}
 		if s.noted.Seed != seed {
 			return nil, nil, fmt.Errorf("--state: %s is of a ledger grown from seed %d, not %d: give that --seed, or another file", file, s.noted.Seed, seed)
@@ -51,12 +50,12 @@ func growAgain(file string, seed uint64, updates int) (*state, *sandbox.Ledger, 
 				"use that release, or remove the file and everything that was indexed from it", file, s.noted.Grown, s.noted.End, end)
 		}
 	}
-	l.Grow(max(updates, s.noted.Updates) - l.Len()) // which nobody is shown before that is noted
+	l.Grow(max(updates, s.noted.Updates) - l.Len()) // not served before note writes the new size
 	return s, l, s.note(l, l.Len())
 }
 
-// live grows the ledger at a rate until the context is done. Who is killed meanwhile goes on with a ledger that is longer by as
-// many updates as come in a second or two, and never shorter.
+// live grows the ledger at a rate until the context is done. After a kill, a restart continues with a ledger that is longer
+// by the updates of a second or two, and never shorter.
 func (s *state) live(ctx context.Context, l *sandbox.Ledger, rate float64) error {
 	err := sandbox.Pace(ctx, rate, func(n int) error {
 		if wanted := l.Len() + n; wanted > s.noted.Updates {
@@ -70,7 +69,7 @@ func (s *state) live(ctx context.Context, l *sandbox.Ledger, rate float64) error
 	return errors.Join(err, s.note(l, l.Len()))
 }
 
-// note writes that the ledger may have so many updates.
+// note writes the number of updates that clients may have seen.
 func (s *state) note(l *sandbox.Ledger, updates int) error {
 	next := noted{Seed: s.noted.Seed, Updates: updates, Grown: l.Len(), End: l.End()}
 	text, err := json.Marshal(next)
