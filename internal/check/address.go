@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// address reads the URL of a server and says what is wrong with its form. It never repeats a text that could not be
-// read, because a password may be in it. ok is false where there is nothing to go on with.
+// address parses the URL of a server and reports what is wrong with its form. It never repeats a text that it can't parse,
+// because that may contain a password. ok is false if the URL can't be used.
 func address(s section, flag, text string) (u *url.URL, ok bool) {
 	const form = "https://host:port/prefix or http://host:port/prefix"
 	u, err := url.Parse(text)
@@ -20,33 +20,33 @@ func address(s section, flag, text string) (u *url.URL, ok bool) {
 	case err != nil:
 		s.problem("url", flag+" can't be read as a URL", "write "+form+"; characters such as @ / # in a password are written as %40 %2F %23")
 	case u.Scheme != "http" && u.Scheme != "https":
-		s.problem("url", flag+" has the scheme "+u.Scheme, "write "+form+": it is the API over HTTP that is read, not gRPC, and not a web socket")
+		s.problem("url", flag+" has the scheme "+u.Scheme, "write "+form+": the indexer uses the API over HTTP, not gRPC or a web socket")
 	case u.Hostname() == "":
 		s.problem("url", flag+" names no host", "write "+form)
 	case !validPort(u.Port()):
 		s.problem("url", flag+" has the port "+u.Port(), "write "+form+" with a port from 1 to 65535")
 	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
-		s.problem("url", flag+" has a query or a fragment behind the path", "write "+form+" and nothing behind it; a token belongs into a file")
+		s.problem("url", flag+" has a query or a fragment after the path", "write "+form+" and nothing after it; put a token into a file")
 	default:
 		return u, true
 	}
 	return nil, false
 }
 
-// validPort: no port stands for that of the scheme.
+// validPort reports whether a port is valid; an empty one stands for that of the scheme.
 func validPort(port string) bool {
 	n, err := strconv.ParseUint(port, 10, 16)
 	return port == "" || err == nil && n > 0
 }
 
-// shown is a URL without user and password.
+// shown formats a URL without user and password.
 func shown(u *url.URL) string {
 	bare := *u
 	bare.User = nil
 	return bare.String()
 }
 
-// local says whether a host is this machine, from where nothing leaves it.
+// local reports whether a host is this machine.
 func local(host string) bool {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true

@@ -1,6 +1,6 @@
-// Package check looks at everything that the indexer depends on, one step after the other: the ledger, who we are to it
-// and what may be read, where it stands, the Scan service, the database, the clocks. Each step says what is right, what
-// is wrong and what to do. It only reads: nothing is changed anywhere.
+// Package check checks everything that the indexer depends on, step by step: the participant, the token, the scope and the
+// ledger's position, the Scan service, the database, the clocks. Each step reports what is right, what is wrong and what to
+// do. It only reads and changes nothing.
 package check
 
 import (
@@ -13,7 +13,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Config says what to look at. Of what is empty the report says that it is not configured.
+// Config says what to check. The report notes an empty setting as not configured.
 type Config struct {
 	LedgerURL    string
 	LedgerAccess access.Config
@@ -24,32 +24,32 @@ type Config struct {
 	Start        ingest.Start // where a daemon would begin in an empty database
 	NoMigrate    bool         // a daemon would not bring the schema up to date
 
-	// Args and BackfillArgs are the arguments, quoted for a shell, with which `indexer run` and `backfill` are to be called
-	// where the report proposes them. They hold no secrets.
+	// Args and BackfillArgs are the arguments, quoted for a shell, of the commands `indexer run` and `backfill` that the
+	// report proposes. They contain no secrets.
 	Args, BackfillArgs []string
-	// Patience bounds each step; 0 means 10 s.
-	Patience time.Duration
+	// Timeout limits each step; 0 means 10 s.
+	Timeout time.Duration
 }
 
-// checker goes through the steps. Later ones see what earlier ones found.
+// checker runs the steps. Later ones use the results of earlier ones.
 type checker struct {
-	cfg      Config
-	patience time.Duration
-	report   *Report
+	cfg     Config
+	timeout time.Duration
+	report  *Report
 
 	ledger ledgerState
 	scan   scanState
 	clocks []clock
 	stored storedState
-	redact []func(string) string // take out the secrets that are known
+	redact []func(string) string // each removes known secrets
 }
 
-// Run looks at everything and reports. It goes on after a failure wherever what comes next still makes sense.
+// Run runs all checks. After a failure it skips only the checks that depend on what failed.
 func Run(ctx context.Context, cfg Config) Report {
-	if cfg.Patience <= 0 {
-		cfg.Patience = 10 * time.Second
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = 10 * time.Second
 	}
-	c := &checker{cfg: cfg, patience: cfg.Patience, report: &Report{Findings: []Finding{}, Next: []string{}}}
+	c := &checker{cfg: cfg, timeout: cfg.Timeout, report: &Report{Findings: []Finding{}, Next: []string{}}}
 	c.checkLedger(ctx)
 	if c.ledger.client != nil {
 		defer c.ledger.client.Close()
@@ -59,8 +59,8 @@ func Run(ctx context.Context, cfg Config) Report {
 	c.checkStart()
 	c.keepScope()
 	c.checkClocks()
-	c.goOn()
-	// What is asked of the ledger depends on the token, and the other way round: put together what belongs together.
+	c.proposeNext()
+	// The checks of ledger and token depend on each other and alternate: group their findings.
 	slices.SortStableFunc(c.report.Findings, func(a, b Finding) int {
 		return slices.Index(groups, a.Group) - slices.Index(groups, b.Group)
 	})
@@ -68,7 +68,7 @@ func Run(ctx context.Context, cfg Config) Report {
 	return *c.report
 }
 
-// hideSecrets: a server may send back what it got, as whatever it tells.
+// hideSecrets removes secrets from the findings: a server may echo what it received.
 func (c *checker) hideSecrets() {
 	for _, redact := range c.redact {
 		for i := range c.report.Findings {
@@ -83,7 +83,7 @@ func (c *checker) hideSecrets() {
 
 func (c *checker) section(group string) section { return section{report: c.report, group: group} }
 
-// step bounds a step.
+// step returns a context with the timeout of a step.
 func (c *checker) step(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, c.patience)
+	return context.WithTimeout(ctx, c.timeout)
 }

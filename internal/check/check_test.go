@@ -85,7 +85,7 @@ func TestWhatCouldNotBeFoundOut(t *testing.T) {
 		})).URL})
 		f := find(t, report, GroupLedger, topic)
 		require.Equal(t, Warning, f.Level, path)
-		require.Contains(t, f.Text, "could not be found out: ", path)
+		require.Contains(t, f.Text, "is not known: ", path)
 		require.Contains(t, f.Text, "503", path)
 	}
 }
@@ -166,14 +166,14 @@ func TestWhatIsSkippedSaysWhy(t *testing.T) {
 	_, url, _ := guarded(t, sandbox.ServerOptions{})
 	for because, cfg := range map[string]Config{
 		"there is no connection to the participant": {LedgerURL: "http://127.0.0.1:1"},
-		"the server lets nobody in without a token": {LedgerURL: url},
+		"the server requires a token that it accepts": {LedgerURL: url},
 		"there is no token to ask with":             {LedgerURL: url, LedgerAccess: access.Config{TokenFile: "/nowhere"}},
 		"the server offers no update stream":        {LedgerURL: serve(t, scanService(t, scanOptions{})).URL},
-		"the scope can't be asked for":              {LedgerURL: url, Scope: scopeOf("\xff"), LedgerAccess: tokenFile(t, "0paque")},
+		"the scope is invalid":              {LedgerURL: url, Scope: scopeOf("\xff"), LedgerAccess: tokenFile(t, "0paque")},
 	} {
 		report := look(t, cfg)
-		require.Contains(t, find(t, report, GroupPosition, "ledger").Text, "not looked at: "+because)
-		require.Contains(t, find(t, report, GroupScope, "ledger").Text, "not looked at: "+because)
+		require.Contains(t, find(t, report, GroupPosition, "ledger").Text, "not checked: "+because)
+		require.Contains(t, find(t, report, GroupScope, "ledger").Text, "not checked: "+because)
 		require.Equal(t, 1, report.Problems, because)
 		require.Empty(t, report.Next)
 	}

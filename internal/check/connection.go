@@ -17,7 +17,7 @@ import (
 	"ledgerindexer/internal/access"
 )
 
-// endpoint is a server that is spoken to over HTTP.
+// endpoint is an HTTP server.
 type endpoint struct {
 	name   string // for people, such as "the participant's JSON API"
 	flags  string // the prefix of its flags, such as "ledger"
@@ -28,22 +28,22 @@ type endpoint struct {
 
 func (e endpoint) flag(name string) string { return "--" + e.flags + "-" + name }
 
-// tokenConfigured says whether a token is to be sent.
+// tokenConfigured reports whether a token is configured.
 func (e endpoint) tokenConfigured() bool {
 	return e.access.TokenFile != "" || e.access.OAuth.TokenURL != ""
 }
 
-// certificateSoon is how long before its end a certificate is worth a warning.
+// certificateSoon is the remaining validity below which a certificate gets a warning.
 const certificateSoon = 14 * 24 * time.Hour
 
-// connect visits a path of an endpoint and reports each step of it. ok is false where no answer came.
-func (c *checker) connect(ctx context.Context, s section, e endpoint, path string) (v *visit, ok bool) {
+// connect probes a path of an endpoint and reports each step. ok is false if no answer came.
+func (c *checker) connect(ctx context.Context, s section, e endpoint, path string) (v *probe, ok bool) {
 	within, cancel := c.step(ctx)
 	defer cancel()
-	v = pay(within, e.url.JoinPath(path), e.who.TLS())
+	v = send(within, e.url.JoinPath(path), e.who.TLS())
 	c.reportURL(s, e)
 	if v.proxy != nil {
-		s.note("proxy", "the environment says to go through the proxy %s", v.proxy.Host)
+		s.note("proxy", "the environment sets the proxy %s", v.proxy.Host)
 	}
 	switch v.step {
 	case stepName:
@@ -53,8 +53,8 @@ func (c *checker) connect(ctx context.Context, s section, e endpoint, path strin
 		c.reportNoConnection(s, e, v)
 		return v, false
 	case stepProxy:
-		s.problem("proxy", fmt.Sprintf("the proxy does not let through to %s: %v", e.url.Host, v.err),
-			"see what HTTPS_PROXY, HTTP_PROXY and NO_PROXY say, and whether "+e.url.Hostname()+" belongs into NO_PROXY")
+		s.problem("proxy", fmt.Sprintf("the proxy does not connect to %s: %v", e.url.Host, v.err),
+			"check HTTPS_PROXY, HTTP_PROXY and NO_PROXY, and whether "+e.url.Hostname()+" belongs into NO_PROXY")
 		return v, false
 	case stepTLS, stepAnswer, stepDone:
 	}
@@ -79,24 +79,24 @@ func (c *checker) connect(ctx context.Context, s section, e endpoint, path strin
 
 func (c *checker) reportURL(s section, e endpoint) {
 	if e.url.Scheme == "http" && !local(e.url.Hostname()) && (e.tokenConfigured() || e.url.User != nil) {
-		s.warn("url", shown(e.url)+" is not encrypted: who is on the way can read the token",
-			"use https where the server offers it, or see that the way is a private one")
+		s.warn("url", shown(e.url)+" is not encrypted: others on the network can read the token",
+			"use https where the server offers it, or see that the network is a private one")
 		return
 	}
 	s.ok("url", "%s", shown(e.url))
 }
 
-func (c *checker) reportName(s section, e endpoint, v *visit) {
+func (c *checker) reportName(s section, e endpoint, v *probe) {
 	what := fmt.Sprintf("the host %s has no address", e.url.Hostname())
 	do := "check the name in " + e.flag("url") + ", and that this machine's DNS (in a container: its network) knows it"
 	var dns *net.DNSError
 	if !errors.As(v.err, &dns) || !dns.IsNotFound {
-		what = fmt.Sprintf("the address of %s can't be found out: %s", e.url.Hostname(), cause(v.err, c.patience))
+		what = fmt.Sprintf("the name %s can't be resolved: %s", e.url.Hostname(), cause(v.err, c.timeout))
 	}
 	s.problem("connection", what, do)
 }
 
-func (c *checker) reportNoConnection(s section, e endpoint, v *visit) {
+func (c *checker) reportNoConnection(s section, e endpoint, v *probe) {
 	to := hostPort(e.url)
 	if v.proxy != nil {
 		to = "the proxy " + v.proxy.Host
@@ -106,15 +106,15 @@ func (c *checker) reportNoConnection(s section, e endpoint, v *visit) {
 		s.problem("connection", to+" refuses connections: nothing listens there",
 			"check the port in "+e.flag("url")+" and that the server runs; one that listens on 127.0.0.1 can't be reached from another machine or container")
 	case timedOut(v.err):
-		s.problem("connection", fmt.Sprintf("%s does not answer within %v: the host is away, or a firewall drops packets", to, c.patience),
+		s.problem("connection", fmt.Sprintf("%s does not answer within %v: the host is away, or a firewall drops packets", to, c.timeout),
 			"check host and port in "+e.flag("url")+", and the firewalls and network policies between here and there")
 	default:
-		s.problem("connection", fmt.Sprintf("no connection to %s: %s", to, cause(v.err, c.patience)), "check host and port in "+e.flag("url"))
+		s.problem("connection", fmt.Sprintf("no connection to %s: %s", to, cause(v.err, c.timeout)), "check host and port in "+e.flag("url"))
 	}
 }
 
-// reportCertificate tells of a certificate that was accepted.
-func (c *checker) reportCertificate(s section, e endpoint, v *visit) {
+// reportCertificate reports an accepted certificate.
+func (c *checker) reportCertificate(s section, e endpoint, v *probe) {
 	certificate := v.tls.PeerCertificates[0]
 	text := fmt.Sprintf("%s; %s", tls.VersionName(v.tls.Version), describe(certificate))
 	if e.access.CAFile != "" {
@@ -122,9 +122,9 @@ func (c *checker) reportCertificate(s section, e endpoint, v *visit) {
 	}
 	if v.wantsClientCert {
 		if e.access.CertFile != "" {
-			text += "; the client certificate was asked for and given"
+			text += "; a client certificate was requested and sent"
 		} else {
-			text += "; a client certificate was asked for, and none is configured"
+			text += "; a client certificate was requested, and none is configured"
 		}
 	}
 	if left := time.Until(certificate.NotAfter); left < certificateSoon {
@@ -134,7 +134,7 @@ func (c *checker) reportCertificate(s section, e endpoint, v *visit) {
 	s.ok("tls", "%s", text)
 }
 
-// describe tells whose a certificate is, and until when.
+// describe describes a certificate: subject, issuer and validity.
 func describe(c *x509.Certificate) string {
 	return fmt.Sprintf("certificate of %s, signed by %s, valid from %s to %s",
 		named(c.Subject.String()), named(c.Issuer.String()), c.NotBefore.UTC().Format(time.DateOnly), c.NotAfter.UTC().Format(time.DateOnly))
@@ -147,7 +147,7 @@ func named(dn string) string {
 	return head(dn, 120)
 }
 
-// span is a duration for people.
+// span formats a duration for people.
 func span(d time.Duration) string {
 	switch {
 	case d < 2*time.Minute:
@@ -160,8 +160,8 @@ func span(d time.Duration) string {
 	return plural(int(d.Hours()/24), "day")
 }
 
-// reportTLS says what is wrong with TLS, where that is what is wrong.
-func (c *checker) reportTLS(s section, e endpoint, v *visit) bool {
+// reportTLS reports an error of TLS, and returns whether it is one.
+func (c *checker) reportTLS(s section, e endpoint, v *probe) bool {
 	var wrong *access.TLSError
 	if !errors.As(e.who.Explain(v.err), &wrong) {
 		return false
@@ -170,7 +170,7 @@ func (c *checker) reportTLS(s section, e endpoint, v *visit) bool {
 	return true
 }
 
-// details tell of a certificate that was not accepted what decides about it.
+// details describes a refused certificate: what the decision depends on.
 func (c *checker) details(e endpoint, wrong *access.TLSError) string {
 	var verify *tls.CertificateVerificationError
 	var host x509.HostnameError
@@ -205,25 +205,25 @@ func namesOf(c *x509.Certificate) []string {
 	return list
 }
 
-func (c *checker) reportNoHandshake(s section, e endpoint, v *visit) {
+func (c *checker) reportNoHandshake(s section, e endpoint, v *probe) {
 	switch {
 	case c.reportTLS(s, e, v):
 	case timedOut(v.err):
-		s.problem("tls", fmt.Sprintf("%s takes the connection and says nothing for %v", hostPort(e.url), c.patience),
-			"check the port in "+e.flag("url")+": what listens there may be waiting for something else than TLS")
+		s.problem("tls", fmt.Sprintf("%s accepts the connection and sends nothing for %v", hostPort(e.url), c.timeout),
+			"check the port in "+e.flag("url")+": the server there may expect another protocol than TLS")
 	default:
-		s.problem("tls", fmt.Sprintf("the TLS handshake with %s failed: %s", hostPort(e.url), cause(v.err, c.patience)),
+		s.problem("tls", fmt.Sprintf("the TLS handshake with %s failed: %s", hostPort(e.url), cause(v.err, c.timeout)),
 			"check the port in "+e.flag("url")+": does the server speak TLS there, and versions 1.2 or 1.3?")
 	}
 }
 
-// reportNoAnswer is for connections that were made and brought nothing.
-func (c *checker) reportNoAnswer(ctx context.Context, s section, e endpoint, v *visit) {
+// reportNoAnswer reports a connection without an answer.
+func (c *checker) reportNoAnswer(ctx context.Context, s section, e endpoint, v *probe) {
 	text := v.err.Error()
 	switch {
-	case c.reportTLS(s, e, v): // with TLS 1.3 a client's certificate is judged after the handshake
+	case c.reportTLS(s, e, v): // with TLS 1.3 the server checks a client certificate after the handshake
 	case timedOut(v.err):
-		s.problem("answer", fmt.Sprintf("%s takes the connection and does not answer within %v", hostPort(e.url), c.patience),
+		s.problem("answer", fmt.Sprintf("%s accepts the connection and does not answer within %v", hostPort(e.url), c.timeout),
 			"check the port in "+e.flag("url")+"; if it is right, see whether the server is overloaded or hangs")
 	case strings.Contains(text, `malformed HTTP response "\x00\x00`):
 		s.problem("answer", hostPort(e.url)+" speaks HTTP/2 without being asked, as a gRPC port does",
@@ -231,15 +231,15 @@ func (c *checker) reportNoAnswer(ctx context.Context, s section, e endpoint, v *
 	case e.url.Scheme == "http" && v.proxy == nil && c.speaksTLS(ctx, e.url):
 		c.reportTLSExpected(s, e)
 	default:
-		s.problem("answer", fmt.Sprintf("%s takes the connection and gives no HTTP answer: %s", hostPort(e.url), cause(v.err, c.patience)),
+		s.problem("answer", fmt.Sprintf("%s accepts the connection and sends no HTTP answer: %s", hostPort(e.url), cause(v.err, c.timeout)),
 			"check the port in "+e.flag("url")+": is it that of "+e.name+"?")
 	}
 }
 
-// reportDetour is for answers that are certainly not the server's own, whatever was asked of it.
-func (c *checker) reportDetour(s section, e endpoint, v *visit) bool {
+// reportDetour reports an answer that is certainly not the server's own, and returns whether it is one.
+func (c *checker) reportDetour(s section, e endpoint, v *probe) bool {
 	switch {
-	case v.status == http.StatusBadRequest && e.url.Scheme == "http" && strings.Contains(v.body, "HTTPS"): // as several servers say it
+	case v.status == http.StatusBadRequest && e.url.Scheme == "http" && strings.Contains(v.body, "HTTPS"): // the text of several servers
 		c.reportTLSExpected(s, e)
 	case v.status >= 300 && v.status < 400:
 		reportRedirect(s, e, v)
@@ -252,14 +252,14 @@ func (c *checker) reportDetour(s section, e endpoint, v *visit) bool {
 	return true
 }
 
-func reportRedirect(s section, e endpoint, v *visit) {
+func reportRedirect(s section, e endpoint, v *probe) {
 	location := v.header.Get("Location")
 	to, err := v.url.Parse(location)
 	if err != nil || location == "" {
-		s.problem("answer", fmt.Sprintf("the answer is %s, without a place to go to", statusText(v.status)), "check "+e.flag("url"))
+		s.problem("answer", fmt.Sprintf("the answer is %s, without a location", statusText(v.status)), "check "+e.flag("url"))
 		return
 	}
-	to.RawQuery, to.Fragment, to.User = "", "", nil // which may hold secrets
+	to.RawQuery, to.Fragment, to.User = "", "", nil // they may contain secrets
 	do := "set " + e.flag("url") + " to the server itself: redirects are not followed, because a POST would lose its body and the token would go elsewhere"
 	if to.Scheme != e.url.Scheme && to.Hostname() == e.url.Hostname() {
 		do = "use " + to.Scheme + ":// in " + e.flag("url")
@@ -283,12 +283,12 @@ func (c *checker) speaksTLS(ctx context.Context, u *url.URL) bool {
 	return speaksTLS(within, u)
 }
 
-// cause is an error without what net/http and the context say around it.
-func cause(err error, patience time.Duration) string {
+// cause returns the text of an error without what net/http and the context add.
+func cause(err error, timeout time.Duration) string {
 	var op *net.OpError
 	switch {
 	case timedOut(err):
-		return fmt.Sprintf("nothing came within %v", patience)
+		return fmt.Sprintf("nothing came within %v", timeout)
 	case errors.As(err, &op) && op.Err != nil:
 		return op.Err.Error()
 	}

@@ -125,7 +125,7 @@ func TestASilentServerIsNotWaitedForForEver(t *testing.T) {
 		t.Run(scheme, func(t *testing.T) {
 			t.Parallel()
 			ledgerSide, scanSide, report := connecting(t, Config{
-				LedgerURL: scheme + "://" + address, DatabaseURL: "postgres://u:hunter2@" + address + "/d", Patience: shortPatience,
+				LedgerURL: scheme + "://" + address, DatabaseURL: "postgres://u:hunter2@" + address + "/d", Timeout: shortPatience,
 			})
 			require.Equal(t, []string{"ok ledger/url", "ok ledger/connection", "problem ledger/" + topic}, ledgerSide)
 			require.Equal(t, []string{"ok scan/url", "ok scan/connection", "problem scan/" + topic}, scanSide)
@@ -145,17 +145,17 @@ func TestAnotherProtocolAnswers(t *testing.T) {
 		text    string
 	}{
 		"gRPC":    {"\x00\x00\x12\x04\x00\x00\x00\x00\x00", true, "HTTP/2"},
-		"SSH":     {"SSH-2.0-OpenSSH_9.2\r\n", false, "gives no HTTP answer"},
-		"garbage": {strings.Repeat("\x1b[31m\xff\n", 10_000), false, "gives no HTTP answer"},
+		"SSH":     {"SSH-2.0-OpenSSH_9.2\r\n", false, "sends no HTTP answer"},
+		"garbage": {strings.Repeat("\x1b[31m\xff\n", 10_000), false, "sends no HTTP answer"},
 		"no end":  {strings.Repeat("x", 10_000), false, "does not answer within"},
-		"nothing": {"", true, "gives no HTTP answer"},
+		"nothing": {"", true, "sends no HTTP answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			address := speaking(t, c.says, c.hangsUp)
 			cfg := Config{LedgerURL: "http://" + address}
 			if name == "no end" {
-				cfg.Patience = shortPatience
+				cfg.Timeout = shortPatience
 			}
 			ledgerSide, _, report := connecting(t, cfg)
 			require.Equal(t, []string{"ok ledger/url", "ok ledger/connection", "problem ledger/answer"}, ledgerSide)
@@ -257,7 +257,7 @@ func TestAnswersThatAreNotTheAPI(t *testing.T) {
 		"a web page":                    {answer(200, "text/html; charset=UTF-8", "<!DOCTYPE html><p>Welcome"), "", "a web page answers (200 OK)", "path prefix"},
 		"a page without its type":       {answer(404, "", " <html>"), "", "a web page answers (404 Not Found)", "path prefix"},
 		"a login page":                  {redirect("https://login.example.com/?client_secret=hunter2"), "", "302 Found to https://login.example.com/", "redirects are not followed"},
-		"a redirect to nowhere":         {redirect(""), "", "without a place to go to", "--ledger-url"},
+		"a redirect to nowhere":         {redirect(""), "", "without a location", "--ledger-url"},
 		"nobody behind the proxy":       {answer(502, "text/html", "<html>Bad Gateway"), "", "502 Bad Gateway", "proxy"},
 		"starting":                      {answer(503, "text/plain", "\x1b[2Jnot ready\n"), "", "not ready", "ready"},
 		"Scan":                          {scanService(t, scanOptions{}), "", "no update stream", "path prefix"},
@@ -318,7 +318,7 @@ func TestTokenOverPlainHTTP(t *testing.T) {
 	t.Parallel()
 	token := file(t, "token", "s3cret")
 	for host, level := range map[string]Level{"127.0.0.1": OK, "[::1]": OK, "localhost": OK, "192.0.2.1": Warning} {
-		report := look(t, Config{LedgerURL: "http://" + host + ":1", LedgerAccess: access.Config{TokenFile: token}, Patience: shortPatience})
+		report := look(t, Config{LedgerURL: "http://" + host + ":1", LedgerAccess: access.Config{TokenFile: token}, Timeout: shortPatience})
 		require.Equal(t, level, find(t, report, GroupLedger, "url").Level, host)
 		requireNoSecret(t, report, "s3cret")
 	}

@@ -17,11 +17,11 @@ import (
 	"ledgerindexer/store"
 )
 
-// storedState is what the database holds.
+// storedState is what is known of the database.
 type storedState struct {
-	usable   bool           // it was looked at, and a daemon could write it
+	usable   bool           // it was checked, and a daemon could write it
 	empty    bool           // nothing is stored yet
-	contents store.Contents // where there is a schema
+	contents store.Contents // if there is a schema
 }
 
 func (c *checker) checkDatabase(ctx context.Context) {
@@ -31,7 +31,7 @@ func (c *checker) checkDatabase(ctx context.Context) {
 		return
 	}
 	db, err := store.Open(store.Config{URL: c.cfg.DatabaseURL})
-	if err != nil { // its text may hold a password
+	if err != nil { // its text may contain a password
 		s.problem("url", "--database-url can't be understood", "write postgres://user@host:port/database, or keywords and values as libpq takes them")
 		return
 	}
@@ -55,7 +55,7 @@ func (c *checker) checkDatabase(ctx context.Context) {
 	c.stored.usable = c.report.Problems == problems
 }
 
-// reportNoDatabase says why there is no connection.
+// reportNoDatabase reports why there is no connection.
 func (c *checker) reportNoDatabase(s section, db *store.Store, err error) {
 	var dns *net.DNSError
 	var refusal *pgconn.PgError
@@ -75,15 +75,15 @@ func (c *checker) reportNoDatabase(s section, db *store.Store, err error) {
 	case errors.As(err, &verify), errors.As(err, &unknown), strings.Contains(err.Error(), "x509"):
 		do = "give the PEM of the authority that signs the server's certificate with sslrootcert in --database-url, and a host that the certificate is for"
 	case strings.Contains(err.Error(), "server refused TLS connection"):
-		do = "switch ssl on in the server, or, where the way to it is a private one, use sslmode=disable in --database-url"
+		do = "switch ssl on in the server, or, on a private network, use sslmode=disable in --database-url"
 	case timedOut(err):
-		what = fmt.Sprintf("%s does not answer within %v", db.Address(), c.patience)
+		what = fmt.Sprintf("%s does not answer within %v", db.Address(), c.timeout)
 		do = "check host and port in --database-url, and the firewalls between here and there"
 	}
 	s.problem("connection", what, do)
 }
 
-// refusalAdvice is for what a server says to who connects.
+// refusalAdvice returns the cure for a server's refusal of a connection.
 func (c *checker) refusalAdvice(refusal *pgconn.PgError) string {
 	switch refusal.Code {
 	case "28P01":
@@ -95,14 +95,14 @@ func (c *checker) refusalAdvice(refusal *pgconn.PgError) string {
 	case "53300":
 		return fmt.Sprintf("raise max_connections, or the role's or database's CONNECTION LIMIT: a process holds up to %d", c.connections())
 	case "57P03":
-		return "wait until the server has started or recovered, and look again"
+		return "wait until the server has started or recovered, and check again"
 	case "42501":
 		return "grant the user CONNECT on the database"
 	}
 	return cmp.Or(store.Cure(refusal), "see what the database's log says")
 }
 
-// checkDatabaseServer looks at what can be said without our schema. ok is false where nothing can be read at all.
+// checkDatabaseServer checks all that does not need our schema. ok is false if nothing can be read at all.
 func (c *checker) checkDatabaseServer(ctx context.Context, s section, db *store.Store, inspector *store.Inspector) (store.ServerFacts, bool) {
 	within, cancel := c.step(ctx)
 	defer cancel()
@@ -146,7 +146,7 @@ func (c *checker) checkDatabaseServer(ctx context.Context, s section, db *store.
 	return server, true
 }
 
-// connections is how many a process would hold with these settings.
+// connections returns how many connections a process would hold with these settings.
 func (c *checker) connections() int {
 	streams := 0
 	for _, url := range []string{c.cfg.LedgerURL, c.cfg.ScanURL} {
@@ -166,11 +166,11 @@ func (c *checker) reportTransport(s section, t store.Transport) {
 	case t.Local:
 		s.ok("tls", "none, and none is needed: the server is on this machine")
 	default:
-		s.warn("tls", "the connection is not encrypted", "use sslmode=verify-full (with sslrootcert) in --database-url, unless the way to the server is a private one")
+		s.warn("tls", "the connection is not encrypted", "use sslmode=verify-full (with sslrootcert) in --database-url, unless the network is a private one")
 	}
 }
 
-// checkSessions looks for a pooler that would take the leader's lock away.
+// checkSessions looks for a pooler with which the leader's lock would be lost.
 func (c *checker) checkSessions(ctx context.Context, s section, inspector *store.Inspector) {
 	within, cancel := c.step(ctx)
 	defer cancel()
@@ -179,16 +179,16 @@ func (c *checker) checkSessions(ctx context.Context, s section, inspector *store
 	case facts.Shared || errors.Is(err, store.ErrPooled):
 		reportPooled(s, store.ErrPooled)
 	case err != nil:
-		s.problem("pooler", "no second session can be had beside the first: "+err.Error(),
-			fmt.Sprintf("see that %d connections can be made at once; a pooler may allow fewer", c.connections()))
+		s.problem("pooler", "a second session beside the first can't be opened: "+err.Error(),
+			fmt.Sprintf("see that %d connections can be open at once; a pooler may allow fewer", c.connections()))
 	case facts.Between:
-		s.note("pooler", "something stands between (a pooler in session mode?); sessions live as long as connections, as is needed")
+		s.note("pooler", "something stands between (a pooler in session mode?); sessions live as long as connections, as needed")
 	default:
 		s.ok("pooler", "none, or one in session mode: sessions live as long as connections")
 	}
 }
 
-// reportPooled says that sessions don't live as long as connections; other errors are not its business.
+// reportPooled reports sessions that don't live as long as connections, and returns whether err is about that.
 func reportPooled(s section, err error) bool {
 	var problem *ledger.Problem
 	pooled := errors.Is(err, store.ErrPooled) && errors.As(err, &problem)

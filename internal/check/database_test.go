@@ -105,7 +105,7 @@ func TestDatabases(t *testing.T) {
 			role, as := throwaway.Login(t, url, "CONNECTION LIMIT 1")
 			execute(t, url, "GRANT CREATE ON DATABASE "+quoted(nameOf(t, url))+" TO "+quoted(role))
 			return as
-		}, []string{"warning database/connections", "problem database/pooler"}, "no second session"},
+		}, []string{"warning database/connections", "problem database/pooler"}, "a second session beside the first can't be opened"},
 		"a pooler in session mode": {pooled(throwaway.PoolSessions), []string{"note database/pooler"}, "something stands between"},
 		"a pooler in transaction mode": {pooled(throwaway.PoolTransactions), []string{"problem database/pooler"},
 			"another session with each transaction"},
@@ -199,7 +199,7 @@ func TestTheLedgersEndIsAskedAgain(t *testing.T) {
 	}{
 		"moved on":   {l.End(), OK, "the ledger is 0 offsets ahead"},
 		"did not":    {l.End() - 1, Problem, "above the ledger's end"},
-		"can't tell": {0, Warning, "could not be found out"},
+		"can't tell": {0, Warning, "is not known"},
 	} {
 		var looked atomic.Bool
 		server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

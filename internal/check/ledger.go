@@ -20,21 +20,21 @@ import (
 // ledgerState is what is known of the participant.
 type ledgerState struct {
 	endpoint endpoint
-	visited  *visit              // nil: it could not be tried
-	client   *participant.Client // nil: there is nothing to ask
-	tlsBad   bool                // a file of TLS can't be used
-	because  string              // why what comes next can't be looked at; empty: it can
+	probed   *probe              // nil: it could not be tried
+	client   *participant.Client // nil: there is no server to ask
+	tlsBad   bool                // a TLS file can't be used
+	because  string              // why the later steps are skipped; empty: they are not
 
 	version       string
 	participantID string
 	survey        participant.Survey
-	reported      bool              // what the server offers was reported
-	user          *participant.User // nil: the server does not tell
-	reads         bool              // what the scope asks for may be read
+	reported      bool              // the server's operations were reported
+	user          *participant.User // nil: not known
+	reads         bool              // the scope may be read
 	proposal      *proposal         // of another scope; nil: none
 
 	end     *ledger.Offset // nil: not known
-	endless bool           // the server does not tell where the ledger ends
+	endless bool           // the server does not return its ledger end
 	pruned  *ledger.Offset // nil: not known
 }
 
@@ -60,7 +60,7 @@ func (c *checker) checkLedger(ctx context.Context) {
 	}
 }
 
-// reachLedger goes from the URL to an answer.
+// reachLedger checks each step from the URL to a first answer.
 func (c *checker) reachLedger(ctx context.Context) {
 	s := c.section(GroupLedger)
 	l := &c.ledger
@@ -74,17 +74,17 @@ func (c *checker) reachLedger(ctx context.Context) {
 	if l.tlsBad = !c.prepareTLS(s, &l.endpoint, c.cfg.LedgerURL); l.tlsBad {
 		return
 	}
-	if l.visited, ok = c.connect(ctx, s, l.endpoint, pathVersion); !ok {
+	if l.probed, ok = c.connect(ctx, s, l.endpoint, pathVersion); !ok {
 		return
 	}
-	c.clockOf("participant", l.visited)
-	if c.usableAnswer(ctx, s, l.endpoint, l.visited) {
+	c.clockOf("participant", l.probed)
+	if c.usableAnswer(ctx, s, l.endpoint, l.probed) {
 		l.because = ""
 	}
 }
 
-// prepareTLS reads the files of TLS. Those of the token are looked at by themselves, and so are those that are for the
-// token endpoint alone.
+// prepareTLS reads the TLS files. The token's files, and TLS files that are only for the token endpoint, are checked
+// separately.
 func (c *checker) prepareTLS(s section, e *endpoint, url string) bool {
 	bare := e.access
 	if e.url.Scheme == "http" && bare.OAuth.TokenURL != "" {
@@ -99,9 +99,9 @@ func (c *checker) prepareTLS(s section, e *endpoint, url string) bool {
 	return true
 }
 
-// usableAnswer looks at what came of the first request, which had no token. It is false where no other request would
-// fare better.
-func (c *checker) usableAnswer(ctx context.Context, s section, e endpoint, v *visit) bool {
+// usableAnswer checks the answer to the first request, which had no token. It returns false if other requests would fail
+// the same way.
+func (c *checker) usableAnswer(ctx context.Context, s section, e endpoint, v *probe) bool {
 	switch {
 	case c.reportDetour(s, e, v):
 	case v.isHTML() && v.status != http.StatusUnauthorized && v.status != http.StatusForbidden:
@@ -112,39 +112,39 @@ func (c *checker) usableAnswer(ctx context.Context, s section, e endpoint, v *vi
 	return false
 }
 
-// tellsVersion says whether an answer is that of a participant to /v2/version.
-func tellsVersion(v *visit) bool {
-	var told struct {
+// hasVersion reports whether an answer is that of a participant to /v2/version.
+func hasVersion(v *probe) bool {
+	var answer struct {
 		Version string `json:"version"`
 	}
-	return v.status == http.StatusOK && json.Unmarshal([]byte(v.body), &told) == nil && told.Version != ""
+	return v.status == http.StatusOK && json.Unmarshal([]byte(v.body), &answer) == nil && answer.Version != ""
 }
 
-// reportNoAPI says that what answers is not the API, and looks whether it is at another path of the same server.
+// reportNoAPI reports that the server is not the API, and tries other paths of the same server.
 func (c *checker) reportNoAPI(ctx context.Context, s section, e endpoint, what string) {
 	if found := c.elsewhere(ctx, e); found != "" {
 		s.problem("answer", what+"; there is a participant's JSON API at "+found, "use "+e.flag("url")+" "+found)
 		return
 	}
 	s.problem("answer", fmt.Sprintf("%s: there is no JSON Ledger API at %s", what, shown(e.url)),
-		"check host and port; where the API has a path prefix (participant: http-ledger-api.path-prefix; a proxy: its own), write it behind the port in "+e.flag("url"))
+		"check host and port; where the API has a path prefix (participant: http-ledger-api.path-prefix; a proxy: its own), write it after the port in "+e.flag("url"))
 }
 
-// elsewhere tries the places where the API may be meant to be; empty: it is at none of them.
+// elsewhere tries likely URLs of the API; it returns "" if it is at none of them.
 func (c *checker) elsewhere(ctx context.Context, e endpoint) string {
 	within, cancel := c.step(ctx)
 	defer cancel()
 	for _, path := range likelyPrefixes(e.url.Path) {
 		u := *e.url
 		u.User, u.Path, u.RawPath = nil, path, ""
-		if v := pay(within, u.JoinPath(pathVersion), e.who.TLS()); v.err == nil && tellsVersion(v) {
+		if v := send(within, u.JoinPath(pathVersion), e.who.TLS()); v.err == nil && hasVersion(v) {
 			return shown(&u)
 		}
 	}
 	return ""
 }
 
-// likelyPrefixes are the path without what belongs to the API itself, no path, and what proxies often have.
+// likelyPrefixes returns path prefixes to try: the path without the API's own part, none, and those that proxies often use.
 func likelyPrefixes(path string) []string {
 	var list []string
 	if before, _, found := strings.Cut(path+"/", "/v2/"); found {
@@ -154,7 +154,7 @@ func likelyPrefixes(path string) []string {
 	return slices.DeleteFunc(list, func(p string) bool { return strings.Trim(p, "/") == strings.Trim(path, "/") })
 }
 
-// askLedger asks the server what it is and has. tokenUsable is false where there is a token and it can't be sent.
+// askLedger checks all that needs requests with the token.
 func (c *checker) askLedger(ctx context.Context, token tokenState) {
 	l := &c.ledger
 	if token.unusable {
@@ -163,8 +163,8 @@ func (c *checker) askLedger(ctx context.Context, token tokenState) {
 	}
 	var err error
 	l.client, err = participant.New(participant.Config{URL: c.cfg.LedgerURL, Access: c.cfg.LedgerAccess}, c.cfg.Scope)
-	if err != nil { // everything that could be wrong but the scope was looked at
-		l.because = "the scope can't be asked for"
+	if err != nil { // everything else was checked before
+		l.because = "the scope is invalid"
 		c.section(GroupScope).problem("scope", err.Error(), "correct the flag that is named")
 		return
 	}
@@ -180,46 +180,46 @@ func (c *checker) askLedger(ctx context.Context, token tokenState) {
 	c.checkPosition(ctx)
 }
 
-// survey asks for everything that needs no right of its own, side by side.
+// survey requests everything that needs no right, concurrently.
 func (c *checker) survey(ctx context.Context) {
 	within, cancel := c.step(ctx)
 	defer cancel()
 	l := &c.ledger
 	var wg sync.WaitGroup
 	wg.Go(func() { l.survey = l.client.Survey(within) })
-	wg.Go(func() { l.version, _ = l.client.Version(within) }) // not told: then the survey says why
+	wg.Go(func() { l.version, _ = l.client.Version(within) }) // after an error the survey says why
 	wg.Go(func() { l.participantID, _, _ = l.client.Peek(within) })
 	wg.Wait()
 }
 
-// offers are the operations that were asked for.
+// offers returns the surveyed operations.
 func (l *ledgerState) offers() []participant.Offer {
 	s := l.survey
 	return []participant.Offer{s.UpdatesPage, s.Updates, s.UpdatesFlats, s.SnapshotPage, s.Snapshot, s.LedgerEnd, s.PrunedOffsets,
 		s.ContractByID, s.VettedPackages}
 }
 
-// reportServer says what the server is and has. It is false where there is nothing to read.
+// reportServer reports the server's release, id and operations. It returns false if there is nothing to read.
 func (c *checker) reportServer(ctx context.Context) bool {
 	s, l := c.section(GroupLedger), &c.ledger
 	l.reported = true
-	offered := func(o participant.Offer) bool { return o.There() || o.Presence == participant.Refused } // reading says who refuses
+	offered := func(o participant.Offer) bool { return o.There() || o.Presence == participant.Refused } // tryRead reports refusals
 	if !offered(l.survey.Updates) && !offered(l.survey.UpdatesFlats) {
 		l.because = "the server offers no update stream"
 		for _, o := range l.offers() {
 			if o.Presence == participant.Unknown {
-				s.problem("answer", fmt.Sprintf("what the server offers can't be found out: %v", o.Err), "see whether the server is overloaded or starting, and look again")
+				s.problem("answer", fmt.Sprintf("the server's operations are not known: %v", o.Err), "see whether the server is overloaded or starting, and check again")
 				return false
 			}
 		}
-		c.reportNoAPI(ctx, s, l.endpoint, fmt.Sprintf("the server answers, and has no update stream (%s for %s)", statusText(l.visited.status), pathVersion))
+		c.reportNoAPI(ctx, s, l.endpoint, fmt.Sprintf("the server answers, and has no update stream (%s for %s)", statusText(l.probed.status), pathVersion))
 		return false
 	}
 	c.reportVersion(s)
 	if l.participantID != "" {
 		s.ok("participant", "%s", l.participantID)
 	} else {
-		s.note("participant", "it does not tell who it is: another one behind the URL would not be noticed")
+		s.note("participant", "it does not return its id: another one behind the URL would not be noticed")
 	}
 	c.reportOffers(s)
 	c.reportReady(ctx, s)
@@ -231,19 +231,19 @@ func (c *checker) reportVersion(s section) {
 	major, minor, ok := release(l.version)
 	switch {
 	case l.version == "":
-		s.note("version", "the server does not tell its release")
+		s.note("version", "the server does not return its release")
 	case !ok:
 		s.note("version", "release %s, which is not understood", head(l.version, 40))
 	case major < 3 || major == 3 && minor < 3:
-		s.problem("version", "release "+l.version+" is older than what is understood (3.4 to 3.6)", "read from a participant of release 3.4 or later")
+		s.problem("version", "release "+l.version+" is older than those supported (3.4 to 3.6)", "read from a participant of release 3.4 or later")
 	case major == 3 && minor == 3 && c.cfg.Scope.Shape == ledger.ShapeLedgerEffects:
 		s.problem("version", "release "+l.version+" does not say which of the contracts it shows with --shape ledger-effects are active",
 			"use --shape acs-delta, or a participant of release 3.4 or later")
 	case major == 3 && minor == 3:
-		s.warn("version", "release "+l.version+" is older than what is tested (3.4 to 3.6)", "prefer a participant of release 3.4 or later")
+		s.warn("version", "release "+l.version+" is older than those tested (3.4 to 3.6)", "prefer a participant of release 3.4 or later")
 	case major > 3 || minor > 6:
-		s.warn("version", "release "+l.version+" is newer than what is known (3.4 to 3.6)",
-			"look for a newer release of the indexer; this one stores kinds that it does not know raw, and stops at what it can't understand")
+		s.warn("version", "release "+l.version+" is newer than those known (3.4 to 3.6)",
+			"look for a newer release of the indexer; this one stores unknown kinds raw, and stops at JSON that it can't understand")
 	default:
 		s.ok("version", "release %s", l.version)
 	}
@@ -270,21 +270,21 @@ func (c *checker) reportOffers(s section) {
 	case pages.There():
 		s.ok("updates", "in pages of up to 2,000 from %s; waits for news at %s", pages.Path, tail.Path)
 	case pages.Presence == participant.Unknown:
-		notFoundOut(s, "updates", "whether updates come in pages", pages)
+		unclear(s, "updates", "whether updates come in pages", pages)
 	default:
 		s.note("updates", "in lists of up to 200 from %s: the server has no pages (3.5 and later do), so catching up takes more requests", tail.Path)
 	}
 	switch {
 	case l.survey.SnapshotPage.Presence == participant.Unknown:
-		notFoundOut(s, "snapshot", "how snapshots are served", l.survey.SnapshotPage)
+		unclear(s, "snapshot", "how snapshots are served", l.survey.SnapshotPage)
 	case l.survey.SnapshotPage.There():
-		s.ok("snapshot", "in pages from %s; an interrupted backfill goes on where it was", l.survey.SnapshotPage.Path)
+		s.ok("snapshot", "in pages from %s; an interrupted backfill continues where it stopped", l.survey.SnapshotPage.Path)
 	case l.survey.Snapshot.Presence == participant.Unknown:
-		notFoundOut(s, "snapshot", "whether the server serves snapshots", l.survey.Snapshot)
+		unclear(s, "snapshot", "whether the server serves snapshots", l.survey.Snapshot)
 	case l.survey.Snapshot.There() && strings.HasPrefix(l.version, "3."):
 		s.note("snapshot", "in one answer from %s, without continuation tokens (3.5 and later have them): with 200 contracts or "+
 			"more a backfill needs http-list-max-elements-limit raised, or --templates; and it needs more updates than contracts, to be certain "+
-			"that none was cut off", l.survey.Snapshot.Path)
+			"that the list was not cut", l.survey.Snapshot.Path)
 	case l.survey.Snapshot.There():
 		s.ok("snapshot", "in lists from %s, with continuation tokens where the server gives them", l.survey.Snapshot.Path)
 	default:
@@ -295,7 +295,7 @@ func (c *checker) reportOffers(s section) {
 		topic  string
 		effect string
 	}{
-		{l.survey.LedgerEnd, "ledger-end", "reading goes on until nothing more comes, and a backfill needs --at-offset"},
+		{l.survey.LedgerEnd, "ledger-end", "reading continues until nothing more comes, and a backfill needs --at-offset"},
 		{l.survey.ContractByID, "lookups", "contracts from before the start can't be looked up"},
 		{l.survey.VettedPackages, "packages", "it is not recorded which packages are vetted"},
 	} {
@@ -303,40 +303,40 @@ func (c *checker) reportOffers(s section) {
 		case o.Presence == participant.Absent:
 			s.note(missing.topic, "the server does not have %s: %s", o.Path, missing.effect)
 		case o.Presence == participant.Unknown:
-			notFoundOut(s, missing.topic, "whether the server has "+o.Path, o)
+			unclear(s, missing.topic, "whether the server has "+o.Path, o)
 		case !o.There():
-			s.note(missing.topic, "%s is refused on the way (403), which counts as not there: %s", o.Path, missing.effect)
+			s.note(missing.topic, "a proxy refuses %s (403), which counts as missing: %s", o.Path, missing.effect)
 		}
 	}
 }
 
-// notFoundOut warns of an operation that did not answer as one that is there, nor as one that is not.
-func notFoundOut(s section, topic, what string, o participant.Offer) {
-	s.warn(topic, fmt.Sprintf("%s could not be found out: %v", what, o.Err), "see whether the server is overloaded or starting, and look again")
+// unclear warns of an operation that may exist or not.
+func unclear(s section, topic, what string, o participant.Offer) {
+	s.warn(topic, fmt.Sprintf("%s is not known: %v", what, o.Err), "see whether the server is overloaded or starting, and check again")
 }
 
-// reportReady asks whether the participant takes itself for ready, where it says so.
+// reportReady checks the participant's own readiness, if it reports that.
 func (c *checker) reportReady(ctx context.Context, s section) {
 	within, cancel := c.step(ctx)
 	defer cancel()
-	v := pay(within, c.ledger.endpoint.url.JoinPath("/readyz"), c.ledger.endpoint.who.TLS())
+	v := send(within, c.ledger.endpoint.url.JoinPath("/readyz"), c.ledger.endpoint.who.TLS())
 	switch {
 	case v.err != nil || v.isHTML():
 	case v.status == http.StatusOK:
 		s.ok("ready", "the participant says that it is ready")
 	case v.status == http.StatusServiceUnavailable:
-		s.warn("ready", fmt.Sprintf("the participant says that it is not ready: %q", head(v.body, 200)), "see what it lacks; the indexer waits for it")
+		s.warn("ready", fmt.Sprintf("the participant says that it is not ready: %q", head(v.body, 200)), "see what it waits for; the indexer waits with it")
 	}
 }
 
-// explained is the error of a client in the form of a finding.
+// explained returns the finding's text and cure for an error of a client.
 func explained(err error) (what, do string) {
 	var p *ledger.Problem
 	if errors.As(err, &p) {
 		return p.Error(), p.Do
 	}
 	if timedOut(err) {
-		return "no answer came in time: " + err.Error(), "see whether the server is overloaded, and look again"
+		return "no answer came in time: " + err.Error(), "see whether the server is overloaded, and check again"
 	}
-	return err.Error(), "see what the server's log says, and look again"
+	return err.Error(), "see what the server's log says, and check again"
 }

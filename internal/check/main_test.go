@@ -54,8 +54,8 @@ func migrate(ctx context.Context, url string) error {
 // look runs a check, and requires that it says the same in both of its forms, without control characters.
 func look(t *testing.T, cfg Config) Report {
 	t.Helper()
-	if cfg.Patience == 0 {
-		cfg.Patience = patience
+	if cfg.Timeout == 0 {
+		cfg.Timeout = patience
 	}
 	if cfg.Scope.Shape == "" {
 		cfg.Scope = anyParty

@@ -7,8 +7,8 @@ import (
 	"ledgerindexer/ingest"
 )
 
-// goOn proposes the commands that come next, where nothing is in the way.
-func (c *checker) goOn() {
+// proposeNext proposes the next commands, if there is no problem.
+func (c *checker) proposeNext() {
 	reads := c.ledger.because == "" && c.ledger.reads
 	if c.cfg.LedgerURL == "" {
 		reads = c.scan.history

@@ -9,7 +9,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// checkPosition asks where the ledger begins and ends on this participant.
+// checkPosition checks where the ledger begins and ends on this participant.
 func (c *checker) checkPosition(ctx context.Context) {
 	s := c.section(GroupPosition)
 	c.checkEnd(ctx, s)
@@ -24,7 +24,7 @@ func (c *checker) checkEnd(ctx context.Context, s section) {
 	switch _, end, err := l.client.Peek(within); {
 	case errors.Is(err, ledger.ErrNotOffered):
 		l.endless = true
-		s.note("end", "the server does not tell where the ledger ends")
+		s.note("end", "the server does not return the ledger end")
 	case err != nil:
 		what, do := explained(err)
 		s.problem("end", what, do)
@@ -43,10 +43,10 @@ func (c *checker) checkPruned(ctx context.Context, s section) {
 	defer cancel()
 	switch pruned, err := l.client.PrunedOffset(within); {
 	case errors.Is(err, ledger.ErrNotOffered):
-		s.note("pruned", "the server does not tell whether its ledger is pruned")
+		s.note("pruned", "the server does not report whether its ledger is pruned")
 	case err != nil:
 		what, do := explained(err)
-		s.warn("pruned", "whether the ledger is pruned can't be found out: "+what, do)
+		s.warn("pruned", "whether the ledger is pruned is not known: "+what, do)
 	case pruned > 0:
 		l.pruned = &pruned
 		s.note("pruned", "up to offset %d: what happened before can't be had from this participant, so an empty database begins with a backfill", pruned)
@@ -56,7 +56,7 @@ func (c *checker) checkPruned(ctx context.Context, s section) {
 	}
 }
 
-// checkStart looks at where a daemon would begin, which counts only where nothing is stored.
+// checkStart checks where a daemon would begin, which matters only if nothing is stored.
 func (c *checker) checkStart() {
 	l, s := &c.ledger, c.section(GroupPosition)
 	if c.cfg.Start == (ingest.Start{}) || c.cfg.LedgerURL == "" || c.stored.contents.Started || c.stored.contents.Snapshot != nil {
@@ -65,7 +65,7 @@ func (c *checker) checkStart() {
 	at, fixed := c.cfg.Start.Offset()
 	switch {
 	case !fixed && l.endless:
-		s.problem("start", "the server does not tell where the ledger ends, so `indexer run` can't begin there", "give the offset to start at with --start")
+		s.problem("start", "the server does not return the ledger end, so `indexer run` can't begin there", "give the offset to start at with --start")
 	case l.end != nil && at > *l.end:
 		s.problem("start", fmt.Sprintf("offset %d is above the ledger's end %d", at, *l.end), "give --start an offset up to the ledger's end")
 	case fixed && l.pruned != nil && at < *l.pruned:

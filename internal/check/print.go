@@ -12,8 +12,7 @@ var titles = map[string]string{
 	GroupScan: "Scan", GroupDatabase: "Database", GroupClocks: "Clocks",
 }
 
-// Print writes a report for people: a line for each finding, beneath it what to do, and at the end the summary and the
-// commands to go on with.
+// Print writes the report for people: a line for each finding with its cure, then the summary and the next commands.
 func (r Report) Print(w io.Writer) error {
 	widest := 0
 	for _, f := range r.Findings {
@@ -46,13 +45,13 @@ func (r Report) Print(w io.Writer) error {
 	return err
 }
 
-// Summary is the report in one sentence.
+// Summary returns the report in one sentence.
 func (r Report) Summary() string {
-	looked := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Level != Note })
-	found := "Nothing is wrong with what was looked at"
+	checked := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Level != Note })
+	found := "Nothing is wrong with what was checked"
 	switch {
-	case !looked:
-		found = "Nothing was looked at"
+	case !checked:
+		found = "Nothing was checked"
 	case r.Problems > 0 && r.Warnings > 0:
 		found = fmt.Sprintf("%s and %s", plural(r.Problems, "problem"), plural(r.Warnings, "warning"))
 	case r.Problems > 0:
@@ -62,9 +61,9 @@ func (r Report) Summary() string {
 	}
 	switch {
 	case r.Problems > 0:
-		return found + ". Mend what is a problem and run the check again."
+		return found + ". Fix each problem and run the check again."
 	case len(r.Next) > 0:
-		return found + ". Go on with:"
+		return found + ". Continue with:"
 	}
 	return found + "."
 }

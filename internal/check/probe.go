@@ -15,35 +15,34 @@ import (
 	"time"
 )
 
-// step is how far a visit got.
+// step is how far a probe got.
 type step int
 
 const (
-	stepName       step = iota // the host's addresses are asked for
-	stepConnection             // a connection to one of them
-	stepProxy                  // a proxy on the way makes one
+	stepName       step = iota // resolving the host's name
+	stepConnection             // connecting to one of its addresses
+	stepProxy                  // connecting through a proxy
 	stepTLS                    // the handshake
-	stepAnswer                 // the request is sent, and answered
+	stepAnswer                 // sending the request and waiting for the answer
 	stepDone
 )
 
-// visitedBody is how much of an answer is read.
-const visitedBody = 64 << 10
+// probedBody is how much of an answer is read, in bytes.
+const probedBody = 64 << 10
 
-// visit is one GET request without a token, and how far it got. A connection is made for it alone, in the way that
-// the clients make theirs.
-type visit struct {
+// probe is one GET request without a token over a connection of its own, and how far it got. It connects as the clients do.
+type probe struct {
 	url   *url.URL
-	proxy *url.URL // that is used; nil: none
+	proxy *url.URL // nil: none
 
-	step      step // that err is of
+	step      step // at which err happened
 	err       error
 	took      time.Duration
-	addresses []string // of the host, where its name was asked for
-	remote    string   // the address that took the connection
+	addresses []string // of the host, if its name was resolved
+	remote    string   // the address that accepted the connection
 
 	tls             *tls.ConnectionState // nil: none, or the handshake failed
-	wantsClientCert bool                 // the server asked for a client certificate
+	wantsClientCert bool                 // the server requested a client certificate
 
 	status int
 	header http.Header
@@ -51,10 +50,10 @@ type visit struct {
 	asked  time.Time
 }
 
-// pay visits a URL. The configuration is the visit's own.
-func pay(ctx context.Context, u *url.URL, config *tls.Config) *visit {
-	v := &visit{url: u}
-	w := &watcher{visit: v}
+// send probes a URL. It changes config.
+func send(ctx context.Context, u *url.URL, config *tls.Config) *probe {
+	v := &probe{url: u}
+	w := &watcher{probe: v}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: w.watched(config), DisableKeepAlives: true}
 	defer transport.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, w.trace()), http.MethodGet, shown(u), nil)
@@ -71,7 +70,7 @@ func pay(ctx context.Context, u *url.URL, config *tls.Config) *visit {
 	v.asked = time.Now()
 	response, err := transport.RoundTrip(request)
 	v.took = time.Since(v.asked)
-	w.mu.Lock() // hooks of attempts that lost may still come
+	w.mu.Lock() // hooks of slower connection attempts may still be called
 	w.over = true
 	w.mu.Unlock()
 	if err != nil {
@@ -81,8 +80,8 @@ func pay(ctx context.Context, u *url.URL, config *tls.Config) *visit {
 		}
 		return v
 	}
-	defer func() { _ = response.Body.Close() }() // only read from; nothing is lost by an error here
-	text, err := io.ReadAll(io.LimitReader(response.Body, visitedBody))
+	defer func() { _ = response.Body.Close() }() // only read from, so an error loses nothing
+	text, err := io.ReadAll(io.LimitReader(response.Body, probedBody))
 	if err != nil && len(text) == 0 {
 		v.err = err
 		return v
@@ -91,34 +90,34 @@ func pay(ctx context.Context, u *url.URL, config *tls.Config) *visit {
 	return v
 }
 
-// watcher notes how far a visit gets.
+// watcher notes how far a probe gets.
 type watcher struct {
 	mu    sync.Mutex
 	over  bool
-	visit *visit
+	probe *probe
 }
 
-func (w *watcher) note(fn func(v *visit)) {
+func (w *watcher) note(fn func(v *probe)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.over {
-		fn(w.visit)
+		fn(w.probe)
 	}
 }
 
 func (w *watcher) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		DNSDone: func(info httptrace.DNSDoneInfo) {
-			w.note(func(v *visit) {
+			w.note(func(v *probe) {
 				for _, a := range info.Addrs {
 					v.addresses = append(v.addresses, a.String())
 				}
 				slices.Sort(v.addresses)
 			})
 		},
-		ConnectStart: func(string, string) { w.note(func(v *visit) { v.step = max(v.step, stepConnection) }) },
+		ConnectStart: func(string, string) { w.note(func(v *probe) { v.step = max(v.step, stepConnection) }) },
 		ConnectDone: func(_, address string, err error) {
-			w.note(func(v *visit) {
+			w.note(func(v *probe) {
 				if err != nil {
 					return
 				}
@@ -128,9 +127,9 @@ func (w *watcher) trace() *httptrace.ClientTrace {
 				}
 			})
 		},
-		TLSHandshakeStart: func() { w.note(func(v *visit) { v.step = stepTLS }) },
+		TLSHandshakeStart: func() { w.note(func(v *probe) { v.step = stepTLS }) },
 		TLSHandshakeDone: func(state tls.ConnectionState, err error) {
-			w.note(func(v *visit) {
+			w.note(func(v *probe) {
 				if err == nil {
 					v.tls, v.step = &state, stepAnswer
 				}
@@ -139,24 +138,24 @@ func (w *watcher) trace() *httptrace.ClientTrace {
 	}
 }
 
-// watched notes whether the server asks for a client's certificate.
+// watched makes config note whether the server requests a client certificate.
 func (w *watcher) watched(config *tls.Config) *tls.Config {
 	give := config.GetClientCertificate
 	config.GetClientCertificate = func(info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		w.note(func(v *visit) { v.wantsClientCert = true })
+		w.note(func(v *probe) { v.wantsClientCert = true })
 		return give(info)
 	}
 	return config
 }
 
-// speaksTLS says whether a server shakes hands, whoever it is.
+// speaksTLS reports whether a server completes a TLS handshake, with any certificate.
 func speaksTLS(ctx context.Context, u *url.URL) bool {
 	dialer := tls.Dialer{Config: &tls.Config{
-		InsecureSkipVerify: true, // nothing is sent: it is only seen whether this is TLS
+		InsecureSkipVerify: true, // nothing is sent: this only detects TLS
 	}}
 	conn, err := dialer.DialContext(ctx, "tcp", hostPort(u))
 	if err != nil {
-		// A server that wants a client certificate says so in an alert, which is TLS too.
+		// A server that requires a client certificate sends an alert, which is TLS too.
 		return strings.Contains(err.Error(), "remote error: tls:")
 	}
 	_ = conn.Close()
@@ -168,8 +167,8 @@ func timedOut(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// isHTML says whether an answer is a web page.
-func (v *visit) isHTML() bool {
+// isHTML reports whether an answer is a web page.
+func (v *probe) isHTML() bool {
 	return strings.Contains(strings.ToLower(v.header.Get("Content-Type")), "html") ||
 		strings.HasPrefix(strings.ToLower(strings.TrimSpace(v.body)), "<!doctype html") || strings.HasPrefix(strings.TrimSpace(v.body), "<html")
 }

@@ -6,12 +6,12 @@ import (
 	"ledgerindexer/internal/config"
 )
 
-// pastable says whether a text can be pasted into a terminal: it has no control characters.
+// pastable reports whether a text can be pasted into a terminal: it has no control characters.
 func pastable(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r >= 0x7f && r <= 0x9f })
 }
 
-// partiesFlag is a --parties to paste. Parties that can't stand in a list are left out; empty: there are none.
+// partiesFlag returns a --parties flag to paste, without parties that a list can't contain; empty if none remains.
 func partiesFlag(parties []string) string {
 	var usable []string
 	for _, party := range parties {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Level says how grave a finding is.
+// Level is the severity of a finding.
 type Level string
 
 // The levels of findings.
@@ -14,15 +14,15 @@ const (
 	OK      Level = "ok"      // as it should be
 	Note    Level = "note"    // worth knowing; nothing has to be done
 	Warning Level = "warning" // the indexer runs, and something can go wrong
-	Problem Level = "problem" // the indexer will not run, or stop
+	Problem Level = "problem" // the indexer will not run, or will stop
 )
 
-// The groups of findings, in the order in which they are looked at.
+// The groups of findings, in the order of the report.
 const (
-	GroupLedger   = "ledger"   // URL, connection, what the server offers
-	GroupToken    = "token"    // who we are to the server
-	GroupScope    = "scope"    // what is to be read, and whether it may be
-	GroupPosition = "position" // where the ledger stands
+	GroupLedger   = "ledger"   // URL, connection, the server's operations
+	GroupToken    = "token"    // the token and its user
+	GroupScope    = "scope"    // the scope, and whether it may be read
+	GroupPosition = "position" // the ledger's end and pruning
 	GroupScan     = "scan"
 	GroupDatabase = "database"
 	GroupClocks   = "clocks"
@@ -30,26 +30,26 @@ const (
 
 var groups = []string{GroupLedger, GroupToken, GroupScope, GroupPosition, GroupScan, GroupDatabase, GroupClocks}
 
-// Finding is one thing that was looked at.
+// Finding is the result of one check.
 type Finding struct {
 	Group string   `json:"group"`
 	Topic string   `json:"topic"` // a fixed word, for scripts
 	Level Level    `json:"level"`
 	Text  string   `json:"text"`
 	Do    string   `json:"do,omitempty"`    // what to do about it
-	Paste []string `json:"paste,omitempty"` // flags, commands or statements that go with Do
+	Paste []string `json:"paste,omitempty"` // flags, commands or statements for Do
 }
 
-// Report is what a check found.
+// Report holds the results of a check.
 type Report struct {
 	Findings []Finding `json:"findings"`
 	Problems int       `json:"problems"`
 	Warnings int       `json:"warnings"`
-	Next     []string  `json:"next"` // commands to go on with; none while there are problems
+	Next     []string  `json:"next"` // the next commands; none while there are problems
 }
 
-// add appends a finding. Names and texts from outside are in it: it becomes one line without control characters, and
-// what can't be pasted is left out.
+// add appends a finding. It may contain names and texts from outside, so its texts become single lines without control
+// characters, and lines that can't be pasted are removed.
 func (r *Report) add(f Finding) {
 	f.Text, f.Do = oneLine(f.Text), oneLine(f.Do)
 	f.Paste = slices.DeleteFunc(f.Paste, func(line string) bool { return line == "" || !pastable(line) })
@@ -85,8 +85,8 @@ func (s section) problem(topic, text, do string, paste ...string) {
 	s.report.add(Finding{Group: s.group, Topic: topic, Level: Problem, Text: text, Do: do, Paste: paste})
 }
 
-// skip says that something was not looked at, and because of what.
-func (s section) skip(topic, because string) { s.note(topic, "not looked at: %s", because) }
+// skip notes that something was not checked, and why.
+func (s section) skip(topic, because string) { s.note(topic, "not checked: %s", because) }
 
 // oneLine replaces runs of white space and control characters by a space.
 func oneLine(text string) string {
@@ -95,7 +95,7 @@ func oneLine(text string) string {
 	}), " ")
 }
 
-// head is the beginning of a text from outside.
+// head returns the beginning of a text received from outside.
 func head(text string, runes int) string {
 	list := []rune(oneLine(text))
 	if len(list) > runes {
@@ -104,7 +104,7 @@ func head(text string, runes int) string {
 	return string(list)
 }
 
-// some names the first items of a list and how many more there are.
+// some lists the first items of a list and how many more there are.
 func some(list []string) string { return upTo(3, list) }
 
 func upTo(shown int, list []string) string {
@@ -114,7 +114,7 @@ func upTo(shown int, list []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(list[:shown], ", "), len(list)-shown)
 }
 
-// plural is "1 problem", "2 problems".
+// plural formats a count, such as "1 problem" or "2 problems".
 func plural(n int, word string) string {
 	if n == 1 {
 		return "1 " + word

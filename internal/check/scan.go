@@ -12,13 +12,13 @@ import (
 	"ledgerindexer/scan"
 )
 
-// lookedAt is how many of the newest records of the transaction history are looked at.
-const lookedAt = 100
+// newestRecords is how many of the newest records of the transaction history are read.
+const newestRecords = 100
 
 // scanState is what is known of the Scan service.
 type scanState struct {
 	history   bool   // it serves a transaction history
-	without   bool   // it is a Scan that has none
+	without   bool   // it is a Scan without one
 	networkID string // of its network; empty: not known
 }
 
@@ -49,14 +49,14 @@ func (c *checker) checkScan(ctx context.Context) {
 	if c.reportDetour(s, e, v) {
 		return
 	}
-	// A proxy may show a page to who has no token.
+	// A proxy may answer a request without a token with a web page.
 	if v.isHTML() && !e.tokenConfigured() && (v.status == http.StatusOK || v.status == http.StatusNotFound) {
 		c.reportNoScan(ctx, s, e, v)
 		return
 	}
 	checkSecretFiles(s, c.cfg.ScanAccess)
 	client, err := scan.New(scan.Config{URL: c.cfg.ScanURL, Access: c.cfg.ScanAccess})
-	if err != nil { // the URL and the files of TLS were looked at
+	if err != nil { // the URL and the TLS files were checked before
 		reportUnusable(s, "token", err)
 		return
 	}
@@ -68,12 +68,13 @@ func (c *checker) checkScan(ctx context.Context) {
 	c.askScan(ctx, s, e, v, client)
 }
 
-// askScan asks who the service is, and for the newest records. A Scan without that history still tells its release.
-func (c *checker) askScan(ctx context.Context, s section, e endpoint, v *visit, client *scan.Client) {
+// askScan requests the service's release and network, and the newest records. A Scan without that history still returns
+// its release.
+func (c *checker) askScan(ctx context.Context, s section, e endpoint, v *probe, client *scan.Client) {
 	within, cancel := c.step(ctx)
 	defer cancel()
 	service, serviceErr := client.Describe(within)
-	records, err := client.NewestTransactions(within, lookedAt)
+	records, err := client.NewestTransactions(within, newestRecords)
 	var refused *scan.Error
 	switch {
 	case errors.As(err, &refused) && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden):
@@ -106,16 +107,16 @@ func (c *checker) askScan(ctx context.Context, s section, e endpoint, v *visit, 
 	}
 }
 
-// reportService tells who the service is. One that is still completing its history is waited for: a history that begins
-// in the middle, and is filled in later, can't be told from a whole one.
+// reportService reports the service's release and network, and whether it is still completing its history. The indexer
+// waits for that: a history that begins in the middle, and is filled in later, looks like a complete one.
 func reportService(s section, service ledger.HistoryService) {
 	if service.Release == "" {
-		s.note("version", "the service does not tell its release")
+		s.note("version", "the service does not return its release")
 	} else {
 		s.ok("version", "release %s", head(service.Release, 40))
 	}
 	if service.NetworkID == "" {
-		s.note("network", "the service does not tell which network it is of: one of another network behind the URL would not be noticed")
+		s.note("network", "the service does not return its network: one of another network behind the URL would not be noticed")
 	} else {
 		s.ok("network", "%s", service.NetworkID)
 	}
@@ -124,11 +125,11 @@ func reportService(s section, service ledger.HistoryService) {
 	}
 }
 
-// reportNoHistory is about a Scan as it is from Splice 0.7 on. With updates to read the indexer goes on without it.
+// reportNoHistory reports a Scan of Splice 0.7 or later. If there are updates to read, the indexer runs without it.
 func (c *checker) reportNoHistory(s section) {
 	const (
 		what = "this Scan has no transaction history (POST /v0/transactions): it is gone from Splice 0.7 on"
-		do   = "leave --scan-url out, or give a Scan of Splice 0.6 or earlier; who holds what is answered by ledger.holdings. What Splice offers in place of the history, POST /v2/updates, is not read"
+		do   = "leave --scan-url out, or give a Scan of Splice 0.6 or earlier; for holdings see ledger.holdings. What Splice offers in place of the history, POST /v2/updates, is not read"
 	)
 	if c.cfg.LedgerURL == "" {
 		s.problem("transactions", what, do)
@@ -137,7 +138,7 @@ func (c *checker) reportNoHistory(s section) {
 	s.warn("transactions", what+"; the updates are read without it", do)
 }
 
-// explainedScan is the error of a client of the Scan service in the form of a finding.
+// explainedScan returns the finding's text and cure for an error of the Scan client.
 func explainedScan(err error) (what, do string) {
 	what, do = explained(err)
 	var answer *scan.Error
@@ -146,15 +147,15 @@ func explainedScan(err error) (what, do string) {
 	}
 	switch answer.Status {
 	case http.StatusTooManyRequests:
-		do = "wait a while, and look again; the indexer waits by itself. Where it lasts, ask who runs the service how many requests it lets through"
+		do = "wait a while, and check again; the indexer waits too. If it lasts, ask the operator of the service how many requests it allows"
 	case http.StatusOK:
-		do = "check --scan-url: what answers does not speak as a Scan service"
+		do = "check --scan-url: the answer is not that of a Scan service"
 	}
 	return what, do
 }
 
-// reportNoScan says that what answered the first request is no Scan, and looks whether one is where they mostly are.
-func (c *checker) reportNoScan(ctx context.Context, s section, e endpoint, v *visit) {
+// reportNoScan reports that the server is not a Scan, and tries the usual path of one.
+func (c *checker) reportNoScan(ctx context.Context, s section, e endpoint, v *probe) {
 	const prefix = "/api/scan"
 	there := strings.TrimRight(e.url.Path, "/") == prefix
 	if !there {
@@ -162,16 +163,16 @@ func (c *checker) reportNoScan(ctx context.Context, s section, e endpoint, v *vi
 		defer cancel()
 		u := *e.url
 		u.User, u.Path, u.RawPath = nil, prefix, ""
-		if v := pay(within, u.JoinPath("/version"), e.who.TLS()); v.err == nil && tellsVersion(v) {
+		if v := send(within, u.JoinPath("/version"), e.who.TLS()); v.err == nil && hasVersion(v) {
 			s.problem("answer", "there is no Scan at "+shown(e.url)+", but one at "+shown(&u), "use --scan-url "+shown(&u))
 			return
 		}
 	}
 	do := "give the base of the service with its path, mostly https://HOST" + prefix
 	if there {
-		do = "check host and port of --scan-url, and ask who runs the service whether it is up"
+		do = "check host and port of --scan-url, and ask the operator of the service whether it is up"
 	}
-	s.problem("answer", fmt.Sprintf("what answers at %s is no Scan: %s for /version: %q", shown(e.url), statusText(v.status), head(v.body, 200)), do)
+	s.problem("answer", fmt.Sprintf("what answers at %s is not a Scan: %s for /version: %q", shown(e.url), statusText(v.status), head(v.body, 200)), do)
 }
 
 func reportHistory(s section, records []ledger.Transaction) {
@@ -204,9 +205,9 @@ func reportHistory(s section, records []ledger.Transaction) {
 	case changes > 0:
 		s.ok("balances", "balance changes are served")
 	case transfers > 0:
-		s.note("balances", "no balance changes are served (none in %s among the newest records): releases since January 2026 leave them empty; who holds what is answered by ledger.holdings",
+		s.note("balances", "no balance changes are served (none in %s among the newest records): releases since January 2026 leave them empty; for holdings see ledger.holdings",
 			plural(transfers, "transfer"))
 	default:
-		s.note("balances", "there is no transfer among the last %s, so it can't be told whether balance changes are served", plural(len(records), "record"))
+		s.note("balances", "there is no transfer among the last %s, so whether balance changes are served is not known", plural(len(records), "record"))
 	}
 }

@@ -128,10 +128,10 @@ func TestNoScan(t *testing.T) {
 		topic, says, do   string
 		body              string // default: a page
 	}{
-		"a proxy's page, at the usual path":  {"/api/scan", "text/html", 404, "answer", `is no Scan: 404 Not Found for /version: "<html>nginx</html>"`, "check host and port", ""},
-		"a proxy's page, with a slash":       {"/api/scan/", "text/html", 404, "answer", `is no Scan: 404`, "check host and port", ""},
-		"a proxy's page, at another path":    {"/scan", "text/html", 404, "answer", `is no Scan: 404`, "give the base of the service with its path", ""},
-		"a web page":                         {"/api/scan", "text/html", 200, "answer", `is no Scan: 200 OK for /version: "<html>nginx</html>"`, "check host and port", ""},
+		"a proxy's page, at the usual path":  {"/api/scan", "text/html", 404, "answer", `is not a Scan: 404 Not Found for /version: "<html>nginx</html>"`, "check host and port", ""},
+		"a proxy's page, with a slash":       {"/api/scan/", "text/html", 404, "answer", `is not a Scan: 404`, "check host and port", ""},
+		"a proxy's page, at another path":    {"/scan", "text/html", 404, "answer", `is not a Scan: 404`, "give the base of the service with its path", ""},
+		"a web page":                         {"/api/scan", "text/html", 200, "answer", `is not a Scan: 200 OK for /version: "<html>nginx</html>"`, "check host and port", ""},
 		"another service":                    {"/api/scan", "application/json", 200, "version", "is not the one of this operation", "check --scan-url", "[]"},
 		"a service that is asked too much":   {"/api/scan", "text/plain", 429, "version", "429 Too Many Requests", "wait a while", "slower"},
 		"a proxy with nothing behind it yet": {"/api/scan", "text/html", 503, "answer", "the answer is 503 Service Unavailable", "see whether the server behind it runs", ""},

@@ -13,16 +13,16 @@ import (
 	"ledgerindexer/participant"
 )
 
-// triedParties is for how many parties reading is tried one by one, where the server does not tell what the user may do.
+// triedParties is for how many parties reading is tried one by one, if the user's rights are not known.
 const triedParties = 20
 
-// discoveries is how many requests it takes at most to find out, one after the other, what a server has.
+// discoveries is the largest number of sequential requests of a discovery.
 const discoveries = 8
 
-// namedParties is how many parties are named with which something is wrong.
+// namedParties is how many parties a finding names.
 const namedParties = 20
 
-// checkScope tries for real whether what is asked for may be read.
+// checkScope tries to read the scope.
 func (c *checker) checkScope(ctx context.Context) {
 	s, l := c.section(GroupScope), &c.ledger
 	s.ok("scope", "%s", describeScope(c.cfg.Scope))
@@ -36,9 +36,9 @@ func (c *checker) checkScope(ctx context.Context) {
 	c.checkHosting(ctx, s)
 }
 
-// tryRead reads as the daemon does, from where at most what is new this moment comes.
+// tryRead reads as the daemon does, from the ledger end, so that next to nothing is returned.
 func (c *checker) tryRead(ctx context.Context, client *participant.Client) error {
-	discovery, cancel := context.WithTimeout(ctx, discoveries*c.patience)
+	discovery, cancel := context.WithTimeout(ctx, discoveries*c.timeout)
 	defer cancel()
 	if _, err := client.Discover(discovery); err != nil {
 		return err
@@ -78,7 +78,7 @@ func describeScope(scope ledger.Scope) string {
 	return strings.Join(parts, "; ")
 }
 
-// reportUnreadable says why the scope can't be read, and names what could.
+// reportUnreadable reports why the scope can't be read, and proposes a scope that can.
 func (c *checker) reportUnreadable(ctx context.Context, s section, err error) {
 	what, do := explained(err)
 	if !forbidden(err) {
@@ -87,35 +87,35 @@ func (c *checker) reportUnreadable(ctx context.Context, s section, err error) {
 	}
 	var p *ledger.Problem
 	if errors.As(err, &p) {
-		what = p.What // the server's own words say nothing about rights
+		what = p.What // the server's message does not mention rights
 	}
 	if len(c.cfg.Scope.Parties) == 0 {
-		if c.ledger.user == nil || c.ledger.user.ReadAsAnyParty { // it is not known to lack the right
+		if c.ledger.user == nil || c.ledger.user.ReadAsAnyParty { // the user may have the right
 			s.problem("reading", what, do)
 			return
 		}
 		c.propose(s, what, "grant the user CanReadAsAnyParty", "read as the parties that it may read as", c.ledger.user.ReadAs)
 		return
 	}
-	may, mayNot := c.tellApart(ctx)
+	may, mayNot := c.readableParties(ctx)
 	switch known := c.ledger.user != nil || len(may) > 0; {
 	case len(mayNot) == 0:
 		s.problem("reading", what, do)
-	case !known: // it may be something else that keeps the user from everything
+	case !known: // the cause may be another one, which affects everything
 		s.problem("reading", "the user may not read as "+upTo(namedParties, mayNot), do)
 	default:
 		c.propose(s, "the user may not read as "+upTo(namedParties, mayNot), "grant the user CanReadAs for each of them", "leave them out", may)
 	}
 }
 
-// proposal is the finding that says with which parties there would be nothing in the way.
+// proposal is a finding that proposes other parties.
 type proposal struct {
 	parties []string
 	finding int    // its index
-	grant   string // what to do in its place
+	grant   string // what to do instead
 }
 
-// propose says which right is to be granted, or which parties to read as instead.
+// propose reports which right to grant, or which parties to read as instead.
 func (c *checker) propose(s section, what, grant, instead string, parties []string) {
 	flag := partiesFlag(parties)
 	if flag == "" {
@@ -129,7 +129,7 @@ func (c *checker) propose(s section, what, grant, instead string, parties []stri
 	s.problem("reading", what, grant+", or "+instead, flag)
 }
 
-// keepScope takes a proposal back where `run` would refuse it, because the database holds another scope.
+// keepScope removes a proposal that `run` would refuse because the database holds another scope.
 func (c *checker) keepScope() {
 	p, contents := c.ledger.proposal, c.stored.contents
 	if p == nil || len(contents.Scopes) == 0 && contents.Snapshot == nil {
@@ -137,26 +137,26 @@ func (c *checker) keepScope() {
 	}
 	scope := c.cfg.Scope
 	scope.Parties = p.parties
-	held := contents.Snapshot != nil && contents.SnapshotScope == scope.Hash()
+	isStored := contents.Snapshot != nil && contents.SnapshotScope == scope.Hash()
 	for _, stored := range contents.Scopes {
-		held = held || stored.Hash() == scope.Hash()
+		isStored = isStored || stored.Hash() == scope.Hash()
 	}
-	if held {
+	if isStored {
 		return
 	}
 	f := &c.report.Findings[p.finding]
 	f.Do, f.Paste = p.grant+": the database holds a scope already, so reading as other parties takes another database", nil
 }
 
-// forbidden says whether a participant says that a right is missing.
+// forbidden reports whether a participant refused because of a missing right.
 func forbidden(err error) bool {
 	var e *participant.Error
 	return errors.As(err, &e) && e.Status == http.StatusForbidden && e.Code != ""
 }
 
-// tellApart finds out as which of the scope's parties may be read: by what the server says of the user, else by trying.
-// Parties of which it is not known are in neither list.
-func (c *checker) tellApart(ctx context.Context) (may, mayNot []string) {
+// readableParties returns the parties of the scope that the user may and may not read as: by the user's rights, or, where
+// these are not known, by trying. A party for which neither is known is in neither list.
+func (c *checker) readableParties(ctx context.Context) (may, mayNot []string) {
 	parties := slices.Compact(slices.Sorted(slices.Values(c.cfg.Scope.Parties)))
 	if u := c.ledger.user; u != nil {
 		for _, party := range parties {
@@ -168,7 +168,7 @@ func (c *checker) tellApart(ctx context.Context) (may, mayNot []string) {
 		}
 		return may, mayNot
 	}
-	within, cancel := context.WithTimeout(ctx, 6*c.patience) // for all of them, however slow the server
+	within, cancel := context.WithTimeout(ctx, 6*c.timeout) // for all of them, however slow the server
 	defer cancel()
 	for _, party := range parties[:min(len(parties), triedParties)] {
 		switch err := c.tryParty(within, party); {
@@ -193,18 +193,18 @@ func (c *checker) tryParty(ctx context.Context, party string) error {
 	return c.tryRead(ctx, client)
 }
 
-// checkHosting warns of parties that are not at home on this participant: what it shows for them is not complete.
+// checkHosting warns of parties that this participant does not host: it does not have all of their contracts.
 func (c *checker) checkHosting(ctx context.Context, s section) {
 	parties := slices.Compact(slices.Sorted(slices.Values(c.cfg.Scope.Parties)))
 	if len(parties) == 0 {
 		return
 	}
-	const most = 100 // which takes some requests
+	const most = 100 // takes several requests
 	within, cancel := c.step(ctx)
 	defer cancel()
 	hosted, err := c.ledger.client.Hosted(within, parties[:min(len(parties), most)])
 	if err != nil {
-		s.note("parties", "whether the participant hosts them is not told")
+		s.note("parties", "whether the participant hosts them is not known")
 		return
 	}
 	var unknown, elsewhere []string

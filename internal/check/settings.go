@@ -9,17 +9,17 @@ import (
 	"ledgerindexer/store"
 )
 
-// longStatement is how long a batch, or a step of a migration, may take at worst. Shorter limits cut them off.
+// longStatement is the longest time that a batch or a step of a migration may need. A shorter limit would interrupt it.
 const longStatement = 2 * time.Minute
 
-// checkSettings looks at the settings that matter. What a daemon sets for its sessions itself does not.
+// checkSettings checks the settings that matter, except those that a daemon sets for its own sessions.
 func (c *checker) checkSettings(s section, server store.ServerFacts) {
 	role := sqlName(server.User)
 	value := func(name string) string { return server.Settings[name].Value }
 	found := c.report.Warnings
 	for _, name := range []string{"fsync", "full_page_writes"} {
 		if value(name) == "off" {
-			s.warn("settings", name+" is off: after a crash of the machine the database may be corrupt, and nothing notices",
+			s.warn("settings", name+" is off: after a crash of the machine the database may be silently corrupt",
 				"switch it on", "ALTER SYSTEM SET "+name+" = on;", "SELECT pg_reload_conf();")
 		}
 	}
@@ -34,12 +34,12 @@ func (c *checker) checkSettings(s section, server store.ServerFacts) {
 		}
 	}
 	if isolation := value("default_transaction_isolation"); isolation != "" && isolation != "read committed" {
-		s.warn("settings", fmt.Sprintf("default_transaction_isolation is %s for this user (%s): transactions may fail for no other reason, and are repeated",
+		s.warn("settings", fmt.Sprintf("default_transaction_isolation is %s for this user (%s): transactions may fail only because of it, and are repeated",
 			isolation, server.Settings["default_transaction_isolation"].Source),
 			"set it back for the user", "ALTER ROLE "+role+" SET default_transaction_isolation = 'read committed';")
 	}
 	if value("synchronous_commit") == "off" {
-		s.note("settings", "synchronous_commit is off: after a crash of the database the last moments are gone and read again; readers may see the watermark go back")
+		s.note("settings", "synchronous_commit is off: after a crash of the database the last transactions are lost and read again; readers may see the watermark go back")
 	}
 	if c.report.Warnings == found {
 		s.ok("settings", "fsync, full_page_writes, autovacuum, timeouts and isolation are as they should be")
@@ -55,7 +55,7 @@ func milliseconds(setting store.Setting) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-// megabytes reads a setting of memory or disk; 0 where its unit is another.
+// megabytes converts a setting of memory or disk; 0 for another unit.
 func megabytes(setting store.Setting) int64 {
 	n, err := strconv.ParseInt(setting.Value, 10, 64)
 	bytes := map[string]int64{"kB": 1 << 10, "8kB": 8 << 10, "MB": 1 << 20}[setting.Unit]
@@ -65,13 +65,13 @@ func megabytes(setting store.Setting) int64 {
 	return n * bytes >> 20
 }
 
-// The values that PostgreSQL has by default, and that are for small machines.
+// PostgreSQL's defaults, which are for small machines.
 const (
 	defaultSharedBuffers = 128  // MB
 	defaultMaxWALSize    = 1024 // MB
 )
 
-// reportHints names what is worth raising for a long history.
+// reportHints suggests settings to raise for a long history.
 func reportHints(s section, server store.ServerFacts) {
 	var hints []string
 	if mb := megabytes(server.Settings["shared_buffers"]); mb > 0 && mb <= defaultSharedBuffers {
@@ -85,8 +85,8 @@ func reportHints(s section, server store.ServerFacts) {
 	}
 }
 
-// reportLocks compares the slots for locks with the relations that a query over everything locks. Two such queries at
-// once are to fit.
+// reportLocks compares the lock slots with the relations that a query over everything locks. Two such queries at once
+// should fit.
 func reportLocks(s section, server store.ServerFacts, facts store.SchemaFacts) {
 	number := func(name string) int {
 		n, _ := strconv.Atoi(server.Settings[name].Value)

@@ -67,7 +67,7 @@ func TestTransports(t *testing.T) {
 func TestAdviceAboutRefusals(t *testing.T) {
 	t.Parallel()
 	for code, says := range map[string]string{
-		"28P01": "password", "28000": "pg_hba.conf", "3D000": "CREATE DATABASE", "53300": "up to 11", "57P03": "look again", "42501": "CONNECT", "XX000": "log", "08P01": "leave the parameter out",
+		"28P01": "password", "28000": "pg_hba.conf", "3D000": "CREATE DATABASE", "53300": "up to 11", "57P03": "check again", "42501": "CONNECT", "XX000": "log", "08P01": "leave the parameter out",
 	} {
 		require.Contains(t, (&checker{cfg: Config{LedgerURL: "http://h"}}).refusalAdvice(&pgconn.PgError{Code: code, Message: "unsupported startup parameter: x"}), says)
 	}

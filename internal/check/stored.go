@@ -13,7 +13,7 @@ import (
 	"ledgerindexer/store"
 )
 
-// checkSchema looks at the rights, the schema's version, and what is stored.
+// checkSchema checks the rights, the schema's version, and the stored data.
 func (c *checker) checkSchema(ctx context.Context, s section, inspector *store.Inspector, server store.ServerFacts) {
 	within, cancel := c.step(ctx)
 	defer cancel()
@@ -61,7 +61,7 @@ func (c *checker) checkSchema(ctx context.Context, s section, inspector *store.I
 
 func storedAdvice(err error) string {
 	if timedOut(err) {
-		return "see whether the database is overloaded, or a migration holds its tables, and look again"
+		return "see whether the database is overloaded, or a migration holds its tables, and check again"
 	}
 	return "if nobody changed schema indexer or its rights, report it with this message"
 }
@@ -96,7 +96,7 @@ func reportRights(s section, server store.ServerFacts, facts store.SchemaFacts) 
 // sqlName quotes a name for SQL.
 func sqlName(name string) string { return pgx.Identifier{name}.Sanitize() }
 
-// reportIdentity compares whose ledger is stored with the participant that answers.
+// reportIdentity compares the stored participant id with that of the participant.
 func (c *checker) reportIdentity(s section) {
 	stored, here := c.stored.contents.ParticipantID, c.ledger.participantID
 	switch {
@@ -116,7 +116,7 @@ func (c *checker) reportIdentity(s section) {
 	}
 }
 
-// reportStoredScope compares what the rows were asked for with what the flags ask for.
+// reportStoredScope compares the stored scope with the flags.
 func (c *checker) reportStoredScope(s section) {
 	contents, scope := c.stored.contents, c.cfg.Scope
 	if c.cfg.LedgerURL == "" && c.cfg.ScanURL != "" {
@@ -163,13 +163,13 @@ func differences(stored, flags ledger.Scope) (list []string) {
 			list = append(list, fmt.Sprintf("%s was %s and is %s", field.flag, field.stored, field.now))
 		}
 	}
-	if list == nil { // in what is not shown of long lists
+	if list == nil { // the difference is in the part of long lists that some leaves out
 		list = []string{"--parties, --templates or --interfaces differ"}
 	}
 	return list
 }
 
-// reportWatermark compares how far the database is with where the ledger begins and ends.
+// reportWatermark compares the watermark with the ledger's beginning and end.
 func (c *checker) reportWatermark(ctx context.Context, s section) {
 	contents, l := c.stored.contents, &c.ledger
 	if contents.Snapshot != nil {
@@ -183,13 +183,13 @@ func (c *checker) reportWatermark(ctx context.Context, s section) {
 	}
 	at := contents.Watermark
 	text := fmt.Sprintf("offset %d, moved %s", at, contents.MovedAt.UTC().Format(time.RFC3339))
-	if l.end != nil && at > *l.end { // which was asked before: a daemon may have gone on since
+	if l.end != nil && at > *l.end { // a daemon may have advanced since the end was requested: request it again
 		within, cancel := c.step(ctx)
 		defer cancel()
 		_, end, err := l.client.Peek(within)
 		if err != nil {
-			s.warn("watermark", fmt.Sprintf("%s; whether that is above the ledger's end could not be found out: %v", text, err),
-				"see whether the participant is overloaded, and look again")
+			s.warn("watermark", fmt.Sprintf("%s; whether that is above the ledger's end is not known: %v", text, err),
+				"see whether the participant is overloaded, and check again")
 			return
 		}
 		l.end = &end
@@ -209,7 +209,7 @@ func (c *checker) reportWatermark(ctx context.Context, s section) {
 	}
 }
 
-// reportStoredHistory tells of the transaction history, and compares whose it is with the Scan that answers.
+// reportStoredHistory reports the stored transaction history, and compares its network with that of the Scan service.
 func (c *checker) reportStoredHistory(s section) {
 	stored := c.stored.contents.History
 	if stored == nil {

@@ -174,7 +174,7 @@ func TestClientCertificates(t *testing.T) {
 		level  Level
 		text   string
 	}{
-		"given":             {good, tls.RequireAndVerifyClientCert, OK, "was asked for and given"},
+		"given":             {good, tls.RequireAndVerifyClientCert, OK, "was requested and sent"},
 		"missing":           {ca, tls.RequireAndVerifyClientCert, Problem, "wants a client's certificate"},
 		"of another":        {bad, tls.RequireAndVerifyClientCert, Problem, "does not accept the client's certificate"},
 		"asked for at will": {ca, tls.VerifyClientCertIfGiven, OK, "none is configured"},

@@ -15,31 +15,31 @@ import (
 	"ledgerindexer/participant"
 )
 
-// tokenState is what is known of the token before it is shown to the server.
+// tokenState is what is known of the token before it is sent.
 type tokenState struct {
 	configured bool
-	unusable   bool // it is configured and can't be had
+	unusable   bool // it is configured and can't be read or fetched
 	expired    bool
 	jwt        bool
 	claims     access.Claims
 }
 
-// expirySoon is how long before its end a token that nothing renews is worth a warning.
+// expirySoon is the remaining lifetime below which a token that nothing renews gets a warning.
 const expirySoon = 15 * time.Minute
 
-// checkToken looks at the token without the server.
+// checkToken checks the token without the server.
 func (c *checker) checkToken(ctx context.Context) tokenState {
 	s := c.section(GroupToken)
 	cfg := c.cfg.LedgerAccess
 	cfg.Flags, cfg.URL = "ledger", c.cfg.LedgerURL
 	state := tokenState{configured: cfg.TokenFile != "" || cfg.OAuth.TokenURL != ""}
 	if c.ledger.endpoint.url == nil {
-		cfg.URL = "" // what is wrong with it was said
+		cfg.URL = "" // reported before
 	}
 	who, err := access.New(cfg, nil)
 	if err != nil {
 		state.unusable = true
-		if !c.ledger.tlsBad { // which was said
+		if !c.ledger.tlsBad { // reported before
 			reportUnusable(s, "token", err)
 		}
 		return state
@@ -60,7 +60,7 @@ func (c *checker) checkToken(ctx context.Context) tokenState {
 	return state
 }
 
-// reportUnusable says which flag or file keeps a client from being made.
+// reportUnusable reports the flag or file that prevents the creation of a client.
 func reportUnusable(s section, topic string, err error) {
 	do := "correct the flag or the file that is named"
 	var p *ledger.Problem
@@ -70,7 +70,7 @@ func reportUnusable(s section, topic string, err error) {
 	s.problem(topic, err.Error(), do)
 }
 
-// fetchToken has the token as the clients have it. ok is false where there is none.
+// fetchToken reads or fetches the token as the clients do. ok is false where there is none.
 func (c *checker) fetchToken(ctx context.Context, s section, who *access.Access) (token string, ok bool) {
 	within, cancel := c.step(ctx)
 	defer cancel()
@@ -82,19 +82,19 @@ func (c *checker) fetchToken(ctx context.Context, s section, who *access.Access)
 	case errors.As(err, &e):
 		do := e.Do
 		if do == "" {
-			do = "check " + who.Flag("oauth-token-url") + ", and with who runs the identity provider whether it works"
+			do = "check " + who.Flag("oauth-token-url") + ", and ask the operator of the identity provider whether it works"
 		}
 		s.problem("token", who.Redact(e.What()), do)
 	case timedOut(err):
-		s.problem("token", fmt.Sprintf("%s does not answer within %v", who.Origin(), c.patience),
-			"check "+who.Flag("oauth-token-url")+" and the way there")
+		s.problem("token", fmt.Sprintf("%s does not answer within %v", who.Origin(), c.timeout),
+			"check "+who.Flag("oauth-token-url")+" and the network in between")
 	default:
 		s.problem("token", who.Redact(err.Error()), "correct the flag or the file that is named")
 	}
 	return "", false
 }
 
-// checkSecretFiles warns where other users of the machine can read what should be secret.
+// checkSecretFiles warns of secrets that other users of the machine can read.
 func checkSecretFiles(s section, cfg access.Config) {
 	for _, secret := range []struct{ path, name string }{
 		{cfg.TokenFile, "the token"}, {cfg.OAuth.ClientSecretFile, "the client secret"}, {cfg.KeyFile, "the private key"},
@@ -103,8 +103,8 @@ func checkSecretFiles(s section, cfg access.Config) {
 			continue
 		}
 		if info, err := os.Stat(secret.path); err == nil && info.Mode().Perm()&0o007 != 0 {
-			s.warn("file", fmt.Sprintf("%s has mode %#o: every user of this machine can get at %s", secret.path, info.Mode().Perm(), secret.name),
-				"let nobody but the indexer's user read it (in Kubernetes: defaultMode of the secret's volume)", "chmod 600 "+config.ShellWord(secret.path))
+			s.warn("file", fmt.Sprintf("%s has mode %#o: every user of this machine can read or change %s", secret.path, info.Mode().Perm(), secret.name),
+				"let only the indexer's user read it (in Kubernetes: defaultMode of the secret's volume)", "chmod 600 "+config.ShellWord(secret.path))
 		}
 	}
 }
@@ -112,7 +112,7 @@ func checkSecretFiles(s section, cfg access.Config) {
 func (c *checker) reportClaims(s section, who *access.Access, state *tokenState) {
 	from := "from " + who.Origin()
 	if !state.jwt {
-		s.note("token", "%s; it is no JSON web token, so nothing can be told of it", from)
+		s.note("token", "%s; it is no JSON web token, so its claims can't be checked", from)
 		return
 	}
 	claims := state.claims
@@ -127,31 +127,31 @@ func (c *checker) reportClaims(s section, who *access.Access, state *tokenState)
 	left := time.Until(claims.Expires)
 	switch {
 	case claims.Expires.IsZero():
-		s.note("token", "%s; it does not say that it ever expires", text)
+		s.note("token", "%s; it has no expiry", text)
 	case left <= 0:
 		state.expired = true
 		do := "put a new token into the file; it is read again for every request, so nothing has to be restarted"
 		if renewed {
-			do = "set this machine's clock, or the token endpoint's: a token that was just issued has ended"
+			do = "set this machine's clock, or the token endpoint's: a token that was just issued has already expired"
 		}
 		s.problem("token", fmt.Sprintf("%s; it expired at %s, %s ago", text, claims.Expires.UTC().Format(time.RFC3339), span(-left)), do)
 	case left < expirySoon && !renewed:
 		s.warn("token", fmt.Sprintf("%s; it expires at %s, in %s", text, claims.Expires.UTC().Format(time.RFC3339), span(left)),
-			"see that something puts a new token into the file in time, or use --ledger-oauth-token-url, which renews by itself")
+			"see that something puts a new token into the file in time, or use --ledger-oauth-token-url, which renews it automatically")
 	case renewed:
-		s.ok("token", "%s; valid for %s, and renewed before it ends", text, span(left))
+		s.ok("token", "%s; valid for %s, and renewed before it expires", text, span(left))
 	default:
 		s.ok("token", "%s; valid until %s, for %s", text, claims.Expires.UTC().Format(time.RFC3339), span(left))
 	}
 	if claims.Subject == "" {
-		s.warn("subject", "the token names no user (sub): a participant can't tell whose it is", "have it issued with the user's id as its subject")
+		s.warn("subject", "the token names no user (sub), which a participant needs", "have it issued with the user's id as its subject")
 	}
 }
 
-// participantAudience is how a token names the participant that it is for.
+// participantAudience is the prefix of an audience that names a participant.
 const participantAudience = "https://daml.com/jwt/aud/participant/"
 
-// reportAudience says for whom the token is meant. It is false where it is meant for another participant.
+// reportAudience reports the token's audience. It returns false if the token is meant for another participant.
 func (c *checker) reportAudience(s section, state tokenState) bool {
 	if !state.jwt {
 		return true
@@ -175,22 +175,22 @@ func (c *checker) reportAudience(s section, state tokenState) bool {
 	}
 	switch {
 	case len(state.claims.Audience) > 0:
-		s.note("audience", "%s: the participant must be configured to want that", head(some(state.claims.Audience), 200))
+		s.note("audience", "%s: the participant must be configured to require it", head(some(state.claims.Audience), 200))
 	case state.claims.Scope != "":
 		s.note("audience", "none, but the scope %s: such tokens are deprecated from 3.5 on and end with 3.7, so plan for one with an audience",
 			head(state.claims.Scope, 100))
 	default:
-		s.note("audience", "the token names nobody whom it is meant for (aud)")
+		s.note("audience", "the token has no audience (aud)")
 	}
 	return true
 }
 
-// accepted says what the server made of the token. It is false where it will answer nothing.
+// accepted reports whether the server accepts the token. It returns false if no further request can succeed.
 func (c *checker) accepted(state tokenState) bool {
 	s, l := c.section(GroupToken), &c.ledger
 	unauthenticated, forbidden, answered := count(l.offers())
 	if unauthenticated > 0 && !l.survey.Updates.There() && !l.survey.UpdatesFlats.There() {
-		l.because = "the server lets nobody in without a token that it accepts"
+		l.because = "the server requires a token that it accepts"
 		c.reportUnauthenticated(s, state)
 		return false
 	}
@@ -199,14 +199,14 @@ func (c *checker) accepted(state tokenState) bool {
 		return false
 	}
 	switch {
-	case answered == 0 && forbidden == 0: // what is wrong then is not the token
+	case answered == 0 && forbidden == 0: // the cause is not the token
 		return true
 	case answered == 0 && !state.configured:
 		l.because = "the server refuses everything"
 		s.problem("token", "the server refuses everything (403), and no token is configured",
 			"give a token with --ledger-token-file or --ledger-oauth-token-url; or see whether a proxy before the server lets this machine in")
 		return false
-	case answered == 0 && c.refusedOnTheWay(s):
+	case answered == 0 && c.refusedByProxy(s):
 		l.because = "the server refuses everything"
 		return false
 	case answered == 0:
@@ -224,8 +224,8 @@ func (c *checker) accepted(state tokenState) bool {
 	return true
 }
 
-// refusedOnTheWay reports refusals that are not a participant's, where all are of that kind.
-func (c *checker) refusedOnTheWay(s section) bool {
+// refusedByProxy reports a problem if all refusals come from a proxy, and returns whether it did.
+func (c *checker) refusedByProxy(s section) bool {
 	var problem *ledger.Problem
 	for _, o := range c.ledger.offers() {
 		if o.Presence == participant.Refused && !errors.As(o.Err, &problem) {
@@ -239,7 +239,7 @@ func (c *checker) refusedOnTheWay(s section) bool {
 	return true
 }
 
-// count tells how the operations were answered. What is missing is an answer too, but not one that a token decides.
+// count counts the answers by kind. An operation that does not exist counts for none: the token does not matter there.
 func count(offers []participant.Offer) (unauthenticated, forbidden, answered int) {
 	for _, o := range offers {
 		var e *participant.Error
@@ -272,16 +272,16 @@ func (c *checker) reportUnauthenticated(s section, state tokenState) {
 	}
 }
 
-// opaqueAdvice is for a token that is no JSON web token, and refused.
+// opaqueAdvice returns the cure for a refused token that is no JSON web token.
 func (c *checker) opaqueAdvice() string {
 	if c.cfg.LedgerAccess.OAuth.TokenURL != "" {
-		return "see with who runs the identity provider that it issues JSON web tokens for the participant: " +
+		return "ask the operator of the identity provider whether it issues JSON web tokens for the participant: " +
 			"some do so only with the right --ledger-oauth-audience or --ledger-oauth-scopes"
 	}
 	return "see that the file holds the access token itself: not a client secret, not an id, nothing before it such as \"Bearer\""
 }
 
-// checkUser asks whose token it is and what the user may do.
+// checkUser checks the token's user and its rights.
 func (c *checker) checkUser(ctx context.Context) {
 	s, l := c.section(GroupToken), &c.ledger
 	within, cancel := c.step(ctx)
@@ -289,15 +289,15 @@ func (c *checker) checkUser(ctx context.Context) {
 	user, err := l.client.User(within)
 	switch {
 	case errors.Is(err, ledger.ErrNotOffered):
-		s.note("user", "the server does not tell whose token it is")
+		s.note("user", "the server does not report the token's user")
 		return
 	case err != nil:
-		s.note("user", "it can't be found out what the user may do: %v", err)
+		s.note("user", "the user's rights are not known: %v", err)
 		return
 	}
 	l.user = &user
 	if user.Deactivated {
-		s.problem("user", "user "+user.ID+" is deactivated", "have it activated again by who administers the participant")
+		s.problem("user", "user "+user.ID+" is deactivated", "have an administrator of the participant activate it again")
 		return
 	}
 	text := "user " + user.ID
@@ -310,7 +310,7 @@ func (c *checker) checkUser(ctx context.Context) {
 		text += fmt.Sprintf(" may read as %s", some(user.ReadAs))
 	}
 	if user.ParticipantAdmin {
-		s.note("user", "%s, and administers the participant: the indexer does without, so a user of its own would be safer", text)
+		s.note("user", "%s, and administers the participant: the indexer does not need that, so a separate user would be safer", text)
 		return
 	}
 	s.ok("user", "%s", text)

@@ -123,8 +123,8 @@ func TestTokenFiles(t *testing.T) {
 		LedgerURL: "https://127.0.0.1:1", LedgerAccess: access.Config{OAuth: access.OAuth{TokenURL: url, ClientID: "c", ClientSecretFile: open}},
 		ScanURL: serve(t, scanService(t, scanOptions{})).URL, ScanAccess: access.Config{TokenFile: open},
 	})
-	require.Contains(t, find(t, report, GroupToken, "file").Text, "can get at the client secret")
-	require.Contains(t, find(t, report, GroupScan, "file").Text, "can get at the token")
+	require.Contains(t, find(t, report, GroupToken, "file").Text, "can read or change the client secret")
+	require.Contains(t, find(t, report, GroupScan, "file").Text, "can read or change the token")
 
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
@@ -160,7 +160,7 @@ func TestTokensFromAnEndpoint(t *testing.T) {
 	}
 	report := look(t, Config{LedgerURL: url, LedgerAccess: oauth("s3cret")})
 	require.Equal(t, []string{"ok token/token", "ok token/audience", "ok token/accepted", "ok token/user"}, of(report, GroupToken))
-	require.Contains(t, find(t, report, GroupToken, "token").Text, "renewed before it ends")
+	require.Contains(t, find(t, report, GroupToken, "token").Text, "renewed before it expires")
 	requireNoSecret(t, report, "s3cret")
 
 	report = look(t, Config{LedgerURL: url, LedgerAccess: oauth("wr0ng")})
@@ -240,13 +240,13 @@ func TestATokenEndpointThatIsSilent(t *testing.T) {
 	oauth := access.Config{OAuth: access.OAuth{TokenURL: endpoint.URL + "/t", ClientID: "client", ClientSecretFile: file(t, "secret", "s3cret")}}
 	report := look(t, Config{
 		LedgerURL: simulated(t, grown(5), sandbox.ServerOptions{}), LedgerAccess: oauth,
-		ScanURL: serve(t, scanService(t, scanOptions{})).URL, ScanAccess: oauth, Patience: shortPatience,
+		ScanURL: serve(t, scanService(t, scanOptions{})).URL, ScanAccess: oauth, Timeout: shortPatience,
 	})
 	for group, flags := range map[string]string{GroupToken: "ledger", GroupScan: "scan"} {
 		f := find(t, report, group, "token")
 		require.Equal(t, Problem, f.Level)
 		require.Equal(t, "the token endpoint "+endpoint.URL+"/t does not answer within "+shortPatience.String(), f.Text)
-		require.Equal(t, "check --"+flags+"-oauth-token-url and the way there", f.Do)
+		require.Equal(t, "check --"+flags+"-oauth-token-url and the network in between", f.Do)
 	}
 }
 
