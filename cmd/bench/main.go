@@ -1,4 +1,4 @@
-// Command bench measures the indexer against what PostgreSQL can take at all.
+// Command bench measures the indexer against the limit of PostgreSQL itself.
 package main
 
 import (

@@ -17,11 +17,11 @@ type flags struct {
 	Only        []string      `sep:"," placeholder:"PART" help:"Parts to run: ${parts}. Default: all of them."`
 	Runs        int           `default:"5" help:"How often each measurement is repeated; the median counts. Default: ${default}."`
 	Out         string        `type:"path" placeholder:"FILE" help:"Write the report into this file, below its mark. Default: standard output."`
-	Data        string        `type:"path" placeholder:"DIR" help:"Keep the simulated ledgers in this folder, and use those that are there. Default: they are made anew and removed."`
+	Data        string        `type:"path" placeholder:"DIR" help:"Keep the simulated ledgers in this folder, and reuse existing ones. Default: make new ones and remove them."`
 	Profile     string        `type:"path" placeholder:"DIR" help:"Write CPU and allocation profiles of each of the indexer's runs into this folder."`
-	Programs    string        `type:"existingdir" placeholder:"DIR" help:"Measure the indexer and backfill in this folder. Default: they are built."`
+	Programs    string        `type:"existingdir" placeholder:"DIR" help:"Measure the indexer and backfill in this folder. Default: build them."`
 	IndexerFlag []string      `sep:"none" placeholder:"FLAG" help:"One more flag for indexer run, such as --max-requests=4. May be repeated."`
-	WarmUp      int           `default:"2000" placeholder:"MB" help:"How much of PostgreSQL's log is written before anything is measured. Default: ${default}."`
+	WarmUp      int           `default:"2000" placeholder:"MB" help:"Write this much of PostgreSQL's log before measuring. Default: ${default}."`
 	Fsync       bool          `default:"true" negatable:"" help:"Have PostgreSQL wait for its disk, as it does. --no-fsync is for trying the benchmark: what it measures is worth nothing."`
 	Servers     []string      `sep:"," placeholder:"SERVER" help:"Servers to catch up with: ${servers}. Default: all of them."`
 	Limit       bool          `default:"true" negatable:"" help:"Measure what psql makes of the same rows."`
@@ -57,7 +57,7 @@ func partNames() []string {
 	return names
 }
 
-// Validate refuses parts and servers that do not exist, and counts that make no sense.
+// Validate refuses unknown parts and servers, and invalid counts.
 func (f *flags) Validate() error {
 	for _, name := range f.Only {
 		if !slices.Contains(partNames(), name) {
@@ -80,7 +80,7 @@ type helpShown struct{}
 
 func (helpShown) Error() string { return "help shown" }
 
-// Main runs the command, or what a process of it is there for, and gives the exit code.
+// Main runs the command, or one of its helper processes, and returns the exit code.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	code, err := 0, error(nil)
 	switch {
@@ -99,7 +99,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	return code
 }
 
-// measureAll runs the parts that the command line asks for. What was measured is written after each of them.
+// measureAll runs the selected parts, and writes the report after each.
 func measureAll(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	f, err := parse(args, stdout)
 	if err != nil {

@@ -83,7 +83,7 @@ func TestPlace(t *testing.T) {
 	h := &harness{db: d}
 	half := len(all) / 2
 	for _, halves := range [][2][]string{{all[:half], all[half:]}, {all, all}} {
-		require.NoError(t, h.place(t.Context(), halves[0], halves[1]))
+		require.NoError(t, h.pinAll(t.Context(), halves[0], halves[1]))
 		servers, err := query[int](t.Context(), d, "SELECT pid FROM pg_stat_activity WHERE backend_type <> 'autovacuum worker'")
 		require.NoError(t, err)
 		for _, pid := range servers { // one of them is that of a new connection, and has ended

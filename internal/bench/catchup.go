@@ -43,11 +43,11 @@ func variantNames() []string {
 	return names
 }
 
-// samples are what repeated runs gave.
+// samples are the results of repeated runs.
 type samples struct {
-	rate   []float64 // a second
-	ratio  []float64 // to the limit of the same round, with what follows from the rows
-	plain  []float64 // to the limit without
+	rate   []float64 // per second
+	ratio  []float64 // to the limit of the same round, projection included
+	plain  []float64 // to the limit without the projection
 	times  []float64 // to the baseline
 	cpu    []float64 // seconds for 100,000
 	server []float64 // of the database server, likewise
@@ -66,14 +66,14 @@ func (s *samples) add(n int64, r run) {
 	s.answer = append(s.answer, float64(r.asked.Bytes)/1e6*per)
 }
 
-// rate is how many of something there were a second.
+// rate returns n per second.
 func rate(n int64, took time.Duration) float64 { return float64(n) / took.Seconds() }
 
-// catchupResult is what the rounds of a catch-up gave.
+// catchupResult holds the results of the rounds of a catch-up.
 type catchupResult struct {
 	data       *dataset
 	servers    map[string]*samples // by the variant's name
-	copied     samples             // of the limit: without what follows from the rows
+	copied     samples             // of the limit: without the projection
 	projected  samples             // and with it
 	sequential []float64           // of the baseline
 	disk       []relationSize
@@ -238,7 +238,7 @@ func (h *harness) reportCatchup(r *catchupResult) {
 	}
 }
 
-// reportDisk says what the rows of a catch-up take on disk.
+// reportDisk reports the size of a catch-up's rows on disk.
 func (h *harness) reportDisk(r *catchupResult) {
 	table := [][]string{{"table", "rows", "MB", "MB of indexes", "bytes for an event"}}
 	var total int64

@@ -5,30 +5,30 @@ import (
 	"strconv"
 )
 
-// copies is a data set again and again, each time with other offsets, update ids and contract ids, so that a ledger can be
-// longer than what there is room for. Its offsets have as many digits in the first copy as in the last one.
+// copies repeats a data set with other offsets, update ids and contract ids, so that a ledger can be larger than the data
+// set. Offsets have the same number of digits in all copies.
 type copies struct {
 	data *dataset
 	n    int
 	span int64 // of offsets, from one copy to the next
 
-	places []place // what changes, in the order of the text
-	from   []int   // for each element, its first one
+	edits []edit // what changes, in the order of the text
+	from  []int  // for each element, the index of its first edit
 }
 
-// place is where something stands that is another in each copy.
-type place struct {
+// edit is a part of an element that differs in each copy.
+type edit struct {
 	at     int   // in the element
-	offset int64 // the offset that stands there; 0: it is an id
+	offset int64 // the offset at this position; 0: an id
 }
 
-// idDigits is how many digits of an id tell the copy. They are the first ones that an id of its kind does not share with
-// others, and random in the data set.
+// idDigits is how many digits of an id identify the copy. They are the first ones after the prefix of ids of its kind, and
+// random in the data set.
 const idDigits = 8
 
 const updateIDPrefix = "1220" // of every update id
 
-// The words that stand before what changes, and how many digits of an id after it are those of its kind.
+// The words before what changes, and the length of the prefix of an id after them.
 var changing = []struct {
 	word string
 	skip int
@@ -42,7 +42,7 @@ var changing = []struct {
 func newCopies(data *dataset, n int) *copies {
 	c := &copies{data: data, n: n, span: data.End() - data.Offset(0) + 1}
 	for i := range data.Len() {
-		c.from = append(c.from, len(c.places))
+		c.from = append(c.from, len(c.edits))
 		text := data.Element(i)
 		for at := 0; at < len(text); {
 			quote := bytes.IndexByte(text[at:], '"')
@@ -54,18 +54,18 @@ func newCopies(data *dataset, n int) *copies {
 				if !bytes.HasPrefix(text[at:], []byte(w.word)) {
 					continue
 				}
-				p := place{at: at + len(w.word) + w.skip}
+				p := edit{at: at + len(w.word) + w.skip}
 				if !w.isID {
 					digits := text[at+len(w.word):]
 					end := bytes.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
-					p.offset, _ = strconv.ParseInt(string(digits[:end]), 10, 64) // digits: it is a number
+					p.offset, _ = strconv.ParseInt(string(digits[:end]), 10, 64) // can't fail for digits
 				}
-				c.places = append(c.places, p)
+				c.edits = append(c.edits, p)
 			}
 			at++
 		}
 	}
-	c.from = append(c.from, len(c.places))
+	c.from = append(c.from, len(c.edits))
 	return c
 }
 
@@ -82,12 +82,12 @@ func (c *copies) After(offset int64) int {
 	return int(number)*c.data.Len() + c.data.After(offset-number*c.span)
 }
 
-// Element makes an element of the data set that of a copy.
+// Element returns an element of the data set with the offsets and ids of its copy.
 func (c *copies) Element(i int) []byte {
 	number, at := i/c.data.Len(), i%c.data.Len()
 	text := bytes.Clone(c.data.Element(at))
 	var digits [20]byte
-	for _, p := range c.places[c.from[at]:c.from[at+1]] {
+	for _, p := range c.edits[c.from[at]:c.from[at+1]] {
 		if p.offset > 0 {
 			copy(text[p.at:], strconv.AppendInt(digits[:0], p.offset+int64(number)*c.span, 10))
 			continue
@@ -97,7 +97,7 @@ func (c *copies) Element(i int) []byte {
 	return text
 }
 
-// mix makes the digits of an id those of a copy, and back.
+// mix changes the digits of an id to those of a copy, and back.
 func mix(digits []byte, number int) {
 	for i := range digits {
 		digits[i] = hex(unhex(digits[i]) ^ byte(number>>(4*i)&0xf))
@@ -113,7 +113,7 @@ func unhex(digit byte) byte {
 	return digit - '0'
 }
 
-// Named gives the place of an update by its id.
+// Named returns the index of the update with an id.
 func (c *copies) Named(updateID string) (i int, ok bool) {
 	for number := range c.n {
 		id := []byte(updateID)

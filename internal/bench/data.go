@@ -11,16 +11,16 @@ import (
 	"syscall"
 )
 
-// shape says what a data set holds.
+// shape describes a data set.
 type shape struct {
 	Elements int64            // updates, entries of a snapshot or records of the history
 	Events   int64            // of the updates
-	Bytes    int64            // of JSON, without what stands around the elements
+	Bytes    int64            // of JSON, only of the elements
 	Last     int64            // offset: the ledger's end
-	Rows     map[string]int64 // what the elements must leave, by table in schema indexer
+	Rows     map[string]int64 // the rows that the elements must leave, by table in schema indexer
 }
 
-// dataset is elements as a server sends them, one behind the other with a comma between: any run of them is one slice.
+// dataset holds elements as a server sends them, separated by commas: any run of them is one slice.
 // Updates are in the order of their offsets.
 type dataset struct {
 	shape
@@ -28,7 +28,7 @@ type dataset struct {
 	ends    []int64 // where each element ends in text
 	offsets []int64 // of each element
 
-	names map[string]int32 // where the element with an id is; see index
+	names map[string]int32 // the element with an id; see index
 }
 
 const (
@@ -46,8 +46,8 @@ type builder struct {
 	count       func(rows map[string]int64, raw []byte) (events int64)
 }
 
-// build writes the data set of a name that make gives element by element; count says what rows an element leaves. The
-// shape's file comes last: where it is, the data set is whole.
+// build writes a data set, which fill adds element by element; count counts the rows that an element leaves. The shape's file
+// is written last: if it exists, the data set is complete.
 func build(name string, count func(rows map[string]int64, raw []byte) (events int64), fill func(b *builder) error) error {
 	text, err := os.Create(name + textSuffix)
 	if err != nil {
@@ -157,16 +157,16 @@ func (d *dataset) index(key string) {
 	for i := range d.Len() {
 		_, rest, _ := bytes.Cut(d.Element(i), mark)
 		id, _, _ := bytes.Cut(rest, []byte{'"'})
-		place := int32(i)
+		element := int32(i)
 		if _, twice := d.names[string(id)]; twice {
-			place = -1
+			element = -1
 		}
-		d.names[string(id)] = place
+		d.names[string(id)] = element
 	}
 }
 
 // Named needs an index.
 func (d *dataset) Named(id string) (i int, ok bool) {
-	place, ok := d.names[id]
-	return int(place), ok
+	element, ok := d.names[id]
+	return int(element), ok
 }

@@ -16,8 +16,8 @@ import (
 // warmUpRow is about a kilobyte of log for each row that is written.
 const warmUpRow = "SELECT repeat(md5(i::text), 30) FROM generate_series(1, 100000) i"
 
-// database is a PostgreSQL server with its default settings, and a database of it. There is one at a time: the server would
-// look after what earlier runs have left while the next one is measured.
+// database is a PostgreSQL server with its default settings, and its only database. A second one, left by an earlier run,
+// would keep the server busy while the next run is measured.
 type database struct {
 	server     *throwaway.Server
 	postmaster int // its process
@@ -25,8 +25,8 @@ type database struct {
 
 const databaseName = "bench"
 
-// startDatabase starts the cluster, and writes so many MB of its log that it goes on in segments that it had before:
-// until then everything is faster at first and slower later. Without fsync it is in memory, and no measure.
+// startDatabase starts the cluster, and writes warmUp MB of its log so that it recycles segments: until then everything is
+// faster at first and slower later. Without fsync it is in memory, and not a valid measurement.
 func startDatabase(ctx context.Context, warmUp int, fsync bool) (*database, error) {
 	server, err := throwaway.Start(ctx, throwaway.Options{Kind: throwaway.Local, Durable: fsync, InMemory: !fsync,
 		Settings: map[string]string{"max_connections": "100"}}) // which is the default
@@ -50,7 +50,7 @@ func startDatabase(ctx context.Context, warmUp int, fsync bool) (*database, erro
 
 func (d *database) url() string { return d.server.URL(databaseName) }
 
-// fresh makes an empty database in the place of the one that is there, and gives its URL.
+// fresh replaces the database with an empty one and returns its URL.
 func (d *database) fresh(ctx context.Context) (string, error) {
 	if err := d.server.DropDatabase(ctx, databaseName); err != nil {
 		return "", err
@@ -58,7 +58,7 @@ func (d *database) fresh(ctx context.Context) (string, error) {
 	return d.url(), d.server.CreateDatabase(ctx, databaseName)
 }
 
-// settle has what was written so far leave the server's memory, so that nothing of it is left to the next run.
+// settle makes the server write everything to disk, so that the next run does not pay for it.
 func (d *database) settle(ctx context.Context) error { return d.exec(ctx, "CHECKPOINT") }
 
 // exec runs statements without parameters, each in a transaction of its own.
@@ -76,7 +76,7 @@ func (d *database) exec(ctx context.Context, statements string) error {
 	return nil
 }
 
-// query runs a query that gives one column.
+// query runs a query with one column.
 func query[T any](ctx context.Context, d *database, statement string, args ...any) ([]T, error) {
 	conn, err := pgx.Connect(ctx, d.url())
 	if err != nil {
@@ -94,7 +94,7 @@ func query[T any](ctx context.Context, d *database, statement string, args ...an
 	return values, nil
 }
 
-// queryOne is query where one row comes.
+// queryOne is query for exactly one row.
 func queryOne[T any](ctx context.Context, d *database, statement string, args ...any) (value T, err error) {
 	values, err := query[T](ctx, d, statement, args...)
 	if err != nil {
@@ -106,7 +106,7 @@ func queryOne[T any](ctx context.Context, d *database, statement string, args ..
 	return values[0], nil
 }
 
-// listTable is a dictionary that may have as many rows as there are events. Its rows lie at no offset.
+// listTable is a dictionary that may have as many rows as there are events. Its rows have no offset.
 const listTable = "party_lists"
 
 // The tables of schema indexer by what they are.
@@ -123,11 +123,10 @@ var (
 	}
 )
 
-// fewRows is the most rows that a table has that is none of these.
+// fewRows is the largest number of rows of all other tables.
 const fewRows = 5_000
 
-// counts counts the rows of the tables. One that has many and is of no known sort is an error: the limit would
-// do without them.
+// counts counts the rows of the tables. An unlisted table with many rows is an error: the limit would leave them out.
 func (d *database) counts(ctx context.Context) (map[string]int64, error) {
 	tables, err := query[string](ctx, d, `SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = 'indexer' AND c.relkind IN ('r', 'p') AND NOT c.relispartition`)
@@ -164,15 +163,15 @@ func (d *database) holds(ctx context.Context, served map[string]int64) (counted 
 	return counted, nil
 }
 
-// relationSize is what a table takes on disk, in bytes, with its partitions.
+// relationSize is the size of a table on disk, in bytes, with its partitions.
 type relationSize struct {
 	name    string
 	rows    int64 // 0: they were not counted
-	table   int64 // with what is stored beside it for being large
+	table   int64 // with its out-of-line values (TOAST)
 	indexes int64
 }
 
-// sizes are what the tables take on disk, the largest first.
+// sizes returns the sizes of the tables on disk, the largest first.
 func (d *database) sizes(ctx context.Context, rows map[string]int64) (list []relationSize, total int64, err error) {
 	conn, err := pgx.Connect(ctx, d.url())
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 
 const (
 	seed     = 1
-	pageSize = 2000 // elements, which is the most of a page of updates
+	pageSize = 2000 // elements; the largest page of updates
 
 	historyMost = 1000 // records of a page of the transaction history
-	listLimit   = 200  // elements of a list, as servers are configured unless somebody changes it
+	listLimit   = 200  // elements of a list, by the servers' default
 )
 
 // The paths that are asked here, and by the sequential reader.
@@ -52,7 +52,7 @@ func ask(ctx context.Context, h http.Handler, path, body string) ([]byte, error)
 	return answer.body.Bytes(), nil
 }
 
-// eachUpdate gives every update of a ledger from one on, counted from 0, as a server sends it in a scope.
+// eachUpdate calls add with every update of a ledger from index from on, as a server sends it in a scope.
 func eachUpdate(ctx context.Context, l *sandbox.Ledger, scope sandbox.Scope, from int, add func(offset int64, raw []byte)) error {
 	h := sandbox.NewServer(l, sandbox.ServerOptions{Rewrite: func(e sandbox.Element) []byte {
 		add(e.Offset, e.Raw)
@@ -73,7 +73,7 @@ func eachUpdate(ctx context.Context, l *sandbox.Ledger, scope sandbox.Scope, fro
 	return nil
 }
 
-// updatesOptions say what updates to make.
+// updatesOptions configure the updates to make.
 type updatesOptions struct {
 	N      int    // how many
 	Events int    // of each in the shape of ledger effects, on average
@@ -106,7 +106,7 @@ func buildUpdates(ctx context.Context, name string, o updatesOptions) error {
 func buildSnapshot(ctx context.Context, name string, n int) error {
 	return build(name, countEntry, func(b *builder) error {
 		l := sandbox.NewLedger(sandbox.Options{Seed: seed, EventsPerUpdate: 15, ActiveShare: 1})
-		l.Grow(n/5 + 100) // the share is a mean, and a snapshot has the contracts of its synchronizers one after the other
+		l.Grow(n/5 + 100) // the share is a mean, and a snapshot lists the contracts synchronizer by synchronizer
 		b.Last = l.End()
 		h := sandbox.NewServer(l, sandbox.ServerOptions{Rewrite: func(e sandbox.Element) []byte {
 			if b.Elements < int64(n) {
@@ -136,8 +136,8 @@ func buildSnapshot(ctx context.Context, name string, n int) error {
 	})
 }
 
-// countUpdate adds the rows that an update must leave. Where it looks are the words of events, which are nowhere else: the
-// simulated ledger has them in no text.
+// countUpdate adds the rows that an update must leave. It counts the names of events, which the simulated ledger has in no
+// other text.
 func countUpdate(rows map[string]int64, raw []byte) (events int64) {
 	created := count(raw, `{"CreatedEvent":{`)
 	assigned := count(raw, `{"JsAssignmentEvent":{`)

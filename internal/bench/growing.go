@@ -11,13 +11,13 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// The paths by which a growing ledger is told what to do.
+// The paths that control a growing ledger.
 const (
 	pathGrow  = "/bench/grow" // grow at a rate (updates a second) for so many seconds, and answer with what was added
 	startSize = 1000          // updates at the start
 )
 
-// growing is a ledger that the simulated server itself serves: the updates of a tail are few.
+// growing is a ledger served by the simulated server itself: a tail has few updates.
 type growing struct {
 	ledger *sandbox.Ledger
 	meter  *meter
@@ -51,7 +51,7 @@ func (g *growing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	told, err := json.Marshal(arrived)
 	if err != nil {
-		panic(err) // of numbers: can't happen
+		panic(err) // can't happen for numbers
 	}
 	w.Write(told)
 }
@@ -62,7 +62,7 @@ type arrival struct {
 	At     time.Time
 }
 
-// grow adds updates that come independently of each other, and gives those that are served: some have nothing to show.
+// grow adds updates at independent times, and returns those that are served: some have no visible event.
 func (g *growing) grow(ctx context.Context, perSecond float64, d time.Duration) ([]arrival, error) {
 	before := g.ledger.Len()
 	var times []time.Time

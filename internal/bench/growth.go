@@ -89,7 +89,7 @@ func (h *harness) grow(ctx context.Context, path string, g *grown) (err error) {
 	return nil
 }
 
-// watch notes how far readers see, each time when that is farther than before, until ctx ends.
+// watch notes each advance of the offset visible to readers, until ctx ends.
 func watch(ctx context.Context, url string, say func(format string, args ...any)) (seen []arrival, err error) {
 	conn, err := pgx.Connect(context.WithoutCancel(ctx), url)
 	if err != nil {
@@ -120,7 +120,7 @@ func watch(ctx context.Context, url string, say func(format string, args ...any)
 	}
 }
 
-// hold reads in transactions that see one state of the database and stay open for minutes, until ctx ends.
+// hold keeps read transactions with a snapshot of the database open for minutes each, until ctx ends.
 func hold(ctx context.Context, url string) error {
 	conn, err := pgx.Connect(context.WithoutCancel(ctx), url)
 	if err != nil {
@@ -144,8 +144,8 @@ func hold(ctx context.Context, url string) error {
 	return nil
 }
 
-// tenths gives the rate, in updates a second, of each tenth of the elements, by when readers saw how far. What lies between two
-// sightings is taken to have come evenly. Seen begins below the first element and ends with the last one.
+// tenths returns the rate, in updates a second, of each tenth of the elements, from what readers saw. Between two
+// observations the rate is taken as constant. seen begins below the first element and ends with the last one.
 func tenths(data sandbox.Elements, seen []arrival) []float64 {
 	when := func(n int) time.Time { // the first n elements were visible
 		if n == 0 {
@@ -199,7 +199,7 @@ func (h *harness) reportGrowth(g *grown) {
 	}})
 }
 
-// of are the rates of a tenth, in each run.
+// of returns the rates of a tenth in each run.
 func (g *grown) of(tenth int) (rates []float64) {
 	for _, run := range g.rates {
 		rates = append(rates, run[tenth])

@@ -16,11 +16,11 @@ import (
 type harness struct {
 	*flags
 	say      func(format string, args ...any)
-	folder   string // for what goes with this process
+	folder   string // for files of this process
 	db       *database
 	programs *programs
 	report   *report
-	isApart  bool // PostgreSQL has processors that nothing else uses
+	isApart  bool // PostgreSQL has processors of its own
 }
 
 // newHarness builds the programs and starts the database.
@@ -84,7 +84,7 @@ func (h *harness) add(s section) {
 	h.report.add(s)
 }
 
-// dataset opens a data set, which build makes where it is not there.
+// dataset opens a data set, and builds it if it does not exist.
 func (h *harness) dataset(name string, build func(name string) error) (*dataset, string, error) {
 	path := filepath.Join(h.Data, name)
 	if _, err := os.Stat(path + shapeSuffix); errors.Is(err, os.ErrNotExist) {
@@ -125,7 +125,7 @@ func (h *harness) prepared(ctx context.Context) (url string, err error) {
 	return url, h.db.settle(ctx)
 }
 
-// run runs a program to its end, which must be a good one.
+// run runs a program, which must succeed.
 func (h *harness) run(ctx context.Context, name, url string, args ...string) (u usage, err error) {
 	beside, err := h.db.measured(func() (err error) {
 		u, err = h.programs.run(ctx, name, url, args...)
@@ -139,10 +139,10 @@ func (h *harness) run(ctx context.Context, name, url string, args ...string) (u 
 type run struct {
 	usage
 	asked stats
-	rows  map[string]int64 // that it left, by table
+	rows  map[string]int64 // in the database afterwards, by table
 }
 
-// index runs the indexer in a new database until it has caught up, and checks what it left.
+// index runs the indexer in a new database until it has caught up, and checks the rows.
 func (h *harness) index(ctx context.Context, o serveOptions, served map[string]int64, flags ...string) (r run, err error) {
 	server, err := startServer(ctx, o)
 	if err != nil {

@@ -70,14 +70,14 @@ func buildHistory(ctx context.Context, name string, n int) error {
 			share[id]++
 		}
 		for b.Elements < int64(n) && ctx.Err() == nil {
-			place, after := int(b.Elements), ""
-			for place > 0 && share[ids[place-1]] > 1 { // the service fails behind such an id
-				place--
+			at, after := int(b.Elements), ""
+			for at > 0 && share[ids[at-1]] > 1 { // the service fails after such an id
+				at--
 			}
-			if place > 0 {
-				after = ids[place-1]
+			if at > 0 {
+				after = ids[at-1]
 			}
-			known = int(b.Elements) - place
+			known = int(b.Elements) - at
 			body := fmt.Sprintf(`{"page_size":%d,"page_end_event_id":%q,"sort_order":"asc"}`, historyMost, after)
 			if _, err := ask(ctx, service, pathHistory, body); err != nil {
 				return err

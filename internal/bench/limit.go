@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// limitBatch is how many rows of the first table one transaction of the limit writes, with what belongs to them of the
-// others: so many that commits cost next to nothing.
+// limitBatch is how many rows of the first table one transaction of the limit writes, with the corresponding rows of the
+// others. It is so large that commits cost next to nothing.
 const limitBatch = 20_000
 
 // connections is how many psql write at once.
@@ -29,7 +29,7 @@ type limit struct {
 	tables []string         // with rows; the first one is cut evenly
 	rows   map[string]int64 // of the tables
 
-	derived map[string]int64 // rows that follow from them
+	derived map[string]int64 // rows derived from them
 }
 
 // takeLimit copies the rows of the database into files for psql, cut into a part for each connection, and keeps its schema with
@@ -62,7 +62,7 @@ func takeLimit(ctx context.Context, db *database, folder string, tables []string
 	return l, l.dumpRows(ctx)
 }
 
-// dumpSchema writes everything but the rows that the limit writes, and those that are derived from them.
+// dumpSchema writes everything except the rows that the limit writes and those derived from them.
 func (l *limit) dumpSchema(ctx context.Context) error {
 	args := []string{"--no-owner", "--file=" + l.schema()}
 	for _, table := range slices.Concat(factTables, projectedTables, historyTables) {
@@ -80,7 +80,7 @@ func (l *limit) script(part int) string {
 	return filepath.Join(l.folder, fmt.Sprintf("part%d.sql", part))
 }
 
-// keyOf is the column of a table by which its rows are cut into batches.
+// keyOf returns the column by which a table is cut into batches.
 func keyOf(table string) string {
 	switch {
 	case slices.Contains(historyTables, table):
@@ -93,7 +93,7 @@ func keyOf(table string) string {
 	return "ledger_offset"
 }
 
-// dumpRows writes a script for each connection, and the files that it names.
+// dumpRows writes a script for each connection, and its files.
 func (l *limit) dumpRows(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, l.db.url())
 	if err != nil {
@@ -135,7 +135,7 @@ func (l *limit) dumpRows(ctx context.Context) error {
 	return nil
 }
 
-// dump copies the rows of a table that lie after one value of the key up to another into a file.
+// dump copies the rows of a table whose key is above after, and at most upTo, into a file.
 func (l *limit) dump(ctx context.Context, conn *pgx.Conn, table string, after, upTo int64, file string) (rows int64, err error) {
 	f, err := os.Create(file)
 	if err != nil {
@@ -151,8 +151,8 @@ func (l *limit) dump(ctx context.Context, conn *pgx.Conn, table string, after, u
 	return tag.RowsAffected(), out.Flush()
 }
 
-// write has psql write the rows into a new database with the same schema, and gives what that took. The rows are
-// counted afterwards.
+// write runs psql to write the rows into a new database with the same schema, and returns the time it took. It counts the
+// rows afterwards.
 func (l *limit) write(ctx context.Context) (u usage, err error) {
 	url, err := l.db.fresh(ctx)
 	if err != nil {

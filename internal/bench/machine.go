@@ -30,7 +30,7 @@ func (h *harness) describeMachine(ctx context.Context) error {
 	return nil
 }
 
-// commit is that of the tree, with a plus where something is changed.
+// commit returns the tree's commit, with a plus if files are changed.
 func commit(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=10", "HEAD").Output()
 	if err != nil {
@@ -55,7 +55,7 @@ func moduleVersion(path string) string {
 	return "unknown"
 }
 
-// memory is the machine's, as far as it tells.
+// memory returns the machine's memory, if known.
 func memory() string {
 	text, err := os.ReadFile("/proc/meminfo")
 	var kilobytes int64
@@ -76,7 +76,7 @@ func kernel() string {
 	return runtime.GOOS
 }
 
-// syncLatency is how long it takes, as a median, until a block is on disk.
+// syncLatency returns the median time until a block is on disk.
 func syncLatency(folder string) (time.Duration, error) {
 	f, err := os.CreateTemp(folder, "sync-")
 	if err != nil {

@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// pathStats is where a server that bench starts says what it was asked so far.
+// pathStats is the path at which a server of bench reports its requests so far.
 const pathStats = "/bench/stats"
 
-// stats is what a server was asked.
+// stats counts a server's requests.
 type stats struct {
 	Requests map[string]int64 // by path
 	Bytes    int64            // of the answers' bodies
@@ -23,7 +23,7 @@ func (s stats) total() (n int64) {
 	return n
 }
 
-// meter counts what passes through a server.
+// meter counts the requests and answers of a server.
 type meter struct {
 	next http.Handler
 
@@ -41,13 +41,13 @@ func (m *meter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		told, err := json.Marshal(m.stats)
 		m.mu.Unlock()
 		if err != nil {
-			panic(err) // of numbers: can't happen
+			panic(err) // can't happen for numbers
 		}
 		w.Write(told)
 		return
 	}
 	counted := &countingWriter{ResponseWriter: w}
-	defer func() { // also where the handler breaks the connection off
+	defer func() { // also if the handler aborts the connection
 		m.mu.Lock()
 		m.Requests[r.URL.Path]++
 		m.Bytes += counted.n

@@ -8,8 +8,8 @@ import (
 
 const lookAtMemoryEvery = 20 * time.Millisecond
 
-// peakMeter follows the most memory that a process has had resident at once. The system does not tell it any more when the process
-// has ended.
+// peakMeter follows the peak resident memory of a process, because the system no longer reports it after the process has
+// ended.
 type peakMeter struct {
 	end  chan struct{}
 	peak chan int64
@@ -34,7 +34,7 @@ func followPeak(pid int) *peakMeter {
 	return m
 }
 
-// stop gives the peak in bytes; 0 where the system does not tell.
+// stop returns the peak in bytes; 0 where the system does not report it.
 func (m *peakMeter) stop() int64 {
 	close(m.end)
 	return <-m.peak

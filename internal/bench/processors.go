@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// ticks is how many of them Linux counts in a second of processor time.
+// ticks is Linux's unit of processor time, per second.
 const ticks = 100
 
-// cpu is the processor time that the server has taken so far with all its processes, those that have ended included; 0 where the
-// system does not tell.
+// cpu returns the processor time of all the server's processes so far, ended ones included; 0 where the system does not
+// report it.
 func (d *database) cpu() time.Duration {
 	postmaster := strconv.Itoa(d.postmaster)
 	for own := processCPU(postmaster); ; {
@@ -30,23 +30,23 @@ func (d *database) cpu() time.Duration {
 		if now == own {
 			return total
 		}
-		own = now // one has ended meanwhile: it may have been counted twice, or not at all
+		own = now // a process has ended meanwhile: it may have been counted twice, or not at all
 	}
 }
 
-// processCPU is the processor time of a process, and of those children of it that have ended.
+// processCPU returns the processor time of a process and its ended children.
 func processCPU(pid string) (total time.Duration) {
-	const first, last = 11, 14 // utime, stime, cutime and cstime, behind the name, which may have spaces
+	const first, last = 11, 14 // utime, stime, cutime and cstime, after the name, which may contain spaces
 	stat, _ := os.ReadFile("/proc/" + pid + "/stat")
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	for i := first; i <= last && i < len(fields); i++ {
-		n, _ := strconv.ParseInt(fields[i], 10, 64) // what is no number is nothing that could be told
+		n, _ := strconv.ParseInt(fields[i], 10, 64) // always numbers
 		total += time.Duration(n) * time.Second / ticks
 	}
 	return total
 }
 
-// measured runs something, and gives how long it took, and the server's processor time.
+// measured runs a function and returns how long it took, with the server's processor time.
 func (d *database) measured(run func() error) (u usage, err error) {
 	began, cpu := time.Now(), d.cpu()
 	err = run()
@@ -56,8 +56,8 @@ func (d *database) measured(run func() error) (u usage, err error) {
 
 const apartName = "apart"
 
-// apart gives the server one half of the processors, and this process the other one, with all that it starts: as where a database has
-// a machine of its own. Where that can't be done it is left out, unless it was asked for.
+// apart gives the server one half of the processors, and this process and its children the other half, as if the database
+// had a machine of its own. If that is not possible, it does nothing, unless --apart was given.
 func (h *harness) apart(ctx context.Context) (err error) {
 	all, err := processors(ctx)
 	if err == nil && len(all) < 2 {
@@ -70,13 +70,13 @@ func (h *harness) apart(ctx context.Context) (err error) {
 		h.say("%s: left out: %v", apartName, err)
 		return nil
 	}
-	if err := h.place(ctx, all[:len(all)/2], all[len(all)/2:]); err != nil {
+	if err := h.pinAll(ctx, all[:len(all)/2], all[len(all)/2:]); err != nil {
 		return err
 	}
 	h.isApart = true
 	defer func() {
 		h.isApart = false
-		err = errors.Join(err, h.place(context.WithoutCancel(ctx), all, all))
+		err = errors.Join(err, h.pinAll(context.WithoutCancel(ctx), all, all))
 	}()
 	for _, part := range []func(context.Context) error{h.catchup, h.snapshot, h.history} {
 		if err := part(ctx); err != nil {
@@ -86,10 +86,11 @@ func (h *harness) apart(ctx context.Context) (err error) {
 	return nil
 }
 
-// processors are the numbers of those that this process may run on.
+// processors returns the numbers of the processors that this process may run on.
 func processors(ctx context.Context) ([]string, error) { return processorsOf(ctx, os.Getpid()) }
 
-// processorsOf are the numbers of those that a process may run on, and that are there: /proc has some that are not, on some machines.
+// processorsOf returns the numbers of the existing processors that a process may run on. On some machines /proc lists others
+// too.
 func processorsOf(ctx context.Context, pid int) (numbers []string, err error) {
 	told, err := taskset(ctx, "--cpu-list", "--pid", strconv.Itoa(pid))
 	if err != nil {
@@ -116,9 +117,9 @@ func processorsOf(ctx context.Context, pid int) (numbers []string, err error) {
 	return numbers, nil
 }
 
-// place has the server run on some processors, and this process, with what it starts from now on, on others.
-func (h *harness) place(ctx context.Context, server, own []string) error {
-	if err := pin(ctx, h.db.postmaster, server); err != nil { // first: what it starts meanwhile is where it is
+// pinAll pins the server to some processors, and this process, with its future children, to others.
+func (h *harness) pinAll(ctx context.Context, server, own []string) error {
+	if err := pin(ctx, h.db.postmaster, server); err != nil { // first, because its new processes inherit it
 		return err
 	}
 	aside, err := query[int](ctx, h.db, "SELECT pid FROM pg_stat_activity WHERE backend_type <> 'client backend'")
@@ -133,19 +134,19 @@ func (h *harness) place(ctx context.Context, server, own []string) error {
 	return pin(ctx, os.Getpid(), own)
 }
 
-// pin has a process run on some processors, with what it starts from now on.
+// pin pins a process and its future children to some processors.
 func pin(ctx context.Context, pid int, processors []string) error {
 	_, err := taskset(ctx, "--all-tasks", "--cpu-list", "--pid", strings.Join(processors, ","), strconv.Itoa(pid))
 	return err
 }
 
-// hasEnded tells that a process is not there any more, as those that vacuum may be.
+// hasEnded reports whether a process has ended, as a vacuum worker may have.
 func hasEnded(pid int) bool {
 	_, err := os.Stat(fmt.Sprintf("/proc/%d", pid))
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// taskset tells, or says, on which processors a process runs. Only Linux has it.
+// taskset reads or sets the processors of a process. Only Linux has it.
 func taskset(ctx context.Context, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, "taskset", args...).CombinedOutput()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // beginning of the profiles' names, the third the program's name, and what follows are its own arguments.
 const profileCommand = "with-profiles"
 
-// profiledPrograms run the programs' commands as far as they are measured.
+// profiledPrograms run the measured commands of the programs.
 var profiledPrograms = map[string]func(ctx context.Context, args []string, stdout, stderr io.Writer) (code int){
 	"indexer": func(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return config.Execute(ctx, "indexer", "", &profiledIndexer{}, args, os.Environ(), stdout, stderr)
@@ -34,7 +34,7 @@ type profiledIndexer struct {
 
 type profiledRun struct{ app.Indexer }
 
-// Run indexes, as the command of that name of the indexer.
+// Run indexes like `indexer run`.
 func (c *profiledRun) Run(ctx context.Context, logger *slog.Logger) error {
 	return app.RunIndexer(ctx, c.Indexer, logger)
 }
@@ -46,7 +46,7 @@ type profiledBackfill struct {
 
 type profiledSnapshot struct{ app.Backfill }
 
-// Run seeds the database, as the command of that name of backfill.
+// Run seeds the database like `backfill`.
 func (c *profiledSnapshot) Run(ctx context.Context, logger *slog.Logger) error {
 	_, err := app.RunBackfill(ctx, c.Backfill, logger, nil)
 	return err

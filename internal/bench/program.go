@@ -14,9 +14,9 @@ import (
 type usage struct {
 	wall time.Duration // from its start to its end
 	cpu  time.Duration // user and system time
-	peak int64         // resident memory, in bytes; 0 where the system does not tell
+	peak int64         // resident memory, in bytes; 0 where the system does not report it
 
-	postgres time.Duration // processor time of the database server meanwhile; 0 where the system does not tell
+	postgres time.Duration // processor time of the database server meanwhile; 0 where the system does not report it
 }
 
 // programs are the programs that are measured, built into a folder.
@@ -35,8 +35,7 @@ func buildPrograms(ctx context.Context, folder string) error {
 	return nil
 }
 
-// command prepares a program. Its settings are its flags: variables of this process that would be settings, too, are not
-// passed on.
+// command prepares a program. It is configured by flags only: this process's variables that are settings are removed.
 func (p *programs) command(ctx context.Context, name, database string, args ...string) (*exec.Cmd, error) {
 	path := filepath.Join(p.folder, name)
 	if _, ok := profiledPrograms[name]; ok && p.profile != "" {
@@ -58,7 +57,7 @@ func (p *programs) command(ctx context.Context, name, database string, args ...s
 	return cmd, nil
 }
 
-// run runs a program to its end, which must be a good one.
+// run runs a program, which must succeed.
 func (p *programs) run(ctx context.Context, name, database string, args ...string) (usage, error) {
 	cmd, err := p.command(ctx, name, database, args...)
 	if err != nil {
@@ -67,7 +66,7 @@ func (p *programs) run(ctx context.Context, name, database string, args ...strin
 	return measure(cmd)
 }
 
-// measure runs a command to its end, which must be a good one.
+// measure runs a command, which must succeed.
 func measure(cmd *exec.Cmd) (usage, error) {
 	var log tail
 	cmd.Stdout, cmd.Stderr = &log, &log
@@ -80,7 +79,7 @@ func measure(cmd *exec.Cmd) (usage, error) {
 	err = cmd.Wait()
 	wall, peak := time.Since(began), meter.stop()
 	if err != nil {
-		return usage{}, fmt.Errorf("%s: %w; the end of what it said:\n%s", filepath.Base(cmd.Path), err, log.text)
+		return usage{}, fmt.Errorf("%s: %w; the end of its output:\n%s", filepath.Base(cmd.Path), err, log.text)
 	}
 	return usage{wall: wall, cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), peak: peak}, nil
 }

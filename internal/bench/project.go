@@ -9,8 +9,8 @@ import (
 	"ledgerindexer/store"
 )
 
-// project has the store derive, from the rows that psql wrote, what follows from them: what is active, and what was. It is
-// done as the store does it over rows that it finds stored. It gives what that took.
+// project lets the store derive the projections from the rows that psql wrote, as it does for stored facts, and returns the
+// time it took.
 func (l *limit) project(ctx context.Context, shape ledger.Shape, from int64) (u usage, err error) {
 	to, err := queryOne[int64](ctx, l.db, "SELECT max(to_inclusive) FROM indexer.coverage")
 	if err != nil {

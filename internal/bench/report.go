@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// report is what was measured so far.
+// report holds the results so far.
 type report struct {
 	machine  []string // about machine and versions
 	targets  []target
 	sections []section
 }
 
-// target is a figure that there is a goal for.
+// target is a figure with a goal.
 type target struct {
 	what     string
 	measured float64
 	wanted   float64
-	atMost   bool // wanted is the most; else the least
+	atMost   bool // wanted is a maximum; else a minimum
 	unit     string
-	digits   int // behind the point
+	digits   int // after the decimal point
 }
 
 func (t target) reached() bool {
@@ -44,7 +44,7 @@ func (t target) row() []string {
 	return []string{t.what, number(t.measured), bound + " " + number(t.wanted), reached}
 }
 
-// section is what a part has found.
+// section holds the results of a part.
 type section struct {
 	title string
 	notes []string // paragraphs before the table
@@ -58,7 +58,7 @@ func (r *report) note(line ...string) { r.machine = append(r.machine, line...) }
 func cell(format string, a any) string { return fmt.Sprintf(format, a) }
 func cells(row ...string) []string     { return row }
 
-// thousands is a number without what is behind its point, with a comma between each three digits.
+// thousands formats a number without decimals, with commas between thousands.
 func thousands(v float64) string {
 	digits := fmt.Sprintf("%.0f", v)
 	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
@@ -104,7 +104,7 @@ func writeSection(out *bytes.Buffer, s section) {
 // mark is the line of a report's file below which everything is replaced.
 const mark = "<!-- Below this line: written by make bench. -->\n"
 
-// write replaces what a file has below the mark, or all of it where there is none.
+// write replaces everything below the mark in a file, or the whole file if it has none.
 func (r *report) write(path string) error {
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -11,9 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The baseline is what somebody writes first: one request after the other, encoding/json, an INSERT for each row, a
-// transaction for each page. It keeps what is active, but of updates, creations and archivals only, and of these only
-// what everybody would.
+// The baseline is the first version that one would write: sequential requests, encoding/json, an INSERT for each row, a
+// transaction for each page. It keeps the active set, but stores only updates, creations and archivals, with the obvious
+// columns.
 
 const sequentialTables = `
 CREATE TABLE updates (ledger_offset bigint PRIMARY KEY, update_id text, record_time timestamptz, effective_at timestamptz);
@@ -55,7 +55,7 @@ type sequentialUpdate struct {
 	} `json:"events"`
 }
 
-// sequential reads a ledger from its beginning to an offset with the baseline, and gives how long that took.
+// sequential reads a ledger from its beginning to an offset with the baseline, and returns how long it took.
 func sequential(ctx context.Context, url, database, format string, end int64) (time.Duration, error) {
 	conn, err := pgx.Connect(ctx, database)
 	if err != nil {

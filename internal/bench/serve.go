@@ -25,20 +25,20 @@ const (
 	serveUpdates  = "updates"  // an updates data set
 	serveSnapshot = "snapshot" // the data set of a snapshot
 	serveHistory  = "history"  // the data set of a transaction history
-	serveCopies   = "copies"   // an updates data set, again and again
-	serveGrowing  = "growing"  // a ledger that grows when it is told to
+	serveCopies   = "copies"   // an updates data set, repeated
+	serveGrowing  = "growing"  // a ledger that grows on request
 )
 
-// serveOptions say what a process serves.
+// serveOptions configure a serving process.
 type serveOptions struct {
 	Kind    string
 	Data    string        // name of the data set
-	Pages   bool          // of 2,000; else lists of 200 are all there is
+	Pages   bool          // serve pages of 2,000; else only lists of 200
 	Latency time.Duration // before every answer
 	Copies  int           // of the data set
 }
 
-// handler is what serves.
+// handler returns the handler for the options.
 func (o serveOptions) handler() (http.Handler, error) {
 	if o.Kind == serveGrowing {
 		return newGrowing(), nil
@@ -70,8 +70,8 @@ func (o serveOptions) handler() (http.Handler, error) {
 	return newMeter(next), nil
 }
 
-// serve is the process that serves: it says where on stdout, and ends when stdin does, as it does when the process that
-// started this one is gone.
+// serve is the serving process. It prints its address to stdout and ends when stdin ends, which also happens when its parent
+// process is gone.
 func serve(ctx context.Context, arg string, stdin io.Reader, stdout io.Writer) error {
 	var o serveOptions
 	if err := json.Unmarshal([]byte(arg), &o); err != nil {
@@ -87,8 +87,8 @@ func serve(ctx context.Context, arg string, stdin io.Reader, stdout io.Writer) e
 	}
 	server := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
 	go func() {
-		_, _ = io.Copy(io.Discard, stdin) // whatever its end is called
-		_ = server.Close()                // nobody waits for an answer any more
+		_, _ = io.Copy(io.Discard, stdin) // until its end, whatever the error
+		_ = server.Close()                // nobody waits for an answer
 	}()
 	if _, err := fmt.Fprintf(stdout, "http://%s\n", listener.Addr()); err != nil {
 		return err
@@ -130,7 +130,7 @@ func startServer(ctx context.Context, o serveOptions) (*server, error) {
 	}
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("the %s server does not say where it is: %w", o.Kind, err), s.stop())
+		return nil, errors.Join(fmt.Errorf("read the address of the %s server: %w", o.Kind, err), s.stop())
 	}
 	s.url = strings.TrimSpace(line)
 	return s, nil
@@ -145,7 +145,7 @@ func (s *server) stop() error {
 	return nil
 }
 
-// get asks the server for something of ours.
+// get requests one of bench's own paths.
 func (s *server) get(ctx context.Context, path string, answer any) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *server) get(ctx context.Context, path string, answer any) error {
 	return json.NewDecoder(response.Body).Decode(answer)
 }
 
-// stats is what the server was asked so far.
+// stats returns the server's requests so far.
 func (s *server) stats(ctx context.Context) (asked stats, err error) {
 	return asked, s.get(ctx, pathStats, &asked)
 }

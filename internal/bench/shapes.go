@@ -7,7 +7,7 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// shapes measures the events that are indexed a second, by how many an update has and which of them are asked for.
+// shapes measures the events indexed per second, by events per update and transaction shape.
 func (h *harness) shapes(ctx context.Context) error {
 	table := [][]string{{"shape", "events of an update", "bytes of an update", "updates/s", "events/s", "MB/s", "CPU s for 100,000 updates", "peak MiB"}}
 	for _, shape := range []struct{ flag, name string }{{"acs-delta", sandbox.ACSDelta}, {"ledger-effects", sandbox.LedgerEffects}} {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// snapshot measures how fast a database is seeded with the contracts that are active.
+// snapshot measures how fast a database is seeded with the active contracts.
 func (h *harness) snapshot(ctx context.Context) (err error) {
 	data, path, err := h.dataset(fmt.Sprintf("snapshot-%d", h.Contracts), func(name string) error { return buildSnapshot(ctx, name, h.Contracts) })
 	if err != nil {
@@ -49,7 +49,7 @@ func (h *harness) seed(ctx context.Context, path string, data *dataset) (u usage
 	return u, err
 }
 
-// copied is something that is measured against psql COPY of all rows that it leaves.
+// copied is a run to measure against psql COPY of the same rows.
 type copied struct {
 	what   string // with its unit
 	unit   string
@@ -59,7 +59,7 @@ type copied struct {
 	least  float64
 }
 
-// againstCopy runs the thing and psql in alternation. The ratio is that of each round.
+// againstCopy runs it and psql in alternation. There is a ratio for each round.
 func (h *harness) againstCopy(ctx context.Context, o copied) (s *samples, limits *samples, err error) {
 	s, limits = &samples{}, &samples{}
 	var l *limit
@@ -98,7 +98,7 @@ func (h *harness) againstCopy(ctx context.Context, o copied) (s *samples, limits
 	return s, limits, nil
 }
 
-// copyTable is what againstCopy found.
+// copyTable returns the table of againstCopy's results.
 func copyTable(o copied, s, limits *samples) [][]string {
 	table := [][]string{{"", o.unit + "/s", "to the limit", "CPU s for 100,000", "PostgreSQL's", "peak MiB"}}
 	ours := cells("ours", thousands(median(s.rate)), "", cell("%.2f", median(s.cpu)), cell("%.2f", median(s.server)), cell("%.0f", median(s.peak)))

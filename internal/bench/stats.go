@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// median is the value in the middle, or the mean of the two there; 0 of none.
+// median returns the middle value, or the mean of the middle two; 0 for no values.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -19,7 +19,7 @@ func median(values []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// percentile is the smallest value that p percent of all are not above (p in (0, 100]); 0 of none.
+// percentile returns the smallest value that is at least as large as p percent of all, p in (0, 100]; 0 for no values.
 func percentile(values []time.Duration, p float64) time.Duration {
 	if len(values) == 0 {
 		return 0

@@ -4,5 +4,5 @@ package bench
 
 import "syscall"
 
-// syncData has the system put a file on disk: there is no fdatasync here.
+// syncData writes a file to disk: there is no fdatasync here.
 func syncData(fd uintptr) error { return syscall.Fsync(int(fd)) }

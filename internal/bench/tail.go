@@ -13,22 +13,22 @@ import (
 )
 
 const (
-	lookEvery = 5 * time.Millisecond // how often SQL is asked how far readers can see
+	lookEvery = 5 * time.Millisecond // between queries for the visible offset
 	idleFor   = time.Minute          // how long requests are counted while nothing happens
-	patience  = time.Minute          // for what should take a moment
+	timeout   = time.Minute          // for what should take a moment
 )
 
-// tailRate is updates a second, and for how long they come at least.
+// tailRate is a rate of updates, and its minimal duration.
 type tailRate struct {
 	perSecond float64
 	atLeast   time.Duration
 }
 
-// What delays one update in a hundred is not seen in a minute where they are few: at 5/s there are 1,000 that have something to show.
+// A minute at a low rate is too short to see what delays one update in a hundred: at 5/s 1,000 visible updates are needed.
 var tailRates = []tailRate{{1, 0}, {5, 220 * time.Second}, {10, 0}, {100, 0}, {1000, 0}, {3000, 0}}
 
-// tail measures how long it takes from when the server has an update until its row is visible, and what is asked of a server
-// where nothing happens.
+// tail measures the time from an update's arrival at the server until its row is visible, and the requests to an idle
+// server.
 func (h *harness) tail(ctx context.Context) (err error) {
 	table := [][]string{{"updates/s", "updates", "p50 ms", "p99 ms", "longest ms", "requests/s"}}
 	f, err := h.follow(ctx)
@@ -94,7 +94,7 @@ func (h *harness) follow(ctx context.Context) (_ *follower, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := measure(cmd); err != nil { // it leaves a schema, and what the ledger has so far
+	if _, err := measure(cmd); err != nil { // creates the schema and indexes the ledger so far
 		return nil, err
 	}
 	if cmd, err = h.programs.command(ctx, "indexer", url, args...); err != nil {
@@ -114,14 +114,14 @@ func (h *harness) follow(ctx context.Context) (_ *follower, err error) {
 // stop ends everything, the indexer as an operator would.
 func (f *follower) stop() (err error) {
 	if f.conn != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		err = f.conn.Close(ctx)
 	}
 	if f.indexer != nil {
 		err = errors.Join(err, f.indexer.Process.Signal(syscall.SIGTERM))
 		if ended := f.indexer.Wait(); ended != nil {
-			err = errors.Join(err, fmt.Errorf("the indexer ended with %w; the end of what it said:\n%s", ended, f.log.text))
+			err = errors.Join(err, fmt.Errorf("the indexer ended with %w; the end of its log:\n%s", ended, f.log.text))
 		}
 	}
 	return errors.Join(err, f.server.stop())
@@ -129,7 +129,7 @@ func (f *follower) stop() (err error) {
 
 // idle counts the requests of a minute in which nothing happens.
 func (f *follower) idle(ctx context.Context) (perMinute float64, err error) {
-	if err := sleep(ctx, 5*time.Second); err != nil { // it has started by then
+	if err := sleep(ctx, 5*time.Second); err != nil { // wait for its start
 		return 0, err
 	}
 	before, err := f.server.stats(ctx)
@@ -143,7 +143,7 @@ func (f *follower) idle(ctx context.Context) (perMinute float64, err error) {
 	return float64(after.total()-before.total()) / idleFor.Minutes(), err
 }
 
-// measure lets the ledger grow for a while, and gives for each update how long it took to be seen, and how many requests were made
+// measure lets the ledger grow for a while. It returns how long each update took to be visible, and the number of requests
 // meanwhile.
 func (f *follower) measure(ctx context.Context, perSecond float64, d time.Duration) (took []time.Duration, requests int64, err error) {
 	before, err := f.server.stats(ctx)
@@ -180,7 +180,7 @@ func (f *follower) measure(ctx context.Context, perSecond float64, d time.Durati
 	return delays(arrived, seen), after.total() - before.total(), nil
 }
 
-// look notes each time when readers see farther than before, until they see the last of what has arrived when grown is closed.
+// look notes each advance of the visible offset. It ends when grown is closed and the last arrived update is visible.
 func (f *follower) look(ctx context.Context, grown <-chan struct{}, arrived *[]arrival) (seen []arrival, err error) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -195,7 +195,7 @@ func (f *follower) look(ctx context.Context, grown <-chan struct{}, arrived *[]a
 			}
 			last, grown = (*arrived)[len(*arrived)-1].Offset, nil
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeoutCause(ctx, patience, errors.New("what the server has is not seen"))
+			ctx, cancel = context.WithTimeoutCause(ctx, timeout, errors.New("the last updates do not become visible"))
 			defer cancel()
 		case <-tick.C:
 		}
@@ -211,7 +211,7 @@ func (f *follower) look(ctx context.Context, grown <-chan struct{}, arrived *[]a
 	return seen, nil
 }
 
-// delays is for each update from when it arrived to when readers saw as far as its offset. Both are in order.
+// delays returns for each update the time from its arrival until it was visible. Both lists are in order.
 func delays(arrived, seen []arrival) []time.Duration {
 	var took []time.Duration
 	for _, a := range arrived {

@@ -1,14 +1,13 @@
-// Package brief lets tests try fewer inputs where a run of them would take too long: with the race detector, which makes
-// everything take five to ten times as long and has nothing to find in what one goroutine does, and with -short. `make thorough`
-// tries all of them.
+// Package brief lets tests try fewer inputs in slow runs: with the race detector, which makes everything five to ten times
+// slower and finds nothing in a single goroutine, and with -short. `make thorough` tries all of them.
 package brief
 
 import "testing"
 
-// Run is whether this run of the tests is to be brief.
+// Run reports whether this run of the tests is brief.
 func Run() bool { return Race || testing.Short() }
 
-// Skip skips, in a brief run, a test that looks at more inputs of what other tests have looked at.
+// Skip skips a test in a brief run. It is for tests that try more inputs of what other tests cover.
 func Skip(t testing.TB) {
 	t.Helper()
 	if Run() {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// checkJSON checks a body, of which at says what it is.
+// checkJSON checks a body; at names it in errors.
 func (d *Document) checkJSON(schema map[string]any, body []byte, at string) error {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()

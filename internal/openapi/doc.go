@@ -2,5 +2,5 @@
 // and unknown members, enumerations and the variants of sum types. An optional member may be null, as the servers send
 // it.
 //
-// It knows no more of OpenAPI than these documents use.
+// It supports only the part of OpenAPI that these documents use.
 package openapi

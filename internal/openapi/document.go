@@ -23,8 +23,8 @@ func Ledger(t testing.TB, version string) *Document {
 	return beside(t, "ledger-json-api-"+version+".yaml")
 }
 
-// Scan is the document of the Scan service in a release, such as "0.6". What it only refers to in other files, such as the
-// form of errors, is not known. The test is skipped as with Ledger.
+// Scan is the document of the Scan service in a release, such as "0.6". Its references to other files, such as for errors,
+// are not resolved. The test is skipped as with Ledger.
 func Scan(t testing.TB, version string) *Document {
 	t.Helper()
 	return beside(t, "scan-"+version+".yaml")
@@ -73,7 +73,7 @@ func parse(data []byte) (*Document, error) {
 	return d, nil
 }
 
-// at is the object that names lead to from the root, nil where there is none.
+// at returns the object at a path of names from the root, nil if there is none.
 func (d *Document) at(names ...string) map[string]any {
 	node := d.root
 	for _, name := range names {
@@ -82,7 +82,7 @@ func (d *Document) at(names ...string) map[string]any {
 	return node
 }
 
-// Has says whether there is the operation.
+// Has reports whether the document has the operation.
 func (d *Document) Has(method, path string) bool {
 	return d.operation(method, path) != nil
 }
@@ -91,7 +91,7 @@ func (d *Document) operation(method, path string) map[string]any {
 	return d.at("paths", path, strings.ToLower(method))
 }
 
-// CheckRequest checks the query and the body of a request; a nil body is none.
+// CheckRequest checks the query and the body of a request; nil means no body.
 func (d *Document) CheckRequest(method, path string, query url.Values, body []byte) error {
 	operation := d.operation(method, path)
 	if operation == nil {

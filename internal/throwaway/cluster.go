@@ -23,7 +23,7 @@ import (
 // superuser is the database user of clusters and containers.
 const superuser = "postgres"
 
-// socketPathLimit is the longest path of a Unix socket that every system takes:
+// socketPathLimit is the longest path of a Unix socket that every system accepts:
 // 104 bytes on macOS, 108 on Linux, with the final zero.
 const socketPathLimit = 103
 
@@ -117,7 +117,7 @@ const (
 )
 
 // temporaryFolder returns the folder to make the cluster's folder in: in memory
-// where that is wanted and has room, else the system's folder for temporary
+// if that is wanted and large enough, else the system's folder for temporary
 // files, or /tmp where that one's path is too long for a socket or not open to
 // the cluster's user.
 func temporaryFolder(acc *account, inMemory bool) string {
@@ -146,8 +146,8 @@ func temporaryFolder(acc *account, inMemory bool) string {
 }
 
 // command prepares a program that runs as the cluster's user, in a session of
-// its own so that a Ctrl-C in the terminal reaches this process only: who started
-// the cluster wants to use it while it shuts down.
+// its own so that a Ctrl-C in the terminal reaches only this process, which still
+// needs the cluster while it shuts down.
 func (c *cluster) command(ctx context.Context, path string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = c.folder // the current folder may be closed to the cluster's user
@@ -159,10 +159,10 @@ func (c *cluster) command(ctx context.Context, path string, args ...string) *exe
 	return cmd
 }
 
-// watchScript waits until its input ends, which the kernel sees to when the
-// process that holds the other end is gone, even by SIGKILL. Then it ends the
-// server and removes the folder. It tries again because the server, or the initdb
-// before it, may have been about to write there.
+// watchScript waits until its input ends. The kernel ends it when the process that
+// holds the other end is gone, even by SIGKILL. Then it ends the server and removes
+// the folder. It tries again because the server, or the initdb before it, may still
+// write there.
 //
 // A parent death signal would be shorter, but Linux only, tied to the thread that
 // started the server rather than to the process, and would leave the folder.
@@ -182,7 +182,7 @@ func (c *cluster) watch() error {
 		return err
 	}
 	defer theirs.Close()
-	// It has to outlive every context, so it gets none that ends.
+	// It must outlive every context.
 	c.watcher = c.command(context.Background(), "/bin/sh", "-c", watchScript, "watch", c.programs, c.folder)
 	c.watcher.Stdin = theirs
 	if err := c.watcher.Start(); err != nil {
@@ -226,8 +226,8 @@ func (c *cluster) create(ctx context.Context, o Options) (string, error) {
 	settings["port"] = strconv.Itoa(port)
 	settings["listen_addresses"] = listen
 	settings["unix_socket_directories"] = c.folder
-	// Later lines of the file win over the ones initdb wrote, and ALTER SYSTEM
-	// wins over them, which it would not over command line options.
+	// Later lines of the file override those of initdb, and ALTER SYSTEM overrides
+	// them, which it would not do with command line options.
 	if err := c.appendConf(settings); err != nil {
 		return "", fmt.Errorf("write the server's settings: %w", err)
 	}
@@ -256,8 +256,8 @@ func serverSettings(o Options) map[string]string {
 		"log_timezone":    "UTC",
 	}
 	if !o.Durable {
-		// synchronous_commit stays on: a commit then is with the operating system
-		// before it is reported, and survives the server's crash.
+		// synchronous_commit stays on: a commit is handed to the operating system
+		// before it is reported, so it survives the server's crash.
 		settings["fsync"] = "off"
 		settings["full_page_writes"] = "off"
 	}
@@ -306,7 +306,7 @@ func (c *cluster) run(ctx context.Context, connection string) error {
 	}
 	c.exited = make(chan struct{})
 	go func(server *exec.Cmd, exited chan struct{}) {
-		_ = server.Wait() // a killed server's exit code says nothing
+		_ = server.Wait() // a killed server's exit code is meaningless
 		close(exited)
 	}(c.server, c.exited)
 	if err := awaitAnswer(ctx, connection, c.exited); err != nil {
@@ -362,7 +362,7 @@ func (c *cluster) logEnd() string {
 	return strings.Join(lines[max(0, len(lines)-15):], "\n")
 }
 
-// freePort returns a loopback port that nobody listened on a moment ago.
+// freePort returns a loopback port that was free a moment ago.
 func freePort(ctx context.Context) (int, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -19,7 +19,7 @@ type container struct {
 	running *testcontainers.DockerContainer
 }
 
-// engineAnswers says whether a container engine can be used, and if not, why.
+// engineAnswers returns why no container engine can be used; nil if one can.
 func engineAnswers(ctx context.Context) (err error) {
 	defer func() {
 		// The library panics where it can't find an engine at all.
@@ -71,9 +71,8 @@ func startContainer(ctx context.Context, o Options) (*Server, error) {
 // counts.
 //
 // The container's port is on the engine's machine. That is this one, or, for a
-// process that is itself in a container, perhaps the one around it, as the
-// library supposes then; perhaps not, where the engine is in the container too.
-// So both are asked.
+// process in a container, either the machine around it, as the library supposes, or
+// the container itself, if the engine runs there too. So it tries both.
 func (c *container) answering(ctx context.Context, password string) (string, error) {
 	port, err := c.running.MappedPort(ctx, "5432/tcp")
 	if err != nil {

@@ -23,9 +23,9 @@ const (
 	PoolStatements   = "statement"
 )
 
-// PgBouncer stands before a database, until the test is done: the real program, in
-// one of its pooling modes, with further lines of its configuration. It lets everybody
-// in. It returns the URL to connect to, and skips the test on a machine without it.
+// PgBouncer starts the real PgBouncer before a database, until the test is done, in one
+// of its pooling modes, with further lines of its configuration. It authenticates
+// nobody. It returns the URL to connect to, and skips the test on a machine without it.
 func PgBouncer(t testing.TB, database, mode string, settings ...string) string {
 	t.Helper()
 	program, err := exec.LookPath("pgbouncer")
@@ -61,8 +61,8 @@ const bouncerPort = "6432"
 type bouncer struct {
 	folder  string
 	account *account
-	alive   io.Closer     // it ends when this is closed, by the end of this process too
-	ended   chan struct{} // closed when it has; nil: it was not started
+	alive   io.Closer     // it ends when this is closed, also by the end of this process
+	ended   chan struct{} // closed when it has ended; nil: it was not started
 }
 
 func newBouncer() (*bouncer, error) {
@@ -102,8 +102,8 @@ func (b *bouncer) configure(config *pgx.ConnConfig, mode string, settings []stri
 	return os.WriteFile(b.file("ini"), []byte(strings.Join(append(lines, settings...), "\n")+"\n"), 0o644)
 }
 
-// bounceScript runs PgBouncer until the input ends, which the kernel sees to when
-// this process is gone, even by SIGKILL.
+// bounceScript runs PgBouncer until its input ends. The kernel ends it when this
+// process is gone, even by SIGKILL.
 const bounceScript = `
 "$1" "$2/ini" </dev/null >"$2/log" 2>&1 &
 cat >/dev/null
@@ -112,7 +112,7 @@ wait
 rm -rf "$2"`
 
 func (b *bouncer) start(t testing.TB, program, connection string) error {
-	// With the test's context it would be gone before what is connected through it is closed.
+	// With the test's context it would end before the connections through it are closed.
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "/bin/sh", "-c", bounceScript, "bounce", program, b.folder)
 	cmd.Dir = b.folder
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -128,7 +128,7 @@ func (b *bouncer) start(t testing.TB, program, connection string) error {
 	}
 	b.alive, b.ended = input, make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // its exit code is that of a kill
+		_ = cmd.Wait() // it was killed, so there is always an error
 		close(b.ended)
 	}()
 	return awaitAnswer(t.Context(), connection, b.ended)

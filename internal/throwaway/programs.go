@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// programFolders are the places where distributions put PostgreSQL's server
+// programFolders are the folders where distributions put PostgreSQL's server
 // programs without adding them to PATH. Patterns as in filepath.Glob.
 var programFolders = []string{
 	"/usr/lib/postgresql/*/bin", // Debian, Ubuntu

@@ -10,19 +10,20 @@ import (
 )
 
 // SmallDisk is a folder for temporary files on a file system in memory that can become full. Only the functions that Run
-// runs, and the programs that they start, see it there: it is mounted in a namespace of its own, which the system removes
-// with the last process in it, and nothing has to be cleaned up.
+// runs, and the programs that they start, see it: it is mounted in a namespace of its own, which the system removes with
+// the last process in it, so there is nothing to clean up.
 type SmallDisk struct {
 	tasks  chan func()
 	folder string
 }
 
-// NewSmallDisk makes a disk of so many bytes. It takes the rights of root (CAP_SYS_ADMIN); the error says what is missing.
+// NewSmallDisk makes a disk of this size, in bytes. It needs the rights of root (CAP_SYS_ADMIN); the error says what is
+// missing.
 func NewSmallDisk(bytes int64) (*SmallDisk, error) {
 	d := &SmallDisk{tasks: make(chan func()), folder: os.TempDir()}
 	made := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with this function, and its namespace with it
+		runtime.LockOSThread() // never unlocked, so the thread and its namespace end with this function
 		err := d.mount(bytes)
 		made <- err
 		if err != nil {
@@ -51,8 +52,8 @@ func (d *SmallDisk) mount(bytes int64) error {
 	return nil
 }
 
-// Run calls fn where os.TempDir is on the disk, one call at a time. A server that fn starts must be reached over TCP: its
-// socket is on the disk too.
+// Run calls fn with os.TempDir on the disk, one call at a time. Connect over TCP to a server that fn starts: its socket is
+// on the disk too.
 func (d *SmallDisk) Run(fn func() error) error {
 	done := make(chan error)
 	d.tasks <- func() { done <- fn() }
@@ -79,7 +80,7 @@ func (d *SmallDisk) Fill() error {
 	})
 }
 
-// Free makes room again.
+// Free frees the filled space.
 func (d *SmallDisk) Free() error {
 	return d.Run(func() error {
 		if err := os.Remove(d.ballast()); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -89,5 +90,5 @@ func (d *SmallDisk) Free() error {
 	})
 }
 
-// Close lets go of the disk. What runs on it has to be ended before, by Run.
+// Close releases the disk. End everything that runs on it before, by Run.
 func (d *SmallDisk) Close() { close(d.tasks) }

@@ -6,8 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// strangeSettings are such as an administrator may have given a role or a database for other programs. Each changes what
-// texts look like, or what they mean.
+// strangeSettings are settings that an administrator may have set on a role or a database for other programs. Each changes
+// the form or the meaning of texts.
 var strangeSettings = []string{
 	"datestyle = 'German'", "intervalstyle = 'sql_standard'", "timezone = 'Asia/Kathmandu'", "bytea_output = 'escape'",
 	"client_encoding = 'LATIN1'", "standard_conforming_strings = off", "escape_string_warning = off", "array_nulls = off",
@@ -16,7 +16,7 @@ var strangeSettings = []string{
 }
 
 // Strange is Database with settings that a program may not expect, and a connection
-// on which they are as usual.
+// with the usual settings.
 func Strange(t testing.TB) (database string, usual *pgx.Conn) {
 	t.Helper()
 	database = Database(t)

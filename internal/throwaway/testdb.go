@@ -28,8 +28,8 @@ const (
 // prefix, run, "_", number.
 const testPrefix = "ledgerindexer_test_"
 
-// cleanupTimeout bounds what is done after a test, on a context of its own: the
-// test's one has ended.
+// cleanupTimeout limits the cleanup after a test. It has a context of its own, because
+// the test's has ended.
 const cleanupTimeout = time.Minute
 
 // OptionsFromEnv returns the options that the environment asks for:
@@ -125,7 +125,7 @@ func (t tests) Run() int {
 }
 
 // run is what the tests of one process share. There is one, theRun: the testing
-// package gives the tests of a process nothing else in common.
+// package has no other state for all tests of a process.
 type run struct {
 	options func() Options
 
@@ -174,7 +174,7 @@ func (r *run) open() error {
 	if r.lock, err = pgx.Connect(ctx, server.URL("")); err != nil {
 		return fmt.Errorf("connect to the tests' PostgreSQL server: %w", err)
 	}
-	// Who holds the lock of a run's name shows that the run is alive.
+	// Holding the lock of the run's name shows that the run is alive.
 	if _, err := r.lock.Exec(ctx, "SELECT pg_advisory_lock($1)", lockKey(r.name)); err != nil {
 		return fmt.Errorf("lock the name of this test run: %w", err)
 	}
@@ -184,8 +184,8 @@ func (r *run) open() error {
 	return nil
 }
 
-// sweep drops the databases of runs that did not come to their end, which a
-// server that outlives the run would otherwise keep.
+// sweep drops the databases of runs that were killed, which a server that outlives
+// the run would otherwise keep.
 func (r *run) sweep(ctx context.Context) error {
 	if r.server.Kind() != Given {
 		return nil

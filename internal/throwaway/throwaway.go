@@ -1,14 +1,13 @@
-// Package throwaway gives tests and the sandbox a PostgreSQL server that is
-// gone afterwards.
+// Package throwaway provides temporary PostgreSQL servers for tests and the sandbox.
 //
-// Where the server comes from, in this order: a URL that was given, PostgreSQL
-// programs on this machine (a temporary cluster), a container. Start says in
-// one sentence what is missing where none of the three can be had.
+// The server comes from, in this order: a given URL, PostgreSQL programs on this
+// machine (a temporary cluster), a container. If none of the three is available,
+// Start's error says what is missing.
 //
-// A temporary cluster lives in a folder of its own, is reached through a Unix
-// socket in that folder, and ends with this process however this process ends:
-// Stop ends it in the normal case, a watching process when there was no time
-// for Stop. It needs a Unix: Linux, macOS, or Linux under Windows.
+// A temporary cluster has a folder of its own, is reached through a Unix socket in
+// that folder, and ends with this process however this process ends: by Stop in the
+// normal case, otherwise by a watching process. It needs a Unix: Linux, macOS, or
+// Linux under Windows.
 package throwaway
 
 import (
@@ -28,7 +27,7 @@ type Kind string
 
 // The kinds of server. Any is for Options only.
 const (
-	Any       Kind = ""          // the first of the three that can be had
+	Any       Kind = ""          // the first of the three that is available
 	Given     Kind = "given"     // Options.URL
 	Local     Kind = "local"     // a temporary cluster from this machine's PostgreSQL programs
 	Container Kind = "container" // a container of Options.Image
@@ -40,22 +39,21 @@ const DefaultImage = "postgres:15"
 // MinVersion is the oldest major version of PostgreSQL that is used.
 const MinVersion = 15
 
-// startTimeout is how long a start may take in all, with the pull of an image,
-// and answerTimeout how long a server that was started may take to answer. It is
-// there within a second or two, unless the machine is very busy.
+// startTimeout limits the whole start, with the pull of an image, and answerTimeout
+// the time until a started server answers. Usually it answers within a second or two.
 const (
 	startTimeout  = 5 * time.Minute
 	answerTimeout = time.Minute
 )
 
-// Options says what server Start gives. The zero value takes the first of local
-// programs and container that can be had, with the settings for speed.
+// Options configure Start. The zero value takes the first of local programs and
+// container that is available, with the settings for speed.
 type Options struct {
 	// URL of a server that exists: a postgres:// URL or a libpq keyword string.
 	// It is used unless Kind says otherwise, and is never stopped.
 	URL string
 	// URLFrom is the name of the flag or variable URL is read from. It appears
-	// in the error where no server can be had. Default: TEST_DATABASE_URL.
+	// in the error if no server is available. Default: TEST_DATABASE_URL.
 	URLFrom string
 	// Kind forces one kind of server. Default: Any.
 	Kind Kind
@@ -66,8 +64,8 @@ type Options struct {
 	// machine.
 	Durable bool
 	// InMemory puts a local cluster that is not Durable in the machine's memory,
-	// where it has room. A test's database is then made in a hundredth of a second
-	// rather than in a tenth or more. Not for data that grows without end.
+	// if there is enough. A test's database is then made in a hundredth of a second
+	// rather than in a tenth or more. Not for data that grows without limit.
 	InMemory bool
 	// TCP makes a local cluster listen on a free loopback port as well, with a
 	// password, and URL name that port. By default there is only the socket. A
@@ -77,17 +75,17 @@ type Options struct {
 	// ones this package sets. They don't apply to a given server.
 	Settings map[string]string
 
-	// Tests set these two, to be on another machine: the folders where PostgreSQL
-	// programs are looked for beside PATH, and whether a container engine answers.
+	// Tests set these two to simulate another machine: the folders searched for
+	// PostgreSQL programs beside PATH, and whether a container engine answers.
 	folders []string
 	engine  func(ctx context.Context) error
 }
 
-// Server is a PostgreSQL server. Its methods can be called by several
-// goroutines at once, Kill, Restart and Stop one after the other.
+// Server is a PostgreSQL server. It is safe for concurrent use; Kill, Restart and
+// Stop wait for each other.
 type Server struct {
 	kind     Kind
-	database string // URL of the database that is there from the start
+	database string // URL of the initial database
 
 	mu        sync.Mutex
 	cluster   *cluster   // where kind is Local
@@ -99,7 +97,7 @@ type Server struct {
 // temporary cluster of this process.
 var ErrNotLocal = errors.New("only a temporary cluster of this process can be killed and restarted")
 
-// Start gives a server that answers. The caller must call Stop.
+// Start returns a server that answers. The caller must call Stop.
 //
 // Cancelling ctx ends the start, not a server that was started.
 func Start(ctx context.Context, o Options) (*Server, error) {
@@ -167,13 +165,12 @@ func startGiven(ctx context.Context, o Options) (*Server, error) {
 	return &Server{kind: Given, database: o.URL}, nil
 }
 
-// Kind says where the server came from: Given, Local or Container.
+// Kind returns where the server came from: Given, Local or Container.
 func (s *Server) Kind() Kind { return s.kind }
 
 // URL returns the connection URL of a database of the server; with an empty
-// name, of the database that is there from the start (the given one, else
-// "postgres"). The database need not exist. The URL carries the password, where
-// there is one.
+// name, of the initial database (the given one, else "postgres"). The database
+// need not exist. The URL contains the password, if there is one.
 func (s *Server) URL(database string) string {
 	if database == "" {
 		return s.database
@@ -230,7 +227,7 @@ func (s *Server) exec(ctx context.Context, sql string) error {
 	return nil
 }
 
-// Kill ends the server at once, as a crash does: no session is told beforehand,
+// Kill ends the server at once, as a crash does: no session is warned,
 // no transaction is finished, no checkpoint is written, and the next start
 // recovers from the log. It returns when every process of the server has ended.
 // ErrNotLocal where the server is not Local.
@@ -311,7 +308,7 @@ func awaitAnswer(ctx context.Context, connection string, gone <-chan struct{}) e
 	}
 }
 
-// closeConn closes a connection whose outcome nobody waits for.
+// closeConn closes a connection and ignores errors.
 func closeConn(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -22,17 +22,17 @@ const (
 	CutAfterCommit                       // the server has committed; its answer is lost, and the connection ends
 	CutCopy                              // both sides see the connection end
 	EndSession                           // an administrator ends the session (pg_terminate_backend)
-	DiskFull                             // the COPY fails as on a disk that is full (SQLSTATE 53100); the connection lives on
+	DiskFull                             // the COPY fails as on a full disk (SQLSTATE 53100); the connection stays open
 )
 
-// ofCopy says where the fault strikes: in a COPY, or else at a COMMIT.
+// ofCopy reports whether the fault hits a COPY; otherwise it hits a COMMIT.
 func (f WireFault) ofCopy() bool { return f == CutCopy || f == EndSession || f == DiskFull }
 
 // codeDiskFull is the SQLSTATE of a disk that is full.
 const codeDiskFull = "53100"
 
-// Wire stands before a database as an unreliable network does. It understands the protocol of pgx: a COMMIT comes as a
-// simple query, rows of a COPY in messages of their own. Its methods can be called by several goroutines at once.
+// Wire is a proxy before a database that simulates an unreliable network. It understands the protocol of pgx: a COMMIT is a
+// simple query, and rows of a COPY have messages of their own. It is safe for concurrent use.
 type Wire struct {
 	database         string // URL of the database itself
 	url              string
@@ -42,19 +42,19 @@ type Wire struct {
 
 	mu    sync.Mutex
 	lines map[*line]struct{}
-	next  *wireOrder    // what the next line to come to it does; nil: nothing
+	next  *wireOrder    // the fault for the next line that reaches it; nil: none
 	open  chan struct{} // closed while the wire is not stalled
 	saw   map[string]int
 }
 
-// wireOrder is a fault that was asked for. delivered takes one value.
+// wireOrder is a requested fault. delivered takes one value.
 type wireOrder struct {
 	fault     WireFault
 	delivered chan bool
 }
 
-// NewWire listens on a free loopback port until Close, and passes on to the server of a database's URL, which need not be
-// there yet.
+// NewWire listens on a free loopback port until Close, and forwards to the server of a database's URL, which need not run
+// yet.
 func NewWire(ctx context.Context, database string) (*Wire, error) {
 	config, err := pgx.ParseConfig(database)
 	if err != nil {
@@ -83,9 +83,9 @@ func NewWire(ctx context.Context, database string) (*Wire, error) {
 // URL leads to the database through the wire.
 func (w *Wire) URL() string { return w.url }
 
-// Disturb has the next connection that comes to the fault's place suffer it. It returns when that has happened and the
-// fault has had its effect (true), or has not (false: there was no such place until ctx ended, or the transaction was
-// not committed by the COMMIT). One is asked for at a time: another one takes the place of one that is awaited.
+// Disturb injects a fault into the next connection that reaches a COPY or a COMMIT. It returns true when the fault has had
+// its effect, and false if it has not: no connection got there before ctx ended, or the COMMIT did not commit the
+// transaction. There is one fault at a time: another one replaces one that still waits.
 func (w *Wire) Disturb(ctx context.Context, fault WireFault) (delivered bool) {
 	order := &wireOrder{fault: fault, delivered: make(chan bool, 1)}
 	w.mu.Lock()
@@ -105,10 +105,10 @@ func (w *Wire) Disturb(ctx context.Context, fault WireFault) (delivered bool) {
 	if awaited {
 		return false
 	}
-	return <-order.delivered // it is happening
+	return <-order.delivered // it has begun
 }
 
-// take is the order for a place, if there is one.
+// take returns the order for a COPY or a COMMIT, if there is one.
 func (w *Wire) take(copying bool) *wireOrder {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,7 +120,7 @@ func (w *Wire) take(copying bool) *wireOrder {
 	return order
 }
 
-// Stall holds back whatever is sent either way, until resume is called.
+// Stall holds back all messages in both directions until resume is called.
 func (w *Wire) Stall() (resume func()) {
 	gate := make(chan struct{})
 	w.mu.Lock()
@@ -145,26 +145,26 @@ func (w *Wire) Drop() int {
 	return len(w.lines)
 }
 
-// Lines is how many connections there are.
+// Lines returns the number of connections.
 func (w *Wire) Lines() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.lines)
 }
 
-// Saw is how many errors with a SQLSTATE the server itself has sent.
+// Saw returns how many errors with a SQLSTATE the server itself has sent.
 func (w *Wire) Saw(code string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.saw[code]
 }
 
-// SawDiskFull is how often the server itself found its disk full.
+// SawDiskFull returns how often the server itself found its disk full.
 func (w *Wire) SawDiskFull() int { return w.Saw(codeDiskFull) }
 
 // Close cuts all connections and ends the listening.
 func (w *Wire) Close() {
-	_ = w.listener.Close() // it has no other error than that it is closed
+	_ = w.listener.Close() // the only possible error is that it is closed
 	w.Drop()
 	w.running.Wait()
 }
@@ -182,7 +182,7 @@ func (w *Wire) accept() {
 // connect serves a client until either side leaves.
 func (w *Wire) connect(client net.Conn) {
 	server, err := (&net.Dialer{Timeout: 5 * time.Second}).Dial(w.network, w.address)
-	if err != nil { // the server is away: so is the client's connection
+	if err != nil { // the server is away, so end the client's connection too
 		_ = client.Close()
 		return
 	}
@@ -200,7 +200,7 @@ func (w *Wire) connect(client net.Conn) {
 	answers.Go(func() {
 		defer l.cut()
 		defer close(l.ready)
-		_ = l.answer() // it ends with the connection, which is all that can be wrong
+		_ = l.answer() // the only possible error is the end of the connection
 	})
 	_ = l.forward()
 	l.cut()
@@ -210,7 +210,7 @@ func (w *Wire) connect(client net.Conn) {
 	}
 }
 
-// endSession ends a session as an administrator does, and tells whether it did.
+// endSession ends a session as an administrator does, and reports whether that worked.
 func (w *Wire) endSession(pid uint32) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

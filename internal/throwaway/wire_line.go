@@ -20,9 +20,9 @@ type line struct {
 	ended          chan struct{}
 
 	pid   atomic.Uint32 // of the session at the server
-	mute  atomic.Bool   // the client is to hear nothing any more
+	mute  atomic.Bool   // nothing more is sent to the client
 	full  atomic.Pointer[wireOrder]
-	ready chan string // while mute: what the server says of the command that it has done; closed when it has left
+	ready chan string // while mute: the tag of the server's completed command; closed when the server has left
 }
 
 // cut ends the connection for both sides.
@@ -86,14 +86,14 @@ func (l *line) commit(order *wireOrder, message []byte) error {
 		order.delivered <- false
 		return err
 	}
-	done := <-l.ready // nothing where the server went away meanwhile: nobody knows
+	done := <-l.ready // "" if the server went away: the outcome is unknown
 	l.cut()
-	order.delivered <- done == "COMMIT" // not where it was rolled back
+	order.delivered <- done == "COMMIT" // false if it was rolled back
 	return errCut
 }
 
-// copy disturbs a COPY between two halves of a message with rows. Without an error the connection lives on, and all of
-// the message was dealt with.
+// copy disturbs a COPY between two halves of a message with rows. Without an error the connection stays open, and the whole
+// message was handled.
 func (l *line) copy(order *wireOrder, message []byte) error {
 	half := (len(message) + 5) / 2
 	if _, err := l.server.Write(copyData(message[5:half])); err != nil {
@@ -109,7 +109,7 @@ func (l *line) copy(order *wireOrder, message []byte) error {
 		l.full.Store(order)
 		failed, err := (&pgproto3.CopyFail{Message: "the disk is full"}).Encode(nil)
 		if err == nil {
-			_, err = l.server.Write(failed) // the server drops what still comes of the COPY, as after an error of its own
+			_, err = l.server.Write(failed) // the server drops the rest of the COPY, as after an error of its own
 		}
 		if err != nil && l.full.CompareAndSwap(order, nil) {
 			order.delivered <- false
@@ -161,7 +161,7 @@ func (l *line) answer() error {
 	}
 }
 
-// failure notes an error of the server, or turns one that the wire has caused into what it stands for.
+// failure notes an error of the server, or replaces one that the wire has caused with the injected error.
 func (l *line) failure(message []byte) ([]byte, error) {
 	if order := l.full.Swap(nil); order != nil {
 		order.delivered <- true
@@ -180,7 +180,7 @@ func (l *line) failure(message []byte) ([]byte, error) {
 	return message, nil
 }
 
-// isCommit finds the COMMIT of pgx.
+// isCommit reports whether a message is the COMMIT of pgx.
 func isCommit(message []byte) bool {
 	return message[0] == 'Q' && strings.EqualFold(string(bytes.TrimRight(message[5:], "\x00; ")), "commit")
 }

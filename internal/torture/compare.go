@@ -14,7 +14,7 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// truth is what every relation must hold, with what is there for the sake of rows that depend on the release.
+// truth returns what every relation must hold. It needs the stored rows to choose between releases.
 func (r *round) truth(got map[string][]sandbox.Row) map[string][]sandbox.Row {
 	end := r.ledger.End()
 	of := func(version string) map[string][]sandbox.Row {
@@ -32,8 +32,8 @@ func (r *round) truth(got map[string][]sandbox.Row) map[string][]sandbox.Row {
 	return want
 }
 
-// either takes, of two releases, the row that is there, or else the older's: releases show the same things, but not the same
-// of each, and which of them showed it is a matter of time.
+// either returns the truth for a ledger that was read from two releases: for each row the version that is stored, or else the
+// older one. Releases return the same rows with different columns, and which release returned a row depends on timing.
 func either(older, newer, got map[string][]sandbox.Row) map[string][]sandbox.Row {
 	want := map[string][]sandbox.Row{}
 	for relation, rows := range older {
@@ -51,7 +51,7 @@ func either(older, newer, got map[string][]sandbox.Row) map[string][]sandbox.Row
 	return want
 }
 
-// unequal leaves out the rows that are in both: what is left is little to look at closely.
+// unequal removes the rows that are in both, so that little is left to compare in detail.
 func unequal(want, got map[string][]sandbox.Row) (wanted, there map[string][]sandbox.Row) {
 	wanted, there = map[string][]sandbox.Row{}, map[string][]sandbox.Row{}
 	for relation, rows := range want {
@@ -77,11 +77,11 @@ func unequal(want, got map[string][]sandbox.Row) (wanted, there map[string][]san
 	return wanted, there
 }
 
-// text is a row as text; equal rows are equal texts.
+// text encodes a row; equal rows have equal texts.
 func text(row sandbox.Row) string {
 	b, err := json.Marshal(row)
 	if err != nil {
-		panic(err) // of strings and numbers: can't happen
+		panic(err) // can't happen for strings and numbers
 	}
 	return string(b)
 }
@@ -100,7 +100,7 @@ func stored(ctx context.Context, conn *pgx.Conn) (rows map[string][]sandbox.Row,
 	return rows, n, nil
 }
 
-// rowsOf reads what a relation, or a function that gives its rows, holds.
+// rowsOf reads the rows of a relation, or of a function that returns them.
 func rowsOf(ctx context.Context, conn *pgx.Conn, relation, from string, args ...any) (rows []sandbox.Row, err error) {
 	result, err := conn.Query(ctx, "SELECT to_jsonb(r) FROM "+from+" r ORDER BY to_jsonb(r)::text", args...)
 	if err != nil {
@@ -147,7 +147,7 @@ func (r *round) compare(ctx context.Context) error {
 	return nil
 }
 
-// compareCoverage sees that all updates are claimed, once.
+// compareCoverage checks that all updates are covered, once.
 func (r *round) compareCoverage(ctx context.Context, conn *pgx.Conn) (difference string, rows int, err error) {
 	var from, to int64
 	last := r.ledger.Offset(r.ledger.Len() - 1)
@@ -176,7 +176,7 @@ func (r *round) comparePast(ctx context.Context, conn *pgx.Conn) (difference str
 	return difference, len(held), nil
 }
 
-// compareBalances compares what the balance changes come to in the last round, where they are sent.
+// compareBalances compares the sums of the balance changes in the last round, if the service sends any.
 func (r *round) compareBalances(ctx context.Context, conn *pgx.Conn) (difference string, rows int, err error) {
 	if !r.plan.balanceChanges {
 		return "", 0, nil

@@ -13,10 +13,10 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// patience is how long a fault waits for its occasion, such as a request, before it is given up.
-const patience = 1500 * ms
+// faultTimeout is how long a fault waits for its occasion, such as a request.
+const faultTimeout = 1500 * ms
 
-// front is a server's address. Who listens there can be away for a while, and answers can be disturbed.
+// front is a server's address. The server can be away for a while, and its answers can be disturbed.
 type front struct {
 	address string
 	refused atomic.Int64 // answers 401
@@ -27,10 +27,10 @@ type front struct {
 	gone    chan struct{} // closed when server has ended
 	next    *sandbox.Fault
 	slow    time.Duration // before each answer
-	slowed  bool          // an answer was
+	slowed  bool          // an answer was delayed
 }
 
-// open listens, where it did before or on a free port.
+// open listens on the former port, or at first on a free one.
 func (f *front) open(ctx context.Context) error {
 	address := f.address
 	if address == "" {
@@ -38,7 +38,7 @@ func (f *front) open(ctx context.Context) error {
 	}
 	var listener net.Listener
 	var err error
-	for range 100 { // the system may have lent the port to somebody's outgoing connection
+	for range 100 { // an outgoing connection may be using the port
 		if listener, err = new(net.ListenConfig).Listen(ctx, "tcp", address); err == nil {
 			break
 		}
@@ -72,7 +72,7 @@ func (f *front) close() {
 	<-gone
 }
 
-// turnTo has another handler answer from now on.
+// turnTo makes another handler answer from now on.
 func (f *front) turnTo(h http.Handler) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,7 +102,7 @@ func (w *watched) WriteHeader(status int) {
 // Unwrap is for http.ResponseController.
 func (w *watched) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// fault is what the simulator asks at each request.
+// fault returns the fault for a request; the simulator calls it.
 func (f *front) fault(*http.Request) *sandbox.Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -120,7 +120,7 @@ func (f *front) fault(*http.Request) *sandbox.Fault {
 	return nil
 }
 
-// disturb has the next request meet a fault, and tells whether that had an effect.
+// disturb injects a fault into the next request, and reports whether it had an effect.
 func (f *front) disturb(ctx context.Context, fault sandbox.Fault) bool {
 	took := make(chan struct{}, 1)
 	fault.Took = func() { took <- struct{}{} }
@@ -131,7 +131,7 @@ func (f *front) disturb(ctx context.Context, fault sandbox.Fault) bool {
 	case <-took:
 		return true
 	case <-ctx.Done():
-	case <-time.After(patience):
+	case <-time.After(faultTimeout):
 	}
 	f.mu.Lock()
 	waits := f.next == &fault
@@ -150,7 +150,7 @@ func (f *front) disturb(ctx context.Context, fault sandbox.Fault) bool {
 	}
 }
 
-// slowDown makes all answers late for a while, and tells whether there were any.
+// slowDown delays all answers for a while, and reports whether there were any.
 func (f *front) slowDown(ctx context.Context, d, by time.Duration) bool {
 	f.mu.Lock()
 	f.slow, f.slowed = by, false
@@ -162,7 +162,7 @@ func (f *front) slowDown(ctx context.Context, d, by time.Duration) bool {
 	return f.slowed
 }
 
-// strike has a fault of a schedule happen, and tells whether it had an effect.
+// strike injects a fault of a schedule, and reports whether it had an effect.
 func (f *front) strike(ctx context.Context, s fault) (bool, error) {
 	status := func(code int, kind, body string, after int) bool {
 		return f.disturb(ctx, sandbox.Fault{Status: code, ContentType: kind, Body: body, RetryAfter: after})

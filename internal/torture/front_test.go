@@ -58,7 +58,7 @@ func TestFrontFaults(t *testing.T) {
 				x.mu.Lock()
 				defer x.mu.Unlock()
 				return x.next != nil
-			}, patience, ms)
+			}, faultTimeout, ms)
 			status, whole := ask(t, x)
 			require.Equal(t, want.status, status)
 			require.Equal(t, want.whole, whole)
@@ -83,7 +83,7 @@ func TestFrontCountsNoFaultWithoutEffect(t *testing.T) {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		return x.next != nil
-	}, patience, ms)
+	}, faultTimeout, ms)
 	_, whole := ask(t, x)
 	require.True(t, whole)
 	require.False(t, <-done)

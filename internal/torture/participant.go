@@ -16,7 +16,7 @@ const (
 	tokenLifetime = time.Hour
 )
 
-// participant is the simulated one at its address, with the tokens that it asks for.
+// participant is the simulated participant at its address, with its tokens.
 type participant struct {
 	front
 	plan      plan
@@ -42,7 +42,7 @@ func startParticipant(ctx context.Context, p plan, ledger *sandbox.Ledger, folde
 	return x, x.open(ctx)
 }
 
-// release has the participant answer as another release.
+// release makes the participant answer as another release.
 func (x *participant) release(version string) {
 	options := x.plan.server(version)
 	options.Authority, options.Fault = x.authority, x.fault
@@ -50,7 +50,7 @@ func (x *participant) release(version string) {
 	x.turnTo(sandbox.NewServer(x.ledger, options))
 }
 
-// writeToken replaces the token in the file by a fresh one, at once.
+// writeToken atomically replaces the token in the file with a fresh one.
 func (x *participant) writeToken() error {
 	fresh := x.tokenFile + ".new"
 	if err := os.WriteFile(fresh, []byte(x.authority.Token(tokenUser)), 0o600); err != nil {
@@ -62,14 +62,14 @@ func (x *participant) writeToken() error {
 	return nil
 }
 
-// strike is the front's, with the faults that only a participant has.
+// strike adds to the front's strike the faults that only a participant has.
 func (x *participant) strike(ctx context.Context, s fault) (bool, error) {
 	if s.kind != ExpireToken {
 		return x.front.strike(ctx, s)
 	}
 	before := x.refused.Load()
 	x.ahead.Add(int64(tokenLifetime + time.Second))
-	for deadline := time.Now().Add(patience); x.refused.Load() == before && ctx.Err() == nil && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(faultTimeout); x.refused.Load() == before && ctx.Err() == nil && time.Now().Before(deadline); {
 		pause(ctx, 10*ms)
 	}
 	pause(ctx, s.long)

@@ -9,7 +9,7 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// wholeSnapshot is a limit of lists beyond what a snapshot has: release 3.4 serves one in one answer or not at all.
+// wholeSnapshot is a list limit larger than any snapshot: release 3.4 serves a snapshot in one answer or not at all.
 const wholeSnapshot = 5000
 
 // plan is what a round runs.
@@ -17,7 +17,7 @@ type plan struct {
 	seed           uint64
 	version        string // of the participant
 	next           string // the release that it is restarted with; empty: none
-	strict         bool   // nothing but the operations of the interface
+	strict         bool   // only the operations of the interface
 	shape          string
 	blobs          bool
 	interfaces     bool
@@ -32,7 +32,7 @@ type plan struct {
 	balanceChanges bool
 }
 
-// newPlan is the plan of a round's seed.
+// newPlan returns the plan of a round's seed.
 func newPlan(seed uint64) plan {
 	random := randomOf(seed, "plan")
 	p := plan{
@@ -57,7 +57,7 @@ func newPlan(seed uint64) plan {
 		p.next = "3.6"
 	}
 	if p.version == "3.4" {
-		p.activeShare /= 2 // with more contracts than updates it can't be proven that a snapshot without tokens is whole
+		p.activeShare /= 2 // a snapshot without tokens is only known to be complete if there are more updates than contracts
 		if p.snapshot {
 			p.listLimit = wholeSnapshot
 		}
@@ -65,7 +65,7 @@ func newPlan(seed uint64) plan {
 	return p
 }
 
-// randomOf is a source of random numbers for one purpose of a seed.
+// randomOf returns a source of random numbers for one purpose of a seed.
 func randomOf(seed uint64, purpose string) *rand.Rand {
 	n := uint64(14695981039346656037)
 	for _, b := range []byte(purpose) {
@@ -98,7 +98,7 @@ func (p plan) String() string {
 	return b.String()
 }
 
-// scope is what is asked of the participant, as a release shows it.
+// scope returns the scope to read, for a release.
 func (p plan) scope(version string) sandbox.Scope {
 	s := sandbox.Scope{Shape: p.shape, Blobs: p.blobs, Version: version}
 	if p.interfaces {
@@ -107,7 +107,7 @@ func (p plan) scope(version string) sandbox.Scope {
 	return s
 }
 
-// environment is the scope's, for the programs.
+// environment returns the scope as variables for the programs.
 func (p plan) environment() []string {
 	shape := "acs-delta"
 	if p.shape == sandbox.LedgerEffects {
@@ -118,7 +118,7 @@ func (p plan) environment() []string {
 	}
 }
 
-// server says how the participant behaves as a release.
+// server returns the options of the participant for a release.
 func (p plan) server(version string) sandbox.ServerOptions {
 	return sandbox.ServerOptions{Version: version, StrictInterface: p.strict, ListLimit: p.listLimit, Latency: p.latency}
 }

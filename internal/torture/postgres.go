@@ -16,7 +16,7 @@ const (
 	reviveLimit = time.Minute
 )
 
-// postgres is a server of our own, on a disk of its own where the machine allows that.
+// postgres is a temporary server, on a disk of its own if the machine allows that.
 type postgres struct {
 	server *throwaway.Server
 	disk   *throwaway.SmallDisk // nil: the machine does not allow it
@@ -44,7 +44,7 @@ func startPostgres(ctx context.Context) (*postgres, error) {
 	return p, err
 }
 
-// run calls fn where the disk is.
+// run calls fn in the namespace of the disk.
 func (p *postgres) run(fn func() error) error {
 	if p.disk == nil {
 		return fn()
@@ -68,7 +68,7 @@ func (p *postgres) unwire() {
 	}
 }
 
-// fresh makes an empty database in the place of the last one, and stands before it.
+// fresh replaces the last database with an empty one, and puts a wire before it.
 func (p *postgres) fresh(ctx context.Context, name string) error {
 	p.unwire()
 	if p.name != "" {
@@ -88,10 +88,10 @@ func (p *postgres) fresh(ctx context.Context, name string) error {
 // url leads to the database beside the wire.
 func (p *postgres) url() string { return p.server.URL(p.name) }
 
-// strike has a fault of a schedule happen, and tells whether it had an effect.
+// strike injects a fault of a schedule, and reports whether it had an effect.
 func (p *postgres) strike(ctx context.Context, s fault) (bool, error) {
 	disturb := func(f throwaway.WireFault) (bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, patience)
+		ctx, cancel := context.WithTimeout(ctx, faultTimeout)
 		defer cancel()
 		return p.wire.Disturb(ctx, f), nil
 	}
@@ -132,27 +132,27 @@ func (p *postgres) down(ctx context.Context, s fault, end func() error) (bool, e
 	return true, p.revive(ctx)
 }
 
-// fill leaves no room on the disk until the server has met that, and a while longer.
+// fill keeps the disk full until the server has failed because of it, and a while longer.
 func (p *postgres) fill(ctx context.Context, s fault) (bool, error) {
 	before := p.wire.SawDiskFull()
 	if err := p.disk.Fill(); err != nil {
 		return false, errors.Join(err, p.disk.Free())
 	}
-	for deadline := time.Now().Add(2 * patience); p.wire.SawDiskFull() == before && ctx.Err() == nil && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(2 * faultTimeout); p.wire.SawDiskFull() == before && ctx.Err() == nil && time.Now().Before(deadline); {
 		pause(ctx, 20*ms)
 	}
 	pause(ctx, s.long)
-	met := p.wire.SawDiskFull() > before
+	failed := p.wire.SawDiskFull() > before
 	if err := p.disk.Free(); err != nil {
-		return met, err
+		return failed, err
 	}
-	if p.answers(ctx) != nil { // it can't write its log, and has ended itself or is coming back
+	if p.answers(ctx) != nil { // it could not write its log, and has ended or is recovering
 		return true, p.revive(ctx)
 	}
-	return met, nil
+	return failed, nil
 }
 
-// revive starts the server again, which takes until the last of its former processes is gone.
+// revive starts the server again, once the last of its former processes is gone.
 func (p *postgres) revive(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviveLimit)
 	defer cancel()

@@ -14,28 +14,28 @@ import (
 	"time"
 )
 
-// youth is how long a program may need until it listens to SIGTERM.
+// youth is how long a program may need until it handles SIGTERM.
 const youth = 2 * time.Second
 
-// program is one of ours, which is started again whenever it was killed.
+// program is one of the programs under test, which is started again whenever it was killed.
 type program struct {
 	path, folder, name string
 	args, env          []string
 	kill               Kind
 	tally              *Tally
-	// forgiven, if set, says whether ending by itself with a code other than 0 is as it should be; it is started again then.
+	// forgiven, if set, reports whether an exit with this code, not 0, is expected; the program is then started again.
 	forgiven func(code int) bool
 
 	mu       sync.Mutex
-	cmd      *exec.Cmd // of the present life; nil: none
+	cmd      *exec.Cmd // the running process; nil: none
 	killed   bool      // we killed it
 	stopping bool
 	lives    int
 	began    time.Time
 }
 
-// keep starts the program, and again when it was killed, until it ends by itself or by stop. The error says how it ended
-// where it should not have, with the end of its log.
+// keep starts the program, again after each kill, until it exits or stop ends it. The error of an unexpected exit contains
+// the end of the log.
 func (p *program) keep(ctx context.Context) error {
 	runtime.LockOSThread() // for tie
 	defer runtime.UnlockOSThread()
@@ -44,7 +44,7 @@ func (p *program) keep(ctx context.Context) error {
 		if err != nil || log == "" {
 			return err
 		}
-		_ = p.cmd.Wait() // what it says is in the state
+		_ = p.cmd.Wait() // the process state has the error
 		again, err := p.end(ctx, log)
 		if !again {
 			return err
@@ -52,7 +52,7 @@ func (p *program) keep(ctx context.Context) error {
 	}
 }
 
-// begin starts a life, and returns where its log is; nowhere: it was stopped before.
+// begin starts the process and returns its log file, or "" if it was stopped before.
 func (p *program) begin(ctx context.Context) (log string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +74,7 @@ func (p *program) begin(ctx context.Context) (log string, err error) {
 	return log, p.cmd.Start()
 }
 
-// end looks at how a life has ended.
+// end checks how the process has ended.
 func (p *program) end(ctx context.Context, log string) (again bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,12 +97,12 @@ func (p *program) end(ctx context.Context, log string) (again bool, err error) {
 	return false, fmt.Errorf("%s ended by itself with %v after %v; the end of %s:\n%s", p.name, state, time.Since(p.began).Round(ms), log, tail(log))
 }
 
-// signal sends a signal, and tells whether there was a process to get it.
+// signal sends a signal, and reports whether there was a process.
 func (p *program) signal(s os.Signal) bool {
 	return p.cmd != nil && p.cmd.Process.Signal(s) == nil
 }
 
-// strike has a fault of a schedule happen. A kill is counted when the process has ended by it.
+// strike injects a fault of a schedule. A kill counts when the process has ended by it.
 func (p *program) strike(ctx context.Context, s fault) (bool, error) {
 	switch s.kind {
 	case p.kill:
@@ -116,7 +116,7 @@ func (p *program) strike(ctx context.Context, s fault) (bool, error) {
 	return false, errors.New("a program has no fault " + string(s.kind))
 }
 
-// pauses stops the process for a while, and tells whether it went on.
+// pauses stops the process for a while, and reports whether it continued.
 func (p *program) pauses(ctx context.Context, d time.Duration) bool {
 	p.mu.Lock()
 	life := p.lives
@@ -139,14 +139,14 @@ func (p *program) stop() {
 	p.signal(syscall.SIGTERM)
 }
 
-// dump makes the process write its stacks to its log, and end.
+// dump makes the process write its stacks to its log and exit.
 func (p *program) dump() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.signal(syscall.SIGQUIT)
 }
 
-// tail is the last lines of a log.
+// tail returns the last lines of a log.
 func tail(log string) string {
 	text, err := os.ReadFile(log)
 	if err != nil {

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	stopLimit   = 90 * time.Second // of a program that was asked to end
+	stopLimit   = 90 * time.Second // of a program after SIGTERM
 	finishLimit = 5 * time.Minute  // of a program without faults
 )
 
-// round is one database and one ledger, from the beginning to the last comparison.
+// round is a test of one database with one ledger.
 type round struct {
 	Config
 	plan        plan
@@ -57,7 +57,7 @@ func runRound(ctx context.Context, c Config, seed uint64, p *postgres, tally *Ta
 		if err := r.index(ctx, stage); err != nil {
 			return err
 		}
-		r.Say("    stage %d is over: %d updates are to be there, with all that follows from them", stage+1, r.ledger.Len())
+		r.Say("    stage %d is over: the database must hold %d updates, with all derived rows", stage+1, r.ledger.Len())
 		if err := r.compare(ctx); err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func runRound(ctx context.Context, c Config, seed uint64, p *postgres, tally *Ta
 	return nil
 }
 
-// prepare makes the ledger, the servers and an empty database.
+// prepare creates the ledger, the servers and an empty database.
 func (r *round) prepare(ctx context.Context) error {
 	r.ledger = sandbox.NewLedger(sandbox.Options{Seed: r.plan.seed, ActiveShare: r.plan.activeShare})
 	r.ledger.Grow(r.plan.updates)
@@ -93,7 +93,7 @@ func (r *round) prepare(ctx context.Context) error {
 	return r.history.open(ctx)
 }
 
-// quiet is an offset in the middle at which no reassignment is in flight, so that every release serves its snapshot.
+// quiet returns an offset in the middle at which no reassignment is in flight, so that every release serves its snapshot.
 func (r *round) quiet() int64 {
 	for i := r.ledger.Len() / 2; ; i++ {
 		if i == r.ledger.Len() {
@@ -126,7 +126,7 @@ func (r *round) program(name, command string, kill Kind, args ...string) *progra
 func (r *round) backfill(ctx context.Context) error {
 	p := r.program("backfill", "backfill", KillBackfill, "--at-offset", strconv.FormatInt(r.at, 10))
 	seen := int64(-1)
-	p.forgiven = func(code int) bool { // it ends where the database goes away, and the next run goes on
+	p.forgiven = func(code int) bool { // it ends when the database goes away, and the next run continues
 		outages := r.outages.Load()
 		defer func() { seen = outages }()
 		return code == 1 && outages != seen
@@ -149,7 +149,7 @@ func (r *round) backfill(ctx context.Context) error {
 	return errors.Join(err, <-ended)
 }
 
-// index lets the daemon follow the growing ledger under fire, and then catch up in peace.
+// index lets the daemon follow the growing ledger under fire, and then catch up without faults.
 func (r *round) index(ctx context.Context, stage int) error {
 	if stage > 0 {
 		r.ledger.Grow(r.plan.updates / 3)
@@ -189,8 +189,8 @@ type target struct {
 	strike   func(context.Context, fault) (bool, error)
 }
 
-// fire has the faults of all schedules hit, while the ledger grows, until enough took effect, their time is over, or ctx
-// ends. Whatever was struck works again when it returns.
+// fire injects the faults of all schedules while the ledger grows, until enough took effect, the time is over, or ctx ends.
+// When it returns, everything works again.
 func (r *round) fire(ctx context.Context, p *program, kill Kind, purpose string) error {
 	random := func(target string) *rand.Rand { return randomOf(r.plan.seed, purpose+" "+target) }
 	targets := []target{
@@ -203,7 +203,7 @@ func (r *round) fire(ctx context.Context, p *program, kill Kind, purpose string)
 		{"scan", scanFaults(random("scan")), r.history.strike},
 	}
 	if kill == KillBackfill {
-		targets = targets[:3] // which does not read the history
+		targets = targets[:3] // it does not read the transaction history
 	}
 	ctx, cease := context.WithTimeout(ctx, r.Longest)
 	defer cease()
@@ -239,7 +239,7 @@ func (r *round) fire(ctx context.Context, p *program, kill Kind, purpose string)
 	return group.Wait()
 }
 
-// strikeParticipant is the participant's, which comes back as the next release from its first restart under the daemon.
+// strikeParticipant returns the participant's strike. The first restart under the daemon upgrades it to the next release.
 func (r *round) strikeParticipant(kill Kind) func(context.Context, fault) (bool, error) {
 	return func(ctx context.Context, f fault) (bool, error) {
 		if f.kind == RestartServer && kill == KillIndexer && r.plan.next != "" && r.participant.version != r.plan.next {

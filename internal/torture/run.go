@@ -13,8 +13,8 @@ type Config struct {
 	Folder   string        // for the programs' logs
 	Seed     uint64        // of the first round; each next round has the next one
 	Rounds   int           // how many
-	Faults   int           // after how many that took effect a stage of a round ends
-	Longest  time.Duration // after which it ends even so
+	Faults   int           // a stage of a round ends after this many effective faults,
+	Longest  time.Duration // or after this time
 	Say      func(format string, args ...any)
 }
 
@@ -31,7 +31,7 @@ func (f *Failure) Error() string {
 
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Run runs the rounds, one after the other, up to the first that fails: a *Failure. The tally is valid with an error, too.
+// Run runs the rounds in sequence, up to the first that fails: a *Failure. The tally is valid with an error, too.
 func Run(ctx context.Context, c Config) (t *Tally, err error) {
 	t = newTally()
 	p, err := startPostgres(ctx)

@@ -48,19 +48,19 @@ var kinds = []Kind{
 // fault is one of a schedule.
 type fault struct {
 	kind Kind
-	wait time.Duration // after the one before
-	long time.Duration // how long it lasts
-	size int           // how many bytes of a body come before it
+	wait time.Duration // after the previous one
+	long time.Duration // its duration
+	size int           // the bytes of a body before it
 }
 
 // choice is a kind that a schedule may have next.
 type choice struct {
 	kind              Kind
 	weight            int
-	shortest, longest time.Duration // of how long it lasts
+	shortest, longest time.Duration // of its duration
 }
 
-// schedule is an endless list of faults for one target. Those of several targets run beside each other.
+// schedule is an endless list of faults for one target. The schedules of several targets run concurrently.
 type schedule struct {
 	random            *rand.Rand
 	choices           []choice
@@ -116,7 +116,7 @@ func scanFaults(random *rand.Rand) *schedule {
 	}}
 }
 
-// next is the fault that follows.
+// next returns the next fault.
 func (s *schedule) next() fault {
 	total := 0
 	for _, c := range s.choices {

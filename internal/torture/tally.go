@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Tally counts what happened. Its methods can be called by several goroutines at once.
+// Tally counts faults and comparisons. It is safe for concurrent use.
 type Tally struct {
 	mu          sync.Mutex
 	rounds      int
@@ -42,14 +42,14 @@ func (t *Tally) round() {
 	t.rounds++
 }
 
-// Faults is how many took effect, of a kind.
+// Faults returns how many faults of a kind took effect.
 func (t *Tally) Faults(k Kind) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.faults[k]
 }
 
-// Total is how many faults took effect.
+// Total returns how many faults took effect.
 func (t *Tally) Total() (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -59,7 +59,7 @@ func (t *Tally) Total() (n int) {
 	return n
 }
 
-// String is the table.
+// String formats the table.
 func (t *Tally) String() string {
 	total := t.Total()
 	t.mu.Lock()

@@ -4,5 +4,5 @@ package torture
 
 import "os/exec"
 
-// tie needs Linux. Elsewhere a program is left over where this process is killed.
+// tie needs Linux. Elsewhere a program keeps running if this process is killed.
 func tie(*exec.Cmd) {}
