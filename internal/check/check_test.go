@@ -165,11 +165,11 @@ func TestWhatIsSkippedSaysWhy(t *testing.T) {
 	t.Parallel()
 	_, url, _ := guarded(t, sandbox.ServerOptions{})
 	for because, cfg := range map[string]Config{
-		"there is no connection to the participant": {LedgerURL: "http://127.0.0.1:1"},
+		"there is no connection to the participant":   {LedgerURL: "http://127.0.0.1:1"},
 		"the server requires a token that it accepts": {LedgerURL: url},
-		"there is no token to ask with":             {LedgerURL: url, LedgerAccess: access.Config{TokenFile: "/nowhere"}},
-		"the server offers no update stream":        {LedgerURL: serve(t, scanService(t, scanOptions{})).URL},
-		"the scope is invalid":              {LedgerURL: url, Scope: scopeOf("\xff"), LedgerAccess: tokenFile(t, "0paque")},
+		"there is no token to ask with":               {LedgerURL: url, LedgerAccess: access.Config{TokenFile: "/nowhere"}},
+		"the server offers no update stream":          {LedgerURL: serve(t, scanService(t, scanOptions{})).URL},
+		"the scope is invalid":                        {LedgerURL: url, Scope: scopeOf("\xff"), LedgerAccess: tokenFile(t, "0paque")},
 	} {
 		report := look(t, cfg)
 		require.Contains(t, find(t, report, GroupPosition, "ledger").Text, "not checked: "+because)
