@@ -12,9 +12,6 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
-// streamLookups marks the exact values of looked-up contracts.
-const streamLookups = "lookups"
-
 // WantedLookups returns the ids of contracts that were archived or exercised and whose creation is nowhere in the
 // database, oldest event first, at most limit of them. What was wanted and turns out to be known (a contract that was
 // archived on another synchronizer than it was created on, say) is forgotten.
