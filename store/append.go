@@ -9,7 +9,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/active"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/pg"
+	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -18,8 +22,8 @@ type batch struct {
 	from, to ledger.Offset
 	pages    []ledger.Page
 	updates  []*ledger.Update
-	numbers  refs
-	facts    factRows
+	numbers  names.Numbers
+	facts    rows.Facts
 }
 
 // Append writes pages that follow one another and begin at the watermark: facts, coverage, projections and the new
@@ -35,11 +39,11 @@ func (l *Leader) Append(ctx context.Context, scope ledger.Scope, pages []ledger.
 	if err != nil {
 		return err
 	}
-	step := projectionStep(b.stepEvents())
+	step := active.NewStep(active.EventsOf(b.updates, b.numbers))
 	if err := l.ensurePartitions(ctx, &b.facts); err != nil {
 		return refused(err)
 	}
-	if err := l.partitions.ensure(ctx, "lifetimes", step.deactivations()); err != nil {
+	if err := l.partitions.Ensure(ctx, "lifetimes", step.DeactivatedOffsets()); err != nil {
 		return refused(err)
 	}
 	err = l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
@@ -72,8 +76,8 @@ func (l *Leader) Append(ctx context.Context, scope ledger.Scope, pages []ledger.
 
 // prepare checks the pages, gives their names numbers, and converts them into rows.
 func (l *Leader) prepare(ctx context.Context, pages []ledger.Page) (*batch, error) {
-	b := &batch{from: pages[0].From, to: pages[len(pages)-1].To, pages: pages, facts: newFactRows()}
-	wanted := newNames()
+	b := &batch{from: pages[0].From, to: pages[len(pages)-1].To, pages: pages, facts: rows.NewFacts()}
+	wanted := names.NewWanted()
 	at := b.from
 	for i := range pages {
 		page := &pages[i]
@@ -83,22 +87,22 @@ func (l *Leader) prepare(ctx context.Context, pages []ledger.Page) (*batch, erro
 		at = page.To
 		for j := range page.Updates {
 			update := &page.Updates[j]
-			updateNames(wanted, update)
+			rows.UpdateNames(wanted, update)
 			b.updates = append(b.updates, update)
 		}
 		for _, checkpoint := range page.Checkpoints {
 			for _, t := range checkpoint.Times {
-				wanted.synchronizer(t.SynchronizerID)
+				wanted.Synchronizer(t.SynchronizerID)
 			}
 		}
 	}
 	var err error
-	if b.numbers, err = l.dictionary.resolve(ctx, wanted); err != nil {
+	if b.numbers, err = l.resolve(ctx, wanted); err != nil {
 		return nil, refused(err)
 	}
-	b.facts.grow(b.updates)
+	b.facts.Grow(b.updates)
 	for _, update := range b.updates {
-		b.facts.add(b.numbers, update)
+		b.facts.Add(b.numbers, update)
 	}
 	return b, nil
 }
@@ -136,7 +140,7 @@ func (l *Leader) cover(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from,
 	err := l.store.queries.CoverageInsert(ctx, tx, dbsqlc.CoverageInsertParams{
 		Stream: StreamUpdates, Scope: scope.Hash(), FromExclusive: int64(from), ToInclusive: int64(to),
 	})
-	if hasCode(err, codeExclusionViolation, codeUniqueViolation) { // unique: of a range with the same start
+	if pg.HasCode(err, pg.ExclusionViolation, pg.UniqueViolation) { // unique: of a range with the same start
 		return fmt.Errorf("offsets after %d up to %d: %w", from, to, ErrCovered)
 	}
 	if err != nil {
@@ -181,10 +185,10 @@ func (l *Leader) mergeCoverage(ctx context.Context, tx pgx.Tx, scope ledger.Scop
 	return nil
 }
 
-func (l *Leader) copyFacts(ctx context.Context, tx pgx.Tx, f *factRows) error {
+func (l *Leader) copyFacts(ctx context.Context, tx pgx.Tx, f *rows.Facts) error {
 	started := time.Now()
-	for _, table := range f.tables() {
-		if err := table.write(ctx, tx); err != nil {
+	for _, table := range f.Tables() {
+		if err := copyTable(ctx, tx, table); err != nil {
 			return err
 		}
 	}
@@ -193,17 +197,13 @@ func (l *Leader) copyFacts(ctx context.Context, tx pgx.Tx, f *factRows) error {
 }
 
 // ensurePartitions attaches what facts are about to need, before their transaction begins.
-func (l *Leader) ensurePartitions(ctx context.Context, f *factRows) error {
-	for _, table := range f.tables() {
-		described := tables.Get(tables.Facts, table.relation)
+func (l *Leader) ensurePartitions(ctx context.Context, f *rows.Facts) error {
+	for _, table := range f.Tables() {
+		described := tables.Get(tables.Facts, table.Name)
 		if !described.Partitioned {
 			continue
 		}
-		var offsets []int64
-		for offset := range table.Numbers(described.Place) {
-			offsets = needed(offsets, offset)
-		}
-		if err := l.partitions.ensure(ctx, table.relation, offsets); err != nil {
+		if err := l.partitions.Ensure(ctx, table.Name, table.Numbers(described.Place)); err != nil {
 			return err
 		}
 	}
@@ -211,11 +211,11 @@ func (l *Leader) ensurePartitions(ctx context.Context, f *factRows) error {
 }
 
 // wrote tells how many rows were written, which are not needed any more.
-func (l *Leader) wrote(f *factRows) {
-	for _, table := range f.tables() {
+func (l *Leader) wrote(f *rows.Facts) {
+	for _, table := range f.Tables() {
 		if table.Count() > 0 {
-			l.store.cfg.Wrote(table.relation, table.Count())
+			l.store.cfg.Wrote(table.Name, table.Count())
 		}
 	}
-	f.release()
+	f.Release()
 }

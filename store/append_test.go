@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/pg"
 )
 
 // Rule: an update's rows exist if and only if its offset is covered. A batch that breaks in its middle leaves nothing.
@@ -207,7 +208,7 @@ func TestCoverageRowsAreMerged(t *testing.T) {
 	t.Run("ranges do not overlap", func(t *testing.T) {
 		for _, r := range [][2]int64{{299, 301}, {0, 300}, {1, 2}, {309, 311}, {310, 321}, {329, 400}, {0, 1000}} {
 			_, err := d.conn.Exec(t.Context(), "INSERT INTO indexer.coverage VALUES ('updates', 'other', $1, $2)", r[0], r[1])
-			require.True(t, hasCode(err, codeExclusionViolation, codeUniqueViolation), "%v: %v", r, err)
+			require.True(t, pg.HasCode(err, pg.ExclusionViolation, pg.UniqueViolation), "%v: %v", r, err)
 		}
 		d.exec("INSERT INTO indexer.coverage VALUES ('updates', 'other', 310, 320)")
 	})

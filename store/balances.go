@@ -3,32 +3,30 @@ package store
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/rows"
 )
 
 // What is derived from transfers is brought up to date with the records of a range of seqs, once per range, in the
 // transaction that wrote the records' rows and after them. The order of the ranges and their borders make no difference.
 
 // linkTransfers notes who took part in which transfer.
-func (l *Leader) linkTransfers(ctx context.Context, tx pgx.Tx, rows *transactionRows) error {
-	links := rows.ofParties.of(rows.transfers, rows.receivers)
-	return copyRows(ctx, tx, "party_transfers", links)
+func (l *Leader) linkTransfers(ctx context.Context, tx pgx.Tx, rows *rows.Records) error {
+	return copyRows(ctx, tx, "party_transfers", rows.PartyTransfers())
 }
 
 // addToBalances adds the balance changes of records to the running totals, and notes the rounds that balances can be told
 // of. What comes behind it in the transaction is planned as look-ups by index, too.
-func (l *Leader) addToBalances(ctx context.Context, tx pgx.Tx, rows *transactionRows, fromExclusive, toInclusive int64) error {
+func (l *Leader) addToBalances(ctx context.Context, tx pgx.Tx, rows *rows.Records, fromExclusive, toInclusive int64) error {
 	started := time.Now()
 	if err := l.store.queries.DerivePlainly(ctx, tx); err != nil {
 		return fmt.Errorf("set how statements are planned: %w", err)
 	}
-	ok, err := l.addBehind(ctx, tx, rows.balanceChanges)
+	ok, err := l.addBehind(ctx, tx, rows.BalanceChanges)
 	if err == nil && !ok {
 		err = l.addAnywhere(ctx, tx, fromExclusive, toInclusive)
 	}
@@ -49,43 +47,14 @@ func (l *Leader) addAnywhere(ctx context.Context, tx pgx.Tx, fromExclusive, toIn
 }
 
 // noteRounds notes of which rounds records tell, and from which round on they make totals incomplete.
-func (l *Leader) noteRounds(ctx context.Context, tx pgx.Tx, rows *transactionRows) error {
-	newest, firstIncomplete := rows.rounds()
+func (l *Leader) noteRounds(ctx context.Context, tx pgx.Tx, rows *rows.Records) error {
+	newest, firstIncomplete := rows.Rounds()
 	if newest == nil && firstIncomplete == nil {
 		return nil
 	}
 	err := l.store.queries.BalanceRoundsNote(ctx, tx, dbsqlc.BalanceRoundsNoteParams{Newest: newest, FirstIncomplete: firstIncomplete})
 	if err != nil {
-		return fmt.Errorf("note the rounds of %d records: %w", len(rows.transactions), err)
+		return fmt.Errorf("note the rounds of %d records: %w", len(rows.Transactions), err)
 	}
 	return nil
-}
-
-// rounds are the greatest round of a record of a known kind, and the least one of a transfer that came without balance changes,
-// or of a record of an unknown kind, which may be one; the least number, where such a record, or any transfer, came without its
-// round, in which it counts. They are nil where there is none.
-func (r *transactionRows) rounds() (newest, firstIncomplete *int64) {
-	incomplete := func(round *int64) {
-		from := int64(math.MinInt64)
-		if round != nil {
-			from = *round
-		}
-		if firstIncomplete == nil || from < *firstIncomplete {
-			firstIncomplete = &from
-		}
-	}
-	for i := range r.transactions {
-		switch t := &r.transactions[i]; {
-		case t.Kind == string(ledger.TransactionUnknown):
-			incomplete(t.Round)
-		case t.Round != nil && (newest == nil || *t.Round > *newest):
-			newest = t.Round
-		}
-	}
-	for i := range r.transfers {
-		if t := &r.transfers[i]; t.Round == nil || t.BalanceChanges == nil || *t.BalanceChanges == 0 {
-			incomplete(t.Round)
-		}
-	}
-	return newest, firstIncomplete
 }

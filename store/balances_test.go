@@ -14,6 +14,8 @@ import (
 	"pgregory.net/rapid"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/rows"
 )
 
 // transfer is a record of a transfer with balance changes, of an amount and a rate for each party; none: an empty list.
@@ -55,13 +57,13 @@ func (h *testHistory) clear() {
 // deriveInParts stores all records at once, and derives from them range by range, in the order given. Each border is the
 // seq with which a range ends.
 func (h *testHistory) deriveInParts(records []ledger.Transaction, borders []int64, order []int) error {
-	var rows transactionRows
+	var rows rows.Records
 	for i := range records {
-		rows.add(refs{}, &ledger.HistoryMark{Seq: int64(i + 1)}, &records[i])
+		rows.Add(names.Numbers{}, &ledger.HistoryMark{Seq: int64(i + 1)}, &records[i])
 	}
 	err := h.l.write(h.t.Context(), func(ctx context.Context, tx pgx.Tx) error {
-		for _, table := range rows.tables() {
-			if err := table.write(ctx, tx); err != nil {
+		for _, table := range rows.Tables() {
+			if err := copyTable(ctx, tx, table); err != nil {
 				return err
 			}
 		}

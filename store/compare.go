@@ -7,6 +7,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/pg"
+	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -30,9 +33,9 @@ func (s *Store) compare(ctx context.Context, tx pgx.Tx, page ledger.Page, found 
 	if err != nil {
 		return err
 	}
-	wanted := newNames()
+	wanted := names.NewWanted()
 	for i := range page.Updates {
-		updateNames(wanted, &page.Updates[i])
+		rows.UpdateNames(wanted, &page.Updates[i])
 	}
 	numbers, err := dictionaries.resolve(ctx, tx, wanted)
 	if err != nil {
@@ -41,16 +44,16 @@ func (s *Store) compare(ctx context.Context, tx pgx.Tx, page ledger.Page, found 
 	if err := dictionaries.check(wanted, found); err != nil {
 		return err
 	}
-	var facts factRows
+	var facts rows.Facts
 	for i := range page.Updates {
-		facts.add(numbers, &page.Updates[i])
+		facts.Add(numbers, &page.Updates[i])
 	}
 	columns, err := s.factColumns(ctx, tx)
 	if err != nil {
 		return err
 	}
-	for _, rows := range facts.tables() {
-		table, err := record(tx, tables.Facts, rows, columns[rows.relation])
+	for _, rows := range facts.Tables() {
+		table, err := record(tx, tables.Facts, rows, columns[rows.Name])
 		if err != nil {
 			return err
 		}
@@ -67,7 +70,7 @@ func (s *Store) readOnly(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	if err != nil {
 		return s.unusable(fmt.Errorf("database %s: %w", s.Address(), err))
 	}
-	defer rollback(ctx, tx)
+	defer pg.Rollback(ctx, tx)
 	return s.unusable(fn(tx))
 }
 

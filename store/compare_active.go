@@ -8,7 +8,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/active"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/rows"
 )
 
 // CompareActive compares what is stored as active as of an offset, at most the watermark, with entries of the participant's
@@ -128,15 +131,15 @@ func (c *entryComparison) compare(ctx context.Context, entries []ledger.Contract
 	if err != nil {
 		return err
 	}
-	if err := c.compareActive(ctx, rows.active); err != nil {
+	if err := c.compareActive(ctx, rows.Active); err != nil {
 		return err
 	}
 	return c.compareEvents(ctx, rows)
 }
 
 // rows are those that the entries would have if they were carried; that is what they have in common with facts.
-func (c *entryComparison) rows(ctx context.Context, entries []ledger.ContractEntry) (*carriedRows, error) {
-	wanted := newNames()
+func (c *entryComparison) rows(ctx context.Context, entries []ledger.ContractEntry) (*rows.Carried, error) {
+	wanted := names.NewWanted()
 	var known []*ledger.ContractEntry
 	for i := range entries {
 		e := &entries[i]
@@ -144,7 +147,7 @@ func (c *entryComparison) rows(ctx context.Context, entries []ledger.ContractEnt
 		if created == nil || c.extent.StateFloor == nil && created.Offset <= c.extent.ProjectedFrom {
 			continue
 		}
-		if err := entryNames(wanted, e, c.at); err != nil {
+		if err := rows.EntryNames(wanted, e, c.at); err != nil {
 			return nil, err
 		}
 		known = append(known, e)
@@ -153,11 +156,11 @@ func (c *entryComparison) rows(ctx context.Context, entries []ledger.ContractEnt
 	if err != nil {
 		return nil, err
 	}
-	rows := newCarriedRows(ledger.SnapshotProgress{At: c.at})
+	rows := rows.NewCarried(ledger.SnapshotProgress{At: c.at})
 	for _, e := range known {
-		rows.add(numbers, e)
+		rows.Add(numbers, e)
 	}
-	return rows, rows.settle(func(int64, int32) (bool, error) { return false, nil })
+	return rows, rows.Settle(func(int64, int32) (bool, error) { return false, nil })
 }
 
 // compareActive compares where contracts are active since when.
@@ -171,14 +174,14 @@ func (c *entryComparison) compareActive(ctx context.Context, wanted []dbsqlc.Ind
 	if err != nil {
 		return fmt.Errorf("read what is stored as active: %w", err)
 	}
-	stored := make(map[activeKey][]dbsqlc.ActiveAsOfRow, len(rows))
+	stored := make(map[active.Key][]dbsqlc.ActiveAsOfRow, len(rows))
 	for _, row := range rows {
-		key := activeKey{row.ContractID, row.SynchronizerRef}
+		key := active.Key{ContractID: row.ContractID, SynchronizerRef: row.SynchronizerRef}
 		stored[key] = append(stored[key], row)
 	}
 	for i := range wanted {
 		w := &wanted[i]
-		key := activeKey{w.ContractID, w.SynchronizerRef}
+		key := active.Key{ContractID: w.ContractID, SynchronizerRef: w.SynchronizerRef}
 		list := stored[key]
 		if len(list) == 0 {
 			d := c.dictionaries.activeDifference(ledger.Missing, "active_contracts", key, w.ActivatedOffset)
@@ -215,7 +218,7 @@ func (c *entryComparison) compareStored(w *dbsqlc.IndexerActiveContracts, stored
 		if column.wanted == column.stored || stored.Closed && column.name == "reassignment_counter" { // lifetimes don't tell it
 			continue
 		}
-		key := activeKey{stored.ContractID, stored.SynchronizerRef}
+		key := active.Key{ContractID: stored.ContractID, SynchronizerRef: stored.SynchronizerRef}
 		d := c.dictionaries.activeDifference(ledger.Altered, relationOfActive(stored.Closed), key, stored.ActivatedOffset)
 		wanted, is := number(column.wanted), number(column.stored)
 		d.Column, d.Wanted, d.Stored = column.name, c.dictionaries.name(column.name, &wanted), c.dictionaries.name(column.name, &is)
@@ -233,15 +236,12 @@ func relationOfActive(closed bool) string {
 	return "active_contracts"
 }
 
-// String is the key that CompareActive and ActiveAt tell. The number of the synchronizer has no space.
-func (k activeKey) String() string { return number(k.synchronizerRef) + " " + k.contractID }
-
 // activeDifference names a row of active_contracts or lifetimes.
-func (d *dictionaries) activeDifference(kind ledger.Disagreement, relation string, key activeKey, activated int64) ledger.Difference {
-	ref := number(key.synchronizerRef)
+func (d *dictionaries) activeDifference(kind ledger.Disagreement, relation string, key active.Key, activated int64) ledger.Difference {
+	ref := number(key.SynchronizerRef)
 	return ledger.Difference{
 		Kind: kind, Relation: relation, Offset: ledger.Offset(activated),
-		Row: "contract_id " + key.contractID + ", synchronizer_id " + *d.name("synchronizer_ref", &ref),
+		Row: "contract_id " + key.ContractID + ", synchronizer_id " + *d.name("synchronizer_ref", &ref),
 	}
 }
 
@@ -271,10 +271,10 @@ func (s *Store) activeAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, each 
 	if err != nil {
 		return fmt.Errorf("read what is active as of offset %d: %w", at, err)
 	}
-	var key activeKey
+	var key active.Key
 	var activated int64
 	var closed bool
-	_, err = pgx.ForEachRow(rows, []any{&key.contractID, &key.synchronizerRef, &activated, &closed}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&key.ContractID, &key.SynchronizerRef, &activated, &closed}, func() error {
 		return each(key.String(), names.activeDifference(ledger.Extra, relationOfActive(closed), key, activated))
 	})
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -83,10 +85,10 @@ type carriedPage struct {
 
 func (p *carriedPage) end() int64 { return p.progress.Entries + int64(len(p.entries)) }
 
-func (p *carriedPage) names() (names, error) {
-	wanted := newNames()
+func (p *carriedPage) names() (names.Wanted, error) {
+	wanted := names.NewWanted()
 	for i := range p.entries {
-		if err := entryNames(wanted, &p.entries[i], p.progress.At); err != nil {
+		if err := rows.EntryNames(wanted, &p.entries[i], p.progress.At); err != nil {
 			return wanted, err
 		}
 	}
@@ -95,19 +97,19 @@ func (p *carriedPage) names() (names, error) {
 
 // rows are those that the page should have. Creation events that are stored as an active entry's of another page are that
 // page's. Where the events themselves were filled in there are none.
-func (s *Store) rowsOf(ctx context.Context, tx pgx.Tx, p *carriedPage, numbers refs) (*carriedRows, error) {
+func (s *Store) rowsOf(ctx context.Context, tx pgx.Tx, p *carriedPage, numbers names.Numbers) (*rows.Carried, error) {
 	filled, err := s.covered(ctx, tx, int64(p.progress.At))
 	if err != nil {
 		return nil, err
 	}
-	rows := newCarriedRows(p.progress)
+	rows := rows.NewCarried(p.progress)
 	for i := range p.entries {
-		rows.add(numbers, &p.entries[i])
+		rows.Add(numbers, &p.entries[i])
 	}
 	if len(filled) > 0 {
-		rows.leaveOut(filled)
+		rows.LeaveOut(filled.has)
 	}
-	return rows, rows.settle(func(offset int64, nodeID int32) (bool, error) {
+	return rows, rows.Settle(func(offset int64, nodeID int32) (bool, error) {
 		return s.queries.CarriedCreatedOfActive(ctx, tx, dbsqlc.CarriedCreatedOfActiveParams{LedgerOffset: offset, NodeID: nodeID})
 	})
 }
@@ -138,12 +140,12 @@ func (s *Store) compareCarriedPage(
 	if err != nil {
 		return err
 	}
-	for _, source := range rows.tables() {
-		table, err := record(tx, tables.Snapshot, source, columns[source.relation])
+	for _, source := range rows.Tables() {
+		table, err := record(tx, tables.Snapshot, source, columns[source.Name])
 		if err != nil {
 			return err
 		}
-		where, arguments := page.stored(rows, source.relation)
+		where, arguments := page.stored(rows, source.Name)
 		if err := newTableComparison(table, names, found).among(ctx, tx, where, arguments...); err != nil {
 			return err
 		}
@@ -152,39 +154,39 @@ func (s *Store) compareCarriedPage(
 }
 
 // stored selects the stored rows that a page's are compared with.
-func (p *carriedPage) stored(rows *carriedRows, relation string) (where string, arguments []any) {
+func (p *carriedPage) stored(rows *rows.Carried, relation string) (where string, arguments []any) {
 	at, first, end := int64(p.progress.At), p.progress.Entries, p.end()
 	switch relation {
 	case "carried_reassignments":
-		places := rows.reassignmentPlaces()
+		places := reassignmentPlaces(rows)
 		return amongPlaces, []any{places.offsets, places.nodeIDs}
 	case "carried_unknown_elements":
 		return `s.ledger_offset = $1::bigint AND s.ordinal >= $2::bigint AND s.ordinal < $3::bigint`, []any{at, first, end}
 	case "carried_exact_payloads":
-		places, ofAssignment := rows.exactPlaces()
+		places, ofAssignment := exactPlaces(rows)
 		return `(s.node_id IS NULL AND s.ledger_offset = $4::bigint AND s.seq >= $5::bigint AND s.seq < $6::bigint
 			OR s.ledger_offset = ANY ($1::bigint[]) AND (s.ledger_offset, s.node_id, s.field LIKE 'assignment\_%')
 				IN (SELECT unnest($1::bigint[]), unnest($2::integer[]), unnest($3::boolean[])))`,
 			[]any{places.offsets, places.nodeIDs, ofAssignment, at, first, end}
 	}
-	places := rows.creationPlaces()
+	places := creationPlaces(rows)
 	return amongPlaces, []any{places.offsets, places.nodeIDs}
 }
 
 // exactPlaces are where exact values of the rows can be. An assignment shares the place of its creation event, which may
 // be another page's, and is told apart by the names of its fields.
-func (c *carriedRows) exactPlaces() (p places, ofAssignment []bool) {
-	p = c.creationPlaces()
+func exactPlaces(c *rows.Carried) (p places, ofAssignment []bool) {
+	p = creationPlaces(c)
 	ofAssignment = make([]bool, len(p.offsets))
-	for i := range c.reassignments {
-		p.add(c.reassignments[i].LedgerOffset, c.reassignments[i].NodeID)
-		ofAssignment = append(ofAssignment, c.reassignments[i].Kind == kindAssigned)
+	for i := range c.Reassignments {
+		p.add(c.Reassignments[i].LedgerOffset, c.Reassignments[i].NodeID)
+		ofAssignment = append(ofAssignment, c.Reassignments[i].Kind == rows.KindAssigned)
 	}
 	return p, ofAssignment
 }
 
-func (s *Store) meetCarried(ctx context.Context, tx pgx.Tx, page *carriedPage, rows *carriedRows, met func(string)) error {
-	creations, reassignments := rows.creationPlaces(), rows.reassignmentPlaces()
+func (s *Store) meetCarried(ctx context.Context, tx pgx.Tx, page *carriedPage, rows *rows.Carried, met func(string)) error {
+	creations, reassignments := creationPlaces(rows), reassignmentPlaces(rows)
 	events, err := s.queries.CarriedEvents(ctx, tx, dbsqlc.CarriedEventsParams{
 		CreatedOffsets: creations.offsets, CreatedNodeIds: creations.nodeIDs,
 		ReassignedOffsets: reassignments.offsets, ReassignedNodeIds: reassignments.nodeIDs,

@@ -207,7 +207,7 @@ WHERE NOT EXISTS (SELECT FROM indexer.updates u WHERE u.ledger_offset = e.ledger
 func (c *derivedComparison) templates(ctx context.Context) error {
 	for key, stored := range c.names.templates {
 		row := "template_ref " + number(stored.TemplateRef)
-		id, err := ledger.ParseTemplateID(key.templateID)
+		id, err := ledger.ParseTemplateID(key.TemplateID)
 		if err != nil {
 			wanted := stored.PackageID + ":" + stored.ModuleName + ":" + stored.EntityName
 			if err := c.found(alteredColumn("templates", row, "template_id", &stored.TemplateID, &wanted)); err != nil {

@@ -8,6 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -33,8 +35,8 @@ func (s *Store) compareRecords(ctx context.Context, tx pgx.Tx, records []ledger.
 	if err != nil {
 		return err
 	}
-	var rows transactionRows
-	rows.addNumbered(numbers, records)
+	var rows rows.Records
+	rows.AddNumbered(numbers, records)
 	columns, err := s.columnsOf(ctx, tx, tables.Records)
 	if err != nil {
 		return err
@@ -56,8 +58,8 @@ func (s *Store) compareRecords(ctx context.Context, tx pgx.Tx, records []ledger.
 		}
 		return found(d)
 	}
-	for _, list := range rows.tables() {
-		table, err := record(tx, tables.Records, list, columns[list.relation])
+	for _, list := range rows.Tables() {
+		table, err := record(tx, tables.Records, list, columns[list.Name])
 		if err != nil {
 			return err
 		}
@@ -80,21 +82,14 @@ func lackingRecords(seqs []int64, stored []ledger.StoredRecord) map[int64]bool {
 }
 
 // recordNames collects the names that records refer to.
-func recordNames(records []ledger.NumberedRecord) names {
-	wanted := newNames()
+func recordNames(records []ledger.NumberedRecord) names.Wanted {
+	wanted := names.NewWanted()
 	for i := range records {
 		if id := records[i].Record.DomainID; id != nil {
-			wanted.synchronizer(*id)
+			wanted.Synchronizer(*id)
 		}
 	}
 	return wanted
-}
-
-func (r *transactionRows) addNumbered(numbers refs, records []ledger.NumberedRecord) {
-	for i := range records {
-		record := records[i].Record
-		r.add(numbers, &ledger.HistoryMark{Seq: records[i].Seq, EventID: record.EventID, Fingerprint: record.Fingerprint()}, record)
-	}
 }
 
 // compareTableSeqs compares the rows of a table that belong to some records, piece by piece. seqs are in order.

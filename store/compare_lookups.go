@@ -8,6 +8,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/names"
 )
 
 // AnsweredLookups are contracts behind one, in the order of their ids, whose look-up was answered with found or not_found:
@@ -49,11 +50,11 @@ func (s *Store) CompareLookup(ctx context.Context, contract ledger.Contract, fou
 	if outcome.Contract == nil {
 		return nil // it can't be stored, and nothing else is to be said of it
 	}
-	numbers := refs{templates: map[templateKey]int32{newTemplateKey(contract.TemplateID, contract.PackageName, nil): 0}}
+	numbers := names.Numbers{Templates: map[names.TemplateKey]int32{names.NewTemplateKey(contract.TemplateID, contract.PackageName, nil): 0}}
 	row, exact := lookupRow(numbers, &outcome)
-	fields, values := make([]string, len(exact.rows)), make([][]byte, len(exact.rows))
-	for i := range exact.rows {
-		fields[i], values[i] = exact.rows[i].Field, exact.rows[i].Exact
+	fields, values := make([]string, len(exact.Rows)), make([][]byte, len(exact.Rows))
+	for i := range exact.Rows {
+		fields[i], values[i] = exact.Rows[i].Field, exact.Rows[i].Exact
 	}
 	rows, err := s.pool.Query(ctx, lookupColumns, contract.ContractID, contract.TemplateID, contract.PackageName, row.CreatedAt, row.Payload,
 		row.ContractKey, row.ContractKeyHash, row.Signatories, row.Observers, row.WitnessParties, fields, values)

@@ -11,6 +11,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -18,9 +19,9 @@ import (
 // indexer.party_lists what was asked for.
 type dictionaries struct {
 	queries       *dbsqlc.Queries
-	templates     map[templateKey]dbsqlc.IndexerTemplates
+	templates     map[names.TemplateKey]dbsqlc.IndexerTemplates
 	synchronizers map[string]int32
-	interfaces    map[templateInterface]struct{}
+	interfaces    map[names.TemplateInterface]struct{}
 	names         map[string]map[string]string // per kind of reference, by its number as text
 }
 
@@ -43,11 +44,11 @@ func (s *Store) readDictionaries(ctx context.Context, db dbsqlc.DBTX) (*dictiona
 		return nil, fmt.Errorf("read the templates' interfaces: %w", err)
 	}
 	d := &dictionaries{
-		queries: s.queries, templates: make(map[templateKey]dbsqlc.IndexerTemplates, len(templates)), synchronizers: make(map[string]int32, len(synchronizers)),
-		interfaces: templateInterfaces(interfaces), names: map[string]map[string]string{tables.Template: {}, tables.Synchronizer: {}, tables.PartyList: {}},
+		queries: s.queries, templates: make(map[names.TemplateKey]dbsqlc.IndexerTemplates, len(templates)), synchronizers: make(map[string]int32, len(synchronizers)),
+		interfaces: names.TemplateInterfaces(interfaces), names: map[string]map[string]string{tables.Template: {}, tables.Synchronizer: {}, tables.PartyList: {}},
 	}
 	for _, t := range templates {
-		key := newTemplateKey(t.TemplateID, t.PackageName, t.RepresentativePackageID)
+		key := names.NewTemplateKey(t.TemplateID, t.PackageName, t.RepresentativePackageID)
 		d.templates[key] = t
 		d.names[tables.Template][number(t.TemplateRef)] = key.String()
 	}
@@ -60,21 +61,12 @@ func (s *Store) readDictionaries(ctx context.Context, db dbsqlc.DBTX) (*dictiona
 
 func number(ref int32) string { return strconv.Itoa(int(ref)) }
 
-// String is the key for people.
-func (k templateKey) String() string {
-	text := k.templateID + " of " + k.packageName
-	if k.hasRepresentative {
-		text += ", represented by " + k.representative
-	}
-	return text
-}
-
 // resolve gives every name, and every list of parties, its number. What the dictionary lacks gets a number that no row can
 // have: the rows that should refer to it will differ.
-func (d *dictionaries) resolve(ctx context.Context, db dbsqlc.DBTX, wanted names) (refs, error) {
-	numbers := refs{
-		templates: make(map[templateKey]int32, len(wanted.templates)), synchronizers: make(map[string]int32, len(wanted.synchronizers)),
-		wanted: wanted, lists: make([]*int32, len(wanted.lists)),
+func (d *dictionaries) resolve(ctx context.Context, db dbsqlc.DBTX, wanted names.Wanted) (names.Numbers, error) {
+	numbers := names.Numbers{
+		Templates: make(map[names.TemplateKey]int32, len(wanted.Templates)), Synchronizers: make(map[string]int32, len(wanted.Synchronizers)),
+		Wanted: wanted, Lists: make([]*int32, len(wanted.Lists)),
 	}
 	next := int32(math.MinInt32)
 	unknown := func(kind, name string) int32 {
@@ -82,31 +74,31 @@ func (d *dictionaries) resolve(ctx context.Context, db dbsqlc.DBTX, wanted names
 		d.names[kind][number(next)] = name
 		return next
 	}
-	for key := range wanted.templates {
+	for key := range wanted.Templates {
 		if t, known := d.templates[key]; known {
-			numbers.templates[key] = t.TemplateRef
+			numbers.Templates[key] = t.TemplateRef
 		} else {
-			numbers.templates[key] = unknown(tables.Template, key.String())
+			numbers.Templates[key] = unknown(tables.Template, key.String())
 		}
 	}
-	for id := range wanted.synchronizers {
+	for id := range wanted.Synchronizers {
 		if ref, known := d.synchronizers[id]; known {
-			numbers.synchronizers[id] = ref
+			numbers.Synchronizers[id] = ref
 		} else {
-			numbers.synchronizers[id] = unknown(tables.Synchronizer, id)
+			numbers.Synchronizers[id] = unknown(tables.Synchronizer, id)
 		}
 	}
-	missing, err := findLists(ctx, d.queries, db, wanted.lists, slices.Collect(maps.Keys(wanted.lists)), numbers.lists)
+	missing, err := names.FindLists(ctx, d.queries, db, wanted.Lists, slices.Collect(maps.Keys(wanted.Lists)), numbers.Lists)
 	if err != nil {
-		return refs{}, err
+		return names.Numbers{}, err
 	}
 	for _, key := range missing {
-		list := wanted.lists[key]
-		ref := unknown(tables.PartyList, arrayText(list.parties))
-		numbers.lists[list.place] = &ref
+		list := wanted.Lists[key]
+		ref := unknown(tables.PartyList, names.ArrayText(list.Parties))
+		numbers.Lists[list.Place] = &ref
 	}
-	for _, list := range wanted.lists {
-		d.names[tables.PartyList][number(*numbers.lists[list.place])] = arrayText(list.parties)
+	for _, list := range wanted.Lists {
+		d.names[tables.PartyList][number(*numbers.Lists[list.Place])] = names.ArrayText(list.Parties)
 	}
 	return numbers, nil
 }
@@ -116,13 +108,13 @@ func invented(number int32) bool { return number < math.MinInt32/2 }
 
 // check compares what the dictionaries say of the parts of each template's id with the id itself, and looks for the
 // interfaces that templates have shown. Templates that are missing differ in the rows that refer to them.
-func (d *dictionaries) check(wanted names, found func(ledger.Difference) error) error {
-	for key := range wanted.templates {
+func (d *dictionaries) check(wanted names.Wanted, found func(ledger.Difference) error) error {
+	for key := range wanted.Templates {
 		stored, known := d.templates[key]
 		if !known {
 			continue
 		}
-		id, err := ledger.ParseTemplateID(key.templateID)
+		id, err := ledger.ParseTemplateID(key.TemplateID)
 		if err != nil {
 			return err
 		}
@@ -141,15 +133,15 @@ func (d *dictionaries) check(wanted names, found func(ledger.Difference) error) 
 			}
 		}
 	}
-	for key := range wanted.views {
-		stored, known := d.templates[key.template]
+	for key := range wanted.Views {
+		stored, known := d.templates[key.Template]
 		if !known {
 			continue
 		}
-		if _, known := d.interfaces[templateInterface{stored.TemplateRef, key.interfaceID}]; known {
+		if _, known := d.interfaces[names.TemplateInterface{TemplateRef: stored.TemplateRef, InterfaceID: key.InterfaceID}]; known {
 			continue
 		}
-		row := "template_ref " + number(stored.TemplateRef) + ", interface_id " + key.interfaceID
+		row := "template_ref " + number(stored.TemplateRef) + ", interface_id " + key.InterfaceID
 		if err := found(ledger.Difference{Kind: ledger.Missing, Relation: "template_interfaces", Row: row}); err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -27,16 +28,16 @@ const amongPlaces = `s.ledger_offset = ANY ($1::bigint[])
       AND (s.ledger_offset, s.node_id) IN (SELECT unnest($1::bigint[]), unnest($2::integer[]))`
 
 // creationPlaces are those of the creation events, once settled.
-func (c *carriedRows) creationPlaces() (p places) {
-	for i := range c.created {
-		p.add(c.created[i].LedgerOffset, c.created[i].NodeID)
+func creationPlaces(c *rows.Carried) (p places) {
+	for i := range c.Created {
+		p.add(c.Created[i].LedgerOffset, c.Created[i].NodeID)
 	}
 	return p
 }
 
-func (c *carriedRows) reassignmentPlaces() (p places) {
-	for i := range c.reassignments {
-		p.add(c.reassignments[i].LedgerOffset, c.reassignments[i].NodeID)
+func reassignmentPlaces(c *rows.Carried) (p places) {
+	for i := range c.Reassignments {
+		p.add(c.Reassignments[i].LedgerOffset, c.Reassignments[i].NodeID)
 	}
 	return p
 }
@@ -76,22 +77,22 @@ func (p places) only(rows func(rowPlace) bool) (q places) {
 // compareEvents compares the events of entries with the facts, and those from before the history floor with what is carried.
 // What an entry of a later snapshot tells of a stored event are the columns that both tables have, but for extra: it has fields
 // that this version does not know, and so can't know to be the same in a snapshot and in the stream.
-func (c *entryComparison) compareEvents(ctx context.Context, rows *carriedRows) error {
-	creations, reassignments := rows.creationPlaces(), rows.reassignmentPlaces()
+func (c *entryComparison) compareEvents(ctx context.Context, rows *rows.Carried) error {
+	creations, reassignments := creationPlaces(rows), reassignmentPlaces(rows)
 	both := places{slices.Concat(creations.offsets, reassignments.offsets), slices.Concat(creations.nodeIDs, reassignments.nodeIDs)}
-	rows.exact.rows = slices.DeleteFunc(rows.exact.rows, func(r dbsqlc.IndexerExactPayloads) bool { return !slices.Contains(exactFields, r.Field) })
-	for _, source := range rows.tables() {
-		carried := tables.Get(tables.Snapshot, source.relation)
+	rows.Exact.Rows = slices.DeleteFunc(rows.Exact.Rows, func(r dbsqlc.IndexerExactPayloads) bool { return !slices.Contains(exactFields, r.Field) })
+	for _, source := range rows.Tables() {
+		carried := tables.Get(tables.Snapshot, source.Name)
 		if carried.Fact == "" {
 			continue
 		}
 		told := func(name string) bool { return name != "extra" && columnNamed(c.columns[carried.Fact], name) >= 0 }
-		whole, err := record(c.tx, tables.Snapshot, source, c.columns[source.relation])
+		whole, err := record(c.tx, tables.Snapshot, source, c.columns[source.Name])
 		if err != nil {
 			return err
 		}
 		at, where := creations, amongPlaces
-		switch source.relation {
+		switch source.Name {
 		case "carried_reassignments":
 			at = reassignments
 		case carriedExactPayloads.Name:

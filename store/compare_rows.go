@@ -14,6 +14,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -82,10 +83,10 @@ func (s *Store) columnsOf(ctx context.Context, db dbsqlc.DBTX, families ...table
 }
 
 // record makes a table's rows as text, without writing them. They are those of one family.
-func record(tx pgx.Tx, family tables.Family, rows tableRows, columns []column) (recordedTable, error) {
-	r := recorder{types: tx.Conn().TypeMap(), table: recordedTable{Table: tables.Get(family, rows.relation)}}
+func record(tx pgx.Tx, family tables.Family, rows rows.Table, columns []column) (recordedTable, error) {
+	r := recorder{types: tx.Conn().TypeMap(), table: recordedTable{Table: tables.Get(family, rows.Name)}}
 	if err := r.record(rows, columns); err != nil {
-		return recordedTable{}, fmt.Errorf("make the rows of %s: %w", rows.relation, err)
+		return recordedTable{}, fmt.Errorf("make the rows of %s: %w", rows.Name, err)
 	}
 	slices.SortStableFunc(r.table.rows, func(a, b recordedRow) int { return a.at.compare(b.at) })
 	return r.table, nil
@@ -97,7 +98,7 @@ type recorder struct {
 	table recordedTable
 }
 
-func (r *recorder) record(rows tableRows, known []column) error {
+func (r *recorder) record(rows rows.Table, known []column) error {
 	for _, name := range rows.Columns() {
 		i := columnNamed(known, name)
 		if i < 0 {

@@ -16,6 +16,7 @@ import (
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
+	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -404,11 +405,11 @@ func TestCompareCoversEveryColumn(t *testing.T) {
 	require.NoError(t, s.readOnly(t.Context(), func(tx pgx.Tx) error {
 		columns, err := s.factColumns(t.Context(), tx)
 		require.NoError(t, err)
-		for _, rows := range new(factRows).tables() {
-			table, err := record(tx, tables.Facts, rows, columns[rows.relation])
+		for _, rows := range new(rows.Facts).Tables() {
+			table, err := record(tx, tables.Facts, rows, columns[rows.Name])
 			require.NoError(t, err)
-			require.ElementsMatch(t, columns[rows.relation], table.columns, rows.relation)
-			require.Contains(t, factTables, rows.relation)
+			require.ElementsMatch(t, columns[rows.Name], table.columns, rows.Name)
+			require.Contains(t, factTables, rows.Name)
 		}
 		return nil
 	}))

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 func manyEvents(b *testing.B, d *testDB, l *Leader, updates int64) {
 	b.Helper()
 	for _, relation := range []string{"updates", "created", "archived", "exercised", "lifetimes"} {
-		require.NoError(b, l.partitions.ensure(b.Context(), relation, []int64{1, updates}))
+		require.NoError(b, l.partitions.Ensure(b.Context(), relation, slices.Values([]int64{1, updates})))
 	}
 	d.exec("INSERT INTO indexer.templates VALUES (1, 'p:M:T', 'p', 'name', 'M', 'T'); INSERT INTO indexer.synchronizers VALUES (1, 'sync::1'); INSERT INTO indexer.party_lists VALUES (1, '{alice}')")
 	d.exec("CREATE FUNCTION cid(n bigint) RETURNS text LANGUAGE sql IMMUTABLE RETURN '00' || encode(sha256(n::text::bytea), 'hex') || encode(sha256((-n)::text::bytea), 'hex')")

@@ -25,29 +25,6 @@ var (
 	ErrCovered = errors.New("the range is covered already")
 )
 
-// SQLSTATE codes that mean something to this package.
-const (
-	codeUniqueViolation      = "23505"
-	codeExclusionViolation   = "23P01"
-	codeSerializationFailure = "40001"
-	codeLockNotAvailable     = "55P03"
-	codeDuplicateSchema      = "42P06"
-	codeDuplicateTable       = "42P07" // or index
-)
-
-func hasCode(err error, codes ...string) bool {
-	var pgErr *pgconn.PgError
-	if !errors.As(err, &pgErr) {
-		return false
-	}
-	for _, code := range codes {
-		if pgErr.Code == code {
-			return true
-		}
-	}
-	return false
-}
-
 // refusal is why a database does not take what was asked of it. What may pass by itself has none: a server that is away, starts,
 // stops, recovers or is a standby, too many connections, a lock, a deadlock, a full disk.
 type refusal string

@@ -8,6 +8,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/rows"
 )
 
 // Filling in writes history below where indexing began, in ranges of any order, by the leader of RoleHistory, while the leader
@@ -100,14 +101,14 @@ func (l *Leader) forgetCarried(ctx context.Context, tx pgx.Tx, b *batch) error {
 	if err != nil {
 		return fmt.Errorf("remove what a snapshot brought: %w", err)
 	}
-	created := map[eventPlace]bool{}
+	created := map[rows.EventPlace]bool{}
 	if len(gone) > 0 {
-		for i := range b.facts.created {
-			created[eventPlace{b.facts.created[i].LedgerOffset, b.facts.created[i].NodeID}] = true
+		for i := range b.facts.Created {
+			created[rows.EventPlace{Offset: b.facts.Created[i].LedgerOffset, NodeID: b.facts.Created[i].NodeID}] = true
 		}
 	}
 	for _, c := range gone {
-		if c.Active && !created[eventPlace{c.LedgerOffset, c.NodeID}] {
+		if c.Active && !created[rows.EventPlace{Offset: c.LedgerOffset, NodeID: c.NodeID}] {
 			return &ledger.Problem{
 				What: fmt.Sprintf("the snapshot that is carried has contract %s, created at offset %d (node %d), and the participant's updates don't show that",
 					c.ContractID, c.LedgerOffset, c.NodeID),
@@ -127,13 +128,13 @@ func (l *Leader) forgetCarried(ctx context.Context, tx pgx.Tx, b *batch) error {
 }
 
 // forgetLookups forgets the look-ups of contracts whose creation has come.
-func (l *Leader) forgetLookups(ctx context.Context, tx pgx.Tx, f *factRows) error {
-	if len(f.created) == 0 {
+func (l *Leader) forgetLookups(ctx context.Context, tx pgx.Tx, f *rows.Facts) error {
+	if len(f.Created) == 0 {
 		return nil
 	}
-	contracts := make([]string, len(f.created))
-	for i := range f.created {
-		contracts[i] = f.created[i].ContractID
+	contracts := make([]string, len(f.Created))
+	for i := range f.Created {
+		contracts[i] = f.Created[i].ContractID
 	}
 	gone, err := l.store.queries.LookupsForgetCreated(ctx, tx, contracts)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/active"
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
@@ -208,19 +209,19 @@ func (s *stateFill) activate(ctx context.Context, tx pgx.Tx, from int64) error {
 }
 
 // read is the next step, and how far it goes. Behind the place where indexing began it says only what ends.
-func (s *stateFill) read(ctx context.Context, from, to int64) (*step, int64, error) {
+func (s *stateFill) read(ctx context.Context, from, to int64) (*active.Step, int64, error) {
 	events, reach, err := s.leader.readStepEvents(ctx, from, to)
 	if err != nil {
 		return nil, 0, err
 	}
-	step := projectionStep(events)
+	step := active.NewStep(events)
 	if from >= s.began {
-		step.lives, step.begins, step.used = nil, nil, nil
-		for i := range step.ends {
-			step.ends[i].lookupOffset = 0
+		step.Lifetimes, step.Activations, step.References = nil, nil, nil
+		for i := range step.Deactivations {
+			step.Deactivations[i].LookupOffset = 0
 		}
 	}
-	return step, reach, s.leader.partitions.ensure(ctx, "lifetimes", step.deactivations())
+	return step, reach, s.leader.partitions.Ensure(ctx, "lifetimes", step.DeactivatedOffsets())
 }
 
 // advance moves the place. It fails where what was read behind it was changed since: then lifetimes begin anew.
@@ -233,7 +234,7 @@ func (s *stateFill) advance(ctx context.Context, tx pgx.Tx, from, to int64) erro
 }
 
 // apply is to fill_active what Leader.project is to active_contracts.
-func (s *stateFill) apply(ctx context.Context, tx pgx.Tx, step *step, from, to int64) error {
+func (s *stateFill) apply(ctx context.Context, tx pgx.Tx, step *active.Step, from, to int64) error {
 	if err := s.advance(ctx, tx, from, to); err != nil {
 		return err
 	}

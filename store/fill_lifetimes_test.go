@@ -9,6 +9,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/rows"
 )
 
 // filling is a database that began at offset 100 without a snapshot and stands at 110, whose history is filled in to the
@@ -175,7 +176,7 @@ func TestFillingInAndShowingDoNotWaitInACircle(t *testing.T) {
 		if err := l.cover(ctx, tx, testScope, 90, 100); err != nil {
 			return err
 		}
-		if err := l.forgetLookups(ctx, tx, &factRows{created: []dbsqlc.IndexerCreated{{ContractID: "old"}}}); err != nil {
+		if err := l.forgetLookups(ctx, tx, &rows.Facts{Created: []dbsqlc.IndexerCreated{{ContractID: "old"}}}); err != nil {
 			return err
 		}
 		go func() { shown <- up.Project(t.Context(), testScope, 110, 120) }()

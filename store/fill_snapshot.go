@@ -9,6 +9,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/rows"
 )
 
 // LowerSnapshot is where the leader of RoleHistory keeps a snapshot that is to lower the state floor to its offset. Nobody sees it,
@@ -118,16 +119,16 @@ func (s *LowerSnapshot) WriteSnapshotPage(
 	return s.leader.writeSnapshotPage(ctx, progress, turn, page, s.copy, s.advance)
 }
 
-func (s *LowerSnapshot) copy(ctx context.Context, tx pgx.Tx, c *carriedRows) error {
+func (s *LowerSnapshot) copy(ctx context.Context, tx pgx.Tx, c *rows.Carried) error {
 	q := s.leader.store.queries
-	err := c.settle(func(offset int64, nodeID int32) (bool, error) {
+	err := c.Settle(func(offset int64, nodeID int32) (bool, error) {
 		return q.FillCarriedCreatedExists(ctx, tx, dbsqlc.FillCarriedCreatedExistsParams{LedgerOffset: offset, NodeID: nodeID})
 	})
 	if err != nil {
 		return err
 	}
-	for _, table := range c.tables() {
-		if err := table.writeTo(ctx, tx, "fill_"+table.relation); err != nil {
+	for _, table := range c.Tables() {
+		if err := copyInto(ctx, tx, "fill_"+table.Name, table.Rows); err != nil {
 			return err
 		}
 	}

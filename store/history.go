@@ -14,6 +14,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/rows"
 )
 
 // historyLimit is how many events of a contract are read: one that lives long can be exercised millions of times.
@@ -50,8 +51,8 @@ const (
 	EventCreated    = "created"
 	EventArchived   = "archived" // whichever shape told it: a consuming exercise is one too
 	EventExercised  = "exercised"
-	EventAssigned   = kindAssigned
-	EventUnassigned = kindUnassigned
+	EventAssigned   = rows.KindAssigned
+	EventUnassigned = rows.KindUnassigned
 )
 
 // ContractEvent is something that happened to a contract. Fields that its kind has not are nil or empty, and so are

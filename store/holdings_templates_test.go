@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/names"
 )
 
 func (d *testDB) templateInterfaces() []string {
@@ -52,15 +53,15 @@ func TestHoldingsTemplates(t *testing.T) {
 	// Another leader knows them, and an older one does not mind what another added.
 	l.Close()
 	first := d.lead(d.store(), RoleUpdates)
-	wanted := newNames()
-	wanted.created(&created.Created[0])
-	_, err := first.dictionary.resolve(ctx, wanted)
+	wanted := names.NewWanted()
+	wanted.Created(&created.Created[0])
+	_, err := first.dictionary.Resolve(ctx, wanted)
 	require.NoError(t, err)
 	require.Equal(t, want, d.templateInterfaces())
 	d.exec("INSERT INTO indexer.template_interfaces SELECT template_ref, 'pkg:I:Late' FROM indexer.templates WHERE representative_package_id IS NULL")
 	late := tokenCreation(0, "late", view("pkg:I:Late", `{}`))
-	wanted.created(&late)
-	_, err = first.dictionary.resolve(ctx, wanted)
+	wanted.Created(&late)
+	_, err = first.dictionary.Resolve(ctx, wanted)
 	require.NoError(t, err)
 	require.Len(t, d.templateInterfaces(), len(want)+1)
 }

@@ -13,6 +13,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/pg"
 )
 
 // Connections is how many connections one process holds at most: four to read, and for each of the streams that it writes
@@ -49,7 +50,7 @@ func (s *Store) inspectConfig() *pgx.ConnConfig {
 }
 
 // Close ends the connection.
-func (i *Inspector) Close(ctx context.Context) { closeConn(ctx, i.conn) }
+func (i *Inspector) Close(ctx context.Context) { pg.Close(ctx, i.conn) }
 
 // read runs fn in a read-only transaction.
 func (i *Inspector) read(ctx context.Context, fn func(tx pgx.Tx) error) error {
@@ -57,7 +58,7 @@ func (i *Inspector) read(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	if err != nil {
 		return err
 	}
-	defer rollback(ctx, tx)
+	defer pg.Rollback(ctx, tx)
 	return fn(tx)
 }
 
@@ -327,7 +328,7 @@ func (i *Inspector) Sessions(ctx context.Context) (SessionFacts, error) {
 	if err != nil {
 		return facts, fmt.Errorf("make a second connection: %w", err)
 	}
-	defer closeConn(ctx, second)
+	defer pg.Close(ctx, second)
 	session, err := sessionOf(ctx, i.conn)
 	if err == nil {
 		facts.Between = session != i.conn.PgConn().PID()
@@ -343,7 +344,7 @@ func (i *Inspector) Sessions(ctx context.Context) (SessionFacts, error) {
 	config.RuntimeParams["application_name"] = "ledgerindexer check"
 	lock, err := i.store.connect(ctx, config)
 	if err == nil {
-		closeConn(ctx, lock)
+		pg.Close(ctx, lock)
 	}
 	return facts, err
 }

@@ -10,7 +10,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"ledgerindexer/store/internal/active"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/partitions"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/pgcopy"
 )
 
@@ -63,9 +67,9 @@ type Leader struct {
 	lostOnce sync.Once
 	lostErr  error // valid once lost is closed
 
-	dictionary *dictionary
-	partitions *partitions
-	pending    *pending
+	dictionary *names.Dictionary
+	partitions *partitions.Set
+	pending    *active.Pending
 	knownIDs   *knownIDs
 }
 
@@ -77,7 +81,7 @@ func (s *Store) Lead(ctx context.Context, role Role) (leader *Leader, ok bool, e
 	}
 	defer func() {
 		if leader == nil {
-			closeConn(ctx, conn)
+			pg.Close(ctx, conn)
 		}
 	}()
 	locked, err := s.queries.LeadershipTryLock(ctx, conn, dbsqlc.LeadershipTryLockParams{Class: lockClass, RoleNumber: roleNumbers[role]})
@@ -104,9 +108,9 @@ func (s *Store) Lead(ctx context.Context, role Role) (leader *Leader, ok bool, e
 		store: s, role: role, epoch: epoch, pool: pool, lockConn: conn,
 		stop: stop, stopped: make(chan struct{}), lost: make(chan struct{}),
 	}
-	l.dictionary = newDictionary(l)
-	l.partitions = newPartitions(l)
-	l.pending = newPending()
+	l.dictionary = names.New(s.queries, pool, l.write)
+	l.partitions = partitions.New(s.queries, pool, l.write, s.cfg.Logger)
+	l.pending = active.NewPending()
 	l.knownIDs = newKnownIDs()
 	go l.keepLock(watch)
 	s.cfg.Logger.InfoContext(ctx, "leading", "role", string(role), "epoch", epoch)
@@ -139,7 +143,7 @@ func (l *Leader) Close() {
 
 func (l *Leader) keepLock(ctx context.Context) {
 	defer close(l.stopped)
-	defer closeConn(ctx, l.lockConn)
+	defer pg.Close(ctx, l.lockConn)
 	ticker := time.NewTicker(pingEvery)
 	defer ticker.Stop()
 	for {
@@ -187,7 +191,7 @@ func (s *Store) raiseEpoch(ctx context.Context, conn *pgx.Conn, role Role) (int6
 		return 0, err
 	}
 	epoch, err := s.queries.LeadershipRaise(ctx, conn, dbsqlc.LeadershipRaiseParams{Role: string(role), Holder: &s.cfg.Holder})
-	if hasCode(err, codeLockNotAvailable) {
+	if pg.HasCode(err, pg.LockNotAvailable) {
 		return 0, fmt.Errorf("a repair, or a session of an earlier leader of role %s, holds a transaction open (trying again waits for it): %w", role, err)
 	}
 	if err != nil {
@@ -292,7 +296,7 @@ func (l *Leader) transact(ctx context.Context, limit time.Duration, options pgx.
 		}
 		return err
 	}
-	defer rollback(ctx, tx)
+	defer pg.Rollback(ctx, tx)
 	_, err = l.store.queries.LeadershipHold(ctx, tx, dbsqlc.LeadershipHoldParams{
 		Role: string(l.role), Epoch: l.epoch, TurnClass: turnClass, RoleNumber: roleNumbers[l.role],
 	})
@@ -301,7 +305,7 @@ func (l *Leader) transact(ctx context.Context, limit time.Duration, options pgx.
 		l.lose(err) // a repair may have ended the term: the lock is still held, and has to be taken anew
 		return err
 	}
-	if hasCode(err, codeLockNotAvailable) {
+	if pg.HasCode(err, pg.LockNotAvailable) {
 		err = errors.Join(fmt.Errorf("a repair, or a new leader, holds a transaction open (trying again waits for it): %w", err),
 			l.store.endAbandonedRepair(ctx, l.store.pool))
 	}
@@ -319,16 +323,10 @@ func (l *Leader) transact(ctx context.Context, limit time.Duration, options pgx.
 	return nil
 }
 
-// rollback ends a transaction that was not committed, even where ctx has been cancelled. After a commit it does
-// nothing. Its error is of no use: the connection is discarded, and the server rolls back.
-func rollback(ctx context.Context, tx pgx.Tx) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+// resolve gives names their numbers, and adds those that are new. What a batch is made of is not looked for any longer than it is
+// written.
+func (l *Leader) resolve(ctx context.Context, wanted names.Wanted) (names.Numbers, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	_ = tx.Rollback(ctx)
-}
-
-func closeConn(ctx context.Context, conn *pgx.Conn) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	_ = conn.Close(ctx) // nothing is lost with it
+	return l.dictionary.Resolve(ctx, wanted)
 }

@@ -10,6 +10,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/pg"
 )
 
 // endLock ends the connection that holds a role's lock, as a server does to a leader that is paused or vanished.
@@ -150,7 +151,7 @@ func TestLeadershipLockSessionTimesOut(t *testing.T) {
 	s := d.store()
 	conn, err := s.connect(t.Context(), s.lockConfig(RoleUpdates))
 	require.NoError(t, err)
-	defer closeConn(t.Context(), conn)
+	defer pg.Close(t.Context(), conn)
 	var limit, name string
 	require.NoError(t, conn.QueryRow(t.Context(), "SELECT current_setting('idle_session_timeout'), current_setting('application_name')").Scan(&limit, &name))
 	require.Equal(t, "5s", limit)
@@ -169,13 +170,13 @@ func TestLeadershipSuccessorEndsOlderSessions(t *testing.T) {
 	history := d.lead(d.store(), RoleHistory)
 	historyTx, err := history.pool.Begin(ctx)
 	require.NoError(t, err)
-	defer rollback(ctx, historyTx)
+	defer pg.Rollback(ctx, historyTx)
 	_, err = history.store.queries.LeadershipHold(ctx, historyTx, dbsqlc.LeadershipHoldParams{Role: string(RoleHistory), Epoch: history.epoch})
 	require.NoError(t, err)
 
 	idle, err := l.pool.Begin(ctx)
 	require.NoError(t, err)
-	defer rollback(ctx, idle)
+	defer pg.Rollback(ctx, idle)
 	_, err = l.store.queries.LeadershipHold(ctx, idle, dbsqlc.LeadershipHoldParams{Role: string(RoleUpdates), Epoch: l.epoch})
 	require.NoError(t, err)
 	blocker, err := d.connect().Begin(ctx)

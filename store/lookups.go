@@ -10,6 +10,8 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/rows"
 )
 
 // WantedLookups returns the ids of contracts that were archived or exercised and whose creation is nowhere in the
@@ -49,15 +51,15 @@ func (l *Leader) SaveLookups(ctx context.Context, lookups []ledger.Lookup) error
 		return nil
 	}
 	outcomes := make([]ledger.Lookup, len(lookups))
-	wanted := newNames()
+	wanted := names.NewWanted()
 	for i := range lookups {
 		outcomes[i] = storable(lookups[i])
 		if c := outcomes[i].Contract; c != nil {
-			wanted.template(c.TemplateID, c.PackageName, nil)
+			wanted.Template(c.TemplateID, c.PackageName, nil)
 		}
 	}
 	saved := 0
-	numbers, err := l.dictionary.resolve(ctx, wanted)
+	numbers, err := l.resolve(ctx, wanted)
 	if err == nil {
 		err = l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 			for i := range outcomes {
@@ -82,7 +84,7 @@ func (l *Leader) SaveLookups(ctx context.Context, lookups []ledger.Lookup) error
 }
 
 // saveLookup stores an outcome, unless there is one already.
-func (l *Leader) saveLookup(ctx context.Context, tx pgx.Tx, r refs, lookup *ledger.Lookup) (first bool, err error) {
+func (l *Leader) saveLookup(ctx context.Context, tx pgx.Tx, r names.Numbers, lookup *ledger.Lookup) (first bool, err error) {
 	row, exact := lookupRow(r, lookup)
 	asked, err := l.store.queries.LookupSave(ctx, tx, row)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -91,29 +93,29 @@ func (l *Leader) saveLookup(ctx context.Context, tx pgx.Tx, r refs, lookup *ledg
 	if err != nil {
 		return false, err
 	}
-	values := make([]dbsqlc.IndexerLookupExactPayloads, len(exact.rows))
-	for i := range exact.rows { // a looked-up contract has no offset of its own
+	values := make([]dbsqlc.IndexerLookupExactPayloads, len(exact.Rows))
+	for i := range exact.Rows { // a looked-up contract has no offset of its own
 		values[i] = dbsqlc.IndexerLookupExactPayloads{
-			LedgerOffset: asked.LedgerOffset, NodeID: asked.NodeID, Field: exact.rows[i].Field, Exact: exact.rows[i].Exact,
+			LedgerOffset: asked.LedgerOffset, NodeID: asked.NodeID, Field: exact.Rows[i].Field, Exact: exact.Rows[i].Exact,
 		}
 	}
 	return true, copyRows(ctx, tx, "lookup_exact_payloads", values)
 }
 
 // lookupRow converts an outcome into its row.
-func lookupRow(r refs, lookup *ledger.Lookup) (row dbsqlc.LookupSaveParams, exact exactKeeper) {
+func lookupRow(r names.Numbers, lookup *ledger.Lookup) (row dbsqlc.LookupSaveParams, exact rows.Exact) {
 	row = dbsqlc.LookupSaveParams{
-		ContractID: lookup.ContractID, Status: string(lookup.Status), LookedUpAt: timestamp(ledger.Time{Time: lookup.At, Valid: true}),
+		ContractID: lookup.ContractID, Status: string(lookup.Status), LookedUpAt: rows.Timestamp(ledger.Time{Time: lookup.At, Valid: true}),
 	}
 	if lookup.Reason != "" {
 		row.Reason = &lookup.Reason
 	}
 	if c := lookup.Contract; c != nil {
-		template := r.template(c.TemplateID, c.PackageName, nil)
-		row.TemplateRef, row.CreatedAt = &template, timestamp(c.CreatedAt)
-		exact.time(place{}, "createdAt", c.CreatedAt)
-		row.Payload = exact.value(place{}, "payload", c.Argument)
-		row.ContractKey = exact.value(place{}, "contract_key", c.ContractKey)
+		template := r.Template(c.TemplateID, c.PackageName, nil)
+		row.TemplateRef, row.CreatedAt = &template, rows.Timestamp(c.CreatedAt)
+		exact.Time(rows.Place{}, "createdAt", c.CreatedAt)
+		row.Payload = exact.Value(rows.Place{}, "payload", c.Argument)
+		row.ContractKey = exact.Value(rows.Place{}, "contract_key", c.ContractKey)
 		row.ContractKeyHash = c.ContractKeyHash
 		row.Signatories, row.Observers, row.WitnessParties = c.Signatories, c.Observers, c.WitnessParties
 	}

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/names"
 )
 
 // queue lists what stands in the queue, whether or not the creation turns out to be known.
@@ -214,10 +215,10 @@ func TestLookupsOfAnyHistory(t *testing.T) {
 	l, l2 := d.started(), other.started()
 	for _, l := range []*Leader{l, l2} { // each name gets the same number in both
 		for i, template := range []string{testTemplate, "pkg-2:Main:Asset"} {
-			wanted := newNames()
-			wanted.template(template, "asset", nil)
-			wanted.synchronizer(fmt.Sprint("sync::", i+1))
-			_, err := l.dictionary.resolve(t.Context(), wanted)
+			wanted := names.NewWanted()
+			wanted.Template(template, "asset", nil)
+			wanted.Synchronizer(fmt.Sprint("sync::", i+1))
+			_, err := l.dictionary.Resolve(t.Context(), wanted)
 			require.NoError(t, err)
 		}
 	}
@@ -385,8 +386,8 @@ func TestLookupsOfStrangeValues(t *testing.T) {
 
 	t.Run("what jsonb and timestamptz refuse is kept exactly", func(t *testing.T) {
 		u := newUpdate(2, "sync::1")
-		outcomes := make([]ledger.Lookup, len(jsonbCases))
-		for i, c := range jsonbCases {
+		outcomes := make([]ledger.Lookup, len(refusable))
+		for i, c := range refusable {
 			contract := found
 			contract.Argument, contract.ContractKey = ledger.JSON(c.value), ledger.JSON(c.value)
 			contract.CreatedAt = testTime("2025-01-02T03:04:05.123456789Z")
@@ -397,7 +398,7 @@ func TestLookupsOfStrangeValues(t *testing.T) {
 		require.NoError(t, l.Append(ctx, testScope, []ledger.Page{{From: 1, To: 2, Updates: []ledger.Update{u}}}))
 		require.NoError(t, l.SaveLookups(ctx, outcomes))
 		require.NoError(t, l.SaveLookups(ctx, outcomes), "again, without doubling the exact values")
-		for i, c := range jsonbCases {
+		for i, c := range refusable {
 			for _, column := range []string{"payload", "contract_key"} {
 				var marked bool
 				var exact []byte
@@ -412,7 +413,7 @@ func TestLookupsOfStrangeValues(t *testing.T) {
 		require.Equal(t, []string{`2025-01-02 03:04:05.123456+00 "2025-01-02T03:04:05.123456789Z"`}, d.rows(`
 			SELECT DISTINCT c.created_at::text, convert_from(x.exact, 'UTF8') FROM ledger.looked_up_contracts c JOIN ledger.exact_payloads x
 			USING (ledger_offset, node_id) WHERE x.field = 'createdAt'`))
-		require.Equal(t, fmt.Sprint(len(jsonbCases)), d.row("SELECT count(*) FROM ledger.exact_payloads WHERE field = 'createdAt' AND stream = 'lookups'"))
+		require.Equal(t, fmt.Sprint(len(refusable)), d.row("SELECT count(*) FROM ledger.exact_payloads WHERE field = 'createdAt' AND stream = 'lookups'"))
 	})
 	t.Run("what text refuses can't be used", func(t *testing.T) {
 		changes := map[string]func(*ledger.Contract){

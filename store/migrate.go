@@ -13,6 +13,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/migrations"
+	"ledgerindexer/store/internal/pg"
 )
 
 // The table lies beside ours, not in whatever schema the search path begins with.
@@ -54,7 +55,7 @@ func (s *Store) createSchema(ctx context.Context) error {
 	err := s.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'indexer')").Scan(&exists)
 	if err == nil && !exists {
 		_, err = s.pool.Exec(ctx, "CREATE SCHEMA indexer")
-		if hasCode(err, codeUniqueViolation, codeDuplicateSchema) { // another process was faster
+		if pg.HasCode(err, pg.UniqueViolation, pg.DuplicateSchema) { // another process was faster
 			err = nil
 		}
 	}

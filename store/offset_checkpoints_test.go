@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/rows"
 )
 
 // Checkpoints in any number, of more rows than go into a statement, come to the same as one row after another: the latest
@@ -61,38 +61,10 @@ func TestManyOffsetCheckpoints(t *testing.T) {
 	for name, r := range want {
 		expected = append(expected, name+r.rest)
 	}
-	require.Greater(t, len(expected), checkpointRowsAtOnce)
+	require.Greater(t, len(expected), rows.CheckpointRowsAtOnce)
 	slices.Sort(expected)
 	slices.Sort(got)
 	require.Equal(t, expected, got)
-}
-
-// What checkpoints say besides the times, which every row has, is sent in statements of bounded size.
-func TestStatementsOfOffsetCheckpoints(t *testing.T) {
-	t.Parallel()
-	rows := func(n, bytes int) (all []checkpointTime) {
-		c := &ledger.OffsetCheckpoint{Offset: 1, Extra: ledger.JSON(`"` + strings.Repeat("x", bytes-2) + `"`)}
-		for i := range n {
-			c.Times = append(c.Times, ledger.SynchronizerTime{SynchronizerID: fmt.Sprint("sync::", i)})
-			all = append(all, checkpointTime{checkpointKey{1, int32(i)}, c, i})
-		}
-		return all
-	}
-	for _, c := range []struct{ rows, bytes, statements int }{
-		{0, 2, 0}, {1, 2, 1}, {checkpointRowsAtOnce, 2, 1}, {checkpointRowsAtOnce + 1, 2, 2},
-		{2, checkpointBytesAtOnce - 1, 1}, {3, checkpointBytesAtOnce - 1, 2}, {5, checkpointBytesAtOnce, 5}, {40, checkpointBytesAtOnce / 4, 10},
-	} {
-		statements, next := 0, int32(0)
-		for s := range checkpointStatements(rows(c.rows, c.bytes)) {
-			statements++
-			for _, ref := range s.SynchronizerRefs {
-				require.Equal(t, next, ref)
-				next++
-			}
-		}
-		require.Equal(t, c.statements, statements, "%+v", c)
-		require.Equal(t, c.rows, int(next))
-	}
 }
 
 // Checkpoints without anything that they cover are kept, from the first offset on, and move nothing.

@@ -10,6 +10,8 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/rows"
 )
 
 // vetting is what is vetted, as it is stored or as it was listed.
@@ -64,14 +66,14 @@ const (
 // older answer than the last, because serials grow; a text that PostgreSQL can't hold. Other errors: ErrNotLeader, or
 // the database's; then it is unknown whether the changes were stored, and saving the list again will tell.
 func (l *Leader) SaveVettedPackages(ctx context.Context, list []ledger.VettedPackages) (changes int, err error) {
-	wanted := newNames()
+	wanted := names.NewWanted()
 	if err := checkVetted(list); err != nil {
 		return 0, fmt.Errorf("the list of vetted packages can't be used: %w", err)
 	}
 	for i := range list {
-		wanted.synchronizer(list[i].SynchronizerID)
+		wanted.Synchronizer(list[i].SynchronizerID)
 	}
-	numbers, err := l.dictionary.resolve(ctx, wanted)
+	numbers, err := l.resolve(ctx, wanted)
 	if err == nil {
 		err = l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 			var err error
@@ -119,7 +121,7 @@ func checkVetted(list []ledger.VettedPackages) error {
 }
 
 // saveVetting compares the list with what is stored, and stores the difference.
-func (l *Leader) saveVetting(ctx context.Context, tx pgx.Tx, r refs, list []ledger.VettedPackages) (changes int, err error) {
+func (l *Leader) saveVetting(ctx context.Context, tx pgx.Tx, r names.Numbers, list []ledger.VettedPackages) (changes int, err error) {
 	if err := l.store.queries.VettingLock(ctx, tx); err != nil {
 		return 0, fmt.Errorf("lock what is stored: %w", err)
 	}
@@ -131,7 +133,7 @@ func (l *Leader) saveVetting(ctx context.Context, tx pgx.Tx, r refs, list []ledg
 		return 0, err
 	}
 	for i := range list {
-		serial, known := stored.serials[r.synchronizer(list[i].SynchronizerID)]
+		serial, known := stored.serials[r.Synchronizer(list[i].SynchronizerID)]
 		if known && list[i].TopologySerial < serial {
 			return 0, fmt.Errorf("the list is older than what is stored: on synchronizer %s it has topology serial %d, and %d was seen before",
 				list[i].SynchronizerID, list[i].TopologySerial, serial)
@@ -160,14 +162,14 @@ func newVetting() *vetting {
 	return &vetting{serials: map[int32]int32{}, bounds: map[vettedKey]bounds{}, packages: map[string]packageLabel{}}
 }
 
-func listedVetting(r refs, list []ledger.VettedPackages) *vetting {
+func listedVetting(r names.Numbers, list []ledger.VettedPackages) *vetting {
 	v := newVetting()
 	for i := range list {
-		ref := r.synchronizer(list[i].SynchronizerID)
+		ref := r.Synchronizer(list[i].SynchronizerID)
 		v.serials[ref] = list[i].TopologySerial
 		for j := range list[i].Packages {
 			p := &list[i].Packages[j]
-			v.bounds[vettedKey{ref, p.PackageID}] = bounds{timestamp(p.ValidFrom), timestamp(p.ValidUntil)}
+			v.bounds[vettedKey{ref, p.PackageID}] = bounds{rows.Timestamp(p.ValidFrom), rows.Timestamp(p.ValidUntil)}
 			v.packages[p.PackageID] = packageLabel{p.PackageName, p.PackageVersion}.or(v.packages[p.PackageID])
 		}
 	}

@@ -4,98 +4,17 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/partitions"
+	"ledgerindexer/store/internal/pg"
 )
-
-func TestPartitionsFirstMissing(t *testing.T) {
-	t.Parallel()
-	spans := []span{{0, 10}, {10, 20}, {50, 60}}
-	for _, c := range []struct {
-		offsets []int64
-		missing int64
-		found   bool
-	}{
-		{nil, 0, false},
-		{[]int64{0, 9, 10, 19, 50, 59}, 0, false},
-		{[]int64{5, 20, 60}, 20, true},
-		{[]int64{49}, 49, true},
-		{[]int64{60}, 60, true},
-		{[]int64{math.MaxInt64}, math.MaxInt64, true},
-	} {
-		missing, found := firstMissing(spans, c.offsets)
-		require.Equal(t, c.found, found, c.offsets)
-		require.Equal(t, c.missing, missing, c.offsets)
-	}
-	_, found := firstMissing(nil, []int64{0})
-	require.True(t, found)
-}
-
-func TestPartitionsNext(t *testing.T) {
-	t.Parallel()
-	const m = firstWidth
-	many := make([]span, widthStep)
-	for i := range many {
-		many[i] = span{int64(i) * m, int64(i+1) * m}
-	}
-	for _, c := range []struct {
-		spans  []span
-		offset int64
-		want   span
-	}{
-		{nil, 0, span{0, m}},
-		{nil, m - 1, span{0, m}},
-		{nil, m, span{m, 2 * m}},
-		{nil, math.MaxInt64 - 1, span{math.MaxInt64 - math.MaxInt64%m, math.MaxInt64}},
-		{many, 16 * m, span{16 * m, 20 * m}},
-		{many, 23 * m, span{20 * m, 24 * m}},
-		{append([]span{{18 * m, 19 * m}}, many...), 17 * m, span{16 * m, 18 * m}},
-		{append([]span{{18 * m, 19 * m}}, many...), 19 * m, span{19 * m, 20 * m}},
-	} {
-		require.Equal(t, c.want, nextPartition(c.spans, c.offset), c.offset)
-	}
-}
-
-// Wherever rows come, partitions hold them, do not overlap, and are few: 64 hold 1.3 billion offsets.
-func TestPartitionsGrow(t *testing.T) {
-	t.Parallel()
-	var spans []span
-	end := int64(0)
-	for n := 1; n <= 64; n++ {
-		next := nextPartition(spans, end)
-		require.Equal(t, end, next.from, "no holes in a ledger without gaps")
-		spans = append(spans, next)
-		end = next.to
-	}
-	require.Greater(t, end, int64(1_300_000_000))
-
-	rapid.Check(t, func(t *rapid.T) {
-		var spans []span
-		for _, offset := range rapid.SliceOfN(rapid.Int64Range(0, math.MaxInt64-1), 1, 100).Draw(t, "offsets") {
-			offset >>= rapid.IntRange(0, 62).Draw(t, "shift")
-			missing, found := firstMissing(spans, []int64{offset})
-			if !found {
-				continue
-			}
-			require.Equal(t, offset, missing)
-			next := nextPartition(spans, offset)
-			require.LessOrEqual(t, next.from, offset)
-			require.Greater(t, next.to, offset)
-			spans = insertSpan(spans, next)
-			for i := 1; i < len(spans); i++ {
-				require.LessOrEqual(t, spans[i-1].to, spans[i].from, "overlap")
-			}
-			_, found = firstMissing(spans, []int64{offset})
-			require.False(t, found)
-		}
-	})
-}
 
 // A table is changed once more behind each partition that is attached: a session that was reading the list of partitions meanwhile
 // may have kept one without it.
@@ -138,11 +57,11 @@ func TestPartitionsTakeSparseOffsets(t *testing.T) {
 	require.Equal(t, "0", d.row(`SELECT count(*) FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent AND p.relkind = 'p'
 		WHERE (SELECT count(*) FROM pg_index WHERE indrelid = i.inhrelid) <> (SELECT count(*) FROM pg_index WHERE indrelid = i.inhparent)`))
 
-	below := newPartitions(l) // knows nothing yet, as after a restart
-	require.NoError(t, below.ensure(t.Context(), "updates", []int64{4_999_999_999, 2_500_000, 3_999_999_999}))
-	require.NoError(t, below.ensure(t.Context(), "updates", []int64{2_999_999, 1, math.MaxInt64 - 1}))
+	below := partitions.New(l.store.queries, l.pool, l.write, l.store.cfg.Logger) // knows nothing yet, as after a restart
+	require.NoError(t, below.Ensure(t.Context(), "updates", slices.Values([]int64{4_999_999_999, 2_500_000, 3_999_999_999})))
+	require.NoError(t, below.Ensure(t.Context(), "updates", slices.Values([]int64{2_999_999, 1, math.MaxInt64 - 1})))
 	require.Equal(t, "7", d.row("SELECT count(*) FROM indexer.partitions WHERE relation = 'updates'"))
-	require.Error(t, below.ensure(t.Context(), "updates", []int64{math.MaxInt64}), "no range holds it")
+	require.Error(t, below.Ensure(t.Context(), "updates", slices.Values([]int64{math.MaxInt64})), "no range holds it")
 }
 
 // Two leaders of different roles need the same partitions at the same time, and others that are in each other's way.
@@ -151,8 +70,8 @@ func TestPartitionsOfTwoLeaders(t *testing.T) {
 	d := newDatabase(t)
 	leaders := []*Leader{d.lead(d.store(), RoleUpdates), d.lead(d.store(), RoleHistory)}
 	var offsets []int64
-	for i := range int64(widthStep + 6) {
-		offsets = append(offsets, i*firstWidth+5)
+	for i := range int64(partitions.WidthStep + 6) {
+		offsets = append(offsets, i*partitions.FirstWidth+5)
 	}
 	var group sync.WaitGroup
 	errs := make([]error, len(leaders))
@@ -163,7 +82,7 @@ func TestPartitionsOfTwoLeaders(t *testing.T) {
 				if i == 1 {
 					offset = offsets[len(offsets)-1-n]
 				}
-				if errs[i] = l.partitions.ensure(t.Context(), "topology_events", []int64{offset}); errs[i] != nil {
+				if errs[i] = l.partitions.Ensure(t.Context(), "topology_events", slices.Values([]int64{offset})); errs[i] != nil {
 					return
 				}
 			}
@@ -178,13 +97,12 @@ func TestPartitionsOfTwoLeaders(t *testing.T) {
 	}
 
 	// One leader's view is out of date, and what it makes of it overlaps what is there.
-	require.NoError(t, leaders[0].partitions.ensure(t.Context(), "reassignments", []int64{100 * firstWidth}))
-	for i := range int64(widthStep) {
-		require.NoError(t, leaders[1].partitions.ensure(t.Context(), "reassignments", []int64{(200 + 2*i) * firstWidth}))
+	require.NoError(t, leaders[0].partitions.Ensure(t.Context(), "reassignments", slices.Values([]int64{100 * partitions.FirstWidth})))
+	for i := range int64(partitions.WidthStep) {
+		require.NoError(t, leaders[1].partitions.Ensure(t.Context(), "reassignments", slices.Values([]int64{(200 + 2*i) * partitions.FirstWidth})))
 	}
-	require.NoError(t, leaders[1].partitions.ensure(t.Context(), "reassignments", []int64{301 * firstWidth}))
-	leaders[0].partitions.spans["reassignments"] = nil
-	require.NoError(t, leaders[0].partitions.ensure(t.Context(), "reassignments", []int64{300 * firstWidth, 302*firstWidth + 1, 202 * firstWidth, 203 * firstWidth}))
+	require.NoError(t, leaders[1].partitions.Ensure(t.Context(), "reassignments", slices.Values([]int64{301 * partitions.FirstWidth})))
+	require.NoError(t, leaders[0].partitions.Ensure(t.Context(), "reassignments", slices.Values([]int64{300 * partitions.FirstWidth, 302*partitions.FirstWidth + 1, 202 * partitions.FirstWidth, 203 * partitions.FirstWidth})))
 }
 
 // Readers are not in the way of an attachment, nor it in theirs; DDL on the table is waited for.
@@ -196,7 +114,7 @@ func TestPartitionsAttachBesideReaders(t *testing.T) {
 	require.NoError(t, l.Append(ctx, testScope, oneCreation(0, 10)))
 	reader, err := d.connect().Begin(ctx)
 	require.NoError(t, err)
-	defer rollback(ctx, reader)
+	defer pg.Rollback(ctx, reader)
 	const count = "SELECT count(*) FROM ledger.created_events JOIN ledger.updates USING (ledger_offset)"
 	read := func() (n int) {
 		require.NoError(t, reader.QueryRow(ctx, count).Scan(&n))
@@ -211,17 +129,17 @@ func TestPartitionsAttachBesideReaders(t *testing.T) {
 	_, err = reader.Exec(ctx, "LOCK TABLE indexer.scopes IN ACCESS SHARE MODE")
 	require.NoError(t, err)
 	require.Equal(t, 2, read())
-	require.NoError(t, l.Append(ctx, testScope, oneCreation(7_000_000, 7_000_000+firstWidth-attachAhead)))
+	require.NoError(t, l.Append(ctx, testScope, oneCreation(7_000_000, 7_000_000+partitions.FirstWidth-partitions.AttachAhead)))
 	require.Equal(t, "2", d.row("SELECT count(*) FROM indexer.partitions WHERE from_offset = 8000000"), "updates and created")
 	_, err = reader.Exec(ctx, "LOCK TABLE indexer.synchronizers IN ACCESS SHARE MODE")
 	require.NoError(t, err)
 	require.Equal(t, 3, read())
-	require.NoError(t, l.Append(ctx, testScope, oneCreation(7_000_000+firstWidth-attachAhead, 8_000_001)))
+	require.NoError(t, l.Append(ctx, testScope, oneCreation(7_000_000+partitions.FirstWidth-partitions.AttachAhead, 8_000_001)))
 	require.Equal(t, 4, read())
 
 	writer, err := d.connect().Begin(ctx) // as another leader's batch
 	require.NoError(t, err)
-	defer rollback(ctx, writer)
+	defer pg.Rollback(ctx, writer)
 	_, err = writer.Exec(ctx, "INSERT INTO indexer.updates (ledger_offset, kind) VALUES (500, 'unknown')")
 	require.NoError(t, err)
 	require.NoError(t, l.Append(ctx, testScope, oneCreation(8_000_001, 9_000_000)))
@@ -231,7 +149,9 @@ func TestPartitionsAttachBesideReaders(t *testing.T) {
 	_, err = ddl.Exec(ctx, "LOCK TABLE indexer.updates IN SHARE UPDATE EXCLUSIVE MODE")
 	require.NoError(t, err)
 	attached := make(chan error, 1)
-	go func() { attached <- l.partitions.ensure(context.WithoutCancel(ctx), "updates", []int64{20_000_000}) }()
+	go func() {
+		attached <- l.partitions.Ensure(context.WithoutCancel(ctx), "updates", slices.Values([]int64{20_000_000}))
+	}()
 	d.waitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%ATTACH PARTITION%')")
 	require.NoError(t, ddl.Rollback(ctx))
 	require.NoError(t, <-attached)

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/names"
 )
 
 // manyParties is a list that no index row could hold.
@@ -91,9 +92,9 @@ func TestArrayTextIsPostgreSQLs(t *testing.T) {
 			parties[i] = strings.ReplaceAll(strings.ToValidUTF8(parties[i], ""), "\x00", "")
 		}
 		var same, read bool
-		err := d.conn.QueryRow(t.Context(), "SELECT $1::text[]::text = $2, $1::text[] = $2::text::text[]", parties, arrayText(parties)).Scan(&same, &read)
+		err := d.conn.QueryRow(t.Context(), "SELECT $1::text[]::text = $2, $1::text[] = $2::text::text[]", parties, names.ArrayText(parties)).Scan(&same, &read)
 		require.NoError(rt, err)
-		require.True(rt, same && read, arrayText(parties))
+		require.True(rt, same && read, names.ArrayText(parties))
 	})
 }
 
@@ -104,26 +105,27 @@ func TestPartyListsAreNumberedOnce(t *testing.T) {
 	s := d.store()
 	leaders := []*Leader{d.lead(s, RoleUpdates), d.lead(s, RoleHistory), d.lead(d.store(), RoleRepair)}
 	var mu sync.Mutex
-	numbers := map[listKey]int32{}
+	all, numbers := names.NewWanted(), map[string]int32{}
 	var group errgroup.Group
 	for writer := range 6 {
 		group.Go(func() error {
 			for batch := range 20 {
-				wanted := newNames()
+				wanted := names.NewWanted()
 				for i := range 30 {
-					wanted.parties([]string{fmt.Sprint("party-", batch*10+i), fmt.Sprint("other-", writer%2*i)})
+					wanted.Parties([]string{fmt.Sprint("party-", batch*10+i), fmt.Sprint("other-", writer%2*i)})
 				}
-				found, err := leaders[writer%len(leaders)].dictionary.resolve(t.Context(), wanted)
+				found, err := leaders[writer%len(leaders)].dictionary.Resolve(t.Context(), wanted)
 				if err != nil {
 					return err
 				}
 				mu.Lock()
-				for key, list := range wanted.lists {
-					ref := *found.lists[list.place]
-					if before, known := numbers[key]; known && before != ref {
-						err = fmt.Errorf("%q has the numbers %d and %d", key, before, ref)
+				for _, list := range wanted.Lists {
+					ref, parties := *found.Parties(list.Parties), strings.Join(list.Parties, " ")
+					if before, known := numbers[parties]; known && before != ref {
+						err = fmt.Errorf("%s have the numbers %d and %d", parties, before, ref)
 					}
-					numbers[key] = ref
+					numbers[parties] = ref
+					all.Parties(list.Parties)
 				}
 				mu.Unlock()
 				if err != nil {
@@ -136,12 +138,10 @@ func TestPartyListsAreNumberedOnce(t *testing.T) {
 	require.NoError(t, group.Wait())
 	require.Equal(t, fmt.Sprint(len(numbers), len(numbers)), d.row("SELECT count(*), max(party_list_ref) FROM indexer.party_lists"))
 	for _, l := range leaders {
-		for key, number := range numbers {
-			found := make([]*int32, 1)
-			l.dictionary.lists.known.find(map[listKey]wantedList{key: {}}, found)
-			if ref := found[0]; ref != nil {
-				require.Equal(t, number, *ref)
-			}
+		again, err := l.resolve(t.Context(), all)
+		require.NoError(t, err)
+		for parties, number := range numbers {
+			require.Equal(t, number, *again.Parties(strings.Split(parties, " ")))
 		}
 	}
 }
@@ -151,52 +151,25 @@ func TestListsAreRememberedWhenTheyAreCommitted(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	l := d.started()
-	wanted := newNames()
-	wanted.parties([]string{"alice"})
+	wanted := names.NewWanted()
+	wanted.Parties([]string{"alice"})
 	d.exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''not now''; END'")
 	d.exec("CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON indexer.party_lists DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()")
-	_, err := l.dictionary.resolve(t.Context(), wanted)
+	_, err := l.dictionary.Resolve(t.Context(), wanted)
 	require.ErrorContains(t, err, "not now")
 	d.exec("DROP TRIGGER refuse ON indexer.party_lists")
 	d.exec("INSERT INTO indexer.party_lists VALUES (7, '{alice}')")
-	found, err := l.dictionary.resolve(t.Context(), wanted)
+	found, err := l.dictionary.Resolve(t.Context(), wanted)
 	require.NoError(t, err)
-	require.EqualValues(t, 7, *found.parties([]string{"alice"}))
-	require.Nil(t, found.parties(nil))
+	require.EqualValues(t, 7, *found.Parties([]string{"alice"}))
+	require.Nil(t, found.Parties(nil))
 
 	d.exec("DELETE FROM indexer.party_lists") // it is not asked for again
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	lists, err := l.dictionary.lists.resolve(ctx, wanted.lists)
+	again, err := l.dictionary.Resolve(ctx, wanted)
 	require.NoError(t, err)
-	require.Equal(t, found.lists, lists)
-}
-
-// What is remembered has a bound, and what is asked for all the time stays.
-func TestKnownListsAreBounded(t *testing.T) {
-	t.Parallel()
-	var c listCache
-	one := func(key listKey) map[listKey]wantedList { return map[listKey]wantedList{key: {}} }
-	keep := func(key listKey, ref int32) { c.keep([]listKey{key}, one(key), []*int32{&ref}) }
-	keep("hot", -1)
-	for i := range int32(40_000) {
-		key := fmt.Sprintf("%0400d", i)
-		keep(key, i)
-		found := make([]*int32, 1)
-		require.Empty(t, c.find(one("hot"), found))
-		require.EqualValues(t, -1, *found[0])
-		require.Empty(t, c.find(one(key), found))
-		require.Equal(t, i, *found[0])
-	}
-	keep(strings.Repeat("x", knownListBytes/2), 1)
-	bytes := 0
-	for _, generation := range []map[listKey]*int32{c.younger, c.older} {
-		for key := range generation {
-			bytes += len(key) + knownListCosts
-		}
-	}
-	require.LessOrEqual(t, bytes, knownListBytes)
-	require.Greater(t, bytes, knownListBytes/2)
+	require.Equal(t, found, again)
 }
 
 // Lists whose numbers were changed are found by the facts, which are written anew; and who remembers numbers begins a new term.

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/active"
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
@@ -32,7 +33,7 @@ func (l *Leader) Project(ctx context.Context, scope ledger.Scope, from, to ledge
 
 // projectNext moves the watermark as far as one transaction should, and tells where to.
 func (l *Leader) projectNext(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) (ledger.Offset, error) {
-	parts, upTo, known := l.pending.after(int64(from), int64(to))
+	parts, upTo, known := l.pending.After(int64(from), int64(to))
 	if !known {
 		if err := l.refuseUncovered(ctx, scope, from, ledger.Offset(upTo)); err != nil {
 			return 0, err
@@ -41,10 +42,10 @@ func (l *Leader) projectNext(ctx context.Context, scope ledger.Scope, from, to l
 		if err != nil {
 			return 0, err
 		}
-		parts, upTo = [][]stepEvent{events}, reach
+		parts, upTo = [][]active.Event{events}, reach
 	}
-	step := projectionStep(parts...)
-	if err := l.partitions.ensure(ctx, "lifetimes", step.deactivations()); err != nil {
+	step := active.NewStep(parts...)
+	if err := l.partitions.Ensure(ctx, "lifetimes", step.DeactivatedOffsets()); err != nil {
 		return 0, err
 	}
 	reach := ledger.Offset(upTo)
@@ -65,7 +66,7 @@ func (l *Leader) projectNext(ctx context.Context, scope ledger.Scope, from, to l
 	if err != nil {
 		return 0, err
 	}
-	l.pending.forget(upTo)
+	l.pending.Forget(upTo)
 	l.store.cfg.Shown(recordTime)
 	return reach, nil
 }
@@ -89,7 +90,7 @@ const readBackUpdates = 10_000
 
 // readStepEvents reads the events of a range that change the active set or use it back from the facts, in order: those of
 // whole updates, as many as one transaction should take. reach is how far they go.
-func (l *Leader) readStepEvents(ctx context.Context, from, to int64) (events []stepEvent, reach int64, err error) {
+func (l *Leader) readStepEvents(ctx context.Context, from, to int64) (events []active.Event, reach int64, err error) {
 	last, err := l.store.queries.VerificationUpdatesEnd(ctx, l.pool, dbsqlc.VerificationUpdatesEndParams{
 		FromExclusive: from, ToInclusive: to, Skip: readBackUpdates - 1,
 	})
@@ -99,47 +100,19 @@ func (l *Leader) readStepEvents(ctx context.Context, from, to int64) (events []s
 	if len(last) > 0 {
 		to = last[0]
 	}
-	for atMost := int64(l.pending.enough); ; atMost *= 2 {
+	for atMost := int64(l.pending.Enough); ; atMost *= 2 {
 		rows, err := l.store.queries.StepEvents(ctx, l.pool, dbsqlc.StepEventsParams{FromExclusive: from, ToInclusive: to, AtMost: atMost})
 		if err != nil {
 			return nil, 0, fmt.Errorf("read events after offset %d up to %d: %w", from, to, err)
 		}
 		if int64(len(rows)) < atMost {
-			return storedStepEvents(rows), to, nil
+			return active.StoredEvents(rows), to, nil
 		}
 		// There may be more of the last update.
 		unsure := rows[len(rows)-1].LedgerOffset
 		whole, _ := slices.BinarySearchFunc(rows, unsure, func(r dbsqlc.StepEventsRow, offset int64) int { return cmp.Compare(r.LedgerOffset, offset) })
 		if whole > 0 {
-			return storedStepEvents(rows[:whole]), unsure - 1, nil
+			return active.StoredEvents(rows[:whole]), unsure - 1, nil
 		}
 	}
-}
-
-// The kinds of events that StepEvents reads, in the order of an update's events of one node.
-const (
-	kindCreation = iota + 1
-	kindArchival
-	kindConsumption
-	kindUse
-	kindUnassignment
-)
-
-func storedStepEvents(rows []dbsqlc.StepEventsRow) []stepEvent {
-	events := make([]stepEvent, len(rows))
-	for i := range rows {
-		row := &rows[i]
-		e := &events[i]
-		e.key = activeKey{contractID: row.ContractID, synchronizerRef: row.SynchronizerRef}
-		e.offset, e.nodeID = row.LedgerOffset, row.NodeID
-		switch row.Kind {
-		case kindCreation:
-			e.activates, e.assigned, e.templateRef, e.counter = true, row.Flag, row.TemplateRef, row.Counter
-		case kindArchival, kindConsumption:
-			e.needs = row.Flag
-		case kindUse:
-			e.uses, e.needs = true, row.Flag
-		}
-	}
-	return events
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/active"
 )
 
 // A write that commits while the watermark is moved over its range was not there when the events were read back: the step would
@@ -31,7 +32,7 @@ func TestAWriteThatCommitsMeanwhileIsNotMovedOver(t *testing.T) {
 	one := created("late", 4, 5)
 	one[0].Updates[0].Unknown = []ledger.UnknownElement{{Kind: "Novelty", Raw: ledger.JSON(`{}`)}}
 	require.NoError(t, l.Write(ctx, testScope, everyKind(0)))
-	l.pending = newPending() // as another process would
+	l.pending = active.NewPending() // as another process would
 
 	beforeCommit := begin("LOCK TABLE indexer.unknown_elements IN SHARE MODE")
 	wrote := make(chan error, 1)

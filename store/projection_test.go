@@ -184,18 +184,3 @@ func TestProjection(t *testing.T) {
 		}
 	})
 }
-
-// A contract that lived and died within one step leaves a lifetime, and never touched the active set.
-func TestProjectionOfTransientContracts(t *testing.T) {
-	t.Parallel()
-	r := refs{templates: map[templateKey]int32{}, synchronizers: map[string]int32{"sync::1": 1}}
-	u, v := newUpdate(1, "sync::1"), newUpdate(2, "sync::1")
-	u.Created = []ledger.CreatedEvent{creation(0, "a"), creation(1, "b")}
-	u.Archived = []ledger.ArchivedEvent{archival(2, "b")}
-	v.Archived = []ledger.ArchivedEvent{archival(0, "a")}
-	s := projectionStep((&batch{updates: []*ledger.Update{&u, &v}, numbers: r}).stepEvents())
-	require.Empty(t, s.begins)
-	require.Empty(t, s.ends)
-	require.Len(t, s.lives, 2)
-	require.Equal(t, []int64{2}, s.deactivations(), "the partition of both")
-}

@@ -9,6 +9,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -36,12 +37,12 @@ func (r *Repairer) repairCarried(ctx context.Context, page *carriedPage) error {
 			return err
 		}
 		var err error
-		certain, err = r.repairNames(ctx, tx, wanted, func(numbers refs, v votes) error {
+		certain, err = r.repairNames(ctx, tx, wanted, func(numbers names.Numbers, v votes) error {
 			rows, err := r.store.rowsOf(ctx, tx, page, numbers)
 			if err != nil {
 				return err
 			}
-			return r.weighAll(ctx, tx, tables.Snapshot, rows.tables(), v, func(table *tables.Table) (string, []any) {
+			return r.weighAll(ctx, tx, tables.Snapshot, rows.Tables(), v, func(table *tables.Table) (string, []any) {
 				return page.stored(rows, table.Name)
 			})
 		})
@@ -60,7 +61,7 @@ func (r *Repairer) repairCarried(ctx context.Context, page *carriedPage) error {
 }
 
 // rewriteCarried writes the page's rows in the place of those that are stored.
-func (r *Repairer) rewriteCarried(ctx context.Context, tx pgx.Tx, wanted names, page *carriedPage) error {
+func (r *Repairer) rewriteCarried(ctx context.Context, tx pgx.Tx, wanted names.Wanted, page *carriedPage) error {
 	dictionaries, err := r.store.readDictionaries(ctx, tx)
 	if err != nil {
 		return err
@@ -79,8 +80,8 @@ func (r *Repairer) rewriteCarried(ctx context.Context, tx pgx.Tx, wanted names, 
 			return fmt.Errorf("remove the stored rows of %s: %w", table.Name, err)
 		}
 	}
-	for _, table := range rows.tables() {
-		if err := table.write(ctx, tx); err != nil {
+	for _, table := range rows.Tables() {
+		if err := copyTable(ctx, tx, table); err != nil {
 			return err
 		}
 	}

@@ -40,7 +40,7 @@ func (r *Repairer) RepairCoverage(ctx context.Context, scope ledger.Scope, end *
 		}
 		return r.endTerms(ctx, tx, []Role{RoleHistory, RoleUpdates})
 	})
-	r.partitions.forget()
+	r.partitions.Forget()
 	if err != nil {
 		return fmt.Errorf("repair the coverage: %w", err)
 	}
@@ -50,13 +50,6 @@ func (r *Repairer) RepairCoverage(ctx context.Context, scope ledger.Scope, end *
 // curable differences are those that claims can be made to end: all but holes.
 func curable(d ledger.Difference) bool {
 	return d.Relation != "coverage" || d.Kind != ledger.Missing
-}
-
-// forget makes the partitions be read again before they are next needed.
-func (p *partitions) forget() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.loaded = false
 }
 
 func (r *Repairer) repairClaims(ctx context.Context, tx pgx.Tx, c *claims, a *agreement, scope ledger.Scope, end *ledger.Offset) error {

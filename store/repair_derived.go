@@ -3,11 +3,13 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/partitions"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -58,7 +60,7 @@ func (r *Repairer) ensureLifetimes(ctx context.Context) error {
 		}
 	}
 	sql := "SELECT max(e.ledger_offset) FROM (" + strings.Join(events, " UNION ALL ") + ") e GROUP BY e.ledger_offset / $1"
-	rows, err := r.pool.Query(ctx, sql, firstWidth)
+	rows, err := r.pool.Query(ctx, sql, partitions.FirstWidth)
 	if err != nil {
 		return fmt.Errorf("look for the offsets of events: %w", err)
 	}
@@ -66,8 +68,8 @@ func (r *Repairer) ensureLifetimes(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("look for the offsets of events: %w", err)
 	}
-	r.partitions.forget() // the writer of the updates attaches some too
-	return r.partitions.ensure(ctx, "lifetimes", offsets)
+	r.partitions.Forget() // the writer of the updates attaches some too
+	return r.partitions.Ensure(ctx, "lifetimes", slices.Values(offsets))
 }
 
 // derivation works out what follows from the facts, in a transaction that nobody else writes beside.

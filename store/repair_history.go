@@ -10,6 +10,8 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -59,7 +61,7 @@ func (r *Repairer) RewriteRecords(ctx context.Context, records []ledger.Numbered
 
 func (r *Repairer) rewriteRecords(ctx context.Context, tx pgx.Tx, records []ledger.NumberedRecord) error {
 	wanted := recordNames(records)
-	_, err := r.repairNames(ctx, tx, wanted, func(refs, votes) error { return nil })
+	_, err := r.repairNames(ctx, tx, wanted, func(names.Numbers, votes) error { return nil })
 	if err != nil {
 		return err
 	}
@@ -80,10 +82,10 @@ func (r *Repairer) rewriteRecords(ctx context.Context, tx pgx.Tx, records []ledg
 			return fmt.Errorf("remove rows of %s: %w", table.Name, err)
 		}
 	}
-	var rows transactionRows
-	rows.addNumbered(numbers, records)
-	for _, table := range rows.tables() {
-		if err := table.write(ctx, tx); err != nil {
+	var rows rows.Records
+	rows.AddNumbered(numbers, records)
+	for _, table := range rows.Tables() {
+		if err := copyTable(ctx, tx, table); err != nil {
 			return err
 		}
 	}

@@ -7,16 +7,17 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/names"
 )
 
 // RepairLookup stores what the participant tells of a looked-up contract in place of what is stored.
 func (r *Repairer) RepairLookup(ctx context.Context, lookup ledger.Lookup) error {
 	outcome := storable(lookup)
-	wanted := newNames()
+	wanted := names.NewWanted()
 	if c := outcome.Contract; c != nil {
-		wanted.template(c.TemplateID, c.PackageName, nil)
+		wanted.Template(c.TemplateID, c.PackageName, nil)
 	}
-	numbers, err := r.dictionary.resolve(ctx, wanted)
+	numbers, err := r.resolve(ctx, wanted)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,8 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -47,11 +49,11 @@ type weight struct {
 // writes again what follows from a template's id. weigh is given the numbers that names have now. Where anything changed
 // the terms of the leaders end, because they remember, and a snapshot that waits to be carried is dropped. It returns what the
 // numbers at hand mean, which is certain once the transaction is committed.
-func (r *Repairer) repairNames(ctx context.Context, tx pgx.Tx, wanted names, weigh func(refs, votes) error) (map[reference]string, error) {
+func (r *Repairer) repairNames(ctx context.Context, tx pgx.Tx, wanted names.Wanted, weigh func(names.Numbers, votes) error) (map[reference]string, error) {
 	if err := r.store.queries.DictionariesLock(ctx, tx); err != nil {
 		return nil, fmt.Errorf("lock the dictionaries: %w", err)
 	}
-	if err := r.store.queries.PartyListsTurn(ctx, tx, listsClass); err != nil {
+	if err := r.store.queries.PartyListsTurn(ctx, tx, names.ListsClass); err != nil {
 		return nil, fmt.Errorf("wait for others who add lists of parties: %w", err)
 	}
 	d, err := r.store.readDictionaries(ctx, tx)
@@ -130,14 +132,14 @@ func (d *dictionaries) certainty(ref reference) string {
 
 // weighAll collects the votes of the stored rows that are in the place of some of these; stored chooses them.
 func (r *Repairer) weighAll(
-	ctx context.Context, tx pgx.Tx, family tables.Family, rows []tableRows, v votes, stored func(table *tables.Table) (where string, arguments []any),
+	ctx context.Context, tx pgx.Tx, family tables.Family, rows []rows.Table, v votes, stored func(table *tables.Table) (where string, arguments []any),
 ) error {
 	columns, err := r.store.factColumns(ctx, tx)
 	if err != nil {
 		return err
 	}
 	for _, source := range rows {
-		table, err := record(tx, family, source, columns[source.relation])
+		table, err := record(tx, family, source, columns[source.Name])
 		if err != nil {
 			return err
 		}
@@ -280,24 +282,24 @@ func (r *Repairer) witnessed(ctx context.Context, tx pgx.Tx, one vote, w weight)
 }
 
 // rename gives numbers the names that other numbers stand for now.
-func (r *Repairer) rename(ctx context.Context, tx pgx.Tx, d *dictionaries, numbers refs, wanted names, named map[reference]int32) error {
-	templates := map[int32]templateKey{}
+func (r *Repairer) rename(ctx context.Context, tx pgx.Tx, d *dictionaries, numbers names.Numbers, wanted names.Wanted, named map[reference]int32) error {
+	templates := map[int32]names.TemplateKey{}
 	for key, t := range d.templates {
 		templates[t.TemplateRef] = key
 	}
-	for key, n := range numbers.templates {
+	for key, n := range numbers.Templates {
 		templates[n] = key
 	}
 	synchronizers := map[int32]string{}
 	for id, n := range d.synchronizers {
 		synchronizers[n] = id
 	}
-	for id, n := range numbers.synchronizers {
+	for id, n := range numbers.Synchronizers {
 		synchronizers[n] = id
 	}
 	lists := map[int32][]string{}
-	for _, list := range wanted.lists {
-		lists[*numbers.lists[list.place]] = list.parties
+	for _, list := range wanted.Lists {
+		lists[*numbers.Lists[list.Place]] = list.Parties
 	}
 	// A name may stand at a number that is given another one: all go before the first is written.
 	old := map[string][]int32{}
@@ -333,50 +335,33 @@ func (r *Repairer) rename(ctx context.Context, tx pgx.Tx, d *dictionaries, numbe
 			continue
 		}
 		key := templates[shown]
-		id, err := ledger.ParseTemplateID(key.templateID)
+		id, err := ledger.ParseTemplateID(key.TemplateID)
 		if err != nil {
 			return err
 		}
 		err = q.TemplateNumber(ctx, tx, dbsqlc.TemplateNumberParams{
-			TemplateRef: ref.number, TemplateID: key.templateID, PackageID: id.Package, PackageName: key.packageName,
-			ModuleName: id.Module, EntityName: id.Entity, RepresentativePackageID: key.optionalRepresentative(),
+			TemplateRef: ref.number, TemplateID: key.TemplateID, PackageID: id.Package, PackageName: key.PackageName,
+			ModuleName: id.Module, EntityName: id.Entity, RepresentativePackageID: key.OptionalRepresentative(),
 		})
 		if err != nil {
-			return fmt.Errorf("make %d template %s: %w", ref.number, key.templateID, err)
+			return fmt.Errorf("make %d template %s: %w", ref.number, key.TemplateID, err)
 		}
 	}
 	return nil
 }
 
-// addNames adds what is missing in the dictionaries, and writes again what follows from a template's id.
-func (r *Repairer) addNames(ctx context.Context, tx pgx.Tx, wanted names) (changed bool, err error) {
-	d := newDictionary(r.Leader)
-	if err := d.load(ctx, tx); err != nil {
-		return false, err
-	}
-	if _, complete := d.lookUp(wanted); !complete {
-		changed = true
-		if err := d.add(ctx, tx, wanted); err != nil {
-			return false, err
-		}
-	}
-	found := make([]*int32, len(wanted.lists))
-	missing, err := findLists(ctx, r.store.queries, tx, wanted.lists, slices.Sorted(maps.Keys(wanted.lists)), found)
+// Add adds what is missing in the dictionaries, and writes again what follows from a template's id.
+func (r *Repairer) addNames(ctx context.Context, tx pgx.Tx, wanted names.Wanted) (changed bool, err error) {
+	changed, err = names.Add(ctx, r.store.queries, tx, wanted)
 	if err != nil {
 		return false, err
-	}
-	if len(missing) > 0 {
-		changed = true
-		if err := addLists(ctx, r.store.queries, tx, wanted.lists, missing, found); err != nil {
-			return false, err
-		}
 	}
 	stored, err := r.store.readDictionaries(ctx, tx)
 	if err != nil {
 		return false, err
 	}
-	for key := range wanted.templates {
-		id, err := ledger.ParseTemplateID(key.templateID)
+	for key := range wanted.Templates {
+		id, err := ledger.ParseTemplateID(key.TemplateID)
 		if err != nil {
 			return false, err
 		}
@@ -389,7 +374,7 @@ func (r *Repairer) addNames(ctx context.Context, tx pgx.Tx, wanted names) (chang
 			TemplateRef: t.TemplateRef, PackageID: id.Package, ModuleName: id.Module, EntityName: id.Entity,
 		})
 		if err != nil {
-			return false, fmt.Errorf("write the parts of template %s: %w", key.templateID, err)
+			return false, fmt.Errorf("write the parts of template %s: %w", key.TemplateID, err)
 		}
 	}
 	return changed, nil

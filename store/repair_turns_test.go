@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/pg"
 )
 
 // waiting are how many sessions wait for a lock, of rows or of turns.
@@ -212,10 +213,10 @@ func TestAnAbandonedRepairIsEnded(t *testing.T) {
 			impatient(t, l)
 			end := d.begun(d.repairs(d.store()), rolesThatRemember, nothingMore)
 			write := func() error { return l.write(t.Context(), nothingMore) }
-			require.True(t, hasCode(write(), codeLockNotAvailable), "it is at work")
+			require.True(t, pg.HasCode(write(), pg.LockNotAvailable), "it is at work")
 			d.endLock(RoleRepair)
 			if role == RoleUpdates {
-				require.True(t, hasCode(write(), codeLockNotAvailable))
+				require.True(t, pg.HasCode(write(), pg.LockNotAvailable))
 				require.NoError(t, write(), "the repair was ended")
 			} else {
 				d.lead(s, role)

@@ -10,6 +10,8 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -40,9 +42,9 @@ func (r *Repairer) repairUpdates(ctx context.Context, scope ledger.Scope, page l
 	if err := r.repairPartitions(ctx, page.Updates); err != nil {
 		return err
 	}
-	wanted := newNames()
+	wanted := names.NewWanted()
 	for i := range page.Updates {
-		updateNames(wanted, &page.Updates[i])
+		rows.UpdateNames(wanted, &page.Updates[i])
 	}
 	var certain map[reference]string
 	err := r.repair(ctx, rolesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
@@ -50,12 +52,12 @@ func (r *Repairer) repairUpdates(ctx context.Context, scope ledger.Scope, page l
 			return err
 		}
 		var err error
-		certain, err = r.repairNames(ctx, tx, wanted, func(numbers refs, v votes) error {
-			var facts factRows
+		certain, err = r.repairNames(ctx, tx, wanted, func(numbers names.Numbers, v votes) error {
+			var facts rows.Facts
 			for i := range page.Updates {
-				facts.add(numbers, &page.Updates[i])
+				facts.Add(numbers, &page.Updates[i])
 			}
-			return r.weighAll(ctx, tx, tables.Facts, facts.tables(), v, func(table *tables.Table) (string, []any) {
+			return r.weighAll(ctx, tx, tables.Facts, facts.Tables(), v, func(table *tables.Table) (string, []any) {
 				return table.Rows("s.ledger_offset > $1::bigint AND s.ledger_offset <= $2::bigint"),
 					[]any{int64(page.From), int64(page.To)}
 			})
@@ -129,16 +131,16 @@ func (r *Repairer) repairPartitions(ctx context.Context, updates []ledger.Update
 			return err
 		}
 	}
-	r.partitions.forget()
-	var rows factRows // for their offsets: names do not matter
+	r.partitions.Forget()
+	var rows rows.Facts // for their offsets: names do not matter
 	for i := range updates {
-		rows.add(refs{}, &updates[i])
+		rows.Add(names.Numbers{}, &updates[i])
 	}
 	return r.ensurePartitions(ctx, &rows)
 }
 
 // rewrite writes the offsets anew at which the page differs from what is stored.
-func (r *Repairer) rewrite(ctx context.Context, tx pgx.Tx, wanted names, page ledger.Page) error {
+func (r *Repairer) rewrite(ctx context.Context, tx pgx.Tx, wanted names.Wanted, page ledger.Page) error {
 	different := map[ledger.Offset]bool{}
 	err := r.store.compare(ctx, tx, page, func(d ledger.Difference) error {
 		if d.Offset > 0 { // else it is of a dictionary: those were repaired before
@@ -157,10 +159,10 @@ func (r *Repairer) rewrite(ctx context.Context, tx pgx.Tx, wanted names, page le
 	if err != nil {
 		return err
 	}
-	var facts factRows
+	var facts rows.Facts
 	for i := range page.Updates {
 		if different[page.Updates[i].Offset] {
-			facts.add(numbers, &page.Updates[i])
+			facts.Add(numbers, &page.Updates[i])
 		}
 	}
 	offsets := make([]int64, 0, len(different))

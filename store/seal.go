@@ -9,6 +9,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/pg"
 )
 
 // A repair, or a new leader, can make a transaction that reads in one snapshot begin again.
@@ -143,7 +144,7 @@ func (l *Leader) sealNotShown(ctx context.Context, stream string, from, to int64
 func (l *Leader) sealing(ctx context.Context, fn func(context.Context, pgx.Tx) error) error {
 	for try := 1; ; try++ {
 		err := l.transact(ctx, writeTimeout, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, fn)
-		if !hasCode(err, codeSerializationFailure) || try == sealTries {
+		if !pg.HasCode(err, pg.SerializationFailure) || try == sealTries {
 			return err
 		}
 	}

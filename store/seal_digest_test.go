@@ -12,6 +12,7 @@ import (
 
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -61,7 +62,7 @@ func (d *testDB) changed(s *Store, statements ...string) (streams []string) {
 	d.t.Helper()
 	tx, err := d.conn.Begin(d.t.Context())
 	require.NoError(d.t, err)
-	defer rollback(d.t.Context(), tx)
+	defer pg.Rollback(d.t.Context(), tx)
 	before := d.digests(s, tx)
 	for _, statement := range statements {
 		_, err := tx.Exec(d.t.Context(), statement)
@@ -194,7 +195,7 @@ func TestDigestOutlivesARestore(t *testing.T) {
 	in := func(d *testDB) map[string]string {
 		tx, err := d.conn.Begin(t.Context())
 		require.NoError(t, err)
-		defer rollback(t.Context(), tx)
+		defer pg.Rollback(t.Context(), tx)
 		return d.digests(d.store(), tx)
 	}
 	require.Equal(t, in(d), in(copied))

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/pg"
 )
 
 // windows lists what is sealed of the updates.
@@ -92,7 +93,7 @@ func TestSealUpdates(t *testing.T) {
 	require.Empty(t, d.damaged(l.store))
 
 	_, err = l.SealUpdates(t.Context(), page(3, 5))
-	require.True(t, hasCode(err, codeExclusionViolation), "windows do not overlap")
+	require.True(t, pg.HasCode(err, pg.ExclusionViolation), "windows do not overlap")
 	_, err = l.SealUpdates(t.Context(), ledger.Page{From: 10, To: 11})
 	require.ErrorIs(t, err, ErrWatermarkMoved, "nothing is stored there yet")
 	d.exec("UPDATE indexer.leadership SET epoch = epoch + 1 WHERE role = 'updates'")

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/pg"
 )
 
 // connect makes a connection with settings of its own.
@@ -143,7 +144,7 @@ func sessionRound(ctx context.Context, first, second *pgx.Conn) (shared bool, er
 	if err != nil {
 		return false, err
 	}
-	defer rollback(ctx, tx)
+	defer pg.Rollback(ctx, tx)
 	held, err := sessionOf(ctx, second)
 	if err != nil || held == session { // the first one would wait for it
 		return err == nil, err

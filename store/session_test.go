@@ -10,6 +10,7 @@ import (
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/pg"
 )
 
 // behind is a way to the database through PgBouncer.
@@ -49,7 +50,7 @@ func TestPoolerInSessionMode(t *testing.T) {
 	require.NotEqual(t, "0", d.row("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"))
 	conn, err := second.connect(ctx, second.conn)
 	require.NoError(t, err)
-	defer closeConn(ctx, conn)
+	defer pg.Close(ctx, conn)
 	require.NoError(t, conn.QueryRow(ctx, "SHOW idle_session_timeout").Scan(&limit))
 	require.Equal(t, "0", limit)
 }
@@ -78,7 +79,7 @@ func TestPoolerFreesTheLockOfALeaderThatIsGone(t *testing.T) {
 			require.NoError(t, err, name)
 		}
 		d.waitFor(free)
-		closeConn(context.Background(), conn)
+		pg.Close(context.Background(), conn)
 	}
 }
 

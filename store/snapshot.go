@@ -9,6 +9,8 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/rows"
 )
 
 // BeginSnapshot begins a snapshot at an offset, or tells how far the one that was begun there has come, or that it is
@@ -140,23 +142,23 @@ func (l *Leader) WriteSnapshotPage(
 // writeSnapshotPage writes a page: put COPYs its rows, and advance moves the token.
 func (l *Leader) writeSnapshotPage(
 	ctx context.Context, progress ledger.SnapshotProgress, turn CommitOrder, page ledger.SnapshotPage,
-	put func(context.Context, pgx.Tx, *carriedRows) error,
+	put func(context.Context, pgx.Tx, *rows.Carried) error,
 	advance func(ctx context.Context, tx pgx.Tx, from, to ledger.SnapshotProgress, last bool) error,
 ) (ledger.SnapshotProgress, error) {
-	wanted := newNames()
+	wanted := names.NewWanted()
 	for i := range page.Entries {
-		if err := entryNames(wanted, &page.Entries[i], progress.At); err != nil {
+		if err := rows.EntryNames(wanted, &page.Entries[i], progress.At); err != nil {
 			return progress, err
 		}
 	}
-	numbers, err := l.dictionary.resolve(ctx, wanted)
+	numbers, err := l.resolve(ctx, wanted)
 	if err != nil {
 		return progress, refused(err)
 	}
-	rows := newCarriedRows(progress)
-	rows.grow(len(page.Entries))
+	rows := rows.NewCarried(progress)
+	rows.Grow(len(page.Entries))
 	for i := range page.Entries {
-		rows.add(numbers, &page.Entries[i])
+		rows.Add(numbers, &page.Entries[i])
 	}
 	next := progress.Behind(&page)
 	err = l.writeInTurn(ctx, turn, func(ctx context.Context, tx pgx.Tx) error {
@@ -177,8 +179,8 @@ func (l *Leader) writeSnapshotPage(
 	if err != nil {
 		return progress, fmt.Errorf("write snapshot entries %d to %d: %w", progress.Entries+1, next.Entries, refused(err))
 	}
-	l.store.cfg.Wrote("carried_created", len(rows.created))
-	rows.release()
+	l.store.cfg.Wrote("carried_created", len(rows.Created))
+	rows.Release()
 	return next, nil
 }
 
@@ -237,4 +239,21 @@ func (l *Leader) LatestSnapshot(ctx context.Context) (*ledger.SnapshotProgress, 
 	}
 	progress := snapshotProgress(*finished)
 	return &progress, nil
+}
+
+// copyCarried writes a page's rows.
+func (l *Leader) copyCarried(ctx context.Context, tx pgx.Tx, c *rows.Carried) error {
+	q := l.store.queries
+	err := c.Settle(func(offset int64, nodeID int32) (bool, error) {
+		return q.CarriedCreatedExists(ctx, tx, dbsqlc.CarriedCreatedExistsParams{LedgerOffset: offset, NodeID: nodeID})
+	})
+	if err != nil {
+		return err
+	}
+	for _, table := range append(c.Tables(), rows.TableOf("active_contracts", c.Active)) {
+		if err := copyTable(ctx, tx, table); err != nil {
+			return err
+		}
+	}
+	return nil
 }

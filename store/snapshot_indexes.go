@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
+
+	"ledgerindexer/store/internal/pg"
 )
 
 // indexTimeout is how long building the indexes of a snapshot may take.
@@ -39,7 +41,7 @@ func (l *Leader) dropLateIndexes(ctx context.Context, tx pgx.Tx) error {
 		}
 		return nil
 	})
-	if hasCode(err, codeLockNotAvailable) {
+	if pg.HasCode(err, pg.LockNotAvailable) {
 		l.store.cfg.Logger.WarnContext(ctx, "another session holds a transaction open in which it has read the tables: the snapshot is written "+
 			"with all their indexes, which takes longer", "error", err)
 		return nil
@@ -83,7 +85,7 @@ func (l *Leader) buildLateIndexes(ctx context.Context, entries int64) error {
 	for _, index := range lateIndexes {
 		group.Go(func() error {
 			err := l.writeWithin(ctx, indexTimeout, func(ctx context.Context, tx pgx.Tx) error { return l.buildIndexes(ctx, tx, index) })
-			if hasCode(err, codeUniqueViolation, codeDuplicateTable) { // a twin of this writer has built it meanwhile
+			if pg.HasCode(err, pg.UniqueViolation, pg.DuplicateTable) { // a twin of this writer has built it meanwhile
 				return nil
 			}
 			return err

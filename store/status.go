@@ -10,6 +10,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/pg"
 )
 
 // Status is where a database stands: its updates stream, what is done beside it, and its transaction history.
@@ -86,7 +87,7 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return status, s.unusable(fmt.Errorf("database %s: %w", s.Address(), err))
 	}
-	defer rollback(ctx, tx)
+	defer pg.Rollback(ctx, tx)
 	q := s.queries
 	if status.ParticipantID, err = q.ParticipantGet(ctx, tx); err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return status, fmt.Errorf("read the stored participant: %w", err)

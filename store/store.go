@@ -12,10 +12,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/tables"
 )
 
-// StreamUpdates is the stream of updates, as checkpoints and coverage name it.
-const StreamUpdates = "updates"
+// The streams, as the database names them.
+const (
+	StreamUpdates      = tables.StreamUpdates
+	StreamTransactions = tables.StreamTransactions
+)
 
 // Config says how to reach the database.
 type Config struct {

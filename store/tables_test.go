@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -119,14 +120,14 @@ func sharedTables() map[string][]tables.Table {
 func TestWhatIsWrittenIsDescribed(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	for family, written := range map[tables.Family][]tableRows{
-		tables.Facts: new(factRows).tables(), tables.Snapshot: new(carriedRows).tables(), tables.Records: new(transactionRows).tables(),
+	for family, written := range map[tables.Family][]rows.Table{
+		tables.Facts: new(rows.Facts).Tables(), tables.Snapshot: new(rows.Carried).Tables(), tables.Records: new(rows.Records).Tables(),
 	} {
 		var names []string
 		for _, table := range written {
-			names = append(names, table.relation)
+			names = append(names, table.Name)
 			require.Equal(t, d.rows(`SELECT attname::text FROM pg_attribute WHERE attrelid = ('indexer.' || $1::text)::regclass AND attnum > 0 AND NOT attisdropped
-				ORDER BY attnum`, table.relation), table.Columns(), table.relation)
+				ORDER BY attnum`, table.Name), table.Columns(), table.Name)
 		}
 		require.ElementsMatch(t, tables.Names(tables.In(family)), names)
 	}

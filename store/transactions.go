@@ -11,10 +11,8 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/pg"
 )
-
-// StreamTransactions is the stream of the transaction history, as checkpoints and exact payloads name it.
-const StreamTransactions = "transactions"
 
 // HistoryPosition is how far the transaction history has been read.
 func (l *Leader) HistoryPosition(ctx context.Context) (ledger.HistoryPosition, error) {
@@ -23,7 +21,7 @@ func (l *Leader) HistoryPosition(ctx context.Context) (ledger.HistoryPosition, e
 	if err != nil {
 		return position, l.store.unusable(fmt.Errorf("database %s: %w", l.store.Address(), err))
 	}
-	defer rollback(ctx, tx)
+	defer pg.Rollback(ctx, tx)
 	row, err := l.store.queries.HistoryPositionGet(ctx, tx)
 	if err != nil {
 		return position, l.store.unusable(fmt.Errorf("read the position in the transaction history: %w", err))

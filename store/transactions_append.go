@@ -8,6 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/rows"
 )
 
 // recordBatch is records on their way into the database.
@@ -16,25 +18,25 @@ type recordBatch struct {
 	records []ledger.Transaction
 	marks   []ledger.HistoryMark
 	filter  int // the number of the one that has their event ids
-	numbers refs
-	rows    transactionRows // of those that are not stored already
-	lastSeq int64           // behind them
+	numbers names.Numbers
+	rows    rows.Records // of those that are not stored already
+	lastSeq int64        // behind them
 }
 
 func (l *Leader) newRecordBatch(ctx context.Context, at ledger.HistoryPosition, records []ledger.Transaction) (*recordBatch, error) {
-	wanted := newNames()
+	wanted := names.NewWanted()
 	for i := range records {
 		if id := records[i].DomainID; id != nil {
-			wanted.synchronizer(*id)
+			wanted.Synchronizer(*id)
 		}
 	}
-	numbers, err := l.dictionary.resolve(ctx, wanted)
+	numbers, err := l.resolve(ctx, wanted)
 	if err != nil {
 		return nil, err
 	}
 	b := &recordBatch{
 		at: at, records: records, marks: make([]ledger.HistoryMark, len(records)), filter: l.knownIDs.add(records),
-		numbers: numbers, rows: newTransactionRows(),
+		numbers: numbers, rows: rows.NewRecords(),
 	}
 	for i := range records {
 		b.marks[i] = ledger.HistoryMark{EventID: records[i].EventID, Fingerprint: records[i].Fingerprint()}
@@ -46,13 +48,13 @@ func (l *Leader) newRecordBatch(ctx context.Context, at ledger.HistoryPosition, 
 func (b *recordBatch) number() {
 	b.lastSeq = b.at.LastSeq
 	if !b.at.Rereading { // then hardly any has one
-		b.rows.grow(b.records)
+		b.rows.Grow(b.records)
 	}
 	for i := range b.marks {
 		if b.marks[i].Seq == 0 {
 			b.lastSeq++
 			b.marks[i].Seq = b.lastSeq
-			b.rows.add(b.numbers, &b.marks[i], &b.records[i])
+			b.rows.Add(b.numbers, &b.marks[i], &b.records[i])
 		}
 	}
 }
@@ -133,8 +135,8 @@ func (l *Leader) writeRecords(ctx context.Context, tx pgx.Tx, b *recordBatch) er
 		return nil
 	}
 	started := time.Now()
-	for _, table := range b.rows.tables() {
-		if err := table.write(ctx, tx); err != nil {
+	for _, table := range b.rows.Tables() {
+		if err := copyTable(ctx, tx, table); err != nil {
 			return err
 		}
 	}
@@ -172,11 +174,11 @@ func (l *Leader) appended(b *recordBatch, position ledger.HistoryPosition, err e
 			len(b.records), b.at.LastSeq, b.records[0].EventID, err)
 	}
 	l.knownIDs.wrote(position, b.filter)
-	for _, table := range b.rows.tables() {
+	for _, table := range b.rows.Tables() {
 		if table.Count() > 0 {
-			l.store.cfg.Wrote(table.relation, table.Count())
+			l.store.cfg.Wrote(table.Name, table.Count())
 		}
 	}
-	b.rows.release()
+	b.rows.Release()
 	return position, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/active"
 )
 
 // Write stores pages that follow one another, anywhere above the watermark: facts and coverage, in one transaction. They
@@ -44,7 +45,7 @@ func (l *Leader) Write(ctx context.Context, scope ledger.Scope, pages []ledger.P
 	if err != nil {
 		return fmt.Errorf("write offsets after %d up to %d ahead: %w", b.from, b.to, refused(err))
 	}
-	l.pending.add(int64(b.from), int64(b.to), b.stepEvents())
+	l.pending.Add(int64(b.from), int64(b.to), active.EventsOf(b.updates, b.numbers))
 	l.wrote(&b.facts)
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/active"
 )
 
 // busyLedger makes pages like a busy participant's: each update creates two contracts and ends two, by an archival and by a
@@ -116,7 +117,7 @@ func BenchmarkProject(b *testing.B) {
 					require.NoError(b, l.Write(b.Context(), testScope, []ledger.Page{busy.page(updates / 5)}))
 				}
 				if !remembered {
-					l.pending = newPending()
+					l.pending = active.NewPending()
 				}
 				b.StartTimer()
 				require.NoError(b, l.Project(b.Context(), testScope, from, busy.at))

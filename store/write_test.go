@@ -11,6 +11,9 @@ import (
 	"pgregory.net/rapid"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/active"
+	"ledgerindexer/store/internal/partitions"
+	"ledgerindexer/store/internal/pg"
 )
 
 // ahead lists what is stored and not shown yet.
@@ -74,7 +77,7 @@ func TestProjectMovesOverWhatIsStored(t *testing.T) {
 	ctx := t.Context()
 	require.NoError(t, l.Write(ctx, testScope, oneCreation(0, 10)))
 	require.NoError(t, l.Write(ctx, testScope, oneCreation(20, 30)))
-	forget := func() { l.pending = newPending() } // as another process would
+	forget := func() { l.pending = active.NewPending() } // as another process would
 	for range 2 {
 		require.ErrorIs(t, l.Project(ctx, ledger.Scope{}, 0, 10), errNotCovered, "another scope")
 		require.ErrorIs(t, l.Project(ctx, testScope, 5, 10), ErrWatermarkMoved)
@@ -132,7 +135,7 @@ func TestWritersRace(t *testing.T) {
 		return list
 	}
 	harmless := func(err error) bool { // the deadlock of a writer that tries what is covered with the one who shows it is found at once
-		return err == nil || errors.Is(err, ErrCovered) || errors.Is(err, ErrWatermarkMoved) || hasCode(err, "40P01")
+		return err == nil || errors.Is(err, ErrCovered) || errors.Is(err, ErrWatermarkMoved) || pg.HasCode(err, "40P01")
 	}
 	var writers, projector sync.WaitGroup
 	for i := range 3 {
@@ -203,8 +206,8 @@ func TestWritersAttachPartitions(t *testing.T) {
 	for i := range errs {
 		group.Go(func() {
 			for n := range ledger.Offset(5) {
-				from := (n*ledger.Offset(len(errs)) + ledger.Offset(i)) * firstWidth
-				if errs[i] = l.Write(ctx, testScope, oneCreation(from, from+firstWidth)); errs[i] != nil {
+				from := (n*ledger.Offset(len(errs)) + ledger.Offset(i)) * partitions.FirstWidth
+				if errs[i] = l.Write(ctx, testScope, oneCreation(from, from+partitions.FirstWidth)); errs[i] != nil {
 					return
 				}
 			}
@@ -214,7 +217,7 @@ func TestWritersAttachPartitions(t *testing.T) {
 	for _, err := range errs {
 		require.NoError(t, err)
 	}
-	require.NoError(t, l.Project(ctx, testScope, 0, 20*firstWidth))
+	require.NoError(t, l.Project(ctx, testScope, 0, 20*partitions.FirstWidth))
 	require.Equal(t, "20", d.row("SELECT count(*) FROM ledger.created_events"))
 }
 
@@ -247,8 +250,8 @@ func TestWriteAndProjectAreAppend(t *testing.T) {
 		want := result()
 
 		empty()
-		l.pending = newPending()
-		l.pending.limit, l.pending.enough = rapid.IntRange(0, 40).Draw(rt, "remembered"), rapid.IntRange(1, 10).Draw(rt, "enough")
+		l.pending = active.NewPending()
+		l.pending.Limit, l.pending.Enough = rapid.IntRange(0, 40).Draw(rt, "remembered"), rapid.IntRange(1, 10).Draw(rt, "enough")
 		batches := h.batches(rt)
 		var at ledger.Offset
 		show := func(to ledger.Offset) {

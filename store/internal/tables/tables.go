@@ -11,6 +11,12 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// The streams, as checkpoints, coverage and exact payloads name them.
+const (
+	StreamUpdates      = "updates"
+	StreamTransactions = "transactions"
+)
+
 // Family is what rows are, and so who writes, compares, repairs and seals them.
 type Family int
 

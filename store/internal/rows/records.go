@@ -1,75 +1,82 @@
-package store
+package rows
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/names"
 )
 
-// transactionRows are the rows of records of the transaction history, one list per table.
-type transactionRows struct {
-	transactions   []dbsqlc.IndexerTransactions
+// Records are the rows of records of the transaction history, one list per table.
+type Records struct {
+	Transactions   []dbsqlc.IndexerTransactions
 	transfers      []dbsqlc.IndexerTransfers
 	receivers      []dbsqlc.IndexerTransferReceivers
-	balanceChanges []dbsqlc.IndexerBalanceChanges
+	BalanceChanges []dbsqlc.IndexerBalanceChanges
 	mints          []dbsqlc.IndexerMints
 	taps           []dbsqlc.IndexerTaps
 	aborted        []dbsqlc.IndexerAbortedTransferInstructions
 	unknown        []dbsqlc.IndexerUnknownTransactions
-	exact          exactKeeper
+	exact          Exact
 	ofParties      partyTransferRows // that are derived from the others
 }
 
-// transactionRooms are the lists of rows of batches that were written.
-var transactionRooms sync.Pool
+// recordsPool are the lists of rows of batches that were written.
+var recordsPool sync.Pool
 
-// newTransactionRows are no rows yet, with the room of those of another batch, if there is any.
-func newTransactionRows() transactionRows {
-	if r, ok := transactionRooms.Get().(*transactionRows); ok {
+// NewRecords are no rows yet, with the room of those of another batch, if there is any.
+func NewRecords() Records {
+	if r, ok := recordsPool.Get().(*Records); ok {
 		return *r
 	}
-	return transactionRows{}
+	return Records{}
 }
 
-// release keeps the room of the rows for another batch. They must have been written: after an error a COPY may read them still.
-func (r *transactionRows) release() {
-	transactionRooms.Put(&transactionRows{
-		transactions: emptied(r.transactions), transfers: emptied(r.transfers), receivers: emptied(r.receivers),
-		balanceChanges: emptied(r.balanceChanges), mints: emptied(r.mints), taps: emptied(r.taps), ofParties: r.ofParties.emptied(),
+// Release keeps the room of the rows for another batch. They must have been written: after an error a COPY may read them still.
+func (r *Records) Release() {
+	recordsPool.Put(&Records{
+		Transactions: emptied(r.Transactions), transfers: emptied(r.transfers), receivers: emptied(r.receivers),
+		BalanceChanges: emptied(r.BalanceChanges), mints: emptied(r.mints), taps: emptied(r.taps), ofParties: r.ofParties.emptied(),
 	})
-	*r = transactionRows{}
+	*r = Records{}
 }
 
-// tables lists every table of the history, with what goes into it.
-func (r *transactionRows) tables() []tableRows {
-	return []tableRows{
-		tableOf("transactions", r.transactions),
-		tableOf("transfers", r.transfers),
-		tableOf("transfer_receivers", r.receivers),
-		tableOf("balance_changes", r.balanceChanges),
-		tableOf("mints", r.mints),
-		tableOf("taps", r.taps),
-		tableOf("aborted_transfer_instructions", r.aborted),
-		tableOf("unknown_transactions", r.unknown),
-		tableOf("record_exact_payloads", r.exactValues()),
+// Tables lists every table of the history, with what goes into it.
+func (r *Records) Tables() []Table {
+	return []Table{
+		TableOf("transactions", r.Transactions),
+		TableOf("transfers", r.transfers),
+		TableOf("transfer_receivers", r.receivers),
+		TableOf("balance_changes", r.BalanceChanges),
+		TableOf("mints", r.mints),
+		TableOf("taps", r.taps),
+		TableOf("aborted_transfer_instructions", r.aborted),
+		TableOf("unknown_transactions", r.unknown),
+		TableOf("record_exact_payloads", r.exactValues()),
 	}
 }
 
-func (r *transactionRows) exactValues() []dbsqlc.IndexerRecordExactPayloads {
-	values := make([]dbsqlc.IndexerRecordExactPayloads, len(r.exact.rows))
-	for i := range r.exact.rows {
-		x := &r.exact.rows[i]
+func (r *Records) exactValues() []dbsqlc.IndexerRecordExactPayloads {
+	values := make([]dbsqlc.IndexerRecordExactPayloads, len(r.exact.Rows))
+	for i := range r.exact.Rows {
+		x := &r.exact.Rows[i]
 		values[i] = dbsqlc.IndexerRecordExactPayloads{Seq: *x.Seq, Field: x.Field, Exact: x.Exact}
 	}
 	return values
 }
 
-// grow makes room for the rows of records.
-func (r *transactionRows) grow(records []ledger.Transaction) {
+// PartyTransfers are the rows of indexer.party_transfers that follow from these, in the order of its index.
+func (r *Records) PartyTransfers() []dbsqlc.IndexerPartyTransfers {
+	return r.ofParties.of(r.transfers, r.receivers)
+}
+
+// Grow makes room for the rows of records.
+func (r *Records) Grow(records []ledger.Transaction) {
 	var transfers, receivers, changes, mints, taps int
 	for i := range records {
 		switch t := &records[i]; t.Kind {
@@ -83,10 +90,10 @@ func (r *transactionRows) grow(records []ledger.Transaction) {
 			taps++
 		}
 	}
-	r.transactions = slices.Grow(r.transactions, len(records))
+	r.Transactions = slices.Grow(r.Transactions, len(records))
 	r.transfers = slices.Grow(r.transfers, transfers)
 	r.receivers = slices.Grow(r.receivers, receivers)
-	r.balanceChanges = slices.Grow(r.balanceChanges, changes)
+	r.BalanceChanges = slices.Grow(r.BalanceChanges, changes)
 	r.mints = slices.Grow(r.mints, mints)
 	r.taps = slices.Grow(r.taps, taps)
 }
@@ -94,8 +101,8 @@ func (r *transactionRows) grow(records []ledger.Transaction) {
 // recordExact keeps what the columns of one record can't hold. Its fields are paths in the record as it was sent, in which an
 // asterisk stands for the word for the unit.
 type recordExact struct {
-	keeper *exactKeeper
-	at     place
+	keeper *Exact
+	at     Place
 	word   string
 	within string // where it is not empty, fields are those of the part that has this path
 	index  int    // of an element, where that is a list; else below 0
@@ -127,7 +134,7 @@ func (x recordExact) value(field string, value ledger.JSON) []byte {
 	if value == nil {
 		return nil
 	}
-	return x.keeper.value(x.at, x.path(field), value)
+	return x.keeper.Value(x.at, x.path(field), value)
 }
 
 // number keeps the text of a decimal where numeric would print another.
@@ -145,19 +152,19 @@ func (x recordExact) optionalNumber(field string, d *ledger.Decimal) *ledger.Dec
 	return d
 }
 
-// add converts a record into its rows.
-func (r *transactionRows) add(refs refs, mark *ledger.HistoryMark, t *ledger.Transaction) {
-	x := recordExact{keeper: &r.exact, at: place{ordinal: &mark.Seq}, word: t.Word}
-	r.exact.time(x.at, "date", t.Date)
+// Add converts a record into its rows.
+func (r *Records) Add(refs names.Numbers, mark *ledger.HistoryMark, t *ledger.Transaction) {
+	x := recordExact{keeper: &r.exact, at: Place{ordinal: &mark.Seq}, word: t.Word}
+	r.exact.Time(x.at, "date", t.Date)
 	row := dbsqlc.IndexerTransactions{
-		Seq: mark.Seq, EventID: t.EventID, Kind: string(t.Kind), TransactionType: t.Type, Date: timestamp(t.Date),
-		DomainRef: refs.optionalSynchronizer(t.DomainID), OffsetText: t.Offset, Round: t.Round, Fingerprint: mark.Fingerprint,
+		Seq: mark.Seq, EventID: t.EventID, Kind: string(t.Kind), TransactionType: t.Type, Date: Timestamp(t.Date),
+		DomainRef: refs.OptionalSynchronizer(t.DomainID), OffsetText: t.Offset, Round: t.Round, Fingerprint: mark.Fingerprint,
 		Extra: x.value("extra", t.Extra),
 	}
 	if t.Word != "" {
 		row.UnitWord = &t.Word
 	}
-	r.transactions = append(r.transactions, row)
+	r.Transactions = append(r.Transactions, row)
 	switch t.Kind {
 	case ledger.TransactionTransfer:
 		r.addTransfer(x, mark.Seq, t)
@@ -167,7 +174,7 @@ func (r *transactionRows) add(refs refs, mark *ledger.HistoryMark, t *ledger.Tra
 		r.taps = append(r.taps, dbsqlc.IndexerTaps(ownedRow(x.in("tap"), mark.Seq, t, t.Tap)))
 	case ledger.TransactionAbort:
 		r.aborted = append(r.aborted, dbsqlc.IndexerAbortedTransferInstructions{
-			Seq: mark.Seq, Date: timestamp(t.Date), InstructionCid: t.Abort.InstructionCID, AbortKind: t.Abort.Kind,
+			Seq: mark.Seq, Date: Timestamp(t.Date), InstructionCid: t.Abort.InstructionCID, AbortKind: t.Abort.Kind,
 			Extra: x.value("abort_transfer_instruction.extra", t.Abort.Extra),
 		})
 	default:
@@ -175,13 +182,21 @@ func (r *transactionRows) add(refs refs, mark *ledger.HistoryMark, t *ledger.Tra
 	}
 }
 
-func (r *transactionRows) addTransfer(x recordExact, seq int64, t *ledger.Transaction) {
+// AddNumbered converts records that have a seq into their rows.
+func (r *Records) AddNumbered(numbers names.Numbers, records []ledger.NumberedRecord) {
+	for i := range records {
+		record := records[i].Record
+		r.Add(numbers, &ledger.HistoryMark{Seq: records[i].Seq, EventID: record.EventID, Fingerprint: record.Fingerprint()}, record)
+	}
+}
+
+func (r *Records) addTransfer(x recordExact, seq int64, t *ledger.Transaction) {
 	transfer, sender := t.Transfer, &t.Transfer.Sender
 	if transfer.DescriptionExact != nil {
 		x.keeper.keep(x.at, "transfer.description", transfer.DescriptionExact)
 	}
 	r.transfers = append(r.transfers, dbsqlc.IndexerTransfers{
-		Seq: seq, Date: timestamp(t.Date), Round: t.Round, Sender: sender.Party,
+		Seq: seq, Date: Timestamp(t.Date), Round: t.Round, Sender: sender.Party,
 		SenderChangeFee:            x.optionalNumber("transfer.sender.sender_change_fee", sender.ChangeFee),
 		SenderChangeAmount:         x.optionalNumber("transfer.sender.sender_change_amount", sender.ChangeAmount),
 		SenderFee:                  x.optionalNumber("transfer.sender.sender_fee", sender.Fee),
@@ -206,8 +221,8 @@ func (r *transactionRows) addTransfer(x recordExact, seq int64, t *ledger.Transa
 	}
 	for i := range transfer.BalanceChanges {
 		change, x := &transfer.BalanceChanges[i], x.of("transfer.balance_changes", i)
-		r.balanceChanges = append(r.balanceChanges, dbsqlc.IndexerBalanceChanges{
-			Seq: seq, Ordinal: int32(i), Date: timestamp(t.Date), Round: t.Round, Party: change.Party,
+		r.BalanceChanges = append(r.BalanceChanges, dbsqlc.IndexerBalanceChanges{
+			Seq: seq, Ordinal: int32(i), Date: Timestamp(t.Date), Round: t.Round, Party: change.Party,
 			ChangeToInitialAmountAsOfRoundZero: x.number("change_to_initial_amount_as_of_round_zero", change.InitialAmount),
 			ChangeToHoldingFeesRate:            x.number("change_to_holding_fees_rate", change.HoldingFeesRate),
 			Extra:                              x.value("extra", change.Extra),
@@ -226,7 +241,36 @@ func lengthOf[T any](list []T) *int32 {
 
 func ownedRow(x recordExact, seq int64, t *ledger.Transaction, owned *ledger.OwnedAmount) dbsqlc.IndexerMints {
 	return dbsqlc.IndexerMints{
-		Seq: seq, Date: timestamp(t.Date), Round: t.Round, Owner: owned.Owner,
+		Seq: seq, Date: Timestamp(t.Date), Round: t.Round, Owner: owned.Owner,
 		Amount: x.number("*_amount", owned.Amount), Extra: x.value("extra", owned.Extra),
 	}
+}
+
+// Rounds are the greatest round of a record of a known kind, and the least one of a transfer that came without balance changes,
+// or of a record of an unknown kind, which may be one; the least number, where such a record, or any transfer, came without its
+// round, in which it counts. They are nil where there is none.
+func (r *Records) Rounds() (newest, firstIncomplete *int64) {
+	incomplete := func(round *int64) {
+		from := int64(math.MinInt64)
+		if round != nil {
+			from = *round
+		}
+		if firstIncomplete == nil || from < *firstIncomplete {
+			firstIncomplete = &from
+		}
+	}
+	for i := range r.Transactions {
+		switch t := &r.Transactions[i]; {
+		case t.Kind == string(ledger.TransactionUnknown):
+			incomplete(t.Round)
+		case t.Round != nil && (newest == nil || *t.Round > *newest):
+			newest = t.Round
+		}
+	}
+	for i := range r.transfers {
+		if t := &r.transfers[i]; t.Round == nil || t.BalanceChanges == nil || *t.BalanceChanges == 0 {
+			incomplete(t.Round)
+		}
+	}
+	return newest, firstIncomplete
 }

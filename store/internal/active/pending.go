@@ -1,4 +1,4 @@
-package store
+package active
 
 import (
 	"cmp"
@@ -14,31 +14,32 @@ const (
 	stepEventsEnough = 50_000
 )
 
-// pending remembers what batches do to the active set, from when they were written until they are shown. What it lacks is
+// Pending remembers what batches do to the active set, from when they were written until they are shown. What it lacks is
 // read back from the facts.
-type pending struct {
-	limit  int // of events
-	enough int // events for one transaction
+type Pending struct {
+	Limit  int // of events
+	Enough int // events for one transaction
 
 	mu      sync.Mutex
 	batches []pendingBatch // in order, not overlapping
 	events  int
 }
 
-func newPending() *pending { return &pending{limit: pendingEvents, enough: stepEventsEnough} }
+// NewPending remembers nothing yet.
+func NewPending() *Pending { return &Pending{Limit: pendingEvents, Enough: stepEventsEnough} }
 
 type pendingBatch struct {
 	from, to int64 // from exclusive, to inclusive
-	events   []stepEvent
+	events   []Event
 }
 
-// add remembers the events of a range that was committed, which are its own now, unless they are too many. What was remembered of
+// Add remembers the events of a range that was committed, which are its own now, unless they are too many. What was remembered of
 // the range before is not what was stored in the end.
-func (p *pending) add(from, to int64, events []stepEvent) {
+func (p *Pending) Add(from, to int64, events []Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.drop(func(b pendingBatch) bool { return b.from < to && b.to > from })
-	if from == to || p.events+len(events) > p.limit {
+	if from == to || p.events+len(events) > p.Limit {
 		return
 	}
 	i, _ := slices.BinarySearchFunc(p.batches, from, func(b pendingBatch, from int64) int { return cmp.Compare(b.from, from) })
@@ -48,31 +49,31 @@ func (p *pending) add(from, to int64, events []stepEvent) {
 }
 
 // detach gives events contract ids of their own, in one piece: those of a page can be parts of all that the server sent.
-func detach(events []stepEvent) {
+func detach(events []Event) {
 	size := 0
 	for i := range events {
-		size += len(events[i].key.contractID)
+		size += len(events[i].key.ContractID)
 	}
 	var ids strings.Builder
 	ids.Grow(size)
 	for i := range events {
-		ids.WriteString(events[i].key.contractID)
+		ids.WriteString(events[i].key.ContractID)
 	}
 	rest := ids.String()
 	for i := range events {
-		n := len(events[i].key.contractID)
-		events[i].key.contractID, rest = rest[:n], rest[n:]
+		n := len(events[i].key.ContractID)
+		events[i].key.ContractID, rest = rest[:n], rest[n:]
 	}
 }
 
-// forget drops what ends at an offset or before.
-func (p *pending) forget(shown int64) {
+// Forget drops what ends at an offset or before.
+func (p *Pending) Forget(shown int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.drop(func(b pendingBatch) bool { return b.to <= shown })
 }
 
-func (p *pending) drop(gone func(pendingBatch) bool) {
+func (p *Pending) drop(gone func(pendingBatch) bool) {
 	p.batches = slices.DeleteFunc(p.batches, func(b pendingBatch) bool {
 		if gone(b) {
 			p.events -= len(b.events)
@@ -82,10 +83,10 @@ func (p *pending) drop(gone func(pendingBatch) bool) {
 	})
 }
 
-// after returns the events of batches that follow one another from an offset on, at most up to another: of whole batches, until
+// After returns the events of batches that follow one another from an offset on, at most up to another: of whole batches, until
 // they are enough. reach is how far they go. known is false where the first of them is not remembered: then there are none, and
 // reach is where those begin that are.
-func (p *pending) after(from, to int64) (parts [][]stepEvent, reach int64, known bool) {
+func (p *Pending) After(from, to int64) (parts [][]Event, reach int64, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	reach = from
@@ -94,7 +95,7 @@ func (p *pending) after(from, to int64) (parts [][]stepEvent, reach int64, known
 		if b.to <= from {
 			continue
 		}
-		if b.from > reach || reach == to || count >= p.enough {
+		if b.from > reach || reach == to || count >= p.Enough {
 			break
 		}
 		end := min(b.to, to)
@@ -114,7 +115,7 @@ func (p *pending) after(from, to int64) (parts [][]stepEvent, reach int64, known
 }
 
 // firstAfter is the place of the first event after an offset.
-func firstAfter(events []stepEvent, offset int64) int {
-	i, _ := slices.BinarySearchFunc(events, offset, func(e stepEvent, offset int64) int { return cmp.Compare(e.offset, offset+1) })
+func firstAfter(events []Event, offset int64) int {
+	i, _ := slices.BinarySearchFunc(events, offset, func(e Event, offset int64) int { return cmp.Compare(e.offset, offset+1) })
 	return i
 }

@@ -1,4 +1,4 @@
-package store
+package rows
 
 import (
 	"bytes"
@@ -19,16 +19,16 @@ const (
 	maxBytes = 32 << 20
 )
 
-// exactKeeper collects the values that jsonb cannot hold, in the columns of indexer.exact_payloads: other owners have tables with some
+// Exact collects the values that jsonb cannot hold, in the columns of indexer.exact_payloads: other owners have tables with some
 // of these.
-type exactKeeper struct {
-	rows  []dbsqlc.IndexerExactPayloads
+type Exact struct {
+	Rows  []dbsqlc.IndexerExactPayloads
 	plain bool // the values that come are known to be none of those
 }
 
-// place tells whose value it is: the fields that are nil do not apply. The ordinal tells elements apart that nothing
+// Place tells whose value it is: the fields that are nil do not apply. The ordinal tells elements apart that nothing
 // else need tell apart: interface views of one event, and unknown elements.
-type place struct {
+type Place struct {
 	offset      ledger.Offset
 	nodeID      *int32
 	interfaceID *string
@@ -40,9 +40,9 @@ func placed(ordinal int) *int64 {
 	return &n
 }
 
-// value returns what the row's own jsonb column takes: the value itself, or where jsonb refuses it a stand-in that
+// Value returns what the row's own jsonb column takes: the value itself, or where jsonb refuses it a stand-in that
 // says why, while the value is kept exactly.
-func (k *exactKeeper) value(at place, field string, value ledger.JSON) []byte {
+func (k *Exact) Value(at Place, field string, value ledger.JSON) []byte {
 	if value == nil || k.plain {
 		return value
 	}
@@ -54,15 +54,15 @@ func (k *exactKeeper) value(at place, field string, value ledger.JSON) []byte {
 	return []byte(`{"$exact": "` + reason + `"}`)
 }
 
-// time keeps the text of a time that says more than microseconds can.
-func (k *exactKeeper) time(at place, field string, t ledger.Time) {
+// Time keeps the text of a time that says more than microseconds can.
+func (k *Exact) Time(at Place, field string, t ledger.Time) {
 	if t.Exact != "" {
 		k.keep(at, field, []byte(`"`+t.Exact+`"`))
 	}
 }
 
-func (k *exactKeeper) keep(at place, field string, exact []byte) {
-	k.rows = append(k.rows, dbsqlc.IndexerExactPayloads{
+func (k *Exact) keep(at Place, field string, exact []byte) {
+	k.Rows = append(k.Rows, dbsqlc.IndexerExactPayloads{
 		LedgerOffset: int64(at.offset), NodeID: at.nodeID, InterfaceID: at.interfaceID, Seq: at.ordinal, Field: field, Exact: exact,
 	})
 }

@@ -1,4 +1,4 @@
-package store
+package rows
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/names"
 )
 
 // realisticUpdates are updates of one creation and one archival each, with ids, parties and payloads as long as real ones. Lists of
@@ -41,25 +42,26 @@ func realisticUpdates(n int) []*ledger.Update {
 }
 
 // converted are the rows of updates, as they would be if the dictionaries were empty.
-func converted(updates []*ledger.Update) *factRows {
-	wanted := newNames()
+func converted(updates []*ledger.Update) *Facts {
+	wanted := names.NewWanted()
 	for _, u := range updates {
-		updateNames(wanted, u)
+		UpdateNames(wanted, u)
 	}
-	numbers := refs{templates: map[templateKey]int32{}, synchronizers: map[string]int32{}, wanted: wanted}
-	for key := range wanted.templates {
-		numbers.templates[key] = int32(len(numbers.templates) + 1)
+	numbers := names.Numbers{Templates: map[names.TemplateKey]int32{}, Synchronizers: map[string]int32{}, Wanted: wanted}
+	for key := range wanted.Templates {
+		numbers.Templates[key] = int32(len(numbers.Templates) + 1)
 	}
-	for id := range wanted.synchronizers {
-		numbers.synchronizers[id] = int32(len(numbers.synchronizers) + 1)
+	for id := range wanted.Synchronizers {
+		numbers.Synchronizers[id] = int32(len(numbers.Synchronizers) + 1)
 	}
-	for i := range len(wanted.lists) {
-		numbers.lists = append(numbers.lists, ptr(int32(i+1)))
+	for i := range len(wanted.Lists) {
+		number := int32(i + 1)
+		numbers.Lists = append(numbers.Lists, &number)
 	}
-	var facts factRows
-	facts.grow(updates)
+	var facts Facts
+	facts.Grow(updates)
 	for _, u := range updates {
-		facts.add(numbers, u)
+		facts.Add(numbers, u)
 	}
 	return &facts
 }

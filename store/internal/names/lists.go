@@ -1,9 +1,10 @@
-package store
+package names
 
 import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -17,8 +18,8 @@ import (
 // Lists of parties are numbered as templates are, and there may be as many as there are users: the lists of a batch are
 // looked for in what is remembered, and the rest in the database, all of them at once.
 
-// listsClass is the class of the advisory lock of those who add lists.
-const listsClass = turnClass + 1
+// ListsClass is the class of the advisory lock of those who add lists: the one after those of package lead.
+const ListsClass = 0x4c4b
 
 // listKey tells a list of parties from every other one: each party stands behind its length.
 type listKey = string
@@ -36,55 +37,61 @@ func appendListKey(to []byte, parties []string) []byte {
 
 // wantedList is a list that needs a number, and its place among those that do.
 type wantedList struct {
-	place   int
-	parties []string
+	Place   int
+	Parties []string
 }
 
-// sharedList is a list that was seen where it is in memory. Lists that are alike mostly share it, and are known by that in less time
-// than their key is made.
-type sharedList struct {
-	place  int // of the wanted list
+// listAddress is where a list is in memory. It stands for the list: package ledger gives equal lists of a page the same memory where
+// it can (its lexicon), and nobody changes a list after it was decoded. Two lists at one address are equal, and a list is known by its
+// address in less time than its key is made; equal lists at several addresses only cost a key each. The pointer keeps the memory from
+// being used for another list.
+type listAddress struct {
+	first  *string
 	length int
 }
 
-// parties collects a list of parties; nil is none.
-func (n names) parties(list []string) {
+func addressOf(list []string) listAddress { return listAddress{unsafe.SliceData(list), len(list)} }
+
+// Parties collects a list of parties; nil is none.
+func (n Wanted) Parties(list []string) {
 	if list == nil {
 		return
 	}
-	first := unsafe.SliceData(list)
-	if seen, has := n.shared[first]; has && seen.length == len(list) {
+	at := addressOf(list)
+	if _, seen := n.places[at]; seen {
 		return
 	}
 	var space [keySpace]byte
 	key := appendListKey(space[:0], list)
-	wanted, has := n.lists[string(key)]
+	wanted, has := n.Lists[string(key)]
 	if !has {
-		wanted = wantedList{len(n.lists), list}
-		n.lists[string(key)] = wanted
+		wanted = wantedList{len(n.Lists), list}
+		n.Lists[string(key)] = wanted
 	}
-	n.shared[first] = sharedList{wanted.place, len(list)}
+	n.places[at] = wanted.Place
 }
 
-// parties is the number of a list of parties that was collected; nil for nil.
-func (r refs) parties(list []string) *int32 {
+// Parties is the number of a list of parties that was collected; nil for nil.
+func (r Numbers) Parties(list []string) *int32 {
 	if list == nil {
 		return nil
 	}
-	if seen, has := r.wanted.shared[unsafe.SliceData(list)]; has && seen.length == len(list) {
-		return r.lists[seen.place]
+	if place, seen := r.Wanted.places[addressOf(list)]; seen {
+		return r.Lists[place]
 	}
 	var space [keySpace]byte
-	if wanted, has := r.wanted.lists[string(appendListKey(space[:0], list))]; has {
-		return r.lists[wanted.place]
+	if wanted, has := r.Wanted.Lists[string(appendListKey(space[:0], list))]; has {
+		return r.Lists[wanted.Place]
 	}
 	return nil
 }
 
 // listNumbers gives lists of parties their numbers. It is safe for concurrent use.
 type listNumbers struct {
-	leader *Leader
-	known  listCache
+	queries *dbsqlc.Queries
+	db      dbsqlc.DBTX
+	write   WriteFunc
+	known   listCache
 }
 
 // resolve gives lists their numbers, by their places, and adds those that are new, in a transaction before that of the rows that use
@@ -96,13 +103,13 @@ func (n *listNumbers) resolve(ctx context.Context, wanted map[listKey]wantedList
 		return found, nil
 	}
 	slices.Sort(unknown) // the same batches make the same numbers
-	q := n.leader.store.queries
-	missing, err := findLists(ctx, q, n.leader.pool, wanted, unknown, found)
+	q := n.queries
+	missing, err := FindLists(ctx, q, n.db, wanted, unknown, found)
 	if err != nil {
 		return nil, err
 	}
 	if len(missing) > 0 {
-		err := n.leader.write(ctx, func(ctx context.Context, tx pgx.Tx) error { return addLists(ctx, q, tx, wanted, missing, found) })
+		err := n.write(ctx, func(ctx context.Context, tx pgx.Tx) error { return addLists(ctx, q, tx, wanted, missing, found) })
 		if err != nil {
 			return nil, err
 		}
@@ -111,8 +118,8 @@ func (n *listNumbers) resolve(ctx context.Context, wanted map[listKey]wantedList
 	return found, nil
 }
 
-// findLists finds the numbers that lists have in the database, and returns the keys of those that have none.
-func findLists(
+// FindLists finds the numbers that lists have in the database, and returns the keys of those that have none.
+func FindLists(
 	ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, lists map[listKey]wantedList, keys []listKey, found []*int32,
 ) (missing []listKey, err error) {
 	if len(keys) == 0 {
@@ -127,7 +134,7 @@ func findLists(
 		if ref == 0 {
 			missing = append(missing, key)
 		} else {
-			found[lists[key].place] = &ref
+			found[lists[key].Place] = &ref
 		}
 	}
 	return missing, nil
@@ -137,7 +144,7 @@ func findLists(
 func addLists(
 	ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, lists map[listKey]wantedList, keys []listKey, found []*int32,
 ) error {
-	if err := q.PartyListsTurn(ctx, tx, listsClass); err != nil {
+	if err := q.PartyListsTurn(ctx, tx, ListsClass); err != nil {
 		return fmt.Errorf("wait for others who add lists of parties: %w", err)
 	}
 	added, err := q.PartyListsAdd(ctx, tx, dbsqlc.PartyListsAddParams(placedLists(lists, keys)))
@@ -146,14 +153,35 @@ func addLists(
 	}
 	for _, row := range added {
 		ref := row.PartyListRef
-		found[lists[keys[row.Place]].place] = &ref
+		found[lists[keys[row.Place]].Place] = &ref
 	}
-	others := slices.DeleteFunc(slices.Clone(keys), func(key listKey) bool { return found[lists[key].place] != nil })
-	missing, err := findLists(ctx, q, tx, lists, others, found)
+	others := slices.DeleteFunc(slices.Clone(keys), func(key listKey) bool { return found[lists[key].Place] != nil })
+	missing, err := FindLists(ctx, q, tx, lists, others, found)
 	if err == nil && len(missing) > 0 {
 		err = fmt.Errorf("%d lists of parties were neither added nor found", len(missing))
 	}
 	return err
+}
+
+// Add gives names and lists that have no number one, within a transaction that has locked the dictionaries. It remembers nothing.
+func Add(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, wanted Wanted) (added bool, err error) {
+	d := New(q, tx, nil)
+	if err := d.load(ctx, tx); err != nil {
+		return false, err
+	}
+	if _, complete := d.lookUp(wanted); !complete {
+		added = true
+		if err := d.add(ctx, tx, wanted); err != nil {
+			return false, err
+		}
+	}
+	found := make([]*int32, len(wanted.Lists))
+	missing, err := FindLists(ctx, q, tx, wanted.Lists, slices.Sorted(maps.Keys(wanted.Lists)), found)
+	if err == nil && len(missing) > 0 {
+		added = true
+		err = addLists(ctx, q, tx, wanted.Lists, missing, found)
+	}
+	return added, err
 }
 
 // placedLists are lists as statements take them.
@@ -163,13 +191,13 @@ func placedLists(lists map[listKey]wantedList, keys []listKey) (placed struct {
 }) {
 	for i, key := range keys {
 		placed.Places = append(placed.Places, int32(i))
-		placed.Lists = append(placed.Lists, arrayText(lists[key].parties))
+		placed.Lists = append(placed.Lists, ArrayText(lists[key].Parties))
 	}
 	return placed
 }
 
-// arrayText is an array of texts as PostgreSQL writes it.
-func arrayText(list []string) string {
+// ArrayText is an array of texts as PostgreSQL writes it.
+func ArrayText(list []string) string {
 	var b strings.Builder
 	b.WriteByte('{')
 	for i, text := range list {
@@ -216,7 +244,7 @@ func (c *listCache) find(wanted map[listKey]wantedList, found []*int32) (unknown
 			}
 		}
 		if known {
-			found[list.place] = ref
+			found[list.Place] = ref
 		} else {
 			unknown = append(unknown, key)
 		}
@@ -230,7 +258,7 @@ func (c *listCache) keep(keys []listKey, wanted map[listKey]wantedList, found []
 	defer c.mu.Unlock()
 	for _, key := range keys {
 		if _, known := c.younger[key]; !known {
-			c.put(key, found[wanted[key].place])
+			c.put(key, found[wanted[key].Place])
 		}
 	}
 }

@@ -1,9 +1,12 @@
-package store
+// Package partitions attaches partitions before rows need them.
+package partitions
 
 import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
+	"log/slog"
 	"math"
 	"slices"
 	"sync"
@@ -12,29 +15,33 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/tables"
 )
 
 // Partitions keep every index small enough to stay in memory, and are few, because planning and lock slots pay for
-// each. So the first widthStep partitions of a table are firstWidth wide, and each next widthStep are four times as
+// each. So the first WidthStep partitions of a table are FirstWidth wide, and each next WidthStep are four times as
 // wide as those before: 64 partitions hold 1.3 billion offsets.
 const (
-	firstWidth = 1_000_000 // offsets
-	widthStep  = 16        // partitions
+	FirstWidth = 1_000_000 // offsets
+	WidthStep  = 16        // partitions
 
 	// Partitions are attached this long before rows come. A statement goes on with the partitions that it was planned
 	// with, and a transaction with those of its first statement: one that came together with its rows would be missed by
 	// readers who see the watermark behind them.
-	attachAhead = firstWidth / 4 // offsets
+	AttachAhead = FirstWidth / 4 // offsets
 )
 
 // span is a range of offsets: from inclusive, to exclusive.
 type span struct{ from, to int64 }
 
-// partitions attaches the partitions that rows are about to need, before the batch that brings them: attaching
+// Set attaches the partitions that rows are about to need, before the batch that brings them: attaching
 // inside the batch would hold its locks until the commit. It is safe for concurrent use.
-type partitions struct {
-	leader *Leader
+type Set struct {
+	queries *dbsqlc.Queries
+	db      dbsqlc.DBTX
+	write   func(ctx context.Context, fn func(context.Context, pgx.Tx) error) error
+	logger  *slog.Logger
 
 	attaching sync.Mutex // held while partitions are attached: those who need attached ones only go on
 
@@ -43,15 +50,24 @@ type partitions struct {
 	spans  map[string][]span // per relation, in order; a list is replaced, not changed
 }
 
-func newPartitions(l *Leader) *partitions { return &partitions{leader: l} }
+// New knows none yet. It reads the list from a database, and attaches partitions with write, in transactions of their own.
+func New(
+	queries *dbsqlc.Queries, db dbsqlc.DBTX, write func(ctx context.Context, fn func(context.Context, pgx.Tx) error) error, logger *slog.Logger,
+) *Set {
+	return &Set{queries: queries, db: db, write: write, logger: logger}
+}
 
-// ensure makes sure that relation can take rows of the given offsets, and of those that come next.
-func (p *partitions) ensure(ctx context.Context, relation string, offsets []int64) error {
+// Ensure makes sure that relation can take rows of the given offsets, and of those that come next.
+func (p *Set) Ensure(ctx context.Context, relation string, rows iter.Seq[int64]) error {
+	var offsets []int64
+	for offset := range rows {
+		offsets = needed(offsets, offset)
+	}
 	if len(offsets) == 0 {
 		return nil
 	}
-	if last := slices.Max(offsets); last < math.MaxInt64-attachAhead {
-		offsets = append(slices.Clip(offsets), last+attachAhead)
+	if last := slices.Max(offsets); last < math.MaxInt64-AttachAhead {
+		offsets = append(slices.Clip(offsets), last+AttachAhead)
 	}
 	if spans, loaded := p.attached(relation); loaded {
 		if _, found := firstMissing(spans, offsets); !found {
@@ -91,15 +107,22 @@ func (p *partitions) ensure(ctx context.Context, relation string, offsets []int6
 	}
 }
 
+// Forget makes the partitions be read again before they are next needed.
+func (p *Set) Forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.loaded = false
+}
+
 // attached is what is known to be attached; loaded is false where nothing is known.
-func (p *partitions) attached(relation string) (spans []span, loaded bool) {
+func (p *Set) attached(relation string) (spans []span, loaded bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.spans[relation], p.loaded
 }
 
 // insert notes that a partition was attached.
-func (p *partitions) insert(relation string, s span) []span {
+func (p *Set) insert(relation string, s span) []span {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.spans[relation] = insertSpan(p.spans[relation], s)
@@ -127,7 +150,7 @@ func firstMissing(spans []span, offsets []int64) (offset int64, found bool) {
 // before it there: partitions begin and end where those do.
 func needed(offsets []int64, offset int64) []int64 {
 	last := len(offsets) - 1
-	if last < 0 || offsets[last]/firstWidth != offset/firstWidth {
+	if last < 0 || offsets[last]/FirstWidth != offset/FirstWidth {
 		return append(offsets, offset)
 	}
 	offsets[last] = max(offsets[last], offset)
@@ -137,8 +160,8 @@ func needed(offsets []int64, offset int64) []int64 {
 // nextPartition is the partition to make for offset, which no span holds: as wide as the number of partitions asks
 // for, aligned to its width, and cut where others begin or end.
 func nextPartition(spans []span, offset int64) span {
-	width := int64(firstWidth)
-	for range len(spans) / widthStep {
+	width := int64(FirstWidth)
+	for range len(spans) / WidthStep {
 		width *= 4
 	}
 	next := span{from: offset - offset%width}
@@ -157,8 +180,8 @@ func nextPartition(spans []span, offset int64) span {
 	return next
 }
 
-func (p *partitions) load(ctx context.Context) error {
-	rows, err := p.leader.store.queries.PartitionList(ctx, p.leader.pool)
+func (p *Set) load(ctx context.Context) error {
+	rows, err := p.queries.PartitionList(ctx, p.db)
 	if err != nil {
 		return fmt.Errorf("read partitions: %w", err)
 	}
@@ -189,7 +212,7 @@ func partitionColumn(relation string) (string, error) {
 
 // attach makes the partition as a table of its own and attaches it: CREATE TABLE … PARTITION OF would lock out every
 // reader of the parent. The CHECK spares the attachment a scan.
-func (p *partitions) attach(ctx context.Context, relation string, s span) error {
+func (p *Set) attach(ctx context.Context, relation string, s span) error {
 	column, err := partitionColumn(relation)
 	if err != nil {
 		return err
@@ -209,14 +232,14 @@ func (p *partitions) attach(ctx context.Context, relation string, s span) error 
 				return fmt.Errorf("attach partition of %s for offsets %d to %d: %w", relation, s.from, s.to, err)
 			}
 		}
-		return p.leader.store.queries.PartitionRecord(ctx, tx, dbsqlc.PartitionRecordParams{Relation: relation, FromOffset: s.from, ToOffset: s.to})
+		return p.queries.PartitionRecord(ctx, tx, dbsqlc.PartitionRecordParams{Relation: relation, FromOffset: s.from, ToOffset: s.to})
 	})
 }
 
 // announce has every session read the list of partitions again. A session that was reading it while a partition was attached may
 // keep the list without it: PostgreSQL can take in the notice of the change before the old list is stored. It would see none of
 // the partition's rows, and write none, until the next change of the table; this is that change.
-func (p *partitions) announce(ctx context.Context, relation string) error {
+func (p *Set) announce(ctx context.Context, relation string) error {
 	column, err := partitionColumn(relation)
 	if err != nil {
 		return err
@@ -231,19 +254,19 @@ func (p *partitions) announce(ctx context.Context, relation string) error {
 }
 
 // alter changes a table, and tries again where something else locks it.
-func (p *partitions) alter(ctx context.Context, relation string, change func(context.Context, pgx.Tx) error) error {
+func (p *Set) alter(ctx context.Context, relation string, change func(context.Context, pgx.Tx) error) error {
 	var err error
 	for try := range attachTries {
-		err = p.leader.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		err = p.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 			if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", attachLockTimeout.Milliseconds())); err != nil {
 				return fmt.Errorf("set the time to wait for locks: %w", err)
 			}
 			return change(ctx, tx)
 		})
-		if !hasCode(err, codeLockNotAvailable) {
+		if !pg.HasCode(err, pg.LockNotAvailable) {
 			return err
 		}
-		p.leader.store.cfg.Logger.WarnContext(ctx, "waiting to attach a partition: something locks the table", "relation", relation, "try", try+1)
+		p.logger.WarnContext(ctx, "waiting to attach a partition: something locks the table", "relation", relation, "try", try+1)
 	}
 	return err
 }

@@ -1,0 +1,25 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/store/internal/pgcopy"
+	"ledgerindexer/store/internal/rows"
+)
+
+// copyRows COPYs rows into a table of schema indexer, if there are any.
+func copyRows[T any](ctx context.Context, tx pgx.Tx, relation string, rows []T) error {
+	return copyInto(ctx, tx, relation, pgcopy.Of(rows))
+}
+
+// copyTable COPYs a table's rows, if there are any.
+func copyTable(ctx context.Context, tx pgx.Tx, table rows.Table) error {
+	return copyInto(ctx, tx, table.Name, table.Rows)
+}
+
+// copyInto COPYs rows into a table of schema indexer that has their columns.
+func copyInto(ctx context.Context, tx pgx.Tx, relation string, rows pgcopy.Rows) error {
+	return pgcopy.Copy(ctx, tx, pgx.Identifier{"indexer", relation}, rows)
+}

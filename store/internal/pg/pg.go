@@ -1,0 +1,50 @@
+// Package pg is what every part of the store needs of PostgreSQL: codes of errors, and ends of transactions and connections.
+package pg
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// SQLSTATE codes that mean something to the store.
+const (
+	UniqueViolation      = "23505"
+	ExclusionViolation   = "23P01"
+	SerializationFailure = "40001"
+	LockNotAvailable     = "55P03"
+	DuplicateSchema      = "42P06"
+	DuplicateTable       = "42P07" // or index
+)
+
+// HasCode tells whether the server refused with one of these codes.
+func HasCode(err error, codes ...string) bool {
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) {
+		return false
+	}
+	for _, code := range codes {
+		if pgErr.Code == code {
+			return true
+		}
+	}
+	return false
+}
+
+// Rollback ends a transaction that was not committed, even where ctx has been cancelled. After a commit it does
+// nothing. Its error is of no use: the connection is discarded, and the server rolls back.
+func Rollback(ctx context.Context, tx pgx.Tx) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	_ = tx.Rollback(ctx)
+}
+
+// Close ends a connection, even where ctx has been cancelled.
+func Close(ctx context.Context, conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	_ = conn.Close(ctx) // nothing is lost with it
+}

@@ -1,0 +1,260 @@
+package rows
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/names"
+)
+
+// Carried are the rows of a page of a snapshot.
+type Carried struct {
+	at             ledger.Offset
+	unknownBefore  int32
+	Created        []dbsqlc.IndexerCarriedCreated
+	interfaceViews []dbsqlc.IndexerCarriedInterfaceViews
+	Active         []dbsqlc.IndexerActiveContracts
+	Reassignments  []dbsqlc.IndexerCarriedReassignments
+	unknown        []dbsqlc.IndexerCarriedUnknownElements
+	Exact          Exact
+
+	// An incomplete reassignment's creation event may be that of an active entry too: it is kept once.
+	incomplete []incompleteCreation
+}
+
+// incompleteCreation is the creation event of an incomplete reassignment.
+type incompleteCreation struct {
+	created        dbsqlc.IndexerCarriedCreated
+	interfaceViews []dbsqlc.IndexerCarriedInterfaceViews
+	exact          Exact
+}
+
+// NewCarried are no rows yet, with the room of those of another page, if there is any.
+func NewCarried(progress ledger.SnapshotProgress) *Carried {
+	// Unknown entries are numbered by their place in the snapshot, which no page shares with another.
+	c := &Carried{at: progress.At, unknownBefore: int32(progress.Entries)}
+	if room, ok := carriedPool.Get().(*Carried); ok {
+		c.Created, c.Active = room.Created, room.Active
+	}
+	return c
+}
+
+// carriedPool are the lists of rows of pages that were written.
+var carriedPool sync.Pool
+
+// Grow makes room for the rows of so many entries.
+func (c *Carried) Grow(entries int) {
+	c.Created, c.Active = slices.Grow(c.Created, entries), slices.Grow(c.Active, entries)
+}
+
+// Release keeps the room of the rows for another page. They must have been written: after an error a COPY may read them still.
+func (c *Carried) Release() {
+	carriedPool.Put(&Carried{Created: emptied(c.Created), Active: emptied(c.Active)})
+	*c = Carried{}
+}
+
+// EntryNames collects the names that an entry's rows refer to, and refuses an entry from beyond the snapshot.
+func EntryNames(n names.Wanted, e *ledger.ContractEntry, at ledger.Offset) error {
+	within := func(contractID string, offset ledger.Offset) error {
+		if offset <= at {
+			return nil
+		}
+		return &ledger.Problem{
+			What: fmt.Sprintf("the snapshot at offset %d has contract %s with the later offset %d", at, contractID, offset),
+			Do:   "the server's answer contradicts the request: nothing of this page was stored; report it to the participant's operator",
+		}
+	}
+	creation := func(c *ledger.CreatedEvent) error {
+		if err := within(c.ContractID, c.Offset); err != nil {
+			return err
+		}
+		n.Created(c)
+		return nil
+	}
+	switch {
+	case e.Active != nil:
+		n.Synchronizer(e.Active.SynchronizerID)
+		return creation(&e.Active.Created)
+	case e.Unassigned != nil:
+		unassignedNames(n, &e.Unassigned.Unassigned)
+		if err := within(e.Unassigned.Unassigned.ContractID, e.Unassigned.Unassigned.Offset); err != nil {
+			return err
+		}
+		return creation(&e.Unassigned.Created)
+	case e.Assigned != nil:
+		a := &e.Assigned.Assigned
+		n.Template(a.TemplateID, a.PackageName, nil)
+		n.Synchronizer(a.Source)
+		n.Synchronizer(a.Target)
+		return creation(&e.Assigned.Created)
+	}
+	return nil
+}
+
+// Add converts an entry into its rows.
+func (c *Carried) Add(r names.Numbers, e *ledger.ContractEntry) {
+	ordinal := c.unknownBefore
+	c.unknownBefore++
+	c.Exact.plain = e.Plain
+	switch {
+	case e.Active != nil:
+		a := e.Active
+		synchronizer := r.Synchronizer(a.SynchronizerID)
+		row, views := c.creation(r, e, &a.Created, synchronizer, &c.Exact)
+		row.ReassignmentCounter = &a.ReassignmentCounter
+		c.Created = append(c.Created, row)
+		c.interfaceViews = append(c.interfaceViews, views...)
+		c.Active = append(c.Active, dbsqlc.IndexerActiveContracts{
+			ContractID: row.ContractID, SynchronizerRef: synchronizer, TemplateRef: row.TemplateRef,
+			ActivatedOffset: row.LedgerOffset, ActivatedNodeID: row.NodeID, ReassignmentCounter: a.ReassignmentCounter,
+		})
+	case e.Unassigned != nil:
+		u, created := &e.Unassigned.Unassigned, &e.Unassigned.Created
+		c.addIncomplete(r, e, created, r.Synchronizer(u.Source))
+		c.addReassignment(e, created, unassignedRow(r, u.Offset, u, &c.Exact), Place{offset: u.Offset, nodeID: &u.NodeID}, "entry_extra")
+	case e.Assigned != nil:
+		a, created := &e.Assigned.Assigned, &e.Assigned.Created
+		c.addIncomplete(r, e, created, r.Synchronizer(a.Target))
+		at := Place{offset: created.Offset, nodeID: &created.NodeID}
+		c.addReassignment(e, created, assignedRow(r, at, a, created.WitnessParties, &c.Exact), at, "assignment_entry_extra")
+	case e.Unknown != nil:
+		c.addUnknown(e, e.Unknown.Kind, e.Unknown.Raw, ordinal)
+	case e.Extra != nil || e.WorkflowID != nil && *e.WorkflowID != "":
+		// An empty entry is kept only where it says something after all.
+		c.addUnknown(e, "JsEmpty", ledger.JSON(`{"JsEmpty": {}}`), ordinal)
+	}
+}
+
+func (c *Carried) addUnknown(e *ledger.ContractEntry, kind string, raw ledger.JSON, ordinal int32) {
+	at := Place{offset: c.at, ordinal: placed(int(ordinal))}
+	c.unknown = append(c.unknown, dbsqlc.IndexerCarriedUnknownElements{
+		LedgerOffset: int64(c.at), Ordinal: ordinal, Kind: kind, Raw: c.Exact.Value(at, "raw", raw),
+		WorkflowID: e.WorkflowID, EntryExtra: c.Exact.Value(at, "entry_extra", entryExtra(e)),
+	})
+}
+
+func (c *Carried) addIncomplete(r names.Numbers, e *ledger.ContractEntry, created *ledger.CreatedEvent, synchronizer int32) {
+	i := incompleteCreation{exact: Exact{plain: e.Plain}}
+	i.created, i.interfaceViews = c.creation(r, e, created, synchronizer, &i.exact)
+	c.incomplete = append(c.incomplete, i)
+}
+
+// addReassignment adds the row of an incomplete reassignment. What the entry says besides is kept under this field, where it has to be.
+func (c *Carried) addReassignment(e *ledger.ContractEntry, created *ledger.CreatedEvent, row dbsqlc.IndexerReassignments, at Place, field string) {
+	c.Reassignments = append(c.Reassignments, dbsqlc.IndexerCarriedReassignments{
+		LedgerOffset: row.LedgerOffset, NodeID: row.NodeID, SnapshotOffset: int64(c.at), Kind: row.Kind, ContractID: row.ContractID,
+		TemplateRef: row.TemplateRef, SynchronizerRef: row.SynchronizerRef, WorkflowID: e.WorkflowID, ReassignmentID: row.ReassignmentID,
+		SourceRef: row.SourceRef, TargetRef: row.TargetRef, Submitter: row.Submitter, ReassignmentCounter: row.ReassignmentCounter,
+		AssignmentExclusivity: row.AssignmentExclusivity, WitnessPartiesRef: row.WitnessPartiesRef,
+		CreatedOffset: int64(created.Offset), CreatedNodeID: created.NodeID,
+		Extra: row.Extra, EntryExtra: c.Exact.Value(at, field, entryExtra(e)),
+	})
+}
+
+func (c *Carried) creation(
+	r names.Numbers, e *ledger.ContractEntry, created *ledger.CreatedEvent, synchronizer int32, exact *Exact,
+) (dbsqlc.IndexerCarriedCreated, []dbsqlc.IndexerCarriedInterfaceViews) {
+	row := createdRow(r, created.Offset, created, &synchronizer, exact)
+	carried := dbsqlc.IndexerCarriedCreated{
+		LedgerOffset: row.LedgerOffset, NodeID: row.NodeID, SnapshotOffset: int64(c.at), ContractID: row.ContractID,
+		TemplateRef: row.TemplateRef, SynchronizerRef: row.SynchronizerRef, WorkflowID: e.WorkflowID, CreatedAt: row.CreatedAt,
+		ACSDelta: row.ACSDelta, Payload: row.Payload, ContractKey: row.ContractKey, ContractKeyHash: row.ContractKeyHash,
+		SignatoriesRef: row.SignatoriesRef, ObserversRef: row.ObserversRef, WitnessPartiesRef: row.WitnessPartiesRef,
+		CreatedEventBlob: row.CreatedEventBlob, Extra: row.Extra,
+		EntryExtra: exact.Value(Place{offset: created.Offset, nodeID: &created.NodeID}, "entry_extra", entryExtra(e)),
+	}
+	var views []dbsqlc.IndexerCarriedInterfaceViews
+	for i := range created.InterfaceViews {
+		v := interfaceViewRow(created.Offset, created, i, &synchronizer, exact)
+		views = append(views, dbsqlc.IndexerCarriedInterfaceViews{
+			LedgerOffset: v.LedgerOffset, NodeID: v.NodeID, Ordinal: v.Ordinal, SnapshotOffset: int64(c.at), ContractID: v.ContractID,
+			InterfaceID: v.InterfaceID, SynchronizerRef: v.SynchronizerRef, ViewValue: v.ViewValue, StatusCode: v.StatusCode,
+			StatusMessage: v.StatusMessage, StatusDetails: v.StatusDetails, ImplementationPackageID: v.ImplementationPackageID, Extra: v.Extra,
+		})
+	}
+	return carried, views
+}
+
+// entryExtra is what this version does not know of an entry around its events: {"entry": …, "variant": …}.
+func entryExtra(e *ledger.ContractEntry) ledger.JSON {
+	var variant ledger.JSON
+	switch {
+	case e.Active != nil:
+		variant = e.Active.Extra
+	case e.Unassigned != nil:
+		variant = e.Unassigned.Extra
+	case e.Assigned != nil:
+		variant = e.Assigned.Extra
+	}
+	switch {
+	case e.Extra == nil && variant == nil:
+		return nil
+	case variant == nil:
+		return fmt.Appendf(nil, `{"entry": %s}`, e.Extra)
+	case e.Extra == nil:
+		return fmt.Appendf(nil, `{"variant": %s}`, variant)
+	default:
+		return fmt.Appendf(nil, `{"entry": %s, "variant": %s}`, e.Extra, variant)
+	}
+}
+
+// Settle decides which creation events of incomplete reassignments are rows of their own: those that no entry before has
+// in this page, nor, as is asked for each, an entry of another page.
+func (c *Carried) Settle(elsewhere func(offset int64, nodeID int32) (bool, error)) error {
+	if len(c.incomplete) == 0 {
+		return nil
+	}
+	known := map[EventPlace]bool{}
+	for i := range c.Created {
+		known[EventPlace{c.Created[i].LedgerOffset, c.Created[i].NodeID}] = true
+	}
+	for i := range c.incomplete {
+		creation := &c.incomplete[i]
+		at := EventPlace{creation.created.LedgerOffset, creation.created.NodeID}
+		if known[at] {
+			continue
+		}
+		known[at] = true
+		is, err := elsewhere(at.Offset, at.NodeID)
+		if err != nil {
+			return fmt.Errorf("look for contract %s among the carried rows: %w", creation.created.ContractID, err)
+		}
+		if !is {
+			c.Created = append(c.Created, creation.created)
+			c.interfaceViews = append(c.interfaceViews, creation.interfaceViews...)
+			c.Exact.Rows = append(c.Exact.Rows, creation.exact.Rows...)
+		}
+	}
+	c.incomplete = nil
+	return nil
+}
+
+// LeaveOut removes the rows whose offsets are covered.
+func (c *Carried) LeaveOut(covered func(offset int64) bool) {
+	c.Created = slices.DeleteFunc(c.Created, func(r dbsqlc.IndexerCarriedCreated) bool { return covered(r.LedgerOffset) })
+	c.interfaceViews = slices.DeleteFunc(c.interfaceViews, func(r dbsqlc.IndexerCarriedInterfaceViews) bool { return covered(r.LedgerOffset) })
+	c.Reassignments = slices.DeleteFunc(c.Reassignments, func(r dbsqlc.IndexerCarriedReassignments) bool { return covered(r.LedgerOffset) })
+	c.unknown = slices.DeleteFunc(c.unknown, func(r dbsqlc.IndexerCarriedUnknownElements) bool { return covered(r.LedgerOffset) })
+	c.Exact.Rows = slices.DeleteFunc(c.Exact.Rows, func(r dbsqlc.IndexerExactPayloads) bool { return covered(r.LedgerOffset) })
+	c.incomplete = slices.DeleteFunc(c.incomplete, func(i incompleteCreation) bool { return covered(i.created.LedgerOffset) })
+}
+
+// EventPlace is what tells events apart.
+type EventPlace struct {
+	Offset int64
+	NodeID int32
+}
+
+// Tables lists every table of carried rows, with what goes into it.
+func (c *Carried) Tables() []Table {
+	return []Table{
+		TableOf("carried_created", c.Created),
+		TableOf("carried_interface_views", c.interfaceViews),
+		TableOf("carried_reassignments", c.Reassignments),
+		TableOf("carried_unknown_elements", c.unknown),
+		TableOf("carried_exact_payloads", c.Exact.Rows),
+	}
+}

@@ -1,0 +1,114 @@
+package rows
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/names"
+)
+
+// How much of offset checkpoints goes into one statement: a page may bring very many, and each row has all that its
+// checkpoint says besides the times. The last row may exceed the bytes.
+const (
+	CheckpointRowsAtOnce  = 5_000
+	checkpointBytesAtOnce = 8 << 20
+)
+
+// CheckpointKey is what a row of offset_checkpoints is of.
+type CheckpointKey struct {
+	Offset          int64
+	SynchronizerRef int32
+}
+
+// checkpointTime is what a checkpoint says of one synchronizer.
+type checkpointTime struct {
+	key        CheckpointKey
+	checkpoint *ledger.OffsetCheckpoint
+	ordinal    int // in the checkpoint's list
+}
+
+func (t *checkpointTime) time() ledger.SynchronizerTime { return t.checkpoint.Times[t.ordinal] }
+
+// LatestTimes is what the pages say latest of each synchronizer at each offset, by offset and synchronizer, so that two writers
+// never wait for each other's rows. Of the same time it is what is said first, as it is with what is stored.
+func LatestTimes(r names.Numbers, pages []ledger.Page) []checkpointTime {
+	var all []checkpointTime
+	place := map[CheckpointKey]int{}
+	for i := range pages {
+		for j := range pages[i].Checkpoints {
+			checkpoint := &pages[i].Checkpoints[j]
+			for ordinal, t := range checkpoint.Times {
+				said := checkpointTime{CheckpointKey{int64(checkpoint.Offset), r.Synchronizer(t.SynchronizerID)}, checkpoint, ordinal}
+				at, known := place[said.key]
+				switch {
+				case !known:
+					place[said.key] = len(all)
+					all = append(all, said)
+				case all[at].time().RecordTime.Time.Before(t.RecordTime.Time):
+					all[at] = said
+				}
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b checkpointTime) int {
+		return cmp.Or(cmp.Compare(a.key.Offset, b.key.Offset), cmp.Compare(a.key.SynchronizerRef, b.key.SynchronizerRef))
+	})
+	return all
+}
+
+// Checkpoints are the rows of one statement, and what of them the database can't hold as it was sent.
+type Checkpoints struct {
+	dbsqlc.OffsetCheckpointsUpsertParams
+	SynchronizerIDs map[CheckpointKey]string // the synchronizers
+	Exact           map[CheckpointKey][]dbsqlc.IndexerCheckpointExactPayloads
+	bytes           int
+}
+
+func newCheckpointRows() *Checkpoints {
+	return &Checkpoints{SynchronizerIDs: map[CheckpointKey]string{}, Exact: map[CheckpointKey][]dbsqlc.IndexerCheckpointExactPayloads{}}
+}
+
+// CheckpointStatements divides rows among statements, in their order. There is none for no rows.
+func CheckpointStatements(all []checkpointTime) iter.Seq[*Checkpoints] {
+	return func(yield func(*Checkpoints) bool) {
+		for len(all) > 0 {
+			rows := newCheckpointRows()
+			for len(all) > 0 && len(rows.LedgerOffsets) < CheckpointRowsAtOnce && rows.bytes < checkpointBytesAtOnce {
+				rows.add(all[0])
+				all = all[1:]
+			}
+			if !yield(rows) {
+				return
+			}
+		}
+	}
+}
+
+func (c *Checkpoints) add(said checkpointTime) {
+	t := said.time()
+	at := Place{offset: said.checkpoint.Offset}
+	fields := CheckpointFields(t.SynchronizerID)
+	var exact Exact
+	extra := exact.Value(at, fields[0], said.checkpoint.Extra)
+	exact.Time(at, fields[1], t.RecordTime)
+	c.LedgerOffsets = append(c.LedgerOffsets, said.key.Offset)
+	c.SynchronizerRefs = append(c.SynchronizerRefs, said.key.SynchronizerRef)
+	c.RecordTimes = append(c.RecordTimes, Timestamp(t.RecordTime))
+	c.Ordinals = append(c.Ordinals, int32(said.ordinal))
+	c.Extras = append(c.Extras, extra)
+	c.SynchronizerIDs[said.key] = t.SynchronizerID
+	for i := range exact.Rows {
+		c.Exact[said.key] = append(c.Exact[said.key], dbsqlc.IndexerCheckpointExactPayloads{
+			LedgerOffset: said.key.Offset, Field: exact.Rows[i].Field, Exact: exact.Rows[i].Exact,
+		})
+	}
+	c.bytes += len(extra)
+}
+
+// CheckpointFields are the names under which checkpoint_exact_payloads keeps what a checkpoint says besides, and a time.
+func CheckpointFields(synchronizerID string) [2]string {
+	return [2]string{"checkpoint_extra " + synchronizerID, "checkpoint_time " + synchronizerID}
+}

@@ -1,0 +1,65 @@
+package rows
+
+import (
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/names"
+)
+
+// An event is told by an update, or by an entry of a snapshot: here are the columns that both have.
+
+// The kinds of reassignment, as they stand in the database.
+const (
+	KindAssigned   = "assigned"
+	KindUnassigned = "unassigned"
+)
+
+// createdRow is what a creation event says, but for where and when it was created.
+func createdRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, synchronizer *int32, exact *Exact) dbsqlc.IndexerCreated {
+	at := Place{offset: offset, nodeID: &c.NodeID}
+	exact.Time(at, "createdAt", c.CreatedAt)
+	return dbsqlc.IndexerCreated{
+		LedgerOffset: int64(offset), NodeID: c.NodeID, ContractID: c.ContractID,
+		TemplateRef: r.Template(c.TemplateID, c.PackageName, c.RepresentativePackageID), SynchronizerRef: synchronizer,
+		CreatedAt: Timestamp(c.CreatedAt), ACSDelta: c.ACSDelta,
+		Payload: exact.Value(at, "payload", c.Argument), ContractKey: exact.Value(at, "contract_key", c.ContractKey),
+		ContractKeyHash: c.ContractKeyHash, SignatoriesRef: r.Parties(c.Signatories), ObserversRef: r.Parties(c.Observers),
+		WitnessPartiesRef: r.Parties(c.WitnessParties), CreatedEventBlob: c.Blob, Extra: exact.Value(at, "extra", c.Extra),
+	}
+}
+
+// interfaceViewRow is what a creation event says of an interface view, by its place in the list.
+func interfaceViewRow(offset ledger.Offset, c *ledger.CreatedEvent, i int, synchronizer *int32, exact *Exact) dbsqlc.IndexerInterfaceViews {
+	v := &c.InterfaceViews[i]
+	at := Place{offset: offset, nodeID: &c.NodeID, interfaceID: &v.InterfaceID, ordinal: placed(i)}
+	return dbsqlc.IndexerInterfaceViews{
+		LedgerOffset: int64(offset), NodeID: c.NodeID, Ordinal: int32(i), ContractID: c.ContractID, InterfaceID: v.InterfaceID,
+		SynchronizerRef: synchronizer, ViewValue: exact.Value(at, "view_value", v.Value),
+		StatusCode: v.StatusCode, StatusMessage: v.StatusMessage, StatusDetails: exact.Value(at, "status_details", v.StatusDetails),
+		ImplementationPackageID: v.ImplementationPackageID, Extra: exact.Value(at, "extra", v.Extra),
+	}
+}
+
+// assignedRow is what an assignment says, at the place of the creation event inside it. The server states its witnesses once, there.
+func assignedRow(r names.Numbers, at Place, e *ledger.AssignedEvent, witnesses []string, exact *Exact) dbsqlc.IndexerReassignments {
+	return dbsqlc.IndexerReassignments{
+		LedgerOffset: int64(at.offset), NodeID: *at.nodeID, Kind: KindAssigned, ContractID: e.ContractID,
+		TemplateRef: r.Template(e.TemplateID, e.PackageName, nil), SynchronizerRef: r.OptionalSynchronizer(&e.Target),
+		ReassignmentID: e.ReassignmentID, SourceRef: r.Synchronizer(e.Source), TargetRef: r.Synchronizer(e.Target),
+		Submitter: e.Submitter, ReassignmentCounter: e.ReassignmentCounter,
+		WitnessPartiesRef: r.Parties(witnesses), Extra: exact.Value(at, "assignment_extra", e.Extra),
+	}
+}
+
+// unassignedRow is what an unassignment says.
+func unassignedRow(r names.Numbers, offset ledger.Offset, e *ledger.UnassignedEvent, exact *Exact) dbsqlc.IndexerReassignments {
+	at := Place{offset: offset, nodeID: &e.NodeID}
+	exact.Time(at, "assignmentExclusivity", e.AssignmentExclusivity)
+	return dbsqlc.IndexerReassignments{
+		LedgerOffset: int64(offset), NodeID: e.NodeID, Kind: KindUnassigned, ContractID: e.ContractID,
+		TemplateRef: r.Template(e.TemplateID, e.PackageName, nil), SynchronizerRef: r.OptionalSynchronizer(&e.Source),
+		ReassignmentID: e.ReassignmentID, SourceRef: r.Synchronizer(e.Source), TargetRef: r.Synchronizer(e.Target),
+		Submitter: e.Submitter, ReassignmentCounter: e.ReassignmentCounter, AssignmentExclusivity: Timestamp(e.AssignmentExclusivity),
+		WitnessPartiesRef: r.Parties(e.WitnessParties), Extra: exact.Value(at, "extra", e.Extra),
+	}
+}

@@ -1,0 +1,11 @@
+package rows
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"ledgerindexer/internal/throwaway"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(throwaway.Tests(m)) }

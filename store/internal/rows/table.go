@@ -1,0 +1,15 @@
+// Package rows makes the rows of tables from what was read: from updates, entries of a snapshot and records of the transaction history.
+// It is pure: it knows no database, and what it is given says the same every time. The rows are of the types that sqlc makes of the
+// tables; who writes sends them, and who compares looks at the same ones.
+package rows
+
+import "ledgerindexer/store/internal/pgcopy"
+
+// Table are the rows that go into one table of schema indexer.
+type Table struct {
+	Name string
+	pgcopy.Rows
+}
+
+// TableOf are rows for a table.
+func TableOf[T any](relation string, rows []T) Table { return Table{relation, pgcopy.Of(rows)} }
