@@ -31,7 +31,7 @@ type batch struct {
 //
 // Errors: ErrNotLeader, ErrWatermarkMoved, ErrCovered, or the database's. After any error the outcome is unknown:
 // read Watermark again.
-func (l *Leader) Append(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
+func (l *UpdatesWriter) Append(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
 	if len(pages) == 0 {
 		return nil
 	}
@@ -150,7 +150,7 @@ func (l *Leader) cover(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from,
 }
 
 // advance moves the watermark and makes one coverage row of those below it.
-func (l *Leader) advance(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from, to ledger.Offset) error {
+func (l *UpdatesWriter) advance(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from, to ledger.Offset) error {
 	if err := l.moveWatermark(ctx, tx, from, to); err != nil {
 		return err
 	}

@@ -147,7 +147,7 @@ func TestHooksHearOfCommittedBatchesOnly(t *testing.T) {
 		c.Wrote = func(relation string, n int) { rows[relation] += n }
 		c.Shown = func(recordTime time.Time) { shown = append(shown, recordTime.UTC()) }
 	})
-	l := d.lead(s, RoleUpdates)
+	l := d.leadUpdates(s)
 	require.NoError(t, l.Start(t.Context(), "", testScope, 0, true))
 	bad := oneCreation(0, 10)
 	bad[0].Updates[0].CommandID = ptr("\x00")
@@ -296,7 +296,7 @@ func TestNamesThatDoNotFitAreRefused(t *testing.T) {
 	require.NoError(t, l.Append(t.Context(), testScope, oneCreation(0, 10)))
 
 	snapshot := newDatabase(t)
-	l = snapshot.lead(snapshot.store(), RoleUpdates)
+	l = snapshot.leadUpdates(snapshot.store())
 	progress, err := l.BeginSnapshot(t.Context(), "", testScope, 100)
 	require.NoError(t, err)
 	_, err = l.WriteSnapshotPage(t.Context(), progress, nil, ledger.SnapshotPage{

@@ -13,7 +13,7 @@ import (
 
 // addBehind adds balance changes to the running totals where none of them is for a round before a party's last. ok is false
 // where one is: then nothing was done.
-func (l *Leader) addBehind(ctx context.Context, tx pgx.Tx, balanceChanges []dbsqlc.IndexerBalanceChanges) (ok bool, err error) {
+func (l *TransactionsWriter) addBehind(ctx context.Context, tx pgx.Tx, balanceChanges []dbsqlc.IndexerBalanceChanges) (ok bool, err error) {
 	added := rows.AddedTotals(balanceChanges)
 	if len(added) == 0 {
 		return true, nil
@@ -42,7 +42,7 @@ func (l *Leader) addBehind(ctx context.Context, tx pgx.Tx, balanceChanges []dbsq
 	return true, l.changeTotals(ctx, tx, changes)
 }
 
-func (l *Leader) changeTotals(ctx context.Context, tx pgx.Tx, changes rows.TotalChanges) error {
+func (l *TransactionsWriter) changeTotals(ctx context.Context, tx pgx.Tx, changes rows.TotalChanges) error {
 	q := l.store.queries
 	begun := make([]dbsqlc.IndexerLatestTotals, len(changes.Begun))
 	for i := range changes.Begun {

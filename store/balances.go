@@ -15,13 +15,13 @@ import (
 // transaction that wrote the records' rows and after them. The order of the ranges and their borders make no difference.
 
 // linkTransfers notes who took part in which transfer.
-func (l *Leader) linkTransfers(ctx context.Context, tx pgx.Tx, rows *rows.Records) error {
+func (l *TransactionsWriter) linkTransfers(ctx context.Context, tx pgx.Tx, rows *rows.Records) error {
 	return copyRows(ctx, tx, "party_transfers", rows.PartyTransfers())
 }
 
 // addToBalances adds the balance changes of records to the running totals, and notes the rounds that balances can be told
 // of. What comes behind it in the transaction is planned as look-ups by index, too.
-func (l *Leader) addToBalances(ctx context.Context, tx pgx.Tx, rows *rows.Records, fromExclusive, toInclusive int64) error {
+func (l *TransactionsWriter) addToBalances(ctx context.Context, tx pgx.Tx, rows *rows.Records, fromExclusive, toInclusive int64) error {
 	started := time.Now()
 	if err := l.store.queries.DerivePlainly(ctx, tx); err != nil {
 		return fmt.Errorf("set how statements are planned: %w", err)
@@ -38,7 +38,7 @@ func (l *Leader) addToBalances(ctx context.Context, tx pgx.Tx, rows *rows.Record
 }
 
 // addAnywhere adds the balance changes of records to the running totals, whichever rounds they are for.
-func (l *Leader) addAnywhere(ctx context.Context, tx pgx.Tx, fromExclusive, toInclusive int64) error {
+func (l *TransactionsWriter) addAnywhere(ctx context.Context, tx pgx.Tx, fromExclusive, toInclusive int64) error {
 	err := l.store.queries.BalanceTotalsAdd(ctx, tx, dbsqlc.BalanceTotalsAddParams{FromExclusive: fromExclusive, ToInclusive: toInclusive})
 	if err != nil {
 		return fmt.Errorf("add the balance changes of records after %d up to %d to the totals: %w", fromExclusive, toInclusive, err)
@@ -47,7 +47,7 @@ func (l *Leader) addAnywhere(ctx context.Context, tx pgx.Tx, fromExclusive, toIn
 }
 
 // noteRounds notes of which rounds records tell, and from which round on they make totals incomplete.
-func (l *Leader) noteRounds(ctx context.Context, tx pgx.Tx, rows *rows.Records) error {
+func (l *TransactionsWriter) noteRounds(ctx context.Context, tx pgx.Tx, rows *rows.Records) error {
 	newest, firstIncomplete := rows.Rounds()
 	if newest == nil && firstIncomplete == nil {
 		return nil

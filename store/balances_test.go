@@ -84,7 +84,7 @@ func (h *testHistory) derive(fromExclusive, toInclusive int64) error {
 }
 
 // derive does what is done with each batch of records, whose rows stand in the tables.
-func (l *Leader) derive(ctx context.Context, tx pgx.Tx, fromExclusive, toInclusive int64) error {
+func (l *TransactionsWriter) derive(ctx context.Context, tx pgx.Tx, fromExclusive, toInclusive int64) error {
 	if err := l.store.queries.DerivePlainly(ctx, tx); err != nil {
 		return err
 	}

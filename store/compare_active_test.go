@@ -255,7 +255,7 @@ func TestCompareActiveWithoutAStateFloor(t *testing.T) {
 	l := sandbox.NewLedger(sandbox.Options{Seed: 31})
 	l.Grow(100)
 	d := newDatabase(t)
-	leader := d.lead(d.store(), RoleUpdates)
+	leader := d.leadUpdates(d.store())
 	start := ledger.Offset(l.End())
 	require.NoError(t, leader.Start(t.Context(), "participant::1", testScope, start, false))
 	l.Grow(100)

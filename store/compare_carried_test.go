@@ -52,7 +52,7 @@ func newCarried(t *testing.T) *carried {
 			activeEntry(end+6, 0, "here", "sync::2", 1), assignedEntry(end+6, "here", "sync::1", "sync::2"),
 		},
 	}
-	leader := c.lead(c.open(c.url, nil), RoleUpdates)
+	leader := c.leadUpdates(c.open(c.url, nil))
 	progress, err := leader.BeginSnapshot(t.Context(), "participant::1", testScope, c.at)
 	require.NoError(t, err)
 	for i, page := range c.pages {
@@ -294,7 +294,7 @@ func TestFinishedSnapshot(t *testing.T) {
 	none, err := s.FinishedSnapshot(t.Context())
 	require.NoError(t, err)
 	require.Nil(t, none)
-	leader := d.lead(s, RoleUpdates)
+	leader := d.leadUpdates(s)
 	progress, err := leader.BeginSnapshot(t.Context(), "participant::1", testScope, 100)
 	require.NoError(t, err)
 	none, err = s.FinishedSnapshot(t.Context())

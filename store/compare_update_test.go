@@ -13,7 +13,7 @@ import (
 func TestCompareUpdate(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	l := d.lead(d.store(), RoleUpdates)
+	l := d.leadUpdates(d.store())
 	s := l.store
 	compare := func(id string, shown *ledger.Update) UpdateRecord {
 		t.Helper()

@@ -244,7 +244,7 @@ func TestContractEndsAtTheWatermark(t *testing.T) {
 	require.NoError(t, l.SaveLookups(t.Context(), []ledger.Lookup{{ContractID: "unseen", At: time.Now(), Status: ledger.LookupNotFound}}))
 	_, err := l.SaveVettedPackages(t.Context(), []ledger.VettedPackages{vettedOn("sync::1", 1, "pkg-1")})
 	require.NoError(t, err)
-	_, err = d.lead(d.store(), RoleTransactions).AppendTransactions(t.Context(), ledger.HistoryPosition{}, everyTransaction(t))
+	_, err = d.leadTransactions(d.store()).AppendTransactions(t.Context(), ledger.HistoryPosition{}, everyTransaction(t))
 	require.NoError(t, err)
 	_, err = l.SealUpdates(t.Context(), everyKind(0)[0])
 	require.NoError(t, err)

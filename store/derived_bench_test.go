@@ -12,7 +12,7 @@ import (
 
 // manyEvents fills a database with a million events: each update creates two contracts, archives one of an earlier update
 // and consumes another.
-func manyEvents(b *testing.B, d *testDB, l *Leader, updates int64) {
+func manyEvents(b *testing.B, d *testDB, l *UpdatesWriter, updates int64) {
 	b.Helper()
 	for _, relation := range []string{"updates", "created", "archived", "exercised", "lifetimes"} {
 		require.NoError(b, l.partitions.Ensure(b.Context(), relation, slices.Values([]int64{1, updates})))

@@ -181,7 +181,7 @@ func TestCommitOutcomeUnknownIsReadAgain(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	p, through := newProxy(t, d.url)
-	l := d.lead(d.open(through, nil), RoleUpdates)
+	l := d.leadUpdates(d.open(through, nil))
 	ctx := t.Context()
 	require.NoError(t, l.Start(ctx, "", testScope, 0, true))
 	require.NoError(t, l.Append(ctx, testScope, oneCreation(0, 10)))

@@ -55,7 +55,7 @@ func TestWhoWasLetInWaitsToBeLetInAgain(t *testing.T) {
 	d.exec("GRANT ALL ON ALL TABLES IN SCHEMA indexer TO " + role)
 	s := d.open(as, nil)
 	lead := func() error {
-		l, _, err := s.Lead(t.Context(), RoleUpdates)
+		l, _, err := s.LeadUpdates(t.Context())
 		if err == nil {
 			l.Close()
 		}

@@ -25,12 +25,12 @@ func (s *Store) Leadership(ctx context.Context, role Role) (leadership Leadershi
 }
 
 // Bounds is Store.Bounds.
-func (l *Leader) Bounds(ctx context.Context) (bounds ledger.Bounds, started bool, err error) {
+func (l *BackfillWriter) Bounds(ctx context.Context) (bounds ledger.Bounds, started bool, err error) {
 	return l.store.Bounds(ctx)
 }
 
 // Unfilled are the parts of a range that are not stored, in order.
-func (l *Leader) Unfilled(ctx context.Context, r ledger.Range) ([]ledger.Range, error) {
+func (l *BackfillWriter) Unfilled(ctx context.Context, r ledger.Range) ([]ledger.Range, error) {
 	stored, err := l.store.covered(ctx, l.pool, int64(r.To))
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (s *Store) FilledBelow(ctx context.Context) (below []ledger.Range, err erro
 //
 // Errors: ErrNotLeader, ErrCovered, a *ledger.Problem where the pages lack a contract that a snapshot brought, or the
 // database's. After any error the outcome is unknown: ask Unfilled again.
-func (l *Leader) Fill(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
+func (l *BackfillWriter) Fill(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
 	if len(pages) == 0 {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (l *Leader) Fill(ctx context.Context, scope ledger.Scope, pages []ledger.Pa
 }
 
 // forgetCarried removes the carried rows of a batch's range: its facts take their place.
-func (l *Leader) forgetCarried(ctx context.Context, tx pgx.Tx, b *batch) error {
+func (l *BackfillWriter) forgetCarried(ctx context.Context, tx pgx.Tx, b *batch) error {
 	q := l.store.queries
 	gone, err := q.CarriedCreatedForget(ctx, tx, dbsqlc.CarriedCreatedForgetParams{FromExclusive: int64(b.from), ToInclusive: int64(b.to)})
 	if err != nil {
@@ -128,7 +128,7 @@ func (l *Leader) forgetCarried(ctx context.Context, tx pgx.Tx, b *batch) error {
 }
 
 // forgetLookups forgets the look-ups of contracts whose creation has come.
-func (l *Leader) forgetLookups(ctx context.Context, tx pgx.Tx, f *rows.Facts) error {
+func (l *BackfillWriter) forgetLookups(ctx context.Context, tx pgx.Tx, f *rows.Facts) error {
 	if len(f.Created) == 0 {
 		return nil
 	}
@@ -161,7 +161,7 @@ const mergeTries = 1000
 // lowerFloor makes one coverage row of what was just covered and its neighbours, and lowers the history floor to where it
 // begins, if it reaches up to there. It comes last in its transaction: those who write other ranges, and the leader of the
 // updates, may wait for it.
-func (l *Leader) lowerFloor(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from, to int64) error {
+func (l *BackfillWriter) lowerFloor(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from, to int64) error {
 	q := l.store.queries
 	began, err := q.FillTurn(ctx, tx)
 	if err != nil {
@@ -189,7 +189,7 @@ func (l *Leader) lowerFloor(ctx context.Context, tx pgx.Tx, scope ledger.Scope, 
 // coverDown claims a range together with the row that begins where it ends, if there is one. That may be the one that the
 // leader of the updates is about to replace: then it is waited for, and looked for anew. first says that it may also be the first
 // one of that leader, which nobody sees before it is committed.
-func (l *Leader) coverDown(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from, to int64, first bool) error {
+func (l *BackfillWriter) coverDown(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from, to int64, first bool) error {
 	q := l.store.queries
 	for range mergeTries {
 		lowered, err := q.CoverageLower(ctx, tx, dbsqlc.CoverageLowerParams{Stream: StreamUpdates, Scope: scope.Hash(), FromOffset: to, ToOffset: from})

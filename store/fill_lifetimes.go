@@ -23,7 +23,7 @@ import (
 // FillState goes a step towards a lower state floor, where history is filled in from the beginning of the ledger on, or from a
 // LowerSnapshot on. It says up to where it has come, and where it ends for now; done is true where the state floor is there, or
 // can't be because history begins later. It goes on where it was, after an error too.
-func (l *Leader) FillState(ctx context.Context) (at, end ledger.Offset, done bool, err error) {
+func (l *BackfillWriter) FillState(ctx context.Context) (at, end ledger.Offset, done bool, err error) {
 	place, err := l.store.queries.FillPlace(ctx, l.pool)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, 0, true, nil
@@ -53,7 +53,7 @@ func (l *Leader) FillState(ctx context.Context) (at, end ledger.Offset, done boo
 
 // stateFill works out lifetimes from an offset on where it is known what was active.
 type stateFill struct {
-	leader   *Leader
+	leader   *BackfillWriter
 	start    int64 // the beginning of the ledger, or the snapshot's offset
 	snapshot bool
 	began    int64 // what was activated later is in active_contracts and lifetimes already
@@ -106,7 +106,7 @@ func (s *stateFill) begin(ctx context.Context) error {
 func (s *stateFill) step(ctx context.Context, from int64) error {
 	s.reached, s.end = from, s.began
 	if from >= s.began && !s.known {
-		watermark, _, err := s.leader.Watermark(ctx)
+		watermark, _, err := s.leader.store.Watermark(ctx)
 		if err != nil {
 			return err
 		}
@@ -210,7 +210,7 @@ func (s *stateFill) activate(ctx context.Context, tx pgx.Tx, from int64) error {
 
 // read is the next step, and how far it goes. Behind the place where indexing began it says only what ends.
 func (s *stateFill) read(ctx context.Context, from, to int64) (*active.Step, int64, error) {
-	events, reach, err := s.leader.readStepEvents(ctx, from, to)
+	events, reach, err := s.leader.readStepEvents(ctx, from, to, active.EventsEnough)
 	if err != nil {
 		return nil, 0, err
 	}

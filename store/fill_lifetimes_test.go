@@ -14,14 +14,14 @@ import (
 
 // filling is a database that began at offset 100 without a snapshot and stands at 110, whose history is filled in to the
 // beginning, and whose lifetimes are worked out up to the watermark; the state floor was not lowered yet.
-func (d *testDB) filling() (up, l *Leader) {
+func (d *testDB) filling() (up *UpdatesWriter, l *BackfillWriter) {
 	d.t.Helper()
 	ctx := d.t.Context()
-	up = d.lead(d.store(), RoleUpdates)
+	up = d.leadUpdates(d.store())
 	require.NoError(d.t, up.Start(ctx, "participant::1", testScope, 100, false))
 	require.NoError(d.t, up.Append(ctx, testScope, life(100, 105, 105, []string{"new"}, nil)))
 	require.NoError(d.t, up.Append(ctx, testScope, life(105, 110, 110, nil, []string{"ended"})))
-	l = d.lead(d.store(), RoleHistory)
+	l = d.leadBackfill(d.store())
 	require.NoError(d.t, l.Fill(ctx, testScope, life(0, 100, 60, []string{"stays", "ended"}, nil)))
 	for _, want := range []ledger.Offset{100, 110} {
 		at, _, done, err := l.FillState(ctx)
@@ -65,10 +65,10 @@ func TestRepairLeavesLifetimesFromALowerSnapshotOn(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	ctx := t.Context()
-	up := d.lead(d.store(), RoleUpdates)
+	up := d.leadUpdates(d.store())
 	require.NoError(t, up.Start(ctx, "participant::1", testScope, 100, false))
 	require.NoError(t, up.Append(ctx, testScope, life(100, 110, 110, []string{"new"}, []string{"ended"})))
-	l := d.lead(d.store(), RoleHistory)
+	l := d.leadBackfill(d.store())
 	progress, err := l.LowerSnapshot().BeginSnapshot(ctx, "", testScope, 40)
 	require.NoError(t, err)
 	_, err = l.LowerSnapshot().WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{
@@ -132,7 +132,7 @@ func TestLifetimesOfEventsThatChangedMeanwhile(t *testing.T) {
 
 	again := newDatabase(t)
 	again.seeded()
-	filler := again.lead(again.store(), RoleHistory)
+	filler := again.leadBackfill(again.store())
 	require.NoError(t, filler.Fill(ctx, testScope, append(life(0, 40, 20, []string{"brief"}, nil), life(40, 100, 60, nil, []string{"brief"})...)))
 	again.exec("UPDATE indexer.fill SET lifetimes_to = 40")
 	s = stateFill{leader: filler, began: 100, known: true}
@@ -166,11 +166,11 @@ func TestARepairDoesNotWaitForWhoLowersTheStateFloor(t *testing.T) {
 func TestFillingInAndShowingDoNotWaitInACircle(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	up := d.lead(d.store(), RoleUpdates)
+	up := d.leadUpdates(d.store())
 	require.NoError(t, up.Start(t.Context(), "participant::1", testScope, 100, false))
 	require.NoError(t, up.Append(t.Context(), testScope, life(100, 110, 110, nil, []string{"old"})))
 	require.NoError(t, up.Write(t.Context(), testScope, life(110, 120, 120, nil, []string{"old"})))
-	l := d.lead(d.store(), RoleHistory)
+	l := d.leadBackfill(d.store())
 	shown := make(chan error, 1)
 	err := l.write(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
 		if err := l.cover(ctx, tx, testScope, 90, 100); err != nil {

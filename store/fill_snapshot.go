@@ -12,13 +12,13 @@ import (
 	"ledgerindexer/store/internal/rows"
 )
 
-// LowerSnapshot is where the leader of RoleHistory keeps a snapshot that is to lower the state floor to its offset. Nobody sees it,
+// LowerSnapshot is where a BackfillWriter keeps a snapshot that is to lower the state floor to its offset. Nobody sees it,
 // and nobody waits for it, until the last step of FillState makes it the snapshot that the database carries: when history is
 // filled in from there up to where it is known what was active. There is one at a time.
-type LowerSnapshot struct{ leader *Leader }
+type LowerSnapshot struct{ leader *BackfillWriter }
 
 // LowerSnapshot is where a snapshot below the state floor is kept.
-func (l *Leader) LowerSnapshot() *LowerSnapshot { return &LowerSnapshot{l} }
+func (l *BackfillWriter) LowerSnapshot() *LowerSnapshot { return &LowerSnapshot{l} }
 
 // LatestSnapshot is the one that was begun; nil where there is none.
 func (s *LowerSnapshot) LatestSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
@@ -112,7 +112,7 @@ func (l *Leader) dropLowerSnapshot(ctx context.Context, tx pgx.Tx) error {
 	return l.dropLifetimes(ctx, tx)
 }
 
-// WriteSnapshotPage is Leader.WriteSnapshotPage, but for what follows from the last page: nothing does before FillState.
+// WriteSnapshotPage is UpdatesWriter.WriteSnapshotPage, but for what follows from the last page: nothing does before FillState.
 func (s *LowerSnapshot) WriteSnapshotPage(
 	ctx context.Context, progress ledger.SnapshotProgress, turn CommitOrder, page ledger.SnapshotPage,
 ) (ledger.SnapshotProgress, error) {
@@ -165,7 +165,7 @@ func (l *Leader) dropLifetimes(ctx context.Context, tx pgx.Tx) error {
 }
 
 // contradicted tells what else is stored and contradicts the snapshot; nil: nothing does.
-func (l *Leader) contradicted(ctx context.Context, tx pgx.Tx, at int64) (*ledger.Problem, error) {
+func (l *BackfillWriter) contradicted(ctx context.Context, tx pgx.Tx, at int64) (*ledger.Problem, error) {
 	list, err := l.store.queries.FillSnapshotContradicted(ctx, tx, at)
 	if err != nil {
 		return nil, fmt.Errorf("compare the snapshot at offset %d with what is stored: %w", at, err)
@@ -189,7 +189,7 @@ func (l *Leader) contradicted(ctx context.Context, tx pgx.Tx, at int64) (*ledger
 
 // carry makes the snapshot the one that the database carries, in the place of the one that indexing began with. Those of its rows
 // that history covers are left out: the events themselves are there.
-func (l *Leader) carry(ctx context.Context, tx pgx.Tx) error {
+func (l *BackfillWriter) carry(ctx context.Context, tx pgx.Tx) error {
 	q := l.store.queries
 	for _, part := range []struct {
 		what string

@@ -101,10 +101,10 @@ func (d *depths) bring(t *testing.T, sink snapshotSink, n, most int) (finished b
 }
 
 // begun is a database that began with a snapshot, or without one, and goes on to the end.
-func (d *depths) begun(t *testing.T, n int, snapshot bool) (*testDB, *Leader) {
+func (d *depths) begun(t *testing.T, n int, snapshot bool) (*testDB, *UpdatesWriter) {
 	t.Helper()
 	db := newDatabase(t)
-	up := db.lead(db.store(), RoleUpdates)
+	up := db.leadUpdates(db.store())
 	if snapshot {
 		require.True(t, d.bring(t, up, n, len(d.snapshots[n])))
 	} else {
@@ -191,7 +191,7 @@ func TestALowerSnapshotLowersTheStateFloor(t *testing.T) {
 			base := len(w.at) - 1
 			known := seed%3 > 0 // else it began without a snapshot
 			d, up := w.begun(t, base, known)
-			l := d.lead(d.store(), RoleHistory)
+			l := d.leadBackfill(d.store())
 			itself := &itself{testDB: d, store: up.store, scope: w.scope}
 			ahead := w.between(w.at[base], ledger.Offset(w.ledger.End()))
 			check := func() {
@@ -240,7 +240,7 @@ func TestALowerSnapshotLowersTheStateFloor(t *testing.T) {
 						appended()
 					case 9:
 						l.Close()
-						l = d.lead(d.store(), RoleHistory)
+						l = d.leadBackfill(d.store())
 					case 10:
 						if n > 0 && random.IntN(4) == 0 { // it changes its mind twice
 							w.bring(t, l.LowerSnapshot(), n-1, 10)
@@ -285,10 +285,10 @@ func TestALowerSnapshotLowersTheStateFloor(t *testing.T) {
 }
 
 // lowering is a database that began with a snapshot at offset 100, with another one kept aside that is of offset 40.
-func (d *testDB) lowering(base, lower []ledger.ContractEntry) (up, l *Leader) {
+func (d *testDB) lowering(base, lower []ledger.ContractEntry) (up *UpdatesWriter, l *BackfillWriter) {
 	d.t.Helper()
 	up = d.seeded(base...)
-	l = d.lead(d.store(), RoleHistory)
+	l = d.leadBackfill(d.store())
 	progress, err := l.LowerSnapshot().BeginSnapshot(d.t.Context(), "", testScope, 40)
 	require.NoError(d.t, err)
 	_, err = l.LowerSnapshot().WriteSnapshotPage(d.t.Context(), progress, nil, ledger.SnapshotPage{Entries: lower, Last: true})
@@ -356,7 +356,7 @@ func TestTheDaemonDoesNotWaitForALowerSnapshot(t *testing.T) {
 	d := newDatabase(t)
 	ctx := t.Context()
 	up := d.seeded(activeEntry(20, 0, "old", "sync::1", 0))
-	lower := d.lead(d.store(), RoleHistory).LowerSnapshot()
+	lower := d.leadBackfill(d.store()).LowerSnapshot()
 	begun, err := lower.BeginSnapshot(ctx, "", testScope, 40)
 	require.NoError(t, err)
 	progress, err := lower.WriteSnapshotPage(ctx, begun, nil, ledger.SnapshotPage{
@@ -395,11 +395,11 @@ func TestALowerSnapshotWhereIndexingBeganWithoutOne(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	ctx := t.Context()
-	up := d.lead(d.store(), RoleUpdates)
+	up := d.leadUpdates(d.store())
 	require.NoError(t, up.Start(ctx, "participant::1", testScope, 100, false))
 	require.NoError(t, up.Append(ctx, testScope, life(100, 110, 110, []string{"new"}, []string{"ended"})))
 	require.Equal(t, []string{"ended"}, d.rows("SELECT contract_id FROM indexer.lookups"))
-	l := d.lead(d.store(), RoleHistory)
+	l := d.leadBackfill(d.store())
 	requireProblem(t, func() error { _, err := l.LowerSnapshot().BeginSnapshot(ctx, "", testScope, 101); return err }(), "at offset 100, where indexing began", "at most 100")
 	entries := []ledger.ContractEntry{activeEntry(20, 0, "ended", "sync::1", 0), activeEntry(30, 0, "stays", "sync::1", 2)}
 	progress, err := l.LowerSnapshot().BeginSnapshot(ctx, "", testScope, 100)
@@ -425,7 +425,7 @@ func TestALowerSnapshotWhileLifetimesAreWorkedOut(t *testing.T) {
 	ctx := t.Context()
 	old := activeEntry(20, 0, "old", "sync::1", 0)
 	up := d.seeded(old)
-	l := d.lead(d.store(), RoleHistory)
+	l := d.leadBackfill(d.store())
 	require.NoError(t, l.Fill(ctx, testScope, append(life(0, 30, 20, []string{"old", "brief"}, nil), life(30, 40, 35, []string{"long"}, []string{"brief"})...)))
 	require.NoError(t, l.Fill(ctx, testScope, life(40, 100, 70, nil, []string{"long"})))
 	_, _, done, err := l.FillState(ctx)
@@ -542,7 +542,7 @@ func TestARepairOfNamesDropsALowerSnapshot(t *testing.T) {
 	require.NoError(t, repairer.RepairUpdates(ctx, testScope, page[0]))
 	d.requireNothingAside()
 	l.Close()
-	l = d.lead(d.store(), RoleHistory)
+	l = d.leadBackfill(d.store())
 	begun, err := l.LowerSnapshot().BeginSnapshot(ctx, "", testScope, 40)
 	require.NoError(t, err)
 	_, err = l.LowerSnapshot().WriteSnapshotPage(ctx, begun, nil, ledger.SnapshotPage{Entries: entries, Last: true})

@@ -13,9 +13,9 @@ import (
 )
 
 // seeded is a database that began with a snapshot at offset 100, and goes on a little behind it.
-func (d *testDB) seeded(entries ...ledger.ContractEntry) *Leader {
+func (d *testDB) seeded(entries ...ledger.ContractEntry) *UpdatesWriter {
 	d.t.Helper()
-	l := d.lead(d.store(), RoleUpdates)
+	l := d.leadUpdates(d.store())
 	progress, err := l.BeginSnapshot(d.t.Context(), "participant::1", testScope, 100)
 	require.NoError(d.t, err)
 	_, err = l.WriteSnapshotPage(d.t.Context(), progress, nil, ledger.SnapshotPage{Last: true, Entries: entries})
@@ -30,7 +30,7 @@ func (d *testDB) floors() string {
 }
 
 // fillState works until the state floor is where it can be.
-func (d *testDB) fillState(l *Leader) {
+func (d *testDB) fillState(l *BackfillWriter) {
 	d.t.Helper()
 	for done := false; !done; {
 		var err error
@@ -71,7 +71,7 @@ func TestHistoryWindowDeletesTheCarriedRowsOfItsRange(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, ok)
 
-	l := d.lead(d.store(), RoleHistory)
+	l := d.leadBackfill(d.store())
 	page := life(40, 60, 50, []string{"replaced"}, nil)
 	page[0].Updates[0].Created[0].Argument = ledger.JSON(`"\u0000"`)
 	page[0].Updates[0].Created[0].InterfaceViews = replaced.Active.Created.InterfaceViews
@@ -117,9 +117,9 @@ func TestHistoryWindowDeletesTheCarriedRowsOfItsRange(t *testing.T) {
 func TestHistoryFilledInBeforeAnythingWasRead(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	up := d.lead(d.store(), RoleUpdates)
+	up := d.leadUpdates(d.store())
 	require.NoError(t, up.Start(t.Context(), "participant::1", testScope, 100, false))
-	require.NoError(t, d.lead(d.store(), RoleHistory).Fill(t.Context(), testScope, oneCreation(40, 60)))
+	require.NoError(t, d.leadBackfill(d.store()).Fill(t.Context(), testScope, oneCreation(40, 60)))
 	var differences []ledger.Difference
 	holes, err := up.store.CompareCoverage(t.Context(), nil, collect(&differences))
 	require.NoError(t, err)
@@ -133,7 +133,7 @@ func TestHistoryWindowThatContradictsTheSnapshot(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	d.seeded(activeEntry(50, 0, "lacking", "sync::1", 0))
-	l := d.lead(d.store(), RoleHistory)
+	l := d.leadBackfill(d.store())
 	requireProblem(t, l.Fill(t.Context(), testScope, life(40, 60, 51, []string{"another"}, nil)), "lacking", "--from")
 	require.Empty(t, d.facts(0, 100))
 	require.Equal(t, []string{"100 101"}, d.coverage())
@@ -150,7 +150,7 @@ func TestFilledHistoryIsNeverProjectedAgain(t *testing.T) {
 		return d.rows("SELECT contract_id, activated_offset FROM indexer.active_contracts ORDER BY 1")
 	}
 	before := active()
-	l := d.lead(d.store(), RoleHistory)
+	l := d.leadBackfill(d.store())
 	require.NoError(t, l.Fill(ctx, testScope, life(40, 100, 50, []string{"old", "brief"}, nil)))
 	d.fillState(l)
 	require.Equal(t, "40 100", d.floors(), "it is not known what was active at offset 40")
@@ -178,11 +178,11 @@ func TestHistoryTellsWhatWasActive(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	ctx := t.Context()
-	up := d.lead(d.store(), RoleUpdates)
+	up := d.leadUpdates(d.store())
 	require.NoError(t, up.Start(ctx, "participant::1", testScope, 100, false))
 	require.NoError(t, up.Append(ctx, testScope, life(100, 110, 110, []string{"new"}, []string{"ended"})))
 	require.Equal(t, []string{"ended"}, d.rows("SELECT contract_id FROM indexer.lookups"))
-	l := d.lead(d.store(), RoleHistory)
+	l := d.leadBackfill(d.store())
 	require.NoError(t, l.Fill(ctx, testScope, life(30, 100, 60, []string{"stays", "ended"}, nil)))
 	require.Empty(t, d.rows("SELECT contract_id FROM indexer.lookups"), "its creation has come")
 	require.Equal(t, "30 NULL", d.floors())
@@ -209,7 +209,7 @@ func TestTheFloorFollowsWhatIsFilledIn(t *testing.T) {
 	d := newDatabase(t)
 	ctx := t.Context()
 	up := d.seeded()
-	l := d.lead(d.store(), RoleHistory)
+	l := d.leadBackfill(d.store())
 	appended := make(chan error, 1)
 	go func() {
 		for at := ledger.Offset(101); at < 160; at++ {
@@ -251,9 +251,9 @@ func TestFillingInBesideTheFirstUpdates(t *testing.T) {
 		t.Run(fmt.Sprint("filled in first ", fillFirst), func(t *testing.T) {
 			t.Parallel()
 			d := newDatabase(t)
-			up := d.lead(d.store(), RoleUpdates)
+			up := d.leadUpdates(d.store())
 			require.NoError(t, up.Start(t.Context(), "participant::1", testScope, 100, false))
-			l := d.lead(d.store(), RoleHistory)
+			l := d.leadBackfill(d.store())
 			fill := func(ctx context.Context, tx pgx.Tx) error {
 				if err := l.cover(ctx, tx, testScope, 90, 100); err != nil {
 					return err
@@ -266,9 +266,9 @@ func TestFillingInBesideTheFirstUpdates(t *testing.T) {
 				}
 				return up.advance(ctx, tx, testScope, 100, 101)
 			}
-			first, second, write, then := l, up, fill, index
+			first, second, write, then := l.Leader, up.Leader, fill, index
 			if !fillFirst {
-				first, second, write, then = up, l, index, fill
+				first, second, write, then = up.Leader, l.Leader, index, fill
 			}
 			done := make(chan error, 1)
 			require.NoError(t, first.write(t.Context(), func(ctx context.Context, tx pgx.Tx) error {

@@ -143,7 +143,7 @@ func TestContractHistoryIsBounded(t *testing.T) {
 func TestContractHistoryOfSnapshotAndLookup(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	l := d.lead(d.store(), RoleUpdates)
+	l := d.leadUpdates(d.store())
 	progress, err := l.BeginSnapshot(t.Context(), "participant::1", testScope, 100)
 	require.NoError(t, err)
 	c := creation(3, "carried")
@@ -194,7 +194,7 @@ func TestScope(t *testing.T) {
 	scope := ledger.Scope{
 		Parties: []string{"a", "b"}, Templates: []string{"#n:M:T"}, Interfaces: []string{"#n:M:I"}, Shape: ledger.ShapeLedgerEffects, Blobs: true, Topology: true,
 	}
-	l := d.lead(s, RoleUpdates)
+	l := d.leadUpdates(s)
 	require.NoError(t, l.Start(t.Context(), "participant::1", scope, 0, true))
 	stored, ok, err := s.Scope(t.Context())
 	require.NoError(t, err)

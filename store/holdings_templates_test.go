@@ -20,7 +20,7 @@ func TestHoldingsTemplates(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	ctx := t.Context()
-	l := d.lead(d.store(), RoleUpdates)
+	l := d.leadUpdates(d.store())
 	active := activeEntry(1, 0, "active", "sync::1", 0)
 	active.Active.Created.InterfaceViews = []ledger.InterfaceView{view(holdingV1, valueV1("alice", "1", "null"))}
 	left := unassignedEntry(3, 2, "left", "sync::1", "sync::2")
@@ -52,7 +52,7 @@ func TestHoldingsTemplates(t *testing.T) {
 
 	// Another leader knows them, and an older one does not mind what another added.
 	l.Close()
-	first := d.lead(d.store(), RoleUpdates)
+	first := d.leadUpdates(d.store())
 	wanted := names.NewWanted()
 	wanted.Created(&created.Created[0])
 	_, err := first.dictionary.Resolve(ctx, wanted)

@@ -35,7 +35,7 @@ func recordedEntries(t *testing.T) []ledger.ContractEntry {
 }
 
 // snapshot stores the entries as a snapshot at an offset.
-func (d *testDB) snapshot(l *Leader, at ledger.Offset, entries ...ledger.ContractEntry) {
+func (d *testDB) snapshot(l *UpdatesWriter, at ledger.Offset, entries ...ledger.ContractEntry) {
 	d.t.Helper()
 	progress, err := l.BeginSnapshot(d.t.Context(), "participant::1", testScope, at)
 	require.NoError(d.t, err)
@@ -44,7 +44,7 @@ func (d *testDB) snapshot(l *Leader, at ledger.Offset, entries ...ledger.Contrac
 }
 
 // append stores updates that come after an offset, each a page of its own.
-func (d *testDB) append(l *Leader, after ledger.Offset, updates ...ledger.Update) {
+func (d *testDB) append(l *UpdatesWriter, after ledger.Offset, updates ...ledger.Update) {
 	d.t.Helper()
 	for _, u := range updates {
 		require.NoError(d.t, l.Append(d.t.Context(), testScope, []ledger.Page{{From: after, To: u.Offset, Updates: []ledger.Update{u}}}))
@@ -70,7 +70,7 @@ func TestHoldingsRecorded(t *testing.T) {
 	t.Parallel()
 	entries := recordedEntries(t)
 	d := newDatabase(t)
-	l := d.lead(d.store(), RoleUpdates)
+	l := d.leadUpdates(d.store())
 	d.snapshot(l, 10, entries...)
 	created := newUpdate(12, "sync::normalized")
 	created.Created = []ledger.CreatedEvent{entries[4].Active.Created}
@@ -122,7 +122,7 @@ func TestHoldingsAtRefuses(t *testing.T) {
 	}
 	between := "Ask for an offset between ledger.state_floor() and ledger.latest_offset()."
 	refused(10, "55000", "nothing has been indexed yet", "Start the indexer, or wait for the snapshot to be complete.")
-	l := d.lead(d.store(), RoleUpdates)
+	l := d.leadUpdates(d.store())
 	d.snapshot(l, 10)
 	d.append(l, 10, newUpdate(12, "sync::1"))
 	require.Empty(t, d.holdings("ledger.holdings_at(11)"))

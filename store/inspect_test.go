@@ -106,7 +106,7 @@ func canonical(s ledger.Scope) ledger.Scope {
 func TestInspectAnUnfinishedSnapshot(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	l := d.lead(d.store(), RoleUpdates)
+	l := d.leadUpdates(d.store())
 	_, err := l.BeginSnapshot(t.Context(), "participant::1", testScope, 41)
 	require.NoError(t, err)
 	contents, err := d.inspect(d.url).Contents(t.Context())

@@ -121,7 +121,7 @@ func newItself(t *testing.T, seed uint64, start string, shape ledger.Shape, batc
 	l.Grow(80)
 	i.pages = pagesOf(t, client, i.from, ledger.Offset(l.End()), batch)
 	i.pages = append(i.pages, everyKind(ledger.Offset(l.End()))...)
-	leader := i.lead(i.store, RoleUpdates)
+	leader := i.leadUpdates(i.store)
 	defer leader.Close()
 	for _, page := range i.pages {
 		require.NoError(t, leader.Append(t.Context(), i.scope, []ledger.Page{page}))
@@ -144,7 +144,7 @@ func newGround(t *testing.T, seed uint64, start string, shape ledger.Shape) (*it
 		i.from = ledger.Offset(l.End())
 	}
 	client := reader(t, l, i.scope)
-	leader := i.lead(i.store, RoleUpdates)
+	leader := i.leadUpdates(i.store)
 	defer leader.Close()
 	if start != fromSnapshot {
 		require.NoError(t, leader.Start(t.Context(), l.ParticipantID(), i.scope, i.from, i.from == 0))
@@ -198,7 +198,7 @@ func TestNothingIndexedAgreesWithItself(t *testing.T) {
 	i := &itself{testDB: newDatabase(t), scope: testScope}
 	i.store = i.testDB.store()
 	require.Empty(t, i.differences(nil))
-	l := i.lead(i.store, RoleUpdates)
+	l := i.leadUpdates(i.store)
 	progress, err := l.BeginSnapshot(t.Context(), "", testScope, 100)
 	require.NoError(t, err)
 	require.Empty(t, i.differences(nil))
@@ -238,7 +238,7 @@ func TestAnyHistoryAgreesWithItself(t *testing.T) {
 }
 
 // lookUpSome answers some of the look-ups that are wanted.
-func lookUpSome(rt *rapid.T, t *testing.T, l *Leader) {
+func lookUpSome(rt *rapid.T, t *testing.T, l *UpdatesWriter) {
 	wanted, err := l.WantedLookups(t.Context(), 2)
 	require.NoError(rt, err)
 	outcomes := make([]ledger.Lookup, len(wanted))
@@ -343,7 +343,7 @@ func TestWhatIsAlteredIsFoundAndRepaired(t *testing.T) {
 // answered answers the look-ups, some with found and some with not_found, and leaves some.
 func (i *itself) answered() {
 	i.t.Helper()
-	l := i.lead(i.store, RoleUpdates)
+	l := i.leadUpdates(i.store)
 	defer l.Close()
 	wanted, err := l.WantedLookups(i.t.Context(), 1000)
 	require.NoError(i.t, err)

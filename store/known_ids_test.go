@@ -127,7 +127,7 @@ func TestEventIDsOfOtherWritersAreKnown(t *testing.T) {
 			t.Parallel()
 			d := newDatabase(t)
 			p, through := newProxy(t, d.url)
-			h := &testHistory{testDB: d, l: d.lead(d.open(through, nil), RoleTransactions)}
+			h := &testHistory{testDB: d, l: d.leadTransactions(d.open(through, nil))}
 			_, err := h.l.HistoryPosition(t.Context())
 			require.NoError(t, err)
 			h.append(mine...)

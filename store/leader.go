@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"ledgerindexer/store/internal/active"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/partitions"
@@ -54,7 +53,8 @@ const (
 )
 
 // Leader is a role that this process holds, at one epoch. Its writes fail with ErrNotLeader once another process
-// has raised the epoch. It is safe for concurrent use.
+// has raised the epoch. It is safe for concurrent use. What only the role's holder may do is among the methods of the types that
+// have one: UpdatesWriter, TransactionsWriter, BackfillWriter and Repairer.
 type Leader struct {
 	store    *Store
 	role     Role
@@ -69,12 +69,10 @@ type Leader struct {
 
 	dictionary *names.Dictionary
 	partitions *partitions.Set
-	pending    *active.Pending
-	knownIDs   *knownIDs
 }
 
-// Lead tries once to take the role. ok is false where another process has it.
-func (s *Store) Lead(ctx context.Context, role Role) (leader *Leader, ok bool, err error) {
+// lead tries once to take the role. ok is false where another process has it.
+func (s *Store) lead(ctx context.Context, role Role) (leader *Leader, ok bool, err error) {
 	conn, err := s.connect(ctx, s.lockConfig(role))
 	if err != nil {
 		return nil, false, s.unusable(err)
@@ -110,8 +108,6 @@ func (s *Store) Lead(ctx context.Context, role Role) (leader *Leader, ok bool, e
 	}
 	l.dictionary = names.New(s.queries, pool, l.write)
 	l.partitions = partitions.New(s.queries, pool, l.write, s.cfg.Logger)
-	l.pending = active.NewPending()
-	l.knownIDs = newKnownIDs()
 	go l.keepLock(watch)
 	s.cfg.Logger.InfoContext(ctx, "leading", "role", string(role), "epoch", epoch)
 	return l, true, nil

@@ -18,14 +18,14 @@ import (
 // writing is a leader that appends one update after the other, as fast as it can, until another one leads. The workflow id
 // of its updates is its epoch.
 type writing struct {
-	leader    *Leader
+	leader    *UpdatesWriter
 	committed atomic.Int64 // batches
 	last      ledger.Offset
 	err       error
 	done      chan struct{}
 }
 
-func startWriting(ctx context.Context, l *Leader) *writing {
+func startWriting(ctx context.Context, l *UpdatesWriter) *writing {
 	w := &writing{leader: l, done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
@@ -55,17 +55,17 @@ func TestLeadershipChangesBesideCommits(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12))
 	terms := []*writing{startWriting(ctx, d.started())}
 	standbys := []*Store{d.store(), d.store()}
-	takeOver := func() *Leader {
+	takeOver := func() *UpdatesWriter {
 		d.exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'ledgerindexer updates lock'")
 		var (
 			mu    sync.Mutex
-			taken []*Leader
+			taken []*UpdatesWriter
 			tries sync.WaitGroup
 		)
 		for _, s := range standbys {
 			tries.Go(func() {
 				for over := false; !over; {
-					l, ok, err := s.Lead(ctx, RoleUpdates) // its connection may have been ended with the leader's
+					l, ok, err := s.LeadUpdates(ctx) // its connection may have been ended with the leader's
 					mu.Lock()
 					if ok {
 						taken = append(taken, l)

@@ -23,21 +23,21 @@ func (d *testDB) endLock(role Role) {
 func TestLeadershipIsOfOneAtATime(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	first := d.lead(d.store(), RoleUpdates)
+	first := d.leadUpdates(d.store())
 	require.NoError(t, first.Err())
 
 	other := d.store()
-	l, ok, err := other.Lead(t.Context(), RoleUpdates)
+	l, ok, err := other.LeadUpdates(t.Context())
 	require.NoError(t, err)
 	require.False(t, ok)
 	require.Nil(t, l)
 	require.Equal(t, "1", d.row("SELECT epoch FROM indexer.leadership WHERE role = 'updates'"), "one who did not get the role raised the epoch")
 
-	history := d.lead(other, RoleHistory) // a role of its own, beside the other
+	history := d.leadBackfill(other) // a role of its own, beside the other
 	require.NoError(t, first.Start(t.Context(), "", testScope, 0, true))
 
 	first.Close()
-	second := d.lead(other, RoleUpdates)
+	second := d.leadUpdates(other)
 	require.Greater(t, second.Epoch(), first.Epoch())
 	status, err := other.Status(t.Context())
 	require.NoError(t, err)
@@ -53,8 +53,8 @@ func TestLeadershipIsFreeWhenClosed(t *testing.T) {
 	d := newDatabase(t)
 	first, second := d.store(), d.store()
 	for range 20 {
-		d.lead(first, RoleUpdates).Close()
-		d.lead(second, RoleUpdates).Close()
+		d.leadUpdates(first).Close()
+		d.leadUpdates(second).Close()
 	}
 }
 
@@ -62,11 +62,11 @@ func TestLeadershipOfManyThatTry(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	stores := []*Store{d.store(), d.store(), d.store(), d.store()}
-	leaders := make([]*Leader, len(stores))
+	leaders := make([]*UpdatesWriter, len(stores))
 	var group sync.WaitGroup
 	for i, s := range stores {
 		group.Go(func() {
-			l, ok, err := s.Lead(t.Context(), RoleUpdates)
+			l, ok, err := s.LeadUpdates(t.Context())
 			if err == nil && ok {
 				leaders[i] = l
 				t.Cleanup(l.Close)
@@ -89,10 +89,10 @@ func TestLeadershipOfACancelledTryIsFree(t *testing.T) {
 	s := d.store()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, ok, err := s.Lead(ctx, RoleUpdates)
+	_, ok, err := s.LeadUpdates(ctx)
 	require.ErrorIs(t, err, context.Canceled)
 	require.False(t, ok)
-	d.lead(s, RoleUpdates)
+	d.leadUpdates(s)
 }
 
 // Rule: a leader of the past can commit nothing.
@@ -133,7 +133,7 @@ func TestLeadershipIsLostWithItsLock(t *testing.T) {
 	<-l.Lost()
 	require.ErrorIs(t, l.Err(), ErrNotLeader)
 	require.ErrorContains(t, l.Err(), "lost the lock of role updates")
-	d.lead(d.store(), RoleUpdates)
+	d.leadUpdates(d.store())
 	// The first tries may meet the sessions that the successor ended.
 	err := l.Append(t.Context(), testScope, oneCreation(0, 10))
 	for range 5 {
@@ -167,7 +167,7 @@ func TestLeadershipSuccessorEndsOlderSessions(t *testing.T) {
 	d := newDatabase(t)
 	l := d.started()
 	ctx := t.Context()
-	history := d.lead(d.store(), RoleHistory)
+	history := d.leadBackfill(d.store())
 	historyTx, err := history.pool.Begin(ctx)
 	require.NoError(t, err)
 	defer pg.Rollback(ctx, historyTx)
@@ -188,7 +188,7 @@ func TestLeadershipSuccessorEndsOlderSessions(t *testing.T) {
 	d.waitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query ILIKE 'copy%exact_payloads%')")
 
 	d.endLock(RoleUpdates)
-	successor := d.lead(d.store(), RoleUpdates)
+	successor := d.leadUpdates(d.store())
 	require.Error(t, <-batch)
 	require.Error(t, idle.Commit(ctx))
 	require.NoError(t, blocker.Rollback(ctx))
@@ -228,5 +228,5 @@ func TestLeadershipCloseLetsABatchEnd(t *testing.T) {
 	<-closed
 	require.Equal(t, "4", d.watermark())
 	require.NoError(t, l.Err(), "given up is not lost")
-	d.lead(d.store(), RoleUpdates)
+	d.leadUpdates(d.store())
 }

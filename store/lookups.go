@@ -17,7 +17,7 @@ import (
 // WantedLookups returns the ids of contracts that were archived or exercised and whose creation is nowhere in the
 // database, oldest event first, at most limit of them. What was wanted and turns out to be known (a contract that was
 // archived on another synchronizer than it was created on, say) is forgotten.
-func (l *Leader) WantedLookups(ctx context.Context, limit int) ([]string, error) {
+func (l *UpdatesWriter) WantedLookups(ctx context.Context, limit int) ([]string, error) {
 	q := l.store.queries
 	for {
 		wanted, err := q.LookupsWanted(ctx, l.pool, int64(limit))
@@ -46,7 +46,7 @@ func (l *Leader) WantedLookups(ctx context.Context, limit int) ([]string, error)
 // text that PostgreSQL can't hold is stored as unusable.
 //
 // Errors: ErrNotLeader, or the database's; a *ledger.Problem where it would refuse the same again.
-func (l *Leader) SaveLookups(ctx context.Context, lookups []ledger.Lookup) error {
+func (l *UpdatesWriter) SaveLookups(ctx context.Context, lookups []ledger.Lookup) error {
 	if len(lookups) == 0 {
 		return nil
 	}

@@ -40,7 +40,7 @@ func randomID(length int) string {
 	return string(id)
 }
 
-func wantedLookups(t *testing.T, l *Leader) []string {
+func wantedLookups(t *testing.T, l *UpdatesWriter) []string {
 	t.Helper()
 	wanted, err := l.WantedLookups(t.Context(), 100)
 	require.NoError(t, err)
@@ -157,7 +157,7 @@ func TestLookupsAfterTheStart(t *testing.T) {
 	t.Run("in the middle", func(t *testing.T) {
 		t.Parallel()
 		d := newDatabase(t)
-		l := d.lead(d.store(), RoleUpdates)
+		l := d.leadUpdates(d.store())
 		require.NoError(t, l.Start(ctx, "", testScope, 100, false))
 		require.NoError(t, l.Append(ctx, testScope, page))
 		require.Equal(t, []string{"plain", "out", "in", "older"}, wantedLookups(t, l))
@@ -165,7 +165,7 @@ func TestLookupsAfterTheStart(t *testing.T) {
 	t.Run("from a snapshot", func(t *testing.T) {
 		t.Parallel()
 		d := newDatabase(t)
-		l := d.lead(d.store(), RoleUpdates)
+		l := d.leadUpdates(d.store())
 		progress, err := l.BeginSnapshot(ctx, "", testScope, 100)
 		require.NoError(t, err)
 		_, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Last: true, Entries: []ledger.ContractEntry{
@@ -184,7 +184,7 @@ func TestLookupsAreWantedWithTheirBatch(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	p, through := newProxy(t, d.url)
-	l := d.lead(d.open(through, nil), RoleUpdates)
+	l := d.leadUpdates(d.open(through, nil))
 	ctx := t.Context()
 	require.NoError(t, l.Start(ctx, "", testScope, 0, true))
 
@@ -213,7 +213,7 @@ func TestLookupsOfAnyHistory(t *testing.T) {
 	t.Parallel()
 	d, other := newDatabase(t), newDatabase(t) // in the other everything is in the queue already
 	l, l2 := d.started(), other.started()
-	for _, l := range []*Leader{l, l2} { // each name gets the same number in both
+	for _, l := range []*UpdatesWriter{l, l2} { // each name gets the same number in both
 		for i, template := range []string{testTemplate, "pkg-2:Main:Asset"} {
 			wanted := names.NewWanted()
 			wanted.Template(template, "asset", nil)
@@ -295,7 +295,7 @@ func TestWantedLookupsAreTheOldestThatAreUnknown(t *testing.T) {
 }
 
 // everyOutcome is a queue of contracts a, b and c, and what came of each.
-func everyOutcome(t *testing.T, d *testDB, l *Leader) []ledger.Lookup {
+func everyOutcome(t *testing.T, d *testDB, l *UpdatesWriter) []ledger.Lookup {
 	t.Helper()
 	u := newUpdate(1, "sync::1")
 	for i, contract := range []string{"a", "b", "c"} {
@@ -318,7 +318,7 @@ func TestLookupOutcomes(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	wrote := map[string]int{}
-	l := d.lead(d.open(d.url, func(c *Config) { c.Wrote = func(relation string, n int) { wrote[relation] += n } }), RoleUpdates)
+	l := d.leadUpdates(d.open(d.url, func(c *Config) { c.Wrote = func(relation string, n int) { wrote[relation] += n } }))
 	ctx := t.Context()
 	require.NoError(t, l.Start(ctx, "", testScope, 0, true))
 	outcomes := everyOutcome(t, d, l)

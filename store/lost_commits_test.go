@@ -24,7 +24,7 @@ func TestNothingIsRememberedOfCommitsThatTheDatabaseLost(t *testing.T) {
 	d := &testDB{t: t, url: url}
 	d.conn = d.connect()
 	s := d.store()
-	l := d.lead(s, RoleUpdates)
+	l := d.leadUpdates(s)
 	require.NoError(t, l.Start(ctx, "participant::1", testScope, 0, true))
 	require.NoError(t, l.Append(ctx, testScope, signedBy(0, 10, "alice")))
 	d.exec("CHECKPOINT")
@@ -45,10 +45,10 @@ func TestNothingIsRememberedOfCommitsThatTheDatabaseLost(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotLeader)
 	<-l.Lost()
 	l.Close()
-	var again *Leader
+	var again *UpdatesWriter
 	require.Eventually(t, func() bool {
 		var ok bool
-		again, ok, err = s.Lead(ctx, RoleUpdates)
+		again, ok, err = s.LeadUpdates(ctx)
 		return err == nil && ok
 	}, waitLimit, waitTick)
 	t.Cleanup(again.Close)

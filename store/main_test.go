@@ -70,7 +70,22 @@ func (d *testDB) store() *Store { return d.open(d.url, nil) }
 // lead takes a role that has to be free.
 func (d *testDB) lead(s *Store, role Role) *Leader {
 	d.t.Helper()
-	l, ok, err := s.Lead(d.t.Context(), role)
+	return leads(d, func(ctx context.Context) (*Leader, bool, error) { return s.lead(ctx, role) })
+}
+
+func (d *testDB) leadUpdates(s *Store) *UpdatesWriter { d.t.Helper(); return leads(d, s.LeadUpdates) }
+func (d *testDB) leadTransactions(s *Store) *TransactionsWriter {
+	d.t.Helper()
+	return leads(d, s.LeadTransactions)
+}
+func (d *testDB) leadBackfill(s *Store) *BackfillWriter {
+	d.t.Helper()
+	return leads(d, s.LeadBackfill)
+}
+
+func leads[W interface{ Close() }](d *testDB, take func(context.Context) (W, bool, error)) W {
+	d.t.Helper()
+	l, ok, err := take(d.t.Context())
 	require.NoError(d.t, err)
 	require.True(d.t, ok)
 	d.t.Cleanup(l.Close)
@@ -78,9 +93,9 @@ func (d *testDB) lead(s *Store, role Role) *Leader {
 }
 
 // started is a leader of the updates stream, which has begun at genesis.
-func (d *testDB) started() *Leader {
+func (d *testDB) started() *UpdatesWriter {
 	d.t.Helper()
-	l := d.lead(d.store(), RoleUpdates)
+	l := d.leadUpdates(d.store())
 	require.NoError(d.t, l.Start(d.t.Context(), "participant::1", testScope, 0, true))
 	return l
 }

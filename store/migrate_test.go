@@ -44,7 +44,7 @@ func TestMigrateWithoutTheRightToCreateSchemas(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, applied, int(newest-version))
 			require.NoError(t, s.CheckSchema(t.Context()))
-			l := d.lead(s, RoleUpdates)
+			l := d.leadUpdates(s)
 			require.NoError(t, l.Start(t.Context(), "participant::1", testScope, 0, true))
 			require.NoError(t, l.Append(t.Context(), testScope, everyKind(0)))
 			require.Equal(t, "4", d.watermark())

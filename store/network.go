@@ -46,7 +46,7 @@ func (s *Store) otherNetwork(stored, asked string) error {
 }
 
 // RecordNetwork records the network where the database does not know it yet. An empty networkID is nothing to record.
-func (l *Leader) RecordNetwork(ctx context.Context, networkID string) error {
+func (l *TransactionsWriter) RecordNetwork(ctx context.Context, networkID string) error {
 	if networkID == "" {
 		return nil
 	}

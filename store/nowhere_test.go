@@ -28,7 +28,7 @@ func smallGround(t *testing.T, snapshot bool) *itself {
 	t.Helper()
 	i := &itself{testDB: newDatabase(t), scope: testScope}
 	i.store = i.testDB.store()
-	l := i.lead(i.store, RoleUpdates)
+	l := i.leadUpdates(i.store)
 	defer l.Close()
 	if snapshot {
 		i.from = 100
@@ -252,7 +252,7 @@ func TestWhatOnlyTheLedgerCanTell(t *testing.T) {
 func TestRepairBesideAWriter(t *testing.T) {
 	t.Parallel()
 	i := smallGround(t, false)
-	l, r := i.lead(i.store, RoleUpdates), i.repairer()
+	l, r := i.leadUpdates(i.store), i.repairer()
 	i.exec("TRUNCATE indexer.active_contracts, indexer.lifetimes")
 	entered, release := make(chan struct{}), make(chan struct{})
 	written := make(chan error, 1)
@@ -281,7 +281,7 @@ func TestRepairBesideAWriter(t *testing.T) {
 	require.Empty(t, i.repaired(r, nil))
 	require.ErrorIs(t, l.Append(t.Context(), testScope, everyKind(12)), ErrNotLeader, "its term has ended")
 	l.Close()
-	l = i.lead(i.store, RoleUpdates)
+	l = i.leadUpdates(i.store)
 	at, _, err := l.Watermark(t.Context())
 	require.NoError(t, err)
 	require.EqualValues(t, 12, at)
@@ -293,7 +293,7 @@ func TestRepairBesideAWriter(t *testing.T) {
 func TestItselfReadsOneSnapshot(t *testing.T) {
 	t.Parallel()
 	i := smallGround(t, false)
-	l := i.lead(i.store, RoleUpdates)
+	l := i.leadUpdates(i.store)
 	at := ledger.Offset(8)
 	require.NoError(t, i.store.CompareDerived(t.Context(), func(string) {
 		require.NoError(t, l.Append(t.Context(), testScope, everyKind(at)))

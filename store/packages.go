@@ -65,7 +65,7 @@ const (
 // participants, or of another than the database's; one with a topology serial lower than the stored one, which is an
 // older answer than the last, because serials grow; a text that PostgreSQL can't hold. Other errors: ErrNotLeader, or
 // the database's; then it is unknown whether the changes were stored, and saving the list again will tell.
-func (l *Leader) SaveVettedPackages(ctx context.Context, list []ledger.VettedPackages) (changes int, err error) {
+func (l *UpdatesWriter) SaveVettedPackages(ctx context.Context, list []ledger.VettedPackages) (changes int, err error) {
 	wanted := names.NewWanted()
 	if err := checkVetted(list); err != nil {
 		return 0, fmt.Errorf("the list of vetted packages can't be used: %w", err)
@@ -121,7 +121,7 @@ func checkVetted(list []ledger.VettedPackages) error {
 }
 
 // saveVetting compares the list with what is stored, and stores the difference.
-func (l *Leader) saveVetting(ctx context.Context, tx pgx.Tx, r names.Numbers, list []ledger.VettedPackages) (changes int, err error) {
+func (l *UpdatesWriter) saveVetting(ctx context.Context, tx pgx.Tx, r names.Numbers, list []ledger.VettedPackages) (changes int, err error) {
 	if err := l.store.queries.VettingLock(ctx, tx); err != nil {
 		return 0, fmt.Errorf("lock what is stored: %w", err)
 	}
@@ -144,7 +144,7 @@ func (l *Leader) saveVetting(ctx context.Context, tx pgx.Tx, r names.Numbers, li
 }
 
 // checkVettedOwner refuses what another participant has vetted.
-func (l *Leader) checkVettedOwner(ctx context.Context, tx pgx.Tx, list []ledger.VettedPackages) error {
+func (l *UpdatesWriter) checkVettedOwner(ctx context.Context, tx pgx.Tx, list []ledger.VettedPackages) error {
 	owner, err := l.store.queries.ParticipantGet(ctx, tx)
 	if errors.Is(err, pgx.ErrNoRows) || len(list) == 0 {
 		return nil
@@ -176,7 +176,7 @@ func listedVetting(r names.Numbers, list []ledger.VettedPackages) *vetting {
 	return v
 }
 
-func (l *Leader) readVetting(ctx context.Context, tx pgx.Tx) (*vetting, error) {
+func (l *UpdatesWriter) readVetting(ctx context.Context, tx pgx.Tx) (*vetting, error) {
 	q, v := l.store.queries, newVetting()
 	states, err := q.VettingStateList(ctx, tx)
 	if err != nil {
@@ -271,7 +271,7 @@ func (d *vettingDifferences) change(kind string, key vettedKey, now *vetting, be
 }
 
 // storeVetting writes the differences.
-func (l *Leader) storeVetting(ctx context.Context, tx pgx.Tx, d *vettingDifferences) error {
+func (l *UpdatesWriter) storeVetting(ctx context.Context, tx pgx.Tx, d *vettingDifferences) error {
 	q := l.store.queries
 	for _, part := range []struct {
 		what  string
@@ -295,7 +295,7 @@ func (l *Leader) storeVetting(ctx context.Context, tx pgx.Tx, d *vettingDifferen
 	return nil
 }
 
-func (l *Leader) copyVettingChanges(ctx context.Context, tx pgx.Tx, rows []dbsqlc.IndexerVettingChanges) error {
+func (l *UpdatesWriter) copyVettingChanges(ctx context.Context, tx pgx.Tx, rows []dbsqlc.IndexerVettingChanges) error {
 	next, err := l.store.queries.VettingChangesNext(ctx, tx)
 	if err != nil {
 		return err

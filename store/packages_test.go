@@ -37,7 +37,7 @@ func TestVettedPackages(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	wrote := map[string]int{}
-	l := d.lead(d.open(d.url, func(c *Config) { c.Wrote = func(relation string, n int) { wrote[relation] += n } }), RoleUpdates)
+	l := d.leadUpdates(d.open(d.url, func(c *Config) { c.Wrote = func(relation string, n int) { wrote[relation] += n } }))
 	ctx := t.Context()
 	require.NoError(t, l.Start(ctx, "participant::1", testScope, 0, true))
 	save := func(list ...ledger.VettedPackages) int {

@@ -192,7 +192,7 @@ func TestRepairOfPartyLists(t *testing.T) {
 		"UPDATE indexer.created SET signatories_ref = 77",
 		"TRUNCATE indexer.party_lists",
 	} {
-		leader := r.lead(r.leader.store, RoleHistory)
+		leader := r.leadBackfill(r.leader.store)
 		r.exec(statement)
 		require.NotEmpty(t, r.different(page), statement)
 		require.NoError(t, r.repairer.RepairUpdates(t.Context(), testScope, page), statement)

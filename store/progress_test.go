@@ -13,7 +13,7 @@ import (
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	l := d.lead(d.store(), RoleUpdates)
+	l := d.leadUpdates(d.store())
 	ctx := t.Context()
 	underWay := func() (list []ledger.Progress) {
 		t.Helper()
@@ -57,7 +57,7 @@ func TestProgress(t *testing.T) {
 func TestProgressOfALeaderOnly(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	l := d.lead(d.store(), RoleUpdates)
+	l := d.leadUpdates(d.store())
 	d.exec(`UPDATE indexer.leadership SET epoch = epoch + 1 WHERE role = 'updates'`)
 	require.ErrorIs(t, l.RecordProgress(t.Context(), ledger.Progress{Stream: "updates"}), ErrNotLeader)
 }

@@ -20,7 +20,7 @@ import (
 //
 // Errors: ErrNotLeader, ErrWatermarkMoved, or the database's; where something in the range is not stored in this scope, the
 // watermark stays before it. After any error read Watermark again.
-func (l *Leader) Project(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) error {
+func (l *UpdatesWriter) Project(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) error {
 	for from < to {
 		reach, err := l.projectNext(ctx, scope, from, to)
 		if err != nil {
@@ -32,13 +32,13 @@ func (l *Leader) Project(ctx context.Context, scope ledger.Scope, from, to ledge
 }
 
 // projectNext moves the watermark as far as one transaction should, and tells where to.
-func (l *Leader) projectNext(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) (ledger.Offset, error) {
+func (l *UpdatesWriter) projectNext(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) (ledger.Offset, error) {
 	parts, upTo, known := l.pending.After(int64(from), int64(to))
 	if !known {
 		if err := l.refuseUncovered(ctx, scope, from, ledger.Offset(upTo)); err != nil {
 			return 0, err
 		}
-		events, reach, err := l.readStepEvents(ctx, int64(from), upTo)
+		events, reach, err := l.readStepEvents(ctx, int64(from), upTo, l.pending.Enough)
 		if err != nil {
 			return 0, err
 		}
@@ -72,7 +72,7 @@ func (l *Leader) projectNext(ctx context.Context, scope ledger.Scope, from, to l
 }
 
 // refuseUncovered refuses a range that is not stored as a whole, before its facts are read: once it is, they are there.
-func (l *Leader) refuseUncovered(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) error {
+func (l *UpdatesWriter) refuseUncovered(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) error {
 	covered, err := l.store.queries.CoverageWithin(ctx, l.pool, dbsqlc.CoverageWithinParams{
 		Stream: StreamUpdates, Scope: scope.Hash(), FromExclusive: int64(from), ToInclusive: int64(to),
 	})
@@ -89,8 +89,8 @@ func (l *Leader) refuseUncovered(ctx context.Context, scope ledger.Scope, from, 
 const readBackUpdates = 10_000
 
 // readStepEvents reads the events of a range that change the active set or use it back from the facts, in order: those of
-// whole updates, as many as one transaction should take. reach is how far they go.
-func (l *Leader) readStepEvents(ctx context.Context, from, to int64) (events []active.Event, reach int64, err error) {
+// whole updates, about as many as are enough for one transaction. reach is how far they go.
+func (l *Leader) readStepEvents(ctx context.Context, from, to int64, enough int) (events []active.Event, reach int64, err error) {
 	last, err := l.store.queries.VerificationUpdatesEnd(ctx, l.pool, dbsqlc.VerificationUpdatesEndParams{
 		FromExclusive: from, ToInclusive: to, Skip: readBackUpdates - 1,
 	})
@@ -100,7 +100,7 @@ func (l *Leader) readStepEvents(ctx context.Context, from, to int64) (events []a
 	if len(last) > 0 {
 		to = last[0]
 	}
-	for atMost := int64(l.pending.Enough); ; atMost *= 2 {
+	for atMost := int64(enough); ; atMost *= 2 {
 		rows, err := l.store.queries.StepEvents(ctx, l.pool, dbsqlc.StepEventsParams{FromExclusive: from, ToInclusive: to, AtMost: atMost})
 		if err != nil {
 			return nil, 0, fmt.Errorf("read events after offset %d up to %d: %w", from, to, err)

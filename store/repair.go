@@ -26,7 +26,7 @@ type Repairer struct {
 
 // Repairer tries once to take the role of repairing. ok is false where another process has it.
 func (s *Store) Repairer(ctx context.Context) (repairer *Repairer, ok bool, err error) {
-	leader, ok, err := s.Lead(ctx, RoleRepair)
+	leader, ok, err := s.lead(ctx, RoleRepair)
 	if err != nil || !ok {
 		return nil, ok, err
 	}

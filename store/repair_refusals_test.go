@@ -48,7 +48,7 @@ func TestAStrayCarriedRowIsNoSnapshot(t *testing.T) {
 			t.Parallel()
 			i := &itself{testDB: newDatabase(t), scope: testScope, from: start}
 			i.store = i.testDB.store()
-			l := i.lead(i.store, RoleUpdates)
+			l := i.leadUpdates(i.store)
 			require.NoError(t, l.Start(t.Context(), "", testScope, start, start == 0))
 			require.NoError(t, l.Append(t.Context(), testScope, everyKind(start)))
 			l.Close()

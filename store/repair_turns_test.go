@@ -125,11 +125,11 @@ func TestARepairPassesWritesInTurn(t *testing.T) {
 			behind := h.behind(one)
 			first = func(turn CommitOrder) error { _, err := h.l.AppendBehind(t.Context(), at, turn, one); return err }
 			second = func(turn CommitOrder) error { _, err := h.l.AppendBehind(t.Context(), behind, turn, two); return err }
-			return h.testDB, h.l, first, second
+			return h.testDB, h.l.Leader, first, second
 		},
-		"snapshot": func(t *testing.T) (d *testDB, l *Leader, first, second write) {
+		"snapshot": func(t *testing.T) (d *testDB, _ *Leader, first, second write) {
 			d = newDatabase(t)
-			l = d.lead(d.store(), RoleUpdates)
+			l := d.leadUpdates(d.store())
 			at, err := l.BeginSnapshot(t.Context(), "", testScope, 100)
 			require.NoError(t, err)
 			one := ledger.SnapshotPage{Next: token("t1"), Entries: []ledger.ContractEntry{activeEntry(1, 0, "a", "sync::1", 0)}}
@@ -139,7 +139,7 @@ func TestARepairPassesWritesInTurn(t *testing.T) {
 				_, err := l.WriteSnapshotPage(t.Context(), at.Behind(&one), turn, two)
 				return err
 			}
-			return d, l, first, second
+			return d, l.Leader, first, second
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -209,8 +209,8 @@ func TestAnAbandonedRepairIsEnded(t *testing.T) {
 			t.Parallel()
 			d := newDatabase(t)
 			s := d.store()
-			l := d.lead(s, RoleUpdates)
-			impatient(t, l)
+			l := d.leadUpdates(s)
+			impatient(t, l.Leader)
 			end := d.begun(d.repairs(d.store()), rolesThatRemember, nothingMore)
 			write := func() error { return l.write(t.Context(), nothingMore) }
 			require.True(t, pg.HasCode(write(), pg.LockNotAvailable), "it is at work")
@@ -232,7 +232,7 @@ func TestARepairOfTheHistoryWaitsForWhoAddsNames(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	h.append("a", "b")
-	r, updates := h.repairs(h.l.store), h.lead(h.store(), RoleUpdates)
+	r, updates := h.repairs(h.l.store), h.leadUpdates(h.store())
 	record, domain := tap("b"), "domain::new"
 	record.DomainID = &domain
 	repaired := make(chan error, 1)

@@ -16,7 +16,7 @@ import (
 // repaired is a database that holds a page with rows in every fact table, and who repairs it.
 type repaired struct {
 	*testDB
-	leader   *Leader
+	leader   *UpdatesWriter
 	repairer *Repairer
 	page     ledger.Page
 	whole    []string
@@ -139,7 +139,7 @@ func TestRepairKeepsCoverageOfOthers(t *testing.T) {
 func TestRepairRefusesWhatIsNotClaimed(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	leader := d.lead(d.store(), RoleUpdates)
+	leader := d.leadUpdates(d.store())
 	r := d.repairs(leader.store)
 	require.ErrorContains(t, r.RepairUpdates(t.Context(), testScope, ledger.Page{From: 1, To: 2}), "repair the coverage first")
 	require.NoError(t, leader.Start(t.Context(), "participant::1", testScope, 10, true))
@@ -262,7 +262,7 @@ func TestRepairBesideALeader(t *testing.T) {
 	<-r.leader.Lost() // so that the process leads again
 	require.ErrorIs(t, r.leader.Err(), ErrNotLeader)
 	r.leader.Close()
-	leader := r.lead(r.leader.store, RoleUpdates)
+	leader := r.leadUpdates(r.leader.store)
 	require.NoError(t, leader.Append(ctx, testScope, everyKind(8)))
 	require.Empty(t, r.different(ledger.Page{To: 12, Updates: slices.Concat(page.Updates, next[0].Updates, everyKind(8)[0].Updates)}))
 

@@ -35,7 +35,7 @@ type RemovedRows struct {
 //
 // Where nothing was indexed, and where the offset is below the history floor or beyond the watermark, the error is a
 // *ledger.Problem. Other errors: ErrNotLeader, or the database's; after any error the outcome is unknown.
-func (l *Leader) Reset(ctx context.Context, to ledger.Offset) (ResetReport, error) {
+func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (ResetReport, error) {
 	var report ResetReport
 	err := l.writeWithin(ctx, resetTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		extent, err := l.store.extent(ctx, tx)
@@ -64,7 +64,7 @@ func (l *Leader) Reset(ctx context.Context, to ledger.Offset) (ResetReport, erro
 	return report, nil
 }
 
-func (l *Leader) refuseReset(extent *Extent, to ledger.Offset) error {
+func (l *UpdatesWriter) refuseReset(extent *Extent, to ledger.Offset) error {
 	address := l.store.Address()
 	switch {
 	case !extent.Started:
@@ -96,7 +96,7 @@ func (l *Leader) refuseReset(extent *Extent, to ledger.Offset) error {
 
 // removeAfter removes the updates' rows after an offset, with what follows from them, and the claims that they are there.
 // Lifetimes that began by then are open again. What the events up to the offset ask to be looked up is not asked here.
-func (l *Leader) removeAfter(ctx context.Context, tx pgx.Tx, to ledger.Offset) ([]RemovedRows, error) {
+func (l *UpdatesWriter) removeAfter(ctx context.Context, tx pgx.Tx, to ledger.Offset) ([]RemovedRows, error) {
 	// First: who works them out holds their place while writing.
 	if err := l.store.queries.FillLifetimesForget(ctx, tx, int64(to)); err != nil {
 		return nil, fmt.Errorf("have lifetimes of filled history worked out anew: %w", err)
@@ -121,7 +121,7 @@ func (l *Leader) removeAfter(ctx context.Context, tx pgx.Tx, to ledger.Offset) (
 }
 
 // removeRows removes a table's rows after an offset, and tells how many they were.
-func (l *Leader) removeRows(ctx context.Context, tx pgx.Tx, table *tables.Table, after int64) (int64, error) {
+func (l *UpdatesWriter) removeRows(ctx context.Context, tx pgx.Tx, table *tables.Table, after int64) (int64, error) {
 	switch table.Reset {
 	case tables.Remove:
 		removed, err := tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+table.Rows("s."+table.Place+" > $1"), after)

@@ -81,8 +81,8 @@ func TestReset(t *testing.T) {
 			for range 4 {
 				offsets = append(offsets, first+ledger.Offset(random.Int64N(int64(end-first))))
 			}
-			l := i.lead(i.store, RoleUpdates)
-			l2 := other.lead(other.store, RoleUpdates)
+			l := i.leadUpdates(i.store)
+			l2 := other.leadUpdates(other.store)
 			at := first
 			slices.Sort(offsets)
 			for _, to := range offsets {
@@ -165,7 +165,7 @@ func TestResetForgetsWhatMadeALookupNeedless(t *testing.T) {
 func TestResetRefusals(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	l := d.lead(d.store(), RoleUpdates)
+	l := d.leadUpdates(d.store())
 	_, err := l.Reset(t.Context(), 0)
 	requireProblem(t, err, "nothing has been indexed", "indexer run")
 	require.NoError(t, l.Start(t.Context(), "", testScope, 100, false))

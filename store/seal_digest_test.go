@@ -25,7 +25,7 @@ var sealedBounds = map[string][2]int64{
 func everythingSealed(t *testing.T) *testDB {
 	t.Helper()
 	d := newDatabase(t)
-	l := d.lead(d.store(), RoleUpdates)
+	l := d.leadUpdates(d.store())
 	ctx := t.Context()
 	progress, err := l.BeginSnapshot(ctx, "participant::1", testScope, 100)
 	require.NoError(t, err)
@@ -39,7 +39,7 @@ func everythingSealed(t *testing.T) *testDB {
 	require.NoError(t, err)
 	require.NoError(t, l.Append(ctx, testScope, everyKind(100)))
 	records := everyTransaction(t)
-	_, err = d.lead(d.store(), RoleTransactions).AppendTransactions(ctx, ledger.HistoryPosition{}, records)
+	_, err = d.leadTransactions(d.store()).AppendTransactions(ctx, ledger.HistoryPosition{}, records)
 	require.NoError(t, err)
 	d.exec("INSERT INTO indexer.record_exact_payloads (seq, field, exact) VALUES (1, 'mint.amount', '007')")
 	return d

@@ -41,7 +41,7 @@ func (d *testDB) damaged(s *Store) (list []string) {
 
 // sealedUpdates is a database with ten updates, a leader, and the pages that they came in; sealed are the windows that are
 // sealed as equal.
-func sealedUpdates(t *testing.T, sealed ...[2]ledger.Offset) (*testDB, *Leader, func(from, to ledger.Offset) ledger.Page) {
+func sealedUpdates(t *testing.T, sealed ...[2]ledger.Offset) (*testDB, *UpdatesWriter, func(from, to ledger.Offset) ledger.Page) {
 	t.Helper()
 	d := newDatabase(t)
 	l := d.started()
@@ -218,7 +218,7 @@ func TestNextWindow(t *testing.T) {
 		require.Equal(t, want, w, "no hole is looked for before %d, if a window begins there", known)
 	}
 
-	transactions := d.lead(d.store(), RoleTransactions)
+	transactions := d.leadTransactions(d.store())
 	none, err := l.store.NextWindow(t.Context(), ledger.SealedTransactions, 2, 0, 0)
 	require.NoError(t, err)
 	require.Nil(t, none)
@@ -278,7 +278,7 @@ func TestReseal(t *testing.T) {
 		d.damaged(l.store), "what was lost at offset 2 is not vouched for")
 
 	l.Close() // a repair may begin a new term
-	l = d.lead(d.store(), RoleUpdates)
+	l = d.leadUpdates(d.store())
 	for _, want := range [][2]ledger.Offset{{0, 4}, {8, 10}} { // as the daemon does
 		w, err := l.store.NextWindow(ctx, ledger.SealedUpdates, 1000, 1000, 0)
 		require.NoError(t, err)

@@ -30,7 +30,7 @@ func TestPoolerInSessionMode(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, applied)
 
-	l := d.lead(first, RoleUpdates)
+	l := d.leadUpdates(first)
 	require.NoError(t, l.Start(ctx, "participant::1", testScope, 0, true))
 	require.NoError(t, l.Append(ctx, testScope, everyKind(0)))
 	require.Equal(t, "4", d.watermark())
@@ -40,11 +40,11 @@ func TestPoolerInSessionMode(t *testing.T) {
 	require.NoError(t, l.pool.QueryRow(ctx, "SELECT concat_ws(' ', current_setting('lock_timeout'), current_setting('idle_in_transaction_session_timeout'), current_setting('timezone'))").Scan(&limit))
 	require.Equal(t, "30s 1min UTC", limit)
 
-	_, ok, err := second.Lead(ctx, RoleUpdates)
+	_, ok, err := second.LeadUpdates(ctx)
 	require.NoError(t, err)
 	require.False(t, ok, "another one leads")
 	l.Close()
-	d.lead(second, RoleUpdates).Close()
+	d.leadUpdates(second).Close()
 
 	// PgBouncer goes on with the lock's session, and another client's does not end when it rests.
 	require.NotEqual(t, "0", d.row("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"))
@@ -88,12 +88,12 @@ func TestPoolerTakeover(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	url := d.behind(throwaway.PoolSessions)
-	l := d.lead(d.open(url, nil), RoleUpdates)
+	l := d.leadUpdates(d.open(url, nil))
 	require.NoError(t, l.Start(t.Context(), "participant::1", testScope, 0, true))
 	d.endLock(RoleUpdates)
 	<-l.Lost()
 	require.ErrorIs(t, l.Err(), ErrNotLeader)
-	next := d.lead(d.open(url, nil), RoleUpdates)
+	next := d.leadUpdates(d.open(url, nil))
 	require.NoError(t, next.Append(t.Context(), testScope, oneCreation(0, 10)))
 	require.Error(t, l.Append(t.Context(), testScope, oneCreation(10, 20)))
 	require.Equal(t, "10", d.watermark())

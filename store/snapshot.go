@@ -16,7 +16,7 @@ import (
 // BeginSnapshot begins a snapshot at an offset, or tells how far the one that was begun there has come, or that it is
 // finished. A database that holds other data, and an unfinished snapshot of another offset or scope, are
 // *ledger.Problem.
-func (l *Leader) BeginSnapshot(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset) (ledger.SnapshotProgress, error) {
+func (l *UpdatesWriter) BeginSnapshot(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset) (ledger.SnapshotProgress, error) {
 	progress := ledger.SnapshotProgress{At: at}
 	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		finished, err := l.finishedSnapshot(ctx, tx)
@@ -53,7 +53,7 @@ func (l *Leader) BeginSnapshot(ctx context.Context, participantID string, scope 
 	return progress, nil
 }
 
-func (l *Leader) startSnapshot(ctx context.Context, tx pgx.Tx, participantID string, scope ledger.Scope, at ledger.Offset) error {
+func (l *UpdatesWriter) startSnapshot(ctx context.Context, tx pgx.Tx, participantID string, scope ledger.Scope, at ledger.Offset) error {
 	if err := l.store.queries.SnapshotDiscard(ctx, tx); err != nil {
 		return fmt.Errorf("discard a snapshot that brought nothing: %w", err)
 	}
@@ -71,7 +71,7 @@ func (l *Leader) startSnapshot(ctx context.Context, tx pgx.Tx, participantID str
 }
 
 // finishedSnapshot is the snapshot where the database holds just that one, and nothing behind it yet; else nil.
-func (l *Leader) finishedSnapshot(ctx context.Context, db dbsqlc.DBTX) (*dbsqlc.IndexerSnapshots, error) {
+func (l *UpdatesWriter) finishedSnapshot(ctx context.Context, db dbsqlc.DBTX) (*dbsqlc.IndexerSnapshots, error) {
 	row, err := l.store.queries.SnapshotAtWatermark(ctx, db)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
@@ -83,7 +83,7 @@ func (l *Leader) finishedSnapshot(ctx context.Context, db dbsqlc.DBTX) (*dbsqlc.
 }
 
 // DropSnapshot removes an unfinished snapshot and everything that was stored of it: the database is as empty as before.
-func (l *Leader) DropSnapshot(ctx context.Context) error {
+func (l *UpdatesWriter) DropSnapshot(ctx context.Context) error {
 	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := l.refuseStarted(ctx, tx); err != nil {
 			return err
@@ -109,7 +109,7 @@ func (l *Leader) DropSnapshot(ctx context.Context) error {
 }
 
 // refuseStarted keeps a snapshot from a database whose updates stream has begun.
-func (l *Leader) refuseStarted(ctx context.Context, tx pgx.Tx) error {
+func (l *UpdatesWriter) refuseStarted(ctx context.Context, tx pgx.Tx) error {
 	watermark, started, err := l.store.watermark(ctx, tx)
 	if err != nil || !started {
 		return err
@@ -128,7 +128,7 @@ func (l *Leader) refuseStarted(ctx context.Context, tx pgx.Tx) error {
 // It is safe for concurrent use: a page can be written in its turn while the one before it is, from the progress that that one
 // will return. Where no other page is under way turn may be nil. A page with incomplete reassignments must be written alone:
 // their creation events are looked for among the rows of the pages that are stored.
-func (l *Leader) WriteSnapshotPage(
+func (l *UpdatesWriter) WriteSnapshotPage(
 	ctx context.Context, progress ledger.SnapshotProgress, turn CommitOrder, page ledger.SnapshotPage,
 ) (ledger.SnapshotProgress, error) {
 	if page.Last {
@@ -185,7 +185,7 @@ func (l *Leader) writeSnapshotPage(
 }
 
 // finishPages waits until all pages before the last one are stored, and builds the indexes.
-func (l *Leader) finishPages(ctx context.Context, turn CommitOrder, progress ledger.SnapshotProgress) error {
+func (l *UpdatesWriter) finishPages(ctx context.Context, turn CommitOrder, progress ledger.SnapshotProgress) error {
 	if turn != nil {
 		if err := turn.Wait(ctx); err != nil {
 			return err
@@ -198,7 +198,7 @@ func (l *Leader) finishPages(ctx context.Context, turn CommitOrder, progress led
 }
 
 // advanceSnapshot moves the token over a page. Behind the last one it closes the snapshot.
-func (l *Leader) advanceSnapshot(ctx context.Context, tx pgx.Tx, from, to ledger.SnapshotProgress, last bool) error {
+func (l *UpdatesWriter) advanceSnapshot(ctx context.Context, tx pgx.Tx, from, to ledger.SnapshotProgress, last bool) error {
 	moved, err := l.store.queries.SnapshotAdvance(ctx, tx, dbsqlc.SnapshotAdvanceParams{
 		SnapshotOffset: int64(from.At), EntriesBefore: from.Entries, TokenBefore: from.Next.Value,
 		TokenKind: string(to.Next.Kind), Token: to.Next.Value, Added: to.Entries - from.Entries,
@@ -228,7 +228,7 @@ func snapshotProgress(row dbsqlc.IndexerSnapshots) ledger.SnapshotProgress {
 
 // LatestSnapshot is the snapshot that was begun and not finished, or the one that was finished and has nothing behind
 // it yet; nil where there is none.
-func (l *Leader) LatestSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
+func (l *UpdatesWriter) LatestSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
 	unfinished, err := l.store.UnfinishedSnapshot(ctx)
 	if err != nil || unfinished != nil {
 		return unfinished, err
@@ -242,7 +242,7 @@ func (l *Leader) LatestSnapshot(ctx context.Context) (*ledger.SnapshotProgress, 
 }
 
 // copyCarried writes a page's rows.
-func (l *Leader) copyCarried(ctx context.Context, tx pgx.Tx, c *rows.Carried) error {
+func (l *UpdatesWriter) copyCarried(ctx context.Context, tx pgx.Tx, c *rows.Carried) error {
 	q := l.store.queries
 	err := c.Settle(func(offset int64, nodeID int32) (bool, error) {
 		return q.CarriedCreatedExists(ctx, tx, dbsqlc.CarriedCreatedExistsParams{LedgerOffset: offset, NodeID: nodeID})

@@ -29,7 +29,7 @@ const readerPatience = time.Second
 
 // dropLateIndexes drops them, before the first rows of a snapshot. Where somebody who has looked at the empty tables keeps a
 // transaction open they stay, and the snapshot takes longer. What comes behind it in the transaction waits no longer for locks, either.
-func (l *Leader) dropLateIndexes(ctx context.Context, tx pgx.Tx) error {
+func (l *UpdatesWriter) dropLateIndexes(ctx context.Context, tx pgx.Tx) error {
 	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", readerPatience.Milliseconds())); err != nil {
 			return fmt.Errorf("set lock_timeout: %w", err)
@@ -70,7 +70,7 @@ func (l *Leader) buildMissingIndexes(ctx context.Context, tx pgx.Tx) error {
 
 // buildLateIndexes builds them at the same time, each in a transaction of its own, unless the role is lost. No rows may be being
 // written.
-func (l *Leader) buildLateIndexes(ctx context.Context, entries int64) error {
+func (l *UpdatesWriter) buildLateIndexes(ctx context.Context, entries int64) error {
 	l.store.cfg.Logger.InfoContext(ctx, "building the snapshot's indexes", "entries", entries)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

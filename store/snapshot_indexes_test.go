@@ -21,8 +21,8 @@ func (d *testDB) indexes() []string {
 func TestLateIndexesAreThereWithTheFirstWatermark(t *testing.T) {
 	t.Parallel()
 	first := ledger.SnapshotPage{Next: token("t1"), Entries: []ledger.ContractEntry{activeEntry(10, 0, "a", "sync::1", 0)}}
-	for name, start := range map[string]func(t *testing.T, l *Leader, begun ledger.SnapshotProgress){
-		"snapshot": func(t *testing.T, l *Leader, begun ledger.SnapshotProgress) {
+	for name, start := range map[string]func(t *testing.T, l *UpdatesWriter, begun ledger.SnapshotProgress){
+		"snapshot": func(t *testing.T, l *UpdatesWriter, begun ledger.SnapshotProgress) {
 			next, err := l.WriteSnapshotPage(t.Context(), begun, nil, first)
 			require.NoError(t, err)
 			_, err = l.WriteSnapshotPage(t.Context(), next, nil, ledger.SnapshotPage{
@@ -30,11 +30,11 @@ func TestLateIndexesAreThereWithTheFirstWatermark(t *testing.T) {
 			})
 			require.NoError(t, err)
 		},
-		"empty snapshot": func(t *testing.T, l *Leader, begun ledger.SnapshotProgress) {
+		"empty snapshot": func(t *testing.T, l *UpdatesWriter, begun ledger.SnapshotProgress) {
 			_, err := l.WriteSnapshotPage(t.Context(), begun, nil, ledger.SnapshotPage{Last: true})
 			require.NoError(t, err)
 		},
-		"another snapshot after a restart": func(t *testing.T, l *Leader, begun ledger.SnapshotProgress) {
+		"another snapshot after a restart": func(t *testing.T, l *UpdatesWriter, begun ledger.SnapshotProgress) {
 			_, err := l.WriteSnapshotPage(t.Context(), begun, nil, first)
 			require.NoError(t, err)
 			require.NoError(t, l.DropSnapshot(t.Context()))
@@ -43,7 +43,7 @@ func TestLateIndexesAreThereWithTheFirstWatermark(t *testing.T) {
 			_, err = l.WriteSnapshotPage(t.Context(), again, nil, ledger.SnapshotPage{Last: true})
 			require.NoError(t, err)
 		},
-		"limits on time": func(t *testing.T, l *Leader, begun ledger.SnapshotProgress) {
+		"limits on time": func(t *testing.T, l *UpdatesWriter, begun ledger.SnapshotProgress) {
 			next, err := l.WriteSnapshotPage(t.Context(), begun, nil, first)
 			require.NoError(t, err)
 			for _, statement := range []string{
@@ -59,7 +59,7 @@ func TestLateIndexesAreThereWithTheFirstWatermark(t *testing.T) {
 			_, err = l.WriteSnapshotPage(t.Context(), next, nil, ledger.SnapshotPage{Last: true})
 			require.NoError(t, err)
 		},
-		"repair of an unfinished snapshot": func(t *testing.T, l *Leader, begun ledger.SnapshotProgress) {
+		"repair of an unfinished snapshot": func(t *testing.T, l *UpdatesWriter, begun ledger.SnapshotProgress) {
 			_, err := l.WriteSnapshotPage(t.Context(), begun, nil, first)
 			require.NoError(t, err)
 			_, err = l.pool.Exec(t.Context(), "INSERT INTO indexer.floors (stream, history_floor) VALUES ('other', 1)")
@@ -73,14 +73,14 @@ func TestLateIndexesAreThereWithTheFirstWatermark(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, started)
 		},
-		"beginning of the ledger, after a snapshot that brought nothing": func(t *testing.T, l *Leader, _ ledger.SnapshotProgress) {
+		"beginning of the ledger, after a snapshot that brought nothing": func(t *testing.T, l *UpdatesWriter, _ ledger.SnapshotProgress) {
 			require.NoError(t, l.Start(t.Context(), "participant::1", testScope, 0, true))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDatabase(t)
-			l := d.lead(d.store(), RoleUpdates)
+			l := d.leadUpdates(d.store())
 			want := d.indexes()
 			begun, err := l.BeginSnapshot(t.Context(), "participant::1", testScope, 100)
 			require.NoError(t, err)
@@ -98,7 +98,7 @@ func TestLateIndexesAreThereWithTheFirstWatermark(t *testing.T) {
 func TestReadersAreNotWaitedForWhereASnapshotBegins(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	l := d.lead(d.store(), RoleUpdates)
+	l := d.leadUpdates(d.store())
 	want := d.indexes()
 	reader, err := d.connect().Begin(t.Context())
 	require.NoError(t, err)

@@ -59,7 +59,7 @@ func TestSnapshot(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	ctx := t.Context()
-	l := d.lead(d.store(), RoleUpdates)
+	l := d.leadUpdates(d.store())
 	none, err := d.store().UnfinishedSnapshot(ctx)
 	require.NoError(t, err)
 	require.Nil(t, none)
@@ -82,7 +82,7 @@ func TestSnapshot(t *testing.T) {
 	// A process that is killed and started again goes on from what is stored.
 	d.endLock(RoleUpdates)
 	<-l.Lost()
-	l = d.lead(d.store(), RoleUpdates)
+	l = d.leadUpdates(d.store())
 	unfinished, err := d.store().UnfinishedSnapshot(ctx)
 	require.NoError(t, err)
 	require.Equal(t, &progress, unfinished)
@@ -152,7 +152,7 @@ func TestWhereActiveContractsWereCreated(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	ctx := t.Context()
-	l := d.lead(d.store(), RoleUpdates)
+	l := d.leadUpdates(d.store())
 	progress, err := l.BeginSnapshot(ctx, "participant::1", testScope, 100)
 	require.NoError(t, err)
 	_, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Last: true, Entries: []ledger.ContractEntry{
@@ -177,7 +177,7 @@ func TestWhereActiveContractsWereCreated(t *testing.T) {
 func TestSnapshotPageIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	l := d.lead(d.store(), RoleUpdates)
+	l := d.leadUpdates(d.store())
 	progress, err := l.BeginSnapshot(t.Context(), "", testScope, 100)
 	require.NoError(t, err)
 	for i := range 5 {
@@ -209,7 +209,7 @@ func TestSnapshotPageIsWrittenOnce(t *testing.T) {
 func TestSnapshotPageFails(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	l := d.lead(d.store(), RoleUpdates)
+	l := d.leadUpdates(d.store())
 	ctx := t.Context()
 	progress, err := l.BeginSnapshot(ctx, "", testScope, 100)
 	require.NoError(t, err)
@@ -241,7 +241,7 @@ func TestSnapshotPageFails(t *testing.T) {
 func TestSnapshotRefusals(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	l := d.lead(d.store(), RoleUpdates)
+	l := d.leadUpdates(d.store())
 	ctx := t.Context()
 	blobs := testScope
 	blobs.Blobs = true
@@ -300,7 +300,7 @@ func TestSnapshotRefusals(t *testing.T) {
 func TestSnapshotPageBehindAnother(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	l := d.lead(d.store(), RoleUpdates)
+	l := d.leadUpdates(d.store())
 	ctx := t.Context()
 	progress, err := l.BeginSnapshot(ctx, "", testScope, 100)
 	require.NoError(t, err)

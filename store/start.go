@@ -53,7 +53,7 @@ func (s *Store) otherParticipant(stored, asked string) error {
 
 // Watermark is where the updates stream resumes. ok is false where nothing was started: Start or a snapshot has to
 // come first.
-func (l *Leader) Watermark(ctx context.Context) (at ledger.Offset, ok bool, err error) {
+func (l *UpdatesWriter) Watermark(ctx context.Context) (at ledger.Offset, ok bool, err error) {
 	return l.store.watermark(ctx, l.pool)
 }
 
@@ -94,7 +94,7 @@ func (s *Store) UnfinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgres
 
 // Start gives the updates stream its first watermark. stateKnown says that the active set is known there: at the
 // beginning of the ledger. It fails with ErrWatermarkMoved where the stream has one already.
-func (l *Leader) Start(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset, stateKnown bool) error {
+func (l *UpdatesWriter) Start(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset, stateKnown bool) error {
 	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := l.startAt(ctx, tx, at, stateKnown); err != nil {
 			return err
@@ -111,7 +111,7 @@ func (l *Leader) Start(ctx context.Context, participantID string, scope ledger.S
 	return nil
 }
 
-func (l *Leader) startAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, stateKnown bool) error {
+func (l *UpdatesWriter) startAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, stateKnown bool) error {
 	started, err := l.store.queries.CheckpointStart(ctx, tx, dbsqlc.CheckpointStartParams{Stream: StreamUpdates, LedgerOffset: int64(at)})
 	if err != nil {
 		return fmt.Errorf("set the first watermark: %w", err)
@@ -135,7 +135,7 @@ func (l *Leader) startAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, state
 
 // RecordIdentity records the participant where the database does not know it yet, because the server did not tell at
 // the start. An empty participantID is nothing to record.
-func (l *Leader) RecordIdentity(ctx context.Context, participantID string, scope ledger.Scope) error {
+func (l *UpdatesWriter) RecordIdentity(ctx context.Context, participantID string, scope ledger.Scope) error {
 	if participantID == "" {
 		return nil
 	}
@@ -150,7 +150,7 @@ func (l *Leader) RecordIdentity(ctx context.Context, participantID string, scope
 	return nil
 }
 
-func (l *Leader) recordIdentity(ctx context.Context, tx pgx.Tx, participantID string, scope ledger.Scope) error {
+func (l *UpdatesWriter) recordIdentity(ctx context.Context, tx pgx.Tx, participantID string, scope ledger.Scope) error {
 	if participantID != "" {
 		if err := l.store.queries.ParticipantRecord(ctx, tx, participantID); err != nil {
 			return fmt.Errorf("record participant %s: %w", participantID, err)

@@ -15,7 +15,7 @@ import (
 func TestStart(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	l := d.lead(d.store(), RoleUpdates)
+	l := d.leadUpdates(d.store())
 	status, err := l.store.Status(t.Context())
 	require.NoError(t, err)
 	require.False(t, status.Started)
@@ -45,7 +45,7 @@ func TestCheckIdentity(t *testing.T) {
 	ctx := t.Context()
 	other := ledger.Scope{Parties: []string{"alice"}, Shape: ledger.ShapeLedgerEffects}
 	require.NoError(t, s.CheckIdentity(ctx, "participant::1", testScope), "of an empty database")
-	l := d.lead(s, RoleUpdates)
+	l := d.leadUpdates(s)
 	require.NoError(t, l.Start(ctx, "participant::1", testScope, 0, true))
 
 	check := func() { // with and without coverage
@@ -66,7 +66,7 @@ func TestCheckIdentity(t *testing.T) {
 func TestCheckIdentityAfterASnapshot(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	l := d.lead(d.store(), RoleUpdates)
+	l := d.leadUpdates(d.store())
 	ctx := t.Context()
 	other := ledger.Scope{Shape: ledger.ShapeLedgerEffects}
 	_, err := l.BeginSnapshot(ctx, "participant::1", other, 10)

@@ -11,7 +11,7 @@ import (
 func TestTasks(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	l := d.lead(d.store(), RoleUpdates)
+	l := d.leadUpdates(d.store())
 	ctx := t.Context()
 	tasks := func() []Task {
 		t.Helper()
@@ -98,7 +98,7 @@ func TestTasksOfALeaderOfThePast(t *testing.T) {
 func TestDropSnapshotForgetsWhatTheTasksBrought(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	l := d.lead(d.store(), RoleUpdates)
+	l := d.leadUpdates(d.store())
 	ctx := t.Context()
 	_, err := l.BeginSnapshot(ctx, "participant::1", testScope, 10)
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 )
 
 // HistoryPosition is how far the transaction history has been read.
-func (l *Leader) HistoryPosition(ctx context.Context) (ledger.HistoryPosition, error) {
+func (l *TransactionsWriter) HistoryPosition(ctx context.Context) (ledger.HistoryPosition, error) {
 	var position ledger.HistoryPosition
 	tx, err := l.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
@@ -37,7 +37,7 @@ func (l *Leader) HistoryPosition(ctx context.Context) (ledger.HistoryPosition, e
 
 // moveHistory runs fn in a transaction that holds the position as the caller saw it, and puts it where fn says. orderedFrom
 // is the seq from which on the order of seq is the service's.
-func (l *Leader) moveHistory(ctx context.Context, at ledger.HistoryPosition, limit time.Duration,
+func (l *TransactionsWriter) moveHistory(ctx context.Context, at ledger.HistoryPosition, limit time.Duration,
 	fn func(ctx context.Context, tx pgx.Tx, orderedFrom int64) (next ledger.HistoryPosition, nextOrderedFrom int64, err error),
 ) (ledger.HistoryPosition, error) {
 	var next ledger.HistoryPosition
@@ -52,7 +52,7 @@ func (l *Leader) moveHistory(ctx context.Context, at ledger.HistoryPosition, lim
 }
 
 // moveHistoryIn is moveHistory in a transaction.
-func (l *Leader) moveHistoryIn(ctx context.Context, tx pgx.Tx, at ledger.HistoryPosition,
+func (l *TransactionsWriter) moveHistoryIn(ctx context.Context, tx pgx.Tx, at ledger.HistoryPosition,
 	fn func(ctx context.Context, tx pgx.Tx, orderedFrom int64) (next ledger.HistoryPosition, nextOrderedFrom int64, err error),
 ) (ledger.HistoryPosition, error) {
 	q := l.store.queries
@@ -98,7 +98,7 @@ const (
 
 // nextWindow is the window behind marks that were just stored or noted. Marks whose event id stands on more than one
 // record that the service shows are not unique, those that were so far among them.
-func (l *Leader) nextWindow(ctx context.Context, tx pgx.Tx, before, marks []ledger.HistoryMark, orderedFrom int64) ([]ledger.HistoryMark, error) {
+func (l *TransactionsWriter) nextWindow(ctx context.Context, tx pgx.Tx, before, marks []ledger.HistoryMark, orderedFrom int64) ([]ledger.HistoryMark, error) {
 	marks = marks[max(0, len(marks)-windowLimit):]
 	before = before[max(0, len(before)+len(marks)-windowLimit):]
 	window := slices.Concat(before, marks) // the caller may need the one before again
@@ -134,7 +134,7 @@ func (l *Leader) nextWindow(ctx context.Context, tx pgx.Tx, before, marks []ledg
 
 // countUnique tells of marks whether they are unique, after records with some event ids were added (nil: with all that the marks
 // have): of the others nothing has changed.
-func (l *Leader) countUnique(ctx context.Context, tx pgx.Tx, marks []ledger.HistoryMark, added map[string]bool) error {
+func (l *TransactionsWriter) countUnique(ctx context.Context, tx pgx.Tx, marks []ledger.HistoryMark, added map[string]bool) error {
 	ids := make([]string, 0, len(marks))
 	for i := range marks {
 		if id := marks[i].EventID; added == nil || added[id] {
@@ -156,7 +156,7 @@ func cursorOf(window []ledger.HistoryMark) int {
 }
 
 // lengthenWindow puts what was stored before a window in front of it.
-func (l *Leader) lengthenWindow(ctx context.Context, tx pgx.Tx, window []ledger.HistoryMark, orderedFrom int64) ([]ledger.HistoryMark, error) {
+func (l *TransactionsWriter) lengthenWindow(ctx context.Context, tx pgx.Tx, window []ledger.HistoryMark, orderedFrom int64) ([]ledger.HistoryMark, error) {
 	var seqs []int64
 	for seq := max(orderedFrom, window[0].Seq-int64(windowLimit-len(window))); seq < window[0].Seq; seq++ {
 		seqs = append(seqs, seq)
@@ -166,7 +166,7 @@ func (l *Leader) lengthenWindow(ctx context.Context, tx pgx.Tx, window []ledger.
 }
 
 // historyMarks reads what recognises stored records, in the order of seqs.
-func (l *Leader) historyMarks(ctx context.Context, db dbsqlc.DBTX, seqs []int64) ([]ledger.HistoryMark, error) {
+func (l *TransactionsWriter) historyMarks(ctx context.Context, db dbsqlc.DBTX, seqs []int64) ([]ledger.HistoryMark, error) {
 	if len(seqs) == 0 {
 		return nil, nil
 	}
@@ -220,7 +220,7 @@ func eventIDs(marks []ledger.HistoryMark) []string {
 }
 
 // HasTransactions tells which of the event ids stand on a stored record.
-func (l *Leader) HasTransactions(ctx context.Context, eventIDs []string) (map[string]bool, error) {
+func (l *TransactionsWriter) HasTransactions(ctx context.Context, eventIDs []string) (map[string]bool, error) {
 	rows, err := l.store.queries.TransactionsStoredWithIDs(ctx, l.pool, eventIDs)
 	if err != nil {
 		return nil, fmt.Errorf("look for %d event ids: %w", len(eventIDs), err)

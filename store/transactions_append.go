@@ -23,7 +23,7 @@ type recordBatch struct {
 	lastSeq int64        // behind them
 }
 
-func (l *Leader) newRecordBatch(ctx context.Context, at ledger.HistoryPosition, records []ledger.Transaction) (*recordBatch, error) {
+func (l *TransactionsWriter) newRecordBatch(ctx context.Context, at ledger.HistoryPosition, records []ledger.Transaction) (*recordBatch, error) {
 	wanted := names.NewWanted()
 	for i := range records {
 		if id := records[i].DomainID; id != nil {
@@ -66,7 +66,7 @@ func (b *recordBatch) number() {
 //
 // Errors: ErrNotLeader, ErrPositionMoved, or the database's; a *ledger.Problem where it would refuse the same again.
 // After any error the outcome is unknown: read HistoryPosition again.
-func (l *Leader) AppendTransactions(ctx context.Context, at ledger.HistoryPosition, records []ledger.Transaction) (ledger.HistoryPosition, error) {
+func (l *TransactionsWriter) AppendTransactions(ctx context.Context, at ledger.HistoryPosition, records []ledger.Transaction) (ledger.HistoryPosition, error) {
 	if len(records) == 0 {
 		return at, nil
 	}
@@ -92,7 +92,7 @@ func (l *Leader) AppendTransactions(ctx context.Context, at ledger.HistoryPositi
 // AppendBehind is AppendTransactions for records that are written in their turn (nil: there are no others): their rows are written
 // while those before them are. at is the position that the others lead to; its window may be cut, to the last 200 records at
 // least. The history must not be being read again.
-func (l *Leader) AppendBehind(
+func (l *TransactionsWriter) AppendBehind(
 	ctx context.Context, at ledger.HistoryPosition, turn CommitOrder, records []ledger.Transaction,
 ) (ledger.HistoryPosition, error) {
 	if turn == nil || len(records) == 0 {
@@ -130,7 +130,7 @@ func (l *Leader) AppendBehind(
 }
 
 // writeRecords writes the rows of records, and what is derived from these rows alone.
-func (l *Leader) writeRecords(ctx context.Context, tx pgx.Tx, b *recordBatch) error {
+func (l *TransactionsWriter) writeRecords(ctx context.Context, tx pgx.Tx, b *recordBatch) error {
 	if b.lastSeq == b.at.LastSeq {
 		return nil
 	}
@@ -148,7 +148,7 @@ func (l *Leader) writeRecords(ctx context.Context, tx pgx.Tx, b *recordBatch) er
 }
 
 // settleRecords does what has to be done in the order of the history, and tells the position behind the records.
-func (l *Leader) settleRecords(ctx context.Context, tx pgx.Tx, b *recordBatch, orderedFrom int64) (ledger.HistoryPosition, int64, error) {
+func (l *TransactionsWriter) settleRecords(ctx context.Context, tx pgx.Tx, b *recordBatch, orderedFrom int64) (ledger.HistoryPosition, int64, error) {
 	next := b.at
 	next.LastSeq = b.lastSeq
 	if next.LastSeq > b.at.LastSeq {
@@ -168,7 +168,7 @@ func (l *Leader) settleRecords(ctx context.Context, tx pgx.Tx, b *recordBatch, o
 }
 
 // appended tells how it ended.
-func (l *Leader) appended(b *recordBatch, position ledger.HistoryPosition, err error) (ledger.HistoryPosition, error) {
+func (l *TransactionsWriter) appended(b *recordBatch, position ledger.HistoryPosition, err error) (ledger.HistoryPosition, error) {
 	if err != nil {
 		return b.at, fmt.Errorf("write %d records of the transaction history after seq %d, from event id %s on: %w",
 			len(b.records), b.at.LastSeq, b.records[0].EventID, err)

@@ -90,7 +90,7 @@ func TestHistoryCommitOutcomeUnknownIsReadAgain(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	p, through := newProxy(t, d.url)
-	h := &testHistory{testDB: d, l: d.lead(d.open(through, nil), RoleTransactions)}
+	h := &testHistory{testDB: d, l: d.leadTransactions(d.open(through, nil))}
 	ctx := t.Context()
 	h.append("a")
 	want := []string{"1:a"}
@@ -182,7 +182,7 @@ func TestHistoryHooks(t *testing.T) {
 		c.Wrote = func(relation string, n int) { rows[relation] += n }
 		c.Observe = func(phase string, _ time.Duration) { phases[phase]++ }
 	})
-	l := d.lead(s, RoleTransactions)
+	l := d.leadTransactions(s)
 	page, err := ledger.DecodeTransactions([]byte(historyPage))
 	require.NoError(t, err)
 	_, err = l.AppendTransactions(t.Context(), ledger.HistoryPosition{Revision: 7}, page)
@@ -202,7 +202,7 @@ func TestHistoryBesideTheUpdates(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	updates := d.started()
-	h := &testHistory{testDB: d, l: d.lead(d.store(), RoleTransactions)}
+	h := &testHistory{testDB: d, l: d.leadTransactions(d.store())}
 	const pages = 30
 	var group sync.WaitGroup
 	errs := make([]error, 2)

@@ -18,7 +18,7 @@ func (h *testHistory) gone() []string {
 func (h *testHistory) restart() {
 	h.t.Helper()
 	h.l.Close()
-	h.l = h.lead(h.store(), RoleTransactions)
+	h.l = h.leadTransactions(h.store())
 	at, err := h.l.HistoryPosition(h.t.Context())
 	require.NoError(h.t, err)
 	require.Equal(h.t, h.at, at)

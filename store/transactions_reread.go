@@ -18,7 +18,7 @@ const rereadTimeout = time.Hour
 // stored one: there is no checkpoint from here on, and nothing was met again yet. What is stored stays, seqs too.
 //
 // Errors: as AppendTransactions.
-func (l *Leader) RereadHistory(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error) {
+func (l *TransactionsWriter) RereadHistory(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error) {
 	position, err := l.moveHistory(ctx, at, rereadTimeout, func(ctx context.Context, tx pgx.Tx, _ int64) (ledger.HistoryPosition, int64, error) {
 		return ledger.HistoryPosition{LastSeq: at.LastSeq, Rereading: true}, at.LastSeq + 1, l.clearSightings(ctx, tx)
 	})
@@ -33,7 +33,7 @@ func (l *Leader) RereadHistory(ctx context.Context, at ledger.HistoryPosition) (
 // without regard to them.
 //
 // Errors: as AppendTransactions.
-func (l *Leader) FinishReread(ctx context.Context, at ledger.HistoryPosition) (position ledger.HistoryPosition, gone int64, err error) {
+func (l *TransactionsWriter) FinishReread(ctx context.Context, at ledger.HistoryPosition) (position ledger.HistoryPosition, gone int64, err error) {
 	if !at.Rereading {
 		return at, 0, &ledger.Bug{What: "the transaction history is not being read again, so there is no end of that"}
 	}
@@ -53,7 +53,7 @@ func (l *Leader) FinishReread(ctx context.Context, at ledger.HistoryPosition) (p
 }
 
 // replaceGone keeps which records were not met again, and counts them.
-func (l *Leader) replaceGone(ctx context.Context, tx pgx.Tx) (int64, error) {
+func (l *TransactionsWriter) replaceGone(ctx context.Context, tx pgx.Tx) (int64, error) {
 	q := l.store.queries
 	if err := q.HistorySightingsAnalyze(ctx, tx); err != nil {
 		return 0, err
@@ -64,7 +64,7 @@ func (l *Leader) replaceGone(ctx context.Context, tx pgx.Tx) (int64, error) {
 	return q.HistoryGoneFill(ctx, tx)
 }
 
-func (l *Leader) clearSightings(ctx context.Context, tx pgx.Tx) error {
+func (l *TransactionsWriter) clearSightings(ctx context.Context, tx pgx.Tx) error {
 	if err := l.store.queries.HistorySightingsClear(ctx, tx); err != nil {
 		return fmt.Errorf("forget which records were met again: %w", err)
 	}
@@ -73,7 +73,7 @@ func (l *Leader) clearSightings(ctx context.Context, tx pgx.Tx) error {
 
 // findStored gives marks the seqs of stored records with the same event id and fingerprint that were not met again yet,
 // the lowest first, but those that were gone last. Of several equal ones each is given once.
-func (l *Leader) findStored(ctx context.Context, tx pgx.Tx, marks []ledger.HistoryMark) error {
+func (l *TransactionsWriter) findStored(ctx context.Context, tx pgx.Tx, marks []ledger.HistoryMark) error {
 	type content struct {
 		eventID     string
 		fingerprint int64
@@ -96,7 +96,7 @@ func (l *Leader) findStored(ctx context.Context, tx pgx.Tx, marks []ledger.Histo
 	return nil
 }
 
-func (l *Leader) noteSightings(ctx context.Context, tx pgx.Tx, marks []ledger.HistoryMark) error {
+func (l *TransactionsWriter) noteSightings(ctx context.Context, tx pgx.Tx, marks []ledger.HistoryMark) error {
 	sightings := make([]dbsqlc.IndexerHistorySightings, len(marks))
 	for i := range marks {
 		sightings[i].Seq = marks[i].Seq
@@ -108,7 +108,7 @@ func (l *Leader) noteSightings(ctx context.Context, tx pgx.Tx, marks []ledger.Hi
 // beginning; a record that was stored since was met. Where it is not read again, every stored record counts, those that
 // are gone too: then it tells what HasTransactions tells. Of most new ids it knows that without asking the database, where this leader has
 // stored all records; asked for few ids again and again it forgets them.
-func (l *Leader) MetTransactions(ctx context.Context, eventIDs []string) (map[string]bool, error) {
+func (l *TransactionsWriter) MetTransactions(ctx context.Context, eventIDs []string) (map[string]bool, error) {
 	met := map[string]bool{}
 	if eventIDs = l.knownIDs.maybe(eventIDs); len(eventIDs) == 0 {
 		return met, nil

@@ -22,14 +22,14 @@ var historyTables = []string{
 // testHistory writes the transaction history of a database.
 type testHistory struct {
 	*testDB
-	l  *Leader
+	l  *TransactionsWriter
 	at ledger.HistoryPosition
 }
 
 func newHistory(t testing.TB) *testHistory {
 	t.Helper()
 	d := newDatabase(t)
-	return &testHistory{testDB: d, l: d.lead(d.store(), RoleTransactions)}
+	return &testHistory{testDB: d, l: d.leadTransactions(d.store())}
 }
 
 // tap is a record of a tap. The text is its event id, and behind a slash its amount, where two records differ in that.
@@ -274,7 +274,7 @@ func TestHistoryStatus(t *testing.T) {
 	require.Nil(t, status().History)
 	require.Equal(t, Leadership{}, status().TransactionsLeader)
 
-	h := &testHistory{testDB: d, l: d.lead(d.store(), RoleTransactions)}
+	h := &testHistory{testDB: d, l: d.leadTransactions(d.store())}
 	require.Nil(t, status().History)
 	require.Equal(t, "test", status().TransactionsLeader.Holder)
 	require.Equal(t, h.l.Epoch(), status().TransactionsLeader.Epoch)

@@ -16,7 +16,7 @@ func TestNamesOfInterfaces(t *testing.T) {
 	ctx := t.Context()
 	scope := testScope
 	scope.Interfaces = []string{"#api:M.Sub:One", "#first:M:Two", "#second:M:Two", "pkg-3:M:Three", "#third:M:Three"}
-	l := d.lead(d.store(), RoleUpdates)
+	l := d.leadUpdates(d.store())
 	require.NoError(t, l.Start(ctx, "participant::1", scope, 0, true))
 	pages := oneCreation(0, 1)
 	for _, id := range []string{"pkg-0:M.Sub:One", "pkg-2:M:Two", "pkg-3:M:Three", "pkg-4:M:One", "#by-name:M:One"} {

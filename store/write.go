@@ -17,7 +17,7 @@ import (
 //
 // Errors: ErrNotLeader, ErrCovered, ErrWatermarkMoved where the pages begin below the watermark or nothing was started, or
 // the database's. After any error the outcome is unknown: read Watermark and Ahead again.
-func (l *Leader) Write(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
+func (l *UpdatesWriter) Write(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
 	if len(pages) == 0 {
 		return nil
 	}
@@ -52,7 +52,7 @@ func (l *Leader) Write(ctx context.Context, scope ledger.Scope, pages []ledger.P
 
 // Ahead are the ranges behind the watermark that are stored and not shown yet, in order, those that touch merged into
 // one. There is none where nothing was started.
-func (l *Leader) Ahead(ctx context.Context) ([]ledger.Range, error) {
+func (l *UpdatesWriter) Ahead(ctx context.Context) ([]ledger.Range, error) {
 	rows, err := l.store.queries.CoverageAhead(ctx, l.pool, StreamUpdates)
 	if err != nil {
 		return nil, l.store.unusable(fmt.Errorf("read what is covered behind the watermark: %w", err))

@@ -17,7 +17,7 @@ import (
 )
 
 // ahead lists what is stored and not shown yet.
-func ahead(t *testing.T, l *Leader) (list []string) {
+func ahead(t *testing.T, l *UpdatesWriter) (list []string) {
 	ranges, err := l.Ahead(t.Context())
 	require.NoError(t, err)
 	for _, r := range ranges {
@@ -50,7 +50,7 @@ func TestWriteAhead(t *testing.T) {
 	require.Zero(t, status.Unknown)
 
 	l.Close()
-	l = d.lead(d.store(), RoleUpdates)
+	l = d.leadUpdates(d.store())
 	require.NoError(t, l.Project(ctx, testScope, 0, 10), "the middle of what was written at once")
 	require.Equal(t, []string{"0 10", "10 12", "20 24"}, d.coverage())
 	require.Equal(t, []string{"10 12", "20 24"}, ahead(t, l))
@@ -321,7 +321,7 @@ func TestCompareWithWhatIsAhead(t *testing.T) {
 	}
 	r.Close()
 	l.Close()
-	l = d.lead(d.store(), RoleUpdates)
+	l = d.leadUpdates(d.store())
 	require.NoError(t, l.Project(ctx, testScope, 4, 8))
 	require.Empty(t, i.differences(nil))
 

@@ -27,7 +27,7 @@ type servedHistory struct {
 	scan   *sandbox.Scan
 	client *scan.Client
 	store  *store.Store
-	leader *store.Leader
+	leader *store.TransactionsWriter
 	conn   *pgx.Conn
 	at     ledger.HistoryPosition
 }
@@ -62,7 +62,7 @@ func newServedHistory(t *testing.T, updates int, opts sandbox.ScanOptions) *serv
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = h.conn.Close(context.Background()) })
 	var ok bool
-	h.leader, ok, err = h.store.Lead(t.Context(), store.RoleTransactions)
+	h.leader, ok, err = h.store.LeadTransactions(t.Context())
 	require.NoError(t, err)
 	require.True(t, ok)
 	t.Cleanup(h.leader.Close)

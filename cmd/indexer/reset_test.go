@@ -61,7 +61,7 @@ func TestResetRefusals(t *testing.T) {
 	db, err := store.Open(store.Config{URL: environ["INDEXER_DATABASE_URL"], Holder: "another one"})
 	require.NoError(t, err)
 	defer db.Close()
-	leader, ok, err := db.Lead(t.Context(), store.RoleUpdates)
+	leader, ok, err := db.LeadUpdates(t.Context())
 	require.NoError(t, err)
 	require.True(t, ok)
 	defer leader.Close()

@@ -71,7 +71,7 @@ func TestStatusOfTheHistory(t *testing.T) {
 	db, err := store.Open(store.Config{URL: database, Holder: "the daemon"})
 	require.NoError(t, err)
 	defer db.Close()
-	leader, _, err := db.Lead(t.Context(), store.RoleTransactions)
+	leader, _, err := db.LeadTransactions(t.Context())
 	require.NoError(t, err)
 	defer leader.Close()
 	require.NoError(t, leader.RecordTask(t.Context(), store.StreamTransactions, "there is none"))

@@ -55,14 +55,14 @@ func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger, wrote f
 	if err != nil {
 		return none, err
 	}
-	leader, err := leadNow(ctx, db, store.RoleUpdates, "stop it before seeding from a snapshot")
+	leader, err := leadNow(ctx, db, store.RoleUpdates, db.LeadUpdates, "stop it before seeding from a snapshot")
 	if err != nil {
 		return none, err
 	}
 	defer leader.Close()
-	ctx, endTerm := whileLeading(ctx, leader)
+	ctx, endTerm := whileLeading(ctx, leader.Leader)
 	defer endTerm()
-	tell, endRecording := startRecording(ctx, leader, logger, cfg.Show)
+	tell, endRecording := startRecording(ctx, leader.Leader, logger, cfg.Show)
 	defer endRecording()
 	snapshot := ingest.Snapshot{
 		Source: client, Sink: leader, Scope: scope, ParticipantID: participantID, At: cfg.Offset(), Restart: cfg.Restart,
@@ -103,23 +103,23 @@ func meet(ctx context.Context, db *store.Store, client *participant.Client, scop
 }
 
 // leadNow takes the lead of a role, or names who has it; do says what is to be done about them.
-func leadNow(ctx context.Context, db *store.Store, role store.Role, do string) (*store.Leader, error) {
+func leadNow[W any](ctx context.Context, db *store.Store, role store.Role, take func(context.Context) (W, bool, error), do string) (none W, err error) {
 	deadline := time.Now().Add(leadPatience)
 	for {
-		leader, ok, err := db.Lead(ctx, role)
+		leader, ok, err := take(ctx)
 		if err != nil || ok {
 			return leader, err
 		}
 		if time.Now().After(deadline) {
 			who, err := db.Leadership(ctx, role)
 			if err != nil {
-				return nil, err
+				return none, err
 			}
-			return nil, &ledger.Problem{What: "another process writes this database: " + who.Holder, Do: do}
+			return none, &ledger.Problem{What: "another process writes this database: " + who.Holder, Do: do}
 		}
 		ingest.Sleep(ctx, standbyEvery)
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return none, context.Cause(ctx)
 		}
 	}
 }

@@ -21,7 +21,7 @@ type background struct {
 }
 
 // startBackground starts the tasks that are wanted; they end with ctx.
-func (u *updates) startBackground(ctx context.Context, leader *store.Leader) *background {
+func (u *updates) startBackground(ctx context.Context, leader *store.UpdatesWriter) *background {
 	b := &background{committed: make(chan struct{}, 1)}
 	if u.cfg.LookupRate > 0 {
 		lookups := ingest.Lookups{
@@ -40,7 +40,7 @@ func (u *updates) startBackground(ctx context.Context, leader *store.Leader) *ba
 	}
 	if u.cfg.VerifyRate > 0 {
 		b.running.Go(func() {
-			u.seal(ctx, ingest.TaskVerification, leader, func(s *verify.Seals) { s.AddUpdates(u.client, u.store, leader) })
+			u.seal(ctx, ingest.TaskVerification, leader.Leader, func(s *verify.Seals) { s.AddUpdates(u.client, u.store, leader) })
 		})
 	}
 	return b

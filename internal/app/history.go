@@ -87,7 +87,7 @@ func (h *history) connect(ctx context.Context) error {
 
 // connectAsLeader does the same for a leader with what the loop was told, and records the network where the database did
 // not know it yet.
-func (h *history) connectAsLeader(ctx context.Context, leader *store.Leader, service ledger.HistoryService) error {
+func (h *history) connectAsLeader(ctx context.Context, leader *store.TransactionsWriter, service ledger.HistoryService) error {
 	h.network = service.NetworkID != ""
 	h.known = h.network || service.Release != ""
 	if !h.known {
@@ -118,9 +118,17 @@ func (h *history) absence() string {
 	return fmt.Sprintf("waiting: %s; %s. What to do: %s", h.absent.What, again, h.absent.Do)
 }
 
+func (h *history) take(ctx context.Context) (*store.Leader, func(context.Context, *stream) (bool, error), bool, error) {
+	writer, ok, err := h.store.LeadTransactions(ctx)
+	if err != nil || !ok {
+		return nil, nil, false, err
+	}
+	return writer.Leader, func(ctx context.Context, s *stream) (bool, error) { return h.run(ctx, s, writer) }, true, nil
+}
+
 // run reads the history.
-func (h *history) run(ctx context.Context, s *stream, leader *store.Leader) (done bool, err error) {
-	t := &historyTerm{history: h, stream: s, report: h.report(s.name(), leader)}
+func (h *history) run(ctx context.Context, s *stream, leader *store.TransactionsWriter) (done bool, err error) {
+	t := &historyTerm{history: h, stream: s, report: h.report(s.name(), leader.Leader)}
 	if h.absent == nil { // else it is only asked again
 		t.tell()
 	}
@@ -129,17 +137,17 @@ func (h *history) run(ctx context.Context, s *stream, leader *store.Leader) (don
 			h.metrics.TasksEnded(s.name())
 		}
 	}()
-	tell, endRecording := startRecording(ctx, leader, h.logger, h.cfg.Show)
+	tell, endRecording := startRecording(ctx, leader.Leader, h.logger, h.cfg.Show)
 	watch := t.watch(ctx)
 	watch.Progress = tell
 	loop := ingest.History{
-		Source: h.service, Sink: datedSink{Leader: leader, dated: h.metrics.HistoryRecord},
+		Source: h.service, Sink: datedSink{TransactionsWriter: leader, dated: h.metrics.HistoryRecord},
 		Check: func(ctx context.Context, service ledger.HistoryService) error {
 			return h.connectAsLeader(ctx, leader, service)
 		},
 		UntilCurrent: h.cfg.UntilCurrent, Logger: h.logger, Watch: watch,
 	}
-	endSealing := h.startSealing(ctx, leader)
+	endSealing := h.startSealing(ctx, leader.Leader)
 	err = loop.Run(ctx)
 	endSealing()
 	endRecording()
@@ -293,7 +301,7 @@ func (t *historyTerm) works(ctx context.Context) {
 
 // datedSink tells the dates of the records that it has stored.
 type datedSink struct {
-	*store.Leader
+	*store.TransactionsWriter
 	dated func(time.Time)
 }
 
@@ -306,7 +314,7 @@ func (d datedSink) AppendTransactions(ctx context.Context, at ledger.HistoryPosi
 func (d datedSink) AppendBehind(
 	ctx context.Context, at ledger.HistoryPosition, order ingest.CommitOrder, records []ledger.Transaction,
 ) (ledger.HistoryPosition, error) {
-	position, err := d.Leader.AppendBehind(ctx, at, order, records)
+	position, err := d.TransactionsWriter.AppendBehind(ctx, at, order, records)
 	if err != nil {
 		return position, err
 	}

@@ -21,7 +21,7 @@ func TestProgressIsRecorded(t *testing.T) {
 	db, err := store.Open(store.Config{URL: throwaway.Migrated(t, migrate), Holder: "test"})
 	require.NoError(t, err)
 	defer db.Close()
-	leader, ok, err := db.Lead(t.Context(), store.RoleUpdates)
+	leader, ok, err := db.LeadUpdates(t.Context())
 	require.NoError(t, err)
 	require.True(t, ok)
 	defer leader.Close()
@@ -47,7 +47,7 @@ func TestProgressIsRecorded(t *testing.T) {
 		t.Helper()
 		eventually(t, fmt.Sprint("recorded: ", wanted), func() bool { return slices.Equal(wanted, recorded()) })
 	}
-	tell, end := startRecording(t.Context(), leader, testLogger(t), show)
+	tell, end := startRecording(t.Context(), leader.Leader, testLogger(t), show)
 	tell(at)
 	until([]int64{7})
 	at.At = 9
@@ -57,7 +57,7 @@ func TestProgressIsRecorded(t *testing.T) {
 	require.Len(t, shown, 2)
 	require.Equal(t, at, shown[1])
 
-	tell, end = startRecording(t.Context(), leader, testLogger(t), nil)
+	tell, end = startRecording(t.Context(), leader.Leader, testLogger(t), nil)
 	defer end()
 	tell(at)
 	at.Ended = true
@@ -71,10 +71,10 @@ func TestProgressThatCantBeRecorded(t *testing.T) {
 	db, err := store.Open(store.Config{URL: throwaway.Migrated(t, migrate), Holder: "test"})
 	require.NoError(t, err)
 	defer db.Close()
-	leader, _, err := db.Lead(t.Context(), store.RoleUpdates)
+	leader, _, err := db.LeadUpdates(t.Context())
 	require.NoError(t, err)
 	leader.Close()
-	tell, end := startRecording(t.Context(), leader, testLogger(t), nil)
+	tell, end := startRecording(t.Context(), leader.Leader, testLogger(t), nil)
 	tell(ledger.Progress{Stream: "updates", At: 7})
 	end()
 	status, err := db.Status(t.Context())

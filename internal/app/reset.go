@@ -20,7 +20,7 @@ func RunReset(ctx context.Context, cfg config.Database, to ledger.Offset, logger
 	if err := db.CheckSchema(ctx); err != nil {
 		return store.ResetReport{}, err
 	}
-	leader, err := leadNow(ctx, db, store.RoleUpdates, "stop it before resetting")
+	leader, err := leadNow(ctx, db, store.RoleUpdates, db.LeadUpdates, "stop it before resetting")
 	if err != nil {
 		return store.ResetReport{}, err
 	}

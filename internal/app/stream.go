@@ -42,9 +42,10 @@ type role interface {
 	// blocker says what must go away before anybody writes the stream, and whether a process that waits for it is
 	// ready; an empty state: nothing.
 	blocker(ctx context.Context) (state string, ready bool, err error)
-	// run says that it leads, and reads and writes as the leader until ctx ends or there is nothing more to do (done), or
-	// something fails. The next term begins at once where it is neither.
-	run(ctx context.Context, s *stream, leader *store.Leader) (done bool, err error)
+	// take tries once to take the lead; ok is false where another process has it. run says that it leads, and reads and writes as
+	// the leader until ctx ends or there is nothing more to do (done), or something fails. The next term begins at once where it is
+	// neither.
+	take(ctx context.Context) (leader *store.Leader, run func(ctx context.Context, s *stream) (done bool, err error), ok bool, err error)
 }
 
 // name is the stream's in checkpoints, health and metrics: that of its role.
@@ -91,7 +92,7 @@ func (s *stream) run(ctx context.Context) error {
 func (s *stream) record(ctx context.Context, reason string) {
 	ctx, cancel := context.WithTimeout(ctx, noteFor)
 	defer cancel()
-	leader, ok, err := s.store.Lead(ctx, s.role)
+	leader, _, ok, err := s.work.take(ctx)
 	if ok {
 		s.note(ctx, leader, reason)
 		s.closing = waitOrAbandon(leader.Close)
@@ -160,7 +161,7 @@ func (s *stream) term(ctx context.Context) (done bool, err error) {
 			return false, nil
 		}
 	}
-	leader, ok, err := s.store.Lead(ctx, s.role)
+	leader, run, ok, err := s.work.take(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -182,7 +183,7 @@ func (s *stream) term(ctx context.Context) (done bool, err error) {
 	}
 	termCtx, endTerm := whileLeading(ctx, leader)
 	defer endTerm()
-	done, err = s.work.run(termCtx, s, leader)
+	done, err = run(termCtx, s)
 	if lost := leader.Err(); lost != nil && ctx.Err() == nil {
 		return false, lost // whatever else failed for it
 	}

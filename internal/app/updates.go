@@ -60,7 +60,7 @@ func (u *updates) connect(ctx context.Context) error {
 }
 
 // connectAsLeader is connect for a leader, which also records who answers where the database did not know it yet.
-func (u *updates) connectAsLeader(ctx context.Context, leader *store.Leader) error {
+func (u *updates) connectAsLeader(ctx context.Context, leader *store.UpdatesWriter) error {
 	if err := u.connect(ctx); err != nil {
 		return err
 	}
@@ -81,12 +81,20 @@ func (u *updates) blocker(ctx context.Context) (state string, ready bool, err er
 		unfinished.At, unfinished.Entries), false, nil
 }
 
+func (u *updates) take(ctx context.Context) (*store.Leader, func(context.Context, *stream) (bool, error), bool, error) {
+	writer, ok, err := u.store.LeadUpdates(ctx)
+	if err != nil || !ok {
+		return nil, nil, false, err
+	}
+	return writer.Leader, func(ctx context.Context, s *stream) (bool, error) { return u.run(ctx, s, writer) }, true, nil
+}
+
 // run indexes the updates, with the tasks beside them.
-func (u *updates) run(ctx context.Context, s *stream, leader *store.Leader) (done bool, err error) {
+func (u *updates) run(ctx context.Context, s *stream, leader *store.UpdatesWriter) (done bool, err error) {
 	s.set(admin.Leads, true, "leading")
 	taskCtx, endTasks := context.WithCancel(ctx)
 	defer endTasks()
-	tell, endRecording := startRecording(ctx, leader, u.logger, u.cfg.Show)
+	tell, endRecording := startRecording(ctx, leader.Leader, u.logger, u.cfg.Show)
 	var tasks *background // from when it is certain that the participant has what is stored
 	loop := ingest.Updates{
 		Source: u.client, Sink: leader, Scope: u.scope, Start: u.start, ParticipantID: u.server.Load().ParticipantID,
@@ -99,7 +107,7 @@ func (u *updates) run(ctx context.Context, s *stream, leader *store.Leader) (don
 				u.tellShown(ctx, watermark)
 				if tasks == nil {
 					tasks = u.startBackground(taskCtx, leader)
-					s.note(ctx, leader, "")
+					s.note(ctx, leader.Leader, "")
 				}
 			},
 			Committed: func(watermark, frontier ledger.Offset, n int) {

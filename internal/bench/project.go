@@ -24,7 +24,7 @@ func (l *limit) project(ctx context.Context, shape ledger.Shape, from int64) (u 
 		return u, err
 	}
 	defer s.Close()
-	leader, ok, err := s.Lead(ctx, store.RoleUpdates)
+	leader, ok, err := s.LeadUpdates(ctx)
 	if err != nil {
 		return u, err
 	}

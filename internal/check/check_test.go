@@ -148,12 +148,12 @@ func TestTheLeaderGoesOn(t *testing.T) {
 	require.NoError(t, leader.RecordIdentity(t.Context(), l.ParticipantID(), anyParty), "it still writes")
 }
 
-func leading(t *testing.T, database string) *store.Leader {
+func leading(t *testing.T, database string) *store.UpdatesWriter {
 	t.Helper()
 	db, err := store.Open(store.Config{URL: database, Holder: "the daemon"})
 	require.NoError(t, err)
 	t.Cleanup(db.Close)
-	leader, ok, err := db.Lead(t.Context(), store.RoleUpdates)
+	leader, ok, err := db.LeadUpdates(t.Context())
 	require.NoError(t, err)
 	require.True(t, ok)
 	t.Cleanup(leader.Close)

@@ -10,8 +10,8 @@ import (
 // How much of batches that were written and are not shown yet is remembered, and how much of it one transaction shows, about.
 // An event takes some 200 bytes.
 const (
-	pendingEvents    = 100_000
-	stepEventsEnough = 50_000
+	pendingEvents = 100_000
+	EventsEnough  = 50_000
 )
 
 // Pending remembers what batches do to the active set, from when they were written until they are shown. What it lacks is
@@ -26,7 +26,7 @@ type Pending struct {
 }
 
 // NewPending remembers nothing yet.
-func NewPending() *Pending { return &Pending{Limit: pendingEvents, Enough: stepEventsEnough} }
+func NewPending() *Pending { return &Pending{Limit: pendingEvents, Enough: EventsEnough} }
 
 type pendingBatch struct {
 	from, to int64 // from exclusive, to inclusive

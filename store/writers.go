@@ -1,0 +1,49 @@
+package store
+
+import (
+	"context"
+
+	"ledgerindexer/store/internal/active"
+)
+
+// UpdatesWriter has RoleUpdates: it writes the stream of updates, or the snapshot that it stands on, and what tasks beside it read.
+type UpdatesWriter struct {
+	*Leader
+	pending *active.Pending
+}
+
+// LeadUpdates tries once to take RoleUpdates. ok is false where another process has it.
+func (s *Store) LeadUpdates(ctx context.Context) (writer *UpdatesWriter, ok bool, err error) {
+	leader, ok, err := s.lead(ctx, RoleUpdates)
+	if err != nil || !ok {
+		return nil, false, err
+	}
+	return &UpdatesWriter{Leader: leader, pending: active.NewPending()}, true, nil
+}
+
+// TransactionsWriter has RoleTransactions: it writes the transaction history.
+type TransactionsWriter struct {
+	*Leader
+	knownIDs *knownIDs
+}
+
+// LeadTransactions tries once to take RoleTransactions. ok is false where another process has it.
+func (s *Store) LeadTransactions(ctx context.Context) (writer *TransactionsWriter, ok bool, err error) {
+	leader, ok, err := s.lead(ctx, RoleTransactions)
+	if err != nil || !ok {
+		return nil, false, err
+	}
+	return &TransactionsWriter{Leader: leader, knownIDs: newKnownIDs()}, true, nil
+}
+
+// BackfillWriter has RoleHistory: it fills in updates below where indexing began.
+type BackfillWriter struct{ *Leader }
+
+// LeadBackfill tries once to take RoleHistory. ok is false where another process has it.
+func (s *Store) LeadBackfill(ctx context.Context) (writer *BackfillWriter, ok bool, err error) {
+	leader, ok, err := s.lead(ctx, RoleHistory)
+	if err != nil || !ok {
+		return nil, false, err
+	}
+	return &BackfillWriter{leader}, true, nil
+}
