@@ -12,5 +12,11 @@
 //   - After any error the outcome of a transaction is unknown: callers read the watermark, or the position,
 //     again, never assume.
 //
-// It knows no HTTP and nothing of package ingest, which declares the interfaces that Leader satisfies.
+// Who writes takes a role, and has what only that role may do: UpdatesWriter, TransactionsWriter, BackfillWriter or Repairer.
+//
+// What does not need the whole is in rooms of its own, each of which the linter keeps from using what is above it: tables (which
+// tables there are), pgcopy (encoding), pg (codes of errors, ends of transactions), names (numbers of names), rows (pure functions
+// from what was read to rows), active (what updates do to the active set), partitions.
+//
+// It knows no HTTP and nothing of package ingest, which declares the interfaces that the writers satisfy.
 package store

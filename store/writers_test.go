@@ -1,0 +1,29 @@
+package store
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What only one role may do, no other role's writer can be asked for. They share what every leader may do.
+func TestWritersShareNothingButTheLeader(t *testing.T) {
+	t.Parallel()
+	shared := reflect.TypeFor[*Leader]()
+	owner := map[string]reflect.Type{}
+	for _, writer := range []reflect.Type{
+		reflect.TypeFor[*UpdatesWriter](), reflect.TypeFor[*TransactionsWriter](), reflect.TypeFor[*BackfillWriter](), reflect.TypeFor[*Repairer](),
+	} {
+		for method := range writer.Methods() {
+			if _, ofAll := shared.MethodByName(method.Name); ofAll {
+				continue
+			}
+			require.NotContains(t, owner, method.Name, "%v", writer)
+			owner[method.Name] = writer
+		}
+	}
+	for _, name := range []string{"Append", "Project", "Reset", "WriteSnapshotPage", "AppendTransactions", "Fill"} {
+		require.Contains(t, owner, name)
+	}
+}
