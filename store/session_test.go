@@ -61,7 +61,8 @@ func TestPoolerFreesTheLockOfALeaderThatIsGone(t *testing.T) {
 	d := newDatabase(t)
 	s := d.open(d.behind(throwaway.PoolSessions), nil)
 	key := dbsqlc.LeadershipTryLockParams{Class: lockClass, RoleNumber: roleNumbers[RoleUpdates]}
-	free := fmt.Sprintf("SELECT NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = %d AND objid = %d)", key.Class, key.RoleNumber)
+	free := fmt.Sprintf("SELECT NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = %d AND objid = %d"+
+		" AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))", key.Class, key.RoleNumber) // others' tests lock in theirs
 	for name, goes := range map[string]string{"it vanishes": "", "it is silent": "SET idle_session_timeout = 1"} {
 		conn, err := s.connect(t.Context(), s.lockConfig(RoleUpdates))
 		require.NoError(t, err, name)
