@@ -31,6 +31,7 @@ func (d *decoder) records() []Transaction {
 		if len(list) == mostElements {
 			d.peek()
 			d.refuseAt(d.at, "", errTooMany)
+			return nil
 		}
 		if len(list) == cap(list) {
 			list = slices.Grow(list, d.expected(len(list), started))
