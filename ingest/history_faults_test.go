@@ -171,7 +171,6 @@ func livesThrough(t *testing.T, seed uint64) int {
 	w.grow(random.IntN(200))
 	w.show()
 	l.service.before, l.memory.before, l.memory.after = w.request, w.begin, w.write
-	l.memory.length = []int{100, 200}[random.IntN(2)]
 	l.set = func(h *History) { h.leastAhead = []int{0, 1, 4}[seed%3] }
 	for range random.IntN(5) { // processes, one after another
 		w.failing, w.stirring = random.Float64()*0.2, random.Float64()*random.Float64()*0.3
@@ -204,12 +203,12 @@ func livesThrough(t *testing.T, seed uint64) int {
 			t.Errorf("%s is stored %d times and was shown %d times at most", word, n, shown[word])
 		}
 	}
-	_, _, going := l.memory.reread()
+	_, _, going := l.memory.generations()
 	if going || l.current() == 0 || len(l.memory.mistakes) > 0 {
 		t.Errorf("reading again: %v, current %d times; %v", going, l.current(), l.memory.mistakes)
 	}
 	if t.Failed() {
 		t.Logf("seed %d\n%s", seed, l.told.log.String())
 	}
-	return l.memory.shared
+	return l.memory.ahead
 }

@@ -2,9 +2,7 @@ package ingest
 
 import (
 	"fmt"
-	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -81,8 +79,9 @@ func TestTheCursorIsTheNewestIDThatIsUniqueSoFar(t *testing.T) {
 		stop := l.run()
 		pass(time.Minute)
 		require.NoError(t, stop())
-		position := l.memory.position()
-		require.Equal(t, "c", position.Window[position.Cursor()].EventID)
+		_, known, err := l.memory.HistoryPosition(t.Context())
+		require.NoError(t, err)
+		require.EqualValues(t, "c", NewHistoryPages(l.service, l.told.logger(), known, false).Cursor())
 		l.service.grow(history("f")...)
 		stop = l.run()
 		pass(time.Minute)
@@ -111,7 +110,7 @@ func TestRecordsAreMatchedByPosition(t *testing.T) {
 				require.NoError(t, stop())
 				require.Equal(t, words(all), words(l.memory.stored()))
 				require.Empty(t, l.retried())
-				rereads, _, going := l.memory.reread()
+				rereads, _, going := l.memory.generations()
 				require.False(t, going)
 				if first != 11 { // between the second and the third of one id: who knows which of them is new?
 					require.Zero(t, rereads)
@@ -139,55 +138,6 @@ func TestACopyOfTheNewestRecord(t *testing.T) {
 	}
 }
 
-func TestWhatTheEndOfTheWindowIs(t *testing.T) {
-	t.Parallel()
-	cut := []ledger.HistoryMark{{EventID: "a", Fingerprint: history("a")[0].Fingerprint(), Unique: true}}
-	for _, record := range history(strings.Repeat("b ", longWindow)) {
-		cut = append(cut, ledger.HistoryMark{EventID: "b", Fingerprint: record.Fingerprint()})
-	}
-	all := strings.Repeat("b ", longWindow) + "a "
-	for newest, want := range map[string]bool{
-		all:                                   true,
-		all + "x":                             true, // what stands before a window that was cut is not known
-		all + "a":                             false,
-		strings.Repeat("b ", longWindow):      false,
-		strings.Repeat("b ", longWindow+1):    false,
-		"b b b":                               false,
-		"":                                    false,
-		"c " + strings.TrimPrefix(all, "b "):  false,
-		strings.TrimPrefix(all, "b ") + " x":  false,
-		strings.TrimPrefix(all, "b b b b b "): false,
-	} {
-		at := &ledger.HistoryPosition{Window: cut, LastSeq: 1000}
-		require.Equal(t, want, endsWith(at, history(newest)), newest)
-	}
-	require.Equal(t, longWindow+2, lookFor(cut, historyPollDepth))
-	require.Equal(t, 1000, lookFor(make([]ledger.HistoryMark, 1000), historyPollDepth))
-}
-
-func TestWhichStoredIDsArePlacesThatCameAgain(t *testing.T) {
-	t.Parallel()
-	matched := []ledger.HistoryMark{
-		{EventID: "unique", Unique: true}, {EventID: "twice"}, {EventID: "twice"}, {EventID: "also elsewhere"},
-	}
-	stored := map[string]bool{"unique": true, "twice": true, "also elsewhere": true, "elsewhere": true}
-	for words, want := range map[string]int{
-		"":                    -1,
-		"new newer":           -1,
-		"unique twice new":    -1,
-		"unique unique":       -1,
-		"new elsewhere":       1,
-		"also_elsewhere":      0,
-		"twice new elsewhere": 2,
-	} {
-		records := history(words)
-		for i := range records {
-			records[i].EventID = strings.ReplaceAll(records[i].EventID, "_", " ")
-		}
-		require.Equal(t, want, unaccounted(records, stored, matched), words)
-	}
-}
-
 // A history in which no id is unique can be read as far as a page reaches.
 func TestAHistoryWithoutAUniqueID(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -203,27 +153,6 @@ func TestAHistoryWithoutAUniqueID(t *testing.T) {
 		require.NoError(t, stop())
 		require.Equal(t, "a a b b c", words(l.memory.stored()))
 		require.Empty(t, l.retried())
-	})
-}
-
-// More records than the window can hold share their ids: whoever serves them, there is no way on.
-func TestAWindowWithoutAUniqueIDIsAProblem(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		records := history("a b c")
-		for i := range 300 {
-			records = append(records, record("x", fmt.Sprint(i)))
-		}
-		l := newHistoryLoop(t, records)
-		l.memory.length, l.memory.longest = 200, 200
-		l.service.pageSize = 1000
-		l.run()
-		var problem *ledger.Problem
-		synctest.Wait()
-		l.service.grow(history("y")...)
-		pass(settled)
-		require.ErrorAs(t, l.ended(), &problem)
-		require.Equal(t, "the last 200 records of the transaction history share their event ids with others, so there is none after which it could be read on", problem.What)
-		require.Equal(t, words(records), words(l.memory.stored()))
 	})
 }
 
@@ -271,5 +200,23 @@ func TestAPageThatShrinksBelowTheSharedIDs(t *testing.T) {
 		pass(settled)
 		require.NoError(t, stop())
 		require.Equal(t, words(l.service.all()), words(l.memory.stored()))
+	})
+}
+
+// More records than the window can hold share their ids: whoever serves them, there is no way on.
+func TestAWindowWithoutAUniqueIDIsAProblem(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		records := history("a b c")
+		for i := range HistoryWindowLimit {
+			records = append(records, record("x", fmt.Sprint(i)))
+		}
+		n := int64(len(records))
+		l := newHistoryLoop(t, records)
+		l.memory.records, l.memory.at = records, ledger.HistoryPosition{Revision: 1, ShownTo: n, LastSeq: n}
+		l.run()
+		pass(settled)
+		var problem *ledger.Problem
+		require.ErrorAs(t, l.ended(), &problem)
+		require.Equal(t, "the last 1000 records of the transaction history share their event ids with others, so there is none after which it could be read on", problem.What)
 	})
 }

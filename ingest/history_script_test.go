@@ -42,7 +42,7 @@ func numbered(prefix string, n int) (records []ledger.Transaction) {
 
 // before is a history that no window reaches back to.
 func before(records []ledger.Transaction) []ledger.Transaction {
-	return append(numbered("before", 120), records...)
+	return append(numbered("before", historyWindow+50), records...)
 }
 
 // word is a record as history reads it.
@@ -165,7 +165,8 @@ func (s *historyScript) Describe(ctx context.Context) (ledger.HistoryService, er
 	return s.service, err
 }
 
-func (s *historyScript) TransactionsAfter(ctx context.Context, id string) ([]ledger.Transaction, error) {
+func (s *historyScript) TransactionsAfter(ctx context.Context, cursor ledger.HistoryCursor) ([]ledger.Transaction, error) {
+	id := string(cursor)
 	if err := s.request(ctx, "after "+id); err != nil {
 		return nil, err
 	}
@@ -222,213 +223,145 @@ func (s *historyScript) NewestTransactions(ctx context.Context, n int) ([]ledger
 // historyMemory is where records are written in these tests: a HistorySink as strict as the database. A mistake of the
 // loop is noted.
 type historyMemory struct {
-	length   int                      // of the window, where a unique id is among them
-	longest  int                      // of the window otherwise
 	before   func(write string) error // called with each write; may fail it
 	after    func(write string) error // called when it is done; may lose its answer
 	mu       sync.Mutex
-	revision int64
-	records  []ledger.Transaction // by seq - 1
-	order    []int64              // seqs in the service's order
-	reading  bool                 // again from the beginning
-	met      map[int64]bool       // while it is
-	unmet    map[int64]bool       // when it was last done
-	rereads  int
-	gone     []int64
+	at       ledger.HistoryPosition
+	records  []ledger.Transaction // by seq - 1, of all generations
+	begun    int                  // generations
+	shown    int                  // generations, in place of others
 	mistakes []string
-	shared   int // records that were stored behind a write that had not ended, while others had their ids
+	ahead    int // records that were written while others were, and share their ids
 }
 
-func newHistoryMemory() *historyMemory { return &historyMemory{length: 100, longest: 1000} }
+func newHistoryMemory() *historyMemory { return &historyMemory{} }
 
 var errStale = errors.New("the position is not the one that is stored")
 
 // write makes a change: all of it or nothing.
-func (m *historyMemory) write(ctx context.Context, name string, at *ledger.HistoryPosition, change func() error) (ledger.HistoryPosition, error) {
+func (m *historyMemory) write(ctx context.Context, name string, at ledger.HistoryPosition, change func() error) (ledger.HistoryPosition, error) {
 	if m.before != nil {
 		if err := m.before(name); err != nil {
-			return ledger.HistoryPosition{}, err
+			return at, err
 		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if ctx.Err() != nil {
-		return ledger.HistoryPosition{}, ctx.Err()
+		return at, ctx.Err()
 	}
-	if at.Revision != m.revision {
-		return ledger.HistoryPosition{}, errStale
+	if at.Revision != m.at.Revision {
+		return at, errStale
 	}
+	if at != m.at {
+		m.mistakes = append(m.mistakes, fmt.Sprintf("%s: the position is %v, and the writer takes it for %v", name, m.at, at))
+	}
+	revision := m.at.Revision
 	if err := change(); err != nil {
-		m.mistakes = append(m.mistakes, err.Error())
-		return ledger.HistoryPosition{}, err
+		return at, err
 	}
-	m.revision++
-	position := m.position()
+	m.at.Revision = revision + 1
 	if m.after != nil {
 		if err := m.after(name); err != nil {
-			return ledger.HistoryPosition{}, err
+			return at, err
 		}
 	}
-	return position, nil
+	return m.at, nil
 }
 
-func (m *historyMemory) position() ledger.HistoryPosition {
-	p := ledger.HistoryPosition{Revision: m.revision, LastSeq: int64(len(m.records)), Rereading: m.reading}
-	ids := map[string]int{}
-	for i := range m.records {
-		if seq := int64(i + 1); m.met[seq] || !m.reading && !m.unmet[seq] {
-			ids[m.records[i].EventID]++
-		}
-	}
-	for i := len(m.order) - 1; i >= 0; i-- {
-		if n := len(p.Window); n >= m.longest || n >= m.length && p.Cursor() >= 0 {
-			break
-		}
-		seq := m.order[i]
-		record := &m.records[seq-1]
-		mark := ledger.HistoryMark{Seq: seq, EventID: record.EventID, Fingerprint: record.Fingerprint(), Unique: ids[record.EventID] == 1}
-		p.Window = append(p.Window, mark)
-	}
-	slices.Reverse(p.Window)
-	return p
-}
-
-func (m *historyMemory) HistoryPosition(ctx context.Context) (ledger.HistoryPosition, error) {
+func (m *historyMemory) HistoryPosition(ctx context.Context) (ledger.HistoryPosition, []ledger.HistoryMark, error) {
 	if m.before != nil {
 		if err := m.before("position"); err != nil {
-			return ledger.HistoryPosition{}, err
+			return ledger.HistoryPosition{}, nil, err
 		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.position(), ctx.Err()
+	read := m.records[m.at.ReadAfter:m.at.LastSeq]
+	ids := map[string]int{}
+	for i := range read {
+		ids[read[i].EventID]++
+	}
+	var marks []ledger.HistoryMark
+	for i := max(0, len(read)-HistoryWindowLimit); i < len(read); i++ {
+		marks = append(marks, ledger.HistoryMark{Cursor: read[i].Cursor(), Fingerprint: read[i].Fingerprint(), Unique: ids[read[i].EventID] == 1})
+	}
+	return m.at, marks, ctx.Err()
 }
 
-func (m *historyMemory) AppendTransactions(ctx context.Context, at ledger.HistoryPosition, records []ledger.Transaction) (ledger.HistoryPosition, error) {
-	return m.AppendBehind(ctx, at, nil, records)
-}
-
-func (m *historyMemory) AppendBehind(
-	ctx context.Context, at ledger.HistoryPosition, order CommitOrder, records []ledger.Transaction,
+func (m *historyMemory) AppendTransactions(
+	ctx context.Context, at ledger.HistoryPosition, order CommitOrder, batch ledger.HistoryBatch,
 ) (ledger.HistoryPosition, error) {
 	if err := takeTurn(ctx, order); err != nil {
 		return at, err
 	}
-	return m.write(ctx, "append", &at, func() error {
-		if known := m.position(); at.LastSeq != known.LastSeq || !endsAlike(at.Window, known.Window) {
-			return errors.New("the position is another one than the writer takes it for")
+	return m.write(ctx, "append", at, func() error {
+		for _, record := range m.records[m.at.ReadAfter:m.at.LastSeq] {
+			if slices.Contains(batch.New, record.EventID) {
+				return &ledger.KnownEventIDError{EventID: record.EventID}
+			}
 		}
-		if len(records) == 0 {
-			return errors.New("nothing to append")
+		if len(batch.Records) == 0 {
+			m.mistakes = append(m.mistakes, "nothing to append")
 		}
 		if order != nil {
-			m.shared += len(records) - len(eventIDs(records))
+			m.ahead += len(batch.Records) - len(eventIDs(batch.Records))
 		}
-		for i := range records {
-			seq := m.meet(&records[i])
-			if seq == 0 {
-				m.records = append(m.records, records[i])
-				seq = int64(len(m.records))
-			}
-			m.order = append(m.order, seq)
-			if m.reading {
-				m.met[seq] = true
-			}
-		}
+		m.records = append(m.records, slices.Clone(batch.Records)...)
+		m.at = m.at.Behind(len(batch.Records))
 		return nil
 	})
 }
 
-// endsAlike tells whether the shorter of two windows is the end of the other.
-func endsAlike(a, b []ledger.HistoryMark) bool {
-	n := min(len(a), len(b))
-	return slices.Equal(a[len(a)-n:], b[len(b)-n:])
-}
-
-// meet finds the stored record that is met again: 0, there is none.
-func (m *historyMemory) meet(record *ledger.Transaction) int64 {
-	if !m.reading {
-		return 0
-	}
-	found := int64(0)
-	for i := range m.records {
-		seq := int64(i + 1)
-		if m.met[seq] || word(m.records[i]) != word(*record) {
-			continue
-		}
-		if !m.unmet[seq] {
-			return seq
-		}
-		if found == 0 {
-			found = seq
-		}
-	}
-	return found
-}
-
-func (m *historyMemory) RereadHistory(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error) {
-	return m.write(ctx, "reread", &at, func() error {
-		m.reading, m.order, m.met = true, nil, map[int64]bool{}
-		m.rereads++
+func (m *historyMemory) BeginGeneration(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error) {
+	return m.write(ctx, "begin", at, func() error {
+		m.at.Leftovers = m.at.Leftovers || m.at.Rereading()
+		m.at.ReadAfter = m.at.LastSeq
+		m.begun++
 		return nil
 	})
 }
 
-func (m *historyMemory) FinishReread(ctx context.Context, at ledger.HistoryPosition) (position ledger.HistoryPosition, gone int64, err error) {
-	position, err = m.write(ctx, "finish", &at, func() error {
-		if !m.reading {
-			return errors.New("finished without having begun")
+func (m *historyMemory) ShowGeneration(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error) {
+	return m.write(ctx, "show", at, func() error {
+		if !m.at.Rereading() {
+			m.mistakes = append(m.mistakes, "shown without having been begun")
 		}
-		m.unmet = map[int64]bool{}
-		for i := range m.records {
-			if seq := int64(i + 1); !m.met[seq] {
-				m.unmet[seq] = true
-			}
-		}
-		gone = int64(len(m.unmet))
-		m.reading, m.met = false, nil
-		m.gone = append(m.gone, gone)
+		m.at.ShownAfter, m.at.ShownTo, m.at.Leftovers = m.at.ReadAfter, m.at.LastSeq, true
+		m.shown++
 		return nil
 	})
-	return position, gone, err
 }
 
-func (m *historyMemory) HasTransactions(ctx context.Context, eventIDs []string) (map[string]bool, error) {
-	return m.have(ctx, "has", eventIDs, func(int64) bool { return true })
+func (m *historyMemory) DropLeftovers(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error) {
+	return m.write(ctx, "drop", at, func() error {
+		m.at.Leftovers = false
+		return nil
+	})
 }
 
-func (m *historyMemory) MetTransactions(ctx context.Context, eventIDs []string) (map[string]bool, error) {
-	return m.have(ctx, "met", eventIDs, func(seq int64) bool { return !m.reading || m.met[seq] })
-}
-
-func (m *historyMemory) have(ctx context.Context, name string, eventIDs []string, counts func(seq int64) bool) (map[string]bool, error) {
-	if m.before != nil {
-		if err := m.before(name); err != nil {
-			return nil, err
-		}
-	}
+func (m *historyMemory) StoredTransactions(ctx context.Context, at ledger.HistoryPosition, eventIDs []string) (map[string]bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	has := map[string]bool{}
-	for i := range m.records {
-		if id := m.records[i].EventID; slices.Contains(eventIDs, id) && counts(int64(i+1)) {
-			has[id] = true
-		}
+	for _, record := range m.records[at.ReadAfter:at.LastSeq] {
+		has[record.EventID] = true
 	}
 	return has, ctx.Err()
 }
 
-// stored is all records by seq.
+// stored is all records that readers see, in their order.
 func (m *historyMemory) stored() []ledger.Transaction {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Clone(m.records)
+	return slices.Clone(m.records[m.at.ShownAfter:m.at.ShownTo])
 }
 
-func (m *historyMemory) reread() (times int, gone []int64, going bool) {
+// generations is how many were begun, and shown, and whether one is being read that is not shown.
+func (m *historyMemory) generations() (begun, shown int, going bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.rereads, slices.Clone(m.gone), m.reading
+	return m.begun, m.shown, m.at.Rereading()
 }
 
 // historyLoop is a history loop between a scripted service and a memory.

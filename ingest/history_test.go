@@ -39,7 +39,7 @@ func TestReadsTheHistoryAndGoesOnPolling(t *testing.T) {
 
 func TestReadsOnFromTheStoredWindow(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		l := newHistoryLoop(t, numbered("a", 195))
+		l := newHistoryLoop(t, numbered("a", 395))
 		l.service.pageSize = historyOverlap + 10
 		stop := l.run()
 		pass(time.Minute)
@@ -77,7 +77,7 @@ func TestUntilTheHistoryIsCurrent(t *testing.T) {
 		"from the beginning":    {"", "a b c", "a b c"},
 		"equal records":         {"a b", "a b c c", "a b c c"},
 		"ends with a shared id": {"", "a b b=1 b=2", "a b b=1 b=2"},
-		"another order":         {"a b c d", "b a c d", "a b c d"},
+		"another order":         {"a b c d", "b a c d", "b a c d"},
 		"a service behind":      {"a b c d e f g h", "a b c d", "a b c d e f g h"},
 		"an empty service":      {"a b c d e f g h", "", "a b c d e f g h"},
 	} {
@@ -93,7 +93,7 @@ func TestUntilTheHistoryIsCurrent(t *testing.T) {
 				pass(time.Minute)
 				require.NoError(t, l.ended())
 				require.Equal(t, c.want, words(l.memory.stored()))
-				_, _, going := l.memory.reread()
+				_, _, going := l.memory.generations()
 				require.False(t, going)
 			})
 		})
@@ -302,7 +302,7 @@ func TestSomebodyElsesHistoryIsNotStored(t *testing.T) {
 				pass(time.Minute)
 				require.ErrorIs(t, l.ended(), foreign)
 				require.Equal(t, words(ours), words(l.memory.stored()))
-				rereads, _, _ := l.memory.reread()
+				rereads, _, _ := l.memory.generations()
 				require.Zero(t, rereads)
 			})
 		})

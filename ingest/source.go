@@ -62,43 +62,34 @@ type SnapshotSink interface {
 	) (ledger.SnapshotProgress, error)
 }
 
-// HistorySource is what the history loop needs of a service of the transaction history. It pages by event id; another
-// kind of service can stand behind it, if it tells records by such ids.
+// HistorySource is what the history loop needs of a service of the transaction history.
 type HistorySource interface {
 	// Describe asks who the service is and whether its history is complete.
 	Describe(ctx context.Context) (ledger.HistoryService, error)
-	// TransactionsAfter reads on after an event id in the service's order, as far as one request brings; the empty id
-	// reads from the beginning. No records: nothing follows, or the service does not know the id. The error is
-	// ledger.ErrCursorRefused where the service fails for this id, and ledger.ErrNotOffered where it has no history.
-	TransactionsAfter(ctx context.Context, eventID string) ([]ledger.Transaction, error)
+	// TransactionsAfter reads on after a cursor in the service's order, as far as one request brings. No records: nothing follows,
+	// or the service does not know the cursor. The error is ledger.ErrCursorRefused where the service fails for this cursor, and
+	// ledger.ErrNotOffered where it has no history.
+	TransactionsAfter(ctx context.Context, after ledger.HistoryCursor) ([]ledger.Transaction, error)
 	// NewestTransactions gives the last n records, the newest first.
 	NewestTransactions(ctx context.Context, n int) ([]ledger.Transaction, error)
 }
 
 // HistorySink is where the transaction history is written.
 type HistorySink interface {
-	// HistoryPosition is where the history is read on. An event id is unique there if one record has it of those that the
-	// service shows: while the history is read again, of those that were met since; otherwise of all stored ones but those
-	// that were not met when it was last read again. The window has at least 100 marks where so many were read: a
-	// shorter one begins with the history.
-	HistoryPosition(ctx context.Context) (ledger.HistoryPosition, error)
-	// AppendTransactions stores records that follow the last one of the position's window in the service's order, all
-	// of them or nothing, and returns the new position. While the history is read again, a record that is stored
-	// already, as often as it has been met since, is only noted.
-	AppendTransactions(ctx context.Context, at ledger.HistoryPosition, records []ledger.Transaction) (ledger.HistoryPosition, error)
-	// AppendBehind is AppendTransactions for records that are written in their turn, behind others. at is the position that those
-	// lead to, though its window may be cut. The history is not being read again.
-	AppendBehind(
-		ctx context.Context, at ledger.HistoryPosition, order CommitOrder, records []ledger.Transaction,
-	) (ledger.HistoryPosition, error)
-	// RereadHistory begins to read the history again from its beginning.
-	RereadHistory(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error)
-	// FinishReread ends it. gone is how many stored records were not met again: they stay, and no longer count for what is
-	// unique.
-	FinishReread(ctx context.Context, at ledger.HistoryPosition) (position ledger.HistoryPosition, gone int64, err error)
-	// HasTransactions tells which of the event ids stand on a stored record, whether or not the service still shows it.
-	HasTransactions(ctx context.Context, eventIDs []string) (map[string]bool, error)
-	// MetTransactions tells which of the event ids stand on a record that was met, or stored, since the history is read
-	// again. Where it is not, it tells what HasTransactions tells.
-	MetTransactions(ctx context.Context, eventIDs []string) (map[string]bool, error)
+	// HistoryPosition is where the history is read on, with the last records of the generation that is read, the oldest first:
+	// HistoryWindowLimit of them, or all.
+	HistoryPosition(ctx context.Context) (ledger.HistoryPosition, []ledger.HistoryMark, error)
+	// AppendTransactions stores records behind the position, all of them or nothing, and returns the position behind them, which is
+	// at.Behind(len(batch.Records)). order is their place among writes that go on at the same time; nil: there are no others. The error
+	// may be a *ledger.KnownEventIDError.
+	AppendTransactions(ctx context.Context, at ledger.HistoryPosition, order CommitOrder, batch ledger.HistoryBatch) (ledger.HistoryPosition, error)
+	// BeginGeneration begins to read the history from its beginning, into a generation that is not shown yet. One that was begun
+	// before and is not shown is given up.
+	BeginGeneration(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error)
+	// ShowGeneration shows the generation that is read, in place of the one that is shown.
+	ShowGeneration(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error)
+	// DropLeftovers removes the rows of generations that are neither shown nor read, bit by bit.
+	DropLeftovers(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error)
+	// StoredTransactions tells which of the event ids stand on a record of the generation that is read.
+	StoredTransactions(ctx context.Context, at ledger.HistoryPosition, eventIDs []string) (map[string]bool, error)
 }

@@ -1,5 +1,6 @@
 -- The transaction history: one row per record in indexer.transactions, what its kind adds in a table of that kind, all
--- by seq, the number of the record in the order in which it was stored. No table is partitioned: the history is never
+-- by seq, the number of the record in the order in which it was stored. Each reading of the history from its beginning is a generation,
+-- with a range of seqs of its own behind all others. No table is partitioned: the history is never
 -- pruned, and rows are found by seq, which grows, or by the hash of an event id.
 
 -- +goose Up
@@ -14,25 +15,30 @@ CREATE TABLE indexer.network (
 COMMENT ON TABLE indexer.network IS 'The one network whose transaction history this database holds: the party that operates it. Empty while the service has not told.';
 
 CREATE TABLE indexer.history_position (
-    only_row     boolean PRIMARY KEY DEFAULT true CHECK (only_row),
-    revision     bigint   NOT NULL,
-    last_seq     bigint   NOT NULL,
-    window_seqs  bigint[] NOT NULL, -- the last records in the service's order
-    ordered_from bigint   NOT NULL, -- from this seq on, the order of seq is the service's
-    rereading    boolean  NOT NULL
+    only_row    boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    revision    bigint  NOT NULL,
+    shown_after bigint  NOT NULL, -- readers see the generation with the seqs after this one
+    shown_to    bigint  NOT NULL, -- up to this one
+    read_after  bigint  NOT NULL, -- the generation that is read has the seqs after this one
+    last_seq    bigint  NOT NULL, -- up to this one
+    leftovers   boolean NOT NULL, -- rows of other generations may be stored
+    CONSTRAINT generations_do_not_overlap CHECK (
+        0 <= shown_after AND shown_after <= shown_to
+        AND (read_after = shown_after AND last_seq = shown_to OR shown_to <= read_after AND read_after <= last_seq AND read_after > shown_after)
+    )
 );
-INSERT INTO indexer.history_position (revision, last_seq, window_seqs, ordered_from, rereading) VALUES (0, 0, '{}', 1, false);
-COMMENT ON TABLE indexer.history_position IS 'How far the transaction history has been read. Moved by compare-and-swap of revision, in the transaction that writes the records; 0: not begun.';
+INSERT INTO indexer.history_position (revision, shown_after, shown_to, read_after, last_seq, leftovers) VALUES (0, 0, 0, 0, 0, false);
+COMMENT ON TABLE indexer.history_position IS 'How far the transaction history has been read, and which of its readings from the beginning, its generations, readers see. Mostly that is the one that is being read. Moved by compare-and-swap of revision, in the transaction that writes the records; 0: not begun.';
 
-CREATE TABLE indexer.history_sightings (
-    seq bigint PRIMARY KEY
+-- What a reader sees of two generations it sees at one moment, that of its snapshot. Not for the planner: it would take the
+-- conditions for rarer than they are.
+CREATE FUNCTION indexer.set_aside(seq bigint) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
+RETURN (
+    SELECT h.read_after > h.shown_after AND set_aside.seq > h.read_after AND set_aside.seq <= h.last_seq
+        OR h.leftovers AND set_aside.seq > 0 AND (set_aside.seq <= h.shown_after OR set_aside.seq > h.shown_to AND set_aside.seq <= h.read_after)
+    FROM indexer.history_position h
 );
-COMMENT ON TABLE indexer.history_sightings IS 'Records that were met, or stored, since the history is read again from its beginning. Empty otherwise.';
-
-CREATE TABLE indexer.history_gone (
-    seq bigint PRIMARY KEY
-);
-COMMENT ON TABLE indexer.history_gone IS 'Stored records that the service did not show any more when its history was last read again to its end. Replaced as a whole then. They stay stored, but no longer keep an event id from being unique.';
+COMMENT ON FUNCTION indexer.set_aside(bigint) IS 'Whether a record with this seq is of a generation that is still being read, or of one that may not be removed yet.';
 
 -- Records: written once, never updated ---------------------------------------------------------------------------
 
@@ -140,17 +146,21 @@ RETURN CASE WHEN rtrim(event_id, '0123456789') LIKE '#_%:' AND event_id NOT LIKE
     THEN left(substr(rtrim(event_id, '0123456789'), 2), -1) END;
 COMMENT ON FUNCTION indexer.update_id_of(text) IS 'The update that an event id names, which is #, the update id, a colon and the node id. NULL for an id of another form.';
 
+-- Only the generation that is shown. The additions keep PostgreSQL from taking a condition on seq for a rare one, and the two for a
+-- range.
+--
 -- The event id comes from a join that the planner leaves out where nobody asks for the id, and turns around where rows
 -- are searched by it.
 
 CREATE VIEW ledger.transactions AS
 SELECT x.seq, x.event_id, indexer.update_id_of(x.event_id) AS update_id, x.kind, x.date, s.synchronizer_id AS domain_id, x.offset_text, x.round, x.transaction_type,
-       x.unit_word, x.extra, EXISTS (SELECT FROM indexer.history_gone g WHERE g.seq = x.seq) AS gone
+       x.unit_word, x.extra
 FROM indexer.transactions x
-LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = x.domain_ref;
+LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = x.domain_ref
+WHERE x.seq + 0 > (SELECT h.shown_after FROM indexer.history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM indexer.history_position h);
 
-COMMENT ON VIEW ledger.transactions IS 'One row per record of the transaction history, of every kind: what a Scan service tells of the whole network, not of one participant. What belongs to a kind is in the relation of that kind under the same seq. Everything up to the checkpoint in ledger.stream_checkpoints is here, as far as the service had it, and what came behind it under ids that are not unique.';
-COMMENT ON COLUMN ledger.transactions.seq IS 'Number of the record, from 1, without gaps, in the order in which records were read. It never changes. Unique. It is the service''s order unless the history had to be read again: what was found missing then came behind.';
+COMMENT ON VIEW ledger.transactions IS 'One row per record of the transaction history, of every kind: what a Scan service tells of the whole network, not of one participant. What belongs to a kind is in the relation of that kind under the same seq. Everything up to the checkpoint in ledger.stream_checkpoints is here, as far as the service had it, and what came behind it under ids that are not unique. Where the history has to be read again from its beginning, that is beside what is here, and takes its place at once.';
+COMMENT ON COLUMN ledger.transactions.seq IS 'Number of the record, without gaps, in the service''s order. From 1 on; where the history had to be read again from its beginning, from behind all the numbers of before. It never changes, and no other record ever has it. Unique.';
 COMMENT ON COLUMN ledger.transactions.event_id IS 'Id of the event: #, the update id, a colon and the node id. Two records can share one, so join by seq. It is not in the order of time. Indexed.';
 COMMENT ON COLUMN ledger.transactions.update_id IS 'Id of the update that the record is of, as event_id names it: that of ledger.updates where the participant saw it too. NULL: event_id has another form. Worked out for each row and not indexed: to find records by it, name their date as well, which is the effective_at of the update.';
 COMMENT ON COLUMN ledger.transactions.kind IS 'transfer, mint, tap, abort_transfer_instruction, or unknown: what it is can''t be told, see ledger.unknown_transactions.';
@@ -161,7 +171,6 @@ COMMENT ON COLUMN ledger.transactions.round IS 'The mining round. NULL where the
 COMMENT ON COLUMN ledger.transactions.transaction_type IS 'The service''s own name of the kind, such as devnet_tap. NULL: it sent none.';
 COMMENT ON COLUMN ledger.transactions.unit_word IS 'The service''s word for the unit of value in the names of its fields: coin or amulet. NULL: the record has no such field.';
 COMMENT ON COLUMN ledger.transactions.extra IS 'Fields of the record that the service sent and this version does not know. NULL: none.';
-COMMENT ON COLUMN ledger.transactions.gone IS 'Whether the service did not show the record any more when its history was last read again to its end. Such a record stays, here and in all relations. False for all where the history was never read again; never NULL.';
 
 CREATE VIEW ledger.transfers AS
 SELECT x.seq, t.event_id, indexer.update_id_of(t.event_id) AS update_id, x.date, x.round, x.sender, x.sender_change_fee, x.sender_change_amount, x.sender_fee, x.holding_fees,
@@ -169,7 +178,8 @@ SELECT x.seq, t.event_id, indexer.update_id_of(t.event_id) AS update_id, x.date,
        x.input_validator_faucet_amount, x.description, x.transfer_kind, x.instruction_receiver, x.instruction_amount,
        x.instruction_cid, x.receivers, x.balance_changes, x.sender_extra, x.extra
 FROM indexer.transfers x
-LEFT JOIN indexer.transactions t ON t.seq = x.seq;
+LEFT JOIN indexer.transactions t ON t.seq = x.seq
+WHERE x.seq + 0 > (SELECT h.shown_after FROM indexer.history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM indexer.history_position h);
 
 COMMENT ON VIEW ledger.transfers IS 'One row per transfer: one sender pays any number of receivers, see ledger.transfer_receivers; one that only merges what the sender holds has none. Amounts and fees have exactly as many digits as were sent. For the transfers of one party ask ledger.party_transfers.';
 COMMENT ON COLUMN ledger.transfers.seq IS 'Which record this is. Unique.';
@@ -200,7 +210,8 @@ COMMENT ON COLUMN ledger.transfers.extra IS 'Fields of the transfer that the ser
 CREATE VIEW ledger.transfer_receivers AS
 SELECT x.seq, t.event_id, x.ordinal, x.party, x.amount, x.receiver_fee, x.amount - x.receiver_fee AS net_amount, x.extra
 FROM indexer.transfer_receivers x
-LEFT JOIN indexer.transactions t ON t.seq = x.seq;
+LEFT JOIN indexer.transactions t ON t.seq = x.seq
+WHERE x.seq + 0 > (SELECT h.shown_after FROM indexer.history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM indexer.history_position h);
 
 COMMENT ON VIEW ledger.transfer_receivers IS 'One row per receiver of a transfer. The service merges what one receiver gets in one transfer, so that a party seldom has two rows of it.';
 COMMENT ON COLUMN ledger.transfer_receivers.seq IS 'Which transfer this belongs to.';
@@ -216,7 +227,8 @@ CREATE VIEW ledger.balance_changes AS
 SELECT x.seq, t.event_id, x.ordinal, x.date, x.round, x.party, x.change_to_initial_amount_as_of_round_zero,
        x.change_to_holding_fees_rate, x.extra
 FROM indexer.balance_changes x
-LEFT JOIN indexer.transactions t ON t.seq = x.seq;
+LEFT JOIN indexer.transactions t ON t.seq = x.seq
+WHERE x.seq + 0 > (SELECT h.shown_after FROM indexer.history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM indexer.history_position h);
 
 COMMENT ON VIEW ledger.balance_changes IS 'One row per balance change that the service reported with a transfer: recent services report none. Taps, mints, expiry and everything else that is no transfer have none either, so their sum is not what a party holds: see ledger.reported_balance_at and ledger.holdings.';
 COMMENT ON COLUMN ledger.balance_changes.seq IS 'Which transfer this belongs to.';
@@ -232,7 +244,8 @@ COMMENT ON COLUMN ledger.balance_changes.extra IS 'Fields that the service sent 
 CREATE VIEW ledger.mints AS
 SELECT x.seq, t.event_id, x.date, x.round, x.owner, x.amount, x.extra
 FROM indexer.mints x
-LEFT JOIN indexer.transactions t ON t.seq = x.seq;
+LEFT JOIN indexer.transactions t ON t.seq = x.seq
+WHERE x.seq + 0 > (SELECT h.shown_after FROM indexer.history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM indexer.history_position h);
 
 COMMENT ON VIEW ledger.mints IS 'One row per mint.';
 COMMENT ON COLUMN ledger.mints.seq IS 'Which record this is. Unique.';
@@ -246,7 +259,8 @@ COMMENT ON COLUMN ledger.mints.extra IS 'Fields of the mint that the service sen
 CREATE VIEW ledger.taps AS
 SELECT x.seq, t.event_id, x.date, x.round, x.owner, x.amount, x.extra
 FROM indexer.taps x
-LEFT JOIN indexer.transactions t ON t.seq = x.seq;
+LEFT JOIN indexer.transactions t ON t.seq = x.seq
+WHERE x.seq + 0 > (SELECT h.shown_after FROM indexer.history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM indexer.history_position h);
 
 COMMENT ON VIEW ledger.taps IS 'One row per tap: what a party of a test network gave itself.';
 COMMENT ON COLUMN ledger.taps.seq IS 'Which record this is. Unique.';
@@ -260,7 +274,8 @@ COMMENT ON COLUMN ledger.taps.extra IS 'Fields of the tap that the service sent 
 CREATE VIEW ledger.aborted_transfer_instructions AS
 SELECT x.seq, t.event_id, x.date, x.instruction_cid, x.abort_kind, x.extra
 FROM indexer.aborted_transfer_instructions x
-LEFT JOIN indexer.transactions t ON t.seq = x.seq;
+LEFT JOIN indexer.transactions t ON t.seq = x.seq
+WHERE x.seq + 0 > (SELECT h.shown_after FROM indexer.history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM indexer.history_position h);
 
 COMMENT ON VIEW ledger.aborted_transfer_instructions IS 'One row per offered transfer that was withdrawn or rejected.';
 COMMENT ON COLUMN ledger.aborted_transfer_instructions.seq IS 'Which record this is. Unique.';
@@ -273,14 +288,32 @@ COMMENT ON COLUMN ledger.aborted_transfer_instructions.extra IS 'Fields that the
 CREATE VIEW ledger.unknown_transactions AS
 SELECT x.seq, t.event_id, x.raw
 FROM indexer.unknown_transactions x
-LEFT JOIN indexer.transactions t ON t.seq = x.seq;
+LEFT JOIN indexer.transactions t ON t.seq = x.seq
+WHERE x.seq + 0 > (SELECT h.shown_after FROM indexer.history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM indexer.history_position h);
 
 COMMENT ON VIEW ledger.unknown_transactions IS 'One row per record of the kind unknown, as the service sent it: of a kind that this version does not know, without a date, or with several or none of the parts transfer, mint, tap and abort_transfer_instruction. Nothing of it stands in the other relations but its row of ledger.transactions. Empty in the usual case: a newer release of the indexer may know the kind.';
 COMMENT ON COLUMN ledger.unknown_transactions.seq IS 'Which record this is. Unique.';
 COMMENT ON COLUMN ledger.unknown_transactions.event_id IS 'Event id of the record; another record can have the same. Indexed.';
 COMMENT ON COLUMN ledger.unknown_transactions.raw IS 'The whole record. Can be a stand-in with the key $exact: see ledger.exact_payloads.';
 
-COMMENT ON COLUMN ledger.stream_checkpoints.event_id IS 'Of transactions: the event id after which reading resumes, that of the newest record whose id stands on no other. NULL: there is none; reading begins, or begins again.';
+-- Of the records only those that are shown.
+CREATE OR REPLACE VIEW ledger.exact_payloads AS
+SELECT x.stream, x.ledger_offset, x.node_id, x.interface_id, x.seq, x.field, x.exact
+FROM (
+    SELECT 'updates' AS stream, e.ledger_offset, e.node_id, e.interface_id, e.seq, e.field, e.exact FROM indexer.exact_payloads e
+    UNION ALL
+    SELECT 'updates', e.ledger_offset, e.node_id, e.interface_id, e.seq, e.field, e.exact FROM indexer.carried_exact_payloads e
+    UNION ALL
+    SELECT 'updates', e.ledger_offset, NULL, NULL, NULL, e.field, e.exact FROM indexer.checkpoint_exact_payloads e
+    UNION ALL
+    SELECT 'lookups', e.ledger_offset, e.node_id, NULL, NULL, e.field, e.exact FROM indexer.lookup_exact_payloads e
+    UNION ALL
+    SELECT 'transactions', NULL, NULL, NULL, e.seq, e.field, e.exact FROM indexer.record_exact_payloads e
+    WHERE e.seq > (SELECT h.shown_after FROM indexer.history_position h) AND e.seq <= (SELECT h.shown_to FROM indexer.history_position h)
+) x
+WHERE x.ledger_offset + 0 <= (SELECT ledger.latest_offset()) OR x.ledger_offset IS NULL;
+
+COMMENT ON COLUMN ledger.stream_checkpoints.event_id IS 'Of transactions: the event id after which reading resumes, that of the newest record whose id stands on no other, as far as is known. NULL: there is none; reading begins, or begins again.';
 COMMENT ON VIEW ledger.exact_payloads IS 'One row per value that its own column cannot hold as the server sent it: JSON that jsonb refuses (a NUL, half of a surrogate pair, a number or a nesting beyond its limits), times finer than a microsecond, decimals that numeric writes in another way (leading zeros, -0), and descriptions with a character that no text can hold. Empty in the usual case.';
 COMMENT ON COLUMN ledger.exact_payloads.stream IS 'updates: the value belongs to the event relations. lookups: it belongs to the row of ledger.looked_up_contracts with the same (ledger_offset, node_id). transactions: it belongs to the record of the transaction history with the same seq.';
 COMMENT ON COLUMN ledger.exact_payloads.ledger_offset IS 'Offset of the row whose value this is. NULL in the stream transactions.';

@@ -11,12 +11,14 @@ SELECT t.seq, t.sender AS party, true AS sent, t.date, t.round,
        CASE WHEN t.receivers IS NOT NULL THEN coalesce((SELECT sum(r.amount) FROM indexer.transfer_receivers r WHERE r.seq = t.seq), 0) END AS amount,
        t.sender_fee AS fee
 FROM indexer.transfers t
+WHERE t.seq > (SELECT h.shown_after FROM indexer.history_position h) AND t.seq <= (SELECT h.shown_to FROM indexer.history_position h)
 UNION ALL
 SELECT r.seq, r.party, false, t.date, t.round, sum(r.amount), CASE WHEN count(*) = count(r.receiver_fee) THEN sum(r.receiver_fee) END
 FROM indexer.transfer_receivers r
 JOIN indexer.transfers t ON t.seq = r.seq
+WHERE r.seq > (SELECT h.shown_after FROM indexer.history_position h) AND r.seq <= (SELECT h.shown_to FROM indexer.history_position h)
 GROUP BY r.seq, r.party, t.date, t.round;
-COMMENT ON VIEW indexer.transfer_parties IS 'Who took part in which transfer: its sender, and each receiver once, with its entries summed. A sum of which a part was left out is NULL. What indexer.party_transfers is made of.';
+COMMENT ON VIEW indexer.transfer_parties IS 'Who took part in which transfer of the generation that is shown: its sender, and each receiver once, with its entries summed. A sum of which a part was left out is NULL. What indexer.party_transfers is made of.';
 COMMENT ON COLUMN indexer.transfer_parties.seq IS 'Of the transfer.';
 COMMENT ON COLUMN indexer.transfer_parties.party IS 'The sender or a receiver.';
 COMMENT ON COLUMN indexer.transfer_parties.sent IS 'true: the party is the sender. false: it is a receiver.';
@@ -69,7 +71,11 @@ SELECT p.party, CASE WHEN p.sent THEN 'sent' ELSE 'received' END AS direction,
        (SELECT t.description FROM indexer.transfers t WHERE t.seq = p.seq) AS description,
        p.seq,
        (SELECT t.transfer_kind FROM indexer.transfers t WHERE t.seq = p.seq) AS transfer_kind
-FROM (SELECT * FROM indexer.party_transfers o ORDER BY o.party DESC, o.date DESC, o.seq DESC, o.sent DESC) p;
+FROM (
+    SELECT * FROM indexer.party_transfers o
+    WHERE o.seq + 0 > (SELECT h.shown_after FROM indexer.history_position h) AND 0 + o.seq <= (SELECT h.shown_to FROM indexer.history_position h)
+    ORDER BY o.party DESC, o.date DESC, o.seq DESC, o.sent DESC
+) p;
 
 COMMENT ON VIEW ledger.party_transfers IS 'One row per transfer and party that sent or received it; a party that sends to itself has two. Summed over all parties, each amount counts twice. The rows of a party come latest first, by date and then seq, without an ORDER BY: WHERE party = ... LIMIT 100 reads its latest 100, and a condition on date as well reads that time only. For the latest of each of many parties ask for them one by one (CROSS JOIN LATERAL): a join with this view reads all of it.';
 COMMENT ON COLUMN ledger.party_transfers.party IS 'The party whose transfers these are. Indexed, with date. Sorted by its bytes.';
@@ -88,13 +94,15 @@ COMMENT ON COLUMN ledger.party_transfers.transfer_kind IS 'As in ledger.transfer
 -- Reported balances ----------------------------------------------------------------------------------------------
 
 CREATE TABLE indexer.balance_totals (
+    generation        bigint  NOT NULL,
     party             text COLLATE "C" NOT NULL,
     round             bigint  NOT NULL,
     initial_amount    numeric NOT NULL,
     holding_fees_rate numeric NOT NULL,
-    PRIMARY KEY (party, round)
+    PRIMARY KEY (generation, party, round)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 COMMENT ON TABLE indexer.balance_totals IS 'Derived from balance changes: running totals, one row per party and round in which it has any change. A change that came without a round is in none. Read by ledger.reported_balance_at and ledger.reported_balances_at.';
+COMMENT ON COLUMN indexer.balance_totals.generation IS 'The reading of the history whose balance changes are summed up: the seq after which its records begin.';
 COMMENT ON COLUMN indexer.balance_totals.party IS 'The party.';
 COMMENT ON COLUMN indexer.balance_totals.round IS 'The round.';
 COMMENT ON COLUMN indexer.balance_totals.initial_amount IS 'Sum of change_to_initial_amount_as_of_round_zero over all changes of the party in rounds up to and including this one.';
@@ -102,40 +110,45 @@ COMMENT ON COLUMN indexer.balance_totals.holding_fees_rate IS 'Sum of change_to_
 
 -- Updated again and again in what no index has: the space that is left in each page keeps most updates out of the index.
 CREATE TABLE indexer.latest_totals (
-    party             text COLLATE "C" PRIMARY KEY,
+    generation        bigint  NOT NULL,
+    party             text COLLATE "C" NOT NULL,
     round             bigint  NOT NULL,
     initial_amount    numeric NOT NULL,
-    holding_fees_rate numeric NOT NULL
+    holding_fees_rate numeric NOT NULL,
+    PRIMARY KEY (generation, party)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 COMMENT ON TABLE indexer.latest_totals IS 'The last row of each party in indexer.balance_totals, so that the balances of all parties at a late round need no search. Read by ledger.reported_balances_at.';
+COMMENT ON COLUMN indexer.latest_totals.generation IS 'As in indexer.balance_totals.';
 COMMENT ON COLUMN indexer.latest_totals.party IS 'As in indexer.balance_totals.';
 COMMENT ON COLUMN indexer.latest_totals.round IS 'As in indexer.balance_totals.';
 COMMENT ON COLUMN indexer.latest_totals.initial_amount IS 'As in indexer.balance_totals.';
 COMMENT ON COLUMN indexer.latest_totals.holding_fees_rate IS 'As in indexer.balance_totals.';
 
 CREATE TABLE indexer.balance_rounds (
-    only_row         boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    generation       bigint PRIMARY KEY,
     newest           bigint,
     first_incomplete bigint
 );
-INSERT INTO indexer.balance_rounds DEFAULT VALUES;
+INSERT INTO indexer.balance_rounds (generation) VALUES (0);
 COMMENT ON TABLE indexer.balance_rounds IS 'Of which rounds balances can be told.';
-COMMENT ON COLUMN indexer.balance_rounds.only_row IS 'Keeps the table to one row.';
+COMMENT ON COLUMN indexer.balance_rounds.generation IS 'As in indexer.balance_totals.';
 COMMENT ON COLUMN indexer.balance_rounds.newest IS 'The greatest round of any record of a known kind. NULL: none has told one.';
 COMMENT ON COLUMN indexer.balance_rounds.first_incomplete IS 'The least round of a transfer that came without balance changes, or of a record of an unknown kind, which may be one. The least bigint: such a record, or any transfer, came without its round, so that no total is complete. NULL: every transfer told all.';
 
 CREATE VIEW indexer.running_totals AS
-SELECT x.party, x.round, x.initial_amount, x.holding_fees_rate, lead(x.round) OVER (PARTITION BY x.party ORDER BY x.round) IS NULL AS latest
+SELECT (SELECT h.shown_after FROM indexer.history_position h) AS generation,
+       x.party, x.round, x.initial_amount, x.holding_fees_rate, lead(x.round) OVER (PARTITION BY x.party ORDER BY x.round) IS NULL AS latest
 FROM (
     SELECT c.party COLLATE "C" AS party, c.round,
         sum(sum(c.change_to_initial_amount_as_of_round_zero)) OVER rounds AS initial_amount,
         sum(sum(c.change_to_holding_fees_rate)) OVER rounds AS holding_fees_rate
     FROM indexer.balance_changes c
-    WHERE c.round IS NOT NULL
+    WHERE c.round IS NOT NULL AND c.seq > (SELECT h.shown_after FROM indexer.history_position h) AND c.seq <= (SELECT h.shown_to FROM indexer.history_position h)
     GROUP BY c.party COLLATE "C", c.round
     WINDOW rounds AS (PARTITION BY c.party COLLATE "C" ORDER BY c.round)
 ) x;
-COMMENT ON VIEW indexer.running_totals IS 'What indexer.balance_totals should hold, worked out from all balance changes at once, and which rows of it indexer.latest_totals should.';
+COMMENT ON VIEW indexer.running_totals IS 'What indexer.balance_totals should hold of the generation that is shown, worked out from all its balance changes at once, and which rows of it indexer.latest_totals should.';
+COMMENT ON COLUMN indexer.running_totals.generation IS 'As in indexer.balance_totals.';
 COMMENT ON COLUMN indexer.running_totals.party IS 'As in indexer.balance_totals.';
 COMMENT ON COLUMN indexer.running_totals.round IS 'As in indexer.balance_totals.';
 COMMENT ON COLUMN indexer.running_totals.initial_amount IS 'As in indexer.balance_totals.';
@@ -143,14 +156,18 @@ COMMENT ON COLUMN indexer.running_totals.holding_fees_rate IS 'As in indexer.bal
 COMMENT ON COLUMN indexer.running_totals.latest IS 'Whether the party has no change in a later round.';
 
 CREATE VIEW indexer.rounds_told AS
-SELECT true AS only_row, (SELECT max(x.round) FROM indexer.transactions x WHERE x.kind <> 'unknown') AS newest, (
+SELECT h.shown_after AS generation, (
+    SELECT max(x.round) FROM indexer.transactions x WHERE x.kind <> 'unknown' AND x.seq > h.shown_after AND x.seq <= h.shown_to
+) AS newest, (
     SELECT min(coalesce(x.round, -9223372036854775808))
     FROM indexer.transactions x
     LEFT JOIN indexer.transfers t ON t.seq = x.seq
-    WHERE x.kind = 'unknown' OR x.kind = 'transfer' AND (x.round IS NULL OR coalesce(t.balance_changes, 0) = 0)
-) AS first_incomplete;
-COMMENT ON VIEW indexer.rounds_told IS 'What indexer.balance_rounds should hold, worked out from all records.';
-COMMENT ON COLUMN indexer.rounds_told.only_row IS 'As in indexer.balance_rounds.';
+    WHERE x.seq > h.shown_after AND x.seq <= h.shown_to
+      AND (x.kind = 'unknown' OR x.kind = 'transfer' AND (x.round IS NULL OR coalesce(t.balance_changes, 0) = 0))
+) AS first_incomplete
+FROM indexer.history_position h;
+COMMENT ON VIEW indexer.rounds_told IS 'What indexer.balance_rounds should hold of the generation that is shown, worked out from all its records.';
+COMMENT ON COLUMN indexer.rounds_told.generation IS 'As in indexer.balance_rounds.';
 COMMENT ON COLUMN indexer.rounds_told.newest IS 'As in indexer.balance_rounds.';
 COMMENT ON COLUMN indexer.rounds_told.first_incomplete IS 'As in indexer.balance_rounds.';
 
@@ -158,8 +175,8 @@ CREATE FUNCTION indexer.balances_are_told(round bigint) RETURNS boolean LANGUAGE
 RETURN (
     SELECT coalesce(balances_are_told.round <= b.newest, false)
        AND coalesce(balances_are_told.round < b.first_incomplete, true)
-       AND NOT EXISTS (SELECT FROM indexer.history_position h WHERE h.rereading)
     FROM indexer.balance_rounds b
+    WHERE b.generation = (SELECT h.shown_after FROM indexer.history_position h)
 );
 COMMENT ON FUNCTION indexer.balances_are_told(bigint) IS 'Whether every transfer up to the round is here, as far as can be told, and came with its balance changes.';
 
@@ -170,13 +187,13 @@ RETURN (
     FROM (
         SELECT t.initial_amount - t.holding_fees_rate * (reported_balance_at.round::numeric + 1) AS balance
         FROM indexer.balance_totals t
-        WHERE t.party = reported_balance_at.party AND t.round <= reported_balance_at.round
+        WHERE t.generation = (SELECT h.shown_after FROM indexer.history_position h) AND t.party = reported_balance_at.party AND t.round <= reported_balance_at.round
         ORDER BY t.round DESC
         LIMIT 1
     ) b
     WHERE indexer.balances_are_told(reported_balance_at.round)
 );
-COMMENT ON FUNCTION ledger.reported_balance_at(text, bigint) IS 'The sum of the balance changes that the history service reported for a party in rounds up to and including this one, less the holding fees that they report up to the end of the round. This is not what the party holds: taps, mints, expiry and everything else that is no transfer are in no balance change. See ledger.holdings for what is held. NULL: it can''t be told, because a transfer up to this round came without balance changes (recent services send none) or a transfer came without its round, because a record of an unknown kind may be such a transfer, because no record of this round or a later one has been seen, or because the history is being read again; because the sum is negative, which says that the party got more by other ways than transfers; or because no balance change up to the round names the party, as none names a misspelt one. The newest round, max(round) in ledger.transactions, may still grow.';
+COMMENT ON FUNCTION ledger.reported_balance_at(text, bigint) IS 'The sum of the balance changes that the history service reported for a party in rounds up to and including this one, less the holding fees that they report up to the end of the round. This is not what the party holds: taps, mints, expiry and everything else that is no transfer are in no balance change. See ledger.holdings for what is held. NULL: it can''t be told, because a transfer up to this round came without balance changes (recent services send none) or a transfer came without its round, because a record of an unknown kind may be such a transfer, or because no record of this round or a later one has been seen; because the sum is negative, which says that the party got more by other ways than transfers; or because no balance change up to the round names the party, as none names a misspelt one. The newest round, max(round) in ledger.transactions, may still grow.';
 
 -- MATERIALIZED has each balance worked out once, and asks once whether it can be told.
 CREATE FUNCTION ledger.reported_balances_at(round bigint) RETURNS TABLE (party text, balance numeric) LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
@@ -189,12 +206,13 @@ BEGIN ATOMIC
             ELSE (
                 SELECT t.initial_amount - t.holding_fees_rate * (reported_balances_at.round::numeric + 1)
                 FROM indexer.balance_totals t
-                WHERE t.party = l.party AND t.round <= reported_balances_at.round
+                WHERE t.generation = l.generation AND t.party = l.party AND t.round <= reported_balances_at.round
                 ORDER BY t.round DESC
                 LIMIT 1
             )
         END AS balance
         FROM indexer.latest_totals l
+        WHERE l.generation = (SELECT h.shown_after FROM indexer.history_position h)
     )
     SELECT b.party, CASE WHEN t.are AND b.balance >= 0 THEN b.balance END
     FROM told t

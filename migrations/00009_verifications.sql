@@ -77,8 +77,8 @@ COMMENT ON FUNCTION ledger.verified_offset() IS 'Every event after oldest_offset
 
 CREATE FUNCTION ledger.verified_seq() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
 RETURN (
-    SELECT indexer.windows_reach('transactions', 0, '{equal}')
+    SELECT indexer.windows_reach('transactions', h.shown_after, '{equal}')
     FROM indexer.history_position h
     WHERE h.revision > 0
 );
-COMMENT ON FUNCTION ledger.verified_seq() IS 'Every record of the transaction history up to this seq has been read from its service again after it was stored, and was equal. 0: none has been verified yet, or the first window differs. NULL: the history has not been begun.';
+COMMENT ON FUNCTION ledger.verified_seq() IS 'Every record of the transaction history up to this seq has been read from its service again after it was stored, and was equal. One less than the first seq: none has been verified yet, as after the history was read again from its beginning, or the first window differs. NULL: the history has not been begun.';

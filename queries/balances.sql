@@ -21,30 +21,31 @@ WITH added AS MATERIALIZED (
 ), changed AS MATERIALIZED (
     SELECT t.party, t.round, t.initial_amount + a.initial_amount AS initial_amount, t.holding_fees_rate + a.holding_fees_rate AS holding_fees_rate
     FROM added a
-    JOIN indexer.balance_totals t ON t.party = a.party AND t.round BETWEEN a.round AND a.last_round
+    JOIN indexer.balance_totals t ON t.generation = @generation::bigint AND t.party = a.party AND t.round BETWEEN a.round AND a.last_round
     UNION ALL
     SELECT a.party, a.round, coalesce(b.initial_amount, 0) + a.initial_amount, coalesce(b.holding_fees_rate, 0) + a.holding_fees_rate
     FROM added a
     LEFT JOIN LATERAL (
         SELECT t.round, t.initial_amount, t.holding_fees_rate
         FROM indexer.balance_totals t
-        WHERE t.party = a.party AND t.round <= a.round
+        WHERE t.generation = @generation::bigint AND t.party = a.party AND t.round <= a.round
         ORDER BY t.round DESC
         LIMIT 1
     ) b ON true
     WHERE b.round IS DISTINCT FROM a.round
 ), latest AS (
-    INSERT INTO indexer.latest_totals (party, round, initial_amount, holding_fees_rate)
-    SELECT DISTINCT ON (c.party) c.party, c.round, c.initial_amount, c.holding_fees_rate FROM changed c ORDER BY c.party, c.round DESC
-    ON CONFLICT (party) DO UPDATE SET round = excluded.round, initial_amount = excluded.initial_amount, holding_fees_rate = excluded.holding_fees_rate
+    INSERT INTO indexer.latest_totals (generation, party, round, initial_amount, holding_fees_rate)
+    SELECT DISTINCT ON (c.party) @generation::bigint, c.party, c.round, c.initial_amount, c.holding_fees_rate FROM changed c ORDER BY c.party, c.round DESC
+    ON CONFLICT (generation, party) DO UPDATE SET round = excluded.round, initial_amount = excluded.initial_amount, holding_fees_rate = excluded.holding_fees_rate
 )
-INSERT INTO indexer.balance_totals (party, round, initial_amount, holding_fees_rate)
-SELECT c.party, c.round, c.initial_amount, c.holding_fees_rate FROM changed c ORDER BY c.party, c.round
-ON CONFLICT (party, round) DO UPDATE SET initial_amount = excluded.initial_amount, holding_fees_rate = excluded.holding_fees_rate;
+INSERT INTO indexer.balance_totals (generation, party, round, initial_amount, holding_fees_rate)
+SELECT @generation::bigint, c.party, c.round, c.initial_amount, c.holding_fees_rate FROM changed c ORDER BY c.party, c.round
+ON CONFLICT (generation, party, round) DO UPDATE SET initial_amount = excluded.initial_amount, holding_fees_rate = excluded.holding_fees_rate;
 
 -- name: BalanceRoundsNote :exec
--- Notes the newest round that records tell, and the first one from which on they make totals incomplete. NULL: there is none.
-UPDATE indexer.balance_rounds b
-SET newest = greatest(b.newest, sqlc.narg(newest)::bigint), first_incomplete = least(b.first_incomplete, sqlc.narg(first_incomplete)::bigint)
-WHERE greatest(b.newest, sqlc.narg(newest)::bigint) IS DISTINCT FROM b.newest
-   OR least(b.first_incomplete, sqlc.narg(first_incomplete)::bigint) IS DISTINCT FROM b.first_incomplete;
+-- Notes the newest round that records of a generation tell, and the first one from which on they make totals incomplete. NULL: there is none.
+INSERT INTO indexer.balance_rounds AS b (generation, newest, first_incomplete)
+VALUES (@generation, sqlc.narg(newest), sqlc.narg(first_incomplete))
+ON CONFLICT (generation) DO UPDATE SET newest = greatest(b.newest, excluded.newest), first_incomplete = least(b.first_incomplete, excluded.first_incomplete)
+WHERE greatest(b.newest, excluded.newest) IS DISTINCT FROM b.newest
+   OR least(b.first_incomplete, excluded.first_incomplete) IS DISTINCT FROM b.first_incomplete;

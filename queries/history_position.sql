@@ -1,48 +1,54 @@
 -- name: HistoryPositionGet :one
-SELECT revision, last_seq, window_seqs, rereading FROM indexer.history_position;
+SELECT revision, shown_after, shown_to, read_after, last_seq, leftovers FROM indexer.history_position;
+
+-- name: HistoryPositionHold :many
+-- Keeps the position as it is until the transaction ends. No row: it is not what the writer saw.
+SELECT revision FROM indexer.history_position WHERE revision = @revision FOR UPDATE;
+
+-- name: HistoryPositionPut :exec
+INSERT INTO indexer.history_position (revision, shown_after, shown_to, read_after, last_seq, leftovers)
+VALUES (@revision, @shown_after, @shown_to, @read_after, @last_seq, @leftovers)
+ON CONFLICT (only_row) DO UPDATE SET revision = excluded.revision, shown_after = excluded.shown_after, shown_to = excluded.shown_to,
+    read_after = excluded.read_after, last_seq = excluded.last_seq, leftovers = excluded.leftovers;
 
 -- name: HistoryMarks :many
--- What recognises some records, in no order.
-SELECT t.seq, t.event_id, t.fingerprint FROM indexer.transactions t WHERE t.seq = ANY (@seqs::bigint[]);
+-- What recognises the records after one seq up to another, and whether each has its event id alone in the generation that begins after
+-- a third. The subquery is of the sort that is only answered row by row, by index.
+SELECT t.seq, t.event_id, t.fingerprint, ((
+    SELECT count(*) FROM (
+        SELECT o.seq FROM indexer.transactions o
+        WHERE o.event_id = t.event_id AND o.seq > @generation::bigint AND o.seq <= @to_inclusive::bigint LIMIT 2
+    ) found
+) = 1)::boolean AS alone
+FROM indexer.transactions t WHERE t.seq > @from_exclusive::bigint AND t.seq <= @to_inclusive::bigint ORDER BY t.seq;
 
--- name: HistoryPositionHold :one
--- Keeps the position as it is until the transaction ends. No row: it is not what the writer saw.
-SELECT ordered_from FROM indexer.history_position WHERE revision = @revision FOR UPDATE;
+-- name: HistoryIDsStored :many
+-- Those of some event ids that stand on a record after one seq up to another. Each is looked up by index: the list has no statistics.
+SELECT w.event_id::text AS event_id
+FROM (SELECT unnest(@event_ids::text[]) AS event_id) w
+WHERE (
+    SELECT t.seq FROM indexer.transactions t
+    WHERE t.event_id = w.event_id AND t.seq > @from_exclusive::bigint AND t.seq <= @to_inclusive::bigint LIMIT 1
+) IS NOT NULL;
 
--- name: HistoryPositionMove :exec
-UPDATE indexer.history_position
-SET revision = @revision, last_seq = @last_seq, window_seqs = @window_seqs, ordered_from = @ordered_from, rereading = @rereading;
+-- name: HistoryEnds :one
+-- The seq before the oldest record, and that of the newest one.
+SELECT coalesce(min(t.seq) - 1, 0)::bigint AS before, coalesce(max(t.seq), 0)::bigint AS newest FROM indexer.transactions t;
 
 -- name: HistoryCheckpoint :exec
 INSERT INTO indexer.checkpoints (stream, event_id, updated_at) VALUES (@stream, @event_id, now())
-ON CONFLICT (stream) DO UPDATE SET event_id = excluded.event_id, updated_at = excluded.updated_at;
+ON CONFLICT (stream) DO UPDATE SET event_id = excluded.event_id, ledger_offset = NULL, updated_at = excluded.updated_at;
 
--- name: HistorySightingsClear :exec
--- Not TRUNCATE: that waits for a dump to end, however long it takes, and a dump that begins beside it could hold the
--- position of one moment and the sightings of another.
-DELETE FROM indexer.history_sightings;
+-- name: HistoryCheckpointsElsewhere :many
+-- Checkpoints of streams that there are not, with an event id, which only the history has.
+SELECT c.stream FROM indexer.checkpoints c WHERE NOT c.stream = ANY (@streams::text[]) AND c.event_id IS NOT NULL ORDER BY c.stream;
 
--- name: HistorySightingsAnalyze :exec
--- Without it, the server may take them for as few as when it last looked, and compare each record with each sighting.
-ANALYZE indexer.history_sightings;
+-- name: HistoryCheckpointsElsewhereRemove :exec
+DELETE FROM indexer.checkpoints c WHERE NOT c.stream = ANY (@streams::text[]) AND c.event_id IS NOT NULL;
 
--- name: HistoryGoneClear :exec
-DELETE FROM indexer.history_gone;
+-- name: HistorySeqs :many
+-- The seqs after one up to another under which a record is stored.
+SELECT t.seq FROM indexer.transactions t WHERE t.seq > @from_exclusive AND t.seq <= @to_inclusive;
 
--- name: HistoryGoneFill :execrows
-INSERT INTO indexer.history_gone (seq)
-SELECT t.seq FROM indexer.transactions t WHERE NOT EXISTS (SELECT FROM indexer.history_sightings s WHERE s.seq = t.seq);
-
--- name: HistoryNotSighted :many
--- The stored records with some event ids that were not met again yet, the lowest seq first; those that were gone are last,
--- so that of equal records the ones that were shown so far are met before them. The subqueries are of the sort
--- that can only be answered row by row, by index: neither the list nor a table that was just filled has statistics.
-SELECT t.seq, t.event_id, t.fingerprint
-FROM (SELECT DISTINCT unnest(@event_ids::text[]) AS event_id) w
-CROSS JOIN LATERAL (
-    SELECT x.seq, x.event_id, x.fingerprint, (SELECT g.seq FROM indexer.history_gone g WHERE g.seq = x.seq) IS NOT NULL AS gone
-    FROM indexer.transactions x
-    WHERE x.event_id = w.event_id AND (SELECT s.seq FROM indexer.history_sightings s WHERE s.seq = x.seq) IS NULL
-    OFFSET 0
-) t
-ORDER BY t.gone, t.seq;
+-- name: HistoryCheckpointGet :many
+SELECT c.ledger_offset, c.event_id FROM indexer.checkpoints c WHERE c.stream = @stream;

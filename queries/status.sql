@@ -15,9 +15,9 @@ SELECT count(*) FROM indexer.updates u WHERE u.ledger_offset > @from_exclusive A
 SELECT count(*) FROM ledger.unknown_updates;
 
 -- name: StatusNewestTransaction :one
--- The latest date of some records. Joined with the position, whose table is too small to ever have statistics, this would
--- look dear enough for the planner to have it compiled.
-SELECT max(t.date)::timestamptz AS newest FROM indexer.transactions t WHERE t.seq = ANY (@seqs::bigint[]);
+-- The latest date of the records after one seq up to another.
+SELECT max(t.date)::timestamptz AS newest FROM indexer.transactions t WHERE t.seq > @from_exclusive AND t.seq <= @to_inclusive;
 
 -- name: StatusUnknownTransactions :one
-SELECT count(*) FROM indexer.unknown_transactions;
+-- Those that are shown.
+SELECT count(*) FROM ledger.unknown_transactions;

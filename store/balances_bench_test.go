@@ -91,24 +91,6 @@ func BenchmarkTransfers(b *testing.B) {
 			b.ReportMetric(float64(median(naive))/float64(median(times)), "x-faster")
 		})
 	}
-	b.Run("derive", func(b *testing.B) {
-		const batch = 1000
-		last := int64(n)
-		var times []time.Duration
-		for b.Loop() {
-			for _, table := range []string{"transactions", "transfers", "transfer_receivers", "balance_changes"} {
-				h.exec("CREATE TEMPORARY TABLE again AS SELECT * FROM indexer."+table+" WHERE seq > $1::bigint - $2 AND seq <= $1", last, batch)
-				h.exec("UPDATE again SET seq = seq + $1", batch)
-				h.exec("INSERT INTO indexer." + table + " SELECT * FROM again")
-				h.exec("DROP TABLE again")
-			}
-			started := time.Now()
-			require.NoError(b, h.derive(last, last+batch))
-			times = append(times, time.Since(started))
-			last += batch
-		}
-		reportMedian(b, times)
-	})
 }
 
 func reportMedian(b *testing.B, times []time.Duration) {

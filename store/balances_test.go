@@ -14,8 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ledgerindexer/ledger"
-	"ledgerindexer/store/internal/names"
-	"ledgerindexer/store/internal/rows"
+	"ledgerindexer/store/internal/dbsqlc"
 )
 
 // transfer is a record of a transfer with balance changes, of an amount and a rate for each party; none: an empty list.
@@ -40,7 +39,7 @@ func tapAt(round *int64) ledger.Transaction {
 
 func (h *testHistory) appendRecords(records ...ledger.Transaction) {
 	h.t.Helper()
-	at, err := h.l.AppendTransactions(h.t.Context(), h.at, records)
+	at, err := h.l.AppendTransactions(h.t.Context(), h.at, nil, batchOf(records))
 	h.moved(at, err)
 }
 
@@ -50,71 +49,9 @@ func (h *testHistory) clear() {
 	h.exec(`TRUNCATE indexer.transactions, indexer.transfers, indexer.transfer_receivers, indexer.balance_changes, indexer.taps,
 		indexer.party_transfers, indexer.balance_totals, indexer.latest_totals`)
 	h.exec("UPDATE indexer.balance_rounds SET newest = NULL, first_incomplete = NULL")
-	h.exec("UPDATE indexer.history_position SET revision = 0, last_seq = 0, window_seqs = '{}', ordered_from = 1, rereading = false")
+	h.exec("UPDATE indexer.history_position SET revision = 0, shown_to = 0, last_seq = 0")
 	h.at = ledger.HistoryPosition{}
 }
-
-// deriveInParts stores all records at once, and derives from them range by range, in the order given. Each border is the
-// seq with which a range ends.
-func (h *testHistory) deriveInParts(records []ledger.Transaction, borders []int64, order []int) error {
-	var rows rows.Records
-	for i := range records {
-		rows.Add(names.Numbers{}, &ledger.HistoryMark{Seq: int64(i + 1)}, &records[i])
-	}
-	err := h.l.write(h.t.Context(), func(ctx context.Context, tx pgx.Tx) error {
-		for _, table := range rows.Tables() {
-			if err := copyTable(ctx, tx, table); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	for _, i := range order {
-		if err == nil {
-			err = h.derive(append([]int64{0}, borders...)[i], borders[i])
-		}
-	}
-	return err
-}
-
-func (h *testHistory) derive(fromExclusive, toInclusive int64) error {
-	return h.l.write(h.t.Context(), func(ctx context.Context, tx pgx.Tx) error {
-		return h.l.derive(ctx, tx, fromExclusive, toInclusive)
-	})
-}
-
-// derive does what is done with each batch of records, whose rows stand in the tables.
-func (l *TransactionsWriter) derive(ctx context.Context, tx pgx.Tx, fromExclusive, toInclusive int64) error {
-	if err := l.store.queries.DerivePlainly(ctx, tx); err != nil {
-		return err
-	}
-	_, err := tx.Exec(ctx, `INSERT INTO indexer.party_transfers (party, date, seq, sent, round, amount, fee)
-		SELECT party, date, seq, sent, round, amount, fee FROM indexer.transfer_parties WHERE seq > $1 AND seq <= $2`, fromExclusive, toInclusive)
-	if err == nil {
-		err = l.addAnywhere(ctx, tx, fromExclusive, toInclusive)
-	}
-	if err == nil {
-		_, err = tx.Exec(ctx, noteRoundsSQL, fromExclusive, toInclusive)
-	}
-	return err
-}
-
-// noteRoundsSQL is noteRounds for records of which only the rows in the tables are at hand.
-const noteRoundsSQL = `UPDATE indexer.balance_rounds b
-SET newest = greatest(b.newest, n.newest), first_incomplete = least(b.first_incomplete, n.first_incomplete)
-FROM (
-    SELECT (
-        SELECT max(x.round) FROM indexer.transactions x
-        WHERE x.seq > $1 AND x.seq <= $2 AND x.kind <> 'unknown'
-    ) AS newest, (
-        SELECT min(coalesce(x.round, -9223372036854775808))
-        FROM indexer.transactions x
-        LEFT JOIN indexer.transfers t ON t.seq = x.seq
-        WHERE x.seq > $1 AND x.seq <= $2
-          AND (x.kind = 'unknown' OR x.kind = 'transfer' AND (x.round IS NULL OR coalesce(t.balance_changes, 0) = 0))
-    ) AS first_incomplete
-) n
-WHERE greatest(b.newest, n.newest) IS DISTINCT FROM b.newest OR least(b.first_incomplete, n.first_incomplete) IS DISTINCT FROM b.first_incomplete`
 
 // The balance of a party at a round, from its changes added up one by one, in units of 10^-10.
 type reported struct {
@@ -230,18 +167,10 @@ func TestReportedBalancesAreTheSum(t *testing.T) {
 			at += rapid.IntRange(1, len(m.records)-at).Draw(rt, "batch")
 			borders = append(borders, int64(at))
 		}
-		order := make([]int, len(borders))
-		for i := range order {
-			order[i] = i
-		}
-		if rapid.Bool().Draw(rt, "appended") {
-			from := int64(0)
-			for _, to := range borders {
-				h.appendRecords(m.records[from:to]...)
-				from = to
-			}
-		} else {
-			require.NoError(rt, h.deriveInParts(m.records, borders, rapid.Permutation(order).Draw(rt, "order")))
+		from := int64(0)
+		for _, to := range borders {
+			h.appendRecords(m.records[from:to]...)
+			from = to
 		}
 
 		at, all := []string{}, []string{}
@@ -365,14 +294,8 @@ func TestReportedBalanceThatCannotBeTold(t *testing.T) {
 				require.Equal(t, "true true true", h.row(`SELECT ledger.reported_balance_at(NULL, 5) IS NULL, ledger.reported_balance_at('alice', NULL) IS NULL,
 					(SELECT bool_and(balance IS NULL) FROM ledger.reported_balances_at(NULL))`))
 				if len(c.records) > 0 {
-					h.reread()
-					require.Equal(t, "NULL NULL NULL NULL NULL", h.row(balances), "while the history is read again")
-					require.Equal(t, "true", h.row("SELECT bool_and(balance IS NULL) FROM ledger.reported_balances_at(5)"))
-					for _, batch := range batches {
-						h.appendRecords(batch...)
-					}
-					h.finish()
-					require.Equal(t, c.told, h.row(balances))
+					h.moved(h.l.BeginGeneration(t.Context(), h.at))
+					require.Equal(t, c.told, h.row(balances), "what is shown stays while the history is read again")
 				}
 			}
 		})
@@ -390,19 +313,6 @@ func each(records []ledger.Transaction) [][]ledger.Transaction {
 		batches = append(batches, records[i:i+1])
 	}
 	return batches
-}
-
-// A record that was missing, of a round before others that are there, raises those; one that was there counts once.
-func TestReportedBalanceAfterReread(t *testing.T) {
-	t.Parallel()
-	h := newHistory(t)
-	first, missed, last := transfer(ptr(int64(1)), change("alice", "1", "0")), transfer(ptr(int64(2)), change("alice", "10", "0.5")), transfer(ptr(int64(3)), change("alice", "100", "0"))
-	first.EventID, missed.EventID, last.EventID = "#1:0", "#2:0", "#3:0"
-	h.appendRecords(first, last)
-	h.reread()
-	h.appendRecords(first, missed, last)
-	h.finish()
-	require.Equal(t, []string{"1 1", "2 9.5", "3 109.0"}, h.rows("SELECT r, ledger.reported_balance_at('alice', r)::text FROM generate_series(1, 3) r"))
 }
 
 // An analyst needs no rights beneath, and a function means the same whatever the caller's search_path has.
@@ -438,7 +348,7 @@ func TestDeriveFromNothing(t *testing.T) {
 }
 
 // However small the planner takes the tables for, none is read as a whole: a plan outlives its statistics.
-func TestDeriveReadsByIndex(t *testing.T) {
+func TestTotalsAreAddedByIndex(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	for round := range int64(10) {
@@ -446,11 +356,14 @@ func TestDeriveReadsByIndex(t *testing.T) {
 	}
 	h.exec("VACUUM ANALYZE")
 	require.NoError(t, h.l.write(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
-		if err := h.l.derive(ctx, tx, 10, 20); err != nil {
+		if err := h.l.store.queries.DerivePlainly(ctx, tx); err != nil {
+			return err
+		}
+		if err := h.l.store.queries.BalanceTotalsAdd(ctx, tx, dbsqlc.BalanceTotalsAddParams{FromExclusive: 5, ToInclusive: 10}); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx, `SELECT relname FROM pg_stat_xact_user_tables WHERE seq_scan > 0
-			AND relname IN ('transfers', 'transfer_receivers', 'balance_changes', 'party_transfers', 'balance_totals', 'latest_totals')`)
+			AND relname IN ('balance_changes', 'balance_totals', 'latest_totals')`)
 		require.NoError(t, err)
 		whole, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		require.Empty(t, whole)

@@ -8,22 +8,23 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
 )
 
-// CompareRecords compares what is stored under the seqs of records with these records, each column of each table of the
-// history. It makes the rows that writing them would make, as Compare does. Where no record is stored under a seq, one row
+// CompareRecords compares what is stored under the seqs after one with records that follow one another, each column of each table of
+// the history. It makes the rows that writing them would make, as Compare does. Where no record is stored under a seq, one row
 // of indexer.transactions is missing.
 //
 // found is told of every difference, relation by relation; an error of its ends the comparison and is returned. Everything
 // is read in one snapshot.
-func (s *Store) CompareRecords(ctx context.Context, records []ledger.NumberedRecord, found func(ledger.Difference) error) error {
-	return s.readOnly(ctx, func(tx pgx.Tx) error { return s.compareRecords(ctx, tx, records, found) })
+func (s *Store) CompareRecords(ctx context.Context, after int64, records []ledger.Transaction, found func(ledger.Difference) error) error {
+	return s.readOnly(ctx, func(tx pgx.Tx) error { return s.compareRecords(ctx, tx, after, records, found) })
 }
 
-func (s *Store) compareRecords(ctx context.Context, tx pgx.Tx, records []ledger.NumberedRecord, found func(ledger.Difference) error) error {
+func (s *Store) compareRecords(ctx context.Context, tx pgx.Tx, after int64, records []ledger.Transaction, found func(ledger.Difference) error) error {
 	if len(records) == 0 {
 		return nil
 	}
@@ -36,21 +37,23 @@ func (s *Store) compareRecords(ctx context.Context, tx pgx.Tx, records []ledger.
 		return err
 	}
 	var rows rows.Records
-	rows.AddNumbered(numbers, records)
+	rows.AddAll(numbers, after, records)
 	columns, err := s.columnsOf(ctx, tx, tables.Records)
 	if err != nil {
 		return err
 	}
-	seqs := make([]int64, len(records))
-	for i := range records {
-		seqs[i] = records[i].Seq
-	}
-	slices.Sort(seqs)
-	stored, err := s.findRecords(ctx, tx, nil, seqs)
+	to := after + int64(len(records))
+	stored, err := s.queries.HistorySeqs(ctx, tx, dbsqlc.HistorySeqsParams{FromExclusive: after, ToInclusive: to})
 	if err != nil {
-		return err
+		return fmt.Errorf("look for the records after seq %d: %w", after, err)
 	}
-	lacking := lackingRecords(seqs, stored)
+	seqs, lacking := make([]int64, 0, len(records)), make(map[int64]bool, len(records))
+	for seq := after + 1; seq <= to; seq++ {
+		seqs, lacking[seq] = append(seqs, seq), true
+	}
+	for _, seq := range stored {
+		delete(lacking, seq)
+	}
 	// What a record lacks as a whole is told once.
 	tell := func(d ledger.Difference) error {
 		if d.Kind == ledger.Missing && d.Relation != "transactions" && lacking[d.Seq] {
@@ -64,28 +67,17 @@ func (s *Store) compareRecords(ctx context.Context, tx pgx.Tx, records []ledger.
 			return err
 		}
 		if err := compareTableSeqs(ctx, tx, table, seqs, dictionaries, tell); err != nil {
-			return fmt.Errorf("compare %s for seq %d up to %d: %w", table.Name, seqs[0], seqs[len(seqs)-1], err)
+			return fmt.Errorf("compare %s for seq %d up to %d: %w", table.Name, after+1, to, err)
 		}
 	}
 	return nil
 }
 
-func lackingRecords(seqs []int64, stored []ledger.StoredRecord) map[int64]bool {
-	lacking := make(map[int64]bool, len(seqs))
-	for _, seq := range seqs {
-		lacking[seq] = true
-	}
-	for i := range stored {
-		delete(lacking, stored[i].Seq)
-	}
-	return lacking
-}
-
 // recordNames collects the names that records refer to.
-func recordNames(records []ledger.NumberedRecord) names.Wanted {
+func recordNames(records []ledger.Transaction) names.Wanted {
 	wanted := names.NewWanted()
 	for i := range records {
-		if id := records[i].Record.DomainID; id != nil {
+		if id := records[i].DomainID; id != nil {
 			wanted.Synchronizer(*id)
 		}
 	}

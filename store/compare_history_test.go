@@ -14,22 +14,18 @@ import (
 )
 
 // storedPage is a database that holds records with rows in every table of the history, exact values among them.
-func storedPage(t *testing.T) (*testHistory, []ledger.NumberedRecord) {
+func storedPage(t *testing.T) (*testHistory, []ledger.Transaction) {
 	t.Helper()
 	h := newHistory(t)
 	page, err := ledger.DecodeTransactions([]byte(historyPage))
 	require.NoError(t, err)
-	at, err := h.l.AppendTransactions(t.Context(), h.at, page)
+	at, err := h.l.AppendTransactions(t.Context(), h.at, nil, batchOf(page))
 	require.NoError(t, err)
 	h.at = at
-	records := make([]ledger.NumberedRecord, len(page))
-	for i := range page {
-		records[i] = ledger.NumberedRecord{Seq: int64(i) + 1, Record: &page[i]}
-	}
-	return h, records
+	return h, page
 }
 
-// Whichever column of whichever row of a record is altered: exactly that is named, and writing the record again repairs it.
+// Whichever column of whichever row of a record is altered: exactly that is named.
 func TestCompareRecordsNamesWhatIsAltered(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -37,16 +33,17 @@ func TestCompareRecordsNamesWhatIsAltered(t *testing.T) {
 	}
 	h, records := storedPage(t)
 	s := h.l.store
-	r, ok, err := s.Repairer(t.Context())
-	require.NoError(t, err)
-	require.True(t, ok)
-	defer r.Close()
-	compare := func() (list []ledger.Difference) {
+	compare := func(statement string) (list []ledger.Difference) {
 		t.Helper()
-		require.NoError(t, s.CompareRecords(t.Context(), records, collect(&list)))
+		tx, err := h.conn.Begin(t.Context())
+		require.NoError(t, err)
+		_, err = tx.Exec(t.Context(), statement)
+		require.NoError(t, err)
+		require.NoError(t, s.compareRecords(t.Context(), tx, 0, records, collect(&list)))
+		require.NoError(t, tx.Rollback(t.Context()))
 		return list
 	}
-	require.Empty(t, compare())
+	require.Empty(t, compare("SELECT"))
 	types := map[string]string{"numeric": "coalesce(%s, 0) + 0.0000000000000000000000000000001"}
 	for name, spoil := range spoils {
 		types[name] = spoil
@@ -63,15 +60,12 @@ func TestCompareRecordsNamesWhatIsAltered(t *testing.T) {
 		columns++
 		places := h.rows("SELECT ctid::text, seq FROM indexer." + relation + " ORDER BY 1")
 		place, seq, _ := strings.Cut(places[random.IntN(len(places))], " ")
-		h.exec(fmt.Sprintf("UPDATE indexer.%s SET %s = %s WHERE ctid = '%s'", relation, column, fmt.Sprintf(types[field[2]], column), place))
-		list := compare()
+		list := compare(fmt.Sprintf("UPDATE indexer.%s SET %s = %s WHERE ctid = '%s'", relation, column, fmt.Sprintf(types[field[2]], column), place))
 		require.Len(t, list, 1, "%s.%s: %s", relation, column, list)
 		require.Equal(t, ledger.Altered, list[0].Kind)
 		require.Equal(t, relation+"."+column, list[0].Relation+"."+list[0].Column)
 		require.Equal(t, seq, fmt.Sprint(list[0].Seq))
 		require.NotEqual(t, list[0].Wanted, list[0].Stored)
-		require.NoError(t, r.RewriteRecords(t.Context(), records[list[0].Seq-1:list[0].Seq]))
-		require.Empty(t, compare(), "%s.%s", relation, column)
 	}
 	require.Greater(t, columns, 50)
 }
@@ -90,7 +84,7 @@ func TestCompareRecordsNamesMissingAndExtraRows(t *testing.T) {
 			require.NoError(t, err, statement)
 			require.Positive(t, changed.RowsAffected(), statement)
 		}
-		require.NoError(t, s.compareRecords(t.Context(), tx, records, collect(&list)))
+		require.NoError(t, s.compareRecords(t.Context(), tx, 0, records, collect(&list)))
 		require.NoError(t, tx.Rollback(t.Context()))
 		return list
 	}
@@ -114,48 +108,7 @@ func TestCompareRecordsNamesMissingAndExtraRows(t *testing.T) {
 	require.Equal(t, []string{"missing transactions"}, kinds(spoilt(lost...)))
 }
 
-// The records of a range are recognised by their content first, and by their places then.
-func TestCompareRecordsOfARange(t *testing.T) {
-	t.Parallel()
-	h := newHistory(t)
-	h.append("a", "b", "b", "c", "d", "e")
-	compare := func(from, to int64, statements []string, texts ...string) (all bool, list []string) {
-		t.Helper()
-		tx, err := h.conn.Begin(t.Context())
-		require.NoError(t, err)
-		defer func() { require.NoError(t, tx.Rollback(t.Context())) }()
-		for _, statement := range statements {
-			_, err := tx.Exec(t.Context(), statement)
-			require.NoError(t, err)
-		}
-		var differences []ledger.Difference
-		all, err = h.l.store.compareWindow(t.Context(), tx, from, to, recordsOf(texts), collect(&differences))
-		require.NoError(t, err)
-		for _, d := range differences {
-			list = append(list, d.String())
-		}
-		return all, list
-	}
-	all, list := compare(1, 5, nil, "b", "b", "c", "d")
-	require.True(t, all)
-	require.Empty(t, list)
-	all, list = compare(1, 5, nil, "b", "c", "b", "d")
-	require.True(t, all, "the order is told by a comparison of the whole history")
-	require.Empty(t, list)
-	all, list = compare(1, 5, nil, "b", "x", "c", "d")
-	require.True(t, all)
-	require.Contains(t, list, `transactions, seq 3: event_id is "b", and "x" in the ledger`)
-	all, list = compare(1, 5, []string{"DELETE FROM indexer.transactions WHERE seq = 4", "DELETE FROM indexer.taps WHERE seq = 4"}, "b", "b", "c", "d")
-	require.False(t, all)
-	require.Equal(t, []string{"transactions, seq 4: the row is not stored"}, list)
-	all, list = compare(1, 5, nil, "b", "b", "c")
-	require.False(t, all)
-	require.Equal(t, []string{"transactions, seq 5: the row is stored, and the ledger has none"}, list)
-	all, _ = compare(1, 5, nil, "b", "b", "c", "d", "e")
-	require.False(t, all, "a record that is not of the range")
-}
-
-// What a window should be follows from the records, however they were appended.
+// What is claimed follows from the records, however they were appended, in whichever generation.
 func TestPositionFollowsFromTheRecords(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
@@ -170,57 +123,53 @@ func TestPositionFollowsFromTheRecords(t *testing.T) {
 	equal()
 	h.append("a", "b", "b")
 	equal()
-	h.append(numbered("n", 250)...)
-	equal()
 	h.append(repeated("d", 199)...)
+	h.append("n")
 	equal()
-	h.append("d", "d", "d")
-	equal()
-	h.append("n249") // what came before is looked up
-	equal()
-	h.append(repeated("d", 795)...)
-	equal()
-	h.append("d") // no unique id is left
-	equal()
-	h.append("new")
-	equal()
-	at, err := h.l.RereadHistory(t.Context(), h.at)
-	h.moved(at, err)
+	h.moved(h.l.BeginGeneration(t.Context(), h.at))
 	equal()
 	h.append("b", "m", "a")
 	equal()
-	at, _, err = h.l.FinishReread(t.Context(), h.at)
-	h.moved(at, err)
+	h.moved(h.l.BeginGeneration(t.Context(), h.at))
+	h.append("b", "a")
+	equal()
+	h.moved(h.l.ShowGeneration(t.Context(), h.at))
 	equal()
 	h.append("o", "p")
 	equal()
+	h.moved(h.l.DropLeftovers(t.Context(), h.at))
+	equal()
 }
 
-// A writer goes on after a repair once it has read its position again.
-func TestRepairOfTheHistoryMovesThePosition(t *testing.T) {
+// Whatever was done to the history, a generation can be begun, and takes the place of all that was.
+func TestARepairBeginsAGeneration(t *testing.T) {
 	t.Parallel()
-	h := newHistory(t)
-	h.append("a", "b", "c")
-	r, ok, err := h.l.store.Repairer(t.Context())
-	require.NoError(t, err)
-	require.True(t, ok)
-	defer r.Close()
-	record := tap("b")
-	require.NoError(t, r.RewriteRecords(t.Context(), []ledger.NumberedRecord{{Seq: 2, Record: &record}}))
-	_, err = h.l.AppendTransactions(t.Context(), h.at, recordsOf([]string{"d"}))
-	require.ErrorIs(t, err, ErrPositionMoved)
-	h.at, err = h.l.HistoryPosition(t.Context())
-	require.NoError(t, err)
-	h.append("d")
-	require.NoError(t, r.RemoveRecords(t.Context(), []int64{2}))
-	require.NoError(t, r.RepairPosition(t.Context(), func(string) {}))
-	require.NoError(t, r.RepairBalances(t.Context(), func(string) {}))
-	h.at, err = h.l.HistoryPosition(t.Context())
-	require.NoError(t, err)
-	h.append("e")
-	require.Equal(t, []string{"1:a", "2:c", "3:d", "4:e"}, h.stored())
-	require.Equal(t, "e", h.checkpoint())
-	var list []ledger.Difference
-	require.NoError(t, h.l.store.ComparePosition(t.Context(), func(string) {}, collect(&list)))
-	require.Empty(t, list)
+	for name, damage := range map[string]string{
+		"the position":     "DELETE FROM indexer.history_position",
+		"a record":         "DELETE FROM indexer.transactions WHERE seq = 2",
+		"a record too far": "UPDATE indexer.taps SET seq = 9 WHERE seq = 2",
+		"the checkpoint":   "DELETE FROM indexer.checkpoints",
+		"the totals":       "UPDATE indexer.balance_rounds SET generation = 4",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHistory(t)
+			h.append("a", "b", "c")
+			h.exec(damage)
+			r := h.repairs(h.l.store)
+			require.NoError(t, r.RestartHistory(t.Context()))
+			_, err := h.l.AppendTransactions(t.Context(), h.at, nil, batchOf(recordsOf([]string{"d"})))
+			require.ErrorIs(t, err, ErrPositionMoved)
+			h.at, _, err = r.History().HistoryPosition(t.Context())
+			require.NoError(t, err)
+			h.append("a", "b", "c", "d")
+			h.moved(h.l.ShowGeneration(t.Context(), h.at))
+			h.moved(h.l.DropLeftovers(t.Context(), h.at))
+			require.Equal(t, []string{"a", "b", "c", "d"}, h.rows("SELECT event_id FROM ledger.transactions JOIN ledger.taps USING (seq, event_id) ORDER BY seq"))
+			var list []ledger.Difference
+			require.NoError(t, h.l.store.ComparePosition(t.Context(), func(string) {}, collect(&list)))
+			require.NoError(t, h.l.store.CompareBalances(t.Context(), func(string) {}, collect(&list)))
+			require.Empty(t, list)
+		})
+	}
 }

@@ -56,7 +56,7 @@ var contractColumns = map[string]string{
 		change text, topology_serial integer, valid_from_before timestamptz, valid_until_before timestamptz, valid_from timestamptz,
 		valid_until timestamptz`,
 	"transactions": `seq bigint, event_id text, update_id text, kind text, date timestamptz, domain_id text, offset_text text, round bigint,
-		transaction_type text, unit_word text, extra jsonb, gone boolean`,
+		transaction_type text, unit_word text, extra jsonb`,
 	"transfers": `seq bigint, event_id text, update_id text, date timestamptz, round bigint, sender text, sender_change_fee numeric,
 		sender_change_amount numeric, sender_fee numeric, holding_fees numeric, input_amount numeric, input_app_reward_amount numeric,
 		input_validator_reward_amount numeric, input_sv_reward_amount numeric, input_validator_faucet_amount numeric, description text,
@@ -244,7 +244,7 @@ func TestContractEndsAtTheWatermark(t *testing.T) {
 	require.NoError(t, l.SaveLookups(t.Context(), []ledger.Lookup{{ContractID: "unseen", At: time.Now(), Status: ledger.LookupNotFound}}))
 	_, err := l.SaveVettedPackages(t.Context(), []ledger.VettedPackages{vettedOn("sync::1", 1, "pkg-1")})
 	require.NoError(t, err)
-	_, err = d.leadTransactions(d.store()).AppendTransactions(t.Context(), ledger.HistoryPosition{}, everyTransaction(t))
+	_, err = d.leadTransactions(d.store()).AppendTransactions(t.Context(), ledger.HistoryPosition{}, nil, batchOf(everyTransaction(t)))
 	require.NoError(t, err)
 	_, err = l.SealUpdates(t.Context(), everyKind(0)[0])
 	require.NoError(t, err)

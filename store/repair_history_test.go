@@ -1,29 +1,12 @@
 package store
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
 )
-
-// When records are removed the payments of parties move with those behind them, in the same transaction.
-func TestPaymentsMoveWithTheirRecords(t *testing.T) {
-	t.Parallel()
-	h := newHistory(t)
-	first := payment("#first", "01:00:00", "alice", nil, receiver("bob", "1", nil))
-	h.appendRecords(first, first, first, payment("#second", "02:00:00", "alice", nil, receiver("bob", "2", nil)),
-		payment("#third", "03:00:00", "bob", nil, receiver("carol", "3", nil)))
-	require.NoError(t, h.repairs(h.l.store).RemoveRecords(t.Context(), []int64{3, 1}))
-	require.Equal(t, []string{"#first", "#second", "#third"}, h.rows("SELECT event_id FROM indexer.transactions ORDER BY seq"))
-	require.Equal(t, []string{"#third 3 3", "#second 2 2", "#first 1 1"},
-		h.rows("SELECT event_id, seq, amount::text FROM ledger.party_transfers WHERE party = 'bob'"))
-	var list []ledger.Difference
-	require.NoError(t, h.l.store.CompareBalances(t.Context(), func(string) {}, collect(&list)))
-	require.Empty(t, slices.DeleteFunc(list, func(d ledger.Difference) bool { return d.Relation != "party_transfers" }))
-}
 
 // A repair of a page seals its windows with what is stored then, which need not be what it was to be.
 func TestResealTellsWhatIsStillDifferent(t *testing.T) {

@@ -58,7 +58,7 @@ func TestWhoSealsBeginsAgainAfterAnyRepair(t *testing.T) {
 	})
 	sealed := make(chan error, 1)
 	go func() {
-		_, err := h.l.SealRecords(t.Context(), 0, 3, recordsOf([]string{"a", "b", "c"}))
+		_, err := h.l.SealRecords(t.Context(), 0, recordsOf([]string{"a", "b", "c"}))
 		sealed <- err
 	}()
 	h.waitFor(waiting, 1)
@@ -122,9 +122,14 @@ func TestARepairPassesWritesInTurn(t *testing.T) {
 			h := newHistory(t)
 			h.append("a")
 			at, one, two := h.at, payments(1, 3), payments(2, 3)
-			behind := h.behind(one)
-			first = func(turn CommitOrder) error { _, err := h.l.AppendBehind(t.Context(), at, turn, one); return err }
-			second = func(turn CommitOrder) error { _, err := h.l.AppendBehind(t.Context(), behind, turn, two); return err }
+			first = func(turn CommitOrder) error {
+				_, err := h.l.AppendTransactions(t.Context(), at, turn, batchOf(one))
+				return err
+			}
+			second = func(turn CommitOrder) error {
+				_, err := h.l.AppendTransactions(t.Context(), at.Behind(len(one)), turn, batchOf(two))
+				return err
+			}
 			return h.testDB, h.l.Leader, first, second
 		},
 		"snapshot": func(t *testing.T) (d *testDB, _ *Leader, first, second write) {
@@ -224,25 +229,4 @@ func TestAnAbandonedRepairIsEnded(t *testing.T) {
 			require.Error(t, end())
 		})
 	}
-}
-
-// A leader that holds its role while it asks for the dictionaries, and a repair of the history that adds to them, wait for one
-// another in one order only.
-func TestARepairOfTheHistoryWaitsForWhoAddsNames(t *testing.T) {
-	t.Parallel()
-	h := newHistory(t)
-	h.append("a", "b")
-	r, updates := h.repairs(h.l.store), h.leadUpdates(h.store())
-	record, domain := tap("b"), "domain::new"
-	record.DomainID = &domain
-	repaired := make(chan error, 1)
-	err := updates.write(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
-		go func() { repaired <- r.RewriteRecords(t.Context(), []ledger.NumberedRecord{{Seq: 2, Record: &record}}) }()
-		h.waitFor(waiting, 1)
-		return h.l.store.queries.DictionariesLock(ctx, tx)
-	})
-	require.NoError(t, err)
-	require.NoError(t, <-repaired)
-	require.Equal(t, "domain::new", h.row("SELECT synchronizer_id FROM indexer.synchronizers"))
-	require.Equal(t, "<nil> <nil>", h.row("SELECT holder, led_since FROM indexer.leadership WHERE role = 'updates'"), "the term has ended")
 }

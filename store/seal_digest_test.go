@@ -39,7 +39,7 @@ func everythingSealed(t *testing.T) *testDB {
 	require.NoError(t, err)
 	require.NoError(t, l.Append(ctx, testScope, everyKind(100)))
 	records := everyTransaction(t)
-	_, err = d.leadTransactions(d.store()).AppendTransactions(ctx, ledger.HistoryPosition{}, records)
+	_, err = d.leadTransactions(d.store()).AppendTransactions(ctx, ledger.HistoryPosition{}, nil, batchOf(records))
 	require.NoError(t, err)
 	d.exec("INSERT INTO indexer.record_exact_payloads (seq, field, exact) VALUES (1, 'mint.amount', '007')")
 	return d
@@ -170,7 +170,7 @@ func TestDigestDependsOnNothingElse(t *testing.T) {
 		"INSERT INTO indexer.offset_checkpoints (ledger_offset, synchronizer_ref, record_time, ordinal) VALUES (103, 1, now(), 0)",
 		"INSERT INTO indexer.checkpoint_exact_payloads (ledger_offset, field, exact) VALUES (103, 'checkpoint_time sync::1', 'x')",
 		"INSERT INTO indexer.lookup_exact_payloads (ledger_offset, node_id, field, exact) VALUES (103, 1, 'payload', 'x')",
-		"INSERT INTO indexer.history_gone VALUES (1)", "TRUNCATE indexer.active_contracts"))
+		"TRUNCATE indexer.active_contracts"))
 }
 
 // Rows that were dumped and restored, in another order and collation, have the same digest.

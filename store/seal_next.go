@@ -94,11 +94,11 @@ func (s *Store) unsealedUpdates(ctx context.Context, tx pgx.Tx, size, known int6
 }
 
 func (s *Store) unsealedRecords(ctx context.Context, tx pgx.Tx, size, known int64) (*ledger.Window, error) {
-	position, err := s.queries.HistoryPositionGet(ctx, tx)
+	position, err := s.historyPosition(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
-	w, err := s.unsealed(ctx, tx, ledger.SealedTransactions, 0, known, position.LastSeq)
+	w, err := s.unsealed(ctx, tx, ledger.SealedTransactions, position.ShownAfter, known, position.ShownTo)
 	if err != nil || w == nil {
 		return nil, err
 	}

@@ -160,9 +160,9 @@ func (s *Store) leadership(ctx context.Context, tx pgx.Tx, role Role) (Leadershi
 // historyStatus reads where the transaction history stands; nil where it was not begun.
 func (s *Store) historyStatus(ctx context.Context, tx pgx.Tx) (*HistoryStatus, error) {
 	q := s.queries
-	position, err := q.HistoryPositionGet(ctx, tx)
+	position, err := s.historyPosition(ctx, tx)
 	if err != nil {
-		return nil, fmt.Errorf("read the position in the transaction history: %w", err)
+		return nil, err
 	}
 	if position.Revision == 0 {
 		return nil, nil
@@ -172,12 +172,14 @@ func (s *Store) historyStatus(ctx context.Context, tx pgx.Tx) (*HistoryStatus, e
 		return nil, fmt.Errorf("read the checkpoint of the transaction history: %w", err)
 	}
 	status := HistoryStatus{
-		Records: position.LastSeq, Cursor: textOf(checkpoint.EventID), UpdatedAt: checkpoint.UpdatedAt.Time, Rereading: position.Rereading,
+		Records: position.ShownTo - position.ShownAfter, Cursor: textOf(checkpoint.EventID), UpdatedAt: checkpoint.UpdatedAt.Time, Rereading: position.Rereading(),
 	}
 	if status.NetworkID, err = q.NetworkGet(ctx, tx); err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return nil, fmt.Errorf("read the stored network: %w", err)
 	}
-	newest, err := q.StatusNewestTransaction(ctx, tx, position.WindowSeqs)
+	newest, err := q.StatusNewestTransaction(ctx, tx, dbsqlc.StatusNewestTransactionParams{
+		FromExclusive: max(position.ShownAfter, position.ShownTo-historyWindow), ToInclusive: position.ShownTo,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read the date of the newest record: %w", err)
 	}

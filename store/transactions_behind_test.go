@@ -12,18 +12,6 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// behind is the position that records of their own event ids lead to, as it is known before they are stored.
-func (h *testHistory) behind(records []ledger.Transaction) ledger.HistoryPosition {
-	at := ledger.HistoryPosition{Revision: h.at.Revision + 1, LastSeq: h.at.LastSeq + int64(len(records))}
-	at.Window = append(at.Window, h.at.Window...)
-	for i := range records {
-		at.Window = append(at.Window, ledger.HistoryMark{
-			Seq: h.at.LastSeq + int64(i) + 1, EventID: records[i].EventID, Fingerprint: records[i].Fingerprint(), Unique: true,
-		})
-	}
-	return at
-}
-
 // anotherTurn is the turn of a write among others.
 type anotherTurn struct {
 	first       bool
@@ -73,29 +61,28 @@ func TestRecordsAreWrittenBehindOthers(t *testing.T) {
 	h := newHistory(t)
 	h.append("a")
 	first, second := payments(1, 3), payments(2, 250)
-	at := h.behind(first)
+	at := h.at.Behind(len(first))
 	written, stored := make(chan struct{}), make(chan struct{})
 	var behind ledger.HistoryPosition
 	var failed error
 	var group sync.WaitGroup
 	group.Go(func() {
-		behind, failed = h.l.AppendBehind(t.Context(), at, behindAnother(func() error {
+		behind, failed = h.l.AppendTransactions(t.Context(), at, behindAnother(func() error {
 			close(written)
 			<-stored
 			return nil
-		}), second)
+		}), batchOf(second))
 	})
 	<-written // all rows of the second are in the tables, and nobody sees them
 	require.Equal(t, "1", h.row("SELECT count(*) FROM ledger.transactions"))
 	h.appendRecords(first...)
-	require.Equal(t, at.Window, h.at.Window, "what was expected")
+	require.Equal(t, at, h.at, "what was expected")
 	close(stored)
 	group.Wait()
 	h.moved(behind, failed)
 	require.Equal(t, "254", h.row("SELECT count(*) FROM ledger.transactions"))
 	require.Equal(t, "506", h.row("SELECT count(*) FROM ledger.party_transfers"))
 	require.Equal(t, "3 253", h.row("SELECT ledger.reported_balance_at('alice', 1)::text, ledger.reported_balance_at('alice', 2)::text"))
-	require.Len(t, h.at.Window, windowSize)
 }
 
 // What comes behind records that were not stored leaves nothing.
@@ -104,18 +91,15 @@ func TestNothingIsStoredBehindRecordsThatAreNot(t *testing.T) {
 	h := newHistory(t)
 	h.append("a")
 	failed := errors.New("the others failed")
-	at, err := h.l.AppendBehind(t.Context(), h.behind(payments(1, 3)), behindAnother(func() error { return failed }), payments(2, 3))
+	at, err := h.l.AppendTransactions(t.Context(), h.at.Behind(3), behindAnother(func() error { return failed }), batchOf(payments(2, 3)))
 	require.ErrorIs(t, err, failed)
 	require.EqualValues(t, 4, at.LastSeq)
 	turn := behindAnother(func() error { return nil })
-	_, err = h.l.AppendBehind(t.Context(), h.behind(payments(1, 3)), turn, payments(2, 3))
+	_, err = h.l.AppendTransactions(t.Context(), h.at.Behind(3), turn, batchOf(payments(2, 3)))
 	require.ErrorIs(t, err, ErrPositionMoved, "they were not there")
 	for _, table := range []string{"transfers", "party_transfers", "balance_totals", "latest_totals"} {
 		require.Equal(t, "0", h.row("SELECT count(*) FROM indexer."+table), table)
 	}
-	var bug *ledger.Bug
-	_, err = h.l.AppendBehind(t.Context(), ledger.HistoryPosition{Rereading: true}, turn, payments(2, 3))
-	require.ErrorAs(t, err, &bug)
 	h.append("b")
 	require.Equal(t, []string{"1:a", "2:b"}, h.stored())
 }

@@ -26,7 +26,7 @@ func TestHistoryAppendIsAllOrNothing(t *testing.T) {
 		}
 		require.Empty(t, h.rows("SELECT FROM indexer.record_exact_payloads"))
 		require.Equal(t, "a", h.checkpoint())
-		stored, err := h.l.HistoryPosition(t.Context())
+		stored, _, err := h.l.HistoryPosition(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, h.at, stored)
 	}
@@ -34,7 +34,7 @@ func TestHistoryAppendIsAllOrNothing(t *testing.T) {
 	bad := page
 	bad = append(bad[:len(bad):len(bad)], ledger.Transaction{EventID: "last", Kind: ledger.TransactionAbort, Date: bad[0].Date,
 		Abort: &ledger.AbortedInstruction{InstructionCID: "\x00"}})
-	at, err := h.l.AppendTransactions(t.Context(), h.at, bad)
+	at, err := h.l.AppendTransactions(t.Context(), h.at, nil, batchOf(bad))
 	var problem *ledger.Problem
 	require.ErrorAs(t, err, &problem)
 	require.ErrorContains(t, err, "aborted_transfer_instructions")
@@ -43,12 +43,12 @@ func TestHistoryAppendIsAllOrNothing(t *testing.T) {
 
 	for _, table := range []string{"unknown_transactions", "record_exact_payloads", "party_transfers", "history_position"} {
 		h.exec("ALTER TABLE indexer." + table + " ADD CONSTRAINT refused CHECK (to_jsonb(" + table + ") IS NULL) NOT VALID")
-		_, err := h.l.AppendTransactions(t.Context(), h.at, page)
+		_, err := h.l.AppendTransactions(t.Context(), h.at, nil, batchOf(page))
 		require.ErrorAs(t, err, &problem, table)
 		nothing()
 		h.exec("ALTER TABLE indexer." + table + " DROP CONSTRAINT refused")
 	}
-	at, err = h.l.AppendTransactions(t.Context(), h.at, page)
+	at, err = h.l.AppendTransactions(t.Context(), h.at, nil, batchOf(page))
 	h.moved(at, err)
 	require.EqualValues(t, len(page)+1, h.at.LastSeq)
 }
@@ -62,7 +62,9 @@ func TestHistoryPositionMovesByCompareAndSwap(t *testing.T) {
 	errs := make([]error, 3)
 	var group sync.WaitGroup
 	for i := range errs {
-		group.Go(func() { _, errs[i] = h.l.AppendTransactions(t.Context(), h.at, recordsOf([]string{"b", "c"})) })
+		group.Go(func() {
+			_, errs[i] = h.l.AppendTransactions(t.Context(), h.at, nil, batchOf(recordsOf([]string{"b", "c"})))
+		})
 	}
 	group.Wait()
 	won := 0
@@ -78,9 +80,11 @@ func TestHistoryPositionMovesByCompareAndSwap(t *testing.T) {
 	require.Equal(t, 1, won)
 	require.Equal(t, []string{"1:a", "2:b", "3:c"}, h.stored())
 	for _, at := range []ledger.HistoryPosition{{}, h.at} {
-		_, err := h.l.RereadHistory(t.Context(), at)
+		_, err := h.l.BeginGeneration(t.Context(), at)
 		require.ErrorIs(t, err, ErrPositionMoved)
-		_, _, err = h.l.FinishReread(t.Context(), ledger.HistoryPosition{Revision: at.Revision, Rereading: true})
+		_, err = h.l.ShowGeneration(t.Context(), ledger.HistoryPosition{Revision: at.Revision, ReadAfter: 1})
+		require.ErrorIs(t, err, ErrPositionMoved)
+		_, err = h.l.DropLeftovers(t.Context(), at)
 		require.ErrorIs(t, err, ErrPositionMoved)
 	}
 }
@@ -98,19 +102,19 @@ func TestHistoryCommitOutcomeUnknownIsReadAgain(t *testing.T) {
 		id := fmt.Sprint("b", i)
 		want = append(want, fmt.Sprint(i+2, ":", id))
 		p.cutNext(c)
-		_, err := h.l.AppendTransactions(ctx, h.at, recordsOf([]string{id}))
+		_, err := h.l.AppendTransactions(ctx, h.at, nil, batchOf(recordsOf([]string{id})))
 		require.ErrorContains(t, err, "outcome is unknown")
 		require.Equal(t, never, p.takeCut(), "the connection was not cut")
 		var at ledger.HistoryPosition
 		require.Eventually(t, func() bool { // the server may still be at it
-			at, err = h.l.HistoryPosition(ctx)
+			at, _, err = h.l.HistoryPosition(ctx)
 			return err == nil && (c == beforeCommit || at.Revision > h.at.Revision)
 		}, waitLimit, waitTick)
 		if c == beforeCommit {
 			require.Equal(t, h.at, at)
 			h.append(id)
 		} else {
-			_, err := h.l.AppendTransactions(ctx, h.at, recordsOf([]string{id}))
+			_, err := h.l.AppendTransactions(ctx, h.at, nil, batchOf(recordsOf([]string{id})))
 			require.ErrorIs(t, err, ErrPositionMoved, "a writer that assumes")
 			h.at = at
 		}
@@ -133,7 +137,7 @@ func TestHistoryTwinInDoubtIsWaitedFor(t *testing.T) {
 			require.NoError(t, err)
 			done := make(chan error, 1)
 			go func() {
-				_, err := h.l.AppendTransactions(t.Context(), h.at, recordsOf([]string{"b"}))
+				_, err := h.l.AppendTransactions(t.Context(), h.at, nil, batchOf(recordsOf([]string{"b"})))
 				done <- err
 			}()
 			h.waitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%indexer.history_position%')")
@@ -160,12 +164,10 @@ func TestHistoryLeaderOfThePast(t *testing.T) {
 	known := tap("b")
 	known.DomainID = ptr("sync::new")
 	for _, records := range [][]ledger.Transaction{recordsOf([]string{"b"}), {known}} {
-		_, err := h.l.AppendTransactions(t.Context(), h.at, records)
+		_, err := h.l.AppendTransactions(t.Context(), h.at, nil, batchOf(records))
 		require.ErrorIs(t, err, ErrNotLeader)
 	}
-	_, err := h.l.RereadHistory(t.Context(), h.at)
-	require.ErrorIs(t, err, ErrNotLeader)
-	_, _, err = h.l.FinishReread(t.Context(), ledger.HistoryPosition{Revision: h.at.Revision, Rereading: true})
+	_, err := h.l.BeginGeneration(t.Context(), h.at)
 	require.ErrorIs(t, err, ErrNotLeader)
 	require.ErrorIs(t, h.l.RecordNetwork(t.Context(), "dso::1"), ErrNotLeader)
 	require.Equal(t, []string{"1:a"}, h.stored())
@@ -185,10 +187,10 @@ func TestHistoryHooks(t *testing.T) {
 	l := d.leadTransactions(s)
 	page, err := ledger.DecodeTransactions([]byte(historyPage))
 	require.NoError(t, err)
-	_, err = l.AppendTransactions(t.Context(), ledger.HistoryPosition{Revision: 7}, page)
+	_, err = l.AppendTransactions(t.Context(), ledger.HistoryPosition{Revision: 7}, nil, batchOf(page))
 	require.ErrorIs(t, err, ErrPositionMoved)
 	require.Empty(t, rows)
-	_, err = l.AppendTransactions(t.Context(), ledger.HistoryPosition{}, page)
+	_, err = l.AppendTransactions(t.Context(), ledger.HistoryPosition{}, nil, batchOf(page))
 	require.NoError(t, err)
 	for _, table := range append([]string{"record_exact_payloads"}, historyTables[:8]...) {
 		require.Equal(t, d.row("SELECT count(*) FROM indexer."+table), fmt.Sprint(rows[table]), table)
@@ -218,7 +220,7 @@ func TestHistoryBesideTheUpdates(t *testing.T) {
 			r := tap(fmt.Sprint("r", i))
 			r.DomainID = ptr(fmt.Sprint("sync::", i))
 			var err error
-			h.at, err = h.l.AppendTransactions(t.Context(), h.at, []ledger.Transaction{r})
+			h.at, err = h.l.AppendTransactions(t.Context(), h.at, nil, batchOf([]ledger.Transaction{r}))
 			errs[1] = errors.Join(errs[1], err)
 		}
 	})

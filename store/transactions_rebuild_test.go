@@ -359,8 +359,8 @@ func TestHistoryIsRebuiltFromItsRows(t *testing.T) {
 	h := newHistory(t)
 	page, err := ledger.DecodeTransactions([]byte(historyPage))
 	require.NoError(t, err)
-	h.moved(h.l.AppendTransactions(t.Context(), h.at, page[:4]))
-	h.moved(h.l.AppendTransactions(t.Context(), h.at, page[4:]))
+	h.moved(h.l.AppendTransactions(t.Context(), h.at, nil, batchOf(page[:4])))
+	h.moved(h.l.AppendTransactions(t.Context(), h.at, nil, batchOf(page[4:])))
 	require.Empty(t, h.rebuild(historyPage))
 
 	unneeded := []string{"transactions.fingerprint"} // is of no column
@@ -406,7 +406,7 @@ func TestHistoryNumbersAreExact(t *testing.T) {
 		r.Tap.Amount = number
 		records = append(records, r)
 	}
-	h.moved(h.l.AppendTransactions(t.Context(), h.at, records))
+	h.moved(h.l.AppendTransactions(t.Context(), h.at, nil, batchOf(records)))
 	for i, c := range cases {
 		want, exact := c.shown, fmt.Sprintf("%q", c.sent)
 		if want == "" {

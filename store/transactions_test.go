@@ -16,7 +16,7 @@ import (
 // historyTables are those whose rows belong to records of the transaction history.
 var historyTables = []string{
 	"transactions", "transfers", "transfer_receivers", "balance_changes", "mints", "taps", "aborted_transfer_instructions",
-	"unknown_transactions", "history_sightings", "history_gone", "party_transfers", "balance_totals", "latest_totals",
+	"unknown_transactions", "party_transfers", "balance_totals", "latest_totals",
 }
 
 // testHistory writes the transaction history of a database.
@@ -55,19 +55,48 @@ func recordsOf(texts []string) []ledger.Transaction {
 // append writes a page. The position that it returns must be the one that is stored.
 func (h *testHistory) append(texts ...string) {
 	h.t.Helper()
-	at, err := h.l.AppendTransactions(h.t.Context(), h.at, recordsOf(texts))
+	at, err := h.l.AppendTransactions(h.t.Context(), h.at, nil, h.batch(recordsOf(texts)))
 	h.moved(at, err)
+}
+
+// batch is records behind those of the generation that is read, as the reader of the history would have them written.
+func (h *testHistory) batch(records []ledger.Transaction) ledger.HistoryBatch {
+	h.t.Helper()
+	all := h.rows("SELECT event_id FROM indexer.transactions WHERE seq > $1 AND seq <= $2 ORDER BY seq", h.at.ReadAfter, h.at.LastSeq)
+	batch, known := ledger.HistoryBatch{Records: records}, map[string]int{}
+	for _, id := range all {
+		known[id]++
+	}
+	for i := range records {
+		id := records[i].EventID
+		if all = append(all, id); known[id] == 0 {
+			batch.New = append(batch.New, id)
+		}
+		known[id]++
+	}
+	for _, id := range all {
+		if known[id] == 1 {
+			batch.Cursor = ledger.HistoryCursor(id)
+		}
+	}
+	return batch
+}
+
+// batchOf is records that stand behind none of their event ids.
+func batchOf(records []ledger.Transaction) ledger.HistoryBatch {
+	batch := ledger.HistoryBatch{Records: records}
+	for i := range records {
+		batch.Cursor = records[i].Cursor()
+	}
+	return batch
 }
 
 func (h *testHistory) moved(at ledger.HistoryPosition, err error) {
 	h.t.Helper()
 	require.NoError(h.t, err)
 	require.Equal(h.t, h.at.Revision+1, at.Revision)
-	stored, err := h.l.HistoryPosition(h.t.Context())
+	stored, _, err := h.l.HistoryPosition(h.t.Context())
 	require.NoError(h.t, err)
-	if len(at.Window) == 0 {
-		at.Window = nil
-	}
 	require.Equal(h.t, stored, at)
 	h.at = at
 }
@@ -81,9 +110,12 @@ func (h *testHistory) stored() []string {
 
 // window lists the marks, those whose event id is unique with a star.
 func (h *testHistory) window() string {
+	h.t.Helper()
+	at, window, err := h.l.HistoryPosition(h.t.Context())
+	require.NoError(h.t, err)
 	var list []string
-	for _, mark := range h.at.Window {
-		text := fmt.Sprint(mark.Seq, ":", mark.EventID)
+	for i, mark := range window {
+		text := fmt.Sprint(at.LastSeq-int64(len(window)-1-i), ":", mark.Cursor)
 		if mark.Unique {
 			text += "*"
 		}
@@ -95,18 +127,6 @@ func (h *testHistory) window() string {
 func (h *testHistory) checkpoint() string {
 	h.t.Helper()
 	return h.row("SELECT coalesce(event_id, 'none') FROM ledger.stream_checkpoints WHERE stream = 'transactions'")
-}
-
-// metAre checks which of some event ids are told to stand on a record that was met.
-func (h *testHistory) metAre(ids, met []string) {
-	h.t.Helper()
-	want := map[string]bool{}
-	for _, id := range met {
-		want[id] = true
-	}
-	got, err := h.l.MetTransactions(h.t.Context(), ids)
-	require.NoError(h.t, err)
-	require.Equal(h.t, want, got)
 }
 
 // numbered makes n different texts.
@@ -129,10 +149,10 @@ func repeated(text string, n int) []string {
 func TestHistoryBegins(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
-	at, err := h.l.HistoryPosition(t.Context())
+	at, _, err := h.l.HistoryPosition(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, ledger.HistoryPosition{}, at)
-	at, err = h.l.AppendTransactions(t.Context(), at, nil)
+	at, err = h.l.AppendTransactions(t.Context(), at, nil, batchOf(nil))
 	require.NoError(t, err)
 	require.Equal(t, ledger.HistoryPosition{}, at, "no records are nothing to write")
 	require.Equal(t, "0", h.row("SELECT count(*) FROM ledger.stream_checkpoints"))
@@ -168,74 +188,6 @@ func TestHistorySharedEventIDs(t *testing.T) {
 	require.Equal(t, "1:a 2:b 3:b 4:c 5:d 6:d 7:a 8:c", h.window())
 	require.Equal(t, "none", h.checkpoint())
 	require.Equal(t, []string{"1:a", "2:b", "3:b/2", "4:c", "5:d", "6:d", "7:a", "8:c"}, h.stored())
-}
-
-// An id that comes again long after it left the window is no cursor either.
-func TestHistoryEventIDComesAgainMuchLater(t *testing.T) {
-	t.Parallel()
-	h := newHistory(t)
-	h.append("old")
-	h.append(numbered("n", 300)...)
-	require.Equal(t, windowSize, len(h.at.Window))
-	h.append("old")
-	require.False(t, h.at.Window[len(h.at.Window)-1].Unique)
-	require.Equal(t, "n299", h.checkpoint())
-}
-
-// The window is as short as it can be with a unique id in it.
-func TestHistoryWindow(t *testing.T) {
-	t.Parallel()
-	h := newHistory(t)
-	h.append(numbered("n", 250)...)
-	require.Equal(t, windowSize, len(h.at.Window))
-	require.EqualValues(t, 51, h.at.Window[0].Seq)
-	h.append(repeated("d", 199)...)
-	require.Equal(t, windowSize, len(h.at.Window))
-	h.append("d", "d", "d")
-	require.Equal(t, 203, len(h.at.Window))
-	require.Equal(t, 0, h.at.Cursor())
-	require.Equal(t, "n249", h.checkpoint())
-
-	h.append("n249") // the only unique one is none any more: what came before is looked up
-	require.Equal(t, 0, h.at.Cursor())
-	require.Equal(t, "n248", h.at.Window[0].EventID)
-	require.Equal(t, "n248", h.checkpoint())
-	require.Equal(t, 205, len(h.at.Window))
-
-	h.append(repeated("d", 795)...)
-	require.Equal(t, windowLimit, len(h.at.Window))
-	require.Equal(t, "n248", h.checkpoint())
-	h.append("d")
-	require.Equal(t, windowLimit, len(h.at.Window))
-	require.Equal(t, -1, h.at.Cursor(), "more share their ids than can be kept")
-	require.Equal(t, "none", h.checkpoint())
-	h.append("new")
-	require.Equal(t, windowSize, len(h.at.Window))
-	require.Equal(t, "new", h.checkpoint())
-}
-
-// The caller keeps the position that it gave: after an error it may be needed.
-func TestHistoryPositionOfTheCallerStays(t *testing.T) {
-	t.Parallel()
-	h := newHistory(t)
-	h.append("a", "b")
-	before := h.window()
-	given := h.at
-	h.append("a", "b", "c")
-	h.at = given
-	require.Equal(t, before, h.window())
-}
-
-func TestHasTransactions(t *testing.T) {
-	t.Parallel()
-	h := newHistory(t)
-	h.append("a", "b", "b", "b")
-	has, err := h.l.HasTransactions(t.Context(), []string{"a", "b", "c"})
-	require.NoError(t, err)
-	require.Equal(t, map[string]bool{"a": true, "b": true, "c": false}, has)
-	has, err = h.l.HasTransactions(t.Context(), nil)
-	require.NoError(t, err)
-	require.Empty(t, has)
 }
 
 // A database belongs to one network.
@@ -291,16 +243,18 @@ func TestHistoryStatus(t *testing.T) {
 	later := tap("later")
 	later.Date = testTime("2025-02-02T03:04:05Z")
 	unknown := ledger.Transaction{EventID: "new", Kind: ledger.TransactionUnknown, Raw: ledger.JSON(`{}`)}
-	h.moved(h.l.AppendTransactions(t.Context(), h.at, []ledger.Transaction{later, unknown}))
+	h.moved(h.l.AppendTransactions(t.Context(), h.at, nil, batchOf([]ledger.Transaction{later, unknown})))
 	got = *status().History
 	require.Equal(t, HistoryStatus{
 		NetworkID: "dso::1", Records: 5, Cursor: "new", NewestRecord: got.NewestRecord, UpdatedAt: got.UpdatedAt, Unknown: 1,
 	}, got)
 	require.True(t, got.NewestRecord.Equal(later.Date.Time))
 
-	h.moved(h.l.RereadHistory(t.Context(), h.at))
+	h.moved(h.l.BeginGeneration(t.Context(), h.at))
 	got = *status().History
-	require.Equal(t, HistoryStatus{NetworkID: "dso::1", Records: 5, Rereading: true, UpdatedAt: got.UpdatedAt, Unknown: 1}, got)
+	require.Equal(t, HistoryStatus{
+		NetworkID: "dso::1", Records: 5, Rereading: true, NewestRecord: got.NewestRecord, UpdatedAt: got.UpdatedAt, Unknown: 1,
+	}, got)
 }
 
 // What is searched by event id is found by index, and what does not ask for one does not pay for it.
@@ -316,8 +270,6 @@ func TestHistoryViewsReadWhatTheyNeed(t *testing.T) {
 	}
 	plan := h.plan("SELECT count(*) FROM ledger.transactions WHERE kind = 'tap'")
 	require.NotContains(t, plan, "synchronizers")
-	require.NotContains(t, plan, "history_gone")
-	require.Contains(t, h.plan("SELECT gone FROM ledger.transactions WHERE event_id = 'x'"), "history_gone_pkey")
 }
 
 // An analyst's transaction sees each page of the history as a whole: its records, its checkpoint, and what is derived.
@@ -329,7 +281,7 @@ func TestHistoryIsReadAsAWhole(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
 	require.Equal(t, []string{"1:a"}, h.stored())
-	_, err = h.l.AppendTransactions(t.Context(), h.at, recordsOf([]string{"b"}))
+	_, err = h.l.AppendTransactions(t.Context(), h.at, nil, batchOf(recordsOf([]string{"b"})))
 	require.NoError(t, err)
 	require.Equal(t, []string{"1:a"}, h.stored())
 	require.Equal(t, "a", h.checkpoint())

@@ -22,10 +22,7 @@ func (s *Store) LeadUpdates(ctx context.Context) (writer *UpdatesWriter, ok bool
 }
 
 // TransactionsWriter has RoleTransactions: it writes the transaction history.
-type TransactionsWriter struct {
-	*Leader
-	knownIDs *knownIDs
-}
+type TransactionsWriter struct{ *Leader }
 
 // LeadTransactions tries once to take RoleTransactions. ok is false where another process has it.
 func (s *Store) LeadTransactions(ctx context.Context) (writer *TransactionsWriter, ok bool, err error) {
@@ -33,7 +30,7 @@ func (s *Store) LeadTransactions(ctx context.Context) (writer *TransactionsWrite
 	if err != nil || !ok {
 		return nil, false, err
 	}
-	return &TransactionsWriter{Leader: leader, knownIDs: newKnownIDs()}, true, nil
+	return &TransactionsWriter{leader}, true, nil
 }
 
 // BackfillWriter has RoleHistory: it fills in updates below where indexing began.

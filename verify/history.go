@@ -5,18 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
+	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
 )
 
 // History verifies the stored transaction history: with itself, and, record by record, with all that a service shows of
-// it up to where it was read. It may run beside the daemon and while both move on.
-//
-// A record is recognised by its event id and fingerprint, as often as it is stored, and so in any order. Where most records
-// stand in the order of their seqs, the service's order is held to be the stored one: then a record that is not
-// recognised is the one that is stored in its place, and one that stands elsewhere is out of order.
+// it up to where it was read. It may run beside the daemon and while both move on. The service's n-th record is compared with the
+// n-th of the generation that is shown. What differs is repaired by reading all of it into another generation, which then takes that
+// one's place.
 type History struct {
-	Source   HistorySource // nil: the history is only compared with itself
+	Source   ingest.HistorySource // nil: the history is only compared with itself
 	Database HistoryDatabase
 	Repairer HistoryRepairer // nil: nothing is written
 	Found    Found
@@ -25,11 +25,17 @@ type History struct {
 
 	result    HistoryResult
 	networkID string          // of the service; empty: it does not tell
+	usable    bool            // the service can be compared with
+	lacking   bool            // the service has fewer records than are stored
 	told      map[string]bool // differences that the comparison of the history with itself found
 }
 
-// mostTold is how many of them are remembered, so that the comparison with the service does not tell them again.
-const mostTold = 10_000
+const (
+	// mostTold is how many of them are remembered, so that the comparison with the service does not tell them again.
+	mostTold = 10_000
+	// A page of which every record is another one, and which has at least so many, is of another order.
+	leastOfAnother = 5
+)
 
 // HistoryResult is what was compared.
 type HistoryResult struct {
@@ -39,84 +45,106 @@ type HistoryResult struct {
 	Notes     []string // what was not compared, and why
 }
 
+// errHistoryChanged says that the service serves other records than it did a moment ago.
+var errHistoryChanged = errors.New("the service of the transaction history served other records in the same place than before: it changed while it was read; verify again")
+
 // Run compares, and repairs where there is a Repairer. Differences are told to Found as they are found; the result says
 // what was compared, also where an error ended it.
 //
 // Errors: ledger.ErrNotOffered where the service has no history; all else was compared then. A *ledger.Problem where the
-// service is another network's, or where what differs is too much to be repaired.
+// service is another network's, or can't be used for a repair.
 func (h *History) Run(ctx context.Context) (HistoryResult, error) {
 	err := h.run(ctx)
 	return h.result, err
 }
 
 func (h *History) run(ctx context.Context) error {
-	usable, err := h.ask(ctx)
+	if err := h.ask(ctx); err != nil {
+		return err
+	}
+	var inRecords, inBalances int64
+	notOffered, err := h.compare(ctx, h.counted(&inRecords))
+	if err == nil {
+		err = h.Database.CompareBalances(ctx, h.step, h.counted(&inBalances))
+	}
+	if err != nil || h.Repairer == nil || inRecords+inBalances == 0 {
+		return errors.Join(err, notOffered)
+	}
+	remains := func(d ledger.Difference) error { return h.remains(ctx, d) }
+	switch {
+	case inRecords > 0 && (!h.usable || notOffered != nil):
+		h.result.Remaining += inRecords + inBalances
+		h.note("the transaction history was not repaired: that takes a service of it that can be read (--scan-url)")
+		return notOffered
+	case inRecords > 0 && h.lacking:
+		return &ledger.Problem{
+			What: "the service of the transaction history has fewer records than are stored, so that repairing from it would lose some",
+			Do:   "repair with a Scan that has all of them (--scan-url), or wait until this one has; where they are really gone, `indexer run` notices",
+		}
+	case inRecords > 0: // what follows from the records is read again with them
+		if err = h.readAgain(ctx); err == nil {
+			_, err = h.compare(ctx, remains)
+		}
+	default:
+		err = repairPatiently(ctx, h.Logger, func() error { return h.Repairer.RepairBalances(ctx, h.step) })
+	}
 	if err != nil {
-		return err
+		return fmt.Errorf("repair: %w", err)
 	}
-	if err := h.position(ctx); err != nil {
-		return err
-	}
-	var notOffered error
-	if usable {
-		err := h.read(ctx)
-		if errors.Is(err, ledger.ErrNotOffered) {
-			notOffered, err = err, nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if h.Repairer != nil { // what is claimed follows from the records
-		if err := h.settle(ctx); err != nil {
-			return err
-		}
-	}
-	err = h.compared(ctx, func(found Found) error {
-		return h.Database.CompareBalances(ctx, h.step, found)
-	}, func() error { return h.Repairer.RepairBalances(ctx, h.step) })
-	if err != nil {
-		return err
-	}
-	return notOffered
+	h.result.Repaired++
+	return errors.Join(h.Database.CompareBalances(ctx, h.step, remains), notOffered)
 }
 
-// ask asks who the service is. usable is false where it can't be compared with.
-func (h *History) ask(ctx context.Context) (usable bool, err error) {
+// counted tells of differences, and counts them.
+func (h *History) counted(n *int64) Found {
+	return func(d ledger.Difference) error {
+		*n++
+		return h.Found(d)
+	}
+}
+
+// ask asks who the service is.
+func (h *History) ask(ctx context.Context) error {
 	if h.Source == nil {
-		return false, nil
+		return nil
 	}
 	var service ledger.HistoryService
-	err = Patiently(ctx, h.Logger, func() (err error) {
+	err := Patiently(ctx, h.Logger, func() (err error) {
 		service, err = h.Source.Describe(ctx)
 		return err
 	})
 	if err != nil {
-		return false, err
+		return err
 	}
-	h.networkID = service.NetworkID
+	h.networkID, h.usable = service.NetworkID, !service.Backfilling
 	if service.Backfilling {
 		h.note("the transaction history: the service is still backfilling its own")
-		return false, nil
 	}
-	return true, nil
+	return nil
 }
 
-// position compares what is claimed of the history with its records.
-func (h *History) position(ctx context.Context) error {
-	h.told = map[string]bool{}
-	differs := false
-	err := h.Database.ComparePosition(ctx, h.step, func(d ledger.Difference) error {
-		differs = true
+// compare compares the history with itself, and with the service.
+func (h *History) compare(ctx context.Context, found Found) (notOffered, err error) {
+	h.told, h.result.Records = map[string]bool{}, 0
+	err = h.Database.ComparePosition(ctx, h.step, func(d ledger.Difference) error {
 		if len(h.told) < mostTold {
 			h.told[nameOf(d)] = true
 		}
-		return h.Found(d)
+		return found(d)
 	})
-	if err != nil || !differs || h.Repairer == nil {
-		return err
+	if err != nil || !h.usable {
+		return nil, err
 	}
-	return h.repair(ctx, func() error { return h.Repairer.RepairPosition(ctx, h.step) })
+	err = h.read(ctx, func(d ledger.Difference) error {
+		if h.told[nameOf(d)] {
+			return nil
+		}
+		return found(d)
+	})
+	if errors.Is(err, ledger.ErrNotOffered) {
+		return err, nil
+	}
+	return nil, err
 }
 
 // nameOf is a difference as both comparisons name it.
@@ -125,54 +153,126 @@ func nameOf(d ledger.Difference) string {
 	return d.String()
 }
 
-// tell tells of a difference from the service.
-func (h *History) tell(d ledger.Difference) error {
-	if h.told[nameOf(d)] {
+// read compares the records of the generation that is shown with the service's.
+func (h *History) read(ctx context.Context, found Found) error {
+	standing, network, err := h.Database.HistoryStanding(ctx)
+	if err != nil {
+		return err
+	}
+	if network != "" && h.networkID != "" && network != h.networkID {
+		return &ledger.Problem{
+			What: fmt.Sprintf("the database holds the transaction history of the network that %s operates, but the Scan URL leads to the one that %s operates", network, h.networkID),
+			Do:   "correct --scan-url or --database-url",
+		}
+	}
+	if standing.Rereading() {
+		h.note("the transaction history: it is being read again from its beginning")
+		h.usable = false
 		return nil
 	}
-	return h.Found(d)
+	pages := ingest.NewHistoryPages(h.Source, h.Logger, nil, true)
+	for at := standing.ShownAfter; at < standing.ShownTo; {
+		page, err := h.next(ctx, pages)
+		if err != nil {
+			return fmt.Errorf("read the transaction history again: %w", err)
+		}
+		if len(page) == 0 {
+			h.lacking = true
+			h.note("the transaction history: the service has no records beyond the %d-th", at-standing.ShownAfter)
+			return h.lacks(at, standing.ShownTo, found)
+		}
+		page = page[:min(int64(len(page)), standing.ShownTo-at)]
+		other, err := h.comparePage(ctx, at, page, found)
+		if err != nil {
+			return err
+		}
+		if other {
+			h.note("the transaction history behind its record %d: the service has it in another order", at-standing.ShownAfter)
+			break
+		}
+		at += int64(len(page))
+		h.Progress(Progress{Step: "transaction history", Done: h.result.Records, Of: standing.ShownTo - standing.ShownAfter})
+	}
+	now, _, err := h.Database.HistoryStanding(ctx)
+	if err == nil && (now.ReadAfter != standing.ReadAfter || now.ShownAfter != standing.ShownAfter) {
+		err = errors.New("the daemon began to read the transaction history again while it was verified: verify again when it is done")
+	}
+	return err
 }
 
-// settle makes what is claimed of the history follow from records that were repaired. What differs was told before.
-func (h *History) settle(ctx context.Context) error {
-	differs := false
-	err := h.Database.ComparePosition(ctx, h.step, func(ledger.Difference) error { differs = true; return nil })
-	if err != nil || !differs {
-		return err
-	}
-	if err := h.repair(ctx, func() error { return h.Repairer.RepairPosition(ctx, h.step) }); err != nil {
-		return err
-	}
-	return h.Database.ComparePosition(ctx, h.step, func(d ledger.Difference) error { return h.remains(ctx, d) })
-}
-
-// compared compares, and repairs what differs and compares again.
-func (h *History) compared(ctx context.Context, compare func(Found) error, repair func() error) error {
-	differs := false
-	err := compare(func(d ledger.Difference) error {
-		differs = true
-		return h.Found(d)
+// next are the records that follow. None: that was all.
+func (h *History) next(ctx context.Context, pages *ingest.HistoryPages) (records []ledger.Transaction, err error) {
+	err = Patiently(ctx, h.Logger, func() error {
+		for again := range 2 {
+			page, err := pages.Next(ctx, false)
+			if err != nil {
+				return err
+			}
+			if page.Differs {
+				return errHistoryChanged
+			}
+			if records = page.Records; len(records) > 0 {
+				return pages.TakeAll(page)
+			}
+			// No records is also the answer to a cursor that the service does not know any more, or it has just grown.
+			if end, _, err := pages.AtEnd(ctx, 1); err != nil || end {
+				return err
+			} else if again > 0 {
+				return errHistoryChanged
+			}
+		}
+		return nil
 	})
-	if err != nil || !differs || h.Repairer == nil {
-		return err
-	}
-	if err := h.repair(ctx, repair); err != nil {
-		return err
-	}
-	return compare(func(d ledger.Difference) error { return h.remains(ctx, d) })
+	return records, err
 }
 
-func (h *History) repair(ctx context.Context, repair func() error) error {
-	return h.repairOnce(repairPatiently(ctx, h.Logger, repair))
+// comparePage compares records with what is stored after a seq. other says that every one of them is another one.
+func (h *History) comparePage(ctx context.Context, after int64, records []ledger.Transaction, found Found) (other bool, err error) {
+	others := 0
+	err = h.Database.CompareRecords(ctx, after, records, func(d ledger.Difference) error {
+		if d.Relation == "transactions" && d.Column == "event_id" {
+			others++
+		}
+		return found(d)
+	})
+	h.result.Records += int64(len(records))
+	return others == len(records) && others >= leastOfAnother, err
 }
 
-// repairOnce notes a repair that must not be tried twice.
-func (h *History) repairOnce(err error) error {
-	if err != nil {
-		return fmt.Errorf("repair: %w", err)
+// lacks tells of records that the service does not have.
+func (h *History) lacks(after, to int64, found Found) error {
+	for seq := after + 1; seq <= to; seq++ {
+		if err := found(ledger.Difference{Kind: ledger.Extra, Relation: "transactions", Seq: seq}); err != nil {
+			return err
+		}
 	}
-	h.result.Repaired++
 	return nil
+}
+
+// readAgain reads the history into another generation, which then takes the place of the one that is shown.
+func (h *History) readAgain(ctx context.Context) error {
+	h.step("reading the transaction history again")
+	if err := repairPatiently(ctx, h.Logger, func() error { return h.Repairer.RestartHistory(ctx) }); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	tries := 0
+	loop := ingest.History{Source: h.Source, Sink: h.Repairer, UntilCurrent: true, Logger: h.Logger, Watch: ingest.HistoryWatch{
+		Committed: func(at ledger.HistoryPosition, _ int) {
+			tries = 0
+			h.Progress(Progress{Step: "reading the transaction history again", Done: at.Records()})
+		},
+		Retrying: func(err error, _ time.Duration) {
+			if tries++; tries >= mostTries {
+				cancel(err)
+			}
+		},
+	}}
+	if err := loop.Run(ctx); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
 }
 
 // remains counts what was to be repaired and is still there.

@@ -2,9 +2,7 @@ package verify
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -13,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/ingest"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
@@ -82,7 +81,17 @@ func (h *servedHistory) follow(from, to int) {
 
 func (h *servedHistory) append(records []ledger.Transaction) {
 	h.t.Helper()
-	at, err := h.leader.AppendTransactions(h.t.Context(), h.at, records)
+	batch := ledger.HistoryBatch{Records: records}
+	times := map[string]int{}
+	for _, record := range records {
+		times[record.EventID]++
+	}
+	for _, record := range records {
+		if times[record.EventID] == 1 {
+			batch.Cursor = record.Cursor()
+		}
+	}
+	at, err := h.leader.AppendTransactions(h.t.Context(), h.at, nil, batch)
 	require.NoError(h.t, err)
 	h.at = at
 }
@@ -95,168 +104,122 @@ func (h *servedHistory) pages() [][]ledger.Transaction {
 
 func (h *servedHistory) all() []ledger.Transaction {
 	h.t.Helper()
-	p := pager{source: h.client}
+	pages := ingest.NewHistoryPages(h.client, slog.New(slog.DiscardHandler), nil, true)
 	var all []ledger.Transaction
 	for {
-		page, err := p.next(h.t.Context())
+		page, err := pages.Next(h.t.Context(), false)
 		require.NoError(h.t, err)
-		if len(page) == 0 {
+		if len(page.Records) == 0 {
 			break
 		}
-		all = append(all, page...)
+		require.NoError(h.t, pages.TakeAll(page))
+		all = append(all, page.Records...)
 	}
 	require.Len(h.t, all, len(h.scan.EventIDs()))
 	return all
 }
 
-func (h *servedHistory) followAll() {
-	h.t.Helper()
-	h.follow(0, len(h.pages()))
-}
-
 // verify compares, and repairs if that is wanted.
-func (h *servedHistory) verify(repair bool) ([]ledger.Difference, HistoryResult) {
+func (h *servedHistory) verify(repair bool) (list []ledger.Difference, result HistoryResult, err error) {
 	h.t.Helper()
-	var list []ledger.Difference
 	v := History{
-		Source: h.client, Database: h.store, Logger: slog.New(slog.DiscardHandler), Progress: func(Progress) {},
-		Found: func(d ledger.Difference) error { list = append(list, d); return nil },
+		Source: h.client, Database: h.store, Progress: func(Progress) {}, Logger: slog.New(slog.DiscardHandler),
+		Found: func(d ledger.Difference) error {
+			list = append(list, d)
+			return nil
+		},
 	}
 	if repair {
 		r, ok, err := h.store.Repairer(h.t.Context())
 		require.NoError(h.t, err)
 		require.True(h.t, ok)
 		defer r.Close()
-		v.Repairer = r
+		v.Repairer = struct {
+			*store.Repairer
+			*store.TransactionsWriter
+		}{r, r.History()}
 	}
-	result, err := v.Run(h.t.Context())
-	require.NoError(h.t, err)
-	return list, result
+	result, err = v.Run(h.t.Context())
+	return list, result, err
 }
 
-func (h *servedHistory) exec(sql string, args ...any) int64 {
+func (h *servedHistory) exec(sql string) {
 	h.t.Helper()
-	tag, err := h.conn.Exec(h.t.Context(), sql, args...)
-	require.NoError(h.t, err, sql)
-	return tag.RowsAffected()
-}
-
-// rows is all that is stored of the history, but for what repairs may change.
-func (h *servedHistory) rows() []string {
-	h.t.Helper()
-	var parts []string
-	for _, relation := range historyTables {
-		parts = append(parts, fmt.Sprintf("SELECT '%s ' || (to_jsonb(x) - 'revision' - 'updated_at' - 'recorded_at')::text AS row FROM indexer.%[1]s x", relation))
-	}
-	rows, err := h.conn.Query(h.t.Context(), strings.Join(parts, " UNION ALL ")+" ORDER BY 1")
+	_, err := h.conn.Exec(h.t.Context(), sql)
 	require.NoError(h.t, err)
-	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(h.t, err)
-	return list
 }
 
-// requireRows compares rows with what is stored, and shows only what differs.
-func (h *servedHistory) requireRows(wanted []string, message string) {
+// ids are the event ids that readers see, in their order.
+func (h *servedHistory) ids() []string {
 	h.t.Helper()
-	stored := h.rows()
-	one := slices.DeleteFunc(slices.Clone(wanted), func(row string) bool { return slices.Contains(stored, row) })
-	other := slices.DeleteFunc(slices.Clone(stored), func(row string) bool { return slices.Contains(wanted, row) })
-	require.Equal(h.t, one, other, message)
-	require.Len(h.t, stored, len(wanted), message)
+	rows, err := h.conn.Query(h.t.Context(), "SELECT event_id FROM ledger.transactions ORDER BY seq")
+	require.NoError(h.t, err)
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(h.t, err)
+	return ids
 }
 
-var historyTables = []string{
-	"transactions", "transfers", "transfer_receivers", "balance_changes", "mints", "taps", "aborted_transfer_instructions",
-	"unknown_transactions", "record_exact_payloads", "party_transfers", "balance_totals", "latest_totals", "balance_rounds",
-	"history_position", "history_gone", "history_sightings", "checkpoints", "network",
-}
-
-// altered is, by type, what is made of a value, which may be NULL.
-var altered = map[string]string{
-	"int8": "coalesce(%s, 0) + 100000", "int4": "coalesce(%s, 0) + 100000", "text": "coalesce(%s, '') || '?'", "bool": "NOT coalesce(%s, false)",
-	"timestamptz": "coalesce(%s, now()) + interval '1 microsecond'", "jsonb": "jsonb_build_array(%s)", "bytea": `coalesce(%s, '') || '\x00'`,
-	"numeric": "coalesce(%s, 0) + 1", "_int8": "%s[2:]",
-}
-
-func names(list []ledger.Difference) []string {
-	texts := make([]string, len(list))
-	for i := range list {
-		texts[i] = list[i].String()
-	}
-	return texts
-}
-
-func TestHistoryIsEqual(t *testing.T) {
+// Damage to a record, to the position and to what follows from the records is named, and repaired by reading all of it again.
+func TestTheHistoryIsVerifiedAndReadAgain(t *testing.T) {
 	t.Parallel()
-	h := newServedHistory(t, 500, sandbox.ScanOptions{PageLimit: 100})
-	list, result := h.verify(false)
-	require.Empty(t, names(list), "nothing was read yet")
-	require.Zero(t, result.Records)
-	h.followAll()
-	require.Greater(t, h.at.LastSeq, int64(100))
-	list, result = h.verify(false)
-	require.Empty(t, names(list))
-	require.Equal(t, h.at.LastSeq, result.Records)
-	require.Empty(t, result.Notes)
-	before := h.rows()
-	list, result = h.verify(true)
-	require.Empty(t, names(list))
-	require.Zero(t, result.Repaired)
-	h.requireRows(before, "")
-	// What is beyond the position is for the daemon to read.
-	h.ledger.Grow(400)
-	list, _ = h.verify(false)
-	require.Empty(t, names(list))
+	h := newServedHistory(t, 150, sandbox.ScanOptions{})
+	h.follow(0, len(h.pages()))
+	want := h.ids()
+	list, result, err := h.verify(false)
+	require.NoError(t, err)
+	require.Empty(t, list)
+	require.EqualValues(t, len(want), result.Records)
+	for _, damage := range []struct{ sql, relation string }{
+		{"UPDATE indexer.transactions SET round = round + 1 WHERE seq = 2", "transactions"},
+		{"UPDATE indexer.transactions SET event_id = 'x' WHERE seq = 20", "transactions"},
+		{"DELETE FROM indexer.transactions WHERE seq = 12 + (SELECT shown_after FROM indexer.history_position)", "transactions"},
+		{"UPDATE indexer.taps SET seq = 1000000 WHERE seq = (SELECT max(seq) FROM indexer.taps)", "taps"},
+		{"DELETE FROM indexer.history_position", "history_position"},
+		{"UPDATE indexer.balance_rounds SET newest = newest + 1", "balance_rounds"},
+	} {
+		h.exec(strings.ReplaceAll(damage.sql, "seq = 2", "seq - (SELECT shown_after FROM indexer.history_position) = 2"))
+		list, result, err = h.verify(true)
+		require.NoError(t, err, damage.sql)
+		require.True(t, slices.ContainsFunc(list, func(d ledger.Difference) bool { return d.Relation == damage.relation }), "%s: %v", damage.sql, list)
+		require.EqualValues(t, 1, result.Repaired, damage.sql)
+		require.Zero(t, result.Remaining, damage.sql)
+		require.Equal(t, want, h.ids(), damage.sql)
+	}
 }
 
-// Whichever column of whichever row of the history is altered: it is named, and repaired.
-func TestHistoryColumnsAreRepaired(t *testing.T) {
+// A service with another order is told from damage: every record of its page is another one. A repair reads it as it is.
+func TestAnotherOrderIsVerified(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("alters columns and rows one after the other, and compares each time")
-	}
-	h := newServedHistory(t, 300, sandbox.ScanOptions{})
-	h.followAll()
-	truth := h.rows()
-	rows, err := h.conn.Query(t.Context(), `SELECT relname || '.' || attname || ' ' || typname FROM pg_attribute a
-		JOIN pg_class c ON c.oid = attrelid JOIN pg_type t ON t.oid = atttypid
-		WHERE relnamespace = 'indexer'::regnamespace AND relname = ANY ($1) AND attnum > 0 AND NOT attisdropped ORDER BY 1`, historyTables)
+	h := newServedHistory(t, 100, sandbox.ScanOptions{})
+	records := h.all()
+	want := h.scan.EventIDs()
+	slices.Reverse(records)
+	h.append(records)
+	list, result, err := h.verify(false)
 	require.NoError(t, err)
-	columns, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NotEmpty(t, list)
+	require.Contains(t, strings.Join(result.Notes, " "), "in another order")
+	_, result, err = h.verify(true)
 	require.NoError(t, err)
-	random := rand.New(rand.NewPCG(3, 4))
-	for _, field := range columns {
-		column, typeName, _ := strings.Cut(field, " ")
-		relation, name, _ := strings.Cut(column, ".")
-		if notCompared[column] {
-			continue
-		}
-		where := "true"
-		if relation == "checkpoints" {
-			where = "stream = 'transactions'"
-		}
-		rows, err := h.conn.Query(t.Context(), fmt.Sprintf("SELECT ctid::text FROM indexer.%s WHERE %s ORDER BY 1", relation, where))
-		require.NoError(t, err)
-		places, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		require.NoError(t, err)
-		if len(places) == 0 {
-			continue
-		}
-		value := fmt.Sprintf(altered[typeName], name)
-		h.exec(fmt.Sprintf("UPDATE indexer.%s SET %s = %s WHERE ctid = '%s'", relation, name, value, places[random.IntN(len(places))]))
-		list, result := h.verify(true)
-		require.True(t, slices.ContainsFunc(list, func(d ledger.Difference) bool {
-			return d.Relation == relation && (d.Kind != ledger.Altered || d.Column == name)
-		}), "%s: %s", column, names(list))
-		require.Zero(t, result.Remaining, column)
-		h.requireRows(truth, column)
-	}
-	list, _ := h.verify(false)
-	require.Empty(t, names(list))
+	require.Zero(t, result.Remaining)
+	require.Equal(t, want, h.ids())
 }
 
-// notCompared are columns that no source tells, or that may have another value.
-var notCompared = map[string]bool{
-	"checkpoints.updated_at": true, "network.recorded_at": true, "history_position.revision": true, "history_position.ordered_from": true,
-	"history_position.only_row": true, "network.only_row": true, "balance_rounds.only_row": true,
+// A service that lacks records is not repaired from, and another network's is not compared with.
+func TestWhoseHistoryIsNotReadAgain(t *testing.T) {
+	t.Parallel()
+	h := newServedHistory(t, 100, sandbox.ScanOptions{})
+	h.append(h.all())
+	h.append([]ledger.Transaction{{EventID: "lost", Kind: ledger.TransactionUnknown, Raw: ledger.JSON(`{}`)}})
+	list, _, err := h.verify(false)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	var problem *ledger.Problem
+	_, _, err = h.verify(true)
+	require.ErrorAs(t, err, &problem)
+	require.Contains(t, problem.What, "has fewer records than are stored")
+	h.exec("UPDATE indexer.network SET network_id = 'another'")
+	_, _, err = h.verify(false)
+	require.ErrorAs(t, err, &problem)
+	require.Contains(t, problem.Do, "--scan-url")
 }

@@ -71,8 +71,8 @@ type SealDatabase interface {
 type Sealer interface {
 	// SealUpdates compares a page with what is stored of its range, and seals that.
 	SealUpdates(ctx context.Context, page ledger.Page) (ledger.Comparison, error)
-	// SealRecords does so for the seqs after from up to to, with the records that their service shows there in its order.
-	SealRecords(ctx context.Context, from, to int64, records []ledger.Transaction) (ledger.Comparison, error)
+	// SealRecords does so for as many seqs after one as there are records, with those that their service shows there in its order.
+	SealRecords(ctx context.Context, after int64, records []ledger.Transaction) (ledger.Comparison, error)
 	// SealSnapshot seals what the snapshot brought, with what came of comparing it, if nothing was repaired since SnapshotRows
 	// told the digest; else ok is false.
 	SealSnapshot(ctx context.Context, at ledger.Offset, digest ledger.RowsDigest, c ledger.Comparison) (ok bool, err error)
@@ -214,6 +214,6 @@ func (s *Seals) AddUpdates(source UpdateSource, database SealDatabase, sealer Se
 }
 
 // AddTransactions adds the transaction history.
-func (s *Seals) AddTransactions(source HistorySource, history HistoryDatabase, database SealDatabase, sealer Sealer) {
+func (s *Seals) AddTransactions(source ingest.HistorySource, history HistoryDatabase, database SealDatabase, sealer Sealer) {
 	s.streams = append(s.streams, &recordSeals{Seals: s, source: source, history: history, database: database, sealer: sealer})
 }

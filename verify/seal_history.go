@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 
+	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
 )
 
@@ -14,7 +15,7 @@ const hiddenTries = 3
 type recordSeals struct {
 	*Seals
 	sealMemory
-	source   HistorySource
+	source   ingest.HistorySource
 	history  HistoryDatabase
 	database SealDatabase
 	sealer   Sealer
@@ -28,28 +29,42 @@ func (r *recordSeals) window(ctx context.Context) (*ledger.Window, error) {
 }
 
 func (r *recordSeals) seal(ctx context.Context, w ledger.Window) (Sealing, bool, error) {
-	standing, err := r.history.HistoryStanding(ctx)
-	if err != nil || standing.Rereading {
+	at, _, err := r.history.HistoryStanding(ctx)
+	if err != nil || at.Rereading() || w.From < at.ShownAfter || w.To > at.ShownTo {
 		return Sealing{}, false, err
-	}
-	if ordered := standing.OrderedFrom - 1; w.From < ordered {
-		// What was read again since stands in another order than the service's.
-		if !w.Again {
-			w.To = min(w.To, ordered)
-		}
-		return r.notShown(ctx, r.sealer, ledger.SealedTransactions, w)
 	}
 	r.pace(ctx)
 	r.spent(int(w.To - w.From))
-	shows, err := ReadHistoryWindow(ctx, r.source, r.history, w.From, int(w.To-w.From))
+	records, err := r.read(ctx, at, w)
 	if err != nil {
 		return Sealing{}, false, err
 	}
-	if !shows.Shown || shows.ToSeq != w.To {
+	if len(records) == 0 {
 		return r.waits(ctx, w)
 	}
-	c, err := r.sealer.SealRecords(ctx, w.From, w.To, shows.Records)
+	c, err := r.sealer.SealRecords(ctx, w.From, records)
 	return Sealing{Stream: ledger.SealedTransactions, From: w.From, To: w.To, Shown: true, Comparison: c}, err == nil, err
+}
+
+// read reads the records that the service shows in a window; none: it does not show it whole, behind the records that are stored before
+// it.
+func (r *recordSeals) read(ctx context.Context, at ledger.HistoryPosition, w ledger.Window) (records []ledger.Transaction, err error) {
+	known, err := r.history.HistoryMarks(ctx, w.From)
+	if err != nil {
+		return nil, err
+	}
+	pages := ingest.NewHistoryPages(r.source, r.Logger, known, w.From-at.ShownAfter == int64(len(known)))
+	for n := int(w.To - w.From); len(records) < n; {
+		page, err := pages.Next(ctx, false)
+		if err != nil || page.Differs || len(page.Records) == 0 {
+			return nil, err
+		}
+		if err := pages.TakeAll(page); err != nil {
+			return nil, err
+		}
+		records = append(records, page.Records[:min(len(page.Records), n-len(records))]...)
+	}
+	return records, nil
 }
 
 // waits counts how often a window was not shown.

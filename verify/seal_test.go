@@ -26,7 +26,7 @@ type sealScript struct {
 	held bool // by the test
 
 	UpdateSource
-	HistorySource
+	ingest.HistorySource
 	HistoryDatabase
 
 	pruned, watermark ledger.Offset
@@ -39,7 +39,7 @@ type sealScript struct {
 	snapshot          *ledger.Window // not sealed yet
 	entries           int            // of the snapshot
 	refused           error          // to the reading of the snapshot
-	standing          ledger.HistoryStanding
+	standing          ledger.HistoryPosition
 	behind            bool // the service shows nothing of the history
 	changed           bool // a repair changes the snapshot while it is compared
 
@@ -106,7 +106,7 @@ func (s *sealScript) ReadSnapshot(_ context.Context, at ledger.Offset, token led
 	return ledger.SnapshotPage{Entries: make([]ledger.ContractEntry, s.entries), Last: true}, s.refused
 }
 
-func (s *sealScript) TransactionsAfter(_ context.Context, eventID string) ([]ledger.Transaction, error) {
+func (s *sealScript) TransactionsAfter(_ context.Context, after ledger.HistoryCursor) ([]ledger.Transaction, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads = append(s.reads, time.Now())
@@ -114,7 +114,7 @@ func (s *sealScript) TransactionsAfter(_ context.Context, eventID string) ([]led
 		return nil, nil
 	}
 	seq := int64(0)
-	_, _ = fmt.Sscan(eventID, &seq)
+	_, _ = fmt.Sscan(string(after), &seq)
 	var records []ledger.Transaction
 	for range s.page {
 		seq++
@@ -127,21 +127,24 @@ func recordOf(seq int64) ledger.Transaction {
 	return ledger.Transaction{EventID: fmt.Sprint(seq), Raw: ledger.JSON(fmt.Sprintf(`{"event_id": "%d"}`, seq))}
 }
 
-func (s *sealScript) HistoryStanding(context.Context) (ledger.HistoryStanding, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.standing, nil
+func (s *sealScript) NewestTransactions(context.Context, int) ([]ledger.Transaction, error) {
+	return nil, nil
 }
 
-func (s *sealScript) FindRecords(_ context.Context, _ []string, seqs []int64) (ledger.HistoryStanding, []ledger.StoredRecord, error) {
+func (s *sealScript) HistoryStanding(context.Context) (ledger.HistoryPosition, string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var records []ledger.StoredRecord
-	for _, seq := range seqs {
-		record := recordOf(seq)
-		records = append(records, ledger.StoredRecord{Seq: seq, EventID: record.EventID, Fingerprint: record.Fingerprint()})
+	return s.standing, "", nil
+}
+
+func (s *sealScript) HistoryMarks(_ context.Context, upTo int64) (marks []ledger.HistoryMark, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for seq := max(s.standing.ShownAfter, upTo-100) + 1; seq <= upTo; seq++ {
+		record := recordOf(seq - s.standing.ShownAfter)
+		marks = append(marks, ledger.HistoryMark{Cursor: record.Cursor(), Fingerprint: record.Fingerprint(), Unique: true})
 	}
-	return s.standing, records, nil
+	return marks, nil
 }
 
 func (s *sealScript) NextWindow(_ context.Context, stream string, size, again, known int64) (*ledger.Window, error) {
@@ -149,11 +152,14 @@ func (s *sealScript) NextWindow(_ context.Context, stream string, size, again, k
 	defer s.mu.Unlock()
 	last := int64(s.watermark)
 	if stream == ledger.SealedTransactions {
-		last = s.standing.LastSeq
+		last = s.standing.ShownTo
 	} else {
 		s.looks = append(s.looks, time.Now())
 	}
 	at := int64(0)
+	if stream == ledger.SealedTransactions {
+		at = s.standing.ShownAfter
+	}
 	for _, w := range s.windows[stream] {
 		if w.again || w.result == "different" && w.from >= again {
 			return &ledger.Window{From: w.from, To: w.to, Full: true, Again: true}, nil
@@ -218,13 +224,10 @@ func (s *sealScript) SealUpdates(_ context.Context, page ledger.Page) (ledger.Co
 	return s.compare(ledger.SealedUpdates, int64(page.From), int64(page.To))
 }
 
-func (s *sealScript) SealRecords(_ context.Context, from, to int64, records []ledger.Transaction) (ledger.Comparison, error) {
+func (s *sealScript) SealRecords(_ context.Context, from int64, records []ledger.Transaction) (ledger.Comparison, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if int64(len(records)) != to-from {
-		return ledger.Comparison{}, fmt.Errorf("%d records for seqs after %d up to %d", len(records), from, to)
-	}
-	return s.compare(ledger.SealedTransactions, from, to)
+	return s.compare(ledger.SealedTransactions, from, from+int64(len(records)))
 }
 
 func (s *sealScript) SealSnapshot(_ context.Context, at ledger.Offset, digest ledger.RowsDigest, c ledger.Comparison) (bool, error) {
@@ -509,33 +512,31 @@ func TestTheSnapshotHasTheFirstTurn(t *testing.T) {
 	}
 }
 
-// The history is sealed as far as its order is the service's; nothing of it while it is read again.
+// The generation that is shown is sealed from its beginning; nothing while another one is read.
 func TestTheHistoryIsSealedInItsOrder(t *testing.T) {
 	scriptedSeals(t, 0, func(t *testing.T, s *sealScript, wait func(time.Duration)) {
-		s.standing = ledger.HistoryStanding{LastSeq: 3300, OrderedFrom: 1501, Rereading: true}
+		s.standing = ledger.HistoryPosition{ShownTo: 1500, ReadAfter: 1500, LastSeq: 3300}
 		s.followHistory(t)
 		wait(time.Minute)
 		require.Empty(t, s.of("transactions"))
 		require.Empty(t, s.reads)
-		s.standing.Rereading = false
-		wait(longestOpen)
-		require.Equal(t, []string{"0-1000 not_shown", "1000-1500 not_shown"}, s.of("transactions"))
-		wait(hiddenTries * longestOpen) // nothing that stands in its order is before the next
-		require.Equal(t, []string{"0-1000 not_shown", "1000-1500 not_shown", "1500-2500 not_shown", "2500-3300 equal"}, s.of("transactions"))
+		s.standing.ShownAfter, s.standing.ShownTo = 1500, 3300
+		wait(2 * longestOpen)
+		require.Equal(t, []string{"1500-2500 equal", "2500-3300 equal"}, s.of("transactions"))
 	})
 }
 
 // A service that does not show a window may be behind: it is asked again before that is believed.
 func TestAServiceThatIsBehindIsWaitedFor(t *testing.T) {
 	scriptedSeals(t, 0, func(t *testing.T, s *sealScript, wait func(time.Duration)) {
-		s.standing, s.behind = ledger.HistoryStanding{LastSeq: 1000, OrderedFrom: 1}, true
+		s.standing, s.behind = ledger.HistoryPosition{ShownTo: 1000, LastSeq: 1000}, true
 		s.followHistory(t)
 		wait(time.Minute + longestOpen)
 		require.Empty(t, s.of("transactions"))
 		s.behind = false
 		wait(longestOpen)
 		require.Equal(t, []string{"0-1000 equal"}, s.of("transactions"))
-		s.standing.LastSeq, s.behind = 2000, true
+		s.standing.ShownTo, s.standing.LastSeq, s.behind = 2000, 2000, true
 		wait(time.Minute + longestOpen)
 		require.Len(t, s.of("transactions"), 1)
 		wait(2 * longestOpen)

@@ -37,13 +37,6 @@ func (s *inRanges) ReadUpdates(ctx context.Context, after, to ledger.Offset) (le
 	return s.ranges.Read(ctx, s.logger, s.UpdateSource.ReadUpdates, ledger.Range{From: after, To: to})
 }
 
-// HistorySource is what verification needs of a service of the transaction history, as ingest.HistorySource has it.
-type HistorySource interface {
-	Describe(ctx context.Context) (ledger.HistoryService, error)
-	TransactionsAfter(ctx context.Context, eventID string) ([]ledger.Transaction, error)
-	NewestTransactions(ctx context.Context, n int) ([]ledger.Transaction, error)
-}
-
 // Found is told of a difference. An error of its ends the comparison and is returned by it.
 type Found = func(ledger.Difference) error
 

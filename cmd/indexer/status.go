@@ -376,7 +376,7 @@ func (h *history) print(line func(label, format string, args ...any)) {
 		line("", "reading resumes after event id %s", h.Cursor)
 	}
 	if h.Rereading {
-		line("", "being read again from the beginning; what is stored already is not stored again")
+		line("", "being read again from the beginning; what is stored is shown until that is complete")
 	}
 	if h.RecordsPerSecond != nil {
 		line("", "%.1f records/s", *h.RecordsPerSecond)

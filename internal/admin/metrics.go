@@ -112,7 +112,7 @@ func NewMetrics() *Metrics {
 		historyRecords: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: namespace, Name: "history_records_total", Help: "Records of the transaction history committed by this process.",
 		}),
-		historySeq:       gauge("history_seq", "The number of the newest stored record of the transaction history, which is how many are stored."),
+		historySeq:       gauge("history_seq", "The number of the newest record of the transaction history that was read."),
 		historyNewest:    gauge("history_newest_timestamp_seconds", "Latest date of the stored records of the transaction history that this process has read, in Unix time; 0: none."),
 		historyCurrent:   gauge("history_current_timestamp_seconds", "When everything in the Scan service was last found to be stored, in Unix time; 0: not by this process."),
 		historyRereading: gauge("history_rereading", "1 while the transaction history is read again from its beginning, else 0."),

@@ -232,16 +232,16 @@ func (t *historyTerm) watch(ctx context.Context) ingest.HistoryWatch {
 			if at.LastSeq > 0 {
 				t.service.WasThere()
 			}
-			t.metrics.HistoryResumed(at.LastSeq, at.Rereading)
-			if at.Rereading && t.rereading == "" {
+			t.metrics.HistoryResumed(at.LastSeq, at.Rereading())
+			if at.Rereading() && t.rereading == "" {
 				t.rereading = "that was begun before"
 				t.tell()
 			}
 		},
 		Committed: func(at ledger.HistoryPosition, records int) {
-			t.metrics.HistoryCommitted(at.LastSeq, at.Rereading, records)
+			t.metrics.HistoryCommitted(at.LastSeq, at.Rereading(), records)
 			t.works(ctx)
-			if !at.Rereading && t.rereading != "" {
+			if !at.Rereading() && t.rereading != "" {
 				t.rereading = ""
 				t.tell()
 			}
@@ -306,21 +306,16 @@ type datedSink struct {
 }
 
 // AppendTransactions is the leader's.
-func (d datedSink) AppendTransactions(ctx context.Context, at ledger.HistoryPosition, records []ledger.Transaction) (ledger.HistoryPosition, error) {
-	return d.AppendBehind(ctx, at, nil, records)
-}
-
-// AppendBehind is the leader's.
-func (d datedSink) AppendBehind(
-	ctx context.Context, at ledger.HistoryPosition, order ingest.CommitOrder, records []ledger.Transaction,
+func (d datedSink) AppendTransactions(
+	ctx context.Context, at ledger.HistoryPosition, order ingest.CommitOrder, batch ledger.HistoryBatch,
 ) (ledger.HistoryPosition, error) {
-	position, err := d.TransactionsWriter.AppendBehind(ctx, at, order, records)
+	position, err := d.TransactionsWriter.AppendTransactions(ctx, at, order, batch)
 	if err != nil {
 		return position, err
 	}
-	for i := range records {
-		if records[i].Date.Valid {
-			d.dated(records[i].Date.Time)
+	for i := range batch.Records {
+		if batch.Records[i].Date.Valid {
+			d.dated(batch.Records[i].Date.Time)
 		}
 	}
 	return position, nil

@@ -273,7 +273,7 @@ func (v *verification) history(ctx context.Context) error {
 		history.Source = service
 	}
 	if v.repairer != nil {
-		history.Repairer = v.repairer
+		history.Repairer = historyRepairer{v.repairer, v.repairer.History()}
 	}
 	result, err := history.Run(ctx)
 	v.result.History = &result
@@ -283,4 +283,10 @@ func (v *verification) history(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// historyRepairer writes the transaction history again.
+type historyRepairer struct {
+	*store.Repairer
+	*store.TransactionsWriter
 }

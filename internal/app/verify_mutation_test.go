@@ -56,18 +56,22 @@ var notVerified = map[string]string{
 
 // Columns that are not compared, and why.
 var notVerifiedColumns = map[string]string{
-	"checkpoints.updated_at":        "the indexer's clock",
-	"snapshots.started_at":          "the indexer's clock",
-	"snapshots.finished_at":         "the indexer's clock",
-	"snapshots.token":               "where reading the snapshot would have gone on",
-	"snapshots.token_kind":          "as token",
-	"snapshots.entries":             "how far reading it had come",
-	"lookups.looked_up_at":          "the indexer's clock",
-	"history_position.ordered_from": "a greater one only claims less",
-	"history_position.revision":     "only tells one change from the next",
-	"fill.only_row":                 "always true",
-	"fill.began_at":                 "only says which seals may be missing",
-	"fill.lifetimes_to":             "how far working them out has come",
+	"checkpoints.updated_at":       "the indexer's clock",
+	"snapshots.started_at":         "the indexer's clock",
+	"snapshots.finished_at":        "the indexer's clock",
+	"snapshots.token":              "where reading the snapshot would have gone on",
+	"snapshots.token_kind":         "as token",
+	"snapshots.entries":            "how far reading it had come",
+	"lookups.looked_up_at":         "the indexer's clock",
+	"history_position.shown_after": "a repair reads the history into a generation behind the old one",
+	"history_position.shown_to":    "as shown_after; one that does not fit the others is refused",
+	"history_position.read_after":  "as shown_to",
+	"history_position.last_seq":    "as shown_to",
+	"history_position.leftovers":   "only says that rows may have to be removed",
+	"history_position.revision":    "only tells one change from the next",
+	"fill.only_row":                "always true",
+	"fill.began_at":                "only says which seals may be missing",
+	"fill.lifetimes_to":            "how far working them out has come",
 }
 
 // mutation is one damage.
@@ -121,6 +125,12 @@ var referred = map[string]string{
 	"party_list_ref":   "(SELECT d.parties FROM indexer.party_lists d WHERE d.party_list_ref = t.%[1]s) AS %[1]s",
 }
 
+// ofRecords are tables whose rows belong to records. A repair reads these again, into a generation with seqs behind the old ones.
+var ofRecords = []string{
+	"transactions", "transfers", "transfer_receivers", "balance_changes", "mints", "taps", "aborted_transfer_instructions", "unknown_transactions",
+	"record_exact_payloads", "party_transfers",
+}
+
 // listColumns refer to lists of parties.
 var listColumns = []string{"signatories_ref", "observers_ref", "witness_parties_ref", "acting_parties_ref"}
 
@@ -149,6 +159,9 @@ func (m *mutator) rows(table string) []string {
 				dictionary = "party_list_ref"
 			}
 			as = fmt.Sprintf(referred[dictionary], c.name)
+		}
+		if c.name == "seq" && slices.Contains(ofRecords, table) || c.name == "generation" {
+			as = fmt.Sprintf("t.%s - (SELECT shown_after FROM indexer.history_position) AS %[1]s", c.name)
 		}
 		own := table == "templates" && c.name == "template_ref" || table == "synchronizers" && c.name == "synchronizer_ref" ||
 			table == "party_lists" && c.name == "party_list_ref"
@@ -285,7 +298,6 @@ var alsoNamed = map[string][]string{
 	"snapshots":           {"floors", "coverage", "carried_created", "fill"},
 	"fill":                {"floors", "snapshots"},
 	"history_position":    {"checkpoints", "transactions"},
-	"history_gone":        {"transactions"},
 }
 
 func namesOf(table string) []string { return append([]string{table}, alsoNamed[table]...) }

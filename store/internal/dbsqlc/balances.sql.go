@@ -10,20 +10,22 @@ import (
 )
 
 const balanceRoundsNote = `-- name: BalanceRoundsNote :exec
-UPDATE indexer.balance_rounds b
-SET newest = greatest(b.newest, $1::bigint), first_incomplete = least(b.first_incomplete, $2::bigint)
-WHERE greatest(b.newest, $1::bigint) IS DISTINCT FROM b.newest
-   OR least(b.first_incomplete, $2::bigint) IS DISTINCT FROM b.first_incomplete
+INSERT INTO indexer.balance_rounds AS b (generation, newest, first_incomplete)
+VALUES ($1, $2, $3)
+ON CONFLICT (generation) DO UPDATE SET newest = greatest(b.newest, excluded.newest), first_incomplete = least(b.first_incomplete, excluded.first_incomplete)
+WHERE greatest(b.newest, excluded.newest) IS DISTINCT FROM b.newest
+   OR least(b.first_incomplete, excluded.first_incomplete) IS DISTINCT FROM b.first_incomplete
 `
 
 type BalanceRoundsNoteParams struct {
+	Generation      int64  `db:"generation"`
 	Newest          *int64 `db:"newest"`
 	FirstIncomplete *int64 `db:"first_incomplete"`
 }
 
-// Notes the newest round that records tell, and the first one from which on they make totals incomplete. NULL: there is none.
+// Notes the newest round that records of a generation tell, and the first one from which on they make totals incomplete. NULL: there is none.
 func (q *Queries) BalanceRoundsNote(ctx context.Context, db DBTX, arg BalanceRoundsNoteParams) error {
-	_, err := db.Exec(ctx, balanceRoundsNote, arg.Newest, arg.FirstIncomplete)
+	_, err := db.Exec(ctx, balanceRoundsNote, arg.Generation, arg.Newest, arg.FirstIncomplete)
 	return err
 }
 
@@ -34,35 +36,36 @@ WITH added AS MATERIALIZED (
         sum(sum(c.change_to_initial_amount_as_of_round_zero)) OVER rounds AS initial_amount,
         sum(sum(c.change_to_holding_fees_rate)) OVER rounds AS holding_fees_rate
     FROM indexer.balance_changes c
-    WHERE c.seq > $1::bigint AND c.seq <= $2::bigint AND c.round IS NOT NULL
+    WHERE c.seq > $2::bigint AND c.seq <= $3::bigint AND c.round IS NOT NULL
     GROUP BY c.party, c.round
     WINDOW rounds AS (PARTITION BY c.party ORDER BY c.round)
 ), changed AS MATERIALIZED (
     SELECT t.party, t.round, t.initial_amount + a.initial_amount AS initial_amount, t.holding_fees_rate + a.holding_fees_rate AS holding_fees_rate
     FROM added a
-    JOIN indexer.balance_totals t ON t.party = a.party AND t.round BETWEEN a.round AND a.last_round
+    JOIN indexer.balance_totals t ON t.generation = $1::bigint AND t.party = a.party AND t.round BETWEEN a.round AND a.last_round
     UNION ALL
     SELECT a.party, a.round, coalesce(b.initial_amount, 0) + a.initial_amount, coalesce(b.holding_fees_rate, 0) + a.holding_fees_rate
     FROM added a
     LEFT JOIN LATERAL (
         SELECT t.round, t.initial_amount, t.holding_fees_rate
         FROM indexer.balance_totals t
-        WHERE t.party = a.party AND t.round <= a.round
+        WHERE t.generation = $1::bigint AND t.party = a.party AND t.round <= a.round
         ORDER BY t.round DESC
         LIMIT 1
     ) b ON true
     WHERE b.round IS DISTINCT FROM a.round
 ), latest AS (
-    INSERT INTO indexer.latest_totals (party, round, initial_amount, holding_fees_rate)
-    SELECT DISTINCT ON (c.party) c.party, c.round, c.initial_amount, c.holding_fees_rate FROM changed c ORDER BY c.party, c.round DESC
-    ON CONFLICT (party) DO UPDATE SET round = excluded.round, initial_amount = excluded.initial_amount, holding_fees_rate = excluded.holding_fees_rate
+    INSERT INTO indexer.latest_totals (generation, party, round, initial_amount, holding_fees_rate)
+    SELECT DISTINCT ON (c.party) $1::bigint, c.party, c.round, c.initial_amount, c.holding_fees_rate FROM changed c ORDER BY c.party, c.round DESC
+    ON CONFLICT (generation, party) DO UPDATE SET round = excluded.round, initial_amount = excluded.initial_amount, holding_fees_rate = excluded.holding_fees_rate
 )
-INSERT INTO indexer.balance_totals (party, round, initial_amount, holding_fees_rate)
-SELECT c.party, c.round, c.initial_amount, c.holding_fees_rate FROM changed c ORDER BY c.party, c.round
-ON CONFLICT (party, round) DO UPDATE SET initial_amount = excluded.initial_amount, holding_fees_rate = excluded.holding_fees_rate
+INSERT INTO indexer.balance_totals (generation, party, round, initial_amount, holding_fees_rate)
+SELECT $1::bigint, c.party, c.round, c.initial_amount, c.holding_fees_rate FROM changed c ORDER BY c.party, c.round
+ON CONFLICT (generation, party, round) DO UPDATE SET initial_amount = excluded.initial_amount, holding_fees_rate = excluded.holding_fees_rate
 `
 
 type BalanceTotalsAddParams struct {
+	Generation    int64 `db:"generation"`
 	FromExclusive int64 `db:"from_exclusive"`
 	ToInclusive   int64 `db:"to_inclusive"`
 }
@@ -72,7 +75,7 @@ type BalanceTotalsAddParams struct {
 // before. The party's last row, which is always among them, is kept once more. All is worked out, and sorted, before the
 // first row is written: else the look-ups would wade through rows that this statement wrote and can't see.
 func (q *Queries) BalanceTotalsAdd(ctx context.Context, db DBTX, arg BalanceTotalsAddParams) error {
-	_, err := db.Exec(ctx, balanceTotalsAdd, arg.FromExclusive, arg.ToInclusive)
+	_, err := db.Exec(ctx, balanceTotalsAdd, arg.Generation, arg.FromExclusive, arg.ToInclusive)
 	return err
 }
 

@@ -11,7 +11,7 @@ import (
 
 const historyCheckpoint = `-- name: HistoryCheckpoint :exec
 INSERT INTO indexer.checkpoints (stream, event_id, updated_at) VALUES ($1, $2, now())
-ON CONFLICT (stream) DO UPDATE SET event_id = excluded.event_id, updated_at = excluded.updated_at
+ON CONFLICT (stream) DO UPDATE SET event_id = excluded.event_id, ledger_offset = NULL, updated_at = excluded.updated_at
 `
 
 type HistoryCheckpointParams struct {
@@ -24,49 +24,25 @@ func (q *Queries) HistoryCheckpoint(ctx context.Context, db DBTX, arg HistoryChe
 	return err
 }
 
-const historyGoneClear = `-- name: HistoryGoneClear :exec
-DELETE FROM indexer.history_gone
+const historyCheckpointGet = `-- name: HistoryCheckpointGet :many
+SELECT c.ledger_offset, c.event_id FROM indexer.checkpoints c WHERE c.stream = $1
 `
 
-func (q *Queries) HistoryGoneClear(ctx context.Context, db DBTX) error {
-	_, err := db.Exec(ctx, historyGoneClear)
-	return err
+type HistoryCheckpointGetRow struct {
+	LedgerOffset *int64  `db:"ledger_offset"`
+	EventID      *string `db:"event_id"`
 }
 
-const historyGoneFill = `-- name: HistoryGoneFill :execrows
-INSERT INTO indexer.history_gone (seq)
-SELECT t.seq FROM indexer.transactions t WHERE NOT EXISTS (SELECT FROM indexer.history_sightings s WHERE s.seq = t.seq)
-`
-
-func (q *Queries) HistoryGoneFill(ctx context.Context, db DBTX) (int64, error) {
-	result, err := db.Exec(ctx, historyGoneFill)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const historyMarks = `-- name: HistoryMarks :many
-SELECT t.seq, t.event_id, t.fingerprint FROM indexer.transactions t WHERE t.seq = ANY ($1::bigint[])
-`
-
-type HistoryMarksRow struct {
-	Seq         int64  `db:"seq"`
-	EventID     string `db:"event_id"`
-	Fingerprint int64  `db:"fingerprint"`
-}
-
-// What recognises some records, in no order.
-func (q *Queries) HistoryMarks(ctx context.Context, db DBTX, seqs []int64) ([]HistoryMarksRow, error) {
-	rows, err := db.Query(ctx, historyMarks, seqs)
+func (q *Queries) HistoryCheckpointGet(ctx context.Context, db DBTX, stream string) ([]HistoryCheckpointGetRow, error) {
+	rows, err := db.Query(ctx, historyCheckpointGet, stream)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []HistoryMarksRow
+	var items []HistoryCheckpointGetRow
 	for rows.Next() {
-		var i HistoryMarksRow
-		if err := rows.Scan(&i.Seq, &i.EventID, &i.Fingerprint); err != nil {
+		var i HistoryCheckpointGetRow
+		if err := rows.Scan(&i.LedgerOffset, &i.EventID); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -77,37 +53,133 @@ func (q *Queries) HistoryMarks(ctx context.Context, db DBTX, seqs []int64) ([]Hi
 	return items, nil
 }
 
-const historyNotSighted = `-- name: HistoryNotSighted :many
-SELECT t.seq, t.event_id, t.fingerprint
-FROM (SELECT DISTINCT unnest($1::text[]) AS event_id) w
-CROSS JOIN LATERAL (
-    SELECT x.seq, x.event_id, x.fingerprint, (SELECT g.seq FROM indexer.history_gone g WHERE g.seq = x.seq) IS NOT NULL AS gone
-    FROM indexer.transactions x
-    WHERE x.event_id = w.event_id AND (SELECT s.seq FROM indexer.history_sightings s WHERE s.seq = x.seq) IS NULL
-    OFFSET 0
-) t
-ORDER BY t.gone, t.seq
+const historyCheckpointsElsewhere = `-- name: HistoryCheckpointsElsewhere :many
+SELECT c.stream FROM indexer.checkpoints c WHERE NOT c.stream = ANY ($1::text[]) AND c.event_id IS NOT NULL ORDER BY c.stream
 `
 
-type HistoryNotSightedRow struct {
-	Seq         int64  `db:"seq"`
-	EventID     string `db:"event_id"`
-	Fingerprint int64  `db:"fingerprint"`
-}
-
-// The stored records with some event ids that were not met again yet, the lowest seq first; those that were gone are last,
-// so that of equal records the ones that were shown so far are met before them. The subqueries are of the sort
-// that can only be answered row by row, by index: neither the list nor a table that was just filled has statistics.
-func (q *Queries) HistoryNotSighted(ctx context.Context, db DBTX, eventIds []string) ([]HistoryNotSightedRow, error) {
-	rows, err := db.Query(ctx, historyNotSighted, eventIds)
+// Checkpoints of streams that there are not, with an event id, which only the history has.
+func (q *Queries) HistoryCheckpointsElsewhere(ctx context.Context, db DBTX, streams []string) ([]string, error) {
+	rows, err := db.Query(ctx, historyCheckpointsElsewhere, streams)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []HistoryNotSightedRow
+	var items []string
 	for rows.Next() {
-		var i HistoryNotSightedRow
-		if err := rows.Scan(&i.Seq, &i.EventID, &i.Fingerprint); err != nil {
+		var stream string
+		if err := rows.Scan(&stream); err != nil {
+			return nil, err
+		}
+		items = append(items, stream)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const historyCheckpointsElsewhereRemove = `-- name: HistoryCheckpointsElsewhereRemove :exec
+DELETE FROM indexer.checkpoints c WHERE NOT c.stream = ANY ($1::text[]) AND c.event_id IS NOT NULL
+`
+
+func (q *Queries) HistoryCheckpointsElsewhereRemove(ctx context.Context, db DBTX, streams []string) error {
+	_, err := db.Exec(ctx, historyCheckpointsElsewhereRemove, streams)
+	return err
+}
+
+const historyEnds = `-- name: HistoryEnds :one
+SELECT coalesce(min(t.seq) - 1, 0)::bigint AS before, coalesce(max(t.seq), 0)::bigint AS newest FROM indexer.transactions t
+`
+
+type HistoryEndsRow struct {
+	Before int64 `db:"before"`
+	Newest int64 `db:"newest"`
+}
+
+// The seq before the oldest record, and that of the newest one.
+func (q *Queries) HistoryEnds(ctx context.Context, db DBTX) (HistoryEndsRow, error) {
+	row := db.QueryRow(ctx, historyEnds)
+	var i HistoryEndsRow
+	err := row.Scan(&i.Before, &i.Newest)
+	return i, err
+}
+
+const historyIDsStored = `-- name: HistoryIDsStored :many
+SELECT w.event_id::text AS event_id
+FROM (SELECT unnest($1::text[]) AS event_id) w
+WHERE (
+    SELECT t.seq FROM indexer.transactions t
+    WHERE t.event_id = w.event_id AND t.seq > $2::bigint AND t.seq <= $3::bigint LIMIT 1
+) IS NOT NULL
+`
+
+type HistoryIDsStoredParams struct {
+	EventIds      []string `db:"event_ids"`
+	FromExclusive int64    `db:"from_exclusive"`
+	ToInclusive   int64    `db:"to_inclusive"`
+}
+
+// Those of some event ids that stand on a record after one seq up to another. Each is looked up by index: the list has no statistics.
+func (q *Queries) HistoryIDsStored(ctx context.Context, db DBTX, arg HistoryIDsStoredParams) ([]string, error) {
+	rows, err := db.Query(ctx, historyIDsStored, arg.EventIds, arg.FromExclusive, arg.ToInclusive)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var event_id string
+		if err := rows.Scan(&event_id); err != nil {
+			return nil, err
+		}
+		items = append(items, event_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const historyMarks = `-- name: HistoryMarks :many
+SELECT t.seq, t.event_id, t.fingerprint, ((
+    SELECT count(*) FROM (
+        SELECT o.seq FROM indexer.transactions o
+        WHERE o.event_id = t.event_id AND o.seq > $1::bigint AND o.seq <= $2::bigint LIMIT 2
+    ) found
+) = 1)::boolean AS alone
+FROM indexer.transactions t WHERE t.seq > $3::bigint AND t.seq <= $2::bigint ORDER BY t.seq
+`
+
+type HistoryMarksParams struct {
+	Generation    int64 `db:"generation"`
+	ToInclusive   int64 `db:"to_inclusive"`
+	FromExclusive int64 `db:"from_exclusive"`
+}
+
+type HistoryMarksRow struct {
+	Seq         int64  `db:"seq"`
+	EventID     string `db:"event_id"`
+	Fingerprint int64  `db:"fingerprint"`
+	Alone       bool   `db:"alone"`
+}
+
+// What recognises the records after one seq up to another, and whether each has its event id alone in the generation that begins after
+// a third. The subquery is of the sort that is only answered row by row, by index.
+func (q *Queries) HistoryMarks(ctx context.Context, db DBTX, arg HistoryMarksParams) ([]HistoryMarksRow, error) {
+	rows, err := db.Query(ctx, historyMarks, arg.Generation, arg.ToInclusive, arg.FromExclusive)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []HistoryMarksRow
+	for rows.Next() {
+		var i HistoryMarksRow
+		if err := rows.Scan(
+			&i.Seq,
+			&i.EventID,
+			&i.Fingerprint,
+			&i.Alone,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -119,14 +191,16 @@ func (q *Queries) HistoryNotSighted(ctx context.Context, db DBTX, eventIds []str
 }
 
 const historyPositionGet = `-- name: HistoryPositionGet :one
-SELECT revision, last_seq, window_seqs, rereading FROM indexer.history_position
+SELECT revision, shown_after, shown_to, read_after, last_seq, leftovers FROM indexer.history_position
 `
 
 type HistoryPositionGetRow struct {
-	Revision   int64   `db:"revision"`
-	LastSeq    int64   `db:"last_seq"`
-	WindowSeqs []int64 `db:"window_seqs"`
-	Rereading  bool    `db:"rereading"`
+	Revision   int64 `db:"revision"`
+	ShownAfter int64 `db:"shown_after"`
+	ShownTo    int64 `db:"shown_to"`
+	ReadAfter  int64 `db:"read_after"`
+	LastSeq    int64 `db:"last_seq"`
+	Leftovers  bool  `db:"leftovers"`
 }
 
 func (q *Queries) HistoryPositionGet(ctx context.Context, db DBTX) (HistoryPositionGetRow, error) {
@@ -134,66 +208,94 @@ func (q *Queries) HistoryPositionGet(ctx context.Context, db DBTX) (HistoryPosit
 	var i HistoryPositionGetRow
 	err := row.Scan(
 		&i.Revision,
+		&i.ShownAfter,
+		&i.ShownTo,
+		&i.ReadAfter,
 		&i.LastSeq,
-		&i.WindowSeqs,
-		&i.Rereading,
+		&i.Leftovers,
 	)
 	return i, err
 }
 
-const historyPositionHold = `-- name: HistoryPositionHold :one
-SELECT ordered_from FROM indexer.history_position WHERE revision = $1 FOR UPDATE
+const historyPositionHold = `-- name: HistoryPositionHold :many
+SELECT revision FROM indexer.history_position WHERE revision = $1 FOR UPDATE
 `
 
 // Keeps the position as it is until the transaction ends. No row: it is not what the writer saw.
-func (q *Queries) HistoryPositionHold(ctx context.Context, db DBTX, revision int64) (int64, error) {
-	row := db.QueryRow(ctx, historyPositionHold, revision)
-	var ordered_from int64
-	err := row.Scan(&ordered_from)
-	return ordered_from, err
+func (q *Queries) HistoryPositionHold(ctx context.Context, db DBTX, revision int64) ([]int64, error) {
+	rows, err := db.Query(ctx, historyPositionHold, revision)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var revision int64
+		if err := rows.Scan(&revision); err != nil {
+			return nil, err
+		}
+		items = append(items, revision)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
-const historyPositionMove = `-- name: HistoryPositionMove :exec
-UPDATE indexer.history_position
-SET revision = $1, last_seq = $2, window_seqs = $3, ordered_from = $4, rereading = $5
+const historyPositionPut = `-- name: HistoryPositionPut :exec
+INSERT INTO indexer.history_position (revision, shown_after, shown_to, read_after, last_seq, leftovers)
+VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (only_row) DO UPDATE SET revision = excluded.revision, shown_after = excluded.shown_after, shown_to = excluded.shown_to,
+    read_after = excluded.read_after, last_seq = excluded.last_seq, leftovers = excluded.leftovers
 `
 
-type HistoryPositionMoveParams struct {
-	Revision    int64   `db:"revision"`
-	LastSeq     int64   `db:"last_seq"`
-	WindowSeqs  []int64 `db:"window_seqs"`
-	OrderedFrom int64   `db:"ordered_from"`
-	Rereading   bool    `db:"rereading"`
+type HistoryPositionPutParams struct {
+	Revision   int64 `db:"revision"`
+	ShownAfter int64 `db:"shown_after"`
+	ShownTo    int64 `db:"shown_to"`
+	ReadAfter  int64 `db:"read_after"`
+	LastSeq    int64 `db:"last_seq"`
+	Leftovers  bool  `db:"leftovers"`
 }
 
-func (q *Queries) HistoryPositionMove(ctx context.Context, db DBTX, arg HistoryPositionMoveParams) error {
-	_, err := db.Exec(ctx, historyPositionMove,
+func (q *Queries) HistoryPositionPut(ctx context.Context, db DBTX, arg HistoryPositionPutParams) error {
+	_, err := db.Exec(ctx, historyPositionPut,
 		arg.Revision,
+		arg.ShownAfter,
+		arg.ShownTo,
+		arg.ReadAfter,
 		arg.LastSeq,
-		arg.WindowSeqs,
-		arg.OrderedFrom,
-		arg.Rereading,
+		arg.Leftovers,
 	)
 	return err
 }
 
-const historySightingsAnalyze = `-- name: HistorySightingsAnalyze :exec
-ANALYZE indexer.history_sightings
+const historySeqs = `-- name: HistorySeqs :many
+SELECT t.seq FROM indexer.transactions t WHERE t.seq > $1 AND t.seq <= $2
 `
 
-// Without it, the server may take them for as few as when it last looked, and compare each record with each sighting.
-func (q *Queries) HistorySightingsAnalyze(ctx context.Context, db DBTX) error {
-	_, err := db.Exec(ctx, historySightingsAnalyze)
-	return err
+type HistorySeqsParams struct {
+	FromExclusive int64 `db:"from_exclusive"`
+	ToInclusive   int64 `db:"to_inclusive"`
 }
 
-const historySightingsClear = `-- name: HistorySightingsClear :exec
-DELETE FROM indexer.history_sightings
-`
-
-// Not TRUNCATE: that waits for a dump to end, however long it takes, and a dump that begins beside it could hold the
-// position of one moment and the sightings of another.
-func (q *Queries) HistorySightingsClear(ctx context.Context, db DBTX) error {
-	_, err := db.Exec(ctx, historySightingsClear)
-	return err
+// The seqs after one up to another under which a record is stored.
+func (q *Queries) HistorySeqs(ctx context.Context, db DBTX, arg HistorySeqsParams) ([]int64, error) {
+	rows, err := db.Query(ctx, historySeqs, arg.FromExclusive, arg.ToInclusive)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var seq int64
+		if err := rows.Scan(&seq); err != nil {
+			return nil, err
+		}
+		items = append(items, seq)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

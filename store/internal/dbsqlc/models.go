@@ -61,8 +61,8 @@ type IndexerBalanceChanges struct {
 
 // Of which rounds balances can be told.
 type IndexerBalanceRounds struct {
-	// Keeps the table to one row.
-	OnlyRow bool `db:"only_row"`
+	// As in indexer.balance_totals.
+	Generation int64 `db:"generation"`
 	// The greatest round of any record of a known kind. NULL: none has told one.
 	Newest *int64 `db:"newest"`
 	// The least round of a transfer that came without balance changes, or of a record of an unknown kind, which may be one. The least bigint: such a record, or any transfer, came without its round, so that no total is complete. NULL: every transfer told all.
@@ -71,6 +71,8 @@ type IndexerBalanceRounds struct {
 
 // Derived from balance changes: running totals, one row per party and round in which it has any change. A change that came without a round is in none. Read by ledger.reported_balance_at and ledger.reported_balances_at.
 type IndexerBalanceTotals struct {
+	// The reading of the history whose balance changes are summed up: the seq after which its records begin.
+	Generation int64 `db:"generation"`
 	// The party.
 	Party string `db:"party"`
 	// The round.
@@ -394,24 +396,15 @@ type IndexerFloors struct {
 	StateFloor   *int64 `db:"state_floor"`
 }
 
-// Stored records that the service did not show any more when its history was last read again to its end. Replaced as a whole then. They stay stored, but no longer keep an event id from being unique.
-type IndexerHistoryGone struct {
-	Seq int64 `db:"seq"`
-}
-
-// How far the transaction history has been read. Moved by compare-and-swap of revision, in the transaction that writes the records; 0: not begun.
+// How far the transaction history has been read, and which of its readings from the beginning, its generations, readers see. Mostly that is the one that is being read. Moved by compare-and-swap of revision, in the transaction that writes the records; 0: not begun.
 type IndexerHistoryPosition struct {
-	OnlyRow     bool    `db:"only_row"`
-	Revision    int64   `db:"revision"`
-	LastSeq     int64   `db:"last_seq"`
-	WindowSeqs  []int64 `db:"window_seqs"`
-	OrderedFrom int64   `db:"ordered_from"`
-	Rereading   bool    `db:"rereading"`
-}
-
-// Records that were met, or stored, since the history is read again from its beginning. Empty otherwise.
-type IndexerHistorySightings struct {
-	Seq int64 `db:"seq"`
+	OnlyRow    bool  `db:"only_row"`
+	Revision   int64 `db:"revision"`
+	ShownAfter int64 `db:"shown_after"`
+	ShownTo    int64 `db:"shown_to"`
+	ReadAfter  int64 `db:"read_after"`
+	LastSeq    int64 `db:"last_seq"`
+	Leftovers  bool  `db:"leftovers"`
 }
 
 // What the creation event of a holding says, one row per event: to be looked up by (ledger_offset, node_id).
@@ -464,6 +457,8 @@ type IndexerInterfaceViews struct {
 
 // The last row of each party in indexer.balance_totals, so that the balances of all parties at a late round need no search. Read by ledger.reported_balances_at.
 type IndexerLatestTotals struct {
+	// As in indexer.balance_totals.
+	Generation int64 `db:"generation"`
 	// As in indexer.balance_totals.
 	Party string `db:"party"`
 	// As in indexer.balance_totals.
@@ -639,18 +634,20 @@ type IndexerRecordExactPayloads struct {
 	Exact []byte `db:"exact"`
 }
 
-// What indexer.balance_rounds should hold, worked out from all records.
+// What indexer.balance_rounds should hold of the generation that is shown, worked out from all its records.
 type IndexerRoundsTold struct {
 	// As in indexer.balance_rounds.
-	OnlyRow bool `db:"only_row"`
+	Generation int64 `db:"generation"`
 	// As in indexer.balance_rounds.
 	Newest interface{} `db:"newest"`
 	// As in indexer.balance_rounds.
 	FirstIncomplete interface{} `db:"first_incomplete"`
 }
 
-// What indexer.balance_totals should hold, worked out from all balance changes at once, and which rows of it indexer.latest_totals should.
+// What indexer.balance_totals should hold of the generation that is shown, worked out from all its balance changes at once, and which rows of it indexer.latest_totals should.
 type IndexerRunningTotals struct {
+	// As in indexer.balance_totals.
+	Generation int64 `db:"generation"`
 	// As in indexer.balance_totals.
 	Party interface{} `db:"party"`
 	// As in indexer.balance_totals.
@@ -750,7 +747,7 @@ type IndexerTransactions struct {
 	Extra           []byte             `db:"extra"`
 }
 
-// Who took part in which transfer: its sender, and each receiver once, with its entries summed. A sum of which a part was left out is NULL. What indexer.party_transfers is made of.
+// Who took part in which transfer of the generation that is shown: its sender, and each receiver once, with its entries summed. A sum of which a part was left out is NULL. What indexer.party_transfers is made of.
 type IndexerTransferParties struct {
 	// Of the transfer.
 	Seq int64 `db:"seq"`
@@ -1070,16 +1067,13 @@ type LedgerExactPayloads struct {
 	// updates: the value belongs to the event relations. lookups: it belongs to the row of ledger.looked_up_contracts with the same (ledger_offset, node_id). transactions: it belongs to the record of the transaction history with the same seq.
 	Stream string `db:"stream"`
 	// Offset of the row whose value this is. NULL in the stream transactions.
-	LedgerOffset int64 `db:"ledger_offset"`
-	// Node id of that row. NULL where the value belongs to a whole update.
-	NodeID *int32 `db:"node_id"`
-	// The interface, where the value belongs to an interface view. Else NULL.
-	InterfaceID *string `db:"interface_id"`
+	LedgerOffset int64   `db:"ledger_offset"`
+	NodeID       *int32  `db:"node_id"`
+	InterfaceID  *string `db:"interface_id"`
 	// In the stream updates: place, from 0, of the interface view among those of its event, or of the unknown element among those of its update or snapshot; else NULL. In the stream transactions: the record's seq.
 	Seq *int64 `db:"seq"`
 	// In the streams updates and lookups the column whose value this is: payload, contract_key, choice_argument, exercise_result, view_value, status_details, raw, extra (assignment_extra: that of a reassignments row; entry_extra and assignment_entry_extra: of the entry around a snapshot's event). Of a time the server's name: recordTime, effectiveAt, createdAt, assignmentExclusivity. Of an offset checkpoint: checkpoint_extra and checkpoint_time, followed by the synchronizer. In the stream transactions the path of the value in the record as the service sent it, such as transfer.receivers[0].amount; raw for the whole record, and extra behind the path of an object (alone: of the record) for the fields of it that are not known.
 	Field string `db:"field"`
-	// The JSON as the server sent it, UTF-8. convert_from(exact, 'UTF8') shows it; casting that to jsonb fails, which is why it is here.
 	Exact []byte `db:"exact"`
 }
 
@@ -1391,7 +1385,7 @@ type LedgerStreamCheckpoints struct {
 	Stream string `db:"stream"`
 	// Of updates: the offset up to which everything is stored and shown.
 	LedgerOffset *int64 `db:"ledger_offset"`
-	// Of transactions: the event id after which reading resumes, that of the newest record whose id stands on no other. NULL: there is none; reading begins, or begins again.
+	// Of transactions: the event id after which reading resumes, that of the newest record whose id stands on no other, as far as is known. NULL: there is none; reading begins, or begins again.
 	EventID *string `db:"event_id"`
 	// When the checkpoint last moved (clock of the database).
 	UpdatedAt pgtype.Timestamptz `db:"updated_at"`
@@ -1441,9 +1435,9 @@ type LedgerTopologyEvents struct {
 	Extra []byte `db:"extra"`
 }
 
-// One row per record of the transaction history, of every kind: what a Scan service tells of the whole network, not of one participant. What belongs to a kind is in the relation of that kind under the same seq. Everything up to the checkpoint in ledger.stream_checkpoints is here, as far as the service had it, and what came behind it under ids that are not unique.
+// One row per record of the transaction history, of every kind: what a Scan service tells of the whole network, not of one participant. What belongs to a kind is in the relation of that kind under the same seq. Everything up to the checkpoint in ledger.stream_checkpoints is here, as far as the service had it, and what came behind it under ids that are not unique. Where the history has to be read again from its beginning, that is beside what is here, and takes its place at once.
 type LedgerTransactions struct {
-	// Number of the record, from 1, without gaps, in the order in which records were read. It never changes. Unique. It is the service's order unless the history had to be read again: what was found missing then came behind.
+	// Number of the record, without gaps, in the service's order. From 1 on; where the history had to be read again from its beginning, from behind all the numbers of before. It never changes, and no other record ever has it. Unique.
 	Seq int64 `db:"seq"`
 	// Id of the event: #, the update id, a colon and the node id. Two records can share one, so join by seq. It is not in the order of time. Indexed.
 	EventID string `db:"event_id"`
@@ -1465,8 +1459,6 @@ type LedgerTransactions struct {
 	UnitWord *string `db:"unit_word"`
 	// Fields of the record that the service sent and this version does not know. NULL: none.
 	Extra []byte `db:"extra"`
-	// Whether the service did not show the record any more when its history was last read again to its end. Such a record stays, here and in all relations. False for all where the history was never read again; never NULL.
-	Gone bool `db:"gone"`
 }
 
 // One row per receiver of a transfer. The service merges what one receiver gets in one transfer, so that a party seldom has two rows of it.

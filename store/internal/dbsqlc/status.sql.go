@@ -29,13 +29,17 @@ func (q *Queries) StatusFrontier(ctx context.Context, db DBTX) (int64, error) {
 }
 
 const statusNewestTransaction = `-- name: StatusNewestTransaction :one
-SELECT max(t.date)::timestamptz AS newest FROM indexer.transactions t WHERE t.seq = ANY ($1::bigint[])
+SELECT max(t.date)::timestamptz AS newest FROM indexer.transactions t WHERE t.seq > $1 AND t.seq <= $2
 `
 
-// The latest date of some records. Joined with the position, whose table is too small to ever have statistics, this would
-// look dear enough for the planner to have it compiled.
-func (q *Queries) StatusNewestTransaction(ctx context.Context, db DBTX, seqs []int64) (pgtype.Timestamptz, error) {
-	row := db.QueryRow(ctx, statusNewestTransaction, seqs)
+type StatusNewestTransactionParams struct {
+	FromExclusive int64 `db:"from_exclusive"`
+	ToInclusive   int64 `db:"to_inclusive"`
+}
+
+// The latest date of the records after one seq up to another.
+func (q *Queries) StatusNewestTransaction(ctx context.Context, db DBTX, arg StatusNewestTransactionParams) (pgtype.Timestamptz, error) {
+	row := db.QueryRow(ctx, statusNewestTransaction, arg.FromExclusive, arg.ToInclusive)
 	var newest pgtype.Timestamptz
 	err := row.Scan(&newest)
 	return newest, err
@@ -54,9 +58,10 @@ func (q *Queries) StatusUnknownKinds(ctx context.Context, db DBTX) (int64, error
 }
 
 const statusUnknownTransactions = `-- name: StatusUnknownTransactions :one
-SELECT count(*) FROM indexer.unknown_transactions
+SELECT count(*) FROM ledger.unknown_transactions
 `
 
+// Those that are shown.
 func (q *Queries) StatusUnknownTransactions(ctx context.Context, db DBTX) (int64, error) {
 	row := db.QueryRow(ctx, statusUnknownTransactions)
 	var count int64

@@ -75,8 +75,8 @@ func (r *Records) PartyTransfers() []dbsqlc.IndexerPartyTransfers {
 	return r.ofParties.of(r.transfers, r.receivers)
 }
 
-// Grow makes room for the rows of records.
-func (r *Records) Grow(records []ledger.Transaction) {
+// grow makes room for the rows of records.
+func (r *Records) grow(records []ledger.Transaction) {
 	var transfers, receivers, changes, mints, taps int
 	for i := range records {
 		switch t := &records[i]; t.Kind {
@@ -152,13 +152,21 @@ func (x recordExact) optionalNumber(field string, d *ledger.Decimal) *ledger.Dec
 	return d
 }
 
+// AddAll converts records into their rows, which have the seqs after one.
+func (r *Records) AddAll(refs names.Numbers, after int64, records []ledger.Transaction) {
+	r.grow(records)
+	for i := range records {
+		r.Add(refs, after+1+int64(i), &records[i])
+	}
+}
+
 // Add converts a record into its rows.
-func (r *Records) Add(refs names.Numbers, mark *ledger.HistoryMark, t *ledger.Transaction) {
-	x := recordExact{keeper: &r.exact, at: Place{ordinal: &mark.Seq}, word: t.Word}
+func (r *Records) Add(refs names.Numbers, seq int64, t *ledger.Transaction) {
+	x := recordExact{keeper: &r.exact, at: Place{ordinal: &seq}, word: t.Word}
 	r.exact.Time(x.at, "date", t.Date)
 	row := dbsqlc.IndexerTransactions{
-		Seq: mark.Seq, EventID: t.EventID, Kind: string(t.Kind), TransactionType: t.Type, Date: Timestamp(t.Date),
-		DomainRef: refs.OptionalSynchronizer(t.DomainID), OffsetText: t.Offset, Round: t.Round, Fingerprint: mark.Fingerprint,
+		Seq: seq, EventID: t.EventID, Kind: string(t.Kind), TransactionType: t.Type, Date: Timestamp(t.Date),
+		DomainRef: refs.OptionalSynchronizer(t.DomainID), OffsetText: t.Offset, Round: t.Round, Fingerprint: t.Fingerprint(),
 		Extra: x.value("extra", t.Extra),
 	}
 	if t.Word != "" {
@@ -167,26 +175,18 @@ func (r *Records) Add(refs names.Numbers, mark *ledger.HistoryMark, t *ledger.Tr
 	r.Transactions = append(r.Transactions, row)
 	switch t.Kind {
 	case ledger.TransactionTransfer:
-		r.addTransfer(x, mark.Seq, t)
+		r.addTransfer(x, seq, t)
 	case ledger.TransactionMint:
-		r.mints = append(r.mints, ownedRow(x.in("mint"), mark.Seq, t, t.Mint))
+		r.mints = append(r.mints, ownedRow(x.in("mint"), seq, t, t.Mint))
 	case ledger.TransactionTap:
-		r.taps = append(r.taps, dbsqlc.IndexerTaps(ownedRow(x.in("tap"), mark.Seq, t, t.Tap)))
+		r.taps = append(r.taps, dbsqlc.IndexerTaps(ownedRow(x.in("tap"), seq, t, t.Tap)))
 	case ledger.TransactionAbort:
 		r.aborted = append(r.aborted, dbsqlc.IndexerAbortedTransferInstructions{
-			Seq: mark.Seq, Date: Timestamp(t.Date), InstructionCid: t.Abort.InstructionCID, AbortKind: t.Abort.Kind,
+			Seq: seq, Date: Timestamp(t.Date), InstructionCid: t.Abort.InstructionCID, AbortKind: t.Abort.Kind,
 			Extra: x.value("abort_transfer_instruction.extra", t.Abort.Extra),
 		})
 	default:
-		r.unknown = append(r.unknown, dbsqlc.IndexerUnknownTransactions{Seq: mark.Seq, Raw: x.value("raw", t.Raw)})
-	}
-}
-
-// AddNumbered converts records that have a seq into their rows.
-func (r *Records) AddNumbered(numbers names.Numbers, records []ledger.NumberedRecord) {
-	for i := range records {
-		record := records[i].Record
-		r.Add(numbers, &ledger.HistoryMark{Seq: records[i].Seq, EventID: record.EventID, Fingerprint: record.Fingerprint()}, record)
+		r.unknown = append(r.unknown, dbsqlc.IndexerUnknownTransactions{Seq: seq, Raw: x.value("raw", t.Raw)})
 	}
 }
 

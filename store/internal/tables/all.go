@@ -33,6 +33,9 @@ const (
 		"SELECT FROM indexer.coverage v WHERE v.from_exclusive < s.activated_offset AND v.to_inclusive >= s.activated_offset)"
 )
 
+// totalsAside is true of totals of a reading of the history that is not shown: its records begin behind the seq that names it.
+const totalsAside = "indexer.set_aside(s.generation + 1) OR s.generation = (SELECT h.read_after FROM indexer.history_position h WHERE h.read_after > h.shown_after)"
+
 func key(columns ...string) []string { return columns }
 
 var all = []Table{
@@ -62,13 +65,10 @@ var all = []Table{
 	{Name: "unknown_transactions", Family: Records, Key: key(seq), Place: seq, Kind: ledger.TransactionUnknown},
 	{Name: "record_exact_payloads", Family: Records, Key: key(seq, "field"), Place: seq},
 
-	{Name: "history_gone", Family: Marks, Key: key(seq), Place: seq},
-	{Name: "history_sightings", Family: Marks, Key: key(seq), Place: seq},
-
-	{Name: "party_transfers", Family: Totals, Key: key("party", "date", seq, "sent"), Place: seq, Follows: "indexer.transfer_parties"},
-	{Name: "balance_totals", Family: Totals, Key: key("party", "round"), Follows: "indexer.running_totals"},
-	{Name: "latest_totals", Family: Totals, Key: key("party"), Follows: "indexer.running_totals", Of: "w.latest"},
-	{Name: "balance_rounds", Family: Totals, Key: key("only_row"), Follows: "indexer.rounds_told"},
+	{Name: "party_transfers", Family: Totals, Key: key("party", "date", seq, "sent"), Place: seq, Follows: "indexer.transfer_parties", Unknown: "indexer.set_aside(s.seq)"},
+	{Name: "balance_totals", Family: Totals, Key: key("generation", "party", "round"), Follows: "indexer.running_totals", Unknown: totalsAside},
+	{Name: "latest_totals", Family: Totals, Key: key("generation", "party"), Follows: "indexer.running_totals", Of: "w.latest", Unknown: totalsAside},
+	{Name: "balance_rounds", Family: Totals, Key: key("generation"), Follows: "indexer.rounds_told", Unknown: totalsAside},
 
 	{Name: "offset_checkpoints", Family: State, Key: key(offset, "synchronizer_ref"), Place: offset, Reset: Remove},
 	{Name: "checkpoint_exact_payloads", Family: State, Place: offset, Reset: Remove, Orphan: ofNoCheckpoint},

@@ -28,8 +28,6 @@ const (
 	Snapshot
 	// Records belong to a record of the transaction history. They are compared with the Scan service's, and sealed.
 	Records
-	// Marks are the writer's notes about records. They follow when records move to another seq.
-	Marks
 	// Totals follow from the records. See Table.Follows.
 	Totals
 	// Projections follow from the facts and the snapshot.

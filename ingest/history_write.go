@@ -1,0 +1,119 @@
+package ingest
+
+import (
+	"context"
+
+	"ledgerindexer/ledger"
+)
+
+// historyWrites are the records that were read and are not stored yet. Reading goes on while they are written.
+type historyWrites struct {
+	batch   ledger.HistoryBatch    // read, and not being written yet
+	from    ledger.HistoryPosition // where the batch begins
+	writing []*historyWrite        // in their order
+	commits *orderedCommits        // of them
+	pending map[string]bool        // event ids of records that are not stored yet
+	room    []ledger.Transaction   // of a batch that is stored
+}
+
+// historyWrite is a batch of records that is being written.
+type historyWrite struct {
+	*orderedCommit
+	ledger.HistoryBatch
+	stored ledger.HistoryPosition // behind them, when it is done
+}
+
+// take adds the new records of a page to the batch.
+func (r *historyRun) take(f HistoryPage) error {
+	fresh, err := r.pages.Take(f, func(id string) bool { return r.pending[id] })
+	if err != nil {
+		return err
+	}
+	if len(r.batch.Records) == 0 {
+		r.from, r.batch.Records, r.room = r.at, r.room, nil
+	}
+	for _, id := range fresh {
+		r.pending[id] = true
+	}
+	r.batch.New = append(r.batch.New, fresh...)
+	r.batch.Records = append(r.batch.Records, f.Records...)
+	r.batch.Cursor = r.pages.Cursor()
+	r.at = r.from.Behind(len(r.batch.Records))
+	return nil
+}
+
+// writeAhead begins to write the batch where that can be done meanwhile, and waits where it is full and can't.
+func (r *historyRun) writeAhead(ctx context.Context) error {
+	for {
+		full := len(r.batch.Records) >= historyBatch
+		if len(r.batch.Records) > 0 && r.commits.takes(full) {
+			r.write(ctx)
+			full = false
+		}
+		if err := r.collect(ctx); err != nil || !full {
+			return err
+		}
+		<-r.commits.moved
+	}
+}
+
+// settle writes what was read, and waits until it is stored.
+func (r *historyRun) settle(ctx context.Context) error {
+	for len(r.batch.Records)+len(r.writing) > 0 {
+		if len(r.batch.Records) > 0 && r.commits.takes(true) {
+			r.write(ctx)
+		} else {
+			<-r.commits.moved
+		}
+		if err := r.collect(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end waits for what is being written, and drops what is not.
+func (r *historyRun) end() {
+	for _, write := range r.writing {
+		<-write.done
+	}
+	r.batch, r.writing = ledger.HistoryBatch{}, nil
+}
+
+// write begins to write the batch. That is finished once it was begun.
+func (r *historyRun) write(ctx context.Context) {
+	write, from := &historyWrite{orderedCommit: r.commits.add(), HistoryBatch: r.batch}, r.from
+	r.batch = ledger.HistoryBatch{}
+	r.writing = append(r.writing, write)
+	go write.run(func(order CommitOrder) (err error) {
+		write.stored, err = r.Sink.AppendTransactions(context.WithoutCancel(ctx), from, order, write.HistoryBatch)
+		return err
+	})
+}
+
+// collect takes note of the writes that have ended. Where one failed it waits for all, and returns why.
+func (r *historyRun) collect(ctx context.Context) error {
+	for len(r.writing) > 0 && isClosed(r.writing[0].done) {
+		write := r.writing[0]
+		if write.err != nil {
+			r.end()
+			return write.err
+		}
+		r.writing = r.writing[1:]
+		for _, id := range write.New {
+			delete(r.pending, id)
+		}
+		r.stored = write.stored
+		if r.Watch.Committed != nil {
+			r.Watch.Committed(r.stored, len(write.Records))
+		}
+		r.tellUnknown(ctx, write.Records)
+		r.target.take(write.Records)
+		r.goal.take(write.Records)
+		r.meter.Add(ctx, r.stored.LastSeq, len(write.Records))
+		r.answered(ctx)
+		clear(write.Records)
+		r.room = write.Records[:0]
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/tables"
+)
+
+// leftoversAtOnce is how many rows of a table are removed in one transaction.
+const leftoversAtOnce = 50_000
+
+// BeginGeneration begins to read the transaction history from its beginning, because the service's order is not the stored one. What is
+// shown stays shown. A generation that was begun before and is not shown is given up.
+//
+// Errors: as AppendTransactions.
+func (l *TransactionsWriter) BeginGeneration(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error) {
+	next := at
+	next.Revision++
+	if at.Rereading() {
+		next.Leftovers = true
+	}
+	next.ReadAfter = at.LastSeq
+	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := l.holdHistory(ctx, tx, at); err != nil {
+			return err
+		}
+		if err := l.store.queries.BalanceRoundsNote(ctx, tx, dbsqlc.BalanceRoundsNoteParams{Generation: next.ReadAfter}); err != nil {
+			return fmt.Errorf("begin the totals of a generation: %w", err)
+		}
+		return l.putHistory(ctx, tx, next, "")
+	})
+	if err != nil {
+		return at, fmt.Errorf("begin to read the transaction history again: %w", refused(err))
+	}
+	return next, nil
+}
+
+// ShowGeneration shows the generation that is read in place of the one that is shown: readers see the one or the other as a whole. What
+// was verified of the old one says nothing of the new one. DropLeftovers removes the old one.
+//
+// Errors: as AppendTransactions.
+func (l *TransactionsWriter) ShowGeneration(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error) {
+	if !at.Rereading() {
+		return at, &ledger.Bug{What: "the generation of the transaction history that is read is shown already"}
+	}
+	next := at
+	next.Revision, next.ShownAfter, next.ShownTo, next.Leftovers = at.Revision+1, at.ReadAfter, at.LastSeq, true
+	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := l.holdHistory(ctx, tx, at); err != nil {
+			return err
+		}
+		if err := l.store.queries.HistoryPositionPut(ctx, tx, dbsqlc.HistoryPositionPutParams(next)); err != nil {
+			return fmt.Errorf("move the position in the transaction history: %w", err)
+		}
+		return l.store.unseal(ctx, tx, ledger.SealedTransactions, 0)
+	})
+	if err != nil {
+		return at, fmt.Errorf("show the transaction history that was read again: %w", refused(err))
+	}
+	return next, nil
+}
+
+// DropLeftovers removes the rows of generations that are neither shown nor read, some at a time.
+//
+// Errors: as AppendTransactions.
+func (l *TransactionsWriter) DropLeftovers(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error) {
+	next := at
+	next.Revision, next.Leftovers = at.Revision+1, false
+	for _, table := range tables.In(tables.Records, tables.Totals) {
+		for more := true; more; {
+			err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+				if err := l.holdHistory(ctx, tx, at); err != nil {
+					return err
+				}
+				tag, err := tx.Exec(ctx, fmt.Sprintf(`DELETE FROM %s WHERE ctid = ANY (ARRAY(SELECT s.ctid FROM %[1]s s WHERE %s LIMIT %d))`,
+					table.SQL(), table.Rows(leftover(&table)), leftoversAtOnce), at.ShownAfter, at.ShownTo, at.ReadAfter)
+				more = tag.RowsAffected() == leftoversAtOnce
+				return err
+			})
+			if err != nil {
+				return at, fmt.Errorf("remove rows of %s of readings of the transaction history that are not shown: %w", table.Name, refused(err))
+			}
+		}
+	}
+	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := l.holdHistory(ctx, tx, at); err != nil {
+			return err
+		}
+		return l.store.queries.HistoryPositionPut(ctx, tx, dbsqlc.HistoryPositionPutParams(next))
+	})
+	if err != nil {
+		return at, fmt.Errorf("note that nothing is left of other readings of the transaction history: %w", refused(err))
+	}
+	return next, nil
+}
+
+// leftover is a condition on the rows s of a table that are of no generation that is shown ($1, $2) or read ($3).
+func leftover(table *tables.Table) string {
+	if table.OfRecords() {
+		return "s.seq <= $1 OR s.seq > $2 AND s.seq <= $3"
+	}
+	return "s.generation NOT IN ($1, $3) AND $2::bigint IS NOT NULL"
+}

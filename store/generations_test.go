@@ -1,0 +1,105 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+)
+
+// A reader sees the one generation or the other, as a whole: while the new one is read the old one, and in one snapshot never both.
+func TestGenerationsAreShownAsAWhole(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.append("a", "b", "c")
+	h.moved(h.l.BeginGeneration(t.Context(), h.at))
+	require.True(t, h.at.Rereading())
+	h.append("c")
+	require.Equal(t, []string{"1:a", "2:b", "3:c"}, h.stored())
+	h.append("b", "a", "x")
+	require.Equal(t, []string{"1:a", "2:b", "3:c"}, h.stored())
+	require.Equal(t, "x", h.checkpoint(), "where reading goes on")
+
+	reader := h.connect()
+	tx, err := reader.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	require.NoError(t, err)
+	count := func() (n int) {
+		require.NoError(t, tx.QueryRow(t.Context(), "SELECT count(*) FROM ledger.transactions JOIN ledger.taps USING (seq)").Scan(&n))
+		return n
+	}
+	require.Equal(t, 3, count())
+	h.moved(h.l.ShowGeneration(t.Context(), h.at))
+	require.Equal(t, []string{"4:c", "5:b", "6:a", "7:x"}, h.stored())
+	require.Equal(t, 3, count())
+	h.moved(h.l.DropLeftovers(t.Context(), h.at))
+	require.Equal(t, 3, count(), "a reader's snapshot outlives it")
+	require.NoError(t, tx.Rollback(t.Context()))
+	require.Equal(t, "4", h.row("SELECT count(*) FROM indexer.transactions"))
+	h.append("y")
+	require.Equal(t, []string{"4:c", "5:b", "6:a", "7:x", "8:y"}, h.stored())
+}
+
+// A generation that is given up leaves nothing, and the seqs of no record are given to another one.
+func TestAGenerationThatIsGivenUp(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.appendRecords(transfer(ptr(int64(1)), change("alice", "1", "0")))
+	h.moved(h.l.BeginGeneration(t.Context(), h.at))
+	h.appendRecords(transfer(ptr(int64(1)), change("alice", "10", "0")), transfer(ptr(int64(2)), change("alice", "10", "0")))
+	h.moved(h.l.BeginGeneration(t.Context(), h.at))
+	require.True(t, h.at.Leftovers)
+	h.moved(h.l.DropLeftovers(t.Context(), h.at))
+	require.Equal(t, "1", h.row("SELECT count(*) FROM indexer.transactions"))
+	require.Equal(t, "1", h.row("SELECT ledger.reported_balance_at('alice', 1)::text"), "what is shown stays")
+	h.appendRecords(transfer(ptr(int64(1)), change("alice", "100", "0")))
+	h.moved(h.l.ShowGeneration(t.Context(), h.at))
+	require.Equal(t, "100", h.row("SELECT ledger.reported_balance_at('alice', 1)::text"))
+	require.Equal(t, []string{"4"}, h.rows("SELECT seq FROM ledger.transactions"))
+	h.moved(h.l.DropLeftovers(t.Context(), h.at))
+	require.Equal(t, "1 1 1 1", h.row(`SELECT (SELECT count(*) FROM indexer.balance_totals) || ' ' || (SELECT count(*) FROM indexer.latest_totals)
+		|| ' ' || (SELECT count(*) FROM indexer.balance_rounds) || ' ' || (SELECT count(*) FROM indexer.party_transfers)`))
+}
+
+// An event id that is stored elsewhere in the generation is told, and nothing of the batch is stored. In another generation it is new.
+func TestAnEventIDThatIsStoredIsNotNew(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.append("a", "b")
+	batch := batchOf(recordsOf([]string{"c", "a"}))
+	batch.New = []string{"c", "a"}
+	_, err := h.l.AppendTransactions(t.Context(), h.at, nil, batch)
+	var known *ledger.KnownEventIDError
+	require.ErrorAs(t, err, &known)
+	require.Equal(t, "a", known.EventID)
+	require.Equal(t, []string{"1:a", "2:b"}, h.stored())
+	stored, err := h.l.StoredTransactions(t.Context(), h.at, []string{"a", "c"})
+	require.NoError(t, err)
+	require.Equal(t, map[string]bool{"a": true}, stored)
+	h.moved(h.l.BeginGeneration(t.Context(), h.at))
+	h.moved(h.l.AppendTransactions(t.Context(), h.at, nil, batch))
+}
+
+// What was verified of a generation says nothing of the next one.
+func TestSealsBeginAgainWithAGeneration(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.append("a", "b")
+	_, err := h.l.SealRecords(t.Context(), 0, recordsOf([]string{"a", "b"}))
+	require.NoError(t, err)
+	require.Equal(t, "2", h.row("SELECT ledger.verified_seq()"))
+	h.moved(h.l.BeginGeneration(t.Context(), h.at))
+	h.append("b", "a")
+	require.Equal(t, "2", h.row("SELECT ledger.verified_seq()"))
+	h.moved(h.l.ShowGeneration(t.Context(), h.at))
+	require.Equal(t, "2", h.row("SELECT ledger.verified_seq()"))
+	require.Empty(t, h.rows("SELECT FROM ledger.verifications"))
+	w, err := h.l.store.NextWindow(t.Context(), ledger.SealedTransactions, 10, 0, 0)
+	require.NoError(t, err)
+	require.Equal(t, &ledger.Window{From: 2, To: 4}, w)
+	c, err := h.l.SealRecords(t.Context(), 2, recordsOf([]string{"b", "a"}))
+	require.NoError(t, err)
+	require.Zero(t, c.Differences)
+	require.Equal(t, "4", h.row("SELECT ledger.verified_seq()"))
+}
