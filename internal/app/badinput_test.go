@@ -65,7 +65,7 @@ func TestBadInputStopsTheStream(t *testing.T) {
 		want    []string
 	}{
 		"two variants": {func(raw []byte) []byte {
-			return replaceFirst(raw, `"Transaction"\s*:`, `"Reassignment":{"value":{}},"Transaction":`)
+			return replaceFirst(raw, `"Transaction"\s*:`, `"Brand_New":{},"Transaction":`)
 		}, []string{"2 variants"}},
 		"no variant":    {func([]byte) []byte { return []byte(`{"update":{}}`) }, []string{"variant"}},
 		"missing field": {func(raw []byte) []byte { return replaceFirst(raw, `"contractId"\s*:\s*"[^"]*"\s*,`, ``) }, []string{"contractId"}},
