@@ -169,7 +169,7 @@ func judgeNotJSON(e *jsonhttp.NotJSONError) ruling {
 	if !e.Stays {
 		return ruling{}
 	}
-	return ruling{act, fmt.Sprintf("the answer to %s is not JSON, and for %v every try got the same bytes", e.Asked, jsonhttp.SameBytes),
+	return ruling{act, e.Lasting(),
 		"see what stands between here and --ledger-url, and that it is the base of the participant's JSON API"}
 }
 

@@ -35,7 +35,7 @@ func (c *Client) explain(err error, q purpose) error {
 		if !strange.Stays { // no Scan service sends this, so it passes
 			return err
 		}
-		return act(fmt.Sprintf("the answer to %s is not JSON, and for %v every try got the same bytes", strange.Asked, jsonhttp.SameBytes),
+		return act(strange.Lasting(),
 			"see what stands between here and --scan-url, and that it is the base of a Scan service")
 	case e.Status == http.StatusUnauthorized:
 		what, do := c.access.Refusal("the Scan service", e.token)

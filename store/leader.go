@@ -230,7 +230,7 @@ func (s *Store) writerPool(role Role, epoch int64, lockSession int32) (*pgxpool.
 	// than running it.
 	config.ConnConfig.RuntimeParams["jit"] = "off"
 	if role == RoleTransactions {
-		// A plan that was made while the history's sightings were none reads all of them for each record; it must not be
+		// A plan that was made while few records were stored reads all of them for each look-up of event ids; it must not be
 		// kept while they grow.
 		config.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_custom_plan"
 	}

@@ -90,7 +90,7 @@ func TestPrunedBelowTheCheckpoint(t *testing.T) {
 	seeded := l.End()
 	l.Grow(50)
 	goesOn(t, environ)
-	require.Empty(t, sandbox.Diff(l.TruthFromSnapshot(deltas, seeded, l.End()), storedRows(t, environ["INDEXER_DATABASE_URL"])))
+	require.Empty(t, sandbox.Diff(l.TruthFromSnapshot(deltas, seeded, l.End()), storedRows(t, connect(t, environ["INDEXER_DATABASE_URL"]))))
 }
 
 // A participant that was restored from a backup and has gone on with another history, and the way out of it.
@@ -112,7 +112,7 @@ func TestRestoredFromABackup(t *testing.T) {
 			code, _, stderr := command(t, environ, strings.Fields(do)[1:]...)
 			require.Equal(t, config.ExitDone, code, stderr)
 			goesOn(t, environ)
-			require.Empty(t, sandbox.Diff(restored.Truth(deltas, restored.End()), storedRows(t, environ["INDEXER_DATABASE_URL"])))
+			require.Empty(t, sandbox.Diff(restored.Truth(deltas, restored.End()), storedRows(t, connect(t, environ["INDEXER_DATABASE_URL"]))))
 		})
 	}
 }

@@ -163,13 +163,19 @@ func TestLedgerUpdatesAsks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			stdout, _, asked := r.ledger(t, config.ExitDone, append([]string{"updates"}, test.args...)...)
 			asked = of(asked, test.path)
-			require.NotEmpty(t, asked)
-			require.Equal(t, test.query, asked[0].query.Encode())
-			require.JSONEq(t, test.body, asked[0].body)
-			require.NotEmpty(t, stdout)
-			sameLines(t, asked, stdout)
+			requireAsked(t, asked, test.query, test.body, stdout)
 		})
 	}
+}
+
+// requireAsked requires that the first request was this one, and that what was answered was printed.
+func requireAsked(t *testing.T, asked []exchange, query, body, stdout string) {
+	t.Helper()
+	require.NotEmpty(t, asked)
+	require.Equal(t, query, asked[0].query.Encode())
+	require.JSONEq(t, body, asked[0].body)
+	require.NotEmpty(t, stdout)
+	sameLines(t, asked, stdout)
 }
 
 func TestLedgerContractsAsks(t *testing.T) {
@@ -200,11 +206,7 @@ func TestLedgerContractsAsks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			stdout, _, asked := r.ledger(t, config.ExitDone, append([]string{"contracts"}, test.args...)...)
 			asked = slices.DeleteFunc(of(asked, contractsPath), func(e exchange) bool { return strings.Contains(e.body, `"activeAtOffset":0`) })
-			require.NotEmpty(t, asked)
-			require.Equal(t, test.query, asked[0].query.Encode())
-			require.JSONEq(t, test.body, asked[0].body)
-			require.NotEmpty(t, stdout)
-			sameLines(t, asked, stdout)
+			requireAsked(t, asked, test.query, test.body, stdout)
 		})
 	}
 }

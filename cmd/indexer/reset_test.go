@@ -17,23 +17,22 @@ import (
 func TestReset(t *testing.T) {
 	l := grown(200)
 	environ, truth := indexed(t, l, sandbox.ServerOptions{}, nil)
-	require.Empty(t, sandbox.Diff(truth, storedRows(t, environ["INDEXER_DATABASE_URL"])))
+	require.Empty(t, sandbox.Diff(truth, storedRows(t, connect(t, environ["INDEXER_DATABASE_URL"]))))
 	to := l.Offset(120)
 	stdout, _ := printed(t, config.ExitDone, environ, "reset", fmt.Sprint("--to-offset=", to))
 	lines := strings.Join(strings.Fields(stdout), " ")
 	require.Contains(t, lines, fmt.Sprintf("the watermark went back from offset %d to %d TABLE ROWS REMOVED updates 79 created ", l.End(), to))
-	require.Empty(t, sandbox.Diff(l.Truth(sandbox.Scope{Shape: sandbox.LedgerEffects}, to), storedRows(t, environ["INDEXER_DATABASE_URL"])))
+	require.Empty(t, sandbox.Diff(l.Truth(sandbox.Scope{Shape: sandbox.LedgerEffects}, to), storedRows(t, connect(t, environ["INDEXER_DATABASE_URL"]))))
 
 	stdout, _ = printed(t, config.ExitDone, environ, "reset", fmt.Sprint("--to-offset=", to))
 	require.Equal(t, fmt.Sprintf("nothing was stored after offset %d\n", to), stdout)
 	printed(t, config.ExitDone, environ, "run", "--until-current")
-	require.Empty(t, sandbox.Diff(truth, storedRows(t, environ["INDEXER_DATABASE_URL"])), "resumed")
+	require.Empty(t, sandbox.Diff(truth, storedRows(t, connect(t, environ["INDEXER_DATABASE_URL"]))), "resumed")
 }
 
 // storedRows reads the relations that the sandbox knows the truth of.
-func storedRows(t *testing.T, url string) map[string][]sandbox.Row {
+func storedRows(t *testing.T, db *pgx.Conn) map[string][]sandbox.Row {
 	t.Helper()
-	db := connect(t, url)
 	got := map[string][]sandbox.Row{}
 	for _, relation := range sandbox.Relations() {
 		rows, err := db.Query(t.Context(), "SELECT to_jsonb(r) FROM ledger."+relation+" r")

@@ -4,7 +4,6 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/config"
@@ -31,17 +30,5 @@ func TestSettingsOfTheDatabaseChangeNothing(t *testing.T) {
 		code, stdout, stderr := command(t, environ, args...)
 		require.Equal(t, config.ExitDone, code, "%s\n%s\n%s", args, stdout, stderr)
 	}
-	got := map[string][]sandbox.Row{}
-	for _, relation := range sandbox.Relations() {
-		rows, err := usual.Query(t.Context(), "SELECT to_jsonb(r) FROM ledger."+relation+" r")
-		require.NoError(t, err)
-		texts, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
-		require.NoError(t, err)
-		for _, text := range texts {
-			row, err := sandbox.DecodeRow(relation, text)
-			require.NoError(t, err)
-			got[relation] = append(got[relation], row)
-		}
-	}
-	require.Empty(t, sandbox.Diff(l.Truth(sandbox.Scope{Shape: sandbox.LedgerEffects, Blobs: true}, l.End()), got))
+	require.Empty(t, sandbox.Diff(l.Truth(sandbox.Scope{Shape: sandbox.LedgerEffects, Blobs: true}, l.End()), storedRows(t, usual)))
 }

@@ -42,7 +42,6 @@ var notVerified = map[string]string{
 	"tasks":                     "how the tasks beside the stream fare",
 	"verifications":             "the seals have a test of their own",
 	"schema_version":            "of the migrations",
-	"history_sightings":         "empty unless the history is being read again",
 	"progress":                  "how far long work has come",
 	"fill_active":               "empty unless lifetimes of filled history are worked out",
 
