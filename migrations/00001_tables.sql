@@ -8,20 +8,55 @@ COMMENT ON SCHEMA indexer IS 'Tables of the ledger indexer. They may change with
 CREATE SCHEMA ledger;
 COMMENT ON SCHEMA ledger IS 'The ledger as one participant shows it, up to ledger.latest_offset(). Read docs/sql.md.';
 
+-- Rows that nothing else could tell again are kept twice ---------------------------------------------------------
+--
+-- What the database holds, from where to where, and what a number stands for: a table X of such rows is one of two partitions of X_both.
+-- X is read; X_copy is a copy that nobody reads until X is damaged. Whoever writes writes X_both: each statement does to the copy, from
+-- what stands in the copy, what it does to the table. So damage of the one never gets into the other.
+--
+-- A digest beside each row tells which of two that differ was damaged. It is made of the values that are written. A row that is made of
+-- another one has a digest only where that one was intact.
+
+-- For rows of any table: no SQL function can be for those without $$.
+CREATE FUNCTION indexer.row_digest(r anyelement) RETURNS bytea LANGUAGE sql STABLE PARALLEL SAFE SET timezone = 'UTC' AS $digest$
+SELECT sha256(convert_to(jsonb_strip_nulls(to_jsonb(r) - '{is_copy,digest,intact,recorded_at}'::text[])::text, 'UTF8'))
+$digest$;
+COMMENT ON FUNCTION indexer.row_digest(anyelement) IS 'The digest of a row that is kept twice: over all columns that are not NULL, by their names, but for is_copy and digest, for recorded_at, which is another one where the same is recorded again, and for intact, which says of a row in the making whether the rows that it is made of were.';
+
+CREATE FUNCTION indexer.is_intact(r anyelement) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog AS $digest$
+SELECT coalesce((to_jsonb(r) ->> 'digest')::bytea = indexer.row_digest(r), false)
+$digest$;
+COMMENT ON FUNCTION indexer.is_intact(anyelement) IS 'Whether a row that is kept twice has the digest that it was written with.';
+
+CREATE FUNCTION indexer.changed_digest(r anyelement, changes jsonb) RETURNS bytea LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog AS $digest$
+SELECT CASE WHEN indexer.is_intact(r) THEN indexer.row_digest(jsonb_populate_record(r, changes)) END
+$digest$;
+COMMENT ON FUNCTION indexer.changed_digest(anyelement, jsonb) IS 'The digest of a row after some of its columns are changed. NULL: the row was damaged before.';
+
 -- What the database holds, and of whom ------------------------------------------------------------------------
 
-CREATE TABLE indexer.participant (
-    only_row       boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+CREATE TABLE indexer.participant_both (
+    only_row       boolean NOT NULL DEFAULT true CHECK (only_row),
     participant_id text NOT NULL,
-    recorded_at    timestamptz NOT NULL DEFAULT now()
-);
+    recorded_at    timestamptz NOT NULL DEFAULT now(),
+    is_copy        boolean NOT NULL DEFAULT false,
+    digest         bytea,
+    PRIMARY KEY (only_row, is_copy)
+) PARTITION BY LIST (is_copy);
+CREATE TABLE indexer.participant PARTITION OF indexer.participant_both FOR VALUES IN (false);
+CREATE TABLE indexer.participant_copy PARTITION OF indexer.participant_both FOR VALUES IN (true);
 COMMENT ON TABLE indexer.participant IS 'The one ledger that this database belongs to. Empty while the server has not told who it is.';
 
-CREATE TABLE indexer.scopes (
-    scope       text PRIMARY KEY,
+CREATE TABLE indexer.scopes_both (
+    scope       text NOT NULL,
     definition  jsonb NOT NULL,
-    recorded_at timestamptz NOT NULL DEFAULT now()
-);
+    recorded_at timestamptz NOT NULL DEFAULT now(),
+    is_copy     boolean NOT NULL DEFAULT false,
+    digest      bytea,
+    PRIMARY KEY (scope, is_copy)
+) PARTITION BY LIST (is_copy);
+CREATE TABLE indexer.scopes PARTITION OF indexer.scopes_both FOR VALUES IN (false);
+CREATE TABLE indexer.scopes_copy PARTITION OF indexer.scopes_both FOR VALUES IN (true);
 COMMENT ON TABLE indexer.scopes IS 'What the hashes in coverage stand for.';
 
 CREATE TABLE indexer.leadership (
@@ -33,42 +68,62 @@ CREATE TABLE indexer.leadership (
 COMMENT ON TABLE indexer.leadership IS 'One row per writing role. Every write transaction holds its row FOR SHARE at its own epoch, so that a leader of the past can commit nothing.';
 INSERT INTO indexer.leadership (role, epoch) VALUES ('updates', 0), ('transactions', 0), ('history', 0), ('repair', 0);
 
-CREATE TABLE indexer.checkpoints (
-    stream        text PRIMARY KEY,
+CREATE TABLE indexer.checkpoints_both (
+    stream        text NOT NULL,
     ledger_offset bigint,
     event_id      text,
-    updated_at    timestamptz NOT NULL DEFAULT now()
-);
+    updated_at    timestamptz NOT NULL DEFAULT now(),
+    is_copy       boolean NOT NULL DEFAULT false,
+    digest        bytea,
+    PRIMARY KEY (stream, is_copy)
+) PARTITION BY LIST (is_copy);
+CREATE TABLE indexer.checkpoints PARTITION OF indexer.checkpoints_both FOR VALUES IN (false);
+CREATE TABLE indexer.checkpoints_copy PARTITION OF indexer.checkpoints_both FOR VALUES IN (true);
 COMMENT ON TABLE indexer.checkpoints IS 'Where each stream resumes. For updates this is the watermark: the projected end, and what readers see.';
 
-CREATE TABLE indexer.floors (
-    stream        text PRIMARY KEY,
+CREATE TABLE indexer.floors_both (
+    stream        text NOT NULL,
     history_floor bigint NOT NULL,
-    state_floor   bigint
-);
+    state_floor   bigint,
+    is_copy       boolean NOT NULL DEFAULT false,
+    digest        bytea,
+    PRIMARY KEY (stream, is_copy)
+) PARTITION BY LIST (is_copy);
+CREATE TABLE indexer.floors PARTITION OF indexer.floors_both FOR VALUES IN (false);
+CREATE TABLE indexer.floors_copy PARTITION OF indexer.floors_both FOR VALUES IN (true);
 COMMENT ON TABLE indexer.floors IS 'From where events are complete, and from where the active set is known at every offset (NULL: nowhere).';
 
-CREATE TABLE indexer.coverage (
+CREATE TABLE indexer.coverage_both (
     stream         text   NOT NULL,
     scope          text   NOT NULL,
     from_exclusive bigint NOT NULL CHECK (from_exclusive >= 0),
     to_inclusive   bigint NOT NULL,
-    PRIMARY KEY (stream, from_exclusive),
-    CHECK (from_exclusive < to_inclusive),
+    is_copy        boolean NOT NULL DEFAULT false,
+    digest         bytea,
+    PRIMARY KEY (stream, from_exclusive, is_copy),
+    CHECK (from_exclusive < to_inclusive)
+) PARTITION BY LIST (is_copy);
+CREATE TABLE indexer.coverage PARTITION OF indexer.coverage_both (
     -- A writer whose twin is still in doubt waits here for it, and is refused if the twin committed.
     CONSTRAINT coverage_once EXCLUDE USING gist (int8range(from_exclusive, to_inclusive, '(]') WITH &&) WHERE (stream = 'updates')
-) WITH (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
+) FOR VALUES IN (false) WITH (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
+CREATE TABLE indexer.coverage_copy PARTITION OF indexer.coverage_both FOR VALUES IN (true) WITH (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
 COMMENT ON TABLE indexer.coverage IS 'Which offset ranges are in the facts. Written in the transaction that writes the facts.';
 
-CREATE TABLE indexer.snapshots (
-    snapshot_offset bigint PRIMARY KEY,
+CREATE TABLE indexer.snapshots_both (
+    snapshot_offset bigint NOT NULL,
     scope           text   NOT NULL,
     token_kind      text   NOT NULL,
     token           text   NOT NULL,
     entries         bigint NOT NULL,
     started_at      timestamptz NOT NULL DEFAULT now(),
-    finished_at     timestamptz
-);
+    finished_at     timestamptz,
+    is_copy         boolean NOT NULL DEFAULT false,
+    digest          bytea,
+    PRIMARY KEY (snapshot_offset, is_copy)
+) PARTITION BY LIST (is_copy);
+CREATE TABLE indexer.snapshots PARTITION OF indexer.snapshots_both FOR VALUES IN (false);
+CREATE TABLE indexer.snapshots_copy PARTITION OF indexer.snapshots_both FOR VALUES IN (true);
 CREATE UNIQUE INDEX snapshots_one_unfinished ON indexer.snapshots ((finished_at IS NULL)) WHERE finished_at IS NULL;
 COMMENT ON TABLE indexer.snapshots IS 'Snapshots that were read, or are being read: token is where the next page starts.';
 
@@ -83,32 +138,60 @@ COMMENT ON TABLE indexer.partitions IS 'The partitions of the fact tables: from_
 
 -- Dictionaries: long names and lists of parties are stored once ------------------------------------------------
 
-CREATE TABLE indexer.templates (
-    template_ref              integer PRIMARY KEY,
+CREATE TABLE indexer.templates_both (
+    template_ref              integer NOT NULL,
     template_id               text NOT NULL,
     package_id                text NOT NULL,
     package_name              text NOT NULL,
     module_name               text NOT NULL,
     entity_name               text NOT NULL,
     representative_package_id text,
+    is_copy                   boolean NOT NULL DEFAULT false,
+    digest                    bytea
+) PARTITION BY LIST (is_copy);
+CREATE TABLE indexer.templates PARTITION OF indexer.templates_both (
+    PRIMARY KEY (template_ref),
     UNIQUE NULLS NOT DISTINCT (template_id, package_name, representative_package_id)
-);
+) FOR VALUES IN (false);
+CREATE TABLE indexer.templates_copy PARTITION OF indexer.templates_both (
+    PRIMARY KEY (template_ref),
+    UNIQUE NULLS NOT DISTINCT (template_id, package_name, representative_package_id)
+) FOR VALUES IN (true);
 COMMENT ON TABLE indexer.templates IS 'Each template id as served, with the package names that came with it.';
 
-CREATE TABLE indexer.synchronizers (
-    synchronizer_ref integer PRIMARY KEY,
-    synchronizer_id  text NOT NULL UNIQUE
-);
+CREATE TABLE indexer.synchronizers_both (
+    synchronizer_ref integer NOT NULL,
+    synchronizer_id  text NOT NULL,
+    is_copy          boolean NOT NULL DEFAULT false,
+    digest           bytea
+) PARTITION BY LIST (is_copy);
+CREATE TABLE indexer.synchronizers PARTITION OF indexer.synchronizers_both (
+    PRIMARY KEY (synchronizer_ref),
+    UNIQUE (synchronizer_id)
+) FOR VALUES IN (false);
+CREATE TABLE indexer.synchronizers_copy PARTITION OF indexer.synchronizers_both (
+    PRIMARY KEY (synchronizer_ref),
+    UNIQUE (synchronizer_id)
+) FOR VALUES IN (true);
 COMMENT ON TABLE indexer.synchronizers IS 'Each synchronizer id that was served.';
 
 -- A contract's signatories, observers and witnesses are a third of what is stored of it, and mostly the same lists as another
 -- one's.
-CREATE TABLE indexer.party_lists (
-    party_list_ref integer PRIMARY KEY CHECK (party_list_ref > 0),
+CREATE TABLE indexer.party_lists_both (
+    party_list_ref integer NOT NULL CHECK (party_list_ref > 0),
     parties        text[]  NOT NULL,
+    is_copy        boolean NOT NULL DEFAULT false,
+    digest         bytea
+) PARTITION BY LIST (is_copy);
+CREATE TABLE indexer.party_lists PARTITION OF indexer.party_lists_both (
+    PRIMARY KEY (party_list_ref),
     -- A unique btree would refuse a list of more than 2.7 kB.
     CONSTRAINT party_lists_once EXCLUDE USING hash (parties WITH =)
-);
+) FOR VALUES IN (false);
+CREATE TABLE indexer.party_lists_copy PARTITION OF indexer.party_lists_both (
+    PRIMARY KEY (party_list_ref)
+) FOR VALUES IN (true);
+CREATE INDEX party_lists_copy_parties ON indexer.party_lists_copy USING hash (parties); -- a list that is damaged is looked up there
 COMMENT ON TABLE indexer.party_lists IS 'Each list of parties that was served, in the order in which it was. Written before the rows that refer to it, as the other dictionaries are, and kept when they go.';
 
 -- Facts: written once, never updated. Partitions are attached by the indexer where rows come -------------------

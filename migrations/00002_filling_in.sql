@@ -2,12 +2,17 @@
 
 -- +goose Up
 
-CREATE TABLE indexer.fill (
-    only_row       boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+CREATE TABLE indexer.fill_both (
+    only_row       boolean NOT NULL DEFAULT true CHECK (only_row),
     began_at       bigint NOT NULL,
     projected_from bigint NOT NULL,
-    lifetimes_to   bigint
-);
+    lifetimes_to   bigint,
+    is_copy        boolean NOT NULL DEFAULT false,
+    digest         bytea,
+    PRIMARY KEY (only_row, is_copy)
+) PARTITION BY LIST (is_copy);
+CREATE TABLE indexer.fill PARTITION OF indexer.fill_both FOR VALUES IN (false);
+CREATE TABLE indexer.fill_copy PARTITION OF indexer.fill_both FOR VALUES IN (true);
 COMMENT ON TABLE indexer.fill IS 'How far history was filled in below where indexing began. Which offsets are there stands in coverage. Empty: nothing was filled in.';
 COMMENT ON COLUMN indexer.fill.began_at IS 'Where indexing began: history at and below this offset was filled in later.';
 COMMENT ON COLUMN indexer.fill.projected_from IS 'active_contracts and lifetimes follow from what is after this offset, and from what was active there as far as that is known.';

@@ -7,27 +7,40 @@
 
 -- Where the history stands ---------------------------------------------------------------------------------------
 
-CREATE TABLE indexer.network (
-    only_row    boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+CREATE TABLE indexer.network_both (
+    only_row    boolean NOT NULL DEFAULT true CHECK (only_row),
     network_id  text NOT NULL,
-    recorded_at timestamptz NOT NULL DEFAULT now()
-);
+    recorded_at timestamptz NOT NULL DEFAULT now(),
+    is_copy     boolean NOT NULL DEFAULT false,
+    digest      bytea,
+    PRIMARY KEY (only_row, is_copy)
+) PARTITION BY LIST (is_copy);
+CREATE TABLE indexer.network PARTITION OF indexer.network_both FOR VALUES IN (false);
+CREATE TABLE indexer.network_copy PARTITION OF indexer.network_both FOR VALUES IN (true);
 COMMENT ON TABLE indexer.network IS 'The one network whose transaction history this database holds: the party that operates it. Empty while the service has not told.';
 
-CREATE TABLE indexer.history_position (
-    only_row    boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+CREATE TABLE indexer.history_position_both (
+    only_row    boolean NOT NULL DEFAULT true CHECK (only_row),
     revision    bigint  NOT NULL,
     shown_after bigint  NOT NULL, -- readers see the generation with the seqs after this one
     shown_to    bigint  NOT NULL, -- up to this one
     read_after  bigint  NOT NULL, -- the generation that is read has the seqs after this one
     last_seq    bigint  NOT NULL, -- up to this one
     leftovers   boolean NOT NULL, -- rows of other generations may be stored
+    is_copy     boolean NOT NULL DEFAULT false,
+    digest      bytea,
+    PRIMARY KEY (only_row, is_copy),
     CONSTRAINT generations_do_not_overlap CHECK (
         0 <= shown_after AND shown_after <= shown_to
         AND (read_after = shown_after AND last_seq = shown_to OR shown_to <= read_after AND read_after <= last_seq AND read_after > shown_after)
     )
-);
-INSERT INTO indexer.history_position (revision, shown_after, shown_to, read_after, last_seq, leftovers) VALUES (0, 0, 0, 0, 0, false);
+) PARTITION BY LIST (is_copy);
+CREATE TABLE indexer.history_position PARTITION OF indexer.history_position_both FOR VALUES IN (false);
+CREATE TABLE indexer.history_position_copy PARTITION OF indexer.history_position_both FOR VALUES IN (true);
+INSERT INTO indexer.history_position_both (only_row, revision, shown_after, shown_to, read_after, last_seq, leftovers, is_copy, digest)
+SELECT r.*, c.is_copy, indexer.row_digest(r)
+FROM (SELECT true AS only_row, 0 AS revision, 0 AS shown_after, 0 AS shown_to, 0 AS read_after, 0 AS last_seq, false AS leftovers) r,
+    unnest('{f,t}'::boolean[]) c (is_copy);
 COMMENT ON TABLE indexer.history_position IS 'How far the transaction history has been read, and which of its readings from the beginning, its generations, readers see. Mostly that is the one that is being read. Moved by compare-and-swap of revision, in the transaction that writes the records; 0: not begun.';
 
 -- What a reader sees of two generations it sees at one moment, that of its snapshot. Not for the planner: it would take the

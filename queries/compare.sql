@@ -8,9 +8,6 @@ JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 WHERE n.nspname = 'indexer' AND c.relname::text = ANY (@relations::text[]) AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY c.relname, a.attnum;
 
--- name: TemplateListWhole :many
-SELECT template_ref, template_id, package_id, package_name, module_name, entity_name, representative_package_id FROM indexer.templates;
-
 -- name: UpdateOffsets :many
 -- Where an update is stored, up to the watermark. Nothing but the writer keeps an id from standing twice.
 SELECT u.ledger_offset FROM ledger.updates u WHERE u.update_id = @update_id ORDER BY u.ledger_offset;

@@ -1,25 +1,31 @@
 -- name: CoverageInsert :exec
-INSERT INTO indexer.coverage (stream, scope, from_exclusive, to_inclusive) VALUES (@stream, @scope, @from_exclusive, @to_inclusive);
+INSERT INTO indexer.coverage_both (stream, scope, from_exclusive, to_inclusive, is_copy, digest)
+SELECT r.*, c.is_copy, indexer.row_digest(r)
+FROM (SELECT @stream::text AS stream, @scope::text AS scope, @from_exclusive::bigint AS from_exclusive, @to_inclusive::bigint AS to_inclusive) r,
+    unnest('{f,t}'::boolean[]) c (is_copy);
 
--- name: CoverageMerge :execrows
--- Makes one row of those of a scope that reach into a range, or end where it begins; what reaches beyond it stays apart. No
--- row: they don't cover the range.
+-- name: CoverageMerge :one
+-- Makes one row of those of a scope that reach into a range, or end where it begins; what reaches beyond it stays apart. 0:
+-- they don't cover the range.
 WITH parts AS (
-    DELETE FROM indexer.coverage c
+    DELETE FROM indexer.coverage_both c
     WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive < @to_inclusive::bigint AND c.to_inclusive >= @from_exclusive::bigint
-    RETURNING c.from_exclusive, c.to_inclusive
+    RETURNING c.is_copy, c.from_exclusive, c.to_inclusive, indexer.is_intact(c) AS intact
 ), whole AS (
-    SELECT min(p.from_exclusive) AS from_exclusive, max(p.to_inclusive) AS to_inclusive
-    FROM parts p
+    SELECT p.is_copy, min(p.from_exclusive) AS from_exclusive, max(p.to_inclusive) AS to_inclusive, bool_and(p.intact) AS intact
+    FROM parts p GROUP BY p.is_copy
     HAVING min(p.from_exclusive) <= @from_exclusive::bigint AND max(p.to_inclusive) >= @to_inclusive::bigint
         AND sum(p.to_inclusive - p.from_exclusive) = max(p.to_inclusive) - min(p.from_exclusive)
+), pieces AS (
+    SELECT @stream::text AS stream, @scope::text AS scope, w.from_exclusive, @to_inclusive::bigint AS to_inclusive, w.is_copy, w.intact FROM whole w
+    UNION ALL
+    SELECT @stream, @scope, @to_inclusive, w.to_inclusive, w.is_copy, w.intact FROM whole w WHERE w.to_inclusive > @to_inclusive
+), merged AS (
+    INSERT INTO indexer.coverage_both (stream, scope, from_exclusive, to_inclusive, is_copy, digest)
+    SELECT p.stream, p.scope, p.from_exclusive, p.to_inclusive, p.is_copy, CASE WHEN p.intact THEN indexer.row_digest(p) END FROM pieces p
+    RETURNING is_copy
 )
-INSERT INTO indexer.coverage (stream, scope, from_exclusive, to_inclusive)
-SELECT @stream, @scope, p.from_exclusive, p.to_inclusive
-FROM whole w CROSS JOIN LATERAL (
-    VALUES (w.from_exclusive, @to_inclusive::bigint), (@to_inclusive::bigint, w.to_inclusive)
-) p (from_exclusive, to_inclusive)
-WHERE p.from_exclusive < p.to_inclusive;
+SELECT count(*) FROM merged WHERE NOT is_copy;
 
 -- name: CoverageAhead :many
 -- What is covered behind the watermark.
@@ -49,7 +55,10 @@ SELECT (EXISTS (SELECT FROM indexer.checkpoints c WHERE c.stream = 'updates') OR
     OR EXISTS (SELECT FROM indexer.history_position p WHERE p.revision > 0))::boolean AS history;
 
 -- name: ScopeRecord :exec
-INSERT INTO indexer.scopes (scope, definition) VALUES (@scope, @definition) ON CONFLICT DO NOTHING;
+INSERT INTO indexer.scopes_both (scope, definition, recorded_at, is_copy, digest)
+SELECT r.*, c.is_copy, indexer.row_digest(r)
+FROM (SELECT @scope::text AS scope, @definition::jsonb AS definition, now() AS recorded_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
+ON CONFLICT DO NOTHING;
 
 -- name: ScopesClear :exec
-DELETE FROM indexer.scopes;
+DELETE FROM indexer.scopes_both;

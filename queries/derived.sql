@@ -1,40 +1,22 @@
--- What the database claims to hold of the updates, to be compared with itself.
+-- What the database holds of the updates, to be compared with the ledger and the catalog.
 
--- name: ClaimCoverage :many
--- All of it: nothing but the updates has coverage.
-SELECT stream, scope, from_exclusive, to_inclusive FROM indexer.coverage ORDER BY from_exclusive, to_inclusive;
+-- name: HeldBesides :one
+-- Whether a snapshot is carried, and whether lifetimes of filled history are being worked out.
+SELECT EXISTS (SELECT FROM indexer.snapshots s WHERE s.finished_at IS NOT NULL) AS snapshot,
+    EXISTS (SELECT FROM indexer.fill x WHERE x.lifetimes_to IS NOT NULL) AS replaying;
 
--- name: ClaimCheckpoints :many
--- All but those of the transaction history.
-SELECT stream, ledger_offset, event_id FROM indexer.checkpoints WHERE stream <> 'transactions' ORDER BY stream;
+-- name: HeldLost :one
+-- Which table lacks the row that says what is held, although others say that something is; empty: none does.
+SELECT coalesce((
+    SELECT t.name
+    FROM (VALUES ('checkpoints', EXISTS (SELECT FROM indexer.checkpoints c WHERE c.stream = 'updates')),
+        ('floors', EXISTS (SELECT FROM indexer.floors f WHERE f.stream = 'updates'))) t (name, there)
+    WHERE NOT t.there AND (EXISTS (SELECT FROM indexer.checkpoints_both c WHERE c.stream = 'updates') OR EXISTS (SELECT FROM indexer.floors_both)
+        OR EXISTS (SELECT FROM indexer.coverage_both))
+    ORDER BY t.name LIMIT 1
+), '')::text AS lost;
 
--- name: ClaimFloors :many
-SELECT stream, history_floor, state_floor FROM indexer.floors ORDER BY stream;
-
--- name: ClaimScopes :many
-SELECT scope, definition FROM indexer.scopes ORDER BY scope;
-
--- name: ClaimSnapshots :many
-SELECT snapshot_offset, scope, (finished_at IS NOT NULL)::boolean AS finished FROM indexer.snapshots ORDER BY snapshot_offset;
-
--- name: ClaimProjected :one
--- Whether more than one row of what is derived follows from events behind an offset: one alone may be damaged.
-SELECT (SELECT count(*) FROM (SELECT FROM indexer.active_contracts WHERE activated_offset > @after::bigint LIMIT 2) a)
-     + (SELECT count(*) FROM (SELECT FROM indexer.lifetimes WHERE deactivated_offset > @after LIMIT 2) l) > 1 AS projected;
-
--- name: ClaimCarried :one
--- The snapshot that most carried rows say they are of. No row: there are none.
-SELECT c.snapshot_offset
-FROM (
-    SELECT x.snapshot_offset FROM indexer.carried_created x
-    UNION ALL
-    SELECT x.snapshot_offset FROM indexer.carried_reassignments x
-    UNION ALL
-    SELECT x.ledger_offset FROM indexer.carried_unknown_elements x
-) c
-GROUP BY c.snapshot_offset ORDER BY count(*) DESC, c.snapshot_offset LIMIT 1;
-
--- name: ClaimLastUpdate :one
+-- name: LastUpdateWithin :one
 -- The last stored update after one offset and up to another; 0: there is none.
 SELECT coalesce(max(u.ledger_offset), 0)::bigint AS last FROM indexer.updates u
 WHERE u.ledger_offset > @after::bigint AND u.ledger_offset <= @up_to::bigint;
@@ -49,7 +31,7 @@ JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid AND c.relispartition
 CROSS JOIN LATERAL (
     SELECT regexp_match(pg_get_expr(c.relpartbound, c.oid), '^FOR VALUES FROM \(''?(-?\d+)''?\) TO \(''?(-?\d+)''?\)$') AS bounds
 ) b
-WHERE p.relkind = 'p' AND c.relkind = 'r'
+WHERE p.relkind = 'p' AND c.relkind = 'r' AND b.bounds IS NOT NULL
 ORDER BY p.relname, b.bounds[1]::bigint;
 
 -- name: ReferenceColumns :many
@@ -66,35 +48,6 @@ JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND a.attname::text = ANY (@names::text[])
   AND NOT c.relname::text = ANY (@but::text[])
 ORDER BY c.relname, a.attnum;
-
--- name: CoverageClear :exec
-DELETE FROM indexer.coverage;
-
--- name: CheckpointSet :exec
-INSERT INTO indexer.checkpoints AS c (stream, ledger_offset) VALUES (@stream, @ledger_offset::bigint)
-ON CONFLICT (stream) DO UPDATE SET ledger_offset = excluded.ledger_offset, event_id = NULL, updated_at = now()
-WHERE c.ledger_offset IS DISTINCT FROM excluded.ledger_offset OR c.event_id IS NOT NULL;
-
--- name: ClaimsDropStrays :exec
--- Removes claims of streams that do not exist.
-WITH checkpoints AS (DELETE FROM indexer.checkpoints c WHERE c.stream NOT IN ('updates', 'transactions'))
-DELETE FROM indexer.floors f WHERE f.stream <> 'updates';
-
--- name: SnapshotsKeep :exec
--- Leaves no snapshot but the finished one at an offset, which need not be there.
-DELETE FROM indexer.snapshots WHERE NOT (@kept::boolean AND snapshot_offset = @snapshot_offset::bigint);
-
--- name: SnapshotMove :exec
--- Gives the one snapshot that there is its offset.
-UPDATE indexer.snapshots SET snapshot_offset = @snapshot_offset::bigint;
-
--- name: SnapshotRestore :exec
--- Makes a snapshot a finished one, with the scope. One that is gone is given as many entries as are carried.
-INSERT INTO indexer.snapshots AS s (snapshot_offset, scope, token_kind, token, entries, finished_at)
-SELECT @snapshot_offset::bigint, @scope::text, '', '',
-    (SELECT count(*) FROM indexer.carried_created c WHERE c.reassignment_counter IS NOT NULL)
-    + (SELECT count(*) FROM indexer.carried_reassignments) + (SELECT count(*) FROM indexer.carried_unknown_elements), now()
-ON CONFLICT (snapshot_offset) DO UPDATE SET scope = excluded.scope, finished_at = coalesce(s.finished_at, excluded.finished_at);
 
 -- name: PartitionForget :exec
 DELETE FROM indexer.partitions WHERE relation = @relation AND from_offset = @from_offset;

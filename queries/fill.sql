@@ -3,10 +3,17 @@
 -- name: FillTurn :one
 -- Waits for others that change what is filled in, and keeps them waiting until the transaction ends. Says where indexing began.
 -- No row: it has not.
-INSERT INTO indexer.fill AS x (began_at, projected_from)
-SELECT f.history_floor, coalesce(f.state_floor, f.history_floor) FROM indexer.floors f WHERE f.stream = 'updates'
-ON CONFLICT (only_row) DO UPDATE SET began_at = x.began_at
-RETURNING x.began_at;
+WITH began AS (
+    SELECT true AS only_row, f.history_floor AS began_at, coalesce(f.state_floor, f.history_floor) AS projected_from, f.is_copy,
+        indexer.is_intact(f) AS intact
+    FROM indexer.floors_both f WHERE f.stream = 'updates'
+), turn AS (
+    INSERT INTO indexer.fill_both AS x (only_row, began_at, projected_from, is_copy, digest)
+    SELECT b.only_row, b.began_at, b.projected_from, b.is_copy, CASE WHEN b.intact THEN indexer.row_digest(b) END FROM began b
+    ON CONFLICT (only_row, is_copy) DO UPDATE SET began_at = x.began_at
+    RETURNING x.began_at, x.is_copy
+)
+SELECT began_at FROM turn WHERE NOT is_copy;
 
 -- name: FillPlace :one
 SELECT f.history_floor, f.state_floor, x.projected_from, x.lifetimes_to
@@ -39,13 +46,20 @@ WHERE c.stream = @stream AND c.from_exclusive < @up_to ORDER BY c.from_exclusive
 
 -- name: CoverageTake :many
 -- Removes the row that begins at an offset and the one that ends there, to make one row of them.
-DELETE FROM indexer.coverage c
-WHERE c.stream = @stream AND c.scope = @scope AND (c.from_exclusive = @at OR c.to_inclusive = @at) RETURNING c.from_exclusive;
+WITH taken AS (
+    DELETE FROM indexer.coverage_both c
+    WHERE c.stream = @stream AND c.scope = @scope AND (c.from_exclusive = @at OR c.to_inclusive = @at) RETURNING c.from_exclusive, c.is_copy
+)
+SELECT from_exclusive FROM taken WHERE NOT is_copy;
 
--- name: CoverageLower :execrows
+-- name: CoverageLower :one
 -- Lets the row that begins at one offset begin at a lower one.
-UPDATE indexer.coverage c SET from_exclusive = @to_offset::bigint
-WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive = @from_offset::bigint;
+WITH lowered AS (
+    UPDATE indexer.coverage_both c SET from_exclusive = @to_offset::bigint,
+        digest = indexer.changed_digest(c, jsonb_build_object('from_exclusive', @to_offset::bigint))
+    WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive = @from_offset::bigint RETURNING c.is_copy
+)
+SELECT count(*) FROM lowered WHERE NOT is_copy;
 
 -- name: CoverageBegins :one
 SELECT EXISTS (SELECT FROM indexer.coverage c WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive = @at);
@@ -54,13 +68,19 @@ SELECT EXISTS (SELECT FROM indexer.coverage c WHERE c.stream = @stream AND c.sco
 -- Keeps a checkpoint from moving until the transaction ends.
 SELECT FROM indexer.checkpoints WHERE stream = @stream FOR NO KEY UPDATE;
 
--- name: FloorLower :one
+-- name: FloorLower :exec
 -- Lowers the history floor to where what reaches up to it begins.
-UPDATE indexer.floors f
-SET history_floor = least(f.history_floor, (
-    SELECT min(c.from_exclusive) FROM indexer.coverage c WHERE c.stream = f.stream AND c.from_exclusive < f.history_floor AND c.to_inclusive >= f.history_floor
-))
-WHERE f.stream = @stream RETURNING f.history_floor;
+UPDATE indexer.floors_both f
+SET (history_floor, digest) = (
+    SELECT coalesce(l.floor, f.history_floor),
+        CASE WHEN l.floor IS NULL THEN f.digest WHEN l.intact THEN indexer.changed_digest(f, jsonb_build_object('history_floor', l.floor)) END
+    FROM (
+        SELECT min(c.from_exclusive) AS floor, bool_and(indexer.is_intact(c)) AS intact
+        FROM indexer.coverage_both c
+        WHERE c.is_copy = f.is_copy AND c.stream = f.stream AND c.from_exclusive < f.history_floor AND c.to_inclusive >= f.history_floor
+    ) l
+)
+WHERE f.stream = @stream;
 
 -- name: CarriedCreatedForget :many
 -- Removes the carried creation events of a range. active: as an active entry's, else as that of incomplete reassignments only.
@@ -102,16 +122,22 @@ WITH active AS (
     DELETE FROM indexer.lifetimes l USING indexer.fill x WHERE l.activated_offset <= x.projected_from AND (
         l.deactivated_offset <= x.projected_from OR EXISTS (SELECT FROM indexer.floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL))
 )
-UPDATE indexer.fill SET lifetimes_to = sqlc.narg('from_offset')::bigint;
+UPDATE indexer.fill_both f SET lifetimes_to = sqlc.narg('from_offset')::bigint,
+    digest = indexer.changed_digest(f, jsonb_build_object('lifetimes_to', sqlc.narg('from_offset')::bigint));
 
--- name: FillLifetimesAdvance :execrows
+-- name: FillLifetimesAdvance :one
 -- By compare-and-swap.
-UPDATE indexer.fill SET lifetimes_to = @to_offset::bigint WHERE lifetimes_to = @from_offset::bigint;
+WITH moved AS (
+    UPDATE indexer.fill_both f SET lifetimes_to = @to_offset::bigint,
+        digest = indexer.changed_digest(f, jsonb_build_object('lifetimes_to', @to_offset::bigint))
+    WHERE f.lifetimes_to = @from_offset::bigint RETURNING f.is_copy
+)
+SELECT count(*) FROM moved WHERE NOT is_copy;
 
 -- name: FillLifetimesForget :exec
 -- Has lifetimes worked out anew from where that began: what is stored after an offset has changed. They may have come less far, and what
 -- was changed may have been read for their next step.
-UPDATE indexer.fill x SET lifetimes_to = NULL
+UPDATE indexer.fill_both x SET lifetimes_to = NULL, digest = indexer.changed_digest(x, '{"lifetimes_to": null}')
 WHERE x.lifetimes_to IS NOT NULL AND (x.projected_from > @after::bigint OR EXISTS (
     SELECT FROM indexer.floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL));
 
@@ -125,23 +151,18 @@ ON CONFLICT DO NOTHING;
 -- name: FillStateKnown :exec
 -- Lowers the state floor. What a later snapshot brought was replaced, by the events themselves or by what an earlier one brought.
 WITH lowered AS (
-    UPDATE indexer.floors SET state_floor = @state_floor::bigint WHERE stream = 'updates'
+    UPDATE indexer.floors_both f SET state_floor = @state_floor::bigint,
+        digest = indexer.changed_digest(f, jsonb_build_object('state_floor', @state_floor::bigint))
+    WHERE f.stream = 'updates'
 ), active AS (
     DELETE FROM indexer.fill_active
 ), snapshots AS (
-    DELETE FROM indexer.snapshots s WHERE s.finished_at IS NOT NULL AND s.snapshot_offset > @state_floor
+    DELETE FROM indexer.snapshots_both s WHERE s.finished_at IS NOT NULL AND s.snapshot_offset > @state_floor
 ), seals AS (
     DELETE FROM indexer.verifications WHERE stream = 'snapshot'
 )
-UPDATE indexer.fill SET projected_from = @state_floor, lifetimes_to = NULL;
-
--- name: ClaimFill :one
-SELECT * FROM indexer.fill;
-
--- name: FillClaim :exec
--- Makes the record of what was filled in say from where on is projected. One that is gone is made anew.
-INSERT INTO indexer.fill AS x (began_at, projected_from) VALUES (@projected_from, @projected_from)
-ON CONFLICT (only_row) DO UPDATE SET projected_from = excluded.projected_from WHERE x.projected_from <> excluded.projected_from;
+UPDATE indexer.fill_both f SET projected_from = @state_floor, lifetimes_to = NULL,
+    digest = indexer.changed_digest(f, jsonb_build_object('projected_from', @state_floor::bigint, 'lifetimes_to', NULL));
 
 -- name: FillActiveUse :exec
 -- ActiveContractsUse for filled history. There a creation that is stored, on another synchronizer or later, is nothing to ask for.

@@ -2,7 +2,7 @@
 
 -- name: FillSnapshotGet :one
 -- In the columns of indexer.snapshots.
-SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at FROM indexer.fill_snapshot;
+SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at, false AS is_copy, NULL::bytea AS digest FROM indexer.fill_snapshot;
 
 -- name: FillSnapshotStart :exec
 INSERT INTO indexer.fill_snapshot (snapshot_offset, scope, token_kind, token, entries) VALUES (@snapshot_offset, @scope, '', '', 0);
@@ -93,5 +93,7 @@ WITH created AS (
     INSERT INTO indexer.carried_exact_payloads SELECT x.* FROM indexer.fill_carried_exact_payloads x
     WHERE NOT EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
 )
-INSERT INTO indexer.snapshots (snapshot_offset, scope, token_kind, token, entries, started_at, finished_at)
-SELECT f.snapshot_offset, f.scope, f.token_kind, f.token, f.entries, f.started_at, f.finished_at FROM indexer.fill_snapshot f;
+INSERT INTO indexer.snapshots_both (snapshot_offset, scope, token_kind, token, entries, started_at, finished_at, is_copy, digest)
+SELECT f.*, c.is_copy, indexer.row_digest(f)
+FROM (SELECT x.snapshot_offset, x.scope, x.token_kind, x.token, x.entries, x.started_at, x.finished_at FROM indexer.fill_snapshot x) f,
+    unnest('{f,t}'::boolean[]) c (is_copy);

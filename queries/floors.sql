@@ -5,5 +5,8 @@ SELECT f.history_floor, f.state_floor,
 FROM indexer.floors f WHERE f.stream = @stream;
 
 -- name: FloorsSet :exec
-INSERT INTO indexer.floors (stream, history_floor, state_floor) VALUES (@stream, @history_floor, sqlc.narg('state_floor'))
-ON CONFLICT (stream) DO UPDATE SET history_floor = excluded.history_floor, state_floor = excluded.state_floor;
+INSERT INTO indexer.floors_both (stream, history_floor, state_floor, is_copy, digest)
+SELECT r.*, c.is_copy, indexer.row_digest(r)
+FROM (SELECT @stream::text AS stream, @history_floor::bigint AS history_floor, sqlc.narg('state_floor')::bigint AS state_floor) r,
+    unnest('{f,t}'::boolean[]) c (is_copy)
+ON CONFLICT (stream, is_copy) DO UPDATE SET history_floor = excluded.history_floor, state_floor = excluded.state_floor, digest = excluded.digest;

@@ -1,15 +1,19 @@
 -- name: HistoryPositionGet :one
-SELECT revision, shown_after, shown_to, read_after, last_seq, leftovers FROM indexer.history_position;
+-- Where the row is damaged the copy says it: what is written next follows from this.
+SELECT h.revision, h.shown_after, h.shown_to, h.read_after, h.last_seq, h.leftovers
+FROM indexer.history_position_both h WHERE indexer.is_intact(h) ORDER BY h.is_copy LIMIT 1;
 
 -- name: HistoryPositionHold :many
 -- Keeps the position as it is until the transaction ends. No row: it is not what the writer saw.
 SELECT revision FROM indexer.history_position WHERE revision = @revision FOR UPDATE;
 
 -- name: HistoryPositionPut :exec
-INSERT INTO indexer.history_position (revision, shown_after, shown_to, read_after, last_seq, leftovers)
-VALUES (@revision, @shown_after, @shown_to, @read_after, @last_seq, @leftovers)
-ON CONFLICT (only_row) DO UPDATE SET revision = excluded.revision, shown_after = excluded.shown_after, shown_to = excluded.shown_to,
-    read_after = excluded.read_after, last_seq = excluded.last_seq, leftovers = excluded.leftovers;
+INSERT INTO indexer.history_position_both (only_row, revision, shown_after, shown_to, read_after, last_seq, leftovers, is_copy, digest)
+SELECT r.*, c.is_copy, indexer.row_digest(r)
+FROM (SELECT true AS only_row, @revision::bigint AS revision, @shown_after::bigint AS shown_after, @shown_to::bigint AS shown_to,
+    @read_after::bigint AS read_after, @last_seq::bigint AS last_seq, @leftovers::boolean AS leftovers) r, unnest('{f,t}'::boolean[]) c (is_copy)
+ON CONFLICT (only_row, is_copy) DO UPDATE SET revision = excluded.revision, shown_after = excluded.shown_after, shown_to = excluded.shown_to,
+    read_after = excluded.read_after, last_seq = excluded.last_seq, leftovers = excluded.leftovers, digest = excluded.digest;
 
 -- name: HistoryMarks :many
 -- What recognises the records after one seq up to another, and whether each has its event id alone in the generation that begins after
@@ -36,19 +40,12 @@ WHERE (
 SELECT coalesce(min(t.seq) - 1, 0)::bigint AS before, coalesce(max(t.seq), 0)::bigint AS newest FROM indexer.transactions t;
 
 -- name: HistoryCheckpoint :exec
-INSERT INTO indexer.checkpoints (stream, event_id, updated_at) VALUES (@stream, @event_id, now())
-ON CONFLICT (stream) DO UPDATE SET event_id = excluded.event_id, ledger_offset = NULL, updated_at = excluded.updated_at;
-
--- name: HistoryCheckpointsElsewhere :many
--- Checkpoints of streams that there are not, with an event id, which only the history has.
-SELECT c.stream FROM indexer.checkpoints c WHERE NOT c.stream = ANY (@streams::text[]) AND c.event_id IS NOT NULL ORDER BY c.stream;
-
--- name: HistoryCheckpointsElsewhereRemove :exec
-DELETE FROM indexer.checkpoints c WHERE NOT c.stream = ANY (@streams::text[]) AND c.event_id IS NOT NULL;
+INSERT INTO indexer.checkpoints_both (stream, event_id, updated_at, is_copy, digest)
+SELECT r.*, c.is_copy, indexer.row_digest(r)
+FROM (SELECT @stream::text AS stream, sqlc.narg('event_id')::text AS event_id, now() AS updated_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
+ON CONFLICT (stream, is_copy) DO UPDATE
+SET event_id = excluded.event_id, ledger_offset = NULL, updated_at = excluded.updated_at, digest = excluded.digest;
 
 -- name: HistorySeqs :many
 -- The seqs after one up to another under which a record is stored.
 SELECT t.seq FROM indexer.transactions t WHERE t.seq > @from_exclusive AND t.seq <= @to_inclusive;
-
--- name: HistoryCheckpointGet :many
-SELECT c.ledger_offset, c.event_id FROM indexer.checkpoints c WHERE c.stream = @stream;

@@ -2,4 +2,7 @@
 SELECT network_id FROM indexer.network;
 
 -- name: NetworkRecord :exec
-INSERT INTO indexer.network (network_id) VALUES (@network_id) ON CONFLICT DO NOTHING;
+INSERT INTO indexer.network_both (only_row, network_id, recorded_at, is_copy, digest)
+SELECT r.*, c.is_copy, indexer.row_digest(r)
+FROM (SELECT true AS only_row, @network_id::text AS network_id, now() AS recorded_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
+ON CONFLICT DO NOTHING;

@@ -2,7 +2,10 @@
 SELECT participant_id FROM indexer.participant;
 
 -- name: ParticipantRecord :exec
-INSERT INTO indexer.participant (participant_id) VALUES (@participant_id) ON CONFLICT DO NOTHING;
+INSERT INTO indexer.participant_both (only_row, participant_id, recorded_at, is_copy, digest)
+SELECT r.*, c.is_copy, indexer.row_digest(r)
+FROM (SELECT true AS only_row, @participant_id::text AS participant_id, now() AS recorded_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
+ON CONFLICT DO NOTHING;
 
 -- name: ParticipantClear :exec
-DELETE FROM indexer.participant;
+DELETE FROM indexer.participant_both;

@@ -74,76 +74,22 @@ WHERE NOT EXISTS (SELECT FROM indexer.carried_created c WHERE c.ledger_offset = 
 -- inserted is made of all that the deletion returns, so that it has ended when the first row is looked for in the exclusion
 -- constraint's index.
 WITH mine AS (
-    DELETE FROM indexer.coverage c
+    DELETE FROM indexer.coverage_both c
     WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive <= @to_inclusive::bigint AND c.to_inclusive >= @from_exclusive::bigint
       AND c.from_exclusive < ledger.latest_offset()
-    RETURNING int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed
+    RETURNING c.is_copy, int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed, indexer.is_intact(c) AS intact
 ), others AS (
-    SELECT int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed FROM indexer.coverage c
+    SELECT c.is_copy, int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed FROM indexer.coverage_both c
     WHERE c.stream = @stream AND c.scope <> @scope AND c.from_exclusive < @to_inclusive::bigint AND c.to_inclusive > @from_exclusive::bigint
 ), whole AS (
-    SELECT coalesce((SELECT range_agg(m.claimed) FROM mine m), '{}'::int8multirange)
+    SELECT k.is_copy, coalesce((SELECT bool_and(m.intact) FROM mine m WHERE m.is_copy = k.is_copy), true) AS intact,
+        coalesce((SELECT range_agg(m.claimed) FROM mine m WHERE m.is_copy = k.is_copy), '{}'::int8multirange)
         + (int8multirange(int8range(@from_exclusive::bigint, @to_inclusive::bigint, '(]'))
-            - coalesce((SELECT range_agg(o.claimed) FROM others o), '{}'::int8multirange)) AS claimed
+            - coalesce((SELECT range_agg(o.claimed) FROM others o WHERE o.is_copy = k.is_copy), '{}'::int8multirange)) AS claimed
+    FROM unnest('{f,t}'::boolean[]) k (is_copy)
+), pieces AS (
+    SELECT @stream::text AS stream, @scope::text AS scope, lower(part) - 1 AS from_exclusive, upper(part) - 1 AS to_inclusive, w.is_copy, w.intact
+    FROM whole w, unnest(w.claimed) AS part
 )
-INSERT INTO indexer.coverage (stream, scope, from_exclusive, to_inclusive)
-SELECT @stream, @scope, lower(part) - 1, upper(part) - 1 FROM whole w, unnest(w.claimed) AS part;
-
--- name: TemplateNumber :exec
--- Makes a number mean a template.
-INSERT INTO indexer.templates (template_ref, template_id, package_id, package_name, module_name, entity_name, representative_package_id)
-VALUES (@template_ref, @template_id, @package_id, @package_name, @module_name, @entity_name, sqlc.narg('representative_package_id'));
-
--- name: TemplatesForget :exec
-DELETE FROM indexer.templates WHERE template_ref = ANY (@template_refs::integer[]);
-
--- name: TemplateParts :exec
--- Writes again what follows from a template's id.
-UPDATE indexer.templates SET package_id = @package_id, module_name = @module_name, entity_name = @entity_name
-WHERE template_ref = @template_ref;
-
--- name: SynchronizerNumber :exec
--- Makes a number mean a synchronizer.
-INSERT INTO indexer.synchronizers (synchronizer_ref, synchronizer_id) VALUES (@synchronizer_ref, @synchronizer_id);
-
--- name: SynchronizersForget :exec
-DELETE FROM indexer.synchronizers WHERE synchronizer_ref = ANY (@synchronizer_refs::integer[]);
-
--- name: PartyListNumber :exec
--- Makes a number mean a list of parties.
-INSERT INTO indexer.party_lists (party_list_ref, parties) VALUES (@party_list_ref, @parties);
-
--- name: PartyListsForget :exec
-DELETE FROM indexer.party_lists WHERE party_list_ref = ANY (@party_list_refs::integer[]);
-
--- name: NumberWitnesses :one
--- How many other rows of a contract's event say the same of it: the contract's activation by the event, and for templates
--- the contract's other events. What two of them say was not altered in one place.
-SELECT (
-    SELECT count(*) FROM indexer.active_contracts a
-    WHERE a.contract_id = @contract_id AND a.activated_offset = @ledger_offset::bigint
-      AND CASE WHEN @of_template::boolean THEN a.template_ref ELSE a.synchronizer_ref END = @number::integer
-) + (
-    SELECT count(*) FROM (
-        SELECT c.ledger_offset, c.template_ref FROM indexer.created c WHERE c.contract_id = @contract_id
-        UNION ALL
-        SELECT c.ledger_offset, c.template_ref FROM indexer.carried_created c WHERE c.contract_id = @contract_id
-        UNION ALL
-        SELECT a.ledger_offset, a.template_ref FROM indexer.archived a WHERE a.contract_id = @contract_id
-        UNION ALL
-        SELECT e.ledger_offset, e.template_ref FROM indexer.exercised e WHERE e.contract_id = @contract_id
-        UNION ALL
-        SELECT r.ledger_offset, r.template_ref FROM indexer.reassignments r WHERE r.contract_id = @contract_id
-    ) x
-    WHERE @of_template::boolean AND x.template_ref = @number::integer AND x.ledger_offset <> @ledger_offset::bigint
-) AS witnesses;
-
--- name: NumberInUse :one
--- Whether anything new refers to a number: a contract that is active, or the last updates. Looking at all facts would take
--- too long.
-SELECT (CASE WHEN @of_template::boolean
-    THEN EXISTS (SELECT FROM indexer.active_contracts a WHERE a.template_ref = @number::integer)
-    ELSE EXISTS (
-        SELECT FROM (SELECT u.synchronizer_ref FROM indexer.updates u ORDER BY u.ledger_offset DESC LIMIT 10000) x
-        WHERE x.synchronizer_ref = @number::integer)
-END)::boolean AS in_use;
+INSERT INTO indexer.coverage_both (stream, scope, from_exclusive, to_inclusive, is_copy, digest)
+SELECT p.stream, p.scope, p.from_exclusive, p.to_inclusive, p.is_copy, CASE WHEN p.intact THEN indexer.row_digest(p) END FROM pieces p;

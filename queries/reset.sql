@@ -17,7 +17,12 @@ WITH ended AS (
 )
 SELECT FROM ended;
 
--- name: ResetCoverage :execrows
+-- name: ResetCoverage :one
 -- The parts behind the offset.
-WITH cut AS (UPDATE indexer.coverage c SET to_inclusive = @after WHERE c.from_exclusive < @after AND c.to_inclusive > @after)
-DELETE FROM indexer.coverage d WHERE d.from_exclusive >= @after;
+WITH cut AS (
+    UPDATE indexer.coverage_both c SET to_inclusive = @after, digest = indexer.changed_digest(c, jsonb_build_object('to_inclusive', @after::bigint))
+    WHERE c.from_exclusive < @after AND c.to_inclusive > @after
+), gone AS (
+    DELETE FROM indexer.coverage_both d WHERE d.from_exclusive >= @after RETURNING d.is_copy
+)
+SELECT count(*) FROM gone WHERE NOT is_copy;

@@ -4,8 +4,8 @@ SELECT template_ref, interface_id FROM indexer.template_interfaces;
 -- name: TemplateInterfaceInsert :exec
 -- Notes that a template, which has its number, has shown a view of an interface.
 INSERT INTO indexer.template_interfaces (template_ref, interface_id)
-SELECT t.template_ref, @interface_id
-FROM indexer.templates t
-WHERE t.template_id = @template_id AND t.package_name = @package_name
+SELECT DISTINCT t.template_ref, @interface_id::text
+FROM indexer.templates_both t
+WHERE indexer.is_intact(t) AND t.template_id = @template_id AND t.package_name = @package_name
   AND t.representative_package_id IS NOT DISTINCT FROM sqlc.narg('representative_package_id')
 ON CONFLICT DO NOTHING;

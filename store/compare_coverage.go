@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -11,33 +12,33 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
-// CompareCoverage compares what the database claims to hold of the updates with itself and with the ledger's end, which is
-// nil where it is not known: coverage, checkpoint, floors, scope, snapshot, and the list of partitions. What the rows
-// should say, where they contradict one another, is told at agree. found is told of every difference; an error of its
-// ends the comparison and is returned. holes are the ranges up to the watermark that no coverage row claims: nothing but
-// the ledger can tell what belongs there. Everything is read in one read-only snapshot.
+// CompareCoverage compares what the database holds of the updates with the ledger's end, which is nil where it is not known, looks for
+// holes in it, and compares the list of partitions with those that there are. found is told of every difference; an error of its
+// ends the comparison and is returned. holes are the ranges up to the watermark that are not covered: nothing but the ledger can tell
+// what belongs there. Everything is read in one read-only snapshot.
 //
 // The end has to be one that was asked for after a watermark was seen beyond it: a daemon goes on while this compares.
 //
-// What can't be told from within: when rows were written; how many entries a snapshot had, because empty ones leave no
-// row; where it stood before its last page; how much was covered where a row and what it covers are both gone.
+// Checkpoint, floors and coverage themselves are compared by CompareCopies. One that is lost, and a ledger that ends before indexing
+// began, are a *ledger.Problem.
 func (s *Store) CompareCoverage(ctx context.Context, end *ledger.Offset, found func(ledger.Difference) error) (holes []ledger.Range, err error) {
 	err = s.readOnly(ctx, func(tx pgx.Tx) error {
-		c, err := s.readClaims(ctx, tx)
+		list, err := s.partitionDifferences(ctx, tx)
 		if err != nil {
 			return err
 		}
-		a, err := s.agree(ctx, tx, c, end)
+		extent, err := s.extentOrLost(ctx, tx, end)
 		if err != nil {
 			return err
 		}
-		holes = a.holes
-		differences := c.differences(a)
-		partitions, err := s.partitionDifferences(ctx, tx)
-		if err != nil {
-			return err
+		if extent.Started {
+			var differences []ledger.Difference
+			if holes, differences, err = s.coverageDifferences(ctx, tx, extent, end); err != nil {
+				return err
+			}
+			list = append(differences, list...)
 		}
-		for _, d := range append(differences, partitions...) {
+		for _, d := range list {
 			if err := found(d); err != nil {
 				return err
 			}
@@ -45,6 +46,51 @@ func (s *Store) CompareCoverage(ctx context.Context, end *ledger.Offset, found f
 		return nil
 	})
 	return holes, err
+}
+
+// extentOrLost is how much the database holds. It is a *ledger.Problem where what says so is lost, and where the ledger ends before it.
+func (s *Store) extentOrLost(ctx context.Context, tx pgx.Tx, end *ledger.Offset) (Extent, error) {
+	lost, err := s.queries.HeldLost(ctx, tx)
+	if err != nil {
+		return Extent{}, fmt.Errorf("look for the checkpoint, the floors and the scope: %w", err)
+	}
+	if lost != "" {
+		return Extent{}, &ledger.Problem{
+			What: fmt.Sprintf("the %s of the updates is lost in database %s: its row is missing in table indexer.%[1]s", lost, s.Address()),
+			Do: fmt.Sprintf("run `indexer verify --repair`, which copies it back; where it is missing in indexer.%s_copy too, restore both rows from a "+
+				"backup of the database, or index into a new one", lost),
+		}
+	}
+	extent, err := s.extent(ctx, tx)
+	if err == nil && extent.Started && end != nil && *end < extent.HistoryFloor {
+		err = &ledger.Problem{
+			What: fmt.Sprintf("the ledger ends at offset %d, before offset %d, where indexing into database %s began", *end, extent.HistoryFloor, s.Address()),
+			Do: "correct --ledger-url or --database-url: this is not the ledger that the database was written from, " +
+				"or its participant was set up anew, which needs a new database",
+		}
+	}
+	return extent, err
+}
+
+func (s *Store) coverageDifferences(
+	ctx context.Context, tx pgx.Tx, extent Extent, end *ledger.Offset,
+) (holes []ledger.Range, list []ledger.Difference, err error) {
+	upTo := extent.Watermark
+	if end != nil && *end < upTo {
+		upTo = *end
+		stored, wanted := int64(extent.Watermark), int64(upTo)
+		list = append(list, alteredColumn("checkpoints", "stream "+StreamUpdates, "ledger_offset", textOfNumber(&stored), textOfNumber(&wanted)))
+	}
+	covered, err := s.covered(ctx, tx, math.MaxInt64)
+	if err != nil {
+		return nil, nil, err
+	}
+	holes = covered.missing(ledger.Range{From: extent.HistoryFloor, To: upTo})
+	for _, hole := range holes {
+		row := fmt.Sprintf("from_exclusive %d, to_inclusive %d", hole.From, hole.To)
+		list = append(list, derivedDifference(ledger.Missing, "coverage", row))
+	}
+	return holes, list, nil
 }
 
 // derivedDifference is of a row of no offset.
@@ -72,142 +118,6 @@ func unlike(list []ledger.Difference, relation, row, column string, stored, want
 		return list
 	}
 	return append(list, alteredColumn(relation, row, column, stored, wanted))
-}
-
-func (c *claims) differences(a *agreement) []ledger.Difference {
-	if !a.started {
-		return nil
-	}
-	list := c.coverageDifferences(a)
-	list = append(list, c.placeDifferences(a)...)
-	list = append(list, c.scopeDifferences(a)...)
-	list = append(list, c.snapshotDifferences(a)...)
-	return append(list, c.fillDifferences(a)...)
-}
-
-func (c *claims) coverageDifferences(a *agreement) (list []ledger.Difference) {
-	for _, hole := range a.holes {
-		row := fmt.Sprintf("from_exclusive %d, to_inclusive %d", hole.From, hole.To)
-		list = append(list, derivedDifference(ledger.Missing, "coverage", row))
-	}
-	first := map[int]coveredRange{} // the rows that stay
-	for _, r := range a.coverage {
-		first[r.rows[0]] = r
-	}
-	for i, row := range c.coverage {
-		name := fmt.Sprintf("from_exclusive %d, to_inclusive %d", row.FromExclusive, row.ToInclusive)
-		r, stays := first[i]
-		if !stays {
-			list = append(list, derivedDifference(ledger.Extra, "coverage", name))
-			continue
-		}
-		stream := StreamUpdates
-		list = unlike(list, "coverage", name, "stream", &row.Stream, &stream)
-		list = unlike(list, "coverage", name, "scope", &row.Scope, &a.scope)
-		list = unlike(list, "coverage", name, "from_exclusive", textOfNumber(&row.FromExclusive), textOfNumber(&r.from))
-		list = unlike(list, "coverage", name, "to_inclusive", textOfNumber(&row.ToInclusive), textOfNumber(&r.to))
-	}
-	return list
-}
-
-// placeDifferences are those of checkpoint and floors.
-func (c *claims) placeDifferences(a *agreement) (list []ledger.Difference) {
-	checkpoint, floors := false, false
-	for _, row := range c.checkpoints {
-		name := "stream " + row.Stream
-		if row.Stream != StreamUpdates {
-			list = append(list, derivedDifference(ledger.Extra, "checkpoints", name))
-			continue
-		}
-		checkpoint = true
-		list = unlike(list, "checkpoints", name, "ledger_offset", textOfNumber(row.LedgerOffset), textOfNumber(&a.watermark))
-		list = unlike(list, "checkpoints", name, "event_id", row.EventID, nil)
-	}
-	if !checkpoint {
-		list = append(list, derivedDifference(ledger.Missing, "checkpoints", "stream "+StreamUpdates))
-	}
-	for _, row := range c.floors {
-		name := "stream " + row.Stream
-		if row.Stream != StreamUpdates {
-			list = append(list, derivedDifference(ledger.Extra, "floors", name))
-			continue
-		}
-		floors = true
-		list = unlike(list, "floors", name, "history_floor", textOfNumber(&row.HistoryFloor), textOfNumber(&a.floor))
-		list = unlike(list, "floors", name, "state_floor", textOfNumber(row.StateFloor), textOfNumber(a.stateFloor))
-	}
-	if !floors {
-		list = append(list, derivedDifference(ledger.Missing, "floors", "stream "+StreamUpdates))
-	}
-	return list
-}
-
-func (c *claims) scopeDifferences(a *agreement) (list []ledger.Difference) {
-	recorded := false
-	for _, row := range c.scopes {
-		name := "scope " + row.Scope
-		hash, defined := definedHash(row.Definition)
-		switch {
-		case row.Scope == a.scope:
-			recorded = true
-			if !defined || hash != a.scope {
-				stored, wanted := string(row.Definition), "the definition that this is the hash of"
-				list = append(list, alteredColumn("scopes", name, "definition", &stored, &wanted))
-			}
-		case defined && hash == a.scope && !recorded:
-			recorded = true
-			list = append(list, alteredColumn("scopes", name, "scope", &row.Scope, &a.scope))
-		default:
-			list = append(list, derivedDifference(ledger.Extra, "scopes", name))
-		}
-	}
-	if !recorded {
-		list = append(list, derivedDifference(ledger.Missing, "scopes", "scope "+a.scope))
-	}
-	return list
-}
-
-func (c *claims) snapshotDifferences(a *agreement) (list []ledger.Difference) {
-	kept := c.keptSnapshot(a)
-	for i, row := range c.snapshots {
-		name := fmt.Sprintf("snapshot_offset %d", row.SnapshotOffset)
-		if i != kept {
-			list = append(list, derivedDifference(ledger.Extra, "snapshots", name))
-			continue
-		}
-		list = unlike(list, "snapshots", name, "snapshot_offset", textOfNumber(&row.SnapshotOffset), textOfNumber(&a.base))
-		list = unlike(list, "snapshots", name, "scope", &row.Scope, &a.scope)
-		if !row.Finished {
-			wanted := "a time: indexing went on from there"
-			list = append(list, alteredColumn("snapshots", name, "finished_at", nil, &wanted))
-		}
-	}
-	if a.snapshot && kept < 0 {
-		list = append(list, derivedDifference(ledger.Missing, "snapshots", fmt.Sprintf("snapshot_offset %d", a.base)))
-	}
-	return list
-}
-
-// fillDifferences are those of the record of what was filled in. Where that is nothing, a record does no harm.
-func (c *claims) fillDifferences(a *agreement) (list []ledger.Difference) {
-	switch {
-	case c.fill != nil:
-		return unlike(nil, "fill", "", "projected_from", textOfNumber(&c.fill.ProjectedFrom), textOfNumber(&a.base))
-	case a.floor < a.base:
-		return append(list, derivedDifference(ledger.Missing, "fill", ""))
-	}
-	return nil
-}
-
-// keptSnapshot is the snapshot that is carried; -1: none of those that are recorded.
-func (c *claims) keptSnapshot(a *agreement) int {
-	kept := -1
-	for i, row := range c.snapshots {
-		if a.snapshot && (row.SnapshotOffset == a.base || len(c.snapshots) == 1) {
-			kept = i
-		}
-	}
-	return kept
 }
 
 // partitionDifferences compares the list of partitions with those that there are.

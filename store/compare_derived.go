@@ -16,7 +16,7 @@ import (
 const derivedMemory = "256MB"
 
 // CompareDerived compares what follows from the facts with the facts, and looks for rows that belong nowhere. Facts are
-// those after the floor up to the watermark, as agree finds them; the ledger is not asked. It compares
+// those after the floor up to the watermark; the ledger is not asked. What says so has to be right: see CompareCopies. It compares
 //
 //   - facts outside of that range that no coverage claims, carried rows of another snapshot than the one that is carried
 //     and those that history took the place of, exact values without the row that they are of;
@@ -26,8 +26,7 @@ const derivedMemory = "256MB"
 //     archival, and each exercise whose acs_delta is not false); who is there has such an event at the look-up's place;
 //     outcomes do not contradict themselves. A wanted contract whose creation is known may be there or not: it is
 //     forgotten when its turn comes;
-//   - templates: the parts of each id; one that they contradict has the last offset of what is of it. A missing template,
-//     synchronizer or list of parties is one that rows refer to; it has the lowest offset of these;
+//   - templates, synchronizers and lists of parties: one is missing that rows refer to; it has the lowest offset of these;
 //   - template_interfaces: each that views show. Those that none shows do no harm, and may be there for a batch that comes.
 //
 // found is told of every difference; an error of its ends the comparison and is returned. step, if not nil, is told what is
@@ -35,8 +34,8 @@ const derivedMemory = "256MB"
 // server sorts every event once, on its disk where they are many.
 func (s *Store) CompareDerived(ctx context.Context, step func(what string), found func(ledger.Difference) error) error {
 	return s.readOnly(ctx, func(tx pgx.Tx) error {
-		a, err := s.agreed(ctx, tx)
-		if err != nil || !a.started {
+		h, err := s.held(ctx, tx)
+		if err != nil || !h.Started {
 			return err
 		}
 		dictionaries, err := s.readDictionaries(ctx, tx)
@@ -46,12 +45,8 @@ func (s *Store) CompareDerived(ctx context.Context, step func(what string), foun
 		if _, err := tx.Exec(ctx, "SET LOCAL work_mem = '"+derivedMemory+"'; SET LOCAL jit = off"); err != nil {
 			return fmt.Errorf("set the memory for sorting: %w", err)
 		}
-		columns, err := s.factColumns(ctx, tx)
-		if err != nil {
-			return err
-		}
-		c := derivedComparison{tx: tx, agreement: a, names: dictionaries, columns: columns, found: found}
-		f, err := s.newFollowing(ctx, tx, tables.Projections, a.arguments(), dictionaries)
+		c := derivedComparison{tx: tx, held: h, names: dictionaries, found: found}
+		f, err := s.newFollowing(ctx, tx, tables.Projections, h.arguments(), dictionaries)
 		if err != nil {
 			return err
 		}
@@ -59,7 +54,7 @@ func (s *Store) CompareDerived(ctx context.Context, step func(what string), foun
 		for _, group := range tables.BySource(tables.Projections) {
 			parts = append(parts, part{what(group), func(ctx context.Context) error { return f.compare(ctx, group, found) }})
 		}
-		return inTurn(ctx, append(parts, part{"templates", c.templates},
+		return inTurn(ctx, append(parts,
 			part{"references to templates, synchronizers and lists of parties", func(ctx context.Context) error { return c.references(ctx, s.queries) }}), step)
 	})
 }
@@ -83,22 +78,12 @@ func inTurn(ctx context.Context, parts []part, step func(what string)) error {
 	return nil
 }
 
-// agreed is what the claims should say, as far as they tell by themselves.
-func (s *Store) agreed(ctx context.Context, tx pgx.Tx) (*agreement, error) {
-	claims, err := s.readClaims(ctx, tx)
-	if err != nil {
-		return nil, err
-	}
-	return s.agree(ctx, tx, claims, nil)
-}
-
 // derivedComparison compares in a transaction.
 type derivedComparison struct {
-	tx        pgx.Tx
-	agreement *agreement
-	names     *dictionaries
-	columns   map[string][]column // of facts and carried rows
-	found     func(ledger.Difference) error
+	tx    pgx.Tx
+	held  *held
+	names *dictionaries
+	found func(ledger.Difference) error
 }
 
 // rows reads rows (relation, offset, node id, row, wanted values, stored values) whose values are of the columns, and tells
@@ -146,15 +131,15 @@ func (c *derivedComparison) report(d ledger.Difference, columns []string, wanted
 
 // outside looks for rows that belong nowhere, and for carried rows of another snapshot than the one that is carried.
 func (c *derivedComparison) outside(ctx context.Context) error {
-	arguments := c.agreement.arguments()
-	for _, s := range append(c.agreement.nowhere(), c.agreement.orphans()...) {
+	arguments := c.held.arguments()
+	for _, s := range append(c.held.nowhere(), c.held.orphans()...) {
 		if err := c.rows(ctx, extraRows(&s.table, s.where), nil, arguments); err != nil {
 			return err
 		}
 	}
 	for _, table := range tables.In(tables.Snapshot) {
 		column := table.SnapshotOffset
-		if column == "" || !c.agreement.snapshot {
+		if column == "" || !c.held.snapshot {
 			continue
 		}
 		sql := fmt.Sprintf(`SELECT '%s', s.ledger_offset, NULL::integer, %s, ARRAY[@base::bigint::text], ARRAY[s.%s::text] FROM indexer.%[1]s s WHERE %[4]s`,
@@ -200,60 +185,16 @@ func (c *derivedComparison) orphans(ctx context.Context) error {
 	}
 	return c.rows(ctx, `SELECT DISTINCT 'updates', e.ledger_offset, NULL::integer, '', '{}'::text[], NULL::text[]
 FROM (`+strings.Join(events, " UNION ALL ")+`) e
-WHERE NOT EXISTS (SELECT FROM indexer.updates u WHERE u.ledger_offset = e.ledger_offset)`, nil, c.agreement.floor, c.agreement.watermark)
-}
-
-// templates compares the parts of templates' ids.
-func (c *derivedComparison) templates(ctx context.Context) error {
-	for key, stored := range c.names.templates {
-		row := "template_ref " + number(stored.TemplateRef)
-		id, err := ledger.ParseTemplateID(key.TemplateID)
-		if err != nil {
-			wanted := stored.PackageID + ":" + stored.ModuleName + ":" + stored.EntityName
-			if err := c.found(alteredColumn("templates", row, "template_id", &stored.TemplateID, &wanted)); err != nil {
-				return err
-			}
-			continue
-		}
-		var list []ledger.Difference
-		list = unlike(list, "templates", row, "package_id", &stored.PackageID, &id.Package)
-		list = unlike(list, "templates", row, "module_name", &stored.ModuleName, &id.Module)
-		list = unlike(list, "templates", row, "entity_name", &stored.EntityName, &id.Entity)
-		if len(list) == 0 {
-			continue
-		}
-		at, err := c.lastOfTemplate(ctx, stored.TemplateRef)
-		if err != nil {
-			return err
-		}
-		for _, d := range list {
-			d.Offset = at
-			if err := c.found(d); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// lastOfTemplate is the last offset up to the watermark whose facts, or carried rows, are of a template; 0: none are.
-func (c *derivedComparison) lastOfTemplate(ctx context.Context, ref int32) (at ledger.Offset, err error) {
-	var last []string
-	for relation, columns := range c.columns {
-		if columnNamed(columns, "template_ref") >= 0 {
-			last = append(last, "SELECT max(s.ledger_offset) AS at FROM indexer."+relation+" s WHERE s.template_ref = $1 AND s.ledger_offset <= $2")
-		}
-	}
-	err = c.tx.QueryRow(ctx, "SELECT coalesce(max(x.at), 0) FROM ("+strings.Join(last, " UNION ALL ")+") x", ref, c.agreement.watermark).Scan(&at)
-	if err != nil {
-		return 0, fmt.Errorf("look for what is of template %d: %w", ref, err)
-	}
-	return at, nil
+WHERE NOT EXISTS (SELECT FROM indexer.updates u WHERE u.ledger_offset = e.ledger_offset)`, nil, int64(c.held.HistoryFloor), int64(c.held.Watermark))
 }
 
 // referencesOf asks for all columns of some names. What is kept aside for later is not looked at yet.
 func referencesOf(names []string) dbsqlc.ReferenceColumnsParams {
-	return dbsqlc.ReferenceColumnsParams{Names: names, But: tables.Names(tables.In(tables.Dictionaries, tables.Aside))}
+	but := tables.Names(tables.In(tables.Aside))
+	for _, table := range tables.In(tables.Dictionaries) {
+		but = append(but, table.Name, table.Both())
+	}
+	return dbsqlc.ReferenceColumnsParams{Names: names, But: but}
 }
 
 // references looks for numbers that the dictionaries don't have.

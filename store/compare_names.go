@@ -16,10 +16,10 @@ import (
 )
 
 // dictionaries are what indexer.templates, indexer.synchronizers and indexer.template_interfaces say, for reading, and of
-// indexer.party_lists what was asked for.
+// indexer.party_lists what was asked for. Of a row that is damaged it is what the copy says.
 type dictionaries struct {
 	queries       *dbsqlc.Queries
-	templates     map[names.TemplateKey]dbsqlc.IndexerTemplates
+	templates     map[names.TemplateKey]int32
 	synchronizers map[string]int32
 	interfaces    map[names.TemplateInterface]struct{}
 	names         map[string]map[string]string // per kind of reference, by its number as text
@@ -31,7 +31,7 @@ func partiesSQL(number string) string {
 }
 
 func (s *Store) readDictionaries(ctx context.Context, db dbsqlc.DBTX) (*dictionaries, error) {
-	templates, err := s.queries.TemplateListWhole(ctx, db)
+	templates, err := s.queries.TemplateList(ctx, db)
 	if err != nil {
 		return nil, fmt.Errorf("read templates: %w", err)
 	}
@@ -44,12 +44,12 @@ func (s *Store) readDictionaries(ctx context.Context, db dbsqlc.DBTX) (*dictiona
 		return nil, fmt.Errorf("read the templates' interfaces: %w", err)
 	}
 	d := &dictionaries{
-		queries: s.queries, templates: make(map[names.TemplateKey]dbsqlc.IndexerTemplates, len(templates)), synchronizers: make(map[string]int32, len(synchronizers)),
+		queries: s.queries, templates: make(map[names.TemplateKey]int32, len(templates)), synchronizers: make(map[string]int32, len(synchronizers)),
 		interfaces: names.TemplateInterfaces(interfaces), names: map[string]map[string]string{tables.Template: {}, tables.Synchronizer: {}, tables.PartyList: {}},
 	}
 	for _, t := range templates {
 		key := names.NewTemplateKey(t.TemplateID, t.PackageName, t.RepresentativePackageID)
-		d.templates[key] = t
+		d.templates[key] = t.TemplateRef
 		d.names[tables.Template][number(t.TemplateRef)] = key.String()
 	}
 	for _, s := range synchronizers {
@@ -75,8 +75,8 @@ func (d *dictionaries) resolve(ctx context.Context, db dbsqlc.DBTX, wanted names
 		return next
 	}
 	for key := range wanted.Templates {
-		if t, known := d.templates[key]; known {
-			numbers.Templates[key] = t.TemplateRef
+		if ref, known := d.templates[key]; known {
+			numbers.Templates[key] = ref
 		} else {
 			numbers.Templates[key] = unknown(tables.Template, key.String())
 		}
@@ -103,45 +103,17 @@ func (d *dictionaries) resolve(ctx context.Context, db dbsqlc.DBTX, wanted names
 	return numbers, nil
 }
 
-// invented tells whether a number is one that resolve made up. Others that are not positive can only be damage.
-func invented(number int32) bool { return number < math.MinInt32/2 }
-
-// check compares what the dictionaries say of the parts of each template's id with the id itself, and looks for the
-// interfaces that templates have shown. Templates that are missing differ in the rows that refer to them.
+// check looks for the interfaces that templates have shown. Templates that are missing differ in the rows that refer to them.
 func (d *dictionaries) check(wanted names.Wanted, found func(ledger.Difference) error) error {
-	for key := range wanted.Templates {
-		stored, known := d.templates[key]
-		if !known {
-			continue
-		}
-		id, err := ledger.ParseTemplateID(key.TemplateID)
-		if err != nil {
-			return err
-		}
-		for _, part := range []struct{ column, ledger, stored string }{
-			{"package_id", id.Package, stored.PackageID}, {"module_name", id.Module, stored.ModuleName}, {"entity_name", id.Entity, stored.EntityName},
-		} {
-			if part.ledger == part.stored {
-				continue
-			}
-			err := found(ledger.Difference{
-				Kind: ledger.Altered, Relation: "templates", Row: "template_ref " + number(stored.TemplateRef),
-				Column: part.column, Wanted: &part.ledger, Stored: &part.stored,
-			})
-			if err != nil {
-				return err
-			}
-		}
-	}
 	for key := range wanted.Views {
-		stored, known := d.templates[key.Template]
+		ref, known := d.templates[key.Template]
 		if !known {
 			continue
 		}
-		if _, known := d.interfaces[names.TemplateInterface{TemplateRef: stored.TemplateRef, InterfaceID: key.InterfaceID}]; known {
+		if _, known := d.interfaces[names.TemplateInterface{TemplateRef: ref, InterfaceID: key.InterfaceID}]; known {
 			continue
 		}
-		row := "template_ref " + number(stored.TemplateRef) + ", interface_id " + key.InterfaceID
+		row := "template_ref " + number(ref) + ", interface_id " + key.InterfaceID
 		if err := found(ledger.Difference{Kind: ledger.Missing, Relation: "template_interfaces", Row: row}); err != nil {
 			return err
 		}

@@ -80,7 +80,7 @@ func (c *compared) spoilt(statements ...string) []ledger.Difference {
 	return list
 }
 
-// spoil runs statements, each of which has to find something, in a transaction.
+// spoil runs statements, each of which has to find something, in a transaction: the database says otherwise then, in both copies.
 func (d *testDB) spoil(statements ...string) pgx.Tx {
 	d.t.Helper()
 	tx, err := d.conn.Begin(d.t.Context())
@@ -90,6 +90,8 @@ func (d *testDB) spoil(statements ...string) pgx.Tx {
 		require.NoError(d.t, err, statement)
 		require.Positive(d.t, changed.RowsAffected(), statement)
 	}
+	_, err = tx.Exec(d.t.Context(), keepTwice())
+	require.NoError(d.t, err)
 	return tx
 }
 
@@ -271,11 +273,6 @@ func TestCompareDictionaries(t *testing.T) {
 	pages[0].Updates[0].Created[1].RepresentativePackageID = ptr("pkg-3")
 	require.NoError(t, l.Append(t.Context(), testScope, pages))
 	c := &compared{testDB: d, store: l.store, page: pages[0]}
-	for column, value := range map[string]string{"package_id": "pkg-1", "module_name": "Main", "entity_name": "Asset"} {
-		list := c.spoilt(fmt.Sprintf("UPDATE indexer.templates SET %s = 'other' WHERE representative_package_id = 'pkg-3'", column))
-		require.Len(t, list, 1)
-		require.Equal(t, fmt.Sprintf(`templates, %s: %s is "other", and %q in the ledger`, list[0].Row, column, value), list[0].String())
-	}
 	texts := func(list []ledger.Difference) (texts []string) {
 		for _, d := range list {
 			texts = append(texts, d.String())

@@ -10,21 +10,43 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
+// held is what the database holds of the updates, as it bears on what follows from them.
+type held struct {
+	Extent
+	snapshot  bool // one is carried, of the base
+	replaying bool // lifetimes from before the base are being worked out
+}
+
+func (s *Store) held(ctx context.Context, tx pgx.Tx) (*held, error) {
+	extent, err := s.extent(ctx, tx)
+	if err != nil || !extent.Started {
+		return &held{}, err
+	}
+	row, err := s.queries.HeldBesides(ctx, tx)
+	if err != nil {
+		return nil, fmt.Errorf("read whether a snapshot is carried, and how far history was filled in: %w", err)
+	}
+	return &held{extent, row.Snapshot, row.Replaying}, nil
+}
+
 // arguments are those of what the projections follow from: facts count after activated_after up to the watermark, and of what
 // ended up to the base nothing is said. Filled history counts where it is known what was active at the base: then it is where
 // that came from. History that is filled in asks for no look-ups until it reaches to the beginning of the ledger.
 //
 // A lifetime is compared if it ended after judged_after, and if it began after replayed_to. Lifetimes that ended up to the base are
 // being worked out, if there are any; and as long as it is not known what was active at the base, those too that began before it.
-func (a *agreement) arguments() pgx.NamedArgs {
-	args := pgx.NamedArgs{"floor": a.floor, "base": a.base, "watermark": a.watermark, "activated_after": a.base, "judged_after": -1, "replayed_to": -1}
-	if a.stateFloor != nil {
-		args["activated_after"] = a.floor
+func (h *held) arguments() pgx.NamedArgs {
+	args := pgx.NamedArgs{
+		"floor": int64(h.HistoryFloor), "base": int64(h.ProjectedFrom), "watermark": int64(h.Watermark),
+		"activated_after": int64(h.ProjectedFrom), "judged_after": int64(-1), "replayed_to": int64(-1),
 	}
-	if a.replaying {
-		args["judged_after"] = a.base
-		if a.stateFloor == nil {
-			args["replayed_to"] = a.base
+	if h.StateFloor != nil {
+		args["activated_after"] = int64(h.HistoryFloor)
+	}
+	if h.replaying {
+		args["judged_after"] = int64(h.ProjectedFrom)
+		if h.StateFloor == nil {
+			args["replayed_to"] = int64(h.ProjectedFrom)
 		}
 	}
 	return args
@@ -33,20 +55,20 @@ func (a *agreement) arguments() pgx.NamedArgs {
 // replacedSQL is true of a carried row s whose place an event has taken that was filled in.
 const replacedSQL = "s.ledger_offset <= @base AND " + coveredS
 
-// strays are rows s of a table that should not be there, as a condition with the agreement's arguments.
+// strays are rows s of a table that should not be there, as a condition with the arguments of held.
 type strays struct {
 	table tables.Table
 	where string
 }
 
 // nowhere are facts outside of coverage, and carried rows where no snapshot is carried or an event has taken their place.
-func (a *agreement) nowhere() (list []strays) {
+func (h *held) nowhere() (list []strays) {
 	for _, table := range tables.In(tables.Facts) {
 		list = append(list, strays{table, "s.ledger_offset <= @floor AND NOT " + coveredS}, strays{table, "s.ledger_offset > @watermark AND NOT " + coveredS})
 	}
 	for _, table := range tables.In(tables.Snapshot) {
 		switch {
-		case !a.snapshot:
+		case !h.snapshot:
 			list = append(list, strays{table, "true"})
 		case table.SnapshotOffset != "":
 			list = append(list, strays{table, replacedSQL})
@@ -56,9 +78,9 @@ func (a *agreement) nowhere() (list []strays) {
 }
 
 // orphans are exact values without the row that they are of.
-func (a *agreement) orphans() (list []strays) {
+func (h *held) orphans() (list []strays) {
 	for _, table := range tables.All() {
-		if table.Orphan != "" && (a.snapshot || table.Family != tables.Snapshot) {
+		if table.Orphan != "" && (h.snapshot || table.Family != tables.Snapshot) {
 			list = append(list, strays{table, table.Orphan})
 		}
 	}

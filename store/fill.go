@@ -180,7 +180,7 @@ func (l *BackfillWriter) lowerFloor(ctx context.Context, tx pgx.Tx, scope ledger
 	if err := l.coverDown(ctx, tx, scope, from, to, to == began); err != nil {
 		return fmt.Errorf("merge coverage: %w", err)
 	}
-	if _, err := q.FloorLower(ctx, tx, StreamUpdates); err != nil {
+	if err := q.FloorLower(ctx, tx, StreamUpdates); err != nil {
 		return fmt.Errorf("lower the history floor: %w", err)
 	}
 	return nil

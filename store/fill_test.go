@@ -99,15 +99,6 @@ func TestHistoryWindowDeletesTheCarriedRowsOfItsRange(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, differences)
 
-	// Without coverage the floor still tells how far down history was filled in.
-	tx := d.spoil("DELETE FROM indexer.coverage")
-	claims, err := up.store.readClaims(ctx, tx)
-	require.NoError(t, err)
-	agreed, err := up.store.agree(ctx, tx, claims, nil)
-	require.NoError(t, err)
-	require.EqualValues(t, 40, agreed.floor)
-	require.EqualValues(t, 100, agreed.base)
-	require.NoError(t, tx.Rollback(ctx))
 	require.ErrorIs(t, l.Fill(ctx, testScope, life(40, 60, 50, []string{"replaced"}, nil)), ErrCovered)
 	require.Error(t, l.Fill(ctx, testScope, oneCreation(101, 102)), "above where indexing began")
 	require.Equal(t, "101", d.watermark())

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -30,6 +32,10 @@ type itself struct {
 // differences is everything that the database finds with itself.
 func (i *itself) differences(end *ledger.Offset) (list []ledger.Difference) {
 	i.t.Helper()
+	require.NoError(i.t, i.store.CompareCopies(i.t.Context(), collect(&list)))
+	if len(list) > 0 {
+		return list // what else is compared relies on it
+	}
 	_, err := i.store.CompareCoverage(i.t.Context(), end, collect(&list))
 	require.NoError(i.t, err)
 	require.NoError(i.t, i.store.CompareDerived(i.t.Context(), nil, collect(&list)))
@@ -51,7 +57,8 @@ func (i *itself) repairer() *Repairer {
 // repaired repairs, and shows what is left.
 func (i *itself) repaired(r *Repairer, end *ledger.Offset) []ledger.Difference {
 	i.t.Helper()
-	require.NoError(i.t, r.RepairCoverage(i.t.Context(), i.scope, end))
+	require.NoError(i.t, r.RepairCopies(i.t.Context()))
+	require.NoError(i.t, r.RepairCoverage(i.t.Context(), end))
 	require.NoError(i.t, r.RepairDerived(i.t.Context(), nil))
 	return i.differences(end)
 }
@@ -62,7 +69,7 @@ func (i *itself) dump(tables ...string) map[string][]string {
 	i.t.Helper()
 	all := map[string][]string{}
 	for _, table := range tables {
-		all[table] = sorted(i.rows("SELECT (to_jsonb(r) - '{updated_at,recorded_at,finished_at,started_at,entries}'::text[])::text FROM indexer." + table + " r"))
+		all[table] = sorted(i.rows("SELECT (to_jsonb(r) - '{updated_at,recorded_at,finished_at,started_at,entries,digest}'::text[])::text FROM indexer." + table + " r"))
 	}
 	return all
 }
@@ -253,12 +260,9 @@ func lookUpSome(rt *rapid.T, t *testing.T, l *UpdatesWriter) {
 	require.NoError(rt, l.SaveLookups(t.Context(), outcomes))
 }
 
-// What nobody can tell from within: times, what was never written twice, and the answers of others.
+// What nobody can tell from within: times at which the same was recorded, and the answers of others.
 var untold = map[string]bool{
-	"checkpoints.updated_at": true, "scopes.recorded_at": true, "snapshots.started_at": true, "snapshots.finished_at": true,
-	"snapshots.token": true, "snapshots.token_kind": true, "snapshots.entries": true,
-	"templates.template_ref": true, "templates.template_id": true, "templates.package_name": true, "templates.representative_package_id": true,
-	"templates.package_id": true, "templates.module_name": true, "templates.entity_name": true, // see TestNamesThatContradictThemselves
+	"scopes.recorded_at":   true,
 	"lookups.looked_up_at": true, "lookups.reason": true, "lookups.template_ref": true, "lookups.created_at": true, "lookups.payload": true,
 	"lookups.contract_key": true, "lookups.contract_key_hash": true, "lookups.signatories": true, "lookups.observers": true, "lookups.witness_parties": true,
 }
@@ -293,6 +297,9 @@ func TestWhatIsAlteredIsFoundAndRepaired(t *testing.T) {
 				}
 				statement = fmt.Sprintf(statement, table, place)
 				changed, err := i.conn.Exec(t.Context(), statement)
+				if refused := new(pgconn.PgError); errors.As(err, &refused) && refused.Code[:2] == "23" {
+					return // a constraint keeps it out
+				}
 				require.NoError(t, err, statement)
 				if changed.RowsAffected() == 0 {
 					return // it is NULL already
@@ -301,7 +308,6 @@ func TestWhatIsAlteredIsFoundAndRepaired(t *testing.T) {
 				require.NotEmpty(t, list, statement)
 				require.True(t, slices.ContainsFunc(list, func(d ledger.Difference) bool { return d.Relation == relation }), "%s: %s", statement, list)
 				left := i.repaired(r, nil)
-				left = slices.DeleteFunc(left, func(d ledger.Difference) bool { return d.Relation == "coverage" && d.Kind == ledger.Missing })
 				require.Empty(t, left, "%s: %s", statement, list)
 				if strings.HasPrefix(statement, "UPDATE indexer.lookups SET status") {
 					i.askedAgain()
@@ -310,7 +316,7 @@ func TestWhatIsAlteredIsFoundAndRepaired(t *testing.T) {
 			}
 			columns := 0
 			for _, row := range i.rows(`SELECT relname, attname, typname, NOT a.attnotnull FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid JOIN pg_type t ON t.oid = atttypid
-				WHERE relnamespace = 'indexer'::regnamespace AND relname = ANY ($1) AND attnum > 0 AND NOT attisdropped ORDER BY 1, attnum`, c.relations) {
+				WHERE relnamespace = 'indexer'::regnamespace AND relname = ANY ($1) AND attnum > 0 AND NOT attisdropped AND attname <> 'is_copy' ORDER BY 1, attnum`, c.relations) {
 				field := strings.Fields(row)
 				relation, column := field[0], field[1]
 				if untold[relation+"."+column] || relation == "template_interfaces" { // one too many does no harm
@@ -321,7 +327,7 @@ func TestWhatIsAlteredIsFoundAndRepaired(t *testing.T) {
 				switch relation + "." + column {
 				case "lookups.status":
 					value = "CASE status WHEN 'found' THEN 'wanted' WHEN 'wanted' THEN 'not_found' ELSE 'found' END"
-				case "active_contracts.activated_offset", "active_contracts.activated_node_id": // the key: the next one may be another's
+				case "active_contracts.activated_offset", "active_contracts.activated_node_id", "templates.template_ref": // the key: the next one may be another's
 					value = column + " + 1000000"
 				}
 				spoil(relation, "UPDATE %s SET "+column+" = "+value+" WHERE ctid = '%s'")
@@ -331,7 +337,7 @@ func TestWhatIsAlteredIsFoundAndRepaired(t *testing.T) {
 			}
 			require.Greater(t, columns, 8)
 			for _, relation := range c.relations {
-				if relation != "templates" && relation != "lookups" {
+				if relation != "lookups" {
 					spoil(relation, "DELETE FROM %s WHERE ctid = '%s'")
 				}
 			}
@@ -385,15 +391,9 @@ func (i *itself) askedAgain() {
 	i.exec("INSERT INTO indexer.lookup_exact_payloads SELECT * FROM before.lookup_exact_payloads")
 }
 
-// restored looks whether everything is as it was. The hole that is left of altered coverage is closed as reading it would.
+// restored looks whether everything is as it was.
 func (i *itself) restored(before map[string][]string, statement string) {
 	i.t.Helper()
-	holes, err := i.store.CompareCoverage(i.t.Context(), nil, func(ledger.Difference) error { return nil })
-	require.NoError(i.t, err)
-	if len(holes) > 0 {
-		i.exec("DELETE FROM indexer.coverage")
-		i.exec("INSERT INTO indexer.coverage SELECT stream, (SELECT scope FROM indexer.scopes), history_floor, (SELECT ledger_offset FROM indexer.checkpoints) FROM indexer.floors")
-	}
 	for table, rows := range i.dump(watched...) {
 		require.Equal(i.t, before[table], rows, "%s, %s", statement, table)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -132,6 +133,23 @@ func (d *testDB) exec(query string, args ...any) {
 	d.t.Helper()
 	_, err := d.conn.Exec(d.t.Context(), query, args...)
 	require.NoError(d.t, err)
+}
+
+// write is exec of what is to count as written by the program: each row of a table that is kept twice is given its digest and its copy.
+func (d *testDB) write(query string, args ...any) {
+	d.t.Helper()
+	d.exec(query, args...)
+	d.exec(keepTwice())
+}
+
+// keepTwice gives each row of a table that is kept twice its digest, and its copy.
+func keepTwice() string {
+	var b strings.Builder
+	for _, table := range tables.KeptTwice() {
+		fmt.Fprintf(&b, `UPDATE %[1]s x SET digest = indexer.row_digest(x) WHERE NOT indexer.is_intact(x); DELETE FROM indexer.%[2]s;
+INSERT INTO indexer.%[3]s SELECT (jsonb_populate_record(x, '{"is_copy": true}')).* FROM %[1]s x; `, table.SQL(), table.Copy(), table.Both())
+	}
+	return b.String()
 }
 
 // How long an event is waited for that comes at once on a healthy machine, and soon on the busiest one, and how often it is looked for.

@@ -172,7 +172,7 @@ func TestListsAreRememberedWhenTheyAreCommitted(t *testing.T) {
 	require.Equal(t, found, again)
 }
 
-// Lists whose numbers were changed are found by the facts, which are written anew; and who remembers numbers begins a new term.
+// Lists that were changed are copied back, and what refers to another one is written anew; who remembers numbers begins a new term.
 func TestRepairOfPartyLists(t *testing.T) {
 	t.Parallel()
 	page := everyKind(0)[0]
@@ -190,11 +190,12 @@ func TestRepairOfPartyLists(t *testing.T) {
 		"DELETE FROM indexer.party_lists WHERE parties = '{bob}'; UPDATE indexer.party_lists SET parties = '{bob}' WHERE parties = '{alice}'",
 		"UPDATE indexer.archived SET witness_parties_ref = NULL",
 		"UPDATE indexer.created SET signatories_ref = 77",
-		"TRUNCATE indexer.party_lists",
+		"TRUNCATE indexer.party_lists", "DELETE FROM indexer.party_lists_both WHERE party_list_ref > 1",
 	} {
 		leader := r.leadBackfill(r.leader.store)
 		r.exec(statement)
 		require.NotEmpty(t, r.different(page), statement)
+		require.NoError(t, r.repairer.RepairCopies(t.Context()), statement)
 		require.NoError(t, r.repairer.RepairUpdates(t.Context(), testScope, page), statement)
 		require.Empty(t, r.different(page), statement)
 		require.Equal(t, before, shown(), statement)

@@ -157,7 +157,7 @@ func TestProjection(t *testing.T) {
 	l := d.started()
 	rapid.Check(t, func(rt *rapid.T) {
 		d.exec("TRUNCATE indexer.updates, indexer.created, indexer.archived, indexer.exercised, indexer.reassignments, indexer.lifetimes, indexer.active_contracts, indexer.coverage")
-		d.exec("UPDATE indexer.checkpoints SET ledger_offset = 0")
+		d.write("UPDATE indexer.checkpoints SET ledger_offset = 0")
 		var h history
 		h.draw(rt)
 		for _, batch := range h.batches(rt) {

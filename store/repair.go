@@ -17,12 +17,7 @@ const repairTimeout = time.Hour
 // Repairer writes again what is not stored as it should be. It has a role of its own, so that there is one at a time, and
 // works beside the leaders of the streams: while one of its transactions runs, theirs wait, and those that have waited for 30 s
 // fail and are tried again.
-type Repairer struct {
-	*Leader
-
-	// What numbers of the dictionaries mean (certainty), as the ledger has shown: that does not change any more.
-	meant map[reference]string
-}
+type Repairer struct{ *Leader }
 
 // Repairer tries once to take the role of repairing. ok is false where another process has it.
 func (s *Store) Repairer(ctx context.Context) (repairer *Repairer, ok bool, err error) {
@@ -30,7 +25,7 @@ func (s *Store) Repairer(ctx context.Context) (repairer *Repairer, ok bool, err 
 	if err != nil || !ok {
 		return nil, ok, err
 	}
-	return &Repairer{Leader: leader, meant: map[reference]string{}}, true, nil
+	return &Repairer{leader}, true, nil
 }
 
 // repair runs fn in a transaction in which nobody else writes the roles' streams. Roles are in the order of

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,8 +12,8 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// RepairCarried makes the carried rows of entries those that writing the entries makes, in one transaction, and names in
-// the dictionaries with them, as RepairUpdates does. The arguments are those of CompareCarried. The active set, and what
+// RepairCarried makes the carried rows of entries those that writing the entries makes, in one transaction, and adds
+// names that the dictionaries lack, as RepairUpdates does. The arguments are those of CompareCarried. The active set, and what
 // else follows from carried rows, stay as they are.
 //
 // Pages are to be repaired in their order: a creation event that is stored as an active entry's is left to that entry.
@@ -31,22 +30,11 @@ func (r *Repairer) repairCarried(ctx context.Context, page *carriedPage) error {
 	if err != nil {
 		return err
 	}
-	var certain map[reference]string
-	err = r.repair(ctx, rolesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
+	return r.repair(ctx, rolesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
 		if err := r.store.refuseReplaced(ctx, tx, page.progress.At); err != nil {
 			return err
 		}
-		var err error
-		certain, err = r.repairNames(ctx, tx, wanted, func(numbers names.Numbers, v votes) error {
-			rows, err := r.store.rowsOf(ctx, tx, page, numbers)
-			if err != nil {
-				return err
-			}
-			return r.weighAll(ctx, tx, tables.Snapshot, rows.Tables(), v, func(table *tables.Table) (string, []any) {
-				return page.stored(rows, table.Name)
-			})
-		})
-		if err != nil {
+		if err := r.addNames(ctx, tx, wanted); err != nil {
 			return err
 		}
 		if err := r.rewriteCarried(ctx, tx, wanted, page); err != nil {
@@ -54,10 +42,6 @@ func (r *Repairer) repairCarried(ctx context.Context, page *carriedPage) error {
 		}
 		return r.repaired(ctx, tx, ledger.SealedSnapshot, 0, int64(page.progress.At))
 	})
-	if err == nil {
-		maps.Copy(r.meant, certain)
-	}
-	return err
 }
 
 // rewriteCarried writes the page's rows in the place of those that are stored.

@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"math"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -12,33 +10,36 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
-// RepairCoverage makes checkpoint, floors, coverage, scope, snapshot and the list of partitions say what CompareCoverage
-// wants them to. Holes stay: a difference that is one alone changes nothing here. No facts are removed. The leader of the
-// updates begins a new term, because it may remember partitions that there are not.
+// RepairCoverage lists the partitions that there are, and lowers the watermark to the ledger's end, nil where that is not known. Holes
+// stay: a difference that is one alone changes nothing here. No facts are removed. Where anything changed, the leaders of the updates
+// and of filling in begin a new term, because they may remember partitions that there are not.
 //
-// A scope that nothing stored names, a ledger that ends before indexing began, and one that ends before updates that are
-// stored, are *ledger.Problem.
-func (r *Repairer) RepairCoverage(ctx context.Context, scope ledger.Scope, end *ledger.Offset) error {
-	err := r.repair(ctx, []Role{RoleHistory, RoleUpdates}, func(ctx context.Context, tx pgx.Tx) error {
-		c, err := r.store.readClaims(ctx, tx)
-		if err != nil {
-			return err
-		}
-		a, err := r.store.agree(ctx, tx, c, end)
+// A ledger that ends before indexing began, and one that ends before updates that are stored, are *ledger.Problem, and so is what
+// CompareCoverage finds lost.
+func (r *Repairer) RepairCoverage(ctx context.Context, end *ledger.Offset) error {
+	roles := []Role{RoleHistory, RoleUpdates}
+	err := r.repair(ctx, roles, func(ctx context.Context, tx pgx.Tx) error {
+		extent, err := r.store.extentOrLost(ctx, tx, end)
 		if err != nil {
 			return err
 		}
 		partitions, err := r.store.partitionDifferences(ctx, tx)
-		if err != nil || len(partitions) == 0 && !slices.ContainsFunc(c.differences(a), curable) {
+		if err != nil {
 			return err
+		}
+		beyond := extent.Started && end != nil && *end < extent.Watermark
+		if !beyond && len(partitions) == 0 {
+			return nil
+		}
+		if beyond {
+			if err := r.lowerWatermark(ctx, tx, extent.Watermark, *end); err != nil {
+				return err
+			}
 		}
 		if err := r.repairPartitionList(ctx, tx); err != nil {
 			return err
 		}
-		if err := r.repairClaims(ctx, tx, c, a, scope, end); err != nil {
-			return err
-		}
-		return r.endTerms(ctx, tx, []Role{RoleHistory, RoleUpdates})
+		return r.endTerms(ctx, tx, roles)
 	})
 	r.partitions.Forget()
 	if err != nil {
@@ -47,109 +48,25 @@ func (r *Repairer) RepairCoverage(ctx context.Context, scope ledger.Scope, end *
 	return nil
 }
 
-// curable differences are those that claims can be made to end: all but holes.
-func curable(d ledger.Difference) bool {
-	return d.Relation != "coverage" || d.Kind != ledger.Missing
-}
-
-func (r *Repairer) repairClaims(ctx context.Context, tx pgx.Tx, c *claims, a *agreement, scope ledger.Scope, end *ledger.Offset) error {
-	if !a.started {
-		return nil
-	}
-	votes := c.scopeVotes()
-	if len(votes) > 0 && !slices.Contains(votes, scope.Hash()) {
-		return &ledger.Problem{
-			What: fmt.Sprintf("database %s holds scope %s, but this run is configured for scope %s", r.store.Address(), a.scope, scope.Hash()),
-			Do:   "set --parties, --templates, --interfaces, --shape, --blobs, --reassignments and --topology as they were",
-		}
-	}
-	if end != nil {
-		if err := r.refuseBeyond(ctx, tx, c, *end); err != nil {
-			return err
-		}
-	}
-	if err := r.writeCoverage(ctx, tx, a, scope); err != nil {
-		return err
-	}
-	if c.fill != nil || a.floor < a.base {
-		if err := r.store.queries.FillClaim(ctx, tx, a.base); err != nil {
-			return fmt.Errorf("record what was filled in: %w", err)
-		}
-	}
-	return r.writeSnapshot(ctx, tx, c, a, scope)
-}
-
-// refuseBeyond refuses to lower the watermark to the ledger's end where updates are stored beyond it, as all claims say that
-// there are: then it is the ledger that is another one.
-func (r *Repairer) refuseBeyond(ctx context.Context, tx pgx.Tx, c *claims, end ledger.Offset) error {
-	claimed := int64(math.MaxInt64)
-	if at := c.checkpoint(); at != nil {
-		claimed = *at
-	}
-	if n := len(c.coverage); n > 0 {
-		claimed = min(claimed, c.coverage[n-1].ToInclusive)
-	}
-	last, err := r.store.queries.ClaimLastUpdate(ctx, tx, dbsqlc.ClaimLastUpdateParams{After: int64(end), UpTo: claimed})
+// lowerWatermark puts the watermark at the ledger's end, unless updates are stored beyond it: then it is the ledger that is another one.
+func (r *Repairer) lowerWatermark(ctx context.Context, tx pgx.Tx, watermark, end ledger.Offset) error {
+	q := r.store.queries
+	last, err := q.LastUpdateWithin(ctx, tx, dbsqlc.LastUpdateWithinParams{After: int64(end), UpTo: int64(watermark)})
 	if err != nil {
 		return fmt.Errorf("look for the last update after offset %d: %w", end, err)
 	}
-	if last == 0 {
-		return nil
-	}
-	return &ledger.Problem{
-		What: fmt.Sprintf("the ledger ends at offset %d, and database %s holds updates up to offset %d", end, r.store.Address(), last),
-		Do: fmt.Sprintf("check --ledger-url: a replica that lags behind ends too early; if the participant was restored from an older backup, "+
-			"and that is to stay, run `indexer reset --to-offset %d`, or to an earlier offset where its history is another one already", end),
-	}
-}
-
-func (r *Repairer) writeCoverage(ctx context.Context, tx pgx.Tx, a *agreement, scope ledger.Scope) error {
-	q := r.store.queries
-	if err := q.CoverageClear(ctx, tx); err != nil {
-		return fmt.Errorf("remove coverage: %w", err)
-	}
-	for _, c := range a.coverage {
-		if err := r.cover(ctx, tx, scope, ledger.Offset(c.from), ledger.Offset(c.to)); err != nil {
-			return err
+	if last > 0 {
+		return &ledger.Problem{
+			What: fmt.Sprintf("the ledger ends at offset %d, and database %s holds updates up to offset %d", end, r.store.Address(), last),
+			Do: fmt.Sprintf("check --ledger-url: a replica that lags behind ends too early; if the participant was restored from an older backup, "+
+				"and that is to stay, run `indexer reset --to-offset %d`, or to an earlier offset where its history is another one already", end),
 		}
 	}
-	if err := q.ClaimsDropStrays(ctx, tx); err != nil {
-		return fmt.Errorf("remove checkpoints and floors of unknown streams: %w", err)
+	if _, err := q.ResetCoverage(ctx, tx, int64(end)); err != nil {
+		return fmt.Errorf("remove coverage after offset %d: %w", end, err)
 	}
-	if err := q.CheckpointSet(ctx, tx, dbsqlc.CheckpointSetParams{Stream: StreamUpdates, LedgerOffset: a.watermark}); err != nil {
+	if err := q.CheckpointSet(ctx, tx, dbsqlc.CheckpointSetParams{Stream: StreamUpdates, LedgerOffset: int64(end)}); err != nil {
 		return fmt.Errorf("set the checkpoint: %w", err)
-	}
-	if err := r.buildMissingIndexes(ctx, tx); err != nil {
-		return err
-	}
-	err := q.FloorsSet(ctx, tx, dbsqlc.FloorsSetParams{Stream: StreamUpdates, HistoryFloor: a.floor, StateFloor: a.stateFloor})
-	if err != nil {
-		return fmt.Errorf("set the floors: %w", err)
-	}
-	if err := q.ScopesClear(ctx, tx); err != nil {
-		return fmt.Errorf("forget the scope: %w", err)
-	}
-	if err := q.ScopeRecord(ctx, tx, dbsqlc.ScopeRecordParams{Scope: scope.Hash(), Definition: scope.Canonical()}); err != nil {
-		return fmt.Errorf("record the scope: %w", err)
-	}
-	return nil
-}
-
-func (r *Repairer) writeSnapshot(ctx context.Context, tx pgx.Tx, c *claims, a *agreement, scope ledger.Scope) error {
-	q := r.store.queries
-	if a.snapshot && len(c.snapshots) == 1 {
-		if err := q.SnapshotMove(ctx, tx, a.base); err != nil {
-			return fmt.Errorf("put the snapshot at offset %d: %w", a.base, err)
-		}
-	}
-	if err := q.SnapshotsKeep(ctx, tx, dbsqlc.SnapshotsKeepParams{Kept: a.snapshot, SnapshotOffset: a.base}); err != nil {
-		return fmt.Errorf("remove other snapshots: %w", err)
-	}
-	if !a.snapshot {
-		return nil
-	}
-	if err := q.SnapshotRestore(ctx, tx, dbsqlc.SnapshotRestoreParams{SnapshotOffset: a.base, Scope: scope.Hash()}); err != nil {
-		return fmt.Errorf("record the snapshot at offset %d: %w", a.base, err)
 	}
 	return nil
 }

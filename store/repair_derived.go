@@ -8,15 +8,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/partitions"
 	"ledgerindexer/store/internal/tables"
 )
 
 // RepairDerived makes what follows from the facts follow from them, and removes what belongs nowhere: all that
-// CompareDerived compares. Rows that are right are not touched. An update that is missing beside its events, a name that
-// rows refer to, and parts of a name that contradict one another, can't be made right here: writing the updates again does
-// that, and until then they stay. step, if not nil, is told what is done next.
+// CompareDerived compares. Rows that are right are not touched. An update that is missing beside its events, and a name that
+// rows refer to, can't be made right here: writing the updates again does that, and until then they stay. step, if not nil, is told what is done next.
 //
 // It is one transaction, in which everything is worked out anew: it takes about as long as comparing does, and the writer
 // of the updates waits meanwhile, or fails and tries again.
@@ -25,24 +23,23 @@ func (r *Repairer) RepairDerived(ctx context.Context, step func(what string)) er
 		return fmt.Errorf("repair what follows from the facts: %w", err)
 	}
 	err := r.repair(ctx, []Role{RoleHistory, RoleUpdates}, func(ctx context.Context, tx pgx.Tx) error {
-		a, err := r.store.agreed(ctx, tx)
-		if err != nil || !a.started {
+		h, err := r.store.held(ctx, tx)
+		if err != nil || !h.Started {
 			return err
 		}
 		if _, err := tx.Exec(ctx, "SET LOCAL work_mem = '"+derivedMemory+"'"); err != nil {
 			return fmt.Errorf("set the memory for sorting: %w", err)
 		}
-		f, err := r.store.newFollowing(ctx, tx, tables.Projections, a.arguments(), nil)
+		f, err := r.store.newFollowing(ctx, tx, tables.Projections, h.arguments(), nil)
 		if err != nil {
 			return err
 		}
-		d := derivation{tx: tx, agreement: a}
+		d := derivation{tx, h}
 		parts := []part{{"facts outside of coverage", d.outside}}
 		for _, group := range tables.BySource(tables.Projections) {
 			parts = append(parts, part{what(group), func(ctx context.Context) error { return f.repair(ctx, group) }})
 		}
-		return inTurn(ctx, append(parts, part{"exact values without their row", d.orphans},
-			part{"templates", func(ctx context.Context) error { return d.templates(ctx, r) }}), step)
+		return inTurn(ctx, append(parts, part{"exact values without their row", d.orphans}), step)
 	})
 	if err != nil {
 		return fmt.Errorf("repair what follows from the facts: %w", err)
@@ -74,13 +71,13 @@ func (r *Repairer) ensureLifetimes(ctx context.Context) error {
 
 // derivation works out what follows from the facts, in a transaction that nobody else writes beside.
 type derivation struct {
-	tx        pgx.Tx
-	agreement *agreement
+	tx   pgx.Tx
+	held *held
 }
 
 // outside removes what belongs nowhere. There was one snapshot only, so carried rows are of that.
 func (d *derivation) outside(ctx context.Context) error {
-	if err := d.remove(ctx, d.agreement.nowhere()); err != nil {
+	if err := d.remove(ctx, d.held.nowhere()); err != nil {
 		return err
 	}
 	for _, table := range tables.In(tables.Snapshot) {
@@ -89,7 +86,7 @@ func (d *derivation) outside(ctx context.Context) error {
 			continue
 		}
 		sql := fmt.Sprintf("UPDATE %s s SET %s = $1 WHERE s.%[2]s <> $1", table.SQL(), column)
-		if _, err := d.tx.Exec(ctx, sql, d.agreement.base); err != nil {
+		if _, err := d.tx.Exec(ctx, sql, int64(d.held.ProjectedFrom)); err != nil {
 			return err
 		}
 	}
@@ -97,37 +94,13 @@ func (d *derivation) outside(ctx context.Context) error {
 }
 
 // orphans removes exact values that belong nowhere, which is known last: what they belong to may just have moved or gone.
-func (d *derivation) orphans(ctx context.Context) error { return d.remove(ctx, d.agreement.orphans()) }
+func (d *derivation) orphans(ctx context.Context) error { return d.remove(ctx, d.held.orphans()) }
 
 func (d *derivation) remove(ctx context.Context, list []strays) error {
-	arguments := d.agreement.arguments()
+	arguments := d.held.arguments()
 	for _, s := range list {
 		if _, err := d.tx.Exec(ctx, "DELETE FROM "+s.table.SQL()+" s WHERE "+s.where, arguments); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// templates makes ids that are none of the parts that stand beside them. An id that its parts contradict stays: which of them
-// was altered only the ledger can tell.
-func (d *derivation) templates(ctx context.Context, r *Repairer) error {
-	templates, err := r.store.queries.TemplateListWhole(ctx, d.tx)
-	if err != nil {
-		return fmt.Errorf("read templates: %w", err)
-	}
-	for _, t := range templates {
-		if _, err := ledger.ParseTemplateID(t.TemplateID); err == nil {
-			continue
-		}
-		// Before the row is changed: a leader that waits for the dictionary holds its role.
-		if err := r.endTerms(ctx, d.tx, rolesThatRemember); err != nil {
-			return err
-		}
-		id := t.PackageID + ":" + t.ModuleName + ":" + t.EntityName
-		_, err := d.tx.Exec(ctx, "UPDATE indexer.templates SET template_id = $2 WHERE template_ref = $1", t.TemplateRef, id)
-		if err != nil {
-			return fmt.Errorf("repair template %d: %w", t.TemplateRef, err)
 		}
 	}
 	return nil

@@ -17,11 +17,11 @@ var onlyHistory = []Role{RoleTransactions}
 func (r *Repairer) History() *TransactionsWriter { return &TransactionsWriter{r.Leader} }
 
 // RestartHistory begins a generation of the transaction history whatever is stored of it: what is wrong goes with the generation that is
-// shown, when the new one takes its place. A position that is lost is put back, and rows are removed that would be in the way.
+// shown, when the new one takes its place. Rows are removed that would be in the way.
 func (r *Repairer) RestartHistory(ctx context.Context) error {
 	err := r.repair(ctx, onlyHistory, func(ctx context.Context, tx pgx.Tx) error {
 		q := r.store.queries
-		at, _, err := r.store.standing(ctx, tx)
+		at, err := r.store.historyPosition(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -39,9 +39,6 @@ func (r *Repairer) RestartHistory(ctx context.Context) error {
 			if _, err := tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+table.Rows(beyond), at.LastSeq); err != nil {
 				return fmt.Errorf("remove rows of %s that belong to no record: %w", table.Name, err)
 			}
-		}
-		if err := q.HistoryCheckpointsElsewhereRemove(ctx, tx, checkpointStreams); err != nil {
-			return fmt.Errorf("remove checkpoints of no stream: %w", err)
 		}
 		if err := q.BalanceRoundsNote(ctx, tx, dbsqlc.BalanceRoundsNoteParams{Generation: at.ReadAfter}); err != nil {
 			return fmt.Errorf("begin the totals of a generation: %w", err)

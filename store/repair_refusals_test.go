@@ -12,14 +12,14 @@ import (
 func TestALedgerThatEndsBeforeWhatIsStored(t *testing.T) {
 	t.Parallel()
 	for name, statement := range map[string]string{
-		"as it was": "SELECT 1", "without a checkpoint": "DELETE FROM indexer.checkpoints", "without coverage": "DELETE FROM indexer.coverage",
+		"as it was": "SELECT 1", "without coverage": "DELETE FROM indexer.coverage",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			i := smallGround(t, false)
 			i.exec(statement)
 			before := i.dump(everyTable...)
-			requireProblem(t, i.repairer().RepairCoverage(t.Context(), i.scope, ptr(ledger.Offset(6))), "ends at offset 6", "updates up to offset 8",
+			requireProblem(t, i.repairer().RepairCoverage(t.Context(), ptr(ledger.Offset(6))), "ends at offset 6", "updates up to offset 8",
 				"`indexer reset --to-offset 6`")
 			require.Equal(t, before, i.dump(everyTable...))
 		})
@@ -30,13 +30,13 @@ func TestALedgerThatEndsBeforeWhatIsStored(t *testing.T) {
 func TestAHoleAloneEndsNoTerm(t *testing.T) {
 	t.Parallel()
 	i := smallGround(t, false)
-	i.exec("UPDATE indexer.coverage SET to_inclusive = 6")
+	i.write("UPDATE indexer.coverage SET to_inclusive = 6")
 	state := func() []string {
 		return append(i.rows("SELECT role, epoch, holder FROM indexer.leadership WHERE role <> 'repair' ORDER BY 1"),
 			i.rows("SELECT xmin::text, from_exclusive FROM indexer.coverage")...)
 	}
 	before := state()
-	require.NoError(t, i.repairer().RepairCoverage(t.Context(), i.scope, nil))
+	require.NoError(t, i.repairer().RepairCoverage(t.Context(), nil))
 	require.Equal(t, before, state())
 }
 
@@ -62,43 +62,6 @@ func TestAStrayCarriedRowIsNoSnapshot(t *testing.T) {
 			require.Equal(t, before, i.dump(everyTable...))
 		})
 	}
-}
-
-// Where the parts of a template's id contradict the id, it may be either that was altered: nothing is written, and the
-// difference leads to an update that tells. An id that is none follows from its parts.
-func TestNamesThatContradictThemselves(t *testing.T) {
-	t.Parallel()
-	i := smallGround(t, false)
-	r := i.repairer()
-	pristine := i.dump("templates")
-	where := " WHERE template_ref = " + i.row("SELECT min(template_ref)::text FROM indexer.created")
-	for _, column := range []string{"template_id", "package_id", "module_name", "entity_name"} {
-		i.exec("CREATE TEMP TABLE kept AS TABLE indexer.templates")
-		if column == "template_id" {
-			i.exec("UPDATE indexer.templates SET template_id = 'other' || template_id" + where)
-		} else {
-			i.exec("UPDATE indexer.templates SET " + column + " = 'other'" + where)
-		}
-		altered := i.dump("templates")
-		list := i.differences(nil)
-		require.NotEmpty(t, list)
-		for _, d := range list {
-			require.Equal(t, "templates", d.Relation)
-			require.Equal(t, "1", i.row("SELECT count(DISTINCT template_ref) FROM indexer.created"+where+" AND ledger_offset <= $1", int64(d.Offset)))
-			require.Positive(t, d.Offset)
-		}
-		require.Equal(t, list, i.repaired(r, nil))
-		require.Equal(t, altered, i.dump("templates"))
-		i.exec("TRUNCATE indexer.templates; INSERT INTO indexer.templates TABLE kept; DROP TABLE kept")
-	}
-	epochs := func() string {
-		return i.row("SELECT string_agg(epoch::text, ' ' ORDER BY role) FROM indexer.leadership WHERE role IN ('updates', 'history', 'transactions')")
-	}
-	before := epochs()
-	i.exec("UPDATE indexer.templates SET template_id = 'none'" + where)
-	require.Empty(t, i.repaired(r, nil))
-	require.Equal(t, pristine, i.dump("templates"))
-	require.NotEqual(t, before, epochs())
 }
 
 // What was active before indexing began is not known.

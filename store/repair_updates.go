@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -21,8 +20,8 @@ import (
 var rolesThatRemember = []Role{RoleHistory, RoleUpdates, RoleTransactions}
 
 // RepairUpdates makes the facts of the offsets after page.From up to page.To those that the ledger shows: the page. The
-// offsets at which anything differs are written anew, in every fact table; so are names in the dictionaries that do not
-// mean any more what the facts refer to, and then leaders begin a new term. The range is covered afterwards. Projections,
+// offsets at which anything differs are written anew, in every fact table. Names that the dictionaries lack are added, and then
+// leaders begin a new term. The range is covered afterwards. Projections,
 // and what else follows from facts, stay as they are.
 //
 // All is done in one transaction, except that partitions which are missing are attached before. A range beyond the
@@ -46,29 +45,17 @@ func (r *Repairer) repairUpdates(ctx context.Context, scope ledger.Scope, page l
 	for i := range page.Updates {
 		rows.UpdateNames(wanted, &page.Updates[i])
 	}
-	var certain map[reference]string
-	err := r.repair(ctx, rolesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
+	return r.repair(ctx, rolesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
 		if err := r.refuseOutside(ctx, tx, page.From, page.To); err != nil {
 			return err
 		}
-		var err error
-		certain, err = r.repairNames(ctx, tx, wanted, func(numbers names.Numbers, v votes) error {
-			var facts rows.Facts
-			for i := range page.Updates {
-				facts.Add(numbers, &page.Updates[i])
-			}
-			return r.weighAll(ctx, tx, tables.Facts, facts.Tables(), v, func(table *tables.Table) (string, []any) {
-				return table.Rows("s.ledger_offset > $1::bigint AND s.ledger_offset <= $2::bigint"),
-					[]any{int64(page.From), int64(page.To)}
-			})
-		})
-		if err != nil {
+		if err := r.addNames(ctx, tx, wanted); err != nil {
 			return err
 		}
 		if err := r.rewrite(ctx, tx, wanted, page); err != nil {
 			return err
 		}
-		err = r.store.queries.CoverageClose(ctx, tx, dbsqlc.CoverageCloseParams{
+		err := r.store.queries.CoverageClose(ctx, tx, dbsqlc.CoverageCloseParams{
 			Stream: StreamUpdates, Scope: scope.Hash(), FromExclusive: int64(page.From), ToInclusive: int64(page.To),
 		})
 		if err != nil {
@@ -81,10 +68,6 @@ func (r *Repairer) repairUpdates(ctx context.Context, scope ledger.Scope, page l
 			return r.store.compare(ctx, tx, page, found)
 		})
 	})
-	if err == nil {
-		maps.Copy(r.meant, certain)
-	}
-	return err
 }
 
 // refuseOutside keeps facts from where none are claimed.

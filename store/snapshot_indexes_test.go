@@ -59,20 +59,6 @@ func TestLateIndexesAreThereWithTheFirstWatermark(t *testing.T) {
 			_, err = l.WriteSnapshotPage(t.Context(), next, nil, ledger.SnapshotPage{Last: true})
 			require.NoError(t, err)
 		},
-		"repair of an unfinished snapshot": func(t *testing.T, l *UpdatesWriter, begun ledger.SnapshotProgress) {
-			_, err := l.WriteSnapshotPage(t.Context(), begun, nil, first)
-			require.NoError(t, err)
-			_, err = l.pool.Exec(t.Context(), "INSERT INTO indexer.floors (stream, history_floor) VALUES ('other', 1)")
-			require.NoError(t, err)
-			repairer, ok, err := l.store.Repairer(t.Context())
-			require.NoError(t, err)
-			require.True(t, ok)
-			defer repairer.Close()
-			require.NoError(t, repairer.RepairCoverage(t.Context(), testScope, nil))
-			_, started, err := l.Watermark(t.Context())
-			require.NoError(t, err)
-			require.True(t, started)
-		},
 		"beginning of the ledger, after a snapshot that brought nothing": func(t *testing.T, l *UpdatesWriter, _ ledger.SnapshotProgress) {
 			require.NoError(t, l.Start(t.Context(), "participant::1", testScope, 0, true))
 		},

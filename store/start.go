@@ -73,7 +73,7 @@ func (s *Store) watermark(ctx context.Context, db dbsqlc.DBTX) (ledger.Offset, b
 	if row.LedgerOffset == nil {
 		return 0, false, &ledger.Problem{
 			What: fmt.Sprintf("the checkpoint of the updates in database %s has no offset", s.Address()),
-			Do:   "run `indexer verify --repair`, which works out where it was",
+			Do:   "run `indexer verify --repair`, which copies it back",
 		}
 	}
 	return ledger.Offset(*row.LedgerOffset), true, nil

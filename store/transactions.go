@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -33,6 +34,13 @@ func (l *TransactionsWriter) HistoryPosition(ctx context.Context) (ledger.Histor
 
 func (s *Store) historyPosition(ctx context.Context, db dbsqlc.DBTX) (ledger.HistoryPosition, error) {
 	row, err := s.queries.HistoryPositionGet(ctx, db)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return ledger.HistoryPosition{}, &ledger.Problem{
+			What: fmt.Sprintf("how far the transaction history was read is lost in database %s: neither indexer.history_position nor its copy, "+
+				"indexer.history_position_copy, has its row with its digest", s.Address()),
+			Do: "restore one of the two rows from a backup of the database and run `indexer verify --repair`, or index into a new database",
+		}
+	}
 	if err != nil {
 		return ledger.HistoryPosition{}, s.unusable(fmt.Errorf("read the position in the transaction history: %w", err))
 	}

@@ -231,7 +231,7 @@ func TestWriteAndProjectAreAppend(t *testing.T) {
 	empty := func() {
 		d.exec(`TRUNCATE indexer.updates, indexer.created, indexer.archived, indexer.exercised, indexer.reassignments, indexer.lifetimes,
 			indexer.active_contracts, indexer.lookups, indexer.coverage`)
-		d.exec("UPDATE indexer.checkpoints SET ledger_offset = 0")
+		d.write("UPDATE indexer.checkpoints SET ledger_offset = 0")
 	}
 	result := func() map[string][]string {
 		all := i.dump("updates", "created", "archived", "exercised", "reassignments", "lifetimes", "active_contracts", "coverage", "checkpoints")
@@ -306,14 +306,7 @@ func TestCompareWithWhatIsAhead(t *testing.T) {
 	} {
 		d.exec(damage)
 		require.NotEmpty(t, i.differences(nil), damage)
-		holes := i.repaired(r, nil)
-		for _, hole := range holes {
-			require.Equal(t, "coverage", hole.Relation, damage)
-			require.Equal(t, ledger.Missing, hole.Kind, damage)
-		}
-		if len(holes) > 0 {
-			require.NoError(t, r.RepairUpdates(ctx, testScope, everyKind(0)[0]), damage)
-		}
+		require.Empty(t, i.repaired(r, nil), damage)
 		require.Empty(t, i.differences(nil), damage)
 		require.Equal(t, covered, d.coverage(), damage)
 		require.Equal(t, "4", d.watermark(), damage)

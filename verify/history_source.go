@@ -15,7 +15,7 @@ type HistoryDatabase interface {
 	HistoryMarks(ctx context.Context, upTo int64) ([]ledger.HistoryMark, error)
 	// CompareRecords compares what is stored under the seqs after one with records that follow one another.
 	CompareRecords(ctx context.Context, after int64, records []ledger.Transaction, found Found) error
-	// ComparePosition compares what is claimed of the history, and the tables of its records, with one another. step is
+	// ComparePosition compares the tables of the history's records with the position and with one another. step is
 	// told what is compared next.
 	ComparePosition(ctx context.Context, step func(what string), found Found) error
 	// CompareBalances compares what follows from the records with them.

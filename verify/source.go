@@ -47,9 +47,8 @@ type UpdateDatabase interface {
 	FilledBelow(ctx context.Context) ([]ledger.Range, error)
 	Bounds(ctx context.Context) (bounds ledger.Bounds, started bool, err error)
 
-	// CompareCoverage compares coverage, floors, checkpoint, scope and partitions of the updates with one another and
-	// with the ledger's end (nil: not known). holes are the ranges between the history floor and the watermark that no
-	// coverage row claims.
+	// CompareCoverage compares what is held of the updates with the ledger's end (nil: not known), and the list of partitions with those
+	// that there are. holes are the ranges between the history floor and the watermark that are not covered.
 	CompareCoverage(ctx context.Context, end *ledger.Offset, found Found) (holes []ledger.Range, err error)
 	// LastUpdate is the last stored update at or below an offset; at is 0 where there is none, and the id is empty where
 	// none could be read.
@@ -84,13 +83,12 @@ type UpdateDatabase interface {
 // UpdateRepairer writes again what differs. Each call is one transaction, while which nobody else writes the stream. Every
 // call may be repeated.
 type UpdateRepairer interface {
-	// RepairCoverage makes the checkpoint, the floors, the scope and what is claimed beyond the ledger's end agree.
-	// Holes stay: writing their updates closes them. No facts are removed.
-	RepairCoverage(ctx context.Context, scope ledger.Scope, end *ledger.Offset) error
+	// RepairCoverage puts the watermark at the ledger's end, where it is beyond it, and the list of partitions right. Holes stay: writing
+	// their updates closes them. No facts are removed.
+	RepairCoverage(ctx context.Context, end *ledger.Offset) error
 	// RepairUpdates makes the facts of a page's range those of the page, and its coverage whole. Derived rows stay.
 	RepairUpdates(ctx context.Context, scope ledger.Scope, page ledger.Page) error
-	// RepairDerived makes what follows from the facts follow from them, and removes facts outside of coverage. Names that
-	// contradict themselves stay.
+	// RepairDerived makes what follows from the facts follow from them, and removes facts outside of coverage.
 	RepairDerived(ctx context.Context, step func(what string)) error
 	// RepairCarried makes the carried rows of the entries those of the page.
 	RepairCarried(ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry) error

@@ -92,13 +92,7 @@ func (u *Updates) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case !started && !certain:
-		return &ledger.Problem{
-			What: "the checkpoint of the updates is lost, so only what the database claims to hold was compared",
-			Do:   "run `indexer verify --repair`, which works out where it was",
-		}
-	case !started:
+	if !started {
 		return errUnstarted()
 	}
 	u.result.Bounds = bounds
@@ -159,13 +153,13 @@ func (u *Updates) ledgerEnd(ctx context.Context) (end ledger.Offset, err error) 
 	return end, err
 }
 
-// coverage compares what the database claims with itself, and has the claims put right. certain says that they are right now.
+// coverage compares what the database holds with the ledger's end, and looks for holes. certain says that nothing is beyond the end now.
 func (u *Updates) coverage(ctx context.Context) (holes []ledger.Range, certain bool, err error) {
 	u.Progress(Progress{Step: "coverage, checkpoint and floors"})
 	differences, err := u.compared(ctx, func(found Found) (err error) {
 		holes, err = u.Database.CompareCoverage(ctx, u.beyond, found)
 		return err
-	}, func() error { return u.Repairer.RepairCoverage(ctx, u.Scope, u.beyond) })
+	}, func() error { return u.Repairer.RepairCoverage(ctx, u.beyond) })
 	return holes, differences == 0 || u.Repairer != nil, err
 }
 

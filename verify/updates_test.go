@@ -214,7 +214,7 @@ func (s *scripted) AnsweredLookups(context.Context, string, int) ([]string, erro
 
 func (s *scripted) CompareLookup(context.Context, ledger.Contract, Found) error { return nil }
 
-func (s *scripted) RepairCoverage(context.Context, ledger.Scope, *ledger.Offset) error {
+func (s *scripted) RepairCoverage(context.Context, *ledger.Offset) error {
 	s.call("repair coverage")
 	return nil
 }

@@ -182,6 +182,7 @@ FROM information_schema.columns c
 WHERE c.table_schema = 'indexer' AND c.table_name IN ('updates', 'created', 'archived', 'exercised', 'interface_views', 'reassignments',
 	'topology_events', 'unknown_elements', 'exact_payloads', 'offset_checkpoints', 'templates', 'synchronizers', 'party_lists',
 	'carried_created', 'carried_interface_views', 'carried_reassignments', 'carried_unknown_elements', 'carried_exact_payloads', 'checkpoint_exact_payloads')
+AND c.column_name NOT IN ('is_copy', 'digest')
 AND NOT EXISTS (SELECT FROM information_schema.key_column_usage k JOIN information_schema.table_constraints p USING (constraint_schema, constraint_name)
 	WHERE p.constraint_type = 'PRIMARY KEY' AND k.table_schema = c.table_schema AND k.table_name = c.table_name AND k.column_name = c.column_name)
 ORDER BY 1`

@@ -29,6 +29,7 @@ type Verification struct {
 	Differences int64                 // that were found
 	Updates     *verify.UpdatesResult // nil: the updates were not compared
 	History     *verify.HistoryResult // nil: the transaction history was not compared
+	Unrepaired  int64                 // differences from copies that a repair left
 	Sealed      int64                 // windows whose digest was compared
 	Notes       []string              // what was not compared, and why
 }
@@ -41,7 +42,7 @@ func (v *Verification) Remaining(repaired bool) int64 {
 	if !repaired {
 		return v.Differences
 	}
-	var n int64
+	n := v.Unrepaired
 	if v.Updates != nil {
 		n += v.Updates.Remaining
 	}
@@ -128,6 +129,7 @@ func (v *verification) run(ctx context.Context) error {
 	if !updates && !history {
 		return v.nothingHeld(ctx)
 	}
+	copies := verify.Copies{Database: v.db, Found: v.found, Progress: v.progress, Logger: v.logger}
 	if v.cfg.Repair {
 		repairer, ok, err := v.db.Repairer(ctx)
 		if err != nil {
@@ -137,7 +139,10 @@ func (v *verification) run(ctx context.Context) error {
 			return &ledger.Problem{What: fmt.Sprintf("another process repairs database %s", v.db.Address()), Do: "wait until it is done"}
 		}
 		defer repairer.Close()
-		v.repairer = repairer
+		v.repairer, copies.Repairer = repairer, repairer
+	}
+	if v.result.Unrepaired, err = copies.Run(ctx); err != nil {
+		return err
 	}
 	switch {
 	case v.cfg.LedgerURL == "":
@@ -203,8 +208,8 @@ func (v *verification) updates(ctx context.Context) error {
 	if !indexed {
 		return &ledger.Problem{
 			What: fmt.Sprintf("the scope of what is stored is missing in database %s, so it is not known what belongs there", v.db.Address()),
-			Do: "if only table indexer.scopes lost its row, start `indexer run` with exactly the scope flags that the database was begun with: " +
-				"it records them again; otherwise restore the database from a backup",
+			Do: "run `indexer verify --repair`, which copies it back; where it is missing in indexer.scopes_copy too, start `indexer run` with exactly " +
+				"the scope flags that the database was begun with: it records them again",
 		}
 	}
 	client, err := participant.New(participant.Config{

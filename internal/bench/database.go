@@ -126,10 +126,11 @@ var (
 // fewRows is the largest number of rows of all other tables.
 const fewRows = 5_000
 
-// counts counts the rows of the tables. An unlisted table with many rows is an error: the limit would leave them out.
+// counts counts the rows of the tables, and not those of copies. An unlisted table with many rows is an error: the limit would leave them out.
 func (d *database) counts(ctx context.Context) (map[string]int64, error) {
 	tables, err := query[string](ctx, d, `SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE n.nspname = 'indexer' AND c.relkind IN ('r', 'p') AND NOT c.relispartition`)
+		LEFT JOIN pg_class p ON p.oid = (SELECT i.inhparent FROM pg_inherits i WHERE i.inhrelid = c.oid)
+		WHERE n.nspname = 'indexer' AND c.relkind IN ('r', 'p') AND c.relname NOT LIKE '%\_both' AND (NOT c.relispartition OR p.relname = c.relname || '_both')`)
 	if err != nil {
 		return nil, err
 	}
@@ -171,14 +172,14 @@ type relationSize struct {
 	indexes int64
 }
 
-// sizes returns the sizes of the tables on disk, the largest first.
+// sizes returns the sizes of the tables on disk, with copies, the largest first.
 func (d *database) sizes(ctx context.Context, rows map[string]int64) (list []relationSize, total int64, err error) {
 	conn, err := pgx.Connect(ctx, d.url())
 	if err != nil {
 		return nil, 0, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	found, err := conn.Query(ctx, `SELECT r.relname::text, sum(pg_table_size(c.oid))::bigint, sum(pg_indexes_size(c.oid))::bigint
+	found, err := conn.Query(ctx, `SELECT regexp_replace(r.relname::text, '_both$', ''), sum(pg_table_size(c.oid))::bigint, sum(pg_indexes_size(c.oid))::bigint
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_class r ON r.oid = coalesce(pg_partition_root(c.oid), c.oid)
 		WHERE n.nspname = 'indexer' AND c.relkind = 'r' GROUP BY 1 ORDER BY sum(pg_total_relation_size(c.oid)) DESC`)
 	if err != nil {

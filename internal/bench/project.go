@@ -16,7 +16,7 @@ func (l *limit) project(ctx context.Context, shape ledger.Shape, from int64) (u 
 	if err != nil {
 		return u, err
 	}
-	if err := l.db.exec(ctx, fmt.Sprintf("UPDATE indexer.checkpoints SET ledger_offset = %d WHERE stream = 'updates'", from)); err != nil {
+	if err := l.db.exec(ctx, fmt.Sprintf("UPDATE indexer.checkpoints_both c SET ledger_offset = %[1]d, digest = indexer.changed_digest(c, '{\"ledger_offset\": %[1]d}') WHERE stream = 'updates'", from)); err != nil {
 		return u, err
 	}
 	s, err := store.Open(store.Config{URL: l.db.url(), Holder: "bench"})

@@ -11,9 +11,13 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const checkpointAdvance = `-- name: CheckpointAdvance :execrows
-UPDATE indexer.checkpoints SET ledger_offset = $1::bigint, updated_at = now()
-WHERE stream = $2 AND ledger_offset = $3::bigint AND ledger_offset < $1::bigint
+const checkpointAdvance = `-- name: CheckpointAdvance :one
+WITH moved AS (
+    UPDATE indexer.checkpoints_both c SET ledger_offset = $1::bigint, updated_at = now(),
+        digest = indexer.changed_digest(c, jsonb_build_object('ledger_offset', $1::bigint, 'updated_at', now()))
+    WHERE c.stream = $2 AND c.ledger_offset = $3::bigint AND c.ledger_offset < $1::bigint RETURNING c.is_copy
+)
+SELECT count(*) FROM moved WHERE NOT is_copy
 `
 
 type CheckpointAdvanceParams struct {
@@ -22,13 +26,12 @@ type CheckpointAdvanceParams struct {
 	FromOffset int64  `db:"from_offset"`
 }
 
-// Moves the watermark by compare-and-swap. No row: it is not where the writer saw it, or would not move forward.
+// Moves the watermark by compare-and-swap. 0: it is not where the writer saw it, or would not move forward.
 func (q *Queries) CheckpointAdvance(ctx context.Context, db DBTX, arg CheckpointAdvanceParams) (int64, error) {
-	result, err := db.Exec(ctx, checkpointAdvance, arg.ToOffset, arg.Stream, arg.FromOffset)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	row := db.QueryRow(ctx, checkpointAdvance, arg.ToOffset, arg.Stream, arg.FromOffset)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
 }
 
 const checkpointGet = `-- name: CheckpointGet :one
@@ -48,8 +51,32 @@ func (q *Queries) CheckpointGet(ctx context.Context, db DBTX, stream string) (Ch
 	return i, err
 }
 
-const checkpointStart = `-- name: CheckpointStart :execrows
-INSERT INTO indexer.checkpoints (stream, ledger_offset) VALUES ($1, $2::bigint) ON CONFLICT DO NOTHING
+const checkpointSet = `-- name: CheckpointSet :exec
+INSERT INTO indexer.checkpoints_both AS k (stream, ledger_offset, updated_at, is_copy, digest)
+SELECT r.stream, r.ledger_offset, r.updated_at, c.is_copy, indexer.row_digest(r)
+FROM (SELECT $1::text AS stream, $2::bigint AS ledger_offset, now() AS updated_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
+ON CONFLICT (stream, is_copy) DO UPDATE
+SET ledger_offset = excluded.ledger_offset, event_id = NULL, updated_at = excluded.updated_at, digest = excluded.digest
+`
+
+type CheckpointSetParams struct {
+	Stream       string `db:"stream"`
+	LedgerOffset int64  `db:"ledger_offset"`
+}
+
+func (q *Queries) CheckpointSet(ctx context.Context, db DBTX, arg CheckpointSetParams) error {
+	_, err := db.Exec(ctx, checkpointSet, arg.Stream, arg.LedgerOffset)
+	return err
+}
+
+const checkpointStart = `-- name: CheckpointStart :one
+WITH started AS (
+    INSERT INTO indexer.checkpoints_both (stream, ledger_offset, updated_at, is_copy, digest)
+    SELECT r.stream, r.ledger_offset, r.updated_at, c.is_copy, indexer.row_digest(r)
+    FROM (SELECT $1::text AS stream, $2::bigint AS ledger_offset, now() AS updated_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
+    ON CONFLICT DO NOTHING RETURNING is_copy
+)
+SELECT count(*) FROM started WHERE NOT is_copy
 `
 
 type CheckpointStartParams struct {
@@ -57,11 +84,10 @@ type CheckpointStartParams struct {
 	LedgerOffset int64  `db:"ledger_offset"`
 }
 
-// Gives a stream its first checkpoint. No row: it has one already.
+// Gives a stream its first checkpoint. 0: it has one already.
 func (q *Queries) CheckpointStart(ctx context.Context, db DBTX, arg CheckpointStartParams) (int64, error) {
-	result, err := db.Exec(ctx, checkpointStart, arg.Stream, arg.LedgerOffset)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	row := db.QueryRow(ctx, checkpointStart, arg.Stream, arg.LedgerOffset)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
 }

@@ -46,38 +46,6 @@ func (q *Queries) ColumnTypes(ctx context.Context, db DBTX, relations []string) 
 	return items, nil
 }
 
-const templateListWhole = `-- name: TemplateListWhole :many
-SELECT template_ref, template_id, package_id, package_name, module_name, entity_name, representative_package_id FROM indexer.templates
-`
-
-func (q *Queries) TemplateListWhole(ctx context.Context, db DBTX) ([]IndexerTemplates, error) {
-	rows, err := db.Query(ctx, templateListWhole)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []IndexerTemplates
-	for rows.Next() {
-		var i IndexerTemplates
-		if err := rows.Scan(
-			&i.TemplateRef,
-			&i.TemplateID,
-			&i.PackageID,
-			&i.PackageName,
-			&i.ModuleName,
-			&i.EntityName,
-			&i.RepresentativePackageID,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const updateOffsets = `-- name: UpdateOffsets :many
 SELECT u.ledger_offset FROM ledger.updates u WHERE u.update_id = $1 ORDER BY u.ledger_offset
 `

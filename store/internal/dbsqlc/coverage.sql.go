@@ -63,7 +63,10 @@ func (q *Queries) CoverageAhead(ctx context.Context, db DBTX, stream string) ([]
 }
 
 const coverageInsert = `-- name: CoverageInsert :exec
-INSERT INTO indexer.coverage (stream, scope, from_exclusive, to_inclusive) VALUES ($1, $2, $3, $4)
+INSERT INTO indexer.coverage_both (stream, scope, from_exclusive, to_inclusive, is_copy, digest)
+SELECT r.stream, r.scope, r.from_exclusive, r.to_inclusive, c.is_copy, indexer.row_digest(r)
+FROM (SELECT $1::text AS stream, $2::text AS scope, $3::bigint AS from_exclusive, $4::bigint AS to_inclusive) r,
+    unnest('{f,t}'::boolean[]) c (is_copy)
 `
 
 type CoverageInsertParams struct {
@@ -83,23 +86,26 @@ func (q *Queries) CoverageInsert(ctx context.Context, db DBTX, arg CoverageInser
 	return err
 }
 
-const coverageMerge = `-- name: CoverageMerge :execrows
+const coverageMerge = `-- name: CoverageMerge :one
 WITH parts AS (
-    DELETE FROM indexer.coverage c
+    DELETE FROM indexer.coverage_both c
     WHERE c.stream = $1 AND c.scope = $2 AND c.from_exclusive < $3::bigint AND c.to_inclusive >= $4::bigint
-    RETURNING c.from_exclusive, c.to_inclusive
+    RETURNING c.is_copy, c.from_exclusive, c.to_inclusive, indexer.is_intact(c) AS intact
 ), whole AS (
-    SELECT min(p.from_exclusive) AS from_exclusive, max(p.to_inclusive) AS to_inclusive
-    FROM parts p
+    SELECT p.is_copy, min(p.from_exclusive) AS from_exclusive, max(p.to_inclusive) AS to_inclusive, bool_and(p.intact) AS intact
+    FROM parts p GROUP BY p.is_copy
     HAVING min(p.from_exclusive) <= $4::bigint AND max(p.to_inclusive) >= $3::bigint
         AND sum(p.to_inclusive - p.from_exclusive) = max(p.to_inclusive) - min(p.from_exclusive)
+), pieces AS (
+    SELECT $1::text AS stream, $2::text AS scope, w.from_exclusive, $3::bigint AS to_inclusive, w.is_copy, w.intact FROM whole w
+    UNION ALL
+    SELECT $1, $2, $3, w.to_inclusive, w.is_copy, w.intact FROM whole w WHERE w.to_inclusive > $3
+), merged AS (
+    INSERT INTO indexer.coverage_both (stream, scope, from_exclusive, to_inclusive, is_copy, digest)
+    SELECT p.stream, p.scope, p.from_exclusive, p.to_inclusive, p.is_copy, CASE WHEN p.intact THEN indexer.row_digest(p) END FROM pieces p
+    RETURNING is_copy
 )
-INSERT INTO indexer.coverage (stream, scope, from_exclusive, to_inclusive)
-SELECT $1, $2, p.from_exclusive, p.to_inclusive
-FROM whole w CROSS JOIN LATERAL (
-    VALUES (w.from_exclusive, $3::bigint), ($3::bigint, w.to_inclusive)
-) p (from_exclusive, to_inclusive)
-WHERE p.from_exclusive < p.to_inclusive
+SELECT count(*) FROM merged WHERE NOT is_copy
 `
 
 type CoverageMergeParams struct {
@@ -109,19 +115,18 @@ type CoverageMergeParams struct {
 	FromExclusive int64  `db:"from_exclusive"`
 }
 
-// Makes one row of those of a scope that reach into a range, or end where it begins; what reaches beyond it stays apart. No
-// row: they don't cover the range.
+// Makes one row of those of a scope that reach into a range, or end where it begins; what reaches beyond it stays apart. 0:
+// they don't cover the range.
 func (q *Queries) CoverageMerge(ctx context.Context, db DBTX, arg CoverageMergeParams) (int64, error) {
-	result, err := db.Exec(ctx, coverageMerge,
+	row := db.QueryRow(ctx, coverageMerge,
 		arg.Stream,
 		arg.Scope,
 		arg.ToInclusive,
 		arg.FromExclusive,
 	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	var count int64
+	err := row.Scan(&count)
+	return count, err
 }
 
 const coverageWithin = `-- name: CoverageWithin :one
@@ -151,7 +156,10 @@ func (q *Queries) CoverageWithin(ctx context.Context, db DBTX, arg CoverageWithi
 }
 
 const scopeRecord = `-- name: ScopeRecord :exec
-INSERT INTO indexer.scopes (scope, definition) VALUES ($1, $2) ON CONFLICT DO NOTHING
+INSERT INTO indexer.scopes_both (scope, definition, recorded_at, is_copy, digest)
+SELECT r.scope, r.definition, r.recorded_at, c.is_copy, indexer.row_digest(r)
+FROM (SELECT $1::text AS scope, $2::jsonb AS definition, now() AS recorded_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
+ON CONFLICT DO NOTHING
 `
 
 type ScopeRecordParams struct {
@@ -165,7 +173,7 @@ func (q *Queries) ScopeRecord(ctx context.Context, db DBTX, arg ScopeRecordParam
 }
 
 const scopesClear = `-- name: ScopesClear :exec
-DELETE FROM indexer.scopes
+DELETE FROM indexer.scopes_both
 `
 
 func (q *Queries) ScopesClear(ctx context.Context, db DBTX) error {

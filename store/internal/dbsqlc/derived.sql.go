@@ -9,237 +9,61 @@ import (
 	"context"
 )
 
-const checkpointSet = `-- name: CheckpointSet :exec
-INSERT INTO indexer.checkpoints AS c (stream, ledger_offset) VALUES ($1, $2::bigint)
-ON CONFLICT (stream) DO UPDATE SET ledger_offset = excluded.ledger_offset, event_id = NULL, updated_at = now()
-WHERE c.ledger_offset IS DISTINCT FROM excluded.ledger_offset OR c.event_id IS NOT NULL
+const heldBesides = `-- name: HeldBesides :one
+
+SELECT EXISTS (SELECT FROM indexer.snapshots s WHERE s.finished_at IS NOT NULL) AS snapshot,
+    EXISTS (SELECT FROM indexer.fill x WHERE x.lifetimes_to IS NOT NULL) AS replaying
 `
 
-type CheckpointSetParams struct {
-	Stream       string `db:"stream"`
-	LedgerOffset int64  `db:"ledger_offset"`
+type HeldBesidesRow struct {
+	Snapshot  bool `db:"snapshot"`
+	Replaying bool `db:"replaying"`
 }
 
-func (q *Queries) CheckpointSet(ctx context.Context, db DBTX, arg CheckpointSetParams) error {
-	_, err := db.Exec(ctx, checkpointSet, arg.Stream, arg.LedgerOffset)
-	return err
+// What the database holds of the updates, to be compared with the ledger and the catalog.
+// Whether a snapshot is carried, and whether lifetimes of filled history are being worked out.
+func (q *Queries) HeldBesides(ctx context.Context, db DBTX) (HeldBesidesRow, error) {
+	row := db.QueryRow(ctx, heldBesides)
+	var i HeldBesidesRow
+	err := row.Scan(&i.Snapshot, &i.Replaying)
+	return i, err
 }
 
-const claimCarried = `-- name: ClaimCarried :one
-SELECT c.snapshot_offset
-FROM (
-    SELECT x.snapshot_offset FROM indexer.carried_created x
-    UNION ALL
-    SELECT x.snapshot_offset FROM indexer.carried_reassignments x
-    UNION ALL
-    SELECT x.ledger_offset FROM indexer.carried_unknown_elements x
-) c
-GROUP BY c.snapshot_offset ORDER BY count(*) DESC, c.snapshot_offset LIMIT 1
+const heldLost = `-- name: HeldLost :one
+SELECT coalesce((
+    SELECT t.name
+    FROM (VALUES ('checkpoints', EXISTS (SELECT FROM indexer.checkpoints c WHERE c.stream = 'updates')),
+        ('floors', EXISTS (SELECT FROM indexer.floors f WHERE f.stream = 'updates'))) t (name, there)
+    WHERE NOT t.there AND (EXISTS (SELECT FROM indexer.checkpoints_both c WHERE c.stream = 'updates') OR EXISTS (SELECT FROM indexer.floors_both)
+        OR EXISTS (SELECT FROM indexer.coverage_both))
+    ORDER BY t.name LIMIT 1
+), '')::text AS lost
 `
 
-// The snapshot that most carried rows say they are of. No row: there are none.
-func (q *Queries) ClaimCarried(ctx context.Context, db DBTX) (int64, error) {
-	row := db.QueryRow(ctx, claimCarried)
-	var snapshot_offset int64
-	err := row.Scan(&snapshot_offset)
-	return snapshot_offset, err
+// Which table lacks the row that says what is held, although others say that something is; empty: none does.
+func (q *Queries) HeldLost(ctx context.Context, db DBTX) (string, error) {
+	row := db.QueryRow(ctx, heldLost)
+	var lost string
+	err := row.Scan(&lost)
+	return lost, err
 }
 
-const claimCheckpoints = `-- name: ClaimCheckpoints :many
-SELECT stream, ledger_offset, event_id FROM indexer.checkpoints WHERE stream <> 'transactions' ORDER BY stream
-`
-
-type ClaimCheckpointsRow struct {
-	Stream       string  `db:"stream"`
-	LedgerOffset *int64  `db:"ledger_offset"`
-	EventID      *string `db:"event_id"`
-}
-
-// All but those of the transaction history.
-func (q *Queries) ClaimCheckpoints(ctx context.Context, db DBTX) ([]ClaimCheckpointsRow, error) {
-	rows, err := db.Query(ctx, claimCheckpoints)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ClaimCheckpointsRow
-	for rows.Next() {
-		var i ClaimCheckpointsRow
-		if err := rows.Scan(&i.Stream, &i.LedgerOffset, &i.EventID); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const claimCoverage = `-- name: ClaimCoverage :many
-
-SELECT stream, scope, from_exclusive, to_inclusive FROM indexer.coverage ORDER BY from_exclusive, to_inclusive
-`
-
-// What the database claims to hold of the updates, to be compared with itself.
-// All of it: nothing but the updates has coverage.
-func (q *Queries) ClaimCoverage(ctx context.Context, db DBTX) ([]IndexerCoverage, error) {
-	rows, err := db.Query(ctx, claimCoverage)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []IndexerCoverage
-	for rows.Next() {
-		var i IndexerCoverage
-		if err := rows.Scan(
-			&i.Stream,
-			&i.Scope,
-			&i.FromExclusive,
-			&i.ToInclusive,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const claimFloors = `-- name: ClaimFloors :many
-SELECT stream, history_floor, state_floor FROM indexer.floors ORDER BY stream
-`
-
-func (q *Queries) ClaimFloors(ctx context.Context, db DBTX) ([]IndexerFloors, error) {
-	rows, err := db.Query(ctx, claimFloors)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []IndexerFloors
-	for rows.Next() {
-		var i IndexerFloors
-		if err := rows.Scan(&i.Stream, &i.HistoryFloor, &i.StateFloor); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const claimLastUpdate = `-- name: ClaimLastUpdate :one
+const lastUpdateWithin = `-- name: LastUpdateWithin :one
 SELECT coalesce(max(u.ledger_offset), 0)::bigint AS last FROM indexer.updates u
 WHERE u.ledger_offset > $1::bigint AND u.ledger_offset <= $2::bigint
 `
 
-type ClaimLastUpdateParams struct {
+type LastUpdateWithinParams struct {
 	After int64 `db:"after"`
 	UpTo  int64 `db:"up_to"`
 }
 
 // The last stored update after one offset and up to another; 0: there is none.
-func (q *Queries) ClaimLastUpdate(ctx context.Context, db DBTX, arg ClaimLastUpdateParams) (int64, error) {
-	row := db.QueryRow(ctx, claimLastUpdate, arg.After, arg.UpTo)
+func (q *Queries) LastUpdateWithin(ctx context.Context, db DBTX, arg LastUpdateWithinParams) (int64, error) {
+	row := db.QueryRow(ctx, lastUpdateWithin, arg.After, arg.UpTo)
 	var last int64
 	err := row.Scan(&last)
 	return last, err
-}
-
-const claimProjected = `-- name: ClaimProjected :one
-SELECT (SELECT count(*) FROM (SELECT FROM indexer.active_contracts WHERE activated_offset > $1::bigint LIMIT 2) a)
-     + (SELECT count(*) FROM (SELECT FROM indexer.lifetimes WHERE deactivated_offset > $1 LIMIT 2) l) > 1 AS projected
-`
-
-// Whether more than one row of what is derived follows from events behind an offset: one alone may be damaged.
-func (q *Queries) ClaimProjected(ctx context.Context, db DBTX, after int64) (bool, error) {
-	row := db.QueryRow(ctx, claimProjected, after)
-	var projected bool
-	err := row.Scan(&projected)
-	return projected, err
-}
-
-const claimScopes = `-- name: ClaimScopes :many
-SELECT scope, definition FROM indexer.scopes ORDER BY scope
-`
-
-type ClaimScopesRow struct {
-	Scope      string `db:"scope"`
-	Definition []byte `db:"definition"`
-}
-
-func (q *Queries) ClaimScopes(ctx context.Context, db DBTX) ([]ClaimScopesRow, error) {
-	rows, err := db.Query(ctx, claimScopes)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ClaimScopesRow
-	for rows.Next() {
-		var i ClaimScopesRow
-		if err := rows.Scan(&i.Scope, &i.Definition); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const claimSnapshots = `-- name: ClaimSnapshots :many
-SELECT snapshot_offset, scope, (finished_at IS NOT NULL)::boolean AS finished FROM indexer.snapshots ORDER BY snapshot_offset
-`
-
-type ClaimSnapshotsRow struct {
-	SnapshotOffset int64  `db:"snapshot_offset"`
-	Scope          string `db:"scope"`
-	Finished       bool   `db:"finished"`
-}
-
-func (q *Queries) ClaimSnapshots(ctx context.Context, db DBTX) ([]ClaimSnapshotsRow, error) {
-	rows, err := db.Query(ctx, claimSnapshots)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ClaimSnapshotsRow
-	for rows.Next() {
-		var i ClaimSnapshotsRow
-		if err := rows.Scan(&i.SnapshotOffset, &i.Scope, &i.Finished); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const claimsDropStrays = `-- name: ClaimsDropStrays :exec
-WITH checkpoints AS (DELETE FROM indexer.checkpoints c WHERE c.stream NOT IN ('updates', 'transactions'))
-DELETE FROM indexer.floors f WHERE f.stream <> 'updates'
-`
-
-// Removes claims of streams that do not exist.
-func (q *Queries) ClaimsDropStrays(ctx context.Context, db DBTX) error {
-	_, err := db.Exec(ctx, claimsDropStrays)
-	return err
-}
-
-const coverageClear = `-- name: CoverageClear :exec
-DELETE FROM indexer.coverage
-`
-
-func (q *Queries) CoverageClear(ctx context.Context, db DBTX) error {
-	_, err := db.Exec(ctx, coverageClear)
-	return err
 }
 
 const partitionForget = `-- name: PartitionForget :exec
@@ -265,7 +89,7 @@ JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid AND c.relispartition
 CROSS JOIN LATERAL (
     SELECT regexp_match(pg_get_expr(c.relpartbound, c.oid), '^FOR VALUES FROM \(''?(-?\d+)''?\) TO \(''?(-?\d+)''?\)$') AS bounds
 ) b
-WHERE p.relkind = 'p' AND c.relkind = 'r'
+WHERE p.relkind = 'p' AND c.relkind = 'r' AND b.bounds IS NOT NULL
 ORDER BY p.relname, b.bounds[1]::bigint
 `
 
@@ -341,48 +165,4 @@ func (q *Queries) ReferenceColumns(ctx context.Context, db DBTX, arg ReferenceCo
 		return nil, err
 	}
 	return items, nil
-}
-
-const snapshotMove = `-- name: SnapshotMove :exec
-UPDATE indexer.snapshots SET snapshot_offset = $1::bigint
-`
-
-// Gives the one snapshot that there is its offset.
-func (q *Queries) SnapshotMove(ctx context.Context, db DBTX, snapshotOffset int64) error {
-	_, err := db.Exec(ctx, snapshotMove, snapshotOffset)
-	return err
-}
-
-const snapshotRestore = `-- name: SnapshotRestore :exec
-INSERT INTO indexer.snapshots AS s (snapshot_offset, scope, token_kind, token, entries, finished_at)
-SELECT $1::bigint, $2::text, '', '',
-    (SELECT count(*) FROM indexer.carried_created c WHERE c.reassignment_counter IS NOT NULL)
-    + (SELECT count(*) FROM indexer.carried_reassignments) + (SELECT count(*) FROM indexer.carried_unknown_elements), now()
-ON CONFLICT (snapshot_offset) DO UPDATE SET scope = excluded.scope, finished_at = coalesce(s.finished_at, excluded.finished_at)
-`
-
-type SnapshotRestoreParams struct {
-	SnapshotOffset int64  `db:"snapshot_offset"`
-	Scope          string `db:"scope"`
-}
-
-// Makes a snapshot a finished one, with the scope. One that is gone is given as many entries as are carried.
-func (q *Queries) SnapshotRestore(ctx context.Context, db DBTX, arg SnapshotRestoreParams) error {
-	_, err := db.Exec(ctx, snapshotRestore, arg.SnapshotOffset, arg.Scope)
-	return err
-}
-
-const snapshotsKeep = `-- name: SnapshotsKeep :exec
-DELETE FROM indexer.snapshots WHERE NOT ($1::boolean AND snapshot_offset = $2::bigint)
-`
-
-type SnapshotsKeepParams struct {
-	Kept           bool  `db:"kept"`
-	SnapshotOffset int64 `db:"snapshot_offset"`
-}
-
-// Leaves no snapshot but the finished one at an offset, which need not be there.
-func (q *Queries) SnapshotsKeep(ctx context.Context, db DBTX, arg SnapshotsKeepParams) error {
-	_, err := db.Exec(ctx, snapshotsKeep, arg.Kept, arg.SnapshotOffset)
-	return err
 }

@@ -90,22 +90,6 @@ func (q *Queries) CheckpointHold(ctx context.Context, db DBTX, stream string) er
 	return err
 }
 
-const claimFill = `-- name: ClaimFill :one
-SELECT only_row, began_at, projected_from, lifetimes_to FROM indexer.fill
-`
-
-func (q *Queries) ClaimFill(ctx context.Context, db DBTX) (IndexerFill, error) {
-	row := db.QueryRow(ctx, claimFill)
-	var i IndexerFill
-	err := row.Scan(
-		&i.OnlyRow,
-		&i.BeganAt,
-		&i.ProjectedFrom,
-		&i.LifetimesTo,
-	)
-	return i, err
-}
-
 const coverageBegins = `-- name: CoverageBegins :one
 SELECT EXISTS (SELECT FROM indexer.coverage c WHERE c.stream = $1 AND c.scope = $2 AND c.from_exclusive = $3)
 `
@@ -159,9 +143,13 @@ func (q *Queries) CoverageBelow(ctx context.Context, db DBTX, arg CoverageBelowP
 	return items, nil
 }
 
-const coverageLower = `-- name: CoverageLower :execrows
-UPDATE indexer.coverage c SET from_exclusive = $1::bigint
-WHERE c.stream = $2 AND c.scope = $3 AND c.from_exclusive = $4::bigint
+const coverageLower = `-- name: CoverageLower :one
+WITH lowered AS (
+    UPDATE indexer.coverage_both c SET from_exclusive = $1::bigint,
+        digest = indexer.changed_digest(c, jsonb_build_object('from_exclusive', $1::bigint))
+    WHERE c.stream = $2 AND c.scope = $3 AND c.from_exclusive = $4::bigint RETURNING c.is_copy
+)
+SELECT count(*) FROM lowered WHERE NOT is_copy
 `
 
 type CoverageLowerParams struct {
@@ -173,21 +161,23 @@ type CoverageLowerParams struct {
 
 // Lets the row that begins at one offset begin at a lower one.
 func (q *Queries) CoverageLower(ctx context.Context, db DBTX, arg CoverageLowerParams) (int64, error) {
-	result, err := db.Exec(ctx, coverageLower,
+	row := db.QueryRow(ctx, coverageLower,
 		arg.ToOffset,
 		arg.Stream,
 		arg.Scope,
 		arg.FromOffset,
 	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	var count int64
+	err := row.Scan(&count)
+	return count, err
 }
 
 const coverageTake = `-- name: CoverageTake :many
-DELETE FROM indexer.coverage c
-WHERE c.stream = $1 AND c.scope = $2 AND (c.from_exclusive = $3 OR c.to_inclusive = $3) RETURNING c.from_exclusive
+WITH taken AS (
+    DELETE FROM indexer.coverage_both c
+    WHERE c.stream = $1 AND c.scope = $2 AND (c.from_exclusive = $3 OR c.to_inclusive = $3) RETURNING c.from_exclusive, c.is_copy
+)
+SELECT from_exclusive FROM taken WHERE NOT is_copy
 `
 
 type CoverageTakeParams struct {
@@ -263,17 +253,6 @@ func (q *Queries) FillBeganAt(ctx context.Context, db DBTX) (int64, error) {
 	return began_at, err
 }
 
-const fillClaim = `-- name: FillClaim :exec
-INSERT INTO indexer.fill AS x (began_at, projected_from) VALUES ($1, $1)
-ON CONFLICT (only_row) DO UPDATE SET projected_from = excluded.projected_from WHERE x.projected_from <> excluded.projected_from
-`
-
-// Makes the record of what was filled in say from where on is projected. One that is gone is made anew.
-func (q *Queries) FillClaim(ctx context.Context, db DBTX, projectedFrom int64) error {
-	_, err := db.Exec(ctx, fillClaim, projectedFrom)
-	return err
-}
-
 const fillHold = `-- name: FillHold :exec
 SELECT FROM indexer.fill FOR SHARE
 `
@@ -284,8 +263,13 @@ func (q *Queries) FillHold(ctx context.Context, db DBTX) error {
 	return err
 }
 
-const fillLifetimesAdvance = `-- name: FillLifetimesAdvance :execrows
-UPDATE indexer.fill SET lifetimes_to = $1::bigint WHERE lifetimes_to = $2::bigint
+const fillLifetimesAdvance = `-- name: FillLifetimesAdvance :one
+WITH moved AS (
+    UPDATE indexer.fill_both f SET lifetimes_to = $1::bigint,
+        digest = indexer.changed_digest(f, jsonb_build_object('lifetimes_to', $1::bigint))
+    WHERE f.lifetimes_to = $2::bigint RETURNING f.is_copy
+)
+SELECT count(*) FROM moved WHERE NOT is_copy
 `
 
 type FillLifetimesAdvanceParams struct {
@@ -295,11 +279,10 @@ type FillLifetimesAdvanceParams struct {
 
 // By compare-and-swap.
 func (q *Queries) FillLifetimesAdvance(ctx context.Context, db DBTX, arg FillLifetimesAdvanceParams) (int64, error) {
-	result, err := db.Exec(ctx, fillLifetimesAdvance, arg.ToOffset, arg.FromOffset)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	row := db.QueryRow(ctx, fillLifetimesAdvance, arg.ToOffset, arg.FromOffset)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
 }
 
 const fillLifetimesBegin = `-- name: FillLifetimesBegin :execrows
@@ -309,7 +292,8 @@ WITH active AS (
     DELETE FROM indexer.lifetimes l USING indexer.fill x WHERE l.activated_offset <= x.projected_from AND (
         l.deactivated_offset <= x.projected_from OR EXISTS (SELECT FROM indexer.floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL))
 )
-UPDATE indexer.fill SET lifetimes_to = $1::bigint
+UPDATE indexer.fill_both f SET lifetimes_to = $1::bigint,
+    digest = indexer.changed_digest(f, jsonb_build_object('lifetimes_to', $1::bigint))
 `
 
 // Begins to work out lifetimes from an offset on; NULL: that is not under way any more. What was worked out before, and is shown
@@ -323,7 +307,7 @@ func (q *Queries) FillLifetimesBegin(ctx context.Context, db DBTX, fromOffset *i
 }
 
 const fillLifetimesForget = `-- name: FillLifetimesForget :exec
-UPDATE indexer.fill x SET lifetimes_to = NULL
+UPDATE indexer.fill_both x SET lifetimes_to = NULL, digest = indexer.changed_digest(x, '{"lifetimes_to": null}')
 WHERE x.lifetimes_to IS NOT NULL AND (x.projected_from > $1::bigint OR EXISTS (
     SELECT FROM indexer.floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL))
 `
@@ -373,15 +357,18 @@ func (q *Queries) FillPlace(ctx context.Context, db DBTX) (FillPlaceRow, error) 
 
 const fillStateKnown = `-- name: FillStateKnown :exec
 WITH lowered AS (
-    UPDATE indexer.floors SET state_floor = $1::bigint WHERE stream = 'updates'
+    UPDATE indexer.floors_both f SET state_floor = $1::bigint,
+        digest = indexer.changed_digest(f, jsonb_build_object('state_floor', $1::bigint))
+    WHERE f.stream = 'updates'
 ), active AS (
     DELETE FROM indexer.fill_active
 ), snapshots AS (
-    DELETE FROM indexer.snapshots s WHERE s.finished_at IS NOT NULL AND s.snapshot_offset > $1
+    DELETE FROM indexer.snapshots_both s WHERE s.finished_at IS NOT NULL AND s.snapshot_offset > $1
 ), seals AS (
     DELETE FROM indexer.verifications WHERE stream = 'snapshot'
 )
-UPDATE indexer.fill SET projected_from = $1, lifetimes_to = NULL
+UPDATE indexer.fill_both f SET projected_from = $1, lifetimes_to = NULL,
+    digest = indexer.changed_digest(f, jsonb_build_object('projected_from', $1::bigint, 'lifetimes_to', NULL))
 `
 
 // Lowers the state floor. What a later snapshot brought was replaced, by the events themselves or by what an earlier one brought.
@@ -392,10 +379,17 @@ func (q *Queries) FillStateKnown(ctx context.Context, db DBTX, stateFloor int64)
 
 const fillTurn = `-- name: FillTurn :one
 
-INSERT INTO indexer.fill AS x (began_at, projected_from)
-SELECT f.history_floor, coalesce(f.state_floor, f.history_floor) FROM indexer.floors f WHERE f.stream = 'updates'
-ON CONFLICT (only_row) DO UPDATE SET began_at = x.began_at
-RETURNING x.began_at
+WITH began AS (
+    SELECT true AS only_row, f.history_floor AS began_at, coalesce(f.state_floor, f.history_floor) AS projected_from, f.is_copy,
+        indexer.is_intact(f) AS intact
+    FROM indexer.floors_both f WHERE f.stream = 'updates'
+), turn AS (
+    INSERT INTO indexer.fill_both AS x (only_row, began_at, projected_from, is_copy, digest)
+    SELECT b.only_row, b.began_at, b.projected_from, b.is_copy, CASE WHEN b.intact THEN indexer.row_digest(b) END FROM began b
+    ON CONFLICT (only_row, is_copy) DO UPDATE SET began_at = x.began_at
+    RETURNING x.began_at, x.is_copy
+)
+SELECT began_at FROM turn WHERE NOT is_copy
 `
 
 // What fills in history below where indexing began.
@@ -429,20 +423,24 @@ func (q *Queries) FillUnderWay(ctx context.Context, db DBTX, arg FillUnderWayPar
 	return exists, err
 }
 
-const floorLower = `-- name: FloorLower :one
-UPDATE indexer.floors f
-SET history_floor = least(f.history_floor, (
-    SELECT min(c.from_exclusive) FROM indexer.coverage c WHERE c.stream = f.stream AND c.from_exclusive < f.history_floor AND c.to_inclusive >= f.history_floor
-))
-WHERE f.stream = $1 RETURNING f.history_floor
+const floorLower = `-- name: FloorLower :exec
+UPDATE indexer.floors_both f
+SET (history_floor, digest) = (
+    SELECT coalesce(l.floor, f.history_floor),
+        CASE WHEN l.floor IS NULL THEN f.digest WHEN l.intact THEN indexer.changed_digest(f, jsonb_build_object('history_floor', l.floor)) END
+    FROM (
+        SELECT min(c.from_exclusive) AS floor, bool_and(indexer.is_intact(c)) AS intact
+        FROM indexer.coverage_both c
+        WHERE c.is_copy = f.is_copy AND c.stream = f.stream AND c.from_exclusive < f.history_floor AND c.to_inclusive >= f.history_floor
+    ) l
+)
+WHERE f.stream = $1
 `
 
 // Lowers the history floor to where what reaches up to it begins.
-func (q *Queries) FloorLower(ctx context.Context, db DBTX, stream string) (int64, error) {
-	row := db.QueryRow(ctx, floorLower, stream)
-	var history_floor int64
-	err := row.Scan(&history_floor)
-	return history_floor, err
+func (q *Queries) FloorLower(ctx context.Context, db DBTX, stream string) error {
+	_, err := db.Exec(ctx, floorLower, stream)
+	return err
 }
 
 const lookupsForgetCreated = `-- name: LookupsForgetCreated :many

@@ -108,8 +108,10 @@ WITH created AS (
     INSERT INTO indexer.carried_exact_payloads SELECT x.ledger_offset, x.node_id, x.interface_id, x.seq, x.field, x.exact FROM indexer.fill_carried_exact_payloads x
     WHERE NOT EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
 )
-INSERT INTO indexer.snapshots (snapshot_offset, scope, token_kind, token, entries, started_at, finished_at)
-SELECT f.snapshot_offset, f.scope, f.token_kind, f.token, f.entries, f.started_at, f.finished_at FROM indexer.fill_snapshot f
+INSERT INTO indexer.snapshots_both (snapshot_offset, scope, token_kind, token, entries, started_at, finished_at, is_copy, digest)
+SELECT f.snapshot_offset, f.scope, f.token_kind, f.token, f.entries, f.started_at, f.finished_at, c.is_copy, indexer.row_digest(f)
+FROM (SELECT x.snapshot_offset, x.scope, x.token_kind, x.token, x.entries, x.started_at, x.finished_at FROM indexer.fill_snapshot x) f,
+    unnest('{f,t}'::boolean[]) c (is_copy)
 `
 
 // Makes it the snapshot that is carried, but for the rows that the events themselves have taken the place of.
@@ -208,7 +210,7 @@ func (q *Queries) FillSnapshotForgetLookups(ctx context.Context, db DBTX) error 
 
 const fillSnapshotGet = `-- name: FillSnapshotGet :one
 
-SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at FROM indexer.fill_snapshot
+SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at, false AS is_copy, NULL::bytea AS digest FROM indexer.fill_snapshot
 `
 
 type FillSnapshotGetRow struct {
@@ -219,6 +221,8 @@ type FillSnapshotGetRow struct {
 	Entries        int64              `db:"entries"`
 	StartedAt      pgtype.Timestamptz `db:"started_at"`
 	FinishedAt     pgtype.Timestamptz `db:"finished_at"`
+	IsCopy         bool               `db:"is_copy"`
+	Digest         []byte             `db:"digest"`
 }
 
 // The snapshot that is to lower the state floor.
@@ -234,6 +238,8 @@ func (q *Queries) FillSnapshotGet(ctx context.Context, db DBTX) (FillSnapshotGet
 		&i.Entries,
 		&i.StartedAt,
 		&i.FinishedAt,
+		&i.IsCopy,
+		&i.Digest,
 	)
 	return i, err
 }

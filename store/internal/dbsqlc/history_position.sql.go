@@ -10,8 +10,11 @@ import (
 )
 
 const historyCheckpoint = `-- name: HistoryCheckpoint :exec
-INSERT INTO indexer.checkpoints (stream, event_id, updated_at) VALUES ($1, $2, now())
-ON CONFLICT (stream) DO UPDATE SET event_id = excluded.event_id, ledger_offset = NULL, updated_at = excluded.updated_at
+INSERT INTO indexer.checkpoints_both (stream, event_id, updated_at, is_copy, digest)
+SELECT r.stream, r.event_id, r.updated_at, c.is_copy, indexer.row_digest(r)
+FROM (SELECT $1::text AS stream, $2::text AS event_id, now() AS updated_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
+ON CONFLICT (stream, is_copy) DO UPDATE
+SET event_id = excluded.event_id, ledger_offset = NULL, updated_at = excluded.updated_at, digest = excluded.digest
 `
 
 type HistoryCheckpointParams struct {
@@ -21,69 +24,6 @@ type HistoryCheckpointParams struct {
 
 func (q *Queries) HistoryCheckpoint(ctx context.Context, db DBTX, arg HistoryCheckpointParams) error {
 	_, err := db.Exec(ctx, historyCheckpoint, arg.Stream, arg.EventID)
-	return err
-}
-
-const historyCheckpointGet = `-- name: HistoryCheckpointGet :many
-SELECT c.ledger_offset, c.event_id FROM indexer.checkpoints c WHERE c.stream = $1
-`
-
-type HistoryCheckpointGetRow struct {
-	LedgerOffset *int64  `db:"ledger_offset"`
-	EventID      *string `db:"event_id"`
-}
-
-func (q *Queries) HistoryCheckpointGet(ctx context.Context, db DBTX, stream string) ([]HistoryCheckpointGetRow, error) {
-	rows, err := db.Query(ctx, historyCheckpointGet, stream)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []HistoryCheckpointGetRow
-	for rows.Next() {
-		var i HistoryCheckpointGetRow
-		if err := rows.Scan(&i.LedgerOffset, &i.EventID); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const historyCheckpointsElsewhere = `-- name: HistoryCheckpointsElsewhere :many
-SELECT c.stream FROM indexer.checkpoints c WHERE NOT c.stream = ANY ($1::text[]) AND c.event_id IS NOT NULL ORDER BY c.stream
-`
-
-// Checkpoints of streams that there are not, with an event id, which only the history has.
-func (q *Queries) HistoryCheckpointsElsewhere(ctx context.Context, db DBTX, streams []string) ([]string, error) {
-	rows, err := db.Query(ctx, historyCheckpointsElsewhere, streams)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []string
-	for rows.Next() {
-		var stream string
-		if err := rows.Scan(&stream); err != nil {
-			return nil, err
-		}
-		items = append(items, stream)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const historyCheckpointsElsewhereRemove = `-- name: HistoryCheckpointsElsewhereRemove :exec
-DELETE FROM indexer.checkpoints c WHERE NOT c.stream = ANY ($1::text[]) AND c.event_id IS NOT NULL
-`
-
-func (q *Queries) HistoryCheckpointsElsewhereRemove(ctx context.Context, db DBTX, streams []string) error {
-	_, err := db.Exec(ctx, historyCheckpointsElsewhereRemove, streams)
 	return err
 }
 
@@ -191,7 +131,8 @@ func (q *Queries) HistoryMarks(ctx context.Context, db DBTX, arg HistoryMarksPar
 }
 
 const historyPositionGet = `-- name: HistoryPositionGet :one
-SELECT revision, shown_after, shown_to, read_after, last_seq, leftovers FROM indexer.history_position
+SELECT h.revision, h.shown_after, h.shown_to, h.read_after, h.last_seq, h.leftovers
+FROM indexer.history_position_both h WHERE indexer.is_intact(h) ORDER BY h.is_copy LIMIT 1
 `
 
 type HistoryPositionGetRow struct {
@@ -203,6 +144,7 @@ type HistoryPositionGetRow struct {
 	Leftovers  bool  `db:"leftovers"`
 }
 
+// Where the row is damaged the copy says it: what is written next follows from this.
 func (q *Queries) HistoryPositionGet(ctx context.Context, db DBTX) (HistoryPositionGetRow, error) {
 	row := db.QueryRow(ctx, historyPositionGet)
 	var i HistoryPositionGetRow
@@ -243,10 +185,12 @@ func (q *Queries) HistoryPositionHold(ctx context.Context, db DBTX, revision int
 }
 
 const historyPositionPut = `-- name: HistoryPositionPut :exec
-INSERT INTO indexer.history_position (revision, shown_after, shown_to, read_after, last_seq, leftovers)
-VALUES ($1, $2, $3, $4, $5, $6)
-ON CONFLICT (only_row) DO UPDATE SET revision = excluded.revision, shown_after = excluded.shown_after, shown_to = excluded.shown_to,
-    read_after = excluded.read_after, last_seq = excluded.last_seq, leftovers = excluded.leftovers
+INSERT INTO indexer.history_position_both (only_row, revision, shown_after, shown_to, read_after, last_seq, leftovers, is_copy, digest)
+SELECT r.only_row, r.revision, r.shown_after, r.shown_to, r.read_after, r.last_seq, r.leftovers, c.is_copy, indexer.row_digest(r)
+FROM (SELECT true AS only_row, $1::bigint AS revision, $2::bigint AS shown_after, $3::bigint AS shown_to,
+    $4::bigint AS read_after, $5::bigint AS last_seq, $6::boolean AS leftovers) r, unnest('{f,t}'::boolean[]) c (is_copy)
+ON CONFLICT (only_row, is_copy) DO UPDATE SET revision = excluded.revision, shown_after = excluded.shown_after, shown_to = excluded.shown_to,
+    read_after = excluded.read_after, last_seq = excluded.last_seq, leftovers = excluded.leftovers, digest = excluded.digest
 `
 
 type HistoryPositionPutParams struct {

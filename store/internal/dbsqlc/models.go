@@ -179,6 +179,26 @@ type IndexerCheckpoints struct {
 	LedgerOffset *int64             `db:"ledger_offset"`
 	EventID      *string            `db:"event_id"`
 	UpdatedAt    pgtype.Timestamptz `db:"updated_at"`
+	IsCopy       bool               `db:"is_copy"`
+	Digest       []byte             `db:"digest"`
+}
+
+type IndexerCheckpointsBoth struct {
+	Stream       string             `db:"stream"`
+	LedgerOffset *int64             `db:"ledger_offset"`
+	EventID      *string            `db:"event_id"`
+	UpdatedAt    pgtype.Timestamptz `db:"updated_at"`
+	IsCopy       bool               `db:"is_copy"`
+	Digest       []byte             `db:"digest"`
+}
+
+type IndexerCheckpointsCopy struct {
+	Stream       string             `db:"stream"`
+	LedgerOffset *int64             `db:"ledger_offset"`
+	EventID      *string            `db:"event_id"`
+	UpdatedAt    pgtype.Timestamptz `db:"updated_at"`
+	IsCopy       bool               `db:"is_copy"`
+	Digest       []byte             `db:"digest"`
 }
 
 // Which offset ranges are in the facts. Written in the transaction that writes the facts.
@@ -187,6 +207,26 @@ type IndexerCoverage struct {
 	Scope         string `db:"scope"`
 	FromExclusive int64  `db:"from_exclusive"`
 	ToInclusive   int64  `db:"to_inclusive"`
+	IsCopy        bool   `db:"is_copy"`
+	Digest        []byte `db:"digest"`
+}
+
+type IndexerCoverageBoth struct {
+	Stream        string `db:"stream"`
+	Scope         string `db:"scope"`
+	FromExclusive int64  `db:"from_exclusive"`
+	ToInclusive   int64  `db:"to_inclusive"`
+	IsCopy        bool   `db:"is_copy"`
+	Digest        []byte `db:"digest"`
+}
+
+type IndexerCoverageCopy struct {
+	Stream        string `db:"stream"`
+	Scope         string `db:"scope"`
+	FromExclusive int64  `db:"from_exclusive"`
+	ToInclusive   int64  `db:"to_inclusive"`
+	IsCopy        bool   `db:"is_copy"`
+	Digest        []byte `db:"digest"`
 }
 
 // Facts: creation events of covered updates. Shown, with carried_created, as ledger.created_events.
@@ -276,6 +316,8 @@ type IndexerFill struct {
 	ProjectedFrom int64 `db:"projected_from"`
 	// Up to where lifetimes were worked out, from the beginning of the ledger or from fill_snapshot on, so that the state floor can be lowered to there. NULL: that is not under way.
 	LifetimesTo *int64 `db:"lifetimes_to"`
+	IsCopy      bool   `db:"is_copy"`
+	Digest      []byte `db:"digest"`
 }
 
 // What is active at fill.lifetimes_to, as active_contracts has it at the watermark. Empty unless that is under way.
@@ -286,6 +328,18 @@ type IndexerFillActive struct {
 	ActivatedOffset     int64  `db:"activated_offset"`
 	ActivatedNodeID     int32  `db:"activated_node_id"`
 	ReassignmentCounter int64  `db:"reassignment_counter"`
+}
+
+type IndexerFillBoth struct {
+	OnlyRow bool `db:"only_row"`
+	// Where indexing began: history at and below this offset was filled in later.
+	BeganAt int64 `db:"began_at"`
+	// active_contracts and lifetimes follow from what is after this offset, and from what was active there as far as that is known.
+	ProjectedFrom int64 `db:"projected_from"`
+	// Up to where lifetimes were worked out, from the beginning of the ledger or from fill_snapshot on, so that the state floor can be lowered to there. NULL: that is not under way.
+	LifetimesTo *int64 `db:"lifetimes_to"`
+	IsCopy      bool   `db:"is_copy"`
+	Digest      []byte `db:"digest"`
 }
 
 // What goes to carried_created when the state floor is lowered to fill_snapshot.
@@ -371,6 +425,18 @@ type IndexerFillCarriedUnknownElements struct {
 	EntryExtra   []byte  `db:"entry_extra"`
 }
 
+type IndexerFillCopy struct {
+	OnlyRow bool `db:"only_row"`
+	// Where indexing began: history at and below this offset was filled in later.
+	BeganAt int64 `db:"began_at"`
+	// active_contracts and lifetimes follow from what is after this offset, and from what was active there as far as that is known.
+	ProjectedFrom int64 `db:"projected_from"`
+	// Up to where lifetimes were worked out, from the beginning of the ledger or from fill_snapshot on, so that the state floor can be lowered to there. NULL: that is not under way.
+	LifetimesTo *int64 `db:"lifetimes_to"`
+	IsCopy      bool   `db:"is_copy"`
+	Digest      []byte `db:"digest"`
+}
+
 // The snapshot that is to lower the state floor, which is being read, or was and waits for history up to where what is active is known: token is where the next page starts. Its rows are in the tables fill_carried_created to fill_carried_exact_payloads. Empty: there is none.
 type IndexerFillSnapshot struct {
 	OnlyRow        bool               `db:"only_row"`
@@ -394,17 +460,61 @@ type IndexerFloors struct {
 	Stream       string `db:"stream"`
 	HistoryFloor int64  `db:"history_floor"`
 	StateFloor   *int64 `db:"state_floor"`
+	IsCopy       bool   `db:"is_copy"`
+	Digest       []byte `db:"digest"`
+}
+
+type IndexerFloorsBoth struct {
+	Stream       string `db:"stream"`
+	HistoryFloor int64  `db:"history_floor"`
+	StateFloor   *int64 `db:"state_floor"`
+	IsCopy       bool   `db:"is_copy"`
+	Digest       []byte `db:"digest"`
+}
+
+type IndexerFloorsCopy struct {
+	Stream       string `db:"stream"`
+	HistoryFloor int64  `db:"history_floor"`
+	StateFloor   *int64 `db:"state_floor"`
+	IsCopy       bool   `db:"is_copy"`
+	Digest       []byte `db:"digest"`
 }
 
 // How far the transaction history has been read, and which of its readings from the beginning, its generations, readers see. Mostly that is the one that is being read. Moved by compare-and-swap of revision, in the transaction that writes the records; 0: not begun.
 type IndexerHistoryPosition struct {
-	OnlyRow    bool  `db:"only_row"`
-	Revision   int64 `db:"revision"`
-	ShownAfter int64 `db:"shown_after"`
-	ShownTo    int64 `db:"shown_to"`
-	ReadAfter  int64 `db:"read_after"`
-	LastSeq    int64 `db:"last_seq"`
-	Leftovers  bool  `db:"leftovers"`
+	OnlyRow    bool   `db:"only_row"`
+	Revision   int64  `db:"revision"`
+	ShownAfter int64  `db:"shown_after"`
+	ShownTo    int64  `db:"shown_to"`
+	ReadAfter  int64  `db:"read_after"`
+	LastSeq    int64  `db:"last_seq"`
+	Leftovers  bool   `db:"leftovers"`
+	IsCopy     bool   `db:"is_copy"`
+	Digest     []byte `db:"digest"`
+}
+
+type IndexerHistoryPositionBoth struct {
+	OnlyRow    bool   `db:"only_row"`
+	Revision   int64  `db:"revision"`
+	ShownAfter int64  `db:"shown_after"`
+	ShownTo    int64  `db:"shown_to"`
+	ReadAfter  int64  `db:"read_after"`
+	LastSeq    int64  `db:"last_seq"`
+	Leftovers  bool   `db:"leftovers"`
+	IsCopy     bool   `db:"is_copy"`
+	Digest     []byte `db:"digest"`
+}
+
+type IndexerHistoryPositionCopy struct {
+	OnlyRow    bool   `db:"only_row"`
+	Revision   int64  `db:"revision"`
+	ShownAfter int64  `db:"shown_after"`
+	ShownTo    int64  `db:"shown_to"`
+	ReadAfter  int64  `db:"read_after"`
+	LastSeq    int64  `db:"last_seq"`
+	Leftovers  bool   `db:"leftovers"`
+	IsCopy     bool   `db:"is_copy"`
+	Digest     []byte `db:"digest"`
 }
 
 // What the creation event of a holding says, one row per event: to be looked up by (ledger_offset, node_id).
@@ -528,6 +638,24 @@ type IndexerNetwork struct {
 	OnlyRow    bool               `db:"only_row"`
 	NetworkID  string             `db:"network_id"`
 	RecordedAt pgtype.Timestamptz `db:"recorded_at"`
+	IsCopy     bool               `db:"is_copy"`
+	Digest     []byte             `db:"digest"`
+}
+
+type IndexerNetworkBoth struct {
+	OnlyRow    bool               `db:"only_row"`
+	NetworkID  string             `db:"network_id"`
+	RecordedAt pgtype.Timestamptz `db:"recorded_at"`
+	IsCopy     bool               `db:"is_copy"`
+	Digest     []byte             `db:"digest"`
+}
+
+type IndexerNetworkCopy struct {
+	OnlyRow    bool               `db:"only_row"`
+	NetworkID  string             `db:"network_id"`
+	RecordedAt pgtype.Timestamptz `db:"recorded_at"`
+	IsCopy     bool               `db:"is_copy"`
+	Digest     []byte             `db:"digest"`
 }
 
 // Hints of the server about record times, the latest per offset and synchronizer. Outside coverage.
@@ -551,6 +679,24 @@ type IndexerParticipant struct {
 	OnlyRow       bool               `db:"only_row"`
 	ParticipantID string             `db:"participant_id"`
 	RecordedAt    pgtype.Timestamptz `db:"recorded_at"`
+	IsCopy        bool               `db:"is_copy"`
+	Digest        []byte             `db:"digest"`
+}
+
+type IndexerParticipantBoth struct {
+	OnlyRow       bool               `db:"only_row"`
+	ParticipantID string             `db:"participant_id"`
+	RecordedAt    pgtype.Timestamptz `db:"recorded_at"`
+	IsCopy        bool               `db:"is_copy"`
+	Digest        []byte             `db:"digest"`
+}
+
+type IndexerParticipantCopy struct {
+	OnlyRow       bool               `db:"only_row"`
+	ParticipantID string             `db:"participant_id"`
+	RecordedAt    pgtype.Timestamptz `db:"recorded_at"`
+	IsCopy        bool               `db:"is_copy"`
+	Digest        []byte             `db:"digest"`
 }
 
 // The partitions of the fact tables: from_offset inclusive, to_offset exclusive.
@@ -564,6 +710,22 @@ type IndexerPartitions struct {
 type IndexerPartyLists struct {
 	PartyListRef int32    `db:"party_list_ref"`
 	Parties      []string `db:"parties"`
+	IsCopy       bool     `db:"is_copy"`
+	Digest       []byte   `db:"digest"`
+}
+
+type IndexerPartyListsBoth struct {
+	PartyListRef int32    `db:"party_list_ref"`
+	Parties      []string `db:"parties"`
+	IsCopy       bool     `db:"is_copy"`
+	Digest       []byte   `db:"digest"`
+}
+
+type IndexerPartyListsCopy struct {
+	PartyListRef int32    `db:"party_list_ref"`
+	Parties      []string `db:"parties"`
+	IsCopy       bool     `db:"is_copy"`
+	Digest       []byte   `db:"digest"`
 }
 
 // Derived from transfers and their receivers: the rows of indexer.transfer_parties in the order in which a party's transfers are read. Shown as ledger.party_transfers.
@@ -665,6 +827,24 @@ type IndexerScopes struct {
 	Scope      string             `db:"scope"`
 	Definition []byte             `db:"definition"`
 	RecordedAt pgtype.Timestamptz `db:"recorded_at"`
+	IsCopy     bool               `db:"is_copy"`
+	Digest     []byte             `db:"digest"`
+}
+
+type IndexerScopesBoth struct {
+	Scope      string             `db:"scope"`
+	Definition []byte             `db:"definition"`
+	RecordedAt pgtype.Timestamptz `db:"recorded_at"`
+	IsCopy     bool               `db:"is_copy"`
+	Digest     []byte             `db:"digest"`
+}
+
+type IndexerScopesCopy struct {
+	Scope      string             `db:"scope"`
+	Definition []byte             `db:"definition"`
+	RecordedAt pgtype.Timestamptz `db:"recorded_at"`
+	IsCopy     bool               `db:"is_copy"`
+	Digest     []byte             `db:"digest"`
 }
 
 // Snapshots that were read, or are being read: token is where the next page starts.
@@ -676,12 +856,54 @@ type IndexerSnapshots struct {
 	Entries        int64              `db:"entries"`
 	StartedAt      pgtype.Timestamptz `db:"started_at"`
 	FinishedAt     pgtype.Timestamptz `db:"finished_at"`
+	IsCopy         bool               `db:"is_copy"`
+	Digest         []byte             `db:"digest"`
+}
+
+type IndexerSnapshotsBoth struct {
+	SnapshotOffset int64              `db:"snapshot_offset"`
+	Scope          string             `db:"scope"`
+	TokenKind      string             `db:"token_kind"`
+	Token          string             `db:"token"`
+	Entries        int64              `db:"entries"`
+	StartedAt      pgtype.Timestamptz `db:"started_at"`
+	FinishedAt     pgtype.Timestamptz `db:"finished_at"`
+	IsCopy         bool               `db:"is_copy"`
+	Digest         []byte             `db:"digest"`
+}
+
+type IndexerSnapshotsCopy struct {
+	SnapshotOffset int64              `db:"snapshot_offset"`
+	Scope          string             `db:"scope"`
+	TokenKind      string             `db:"token_kind"`
+	Token          string             `db:"token"`
+	Entries        int64              `db:"entries"`
+	StartedAt      pgtype.Timestamptz `db:"started_at"`
+	FinishedAt     pgtype.Timestamptz `db:"finished_at"`
+	IsCopy         bool               `db:"is_copy"`
+	Digest         []byte             `db:"digest"`
 }
 
 // Each synchronizer id that was served.
 type IndexerSynchronizers struct {
 	SynchronizerRef int32  `db:"synchronizer_ref"`
 	SynchronizerID  string `db:"synchronizer_id"`
+	IsCopy          bool   `db:"is_copy"`
+	Digest          []byte `db:"digest"`
+}
+
+type IndexerSynchronizersBoth struct {
+	SynchronizerRef int32  `db:"synchronizer_ref"`
+	SynchronizerID  string `db:"synchronizer_id"`
+	IsCopy          bool   `db:"is_copy"`
+	Digest          []byte `db:"digest"`
+}
+
+type IndexerSynchronizersCopy struct {
+	SynchronizerRef int32  `db:"synchronizer_ref"`
+	SynchronizerID  string `db:"synchronizer_id"`
+	IsCopy          bool   `db:"is_copy"`
+	Digest          []byte `db:"digest"`
 }
 
 // What records of taps add. Shown as ledger.taps.
@@ -717,6 +939,32 @@ type IndexerTemplates struct {
 	ModuleName              string  `db:"module_name"`
 	EntityName              string  `db:"entity_name"`
 	RepresentativePackageID *string `db:"representative_package_id"`
+	IsCopy                  bool    `db:"is_copy"`
+	Digest                  []byte  `db:"digest"`
+}
+
+type IndexerTemplatesBoth struct {
+	TemplateRef             int32   `db:"template_ref"`
+	TemplateID              string  `db:"template_id"`
+	PackageID               string  `db:"package_id"`
+	PackageName             string  `db:"package_name"`
+	ModuleName              string  `db:"module_name"`
+	EntityName              string  `db:"entity_name"`
+	RepresentativePackageID *string `db:"representative_package_id"`
+	IsCopy                  bool    `db:"is_copy"`
+	Digest                  []byte  `db:"digest"`
+}
+
+type IndexerTemplatesCopy struct {
+	TemplateRef             int32   `db:"template_ref"`
+	TemplateID              string  `db:"template_id"`
+	PackageID               string  `db:"package_id"`
+	PackageName             string  `db:"package_name"`
+	ModuleName              string  `db:"module_name"`
+	EntityName              string  `db:"entity_name"`
+	RepresentativePackageID *string `db:"representative_package_id"`
+	IsCopy                  bool    `db:"is_copy"`
+	Digest                  []byte  `db:"digest"`
 }
 
 // Facts: topology events. Shown as ledger.topology_events.

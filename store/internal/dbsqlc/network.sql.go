@@ -21,7 +21,10 @@ func (q *Queries) NetworkGet(ctx context.Context, db DBTX) (string, error) {
 }
 
 const networkRecord = `-- name: NetworkRecord :exec
-INSERT INTO indexer.network (network_id) VALUES ($1) ON CONFLICT DO NOTHING
+INSERT INTO indexer.network_both (only_row, network_id, recorded_at, is_copy, digest)
+SELECT r.only_row, r.network_id, r.recorded_at, c.is_copy, indexer.row_digest(r)
+FROM (SELECT true AS only_row, $1::text AS network_id, now() AS recorded_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
+ON CONFLICT DO NOTHING
 `
 
 func (q *Queries) NetworkRecord(ctx context.Context, db DBTX, networkID string) error {

@@ -198,20 +198,25 @@ func (q *Queries) CarriedViewsDropOrphans(ctx context.Context, db DBTX) error {
 
 const coverageClose = `-- name: CoverageClose :exec
 WITH mine AS (
-    DELETE FROM indexer.coverage c
+    DELETE FROM indexer.coverage_both c
     WHERE c.stream = $1 AND c.scope = $2 AND c.from_exclusive <= $3::bigint AND c.to_inclusive >= $4::bigint
       AND c.from_exclusive < ledger.latest_offset()
-    RETURNING int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed
+    RETURNING c.is_copy, int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed, indexer.is_intact(c) AS intact
 ), others AS (
-    SELECT int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed FROM indexer.coverage c
+    SELECT c.is_copy, int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed FROM indexer.coverage_both c
     WHERE c.stream = $1 AND c.scope <> $2 AND c.from_exclusive < $3::bigint AND c.to_inclusive > $4::bigint
 ), whole AS (
-    SELECT coalesce((SELECT range_agg(m.claimed) FROM mine m), '{}'::int8multirange)
+    SELECT k.is_copy, coalesce((SELECT bool_and(m.intact) FROM mine m WHERE m.is_copy = k.is_copy), true) AS intact,
+        coalesce((SELECT range_agg(m.claimed) FROM mine m WHERE m.is_copy = k.is_copy), '{}'::int8multirange)
         + (int8multirange(int8range($4::bigint, $3::bigint, '(]'))
-            - coalesce((SELECT range_agg(o.claimed) FROM others o), '{}'::int8multirange)) AS claimed
+            - coalesce((SELECT range_agg(o.claimed) FROM others o WHERE o.is_copy = k.is_copy), '{}'::int8multirange)) AS claimed
+    FROM unnest('{f,t}'::boolean[]) k (is_copy)
+), pieces AS (
+    SELECT $1::text AS stream, $2::text AS scope, lower(part) - 1 AS from_exclusive, upper(part) - 1 AS to_inclusive, w.is_copy, w.intact
+    FROM whole w, unnest(w.claimed) AS part
 )
-INSERT INTO indexer.coverage (stream, scope, from_exclusive, to_inclusive)
-SELECT $1, $2, lower(part) - 1, upper(part) - 1 FROM whole w, unnest(w.claimed) AS part
+INSERT INTO indexer.coverage_both (stream, scope, from_exclusive, to_inclusive, is_copy, digest)
+SELECT p.stream, p.scope, p.from_exclusive, p.to_inclusive, p.is_copy, CASE WHEN p.intact THEN indexer.row_digest(p) END FROM pieces p
 `
 
 type CoverageCloseParams struct {
@@ -235,97 +240,8 @@ func (q *Queries) CoverageClose(ctx context.Context, db DBTX, arg CoverageCloseP
 	return err
 }
 
-const numberInUse = `-- name: NumberInUse :one
-SELECT (CASE WHEN $1::boolean
-    THEN EXISTS (SELECT FROM indexer.active_contracts a WHERE a.template_ref = $2::integer)
-    ELSE EXISTS (
-        SELECT FROM (SELECT u.synchronizer_ref FROM indexer.updates u ORDER BY u.ledger_offset DESC LIMIT 10000) x
-        WHERE x.synchronizer_ref = $2::integer)
-END)::boolean AS in_use
-`
-
-type NumberInUseParams struct {
-	OfTemplate bool  `db:"of_template"`
-	Number     int32 `db:"number"`
-}
-
-// Whether anything new refers to a number: a contract that is active, or the last updates. Looking at all facts would take
-// too long.
-func (q *Queries) NumberInUse(ctx context.Context, db DBTX, arg NumberInUseParams) (bool, error) {
-	row := db.QueryRow(ctx, numberInUse, arg.OfTemplate, arg.Number)
-	var in_use bool
-	err := row.Scan(&in_use)
-	return in_use, err
-}
-
-const numberWitnesses = `-- name: NumberWitnesses :one
-SELECT (
-    SELECT count(*) FROM indexer.active_contracts a
-    WHERE a.contract_id = $1 AND a.activated_offset = $2::bigint
-      AND CASE WHEN $3::boolean THEN a.template_ref ELSE a.synchronizer_ref END = $4::integer
-) + (
-    SELECT count(*) FROM (
-        SELECT c.ledger_offset, c.template_ref FROM indexer.created c WHERE c.contract_id = $1
-        UNION ALL
-        SELECT c.ledger_offset, c.template_ref FROM indexer.carried_created c WHERE c.contract_id = $1
-        UNION ALL
-        SELECT a.ledger_offset, a.template_ref FROM indexer.archived a WHERE a.contract_id = $1
-        UNION ALL
-        SELECT e.ledger_offset, e.template_ref FROM indexer.exercised e WHERE e.contract_id = $1
-        UNION ALL
-        SELECT r.ledger_offset, r.template_ref FROM indexer.reassignments r WHERE r.contract_id = $1
-    ) x
-    WHERE $3::boolean AND x.template_ref = $4::integer AND x.ledger_offset <> $2::bigint
-) AS witnesses
-`
-
-type NumberWitnessesParams struct {
-	ContractID   string `db:"contract_id"`
-	LedgerOffset int64  `db:"ledger_offset"`
-	OfTemplate   bool   `db:"of_template"`
-	Number       int32  `db:"number"`
-}
-
-// How many other rows of a contract's event say the same of it: the contract's activation by the event, and for templates
-// the contract's other events. What two of them say was not altered in one place.
-func (q *Queries) NumberWitnesses(ctx context.Context, db DBTX, arg NumberWitnessesParams) (int32, error) {
-	row := db.QueryRow(ctx, numberWitnesses,
-		arg.ContractID,
-		arg.LedgerOffset,
-		arg.OfTemplate,
-		arg.Number,
-	)
-	var witnesses int32
-	err := row.Scan(&witnesses)
-	return witnesses, err
-}
-
-const partyListNumber = `-- name: PartyListNumber :exec
-INSERT INTO indexer.party_lists (party_list_ref, parties) VALUES ($1, $2)
-`
-
-type PartyListNumberParams struct {
-	PartyListRef int32    `db:"party_list_ref"`
-	Parties      []string `db:"parties"`
-}
-
-// Makes a number mean a list of parties.
-func (q *Queries) PartyListNumber(ctx context.Context, db DBTX, arg PartyListNumberParams) error {
-	_, err := db.Exec(ctx, partyListNumber, arg.PartyListRef, arg.Parties)
-	return err
-}
-
-const partyListsForget = `-- name: PartyListsForget :exec
-DELETE FROM indexer.party_lists WHERE party_list_ref = ANY ($1::integer[])
-`
-
-func (q *Queries) PartyListsForget(ctx context.Context, db DBTX, partyListRefs []int32) error {
-	_, err := db.Exec(ctx, partyListsForget, partyListRefs)
-	return err
-}
-
 const snapshotFinished = `-- name: SnapshotFinished :one
-SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at FROM indexer.snapshots WHERE finished_at IS NOT NULL ORDER BY snapshot_offset DESC LIMIT 1
+SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at, is_copy, digest FROM indexer.snapshots WHERE finished_at IS NOT NULL ORDER BY snapshot_offset DESC LIMIT 1
 `
 
 // The snapshot whose rows are carried.
@@ -340,91 +256,8 @@ func (q *Queries) SnapshotFinished(ctx context.Context, db DBTX) (IndexerSnapsho
 		&i.Entries,
 		&i.StartedAt,
 		&i.FinishedAt,
+		&i.IsCopy,
+		&i.Digest,
 	)
 	return i, err
-}
-
-const synchronizerNumber = `-- name: SynchronizerNumber :exec
-INSERT INTO indexer.synchronizers (synchronizer_ref, synchronizer_id) VALUES ($1, $2)
-`
-
-type SynchronizerNumberParams struct {
-	SynchronizerRef int32  `db:"synchronizer_ref"`
-	SynchronizerID  string `db:"synchronizer_id"`
-}
-
-// Makes a number mean a synchronizer.
-func (q *Queries) SynchronizerNumber(ctx context.Context, db DBTX, arg SynchronizerNumberParams) error {
-	_, err := db.Exec(ctx, synchronizerNumber, arg.SynchronizerRef, arg.SynchronizerID)
-	return err
-}
-
-const synchronizersForget = `-- name: SynchronizersForget :exec
-DELETE FROM indexer.synchronizers WHERE synchronizer_ref = ANY ($1::integer[])
-`
-
-func (q *Queries) SynchronizersForget(ctx context.Context, db DBTX, synchronizerRefs []int32) error {
-	_, err := db.Exec(ctx, synchronizersForget, synchronizerRefs)
-	return err
-}
-
-const templateNumber = `-- name: TemplateNumber :exec
-INSERT INTO indexer.templates (template_ref, template_id, package_id, package_name, module_name, entity_name, representative_package_id)
-VALUES ($1, $2, $3, $4, $5, $6, $7)
-`
-
-type TemplateNumberParams struct {
-	TemplateRef             int32   `db:"template_ref"`
-	TemplateID              string  `db:"template_id"`
-	PackageID               string  `db:"package_id"`
-	PackageName             string  `db:"package_name"`
-	ModuleName              string  `db:"module_name"`
-	EntityName              string  `db:"entity_name"`
-	RepresentativePackageID *string `db:"representative_package_id"`
-}
-
-// Makes a number mean a template.
-func (q *Queries) TemplateNumber(ctx context.Context, db DBTX, arg TemplateNumberParams) error {
-	_, err := db.Exec(ctx, templateNumber,
-		arg.TemplateRef,
-		arg.TemplateID,
-		arg.PackageID,
-		arg.PackageName,
-		arg.ModuleName,
-		arg.EntityName,
-		arg.RepresentativePackageID,
-	)
-	return err
-}
-
-const templateParts = `-- name: TemplateParts :exec
-UPDATE indexer.templates SET package_id = $1, module_name = $2, entity_name = $3
-WHERE template_ref = $4
-`
-
-type TemplatePartsParams struct {
-	PackageID   string `db:"package_id"`
-	ModuleName  string `db:"module_name"`
-	EntityName  string `db:"entity_name"`
-	TemplateRef int32  `db:"template_ref"`
-}
-
-// Writes again what follows from a template's id.
-func (q *Queries) TemplateParts(ctx context.Context, db DBTX, arg TemplatePartsParams) error {
-	_, err := db.Exec(ctx, templateParts,
-		arg.PackageID,
-		arg.ModuleName,
-		arg.EntityName,
-		arg.TemplateRef,
-	)
-	return err
-}
-
-const templatesForget = `-- name: TemplatesForget :exec
-DELETE FROM indexer.templates WHERE template_ref = ANY ($1::integer[])
-`
-
-func (q *Queries) TemplatesForget(ctx context.Context, db DBTX, templateRefs []int32) error {
-	_, err := db.Exec(ctx, templatesForget, templateRefs)
-	return err
 }

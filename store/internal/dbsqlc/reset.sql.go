@@ -9,18 +9,22 @@ import (
 	"context"
 )
 
-const resetCoverage = `-- name: ResetCoverage :execrows
-WITH cut AS (UPDATE indexer.coverage c SET to_inclusive = $1 WHERE c.from_exclusive < $1 AND c.to_inclusive > $1)
-DELETE FROM indexer.coverage d WHERE d.from_exclusive >= $1
+const resetCoverage = `-- name: ResetCoverage :one
+WITH cut AS (
+    UPDATE indexer.coverage_both c SET to_inclusive = $1, digest = indexer.changed_digest(c, jsonb_build_object('to_inclusive', $1::bigint))
+    WHERE c.from_exclusive < $1 AND c.to_inclusive > $1
+), gone AS (
+    DELETE FROM indexer.coverage_both d WHERE d.from_exclusive >= $1 RETURNING d.is_copy
+)
+SELECT count(*) FROM gone WHERE NOT is_copy
 `
 
 // The parts behind the offset.
 func (q *Queries) ResetCoverage(ctx context.Context, db DBTX, after int64) (int64, error) {
-	result, err := db.Exec(ctx, resetCoverage, after)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	row := db.QueryRow(ctx, resetCoverage, after)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
 }
 
 const resetLifetimes = `-- name: ResetLifetimes :execrows

@@ -19,9 +19,14 @@ func (q *Queries) CarriedClear(ctx context.Context, db DBTX) error {
 	return err
 }
 
-const snapshotAdvance = `-- name: SnapshotAdvance :execrows
-UPDATE indexer.snapshots SET token_kind = $1, token = $2, entries = entries + $3::bigint
-WHERE snapshot_offset = $4 AND finished_at IS NULL AND entries = $5::bigint AND token = $6::text
+const snapshotAdvance = `-- name: SnapshotAdvance :one
+WITH moved AS (
+    UPDATE indexer.snapshots_both s SET token_kind = $1, token = $2, entries = s.entries + $3::bigint,
+        digest = indexer.changed_digest(s, jsonb_build_object('token_kind', $1::text, 'token', $2::text, 'entries', s.entries + $3::bigint))
+    WHERE s.snapshot_offset = $4 AND s.finished_at IS NULL AND s.entries = $5::bigint AND s.token = $6::text
+    RETURNING s.is_copy
+)
+SELECT count(*) FROM moved WHERE NOT is_copy
 `
 
 type SnapshotAdvanceParams struct {
@@ -35,7 +40,7 @@ type SnapshotAdvanceParams struct {
 
 // Moves the token by compare-and-swap, with the rows of the page that ends there.
 func (q *Queries) SnapshotAdvance(ctx context.Context, db DBTX, arg SnapshotAdvanceParams) (int64, error) {
-	result, err := db.Exec(ctx, snapshotAdvance,
+	row := db.QueryRow(ctx, snapshotAdvance,
 		arg.TokenKind,
 		arg.Token,
 		arg.Added,
@@ -43,14 +48,13 @@ func (q *Queries) SnapshotAdvance(ctx context.Context, db DBTX, arg SnapshotAdva
 		arg.EntriesBefore,
 		arg.TokenBefore,
 	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	var count int64
+	err := row.Scan(&count)
+	return count, err
 }
 
 const snapshotAtWatermark = `-- name: SnapshotAtWatermark :one
-SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at FROM indexer.snapshots
+SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at, is_copy, digest FROM indexer.snapshots
 WHERE finished_at IS NOT NULL AND snapshot_offset = (SELECT c.ledger_offset FROM indexer.checkpoints c WHERE c.stream = 'updates')
 `
 
@@ -65,12 +69,15 @@ func (q *Queries) SnapshotAtWatermark(ctx context.Context, db DBTX) (IndexerSnap
 		&i.Entries,
 		&i.StartedAt,
 		&i.FinishedAt,
+		&i.IsCopy,
+		&i.Digest,
 	)
 	return i, err
 }
 
 const snapshotClose = `-- name: SnapshotClose :exec
-UPDATE indexer.snapshots SET finished_at = now() WHERE snapshot_offset = $1
+UPDATE indexer.snapshots_both s SET finished_at = now(), digest = indexer.changed_digest(s, jsonb_build_object('finished_at', now()))
+WHERE s.snapshot_offset = $1
 `
 
 func (q *Queries) SnapshotClose(ctx context.Context, db DBTX, snapshotOffset int64) error {
@@ -79,7 +86,7 @@ func (q *Queries) SnapshotClose(ctx context.Context, db DBTX, snapshotOffset int
 }
 
 const snapshotDiscard = `-- name: SnapshotDiscard :exec
-DELETE FROM indexer.snapshots WHERE finished_at IS NULL
+DELETE FROM indexer.snapshots_both WHERE finished_at IS NULL
 `
 
 func (q *Queries) SnapshotDiscard(ctx context.Context, db DBTX) error {
@@ -88,7 +95,10 @@ func (q *Queries) SnapshotDiscard(ctx context.Context, db DBTX) error {
 }
 
 const snapshotStart = `-- name: SnapshotStart :exec
-INSERT INTO indexer.snapshots (snapshot_offset, scope, token_kind, token, entries) VALUES ($1, $2, '', '', 0)
+INSERT INTO indexer.snapshots_both (snapshot_offset, scope, token_kind, token, entries, started_at, is_copy, digest)
+SELECT r.snapshot_offset, r.scope, r.token_kind, r.token, r.entries, r.started_at, c.is_copy, indexer.row_digest(r)
+FROM (SELECT $1::bigint AS snapshot_offset, $2::text AS scope, '' AS token_kind, '' AS token, 0 AS entries, now() AS started_at) r,
+    unnest('{f,t}'::boolean[]) c (is_copy)
 `
 
 type SnapshotStartParams struct {
@@ -102,7 +112,7 @@ func (q *Queries) SnapshotStart(ctx context.Context, db DBTX, arg SnapshotStartP
 }
 
 const snapshotUnfinished = `-- name: SnapshotUnfinished :one
-SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at FROM indexer.snapshots WHERE finished_at IS NULL
+SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at, is_copy, digest FROM indexer.snapshots WHERE finished_at IS NULL
 `
 
 func (q *Queries) SnapshotUnfinished(ctx context.Context, db DBTX) (IndexerSnapshots, error) {
@@ -116,6 +126,8 @@ func (q *Queries) SnapshotUnfinished(ctx context.Context, db DBTX) (IndexerSnaps
 		&i.Entries,
 		&i.StartedAt,
 		&i.FinishedAt,
+		&i.IsCopy,
+		&i.Digest,
 	)
 	return i, err
 }

@@ -11,9 +11,9 @@ import (
 
 const templateInterfaceInsert = `-- name: TemplateInterfaceInsert :exec
 INSERT INTO indexer.template_interfaces (template_ref, interface_id)
-SELECT t.template_ref, $1
-FROM indexer.templates t
-WHERE t.template_id = $2 AND t.package_name = $3
+SELECT DISTINCT t.template_ref, $1::text
+FROM indexer.templates_both t
+WHERE indexer.is_intact(t) AND t.template_id = $2 AND t.package_name = $3
   AND t.representative_package_id IS NOT DISTINCT FROM $4
 ON CONFLICT DO NOTHING
 `

@@ -32,11 +32,11 @@ const (
 	Totals
 	// Projections follow from the facts and the snapshot.
 	Projections
-	// Dictionaries give numbers to names.
+	// Dictionaries give numbers to names. They are kept twice.
 	Dictionaries
 	// Aside is a snapshot that is not carried yet. Each table is named fill_ and what its rows will be carried in.
 	Aside
-	// State is everything else: claims, positions, leadership, and what tasks have read.
+	// State is everything else: what is held, positions, leadership, and what tasks have read. Most of it is kept twice.
 	State
 )
 
@@ -75,6 +75,9 @@ type Table struct {
 	// Orphan is true of rows s that belong to no row of another table, and so should not be there. Empty: that is told in another way.
 	Orphan string
 
+	// Of State and Dictionaries. NoCopy says why rows are not kept twice. Empty: they are, because nothing else could tell them again.
+	NoCopy string
+
 	// Of facts. Element: there is one row for each element of an update. Activity: the rows may activate and deactivate contracts.
 	Element, Activity bool
 
@@ -104,6 +107,17 @@ func (t *Table) Rows(condition string) string {
 
 // SQL is the table's name in a statement.
 func (t *Table) SQL() string { return "indexer." + t.Name }
+
+// Copy is the name of the copy of a table that is kept twice, and Both that of the two as one: whoever writes writes that one.
+func (t *Table) Copy() string { return t.Name + "_copy" }
+
+// Both: see Copy.
+func (t *Table) Both() string { return t.Name + "_both" }
+
+// KeptTwice returns the tables that have a copy. See Table.NoCopy.
+func KeptTwice() []Table {
+	return slices.DeleteFunc(In(Dictionaries, State), func(t Table) bool { return t.NoCopy != "" })
+}
 
 // OfRecords tells whether rows belong to records of the transaction history, by their seq.
 func (t *Table) OfRecords() bool { return t.Place == seq }
