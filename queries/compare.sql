@@ -10,4 +10,5 @@ ORDER BY c.relname, a.attnum;
 
 -- name: UpdateOffsets :many
 -- Where an update is stored, up to the watermark. Nothing but the writer keeps an id from standing twice.
-SELECT u.ledger_offset FROM ledger.updates u WHERE u.update_id = @update_id ORDER BY u.ledger_offset;
+SELECT u.ledger_offset FROM indexer.updates u
+WHERE u.update_id = @update_id AND u.ledger_offset + 0 <= (SELECT indexer.watermark()) ORDER BY u.ledger_offset;

@@ -76,7 +76,7 @@ WHERE NOT EXISTS (SELECT FROM indexer.carried_created c WHERE c.ledger_offset = 
 WITH mine AS (
     DELETE FROM indexer.coverage_both c
     WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive <= @to_inclusive::bigint AND c.to_inclusive >= @from_exclusive::bigint
-      AND c.from_exclusive < ledger.latest_offset()
+      AND c.from_exclusive < indexer.watermark()
     RETURNING c.is_copy, int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed, indexer.is_intact(c) AS intact
 ), others AS (
     SELECT c.is_copy, int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed FROM indexer.coverage_both c
