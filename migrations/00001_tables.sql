@@ -3,8 +3,6 @@
 
 -- +goose Up
 
-CREATE SCHEMA IF NOT EXISTS indexer;
-COMMENT ON SCHEMA indexer IS 'Tables of the ledger indexer. They may change with any release: read schema ledger instead.';
 CREATE SCHEMA ledger;
 COMMENT ON SCHEMA ledger IS 'The ledger as one participant shows it, up to ledger.latest_offset(). Read docs/sql.md.';
 
@@ -18,24 +16,24 @@ COMMENT ON SCHEMA ledger IS 'The ledger as one participant shows it, up to ledge
 -- another one has a digest only where that one was intact.
 
 -- For rows of any table: no SQL function can be for those without $$.
-CREATE FUNCTION indexer.row_digest(r anyelement) RETURNS bytea LANGUAGE sql STABLE PARALLEL SAFE SET timezone = 'UTC' AS $digest$
+CREATE FUNCTION row_digest(r anyelement) RETURNS bytea LANGUAGE sql STABLE PARALLEL SAFE SET timezone = 'UTC' AS $digest$
 SELECT sha256(convert_to(jsonb_strip_nulls(to_jsonb(r) - '{is_copy,digest,intact,recorded_at}'::text[])::text, 'UTF8'))
 $digest$;
-COMMENT ON FUNCTION indexer.row_digest(anyelement) IS 'The digest of a row that is kept twice: over all columns that are not NULL, by their names, but for is_copy and digest, for recorded_at, which is another one where the same is recorded again, and for intact, which says of a row in the making whether the rows that it is made of were.';
+COMMENT ON FUNCTION row_digest(anyelement) IS 'The digest of a row that is kept twice: over all columns that are not NULL, by their names, but for is_copy and digest, for recorded_at, which is another one where the same is recorded again, and for intact, which says of a row in the making whether the rows that it is made of were.';
 
-CREATE FUNCTION indexer.is_intact(r anyelement) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog AS $digest$
-SELECT coalesce((to_jsonb(r) ->> 'digest')::bytea = indexer.row_digest(r), false)
+CREATE FUNCTION is_intact(r anyelement) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $digest$
+SELECT coalesce((to_jsonb(r) ->> 'digest')::bytea = row_digest(r), false)
 $digest$;
-COMMENT ON FUNCTION indexer.is_intact(anyelement) IS 'Whether a row that is kept twice has the digest that it was written with.';
+COMMENT ON FUNCTION is_intact(anyelement) IS 'Whether a row that is kept twice has the digest that it was written with.';
 
-CREATE FUNCTION indexer.changed_digest(r anyelement, changes jsonb) RETURNS bytea LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog AS $digest$
-SELECT CASE WHEN indexer.is_intact(r) THEN indexer.row_digest(jsonb_populate_record(r, changes)) END
+CREATE FUNCTION changed_digest(r anyelement, changes jsonb) RETURNS bytea LANGUAGE sql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $digest$
+SELECT CASE WHEN is_intact(r) THEN row_digest(jsonb_populate_record(r, changes)) END
 $digest$;
-COMMENT ON FUNCTION indexer.changed_digest(anyelement, jsonb) IS 'The digest of a row after some of its columns are changed. NULL: the row was damaged before.';
+COMMENT ON FUNCTION changed_digest(anyelement, jsonb) IS 'The digest of a row after some of its columns are changed. NULL: the row was damaged before.';
 
 -- What the database holds, and of whom ------------------------------------------------------------------------
 
-CREATE TABLE indexer.participant_both (
+CREATE TABLE participant_both (
     only_row       boolean NOT NULL DEFAULT true CHECK (only_row),
     participant_id text NOT NULL,
     recorded_at    timestamptz NOT NULL DEFAULT now(),
@@ -43,11 +41,11 @@ CREATE TABLE indexer.participant_both (
     digest         bytea,
     PRIMARY KEY (only_row, is_copy)
 ) PARTITION BY LIST (is_copy);
-CREATE TABLE indexer.participant PARTITION OF indexer.participant_both FOR VALUES IN (false);
-CREATE TABLE indexer.participant_copy PARTITION OF indexer.participant_both FOR VALUES IN (true);
-COMMENT ON TABLE indexer.participant IS 'The one ledger that this database belongs to. Empty while the server has not told who it is.';
+CREATE TABLE participant PARTITION OF participant_both FOR VALUES IN (false);
+CREATE TABLE participant_copy PARTITION OF participant_both FOR VALUES IN (true);
+COMMENT ON TABLE participant IS 'The one ledger that this database belongs to. Empty while the server has not told who it is.';
 
-CREATE TABLE indexer.scopes_both (
+CREATE TABLE scopes_both (
     scope       text NOT NULL,
     definition  jsonb NOT NULL,
     recorded_at timestamptz NOT NULL DEFAULT now(),
@@ -55,20 +53,20 @@ CREATE TABLE indexer.scopes_both (
     digest      bytea,
     PRIMARY KEY (scope, is_copy)
 ) PARTITION BY LIST (is_copy);
-CREATE TABLE indexer.scopes PARTITION OF indexer.scopes_both FOR VALUES IN (false);
-CREATE TABLE indexer.scopes_copy PARTITION OF indexer.scopes_both FOR VALUES IN (true);
-COMMENT ON TABLE indexer.scopes IS 'What the hashes in coverage stand for.';
+CREATE TABLE scopes PARTITION OF scopes_both FOR VALUES IN (false);
+CREATE TABLE scopes_copy PARTITION OF scopes_both FOR VALUES IN (true);
+COMMENT ON TABLE scopes IS 'What the hashes in coverage stand for.';
 
-CREATE TABLE indexer.leadership (
+CREATE TABLE leadership (
     role      text PRIMARY KEY,
     epoch     bigint NOT NULL,
     holder    text,
     led_since timestamptz
 );
-COMMENT ON TABLE indexer.leadership IS 'One row per writing role. Every write transaction holds its row FOR SHARE at its own epoch, so that a leader of the past can commit nothing.';
-INSERT INTO indexer.leadership (role, epoch) VALUES ('updates', 0), ('transactions', 0), ('history', 0), ('repair', 0);
+COMMENT ON TABLE leadership IS 'One row per writing role. Every write transaction holds its row FOR SHARE at its own epoch, so that a leader of the past can commit nothing.';
+INSERT INTO leadership (role, epoch) VALUES ('updates', 0), ('transactions', 0), ('history', 0), ('repair', 0);
 
-CREATE TABLE indexer.checkpoints_both (
+CREATE TABLE checkpoints_both (
     stream        text NOT NULL,
     ledger_offset bigint,
     event_id      text,
@@ -77,15 +75,15 @@ CREATE TABLE indexer.checkpoints_both (
     digest        bytea,
     PRIMARY KEY (stream, is_copy)
 ) PARTITION BY LIST (is_copy);
-CREATE TABLE indexer.checkpoints PARTITION OF indexer.checkpoints_both FOR VALUES IN (false);
-CREATE TABLE indexer.checkpoints_copy PARTITION OF indexer.checkpoints_both FOR VALUES IN (true);
-COMMENT ON TABLE indexer.checkpoints IS 'Where each stream resumes. For updates this is the watermark: the projected end, and what readers see.';
+CREATE TABLE checkpoints PARTITION OF checkpoints_both FOR VALUES IN (false);
+CREATE TABLE checkpoints_copy PARTITION OF checkpoints_both FOR VALUES IN (true);
+COMMENT ON TABLE checkpoints IS 'Where each stream resumes. For updates this is the watermark: the projected end, and what readers see.';
 
-CREATE FUNCTION indexer.watermark() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
-RETURN (SELECT c.ledger_offset FROM indexer.checkpoints c WHERE c.stream = 'updates');
-COMMENT ON FUNCTION indexer.watermark() IS 'What is shown ends with this offset. NULL: nothing has been indexed. Shown as ledger.latest_offset().';
+CREATE FUNCTION watermark() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
+RETURN (SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates');
+COMMENT ON FUNCTION watermark() IS 'What is shown ends with this offset. NULL: nothing has been indexed. Shown as ledger.latest_offset().';
 
-CREATE TABLE indexer.floors_both (
+CREATE TABLE floors_both (
     stream        text NOT NULL,
     history_floor bigint NOT NULL,
     state_floor   bigint,
@@ -93,11 +91,11 @@ CREATE TABLE indexer.floors_both (
     digest        bytea,
     PRIMARY KEY (stream, is_copy)
 ) PARTITION BY LIST (is_copy);
-CREATE TABLE indexer.floors PARTITION OF indexer.floors_both FOR VALUES IN (false);
-CREATE TABLE indexer.floors_copy PARTITION OF indexer.floors_both FOR VALUES IN (true);
-COMMENT ON TABLE indexer.floors IS 'From where events are complete, and from where the active set is known at every offset (NULL: nowhere).';
+CREATE TABLE floors PARTITION OF floors_both FOR VALUES IN (false);
+CREATE TABLE floors_copy PARTITION OF floors_both FOR VALUES IN (true);
+COMMENT ON TABLE floors IS 'From where events are complete, and from where the active set is known at every offset (NULL: nowhere).';
 
-CREATE TABLE indexer.coverage_both (
+CREATE TABLE coverage_both (
     stream         text   NOT NULL,
     scope          text   NOT NULL,
     from_exclusive bigint NOT NULL CHECK (from_exclusive >= 0),
@@ -107,14 +105,14 @@ CREATE TABLE indexer.coverage_both (
     PRIMARY KEY (stream, from_exclusive, is_copy),
     CHECK (from_exclusive < to_inclusive)
 ) PARTITION BY LIST (is_copy);
-CREATE TABLE indexer.coverage PARTITION OF indexer.coverage_both (
+CREATE TABLE coverage PARTITION OF coverage_both (
     -- A writer whose twin is still in doubt waits here for it, and is refused if the twin committed.
     CONSTRAINT coverage_once EXCLUDE USING gist (int8range(from_exclusive, to_inclusive, '(]') WITH &&) WHERE (stream = 'updates')
 ) FOR VALUES IN (false) WITH (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
-CREATE TABLE indexer.coverage_copy PARTITION OF indexer.coverage_both FOR VALUES IN (true) WITH (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
-COMMENT ON TABLE indexer.coverage IS 'Which offset ranges are in the facts. Written in the transaction that writes the facts.';
+CREATE TABLE coverage_copy PARTITION OF coverage_both FOR VALUES IN (true) WITH (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
+COMMENT ON TABLE coverage IS 'Which offset ranges are in the facts. Written in the transaction that writes the facts.';
 
-CREATE TABLE indexer.snapshots_both (
+CREATE TABLE snapshots_both (
     snapshot_offset bigint NOT NULL,
     scope           text   NOT NULL,
     token_kind      text   NOT NULL,
@@ -126,23 +124,23 @@ CREATE TABLE indexer.snapshots_both (
     digest          bytea,
     PRIMARY KEY (snapshot_offset, is_copy)
 ) PARTITION BY LIST (is_copy);
-CREATE TABLE indexer.snapshots PARTITION OF indexer.snapshots_both FOR VALUES IN (false);
-CREATE TABLE indexer.snapshots_copy PARTITION OF indexer.snapshots_both FOR VALUES IN (true);
-CREATE UNIQUE INDEX snapshots_one_unfinished ON indexer.snapshots ((finished_at IS NULL)) WHERE finished_at IS NULL;
-COMMENT ON TABLE indexer.snapshots IS 'Snapshots that were read, or are being read: token is where the next page starts.';
+CREATE TABLE snapshots PARTITION OF snapshots_both FOR VALUES IN (false);
+CREATE TABLE snapshots_copy PARTITION OF snapshots_both FOR VALUES IN (true);
+CREATE UNIQUE INDEX snapshots_one_unfinished ON snapshots ((finished_at IS NULL)) WHERE finished_at IS NULL;
+COMMENT ON TABLE snapshots IS 'Snapshots that were read, or are being read: token is where the next page starts.';
 
-CREATE TABLE indexer.partitions (
+CREATE TABLE partitions (
     relation    text   NOT NULL,
     from_offset bigint NOT NULL,
     to_offset   bigint NOT NULL,
     PRIMARY KEY (relation, from_offset),
     CHECK (from_offset < to_offset)
 );
-COMMENT ON TABLE indexer.partitions IS 'The partitions of the fact tables: from_offset inclusive, to_offset exclusive.';
+COMMENT ON TABLE partitions IS 'The partitions of the fact tables: from_offset inclusive, to_offset exclusive.';
 
 -- Dictionaries: long names and lists of parties are stored once ------------------------------------------------
 
-CREATE TABLE indexer.templates_both (
+CREATE TABLE templates_both (
     template_ref              integer NOT NULL,
     template_id               text NOT NULL,
     package_id                text NOT NULL,
@@ -153,54 +151,54 @@ CREATE TABLE indexer.templates_both (
     is_copy                   boolean NOT NULL DEFAULT false,
     digest                    bytea
 ) PARTITION BY LIST (is_copy);
-CREATE TABLE indexer.templates PARTITION OF indexer.templates_both (
+CREATE TABLE templates PARTITION OF templates_both (
     PRIMARY KEY (template_ref),
     UNIQUE NULLS NOT DISTINCT (template_id, package_name, representative_package_id)
 ) FOR VALUES IN (false);
-CREATE TABLE indexer.templates_copy PARTITION OF indexer.templates_both (
+CREATE TABLE templates_copy PARTITION OF templates_both (
     PRIMARY KEY (template_ref),
     UNIQUE NULLS NOT DISTINCT (template_id, package_name, representative_package_id)
 ) FOR VALUES IN (true);
-COMMENT ON TABLE indexer.templates IS 'Each template id as served, with the package names that came with it.';
+COMMENT ON TABLE templates IS 'Each template id as served, with the package names that came with it.';
 
-CREATE TABLE indexer.synchronizers_both (
+CREATE TABLE synchronizers_both (
     synchronizer_ref integer NOT NULL,
     synchronizer_id  text NOT NULL,
     is_copy          boolean NOT NULL DEFAULT false,
     digest           bytea
 ) PARTITION BY LIST (is_copy);
-CREATE TABLE indexer.synchronizers PARTITION OF indexer.synchronizers_both (
+CREATE TABLE synchronizers PARTITION OF synchronizers_both (
     PRIMARY KEY (synchronizer_ref),
     UNIQUE (synchronizer_id)
 ) FOR VALUES IN (false);
-CREATE TABLE indexer.synchronizers_copy PARTITION OF indexer.synchronizers_both (
+CREATE TABLE synchronizers_copy PARTITION OF synchronizers_both (
     PRIMARY KEY (synchronizer_ref),
     UNIQUE (synchronizer_id)
 ) FOR VALUES IN (true);
-COMMENT ON TABLE indexer.synchronizers IS 'Each synchronizer id that was served.';
+COMMENT ON TABLE synchronizers IS 'Each synchronizer id that was served.';
 
 -- A contract's signatories, observers and witnesses are a third of what is stored of it, and mostly the same lists as another
 -- one's.
-CREATE TABLE indexer.party_lists_both (
+CREATE TABLE party_lists_both (
     party_list_ref integer NOT NULL CHECK (party_list_ref > 0),
     parties        text[]  NOT NULL,
     is_copy        boolean NOT NULL DEFAULT false,
     digest         bytea
 ) PARTITION BY LIST (is_copy);
-CREATE TABLE indexer.party_lists PARTITION OF indexer.party_lists_both (
+CREATE TABLE party_lists PARTITION OF party_lists_both (
     PRIMARY KEY (party_list_ref),
     -- A unique btree would refuse a list of more than 2.7 kB.
     CONSTRAINT party_lists_once EXCLUDE USING hash (parties WITH =)
 ) FOR VALUES IN (false);
-CREATE TABLE indexer.party_lists_copy PARTITION OF indexer.party_lists_both (
+CREATE TABLE party_lists_copy PARTITION OF party_lists_both (
     PRIMARY KEY (party_list_ref)
 ) FOR VALUES IN (true);
-CREATE INDEX party_lists_copy_parties ON indexer.party_lists_copy USING hash (parties); -- a list that is damaged is looked up there
-COMMENT ON TABLE indexer.party_lists IS 'Each list of parties that was served, in the order in which it was. Written before the rows that refer to it, as the other dictionaries are, and kept when they go.';
+CREATE INDEX party_lists_copy_parties ON party_lists_copy USING hash (parties); -- a list that is damaged is looked up there
+COMMENT ON TABLE party_lists IS 'Each list of parties that was served, in the order in which it was. Written before the rows that refer to it, as the other dictionaries are, and kept when they go.';
 
 -- Facts: written once, never updated. Partitions are attached by the indexer where rows come -------------------
 
-CREATE TABLE indexer.updates (
+CREATE TABLE updates (
     ledger_offset             bigint NOT NULL,
     update_id                 text,
     kind                      text NOT NULL,
@@ -217,10 +215,10 @@ CREATE TABLE indexer.updates (
     extra                     jsonb,
     PRIMARY KEY (ledger_offset)
 ) PARTITION BY RANGE (ledger_offset);
-CREATE INDEX updates_update_id ON indexer.updates USING hash (update_id);
-CREATE INDEX updates_record_time ON indexer.updates USING brin (record_time);
+CREATE INDEX updates_update_id ON updates USING hash (update_id);
+CREATE INDEX updates_record_time ON updates USING brin (record_time);
 
-CREATE TABLE indexer.created (
+CREATE TABLE created (
     ledger_offset       bigint  NOT NULL,
     node_id             integer NOT NULL,
     origin              text    NOT NULL,
@@ -240,10 +238,10 @@ CREATE TABLE indexer.created (
     extra               jsonb,
     PRIMARY KEY (ledger_offset, node_id)
 ) PARTITION BY RANGE (ledger_offset);
-CREATE INDEX created_contract_id ON indexer.created USING hash (contract_id);
-CREATE INDEX created_record_time ON indexer.created USING brin (record_time);
+CREATE INDEX created_contract_id ON created USING hash (contract_id);
+CREATE INDEX created_record_time ON created USING brin (record_time);
 
-CREATE TABLE indexer.archived (
+CREATE TABLE archived (
     ledger_offset          bigint  NOT NULL,
     node_id                integer NOT NULL,
     contract_id            text    NOT NULL,
@@ -255,10 +253,10 @@ CREATE TABLE indexer.archived (
     extra                  jsonb,
     PRIMARY KEY (ledger_offset, node_id)
 ) PARTITION BY RANGE (ledger_offset);
-CREATE INDEX archived_contract_id ON indexer.archived USING hash (contract_id);
-CREATE INDEX archived_record_time ON indexer.archived USING brin (record_time);
+CREATE INDEX archived_contract_id ON archived USING hash (contract_id);
+CREATE INDEX archived_record_time ON archived USING brin (record_time);
 
-CREATE TABLE indexer.exercised (
+CREATE TABLE exercised (
     ledger_offset           bigint  NOT NULL,
     node_id                 integer NOT NULL,
     contract_id             text    NOT NULL,
@@ -278,10 +276,10 @@ CREATE TABLE indexer.exercised (
     extra                   jsonb,
     PRIMARY KEY (ledger_offset, node_id)
 ) PARTITION BY RANGE (ledger_offset);
-CREATE INDEX exercised_contract_id ON indexer.exercised USING hash (contract_id);
-CREATE INDEX exercised_record_time ON indexer.exercised USING brin (record_time);
+CREATE INDEX exercised_contract_id ON exercised USING hash (contract_id);
+CREATE INDEX exercised_record_time ON exercised USING brin (record_time);
 
-CREATE TABLE indexer.interface_views (
+CREATE TABLE interface_views (
     ledger_offset             bigint  NOT NULL,
     node_id                   integer NOT NULL,
     ordinal                   integer NOT NULL,
@@ -297,9 +295,9 @@ CREATE TABLE indexer.interface_views (
     extra                     jsonb,
     PRIMARY KEY (ledger_offset, node_id, ordinal)
 ) PARTITION BY RANGE (ledger_offset);
-CREATE INDEX interface_views_record_time ON indexer.interface_views USING brin (record_time);
+CREATE INDEX interface_views_record_time ON interface_views USING brin (record_time);
 
-CREATE TABLE indexer.reassignments (
+CREATE TABLE reassignments (
     ledger_offset          bigint  NOT NULL,
     node_id                integer NOT NULL,
     kind                   text    NOT NULL,
@@ -317,10 +315,10 @@ CREATE TABLE indexer.reassignments (
     extra                  jsonb,
     PRIMARY KEY (ledger_offset, node_id)
 ) PARTITION BY RANGE (ledger_offset);
-CREATE INDEX reassignments_contract_id ON indexer.reassignments USING hash (contract_id);
-CREATE INDEX reassignments_record_time ON indexer.reassignments USING brin (record_time);
+CREATE INDEX reassignments_contract_id ON reassignments USING hash (contract_id);
+CREATE INDEX reassignments_record_time ON reassignments USING brin (record_time);
 
-CREATE TABLE indexer.topology_events (
+CREATE TABLE topology_events (
     ledger_offset    bigint  NOT NULL,
     node_id          integer NOT NULL,
     kind             text    NOT NULL,
@@ -332,11 +330,11 @@ CREATE TABLE indexer.topology_events (
     extra            jsonb,
     PRIMARY KEY (ledger_offset, node_id)
 ) PARTITION BY RANGE (ledger_offset);
-CREATE INDEX topology_events_record_time ON indexer.topology_events USING brin (record_time);
+CREATE INDEX topology_events_record_time ON topology_events USING brin (record_time);
 
 -- Rare rows: not partitioned, because almost every database has none of them.
 
-CREATE TABLE indexer.unknown_elements (
+CREATE TABLE unknown_elements (
     ledger_offset    bigint  NOT NULL,
     ordinal          integer NOT NULL,
     node_id          integer,
@@ -348,7 +346,7 @@ CREATE TABLE indexer.unknown_elements (
 );
 
 -- Values that their own column cannot hold as sent, byte by byte: one table for each owner.
-CREATE TABLE indexer.exact_payloads (
+CREATE TABLE exact_payloads (
     ledger_offset bigint NOT NULL,
     node_id       integer,
     interface_id  text,
@@ -356,9 +354,9 @@ CREATE TABLE indexer.exact_payloads (
     field         text   NOT NULL,
     exact         bytea  NOT NULL
 );
-CREATE INDEX exact_payloads_place ON indexer.exact_payloads (ledger_offset, node_id);
+CREATE INDEX exact_payloads_place ON exact_payloads (ledger_offset, node_id);
 
-CREATE TABLE indexer.offset_checkpoints (
+CREATE TABLE offset_checkpoints (
     ledger_offset    bigint  NOT NULL,
     synchronizer_ref integer NOT NULL,
     record_time      timestamptz NOT NULL,
@@ -367,32 +365,32 @@ CREATE TABLE indexer.offset_checkpoints (
     PRIMARY KEY (ledger_offset, synchronizer_ref)
 );
 
-CREATE TABLE indexer.checkpoint_exact_payloads (
+CREATE TABLE checkpoint_exact_payloads (
     ledger_offset bigint NOT NULL,
     field         text   NOT NULL,
     exact         bytea  NOT NULL
 );
-CREATE INDEX checkpoint_exact_payloads_place ON indexer.checkpoint_exact_payloads (ledger_offset);
+CREATE INDEX checkpoint_exact_payloads_place ON checkpoint_exact_payloads (ledger_offset);
 
 -- Of contracts that were looked up, and of records of the transaction history.
-CREATE TABLE indexer.lookup_exact_payloads (
+CREATE TABLE lookup_exact_payloads (
     ledger_offset bigint  NOT NULL,
     node_id       integer NOT NULL,
     field         text    NOT NULL,
     exact         bytea   NOT NULL
 );
-CREATE INDEX lookup_exact_payloads_place ON indexer.lookup_exact_payloads (ledger_offset, node_id);
+CREATE INDEX lookup_exact_payloads_place ON lookup_exact_payloads (ledger_offset, node_id);
 
-CREATE TABLE indexer.record_exact_payloads (
+CREATE TABLE record_exact_payloads (
     seq   bigint NOT NULL,
     field text   NOT NULL,
     exact bytea  NOT NULL
 );
-CREATE INDEX record_exact_payloads_place ON indexer.record_exact_payloads (seq);
+CREATE INDEX record_exact_payloads_place ON record_exact_payloads (seq);
 
 -- Carried rows: what a snapshot said. They belong to no covered range ------------------------------------------
 
-CREATE TABLE indexer.carried_created (
+CREATE TABLE carried_created (
     ledger_offset        bigint  NOT NULL,
     node_id              integer NOT NULL,
     snapshot_offset      bigint  NOT NULL,
@@ -414,9 +412,9 @@ CREATE TABLE indexer.carried_created (
     entry_extra          jsonb,
     PRIMARY KEY (ledger_offset, node_id)
 );
-CREATE INDEX carried_created_contract_id ON indexer.carried_created USING hash (contract_id);
+CREATE INDEX carried_created_contract_id ON carried_created USING hash (contract_id);
 
-CREATE TABLE indexer.carried_interface_views (
+CREATE TABLE carried_interface_views (
     ledger_offset             bigint  NOT NULL,
     node_id                   integer NOT NULL,
     ordinal                   integer NOT NULL,
@@ -433,7 +431,7 @@ CREATE TABLE indexer.carried_interface_views (
     PRIMARY KEY (ledger_offset, node_id, ordinal)
 );
 
-CREATE TABLE indexer.carried_reassignments (
+CREATE TABLE carried_reassignments (
     ledger_offset          bigint  NOT NULL,
     node_id                integer NOT NULL,
     snapshot_offset        bigint  NOT NULL,
@@ -455,9 +453,9 @@ CREATE TABLE indexer.carried_reassignments (
     entry_extra            jsonb,
     PRIMARY KEY (ledger_offset, node_id)
 );
-CREATE INDEX carried_reassignments_contract_id ON indexer.carried_reassignments USING hash (contract_id);
+CREATE INDEX carried_reassignments_contract_id ON carried_reassignments USING hash (contract_id);
 
-CREATE TABLE indexer.carried_unknown_elements (
+CREATE TABLE carried_unknown_elements (
     ledger_offset bigint  NOT NULL, -- of the snapshot
     ordinal       integer NOT NULL,
     kind          text    NOT NULL,
@@ -467,12 +465,12 @@ CREATE TABLE indexer.carried_unknown_elements (
     PRIMARY KEY (ledger_offset, ordinal)
 );
 
-CREATE TABLE indexer.carried_exact_payloads (LIKE indexer.exact_payloads);
-CREATE INDEX carried_exact_payloads_place ON indexer.carried_exact_payloads (ledger_offset, node_id);
+CREATE TABLE carried_exact_payloads (LIKE exact_payloads);
+CREATE INDEX carried_exact_payloads_place ON carried_exact_payloads (ledger_offset, node_id);
 
 -- Projections: derived from facts and carried rows, in offset order, in the transaction that moves the watermark -
 
-CREATE TABLE indexer.active_contracts (
+CREATE TABLE active_contracts (
     contract_id          text    NOT NULL,
     synchronizer_ref     integer NOT NULL,
     template_ref         integer NOT NULL,
@@ -482,11 +480,11 @@ CREATE TABLE indexer.active_contracts (
     PRIMARY KEY (activated_offset, activated_node_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 -- By hash: contract ids are long and random, and in a btree each of them makes another page dirty.
-CREATE INDEX active_contracts_contract_id ON indexer.active_contracts USING hash (contract_id);
-CREATE INDEX active_contracts_template ON indexer.active_contracts (template_ref, activated_offset);
-COMMENT ON TABLE indexer.active_contracts IS 'One narrow row per contract and synchronizer that is active at the watermark. The activation names its creation event, and is the key: no event activates twice.';
+CREATE INDEX active_contracts_contract_id ON active_contracts USING hash (contract_id);
+CREATE INDEX active_contracts_template ON active_contracts (template_ref, activated_offset);
+COMMENT ON TABLE active_contracts IS 'One narrow row per contract and synchronizer that is active at the watermark. The activation names its creation event, and is the key: no event activates twice.';
 
-CREATE TABLE indexer.lifetimes (
+CREATE TABLE lifetimes (
     deactivated_offset bigint  NOT NULL,
     activated_offset   bigint  NOT NULL,
     activated_node_id  integer NOT NULL,
@@ -495,14 +493,16 @@ CREATE TABLE indexer.lifetimes (
     contract_id        text    NOT NULL,
     PRIMARY KEY (deactivated_offset, activated_offset, activated_node_id)
 ) PARTITION BY RANGE (deactivated_offset);
-COMMENT ON TABLE indexer.lifetimes IS 'One row per closed lifetime. Active as of N: active_contracts activated <= N, and lifetimes with activated <= N < deactivated.';
+COMMENT ON TABLE lifetimes IS 'One row per closed lifetime. Active as of N: active_contracts activated <= N, and lifetimes with activated <= N < deactivated.';
 
 -- What both follow from is worked out from the events one after the other; this is what that has to come to, from all events at
 -- once. In a step events are in the order of their node ids, and of the kinds below where they share one.
-CREATE FUNCTION indexer.activations(from_exclusive bigint, to_inclusive bigint, ended_after bigint)
+-- +goose StatementBegin
+CREATE FUNCTION activations(from_exclusive bigint, to_inclusive bigint, ended_after bigint)
 RETURNS TABLE (contract_id text, synchronizer_ref integer, template_ref integer, activated_offset bigint, activated_node_id integer,
     reassignment_counter bigint, deactivated_offset bigint)
-LANGUAGE sql STABLE PARALLEL SAFE AS $$
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
 SELECT t.contract_id, t.synchronizer_ref, t.template_ref, t.ledger_offset, t.node_id, t.reassignment_counter, t.ended
 FROM (
     SELECT e.*, lead(e.ledger_offset) OVER (
@@ -511,28 +511,29 @@ FROM (
     FROM (
         SELECT c.contract_id, coalesce(c.synchronizer_ref, 0) AS synchronizer_ref, c.ledger_offset, c.node_id, 0 AS kind, c.template_ref,
             c.reassignment_counter, true AS activates
-        FROM indexer.carried_created c
+        FROM carried_created c
         WHERE c.reassignment_counter IS NOT NULL
         UNION ALL
         SELECT c.contract_id, coalesce(c.synchronizer_ref, 0), c.ledger_offset, c.node_id, 1, c.template_ref, coalesce(r.reassignment_counter, 0), true
-        FROM indexer.created c
-        LEFT JOIN indexer.reassignments r
+        FROM created c
+        LEFT JOIN reassignments r
             ON c.origin = 'assignment' AND r.kind = 'assigned' AND r.ledger_offset = c.ledger_offset AND r.node_id = c.node_id
         WHERE c.ledger_offset > from_exclusive AND c.ledger_offset <= to_inclusive AND (c.origin = 'assignment' OR c.acs_delta IS NOT FALSE)
         UNION ALL
         SELECT a.contract_id, coalesce(a.synchronizer_ref, 0), a.ledger_offset, a.node_id, 2, NULL, NULL, false
-        FROM indexer.archived a
+        FROM archived a
         WHERE a.ledger_offset > from_exclusive AND a.ledger_offset <= to_inclusive
         UNION ALL
         SELECT x.contract_id, coalesce(x.synchronizer_ref, 0), x.ledger_offset, x.node_id, 3, NULL, NULL, false
-        FROM indexer.exercised x
+        FROM exercised x
         WHERE x.ledger_offset > from_exclusive AND x.ledger_offset <= to_inclusive AND x.consuming
         UNION ALL
         SELECT r.contract_id, r.source_ref, r.ledger_offset, r.node_id, 4, NULL, NULL, false
-        FROM indexer.reassignments r
+        FROM reassignments r
         WHERE r.ledger_offset > from_exclusive AND r.ledger_offset <= to_inclusive AND r.kind = 'unassigned'
     ) e
 ) t
-WHERE t.activates AND (t.ended IS NULL OR t.ended > ended_after)
-$$;
-COMMENT ON FUNCTION indexer.activations(bigint, bigint, bigint) IS 'Every activation of a contract on a synchronizer (0: on none) by a carried row or by an event of a range, and where it ended (deactivated_offset; NULL: it is active). Those that ended up to ended_after are left out. What active_contracts and lifetimes follow from.';
+WHERE t.activates AND (t.ended IS NULL OR t.ended > ended_after);
+END;
+-- +goose StatementEnd
+COMMENT ON FUNCTION activations(bigint, bigint, bigint) IS 'Every activation of a contract on a synchronizer (0: on none) by a carried row or by an event of a range, and where it ended (deactivated_offset; NULL: it is active). Those that ended up to ended_after are left out. What active_contracts and lifetimes follow from.';

@@ -1,6 +1,6 @@
 -- name: CoverageInsert :exec
-INSERT INTO indexer.coverage_both (stream, scope, from_exclusive, to_inclusive, is_copy, digest)
-SELECT r.*, c.is_copy, indexer.row_digest(r)
+INSERT INTO coverage_both (stream, scope, from_exclusive, to_inclusive, is_copy, digest)
+SELECT r.*, c.is_copy, row_digest(r)
 FROM (SELECT @stream::text AS stream, @scope::text AS scope, @from_exclusive::bigint AS from_exclusive, @to_inclusive::bigint AS to_inclusive) r,
     unnest('{f,t}'::boolean[]) c (is_copy);
 
@@ -8,9 +8,9 @@ FROM (SELECT @stream::text AS stream, @scope::text AS scope, @from_exclusive::bi
 -- Makes one row of those of a scope that reach into a range, or end where it begins; what reaches beyond it stays apart. 0:
 -- they don't cover the range.
 WITH parts AS (
-    DELETE FROM indexer.coverage_both c
+    DELETE FROM coverage_both c
     WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive < @to_inclusive::bigint AND c.to_inclusive >= @from_exclusive::bigint
-    RETURNING c.is_copy, c.from_exclusive, c.to_inclusive, indexer.is_intact(c) AS intact
+    RETURNING c.is_copy, c.from_exclusive, c.to_inclusive, is_intact(c) AS intact
 ), whole AS (
     SELECT p.is_copy, min(p.from_exclusive) AS from_exclusive, max(p.to_inclusive) AS to_inclusive, bool_and(p.intact) AS intact
     FROM parts p GROUP BY p.is_copy
@@ -21,8 +21,8 @@ WITH parts AS (
     UNION ALL
     SELECT @stream, @scope, @to_inclusive, w.to_inclusive, w.is_copy, w.intact FROM whole w WHERE w.to_inclusive > @to_inclusive
 ), merged AS (
-    INSERT INTO indexer.coverage_both (stream, scope, from_exclusive, to_inclusive, is_copy, digest)
-    SELECT p.stream, p.scope, p.from_exclusive, p.to_inclusive, p.is_copy, CASE WHEN p.intact THEN indexer.row_digest(p) END FROM pieces p
+    INSERT INTO coverage_both (stream, scope, from_exclusive, to_inclusive, is_copy, digest)
+    SELECT p.stream, p.scope, p.from_exclusive, p.to_inclusive, p.is_copy, CASE WHEN p.intact THEN row_digest(p) END FROM pieces p
     RETURNING is_copy
 )
 SELECT count(*) FROM merged WHERE NOT is_copy;
@@ -30,35 +30,35 @@ SELECT count(*) FROM merged WHERE NOT is_copy;
 -- name: CoverageAhead :many
 -- What is covered behind the watermark.
 SELECT greatest(v.from_exclusive, c.ledger_offset)::bigint AS from_exclusive, v.to_inclusive
-FROM indexer.checkpoints c JOIN indexer.coverage v ON v.stream = c.stream AND v.to_inclusive > c.ledger_offset
+FROM checkpoints c JOIN coverage v ON v.stream = c.stream AND v.to_inclusive > c.ledger_offset
 WHERE c.stream = @stream ORDER BY v.from_exclusive;
 
 -- name: CoverageWithin :one
 -- How many offsets of a range a scope's rows cover.
 SELECT coalesce(sum(least(c.to_inclusive, @to_inclusive::bigint) - greatest(c.from_exclusive, @from_exclusive::bigint)), 0)::bigint AS offsets
-FROM indexer.coverage c
+FROM coverage c
 WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive < @to_inclusive::bigint AND c.to_inclusive > @from_exclusive::bigint;
 
 -- name: ScopesInUse :many
 -- The scopes of a stream that was started: nothing of it may be covered yet, or its checkpoint may be lost, or both.
-SELECT s.scope, s.definition FROM indexer.scopes s
-WHERE EXISTS (SELECT FROM indexer.checkpoints c WHERE c.stream = @stream)
-   OR EXISTS (SELECT FROM indexer.coverage v WHERE v.stream = @stream)
-   OR EXISTS (SELECT FROM indexer.floors f WHERE f.stream = @stream) ORDER BY s.recorded_at;
+SELECT s.scope, s.definition FROM scopes s
+WHERE EXISTS (SELECT FROM checkpoints c WHERE c.stream = @stream)
+   OR EXISTS (SELECT FROM coverage v WHERE v.stream = @stream)
+   OR EXISTS (SELECT FROM floors f WHERE f.stream = @stream) ORDER BY s.recorded_at;
 
 -- name: AnythingHeld :one
 -- Whether anything is stored or claimed of the updates, and of the transaction history.
-SELECT (EXISTS (SELECT FROM indexer.checkpoints c WHERE c.stream = 'updates') OR EXISTS (SELECT FROM indexer.coverage)
-    OR EXISTS (SELECT FROM indexer.floors) OR EXISTS (SELECT FROM indexer.updates) OR EXISTS (SELECT FROM indexer.created)
-    OR EXISTS (SELECT FROM indexer.snapshots s WHERE s.finished_at IS NOT NULL))::boolean AS updates,
-    (EXISTS (SELECT FROM indexer.checkpoints c WHERE c.stream = 'transactions') OR EXISTS (SELECT FROM indexer.transactions)
-    OR EXISTS (SELECT FROM indexer.history_position p WHERE p.revision > 0))::boolean AS history;
+SELECT (EXISTS (SELECT FROM checkpoints c WHERE c.stream = 'updates') OR EXISTS (SELECT FROM coverage)
+    OR EXISTS (SELECT FROM floors) OR EXISTS (SELECT FROM updates) OR EXISTS (SELECT FROM created)
+    OR EXISTS (SELECT FROM snapshots s WHERE s.finished_at IS NOT NULL))::boolean AS updates,
+    (EXISTS (SELECT FROM checkpoints c WHERE c.stream = 'transactions') OR EXISTS (SELECT FROM transactions)
+    OR EXISTS (SELECT FROM history_position p WHERE p.revision > 0))::boolean AS history;
 
 -- name: ScopeRecord :exec
-INSERT INTO indexer.scopes_both (scope, definition, recorded_at, is_copy, digest)
-SELECT r.*, c.is_copy, indexer.row_digest(r)
+INSERT INTO scopes_both (scope, definition, recorded_at, is_copy, digest)
+SELECT r.*, c.is_copy, row_digest(r)
 FROM (SELECT @scope::text AS scope, @definition::jsonb AS definition, now() AS recorded_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
 ON CONFLICT DO NOTHING;
 
 -- name: ScopesClear :exec
-DELETE FROM indexer.scopes_both;
+DELETE FROM scopes_both;

@@ -2,23 +2,23 @@
 
 -- name: HeldBesides :one
 -- Whether a snapshot is carried, and whether lifetimes of filled history are being worked out.
-SELECT EXISTS (SELECT FROM indexer.snapshots s WHERE s.finished_at IS NOT NULL) AS snapshot,
-    EXISTS (SELECT FROM indexer.fill x WHERE x.lifetimes_to IS NOT NULL) AS replaying;
+SELECT EXISTS (SELECT FROM snapshots s WHERE s.finished_at IS NOT NULL) AS snapshot,
+    EXISTS (SELECT FROM fill x WHERE x.lifetimes_to IS NOT NULL) AS replaying;
 
 -- name: HeldLost :one
 -- Which table lacks the row that says what is held, although others say that something is; empty: none does.
 SELECT coalesce((
     SELECT t.name
-    FROM (VALUES ('checkpoints', EXISTS (SELECT FROM indexer.checkpoints c WHERE c.stream = 'updates')),
-        ('floors', EXISTS (SELECT FROM indexer.floors f WHERE f.stream = 'updates'))) t (name, there)
-    WHERE NOT t.there AND (EXISTS (SELECT FROM indexer.checkpoints_both c WHERE c.stream = 'updates') OR EXISTS (SELECT FROM indexer.floors_both)
-        OR EXISTS (SELECT FROM indexer.coverage_both))
+    FROM (VALUES ('checkpoints', EXISTS (SELECT FROM checkpoints c WHERE c.stream = 'updates')),
+        ('floors', EXISTS (SELECT FROM floors f WHERE f.stream = 'updates'))) t (name, there)
+    WHERE NOT t.there AND (EXISTS (SELECT FROM checkpoints_both c WHERE c.stream = 'updates') OR EXISTS (SELECT FROM floors_both)
+        OR EXISTS (SELECT FROM coverage_both))
     ORDER BY t.name LIMIT 1
 ), '')::text AS lost;
 
 -- name: LastUpdateWithin :one
 -- The last stored update after one offset and up to another; 0: there is none.
-SELECT coalesce(max(u.ledger_offset), 0)::bigint AS last FROM indexer.updates u
+SELECT coalesce(max(u.ledger_offset), 0)::bigint AS last FROM updates u
 WHERE u.ledger_offset > @after::bigint AND u.ledger_offset <= @up_to::bigint;
 
 -- name: PartitionsAttached :many
@@ -26,7 +26,7 @@ WHERE u.ledger_offset > @after::bigint AND u.ledger_offset <= @up_to::bigint;
 SELECT p.relname::text AS relation, b.bounds[1]::bigint AS from_offset, b.bounds[2]::bigint AS to_offset
 FROM pg_catalog.pg_inherits i
 JOIN pg_catalog.pg_class p ON p.oid = i.inhparent
-JOIN pg_catalog.pg_namespace n ON n.oid = p.relnamespace AND n.nspname = 'indexer'
+JOIN pg_catalog.pg_namespace n ON n.oid = p.relnamespace AND n.nspname = current_schema()
 JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid AND c.relispartition
 CROSS JOIN LATERAL (
     SELECT regexp_match(pg_get_expr(c.relpartbound, c.oid), '^FOR VALUES FROM \(''?(-?\d+)''?\) TO \(''?(-?\d+)''?\)$') AS bounds
@@ -43,11 +43,11 @@ SELECT c.relname::text AS relation, a.attname::text AS name, coalesce((
     LIMIT 1
 ), '')::text AS offset_column
 FROM pg_catalog.pg_class c
-JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'indexer'
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname = current_schema()
 JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND a.attname::text = ANY (@names::text[])
   AND NOT c.relname::text = ANY (@but::text[])
 ORDER BY c.relname, a.attnum;
 
 -- name: PartitionForget :exec
-DELETE FROM indexer.partitions WHERE relation = @relation AND from_offset = @from_offset;
+DELETE FROM partitions WHERE relation = @relation AND from_offset = @from_offset;

@@ -1,12 +1,12 @@
 -- name: FloorsGet :one
 -- projected_from: active_contracts and lifetimes follow from what is after it, and from what was active there.
 SELECT f.history_floor, f.state_floor,
-    coalesce(f.state_floor, (SELECT x.projected_from FROM indexer.fill x), f.history_floor)::bigint AS projected_from
-FROM indexer.floors f WHERE f.stream = @stream;
+    coalesce(f.state_floor, (SELECT x.projected_from FROM fill x), f.history_floor)::bigint AS projected_from
+FROM floors f WHERE f.stream = @stream;
 
 -- name: FloorsSet :exec
-INSERT INTO indexer.floors_both (stream, history_floor, state_floor, is_copy, digest)
-SELECT r.*, c.is_copy, indexer.row_digest(r)
+INSERT INTO floors_both (stream, history_floor, state_floor, is_copy, digest)
+SELECT r.*, c.is_copy, row_digest(r)
 FROM (SELECT @stream::text AS stream, @history_floor::bigint AS history_floor, sqlc.narg('state_floor')::bigint AS state_floor) r,
     unnest('{f,t}'::boolean[]) c (is_copy)
 ON CONFLICT (stream, is_copy) DO UPDATE SET history_floor = excluded.history_floor, state_floor = excluded.state_floor, digest = excluded.digest;

@@ -1,15 +1,15 @@
 -- name: HistoryPositionGet :one
 -- Where the row is damaged the copy says it: what is written next follows from this.
 SELECT h.revision, h.shown_after, h.shown_to, h.read_after, h.last_seq, h.leftovers
-FROM indexer.history_position_both h WHERE indexer.is_intact(h) ORDER BY h.is_copy LIMIT 1;
+FROM history_position_both h WHERE is_intact(h) ORDER BY h.is_copy LIMIT 1;
 
 -- name: HistoryPositionHold :many
 -- Keeps the position as it is until the transaction ends. No row: it is not what the writer saw.
-SELECT revision FROM indexer.history_position WHERE revision = @revision FOR UPDATE;
+SELECT revision FROM history_position WHERE revision = @revision FOR UPDATE;
 
 -- name: HistoryPositionPut :exec
-INSERT INTO indexer.history_position_both (only_row, revision, shown_after, shown_to, read_after, last_seq, leftovers, is_copy, digest)
-SELECT r.*, c.is_copy, indexer.row_digest(r)
+INSERT INTO history_position_both (only_row, revision, shown_after, shown_to, read_after, last_seq, leftovers, is_copy, digest)
+SELECT r.*, c.is_copy, row_digest(r)
 FROM (SELECT true AS only_row, @revision::bigint AS revision, @shown_after::bigint AS shown_after, @shown_to::bigint AS shown_to,
     @read_after::bigint AS read_after, @last_seq::bigint AS last_seq, @leftovers::boolean AS leftovers) r, unnest('{f,t}'::boolean[]) c (is_copy)
 ON CONFLICT (only_row, is_copy) DO UPDATE SET revision = excluded.revision, shown_after = excluded.shown_after, shown_to = excluded.shown_to,
@@ -20,32 +20,32 @@ ON CONFLICT (only_row, is_copy) DO UPDATE SET revision = excluded.revision, show
 -- a third. The subquery is of the sort that is only answered row by row, by index.
 SELECT t.seq, t.event_id, t.fingerprint, ((
     SELECT count(*) FROM (
-        SELECT o.seq FROM indexer.transactions o
+        SELECT o.seq FROM transactions o
         WHERE o.event_id = t.event_id AND o.seq > @generation::bigint AND o.seq <= @to_inclusive::bigint LIMIT 2
     ) found
 ) = 1)::boolean AS alone
-FROM indexer.transactions t WHERE t.seq > @from_exclusive::bigint AND t.seq <= @to_inclusive::bigint ORDER BY t.seq;
+FROM transactions t WHERE t.seq > @from_exclusive::bigint AND t.seq <= @to_inclusive::bigint ORDER BY t.seq;
 
 -- name: HistoryIDsStored :many
 -- Those of some event ids that stand on a record after one seq up to another. Each is looked up by index: the list has no statistics.
 SELECT w.event_id::text AS event_id
 FROM (SELECT unnest(@event_ids::text[]) AS event_id) w
 WHERE (
-    SELECT t.seq FROM indexer.transactions t
+    SELECT t.seq FROM transactions t
     WHERE t.event_id = w.event_id AND t.seq > @from_exclusive::bigint AND t.seq <= @to_inclusive::bigint LIMIT 1
 ) IS NOT NULL;
 
 -- name: HistoryEnds :one
 -- The seq before the oldest record, and that of the newest one.
-SELECT coalesce(min(t.seq) - 1, 0)::bigint AS before, coalesce(max(t.seq), 0)::bigint AS newest FROM indexer.transactions t;
+SELECT coalesce(min(t.seq) - 1, 0)::bigint AS before, coalesce(max(t.seq), 0)::bigint AS newest FROM transactions t;
 
 -- name: HistoryCheckpoint :exec
-INSERT INTO indexer.checkpoints_both (stream, event_id, updated_at, is_copy, digest)
-SELECT r.*, c.is_copy, indexer.row_digest(r)
+INSERT INTO checkpoints_both (stream, event_id, updated_at, is_copy, digest)
+SELECT r.*, c.is_copy, row_digest(r)
 FROM (SELECT @stream::text AS stream, sqlc.narg('event_id')::text AS event_id, now() AS updated_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
 ON CONFLICT (stream, is_copy) DO UPDATE
 SET event_id = excluded.event_id, ledger_offset = NULL, updated_at = excluded.updated_at, digest = excluded.digest;
 
 -- name: HistorySeqs :many
 -- The seqs after one up to another under which a record is stored.
-SELECT t.seq FROM indexer.transactions t WHERE t.seq > @from_exclusive AND t.seq <= @to_inclusive;
+SELECT t.seq FROM transactions t WHERE t.seq > @from_exclusive AND t.seq <= @to_inclusive;

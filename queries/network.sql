@@ -1,8 +1,8 @@
 -- name: NetworkGet :one
-SELECT network_id FROM indexer.network;
+SELECT network_id FROM network;
 
 -- name: NetworkRecord :exec
-INSERT INTO indexer.network_both (only_row, network_id, recorded_at, is_copy, digest)
-SELECT r.*, c.is_copy, indexer.row_digest(r)
+INSERT INTO network_both (only_row, network_id, recorded_at, is_copy, digest)
+SELECT r.*, c.is_copy, row_digest(r)
 FROM (SELECT true AS only_row, @network_id::text AS network_id, now() AS recorded_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
 ON CONFLICT DO NOTHING;

@@ -1,11 +1,11 @@
 -- name: ParticipantGet :one
-SELECT participant_id FROM indexer.participant;
+SELECT participant_id FROM participant;
 
 -- name: ParticipantRecord :exec
-INSERT INTO indexer.participant_both (only_row, participant_id, recorded_at, is_copy, digest)
-SELECT r.*, c.is_copy, indexer.row_digest(r)
+INSERT INTO participant_both (only_row, participant_id, recorded_at, is_copy, digest)
+SELECT r.*, c.is_copy, row_digest(r)
 FROM (SELECT true AS only_row, @participant_id::text AS participant_id, now() AS recorded_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
 ON CONFLICT DO NOTHING;
 
 -- name: ParticipantClear :exec
-DELETE FROM indexer.participant_both;
+DELETE FROM participant_both;

@@ -1,36 +1,36 @@
 -- name: SnapshotUnfinished :one
-SELECT * FROM indexer.snapshots WHERE finished_at IS NULL;
+SELECT * FROM snapshots WHERE finished_at IS NULL;
 
 -- name: SnapshotStart :exec
-INSERT INTO indexer.snapshots_both (snapshot_offset, scope, token_kind, token, entries, started_at, is_copy, digest)
-SELECT r.*, c.is_copy, indexer.row_digest(r)
+INSERT INTO snapshots_both (snapshot_offset, scope, token_kind, token, entries, started_at, is_copy, digest)
+SELECT r.*, c.is_copy, row_digest(r)
 FROM (SELECT @snapshot_offset::bigint AS snapshot_offset, @scope::text AS scope, '' AS token_kind, '' AS token, 0 AS entries, now() AS started_at) r,
     unnest('{f,t}'::boolean[]) c (is_copy);
 
 -- name: SnapshotAdvance :one
 -- Moves the token by compare-and-swap, with the rows of the page that ends there.
 WITH moved AS (
-    UPDATE indexer.snapshots_both s SET token_kind = @token_kind, token = @token, entries = s.entries + @added::bigint,
-        digest = indexer.changed_digest(s, jsonb_build_object('token_kind', @token_kind::text, 'token', @token::text, 'entries', s.entries + @added::bigint))
+    UPDATE snapshots_both s SET token_kind = @token_kind, token = @token, entries = s.entries + @added::bigint,
+        digest = changed_digest(s, jsonb_build_object('token_kind', @token_kind::text, 'token', @token::text, 'entries', s.entries + @added::bigint))
     WHERE s.snapshot_offset = @snapshot_offset AND s.finished_at IS NULL AND s.entries = @entries_before::bigint AND s.token = @token_before::text
     RETURNING s.is_copy
 )
 SELECT count(*) FROM moved WHERE NOT is_copy;
 
 -- name: SnapshotClose :exec
-UPDATE indexer.snapshots_both s SET finished_at = now(), digest = indexer.changed_digest(s, jsonb_build_object('finished_at', now()))
+UPDATE snapshots_both s SET finished_at = now(), digest = changed_digest(s, jsonb_build_object('finished_at', now()))
 WHERE s.snapshot_offset = @snapshot_offset;
 
 -- name: SnapshotAtWatermark :one
-SELECT * FROM indexer.snapshots
-WHERE finished_at IS NOT NULL AND snapshot_offset = (SELECT c.ledger_offset FROM indexer.checkpoints c WHERE c.stream = 'updates');
+SELECT * FROM snapshots
+WHERE finished_at IS NOT NULL AND snapshot_offset = (SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates');
 
 -- name: SnapshotDiscard :exec
-DELETE FROM indexer.snapshots_both WHERE finished_at IS NULL;
+DELETE FROM snapshots_both WHERE finished_at IS NULL;
 
 -- name: CarriedClear :exec
-TRUNCATE indexer.carried_created, indexer.carried_interface_views, indexer.carried_reassignments, indexer.active_contracts,
-    indexer.carried_unknown_elements, indexer.carried_exact_payloads;
+TRUNCATE carried_created, carried_interface_views, carried_reassignments, active_contracts,
+    carried_unknown_elements, carried_exact_payloads;
 
 -- name: TimeoutsOff :exec
 -- Lets what follows in the transaction take as long as it takes, whatever the user's limits are.

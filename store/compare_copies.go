@@ -65,9 +65,9 @@ func eachThatDiffers(ctx context.Context, tx pgx.Tx, table *tables.Table, column
 		stored, copied = append(stored, "s."+c.name+"::text"), append(copied, "c."+c.name+"::text")
 	}
 	rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT concat_ws(', ', %s), CASE WHEN s.is_copy IS NOT NULL THEN ARRAY[%s] END,
-    CASE WHEN c.is_copy IS NOT NULL THEN ARRAY[%s] END, indexer.is_intact(s), indexer.is_intact(c)
-FROM %s s FULL JOIN indexer.%s c ON %s
-WHERE (indexer.is_intact(s) AND indexer.is_intact(c) AND s.digest = c.digest) IS NOT TRUE`,
+    CASE WHEN c.is_copy IS NOT NULL THEN ARRAY[%s] END, is_intact(s), is_intact(c)
+FROM %s s FULL JOIN %s c ON %s
+WHERE (is_intact(s) AND is_intact(c) AND s.digest = c.digest) IS NOT TRUE`,
 		strings.Join(append(name, "NULL"), ", "), strings.Join(stored, ", "), strings.Join(copied, ", "), table.SQL(), table.Copy(), strings.Join(same, " AND ")))
 	if err != nil {
 		return err
@@ -86,12 +86,12 @@ func (s *Store) undecided(table *tables.Table, r *twoRows) error {
 	row := strings.TrimSuffix("a row of indexer."+table.Name+" in database "+s.Address()+", "+r.name, ", ")
 	if r.storedOK {
 		return &ledger.Problem{
-			What: fmt.Sprintf("%s, and its copy in indexer.%s have their digests, and differ", row, table.Copy()),
+			What: fmt.Sprintf("%s, and its copy in %s have their digests, and differ", row, table.Copy()),
 			Do:   "compare both with a backup of the database, delete the one that is wrong, and run `indexer verify --repair`, which writes it anew",
 		}
 	}
 	return &ledger.Problem{
-		What: fmt.Sprintf("%s, and its copy in indexer.%s were both altered: neither has the digest that it was written with", row, table.Copy()),
+		What: fmt.Sprintf("%s, and its copy in %s were both altered: neither has the digest that it was written with", row, table.Copy()),
 		Do:   "restore one of the two from a backup of the database with its digest, delete the other and run `indexer verify --repair`; or index into a new database",
 	}
 }

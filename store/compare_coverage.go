@@ -56,8 +56,8 @@ func (s *Store) extentOrLost(ctx context.Context, tx pgx.Tx, end *ledger.Offset)
 	}
 	if lost != "" {
 		return Extent{}, &ledger.Problem{
-			What: fmt.Sprintf("the %s of the updates is lost in database %s: its row is missing in table indexer.%[1]s", lost, s.Address()),
-			Do: fmt.Sprintf("run `indexer verify --repair`, which copies it back; where it is missing in indexer.%s_copy too, restore both rows from a "+
+			What: fmt.Sprintf("the %s of the updates is lost in database %s: its row is missing in table %[1]s", lost, s.Address()),
+			Do: fmt.Sprintf("run `indexer verify --repair`, which copies it back; where it is missing in %s_copy too, restore both rows from a "+
 				"backup of the database, or index into a new one", lost),
 		}
 	}
@@ -158,7 +158,7 @@ func (k partitionKey) String() string {
 	return fmt.Sprintf("relation %s, from_offset %d", k.relation, k.from)
 }
 
-func (s *Store) partitionLists(ctx context.Context, tx pgx.Tx) (listed []dbsqlc.IndexerPartitions, attached []dbsqlc.PartitionsAttachedRow, err error) {
+func (s *Store) partitionLists(ctx context.Context, tx pgx.Tx) (listed []dbsqlc.Partitions, attached []dbsqlc.PartitionsAttachedRow, err error) {
 	if listed, err = s.queries.PartitionList(ctx, tx); err != nil {
 		return nil, nil, fmt.Errorf("read partitions: %w", err)
 	}

@@ -142,7 +142,7 @@ func (c *derivedComparison) outside(ctx context.Context) error {
 		if column == "" || !c.held.snapshot {
 			continue
 		}
-		sql := fmt.Sprintf(`SELECT '%s', s.ledger_offset, NULL::integer, %s, ARRAY[@base::bigint::text], ARRAY[s.%s::text] FROM indexer.%[1]s s WHERE %[4]s`,
+		sql := fmt.Sprintf(`SELECT '%s', s.ledger_offset, NULL::integer, %s, ARRAY[@base::bigint::text], ARRAY[s.%s::text] FROM %[1]s s WHERE %[4]s`,
 			table.Name, rowNameSQL(&table), column, "s."+column+" <> @base AND NOT ("+replacedSQL+")")
 		if err := c.rows(ctx, sql, map[string][]string{table.Name: {column}}, arguments); err != nil {
 			return err
@@ -153,7 +153,7 @@ func (c *derivedComparison) outside(ctx context.Context) error {
 
 // extraRows selects rows s that should not be there.
 func extraRows(table *tables.Table, condition string) string {
-	return fmt.Sprintf("SELECT '%s', coalesce(s.ledger_offset, 0), NULL::integer, %s, NULL::text[], '{}'::text[] FROM indexer.%[1]s s WHERE %[3]s",
+	return fmt.Sprintf("SELECT '%s', coalesce(s.ledger_offset, 0), NULL::integer, %s, NULL::text[], '{}'::text[] FROM %[1]s s WHERE %[3]s",
 		table.Name, rowNameSQL(table), condition)
 }
 
@@ -185,7 +185,7 @@ func (c *derivedComparison) orphans(ctx context.Context) error {
 	}
 	return c.rows(ctx, `SELECT DISTINCT 'updates', e.ledger_offset, NULL::integer, '', '{}'::text[], NULL::text[]
 FROM (`+strings.Join(events, " UNION ALL ")+`) e
-WHERE NOT EXISTS (SELECT FROM indexer.updates u WHERE u.ledger_offset = e.ledger_offset)`, nil, int64(c.held.HistoryFloor), int64(c.held.Watermark))
+WHERE NOT EXISTS (SELECT FROM updates u WHERE u.ledger_offset = e.ledger_offset)`, nil, int64(c.held.HistoryFloor), int64(c.held.Watermark))
 }
 
 // referencesOf asks for all columns of some names. What is kept aside for later is not looked at yet.
@@ -226,8 +226,8 @@ func (c *derivedComparison) references(ctx context.Context, q *dbsqlc.Queries) e
 			condition = "r.ref <> 0" // the update was on none
 		}
 		unknown[u.kind] = append(unknown[u.kind], fmt.Sprintf(
-			`SELECT r.ref, min(%[1]s) AS at FROM indexer.%[2]s s CROSS JOIN LATERAL (VALUES %[3]s) r (ref)
-WHERE NOT EXISTS (SELECT FROM indexer.%[4]ss d WHERE d.%[4]s_ref = r.ref) AND %[5]s GROUP BY 1`,
+			`SELECT r.ref, min(%[1]s) AS at FROM %[2]s s CROSS JOIN LATERAL (VALUES %[3]s) r (ref)
+WHERE NOT EXISTS (SELECT FROM %[4]ss d WHERE d.%[4]s_ref = r.ref) AND %[5]s GROUP BY 1`,
 			u.at, pgx.Identifier{u.relation}.Sanitize(), strings.Join(list, ", "), u.kind, condition))
 	}
 	for _, kind := range []string{tables.Template, tables.Synchronizer, tables.PartyList} {

@@ -15,8 +15,8 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// dictionaries are what indexer.templates, indexer.synchronizers and indexer.template_interfaces say, for reading, and of
-// indexer.party_lists what was asked for. Of a row that is damaged it is what the copy says.
+// dictionaries are what table templates, table synchronizers and table template_interfaces say, for reading, and of
+// table party_lists what was asked for. Of a row that is damaged it is what the copy says.
 type dictionaries struct {
 	queries       *dbsqlc.Queries
 	templates     map[names.TemplateKey]int32
@@ -27,7 +27,7 @@ type dictionaries struct {
 
 // partiesSQL is the list of parties that a number stands for.
 func partiesSQL(number string) string {
-	return "(SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = " + number + ")"
+	return "(SELECT p.parties FROM party_lists p WHERE p.party_list_ref = " + number + ")"
 }
 
 func (s *Store) readDictionaries(ctx context.Context, db dbsqlc.DBTX) (*dictionaries, error) {

@@ -57,11 +57,11 @@ func repairCopy(ctx context.Context, tx pgx.Tx, table *tables.Table, columns []c
 		same = append(same, fmt.Sprintf("y.%[1]s = x.%[1]s", c))
 	}
 	add := func(to, from string, isCopy bool) string {
-		return fmt.Sprintf("INSERT INTO indexer.%s (%s, is_copy) SELECT %s, %t FROM indexer.%s x WHERE NOT EXISTS (SELECT FROM indexer.%[1]s y WHERE %[6]s)",
+		return fmt.Sprintf("INSERT INTO %s (%s, is_copy) SELECT %s, %t FROM %s x WHERE NOT EXISTS (SELECT FROM %[1]s y WHERE %[6]s)",
 			to, strings.Join(names, ", "), strings.Join(values, ", "), isCopy, from, strings.Join(same, " AND "))
 	}
 	for _, statement := range []string{
-		fmt.Sprintf("DELETE FROM indexer.%s x WHERE NOT indexer.is_intact(x)", table.Both()),
+		fmt.Sprintf("DELETE FROM %s x WHERE NOT is_intact(x)", table.Both()),
 		add(table.Name, table.Copy(), false), add(table.Copy(), table.Name, true),
 	} {
 		if _, err := tx.Exec(ctx, statement); err != nil {

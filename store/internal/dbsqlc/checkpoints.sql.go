@@ -13,8 +13,8 @@ import (
 
 const checkpointAdvance = `-- name: CheckpointAdvance :one
 WITH moved AS (
-    UPDATE indexer.checkpoints_both c SET ledger_offset = $1::bigint, updated_at = now(),
-        digest = indexer.changed_digest(c, jsonb_build_object('ledger_offset', $1::bigint, 'updated_at', now()))
+    UPDATE checkpoints_both c SET ledger_offset = $1::bigint, updated_at = now(),
+        digest = changed_digest(c, jsonb_build_object('ledger_offset', $1::bigint, 'updated_at', now()))
     WHERE c.stream = $2 AND c.ledger_offset = $3::bigint AND c.ledger_offset < $1::bigint RETURNING c.is_copy
 )
 SELECT count(*) FROM moved WHERE NOT is_copy
@@ -35,7 +35,7 @@ func (q *Queries) CheckpointAdvance(ctx context.Context, db DBTX, arg Checkpoint
 }
 
 const checkpointGet = `-- name: CheckpointGet :one
-SELECT ledger_offset, event_id, updated_at FROM indexer.checkpoints WHERE stream = $1
+SELECT ledger_offset, event_id, updated_at FROM checkpoints WHERE stream = $1
 `
 
 type CheckpointGetRow struct {
@@ -52,8 +52,8 @@ func (q *Queries) CheckpointGet(ctx context.Context, db DBTX, stream string) (Ch
 }
 
 const checkpointSet = `-- name: CheckpointSet :exec
-INSERT INTO indexer.checkpoints_both AS k (stream, ledger_offset, updated_at, is_copy, digest)
-SELECT r.stream, r.ledger_offset, r.updated_at, c.is_copy, indexer.row_digest(r)
+INSERT INTO checkpoints_both AS k (stream, ledger_offset, updated_at, is_copy, digest)
+SELECT r.stream, r.ledger_offset, r.updated_at, c.is_copy, row_digest(r)
 FROM (SELECT $1::text AS stream, $2::bigint AS ledger_offset, now() AS updated_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
 ON CONFLICT (stream, is_copy) DO UPDATE
 SET ledger_offset = excluded.ledger_offset, event_id = NULL, updated_at = excluded.updated_at, digest = excluded.digest
@@ -71,8 +71,8 @@ func (q *Queries) CheckpointSet(ctx context.Context, db DBTX, arg CheckpointSetP
 
 const checkpointStart = `-- name: CheckpointStart :one
 WITH started AS (
-    INSERT INTO indexer.checkpoints_both (stream, ledger_offset, updated_at, is_copy, digest)
-    SELECT r.stream, r.ledger_offset, r.updated_at, c.is_copy, indexer.row_digest(r)
+    INSERT INTO checkpoints_both (stream, ledger_offset, updated_at, is_copy, digest)
+    SELECT r.stream, r.ledger_offset, r.updated_at, c.is_copy, row_digest(r)
     FROM (SELECT $1::text AS stream, $2::bigint AS ledger_offset, now() AS updated_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
     ON CONFLICT DO NOTHING RETURNING is_copy
 )

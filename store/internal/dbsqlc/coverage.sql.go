@@ -10,11 +10,11 @@ import (
 )
 
 const anythingHeld = `-- name: AnythingHeld :one
-SELECT (EXISTS (SELECT FROM indexer.checkpoints c WHERE c.stream = 'updates') OR EXISTS (SELECT FROM indexer.coverage)
-    OR EXISTS (SELECT FROM indexer.floors) OR EXISTS (SELECT FROM indexer.updates) OR EXISTS (SELECT FROM indexer.created)
-    OR EXISTS (SELECT FROM indexer.snapshots s WHERE s.finished_at IS NOT NULL))::boolean AS updates,
-    (EXISTS (SELECT FROM indexer.checkpoints c WHERE c.stream = 'transactions') OR EXISTS (SELECT FROM indexer.transactions)
-    OR EXISTS (SELECT FROM indexer.history_position p WHERE p.revision > 0))::boolean AS history
+SELECT (EXISTS (SELECT FROM checkpoints c WHERE c.stream = 'updates') OR EXISTS (SELECT FROM coverage)
+    OR EXISTS (SELECT FROM floors) OR EXISTS (SELECT FROM updates) OR EXISTS (SELECT FROM created)
+    OR EXISTS (SELECT FROM snapshots s WHERE s.finished_at IS NOT NULL))::boolean AS updates,
+    (EXISTS (SELECT FROM checkpoints c WHERE c.stream = 'transactions') OR EXISTS (SELECT FROM transactions)
+    OR EXISTS (SELECT FROM history_position p WHERE p.revision > 0))::boolean AS history
 `
 
 type AnythingHeldRow struct {
@@ -32,7 +32,7 @@ func (q *Queries) AnythingHeld(ctx context.Context, db DBTX) (AnythingHeldRow, e
 
 const coverageAhead = `-- name: CoverageAhead :many
 SELECT greatest(v.from_exclusive, c.ledger_offset)::bigint AS from_exclusive, v.to_inclusive
-FROM indexer.checkpoints c JOIN indexer.coverage v ON v.stream = c.stream AND v.to_inclusive > c.ledger_offset
+FROM checkpoints c JOIN coverage v ON v.stream = c.stream AND v.to_inclusive > c.ledger_offset
 WHERE c.stream = $1 ORDER BY v.from_exclusive
 `
 
@@ -63,8 +63,8 @@ func (q *Queries) CoverageAhead(ctx context.Context, db DBTX, stream string) ([]
 }
 
 const coverageInsert = `-- name: CoverageInsert :exec
-INSERT INTO indexer.coverage_both (stream, scope, from_exclusive, to_inclusive, is_copy, digest)
-SELECT r.stream, r.scope, r.from_exclusive, r.to_inclusive, c.is_copy, indexer.row_digest(r)
+INSERT INTO coverage_both (stream, scope, from_exclusive, to_inclusive, is_copy, digest)
+SELECT r.stream, r.scope, r.from_exclusive, r.to_inclusive, c.is_copy, row_digest(r)
 FROM (SELECT $1::text AS stream, $2::text AS scope, $3::bigint AS from_exclusive, $4::bigint AS to_inclusive) r,
     unnest('{f,t}'::boolean[]) c (is_copy)
 `
@@ -88,9 +88,9 @@ func (q *Queries) CoverageInsert(ctx context.Context, db DBTX, arg CoverageInser
 
 const coverageMerge = `-- name: CoverageMerge :one
 WITH parts AS (
-    DELETE FROM indexer.coverage_both c
+    DELETE FROM coverage_both c
     WHERE c.stream = $1 AND c.scope = $2 AND c.from_exclusive < $3::bigint AND c.to_inclusive >= $4::bigint
-    RETURNING c.is_copy, c.from_exclusive, c.to_inclusive, indexer.is_intact(c) AS intact
+    RETURNING c.is_copy, c.from_exclusive, c.to_inclusive, is_intact(c) AS intact
 ), whole AS (
     SELECT p.is_copy, min(p.from_exclusive) AS from_exclusive, max(p.to_inclusive) AS to_inclusive, bool_and(p.intact) AS intact
     FROM parts p GROUP BY p.is_copy
@@ -101,8 +101,8 @@ WITH parts AS (
     UNION ALL
     SELECT $1, $2, $3, w.to_inclusive, w.is_copy, w.intact FROM whole w WHERE w.to_inclusive > $3
 ), merged AS (
-    INSERT INTO indexer.coverage_both (stream, scope, from_exclusive, to_inclusive, is_copy, digest)
-    SELECT p.stream, p.scope, p.from_exclusive, p.to_inclusive, p.is_copy, CASE WHEN p.intact THEN indexer.row_digest(p) END FROM pieces p
+    INSERT INTO coverage_both (stream, scope, from_exclusive, to_inclusive, is_copy, digest)
+    SELECT p.stream, p.scope, p.from_exclusive, p.to_inclusive, p.is_copy, CASE WHEN p.intact THEN row_digest(p) END FROM pieces p
     RETURNING is_copy
 )
 SELECT count(*) FROM merged WHERE NOT is_copy
@@ -131,7 +131,7 @@ func (q *Queries) CoverageMerge(ctx context.Context, db DBTX, arg CoverageMergeP
 
 const coverageWithin = `-- name: CoverageWithin :one
 SELECT coalesce(sum(least(c.to_inclusive, $1::bigint) - greatest(c.from_exclusive, $2::bigint)), 0)::bigint AS offsets
-FROM indexer.coverage c
+FROM coverage c
 WHERE c.stream = $3 AND c.scope = $4 AND c.from_exclusive < $1::bigint AND c.to_inclusive > $2::bigint
 `
 
@@ -156,8 +156,8 @@ func (q *Queries) CoverageWithin(ctx context.Context, db DBTX, arg CoverageWithi
 }
 
 const scopeRecord = `-- name: ScopeRecord :exec
-INSERT INTO indexer.scopes_both (scope, definition, recorded_at, is_copy, digest)
-SELECT r.scope, r.definition, r.recorded_at, c.is_copy, indexer.row_digest(r)
+INSERT INTO scopes_both (scope, definition, recorded_at, is_copy, digest)
+SELECT r.scope, r.definition, r.recorded_at, c.is_copy, row_digest(r)
 FROM (SELECT $1::text AS scope, $2::jsonb AS definition, now() AS recorded_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
 ON CONFLICT DO NOTHING
 `
@@ -173,7 +173,7 @@ func (q *Queries) ScopeRecord(ctx context.Context, db DBTX, arg ScopeRecordParam
 }
 
 const scopesClear = `-- name: ScopesClear :exec
-DELETE FROM indexer.scopes_both
+DELETE FROM scopes_both
 `
 
 func (q *Queries) ScopesClear(ctx context.Context, db DBTX) error {
@@ -182,10 +182,10 @@ func (q *Queries) ScopesClear(ctx context.Context, db DBTX) error {
 }
 
 const scopesInUse = `-- name: ScopesInUse :many
-SELECT s.scope, s.definition FROM indexer.scopes s
-WHERE EXISTS (SELECT FROM indexer.checkpoints c WHERE c.stream = $1)
-   OR EXISTS (SELECT FROM indexer.coverage v WHERE v.stream = $1)
-   OR EXISTS (SELECT FROM indexer.floors f WHERE f.stream = $1) ORDER BY s.recorded_at
+SELECT s.scope, s.definition FROM scopes s
+WHERE EXISTS (SELECT FROM checkpoints c WHERE c.stream = $1)
+   OR EXISTS (SELECT FROM coverage v WHERE v.stream = $1)
+   OR EXISTS (SELECT FROM floors f WHERE f.stream = $1) ORDER BY s.recorded_at
 `
 
 type ScopesInUseRow struct {

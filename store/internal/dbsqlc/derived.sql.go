@@ -11,8 +11,8 @@ import (
 
 const heldBesides = `-- name: HeldBesides :one
 
-SELECT EXISTS (SELECT FROM indexer.snapshots s WHERE s.finished_at IS NOT NULL) AS snapshot,
-    EXISTS (SELECT FROM indexer.fill x WHERE x.lifetimes_to IS NOT NULL) AS replaying
+SELECT EXISTS (SELECT FROM snapshots s WHERE s.finished_at IS NOT NULL) AS snapshot,
+    EXISTS (SELECT FROM fill x WHERE x.lifetimes_to IS NOT NULL) AS replaying
 `
 
 type HeldBesidesRow struct {
@@ -32,10 +32,10 @@ func (q *Queries) HeldBesides(ctx context.Context, db DBTX) (HeldBesidesRow, err
 const heldLost = `-- name: HeldLost :one
 SELECT coalesce((
     SELECT t.name
-    FROM (VALUES ('checkpoints', EXISTS (SELECT FROM indexer.checkpoints c WHERE c.stream = 'updates')),
-        ('floors', EXISTS (SELECT FROM indexer.floors f WHERE f.stream = 'updates'))) t (name, there)
-    WHERE NOT t.there AND (EXISTS (SELECT FROM indexer.checkpoints_both c WHERE c.stream = 'updates') OR EXISTS (SELECT FROM indexer.floors_both)
-        OR EXISTS (SELECT FROM indexer.coverage_both))
+    FROM (VALUES ('checkpoints', EXISTS (SELECT FROM checkpoints c WHERE c.stream = 'updates')),
+        ('floors', EXISTS (SELECT FROM floors f WHERE f.stream = 'updates'))) t (name, there)
+    WHERE NOT t.there AND (EXISTS (SELECT FROM checkpoints_both c WHERE c.stream = 'updates') OR EXISTS (SELECT FROM floors_both)
+        OR EXISTS (SELECT FROM coverage_both))
     ORDER BY t.name LIMIT 1
 ), '')::text AS lost
 `
@@ -49,7 +49,7 @@ func (q *Queries) HeldLost(ctx context.Context, db DBTX) (string, error) {
 }
 
 const lastUpdateWithin = `-- name: LastUpdateWithin :one
-SELECT coalesce(max(u.ledger_offset), 0)::bigint AS last FROM indexer.updates u
+SELECT coalesce(max(u.ledger_offset), 0)::bigint AS last FROM updates u
 WHERE u.ledger_offset > $1::bigint AND u.ledger_offset <= $2::bigint
 `
 
@@ -67,7 +67,7 @@ func (q *Queries) LastUpdateWithin(ctx context.Context, db DBTX, arg LastUpdateW
 }
 
 const partitionForget = `-- name: PartitionForget :exec
-DELETE FROM indexer.partitions WHERE relation = $1 AND from_offset = $2
+DELETE FROM partitions WHERE relation = $1 AND from_offset = $2
 `
 
 type PartitionForgetParams struct {
@@ -84,7 +84,7 @@ const partitionsAttached = `-- name: PartitionsAttached :many
 SELECT p.relname::text AS relation, b.bounds[1]::bigint AS from_offset, b.bounds[2]::bigint AS to_offset
 FROM pg_catalog.pg_inherits i
 JOIN pg_catalog.pg_class p ON p.oid = i.inhparent
-JOIN pg_catalog.pg_namespace n ON n.oid = p.relnamespace AND n.nspname = 'indexer'
+JOIN pg_catalog.pg_namespace n ON n.oid = p.relnamespace AND n.nspname = current_schema()
 JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid AND c.relispartition
 CROSS JOIN LATERAL (
     SELECT regexp_match(pg_get_expr(c.relpartbound, c.oid), '^FOR VALUES FROM \(''?(-?\d+)''?\) TO \(''?(-?\d+)''?\)$') AS bounds
@@ -127,7 +127,7 @@ SELECT c.relname::text AS relation, a.attname::text AS name, coalesce((
     LIMIT 1
 ), '')::text AS offset_column
 FROM pg_catalog.pg_class c
-JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'indexer'
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname = current_schema()
 JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND a.attname::text = ANY ($1::text[])
   AND NOT c.relname::text = ANY ($2::text[])

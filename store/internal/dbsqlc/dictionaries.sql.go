@@ -10,7 +10,7 @@ import (
 )
 
 const dictionariesLock = `-- name: DictionariesLock :exec
-LOCK TABLE indexer.templates, indexer.synchronizers IN SHARE ROW EXCLUSIVE MODE
+LOCK TABLE templates, synchronizers IN SHARE ROW EXCLUSIVE MODE
 `
 
 func (q *Queries) DictionariesLock(ctx context.Context, db DBTX) error {
@@ -21,14 +21,14 @@ func (q *Queries) DictionariesLock(ctx context.Context, db DBTX) error {
 const partyListsAdd = `-- name: PartyListsAdd :many
 WITH numbered AS (
     SELECT w.place, w.list::text[] AS parties,
-        ((SELECT coalesce(max(x.party_list_ref), 0) FROM indexer.party_lists_both x) + row_number() OVER (ORDER BY w.place))::integer AS party_list_ref
+        ((SELECT coalesce(max(x.party_list_ref), 0) FROM party_lists_both x) + row_number() OVER (ORDER BY w.place))::integer AS party_list_ref
     FROM (SELECT unnest($1::integer[]) AS place, unnest($2::text[]) AS list) w
-    WHERE NOT EXISTS (SELECT FROM indexer.party_lists p WHERE p.parties = w.list::text[] OFFSET 0)
-      AND NOT EXISTS (SELECT FROM indexer.party_lists_copy p WHERE p.parties = w.list::text[] AND indexer.is_intact(p) OFFSET 0)
+    WHERE NOT EXISTS (SELECT FROM party_lists p WHERE p.parties = w.list::text[] OFFSET 0)
+      AND NOT EXISTS (SELECT FROM party_lists_copy p WHERE p.parties = w.list::text[] AND is_intact(p) OFFSET 0)
 ), digested AS MATERIALIZED (
-    SELECT r.party_list_ref, r.parties, indexer.row_digest(r) AS digest FROM (SELECT n.party_list_ref, n.parties FROM numbered n) r
+    SELECT r.party_list_ref, r.parties, row_digest(r) AS digest FROM (SELECT n.party_list_ref, n.parties FROM numbered n) r
 ), added AS (
-    INSERT INTO indexer.party_lists_both (party_list_ref, parties, is_copy, digest)
+    INSERT INTO party_lists_both (party_list_ref, parties, is_copy, digest)
     SELECT d.party_list_ref, d.parties, c.is_copy, d.digest FROM digested d, unnest('{f,t}'::boolean[]) c (is_copy)
 )
 SELECT n.place::integer AS place, n.party_list_ref FROM numbered n
@@ -68,8 +68,8 @@ func (q *Queries) PartyListsAdd(ctx context.Context, db DBTX, arg PartyListsAddP
 
 const partyListsFind = `-- name: PartyListsFind :many
 SELECT w.place::integer AS place,
-    coalesce((SELECT p.party_list_ref FROM indexer.party_lists p WHERE p.parties = w.list::text[]),
-        (SELECT min(p.party_list_ref) FROM indexer.party_lists_copy p WHERE p.parties = w.list::text[] AND indexer.is_intact(p)), 0)::integer AS party_list_ref
+    coalesce((SELECT p.party_list_ref FROM party_lists p WHERE p.parties = w.list::text[]),
+        (SELECT min(p.party_list_ref) FROM party_lists_copy p WHERE p.parties = w.list::text[] AND is_intact(p)), 0)::integer AS party_list_ref
 FROM (SELECT unnest($1::integer[]) AS place, unnest($2::text[]) AS list) w
 `
 
@@ -117,10 +117,10 @@ func (q *Queries) PartyListsTurn(ctx context.Context, db DBTX, class int32) erro
 }
 
 const synchronizerInsert = `-- name: SynchronizerInsert :exec
-INSERT INTO indexer.synchronizers_both (synchronizer_ref, synchronizer_id, is_copy, digest)
-SELECT r.synchronizer_ref, r.synchronizer_id, c.is_copy, indexer.row_digest(r)
+INSERT INTO synchronizers_both (synchronizer_ref, synchronizer_id, is_copy, digest)
+SELECT r.synchronizer_ref, r.synchronizer_id, c.is_copy, row_digest(r)
 FROM (
-    SELECT coalesce(max(s.synchronizer_ref), 0) + 1 AS synchronizer_ref, $1::text AS synchronizer_id FROM indexer.synchronizers_both s
+    SELECT coalesce(max(s.synchronizer_ref), 0) + 1 AS synchronizer_ref, $1::text AS synchronizer_id FROM synchronizers_both s
 ) r, unnest('{f,t}'::boolean[]) c (is_copy)
 ON CONFLICT DO NOTHING
 `
@@ -133,7 +133,7 @@ func (q *Queries) SynchronizerInsert(ctx context.Context, db DBTX, synchronizerI
 
 const synchronizerList = `-- name: SynchronizerList :many
 SELECT DISTINCT ON (s.synchronizer_ref) s.synchronizer_ref, s.synchronizer_id
-FROM indexer.synchronizers_both s WHERE indexer.is_intact(s) ORDER BY s.synchronizer_ref
+FROM synchronizers_both s WHERE is_intact(s) ORDER BY s.synchronizer_ref
 `
 
 type SynchronizerListRow struct {
@@ -162,13 +162,13 @@ func (q *Queries) SynchronizerList(ctx context.Context, db DBTX) ([]Synchronizer
 }
 
 const templateInsert = `-- name: TemplateInsert :exec
-INSERT INTO indexer.templates_both (template_ref, template_id, package_id, package_name, module_name, entity_name, representative_package_id, is_copy, digest)
-SELECT r.template_ref, r.template_id, r.package_id, r.package_name, r.module_name, r.entity_name, r.representative_package_id, c.is_copy, indexer.row_digest(r)
+INSERT INTO templates_both (template_ref, template_id, package_id, package_name, module_name, entity_name, representative_package_id, is_copy, digest)
+SELECT r.template_ref, r.template_id, r.package_id, r.package_name, r.module_name, r.entity_name, r.representative_package_id, c.is_copy, row_digest(r)
 FROM (
     SELECT coalesce(max(t.template_ref), 0) + 1 AS template_ref, $1::text AS template_id, $2::text AS package_id,
         $3::text AS package_name, $4::text AS module_name, $5::text AS entity_name,
         $6::text AS representative_package_id
-    FROM indexer.templates_both t
+    FROM templates_both t
 ) r, unnest('{f,t}'::boolean[]) c (is_copy)
 ON CONFLICT DO NOTHING
 `
@@ -198,7 +198,7 @@ func (q *Queries) TemplateInsert(ctx context.Context, db DBTX, arg TemplateInser
 const templateList = `-- name: TemplateList :many
 
 SELECT DISTINCT ON (t.template_ref) t.template_ref, t.template_id, t.package_name, t.representative_package_id
-FROM indexer.templates_both t WHERE indexer.is_intact(t) ORDER BY t.template_ref
+FROM templates_both t WHERE is_intact(t) ORDER BY t.template_ref
 `
 
 type TemplateListRow struct {

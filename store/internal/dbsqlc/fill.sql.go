@@ -10,7 +10,7 @@ import (
 )
 
 const carriedCreatedForget = `-- name: CarriedCreatedForget :many
-DELETE FROM indexer.carried_created c WHERE c.ledger_offset > $1 AND c.ledger_offset <= $2
+DELETE FROM carried_created c WHERE c.ledger_offset > $1 AND c.ledger_offset <= $2
 RETURNING c.ledger_offset, c.node_id, c.contract_id, (c.reassignment_counter IS NOT NULL)::boolean AS active
 `
 
@@ -54,14 +54,14 @@ func (q *Queries) CarriedCreatedForget(ctx context.Context, db DBTX, arg Carried
 
 const carriedRestForget = `-- name: CarriedRestForget :one
 WITH views AS (
-    DELETE FROM indexer.carried_interface_views v WHERE v.ledger_offset > $1 AND v.ledger_offset <= $2 RETURNING 1
+    DELETE FROM carried_interface_views v WHERE v.ledger_offset > $1 AND v.ledger_offset <= $2 RETURNING 1
 ), reassignments AS (
-    DELETE FROM indexer.carried_reassignments r WHERE r.ledger_offset > $1 AND r.ledger_offset <= $2 RETURNING 1
+    DELETE FROM carried_reassignments r WHERE r.ledger_offset > $1 AND r.ledger_offset <= $2 RETURNING 1
 ), unknown AS (
-    DELETE FROM indexer.carried_unknown_elements u
+    DELETE FROM carried_unknown_elements u
     WHERE u.ledger_offset > $1 AND u.ledger_offset <= $2 RETURNING 1
 ), exact AS (
-    DELETE FROM indexer.carried_exact_payloads x
+    DELETE FROM carried_exact_payloads x
     WHERE x.ledger_offset > $1 AND x.ledger_offset <= $2 RETURNING 1
 )
 SELECT (SELECT count(*) FROM views) + (SELECT count(*) FROM reassignments) + (SELECT count(*) FROM unknown) + (SELECT count(*) FROM exact) AS removed
@@ -81,7 +81,7 @@ func (q *Queries) CarriedRestForget(ctx context.Context, db DBTX, arg CarriedRes
 }
 
 const checkpointHold = `-- name: CheckpointHold :exec
-SELECT FROM indexer.checkpoints WHERE stream = $1 FOR NO KEY UPDATE
+SELECT FROM checkpoints WHERE stream = $1 FOR NO KEY UPDATE
 `
 
 // Keeps a checkpoint from moving until the transaction ends.
@@ -91,7 +91,7 @@ func (q *Queries) CheckpointHold(ctx context.Context, db DBTX, stream string) er
 }
 
 const coverageBegins = `-- name: CoverageBegins :one
-SELECT EXISTS (SELECT FROM indexer.coverage c WHERE c.stream = $1 AND c.scope = $2 AND c.from_exclusive = $3)
+SELECT EXISTS (SELECT FROM coverage c WHERE c.stream = $1 AND c.scope = $2 AND c.from_exclusive = $3)
 `
 
 type CoverageBeginsParams struct {
@@ -108,7 +108,7 @@ func (q *Queries) CoverageBegins(ctx context.Context, db DBTX, arg CoverageBegin
 }
 
 const coverageBelow = `-- name: CoverageBelow :many
-SELECT c.from_exclusive, c.to_inclusive FROM indexer.coverage c
+SELECT c.from_exclusive, c.to_inclusive FROM coverage c
 WHERE c.stream = $1 AND c.from_exclusive < $2 ORDER BY c.from_exclusive
 `
 
@@ -145,8 +145,8 @@ func (q *Queries) CoverageBelow(ctx context.Context, db DBTX, arg CoverageBelowP
 
 const coverageLower = `-- name: CoverageLower :one
 WITH lowered AS (
-    UPDATE indexer.coverage_both c SET from_exclusive = $1::bigint,
-        digest = indexer.changed_digest(c, jsonb_build_object('from_exclusive', $1::bigint))
+    UPDATE coverage_both c SET from_exclusive = $1::bigint,
+        digest = changed_digest(c, jsonb_build_object('from_exclusive', $1::bigint))
     WHERE c.stream = $2 AND c.scope = $3 AND c.from_exclusive = $4::bigint RETURNING c.is_copy
 )
 SELECT count(*) FROM lowered WHERE NOT is_copy
@@ -174,7 +174,7 @@ func (q *Queries) CoverageLower(ctx context.Context, db DBTX, arg CoverageLowerP
 
 const coverageTake = `-- name: CoverageTake :many
 WITH taken AS (
-    DELETE FROM indexer.coverage_both c
+    DELETE FROM coverage_both c
     WHERE c.stream = $1 AND c.scope = $2 AND (c.from_exclusive = $3 OR c.to_inclusive = $3) RETURNING c.from_exclusive, c.is_copy
 )
 SELECT from_exclusive FROM taken WHERE NOT is_copy
@@ -208,9 +208,9 @@ func (q *Queries) CoverageTake(ctx context.Context, db DBTX, arg CoverageTakePar
 }
 
 const fillActivate = `-- name: FillActivate :exec
-INSERT INTO indexer.active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
+INSERT INTO active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
 SELECT a.contract_id, a.synchronizer_ref, a.template_ref, a.activated_offset, a.activated_node_id, a.reassignment_counter
-FROM indexer.fill_active a
+FROM fill_active a
 ON CONFLICT DO NOTHING
 `
 
@@ -221,11 +221,11 @@ func (q *Queries) FillActivate(ctx context.Context, db DBTX) error {
 }
 
 const fillActiveUse = `-- name: FillActiveUse :exec
-INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
+INSERT INTO lookups (contract_id, ledger_offset, node_id)
 SELECT e.contract_id, e.ledger_offset, e.node_id
 FROM (SELECT unnest($1::bigint[]) AS ledger_offset, unnest($2::integer[]) AS node_id, unnest($3::text[]) AS contract_id) e
-WHERE NOT EXISTS (SELECT FROM indexer.fill_active a WHERE a.contract_id = e.contract_id)
-  AND NOT EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = e.contract_id)
+WHERE NOT EXISTS (SELECT FROM fill_active a WHERE a.contract_id = e.contract_id)
+  AND NOT EXISTS (SELECT FROM created c WHERE c.contract_id = e.contract_id)
 ON CONFLICT DO NOTHING
 `
 
@@ -242,7 +242,7 @@ func (q *Queries) FillActiveUse(ctx context.Context, db DBTX, arg FillActiveUseP
 }
 
 const fillBeganAt = `-- name: FillBeganAt :one
-SELECT began_at FROM indexer.fill
+SELECT began_at FROM fill
 `
 
 // Where indexing began. No row: nothing was filled in since.
@@ -254,7 +254,7 @@ func (q *Queries) FillBeganAt(ctx context.Context, db DBTX) (int64, error) {
 }
 
 const fillHold = `-- name: FillHold :exec
-SELECT FROM indexer.fill FOR SHARE
+SELECT FROM fill FOR SHARE
 `
 
 // Keeps what is filled in from being changed until the transaction ends.
@@ -265,8 +265,8 @@ func (q *Queries) FillHold(ctx context.Context, db DBTX) error {
 
 const fillLifetimesAdvance = `-- name: FillLifetimesAdvance :one
 WITH moved AS (
-    UPDATE indexer.fill_both f SET lifetimes_to = $1::bigint,
-        digest = indexer.changed_digest(f, jsonb_build_object('lifetimes_to', $1::bigint))
+    UPDATE fill_both f SET lifetimes_to = $1::bigint,
+        digest = changed_digest(f, jsonb_build_object('lifetimes_to', $1::bigint))
     WHERE f.lifetimes_to = $2::bigint RETURNING f.is_copy
 )
 SELECT count(*) FROM moved WHERE NOT is_copy
@@ -287,13 +287,13 @@ func (q *Queries) FillLifetimesAdvance(ctx context.Context, db DBTX, arg FillLif
 
 const fillLifetimesBegin = `-- name: FillLifetimesBegin :execrows
 WITH active AS (
-    DELETE FROM indexer.fill_active
+    DELETE FROM fill_active
 ), lifetimes AS (
-    DELETE FROM indexer.lifetimes l USING indexer.fill x WHERE l.activated_offset <= x.projected_from AND (
-        l.deactivated_offset <= x.projected_from OR EXISTS (SELECT FROM indexer.floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL))
+    DELETE FROM lifetimes l USING fill x WHERE l.activated_offset <= x.projected_from AND (
+        l.deactivated_offset <= x.projected_from OR EXISTS (SELECT FROM floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL))
 )
-UPDATE indexer.fill_both f SET lifetimes_to = $1::bigint,
-    digest = indexer.changed_digest(f, jsonb_build_object('lifetimes_to', $1::bigint))
+UPDATE fill_both f SET lifetimes_to = $1::bigint,
+    digest = changed_digest(f, jsonb_build_object('lifetimes_to', $1::bigint))
 `
 
 // Begins to work out lifetimes from an offset on; NULL: that is not under way any more. What was worked out before, and is shown
@@ -307,9 +307,9 @@ func (q *Queries) FillLifetimesBegin(ctx context.Context, db DBTX, fromOffset *i
 }
 
 const fillLifetimesForget = `-- name: FillLifetimesForget :exec
-UPDATE indexer.fill_both x SET lifetimes_to = NULL, digest = indexer.changed_digest(x, '{"lifetimes_to": null}')
+UPDATE fill_both x SET lifetimes_to = NULL, digest = changed_digest(x, '{"lifetimes_to": null}')
 WHERE x.lifetimes_to IS NOT NULL AND (x.projected_from > $1::bigint OR EXISTS (
-    SELECT FROM indexer.floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL))
+    SELECT FROM floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL))
 `
 
 // Has lifetimes worked out anew from where that began: what is stored after an offset has changed. They may have come less far, and what
@@ -320,7 +320,7 @@ func (q *Queries) FillLifetimesForget(ctx context.Context, db DBTX, after int64)
 }
 
 const fillMark = `-- name: FillMark :one
-SELECT coalesce((SELECT x.xmin::text FROM indexer.fill x), '')::text AS mark
+SELECT coalesce((SELECT x.xmin::text FROM fill x), '')::text AS mark
 `
 
 // Another one after each change of what is filled in.
@@ -333,7 +333,7 @@ func (q *Queries) FillMark(ctx context.Context, db DBTX) (string, error) {
 
 const fillPlace = `-- name: FillPlace :one
 SELECT f.history_floor, f.state_floor, x.projected_from, x.lifetimes_to
-FROM indexer.fill x, indexer.floors f WHERE f.stream = 'updates'
+FROM fill x, floors f WHERE f.stream = 'updates'
 `
 
 type FillPlaceRow struct {
@@ -357,18 +357,18 @@ func (q *Queries) FillPlace(ctx context.Context, db DBTX) (FillPlaceRow, error) 
 
 const fillStateKnown = `-- name: FillStateKnown :exec
 WITH lowered AS (
-    UPDATE indexer.floors_both f SET state_floor = $1::bigint,
-        digest = indexer.changed_digest(f, jsonb_build_object('state_floor', $1::bigint))
+    UPDATE floors_both f SET state_floor = $1::bigint,
+        digest = changed_digest(f, jsonb_build_object('state_floor', $1::bigint))
     WHERE f.stream = 'updates'
 ), active AS (
-    DELETE FROM indexer.fill_active
+    DELETE FROM fill_active
 ), snapshots AS (
-    DELETE FROM indexer.snapshots_both s WHERE s.finished_at IS NOT NULL AND s.snapshot_offset > $1
+    DELETE FROM snapshots_both s WHERE s.finished_at IS NOT NULL AND s.snapshot_offset > $1
 ), seals AS (
-    DELETE FROM indexer.verifications WHERE stream = 'snapshot'
+    DELETE FROM verifications WHERE stream = 'snapshot'
 )
-UPDATE indexer.fill_both f SET projected_from = $1, lifetimes_to = NULL,
-    digest = indexer.changed_digest(f, jsonb_build_object('projected_from', $1::bigint, 'lifetimes_to', NULL))
+UPDATE fill_both f SET projected_from = $1, lifetimes_to = NULL,
+    digest = changed_digest(f, jsonb_build_object('projected_from', $1::bigint, 'lifetimes_to', NULL))
 `
 
 // Lowers the state floor. What a later snapshot brought was replaced, by the events themselves or by what an earlier one brought.
@@ -381,11 +381,11 @@ const fillTurn = `-- name: FillTurn :one
 
 WITH began AS (
     SELECT true AS only_row, f.history_floor AS began_at, coalesce(f.state_floor, f.history_floor) AS projected_from, f.is_copy,
-        indexer.is_intact(f) AS intact
-    FROM indexer.floors_both f WHERE f.stream = 'updates'
+        is_intact(f) AS intact
+    FROM floors_both f WHERE f.stream = 'updates'
 ), turn AS (
-    INSERT INTO indexer.fill_both AS x (only_row, began_at, projected_from, is_copy, digest)
-    SELECT b.only_row, b.began_at, b.projected_from, b.is_copy, CASE WHEN b.intact THEN indexer.row_digest(b) END FROM began b
+    INSERT INTO fill_both AS x (only_row, began_at, projected_from, is_copy, digest)
+    SELECT b.only_row, b.began_at, b.projected_from, b.is_copy, CASE WHEN b.intact THEN row_digest(b) END FROM began b
     ON CONFLICT (only_row, is_copy) DO UPDATE SET began_at = x.began_at
     RETURNING x.began_at, x.is_copy
 )
@@ -424,13 +424,13 @@ func (q *Queries) FillUnderWay(ctx context.Context, db DBTX, arg FillUnderWayPar
 }
 
 const floorLower = `-- name: FloorLower :exec
-UPDATE indexer.floors_both f
+UPDATE floors_both f
 SET (history_floor, digest) = (
     SELECT coalesce(l.floor, f.history_floor),
-        CASE WHEN l.floor IS NULL THEN f.digest WHEN l.intact THEN indexer.changed_digest(f, jsonb_build_object('history_floor', l.floor)) END
+        CASE WHEN l.floor IS NULL THEN f.digest WHEN l.intact THEN changed_digest(f, jsonb_build_object('history_floor', l.floor)) END
     FROM (
-        SELECT min(c.from_exclusive) AS floor, bool_and(indexer.is_intact(c)) AS intact
-        FROM indexer.coverage_both c
+        SELECT min(c.from_exclusive) AS floor, bool_and(is_intact(c)) AS intact
+        FROM coverage_both c
         WHERE c.is_copy = f.is_copy AND c.stream = f.stream AND c.from_exclusive < f.history_floor AND c.to_inclusive >= f.history_floor
     ) l
 )
@@ -444,7 +444,7 @@ func (q *Queries) FloorLower(ctx context.Context, db DBTX, stream string) error 
 }
 
 const lookupsForgetCreated = `-- name: LookupsForgetCreated :many
-DELETE FROM indexer.lookups l USING (SELECT unnest($1::text[]) AS contract_id) c
+DELETE FROM lookups l USING (SELECT unnest($1::text[]) AS contract_id) c
 WHERE l.contract_id = c.contract_id RETURNING l.ledger_offset, l.node_id
 `
 
@@ -475,7 +475,7 @@ func (q *Queries) LookupsForgetCreated(ctx context.Context, db DBTX, contractIds
 }
 
 const lookupsForgetExact = `-- name: LookupsForgetExact :exec
-DELETE FROM indexer.lookup_exact_payloads x
+DELETE FROM lookup_exact_payloads x
 USING (SELECT unnest($1::bigint[]) AS ledger_offset, unnest($2::integer[]) AS node_id) gone
 WHERE x.ledger_offset = gone.ledger_offset AND x.node_id = gone.node_id
 `

@@ -11,8 +11,8 @@ import (
 
 const floorsGet = `-- name: FloorsGet :one
 SELECT f.history_floor, f.state_floor,
-    coalesce(f.state_floor, (SELECT x.projected_from FROM indexer.fill x), f.history_floor)::bigint AS projected_from
-FROM indexer.floors f WHERE f.stream = $1
+    coalesce(f.state_floor, (SELECT x.projected_from FROM fill x), f.history_floor)::bigint AS projected_from
+FROM floors f WHERE f.stream = $1
 `
 
 type FloorsGetRow struct {
@@ -30,8 +30,8 @@ func (q *Queries) FloorsGet(ctx context.Context, db DBTX, stream string) (Floors
 }
 
 const floorsSet = `-- name: FloorsSet :exec
-INSERT INTO indexer.floors_both (stream, history_floor, state_floor, is_copy, digest)
-SELECT r.stream, r.history_floor, r.state_floor, c.is_copy, indexer.row_digest(r)
+INSERT INTO floors_both (stream, history_floor, state_floor, is_copy, digest)
+SELECT r.stream, r.history_floor, r.state_floor, c.is_copy, row_digest(r)
 FROM (SELECT $1::text AS stream, $2::bigint AS history_floor, $3::bigint AS state_floor) r,
     unnest('{f,t}'::boolean[]) c (is_copy)
 ON CONFLICT (stream, is_copy) DO UPDATE SET history_floor = excluded.history_floor, state_floor = excluded.state_floor, digest = excluded.digest

@@ -10,8 +10,8 @@ import (
 )
 
 const historyCheckpoint = `-- name: HistoryCheckpoint :exec
-INSERT INTO indexer.checkpoints_both (stream, event_id, updated_at, is_copy, digest)
-SELECT r.stream, r.event_id, r.updated_at, c.is_copy, indexer.row_digest(r)
+INSERT INTO checkpoints_both (stream, event_id, updated_at, is_copy, digest)
+SELECT r.stream, r.event_id, r.updated_at, c.is_copy, row_digest(r)
 FROM (SELECT $1::text AS stream, $2::text AS event_id, now() AS updated_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
 ON CONFLICT (stream, is_copy) DO UPDATE
 SET event_id = excluded.event_id, ledger_offset = NULL, updated_at = excluded.updated_at, digest = excluded.digest
@@ -28,7 +28,7 @@ func (q *Queries) HistoryCheckpoint(ctx context.Context, db DBTX, arg HistoryChe
 }
 
 const historyEnds = `-- name: HistoryEnds :one
-SELECT coalesce(min(t.seq) - 1, 0)::bigint AS before, coalesce(max(t.seq), 0)::bigint AS newest FROM indexer.transactions t
+SELECT coalesce(min(t.seq) - 1, 0)::bigint AS before, coalesce(max(t.seq), 0)::bigint AS newest FROM transactions t
 `
 
 type HistoryEndsRow struct {
@@ -48,7 +48,7 @@ const historyIDsStored = `-- name: HistoryIDsStored :many
 SELECT w.event_id::text AS event_id
 FROM (SELECT unnest($1::text[]) AS event_id) w
 WHERE (
-    SELECT t.seq FROM indexer.transactions t
+    SELECT t.seq FROM transactions t
     WHERE t.event_id = w.event_id AND t.seq > $2::bigint AND t.seq <= $3::bigint LIMIT 1
 ) IS NOT NULL
 `
@@ -83,11 +83,11 @@ func (q *Queries) HistoryIDsStored(ctx context.Context, db DBTX, arg HistoryIDsS
 const historyMarks = `-- name: HistoryMarks :many
 SELECT t.seq, t.event_id, t.fingerprint, ((
     SELECT count(*) FROM (
-        SELECT o.seq FROM indexer.transactions o
+        SELECT o.seq FROM transactions o
         WHERE o.event_id = t.event_id AND o.seq > $1::bigint AND o.seq <= $2::bigint LIMIT 2
     ) found
 ) = 1)::boolean AS alone
-FROM indexer.transactions t WHERE t.seq > $3::bigint AND t.seq <= $2::bigint ORDER BY t.seq
+FROM transactions t WHERE t.seq > $3::bigint AND t.seq <= $2::bigint ORDER BY t.seq
 `
 
 type HistoryMarksParams struct {
@@ -132,7 +132,7 @@ func (q *Queries) HistoryMarks(ctx context.Context, db DBTX, arg HistoryMarksPar
 
 const historyPositionGet = `-- name: HistoryPositionGet :one
 SELECT h.revision, h.shown_after, h.shown_to, h.read_after, h.last_seq, h.leftovers
-FROM indexer.history_position_both h WHERE indexer.is_intact(h) ORDER BY h.is_copy LIMIT 1
+FROM history_position_both h WHERE is_intact(h) ORDER BY h.is_copy LIMIT 1
 `
 
 type HistoryPositionGetRow struct {
@@ -160,7 +160,7 @@ func (q *Queries) HistoryPositionGet(ctx context.Context, db DBTX) (HistoryPosit
 }
 
 const historyPositionHold = `-- name: HistoryPositionHold :many
-SELECT revision FROM indexer.history_position WHERE revision = $1 FOR UPDATE
+SELECT revision FROM history_position WHERE revision = $1 FOR UPDATE
 `
 
 // Keeps the position as it is until the transaction ends. No row: it is not what the writer saw.
@@ -185,8 +185,8 @@ func (q *Queries) HistoryPositionHold(ctx context.Context, db DBTX, revision int
 }
 
 const historyPositionPut = `-- name: HistoryPositionPut :exec
-INSERT INTO indexer.history_position_both (only_row, revision, shown_after, shown_to, read_after, last_seq, leftovers, is_copy, digest)
-SELECT r.only_row, r.revision, r.shown_after, r.shown_to, r.read_after, r.last_seq, r.leftovers, c.is_copy, indexer.row_digest(r)
+INSERT INTO history_position_both (only_row, revision, shown_after, shown_to, read_after, last_seq, leftovers, is_copy, digest)
+SELECT r.only_row, r.revision, r.shown_after, r.shown_to, r.read_after, r.last_seq, r.leftovers, c.is_copy, row_digest(r)
 FROM (SELECT true AS only_row, $1::bigint AS revision, $2::bigint AS shown_after, $3::bigint AS shown_to,
     $4::bigint AS read_after, $5::bigint AS last_seq, $6::boolean AS leftovers) r, unnest('{f,t}'::boolean[]) c (is_copy)
 ON CONFLICT (only_row, is_copy) DO UPDATE SET revision = excluded.revision, shown_after = excluded.shown_after, shown_to = excluded.shown_to,
@@ -215,7 +215,7 @@ func (q *Queries) HistoryPositionPut(ctx context.Context, db DBTX, arg HistoryPo
 }
 
 const historySeqs = `-- name: HistorySeqs :many
-SELECT t.seq FROM indexer.transactions t WHERE t.seq > $1 AND t.seq <= $2
+SELECT t.seq FROM transactions t WHERE t.seq > $1 AND t.seq <= $2
 `
 
 type HistorySeqsParams struct {

@@ -10,7 +10,7 @@ import (
 )
 
 const networkGet = `-- name: NetworkGet :one
-SELECT network_id FROM indexer.network
+SELECT network_id FROM network
 `
 
 func (q *Queries) NetworkGet(ctx context.Context, db DBTX) (string, error) {
@@ -21,8 +21,8 @@ func (q *Queries) NetworkGet(ctx context.Context, db DBTX) (string, error) {
 }
 
 const networkRecord = `-- name: NetworkRecord :exec
-INSERT INTO indexer.network_both (only_row, network_id, recorded_at, is_copy, digest)
-SELECT r.only_row, r.network_id, r.recorded_at, c.is_copy, indexer.row_digest(r)
+INSERT INTO network_both (only_row, network_id, recorded_at, is_copy, digest)
+SELECT r.only_row, r.network_id, r.recorded_at, c.is_copy, row_digest(r)
 FROM (SELECT true AS only_row, $1::text AS network_id, now() AS recorded_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
 ON CONFLICT DO NOTHING
 `

@@ -10,7 +10,7 @@ import (
 )
 
 const participantClear = `-- name: ParticipantClear :exec
-DELETE FROM indexer.participant_both
+DELETE FROM participant_both
 `
 
 func (q *Queries) ParticipantClear(ctx context.Context, db DBTX) error {
@@ -19,7 +19,7 @@ func (q *Queries) ParticipantClear(ctx context.Context, db DBTX) error {
 }
 
 const participantGet = `-- name: ParticipantGet :one
-SELECT participant_id FROM indexer.participant
+SELECT participant_id FROM participant
 `
 
 func (q *Queries) ParticipantGet(ctx context.Context, db DBTX) (string, error) {
@@ -30,8 +30,8 @@ func (q *Queries) ParticipantGet(ctx context.Context, db DBTX) (string, error) {
 }
 
 const participantRecord = `-- name: ParticipantRecord :exec
-INSERT INTO indexer.participant_both (only_row, participant_id, recorded_at, is_copy, digest)
-SELECT r.only_row, r.participant_id, r.recorded_at, c.is_copy, indexer.row_digest(r)
+INSERT INTO participant_both (only_row, participant_id, recorded_at, is_copy, digest)
+SELECT r.only_row, r.participant_id, r.recorded_at, c.is_copy, row_digest(r)
 FROM (SELECT true AS only_row, $1::text AS participant_id, now() AS recorded_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
 ON CONFLICT DO NOTHING
 `

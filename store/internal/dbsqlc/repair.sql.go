@@ -14,12 +14,12 @@ WITH asked AS (
     SELECT unnest($1::text[]) AS contract_id, unnest($2::integer[]) AS synchronizer_ref
 )
 SELECT a.contract_id, a.synchronizer_ref, a.template_ref, a.activated_offset, a.activated_node_id, a.reassignment_counter, false AS closed
-FROM indexer.active_contracts a
+FROM active_contracts a
 WHERE a.contract_id = ANY ($1::text[]) AND a.activated_offset <= $3::bigint
   AND (a.contract_id, a.synchronizer_ref) IN (SELECT q.contract_id, q.synchronizer_ref FROM asked q)
 UNION ALL
 SELECT l.contract_id, l.synchronizer_ref, l.template_ref, l.activated_offset, l.activated_node_id, 0, true
-FROM indexer.lifetimes l
+FROM lifetimes l
 WHERE l.deactivated_offset > $3::bigint AND l.activated_offset <= $3::bigint
   AND (l.contract_id, l.synchronizer_ref) IN (SELECT q.contract_id, q.synchronizer_ref FROM asked q)
 `
@@ -72,7 +72,7 @@ func (q *Queries) ActiveAsOf(ctx context.Context, db DBTX, arg ActiveAsOfParams)
 
 const carriedCreatedOfActive = `-- name: CarriedCreatedOfActive :one
 SELECT EXISTS (
-    SELECT FROM indexer.carried_created
+    SELECT FROM carried_created
     WHERE ledger_offset = $1 AND node_id = $2 AND reassignment_counter IS NOT NULL)
 `
 
@@ -93,20 +93,20 @@ const carriedDrop = `-- name: CarriedDrop :exec
 WITH dropped AS (
     SELECT unnest($1::text[]) AS kind, unnest($2::bigint[]) AS ledger_offset, unnest($3::integer[]) AS number
 ), reassignments AS (
-    DELETE FROM indexer.carried_reassignments r USING dropped d
+    DELETE FROM carried_reassignments r USING dropped d
     WHERE d.kind = 'reassignment' AND d.ledger_offset = r.ledger_offset AND d.number = r.node_id
 ), unknown AS (
-    DELETE FROM indexer.carried_unknown_elements u USING dropped d
+    DELETE FROM carried_unknown_elements u USING dropped d
     WHERE d.kind = 'unknown' AND d.ledger_offset = u.ledger_offset AND d.number = u.ordinal
 ), incomplete AS (
-    UPDATE indexer.carried_created c SET reassignment_counter = NULL FROM dropped d
+    UPDATE carried_created c SET reassignment_counter = NULL FROM dropped d
     WHERE d.kind = 'active' AND d.ledger_offset = c.ledger_offset AND d.number = c.node_id
-      AND EXISTS (SELECT FROM indexer.carried_reassignments r WHERE r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id)
+      AND EXISTS (SELECT FROM carried_reassignments r WHERE r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id)
 )
-DELETE FROM indexer.carried_created c USING dropped d
+DELETE FROM carried_created c USING dropped d
 WHERE d.kind IN ('active', 'created') AND d.ledger_offset = c.ledger_offset AND d.number = c.node_id
   AND NOT EXISTS (
-      SELECT FROM indexer.carried_reassignments r
+      SELECT FROM carried_reassignments r
       WHERE d.kind = 'active' AND r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id)
 `
 
@@ -130,13 +130,13 @@ WITH places AS (
     SELECT unnest($3::bigint[]) AS ledger_offset, unnest($4::integer[]) AS node_id
 )
 SELECT (CASE WHEN c.reassignment_counter IS NULL THEN 'created' ELSE 'active' END)::text AS kind, c.ledger_offset, c.node_id AS number
-FROM indexer.carried_created c JOIN places p ON p.ledger_offset = c.ledger_offset AND p.node_id = c.node_id
+FROM carried_created c JOIN places p ON p.ledger_offset = c.ledger_offset AND p.node_id = c.node_id
 UNION ALL
 SELECT 'reassignment', r.ledger_offset, r.node_id
-FROM indexer.carried_reassignments r JOIN reassigned p ON p.ledger_offset = r.ledger_offset AND p.node_id = r.node_id
+FROM carried_reassignments r JOIN reassigned p ON p.ledger_offset = r.ledger_offset AND p.node_id = r.node_id
 UNION ALL
 SELECT 'unknown', u.ledger_offset, u.ordinal
-FROM indexer.carried_unknown_elements u
+FROM carried_unknown_elements u
 WHERE u.ledger_offset = $5 AND u.ordinal >= $6::bigint AND u.ordinal < $7::bigint
 `
 
@@ -186,8 +186,8 @@ func (q *Queries) CarriedEvents(ctx context.Context, db DBTX, arg CarriedEventsP
 }
 
 const carriedViewsDropOrphans = `-- name: CarriedViewsDropOrphans :exec
-DELETE FROM indexer.carried_interface_views v
-WHERE NOT EXISTS (SELECT FROM indexer.carried_created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id)
+DELETE FROM carried_interface_views v
+WHERE NOT EXISTS (SELECT FROM carried_created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id)
 `
 
 // Removes carried interface views whose creation event is not carried.
@@ -198,12 +198,12 @@ func (q *Queries) CarriedViewsDropOrphans(ctx context.Context, db DBTX) error {
 
 const coverageClose = `-- name: CoverageClose :exec
 WITH mine AS (
-    DELETE FROM indexer.coverage_both c
+    DELETE FROM coverage_both c
     WHERE c.stream = $1 AND c.scope = $2 AND c.from_exclusive <= $3::bigint AND c.to_inclusive >= $4::bigint
-      AND c.from_exclusive < indexer.watermark()
-    RETURNING c.is_copy, int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed, indexer.is_intact(c) AS intact
+      AND c.from_exclusive < watermark()
+    RETURNING c.is_copy, int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed, is_intact(c) AS intact
 ), others AS (
-    SELECT c.is_copy, int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed FROM indexer.coverage_both c
+    SELECT c.is_copy, int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed FROM coverage_both c
     WHERE c.stream = $1 AND c.scope <> $2 AND c.from_exclusive < $3::bigint AND c.to_inclusive > $4::bigint
 ), whole AS (
     SELECT k.is_copy, coalesce((SELECT bool_and(m.intact) FROM mine m WHERE m.is_copy = k.is_copy), true) AS intact,
@@ -215,8 +215,8 @@ WITH mine AS (
     SELECT $1::text AS stream, $2::text AS scope, lower(part) - 1 AS from_exclusive, upper(part) - 1 AS to_inclusive, w.is_copy, w.intact
     FROM whole w, unnest(w.claimed) AS part
 )
-INSERT INTO indexer.coverage_both (stream, scope, from_exclusive, to_inclusive, is_copy, digest)
-SELECT p.stream, p.scope, p.from_exclusive, p.to_inclusive, p.is_copy, CASE WHEN p.intact THEN indexer.row_digest(p) END FROM pieces p
+INSERT INTO coverage_both (stream, scope, from_exclusive, to_inclusive, is_copy, digest)
+SELECT p.stream, p.scope, p.from_exclusive, p.to_inclusive, p.is_copy, CASE WHEN p.intact THEN row_digest(p) END FROM pieces p
 `
 
 type CoverageCloseParams struct {
@@ -241,13 +241,13 @@ func (q *Queries) CoverageClose(ctx context.Context, db DBTX, arg CoverageCloseP
 }
 
 const snapshotFinished = `-- name: SnapshotFinished :one
-SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at, is_copy, digest FROM indexer.snapshots WHERE finished_at IS NOT NULL ORDER BY snapshot_offset DESC LIMIT 1
+SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at, is_copy, digest FROM snapshots WHERE finished_at IS NOT NULL ORDER BY snapshot_offset DESC LIMIT 1
 `
 
 // The snapshot whose rows are carried.
-func (q *Queries) SnapshotFinished(ctx context.Context, db DBTX) (IndexerSnapshots, error) {
+func (q *Queries) SnapshotFinished(ctx context.Context, db DBTX) (Snapshots, error) {
 	row := db.QueryRow(ctx, snapshotFinished)
-	var i IndexerSnapshots
+	var i Snapshots
 	err := row.Scan(
 		&i.SnapshotOffset,
 		&i.Scope,

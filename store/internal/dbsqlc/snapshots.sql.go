@@ -10,8 +10,8 @@ import (
 )
 
 const carriedClear = `-- name: CarriedClear :exec
-TRUNCATE indexer.carried_created, indexer.carried_interface_views, indexer.carried_reassignments, indexer.active_contracts,
-    indexer.carried_unknown_elements, indexer.carried_exact_payloads
+TRUNCATE carried_created, carried_interface_views, carried_reassignments, active_contracts,
+    carried_unknown_elements, carried_exact_payloads
 `
 
 func (q *Queries) CarriedClear(ctx context.Context, db DBTX) error {
@@ -21,8 +21,8 @@ func (q *Queries) CarriedClear(ctx context.Context, db DBTX) error {
 
 const snapshotAdvance = `-- name: SnapshotAdvance :one
 WITH moved AS (
-    UPDATE indexer.snapshots_both s SET token_kind = $1, token = $2, entries = s.entries + $3::bigint,
-        digest = indexer.changed_digest(s, jsonb_build_object('token_kind', $1::text, 'token', $2::text, 'entries', s.entries + $3::bigint))
+    UPDATE snapshots_both s SET token_kind = $1, token = $2, entries = s.entries + $3::bigint,
+        digest = changed_digest(s, jsonb_build_object('token_kind', $1::text, 'token', $2::text, 'entries', s.entries + $3::bigint))
     WHERE s.snapshot_offset = $4 AND s.finished_at IS NULL AND s.entries = $5::bigint AND s.token = $6::text
     RETURNING s.is_copy
 )
@@ -54,13 +54,13 @@ func (q *Queries) SnapshotAdvance(ctx context.Context, db DBTX, arg SnapshotAdva
 }
 
 const snapshotAtWatermark = `-- name: SnapshotAtWatermark :one
-SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at, is_copy, digest FROM indexer.snapshots
-WHERE finished_at IS NOT NULL AND snapshot_offset = (SELECT c.ledger_offset FROM indexer.checkpoints c WHERE c.stream = 'updates')
+SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at, is_copy, digest FROM snapshots
+WHERE finished_at IS NOT NULL AND snapshot_offset = (SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates')
 `
 
-func (q *Queries) SnapshotAtWatermark(ctx context.Context, db DBTX) (IndexerSnapshots, error) {
+func (q *Queries) SnapshotAtWatermark(ctx context.Context, db DBTX) (Snapshots, error) {
 	row := db.QueryRow(ctx, snapshotAtWatermark)
-	var i IndexerSnapshots
+	var i Snapshots
 	err := row.Scan(
 		&i.SnapshotOffset,
 		&i.Scope,
@@ -76,7 +76,7 @@ func (q *Queries) SnapshotAtWatermark(ctx context.Context, db DBTX) (IndexerSnap
 }
 
 const snapshotClose = `-- name: SnapshotClose :exec
-UPDATE indexer.snapshots_both s SET finished_at = now(), digest = indexer.changed_digest(s, jsonb_build_object('finished_at', now()))
+UPDATE snapshots_both s SET finished_at = now(), digest = changed_digest(s, jsonb_build_object('finished_at', now()))
 WHERE s.snapshot_offset = $1
 `
 
@@ -86,7 +86,7 @@ func (q *Queries) SnapshotClose(ctx context.Context, db DBTX, snapshotOffset int
 }
 
 const snapshotDiscard = `-- name: SnapshotDiscard :exec
-DELETE FROM indexer.snapshots_both WHERE finished_at IS NULL
+DELETE FROM snapshots_both WHERE finished_at IS NULL
 `
 
 func (q *Queries) SnapshotDiscard(ctx context.Context, db DBTX) error {
@@ -95,8 +95,8 @@ func (q *Queries) SnapshotDiscard(ctx context.Context, db DBTX) error {
 }
 
 const snapshotStart = `-- name: SnapshotStart :exec
-INSERT INTO indexer.snapshots_both (snapshot_offset, scope, token_kind, token, entries, started_at, is_copy, digest)
-SELECT r.snapshot_offset, r.scope, r.token_kind, r.token, r.entries, r.started_at, c.is_copy, indexer.row_digest(r)
+INSERT INTO snapshots_both (snapshot_offset, scope, token_kind, token, entries, started_at, is_copy, digest)
+SELECT r.snapshot_offset, r.scope, r.token_kind, r.token, r.entries, r.started_at, c.is_copy, row_digest(r)
 FROM (SELECT $1::bigint AS snapshot_offset, $2::text AS scope, '' AS token_kind, '' AS token, 0 AS entries, now() AS started_at) r,
     unnest('{f,t}'::boolean[]) c (is_copy)
 `
@@ -112,12 +112,12 @@ func (q *Queries) SnapshotStart(ctx context.Context, db DBTX, arg SnapshotStartP
 }
 
 const snapshotUnfinished = `-- name: SnapshotUnfinished :one
-SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at, is_copy, digest FROM indexer.snapshots WHERE finished_at IS NULL
+SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at, is_copy, digest FROM snapshots WHERE finished_at IS NULL
 `
 
-func (q *Queries) SnapshotUnfinished(ctx context.Context, db DBTX) (IndexerSnapshots, error) {
+func (q *Queries) SnapshotUnfinished(ctx context.Context, db DBTX) (Snapshots, error) {
 	row := db.QueryRow(ctx, snapshotUnfinished)
-	var i IndexerSnapshots
+	var i Snapshots
 	err := row.Scan(
 		&i.SnapshotOffset,
 		&i.Scope,

@@ -106,7 +106,7 @@ func (t *Table) Rows(condition string) string {
 }
 
 // SQL is the table's name in a statement.
-func (t *Table) SQL() string { return "indexer." + t.Name }
+func (t *Table) SQL() string { return t.Name }
 
 // Copy is the name of the copy of a table that is kept twice, and Both that of the two as one: whoever writes writes that one.
 func (t *Table) Copy() string { return t.Name + "_copy" }
