@@ -53,3 +53,7 @@ SELECT t.seq FROM indexer.transactions t WHERE t.seq > @from_exclusive AND t.seq
 
 -- name: HistoryCheckpointGet :many
 SELECT c.ledger_offset, c.event_id FROM indexer.checkpoints c WHERE c.stream = @stream;
+
+-- name: RelationBlocks :one
+-- How many blocks a table has.
+SELECT (pg_relation_size((@relation::text)::regclass) / current_setting('block_size')::bigint)::bigint AS blocks;

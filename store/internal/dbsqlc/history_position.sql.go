@@ -300,3 +300,15 @@ func (q *Queries) HistorySeqs(ctx context.Context, db DBTX, arg HistorySeqsParam
 	}
 	return items, nil
 }
+
+const relationBlocks = `-- name: RelationBlocks :one
+SELECT (pg_relation_size(($1::text)::regclass) / current_setting('block_size')::bigint)::bigint AS blocks
+`
+
+// How many blocks a table has.
+func (q *Queries) RelationBlocks(ctx context.Context, db DBTX, relation string) (int64, error) {
+	row := db.QueryRow(ctx, relationBlocks, relation)
+	var blocks int64
+	err := row.Scan(&blocks)
+	return blocks, err
+}
