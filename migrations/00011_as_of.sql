@@ -7,25 +7,25 @@
 CREATE VIEW ledger.contract_lifetimes AS
 SELECT x.contract_id, s.synchronizer_id, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name,
        x.active_from, x.active_from_node_id, x.active_until,
-       (SELECT c.payload FROM indexer.creations c WHERE c.ledger_offset = x.active_from AND c.node_id = x.active_from_node_id) AS payload,
-       (SELECT c.contract_key FROM indexer.creations c WHERE c.ledger_offset = x.active_from AND c.node_id = x.active_from_node_id) AS contract_key,
-       (SELECT c.signatories FROM indexer.creations c WHERE c.ledger_offset = x.active_from AND c.node_id = x.active_from_node_id) AS signatories,
-       (SELECT c.observers FROM indexer.creations c WHERE c.ledger_offset = x.active_from AND c.node_id = x.active_from_node_id) AS observers,
-       (SELECT c.witness_parties FROM indexer.creations c WHERE c.ledger_offset = x.active_from AND c.node_id = x.active_from_node_id) AS witness_parties,
-       (SELECT c.created_at FROM indexer.creations c WHERE c.ledger_offset = x.active_from AND c.node_id = x.active_from_node_id) AS created_at,
-       (SELECT u.record_time FROM indexer.updates u WHERE u.ledger_offset = x.active_until) AS ended_at
+       (SELECT c.payload FROM creations c WHERE c.ledger_offset = x.active_from AND c.node_id = x.active_from_node_id) AS payload,
+       (SELECT c.contract_key FROM creations c WHERE c.ledger_offset = x.active_from AND c.node_id = x.active_from_node_id) AS contract_key,
+       (SELECT c.signatories FROM creations c WHERE c.ledger_offset = x.active_from AND c.node_id = x.active_from_node_id) AS signatories,
+       (SELECT c.observers FROM creations c WHERE c.ledger_offset = x.active_from AND c.node_id = x.active_from_node_id) AS observers,
+       (SELECT c.witness_parties FROM creations c WHERE c.ledger_offset = x.active_from AND c.node_id = x.active_from_node_id) AS witness_parties,
+       (SELECT c.created_at FROM creations c WHERE c.ledger_offset = x.active_from AND c.node_id = x.active_from_node_id) AS created_at,
+       (SELECT u.record_time FROM updates u WHERE u.ledger_offset = x.active_until) AS ended_at
 FROM (
     SELECT a.contract_id, a.synchronizer_ref, a.template_ref, a.activated_offset AS active_from, a.activated_node_id AS active_from_node_id,
            NULL::bigint AS active_until
-    FROM indexer.active_contracts a
+    FROM active_contracts a
     WHERE a.activated_offset + 0 <= (SELECT ledger.latest_offset())
     UNION ALL
     SELECT l.contract_id, l.synchronizer_ref, l.template_ref, l.activated_offset, l.activated_node_id, l.deactivated_offset
-    FROM indexer.lifetimes l
+    FROM lifetimes l
     WHERE l.deactivated_offset + 0 <= (SELECT ledger.latest_offset())
 ) x
-LEFT JOIN indexer.templates t ON t.template_ref = x.template_ref
-LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = x.synchronizer_ref;
+LEFT JOIN templates t ON t.template_ref = x.template_ref
+LEFT JOIN synchronizers s ON s.synchronizer_ref = x.synchronizer_ref;
 COMMENT ON VIEW ledger.contract_lifetimes IS 'One row per contract, synchronizer and time in which it is active there. Active at offset N: active_from <= N and (active_until IS NULL or active_until > N), which is ledger.active_at(N). Lifetimes are complete from ledger.state_floor() on. Not indexed by contract_id: for one contract ask ledger.contract_history.';
 COMMENT ON COLUMN ledger.contract_lifetimes.contract_id IS 'The contract.';
 COMMENT ON COLUMN ledger.contract_lifetimes.synchronizer_id IS 'The synchronizer on which it is active. NULL: not served.';
@@ -61,17 +61,17 @@ COMMENT ON FUNCTION ledger.active_at(bigint) IS 'The lifetimes of the contracts 
 CREATE VIEW ledger.contracts AS
 SELECT c.contract_id, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name, c.payload, c.contract_key, c.contract_key_hash,
        c.signatories, c.observers, c.created_at, c.origin, c.ledger_offset AS first_offset, c.node_id AS first_node_id,
-       coalesce((SELECT min(a.ledger_offset) FROM indexer.archived a WHERE a.contract_id = c.contract_id AND a.ledger_offset <= (SELECT ledger.latest_offset())),
-                (SELECT min(e.ledger_offset) FROM indexer.exercised e
+       coalesce((SELECT min(a.ledger_offset) FROM archived a WHERE a.contract_id = c.contract_id AND a.ledger_offset <= (SELECT ledger.latest_offset())),
+                (SELECT min(e.ledger_offset) FROM exercised e
                  WHERE e.contract_id = c.contract_id AND e.consuming AND e.ledger_offset <= (SELECT ledger.latest_offset()))) AS archived_offset,
-       ARRAY(SELECT s.synchronizer_id FROM indexer.active_contracts a JOIN indexer.synchronizers s ON s.synchronizer_ref = a.synchronizer_ref
+       ARRAY(SELECT s.synchronizer_id FROM active_contracts a JOIN synchronizers s ON s.synchronizer_ref = a.synchronizer_ref
              WHERE a.contract_id = c.contract_id AND a.activated_offset + 0 <= (SELECT ledger.latest_offset())
              ORDER BY a.activated_offset, a.activated_node_id) AS synchronizer_ids
-FROM indexer.creations c
-LEFT JOIN indexer.templates t ON t.template_ref = c.template_ref
+FROM creations c
+LEFT JOIN templates t ON t.template_ref = c.template_ref
 WHERE c.ledger_offset + 0 <= (SELECT ledger.latest_offset())
   AND (c.origin = 'transaction' OR NOT EXISTS (
-      SELECT FROM indexer.creations f
+      SELECT FROM creations f
       WHERE f.contract_id = c.contract_id AND (f.ledger_offset < c.ledger_offset OR f.ledger_offset = c.ledger_offset AND f.node_id < c.node_id)));
 
 COMMENT ON VIEW ledger.contracts IS 'One row per contract that was created, assigned or carried here: joining by contract_id multiplies nothing. Of a contract that moved it is the first creation event. Contracts that were only exercised or archived here have none: see ledger.looked_up_contracts.';
@@ -98,42 +98,42 @@ COMMENT ON COLUMN ledger.contracts.synchronizer_ids IS 'The synchronizers on whi
 
 CREATE VIEW ledger.events AS
 SELECT x.ledger_offset, x.node_id,
-       (SELECT max(e.node_id) FROM indexer.exercised e
+       (SELECT max(e.node_id) FROM exercised e
         WHERE e.ledger_offset = x.ledger_offset AND e.node_id < x.node_id AND e.last_descendant_node_id >= x.node_id) AS parent_node_id,
        x.kind, x.contract_id, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name, x.interface_id, x.choice, x.consuming,
        x.argument, x.result,
-       (SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = x.acting_parties_ref) AS acting_parties,
-       (SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = x.witness_parties_ref) AS witness_parties,
+       (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = x.acting_parties_ref) AS acting_parties,
+       (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = x.witness_parties_ref) AS witness_parties,
        x.acs_delta,
-       (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = x.ledger_offset) AS update_id,
-       (SELECT s.synchronizer_id FROM indexer.synchronizers s WHERE s.synchronizer_ref = x.synchronizer_ref) AS synchronizer_id, x.record_time
+       (SELECT u.update_id FROM updates u WHERE u.ledger_offset = x.ledger_offset) AS update_id,
+       (SELECT s.synchronizer_id FROM synchronizers s WHERE s.synchronizer_ref = x.synchronizer_ref) AS synchronizer_id, x.record_time
 FROM (
     SELECT c.ledger_offset, c.node_id, CASE c.origin WHEN 'assignment' THEN 'assigned' ELSE 'created' END AS kind, c.contract_id, c.template_ref,
            c.synchronizer_ref, c.record_time, NULL::text AS interface_id, NULL::text AS choice, NULL::boolean AS consuming, c.payload AS argument,
            NULL::jsonb AS result, NULL::integer AS acting_parties_ref, c.witness_parties_ref, c.acs_delta
-    FROM indexer.created c
+    FROM created c
     UNION ALL
     SELECT c.ledger_offset, c.node_id, 'created', c.contract_id, c.template_ref, c.synchronizer_ref, NULL, NULL, NULL, NULL, c.payload, NULL, NULL,
            c.witness_parties_ref, c.acs_delta
-    FROM indexer.carried_created c
+    FROM carried_created c
     UNION ALL
     SELECT e.ledger_offset, e.node_id, 'exercised', e.contract_id, e.template_ref, e.synchronizer_ref, e.record_time, e.interface_id, e.choice,
            e.consuming, e.choice_argument, e.exercise_result, e.acting_parties_ref, e.witness_parties_ref, e.acs_delta
-    FROM indexer.exercised e
+    FROM exercised e
     UNION ALL
     SELECT a.ledger_offset, a.node_id, 'archived', a.contract_id, a.template_ref, a.synchronizer_ref, a.record_time, NULL, NULL, NULL, NULL, NULL, NULL,
            a.witness_parties_ref, true
-    FROM indexer.archived a
+    FROM archived a
     UNION ALL
     SELECT r.ledger_offset, r.node_id, r.kind, r.contract_id, r.template_ref, r.synchronizer_ref, r.record_time, NULL, NULL, NULL, NULL, NULL, NULL,
            r.witness_parties_ref, NULL
-    FROM indexer.reassignments r WHERE r.kind = 'unassigned'
+    FROM reassignments r WHERE r.kind = 'unassigned'
     UNION ALL
     SELECT r.ledger_offset, r.node_id, r.kind, r.contract_id, r.template_ref, r.synchronizer_ref, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
            r.witness_parties_ref, NULL
-    FROM indexer.carried_reassignments r WHERE r.kind = 'unassigned'
+    FROM carried_reassignments r WHERE r.kind = 'unassigned'
 ) x
-LEFT JOIN indexer.templates t ON t.template_ref = x.template_ref
+LEFT JOIN templates t ON t.template_ref = x.template_ref
 WHERE x.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
 COMMENT ON VIEW ledger.events IS 'Creations, assignments, exercises, archivals and unassignments in one shape. A transaction as a tree: WHERE ledger_offset = (SELECT ledger_offset FROM ledger.updates WHERE update_id = ...) ORDER BY node_id, with parent_node_id. A consuming exercise is one row here, and archives its contract. A shape of acs-delta has no exercises, and so no parents.';
@@ -169,7 +169,7 @@ COMMENT ON FUNCTION ledger.contract_history(text) IS 'What happened to a contrac
 
 -- +goose StatementBegin
 CREATE FUNCTION ledger.offset_at(at_time timestamptz, synchronizer_id text DEFAULT NULL) RETURNS bigint
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     floor  bigint := ledger.oldest_offset();
     answer bigint := ledger.latest_offset();
@@ -186,19 +186,19 @@ BEGIN
     ELSIF answer IS NULL THEN
         RAISE EXCEPTION 'nothing has been indexed yet'
             USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Start the indexer, or wait for the snapshot to be complete.';
-    ELSIF synchronizer_id IS NOT NULL AND NOT EXISTS (SELECT FROM indexer.synchronizers s WHERE s.synchronizer_id = offset_at.synchronizer_id) THEN
+    ELSIF synchronizer_id IS NOT NULL AND NOT EXISTS (SELECT FROM synchronizers s WHERE s.synchronizer_id = offset_at.synchronizer_id) THEN
         RAISE EXCEPTION 'no update names the synchronizer %', synchronizer_id
             USING ERRCODE = 'invalid_parameter_value',
-                HINT = 'There are: ' || coalesce((SELECT string_agg(s.synchronizer_id, ', ' ORDER BY s.synchronizer_ref) FROM indexer.synchronizers s), 'none');
+                HINT = 'There are: ' || coalesce((SELECT string_agg(s.synchronizer_id, ', ' ORDER BY s.synchronizer_ref) FROM synchronizers s), 'none');
     END IF;
-    FOR ref IN SELECT s.synchronizer_ref FROM indexer.synchronizers s WHERE offset_at.synchronizer_id IS NULL OR s.synchronizer_id = offset_at.synchronizer_id LOOP
+    FOR ref IN SELECT s.synchronizer_ref FROM synchronizers s WHERE offset_at.synchronizer_id IS NULL OR s.synchronizer_id = offset_at.synchronizer_id LOOP
         low := floor;
         later := answer + 1;
         upto := later;
         WHILE low + 1 < upto LOOP
             middle := low + (upto - low) / 2;
             SELECT u.ledger_offset, u.record_time INTO found_offset, found_time
-            FROM indexer.updates u
+            FROM updates u
             WHERE u.ledger_offset >= middle AND u.ledger_offset < upto AND u.synchronizer_ref = ref AND u.record_time IS NOT NULL
             ORDER BY u.ledger_offset LIMIT 1;
             IF NOT FOUND THEN
@@ -212,7 +212,7 @@ BEGIN
         END LOOP;
         answer := later - 1;
     END LOOP;
-    IF floor > 0 AND NOT EXISTS (SELECT FROM indexer.updates u WHERE u.ledger_offset > floor AND u.ledger_offset <= answer) AND answer < ledger.latest_offset() THEN
+    IF floor > 0 AND NOT EXISTS (SELECT FROM updates u WHERE u.ledger_offset > floor AND u.ledger_offset <= answer) AND answer < ledger.latest_offset() THEN
         RAISE EXCEPTION 'the offset at % is not known: the first update after offset % is later', at_time, floor
             USING ERRCODE = 'invalid_parameter_value', HINT = 'Fill history in (backfill history), or ask for a later time.';
     END IF;
@@ -224,7 +224,7 @@ COMMENT ON FUNCTION ledger.offset_at(timestamptz, text) IS 'The offset at a time
 
 -- +goose StatementBegin
 CREATE FUNCTION ledger.time_at(at_offset bigint) RETURNS timestamptz
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
     IF at_offset IS NULL THEN
         RAISE EXCEPTION 'an offset is needed, not NULL' USING ERRCODE = 'null_value_not_allowed';
@@ -236,7 +236,7 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value', HINT = 'Ask for an offset between ledger.oldest_offset() and ledger.latest_offset().';
     END IF;
     RETURN (
-        SELECT u.record_time FROM indexer.updates u
+        SELECT u.record_time FROM updates u
         WHERE u.ledger_offset <= at_offset AND u.ledger_offset > ledger.oldest_offset() AND u.record_time IS NOT NULL
         ORDER BY u.ledger_offset DESC LIMIT 1
     );
@@ -254,7 +254,7 @@ COMMENT ON FUNCTION ledger.is_complete(bigint, bigint) IS 'Whether every event a
 -- A function that can change something sees what was committed since it began, with each of its statements.
 -- +goose StatementBegin
 CREATE FUNCTION ledger.wait_for_offset(target bigint, timeout interval DEFAULT '10 s') RETURNS boolean
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog AS $$
+LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT AS $$
 DECLARE
     until timestamptz := clock_timestamp() + timeout;
 BEGIN
