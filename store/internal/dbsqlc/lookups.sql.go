@@ -88,7 +88,7 @@ func (q *Queries) LookupsCount(ctx context.Context, db DBTX) (LookupsCountRow, e
 const lookupsCreationKnown = `-- name: LookupsCreationKnown :many
 SELECT w.contract_id::text AS contract_id
 FROM (SELECT unnest($1::text[]) AS contract_id) w
-WHERE EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = w.contract_id AND c.ledger_offset + 0 <= (SELECT ledger.latest_offset()))
+WHERE EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = w.contract_id AND c.ledger_offset + 0 <= (SELECT indexer.watermark()))
    OR EXISTS (SELECT FROM indexer.carried_created c WHERE c.contract_id = w.contract_id)
 `
 
