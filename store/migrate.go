@@ -16,7 +16,7 @@ import (
 	"ledgerindexer/store/internal/pg"
 )
 
-// The table lies beside ours, not in whatever schema the search path begins with.
+// The table lies beside ours, in the schema that the search path begins with.
 const versionTable = "schema_version"
 
 // Migrate brings the schema to this binary's version and returns the names of the migrations it applied. Several
@@ -54,7 +54,8 @@ func (s *Store) createSchema(ctx context.Context) error {
 	var exists bool
 	err := s.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'indexer')").Scan(&exists)
 	if err == nil && !exists {
-		_, err = s.pool.Exec(ctx, "CREATE SCHEMA indexer")
+		_, err = s.pool.Exec(ctx, "CREATE SCHEMA indexer; "+
+			"COMMENT ON SCHEMA indexer IS 'Tables of the ledger indexer. They may change with any release: read schema ledger instead.'")
 		if pg.HasCode(err, pg.UniqueViolation, pg.DuplicateSchema) { // another process was faster
 			err = nil
 		}
