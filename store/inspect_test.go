@@ -52,7 +52,7 @@ func TestInspectAnEmptyDatabase(t *testing.T) {
 	require.NoError(t, err)
 	newest, err := SchemaVersion()
 	require.NoError(t, err)
-	require.Equal(t, SchemaFacts{Known: true, Wanted: newest}, schema)
+	require.Equal(t, SchemaFacts{Pair: defaultSchemas, Known: true, Wanted: newest}, schema)
 
 	sessions, err := i.Sessions(t.Context())
 	require.NoError(t, err)
