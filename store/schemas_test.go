@@ -2,6 +2,10 @@ package store
 
 import (
 	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -260,4 +264,27 @@ func TestSchemasOfAnotherPair(t *testing.T) {
 	schemas := d.rows("SELECT nspname FROM pg_namespace WHERE NOT starts_with(nspname, 'pg_') ORDER BY 1")
 	require.Equal(t, []string{"indexer", "information_schema", "ledger", "public", "second_tables", "second_views"}, schemas)
 	require.False(t, slices.Contains(schemas, "third_tables"))
+}
+
+// No statement says in which schema what it names lies, or it would read and write another pair's.
+func TestNoStatementNamesASchema(t *testing.T) {
+	t.Parallel()
+	named := regexp.MustCompile("\\b(indexer|ledger)\\.[a-z_\"`%]")
+	sources := 0
+	for _, root := range []string{".", "../queries"} {
+		require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			sources++
+			text, err := os.ReadFile(path)
+			for number, line := range strings.Split(string(text), "\n") {
+				code, _, _ := strings.Cut(line, "// ")
+				code, _, _ = strings.Cut(code, "-- ")
+				require.NotRegexp(t, named, code, "%s:%d", path, number+1)
+			}
+			return err
+		}))
+	}
+	require.Greater(t, sources, 100)
 }
