@@ -68,7 +68,7 @@ type verification struct {
 // differs where the configuration says so. found is told of each difference as it is found; the result says what was
 // compared, also where an error ended it.
 func RunVerify(ctx context.Context, cfg Verify, logger *slog.Logger, found func(ledger.Difference)) (Verification, error) {
-	db, err := store.Open(store.Config{URL: cfg.DatabaseURL, Logger: logger, Holder: config.Holder()})
+	db, err := store.Open(store.Config{URL: cfg.DatabaseURL, Schemas: cfg.Schemas.Domain(), Logger: logger, Holder: config.Holder()})
 	if err != nil {
 		return Verification{}, &config.UsageError{Err: err}
 	}
