@@ -203,7 +203,7 @@ func (v *verification) updates(ctx context.Context) error {
 	if !indexed {
 		return &ledger.Problem{
 			What: fmt.Sprintf("the scope of what is stored is missing in database %s, so it is not known what belongs there", v.db.Address()),
-			Do: "if only table indexer.scopes lost its row, start `indexer run` with exactly the scope flags that the database was begun with: " +
+			Do: "if only table scopes lost its row, start `indexer run` with exactly the scope flags that the database was begun with: " +
 				"it records them again; otherwise restore the database from a backup",
 		}
 	}
