@@ -299,7 +299,7 @@ func (i *Inspector) stored(ctx context.Context, tx pgx.Tx, c *Contents) error {
 }
 
 // historyMigration is the version of the schema from which on there is a transaction history.
-const historyMigration = 5
+const historyMigration = 6
 
 func (i *Inspector) lead(ctx context.Context, tx pgx.Tx, role Role) (Lead, error) {
 	var lead Lead
