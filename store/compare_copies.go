@@ -83,7 +83,7 @@ func (r *twoRows) undecided() bool {
 }
 
 func (s *Store) undecided(table *tables.Table, r *twoRows) error {
-	row := strings.TrimSuffix("a row of indexer."+table.Name+" in database "+s.Address()+", "+r.name, ", ")
+	row := strings.TrimSuffix("a row of table "+table.Name+" in database "+s.Address()+", "+r.name, ", ")
 	if r.storedOK {
 		return &ledger.Problem{
 			What: fmt.Sprintf("%s, and its copy in %s have their digests, and differ", row, table.Copy()),

@@ -52,12 +52,14 @@ func (s *Store) CompareCoverage(ctx context.Context, end *ledger.Offset, found f
 func (s *Store) extentOrLost(ctx context.Context, tx pgx.Tx, end *ledger.Offset) (Extent, error) {
 	lost, err := s.queries.HeldLost(ctx, tx)
 	if err != nil {
-		return Extent{}, fmt.Errorf("look for the checkpoint, the floors and the scope: %w", err)
+		return Extent{}, fmt.Errorf("look for the checkpoint and the floors: %w", err)
 	}
 	if lost != "" {
 		return Extent{}, &ledger.Problem{
-			What: fmt.Sprintf("the %s of the updates is lost in database %s: its row is missing in table %[1]s", lost, s.Address()),
-			Do: fmt.Sprintf("run `indexer verify --repair`, which copies it back; where it is missing in %s_copy too, restore both rows from a "+
+			What: fmt.Sprintf("%s in database %s: table %s lacks the row", map[string]string{
+				"checkpoints": "the checkpoint of the updates is lost", "floors": "the floors of the updates are lost",
+			}[lost], s.Address(), lost),
+			Do: fmt.Sprintf("run `indexer verify --repair`, which copies it back; where table %s_copy lacks it too, restore both rows from a "+
 				"backup of the database, or index into a new one", lost),
 		}
 	}

@@ -137,17 +137,17 @@ func TestWhatBothCopiesLost(t *testing.T) {
 		require.Empty(t, w.differences())
 	}
 	refused("UPDATE indexer.floors_both SET history_floor = history_floor + 1",
-		"a row of indexer.floors in database", "stream updates", "indexer.floors_copy were both altered", "restore one of the two from a backup")
+		"a row of table floors in database", "stream updates", "floors_copy were both altered", "restore one of the two from a backup")
 	refused("UPDATE indexer.templates SET package_name = 'x' WHERE template_ref = 1; UPDATE indexer.templates_copy SET package_name = 'y' WHERE template_ref = 1",
-		"template_ref 1", "indexer.templates_copy were both altered")
+		"template_ref 1", "templates_copy were both altered")
 	refused("UPDATE indexer.checkpoints c SET ledger_offset = 7, digest = indexer.changed_digest(c, '{\"ledger_offset\": 7}') WHERE stream = 'updates'",
-		"indexer.checkpoints_copy have their digests, and differ", "delete the one that is wrong", "`indexer verify --repair`")
+		"checkpoints_copy have their digests, and differ", "delete the one that is wrong", "`indexer verify --repair`")
 
 	lost := func(relation, statement string) {
 		t.Helper()
 		tx := w.spoil(statement)
 		_, err := w.store.extentOrLost(t.Context(), tx, nil)
-		requireProblem(t, err, "the "+relation+" of the updates is lost", "indexer."+relation+"_copy", "`indexer verify --repair`", "backup")
+		requireProblem(t, err, "of the updates", "lost", "table "+relation+" lacks the row", relation+"_copy", "`indexer verify --repair`", "backup")
 		require.NoError(t, tx.Rollback(t.Context()))
 	}
 	lost("checkpoints", "DELETE FROM indexer.checkpoints WHERE stream = 'updates'")

@@ -36,8 +36,8 @@ func (s *Store) historyPosition(ctx context.Context, db dbsqlc.DBTX) (ledger.His
 	row, err := s.queries.HistoryPositionGet(ctx, db)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return ledger.HistoryPosition{}, &ledger.Problem{
-			What: fmt.Sprintf("how far the transaction history was read is lost in database %s: neither history_position nor its copy, "+
-				"history_position_copy, has its row with its digest", s.Address()),
+			What: fmt.Sprintf("how far the transaction history was read is lost in database %s: neither table history_position nor its copy, "+
+				"history_position_copy, has a row with its digest", s.Address()),
 			Do: "restore one of the two rows from a backup of the database and run `indexer verify --repair`, or index into a new database",
 		}
 	}

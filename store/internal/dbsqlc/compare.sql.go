@@ -25,7 +25,7 @@ type ColumnTypesRow struct {
 	Type     string `db:"type"`
 }
 
-// The columns of tables of schema indexer and the names of their types, in the order of the tables' columns.
+// The columns of our tables and the names of their types, in the order of the tables' columns.
 func (q *Queries) ColumnTypes(ctx context.Context, db DBTX, relations []string) ([]ColumnTypesRow, error) {
 	rows, err := db.Query(ctx, columnTypes, relations)
 	if err != nil {

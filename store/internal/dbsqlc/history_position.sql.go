@@ -49,7 +49,7 @@ SELECT w.event_id::text AS event_id
 FROM (SELECT unnest($1::text[]) AS event_id) w
 WHERE (
     SELECT t.seq FROM transactions t
-    WHERE t.event_id = w.event_id AND t.seq > $2::bigint AND t.seq <= $3::bigint LIMIT 1
+    WHERE t.event_id = w.event_id AND t.seq + 0 > $2::bigint AND t.seq + 0 <= $3::bigint LIMIT 1
 ) IS NOT NULL
 `
 
@@ -59,7 +59,8 @@ type HistoryIDsStoredParams struct {
 	ToInclusive   int64    `db:"to_inclusive"`
 }
 
-// Those of some event ids that stand on a record after one seq up to another. Each is looked up by index: the list has no statistics.
+// Those of some event ids that stand on a record after one seq up to another. The additions keep PostgreSQL from reading all seqs between
+// the two for each id: it takes them for few in a table that was not analyzed since it grew.
 func (q *Queries) HistoryIDsStored(ctx context.Context, db DBTX, arg HistoryIDsStoredParams) ([]string, error) {
 	rows, err := db.Query(ctx, historyIDsStored, arg.EventIds, arg.FromExclusive, arg.ToInclusive)
 	if err != nil {
@@ -84,7 +85,7 @@ const historyMarks = `-- name: HistoryMarks :many
 SELECT t.seq, t.event_id, t.fingerprint, ((
     SELECT count(*) FROM (
         SELECT o.seq FROM transactions o
-        WHERE o.event_id = t.event_id AND o.seq > $1::bigint AND o.seq <= $2::bigint LIMIT 2
+        WHERE o.event_id = t.event_id AND o.seq + 0 > $1::bigint AND o.seq + 0 <= $2::bigint LIMIT 2
     ) found
 ) = 1)::boolean AS alone
 FROM transactions t WHERE t.seq > $3::bigint AND t.seq <= $2::bigint ORDER BY t.seq
@@ -104,7 +105,7 @@ type HistoryMarksRow struct {
 }
 
 // What recognises the records after one seq up to another, and whether each has its event id alone in the generation that begins after
-// a third. The subquery is of the sort that is only answered row by row, by index.
+// a third. The subquery is of the sort that is only answered row by row, by index. For the additions see HistoryIDsStored.
 func (q *Queries) HistoryMarks(ctx context.Context, db DBTX, arg HistoryMarksParams) ([]HistoryMarksRow, error) {
 	rows, err := db.Query(ctx, historyMarks, arg.Generation, arg.ToInclusive, arg.FromExclusive)
 	if err != nil {
@@ -242,4 +243,16 @@ func (q *Queries) HistorySeqs(ctx context.Context, db DBTX, arg HistorySeqsParam
 		return nil, err
 	}
 	return items, nil
+}
+
+const relationBlocks = `-- name: RelationBlocks :one
+SELECT (pg_relation_size(($1::text)::regclass) / current_setting('block_size')::bigint)::bigint AS blocks
+`
+
+// How many blocks a table has.
+func (q *Queries) RelationBlocks(ctx context.Context, db DBTX, relation string) (int64, error) {
+	row := db.QueryRow(ctx, relationBlocks, relation)
+	var blocks int64
+	err := row.Scan(&blocks)
+	return blocks, err
 }

@@ -14,7 +14,7 @@ import (
 const leadershipEndAbandoned = `-- name: LeadershipEndAbandoned :many
 SELECT pg_terminate_backend(a.pid) AS ended FROM pg_catalog.pg_stat_activity a
 WHERE a.datname = current_database()
-  AND CASE WHEN a.application_name LIKE $1::text || '%' THEN pg_try_advisory_xact_lock($2::int, $3::int) ELSE false END
+  AND CASE WHEN starts_with(a.application_name, $1::text) THEN pg_try_advisory_xact_lock($2::int, $3::int) ELSE false END
 `
 
 type LeadershipEndAbandonedParams struct {
@@ -46,7 +46,7 @@ func (q *Queries) LeadershipEndAbandoned(ctx context.Context, db DBTX, arg Leade
 
 const leadershipEndOlder = `-- name: LeadershipEndOlder :many
 SELECT pg_terminate_backend(a.pid) AS ended FROM pg_catalog.pg_stat_activity a
-WHERE a.datname = current_database() AND a.application_name LIKE $1::text || '%' AND a.pid <> pg_backend_pid()
+WHERE a.datname = current_database() AND starts_with(a.application_name, $1::text) AND a.pid <> pg_backend_pid()
 `
 
 // Ends the sessions of earlier leaders: one may be paused in the middle of a transaction. The caller holds the

@@ -701,6 +701,82 @@ type LedgerBalanceChanges struct {
 	Extra []byte `db:"extra"`
 }
 
+// One row per contract, synchronizer and time in which it is active there. Active at offset N: active_from <= N and (active_until IS NULL or active_until > N), which is ledger.active_at(N). Lifetimes are complete from ledger.state_floor() on. Not indexed by contract_id: for one contract ask ledger.contract_history.
+type LedgerContractLifetimes struct {
+	// The contract.
+	ContractID string `db:"contract_id"`
+	// The synchronizer on which it is active. NULL: not served.
+	SynchronizerID *string `db:"synchronizer_id"`
+	// Template, as served: package-id:Module:Entity.
+	TemplateID *string `db:"template_id"`
+	// Package id of the template.
+	PackageID *string `db:"package_id"`
+	// Package name. NULL: not served.
+	PackageName *string `db:"package_name"`
+	// Module of the template.
+	ModuleName *string `db:"module_name"`
+	// Name of the template.
+	EntityName *string `db:"entity_name"`
+	// Offset of the creation, or of the assignment to the synchronizer: active from this offset on.
+	ActiveFrom int64 `db:"active_from"`
+	// Its event: (active_from, active_from_node_id) is the row in ledger.created_events, and is unique here.
+	ActiveFromNodeID int32 `db:"active_from_node_id"`
+	// Offset of the archival, or of the unassignment: not active at this offset any more. NULL: active now.
+	ActiveUntil *int64 `db:"active_until"`
+	// Create arguments. Costs a look-up per row, as do all the columns behind it.
+	Payload []byte `db:"payload"`
+	// Contract key. NULL: it has none.
+	ContractKey []byte `db:"contract_key"`
+	// Signatories.
+	Signatories []string `db:"signatories"`
+	// Observers.
+	Observers []string `db:"observers"`
+	// Parties of the participant that saw the creation or the assignment.
+	WitnessParties []string `db:"witness_parties"`
+	// Ledger time of the creation, which an assignment does not change.
+	CreatedAt pgtype.Timestamptz `db:"created_at"`
+	// Record time of the update at active_until. NULL: active now.
+	EndedAt pgtype.Timestamptz `db:"ended_at"`
+}
+
+// One row per contract that was created, assigned or carried here: joining by contract_id multiplies nothing. Of a contract that moved it is the first creation event. Contracts that were only exercised or archived here have none: see ledger.looked_up_contracts.
+type LedgerContracts struct {
+	// The contract. Unique. Indexed.
+	ContractID string `db:"contract_id"`
+	// Template, as served: package-id:Module:Entity.
+	TemplateID *string `db:"template_id"`
+	// Package id of the template.
+	PackageID *string `db:"package_id"`
+	// Package name. NULL: not served.
+	PackageName *string `db:"package_name"`
+	// Module of the template.
+	ModuleName *string `db:"module_name"`
+	// Name of the template.
+	EntityName *string `db:"entity_name"`
+	// Create arguments.
+	Payload []byte `db:"payload"`
+	// Contract key. NULL: it has none.
+	ContractKey []byte `db:"contract_key"`
+	// Hash of the contract key, as served. NULL: it has none.
+	ContractKeyHash []byte `db:"contract_key_hash"`
+	// Signatories. Costs a look-up per row.
+	Signatories []string `db:"signatories"`
+	// Observers. Costs a look-up per row.
+	Observers []string `db:"observers"`
+	// Ledger time of its creation.
+	CreatedAt pgtype.Timestamptz `db:"created_at"`
+	// What shows it first: transaction (its creation), assignment (it was created where the indexed parties did not see it), snapshot.
+	Origin string `db:"origin"`
+	// Offset of its first creation event.
+	FirstOffset int64 `db:"first_offset"`
+	// Node of its first creation event: (first_offset, first_node_id) is the row in ledger.created_events.
+	FirstNodeID int32 `db:"first_node_id"`
+	// Offset of its archival. NULL: none was seen. Costs a look-up per row.
+	ArchivedOffset interface{} `db:"archived_offset"`
+	// The synchronizers on which it is active now. Empty: it is archived, or on its way between two, or was only witnessed. Costs a look-up per row.
+	SynchronizerIds interface{} `db:"synchronizer_ids"`
+}
+
 // Offset ranges whose events are complete, up to latest_offset(). One begins at oldest_offset(); those below it were filled in and do not reach up to it yet.
 type LedgerCoverage struct {
 	// updates.
@@ -763,6 +839,52 @@ type LedgerCreatedEvents struct {
 	RecordTime pgtype.Timestamptz `db:"record_time"`
 	// Fields that the server sent and this version does not know. NULL: none.
 	Extra []byte `db:"extra"`
+}
+
+// Creations, assignments, exercises, archivals and unassignments in one shape. A transaction as a tree: WHERE ledger_offset = (SELECT ledger_offset FROM ledger.updates WHERE update_id = ...) ORDER BY node_id, with parent_node_id. A consuming exercise is one row here, and archives its contract. A shape of acs-delta has no exercises, and so no parents.
+type LedgerEvents struct {
+	// Offset of the update. Of what a snapshot brought: that of the event itself, as the snapshot says.
+	LedgerOffset int64 `db:"ledger_offset"`
+	// Place in the update. (ledger_offset, node_id) is unique.
+	NodeID int32 `db:"node_id"`
+	// Node of the exercise of which this event is an immediate consequence, among those that are here. NULL: of none. Costs a look-up per row.
+	ParentNodeID interface{} `db:"parent_node_id"`
+	// created, assigned, exercised, archived or unassigned.
+	Kind string `db:"kind"`
+	// The contract. Indexed.
+	ContractID string `db:"contract_id"`
+	// Template, as served: package-id:Module:Entity.
+	TemplateID *string `db:"template_id"`
+	// Package id of the template.
+	PackageID *string `db:"package_id"`
+	// Package name. NULL: not served.
+	PackageName *string `db:"package_name"`
+	// Module of the template.
+	ModuleName *string `db:"module_name"`
+	// Name of the template.
+	EntityName *string `db:"entity_name"`
+	// Of an exercise: the interface whose choice it is. NULL: the template's own.
+	InterfaceID *string `db:"interface_id"`
+	// Of an exercise: the choice. NULL otherwise.
+	Choice *string `db:"choice"`
+	// Of an exercise: whether it archives the contract. NULL otherwise.
+	Consuming *bool `db:"consuming"`
+	// Of a creation or assignment the create arguments, of an exercise the choice argument.
+	Argument []byte `db:"argument"`
+	// Of an exercise: its result.
+	Result []byte `db:"result"`
+	// Of an exercise: who exercised. Costs a look-up per row.
+	ActingParties []string `db:"acting_parties"`
+	// Parties of the participant that saw the event. Costs a look-up per row.
+	WitnessParties []string `db:"witness_parties"`
+	// Whether it changes the active contracts of a stakeholder among the indexed parties; false: it was only witnessed. NULL: not served.
+	ACSDelta *bool `db:"acs_delta"`
+	// Id of the update. NULL: a snapshot brought the event. Costs a look-up per row: to search by it, see above.
+	UpdateID *string `db:"update_id"`
+	// The synchronizer. NULL: not served.
+	SynchronizerID string `db:"synchronizer_id"`
+	// Record time of the update. NULL: a snapshot brought the event.
+	RecordTime pgtype.Timestamptz `db:"record_time"`
 }
 
 // One row per value that its own column cannot hold as the server sent it: JSON that jsonb refuses (a NUL, half of a surrogate pair, a number or a nesting beyond its limits), times finer than a microsecond, decimals that numeric writes in another way (leading zeros, -0), and descriptions with a character that no text can hold. Empty in the usual case.
