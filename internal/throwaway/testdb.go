@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"os"
 	"reflect"
 	"strings"
@@ -32,9 +33,14 @@ const testPrefix = "ledgerindexer_test_"
 // the test's has ended.
 const cleanupTimeout = time.Minute
 
+// compile is the setting that lets a server compile queries, which takes longer than
+// to run those of a test.
+const compile = "jit"
+
 // OptionsFromEnv returns the options that the environment asks for:
 // TEST_DATABASE_URL, TEST_POSTGRES (local or container) and TEST_POSTGRES_IMAGE.
-// TEST_POSTGRES wins over TEST_DATABASE_URL. A local cluster is in memory.
+// TEST_POSTGRES wins over TEST_DATABASE_URL. A local cluster is in memory. A server
+// that is started compiles no queries.
 func OptionsFromEnv() Options {
 	return Options{
 		URL:     os.Getenv(urlVariable),
@@ -43,6 +49,7 @@ func OptionsFromEnv() Options {
 		Image:   os.Getenv(imageVariable),
 
 		InMemory: true,
+		Settings: map[string]string{compile: "off"},
 	}
 }
 
@@ -77,13 +84,16 @@ func Migrated(t testing.TB, migrate func(ctx context.Context, url string) error)
 
 // LocalServer starts a temporary cluster for one test alone, for tests that kill
 // and restart it, and stops it when the test is done. It is in memory unless
-// Durable. It skips the test on a machine without PostgreSQL's programs.
+// Durable, and compiles no queries unless Settings say so. It skips the test on a machine without PostgreSQL's programs.
 func LocalServer(t testing.TB, o Options) *Server {
 	t.Helper()
 	if programs, why := findPrograms(t.Context(), o.folders); programs == "" {
 		t.Skipf("this test ends its PostgreSQL server and needs one of its own, but %s", why)
 	}
 	o.Kind, o.InMemory = Local, true
+	settings := map[string]string{compile: "off"}
+	maps.Copy(settings, o.Settings)
+	o.Settings = settings
 	s, err := Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
