@@ -5,11 +5,14 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"flag"
 	"fmt"
 	"hash/fnv"
 	"maps"
 	"os"
 	"reflect"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -120,18 +123,38 @@ type Runner interface{ Run() int }
 func Main(m Runner) int { return Tests(m).Run() }
 
 // Tests is Main as a Runner: nothing of this package is left when its Run
-// returns.
+// returns. Unless -parallel says otherwise, four tests run at a time where there
+// are fewer processors, since much of what they do is to wait: for the server, for a
+// lock to be given up, for something to be tried again.
 func Tests(m Runner) Runner { return tests{m} }
 
 type tests struct{ m Runner }
 
 func (t tests) Run() int {
+	if err := moreAtATime(); err != nil {
+		fmt.Fprintf(os.Stderr, "run more tests at a time: %v\n", err)
+		return 1
+	}
 	code := t.m.Run()
 	if err := theRun.stop(); err != nil {
 		fmt.Fprintf(os.Stderr, "stop the tests' PostgreSQL server: %v\n", err)
 		code = max(code, 1)
 	}
 	return code
+}
+
+// moreAtATime sets -parallel where the command line does not.
+func moreAtATime() error {
+	const parallel = "test.parallel"
+	if !flag.Parsed() {
+		flag.Parse()
+	}
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == parallel })
+	if given {
+		return nil
+	}
+	return flag.Set(parallel, strconv.Itoa(max(4, runtime.GOMAXPROCS(0))))
 }
 
 // run is what the tests of one process share. There is one, theRun: the testing
