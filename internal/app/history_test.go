@@ -33,9 +33,7 @@ func serveScan(t *testing.T, scan *sandbox.Scan) string {
 // waitForTask waits until it is recorded why there are no records.
 func waitForTask(t *testing.T, databaseURL, like string) {
 	t.Helper()
-	eventually(t, like, func() bool {
-		return count(t, databaseURL, "indexer.tasks WHERE task = 'transactions' AND failure LIKE '"+like+"'") > 0
-	})
+	eventuallyIn(t, databaseURL, like, "EXISTS (SELECT FROM indexer.tasks WHERE task = 'transactions' AND failure LIKE $1)", like)
 }
 
 // page answers everything with a page, as a proxy does.
@@ -51,7 +49,7 @@ func page(status int) http.Handler {
 func waitForHistory(t *testing.T, databaseURL string, scan *sandbox.Scan) {
 	t.Helper()
 	want := len(scan.EventIDs())
-	eventually(t, fmt.Sprint(want, " records"), func() bool { return count(t, databaseURL, "ledger.transactions") >= want })
+	eventuallyIn(t, databaseURL, fmt.Sprint(want, " records"), "(SELECT count(*) FROM ledger.transactions) >= $1", want)
 }
 
 // readiness asks a daemon that has said where it listens whether it is ready.
