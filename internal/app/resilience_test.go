@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
 )
@@ -78,6 +79,7 @@ func TestFollowTheLedger(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			l := sandbox.NewLedger(sandbox.Options{Seed: 21})
 			l.Grow(50)
 			database := throwaway.Migrated(t, migrate)
@@ -389,6 +391,7 @@ func TestDatabaseThatIsTakenAwayFromDaemons(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			l := sandbox.NewLedger(sandbox.Options{Seed: 46})
 			l.Grow(50)
 			scan := sandbox.NewScan(l, sandbox.ScanOptions{})
