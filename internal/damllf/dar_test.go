@@ -91,7 +91,7 @@ func readDAR(t *testing.T, path string, payloads map[string][]byte) {
 		t.Logf("%s: %v", path, err)
 		return
 	}
-	defer archive.Close()
+	defer func() { require.NoError(t, archive.Close()) }()
 	for _, file := range archive.File {
 		if !strings.HasSuffix(file.Name, ".dalf") {
 			continue

@@ -109,7 +109,7 @@ func (m message) number(num protowire.Number, n int64) message {
 // TestDecodeNamesWhatIsWrong adds something bad to a small package: it names it and says where it is.
 func TestDecodeNamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	text := []string{"name", "1.0", "M", "X", "1x", "", "ab-c", id(7), "ü", strings.Repeat("n", 1001), "a.b", "a"}
+	text := []string{"name", "1.0", "M", "X", "1x", "", "ab-c", id(7), "ü", strings.Repeat("n", 1001), "a.b", "a", strings.Repeat("n", 500)}
 	const name, version, dottedM, dottedX = 0, 1, 0, 1
 	whole := func(metadata message, rest message) message {
 		var p message
@@ -123,6 +123,7 @@ func TestDecodeNamesWhatIsWrong(t *testing.T) {
 		segment(4)                        // 3: no name
 		segment(99)                       // 4: no such string
 		p = p.sub(3, message{10, 1, 128}) // 5: cut off
+		p = p.sub(3, message{10, 2, 12, 12})
 		return message{}.bytes(3, "1").sub(4, append(p.sub(4, metadata), rest...))
 	}
 	ok := message{}.number(1, name).number(2, version)
@@ -173,6 +174,7 @@ func TestDecodeNamesWhatIsWrong(t *testing.T) {
 		`metadata: "ü" is no name of a package`:            whole(message{}.number(1, 8), nil),
 		`metadata: "name" is no version of a package`:      whole(message{}.number(1, name), nil),
 		`metadata: "name" is no id of a package`:           whole(ok.sub(3, message{}.number(1, name)), nil),
+		`metadata: "a" is no id of a package`:              whole(ok.sub(3, message{}.number(1, 11)), nil),
 		"metadata: field 1 is -1":                          whole(message{}.number(1, -1), nil),
 		"metadata: field 1 is 2147483648":                  whole(message{}.number(1, 1<<31), nil),
 		"metadata: interned string 9 has 1001 bytes":       whole(message{}.number(1, 9), nil),
@@ -183,6 +185,7 @@ func TestDecodeNamesWhatIsWrong(t *testing.T) {
 		`interned string 4 is "1x", which is no name`:      module(message{}.number(1, 3)),
 		"interned dotted name 4: there is no interned str": module(message{}.number(1, 4)),
 		"interned dotted name 5: field 1: it is cut off":   module(message{}.number(1, 5)),
+		"interned dotted name 6: it is longer than a name": module(message{}.number(1, 6)),
 		"module M: field 4 has wire type 0":                module(message{}.number(4, 1)),
 		"module M: data type X: it is neither":             dataType(nil),
 		"data type X: it is neither a record nor":          dataType(message{}.sub(8, nil)),
@@ -235,6 +238,22 @@ func TestDecodeReadsOnDemand(t *testing.T) {
 	got, err := decode(id(1), message{}.bytes(3, "1").sub(4, body))
 	require.NoError(t, err)
 	require.Equal(t, decoded(t, id(1), p), got)
+}
+
+// TestDecodeAppliesATypeTwice: what a type of the table is applied to does not show in another use of it.
+func TestDecodeAppliesATypeTwice(t *testing.T) {
+	t.Parallel()
+	four := params(build.Record("Four", member("d", build.Var("d"))), "a", "b", "c", "d")
+	p := types(four, build.Record("R", member("x", build.Text), member("y", build.Int64),
+		member("z", build.Local("M:Four", build.Unit, build.Unit, build.Unit)))) // types 0 to 4: d, Text, Int64, Unit, Four
+	known, err := decode(id(1), appended(p, 2, func(i int) message { return application(4, int64(i-4)) }))
+	require.NoError(t, err)
+	r := resolver(known)
+	for i, want := range []string{"Record Four(d: Text)", "Record Four(d: Int64)"} {
+		got, err := r.Resolve(known.DataTypes[Name{Module: "M", Entity: "M"}].Fields[i].Type)
+		require.NoError(t, err)
+		require.Equal(t, want, draw(got))
+	}
 }
 
 // TestDecodeSurvivesDamage cuts a package off everywhere and alters every byte of it.

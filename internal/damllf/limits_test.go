@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/damllf/build"
 )
 
@@ -38,7 +39,11 @@ func allocated(f func()) uint64 {
 // TestDecodeTakesLittleMemory is not parallel: it counts what is allocated.
 func TestDecodeTakesLittleMemory(t *testing.T) {
 	p := types(build.Record("R", member("x", build.Text)))
-	p.Modules[0].Values = expressions(20 << 20)
+	size := 20 << 20
+	if brief.Run() {
+		size = 2 << 20
+	}
+	p.Modules[0].Values = expressions(size)
 	_, payload := p.Encode()
 	require.Less(t, allocated(func() {
 		decoded, err := decode(id(1), payload)
@@ -47,10 +52,10 @@ func TestDecodeTakesLittleMemory(t *testing.T) {
 	}), uint64(100_000), "expressions cost nothing")
 
 	for says, body := range map[string]string{
-		"field 2 has more than 4194304 entries": strings.Repeat("\x12\x00", 10<<20),
-		"field 3 has more than 4194304 entries": strings.Repeat("\x1a\x00", 10<<20),
-		"field 5 has more than 4194304 entries": strings.Repeat("\x2a\x00", 10<<20),
-		"field 1 has more than 4194304 entries": string(message{}.sub(9, message(strings.Repeat("\x0a\x00", 10<<20)))),
+		"field 2 has more than 4194304 entries": strings.Repeat("\x12\x00", maxEntries+1),
+		"field 3 has more than 4194304 entries": strings.Repeat("\x1a\x00", maxEntries+1),
+		"field 5 has more than 4194304 entries": strings.Repeat("\x2a\x00", maxEntries+1),
+		"field 1 has more than 4194304 entries": string(message{}.sub(9, message(strings.Repeat("\x0a\x00", maxEntries+1)))),
 	} {
 		payload := message{}.bytes(3, "1").bytes(4, body)
 		require.Less(t, allocated(func() {
@@ -62,19 +67,22 @@ func TestDecodeTakesLittleMemory(t *testing.T) {
 
 func TestDecodeLimitsWhatIsKept(t *testing.T) {
 	t.Parallel()
-	// A few bytes of the body refer to long names, and to types with very many arguments.
-	long := strings.Repeat("n", 450)
-	p := types()
+	// Few bytes of the body refer to long names.
+	body := message{}.sub(4, message{}.number(1, 1).number(2, 2))
+	texts, names := message{}.bytes(2, strings.Repeat("n", 990)).bytes(2, "p").bytes(2, "1"), message{}.sub(3, message{}.bytes(1, "\x00"))
+	var definitions message
 	for i := range 60_000 {
-		p.Modules[0].Types = append(p.Modules[0].Types, build.Record(fmt.Sprintf("%s.%s.x%d", long, long, i)))
+		texts = texts.bytes(2, fmt.Sprintf("x%d", i))
+		names = names.sub(3, message{}.number(1, 0).number(1, int64(i+3)))
+		definitions = definitions.sub(4, message{}.number(2, int64(i+1)).number(4, 1).sub(5, nil))
 	}
-	_, payload := p.Encode()
-	require.Less(t, len(payload), 3<<20)
-	_, err := decode(id(1), payload)
+	body = append(append(body, texts...), names...).sub(1, definitions)
+	require.Less(t, len(body), 3<<20)
+	_, err := decode(id(1), message{}.bytes(3, "1").sub(4, body))
 	require.ErrorContains(t, err, "more than 64 MiB of memory")
 
 	// Types of very many arguments are applied to one more, very often.
-	p = types(build.Record("R", member("x", build.Local("M:R", slices.Repeat([]build.Type{build.Unit}, 50_000)...))))
+	p := types(build.Record("R", member("x", build.Local("M:R", slices.Repeat([]build.Type{build.Unit}, 50_000)...))))
 	_, err = decode(id(1), appended(p, 1000, func(int) message { return application(1, 0) }))
 	require.ErrorContains(t, err, "more than 64 MiB of memory")
 }
@@ -82,7 +90,7 @@ func TestDecodeLimitsWhatIsKept(t *testing.T) {
 func TestDecodeLimitsNesting(t *testing.T) {
 	t.Parallel()
 	deep := build.Text
-	for range 5000 {
+	for range 200 {
 		deep = build.Optional(deep)
 	}
 	p := types(build.Record("R", member("x", deep)))
@@ -98,7 +106,7 @@ func TestDecodeLimitsNesting(t *testing.T) {
 	optional := func(i int) message {
 		return message{}.sub(3, message{}.number(1, 9).sub(2, message{}.number(8, int64(i-1))))
 	}
-	known, err := decode(id(1), appended(p, 5000, optional))
+	known, err := decode(id(1), appended(p, 1000, optional))
 	require.NoError(t, err)
 	last := known.DataTypes[Name{Module: "M", Entity: "M"}].Fields
 	_, err = resolver(known).Resolve(last[len(last)-1].Type)

@@ -226,7 +226,7 @@ func (n *resolution) builtin(t *TypeExpr, at place) (*Type, error) {
 	}
 	resolved := &Type{Kind: b.kind}
 	if b.kind == Numeric || b.kind == ContractID {
-		return resolved, n.describe(resolved, t.Args[0], at)
+		return resolved, describe(resolved, t.Args[0], at)
 	}
 	for _, a := range t.Args {
 		arg, err := n.resolve(a, at)
@@ -239,11 +239,8 @@ func (n *resolution) builtin(t *TypeExpr, at place) (*Type, error) {
 }
 
 // describe sets the scale of a Numeric, or what the contract of a ContractID is of. That is not resolved: it is no part of the value.
-func (n *resolution) describe(resolved *Type, arg *TypeExpr, at place) error {
+func describe(resolved *Type, arg *TypeExpr, at place) error {
 	for arg.Form == Variable {
-		if n.parts++; n.parts > maxParts {
-			return fmt.Errorf("the type has more than %d parts", maxParts)
-		}
 		var err error
 		if arg, at, err = at.argument(arg); err != nil {
 			return err

@@ -180,4 +180,14 @@ func TestResolveLimitsParts(t *testing.T) {
 	require.ErrorContains(t, err, "more than 100000 parts")
 	_, err = resolver(p).Resolve(named(id(1), "M:D6"))
 	require.NoError(t, err)
+
+	var constructors []string
+	var fields []build.Field
+	for i := range 400 {
+		constructors = append(constructors, fmt.Sprintf("C%d", i))
+		fields = append(fields, member(fmt.Sprintf("f%d", i), build.Local("M:E")))
+	}
+	p = decoded(t, id(1), types(build.Enum("E", constructors...), build.Record("R", fields...)))
+	_, err = resolver(p).Resolve(named(id(1), "M:R"))
+	require.ErrorContains(t, err, "M:R.f249: "+id(1)+":M:E: the type has more than 100000 parts")
 }
