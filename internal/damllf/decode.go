@@ -119,7 +119,7 @@ func (d *decoder) keep(bytes int) {
 }
 
 func (d *decoder) payload(payload []byte) {
-	if len(payload) > math.MaxUint32 { // places in it are of 32 bits
+	if uint64(len(payload)) > math.MaxUint32 { // places in it are of 32 bits
 		d.fail("it has %d bytes", len(payload))
 	}
 	minor := string(d.last(payload, 3))
