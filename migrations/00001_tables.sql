@@ -15,19 +15,22 @@ COMMENT ON SCHEMA ledger IS 'The ledger as one participant shows it, up to ledge
 -- A digest beside each row tells which of two that differ was damaged. It is made of the values that are written. A row that is made of
 -- another one has a digest only where that one was intact.
 
--- For rows of any table: no SQL function can be for those without $$.
-CREATE FUNCTION row_digest(r anyelement) RETURNS bytea LANGUAGE sql STABLE PARALLEL SAFE SET timezone = 'UTC' AS $digest$
+-- They are for rows of any table, which only functions with a quoted body can be, and so simple that statements have them
+-- inlined: hence none calls another one. Times are in the session's time zone, which is UTC in all of the indexer's.
+
+CREATE FUNCTION row_digest(r anyelement) RETURNS bytea LANGUAGE sql STABLE PARALLEL SAFE AS $digest$
 SELECT sha256(convert_to(jsonb_strip_nulls(to_jsonb(r) - '{is_copy,digest,intact,recorded_at}'::text[])::text, 'UTF8'))
 $digest$;
 COMMENT ON FUNCTION row_digest(anyelement) IS 'The digest of a row that is kept twice: over all columns that are not NULL, by their names, but for is_copy and digest, for recorded_at, which is another one where the same is recorded again, and for intact, which says of a row in the making whether the rows that it is made of were.';
 
-CREATE FUNCTION is_intact(r anyelement) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $digest$
-SELECT coalesce((to_jsonb(r) ->> 'digest')::bytea = row_digest(r), false)
+CREATE FUNCTION is_intact(r anyelement) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE AS $digest$
+SELECT coalesce((to_jsonb(r) ->> 'digest')::bytea = sha256(convert_to(jsonb_strip_nulls(to_jsonb(r) - '{is_copy,digest,intact,recorded_at}'::text[])::text, 'UTF8')), false)
 $digest$;
-COMMENT ON FUNCTION is_intact(anyelement) IS 'Whether a row that is kept twice has the digest that it was written with.';
+COMMENT ON FUNCTION is_intact(anyelement) IS 'Whether a row that is kept twice has the digest that it was written with, see row_digest.';
 
-CREATE FUNCTION changed_digest(r anyelement, changes jsonb) RETURNS bytea LANGUAGE sql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $digest$
-SELECT CASE WHEN is_intact(r) THEN row_digest(jsonb_populate_record(r, changes)) END
+CREATE FUNCTION changed_digest(r anyelement, changes jsonb) RETURNS bytea LANGUAGE sql STABLE PARALLEL SAFE AS $digest$
+SELECT CASE WHEN (to_jsonb(r) ->> 'digest')::bytea = sha256(convert_to(jsonb_strip_nulls(to_jsonb(r) - '{is_copy,digest,intact,recorded_at}'::text[])::text, 'UTF8'))
+    THEN sha256(convert_to(jsonb_strip_nulls(to_jsonb(jsonb_populate_record(r, changes)) - '{is_copy,digest,intact,recorded_at}'::text[])::text, 'UTF8')) END
 $digest$;
 COMMENT ON FUNCTION changed_digest(anyelement, jsonb) IS 'The digest of a row after some of its columns are changed. NULL: the row was damaged before.';
 
