@@ -164,7 +164,7 @@ func TestRecognizesTheHistory(t *testing.T) {
 			var log bytes.Buffer
 			u := newForkCheck(shown.source(), c.stored.sink(new(int)), slog.New(slog.NewTextHandler(&log, nil)))
 			for range 2 { // what is said is said once
-				mark, err := u.recognize(t.Context(), c.watermark)
+				mark, err := u.compareLast(t.Context(), c.watermark)
 				require.Equal(t, c.mark, mark.offset)
 				var problem *ledger.Problem
 				if c.problem == nil {
@@ -192,7 +192,7 @@ func TestRecognizingTakesARequestOrTwo(t *testing.T) {
 	for watermark, requests := range map[ledger.Offset]int{20: 1, 25: 2} {
 		shown := stored.restoredAt(20, 30)
 		u := newForkCheck(shown.source(), stored.sink(new(int)), slog.New(slog.DiscardHandler))
-		_, err := u.recognize(t.Context(), watermark)
+		_, err := u.compareLast(t.Context(), watermark)
 		require.NoError(t, err)
 		require.Equal(t, requests, shown.requests)
 	}
@@ -206,7 +206,7 @@ func TestAServerThatIsAwayIsNotAnotherHistory(t *testing.T) {
 	source.update = func(context.Context, string) (ledger.Update, error) { return ledger.Update{}, errAway }
 	source.ledgerEnd = func(context.Context) (ledger.Offset, error) { return 0, errAway }
 	u := newForkCheck(source, stored.sink(new(int)), slog.New(slog.DiscardHandler))
-	_, err := u.recognize(t.Context(), 20)
+	_, err := u.compareLast(t.Context(), 20)
 	require.ErrorIs(t, err, errAway)
 	require.False(t, Lasting(err))
 }
@@ -219,7 +219,7 @@ func TestADamagedUpdateIsNoOtherHistory(t *testing.T) {
 	var log bytes.Buffer
 	u := newForkCheck(stored.source(), stored.sink(&differences), slog.New(slog.NewTextHandler(&log, nil)))
 	for range 2 {
-		mark, err := u.recognize(t.Context(), 20)
+		mark, err := u.compareLast(t.Context(), 20)
 		require.NoError(t, err)
 		require.EqualValues(t, 20, mark.offset)
 	}
@@ -254,7 +254,7 @@ func TestAnUpgradedParticipantHasNotDamagedAnything(t *testing.T) {
 		}
 		var log bytes.Buffer
 		u := newForkCheck(stored.source(), sink, slog.New(slog.NewTextHandler(&log, nil)))
-		_, err := u.recognize(t.Context(), 20)
+		_, err := u.compareLast(t.Context(), 20)
 		require.NoError(t, err)
 		require.Equal(t, 1, strings.Count(log.String(), "indexer verify --repair"), name)
 		require.Contains(t, log.String(), c.level, name)

@@ -239,7 +239,7 @@ func TestAnotherHistoryWhileReading(t *testing.T) {
 				require.ErrorAs(t, <-l.done, &problem)
 				require.Contains(t, problem.Do, "--to-offset 57`")
 				require.Equal(t, l.ledger.all()[:20], l.memory.got(), "nothing of the other one is stored")
-				require.ErrorIs(t, l.retries[0], errAnotherHistory)
+				require.ErrorIs(t, l.retries[0], errForked)
 			})
 		})
 	}
@@ -314,7 +314,7 @@ func TestAPageOfAnotherServerIsLookedAtAgain(t *testing.T) {
 						require.Zero(t, l.retried())
 					} else {
 						require.Len(t, l.retries, 1)
-						require.ErrorIs(t, l.retries[0], errAnotherHistory)
+						require.ErrorIs(t, l.retries[0], errForked)
 					}
 				})
 			})
@@ -387,6 +387,6 @@ func TestPagesAreAcceptedOneAfterTheOther(t *testing.T) {
 		}()
 		errs := []error{<-first, <-second}
 		require.NoError(t, errs[0])
-		require.ErrorIs(t, errs[1], errAnotherHistory)
+		require.ErrorIs(t, errs[1], errForked)
 	})
 }

@@ -128,7 +128,7 @@ func TestAServiceThatContradictsItself(t *testing.T) {
 		stop := l.run()
 		pass(time.Hour)
 		require.Equal(t, "a b c", words(l.memory.stored()))
-		require.ErrorContains(t, errors.Join(l.retried()...), `the service has "c" and nothing behind it, but its newest record is "e", which is not stored`)
+		require.ErrorContains(t, errors.Join(l.retried()...), `the service has "c" and nothing after it, but its newest record is "e", which is not stored`)
 		require.Less(t, len(l.retried()), 200)
 		l.service.become(ahead)
 		pass(time.Minute)

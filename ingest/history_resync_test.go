@@ -127,7 +127,7 @@ func TestAnotherRecordUnderAStoredEventID(t *testing.T) {
 		pass(time.Minute)
 		require.NoError(t, stop())
 		require.Equal(t, "a b=other c d", words(l.memory.stored()))
-		require.Equal(t, []string{`rereading: behind event id "a" the service has another record of event id "b" than the one that was stored`}, l.heard())
+		require.Equal(t, []string{`rereading: after event id "a" the service has another record of event id "b" than the one that was stored`}, l.heard())
 	})
 }
 

@@ -47,7 +47,7 @@ func (f *fakeSource) ReadUpdates(ctx context.Context, after, to ledger.Offset) (
 func (f *fakeSource) ReadUpdatesWithin(ctx context.Context, after, to ledger.Offset, room int64) (ledger.Page, error) {
 	page, err := f.readUpdates(ctx, after, to)
 	if err == nil && page.Bytes > room {
-		return ledger.Page{}, ledger.ErrNoRoom
+		return ledger.Page{}, ledger.ErrByteLimit
 	}
 	if err == nil && f.passed != nil {
 		f.passed(&page)

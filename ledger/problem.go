@@ -73,8 +73,8 @@ var ErrNotOffered = errors.New("the server does not offer this operation")
 // ErrPruned is returned for what the participant has pruned.
 var ErrPruned = errors.New("what was asked for is pruned")
 
-// ErrNoRoom is returned for an answer that is larger than who asked for it has room for. Nothing is wrong with it.
-var ErrNoRoom = errors.New("the answer is larger than there is room for")
+// ErrByteLimit is returned for an answer that is larger than who asked for it has room for. Nothing is wrong with it.
+var ErrByteLimit = errors.New("the answer is larger than there is room for")
 
 // ErrNotFound is returned where the server does not know what was asked for by its id, or does not show it to the
 // parties that asked.

@@ -44,7 +44,7 @@ type Updates struct {
 	pruned      ledger.Offset
 	carriedRead bool
 
-	unrecognized bool // it was noted that the history can't be recognized
+	undecided bool // a note says that a fork can't be ruled out
 }
 
 // UpdatesResult is what was compared.
@@ -81,7 +81,7 @@ func (u *Updates) run(ctx context.Context) error {
 	if err := u.ask(ctx); err != nil {
 		return err
 	}
-	if err := u.recognize(ctx, anywhere, false); err != nil {
+	if err := u.checkFork(ctx, anywhere, false); err != nil {
 		return err
 	}
 	holes, certain, err := u.coverage(ctx)
@@ -103,7 +103,7 @@ func (u *Updates) run(ctx context.Context) error {
 	}
 	u.result.Bounds = bounds
 	if certain {
-		if err := u.recognize(ctx, bounds.Watermark, true); err != nil {
+		if err := u.checkFork(ctx, bounds.Watermark, true); err != nil {
 			return err
 		}
 	}

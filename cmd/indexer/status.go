@@ -186,7 +186,7 @@ func newVerified(status store.Status) *verified {
 	from := status.Verified
 	v := &verified{
 		Offset: from.Offset, Seq: from.Seq, Windows: from.Windows, Different: from.Different, NotShown: from.NotShown,
-		Updates: taskOf(status.Tasks, ingest.TaskVerification), HistoryTask: taskOf(status.Tasks, ingest.TaskHistoryVerification),
+		Updates: taskOf(status.Tasks, ingest.TaskVerification), HistoryTask: taskOf(status.Tasks, ingest.TaskTransactionsVerification),
 	}
 	if v.Windows == 0 && v.Updates == nil && v.HistoryTask == nil {
 		return nil

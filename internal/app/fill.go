@@ -81,7 +81,7 @@ func (f *fill) run(ctx context.Context) (ingest.Filled, error) {
 		if !errors.Is(err, store.ErrNotLeader) {
 			return filled, err
 		}
-		f.logger.WarnContext(ctx, "the lead was lost; going on if nobody else has it", "stream", "history", "error", err)
+		f.logger.WarnContext(ctx, "the lead was lost; going on if nobody else has it", "stream", "backfill", "error", err)
 	}
 }
 

@@ -42,14 +42,14 @@ func (h *history) startSealing(ctx context.Context, leader *store.Leader) (end f
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() {
-		h.seal(ctx, ingest.TaskHistoryVerification, leader, func(s *verify.Seals) { s.AddTransactions(h.service, h.store, h.store, leader) })
+		h.seal(ctx, ingest.TaskTransactionsVerification, leader, func(s *verify.Seals) { s.AddTransactions(h.service, h.store, h.store, leader) })
 	})
 	return func() {
 		cancel()
 		if waitOrAbandon(running.Wait) != nil {
 			h.logger.WarnContext(ctx, "the verification of the history does not end; it is not waited for")
 		}
-		h.metrics.TasksEnded(ingest.TaskHistoryVerification)
+		h.metrics.TasksEnded(ingest.TaskTransactionsVerification)
 	}
 }
 
