@@ -106,7 +106,7 @@ func (c *forkCheck) noteUndecided(ctx context.Context, last anchor, why error) {
 	}
 	c.undecided = true
 	c.logger.WarnContext(ctx, "whether the participant still has the history that is stored can't be found out",
-		"stream", "updates", "update", last.id, "offset", int64(last.offset), "error", why)
+		"stream", "updates", "update_id", last.id, "offset", int64(last.offset), "error", why)
 }
 
 // compareContent compares the content of the anchor with what is stored of it. A difference does not mean a fork, because id and
@@ -134,7 +134,7 @@ func (c *forkCheck) compareContent(ctx context.Context, last anchor, update *led
 	if found.Differences == 0 {
 		return nil
 	}
-	logger := c.logger.With("stream", "updates", "update", last.id, "offset", int64(last.offset), "differences", found.Differences,
+	logger := c.logger.With("stream", "updates", "update_id", last.id, "offset", int64(last.offset), "differences", found.Differences,
 		"first", found.First[0].String())
 	if found.Differences == found.Lacking {
 		logger.InfoContext(ctx, "the participant shows values of the last stored update that it did not show before, as one does that "+
