@@ -8,9 +8,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// checkFork refuses a participant with another history than the one that is stored: comparing with it would say nothing, and
-// repairing from it would mix the two. at is where the last update is looked for; empty says that nothing is stored from there
-// up to it, which is not certain while what is claimed is not.
+// checkFork refuses a participant with a fork of the stored updates: a comparison would mean nothing, and a repair would mix the
+// two. It looks at the last update that is stored up to at. empty says that certainly no update is stored between the two.
 func (u *Updates) checkFork(ctx context.Context, at ledger.Offset, empty bool) error {
 	var unknown error
 	err := Patiently(ctx, u.Logger, func() (err error) {
@@ -24,5 +23,5 @@ func (u *Updates) checkFork(ctx context.Context, at ledger.Offset, empty bool) e
 	return err
 }
 
-// anywhere is beyond all offsets.
+// anywhere is above all offsets.
 const anywhere ledger.Offset = math.MaxInt64
