@@ -91,7 +91,7 @@ func TestAnAnswerThereIsNoRoomFor(t *testing.T) {
 			for _, room := range []int64{1, size / 2, size - 1} {
 				_, err := client.ReadUpdatesWithin(t.Context(), 3, 8, room)
 				require.ErrorIs(t, err, ledger.ErrByteLimit)
-				require.ErrorContains(t, err, "read updates after offset 3 up to 8: the answer is larger than there is room for")
+				require.ErrorContains(t, err, "read updates after offset 3 up to 8: the answer exceeds the request's byte limit")
 				var p *ledger.Problem
 				require.NotErrorAs(t, err, &p, "with more room it can be read")
 			}
