@@ -20,7 +20,7 @@ const (
 // true, as it follows from other rows.
 type Difference struct {
 	Kind     Disagreement
-	Relation string // of schema indexer
+	Relation string // a table
 	Offset   Offset // 0: the row belongs to no offset
 	Seq      int64  // of the record of the transaction history that the row belongs to; 0: it belongs to none
 	Row      string // identifies the row among those of its offset or record, such as "node_id 3, ordinal 0"; empty: there is only one

@@ -1,2 +1,2 @@
 -- name: CarriedCreatedExists :one
-SELECT EXISTS (SELECT FROM indexer.carried_created WHERE ledger_offset = @ledger_offset AND node_id = @node_id);
+SELECT EXISTS (SELECT FROM carried_created WHERE ledger_offset = @ledger_offset AND node_id = @node_id);

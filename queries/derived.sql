@@ -2,41 +2,41 @@
 
 -- name: ClaimCoverage :many
 -- All of it: nothing but the updates has coverage.
-SELECT stream, scope, from_exclusive, to_inclusive FROM indexer.coverage ORDER BY from_exclusive, to_inclusive;
+SELECT stream, scope, from_exclusive, to_inclusive FROM coverage ORDER BY from_exclusive, to_inclusive;
 
 -- name: ClaimCheckpoints :many
 -- All but those of the transaction history.
-SELECT stream, ledger_offset, event_id FROM indexer.checkpoints WHERE stream <> 'transactions' ORDER BY stream;
+SELECT stream, ledger_offset, event_id FROM checkpoints WHERE stream <> 'transactions' ORDER BY stream;
 
 -- name: ClaimFloors :many
-SELECT stream, history_floor, state_floor FROM indexer.floors ORDER BY stream;
+SELECT stream, history_floor, state_floor FROM floors ORDER BY stream;
 
 -- name: ClaimScopes :many
-SELECT scope, definition FROM indexer.scopes ORDER BY scope;
+SELECT scope, definition FROM scopes ORDER BY scope;
 
 -- name: ClaimSnapshots :many
-SELECT snapshot_offset, scope, (finished_at IS NOT NULL)::boolean AS finished FROM indexer.snapshots ORDER BY snapshot_offset;
+SELECT snapshot_offset, scope, (finished_at IS NOT NULL)::boolean AS finished FROM snapshots ORDER BY snapshot_offset;
 
 -- name: ClaimProjected :one
 -- Whether more than one row of what is derived follows from events behind an offset: one alone may be damaged.
-SELECT (SELECT count(*) FROM (SELECT FROM indexer.active_contracts WHERE activated_offset > @after::bigint LIMIT 2) a)
-     + (SELECT count(*) FROM (SELECT FROM indexer.lifetimes WHERE deactivated_offset > @after LIMIT 2) l) > 1 AS projected;
+SELECT (SELECT count(*) FROM (SELECT FROM active_contracts WHERE activated_offset > @after::bigint LIMIT 2) a)
+     + (SELECT count(*) FROM (SELECT FROM lifetimes WHERE deactivated_offset > @after LIMIT 2) l) > 1 AS projected;
 
 -- name: ClaimCarried :one
 -- The snapshot that most carried rows say they are of. No row: there are none.
 SELECT c.snapshot_offset
 FROM (
-    SELECT x.snapshot_offset FROM indexer.carried_created x
+    SELECT x.snapshot_offset FROM carried_created x
     UNION ALL
-    SELECT x.snapshot_offset FROM indexer.carried_reassignments x
+    SELECT x.snapshot_offset FROM carried_reassignments x
     UNION ALL
-    SELECT x.ledger_offset FROM indexer.carried_unknown_elements x
+    SELECT x.ledger_offset FROM carried_unknown_elements x
 ) c
 GROUP BY c.snapshot_offset ORDER BY count(*) DESC, c.snapshot_offset LIMIT 1;
 
 -- name: ClaimLastUpdate :one
 -- The last stored update after one offset and up to another; 0: there is none.
-SELECT coalesce(max(u.ledger_offset), 0)::bigint AS last FROM indexer.updates u
+SELECT coalesce(max(u.ledger_offset), 0)::bigint AS last FROM updates u
 WHERE u.ledger_offset > @after::bigint AND u.ledger_offset <= @up_to::bigint;
 
 -- name: PartitionsAttached :many
@@ -44,7 +44,7 @@ WHERE u.ledger_offset > @after::bigint AND u.ledger_offset <= @up_to::bigint;
 SELECT p.relname::text AS relation, b.bounds[1]::bigint AS from_offset, b.bounds[2]::bigint AS to_offset
 FROM pg_catalog.pg_inherits i
 JOIN pg_catalog.pg_class p ON p.oid = i.inhparent
-JOIN pg_catalog.pg_namespace n ON n.oid = p.relnamespace AND n.nspname = 'indexer'
+JOIN pg_catalog.pg_namespace n ON n.oid = p.relnamespace AND n.nspname = current_schema()
 JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid AND c.relispartition
 CROSS JOIN LATERAL (
     SELECT regexp_match(pg_get_expr(c.relpartbound, c.oid), '^FOR VALUES FROM \(''?(-?\d+)''?\) TO \(''?(-?\d+)''?\)$') AS bounds
@@ -61,40 +61,40 @@ SELECT c.relname::text AS relation, a.attname::text AS name, coalesce((
     LIMIT 1
 ), '')::text AS offset_column
 FROM pg_catalog.pg_class c
-JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'indexer'
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname = current_schema()
 JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND a.attname::text = ANY (@names::text[])
   AND NOT c.relname::text = ANY (@but::text[])
 ORDER BY c.relname, a.attnum;
 
 -- name: CoverageClear :exec
-DELETE FROM indexer.coverage;
+DELETE FROM coverage;
 
 -- name: CheckpointSet :exec
-INSERT INTO indexer.checkpoints AS c (stream, ledger_offset) VALUES (@stream, @ledger_offset::bigint)
+INSERT INTO checkpoints AS c (stream, ledger_offset) VALUES (@stream, @ledger_offset::bigint)
 ON CONFLICT (stream) DO UPDATE SET ledger_offset = excluded.ledger_offset, event_id = NULL, updated_at = now()
 WHERE c.ledger_offset IS DISTINCT FROM excluded.ledger_offset OR c.event_id IS NOT NULL;
 
 -- name: ClaimsDropStrays :exec
 -- Removes claims of streams that do not exist.
-WITH checkpoints AS (DELETE FROM indexer.checkpoints c WHERE c.stream NOT IN ('updates', 'transactions'))
-DELETE FROM indexer.floors f WHERE f.stream <> 'updates';
+WITH checkpoints AS (DELETE FROM checkpoints c WHERE c.stream NOT IN ('updates', 'transactions'))
+DELETE FROM floors f WHERE f.stream <> 'updates';
 
 -- name: SnapshotsKeep :exec
 -- Leaves no snapshot but the finished one at an offset, which need not be there.
-DELETE FROM indexer.snapshots WHERE NOT (@kept::boolean AND snapshot_offset = @snapshot_offset::bigint);
+DELETE FROM snapshots WHERE NOT (@kept::boolean AND snapshot_offset = @snapshot_offset::bigint);
 
 -- name: SnapshotMove :exec
 -- Gives the one snapshot that there is its offset.
-UPDATE indexer.snapshots SET snapshot_offset = @snapshot_offset::bigint;
+UPDATE snapshots SET snapshot_offset = @snapshot_offset::bigint;
 
 -- name: SnapshotRestore :exec
 -- Makes a snapshot a finished one, with the scope. One that is gone is given as many entries as are carried.
-INSERT INTO indexer.snapshots AS s (snapshot_offset, scope, token_kind, token, entries, finished_at)
+INSERT INTO snapshots AS s (snapshot_offset, scope, token_kind, token, entries, finished_at)
 SELECT @snapshot_offset::bigint, @scope::text, '', '',
-    (SELECT count(*) FROM indexer.carried_created c WHERE c.reassignment_counter IS NOT NULL)
-    + (SELECT count(*) FROM indexer.carried_reassignments) + (SELECT count(*) FROM indexer.carried_unknown_elements), now()
+    (SELECT count(*) FROM carried_created c WHERE c.reassignment_counter IS NOT NULL)
+    + (SELECT count(*) FROM carried_reassignments) + (SELECT count(*) FROM carried_unknown_elements), now()
 ON CONFLICT (snapshot_offset) DO UPDATE SET scope = excluded.scope, finished_at = coalesce(s.finished_at, excluded.finished_at);
 
 -- name: PartitionForget :exec
-DELETE FROM indexer.partitions WHERE relation = @relation AND from_offset = @from_offset;
+DELETE FROM partitions WHERE relation = @relation AND from_offset = @from_offset;

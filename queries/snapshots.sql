@@ -1,27 +1,27 @@
 -- name: SnapshotUnfinished :one
-SELECT * FROM indexer.snapshots WHERE finished_at IS NULL;
+SELECT * FROM snapshots WHERE finished_at IS NULL;
 
 -- name: SnapshotStart :exec
-INSERT INTO indexer.snapshots (snapshot_offset, scope, token_kind, token, entries) VALUES (@snapshot_offset, @scope, '', '', 0);
+INSERT INTO snapshots (snapshot_offset, scope, token_kind, token, entries) VALUES (@snapshot_offset, @scope, '', '', 0);
 
 -- name: SnapshotAdvance :execrows
 -- Moves the token by compare-and-swap, with the rows of the page that ends there.
-UPDATE indexer.snapshots SET token_kind = @token_kind, token = @token, entries = entries + @added::bigint
+UPDATE snapshots SET token_kind = @token_kind, token = @token, entries = entries + @added::bigint
 WHERE snapshot_offset = @snapshot_offset AND finished_at IS NULL AND entries = @entries_before::bigint AND token = @token_before::text;
 
 -- name: SnapshotClose :exec
-UPDATE indexer.snapshots SET finished_at = now() WHERE snapshot_offset = @snapshot_offset;
+UPDATE snapshots SET finished_at = now() WHERE snapshot_offset = @snapshot_offset;
 
 -- name: SnapshotAtWatermark :one
-SELECT * FROM indexer.snapshots
-WHERE finished_at IS NOT NULL AND snapshot_offset = (SELECT c.ledger_offset FROM indexer.checkpoints c WHERE c.stream = 'updates');
+SELECT * FROM snapshots
+WHERE finished_at IS NOT NULL AND snapshot_offset = (SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates');
 
 -- name: SnapshotDiscard :exec
-DELETE FROM indexer.snapshots WHERE finished_at IS NULL;
+DELETE FROM snapshots WHERE finished_at IS NULL;
 
 -- name: CarriedClear :exec
-TRUNCATE indexer.carried_created, indexer.carried_interface_views, indexer.carried_reassignments, indexer.active_contracts,
-    indexer.carried_unknown_elements, indexer.carried_exact_payloads;
+TRUNCATE carried_created, carried_interface_views, carried_reassignments, active_contracts,
+    carried_unknown_elements, carried_exact_payloads;
 
 -- name: TimeoutsOff :exec
 -- Lets what follows in the transaction take as long as it takes, whatever the user's limits are.

@@ -26,7 +26,7 @@ type UpdateRecord struct {
 
 // UpdateRow is a stored row.
 type UpdateRow struct {
-	Relation string // of schema indexer
+	Relation string // a table
 	// Columns is an object of the row's columns. Names stand in place of references, as in schema ledger; a binary
 	// value is hexadecimal, and one of more than 1 MiB is told by its length and SHA-256.
 	Columns ledger.JSON
@@ -130,7 +130,7 @@ const shownBytes = 1 << 20
 func selectNamed(c column) string {
 	name := "s." + pgx.Identifier{c.name}.Sanitize()
 	lookUp := func(dictionary, ref, field, as string) string {
-		return fmt.Sprintf("(SELECT d.%s FROM indexer.%s d WHERE d.%s = %s) AS %s", field, dictionary, ref, name, as)
+		return fmt.Sprintf("(SELECT d.%s FROM %s d WHERE d.%s = %s) AS %s", field, dictionary, ref, name, as)
 	}
 	switch kind := tables.References[c.name]; {
 	case kind == tables.Template:

@@ -34,7 +34,7 @@ func (s *Store) lowerSnapshot(ctx context.Context, db dbsqlc.DBTX) (*ledger.Snap
 	if err != nil {
 		return nil, fmt.Errorf("read the snapshot that is to lower the state floor: %w", err)
 	}
-	progress := snapshotProgress(dbsqlc.IndexerSnapshots(row))
+	progress := snapshotProgress(dbsqlc.Snapshots(row))
 	return &progress, nil
 }
 
@@ -58,7 +58,7 @@ func (s *LowerSnapshot) BeginSnapshot(ctx context.Context, _ string, scope ledge
 		}
 		row, err := q.FillSnapshotGet(ctx, tx)
 		if err == nil && row.SnapshotOffset == int64(at) && row.Scope == scope.Hash() {
-			progress = snapshotProgress(dbsqlc.IndexerSnapshots(row))
+			progress = snapshotProgress(dbsqlc.Snapshots(row))
 			return nil
 		}
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {

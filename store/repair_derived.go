@@ -125,7 +125,7 @@ func (d *derivation) templates(ctx context.Context, r *Repairer) error {
 			return err
 		}
 		id := t.PackageID + ":" + t.ModuleName + ":" + t.EntityName
-		_, err := d.tx.Exec(ctx, "UPDATE indexer.templates SET template_id = $2 WHERE template_ref = $1", t.TemplateRef, id)
+		_, err := d.tx.Exec(ctx, "UPDATE templates SET template_id = $2 WHERE template_ref = $1", t.TemplateRef, id)
 		if err != nil {
 			return fmt.Errorf("repair template %d: %w", t.TemplateRef, err)
 		}

@@ -60,7 +60,7 @@ func TestPoolerFreesTheLockOfALeaderThatIsGone(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	s := d.open(d.behind(throwaway.PoolSessions), nil)
-	key := dbsqlc.LeadershipTryLockParams{Class: lockClass, RoleNumber: roleNumbers[RoleUpdates]}
+	key := dbsqlc.LeadershipTryLockParams{Class: lockClass, RoleNumber: defaultSchemas.roleNumber(RoleUpdates)}
 	free := fmt.Sprintf("SELECT NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = %d AND objid = %d"+
 		" AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))", key.Class, key.RoleNumber) // others' tests lock in theirs
 	for name, goes := range map[string]string{"it vanishes": "", "it is silent": "SET idle_session_timeout = 1"} {

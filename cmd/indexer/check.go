@@ -22,6 +22,7 @@ type checkCommand struct {
 	ScanURL      string        `placeholder:"URL" help:"Base URL of the Scan service."`
 	ScanAccess   config.Access `embed:"" prefix:"scan-"`
 	DatabaseURL  string        `placeholder:"URL" help:"PostgreSQL database, postgres://user@host/name."`
+	config.Schemas
 	config.Scope
 	Daemon struct {
 		config.Run
@@ -54,7 +55,7 @@ func (c *checkCommand) Run(ctx context.Context, parsed *kong.Context, out config
 	report := check.Run(ctx, check.Config{
 		LedgerURL: c.LedgerURL, LedgerAccess: c.LedgerAccess.Domain("ledger"),
 		ScanURL: c.ScanURL, ScanAccess: c.ScanAccess.Domain("scan"),
-		DatabaseURL: c.DatabaseURL, Scope: c.Domain(), Start: start, NoMigrate: !c.Daemon.Migrate,
+		DatabaseURL: c.DatabaseURL, Schemas: c.Schemas.Domain(), Scope: c.Scope.Domain(), Start: start, NoMigrate: !c.Daemon.Migrate,
 		Args: args, BackfillArgs: backfillArgs,
 	})
 	if ctx.Err() != nil {

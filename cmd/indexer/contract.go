@@ -128,7 +128,7 @@ type contractLookup struct {
 
 // Run prints what the ledger and the database know of a contract.
 func (c *contractCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	db, err := openRead(ctx, c.DatabaseURL, logger)
+	db, err := openRead(ctx, c.Database, logger)
 	if err != nil {
 		return err
 	}

@@ -16,8 +16,8 @@ import (
 const lookupPatience = 30 * time.Second
 
 // openRead opens a database whose schema is that of this program.
-func openRead(ctx context.Context, url string, logger *slog.Logger) (*store.Store, error) {
-	db, err := store.Open(store.Config{URL: url, Logger: logger})
+func openRead(ctx context.Context, from config.Database, logger *slog.Logger) (*store.Store, error) {
+	db, err := store.Open(store.Config{URL: from.DatabaseURL, Schemas: from.Schemas.Domain(), Logger: logger})
 	if err != nil {
 		return nil, err
 	}

@@ -125,7 +125,7 @@ type end struct {
 
 // Run prints where the database stands.
 func (c *statusCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	db, err := openRead(ctx, c.DatabaseURL, logger)
+	db, err := openRead(ctx, c.Database, logger)
 	if err != nil {
 		return err
 	}

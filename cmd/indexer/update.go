@@ -86,7 +86,7 @@ type difference struct {
 
 // Run compares an update of the ledger with what is stored.
 func (c *updateCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	db, err := openRead(ctx, c.DatabaseURL, logger)
+	db, err := openRead(ctx, c.Database, logger)
 	if err != nil {
 		return err
 	}

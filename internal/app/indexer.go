@@ -62,7 +62,7 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	x := &indexer{cfg: cfg, logger: logger, metrics: admin.NewMetrics(), failures: map[*stream]error{}}
 	x.metrics.Build(build)
 	x.store, err = store.Open(store.Config{
-		URL: cfg.DatabaseURL, Logger: logger, Holder: config.Holder(), Observe: x.metrics.Phase, Wrote: x.metrics.Wrote, Shown: x.metrics.Shown,
+		URL: cfg.DatabaseURL, Schemas: cfg.Schemas.Domain(), Logger: logger, Holder: config.Holder(), Observe: x.metrics.Phase, Wrote: x.metrics.Wrote, Shown: x.metrics.Shown,
 	})
 	if err != nil {
 		return &config.UsageError{Err: err}

@@ -392,7 +392,7 @@ func TestDatabaseThatIsTakenAwayFromDaemons(t *testing.T) {
 		change string // of the user "%s"
 		says   string
 	}{
-		"rights in the schema": {"REVOKE ALL ON SCHEMA indexer FROM %s", "permission denied for schema indexer"},
+		"rights in the schema": {"REVOKE ALL ON SCHEMA indexer FROM %s", "without USAGE"},
 		"rights in a table":    {"REVOKE ALL ON indexer.leadership FROM %s", "permission denied for table leadership"},
 		"the schema":           {"DROP SCHEMA indexer CASCADE", "does not exist"},
 	} {

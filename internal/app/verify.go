@@ -68,7 +68,7 @@ type verification struct {
 // differs where the configuration says so. found is told of each difference as it is found; the result says what was
 // compared, also where an error ended it.
 func RunVerify(ctx context.Context, cfg Verify, logger *slog.Logger, found func(ledger.Difference)) (Verification, error) {
-	db, err := store.Open(store.Config{URL: cfg.DatabaseURL, Logger: logger, Holder: config.Holder()})
+	db, err := store.Open(store.Config{URL: cfg.DatabaseURL, Schemas: cfg.Schemas.Domain(), Logger: logger, Holder: config.Holder()})
 	if err != nil {
 		return Verification{}, &config.UsageError{Err: err}
 	}
@@ -203,7 +203,7 @@ func (v *verification) updates(ctx context.Context) error {
 	if !indexed {
 		return &ledger.Problem{
 			What: fmt.Sprintf("the scope of what is stored is missing in database %s, so it is not known what belongs there", v.db.Address()),
-			Do: "if only table indexer.scopes lost its row, start `indexer run` with exactly the scope flags that the database was begun with: " +
+			Do: "if only table scopes lost its row, start `indexer run` with exactly the scope flags that the database was begun with: " +
 				"it records them again; otherwise restore the database from a backup",
 		}
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 const carriedCreatedExists = `-- name: CarriedCreatedExists :one
-SELECT EXISTS (SELECT FROM indexer.carried_created WHERE ledger_offset = $1 AND node_id = $2)
+SELECT EXISTS (SELECT FROM carried_created WHERE ledger_offset = $1 AND node_id = $2)
 `
 
 type CarriedCreatedExistsParams struct {

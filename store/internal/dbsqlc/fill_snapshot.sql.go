@@ -13,15 +13,15 @@ import (
 
 const carriedForgetAll = `-- name: CarriedForgetAll :exec
 WITH created AS (
-    DELETE FROM indexer.carried_created
+    DELETE FROM carried_created
 ), views AS (
-    DELETE FROM indexer.carried_interface_views
+    DELETE FROM carried_interface_views
 ), reassignments AS (
-    DELETE FROM indexer.carried_reassignments
+    DELETE FROM carried_reassignments
 ), unknown AS (
-    DELETE FROM indexer.carried_unknown_elements
+    DELETE FROM carried_unknown_elements
 )
-DELETE FROM indexer.carried_exact_payloads
+DELETE FROM carried_exact_payloads
 `
 
 // Removes what a snapshot brought.
@@ -31,7 +31,7 @@ func (q *Queries) CarriedForgetAll(ctx context.Context, db DBTX) error {
 }
 
 const fillCarriedCreatedExists = `-- name: FillCarriedCreatedExists :one
-SELECT EXISTS (SELECT FROM indexer.fill_carried_created WHERE ledger_offset = $1 AND node_id = $2)
+SELECT EXISTS (SELECT FROM fill_carried_created WHERE ledger_offset = $1 AND node_id = $2)
 `
 
 type FillCarriedCreatedExistsParams struct {
@@ -47,9 +47,9 @@ func (q *Queries) FillCarriedCreatedExists(ctx context.Context, db DBTX, arg Fil
 }
 
 const fillSnapshotActivate = `-- name: FillSnapshotActivate :exec
-INSERT INTO indexer.fill_active (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
+INSERT INTO fill_active (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
 SELECT c.contract_id, coalesce(c.synchronizer_ref, 0), c.template_ref, c.ledger_offset, c.node_id, c.reassignment_counter
-FROM indexer.fill_carried_created c WHERE c.reassignment_counter IS NOT NULL
+FROM fill_carried_created c WHERE c.reassignment_counter IS NOT NULL
 `
 
 // Begins with what is active there.
@@ -59,7 +59,7 @@ func (q *Queries) FillSnapshotActivate(ctx context.Context, db DBTX) error {
 }
 
 const fillSnapshotAdvance = `-- name: FillSnapshotAdvance :execrows
-UPDATE indexer.fill_snapshot SET token_kind = $1, token = $2, entries = entries + $3::bigint,
+UPDATE fill_snapshot SET token_kind = $1, token = $2, entries = entries + $3::bigint,
     finished_at = CASE WHEN $4::boolean THEN now() END
 WHERE snapshot_offset = $5 AND finished_at IS NULL AND entries = $6::bigint AND token = $7::text
 `
@@ -93,23 +93,23 @@ func (q *Queries) FillSnapshotAdvance(ctx context.Context, db DBTX, arg FillSnap
 
 const fillSnapshotCarry = `-- name: FillSnapshotCarry :exec
 WITH created AS (
-    INSERT INTO indexer.carried_created SELECT x.ledger_offset, x.node_id, x.snapshot_offset, x.contract_id, x.template_ref, x.synchronizer_ref, x.workflow_id, x.reassignment_counter, x.created_at, x.acs_delta, x.payload, x.contract_key, x.contract_key_hash, x.signatories_ref, x.observers_ref, x.witness_parties_ref, x.created_event_blob, x.extra, x.entry_extra FROM indexer.fill_carried_created x
-    WHERE NOT EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
+    INSERT INTO carried_created SELECT x.ledger_offset, x.node_id, x.snapshot_offset, x.contract_id, x.template_ref, x.synchronizer_ref, x.workflow_id, x.reassignment_counter, x.created_at, x.acs_delta, x.payload, x.contract_key, x.contract_key_hash, x.signatories_ref, x.observers_ref, x.witness_parties_ref, x.created_event_blob, x.extra, x.entry_extra FROM fill_carried_created x
+    WHERE NOT EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
 ), views AS (
-    INSERT INTO indexer.carried_interface_views SELECT x.ledger_offset, x.node_id, x.ordinal, x.snapshot_offset, x.contract_id, x.interface_id, x.synchronizer_ref, x.view_value, x.status_code, x.status_message, x.status_details, x.implementation_package_id, x.extra FROM indexer.fill_carried_interface_views x
-    WHERE NOT EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
+    INSERT INTO carried_interface_views SELECT x.ledger_offset, x.node_id, x.ordinal, x.snapshot_offset, x.contract_id, x.interface_id, x.synchronizer_ref, x.view_value, x.status_code, x.status_message, x.status_details, x.implementation_package_id, x.extra FROM fill_carried_interface_views x
+    WHERE NOT EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
 ), reassignments AS (
-    INSERT INTO indexer.carried_reassignments SELECT x.ledger_offset, x.node_id, x.snapshot_offset, x.kind, x.contract_id, x.template_ref, x.synchronizer_ref, x.workflow_id, x.reassignment_id, x.source_ref, x.target_ref, x.submitter, x.reassignment_counter, x.assignment_exclusivity, x.witness_parties_ref, x.created_offset, x.created_node_id, x.extra, x.entry_extra FROM indexer.fill_carried_reassignments x
-    WHERE NOT EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
+    INSERT INTO carried_reassignments SELECT x.ledger_offset, x.node_id, x.snapshot_offset, x.kind, x.contract_id, x.template_ref, x.synchronizer_ref, x.workflow_id, x.reassignment_id, x.source_ref, x.target_ref, x.submitter, x.reassignment_counter, x.assignment_exclusivity, x.witness_parties_ref, x.created_offset, x.created_node_id, x.extra, x.entry_extra FROM fill_carried_reassignments x
+    WHERE NOT EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
 ), unknown AS (
-    INSERT INTO indexer.carried_unknown_elements SELECT x.ledger_offset, x.ordinal, x.kind, x.raw, x.workflow_id, x.entry_extra FROM indexer.fill_carried_unknown_elements x
-    WHERE NOT EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
+    INSERT INTO carried_unknown_elements SELECT x.ledger_offset, x.ordinal, x.kind, x.raw, x.workflow_id, x.entry_extra FROM fill_carried_unknown_elements x
+    WHERE NOT EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
 ), exact AS (
-    INSERT INTO indexer.carried_exact_payloads SELECT x.ledger_offset, x.node_id, x.interface_id, x.seq, x.field, x.exact FROM indexer.fill_carried_exact_payloads x
-    WHERE NOT EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
+    INSERT INTO carried_exact_payloads SELECT x.ledger_offset, x.node_id, x.interface_id, x.seq, x.field, x.exact FROM fill_carried_exact_payloads x
+    WHERE NOT EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
 )
-INSERT INTO indexer.snapshots (snapshot_offset, scope, token_kind, token, entries, started_at, finished_at)
-SELECT f.snapshot_offset, f.scope, f.token_kind, f.token, f.entries, f.started_at, f.finished_at FROM indexer.fill_snapshot f
+INSERT INTO snapshots (snapshot_offset, scope, token_kind, token, entries, started_at, finished_at)
+SELECT f.snapshot_offset, f.scope, f.token_kind, f.token, f.entries, f.started_at, f.finished_at FROM fill_snapshot f
 `
 
 // Makes it the snapshot that is carried, but for the rows that the events themselves have taken the place of.
@@ -120,16 +120,16 @@ func (q *Queries) FillSnapshotCarry(ctx context.Context, db DBTX) error {
 
 const fillSnapshotContradicted = `-- name: FillSnapshotContradicted :many
 SELECT c.contract_id, c.ledger_offset, c.node_id, false AS lacking
-FROM indexer.fill_carried_created c
+FROM fill_carried_created c
 WHERE c.reassignment_counter IS NOT NULL
-  AND EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < c.ledger_offset AND v.to_inclusive >= c.ledger_offset)
-  AND NOT EXISTS (SELECT FROM indexer.created x WHERE x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id)
+  AND EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < c.ledger_offset AND v.to_inclusive >= c.ledger_offset)
+  AND NOT EXISTS (SELECT FROM created x WHERE x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id)
 UNION ALL
 SELECT c.contract_id, c.ledger_offset, c.node_id, true
-FROM indexer.carried_created c
+FROM carried_created c
 WHERE c.reassignment_counter IS NOT NULL AND c.ledger_offset <= $1
   AND NOT EXISTS (
-      SELECT FROM indexer.fill_carried_created x
+      SELECT FROM fill_carried_created x
       WHERE x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id AND x.reassignment_counter IS NOT NULL)
 LIMIT 1
 `
@@ -170,17 +170,17 @@ func (q *Queries) FillSnapshotContradicted(ctx context.Context, db DBTX, snapsho
 
 const fillSnapshotDrop = `-- name: FillSnapshotDrop :execrows
 WITH created AS (
-    DELETE FROM indexer.fill_carried_created
+    DELETE FROM fill_carried_created
 ), views AS (
-    DELETE FROM indexer.fill_carried_interface_views
+    DELETE FROM fill_carried_interface_views
 ), reassignments AS (
-    DELETE FROM indexer.fill_carried_reassignments
+    DELETE FROM fill_carried_reassignments
 ), unknown AS (
-    DELETE FROM indexer.fill_carried_unknown_elements
+    DELETE FROM fill_carried_unknown_elements
 ), exact AS (
-    DELETE FROM indexer.fill_carried_exact_payloads
+    DELETE FROM fill_carried_exact_payloads
 )
-DELETE FROM indexer.fill_snapshot
+DELETE FROM fill_snapshot
 `
 
 // Removes it with its rows.
@@ -194,9 +194,9 @@ func (q *Queries) FillSnapshotDrop(ctx context.Context, db DBTX) (int64, error) 
 
 const fillSnapshotForgetLookups = `-- name: FillSnapshotForgetLookups :exec
 WITH gone AS (
-    DELETE FROM indexer.lookups l USING indexer.fill_carried_created c WHERE c.contract_id = l.contract_id RETURNING l.ledger_offset, l.node_id
+    DELETE FROM lookups l USING fill_carried_created c WHERE c.contract_id = l.contract_id RETURNING l.ledger_offset, l.node_id
 )
-DELETE FROM indexer.lookup_exact_payloads x USING gone g
+DELETE FROM lookup_exact_payloads x USING gone g
 WHERE x.ledger_offset = g.ledger_offset AND x.node_id = g.node_id
 `
 
@@ -208,7 +208,7 @@ func (q *Queries) FillSnapshotForgetLookups(ctx context.Context, db DBTX) error 
 
 const fillSnapshotGet = `-- name: FillSnapshotGet :one
 
-SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at FROM indexer.fill_snapshot
+SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at FROM fill_snapshot
 `
 
 type FillSnapshotGetRow struct {
@@ -222,7 +222,7 @@ type FillSnapshotGetRow struct {
 }
 
 // The snapshot that is to lower the state floor.
-// In the columns of indexer.snapshots.
+// In the columns of snapshots.
 func (q *Queries) FillSnapshotGet(ctx context.Context, db DBTX) (FillSnapshotGetRow, error) {
 	row := db.QueryRow(ctx, fillSnapshotGet)
 	var i FillSnapshotGetRow
@@ -239,7 +239,7 @@ func (q *Queries) FillSnapshotGet(ctx context.Context, db DBTX) (FillSnapshotGet
 }
 
 const fillSnapshotStart = `-- name: FillSnapshotStart :exec
-INSERT INTO indexer.fill_snapshot (snapshot_offset, scope, token_kind, token, entries) VALUES ($1, $2, '', '', 0)
+INSERT INTO fill_snapshot (snapshot_offset, scope, token_kind, token, entries) VALUES ($1, $2, '', '', 0)
 `
 
 type FillSnapshotStartParams struct {

@@ -10,8 +10,8 @@ import (
 )
 
 const carriedClear = `-- name: CarriedClear :exec
-TRUNCATE indexer.carried_created, indexer.carried_interface_views, indexer.carried_reassignments, indexer.active_contracts,
-    indexer.carried_unknown_elements, indexer.carried_exact_payloads
+TRUNCATE carried_created, carried_interface_views, carried_reassignments, active_contracts,
+    carried_unknown_elements, carried_exact_payloads
 `
 
 func (q *Queries) CarriedClear(ctx context.Context, db DBTX) error {
@@ -20,7 +20,7 @@ func (q *Queries) CarriedClear(ctx context.Context, db DBTX) error {
 }
 
 const snapshotAdvance = `-- name: SnapshotAdvance :execrows
-UPDATE indexer.snapshots SET token_kind = $1, token = $2, entries = entries + $3::bigint
+UPDATE snapshots SET token_kind = $1, token = $2, entries = entries + $3::bigint
 WHERE snapshot_offset = $4 AND finished_at IS NULL AND entries = $5::bigint AND token = $6::text
 `
 
@@ -50,13 +50,13 @@ func (q *Queries) SnapshotAdvance(ctx context.Context, db DBTX, arg SnapshotAdva
 }
 
 const snapshotAtWatermark = `-- name: SnapshotAtWatermark :one
-SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at FROM indexer.snapshots
-WHERE finished_at IS NOT NULL AND snapshot_offset = (SELECT c.ledger_offset FROM indexer.checkpoints c WHERE c.stream = 'updates')
+SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at FROM snapshots
+WHERE finished_at IS NOT NULL AND snapshot_offset = (SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates')
 `
 
-func (q *Queries) SnapshotAtWatermark(ctx context.Context, db DBTX) (IndexerSnapshots, error) {
+func (q *Queries) SnapshotAtWatermark(ctx context.Context, db DBTX) (Snapshots, error) {
 	row := db.QueryRow(ctx, snapshotAtWatermark)
-	var i IndexerSnapshots
+	var i Snapshots
 	err := row.Scan(
 		&i.SnapshotOffset,
 		&i.Scope,
@@ -70,7 +70,7 @@ func (q *Queries) SnapshotAtWatermark(ctx context.Context, db DBTX) (IndexerSnap
 }
 
 const snapshotClose = `-- name: SnapshotClose :exec
-UPDATE indexer.snapshots SET finished_at = now() WHERE snapshot_offset = $1
+UPDATE snapshots SET finished_at = now() WHERE snapshot_offset = $1
 `
 
 func (q *Queries) SnapshotClose(ctx context.Context, db DBTX, snapshotOffset int64) error {
@@ -79,7 +79,7 @@ func (q *Queries) SnapshotClose(ctx context.Context, db DBTX, snapshotOffset int
 }
 
 const snapshotDiscard = `-- name: SnapshotDiscard :exec
-DELETE FROM indexer.snapshots WHERE finished_at IS NULL
+DELETE FROM snapshots WHERE finished_at IS NULL
 `
 
 func (q *Queries) SnapshotDiscard(ctx context.Context, db DBTX) error {
@@ -88,7 +88,7 @@ func (q *Queries) SnapshotDiscard(ctx context.Context, db DBTX) error {
 }
 
 const snapshotStart = `-- name: SnapshotStart :exec
-INSERT INTO indexer.snapshots (snapshot_offset, scope, token_kind, token, entries) VALUES ($1, $2, '', '', 0)
+INSERT INTO snapshots (snapshot_offset, scope, token_kind, token, entries) VALUES ($1, $2, '', '', 0)
 `
 
 type SnapshotStartParams struct {
@@ -102,12 +102,12 @@ func (q *Queries) SnapshotStart(ctx context.Context, db DBTX, arg SnapshotStartP
 }
 
 const snapshotUnfinished = `-- name: SnapshotUnfinished :one
-SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at FROM indexer.snapshots WHERE finished_at IS NULL
+SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at FROM snapshots WHERE finished_at IS NULL
 `
 
-func (q *Queries) SnapshotUnfinished(ctx context.Context, db DBTX) (IndexerSnapshots, error) {
+func (q *Queries) SnapshotUnfinished(ctx context.Context, db DBTX) (Snapshots, error) {
 	row := db.QueryRow(ctx, snapshotUnfinished)
-	var i IndexerSnapshots
+	var i Snapshots
 	err := row.Scan(
 		&i.SnapshotOffset,
 		&i.Scope,
