@@ -14,7 +14,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// chronicle is a history, and how a participant tells it.
+// chronicle is a list of updates, and how a participant serves it.
 type chronicle struct {
 	updates  []ledger.Update
 	end      ledger.Offset
@@ -117,7 +117,7 @@ func (h *chronicle) sink(differences *int) *fakeSink {
 }
 
 // The participant is asked for the last stored update, and for what lies between it and the watermark.
-func TestRecognizesTheHistory(t *testing.T) {
+func TestAForkIsDetected(t *testing.T) {
 	t.Parallel()
 	stored := chronicleOf("first", 10, 20, 30, 40, 50)
 	withoutID := chronicleOf("first", 10, 20)
@@ -186,7 +186,7 @@ func TestRecognizesTheHistory(t *testing.T) {
 }
 
 // Looking at a history that is the same takes one request, or two where the watermark is beyond the last update.
-func TestRecognizingTakesARequestOrTwo(t *testing.T) {
+func TestTheForkCheckTakesARequestOrTwo(t *testing.T) {
 	t.Parallel()
 	stored := chronicleOf("first", 10, 20)
 	for watermark, requests := range map[ledger.Offset]int{20: 1, 25: 2} {
@@ -225,10 +225,10 @@ func TestADamagedUpdateIsNoOtherHistory(t *testing.T) {
 	}
 	require.Equal(t, 1, strings.Count(log.String(), "indexer verify --repair"), log.String())
 	require.Contains(t, log.String(), "level=ERROR")
-	require.Contains(t, log.String(), "update=first-20 offset=20 differences=3")
+	require.Contains(t, log.String(), "update_id=first-20 offset=20 differences=3")
 }
 
-// A participant that was upgraded shows values that it did not show before: that frightens nobody.
+// A participant that was upgraded shows values that it did not show before: that is no fork.
 func TestAnUpgradedParticipantHasNotDamagedAnything(t *testing.T) {
 	t.Parallel()
 	stored, value := chronicleOf("first", 10, 20), "value"

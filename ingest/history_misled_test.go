@@ -95,7 +95,7 @@ func TestAServiceThatIgnoresTheOrderIsAProblem(t *testing.T) {
 	}
 }
 
-// It gives fewer of the newest records than share an id: whether these are the end can't be told from them.
+// It gives fewer of the newest records than share an id: they do not show whether this is the end.
 func TestTooFewNewestRecordsProveNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newHistoryLoop(t, history("a b c d d"))

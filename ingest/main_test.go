@@ -307,7 +307,7 @@ func (m *memory) written() [][]ledger.Page {
 	return slices.Clone(m.batches)
 }
 
-// begunAt is a memory whose watermark stands at an offset.
+// begunAt returns a memory with its watermark at an offset.
 func begunAt(at ledger.Offset) *memory { return &memory{started: true, at: at} }
 
 // loop is an updates loop between a scripted ledger and a memory.

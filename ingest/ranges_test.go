@@ -35,7 +35,7 @@ const (
 
 // An indexer that stopped behind a wide range in which nothing came starts again: it looks through the range in pieces that the
 // server answers.
-func TestAHistoryThatEndsInAWideEmptyRangeIsRecognized(t *testing.T) {
+func TestTheForkCheckReadsAWideEmptyRangeInPieces(t *testing.T) {
 	for name, ahead := range map[string]bool{"up to the watermark": false, "ahead of the watermark": true} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"ledgerindexer/store"
 )
 
-// work is what a process that writes the database told of its long work a moment ago.
+// work is the recent progress of long work, as recorded by a process that writes the database.
 type work struct {
 	Stream      string    `json:"stream"`
 	Unit        string    `json:"unit"`
