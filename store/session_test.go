@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
@@ -108,6 +109,7 @@ func TestSharedSessionsAreRefused(t *testing.T) {
 			for sessions := range 4 {
 				t.Run(fmt.Sprint(mode, " ", order, " ", sessions), func(t *testing.T) {
 					t.Parallel()
+					brief.Sample(t)
 					d := newDatabase(t)
 					url := d.behind(mode, order, fmt.Sprint("default_pool_size = ", sessions+1), fmt.Sprint("min_pool_size = ", sessions+1))
 					for _, use := range []func(*Store) error{

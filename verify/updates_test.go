@@ -560,17 +560,19 @@ func TestWhatIsSuspectIsReadAgain(t *testing.T) {
 // What is stored beyond all claims, and can't be read again, is not removed.
 func TestWhatCannotBeReadAgainIsNotRemoved(t *testing.T) {
 	t.Parallel()
-	s := newScripted()
-	s.pruned, s.end = 105, 200
-	s.derived = []ledger.Difference{{Kind: ledger.Extra, Relation: "updates", Offset: 103, Derived: true}}
-	_, _, err := s.run(t, true, Selection{Sample: 3})
-	requireProblem(t, err, "offset 103", "pruned its ledger up to offset 105")
-	require.Empty(t, s.calls)
+	synctest.Test(t, func(t *testing.T) { // it waits for the watermark
+		s := newScripted()
+		s.pruned, s.end = 105, 200
+		s.derived = []ledger.Difference{{Kind: ledger.Extra, Relation: "updates", Offset: 103, Derived: true}}
+		_, _, err := s.run(t, true, Selection{Sample: 3})
+		requireProblem(t, err, "offset 103", "pruned its ledger up to offset 105")
+		require.Empty(t, s.calls)
 
-	s.pruned = 102 // it can be read again
-	_, _, err = s.run(t, true, Selection{Sample: 3})
-	require.NoError(t, err)
-	require.Contains(t, s.calls, "repair derived")
+		s.pruned = 102 // it can be read again
+		_, _, err = s.run(t, true, Selection{Sample: 3})
+		require.NoError(t, err)
+		require.Contains(t, s.calls, "repair derived")
+	})
 }
 
 // A repair that took too long would do so again.
