@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(throwaway.Tests(m)) }
 
 // scripted is a participant and a database in which a range of offsets and some contracts are what they should be, and the
-// rest is not. Repairs are done as they are told, unless they are refused.
+// rest is not. Repairs are done unless they are refused.
 type scripted struct {
 	bounds      ledger.Bounds
 	unstarted   bool
@@ -440,7 +440,7 @@ func TestTheActiveSetIsComparedAtTheEndOfALedgerInUse(t *testing.T) {
 	require.Len(t, s.calls, 4, "three ends were past when the snapshot was asked for: %v", s.calls)
 }
 
-// A lifetime that follows from nothing may be all that is left of a creation that nobody can read again.
+// A lifetime without facts may be all that is left of a creation that can't be read again.
 func TestWhatMayBeLeftOfPrunedFactsStays(t *testing.T) {
 	t.Parallel()
 	s := newScripted()

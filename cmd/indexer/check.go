@@ -32,7 +32,7 @@ type checkCommand struct {
 	JSON bool `name:"json" env:"-" help:"Print JSON."`
 }
 
-// Run looks at everything and prints what it found.
+// Run checks everything and prints the report.
 func (c *checkCommand) Run(ctx context.Context, parsed *kong.Context, out config.Output) error {
 	start, err := ingest.ParseStart(c.Daemon.Start)
 	if err != nil {
@@ -77,8 +77,9 @@ func printReport(out config.Output, report check.Report, asJSON bool) error {
 	return writeReport(out, report)
 }
 
-// givenFlags are the flags of the command line that another program takes too, whose flags are the fields of a struct, quoted
-// for a shell. What came from the environment is there for that program as well; secrets are never on the command line.
+// givenFlags returns the flags of the command line that another program accepts too, quoted for a shell. That program's flags are
+// the fields of a struct. It leaves out flags from the environment, which that program will see too; secrets are never on the
+// command line.
 func givenFlags(parsed *kong.Context, program any) (args []string, err error) {
 	other, err := kong.New(program)
 	if err != nil {
@@ -99,7 +100,7 @@ func givenFlags(parsed *kong.Context, program any) (args []string, err error) {
 	return args, nil
 }
 
-// flagWords is a flag as it is written on a command line. Its value stands in the same word, and may begin with a dash.
+// flagWords returns a flag as written on a command line. Its value is in the same word, because it may begin with a dash.
 func flagWords(flag *kong.Flag) []string {
 	switch value := flag.Target; value.Kind() {
 	case reflect.Bool:

@@ -191,7 +191,7 @@ func TestWhatLooksLikeAnotherHistoryAndIsNot(t *testing.T) {
 		require.NoError(t, RunIndexer(t.Context(), indexerFor(database, ledgerURL, defaultScope()), log.logger()))
 		lines := log.lines(t, "the last stored update is not stored as the participant shows it: run `indexer verify --repair`")
 		require.Len(t, lines, 1)
-		require.Equal(t, l.UpdateID(199), lines[0]["update"])
+		require.Equal(t, l.UpdateID(199), lines[0]["update_id"])
 		require.Len(t, l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, l.End())["updates"], count(t, database, "ledger.updates"))
 	})
 }
