@@ -58,7 +58,11 @@ func TestFunctionsLookNamesUpWhereTheyWereMade(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	require.Empty(t, d.rows(`SELECT p.oid::regprocedure::text FROM pg_proc p WHERE pronamespace IN ('indexer'::regnamespace, 'ledger'::regnamespace)
-		AND prosqlbody IS NULL AND NOT EXISTS (SELECT FROM unnest(proconfig) c WHERE c LIKE 'search_path=%')`))
+		AND prosqlbody IS NULL AND NOT EXISTS (SELECT FROM unnest(proconfig) c WHERE c LIKE 'search_path=%') AND 'anyelement'::regtype <> ALL (proargtypes)`))
+	// Those for rows of any table can't be parsed where they are made, and name nothing of ours.
+	d.exec("SET search_path = ''")
+	require.Equal(t, "true false true", d.row(`SELECT indexer.row_digest(h) IS NOT NULL, indexer.is_intact(jsonb_populate_record(h, '{"revision": 7}')),
+		indexer.changed_digest(h, '{"revision": 7}') IS NOT NULL FROM indexer.history_position h`))
 }
 
 // pairTest is a pair of schemas in a database that has two.
