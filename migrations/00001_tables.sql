@@ -41,13 +41,6 @@ CREATE TABLE indexer.checkpoints (
 );
 COMMENT ON TABLE indexer.checkpoints IS 'Where each stream resumes. For updates this is the watermark: the projected end, and what readers see.';
 
-CREATE TABLE indexer.floors (
-    stream        text PRIMARY KEY,
-    history_floor bigint NOT NULL,
-    state_floor   bigint
-);
-COMMENT ON TABLE indexer.floors IS 'From where events are complete, and from where the active set is known at every offset (NULL: nowhere).';
-
 CREATE TABLE indexer.coverage (
     stream         text   NOT NULL,
     scope          text   NOT NULL,
@@ -71,6 +64,16 @@ CREATE TABLE indexer.snapshots (
 );
 CREATE UNIQUE INDEX snapshots_one_unfinished ON indexer.snapshots ((finished_at IS NULL)) WHERE finished_at IS NULL;
 COMMENT ON TABLE indexer.snapshots IS 'Snapshots that were read, or are being read: token is where the next page starts.';
+
+CREATE TABLE indexer.floors (
+    stream           text PRIMARY KEY,
+    history_floor    bigint NOT NULL,
+    state_floor      bigint,
+    waiting_snapshot bigint REFERENCES indexer.snapshots ON DELETE SET NULL,
+    CHECK (waiting_snapshot < state_floor)
+);
+COMMENT ON TABLE indexer.floors IS 'From where events are complete, and from where the active set is known at every offset (NULL: nowhere).';
+COMMENT ON COLUMN indexer.floors.waiting_snapshot IS 'The snapshot that is to lower the state floor to its offset: it is being read, or waits for the history that leads on from it. Carried rows of another one are shown, its own are not. NULL: none waits.';
 
 CREATE TABLE indexer.partitions (
     relation    text   NOT NULL,
@@ -304,6 +307,8 @@ CREATE TABLE indexer.record_exact_payloads (
 CREATE INDEX record_exact_payloads_place ON indexer.record_exact_payloads (seq);
 
 -- Carried rows: what a snapshot said. They belong to no covered range ------------------------------------------
+-- Two snapshots may say the same of an event while one of them waits. Which one comes last in the keys: an event's rows are looked
+-- for by its place.
 
 CREATE TABLE indexer.carried_created (
     ledger_offset        bigint  NOT NULL,
@@ -325,7 +330,7 @@ CREATE TABLE indexer.carried_created (
     created_event_blob   bytea,
     extra                jsonb,
     entry_extra          jsonb,
-    PRIMARY KEY (ledger_offset, node_id)
+    PRIMARY KEY (ledger_offset, node_id, snapshot_offset)
 );
 CREATE INDEX carried_created_contract_id ON indexer.carried_created USING hash (contract_id);
 
@@ -343,7 +348,7 @@ CREATE TABLE indexer.carried_interface_views (
     status_details            jsonb,
     implementation_package_id text,
     extra                     jsonb,
-    PRIMARY KEY (ledger_offset, node_id, ordinal)
+    PRIMARY KEY (ledger_offset, node_id, ordinal, snapshot_offset)
 );
 
 CREATE TABLE indexer.carried_reassignments (
@@ -366,7 +371,7 @@ CREATE TABLE indexer.carried_reassignments (
     created_node_id        integer NOT NULL,
     extra                  jsonb,
     entry_extra            jsonb,
-    PRIMARY KEY (ledger_offset, node_id)
+    PRIMARY KEY (ledger_offset, node_id, snapshot_offset)
 );
 CREATE INDEX carried_reassignments_contract_id ON indexer.carried_reassignments USING hash (contract_id);
 
@@ -380,8 +385,34 @@ CREATE TABLE indexer.carried_unknown_elements (
     PRIMARY KEY (ledger_offset, ordinal)
 );
 
-CREATE TABLE indexer.carried_exact_payloads (LIKE indexer.exact_payloads);
+CREATE TABLE indexer.carried_exact_payloads (
+    ledger_offset   bigint NOT NULL,
+    node_id         integer,
+    interface_id    text,
+    seq             bigint,
+    snapshot_offset bigint NOT NULL,
+    field           text   NOT NULL,
+    exact           bytea  NOT NULL
+);
 CREATE INDEX carried_exact_payloads_place ON indexer.carried_exact_payloads (ledger_offset, node_id);
+
+-- The carried rows that are shown: all but those of the snapshot that waits. For whoever looks up, changes or removes some of them;
+-- what analysts read says the same in another way (see ledger.created_events).
+CREATE VIEW indexer.shown_created AS
+SELECT c.* FROM indexer.carried_created c
+WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates');
+CREATE VIEW indexer.shown_interface_views AS
+SELECT c.* FROM indexer.carried_interface_views c
+WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates');
+CREATE VIEW indexer.shown_reassignments AS
+SELECT c.* FROM indexer.carried_reassignments c
+WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates');
+CREATE VIEW indexer.shown_unknown_elements AS
+SELECT c.* FROM indexer.carried_unknown_elements c
+WHERE c.ledger_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates');
+CREATE VIEW indexer.shown_exact_payloads AS
+SELECT c.* FROM indexer.carried_exact_payloads c
+WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates');
 
 -- Projections: derived from facts and carried rows, in offset order, in the transaction that moves the watermark -
 
@@ -424,7 +455,7 @@ FROM (
     FROM (
         SELECT c.contract_id, coalesce(c.synchronizer_ref, 0) AS synchronizer_ref, c.ledger_offset, c.node_id, 0 AS kind, c.template_ref,
             c.reassignment_counter, true AS activates
-        FROM indexer.carried_created c
+        FROM indexer.shown_created c
         WHERE c.reassignment_counter IS NOT NULL
         UNION ALL
         SELECT c.contract_id, coalesce(c.synchronizer_ref, 0), c.ledger_offset, c.node_id, 1, c.template_ref, coalesce(r.reassignment_counter, 0), true

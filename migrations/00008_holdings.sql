@@ -20,8 +20,8 @@ JOIN indexer.created c ON c.ledger_offset = v.ledger_offset AND c.node_id = v.no
 WHERE v.ledger_offset > from_exclusive AND v.ledger_offset <= to_inclusive AND c.ledger_offset > from_exclusive AND c.ledger_offset <= to_inclusive
 UNION
 SELECT c.template_ref, v.interface_id
-FROM indexer.carried_interface_views v
-JOIN indexer.carried_created c ON c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id
+FROM indexer.shown_interface_views v
+JOIN indexer.shown_created c ON c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id
 $$;
 COMMENT ON FUNCTION indexer.shown_interfaces(bigint, bigint) IS 'Which templates have shown a view of which interface in a range of offsets and in the snapshot that is carried. What indexer.template_interfaces should hold at least.';
 
@@ -47,17 +47,17 @@ SELECT v.ledger_offset, v.node_id, v.contract_id, v.interface_id, n.package_name
 FROM (
     SELECT x.ledger_offset, x.node_id, x.ordinal, x.contract_id, x.interface_id, x.synchronizer_ref, x.record_time,
            x.view_value, x.status_code, x.status_message, x.status_details, x.implementation_package_id, x.extra,
-           (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = x.ledger_offset) AS update_id
+           (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = x.ledger_offset) AS update_id, x.ledger_offset AS shown_at
     FROM indexer.interface_views x
     UNION ALL
     SELECT x.ledger_offset, x.node_id, x.ordinal, x.contract_id, x.interface_id, x.synchronizer_ref, NULL::timestamptz,
            x.view_value, x.status_code, x.status_message, x.status_details, x.implementation_package_id, x.extra,
-           NULL::text
+           NULL::text, CASE WHEN x.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates') THEN x.ledger_offset END
     FROM indexer.carried_interface_views x
 ) v
 LEFT JOIN indexer.interface_names n ON n.interface_id = v.interface_id
 LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = v.synchronizer_ref
-WHERE v.ledger_offset + 0 <= (SELECT ledger.latest_offset());
+WHERE v.shown_at + 0 <= (SELECT k.ledger_offset FROM indexer.checkpoints k WHERE k.stream = 'updates');
 
 COMMENT ON VIEW ledger.interface_views IS 'One row per interface view of a creation event: the contract as seen through an interface that --interfaces asked for. It belongs to the row of ledger.created_events with the same (ledger_offset, node_id).';
 COMMENT ON COLUMN ledger.interface_views.ledger_offset IS 'Offset of the creation event.';
@@ -137,7 +137,8 @@ SELECT c.ledger_offset, c.node_id, c.created_at, h.owner, h.instrument, h.instru
              c.created_at + indexer.duration_of(h.lock -> 'expiresAfter' ->> 'microseconds')) AS locked_until,
        CASE WHEN jsonb_typeof(h.lock -> 'holders') = 'array'
             THEN ARRAY(SELECT indexer.text_of(x.holder) FROM jsonb_array_elements(h.lock -> 'holders') x (holder)) END AS lock_holders,
-       h.created_round, h.holding_fee_rate, h.source, coalesce(h.instrument_admin = ANY (c.signatories), false) AS admin_signed
+       h.created_round, h.holding_fee_rate, h.source, coalesce(h.instrument_admin = ANY (c.signatories), false) AS admin_signed,
+       c.snapshot_offset
 FROM indexer.creations c
 LEFT JOIN indexer.amulet_templates m ON m.template_ref = c.template_ref
 CROSS JOIN LATERAL (
@@ -155,13 +156,13 @@ LEFT JOIN LATERAL (
         SELECT x.ordinal, x.interface_id, x.view_value, indexer.decimal_of(x.view_value ->> 'amount') AS amount,
                indexer.text_of(CASE indexer.holding_version(x.interface_id) WHEN 1 THEN x.view_value ELSE x.view_value -> 'account' END -> 'owner') AS owner
         FROM (
-            SELECT f.ledger_offset, f.node_id, f.ordinal, f.interface_id, f.view_value, f.status_code
+            SELECT f.ledger_offset, f.node_id, f.ordinal, f.interface_id, f.view_value, f.status_code, -1::bigint AS snapshot_offset
             FROM indexer.interface_views f
             UNION ALL
-            SELECT f.ledger_offset, f.node_id, f.ordinal, f.interface_id, f.view_value, f.status_code
+            SELECT f.ledger_offset, f.node_id, f.ordinal, f.interface_id, f.view_value, f.status_code, f.snapshot_offset
             FROM indexer.carried_interface_views f
         ) x
-        WHERE NOT p.readable AND x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id
+        WHERE NOT p.readable AND x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id AND x.snapshot_offset = c.snapshot_offset
           AND indexer.holding_version(x.interface_id) IS NOT NULL AND coalesce(x.status_code, 0) = 0 AND x.view_value IS NOT NULL
     ) i
     ORDER BY i.owner IS NOT NULL OR i.amount IS NOT NULL DESC, indexer.holding_version(i.interface_id) DESC, i.ordinal
@@ -186,7 +187,7 @@ CROSS JOIN LATERAL (
                 ELSE v.view_value -> 'meta' -> 'values' ->> 'amulet.splice.lfdecentralizedtrust.org/rate-per-round' END) END AS holding_fee_rate
 ) h
 WHERE p.is_amulet OR v.interface_id IS NOT NULL;
-COMMENT ON VIEW indexer.holding_events IS 'What the creation event of a holding says, one row per event: to be looked up by (ledger_offset, node_id).';
+COMMENT ON VIEW indexer.holding_events IS 'What the creation event of a holding says, one row per event: to be looked up by (ledger_offset, node_id), with a condition on snapshot_offset as that of indexer.creations.';
 
 -- One row per contract ------------------------------------------------------------------------------------------
 
@@ -204,8 +205,10 @@ FROM (
       AND x.activated_offset <= (SELECT ledger.latest_offset())
     ORDER BY x.contract_id, x.activated_offset DESC, x.activated_node_id DESC
 ) a
+LEFT JOIN indexer.floors f ON f.stream = 'updates'
 CROSS JOIN LATERAL (
-    SELECT * FROM indexer.holding_events y WHERE y.ledger_offset = a.activated_offset AND y.node_id = a.activated_node_id LIMIT 1
+    SELECT * FROM indexer.holding_events y
+    WHERE y.ledger_offset = a.activated_offset AND y.node_id = a.activated_node_id AND y.snapshot_offset IS DISTINCT FROM f.waiting_snapshot LIMIT 1
 ) e
 LEFT JOIN indexer.templates t ON t.template_ref = a.template_ref
 LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = a.synchronizer_ref;
@@ -252,6 +255,7 @@ CREATE FUNCTION ledger.holdings_at(at_offset bigint) RETURNS SETOF ledger.holdin
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog SET jit = off AS $$
 DECLARE
     templates integer[] := ARRAY(SELECT k.template_ref FROM indexer.holding_templates k);
+    waiting   bigint := (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates');
 BEGIN
     PERFORM ledger.state_offset(at_offset);
     RETURN QUERY
@@ -272,7 +276,8 @@ BEGIN
         ORDER BY x.contract_id, x.activated_offset DESC, x.activated_node_id DESC
     ) a
     CROSS JOIN LATERAL (
-        SELECT * FROM indexer.holding_events y WHERE y.ledger_offset = a.activated_offset AND y.node_id = a.activated_node_id LIMIT 1
+        SELECT * FROM indexer.holding_events y
+        WHERE y.ledger_offset = a.activated_offset AND y.node_id = a.activated_node_id AND y.snapshot_offset IS DISTINCT FROM waiting LIMIT 1
     ) e
     LEFT JOIN indexer.templates t ON t.template_ref = a.template_ref
     LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = a.synchronizer_ref;

@@ -9,13 +9,15 @@ SELECT stream, scope, from_exclusive, to_inclusive FROM indexer.coverage ORDER B
 SELECT stream, ledger_offset, event_id FROM indexer.checkpoints WHERE stream <> 'transactions' ORDER BY stream;
 
 -- name: ClaimFloors :many
-SELECT stream, history_floor, state_floor FROM indexer.floors ORDER BY stream;
+SELECT * FROM indexer.floors ORDER BY stream;
 
 -- name: ClaimScopes :many
 SELECT scope, definition FROM indexer.scopes ORDER BY scope;
 
 -- name: ClaimSnapshots :many
-SELECT snapshot_offset, scope, (finished_at IS NOT NULL)::boolean AS finished FROM indexer.snapshots ORDER BY snapshot_offset;
+-- All but the one that waits.
+SELECT s.snapshot_offset, s.scope, (s.finished_at IS NOT NULL)::boolean AS finished FROM indexer.snapshots s
+WHERE s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates') ORDER BY s.snapshot_offset;
 
 -- name: ClaimProjected :one
 -- Whether more than one row of what is derived follows from events behind an offset: one alone may be damaged.
@@ -23,14 +25,14 @@ SELECT (SELECT count(*) FROM (SELECT FROM indexer.active_contracts WHERE activat
      + (SELECT count(*) FROM (SELECT FROM indexer.lifetimes WHERE deactivated_offset > @after LIMIT 2) l) > 1 AS projected;
 
 -- name: ClaimCarried :one
--- The snapshot that most carried rows say they are of. No row: there are none.
+-- The snapshot that most carried rows that are shown say they are of. No row: there are none.
 SELECT c.snapshot_offset
 FROM (
-    SELECT x.snapshot_offset FROM indexer.carried_created x
+    SELECT x.snapshot_offset FROM indexer.shown_created x
     UNION ALL
-    SELECT x.snapshot_offset FROM indexer.carried_reassignments x
+    SELECT x.snapshot_offset FROM indexer.shown_reassignments x
     UNION ALL
-    SELECT x.ledger_offset FROM indexer.carried_unknown_elements x
+    SELECT x.ledger_offset FROM indexer.shown_unknown_elements x
 ) c
 GROUP BY c.snapshot_offset ORDER BY count(*) DESC, c.snapshot_offset LIMIT 1;
 
@@ -81,19 +83,34 @@ WITH checkpoints AS (DELETE FROM indexer.checkpoints c WHERE c.stream NOT IN ('u
 DELETE FROM indexer.floors f WHERE f.stream <> 'updates';
 
 -- name: SnapshotsKeep :exec
--- Leaves no snapshot but the finished one at an offset, which need not be there.
-DELETE FROM indexer.snapshots WHERE NOT (@kept::boolean AND snapshot_offset = @snapshot_offset::bigint);
+-- Leaves no snapshot but the finished one at an offset, which need not be there, and the one that waits. Carried rows of others go too:
+-- nobody can tell any more which of them waited.
+WITH gone AS (
+    SELECT s.snapshot_offset FROM indexer.snapshots s WHERE NOT (@kept::boolean AND s.snapshot_offset = @snapshot_offset::bigint)
+        AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates')
+), created AS (
+    DELETE FROM indexer.carried_created x WHERE x.snapshot_offset <> @snapshot_offset AND x.snapshot_offset IN (SELECT g.snapshot_offset FROM gone g)
+), views AS (
+    DELETE FROM indexer.carried_interface_views x WHERE x.snapshot_offset <> @snapshot_offset AND x.snapshot_offset IN (SELECT g.snapshot_offset FROM gone g)
+), reassignments AS (
+    DELETE FROM indexer.carried_reassignments x WHERE x.snapshot_offset <> @snapshot_offset AND x.snapshot_offset IN (SELECT g.snapshot_offset FROM gone g)
+), unknown AS (
+    DELETE FROM indexer.carried_unknown_elements x WHERE x.ledger_offset <> @snapshot_offset AND x.ledger_offset IN (SELECT g.snapshot_offset FROM gone g)
+), exact AS (
+    DELETE FROM indexer.carried_exact_payloads x WHERE x.snapshot_offset <> @snapshot_offset AND x.snapshot_offset IN (SELECT g.snapshot_offset FROM gone g)
+)
+DELETE FROM indexer.snapshots s WHERE s.snapshot_offset IN (SELECT g.snapshot_offset FROM gone g);
 
 -- name: SnapshotMove :exec
--- Gives the one snapshot that there is its offset.
-UPDATE indexer.snapshots SET snapshot_offset = @snapshot_offset::bigint;
+-- Gives the one snapshot that there is, beside the one that waits, its offset.
+UPDATE indexer.snapshots s SET snapshot_offset = @snapshot_offset::bigint WHERE s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates');
 
 -- name: SnapshotRestore :exec
 -- Makes a snapshot a finished one, with the scope. One that is gone is given as many entries as are carried.
 INSERT INTO indexer.snapshots AS s (snapshot_offset, scope, token_kind, token, entries, finished_at)
 SELECT @snapshot_offset::bigint, @scope::text, '', '',
-    (SELECT count(*) FROM indexer.carried_created c WHERE c.reassignment_counter IS NOT NULL)
-    + (SELECT count(*) FROM indexer.carried_reassignments) + (SELECT count(*) FROM indexer.carried_unknown_elements), now()
+    (SELECT count(*) FROM indexer.shown_created c WHERE c.reassignment_counter IS NOT NULL)
+    + (SELECT count(*) FROM indexer.shown_reassignments) + (SELECT count(*) FROM indexer.shown_unknown_elements), now()
 ON CONFLICT (snapshot_offset) DO UPDATE SET scope = excluded.scope, finished_at = coalesce(s.finished_at, excluded.finished_at);
 
 -- name: PartitionForget :exec

@@ -64,20 +64,20 @@ WHERE f.stream = @stream RETURNING f.history_floor;
 
 -- name: CarriedCreatedForget :many
 -- Removes the carried creation events of a range. active: as an active entry's, else as that of incomplete reassignments only.
-DELETE FROM indexer.carried_created c WHERE c.ledger_offset > @from_exclusive AND c.ledger_offset <= @to_inclusive
+DELETE FROM indexer.shown_created c WHERE c.ledger_offset > @from_exclusive AND c.ledger_offset <= @to_inclusive
 RETURNING c.ledger_offset, c.node_id, c.contract_id, (c.reassignment_counter IS NOT NULL)::boolean AS active;
 
 -- name: CarriedRestForget :one
 -- Removes the other carried rows of a range.
 WITH views AS (
-    DELETE FROM indexer.carried_interface_views v WHERE v.ledger_offset > @from_exclusive AND v.ledger_offset <= @to_inclusive RETURNING 1
+    DELETE FROM indexer.shown_interface_views v WHERE v.ledger_offset > @from_exclusive AND v.ledger_offset <= @to_inclusive RETURNING 1
 ), reassignments AS (
-    DELETE FROM indexer.carried_reassignments r WHERE r.ledger_offset > @from_exclusive AND r.ledger_offset <= @to_inclusive RETURNING 1
+    DELETE FROM indexer.shown_reassignments r WHERE r.ledger_offset > @from_exclusive AND r.ledger_offset <= @to_inclusive RETURNING 1
 ), unknown AS (
-    DELETE FROM indexer.carried_unknown_elements u
+    DELETE FROM indexer.shown_unknown_elements u
     WHERE u.ledger_offset > @from_exclusive AND u.ledger_offset <= @to_inclusive RETURNING 1
 ), exact AS (
-    DELETE FROM indexer.carried_exact_payloads x
+    DELETE FROM indexer.shown_exact_payloads x
     WHERE x.ledger_offset > @from_exclusive AND x.ledger_offset <= @to_inclusive RETURNING 1
 )
 SELECT (SELECT count(*) FROM views) + (SELECT count(*) FROM reassignments) + (SELECT count(*) FROM unknown) + (SELECT count(*) FROM exact) AS removed;
@@ -123,13 +123,12 @@ FROM indexer.fill_active a
 ON CONFLICT DO NOTHING;
 
 -- name: FillStateKnown :exec
--- Lowers the state floor. What a later snapshot brought was replaced, by the events themselves or by what an earlier one brought.
+-- Lowers the state floor, and has the snapshot at its offset shown, if one waits there. What a later snapshot brought was replaced, by
+-- the events themselves or by what an earlier one brought.
 WITH lowered AS (
-    UPDATE indexer.floors SET state_floor = @state_floor::bigint WHERE stream = 'updates'
+    UPDATE indexer.floors SET state_floor = @state_floor::bigint, waiting_snapshot = NULL WHERE stream = 'updates'
 ), active AS (
     DELETE FROM indexer.fill_active
-), snapshots AS (
-    DELETE FROM indexer.snapshots s WHERE s.finished_at IS NOT NULL AND s.snapshot_offset > @state_floor
 ), seals AS (
     DELETE FROM indexer.verifications WHERE stream = 'snapshot'
 )

@@ -5,5 +5,7 @@ SELECT f.history_floor, f.state_floor,
 FROM indexer.floors f WHERE f.stream = @stream;
 
 -- name: FloorsSet :exec
-INSERT INTO indexer.floors (stream, history_floor, state_floor) VALUES (@stream, @history_floor, sqlc.narg('state_floor'))
-ON CONFLICT (stream) DO UPDATE SET history_floor = excluded.history_floor, state_floor = excluded.state_floor;
+-- A snapshot that waits for nothing any more does not wait.
+INSERT INTO indexer.floors AS f (stream, history_floor, state_floor) VALUES (@stream, @history_floor, sqlc.narg('state_floor'))
+ON CONFLICT (stream) DO UPDATE SET history_floor = excluded.history_floor, state_floor = excluded.state_floor,
+    waiting_snapshot = CASE WHEN f.waiting_snapshot >= excluded.state_floor THEN NULL ELSE f.waiting_snapshot END;

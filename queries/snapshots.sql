@@ -1,27 +1,24 @@
 -- name: SnapshotUnfinished :one
-SELECT * FROM indexer.snapshots WHERE finished_at IS NULL;
+-- The one that indexing is to begin with.
+SELECT s.* FROM indexer.snapshots s
+WHERE s.finished_at IS NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates');
 
 -- name: SnapshotStart :exec
 INSERT INTO indexer.snapshots (snapshot_offset, scope, token_kind, token, entries) VALUES (@snapshot_offset, @scope, '', '', 0);
 
 -- name: SnapshotAdvance :execrows
 -- Moves the token by compare-and-swap, with the rows of the page that ends there.
-UPDATE indexer.snapshots SET token_kind = @token_kind, token = @token, entries = entries + @added::bigint
+UPDATE indexer.snapshots SET token_kind = @token_kind, token = @token, entries = entries + @added::bigint,
+    finished_at = CASE WHEN @last::boolean THEN now() END
 WHERE snapshot_offset = @snapshot_offset AND finished_at IS NULL AND entries = @entries_before::bigint AND token = @token_before::text;
 
--- name: SnapshotClose :exec
-UPDATE indexer.snapshots SET finished_at = now() WHERE snapshot_offset = @snapshot_offset;
-
 -- name: SnapshotAtWatermark :one
-SELECT * FROM indexer.snapshots
-WHERE finished_at IS NOT NULL AND snapshot_offset = (SELECT c.ledger_offset FROM indexer.checkpoints c WHERE c.stream = 'updates');
+SELECT s.* FROM indexer.snapshots s
+WHERE s.finished_at IS NOT NULL AND s.snapshot_offset = (SELECT c.ledger_offset FROM indexer.checkpoints c WHERE c.stream = 'updates')
+  AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates');
 
 -- name: SnapshotDiscard :exec
 DELETE FROM indexer.snapshots WHERE finished_at IS NULL;
-
--- name: CarriedClear :exec
-TRUNCATE indexer.carried_created, indexer.carried_interface_views, indexer.carried_reassignments, indexer.active_contracts,
-    indexer.carried_unknown_elements, indexer.carried_exact_payloads;
 
 -- name: TimeoutsOff :exec
 -- Lets what follows in the transaction take as long as it takes, whatever the user's limits are.

@@ -43,7 +43,8 @@ func (r *Repairer) repairCarried(ctx context.Context, page *carriedPage) error {
 				return err
 			}
 			return r.weighAll(ctx, tx, tables.Snapshot, rows.Tables(), v, func(table *tables.Table) (string, []any) {
-				return page.stored(rows, table.Name)
+				where, arguments := page.stored(rows, table.Name)
+				return table.Rows(where), arguments
 			})
 		})
 		if err != nil {
@@ -76,7 +77,7 @@ func (r *Repairer) rewriteCarried(ctx context.Context, tx pgx.Tx, wanted names.W
 	}
 	for _, table := range tables.In(tables.Snapshot) {
 		where, arguments := page.stored(rows, table.Name)
-		if _, err := tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+where, arguments...); err != nil {
+		if _, err := tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+table.Rows(where), arguments...); err != nil {
 			return fmt.Errorf("remove the stored rows of %s: %w", table.Name, err)
 		}
 	}
@@ -112,7 +113,7 @@ func (r *Repairer) DropCarried(ctx context.Context, at ledger.Offset, keys []str
 		if err := r.store.queries.CarriedViewsDropOrphans(ctx, tx); err != nil {
 			return fmt.Errorf("remove interface views of no event: %w", err)
 		}
-		if _, err := tx.Exec(ctx, "DELETE FROM indexer.carried_exact_payloads s WHERE "+carriedExactPayloads.Orphan); err != nil {
+		if _, err := tx.Exec(ctx, "DELETE FROM indexer.carried_exact_payloads s WHERE "+carriedExactPayloads.Rows(carriedExactPayloads.Orphan)); err != nil {
 			return fmt.Errorf("remove exact values of no event: %w", err)
 		}
 		return r.repaired(ctx, tx, ledger.SealedSnapshot, 0, int64(at))

@@ -76,8 +76,10 @@ func (w *fillWorld) requireBegunAt(t *testing.T, at int64) {
 
 func (w *fillWorld) requireNothingAside(t *testing.T) {
 	t.Helper()
+	const notShown = " WHERE snapshot_offset IS DISTINCT FROM (SELECT state_floor FROM indexer.floors)"
 	for _, table := range []string{
-		"fill_active", "fill_snapshot", "fill_carried_created", "fill_carried_interface_views", "fill_carried_reassignments", "fill_carried_unknown_elements", "fill_carried_exact_payloads",
+		"fill_active", "floors WHERE waiting_snapshot IS NOT NULL", "snapshots" + notShown, "carried_created" + notShown, "carried_interface_views" + notShown,
+		"carried_reassignments" + notShown, "carried_exact_payloads" + notShown, "carried_unknown_elements WHERE ledger_offset IS DISTINCT FROM (SELECT state_floor FROM indexer.floors)",
 	} {
 		require.Equal(t, []string{"0"}, texts(t, w.database, "SELECT count(*)::text FROM indexer."+table), table)
 	}
@@ -253,7 +255,7 @@ func TestASnapshotIsReadAnewWhereItsTokenIsRefused(t *testing.T) {
 	cfg.WithSnapshot = true
 	_, err := RunFill(ctx, cfg, testLogger(t))
 	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, []string{"true"}, texts(t, w.database, "SELECT (entries > 0 AND finished_at IS NULL)::text FROM indexer.fill_snapshot"))
+	require.Equal(t, []string{"true"}, texts(t, w.database, "SELECT (entries > 0 AND finished_at IS NULL)::text FROM indexer.snapshots WHERE snapshot_offset = (SELECT waiting_snapshot FROM indexer.floors)"))
 	options.Version, options.Fault = "3.6", nil
 	w.ledgerURL, w.truth.Version = serve(t, w.ledger, options), "3.6"
 	var log journal
@@ -346,7 +348,7 @@ func TestTheDaemonGoesOnBesideALowerSnapshot(t *testing.T) {
 		require.Equal(t, trueActiveAt(w.ledger, w.truth, w.ledger.End()), activeAt(t, w.database, w.ledger.End()))
 	}
 	requireFloors(t, w.database, w.at, w.at)
-	require.Equal(t, []string{"true"}, texts(t, w.database, "SELECT (finished_at IS NULL)::text FROM indexer.fill_snapshot"))
+	require.Equal(t, []string{"true"}, texts(t, w.database, "SELECT (finished_at IS NULL)::text FROM indexer.snapshots WHERE snapshot_offset = (SELECT waiting_snapshot FROM indexer.floors)"))
 	release()
 	require.NoError(t, <-filled)
 	w.index(t, true)

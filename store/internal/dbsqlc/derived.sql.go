@@ -28,16 +28,16 @@ func (q *Queries) CheckpointSet(ctx context.Context, db DBTX, arg CheckpointSetP
 const claimCarried = `-- name: ClaimCarried :one
 SELECT c.snapshot_offset
 FROM (
-    SELECT x.snapshot_offset FROM indexer.carried_created x
+    SELECT x.snapshot_offset FROM indexer.shown_created x
     UNION ALL
-    SELECT x.snapshot_offset FROM indexer.carried_reassignments x
+    SELECT x.snapshot_offset FROM indexer.shown_reassignments x
     UNION ALL
-    SELECT x.ledger_offset FROM indexer.carried_unknown_elements x
+    SELECT x.ledger_offset FROM indexer.shown_unknown_elements x
 ) c
 GROUP BY c.snapshot_offset ORDER BY count(*) DESC, c.snapshot_offset LIMIT 1
 `
 
-// The snapshot that most carried rows say they are of. No row: there are none.
+// The snapshot that most carried rows that are shown say they are of. No row: there are none.
 func (q *Queries) ClaimCarried(ctx context.Context, db DBTX) (int64, error) {
 	row := db.QueryRow(ctx, claimCarried)
 	var snapshot_offset int64
@@ -109,7 +109,7 @@ func (q *Queries) ClaimCoverage(ctx context.Context, db DBTX) ([]IndexerCoverage
 }
 
 const claimFloors = `-- name: ClaimFloors :many
-SELECT stream, history_floor, state_floor FROM indexer.floors ORDER BY stream
+SELECT stream, history_floor, state_floor, waiting_snapshot FROM indexer.floors ORDER BY stream
 `
 
 func (q *Queries) ClaimFloors(ctx context.Context, db DBTX) ([]IndexerFloors, error) {
@@ -121,7 +121,12 @@ func (q *Queries) ClaimFloors(ctx context.Context, db DBTX) ([]IndexerFloors, er
 	var items []IndexerFloors
 	for rows.Next() {
 		var i IndexerFloors
-		if err := rows.Scan(&i.Stream, &i.HistoryFloor, &i.StateFloor); err != nil {
+		if err := rows.Scan(
+			&i.Stream,
+			&i.HistoryFloor,
+			&i.StateFloor,
+			&i.WaitingSnapshot,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -193,7 +198,8 @@ func (q *Queries) ClaimScopes(ctx context.Context, db DBTX) ([]ClaimScopesRow, e
 }
 
 const claimSnapshots = `-- name: ClaimSnapshots :many
-SELECT snapshot_offset, scope, (finished_at IS NOT NULL)::boolean AS finished FROM indexer.snapshots ORDER BY snapshot_offset
+SELECT s.snapshot_offset, s.scope, (s.finished_at IS NOT NULL)::boolean AS finished FROM indexer.snapshots s
+WHERE s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates') ORDER BY s.snapshot_offset
 `
 
 type ClaimSnapshotsRow struct {
@@ -202,6 +208,7 @@ type ClaimSnapshotsRow struct {
 	Finished       bool   `db:"finished"`
 }
 
+// All but the one that waits.
 func (q *Queries) ClaimSnapshots(ctx context.Context, db DBTX) ([]ClaimSnapshotsRow, error) {
 	rows, err := db.Query(ctx, claimSnapshots)
 	if err != nil {
@@ -344,10 +351,10 @@ func (q *Queries) ReferenceColumns(ctx context.Context, db DBTX, arg ReferenceCo
 }
 
 const snapshotMove = `-- name: SnapshotMove :exec
-UPDATE indexer.snapshots SET snapshot_offset = $1::bigint
+UPDATE indexer.snapshots s SET snapshot_offset = $1::bigint WHERE s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates')
 `
 
-// Gives the one snapshot that there is its offset.
+// Gives the one snapshot that there is, beside the one that waits, its offset.
 func (q *Queries) SnapshotMove(ctx context.Context, db DBTX, snapshotOffset int64) error {
 	_, err := db.Exec(ctx, snapshotMove, snapshotOffset)
 	return err
@@ -356,8 +363,8 @@ func (q *Queries) SnapshotMove(ctx context.Context, db DBTX, snapshotOffset int6
 const snapshotRestore = `-- name: SnapshotRestore :exec
 INSERT INTO indexer.snapshots AS s (snapshot_offset, scope, token_kind, token, entries, finished_at)
 SELECT $1::bigint, $2::text, '', '',
-    (SELECT count(*) FROM indexer.carried_created c WHERE c.reassignment_counter IS NOT NULL)
-    + (SELECT count(*) FROM indexer.carried_reassignments) + (SELECT count(*) FROM indexer.carried_unknown_elements), now()
+    (SELECT count(*) FROM indexer.shown_created c WHERE c.reassignment_counter IS NOT NULL)
+    + (SELECT count(*) FROM indexer.shown_reassignments) + (SELECT count(*) FROM indexer.shown_unknown_elements), now()
 ON CONFLICT (snapshot_offset) DO UPDATE SET scope = excluded.scope, finished_at = coalesce(s.finished_at, excluded.finished_at)
 `
 
@@ -373,7 +380,21 @@ func (q *Queries) SnapshotRestore(ctx context.Context, db DBTX, arg SnapshotRest
 }
 
 const snapshotsKeep = `-- name: SnapshotsKeep :exec
-DELETE FROM indexer.snapshots WHERE NOT ($1::boolean AND snapshot_offset = $2::bigint)
+WITH gone AS (
+    SELECT s.snapshot_offset FROM indexer.snapshots s WHERE NOT ($1::boolean AND s.snapshot_offset = $2::bigint)
+        AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates')
+), created AS (
+    DELETE FROM indexer.carried_created x WHERE x.snapshot_offset <> $2 AND x.snapshot_offset IN (SELECT g.snapshot_offset FROM gone g)
+), views AS (
+    DELETE FROM indexer.carried_interface_views x WHERE x.snapshot_offset <> $2 AND x.snapshot_offset IN (SELECT g.snapshot_offset FROM gone g)
+), reassignments AS (
+    DELETE FROM indexer.carried_reassignments x WHERE x.snapshot_offset <> $2 AND x.snapshot_offset IN (SELECT g.snapshot_offset FROM gone g)
+), unknown AS (
+    DELETE FROM indexer.carried_unknown_elements x WHERE x.ledger_offset <> $2 AND x.ledger_offset IN (SELECT g.snapshot_offset FROM gone g)
+), exact AS (
+    DELETE FROM indexer.carried_exact_payloads x WHERE x.snapshot_offset <> $2 AND x.snapshot_offset IN (SELECT g.snapshot_offset FROM gone g)
+)
+DELETE FROM indexer.snapshots s WHERE s.snapshot_offset IN (SELECT g.snapshot_offset FROM gone g)
 `
 
 type SnapshotsKeepParams struct {
@@ -381,7 +402,8 @@ type SnapshotsKeepParams struct {
 	SnapshotOffset int64 `db:"snapshot_offset"`
 }
 
-// Leaves no snapshot but the finished one at an offset, which need not be there.
+// Leaves no snapshot but the finished one at an offset, which need not be there, and the one that waits. Carried rows of others go too:
+// nobody can tell any more which of them waited.
 func (q *Queries) SnapshotsKeep(ctx context.Context, db DBTX, arg SnapshotsKeepParams) error {
 	_, err := db.Exec(ctx, snapshotsKeep, arg.Kept, arg.SnapshotOffset)
 	return err

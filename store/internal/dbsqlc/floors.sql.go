@@ -30,8 +30,9 @@ func (q *Queries) FloorsGet(ctx context.Context, db DBTX, stream string) (Floors
 }
 
 const floorsSet = `-- name: FloorsSet :exec
-INSERT INTO indexer.floors (stream, history_floor, state_floor) VALUES ($1, $2, $3)
-ON CONFLICT (stream) DO UPDATE SET history_floor = excluded.history_floor, state_floor = excluded.state_floor
+INSERT INTO indexer.floors AS f (stream, history_floor, state_floor) VALUES ($1, $2, $3)
+ON CONFLICT (stream) DO UPDATE SET history_floor = excluded.history_floor, state_floor = excluded.state_floor,
+    waiting_snapshot = CASE WHEN f.waiting_snapshot >= excluded.state_floor THEN NULL ELSE f.waiting_snapshot END
 `
 
 type FloorsSetParams struct {
@@ -40,6 +41,7 @@ type FloorsSetParams struct {
 	StateFloor   *int64 `db:"state_floor"`
 }
 
+// A snapshot that waits for nothing any more does not wait.
 func (q *Queries) FloorsSet(ctx context.Context, db DBTX, arg FloorsSetParams) error {
 	_, err := db.Exec(ctx, floorsSet, arg.Stream, arg.HistoryFloor, arg.StateFloor)
 	return err

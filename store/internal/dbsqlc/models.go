@@ -83,7 +83,7 @@ type IndexerBalanceTotals struct {
 	HoldingFeesRate ledger.Decimal `db:"holding_fees_rate"`
 }
 
-// Carried rows: creation events that a snapshot named. They belong to no covered range.
+// Carried rows: creation events that the snapshot at snapshot_offset named. They belong to no covered range. indexer.shown_created and the like leave out those of the snapshot that waits (indexer.floors).
 type IndexerCarriedCreated struct {
 	LedgerOffset        int64              `db:"ledger_offset"`
 	NodeID              int32              `db:"node_id"`
@@ -108,12 +108,13 @@ type IndexerCarriedCreated struct {
 
 // As exact_payloads, of carried rows.
 type IndexerCarriedExactPayloads struct {
-	LedgerOffset int64   `db:"ledger_offset"`
-	NodeID       *int32  `db:"node_id"`
-	InterfaceID  *string `db:"interface_id"`
-	Seq          *int64  `db:"seq"`
-	Field        string  `db:"field"`
-	Exact        []byte  `db:"exact"`
+	LedgerOffset   int64   `db:"ledger_offset"`
+	NodeID         *int32  `db:"node_id"`
+	InterfaceID    *string `db:"interface_id"`
+	Seq            *int64  `db:"seq"`
+	SnapshotOffset int64   `db:"snapshot_offset"`
+	Field          string  `db:"field"`
+	Exact          []byte  `db:"exact"`
 }
 
 // Carried rows: interface views of carried_created.
@@ -156,7 +157,7 @@ type IndexerCarriedReassignments struct {
 	EntryExtra            []byte             `db:"entry_extra"`
 }
 
-// What came of a kind that is not known, raw, of the snapshot that is carried. Shown as ledger.unknown_updates.
+// What came of a kind that is not known, raw, of the snapshot at ledger_offset. Shown as ledger.unknown_updates.
 type IndexerCarriedUnknownElements struct {
 	LedgerOffset int64   `db:"ledger_offset"`
 	Ordinal      int32   `db:"ordinal"`
@@ -210,30 +211,19 @@ type IndexerCreated struct {
 	Extra             []byte             `db:"extra"`
 }
 
-// Creation events of facts and carried rows together, with references instead of long names: what the views of schema ledger are made of.
+// Creation events of facts and all carried rows together, to be looked up by (ledger_offset, node_id): those of the snapshot that waits (indexer.floors) are here too. snapshot_offset is -1 of facts.
 type IndexerCreations struct {
-	LedgerOffset      int64              `db:"ledger_offset"`
-	NodeID            int32              `db:"node_id"`
-	Origin            string             `db:"origin"`
-	ContractID        string             `db:"contract_id"`
-	TemplateRef       int32              `db:"template_ref"`
-	SynchronizerRef   *int32             `db:"synchronizer_ref"`
-	RecordTime        pgtype.Timestamptz `db:"record_time"`
-	CreatedAt         pgtype.Timestamptz `db:"created_at"`
-	ACSDelta          *bool              `db:"acs_delta"`
-	Payload           []byte             `db:"payload"`
-	ContractKey       []byte             `db:"contract_key"`
-	ContractKeyHash   []byte             `db:"contract_key_hash"`
-	Signatories       []string           `db:"signatories"`
-	Observers         []string           `db:"observers"`
-	WitnessParties    []string           `db:"witness_parties"`
-	CreatedEventBlob  []byte             `db:"created_event_blob"`
-	Extra             []byte             `db:"extra"`
-	UpdateID          *string            `db:"update_id"`
-	WorkflowID        *string            `db:"workflow_id"`
-	SignatoriesRef    *int32             `db:"signatories_ref"`
-	ObserversRef      *int32             `db:"observers_ref"`
-	WitnessPartiesRef *int32             `db:"witness_parties_ref"`
+	LedgerOffset   int64              `db:"ledger_offset"`
+	NodeID         int32              `db:"node_id"`
+	ContractID     string             `db:"contract_id"`
+	TemplateRef    int32              `db:"template_ref"`
+	CreatedAt      pgtype.Timestamptz `db:"created_at"`
+	Payload        []byte             `db:"payload"`
+	ContractKey    []byte             `db:"contract_key"`
+	Signatories    []string           `db:"signatories"`
+	Observers      []string           `db:"observers"`
+	WitnessParties []string           `db:"witness_parties"`
+	SnapshotOffset int32              `db:"snapshot_offset"`
 }
 
 // Values of updates and their events that their own column cannot hold as sent, byte by byte. Shown as ledger.exact_payloads.
@@ -274,7 +264,7 @@ type IndexerFill struct {
 	BeganAt int64 `db:"began_at"`
 	// active_contracts and lifetimes follow from what is after this offset, and from what was active there as far as that is known.
 	ProjectedFrom int64 `db:"projected_from"`
-	// Up to where lifetimes were worked out, from the beginning of the ledger or from fill_snapshot on, so that the state floor can be lowered to there. NULL: that is not under way.
+	// Up to where lifetimes were worked out, from the beginning of the ledger or from floors.waiting_snapshot on, so that the state floor can be lowered to there. NULL: that is not under way.
 	LifetimesTo *int64 `db:"lifetimes_to"`
 }
 
@@ -288,105 +278,11 @@ type IndexerFillActive struct {
 	ReassignmentCounter int64  `db:"reassignment_counter"`
 }
 
-// What goes to carried_created when the state floor is lowered to fill_snapshot.
-type IndexerFillCarriedCreated struct {
-	LedgerOffset        int64              `db:"ledger_offset"`
-	NodeID              int32              `db:"node_id"`
-	SnapshotOffset      int64              `db:"snapshot_offset"`
-	ContractID          string             `db:"contract_id"`
-	TemplateRef         int32              `db:"template_ref"`
-	SynchronizerRef     *int32             `db:"synchronizer_ref"`
-	WorkflowID          *string            `db:"workflow_id"`
-	ReassignmentCounter *int64             `db:"reassignment_counter"`
-	CreatedAt           pgtype.Timestamptz `db:"created_at"`
-	ACSDelta            *bool              `db:"acs_delta"`
-	Payload             []byte             `db:"payload"`
-	ContractKey         []byte             `db:"contract_key"`
-	ContractKeyHash     []byte             `db:"contract_key_hash"`
-	SignatoriesRef      *int32             `db:"signatories_ref"`
-	ObserversRef        *int32             `db:"observers_ref"`
-	WitnessPartiesRef   *int32             `db:"witness_parties_ref"`
-	CreatedEventBlob    []byte             `db:"created_event_blob"`
-	Extra               []byte             `db:"extra"`
-	EntryExtra          []byte             `db:"entry_extra"`
-}
-
-// What goes to carried_exact_payloads.
-type IndexerFillCarriedExactPayloads struct {
-	LedgerOffset int64   `db:"ledger_offset"`
-	NodeID       *int32  `db:"node_id"`
-	InterfaceID  *string `db:"interface_id"`
-	Seq          *int64  `db:"seq"`
-	Field        string  `db:"field"`
-	Exact        []byte  `db:"exact"`
-}
-
-// What goes to carried_interface_views.
-type IndexerFillCarriedInterfaceViews struct {
-	LedgerOffset            int64   `db:"ledger_offset"`
-	NodeID                  int32   `db:"node_id"`
-	Ordinal                 int32   `db:"ordinal"`
-	SnapshotOffset          int64   `db:"snapshot_offset"`
-	ContractID              string  `db:"contract_id"`
-	InterfaceID             string  `db:"interface_id"`
-	SynchronizerRef         *int32  `db:"synchronizer_ref"`
-	ViewValue               []byte  `db:"view_value"`
-	StatusCode              *int32  `db:"status_code"`
-	StatusMessage           *string `db:"status_message"`
-	StatusDetails           []byte  `db:"status_details"`
-	ImplementationPackageID *string `db:"implementation_package_id"`
-	Extra                   []byte  `db:"extra"`
-}
-
-// What goes to carried_reassignments.
-type IndexerFillCarriedReassignments struct {
-	LedgerOffset          int64              `db:"ledger_offset"`
-	NodeID                int32              `db:"node_id"`
-	SnapshotOffset        int64              `db:"snapshot_offset"`
-	Kind                  string             `db:"kind"`
-	ContractID            string             `db:"contract_id"`
-	TemplateRef           int32              `db:"template_ref"`
-	SynchronizerRef       *int32             `db:"synchronizer_ref"`
-	WorkflowID            *string            `db:"workflow_id"`
-	ReassignmentID        string             `db:"reassignment_id"`
-	SourceRef             int32              `db:"source_ref"`
-	TargetRef             int32              `db:"target_ref"`
-	Submitter             *string            `db:"submitter"`
-	ReassignmentCounter   int64              `db:"reassignment_counter"`
-	AssignmentExclusivity pgtype.Timestamptz `db:"assignment_exclusivity"`
-	WitnessPartiesRef     *int32             `db:"witness_parties_ref"`
-	CreatedOffset         int64              `db:"created_offset"`
-	CreatedNodeID         int32              `db:"created_node_id"`
-	Extra                 []byte             `db:"extra"`
-	EntryExtra            []byte             `db:"entry_extra"`
-}
-
-// What goes to carried_unknown_elements.
-type IndexerFillCarriedUnknownElements struct {
-	LedgerOffset int64   `db:"ledger_offset"`
-	Ordinal      int32   `db:"ordinal"`
-	Kind         string  `db:"kind"`
-	Raw          []byte  `db:"raw"`
-	WorkflowID   *string `db:"workflow_id"`
-	EntryExtra   []byte  `db:"entry_extra"`
-}
-
-// The snapshot that is to lower the state floor, which is being read, or was and waits for history up to where what is active is known: token is where the next page starts. Its rows are in the tables fill_carried_created to fill_carried_exact_payloads. Empty: there is none.
-type IndexerFillSnapshot struct {
-	OnlyRow        bool               `db:"only_row"`
-	SnapshotOffset int64              `db:"snapshot_offset"`
-	Scope          string             `db:"scope"`
-	TokenKind      string             `db:"token_kind"`
-	Token          string             `db:"token"`
-	Entries        int64              `db:"entries"`
-	StartedAt      pgtype.Timestamptz `db:"started_at"`
-	FinishedAt     pgtype.Timestamptz `db:"finished_at"`
-}
-
-// Where contracts were created, of those whose creation was seen or named by a snapshot; to be looked up by contract_id. One that is known twice has the same offset twice.
+// Where contracts were created, of those whose creation was seen or named by a snapshot; to be looked up by contract_id. One that is known twice has the same offset twice. Those of the snapshot that waits are here too: snapshot_offset says of which one.
 type IndexerFirstCreations struct {
-	ContractID   string `db:"contract_id"`
-	LedgerOffset int64  `db:"ledger_offset"`
+	ContractID     string `db:"contract_id"`
+	LedgerOffset   int64  `db:"ledger_offset"`
+	SnapshotOffset int32  `db:"snapshot_offset"`
 }
 
 // From where events are complete, and from where the active set is known at every offset (NULL: nowhere).
@@ -394,6 +290,8 @@ type IndexerFloors struct {
 	Stream       string `db:"stream"`
 	HistoryFloor int64  `db:"history_floor"`
 	StateFloor   *int64 `db:"state_floor"`
+	// The snapshot that is to lower the state floor to its offset: it is being read, or waits for the history that leads on from it. Carried rows of another one are shown, its own are not. NULL: none waits.
+	WaitingSnapshot *int64 `db:"waiting_snapshot"`
 }
 
 // How far the transaction history has been read, and which of its readings from the beginning, its generations, readers see. Mostly that is the one that is being read. Moved by compare-and-swap of revision, in the transaction that writes the records; 0: not begun.
@@ -407,7 +305,7 @@ type IndexerHistoryPosition struct {
 	Leftovers  bool  `db:"leftovers"`
 }
 
-// What the creation event of a holding says, one row per event: to be looked up by (ledger_offset, node_id).
+// What the creation event of a holding says, one row per event: to be looked up by (ledger_offset, node_id), with a condition on snapshot_offset as that of indexer.creations.
 type IndexerHoldingEvents struct {
 	LedgerOffset    int64              `db:"ledger_offset"`
 	NodeID          int32              `db:"node_id"`
@@ -423,6 +321,7 @@ type IndexerHoldingEvents struct {
 	HoldingFeeRate  interface{}        `db:"holding_fee_rate"`
 	Source          interface{}        `db:"source"`
 	AdminSigned     interface{}        `db:"admin_signed"`
+	SnapshotOffset  int32              `db:"snapshot_offset"`
 }
 
 // Templates whose contracts can be holdings.
@@ -665,6 +564,85 @@ type IndexerScopes struct {
 	Scope      string             `db:"scope"`
 	Definition []byte             `db:"definition"`
 	RecordedAt pgtype.Timestamptz `db:"recorded_at"`
+}
+
+type IndexerShownCreated struct {
+	LedgerOffset        int64              `db:"ledger_offset"`
+	NodeID              int32              `db:"node_id"`
+	SnapshotOffset      int64              `db:"snapshot_offset"`
+	ContractID          string             `db:"contract_id"`
+	TemplateRef         int32              `db:"template_ref"`
+	SynchronizerRef     *int32             `db:"synchronizer_ref"`
+	WorkflowID          *string            `db:"workflow_id"`
+	ReassignmentCounter *int64             `db:"reassignment_counter"`
+	CreatedAt           pgtype.Timestamptz `db:"created_at"`
+	ACSDelta            *bool              `db:"acs_delta"`
+	Payload             []byte             `db:"payload"`
+	ContractKey         []byte             `db:"contract_key"`
+	ContractKeyHash     []byte             `db:"contract_key_hash"`
+	SignatoriesRef      *int32             `db:"signatories_ref"`
+	ObserversRef        *int32             `db:"observers_ref"`
+	WitnessPartiesRef   *int32             `db:"witness_parties_ref"`
+	CreatedEventBlob    []byte             `db:"created_event_blob"`
+	Extra               []byte             `db:"extra"`
+	EntryExtra          []byte             `db:"entry_extra"`
+}
+
+type IndexerShownExactPayloads struct {
+	LedgerOffset   int64   `db:"ledger_offset"`
+	NodeID         *int32  `db:"node_id"`
+	InterfaceID    *string `db:"interface_id"`
+	Seq            *int64  `db:"seq"`
+	SnapshotOffset int64   `db:"snapshot_offset"`
+	Field          string  `db:"field"`
+	Exact          []byte  `db:"exact"`
+}
+
+type IndexerShownInterfaceViews struct {
+	LedgerOffset            int64   `db:"ledger_offset"`
+	NodeID                  int32   `db:"node_id"`
+	Ordinal                 int32   `db:"ordinal"`
+	SnapshotOffset          int64   `db:"snapshot_offset"`
+	ContractID              string  `db:"contract_id"`
+	InterfaceID             string  `db:"interface_id"`
+	SynchronizerRef         *int32  `db:"synchronizer_ref"`
+	ViewValue               []byte  `db:"view_value"`
+	StatusCode              *int32  `db:"status_code"`
+	StatusMessage           *string `db:"status_message"`
+	StatusDetails           []byte  `db:"status_details"`
+	ImplementationPackageID *string `db:"implementation_package_id"`
+	Extra                   []byte  `db:"extra"`
+}
+
+type IndexerShownReassignments struct {
+	LedgerOffset          int64              `db:"ledger_offset"`
+	NodeID                int32              `db:"node_id"`
+	SnapshotOffset        int64              `db:"snapshot_offset"`
+	Kind                  string             `db:"kind"`
+	ContractID            string             `db:"contract_id"`
+	TemplateRef           int32              `db:"template_ref"`
+	SynchronizerRef       *int32             `db:"synchronizer_ref"`
+	WorkflowID            *string            `db:"workflow_id"`
+	ReassignmentID        string             `db:"reassignment_id"`
+	SourceRef             int32              `db:"source_ref"`
+	TargetRef             int32              `db:"target_ref"`
+	Submitter             *string            `db:"submitter"`
+	ReassignmentCounter   int64              `db:"reassignment_counter"`
+	AssignmentExclusivity pgtype.Timestamptz `db:"assignment_exclusivity"`
+	WitnessPartiesRef     *int32             `db:"witness_parties_ref"`
+	CreatedOffset         int64              `db:"created_offset"`
+	CreatedNodeID         int32              `db:"created_node_id"`
+	Extra                 []byte             `db:"extra"`
+	EntryExtra            []byte             `db:"entry_extra"`
+}
+
+type IndexerShownUnknownElements struct {
+	LedgerOffset int64   `db:"ledger_offset"`
+	Ordinal      int32   `db:"ordinal"`
+	Kind         string  `db:"kind"`
+	Raw          []byte  `db:"raw"`
+	WorkflowID   *string `db:"workflow_id"`
+	EntryExtra   []byte  `db:"entry_extra"`
 }
 
 // Snapshots that were read, or are being read: token is where the next page starts.

@@ -9,25 +9,17 @@ import (
 	"context"
 )
 
-const carriedClear = `-- name: CarriedClear :exec
-TRUNCATE indexer.carried_created, indexer.carried_interface_views, indexer.carried_reassignments, indexer.active_contracts,
-    indexer.carried_unknown_elements, indexer.carried_exact_payloads
-`
-
-func (q *Queries) CarriedClear(ctx context.Context, db DBTX) error {
-	_, err := db.Exec(ctx, carriedClear)
-	return err
-}
-
 const snapshotAdvance = `-- name: SnapshotAdvance :execrows
-UPDATE indexer.snapshots SET token_kind = $1, token = $2, entries = entries + $3::bigint
-WHERE snapshot_offset = $4 AND finished_at IS NULL AND entries = $5::bigint AND token = $6::text
+UPDATE indexer.snapshots SET token_kind = $1, token = $2, entries = entries + $3::bigint,
+    finished_at = CASE WHEN $4::boolean THEN now() END
+WHERE snapshot_offset = $5 AND finished_at IS NULL AND entries = $6::bigint AND token = $7::text
 `
 
 type SnapshotAdvanceParams struct {
 	TokenKind      string `db:"token_kind"`
 	Token          string `db:"token"`
 	Added          int64  `db:"added"`
+	Last           bool   `db:"last"`
 	SnapshotOffset int64  `db:"snapshot_offset"`
 	EntriesBefore  int64  `db:"entries_before"`
 	TokenBefore    string `db:"token_before"`
@@ -39,6 +31,7 @@ func (q *Queries) SnapshotAdvance(ctx context.Context, db DBTX, arg SnapshotAdva
 		arg.TokenKind,
 		arg.Token,
 		arg.Added,
+		arg.Last,
 		arg.SnapshotOffset,
 		arg.EntriesBefore,
 		arg.TokenBefore,
@@ -50,8 +43,9 @@ func (q *Queries) SnapshotAdvance(ctx context.Context, db DBTX, arg SnapshotAdva
 }
 
 const snapshotAtWatermark = `-- name: SnapshotAtWatermark :one
-SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at FROM indexer.snapshots
-WHERE finished_at IS NOT NULL AND snapshot_offset = (SELECT c.ledger_offset FROM indexer.checkpoints c WHERE c.stream = 'updates')
+SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at FROM indexer.snapshots s
+WHERE s.finished_at IS NOT NULL AND s.snapshot_offset = (SELECT c.ledger_offset FROM indexer.checkpoints c WHERE c.stream = 'updates')
+  AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates')
 `
 
 func (q *Queries) SnapshotAtWatermark(ctx context.Context, db DBTX) (IndexerSnapshots, error) {
@@ -67,15 +61,6 @@ func (q *Queries) SnapshotAtWatermark(ctx context.Context, db DBTX) (IndexerSnap
 		&i.FinishedAt,
 	)
 	return i, err
-}
-
-const snapshotClose = `-- name: SnapshotClose :exec
-UPDATE indexer.snapshots SET finished_at = now() WHERE snapshot_offset = $1
-`
-
-func (q *Queries) SnapshotClose(ctx context.Context, db DBTX, snapshotOffset int64) error {
-	_, err := db.Exec(ctx, snapshotClose, snapshotOffset)
-	return err
 }
 
 const snapshotDiscard = `-- name: SnapshotDiscard :exec
@@ -102,9 +87,11 @@ func (q *Queries) SnapshotStart(ctx context.Context, db DBTX, arg SnapshotStartP
 }
 
 const snapshotUnfinished = `-- name: SnapshotUnfinished :one
-SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at FROM indexer.snapshots WHERE finished_at IS NULL
+SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at FROM indexer.snapshots s
+WHERE s.finished_at IS NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates')
 `
 
+// The one that indexing is to begin with.
 func (q *Queries) SnapshotUnfinished(ctx context.Context, db DBTX) (IndexerSnapshots, error) {
 	row := db.QueryRow(ctx, snapshotUnfinished)
 	var i IndexerSnapshots
