@@ -4,8 +4,8 @@
 -- say "+ 0", so that the planner does not read a whole primary key for them beside the index that helps.
 -- Carried rows of the snapshot that waits (indexer.floors) are not shown. A condition on their part of a union would have it read whole
 -- where a join looks up a few rows, so it stands around the union: of these rows shown_at is NULL. There the watermark is read from
--- its table, because the function is planned once more in each query, which takes as long as asking for what waits. Look-ups row by
--- row take what waits from a join: asked in each of them it would be planned as often, and keep the query from running in parallel.
+-- its table, because the function is planned once more in each query, which takes as long as asking for what waits. No view joins
+-- what waits: with one relation more the planner looks at fewer orders of a query's joins (join_collapse_limit).
 
 -- +goose Up
 
@@ -46,30 +46,34 @@ COMMENT ON COLUMN ledger.coverage.scope IS 'Hash of what was asked for: parties,
 COMMENT ON COLUMN ledger.coverage.from_exclusive IS 'The range begins after this offset.';
 COMMENT ON COLUMN ledger.coverage.to_inclusive IS 'The range ends with this offset.';
 
--- Creation events, of facts and of all carried rows together ----------------------------------------------------
--- To be looked up with a condition on snapshot_offset, which is -1 of facts. Few columns: each look-up that a query names is planned
--- with all of them.
+-- Creation events, of facts and of carried rows that are shown together, to be looked up -------------------------
+-- Few columns: each look-up that a query names is planned with all of them. The condition stands here, and not in a view of its own
+-- (indexer.shown_created), which would have to be expanded for each of them.
 
 CREATE VIEW indexer.creations AS
 SELECT c.ledger_offset, c.node_id, c.contract_id, c.template_ref, c.created_at, c.payload, c.contract_key,
        (SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = c.signatories_ref) AS signatories,
        (SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = c.observers_ref) AS observers,
-       (SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = c.witness_parties_ref) AS witness_parties, -1::bigint AS snapshot_offset
+       (SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = c.witness_parties_ref) AS witness_parties
 FROM indexer.created c
 UNION ALL
 SELECT c.ledger_offset, c.node_id, c.contract_id, c.template_ref, c.created_at, c.payload, c.contract_key,
        (SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = c.signatories_ref) AS signatories,
        (SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = c.observers_ref) AS observers,
-       (SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = c.witness_parties_ref) AS witness_parties, c.snapshot_offset
-FROM indexer.carried_created c;
+       (SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = c.witness_parties_ref) AS witness_parties
+FROM indexer.carried_created c
+WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates');
 
 -- Where contracts that have moved were created: the creation's event, or what a snapshot names as the first activation.
 CREATE VIEW indexer.first_creations AS
-SELECT c.contract_id, c.ledger_offset, -1::bigint AS snapshot_offset FROM indexer.created c WHERE c.origin = 'transaction'
+SELECT c.contract_id, c.ledger_offset FROM indexer.created c WHERE c.origin = 'transaction'
 UNION ALL
-SELECT c.contract_id, c.ledger_offset, c.snapshot_offset FROM indexer.carried_created c WHERE c.reassignment_counter = 0
+SELECT c.contract_id, c.ledger_offset FROM indexer.carried_created c
+WHERE c.reassignment_counter = 0 AND c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates')
 UNION ALL
-SELECT r.contract_id, r.created_offset, r.snapshot_offset FROM indexer.carried_reassignments r WHERE r.kind = 'unassigned' AND r.reassignment_counter = 1;
+SELECT r.contract_id, r.created_offset FROM indexer.carried_reassignments r
+WHERE r.kind = 'unassigned' AND r.reassignment_counter = 1
+  AND r.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates');
 
 -- Ledger ---------------------------------------------------------------------------------------------------------
 
@@ -175,26 +179,18 @@ WHERE e.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
 CREATE VIEW ledger.active_contracts AS
 SELECT a.contract_id, s.synchronizer_id, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name,
-       (SELECT c.payload FROM indexer.creations c
-        WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id AND c.snapshot_offset IS DISTINCT FROM f.waiting_snapshot) AS payload,
-       (SELECT c.contract_key FROM indexer.creations c
-        WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id AND c.snapshot_offset IS DISTINCT FROM f.waiting_snapshot) AS contract_key,
-       (SELECT c.signatories FROM indexer.creations c
-        WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id AND c.snapshot_offset IS DISTINCT FROM f.waiting_snapshot) AS signatories,
-       (SELECT c.observers FROM indexer.creations c
-        WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id AND c.snapshot_offset IS DISTINCT FROM f.waiting_snapshot) AS observers,
-       (SELECT c.witness_parties FROM indexer.creations c
-        WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id AND c.snapshot_offset IS DISTINCT FROM f.waiting_snapshot) AS witness_parties,
-       (SELECT c.created_at FROM indexer.creations c
-        WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id AND c.snapshot_offset IS DISTINCT FROM f.waiting_snapshot) AS created_at,
+       (SELECT c.payload FROM indexer.creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS payload,
+       (SELECT c.contract_key FROM indexer.creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS contract_key,
+       (SELECT c.signatories FROM indexer.creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS signatories,
+       (SELECT c.observers FROM indexer.creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS observers,
+       (SELECT c.witness_parties FROM indexer.creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS witness_parties,
+       (SELECT c.created_at FROM indexer.creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS created_at,
        CASE WHEN a.reassignment_counter = 0 THEN a.activated_offset
-            ELSE (SELECT c.ledger_offset FROM indexer.first_creations c
-                  WHERE c.contract_id = a.contract_id AND c.snapshot_offset IS DISTINCT FROM f.waiting_snapshot LIMIT 1) END AS created_offset,
+            ELSE (SELECT c.ledger_offset FROM indexer.first_creations c WHERE c.contract_id = a.contract_id LIMIT 1) END AS created_offset,
        a.activated_offset, a.activated_node_id, a.reassignment_counter
 FROM indexer.active_contracts a
 LEFT JOIN indexer.templates t ON t.template_ref = a.template_ref
 LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = a.synchronizer_ref
-LEFT JOIN indexer.floors f ON f.stream = 'updates'
 WHERE a.activated_offset + 0 <= (SELECT ledger.latest_offset());
 
 CREATE VIEW ledger.offset_checkpoints AS

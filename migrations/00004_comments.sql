@@ -204,5 +204,5 @@ COMMENT ON TABLE indexer.offset_checkpoints IS 'Hints of the server about record
 COMMENT ON TABLE indexer.carried_created IS 'Carried rows: creation events that the snapshot at snapshot_offset named. They belong to no covered range. indexer.shown_created and the like leave out those of the snapshot that waits (indexer.floors).';
 COMMENT ON TABLE indexer.carried_interface_views IS 'Carried rows: interface views of carried_created.';
 COMMENT ON TABLE indexer.carried_reassignments IS 'Carried rows: reassignments that were in flight at a snapshot''s offset.';
-COMMENT ON VIEW indexer.first_creations IS 'Where contracts were created, of those whose creation was seen or named by a snapshot; to be looked up by contract_id. One that is known twice has the same offset twice. Those of the snapshot that waits are here too: snapshot_offset says of which one.';
-COMMENT ON VIEW indexer.creations IS 'Creation events of facts and all carried rows together, to be looked up by (ledger_offset, node_id): those of the snapshot that waits (indexer.floors) are here too. snapshot_offset is -1 of facts.';
+COMMENT ON VIEW indexer.first_creations IS 'Where contracts were created, of those whose creation was seen or named by a snapshot that is shown; to be looked up by contract_id. One that is known twice has the same offset twice.';
+COMMENT ON VIEW indexer.creations IS 'Creation events of facts and of carried rows that are shown together, to be looked up by (ledger_offset, node_id).';

@@ -137,8 +137,7 @@ SELECT c.ledger_offset, c.node_id, c.created_at, h.owner, h.instrument, h.instru
              c.created_at + indexer.duration_of(h.lock -> 'expiresAfter' ->> 'microseconds')) AS locked_until,
        CASE WHEN jsonb_typeof(h.lock -> 'holders') = 'array'
             THEN ARRAY(SELECT indexer.text_of(x.holder) FROM jsonb_array_elements(h.lock -> 'holders') x (holder)) END AS lock_holders,
-       h.created_round, h.holding_fee_rate, h.source, coalesce(h.instrument_admin = ANY (c.signatories), false) AS admin_signed,
-       c.snapshot_offset
+       h.created_round, h.holding_fee_rate, h.source, coalesce(h.instrument_admin = ANY (c.signatories), false) AS admin_signed
 FROM indexer.creations c
 LEFT JOIN indexer.amulet_templates m ON m.template_ref = c.template_ref
 CROSS JOIN LATERAL (
@@ -156,13 +155,14 @@ LEFT JOIN LATERAL (
         SELECT x.ordinal, x.interface_id, x.view_value, indexer.decimal_of(x.view_value ->> 'amount') AS amount,
                indexer.text_of(CASE indexer.holding_version(x.interface_id) WHEN 1 THEN x.view_value ELSE x.view_value -> 'account' END -> 'owner') AS owner
         FROM (
-            SELECT f.ledger_offset, f.node_id, f.ordinal, f.interface_id, f.view_value, f.status_code, -1::bigint AS snapshot_offset
+            SELECT f.ledger_offset, f.node_id, f.ordinal, f.interface_id, f.view_value, f.status_code
             FROM indexer.interface_views f
             UNION ALL
-            SELECT f.ledger_offset, f.node_id, f.ordinal, f.interface_id, f.view_value, f.status_code, f.snapshot_offset
+            SELECT f.ledger_offset, f.node_id, f.ordinal, f.interface_id, f.view_value, f.status_code
             FROM indexer.carried_interface_views f
+            WHERE f.snapshot_offset IS DISTINCT FROM (SELECT w.waiting_snapshot FROM indexer.floors w WHERE w.stream = 'updates')
         ) x
-        WHERE NOT p.readable AND x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id AND x.snapshot_offset = c.snapshot_offset
+        WHERE NOT p.readable AND x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id
           AND indexer.holding_version(x.interface_id) IS NOT NULL AND coalesce(x.status_code, 0) = 0 AND x.view_value IS NOT NULL
     ) i
     ORDER BY i.owner IS NOT NULL OR i.amount IS NOT NULL DESC, indexer.holding_version(i.interface_id) DESC, i.ordinal
@@ -187,7 +187,7 @@ CROSS JOIN LATERAL (
                 ELSE v.view_value -> 'meta' -> 'values' ->> 'amulet.splice.lfdecentralizedtrust.org/rate-per-round' END) END AS holding_fee_rate
 ) h
 WHERE p.is_amulet OR v.interface_id IS NOT NULL;
-COMMENT ON VIEW indexer.holding_events IS 'What the creation event of a holding says, one row per event: to be looked up by (ledger_offset, node_id), with a condition on snapshot_offset as that of indexer.creations.';
+COMMENT ON VIEW indexer.holding_events IS 'What the creation event of a holding says, one row per event: to be looked up by (ledger_offset, node_id).';
 
 -- One row per contract ------------------------------------------------------------------------------------------
 
@@ -205,10 +205,8 @@ FROM (
       AND x.activated_offset <= (SELECT ledger.latest_offset())
     ORDER BY x.contract_id, x.activated_offset DESC, x.activated_node_id DESC
 ) a
-LEFT JOIN indexer.floors f ON f.stream = 'updates'
 CROSS JOIN LATERAL (
-    SELECT * FROM indexer.holding_events y
-    WHERE y.ledger_offset = a.activated_offset AND y.node_id = a.activated_node_id AND y.snapshot_offset IS DISTINCT FROM f.waiting_snapshot LIMIT 1
+    SELECT * FROM indexer.holding_events y WHERE y.ledger_offset = a.activated_offset AND y.node_id = a.activated_node_id LIMIT 1
 ) e
 LEFT JOIN indexer.templates t ON t.template_ref = a.template_ref
 LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = a.synchronizer_ref;
@@ -255,7 +253,6 @@ CREATE FUNCTION ledger.holdings_at(at_offset bigint) RETURNS SETOF ledger.holdin
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog SET jit = off AS $$
 DECLARE
     templates integer[] := ARRAY(SELECT k.template_ref FROM indexer.holding_templates k);
-    waiting   bigint := (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates');
 BEGIN
     PERFORM ledger.state_offset(at_offset);
     RETURN QUERY
@@ -276,8 +273,7 @@ BEGIN
         ORDER BY x.contract_id, x.activated_offset DESC, x.activated_node_id DESC
     ) a
     CROSS JOIN LATERAL (
-        SELECT * FROM indexer.holding_events y
-        WHERE y.ledger_offset = a.activated_offset AND y.node_id = a.activated_node_id AND y.snapshot_offset IS DISTINCT FROM waiting LIMIT 1
+        SELECT * FROM indexer.holding_events y WHERE y.ledger_offset = a.activated_offset AND y.node_id = a.activated_node_id LIMIT 1
     ) e
     LEFT JOIN indexer.templates t ON t.template_ref = a.template_ref
     LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = a.synchronizer_ref;

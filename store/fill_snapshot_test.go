@@ -147,8 +147,8 @@ func (d *testDB) shown() map[string][]string {
 	return all
 }
 
-// requireNothingAside requires that no snapshot waits, that nothing is left of one that did, and that nothing is being worked out.
-func (d *testDB) requireNothingAside() {
+// requireNothingWaits requires that no snapshot waits, that nothing is left of one that did, and that nothing is being worked out.
+func (d *testDB) requireNothingWaits() {
 	d.t.Helper()
 	for _, table := range tables.In(tables.Snapshot) {
 		require.Equal(d.t, "0", d.row("SELECT count(*) FROM indexer."+table.Name+" s WHERE s."+table.SnapshotOffset+
@@ -255,7 +255,7 @@ func TestALowerSnapshotLowersTheStateFloor(t *testing.T) {
 					}
 				}
 				check()
-				d.requireNothingAside()
+				d.requireNothingWaits()
 				require.Equal(t, fmt.Sprint(w.at[n], " ", w.at[n]), d.floors())
 				reference, leader := w.begun(t, n, true)
 				if watermark, _, err := up.Watermark(t.Context()); watermark > w.at[n] {
@@ -289,7 +289,7 @@ func TestALowerSnapshotLowersTheStateFloor(t *testing.T) {
 	}
 }
 
-// lowering is a database that began with a snapshot at offset 100, with another one kept aside that is of offset 40.
+// lowering is a database that began with a snapshot at offset 100, with another one that waits, of offset 40.
 func (d *testDB) lowering(base, lower []ledger.ContractEntry) (up *UpdatesWriter, l *BackfillWriter) {
 	d.t.Helper()
 	up = d.seeded(base...)
@@ -319,7 +319,7 @@ func TestASnapshotThatWaitsIsNotShown(t *testing.T) {
 	for i := range relations {
 		relations[i] = "ledger." + relations[i]
 	}
-	relations = append(relations, "ledger.holdings_at(104)", "indexer.activations(100, 200, 0)",
+	relations = append(relations, "ledger.holdings_at(104)", "indexer.creations", "indexer.first_creations", "indexer.activations(100, 200, 0)",
 		"indexer.missing_lookups(0, 200)", "indexer.shown_interfaces(0, 200)", "indexer.active_contracts", "indexer.lookups")
 	read := func() map[string][]string {
 		all := map[string][]string{}
@@ -405,7 +405,7 @@ func TestWhatBothSnapshotsHaveIsShownOnce(t *testing.T) {
 	require.Equal(t, []string{"34 36", "40 101"}, d.coverage())
 	requireNoDerivedDifferences(t, up.store)
 	d.requireCarried(up.store, 40, lower)
-	d.requireNothingAside()
+	d.requireNothingWaits()
 
 	_, err = up.Reset(ctx, 70)
 	require.NoError(t, err, "it is known what was active there")
@@ -452,7 +452,7 @@ func TestTheDaemonDoesNotWaitForALowerSnapshot(t *testing.T) {
 	require.Equal(t, ledger.SnapshotProgress{At: 30}, other, "another one takes its place")
 	require.NoError(t, lower.DropSnapshot(ctx))
 	require.NoError(t, lower.DropSnapshot(ctx), "there is none")
-	d.requireNothingAside()
+	d.requireNothingWaits()
 	require.Equal(t, "1", d.row("SELECT count(*) FROM indexer.carried_created"))
 }
 
@@ -519,7 +519,7 @@ func TestALowerSnapshotWhileLifetimesAreWorkedOut(t *testing.T) {
 	require.Equal(t, "0 0", d.floors())
 	require.Equal(t, []string{"20 35", "35 70"}, d.rows("SELECT activated_offset, deactivated_offset FROM indexer.lifetimes ORDER BY 1"))
 	requireNoDerivedDifferences(t, up.store)
-	d.requireNothingAside()
+	d.requireNothingWaits()
 }
 
 // A snapshot that what else is stored contradicts is dropped, and nothing changes.
@@ -551,7 +551,7 @@ func TestALowerSnapshotThatIsContradicted(t *testing.T) {
 			}
 			requireProblem(t, err, c.says, "another offset with --from")
 			require.Equal(t, "40 100", d.floors())
-			d.requireNothingAside()
+			d.requireNothingWaits()
 			require.Empty(t, d.rows("SELECT 1 FROM indexer.lifetimes"))
 			requireNoDerivedDifferences(t, up.store)
 			d.requireCarried(up.store, 100, []ledger.ContractEntry{old})
@@ -584,7 +584,7 @@ func TestComparingASnapshotThatWasReplaced(t *testing.T) {
 	d.requireCarried(up.store, 40, entries)
 }
 
-// A repair that finds the dictionaries changed drops what is kept aside: its rows have their numbers too, and nothing compares them.
+// A repair that finds the dictionaries changed drops the snapshot that waits: its rows have their numbers too, and nothing compares them.
 // Another repair leaves it.
 func TestARepairOfNamesDropsALowerSnapshot(t *testing.T) {
 	t.Parallel()
@@ -606,7 +606,7 @@ func TestARepairOfNamesDropsALowerSnapshot(t *testing.T) {
 
 	d.exec("UPDATE indexer.party_lists SET party_list_ref = 100 + party_list_ref")
 	require.NoError(t, repairer.RepairUpdates(ctx, testScope, page[0]))
-	d.requireNothingAside()
+	d.requireNothingWaits()
 	l.Close()
 	l = d.leadBackfill(d.store())
 	begun, err := l.LowerSnapshot().BeginSnapshot(ctx, "", testScope, 40)
@@ -645,7 +645,7 @@ func TestASnapshotThatIsNotKnownToWaitIsDropped(t *testing.T) {
 				if name == "floor" {
 					require.Equal(t, "40", d.row("SELECT waiting_snapshot FROM indexer.floors"))
 				} else {
-					d.requireNothingAside()
+					d.requireNothingWaits()
 				}
 			})
 		}

@@ -47,7 +47,7 @@ type weight struct {
 
 // repairNames makes the numbers of the dictionaries mean what the facts at hand refer to, adds names that are missing, and
 // writes again what follows from a template's id. weigh is given the numbers that names have now. Where anything changed
-// the terms of the leaders end, because they remember, and a snapshot that waits to be carried is dropped. It returns what the
+// the terms of the leaders end, because they remember, and the snapshot that waits is dropped. It returns what the
 // numbers at hand mean, which is certain once the transaction is committed.
 func (r *Repairer) repairNames(ctx context.Context, tx pgx.Tx, wanted names.Wanted, weigh func(names.Numbers, votes) error) (map[reference]string, error) {
 	if err := r.store.queries.DictionariesLock(ctx, tx); err != nil {
@@ -95,23 +95,23 @@ func (r *Repairer) repairNames(ctx context.Context, tx pgx.Tx, wanted names.Want
 	if !added && !moved && len(named) == 0 {
 		return certain, nil
 	}
-	if err := r.dropAside(ctx, tx); err != nil {
+	if err := r.dropWaiting(ctx, tx); err != nil {
 		return nil, err
 	}
 	return certain, r.endTerms(ctx, tx, rolesThatRemember)
 }
 
-// dropAside removes the snapshot that is to lower the state floor, if there is one: its rows have numbers of the dictionaries too,
+// dropWaiting removes the snapshot that is to lower the state floor, if there is one: its rows have numbers of the dictionaries too,
 // and nobody can tell whether they still mean what they meant.
-func (r *Repairer) dropAside(ctx context.Context, tx pgx.Tx) error {
-	aside, err := r.store.lowerSnapshot(ctx, tx)
-	if err != nil || aside == nil {
+func (r *Repairer) dropWaiting(ctx context.Context, tx pgx.Tx) error {
+	waiting, err := r.store.lowerSnapshot(ctx, tx)
+	if err != nil || waiting == nil {
 		return err
 	}
 	r.store.cfg.Logger.WarnContext(ctx, "the snapshot that is to lower the state floor is dropped, because the names and lists that its rows refer to were "+
-		"repaired: run `backfill history` with --with-snapshot again", "offset", int64(aside.At), "entries", aside.Entries)
+		"repaired: run `backfill history` with --with-snapshot again", "offset", int64(waiting.At), "entries", waiting.Entries)
 	if err := r.dropLowerSnapshot(ctx, tx); err != nil {
-		return fmt.Errorf("drop the snapshot at offset %d, which was to lower the state floor: %w", aside.At, err)
+		return fmt.Errorf("drop the snapshot at offset %d, which was to lower the state floor: %w", waiting.At, err)
 	}
 	return nil
 }

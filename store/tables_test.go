@@ -168,13 +168,13 @@ func TestSnapshotTablesHaveTheirCounterparts(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	for _, table := range tables.In(tables.Snapshot) {
-		require.Equal(t, table.Key, tables.Get(tables.Aside, table.Name).Key)
+		require.Equal(t, table.Key, tables.Get(tables.Waiting, table.Name).Key)
 		require.Contains(t, append(tables.Names(tables.In(tables.Facts)), ""), table.Fact)
 		require.NotEmpty(t, table.SnapshotOffset, table.Name)
 		require.Equal(t, "true", d.row(`SELECT coalesce(bool_or(a.attname = $2), count(*) = 0) FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
 			WHERE i.indrelid = ('indexer.' || $1::text)::regclass AND i.indisprimary`, table.Name, table.SnapshotOffset), table.Name)
 	}
-	require.Len(t, tables.In(tables.Aside), len(tables.In(tables.Snapshot)))
+	require.Len(t, tables.In(tables.Waiting), len(tables.In(tables.Snapshot)))
 }
 
 // Rows that lie at an offset that a reset takes back do not stay, but for those of snapshots, which lie before.
@@ -182,7 +182,7 @@ func TestAResetLeavesNoTableOut(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	for _, table := range tables.All() {
-		if table.Family == tables.Snapshot || table.Family == tables.Aside || table.Family == tables.Records || table.Name == "fill_active" {
+		if table.Family == tables.Snapshot || table.Family == tables.Waiting || table.Family == tables.Records || table.Name == "fill_active" {
 			continue
 		}
 		atOffset := slices.ContainsFunc(table.Key, func(column string) bool { return strings.HasSuffix(column, "ed_offset") || column == "ledger_offset" })

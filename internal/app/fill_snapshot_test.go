@@ -68,13 +68,13 @@ func (w *fillWorld) requireBegunAt(t *testing.T, at int64) {
 	}
 	const snapshots = "SELECT snapshot_offset || ' ' || entries || ' ' || (finished_at IS NOT NULL) FROM indexer.snapshots"
 	require.Equal(t, texts(t, reference, snapshots), texts(t, w.database, snapshots))
-	w.requireNothingAside(t)
+	w.requireNothingWaits(t)
 	result := requireVerified(t, w.database, w.ledgerURL)
 	require.Equal(t, []string{"the transaction history: no --scan-url is given"}, result.Notes)
 	require.Positive(t, result.Updates.Carried, "the snapshot's entries were compared")
 }
 
-func (w *fillWorld) requireNothingAside(t *testing.T) {
+func (w *fillWorld) requireNothingWaits(t *testing.T) {
 	t.Helper()
 	const notShown = " WHERE snapshot_offset IS DISTINCT FROM (SELECT state_floor FROM indexer.floors)"
 	for _, table := range []string{
@@ -229,7 +229,7 @@ func TestSnapshotsThatCanNotBeCarried(t *testing.T) {
 			from := c.from(w)
 			_, err := w.fillFrom(t, from, nil)
 			requireProblem(t, err, c.says...)
-			w.requireNothingAside(t)
+			w.requireNothingWaits(t)
 			requireVerified(t, w.database, w.ledgerURL)
 		})
 	}
@@ -265,7 +265,7 @@ func TestASnapshotIsReadAnewWhereItsTokenIsRefused(t *testing.T) {
 	require.Len(t, log.lines(t, "the snapshot that was begun can't be gone on with: it is read anew"), 1)
 	requireFloors(t, w.database, at, at)
 	require.Equal(t, trueActiveAt(w.ledger, w.truth, at), activeAt(t, w.database, at))
-	w.requireNothingAside(t)
+	w.requireNothingWaits(t)
 }
 
 // Killed with SIGKILL at any point, while the snapshot is read, history is filled in, lifetimes are worked out, or the state floor is

@@ -211,7 +211,7 @@ type IndexerCreated struct {
 	Extra             []byte             `db:"extra"`
 }
 
-// Creation events of facts and all carried rows together, to be looked up by (ledger_offset, node_id): those of the snapshot that waits (indexer.floors) are here too. snapshot_offset is -1 of facts.
+// Creation events of facts and of carried rows that are shown together, to be looked up by (ledger_offset, node_id).
 type IndexerCreations struct {
 	LedgerOffset   int64              `db:"ledger_offset"`
 	NodeID         int32              `db:"node_id"`
@@ -223,7 +223,6 @@ type IndexerCreations struct {
 	Signatories    []string           `db:"signatories"`
 	Observers      []string           `db:"observers"`
 	WitnessParties []string           `db:"witness_parties"`
-	SnapshotOffset int32              `db:"snapshot_offset"`
 }
 
 // Values of updates and their events that their own column cannot hold as sent, byte by byte. Shown as ledger.exact_payloads.
@@ -278,11 +277,10 @@ type IndexerFillActive struct {
 	ReassignmentCounter int64  `db:"reassignment_counter"`
 }
 
-// Where contracts were created, of those whose creation was seen or named by a snapshot; to be looked up by contract_id. One that is known twice has the same offset twice. Those of the snapshot that waits are here too: snapshot_offset says of which one.
+// Where contracts were created, of those whose creation was seen or named by a snapshot that is shown; to be looked up by contract_id. One that is known twice has the same offset twice.
 type IndexerFirstCreations struct {
-	ContractID     string `db:"contract_id"`
-	LedgerOffset   int64  `db:"ledger_offset"`
-	SnapshotOffset int32  `db:"snapshot_offset"`
+	ContractID   string `db:"contract_id"`
+	LedgerOffset int64  `db:"ledger_offset"`
 }
 
 // From where events are complete, and from where the active set is known at every offset (NULL: nowhere).
@@ -305,7 +303,7 @@ type IndexerHistoryPosition struct {
 	Leftovers  bool  `db:"leftovers"`
 }
 
-// What the creation event of a holding says, one row per event: to be looked up by (ledger_offset, node_id), with a condition on snapshot_offset as that of indexer.creations.
+// What the creation event of a holding says, one row per event: to be looked up by (ledger_offset, node_id).
 type IndexerHoldingEvents struct {
 	LedgerOffset    int64              `db:"ledger_offset"`
 	NodeID          int32              `db:"node_id"`
@@ -321,7 +319,6 @@ type IndexerHoldingEvents struct {
 	HoldingFeeRate  interface{}        `db:"holding_fee_rate"`
 	Source          interface{}        `db:"source"`
 	AdminSigned     interface{}        `db:"admin_signed"`
-	SnapshotOffset  int32              `db:"snapshot_offset"`
 }
 
 // Templates whose contracts can be holdings.

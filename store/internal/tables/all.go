@@ -67,11 +67,11 @@ var all = []Table{
 	{Name: "carried_exact_payloads", Family: Snapshot, Which: ofShown, Key: key(offset, node, "interface_id", seq, "field"), SnapshotOffset: snapshot,
 		Fact: "exact_payloads", Orphan: ofNoCarriedRow},
 
-	{Name: "carried_created", Family: Aside, Which: ofWaiting, Key: key(offset, node)},
-	{Name: "carried_interface_views", Family: Aside, Which: ofWaiting, Key: key(offset, node, "ordinal")},
-	{Name: "carried_reassignments", Family: Aside, Which: ofWaiting, Key: key(offset, node)},
-	{Name: "carried_unknown_elements", Family: Aside, Which: unknownOfWaiting, Key: key(offset, "ordinal")},
-	{Name: "carried_exact_payloads", Family: Aside, Which: ofWaiting, Key: key(offset, node, "interface_id", seq, "field")},
+	{Name: "carried_created", Family: Waiting, Which: ofWaiting, Key: key(offset, node)},
+	{Name: "carried_interface_views", Family: Waiting, Which: ofWaiting, Key: key(offset, node, "ordinal")},
+	{Name: "carried_reassignments", Family: Waiting, Which: ofWaiting, Key: key(offset, node)},
+	{Name: "carried_unknown_elements", Family: Waiting, Which: unknownOfWaiting, Key: key(offset, "ordinal")},
+	{Name: "carried_exact_payloads", Family: Waiting, Which: ofWaiting, Key: key(offset, node, "interface_id", seq, "field")},
 
 	{Name: "transactions", Family: Records, Key: key(seq), Place: seq},
 	{Name: "transfers", Family: Records, Key: key(seq), Place: seq, Kind: ledger.TransactionTransfer},

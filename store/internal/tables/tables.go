@@ -34,8 +34,9 @@ const (
 	Projections
 	// Dictionaries give numbers to names.
 	Dictionaries
-	// Aside is a snapshot that waits until it lowers the state floor. Its rows are in the tables of Snapshot, and nobody compares them.
-	Aside
+	// Waiting rows belong to the snapshot that waits until it lowers the state floor. They are in the tables of Snapshot, and nobody
+	// compares them.
+	Waiting
 	// State is everything else: claims, positions, leadership, and what tasks have read.
 	State
 )
