@@ -41,6 +41,10 @@ CREATE TABLE indexer.checkpoints (
 );
 COMMENT ON TABLE indexer.checkpoints IS 'Where each stream resumes. For updates this is the watermark: the projected end, and what readers see.';
 
+CREATE FUNCTION indexer.watermark() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
+RETURN (SELECT c.ledger_offset FROM indexer.checkpoints c WHERE c.stream = 'updates');
+COMMENT ON FUNCTION indexer.watermark() IS 'What is shown ends with this offset. NULL: nothing has been indexed. Shown as ledger.latest_offset().';
+
 CREATE TABLE indexer.coverage (
     stream         text   NOT NULL,
     scope          text   NOT NULL,

@@ -13,7 +13,7 @@
 
 -- With their owner's rights, as a view reads: an analyst needs none in schema indexer.
 CREATE FUNCTION ledger.latest_offset() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
-RETURN (SELECT c.ledger_offset FROM indexer.checkpoints c WHERE c.stream = 'updates');
+RETURN indexer.watermark();
 COMMENT ON FUNCTION ledger.latest_offset() IS 'The watermark: everything up to this offset is here, nothing beyond it is shown. NULL: nothing has been indexed.';
 
 CREATE FUNCTION ledger.oldest_offset() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER

@@ -52,6 +52,22 @@ RETURN coalesce((
 ), at);
 COMMENT ON FUNCTION indexer.windows_reach(text, bigint, text[]) IS 'Up to where the windows of a stream that have one of the results follow one another without a gap, from a place on; the place itself where there is none.';
 
+CREATE FUNCTION indexer.verified_offset() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
+RETURN (
+    SELECT least(indexer.windows_reach('updates', f.history_floor, '{equal}'), indexer.watermark())
+    FROM indexer.floors f
+    WHERE f.stream = 'updates'
+);
+COMMENT ON FUNCTION indexer.verified_offset() IS 'Up to where updates were read again and were equal. Shown as ledger.verified_offset().';
+
+CREATE FUNCTION indexer.verified_seq() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
+RETURN (
+    SELECT indexer.windows_reach('transactions', h.shown_after, '{equal}')
+    FROM indexer.history_position h
+    WHERE h.revision > 0
+);
+COMMENT ON FUNCTION indexer.verified_seq() IS 'Up to where records were read again and were equal. Shown as ledger.verified_seq().';
+
 CREATE VIEW ledger.verifications AS
 SELECT v.stream, v.from_exclusive, v.to_inclusive, v.verified_at, v.result, v.differences, v.digest, v.repaired_at
 FROM indexer.verifications v;
@@ -68,17 +84,9 @@ COMMENT ON COLUMN ledger.verifications.repaired_at IS 'When rows of the window w
 
 -- With their owner's rights, as a view reads: an analyst needs none in schema indexer.
 CREATE FUNCTION ledger.verified_offset() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
-RETURN (
-    SELECT least(indexer.windows_reach('updates', f.history_floor, '{equal}'), ledger.latest_offset())
-    FROM indexer.floors f
-    WHERE f.stream = 'updates'
-);
+RETURN indexer.verified_offset();
 COMMENT ON FUNCTION ledger.verified_offset() IS 'Every event after oldest_offset() up to this offset has been read from the participant again after it was stored, and was equal. oldest_offset(): nothing has been verified yet, or the first window differs. NULL: nothing has been indexed.';
 
 CREATE FUNCTION ledger.verified_seq() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
-RETURN (
-    SELECT indexer.windows_reach('transactions', h.shown_after, '{equal}')
-    FROM indexer.history_position h
-    WHERE h.revision > 0
-);
+RETURN indexer.verified_seq();
 COMMENT ON FUNCTION ledger.verified_seq() IS 'Every record of the transaction history up to this seq has been read from its service again after it was stored, and was equal. One less than the first seq: none has been verified yet, as after the history was read again from its beginning, or the first window differs. NULL: the history has not been begun.';

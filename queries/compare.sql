@@ -13,4 +13,5 @@ SELECT template_ref, template_id, package_id, package_name, module_name, entity_
 
 -- name: UpdateOffsets :many
 -- Where an update is stored, up to the watermark. Nothing but the writer keeps an id from standing twice.
-SELECT u.ledger_offset FROM ledger.updates u WHERE u.update_id = @update_id ORDER BY u.ledger_offset;
+SELECT u.ledger_offset FROM indexer.updates u
+WHERE u.update_id = @update_id AND u.ledger_offset + 0 <= (SELECT indexer.watermark()) ORDER BY u.ledger_offset;

@@ -6,7 +6,7 @@ SELECT contract_id FROM indexer.lookups WHERE status = 'wanted' ORDER BY ledger_
 -- looked for by index.
 SELECT w.contract_id::text AS contract_id
 FROM (SELECT unnest(@contract_ids::text[]) AS contract_id) w
-WHERE EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = w.contract_id AND c.ledger_offset + 0 <= (SELECT ledger.latest_offset()))
+WHERE EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = w.contract_id AND c.ledger_offset + 0 <= (SELECT indexer.watermark()))
    OR EXISTS (SELECT FROM indexer.shown_created c WHERE c.contract_id = w.contract_id);
 
 -- name: LookupsWant :exec

@@ -39,6 +39,13 @@ SELECT unnest(@package_ids::text[]), unnest(@package_names::text[]), unnest(@pac
 ON CONFLICT (package_id) DO UPDATE SET package_name = excluded.package_name, package_version = excluded.package_version;
 
 -- name: PackagesCount :one
-SELECT (SELECT count(*) FROM ledger.packages) AS known, (SELECT count(*) FROM indexer.vetted_packages) AS vetted,
+-- Known is a package that a template id named, or that was vetted at some time.
+SELECT (
+        SELECT count(*) FROM (
+            SELECT p.package_id FROM indexer.packages p
+            UNION
+            SELECT t.package_id FROM indexer.templates t WHERE t.package_id NOT LIKE '#%' -- a name in the place of an id
+        ) k
+    ) AS known, (SELECT count(*) FROM indexer.vetted_packages) AS vetted,
     (SELECT count(DISTINCT synchronizer_ref) FROM indexer.vetted_packages) AS synchronizers,
     (SELECT count(*) FROM indexer.vetting_changes) AS changes;

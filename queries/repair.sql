@@ -78,7 +78,7 @@ WHERE NOT EXISTS (SELECT FROM indexer.shown_created c WHERE c.ledger_offset = v.
 WITH mine AS (
     DELETE FROM indexer.coverage c
     WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive <= @to_inclusive::bigint AND c.to_inclusive >= @from_exclusive::bigint
-      AND c.from_exclusive < ledger.latest_offset()
+      AND c.from_exclusive < indexer.watermark()
     RETURNING int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed
 ), others AS (
     SELECT int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed FROM indexer.coverage c

@@ -12,7 +12,13 @@ SELECT count(*) FROM indexer.updates u WHERE u.ledger_offset > @from_exclusive A
 
 -- name: StatusUnknownKinds :one
 -- Those that are shown.
-SELECT count(*) FROM ledger.unknown_updates;
+SELECT count(*)
+FROM (
+    SELECT e.ledger_offset FROM indexer.unknown_elements e
+    UNION ALL
+    SELECT e.ledger_offset FROM indexer.carried_unknown_elements e
+) u
+WHERE u.ledger_offset <= (SELECT indexer.watermark());
 
 -- name: StatusNewestTransaction :one
 -- The latest date of the records after one seq up to another.
@@ -20,4 +26,4 @@ SELECT max(t.date)::timestamptz AS newest FROM indexer.transactions t WHERE t.se
 
 -- name: StatusUnknownTransactions :one
 -- Those that are shown.
-SELECT count(*) FROM ledger.unknown_transactions;
+SELECT count(*) FROM indexer.unknown_transactions u, indexer.history_position h WHERE u.seq > h.shown_after AND u.seq <= h.shown_to;

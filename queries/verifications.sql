@@ -47,7 +47,7 @@ SELECT ledger_offset FROM indexer.updates
 WHERE ledger_offset > @from_exclusive AND ledger_offset <= @to_inclusive ORDER BY ledger_offset OFFSET @skip::bigint LIMIT 1;
 
 -- name: VerificationSummary :one
-SELECT coalesce(ledger.verified_offset(), 0)::bigint AS verified_offset, coalesce(ledger.verified_seq(), 0)::bigint AS verified_seq,
+SELECT coalesce(indexer.verified_offset(), 0)::bigint AS verified_offset, coalesce(indexer.verified_seq(), 0)::bigint AS verified_seq,
     count(*) FILTER (WHERE v.result = 'different') AS different, count(*) FILTER (WHERE v.result = 'not_shown') AS not_shown,
     count(*) AS windows
 FROM indexer.verifications v;

@@ -46,7 +46,10 @@ func newDatabase(t testing.TB) *testDB {
 
 func (d *testDB) connect() *pgx.Conn {
 	d.t.Helper()
-	conn, err := pgx.Connect(d.t.Context(), d.url)
+	config, err := pgx.ParseConfig(d.url)
+	require.NoError(d.t, err)
+	config.RuntimeParams["search_path"] = searchPath
+	conn, err := pgx.ConnectConfig(d.t.Context(), config)
 	require.NoError(d.t, err)
 	d.t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	return conn

@@ -52,6 +52,9 @@ var textForms = map[string]string{
 	"client_encoding": "UTF8", "datestyle": "ISO", "timezone": "UTC", "standard_conforming_strings": "on",
 }
 
+// searchPath is where our sessions look names up.
+const searchPath = "indexer, ledger, pg_temp"
+
 // Open connects lazily: an unreachable server is reported by the first use. A URL that cannot be understood is an
 // error, which never repeats the URL's password.
 func Open(cfg Config) (*Store, error) {
@@ -74,6 +77,7 @@ func Open(cfg Config) (*Store, error) {
 	poolConfig.MaxConns = 4
 	poolConfig.ConnConfig.ConnectTimeout = connectTimeout
 	poolConfig.ConnConfig.RuntimeParams["application_name"] = "ledgerindexer"
+	poolConfig.ConnConfig.RuntimeParams["search_path"] = searchPath
 	maps.Copy(poolConfig.ConnConfig.RuntimeParams, textForms)
 	s := &Store{cfg: cfg, conn: poolConfig.ConnConfig, queries: dbsqlc.New(), refusals: refusals{patience: refusalPatience}}
 	poolConfig.ConnConfig = s.settled(s.conn)

@@ -79,7 +79,8 @@ func (q *Queries) TemplateListWhole(ctx context.Context, db DBTX) ([]IndexerTemp
 }
 
 const updateOffsets = `-- name: UpdateOffsets :many
-SELECT u.ledger_offset FROM ledger.updates u WHERE u.update_id = $1 ORDER BY u.ledger_offset
+SELECT u.ledger_offset FROM indexer.updates u
+WHERE u.update_id = $1 AND u.ledger_offset + 0 <= (SELECT indexer.watermark()) ORDER BY u.ledger_offset
 `
 
 // Where an update is stored, up to the watermark. Nothing but the writer keeps an id from standing twice.

@@ -12,8 +12,11 @@ import (
 )
 
 const contractActive = `-- name: ContractActive :many
-SELECT a.synchronizer_id, a.activated_offset, a.activated_node_id, a.reassignment_counter, a.template_id, a.package_name
-FROM ledger.active_contracts a WHERE a.contract_id = $1 ORDER BY a.activated_offset
+SELECT s.synchronizer_id, a.activated_offset, a.activated_node_id, a.reassignment_counter, t.template_id, t.package_name
+FROM indexer.active_contracts a
+LEFT JOIN indexer.templates t ON t.template_ref = a.template_ref
+LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = a.synchronizer_ref
+WHERE a.contract_id = $1 AND a.activated_offset + 0 <= (SELECT indexer.watermark()) ORDER BY a.activated_offset
 `
 
 type ContractActiveRow struct {
@@ -54,29 +57,43 @@ func (q *Queries) ContractActive(ctx context.Context, db DBTX, contractID string
 }
 
 const contractEvents = `-- name: ContractEvents :many
-SELECT e.ledger_offset, e.node_id, e.kind, e.origin, e.update_id, e.record_time, e.synchronizer_id, e.template_id, e.package_name,
-    e.acs_delta, e.choice, e.consuming, e.interface_id, e.source_synchronizer_id, e.target_synchronizer_id, e.reassignment_id,
-    e.reassignment_counter
+SELECT e.ledger_offset, e.node_id, e.kind, e.origin, e.update_id, e.record_time, s.synchronizer_id, t.template_id, t.package_name,
+    e.acs_delta, e.choice, e.consuming, e.interface_id, so.synchronizer_id AS source_synchronizer_id,
+    ta.synchronizer_id AS target_synchronizer_id, e.reassignment_id, e.reassignment_counter
 FROM (
-    SELECT c.ledger_offset, c.node_id, 'created' AS kind, c.origin, c.update_id, c.record_time, c.synchronizer_id, c.template_id,
-        c.package_name, c.acs_delta, NULL::text AS choice, NULL::boolean AS consuming, NULL::text AS interface_id,
-        NULL::text AS source_synchronizer_id, NULL::text AS target_synchronizer_id, NULL::text AS reassignment_id,
-        NULL::bigint AS reassignment_counter
-    FROM ledger.created_events c WHERE c.contract_id = $1
+    SELECT c.ledger_offset, c.node_id, 'created' AS kind, c.origin, c.update_id, c.record_time, c.synchronizer_ref, c.template_ref,
+        c.acs_delta, NULL::text AS choice, NULL::boolean AS consuming, NULL::text AS interface_id, NULL::integer AS source_ref,
+        NULL::integer AS target_ref, NULL::text AS reassignment_id, NULL::bigint AS reassignment_counter
+    FROM indexer.creations c WHERE c.contract_id = $1
     UNION ALL
-    SELECT a.ledger_offset, a.node_id, 'archived', '', a.update_id, a.record_time, a.synchronizer_id, a.template_id,
-        a.package_name, a.acs_delta, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-    FROM ledger.archived_events a WHERE a.contract_id = $1
+    SELECT a.ledger_offset, a.node_id, 'archived', '', (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = a.ledger_offset),
+        a.record_time, a.synchronizer_ref, a.template_ref, true, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    FROM indexer.archived a WHERE a.contract_id = $1
     UNION ALL
-    SELECT x.ledger_offset, x.node_id, 'exercised', '', x.update_id, x.record_time, x.synchronizer_id, x.template_id,
-        x.package_name, x.acs_delta, x.choice, x.consuming, x.interface_id, NULL, NULL, NULL, NULL
-    FROM ledger.exercised_events x WHERE x.contract_id = $1
+    SELECT x.ledger_offset, x.node_id, k.kind, '', (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = x.ledger_offset),
+        x.record_time, x.synchronizer_ref, x.template_ref, x.acs_delta, k.choice, k.consuming, k.interface_id, NULL, NULL, NULL, NULL
+    FROM indexer.exercised x
+    CROSS JOIN LATERAL (
+        SELECT 'exercised' AS kind, x.choice, x.consuming, x.interface_id
+        UNION ALL
+        SELECT 'archived', NULL, NULL, NULL WHERE x.consuming
+    ) k
+    WHERE x.contract_id = $1
     UNION ALL
-    SELECT r.ledger_offset, r.node_id, r.kind, '', r.update_id, r.record_time, r.synchronizer_id, r.template_id,
-        r.package_name, NULL, NULL, NULL, NULL, r.source_synchronizer_id, r.target_synchronizer_id, r.reassignment_id,
+    SELECT r.ledger_offset, r.node_id, r.kind, '', (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = r.ledger_offset),
+        r.record_time, r.synchronizer_ref, r.template_ref, NULL, NULL, NULL, NULL, r.source_ref, r.target_ref, r.reassignment_id,
         r.reassignment_counter
-    FROM ledger.reassignments r WHERE r.contract_id = $1
+    FROM indexer.reassignments r WHERE r.contract_id = $1
+    UNION ALL
+    SELECT r.ledger_offset, r.node_id, r.kind, '', NULL, NULL, r.synchronizer_ref, r.template_ref, NULL, NULL, NULL, NULL, r.source_ref,
+        r.target_ref, r.reassignment_id, r.reassignment_counter
+    FROM indexer.carried_reassignments r WHERE r.contract_id = $1
 ) e
+LEFT JOIN indexer.templates t ON t.template_ref = e.template_ref
+LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = e.synchronizer_ref
+LEFT JOIN indexer.synchronizers so ON so.synchronizer_ref = e.source_ref
+LEFT JOIN indexer.synchronizers ta ON ta.synchronizer_ref = e.target_ref
+WHERE e.ledger_offset + 0 <= (SELECT indexer.watermark())
 ORDER BY e.ledger_offset DESC, e.node_id DESC, e.kind LIMIT $2
 `
 
@@ -193,7 +210,7 @@ const contractLookup = `-- name: ContractLookup :one
 SELECT l.status, l.reason, l.looked_up_at, l.ledger_offset, l.node_id, t.template_id, t.package_name, l.payload, l.contract_key,
     l.contract_key_hash, l.signatories, l.observers, l.witness_parties, l.created_at
 FROM indexer.lookups l LEFT JOIN indexer.templates t ON t.template_ref = l.template_ref
-WHERE l.contract_id = $1 AND l.ledger_offset <= ledger.latest_offset()
+WHERE l.contract_id = $1 AND l.ledger_offset <= indexer.watermark()
 `
 
 type ContractLookupRow struct {
@@ -237,9 +254,11 @@ func (q *Queries) ContractLookup(ctx context.Context, db DBTX, contractID string
 }
 
 const contractStored = `-- name: ContractStored :one
-SELECT c.template_id, c.package_name, c.payload, c.contract_key, c.contract_key_hash, c.signatories, c.observers, c.witness_parties,
+SELECT t.template_id, t.package_name, c.payload, c.contract_key, c.contract_key_hash, c.signatories, c.observers, c.witness_parties,
     c.created_at
-FROM ledger.created_events c WHERE c.contract_id = $1 ORDER BY c.ledger_offset DESC, c.node_id DESC LIMIT 1
+FROM indexer.creations c LEFT JOIN indexer.templates t ON t.template_ref = c.template_ref
+WHERE c.contract_id = $1 AND c.ledger_offset + 0 <= (SELECT indexer.watermark())
+ORDER BY c.ledger_offset DESC, c.node_id DESC LIMIT 1
 `
 
 type ContractStoredRow struct {

@@ -88,8 +88,8 @@ func (q *Queries) LookupsCount(ctx context.Context, db DBTX) (LookupsCountRow, e
 const lookupsCreationKnown = `-- name: LookupsCreationKnown :many
 SELECT w.contract_id::text AS contract_id
 FROM (SELECT unnest($1::text[]) AS contract_id) w
-WHERE EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = w.contract_id AND c.ledger_offset + 0 <= (SELECT ledger.latest_offset()))
-   OR EXISTS (SELECT FROM indexer.shown_created c WHERE c.contract_id = w.contract_id)
+WHERE EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = w.contract_id AND c.ledger_offset + 0 <= (SELECT indexer.watermark()))
+   OR EXISTS (SELECT FROM indexer.carried_created c WHERE c.contract_id = w.contract_id)
 `
 
 // Those of some contracts whose creation is here, up to the watermark, after all. The ids come as a list, so that each is

@@ -1030,7 +1030,7 @@ type LedgerCreatedEvents struct {
 	// Id of the event's update. Costs a look-up per row. NULL for rows of a snapshot.
 	UpdateID *string `db:"update_id"`
 	// Synchronizer on which the contract became active; of an assignment the target. NULL where the server did not say.
-	SynchronizerID *string `db:"synchronizer_id"`
+	SynchronizerID string `db:"synchronizer_id"`
 	// When the synchronizer recorded the update. NULL for rows of a snapshot, which a condition on the time therefore leaves out: use created_at for them.
 	RecordTime pgtype.Timestamptz `db:"record_time"`
 	// Fields that the server sent and this version does not know. NULL: none.

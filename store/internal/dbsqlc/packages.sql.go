@@ -36,7 +36,13 @@ func (q *Queries) PackageList(ctx context.Context, db DBTX) ([]IndexerPackages, 
 }
 
 const packagesCount = `-- name: PackagesCount :one
-SELECT (SELECT count(*) FROM ledger.packages) AS known, (SELECT count(*) FROM indexer.vetted_packages) AS vetted,
+SELECT (
+        SELECT count(*) FROM (
+            SELECT p.package_id FROM indexer.packages p
+            UNION
+            SELECT t.package_id FROM indexer.templates t WHERE t.package_id NOT LIKE '#%' -- a name in the place of an id
+        ) k
+    ) AS known, (SELECT count(*) FROM indexer.vetted_packages) AS vetted,
     (SELECT count(DISTINCT synchronizer_ref) FROM indexer.vetted_packages) AS synchronizers,
     (SELECT count(*) FROM indexer.vetting_changes) AS changes
 `
@@ -48,6 +54,7 @@ type PackagesCountRow struct {
 	Changes       int64 `db:"changes"`
 }
 
+// Known is a package that a template id named, or that was vetted at some time.
 func (q *Queries) PackagesCount(ctx context.Context, db DBTX) (PackagesCountRow, error) {
 	row := db.QueryRow(ctx, packagesCount)
 	var i PackagesCountRow

@@ -200,7 +200,7 @@ const coverageClose = `-- name: CoverageClose :exec
 WITH mine AS (
     DELETE FROM indexer.coverage c
     WHERE c.stream = $1 AND c.scope = $2 AND c.from_exclusive <= $3::bigint AND c.to_inclusive >= $4::bigint
-      AND c.from_exclusive < ledger.latest_offset()
+      AND c.from_exclusive < indexer.watermark()
     RETURNING int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed
 ), others AS (
     SELECT int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed FROM indexer.coverage c

@@ -46,7 +46,13 @@ func (q *Queries) StatusNewestTransaction(ctx context.Context, db DBTX, arg Stat
 }
 
 const statusUnknownKinds = `-- name: StatusUnknownKinds :one
-SELECT count(*) FROM ledger.unknown_updates
+SELECT count(*)
+FROM (
+    SELECT e.ledger_offset FROM indexer.unknown_elements e
+    UNION ALL
+    SELECT e.ledger_offset FROM indexer.carried_unknown_elements e
+) u
+WHERE u.ledger_offset <= (SELECT indexer.watermark())
 `
 
 // Those that are shown.
@@ -58,7 +64,7 @@ func (q *Queries) StatusUnknownKinds(ctx context.Context, db DBTX) (int64, error
 }
 
 const statusUnknownTransactions = `-- name: StatusUnknownTransactions :one
-SELECT count(*) FROM ledger.unknown_transactions
+SELECT count(*) FROM indexer.unknown_transactions u, indexer.history_position h WHERE u.seq > h.shown_after AND u.seq <= h.shown_to
 `
 
 // Those that are shown.

@@ -131,7 +131,7 @@ func (q *Queries) VerificationSet(ctx context.Context, db DBTX, arg Verification
 }
 
 const verificationSummary = `-- name: VerificationSummary :one
-SELECT coalesce(ledger.verified_offset(), 0)::bigint AS verified_offset, coalesce(ledger.verified_seq(), 0)::bigint AS verified_seq,
+SELECT coalesce(indexer.verified_offset(), 0)::bigint AS verified_offset, coalesce(indexer.verified_seq(), 0)::bigint AS verified_seq,
     count(*) FILTER (WHERE v.result = 'different') AS different, count(*) FILTER (WHERE v.result = 'not_shown') AS not_shown,
     count(*) AS windows
 FROM indexer.verifications v
