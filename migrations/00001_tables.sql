@@ -3,49 +3,47 @@
 
 -- +goose Up
 
-CREATE SCHEMA IF NOT EXISTS indexer;
-COMMENT ON SCHEMA indexer IS 'Tables of the ledger indexer. They may change with any release: read schema ledger instead.';
 CREATE SCHEMA ledger;
 COMMENT ON SCHEMA ledger IS 'The ledger as one participant shows it, up to ledger.latest_offset(). Read docs/sql.md.';
 
 -- What the database holds, and of whom ------------------------------------------------------------------------
 
-CREATE TABLE indexer.participant (
+CREATE TABLE participant (
     only_row       boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     participant_id text NOT NULL,
     recorded_at    timestamptz NOT NULL DEFAULT now()
 );
-COMMENT ON TABLE indexer.participant IS 'The one ledger that this database belongs to. Empty while the server has not told who it is.';
+COMMENT ON TABLE participant IS 'The one ledger that this database belongs to. Empty while the server has not told who it is.';
 
-CREATE TABLE indexer.scopes (
+CREATE TABLE scopes (
     scope       text PRIMARY KEY,
     definition  jsonb NOT NULL,
     recorded_at timestamptz NOT NULL DEFAULT now()
 );
-COMMENT ON TABLE indexer.scopes IS 'What the hashes in coverage stand for.';
+COMMENT ON TABLE scopes IS 'What the hashes in coverage stand for.';
 
-CREATE TABLE indexer.leadership (
+CREATE TABLE leadership (
     role      text PRIMARY KEY,
     epoch     bigint NOT NULL,
     holder    text,
     led_since timestamptz
 );
-COMMENT ON TABLE indexer.leadership IS 'One row per writing role. Every write transaction holds its row FOR SHARE at its own epoch, so that a leader of the past can commit nothing.';
-INSERT INTO indexer.leadership (role, epoch) VALUES ('updates', 0), ('transactions', 0), ('history', 0), ('repair', 0);
+COMMENT ON TABLE leadership IS 'One row per writing role. Every write transaction holds its row FOR SHARE at its own epoch, so that a leader of the past can commit nothing.';
+INSERT INTO leadership (role, epoch) VALUES ('updates', 0), ('transactions', 0), ('history', 0), ('repair', 0);
 
-CREATE TABLE indexer.checkpoints (
+CREATE TABLE checkpoints (
     stream        text PRIMARY KEY,
     ledger_offset bigint,
     event_id      text,
     updated_at    timestamptz NOT NULL DEFAULT now()
 );
-COMMENT ON TABLE indexer.checkpoints IS 'Where each stream resumes. For updates this is the watermark: the projected end, and what readers see.';
+COMMENT ON TABLE checkpoints IS 'Where each stream resumes. For updates this is the watermark: the projected end, and what readers see.';
 
-CREATE FUNCTION indexer.watermark() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
-RETURN (SELECT c.ledger_offset FROM indexer.checkpoints c WHERE c.stream = 'updates');
-COMMENT ON FUNCTION indexer.watermark() IS 'What is shown ends with this offset. NULL: nothing has been indexed. Shown as ledger.latest_offset().';
+CREATE FUNCTION watermark() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
+RETURN (SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates');
+COMMENT ON FUNCTION watermark() IS 'What is shown ends with this offset. NULL: nothing has been indexed. Shown as ledger.latest_offset().';
 
-CREATE TABLE indexer.coverage (
+CREATE TABLE coverage (
     stream         text   NOT NULL,
     scope          text   NOT NULL,
     from_exclusive bigint NOT NULL CHECK (from_exclusive >= 0),
@@ -55,9 +53,9 @@ CREATE TABLE indexer.coverage (
     -- A writer whose twin is still in doubt waits here for it, and is refused if the twin committed.
     CONSTRAINT coverage_once EXCLUDE USING gist (int8range(from_exclusive, to_inclusive, '(]') WITH &&) WHERE (stream = 'updates')
 ) WITH (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
-COMMENT ON TABLE indexer.coverage IS 'Which offset ranges are in the facts. Written in the transaction that writes the facts.';
+COMMENT ON TABLE coverage IS 'Which offset ranges are in the facts. Written in the transaction that writes the facts.';
 
-CREATE TABLE indexer.snapshots (
+CREATE TABLE snapshots (
     snapshot_offset bigint PRIMARY KEY,
     scope           text   NOT NULL,
     token_kind      text   NOT NULL,
@@ -66,31 +64,31 @@ CREATE TABLE indexer.snapshots (
     started_at      timestamptz NOT NULL DEFAULT now(),
     finished_at     timestamptz
 );
-CREATE UNIQUE INDEX snapshots_one_unfinished ON indexer.snapshots ((finished_at IS NULL)) WHERE finished_at IS NULL;
-COMMENT ON TABLE indexer.snapshots IS 'Snapshots that were read, or are being read: token is where the next page starts.';
+CREATE UNIQUE INDEX snapshots_one_unfinished ON snapshots ((finished_at IS NULL)) WHERE finished_at IS NULL;
+COMMENT ON TABLE snapshots IS 'Snapshots that were read, or are being read: token is where the next page starts.';
 
-CREATE TABLE indexer.floors (
+CREATE TABLE floors (
     stream           text PRIMARY KEY,
     history_floor    bigint NOT NULL,
     state_floor      bigint,
-    waiting_snapshot bigint REFERENCES indexer.snapshots ON DELETE SET NULL,
+    waiting_snapshot bigint REFERENCES snapshots ON DELETE SET NULL,
     CHECK (waiting_snapshot < state_floor)
 );
-COMMENT ON TABLE indexer.floors IS 'From where events are complete, and from where the active set is known at every offset (NULL: nowhere).';
-COMMENT ON COLUMN indexer.floors.waiting_snapshot IS 'The snapshot that is to lower the state floor to its offset: it is being read, or waits for the history that leads on from it. Carried rows of another one are shown, its own are not. NULL: none waits.';
+COMMENT ON TABLE floors IS 'From where events are complete, and from where the active set is known at every offset (NULL: nowhere).';
+COMMENT ON COLUMN floors.waiting_snapshot IS 'The snapshot that is to lower the state floor to its offset: it is being read, or waits for the history that leads on from it. Carried rows of another one are shown, its own are not. NULL: none waits.';
 
-CREATE TABLE indexer.partitions (
+CREATE TABLE partitions (
     relation    text   NOT NULL,
     from_offset bigint NOT NULL,
     to_offset   bigint NOT NULL,
     PRIMARY KEY (relation, from_offset),
     CHECK (from_offset < to_offset)
 );
-COMMENT ON TABLE indexer.partitions IS 'The partitions of the fact tables: from_offset inclusive, to_offset exclusive.';
+COMMENT ON TABLE partitions IS 'The partitions of the fact tables: from_offset inclusive, to_offset exclusive.';
 
 -- Dictionaries: long names and lists of parties are stored once ------------------------------------------------
 
-CREATE TABLE indexer.templates (
+CREATE TABLE templates (
     template_ref              integer PRIMARY KEY,
     template_id               text NOT NULL,
     package_id                text NOT NULL,
@@ -100,27 +98,27 @@ CREATE TABLE indexer.templates (
     representative_package_id text,
     UNIQUE NULLS NOT DISTINCT (template_id, package_name, representative_package_id)
 );
-COMMENT ON TABLE indexer.templates IS 'Each template id as served, with the package names that came with it.';
+COMMENT ON TABLE templates IS 'Each template id as served, with the package names that came with it.';
 
-CREATE TABLE indexer.synchronizers (
+CREATE TABLE synchronizers (
     synchronizer_ref integer PRIMARY KEY,
     synchronizer_id  text NOT NULL UNIQUE
 );
-COMMENT ON TABLE indexer.synchronizers IS 'Each synchronizer id that was served.';
+COMMENT ON TABLE synchronizers IS 'Each synchronizer id that was served.';
 
 -- A contract's signatories, observers and witnesses are a third of what is stored of it, and mostly the same lists as another
 -- one's.
-CREATE TABLE indexer.party_lists (
+CREATE TABLE party_lists (
     party_list_ref integer PRIMARY KEY CHECK (party_list_ref > 0),
     parties        text[]  NOT NULL,
     -- A unique btree would refuse a list of more than 2.7 kB.
     CONSTRAINT party_lists_once EXCLUDE USING hash (parties WITH =)
 );
-COMMENT ON TABLE indexer.party_lists IS 'Each list of parties that was served, in the order in which it was. Written before the rows that refer to it, as the other dictionaries are, and kept when they go.';
+COMMENT ON TABLE party_lists IS 'Each list of parties that was served, in the order in which it was. Written before the rows that refer to it, as the other dictionaries are, and kept when they go.';
 
 -- Facts: written once, never updated. Partitions are attached by the indexer where rows come -------------------
 
-CREATE TABLE indexer.updates (
+CREATE TABLE updates (
     ledger_offset             bigint NOT NULL,
     update_id                 text,
     kind                      text NOT NULL,
@@ -137,10 +135,10 @@ CREATE TABLE indexer.updates (
     extra                     jsonb,
     PRIMARY KEY (ledger_offset)
 ) PARTITION BY RANGE (ledger_offset);
-CREATE INDEX updates_update_id ON indexer.updates USING hash (update_id);
-CREATE INDEX updates_record_time ON indexer.updates USING brin (record_time);
+CREATE INDEX updates_update_id ON updates USING hash (update_id);
+CREATE INDEX updates_record_time ON updates USING brin (record_time);
 
-CREATE TABLE indexer.created (
+CREATE TABLE created (
     ledger_offset       bigint  NOT NULL,
     node_id             integer NOT NULL,
     origin              text    NOT NULL,
@@ -160,10 +158,10 @@ CREATE TABLE indexer.created (
     extra               jsonb,
     PRIMARY KEY (ledger_offset, node_id)
 ) PARTITION BY RANGE (ledger_offset);
-CREATE INDEX created_contract_id ON indexer.created USING hash (contract_id);
-CREATE INDEX created_record_time ON indexer.created USING brin (record_time);
+CREATE INDEX created_contract_id ON created USING hash (contract_id);
+CREATE INDEX created_record_time ON created USING brin (record_time);
 
-CREATE TABLE indexer.archived (
+CREATE TABLE archived (
     ledger_offset          bigint  NOT NULL,
     node_id                integer NOT NULL,
     contract_id            text    NOT NULL,
@@ -175,10 +173,10 @@ CREATE TABLE indexer.archived (
     extra                  jsonb,
     PRIMARY KEY (ledger_offset, node_id)
 ) PARTITION BY RANGE (ledger_offset);
-CREATE INDEX archived_contract_id ON indexer.archived USING hash (contract_id);
-CREATE INDEX archived_record_time ON indexer.archived USING brin (record_time);
+CREATE INDEX archived_contract_id ON archived USING hash (contract_id);
+CREATE INDEX archived_record_time ON archived USING brin (record_time);
 
-CREATE TABLE indexer.exercised (
+CREATE TABLE exercised (
     ledger_offset           bigint  NOT NULL,
     node_id                 integer NOT NULL,
     contract_id             text    NOT NULL,
@@ -198,10 +196,10 @@ CREATE TABLE indexer.exercised (
     extra                   jsonb,
     PRIMARY KEY (ledger_offset, node_id)
 ) PARTITION BY RANGE (ledger_offset);
-CREATE INDEX exercised_contract_id ON indexer.exercised USING hash (contract_id);
-CREATE INDEX exercised_record_time ON indexer.exercised USING brin (record_time);
+CREATE INDEX exercised_contract_id ON exercised USING hash (contract_id);
+CREATE INDEX exercised_record_time ON exercised USING brin (record_time);
 
-CREATE TABLE indexer.interface_views (
+CREATE TABLE interface_views (
     ledger_offset             bigint  NOT NULL,
     node_id                   integer NOT NULL,
     ordinal                   integer NOT NULL,
@@ -217,9 +215,9 @@ CREATE TABLE indexer.interface_views (
     extra                     jsonb,
     PRIMARY KEY (ledger_offset, node_id, ordinal)
 ) PARTITION BY RANGE (ledger_offset);
-CREATE INDEX interface_views_record_time ON indexer.interface_views USING brin (record_time);
+CREATE INDEX interface_views_record_time ON interface_views USING brin (record_time);
 
-CREATE TABLE indexer.reassignments (
+CREATE TABLE reassignments (
     ledger_offset          bigint  NOT NULL,
     node_id                integer NOT NULL,
     kind                   text    NOT NULL,
@@ -237,10 +235,10 @@ CREATE TABLE indexer.reassignments (
     extra                  jsonb,
     PRIMARY KEY (ledger_offset, node_id)
 ) PARTITION BY RANGE (ledger_offset);
-CREATE INDEX reassignments_contract_id ON indexer.reassignments USING hash (contract_id);
-CREATE INDEX reassignments_record_time ON indexer.reassignments USING brin (record_time);
+CREATE INDEX reassignments_contract_id ON reassignments USING hash (contract_id);
+CREATE INDEX reassignments_record_time ON reassignments USING brin (record_time);
 
-CREATE TABLE indexer.topology_events (
+CREATE TABLE topology_events (
     ledger_offset    bigint  NOT NULL,
     node_id          integer NOT NULL,
     kind             text    NOT NULL,
@@ -252,11 +250,11 @@ CREATE TABLE indexer.topology_events (
     extra            jsonb,
     PRIMARY KEY (ledger_offset, node_id)
 ) PARTITION BY RANGE (ledger_offset);
-CREATE INDEX topology_events_record_time ON indexer.topology_events USING brin (record_time);
+CREATE INDEX topology_events_record_time ON topology_events USING brin (record_time);
 
 -- Rare rows: not partitioned, because almost every database has none of them.
 
-CREATE TABLE indexer.unknown_elements (
+CREATE TABLE unknown_elements (
     ledger_offset    bigint  NOT NULL,
     ordinal          integer NOT NULL,
     node_id          integer,
@@ -268,7 +266,7 @@ CREATE TABLE indexer.unknown_elements (
 );
 
 -- Values that their own column cannot hold as sent, byte by byte: one table for each owner.
-CREATE TABLE indexer.exact_payloads (
+CREATE TABLE exact_payloads (
     ledger_offset bigint NOT NULL,
     node_id       integer,
     interface_id  text,
@@ -276,9 +274,9 @@ CREATE TABLE indexer.exact_payloads (
     field         text   NOT NULL,
     exact         bytea  NOT NULL
 );
-CREATE INDEX exact_payloads_place ON indexer.exact_payloads (ledger_offset, node_id);
+CREATE INDEX exact_payloads_place ON exact_payloads (ledger_offset, node_id);
 
-CREATE TABLE indexer.offset_checkpoints (
+CREATE TABLE offset_checkpoints (
     ledger_offset    bigint  NOT NULL,
     synchronizer_ref integer NOT NULL,
     record_time      timestamptz NOT NULL,
@@ -287,34 +285,34 @@ CREATE TABLE indexer.offset_checkpoints (
     PRIMARY KEY (ledger_offset, synchronizer_ref)
 );
 
-CREATE TABLE indexer.checkpoint_exact_payloads (
+CREATE TABLE checkpoint_exact_payloads (
     ledger_offset bigint NOT NULL,
     field         text   NOT NULL,
     exact         bytea  NOT NULL
 );
-CREATE INDEX checkpoint_exact_payloads_place ON indexer.checkpoint_exact_payloads (ledger_offset);
+CREATE INDEX checkpoint_exact_payloads_place ON checkpoint_exact_payloads (ledger_offset);
 
 -- Of contracts that were looked up, and of records of the transaction history.
-CREATE TABLE indexer.lookup_exact_payloads (
+CREATE TABLE lookup_exact_payloads (
     ledger_offset bigint  NOT NULL,
     node_id       integer NOT NULL,
     field         text    NOT NULL,
     exact         bytea   NOT NULL
 );
-CREATE INDEX lookup_exact_payloads_place ON indexer.lookup_exact_payloads (ledger_offset, node_id);
+CREATE INDEX lookup_exact_payloads_place ON lookup_exact_payloads (ledger_offset, node_id);
 
-CREATE TABLE indexer.record_exact_payloads (
+CREATE TABLE record_exact_payloads (
     seq   bigint NOT NULL,
     field text   NOT NULL,
     exact bytea  NOT NULL
 );
-CREATE INDEX record_exact_payloads_place ON indexer.record_exact_payloads (seq);
+CREATE INDEX record_exact_payloads_place ON record_exact_payloads (seq);
 
 -- Carried rows: what a snapshot said. They belong to no covered range ------------------------------------------
 -- Two snapshots may say the same of an event while one of them waits. Which one comes last in the keys: an event's rows are looked
 -- for by its place.
 
-CREATE TABLE indexer.carried_created (
+CREATE TABLE carried_created (
     ledger_offset        bigint  NOT NULL,
     node_id              integer NOT NULL,
     snapshot_offset      bigint  NOT NULL,
@@ -336,9 +334,9 @@ CREATE TABLE indexer.carried_created (
     entry_extra          jsonb,
     PRIMARY KEY (ledger_offset, node_id, snapshot_offset)
 );
-CREATE INDEX carried_created_contract_id ON indexer.carried_created USING hash (contract_id);
+CREATE INDEX carried_created_contract_id ON carried_created USING hash (contract_id);
 
-CREATE TABLE indexer.carried_interface_views (
+CREATE TABLE carried_interface_views (
     ledger_offset             bigint  NOT NULL,
     node_id                   integer NOT NULL,
     ordinal                   integer NOT NULL,
@@ -355,7 +353,7 @@ CREATE TABLE indexer.carried_interface_views (
     PRIMARY KEY (ledger_offset, node_id, ordinal, snapshot_offset)
 );
 
-CREATE TABLE indexer.carried_reassignments (
+CREATE TABLE carried_reassignments (
     ledger_offset          bigint  NOT NULL,
     node_id                integer NOT NULL,
     snapshot_offset        bigint  NOT NULL,
@@ -377,9 +375,9 @@ CREATE TABLE indexer.carried_reassignments (
     entry_extra            jsonb,
     PRIMARY KEY (ledger_offset, node_id, snapshot_offset)
 );
-CREATE INDEX carried_reassignments_contract_id ON indexer.carried_reassignments USING hash (contract_id);
+CREATE INDEX carried_reassignments_contract_id ON carried_reassignments USING hash (contract_id);
 
-CREATE TABLE indexer.carried_unknown_elements (
+CREATE TABLE carried_unknown_elements (
     ledger_offset bigint  NOT NULL, -- of the snapshot
     ordinal       integer NOT NULL,
     kind          text    NOT NULL,
@@ -389,7 +387,7 @@ CREATE TABLE indexer.carried_unknown_elements (
     PRIMARY KEY (ledger_offset, ordinal)
 );
 
-CREATE TABLE indexer.carried_exact_payloads (
+CREATE TABLE carried_exact_payloads (
     ledger_offset   bigint NOT NULL,
     node_id         integer,
     interface_id    text,
@@ -398,29 +396,29 @@ CREATE TABLE indexer.carried_exact_payloads (
     field           text   NOT NULL,
     exact           bytea  NOT NULL
 );
-CREATE INDEX carried_exact_payloads_place ON indexer.carried_exact_payloads (ledger_offset, node_id);
+CREATE INDEX carried_exact_payloads_place ON carried_exact_payloads (ledger_offset, node_id);
 
 -- The carried rows that are shown: all but those of the snapshot that waits. For whoever looks up, changes or removes some of them;
 -- what analysts read says the same in another way (see ledger.created_events).
-CREATE VIEW indexer.shown_created AS
-SELECT c.* FROM indexer.carried_created c
-WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates');
-CREATE VIEW indexer.shown_interface_views AS
-SELECT c.* FROM indexer.carried_interface_views c
-WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates');
-CREATE VIEW indexer.shown_reassignments AS
-SELECT c.* FROM indexer.carried_reassignments c
-WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates');
-CREATE VIEW indexer.shown_unknown_elements AS
-SELECT c.* FROM indexer.carried_unknown_elements c
-WHERE c.ledger_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates');
-CREATE VIEW indexer.shown_exact_payloads AS
-SELECT c.* FROM indexer.carried_exact_payloads c
-WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates');
+CREATE VIEW shown_created AS
+SELECT c.* FROM carried_created c
+WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
+CREATE VIEW shown_interface_views AS
+SELECT c.* FROM carried_interface_views c
+WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
+CREATE VIEW shown_reassignments AS
+SELECT c.* FROM carried_reassignments c
+WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
+CREATE VIEW shown_unknown_elements AS
+SELECT c.* FROM carried_unknown_elements c
+WHERE c.ledger_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
+CREATE VIEW shown_exact_payloads AS
+SELECT c.* FROM carried_exact_payloads c
+WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
 
 -- Projections: derived from facts and carried rows, in offset order, in the transaction that moves the watermark -
 
-CREATE TABLE indexer.active_contracts (
+CREATE TABLE active_contracts (
     contract_id          text    NOT NULL,
     synchronizer_ref     integer NOT NULL,
     template_ref         integer NOT NULL,
@@ -430,11 +428,11 @@ CREATE TABLE indexer.active_contracts (
     PRIMARY KEY (activated_offset, activated_node_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 -- By hash: contract ids are long and random, and in a btree each of them makes another page dirty.
-CREATE INDEX active_contracts_contract_id ON indexer.active_contracts USING hash (contract_id);
-CREATE INDEX active_contracts_template ON indexer.active_contracts (template_ref, activated_offset);
-COMMENT ON TABLE indexer.active_contracts IS 'One narrow row per contract and synchronizer that is active at the watermark. The activation names its creation event, and is the key: no event activates twice.';
+CREATE INDEX active_contracts_contract_id ON active_contracts USING hash (contract_id);
+CREATE INDEX active_contracts_template ON active_contracts (template_ref, activated_offset);
+COMMENT ON TABLE active_contracts IS 'One narrow row per contract and synchronizer that is active at the watermark. The activation names its creation event, and is the key: no event activates twice.';
 
-CREATE TABLE indexer.lifetimes (
+CREATE TABLE lifetimes (
     deactivated_offset bigint  NOT NULL,
     activated_offset   bigint  NOT NULL,
     activated_node_id  integer NOT NULL,
@@ -443,14 +441,16 @@ CREATE TABLE indexer.lifetimes (
     contract_id        text    NOT NULL,
     PRIMARY KEY (deactivated_offset, activated_offset, activated_node_id)
 ) PARTITION BY RANGE (deactivated_offset);
-COMMENT ON TABLE indexer.lifetimes IS 'One row per closed lifetime. Active as of N: active_contracts activated <= N, and lifetimes with activated <= N < deactivated.';
+COMMENT ON TABLE lifetimes IS 'One row per closed lifetime. Active as of N: active_contracts activated <= N, and lifetimes with activated <= N < deactivated.';
 
 -- What both follow from is worked out from the events one after the other; this is what that has to come to, from all events at
 -- once. In a step events are in the order of their node ids, and of the kinds below where they share one.
-CREATE FUNCTION indexer.activations(from_exclusive bigint, to_inclusive bigint, ended_after bigint)
+-- +goose StatementBegin
+CREATE FUNCTION activations(from_exclusive bigint, to_inclusive bigint, ended_after bigint)
 RETURNS TABLE (contract_id text, synchronizer_ref integer, template_ref integer, activated_offset bigint, activated_node_id integer,
     reassignment_counter bigint, deactivated_offset bigint)
-LANGUAGE sql STABLE PARALLEL SAFE AS $$
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
 SELECT t.contract_id, t.synchronizer_ref, t.template_ref, t.ledger_offset, t.node_id, t.reassignment_counter, t.ended
 FROM (
     SELECT e.*, lead(e.ledger_offset) OVER (
@@ -459,28 +459,29 @@ FROM (
     FROM (
         SELECT c.contract_id, coalesce(c.synchronizer_ref, 0) AS synchronizer_ref, c.ledger_offset, c.node_id, 0 AS kind, c.template_ref,
             c.reassignment_counter, true AS activates
-        FROM indexer.shown_created c
+        FROM shown_created c
         WHERE c.reassignment_counter IS NOT NULL
         UNION ALL
         SELECT c.contract_id, coalesce(c.synchronizer_ref, 0), c.ledger_offset, c.node_id, 1, c.template_ref, coalesce(r.reassignment_counter, 0), true
-        FROM indexer.created c
-        LEFT JOIN indexer.reassignments r
+        FROM created c
+        LEFT JOIN reassignments r
             ON c.origin = 'assignment' AND r.kind = 'assigned' AND r.ledger_offset = c.ledger_offset AND r.node_id = c.node_id
         WHERE c.ledger_offset > from_exclusive AND c.ledger_offset <= to_inclusive AND (c.origin = 'assignment' OR c.acs_delta IS NOT FALSE)
         UNION ALL
         SELECT a.contract_id, coalesce(a.synchronizer_ref, 0), a.ledger_offset, a.node_id, 2, NULL, NULL, false
-        FROM indexer.archived a
+        FROM archived a
         WHERE a.ledger_offset > from_exclusive AND a.ledger_offset <= to_inclusive
         UNION ALL
         SELECT x.contract_id, coalesce(x.synchronizer_ref, 0), x.ledger_offset, x.node_id, 3, NULL, NULL, false
-        FROM indexer.exercised x
+        FROM exercised x
         WHERE x.ledger_offset > from_exclusive AND x.ledger_offset <= to_inclusive AND x.consuming
         UNION ALL
         SELECT r.contract_id, r.source_ref, r.ledger_offset, r.node_id, 4, NULL, NULL, false
-        FROM indexer.reassignments r
+        FROM reassignments r
         WHERE r.ledger_offset > from_exclusive AND r.ledger_offset <= to_inclusive AND r.kind = 'unassigned'
     ) e
 ) t
-WHERE t.activates AND (t.ended IS NULL OR t.ended > ended_after)
-$$;
-COMMENT ON FUNCTION indexer.activations(bigint, bigint, bigint) IS 'Every activation of a contract on a synchronizer (0: on none) by a carried row or by an event of a range, and where it ended (deactivated_offset; NULL: it is active). Those that ended up to ended_after are left out. What active_contracts and lifetimes follow from.';
+WHERE t.activates AND (t.ended IS NULL OR t.ended > ended_after);
+END;
+-- +goose StatementEnd
+COMMENT ON FUNCTION activations(bigint, bigint, bigint) IS 'Every activation of a contract on a synchronizer (0: on none) by a carried row or by an event of a range, and where it ended (deactivated_offset; NULL: it is active). Those that ended up to ended_after are left out. What active_contracts and lifetimes follow from.';

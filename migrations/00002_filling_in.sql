@@ -2,18 +2,18 @@
 
 -- +goose Up
 
-CREATE TABLE indexer.fill (
+CREATE TABLE fill (
     only_row       boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     began_at       bigint NOT NULL,
     projected_from bigint NOT NULL,
     lifetimes_to   bigint
 );
-COMMENT ON TABLE indexer.fill IS 'How far history was filled in below where indexing began. Which offsets are there stands in coverage. Empty: nothing was filled in.';
-COMMENT ON COLUMN indexer.fill.began_at IS 'Where indexing began: history at and below this offset was filled in later.';
-COMMENT ON COLUMN indexer.fill.projected_from IS 'active_contracts and lifetimes follow from what is after this offset, and from what was active there as far as that is known.';
-COMMENT ON COLUMN indexer.fill.lifetimes_to IS 'Up to where lifetimes were worked out, from the beginning of the ledger or from floors.waiting_snapshot on, so that the state floor can be lowered to there. NULL: that is not under way.';
+COMMENT ON TABLE fill IS 'How far history was filled in below where indexing began. Which offsets are there stands in coverage. Empty: nothing was filled in.';
+COMMENT ON COLUMN fill.began_at IS 'Where indexing began: history at and below this offset was filled in later.';
+COMMENT ON COLUMN fill.projected_from IS 'active_contracts and lifetimes follow from what is after this offset, and from what was active there as far as that is known.';
+COMMENT ON COLUMN fill.lifetimes_to IS 'Up to where lifetimes were worked out, from the beginning of the ledger or from floors.waiting_snapshot on, so that the state floor can be lowered to there. NULL: that is not under way.';
 
-CREATE TABLE indexer.fill_active (
+CREATE TABLE fill_active (
     contract_id          text    NOT NULL,
     synchronizer_ref     integer NOT NULL,
     template_ref         integer NOT NULL,
@@ -22,5 +22,5 @@ CREATE TABLE indexer.fill_active (
     reassignment_counter bigint  NOT NULL,
     PRIMARY KEY (activated_offset, activated_node_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
-CREATE INDEX fill_active_contract_id ON indexer.fill_active USING hash (contract_id);
-COMMENT ON TABLE indexer.fill_active IS 'What is active at fill.lifetimes_to, as active_contracts has it at the watermark. Empty unless that is under way.';
+CREATE INDEX fill_active_contract_id ON fill_active USING hash (contract_id);
+COMMENT ON TABLE fill_active IS 'What is active at fill.lifetimes_to, as active_contracts has it at the watermark. Empty unless that is under way.';

@@ -2,7 +2,7 @@
 -- A column that needs a look-up elsewhere (update_id, payload of an active contract) is a scalar subquery, so that
 -- a query which does not ask for it does not pay for it. Conditions on the watermark are true of almost every row and
 -- say "+ 0", so that the planner does not read a whole primary key for them beside the index that helps.
--- Carried rows of the snapshot that waits (indexer.floors) are not shown. A condition on their part of a union would have it read whole
+-- Carried rows of the snapshot that waits (floors) are not shown. A condition on their part of a union would have it read whole
 -- where a join looks up a few rows, so it stands around the union: of these rows shown_at is NULL. There the watermark is read from
 -- its table, because the function is planned once more in each query, which takes as long as asking for what waits. No view joins
 -- what waits: with one relation more the planner looks at fewer orders of a query's joins (join_collapse_limit).
@@ -13,22 +13,22 @@
 
 -- With their owner's rights, as a view reads: an analyst needs none in schema indexer.
 CREATE FUNCTION ledger.latest_offset() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
-RETURN indexer.watermark();
+RETURN watermark();
 COMMENT ON FUNCTION ledger.latest_offset() IS 'The watermark: everything up to this offset is here, nothing beyond it is shown. NULL: nothing has been indexed.';
 
 CREATE FUNCTION ledger.oldest_offset() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
-RETURN (SELECT f.history_floor FROM indexer.floors f WHERE f.stream = 'updates');
+RETURN (SELECT f.history_floor FROM floors f WHERE f.stream = 'updates');
 COMMENT ON FUNCTION ledger.oldest_offset() IS 'Events with a greater offset are complete up to latest_offset(). 0: since the beginning of the ledger. Filling in history lowers it.';
 
 CREATE FUNCTION ledger.state_floor() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
-RETURN (SELECT f.state_floor FROM indexer.floors f WHERE f.stream = 'updates');
+RETURN (SELECT f.state_floor FROM floors f WHERE f.stream = 'updates');
 COMMENT ON FUNCTION ledger.state_floor() IS 'The active set is known at every offset from this one on. NULL: at none, because indexing began in the middle without a snapshot. Filling in history lowers it to 0 with the beginning of the ledger, and to where it begins with a snapshot of there.';
 
 CREATE VIEW ledger.stream_checkpoints AS
 SELECT c.stream, c.ledger_offset, c.event_id, c.updated_at,
-       (SELECT u.record_time FROM indexer.updates u
+       (SELECT u.record_time FROM updates u
         WHERE u.ledger_offset <= c.ledger_offset AND u.record_time IS NOT NULL ORDER BY u.ledger_offset DESC LIMIT 1) AS record_time
-FROM indexer.checkpoints c;
+FROM checkpoints c;
 COMMENT ON VIEW ledger.stream_checkpoints IS 'Where each stream resumes.';
 COMMENT ON COLUMN ledger.stream_checkpoints.stream IS 'updates or transactions.';
 COMMENT ON COLUMN ledger.stream_checkpoints.ledger_offset IS 'Of updates: the offset up to which everything is stored and shown.';
@@ -38,7 +38,7 @@ COMMENT ON COLUMN ledger.stream_checkpoints.record_time IS 'Of updates: record t
 
 CREATE VIEW ledger.coverage AS
 SELECT c.stream, c.scope, c.from_exclusive, least(c.to_inclusive, ledger.latest_offset()) AS to_inclusive
-FROM indexer.coverage c
+FROM coverage c
 WHERE c.from_exclusive < ledger.latest_offset();
 COMMENT ON VIEW ledger.coverage IS 'Offset ranges whose events are complete, up to latest_offset(). One begins at oldest_offset(); those below it were filled in and do not reach up to it yet.';
 COMMENT ON COLUMN ledger.coverage.stream IS 'updates.';
@@ -48,32 +48,32 @@ COMMENT ON COLUMN ledger.coverage.to_inclusive IS 'The range ends with this offs
 
 -- Creation events, of facts and of carried rows that are shown together, to be looked up -------------------------
 -- Few columns: each look-up that a query names is planned with all of them. The condition stands here, and not in a view of its own
--- (indexer.shown_created), which would have to be expanded for each of them.
+-- (shown_created), which would have to be expanded for each of them.
 
-CREATE VIEW indexer.creations AS
+CREATE VIEW creations AS
 SELECT c.ledger_offset, c.node_id, c.contract_id, c.template_ref, c.created_at, c.payload, c.contract_key,
-       (SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = c.signatories_ref) AS signatories,
-       (SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = c.observers_ref) AS observers,
-       (SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = c.witness_parties_ref) AS witness_parties
-FROM indexer.created c
+       (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.signatories_ref) AS signatories,
+       (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.observers_ref) AS observers,
+       (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.witness_parties_ref) AS witness_parties
+FROM created c
 UNION ALL
 SELECT c.ledger_offset, c.node_id, c.contract_id, c.template_ref, c.created_at, c.payload, c.contract_key,
-       (SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = c.signatories_ref) AS signatories,
-       (SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = c.observers_ref) AS observers,
-       (SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = c.witness_parties_ref) AS witness_parties
-FROM indexer.carried_created c
-WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates');
+       (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.signatories_ref) AS signatories,
+       (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.observers_ref) AS observers,
+       (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.witness_parties_ref) AS witness_parties
+FROM carried_created c
+WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
 
 -- Where contracts that have moved were created: the creation's event, or what a snapshot names as the first activation.
-CREATE VIEW indexer.first_creations AS
-SELECT c.contract_id, c.ledger_offset FROM indexer.created c WHERE c.origin = 'transaction'
+CREATE VIEW first_creations AS
+SELECT c.contract_id, c.ledger_offset FROM created c WHERE c.origin = 'transaction'
 UNION ALL
-SELECT c.contract_id, c.ledger_offset FROM indexer.carried_created c
-WHERE c.reassignment_counter = 0 AND c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates')
+SELECT c.contract_id, c.ledger_offset FROM carried_created c
+WHERE c.reassignment_counter = 0 AND c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
 UNION ALL
-SELECT r.contract_id, r.created_offset FROM indexer.carried_reassignments r
+SELECT r.contract_id, r.created_offset FROM carried_reassignments r
 WHERE r.kind = 'unassigned' AND r.reassignment_counter = 1
-  AND r.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates');
+  AND r.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
 
 -- Ledger ---------------------------------------------------------------------------------------------------------
 
@@ -81,8 +81,8 @@ CREATE VIEW ledger.updates AS
 SELECT u.ledger_offset, u.update_id, u.kind, s.synchronizer_id, u.record_time, u.effective_at, u.workflow_id,
        u.command_id, u.trace_parent, u.trace_state, u.external_transaction_hash, u.paid_traffic_cost,
        u.transaction_hash, u.extra
-FROM indexer.updates u
-LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = u.synchronizer_ref
+FROM updates u
+LEFT JOIN synchronizers s ON s.synchronizer_ref = u.synchronizer_ref
 WHERE u.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
 
@@ -90,138 +90,138 @@ CREATE VIEW ledger.created_events AS
 SELECT c.ledger_offset, c.node_id, c.origin, c.contract_id, t.template_id, t.package_id, t.package_name, t.module_name,
        t.entity_name, t.representative_package_id, c.payload, c.contract_key, c.contract_key_hash, si.parties AS signatories,
        ob.parties AS observers, wi.parties AS witness_parties, c.created_at, c.acs_delta, c.created_event_blob, c.workflow_id, c.update_id,
-       (SELECT s.synchronizer_id FROM indexer.synchronizers s WHERE s.synchronizer_ref = c.synchronizer_ref) AS synchronizer_id, c.record_time, c.extra
+       (SELECT s.synchronizer_id FROM synchronizers s WHERE s.synchronizer_ref = c.synchronizer_ref) AS synchronizer_id, c.record_time, c.extra
 FROM (
     SELECT x.ledger_offset, x.node_id, x.origin, x.contract_id, x.template_ref, x.synchronizer_ref, x.record_time, x.created_at, x.acs_delta,
            x.payload, x.contract_key, x.contract_key_hash, x.signatories_ref, x.observers_ref, x.witness_parties_ref, x.created_event_blob, x.extra,
-           (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = x.ledger_offset) AS update_id,
-           (SELECT u.workflow_id FROM indexer.updates u WHERE u.ledger_offset = x.ledger_offset) AS workflow_id, x.ledger_offset AS shown_at
-    FROM indexer.created x
+           (SELECT u.update_id FROM updates u WHERE u.ledger_offset = x.ledger_offset) AS update_id,
+           (SELECT u.workflow_id FROM updates u WHERE u.ledger_offset = x.ledger_offset) AS workflow_id, x.ledger_offset AS shown_at
+    FROM created x
     UNION ALL
     SELECT x.ledger_offset, x.node_id, 'snapshot', x.contract_id, x.template_ref, x.synchronizer_ref, NULL::timestamptz, x.created_at, x.acs_delta,
            x.payload, x.contract_key, x.contract_key_hash, x.signatories_ref, x.observers_ref, x.witness_parties_ref, x.created_event_blob, x.extra,
            NULL::text, x.workflow_id,
-           CASE WHEN x.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates') THEN x.ledger_offset END
-    FROM indexer.carried_created x
+           CASE WHEN x.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates') THEN x.ledger_offset END
+    FROM carried_created x
 ) c
-LEFT JOIN indexer.templates t ON t.template_ref = c.template_ref
-LEFT JOIN indexer.party_lists si ON si.party_list_ref = c.signatories_ref
-LEFT JOIN indexer.party_lists ob ON ob.party_list_ref = c.observers_ref
-LEFT JOIN indexer.party_lists wi ON wi.party_list_ref = c.witness_parties_ref
-WHERE c.shown_at + 0 <= (SELECT k.ledger_offset FROM indexer.checkpoints k WHERE k.stream = 'updates');
+LEFT JOIN templates t ON t.template_ref = c.template_ref
+LEFT JOIN party_lists si ON si.party_list_ref = c.signatories_ref
+LEFT JOIN party_lists ob ON ob.party_list_ref = c.observers_ref
+LEFT JOIN party_lists wi ON wi.party_list_ref = c.witness_parties_ref
+WHERE c.shown_at + 0 <= (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates');
 
 CREATE VIEW ledger.archived_events AS
 SELECT a.ledger_offset, a.node_id, a.contract_id, t.template_id, t.package_id, t.package_name, t.module_name,
        t.entity_name, a.choice,
-       (SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = a.acting_parties_ref) AS acting_parties,
+       (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = a.acting_parties_ref) AS acting_parties,
        wi.parties AS witness_parties, a.acs_delta, a.implemented_interfaces,
-       (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = a.ledger_offset) AS update_id,
-       (SELECT s.synchronizer_id FROM indexer.synchronizers s WHERE s.synchronizer_ref = a.synchronizer_ref) AS synchronizer_id, a.record_time, a.extra
+       (SELECT u.update_id FROM updates u WHERE u.ledger_offset = a.ledger_offset) AS update_id,
+       (SELECT s.synchronizer_id FROM synchronizers s WHERE s.synchronizer_ref = a.synchronizer_ref) AS synchronizer_id, a.record_time, a.extra
 FROM (
     SELECT x.ledger_offset, x.node_id, x.contract_id, x.template_ref, x.synchronizer_ref, x.record_time,
            NULL::text AS choice, NULL::integer AS acting_parties_ref, x.witness_parties_ref, true AS acs_delta,
            x.implemented_interfaces, x.extra
-    FROM indexer.archived x
+    FROM archived x
     UNION ALL
     SELECT x.ledger_offset, x.node_id, x.contract_id, x.template_ref, x.synchronizer_ref, x.record_time,
            x.choice, x.acting_parties_ref, x.witness_parties_ref, x.acs_delta, x.implemented_interfaces, x.extra
-    FROM indexer.exercised x
+    FROM exercised x
     WHERE x.consuming
 ) a
-LEFT JOIN indexer.templates t ON t.template_ref = a.template_ref
-LEFT JOIN indexer.party_lists wi ON wi.party_list_ref = a.witness_parties_ref
+LEFT JOIN templates t ON t.template_ref = a.template_ref
+LEFT JOIN party_lists wi ON wi.party_list_ref = a.witness_parties_ref
 WHERE a.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
 CREATE VIEW ledger.exercised_events AS
 SELECT e.ledger_offset, e.node_id, e.contract_id, t.template_id, t.package_id, t.package_name, t.module_name,
        t.entity_name, e.interface_id, e.choice, e.choice_argument, e.exercise_result, ac.parties AS acting_parties, e.consuming,
        e.last_descendant_node_id, wi.parties AS witness_parties, e.acs_delta, e.implemented_interfaces,
-       (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = e.ledger_offset) AS update_id,
-       (SELECT s.synchronizer_id FROM indexer.synchronizers s WHERE s.synchronizer_ref = e.synchronizer_ref) AS synchronizer_id, e.record_time, e.extra
-FROM indexer.exercised e
-LEFT JOIN indexer.templates t ON t.template_ref = e.template_ref
-LEFT JOIN indexer.party_lists ac ON ac.party_list_ref = e.acting_parties_ref
-LEFT JOIN indexer.party_lists wi ON wi.party_list_ref = e.witness_parties_ref
+       (SELECT u.update_id FROM updates u WHERE u.ledger_offset = e.ledger_offset) AS update_id,
+       (SELECT s.synchronizer_id FROM synchronizers s WHERE s.synchronizer_ref = e.synchronizer_ref) AS synchronizer_id, e.record_time, e.extra
+FROM exercised e
+LEFT JOIN templates t ON t.template_ref = e.template_ref
+LEFT JOIN party_lists ac ON ac.party_list_ref = e.acting_parties_ref
+LEFT JOIN party_lists wi ON wi.party_list_ref = e.witness_parties_ref
 WHERE e.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
 CREATE VIEW ledger.reassignments AS
 SELECT r.ledger_offset, r.node_id, r.kind, r.contract_id, t.template_id, t.package_name, t.module_name, t.entity_name, r.reassignment_id,
        so.synchronizer_id AS source_synchronizer_id, ta.synchronizer_id AS target_synchronizer_id, r.submitter,
        r.reassignment_counter, r.assignment_exclusivity, wi.parties AS witness_parties, r.update_id,
-       (SELECT s.synchronizer_id FROM indexer.synchronizers s WHERE s.synchronizer_ref = r.synchronizer_ref) AS synchronizer_id,
+       (SELECT s.synchronizer_id FROM synchronizers s WHERE s.synchronizer_ref = r.synchronizer_ref) AS synchronizer_id,
        r.record_time, r.extra
 FROM (
     SELECT x.ledger_offset, x.node_id, x.kind, x.contract_id, x.template_ref, x.synchronizer_ref, x.record_time,
            x.reassignment_id, x.source_ref, x.target_ref, x.submitter, x.reassignment_counter, x.assignment_exclusivity,
            x.witness_parties_ref, x.extra,
-           (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = x.ledger_offset) AS update_id, x.ledger_offset AS shown_at
-    FROM indexer.reassignments x
+           (SELECT u.update_id FROM updates u WHERE u.ledger_offset = x.ledger_offset) AS update_id, x.ledger_offset AS shown_at
+    FROM reassignments x
     UNION ALL
     SELECT x.ledger_offset, x.node_id, x.kind, x.contract_id, x.template_ref, x.synchronizer_ref, NULL::timestamptz,
            x.reassignment_id, x.source_ref, x.target_ref, x.submitter, x.reassignment_counter, x.assignment_exclusivity,
            x.witness_parties_ref, x.extra, NULL::text,
-           CASE WHEN x.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates') THEN x.ledger_offset END
-    FROM indexer.carried_reassignments x
+           CASE WHEN x.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates') THEN x.ledger_offset END
+    FROM carried_reassignments x
 ) r
-LEFT JOIN indexer.templates t ON t.template_ref = r.template_ref
-LEFT JOIN indexer.synchronizers so ON so.synchronizer_ref = r.source_ref
-LEFT JOIN indexer.synchronizers ta ON ta.synchronizer_ref = r.target_ref
-LEFT JOIN indexer.party_lists wi ON wi.party_list_ref = r.witness_parties_ref
-WHERE r.shown_at + 0 <= (SELECT k.ledger_offset FROM indexer.checkpoints k WHERE k.stream = 'updates');
+LEFT JOIN templates t ON t.template_ref = r.template_ref
+LEFT JOIN synchronizers so ON so.synchronizer_ref = r.source_ref
+LEFT JOIN synchronizers ta ON ta.synchronizer_ref = r.target_ref
+LEFT JOIN party_lists wi ON wi.party_list_ref = r.witness_parties_ref
+WHERE r.shown_at + 0 <= (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates');
 
 CREATE VIEW ledger.topology_events AS
 SELECT e.ledger_offset, e.node_id, e.kind, e.party_id, e.participant_id, e.permission,
-       (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = e.ledger_offset) AS update_id,
+       (SELECT u.update_id FROM updates u WHERE u.ledger_offset = e.ledger_offset) AS update_id,
        s.synchronizer_id, e.record_time, e.extra
-FROM indexer.topology_events e
-LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = e.synchronizer_ref
+FROM topology_events e
+LEFT JOIN synchronizers s ON s.synchronizer_ref = e.synchronizer_ref
 WHERE e.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
 CREATE VIEW ledger.active_contracts AS
 SELECT a.contract_id, s.synchronizer_id, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name,
-       (SELECT c.payload FROM indexer.creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS payload,
-       (SELECT c.contract_key FROM indexer.creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS contract_key,
-       (SELECT c.signatories FROM indexer.creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS signatories,
-       (SELECT c.observers FROM indexer.creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS observers,
-       (SELECT c.witness_parties FROM indexer.creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS witness_parties,
-       (SELECT c.created_at FROM indexer.creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS created_at,
+       (SELECT c.payload FROM creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS payload,
+       (SELECT c.contract_key FROM creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS contract_key,
+       (SELECT c.signatories FROM creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS signatories,
+       (SELECT c.observers FROM creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS observers,
+       (SELECT c.witness_parties FROM creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS witness_parties,
+       (SELECT c.created_at FROM creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS created_at,
        CASE WHEN a.reassignment_counter = 0 THEN a.activated_offset
-            ELSE (SELECT c.ledger_offset FROM indexer.first_creations c WHERE c.contract_id = a.contract_id LIMIT 1) END AS created_offset,
+            ELSE (SELECT c.ledger_offset FROM first_creations c WHERE c.contract_id = a.contract_id LIMIT 1) END AS created_offset,
        a.activated_offset, a.activated_node_id, a.reassignment_counter
-FROM indexer.active_contracts a
-LEFT JOIN indexer.templates t ON t.template_ref = a.template_ref
-LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = a.synchronizer_ref
+FROM active_contracts a
+LEFT JOIN templates t ON t.template_ref = a.template_ref
+LEFT JOIN synchronizers s ON s.synchronizer_ref = a.synchronizer_ref
 WHERE a.activated_offset + 0 <= (SELECT ledger.latest_offset());
 
 CREATE VIEW ledger.offset_checkpoints AS
 SELECT o.ledger_offset, s.synchronizer_id, o.record_time, o.extra
-FROM indexer.offset_checkpoints o
-JOIN indexer.synchronizers s ON s.synchronizer_ref = o.synchronizer_ref
+FROM offset_checkpoints o
+JOIN synchronizers s ON s.synchronizer_ref = o.synchronizer_ref
 WHERE o.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
 CREATE VIEW ledger.unknown_updates AS
 SELECT e.ledger_offset, e.node_id, e.kind, e.raw,
-       (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = e.ledger_offset) AS update_id,
+       (SELECT u.update_id FROM updates u WHERE u.ledger_offset = e.ledger_offset) AS update_id,
        s.synchronizer_id, e.record_time
-FROM indexer.unknown_elements e
-LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = e.synchronizer_ref
+FROM unknown_elements e
+LEFT JOIN synchronizers s ON s.synchronizer_ref = e.synchronizer_ref
 WHERE e.ledger_offset + 0 <= (SELECT ledger.latest_offset())
 UNION ALL
 SELECT e.ledger_offset, NULL, e.kind, e.raw, NULL, NULL, NULL
-FROM indexer.shown_unknown_elements e
+FROM shown_unknown_elements e
 WHERE e.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
 CREATE VIEW ledger.exact_payloads AS
 SELECT x.stream, x.ledger_offset, x.node_id, x.interface_id, x.seq, x.field, x.exact
 FROM (
-    SELECT 'updates' AS stream, e.ledger_offset, e.node_id, e.interface_id, e.seq, e.field, e.exact FROM indexer.exact_payloads e
+    SELECT 'updates' AS stream, e.ledger_offset, e.node_id, e.interface_id, e.seq, e.field, e.exact FROM exact_payloads e
     UNION ALL
-    SELECT 'updates', e.ledger_offset, e.node_id, e.interface_id, e.seq, e.field, e.exact FROM indexer.shown_exact_payloads e
+    SELECT 'updates', e.ledger_offset, e.node_id, e.interface_id, e.seq, e.field, e.exact FROM shown_exact_payloads e
     UNION ALL
-    SELECT 'updates', e.ledger_offset, NULL, NULL, NULL, e.field, e.exact FROM indexer.checkpoint_exact_payloads e
+    SELECT 'updates', e.ledger_offset, NULL, NULL, NULL, e.field, e.exact FROM checkpoint_exact_payloads e
     UNION ALL
-    SELECT 'lookups', e.ledger_offset, e.node_id, NULL, NULL, e.field, e.exact FROM indexer.lookup_exact_payloads e
+    SELECT 'lookups', e.ledger_offset, e.node_id, NULL, NULL, e.field, e.exact FROM lookup_exact_payloads e
     UNION ALL
-    SELECT 'transactions', NULL, NULL, NULL, e.seq, e.field, e.exact FROM indexer.record_exact_payloads e
+    SELECT 'transactions', NULL, NULL, NULL, e.seq, e.field, e.exact FROM record_exact_payloads e
 ) x
 WHERE x.ledger_offset + 0 <= (SELECT ledger.latest_offset()) OR x.ledger_offset IS NULL;

@@ -186,23 +186,23 @@ COMMENT ON COLUMN ledger.exact_payloads.exact IS 'The JSON as the server sent it
 
 -- Tables beneath -------------------------------------------------------------------------------------------------
 
-COMMENT ON TABLE indexer.updates IS 'Facts: one row per update. Shown as ledger.updates.';
-COMMENT ON TABLE indexer.created IS 'Facts: creation events of covered updates. Shown, with carried_created, as ledger.created_events.';
-COMMENT ON TABLE indexer.archived IS 'Facts: archived events. Shown, with the consuming rows of exercised, as ledger.archived_events.';
-COMMENT ON TABLE indexer.exercised IS 'Facts: exercised events. Shown as ledger.exercised_events.';
-COMMENT ON TABLE indexer.interface_views IS 'Facts: interface views of created. Shown, with carried_interface_views, as ledger.interface_views.';
-COMMENT ON TABLE indexer.reassignments IS 'Facts: assigned and unassigned events. Shown, with carried_reassignments, as ledger.reassignments.';
-COMMENT ON TABLE indexer.topology_events IS 'Facts: topology events. Shown as ledger.topology_events.';
-COMMENT ON TABLE indexer.unknown_elements IS 'What came of a kind that is not known, raw, of covered updates. Shown as ledger.unknown_updates.';
-COMMENT ON TABLE indexer.carried_unknown_elements IS 'What came of a kind that is not known, raw, of the snapshot at ledger_offset. Shown as ledger.unknown_updates.';
-COMMENT ON TABLE indexer.exact_payloads IS 'Values of updates and their events that their own column cannot hold as sent, byte by byte. Shown as ledger.exact_payloads.';
-COMMENT ON TABLE indexer.carried_exact_payloads IS 'As exact_payloads, of carried rows.';
-COMMENT ON TABLE indexer.checkpoint_exact_payloads IS 'As exact_payloads, of offset checkpoints.';
-COMMENT ON TABLE indexer.lookup_exact_payloads IS 'As exact_payloads, of contracts that were looked up.';
-COMMENT ON TABLE indexer.record_exact_payloads IS 'As exact_payloads, of records of the transaction history.';
-COMMENT ON TABLE indexer.offset_checkpoints IS 'Hints of the server about record times, the latest per offset and synchronizer. Outside coverage.';
-COMMENT ON TABLE indexer.carried_created IS 'Carried rows: creation events that the snapshot at snapshot_offset named. They belong to no covered range. indexer.shown_created and the like leave out those of the snapshot that waits (indexer.floors).';
-COMMENT ON TABLE indexer.carried_interface_views IS 'Carried rows: interface views of carried_created.';
-COMMENT ON TABLE indexer.carried_reassignments IS 'Carried rows: reassignments that were in flight at a snapshot''s offset.';
-COMMENT ON VIEW indexer.first_creations IS 'Where contracts were created, of those whose creation was seen or named by a snapshot that is shown; to be looked up by contract_id. One that is known twice has the same offset twice.';
-COMMENT ON VIEW indexer.creations IS 'Creation events of facts and of carried rows that are shown together, to be looked up by (ledger_offset, node_id).';
+COMMENT ON TABLE updates IS 'Facts: one row per update. Shown as ledger.updates.';
+COMMENT ON TABLE created IS 'Facts: creation events of covered updates. Shown, with carried_created, as ledger.created_events.';
+COMMENT ON TABLE archived IS 'Facts: archived events. Shown, with the consuming rows of exercised, as ledger.archived_events.';
+COMMENT ON TABLE exercised IS 'Facts: exercised events. Shown as ledger.exercised_events.';
+COMMENT ON TABLE interface_views IS 'Facts: interface views of created. Shown, with carried_interface_views, as ledger.interface_views.';
+COMMENT ON TABLE reassignments IS 'Facts: assigned and unassigned events. Shown, with carried_reassignments, as ledger.reassignments.';
+COMMENT ON TABLE topology_events IS 'Facts: topology events. Shown as ledger.topology_events.';
+COMMENT ON TABLE unknown_elements IS 'What came of a kind that is not known, raw, of covered updates. Shown as ledger.unknown_updates.';
+COMMENT ON TABLE carried_unknown_elements IS 'What came of a kind that is not known, raw, of the snapshot at ledger_offset. Shown as ledger.unknown_updates.';
+COMMENT ON TABLE exact_payloads IS 'Values of updates and their events that their own column cannot hold as sent, byte by byte. Shown as ledger.exact_payloads.';
+COMMENT ON TABLE carried_exact_payloads IS 'As exact_payloads, of carried rows.';
+COMMENT ON TABLE checkpoint_exact_payloads IS 'As exact_payloads, of offset checkpoints.';
+COMMENT ON TABLE lookup_exact_payloads IS 'As exact_payloads, of contracts that were looked up.';
+COMMENT ON TABLE record_exact_payloads IS 'As exact_payloads, of records of the transaction history.';
+COMMENT ON TABLE offset_checkpoints IS 'Hints of the server about record times, the latest per offset and synchronizer. Outside coverage.';
+COMMENT ON TABLE carried_created IS 'Carried rows: creation events that the snapshot at snapshot_offset named. They belong to no covered range. shown_created and the like leave out those of the snapshot that waits (floors).';
+COMMENT ON TABLE carried_interface_views IS 'Carried rows: interface views of carried_created.';
+COMMENT ON TABLE carried_reassignments IS 'Carried rows: reassignments that were in flight at a snapshot''s offset.';
+COMMENT ON VIEW first_creations IS 'Where contracts were created, of those whose creation was seen or named by a snapshot that is shown; to be looked up by contract_id. One that is known twice has the same offset twice.';
+COMMENT ON VIEW creations IS 'Creation events of facts and of carried rows that are shown together, to be looked up by (ledger_offset, node_id).';

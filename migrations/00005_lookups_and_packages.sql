@@ -4,7 +4,7 @@
 
 -- Looked-up contracts --------------------------------------------------------------------------------------------
 
-CREATE TABLE indexer.lookups (
+CREATE TABLE lookups (
     ledger_offset     bigint  NOT NULL, -- the event that made us ask
     node_id           integer NOT NULL,
     contract_id       text    NOT NULL,
@@ -23,45 +23,53 @@ CREATE TABLE indexer.lookups (
     -- Each contract is asked for once. A unique btree would refuse a very long id, and with it the batch that brings it.
     CONSTRAINT lookups_once EXCLUDE USING hash (contract_id WITH =)
 );
-CREATE INDEX lookups_wanted ON indexer.lookups (ledger_offset, node_id) WHERE status = 'wanted';
-COMMENT ON TABLE indexer.lookups IS 'Contracts that were archived or exercised, and whose creation was never seen. Wanted ones wait for their look-up; the others are shown as ledger.looked_up_contracts, and are not asked for again.';
+CREATE INDEX lookups_wanted ON lookups (ledger_offset, node_id) WHERE status = 'wanted';
+COMMENT ON TABLE lookups IS 'Contracts that were archived or exercised, and whose creation was never seen. Wanted ones wait for their look-up; the others are shown as ledger.looked_up_contracts, and are not asked for again.';
 
-CREATE FUNCTION indexer.lookup_events(to_inclusive bigint) RETURNS TABLE (contract_id text, ledger_offset bigint, node_id integer)
-LANGUAGE sql STABLE PARALLEL SAFE AS $$
+-- +goose StatementBegin
+CREATE FUNCTION lookup_events(to_inclusive bigint) RETURNS TABLE (contract_id text, ledger_offset bigint, node_id integer)
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
 SELECT a.contract_id, a.ledger_offset, a.node_id
-FROM indexer.archived a
+FROM archived a
 WHERE a.ledger_offset <= to_inclusive
 UNION ALL
 SELECT e.contract_id, e.ledger_offset, e.node_id
-FROM indexer.exercised e
-WHERE e.ledger_offset <= to_inclusive AND e.acs_delta IS NOT FALSE
-$$;
-COMMENT ON FUNCTION indexer.lookup_events(bigint) IS 'The events up to an offset that say that the creation of their contract should have been seen.';
+FROM exercised e
+WHERE e.ledger_offset <= to_inclusive AND e.acs_delta IS NOT FALSE;
+END;
+-- +goose StatementEnd
+COMMENT ON FUNCTION lookup_events(bigint) IS 'The events up to an offset that say that the creation of their contract should have been seen.';
 
-CREATE FUNCTION indexer.missing_lookups(from_exclusive bigint, to_inclusive bigint) RETURNS TABLE (contract_id text, ledger_offset bigint, node_id integer)
-LANGUAGE sql STABLE PARALLEL SAFE AS $$
+-- +goose StatementBegin
+CREATE FUNCTION missing_lookups(from_exclusive bigint, to_inclusive bigint) RETURNS TABLE (contract_id text, ledger_offset bigint, node_id integer)
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
 SELECT DISTINCT ON (k.contract_id COLLATE "C") k.contract_id, k.ledger_offset, k.node_id
-FROM indexer.lookup_events(to_inclusive) k
+FROM lookup_events(to_inclusive) k
 WHERE k.ledger_offset > from_exclusive
-  AND NOT EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = k.contract_id AND c.ledger_offset <= to_inclusive)
-  AND NOT EXISTS (SELECT FROM indexer.shown_created c WHERE c.contract_id = k.contract_id)
-  AND NOT EXISTS (SELECT FROM indexer.lookups l WHERE l.contract_id = k.contract_id)
-ORDER BY k.contract_id COLLATE "C", k.ledger_offset, k.node_id
-$$;
-COMMENT ON FUNCTION indexer.missing_lookups(bigint, bigint) IS 'The first event in a range of each contract whose creation is nowhere and that is not in indexer.lookups.';
+  AND NOT EXISTS (SELECT FROM created c WHERE c.contract_id = k.contract_id AND c.ledger_offset <= to_inclusive)
+  AND NOT EXISTS (SELECT FROM shown_created c WHERE c.contract_id = k.contract_id)
+  AND NOT EXISTS (SELECT FROM lookups l WHERE l.contract_id = k.contract_id)
+ORDER BY k.contract_id COLLATE "C", k.ledger_offset, k.node_id;
+END;
+-- +goose StatementEnd
+COMMENT ON FUNCTION missing_lookups(bigint, bigint) IS 'The first event in a range of each contract whose creation is nowhere and that is not in lookups.';
 
 -- A look-up that no event at its place asks for goes where the first event of its contract does; else, where the event at its place
 -- asks for a contract that is not looked up, it is of that one; else it goes. An outcome that contradicts itself is none.
-CREATE FUNCTION indexer.wanted_lookups(from_exclusive bigint, to_inclusive bigint) RETURNS SETOF indexer.lookups
-LANGUAGE sql STABLE PARALLEL SAFE AS $$
+-- +goose StatementBegin
+CREATE FUNCTION wanted_lookups(from_exclusive bigint, to_inclusive bigint) RETURNS SETOF lookups
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
 WITH events AS (
-    SELECT * FROM indexer.lookup_events(to_inclusive)
+    SELECT * FROM lookup_events(to_inclusive)
 ), missing AS (
-    SELECT * FROM indexer.missing_lookups(from_exclusive, to_inclusive)
+    SELECT * FROM missing_lookups(from_exclusive, to_inclusive)
 ), places AS (
     SELECT l.contract_id, l.ledger_offset, l.node_id,
         EXISTS (SELECT FROM events k WHERE k.contract_id = l.contract_id AND k.ledger_offset = l.ledger_offset AND k.node_id = l.node_id) AS is_right
-    FROM indexer.lookups l
+    FROM lookups l
 ), firsts AS (
     SELECT DISTINCT ON (k.contract_id COLLATE "C") k.contract_id, k.ledger_offset, k.node_id
     FROM events k
@@ -86,7 +94,7 @@ WITH events AS (
 SELECT w.ledger_offset, w.node_id, w.contract_id, coalesce(l.status, 'wanted'), l.reason, l.looked_up_at, l.template_ref, l.created_at, l.payload,
     l.contract_key, l.contract_key_hash, l.signatories, l.observers, l.witness_parties
 FROM wanted w
-LEFT JOIN indexer.lookups l ON l.contract_id = w.stored_as
+LEFT JOIN lookups l ON l.contract_id = w.stored_as
     AND CASE l.status
         WHEN 'wanted' THEN l.looked_up_at IS NULL AND l.reason IS NULL
         WHEN 'unusable' THEN l.looked_up_at IS NOT NULL AND l.reason IS NOT NULL
@@ -95,16 +103,17 @@ LEFT JOIN indexer.lookups l ON l.contract_id = w.stored_as
     AND CASE l.status
         WHEN 'found' THEN l.template_ref IS NOT NULL
         ELSE num_nonnulls(l.template_ref, l.created_at, l.payload, l.contract_key, l.contract_key_hash, l.signatories, l.observers, l.witness_parties) = 0
-    END
-$$;
-COMMENT ON FUNCTION indexer.wanted_lookups(bigint, bigint) IS 'What indexer.lookups should hold: what it holds, as far as events up to an offset ask for it, and the missing look-ups of a range.';
+    END;
+END;
+-- +goose StatementEnd
+COMMENT ON FUNCTION wanted_lookups(bigint, bigint) IS 'What lookups should hold: what it holds, as far as events up to an offset ask for it, and the missing look-ups of a range.';
 
 CREATE VIEW ledger.looked_up_contracts AS
 SELECT l.contract_id, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name, l.payload, l.contract_key,
        l.contract_key_hash, l.signatories, l.observers, l.witness_parties, l.created_at, l.looked_up_at, l.status, l.reason,
        l.ledger_offset, l.node_id
-FROM indexer.lookups l
-LEFT JOIN indexer.templates t ON t.template_ref = l.template_ref
+FROM lookups l
+LEFT JOIN templates t ON t.template_ref = l.template_ref
 WHERE l.status <> 'wanted' AND l.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
 COMMENT ON VIEW ledger.looked_up_contracts IS 'One row per contract whose archival is here and its creation is not (usually because it is older than ledger.oldest_offset()), and that the participant was asked for by its id. Events whose acs_delta is false don''t count: those contracts were divulged or lived in one transaction only, and servers send false with every exercise that archives nothing. This is not a creation event: the look-up serves no offset, node id, blob and interface views, so they are not here, and the contract is in no other relation. Don''t rely on it for contracts that came to the participant by party replication or by the repair service: for them the server can''t tell which package represents the contract. Each contract is asked for once: an answer, not_found too, is remembered.';
@@ -131,29 +140,29 @@ COMMENT ON COLUMN ledger.exact_payloads.stream IS 'updates: the value belongs to
 
 -- Packages -------------------------------------------------------------------------------------------------------
 
-CREATE TABLE indexer.packages (
+CREATE TABLE packages (
     package_id      text PRIMARY KEY,
     package_name    text NOT NULL,
     package_version text NOT NULL
 );
-COMMENT ON TABLE indexer.packages IS 'Packages that were vetted at some time, with the last name and version that were not empty. Shown, with those of the templates, as ledger.packages.';
+COMMENT ON TABLE packages IS 'Packages that were vetted at some time, with the last name and version that were not empty. Shown, with those of the templates, as ledger.packages.';
 
-CREATE TABLE indexer.vetting_states (
+CREATE TABLE vetting_states (
     synchronizer_ref integer PRIMARY KEY,
     topology_serial  integer NOT NULL
 );
-COMMENT ON TABLE indexer.vetting_states IS 'The synchronizers on which the participant has a vetting state, with the serial of its last vetting transaction there.';
+COMMENT ON TABLE vetting_states IS 'The synchronizers on which the participant has a vetting state, with the serial of its last vetting transaction there.';
 
-CREATE TABLE indexer.vetted_packages (
+CREATE TABLE vetted_packages (
     synchronizer_ref integer NOT NULL,
     package_id       text    NOT NULL,
     valid_from       timestamptz,
     valid_until      timestamptz,
     PRIMARY KEY (synchronizer_ref, package_id)
 );
-COMMENT ON TABLE indexer.vetted_packages IS 'What the participant had vetted when it was last asked. Shown as ledger.vetted_packages.';
+COMMENT ON TABLE vetted_packages IS 'What the participant had vetted when it was last asked. Shown as ledger.vetted_packages.';
 
-CREATE TABLE indexer.vetting_changes (
+CREATE TABLE vetting_changes (
     seq                bigint  NOT NULL,
     synchronizer_ref   integer NOT NULL,
     package_id         text    NOT NULL,
@@ -166,15 +175,15 @@ CREATE TABLE indexer.vetting_changes (
     valid_until        timestamptz,
     PRIMARY KEY (seq, synchronizer_ref, package_id)
 );
-COMMENT ON TABLE indexer.vetting_changes IS 'Every difference between two readings of what is vetted. Written once, never updated. Shown as ledger.vetting_changes.';
+COMMENT ON TABLE vetting_changes IS 'Every difference between two readings of what is vetted. Written once, never updated. Shown as ledger.vetting_changes.';
 
 CREATE VIEW ledger.packages AS
 SELECT coalesce(p.package_id, t.package_id) AS package_id,
        coalesce(nullif(p.package_name, ''), t.package_name, p.package_name) AS package_name, p.package_version
-FROM indexer.packages p
+FROM packages p
 FULL JOIN (
     SELECT DISTINCT ON (x.package_id) x.package_id, x.package_name
-    FROM indexer.templates x
+    FROM templates x
     WHERE x.package_id NOT LIKE '#%' -- a name in the place of an id
     ORDER BY x.package_id, x.package_name = '', x.template_ref DESC
 ) t ON t.package_id = p.package_id;
@@ -186,10 +195,10 @@ COMMENT ON COLUMN ledger.packages.package_version IS 'Version of the package. NU
 
 CREATE VIEW ledger.vetted_packages AS
 SELECT s.synchronizer_id, v.package_id, p.package_name, p.package_version, v.valid_from, v.valid_until, st.topology_serial
-FROM indexer.vetted_packages v
-JOIN indexer.vetting_states st ON st.synchronizer_ref = v.synchronizer_ref
-LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = v.synchronizer_ref
-LEFT JOIN indexer.packages p ON p.package_id = v.package_id;
+FROM vetted_packages v
+JOIN vetting_states st ON st.synchronizer_ref = v.synchronizer_ref
+LEFT JOIN synchronizers s ON s.synchronizer_ref = v.synchronizer_ref
+LEFT JOIN packages p ON p.package_id = v.package_id;
 
 COMMENT ON VIEW ledger.vetted_packages IS 'One row per synchronizer and package that the participant has vetted, as of the last reading (it is read at an interval, not with the stream). A package whose bounds lie in the past or in the future is here too. Empty where the server does not tell what is vetted.';
 COMMENT ON COLUMN ledger.vetted_packages.synchronizer_id IS 'The synchronizer. (synchronizer_id, package_id) is unique.';
@@ -203,9 +212,9 @@ COMMENT ON COLUMN ledger.vetted_packages.topology_serial IS 'Serial of the parti
 CREATE VIEW ledger.vetting_changes AS
 SELECT c.seq, c.seen_at, s.synchronizer_id, c.package_id, p.package_name, p.package_version, c.change, c.topology_serial,
        c.valid_from_before, c.valid_until_before, c.valid_from, c.valid_until
-FROM indexer.vetting_changes c
-LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = c.synchronizer_ref
-LEFT JOIN indexer.packages p ON p.package_id = c.package_id;
+FROM vetting_changes c
+LEFT JOIN synchronizers s ON s.synchronizer_ref = c.synchronizer_ref
+LEFT JOIN packages p ON p.package_id = c.package_id;
 
 COMMENT ON VIEW ledger.vetting_changes IS 'One row per package that was vetted, unvetted or given other bounds between two readings of what the participant has vetted. What changed and changed back in between was not seen. The first reading shows everything that was vetted by then as vetted.';
 COMMENT ON COLUMN ledger.vetting_changes.seq IS 'Order in which changes were seen; those of one reading share it. (seq, synchronizer_id, package_id) is unique.';
@@ -223,10 +232,10 @@ COMMENT ON COLUMN ledger.vetting_changes.valid_until IS 'The upper bound since t
 
 -- Background tasks -----------------------------------------------------------------------------------------------
 
-CREATE TABLE indexer.tasks (
+CREATE TABLE tasks (
     task         text PRIMARY KEY,
     succeeded_at timestamptz,
     failed_at    timestamptz,
     failure      text
 );
-COMMENT ON TABLE indexer.tasks IS 'How the streams and the tasks beside them fare: when each last did its work, and when and why it last could not.';
+COMMENT ON TABLE tasks IS 'How the streams and the tasks beside them fare: when each last did its work, and when and why it last could not.';

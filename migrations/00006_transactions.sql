@@ -1,4 +1,4 @@
--- The transaction history: one row per record in indexer.transactions, what its kind adds in a table of that kind, all
+-- The transaction history: one row per record in transactions, what its kind adds in a table of that kind, all
 -- by seq, the number of the record in the order in which it was stored. Each reading of the history from its beginning is a generation,
 -- with a range of seqs of its own behind all others. No table is partitioned: the history is never
 -- pruned, and rows are found by seq, which grows, or by the hash of an event id.
@@ -7,14 +7,14 @@
 
 -- Where the history stands ---------------------------------------------------------------------------------------
 
-CREATE TABLE indexer.network (
+CREATE TABLE network (
     only_row    boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     network_id  text NOT NULL,
     recorded_at timestamptz NOT NULL DEFAULT now()
 );
-COMMENT ON TABLE indexer.network IS 'The one network whose transaction history this database holds: the party that operates it. Empty while the service has not told.';
+COMMENT ON TABLE network IS 'The one network whose transaction history this database holds: the party that operates it. Empty while the service has not told.';
 
-CREATE TABLE indexer.history_position (
+CREATE TABLE history_position (
     only_row    boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     revision    bigint  NOT NULL,
     shown_after bigint  NOT NULL, -- readers see the generation with the seqs after this one
@@ -27,22 +27,22 @@ CREATE TABLE indexer.history_position (
         AND (read_after = shown_after AND last_seq = shown_to OR shown_to <= read_after AND read_after <= last_seq AND read_after > shown_after)
     )
 );
-INSERT INTO indexer.history_position (revision, shown_after, shown_to, read_after, last_seq, leftovers) VALUES (0, 0, 0, 0, 0, false);
-COMMENT ON TABLE indexer.history_position IS 'How far the transaction history has been read, and which of its readings from the beginning, its generations, readers see. Mostly that is the one that is being read. Moved by compare-and-swap of revision, in the transaction that writes the records; 0: not begun.';
+INSERT INTO history_position (revision, shown_after, shown_to, read_after, last_seq, leftovers) VALUES (0, 0, 0, 0, 0, false);
+COMMENT ON TABLE history_position IS 'How far the transaction history has been read, and which of its readings from the beginning, its generations, readers see. Mostly that is the one that is being read. Moved by compare-and-swap of revision, in the transaction that writes the records; 0: not begun.';
 
 -- What a reader sees of two generations it sees at one moment, that of its snapshot. Not for the planner: it would take the
 -- conditions for rarer than they are.
-CREATE FUNCTION indexer.set_aside(seq bigint) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
+CREATE FUNCTION set_aside(seq bigint) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (
     SELECT h.read_after > h.shown_after AND set_aside.seq > h.read_after AND set_aside.seq <= h.last_seq
         OR h.leftovers AND set_aside.seq > 0 AND (set_aside.seq <= h.shown_after OR set_aside.seq > h.shown_to AND set_aside.seq <= h.read_after)
-    FROM indexer.history_position h
+    FROM history_position h
 );
-COMMENT ON FUNCTION indexer.set_aside(bigint) IS 'Whether a record with this seq is of a generation that is still being read, or of one that may not be removed yet.';
+COMMENT ON FUNCTION set_aside(bigint) IS 'Whether a record with this seq is of a generation that is still being read, or of one that may not be removed yet.';
 
 -- Records: written once, never updated ---------------------------------------------------------------------------
 
-CREATE TABLE indexer.transactions (
+CREATE TABLE transactions (
     seq              bigint PRIMARY KEY,
     event_id         text   NOT NULL,
     kind             text   NOT NULL,
@@ -55,11 +55,11 @@ CREATE TABLE indexer.transactions (
     fingerprint      bigint NOT NULL,
     extra            jsonb
 );
-CREATE INDEX transactions_event_id ON indexer.transactions USING hash (event_id);
-CREATE INDEX transactions_date ON indexer.transactions USING brin (date);
-COMMENT ON TABLE indexer.transactions IS 'One row per record of the transaction history. Shown as ledger.transactions; fingerprint tells whether a record that is served again is this one.';
+CREATE INDEX transactions_event_id ON transactions USING hash (event_id);
+CREATE INDEX transactions_date ON transactions USING brin (date);
+COMMENT ON TABLE transactions IS 'One row per record of the transaction history. Shown as ledger.transactions; fingerprint tells whether a record that is served again is this one.';
 
-CREATE TABLE indexer.transfers (
+CREATE TABLE transfers (
     seq                           bigint PRIMARY KEY,
     date                          timestamptz NOT NULL,
     round                         bigint,
@@ -83,10 +83,10 @@ CREATE TABLE indexer.transfers (
     sender_extra                  jsonb,
     extra                         jsonb
 );
-CREATE INDEX transfers_date ON indexer.transfers USING brin (date);
-COMMENT ON TABLE indexer.transfers IS 'What records of transfers add. Shown as ledger.transfers.';
+CREATE INDEX transfers_date ON transfers USING brin (date);
+COMMENT ON TABLE transfers IS 'What records of transfers add. Shown as ledger.transfers.';
 
-CREATE TABLE indexer.transfer_receivers (
+CREATE TABLE transfer_receivers (
     seq          bigint  NOT NULL,
     ordinal      integer NOT NULL,
     party        text    NOT NULL,
@@ -95,9 +95,9 @@ CREATE TABLE indexer.transfer_receivers (
     extra        jsonb,
     PRIMARY KEY (seq, ordinal)
 );
-COMMENT ON TABLE indexer.transfer_receivers IS 'The receivers of transfers. Shown as ledger.transfer_receivers.';
+COMMENT ON TABLE transfer_receivers IS 'The receivers of transfers. Shown as ledger.transfer_receivers.';
 
-CREATE TABLE indexer.balance_changes (
+CREATE TABLE balance_changes (
     seq                                       bigint      NOT NULL,
     ordinal                                   integer     NOT NULL,
     date                                      timestamptz NOT NULL,
@@ -108,9 +108,9 @@ CREATE TABLE indexer.balance_changes (
     extra                                     jsonb,
     PRIMARY KEY (seq, ordinal)
 );
-COMMENT ON TABLE indexer.balance_changes IS 'The balance changes that came with transfers. Shown as ledger.balance_changes.';
+COMMENT ON TABLE balance_changes IS 'The balance changes that came with transfers. Shown as ledger.balance_changes.';
 
-CREATE TABLE indexer.mints (
+CREATE TABLE mints (
     seq    bigint PRIMARY KEY,
     date   timestamptz NOT NULL,
     round  bigint,
@@ -118,33 +118,33 @@ CREATE TABLE indexer.mints (
     amount numeric NOT NULL,
     extra  jsonb
 );
-COMMENT ON TABLE indexer.mints IS 'What records of mints add. Shown as ledger.mints.';
+COMMENT ON TABLE mints IS 'What records of mints add. Shown as ledger.mints.';
 
-CREATE TABLE indexer.taps (LIKE indexer.mints INCLUDING ALL);
-COMMENT ON TABLE indexer.taps IS 'What records of taps add. Shown as ledger.taps.';
+CREATE TABLE taps (LIKE mints INCLUDING ALL);
+COMMENT ON TABLE taps IS 'What records of taps add. Shown as ledger.taps.';
 
-CREATE TABLE indexer.aborted_transfer_instructions (
+CREATE TABLE aborted_transfer_instructions (
     seq             bigint PRIMARY KEY,
     date            timestamptz NOT NULL,
     instruction_cid text NOT NULL,
     abort_kind      text,
     extra           jsonb
 );
-COMMENT ON TABLE indexer.aborted_transfer_instructions IS 'What records of aborted transfer instructions add. Shown as ledger.aborted_transfer_instructions.';
+COMMENT ON TABLE aborted_transfer_instructions IS 'What records of aborted transfer instructions add. Shown as ledger.aborted_transfer_instructions.';
 
-CREATE TABLE indexer.unknown_transactions (
+CREATE TABLE unknown_transactions (
     seq bigint PRIMARY KEY,
     raw jsonb NOT NULL
 );
-COMMENT ON TABLE indexer.unknown_transactions IS 'Records of the kind unknown, as they were sent. Shown as ledger.unknown_transactions.';
+COMMENT ON TABLE unknown_transactions IS 'Records of the kind unknown, as they were sent. Shown as ledger.unknown_transactions.';
 
 -- What analysts read ---------------------------------------------------------------------------------------------
 
 -- Without a regular expression, which takes twice as long.
-CREATE FUNCTION indexer.update_id_of(event_id text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+CREATE FUNCTION update_id_of(event_id text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN rtrim(event_id, '0123456789') LIKE '#_%:' AND event_id NOT LIKE '%:'
     THEN left(substr(rtrim(event_id, '0123456789'), 2), -1) END;
-COMMENT ON FUNCTION indexer.update_id_of(text) IS 'The update that an event id names, which is #, the update id, a colon and the node id. NULL for an id of another form.';
+COMMENT ON FUNCTION update_id_of(text) IS 'The update that an event id names, which is #, the update id, a colon and the node id. NULL for an id of another form.';
 
 -- Only the generation that is shown. The additions keep PostgreSQL from taking a condition on seq for a rare one, and the two for a
 -- range.
@@ -153,11 +153,11 @@ COMMENT ON FUNCTION indexer.update_id_of(text) IS 'The update that an event id n
 -- are searched by it.
 
 CREATE VIEW ledger.transactions AS
-SELECT x.seq, x.event_id, indexer.update_id_of(x.event_id) AS update_id, x.kind, x.date, s.synchronizer_id AS domain_id, x.offset_text, x.round, x.transaction_type,
+SELECT x.seq, x.event_id, update_id_of(x.event_id) AS update_id, x.kind, x.date, s.synchronizer_id AS domain_id, x.offset_text, x.round, x.transaction_type,
        x.unit_word, x.extra
-FROM indexer.transactions x
-LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = x.domain_ref
-WHERE x.seq + 0 > (SELECT h.shown_after FROM indexer.history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM indexer.history_position h);
+FROM transactions x
+LEFT JOIN synchronizers s ON s.synchronizer_ref = x.domain_ref
+WHERE x.seq + 0 > (SELECT h.shown_after FROM history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM history_position h);
 
 COMMENT ON VIEW ledger.transactions IS 'One row per record of the transaction history, of every kind: what a Scan service tells of the whole network, not of one participant. What belongs to a kind is in the relation of that kind under the same seq. Everything up to the checkpoint in ledger.stream_checkpoints is here, as far as the service had it, and what came behind it under ids that are not unique. Where the history has to be read again from its beginning, that is beside what is here, and takes its place at once.';
 COMMENT ON COLUMN ledger.transactions.seq IS 'Number of the record, without gaps, in the service''s order. From 1 on; where the history had to be read again from its beginning, from behind all the numbers of before. It never changes, and no other record ever has it. Unique.';
@@ -173,13 +173,13 @@ COMMENT ON COLUMN ledger.transactions.unit_word IS 'The service''s word for the 
 COMMENT ON COLUMN ledger.transactions.extra IS 'Fields of the record that the service sent and this version does not know. NULL: none.';
 
 CREATE VIEW ledger.transfers AS
-SELECT x.seq, t.event_id, indexer.update_id_of(t.event_id) AS update_id, x.date, x.round, x.sender, x.sender_change_fee, x.sender_change_amount, x.sender_fee, x.holding_fees,
+SELECT x.seq, t.event_id, update_id_of(t.event_id) AS update_id, x.date, x.round, x.sender, x.sender_change_fee, x.sender_change_amount, x.sender_fee, x.holding_fees,
        x.input_amount, x.input_app_reward_amount, x.input_validator_reward_amount, x.input_sv_reward_amount,
        x.input_validator_faucet_amount, x.description, x.transfer_kind, x.instruction_receiver, x.instruction_amount,
        x.instruction_cid, x.receivers, x.balance_changes, x.sender_extra, x.extra
-FROM indexer.transfers x
-LEFT JOIN indexer.transactions t ON t.seq = x.seq
-WHERE x.seq + 0 > (SELECT h.shown_after FROM indexer.history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM indexer.history_position h);
+FROM transfers x
+LEFT JOIN transactions t ON t.seq = x.seq
+WHERE x.seq + 0 > (SELECT h.shown_after FROM history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM history_position h);
 
 COMMENT ON VIEW ledger.transfers IS 'One row per transfer: one sender pays any number of receivers, see ledger.transfer_receivers; one that only merges what the sender holds has none. Amounts and fees have exactly as many digits as were sent. For the transfers of one party ask ledger.party_transfers.';
 COMMENT ON COLUMN ledger.transfers.seq IS 'Which record this is. Unique.';
@@ -209,9 +209,9 @@ COMMENT ON COLUMN ledger.transfers.extra IS 'Fields of the transfer that the ser
 
 CREATE VIEW ledger.transfer_receivers AS
 SELECT x.seq, t.event_id, x.ordinal, x.party, x.amount, x.receiver_fee, x.amount - x.receiver_fee AS net_amount, x.extra
-FROM indexer.transfer_receivers x
-LEFT JOIN indexer.transactions t ON t.seq = x.seq
-WHERE x.seq + 0 > (SELECT h.shown_after FROM indexer.history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM indexer.history_position h);
+FROM transfer_receivers x
+LEFT JOIN transactions t ON t.seq = x.seq
+WHERE x.seq + 0 > (SELECT h.shown_after FROM history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM history_position h);
 
 COMMENT ON VIEW ledger.transfer_receivers IS 'One row per receiver of a transfer. The service merges what one receiver gets in one transfer, so that a party seldom has two rows of it.';
 COMMENT ON COLUMN ledger.transfer_receivers.seq IS 'Which transfer this belongs to.';
@@ -226,9 +226,9 @@ COMMENT ON COLUMN ledger.transfer_receivers.extra IS 'Fields that the service se
 CREATE VIEW ledger.balance_changes AS
 SELECT x.seq, t.event_id, x.ordinal, x.date, x.round, x.party, x.change_to_initial_amount_as_of_round_zero,
        x.change_to_holding_fees_rate, x.extra
-FROM indexer.balance_changes x
-LEFT JOIN indexer.transactions t ON t.seq = x.seq
-WHERE x.seq + 0 > (SELECT h.shown_after FROM indexer.history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM indexer.history_position h);
+FROM balance_changes x
+LEFT JOIN transactions t ON t.seq = x.seq
+WHERE x.seq + 0 > (SELECT h.shown_after FROM history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM history_position h);
 
 COMMENT ON VIEW ledger.balance_changes IS 'One row per balance change that the service reported with a transfer: recent services report none. Taps, mints, expiry and everything else that is no transfer have none either, so their sum is not what a party holds: see ledger.reported_balance_at and ledger.holdings.';
 COMMENT ON COLUMN ledger.balance_changes.seq IS 'Which transfer this belongs to.';
@@ -243,9 +243,9 @@ COMMENT ON COLUMN ledger.balance_changes.extra IS 'Fields that the service sent 
 
 CREATE VIEW ledger.mints AS
 SELECT x.seq, t.event_id, x.date, x.round, x.owner, x.amount, x.extra
-FROM indexer.mints x
-LEFT JOIN indexer.transactions t ON t.seq = x.seq
-WHERE x.seq + 0 > (SELECT h.shown_after FROM indexer.history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM indexer.history_position h);
+FROM mints x
+LEFT JOIN transactions t ON t.seq = x.seq
+WHERE x.seq + 0 > (SELECT h.shown_after FROM history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM history_position h);
 
 COMMENT ON VIEW ledger.mints IS 'One row per mint.';
 COMMENT ON COLUMN ledger.mints.seq IS 'Which record this is. Unique.';
@@ -258,9 +258,9 @@ COMMENT ON COLUMN ledger.mints.extra IS 'Fields of the mint that the service sen
 
 CREATE VIEW ledger.taps AS
 SELECT x.seq, t.event_id, x.date, x.round, x.owner, x.amount, x.extra
-FROM indexer.taps x
-LEFT JOIN indexer.transactions t ON t.seq = x.seq
-WHERE x.seq + 0 > (SELECT h.shown_after FROM indexer.history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM indexer.history_position h);
+FROM taps x
+LEFT JOIN transactions t ON t.seq = x.seq
+WHERE x.seq + 0 > (SELECT h.shown_after FROM history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM history_position h);
 
 COMMENT ON VIEW ledger.taps IS 'One row per tap: what a party of a test network gave itself.';
 COMMENT ON COLUMN ledger.taps.seq IS 'Which record this is. Unique.';
@@ -273,9 +273,9 @@ COMMENT ON COLUMN ledger.taps.extra IS 'Fields of the tap that the service sent 
 
 CREATE VIEW ledger.aborted_transfer_instructions AS
 SELECT x.seq, t.event_id, x.date, x.instruction_cid, x.abort_kind, x.extra
-FROM indexer.aborted_transfer_instructions x
-LEFT JOIN indexer.transactions t ON t.seq = x.seq
-WHERE x.seq + 0 > (SELECT h.shown_after FROM indexer.history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM indexer.history_position h);
+FROM aborted_transfer_instructions x
+LEFT JOIN transactions t ON t.seq = x.seq
+WHERE x.seq + 0 > (SELECT h.shown_after FROM history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM history_position h);
 
 COMMENT ON VIEW ledger.aborted_transfer_instructions IS 'One row per offered transfer that was withdrawn or rejected.';
 COMMENT ON COLUMN ledger.aborted_transfer_instructions.seq IS 'Which record this is. Unique.';
@@ -287,9 +287,9 @@ COMMENT ON COLUMN ledger.aborted_transfer_instructions.extra IS 'Fields that the
 
 CREATE VIEW ledger.unknown_transactions AS
 SELECT x.seq, t.event_id, x.raw
-FROM indexer.unknown_transactions x
-LEFT JOIN indexer.transactions t ON t.seq = x.seq
-WHERE x.seq + 0 > (SELECT h.shown_after FROM indexer.history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM indexer.history_position h);
+FROM unknown_transactions x
+LEFT JOIN transactions t ON t.seq = x.seq
+WHERE x.seq + 0 > (SELECT h.shown_after FROM history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM history_position h);
 
 COMMENT ON VIEW ledger.unknown_transactions IS 'One row per record of the kind unknown, as the service sent it: of a kind that this version does not know, without a date, or with several or none of the parts transfer, mint, tap and abort_transfer_instruction. Nothing of it stands in the other relations but its row of ledger.transactions. Empty in the usual case: a newer release of the indexer may know the kind.';
 COMMENT ON COLUMN ledger.unknown_transactions.seq IS 'Which record this is. Unique.';
@@ -300,16 +300,16 @@ COMMENT ON COLUMN ledger.unknown_transactions.raw IS 'The whole record. Can be a
 CREATE OR REPLACE VIEW ledger.exact_payloads AS
 SELECT x.stream, x.ledger_offset, x.node_id, x.interface_id, x.seq, x.field, x.exact
 FROM (
-    SELECT 'updates' AS stream, e.ledger_offset, e.node_id, e.interface_id, e.seq, e.field, e.exact FROM indexer.exact_payloads e
+    SELECT 'updates' AS stream, e.ledger_offset, e.node_id, e.interface_id, e.seq, e.field, e.exact FROM exact_payloads e
     UNION ALL
-    SELECT 'updates', e.ledger_offset, e.node_id, e.interface_id, e.seq, e.field, e.exact FROM indexer.shown_exact_payloads e
+    SELECT 'updates', e.ledger_offset, e.node_id, e.interface_id, e.seq, e.field, e.exact FROM shown_exact_payloads e
     UNION ALL
-    SELECT 'updates', e.ledger_offset, NULL, NULL, NULL, e.field, e.exact FROM indexer.checkpoint_exact_payloads e
+    SELECT 'updates', e.ledger_offset, NULL, NULL, NULL, e.field, e.exact FROM checkpoint_exact_payloads e
     UNION ALL
-    SELECT 'lookups', e.ledger_offset, e.node_id, NULL, NULL, e.field, e.exact FROM indexer.lookup_exact_payloads e
+    SELECT 'lookups', e.ledger_offset, e.node_id, NULL, NULL, e.field, e.exact FROM lookup_exact_payloads e
     UNION ALL
-    SELECT 'transactions', NULL, NULL, NULL, e.seq, e.field, e.exact FROM indexer.record_exact_payloads e
-    WHERE e.seq > (SELECT h.shown_after FROM indexer.history_position h) AND e.seq <= (SELECT h.shown_to FROM indexer.history_position h)
+    SELECT 'transactions', NULL, NULL, NULL, e.seq, e.field, e.exact FROM record_exact_payloads e
+    WHERE e.seq > (SELECT h.shown_after FROM history_position h) AND e.seq <= (SELECT h.shown_to FROM history_position h)
 ) x
 WHERE x.ledger_offset + 0 <= (SELECT ledger.latest_offset()) OR x.ledger_offset IS NULL;
 

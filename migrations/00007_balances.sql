@@ -6,30 +6,30 @@
 
 -- Transfers of a party -------------------------------------------------------------------------------------------
 
-CREATE VIEW indexer.transfer_parties AS
+CREATE VIEW transfer_parties AS
 SELECT t.seq, t.sender AS party, true AS sent, t.date, t.round,
-       CASE WHEN t.receivers IS NOT NULL THEN coalesce((SELECT sum(r.amount) FROM indexer.transfer_receivers r WHERE r.seq = t.seq), 0) END AS amount,
+       CASE WHEN t.receivers IS NOT NULL THEN coalesce((SELECT sum(r.amount) FROM transfer_receivers r WHERE r.seq = t.seq), 0) END AS amount,
        t.sender_fee AS fee
-FROM indexer.transfers t
-WHERE t.seq > (SELECT h.shown_after FROM indexer.history_position h) AND t.seq <= (SELECT h.shown_to FROM indexer.history_position h)
+FROM transfers t
+WHERE t.seq > (SELECT h.shown_after FROM history_position h) AND t.seq <= (SELECT h.shown_to FROM history_position h)
 UNION ALL
 SELECT r.seq, r.party, false, t.date, t.round, sum(r.amount), CASE WHEN count(*) = count(r.receiver_fee) THEN sum(r.receiver_fee) END
-FROM indexer.transfer_receivers r
-JOIN indexer.transfers t ON t.seq = r.seq
-WHERE r.seq > (SELECT h.shown_after FROM indexer.history_position h) AND r.seq <= (SELECT h.shown_to FROM indexer.history_position h)
+FROM transfer_receivers r
+JOIN transfers t ON t.seq = r.seq
+WHERE r.seq > (SELECT h.shown_after FROM history_position h) AND r.seq <= (SELECT h.shown_to FROM history_position h)
 GROUP BY r.seq, r.party, t.date, t.round;
-COMMENT ON VIEW indexer.transfer_parties IS 'Who took part in which transfer of the generation that is shown: its sender, and each receiver once, with its entries summed. A sum of which a part was left out is NULL. What indexer.party_transfers is made of.';
-COMMENT ON COLUMN indexer.transfer_parties.seq IS 'Of the transfer.';
-COMMENT ON COLUMN indexer.transfer_parties.party IS 'The sender or a receiver.';
-COMMENT ON COLUMN indexer.transfer_parties.sent IS 'true: the party is the sender. false: it is a receiver.';
-COMMENT ON COLUMN indexer.transfer_parties.date IS 'Of the transfer.';
-COMMENT ON COLUMN indexer.transfer_parties.round IS 'Of the transfer.';
-COMMENT ON COLUMN indexer.transfer_parties.amount IS 'What is sent to all receivers together, or to this one, before their fees.';
-COMMENT ON COLUMN indexer.transfer_parties.fee IS 'sender_fee, or the sum of the receiver''s receiver_fee.';
+COMMENT ON VIEW transfer_parties IS 'Who took part in which transfer of the generation that is shown: its sender, and each receiver once, with its entries summed. A sum of which a part was left out is NULL. What party_transfers is made of.';
+COMMENT ON COLUMN transfer_parties.seq IS 'Of the transfer.';
+COMMENT ON COLUMN transfer_parties.party IS 'The sender or a receiver.';
+COMMENT ON COLUMN transfer_parties.sent IS 'true: the party is the sender. false: it is a receiver.';
+COMMENT ON COLUMN transfer_parties.date IS 'Of the transfer.';
+COMMENT ON COLUMN transfer_parties.round IS 'Of the transfer.';
+COMMENT ON COLUMN transfer_parties.amount IS 'What is sent to all receivers together, or to this one, before their fees.';
+COMMENT ON COLUMN transfer_parties.fee IS 'sender_fee, or the sum of the receiver''s receiver_fee.';
 
 -- All columns are in the index: the table itself need not be visited, so that reading the index in its order is always
 -- cheaper than sorting. For that the table's pages must be known to be visible to all, which a vacuum notes.
-CREATE TABLE indexer.party_transfers (
+CREATE TABLE party_transfers (
     party  text COLLATE "C" NOT NULL,
     date   timestamptz NOT NULL,
     seq    bigint      NOT NULL,
@@ -39,41 +39,41 @@ CREATE TABLE indexer.party_transfers (
     fee    numeric,
     PRIMARY KEY (party, date, seq, sent) INCLUDE (round, amount, fee)
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
-COMMENT ON TABLE indexer.party_transfers IS 'Derived from transfers and their receivers: the rows of indexer.transfer_parties in the order in which a party''s transfers are read. Shown as ledger.party_transfers.';
-COMMENT ON COLUMN indexer.party_transfers.party IS 'As in indexer.transfer_parties.';
-COMMENT ON COLUMN indexer.party_transfers.date IS 'As in indexer.transfer_parties.';
-COMMENT ON COLUMN indexer.party_transfers.seq IS 'As in indexer.transfer_parties.';
-COMMENT ON COLUMN indexer.party_transfers.sent IS 'As in indexer.transfer_parties.';
-COMMENT ON COLUMN indexer.party_transfers.round IS 'As in indexer.transfer_parties.';
-COMMENT ON COLUMN indexer.party_transfers.amount IS 'As in indexer.transfer_parties.';
-COMMENT ON COLUMN indexer.party_transfers.fee IS 'As in indexer.transfer_parties.';
+COMMENT ON TABLE party_transfers IS 'Derived from transfers and their receivers: the rows of transfer_parties in the order in which a party''s transfers are read. Shown as ledger.party_transfers.';
+COMMENT ON COLUMN party_transfers.party IS 'As in transfer_parties.';
+COMMENT ON COLUMN party_transfers.date IS 'As in transfer_parties.';
+COMMENT ON COLUMN party_transfers.seq IS 'As in transfer_parties.';
+COMMENT ON COLUMN party_transfers.sent IS 'As in transfer_parties.';
+COMMENT ON COLUMN party_transfers.round IS 'As in transfer_parties.';
+COMMENT ON COLUMN party_transfers.amount IS 'As in transfer_parties.';
+COMMENT ON COLUMN party_transfers.fee IS 'As in transfer_parties.';
 
 -- A function, so that a planner without statistics does not take each row for an expensive one and compile the query; with
 -- its owner's rights, as a view has them.
-CREATE FUNCTION indexer.receivers_of(seq bigint) RETURNS text[] LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
-RETURN ARRAY(SELECT r.party FROM indexer.transfer_receivers r WHERE r.seq = receivers_of.seq GROUP BY r.party ORDER BY min(r.ordinal));
-COMMENT ON FUNCTION indexer.receivers_of(bigint) IS 'The receivers of a transfer in their order, each once.';
+CREATE FUNCTION receivers_of(seq bigint) RETURNS text[] LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
+RETURN ARRAY(SELECT r.party FROM transfer_receivers r WHERE r.seq = receivers_of.seq GROUP BY r.party ORDER BY min(r.ordinal));
+COMMENT ON FUNCTION receivers_of(bigint) IS 'The receivers of a transfer in their order, each once.';
 
 -- What needs a look-up elsewhere is a scalar subquery outside of the ordered rows: it is looked up for the rows that are
 -- read, neither sooner nor by joining whole tables.
 CREATE VIEW ledger.party_transfers AS
 SELECT p.party, CASE WHEN p.sent THEN 'sent' ELSE 'received' END AS direction,
        CASE
-           WHEN NOT p.sent THEN ARRAY(SELECT t.sender FROM indexer.transfers t WHERE t.seq = p.seq)
+           WHEN NOT p.sent THEN ARRAY(SELECT t.sender FROM transfers t WHERE t.seq = p.seq)
            WHEN p.amount IS NULL THEN NULL
            -- Nearly all have one, which is found more quickly.
-           WHEN (SELECT t.receivers FROM indexer.transfers t WHERE t.seq = p.seq) = 1
-               THEN ARRAY(SELECT r.party FROM indexer.transfer_receivers r WHERE r.seq = p.seq AND r.ordinal = 0)
-           ELSE indexer.receivers_of(p.seq)
+           WHEN (SELECT t.receivers FROM transfers t WHERE t.seq = p.seq) = 1
+               THEN ARRAY(SELECT r.party FROM transfer_receivers r WHERE r.seq = p.seq AND r.ordinal = 0)
+           ELSE receivers_of(p.seq)
        END AS counterparties,
        p.amount, p.fee, CASE WHEN p.sent THEN -(p.amount + p.fee) ELSE p.amount - p.fee END AS net_amount, p.date, p.round,
-       (SELECT x.event_id FROM indexer.transactions x WHERE x.seq = p.seq) AS event_id,
-       (SELECT t.description FROM indexer.transfers t WHERE t.seq = p.seq) AS description,
+       (SELECT x.event_id FROM transactions x WHERE x.seq = p.seq) AS event_id,
+       (SELECT t.description FROM transfers t WHERE t.seq = p.seq) AS description,
        p.seq,
-       (SELECT t.transfer_kind FROM indexer.transfers t WHERE t.seq = p.seq) AS transfer_kind
+       (SELECT t.transfer_kind FROM transfers t WHERE t.seq = p.seq) AS transfer_kind
 FROM (
-    SELECT * FROM indexer.party_transfers o
-    WHERE o.seq + 0 > (SELECT h.shown_after FROM indexer.history_position h) AND 0 + o.seq <= (SELECT h.shown_to FROM indexer.history_position h)
+    SELECT * FROM party_transfers o
+    WHERE o.seq + 0 > (SELECT h.shown_after FROM history_position h) AND 0 + o.seq <= (SELECT h.shown_to FROM history_position h)
     ORDER BY o.party DESC, o.date DESC, o.seq DESC, o.sent DESC
 ) p;
 
@@ -93,7 +93,7 @@ COMMENT ON COLUMN ledger.party_transfers.transfer_kind IS 'As in ledger.transfer
 
 -- Reported balances ----------------------------------------------------------------------------------------------
 
-CREATE TABLE indexer.balance_totals (
+CREATE TABLE balance_totals (
     generation        bigint  NOT NULL,
     party             text COLLATE "C" NOT NULL,
     round             bigint  NOT NULL,
@@ -101,15 +101,15 @@ CREATE TABLE indexer.balance_totals (
     holding_fees_rate numeric NOT NULL,
     PRIMARY KEY (generation, party, round)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
-COMMENT ON TABLE indexer.balance_totals IS 'Derived from balance changes: running totals, one row per party and round in which it has any change. A change that came without a round is in none. Read by ledger.reported_balance_at and ledger.reported_balances_at.';
-COMMENT ON COLUMN indexer.balance_totals.generation IS 'The reading of the history whose balance changes are summed up: the seq after which its records begin.';
-COMMENT ON COLUMN indexer.balance_totals.party IS 'The party.';
-COMMENT ON COLUMN indexer.balance_totals.round IS 'The round.';
-COMMENT ON COLUMN indexer.balance_totals.initial_amount IS 'Sum of change_to_initial_amount_as_of_round_zero over all changes of the party in rounds up to and including this one.';
-COMMENT ON COLUMN indexer.balance_totals.holding_fees_rate IS 'Sum of change_to_holding_fees_rate over the same changes.';
+COMMENT ON TABLE balance_totals IS 'Derived from balance changes: running totals, one row per party and round in which it has any change. A change that came without a round is in none. Read by ledger.reported_balance_at and ledger.reported_balances_at.';
+COMMENT ON COLUMN balance_totals.generation IS 'The reading of the history whose balance changes are summed up: the seq after which its records begin.';
+COMMENT ON COLUMN balance_totals.party IS 'The party.';
+COMMENT ON COLUMN balance_totals.round IS 'The round.';
+COMMENT ON COLUMN balance_totals.initial_amount IS 'Sum of change_to_initial_amount_as_of_round_zero over all changes of the party in rounds up to and including this one.';
+COMMENT ON COLUMN balance_totals.holding_fees_rate IS 'Sum of change_to_holding_fees_rate over the same changes.';
 
 -- Updated again and again in what no index has: the space that is left in each page keeps most updates out of the index.
-CREATE TABLE indexer.latest_totals (
+CREATE TABLE latest_totals (
     generation        bigint  NOT NULL,
     party             text COLLATE "C" NOT NULL,
     round             bigint  NOT NULL,
@@ -117,68 +117,68 @@ CREATE TABLE indexer.latest_totals (
     holding_fees_rate numeric NOT NULL,
     PRIMARY KEY (generation, party)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
-COMMENT ON TABLE indexer.latest_totals IS 'The last row of each party in indexer.balance_totals, so that the balances of all parties at a late round need no search. Read by ledger.reported_balances_at.';
-COMMENT ON COLUMN indexer.latest_totals.generation IS 'As in indexer.balance_totals.';
-COMMENT ON COLUMN indexer.latest_totals.party IS 'As in indexer.balance_totals.';
-COMMENT ON COLUMN indexer.latest_totals.round IS 'As in indexer.balance_totals.';
-COMMENT ON COLUMN indexer.latest_totals.initial_amount IS 'As in indexer.balance_totals.';
-COMMENT ON COLUMN indexer.latest_totals.holding_fees_rate IS 'As in indexer.balance_totals.';
+COMMENT ON TABLE latest_totals IS 'The last row of each party in balance_totals, so that the balances of all parties at a late round need no search. Read by ledger.reported_balances_at.';
+COMMENT ON COLUMN latest_totals.generation IS 'As in balance_totals.';
+COMMENT ON COLUMN latest_totals.party IS 'As in balance_totals.';
+COMMENT ON COLUMN latest_totals.round IS 'As in balance_totals.';
+COMMENT ON COLUMN latest_totals.initial_amount IS 'As in balance_totals.';
+COMMENT ON COLUMN latest_totals.holding_fees_rate IS 'As in balance_totals.';
 
-CREATE TABLE indexer.balance_rounds (
+CREATE TABLE balance_rounds (
     generation       bigint PRIMARY KEY,
     newest           bigint,
     first_incomplete bigint
 );
-INSERT INTO indexer.balance_rounds (generation) VALUES (0);
-COMMENT ON TABLE indexer.balance_rounds IS 'Of which rounds balances can be told.';
-COMMENT ON COLUMN indexer.balance_rounds.generation IS 'As in indexer.balance_totals.';
-COMMENT ON COLUMN indexer.balance_rounds.newest IS 'The greatest round of any record of a known kind. NULL: none has told one.';
-COMMENT ON COLUMN indexer.balance_rounds.first_incomplete IS 'The least round of a transfer that came without balance changes, or of a record of an unknown kind, which may be one. The least bigint: such a record, or any transfer, came without its round, so that no total is complete. NULL: every transfer told all.';
+INSERT INTO balance_rounds (generation) VALUES (0);
+COMMENT ON TABLE balance_rounds IS 'Of which rounds balances can be told.';
+COMMENT ON COLUMN balance_rounds.generation IS 'As in balance_totals.';
+COMMENT ON COLUMN balance_rounds.newest IS 'The greatest round of any record of a known kind. NULL: none has told one.';
+COMMENT ON COLUMN balance_rounds.first_incomplete IS 'The least round of a transfer that came without balance changes, or of a record of an unknown kind, which may be one. The least bigint: such a record, or any transfer, came without its round, so that no total is complete. NULL: every transfer told all.';
 
-CREATE VIEW indexer.running_totals AS
-SELECT (SELECT h.shown_after FROM indexer.history_position h) AS generation,
+CREATE VIEW running_totals AS
+SELECT (SELECT h.shown_after FROM history_position h) AS generation,
        x.party, x.round, x.initial_amount, x.holding_fees_rate, lead(x.round) OVER (PARTITION BY x.party ORDER BY x.round) IS NULL AS latest
 FROM (
     SELECT c.party COLLATE "C" AS party, c.round,
         sum(sum(c.change_to_initial_amount_as_of_round_zero)) OVER rounds AS initial_amount,
         sum(sum(c.change_to_holding_fees_rate)) OVER rounds AS holding_fees_rate
-    FROM indexer.balance_changes c
-    WHERE c.round IS NOT NULL AND c.seq > (SELECT h.shown_after FROM indexer.history_position h) AND c.seq <= (SELECT h.shown_to FROM indexer.history_position h)
+    FROM balance_changes c
+    WHERE c.round IS NOT NULL AND c.seq > (SELECT h.shown_after FROM history_position h) AND c.seq <= (SELECT h.shown_to FROM history_position h)
     GROUP BY c.party COLLATE "C", c.round
     WINDOW rounds AS (PARTITION BY c.party COLLATE "C" ORDER BY c.round)
 ) x;
-COMMENT ON VIEW indexer.running_totals IS 'What indexer.balance_totals should hold of the generation that is shown, worked out from all its balance changes at once, and which rows of it indexer.latest_totals should.';
-COMMENT ON COLUMN indexer.running_totals.generation IS 'As in indexer.balance_totals.';
-COMMENT ON COLUMN indexer.running_totals.party IS 'As in indexer.balance_totals.';
-COMMENT ON COLUMN indexer.running_totals.round IS 'As in indexer.balance_totals.';
-COMMENT ON COLUMN indexer.running_totals.initial_amount IS 'As in indexer.balance_totals.';
-COMMENT ON COLUMN indexer.running_totals.holding_fees_rate IS 'As in indexer.balance_totals.';
-COMMENT ON COLUMN indexer.running_totals.latest IS 'Whether the party has no change in a later round.';
+COMMENT ON VIEW running_totals IS 'What balance_totals should hold of the generation that is shown, worked out from all its balance changes at once, and which rows of it latest_totals should.';
+COMMENT ON COLUMN running_totals.generation IS 'As in balance_totals.';
+COMMENT ON COLUMN running_totals.party IS 'As in balance_totals.';
+COMMENT ON COLUMN running_totals.round IS 'As in balance_totals.';
+COMMENT ON COLUMN running_totals.initial_amount IS 'As in balance_totals.';
+COMMENT ON COLUMN running_totals.holding_fees_rate IS 'As in balance_totals.';
+COMMENT ON COLUMN running_totals.latest IS 'Whether the party has no change in a later round.';
 
-CREATE VIEW indexer.rounds_told AS
+CREATE VIEW rounds_told AS
 SELECT h.shown_after AS generation, (
-    SELECT max(x.round) FROM indexer.transactions x WHERE x.kind <> 'unknown' AND x.seq > h.shown_after AND x.seq <= h.shown_to
+    SELECT max(x.round) FROM transactions x WHERE x.kind <> 'unknown' AND x.seq > h.shown_after AND x.seq <= h.shown_to
 ) AS newest, (
     SELECT min(coalesce(x.round, -9223372036854775808))
-    FROM indexer.transactions x
-    LEFT JOIN indexer.transfers t ON t.seq = x.seq
+    FROM transactions x
+    LEFT JOIN transfers t ON t.seq = x.seq
     WHERE x.seq > h.shown_after AND x.seq <= h.shown_to
       AND (x.kind = 'unknown' OR x.kind = 'transfer' AND (x.round IS NULL OR coalesce(t.balance_changes, 0) = 0))
 ) AS first_incomplete
-FROM indexer.history_position h;
-COMMENT ON VIEW indexer.rounds_told IS 'What indexer.balance_rounds should hold of the generation that is shown, worked out from all its records.';
-COMMENT ON COLUMN indexer.rounds_told.generation IS 'As in indexer.balance_rounds.';
-COMMENT ON COLUMN indexer.rounds_told.newest IS 'As in indexer.balance_rounds.';
-COMMENT ON COLUMN indexer.rounds_told.first_incomplete IS 'As in indexer.balance_rounds.';
+FROM history_position h;
+COMMENT ON VIEW rounds_told IS 'What balance_rounds should hold of the generation that is shown, worked out from all its records.';
+COMMENT ON COLUMN rounds_told.generation IS 'As in balance_rounds.';
+COMMENT ON COLUMN rounds_told.newest IS 'As in balance_rounds.';
+COMMENT ON COLUMN rounds_told.first_incomplete IS 'As in balance_rounds.';
 
-CREATE FUNCTION indexer.balances_are_told(round bigint) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
+CREATE FUNCTION balances_are_told(round bigint) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (
     SELECT coalesce(balances_are_told.round <= b.newest, false)
        AND coalesce(balances_are_told.round < b.first_incomplete, true)
-    FROM indexer.balance_rounds b
-    WHERE b.generation = (SELECT h.shown_after FROM indexer.history_position h)
+    FROM balance_rounds b
+    WHERE b.generation = (SELECT h.shown_after FROM history_position h)
 );
-COMMENT ON FUNCTION indexer.balances_are_told(bigint) IS 'Whether every transfer up to the round is here, as far as can be told, and came with its balance changes.';
+COMMENT ON FUNCTION balances_are_told(bigint) IS 'Whether every transfer up to the round is here, as far as can be told, and came with its balance changes.';
 
 -- With their owner's rights, as a view reads: an analyst needs none in schema indexer.
 CREATE FUNCTION ledger.reported_balance_at(party text, round bigint) RETURNS numeric LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
@@ -186,12 +186,12 @@ RETURN (
     SELECT CASE WHEN b.balance >= 0 THEN b.balance END
     FROM (
         SELECT t.initial_amount - t.holding_fees_rate * (reported_balance_at.round::numeric + 1) AS balance
-        FROM indexer.balance_totals t
-        WHERE t.generation = (SELECT h.shown_after FROM indexer.history_position h) AND t.party = reported_balance_at.party AND t.round <= reported_balance_at.round
+        FROM balance_totals t
+        WHERE t.generation = (SELECT h.shown_after FROM history_position h) AND t.party = reported_balance_at.party AND t.round <= reported_balance_at.round
         ORDER BY t.round DESC
         LIMIT 1
     ) b
-    WHERE indexer.balances_are_told(reported_balance_at.round)
+    WHERE balances_are_told(reported_balance_at.round)
 );
 COMMENT ON FUNCTION ledger.reported_balance_at(text, bigint) IS 'The sum of the balance changes that the history service reported for a party in rounds up to and including this one, less the holding fees that they report up to the end of the round. This is not what the party holds: taps, mints, expiry and everything else that is no transfer are in no balance change. See ledger.holdings for what is held. NULL: it can''t be told, because a transfer up to this round came without balance changes (recent services send none) or a transfer came without its round, because a record of an unknown kind may be such a transfer, or because no record of this round or a later one has been seen; because the sum is negative, which says that the party got more by other ways than transfers; or because no balance change up to the round names the party, as none names a misspelt one. The newest round, max(round) in ledger.transactions, may still grow.';
 
@@ -199,20 +199,20 @@ COMMENT ON FUNCTION ledger.reported_balance_at(text, bigint) IS 'The sum of the 
 CREATE FUNCTION ledger.reported_balances_at(round bigint) RETURNS TABLE (party text, balance numeric) LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
 BEGIN ATOMIC
     WITH told AS MATERIALIZED (
-        SELECT indexer.balances_are_told(reported_balances_at.round) AS are
+        SELECT balances_are_told(reported_balances_at.round) AS are
     ), balances AS MATERIALIZED (
         SELECT l.party, CASE
             WHEN l.round <= reported_balances_at.round THEN l.initial_amount - l.holding_fees_rate * (reported_balances_at.round::numeric + 1)
             ELSE (
                 SELECT t.initial_amount - t.holding_fees_rate * (reported_balances_at.round::numeric + 1)
-                FROM indexer.balance_totals t
+                FROM balance_totals t
                 WHERE t.generation = l.generation AND t.party = l.party AND t.round <= reported_balances_at.round
                 ORDER BY t.round DESC
                 LIMIT 1
             )
         END AS balance
-        FROM indexer.latest_totals l
-        WHERE l.generation = (SELECT h.shown_after FROM indexer.history_position h)
+        FROM latest_totals l
+        WHERE l.generation = (SELECT h.shown_after FROM history_position h)
     )
     SELECT b.party, CASE WHEN t.are AND b.balance >= 0 THEN b.balance END
     FROM told t

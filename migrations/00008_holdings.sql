@@ -5,40 +5,43 @@
 
 -- Which templates have shown a view of which interface -----------------------------------------------------------
 
-CREATE TABLE indexer.template_interfaces (
+CREATE TABLE template_interfaces (
     template_ref integer NOT NULL,
     interface_id text    NOT NULL,
     PRIMARY KEY (template_ref, interface_id)
 );
-COMMENT ON TABLE indexer.template_interfaces IS 'Which templates have shown a view of which interface, so that holdings are found without looking at every active contract. Written before the views, as the other dictionaries are.';
+COMMENT ON TABLE template_interfaces IS 'Which templates have shown a view of which interface, so that holdings are found without looking at every active contract. Written before the views, as the other dictionaries are.';
 
-CREATE FUNCTION indexer.shown_interfaces(from_exclusive bigint, to_inclusive bigint) RETURNS TABLE (template_ref integer, interface_id text)
-LANGUAGE sql STABLE PARALLEL SAFE AS $$
+-- +goose StatementBegin
+CREATE FUNCTION shown_interfaces(from_exclusive bigint, to_inclusive bigint) RETURNS TABLE (template_ref integer, interface_id text)
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
 SELECT c.template_ref, v.interface_id
-FROM indexer.interface_views v
-JOIN indexer.created c ON c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id
+FROM interface_views v
+JOIN created c ON c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id
 WHERE v.ledger_offset > from_exclusive AND v.ledger_offset <= to_inclusive AND c.ledger_offset > from_exclusive AND c.ledger_offset <= to_inclusive
 UNION
 SELECT c.template_ref, v.interface_id
-FROM indexer.shown_interface_views v
-JOIN indexer.shown_created c ON c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id
-$$;
-COMMENT ON FUNCTION indexer.shown_interfaces(bigint, bigint) IS 'Which templates have shown a view of which interface in a range of offsets and in the snapshot that is carried. What indexer.template_interfaces should hold at least.';
+FROM shown_interface_views v
+JOIN shown_created c ON c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id;
+END;
+-- +goose StatementEnd
+COMMENT ON FUNCTION shown_interfaces(bigint, bigint) IS 'Which templates have shown a view of which interface in a range of offsets and in the snapshot that is carried. What template_interfaces should hold at least.';
 
 -- Interface views ------------------------------------------------------------------------------------------------
 -- The server names an interface by the id of its package. The package's name is known where the package is, and where one name
 -- and nothing else was asked for with the rest of the interface's id.
 
-CREATE VIEW indexer.interface_names AS
+CREATE VIEW interface_names AS
 SELECT i.interface_id, split_part(i.interface_id, ':', 2) AS module_name, split_part(i.interface_id, ':', 3) AS entity_name,
        coalesce(
            (SELECT nullif(p.package_name, '') FROM ledger.packages p WHERE p.package_id = split_part(i.interface_id, ':', 1)),
            (SELECT CASE WHEN count(DISTINCT a.asked) = 1 AND min(a.asked) LIKE '#%' THEN split_part(substr(min(a.asked), 2), ':', 1) END
-            FROM indexer.scopes s, jsonb_array_elements_text(s.definition -> 'interfaces') a (asked)
+            FROM scopes s, jsonb_array_elements_text(s.definition -> 'interfaces') a (asked)
             WHERE substr(a.asked, strpos(a.asked, ':')) = substr(i.interface_id, strpos(i.interface_id, ':')))
        ) AS package_name
-FROM (SELECT DISTINCT x.interface_id FROM indexer.template_interfaces x) i;
-COMMENT ON VIEW indexer.interface_names IS 'The interfaces of which there are views, and what their ids mean.';
+FROM (SELECT DISTINCT x.interface_id FROM template_interfaces x) i;
+COMMENT ON VIEW interface_names IS 'The interfaces of which there are views, and what their ids mean.';
 
 CREATE VIEW ledger.interface_views AS
 SELECT v.ledger_offset, v.node_id, v.contract_id, v.interface_id, n.package_name, n.module_name, n.entity_name, v.view_value,
@@ -47,17 +50,17 @@ SELECT v.ledger_offset, v.node_id, v.contract_id, v.interface_id, n.package_name
 FROM (
     SELECT x.ledger_offset, x.node_id, x.ordinal, x.contract_id, x.interface_id, x.synchronizer_ref, x.record_time,
            x.view_value, x.status_code, x.status_message, x.status_details, x.implementation_package_id, x.extra,
-           (SELECT u.update_id FROM indexer.updates u WHERE u.ledger_offset = x.ledger_offset) AS update_id, x.ledger_offset AS shown_at
-    FROM indexer.interface_views x
+           (SELECT u.update_id FROM updates u WHERE u.ledger_offset = x.ledger_offset) AS update_id, x.ledger_offset AS shown_at
+    FROM interface_views x
     UNION ALL
     SELECT x.ledger_offset, x.node_id, x.ordinal, x.contract_id, x.interface_id, x.synchronizer_ref, NULL::timestamptz,
            x.view_value, x.status_code, x.status_message, x.status_details, x.implementation_package_id, x.extra,
-           NULL::text, CASE WHEN x.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates') THEN x.ledger_offset END
-    FROM indexer.carried_interface_views x
+           NULL::text, CASE WHEN x.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates') THEN x.ledger_offset END
+    FROM carried_interface_views x
 ) v
-LEFT JOIN indexer.interface_names n ON n.interface_id = v.interface_id
-LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = v.synchronizer_ref
-WHERE v.shown_at + 0 <= (SELECT k.ledger_offset FROM indexer.checkpoints k WHERE k.stream = 'updates');
+LEFT JOIN interface_names n ON n.interface_id = v.interface_id
+LEFT JOIN synchronizers s ON s.synchronizer_ref = v.synchronizer_ref
+WHERE v.shown_at + 0 <= (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates');
 
 COMMENT ON VIEW ledger.interface_views IS 'One row per interface view of a creation event: the contract as seen through an interface that --interfaces asked for. It belongs to the row of ledger.created_events with the same (ledger_offset, node_id).';
 COMMENT ON COLUMN ledger.interface_views.ledger_offset IS 'Offset of the creation event.';
@@ -80,70 +83,70 @@ COMMENT ON COLUMN ledger.interface_views.extra IS 'Fields that the server sent a
 
 -- Casts that can't fail: NULL for what is none. Simple enough to be inlined ---------------------------------------
 
-CREATE FUNCTION indexer.text_of(value jsonb) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+CREATE FUNCTION text_of(value jsonb) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN jsonb_typeof(value) = 'string' THEN value #>> '{}' END;
-COMMENT ON FUNCTION indexer.text_of(jsonb) IS 'The text that a JSON value is.';
+COMMENT ON FUNCTION text_of(jsonb) IS 'The text that a JSON value is.';
 
-CREATE FUNCTION indexer.decimal_of(value text) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE
+CREATE FUNCTION decimal_of(value text) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN length(value) <= 100 AND value ~ '^-?[0-9]+(\.[0-9]+)?$' THEN value::numeric END;
-COMMENT ON FUNCTION indexer.decimal_of(text) IS 'The decimal that a text is. A ledger''s have at most 38 digits.';
+COMMENT ON FUNCTION decimal_of(text) IS 'The decimal that a text is. A ledger''s have at most 38 digits.';
 
-CREATE FUNCTION indexer.integer_of(value text) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
+CREATE FUNCTION integer_of(value text) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN value ~ '^-?[0-9]{1,19}$' THEN
     CASE WHEN value::numeric BETWEEN -9223372036854775808 AND 9223372036854775807 THEN value::bigint END END;
-COMMENT ON FUNCTION indexer.integer_of(text) IS 'The 64-bit integer that a text is.';
+COMMENT ON FUNCTION integer_of(text) IS 'The 64-bit integer that a text is.';
 
 -- The days that months have: 31, 30, 28, and 29 in leap years.
-CREATE FUNCTION indexer.time_of(value text) RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE
+CREATE FUNCTION time_of(value text) RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE WHEN value ~ ('^(?!0000)('
     || '[0-9]{4}-(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|'
     || '[0-9]{4}-(0[469]|11)-(0[1-9]|[12][0-9]|30)|'
     || '[0-9]{4}-02-(0[1-9]|1[0-9]|2[0-8])|'
     || '([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29'
     || ')T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?Z$') THEN value::timestamptz END;
-COMMENT ON FUNCTION indexer.time_of(text) IS 'The time that a text is: in UTC, with microseconds at most, as a ledger writes its times.';
+COMMENT ON FUNCTION time_of(text) IS 'The time that a text is: in UTC, with microseconds at most, as a ledger writes its times.';
 
 -- A bound of 285 years keeps within what an interval, and a time, can be.
-CREATE FUNCTION indexer.duration_of(value text) RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN indexer.integer_of(value) BETWEEN -9000000000000000 AND 9000000000000000
-    THEN indexer.integer_of(value) * interval '1 microsecond' END;
-COMMENT ON FUNCTION indexer.duration_of(text) IS 'The duration that a number of microseconds is.';
+CREATE FUNCTION duration_of(value text) RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN integer_of(value) BETWEEN -9000000000000000 AND 9000000000000000
+    THEN integer_of(value) * interval '1 microsecond' END;
+COMMENT ON FUNCTION duration_of(text) IS 'The duration that a number of microseconds is.';
 
-CREATE FUNCTION indexer.holding_version(interface_id text) RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE
+CREATE FUNCTION holding_version(interface_id text) RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE
     WHEN interface_id LIKE '%:Splice.Api.Token.HoldingV1:Holding' THEN 1
     WHEN interface_id LIKE '%:Splice.Api.Token.HoldingV2:Holding' THEN 2
 END;
-COMMENT ON FUNCTION indexer.holding_version(text) IS 'Which version of the token standard''s Holding an interface is, by its module; the package id is another in each release.';
+COMMENT ON FUNCTION holding_version(text) IS 'Which version of the token standard''s Holding an interface is, by its module; the package id is another in each release.';
 
 -- What is a holding ----------------------------------------------------------------------------------------------
 
-CREATE VIEW indexer.amulet_templates AS
+CREATE VIEW amulet_templates AS
 SELECT t.template_ref, t.entity_name = 'LockedAmulet' AS is_locked
-FROM indexer.templates t
+FROM templates t
 WHERE t.package_name = 'splice-amulet' AND t.module_name = 'Splice.Amulet' AND t.entity_name IN ('Amulet', 'LockedAmulet');
-COMMENT ON VIEW indexer.amulet_templates IS 'Templates of amulets, which are read by their payload.';
+COMMENT ON VIEW amulet_templates IS 'Templates of amulets, which are read by their payload.';
 
-CREATE VIEW indexer.holding_templates AS
-SELECT t.template_ref FROM indexer.amulet_templates t
+CREATE VIEW holding_templates AS
+SELECT t.template_ref FROM amulet_templates t
 UNION
-SELECT i.template_ref FROM indexer.template_interfaces i WHERE indexer.holding_version(i.interface_id) IS NOT NULL;
-COMMENT ON VIEW indexer.holding_templates IS 'Templates whose contracts can be holdings.';
+SELECT i.template_ref FROM template_interfaces i WHERE holding_version(i.interface_id) IS NOT NULL;
+COMMENT ON VIEW holding_templates IS 'Templates whose contracts can be holdings.';
 
 -- Views are looked for only where there is no payload to read. OFFSET 0 has p worked out once, before them.
-CREATE VIEW indexer.holding_events AS
+CREATE VIEW holding_events AS
 SELECT c.ledger_offset, c.node_id, c.created_at, h.owner, h.instrument, h.instrument_admin, h.amount, h.locked,
-       least(indexer.time_of(h.lock ->> 'expiresAt'),
-             c.created_at + indexer.duration_of(h.lock -> 'expiresAfter' ->> 'microseconds')) AS locked_until,
+       least(time_of(h.lock ->> 'expiresAt'),
+             c.created_at + duration_of(h.lock -> 'expiresAfter' ->> 'microseconds')) AS locked_until,
        CASE WHEN jsonb_typeof(h.lock -> 'holders') = 'array'
-            THEN ARRAY(SELECT indexer.text_of(x.holder) FROM jsonb_array_elements(h.lock -> 'holders') x (holder)) END AS lock_holders,
+            THEN ARRAY(SELECT text_of(x.holder) FROM jsonb_array_elements(h.lock -> 'holders') x (holder)) END AS lock_holders,
        h.created_round, h.holding_fee_rate, h.source, coalesce(h.instrument_admin = ANY (c.signatories), false) AS admin_signed
-FROM indexer.creations c
-LEFT JOIN indexer.amulet_templates m ON m.template_ref = c.template_ref
+FROM creations c
+LEFT JOIN amulet_templates m ON m.template_ref = c.template_ref
 CROSS JOIN LATERAL (
     SELECT k.is_amulet, k.amulet,
-           k.is_amulet AND (indexer.text_of(k.amulet -> 'owner') IS NOT NULL
-                            OR indexer.decimal_of(k.amulet -> 'amount' ->> 'initialAmount') IS NOT NULL) AS readable
+           k.is_amulet AND (text_of(k.amulet -> 'owner') IS NOT NULL
+                            OR decimal_of(k.amulet -> 'amount' ->> 'initialAmount') IS NOT NULL) AS readable
     FROM (
         SELECT m.template_ref IS NOT NULL AS is_amulet, CASE WHEN m.is_locked THEN c.payload -> 'amulet' ELSE c.payload END AS amulet
     ) k
@@ -152,42 +155,42 @@ CROSS JOIN LATERAL (
 LEFT JOIN LATERAL (
     SELECT i.interface_id, i.view_value, i.owner, i.amount, i.owner IS NOT NULL OR i.amount IS NOT NULL AS readable
     FROM (
-        SELECT x.ordinal, x.interface_id, x.view_value, indexer.decimal_of(x.view_value ->> 'amount') AS amount,
-               indexer.text_of(CASE indexer.holding_version(x.interface_id) WHEN 1 THEN x.view_value ELSE x.view_value -> 'account' END -> 'owner') AS owner
+        SELECT x.ordinal, x.interface_id, x.view_value, decimal_of(x.view_value ->> 'amount') AS amount,
+               text_of(CASE holding_version(x.interface_id) WHEN 1 THEN x.view_value ELSE x.view_value -> 'account' END -> 'owner') AS owner
         FROM (
             SELECT f.ledger_offset, f.node_id, f.ordinal, f.interface_id, f.view_value, f.status_code
-            FROM indexer.interface_views f
+            FROM interface_views f
             UNION ALL
             SELECT f.ledger_offset, f.node_id, f.ordinal, f.interface_id, f.view_value, f.status_code
-            FROM indexer.carried_interface_views f
-            WHERE f.snapshot_offset IS DISTINCT FROM (SELECT w.waiting_snapshot FROM indexer.floors w WHERE w.stream = 'updates')
+            FROM carried_interface_views f
+            WHERE f.snapshot_offset IS DISTINCT FROM (SELECT w.waiting_snapshot FROM floors w WHERE w.stream = 'updates')
         ) x
         WHERE NOT p.readable AND x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id
-          AND indexer.holding_version(x.interface_id) IS NOT NULL AND coalesce(x.status_code, 0) = 0 AND x.view_value IS NOT NULL
+          AND holding_version(x.interface_id) IS NOT NULL AND coalesce(x.status_code, 0) = 0 AND x.view_value IS NOT NULL
     ) i
-    ORDER BY i.owner IS NOT NULL OR i.amount IS NOT NULL DESC, indexer.holding_version(i.interface_id) DESC, i.ordinal
+    ORDER BY i.owner IS NOT NULL OR i.amount IS NOT NULL DESC, holding_version(i.interface_id) DESC, i.ordinal
     LIMIT 1
 ) v ON true
 CROSS JOIN LATERAL (
     SELECT CASE WHEN p.readable THEN 'amulet payload' ELSE v.interface_id END AS source,
-           CASE WHEN p.readable THEN indexer.text_of(p.amulet -> 'owner') ELSE v.owner END AS owner,
-           CASE WHEN p.readable THEN 'Amulet' ELSE indexer.text_of(v.view_value -> 'instrumentId' -> 'id') END AS instrument,
-           indexer.text_of(CASE WHEN p.readable THEN p.amulet -> 'dso' ELSE v.view_value -> 'instrumentId' -> 'admin' END) AS instrument_admin,
-           CASE WHEN p.readable THEN indexer.decimal_of(p.amulet -> 'amount' ->> 'initialAmount') ELSE v.amount END AS amount,
+           CASE WHEN p.readable THEN text_of(p.amulet -> 'owner') ELSE v.owner END AS owner,
+           CASE WHEN p.readable THEN 'Amulet' ELSE text_of(v.view_value -> 'instrumentId' -> 'id') END AS instrument,
+           text_of(CASE WHEN p.readable THEN p.amulet -> 'dso' ELSE v.view_value -> 'instrumentId' -> 'admin' END) AS instrument_admin,
+           CASE WHEN p.readable THEN decimal_of(p.amulet -> 'amount' ->> 'initialAmount') ELSE v.amount END AS amount,
            CASE WHEN p.readable THEN m.is_locked
                 WHEN jsonb_typeof(v.view_value -> 'lock') = 'object' THEN true
                 WHEN v.readable AND coalesce(v.view_value -> 'lock', 'null') = 'null' THEN false END AS locked,
            CASE WHEN NOT p.readable THEN v.view_value -> 'lock'
                 WHEN m.is_locked THEN c.payload -> 'lock' END AS lock,
-           CASE WHEN p.is_amulet THEN indexer.integer_of(
+           CASE WHEN p.is_amulet THEN integer_of(
                 CASE WHEN p.readable THEN p.amulet -> 'amount' -> 'createdAt' ->> 'number'
                 ELSE v.view_value -> 'meta' -> 'values' ->> 'amulet.splice.lfdecentralizedtrust.org/created-in-round' END) END AS created_round,
-           CASE WHEN p.is_amulet THEN indexer.decimal_of(
+           CASE WHEN p.is_amulet THEN decimal_of(
                 CASE WHEN p.readable THEN p.amulet -> 'amount' -> 'ratePerRound' ->> 'rate'
                 ELSE v.view_value -> 'meta' -> 'values' ->> 'amulet.splice.lfdecentralizedtrust.org/rate-per-round' END) END AS holding_fee_rate
 ) h
 WHERE p.is_amulet OR v.interface_id IS NOT NULL;
-COMMENT ON VIEW indexer.holding_events IS 'What the creation event of a holding says, one row per event: to be looked up by (ledger_offset, node_id).';
+COMMENT ON VIEW holding_events IS 'What the creation event of a holding says, one row per event: to be looked up by (ledger_offset, node_id).';
 
 -- One row per contract ------------------------------------------------------------------------------------------
 
@@ -200,16 +203,16 @@ SELECT e.owner, e.instrument, e.instrument_admin, e.amount, e.locked, e.locked_u
        t.entity_name, s.synchronizer_id
 FROM (
     SELECT DISTINCT ON (x.contract_id) x.contract_id, x.synchronizer_ref, x.template_ref, x.activated_offset, x.activated_node_id
-    FROM indexer.active_contracts x
-    WHERE x.template_ref = ANY (ARRAY(SELECT k.template_ref FROM indexer.holding_templates k))
+    FROM active_contracts x
+    WHERE x.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k))
       AND x.activated_offset <= (SELECT ledger.latest_offset())
     ORDER BY x.contract_id, x.activated_offset DESC, x.activated_node_id DESC
 ) a
 CROSS JOIN LATERAL (
-    SELECT * FROM indexer.holding_events y WHERE y.ledger_offset = a.activated_offset AND y.node_id = a.activated_node_id LIMIT 1
+    SELECT * FROM holding_events y WHERE y.ledger_offset = a.activated_offset AND y.node_id = a.activated_node_id LIMIT 1
 ) e
-LEFT JOIN indexer.templates t ON t.template_ref = a.template_ref
-LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = a.synchronizer_ref;
+LEFT JOIN templates t ON t.template_ref = a.template_ref
+LEFT JOIN synchronizers s ON s.synchronizer_ref = a.synchronizer_ref;
 
 CREATE VIEW ledger.holding_totals AS
 SELECT h.owner, h.instrument, h.instrument_admin, h.admin_signed, sum(h.amount) AS amount,
@@ -220,7 +223,7 @@ GROUP BY h.owner, h.instrument, h.instrument_admin, h.admin_signed;
 
 -- +goose StatementBegin
 CREATE FUNCTION ledger.state_offset(at_offset bigint) RETURNS bigint
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
     state_floor   bigint := ledger.state_floor();
     latest_offset bigint := ledger.latest_offset();
@@ -250,9 +253,9 @@ COMMENT ON FUNCTION ledger.state_offset(bigint) IS 'The given offset, where it i
 -- running it.
 -- +goose StatementBegin
 CREATE FUNCTION ledger.holdings_at(at_offset bigint) RETURNS SETOF ledger.holdings
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog SET jit = off AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path FROM CURRENT SET jit = off AS $$
 DECLARE
-    templates integer[] := ARRAY(SELECT k.template_ref FROM indexer.holding_templates k);
+    templates integer[] := ARRAY(SELECT k.template_ref FROM holding_templates k);
 BEGIN
     PERFORM ledger.state_offset(at_offset);
     RETURN QUERY
@@ -263,20 +266,20 @@ BEGIN
         SELECT DISTINCT ON (x.contract_id) x.contract_id, x.synchronizer_ref, x.template_ref, x.activated_offset, x.activated_node_id
         FROM (
             SELECT o.contract_id, o.synchronizer_ref, o.template_ref, o.activated_offset, o.activated_node_id
-            FROM indexer.active_contracts o
+            FROM active_contracts o
             WHERE o.template_ref = ANY (templates) AND o.activated_offset <= at_offset
             UNION ALL
             SELECT l.contract_id, l.synchronizer_ref, l.template_ref, l.activated_offset, l.activated_node_id
-            FROM indexer.lifetimes l
+            FROM lifetimes l
             WHERE l.template_ref = ANY (templates) AND l.activated_offset <= at_offset AND l.deactivated_offset > at_offset
         ) x
         ORDER BY x.contract_id, x.activated_offset DESC, x.activated_node_id DESC
     ) a
     CROSS JOIN LATERAL (
-        SELECT * FROM indexer.holding_events y WHERE y.ledger_offset = a.activated_offset AND y.node_id = a.activated_node_id LIMIT 1
+        SELECT * FROM holding_events y WHERE y.ledger_offset = a.activated_offset AND y.node_id = a.activated_node_id LIMIT 1
     ) e
-    LEFT JOIN indexer.templates t ON t.template_ref = a.template_ref
-    LEFT JOIN indexer.synchronizers s ON s.synchronizer_ref = a.synchronizer_ref;
+    LEFT JOIN templates t ON t.template_ref = a.template_ref
+    LEFT JOIN synchronizers s ON s.synchronizer_ref = a.synchronizer_ref;
 END
 $$;
 -- +goose StatementEnd

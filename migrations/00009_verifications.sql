@@ -2,7 +2,7 @@
 
 -- +goose Up
 
-CREATE TABLE indexer.verifications (
+CREATE TABLE verifications (
     stream         text   NOT NULL CHECK (stream IN ('updates', 'snapshot', 'transactions')),
     from_exclusive bigint NOT NULL CHECK (from_exclusive >= 0),
     to_inclusive   bigint NOT NULL,
@@ -22,55 +22,55 @@ CREATE TABLE indexer.verifications (
     CONSTRAINT verifications_of_transactions_once
         EXCLUDE USING gist (int8range(from_exclusive, to_inclusive, '(]') WITH &&) WHERE (stream = 'transactions')
 );
-COMMENT ON TABLE indexer.verifications IS 'Windows of the streams that were compared with their source, and sealed with a digest of their rows. Written in the transaction that compares. Shown as ledger.verifications.';
-COMMENT ON COLUMN indexer.verifications.stream IS 'As in ledger.verifications.';
-COMMENT ON COLUMN indexer.verifications.from_exclusive IS 'As in ledger.verifications.';
-COMMENT ON COLUMN indexer.verifications.to_inclusive IS 'As in ledger.verifications.';
-COMMENT ON COLUMN indexer.verifications.verified_at IS 'As in ledger.verifications.';
-COMMENT ON COLUMN indexer.verifications.result IS 'As in ledger.verifications.';
-COMMENT ON COLUMN indexer.verifications.differences IS 'As in ledger.verifications.';
-COMMENT ON COLUMN indexer.verifications.digest IS 'As in ledger.verifications.';
-COMMENT ON COLUMN indexer.verifications.repaired_at IS 'As in ledger.verifications. Later than verified_at: the window waits to be compared again.';
+COMMENT ON TABLE verifications IS 'Windows of the streams that were compared with their source, and sealed with a digest of their rows. Written in the transaction that compares. Shown as ledger.verifications.';
+COMMENT ON COLUMN verifications.stream IS 'As in ledger.verifications.';
+COMMENT ON COLUMN verifications.from_exclusive IS 'As in ledger.verifications.';
+COMMENT ON COLUMN verifications.to_inclusive IS 'As in ledger.verifications.';
+COMMENT ON COLUMN verifications.verified_at IS 'As in ledger.verifications.';
+COMMENT ON COLUMN verifications.result IS 'As in ledger.verifications.';
+COMMENT ON COLUMN verifications.differences IS 'As in ledger.verifications.';
+COMMENT ON COLUMN verifications.digest IS 'As in ledger.verifications.';
+COMMENT ON COLUMN verifications.repaired_at IS 'As in ledger.verifications. Later than verified_at: the window waits to be compared again.';
 
-CREATE INDEX verifications_again ON indexer.verifications (stream, from_exclusive) WHERE result = 'different' OR repaired_at > verified_at;
+CREATE INDEX verifications_again ON verifications (stream, from_exclusive) WHERE result = 'different' OR repaired_at > verified_at;
 
-CREATE FUNCTION indexer.windows_reach(of_stream text, at bigint, results text[]) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
+CREATE FUNCTION windows_reach(of_stream text, at bigint, results text[]) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
 RETURN coalesce((
     -- In the order of the key, and no further than the first gap.
     SELECT w.to_inclusive
     FROM (
-        SELECT f.from_exclusive, f.to_inclusive, f.result FROM indexer.verifications f
+        SELECT f.from_exclusive, f.to_inclusive, f.result FROM verifications f
         WHERE f.stream = of_stream AND f.from_exclusive <= at ORDER BY f.from_exclusive DESC LIMIT 1
     ) l
     CROSS JOIN LATERAL (
         SELECT v.from_exclusive, v.to_inclusive, lead(v.from_exclusive) OVER (ORDER BY v.from_exclusive) AS next
-        FROM indexer.verifications v
+        FROM verifications v
         WHERE v.stream = of_stream AND v.from_exclusive >= l.from_exclusive AND v.result = ANY (results)
     ) w
     WHERE l.to_inclusive > at AND l.result = ANY (results) AND w.next IS DISTINCT FROM w.to_inclusive
     ORDER BY w.from_exclusive LIMIT 1
 ), at);
-COMMENT ON FUNCTION indexer.windows_reach(text, bigint, text[]) IS 'Up to where the windows of a stream that have one of the results follow one another without a gap, from a place on; the place itself where there is none.';
+COMMENT ON FUNCTION windows_reach(text, bigint, text[]) IS 'Up to where the windows of a stream that have one of the results follow one another without a gap, from a place on; the place itself where there is none.';
 
-CREATE FUNCTION indexer.verified_offset() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
+CREATE FUNCTION verified_offset() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (
-    SELECT least(indexer.windows_reach('updates', f.history_floor, '{equal}'), indexer.watermark())
-    FROM indexer.floors f
+    SELECT least(windows_reach('updates', f.history_floor, '{equal}'), watermark())
+    FROM floors f
     WHERE f.stream = 'updates'
 );
-COMMENT ON FUNCTION indexer.verified_offset() IS 'Up to where updates were read again and were equal. Shown as ledger.verified_offset().';
+COMMENT ON FUNCTION verified_offset() IS 'Up to where updates were read again and were equal. Shown as ledger.verified_offset().';
 
-CREATE FUNCTION indexer.verified_seq() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
+CREATE FUNCTION verified_seq() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (
-    SELECT indexer.windows_reach('transactions', h.shown_after, '{equal}')
-    FROM indexer.history_position h
+    SELECT windows_reach('transactions', h.shown_after, '{equal}')
+    FROM history_position h
     WHERE h.revision > 0
 );
-COMMENT ON FUNCTION indexer.verified_seq() IS 'Up to where records were read again and were equal. Shown as ledger.verified_seq().';
+COMMENT ON FUNCTION verified_seq() IS 'Up to where records were read again and were equal. Shown as ledger.verified_seq().';
 
 CREATE VIEW ledger.verifications AS
 SELECT v.stream, v.from_exclusive, v.to_inclusive, v.verified_at, v.result, v.differences, v.digest, v.repaired_at
-FROM indexer.verifications v;
+FROM verifications v;
 
 COMMENT ON VIEW ledger.verifications IS 'What was read from its source again after it was stored, and compared: one row per window, a range of offsets or records. Windows of a stream do not overlap. The digest outlives the source''s pruning: `indexer verify --offline` tells which window was changed since.';
 COMMENT ON COLUMN ledger.verifications.stream IS 'updates: events, by offset. snapshot: what the snapshot that indexing began with brought; one window, up to its offset. transactions: the transaction history, by seq.';
@@ -84,9 +84,9 @@ COMMENT ON COLUMN ledger.verifications.repaired_at IS 'When rows of the window w
 
 -- With their owner's rights, as a view reads: an analyst needs none in schema indexer.
 CREATE FUNCTION ledger.verified_offset() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
-RETURN indexer.verified_offset();
+RETURN verified_offset();
 COMMENT ON FUNCTION ledger.verified_offset() IS 'Every event after oldest_offset() up to this offset has been read from the participant again after it was stored, and was equal. oldest_offset(): nothing has been verified yet, or the first window differs. NULL: nothing has been indexed.';
 
 CREATE FUNCTION ledger.verified_seq() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
-RETURN indexer.verified_seq();
+RETURN verified_seq();
 COMMENT ON FUNCTION ledger.verified_seq() IS 'Every record of the transaction history up to this seq has been read from its service again after it was stored, and was equal. One less than the first seq: none has been verified yet, as after the history was read again from its beginning, or the first window differs. NULL: the history has not been begun.';

@@ -3,26 +3,26 @@
 -- name: FillTurn :one
 -- Waits for others that change what is filled in, and keeps them waiting until the transaction ends. Says where indexing began.
 -- No row: it has not.
-INSERT INTO indexer.fill AS x (began_at, projected_from)
-SELECT f.history_floor, coalesce(f.state_floor, f.history_floor) FROM indexer.floors f WHERE f.stream = 'updates'
+INSERT INTO fill AS x (began_at, projected_from)
+SELECT f.history_floor, coalesce(f.state_floor, f.history_floor) FROM floors f WHERE f.stream = 'updates'
 ON CONFLICT (only_row) DO UPDATE SET began_at = x.began_at
 RETURNING x.began_at;
 
 -- name: FillPlace :one
 SELECT f.history_floor, f.state_floor, x.projected_from, x.lifetimes_to
-FROM indexer.fill x, indexer.floors f WHERE f.stream = 'updates';
+FROM fill x, floors f WHERE f.stream = 'updates';
 
 -- name: FillBeganAt :one
 -- Where indexing began. No row: nothing was filled in since.
-SELECT began_at FROM indexer.fill;
+SELECT began_at FROM fill;
 
 -- name: FillMark :one
 -- Another one after each change of what is filled in.
-SELECT coalesce((SELECT x.xmin::text FROM indexer.fill x), '')::text AS mark;
+SELECT coalesce((SELECT x.xmin::text FROM fill x), '')::text AS mark;
 
 -- name: FillHold :exec
 -- Keeps what is filled in from being changed until the transaction ends.
-SELECT FROM indexer.fill FOR SHARE;
+SELECT FROM fill FOR SHARE;
 
 -- name: FillUnderWay :one
 -- Whether somebody has the role of those who fill in.
@@ -34,62 +34,62 @@ SELECT EXISTS (
 
 -- name: CoverageBelow :many
 -- What is covered up to an offset, as far as it begins below it.
-SELECT c.from_exclusive, c.to_inclusive FROM indexer.coverage c
+SELECT c.from_exclusive, c.to_inclusive FROM coverage c
 WHERE c.stream = @stream AND c.from_exclusive < @up_to ORDER BY c.from_exclusive;
 
 -- name: CoverageTake :many
 -- Removes the row that begins at an offset and the one that ends there, to make one row of them.
-DELETE FROM indexer.coverage c
+DELETE FROM coverage c
 WHERE c.stream = @stream AND c.scope = @scope AND (c.from_exclusive = @at OR c.to_inclusive = @at) RETURNING c.from_exclusive;
 
 -- name: CoverageLower :execrows
 -- Lets the row that begins at one offset begin at a lower one.
-UPDATE indexer.coverage c SET from_exclusive = @to_offset::bigint
+UPDATE coverage c SET from_exclusive = @to_offset::bigint
 WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive = @from_offset::bigint;
 
 -- name: CoverageBegins :one
-SELECT EXISTS (SELECT FROM indexer.coverage c WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive = @at);
+SELECT EXISTS (SELECT FROM coverage c WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive = @at);
 
 -- name: CheckpointHold :exec
 -- Keeps a checkpoint from moving until the transaction ends.
-SELECT FROM indexer.checkpoints WHERE stream = @stream FOR NO KEY UPDATE;
+SELECT FROM checkpoints WHERE stream = @stream FOR NO KEY UPDATE;
 
 -- name: FloorLower :one
 -- Lowers the history floor to where what reaches up to it begins.
-UPDATE indexer.floors f
+UPDATE floors f
 SET history_floor = least(f.history_floor, (
-    SELECT min(c.from_exclusive) FROM indexer.coverage c WHERE c.stream = f.stream AND c.from_exclusive < f.history_floor AND c.to_inclusive >= f.history_floor
+    SELECT min(c.from_exclusive) FROM coverage c WHERE c.stream = f.stream AND c.from_exclusive < f.history_floor AND c.to_inclusive >= f.history_floor
 ))
 WHERE f.stream = @stream RETURNING f.history_floor;
 
 -- name: CarriedCreatedForget :many
 -- Removes the carried creation events of a range. active: as an active entry's, else as that of incomplete reassignments only.
-DELETE FROM indexer.shown_created c WHERE c.ledger_offset > @from_exclusive AND c.ledger_offset <= @to_inclusive
+DELETE FROM shown_created c WHERE c.ledger_offset > @from_exclusive AND c.ledger_offset <= @to_inclusive
 RETURNING c.ledger_offset, c.node_id, c.contract_id, (c.reassignment_counter IS NOT NULL)::boolean AS active;
 
 -- name: CarriedRestForget :one
 -- Removes the other carried rows of a range.
 WITH views AS (
-    DELETE FROM indexer.shown_interface_views v WHERE v.ledger_offset > @from_exclusive AND v.ledger_offset <= @to_inclusive RETURNING 1
+    DELETE FROM shown_interface_views v WHERE v.ledger_offset > @from_exclusive AND v.ledger_offset <= @to_inclusive RETURNING 1
 ), reassignments AS (
-    DELETE FROM indexer.shown_reassignments r WHERE r.ledger_offset > @from_exclusive AND r.ledger_offset <= @to_inclusive RETURNING 1
+    DELETE FROM shown_reassignments r WHERE r.ledger_offset > @from_exclusive AND r.ledger_offset <= @to_inclusive RETURNING 1
 ), unknown AS (
-    DELETE FROM indexer.shown_unknown_elements u
+    DELETE FROM shown_unknown_elements u
     WHERE u.ledger_offset > @from_exclusive AND u.ledger_offset <= @to_inclusive RETURNING 1
 ), exact AS (
-    DELETE FROM indexer.shown_exact_payloads x
+    DELETE FROM shown_exact_payloads x
     WHERE x.ledger_offset > @from_exclusive AND x.ledger_offset <= @to_inclusive RETURNING 1
 )
 SELECT (SELECT count(*) FROM views) + (SELECT count(*) FROM reassignments) + (SELECT count(*) FROM unknown) + (SELECT count(*) FROM exact) AS removed;
 
 -- name: LookupsForgetCreated :many
 -- Forgets look-ups of contracts whose creation has come, whatever their outcome, and tells the places that they had.
-DELETE FROM indexer.lookups l USING (SELECT unnest(@contract_ids::text[]) AS contract_id) c
+DELETE FROM lookups l USING (SELECT unnest(@contract_ids::text[]) AS contract_id) c
 WHERE l.contract_id = c.contract_id RETURNING l.ledger_offset, l.node_id;
 
 -- name: LookupsForgetExact :exec
 -- Removes the exact values of look-ups that are gone. The arrays are parallel.
-DELETE FROM indexer.lookup_exact_payloads x
+DELETE FROM lookup_exact_payloads x
 USING (SELECT unnest(@ledger_offsets::bigint[]) AS ledger_offset, unnest(@node_ids::integer[]) AS node_id) gone
 WHERE x.ledger_offset = gone.ledger_offset AND x.node_id = gone.node_id;
 
@@ -97,56 +97,56 @@ WHERE x.ledger_offset = gone.ledger_offset AND x.node_id = gone.node_id;
 -- Begins to work out lifetimes from an offset on; NULL: that is not under way any more. What was worked out before, and is shown
 -- nowhere, goes.
 WITH active AS (
-    DELETE FROM indexer.fill_active
+    DELETE FROM fill_active
 ), lifetimes AS (
-    DELETE FROM indexer.lifetimes l USING indexer.fill x WHERE l.activated_offset <= x.projected_from AND (
-        l.deactivated_offset <= x.projected_from OR EXISTS (SELECT FROM indexer.floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL))
+    DELETE FROM lifetimes l USING fill x WHERE l.activated_offset <= x.projected_from AND (
+        l.deactivated_offset <= x.projected_from OR EXISTS (SELECT FROM floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL))
 )
-UPDATE indexer.fill SET lifetimes_to = sqlc.narg('from_offset')::bigint;
+UPDATE fill SET lifetimes_to = sqlc.narg('from_offset')::bigint;
 
 -- name: FillLifetimesAdvance :execrows
 -- By compare-and-swap.
-UPDATE indexer.fill SET lifetimes_to = @to_offset::bigint WHERE lifetimes_to = @from_offset::bigint;
+UPDATE fill SET lifetimes_to = @to_offset::bigint WHERE lifetimes_to = @from_offset::bigint;
 
 -- name: FillLifetimesForget :exec
 -- Has lifetimes worked out anew from where that began: what is stored after an offset has changed. They may have come less far, and what
 -- was changed may have been read for their next step.
-UPDATE indexer.fill x SET lifetimes_to = NULL
+UPDATE fill x SET lifetimes_to = NULL
 WHERE x.lifetimes_to IS NOT NULL AND (x.projected_from > @after::bigint OR EXISTS (
-    SELECT FROM indexer.floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL));
+    SELECT FROM floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL));
 
 -- name: FillActivate :exec
 -- Makes active what was found to be.
-INSERT INTO indexer.active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
+INSERT INTO active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
 SELECT a.contract_id, a.synchronizer_ref, a.template_ref, a.activated_offset, a.activated_node_id, a.reassignment_counter
-FROM indexer.fill_active a
+FROM fill_active a
 ON CONFLICT DO NOTHING;
 
 -- name: FillStateKnown :exec
 -- Lowers the state floor, and has the snapshot at its offset shown, if one waits there. What a later snapshot brought was replaced, by
 -- the events themselves or by what an earlier one brought.
 WITH lowered AS (
-    UPDATE indexer.floors SET state_floor = @state_floor::bigint, waiting_snapshot = NULL WHERE stream = 'updates'
+    UPDATE floors SET state_floor = @state_floor::bigint, waiting_snapshot = NULL WHERE stream = 'updates'
 ), active AS (
-    DELETE FROM indexer.fill_active
+    DELETE FROM fill_active
 ), seals AS (
-    DELETE FROM indexer.verifications WHERE stream = 'snapshot'
+    DELETE FROM verifications WHERE stream = 'snapshot'
 )
-UPDATE indexer.fill SET projected_from = @state_floor, lifetimes_to = NULL;
+UPDATE fill SET projected_from = @state_floor, lifetimes_to = NULL;
 
 -- name: ClaimFill :one
-SELECT * FROM indexer.fill;
+SELECT * FROM fill;
 
 -- name: FillClaim :exec
 -- Makes the record of what was filled in say from where on is projected. One that is gone is made anew.
-INSERT INTO indexer.fill AS x (began_at, projected_from) VALUES (@projected_from, @projected_from)
+INSERT INTO fill AS x (began_at, projected_from) VALUES (@projected_from, @projected_from)
 ON CONFLICT (only_row) DO UPDATE SET projected_from = excluded.projected_from WHERE x.projected_from <> excluded.projected_from;
 
 -- name: FillActiveUse :exec
 -- ActiveContractsUse for filled history. There a creation that is stored, on another synchronizer or later, is nothing to ask for.
-INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
+INSERT INTO lookups (contract_id, ledger_offset, node_id)
 SELECT e.contract_id, e.ledger_offset, e.node_id
 FROM (SELECT unnest(@ledger_offsets::bigint[]) AS ledger_offset, unnest(@node_ids::integer[]) AS node_id, unnest(@contract_ids::text[]) AS contract_id) e
-WHERE NOT EXISTS (SELECT FROM indexer.fill_active a WHERE a.contract_id = e.contract_id)
-  AND NOT EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = e.contract_id)
+WHERE NOT EXISTS (SELECT FROM fill_active a WHERE a.contract_id = e.contract_id)
+  AND NOT EXISTS (SELECT FROM created c WHERE c.contract_id = e.contract_id)
 ON CONFLICT DO NOTHING;

@@ -1,55 +1,55 @@
 -- The snapshot that waits until it lowers the state floor.
 
 -- name: WaitingSnapshot :one
-SELECT s.* FROM indexer.snapshots s WHERE s.snapshot_offset = (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates');
+SELECT s.* FROM snapshots s WHERE s.snapshot_offset = (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
 
 -- name: WaitingSnapshotSet :exec
-UPDATE indexer.floors SET waiting_snapshot = @snapshot_offset::bigint WHERE stream = 'updates';
+UPDATE floors SET waiting_snapshot = @snapshot_offset::bigint WHERE stream = 'updates';
 
 -- name: WaitingSnapshotDrop :execrows
 -- Removes it with its rows.
 WITH waiting AS (
-    SELECT f.waiting_snapshot AS snapshot_offset FROM indexer.floors f WHERE f.stream = 'updates'
+    SELECT f.waiting_snapshot AS snapshot_offset FROM floors f WHERE f.stream = 'updates'
 ), created AS (
-    DELETE FROM indexer.carried_created x WHERE x.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
+    DELETE FROM carried_created x WHERE x.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
 ), views AS (
-    DELETE FROM indexer.carried_interface_views x WHERE x.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
+    DELETE FROM carried_interface_views x WHERE x.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
 ), reassignments AS (
-    DELETE FROM indexer.carried_reassignments x WHERE x.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
+    DELETE FROM carried_reassignments x WHERE x.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
 ), unknown AS (
-    DELETE FROM indexer.carried_unknown_elements x WHERE x.ledger_offset = (SELECT w.snapshot_offset FROM waiting w)
+    DELETE FROM carried_unknown_elements x WHERE x.ledger_offset = (SELECT w.snapshot_offset FROM waiting w)
 ), exact AS (
-    DELETE FROM indexer.carried_exact_payloads x WHERE x.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
+    DELETE FROM carried_exact_payloads x WHERE x.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
 )
-DELETE FROM indexer.snapshots s WHERE s.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w);
+DELETE FROM snapshots s WHERE s.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w);
 
 -- name: WaitingSnapshotActivate :exec
 -- Begins with what is active at its offset.
-INSERT INTO indexer.fill_active (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
+INSERT INTO fill_active (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
 SELECT c.contract_id, coalesce(c.synchronizer_ref, 0), c.template_ref, c.ledger_offset, c.node_id, c.reassignment_counter
-FROM indexer.carried_created c WHERE c.snapshot_offset = @snapshot_offset AND c.reassignment_counter IS NOT NULL;
+FROM carried_created c WHERE c.snapshot_offset = @snapshot_offset AND c.reassignment_counter IS NOT NULL;
 
 -- name: WaitingSnapshotContradicted :many
 -- One contract, if there is any, that the snapshot has as active and the updates of its activation don't show (lacking is false), or
 -- that a later snapshot has as active since before this one, which lacks it.
 SELECT c.contract_id, c.ledger_offset, c.node_id, false AS lacking
-FROM indexer.carried_created c
+FROM carried_created c
 WHERE c.snapshot_offset = @snapshot_offset AND c.reassignment_counter IS NOT NULL
-  AND EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < c.ledger_offset AND v.to_inclusive >= c.ledger_offset)
-  AND NOT EXISTS (SELECT FROM indexer.created x WHERE x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id)
+  AND EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < c.ledger_offset AND v.to_inclusive >= c.ledger_offset)
+  AND NOT EXISTS (SELECT FROM created x WHERE x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id)
 UNION ALL
 SELECT c.contract_id, c.ledger_offset, c.node_id, true
-FROM indexer.carried_created c
+FROM carried_created c
 WHERE c.snapshot_offset <> @snapshot_offset AND c.reassignment_counter IS NOT NULL AND c.ledger_offset <= @snapshot_offset
   AND NOT EXISTS (
-      SELECT FROM indexer.carried_created x
+      SELECT FROM carried_created x
       WHERE x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id AND x.snapshot_offset = @snapshot_offset AND x.reassignment_counter IS NOT NULL)
 LIMIT 1;
 
 -- name: LookupsForgetCarried :exec
 -- Forgets look-ups of contracts whose creation is carried, with the exact values that they had.
 WITH gone AS (
-    DELETE FROM indexer.lookups l USING indexer.shown_created c WHERE c.contract_id = l.contract_id RETURNING l.ledger_offset, l.node_id
+    DELETE FROM lookups l USING shown_created c WHERE c.contract_id = l.contract_id RETURNING l.ledger_offset, l.node_id
 )
-DELETE FROM indexer.lookup_exact_payloads x USING gone g
+DELETE FROM lookup_exact_payloads x USING gone g
 WHERE x.ledger_offset = g.ledger_offset AND x.node_id = g.node_id;

@@ -1,11 +1,11 @@
 -- name: FloorsGet :one
 -- projected_from: active_contracts and lifetimes follow from what is after it, and from what was active there.
 SELECT f.history_floor, f.state_floor,
-    coalesce(f.state_floor, (SELECT x.projected_from FROM indexer.fill x), f.history_floor)::bigint AS projected_from
-FROM indexer.floors f WHERE f.stream = @stream;
+    coalesce(f.state_floor, (SELECT x.projected_from FROM fill x), f.history_floor)::bigint AS projected_from
+FROM floors f WHERE f.stream = @stream;
 
 -- name: FloorsSet :exec
 -- A snapshot that waits for nothing any more does not wait.
-INSERT INTO indexer.floors AS f (stream, history_floor, state_floor) VALUES (@stream, @history_floor, sqlc.narg('state_floor'))
+INSERT INTO floors AS f (stream, history_floor, state_floor) VALUES (@stream, @history_floor, sqlc.narg('state_floor'))
 ON CONFLICT (stream) DO UPDATE SET history_floor = excluded.history_floor, state_floor = excluded.state_floor,
     waiting_snapshot = CASE WHEN f.waiting_snapshot >= excluded.state_floor THEN NULL ELSE f.waiting_snapshot END;

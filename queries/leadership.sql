@@ -2,13 +2,13 @@
 -- Keeps the epoch from being raised until the transaction ends. No row: somebody else leads. A row's lock is not queued for:
 -- those who share it would pass by the repair that waits for it. So all wait for their turn first.
 WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock_shared(@turn_class::int, @role_number::int))
-SELECT l.epoch FROM turn, indexer.leadership l WHERE l.role = @role AND l.epoch = @epoch FOR SHARE OF l;
+SELECT l.epoch FROM turn, leadership l WHERE l.role = @role AND l.epoch = @epoch FOR SHARE OF l;
 
 -- name: LeadershipRaise :one
-UPDATE indexer.leadership SET epoch = epoch + 1, holder = @holder, led_since = now() WHERE role = @role RETURNING epoch;
+UPDATE leadership SET epoch = epoch + 1, holder = @holder, led_since = now() WHERE role = @role RETURNING epoch;
 
 -- name: LeadershipGet :one
-SELECT epoch, holder, led_since FROM indexer.leadership WHERE role = @role;
+SELECT epoch, holder, led_since FROM leadership WHERE role = @role;
 
 -- name: LeadershipEndOlder :many
 -- Ends the sessions of earlier leaders: one may be paused in the middle of a transaction. The caller holds the
@@ -43,12 +43,12 @@ SELECT pg_advisory_unlock(@class::int, @role_number::int) AS unlocked;
 -- Waits for the transactions of the role's leader, and keeps further ones waiting until this transaction ends. They begin
 -- again then where they read in one snapshot: it may be older than what this one writes.
 WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock(@turn_class::int, @role_number::int))
-UPDATE indexer.leadership l SET epoch = l.epoch FROM turn WHERE l.role = @role RETURNING l.epoch;
+UPDATE leadership l SET epoch = l.epoch FROM turn WHERE l.role = @role RETURNING l.epoch;
 
 -- name: LeadershipMark :one
 -- Another one after each repair that concerns the role, and after each change of its leader.
-SELECT xmin::text AS mark FROM indexer.leadership WHERE role = @role;
+SELECT xmin::text AS mark FROM leadership WHERE role = @role;
 
 -- name: LeadershipEndTerm :exec
 -- Nobody leads then, until the next leader raises the epoch.
-UPDATE indexer.leadership SET epoch = epoch + 1, holder = NULL, led_since = NULL WHERE role = @role;
+UPDATE leadership SET epoch = epoch + 1, holder = NULL, led_since = NULL WHERE role = @role;

@@ -1,5 +1,5 @@
 -- name: NetworkGet :one
-SELECT network_id FROM indexer.network;
+SELECT network_id FROM network;
 
 -- name: NetworkRecord :exec
-INSERT INTO indexer.network (network_id) VALUES (@network_id) ON CONFLICT DO NOTHING;
+INSERT INTO network (network_id) VALUES (@network_id) ON CONFLICT DO NOTHING;

@@ -1,40 +1,40 @@
 -- name: VettingLock :exec
 -- Lets one writer at a time compare what is stored with what is vetted now.
-LOCK TABLE indexer.vetting_states IN SHARE ROW EXCLUSIVE MODE;
+LOCK TABLE vetting_states IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: VettingStateList :many
-SELECT synchronizer_ref, topology_serial FROM indexer.vetting_states;
+SELECT synchronizer_ref, topology_serial FROM vetting_states;
 
 -- name: VettedPackageList :many
-SELECT synchronizer_ref, package_id, valid_from, valid_until FROM indexer.vetted_packages;
+SELECT synchronizer_ref, package_id, valid_from, valid_until FROM vetted_packages;
 
 -- name: PackageList :many
-SELECT package_id, package_name, package_version FROM indexer.packages;
+SELECT package_id, package_name, package_version FROM packages;
 
 -- name: VettingStatesUpsert :exec
-INSERT INTO indexer.vetting_states (synchronizer_ref, topology_serial)
+INSERT INTO vetting_states (synchronizer_ref, topology_serial)
 SELECT unnest(@synchronizer_refs::integer[]), unnest(@topology_serials::integer[])
 ON CONFLICT (synchronizer_ref) DO UPDATE SET topology_serial = excluded.topology_serial;
 
 -- name: VettingStatesDelete :exec
-DELETE FROM indexer.vetting_states WHERE synchronizer_ref = ANY (@synchronizer_refs::integer[]);
+DELETE FROM vetting_states WHERE synchronizer_ref = ANY (@synchronizer_refs::integer[]);
 
 -- name: VettedPackagesUpsert :exec
-INSERT INTO indexer.vetted_packages (synchronizer_ref, package_id, valid_from, valid_until)
+INSERT INTO vetted_packages (synchronizer_ref, package_id, valid_from, valid_until)
 SELECT unnest(@synchronizer_refs::integer[]), unnest(@package_ids::text[]), unnest(@valid_froms::timestamptz[]), unnest(@valid_untils::timestamptz[])
 ON CONFLICT (synchronizer_ref, package_id) DO UPDATE SET valid_from = excluded.valid_from, valid_until = excluded.valid_until;
 
 -- name: VettedPackagesDelete :exec
-DELETE FROM indexer.vetted_packages v
+DELETE FROM vetted_packages v
 USING (SELECT unnest(@synchronizer_refs::integer[]) AS synchronizer_ref, unnest(@package_ids::text[]) AS package_id) gone
 WHERE v.synchronizer_ref = gone.synchronizer_ref AND v.package_id = gone.package_id;
 
 -- name: VettingChangesNext :one
 -- The number that the changes of one reading share, and the time of the reading.
-SELECT (coalesce(max(seq), 0) + 1)::bigint AS seq, now()::timestamptz AS seen_at FROM indexer.vetting_changes;
+SELECT (coalesce(max(seq), 0) + 1)::bigint AS seq, now()::timestamptz AS seen_at FROM vetting_changes;
 
 -- name: PackagesUpsert :exec
-INSERT INTO indexer.packages (package_id, package_name, package_version)
+INSERT INTO packages (package_id, package_name, package_version)
 SELECT unnest(@package_ids::text[]), unnest(@package_names::text[]), unnest(@package_versions::text[])
 ON CONFLICT (package_id) DO UPDATE SET package_name = excluded.package_name, package_version = excluded.package_version;
 
@@ -42,10 +42,10 @@ ON CONFLICT (package_id) DO UPDATE SET package_name = excluded.package_name, pac
 -- Known is a package that a template id named, or that was vetted at some time.
 SELECT (
         SELECT count(*) FROM (
-            SELECT p.package_id FROM indexer.packages p
+            SELECT p.package_id FROM packages p
             UNION
-            SELECT t.package_id FROM indexer.templates t WHERE t.package_id NOT LIKE '#%' -- a name in the place of an id
+            SELECT t.package_id FROM templates t WHERE t.package_id NOT LIKE '#%' -- a name in the place of an id
         ) k
-    ) AS known, (SELECT count(*) FROM indexer.vetted_packages) AS vetted,
-    (SELECT count(DISTINCT synchronizer_ref) FROM indexer.vetted_packages) AS synchronizers,
-    (SELECT count(*) FROM indexer.vetting_changes) AS changes;
+    ) AS known, (SELECT count(*) FROM vetted_packages) AS vetted,
+    (SELECT count(DISTINCT synchronizer_ref) FROM vetted_packages) AS synchronizers,
+    (SELECT count(*) FROM vetting_changes) AS changes;

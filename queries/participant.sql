@@ -1,8 +1,8 @@
 -- name: ParticipantGet :one
-SELECT participant_id FROM indexer.participant;
+SELECT participant_id FROM participant;
 
 -- name: ParticipantRecord :exec
-INSERT INTO indexer.participant (participant_id) VALUES (@participant_id) ON CONFLICT DO NOTHING;
+INSERT INTO participant (participant_id) VALUES (@participant_id) ON CONFLICT DO NOTHING;
 
 -- name: ParticipantClear :exec
-DELETE FROM indexer.participant;
+DELETE FROM participant;

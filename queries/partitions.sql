@@ -1,5 +1,5 @@
 -- name: PartitionList :many
-SELECT relation, from_offset, to_offset FROM indexer.partitions ORDER BY relation, from_offset;
+SELECT relation, from_offset, to_offset FROM partitions ORDER BY relation, from_offset;
 
 -- name: PartitionRecord :exec
-INSERT INTO indexer.partitions (relation, from_offset, to_offset) VALUES (@relation, @from_offset, @to_offset);
+INSERT INTO partitions (relation, from_offset, to_offset) VALUES (@relation, @from_offset, @to_offset);

@@ -1,26 +1,26 @@
 -- name: StepEvents :many
 -- What the events of a range do to the active set, in their order, with what stepEvent says of each: at most so many.
 SELECT e.ledger_offset, e.node_id, e.kind, e.contract_id, e.synchronizer_ref, e.template_ref, e.flag, coalesce((
-    SELECT r.reassignment_counter FROM indexer.reassignments r
+    SELECT r.reassignment_counter FROM reassignments r
     WHERE e.kind = 1 AND e.flag AND r.ledger_offset = e.ledger_offset AND r.node_id = e.node_id
 ), 0)::bigint AS counter
 FROM (
     SELECT c.ledger_offset, c.node_id, 1 AS kind, c.contract_id, coalesce(c.synchronizer_ref, 0) AS synchronizer_ref, c.template_ref,
         c.origin = 'assignment' AS flag
-    FROM indexer.created c
+    FROM created c
     WHERE c.ledger_offset > @from_exclusive::bigint AND c.ledger_offset <= @to_inclusive::bigint AND (c.origin = 'assignment' OR c.acs_delta IS NOT FALSE)
     UNION ALL
     SELECT a.ledger_offset, a.node_id, 2, a.contract_id, coalesce(a.synchronizer_ref, 0), 0, true
-    FROM indexer.archived a
+    FROM archived a
     WHERE a.ledger_offset > @from_exclusive AND a.ledger_offset <= @to_inclusive
     UNION ALL
     SELECT x.ledger_offset, x.node_id, CASE WHEN x.consuming THEN 3 ELSE 4 END, x.contract_id, coalesce(x.synchronizer_ref, 0), 0,
         x.acs_delta IS NOT FALSE
-    FROM indexer.exercised x
+    FROM exercised x
     WHERE x.ledger_offset > @from_exclusive AND x.ledger_offset <= @to_inclusive AND (x.consuming OR x.acs_delta IS NOT FALSE)
     UNION ALL
     SELECT r.ledger_offset, r.node_id, 5, r.contract_id, r.source_ref, 0, false
-    FROM indexer.reassignments r
+    FROM reassignments r
     WHERE r.ledger_offset > @from_exclusive AND r.ledger_offset <= @to_inclusive AND r.kind = 'unassigned'
 ) e
 ORDER BY e.ledger_offset, e.node_id, e.kind
@@ -28,8 +28,8 @@ LIMIT @at_most::bigint;
 
 -- name: ActiveContractsUse :exec
 -- Asks for contracts that were used and are not active.
-INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
+INSERT INTO lookups (contract_id, ledger_offset, node_id)
 SELECT e.contract_id, e.ledger_offset, e.node_id
 FROM (SELECT unnest(@ledger_offsets::bigint[]) AS ledger_offset, unnest(@node_ids::integer[]) AS node_id, unnest(@contract_ids::text[]) AS contract_id) e
-WHERE NOT EXISTS (SELECT FROM indexer.active_contracts a WHERE a.contract_id = e.contract_id)
+WHERE NOT EXISTS (SELECT FROM active_contracts a WHERE a.contract_id = e.contract_id)
 ON CONFLICT DO NOTHING;

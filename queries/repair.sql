@@ -5,25 +5,25 @@ WITH asked AS (
     SELECT unnest(@contract_ids::text[]) AS contract_id, unnest(@synchronizer_refs::integer[]) AS synchronizer_ref
 )
 SELECT a.contract_id, a.synchronizer_ref, a.template_ref, a.activated_offset, a.activated_node_id, a.reassignment_counter, false AS closed
-FROM indexer.active_contracts a
+FROM active_contracts a
 WHERE a.contract_id = ANY (@contract_ids::text[]) AND a.activated_offset <= @at::bigint
   AND (a.contract_id, a.synchronizer_ref) IN (SELECT q.contract_id, q.synchronizer_ref FROM asked q)
 UNION ALL
 SELECT l.contract_id, l.synchronizer_ref, l.template_ref, l.activated_offset, l.activated_node_id, 0, true
-FROM indexer.lifetimes l
+FROM lifetimes l
 WHERE l.deactivated_offset > @at::bigint AND l.activated_offset <= @at::bigint
   AND (l.contract_id, l.synchronizer_ref) IN (SELECT q.contract_id, q.synchronizer_ref FROM asked q);
 
 -- name: SnapshotFinished :one
 -- The snapshot whose rows are carried.
-SELECT s.* FROM indexer.snapshots s
-WHERE s.finished_at IS NOT NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates')
+SELECT s.* FROM snapshots s
+WHERE s.finished_at IS NOT NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
 ORDER BY s.snapshot_offset DESC LIMIT 1;
 
 -- name: CarriedCreatedOfActive :one
 -- Whether a creation event is carried as that of an active entry.
 SELECT EXISTS (
-    SELECT FROM indexer.shown_created
+    SELECT FROM shown_created
     WHERE ledger_offset = @ledger_offset AND node_id = @node_id AND reassignment_counter IS NOT NULL);
 
 -- name: CarriedEvents :many
@@ -34,13 +34,13 @@ WITH places AS (
     SELECT unnest(@reassigned_offsets::bigint[]) AS ledger_offset, unnest(@reassigned_node_ids::integer[]) AS node_id
 )
 SELECT (CASE WHEN c.reassignment_counter IS NULL THEN 'created' ELSE 'active' END)::text AS kind, c.ledger_offset, c.node_id AS number
-FROM indexer.shown_created c JOIN places p ON p.ledger_offset = c.ledger_offset AND p.node_id = c.node_id
+FROM shown_created c JOIN places p ON p.ledger_offset = c.ledger_offset AND p.node_id = c.node_id
 UNION ALL
 SELECT 'reassignment', r.ledger_offset, r.node_id
-FROM indexer.shown_reassignments r JOIN reassigned p ON p.ledger_offset = r.ledger_offset AND p.node_id = r.node_id
+FROM shown_reassignments r JOIN reassigned p ON p.ledger_offset = r.ledger_offset AND p.node_id = r.node_id
 UNION ALL
 SELECT 'unknown', u.ledger_offset, u.ordinal
-FROM indexer.shown_unknown_elements u
+FROM shown_unknown_elements u
 WHERE u.ledger_offset = @at AND u.ordinal >= @first_ordinal::bigint AND u.ordinal < @end_ordinal::bigint;
 
 -- name: CarriedDrop :exec
@@ -49,26 +49,26 @@ WHERE u.ledger_offset = @at AND u.ordinal >= @first_ordinal::bigint AND u.ordina
 WITH dropped AS (
     SELECT unnest(@kinds::text[]) AS kind, unnest(@offsets::bigint[]) AS ledger_offset, unnest(@numbers::integer[]) AS number
 ), reassignments AS (
-    DELETE FROM indexer.shown_reassignments r USING dropped d
+    DELETE FROM shown_reassignments r USING dropped d
     WHERE d.kind = 'reassignment' AND d.ledger_offset = r.ledger_offset AND d.number = r.node_id
 ), unknown AS (
-    DELETE FROM indexer.shown_unknown_elements u USING dropped d
+    DELETE FROM shown_unknown_elements u USING dropped d
     WHERE d.kind = 'unknown' AND d.ledger_offset = u.ledger_offset AND d.number = u.ordinal
 ), incomplete AS (
-    UPDATE indexer.shown_created c SET reassignment_counter = NULL FROM dropped d
+    UPDATE shown_created c SET reassignment_counter = NULL FROM dropped d
     WHERE d.kind = 'active' AND d.ledger_offset = c.ledger_offset AND d.number = c.node_id
-      AND EXISTS (SELECT FROM indexer.shown_reassignments r WHERE r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id)
+      AND EXISTS (SELECT FROM shown_reassignments r WHERE r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id)
 )
-DELETE FROM indexer.shown_created c USING dropped d
+DELETE FROM shown_created c USING dropped d
 WHERE d.kind IN ('active', 'created') AND d.ledger_offset = c.ledger_offset AND d.number = c.node_id
   AND NOT EXISTS (
-      SELECT FROM indexer.shown_reassignments r
+      SELECT FROM shown_reassignments r
       WHERE d.kind = 'active' AND r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id);
 
 -- name: CarriedViewsDropOrphans :exec
 -- Removes carried interface views whose creation event is not carried.
-DELETE FROM indexer.shown_interface_views v
-WHERE NOT EXISTS (SELECT FROM indexer.shown_created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id);
+DELETE FROM shown_interface_views v
+WHERE NOT EXISTS (SELECT FROM shown_created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id);
 
 -- name: CoverageClose :exec
 -- Claims what no row claims of a range up to the watermark, and makes one row of those of the scope that touch it and one
@@ -76,66 +76,66 @@ WHERE NOT EXISTS (SELECT FROM indexer.shown_created c WHERE c.ledger_offset = v.
 -- inserted is made of all that the deletion returns, so that it has ended when the first row is looked for in the exclusion
 -- constraint's index.
 WITH mine AS (
-    DELETE FROM indexer.coverage c
+    DELETE FROM coverage c
     WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive <= @to_inclusive::bigint AND c.to_inclusive >= @from_exclusive::bigint
-      AND c.from_exclusive < indexer.watermark()
+      AND c.from_exclusive < watermark()
     RETURNING int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed
 ), others AS (
-    SELECT int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed FROM indexer.coverage c
+    SELECT int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed FROM coverage c
     WHERE c.stream = @stream AND c.scope <> @scope AND c.from_exclusive < @to_inclusive::bigint AND c.to_inclusive > @from_exclusive::bigint
 ), whole AS (
     SELECT coalesce((SELECT range_agg(m.claimed) FROM mine m), '{}'::int8multirange)
         + (int8multirange(int8range(@from_exclusive::bigint, @to_inclusive::bigint, '(]'))
             - coalesce((SELECT range_agg(o.claimed) FROM others o), '{}'::int8multirange)) AS claimed
 )
-INSERT INTO indexer.coverage (stream, scope, from_exclusive, to_inclusive)
+INSERT INTO coverage (stream, scope, from_exclusive, to_inclusive)
 SELECT @stream, @scope, lower(part) - 1, upper(part) - 1 FROM whole w, unnest(w.claimed) AS part;
 
 -- name: TemplateNumber :exec
 -- Makes a number mean a template.
-INSERT INTO indexer.templates (template_ref, template_id, package_id, package_name, module_name, entity_name, representative_package_id)
+INSERT INTO templates (template_ref, template_id, package_id, package_name, module_name, entity_name, representative_package_id)
 VALUES (@template_ref, @template_id, @package_id, @package_name, @module_name, @entity_name, sqlc.narg('representative_package_id'));
 
 -- name: TemplatesForget :exec
-DELETE FROM indexer.templates WHERE template_ref = ANY (@template_refs::integer[]);
+DELETE FROM templates WHERE template_ref = ANY (@template_refs::integer[]);
 
 -- name: TemplateParts :exec
 -- Writes again what follows from a template's id.
-UPDATE indexer.templates SET package_id = @package_id, module_name = @module_name, entity_name = @entity_name
+UPDATE templates SET package_id = @package_id, module_name = @module_name, entity_name = @entity_name
 WHERE template_ref = @template_ref;
 
 -- name: SynchronizerNumber :exec
 -- Makes a number mean a synchronizer.
-INSERT INTO indexer.synchronizers (synchronizer_ref, synchronizer_id) VALUES (@synchronizer_ref, @synchronizer_id);
+INSERT INTO synchronizers (synchronizer_ref, synchronizer_id) VALUES (@synchronizer_ref, @synchronizer_id);
 
 -- name: SynchronizersForget :exec
-DELETE FROM indexer.synchronizers WHERE synchronizer_ref = ANY (@synchronizer_refs::integer[]);
+DELETE FROM synchronizers WHERE synchronizer_ref = ANY (@synchronizer_refs::integer[]);
 
 -- name: PartyListNumber :exec
 -- Makes a number mean a list of parties.
-INSERT INTO indexer.party_lists (party_list_ref, parties) VALUES (@party_list_ref, @parties);
+INSERT INTO party_lists (party_list_ref, parties) VALUES (@party_list_ref, @parties);
 
 -- name: PartyListsForget :exec
-DELETE FROM indexer.party_lists WHERE party_list_ref = ANY (@party_list_refs::integer[]);
+DELETE FROM party_lists WHERE party_list_ref = ANY (@party_list_refs::integer[]);
 
 -- name: NumberWitnesses :one
 -- How many other rows of a contract's event say the same of it: the contract's activation by the event, and for templates
 -- the contract's other events. What two of them say was not altered in one place.
 SELECT (
-    SELECT count(*) FROM indexer.active_contracts a
+    SELECT count(*) FROM active_contracts a
     WHERE a.contract_id = @contract_id AND a.activated_offset = @ledger_offset::bigint
       AND CASE WHEN @of_template::boolean THEN a.template_ref ELSE a.synchronizer_ref END = @number::integer
 ) + (
     SELECT count(*) FROM (
-        SELECT c.ledger_offset, c.template_ref FROM indexer.created c WHERE c.contract_id = @contract_id
+        SELECT c.ledger_offset, c.template_ref FROM created c WHERE c.contract_id = @contract_id
         UNION ALL
-        SELECT c.ledger_offset, c.template_ref FROM indexer.shown_created c WHERE c.contract_id = @contract_id
+        SELECT c.ledger_offset, c.template_ref FROM shown_created c WHERE c.contract_id = @contract_id
         UNION ALL
-        SELECT a.ledger_offset, a.template_ref FROM indexer.archived a WHERE a.contract_id = @contract_id
+        SELECT a.ledger_offset, a.template_ref FROM archived a WHERE a.contract_id = @contract_id
         UNION ALL
-        SELECT e.ledger_offset, e.template_ref FROM indexer.exercised e WHERE e.contract_id = @contract_id
+        SELECT e.ledger_offset, e.template_ref FROM exercised e WHERE e.contract_id = @contract_id
         UNION ALL
-        SELECT r.ledger_offset, r.template_ref FROM indexer.reassignments r WHERE r.contract_id = @contract_id
+        SELECT r.ledger_offset, r.template_ref FROM reassignments r WHERE r.contract_id = @contract_id
     ) x
     WHERE @of_template::boolean AND x.template_ref = @number::integer AND x.ledger_offset <> @ledger_offset::bigint
 ) AS witnesses;
@@ -144,8 +144,8 @@ SELECT (
 -- Whether anything new refers to a number: a contract that is active, or the last updates. Looking at all facts would take
 -- too long.
 SELECT (CASE WHEN @of_template::boolean
-    THEN EXISTS (SELECT FROM indexer.active_contracts a WHERE a.template_ref = @number::integer)
+    THEN EXISTS (SELECT FROM active_contracts a WHERE a.template_ref = @number::integer)
     ELSE EXISTS (
-        SELECT FROM (SELECT u.synchronizer_ref FROM indexer.updates u ORDER BY u.ledger_offset DESC LIMIT 10000) x
+        SELECT FROM (SELECT u.synchronizer_ref FROM updates u ORDER BY u.ledger_offset DESC LIMIT 10000) x
         WHERE x.synchronizer_ref = @number::integer)
 END)::boolean AS in_use;

@@ -4,20 +4,20 @@
 -- Those that began by then go on, but for those of filled history while it is not known what was active at its end: they are
 -- worked out anew. Only an assignment, and the snapshot, tell a counter other than 0.
 WITH ended AS (
-    DELETE FROM indexer.lifetimes l WHERE l.deactivated_offset > @after
+    DELETE FROM lifetimes l WHERE l.deactivated_offset > @after
     RETURNING l.contract_id, l.synchronizer_ref, l.template_ref, l.activated_offset, l.activated_node_id
 ), reopened AS (
-    INSERT INTO indexer.active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
+    INSERT INTO active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
     SELECT e.contract_id, e.synchronizer_ref, e.template_ref, e.activated_offset, e.activated_node_id, coalesce(r.reassignment_counter, c.reassignment_counter, 0)
     FROM ended e
-    LEFT JOIN indexer.reassignments r ON r.ledger_offset = e.activated_offset AND r.node_id = e.activated_node_id AND r.kind = 'assigned'
-    LEFT JOIN indexer.shown_created c ON c.ledger_offset = e.activated_offset AND c.node_id = e.activated_node_id
+    LEFT JOIN reassignments r ON r.ledger_offset = e.activated_offset AND r.node_id = e.activated_node_id AND r.kind = 'assigned'
+    LEFT JOIN shown_created c ON c.ledger_offset = e.activated_offset AND c.node_id = e.activated_node_id
     WHERE e.activated_offset <= @after AND NOT EXISTS (
-        SELECT FROM indexer.fill x, indexer.floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL AND e.activated_offset <= x.projected_from)
+        SELECT FROM fill x, floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL AND e.activated_offset <= x.projected_from)
 )
 SELECT FROM ended;
 
 -- name: ResetCoverage :execrows
 -- The parts behind the offset.
-WITH cut AS (UPDATE indexer.coverage c SET to_inclusive = @after WHERE c.from_exclusive < @after AND c.to_inclusive > @after)
-DELETE FROM indexer.coverage d WHERE d.from_exclusive >= @after;
+WITH cut AS (UPDATE coverage c SET to_inclusive = @after WHERE c.from_exclusive < @after AND c.to_inclusive > @after)
+DELETE FROM coverage d WHERE d.from_exclusive >= @after;

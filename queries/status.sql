@@ -1,29 +1,29 @@
 -- name: StatusFrontier :one
 -- The end of the contiguous coverage from the watermark on.
 WITH RECURSIVE reach AS (
-    SELECT c.ledger_offset AS at FROM indexer.checkpoints c WHERE c.stream = 'updates'
+    SELECT c.ledger_offset AS at FROM checkpoints c WHERE c.stream = 'updates'
     UNION ALL
-    SELECT v.to_inclusive FROM reach r JOIN indexer.coverage v ON v.stream = 'updates' AND v.from_exclusive = r.at
+    SELECT v.to_inclusive FROM reach r JOIN coverage v ON v.stream = 'updates' AND v.from_exclusive = r.at
 )
 SELECT max(r.at)::bigint AS frontier FROM reach r;
 
 -- name: StatusUpdatesBetween :one
-SELECT count(*) FROM indexer.updates u WHERE u.ledger_offset > @from_exclusive AND u.ledger_offset <= @to_inclusive;
+SELECT count(*) FROM updates u WHERE u.ledger_offset > @from_exclusive AND u.ledger_offset <= @to_inclusive;
 
 -- name: StatusUnknownKinds :one
 -- Those that are shown.
 SELECT count(*)
 FROM (
-    SELECT e.ledger_offset FROM indexer.unknown_elements e
+    SELECT e.ledger_offset FROM unknown_elements e
     UNION ALL
-    SELECT e.ledger_offset FROM indexer.carried_unknown_elements e
+    SELECT e.ledger_offset FROM carried_unknown_elements e
 ) u
-WHERE u.ledger_offset <= (SELECT indexer.watermark());
+WHERE u.ledger_offset <= (SELECT watermark());
 
 -- name: StatusNewestTransaction :one
 -- The latest date of the records after one seq up to another.
-SELECT max(t.date)::timestamptz AS newest FROM indexer.transactions t WHERE t.seq > @from_exclusive AND t.seq <= @to_inclusive;
+SELECT max(t.date)::timestamptz AS newest FROM transactions t WHERE t.seq > @from_exclusive AND t.seq <= @to_inclusive;
 
 -- name: StatusUnknownTransactions :one
 -- Those that are shown.
-SELECT count(*) FROM indexer.unknown_transactions u, indexer.history_position h WHERE u.seq > h.shown_after AND u.seq <= h.shown_to;
+SELECT count(*) FROM unknown_transactions u, history_position h WHERE u.seq > h.shown_after AND u.seq <= h.shown_to;

@@ -1,14 +1,14 @@
 -- name: TaskSucceeded :exec
-INSERT INTO indexer.tasks (task, succeeded_at) VALUES (@task, now())
+INSERT INTO tasks (task, succeeded_at) VALUES (@task, now())
 ON CONFLICT (task) DO UPDATE SET succeeded_at = excluded.succeeded_at;
 
 -- name: TaskFailed :exec
-INSERT INTO indexer.tasks (task, failed_at, failure) VALUES (@task, now(), @failure)
+INSERT INTO tasks (task, failed_at, failure) VALUES (@task, now(), @failure)
 ON CONFLICT (task) DO UPDATE SET failed_at = excluded.failed_at, failure = excluded.failure;
 
 -- name: TaskList :many
-SELECT task, succeeded_at, failed_at, failure FROM indexer.tasks ORDER BY task;
+SELECT task, succeeded_at, failed_at, failure FROM tasks ORDER BY task;
 
 -- name: TasksClear :exec
 -- Forgets what the tasks beside the stream brought. Before updates were indexed there are no look-ups.
-TRUNCATE indexer.tasks, indexer.packages, indexer.vetting_states, indexer.vetted_packages, indexer.vetting_changes;
+TRUNCATE tasks, packages, vetting_states, vetted_packages, vetting_changes;

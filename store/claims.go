@@ -16,14 +16,14 @@ import (
 
 // claims are what the database says that it holds of the updates, row by row, whether or not the rows agree.
 type claims struct {
-	coverage    []dbsqlc.IndexerCoverage
+	coverage    []dbsqlc.Coverage
 	checkpoints []dbsqlc.ClaimCheckpointsRow
-	floors      []dbsqlc.IndexerFloors
+	floors      []dbsqlc.Floors
 	scopes      []dbsqlc.ClaimScopesRow
 	snapshots   []dbsqlc.ClaimSnapshotsRow
-	carried     *int64              // the snapshot that most carried rows are of; nil: there are none
-	fill        *dbsqlc.IndexerFill // nil: no history was filled in
-	projected   bool                // more than one row of what is derived follows from events behind the checkpoint
+	carried     *int64       // the snapshot that most carried rows are of; nil: there are none
+	fill        *dbsqlc.Fill // nil: no history was filled in
+	projected   bool         // more than one row of what is derived follows from events behind the checkpoint
 }
 
 func (s *Store) readClaims(ctx context.Context, tx pgx.Tx) (*claims, error) {
@@ -147,7 +147,7 @@ func (s *Store) agree(ctx context.Context, tx pgx.Tx, c *claims, end *ledger.Off
 
 // tellOfSnapshot tells whether something else than carried rows says that indexing began with a snapshot.
 func (c *claims) tellOfSnapshot() bool {
-	return len(c.snapshots) > 0 || slices.ContainsFunc(c.floors, func(f dbsqlc.IndexerFloors) bool { return f.StateFloor != nil && *f.StateFloor > 0 })
+	return len(c.snapshots) > 0 || slices.ContainsFunc(c.floors, func(f dbsqlc.Floors) bool { return f.StateFloor != nil && *f.StateFloor > 0 })
 }
 
 func (c *claims) started() bool {
@@ -187,7 +187,7 @@ func (c *claims) lowest() (at int64, told bool) {
 			return row.FromExclusive, true
 		}
 	}
-	if checkpoint != nil && slices.ContainsFunc(c.floors, func(f dbsqlc.IndexerFloors) bool { return f.HistoryFloor == *checkpoint }) {
+	if checkpoint != nil && slices.ContainsFunc(c.floors, func(f dbsqlc.Floors) bool { return f.HistoryFloor == *checkpoint }) {
 		return *checkpoint, true // nothing was read there yet, and history was filled in below
 	}
 	return coverage[0].FromExclusive, true
@@ -196,13 +196,13 @@ func (c *claims) lowest() (at int64, told bool) {
 // ahead tells whether a row claims what was written and is not shown yet: it begins at the checkpoint, and nothing follows from
 // what is behind that, or it begins behind it, or where another one ends, which it would have been merged with. A checkpoint
 // below the floor tells nothing.
-func (c *claims) ahead(row dbsqlc.IndexerCoverage) bool {
+func (c *claims) ahead(row dbsqlc.Coverage) bool {
 	checkpoint := c.checkpoint()
-	if checkpoint == nil || slices.ContainsFunc(c.floors, func(f dbsqlc.IndexerFloors) bool { return f.HistoryFloor > *checkpoint }) {
+	if checkpoint == nil || slices.ContainsFunc(c.floors, func(f dbsqlc.Floors) bool { return f.HistoryFloor > *checkpoint }) {
 		return false
 	}
 	return row.FromExclusive > *checkpoint || row.FromExclusive == *checkpoint && !c.projected || row.ToInclusive > *checkpoint &&
-		slices.ContainsFunc(c.coverage, func(below dbsqlc.IndexerCoverage) bool { return below.ToInclusive == row.FromExclusive })
+		slices.ContainsFunc(c.coverage, func(below dbsqlc.Coverage) bool { return below.ToInclusive == row.FromExclusive })
 }
 
 func (c *claims) floor(last func(after, upTo int64) (int64, error)) (int64, error) {
@@ -277,7 +277,7 @@ func (c *claims) base(floor int64) (base int64, snapshot bool) {
 		return s.Finished || s.SnapshotOffset == base
 	})
 	if c.fill != nil && !snapshot { // nothing may be left of the snapshot but its offset
-		snapshot = base > floor && slices.ContainsFunc(c.floors, func(f dbsqlc.IndexerFloors) bool { return f.StateFloor != nil && *f.StateFloor == base })
+		snapshot = base > floor && slices.ContainsFunc(c.floors, func(f dbsqlc.Floors) bool { return f.StateFloor != nil && *f.StateFloor == base })
 	}
 	switch {
 	case snapshot:
@@ -355,7 +355,7 @@ func mostFrequent[T comparable](values []T) (first T, all []T) {
 // cover merges what the rows claim between the floor and the watermark, and finds what none claims. Below the floor rows may
 // claim what was filled in and does not reach up to it, and behind the watermark, where that counts, what was written ahead. The
 // rows are in order.
-func (a *agreement) cover(rows []dbsqlc.IndexerCoverage, ahead bool) {
+func (a *agreement) cover(rows []dbsqlc.Coverage, ahead bool) {
 	at := a.floor
 	hole := func(to int64) {
 		if at < to {

@@ -164,7 +164,7 @@ func (c *entryComparison) rows(ctx context.Context, entries []ledger.ContractEnt
 }
 
 // compareActive compares where contracts are active since when.
-func (c *entryComparison) compareActive(ctx context.Context, wanted []dbsqlc.IndexerActiveContracts) error {
+func (c *entryComparison) compareActive(ctx context.Context, wanted []dbsqlc.ActiveContracts) error {
 	asked := dbsqlc.ActiveAsOfParams{At: int64(c.at)}
 	for i := range wanted {
 		asked.ContractIds = append(asked.ContractIds, wanted[i].ContractID)
@@ -204,7 +204,7 @@ func (c *entryComparison) compareActive(ctx context.Context, wanted []dbsqlc.Ind
 	return nil
 }
 
-func (c *entryComparison) compareStored(w *dbsqlc.IndexerActiveContracts, stored dbsqlc.ActiveAsOfRow) error {
+func (c *entryComparison) compareStored(w *dbsqlc.ActiveContracts, stored dbsqlc.ActiveAsOfRow) error {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	for _, column := range []struct {
 		name           string
@@ -247,9 +247,9 @@ func (d *dictionaries) activeDifference(kind ledger.Disagreement, relation strin
 
 // activeAtSQL is not among the generated queries, which take all rows before they return.
 const activeAtSQL = `
-SELECT a.contract_id, a.synchronizer_ref, a.activated_offset, false FROM indexer.active_contracts a WHERE a.activated_offset <= $1
+SELECT a.contract_id, a.synchronizer_ref, a.activated_offset, false FROM active_contracts a WHERE a.activated_offset <= $1
 UNION ALL
-SELECT l.contract_id, l.synchronizer_ref, l.activated_offset, true FROM indexer.lifetimes l
+SELECT l.contract_id, l.synchronizer_ref, l.activated_offset, true FROM lifetimes l
 WHERE l.deactivated_offset > $1 AND l.activated_offset <= $1`
 
 // ActiveAt tells, in no order, of everything that is stored as active as of an offset, at most the watermark: its key, and

@@ -248,7 +248,7 @@ func (k partitionKey) String() string {
 	return fmt.Sprintf("relation %s, from_offset %d", k.relation, k.from)
 }
 
-func (s *Store) partitionLists(ctx context.Context, tx pgx.Tx) (listed []dbsqlc.IndexerPartitions, attached []dbsqlc.PartitionsAttachedRow, err error) {
+func (s *Store) partitionLists(ctx context.Context, tx pgx.Tx) (listed []dbsqlc.Partitions, attached []dbsqlc.PartitionsAttachedRow, err error) {
 	if listed, err = s.queries.PartitionList(ctx, tx); err != nil {
 		return nil, nil, fmt.Errorf("read partitions: %w", err)
 	}

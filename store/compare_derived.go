@@ -157,7 +157,7 @@ func (c *derivedComparison) outside(ctx context.Context) error {
 		if column == "" || !c.agreement.snapshot {
 			continue
 		}
-		sql := fmt.Sprintf(`SELECT '%s', s.ledger_offset, NULL::integer, %s, ARRAY[@base::bigint::text], ARRAY[s.%s::text] FROM indexer.%[1]s s WHERE %[4]s`,
+		sql := fmt.Sprintf(`SELECT '%s', s.ledger_offset, NULL::integer, %s, ARRAY[@base::bigint::text], ARRAY[s.%s::text] FROM %[1]s s WHERE %[4]s`,
 			table.Name, rowNameSQL(&table), column, table.Rows("s."+column+" <> @base AND NOT ("+replacedSQL+")"))
 		if err := c.rows(ctx, sql, map[string][]string{table.Name: {column}}, arguments); err != nil {
 			return err
@@ -168,7 +168,7 @@ func (c *derivedComparison) outside(ctx context.Context) error {
 
 // extraRows selects rows s that should not be there.
 func extraRows(table *tables.Table, condition string) string {
-	return fmt.Sprintf("SELECT '%s', coalesce(s.ledger_offset, 0), NULL::integer, %s, NULL::text[], '{}'::text[] FROM indexer.%[1]s s WHERE %[3]s",
+	return fmt.Sprintf("SELECT '%s', coalesce(s.ledger_offset, 0), NULL::integer, %s, NULL::text[], '{}'::text[] FROM %[1]s s WHERE %[3]s",
 		table.Name, rowNameSQL(table), table.Rows(condition))
 }
 
@@ -200,7 +200,7 @@ func (c *derivedComparison) orphans(ctx context.Context) error {
 	}
 	return c.rows(ctx, `SELECT DISTINCT 'updates', e.ledger_offset, NULL::integer, '', '{}'::text[], NULL::text[]
 FROM (`+strings.Join(events, " UNION ALL ")+`) e
-WHERE NOT EXISTS (SELECT FROM indexer.updates u WHERE u.ledger_offset = e.ledger_offset)`, nil, c.agreement.floor, c.agreement.watermark)
+WHERE NOT EXISTS (SELECT FROM updates u WHERE u.ledger_offset = e.ledger_offset)`, nil, c.agreement.floor, c.agreement.watermark)
 }
 
 // templates compares the parts of templates' ids.
@@ -241,7 +241,7 @@ func (c *derivedComparison) lastOfTemplate(ctx context.Context, ref int32) (at l
 	var last []string
 	for relation, columns := range c.columns {
 		if columnNamed(columns, "template_ref") >= 0 {
-			last = append(last, "SELECT max(s.ledger_offset) AS at FROM indexer."+relation+" s WHERE s.template_ref = $1 AND s.ledger_offset <= $2 AND "+comparedOf(relation))
+			last = append(last, "SELECT max(s.ledger_offset) AS at FROM "+relation+" s WHERE s.template_ref = $1 AND s.ledger_offset <= $2 AND "+comparedOf(relation))
 		}
 	}
 	err = c.tx.QueryRow(ctx, "SELECT coalesce(max(x.at), 0) FROM ("+strings.Join(last, " UNION ALL ")+") x", ref, c.agreement.watermark).Scan(&at)
@@ -295,8 +295,8 @@ func (c *derivedComparison) references(ctx context.Context, q *dbsqlc.Queries) e
 			condition = "r.ref <> 0" // the update was on none
 		}
 		unknown[u.kind] = append(unknown[u.kind], fmt.Sprintf(
-			`SELECT r.ref, min(%[1]s) AS at FROM indexer.%[2]s s CROSS JOIN LATERAL (VALUES %[3]s) r (ref)
-WHERE NOT EXISTS (SELECT FROM indexer.%[4]ss d WHERE d.%[4]s_ref = r.ref) AND %[5]s AND %[6]s GROUP BY 1`,
+			`SELECT r.ref, min(%[1]s) AS at FROM %[2]s s CROSS JOIN LATERAL (VALUES %[3]s) r (ref)
+WHERE NOT EXISTS (SELECT FROM %[4]ss d WHERE d.%[4]s_ref = r.ref) AND %[5]s AND %[6]s GROUP BY 1`,
 			u.at, pgx.Identifier{u.relation}.Sanitize(), strings.Join(list, ", "), u.kind, condition, comparedOf(u.relation)))
 	}
 	for _, kind := range []string{tables.Template, tables.Synchronizer, tables.PartyList} {

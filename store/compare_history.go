@@ -16,7 +16,7 @@ import (
 
 // CompareRecords compares what is stored under the seqs after one with records that follow one another, each column of each table of
 // the history. It makes the rows that writing them would make, as Compare does. Where no record is stored under a seq, one row
-// of indexer.transactions is missing.
+// of table transactions is missing.
 //
 // found is told of every difference, relation by relation; an error of its ends the comparison and is returned. Everything
 // is read in one snapshot.

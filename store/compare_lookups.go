@@ -24,8 +24,8 @@ func (s *Store) AnsweredLookups(ctx context.Context, after string, limit int) (c
 // lookupColumns finds the columns of a looked-up contract that are not as the arguments say.
 const lookupColumns = `
 SELECT v.relation, v.name, v.wanted, v.stored
-FROM indexer.lookups l
-LEFT JOIN indexer.templates t ON t.template_ref = l.template_ref
+FROM lookups l
+LEFT JOIN templates t ON t.template_ref = l.template_ref
 CROSS JOIN LATERAL (VALUES
     ('lookups', 'status', 'found', l.status),
     ('lookups', 'reason', NULL, l.reason),
@@ -39,7 +39,7 @@ CROSS JOIN LATERAL (VALUES
     ('lookups', 'witness_parties', $10::text[]::text, l.witness_parties::text),
     ('lookup_exact_payloads', 'exact',
         (SELECT string_agg(e.field || ' ' || encode(e.exact, 'hex'), ', ' ORDER BY e.field, e.exact) FROM unnest($11::text[], $12::bytea[]) e (field, exact)),
-        (SELECT string_agg(x.field || ' ' || encode(x.exact, 'hex'), ', ' ORDER BY x.field, x.exact) FROM indexer.lookup_exact_payloads x
+        (SELECT string_agg(x.field || ' ' || encode(x.exact, 'hex'), ', ' ORDER BY x.field, x.exact) FROM lookup_exact_payloads x
          WHERE x.ledger_offset = l.ledger_offset AND x.node_id = l.node_id))
 ) v (relation, name, wanted, stored)
 WHERE l.contract_id = $1 AND v.wanted IS DISTINCT FROM v.stored`

@@ -15,11 +15,11 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// dictionaries are what indexer.templates, indexer.synchronizers and indexer.template_interfaces say, for reading, and of
-// indexer.party_lists what was asked for.
+// dictionaries are what table templates, table synchronizers and table template_interfaces say, for reading, and of
+// table party_lists what was asked for.
 type dictionaries struct {
 	queries       *dbsqlc.Queries
-	templates     map[names.TemplateKey]dbsqlc.IndexerTemplates
+	templates     map[names.TemplateKey]dbsqlc.Templates
 	synchronizers map[string]int32
 	interfaces    map[names.TemplateInterface]struct{}
 	names         map[string]map[string]string // per kind of reference, by its number as text
@@ -27,7 +27,7 @@ type dictionaries struct {
 
 // partiesSQL is the list of parties that a number stands for.
 func partiesSQL(number string) string {
-	return "(SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = " + number + ")"
+	return "(SELECT p.parties FROM party_lists p WHERE p.party_list_ref = " + number + ")"
 }
 
 func (s *Store) readDictionaries(ctx context.Context, db dbsqlc.DBTX) (*dictionaries, error) {
@@ -44,7 +44,7 @@ func (s *Store) readDictionaries(ctx context.Context, db dbsqlc.DBTX) (*dictiona
 		return nil, fmt.Errorf("read the templates' interfaces: %w", err)
 	}
 	d := &dictionaries{
-		queries: s.queries, templates: make(map[names.TemplateKey]dbsqlc.IndexerTemplates, len(templates)), synchronizers: make(map[string]int32, len(synchronizers)),
+		queries: s.queries, templates: make(map[names.TemplateKey]dbsqlc.Templates, len(templates)), synchronizers: make(map[string]int32, len(synchronizers)),
 		interfaces: names.TemplateInterfaces(interfaces), names: map[string]map[string]string{tables.Template: {}, tables.Synchronizer: {}, tables.PartyList: {}},
 	}
 	for _, t := range templates {

@@ -80,7 +80,7 @@ func (p places) only(rows func(rowPlace) bool) (q places) {
 func (c *entryComparison) compareEvents(ctx context.Context, rows *rows.Carried) error {
 	creations, reassignments := creationPlaces(rows), reassignmentPlaces(rows)
 	both := places{slices.Concat(creations.offsets, reassignments.offsets), slices.Concat(creations.nodeIDs, reassignments.nodeIDs)}
-	rows.Exact.Rows = slices.DeleteFunc(rows.Exact.Rows, func(r dbsqlc.IndexerExactPayloads) bool { return !slices.Contains(exactFields, r.Field) })
+	rows.Exact.Rows = slices.DeleteFunc(rows.Exact.Rows, func(r dbsqlc.ExactPayloads) bool { return !slices.Contains(exactFields, r.Field) })
 	for _, source := range rows.Tables() {
 		carried := tables.Get(tables.Snapshot, source.Name)
 		if carried.Fact == "" {

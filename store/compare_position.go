@@ -128,7 +128,7 @@ func (s *Store) compareHistoryCheckpoint(ctx context.Context, tx pgx.Tx, at ledg
 	return nil
 }
 
-// recordCheck finds rows of a table that contradict indexer.transactions. Its query has $1 and $2 for the seqs of the generation that
+// recordCheck finds rows of a table that contradict table transactions. Its query has $1 and $2 for the seqs of the generation that
 // is shown, and gives the seqs.
 type recordCheck struct {
 	relation string
@@ -137,22 +137,22 @@ type recordCheck struct {
 }
 
 // stray are the rows s of a table that belong to no generation.
-const stray = "(s.seq <= $1 OR s.seq > $2) AND indexer.set_aside(s.seq) IS NOT TRUE"
+const stray = "(s.seq <= $1 OR s.seq > $2) AND set_aside(s.seq) IS NOT TRUE"
 
 func recordChecks() []recordCheck {
 	checks := []recordCheck{
 		{"transactions", ledger.Missing, `SELECT p.seq + 1 AS seq
-FROM (SELECT $1::bigint AS seq UNION ALL SELECT t.seq FROM indexer.transactions t WHERE t.seq > $1 AND t.seq < $2) p
-WHERE p.seq < $2 AND NOT EXISTS (SELECT FROM indexer.transactions t WHERE t.seq = p.seq + 1)`},
+FROM (SELECT $1::bigint AS seq UNION ALL SELECT t.seq FROM transactions t WHERE t.seq > $1 AND t.seq < $2) p
+WHERE p.seq < $2 AND NOT EXISTS (SELECT FROM transactions t WHERE t.seq = p.seq + 1)`},
 	}
 	for _, table := range tables.In(tables.Records) {
 		checks = append(checks, recordCheck{table.Name, ledger.Extra, `SELECT s.seq FROM ` + table.SQL() + ` s WHERE ` + table.Rows(stray)})
 		if table.Kind != "" {
 			is := `t.seq > $1 AND t.seq <= $2 AND t.kind `
 			checks = append(checks,
-				recordCheck{table.Name, ledger.Missing, `SELECT t.seq FROM indexer.transactions t
+				recordCheck{table.Name, ledger.Missing, `SELECT t.seq FROM transactions t
 WHERE ` + is + `= '` + string(table.Kind) + `' AND NOT EXISTS (SELECT FROM ` + table.SQL() + ` x WHERE x.seq = t.seq)`},
-				recordCheck{table.Name, ledger.Extra, `SELECT t.seq FROM indexer.transactions t JOIN ` + table.SQL() + ` x ON x.seq = t.seq
+				recordCheck{table.Name, ledger.Extra, `SELECT t.seq FROM transactions t JOIN ` + table.SQL() + ` x ON x.seq = t.seq
 WHERE ` + is + `<> '` + string(table.Kind) + `'`})
 		}
 		if table.Count == "" {
@@ -160,10 +160,10 @@ WHERE ` + is + `<> '` + string(table.Kind) + `'`})
 		}
 		for kind, sign := range map[ledger.Disagreement]string{ledger.Missing: "<", ledger.Extra: ">"} {
 			checks = append(checks, recordCheck{table.Name, kind, `SELECT coalesce(t.seq, x.seq) AS seq
-FROM (SELECT * FROM indexer.transfers WHERE seq > $1 AND seq <= $2) t
+FROM (SELECT * FROM transfers WHERE seq > $1 AND seq <= $2) t
 FULL JOIN (SELECT i.seq, count(*) AS rows FROM ` + table.SQL() + ` i WHERE i.seq > $1 AND i.seq <= $2 GROUP BY i.seq) x ON x.seq = t.seq
 WHERE coalesce(x.rows, 0) ` + sign + ` coalesce(t.` + table.Count + `, 0)
-  AND EXISTS (SELECT FROM indexer.transactions r WHERE r.seq = coalesce(t.seq, x.seq))`})
+  AND EXISTS (SELECT FROM transactions r WHERE r.seq = coalesce(t.seq, x.seq))`})
 		}
 	}
 	return checks

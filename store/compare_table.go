@@ -118,7 +118,7 @@ func (c *tableComparison) sql(arguments int, where string) string {
     FROM unnest(` + list(arrays) + `) AS e (` + list(names) + `)
 ), stored AS (
     SELECT ` + list(stored) + `
-    FROM ` + pgx.Identifier{"indexer", c.table.Name}.Sanitize() + ` s
+    FROM ` + pgx.Identifier{c.table.Name}.Sanitize() + ` s
     WHERE ` + where + `
 )
 SELECT true AS expected, ` + list(shownX) + ` FROM (TABLE expected EXCEPT ALL TABLE stored) x

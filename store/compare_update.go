@@ -130,7 +130,7 @@ const shownBytes = 1 << 20
 func selectNamed(c column) string {
 	name := "s." + pgx.Identifier{c.name}.Sanitize()
 	lookUp := func(dictionary, ref, field, as string) string {
-		return fmt.Sprintf("(SELECT d.%s FROM indexer.%s d WHERE d.%s = %s) AS %s", field, dictionary, ref, name, as)
+		return fmt.Sprintf("(SELECT d.%s FROM %s d WHERE d.%s = %s) AS %s", field, dictionary, ref, name, as)
 	}
 	switch kind := tables.References[c.name]; {
 	case kind == tables.Template:

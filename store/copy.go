@@ -21,5 +21,5 @@ func copyTable(ctx context.Context, tx pgx.Tx, table rows.Table) error {
 
 // copyInto COPYs rows into a table of schema indexer that has their columns.
 func copyInto(ctx context.Context, tx pgx.Tx, relation string, rows pgcopy.Rows) error {
-	return pgcopy.Copy(ctx, tx, pgx.Identifier{"indexer", relation}, rows)
+	return pgcopy.Copy(ctx, tx, pgx.Identifier{relation}, rows)
 }

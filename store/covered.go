@@ -53,6 +53,6 @@ func (c coveredRanges) missing(r ledger.Range) (parts []ledger.Range) {
 
 // These are true of a row x, or s, whose offset is covered.
 const (
-	coveredX = "EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)"
-	coveredS = "EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < s.ledger_offset AND v.to_inclusive >= s.ledger_offset)"
+	coveredX = "EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)"
+	coveredS = "EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < s.ledger_offset AND v.to_inclusive >= s.ledger_offset)"
 )

@@ -176,7 +176,7 @@ func TestFillingInAndShowingDoNotWaitInACircle(t *testing.T) {
 		if err := l.cover(ctx, tx, testScope, 90, 100); err != nil {
 			return err
 		}
-		if err := l.forgetLookups(ctx, tx, &rows.Facts{Created: []dbsqlc.IndexerCreated{{ContractID: "old"}}}); err != nil {
+		if err := l.forgetLookups(ctx, tx, &rows.Facts{Created: []dbsqlc.Created{{ContractID: "old"}}}); err != nil {
 			return err
 		}
 		go func() { shown <- up.Project(t.Context(), testScope, 110, 120) }()

@@ -93,9 +93,9 @@ func (l *Leader) saveLookup(ctx context.Context, tx pgx.Tx, r names.Numbers, loo
 	if err != nil {
 		return false, err
 	}
-	values := make([]dbsqlc.IndexerLookupExactPayloads, len(exact.Rows))
+	values := make([]dbsqlc.LookupExactPayloads, len(exact.Rows))
 	for i := range exact.Rows { // a looked-up contract has no offset of its own
-		values[i] = dbsqlc.IndexerLookupExactPayloads{
+		values[i] = dbsqlc.LookupExactPayloads{
 			LedgerOffset: asked.LedgerOffset, NodeID: asked.NodeID, Field: exact.Rows[i].Field, Exact: exact.Rows[i].Exact,
 		}
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // The table lies beside ours, not in whatever schema the search path begins with.
-const versionTable = "indexer.schema_version"
+const versionTable = "schema_version"
 
 // Migrate brings the schema to this binary's version and returns the names of the migrations it applied. Several
 // processes may call it at once: a session lock lets one work. A database of a newer schema is a *ledger.Problem.

@@ -209,7 +209,7 @@ type vettingDifferences struct {
 	vetted      dbsqlc.VettedPackagesUpsertParams
 	unvetted    dbsqlc.VettedPackagesDeleteParams
 	packages    dbsqlc.PackagesUpsertParams
-	changes     []dbsqlc.IndexerVettingChanges
+	changes     []dbsqlc.VettingChanges
 }
 
 // differences leads from what v says to what now says.
@@ -260,7 +260,7 @@ func (v *vetting) differences(now *vetting) *vettingDifferences {
 }
 
 func (d *vettingDifferences) change(kind string, key vettedKey, now *vetting, before, after bounds) {
-	row := dbsqlc.IndexerVettingChanges{
+	row := dbsqlc.VettingChanges{
 		SynchronizerRef: key.synchronizerRef, PackageID: key.packageID, Change: kind,
 		ValidFromBefore: before.from, ValidUntilBefore: before.until, ValidFrom: after.from, ValidUntil: after.until,
 	}
@@ -295,7 +295,7 @@ func (l *UpdatesWriter) storeVetting(ctx context.Context, tx pgx.Tx, d *vettingD
 	return nil
 }
 
-func (l *UpdatesWriter) copyVettingChanges(ctx context.Context, tx pgx.Tx, rows []dbsqlc.IndexerVettingChanges) error {
+func (l *UpdatesWriter) copyVettingChanges(ctx context.Context, tx pgx.Tx, rows []dbsqlc.VettingChanges) error {
 	next, err := l.store.queries.VettingChangesNext(ctx, tx)
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ func (s *Store) fillActive() activeSet {
 	use := func(ctx context.Context, db dbsqlc.DBTX, used dbsqlc.ActiveContractsUseParams) error {
 		return s.queries.FillActiveUse(ctx, db, dbsqlc.FillActiveUseParams(used))
 	}
-	return activeSet{"fill_active", use, " AND NOT EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = e.contract_id)"}
+	return activeSet{"fill_active", use, " AND NOT EXISTS (SELECT FROM created c WHERE c.contract_id = e.contract_id)"}
 }
 
 // endSQL ends what is active: each active row goes and leaves a closed lifetime. What was not active is a list of numbers that is
@@ -39,16 +39,16 @@ func (set *activeSet) endSQL() string {
     SELECT unnest($1::integer[]) AS synchronizer_ref, unnest($2::bigint[]) AS deactivated_offset, unnest($3::bigint[]) AS lookup_offset,
         unnest($4::integer[]) AS lookup_node_id, unnest($5::text[]) AS contract_id, generate_series(1, cardinality($1::integer[])) AS number
 ), closed AS (
-    DELETE FROM indexer.` + set.table + ` a USING ended e
+    DELETE FROM ` + set.table + ` a USING ended e
     WHERE a.contract_id = e.contract_id AND a.synchronizer_ref = e.synchronizer_ref
     RETURNING e.number, e.deactivated_offset, a.activated_offset, a.activated_node_id, a.synchronizer_ref, a.template_ref, a.contract_id
 ), wanted AS (
-    INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
+    INSERT INTO lookups (contract_id, ledger_offset, node_id)
     SELECT e.contract_id, e.lookup_offset, e.lookup_node_id FROM ended e
     WHERE e.lookup_offset > 0 AND e.number NOT IN (SELECT c.number FROM closed c)` + set.unknown + `
     ON CONFLICT DO NOTHING
 )
-INSERT INTO indexer.lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, contract_id)
+INSERT INTO lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, contract_id)
 SELECT c.deactivated_offset, c.activated_offset, c.activated_node_id, c.synchronizer_ref, c.template_ref, c.contract_id FROM closed c`
 }
 

@@ -113,7 +113,7 @@ func (r *Repairer) DropCarried(ctx context.Context, at ledger.Offset, keys []str
 		if err := r.store.queries.CarriedViewsDropOrphans(ctx, tx); err != nil {
 			return fmt.Errorf("remove interface views of no event: %w", err)
 		}
-		if _, err := tx.Exec(ctx, "DELETE FROM indexer.carried_exact_payloads s WHERE "+carriedExactPayloads.Rows(carriedExactPayloads.Orphan)); err != nil {
+		if _, err := tx.Exec(ctx, "DELETE FROM carried_exact_payloads s WHERE "+carriedExactPayloads.Rows(carriedExactPayloads.Orphan)); err != nil {
 			return fmt.Errorf("remove exact values of no event: %w", err)
 		}
 		return r.repaired(ctx, tx, ledger.SealedSnapshot, 0, int64(at))

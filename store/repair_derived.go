@@ -97,7 +97,7 @@ func (d *derivation) outside(ctx context.Context) error {
 			}
 		}
 		for _, sql := range []string{
-			fmt.Sprintf("DELETE FROM %s s WHERE %s AND (EXISTS (SELECT FROM %[1]s r WHERE r.%[3]s = $1 AND %[4]s)\n    OR s.%[3]s IN (SELECT o.snapshot_offset FROM indexer.snapshots o))", table.SQL(), wrong, column, strings.Join(same, " AND ")),
+			fmt.Sprintf("DELETE FROM %s s WHERE %s AND (EXISTS (SELECT FROM %[1]s r WHERE r.%[3]s = $1 AND %[4]s)\n    OR s.%[3]s IN (SELECT o.snapshot_offset FROM snapshots o))", table.SQL(), wrong, column, strings.Join(same, " AND ")),
 			fmt.Sprintf("UPDATE %s s SET %s = $1 WHERE %s", table.SQL(), column, wrong),
 		} {
 			if _, err := d.tx.Exec(ctx, sql, d.agreement.base); err != nil {
@@ -137,7 +137,7 @@ func (d *derivation) templates(ctx context.Context, r *Repairer) error {
 			return err
 		}
 		id := t.PackageID + ":" + t.ModuleName + ":" + t.EntityName
-		_, err := d.tx.Exec(ctx, "UPDATE indexer.templates SET template_id = $2 WHERE template_ref = $1", t.TemplateRef, id)
+		_, err := d.tx.Exec(ctx, "UPDATE templates SET template_id = $2 WHERE template_ref = $1", t.TemplateRef, id)
 		if err != nil {
 			return fmt.Errorf("repair template %d: %w", t.TemplateRef, err)
 		}

@@ -165,7 +165,7 @@ func (l *Leader) sealRows(ctx context.Context, tx pgx.Tx, stream string, from, t
 	if err != nil {
 		return fmt.Errorf("ask for the time: %w", err)
 	}
-	w := dbsqlc.IndexerVerifications{
+	w := dbsqlc.Verifications{
 		Stream: stream, FromExclusive: from, ToInclusive: to, VerifiedAt: now, Result: string(result), Differences: differences,
 	}
 	err = q.VerificationSet(ctx, tx, dbsqlc.VerificationSetParams{

@@ -119,10 +119,10 @@ func valueSQL(c column) (string, error) {
 		for _, field := range []string{"entity_name", "module_name", "package_id", "package_name", "representative_package_id", "template_id"} {
 			parts = append(parts, named(field, "d."+field))
 		}
-		return fmt.Sprintf("coalesce((SELECT concat_ws(',', %s) FROM indexer.templates d WHERE d.template_ref = %[2]s), %[2]s::text)",
+		return fmt.Sprintf("coalesce((SELECT concat_ws(',', %s) FROM templates d WHERE d.template_ref = %[2]s), %[2]s::text)",
 			strings.Join(parts, ", "), name), nil
 	case tables.Synchronizer:
-		return fmt.Sprintf("coalesce((SELECT d.synchronizer_id FROM indexer.synchronizers d WHERE d.synchronizer_ref = %[1]s), %[1]s::text)", name), nil
+		return fmt.Sprintf("coalesce((SELECT d.synchronizer_id FROM synchronizers d WHERE d.synchronizer_ref = %[1]s), %[1]s::text)", name), nil
 	case tables.PartyList:
 		return fmt.Sprintf("coalesce(%s::text, %s::text)", partiesSQL(name), name), nil
 	}
@@ -139,7 +139,7 @@ func valueSQL(c column) (string, error) {
 
 // sealOf is the digest that a window's row holds: over the row itself, so that an altered result is noticed too, and over
 // the rows that it seals.
-func sealOf(w *dbsqlc.IndexerVerifications, rows []byte) []byte {
+func sealOf(w *dbsqlc.Verifications, rows []byte) []byte {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %d %s %d\n%x\n",
 		w.Stream, w.FromExclusive, w.ToInclusive, w.VerifiedAt.Time.UnixMicro(), w.Result, w.Differences, rows))
 	return sum[:]

@@ -109,6 +109,6 @@ func (s *Store) unsealedRecords(ctx context.Context, tx pgx.Tx, size, known int6
 }
 
 // windowsFrom is the first window from a place on; none or one.
-func (s *Store) windowsFrom(ctx context.Context, tx pgx.Tx, stream string, from int64) ([]dbsqlc.IndexerVerifications, error) {
+func (s *Store) windowsFrom(ctx context.Context, tx pgx.Tx, stream string, from int64) ([]dbsqlc.Verifications, error) {
 	return s.queries.VerificationFrom(ctx, tx, dbsqlc.VerificationFromParams{Stream: stream, FromExclusive: from})
 }

@@ -71,7 +71,7 @@ func (l *UpdatesWriter) startSnapshot(ctx context.Context, tx pgx.Tx, participan
 }
 
 // finishedSnapshot is the snapshot where the database holds just that one, and nothing behind it yet; else nil.
-func (l *UpdatesWriter) finishedSnapshot(ctx context.Context, db dbsqlc.DBTX) (*dbsqlc.IndexerSnapshots, error) {
+func (l *UpdatesWriter) finishedSnapshot(ctx context.Context, db dbsqlc.DBTX) (*dbsqlc.Snapshots, error) {
 	row, err := l.store.queries.SnapshotAtWatermark(ctx, db)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
@@ -225,7 +225,7 @@ func (l *Leader) advanceSnapshot(ctx context.Context, tx pgx.Tx, from, to ledger
 	return nil
 }
 
-func snapshotProgress(row dbsqlc.IndexerSnapshots) ledger.SnapshotProgress {
+func snapshotProgress(row dbsqlc.Snapshots) ledger.SnapshotProgress {
 	return ledger.SnapshotProgress{
 		At:      ledger.Offset(row.SnapshotOffset),
 		Next:    ledger.Token{Kind: ledger.TokenKind(row.TokenKind), Value: row.Token},

@@ -17,9 +17,9 @@ const indexTimeout = time.Hour
 // lateIndexes are those of carried rows and active contracts that nobody needs before there is a watermark. A snapshot is written
 // without them, and they are built when it is finished: together, that is a fraction of the work that it is row by row.
 var lateIndexes = []lateIndex{
-	{"carried_created_contract_id", "ON indexer.carried_created USING hash (contract_id)"},
-	{"active_contracts_contract_id", "ON indexer.active_contracts USING hash (contract_id)"},
-	{"active_contracts_template", "ON indexer.active_contracts (template_ref, activated_offset)"},
+	{"carried_created_contract_id", "ON carried_created USING hash (contract_id)"},
+	{"active_contracts_contract_id", "ON active_contracts USING hash (contract_id)"},
+	{"active_contracts_template", "ON active_contracts (template_ref, activated_offset)"},
 }
 
 type lateIndex struct{ name, definition string }
@@ -35,7 +35,7 @@ func (l *UpdatesWriter) dropLateIndexes(ctx context.Context, tx pgx.Tx) error {
 			return fmt.Errorf("set lock_timeout: %w", err)
 		}
 		for _, index := range lateIndexes {
-			if _, err := tx.Exec(ctx, "DROP INDEX IF EXISTS indexer."+index.name); err != nil {
+			if _, err := tx.Exec(ctx, "DROP INDEX IF EXISTS "+index.name); err != nil {
 				return fmt.Errorf("drop index %s, which is built when the snapshot is finished: %w", index.name, err)
 			}
 		}

@@ -25,7 +25,7 @@ const (
 type Config struct {
 	URL    string // postgres://… or keyword=value; the usual PG* variables and pgpass file fill in what is missing
 	Logger *slog.Logger
-	// Holder names this process in indexer.leadership, for people to read, such as "host pid 123".
+	// Holder names this process in table leadership, for people to read, such as "host pid 123".
 	Holder string
 	// Observe, if set, is told how long each phase of a written batch took: "copy", "project", "commit". It and the others may be
 	// called by several goroutines at the same time.

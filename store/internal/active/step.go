@@ -40,8 +40,8 @@ type Event struct {
 // active before, its creation was never seen.
 type Step struct {
 	Deactivations []Deactivation
-	Lifetimes     []dbsqlc.IndexerLifetimes
-	Activations   []dbsqlc.IndexerActiveContracts
+	Lifetimes     []dbsqlc.Lifetimes
+	Activations   []dbsqlc.ActiveContracts
 	References    []Reference
 }
 
@@ -81,7 +81,7 @@ func NewStep(events ...[]Event) *Step {
 			}
 		}
 	}
-	s := Step{Activations: make([]dbsqlc.IndexerActiveContracts, 0, activations)}
+	s := Step{Activations: make([]dbsqlc.ActiveContracts, 0, activations)}
 	numbers := make(map[Key]int32, count/2)
 	states := make([]keyState, 0, count/2)
 	for _, part := range events {
@@ -95,7 +95,7 @@ func NewStep(events ...[]Event) *Step {
 			s.take(e, &states[number])
 		}
 	}
-	s.Activations = slices.DeleteFunc(s.Activations, func(b dbsqlc.IndexerActiveContracts) bool { return b.ActivatedOffset == ended })
+	s.Activations = slices.DeleteFunc(s.Activations, func(b dbsqlc.ActiveContracts) bool { return b.ActivatedOffset == ended })
 	return &s
 }
 
@@ -112,7 +112,7 @@ func (s *Step) take(e *Event, state *keyState) {
 		return
 	case state.begun > 0:
 		begun := &s.Activations[state.begun-1]
-		s.Lifetimes = append(s.Lifetimes, dbsqlc.IndexerLifetimes{
+		s.Lifetimes = append(s.Lifetimes, dbsqlc.Lifetimes{
 			DeactivatedOffset: e.offset, ActivatedOffset: begun.ActivatedOffset, ActivatedNodeID: begun.ActivatedNodeID,
 			SynchronizerRef: begun.SynchronizerRef, TemplateRef: begun.TemplateRef, ContractID: begun.ContractID,
 		})
@@ -126,7 +126,7 @@ func (s *Step) take(e *Event, state *keyState) {
 	}
 	state.known, state.begun = true, 0
 	if e.activates {
-		s.Activations = append(s.Activations, dbsqlc.IndexerActiveContracts{
+		s.Activations = append(s.Activations, dbsqlc.ActiveContracts{
 			ContractID: e.key.ContractID, SynchronizerRef: e.key.SynchronizerRef, TemplateRef: e.templateRef,
 			ActivatedOffset: e.offset, ActivatedNodeID: e.nodeID, ReassignmentCounter: e.counter,
 		})

@@ -16,7 +16,7 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
-// TemplateKey is what a row of indexer.templates is for.
+// TemplateKey is what a row of table templates is for.
 type TemplateKey struct {
 	TemplateID        string
 	PackageName       string
@@ -72,7 +72,7 @@ type Dictionary struct {
 	interfaces    map[TemplateInterface]struct{}
 }
 
-// TemplateInterface is a row of indexer.template_interfaces: a template that has shown a view of an interface.
+// TemplateInterface is a row of table template_interfaces: a template that has shown a view of an interface.
 type TemplateInterface struct {
 	TemplateRef int32
 	InterfaceID string
@@ -298,8 +298,8 @@ func (d *Dictionary) load(ctx context.Context, db dbsqlc.DBTX) error {
 	return nil
 }
 
-// TemplateInterfaces are the rows of indexer.template_interfaces as a set.
-func TemplateInterfaces(rows []dbsqlc.IndexerTemplateInterfaces) map[TemplateInterface]struct{} {
+// TemplateInterfaces are the rows of table template_interfaces as a set.
+func TemplateInterfaces(rows []dbsqlc.TemplateInterfaces) map[TemplateInterface]struct{} {
 	set := make(map[TemplateInterface]struct{}, len(rows))
 	for _, row := range rows {
 		set[TemplateInterface{row.TemplateRef, row.InterfaceID}] = struct{}{}

@@ -217,8 +217,8 @@ func (p *Set) attach(ctx context.Context, relation string, s span) error {
 	if err != nil {
 		return err
 	}
-	parent := pgx.Identifier{"indexer", relation}.Sanitize()
-	table := pgx.Identifier{"indexer", fmt.Sprintf("%s_p%d", relation, s.from)}.Sanitize()
+	parent := pgx.Identifier{relation}.Sanitize()
+	table := pgx.Identifier{fmt.Sprintf("%s_p%d", relation, s.from)}.Sanitize()
 	check := pgx.Identifier{fmt.Sprintf("%s_p%d_range", relation, s.from)}.Sanitize()
 	statements := []string{
 		fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING STORAGE INCLUDING COMPRESSION, CONSTRAINT %s CHECK (%s >= %d AND %s < %d))",
@@ -244,7 +244,7 @@ func (p *Set) announce(ctx context.Context, relation string) error {
 	if err != nil {
 		return err
 	}
-	change := fmt.Sprintf("ALTER TABLE %s ALTER COLUMN %s SET STATISTICS -1", pgx.Identifier{"indexer", relation}.Sanitize(), column) // its default
+	change := fmt.Sprintf("ALTER TABLE %s ALTER COLUMN %s SET STATISTICS -1", pgx.Identifier{relation}.Sanitize(), column) // its default
 	return p.alter(ctx, relation, func(ctx context.Context, tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, change); err != nil {
 			return fmt.Errorf("announce a partition of %s: %w", relation, err)

@@ -20,20 +20,20 @@ func BenchmarkEncodeRows(b *testing.B) {
 	yes, cost, empty, ref := true, int64(3163), "", int32(7)
 	payload := fmt.Appendf(nil, `{"amulet":{"owner":"wallet::1220%s","amount":{"initialAmount":"1000.0000000000"}},"reason":%q}`,
 		strings.Repeat("ab", 32), strings.Repeat("monthly ", 80))
-	var updates []dbsqlc.IndexerUpdates
-	var created []dbsqlc.IndexerCreated
-	var archived []dbsqlc.IndexerArchived
+	var updates []dbsqlc.Updates
+	var created []dbsqlc.Created
+	var archived []dbsqlc.Archived
 	for i := range int64(n) {
 		update, contract, trace := fmt.Sprintf("1220%064x", i), fmt.Sprintf("00%0134x02", i), fmt.Sprintf("00-%032x-01", i)
-		updates = append(updates, dbsqlc.IndexerUpdates{
+		updates = append(updates, dbsqlc.Updates{
 			LedgerOffset: i, Kind: "transaction", UpdateID: &update, SynchronizerRef: &ref, RecordTime: at, EffectiveAt: at,
 			CommandID: &empty, WorkflowID: &empty, TraceParent: &trace, PaidTrafficCost: &cost,
 		})
-		created = append(created, dbsqlc.IndexerCreated{
+		created = append(created, dbsqlc.Created{
 			LedgerOffset: i, Origin: "transaction", ContractID: contract, TemplateRef: 1, SynchronizerRef: &ref, RecordTime: at, CreatedAt: at,
 			ACSDelta: &yes, Payload: payload, SignatoriesRef: &ref, ObserversRef: &ref, WitnessPartiesRef: &ref,
 		})
-		archived = append(archived, dbsqlc.IndexerArchived{
+		archived = append(archived, dbsqlc.Archived{
 			LedgerOffset: i, NodeID: 1, ContractID: contract, TemplateRef: 1, SynchronizerRef: &ref, RecordTime: at, WitnessPartiesRef: &ref,
 		})
 	}

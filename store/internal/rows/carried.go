@@ -14,11 +14,11 @@ import (
 type Carried struct {
 	at             ledger.Offset
 	unknownBefore  int32
-	Created        []dbsqlc.IndexerCarriedCreated
-	interfaceViews []dbsqlc.IndexerCarriedInterfaceViews
-	Active         []dbsqlc.IndexerActiveContracts
-	Reassignments  []dbsqlc.IndexerCarriedReassignments
-	unknown        []dbsqlc.IndexerCarriedUnknownElements
+	Created        []dbsqlc.CarriedCreated
+	interfaceViews []dbsqlc.CarriedInterfaceViews
+	Active         []dbsqlc.ActiveContracts
+	Reassignments  []dbsqlc.CarriedReassignments
+	unknown        []dbsqlc.CarriedUnknownElements
 	Exact          Exact
 
 	// An incomplete reassignment's creation event may be that of an active entry too: it is kept once.
@@ -27,8 +27,8 @@ type Carried struct {
 
 // incompleteCreation is the creation event of an incomplete reassignment.
 type incompleteCreation struct {
-	created        dbsqlc.IndexerCarriedCreated
-	interfaceViews []dbsqlc.IndexerCarriedInterfaceViews
+	created        dbsqlc.CarriedCreated
+	interfaceViews []dbsqlc.CarriedInterfaceViews
 	exact          Exact
 }
 
@@ -107,7 +107,7 @@ func (c *Carried) Add(r names.Numbers, e *ledger.ContractEntry) {
 		row.ReassignmentCounter = &a.ReassignmentCounter
 		c.Created = append(c.Created, row)
 		c.interfaceViews = append(c.interfaceViews, views...)
-		c.Active = append(c.Active, dbsqlc.IndexerActiveContracts{
+		c.Active = append(c.Active, dbsqlc.ActiveContracts{
 			ContractID: row.ContractID, SynchronizerRef: synchronizer, TemplateRef: row.TemplateRef,
 			ActivatedOffset: row.LedgerOffset, ActivatedNodeID: row.NodeID, ReassignmentCounter: a.ReassignmentCounter,
 		})
@@ -130,7 +130,7 @@ func (c *Carried) Add(r names.Numbers, e *ledger.ContractEntry) {
 
 func (c *Carried) addUnknown(e *ledger.ContractEntry, kind string, raw ledger.JSON, ordinal int32) {
 	at := Place{offset: c.at, ordinal: placed(int(ordinal))}
-	c.unknown = append(c.unknown, dbsqlc.IndexerCarriedUnknownElements{
+	c.unknown = append(c.unknown, dbsqlc.CarriedUnknownElements{
 		LedgerOffset: int64(c.at), Ordinal: ordinal, Kind: kind, Raw: c.Exact.Value(at, "raw", raw),
 		WorkflowID: e.WorkflowID, EntryExtra: c.Exact.Value(at, "entry_extra", entryExtra(e)),
 	})
@@ -143,8 +143,8 @@ func (c *Carried) addIncomplete(r names.Numbers, e *ledger.ContractEntry, create
 }
 
 // addReassignment adds the row of an incomplete reassignment. What the entry says besides is kept under this field, where it has to be.
-func (c *Carried) addReassignment(e *ledger.ContractEntry, created *ledger.CreatedEvent, row dbsqlc.IndexerReassignments, at Place, field string) {
-	c.Reassignments = append(c.Reassignments, dbsqlc.IndexerCarriedReassignments{
+func (c *Carried) addReassignment(e *ledger.ContractEntry, created *ledger.CreatedEvent, row dbsqlc.Reassignments, at Place, field string) {
+	c.Reassignments = append(c.Reassignments, dbsqlc.CarriedReassignments{
 		LedgerOffset: row.LedgerOffset, NodeID: row.NodeID, SnapshotOffset: int64(c.at), Kind: row.Kind, ContractID: row.ContractID,
 		TemplateRef: row.TemplateRef, SynchronizerRef: row.SynchronizerRef, WorkflowID: e.WorkflowID, ReassignmentID: row.ReassignmentID,
 		SourceRef: row.SourceRef, TargetRef: row.TargetRef, Submitter: row.Submitter, ReassignmentCounter: row.ReassignmentCounter,
@@ -156,9 +156,9 @@ func (c *Carried) addReassignment(e *ledger.ContractEntry, created *ledger.Creat
 
 func (c *Carried) creation(
 	r names.Numbers, e *ledger.ContractEntry, created *ledger.CreatedEvent, synchronizer int32, exact *Exact,
-) (dbsqlc.IndexerCarriedCreated, []dbsqlc.IndexerCarriedInterfaceViews) {
+) (dbsqlc.CarriedCreated, []dbsqlc.CarriedInterfaceViews) {
 	row := createdRow(r, created.Offset, created, &synchronizer, exact)
-	carried := dbsqlc.IndexerCarriedCreated{
+	carried := dbsqlc.CarriedCreated{
 		LedgerOffset: row.LedgerOffset, NodeID: row.NodeID, SnapshotOffset: int64(c.at), ContractID: row.ContractID,
 		TemplateRef: row.TemplateRef, SynchronizerRef: row.SynchronizerRef, WorkflowID: e.WorkflowID, CreatedAt: row.CreatedAt,
 		ACSDelta: row.ACSDelta, Payload: row.Payload, ContractKey: row.ContractKey, ContractKeyHash: row.ContractKeyHash,
@@ -166,10 +166,10 @@ func (c *Carried) creation(
 		CreatedEventBlob: row.CreatedEventBlob, Extra: row.Extra,
 		EntryExtra: exact.Value(Place{offset: created.Offset, nodeID: &created.NodeID}, "entry_extra", entryExtra(e)),
 	}
-	var views []dbsqlc.IndexerCarriedInterfaceViews
+	var views []dbsqlc.CarriedInterfaceViews
 	for i := range created.InterfaceViews {
 		v := interfaceViewRow(created.Offset, created, i, &synchronizer, exact)
-		views = append(views, dbsqlc.IndexerCarriedInterfaceViews{
+		views = append(views, dbsqlc.CarriedInterfaceViews{
 			LedgerOffset: v.LedgerOffset, NodeID: v.NodeID, Ordinal: v.Ordinal, SnapshotOffset: int64(c.at), ContractID: v.ContractID,
 			InterfaceID: v.InterfaceID, SynchronizerRef: v.SynchronizerRef, ViewValue: v.ViewValue, StatusCode: v.StatusCode,
 			StatusMessage: v.StatusMessage, StatusDetails: v.StatusDetails, ImplementationPackageID: v.ImplementationPackageID, Extra: v.Extra,
@@ -234,11 +234,11 @@ func (c *Carried) Settle(elsewhere func(offset int64, nodeID int32) (bool, error
 
 // LeaveOut removes the rows whose offsets are covered.
 func (c *Carried) LeaveOut(covered func(offset int64) bool) {
-	c.Created = slices.DeleteFunc(c.Created, func(r dbsqlc.IndexerCarriedCreated) bool { return covered(r.LedgerOffset) })
-	c.interfaceViews = slices.DeleteFunc(c.interfaceViews, func(r dbsqlc.IndexerCarriedInterfaceViews) bool { return covered(r.LedgerOffset) })
-	c.Reassignments = slices.DeleteFunc(c.Reassignments, func(r dbsqlc.IndexerCarriedReassignments) bool { return covered(r.LedgerOffset) })
-	c.unknown = slices.DeleteFunc(c.unknown, func(r dbsqlc.IndexerCarriedUnknownElements) bool { return covered(r.LedgerOffset) })
-	c.Exact.Rows = slices.DeleteFunc(c.Exact.Rows, func(r dbsqlc.IndexerExactPayloads) bool { return covered(r.LedgerOffset) })
+	c.Created = slices.DeleteFunc(c.Created, func(r dbsqlc.CarriedCreated) bool { return covered(r.LedgerOffset) })
+	c.interfaceViews = slices.DeleteFunc(c.interfaceViews, func(r dbsqlc.CarriedInterfaceViews) bool { return covered(r.LedgerOffset) })
+	c.Reassignments = slices.DeleteFunc(c.Reassignments, func(r dbsqlc.CarriedReassignments) bool { return covered(r.LedgerOffset) })
+	c.unknown = slices.DeleteFunc(c.unknown, func(r dbsqlc.CarriedUnknownElements) bool { return covered(r.LedgerOffset) })
+	c.Exact.Rows = slices.DeleteFunc(c.Exact.Rows, func(r dbsqlc.ExactPayloads) bool { return covered(r.LedgerOffset) })
 	c.incomplete = slices.DeleteFunc(c.incomplete, func(i incompleteCreation) bool { return covered(i.created.LedgerOffset) })
 }
 
@@ -260,10 +260,10 @@ func (c *Carried) Tables() []Table {
 }
 
 // exactRows are the exact values, with the snapshot that they are of.
-func (c *Carried) exactRows() []dbsqlc.IndexerCarriedExactPayloads {
-	list := make([]dbsqlc.IndexerCarriedExactPayloads, len(c.Exact.Rows))
+func (c *Carried) exactRows() []dbsqlc.CarriedExactPayloads {
+	list := make([]dbsqlc.CarriedExactPayloads, len(c.Exact.Rows))
 	for i, r := range c.Exact.Rows {
-		list[i] = dbsqlc.IndexerCarriedExactPayloads{
+		list[i] = dbsqlc.CarriedExactPayloads{
 			LedgerOffset: r.LedgerOffset, NodeID: r.NodeID, InterfaceID: r.InterfaceID, Seq: r.Seq, SnapshotOffset: int64(c.at),
 			Field: r.Field, Exact: r.Exact,
 		}

@@ -15,10 +15,10 @@ const (
 )
 
 // createdRow is what a creation event says, but for where and when it was created.
-func createdRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, synchronizer *int32, exact *Exact) dbsqlc.IndexerCreated {
+func createdRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, synchronizer *int32, exact *Exact) dbsqlc.Created {
 	at := Place{offset: offset, nodeID: &c.NodeID}
 	exact.Time(at, "createdAt", c.CreatedAt)
-	return dbsqlc.IndexerCreated{
+	return dbsqlc.Created{
 		LedgerOffset: int64(offset), NodeID: c.NodeID, ContractID: c.ContractID,
 		TemplateRef: r.Template(c.TemplateID, c.PackageName, c.RepresentativePackageID), SynchronizerRef: synchronizer,
 		CreatedAt: Timestamp(c.CreatedAt), ACSDelta: c.ACSDelta,
@@ -29,10 +29,10 @@ func createdRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, s
 }
 
 // interfaceViewRow is what a creation event says of an interface view, by its place in the list.
-func interfaceViewRow(offset ledger.Offset, c *ledger.CreatedEvent, i int, synchronizer *int32, exact *Exact) dbsqlc.IndexerInterfaceViews {
+func interfaceViewRow(offset ledger.Offset, c *ledger.CreatedEvent, i int, synchronizer *int32, exact *Exact) dbsqlc.InterfaceViews {
 	v := &c.InterfaceViews[i]
 	at := Place{offset: offset, nodeID: &c.NodeID, interfaceID: &v.InterfaceID, ordinal: placed(i)}
-	return dbsqlc.IndexerInterfaceViews{
+	return dbsqlc.InterfaceViews{
 		LedgerOffset: int64(offset), NodeID: c.NodeID, Ordinal: int32(i), ContractID: c.ContractID, InterfaceID: v.InterfaceID,
 		SynchronizerRef: synchronizer, ViewValue: exact.Value(at, "view_value", v.Value),
 		StatusCode: v.StatusCode, StatusMessage: v.StatusMessage, StatusDetails: exact.Value(at, "status_details", v.StatusDetails),
@@ -41,8 +41,8 @@ func interfaceViewRow(offset ledger.Offset, c *ledger.CreatedEvent, i int, synch
 }
 
 // assignedRow is what an assignment says, at the place of the creation event inside it. The server states its witnesses once, there.
-func assignedRow(r names.Numbers, at Place, e *ledger.AssignedEvent, witnesses []string, exact *Exact) dbsqlc.IndexerReassignments {
-	return dbsqlc.IndexerReassignments{
+func assignedRow(r names.Numbers, at Place, e *ledger.AssignedEvent, witnesses []string, exact *Exact) dbsqlc.Reassignments {
+	return dbsqlc.Reassignments{
 		LedgerOffset: int64(at.offset), NodeID: *at.nodeID, Kind: KindAssigned, ContractID: e.ContractID,
 		TemplateRef: r.Template(e.TemplateID, e.PackageName, nil), SynchronizerRef: r.OptionalSynchronizer(&e.Target),
 		ReassignmentID: e.ReassignmentID, SourceRef: r.Synchronizer(e.Source), TargetRef: r.Synchronizer(e.Target),
@@ -52,10 +52,10 @@ func assignedRow(r names.Numbers, at Place, e *ledger.AssignedEvent, witnesses [
 }
 
 // unassignedRow is what an unassignment says.
-func unassignedRow(r names.Numbers, offset ledger.Offset, e *ledger.UnassignedEvent, exact *Exact) dbsqlc.IndexerReassignments {
+func unassignedRow(r names.Numbers, offset ledger.Offset, e *ledger.UnassignedEvent, exact *Exact) dbsqlc.Reassignments {
 	at := Place{offset: offset, nodeID: &e.NodeID}
 	exact.Time(at, "assignmentExclusivity", e.AssignmentExclusivity)
-	return dbsqlc.IndexerReassignments{
+	return dbsqlc.Reassignments{
 		LedgerOffset: int64(offset), NodeID: e.NodeID, Kind: KindUnassigned, ContractID: e.ContractID,
 		TemplateRef: r.Template(e.TemplateID, e.PackageName, nil), SynchronizerRef: r.OptionalSynchronizer(&e.Source),
 		ReassignmentID: e.ReassignmentID, SourceRef: r.Synchronizer(e.Source), TargetRef: r.Synchronizer(e.Target),

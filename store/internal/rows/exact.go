@@ -19,10 +19,10 @@ const (
 	maxBytes = 32 << 20
 )
 
-// Exact collects the values that jsonb cannot hold, in the columns of indexer.exact_payloads: other owners have tables with some
+// Exact collects the values that jsonb cannot hold, in the columns of table exact_payloads: other owners have tables with some
 // of these.
 type Exact struct {
-	Rows  []dbsqlc.IndexerExactPayloads
+	Rows  []dbsqlc.ExactPayloads
 	plain bool // the values that come are known to be none of those
 }
 
@@ -62,7 +62,7 @@ func (k *Exact) Time(at Place, field string, t ledger.Time) {
 }
 
 func (k *Exact) keep(at Place, field string, exact []byte) {
-	k.Rows = append(k.Rows, dbsqlc.IndexerExactPayloads{
+	k.Rows = append(k.Rows, dbsqlc.ExactPayloads{
 		LedgerOffset: int64(at.offset), NodeID: at.nodeID, InterfaceID: at.interfaceID, Seq: at.ordinal, Field: field, Exact: exact,
 	})
 }

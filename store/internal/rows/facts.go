@@ -13,14 +13,14 @@ import (
 
 // Facts are the rows of a batch, one list per fact table.
 type Facts struct {
-	updates        []dbsqlc.IndexerUpdates
-	Created        []dbsqlc.IndexerCreated
-	archived       []dbsqlc.IndexerArchived
-	exercised      []dbsqlc.IndexerExercised
-	interfaceViews []dbsqlc.IndexerInterfaceViews
-	reassignments  []dbsqlc.IndexerReassignments
-	topologyEvents []dbsqlc.IndexerTopologyEvents
-	unknown        []dbsqlc.IndexerUnknownElements
+	updates        []dbsqlc.Updates
+	Created        []dbsqlc.Created
+	archived       []dbsqlc.Archived
+	exercised      []dbsqlc.Exercised
+	interfaceViews []dbsqlc.InterfaceViews
+	reassignments  []dbsqlc.Reassignments
+	topologyEvents []dbsqlc.TopologyEvents
+	unknown        []dbsqlc.UnknownElements
 	exact          Exact
 }
 
@@ -124,7 +124,7 @@ func (f *Facts) Add(r names.Numbers, u *ledger.Update) {
 	f.exact.Time(at, "recordTime", u.RecordTime)
 	f.exact.Time(at, "effectiveAt", u.EffectiveAt)
 	synchronizer := r.OptionalSynchronizer(u.SynchronizerID)
-	row := dbsqlc.IndexerUpdates{
+	row := dbsqlc.Updates{
 		LedgerOffset: int64(u.Offset), Kind: string(u.Kind), SynchronizerRef: synchronizer,
 		RecordTime: Timestamp(u.RecordTime), EffectiveAt: Timestamp(u.EffectiveAt), CommandID: u.CommandID, WorkflowID: u.WorkflowID,
 		TraceParent: u.TraceParent, TraceState: u.TraceState, ExternalTransactionHash: u.ExternalTransactionHash,
@@ -160,7 +160,7 @@ func (f *Facts) Add(r names.Numbers, u *ledger.Update) {
 	}
 	for i, e := range u.Unknown {
 		at := Place{offset: u.Offset, nodeID: e.NodeID, ordinal: placed(i)}
-		f.unknown = append(f.unknown, dbsqlc.IndexerUnknownElements{
+		f.unknown = append(f.unknown, dbsqlc.UnknownElements{
 			LedgerOffset: int64(u.Offset), Ordinal: int32(i), NodeID: e.NodeID, Kind: e.Kind, SynchronizerRef: synchronizer,
 			RecordTime: Timestamp(u.RecordTime), Raw: f.exact.Value(at, "raw", e.Raw),
 		})
@@ -180,7 +180,7 @@ func (f *Facts) addCreated(r names.Numbers, u *ledger.Update, c *ledger.CreatedE
 
 func (f *Facts) addArchived(r names.Numbers, u *ledger.Update, a *ledger.ArchivedEvent, synchronizer *int32) {
 	at := Place{offset: u.Offset, nodeID: &a.NodeID}
-	f.archived = append(f.archived, dbsqlc.IndexerArchived{
+	f.archived = append(f.archived, dbsqlc.Archived{
 		LedgerOffset: int64(u.Offset), NodeID: a.NodeID, ContractID: a.ContractID, TemplateRef: r.Template(a.TemplateID, a.PackageName, nil),
 		SynchronizerRef: synchronizer, RecordTime: Timestamp(u.RecordTime), WitnessPartiesRef: r.Parties(a.WitnessParties),
 		ImplementedInterfaces: a.ImplementedInterfaces, Extra: f.exact.Value(at, "extra", a.Extra),
@@ -189,7 +189,7 @@ func (f *Facts) addArchived(r names.Numbers, u *ledger.Update, a *ledger.Archive
 
 func (f *Facts) addExercised(r names.Numbers, u *ledger.Update, e *ledger.ExercisedEvent, synchronizer *int32) {
 	at := Place{offset: u.Offset, nodeID: &e.NodeID}
-	f.exercised = append(f.exercised, dbsqlc.IndexerExercised{
+	f.exercised = append(f.exercised, dbsqlc.Exercised{
 		LedgerOffset: int64(u.Offset), NodeID: e.NodeID, ContractID: e.ContractID, TemplateRef: r.Template(e.TemplateID, e.PackageName, nil),
 		SynchronizerRef: synchronizer, RecordTime: Timestamp(u.RecordTime), InterfaceID: e.InterfaceID, Choice: e.Choice,
 		ChoiceArgument: f.exact.Value(at, "choice_argument", e.Argument), ExerciseResult: f.exact.Value(at, "exercise_result", e.Result),
@@ -199,14 +199,14 @@ func (f *Facts) addExercised(r names.Numbers, u *ledger.Update, e *ledger.Exerci
 	})
 }
 
-func (f *Facts) addReassignment(u *ledger.Update, row dbsqlc.IndexerReassignments) {
+func (f *Facts) addReassignment(u *ledger.Update, row dbsqlc.Reassignments) {
 	row.RecordTime = Timestamp(u.RecordTime)
 	f.reassignments = append(f.reassignments, row)
 }
 
 func (f *Facts) addTopology(u *ledger.Update, e *ledger.TopologyEvent, synchronizer *int32) {
 	at := Place{offset: u.Offset, nodeID: &e.NodeID}
-	f.topologyEvents = append(f.topologyEvents, dbsqlc.IndexerTopologyEvents{
+	f.topologyEvents = append(f.topologyEvents, dbsqlc.TopologyEvents{
 		LedgerOffset: int64(u.Offset), NodeID: e.NodeID, Kind: string(e.Kind), SynchronizerRef: synchronizer,
 		RecordTime: Timestamp(u.RecordTime), PartyID: e.PartyID, ParticipantID: e.ParticipantID, Permission: e.Permission,
 		Extra: f.exact.Value(at, "extra", e.Extra),

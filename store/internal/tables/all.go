@@ -13,7 +13,7 @@ const (
 
 // Which carried rows s are shown, and which are of the snapshot that waits until it lowers the state floor, if there is one.
 const (
-	waiting          = "(SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates')"
+	waiting          = "(SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')"
 	ofShown          = "s.snapshot_offset IS DISTINCT FROM " + waiting
 	ofWaiting        = "s.snapshot_offset = " + waiting
 	unknownOfShown   = "s.ledger_offset IS DISTINCT FROM " + waiting
@@ -22,30 +22,30 @@ const (
 
 // What exact values s belong to none, which is known of some tables by other tables of the database.
 const (
-	ofNoCarriedRow = `NOT (EXISTS (SELECT FROM indexer.shown_created c
+	ofNoCarriedRow = `NOT (EXISTS (SELECT FROM shown_created c
         WHERE c.ledger_offset = s.ledger_offset AND c.node_id = s.node_id AND s.field NOT LIKE 'assignment\_%')
-    OR EXISTS (SELECT FROM indexer.shown_reassignments r
+    OR EXISTS (SELECT FROM shown_reassignments r
         WHERE r.ledger_offset = s.ledger_offset AND r.node_id = s.node_id AND (r.kind = 'assigned') = (s.field LIKE 'assignment\_%'))
-    OR EXISTS (SELECT FROM indexer.shown_unknown_elements u
+    OR EXISTS (SELECT FROM shown_unknown_elements u
         WHERE u.ledger_offset = s.ledger_offset AND u.ordinal = s.seq AND s.node_id IS NULL))`
-	ofNoLookup     = `NOT EXISTS (SELECT FROM indexer.lookups l WHERE l.status = 'found' AND l.ledger_offset = s.ledger_offset AND l.node_id = s.node_id)`
+	ofNoLookup     = `NOT EXISTS (SELECT FROM lookups l WHERE l.status = 'found' AND l.ledger_offset = s.ledger_offset AND l.node_id = s.node_id)`
 	ofNoCheckpoint = `NOT EXISTS (
-    SELECT FROM indexer.offset_checkpoints o JOIN indexer.synchronizers d ON d.synchronizer_ref = o.synchronizer_ref
+    SELECT FROM offset_checkpoints o JOIN synchronizers d ON d.synchronizer_ref = o.synchronizer_ref
     WHERE o.ledger_offset = s.ledger_offset AND s.field IN ('checkpoint_extra ' || d.synchronizer_id, 'checkpoint_time ' || d.synchronizer_id))`
 )
 
 // What projections follow from. Filled history counts where it is known what was active at the base.
 const (
-	activations = "indexer.activations(@activated_after, @watermark, @base)"
+	activations = "activations(@activated_after, @watermark, @base)"
 
 	// The contract was activated in history that was filled in and does not reach up to the floor, so that what ended it may be
 	// missing.
 	activatedBefore = "s.activated_offset <= @floor AND EXISTS (" +
-		"SELECT FROM indexer.coverage v WHERE v.from_exclusive < s.activated_offset AND v.to_inclusive >= s.activated_offset)"
+		"SELECT FROM coverage v WHERE v.from_exclusive < s.activated_offset AND v.to_inclusive >= s.activated_offset)"
 )
 
 // totalsAside is true of totals of a reading of the history that is not shown: its records begin behind the seq that names it.
-const totalsAside = "indexer.set_aside(s.generation + 1) OR s.generation = (SELECT h.read_after FROM indexer.history_position h WHERE h.read_after > h.shown_after)"
+const totalsAside = "set_aside(s.generation + 1) OR s.generation = (SELECT h.read_after FROM history_position h WHERE h.read_after > h.shown_after)"
 
 func key(columns ...string) []string { return columns }
 
@@ -83,10 +83,10 @@ var all = []Table{
 	{Name: "unknown_transactions", Family: Records, Key: key(seq), Place: seq, Kind: ledger.TransactionUnknown},
 	{Name: "record_exact_payloads", Family: Records, Key: key(seq, "field"), Place: seq},
 
-	{Name: "party_transfers", Family: Totals, Key: key("party", "date", seq, "sent"), Place: seq, Follows: "indexer.transfer_parties", Unknown: "indexer.set_aside(s.seq)"},
-	{Name: "balance_totals", Family: Totals, Key: key("generation", "party", "round"), Follows: "indexer.running_totals", Unknown: totalsAside},
-	{Name: "latest_totals", Family: Totals, Key: key("generation", "party"), Follows: "indexer.running_totals", Of: "w.latest", Unknown: totalsAside},
-	{Name: "balance_rounds", Family: Totals, Key: key("generation"), Follows: "indexer.rounds_told", Unknown: totalsAside},
+	{Name: "party_transfers", Family: Totals, Key: key("party", "date", seq, "sent"), Place: seq, Follows: "transfer_parties", Unknown: "set_aside(s.seq)"},
+	{Name: "balance_totals", Family: Totals, Key: key("generation", "party", "round"), Follows: "running_totals", Unknown: totalsAside},
+	{Name: "latest_totals", Family: Totals, Key: key("generation", "party"), Follows: "running_totals", Of: "w.latest", Unknown: totalsAside},
+	{Name: "balance_rounds", Family: Totals, Key: key("generation"), Follows: "rounds_told", Unknown: totalsAside},
 
 	{Name: "offset_checkpoints", Family: State, Key: key(offset, "synchronizer_ref"), Place: offset, Reset: Remove},
 	{Name: "checkpoint_exact_payloads", Family: State, Place: offset, Reset: Remove, Orphan: ofNoCheckpoint},
@@ -100,9 +100,9 @@ var all = []Table{
 		Follows: activations, Of: "w.deactivated_offset IS NOT NULL",
 		Unknown: "s.deactivated_offset <= @judged_after OR s.activated_offset <= @replayed_to OR " + activatedBefore},
 	{Name: "lookups", Family: Projections, Key: key(offset, node), Place: offset, Reset: Remove,
-		Follows: "indexer.wanted_lookups(@base, @watermark)", Named: key("contract_id")},
+		Follows: "wanted_lookups(@base, @watermark)", Named: key("contract_id")},
 	{Name: "template_interfaces", Family: Projections, Key: key("template_ref", "interface_id"),
-		Follows: "indexer.shown_interfaces(@floor, @watermark)", Unknown: "EXISTS (SELECT FROM indexer.templates t WHERE t.template_ref = s.template_ref)"},
+		Follows: "shown_interfaces(@floor, @watermark)", Unknown: "EXISTS (SELECT FROM templates t WHERE t.template_ref = s.template_ref)"},
 
 	{Name: "verifications", Family: State, Key: key("stream", "from_exclusive"), Which: "s.stream = 'updates'", Place: "to_inclusive", Reset: Remove},
 	{Name: "verifications", Family: State, Key: key("stream", "from_exclusive"), Which: "s.stream <> 'updates'", Place: "to_inclusive"},

@@ -104,7 +104,7 @@ func (t *Table) Rows(condition string) string {
 }
 
 // SQL is the table's name in a statement.
-func (t *Table) SQL() string { return "indexer." + t.Name }
+func (t *Table) SQL() string { return t.Name }
 
 // OfRecords tells whether rows belong to records of the transaction history, by their seq.
 func (t *Table) OfRecords() bool { return t.Place == seq }
