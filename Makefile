@@ -30,14 +30,15 @@ test: ## run every test, against a PostgreSQL that is found or started (ARGS: fl
 	else echo "without -race: no C compiler ($$(go env CC)) or CGO_ENABLED=0"; fi; \
 	set -x; go test $$race -shuffle=on -parallel=4 -timeout=30m $(ARGS) ./...
 
-# They are the tests that name internal/brief or check random inputs.
-thorough: ## run in full, without the race detector, the tests that try fewer inputs with it (about 5 minutes)
+# They are the tests that name internal/brief or check random inputs. As many packages are tested at a time as there are processors:
+# most of these tests are of one goroutine.
+thorough: ## run in full, without the race detector, the tests that try fewer inputs with it (ARGS: flags for go test)
 	@names=$$(awk 'FNR == 1 { name = "" } /^func / { name = /^func Test/ ? $$2 : ""; sub(/\(.*/, "", name) } \
 		/brief\.(Run|Skip)\(|rapid\.Check\(/ { if (name == "") { print FILENAME ": a test that tries fewer inputs must do so itself" >"/dev/stderr"; exit 1 } \
 			folder = FILENAME; sub(/\/[^\/]*$$/, "", folder); if (!seen[folder, name]++) tests[folder] = tests[folder] "|" name } \
 		END { for (folder in tests) print folder, substr(tests[folder], 2) }' $$(grep -rlE --include='*_test.go' 'brief\.|rapid\.Check' .)) || exit 1; \
-	echo "$$names" | while read -r folder tests; do \
-		go test -count=1 -parallel=4 -timeout=30m -run "^($$tests)\$$" "$$folder" </dev/null || exit 1; done
+	echo "$$names" | sort | xargs -P "$$(getconf _NPROCESSORS_ONLN)" -L 1 \
+		sh -c 'exec go test -count=1 -parallel=4 -timeout=30m $(ARGS) -run "^($$1)\$$" "$$0" </dev/null'
 
 # What a target finds becomes a file in its package's testdata/fuzz, which every test run tries again from then on.
 # Inputs that reach something new are made smaller 100 times at most, which would take most of a short run otherwise.

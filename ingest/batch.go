@@ -3,24 +3,24 @@ package ingest
 import "ledgerindexer/ledger"
 
 const (
-	// A batch takes what has been fetched meanwhile, up to so many updates: more would make latency, not speed.
+	// A batch is full with this many updates: more would add latency, not throughput,
 	batchUpdates = 2_000
-	// It is full when so much JSON has come for it.
+	// or with this much JSON.
 	batchBytes = bytesInFlight / 4
 )
 
-// fetched is a page that was read and is to be written.
+// fetched is a page that was read and not written yet.
 type fetched struct {
 	page     ledger.Page
-	answered bool // by the server; a page that only says "current" was not read from it
+	answered bool // the page was read from the server; false for one that only says "current"
 	current  bool // the ledger had nothing more when it was read
 }
 
 // batch is what one transaction writes.
 type batch struct {
-	pages   []ledger.Page // that follow one another
+	pages   []ledger.Page // consecutive
 	updates int
-	bytes   int64 // of JSON, also of pages that were empty
+	bytes   int64 // of JSON, that of pages without updates included
 	current bool  // the ledger had nothing more
 }
 
@@ -28,7 +28,7 @@ func (b *batch) to() ledger.Offset { return b.pages[len(b.pages)-1].To }
 
 func (b *batch) span() ledger.Range { return ledger.Range{From: b.pages[0].From, To: b.to()} }
 
-// full tells whether it is enough for a transaction.
+// full reports whether the batch is large enough for a transaction.
 func (b *batch) full() bool { return b.updates >= batchUpdates || b.bytes >= batchBytes }
 
 func (b *batch) take(f fetched) {

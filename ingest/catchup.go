@@ -11,36 +11,36 @@ import (
 )
 
 const (
-	// The watermark moves over so many updates at a time: in large steps, contracts that come and go within one cost nothing.
+	// The watermark moves over this many updates at a time: contracts that are created and archived within one step cost nothing.
 	projectUpdates = 20_000
-	// At most so many updates are fetched and not shown. They are remembered until then.
+	// At most this many updates are fetched and not projected yet. They are kept in memory until then.
 	unshownUpdates = 3 * projectUpdates
 )
 
-// catchUp brings a watermark that is far behind near the ledger's end: what is missing is loaded, in ranges behind the
-// watermark, and projected in order. The loader's goroutine owns its state too.
+// catchUp moves a watermark that is far behind near to the ledger's end: it loads the missing ranges above the watermark, and
+// projects them in order. The loader's goroutine owns its state too.
 type catchUp struct {
 	*updatesRun
 	load  *loader
 	meter *Meter
 
 	at        ledger.Offset // the watermark
-	stored    []storedRange // behind the watermark, in order
-	shown     int           // of the updates that were fetched
+	stored    []storedRange // above the watermark, in order
+	shown     int           // how many of the fetched updates are projected
 	projected time.Time     // when a projection was last begun
 
 	projecting, asking bool
-	final              bool // the plan reaches as far as it will
+	final              bool // the plan is not extended any more
 }
 
-// storedRange is a range that was written, or found to be.
+// storedRange is a range that this run wrote, or found stored.
 type storedRange struct {
 	ledger.Range
-	updates int // not counted where it was found
+	updates int // 0 for a range that was found stored
 }
 
-// newCatchUp makes a catch-up from the watermark to an offset that is not beyond the ledger's end. What is stored ahead is
-// not read again.
+// newCatchUp returns a catch-up from the watermark to an offset that is not beyond the ledger's end. The ranges in ahead are
+// stored already, and not read again.
 func newCatchUp(r *updatesRun, meter *Meter, at, end ledger.Offset, ahead []ledger.Range) *catchUp {
 	c := &catchUp{updatesRun: r, meter: meter, at: at, projected: time.Now()}
 	c.load = &loader{
@@ -52,7 +52,7 @@ func newCatchUp(r *updatesRun, meter *Meter, at, end ledger.Offset, ahead []ledg
 	return c
 }
 
-// run works until the ledger's end is near (nil) and everything is shown, or until something fails or ctx ends.
+// run works until the ledger's end is near and everything is projected (nil), something fails, or ctx ends.
 func (c *catchUp) run(ctx context.Context) error {
 	return c.load.run(ctx, func(reading context.Context) {
 		if c.load.fetch(reading, c.load.updates-c.shown < unshownUpdates) {
@@ -63,7 +63,7 @@ func (c *catchUp) run(ctx context.Context) error {
 	})
 }
 
-// extend asks for the ledger's end when everything is planned, and plans on where it is far.
+// extend asks for the ledger's end when everything is planned, and extends the plan if the end is far away.
 func (c *catchUp) extend(ctx context.Context) {
 	if c.final || c.asking || c.load.unread != nil {
 		return
@@ -75,7 +75,7 @@ func (c *catchUp) extend(ctx context.Context) {
 			c.asking = false
 			switch {
 			case ctx.Err() != nil:
-			case errors.Is(err, ledger.ErrNotOffered): // any more; what is stored ahead shows that it was
+			case errors.Is(err, ledger.ErrNotOffered): // not any more: what is stored ahead was read with a known end
 				c.final = true
 			case Lasting(err):
 				c.load.giveUp(c.load.plan.end, err)
@@ -91,14 +91,14 @@ func (c *catchUp) extend(ctx context.Context) {
 	})
 }
 
-// keep notes a range that was written.
+// keep records a range that was written.
 func (c *catchUp) keep(ctx context.Context, stored storedRange) {
 	i, _ := slices.BinarySearchFunc(c.stored, stored.From, func(r storedRange, from ledger.Offset) int { return cmp.Compare(r.From, from) })
 	c.stored = slices.Insert(c.stored, i, stored)
 	c.committed(ctx, stored.updates)
 }
 
-// contiguous is up to where everything is stored, and how many updates of it are not shown.
+// contiguous returns the frontier, and how many updates between the watermark and the frontier this run wrote.
 func (c *catchUp) contiguous() (frontier ledger.Offset, updates int) {
 	frontier = c.at
 	for _, r := range c.stored {
@@ -110,7 +110,7 @@ func (c *catchUp) contiguous() (frontier ledger.Offset, updates int) {
 	return frontier, updates
 }
 
-// project moves the watermark over what is contiguous, in large steps while there is more to come.
+// project moves the watermark to the frontier, in large steps while more is to come.
 func (c *catchUp) project(ctx context.Context) {
 	to, updates := c.contiguous()
 	if ctx.Err() != nil || c.load.failed != nil || c.projecting || to == c.at {
@@ -140,10 +140,10 @@ func (c *catchUp) project(ctx context.Context) {
 	})
 }
 
-// ending tells whether all was fetched: what is not shown by then waits for nothing.
+// ending reports whether everything is fetched, so that the last projection need not wait for a full step.
 func (c *catchUp) ending() bool { return c.final && c.load.fetching == 0 }
 
-// committed tells of a commit.
+// committed reports a commit to the watch and the meter.
 func (c *catchUp) committed(ctx context.Context, updates int) {
 	frontier, _ := c.contiguous()
 	if c.Watch.Committed != nil {

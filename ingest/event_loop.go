@@ -5,25 +5,26 @@ import (
 	"time"
 )
 
-// eventLoop is one goroutine that owns the state of some work, and decides what begins. Requests and transactions run beside
-// it, and report to it when they are done.
+// eventLoop is one goroutine that owns the state of some work and decides what to start. Requests and transactions run in
+// goroutines of their own, and send it a report, a function that it calls, when they are done.
 type eventLoop struct {
 	unread error // why nothing more is read; what was read is still written
-	failed error // why nothing more is begun at all
-	// woken, if not nil, is received from when there may be something to begin although nothing has reported.
+	failed error // why nothing more is started at all
+	// woken, if not nil, wakes the loop when there may be something to start although nothing has reported.
 	woken <-chan struct{}
 
 	reports  chan func()
 	underWay int
 }
 
-// run lets next begin what can be begun, again after each report and now and then, until there is nothing under way, something
-// fails or ctx ends. It returns when all that was begun has ended. What next reads is to end with the context that it is given.
+// run calls next, which starts what can be started, after each report and every lingerFor, until nothing is under way. It
+// returns when everything that was started has ended. next starts its reads with the context reading, which ends when
+// something fails.
 func (l *eventLoop) run(ctx context.Context, next func(reading context.Context)) error {
 	reading, stopReading := context.WithCancel(ctx)
 	defer stopReading()
 	l.reports = make(chan func())
-	linger := time.NewTicker(lingerFor) // where one request hangs, and nothing else is under way, nobody reports
+	linger := time.NewTicker(lingerFor) // while one request hangs and nothing else is under way, there is no report
 	defer linger.Stop()
 	for {
 		next(reading)
@@ -49,7 +50,7 @@ func (l *eventLoop) run(ctx context.Context, next func(reading context.Context))
 	return l.unread
 }
 
-// begin does something beside run, which then gets its report.
+// begin runs do in a goroutine of its own; run then calls the report that it returns.
 func (l *eventLoop) begin(do func() (report func())) {
 	l.underWay++
 	go func() {
@@ -61,7 +62,7 @@ func (l *eventLoop) begin(do func() (report func())) {
 	}()
 }
 
-// fail ends everything as soon as what is under way has ended; the first reason counts.
+// fail ends the loop as soon as what is under way has ended; the first error counts.
 func (l *eventLoop) fail(err error) {
 	if l.failed == nil {
 		l.failed = err

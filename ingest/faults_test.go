@@ -15,7 +15,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// faults fails calls at random, before or after they had their effect, until it is told that it is over.
+// faults fails calls at random, before or after they had their effect, until it is switched off.
 type faults struct {
 	mu     sync.Mutex
 	random *rand.Rand

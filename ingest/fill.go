@@ -10,54 +10,54 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// FillSink is where history is filled in below where indexing began.
+// FillSink is the database of a Fill.
 type FillSink interface {
 	StoredUpdates
-	// Bounds is what is stored; started is false where nothing was indexed yet.
+	// Bounds returns what is stored; started is false where nothing was indexed yet.
 	Bounds(ctx context.Context) (bounds ledger.Bounds, started bool, err error)
-	// Unfilled are the parts of a range that are not stored, in order.
+	// Unfilled returns the parts of a range that are not stored, in order.
 	Unfilled(ctx context.Context, r ledger.Range) ([]ledger.Range, error)
-	// Fill stores pages that follow one another, all of them or nothing, and lowers the history floor as far as everything is
-	// stored up to it. Ranges may be filled in any order. It is safe for concurrent use.
+	// Fill stores consecutive pages, all of them or none, and lowers the history floor as far as everything below it is stored
+	// without a gap. Ranges may be filled in any order. It is safe for concurrent use.
 	Fill(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error
-	// FillState goes a step towards knowing what was active at every offset, where history is filled in from the beginning of
-	// the ledger on, or from a snapshot on. It says up to where it has come, and where it ends for now.
+	// FillState takes a step towards a lower state floor, where updates are filled in from the beginning of the ledger or from a
+	// snapshot on. It returns the offset that was reached, and the one at which it ends for now.
 	FillState(ctx context.Context) (at, end ledger.Offset, done bool, err error)
 }
 
-// Fill is the loop that fills in history below where indexing began, while the updates go on above. It is used once; what one
-// run leaves the next one goes on with, because it asks what is stored.
+// Fill is the loop that reads the updates below the history floor, while the indexer goes on above. It is used once. A later run
+// continues where an earlier one ended, because it asks what is stored.
 type Fill struct {
 	Source      UpdateSource
 	Sink        FillSink
 	Scope       ledger.Scope
 	From        *ledger.Offset // nil: the beginning of the ledger, or what the participant was pruned up to
 	To          *ledger.Offset // at most the watermark; nil: up to what is stored
-	NewestFirst bool           // from above downwards, so that the history floor goes down with each window
-	// Snapshot, if set, carries a snapshot at From, so that what was active is known from there on. Its offset is chosen here.
+	NewestFirst bool           // downwards, so that the history floor goes down with each window
+	// Snapshot, if set, carries a snapshot at From, so that the active contracts are known from there on. Fill sets its offset.
 	Snapshot *Snapshot
-	// Check, if set, is asked before each try whether source and sink belong together.
+	// Check, if set, checks before each try that source and sink belong together.
 	Check func(context.Context) error
-	// MaxRequests is how many requests are in flight at most; 0 means DefaultMaxRequests.
+	// MaxRequests limits the requests in flight; 0 means DefaultMaxRequests.
 	MaxRequests int
 	Logger      *slog.Logger
-	Progress    func(ledger.Progress) // as NewMeter says; may be nil
+	Progress    func(ledger.Progress) // see NewMeter; may be nil
 }
 
 // Filled is what a run did.
 type Filled struct {
-	Range   ledger.Range // that was to be filled in; From is not less than To where there was nothing to do
+	Range   ledger.Range // to be filled in; From is not less than To if there was nothing to do
 	Updates int64
 	Bounds  ledger.Bounds // afterwards, as far as the run came
-	// Snapshot is the one that was asked for; nil: none was, or it was not needed.
+	// Snapshot is the carried snapshot; nil: none was requested, or it was not needed.
 	Snapshot *ledger.SnapshotProgress
 }
 
-// Run works until the range is filled in, and the state floor lowered if that reaches the beginning of the ledger, or a snapshot
-// from which history leads on. When ctx ends it finishes the transactions under way and returns ctx's error.
+// Run works until the range is filled in, and the state floor lowered if the filled-in updates reach down to the beginning of the
+// ledger or to a snapshot. When ctx ends it finishes the transactions under way and returns ctx's error.
 func (f *Fill) Run(ctx context.Context) (Filled, error) {
 	r := fillRun{
-		Fill: f, pace: newPace(f.MaxRequests, f.Logger, "history"),
+		Fill: f, pace: newPace(f.MaxRequests, f.Logger, "backfill"),
 		fork: newForkCheck(f.Source, f.Sink, f.Logger),
 	}
 	err := r.retry.Do(ctx, r.try)
@@ -67,17 +67,17 @@ func (f *Fill) Run(ctx context.Context) (Filled, error) {
 	return r.filled, stays(err)
 }
 
-// fillRun is what outlasts a try.
+// fillRun is the state that is kept over retries.
 type fillRun struct {
 	*Fill
 	pace
 	fork   *forkCheck
 	chosen bool
 	filled Filled
-	anew   bool // the snapshot was begun anew, because what was begun before can't be gone on with
+	anew   bool // the snapshot was restarted, because the unfinished one could not be continued
 }
 
-// try goes on until something fails. Where the participant was pruned meanwhile, it begins again with what is left.
+// try works until something fails. If the participant was pruned meanwhile, it begins again with what is left.
 func (r *fillRun) try(ctx context.Context) error {
 	for {
 		err := r.work(ctx)
@@ -90,7 +90,7 @@ func (r *fillRun) try(ctx context.Context) error {
 	}
 }
 
-// work does everything once.
+// work does all the steps once.
 func (r *fillRun) work(ctx context.Context) error {
 	if r.Check != nil {
 		if err := r.Check(ctx); err != nil {
@@ -125,7 +125,7 @@ func (r *fillRun) work(ctx context.Context) error {
 	return r.knowState(ctx)
 }
 
-// fill fills in what is missing of the range.
+// fill reads and stores what is missing of the range.
 func (r *fillRun) fill(ctx context.Context) error {
 	if r.filled.Range.From >= r.filled.Range.To {
 		return nil
@@ -138,9 +138,9 @@ func (r *fillRun) fill(ctx context.Context) error {
 	for _, m := range missing {
 		all += int64(m.To - m.From)
 	}
-	r.Logger.InfoContext(ctx, "filling in history", "stream", "history", "after", int64(r.filled.Range.From), "up_to", int64(r.filled.Range.To),
+	r.Logger.InfoContext(ctx, "filling in history", "stream", "backfill", "after", int64(r.filled.Range.From), "up_to", int64(r.filled.Range.To),
 		"missing_offsets", all)
-	meter := NewMeter(r.Logger, ledger.Progress{Stream: "history", Unit: "updates", End: all}, r.Progress)
+	meter := NewMeter(r.Logger, ledger.Progress{Stream: "backfill", Unit: "updates", End: all}, r.Progress)
 	defer meter.Rest()
 	load := loader{
 		pace: &r.pace, source: r.Source, scope: r.Scope, fork: r.fork,
@@ -156,7 +156,7 @@ func (r *fillRun) fill(ctx context.Context) error {
 	})
 }
 
-// choose says which range is to be filled in.
+// choose chooses the range to fill in.
 func (r *fillRun) choose(ctx context.Context, bounds ledger.Bounds) (ledger.Range, error) {
 	chosen := ledger.Range{To: bounds.Floor}
 	if r.To != nil {
@@ -166,7 +166,7 @@ func (r *fillRun) choose(ctx context.Context, bounds ledger.Bounds) (ledger.Rang
 				Do:   fmt.Sprintf("leave --to out, or give it an offset up to %d, where the stored history begins", bounds.Floor),
 			}
 		}
-		chosen.To = min(*r.To, bounds.Floor) // everything above is stored
+		chosen.To = min(*r.To, bounds.Floor) // everything above the floor is stored
 	}
 	pruned, err := AskPruned(ctx, r.Source)
 	if err != nil {
@@ -175,7 +175,7 @@ func (r *fillRun) choose(ctx context.Context, bounds ledger.Bounds) (ledger.Rang
 	if chosen.From = pruned; r.From != nil {
 		chosen.From = *r.From
 	} else if pruned > 0 {
-		r.Logger.WarnContext(ctx, "the participant is pruned: history can be filled in from there on only", "stream", "history", "offset", int64(pruned))
+		r.Logger.WarnContext(ctx, "the participant is pruned: history can be filled in from there on only", "stream", "backfill", "offset", int64(pruned))
 	}
 	if chosen.From >= chosen.To {
 		return chosen, nil // nothing is to be read
@@ -184,7 +184,7 @@ func (r *fillRun) choose(ctx context.Context, bounds ledger.Bounds) (ledger.Rang
 		fmt.Sprintf("give --from an offset of at least %d, or leave it out; or fill in from a participant's replica that still has it", pruned))
 }
 
-// stays says of a history that is pruned what to do about it: less is filled in, and what is stored is as good as before.
+// stays replaces the cure of ledger.ErrPruned by the one for a Fill: less can be filled in, and nothing that is stored is lost.
 func stays(err error) error {
 	var p *ledger.Problem
 	if !errors.Is(err, ledger.ErrPruned) || !errors.As(err, &p) {
@@ -197,8 +197,8 @@ func stays(err error) error {
 	}
 }
 
-// prunedMeanwhile tells whether an error may come of the participant being pruned since the range was chosen, while the
-// beginning was left to the run. Then the range begins later.
+// prunedMeanwhile raises the beginning of the range, if From was not given and the participant was pruned since the range was
+// chosen. It reports whether it did.
 func (r *fillRun) prunedMeanwhile(ctx context.Context) bool {
 	if !r.chosen || r.From != nil || ctx.Err() != nil {
 		return false
@@ -207,14 +207,14 @@ func (r *fillRun) prunedMeanwhile(ctx context.Context) bool {
 	if err != nil || pruned <= r.filled.Range.From {
 		return false
 	}
-	r.Logger.WarnContext(ctx, "the participant was pruned: history can be filled in from there on only", "stream", "history", "offset", int64(pruned))
+	r.Logger.WarnContext(ctx, "the participant was pruned: history can be filled in from there on only", "stream", "backfill", "offset", int64(pruned))
 	r.filled.Range.From = pruned
 	return true
 }
 
-// knowState has the state floor lowered, if history reaches the beginning of the ledger, or a snapshot.
+// knowState lowers the state floor, if the stored updates reach down to the beginning of the ledger or to a snapshot.
 func (r *fillRun) knowState(ctx context.Context) error {
-	meter := NewMeter(r.Logger, ledger.Progress{Stream: "history", Unit: "offsets"}, r.Progress)
+	meter := NewMeter(r.Logger, ledger.Progress{Stream: "backfill", Unit: "offsets"}, r.Progress)
 	defer meter.Rest()
 	for last := ledger.Offset(0); ; {
 		if ctx.Err() != nil {
@@ -225,7 +225,7 @@ func (r *fillRun) knowState(ctx context.Context) error {
 			return err
 		}
 		if last == 0 {
-			r.Logger.InfoContext(ctx, "working out what was active below", "stream", "history", "offset", int64(end))
+			r.Logger.InfoContext(ctx, "working out what was active below", "stream", "backfill", "offset", int64(end))
 		}
 		meter.SetEnd(int64(end))
 		meter.Add(ctx, int64(at), int(max(0, at-last)))

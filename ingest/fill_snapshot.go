@@ -8,8 +8,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// carry reads the snapshot at the lower end, where one is asked for and tells something new. It comes before the history that
-// leads on from it: what can't be had is known soon.
+// carry reads the snapshot at the lower end of the range, if one is requested and lowers the state floor. It comes before the
+// updates, so that a snapshot that can't be read is known early.
 func (r *fillRun) carry(ctx context.Context, bounds ledger.Bounds) error {
 	at := r.filled.Range.From
 	if r.Snapshot == nil || at == 0 || bounds.StateFloor != nil && at >= *bounds.StateFloor {
@@ -20,7 +20,7 @@ func (r *fillRun) carry(ctx context.Context, bounds ledger.Bounds) error {
 		return err
 	}
 	if begun != nil && begun.At != at {
-		r.Logger.WarnContext(ctx, "dropping the snapshot that was begun at another offset", "stream", "history", "offset", int64(begun.At),
+		r.Logger.WarnContext(ctx, "dropping the snapshot that was begun at another offset", "stream", "backfill", "offset", int64(begun.At),
 			"entries", begun.Entries, "now", int64(at))
 	}
 	changes := r.Source.Changes()
@@ -28,7 +28,7 @@ func (r *fillRun) carry(ctx context.Context, bounds ledger.Bounds) error {
 	var refused *ledger.Problem
 	if errors.As(err, &refused) && !r.anew && snapshot.Entries > 0 {
 		r.anew = true
-		r.Logger.WarnContext(ctx, "the snapshot that was begun can't be gone on with: it is read anew", "stream", "history", "offset", int64(at), "error", err)
+		r.Logger.WarnContext(ctx, "the snapshot that was begun can't be gone on with: it is read anew", "stream", "backfill", "offset", int64(at), "error", err)
 		if err := r.Snapshot.Sink.DropSnapshot(ctx); err != nil {
 			return err
 		}
@@ -41,7 +41,7 @@ func (r *fillRun) carry(ctx context.Context, bounds ledger.Bounds) error {
 	if r.Source.Changes() == changes {
 		return nil
 	}
-	// Another server may have answered: what it showed counts only if it has the history that is stored.
+	// Another server may have answered: its snapshot counts only if it has the stored updates.
 	if err := r.fork.begin(ctx, bounds.Watermark, nil); err != nil {
 		if Lasting(err) {
 			err = errors.Join(err, r.Snapshot.Sink.DropSnapshot(ctx))
@@ -51,8 +51,8 @@ func (r *fillRun) carry(ctx context.Context, bounds ledger.Bounds) error {
 	return nil
 }
 
-// notCarried says of a snapshot that can't be had what to do here: history can do without it. That it is pruned is not what
-// counts, because reassignments in flight are told in the same way.
+// notCarried replaces the cure of a snapshot that can't be read by the one for a Fill, which can do without it. The result is no
+// ledger.ErrPruned, because a participant answers in the same way while a reassignment is in flight.
 func notCarried(at ledger.Offset, err error) error {
 	var p *ledger.Problem
 	if !errors.As(err, &p) {

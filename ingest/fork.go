@@ -10,41 +10,41 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// forkSource is what it takes of a participant to detect while reading that its history is another one than before.
+// forkSource is what a forkCheck needs of a participant.
 type forkSource interface {
 	UpdateReader
 	Changes() int64
 }
 
-// forkCheck detects a history that is not the one that is stored: before something is read, and while pages are. It is safe for
-// concurrent use, but for begin.
+// forkCheck detects a fork: a participant whose updates are not those that are stored, or that were read before. It checks at
+// the beginning, and again while pages are read. All methods but begin are safe for concurrent use.
 type forkCheck struct {
-	histories
-	changed func() int64 // how often another server may have begun to answer
+	forkProber
+	changed func() int64 // the source's Changes
 	logger  *slog.Logger
 
-	compared     ledger.Offset // of the update whose content was compared last
-	unrecognized bool          // it was said that the history can't be recognized
+	compared  ledger.Offset // of the update whose content was compared last
+	undecided bool          // noteUndecided has logged
 
-	turn chan struct{} // one slot, taken while a page is accepted: what is guarded by it stands below
+	turn chan struct{} // a lock that can be waited for with a context; it guards the following fields
 
 	last    anchor         // the highest update that was read
-	empty   []ledger.Range // behind it, where nothing came, in order
-	changes int64          // of the source when all this was last seen to be so
+	empty   []ledger.Range // ranges above it in which no update came, in order
+	changes int64          // Changes of the source when last and empty were last confirmed
 }
 
 func newForkCheck(source forkSource, stored StoredUpdates, logger *slog.Logger) *forkCheck {
 	return &forkCheck{
-		histories: histories{inRanges{source, new(Ranges), logger}, stored}, changed: source.Changes, logger: logger,
+		forkProber: forkProber{inRanges{source, new(Ranges), logger}, stored}, changed: source.Changes, logger: logger,
 		turn: make(chan struct{}, 1),
 	}
 }
 
-// begin sees whether the participant has the history that is stored, up to the watermark and in the ranges ahead of it. What is
-// accepted from then on follows that.
+// begin checks whether the participant has the stored updates, up to the watermark and in the ranges ahead of it. The pages that
+// are accepted from then on must follow these.
 func (c *forkCheck) begin(ctx context.Context, at ledger.Offset, ahead []ledger.Range) (err error) {
 	c.changes, c.empty = c.changed(), nil
-	if c.last, err = c.recognize(ctx, at); err != nil {
+	if c.last, err = c.compareLast(ctx, at); err != nil {
 		return err
 	}
 	if c.last.offset > 0 {
@@ -68,17 +68,17 @@ func (c *forkCheck) begin(ctx context.Context, at ledger.Offset, ahead []ledger.
 	switch {
 	case err != nil:
 		return fmt.Errorf("read what is stored ahead of the watermark, up to offset %d, again: %w", end, err)
-	case seen.verdict == anotherHistory: // to go back to the watermark is enough, or further where the histories part before it
+	case seen.verdict == forked: // a reset to the watermark is enough, or further down if the fork lies below it
 		return c.diverged(ctx, c.last, seen, at)
-	case seen.verdict == unknownHistory:
-		c.notRecognized(ctx, c.last, seen.unknown)
+	case seen.verdict == forkUnknown:
+		c.noteUndecided(ctx, c.last, seen.unknown)
 	}
 	return nil
 }
 
-// recognize sees whether the participant has the history that is stored up to an offset. The anchor that it returns was
-// shown, or there is none.
-func (c *forkCheck) recognize(ctx context.Context, at ledger.Offset) (anchor, error) {
+// compareLast checks whether the participant has the last update that is stored up to an offset. It returns that update, if the
+// participant showed it.
+func (c *forkCheck) compareLast(ctx context.Context, at ledger.Offset) (anchor, error) {
 	offset, id, err := c.stored.LastUpdate(ctx, at)
 	if err != nil || offset == 0 {
 		return anchor{}, err
@@ -89,10 +89,10 @@ func (c *forkCheck) recognize(ctx context.Context, at ledger.Offset) (anchor, er
 		return anchor{}, fmt.Errorf("read the last stored update, %s at offset %d, again: %w", id, offset, err)
 	}
 	switch seen.verdict {
-	case anotherHistory:
+	case forked:
 		return anchor{}, c.diverged(ctx, last, seen, last.offset)
-	case unknownHistory:
-		c.notRecognized(ctx, last, seen.unknown)
+	case forkUnknown:
+		c.noteUndecided(ctx, last, seen.unknown)
 	}
 	if seen.update == nil {
 		return anchor{}, nil
@@ -100,17 +100,17 @@ func (c *forkCheck) recognize(ctx context.Context, at ledger.Offset) (anchor, er
 	return last, c.compareContent(ctx, last, seen.update)
 }
 
-func (c *forkCheck) notRecognized(ctx context.Context, last anchor, why error) {
-	if c.unrecognized {
+func (c *forkCheck) noteUndecided(ctx context.Context, last anchor, why error) {
+	if c.undecided {
 		return
 	}
-	c.unrecognized = true
+	c.undecided = true
 	c.logger.WarnContext(ctx, "whether the participant still has the history that is stored can't be found out",
-		"stream", "updates", "update", last.id, "offset", int64(last.offset), "error", why)
+		"stream", "updates", "update_id", last.id, "offset", int64(last.offset), "error", why)
 }
 
-// compareContent compares the anchor with what is stored of it. A difference does not mean a fork: an update's id and offset tell
-// which one it is. The difference is logged; ingestion continues.
+// compareContent compares the content of the anchor with what is stored of it. A difference does not mean a fork, because id and
+// offset identify the update. It is logged, and ingestion continues.
 func (c *forkCheck) compareContent(ctx context.Context, last anchor, update *ledger.Update) error {
 	if c.compared == last.offset {
 		return nil
@@ -118,7 +118,7 @@ func (c *forkCheck) compareContent(ctx context.Context, last anchor, update *led
 	page := ledger.Page{From: last.offset - 1, To: last.offset, Updates: []ledger.Update{*update}}
 	found, err := c.differences(ctx, page)
 	if err == nil && found.Differences > 0 {
-		// What counts is how the stream shows it: that was stored.
+		// The stream may show the update in another way than the look-up; the stream's was stored.
 		page, err = c.source.ReadUpdates(ctx, page.From, page.To)
 		if err == nil {
 			found, err = c.differences(ctx, page)
@@ -134,7 +134,7 @@ func (c *forkCheck) compareContent(ctx context.Context, last anchor, update *led
 	if found.Differences == 0 {
 		return nil
 	}
-	logger := c.logger.With("stream", "updates", "update", last.id, "offset", int64(last.offset), "differences", found.Differences,
+	logger := c.logger.With("stream", "updates", "update_id", last.id, "offset", int64(last.offset), "differences", found.Differences,
 		"first", found.First[0].String())
 	if found.Differences == found.Lacking {
 		logger.InfoContext(ctx, "the participant shows values of the last stored update that it did not show before, as one does that "+
@@ -150,12 +150,12 @@ func (c *forkCheck) differences(ctx context.Context, page ledger.Page) (found le
 	return found, err
 }
 
-// accept lets a page pass that is certainly of the history that was read before. began is what Changes told before the page
-// was asked for. Where another server may have begun to answer since then, or since something was last accepted, the
-// anchor is looked for, and the page too: of two servers, either may have answered. The error is errAnotherHistory where
-// they are not there: what was accepted before is to be stored, and then compared.
+// accept accepts a page if it certainly belongs to the same ledger as those before it. began is the value of Changes before the
+// page was requested. If another server may have begun to answer since then, or since the last accepted page, accept asks for
+// the anchor again, and for the end of the page, because either server may have sent it. If they are not there, the error is
+// errForked: the pages accepted before are still stored, and then compared.
 //
-// Pages are accepted one after the other: one of another server that answers by then is to meet the one before as the anchor.
+// Pages are accepted one after the other, so that each is checked against the one before.
 func (c *forkCheck) accept(ctx context.Context, began int64, page *ledger.Page) error {
 	if err := c.take(ctx); err != nil {
 		return err
@@ -174,8 +174,8 @@ func (c *forkCheck) accept(ctx context.Context, began int64, page *ledger.Page) 
 	return nil
 }
 
-// stuck looks for the anchor where the source can't go on: it may be another one. It returns nil where it is not, or where
-// that can't be found out: why it is stuck says more.
+// stuck asks for the anchor when the source can't go on, because another server may answer now. It returns nil if there is no
+// fork, or if that can't be decided: then the source's own error says more.
 func (c *forkCheck) stuck(ctx context.Context) error {
 	if c.take(ctx) != nil {
 		return nil
@@ -185,7 +185,7 @@ func (c *forkCheck) stuck(ctx context.Context) error {
 	return err
 }
 
-// take waits until no other page is being accepted. Who took the turn gives it back.
+// take waits until no other page is being accepted. give must follow.
 func (c *forkCheck) take(ctx context.Context) error {
 	select {
 	case c.turn <- struct{}{}:
@@ -197,8 +197,8 @@ func (c *forkCheck) take(ctx context.Context) error {
 
 func (c *forkCheck) give() { <-c.turn }
 
-// confirm looks for the anchor where another server may have begun to answer, or in any case. changes is that of the source
-// when all was seen to be as before.
+// confirm asks for the anchor if another server may have begun to answer, or if the source is stuck. It returns the source's
+// Changes from before that.
 func (c *forkCheck) confirm(ctx context.Context, stuck bool) (changes int64, err error) {
 	changes = c.changed()
 	if changes == c.changes && !stuck {
@@ -211,17 +211,17 @@ func (c *forkCheck) confirm(ctx context.Context, stuck bool) (changes int64, err
 			return changes, nil
 		case err != nil:
 			return 0, fmt.Errorf("read the last update, %s at offset %d, again: %w", c.last.id, c.last.offset, err)
-		case seen.verdict == anotherHistory:
-			return 0, fmt.Errorf("%w: update %s came at offset %d, and now %s", errAnotherHistory, c.last.id, c.last.offset, seen.instead)
-		case seen.verdict == unknownHistory && !stuck:
-			c.notRecognized(ctx, c.last, seen.unknown)
+		case seen.verdict == forked:
+			return 0, fmt.Errorf("%w: update %s came at offset %d, and now %s", errForked, c.last.id, c.last.offset, seen.instead)
+		case seen.verdict == forkUnknown && !stuck:
+			c.noteUndecided(ctx, c.last, seen.unknown)
 		}
 	}
 	c.changes = changes
 	return changes, nil
 }
 
-// lookAgain asks for the anchor, and whether there is still nothing where nothing came.
+// lookAgain asks for the anchor, and for the ranges above it in which no update came.
 func (c *forkCheck) lookAgain(ctx context.Context) (probe, error) {
 	seen := probe{}
 	var err error
@@ -229,7 +229,7 @@ func (c *forkCheck) lookAgain(ctx context.Context) (probe, error) {
 		seen, err = c.look(ctx, c.last, c.last.offset)
 	}
 	for _, nothing := range c.empty {
-		if err != nil || seen.verdict != sameHistory {
+		if err != nil || seen.verdict != notForked {
 			break
 		}
 		seen, err = c.lookBehind(ctx, seen, nothing.From, nothing.To)
@@ -250,13 +250,13 @@ func (c *forkCheck) confirmPage(ctx context.Context, page *ledger.Page) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("read offsets after %d up to %d again: %w", page.From, page.To, err)
-	case seen.verdict == anotherHistory:
-		return fmt.Errorf("%w: something else came after offset %d up to %d, and now %s", errAnotherHistory, page.From, page.To, seen.instead)
+	case seen.verdict == forked:
+		return fmt.Errorf("%w: something else came after offset %d up to %d, and now %s", errForked, page.From, page.To, seen.instead)
 	}
 	return nil
 }
 
-// passed takes in a page that was accepted.
+// passed records a page that was accepted.
 func (c *forkCheck) passed(page *ledger.Page) {
 	from := page.From
 	if n := len(page.Updates); n > 0 {
@@ -269,7 +269,7 @@ func (c *forkCheck) passed(page *ledger.Page) {
 	c.nothing(ledger.Range{From: from, To: page.To})
 }
 
-// nothing notes a range in which nothing came, as far as it lies behind the anchor.
+// nothing records a range in which no update came, as far as it lies above the anchor.
 func (c *forkCheck) nothing(came ledger.Range) {
 	var kept []ledger.Range
 	i, _ := slices.BinarySearchFunc(c.empty, came.From, func(e ledger.Range, from ledger.Offset) int { return cmp.Compare(e.From, from) })

@@ -8,9 +8,9 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// A participant that was restored from a backup has the same id as before, and may have gone on from there with another
-// history: a fork. It is detected by an anchor: as long as the participant shows that update where it was, and nothing between
-// it and the place where reading goes on, its history is the one that is h.stored.
+// A participant that was restored from a backup has the same id as before, and may have continued from there with other updates:
+// a fork. As long as it shows the anchor, the last update that was read, at the same offset, and no update between the anchor
+// and the offset at which reading continues, there is no fork.
 
 // anchor is an update that was read before.
 type anchor struct {
@@ -18,93 +18,93 @@ type anchor struct {
 	id     string        // empty only where it is of an unknown kind, and no id could be read
 }
 
-// probe is what a participant shows of an anchor.
+// probe is the result of asking a participant for an anchor.
 type probe struct {
 	verdict probeVerdict
-	update  *ledger.Update // the anchor, where it is shown at its place; else nil
-	instead string         // of another history: what the participant has in place of what was read
-	other   *ledger.Update // the update that instead tells of, if it is one
-	unknown error          // why it can't be said whether the history is the same
+	update  *ledger.Update // the anchor, if it is shown at its offset; else nil
+	instead string         // of a fork, for errors: what the participant has instead
+	other   *ledger.Update // the update that instead describes, if it is one
+	unknown error          // why the verdict is forkUnknown
 }
 
 type probeVerdict int
 
 const (
-	sameHistory probeVerdict = iota
-	anotherHistory
-	unknownHistory
+	notForked probeVerdict = iota
+	forked
+	forkUnknown
 )
 
-// errAnotherHistory ends a try: the next one looks closer.
-var errAnotherHistory = errors.New("the participant answers with another history than it had")
+// errForked ends a try. The next one begins with forkCheck.begin, which finds out where the fork is.
+var errForked = errors.New("the participant answers with another history than it had")
 
-// histories are the participant's and the stored one, which are to be the same.
-type histories struct {
+// forkProber compares a participant's updates with the stored ones.
+type forkProber struct {
 	source UpdateReader
 	stored StoredUpdates
 }
 
-// look asks for an anchor, and whether anything lies behind it up to an offset. What can't be asked for any more is
-// unknown: whatever is in the way of reading, reading on will meet it.
-func (h histories) look(ctx context.Context, last anchor, upTo ledger.Offset) (probe, error) {
+// look asks for an anchor, and for updates above it up to an offset. If a request fails for good, the verdict is forkUnknown:
+// reading on will return the error.
+func (f forkProber) look(ctx context.Context, last anchor, upTo ledger.Offset) (probe, error) {
 	if last.id != "" {
-		update, _, err := h.source.UpdateOfScope(ctx, last.id)
+		update, _, err := f.source.UpdateOfScope(ctx, last.id)
 		switch {
 		case err == nil && update.Offset != last.offset:
 			return probe{
-				verdict: anotherHistory, other: &update, instead: fmt.Sprintf("the participant has it at offset %d", update.Offset),
+				verdict: forked, other: &update, instead: fmt.Sprintf("the participant has it at offset %d", update.Offset),
 			}, nil
 		case err == nil:
-			return h.lookBehind(ctx, probe{update: &update}, last.offset, upTo)
+			return f.lookBehind(ctx, probe{update: &update}, last.offset, upTo)
 		case ctx.Err() != nil:
 			return probe{}, ctx.Err()
 		}
 	}
-	// A server that can't look updates up may still show this one where it was.
-	s, err := h.lookThere(ctx, last)
-	if err != nil || s.verdict != sameHistory {
+	// A server that can't look updates up by id may still show this one in the stream.
+	s, err := f.lookThere(ctx, last)
+	if err != nil || s.verdict != notForked {
 		return s, err
 	}
-	return h.lookBehind(ctx, s, last.offset, upTo)
+	return f.lookBehind(ctx, s, last.offset, upTo)
 }
 
 // lookThere reads the stream at an anchor's offset.
-func (h histories) lookThere(ctx context.Context, last anchor) (probe, error) {
-	end, err := h.source.LedgerEnd(ctx)
+func (f forkProber) lookThere(ctx context.Context, last anchor) (probe, error) {
+	end, err := f.source.LedgerEnd(ctx)
 	if err != nil && !errors.Is(err, ledger.ErrNotOffered) {
 		return probe{}, fmt.Errorf("ask for the ledger's end: %w", err)
 	}
 	if err == nil && end < last.offset {
-		return probe{verdict: anotherHistory, instead: fmt.Sprintf("the participant's ledger ends below the checkpoint, at offset %d", end)}, nil
+		return probe{verdict: forked, instead: fmt.Sprintf("the participant's ledger ends below the checkpoint, at offset %d", end)}, nil
 	}
-	page, err := h.source.ReadUpdates(ctx, last.offset-1, last.offset)
+	page, err := f.source.ReadUpdates(ctx, last.offset-1, last.offset)
 	switch {
 	case Lasting(err):
-		return probe{verdict: unknownHistory, unknown: err}, nil
+		return probe{verdict: forkUnknown, unknown: err}, nil
 	case err != nil:
 		return probe{}, err
 	case len(page.Updates) == 0:
-		return probe{verdict: anotherHistory, instead: "the participant has no update there"}, nil
+		return probe{verdict: forked, instead: "the participant has no update there"}, nil
 	case page.Updates[0].ID != last.id:
 		return probe{
-			verdict: anotherHistory, other: &page.Updates[0], instead: fmt.Sprintf("the participant has update %s there", page.Updates[0].ID),
+			verdict: forked, other: &page.Updates[0], instead: fmt.Sprintf("the participant has update %s there", page.Updates[0].ID),
 		}, nil
 	}
 	return probe{update: &page.Updates[0]}, nil
 }
 
-// lookBehind sees whether there is nothing after an offset up to another one, as there was nothing before.
-func (h histories) lookBehind(ctx context.Context, s probe, after, upTo ledger.Offset) (probe, error) {
+// lookBehind checks that there is still no update after an offset up to another one.
+func (f forkProber) lookBehind(ctx context.Context, s probe, after, upTo ledger.Offset) (probe, error) {
 	for after < upTo {
-		page, err := h.source.ReadUpdates(ctx, after, upTo)
+		page, err := f.source.ReadUpdates(ctx, after, upTo)
 		switch {
 		case Lasting(err):
-			s.verdict, s.unknown = unknownHistory, err
+			s.verdict, s.unknown = forkUnknown, err
 			return s, nil
 		case err != nil:
 			return probe{}, err
 		case len(page.Updates) > 0:
-			s.verdict, s.other = anotherHistory, &page.Updates[0]
+			s.verdict, s.other = forked, &page.Updates[0]
 			s.instead = fmt.Sprintf("the participant has update %s at offset %d, where there was none", page.Updates[0].ID, page.Updates[0].Offset)
 			return s, nil
 		}
@@ -113,13 +113,13 @@ func (h histories) lookBehind(ctx context.Context, s probe, after, upTo ledger.O
 	return s, nil
 }
 
-// diverged says what happened where the participant has another history, and up to where it is the one that is stored: agreed,
-// where it shows the anchor, else what is found to be common below.
-func (h histories) diverged(ctx context.Context, last anchor, seen probe, agreed ledger.Offset) error {
+// diverged returns the error for a fork. agreed is the last offset in common if the participant shows the anchor; else diverged
+// searches for it below the anchor.
+func (f forkProber) diverged(ctx context.Context, last anchor, seen probe, agreed ledger.Offset) error {
 	what := fmt.Sprintf("the participant has another history than the database: update %s is stored at offset %d, and %s",
 		last.id, last.offset, seen.instead)
 	if seen.update == nil {
-		common, err := h.lastCommon(ctx, last.offset)
+		common, err := f.lastCommon(ctx, last.offset)
 		if err != nil {
 			return fmt.Errorf("%s; find up to where they agree: %w", what, err)
 		}
@@ -131,8 +131,8 @@ func (h histories) diverged(ctx context.Context, last anchor, seen probe, agreed
 	return restored(what, agreed)
 }
 
-// restored is what an operator must know and do about a participant that lost history. agreed is the offset up to which it
-// has what is stored; 0: it is not known to have any of it.
+// restored is the error for a participant that was restored from a backup. agreed is the offset up to which it has the stored
+// updates; 0: it is not known to have any of them.
 func restored(what string, agreed ledger.Offset) *ledger.Problem {
 	if agreed == 0 {
 		return &ledger.Problem{
@@ -148,13 +148,13 @@ func restored(what string, agreed ledger.Offset) *ledger.Problem {
 	}
 }
 
-// lastCommon is the offset of the last stored update below an offset that the participant has too; 0: none is known. It
-// halves the range again and again: histories agree up to a point, and not after it.
-func (h histories) lastCommon(ctx context.Context, differs ledger.Offset) (common ledger.Offset, err error) {
+// lastCommon returns the offset of the last stored update below an offset that the participant has too; 0: none is known. It is
+// a binary search: a fork agrees with the stored updates up to a point, and not after it.
+func (f forkProber) lastCommon(ctx context.Context, differs ledger.Offset) (common ledger.Offset, err error) {
 	// Nothing that is stored after low up to high is known to be common, or to be different but at high.
 	for low, high := ledger.Offset(0), differs; low+1 < high; {
 		middle := low + (high-low)/2
-		offset, id, err := h.stored.LastUpdate(ctx, middle)
+		offset, id, err := f.stored.LastUpdate(ctx, middle)
 		if err != nil {
 			return 0, err
 		}
@@ -162,16 +162,16 @@ func (h histories) lastCommon(ctx context.Context, differs ledger.Offset) (commo
 			low = middle
 			continue
 		}
-		seen, err := h.look(ctx, anchor{offset, id}, offset)
+		seen, err := f.look(ctx, anchor{offset, id}, offset)
 		if err != nil {
 			return 0, err
 		}
 		switch seen.verdict {
-		case sameHistory:
+		case notForked:
 			common, low = offset, middle
-		case anotherHistory:
+		case forked:
 			high = offset
-		case unknownHistory: // pruned, mostly, and so is what lies below
+		case forkUnknown: // pruned, mostly, and so is what lies below
 			low = middle
 		}
 	}

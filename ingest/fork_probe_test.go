@@ -14,7 +14,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// chronicle is a history, and how a participant tells it.
+// chronicle is a list of updates, and how a participant serves it.
 type chronicle struct {
 	updates  []ledger.Update
 	end      ledger.Offset
@@ -117,7 +117,7 @@ func (h *chronicle) sink(differences *int) *fakeSink {
 }
 
 // The participant is asked for the last stored update, and for what lies between it and the watermark.
-func TestRecognizesTheHistory(t *testing.T) {
+func TestAForkIsDetected(t *testing.T) {
 	t.Parallel()
 	stored := chronicleOf("first", 10, 20, 30, 40, 50)
 	withoutID := chronicleOf("first", 10, 20)
@@ -164,7 +164,7 @@ func TestRecognizesTheHistory(t *testing.T) {
 			var log bytes.Buffer
 			u := newForkCheck(shown.source(), c.stored.sink(new(int)), slog.New(slog.NewTextHandler(&log, nil)))
 			for range 2 { // what is said is said once
-				mark, err := u.recognize(t.Context(), c.watermark)
+				mark, err := u.compareLast(t.Context(), c.watermark)
 				require.Equal(t, c.mark, mark.offset)
 				var problem *ledger.Problem
 				if c.problem == nil {
@@ -186,13 +186,13 @@ func TestRecognizesTheHistory(t *testing.T) {
 }
 
 // Looking at a history that is the same takes one request, or two where the watermark is beyond the last update.
-func TestRecognizingTakesARequestOrTwo(t *testing.T) {
+func TestTheForkCheckTakesARequestOrTwo(t *testing.T) {
 	t.Parallel()
 	stored := chronicleOf("first", 10, 20)
 	for watermark, requests := range map[ledger.Offset]int{20: 1, 25: 2} {
 		shown := stored.restoredAt(20, 30)
 		u := newForkCheck(shown.source(), stored.sink(new(int)), slog.New(slog.DiscardHandler))
-		_, err := u.recognize(t.Context(), watermark)
+		_, err := u.compareLast(t.Context(), watermark)
 		require.NoError(t, err)
 		require.Equal(t, requests, shown.requests)
 	}
@@ -206,7 +206,7 @@ func TestAServerThatIsAwayIsNotAnotherHistory(t *testing.T) {
 	source.update = func(context.Context, string) (ledger.Update, error) { return ledger.Update{}, errAway }
 	source.ledgerEnd = func(context.Context) (ledger.Offset, error) { return 0, errAway }
 	u := newForkCheck(source, stored.sink(new(int)), slog.New(slog.DiscardHandler))
-	_, err := u.recognize(t.Context(), 20)
+	_, err := u.compareLast(t.Context(), 20)
 	require.ErrorIs(t, err, errAway)
 	require.False(t, Lasting(err))
 }
@@ -219,16 +219,16 @@ func TestADamagedUpdateIsNoOtherHistory(t *testing.T) {
 	var log bytes.Buffer
 	u := newForkCheck(stored.source(), stored.sink(&differences), slog.New(slog.NewTextHandler(&log, nil)))
 	for range 2 {
-		mark, err := u.recognize(t.Context(), 20)
+		mark, err := u.compareLast(t.Context(), 20)
 		require.NoError(t, err)
 		require.EqualValues(t, 20, mark.offset)
 	}
 	require.Equal(t, 1, strings.Count(log.String(), "indexer verify --repair"), log.String())
 	require.Contains(t, log.String(), "level=ERROR")
-	require.Contains(t, log.String(), "update=first-20 offset=20 differences=3")
+	require.Contains(t, log.String(), "update_id=first-20 offset=20 differences=3")
 }
 
-// A participant that was upgraded shows values that it did not show before: that frightens nobody.
+// A participant that was upgraded shows values that it did not show before: that is no fork.
 func TestAnUpgradedParticipantHasNotDamagedAnything(t *testing.T) {
 	t.Parallel()
 	stored, value := chronicleOf("first", 10, 20), "value"
@@ -254,7 +254,7 @@ func TestAnUpgradedParticipantHasNotDamagedAnything(t *testing.T) {
 		}
 		var log bytes.Buffer
 		u := newForkCheck(stored.source(), sink, slog.New(slog.NewTextHandler(&log, nil)))
-		_, err := u.recognize(t.Context(), 20)
+		_, err := u.compareLast(t.Context(), 20)
 		require.NoError(t, err)
 		require.Equal(t, 1, strings.Count(log.String(), "indexer verify --repair"), name)
 		require.Contains(t, log.String(), c.level, name)

@@ -7,37 +7,37 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// UpdateReader is what it takes of a participant to detect a fork.
+// UpdateReader is what detecting a fork needs of a participant.
 type UpdateReader interface {
 	LedgerEnd(ctx context.Context) (ledger.Offset, error)
 	// ReadUpdates reads on after an offset, as far as one request brings, at most up to `to`, which is not beyond the
 	// ledger's end.
 	ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error)
-	// UpdateOfScope reads an update by its id, as the stream shows it, and the answer as the server sent it. The error is
-	// ledger.ErrNotFound where it does not show it, and ledger.ErrNotOffered where it can't look updates up.
+	// UpdateOfScope reads an update by its id, as the stream shows it, and returns it with the answer as the server sent it. The
+	// error is ledger.ErrNotFound if the server does not show it, and ledger.ErrNotOffered if it can't look updates up.
 	UpdateOfScope(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error)
 }
 
-// StoredUpdates is what it takes of a database to detect a fork.
+// StoredUpdates is what detecting a fork needs of a database.
 type StoredUpdates interface {
-	// LastUpdate is the last stored update at or below an offset, shown or not; at is 0 where there is none, and the id is
-	// empty where none could be read.
+	// LastUpdate returns the last stored update at or below an offset, projected or not. at is 0 if there is none. The id is empty
+	// if the update had none that could be read.
 	LastUpdate(ctx context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, err error)
 	// Compare compares what is stored of a page's range with the page. An error of found ends it and is returned.
 	Compare(ctx context.Context, page ledger.Page, found func(ledger.Difference) error) error
 }
 
-// CheckFork sees whether a participant has the history that is stored up to an offset, as an indexer does before it reads
-// on, for those who are about to compare or repair. The error is a *ledger.Problem where it has another one, with the last
-// offset at which they agree. unknown says why it can't be found out, mostly because the participant was pruned.
+// CheckFork checks, before a comparison or repair, whether a participant has the updates that are stored up to an offset. If it
+// has others, the error is a *ledger.Problem with the last offset in common. unknown says why that can't be decided, mostly
+// because the participant was pruned.
 //
-// empty says that nothing is stored from the last update up to the offset. Where that is not certain, what the participant has
-// there proves nothing.
+// empty says that certainly no update is stored between the last update and the offset, so that one that the participant has
+// there proves a fork.
 //
-// Unlike an indexer it goes on where the last update is only damaged: where another id, another place or no row is stored of
-// an update that is otherwise there as the participant shows it.
+// The indexer refuses a last update that differs in any way. CheckFork passes one that is only damaged: one that is stored as the
+// participant shows it, but for another id, another offset, or a missing row in updates.
 func CheckFork(ctx context.Context, source UpdateReader, stored StoredUpdates, at ledger.Offset, empty bool) (unknown, err error) {
-	h := histories{source, stored}
+	f := forkProber{source, stored}
 	var last anchor
 	if last.offset, last.id, err = stored.LastUpdate(ctx, at); err != nil {
 		return nil, err
@@ -47,25 +47,25 @@ func CheckFork(ctx context.Context, source UpdateReader, stored StoredUpdates, a
 		if empty {
 			behind = at
 		}
-		seen, err := h.look(ctx, last, behind)
+		seen, err := f.look(ctx, last, behind)
 		if err != nil {
 			return nil, fmt.Errorf("read the last stored update, %s at offset %d, again: %w", last.id, last.offset, err)
 		}
-		if seen.verdict != anotherHistory {
+		if seen.verdict != forked {
 			return seen.unknown, nil
 		}
 		damaged := false
 		if seen.other != nil {
-			if damaged, err = h.onlyDamaged(ctx, seen.other); err != nil {
+			if damaged, err = f.onlyDamaged(ctx, seen.other); err != nil {
 				return nil, err
 			}
 		}
 		switch {
 		case !damaged:
-			return nil, h.diverged(ctx, last, seen, last.offset)
+			return nil, f.diverged(ctx, last, seen, last.offset)
 		case seen.other.Offset >= last.offset:
 			last = anchor{seen.other.Offset, seen.other.ID}
-		default: // a row that belongs elsewhere: the one before it is the last
+		default: // the last row has a wrong offset: look at the one before it
 			if last.offset, last.id, err = stored.LastUpdate(ctx, last.offset-1); err != nil {
 				return nil, err
 			}
@@ -74,13 +74,13 @@ func CheckFork(ctx context.Context, source UpdateReader, stored StoredUpdates, a
 	return nil, nil
 }
 
-// onlyDamaged tells whether what is stored at an update's offset is that update. Another history may have an update there that
-// does the same to the same contracts, but not one that is the same except for its id; and where rows of events are stored
-// without their update, a row was lost.
-func (h histories) onlyDamaged(ctx context.Context, update *ledger.Update) (bool, error) {
+// onlyDamaged reports whether what is stored at an update's offset is that update, though damaged. An update of a fork may do the
+// same to the same contracts, but never differs in its id only. Rows of events without a row of their update mean that this row
+// was lost.
+func (f forkProber) onlyDamaged(ctx context.Context, update *ledger.Update) (bool, error) {
 	page := ledger.Page{From: update.Offset - 1, To: update.Offset, Updates: []ledger.Update{*update}}
 	rowLost, altered, lost := false, false, 0
-	err := h.stored.Compare(ctx, page, func(d ledger.Difference) error {
+	err := f.stored.Compare(ctx, page, func(d ledger.Difference) error {
 		switch {
 		case d.Relation == "updates" && d.Kind == ledger.Missing:
 			rowLost = true

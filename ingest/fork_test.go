@@ -17,8 +17,8 @@ import (
 )
 
 // What is stored ahead of the watermark is looked for too: its last update, and nothing where nothing was. To go back to the
-// watermark is enough, or further where the histories part before it.
-func TestRecognizesWhatIsStoredAhead(t *testing.T) {
+// watermark is enough, or further down if the fork lies below it.
+func TestAForkOfWhatIsStoredAheadIsDetected(t *testing.T) {
 	t.Parallel()
 	stored := chronicleOf("first", 10, 20, 30, 40, 50)
 	const watermark = 25
@@ -239,14 +239,14 @@ func TestAnotherHistoryWhileReading(t *testing.T) {
 				require.ErrorAs(t, <-l.done, &problem)
 				require.Contains(t, problem.Do, "--to-offset 57`")
 				require.Equal(t, l.ledger.all()[:20], l.memory.got(), "nothing of the other one is stored")
-				require.ErrorIs(t, l.retries[0], errAnotherHistory)
+				require.ErrorIs(t, l.retries[0], errForked)
 			})
 		})
 	}
 }
 
 // Of two servers behind one address, another one answers one page only. Look-ups are answered by the first, which has what was
-// read before, so that nothing but a second look at the page tells. Where the page is right, it is used.
+// read before, so that only reading the page again shows the fork. If the page is right, it is used.
 func TestAPageOfAnotherServerIsLookedAtAgain(t *testing.T) {
 	const from = 60 // what is before comes from the first
 	for _, near := range []bool{true, false} {
@@ -314,7 +314,7 @@ func TestAPageOfAnotherServerIsLookedAtAgain(t *testing.T) {
 						require.Zero(t, l.retried())
 					} else {
 						require.Len(t, l.retries, 1)
-						require.ErrorIs(t, l.retries[0], errAnotherHistory)
+						require.ErrorIs(t, l.retries[0], errForked)
 					}
 				})
 			})
@@ -387,6 +387,6 @@ func TestPagesAreAcceptedOneAfterTheOther(t *testing.T) {
 		}()
 		errs := []error{<-first, <-second}
 		require.NoError(t, errs[0])
-		require.ErrorIs(t, errs[1], errAnotherHistory)
+		require.ErrorIs(t, errs[1], errForked)
 	})
 }

@@ -13,52 +13,51 @@ import (
 )
 
 const (
-	// A service that has nothing more is asked for its newest records about this often, for so many at least.
+	// A service that has nothing more is asked for its newest records about this often, for at least historyPollDepth of them.
 	historyPollEvery = 2 * time.Second
 	historyPollDepth = 3
-	// A service can become another one without failing a request: so often it is asked who it is, and the whole window
-	// is matched.
+	// Another service may begin to answer without a failed request. So this often the service is asked who it is, and the whole
+	// window is compared.
 	historyMatchEvery = 10 * time.Minute
-	// Pages that came while others were written are written together, until they have so many records.
+	// Pages that came while others were written are written together, up to this many records.
 	historyBatch = 5_000
-	// A page with fewer new records has little behind it: it is stored before the next one is read.
+	// A page with fewer new records is probably one of the last: it is stored before the next one is read.
 	leastForAhead = 100
 )
 
-// History is the loop that reads the transaction history from where it was read to, and writes it. It is used once.
+// History is the loop that reads the transaction history from the stored position on, and writes it. It is used once.
 //
-// What it knows of the service's order is the window of the last stored records. A page that does not fit the window is looked
-// at anew: who is it that serves, and is this its order? Only then is the service waited for, or the history read from its beginning
-// into a generation of its own, which is shown when it is complete.
+// It knows the service's order by a window of the last stored records. When a page does not fit the window, it asks again who
+// the service is, and compares the whole window. Only if that does not fit either does it wait for the service, or read the
+// history again from its beginning, into a new generation, which is shown when it is complete.
 type History struct {
 	Source HistorySource
 	Sink   HistorySink
-	// Check, if set, is asked before each try, and before anything is done about a service that does not fit, whether
-	// source and sink still belong together: whoever answers may be somebody else. It is given what the source says of
-	// itself.
+	// Check, if set, checks that source and sink still belong together, before each try and before anything is done about a
+	// page that does not fit: another service may answer. It gets what the source reports of itself.
 	Check func(context.Context, ledger.HistoryService) error
-	// UntilCurrent ends the loop when what was the newest record at its start is committed, and shown.
+	// UntilCurrent ends the loop when the newest record as of its start is committed and shown.
 	UntilCurrent bool
 	Logger       *slog.Logger
 	Watch        HistoryWatch
 
-	leastAhead int // a page with fewer new records has little behind it; 0: as usual
+	leastAhead int // replaces leastForAhead in tests; 0: leastForAhead
 }
 
-// HistoryWatch is told what happens. Each function may be nil; they are called from one goroutine.
+// HistoryWatch has callbacks for the loop. Each may be nil; they are called from one goroutine.
 type HistoryWatch struct {
-	Resumed   func(ledger.HistoryPosition)                 // where the loop reads on from, at its start and before each new try
-	Committed func(at ledger.HistoryPosition, records int) // after the commit, of so many records
+	Resumed   func(ledger.HistoryPosition)                 // at the start, and before each new try
+	Committed func(at ledger.HistoryPosition, records int) // after a commit of that many records
 	Current   func()                                       // the service has nothing more
-	Waiting   func(why string)                             // nothing is wrong here, but the service must get somewhere first; empty: it has
+	Waiting   func(why string)                             // the service can't be read yet, without an error; empty: it can again
 	Retrying  func(err error, wait time.Duration)
-	Recovered func()           // after Retrying: the service was read again, and what it brought was committed
+	Recovered func()           // after Retrying: a read succeeded, and its records are committed
 	Rereading func(why string) // a new generation was begun
 	Progress  func(ledger.Progress)
 }
 
-// Run works until ctx ends (nil: what was being written is stored), UntilCurrent is reached (nil), or an error stays
-// whatever is tried again. Where the service has no history at all it returns ledger.ErrNotOffered.
+// Run works until ctx ends (nil; transactions under way are finished), UntilCurrent is reached (nil), or an error is Lasting. It
+// returns ledger.ErrNotOffered if the service has no transaction history.
 func (h *History) Run(ctx context.Context) error {
 	r := historyRun{
 		History: h, meter: NewMeter(h.Logger, ledger.Progress{Stream: "transactions", Unit: "records"}, h.Watch.Progress), doubled: map[string]bool{},
@@ -70,33 +69,33 @@ func (h *History) Run(ctx context.Context) error {
 	return followed(ctx, h.Logger, "transactions", r.retry.Do(ctx, r.follow))
 }
 
-// historyRun is what a run of History knows.
+// historyRun is the state of a run of History.
 type historyRun struct {
 	*History
 	retry     Retry
 	meter     *Meter
-	target    historyTarget
-	caughtUp  bool   // it was said
-	waiting   string // for what, as it was said; empty: for nothing
-	rereading bool   // it was said
-	unknown   bool   // it was said that there are records of unknown kinds
+	target    historyTarget // of UntilCurrent
+	caughtUp  bool          // logged
+	waiting   string        // for what, as last reported; empty: for nothing
+	rereading bool          // logged
+	unknown   bool          // logged that there are records of unknown kinds
 	rereads   rereads
-	failures  int             // tries that ended because no cursor of the window was answered
-	doubled   map[string]bool // event ids that the service has on records which do not stand together
+	failures  int             // tries that ended because the service answered no cursor of the window
+	doubled   map[string]bool // event ids on several records that are not adjacent
 
-	// Since the service was last asked who it is.
+	// The following is set when the service is asked who it is.
 	asked  time.Time
-	at     ledger.HistoryPosition // behind all that was read, as if it were stored
-	stored ledger.HistoryPosition // behind what is stored
+	at     ledger.HistoryPosition // after everything that was read, stored or not
+	stored ledger.HistoryPosition // after what is stored
 	pages  *HistoryPages
-	goal   historyTarget // while a generation is read that is not shown: what was the newest record then
-	fresh  bool          // nothing was read since the service was asked who it is: the whole window is to be matched
-	again  bool          // a page brought nothing new, the newest records said otherwise, and it is asked for again
+	goal   historyTarget // of a generation that is not shown: the newest record when it was begun or resumed
+	fresh  bool          // nothing was read since then: the next page compares the whole window
+	again  bool          // a page brought nothing new, although newer records exist: it is requested once more
 
 	historyWrites
 }
 
-// follow reads and writes, until something fails. What is being written when it ends is stored or has failed.
+// follow reads and writes until something fails. When it returns, no write is under way.
 func (r *historyRun) follow(ctx context.Context) error {
 	defer r.meter.Rest()
 	defer r.end()
@@ -116,10 +115,10 @@ func (r *historyRun) follow(ctx context.Context) error {
 	return nil
 }
 
-// matchDue tells whether the service is to be asked again who it is, and the whole window to be matched.
+// matchDue reports whether it is time to ask the service again who it is, and to compare the whole window.
 func (r *historyRun) matchDue() bool { return time.Since(r.asked) >= historyMatchEvery }
 
-// begin asks who serves and what is stored, and assumes nothing of what was known before.
+// begin asks who the service is, and reads the stored position. It keeps nothing that was known before.
 func (r *historyRun) begin(ctx context.Context) error {
 	if err := r.settle(ctx); err != nil {
 		return err
@@ -137,7 +136,7 @@ func (r *historyRun) begin(ctx context.Context) error {
 		if !service.Backfilling {
 			break
 		}
-		// A partial history that is filled in later can't be told from a complete one.
+		// A partial history can't be distinguished from a complete one, so wait until the service has all of it.
 		r.await(ctx, "the service is still backfilling its own history")
 		Sleep(ctx, backfillingEvery)
 	}
@@ -168,7 +167,7 @@ func (r *historyRun) begin(ctx context.Context) error {
 	return err
 }
 
-// readOnFrom forgets what was known of the service's order but some last records that are stored.
+// readOnFrom starts reading at a position, after a window of stored records.
 func (r *historyRun) readOnFrom(at ledger.HistoryPosition, window []ledger.HistoryMark) {
 	r.at, r.stored, r.fresh, r.again = at, at, true, false
 	r.pages = NewHistoryPages(r.Source, r.Logger, window, at.Records() == int64(len(window)))
@@ -176,7 +175,7 @@ func (r *historyRun) readOnFrom(at ledger.HistoryPosition, window []ledger.Histo
 	r.historyWrites = historyWrites{commits: newOrderedCommits(), pending: map[string]bool{}}
 }
 
-// step reads once and does what follows from it. While much is left to read, what was read is written meanwhile.
+// step reads once and handles the result. While much is left to read, it writes concurrently with reading.
 func (r *historyRun) step(ctx context.Context) error {
 	if len(r.pages.Window) >= HistoryWindowLimit && r.pages.Cursor() == "" {
 		return &ledger.Problem{
@@ -211,7 +210,7 @@ func (r *historyRun) step(ctx context.Context) error {
 	return r.passed(ctx)
 }
 
-// least is how many new records a page has that more is to be expected behind.
+// least returns how many new records a page must have for more to be expected after it.
 func (r *historyRun) least() int {
 	if r.leastAhead > 0 {
 		return r.leastAhead
@@ -219,7 +218,8 @@ func (r *historyRun) least() int {
 	return leastForAhead
 }
 
-// passed does what is to be done when what was the newest record is stored: a busy service is never seen with nothing new.
+// passed handles the targets that were passed. A page without new records may never come from a busy service, so it is not what
+// ends a generation or UntilCurrent.
 func (r *historyRun) passed(ctx context.Context) error {
 	if r.at.Rereading() && r.goal.passed {
 		if err := r.show(ctx); err != nil {
@@ -235,10 +235,10 @@ func (r *historyRun) passed(ctx context.Context) error {
 	return nil
 }
 
-// nothingNew asks for the newest records: a page without new ones may also be the answer to a cursor that the
-// service does not know.
+// nothingNew handles a page without new records. It asks for the newest records, because such a page is also the answer to a
+// cursor that the service does not know.
 func (r *historyRun) nothingNew(ctx context.Context, f HistoryPage) error {
-	if r.fresh && f.from >= 0 && f.last == f.from { // it may have lost the oldest mark only
+	if r.fresh && f.from >= 0 && f.last == f.from { // perhaps it does not know the oldest mark only
 		more, err := r.pages.Next(ctx, false)
 		if err != nil {
 			return err
@@ -249,7 +249,7 @@ func (r *historyRun) nothingNew(ctx context.Context, f HistoryPage) error {
 		}
 		if len(f.Records) > 0 {
 			r.fresh = false
-			return nil // it is read once more
+			return nil // the next step reads the page again
 		}
 	}
 	end, newest, err := r.pages.AtEnd(ctx, confirmDepth)
@@ -258,7 +258,7 @@ func (r *historyRun) nothingNew(ctx context.Context, f HistoryPage) error {
 		return err
 	case end:
 		return r.current(ctx)
-	case !r.again: // a record may have come between the two requests
+	case !r.again: // perhaps a record came between the two requests
 		r.again = true
 		return nil
 	case !r.fresh:
@@ -268,10 +268,10 @@ func (r *historyRun) nothingNew(ctx context.Context, f HistoryPage) error {
 	}
 }
 
-// current notes that the history was read to its end, and waits for more.
+// current is called when the history was read to its end. It waits for more.
 func (r *historyRun) current(ctx context.Context) error {
 	if r.at.Rereading() {
-		if r.at.Records() == 0 && r.at.ShownTo > r.at.ShownAfter { // nothing takes the place of something only by mistake
+		if r.at.Records() == 0 && r.at.ShownTo > r.at.ShownAfter { // an empty generation must not replace one with records
 			return r.behind(ctx)
 		}
 		if err := r.show(ctx); err != nil {
@@ -303,8 +303,8 @@ func (r *historyRun) current(ctx context.Context) error {
 	}
 }
 
-// answered begins the waits anew: the service was read, and what it brought is committed. A cursor that it refused
-// is in the window with both its records by then, or can be tried once more.
+// answered resets the retry's waits, after the records of a read are committed. Refused cursors may be tried again: those that two
+// records share are not unique in the window any more.
 func (r *historyRun) answered(ctx context.Context) {
 	r.failures = 0
 	clear(r.pages.refused)
@@ -312,8 +312,8 @@ func (r *historyRun) answered(ctx context.Context) {
 	r.retry.Worked()
 }
 
-// tellUnknown says once that there are records of unknown kinds.
-func (r *historyRun) tellUnknown(ctx context.Context, records []ledger.Transaction) {
+// warnUnknown logs once that there are records of unknown kinds.
+func (r *historyRun) warnUnknown(ctx context.Context, records []ledger.Transaction) {
 	i := slices.IndexFunc(records, func(t ledger.Transaction) bool { return t.Kind == ledger.TransactionUnknown })
 	if r.unknown || i < 0 {
 		return
@@ -323,7 +323,7 @@ func (r *historyRun) tellUnknown(ctx context.Context, records []ledger.Transacti
 		"stream", "transactions", "event_id", records[i].EventID)
 }
 
-// newest makes the record that is the newest now a target, of which the window may have been read already.
+// newest returns the record that is the newest now as a target. It may be in the window already.
 func (r *historyRun) newest(ctx context.Context) (target historyTarget, err error) {
 	newest, err := r.Source.NewestTransactions(ctx, 1)
 	if err != nil {
@@ -339,17 +339,16 @@ func (r *historyRun) newest(ctx context.Context) (target historyTarget, err erro
 	return target, nil
 }
 
-// historyTarget is a record to which to read: the one that was the newest at a first look. What UntilCurrent waits for
-// is kept over retries.
+// historyTarget is a record up to which to read: the newest at some time.
 type historyTarget struct {
 	known  bool
-	any    bool // there was one
+	any    bool // there was a record
 	mark   ledger.HistoryMark
-	seen   bool // it, or one that is equal to it
-	passed bool // it was seen, and one of another event id behind it: records that share an id stand together
+	seen   bool // a record equal to it was committed
+	passed bool // then one with another event id was committed: records that share an id are adjacent
 }
 
-// take notes records that were committed.
+// take records what was committed.
 func (t *historyTarget) take(records []ledger.Transaction) {
 	for i := range records {
 		t.pass(records[i].Cursor(), records[i].Fingerprint)

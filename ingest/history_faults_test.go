@@ -15,8 +15,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// world is what services of the transaction history may tell, and what becomes of the one that is read. What one update
-// brought stands together in every service's order.
+// world is the services of the transaction history that may answer, and what is done to the one that is read. The records of one
+// update are adjacent in every service's order.
 type world struct {
 	mu      sync.Mutex // of what calls use: reads and writes go on at the same time
 	random  *rand.Rand
@@ -163,7 +163,7 @@ func TestTheHistoryIsStoredExactlyOnceWhateverHappens(t *testing.T) {
 	require.Positive(t, shared, "of the records that were written ahead, some shared their ids")
 }
 
-// livesThrough tells how many records were written ahead while others had their ids.
+// livesThrough returns how many records were written ahead while others had their ids.
 func livesThrough(t *testing.T, seed uint64) int {
 	random := rand.New(rand.NewPCG(seed, 0))
 	l := newHistoryLoop(t, nil)

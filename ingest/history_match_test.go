@@ -203,7 +203,7 @@ func TestAPageThatShrinksBelowTheSharedIDs(t *testing.T) {
 	})
 }
 
-// More records than the window can hold share their ids: whoever serves them, there is no way on.
+// More records than the window can hold share their ids: from no service can it be read on.
 func TestAWindowWithoutAUniqueIDIsAProblem(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		records := history("a b c")

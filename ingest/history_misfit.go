@@ -12,30 +12,29 @@ import (
 )
 
 const (
-	backfillingEvery = 30 * time.Second // how often a service that is not complete is asked whether it is
-	behindEvery      = 10 * time.Second // how often a service that is waited for is looked at
+	backfillingEvery = 30 * time.Second // between requests to a service that is backfilling its own history
+	behindEvery      = 10 * time.Second // between requests to a service that is behind
 
-	// A history in which no cursor is answered is read again only after so many tries, which take some minutes: it may
-	// be an outage.
+	// If the service answers no cursor of the window, the history is read again only after this many tries, which take some
+	// minutes: it may be an outage.
 	refusedTries = 16
 
-	// From one reading again to the next pass at least this long, twice as long each time,
+	// The least time between two generations. It doubles each time,
 	rereadWait = time.Minute
-	// up to this long. After twice that the first is as good as forgotten.
+	// up to this. After twice that without one, it begins again with rereadWait.
 	longestRereadWait = time.Hour
 )
 
-// errAllRefused says that the service reads on after no cursor of the window, and the window is not the beginning of
-// its history.
+// errAllRefused is the error for a service that fails for every cursor of the window, if the window is not the whole history.
 var errAllRefused = errors.New("the service fails to read on after each event id that it was asked for, while its newest records can be read")
 
-// differs is called when the service serves other records than were stored in their places.
+// differs handles a page with other records than those stored at the same positions.
 func (r *historyRun) differs(ctx context.Context, f HistoryPage) error {
 	if !r.fresh {
 		return r.begin(ctx)
 	}
 	window := r.pages.Window
-	if f.from < 0 && !r.pages.First { // it was worth a try
+	if f.from < 0 && !r.pages.First { // the beginning was read only because all cursors were refused
 		if r.failures++; r.failures < refusedTries {
 			return errAllRefused
 		}
@@ -59,7 +58,7 @@ func (r *historyRun) differs(ctx context.Context, f HistoryPage) error {
 	}
 	place := "at the beginning"
 	if f.last >= 0 {
-		place = "behind event id " + r.nameOf(f.last)
+		place = "after event id " + r.nameOf(f.last)
 	}
 	mark, record := window[f.last+1], &f.page[f.last-f.after]
 	if mark.Cursor == record.Cursor() {
@@ -68,12 +67,12 @@ func (r *historyRun) differs(ctx context.Context, f HistoryPage) error {
 	return r.reread(ctx, fmt.Sprintf("%s the service has event id %q, and %q was stored", place, record.EventID, mark.Cursor))
 }
 
-// known is called when the service serves an event id that is stored elsewhere: as another order, or because it has it twice.
+// known handles an event id that is stored on another record already: the service has another order, or has the id twice.
 func (r *historyRun) known(ctx context.Context, known *ledger.KnownEventIDError) error {
 	if !r.fresh {
 		return r.begin(ctx)
 	}
-	// To read again and again would not bring two records of one id closer together.
+	// If the service has the id twice, reading the history again would find the same.
 	twice, err := r.pages.servesTwice(ctx, known.EventID)
 	if err != nil {
 		return err
@@ -85,7 +84,7 @@ func (r *historyRun) known(ctx context.Context, known *ledger.KnownEventIDError)
 	return r.begin(ctx)
 }
 
-// lost is called when nothing follows the window, again and again, and the newest records are not its end.
+// lost is called when nothing follows the window, even after a repeated request, and the newest records are not its end.
 func (r *historyRun) lost(ctx context.Context, f HistoryPage, newest []ledger.Transaction) error {
 	behind, err := r.isBehind(ctx, newest, nil)
 	switch {
@@ -93,15 +92,15 @@ func (r *historyRun) lost(ctx context.Context, f HistoryPage, newest []ledger.Tr
 		return err
 	case behind:
 		return r.behind(ctx)
-	case f.last > f.from || f.from < 0: // the page ends with the window; one that is asked for later does not
-		return fmt.Errorf("the service has %s and nothing behind it, but its newest record is %q, which is not stored; or it serves fewer records in a page than share an event id",
+	case f.last > f.from || f.from < 0: // the service knows records of the window, but returns none after them
+		return fmt.Errorf("the service has %s and nothing after it, but its newest record is %q, which is not stored; or it serves fewer records in a page than share an event id",
 			r.nameOf(f.last), newest[0].EventID)
 	}
 	return r.reread(ctx, fmt.Sprintf("the service knows none of the event ids that were stored last, such as %s, and its newest, %q, is not stored",
 		r.nameOf(len(r.pages.Window)-1), newest[0].EventID))
 }
 
-// isBehind tells whether the service shows nothing but what is stored, and does not know the end of that.
+// isBehind reports whether the service shows only stored records, and not the newest of these.
 func (r *historyRun) isBehind(ctx context.Context, newest, page []ledger.Transaction) (bool, error) {
 	ids := eventIDs(slices.Concat(newest, page))
 	stored, err := r.Sink.StoredTransactions(ctx, r.at, ids)
@@ -116,7 +115,7 @@ func (r *historyRun) isBehind(ctx context.Context, newest, page []ledger.Transac
 	return err == nil && !refused && len(behind) == 0, err
 }
 
-// nameOf is a mark, for people.
+// nameOf names a mark in messages.
 func (r *historyRun) nameOf(index int) string {
 	if index < 0 {
 		return "the beginning"
@@ -124,8 +123,8 @@ func (r *historyRun) nameOf(index int) string {
 	return strconv.Quote(string(r.pages.Window[index].Cursor))
 }
 
-// behind waits for a service that shows nothing but what is stored, and does not know the end of that: another one that
-// lags, or one that lost its history and takes it in again.
+// behind waits for a service that is behind what is stored: another instance that lags, or one that lost its history and ingests
+// it again.
 func (r *historyRun) behind(ctx context.Context) error {
 	why := "the service is behind: the newest stored record, " + r.nameOf(len(r.pages.Window)-1) + ", is not in its history yet"
 	if len(r.pages.Window) == 0 {
@@ -139,7 +138,7 @@ func (r *historyRun) behind(ctx context.Context) error {
 	return r.begin(ctx)
 }
 
-// reread begins a new generation: the one way that is right whatever became of the service. What is stored is shown meanwhile.
+// reread begins a new generation, which is right whatever happened to the service. The stored one is shown until it is complete.
 func (r *historyRun) reread(ctx context.Context, why string) error {
 	if !r.rereads.due() {
 		r.await(ctx, "the history must be read again once more, a while after the last time: "+why)
@@ -161,14 +160,14 @@ func (r *historyRun) reread(ctx context.Context, why string) error {
 	r.rereads.begun()
 	r.rereading = true
 	r.arrived(ctx)
-	r.Logger.WarnContext(ctx, "reading the history again from its beginning; what is stored is shown until that is complete", "stream", "transactions", "why", why)
+	r.Logger.WarnContext(ctx, "reading the history again from its beginning; what is stored is shown until that is complete", "stream", "transactions", "reason", why)
 	if r.Watch.Rereading != nil {
 		r.Watch.Rereading(why)
 	}
 	return nil
 }
 
-// show is called when the new generation was read to its end, or to what was its end when it was begun.
+// show shows the new generation, when it was read to the end of the history, or to what was the end when it was begun.
 func (r *historyRun) show(ctx context.Context) error {
 	if err := r.settle(ctx); err != nil {
 		return err
@@ -195,11 +194,11 @@ func (r *historyRun) show(ctx context.Context) error {
 	return err
 }
 
-// await says, once, that the service must get somewhere before anything can be read.
+// await reports, once, that the loop waits for the service, and why.
 func (r *historyRun) await(ctx context.Context, why string) {
 	if r.waiting != why {
 		r.waiting = why
-		r.Logger.WarnContext(ctx, "waiting for the service of the transaction history", "stream", "transactions", "why", why)
+		r.Logger.WarnContext(ctx, "waiting for the service of the transaction history", "stream", "transactions", "reason", why)
 		if r.Watch.Waiting != nil {
 			r.Watch.Waiting(why)
 		}
@@ -207,7 +206,7 @@ func (r *historyRun) await(ctx context.Context, why string) {
 	r.retry.Worked()
 }
 
-// arrived says that it got there.
+// arrived reports that the wait is over.
 func (r *historyRun) arrived(ctx context.Context) {
 	if r.waiting == "" {
 		return
@@ -219,13 +218,13 @@ func (r *historyRun) arrived(ctx context.Context) {
 	}
 }
 
-// rereads paces readings from the beginning.
+// rereads limits how often new generations begin.
 type rereads struct {
 	number int
 	last   time.Time // when the last one began or ended
 }
 
-// due tells whether another one may begin.
+// due reports whether another one may begin.
 func (p *rereads) due() bool {
 	passed := time.Since(p.last)
 	if passed >= 2*longestRereadWait {

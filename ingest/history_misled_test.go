@@ -95,7 +95,7 @@ func TestAServiceThatIgnoresTheOrderIsAProblem(t *testing.T) {
 	}
 }
 
-// It gives fewer of the newest records than share an id: whether these are the end can't be told from them.
+// It gives fewer of the newest records than share an id: they do not show whether this is the end.
 func TestTooFewNewestRecordsProveNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newHistoryLoop(t, history("a b c d d"))
@@ -128,7 +128,7 @@ func TestAServiceThatContradictsItself(t *testing.T) {
 		stop := l.run()
 		pass(time.Hour)
 		require.Equal(t, "a b c", words(l.memory.stored()))
-		require.ErrorContains(t, errors.Join(l.retried()...), `the service has "c" and nothing behind it, but its newest record is "e", which is not stored`)
+		require.ErrorContains(t, errors.Join(l.retried()...), `the service has "c" and nothing after it, but its newest record is "e", which is not stored`)
 		require.Less(t, len(l.retried()), 200)
 		l.service.become(ahead)
 		pass(time.Minute)

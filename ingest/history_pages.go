@@ -11,57 +11,56 @@ import (
 )
 
 const (
-	// So many of the last records are known, or more where these hold no unique cursor: the service is asked for them again after
-	// each error.
+	// The window has this many of the last records, or more if none of these has a unique cursor. They are read again after each
+	// error.
 	historyWindow = 200
-	// HistoryWindowLimit is how many are looked at for a unique cursor.
+	// HistoryWindowLimit is the most records that are searched for a unique cursor.
 	HistoryWindowLimit = 1000
-	// A page is asked for so many known records early, so that they come again and show that the service is still the
-	// one, in the order, from which they were read.
+	// Each page begins this many known records early. They must come again, as a proof that the service and its order are the same.
 	historyOverlap = 50
-	// So many of the newest records can be asked for at once.
+	// The most records that NewestTransactions returns.
 	mostNewest = 1000
-	// So many of the newest records must be the last known ones before the history counts as read to its end.
+	// This many of the newest records must be the last known ones before the history counts as read to its end.
 	confirmDepth = 20
-	// A service that refuses so many cursors of the window is not asked for another one.
+	// After a service has refused this many cursors of the window, it is asked for no other.
 	mostRefused = 5
-	// So many of the first records are compared with the newest ones.
+	// This many of the first records are compared with the newest ones.
 	orderDepth = 5
 )
 
-// HistoryPages reads the pages of a transaction history behind a window of known records. Each page is asked for behind a known
-// record, and what comes again must match the window, place by place: what comes behind that is new.
+// HistoryPages reads the pages of a transaction history after a window of known records. Each page is requested after a known
+// record. The records that come again must match the window one by one; those after them are new.
 type HistoryPages struct {
 	Source HistorySource
 	Logger *slog.Logger
 	Window []ledger.HistoryMark // the last known records, the oldest first
-	First  bool                 // the window begins with the history
+	First  bool                 // the window begins at the beginning of the history
 
-	refused map[ledger.HistoryCursor]bool // after which the service can't read on
-	doubled map[string]bool               // event ids that stand on records which do not stand together
-	ordered bool                          // the service tells its beginning from its end
+	refused map[ledger.HistoryCursor]bool // cursors for which the service fails
+	doubled map[string]bool               // event ids on several records that are not adjacent
+	ordered bool                          // the service was seen to distinguish its beginning from its end
 }
 
-// HistoryPage is what was read behind a mark of the window. Marks are told by their index in it.
+// HistoryPage is the result of reading after a mark of the window. The marks are given by their index.
 type HistoryPage struct {
-	Records []ledger.Transaction // what came behind the window
-	Differs bool                 // within the window stands another record than the known one
+	Records []ledger.Transaction // the records after the window
+	Differs bool                 // a record of the window came back as another one
 
 	from  int                  // the mark; -1: the beginning of the history
-	after int                  // the mark behind which the last page was asked for
-	last  int                  // the last mark that came again in its place; from: none did
+	after int                  // the mark after which the last page was requested
+	last  int                  // the last mark that came again at its position; from: none did
 	page  []ledger.Transaction // the last page
 }
 
-// NewHistoryPages reads on behind the last known records, the oldest first. complete says that they are all.
+// NewHistoryPages reads after the last known records, which are in order. complete says that they are all there are.
 func NewHistoryPages(source HistorySource, logger *slog.Logger, known []ledger.HistoryMark, complete bool) *HistoryPages {
 	p := &HistoryPages{Source: source, Logger: logger, First: complete, doubled: map[string]bool{}}
 	p.keep(known, nil)
 	return p
 }
 
-// Next reads on: a little before the end of the window, or, where it is to be matched as a whole, behind its oldest mark that will do.
-// No records: there are no more, or the service does not know the cursors of the window.
+// Next reads the next page, from historyOverlap marks before the end of the window; with whole, from its oldest usable mark. If it
+// returns no records, there are no more, or the service does not know the cursors of the window.
 func (p *HistoryPages) Next(ctx context.Context, whole bool) (HistoryPage, error) {
 	for {
 		from := p.startAfter(whole)
@@ -91,7 +90,7 @@ func (p *HistoryPages) usable(mark ledger.HistoryMark) bool {
 	return mark.Unique && !p.refused[mark.Cursor]
 }
 
-// lastUsable is the index of the last mark after which can be read; -1: there is none.
+// lastUsable returns the index of the last usable mark; -1: there is none.
 func (p *HistoryPages) lastUsable(marks []ledger.HistoryMark) int {
 	for i, mark := range slices.Backward(marks) {
 		if p.usable(mark) {
@@ -101,7 +100,7 @@ func (p *HistoryPages) lastUsable(marks []ledger.HistoryMark) int {
 	return -1
 }
 
-// Cursor is that of the newest record that has it alone; empty: there is none.
+// Cursor returns the newest unique cursor of the window; empty: there is none.
 func (p *HistoryPages) Cursor() ledger.HistoryCursor {
 	if i := lastUnique(p.Window); i >= 0 {
 		return p.Window[i].Cursor
@@ -109,8 +108,8 @@ func (p *HistoryPages) Cursor() ledger.HistoryCursor {
 	return ""
 }
 
-// readBehind reads behind a mark until something new comes, or something else than is known, or no page that leads further: a page
-// may be short for any reason.
+// readBehind reads page after page from a mark on, until a page has a new record, or a different one, or no usable mark to
+// continue from. One page may be too short for that.
 func (p *HistoryPages) readBehind(ctx context.Context, from int) (f HistoryPage, refused bool, err error) {
 	f.from, f.after = from, from
 	for {
@@ -135,8 +134,8 @@ func (p *HistoryPages) readBehind(ctx context.Context, from int) (f HistoryPage,
 	}
 }
 
-// askBehind asks for the page behind a mark. refused says that the service can't read on from there, although it can be
-// asked: two of its records share the cursor.
+// askBehind requests the page after a mark. refused says that the service fails for this cursor only, because two of its records
+// share it.
 func (p *HistoryPages) askBehind(ctx context.Context, index int) (page []ledger.Transaction, refused bool, err error) {
 	if index < 0 {
 		page, err = p.Source.TransactionsAfter(ctx, "")
@@ -156,7 +155,7 @@ func (p *HistoryPages) askBehind(ctx context.Context, index int) (page []ledger.
 		return nil, false, err
 	case !hasCursor(page, cursor):
 		return page, false, nil
-	default: // it shares the cursor, and this service does not mind; but which of the two was meant?
+	default: // the record after the mark has the same cursor, so the cursor is ambiguous
 		if err := p.checkCursor(ctx, cursor, page); err != nil {
 			return nil, false, err
 		}
@@ -170,11 +169,11 @@ func (p *HistoryPages) askBehind(ctx context.Context, index int) (page []ledger.
 	return nil, true, nil
 }
 
-// Take adds the new records of a page to the window. fresh are the event ids that no known record has. pending tells of an event id
-// whether it is known, of records that are not in the window any more.
+// Take adds the new records of a page to the window. fresh are the event ids that no known record has. pending reports whether an
+// event id is known of a record that is not in the window any more.
 //
-// The error is a *ledger.KnownEventIDError where a record's event id stands on a known record that did not come again just before it:
-// a service that serves old records behind the window has another order.
+// The error is a *ledger.KnownEventIDError if an event id is that of a known record which did not come again on this page: a
+// service that serves old records after the window has another order.
 func (p *HistoryPages) Take(f HistoryPage, pending func(string) bool) (fresh []string, err error) {
 	near, far := map[string]bool{}, map[string]bool{}
 	for i, mark := range p.Window {
@@ -208,7 +207,7 @@ func (p *HistoryPages) Take(f HistoryPage, pending func(string) bool) (fresh []s
 	return fresh, nil
 }
 
-// TakeAll is Take for who accepts records of an event id that do not stand together.
+// TakeAll is Take, but accepts an event id on several records that are not adjacent.
 func (p *HistoryPages) TakeAll(f HistoryPage) error {
 	_, err := p.Take(f, func(string) bool { return false })
 	var known *ledger.KnownEventIDError
@@ -219,7 +218,8 @@ func (p *HistoryPages) TakeAll(f HistoryPage) error {
 	return err
 }
 
-// keep makes the last of some marks the window. Those of the last records have no fingerprint yet, which takes a while to work out.
+// keep makes the last marks the window. The marks of records, which are the last ones, have no fingerprint yet: keep computes only
+// those that it keeps, because that is slow.
 func (p *HistoryPages) keep(marks []ledger.HistoryMark, records []ledger.Transaction) {
 	cursor := lastUnique(marks)
 	cut := max(0, min(cursor, len(marks)-historyWindow))
@@ -231,7 +231,7 @@ func (p *HistoryPages) keep(marks []ledger.HistoryMark, records []ledger.Transac
 	p.Window = marks[cut:]
 }
 
-// lastUnique is the index of the newest mark that has its cursor alone; -1: there is none.
+// lastUnique returns the index of the newest mark with a unique cursor; -1: there is none.
 func lastUnique(marks []ledger.HistoryMark) int {
 	for i, mark := range slices.Backward(marks) {
 		if mark.Unique {
@@ -241,10 +241,10 @@ func lastUnique(marks []ledger.HistoryMark) int {
 	return -1
 }
 
-// AtEnd tells whether the newest records of the service are the last ones of the window, and returns those that were asked for. Records
-// that share their cursors prove that only together with one that has it alone, as the whole window, or as all that can be asked for.
+// AtEnd reports whether the newest records of the service are the last ones of the window, and returns the newest. Records with
+// shared cursors prove that only together with one that has a unique cursor, or if they are the whole window or mostNewest.
 func (p *HistoryPages) AtEnd(ctx context.Context, least int) (end bool, newest []ledger.Transaction, err error) {
-	// All that share their cursors, one that has it alone, and one more: a copy of that one would look like it.
+	// All records up to the last one with a unique cursor, and one more, in case that one is a copy of it.
 	depth := min(max(min(least, len(p.Window)), len(p.Window)-lastUnique(p.Window)+1), mostNewest)
 	newest, err = p.Source.NewestTransactions(ctx, depth)
 	if err != nil || len(newest) == 0 {
@@ -253,7 +253,7 @@ func (p *HistoryPages) AtEnd(ctx context.Context, least int) (end bool, newest [
 	proof := len(newest) == min(len(p.Window), mostNewest)
 	for i := range newest {
 		if i >= len(p.Window) {
-			// It stands before the window, unless that is all there is, or it is a copy.
+			// This record is older than the window, which is right unless the window is the whole history, or the record is a copy.
 			if p.First || newest[i].Cursor() == p.Window[0].Cursor {
 				return false, newest, nil
 			}
@@ -268,7 +268,7 @@ func (p *HistoryPages) AtEnd(ctx context.Context, least int) (end bool, newest [
 	return proof, newest, nil
 }
 
-// eventIDs are the ids of records, each once.
+// eventIDs returns the ids of records, each once.
 func eventIDs(records []ledger.Transaction) []string {
 	ids := make([]string, len(records))
 	for i := range records {
@@ -278,7 +278,7 @@ func eventIDs(records []ledger.Transaction) []string {
 	return slices.Compact(ids)
 }
 
-// sameRecords tells whether two pages hold the same records.
+// sameRecords reports whether two pages hold the same records.
 func sameRecords(a, b []ledger.Transaction) bool {
 	return slices.EqualFunc(a, b, func(a, b ledger.Transaction) bool {
 		return a.EventID == b.EventID && a.Fingerprint() == b.Fingerprint()
@@ -289,8 +289,8 @@ func hasCursor(page []ledger.Transaction, cursor ledger.HistoryCursor) bool {
 	return slices.ContainsFunc(page, func(record ledger.Transaction) bool { return record.Cursor() == cursor })
 }
 
-// servesTwice tells whether the service has two records of an event id now: then it can't read on after it, or serves
-// the one behind the other.
+// servesTwice reports whether the service has two records of an event id: then it fails for it as a cursor, or serves one record
+// after the other.
 func (p *HistoryPages) servesTwice(ctx context.Context, id string) (bool, error) {
 	page, err := p.Source.TransactionsAfter(ctx, ledger.HistoryCursor(id))
 	if errors.Is(err, ledger.ErrCursorRefused) {
@@ -299,10 +299,10 @@ func (p *HistoryPages) servesTwice(ctx context.Context, id string) (bool, error)
 	return hasCursor(page, ledger.HistoryCursor(id)), err
 }
 
-// errChanging says that what looked like a service that can't be read was only one that changed meanwhile.
+// errChanging is the error for answers that contradict one another only because the service changed between them.
 var errChanging = errors.New("the service changed between two requests")
 
-// checkCursor makes sure that a page which does not fit is not the beginning of the history.
+// checkCursor returns a *ledger.Problem if a page that does not fit is the beginning of the history: the service ignores cursors.
 func (p *HistoryPages) checkCursor(ctx context.Context, cursor ledger.HistoryCursor, page []ledger.Transaction) error {
 	beginning, err := p.Source.TransactionsAfter(ctx, "")
 	if err != nil || len(page) == 0 || !sameRecords(page, beginning) {
@@ -321,7 +321,7 @@ func (p *HistoryPages) checkCursor(ctx context.Context, cursor ledger.HistoryCur
 	}
 }
 
-// checkOrder makes sure, once, that the service tells the beginning of its history from the end.
+// checkOrder returns a *ledger.Problem if the service ignores the order that it is asked for. It checks until that is settled.
 func (p *HistoryPages) checkOrder(ctx context.Context, page []ledger.Transaction) error {
 	n := min(len(page), orderDepth)
 	if p.ordered || n < 2 || len(eventIDs(page[:n])) < n { // equal records look the same from both ends

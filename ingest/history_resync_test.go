@@ -117,7 +117,7 @@ func TestAnotherServiceWithAnotherOrder(t *testing.T) {
 	}
 }
 
-// An event id stands in its place with another record than the one that was stored.
+// The record at a stored position has the same event id, and other content.
 func TestAnotherRecordUnderAStoredEventID(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newHistoryLoop(t, history("a b c"))
@@ -127,11 +127,11 @@ func TestAnotherRecordUnderAStoredEventID(t *testing.T) {
 		pass(time.Minute)
 		require.NoError(t, stop())
 		require.Equal(t, "a b=other c d", words(l.memory.stored()))
-		require.Equal(t, []string{`rereading: behind event id "a" the service has another record of event id "b" than the one that was stored`}, l.heard())
+		require.Equal(t, []string{`rereading: after event id "a" the service has another record of event id "b" than the one that was stored`}, l.heard())
 	})
 }
 
-// It changes while the history is read: what was read before and comes again behind it must not be stored twice, and
+// It changes while the history is read: what was read before and comes again later must not be stored twice, and
 // what was before and never seen must not be missed.
 func TestTheServiceChangesBetweenTwoPages(t *testing.T) {
 	for name, theirs := range map[string]string{

@@ -61,7 +61,7 @@ func words(records []ledger.Transaction) string {
 	return strings.Join(list, " ")
 }
 
-// count is how often each record stands in a list.
+// count counts how often each record is in a list.
 func count(records []ledger.Transaction) map[string]int {
 	n := map[string]int{}
 	for i := range records {

@@ -13,7 +13,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// moved is a history in which one record stands in another place.
+// moved is a history with one record at another position.
 func moved(records []ledger.Transaction, from, to int) []ledger.Transaction {
 	one := records[from]
 	return slices.Insert(slices.Delete(slices.Clone(records), from, from+1), to, one)
@@ -31,7 +31,7 @@ func (l *historyLoop) swapAtPage(n int, records []ledger.Transaction) {
 	}
 }
 
-// While the history is read again a record that was met stands behind the border of the page, in another service.
+// While the history is read again, another service has a record that was read before after the end of the page.
 func TestTheServiceChangesWhileTheHistoryIsReadAgain(t *testing.T) {
 	for _, distance := range []int{1, 8, historyOverlap, historyOverlap + 1, 90} {
 		t.Run(fmt.Sprint("by ", distance), func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestTheServiceChangesWhileTheHistoryIsReadAgain(t *testing.T) {
 	}
 }
 
-// Two records of one id may stand further apart than any window reaches. To read everything again is right the first
+// Two records of one id may be further apart than any window. To read everything again is right the first
 // time, and then no help.
 func TestRecordsFarApartCanShareAnEventID(t *testing.T) {
 	for _, distance := range []int{historyOverlap, 101, 350} {
@@ -177,7 +177,7 @@ func TestAHistoryWithOtherContents(t *testing.T) {
 	}
 }
 
-// The end of the history is told from its last records, of which a service gives no more than so many at once.
+// The end of the history is found by its last records, of which a service returns a limited number at once.
 func TestManyOfTheNewestRecordsShareAnEventID(t *testing.T) {
 	for _, n := range []int{90, 201, mostNewest - 2, mostNewest - 1} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

@@ -213,7 +213,7 @@ func TestTheOutcomeOfAnAppendIsUnknownAfterAnError(t *testing.T) {
 	}
 }
 
-// A page that was begun is finished when the loop is told to stop.
+// A write that has begun is finished when the loop has to stop.
 func TestAPageOfTheHistoryIsFinished(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newHistoryLoop(t, numbered("a", 100))
@@ -254,7 +254,7 @@ func TestAHistoryThatIsAwayForAWeek(t *testing.T) {
 	})
 }
 
-// A long reading is told now and then.
+// The progress of long reading is reported.
 func TestAReadingOfTheHistoryIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newHistoryLoop(t, numbered("a", 600))
@@ -272,7 +272,7 @@ func TestAReadingOfTheHistoryIsTold(t *testing.T) {
 	})
 }
 
-// Whoever answers may be somebody else: that is asked before anything of them is stored.
+// Another service may answer: that is checked before anything of it is stored.
 func TestSomebodyElsesHistoryIsNotStored(t *testing.T) {
 	ours := before(history("a b c"))
 	other := slices.Clone(ours)

@@ -6,21 +6,21 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// historyWrites are the records that were read and are not stored yet. Reading goes on while they are written.
+// historyWrites are the records that were read and are not stored yet. Reading continues while they are written.
 type historyWrites struct {
 	batch   ledger.HistoryBatch    // read, and not being written yet
 	from    ledger.HistoryPosition // where the batch begins
-	writing []*historyWrite        // in their order
-	commits *orderedCommits        // of them
+	writing []*historyWrite        // in order
+	commits *orderedCommits        // of the writes
 	pending map[string]bool        // event ids of records that are not stored yet
-	room    []ledger.Transaction   // of a batch that is stored
+	room    []ledger.Transaction   // an empty slice to reuse, of a stored batch
 }
 
 // historyWrite is a batch of records that is being written.
 type historyWrite struct {
 	*orderedCommit
 	ledger.HistoryBatch
-	stored ledger.HistoryPosition // behind them, when it is done
+	stored ledger.HistoryPosition // after them, when the write is done
 }
 
 // take adds the new records of a page to the batch.
@@ -42,7 +42,7 @@ func (r *historyRun) take(f HistoryPage) error {
 	return nil
 }
 
-// writeAhead begins to write the batch where that can be done meanwhile, and waits where it is full and can't.
+// writeAhead begins to write the batch, if that is possible now. It waits only if the batch is full.
 func (r *historyRun) writeAhead(ctx context.Context) error {
 	for {
 		full := len(r.batch.Records) >= historyBatch
@@ -57,7 +57,7 @@ func (r *historyRun) writeAhead(ctx context.Context) error {
 	}
 }
 
-// settle writes what was read, and waits until it is stored.
+// settle writes everything that was read, and waits until it is stored.
 func (r *historyRun) settle(ctx context.Context) error {
 	for len(r.batch.Records)+len(r.writing) > 0 {
 		if len(r.batch.Records) > 0 && r.commits.takes(true) {
@@ -72,7 +72,7 @@ func (r *historyRun) settle(ctx context.Context) error {
 	return nil
 }
 
-// end waits for what is being written, and drops what is not.
+// end waits for the writes under way, and drops the rest.
 func (r *historyRun) end() {
 	for _, write := range r.writing {
 		<-write.done
@@ -80,7 +80,7 @@ func (r *historyRun) end() {
 	r.batch, r.writing = ledger.HistoryBatch{}, nil
 }
 
-// write begins to write the batch. That is finished once it was begun.
+// write begins to write the batch. The write is finished even if ctx ends.
 func (r *historyRun) write(ctx context.Context) {
 	write, from := &historyWrite{orderedCommit: r.commits.add(), HistoryBatch: r.batch}, r.from
 	r.batch = ledger.HistoryBatch{}
@@ -91,7 +91,7 @@ func (r *historyRun) write(ctx context.Context) {
 	})
 }
 
-// collect takes note of the writes that have ended. Where one failed it waits for all, and returns why.
+// collect records the writes that have ended. If one failed, it waits for all and returns the error.
 func (r *historyRun) collect(ctx context.Context) error {
 	for len(r.writing) > 0 && isClosed(r.writing[0].done) {
 		write := r.writing[0]
@@ -107,7 +107,7 @@ func (r *historyRun) collect(ctx context.Context) error {
 		if r.Watch.Committed != nil {
 			r.Watch.Committed(r.stored, len(write.Records))
 		}
-		r.tellUnknown(ctx, write.Records)
+		r.warnUnknown(ctx, write.Records)
 		r.target.take(write.Records)
 		r.goal.take(write.Records)
 		r.meter.Add(ctx, r.stored.LastSeq, len(write.Records))

@@ -3,33 +3,33 @@ package ingest
 import "time"
 
 const (
-	// Answers that take so many times as long as the fastest lately, and this much more, say that the server has enough to do.
+	// A server is busy when answers take this many times as long as the fastest recent one, plus slowBy.
 	slowTimes = 3
 	slowBy    = 20 * time.Millisecond
-	// fewestRequests is how many are in flight at least: while one is read, another one is on its way.
+	// A busy server still gets this many requests, so that one is on its way while another is read.
 	fewestRequests = 2
 )
 
-// limiter says how many requests may be in flight: no more than the server takes easily. It begins with the most.
+// limiter limits the requests in flight to what the server answers without slowing down. It begins with the maximum.
 type limiter struct {
 	most    int
 	allowed float64       // 1 to most
-	fastest time.Duration // of the answers lately
+	fastest time.Duration // of the recent answers
 	usual   time.Duration // moving average
 }
 
 func newLimiter(most int) limiter { return limiter{most: most, allowed: float64(most)} }
 
-// allows tells whether one more may be sent.
+// allows reports whether one more request may be sent.
 func (l *limiter) allows(inFlight int) bool { return inFlight < int(l.allowed) }
 
-// answered takes in how long an answer took. full says that as many as allowed were in flight: otherwise it says nothing
-// about more of them.
+// answered learns from the duration of an answer. full says that as many requests as allowed were in flight: only then more may
+// be allowed.
 func (l *limiter) answered(took time.Duration, full bool) {
 	if l.usual == 0 {
 		l.fastest, l.usual = took, took
 	}
-	l.fastest = min(l.fastest+l.fastest/1000, took) // what was fast once is forgotten in time
+	l.fastest = min(l.fastest+l.fastest/1000, took) // grows slowly, so that an old minimum is forgotten
 	l.usual += (took - l.usual) / 16
 	switch {
 	case l.usual > slowTimes*l.fastest+slowBy:

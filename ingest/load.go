@@ -14,34 +14,32 @@ import (
 const (
 	// writers is how many transactions write facts at a time.
 	writers = 2
-	// Where updates come more slowly than that, they are written this often.
+	// Batches that do not get full are written this often.
 	lingerFor = 2 * time.Second
-	// leastRoom is what is reserved for a page at least, in bytes: some updates are much larger than others.
+	// leastRoom is the least that is reserved for a page, in bytes: some updates are much larger than others.
 	leastRoom = 1 << 20
-	// A request that fails is repeated so many times in a row before the whole is tried again from the beginning.
+	// A failed request is repeated this many times in a row before the loop's whole try ends.
 	triesInPlace = 3
 )
 
-// pace is what is known of how a source is best read. It outlasts a try.
+// pace is what was learned of reading a source. It is kept over retries.
 type pace struct {
 	retry Retry
 	sizes sizes
 	limit limiter
 }
 
-// newPace is for at most so many requests in flight, 0: DefaultMaxRequests, of a stream with this name in the log.
+// newPace allows maxRequests in flight, or DefaultMaxRequests if that is 0. stream is the name for the log.
 func newPace(maxRequests int, logger *slog.Logger, stream string) pace {
 	return pace{retry: Retry{Logger: logger.With("stream", stream)}, limit: newLimiter(cmp.Or(maxRequests, DefaultMaxRequests))}
 }
 
-// loader brings what a plan says from a source into the database, several windows at a time:
+// loader reads the ranges of a plan and stores them, several windows at a time:
 //
 //	plan ─ windows → fetch ─ pages → write
 //
-// The tail reads pages in a way of its own.
-//
-// Windows are fetched in the plan's order, come in any, and are written in batches of pages that adjoin. The goroutine of run
-// owns all state.
+// Windows are requested in the plan's order, arrive in any order, and are written in batches of adjacent pages. The goroutine of
+// run owns all state. The tail uses the loader with one window, and reads its pages itself.
 type loader struct {
 	eventLoop
 	*pace
@@ -49,24 +47,24 @@ type loader struct {
 	scope  ledger.Scope
 	fork   *forkCheck
 	plan   *plan
-	// ordered: what came is written at once, in one transaction after the other.
+	// ordered: pages are written at once, in one transaction after the other.
 	ordered bool
 
 	reached  ledger.Offset // the highest offset that was fetched
-	updates  int           // that were fetched
-	fetching int
-	room     int64     // bytes of JSON that requests may bring, or pages hold
-	least    int64     // that is reserved for a request
-	pages    []fetched // not being written yet, in the plan's order
-	writing  int
-	wrote    time.Time // when a batch was last begun
+	updates  int           // how many were fetched
+	fetching int           // requests in flight
+	room     int64         // bytes of JSON: reserved for requests in flight, and held by pages
+	least    int64         // bytes reserved for a request at least
+	pages    []fetched     // not being written yet, in the plan's order
+	writing  int           // transactions under way
+	wrote    time.Time     // when a transaction was last begun
 
 	pausing  bool
-	until    time.Time // nothing is asked for before
+	until    time.Time // no request before this time
 	tries    int       // requests that failed since one worked
 	answered bool      // a request worked since a batch was stored
 
-	unreadFrom ledger.Offset // from where on unread counts; what is read below is still stored
+	unreadFrom ledger.Offset // reading stopped from here on (unread says why); what lies below is still read and stored
 }
 
 // run is eventLoop.run.
@@ -75,7 +73,7 @@ func (l *loader) run(ctx context.Context, next func(reading context.Context)) er
 	return l.eventLoop.run(ctx, next)
 }
 
-// resting tells whether nothing that was fetched, or is being fetched, is still to be written.
+// resting reports whether nothing is being fetched or written, and nothing waits to be written.
 func (l *loader) resting() bool { return l.fetching == 0 && l.writing == 0 && len(l.pages) == 0 }
 
 // fetch asks for the plan's next windows, as many as the limiter and the memory budget allow. If further is false, only windows
@@ -106,7 +104,7 @@ func (l *loader) fetch(ctx context.Context, further bool) (exhausted bool) {
 					l.notRead(ctx, window, room, err)
 					return
 				}
-				if float64(len(page.Updates)) >= l.sizes.aim()/2 { // small ones come sooner
+				if float64(len(page.Updates)) >= l.sizes.aim()/2 { // smaller pages take less time, which says nothing about load
 					l.limit.answered(took, busy)
 				}
 				l.arrived(window, room, &page)
@@ -116,7 +114,7 @@ func (l *loader) fetch(ctx context.Context, further bool) (exhausted bool) {
 	return false
 }
 
-// roomFor is how many bytes a window may bring. Where nothing is known of it, that is all there is.
+// roomFor returns how many bytes to reserve for a window: while the size of updates is not known, the whole budget.
 func (l *loader) roomFor(window ledger.Range) int64 {
 	expected := l.sizes.expectBytes(window.To - window.From)
 	if l.sizes.bytesEach() == 0 {
@@ -127,7 +125,7 @@ func (l *loader) roomFor(window ledger.Range) int64 {
 
 // read reads one page of a window.
 func (l *loader) read(ctx context.Context, window ledger.Range, room int64) (page ledger.Page, err error) {
-	read := l.source.ReadUpdates // nothing else is in memory
+	read := l.source.ReadUpdates // without a limit, if the whole budget is reserved
 	if room < bytesInFlight {
 		read = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
 			return l.source.ReadUpdatesWithin(ctx, after, to, room)
@@ -140,14 +138,14 @@ func (l *loader) read(ctx context.Context, window ledger.Range, room int64) (pag
 	return page, err
 }
 
-// confirmed reads a page that is used once it is certain that it is of the history that was read before.
+// confirmed reads a page, and passes it through the fork check.
 func (l *loader) confirmed(ctx context.Context, read func() (*ledger.Page, error)) error {
 	changes := l.source.Changes()
 	page, err := read()
 	if err == nil {
 		return l.fork.accept(ctx, changes, page)
 	}
-	if Lasting(err) { // it may be another server that can't go on
+	if Lasting(err) { // perhaps another server answered, with other updates
 		if changed := l.fork.stuck(ctx); changed != nil {
 			return changed
 		}
@@ -155,10 +153,10 @@ func (l *loader) confirmed(ctx context.Context, read func() (*ledger.Page, error
 	return err
 }
 
-// arrived takes in a page of a window. What the page leaves of it is read later.
+// arrived records a page. The rest of its window goes back to the plan.
 func (l *loader) arrived(window ledger.Range, room int64, page *ledger.Page) {
 	l.tries, l.answered = 0, true
-	if room >= l.least { // else it says nothing of a window that needs more room, and waits for it
+	if room >= l.least { // a page with less room says nothing about the window that needed more
 		l.least = max(leastRoom, l.least/2)
 	}
 	l.sizes.learn(page, page.To < window.To)
@@ -170,14 +168,14 @@ func (l *loader) arrived(window ledger.Range, room int64, page *ledger.Page) {
 	l.pages = slices.Insert(l.pages, i, fetched{page: *page})
 }
 
-// notRead decides what an error means that came instead of a page.
+// notRead handles the error of a request.
 func (l *loader) notRead(ctx context.Context, window ledger.Range, room int64, err error) {
 	switch {
 	case ctx.Err() != nil:
-	case errors.Is(err, ledger.ErrNoRoom) && room < bytesInFlight:
+	case errors.Is(err, ledger.ErrByteLimit) && room < bytesInFlight:
 		l.least = min(bytesInFlight, 4*room)
 		l.plan.giveBack(window)
-	case Lasting(err), errors.Is(err, errAnotherHistory):
+	case Lasting(err), errors.Is(err, errForked):
 		l.giveUp(window.From, err)
 	default:
 		l.plan.giveBack(window)
@@ -185,9 +183,9 @@ func (l *loader) notRead(ctx context.Context, window ledger.Range, room int64, e
 	}
 }
 
-// giveUp ends the reading: from an offset on, where what lies below can still be had and is to come first.
+// giveUp stops reading: from an offset on, if what lies below can still be read and comes first; else altogether.
 func (l *loader) giveUp(from ledger.Offset, err error) {
-	if errors.Is(err, errAnotherHistory) || !Lasting(err) || l.plan.newestFirst {
+	if errors.Is(err, errForked) || !Lasting(err) || l.plan.newestFirst {
 		from = 0
 	}
 	if l.unread == nil || from < l.unreadFrom {
@@ -196,8 +194,8 @@ func (l *loader) giveUp(from ledger.Offset, err error) {
 	l.plan.cut(from)
 }
 
-// trouble lets a pause go by after a request that failed and may be repeated. Others that were on their way with it may
-// fail too, which says nothing new, but may ask for a longer pause.
+// trouble pauses after a request failed that may be repeated. Requests that were in flight with it may fail too: they count as
+// the same failure, but may ask for a longer pause.
 func (l *loader) trouble(ctx context.Context, err error) {
 	if l.pausing {
 		l.until = later(l.until, time.Now().Add(asksFor(err)))
@@ -226,8 +224,8 @@ func (l *loader) pause(ctx context.Context) {
 	})
 }
 
-// write begins transactions for batches of pages that adjoin, those that are planned first before others. stored is called when
-// one was committed, or has nothing to commit.
+// write starts transactions for batches of adjacent pages, in the plan's order. stored is called with a batch when it is
+// committed, or has nothing to commit.
 func (l *loader) write(ctx context.Context, store func(context.Context, ledger.Scope, []ledger.Page) error, stored func(batch)) {
 	most := writers
 	if l.ordered {
@@ -244,7 +242,7 @@ func (l *loader) write(ctx context.Context, store func(context.Context, ledger.S
 		l.begin(func() func() {
 			var err error
 			if len(b.pages) > 0 {
-				err = store(context.WithoutCancel(ctx), l.scope, b.pages) // finished once it was begun
+				err = store(context.WithoutCancel(ctx), l.scope, b.pages) // a transaction that has begun is finished
 			}
 			return func() {
 				l.writing--
@@ -263,7 +261,7 @@ func (l *loader) write(ctx context.Context, store func(context.Context, ledger.S
 	}
 }
 
-// nextBatch takes the first pages that adjoin and are enough for a transaction, or any at all.
+// nextBatch takes the first adjacent pages that fill a batch; with all, the first adjacent pages.
 func (l *loader) nextBatch(all bool) (b batch, ok bool) {
 	for first := 0; first < len(l.pages); {
 		b = batch{}

@@ -166,7 +166,7 @@ func TestARangeThatIsTooWideNearTheEndIsReadInParts(t *testing.T) {
 }
 
 // tooWide has a source give up on ranges of more offsets, when it has worked on them for as long as servers do. The function that
-// it returns tells how often that was.
+// it returns reports how often that was.
 func tooWide(t *testing.T, source *fakeSource, widest ledger.Offset) (refused func() int) {
 	t.Helper()
 	const mostly = 1000 // or the test would not end

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// For so long contracts are asked for before what came of them is stored, together.
+	// Outcomes of this time are stored together.
 	lookupStretch = time.Second
-	// An answer that can't be used is asked for so often, so far apart, before the contract is given up for good: a proxy
-	// that answers nonsense for some minutes must not spoil contracts.
+	// A contract whose answers are unusable is given up after this many tries, this far apart: a proxy that sends wrong answers
+	// for some minutes must not spoil contracts.
 	unusableTries = 5
 	unusableWait  = 5 * time.Minute
-	// Where more contracts than this can't be looked up, it is not a matter of the single contract.
+	// The failures of at most this many contracts are remembered.
 	mostTroubles = 1000
 
 	// The database is asked for wanted look-ups after commits, at most this often,
@@ -30,40 +30,39 @@ const (
 
 // LookupSource is where contracts are looked up.
 type LookupSource interface {
-	// ContractByID reads a contract that one of the querying parties is a stakeholder of; without querying parties any
-	// contract. Errors: ledger.ErrNotFound; ledger.ErrNotOffered; a *ledger.DecodeError or *UnusableError where the
-	// answer can't be used for this contract, while another's may be.
+	// ContractByID reads a contract that has one of the querying parties as a stakeholder; without querying parties any
+	// contract. Errors: ledger.ErrNotFound; ledger.ErrNotOffered; a *ledger.DecodeError or *UnusableError for an answer that
+	// is unusable for this contract only.
 	ContractByID(ctx context.Context, contractID string, queryingParties []string) (ledger.Contract, ledger.JSON, error)
 }
 
-// UnusableError is an answer that says nothing about the contract that was asked for.
+// UnusableError is the error for an answer that says nothing about the requested contract.
 type UnusableError struct{ Err error }
 
 func (e *UnusableError) Error() string { return e.Err.Error() }
 func (e *UnusableError) Unwrap() error { return e.Err }
 
-// LookupSink knows which contracts to look up, and keeps what came of it.
+// LookupSink knows which contracts to look up, and stores the outcomes.
 type LookupSink interface {
 	TaskSink
-	// WantedLookups returns the ids of contracts that are to be looked up, oldest first, at most limit.
+	// WantedLookups returns the ids of the contracts to look up, oldest first, at most limit.
 	WantedLookups(ctx context.Context, limit int) ([]string, error)
 	// SaveLookups stores outcomes; these contracts are no longer wanted.
 	SaveLookups(ctx context.Context, lookups []ledger.Lookup) error
 }
 
-// Lookups is the task that looks up contracts whose creation lies before what the database holds (interface.md,
-// endpoint 3). It works beside the updates loop, and whatever happens to it is no matter of the stream's. It is used
-// once.
+// Lookups is the background task that looks up contracts whose creation lies below the history floor (interface.md,
+// endpoint 3). It is used once.
 type Lookups struct {
 	Source  LookupSource
 	Sink    LookupSink
 	Parties []string // the querying parties; none: any
 	Rate    int      // requests per second at most; at least 1
-	// Wake, if not nil, is received from when nothing is wanted: what was committed may want something.
+	// Wake, if not nil, wakes the task after a commit, which may want more look-ups.
 	Wake   <-chan struct{}
 	Logger *slog.Logger
 	Watch  TaskWatch
-	// Saved, if set, is told of each outcome that was stored.
+	// Saved, if set, is called for each outcome that was stored.
 	Saved func(status ledger.LookupStatus)
 }
 
@@ -87,7 +86,7 @@ func (q *lookupQueue) follow(ctx context.Context, worked func()) error {
 		switch {
 		case err != nil:
 			return err
-		case putOff: // how the task fares, those will tell
+		case putOff: // the contracts that were put off decide whether the task works
 		case len(ids) > 0 || q.task.failing() && len(q.troubles) == 0:
 			worked()
 		default:
@@ -98,14 +97,14 @@ func (q *lookupQueue) follow(ctx context.Context, worked func()) error {
 	return nil
 }
 
-// unusable tells whether an error is about a single contract.
+// unusable reports whether an error is about a single contract.
 func unusable(err error) bool {
 	var undecodable *ledger.DecodeError
 	var useless *UnusableError
 	return errors.As(err, &undecodable) || errors.As(err, &useless)
 }
 
-// lookupQueue is what a run of Lookups knows.
+// lookupQueue is the state of a run of Lookups.
 type lookupQueue struct {
 	*Lookups
 	task  *task
@@ -113,14 +112,14 @@ type lookupQueue struct {
 
 	looked   time.Time           // when the database was asked what is wanted
 	asked    time.Time           // when the last request was sent
-	troubles map[string]*trouble // by contract, of this run
+	troubles map[string]*trouble // by contract id, of this run
 }
 
-// trouble is that a contract could not be looked up. One that fails for itself must not keep the others waiting, so
-// those that failed least are asked for first.
+// trouble records the failures of a contract. Contracts with fewer failures come first, so that one that always fails does not
+// delay the others.
 type trouble struct {
 	failures  int
-	unusable  int       // the failures that were answers of no use
+	unusable  int       // how many of them were unusable answers
 	notBefore time.Time // when to try again
 }
 
@@ -131,7 +130,7 @@ func (q *lookupQueue) failures(id string) int {
 	return 0
 }
 
-// next is the contracts to look up now.
+// next returns the contracts to look up now.
 func (q *lookupQueue) next(ctx context.Context) ([]string, error) {
 	q.looked = time.Now()
 	limit := q.batch + len(q.troubles)
@@ -154,8 +153,8 @@ func (q *lookupQueue) next(ctx context.Context) ([]string, error) {
 	return ids[:min(len(ids), q.batch)], nil
 }
 
-// work looks contracts up until one can't be, and stores what was learned, also when the task has to end meanwhile.
-// What came of the others does not wait for one that may fail again, after long: that is put off to the next time.
+// work looks contracts up until one fails, and stores the outcomes, also when the task has to end meanwhile. Contracts with more
+// failures than the first are put off to the next call, so that outcomes are stored before a request that may take long and fail.
 func (q *lookupQueue) work(ctx context.Context, ids []string) (putOff bool, err error) {
 	var lookups []ledger.Lookup
 	var failure error
@@ -189,7 +188,7 @@ func (q *lookupQueue) work(ctx context.Context, ids []string) (putOff bool, err 
 	return putOff, failure
 }
 
-// lookUp asks for a contract. What is no outcome yet is an error.
+// lookUp asks for a contract. It returns an error if the contract is to be tried again.
 func (q *lookupQueue) lookUp(ctx context.Context, id string) (ledger.Lookup, error) {
 	var contract ledger.Contract
 	err := withTimeout(ctx, lookupPatience, func(ctx context.Context) (err error) {
@@ -216,7 +215,7 @@ func (q *lookupQueue) lookUp(ctx context.Context, id string) (ledger.Lookup, err
 	return lookup, nil
 }
 
-// again notes that a contract could not be looked up, and tells whether it is to be tried again.
+// again records a failure, and reports whether to try the contract again.
 func (q *lookupQueue) again(id string, err error) bool {
 	t := q.troubles[id]
 	if t == nil {
@@ -235,7 +234,7 @@ func (q *lookupQueue) again(id string, err error) bool {
 	return t.unusable < unusableTries
 }
 
-// save stores outcomes. What the database does not take by itself can't be used.
+// save stores outcomes. A contract that the database refuses even alone is stored as unusable.
 func (q *lookupQueue) save(ctx context.Context, lookups []ledger.Lookup) error {
 	err := q.Sink.SaveLookups(ctx, lookups)
 	if Lasting(err) && len(lookups) > 1 {

@@ -432,7 +432,7 @@ func TestStopWhileTheDatabaseHangs(t *testing.T) {
 	})
 }
 
-// hangingSink stores nothing before it is told to give up.
+// hangingSink stores nothing before its context ends.
 type hangingSink struct {
 	*lookupMemory
 	saving int

@@ -47,7 +47,7 @@ func (f *fakeSource) ReadUpdates(ctx context.Context, after, to ledger.Offset) (
 func (f *fakeSource) ReadUpdatesWithin(ctx context.Context, after, to ledger.Offset, room int64) (ledger.Page, error) {
 	page, err := f.readUpdates(ctx, after, to)
 	if err == nil && page.Bytes > room {
-		return ledger.Page{}, ledger.ErrNoRoom
+		return ledger.Page{}, ledger.ErrByteLimit
 	}
 	if err == nil && f.passed != nil {
 		f.passed(&page)
@@ -307,7 +307,7 @@ func (m *memory) written() [][]ledger.Page {
 	return slices.Clone(m.batches)
 }
 
-// begunAt is a memory whose watermark stands at an offset.
+// begunAt returns a memory with its watermark at an offset.
 func begunAt(at ledger.Offset) *memory { return &memory{started: true, at: at} }
 
 // loop is an updates loop between a scripted ledger and a memory.

@@ -8,40 +8,40 @@ import (
 )
 
 const (
-	// So many commits write their rows at the same time.
+	// At most this many transactions write rows at the same time.
 	commitsWriting = 2
-	// So many are open: one that has written its rows, and waits for its turn, keeps no other one from writing.
+	// At most this many are open: those that have written their rows and wait for their commit do not keep others from writing.
 	commitsOpen = 4
 )
 
-// CommitOrder is the place of a write among others that run at the same time: their transactions begin in their order, and are
-// committed in it. The store declares the same interface, as neither imports the other.
+// CommitOrder is the place of a write among concurrent ones: their transactions begin in this order, and commit in it. The store
+// declares the same interface, as neither package imports the other.
 type CommitOrder = interface {
-	// First tells whether nothing is before it: Begin and Wait wait for nothing.
+	// First reports whether no write is before this one: Begin and Wait return at once.
 	First() bool
-	// Begin waits until the transaction of the write before has begun: one that is open then waits for no other writer, such as a
-	// repair, that waits for this one. It fails if the write before has.
+	// Begin waits until the transaction of the write before has begun, and fails if that write has failed. Without it another
+	// writer, such as a repair, could get between the two: it would wait for this one, and the write before for it.
 	Begin(ctx context.Context) error
 	// Began says that the transaction has begun. It is called at most once.
 	Began()
-	// Wait waits until the write before is stored, and fails if it was not. It may be called again.
+	// Wait waits until the write before is stored, and fails if it failed. It may be called again.
 	Wait(ctx context.Context) error
 }
 
-// errBefore is why something was not written: what comes before it was not stored. The error of that one counts.
+// errBefore is the error of a write that was given up because the write before it failed. That one's error counts.
 var errBefore = errors.New("what comes before was not stored")
 
-// orderedCommits runs writes concurrently and commits them in order. One goroutine asks and adds.
+// orderedCommits runs writes concurrently and commits them in order. takes and add are called from one goroutine.
 type orderedCommits struct {
-	open  []*orderedCommit // that had not ended when it was last asked, in their order
-	last  *orderedCommit   // that was added; nil: none was
-	moved chan struct{}    // has an element when a write has written its rows or has ended, and perhaps where none has
+	open  []*orderedCommit // those that had not ended at the last call of takes, in order
+	last  *orderedCommit   // the last that was added; nil: none was
+	moved chan struct{}    // receives after a write has written its rows or has ended; may receive without
 }
 
 func newOrderedCommits() *orderedCommits { return &orderedCommits{moved: make(chan struct{}, 1)} }
 
-// takes tells whether a write can be added. What is not full waits until nothing writes: it would soon be written, and wait
-// behind the one before it.
+// takes reports whether a write can be added. One that is not full waits until no other one writes rows: added sooner, it would
+// only wait for its turn to commit.
 func (o *orderedCommits) takes(full bool) bool {
 	o.open = slices.DeleteFunc(o.open, func(w *orderedCommit) bool { return isClosed(w.done) })
 	writing := 0
@@ -53,7 +53,7 @@ func (o *orderedCommits) takes(full bool) bool {
 	return len(o.open) < commitsOpen && (writing == 0 || full && writing < commitsWriting)
 }
 
-// add adds a write behind all others, which is to be run.
+// add adds a write after all others. Its run must be called.
 func (o *orderedCommits) add() *orderedCommit {
 	w := &orderedCommit{
 		before: o.last, all: o, begun: make(chan struct{}), written: make(chan struct{}), done: make(chan struct{}),
@@ -65,15 +65,15 @@ func (o *orderedCommits) add() *orderedCommit {
 // orderedCommit is one of the writes, and its place among them.
 type orderedCommit struct {
 	all     *orderedCommits
-	before  *orderedCommit // nil: nothing is to be waited for
+	before  *orderedCommit // nil: there is none to wait for
 	begun   chan struct{}  // closed when its transaction has begun
-	written chan struct{}  // closed when only its turn is missing, or nothing
-	once    sync.Once      // closes it
+	written chan struct{}  // closed when it has written its rows, or is done
+	once    sync.Once      // closes written
 	done    chan struct{}  // closed when it is stored or has failed
-	err     error          // valid then
+	err     error          // valid when done is closed
 }
 
-// run writes, once.
+// run calls write, once, and returns when that has ended.
 func (w *orderedCommit) run(write func(CommitOrder) error) {
 	defer func() {
 		close(w.done)
@@ -88,11 +88,11 @@ func (w *orderedCommit) run(write func(CommitOrder) error) {
 		return
 	}
 	w.err = write(w)
-	w.before = nil // and all those before it
+	w.before = nil // lets the memory of those before go
 	if w.err == nil {
 		return
 	}
-	// Where both met the same obstacle, such as a twin of theirs that is in doubt, only the first can tell what it was.
+	// The error of the write before counts, even if both failed for the same reason.
 	<-before.done
 	if err := before.outcome(); err != nil {
 		w.err = err
@@ -134,12 +134,12 @@ func (w *orderedCommit) Wait(ctx context.Context) error {
 	}
 }
 
-// moved says that the write has written its rows, or has ended.
+// moved signals that the write has written its rows, or has ended.
 func (w *orderedCommit) moved() {
 	w.once.Do(func() { close(w.written) })
 	select {
 	case w.all.moved <- struct{}{}:
-	default: // it is said already
+	default: // the signal is pending already
 	}
 }
 
@@ -152,7 +152,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// outcome tells, once it is done, whether something can stand behind it.
+// outcome returns errBefore if the write has failed. It must be done, or nil.
 func (w *orderedCommit) outcome() error {
 	if w != nil && w.err != nil {
 		return errBefore

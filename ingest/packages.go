@@ -8,17 +8,16 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// PackageSink keeps what is vetted.
+// PackageSink stores what is vetted.
 type PackageSink interface {
 	TaskSink
-	// SaveVettedPackages replaces what is known to be vetted now and keeps what it was before. It returns how many
-	// packages were vetted, unvetted, or given other bounds since the last time.
+	// SaveVettedPackages stores what is vetted now, and keeps what was vetted before as the past. It returns how many packages
+	// were vetted, unvetted, or given other bounds since the last call.
 	SaveVettedPackages(ctx context.Context, list []ledger.VettedPackages) (changes int, err error)
 }
 
-// Packages is the task that follows which packages the participant has vetted (interface.md, "VettedPackages"). It
-// reads and never changes them. It works beside the updates loop, and whatever happens to it is no matter of the
-// stream's. It is used once.
+// Packages is the background task that reads, at an interval, which packages the participant has vetted (interface.md,
+// "VettedPackages"). It never changes them. It is used once.
 type Packages struct {
 	// Read returns what the participant has vetted now, on each synchronizer.
 	Read   func(ctx context.Context) ([]ledger.VettedPackages, error)
@@ -26,7 +25,7 @@ type Packages struct {
 	Every  time.Duration // between readings
 	Logger *slog.Logger
 	Watch  TaskWatch
-	// Saved, if set, is told after each reading that was stored how many changes it brought.
+	// Saved, if set, is called after each reading that was stored, with the number of changes.
 	Saved func(changes int)
 }
 

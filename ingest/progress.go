@@ -11,18 +11,18 @@ import (
 
 const (
 	progressEvery = 10 * time.Second
-	// Who watches is told this often, for a bar that moves, and not of work that is done sooner than watchAfter.
+	// The callback is called this often, for a bar that moves, but not for work that takes less than watchAfter.
 	watchEvery = 250 * time.Millisecond
 	watchAfter = 2 * time.Second
 	// The rate is that of the last rateOver, in steps of rateStep.
 	rateOver = 10 * time.Second
 	rateStep = time.Second
-	// What takes longer than this at the pace of late is not worth a forecast.
+	// No forecast is given for work that would take longer than this.
 	longestLeft = 1000 * time.Hour
 )
 
-// Meter measures the progress of a stream's work: it logs a line every ten seconds while there is work, and tells whoever
-// watches. It is safe for concurrent use.
+// Meter measures the progress of a stream's work: it logs a line every ten seconds while there is work, and calls a callback
+// more often. It is safe for concurrent use.
 type Meter struct {
 	logger *slog.Logger
 	tell   func(ledger.Progress)
@@ -30,7 +30,7 @@ type Meter struct {
 	mu     sync.Mutex
 	now    ledger.Progress
 	marks  []progressMark // of the last rateOver, the oldest first
-	logged time.Time      // when a line was written, or the work began
+	logged time.Time      // when a line was logged, or the work began
 	told   time.Time      // when tell was called last; zero: not since the work began
 }
 
@@ -40,8 +40,8 @@ type progressMark struct {
 	at, done int64
 }
 
-// NewMeter measures work that begins now. start says of what stream and unit it is, and From and End of it, as far as
-// they are known. tell, if not nil, is called about four times a second, one call at a time, and must not take long.
+// NewMeter measures work that begins now. start has its stream, unit, and, if known, From and End. tell, if not nil, is called
+// about four times a second, one call at a time, and must return quickly.
 func NewMeter(logger *slog.Logger, start ledger.Progress, tell func(ledger.Progress)) *Meter {
 	m := &Meter{logger: logger, tell: tell, now: start}
 	m.now.At = start.From
@@ -49,7 +49,7 @@ func NewMeter(logger *slog.Logger, start ledger.Progress, tell func(ledger.Progr
 	return m
 }
 
-// begin begins to count anew, from where the work stands.
+// begin starts a new count at the current position.
 func (m *Meter) begin() {
 	now := time.Now()
 	m.now.BeganAt, m.now.From, m.now.Done, m.now.Rate, m.now.Left, m.now.Ended = now, m.now.At, 0, 0, 0, false
@@ -57,14 +57,14 @@ func (m *Meter) begin() {
 	m.logged, m.told = now, time.Time{}
 }
 
-// SetEnd says where the work ends, as far as is known by now.
+// SetEnd sets the position at which the work ends, as far as it is known now.
 func (m *Meter) SetEnd(end int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.now.End = end
 }
 
-// Add says that n units more are done (and committed), and that this is the place that was reached.
+// Add records that n more units are committed, and the position that was reached.
 func (m *Meter) Add(ctx context.Context, at int64, n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,7 +84,7 @@ func (m *Meter) Add(ctx context.Context, at int64, n int) {
 	}
 }
 
-// Rest says that nothing more is to do for now. What is added later is counted anew.
+// Rest records that nothing is left to do for now. The next Add starts a new count.
 func (m *Meter) Rest() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -95,7 +95,7 @@ func (m *Meter) Rest() {
 	}
 }
 
-// measure works out the rate, and the time left at the pace of the places.
+// measure computes the rate in units, and the time left from the pace of the positions.
 func (m *Meter) measure(now time.Time) {
 	for len(m.marks) > 1 && now.Sub(m.marks[1].when) >= rateOver {
 		m.marks = m.marks[1:]

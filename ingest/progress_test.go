@@ -14,7 +14,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// metered is what a meter logs and tells.
+// metered is what a meter logs and reports.
 type metered struct {
 	*Meter
 	log  bytes.Buffer
@@ -38,7 +38,7 @@ func (m *metered) lines(t *testing.T) (lines []map[string]any) {
 	return lines
 }
 
-// A line is written every ten seconds, with the rate and the time left of then; watchers are told four times a second.
+// A line is written every ten seconds, with the rate and the time left of then; the callback is called four times a second.
 func TestMeterTellsRateAndTimeLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestMeterRests(t *testing.T) {
 	})
 }
 
-// Where the end is not known, behind, or too far, there is no time left to tell.
+// If the end is not known, passed, or too far, there is no time left.
 func TestMeterWithoutAnEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,22 +10,21 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// tooMuch is how long a request takes at least that fails because its range is too wide. Servers give up after 20 s.
+// tooMuch: a request that fails sooner than this did not fail because its range is too wide. Servers give up after 20 s.
 const tooMuch = 5 * time.Second
 
-// Ranges reads ranges of updates in requests that the server can answer. A server looks through all offsets of a range, however
-// few updates it finds, and gives up when that takes too long. Then half as many are asked for, and more again as it answers. The
-// zero value is ready. It is safe for concurrent use.
+// Ranges reads ranges of updates in requests that the server can answer. A server searches all offsets of a range, however few
+// updates it finds, and gives up when that takes too long. Ranges then halves the range, and widens it again as the server
+// answers. The zero value is ready. It is safe for concurrent use.
 type Ranges struct {
 	mu     sync.Mutex
-	widest float64 // offsets that are asked for in one request at most since one failed; 0: any number
+	widest float64 // the limit on the offsets of one request, since one failed; 0: none
 }
 
 // ReadRange reads updates after an offset, as far as one request brings, at most up to `to`.
 type ReadRange = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error)
 
-// Read reads the beginning of a range, up to r.To or less far. Where the server gives up on it, less is asked for at once: a
-// range that is read again from its beginning after each failure would never come to its end.
+// Read reads the beginning of a range, in one page. If the server gives up, Read asks for less at once.
 func (r *Ranges) Read(ctx context.Context, logger *slog.Logger, read ReadRange, wanted ledger.Range) (ledger.Page, error) {
 	var page ledger.Page
 	asked := wanted
@@ -43,18 +42,17 @@ func (r *Ranges) Read(ctx context.Context, logger *slog.Logger, read ReadRange, 
 	return page, err
 }
 
-// ask does one request, and learns from its failure.
+// ask sends one request, and learns from its failure.
 func (r *Ranges) ask(ctx context.Context, read ReadRange, asked ledger.Range) (ledger.Page, error) {
 	began := time.Now()
 	page, err := read(ctx, asked.From, asked.To)
-	if err != nil && ctx.Err() == nil && !Lasting(err) && !errors.Is(err, ledger.ErrNoRoom) {
+	if err != nil && ctx.Err() == nil && !Lasting(err) && !errors.Is(err, ledger.ErrByteLimit) {
 		r.failed(asked.To-asked.From, time.Since(began))
 	}
 	return page, err
 }
 
-// failed halves what is asked for next after a range was not read though the server had some time: it may have been too
-// much, because all of it has to be looked through, however little is found.
+// failed halves the limit after a request that failed late: its range may have been too wide.
 func (r *Ranges) failed(offsets ledger.Offset, took time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,7 +61,7 @@ func (r *Ranges) failed(offsets ledger.Offset, took time.Duration) {
 	}
 }
 
-// answered lets the next request ask for more than one that covered so many offsets.
+// answered raises the limit to twice the offsets that a request covered.
 func (r *Ranges) answered(covered ledger.Offset) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,7 +70,7 @@ func (r *Ranges) answered(covered ledger.Offset) {
 	}
 }
 
-// clamp limits a number of offsets to what may be asked for in one request.
+// clamp limits a number of offsets to what one request may ask for.
 func (r *Ranges) clamp(offsets ledger.Offset) ledger.Offset {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,14 +80,14 @@ func (r *Ranges) clamp(offsets ledger.Offset) ledger.Offset {
 	return offsets
 }
 
-// inRanges is a participant whose ranges are read by Ranges.
+// inRanges is an UpdateReader that reads through Ranges.
 type inRanges struct {
 	UpdateReader
 	ranges *Ranges
 	logger *slog.Logger
 }
 
-// ReadUpdates is as UpdateReader has it.
+// ReadUpdates implements UpdateReader.
 func (s inRanges) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
 	return s.ranges.Read(ctx, s.logger, s.UpdateReader.ReadUpdates, ledger.Range{From: after, To: to})
 }

@@ -35,7 +35,7 @@ const (
 
 // An indexer that stopped behind a wide range in which nothing came starts again: it looks through the range in pieces that the
 // server answers.
-func TestAHistoryThatEndsInAWideEmptyRangeIsRecognized(t *testing.T) {
+func TestTheForkCheckReadsAWideEmptyRangeInPieces(t *testing.T) {
 	for name, ahead := range map[string]bool{"up to the watermark": false, "ahead of the watermark": true} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestReadingRanges(t *testing.T) {
 		"it is answered":            {0, func(ledger.Offset) error { return nil }, nil, []ledger.Offset{all}},
 		"it is refused at once":     {time.Second, func(ledger.Offset) error { return errAway }, errAway, []ledger.Offset{all}},
 		"it is refused for good":    {time.Minute, func(ledger.Offset) error { return &ledger.Problem{What: "pruned"} }, &ledger.Problem{}, []ledger.Offset{all}},
-		"there is no room":          {time.Minute, func(ledger.Offset) error { return ledger.ErrNoRoom }, ledger.ErrNoRoom, []ledger.Offset{all}},
+		"there is no room":          {time.Minute, func(ledger.Offset) error { return ledger.ErrByteLimit }, ledger.ErrByteLimit, []ledger.Offset{all}},
 		"nothing is answered":       {time.Minute, func(ledger.Offset) error { return errAway }, errAway, []ledger.Offset{all, all / 2, all / 4, all / 8}},
 		"a quarter of it is not":    {time.Minute, func(n ledger.Offset) error { return refusedAbove(n, all/4) }, nil, []ledger.Offset{all, all / 2, all / 4}},
 		"less than a quarter is it": {time.Minute, func(n ledger.Offset) error { return refusedAbove(n, all/8) }, nil, []ledger.Offset{all, all / 2, all / 4, all / 8}},

@@ -12,30 +12,30 @@ import (
 const (
 	// How long the server holds a long poll on a quiet ledger. Well below its request timeout of 20 s.
 	tailIdle = 10 * time.Second
-	// The most that is asked for in one open-ended read.
+	// The most updates that one open-ended read asks for.
 	fullPoll = 200
 	// While polls come back full the ledger's end is asked for this often.
 	lookEvery = 5 * time.Second
-	// Where the server does not tell its end, reads that catch up are open-ended too and ask for a full page; the
-	// idle gap that ends one delays what has come, so it is short.
+	// If the server does not report its end, catching up is open-ended too, with full pages. The idle gap that ends such a read
+	// delays the updates that have come, so it is short.
 	blindIdle = 200 * time.Millisecond
 )
 
-// reader chooses the read that fits: bounded pages while the ledger is ahead, and polls when it is not. A poll on a quiet
-// ledger waits for one update, and so returns with the first one; where more come, it waits for as many as come in a
-// moment, so that a thousand updates a second cost no more requests than thirty.
+// reader chooses between bounded reads, while the ledger is ahead, and polls, which are open-ended. A poll on a quiet ledger
+// returns with the first update. On a busy one it waits for as many as come within gatherFor, so that a thousand updates a
+// second cost no more requests than thirty.
 type reader struct {
 	*updatesRun
 	at     ledger.Offset // everything up to here has been read
-	agreed ledger.Offset // up to here the participant has what is stored; 0: that is not known
+	agreed ledger.Offset // up to here the participant has the stored updates; 0: not known
 	meter  *Meter
 
-	end    ledger.Offset // of the ledger, as far as is known
-	blind  bool          // the server does not tell its end
-	asked  bool
-	looked time.Time // when the end was asked for though polls brought what came
-	tail   bool      // nothing more was there: time for a poll
-	limit  int       // updates that a poll waits for; 0: as 1
+	end    ledger.Offset // of the ledger, as last known
+	blind  bool          // the server does not report its end
+	asked  bool          // the end was asked for before
+	looked time.Time     // when the end was last asked for between full polls
+	tail   bool          // nothing is left to read: the next read is a poll
+	limit  int           // updates that a poll waits for; 0 counts as 1
 	rhythm rhythm
 	idle   idlePace
 }
@@ -51,10 +51,10 @@ func (r *reader) next(ctx context.Context) (fetched, error) {
 	case r.tail:
 		return r.poll(ctx)
 	case r.blind:
-		// A short idle gap may be no more than a slow server: whether this was all, the long poll tells.
+		// A short idle gap may only mean a slow server: whether this was all, the next poll shows.
 		began := time.Now()
 		page, full, err := r.Source.TailUpdates(ctx, r.at, fullPoll, blindIdle)
-		if err == nil { // what the server had to wait for came just now
+		if err == nil { // if the server had to wait, nothing older is left
 			waited := r.rhythm.answered(time.Since(began), full, blindIdle)
 			r.tail = !full || waited >= blindIdle/2
 		}
@@ -70,7 +70,7 @@ func (r *reader) next(ctx context.Context) (fetched, error) {
 		r.tail = page.To >= r.end
 		r.sizes.learn(&page, page.To < asked.To)
 		return fetched{page: page, answered: true, current: r.tail}, nil
-	default: // current, and the writer ought to know before the long poll ends
+	default: // current: report that before the poll, which may take long
 		r.tail = true
 		return fetched{page: ledger.Page{From: r.at, To: r.at}, current: true}, nil
 	}
@@ -89,16 +89,16 @@ func (r *reader) poll(ctx context.Context) (fetched, error) {
 	nothing := page.To == page.From
 	r.idle.ended(began, nothing)
 	r.limit = r.rhythm.limit(len(page.Updates), waited)
-	if page.To >= r.end && !r.blind { // also that it is where it was
+	if page.To >= r.end && !r.blind { // also if the end has not moved
 		r.end = page.To
 		r.learnEnd(r.end, r.meter)
 	}
-	r.tail = !full || limit < fullPoll || waited >= gatherFor // else there may be much more
-	// What a poll waited for came just now. A server that does not tell its end may only have been slow.
+	r.tail = !full || limit < fullPoll || waited >= gatherFor // else many more may be there
+	// A server that had to wait has nothing more; but one that does not report its end may only have been slow.
 	current := nothing && limit == 1 || r.tail && !r.blind
 	switch {
-	// A participant whose last offset checkpoint stands where a read begins sends it before the next update, and only once there
-	// is one. A read for one element would bring no more than it until another checkpoint is made, some 15 s later.
+	// A participant whose last offset checkpoint is at the offset where a read begins sends it together with the next update. A
+	// read for one element would return only that checkpoint, until there is another one some 15 s later.
 	case nothing && len(page.Checkpoints) > 0 && waited < pollEvery:
 		current = false
 		if r.blind {
@@ -106,7 +106,7 @@ func (r *reader) poll(ctx context.Context) (fetched, error) {
 		} else {
 			r.tail = false // a bounded read has no checkpoints
 		}
-	// However few updates a poll is for, what comes meanwhile does not pile up for long.
+	// Full polls may fall behind: look at the ledger's end now and then.
 	case full && !nothing && !r.blind && began.Sub(r.looked) >= lookEvery:
 		r.tail, r.looked = false, began
 	}

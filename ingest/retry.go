@@ -10,35 +10,35 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// The waits between tries double from the first to the longest. There is no limit on their number: a ledger that is
-// away for a week is read on when it is back.
+// The waits between tries double from the first to the longest. The number of tries has no limit: after an outage of a week,
+// reading resumes.
 const (
 	firstWait   = 200 * time.Millisecond
 	longestWait = 30 * time.Second
-	// A server that asks for more patience gets it, but not so much that nobody notices when it is back.
+	// A server may ask for a longer wait, up to this one.
 	longestAsked = 10 * time.Minute
 )
 
-// Retry says how something that failed is tried again. The zero value tries without end what may pass, and tells nobody. It is
-// not safe for concurrent use.
+// Retry tries a function again after a failure. The zero value retries without limit whatever is not Lasting, and logs nothing. It
+// is not safe for concurrent use.
 type Retry struct {
 	Backoff
-	// Logger is warned of each failure that is tried again; nil: nobody is.
+	// Logger, if not nil, gets a warning for each failure that is retried.
 	Logger *slog.Logger
-	// Failed, if set, is told of each failure that is tried again, and after which pause.
+	// Failed, if set, is called for each failure that is retried, with the wait before the next try.
 	Failed func(err error, wait time.Duration)
-	// Recovered, if set, is told of the first success after a failure.
+	// Recovered, if set, is called at the first success after a failure.
 	Recovered func()
-	// Final tells which errors stay, whatever is tried again; nil: Lasting. They end it.
+	// Final reports which errors are not retried; nil: Lasting.
 	Final func(error) bool
-	// Rest, if not 0, is after which pause a final error is tried again instead, and the longest pause after any other.
+	// Rest, if not 0, is the wait after which final errors are retried too, and the longest wait after any other error.
 	Rest time.Duration
-	// Most is how often something is tried at most; 0: without end.
+	// Most is the greatest number of tries; 0: no limit.
 	Most int
 }
 
-// Do calls fn until it succeeds, its error is final, it was tried often enough or ctx ends. It returns fn's last error, or
-// ctx's where that ended between two tries.
+// Do calls fn until it succeeds, its error is final, it was tried Most times, or ctx ends. It returns fn's last error, or ctx's
+// error if that ended between two tries.
 func (r *Retry) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	for try := 1; ; try++ {
 		err := fn(ctx)
@@ -51,7 +51,7 @@ func (r *Retry) Do(ctx context.Context, fn func(ctx context.Context) error) erro
 	}
 }
 
-// Pause tells of a failure and returns after which pause to try again. Do does this by itself.
+// Pause reports a failure to Logger and Failed, and returns the wait before the next try. Do calls it by itself.
 func (r *Retry) Pause(ctx context.Context, err error) time.Duration {
 	wait := r.Rest
 	if wait == 0 || !r.final(err) {
@@ -69,7 +69,7 @@ func (r *Retry) Pause(ctx context.Context, err error) time.Duration {
 	return wait
 }
 
-// Worked begins the pauses anew. Who succeeds in the middle of a try calls it.
+// Worked resets the waits. A function that succeeds in part of a try calls it.
 func (r *Retry) Worked() {
 	if r.failing() && r.Recovered != nil {
 		r.Recovered()
@@ -87,15 +87,14 @@ func (r *Retry) final(err error) bool {
 // Backoff paces tries. The zero value is ready. It is not safe for concurrent use.
 type Backoff struct{ tries int }
 
-// Reset starts anew after a success.
+// Reset starts again with the shortest wait.
 func (b *Backoff) Reset() { b.tries = 0 }
 
-// failing tells whether nothing has succeeded since the last failure.
+// failing reports whether nothing has succeeded since the last failure.
 func (b *Backoff) failing() bool { return b.tries > 0 }
 
-// Next is how long to wait before the next try: between half and the whole of a time that doubles from 0.2 s to 30 s, so
-// that many clients of a server that comes back do not come at once. An error whose Wait method asks for a longer wait
-// gets it, up to 10 minutes.
+// Next returns the wait before the next try: a random time between the half and the whole of one that doubles from 0.2 s to 30 s,
+// so that clients do not all return at once. An error whose Wait method asks for a longer wait gets it, up to 10 minutes.
 func (b *Backoff) Next(err error) time.Duration {
 	wait := longestWait
 	if b.tries < 16 {
@@ -106,7 +105,7 @@ func (b *Backoff) Next(err error) time.Duration {
 	return max(wait, asksFor(err))
 }
 
-// asksFor is how long an error asks to wait; 0: it does not.
+// asksFor returns the wait that an error asks for; 0: none.
 func asksFor(err error) time.Duration {
 	var asks interface{ Wait() time.Duration }
 	if errors.As(err, &asks) {
@@ -122,10 +121,10 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// Sleep waits, or returns at once when ctx ends.
+// Sleep waits for d, or until ctx ends.
 func Sleep(ctx context.Context, d time.Duration) { sleepOr(ctx, d, nil) }
 
-// sleepOr waits, until ctx ends or woken is sent to; nil is never sent to.
+// sleepOr waits for d, or until ctx ends or woken receives.
 func sleepOr(ctx context.Context, d time.Duration, woken <-chan struct{}) {
 	if d <= 0 {
 		return
@@ -139,8 +138,8 @@ func sleepOr(ctx context.Context, d time.Duration, woken <-chan struct{}) {
 	}
 }
 
-// Lasting tells whether an error stays whatever is tried again: an operator must act, a request should never have been
-// made, or an answer can't be understood.
+// Lasting reports whether an error is permanent, so that retrying does not help: an operator must act, a request should never
+// have been sent, or an answer can't be understood.
 func Lasting(err error) bool {
 	var problem *ledger.Problem
 	var bug *ledger.Bug
@@ -148,5 +147,5 @@ func Lasting(err error) bool {
 	return errors.As(err, &problem) || errors.As(err, &bug) || errors.As(err, &undecodable)
 }
 
-// lastingOrNotOffered is Lasting for who needs an operation that the server may lack.
+// lastingOrNotOffered is Lasting for work that can't do without an operation that the server may lack.
 func lastingOrNotOffered(err error) bool { return Lasting(err) || errors.Is(err, ledger.ErrNotOffered) }

@@ -88,7 +88,7 @@ func TestACommitResetsTheWaits(t *testing.T) {
 	})
 }
 
-// A server that tells its end and fails every read of updates is not asked more and more often.
+// A server that reports its end and fails every read of updates is not asked more and more often.
 func TestTheLedgerEndAloneIsNoSuccess(t *testing.T) {
 	for name, updates := range map[string]int{"current": 0, "behind": 100} {
 		t.Run(name, func(t *testing.T) {

@@ -8,31 +8,30 @@ import (
 const (
 	// On a busy ledger a poll waits for as many updates as come in this time.
 	gatherFor = 25 * time.Millisecond
-	// To a distant server it waits for as many as come while so many answers are on their way: whatever part of their time it
-	// takes for waiting, as answers are not all as fast as the fastest, the next poll asks for more. They do not wait so long
-	// for one another, see longestGap.
+	// A distant server takes long for every answer: a poll then waits for as many updates as come in this many times the fastest
+	// answer. The gap between two of them is limited by longestGap all the same.
 	distance = 4
-	// A poll for several updates gives up when none has come for this long, or less where more are to come.
+	// A poll for several updates ends when none has come for longestGap, which is at least this.
 	shortestGap = 10 * time.Millisecond
-	// Updates that come farther apart count as this far apart, so that a ledger that gets busy is soon seen to be.
+	// Updates that come farther apart count as this far apart, so that the average follows soon when the ledger gets busy.
 	farthestApart = 100 * time.Millisecond
 
 	// Requests that bring nothing new begin this far apart on average, however quickly the server answers.
 	pollEvery = 400 * time.Millisecond
-	// So many of them may follow one another at once: what ends one early must not delay the update that comes next.
+	// This many of them may follow one another at once, so that one that ended early does not delay the next update.
 	pollsAtOnce = 5
 )
 
-// rhythm is how quickly updates come, as polls see it. It is an average, as two updates that happen to come together are no busy
-// ledger. The time that every answer takes says nothing about updates: were it counted, the polls to a distant server would
-// wait for few updates each, and never catch up with those that come meanwhile.
+// rhythm measures how fast updates come, from the durations of polls. It uses an average, because two updates that happen to come
+// together do not mean a busy ledger. It subtracts the time that every answer takes: else the polls to a distant server would
+// each wait for few updates, and never catch up.
 type rhythm struct {
 	begun   bool
-	fastest time.Duration // of the answers lately, so about what one takes that waits for nothing
+	fastest time.Duration // recent answer, about the duration of one without waiting
 	apart   time.Duration // how far apart updates come, a moving average
 }
 
-// answered takes in how long an answer took that was full, or that ended with an idle gap, and returns for how long of that the
+// answered learns from the duration of an answer, which was full or else ended with an idle gap, and returns how long of that the
 // server waited.
 func (r *rhythm) answered(took time.Duration, full bool, gap time.Duration) (waited time.Duration) {
 	own := took
@@ -42,16 +41,16 @@ func (r *rhythm) answered(took time.Duration, full bool, gap time.Duration) (wai
 	if !r.begun {
 		*r = rhythm{begun: true, fastest: own, apart: farthestApart}
 	}
-	r.fastest = min(r.fastest+r.fastest/1000, own) // what was fast once is forgotten in time
+	r.fastest = min(r.fastest+r.fastest/1000, own) // grows slowly, so that an old minimum is forgotten
 	return took - r.fastest
 }
 
-// limit is how many updates the next poll waits for, after one brought n of them and the server waited so long.
+// limit returns how many updates the next poll waits for, after one that brought n of them and waited for waited.
 func (r *rhythm) limit(n int, waited time.Duration) int {
 	gather := max(gatherFor, distance*r.fastest)
 	each := waited / time.Duration(max(1, n))
 	if n == 0 {
-		each = max(each, r.apart) // they are at least so far apart
+		each = max(each, r.apart) // no update came, so they are at least that far apart
 	}
 	r.apart += (min(max(farthestApart, gather), each) - r.apart) / 4
 	if n == 0 {
@@ -60,7 +59,7 @@ func (r *rhythm) limit(n int, waited time.Duration) int {
 	return max(1, min(fullPoll, int(gather/max(1, r.apart))))
 }
 
-// longestGap is how long a poll for so many updates may go without one before it is answered with what has come.
+// longestGap returns the idle gap of a poll for limit updates: it ends when none has come for this long.
 func longestGap(limit int) time.Duration {
 	if limit == 1 {
 		return tailIdle
@@ -68,8 +67,8 @@ func longestGap(limit int) time.Duration {
 	return max(shortestGap, 2*gatherFor/time.Duration(limit))
 }
 
-// idlePace keeps requests that bring nothing new from becoming many. The zero value lets the first ones begin at once.
-type idlePace struct{ used time.Time } // until when the time is used up that those so far may take
+// idlePace limits the rate of requests that bring nothing new. The zero value lets the first ones begin at once.
+type idlePace struct{ used time.Time } // the previous ones have used the time up to here, at one per pollEvery
 
 // begin waits until the next request may begin, or ctx ends, and returns the time.
 func (p *idlePace) begin(ctx context.Context) time.Time {
@@ -77,7 +76,7 @@ func (p *idlePace) begin(ctx context.Context) time.Time {
 	return time.Now()
 }
 
-// ended notes whether a request that began then brought nothing new.
+// ended records whether a request brought nothing new.
 func (p *idlePace) ended(began time.Time, nothing bool) {
 	if !nothing {
 		p.used = time.Time{}

@@ -8,16 +8,16 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// ServedSource tells which offsets a participant serves. One that does not tell answers with ledger.ErrNotOffered.
+// ServedSource reports which offsets a participant serves. The error is ledger.ErrNotOffered if the server can't say.
 type ServedSource interface {
 	LedgerEnd(ctx context.Context) (ledger.Offset, error)
 	PrunedOffset(ctx context.Context) (ledger.Offset, error)
 }
 
-// Served is what a participant serves: what lies after Pruned up to End.
+// Served is the range that a participant serves: after Pruned, up to End.
 type Served struct {
-	Pruned ledger.Offset  // 0: nothing was pruned, or it does not tell: the first read will
-	End    *ledger.Offset // nil: it does not tell
+	Pruned ledger.Offset  // 0: nothing was pruned, or the server does not report it
+	End    *ledger.Offset // nil: the server does not report it
 }
 
 // AskServed asks a participant what it serves.
@@ -32,7 +32,7 @@ func AskServed(ctx context.Context, source ServedSource) (served Served, err err
 	return served, err
 }
 
-// AskPruned asks up to where a participant was pruned; 0: it was not, or does not tell.
+// AskPruned asks up to which offset a participant was pruned; 0: it was not, or does not report it.
 func AskPruned(ctx context.Context, source ServedSource) (ledger.Offset, error) {
 	pruned, err := source.PrunedOffset(ctx)
 	if errors.Is(err, ledger.ErrNotOffered) {
@@ -44,10 +44,11 @@ func AskPruned(ctx context.Context, source ServedSource) (ledger.Offset, error) 
 	return pruned, nil
 }
 
-// cures say what to do where an offset can't be chosen.
+// cures are what to do if an offset can't be chosen, by the reason.
 type cures struct{ noEnd, above, pruned string }
 
-// chooseOffset is the offset to begin at: the one that is wanted, nil: the ledger's end. It must be served.
+// chooseOffset returns the offset to begin at: the wanted one, or the ledger's end if that is nil. It fails if the participant
+// does not serve it.
 func chooseOffset(ctx context.Context, source ServedSource, wanted *ledger.Offset, do cures) (ledger.Offset, error) {
 	served, err := AskServed(ctx, source)
 	switch {

@@ -12,24 +12,24 @@ type Snapshot struct {
 	Source        SnapshotSource
 	Sink          SnapshotSink
 	Scope         ledger.Scope
-	ParticipantID string         // recorded; empty where the server does not say
-	At            *ledger.Offset // nil: where an unfinished snapshot stands, else the ledger's end
+	ParticipantID string         // recorded; empty if the server does not report it
+	At            *ledger.Offset // nil: the offset of an unfinished snapshot, else the ledger's end
 	Restart       bool           // drop an unfinished snapshot first
 	Logger        *slog.Logger
-	// Wrote, if set, is told after each commit how many entries are stored.
+	// Wrote, if set, is called after each commit with the number of stored entries.
 	Wrote func(entries int64)
-	// Progress, if set, is told how far the snapshot has come, as NewMeter says.
+	// Progress, if set, is called with the progress; see NewMeter.
 	Progress func(ledger.Progress)
 }
 
-// Run works until the snapshot is stored and the watermark stands at its offset. It goes on from the last stored
-// token, its own or that of a run before. When ctx ends it finishes the page under way and returns ctx's error, with
-// how far it came. A snapshot that was finished before is a success too: progress then says Finished.
+// Run works until the snapshot is stored and the watermark is at its offset. It resumes from the last stored token, its own or
+// that of an earlier run. When ctx ends it finishes the page under way and returns ctx's error, with the progress. If the
+// snapshot was finished before, Run succeeds, and the progress is Finished.
 func (s *Snapshot) Run(ctx context.Context) (ledger.SnapshotProgress, error) {
 	return s.run(ctx, nil)
 }
 
-// run is Run with an offset that was chosen already; nil: it is still to be chosen.
+// run is Run at an offset that is chosen already; nil: run chooses it.
 func (s *Snapshot) run(ctx context.Context, at *ledger.Offset) (ledger.SnapshotProgress, error) {
 	job := snapshotJob{at: at, retry: Retry{Logger: s.Logger.With("stream", "snapshot")}}
 	err := job.retry.Do(ctx, func(ctx context.Context) error { return s.try(ctx, &job) })
@@ -43,7 +43,7 @@ func (s *Snapshot) run(ctx context.Context, at *ledger.Offset) (ledger.SnapshotP
 	return job.stored, err
 }
 
-// leaveNothing takes back a snapshot that ends before it has brought anything: an indexer would wait for it.
+// leaveNothing drops a snapshot that ended before anything was stored: an indexer would wait for it to be finished.
 func (s *Snapshot) leaveNothing(ctx context.Context, job *snapshotJob) {
 	if !job.begun || job.stored.Entries > 0 {
 		return
@@ -53,17 +53,17 @@ func (s *Snapshot) leaveNothing(ctx context.Context, job *snapshotJob) {
 	}
 }
 
-// snapshotJob is what is kept over tries.
+// snapshotJob is the state that is kept over retries.
 type snapshotJob struct {
 	retry   Retry
 	begun   bool                     // in the database
-	dropped bool                     // the unfinished snapshot, where that was asked for
-	at      *ledger.Offset           // once it was chosen
-	stored  ledger.SnapshotProgress  // as far as is known
-	closing *ledger.SnapshotProgress // what is stored if the last page was written although that returned an error
+	dropped bool                     // the unfinished snapshot was dropped, as Restart demands
+	at      *ledger.Offset           // nil: not chosen yet
+	stored  ledger.SnapshotProgress  // the last known
+	closing *ledger.SnapshotProgress // what is stored if the last page was committed although its write returned an error
 }
 
-// try goes on until something fails.
+// try works until something fails.
 func (s *Snapshot) try(ctx context.Context, job *snapshotJob) error {
 	if s.Restart && !job.dropped {
 		if err := s.Sink.DropSnapshot(ctx); err != nil {

@@ -9,22 +9,21 @@ import (
 )
 
 const (
-	// Pages that came while others were written are written together, until they have so many entries, or so many bytes of
-	// JSON.
+	// Pages that came while others were written are written together, up to this many entries or bytes of JSON.
 	snapshotBatch      = 5_000
 	snapshotBatchBytes = 8 << 20
 )
 
-// snapshotPages reads and writes the pages of one try, side by side. The loop owns its state.
+// snapshotPages reads and writes the pages of one try concurrently. The loop owns its state.
 type snapshotPages struct {
 	*Snapshot
 	job   *snapshotJob
 	meter *Meter
 	loop  eventLoop
-	order *orderedCommits // of the batches that are being written: the token moves over them in their order
+	order *orderedCommits // of the batches: the stored token moves over them in their order
 
-	token   ledger.Token         // behind what was read
-	reading bool                 // a page
+	token   ledger.Token         // of the next page to read
+	reading bool                 // a page is being read
 	last    bool                 // the last page was read
 	page    *ledger.SnapshotPage // read and not in the batch yet; nil: none
 
@@ -32,8 +31,8 @@ type snapshotPages struct {
 	from  ledger.SnapshotProgress // where the batch begins
 }
 
-// copyPages reads the snapshot on from what is stored, and writes it. What was read before an error is written, and what was
-// begun is finished, whatever happens.
+// copyPages reads the rest of the snapshot, and stores it. Pages that were read before an error are stored, and transactions that
+// have begun are finished.
 func (s *Snapshot) copyPages(ctx context.Context, job *snapshotJob) error {
 	meter := NewMeter(s.Logger, ledger.Progress{Stream: "snapshot", Unit: "contracts", From: job.stored.Entries}, s.Progress)
 	defer meter.Rest()
@@ -47,7 +46,7 @@ func (s *Snapshot) copyPages(ctx context.Context, job *snapshotJob) error {
 	})
 }
 
-// read begins to read the page behind what was read, unless one is being read or waits for room in the batch.
+// read begins to read the next page, unless one is being read or waits for the batch.
 func (p *snapshotPages) read(ctx context.Context) {
 	if ctx.Err() != nil || p.reading || p.page != nil || p.last || p.loop.unread != nil {
 		return
@@ -68,7 +67,7 @@ func (p *snapshotPages) read(ctx context.Context) {
 	})
 }
 
-// write gathers what was read, and begins to write a batch where that can be.
+// write adds the page that was read to the batch, and begins to write the batch if that is possible.
 func (p *snapshotPages) write(ctx context.Context) {
 	for ctx.Err() == nil && p.loop.failed == nil {
 		full := p.batch != nil && (len(p.batch.Entries) >= snapshotBatch || p.batch.Bytes >= snapshotBatchBytes)
@@ -84,7 +83,7 @@ func (p *snapshotPages) write(ctx context.Context) {
 	}
 }
 
-// gather adds a page to the batch. One without entries is none, unless it is the last.
+// gather adds a page to the batch. A page without entries is dropped, unless it is the last.
 func (p *snapshotPages) gather(page *ledger.SnapshotPage) {
 	switch {
 	case len(page.Entries) == 0 && !page.Last:
@@ -98,7 +97,7 @@ func (p *snapshotPages) gather(page *ledger.SnapshotPage) {
 	p.batch.Next, p.batch.Last = page.Next, page.Last
 }
 
-// begin begins to write the batch, once it may be written.
+// begin begins to write the batch.
 func (p *snapshotPages) begin(ctx context.Context) {
 	page, from, before := p.batch, p.from, p.order.last
 	write := p.order.add()
@@ -107,7 +106,8 @@ func (p *snapshotPages) begin(ctx context.Context) {
 		closing := p.from
 		p.job.closing = &closing
 	}
-	// Two batches that have an entry in common wait for each other until one gives up; one that is stored refuses the other.
+	// Two concurrent batches with an entry in common wait for each other until one fails. So after a failure the first batch is
+	// written alone: once it is stored, the other is refused for its duplicate.
 	again := before == nil && p.job.retry.failing()
 	alone := again || hasIncomplete(page)
 	if alone && before != nil {
@@ -143,7 +143,7 @@ func (p *snapshotPages) store(
 	return nil
 }
 
-// hasIncomplete tells whether a page has incomplete reassignments.
+// hasIncomplete reports whether a page has incomplete reassignments.
 func hasIncomplete(page *ledger.SnapshotPage) bool {
 	for i := range page.Entries {
 		if page.Entries[i].Unassigned != nil || page.Entries[i].Assigned != nil {

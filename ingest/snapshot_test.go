@@ -324,7 +324,7 @@ func TestSnapshotStopFinishesThePagesUnderWay(t *testing.T) {
 	})
 }
 
-// A batch is written while the one before it is, and behind it: what comes behind one that fails is not stored.
+// A batch is written while the one before it is, and committed after it: batches after one that fails are not stored.
 func TestSnapshotWritesBatchesAtTheSameTime(t *testing.T) {
 	for name, fails := range map[string]bool{"stored in order": false, "not behind a failure": true} {
 		t.Run(name, func(t *testing.T) {
@@ -396,7 +396,7 @@ func TestSnapshotWritesIncompleteReassignmentsAlone(t *testing.T) {
 }
 
 // Batches that have an entry in common wait for each other until one gives up. After a failure the first one is written alone:
-// the database can then tell what is wrong.
+// the database can then report what is wrong.
 func TestSnapshotWritesAloneAfterAFailure(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := contracts{n: 60, pageSize: 10, end: 50}

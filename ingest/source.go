@@ -11,32 +11,31 @@ import (
 type UpdateSource interface {
 	ServedSource
 	UpdateReader
-	// ReadUpdatesWithin is ReadUpdates with a byte limit on the JSON; the error is ledger.ErrNoRoom where the request brings
-	// more. It is safe for concurrent use.
-	ReadUpdatesWithin(ctx context.Context, after, to ledger.Offset, room int64) (ledger.Page, error)
-	// TailUpdates waits for updates after an offset: until limit elements came (full), or idle has passed without one.
+	// ReadUpdatesWithin is ReadUpdates with a limit on the answer, in bytes of JSON. The error is ledger.ErrByteLimit for a larger
+	// one. It is safe for concurrent use.
+	ReadUpdatesWithin(ctx context.Context, after, to ledger.Offset, maxBytes int64) (ledger.Page, error)
+	// TailUpdates waits for updates after an offset: until limit elements came (full), or none came for the time idle.
 	TailUpdates(ctx context.Context, after ledger.Offset, limit int, idle time.Duration) (page ledger.Page, full bool, err error)
-	// Changes counts how often another server may have begun to answer than before: it grows before anything is returned
-	// that the other one answered.
+	// Changes counts how often another server may have begun to answer, such as with each new connection. It grows before the
+	// first answer of the other server is returned.
 	Changes() int64
 }
 
 // UpdateSink is where updates are written.
 type UpdateSink interface {
 	StoredUpdates
-	// Watermark is where the stream resumes; ok is false where nothing was started.
+	// Watermark returns the offset at which the stream resumes; ok is false if it was never started.
 	Watermark(ctx context.Context) (at ledger.Offset, ok bool, err error)
 	// Start sets the first watermark; stateKnown says that the active set is known there.
 	Start(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset, stateKnown bool) error
-	// Append writes pages that follow one another from the watermark on, all of them or nothing.
+	// Append stores consecutive pages from the watermark on and moves the watermark, all of it or nothing.
 	Append(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error
-	// Ahead are the ranges behind the watermark that are stored and not shown yet, in order, those that touch merged into
-	// one.
+	// Ahead returns the ranges above the watermark that are stored and not projected yet, in order, adjacent ones merged.
 	Ahead(ctx context.Context) ([]ledger.Range, error)
-	// Write stores pages that follow one another, anywhere behind the watermark, all of them or nothing. They are shown by
-	// Project. It is safe for concurrent use.
+	// Write stores consecutive pages anywhere above the watermark, all of them or none. Project makes them visible. It is safe for
+	// concurrent use.
 	Write(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error
-	// Project moves the watermark from one offset to another, up to which everything is stored.
+	// Project moves the watermark from one offset to another. Everything between them must be stored.
 	Project(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) error
 }
 
@@ -49,14 +48,14 @@ type SnapshotSource interface {
 
 // SnapshotSink is where a snapshot is written.
 type SnapshotSink interface {
-	// LatestSnapshot is the one that was begun, or finished with nothing behind it yet; nil where there is none.
+	// LatestSnapshot returns a snapshot that is unfinished, or finished with no updates stored after it yet; nil if there is none.
 	LatestSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error)
 	DropSnapshot(ctx context.Context) error
-	// BeginSnapshot begins one, or tells how far the one begun at that offset has come, or that it is finished.
+	// BeginSnapshot begins a snapshot, or returns the progress of the one that was begun at that offset.
 	BeginSnapshot(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset) (ledger.SnapshotProgress, error)
-	// WriteSnapshotPage stores a page with the token behind it, both or neither. The last page closes the snapshot and
-	// puts the watermark at its offset. A page can be written in its turn while the one before it is, unless it has
-	// incomplete reassignments.
+	// WriteSnapshotPage stores a page with the token of the next one, both or neither. The last page finishes the snapshot and sets
+	// the watermark to its offset. Consecutive pages may be written concurrently, in order, but not one with incomplete
+	// reassignments.
 	WriteSnapshotPage(
 		ctx context.Context, progress ledger.SnapshotProgress, order CommitOrder, page ledger.SnapshotPage,
 	) (ledger.SnapshotProgress, error)
@@ -66,30 +65,30 @@ type SnapshotSink interface {
 type HistorySource interface {
 	// Describe asks who the service is and whether its history is complete.
 	Describe(ctx context.Context) (ledger.HistoryService, error)
-	// TransactionsAfter reads on after a cursor in the service's order, as far as one request brings. No records: nothing follows,
-	// or the service does not know the cursor. The error is ledger.ErrCursorRefused where the service fails for this cursor, and
-	// ledger.ErrNotOffered where it has no history.
+	// TransactionsAfter reads the records after a cursor in the service's order, as far as one request brings. No records: none
+	// follow, or the service does not know the cursor. The error is ledger.ErrCursorRefused if the service fails for this cursor,
+	// and ledger.ErrNotOffered if it has no transaction history.
 	TransactionsAfter(ctx context.Context, after ledger.HistoryCursor) ([]ledger.Transaction, error)
-	// NewestTransactions gives the last n records, the newest first.
+	// NewestTransactions returns the last n records, the newest first.
 	NewestTransactions(ctx context.Context, n int) ([]ledger.Transaction, error)
 }
 
 // HistorySink is where the transaction history is written.
 type HistorySink interface {
-	// HistoryPosition is where the history is read on, with the last records of the generation that is read, the oldest first:
-	// HistoryWindowLimit of them, or all.
+	// HistoryPosition returns the position at which reading resumes, with the last records of the generation that is read, the
+	// oldest first: HistoryWindowLimit of them, or all.
 	HistoryPosition(ctx context.Context) (ledger.HistoryPosition, []ledger.HistoryMark, error)
-	// AppendTransactions stores records behind the position, all of them or nothing, and returns the position behind them, which is
-	// at.Behind(len(batch.Records)). order is their place among writes that go on at the same time; nil: there are no others. The error
-	// may be a *ledger.KnownEventIDError.
+	// AppendTransactions stores records after the position, all of them or none, and returns the position after them, which is
+	// at.Behind(len(batch.Records)). order is their place among concurrent writes; nil: there are none. The error may be a
+	// *ledger.KnownEventIDError.
 	AppendTransactions(ctx context.Context, at ledger.HistoryPosition, order CommitOrder, batch ledger.HistoryBatch) (ledger.HistoryPosition, error)
-	// BeginGeneration begins to read the history from its beginning, into a generation that is not shown yet. One that was begun
-	// before and is not shown is given up.
+	// BeginGeneration begins a generation, which is not shown yet, to read the history from its beginning. It gives up an earlier
+	// one that is not shown.
 	BeginGeneration(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error)
 	// ShowGeneration shows the generation that is read, in place of the one that is shown.
 	ShowGeneration(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error)
-	// DropLeftovers removes the rows of generations that are neither shown nor read, bit by bit.
+	// DropLeftovers removes the rows of generations that are neither shown nor read, in steps.
 	DropLeftovers(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error)
-	// StoredTransactions tells which of the event ids stand on a record of the generation that is read.
+	// StoredTransactions returns which of the event ids are on a record of the generation that is read.
 	StoredTransactions(ctx context.Context, at ledger.HistoryPosition, eventIDs []string) (map[string]bool, error)
 }

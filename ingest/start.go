@@ -8,13 +8,13 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Start says where the updates stream begins in a database that has no checkpoint. The zero value is genesis.
+// Start is where the updates stream begins in a database without a checkpoint. The zero value is genesis.
 type Start struct {
 	latest bool
 	offset ledger.Offset
 }
 
-// ParseStart understands "genesis", "latest" and an offset.
+// ParseStart parses "genesis", "latest" or an offset.
 func ParseStart(text string) (Start, error) {
 	switch text {
 	case "genesis":
@@ -29,10 +29,10 @@ func ParseStart(text string) (Start, error) {
 	return Start{offset: ledger.Offset(offset)}, nil
 }
 
-// Offset is the one that is named, 0 for genesis. fixed is false for latest, which names none.
+// Offset returns the offset, 0 for genesis. fixed is false for latest, which has none.
 func (s Start) Offset() (at ledger.Offset, fixed bool) { return s.offset, !s.latest }
 
-// resume is where to read on: the watermark, or where Start says, which then becomes the watermark.
+// resume returns the watermark. In a new database it sets the watermark to Start first.
 func (u *Updates) resume(ctx context.Context) (ledger.Offset, error) {
 	at, started, err := u.Sink.Watermark(ctx)
 	if err != nil || started {

@@ -9,15 +9,14 @@ import (
 )
 
 const (
-	// So many pages are read before they are written.
+	// At most this many pages are read ahead of writing.
 	pagesAhead = 16
-	// A quiet ledger repeats its offset checkpoint with newer times about twice a second: only now and then is that
-	// worth a transaction.
+	// A quiet ledger repeats its offset checkpoint with newer times about twice a second. Such repetitions are written this often.
 	repeatEvery = 10 * time.Second
 )
 
-// tail reads and writes near the ledger's end. It is a loader with one window that has no end: one page after the other is read,
-// and what has come meanwhile is written, facts, coverage, projection and watermark in one transaction.
+// tail reads and writes near the ledger's end. It is a loader with one open-ended window: it reads one page after the other, and
+// meanwhile writes what has come: facts, coverage, projections and watermark in one transaction.
 type tail struct {
 	*updatesRun
 	load   *loader
@@ -25,11 +24,11 @@ type tail struct {
 	meter  *Meter
 
 	at       ledger.Offset // the watermark
-	repeated time.Time     // when offset checkpoints were last written without news
+	repeated time.Time     // when repeated offset checkpoints were last written
 	caughtUp bool
 }
 
-// newTail makes a tail from the watermark on.
+// newTail returns a tail from the watermark on.
 func newTail(r *updatesRun, meter *Meter, at ledger.Offset) *tail {
 	return &tail{
 		updatesRun: r, meter: meter, at: at,
@@ -38,7 +37,7 @@ func newTail(r *updatesRun, meter *Meter, at ledger.Offset) *tail {
 	}
 }
 
-// run works until something fails; errFarBehind is such an error. What was read before the reader failed is committed.
+// run works until something fails; errFarBehind is such an error. Pages that were read before a failed read are committed.
 func (t *tail) run(ctx context.Context) error {
 	return t.load.run(ctx, func(reading context.Context) {
 		t.read(reading)
@@ -71,7 +70,7 @@ func (t *tail) read(ctx context.Context) {
 	})
 }
 
-// arrived takes in a page, but not the offset checkpoints that it only repeats.
+// arrived records a page. It drops repeated offset checkpoints until repeatEvery has passed.
 func (t *tail) arrived(next fetched) {
 	page := &next.page
 	t.reader.at = page.To
@@ -82,12 +81,12 @@ func (t *tail) arrived(next fetched) {
 			t.repeated = time.Now()
 		}
 	}
-	t.load.answered = t.load.answered || next.answered // a server that only tells its end would be asked for more without a pause
+	t.load.answered = t.load.answered || next.answered // an answer to LedgerEnd alone must not reset the retry's waits
 	t.load.room += page.Bytes
 	t.load.pages = append(t.load.pages, next)
 }
 
-// written notes that a batch is committed.
+// written records that a batch is committed.
 func (t *tail) written(ctx context.Context, b batch) {
 	if len(b.pages) > 0 {
 		t.at = b.to()

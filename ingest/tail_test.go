@@ -53,7 +53,7 @@ func TestASteadyTrickleIsNotDelayed(t *testing.T) {
 	})
 }
 
-// A tail that keeps up with a ledger that never rests has caught up, and is no work that is told of.
+// A tail that keeps up with a ledger that never rests has caught up, and reports no progress.
 func TestATailThatKeepsUpHasCaughtUp(t *testing.T) {
 	for name, each := range map[string]time.Duration{"1/s": time.Second, "5/s": 200 * time.Millisecond, "1000/s": time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
@@ -216,7 +216,7 @@ func TestUntilCurrentWhereNothingIsMissing(t *testing.T) {
 	})
 }
 
-// A server that does not tell its end is current at the first read that ends idle with fewer than limit elements.
+// A server that does not report its end is current at the first read that ends idle with fewer than limit elements.
 func TestUntilCurrentOnABlindServer(t *testing.T) {
 	for name, updates := range map[string]int{"some": 30, "exactly a full read": fullPoll, "several reads": 2*fullPoll + 1, "none": 0} {
 		t.Run(name, func(t *testing.T) {

@@ -11,54 +11,55 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// The background tasks, by the names under which the database knows how they fare.
+// The names of the background tasks, in the database, metrics and log.
 const (
-	TaskLookups             = "lookups"
-	TaskPackages            = "packages"
-	TaskVerification        = "verification"
-	TaskHistoryVerification = "history_verification"
+	TaskLookups                  = "lookups"
+	TaskPackages                 = "packages"
+	TaskVerification             = "verification"
+	TaskTransactionsVerification = "transactions_verification"
 )
 
 const (
-	// How long a task rests that an operator must help: a right is missing, or the server lacks the operation.
+	// The wait before the next try of a task that fails until an operator acts: a right is missing, or the server lacks the
+	// operation.
 	restFor = 10 * time.Minute
-	// What has not changed is told to the database at most this often, and is not worth a longer wait than that.
+	// An unchanged state is recorded this often, and recording it may take noteFor.
 	tellEvery = time.Minute
 	noteFor   = 3 * time.Second
-	// What the database keeps of a reason: servers may be talkative.
+	// The longest reason that is recorded, in characters.
 	longestReason = 2000
-	// How long the participant may take to answer a look-up, to the end of the answer, and to list all packages, which is
-	// many requests. Servers give up on a request after 20 s.
+	// Time limits for the whole answer to a look-up, and for listing all packages, which takes many requests. Servers give up on
+	// a request after 20 s.
 	lookupPatience = time.Minute
 	listPatience   = 10 * time.Minute
-	// How long what was learned may still take to store once the task is told to end.
+	// How long outcomes may still take to store when the task has to end.
 	graceFor = 2 * time.Second
 )
 
-// TaskSink remembers how background tasks fare.
+// TaskSink records the state of background tasks.
 type TaskSink interface {
-	// RecordTask records that a task worked just now, or, where failure is not empty, why it did not.
+	// RecordTask records that a task worked just now or, if failure is not empty, why it failed.
 	RecordTask(ctx context.Context, task, failure string) error
 }
 
-// TaskWatch is told how a background task fares. Each function may be nil.
+// TaskWatch has callbacks for the state of a background task. Each may be nil.
 type TaskWatch struct {
-	Retrying func()             // a try failed and is made again
+	Retrying func()             // a try failed and will be repeated
 	Failing  func(failing bool) // after each try
 }
 
-// TaskReport tells metrics and database how a task, or a stream, fares.
+// TaskReport reports the state of a task, or a stream, to metrics and database.
 type TaskReport struct {
-	Name   string // under which the database knows it
+	Name   string // in the database
 	Sink   TaskSink
 	Logger *slog.Logger
 	Watch  TaskWatch
 
-	reason string    // why it fails, as it was noted last; empty: it works, as far as is known
-	told   time.Time // when the database was told last; zero: not yet, or it must hear the news
+	reason string    // the last reported failure; empty: none
+	told   time.Time // when the state was last recorded; zero: it is still to be recorded
 }
 
-// Note notes why the task fails; empty: it works. What has not changed is told to the database once a minute.
+// Note reports why the task fails; empty: it works. An unchanged state is recorded in the database once a minute.
 func (r *TaskReport) Note(ctx context.Context, reason string) {
 	if r.Watch.Failing != nil {
 		r.Watch.Failing(reason != "")
@@ -70,32 +71,31 @@ func (r *TaskReport) Note(ctx context.Context, reason string) {
 	within, cancel := context.WithTimeout(ctx, noteFor)
 	defer cancel()
 	if err := r.Sink.RecordTask(within, r.Name, reason); err != nil {
-		// Said again with the next try. That the database is away is the stream's to say.
-		r.Logger.DebugContext(ctx, "how a task fares could not be recorded", "task", r.Name, "error", err)
+		// The next try records it. The stream warns of a database that does not answer.
+		r.Logger.DebugContext(ctx, "the state of a task could not be recorded", "task", r.Name, "error", err)
 		return
 	}
 	r.told = time.Now()
 }
 
-// RunTask runs a task beside a stream until ctx ends. run works until ctx ends (nil) or something fails; it is called again
-// after a pause, and calls worked whenever it has done what it is for.
+// RunTask runs a background task until ctx ends. run works until ctx ends (nil) or something fails, and is then called again after
+// a wait. It calls worked after each success.
 func RunTask(ctx context.Context, report TaskReport, run func(ctx context.Context, worked func()) error) {
 	newTask(report).run(ctx, run)
 }
 
-// task is what runs beside the stream and never ends it: what goes wrong is told to the log, the database and the metrics
-// instead. None of these is told the same again and again.
+// task is a background task. Its failures never end the stream: they go to log, database and metrics, without repetitions.
 type task struct {
 	TaskReport
 	retry Retry
-	each  bool // it works so rarely that the database is told each time
+	each  bool // each success is recorded, because they are rare
 }
 
 func newTask(report TaskReport) *task {
 	return &task{TaskReport: report, retry: Retry{Final: needsOperator, Rest: restFor}}
 }
 
-// needsOperator tells whether a task fails until somebody does something about it.
+// needsOperator reports whether a task fails until an operator acts.
 func needsOperator(err error) bool { return !unusable(err) && lastingOrNotOffered(err) }
 
 func (t *task) run(ctx context.Context, run func(ctx context.Context, worked func()) error) {
@@ -105,7 +105,7 @@ func (t *task) run(ctx context.Context, run func(ctx context.Context, worked fun
 
 func (t *task) failing() bool { return t.reason != "" }
 
-// worked notes that the task did what it is for.
+// worked reports a success.
 func (t *task) worked(ctx context.Context) {
 	t.retry.Worked()
 	if t.failing() {
@@ -117,9 +117,9 @@ func (t *task) worked(ctx context.Context) {
 	t.Note(ctx, "")
 }
 
-// failed notes why it could not.
+// failed reports a failure.
 func (t *task) failed(ctx context.Context, err error, again time.Duration) {
-	level := slog.LevelDebug // it was said already
+	level := slog.LevelDebug // the failure is logged already
 	if !t.failing() {
 		level = slog.LevelWarn
 	}
@@ -132,7 +132,7 @@ func (t *task) failed(ctx context.Context, err error, again time.Duration) {
 	t.Note(ctx, reason)
 }
 
-// Reason is an error as the database can hold it, with what to do where that is known.
+// Reason returns an error as a text that the database can hold, with its cure if it has one.
 func Reason(err error) string {
 	text := err.Error()
 	var problem *ledger.Problem
@@ -146,20 +146,19 @@ func Reason(err error) string {
 	return text
 }
 
-// withTimeout asks the participant for something, and not for ever: an answer that drips is no silence, and holds up what
-// else the task has to do.
+// withTimeout limits the time for an answer to its end: one that comes byte by byte is never idle, and would delay the task.
 func withTimeout(ctx context.Context, timeout time.Duration, ask func(ctx context.Context) error) error {
 	within, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err := ask(within)
 	if err != nil && ctx.Err() == nil && within.Err() != nil {
-		// What the error itself says of the answer is no longer true of it: it was not awaited.
+		// The error is not wrapped: what it says of the answer would be taken for the server's.
 		return fmt.Errorf("the participant had not answered in full after %v: %s", timeout, err.Error())
 	}
 	return err
 }
 
-// graceContext is a context that ends a moment after ctx: what was learned is worth a moment, and can be learned again.
+// graceContext returns a context that ends graceFor after ctx, for storing outcomes.
 func graceContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	within, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(graceFor, cancel) })

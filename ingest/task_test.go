@@ -16,7 +16,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// told is what a background task told the database, the metrics and the log.
+// told is what a background task reported to database, metrics and log.
 type told struct {
 	mu      sync.Mutex
 	reasons []string // as RecordTask was told, in order

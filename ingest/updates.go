@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// Pages that are fetched and not yet committed take at most this much JSON. The tail may hold one page more, and a page
-	// that is larger is read all the same, by itself.
+	// The budget for pages that are fetched and not committed yet, in bytes of JSON. The tail may hold one page more, and a larger
+	// page is read by itself.
 	bytesInFlight = 24 << 20
 
-	// DefaultMaxRequests is how many requests are in flight at most where nothing else is said.
+	// DefaultMaxRequests is the default limit on the requests in flight.
 	DefaultMaxRequests = 8
 )
 
@@ -26,34 +26,31 @@ type Updates struct {
 	Sink   UpdateSink
 	Scope  ledger.Scope
 	Start  Start
-	// ParticipantID is recorded with the first watermark; empty where the server does not say.
+	// ParticipantID is recorded with the first watermark; empty if the server does not report it.
 	ParticipantID string
-	// Check, if set, is asked before each try whether source and sink still belong together: whoever answers after an
-	// error may be somebody else.
+	// Check, if set, checks before each try that source and sink still belong together: after an error another server may answer.
 	Check func(context.Context) error
-	// UntilCurrent ends the loop when what was the ledger's end at its start is committed.
+	// UntilCurrent ends the loop when the ledger's end as of its start is committed.
 	UntilCurrent bool
-	// MaxRequests is how many requests for updates are in flight at most; 0 means DefaultMaxRequests. Fewer are where the
-	// source refuses some or gets slow.
+	// MaxRequests limits the requests for updates in flight; 0 means DefaultMaxRequests. The loop uses fewer if the source refuses
+	// some or gets slow.
 	MaxRequests int
 	Logger      *slog.Logger
 	Watch       Watch
 }
 
-// Watch is told what happens. Each function may be nil; they are called from one goroutine at a time each.
+// Watch has callbacks for the loop. Each may be nil, and is called from one goroutine at a time.
 type Watch struct {
-	Resumed func(watermark ledger.Offset) // where the loop reads on from, at its start and before each new try
-	// Committed is called after each commit that stored so many updates or moved the watermark. Up to the watermark all is
-	// shown; up to the frontier all is stored.
+	Resumed func(watermark ledger.Offset) // at the start, and before each new try
+	// Committed is called after each commit that stored updates or moved the watermark, with the number of updates.
 	Committed func(watermark, frontier ledger.Offset, updates int)
 	LedgerEnd func(end ledger.Offset)
-	Retrying  func(err error, wait time.Duration) // something failed, and is tried again after a pause
-	Recovered func()                              // after Retrying: a read was answered again, and what it brought was committed
-	Progress  func(ledger.Progress)               // while there is much to do, as NewMeter says
+	Retrying  func(err error, wait time.Duration) // something failed, and is tried again after the wait
+	Recovered func()                              // after Retrying: a read succeeded, and its updates are committed
+	Progress  func(ledger.Progress)               // during long work; see NewMeter
 }
 
-// Run works until ctx ends (nil: the transactions under way were finished), UntilCurrent is reached (nil), or an error
-// stays whatever is tried again.
+// Run works until ctx ends (nil; transactions under way are finished), UntilCurrent is reached (nil), or an error is Lasting.
 func (u *Updates) Run(ctx context.Context) error {
 	r := updatesRun{
 		Updates: u, target: targetOffset{wanted: u.UntilCurrent}, pace: newPace(u.MaxRequests, u.Logger, "updates"),
@@ -63,8 +60,7 @@ func (u *Updates) Run(ctx context.Context) error {
 	return followed(ctx, u.Logger, "updates", r.retry.Do(ctx, r.follow))
 }
 
-// followed is what the loop of a stream returns after an error of its last try, nil: none. What failed while the loop was told to
-// stop is only said.
+// followed returns what the loop of a stream returns for the error of its last try. An error after ctx ended is only logged.
 func followed(ctx context.Context, logger *slog.Logger, stream string, err error) error {
 	if ctx.Err() == nil || err == nil {
 		return err
@@ -75,7 +71,7 @@ func followed(ctx context.Context, logger *slog.Logger, stream string, err error
 	return nil
 }
 
-// updatesRun is what outlasts a try.
+// updatesRun is the state that is kept over retries.
 type updatesRun struct {
 	*Updates
 	pace
@@ -83,10 +79,10 @@ type updatesRun struct {
 	target targetOffset
 }
 
-// errReached ends the pipeline when UntilCurrent is fulfilled.
+// errReached ends the loop when UntilCurrent is reached.
 var errReached = errors.New("reached what was current")
 
-// notReached is an error, but for errReached, which ends the loop without one.
+// notReached returns nil for errReached, and any other error unchanged.
 func notReached(err error) error {
 	if errors.Is(err, errReached) {
 		return nil
@@ -94,7 +90,7 @@ func notReached(err error) error {
 	return err
 }
 
-// targetOffset is what UntilCurrent waits for: the first ledger end that is learned. It is kept over retries.
+// targetOffset is what UntilCurrent waits for: the first known ledger end. It is kept over retries.
 type targetOffset struct {
 	wanted bool
 
@@ -111,8 +107,8 @@ func (t *targetOffset) learn(end ledger.Offset) {
 	}
 }
 
-// reached tells whether the loop is done at an offset. A server that does not tell its end is current when it has
-// nothing more to give.
+// reached reports whether UntilCurrent is reached at an offset. If the server does not report its end, current decides: the last
+// read found nothing more.
 func (t *targetOffset) reached(at ledger.Offset, current bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -125,11 +121,11 @@ func (t *targetOffset) reached(at ledger.Offset, current bool) bool {
 	return current
 }
 
-// errFarBehind ends the tail where catching up is faster.
+// errFarBehind ends the tail when catching up is faster.
 var errFarBehind = errors.New("the ledger's end is far ahead")
 
-// follow reads and writes from the watermark on, until something fails: the tail, and a catch-up where the tail finds
-// itself far behind, or where an earlier one left ranges that are stored and not shown.
+// follow reads and writes from the watermark on, until something fails. It catches up if the tail is far behind, or if an earlier
+// catch-up left ranges that are stored and not projected; else it is the tail.
 func (r *updatesRun) follow(ctx context.Context) error {
 	if r.Check != nil {
 		if err := r.Check(ctx); err != nil {
@@ -168,7 +164,7 @@ func (r *updatesRun) follow(ctx context.Context) error {
 	}
 }
 
-// learnEnd tells of the ledger's end to all who want to know.
+// learnEnd passes on the ledger's end.
 func (r *updatesRun) learnEnd(end ledger.Offset, meter *Meter) {
 	r.target.learn(end)
 	meter.SetEnd(int64(end))

@@ -9,30 +9,29 @@ import (
 )
 
 const (
-	// mostServed is how many updates servers serve in a page at most. Where it is fewer, the first page that is cut short
-	// tells.
+	// mostServed is the most updates that servers put in a page. A server with a lower limit shows it by the first page that is cut
+	// short.
 	mostServed = 2_000
-	// fewestAimedAt is how many updates a window is to bring at least: a page may be cut short for other reasons than that it
-	// is full.
+	// fewestAimedAt is the least number of updates that a window aims at: a page may be cut short for other reasons than its limit.
 	fewestAimedAt = 100
-	// A window's JSON is to be no larger than this, so that several of them can be on their way.
+	// windowBytes is the most JSON that a window aims at, so that several can be in flight.
 	windowBytes = 2 << 20
-	// firstWidth is that of the first window, in offsets.
+	// firstWidth is the width of the first window, in offsets.
 	firstWidth = 200
-	// nearPages is up to how many full pages the ledger's end may be away to count as near.
+	// nearPages: the ledger's end is near if it is at most this many full pages away.
 	nearPages = 3
 )
 
-// sizes follow what the server gives: how dense the updates lie, how large they are, and how many come in one page. What is
-// learned from a window counts less with each one that comes after it.
+// sizes learns from the pages how dense the updates are, how large, and how many the server puts in a page. Older windows count
+// less with each new one.
 type sizes struct {
 	Ranges
-	offsets, updates, bytes float64 // of the windows that were read lately
+	offsets, updates, bytes float64 // of recent windows
 	page                    float64 // updates in a full page; 0: nothing was learned yet
 	width                   float64 // of the next window, in offsets
 }
 
-// learn takes in a page: how many offsets it covers, what it brought, and whether it ended before what was asked for.
+// learn learns from a page; cut says that it ended before the range that was asked for.
 func (s *sizes) learn(page *ledger.Page, cut bool) {
 	const keep = 0.8
 	covered, updates := float64(page.To-page.From), float64(len(page.Updates))
@@ -43,9 +42,9 @@ func (s *sizes) learn(page *ledger.Page, cut bool) {
 	case cut:
 		s.page = updates
 	case updates >= 0.8*s.aim():
-		s.page = min(mostServed, 1.005*s.fullPage()) // it may serve more by now
+		s.page = min(mostServed, 1.005*s.fullPage()) // the server's limit may have been raised
 	}
-	grown := max(s.nextWidth(), 2*covered) // where next to nothing comes, windows grow step by step
+	grown := max(s.nextWidth(), 2*covered) // in a sparse ledger, windows grow step by step
 	s.width = min(grown, max(1, s.aim()/s.density()))
 	s.answered(page.To - page.From)
 }
@@ -57,7 +56,8 @@ func (s *sizes) fullPage() float64 {
 	return max(s.page, fewestAimedAt)
 }
 
-// aim is how many updates a window is to bring: a little less than a full page, because one more costs a request more.
+// aim returns how many updates a window should bring: a little less than a full page, because one more would cost a second
+// request.
 func (s *sizes) aim() float64 {
 	aim := max(0.9*s.fullPage(), fewestAimedAt)
 	if each := s.bytesEach(); each > 0 {
@@ -66,7 +66,7 @@ func (s *sizes) aim() float64 {
 	return max(1, aim)
 }
 
-// density is how many updates there are for each offset. Nothing learned: one.
+// density returns the updates per offset; 1 before anything was learned.
 func (s *sizes) density() float64 {
 	if s.offsets == 0 {
 		return 1
@@ -74,7 +74,7 @@ func (s *sizes) density() float64 {
 	return max(s.updates/s.offsets, 1e-12)
 }
 
-// bytesEach is the JSON of an update; 0: not known.
+// bytesEach returns the bytes of JSON per update; 0: not known.
 func (s *sizes) bytesEach() float64 {
 	if s.updates < 0.5 {
 		return 0
@@ -82,7 +82,7 @@ func (s *sizes) bytesEach() float64 {
 	return s.bytes / s.updates
 }
 
-// expectBytes is how much JSON a range is expected to bring; 0: not known.
+// expectBytes returns how many bytes of JSON a range is expected to bring; 0: not known.
 func (s *sizes) expectBytes(offsets ledger.Offset) int64 {
 	return int64(min(float64(offsets)*s.density()*s.bytesEach(), math.MaxInt32))
 }
@@ -94,7 +94,7 @@ func (s *sizes) nextWidth() float64 {
 	return s.width
 }
 
-// far tells whether a range is worth being read in parallel.
+// far reports whether a range is long enough to be read in parallel.
 func (s *sizes) far(offsets ledger.Offset) bool {
 	return float64(offsets)*s.density() > nearPages*s.fullPage()
 }
@@ -103,12 +103,12 @@ func (s *sizes) far(offsets ledger.Offset) bool {
 type plan struct {
 	sizes       *sizes
 	missing     []ledger.Range
-	end         ledger.Offset // of all that was planned
-	limit       ledger.Offset // nothing from here on is to be read
+	end         ledger.Offset // the end of all ranges that were ever planned
+	limit       ledger.Offset // nothing is read from here on
 	newestFirst bool          // windows are cut from the upper end
 }
 
-// newPlan covers what is behind an offset up to another one, but for the ranges that are stored, which are in order.
+// newPlan plans the range after an offset up to another one, without the ranges that are stored, which are in order.
 func newPlan(sizes *sizes, at, end ledger.Offset, stored []ledger.Range) *plan {
 	p := &plan{sizes: sizes, end: at, limit: math.MaxInt64}
 	for _, r := range stored {
@@ -127,8 +127,8 @@ func (p *plan) extend(end ledger.Offset) {
 	}
 }
 
-// next is the first window that is not being read; ok is false where there is none. Of a range that is short for its
-// density, parallel windows are cut all the same.
+// next returns the next window to read; ok is false if there is none. If little is left, the window is narrower, down to a quarter,
+// so that parallel requests share it.
 func (p *plan) next(parallel int) (window ledger.Range, ok bool) {
 	if len(p.missing) == 0 {
 		return ledger.Range{}, false
@@ -153,7 +153,7 @@ func (p *plan) next(parallel int) (window ledger.Range, ok bool) {
 	return window, true
 }
 
-// first is which of the missing ranges is read first.
+// first returns the index of the range that is read first.
 func (p *plan) first() int {
 	if p.newestFirst {
 		return len(p.missing) - 1
@@ -161,7 +161,7 @@ func (p *plan) first() int {
 	return 0
 }
 
-// take says that a window, as next gave it, is being read.
+// take removes a window that next returned from the plan.
 func (p *plan) take(window ledger.Range) {
 	i := p.first()
 	rest := &p.missing[i]
@@ -175,7 +175,7 @@ func (p *plan) take(window ledger.Range) {
 	}
 }
 
-// giveBack says that a range was not read after all.
+// giveBack returns a range that was not read to the plan.
 func (p *plan) giveBack(r ledger.Range) {
 	if r.From == r.To || r.From >= p.limit {
 		return
@@ -194,13 +194,13 @@ func (p *plan) giveBack(r ledger.Range) {
 	}
 }
 
-// cut leaves nothing to be read from an offset on.
+// cut removes everything from an offset on.
 func (p *plan) cut(from ledger.Offset) {
 	p.limit = min(p.limit, from)
 	p.missing = slices.DeleteFunc(p.missing, func(r ledger.Range) bool { return r.From >= p.limit })
 }
 
-// compare orders pages as they are planned.
+// compare orders pages as the plan does.
 func (p *plan) compare(a, b *ledger.Page) int {
 	if p.newestFirst {
 		a, b = b, a
@@ -208,7 +208,7 @@ func (p *plan) compare(a, b *ledger.Page) int {
 	return cmp.Compare(a.From, b.From)
 }
 
-// follows tells whether a page adjoins the one that is planned before it.
+// follows reports whether a page is adjacent to the one before it in the plan's order.
 func (p *plan) follows(before, page *ledger.Page) bool {
 	if p.newestFirst {
 		before, page = page, before

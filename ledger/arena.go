@@ -1,15 +1,15 @@
 package ledger
 
-// arena gives out room for lists and for values that pointers point to, a block at a time.
+// arena allocates lists, and values for pointers, in blocks.
 type arena[T any] struct {
 	block []T
-	from  int // where the list begins that is being filled
+	from  int // the beginning of the list that is being filled
 }
 
-// start begins a list. What was added to another one that was never taken is forgotten.
+// start begins a list. It drops a list that was not taken.
 func (a *arena[T]) start() { a.from = len(a.block) }
 
-// add adds a zero value to the list that is being filled. The pointer is good until another one is added.
+// add adds a zero value to the list that is being filled. The pointer is valid until the next add.
 func (a *arena[T]) add() *T {
 	const fewest, most = 4, 32
 	if len(a.block) == cap(a.block) {
@@ -21,7 +21,7 @@ func (a *arena[T]) add() *T {
 	return &a.block[len(a.block)-1]
 }
 
-// take is the list, nil where nothing was added. Another one begins.
+// take returns the list, nil if nothing was added, and begins another one.
 func (a *arena[T]) take() []T {
 	if a.from == len(a.block) {
 		return nil
@@ -31,7 +31,7 @@ func (a *arena[T]) take() []T {
 	return list
 }
 
-// one is a zero value that is part of no list.
+// one returns a pointer to a zero value outside of any list.
 func (a *arena[T]) one() *T {
 	a.start()
 	return a.add()

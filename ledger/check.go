@@ -7,7 +7,7 @@ import (
 
 // order checks that a list is ascending.
 type order struct {
-	last Offset // of the element before, or the bound of the list
+	last Offset // of the element before, or the lower bound of the list
 }
 
 // update checks an update's offset against the element before it.

@@ -2,9 +2,9 @@ package ledger
 
 import "time"
 
-// Contract is a contract as a look-up by its id tells it (interface.md, endpoint 3). It is no creation event: offset,
-// node id, blob, interface views and acs_delta are not populated there and not parsed, and the representative package
-// is always the contract's own. Members that are not known are left out.
+// Contract is a contract as a look-up by its id returns it (interface.md, endpoint 3). Unlike a creation event it has no offset,
+// node id, blob, interface views or acs_delta, which the server does not populate there; the representative package is always the
+// contract's own. Unknown members are left out.
 type Contract struct {
 	ContractID      string
 	TemplateID      string // package-id:Module:Entity as served
@@ -18,7 +18,7 @@ type Contract struct {
 	CreatedAt       Time
 }
 
-// LookupStatus says how a look-up of a contract ended; its text stands in the database.
+// LookupStatus is the outcome of a look-up; its text is stored in the database.
 type LookupStatus string
 
 // How a look-up can end.

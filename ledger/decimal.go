@@ -10,18 +10,18 @@ import (
 )
 
 // Decimal is a decimal number as the server wrote it: an optional minus sign, digits, and optionally a point and digits.
-// It has at most 300 digits before the point and 300 after it. All methods want one that [ParseDecimal] or the decoding made.
+// It has at most 300 digits before the point and 300 after it. Its methods work only on values from [ParseDecimal] or decoding.
 type Decimal string
 
-// Real numbers have at most 38 digits. PostgreSQL's numeric holds thousands more, but not the sum of two of its longest, no
-// index takes them, and each costs seconds to write: one record could hold up all.
+// Real numbers have at most 38 digits. PostgreSQL's numeric holds thousands more, but sums overflow, indexes refuse them, and each
+// takes seconds to write: one record could block the stream.
 const (
 	maxWholeDigits    = 300 // before the point, without leading zeros
 	maxFractionDigits = 300 // after it
 )
 
-// ParseDecimal reads a decimal number. Exponents, a plus sign, and a point without digits on both sides are refused;
-// leading zeros and the minus sign of a zero are kept.
+// ParseDecimal parses a decimal number. It refuses exponents, a plus sign, and a point without digits on both sides. It keeps
+// leading zeros and the minus sign of a zero.
 func ParseDecimal(text string) (Decimal, error) {
 	if err := checkDecimal([]byte(text)); err != nil {
 		return "", err
@@ -53,18 +53,18 @@ func allDigits(text []byte) bool {
 	return len(text) > 0
 }
 
-// Digits are the digits before the point without leading zeros, and those after it. A zero can be negative.
+// Digits returns the digits before the point without leading zeros, and those after it. A zero can be negative.
 func (d Decimal) Digits() (negative bool, whole, fraction string) {
 	text, negative := strings.CutPrefix(string(d), "-")
 	whole, fraction, _ = strings.Cut(text, ".")
 	return negative, strings.TrimLeft(whole, "0"), fraction
 }
 
-// Plus is a sum as PostgreSQL's numeric has it, with as many digits after the point as the longer of the two numbers.
+// Plus returns the sum as PostgreSQL's numeric does, with as many digits after the point as the longer of the two numbers.
 func (d Decimal) Plus(other Decimal) Decimal {
 	a, aScale, aFits := d.unscaledInt64()
 	b, bScale, bFits := other.unscaledInt64()
-	if aFits && bFits && aScale == bScale { // nearly always, and this is much faster
+	if aFits && bFits && aScale == bScale { // nearly always, and much faster
 		var room [fitInt64 + 2]byte
 		return withPoint(a+b < 0, strconv.AppendUint(room[:0], uint64(max(a+b, -a-b)), 10), aScale)
 	}
@@ -74,11 +74,10 @@ func (d Decimal) Plus(other Decimal) Decimal {
 	return withPoint(sum.Sign() < 0, new(big.Int).Abs(sum).Append(nil, 10), scale)
 }
 
-// fitInt64 is how many digits fit an int64, even if two of such numbers are added.
+// fitInt64 is how many digits a number may have so that the sum of two fits an int64.
 const fitInt64 = 18
 
-// unscaledInt64 is the number without its point, and how many of its digits stand after the point, if it has no more than
-// fitInt64.
+// unscaledInt64 returns the number without its point, and how many digits are after the point, if it has at most fitInt64 digits.
 func (d Decimal) unscaledInt64() (unscaled int64, scale int, ok bool) {
 	negative, whole, fraction := d.Digits()
 	if len(whole)+len(fraction) > fitInt64 {
@@ -95,7 +94,7 @@ func (d Decimal) unscaledInt64() (unscaled int64, scale int, ok bool) {
 	return unscaled, len(fraction), true
 }
 
-// unscaled is the number without its point, with so many digits after it, which are no fewer than it has.
+// unscaled returns the number without its point, padded to a number of digits after it that is not less than it has.
 func (d Decimal) unscaled(scale int) *big.Int {
 	negative, whole, fraction := d.Digits()
 	unscaled, _ := new(big.Int).SetString("0"+whole+fraction+strings.Repeat("0", scale-len(fraction)), 10)
@@ -105,7 +104,7 @@ func (d Decimal) unscaled(scale int) *big.Int {
 	return unscaled
 }
 
-// withPoint is the number whose last digits, as many as scale, stand after the point.
+// withPoint inserts a point before the last digits, as many as scale.
 func withPoint(negative bool, digits []byte, scale int) Decimal {
 	var room [64]byte
 	text := room[:0]
@@ -122,8 +121,8 @@ func withPoint(negative bool, digits []byte, scale int) Decimal {
 	return Decimal(text)
 }
 
-// Canonical tells whether PostgreSQL's numeric prints the number as the server wrote it: it does, but for leading zeros
-// and the minus sign of a zero.
+// Canonical reports whether PostgreSQL's numeric prints the number as the server wrote it: it does unless there are leading zeros
+// or a zero has a minus sign.
 func (d Decimal) Canonical() bool {
 	text, negative := strings.CutPrefix(string(d), "-")
 	if negative && strings.Trim(text, "0.") == "" {
@@ -132,7 +131,7 @@ func (d Decimal) Canonical() bool {
 	return text[0] != '0' || len(text) == 1 || text[1] == '.'
 }
 
-// appendNumber appends the number in the one form in which equal numbers are written: 1.50 and 01.5 are 1.5.
+// appendNumber appends the number in a normal form, which is the same for equal numbers: 1.50 and 01.5 are 1.5.
 func (d Decimal) appendNumber(to []byte) []byte {
 	negative, whole, fraction := d.Digits()
 	fraction = strings.TrimRight(fraction, "0")

@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// decoder reads the JSON of a body in one pass, straight into the types of the domain, by the tables of members that describe the
-// messages. At the first thing that it refuses it goes to the end of the body, so that whoever reads on comes to an end soon, and
-// keeps the place and the reason; explain makes an error of them.
+// decoder reads the JSON of a body in one pass into the types of the domain, by the tables of members that describe the messages.
+// When it refuses something it keeps position and reason, from which explain makes an error, and jumps to the end of the body, so
+// that all callers end soon.
 type decoder struct {
 	scanner
 	*lexicon
-	at      int // behind what was read last
-	begun   int // where the value begins that was read last
+	at      int // the end of what was read last
+	begun   int // the beginning of the value that was read last
 	refused bool
 	wrong   refusal
 
@@ -34,8 +34,8 @@ type decoder struct {
 	owned      arena[OwnedAmount]
 	aborted    arena[AbortedInstruction]
 	amounts    arena[Decimal]
-	texts      strings.Builder // room for texts of their own, a block at a time
-	payloads   []byte          // room for payloads, a block at a time
+	texts      strings.Builder // allocates texts in blocks
+	payloads   []byte          // allocates payloads in blocks
 	scratch    []byte          // a text without its escapes
 
 	// lastTime is what timeText says: the times of an update and of its events are often the same.
@@ -45,20 +45,20 @@ type decoder struct {
 	// Of the element that is being read:
 	element     element       // of a list of updates
 	nodes       []int32       // of the update's events
-	said        [2]saidOffset // by those events: the first that is said, and the first that differs from it
-	reassigned  bool          // the id of the reassignment has come
-	wordForUnit string        // that stands in a record; empty: none has come
-	hasOwner    bool          // the owner of an amount has come, who may be an empty text
+	said        [2]saidOffset // by those events: the first offset, and the first that differs from it
+	reassigned  bool          // the id of the reassignment was read
+	wordForUnit string        // of a record; empty: none was read
+	hasOwner    bool          // the owner of an amount was read, which may be an empty text
 }
 
 // refusal is what is wrong with a body.
 type refusal struct {
-	at    int    // in the text: within the value that is meant, and in nothing that stands within it
-	field string // of that value; empty: itself
+	at    int    // a position within the refused value, but in none of its parts
+	field string // of that value; empty: the value itself
 	err   error  // nil: it is no JSON
 }
 
-// decode reads a body; read reads all of it but white space at its end.
+// decode reads a body; read reads all of it except white space at the end.
 func decode[T any](body []byte, form answer, read func(*decoder) T) (T, error) {
 	var wrong refusal
 	if utf8.Valid(body) {
@@ -79,10 +79,10 @@ func newDecoder(text []byte, l *lexicon) *decoder {
 	return &decoder{scanner: scanner{text: text}, lexicon: l}
 }
 
-// refuse refuses the value that was read last.
+// refuse refuses the last value.
 func (d *decoder) refuse(err error) { d.refuseAt(d.begun, "", err) }
 
-// refuseAt refuses the value that begins at a place, or its field. Where something was refused before, that counts.
+// refuseAt refuses the value that begins at a position, or its field. Only the first refusal counts.
 func (d *decoder) refuseAt(at int, field string, err error) {
 	if !d.refused {
 		d.refused, d.wrong = true, refusal{at, field, err}
@@ -90,10 +90,10 @@ func (d *decoder) refuseAt(at int, field string, err error) {
 	d.at = len(d.text)
 }
 
-// stop refuses what is no JSON.
+// stop refuses text that is no JSON.
 func (d *decoder) stop() { d.refuseAt(d.at, "", nil) }
 
-// mistyped refuses what comes next.
+// mistyped refuses the next value for its type.
 func (d *decoder) mistyped(expected string) {
 	if d.begun = d.at; d.begun < len(d.text) {
 		d.refuse(errors.New("is " + kindName(d.text[d.begun]) + " where " + expected + " is expected"))
@@ -101,7 +101,7 @@ func (d *decoder) mistyped(expected string) {
 	d.stop()
 }
 
-// kindName is what an error calls a JSON value by its first character.
+// kindName names the kind of a JSON value in errors, by its first character.
 func kindName(c byte) string {
 	switch c {
 	case '{':
@@ -119,7 +119,7 @@ func kindName(c byte) string {
 	}
 }
 
-// peek is the next character that is no white space, 0 at the end.
+// peek returns the next character that is no white space, 0 at the end.
 func (d *decoder) peek() byte {
 	for ; d.at < len(d.text); d.at++ {
 		if c := d.text[d.at]; !isSpace(c) {
@@ -147,12 +147,12 @@ func (d *decoder) want(c byte) {
 	d.at++
 }
 
-// has tells whether a text comes next.
+// has reports whether a text comes next.
 func (d *decoder) has(text string) bool {
 	return len(d.text)-d.at >= len(text) && string(d.text[d.at:d.at+len(text)]) == text
 }
 
-// begin reads the beginning of a list, and tells whether an element follows; more reads what separates it from the next one.
+// begin reads the beginning of a list, and reports whether an element follows. more does so between elements.
 func (d *decoder) begin() bool {
 	if d.peek() != '[' {
 		d.mistyped("an array")
@@ -182,7 +182,7 @@ func (d *decoder) value() []byte {
 	return d.upTo(d.scanner.value(d.at))
 }
 
-// upTo reads what a scanner found the end of; nil where it refused it.
+// upTo reads up to an end that the scanner found; nil if the scanner refused the value.
 func (d *decoder) upTo(end int) []byte {
 	if end < 0 {
 		d.stop()
@@ -192,7 +192,7 @@ func (d *decoder) upTo(end int) []byte {
 	return d.text[d.begun:end]
 }
 
-// mark is a place to which the reading can go back.
+// mark is a state of the decoder, for goBack.
 type mark struct{ at, depth, names, unusual int }
 
 func (d *decoder) mark() mark {
@@ -200,13 +200,13 @@ func (d *decoder) mark() mark {
 	return mark{d.at, d.depth, len(d.memberNames), d.unusual}
 }
 
-// goBack forgets what was read and refused since.
+// goBack returns to a mark, and forgets what was refused since.
 func (d *decoder) goBack(to mark) {
 	d.at, d.depth, d.unusual, d.refused = to.at, to.depth, to.unusual, false
 	d.forget(to.names)
 }
 
-// attempt reads a value; what is refused of it is skipped, and the zero value stands for it.
+// attempt reads a value. If it is refused, attempt skips it, and returns the zero value.
 func attempt[T any](d *decoder, read func(*decoder) T) T {
 	begun := d.mark()
 	value := read(d)

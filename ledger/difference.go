@@ -6,42 +6,42 @@ import (
 	"strings"
 )
 
-// Disagreement tells in what way what is stored is not what it should be.
+// Disagreement is the kind of a Difference.
 type Disagreement string
 
-// The ways to disagree.
+// The kinds of a Difference.
 const (
 	Altered Disagreement = "altered" // a column holds another value
 	Missing Disagreement = "missing" // the row is not stored
-	Extra   Disagreement = "extra"   // a row is stored that there should not be
+	Extra   Disagreement = "extra"   // a row is stored that should not be
 )
 
-// Difference is one thing that is not stored as it should be: as the ledger or the transaction history shows it, or, where
-// Derived is true, as it follows from what else is stored.
+// Difference is a row, or a column of a row, that is not stored as the ledger or the transaction history shows it or, if Derived is
+// true, as it follows from other rows.
 type Difference struct {
 	Kind     Disagreement
-	Relation string // of schema indexer
+	Relation string // a table
 	Offset   Offset // 0: the row belongs to no offset
 	Seq      int64  // of the record of the transaction history that the row belongs to; 0: it belongs to none
-	Row      string // tells the row from others at its offset or of its record, such as "node_id 3, ordinal 0"; empty: there is one only
-	NodeID   *int32 // of the row, where it has one
-	Element  bool   // the row is that of one element of an update, of which there are Update.Elements
+	Row      string // identifies the row among those of its offset or record, such as "node_id 3, ordinal 0"; empty: there is only one
+	NodeID   *int32 // of the row; nil: it has none
+	Element  bool   // the row is that of an element of an update; Update.Elements counts these
 	Derived  bool
 
-	// Where Kind is Altered: the column, and both values as PostgreSQL writes them, nil for NULL. In place of a
-	// reference stands what it refers to; of binary values longer than 64 bytes their length and their SHA-256.
+	// If Kind is Altered: the column, and both values as PostgreSQL writes them, nil for NULL. References are resolved; binary
+	// values longer than 64 bytes are given by length and SHA-256.
 	Column string
 	Wanted *string // what should be stored
 	Stored *string
 }
 
-// Lacking tells that a column of a stored row holds nothing where there should be a value. A participant that was upgraded
-// makes many such: it shows values that it did not show when the rows were written.
+// Lacking reports that a column is NULL and should have a value. An upgraded participant causes many of these: it shows values that
+// it did not show when the rows were written.
 func (d Difference) Lacking() bool {
 	return d.Kind == Altered && d.Stored == nil && d.Wanted != nil
 }
 
-// String is the difference as a sentence. Values stand in quotes, escaped.
+// String returns the difference as a sentence, with quoted values.
 func (d Difference) String() string {
 	where := d.Relation
 	if d.Offset > 0 {
@@ -66,7 +66,7 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s is %s, and %s in the ledger", where, d.Column, Quoted(d.Stored), Quoted(d.Wanted))
 }
 
-// Quoted is a value of a column for people: in quotes, escaped, or NULL.
+// Quoted returns a value of a column for messages: in quotes, escaped, or NULL.
 func Quoted(value *string) string {
 	if value == nil {
 		return "NULL"
@@ -77,9 +77,9 @@ func Quoted(value *string) string {
 // Range is a range of offsets.
 type Range struct{ From, To Offset } // from exclusive, to inclusive
 
-// Bounds is what a database claims to hold of the updates.
+// Bounds is the range of updates that a database holds, as recorded.
 type Bounds struct {
-	Floor      Offset  // events with a greater offset are complete
+	Floor      Offset  // the history floor: events are complete after it,
 	Watermark  Offset  // up to here
 	StateFloor *Offset // the active set is known from here on; nil: nowhere
 }

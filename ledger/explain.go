@@ -15,21 +15,21 @@ import (
 
 // answer is the form of an answer, by which errors name the element that they are about.
 type answer struct {
-	levels int    // how many steps lead to an element: 0: the answer is one itself, 1: a list of them, 2: a page with a list
+	levels int    // 0: the answer is one element, 1: a list of elements, 2: a page with a list
 	list   string // the member of a page which is the list
 	plain  bool   // elements have no wrappers: a level called update or contractEntry, and the value of its variant
-	// hint finds out which element it is, as far as its text, which may be cut off or hold anything, can be read.
+	// hint identifies an element as far as its text can be read, which may be cut off, or invalid.
 	hint func(text []byte, e *DecodeError)
 }
 
-// explain says what is wrong with a body that was refused. The library reads it all once: where it finds something wrong, that
-// counts; else it comes by the place where the tables of members have refused it.
+// explain returns the error for a body that was refused. It reads the body again with jsontext. What that refuses counts; else
+// explain names the element at the position that the tables of members refused.
 func explain(body []byte, form answer, wrong refusal) *DecodeError {
 	// A lone surrogate is legal in a payload, and the library counts it as invalid UTF-8: where real UTF-8 is valid, only
 	// surrogates are allowed.
 	dec := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowInvalidUTF8(utf8.Valid(body)))
 	refused := whole(errors.New("is not what is expected"))
-	begun, found := 0, wrong.err == nil // begun is where the element begins
+	begun, found := 0, wrong.err == nil // begun is the beginning of the element
 	for {
 		if form.levels > 0 && dec.StackDepth() == form.levels {
 			begun = int(dec.InputOffset())
@@ -56,10 +56,10 @@ func explain(body []byte, form answer, wrong refusal) *DecodeError {
 	return refused
 }
 
-// whole is an error about the response as such.
+// whole returns an error about the response as a whole.
 func whole(err error) *DecodeError { return &DecodeError{Element: -1, Err: err} }
 
-// syntax is what the library says.
+// syntax returns the error for what jsontext refuses.
 func (a answer) syntax(dec *jsontext.Decoder, err error) *DecodeError {
 	var syntactic *jsontext.SyntacticError
 	if !errors.As(err, &syntactic) {
@@ -84,7 +84,7 @@ func (a answer) syntax(dec *jsontext.Decoder, err error) *DecodeError {
 	return e
 }
 
-// place names the element that a pointer leads into, and the path of a field below it, without wrappers that lead to something.
+// place returns the element that a pointer leads into, and the path of a field below it, without the wrappers on the way.
 func (a answer) place(pointer jsontext.Pointer, field string) *DecodeError {
 	e := whole(nil)
 	steps := slices.Collect(pointer.Tokens())
@@ -125,7 +125,7 @@ func isNameRune(c rune) bool {
 	return c == '_' || c == '$' || c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// tell adds which element it is.
+// tell adds what identifies the element.
 func (a answer) tell(text []byte, e *DecodeError) {
 	if a.hint != nil && (e.Element >= 0 || a.levels == 0) {
 		a.hint(text, e)
@@ -158,8 +158,7 @@ func eventIDHint(text []byte, e *DecodeError) {
 	})
 }
 
-// search goes through the members of an object as far as they can be read, and of those objects within it that it enters, until
-// one is taken.
+// search goes through the members of an object, and of nested objects that it enters, until one is taken or can't be read.
 func search(text []byte, enters func(level int, name string) bool, takes func(level int, name string, v jsontext.Value) bool) {
 	text = bytes.TrimLeft(text, ", \t\r\n") // what stands between two elements
 	dec := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))

@@ -8,12 +8,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Fingerprint tells whether two records are the same one, wherever and whenever they were served: 64 bits of a SHA-256
-// hash. It covers what a record is about, and leaves out what differs between services and releases: the offset, the
-// round, the domain, the word for the unit, the types that interface.md does not have, balance changes, fees and unknown
-// members. Of a record of an unknown kind it covers all but the offset. It is stored, so what it covers must not change.
+// Fingerprint returns 64 bits of a SHA-256 hash that identify a record, whatever service and release served it. The hash covers the
+// content of a record without what differs between services and releases: the offset, the round, the domain, the word for the
+// unit, the types that interface.md does not have, balance changes, fees and unknown members. For a record of an unknown kind it
+// covers everything but the offset. It is stored, so what it covers must not change.
 func (t *Transaction) Fingerprint() int64 {
-	var room [512]byte // enough for most, which then need no memory of their own
+	var room [512]byte // enough for most records, so that these need no allocation
 	text := appendText(room[:0], t.EventID)
 	text = appendText(text, t.Kind)
 	if t.Kind != TransactionUnknown {
@@ -42,7 +42,7 @@ func (t *Transaction) Fingerprint() int64 {
 	return int64(binary.BigEndian.Uint64(sum[:8]))
 }
 
-// appendText appends a text behind its length, so that no two lists of texts look the same.
+// appendText appends a text after its length, so that different lists of texts stay different.
 func appendText[Text ~string | ~[]byte](to []byte, text Text) []byte {
 	return append(binary.AppendUvarint(to, uint64(len(text))), text...)
 }
@@ -63,8 +63,7 @@ func appendOwned(to []byte, owned *OwnedAmount) []byte {
 	return appendAmount(appendText(to, owned.Owner), owned.Amount)
 }
 
-// withoutOffset is a record without its offset, in a form that does not depend on the order of members, on white space
-// and on escapes.
+// withoutOffset returns a record without its offset, in a form that does not depend on the order of members, white space or escapes.
 func withoutOffset(record JSON) JSON {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(record), jsontext.AllowInvalidUTF8(true))
 	rest := make(JSON, 0, len(record))

@@ -5,30 +5,30 @@ import (
 	"fmt"
 )
 
-// HistoryService is who serves a transaction history.
+// HistoryService is what a service of the transaction history reports of itself.
 type HistoryService struct {
-	Release     string // empty: it does not tell
-	NetworkID   string // the party that operates the network (the DSO); empty: it does not tell
-	Backfilling bool   // it says that its own history is not complete yet
+	Release     string // empty: not reported
+	NetworkID   string // the party that operates the network (the DSO); empty: not reported
+	Backfilling bool   // the service's own history is not complete yet
 }
 
 // HistoryPosition is how far the transaction history has been read. Each reading of it from the beginning is a generation, whose
-// records have seqs behind those of all generations before. Readers see one of them; mostly it is the one that is being read. The
-// zero value: not begun.
+// records have greater seqs than those of all earlier generations. One generation is shown to readers; mostly that is the one that
+// is read. The zero value: not begun.
 type HistoryPosition struct {
-	Revision            int64 // grows with each change; a writer that has seen another one must read the position again
-	ShownAfter, ShownTo int64 // readers see the records after the one seq, up to the other
-	ReadAfter, LastSeq  int64 // the generation that is read has those after the one seq, up to the other
+	Revision            int64 // grows with each change; a writer with an older one must read the position again
+	ShownAfter, ShownTo int64 // the seqs of the shown generation: after one, up to the other
+	ReadAfter, LastSeq  int64 // the seqs of the generation that is read: after one, up to the other
 	Leftovers           bool  // there may be rows of generations that are neither shown nor read
 }
 
-// Rereading says that the generation that is read is not the one that is shown: it takes that one's place when it is complete.
+// Rereading reports that the generation that is read is not the shown one, and will replace it when it is complete.
 func (p *HistoryPosition) Rereading() bool { return p.ReadAfter != p.ShownAfter }
 
-// Records is how many records the generation has that is read.
+// Records returns the number of records of the generation that is read.
 func (p *HistoryPosition) Records() int64 { return p.LastSeq - p.ReadAfter }
 
-// Behind is the position behind n records that are stored in one write.
+// Behind returns the position after n more records are stored in one write.
 func (p HistoryPosition) Behind(n int) HistoryPosition {
 	if !p.Rereading() {
 		p.ShownTo += int64(n)
@@ -38,39 +38,37 @@ func (p HistoryPosition) Behind(n int) HistoryPosition {
 	return p
 }
 
-// HistoryCursor is where a service reads on: it is the service's own, and means nothing to who passes it on. The empty one is the
-// beginning of the history.
+// HistoryCursor is a position in a service's history, opaque to everybody else. The empty one is the beginning.
 type HistoryCursor string
 
-// Cursor is where a service reads on behind the record.
+// Cursor returns the position after the record.
 func (t *Transaction) Cursor() HistoryCursor { return HistoryCursor(t.EventID) }
 
-// HistoryMark is a stored record, as far as it is needed to recognise it and to read on behind it.
+// HistoryMark identifies a stored record, and the position after it.
 type HistoryMark struct {
 	Cursor      HistoryCursor
 	Fingerprint int64 // see [Transaction.Fingerprint]
 	Unique      bool  // no other record has this cursor, as far as the history was read
 }
 
-// Is tells whether a record is the stored one, or equal to it.
+// Is reports whether a record is the stored one, or equal to it.
 func (m HistoryMark) Is(record *Transaction) bool {
 	return m.Cursor == record.Cursor() && m.Fingerprint == record.Fingerprint()
 }
 
-// HistoryBatch is records that follow one another, on their way into the database.
+// HistoryBatch is consecutive records to be stored.
 type HistoryBatch struct {
 	Records []Transaction
-	New     []string      // event ids of theirs that must not stand on a record of the generation that is stored before them
-	Cursor  HistoryCursor // behind them: the newest one that is unique; empty: there is none
+	New     []string      // their event ids that no record stored before them in the generation may have
+	Cursor  HistoryCursor // the newest unique one, after them; empty: there is none
 }
 
-// KnownEventIDError says that a record has an event id that a record has which stands elsewhere in the generation.
+// KnownEventIDError is the error for a record whose event id another, not adjacent record of the generation has.
 type KnownEventIDError struct{ EventID string }
 
 func (e *KnownEventIDError) Error() string {
 	return fmt.Sprintf("behind the last records that were read the service serves event id %q, which was read already", e.EventID)
 }
 
-// ErrCursorRefused is returned by a history service that fails for the cursor after which it was asked to read on: for ever, where
-// two of its records share it.
+// ErrCursorRefused is returned if a history service fails for a cursor. It always does if two of its records share the cursor.
 var ErrCursorRefused = errors.New("the service fails to read on after this event id")

@@ -9,22 +9,22 @@ import (
 
 // The messages are described by tables of the members of their objects.
 
-// known are the members of an object that are known and can be read into a T, in the order in which servers send them: another
-// order takes longer.
+// known is a table of the known members of an object, which are read into a T. It has the order in which servers send them: reading
+// another order takes longer.
 type known[T any] struct {
 	list     []member[T]
 	required uint64 // a bit for each in the list
 	others   others
 }
 
-// member is a member with what reads its value, which is no null: a null is an absent member.
+// member is a known member, with the function that reads its value. A null counts as an absent member.
 type member[T any] struct {
 	name     string // with its quotes
 	required bool
 	read     func(*decoder, *T)
 }
 
-// others says what becomes of the members that are not known.
+// others is what is done with unknown members.
 type others int
 
 const (
@@ -33,7 +33,7 @@ const (
 	leftOut
 )
 
-// membersOf is a table. The members that are not known are for an Extra.
+// membersOf returns a table of an object whose unknown members are kept as an Extra.
 func membersOf[T any](list ...member[T]) *known[T] {
 	all := &known[T]{list: list}
 	for i := range list {
@@ -52,13 +52,13 @@ func may[T any](name string, read func(*decoder, *T)) member[T] {
 	return member[T]{`"` + name + `"`, false, read}
 }
 
-// wrapped is the level that servers put between the name of a variant and its members: an object with nothing but a value in it.
+// wrapped is the level between the name of a variant and its members: an object with the only member "value".
 func wrapped[T any](read func(*decoder, *T)) *known[T] { return membersOf(must("value", read)).keep() }
 
-// keep is the table of an object whose unknown members are kept under any names.
+// keep returns the table for an object whose unknown members are kept under any names.
 func (m *known[T]) keep() *known[T] { return &known[T]{m.list, m.required, kept} }
 
-// leaveOut is the table of an object whose unknown members are left out.
+// leaveOut returns the table for an object whose unknown members are left out.
 func (m *known[T]) leaveOut() *known[T] { return &known[T]{m.list, m.required, leftOut} }
 
 var (
@@ -66,13 +66,13 @@ var (
 	errReserved = errors.New("is a member of a name that is reserved here")
 )
 
-// read reads an object. It returns the members that are not known, as one object.
+// read reads an object. It returns the unknown members as one object.
 func (m *known[T]) read(d *decoder, into *T) (unknown JSON) {
 	unknown, _ = m.count(d, into)
 	return unknown
 }
 
-// variant reads an object whose only member tells by its name what it is. It returns the object where the name is not known.
+// variant reads an object with one member, whose name is the variant. It returns the object if the name is unknown.
 func (m *known[T]) variant(d *decoder, into *T) (unknown JSON) {
 	d.peek()
 	begun := d.at
@@ -86,7 +86,7 @@ func (m *known[T]) variant(d *decoder, into *T) (unknown JSON) {
 	return unknown
 }
 
-// count reads an object, and tells how many members it has, without known ones that are null.
+// count reads an object, and returns how many members it has, without known ones that are null.
 func (m *known[T]) count(d *decoder, into *T) (unknown JSON, count int) {
 	if d.peek() != '{' {
 		d.mistyped("an object")
@@ -126,7 +126,7 @@ func (m *known[T]) count(d *decoder, into *T) (unknown JSON, count int) {
 	return unknown, count + bits.OnesCount64(present)
 }
 
-// endsMember reads what follows a member, and tells whether it is the end of the object.
+// endsMember reads what follows a member, and reports whether it is the end of the object.
 func (d *decoder) endsMember() bool {
 	if d.is(',') {
 		return false
@@ -151,7 +151,7 @@ func (m *known[T]) find(d *decoder, probably int) int {
 	return m.findEscaped(d)
 }
 
-// findEscaped is find for a name in which escapes may stand.
+// findEscaped is find for a name that may have escapes.
 func (m *known[T]) findEscaped(d *decoder) int {
 	escapes := d.escapes
 	if d.peek() != '"' {
@@ -171,7 +171,7 @@ func (m *known[T]) findEscaped(d *decoder) int {
 	return i
 }
 
-// unknown reads a member that is not known, and adds it to an object. The names of the object that is read begin at first.
+// unknown reads an unknown member, and adds it to an object. The names of the object that is read begin at first.
 func (m *known[T]) unknown(d *decoder, object JSON, first int) JSON {
 	begun := d.at
 	end := d.memberName(begun, first)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Problem is an error that trying again can't cure: an operator must act. The commands end with exit code 3 and
-// print both sentences.
+// Problem is an error that retrying can't cure: an operator must act. The commands end with exit code 3 and print both
+// sentences.
 type Problem struct {
 	What string // what happened, to what
 	Do   string // what to do about it
@@ -22,8 +22,8 @@ func (p *Problem) Error() string {
 
 func (p *Problem) Unwrap() error { return p.Err }
 
-// Bug is a request that this program should never have made: trying again would only repeat it, and no operator can
-// cure it. The commands end with exit code 1 and ask for a report.
+// Bug is the error for a request that this program should never have sent. Neither retrying nor an operator can cure it. The
+// commands end with exit code 1 and ask for a report.
 type Bug struct {
 	What string // what happened
 	Err  error  // the cause; may be nil
@@ -38,12 +38,11 @@ func (b *Bug) Error() string {
 
 func (b *Bug) Unwrap() error { return b.Err }
 
-// DecodeError says what could not be understood in the server's JSON. It stops the stream: nothing of the page
-// it was found in is stored.
+// DecodeError is the error for JSON of a server that can't be understood. It stops the stream: nothing of its page is stored.
 type DecodeError struct {
-	Element int    // index in the response's list, from 0; -1 where the response as a whole is meant
-	Offset  Offset // of the element, where it could be read; else 0
-	EventID string // of a history record, where it could be read; else empty
+	Element int    // index in the response's list, from 0; -1 for the response as a whole
+	Offset  Offset // of the element, if it could be read; else 0
+	EventID string // of a history record, if it could be read; else empty
 	Field   string // path of the field below the element, such as "Transaction.events[2].CreatedEvent.contractId"; may be empty
 	Err     error
 }
@@ -70,12 +69,11 @@ func (e *DecodeError) Unwrap() error { return e.Err }
 // ErrNotOffered is returned for an operation that the server does not have.
 var ErrNotOffered = errors.New("the server does not offer this operation")
 
-// ErrPruned is returned for what the participant has pruned.
+// ErrPruned is returned for data that the participant has pruned.
 var ErrPruned = errors.New("what was asked for is pruned")
 
-// ErrNoRoom is returned for an answer that is larger than who asked for it has room for. Nothing is wrong with it.
-var ErrNoRoom = errors.New("the answer is larger than there is room for")
+// ErrByteLimit is returned for an answer that exceeds the caller's byte limit. The request may be repeated with a higher one.
+var ErrByteLimit = errors.New("the answer exceeds the request's byte limit")
 
-// ErrNotFound is returned where the server does not know what was asked for by its id, or does not show it to the
-// parties that asked.
+// ErrNotFound is returned if the server does not know an id, or does not show what it identifies to the parties that asked.
 var ErrNotFound = errors.New("not found")

@@ -10,32 +10,31 @@ import (
 )
 
 const (
-	// maxDepth is how many lists and objects may stand within each other: the limit of the library, whose word this is.
+	// maxDepth is the most nested lists and objects, which is jsontext's limit too.
 	maxDepth = 10_000
-	// plainDepth is how many of them are nothing unusual.
+	// plainDepth is the deepest nesting that does not count as unusual.
 	plainDepth = 200
-	// fewNames is up to how many names of an object each is compared with all before it.
+	// Up to fewNames names of an object are compared with one another; with more, a map is used.
 	fewNames = 200
 )
 
-// scanner finds where JSON values end, in a third of the time that a jsontext.Decoder takes. It reads what the decoder reads, and
-// nothing else: the grammar, that no object has two members of one name, and the depth are checked. It does not say what is
-// wrong, or where.
+// scanner finds the ends of JSON values, in a third of the time that a jsontext.Decoder takes. It accepts exactly what the decoder
+// accepts: it checks the grammar, duplicate names and the depth. It does not report what is wrong, or where.
 //
-// Its methods find the end of what begins at a place. It is negative where something else stands there.
+// Its methods return the end of a value that begins at a position, or a negative number if there is no such value.
 type scanner struct {
 	text    []byte // valid UTF-8
 	depth   int    // how many lists and objects are open
 	escapes int    // that were read
-	unusual int    // escapes of what may be no character of a text, numbers that may have very many digits, and deep nesting
-	// memberNames are those of all objects that are open, as far as they are needed. Where an object has more than fewNames, all
-	// of its names stand in many, under the index at which they begin.
+	unusual int    // escapes that may be no character, numbers that may have very many digits, and deep nesting
+	// memberNames are the names in all open objects. The names of an object with more than fewNames are in many instead, by the
+	// index at which they begin.
 	memberNames []span
 	many        map[int]map[string]bool
 	unquoted    []byte // names with escapes, without them
 }
 
-// span is where a name stands: in the text, or below zero in what is unquoted.
+// span is the position of a name: in text or, if negative, in unquoted.
 type span struct{ from, to int }
 
 // value is any value.
@@ -61,7 +60,7 @@ func (s *scanner) value(at int) int {
 	}
 }
 
-// enter counts a list or an object that begins, and tells whether it may.
+// enter counts a list or an object that begins. It reports whether the depth allows it.
 func (s *scanner) enter() bool {
 	if s.depth++; s.depth > plainDepth {
 		s.unusual++
@@ -78,7 +77,7 @@ func (s *scanner) leave(first int) {
 	}
 }
 
-// forget forgets the names of all objects that begin at first or behind it, which were not read to their ends.
+// forget drops the names from first on, of objects that were not read to their ends.
 func (s *scanner) forget(first int) {
 	s.memberNames = s.memberNames[:first]
 	maps.DeleteFunc(s.many, func(begin int, _ map[string]bool) bool { return begin >= first })
@@ -145,7 +144,7 @@ func (s *scanner) array(at int) int {
 	}
 }
 
-// memberName is the name of a member that none of the object's other names is like, which begin at first.
+// memberName reads the name of a member. It must differ from the object's other names, which begin at first.
 func (s *scanner) memberName(at, first int) int {
 	if at >= len(s.text) || s.text[at] != '"' {
 		return -1
@@ -176,7 +175,7 @@ func (s *scanner) memberName(at, first int) int {
 	return end
 }
 
-// nameAt is a name without its quotes and escapes.
+// nameAt returns a name without its quotes and escapes.
 func (s *scanner) nameAt(place span) []byte {
 	if place.from < 0 {
 		return s.unquoted[-place.from-1 : -place.from-1+place.to-place.from]
@@ -190,7 +189,7 @@ func unquoted(text []byte) []byte {
 	return plain
 }
 
-// isNewOfMany tells whether none of the names of an object, which has many, is like this one, and adds it to them.
+// isNewOfMany adds a name to an object with many. It reports whether the name is new.
 func (s *scanner) isNewOfMany(name []byte, first int) bool {
 	all := s.many[first]
 	if all == nil {
@@ -208,7 +207,7 @@ func (s *scanner) isNewOfMany(name []byte, first int) bool {
 	return isNew
 }
 
-// string is a text with its quotes. Half a surrogate pair is a matter of who wants the characters.
+// string reads a text with its quotes. It accepts half a surrogate pair; who unquotes the text decides about it.
 func (s *scanner) string(at int) int {
 	for at++; ; {
 		if at = plain(s.text, at); at == len(s.text) {
@@ -235,7 +234,7 @@ func (s *scanner) string(at int) int {
 	}
 }
 
-// plain is where the bytes of a text that are no quote, backslash or control character end from a place on, or some bytes before.
+// plain returns the position of the next quote, backslash or control character of a text, or some bytes before it.
 func plain(text []byte, at int) int {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
 	for ; at+8 <= len(text); at += 8 {
@@ -250,7 +249,7 @@ func plain(text []byte, at int) int {
 	return at
 }
 
-// escape is the length of the escape that a text begins with, zero where it is none.
+// escape returns the length of the escape at the beginning of a text, zero if there is none.
 func escape(text []byte) int {
 	if len(text) < 2 {
 		return 0
@@ -267,10 +266,10 @@ func escape(text []byte) int {
 	return 0
 }
 
-// unicodeEscape is the length of an escape of a character by its number.
+// unicodeEscape returns the length of a \u escape.
 const unicodeEscape = len(`\u0000`)
 
-// mayBeNoCharacter tells whether four hexadecimal digits are those of a NUL, or of a surrogate, as are those of some characters.
+// mayBeNoCharacter reports whether four hexadecimal digits may be those of a NUL or a surrogate. It is also true for some characters.
 func mayBeNoCharacter(digits []byte) bool {
 	return string(digits) == "0000" || digits[0]|0x20 == 'd'
 }
@@ -327,7 +326,7 @@ func (s *scanner) literal(at int, word string) int {
 	return -1
 }
 
-// space is where the next byte stands that is no white space.
+// space returns the position of the next byte that is no white space.
 func (s *scanner) space(at int) int {
 	for at < len(s.text) && isSpace(s.text[at]) {
 		at++

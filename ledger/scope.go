@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Shape is the transaction shape asked of the server.
+// Shape is the transaction shape that is requested.
 type Shape string
 
 // The transaction shapes. ACS delta brings creations and archivals of stakeholders; ledger effects brings
@@ -18,7 +18,7 @@ const (
 	ShapeLedgerEffects Shape = "ledger-effects"
 )
 
-// Scope says what is read of the ledger. A database holds one scope: rows are complete for it, not beyond it.
+// Scope is what is read of the ledger. A database holds one scope: rows are complete for it, not beyond it.
 type Scope struct {
 	Parties       []string `json:"parties"`    // empty: any party, which needs the right to read as any
 	Templates     []string `json:"templates"`  // "#package-name:Module:Entity"; with Interfaces empty too: all
@@ -29,7 +29,7 @@ type Scope struct {
 	Topology      bool     `json:"topology"`      // ask for topology events
 }
 
-// Canonical is the scope as JSON in which equal scopes are equal bytes: lists are sorted, without repetition.
+// Canonical returns the scope as JSON. Equal scopes have equal bytes: lists are sorted, without repetition.
 func (s Scope) Canonical() []byte {
 	sorted := func(list []string) []string {
 		list = slices.Compact(slices.Sorted(slices.Values(list)))
@@ -46,7 +46,7 @@ func (s Scope) Canonical() []byte {
 	return text
 }
 
-// Hash is 32 hexadecimal digits that name the scope: the head of the SHA-256 of Canonical.
+// Hash returns 32 hexadecimal digits that identify the scope: the first half of the SHA-256 of Canonical.
 func (s Scope) Hash() string {
 	sum := sha256.Sum256(s.Canonical())
 	return hex.EncodeToString(sum[:16])

@@ -4,10 +4,10 @@ package ledger
 // can have several. Exactly one of Active, Unassigned, Assigned, Unknown is set, or Empty is true.
 type ContractEntry struct {
 	WorkflowID *string
-	Token      string // where the list can be resumed after this entry; empty where the server gives none
+	Token      string // resumes the list after this entry; empty if the server gives none
 	Extra      JSON
 
-	// Plain tells that no JSON in it is unusual, as Update.Plain does. False says nothing.
+	// Plain is as in Update.
 	Plain bool
 
 	Active     *ActiveContract
@@ -40,8 +40,8 @@ type IncompleteAssigned struct {
 	Extra    JSON
 }
 
-// TokenKind tells which endpoint a continuation token belongs to; its text stands in the database. It is empty where the
-// server gives no tokens: then the snapshot came in one piece.
+// TokenKind is the endpoint that a continuation token belongs to; its text is stored in the database. It is empty if the server
+// gives no tokens, so that the snapshot came in one piece.
 type TokenKind string
 
 // The kinds of continuation token.
@@ -50,14 +50,14 @@ const (
 	TokenPage TokenKind = "page" // nextPageToken of /v2/state/active-contracts-page
 )
 
-// Token says where a snapshot is resumed. It is opaque, and valid only on the same participant with the same
-// software version, offset and event format. The zero Token starts at the beginning.
+// Token is a position in a snapshot. It is opaque, and valid only on the same participant with the same software version,
+// offset and event format. The zero Token is the beginning.
 type Token struct {
 	Kind  TokenKind
 	Value string
 }
 
-// SnapshotPage is a piece of a snapshot, in the server's order.
+// SnapshotPage is a part of a snapshot, in the server's order.
 type SnapshotPage struct {
 	Entries []ContractEntry
 	Next    Token // where the next page starts
@@ -65,7 +65,7 @@ type SnapshotPage struct {
 	Bytes   int64 // size of the JSON it was decoded from
 }
 
-// SnapshotProgress says how far a snapshot has been stored. It moves with the rows of each page.
+// SnapshotProgress is how far a snapshot is stored. It is committed with the rows of each page.
 type SnapshotProgress struct {
 	At       Offset
 	Next     Token // where the next page starts
@@ -73,7 +73,7 @@ type SnapshotProgress struct {
 	Finished bool  // everything is stored: nothing is left to do
 }
 
-// Behind is the progress once a page that follows is stored too.
+// Behind returns the progress after one more page.
 func (p SnapshotProgress) Behind(page *SnapshotPage) SnapshotProgress {
 	return SnapshotProgress{At: p.At, Next: page.Next, Entries: p.Entries + int64(len(page.Entries))}
 }

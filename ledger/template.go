@@ -12,7 +12,7 @@ type TemplateID struct {
 	Entity  string
 }
 
-// ParseTemplateID takes "package:Module.Name:Entity" apart.
+// ParseTemplateID parses "package:Module.Name:Entity".
 func ParseTemplateID(text string) (TemplateID, error) {
 	parts := strings.Split(text, ":")
 	if len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {

@@ -10,12 +10,11 @@ import (
 type Time struct {
 	Time  time.Time // UTC, whole microseconds
 	Valid bool      // false: absent or null
-	// Exact is the server's text where it said more than microseconds can hold, else empty. Time is then the
-	// microsecond before.
+	// Exact is the server's text if microseconds can't hold it, else empty. Time is then the microsecond before.
 	Exact string
 }
 
-// ParseTime reads an RFC 3339 time with 0 to 9 fraction digits.
+// ParseTime parses an RFC 3339 time with 0 to 9 fraction digits.
 func ParseTime(text string) (Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || !hasTimeForm(text) {
@@ -29,8 +28,8 @@ func ParseTime(text string) (Time, error) {
 	return Time{Time: micro, Valid: true, Exact: text}, nil
 }
 
-// hasTimeForm refuses what time.Parse lets pass beyond RFC 3339: a comma for the point, an hour of one digit, and
-// more than 9 fraction digits, of which it would forget some.
+// hasTimeForm refuses what time.Parse accepts beyond RFC 3339: a comma for the point, an hour of one digit, and more than 9
+// fraction digits, of which it would drop some.
 func hasTimeForm(text string) bool {
 	const seconds = "2006-01-02T15:04:05"
 	if len(text) <= len(seconds) || text[len("2006-01-02T15")] != ':' {
@@ -44,8 +43,8 @@ func hasTimeForm(text string) bool {
 	return rest[0] == 'Z' || rest[0] == '+' || rest[0] == '-'
 }
 
-// parsePlainTime reads the form of time that servers send, in a fraction of the time: 2006-01-02T15:04:05, up to six
-// fraction digits, and Z. ok is false for all else.
+// parsePlainTime parses only the form that servers send, much faster: 2006-01-02T15:04:05, up to six fraction digits, and Z. ok is
+// false for all else.
 func parsePlainTime(text []byte) (t Time, ok bool) {
 	const seconds = "2006-01-02T15:04:05"
 	rest := len(text) - len(seconds)

@@ -1,15 +1,15 @@
 package ledger
 
-// TransactionKind is what a record of the transaction history tells of.
+// TransactionKind is the kind of a record of the transaction history; its text is stored in the database.
 type TransactionKind string
 
-// The kinds, as they stand in the database.
+// The kinds of record.
 const (
 	TransactionTransfer TransactionKind = "transfer"
 	TransactionMint     TransactionKind = "mint"
 	TransactionTap      TransactionKind = "tap"
 	TransactionAbort    TransactionKind = "abort_transfer_instruction"
-	TransactionUnknown  TransactionKind = "unknown" // kept raw: of another type, without a date, with no part or with several
+	TransactionUnknown  TransactionKind = "unknown" // kept raw: another type, without a date, or not with exactly one part
 )
 
 // Transaction is a record of the transaction history (interface.md, "Transaction history record"). What the server left
@@ -22,16 +22,16 @@ type Transaction struct {
 	DomainID *string
 	Offset   *string // differs between services
 	Round    *int64
-	// Word is the server's word for the unit of value, which begins or stands in some of its field names: "coin" or
-	// "amulet"; empty where the record has no such field.
+	// Word is the server's word for the unit of value, a part of some field names: "coin" or "amulet"; empty if the record has no
+	// such field.
 	Word string
 
-	// One of these, by Kind; none of them where it is unknown.
+	// The one for Kind is set; none if Kind is unknown.
 	Transfer  *Transfer
 	Mint, Tap *OwnedAmount
 	Abort     *AbortedInstruction
 
-	Raw   JSON // the whole record, where the kind is unknown; else nil
+	Raw   JSON // the whole record if the kind is unknown; else nil
 	Extra JSON // the record's members that this version does not know, as one object
 }
 
@@ -41,8 +41,8 @@ type Transfer struct {
 	Receivers      []Receiver      // nil: absent
 	BalanceChanges []BalanceChange // nil: absent; empty on recent services
 	Description    *string
-	// DescriptionExact is the description's JSON where no text of the database can hold it, because a NUL or half of a
-	// surrogate pair stands in it; else nil. Each of those is U+FFFD in Description.
+	// DescriptionExact is the description's JSON if it has a NUL or half of a surrogate pair, which no text of the database can
+	// hold; else nil. In Description each of these is U+FFFD.
 	DescriptionExact JSON
 	Kind             *string // transfer_kind, which servers send and interface.md does not have
 
@@ -78,7 +78,7 @@ type Receiver struct {
 	Extra JSON
 }
 
-// BalanceChange is what a transfer does to a party's balance, by the service's own account.
+// BalanceChange is the effect of a transfer on a party's balance, as the service reports it.
 type BalanceChange struct {
 	Party           string
 	InitialAmount   Decimal // change_to_initial_amount_as_of_round_zero

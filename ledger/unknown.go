@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Keys in Extra under which members stand that are not known and lie at another level than the rest of it.
+// Keys in Extra for unknown members that the server sent at another level than the rest of it.
 const (
 	extraEnvelope = "$envelope"          // the element around the value: wrappers with the known parts cut out
 	extraStatus   = "$viewStatus"        // of an interface view's viewStatus
@@ -19,7 +19,7 @@ const (
 
 var extraNames = []string{extraEnvelope, extraStatus, extraTrace, extraTimes}
 
-// extend is an object, which may be nil and may be changed, with a member more. The name has its quotes.
+// extend returns an object with one more member. The object may be nil, and may be changed. The name has its quotes.
 func extend(object JSON, name, value []byte) JSON {
 	if object == nil {
 		object = append(object, '{')
@@ -30,7 +30,7 @@ func extend(object JSON, name, value []byte) JSON {
 	return append(append(object, value...), '}')
 }
 
-// appendMember is an object, which may be nil, with a member more. Without a value nothing is added.
+// appendMember returns an object, which may be nil, with one more member, unless that has no value.
 func appendMember(object JSON, name string, value JSON) JSON {
 	if value == nil {
 		return object
@@ -57,7 +57,7 @@ func withEnvelope(extra, beside JSON, wrapper, variant string, inVariant JSON) J
 	return appendMember(extra, extraEnvelope, envelope)
 }
 
-// unknownElement keeps an object whose only member is a variant that is not known. The object began at a place.
+// unknownElement keeps an object whose only member is an unknown variant.
 func (d *decoder) unknownElement(begun int, raw JSON) (UnknownElement, readable) {
 	s := scanner{text: raw}
 	end := s.string(1)
@@ -77,7 +77,7 @@ func (d *decoder) unknownElement(begun int, raw JSON) (UnknownElement, readable)
 	}
 }
 
-// readable is what can be hoped for in a variant that is not known, in its value or beside it. What can't be read is zero.
+// readable is what an unknown variant may have, in its value or beside it. What can't be read is zero.
 type readable struct {
 	offset         Offset
 	updateID       string
@@ -98,7 +98,7 @@ var readableMembers = membersOf(
 	may("value", func(d *decoder, r *readable) { r.value = d.value() }),
 ).leaveOut()
 
-// readLevel reads what can be read of a value, which was read once; nothing where it is no object.
+// readLevel reads what it can of a value, which was read once before; nothing if that is no object.
 func (d *decoder) readLevel(value JSON) (r readable) {
 	readableMembers.read(newDecoder(value, d.lexicon), &r)
 	return r

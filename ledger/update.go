@@ -9,7 +9,7 @@ type Offset int64
 // JSON is a JSON value exactly as the server sent it. Nil means absent or null.
 type JSON = jsontext.Value
 
-// UpdateKind tells what an update is; its text stands in the database.
+// UpdateKind is the kind of an update; its text is stored in the database.
 type UpdateKind string
 
 // The kinds of update.
@@ -20,8 +20,8 @@ const (
 	KindUnknown      UpdateKind = "unknown"
 )
 
-// Update is one update of the ledger with all of its events (interface.md, "Update"). Optional values are nil (or not Valid) where the server left them out or sent null; an empty
-// text, list or blob that it sent is kept as empty.
+// Update is one update of the ledger with all of its events (interface.md, "Update"). Optional values are nil (or not Valid) if the
+// server left them out or sent null; an empty text, list or blob that it sent is kept as empty.
 type Update struct {
 	Offset         Offset
 	Kind           UpdateKind
@@ -41,8 +41,8 @@ type Update struct {
 	// Extra holds the members that this version does not know, as one object.
 	Extra JSON
 
-	// Plain tells that no JSON in it is unusual: it has no more than 1 MiB, no NUL and no half of a surrogate pair, no number that
-	// needs more than 16,000 digits, and at most 200 lists and objects within each other. False says nothing.
+	// Plain says that jsonb certainly accepts all JSON in it: at most 1 MiB, no NUL, no half of a surrogate pair, no number that
+	// needs more than 16,000 digits, and at most 200 nested lists and objects. False: not known.
 	Plain bool
 
 	Created    []CreatedEvent // including the creation inside each assignment, see CreatedEvent.Origin
@@ -54,12 +54,12 @@ type Update struct {
 	Unknown    []UnknownElement // unknown events; for KindUnknown the update itself, with NodeID nil
 }
 
-// Elements is how many elements the update has: an assignment and the creation inside it are two.
+// Elements returns the number of elements of the update: an assignment and the creation inside it are two.
 func (u *Update) Elements() int {
 	return len(u.Created) + len(u.Archived) + len(u.Exercised) + len(u.Assigned) + len(u.Unassigned) + len(u.Topology) + len(u.Unknown)
 }
 
-// Origin tells how a creation event reached us; its text stands in the database.
+// Origin is what a creation event was part of; its text is stored in the database.
 type Origin string
 
 // The origins of a creation event.
@@ -78,7 +78,7 @@ type CreatedEvent struct {
 	TemplateID              string // package-id:Module:Entity as served
 	PackageName             string
 	RepresentativePackageID *string
-	Argument                JSON // nil where only an interface filter matched
+	Argument                JSON // nil if only an interface filter matched
 	ContractKey             JSON
 	ContractKeyHash         []byte
 	Signatories             []string
@@ -102,7 +102,7 @@ type InterfaceView struct {
 	Extra                   JSON
 }
 
-// ArchivedEvent is the archival of a contract as the ACS_DELTA shape tells it. It implies acs_delta true.
+// ArchivedEvent is the archival of a contract in the ACS_DELTA shape. It implies acs_delta true.
 type ArchivedEvent struct {
 	NodeID                int32
 	ContractID            string
@@ -113,8 +113,7 @@ type ArchivedEvent struct {
 	Extra                 JSON
 }
 
-// ExercisedEvent is the exercise of a choice as the LEDGER_EFFECTS shape tells it. A consuming exercise archives
-// its contract.
+// ExercisedEvent is the exercise of a choice in the LEDGER_EFFECTS shape. A consuming exercise archives its contract.
 type ExercisedEvent struct {
 	NodeID                int32
 	ContractID            string
@@ -133,8 +132,8 @@ type ExercisedEvent struct {
 	Extra                 JSON
 }
 
-// AssignedEvent is the arrival of a contract on the target synchronizer. Its creation event stands in
-// Update.Created under the same NodeID.
+// AssignedEvent is the arrival of a contract on the target synchronizer. Its creation event is in Update.Created, with the same
+// NodeID.
 type AssignedEvent struct {
 	NodeID              int32
 	ContractID          string
@@ -165,7 +164,7 @@ type UnassignedEvent struct {
 	Extra                 JSON
 }
 
-// TopologyEventKind tells what happened to a party's hosting; its text stands in the database.
+// TopologyEventKind is what happened to a party's hosting; its text is stored in the database.
 type TopologyEventKind string
 
 // The kinds of topology event.
@@ -179,9 +178,9 @@ const (
 
 // TopologyEvent is a change of a party's hosting on a participant.
 type TopologyEvent struct {
-	NodeID        int32 // index in the update's list: the server numbers none
+	NodeID        int32 // index in the update's list: the server sends no node id
 	Kind          TopologyEventKind
-	PartyID       *string // nil where Kind is TopologyUnknown
+	PartyID       *string // nil if Kind is TopologyUnknown
 	ParticipantID *string
 	Permission    *string // nil for a revocation
 	Extra         JSON
@@ -189,7 +188,7 @@ type TopologyEvent struct {
 
 // UnknownElement is an update or an event of a kind that this version does not know, as the server sent it.
 type UnknownElement struct {
-	NodeID *int32 // nil for a whole update, or where the event names none
+	NodeID *int32 // nil for a whole update, or if the event has none
 	Kind   string // the variant's name as served
 	Raw    JSON   // the object with the variant's name as its only key
 }
@@ -208,8 +207,8 @@ type OffsetCheckpoint struct {
 	Extra  JSON
 }
 
-// Page is a piece of the update stream that is complete: every update with From < offset <= To that matches the
-// scope is in Updates, in ascending order. To equals From where a read brought nothing.
+// Page is a complete part of the update stream: every update with From < offset <= To that matches the scope is in Updates, in
+// ascending order. To equals From if a read brought nothing.
 type Page struct {
 	From        Offset // exclusive
 	To          Offset // inclusive

@@ -35,7 +35,7 @@ func (d *decoder) chars() []byte {
 	return text
 }
 
-// unquote is a text without its quotes and escapes, valid until the next one.
+// unquote returns a text without its quotes and escapes, valid until the next call.
 func (d *decoder) unquote(value []byte) ([]byte, error) {
 	plain, err := jsontext.AppendUnquote(d.scratch[:0], value)
 	d.scratch = plain
@@ -57,7 +57,7 @@ func shortenTo[Text ~string | ~[]byte](text Text, most int) string {
 	return string(text)
 }
 
-// own is a text of which few are alike.
+// own returns a copy of a text that is rarely repeated.
 func (d *decoder) own(text []byte) string {
 	const block = 16 << 10
 	if len(text) > block/4 {
@@ -72,7 +72,7 @@ func (d *decoder) own(text []byte) string {
 	return d.texts.String()[at:]
 }
 
-// unique reads the identifier of one thing only, which is not empty.
+// unique reads an identifier that is rarely repeated, and not empty.
 func (d *decoder) unique() string {
 	text := d.chars()
 	if len(text) == 0 {
@@ -81,7 +81,7 @@ func (d *decoder) unique() string {
 	return d.own(text)
 }
 
-// single reads a text of which few are alike, into memory of its own.
+// single reads a text that is rarely repeated, into memory of its own.
 func (d *decoder) single() *string {
 	text := d.chars()
 	if len(text) == 0 {
@@ -92,10 +92,10 @@ func (d *decoder) single() *string {
 	return to
 }
 
-// shared reads a text of the sort that comes again and again.
+// shared reads a text that is often repeated, through the lexicon.
 func (d *decoder) shared() *string { return d.lexicon.name(d.chars()) }
 
-// sharedID reads an identifier of the sort that comes again and again, which is not empty.
+// sharedID reads an identifier that is often repeated, and not empty.
 func (d *decoder) sharedID() string {
 	id := d.shared()
 	if *id == "" {
@@ -104,11 +104,11 @@ func (d *decoder) sharedID() string {
 	return *id
 }
 
-// maxIndexed is how many bytes a text may have that stands in an index of the database, which takes 2,700 at most with what
-// stands beside it. Real ids have at most 255 characters.
+// maxIndexed is the most bytes of a text that the database has in an index: an index entry has at most 2,700. Real ids have at most
+// 255 characters.
 const maxIndexed = 1000
 
-// indexed reads a text that the database has an index of.
+// indexed reads a text that the database has in an index.
 func (d *decoder) indexed() *string {
 	text := d.shared()
 	if len(*text) > maxIndexed {
@@ -133,7 +133,7 @@ func (d *decoder) identifier() string {
 	return id
 }
 
-// partyList reads a list of parties, or of other texts that come again and again.
+// partyList reads a list of parties, or of other texts that are often repeated.
 func (d *decoder) partyList() []string {
 	return d.textList(d.parties, func() string { return *d.shared() })
 }
@@ -141,11 +141,11 @@ func (d *decoder) partyList() []string {
 // interfaceList reads a list of interface ids.
 func (d *decoder) interfaceList() []string { return d.textList(d.interfaces, d.identifier) }
 
-// textList reads a list of texts. Lists that are alike share their memory, but for very long ones and for texts with a bracket.
+// textList reads a list of texts. Equal lists share memory, except very long ones and those with a bracket in a text.
 func (d *decoder) textList(known map[string][]string, read func() string) []string {
 	const longestKnown = 1_000
-	// A known list is found without being read: where its JSON stands as a whole, from bracket to bracket, a reader would come
-	// to its end there too, whatever follows. A bracket in a text only hides a list.
+	// A known list is looked up by its JSON, up to the first closing bracket. With a bracket in a text that is not the whole list, so
+	// it is not found, and read.
 	d.peek()
 	at := d.at
 	end := at + bytes.IndexByte(d.text[at:min(at+longestKnown, len(d.text))], ']') + 1
@@ -163,11 +163,11 @@ func (d *decoder) textList(known map[string][]string, read func() string) []stri
 		known[string(d.text[at:end])] = list
 		d.bytes += end - at + 16*len(list) + entryBytes
 	}
-	d.unusual = unusual // a text that was read is none, and a known list is not looked at again
+	d.unusual = unusual // texts that were read have no halves of surrogate pairs, and a known list is not scanned
 	return list
 }
 
-// integer reads a whole number of so many bits.
+// integer reads a whole number of a number of bits.
 func (d *decoder) integer(width int) int64 {
 	value := d.value()
 	n, err := strconv.ParseInt(string(value), 10, width)
@@ -185,7 +185,7 @@ func (d *decoder) optionalInt64() *int64 {
 	return to
 }
 
-// natural reads a whole number of 32 bits that is not negative; an error calls it by its name.
+// natural reads a whole number of 32 bits that is not negative; name is for errors.
 func (d *decoder) natural(name string) int32 {
 	n := int32(d.integer(32))
 	if n < 0 {
@@ -255,7 +255,7 @@ func (d *decoder) base64() []byte {
 	return blob
 }
 
-// strictBase64 is standard Base64 with padding, and zeros for the bits that are left over.
+// strictBase64 is standard Base64 with padding, in which unused bits are zero.
 var strictBase64 = base64.StdEncoding.Strict()
 
 func unbase64(text []byte) (blob []byte, ok bool) {
@@ -267,7 +267,8 @@ func unbase64(text []byte) (blob []byte, ok bool) {
 	return blob[:n], err == nil && !bytes.ContainsAny(text, "\r\n") // Decode skips line ends
 }
 
-// payload reads a value, as a copy of its own bytes. Blocks are so small that one which is kept for long holds little beside it.
+// payload reads a value as a copy of its bytes. Copies are allocated in blocks, small ones because a block lives as long as any of
+// its values.
 func (d *decoder) payload() JSON {
 	const block = 16 << 10
 	value := d.value()
@@ -282,7 +283,7 @@ func (d *decoder) payload() JSON {
 	return d.payloads[at:len(d.payloads):len(d.payloads)]
 }
 
-// amount reads a decimal number, which stands in a text.
+// amount reads a decimal number in a text.
 func (d *decoder) amount() Decimal {
 	const common = "0.0000000000" // most fees and rewards
 	text := d.chars()

@@ -3,35 +3,35 @@ package ledger
 // The streams that are verified and sealed window by window, as ledger.verifications names them.
 const (
 	SealedUpdates      = "updates"
-	SealedSnapshot     = "snapshot" // what the snapshot that indexing began with brought
+	SealedSnapshot     = "snapshot" // the carried snapshot
 	SealedTransactions = "transactions"
 )
 
 // Window is a range of a stream that is compared with its source, and sealed, as a whole.
 type Window struct {
 	From, To int64 // From exclusive; offsets, or seqs of the transaction history
-	Full     bool  // it will not grow: so many updates are in it, or another window follows
-	Again    bool  // it was sealed before, and is to be compared again with the same bounds
+	Full     bool  // it will not grow: it has as many updates as a window may have, or another window follows
+	Again    bool  // it was sealed before, and has to be compared again with the same bounds
 }
 
-// SealResult is what came of comparing a window, as ledger.verifications names it.
+// SealResult is the result of comparing a window, as ledger.verifications names it.
 type SealResult string
 
 // The results.
 const (
 	SealEqual     SealResult = "equal"
 	SealDifferent SealResult = "different"
-	SealNotShown  SealResult = "not_shown" // its source does not show it any more
+	SealNotShown  SealResult = "not_shown" // the source does not show it any more
 )
 
 // firstDifferences is how many differences a Comparison keeps.
 const firstDifferences = 5
 
-// Comparison is what came of comparing a window with its source.
+// Comparison is the result of comparing a window with its source.
 type Comparison struct {
 	Differences int64
 	Lacking     int64        // how many of them are Lacking
-	First       []Difference // a few of them
+	First       []Difference // the first few of them
 }
 
 // Add counts a difference. It never fails.
@@ -46,7 +46,7 @@ func (c *Comparison) Add(d Difference) error {
 	return nil
 }
 
-// Result is equal or different.
+// Result returns SealEqual or SealDifferent.
 func (c *Comparison) Result() SealResult {
 	if c.Differences > 0 {
 		return SealDifferent
@@ -54,8 +54,8 @@ func (c *Comparison) Result() SealResult {
 	return SealEqual
 }
 
-// RowsDigest is a digest of a window's rows, and of which repairs it knows.
+// RowsDigest is a digest of a window's rows, and identifies the repairs up to then.
 type RowsDigest struct {
 	Rows    []byte // SHA-256
-	Repairs string // another one after a repair
+	Repairs string // changes with each repair
 }

@@ -51,13 +51,13 @@ COMMENT ON COLUMN ledger.coverage.to_inclusive IS 'The range ends with this offs
 -- (shown_created), which would have to be expanded for each of them.
 
 CREATE VIEW creations AS
-SELECT c.ledger_offset, c.node_id, c.contract_id, c.template_ref, c.created_at, c.payload, c.contract_key,
+SELECT c.ledger_offset, c.node_id, c.contract_id, c.template_ref, c.created_at, c.payload, c.contract_key, c.contract_key_hash,
        (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.signatories_ref) AS signatories,
        (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.observers_ref) AS observers,
        (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.witness_parties_ref) AS witness_parties
 FROM created c
 UNION ALL
-SELECT c.ledger_offset, c.node_id, c.contract_id, c.template_ref, c.created_at, c.payload, c.contract_key,
+SELECT c.ledger_offset, c.node_id, c.contract_id, c.template_ref, c.created_at, c.payload, c.contract_key, c.contract_key_hash,
        (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.signatories_ref) AS signatories,
        (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.observers_ref) AS observers,
        (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.witness_parties_ref) AS witness_parties

@@ -90,8 +90,8 @@ func TestAnAnswerThereIsNoRoomFor(t *testing.T) {
 			client := newClient(t, f, c.server, anyParty)
 			for _, room := range []int64{1, size / 2, size - 1} {
 				_, err := client.ReadUpdatesWithin(t.Context(), 3, 8, room)
-				require.ErrorIs(t, err, ledger.ErrNoRoom)
-				require.ErrorContains(t, err, "read updates after offset 3 up to 8: the answer is larger than there is room for")
+				require.ErrorIs(t, err, ledger.ErrByteLimit)
+				require.ErrorContains(t, err, "read updates after offset 3 up to 8: the answer exceeds the request's byte limit")
 				var p *ledger.Problem
 				require.NotErrorAs(t, err, &p, "with more room it can be read")
 			}
@@ -107,12 +107,12 @@ func TestAnAnswerThereIsNoRoomFor(t *testing.T) {
 
 			client = newClient(t, newFake(t, map[string]http.HandlerFunc{c.path: endless}), c.server, anyParty)
 			_, err = client.ReadUpdatesWithin(t.Context(), 3, 8, 1<<20)
-			require.ErrorIs(t, err, ledger.ErrNoRoom)
+			require.ErrorIs(t, err, ledger.ErrByteLimit)
 
 			client = newClient(t, f, c.server, anyParty)
 			client.maxBody = size - 1
 			_, err = client.ReadUpdatesWithin(t.Context(), 3, 8, 1<<30) // more room than is ever used
-			require.NotErrorIs(t, err, ledger.ErrNoRoom)
+			require.NotErrorIs(t, err, ledger.ErrByteLimit)
 			require.Contains(t, problem(t, err), "is larger than what is read of an answer")
 		})
 	}

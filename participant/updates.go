@@ -91,7 +91,7 @@ func (c *Client) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledg
 	return c.readUpdates(ctx, after, to, c.maxBody)
 }
 
-// ReadUpdatesWithin is ReadUpdates with a limit on the answer, in bytes of JSON. The error is ledger.ErrNoRoom where the
+// ReadUpdatesWithin is ReadUpdates with a limit on the answer, in bytes of JSON. The error is ledger.ErrByteLimit where the
 // answer is larger.
 func (c *Client) ReadUpdatesWithin(ctx context.Context, after, to ledger.Offset, maxBytes int64) (ledger.Page, error) {
 	return c.readUpdates(ctx, after, to, min(maxBytes, c.maxBody))
@@ -120,7 +120,7 @@ func (c *Client) readUpdates(ctx context.Context, after, to ledger.Offset, maxBy
 			return page, nil
 		}
 		if errors.Is(err, jsonhttp.ErrTooLarge) && maxBytes < c.maxBody {
-			return ledger.Page{}, fmt.Errorf("read updates after offset %d up to %d: %w: %w", after, to, ledger.ErrNoRoom, err)
+			return ledger.Page{}, fmt.Errorf("read updates after offset %d up to %d: %w: %w", after, to, ledger.ErrByteLimit, err)
 		}
 		if shrinkAfter(sizes, asked, err) {
 			c.log.DebugContext(ctx, "reducing updates page size", "asked", asked, "now", sizes.Ask(), "error", err)

@@ -1,5 +1,5 @@
 -- name: ColumnTypes :many
--- The columns of tables of schema indexer and the names of their types, in the order of the tables' columns.
+-- The columns of our tables and the names of their types, in the order of the tables' columns.
 SELECT c.relname::text AS relation, a.attname::text AS name, t.typname::text AS type
 FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_class c ON c.oid = a.attrelid

@@ -29,24 +29,34 @@ SELECT s.name::text AS name, s.setting::text AS value, coalesce(s.unit, '')::tex
 FROM pg_catalog.pg_settings s WHERE s.name = ANY (@names::text[]);
 
 -- name: InspectSchemas :many
--- Our schemas, as far as they exist.
+-- Schemas, as far as they exist.
 SELECT n.nspname::text AS name, pg_get_userbyid(n.nspowner)::text AS owner, pg_has_role(n.nspowner, 'USAGE') AS owned,
     has_schema_privilege(n.oid, 'USAGE') AS usable
-FROM pg_catalog.pg_namespace n WHERE n.nspname IN ('indexer', 'ledger') ORDER BY 1;
+FROM pg_catalog.pg_namespace n WHERE n.nspname::text = ANY (@schemas::text[]) ORDER BY 1;
 
 -- name: InspectRelations :one
--- How many relations schema indexer has, indexes included, and one that does not belong to this user, empty: none.
+-- How many relations a schema has, indexes included, and one that does not belong to this user, empty: none.
 -- Who does not own a table can't attach partitions to it.
 SELECT count(*) AS relations, coalesce(min(c.relname) FILTER (WHERE NOT pg_has_role(c.relowner, 'USAGE')), '')::text AS foreign_relation
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = 'indexer' AND c.relkind IN ('r', 'p', 'i', 'I');
+WHERE n.nspname::text = @schema::text AND c.relkind IN ('r', 'p', 'i', 'I');
 
 -- name: InspectVersionTable :one
 -- Whether the schema's version is recorded, and may be read. Catalogs are asked, because to_regclass fails where the
 -- schema can't be used.
 SELECT count(*) > 0 AS found, coalesce(bool_and(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')), false)::boolean AS readable
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = 'indexer' AND c.relname = 'schema_version';
+WHERE n.nspname::text = @schema::text AND c.relname = 'schema_version';
+
+-- name: InspectViews :many
+-- The schemas in which the analysts' view of the updates reads our table of them.
+SELECT DISTINCT n.nspname::text AS name
+FROM pg_catalog.pg_depend d
+JOIN pg_catalog.pg_rewrite r ON d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid
+JOIN pg_catalog.pg_class v ON v.oid = r.ev_class AND v.relname = 'updates' AND v.relkind = 'v'
+JOIN pg_catalog.pg_namespace n ON n.oid = v.relnamespace
+JOIN pg_catalog.pg_class t ON d.refclassid = 'pg_catalog.pg_class'::regclass AND t.oid = d.refobjid AND t.relname = 'updates'
+JOIN pg_catalog.pg_namespace o ON o.oid = t.relnamespace AND o.nspname::text = @schema::text;
 
 -- name: InspectLock :many
 -- The sessions that hold a role's lock: none or one.

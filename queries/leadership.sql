@@ -14,13 +14,13 @@ SELECT epoch, holder, led_since FROM leadership WHERE role = @role;
 -- Ends the sessions of earlier leaders: one may be paused in the middle of a transaction. The caller holds the
 -- role's lock, so that none of them leads any more.
 SELECT pg_terminate_backend(a.pid) AS ended FROM pg_catalog.pg_stat_activity a
-WHERE a.datname = current_database() AND a.application_name LIKE @application_name_prefix::text || '%' AND a.pid <> pg_backend_pid();
+WHERE a.datname = current_database() AND starts_with(a.application_name, @application_name_prefix::text) AND a.pid <> pg_backend_pid();
 
 -- name: LeadershipEndAbandoned :many
 -- Ends the sessions of a role's leader that has lost its lock, while which nobody takes it.
 SELECT pg_terminate_backend(a.pid) AS ended FROM pg_catalog.pg_stat_activity a
 WHERE a.datname = current_database()
-  AND CASE WHEN a.application_name LIKE @application_name_prefix::text || '%' THEN pg_try_advisory_xact_lock(@class::int, @role_number::int) ELSE false END;
+  AND CASE WHEN starts_with(a.application_name, @application_name_prefix::text) THEN pg_try_advisory_xact_lock(@class::int, @role_number::int) ELSE false END;
 
 -- name: LeadershipTryLock :one
 SELECT pg_try_advisory_lock(@class::int, @role_number::int) AS locked;

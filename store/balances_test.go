@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 )
@@ -280,6 +281,7 @@ func TestReportedBalanceThatCannotBeTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			for _, batches := range [][][]ledger.Transaction{{c.records}, each(c.records)} {
 				h := newHistory(t)
 				for _, batch := range batches {

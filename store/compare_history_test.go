@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/tables"
 )
@@ -153,6 +154,7 @@ func TestARepairBeginsAGeneration(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			h := newHistory(t)
 			h.append("a", "b", "c")
 			h.exec(damage)

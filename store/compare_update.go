@@ -26,7 +26,7 @@ type UpdateRecord struct {
 
 // UpdateRow is a stored row.
 type UpdateRow struct {
-	Relation string // of schema indexer
+	Relation string // a table
 	// Columns is an object of the row's columns. Names stand in place of references, as in schema ledger; a binary
 	// value is hexadecimal, and one of more than 1 MiB is told by its length and SHA-256.
 	Columns ledger.JSON

@@ -9,7 +9,7 @@ import (
 	"ledgerindexer/store/internal/rows"
 )
 
-// copyRows COPYs rows into a table of schema indexer, if there are any.
+// copyRows COPYs rows into a table, if there are any.
 func copyRows[T any](ctx context.Context, tx pgx.Tx, relation string, rows []T) error {
 	return copyInto(ctx, tx, relation, pgcopy.Of(rows))
 }
@@ -19,7 +19,7 @@ func copyTable(ctx context.Context, tx pgx.Tx, table rows.Table) error {
 	return copyInto(ctx, tx, table.Name, table.Rows)
 }
 
-// copyInto COPYs rows into a table of schema indexer that has their columns.
+// copyInto COPYs rows into a table that has their columns.
 func copyInto(ctx context.Context, tx pgx.Tx, relation string, rows pgcopy.Rows) error {
 	return pgcopy.Copy(ctx, tx, pgx.Identifier{relation}, rows)
 }

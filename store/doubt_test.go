@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 )
 
@@ -120,7 +121,7 @@ func (p *proxy) forward(client, server net.Conn, deaf, ended chan struct{}) {
 		if err != nil {
 			return
 		}
-		batch = batch || bytes.Contains(message, []byte(`"indexer"."created"`)) || bytes.Contains(message, []byte(`"indexer"."transactions"`))
+		batch = batch || bytes.Contains(message, []byte(`COPY "created"`)) || bytes.Contains(message, []byte(`COPY "transactions"`))
 		if batch && bytes.Contains(message, []byte("commit")) {
 			switch p.takeCut() {
 			case beforeCommit:
@@ -229,6 +230,7 @@ func TestTwinInDoubtIsWaitedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			d := newDatabase(t)
 			l := d.started()
 			ctx := t.Context()
@@ -244,7 +246,7 @@ func TestTwinInDoubtIsWaitedFor(t *testing.T) {
 
 			done := make(chan error, 1)
 			go func() { done <- l.Append(ctx, testScope, oneCreation(10, 20)) }()
-			d.waitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%indexer.coverage%')")
+			d.waitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%coverage%')")
 			require.Equal(t, "10", d.watermark())
 			if !test.commit {
 				require.NoError(t, tx.Rollback(ctx))

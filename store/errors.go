@@ -107,9 +107,10 @@ var cures = map[refusal]string{
 	refusalUser:      "correct the user or password, or let the user in (pg_hba.conf, LOGIN; a pooler has a list of users)",
 	refusalDatabase:  "create the database, or correct its name (a pooler has a list of databases)",
 	refusalParameter: "leave the parameter out of --database-url, or have the pooler pass it on",
-	refusalSchema: "grant what is missing (docs/operations.md says which rights are needed), or restore what was removed from schema indexer; " +
+	refusalSchema: "grant what is missing (docs/operations.md says which rights are needed; without USAGE on a schema nothing in it is found), " +
+		"or restore what was removed from the schema of the tables; " +
 		"the server has to be PostgreSQL 15 or later",
-	refusalRows: "what it holds does not fit this program: if nobody changed schema indexer, report it with this message",
+	refusalRows: "what it holds does not fit this program: if nobody changed the schema of the tables, report it with this message",
 }
 
 // Cure says what to do about a refusal to connect or to be used; empty: err is none.
@@ -165,7 +166,7 @@ func refused(err error) error {
 	errors.As(err, &pgErr)
 	return &ledger.Problem{
 		What: "the database refuses the rows (" + strings.TrimSpace(pgErr.TableName+" "+pgErr.ConstraintName+" "+pgErr.Detail) + ")",
-		Do:   "nothing of them was stored, and trying again would meet the same: if nobody changed schema indexer or its rights, report it with this message",
+		Do:   "nothing of them was stored, and trying again would meet the same: if nobody changed the schema of the tables or its rights (without USAGE nothing in it is found), report it with this message",
 		Err:  err,
 	}
 }

@@ -170,7 +170,7 @@ func (s *stateFill) lower(ctx context.Context, tx pgx.Tx) error {
 // exclude has the leader of the updates wait until the transaction ends.
 func (s *stateFill) exclude(ctx context.Context, tx pgx.Tx) error {
 	_, err := s.leader.store.queries.LeadershipExclude(ctx, tx, dbsqlc.LeadershipExcludeParams{
-		Role: string(RoleUpdates), TurnClass: turnClass, RoleNumber: roleNumbers[RoleUpdates],
+		Role: string(RoleUpdates), TurnClass: turnClass, RoleNumber: s.leader.roleNumber(),
 	})
 	if err != nil {
 		return fmt.Errorf("wait for the writer of role %s: %w", RoleUpdates, err)

@@ -187,6 +187,7 @@ func TestALowerSnapshotLowersTheStateFloor(t *testing.T) {
 			if seed > 1 {
 				brief.Skip(t)
 			}
+			brief.Sample(t)
 			random := rand.New(rand.NewPCG(seed, 11))
 			shape := ledger.ShapeACSDelta
 			if seed%2 == 0 {

@@ -11,8 +11,8 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// leftoversAtOnce is how many rows of a table are removed in one transaction.
-const leftoversAtOnce = 50_000
+// leftoverBlocks is how many blocks of a table, of 8 KiB by default, are cleared in one transaction: some 100,000 rows.
+const leftoverBlocks = 1_000
 
 // BeginGeneration begins to read the transaction history from its beginning, because the service's order is not the stored one. What is
 // shown stays shown. A generation that was begun before and is not shown is given up.
@@ -65,26 +65,16 @@ func (l *TransactionsWriter) ShowGeneration(ctx context.Context, at ledger.Histo
 	return next, nil
 }
 
-// DropLeftovers removes the rows of generations that are neither shown nor read, some at a time.
+// DropLeftovers removes the rows of generations that are neither shown nor read, some at a time. Each table is gone through once, block
+// by block. A DropLeftovers that was cut short leaves the rest to the next one.
 //
 // Errors: as AppendTransactions.
 func (l *TransactionsWriter) DropLeftovers(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error) {
 	next := at
 	next.Revision, next.Leftovers = at.Revision+1, false
 	for _, table := range tables.In(tables.Records, tables.Totals) {
-		for more := true; more; {
-			err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-				if err := l.holdHistory(ctx, tx, at); err != nil {
-					return err
-				}
-				tag, err := tx.Exec(ctx, fmt.Sprintf(`DELETE FROM %s WHERE ctid = ANY (ARRAY(SELECT s.ctid FROM %[1]s s WHERE %s LIMIT %d))`,
-					table.SQL(), table.Rows(leftover(&table)), leftoversAtOnce), at.ShownAfter, at.ShownTo, at.ReadAfter)
-				more = tag.RowsAffected() == leftoversAtOnce
-				return err
-			})
-			if err != nil {
-				return at, fmt.Errorf("remove rows of %s of readings of the transaction history that are not shown: %w", table.Name, refused(err))
-			}
+		if err := l.dropLeftoversOf(ctx, &table, at); err != nil {
+			return at, fmt.Errorf("remove rows of %s of readings of the transaction history that are not shown: %w", table.Name, refused(err))
 		}
 	}
 	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
@@ -97,6 +87,26 @@ func (l *TransactionsWriter) DropLeftovers(ctx context.Context, at ledger.Histor
 		return at, fmt.Errorf("note that nothing is left of other readings of the transaction history: %w", refused(err))
 	}
 	return next, nil
+}
+
+func (l *TransactionsWriter) dropLeftoversOf(ctx context.Context, table *tables.Table, at ledger.HistoryPosition) error {
+	for block, blocks := int64(0), int64(1); block < blocks; block += leftoverBlocks {
+		err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
+			if err := l.holdHistory(ctx, tx, at); err != nil {
+				return err
+			}
+			if blocks, err = l.store.queries.RelationBlocks(ctx, tx, table.SQL()); err != nil {
+				return err
+			}
+			_, err = tx.Exec(ctx, fmt.Sprintf("DELETE FROM %s s WHERE s.ctid >= '(%d,0)' AND s.ctid < '(%d,0)' AND (%s)",
+				table.SQL(), block, block+leftoverBlocks, table.Rows(leftover(table))), at.ShownAfter, at.ShownTo, at.ReadAfter)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // leftover is a condition on the rows s of a table that are of no generation that is shown ($1, $2) or read ($3).

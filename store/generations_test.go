@@ -1,6 +1,8 @@
 package store
 
 import (
+	"context"
+	"strconv"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -102,4 +104,68 @@ func TestSealsBeginAgainWithAGeneration(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, c.Differences)
 	require.Equal(t, "4", h.row("SELECT ledger.verified_seq()"))
+}
+
+// The switch happens wholly or not at all: what refuses the last of its statements leaves the old generation shown and sealed.
+func TestTheSwitchOfGenerationsIsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.append("a")
+	_, err := h.l.SealRecords(t.Context(), 0, recordsOf([]string{"a"}))
+	require.NoError(t, err)
+	h.moved(h.l.BeginGeneration(t.Context(), h.at))
+	h.append("b")
+	for _, refuse := range []string{
+		"ALTER TABLE indexer.history_position ADD CONSTRAINT refused CHECK (shown_after = 0) NOT VALID",
+		"CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION USING ERRCODE = ''57P01''; END'; " +
+			"CREATE TRIGGER refused BEFORE DELETE ON indexer.verifications EXECUTE FUNCTION refuse()",
+	} {
+		h.exec(refuse)
+		at, err := h.l.ShowGeneration(t.Context(), h.at)
+		require.Error(t, err)
+		require.Equal(t, h.at, at)
+		require.Equal(t, []string{"1:a"}, h.stored())
+		require.Equal(t, "1", h.row("SELECT ledger.verified_seq()"))
+		h.exec("ALTER TABLE indexer.history_position DROP CONSTRAINT IF EXISTS refused")
+	}
+	h.exec("DROP TRIGGER refused ON indexer.verifications")
+	h.moved(h.l.ShowGeneration(t.Context(), h.at))
+	require.Equal(t, []string{"2:b"}, h.stored())
+	require.Empty(t, h.rows("SELECT FROM ledger.verifications"))
+}
+
+// Removing leftovers that was cut short is finished by the next try. Until then nobody sees them.
+func TestLeftoversAreDroppedAfterACut(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.append("a")
+	h.moved(h.l.BeginGeneration(t.Context(), h.at))
+	h.append("b")
+	h.moved(h.l.ShowGeneration(t.Context(), h.at))
+	// More blocks of taps than are cleared at once, all but the last record's of a generation that was given up.
+	const rows = 300_000
+	h.exec("INSERT INTO indexer.taps (seq, date, owner, amount) SELECT -i, now(), 'alice', 1 FROM generate_series(1, $1) i", rows)
+	held := h.connect()
+	tx, err := held.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), "SELECT FROM indexer.taps WHERE seq = $1 FOR UPDATE", -rows)
+	require.NoError(t, err)
+	ctx, cut := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := h.l.DropLeftovers(ctx, h.at)
+		ended <- err
+	}()
+	h.waitFor(waiting, 1)
+	cut()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	require.NoError(t, tx.Rollback(t.Context()))
+	left := h.row("SELECT count(*) FROM indexer.taps")
+	require.NotEqual(t, "1", left)
+	require.NotEqual(t, strconv.Itoa(rows+2), left, "what was removed stays so")
+	require.Equal(t, []string{"2:b"}, h.stored())
+
+	h.moved(h.l.DropLeftovers(t.Context(), h.at))
+	require.Equal(t, "1", h.row("SELECT count(*) FROM indexer.taps"))
+	require.False(t, h.at.Leftovers)
 }

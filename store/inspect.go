@@ -43,11 +43,13 @@ func (s *Store) Inspect(ctx context.Context) (*Inspector, error) {
 // another server session with each transaction, the inspection is to say so rather than to fail of it.
 func (s *Store) inspectConfig() *pgx.ConnConfig {
 	config := s.conn.Copy()
-	config.RuntimeParams["application_name"] = "ledgerindexer check"
+	config.RuntimeParams["application_name"] = s.checkName()
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.StatementCacheCapacity, config.DescriptionCacheCapacity = 0, 0
 	return config
 }
+
+func (s *Store) checkName() string { return s.cfg.Schemas.program() + " check" }
 
 // Close ends the connection.
 func (i *Inspector) Close(ctx context.Context) { pg.Close(ctx, i.conn) }
@@ -152,14 +154,15 @@ func (i *Inspector) transport() Transport {
 
 // SchemaFacts is what there is of the schemas.
 type SchemaFacts struct {
-	Schemas []SchemaFact // of "indexer" and "ledger", those that exist
-	Foreign string       // a table in schema indexer that belongs to another user; empty: none
+	Pair    Schemas      // that was looked for
+	Schemas []SchemaFact // of the pair, those that exist
+	Foreign string       // a table that belongs to another user; empty: none
 
 	Version int64 // of the schema; 0: none
 	Known   bool  // Version could be read, or there is none
 	Wanted  int64 // the version that this program needs
 
-	Relations int // tables, partitions and indexes in schema indexer
+	Relations int // tables, partitions and indexes in the schema of the tables
 }
 
 // SchemaFact is an existing schema.
@@ -171,26 +174,27 @@ type SchemaFact struct {
 
 // Schema tells what there is of the schemas.
 func (i *Inspector) Schema(ctx context.Context) (SchemaFacts, error) {
-	var facts SchemaFacts
+	facts := SchemaFacts{Pair: i.store.cfg.Schemas}
 	var err error
 	if facts.Wanted, err = SchemaVersion(); err != nil {
 		return SchemaFacts{}, err
 	}
 	q := i.store.queries
 	err = i.read(ctx, func(tx pgx.Tx) error {
-		schemas, err := q.InspectSchemas(ctx, tx)
+		pair := i.store.cfg.Schemas
+		schemas, err := q.InspectSchemas(ctx, tx, []string{pair.Tables, pair.Views})
 		if err != nil {
 			return err
 		}
 		for _, s := range schemas {
 			facts.Schemas = append(facts.Schemas, SchemaFact{Name: s.Name, Owner: s.Owner, Owned: s.Owned, Usable: s.Usable})
 		}
-		relations, err := q.InspectRelations(ctx, tx)
+		relations, err := q.InspectRelations(ctx, tx, pair.Tables)
 		if err != nil {
 			return err
 		}
 		facts.Relations, facts.Foreign = int(relations.Relations), relations.ForeignRelation
-		table, err := q.InspectVersionTable(ctx, tx)
+		table, err := q.InspectVersionTable(ctx, tx, pair.Tables)
 		if err != nil {
 			return err
 		}
@@ -198,7 +202,7 @@ func (i *Inspector) Schema(ctx context.Context) (SchemaFacts, error) {
 		if !table.Readable {
 			return nil
 		}
-		facts.Version, err = schemaVersion(ctx, tx)
+		facts.Version, err = i.store.schemaVersion(ctx, tx)
 		return err
 	})
 	if err != nil {
@@ -207,8 +211,8 @@ func (i *Inspector) Schema(ctx context.Context) (SchemaFacts, error) {
 	return facts, nil
 }
 
-func schemaVersion(ctx context.Context, tx pgx.Tx) (version int64, err error) {
-	err = tx.QueryRow(ctx, "SELECT coalesce(max(version_id) FILTER (WHERE is_applied), 0) FROM "+versionTable).Scan(&version)
+func (s *Store) schemaVersion(ctx context.Context, db dbsqlc.DBTX) (version int64, err error) {
+	err = db.QueryRow(ctx, "SELECT coalesce(max(version_id) FILTER (WHERE is_applied), 0) FROM "+s.cfg.Schemas.versionTable()).Scan(&version)
 	return version, err
 }
 
@@ -286,7 +290,7 @@ func (i *Inspector) stored(ctx context.Context, tx pgx.Tx, c *Contents) error {
 	case !errors.Is(err, pgx.ErrNoRows):
 		return err
 	}
-	version, err := schemaVersion(ctx, tx)
+	version, err := i.store.schemaVersion(ctx, tx)
 	if err != nil || version < historyMigration {
 		return err
 	}
@@ -295,7 +299,7 @@ func (i *Inspector) stored(ctx context.Context, tx pgx.Tx, c *Contents) error {
 }
 
 // historyMigration is the version of the schema from which on there is a transaction history.
-const historyMigration = 5
+const historyMigration = 6
 
 func (i *Inspector) lead(ctx context.Context, tx pgx.Tx, role Role) (Lead, error) {
 	var lead Lead
@@ -306,7 +310,7 @@ func (i *Inspector) lead(ctx context.Context, tx pgx.Tx, role Role) (Lead, error
 	if leadership.Holder != nil {
 		lead.Holder = *leadership.Holder
 	}
-	locks, err := i.store.queries.InspectLock(ctx, tx, dbsqlc.InspectLockParams{Class: lockClass, RoleNumber: int64(roleNumbers[role])})
+	locks, err := i.store.queries.InspectLock(ctx, tx, dbsqlc.InspectLockParams{Class: lockClass, RoleNumber: int64(i.store.cfg.Schemas.roleNumber(role))})
 	if len(locks) > 0 {
 		lead.Held, lead.User = true, locks[0].Username
 	}
@@ -341,7 +345,7 @@ func (i *Inspector) Sessions(ctx context.Context) (SessionFacts, error) {
 		return facts, nil
 	}
 	config := i.store.lockConfig(RoleUpdates)
-	config.RuntimeParams["application_name"] = "ledgerindexer check"
+	config.RuntimeParams["application_name"] = i.store.checkName()
 	lock, err := i.store.connect(ctx, config)
 	if err == nil {
 		pg.Close(ctx, lock)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/participant"
 	"ledgerindexer/sandbox"
@@ -176,6 +177,7 @@ func TestADatabaseAgreesWithItself(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c.start, " ", c.shape, " ", c.batch), func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			i := newItself(t, uint64(100+n), c.start, c.shape, c.batch)
 			require.Empty(t, i.differences(nil))
 			end := i.pages[len(i.pages)-1].To

@@ -28,7 +28,7 @@ const (
 	RoleRepair       Role = "repair"
 )
 
-// The second key of the roles' advisory locks; the first is lockClass.
+// What tells the roles' advisory locks apart. See Schemas.roleNumber.
 var roleNumbers = map[Role]int32{RoleUpdates: 1, RoleTransactions: 2, RoleHistory: 3, RoleRepair: 4}
 
 const (
@@ -82,7 +82,7 @@ func (s *Store) lead(ctx context.Context, role Role) (leader *Leader, ok bool, e
 			pg.Close(ctx, conn)
 		}
 	}()
-	locked, err := s.queries.LeadershipTryLock(ctx, conn, dbsqlc.LeadershipTryLockParams{Class: lockClass, RoleNumber: roleNumbers[role]})
+	locked, err := s.queries.LeadershipTryLock(ctx, conn, dbsqlc.LeadershipTryLockParams{Class: lockClass, RoleNumber: s.cfg.Schemas.roleNumber(role)})
 	if err != nil {
 		return nil, false, s.unusable(fmt.Errorf("lock role %s: %w", role, err))
 	}
@@ -115,6 +115,9 @@ func (s *Store) lead(ctx context.Context, role Role) (leader *Leader, ok bool, e
 
 // Epoch is the term of this leader; a later leader of the role has a greater one.
 func (l *Leader) Epoch() int64 { return l.epoch }
+
+// roleNumber is that of the role's locks.
+func (l *Leader) roleNumber() int32 { return l.store.cfg.Schemas.roleNumber(l.role) }
 
 // Lost is closed when the role is lost, because its lock connection ended, or because a write found its epoch over. Err
 // then says why.
@@ -173,11 +176,11 @@ func (l *Leader) lose(err error) {
 func (l *Leader) unlock(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingTimeout)
 	defer cancel()
-	_, _ = l.store.queries.LeadershipUnlock(ctx, l.lockConn, dbsqlc.LeadershipUnlockParams{Class: lockClass, RoleNumber: roleNumbers[l.role]})
+	_, _ = l.store.queries.LeadershipUnlock(ctx, l.lockConn, dbsqlc.LeadershipUnlockParams{Class: lockClass, RoleNumber: l.roleNumber()})
 }
 
 func (s *Store) raiseEpoch(ctx context.Context, conn *pgx.Conn, role Role) (int64, error) {
-	if _, err := s.queries.LeadershipEndOlder(ctx, conn, sessionPrefix(role)); err != nil {
+	if _, err := s.queries.LeadershipEndOlder(ctx, conn, s.cfg.Schemas.sessionPrefix(role)); err != nil {
 		return 0, fmt.Errorf("end the sessions of earlier leaders of role %s (the database user must be the one they use): %w", role, err)
 	}
 	if _, err := conn.Exec(ctx, fmt.Sprintf("SET lock_timeout = %d", raiseTimeout.Milliseconds())); err != nil {
@@ -200,7 +203,7 @@ func (s *Store) raiseEpoch(ctx context.Context, conn *pgx.Conn, role Role) (int6
 // would wait for it without an end. One that holds its lock is at work.
 func (s *Store) endAbandonedRepair(ctx context.Context, db dbsqlc.DBTX) error {
 	_, err := s.queries.LeadershipEndAbandoned(ctx, db, dbsqlc.LeadershipEndAbandonedParams{
-		ApplicationNamePrefix: sessionPrefix(RoleRepair), Class: lockClass, RoleNumber: roleNumbers[RoleRepair],
+		ApplicationNamePrefix: s.cfg.Schemas.sessionPrefix(RoleRepair), Class: lockClass, RoleNumber: s.cfg.Schemas.roleNumber(RoleRepair),
 	})
 	if err != nil {
 		return fmt.Errorf("end the sessions of a repair that was abandoned (the database user must be the one that it uses): %w", err)
@@ -210,12 +213,10 @@ func (s *Store) endAbandonedRepair(ctx context.Context, db dbsqlc.DBTX) error {
 
 func (s *Store) lockConfig(role Role) *pgx.ConnConfig {
 	config := s.conn.Copy()
-	config.RuntimeParams["application_name"] = "ledgerindexer " + string(role) + " lock"
+	config.RuntimeParams["application_name"] = s.cfg.Schemas.program() + " " + string(role) + " lock"
 	config.RuntimeParams["idle_session_timeout"] = fmt.Sprint(lockIdleLimit.Milliseconds())
 	return config
 }
-
-func sessionPrefix(role Role) string { return "ledgerindexer " + string(role) + " epoch " }
 
 func (s *Store) writerPool(role Role, epoch int64, lockSession int32) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(s.cfg.URL)
@@ -223,7 +224,7 @@ func (s *Store) writerPool(role Role, epoch int64, lockSession int32) (*pgxpool.
 		return nil, fmt.Errorf("database URL: %w", err)
 	}
 	config.ConnConfig = s.conn.Copy()
-	config.ConnConfig.RuntimeParams["application_name"] = sessionPrefix(role) + fmt.Sprint(epoch)
+	config.ConnConfig.RuntimeParams["application_name"] = s.cfg.Schemas.sessionPrefix(role) + fmt.Sprint(epoch)
 	config.ConnConfig.RuntimeParams["lock_timeout"] = "30000"                        // ms; a twin in doubt is waited for, but not for ever
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "60000" // ms; frees the locks of a vanished client
 	// Writers' statements are short, and those over tables that have no statistics yet look dear: compiling one takes longer
@@ -242,7 +243,7 @@ func (s *Store) writerPool(role Role, epoch int64, lockSession int32) (*pgxpool.
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		pgcopy.RegisterArrays(conn.TypeMap())
 		locked, err := s.queries.LeadershipLocked(ctx, conn, dbsqlc.LeadershipLockedParams{
-			Pid: lockSession, Class: lockClass, RoleNumber: int64(roleNumbers[role]),
+			Pid: lockSession, Class: lockClass, RoleNumber: int64(s.cfg.Schemas.roleNumber(role)),
 		})
 		if err == nil && !locked {
 			err = fmt.Errorf("role %s, epoch %d: the session that holds its lock has ended: %w", role, epoch, ErrNotLeader)
@@ -294,7 +295,7 @@ func (l *Leader) transact(ctx context.Context, limit time.Duration, options pgx.
 	}
 	defer pg.Rollback(ctx, tx)
 	_, err = l.store.queries.LeadershipHold(ctx, tx, dbsqlc.LeadershipHoldParams{
-		Role: string(l.role), Epoch: l.epoch, TurnClass: turnClass, RoleNumber: roleNumbers[l.role],
+		Role: string(l.role), Epoch: l.epoch, TurnClass: turnClass, RoleNumber: l.roleNumber(),
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = fmt.Errorf("role %s, epoch %d: %w", l.role, l.epoch, ErrNotLeader)

@@ -48,7 +48,7 @@ func (d *testDB) connect() *pgx.Conn {
 	d.t.Helper()
 	config, err := pgx.ParseConfig(d.url)
 	require.NoError(d.t, err)
-	config.RuntimeParams["search_path"] = searchPath
+	config.RuntimeParams["search_path"] = defaultSchemas.searchPath()
 	conn, err := pgx.ConnectConfig(d.t.Context(), config)
 	require.NoError(d.t, err)
 	d.t.Cleanup(func() { _ = conn.Close(context.Background()) })

@@ -5,6 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
@@ -13,11 +16,9 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/migrations"
+	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/pg"
 )
-
-// The table lies beside ours, not in whatever schema the search path begins with.
-const versionTable = "schema_version"
 
 // Migrate brings the schema to this binary's version and returns the names of the migrations it applied. Several
 // processes may call it at once: a session lock lets one work. A database of a newer schema is a *ledger.Problem.
@@ -33,7 +34,7 @@ func (s *Store) Migrate(ctx context.Context) ([]string, error) {
 	if err := s.createSchema(ctx); err != nil {
 		return nil, s.unusable(err)
 	}
-	provider, err := newProvider(db)
+	provider, err := newProvider(db, s.cfg.Schemas)
 	if err != nil {
 		return nil, err
 	}
@@ -48,19 +49,41 @@ func (s *Store) Migrate(ctx context.Context) ([]string, error) {
 	return applied, nil
 }
 
-// createSchema makes the schema that holds the table of versions, where there is none: IF NOT EXISTS would ask for the right to
-// create schemas even where there is one, and that right may have been revoked after the first migration.
+// createSchema makes the schema that holds the tables, and the table of versions, where there is none: IF NOT EXISTS would ask for
+// the right to create schemas even where there is one, and that right may have been revoked after the first migration.
 func (s *Store) createSchema(ctx context.Context) error {
-	var exists bool
-	err := s.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'indexer')").Scan(&exists)
-	if err == nil && !exists {
-		_, err = s.pool.Exec(ctx, "CREATE SCHEMA indexer")
-		if pg.HasCode(err, pg.UniqueViolation, pg.DuplicateSchema) { // another process was faster
-			err = nil
+	pair := s.cfg.Schemas
+	found, err := s.queries.InspectSchemas(ctx, s.pool, []string{pair.Tables, pair.Views})
+	if err != nil {
+		return fmt.Errorf("look for schemas %s and %s: %w", pair.Tables, pair.Views, err)
+	}
+	if slices.ContainsFunc(found, func(schema dbsqlc.InspectSchemasRow) bool { return schema.Name == pair.Tables }) {
+		return nil
+	}
+	if len(found) > 0 {
+		return &ledger.Problem{
+			What: fmt.Sprintf("database %s has a schema %s already, whose views read other tables than those of schema %s, which does not exist", s.Address(), pair.Views, pair.Tables),
+			Do:   "give --tables-schema the name of the schema that it belongs to, or --views-schema another name",
 		}
 	}
+	var words bool
+	if err := s.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_get_keywords() WHERE word IN ($1, $2) AND catcode <> 'U')", pair.Tables, pair.Views).
+		Scan(&words); err != nil {
+		return fmt.Errorf("look whether schemas can be named %s and %s: %w", pair.Tables, pair.Views, err)
+	}
+	if words {
+		return &ledger.Problem{
+			What: fmt.Sprintf("schemas can't be named %s and %s: one of them is a word of SQL", pair.Tables, pair.Views),
+			Do:   "give --tables-schema or --views-schema another name",
+		}
+	}
+	_, err = s.pool.Exec(ctx, fmt.Sprintf(
+		"CREATE SCHEMA %[1]s; COMMENT ON SCHEMA %[1]s IS 'Tables of the ledger indexer. They may change with any release: read schema %[2]s instead.'", pair.Tables, pair.Views))
+	if pg.HasCode(err, pg.UniqueViolation, pg.DuplicateSchema) { // another process was faster
+		err = nil
+	}
 	if err != nil {
-		return fmt.Errorf("create schema indexer: %w", err)
+		return fmt.Errorf("create schema %s: %w", pair.Tables, err)
 	}
 	return nil
 }
@@ -95,13 +118,15 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	}
 	var have int64
 	var exists bool
-	if err := s.pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", versionTable).Scan(&exists); err != nil {
+	if err := s.pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", s.cfg.Schemas.versionTable()).Scan(&exists); err != nil {
 		return s.unusable(fmt.Errorf("database %s: %w", s.Address(), err))
 	}
 	if exists {
-		err := s.pool.QueryRow(ctx, "SELECT coalesce(max(version_id) FILTER (WHERE is_applied), 0) FROM "+versionTable).Scan(&have)
-		if err != nil {
+		if have, err = s.schemaVersion(ctx, s.pool); err != nil {
 			return s.unusable(fmt.Errorf("database %s, read schema version: %w", s.Address(), err))
+		}
+		if err := s.checkViews(ctx); err != nil {
+			return err
 		}
 	}
 	switch {
@@ -121,16 +146,33 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	}
 }
 
-func newProvider(db *sql.DB) (*goose.Provider, error) {
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300), lock.WithUnlockTimeout(1, 60)) // seconds between tries, tries
+// checkViews refuses a pair whose views were made in a schema of another name.
+func (s *Store) checkViews(ctx context.Context) error {
+	pair := s.cfg.Schemas
+	made, err := s.queries.InspectViews(ctx, s.pool, pair.Tables)
+	if err != nil {
+		return s.unusable(fmt.Errorf("database %s, look for the views of schema %s: %w", s.Address(), pair.Tables, err))
+	}
+	if len(made) == 0 || slices.Contains(made, pair.Views) { // none: the migration that makes them has not run
+		return nil
+	}
+	return &ledger.Problem{
+		What: fmt.Sprintf("database %s: the tables of schema %s are shown by views in schema %s, not %s", s.Address(), pair.Tables, strings.Join(made, ", "), pair.Views),
+		Do:   "give --tables-schema and --views-schema the names with which the database was migrated",
+	}
+}
+
+func newProvider(db *sql.DB, pair Schemas) (*goose.Provider, error) {
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(pair.migrationLock()),
+		lock.WithLockTimeout(1, 300), lock.WithUnlockTimeout(1, 60)) // seconds between tries, tries
 	if err != nil {
 		return nil, fmt.Errorf("migration lock: %w", err)
 	}
-	versions, err := database.NewStore(goose.DialectPostgres, versionTable)
+	versions, err := database.NewStore(goose.DialectPostgres, pair.versionTable())
 	if err != nil {
-		return nil, fmt.Errorf("migration table %s: %w", versionTable, err)
+		return nil, fmt.Errorf("migration table %s: %w", pair.versionTable(), err)
 	}
-	provider, err := goose.NewProvider("", db, migrations.Files, goose.WithStore(versions), goose.WithSessionLocker(locker))
+	provider, err := goose.NewProvider("", db, migrations.For(pair.Views), goose.WithStore(versions), goose.WithSessionLocker(locker))
 	if err != nil {
 		return nil, fmt.Errorf("read the embedded migrations: %w", err)
 	}
@@ -139,7 +181,7 @@ func newProvider(db *sql.DB) (*goose.Provider, error) {
 
 // SchemaVersion is the version of the schema that this program needs.
 func SchemaVersion() (int64, error) {
-	entries, err := migrations.Files.ReadDir(".")
+	entries, err := fs.ReadDir(migrations.For(defaultSchemas.Views), ".")
 	if err != nil {
 		return 0, fmt.Errorf("read the embedded migrations: %w", err)
 	}

@@ -1,12 +1,11 @@
 package store
 
 import (
-	"database/sql"
 	"fmt"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	_ "github.com/jackc/pgx/v5/stdlib" // registers the driver
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/throwaway"
@@ -28,12 +27,14 @@ func TestMigrateWithoutTheRightToCreateSchemas(t *testing.T) {
 			require.ErrorContains(t, err, "permission denied for database")
 
 			d.exec("GRANT " + right + " TO " + pgx.Identifier{role}.Sanitize())
-			db, err := sql.Open("pgx", as)
+			config, err := pgx.ParseConfig(as)
 			require.NoError(t, err)
+			config.RuntimeParams["search_path"] = defaultSchemas.searchPath()
+			db := stdlib.OpenDB(*config)
 			t.Cleanup(func() { require.NoError(t, db.Close()) })
 			_, err = db.ExecContext(t.Context(), "CREATE SCHEMA indexer")
 			require.NoError(t, err)
-			provider, err := newProvider(db)
+			provider, err := newProvider(db, defaultSchemas)
 			require.NoError(t, err)
 			_, err = provider.UpTo(t.Context(), version)
 			require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/tables"
 )
@@ -115,6 +116,7 @@ func TestClaimsThatContradictOneAnother(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			i := smallGround(t, c.snapshot)
 			i.exec(c.statement)
 			var end *ledger.Offset

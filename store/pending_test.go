@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 )
 
@@ -39,6 +40,7 @@ func TestNothingIsRememberedOfWhatWasRemoved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			d := newDatabase(t)
 			l := d.started()
 			ctx := t.Context()

@@ -174,13 +174,8 @@ func TestProjection(t *testing.T) {
 		require.Equal(rt, m.closedRows(), sorted(d.rows(`SELECT contract_id, synchronizer_id, activated_offset, activated_node_id, deactivated_offset
 			FROM indexer.lifetimes JOIN indexer.synchronizers USING (synchronizer_ref)`)))
 		for offset, want := range asOf {
-			require.Equal(rt, want, sorted(d.rows(`
-				SELECT contract_id, synchronizer_id, activated_offset, activated_node_id
-				FROM indexer.active_contracts JOIN indexer.synchronizers USING (synchronizer_ref) WHERE activated_offset <= $1
-				UNION ALL
-				SELECT contract_id, synchronizer_id, activated_offset, activated_node_id
-				FROM indexer.lifetimes JOIN indexer.synchronizers USING (synchronizer_ref)
-				WHERE activated_offset <= $1 AND $1 < deactivated_offset`, int64(offset))), "as of %d", offset)
+			require.Equal(rt, want, sorted(d.rows("SELECT contract_id, synchronizer_id, active_from, active_from_node_id FROM ledger.active_at($1)", offset)),
+				"as of %d", offset)
 		}
 	})
 }

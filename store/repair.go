@@ -39,7 +39,7 @@ func (r *Repairer) repair(ctx context.Context, roles []Role, fn func(context.Con
 	return r.writeWithin(ctx, repairTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		for _, role := range roles {
 			_, err := r.store.queries.LeadershipExclude(ctx, tx, dbsqlc.LeadershipExcludeParams{
-				Role: string(role), TurnClass: turnClass, RoleNumber: roleNumbers[role],
+				Role: string(role), TurnClass: turnClass, RoleNumber: r.store.cfg.Schemas.roleNumber(role),
 			})
 			if errors.Is(err, pgx.ErrNoRows) {
 				return fmt.Errorf("the database has no role %s", role)

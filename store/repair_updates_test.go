@@ -219,6 +219,7 @@ func TestRepairTellsFactsFromDictionaries(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			newRepaired(t, page).repair(c.page, c.statements...)
 		})
 	}

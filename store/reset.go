@@ -22,7 +22,7 @@ type ResetReport struct {
 	Removed []RemovedRows // relation by relation, those without any left out
 }
 
-// RemovedRows is how many rows of a relation of schema indexer were removed. A contract that is active again was removed
+// RemovedRows is how many rows of a table were removed. A contract that is active again was removed
 // from lifetimes.
 type RemovedRows struct {
 	Relation string

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 )
 
@@ -72,6 +73,7 @@ func TestReset(t *testing.T) {
 	for n, start := range []string{fromGenesis, fromSnapshot, fromMiddle} {
 		t.Run(start, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			i := newItself(t, uint64(300+n), start, ledger.ShapeLedgerEffects, 15)
 			other, _, _ := newGround(t, uint64(300+n), start, ledger.ShapeLedgerEffects)
 			first, end := i.pages[0].From, i.pages[len(i.pages)-1].To

@@ -162,7 +162,7 @@ func TestDigestDependsOnNothingElse(t *testing.T) {
 	s := d.store()
 	require.Empty(t, d.changed(s,
 		"SET LOCAL timezone = 'Asia/Kathmandu'", "SET LOCAL datestyle = 'German'", "SET LOCAL intervalstyle = 'sql_standard'",
-		"SET LOCAL extra_float_digits = -15", "SET LOCAL bytea_output = 'escape'", "SET LOCAL search_path = ''",
+		"SET LOCAL extra_float_digits = -15", "SET LOCAL bytea_output = 'escape'", "SET LOCAL search_path = indexer, public",
 		"SET LOCAL standard_conforming_strings = off", "SET LOCAL quote_all_identifiers = on", "SET LOCAL array_nulls = off",
 		"SET LOCAL xmloption = document", "SET LOCAL lc_numeric = 'C'", "SET LOCAL lc_monetary = 'C'", "SET LOCAL lc_time = 'C'",
 		"SET LOCAL enable_indexscan = off", "SET LOCAL enable_seqscan = off", "SET LOCAL jit = off"))

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/pg"
 )
@@ -127,6 +128,7 @@ func TestCompareSeals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			d, l, _ := sealedUpdates(t, [2]ledger.Offset{0, 4}, [2]ledger.Offset{4, 8})
 			d.exec(c.damage)
 			require.Equal(t, c.want, d.damaged(l.store))

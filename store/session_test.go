@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
@@ -60,7 +61,7 @@ func TestPoolerFreesTheLockOfALeaderThatIsGone(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	s := d.open(d.behind(throwaway.PoolSessions), nil)
-	key := dbsqlc.LeadershipTryLockParams{Class: lockClass, RoleNumber: roleNumbers[RoleUpdates]}
+	key := dbsqlc.LeadershipTryLockParams{Class: lockClass, RoleNumber: defaultSchemas.roleNumber(RoleUpdates)}
 	free := fmt.Sprintf("SELECT NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = %d AND objid = %d"+
 		" AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))", key.Class, key.RoleNumber) // others' tests lock in theirs
 	for name, goes := range map[string]string{"it vanishes": "", "it is silent": "SET idle_session_timeout = 1"} {
@@ -108,6 +109,7 @@ func TestSharedSessionsAreRefused(t *testing.T) {
 			for sessions := range 4 {
 				t.Run(fmt.Sprint(mode, " ", order, " ", sessions), func(t *testing.T) {
 					t.Parallel()
+					brief.Sample(t)
 					d := newDatabase(t)
 					url := d.behind(mode, order, fmt.Sprint("default_pool_size = ", sessions+1), fmt.Sprint("min_pool_size = ", sessions+1))
 					for _, use := range []func(*Store) error{

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 )
 
@@ -79,6 +80,7 @@ func TestLateIndexesAreThereWithTheFirstWatermark(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			d := newDatabase(t)
 			l := d.leadUpdates(d.store())
 			want := d.indexes()

@@ -23,8 +23,9 @@ const (
 
 // Config says how to reach the database.
 type Config struct {
-	URL    string // postgres://… or keyword=value; the usual PG* variables and pgpass file fill in what is missing
-	Logger *slog.Logger
+	URL     string  // postgres://… or keyword=value; the usual PG* variables and pgpass file fill in what is missing
+	Schemas Schemas // those it works on
+	Logger  *slog.Logger
 	// Holder names this process in table leadership, for people to read, such as "host pid 123".
 	Holder string
 	// Observe, if set, is told how long each phase of a written batch took: "copy", "project", "commit". It and the others may be
@@ -52,11 +53,8 @@ var textForms = map[string]string{
 	"client_encoding": "UTF8", "datestyle": "ISO", "timezone": "UTC", "standard_conforming_strings": "on",
 }
 
-// searchPath is where our sessions look names up.
-const searchPath = "indexer, ledger, pg_temp"
-
 // Open connects lazily: an unreachable server is reported by the first use. A URL that cannot be understood is an
-// error, which never repeats the URL's password.
+// error, which never repeats the URL's password, as are schemas that can't be.
 func Open(cfg Config) (*Store, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -70,14 +68,18 @@ func Open(cfg Config) (*Store, error) {
 	if cfg.Shown == nil {
 		cfg.Shown = func(time.Time) {}
 	}
+	if err := cfg.Schemas.Validate(); err != nil {
+		return nil, err
+	}
+	cfg.Schemas = cfg.Schemas.orDefault()
 	poolConfig, err := pgxpool.ParseConfig(cfg.URL)
 	if err != nil {
 		return nil, fmt.Errorf("database URL: %w", err) // pgx redacts the password
 	}
 	poolConfig.MaxConns = 4
 	poolConfig.ConnConfig.ConnectTimeout = connectTimeout
-	poolConfig.ConnConfig.RuntimeParams["application_name"] = "ledgerindexer"
-	poolConfig.ConnConfig.RuntimeParams["search_path"] = searchPath
+	poolConfig.ConnConfig.RuntimeParams["application_name"] = cfg.Schemas.program()
+	poolConfig.ConnConfig.RuntimeParams["search_path"] = cfg.Schemas.searchPath()
 	maps.Copy(poolConfig.ConnConfig.RuntimeParams, textForms)
 	s := &Store{cfg: cfg, conn: poolConfig.ConnConfig, queries: dbsqlc.New(), refusals: refusals{patience: refusalPatience}}
 	poolConfig.ConnConfig = s.settled(s.conn)

@@ -140,7 +140,7 @@ func TestHistoryTwinInDoubtIsWaitedFor(t *testing.T) {
 				_, err := h.l.AppendTransactions(t.Context(), h.at, nil, batchOf(recordsOf([]string{"b"})))
 				done <- err
 			}()
-			h.waitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%indexer.history_position%')")
+			h.waitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%history_position%')")
 			require.Equal(t, []string{"1:a"}, h.stored())
 			if commit {
 				require.NoError(t, tx.Commit(t.Context()))

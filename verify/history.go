@@ -11,12 +11,11 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// History verifies the stored transaction history: with itself, and, record by record, with all that a service shows of
-// it up to where it was read. It may run beside the daemon and while both move on. The service's n-th record is compared with the
-// n-th of the generation that is shown. What differs is repaired by reading all of it into another generation, which then takes that
-// one's place.
+// History verifies the stored transaction history: its tables with one another, and the n-th record of the shown generation with
+// the n-th record of the service. It may run beside the daemon, while both grow. A repair reads the whole history into another
+// generation, which then replaces the shown one.
 type History struct {
-	Source   ingest.HistorySource // nil: the history is only compared with itself
+	Source   ingest.HistorySource // nil: only the tables are compared with one another
 	Database HistoryDatabase
 	Repairer HistoryRepairer // nil: nothing is written
 	Found    Found
@@ -24,16 +23,16 @@ type History struct {
 	Logger   *slog.Logger
 
 	result    HistoryResult
-	networkID string          // of the service; empty: it does not tell
-	usable    bool            // the service can be compared with
+	networkID string          // of the service; empty: it does not report it
+	usable    bool            // the service's history can be compared
 	lacking   bool            // the service has fewer records than are stored
-	told      map[string]bool // differences that the comparison of the history with itself found
+	told      map[string]bool // differences that the comparison of the tables with one another found
 }
 
 const (
-	// mostTold is how many of them are remembered, so that the comparison with the service does not tell them again.
+	// mostTold is how many of them are remembered, so that the comparison with the service does not report them again.
 	mostTold = 10_000
-	// A page of which every record is another one, and which has at least so many, is of another order.
+	// A page with at least this many records, all of which differ, means that the service has another order.
 	leastOfAnother = 5
 )
 
@@ -45,14 +44,14 @@ type HistoryResult struct {
 	Notes     []string // what was not compared, and why
 }
 
-// errHistoryChanged says that the service serves other records than it did a moment ago.
+// errHistoryChanged is the error for a service that changed while it was read.
 var errHistoryChanged = errors.New("the service of the transaction history served other records in the same place than before: it changed while it was read; verify again")
 
-// Run compares, and repairs where there is a Repairer. Differences are told to Found as they are found; the result says
-// what was compared, also where an error ended it.
+// Run compares, and repairs if there is a Repairer. It passes each difference to Found. The result says what was compared, also if
+// an error ended the comparison.
 //
-// Errors: ledger.ErrNotOffered where the service has no history; all else was compared then. A *ledger.Problem where the
-// service is another network's, or can't be used for a repair.
+// Errors: ledger.ErrNotOffered if the service has no history; everything else was compared then. A *ledger.Problem if the service
+// belongs to another network, or can't be used for a repair.
 func (h *History) Run(ctx context.Context) (HistoryResult, error) {
 	err := h.run(ctx)
 	return h.result, err
@@ -81,7 +80,7 @@ func (h *History) run(ctx context.Context) error {
 			What: "the service of the transaction history has fewer records than are stored, so that repairing from it would lose some",
 			Do:   "repair with a Scan that has all of them (--scan-url), or wait until this one has; where they are really gone, `indexer run` notices",
 		}
-	case inRecords > 0: // what follows from the records is read again with them
+	case inRecords > 0: // reading the records again computes the balances again too
 		if err = h.readAgain(ctx); err == nil {
 			_, err = h.compare(ctx, remains)
 		}
@@ -95,7 +94,7 @@ func (h *History) run(ctx context.Context) error {
 	return errors.Join(h.Database.CompareBalances(ctx, h.step, remains), notOffered)
 }
 
-// counted tells of differences, and counts them.
+// counted passes differences to Found, and counts them.
 func (h *History) counted(n *int64) Found {
 	return func(d ledger.Difference) error {
 		*n++
@@ -123,7 +122,7 @@ func (h *History) ask(ctx context.Context) error {
 	return nil
 }
 
-// compare compares the history with itself, and with the service.
+// compare compares the tables with one another, and with the service.
 func (h *History) compare(ctx context.Context, found Found) (notOffered, err error) {
 	h.told, h.result.Records = map[string]bool{}, 0
 	err = h.Database.ComparePosition(ctx, h.step, func(d ledger.Difference) error {
@@ -147,13 +146,13 @@ func (h *History) compare(ctx context.Context, found Found) (notOffered, err err
 	return nil, err
 }
 
-// nameOf is a difference as both comparisons name it.
+// nameOf names a difference in the same way for both comparisons.
 func nameOf(d ledger.Difference) string {
 	d.Derived = false
 	return d.String()
 }
 
-// read compares the records of the generation that is shown with the service's.
+// read compares the records of the shown generation with the service's.
 func (h *History) read(ctx context.Context, found Found) error {
 	standing, network, err := h.Database.HistoryStanding(ctx)
 	if err != nil {
@@ -200,7 +199,7 @@ func (h *History) read(ctx context.Context, found Found) error {
 	return err
 }
 
-// next are the records that follow. None: that was all.
+// next returns the next records; none at the end.
 func (h *History) next(ctx context.Context, pages *ingest.HistoryPages) (records []ledger.Transaction, err error) {
 	err = Patiently(ctx, h.Logger, func() error {
 		for again := range 2 {
@@ -214,7 +213,7 @@ func (h *History) next(ctx context.Context, pages *ingest.HistoryPages) (records
 			if records = page.Records; len(records) > 0 {
 				return pages.TakeAll(page)
 			}
-			// No records is also the answer to a cursor that the service does not know any more, or it has just grown.
+			// A page without records is also the answer to a cursor that the service does not know any more.
 			if end, _, err := pages.AtEnd(ctx, 1); err != nil || end {
 				return err
 			} else if again > 0 {
@@ -226,7 +225,7 @@ func (h *History) next(ctx context.Context, pages *ingest.HistoryPages) (records
 	return records, err
 }
 
-// comparePage compares records with what is stored after a seq. other says that every one of them is another one.
+// comparePage compares records with what is stored after a seq. other reports that the service has another order.
 func (h *History) comparePage(ctx context.Context, after int64, records []ledger.Transaction, found Found) (other bool, err error) {
 	others := 0
 	err = h.Database.CompareRecords(ctx, after, records, func(d ledger.Difference) error {
@@ -239,7 +238,7 @@ func (h *History) comparePage(ctx context.Context, after int64, records []ledger
 	return others == len(records) && others >= leastOfAnother, err
 }
 
-// lacks tells of records that the service does not have.
+// lacks reports the records that the service does not have.
 func (h *History) lacks(after, to int64, found Found) error {
 	for seq := after + 1; seq <= to; seq++ {
 		if err := found(ledger.Difference{Kind: ledger.Extra, Relation: "transactions", Seq: seq}); err != nil {
@@ -249,7 +248,7 @@ func (h *History) lacks(after, to int64, found Found) error {
 	return nil
 }
 
-// readAgain reads the history into another generation, which then takes the place of the one that is shown.
+// readAgain reads the history into another generation, which then replaces the shown one.
 func (h *History) readAgain(ctx context.Context) error {
 	h.step("reading the transaction history again")
 	if err := repairPatiently(ctx, h.Logger, func() error { return h.Repairer.RestartHistory(ctx) }); err != nil {
@@ -275,7 +274,7 @@ func (h *History) readAgain(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// remains counts what was to be repaired and is still there.
+// remains counts a difference that a repair has left.
 func (h *History) remains(ctx context.Context, d ledger.Difference) error {
 	h.result.Remaining++
 	h.Logger.WarnContext(ctx, "still different after it was repaired", "difference", d.String())

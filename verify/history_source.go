@@ -7,26 +7,25 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// HistoryDatabase is what is compared with a service of the transaction history. Everything is read; nothing is written.
+// HistoryDatabase is the stored transaction history. Its methods only read.
 type HistoryDatabase interface {
-	// HistoryStanding is how far the history was read, and of which network it is; empty: it is not known.
+	// HistoryStanding returns the position of the stored history, and its network; empty: not known.
 	HistoryStanding(ctx context.Context) (at ledger.HistoryPosition, networkID string, err error)
-	// HistoryMarks are the last records up to a seq of the generation that is shown, the oldest first: enough to read on behind them.
+	// HistoryMarks returns the last records up to a seq of the shown generation, the oldest first: enough to read after them.
 	HistoryMarks(ctx context.Context, upTo int64) ([]ledger.HistoryMark, error)
-	// CompareRecords compares what is stored under the seqs after one with records that follow one another.
+	// CompareRecords compares the rows with the seqs after one with consecutive records.
 	CompareRecords(ctx context.Context, after int64, records []ledger.Transaction, found Found) error
-	// ComparePosition compares what is claimed of the history, and the tables of its records, with one another. step is
-	// told what is compared next.
+	// ComparePosition compares the position and the tables of records with one another. It calls step with what it compares next.
 	ComparePosition(ctx context.Context, step func(what string), found Found) error
-	// CompareBalances compares what follows from the records with them.
+	// CompareBalances compares the tables that follow from the records with the records.
 	CompareBalances(ctx context.Context, step func(what string), found Found) error
 }
 
-// HistoryRepairer writes again what differs: into a generation beside the one that is shown.
+// HistoryRepairer writes the history again, into a generation beside the shown one.
 type HistoryRepairer interface {
 	ingest.HistorySink
 	// RestartHistory begins a generation, whatever is stored. It may be repeated.
 	RestartHistory(ctx context.Context) error
-	// RepairBalances makes what follows from the records follow from them. It may be repeated.
+	// RepairBalances computes the tables that follow from the records again. It may be repeated.
 	RepairBalances(ctx context.Context, step func(what string)) error
 }

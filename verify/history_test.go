@@ -71,7 +71,7 @@ func newServedHistory(t *testing.T, updates int, opts sandbox.ScanOptions) *serv
 	return h
 }
 
-// follow stores what the service shows behind the last record, in its order, some records at a time.
+// follow stores what the service shows after the last record, in its order, some records at a time.
 func (h *servedHistory) follow(from, to int) {
 	h.t.Helper()
 	for _, page := range h.pages()[from:to] {
@@ -187,7 +187,7 @@ func TestTheHistoryIsVerifiedAndReadAgain(t *testing.T) {
 	}
 }
 
-// A service with another order is told from damage: every record of its page is another one. A repair reads it as it is.
+// A service with another order is distinguished from damage: every record of its page differs. A repair reads it as it is.
 func TestAnotherOrderIsVerified(t *testing.T) {
 	t.Parallel()
 	h := newServedHistory(t, 100, sandbox.ScanOptions{})

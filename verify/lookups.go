@@ -9,13 +9,13 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// lookupsAtOnce is how many contracts are taken from the database at once.
+// lookupsAtOnce is how many contracts are read from the database at once.
 const lookupsAtOnce = 500
 
-// lookups looks up again what was looked up. A contract that the participant does not tell any more, because it was pruned
-// since, stays as it is.
+// lookups looks up the looked-up contracts again. It skips those that the participant does not return any more because they were
+// pruned since.
 func (u *Updates) lookups(ctx context.Context) error {
-	u.result.Lookups = 0 // they may have been read before, for the names that they have
+	u.result.Lookups = 0 // derived may have called lookups before, to repair names
 	after := ""
 	for {
 		ids, err := u.Database.AnsweredLookups(ctx, after, lookupsAtOnce)

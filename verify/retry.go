@@ -9,17 +9,17 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// mostTries is how often something is tried before verification gives up: for about two minutes.
+// mostTries is how often something is tried before verification gives up, which takes about two minutes.
 const mostTries = 10
 
-// Patiently tries until fn succeeds, fails for good, or has failed often enough. Verification is a command: unlike the
+// Patiently tries until fn succeeds, its error is lasting, or it has failed mostTries times. Verification is a command: unlike the
 // daemon it does not wait for ever.
 func Patiently(ctx context.Context, logger *slog.Logger, fn func() error) error {
 	retry := ingest.Retry{Logger: logger, Most: mostTries, Final: final}
 	return retry.Do(ctx, func(context.Context) error { return fn() })
 }
 
-// repairPatiently is Patiently for a repair. One that has taken longer than it may is not tried again: it would take as long.
+// repairPatiently is Patiently for a repair, but does not repeat one that has exceeded its time limit: it would again.
 func repairPatiently(ctx context.Context, logger *slog.Logger, repair func() error) error {
 	var late error
 	err := Patiently(ctx, logger, func() error {
@@ -35,7 +35,7 @@ func repairPatiently(ctx context.Context, logger *slog.Logger, repair func() err
 	return err
 }
 
-// final are errors that stay, and those that are answers.
+// final reports whether an error is permanent, or an answer that the caller handles.
 func final(err error) bool {
 	return ingest.Lasting(err) || errors.Is(err, ledger.ErrNotOffered) || errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrCursorRefused) ||
 		errors.Is(err, errHistoryChanged)

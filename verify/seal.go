@@ -13,37 +13,38 @@ const (
 	// A window is sealed when so many updates or records are in it, or when none with fewer was sealed for so long.
 	windowSize  = 1000
 	longestOpen = 10 * time.Minute
-	// How often it is looked whether there is something to seal.
+	// How often to look for windows to seal when there are none.
 	lookEvery = 10 * time.Second
 )
 
-// Seals is the task that compares what was stored with its source again, window by window, and seals each with a digest of
-// its rows. It works beside the stream at a bounded rate, for as long as this process leads it.
+// Seals is the background task that compares what is stored with its source again, window by window, and seals each window with a
+// digest of its rows. Its rate is limited.
 type Seals struct {
-	// Rate is how many updates, entries of a snapshot or records are read per second, at most; at least 1.
+	// Rate is the most updates, entries of a snapshot or records that are read per second; at least 1.
 	Rate   int
 	Logger *slog.Logger
-	// Sealed, if set, is told of each window that was sealed.
+	// Sealed, if set, is called for each window that was sealed.
 	Sealed func(Sealing)
-	// Working, if set, is told when there was something to seal and it was sealed, or nothing is to be sealed now.
+	// Working, if set, is called after each window, or part of one, and when nothing is to be sealed.
 	Working func()
 
 	streams []sealStream
-	turn    int       // of the next stream that is looked at
+	turn    int       // counts the streams that were looked at, which take turns
 	next    time.Time // when the source may be read again
-	unseen  bool      // it was said that the source does not show everything any more
-	lacking bool      // it was said that the source shows values where none is stored
+	unseen  bool      // logged that the source does not show everything any more
+	lacking bool      // logged that the source shows values where none is stored
 }
 
-// Sealing is what became of a window.
+// Sealing is the result of sealing a window.
 type Sealing struct {
 	Stream   string
 	From, To int64 // from exclusive
-	Shown    bool  // false: its source does not show it any more, so nothing was compared
+	Shown    bool  // false: the source does not show the window any more, so nothing was compared
 	ledger.Comparison
 }
 
-// Result is as ledger.verifications has it, but that a window which differed before it was not shown stays different.
+// Result returns the result as ledger.verifications shows it, except that there a window that differed before the source ceased to
+// show it stays different.
 func (s Sealing) Result() ledger.SealResult {
 	if !s.Shown {
 		return ledger.SealNotShown
@@ -51,30 +52,30 @@ func (s Sealing) Result() ledger.SealResult {
 	return s.Comparison.Result()
 }
 
-// SealDatabase is where windows are looked for, and what is compared with a source besides.
+// SealDatabase chooses the windows to seal.
 type SealDatabase interface {
-	// NextWindow is what is to be sealed next of a stream: a range that no window claims yet, with at most size updates or
-	// records, or a window that has to be compared again: it was repaired in part, or it begins at again or behind it and
-	// differed. Holes before the window that begins at known are not looked for. nil: nothing.
+	// NextWindow returns the next window to seal of a stream; nil: none. It is a range without a window, with at most size updates
+	// or records, or a window that has to be compared again: one that was repaired in part, or that differed and begins at again or
+	// later. There are no holes before the window that begins at known.
 	NextWindow(ctx context.Context, stream string, size, again, known int64) (*ledger.Window, error)
-	// SnapshotWindow is NextWindow of the snapshot that is carried: its one window, up to its offset.
+	// SnapshotWindow is NextWindow for the carried snapshot, which has one window, up to its offset.
 	SnapshotWindow(ctx context.Context, again int64) (*ledger.Window, error)
-	// SnapshotRows is a digest of all rows that the snapshot at an offset brought.
+	// SnapshotRows returns a digest of all rows of the snapshot at an offset.
 	SnapshotRows(ctx context.Context, at ledger.Offset) (ledger.RowsDigest, error)
-	// CompareCarried and CarriedAt are as UpdateDatabase has them.
+	// CompareCarried and CarriedAt are those of UpdateDatabase.
 	CompareCarried(ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry, met func(key string), found Found) error
 	CarriedAt(ctx context.Context, at ledger.Offset, each func(key string, extra ledger.Difference) error) error
 }
 
 // Sealer seals windows, each in one transaction that reads just the rows that it seals. After an error the outcome is
-// unknown: the database is asked for the next window again.
+// unknown, so the next window is read from the database again.
 type Sealer interface {
-	// SealUpdates compares a page with what is stored of its range, and seals that.
+	// SealUpdates compares a page with what is stored of its range, and seals the range.
 	SealUpdates(ctx context.Context, page ledger.Page) (ledger.Comparison, error)
-	// SealRecords does so for as many seqs after one as there are records, with those that their service shows there in its order.
+	// SealRecords compares consecutive records with the rows after a seq, and seals those.
 	SealRecords(ctx context.Context, after int64, records []ledger.Transaction) (ledger.Comparison, error)
-	// SealSnapshot seals what the snapshot brought, with what came of comparing it, if nothing was repaired since SnapshotRows
-	// told the digest; else ok is false.
+	// SealSnapshot seals the carried rows with the result of comparing them, if their digest is unchanged; else ok is false: a
+	// repair came between.
 	SealSnapshot(ctx context.Context, at ledger.Offset, digest ledger.RowsDigest, c ledger.Comparison) (ok bool, err error)
 	// SealNotShown seals a window that can't be compared.
 	SealNotShown(ctx context.Context, stream string, from, to int64) error
@@ -82,27 +83,27 @@ type Sealer interface {
 
 // sealStream is a stream of windows.
 type sealStream interface {
-	// window is what to seal next; nil: nothing.
+	// window returns the next window to seal; nil: none.
 	window(ctx context.Context) (*ledger.Window, error)
-	// seal compares a window, or as much of it as is read at once, and seals it. ok is false where that has to wait, or where
-	// it goes on in the stream's next turn.
+	// seal compares a window, or a part of it, and seals it. ok is false if the window has to wait, or if only a part was compared:
+	// then the stream's next turn compares the next part.
 	seal(ctx context.Context, w ledger.Window) (sealing Sealing, ok bool, err error)
-	// memory is what was done so far.
+	// memory returns the state of the stream.
 	memory() *sealMemory
 }
 
-// sealMemory is what is remembered of a stream.
+// sealMemory is the state of a stream.
 type sealMemory struct {
 	again    int64     // windows from here on that differed are compared again
-	known    int64     // the window that begins here has no holes before it
-	shortAt  time.Time // when a window that was not full was sealed last; zero: none was, and the first does not wait
-	waitTill time.Time // not before this it is looked at again
-	goesOn   bool      // a part of a window was compared; the next one is to be
+	known    int64     // there are no holes before the window that begins here
+	shortAt  time.Time // when a window that was not full was last sealed; zero: never, so the first does not wait
+	waitTill time.Time // the stream's next turn is not before this
+	goesOn   bool      // a part of a window was compared, and more is left
 }
 
 func (m *sealMemory) memory() *sealMemory { return m }
 
-// Run works until ctx ends, which is no error, or something fails. It may be called again then.
+// Run works until ctx ends (nil) or something fails. It may be called again after an error.
 func (s *Seals) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		sealed, err := s.step(ctx)
@@ -122,7 +123,7 @@ func (s *Seals) Run(ctx context.Context) error {
 	return nil
 }
 
-// step seals a window that is to be sealed now, or compares a part of it; false: there is none. The streams take turns.
+// step seals a window, or compares a part of it, in the next stream that has one. It reports whether there was one.
 func (s *Seals) step(ctx context.Context) (bool, error) {
 	for range s.streams {
 		stream := s.streams[s.turn%len(s.streams)]
@@ -152,7 +153,7 @@ func (s *Seals) step(ctx context.Context) (bool, error) {
 		if !w.Again {
 			m.known = sealing.From
 		}
-		m.again = max(m.again, sealing.To) // what is behind was compared again, or just now
+		m.again = max(m.again, sealing.To) // this run has compared everything up to here
 		if !w.Full && sealing.To == w.To {
 			m.shortAt = time.Now()
 		}
@@ -162,7 +163,7 @@ func (s *Seals) step(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// tell says what is to be known of a window.
+// tell logs and reports a sealed window.
 func (s *Seals) tell(ctx context.Context, sealing Sealing) {
 	switch {
 	case !sealing.Shown:
@@ -175,7 +176,7 @@ func (s *Seals) tell(ctx context.Context, sealing Sealing) {
 	case sealing.Differences > sealing.Lacking:
 		s.Logger.ErrorContext(ctx, "what is stored differs from what the source shows; `indexer verify --repair` writes it again",
 			"stream", sealing.Stream, "after", sealing.From, "up_to", sealing.To, "differences", sealing.Differences, "first", sentences(sealing.First))
-	case sealing.Lacking > 0 && !s.lacking: // in every window of before, mostly
+	case sealing.Lacking > 0 && !s.lacking: // mostly the same in all earlier windows, so logged once
 		s.lacking = true
 		s.Logger.WarnContext(ctx, "the source shows values where none is stored, as a participant does that was upgraded since; "+
 			"they are counted as differences, and `indexer verify --repair` writes them",
@@ -193,10 +194,10 @@ func sentences(list []ledger.Difference) (texts []string) {
 	return texts
 }
 
-// pace waits until the source may be read again.
+// pace waits until the rate allows another read.
 func (s *Seals) pace(ctx context.Context) { ingest.Sleep(ctx, time.Until(s.next)) }
 
-// spent counts what was read of the source just now.
+// spent counts n elements that were just read.
 func (s *Seals) spent(n int) {
 	now := time.Now()
 	if s.next.Before(now) {
@@ -205,7 +206,7 @@ func (s *Seals) spent(n int) {
 	s.next = s.next.Add(time.Duration(n) * time.Second / time.Duration(s.Rate))
 }
 
-// AddUpdates adds a participant's updates to what is sealed, and the snapshot that is carried.
+// AddUpdates adds a participant's updates, and the carried snapshot.
 func (s *Seals) AddUpdates(source UpdateSource, database SealDatabase, sealer Sealer) {
 	source = &inRanges{UpdateSource: source, logger: s.Logger}
 	s.streams = append(s.streams,

@@ -7,8 +7,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// A window of the history that is not shown is asked for so often before it is sealed without being compared: the service
-// may only be behind.
+// A window that the service does not show is requested this often before it is sealed without a comparison: the service may only
+// be behind.
 const hiddenTries = 3
 
 // recordSeals seals the transaction history.
@@ -20,8 +20,8 @@ type recordSeals struct {
 	database SealDatabase
 	sealer   Sealer
 
-	hidden     int64 // where a window begins that was not shown
-	hiddenSeen int   // how often
+	hidden     int64 // the beginning of a window that was not shown
+	hiddenSeen int   // how often it was not
 }
 
 func (r *recordSeals) window(ctx context.Context) (*ledger.Window, error) {
@@ -46,8 +46,8 @@ func (r *recordSeals) seal(ctx context.Context, w ledger.Window) (Sealing, bool,
 	return Sealing{Stream: ledger.SealedTransactions, From: w.From, To: w.To, Shown: true, Comparison: c}, err == nil, err
 }
 
-// read reads the records that the service shows in a window; none: it does not show it whole, behind the records that are stored before
-// it.
+// read reads the records of a window from the service. None: the service does not show all of them after the records that are
+// stored before the window.
 func (r *recordSeals) read(ctx context.Context, at ledger.HistoryPosition, w ledger.Window) (records []ledger.Transaction, err error) {
 	known, err := r.history.HistoryMarks(ctx, w.From)
 	if err != nil {
@@ -67,7 +67,7 @@ func (r *recordSeals) read(ctx context.Context, at ledger.HistoryPosition, w led
 	return records, nil
 }
 
-// waits counts how often a window was not shown.
+// waits counts how often a window was not shown, and seals it as such after hiddenTries.
 func (r *recordSeals) waits(ctx context.Context, w ledger.Window) (Sealing, bool, error) {
 	if r.hidden != w.From {
 		r.hidden, r.hiddenSeen = w.From, 0

@@ -8,27 +8,27 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// snapshotSeals seals what the snapshot brought that is carried.
+// snapshotSeals seals the carried snapshot.
 type snapshotSeals struct {
 	*Seals
 	sealMemory
 	source   UpdateSource
 	database SealDatabase
 	sealer   Sealer
-	refused  bool             // it was said that the participant refuses to show it
+	refused  bool             // logged that the participant refuses to show it
 	reading  *snapshotReading // nil: none is under way
 }
 
-// snapshotReading is how far a snapshot was compared. It reads one page at a time, so that it holds up nothing else that is
-// sealed, and goes on after an error where it was. No transaction is open meanwhile: nothing writes the rows but a repair, and
-// that is noticed in the end.
+// snapshotReading is how far a snapshot was compared. Each turn of the stream reads one page, so that the updates are not delayed,
+// and after an error it resumes there. No transaction is open in between: only a repair changes the rows, and SealSnapshot
+// detects that.
 type snapshotReading struct {
 	digest  ledger.RowsDigest
 	sealing Sealing
 
 	token  ledger.Token // of the next page
-	before int64        // entries before it
-	ended  bool         // there is none
+	before int64        // entries before that page
+	ended  bool         // the last page was read
 
 	unmet *unmet
 }
@@ -37,7 +37,7 @@ func (s *snapshotSeals) window(ctx context.Context) (*ledger.Window, error) {
 	return s.database.SnapshotWindow(ctx, s.again)
 }
 
-// seal compares the next page, and seals the snapshot when nothing is left to be compared.
+// seal compares the next page, and seals the snapshot after the last one.
 func (s *snapshotSeals) seal(ctx context.Context, w ledger.Window) (sealing Sealing, ok bool, err error) {
 	at := ledger.Offset(w.To)
 	s.goesOn = false
@@ -59,7 +59,8 @@ func (s *snapshotSeals) seal(ctx context.Context, w ledger.Window) (sealing Seal
 	r := s.reading
 	err = s.compare(ctx, at, r)
 	if ingest.Lasting(err) {
-		// Such as one with a reassignment in flight, which is shown only while nothing was pruned. The updates don't wait for it.
+		// For example, some participants serve a snapshot with a reassignment in flight only until they are pruned. The updates must not
+		// wait for it.
 		if !s.refused {
 			s.refused = true
 			s.Logger.WarnContext(ctx, "the snapshot that is carried can't be read again, and is not sealed", "offset", int64(at), "error", err)
@@ -76,7 +77,7 @@ func (s *snapshotSeals) seal(ctx context.Context, w ledger.Window) (sealing Seal
 	return r.sealing, ok, err
 }
 
-// compare compares the next page, and after the last one what is stored and was not met.
+// compare compares the next page, and after the last one looks for rows without an entry.
 func (s *snapshotSeals) compare(ctx context.Context, at ledger.Offset, r *snapshotReading) error {
 	if r.unmet.done() {
 		return nil
@@ -97,7 +98,7 @@ func (s *snapshotSeals) compare(ctx context.Context, at ledger.Offset, r *snapsh
 	return nil
 }
 
-// page compares the next page. After an error it can be compared again.
+// page compares the next page. After an error it may be called again.
 func (s *snapshotSeals) page(ctx context.Context, at ledger.Offset, r *snapshotReading) error {
 	s.pace(ctx)
 	page, err := s.source.ReadSnapshot(ctx, at, r.token)

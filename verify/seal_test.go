@@ -64,7 +64,7 @@ func newSealScript(watermark ledger.Offset) *sealScript {
 	}
 }
 
-// fails tells whether something is to fail this time.
+// fails reports whether a call is to fail.
 func (s *sealScript) fails(what string) error {
 	if s.failures[what] == 0 {
 		return nil
@@ -526,7 +526,7 @@ func TestTheHistoryIsSealedInItsOrder(t *testing.T) {
 	})
 }
 
-// A service that does not show a window may be behind: it is asked again before that is believed.
+// A service that does not show a window may be behind: it is asked again before the window is sealed as not shown.
 func TestAServiceThatIsBehindIsWaitedFor(t *testing.T) {
 	scriptedSeals(t, 0, func(t *testing.T, s *sealScript, wait func(time.Duration)) {
 		s.standing, s.behind = ledger.HistoryPosition{ShownTo: 1000, LastSeq: 1000}, true

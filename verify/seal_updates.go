@@ -8,7 +8,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// windowBytes is the size of the JSON from which a window is not made larger.
+// windowBytes is the size in bytes of JSON at which a window ends.
 const windowBytes = 64 << 20
 
 // updateSeals seals a participant's updates.
@@ -43,7 +43,7 @@ func (u *updateSeals) seal(ctx context.Context, w ledger.Window) (Sealing, bool,
 	return Sealing{Stream: ledger.SealedUpdates, From: int64(page.From), To: int64(page.To), Shown: true, Comparison: c}, err == nil, err
 }
 
-// read reads a window as one page. One that was not sealed before may end sooner, so that it is not too large.
+// read reads a window as one page. A window that was not sealed before may end sooner, at windowSize updates or windowBytes.
 func (u *updateSeals) read(ctx context.Context, w ledger.Window) (ledger.Page, error) {
 	whole := ledger.Page{From: ledger.Offset(w.From), To: ledger.Offset(w.From)}
 	for to := ledger.Offset(w.To); whole.To < to; {
@@ -64,7 +64,7 @@ func (u *updateSeals) read(ctx context.Context, w ledger.Window) (ledger.Page, e
 	return whole, nil
 }
 
-// notShown seals a window that its source does not show any more.
+// notShown seals a window that the source does not show any more.
 func (s *Seals) notShown(ctx context.Context, sealer Sealer, stream string, w ledger.Window) (Sealing, bool, error) {
 	s.pace(ctx)
 	s.spent(windowSize) // the database has to read as much

@@ -9,8 +9,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// snapshot reads a snapshot of the participant to its end, and counts its entries; before is how many came before a page.
-// first is its first page, if that was read already.
+// snapshot reads a whole snapshot of the participant, calls each with every page, and returns the number of entries. before is the
+// number of entries of the pages before. first is the first page, if it was read already.
 func (u *Updates) snapshot(
 	ctx context.Context, step string, at ledger.Offset, first *ledger.SnapshotPage, each func(before int64, entries []ledger.ContractEntry) error,
 ) (before int64, err error) {
@@ -46,7 +46,7 @@ func (u *Updates) snapshotPage(ctx context.Context, at ledger.Offset, token ledg
 	return &page, nil
 }
 
-// carried compares the rows of the snapshot that is carried, where the participant still serves it.
+// carried compares the rows of the carried snapshot, if the participant still serves it.
 func (u *Updates) carried(ctx context.Context) error {
 	begun, err := u.Database.FinishedSnapshot(ctx)
 	if err != nil || begun == nil || u.carriedRead {
@@ -98,8 +98,8 @@ func (u *Updates) carried(ctx context.Context) error {
 
 func ignore(ledger.Difference) error { return nil }
 
-// active compares the active set with a snapshot. Its rows follow from the facts: what differs means that these were not
-// all read again, so they are where they are to be repaired.
+// active compares the active set with a snapshot. The active set follows from the facts, so a difference comes from facts that were
+// not read again: a repair reads these.
 func (u *Updates) active(ctx context.Context) error {
 	switch {
 	case u.result.Bounds.StateFloor == nil:
@@ -163,20 +163,19 @@ func (u *Updates) compareActive(ctx context.Context, at ledger.Offset, first *le
 	return extras(read, stored, func(_ string, d ledger.Difference) error { return found(d) })
 }
 
-// remains counts what was to be repaired and is still there.
+// remains counts a difference that a repair has left.
 func (u *Updates) remains(ctx context.Context, d ledger.Difference) error {
 	u.result.Remaining++
 	u.Logger.WarnContext(ctx, "still different after it was repaired", "difference", d.String())
 	return nil
 }
 
-// mostEnds is how often the ledger's end is asked for before the active set is compared elsewhere.
+// mostEnds is how often the ledger's end is asked for before the active set is compared at the watermark instead.
 const mostEnds = 10
 
-// beginActive chooses where the active set is compared: at the ledger's end, because some participants serve a snapshot
-// while contracts are between two synchronizers only there, or at the watermark where nobody moves it on. A ledger that is
-// in use has another end soon: the first page is read as soon as the end is known, and returned, and only then the
-// watermark is waited for.
+// beginActive chooses the offset at which the active set is compared. That is the ledger's end if the watermark reaches it, because
+// some participants serve a snapshot with reassignments in flight only there; else it is the watermark. The ledger's end may move
+// soon, so beginActive reads the first page at once, returns it, and only then waits for the watermark.
 func (u *Updates) beginActive(ctx context.Context) (at ledger.Offset, first *ledger.SnapshotPage, err error) {
 	refused := ledger.Offset(-1)
 	for try := 0; u.end != nil && try < mostEnds; try++ {
@@ -188,7 +187,7 @@ func (u *Updates) beginActive(ctx context.Context) (at ledger.Offset, first *led
 			break
 		}
 		page, err := u.snapshotPage(ctx, end, ledger.Token{})
-		if ingest.Lasting(err) { // it may not be the end any more
+		if ingest.Lasting(err) { // perhaps this is not the end any more
 			refused = end
 			continue
 		}
@@ -208,7 +207,7 @@ func (u *Updates) beginActive(ctx context.Context) (at ledger.Offset, first *led
 	return bounds.Watermark, nil, err
 }
 
-// reached waits until the watermark is at an offset, and returns that; or the watermark, if it does not get there.
+// reached waits until the watermark reaches an offset, and returns the offset; or the watermark, if it does not get there.
 func (u *Updates) reached(ctx context.Context, at ledger.Offset) (ledger.Offset, error) {
 	deadline := time.Now().Add(currentPatience)
 	for {

@@ -8,8 +8,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// UpdateSource is what verification needs of a participant. A server that does not tell its end, or how far it was
-// pruned, answers with ledger.ErrNotOffered.
+// UpdateSource is what verification needs of a participant. LedgerEnd and PrunedOffset return ledger.ErrNotOffered if the server
+// can't report that.
 type UpdateSource interface {
 	LedgerEnd(ctx context.Context) (ledger.Offset, error)
 	PrunedOffset(ctx context.Context) (ledger.Offset, error)
@@ -25,54 +25,54 @@ type UpdateSource interface {
 	ContractByID(ctx context.Context, id string, queryingParties []string) (ledger.Contract, ledger.JSON, error)
 }
 
-// inRanges is a source whose updates are read in ranges that it can answer.
+// inRanges is an UpdateSource that reads updates through ingest.Ranges.
 type inRanges struct {
 	UpdateSource
 	ranges ingest.Ranges
 	logger *slog.Logger
 }
 
-// ReadUpdates is as UpdateSource has it.
+// ReadUpdates implements UpdateSource.
 func (s *inRanges) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
 	return s.ranges.Read(ctx, s.logger, s.UpdateSource.ReadUpdates, ledger.Range{From: after, To: to})
 }
 
-// Found is told of a difference. An error of its ends the comparison and is returned by it.
+// Found is called for each difference. If it returns an error, the comparison ends with that error.
 type Found = func(ledger.Difference) error
 
-// UpdateDatabase is what is compared with a participant. Everything is read; nothing is written.
+// UpdateDatabase is the stored updates and what follows from them. Its methods only read.
 type UpdateDatabase interface {
-	// Bounds are what is claimed to be there. started is false where nothing was indexed.
-	// FilledBelow are the ranges below the floor that are stored, in order: history that was filled in and does not reach up to it.
-	FilledBelow(ctx context.Context) ([]ledger.Range, error)
+	// Bounds returns floors and watermark, as recorded. started is false if nothing was indexed.
 	Bounds(ctx context.Context) (bounds ledger.Bounds, started bool, err error)
+	// FilledBelow returns the stored ranges below the history floor, in order: they were filled in and do not reach up to it yet.
+	FilledBelow(ctx context.Context) ([]ledger.Range, error)
 
 	// CompareCoverage compares coverage, floors, checkpoint, scope and partitions of the updates with one another and
-	// with the ledger's end (nil: not known). holes are the ranges between the history floor and the watermark that no
-	// coverage row claims.
+	// with the ledger's end (nil: not known). holes are the ranges between the history floor and the watermark without a coverage
+	// row.
 	CompareCoverage(ctx context.Context, end *ledger.Offset, found Found) (holes []ledger.Range, err error)
-	// LastUpdate is the last stored update at or below an offset; at is 0 where there is none, and the id is empty where
-	// none could be read.
+	// LastUpdate returns the last stored update at or below an offset. at is 0 if there is none. The id is empty if the update had
+	// none that could be read.
 	LastUpdate(ctx context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, err error)
 	// Compare compares the facts of a page's range with the page.
 	Compare(ctx context.Context, page ledger.Page, found Found) error
-	// CompareDerived compares what follows from the facts with them, and looks for facts outside of coverage. step is
-	// told what is compared next.
+	// CompareDerived compares the tables that follow from the facts with the facts, and looks for facts outside of the coverage. It
+	// calls step with what it compares next.
 	CompareDerived(ctx context.Context, step func(what string), found Found) error
 
-	// CompareActive compares what is active as of an offset, at most the watermark, with a page of the participant's
-	// snapshot there. met is told a key of each entry that is stored as active.
+	// CompareActive compares the contracts that are active at an offset, at most the watermark, with a page of the participant's
+	// snapshot there. It calls met with a key of each entry that is stored as active.
 	CompareActive(ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry, met func(key string), found Found) error
-	// ActiveAt tells the keys of all that is stored as active as of an offset, in no order, each with the difference
-	// that it is if the participant has no such entry.
+	// ActiveAt calls each with the keys of all that is stored as active at an offset, in no order, and with the difference that
+	// such a row is if the participant has no entry for it.
 	ActiveAt(ctx context.Context, at ledger.Offset, each func(key string, extra ledger.Difference) error) error
 
-	// FinishedSnapshot is the snapshot that is carried; nil: it began without one.
+	// FinishedSnapshot returns the carried snapshot; nil: indexing began without one.
 	FinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error)
-	// CompareCarried compares the carried rows with a page of the snapshot that they came from; before is how many
-	// entries the pages before it had.
+	// CompareCarried compares the carried rows with a page of the snapshot that they came from; before is the number of entries of
+	// the pages before. It calls met with a key of each entry that is stored.
 	CompareCarried(ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry, met func(key string), found Found) error
-	// AnsweredLookups are contracts behind one, in the order of their ids, whose look-up was answered.
+	// AnsweredLookups returns the next contracts after one, in the order of their ids, whose look-up was answered.
 	AnsweredLookups(ctx context.Context, after string, limit int) (contractIDs []string, err error)
 	// CompareLookup compares a looked-up contract.
 	CompareLookup(ctx context.Context, contract ledger.Contract, found Found) error
@@ -87,15 +87,15 @@ type UpdateRepairer interface {
 	// RepairCoverage makes the checkpoint, the floors, the scope and what is claimed beyond the ledger's end agree.
 	// Holes stay: writing their updates closes them. No facts are removed.
 	RepairCoverage(ctx context.Context, scope ledger.Scope, end *ledger.Offset) error
-	// RepairUpdates makes the facts of a page's range those of the page, and its coverage whole. Derived rows stay.
+	// RepairUpdates makes the facts of a page's range those of the page, and covers the range. Derived rows stay.
 	RepairUpdates(ctx context.Context, scope ledger.Scope, page ledger.Page) error
-	// RepairDerived makes what follows from the facts follow from them, and removes facts outside of coverage. Names that
-	// contradict themselves stay.
+	// RepairDerived computes the tables that follow from the facts again, and removes facts outside of the coverage. Dictionary
+	// rows that contradict one another stay.
 	RepairDerived(ctx context.Context, step func(what string)) error
 	// RepairCarried makes the carried rows of the entries those of the page.
 	RepairCarried(ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry) error
-	// RepairLookup stores an answer in the place of the stored one.
+	// RepairLookup replaces the stored answer of a look-up.
 	RepairLookup(ctx context.Context, lookup ledger.Lookup) error
-	// DropCarried removes carried rows by the keys that CarriedAt told.
+	// DropCarried removes carried rows by the keys from CarriedAt.
 	DropCarried(ctx context.Context, at ledger.Offset, keys []string) error
 }

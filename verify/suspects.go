@@ -8,14 +8,13 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// mostDoubtful is how many offsets are read again for what the comparison of derived rows shows. Where more are suspect,
-// reading everything again is quicker.
+// mostDoubtful is the most suspect offsets that are read again. With more, reading everything again is faster.
 const mostDoubtful = 10_000
 
-// suspects are offsets whose updates may not be stored as they should be.
+// suspects are the offsets of updates that may be stored wrongly.
 type suspects struct {
 	offsets map[ledger.Offset]bool
-	more    bool // than are held
+	more    bool // there are more than mostDoubtful
 }
 
 func (s *suspects) add(at ledger.Offset) {
@@ -31,7 +30,7 @@ func (s *suspects) add(at ledger.Offset) {
 	}
 }
 
-// ranges are the offsets in order, neighbours together.
+// ranges returns the offsets in order, adjacent ones as one range.
 func (s *suspects) ranges() (ranges []ledger.Range) {
 	for _, at := range slices.Sorted(maps.Keys(s.offsets)) {
 		if n := len(ranges); n > 0 && ranges[n-1].To == at-1 {
@@ -43,8 +42,8 @@ func (s *suspects) ranges() (ranges []ledger.Range) {
 	return ranges
 }
 
-// again reads the updates at suspect offsets again, as far as they are to be stored and the participant still serves them.
-// What lies at or below the floor came with the snapshot.
+// again reads the updates at suspect offsets again, between history floor and watermark, as far as the participant still serves
+// them. For offsets at or below the floor it compares the carried snapshot.
 func (u *Updates) again(ctx context.Context, s *suspects) error {
 	carried := false
 	for _, r := range s.ranges() {

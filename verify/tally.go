@@ -8,20 +8,20 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// tallyBuckets is how many buckets the keys of a set fall into.
+// tallyBuckets is the number of buckets for the keys of a set.
 const tallyBuckets = 1 << 16
 
-// suspectKeys is how many keys are held in memory when buckets are looked at more closely.
+// suspectKeys limits the keys held in memory when single buckets are compared.
 const suspectKeys = 1 << 20
 
-// tally compares two sets of any size in memory that does not grow: it sums the hashes of their keys by bucket, and a
-// bucket whose sums are not zero in the end holds a key that is on one side only.
+// tally compares two sets of any size in constant memory. It adds the hashes of one set's keys by bucket, and subtracts those of
+// the other: a bucket whose sum is not zero has a key that is in one set only.
 type tally struct {
 	buckets [tallyBuckets]tallyBucket
 }
 
 type tallyBucket struct {
-	keys      int64 // on the side that was added
+	keys      int64 // of the set that was added
 	low, high uint64
 }
 
@@ -45,7 +45,7 @@ func (t *tally) subtract(key string) {
 	b.high -= high
 }
 
-// odd are the buckets whose two sides differ, in groups that hold at most suspectKeys keys where that is possible.
+// odd returns the buckets in which the sets differ, in groups with at most suspectKeys keys each, or one bucket.
 func (t *tally) odd() []map[int]bool {
 	var groups []map[int]bool
 	var keys int64
@@ -63,24 +63,24 @@ func (t *tally) odd() []map[int]bool {
 	return groups
 }
 
-// unmet finds the rows that are stored and have no counterpart in a source. The source is read from its beginning to its end once,
-// and once more for each group of buckets in which the two differ; what is stored is read after each time. Both must tell the same
-// each time. Nothing is lost where reading fails in between.
+// unmet finds the stored rows without a counterpart in a source. The first pass tallies both: it reads the source, and then what is
+// stored. Each group of buckets that differ takes one more such pass. Both sides must stay the same meanwhile. A pass may resume
+// after an error.
 type unmet struct {
-	keys   *tally             // nil: the source was read to its end once
-	groups []map[int]bool     // that are left to be looked at; the first one now
-	met    map[[2]uint64]bool // hashes of the source's keys in its buckets: keys are long
+	keys   *tally             // nil: the first pass is over
+	groups []map[int]bool     // those that are left; the first is that of this pass
+	met    map[[2]uint64]bool // the source's keys in that group, as hashes because keys are long
 }
 
 func newUnmet() *unmet { return &unmet{keys: new(tally)} }
 
-// first tells whether the source is read for the first time.
+// first reports whether this is the first pass.
 func (u *unmet) first() bool { return u.keys != nil }
 
-// done tells whether nothing is left to be read.
+// done reports whether all passes are over.
 func (u *unmet) done() bool { return u.keys == nil && len(u.groups) == 0 }
 
-// meet notes a key of the source.
+// meet records a key of the source.
 func (u *unmet) meet(key string) {
 	if u.keys != nil {
 		u.keys.add(key)
@@ -114,8 +114,8 @@ func (u *unmet) end(stored func(each func(key string, extra ledger.Difference) e
 	return nil
 }
 
-// extras finds the rows that are stored and have no counterpart. read goes through the source and tells the key of each
-// row that it found stored; stored goes through what is stored.
+// extras finds the stored rows without a counterpart in the source. read reads the source and calls met with the key of each entry
+// that is stored; stored reads what is stored.
 func extras(
 	read func(met func(key string)) error, stored func(each func(key string, extra ledger.Difference) error) error,
 	found func(key string, extra ledger.Difference) error,

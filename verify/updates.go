@@ -12,22 +12,22 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Selection is which updates are read again.
+// Selection selects the updates to read again.
 type Selection struct {
 	All      bool
-	From, To *ledger.Offset // from exclusive, to inclusive; nil: the lowest, or the watermark
-	Sample   int            // where none of the above is given: this many pages from random places
-	Seed     uint64         // of the places; 0: other ones each time
+	From, To *ledger.Offset // from exclusive, to inclusive; nil: the history floor, or the watermark
+	Sample   int            // without All, From and To: this many pages from random offsets
+	Seed     uint64         // of the random offsets; 0: a new one each time
 }
 
-// Progress tells how far a step of the verification has come.
+// Progress is the progress of a step of the verification.
 type Progress struct {
-	Step     string // what is compared, for people
-	Done, Of int64  // in offsets, entries or records; Of is 0 where it is not known
+	Step     string // what is compared, for messages
+	Done, Of int64  // in offsets, entries or records; Of is 0 if it is not known
 }
 
-// Updates verifies what is stored of a participant's updates. It may run beside the daemon, and while the ledger moves on:
-// it compares what was there when it began.
+// Updates verifies what is stored of a participant's updates. It may run beside the daemon, while the ledger grows: it compares
+// what was stored when it began.
 type Updates struct {
 	Source    UpdateSource
 	Database  UpdateDatabase
@@ -39,12 +39,12 @@ type Updates struct {
 	Logger    *slog.Logger
 
 	result      UpdatesResult
-	end         *ledger.Offset // of the ledger; nil: the server does not tell
-	beyond      *ledger.Offset // the end where the watermark is beyond it; else nil
+	end         *ledger.Offset // of the ledger; nil: the server does not report it
+	beyond      *ledger.Offset // the end if the watermark is beyond it; else nil
 	pruned      ledger.Offset
 	carriedRead bool
 
-	unrecognized bool // it was noted that the history can't be recognized
+	undecided bool // a note says that a fork can't be ruled out
 }
 
 // UpdatesResult is what was compared.
@@ -53,10 +53,10 @@ type UpdatesResult struct {
 	ActiveAt  ledger.Offset // where the active set was compared
 	Updates   int64         // that were read again
 	Active    int64         // entries of the snapshot that were compared
-	Carried   int64         // entries of the snapshot that is carried that were compared
+	Carried   int64         // entries of the carried snapshot that were compared
 	Lookups   int64         // contracts that were looked up again
 	Repaired  int64         // windows that were written again
-	Remaining int64         // differences that are still there after they were to be repaired
+	Remaining int64         // differences that a repair has left
 	Seed      uint64        // of the random places that were read; 0: none were
 	Notes     []string      // what was not compared, and why
 }
@@ -64,13 +64,13 @@ type UpdatesResult struct {
 // currentPatience is how long the watermark is waited for, so that the active set can be compared at the ledger's end.
 const currentPatience = 10 * time.Second
 
-// errUnstarted is for a database that has nothing to compare.
+// errUnstarted returns the error for a database with nothing to compare.
 func errUnstarted() error {
 	return &ledger.Problem{What: "nothing has been indexed into the database yet, so there is nothing to verify", Do: "run `indexer run` or `backfill` first"}
 }
 
-// Run compares, and repairs where there is a Repairer. Differences are told to Found as they are found; the result says
-// what was compared, also where an error ended it.
+// Run compares, and repairs if there is a Repairer. It passes each difference to Found. The result says what was compared, also if
+// an error ended the comparison.
 func (u *Updates) Run(ctx context.Context) (UpdatesResult, error) {
 	u.Source = &inRanges{UpdateSource: u.Source, logger: u.Logger}
 	err := u.run(ctx)
@@ -81,7 +81,7 @@ func (u *Updates) run(ctx context.Context) error {
 	if err := u.ask(ctx); err != nil {
 		return err
 	}
-	if err := u.recognize(ctx, anywhere, false); err != nil {
+	if err := u.checkFork(ctx, anywhere, false); err != nil {
 		return err
 	}
 	holes, certain, err := u.coverage(ctx)
@@ -103,7 +103,7 @@ func (u *Updates) run(ctx context.Context) error {
 	}
 	u.result.Bounds = bounds
 	if certain {
-		if err := u.recognize(ctx, bounds.Watermark, true); err != nil {
+		if err := u.checkFork(ctx, bounds.Watermark, true); err != nil {
 			return err
 		}
 	}
@@ -132,12 +132,12 @@ func (u *Updates) run(ctx context.Context) error {
 	return u.active(ctx)
 }
 
-// ask asks the participant how far its ledger reaches. The watermark is read before: one that is beyond the end then was not
-// moved there by a daemon meanwhile.
+// ask asks the participant which offsets it serves. It reads the watermark first: if that is beyond the ledger's end, no daemon has
+// moved it meanwhile.
 func (u *Updates) ask(ctx context.Context) error {
 	claimed, started, err := u.Database.Bounds(ctx)
 	if err != nil {
-		u.Logger.WarnContext(ctx, "what the database claims can't be read", "error", err)
+		u.Logger.WarnContext(ctx, "the recorded floors and watermark can't be read", "error", err)
 	}
 	var served ingest.Served
 	err = Patiently(ctx, u.Logger, func() (err error) {
@@ -159,7 +159,7 @@ func (u *Updates) ledgerEnd(ctx context.Context) (end ledger.Offset, err error) 
 	return end, err
 }
 
-// coverage compares what the database claims with itself, and has the claims put right. certain says that they are right now.
+// coverage compares coverage, checkpoint and floors with one another, and repairs them. certain says that they are right now.
 func (u *Updates) coverage(ctx context.Context) (holes []ledger.Range, certain bool, err error) {
 	u.Progress(Progress{Step: "coverage, checkpoint and floors"})
 	differences, err := u.compared(ctx, func(found Found) (err error) {
@@ -169,7 +169,7 @@ func (u *Updates) coverage(ctx context.Context) (holes []ledger.Range, certain b
 	return holes, differences == 0 || u.Repairer != nil, err
 }
 
-// compared compares, and repairs what differs and compares again. Holes in the coverage are closed by what follows.
+// compared compares, repairs what differs, and compares again.
 func (u *Updates) compared(ctx context.Context, compare func(Found) error, repair func() error) (differences int64, err error) {
 	err = compare(func(d ledger.Difference) error {
 		differences++
@@ -181,7 +181,7 @@ func (u *Updates) compared(ctx context.Context, compare func(Found) error, repai
 	return differences, u.repaired(ctx, compare, repair)
 }
 
-// repaired repairs what differs, and compares again.
+// repaired repairs what differs, and compares again. Holes in the coverage do not count as left: a later step closes them.
 func (u *Updates) repaired(ctx context.Context, compare func(Found) error, repair func() error) error {
 	if err := repairPatiently(ctx, u.Logger, repair); err != nil {
 		return fmt.Errorf("repair: %w", err)
@@ -235,7 +235,7 @@ func (u *Updates) selected(ctx context.Context) error {
 	return u.readRange(ctx, "updates", u.served("updates", wanted), nil)
 }
 
-// served is the part of a range that the participant still serves. The rest is noted.
+// served returns the part of a range that the participant still serves, and adds a note about the rest.
 func (u *Updates) served(what string, r ledger.Range) ledger.Range {
 	if u.pruned > r.From && r.From < r.To {
 		u.note("%s after offset %d up to %d: the participant has pruned them (`verify --offline` compares them with the digests of sealed windows)",
@@ -245,7 +245,7 @@ func (u *Updates) served(what string, r ledger.Range) ledger.Range {
 	return r
 }
 
-// sample reads pages from random places, none of them twice.
+// sample reads pages from random offsets, none of them twice.
 func (u *Updates) sample(ctx context.Context, low, high ledger.Offset) error {
 	u.result.Seed = cmp.Or(u.Selection.Seed, rand.Uint64())
 	random := rand.New(rand.NewPCG(u.result.Seed, 0))
@@ -273,7 +273,7 @@ func (u *Updates) sample(ctx context.Context, low, high ledger.Offset) error {
 	return nil
 }
 
-// readRange reads a range again, page by page. after, if not nil, is called with each page that was compared.
+// readRange reads a range again, page by page, and compares it. It calls after, if not nil, with each page.
 func (u *Updates) readRange(ctx context.Context, step string, r ledger.Range, after func(context.Context, ledger.Page) error) error {
 	for at := r.From; at < r.To; {
 		u.Progress(Progress{Step: step, Done: int64(at - r.From), Of: int64(r.To - r.From)})
@@ -289,7 +289,7 @@ func (u *Updates) readRange(ctx context.Context, step string, r ledger.Range, af
 	return nil
 }
 
-// cover has a page written that no coverage row claims, also where all of it is stored.
+// cover writes a page without a coverage row, also if all of its facts are stored.
 func (u *Updates) cover(ctx context.Context, page ledger.Page) error {
 	if u.Repairer == nil {
 		return nil
@@ -316,9 +316,9 @@ func (u *Updates) window(ctx context.Context, r ledger.Range) (page ledger.Page,
 	return page, err
 }
 
-// derived compares what follows from the facts. Where that shows that facts or names are missing or altered, their updates
-// are read again before it is repaired: what they are only the ledger can tell. Rows that follow from nothing may be all
-// that is left of facts that the participant has pruned: then nothing is made to follow from what is left of the facts.
+// derived compares the tables that follow from the facts. If facts or dictionary rows turn out to be missing or altered, it reads
+// their updates again before the repair. Derived rows without facts may be all that is left of facts that the participant has
+// pruned: then it does not repair.
 func (u *Updates) derived(ctx context.Context) error {
 	step := func(what string) { u.Progress(Progress{Step: what}) }
 	compare := func(found Found) error { return u.Database.CompareDerived(ctx, step, found) }
@@ -351,7 +351,7 @@ func (u *Updates) derived(ctx context.Context) error {
 	if err := u.again(ctx, &doubtful); err != nil {
 		return err
 	}
-	if named && u.Selection.All { // nothing but a look-up may refer to it
+	if named && u.Selection.All { // perhaps only a look-up refers to the name
 		if err := u.lookups(ctx); err != nil {
 			return err
 		}
@@ -366,7 +366,7 @@ func (u *Updates) derived(ctx context.Context) error {
 	})
 }
 
-// remnant tells whether a difference of what follows from the facts may be there because facts are lost.
+// remnant reports whether a difference in a derived table may mean that facts are lost.
 func remnant(d ledger.Difference) bool {
 	switch d.Relation {
 	case "lifetimes", "active_contracts":

@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(throwaway.Tests(m)) }
 
 // scripted is a participant and a database in which a range of offsets and some contracts are what they should be, and the
-// rest is not. Repairs are done as they are told, unless they are refused.
+// rest is not. Repairs are done unless they are refused.
 type scripted struct {
 	bounds      ledger.Bounds
 	unstarted   bool
@@ -440,7 +440,7 @@ func TestTheActiveSetIsComparedAtTheEndOfALedgerInUse(t *testing.T) {
 	require.Len(t, s.calls, 4, "three ends were past when the snapshot was asked for: %v", s.calls)
 }
 
-// A lifetime that follows from nothing may be all that is left of a creation that nobody can read again.
+// A lifetime without facts may be all that is left of a creation that can't be read again.
 func TestWhatMayBeLeftOfPrunedFactsStays(t *testing.T) {
 	t.Parallel()
 	s := newScripted()
@@ -560,17 +560,19 @@ func TestWhatIsSuspectIsReadAgain(t *testing.T) {
 // What is stored beyond all claims, and can't be read again, is not removed.
 func TestWhatCannotBeReadAgainIsNotRemoved(t *testing.T) {
 	t.Parallel()
-	s := newScripted()
-	s.pruned, s.end = 105, 200
-	s.derived = []ledger.Difference{{Kind: ledger.Extra, Relation: "updates", Offset: 103, Derived: true}}
-	_, _, err := s.run(t, true, Selection{Sample: 3})
-	requireProblem(t, err, "offset 103", "pruned its ledger up to offset 105")
-	require.Empty(t, s.calls)
+	synctest.Test(t, func(t *testing.T) { // it waits for the watermark
+		s := newScripted()
+		s.pruned, s.end = 105, 200
+		s.derived = []ledger.Difference{{Kind: ledger.Extra, Relation: "updates", Offset: 103, Derived: true}}
+		_, _, err := s.run(t, true, Selection{Sample: 3})
+		requireProblem(t, err, "offset 103", "pruned its ledger up to offset 105")
+		require.Empty(t, s.calls)
 
-	s.pruned = 102 // it can be read again
-	_, _, err = s.run(t, true, Selection{Sample: 3})
-	require.NoError(t, err)
-	require.Contains(t, s.calls, "repair derived")
+		s.pruned = 102 // it can be read again
+		_, _, err = s.run(t, true, Selection{Sample: 3})
+		require.NoError(t, err)
+		require.Contains(t, s.calls, "repair derived")
+	})
 }
 
 // A repair that took too long would do so again.

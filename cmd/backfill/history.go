@@ -14,18 +14,18 @@ import (
 
 type historyCommand struct{ app.Fill }
 
-// Logged says that the last words belong into the log.
+// Logged says that the final error is logged.
 func (*historyCommand) Logged() {}
 
-// Help is what the command's own help says beside its flags.
+// Help returns the text of the command's help above its flags.
 func (*historyCommand) Help() string {
-	return "Reads the updates from before indexing began, in the database's own scope, which the flags must name as the daemon's do, " +
-		"and stores what is not there yet. It can be stopped and started at any time, with any ranges, while the indexer runs or " +
-		"not. Once history is there from the beginning of the ledger on, what was active is known at every offset; before that, " +
-		"from where it was known when indexing began, or, with --with-snapshot, from --from on."
+	return "Reads the updates from before indexing began and stores those that are missing. The flags of the scope must be the " +
+		"daemon's. It can be stopped and started at any time, with any ranges, while the indexer runs or not. When the updates " +
+		"are stored from the beginning of the ledger on, the active contracts are known at every offset; until then from the " +
+		"offset at which indexing began or, with --with-snapshot, from --from on."
 }
 
-// Run fills in history, and says how far it reaches.
+// Run fills in updates, and prints how far they reach.
 func (c *historyCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *progress.Bar) error {
 	c.Show = bar.Show
 	filled, err := app.RunFill(ctx, c.Fill, logger)
@@ -39,7 +39,7 @@ func (c *historyCommand) Run(ctx context.Context, logger *slog.Logger, out confi
 	return nil
 }
 
-// report says what came of a history backfill.
+// report returns the result of a history backfill as a sentence.
 func report(filled ingest.Filled) string {
 	text := fmt.Sprintf("filled in %d updates after offset %d up to %d", filled.Updates, filled.Range.From, filled.Range.To)
 	if filled.Range.From >= filled.Range.To {

@@ -22,6 +22,7 @@ type checkCommand struct {
 	ScanURL      string        `placeholder:"URL" help:"Base URL of the Scan service."`
 	ScanAccess   config.Access `embed:"" prefix:"scan-"`
 	DatabaseURL  string        `placeholder:"URL" help:"PostgreSQL database, postgres://user@host/name."`
+	config.Schemas
 	config.Scope
 	Daemon struct {
 		config.Run
@@ -31,7 +32,7 @@ type checkCommand struct {
 	JSON bool `name:"json" env:"-" help:"Print JSON."`
 }
 
-// Run looks at everything and prints what it found.
+// Run checks everything and prints the report.
 func (c *checkCommand) Run(ctx context.Context, parsed *kong.Context, out config.Output) error {
 	start, err := ingest.ParseStart(c.Daemon.Start)
 	if err != nil {
@@ -54,7 +55,7 @@ func (c *checkCommand) Run(ctx context.Context, parsed *kong.Context, out config
 	report := check.Run(ctx, check.Config{
 		LedgerURL: c.LedgerURL, LedgerAccess: c.LedgerAccess.Domain("ledger"),
 		ScanURL: c.ScanURL, ScanAccess: c.ScanAccess.Domain("scan"),
-		DatabaseURL: c.DatabaseURL, Scope: c.Domain(), Start: start, NoMigrate: !c.Daemon.Migrate,
+		DatabaseURL: c.DatabaseURL, Schemas: c.Schemas.Domain(), Scope: c.Scope.Domain(), Start: start, NoMigrate: !c.Daemon.Migrate,
 		Args: args, BackfillArgs: backfillArgs,
 	})
 	if ctx.Err() != nil {
@@ -76,8 +77,9 @@ func printReport(out config.Output, report check.Report, asJSON bool) error {
 	return writeReport(out, report)
 }
 
-// givenFlags are the flags of the command line that another program takes too, whose flags are the fields of a struct, quoted
-// for a shell. What came from the environment is there for that program as well; secrets are never on the command line.
+// givenFlags returns the flags of the command line that another program accepts too, quoted for a shell. That program's flags are
+// the fields of a struct. It leaves out flags from the environment, which that program will see too; secrets are never on the
+// command line.
 func givenFlags(parsed *kong.Context, program any) (args []string, err error) {
 	other, err := kong.New(program)
 	if err != nil {
@@ -98,7 +100,7 @@ func givenFlags(parsed *kong.Context, program any) (args []string, err error) {
 	return args, nil
 }
 
-// flagWords is a flag as it is written on a command line. Its value stands in the same word, and may begin with a dash.
+// flagWords returns a flag as written on a command line. Its value is in the same word, because it may begin with a dash.
 func flagWords(flag *kong.Flag) []string {
 	switch value := flag.Target; value.Kind() {
 	case reflect.Bool:

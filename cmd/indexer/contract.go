@@ -22,7 +22,7 @@ type contractCommand struct {
 	JSON         bool          `name:"json" env:"-" help:"Print JSON."`
 }
 
-// Validate refuses what can't be asked for.
+// Validate refuses invalid arguments.
 func (c *contractCommand) Validate() error {
 	if c.ID == "" {
 		return errors.New("the contract's id is empty")
@@ -57,7 +57,7 @@ type contractOnLedger struct {
 	failed bool // the error is also the command's
 }
 
-// contractFacts is what a creation event says of a contract.
+// contractFacts is the content of a creation event.
 type contractFacts struct {
 	TemplateID      string      `json:"template_id"`
 	PackageName     string      `json:"package_name"`
@@ -126,9 +126,9 @@ type contractLookup struct {
 	NodeID int32               `json:"node_id"`
 }
 
-// Run prints what the ledger and the database know of a contract.
+// Run prints a contract as in the ledger and in the database.
 func (c *contractCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	db, err := openRead(ctx, c.DatabaseURL, logger)
+	db, err := openRead(ctx, c.Database, logger)
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ func (f *contractFacts) print(l labelled) {
 	}
 }
 
-// names lists some names for people.
+// names formats a list of names.
 func names(list []string) string {
 	const most = 20
 	var short []string
@@ -115,7 +115,7 @@ func (c *contractStored) print(l labelled) {
 	}
 }
 
-// whyNotActive reads the reason from the events.
+// whyNotActive derives the reason from the events.
 func (c *contractStored) whyNotActive() string {
 	created := false
 	for i := len(c.Events) - 1; i >= 0; i-- {
@@ -166,7 +166,7 @@ func (c *contractStored) printEvents(out io.Writer) error {
 	return w.Flush()
 }
 
-// details tells what an event has that others have not.
+// details formats what only this kind of event has.
 func (e *contractEvent) details() string {
 	switch e.Kind {
 	case store.EventCreated:

@@ -21,7 +21,7 @@ type ledgerCommand struct {
 	Update    ledgerUpdate    `cmd:"" help:"Print an update."`
 }
 
-// ledgerList bounds a list and says in which form it is asked for.
+// ledgerList has the flags for the length and form of a list.
 type ledgerList struct {
 	Verbose     bool          `env:"-" help:"Ask for the labels of record fields and the like."`
 	Deprecated  bool          `env:"-" help:"Ask in the form before release 3.5, with filter and verbose in place of the format."`
@@ -29,7 +29,7 @@ type ledgerList struct {
 	IdleTimeout time.Duration `env:"-" placeholder:"TIME" help:"How long the server waits for another one before it answers, up to 15s. Default: what the server is configured to."`
 }
 
-// Validate refuses bounds that are none.
+// Validate refuses invalid limits.
 func (l ledgerList) Validate() error {
 	switch {
 	case l.Limit != nil && *l.Limit < 1:
@@ -218,7 +218,7 @@ func (c *ledgerUpdate) Run(ctx context.Context, logger *slog.Logger, out config.
 	})
 }
 
-// withLedger asks the participant. What it does not offer is the operator's to change.
+// withLedger asks the participant. For an operation that it does not offer, the error is a *ledger.Problem.
 func withLedger(l config.Ledger, scope config.Scope, logger *slog.Logger, ask func(*participant.Client) error) error {
 	client, err := openLedger(l, scope.Domain(), logger)
 	if err != nil {
@@ -237,8 +237,8 @@ func withLedger(l config.Ledger, scope config.Scope, logger *slog.Logger, ask fu
 	return err
 }
 
-// jsonLines prints JSON documents, one a line. Nothing of them is changed but the space between their parts, and that what could do
-// something to a terminal is escaped as JSON escapes it.
+// jsonLines prints JSON documents, one per line. It changes only white space, and escapes characters that a terminal would
+// interpret.
 func jsonLines(out config.Output) func(ledger.JSON) error {
 	return func(document ledger.JSON) error {
 		if err := document.Compact(); err != nil {

@@ -390,14 +390,16 @@ func TestLedgerExamples(t *testing.T) {
 	examples := regexp.MustCompile(`(?m)^    bin/indexer ledger .*$`).FindAllString(string(text), -1)
 	require.GreaterOrEqual(t, len(examples), 3)
 	dir := t.TempDir()
-	output, err := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "bin", "indexer"), ".").CombinedOutput()
-	require.NoError(t, err, string(output))
+	program, err := os.Executable()
+	require.NoError(t, err)
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "bin"), 0o700))
+	require.NoError(t, os.Symlink(program, filepath.Join(dir, "bin", "indexer")))
 	r := record(t, grown(1500), sandbox.ServerOptions{})
 	for _, example := range examples {
 		shell := exec.CommandContext(t.Context(), "sh", "-ec", example)
 		var stdout, stderr bytes.Buffer
 		shell.Dir, shell.Stdout, shell.Stderr = dir, &stdout, &stderr
-		shell.Env = append(os.Environ(), "INDEXER_LEDGER_URL="+r.url)
+		shell.Env = append(os.Environ(), asProgram+"=1", "INDEXER_LEDGER_URL="+r.url)
 		require.NoError(t, shell.Run(), "%s\n%s", example, stderr.String())
 		require.NotEmpty(t, strings.TrimSpace(stdout.String()), example)
 		require.NotContains(t, stdout.String(), "null", example)

@@ -19,11 +19,11 @@ func main() {
 // grammar is the command line.
 type grammar struct {
 	Run         runCommand         `cmd:"" help:"Index the ledger's updates, the transaction history, or both, until stopped."`
-	Check       checkCommand       `cmd:"" help:"Look at ledger, token, rights, Scan and database, and say what is wrong and what to do."`
-	Status      statusCommand      `cmd:"" help:"Say where the database stands and how far behind the ledger it is."`
-	Contract    contractCommand    `cmd:"" help:"Say what the ledger and the database know of a contract."`
-	Update      updateCommand      `cmd:"" help:"Compare an update of the ledger with what is stored of it; exit code 1 where they differ."`
-	Verify      verifyCommand      `cmd:"" help:"Compare the database with the ledger and the transaction history; exit code 1 where they differ."`
+	Check       checkCommand       `cmd:"" help:"Check ledger, token, rights, Scan and database, and say what is wrong and what to do."`
+	Status      statusCommand      `cmd:"" help:"Show the state of the database, and how far it is behind the ledger."`
+	Contract    contractCommand    `cmd:"" help:"Show a contract in the ledger and in the database."`
+	Update      updateCommand      `cmd:"" help:"Compare an update of the ledger with what is stored of it; exit code 1 if they differ."`
+	Verify      verifyCommand      `cmd:"" help:"Compare the database with the ledger and the transaction history; exit code 1 if they differ."`
 	Ledger      ledgerCommand      `cmd:"" help:"Print what the ledger itself answers, one JSON document per line."`
 	Packages    packagesCommand    `cmd:"" help:"List, vet or unvet packages on the participant."`
 	Reset       resetCommand       `cmd:"" help:"Remove everything of the updates after an offset, so that the indexer resumes from there."`
@@ -39,5 +39,5 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 
 type runCommand struct{ app.Indexer }
 
-// Logged says that a daemon's last words belong into its log.
+// Logged says that the final error is logged.
 func (*runCommand) Logged() {}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -23,7 +24,15 @@ import (
 	"ledgerindexer/store"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(throwaway.Tests(m)) }
+// asProgram is the variable that makes the tests' program the command: nothing has to be built for the tests that start it.
+const asProgram = "TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	goleak.VerifyTestMain(throwaway.Tests(m))
+}
 
 func migrate(ctx context.Context, url string) error {
 	db, err := store.Open(store.Config{URL: url})

@@ -16,8 +16,8 @@ import (
 const lookupPatience = 30 * time.Second
 
 // openRead opens a database whose schema is that of this program.
-func openRead(ctx context.Context, url string, logger *slog.Logger) (*store.Store, error) {
-	db, err := store.Open(store.Config{URL: url, Logger: logger})
+func openRead(ctx context.Context, from config.Database, logger *slog.Logger) (*store.Store, error) {
+	db, err := store.Open(store.Config{URL: from.DatabaseURL, Schemas: from.Schemas.Domain(), Logger: logger})
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ func openRead(ctx context.Context, url string, logger *slog.Logger) (*store.Stor
 	return db, nil
 }
 
-// openLedger makes a client that reads in a scope.
+// openLedger returns a client that reads in a scope.
 func openLedger(l config.Ledger, scope ledger.Scope, logger *slog.Logger) (*participant.Client, error) {
 	client, err := participant.New(participant.Config{URL: l.LedgerURL, Access: l.LedgerAccess.Domain("ledger"), Logger: logger}, scope)
 	if err != nil {
@@ -37,7 +37,7 @@ func openLedger(l config.Ledger, scope ledger.Scope, logger *slog.Logger) (*part
 	return client, nil
 }
 
-// sameLedger refuses a participant that the database does not belong to. One that does not tell who it is passes.
+// sameLedger refuses a participant that the database does not belong to. It accepts one that does not report its id.
 func sameLedger(ctx context.Context, db *store.Store, client *participant.Client, scope ledger.Scope) error {
 	participantID, _, err := client.Peek(ctx)
 	if err != nil && !errors.Is(err, ledger.ErrNotOffered) {

@@ -25,30 +25,30 @@ func row(w io.Writer, cells ...string) {
 	fmt.Fprintln(w, strings.Join(cells, "\t"))
 }
 
-// labelled prints lines that begin with a label; an empty label goes on with the one before.
+// labelled prints lines that begin with a label; an empty label continues the one before.
 type labelled struct{ w *tabwriter.Writer }
 
 func newLabelled(out io.Writer) labelled { return labelled{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)} }
 
-// line prints a text that may be of the ledger.
+// line prints a text that may contain data of the ledger.
 func (l labelled) line(label, text string) { fmt.Fprintf(l.w, "%s\t%s\n", label, printable(text)) }
 
-// say prints a text of ours, which quotes what it repeats.
+// say prints our own text, in which data is quoted already.
 func (l labelled) say(label, text string) { fmt.Fprintf(l.w, "%s\t%s\n", label, harmless(text)) }
 
-// printable escapes what could do something to a terminal, or be taken for something else.
+// printable escapes what a terminal would interpret, and what could be mistaken for something else.
 func printable(text string) string {
 	return config.Escape(text, func(r rune) bool { return unicode.IsPrint(r) && r != '\\' })
 }
 
-// harmless escapes what could do something to a terminal. It is for errors and what is made of them: these quote what
-// they repeat, and their backslashes are not to be doubled.
+// harmless escapes what a terminal would interpret. It is for errors, in which data is quoted already, so that it does not double
+// their backslashes.
 func harmless(text string) string { return config.Escape(text, unicode.IsPrint) }
 
-// noAnswer stands where a ledger's answer would, in a report for people whose command ends with the error.
+// noAnswer replaces the ledger's answer in a printed report. The command ends with the error.
 const noAnswer = "no answer (see the error)"
 
-// errorText is what a report says of a failure: with what to do, where it is known.
+// errorText returns an error with its cure, if it has one.
 func errorText(err error) string {
 	var problem *ledger.Problem
 	if errors.As(err, &problem) {
@@ -60,7 +60,7 @@ func errorText(err error) string {
 // briefRunes is the most that is printed of one text of the ledger among others; real ids are shorter.
 const briefRunes = 300
 
-// brief shortens a text for people. JSON has it in full.
+// brief shortens a text for printing. JSON has it in full.
 func brief(text string) string {
 	n := 0
 	for i := range text {
@@ -71,7 +71,7 @@ func brief(text string) string {
 	return text
 }
 
-// writeReport prints a value as JSON, in which nothing can do something to a terminal.
+// writeReport prints a value as JSON without characters that a terminal would interpret.
 func writeReport(out io.Writer, value any) error {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -84,7 +84,7 @@ func writeReport(out io.Writer, value any) error {
 	return err
 }
 
-// indented is a JSON value over several lines, in which nothing can do something to a terminal.
+// indented formats a JSON value over several lines, without characters that a terminal would interpret.
 func indented(value ledger.JSON) string {
 	var b bytes.Buffer
 	if err := json.Indent(&b, value, "", "  "); err != nil { // nested too deep

@@ -16,7 +16,7 @@ import (
 	"ledgerindexer/participant"
 )
 
-// packagesCommand looks at the participant's vetted packages and changes them. It uses no database.
+// packagesCommand lists and changes the participant's vetted packages. It uses no database.
 type packagesCommand struct {
 	List  packagesList  `cmd:"" help:"List what the participant has vetted, on each synchronizer."`
 	Vet   packagesVet   `cmd:"" help:"Vet packages, or give vetted ones other bounds. Shows what would change, and changes it only with --apply."`
@@ -27,11 +27,11 @@ type packagesCommand struct {
 type packagesFlags struct {
 	config.Ledger
 	config.Admin
-	Synchronizer string `env:"-" placeholder:"ID" help:"Synchronizer to look at or to act on. A change needs it where the participant is connected to several."`
+	Synchronizer string `env:"-" placeholder:"ID" help:"Synchronizer to list or to change. A change needs it if the participant is connected to several."`
 	JSON         bool   `name:"json" env:"-" help:"Print JSON."`
 }
 
-// client is for the participant, as the administrator where that is configured.
+// client returns a client for the participant, with the administrator's token if that is configured.
 func (f *packagesFlags) client(logger *slog.Logger) (*participant.Client, error) {
 	cfg := f.LedgerAccess.Domain("ledger")
 	if f.AdminTokenFile != "" {
@@ -44,7 +44,7 @@ func (f *packagesFlags) client(logger *slog.Logger) (*participant.Client, error)
 	return client, nil
 }
 
-// readerOnly tells whether there is a token and it is not the administrator's. Without any the server may have no
+// readerOnly reports whether there is a token, and it is not the administrator's. Without any token the server may have no
 // authentication.
 func (f *packagesFlags) readerOnly() bool {
 	return f.AdminTokenFile == "" && (f.LedgerAccess.TokenFile != "" || f.LedgerAccess.OAuthTokenURL != "")
@@ -116,7 +116,7 @@ func (c *packagesList) read(ctx context.Context, client *participant.Client) (*v
 	return list, nil
 }
 
-// dryRun asks for a change of nothing on a synchronizer, which tells what is vetted there. By interface.md that is the
+// dryRun requests an empty change on a synchronizer, whose answer has what is vetted there. By interface.md that is the
 // operation Empty; real servers refuse it and take an Unvet of no packages.
 func (c *packagesList) dryRun(ctx context.Context, client *participant.Client) ([]ledger.VettedPackages, error) {
 	if c.readerOnly() {
@@ -148,7 +148,7 @@ func (c *packagesList) dryRun(ctx context.Context, client *participant.Client) (
 	return []ledger.VettedPackages{*past}, nil
 }
 
-// explainRead is about a failure to list, for which a reader's token does as well.
+// explainRead explains a failure to list, for which a reader's token is enough.
 func (f *packagesFlags) explainRead(err error) error {
 	if f.tokenMissing(err) && !f.readerOnly() {
 		return &ledger.Problem{
@@ -161,7 +161,7 @@ func (f *packagesFlags) explainRead(err error) error {
 	return withDetails(err)
 }
 
-// explain is about a refused change. It says which token is missing where none was sent: a reader's would not do.
+// explain explains a refused change. If no token was sent, it names the administrator's: a reader's is not enough.
 func (f *packagesFlags) explain(err error) error {
 	if f.tokenMissing(err) {
 		return &ledger.Problem{
@@ -173,14 +173,14 @@ func (f *packagesFlags) explain(err error) error {
 	return withDetails(err)
 }
 
-// tokenMissing tells whether the participant wants a token and was not sent the administrator's.
+// tokenMissing reports whether the participant wants a token and was not sent the administrator's.
 func (f *packagesFlags) tokenMissing(err error) bool {
 	var refused *participant.Error
 	return errors.As(err, &refused) && refused.Status == http.StatusUnauthorized && f.AdminTokenFile == ""
 }
 
-// withDetails adds what the server says beside its sentence, such as which dependencies are not vetted. A request that
-// could not be sent is one that was not to be made.
+// withDetails adds details from the server's error to its message, such as the dependencies that are not vetted. A request that
+// could not be sent is an invalid one.
 func withDetails(err error) error {
 	var refused *participant.Error
 	var broken *participant.RequestError
@@ -202,6 +202,5 @@ func withDetails(err error) error {
 	return fmt.Errorf("%w (%s)", err, strings.Join(details, "; "))
 }
 
-// saidAlready is what the context of every error holds, what the error says itself, and what servers say in their sentence
-// in other form.
+// saidAlready has the details that add nothing: those of every error, and those that the message contains.
 var saidAlready = []string{"category", "definite_answer", "matchingPackages", "participant", "reason", "test", "tid"}

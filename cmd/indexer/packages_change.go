@@ -24,7 +24,7 @@ type changeFlags struct {
 	packagesFlags
 	Refs           []string `arg:"" name:"ref" help:"Package: its id (64 hex digits), name, or name:version."`
 	Apply          bool     `env:"-" help:"Make the change. Without it nothing is changed."`
-	ExpectedSerial string   `env:"-" placeholder:"N|none" help:"Make the change only where this is the serial of the last vetting transaction; none: only where there is none. Default: the serial that the change was previewed with."`
+	ExpectedSerial string   `env:"-" placeholder:"N|none" help:"Make the change only if this is the serial of the last vetting transaction; none: only if there is none. Default: the serial of the preview."`
 	ForceFlag      []string `env:"-" placeholder:"FLAG" help:"allow-incompatible-upgrades or allow-unvetted-dependencies; may be repeated."`
 }
 
@@ -36,7 +36,7 @@ type packagesVet struct {
 
 type packagesUnvet struct{ changeFlags }
 
-// Validate refuses bounds that the ledger can't have, and those between which there is no time.
+// Validate refuses bounds that the ledger can't have, and an empty period.
 func (c *packagesVet) Validate() error {
 	for flag, at := range map[string]*time.Time{"--valid-from": c.ValidFrom, "--valid-until": c.ValidUntil} {
 		if at != nil && (at.Nanosecond()%1000 != 0 || at.UTC().Year() < 1 || at.UTC().Year() > 9999) {
@@ -129,7 +129,7 @@ func serialOf(past *ledger.VettedPackages) participant.ExpectedSerial {
 	return participant.ExpectedSerial{Prior: &past.TopologySerial}
 }
 
-// unmatched is what is to be unvetted and is not vetted, which servers let pass without a word.
+// unmatched returns the packages to unvet that are not vetted, which servers silently accept.
 func unmatched(change participant.VettingChange, past *ledger.VettedPackages) (refs []string) {
 	if change.Unvet == nil {
 		return nil
@@ -171,7 +171,7 @@ func (f *changeFlags) request(change participant.VettingChange) (participant.Vet
 	return request, nil
 }
 
-// command is what was typed, with what is needed to make the change that was previewed and no other.
+// command returns the command that was typed, with the flags that make exactly the previewed change.
 func (f *changeFlags) command(args []string, past *ledger.VettedPackages) string {
 	words := []string{"indexer"}
 	var last []string // what follows a -- is references, whatever it looks like
@@ -197,7 +197,7 @@ func (f *changeFlags) command(args []string, past *ledger.VettedPackages) string
 
 var packageID = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// parseRefs reads packages as they are given on the command line: an id, a name, or name:version.
+// parseRefs parses references to packages: an id, a name, or name:version.
 func parseRefs(texts []string) ([]participant.PackageRef, error) {
 	var refs []participant.PackageRef
 	for _, text := range texts {
@@ -232,7 +232,7 @@ func parseSerial(text string) (participant.ExpectedSerial, error) {
 	return participant.ExpectedSerial{Prior: &serial}, nil
 }
 
-// parseForceFlag takes a flag's short name, and the one that interface.md gives it.
+// parseForceFlag parses a flag's short name, or its name in interface.md.
 func parseForceFlag(name string) (participant.ForceFlag, error) {
 	for short, flag := range map[string]participant.ForceFlag{
 		"allow-incompatible-upgrades": participant.ForceAllowIncompatibleUpgrades,

@@ -13,7 +13,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// vettedState is what a participant has vetted on a synchronizer, as JSON prints it.
+// vettedState is what a participant has vetted on a synchronizer, for JSON.
 type vettedState struct {
 	ParticipantID  string          `json:"participant_id"`
 	SynchronizerID string          `json:"synchronizer_id"`
@@ -124,7 +124,7 @@ func (c *vettingChange) subject() vettedPackage {
 	return *c.Before
 }
 
-// text is a bound in a table.
+// text formats a bound for a table.
 func text(bound *string) string {
 	if bound == nil {
 		return "-"

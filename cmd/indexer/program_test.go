@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -24,7 +23,7 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// program is the built command at work.
+// program is the command at work, in a process of its own.
 type program struct {
 	t     *testing.T
 	cmd   *exec.Cmd
@@ -47,11 +46,13 @@ func (p *program) text() string {
 	return p.printed.String()
 }
 
-func start(t *testing.T, path string, environ map[string]string, args ...string) *program {
+func start(t *testing.T, environ map[string]string, args ...string) *program {
 	t.Helper()
+	path, err := os.Executable()
+	require.NoError(t, err)
 	p := &program{t: t, lines: make(chan map[string]any, 10_000)}
 	p.cmd = exec.CommandContext(t.Context(), path, args...)
-	p.cmd.Env = append(os.Environ(), "INDEXER_LOG_LEVEL=debug", "INDEXER_LOG_FORMAT=json")
+	p.cmd.Env = append(os.Environ(), asProgram+"=1", "INDEXER_LOG_LEVEL=debug", "INDEXER_LOG_FORMAT=json")
 	for name, value := range environ {
 		p.cmd.Env = append(p.cmd.Env, name+"="+value)
 	}
@@ -129,10 +130,7 @@ func untilHeldBack(t *testing.T, database string) {
 
 func TestTheProgram(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "indexer")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".").CombinedOutput()
-	require.NoError(t, err, string(out))
-	for name, test := range map[string]func(*testing.T, string){
+	for name, test := range map[string]func(*testing.T){
 		"the first signal finishes the batch":                firstSignalFinishesTheBatch,
 		"the first signal does not wait for the participant": firstSignalDoesNotWaitForTheParticipant,
 		"the second signal ends it at once":                  secondSignalEndsAtOnce,
@@ -143,15 +141,15 @@ func TestTheProgram(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, path)
+			test(t)
 		})
 	}
 }
 
-func firstSignalFinishesTheBatch(t *testing.T, path string) {
+func firstSignalFinishesTheBatch(t *testing.T) {
 	l := grown(50)
 	database := throwaway.Migrated(t, migrate)
-	p := start(t, path, map[string]string{
+	p := start(t, map[string]string{
 		"INDEXER_DATABASE_URL": database, "INDEXER_LEDGER_URL": participantOf(t, l, sandbox.ServerOptions{}), "INDEXER_LISTEN": "127.0.0.1:0",
 	}, "run")
 	p.until("caught up")
@@ -168,7 +166,7 @@ func firstSignalFinishesTheBatch(t *testing.T, path string) {
 	require.Greater(t, watermark, before, "the batch under way was given up")
 }
 
-func firstSignalDoesNotWaitForTheParticipant(t *testing.T, path string) {
+func firstSignalDoesNotWaitForTheParticipant(t *testing.T) {
 	l := grown(50)
 	stalled := make(chan struct{})
 	var once sync.Once
@@ -180,7 +178,7 @@ func firstSignalDoesNotWaitForTheParticipant(t *testing.T, path string) {
 		once.Do(func() { close(stalled) })
 		return &sandbox.Fault{Stall: time.Hour}
 	}})
-	p := start(t, path, map[string]string{
+	p := start(t, map[string]string{
 		"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate), "INDEXER_LEDGER_URL": participant, "INDEXER_LISTEN": "127.0.0.1:0",
 	}, "run")
 	p.until("caught up")
@@ -192,10 +190,10 @@ func firstSignalDoesNotWaitForTheParticipant(t *testing.T, path string) {
 	require.Contains(t, p.text(), `"msg":"stopped"`)
 }
 
-func secondSignalEndsAtOnce(t *testing.T, path string) {
+func secondSignalEndsAtOnce(t *testing.T) {
 	l := grown(50)
 	database := throwaway.Migrated(t, migrate)
-	p := start(t, path, map[string]string{
+	p := start(t, map[string]string{
 		"INDEXER_DATABASE_URL": database, "INDEXER_LEDGER_URL": participantOf(t, l, sandbox.ServerOptions{}), "INDEXER_LISTEN": "",
 	}, "run")
 	p.until("caught up")

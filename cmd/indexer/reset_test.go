@@ -11,7 +11,6 @@ import (
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
-	"ledgerindexer/store"
 )
 
 func TestReset(t *testing.T) {
@@ -56,15 +55,4 @@ func TestResetRefusals(t *testing.T) {
 	require.Contains(t, stderr, "at least 0")
 	_, stderr = printed(t, config.ExitProblem, environ, "reset", "--to-offset=1")
 	require.Contains(t, stderr, "nothing has been indexed")
-
-	db, err := store.Open(store.Config{URL: environ["INDEXER_DATABASE_URL"], Holder: "another one"})
-	require.NoError(t, err)
-	defer db.Close()
-	leader, ok, err := db.LeadUpdates(t.Context())
-	require.NoError(t, err)
-	require.True(t, ok)
-	defer leader.Close()
-	_, stderr = printed(t, config.ExitProblem, environ, "reset", "--to-offset=1")
-	require.Contains(t, stderr, "another process writes this database: another one")
-	require.Contains(t, stderr, "stop it before resetting")
 }

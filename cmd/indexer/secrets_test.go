@@ -36,7 +36,6 @@ const (
 // that must not be in it.
 type leaks struct {
 	t       *testing.T
-	path    string // of the program
 	environ map[string]string
 	args    []string
 
@@ -47,8 +46,8 @@ type leaks struct {
 	printed strings.Builder
 }
 
-func newLeaks(t *testing.T, path string, args ...string) *leaks {
-	l := &leaks{t: t, path: path, secrets: map[string]bool{}, args: args}
+func newLeaks(t *testing.T, args ...string) *leaks {
+	l := &leaks{t: t, secrets: map[string]bool{}, args: args}
 	database, err := url.Parse(throwaway.Migrated(t, migrate))
 	require.NoError(t, err)
 	password, given := database.User.Password()
@@ -107,7 +106,7 @@ func (l *leaks) fault(r *http.Request) *sandbox.Fault {
 // command runs a command to its end.
 func (l *leaks) command(code int, args ...string) {
 	l.t.Helper()
-	p := start(l.t, l.path, l.environ, args...)
+	p := start(l.t, l.environ, args...)
 	require.Equal(l.t, code, p.wait(), p.text())
 	l.saw(p.text())
 }
@@ -121,7 +120,7 @@ func (l *leaks) saw(text string) {
 // daemon runs the daemon until it is current, lets what it asks come back to it, and what spoil breaks go wrong.
 func (l *leaks) daemon(ledger *sandbox.Ledger, spoil func(until func(message string) map[string]any)) {
 	l.t.Helper()
-	p := start(l.t, l.path, l.environ, append([]string{"run"}, l.args...)...)
+	p := start(l.t, l.environ, append([]string{"run"}, l.args...)...)
 	address := fmt.Sprint(p.until("listening")["address"])
 	p.until("caught up")
 	l.saw(processList(l.t, p))
@@ -208,10 +207,10 @@ func secretFile(t *testing.T, text string) string {
 	return path
 }
 
-func noSecretOfOAuthIsPrinted(t *testing.T, path string) {
+func noSecretOfOAuthIsPrinted(t *testing.T) {
 	ledger := grown(50)
 	file := secretFile(t, clientSecret)
-	l := newLeaks(t, path, "--ledger-oauth-client-secret-file="+file, "--ledger-oauth-client-id=indexer")
+	l := newLeaks(t, "--ledger-oauth-client-secret-file="+file, "--ledger-oauth-client-id=indexer")
 	l.secret(clientSecret)
 	var broken atomic.Bool
 	authority := sandbox.NewAuthority(sandbox.AuthorityOptions{
@@ -245,10 +244,10 @@ func noSecretOfOAuthIsPrinted(t *testing.T, path string) {
 	l.check("invalid_client: a proxy says: [Basic [secret]]", "check --ledger-oauth-client-id and the secret in "+file, "fetched a token")
 }
 
-func noSecretOfATokenFileIsPrinted(t *testing.T, path string) {
+func noSecretOfATokenFileIsPrinted(t *testing.T) {
 	ledger := grown(50)
 	file := secretFile(t, fileToken)
-	l := newLeaks(t, path, "--ledger-token-file="+file)
+	l := newLeaks(t, "--ledger-token-file="+file)
 	l.secret(fileToken)
 	l.environ["INDEXER_LEDGER_URL"] = participantOf(t, ledger, sandbox.ServerOptions{Token: fileToken, Fault: l.fault})
 	l.daemon(ledger, func(until func(string) map[string]any) {
@@ -261,10 +260,10 @@ func noSecretOfATokenFileIsPrinted(t *testing.T, path string) {
 	l.check("refused the token of the file " + file)
 }
 
-func noSecretOfAScanIsPrinted(t *testing.T, path string) {
+func noSecretOfAScanIsPrinted(t *testing.T) {
 	ledger := grown(50)
 	file := secretFile(t, fileToken)
-	l := newLeaks(t, path)
+	l := newLeaks(t)
 	l.secret(fileToken)
 	scan := httptest.NewServer(sandbox.NewScan(ledger, sandbox.ScanOptions{Token: fileToken, Fault: l.fault}))
 	t.Cleanup(scan.Close)
@@ -278,9 +277,9 @@ func noSecretOfAScanIsPrinted(t *testing.T, path string) {
 	l.check("refused the token of the file " + file)
 }
 
-func noSecretOfAURLIsPrinted(t *testing.T, path string) {
+func noSecretOfAURLIsPrinted(t *testing.T) {
 	ledger := grown(50)
-	l := newLeaks(t, path)
+	l := newLeaks(t)
 	l.secret(ledgerPassword)
 	l.secret(base64.StdEncoding.EncodeToString([]byte("joe:" + ledgerPassword)))
 	var closed atomic.Bool

@@ -22,7 +22,7 @@ type statusCommand struct {
 	JSON         bool          `name:"json" env:"-" help:"Print JSON."`
 }
 
-// ledgerPatience is how long status waits for the ledger: the database's part of the report is there already.
+// ledgerPatience is how long status waits for the ledger.
 const ledgerPatience = 10 * time.Second
 
 // report is what status prints; its JSON form is for scripts.
@@ -56,7 +56,7 @@ type stream struct {
 	OffsetsPerSecond *float64       `json:"offsets_per_second,omitempty"`
 }
 
-// lookups are the contracts from before the start, by what became of them.
+// lookups counts the contracts from before the start, by the status of their look-up.
 type lookups struct {
 	Wanted   int64 `json:"wanted"`
 	Found    int64 `json:"found"`
@@ -65,7 +65,7 @@ type lookups struct {
 	*task
 }
 
-// packages are what the participant has vetted, as of the last reading.
+// packages counts what the participant has vetted, as of the last reading.
 type packages struct {
 	Vetted        int64 `json:"vetted"`
 	Synchronizers int64 `json:"synchronizers"`
@@ -73,7 +73,7 @@ type packages struct {
 	*task
 }
 
-// verified is how far what is stored was read from its source again and compared.
+// verified is up to where the stored rows were compared with their source again.
 type verified struct {
 	Offset      ledger.Offset  `json:"offset"` // up to which all updates were equal
 	Behind      *ledger.Offset `json:"behind_offsets,omitempty"`
@@ -85,7 +85,7 @@ type verified struct {
 	HistoryTask *task          `json:"history_task,omitempty"`
 }
 
-// task is how one of the tasks beside the stream fares.
+// task is the state of a background task.
 type task struct {
 	Failing     bool      `json:"failing"`
 	SucceededAt time.Time `json:"succeeded_at,omitzero"` // last; of the transaction history: first since it began, or failed last
@@ -93,8 +93,7 @@ type task struct {
 	Failure     string    `json:"failure,omitempty"`     // of then
 }
 
-// history is where the transaction history stands. Why there were no records when they were last asked for is told as of
-// a task.
+// history is the state of the transaction history. An error of the last read is shown as that of a task.
 type history struct {
 	Records          int64     `json:"records"`
 	Cursor           string    `json:"cursor,omitempty"` // the event id after which reading resumes
@@ -115,7 +114,7 @@ type snapshot struct {
 	Finished bool          `json:"finished,omitempty"`
 }
 
-// end is where the ledger ends, and how far the watermark is behind. Where that is not known, the error says why.
+// end is the ledger's end, and how far the watermark is behind it. If it is not known, Error says why.
 type end struct {
 	Offset  *ledger.Offset `json:"end_offset,omitempty"`
 	Lag     *ledger.Offset `json:"lag_offsets"` // null: not known
@@ -123,9 +122,9 @@ type end struct {
 	Error   string         `json:"error,omitempty"`
 }
 
-// Run prints where the database stands.
+// Run prints the state of the database.
 func (c *statusCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	db, err := openRead(ctx, c.DatabaseURL, logger)
+	db, err := openRead(ctx, c.Database, logger)
 	if err != nil {
 		return err
 	}
@@ -181,12 +180,12 @@ func newReport(address string, status store.Status) *report {
 	return r
 }
 
-// newVerified is nil where nothing was verified, and nobody tried.
+// newVerified returns nil if nothing was verified, nor tried.
 func newVerified(status store.Status) *verified {
 	from := status.Verified
 	v := &verified{
 		Offset: from.Offset, Seq: from.Seq, Windows: from.Windows, Different: from.Different, NotShown: from.NotShown,
-		Updates: taskOf(status.Tasks, ingest.TaskVerification), HistoryTask: taskOf(status.Tasks, ingest.TaskHistoryVerification),
+		Updates: taskOf(status.Tasks, ingest.TaskVerification), HistoryTask: taskOf(status.Tasks, ingest.TaskTransactionsVerification),
 	}
 	if v.Windows == 0 && v.Updates == nil && v.HistoryTask == nil {
 		return nil
@@ -198,7 +197,7 @@ func newVerified(status store.Status) *verified {
 	return v
 }
 
-// taskOf is how a task fares; nil where it has not run yet.
+// taskOf returns the state of a task; nil if it has not run yet.
 func taskOf(tasks []store.Task, name string) *task {
 	for _, t := range tasks {
 		if t.Name == name {
@@ -210,7 +209,7 @@ func taskOf(tasks []store.Task, name string) *task {
 	return nil
 }
 
-// newHistory is nil where nobody has begun to read the transaction history.
+// newHistory returns nil if reading the transaction history was never begun.
 func newHistory(status store.Status) *history {
 	leader := status.TransactionsLeader
 	h := &history{task: taskOf(status.Tasks, store.StreamTransactions)}
@@ -227,7 +226,7 @@ func newHistory(status store.Status) *history {
 	return h
 }
 
-// sampleRates looks at where the streams stand a second time.
+// sampleRates reads the positions of the streams a second time, for their rates.
 func (c *statusCommand) sampleRates(ctx context.Context, db *store.Store, r *report) error {
 	started := time.Now()
 	select {
@@ -258,7 +257,7 @@ func (c *statusCommand) sampleRates(ctx context.Context, db *store.Store, r *rep
 	return nil
 }
 
-// askLedger compares with the ledger's end. A ledger that does not answer is part of the report, not the end of it.
+// askLedger compares with the ledger's end. A failure becomes a part of the report.
 func (c *statusCommand) askLedger(ctx context.Context, logger *slog.Logger, r *report) *end {
 	client, err := openLedger(config.Ledger{LedgerURL: c.LedgerURL, LedgerAccess: c.LedgerAccess}, ledger.Scope{Shape: ledger.ShapeACSDelta}, logger)
 	if err != nil {
@@ -348,7 +347,7 @@ func (r *report) print(out io.Writer) error {
 	return l.w.Flush()
 }
 
-// printLower says what is missing until the state floor goes down.
+// printLower prints what is missing for a lower state floor.
 func (s *snapshot) printLower(line func(label, format string, args ...any)) {
 	switch {
 	case s == nil:
@@ -359,7 +358,7 @@ func (s *snapshot) printLower(line func(label, format string, args ...any)) {
 	}
 }
 
-// print says where the transaction history stands, and why not where there is none.
+// print prints the state of the transaction history, or why there is none.
 func (h *history) print(line func(label, format string, args ...any)) {
 	if h == nil {
 		return
@@ -395,7 +394,7 @@ func (h *history) print(line func(label, format string, args ...any)) {
 	}
 }
 
-// printTasks says what the tasks beside the stream brought, and why not where they fail.
+// printTasks prints the results of the background tasks, and why they fail.
 func (r *report) printTasks(line func(label, format string, args ...any)) {
 	l, p := r.Lookups, r.Packages
 	if l.Wanted+l.Found+l.NotFound+l.Unusable > 0 {
@@ -411,7 +410,7 @@ func (r *report) printTasks(line func(label, format string, args ...any)) {
 	p.printFailure(line)
 }
 
-// print says how far everything was verified, and what differs.
+// print prints how far everything was verified, and what differs.
 func (v *verified) print(line func(label, format string, args ...any), history *history) {
 	if v == nil {
 		return

@@ -9,7 +9,7 @@ import (
 	"ledgerindexer/store"
 )
 
-// work is what a process that writes the database told of its long work a moment ago.
+// work is the recent progress of long work, as recorded by a process that writes the database.
 type work struct {
 	Stream      string    `json:"stream"`
 	Unit        string    `json:"unit"`
@@ -50,7 +50,7 @@ func (w *work) print(line func(label, format string, args ...any)) {
 	switch part, ok := p.Part(); {
 	case p.Stream == "updates":
 		what = "catching up: offset " + progress.Position(p)
-	case p.Stream == "history" && ok: // its places count the offsets that are filled, in whatever order
+	case p.Stream == "backfill" && ok: // its positions count the offsets that are filled in, in any order
 		what = fmt.Sprintf("filling the history: %.1f%% of %s offsets", part*100, progress.Count(p.End-p.From))
 	case p.Stream == "snapshot":
 		what = "storing the snapshot: contract " + progress.Position(p)

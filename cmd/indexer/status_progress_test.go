@@ -26,7 +26,7 @@ func TestStatusOfTheProgress(t *testing.T) {
 		INSERT INTO indexer.progress
 			(stream, unit, began_at, from_exclusive, reached, to_inclusive, done, per_second, time_left, updated_at) VALUES
 			('updates', 'updates', '2026-01-01T10:00:00Z', 1000, 2500, 5100000, 900, 21300.4, '00:04:00.5', now() - interval '10 seconds'),
-			('history', 'updates', now(), 0, 1000000, 4000000, 200, 30, '00:00:20', now()),
+			('backfill', 'updates', now(), 0, 1000000, 4000000, 200, 30, '00:00:20', now()),
 			('snapshot', 'contracts', now(), 0, 70000, NULL, 70000, 5000, NULL, now()),
 			('transactions', 'records', now(), 0, 12, NULL, 12, 0.4, NULL, now())`)
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ type updateCommand struct {
 	JSON bool `name:"json" env:"-" help:"Print JSON."`
 }
 
-// Validate refuses what can't be asked for.
+// Validate refuses an invalid id.
 func (c *updateCommand) Validate() error {
 	if c.ID == "" {
 		return errors.New("the update's id is empty")
@@ -30,7 +30,7 @@ func (c *updateCommand) Validate() error {
 	return c.Ledger.Validate()
 }
 
-// result is how the ledger and the database compare.
+// result is the result of comparing the ledger with the database.
 type result string
 
 const (
@@ -86,7 +86,7 @@ type difference struct {
 
 // Run compares an update of the ledger with what is stored.
 func (c *updateCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	db, err := openRead(ctx, c.DatabaseURL, logger)
+	db, err := openRead(ctx, c.Database, logger)
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (r *updateReport) stored(address string, record *store.UpdateRecord) {
 	}
 }
 
-// conclude says what the comparison came to.
+// conclude sets the result of the comparison.
 func (r *updateReport) conclude(record *store.UpdateRecord) {
 	say := func(result result, format string, args ...any) {
 		r.Result, r.Explanation = result, fmt.Sprintf(format, args...)

@@ -12,8 +12,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// part is one thing that an update consists of: itself, an event, or an interface view. The ledger's and the stored
-// ones are brought into this form, so that they can stand side by side.
+// part is a part of an update: the update itself, an event, or an interface view, from the ledger or from the database.
 type part struct {
 	Relation string `json:"-"`
 
@@ -31,7 +30,7 @@ type part struct {
 	PartyID     *string       `json:"party_id"`
 }
 
-// compareParts puts the update itself first, then its events by node id, then what has none.
+// compareParts orders the update itself first, then its events by node id, then parts without one.
 func compareParts(a, b part) int {
 	node := func(p part) int64 {
 		switch {
@@ -45,7 +44,7 @@ func compareParts(a, b part) int {
 	return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(node(a), node(b)), cmp.Compare(a.Relation, b.Relation), cmp.Compare(a.Ordinal, b.Ordinal))
 }
 
-// partsOf takes the ledger's update apart, as it would be stored.
+// partsOf splits the ledger's update into parts, as they would be stored.
 func partsOf(u *ledger.Update) []part {
 	if u == nil {
 		return nil
@@ -88,7 +87,7 @@ func partsOf(u *ledger.Update) []part {
 	return list
 }
 
-// parts are the stored parts. Exact values are no parts of their own.
+// parts returns the stored parts. Exact values belong to the part of their row.
 func (s *updateStored) parts() ([]part, error) {
 	var list []part
 	for _, row := range s.rows {
@@ -104,7 +103,7 @@ func (s *updateStored) parts() ([]part, error) {
 	return list, nil
 }
 
-// String says for people what a part is.
+// String describes a part.
 func (p part) String() string {
 	switch p.Relation {
 	case "updates":
@@ -132,7 +131,7 @@ func (p part) String() string {
 	return fmt.Sprintf("%s %s %s", p.Relation, entity(p.TemplateID), brief(p.ContractID))
 }
 
-// entity is an identifier without its package.
+// entity returns an identifier without its package.
 func entity(id string) string {
 	parsed, err := ledger.ParseTemplateID(id)
 	if err != nil {
@@ -219,7 +218,7 @@ func (r *updateReport) printParts(out io.Writer) error {
 	return w.Flush()
 }
 
-// place tells where a part stands.
+// place returns the position of a part.
 type place struct {
 	offset   ledger.Offset
 	nodeID   int64 // -1: nowhere in particular
@@ -268,7 +267,7 @@ func (r *updateReport) printDifferences(out io.Writer) error {
 	return w.Flush()
 }
 
-// excerpts cuts two values to where they differ.
+// excerpts shortens two values to where they differ.
 func excerpts(a, b *string) (string, string) {
 	const before, after = 20, 80
 	if a == nil || b == nil {

@@ -157,7 +157,7 @@ func (r *verifyReport) advice(c *verifyCommand) string {
 	}
 }
 
-// print is the report for people. The differences were printed as they were found.
+// print prints the report. The differences were printed as they were found.
 func (r *verifyReport) print(out config.Output) error {
 	l := newLabelled(out)
 	if more := r.Found - int64(len(r.Differences)); more > 0 {

@@ -217,11 +217,6 @@ func (d *demo) follow(ctx context.Context, indexer app.Indexer, conn *pgx.Conn) 
 		ticker := time.NewTicker(reportEvery)
 		defer ticker.Stop()
 		for {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-ticker.C:
-			}
 			var watermark, active, records int64
 			err := conn.QueryRow(ctx, `SELECT ledger.latest_offset(), (SELECT count(*) FROM ledger.active_contracts),
 				(SELECT count(*) FROM ledger.transactions)`).Scan(&watermark, &active, &records)
@@ -233,6 +228,11 @@ func (d *demo) follow(ctx context.Context, indexer app.Indexer, conn *pgx.Conn) 
 			}
 			d.say("indexer: everything up to offset %d is here, the ledger ends at %d; %d contracts are active%s", watermark, d.ledger.End(), active,
 				d.ifScan(fmt.Sprintf("; %d records of the transaction history", records)))
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-ticker.C:
+			}
 		}
 	})
 	return group.Wait()

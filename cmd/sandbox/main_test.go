@@ -14,9 +14,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"ledgerindexer/internal/throwaway"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(throwaway.Tests(m)) }
+
+// demoOf runs the demo once, in a database of its own, and returns what it prints.
+func demoOf(t *testing.T, args ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	args = append([]string{"--all", "--once", "--listen", "127.0.0.1:0", "--database-url", throwaway.Database(t)}, args...)
+	require.NoError(t, run(t.Context(), args, &out))
+	return out.String()
+}
 
 // start runs the command until stop is called, which returns what run returned.
 func start(t *testing.T, args ...string) (line, url string, stop func() error) {
@@ -115,8 +126,9 @@ func TestFlagsFromTheEnvironment(t *testing.T) {
 
 // The demo shows the whole product, on a PostgreSQL that it finds or starts, and leaves nothing running.
 func TestDemo(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), []string{"--all", "--once", "--updates", "300", "--listen", "127.0.0.1:0"}, &out))
+	require.NoError(t, run(t.Context(), []string{"--all", "--once", "--updates", "50", "--listen", "127.0.0.1:0"}, &out))
 	for _, part := range []string{
 		"starting PostgreSQL", "simulated participant", "backfill: stored", "indexer: caught up", "psql '",
 		"FROM ledger.active_contracts", "simulated Scan service", "RELATION", "ledger.created_events", "done",
@@ -127,6 +139,7 @@ func TestDemo(t *testing.T) {
 
 // The demo reads, and has its users read, as the role that the documents describe.
 func TestDemoReadsAsTheDocumentsSay(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../docs/operations.md")
 	require.NoError(t, err)
 	var options []string
@@ -134,18 +147,18 @@ func TestDemoReadsAsTheDocumentsSay(t *testing.T) {
 		options = append(options, "-c "+setting[1]+"="+setting[2])
 	}
 	require.Equal(t, strings.Join(options, " "), readerOptions)
-	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), []string{"--all", "--once", "--updates", "100", "--listen", "127.0.0.1:0"}, &out))
-	require.Contains(t, out.String(), "    PGOPTIONS='"+readerOptions+"' psql 'postgres")
+	require.Contains(t, demoOf(t, "--updates", "50"), "    PGOPTIONS='"+readerOptions+"' psql 'postgres")
 }
 
 // Without --once it follows the live ledger until it is stopped.
 func TestDemoFollows(t *testing.T) {
+	t.Parallel()
+	database := throwaway.Database(t)
 	ctx, stop := context.WithCancel(t.Context())
 	out, in := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		err := run(ctx, []string{"--all", "--updates", "300", "--rate", "50", "--listen", "127.0.0.1:0"}, in)
+		err := run(ctx, []string{"--all", "--updates", "50", "--rate", "50", "--listen", "127.0.0.1:0", "--database-url", database}, in)
 		in.CloseWithError(io.EOF)
 		done <- err
 	}()

@@ -108,22 +108,22 @@ func TestFlagsForAScanServiceOverHTTPS(t *testing.T) {
 
 // A demo without the service has neither its records nor the questions about them.
 func TestDemoWithoutAScanService(t *testing.T) {
-	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), []string{"--all", "--once", "--no-scan", "--updates", "300", "--listen", "127.0.0.1:0"}, &out))
-	require.Contains(t, out.String(), "FROM ledger.holding_totals")
-	require.NotContains(t, out.String(), "Scan")
-	require.NotContains(t, out.String(), "FROM ledger.transactions")
-	require.Contains(t, out.String(), "done")
+	t.Parallel()
+	out := demoOf(t, "--no-scan", "--updates", "50")
+	require.Contains(t, out, "FROM ledger.holding_totals")
+	require.NotContains(t, out, "Scan")
+	require.NotContains(t, out, "FROM ledger.transactions")
+	require.Contains(t, out, "done")
 }
 
 // Every record that the service has is in the demo's database.
 func TestDemoReadsTheWholeHistory(t *testing.T) {
+	t.Parallel()
 	l := sandbox.NewLedger(sandbox.Options{Seed: 3})
 	l.Grow(300)
 	records := len(sandbox.NewScan(l, sandbox.ScanOptions{}).EventIDs())
-	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), []string{"--all", "--once", "--seed", "3", "--updates", "300", "--listen", "127.0.0.1:0"}, &out))
-	require.Regexp(t, `simulated Scan service: `+strconv.Itoa(records)+` records`, out.String())
-	require.Regexp(t, `ledger\.transactions +`+strconv.Itoa(records)+`\n`, out.String())
-	require.Contains(t, out.String(), "FROM ledger.party_transfers")
+	out := demoOf(t, "--seed", "3", "--updates", "300")
+	require.Regexp(t, `simulated Scan service: `+strconv.Itoa(records)+` records`, out)
+	require.Regexp(t, `ledger\.transactions +`+strconv.Itoa(records)+`\n`, out)
+	require.Contains(t, out, "FROM ledger.party_transfers")
 }

@@ -9,8 +9,8 @@ import (
 
 // The daemon's names of the streams.
 const (
-	streamUpdates = "updates"
-	streamHistory = "transactions"
+	streamUpdates      = "updates"
+	streamTransactions = "transactions"
 )
 
 // lag is how far the visible part of a stream is behind its source. An unknown lag is NaN, never 0.

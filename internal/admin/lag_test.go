@@ -16,7 +16,7 @@ func lagsOf(t *testing.T, m *Metrics) (offsets, updates, history float64) {
 	of := func(stream string) float64 {
 		return valueOf(t, lines, `ledger_indexer_lag_seconds{stream="`+stream+`"}`)
 	}
-	return valueOf(t, lines, "ledger_indexer_lag_offsets"), of(streamUpdates), of(streamHistory)
+	return valueOf(t, lines, "ledger_indexer_lag_offsets"), of(streamUpdates), of(streamTransactions)
 }
 
 // Lag is 0 where everything is shown as the participant answered last, and not known where it does not answer.
@@ -57,7 +57,7 @@ func TestLagOfTheUpdates(t *testing.T) {
 	m.LedgerEnd(20_000)
 	expect(11_000, 1, "everything was shown just now, however old it is")
 	m.Committed(20_000, 5)
-	m.Retrying("lookups")
+	m.TaskRetrying("lookups")
 	expect(0, 0, "another one failed")
 	m.Retrying("updates")
 	expect(unknown, unknown, "it may have grown")

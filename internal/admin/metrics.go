@@ -44,11 +44,13 @@ type Metrics struct {
 	received *prometheus.CounterVec
 	retries  *prometheus.CounterVec
 
+	taskRetries    *prometheus.CounterVec
 	lookups        *prometheus.CounterVec
 	packagesRead   prometheus.Gauge
 	packageChanges prometheus.Counter
 	failing        *prometheus.GaugeVec
 
+	// of the transaction history
 	historyRecords                                              prometheus.Counter
 	historySeq, historyNewest, historyCurrent, historyRereading prometheus.Gauge
 
@@ -83,7 +85,7 @@ func NewMetrics() *Metrics {
 		watermark: gauge("watermark_offset", "Offset up to which everything is stored and visible."),
 		frontier:  gauge("frontier_offset", "Offset up to which everything is fetched and stored."),
 		ledgerEnd: gauge("ledger_end_offset", "The ledger's end as last requested; NaN: not yet."),
-		lags:      map[string]*lag{streamUpdates: {}, streamHistory: {}},
+		lags:      map[string]*lag{streamUpdates: {}, streamTransactions: {}},
 		leading: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: namespace, Name: "leading", Help: "1 while this process writes the stream, 0 while it does not.",
 		}, []string{"stream"}),
@@ -95,12 +97,13 @@ func NewMetrics() *Metrics {
 			Namespace: namespace, Name: "updates_total", Help: "Updates committed by this process.",
 		}),
 		rows:         counter("rows_total", "Rows committed by this process.", "relation"),
-		phases:       histogram("batch_phase_seconds", "Duration of the phases of a batch: copy, project, commit.", "phase"),
+		phases:       histogram("batch_phase_duration_seconds", "Duration of the phases of a batch: copy, project, commit.", "phase"),
 		requests:     counter("requests_total", "Requests to the participant and the Scan service; status 0 is no answer.", "operation", "status"),
 		notJSON:      counter("not_json_answers_total", "Answers with status 200 from the participant and the Scan service that are not JSON.", "operation"),
-		duration:     histogram("request_seconds", "Duration of requests to the participant and the Scan service, idle waiting included.", "operation"),
+		duration:     histogram("request_duration_seconds", "Duration of requests to the participant and the Scan service, idle waiting included.", "operation"),
 		received:     counter("received_bytes_total", "JSON received from the participant and the Scan service.", "operation"),
-		retries:      counter("retries_total", "Retries after an error, of a stream or a background task.", "stream"),
+		retries:      counter("retries_total", "Retries of a stream after an error.", "stream"),
+		taskRetries:  counter("task_retries_total", "Retries of a background task after an error.", "task"),
 		lookups:      counter("lookups_total", "Contracts that were looked up and stored: found, not_found, unusable.", "outcome"),
 		packagesRead: gauge("packages_read_timestamp_seconds", "When the vetted packages were last read, in Unix time; 0: not by this process."),
 		packageChanges: prometheus.NewCounter(prometheus.CounterOpts{
@@ -110,20 +113,20 @@ func NewMetrics() *Metrics {
 			Namespace: namespace, Name: "task_failing", Help: "1 while a background task fails, or there is no transaction history to read, 0 while it works.",
 		}, []string{"task"}),
 		historyRecords: prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: namespace, Name: "history_records_total", Help: "Records of the transaction history committed by this process.",
+			Namespace: namespace, Name: "transaction_history_records_total", Help: "Records of the transaction history committed by this process.",
 		}),
-		historySeq:       gauge("history_seq", "The number of the newest record of the transaction history that was read."),
-		historyNewest:    gauge("history_newest_timestamp_seconds", "Latest date of the stored records of the transaction history that this process has read, in Unix time; 0: none."),
-		historyCurrent:   gauge("history_current_timestamp_seconds", "When everything in the Scan service was last found to be stored, in Unix time; 0: not by this process."),
-		historyRereading: gauge("history_rereading", "1 while the transaction history is read again from its beginning, else 0."),
-		sealed:           counter("sealed_windows_total", "Ranges that were compared with their source again and sealed: equal, different, not_shown.", "stream", "result"),
-		differences:      counter("differences_total", "Differences from the source in sealed ranges.", "stream"),
+		historySeq:       gauge("transaction_history_seq", "The number of the newest record of the transaction history that was read."),
+		historyNewest:    gauge("transaction_history_newest_timestamp_seconds", "Latest date of the stored records of the transaction history that this process has read, in Unix time; 0: none."),
+		historyCurrent:   gauge("transaction_history_current_timestamp_seconds", "When everything in the Scan service was last found to be stored, in Unix time; 0: not by this process."),
+		historyRereading: gauge("transaction_history_rereading", "1 while the transaction history is read again from its beginning, else 0."),
+		sealed:           counter("sealed_windows_total", "Windows that were compared with their source again and sealed: equal, different, not_shown.", "stream", "result"),
+		differences:      counter("differences_total", "Differences from the source in sealed windows.", "stream"),
 		verifiedOffset:   gauge("verified_offset", "Offset up to which everything was compared with the participant again, and was equal."),
 		verifiedSeq:      gauge("verified_seq", "Record of the transaction history up to which everything was compared with its service again, and was equal."),
 	}
 	m.ledgerEnd.Set(math.NaN())
 	m.registry.MustRegister(m.build, m.watermark, m.frontier, m.ledgerEnd, newLags(m), m.leading, m.states, m.updates, m.rows, m.phases, m.requests, m.notJSON,
-		m.duration, m.received, m.retries, m.lookups, m.packagesRead, m.packageChanges, m.failing,
+		m.duration, m.received, m.retries, m.taskRetries, m.lookups, m.packagesRead, m.packageChanges, m.failing,
 		m.historyRecords, m.historySeq, m.historyNewest, m.historyCurrent, m.historyRereading,
 		m.sealed, m.differences, m.verifiedOffset, m.verifiedSeq,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -187,9 +190,7 @@ func (m *Metrics) Shown(recordTime time.Time) {
 func (m *Metrics) SourceLost(stream string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if l, ok := m.lags[stream]; ok { // background tasks have none
-		l.known = false
-	}
+	m.lags[stream].known = false
 }
 
 // Wrote counts committed rows.
@@ -226,11 +227,14 @@ func (m *Metrics) TaskFailing(task string, failing bool) {
 	m.failing.WithLabelValues(task).Set(oneIf(failing))
 }
 
-// Retrying counts a retry.
+// Retrying counts a retry of a stream.
 func (m *Metrics) Retrying(stream string) {
 	m.retries.WithLabelValues(stream).Inc()
 	m.SourceLost(stream)
 }
+
+// TaskRetrying counts a retry of a background task.
+func (m *Metrics) TaskRetrying(task string) { m.taskRetries.WithLabelValues(task).Inc() }
 
 // Leading sets whether this process writes a stream.
 func (m *Metrics) Leading(stream string, leads bool) {
@@ -239,9 +243,7 @@ func (m *Metrics) Leading(stream string, leads bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.endKnown = m.endKnown && stream != streamUpdates
-	if l, ok := m.lags[stream]; ok {
-		l.asked = true
-	}
+	m.lags[stream].asked = true
 }
 
 // StreamState sets the state of a stream in this process.
@@ -275,14 +277,14 @@ func (m *Metrics) HistoryCommitted(seq int64, rereading bool, records int) {
 func (m *Metrics) historyAnswered(caughtUp bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.lags[streamHistory].answered(caughtUp)
+	m.lags[streamTransactions].answered(caughtUp)
 }
 
 // HistoryRecord notes the date of a stored record of the transaction history. The latest one counts.
 func (m *Metrics) HistoryRecord(date time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if l := m.lags[streamHistory]; date.After(l.newest) {
+	if l := m.lags[streamTransactions]; date.After(l.newest) {
 		l.newest = date
 		m.historyNewest.Set(float64(date.UnixMicro()) / 1e6)
 	}
@@ -294,7 +296,7 @@ func (m *Metrics) HistoryCurrent() {
 	m.historyAnswered(true)
 }
 
-// Sealed counts a sealed range and its differences.
+// Sealed counts a sealed window and its differences.
 func (m *Metrics) Sealed(stream, result string, differences int64) {
 	m.sealed.WithLabelValues(stream, result).Inc()
 	m.differences.WithLabelValues(stream).Add(float64(differences))

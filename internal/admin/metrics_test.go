@@ -51,6 +51,7 @@ func TestMetrics(t *testing.T) {
 	m.Request("ledger-end", 0, time.Second, 0)
 	m.NotJSON("updates")
 	m.Retrying("updates")
+	m.TaskRetrying("lookups")
 	m.Leading("updates", true)
 	m.Leading("transactions", false)
 	m.StreamState("updates", Waits)
@@ -63,14 +64,9 @@ func TestMetrics(t *testing.T) {
 	m.TaskFailing("packages", true)
 	m.TaskFailing("packages", false)
 	require.Equal(t, []string{
-		`ledger_indexer_batch_phase_seconds_count{phase="copy"} 1`,
+		`ledger_indexer_batch_phase_duration_seconds_count{phase="copy"} 1`,
 		`ledger_indexer_build_info{commit="abc",go_version="go1.26",schema_version="7",version="v1.2.0"} 1`,
 		`ledger_indexer_frontier_offset 130`,
-		`ledger_indexer_history_current_timestamp_seconds 0`,
-		`ledger_indexer_history_newest_timestamp_seconds 0`,
-		`ledger_indexer_history_records_total 0`,
-		`ledger_indexer_history_rereading 0`,
-		`ledger_indexer_history_seq 0`,
 		`ledger_indexer_lag_offsets NaN`,
 		`ledger_indexer_lag_seconds{stream="transactions"} NaN`,
 		`ledger_indexer_lag_seconds{stream="updates"} NaN`,
@@ -84,8 +80,8 @@ func TestMetrics(t *testing.T) {
 		`ledger_indexer_packages_read_timestamp_seconds 0`,
 		`ledger_indexer_received_bytes_total{operation="ledger-end"} 0`,
 		`ledger_indexer_received_bytes_total{operation="updates"} 1500`,
-		`ledger_indexer_request_seconds_count{operation="ledger-end"} 1`,
-		`ledger_indexer_request_seconds_count{operation="updates"} 2`,
+		`ledger_indexer_request_duration_seconds_count{operation="ledger-end"} 1`,
+		`ledger_indexer_request_duration_seconds_count{operation="updates"} 2`,
 		`ledger_indexer_requests_total{operation="ledger-end",status="0"} 1`,
 		`ledger_indexer_requests_total{operation="updates",status="200"} 2`,
 		`ledger_indexer_retries_total{stream="updates"} 1`,
@@ -101,6 +97,12 @@ func TestMetrics(t *testing.T) {
 		`ledger_indexer_stream_state{state="waits",stream="updates"} 0`,
 		`ledger_indexer_task_failing{task="lookups"} 1`,
 		`ledger_indexer_task_failing{task="packages"} 0`,
+		`ledger_indexer_task_retries_total{task="lookups"} 1`,
+		`ledger_indexer_transaction_history_current_timestamp_seconds 0`,
+		`ledger_indexer_transaction_history_newest_timestamp_seconds 0`,
+		`ledger_indexer_transaction_history_records_total 0`,
+		`ledger_indexer_transaction_history_rereading 0`,
+		`ledger_indexer_transaction_history_seq 0`,
 		`ledger_indexer_updates_total 10`,
 		`ledger_indexer_verified_offset 0`,
 		`ledger_indexer_verified_seq 0`,
@@ -145,12 +147,12 @@ func TestMetricsOfTheHistory(t *testing.T) {
 	m.HistoryCurrent()
 	lines := ours(t, m)
 	require.Subset(t, lines, []string{
-		"ledger_indexer_history_records_total 2", "ledger_indexer_history_seq 72", "ledger_indexer_history_rereading 1",
+		"ledger_indexer_transaction_history_records_total 2", "ledger_indexer_transaction_history_seq 72", "ledger_indexer_transaction_history_rereading 1",
 	})
-	require.InDelta(t, newest.Unix(), valueOf(t, lines, "ledger_indexer_history_newest_timestamp_seconds"), 0)
-	require.InDelta(t, before.Unix(), valueOf(t, lines, "ledger_indexer_history_current_timestamp_seconds"), 60)
+	require.InDelta(t, newest.Unix(), valueOf(t, lines, "ledger_indexer_transaction_history_newest_timestamp_seconds"), 0)
+	require.InDelta(t, before.Unix(), valueOf(t, lines, "ledger_indexer_transaction_history_current_timestamp_seconds"), 60)
 	m.HistoryCommitted(72, false, 0)
-	require.Contains(t, ours(t, m), "ledger_indexer_history_rereading 0")
+	require.Contains(t, ours(t, m), "ledger_indexer_transaction_history_rereading 0")
 }
 
 func TestMetricsOfTheVerification(t *testing.T) {

@@ -21,16 +21,15 @@ type Backfill struct {
 	config.Snapshot
 	config.Pace
 	config.Profile
-	// Show, if set, is told how far the work has come, about four times a second.
+	// Show, if set, is called with the progress, about four times a second.
 	Show func(ledger.Progress) `kong:"-"`
 }
 
-// A leader that was killed keeps its lock for some seconds; one that is still there after this time is alive.
+// The lock of a killed leader stays for some seconds. One that is still held after this time belongs to a running process.
 const leadPatience = 10 * time.Second
 
-// RunBackfill seeds the database from a snapshot of active contracts. wrote, if not nil, is told how many entries are
-// stored after each page. When ctx ends, the page under way is finished and ctx's error returned: the next run goes
-// on from there.
+// RunBackfill seeds the database from a snapshot of active contracts. wrote, if not nil, is called after each page with the number
+// of stored entries. When ctx ends, RunBackfill finishes the page under way and returns ctx's error: the next run resumes there.
 func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger, wrote func(entries int64)) (ledger.SnapshotProgress, error) {
 	var none ledger.SnapshotProgress
 	endPprof, err := startPprof(ctx, cfg.Profile, logger)
@@ -39,7 +38,7 @@ func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger, wrote f
 	}
 	defer endPprof()
 	scope := cfg.Domain()
-	db, err := store.Open(store.Config{URL: cfg.DatabaseURL, Logger: logger, Holder: config.Holder()})
+	db, err := store.Open(store.Config{URL: cfg.DatabaseURL, Schemas: cfg.Schemas.Domain(), Logger: logger, Holder: config.Holder()})
 	if err != nil {
 		return none, &config.UsageError{Err: err}
 	}
@@ -102,7 +101,7 @@ func meet(ctx context.Context, db *store.Store, client *participant.Client, scop
 	return participantID, err
 }
 
-// leadNow takes the lead of a role, or names who has it; do says what is to be done about them.
+// leadNow takes the lead of a role. If another process has it, the error names that, with do as the cure.
 func leadNow[W any](ctx context.Context, db *store.Store, role store.Role, take func(context.Context) (W, bool, error), do string) (none W, err error) {
 	deadline := time.Now().Add(leadPatience)
 	for {

@@ -13,14 +13,13 @@ import (
 	"ledgerindexer/verify"
 )
 
-// background is what runs beside the updates while this process leads them. It never ends the stream and never holds it
-// up.
+// background is the tasks that run beside the updates while this process leads them. They never end or delay the stream.
 type background struct {
-	committed chan struct{} // has room for one: a batch was committed
+	committed chan struct{} // of capacity 1: a batch was committed
 	running   sync.WaitGroup
 }
 
-// startBackground starts the tasks that are wanted; they end with ctx.
+// startBackground starts the tasks that are configured; they end with ctx.
 func (u *updates) startBackground(ctx context.Context, leader *store.UpdatesWriter) *background {
 	b := &background{committed: make(chan struct{}, 1)}
 	if u.cfg.LookupRate > 0 {
@@ -46,7 +45,7 @@ func (u *updates) startBackground(ctx context.Context, leader *store.UpdatesWrit
 	return b
 }
 
-// wake tells that a batch was committed. It does not wait for anybody to hear it.
+// wake signals that a batch was committed. It does not block.
 func (b *background) wake() {
 	select {
 	case b.committed <- struct{}{}:
@@ -54,10 +53,11 @@ func (b *background) wake() {
 	}
 }
 
-// contracts is the participant as look-ups need it.
+// contracts implements ingest.LookupSource with a participant.
 type contracts struct{ client *participant.Client }
 
-// ContractByID tells answers that are wrong about one contract from a participant that fails, and from what is in its place.
+// ContractByID returns an *ingest.UnusableError for an answer that is wrong about this contract only, and not because the
+// participant, or a proxy before it, fails.
 func (c contracts) ContractByID(ctx context.Context, id string, queryingParties []string) (ledger.Contract, ledger.JSON, error) {
 	contract, body, err := c.client.ContractByID(ctx, id, queryingParties)
 	var answer *participant.Error
@@ -69,23 +69,23 @@ func (c contracts) ContractByID(ctx context.Context, id string, queryingParties 
 	return contract, body, err
 }
 
-// report tells metrics and database how a task beside a leader's stream fares.
+// report returns a TaskReport for a task beside a leader's stream.
 func (x *indexer) report(task string, leader *store.Leader) ingest.TaskReport {
 	return ingest.TaskReport{Name: task, Sink: leader, Logger: x.logger, Watch: x.watchTask(task)}
 }
 
 func (x *indexer) watchTask(name string) ingest.TaskWatch {
 	return ingest.TaskWatch{
-		Retrying: func() { x.metrics.Retrying(name) },
+		Retrying: func() { x.metrics.TaskRetrying(name) },
 		Failing:  func(failing bool) { x.metrics.TaskFailing(name, failing) },
 	}
 }
 
-// vettedPackages reads what the participant itself has vetted: it also knows what others have.
+// vettedPackages reads what the participant itself has vetted. It lists the packages of other participants too.
 func (u *updates) vettedPackages(ctx context.Context) ([]ledger.VettedPackages, error) {
 	id := u.server.Load().ParticipantID
 	if id == "" {
-		// A server that has no such list is not to be cured by another user.
+		// A server that has no such list returns ledger.ErrNotOffered, which comes before the cure below.
 		if _, err := u.client.ListVettedPackages(ctx, participant.VettingFilter{}); err != nil {
 			return nil, err
 		}

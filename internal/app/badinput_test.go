@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
 )
@@ -79,6 +80,7 @@ func TestBadInputStopsTheStream(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			l := sandbox.NewLedger(sandbox.Options{Seed: 11})
 			l.Grow(200)
 			bad := contractOffset(t, l)
@@ -111,6 +113,7 @@ func TestWhatIsNoJSONIsReadAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			l := sandbox.NewLedger(sandbox.Options{Seed: 11})
 			l.Grow(200)
 			bad := contractOffset(t, l)
@@ -215,6 +218,7 @@ func TestStrangeInputIsStoredExactly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			l := sandbox.NewLedger(sandbox.Options{Seed: 12})
 			l.Grow(200)
 			strange := contractOffset(t, l)

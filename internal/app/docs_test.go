@@ -116,7 +116,7 @@ func TestExamplesOfTheDocuments(t *testing.T) {
 	require.NoError(t, conn.QueryRow(ctx, `SELECT p.party, p.event_id, u.update_id FROM updates u JOIN transfers t USING (update_id) JOIN party_transfers p USING (seq)
 		JOIN holdings h ON h.owner = p.party WHERE p.direction = 'received' AND reported_balance_at(p.party, 40) IS NOT NULL ORDER BY t.seq LIMIT 1`).Scan(&party, &event, &update))
 	values := strings.NewReplacer(":'contract'", "'"+contract+"'", ":'party'", "'"+party+"'", "alice::1220...", party, ":'event'", "'"+event+"'",
-		":'update'", "'"+update+"'", ":'dso'", "'"+l.DSO()+"'", ":n)", fmt.Sprint(floor, ")"))
+		":'update'", "'"+update+"'", ":'dso'", "'"+l.DSO()+"'", "::n", "::n", ":n", fmt.Sprint(floor))
 	run := func(query string) (answers int) {
 		rows, err := conn.Query(ctx, values.Replace(query))
 		require.NoError(t, err, query)
@@ -153,7 +153,7 @@ func TestThePastOfTheDocuments(t *testing.T) {
 	l.Grow(800)
 	database, floor := begunInTheMiddle(t, l)
 	conn := reader(t, database)
-	query := statements(section(t, "../../docs/sql.md", "\n## The past: active as of an offset\n", "Where the database was seeded"))[0]
+	query := statements(section(t, "../../docs/sql.md", "\n## The past\n", "At a moment"))[0]
 	at := func(offset int64) (map[string]int64, error) {
 		rows, err := conn.Query(t.Context(), strings.ReplaceAll(query, ":n", fmt.Sprint(offset)))
 		require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
 )
@@ -54,6 +55,7 @@ func TestAStreamThatFailsLeavesTheOtherAlone(t *testing.T) {
 		for _, when := range []string{"from the start", "later"} {
 			t.Run(name+" "+when, func(t *testing.T) {
 				t.Parallel()
+				brief.Sample(t)
 				l := sandbox.NewLedger(sandbox.Options{Seed: 80})
 				l.Grow(100)
 				var refused refusals

@@ -21,12 +21,12 @@ type Fill struct {
 	config.Fill
 	config.Pace
 	config.Profile
-	// Show, if set, is told how far the work has come, about four times a second.
+	// Show, if set, is called with the progress, about four times a second.
 	Show func(ledger.Progress) `kong:"-"`
 }
 
-// RunFill fills in history below where indexing began. A daemon may write the same database meanwhile. When ctx ends, the
-// transactions under way are finished and ctx's error returned: the next run goes on from there.
+// RunFill reads the updates below the history floor. A daemon may write the same database meanwhile. When ctx ends, RunFill finishes
+// the transactions under way and returns ctx's error: the next run resumes there.
 func RunFill(ctx context.Context, cfg Fill, logger *slog.Logger) (ingest.Filled, error) {
 	endPprof, err := startPprof(ctx, cfg.Profile, logger)
 	if err != nil {
@@ -34,7 +34,7 @@ func RunFill(ctx context.Context, cfg Fill, logger *slog.Logger) (ingest.Filled,
 	}
 	defer endPprof()
 	f := fill{cfg: cfg, logger: logger, scope: cfg.Scope.Domain()}
-	f.db, err = store.Open(store.Config{URL: cfg.DatabaseURL, Logger: logger, Holder: config.Holder()})
+	f.db, err = store.Open(store.Config{URL: cfg.DatabaseURL, Schemas: cfg.Schemas.Domain(), Logger: logger, Holder: config.Holder()})
 	if err != nil {
 		return ingest.Filled{}, &config.UsageError{Err: err}
 	}
@@ -62,7 +62,7 @@ func RunFill(ctx context.Context, cfg Fill, logger *slog.Logger) (ingest.Filled,
 	return f.run(ctx)
 }
 
-// fill is a history backfill at work.
+// fill is a running history backfill.
 type fill struct {
 	cfg    Fill
 	logger *slog.Logger
@@ -71,7 +71,7 @@ type fill struct {
 	client *participant.Client
 }
 
-// run works as a leader, and as another one where a repair has ended its term.
+// run works as the leader, and takes the lead again after a repair has ended its term.
 func (f *fill) run(ctx context.Context) (ingest.Filled, error) {
 	updates := int64(0)
 	for {
@@ -81,7 +81,7 @@ func (f *fill) run(ctx context.Context) (ingest.Filled, error) {
 		if !errors.Is(err, store.ErrNotLeader) {
 			return filled, err
 		}
-		f.logger.WarnContext(ctx, "the lead was lost; going on if nobody else has it", "stream", "history", "error", err)
+		f.logger.WarnContext(ctx, "the lead was lost; going on if nobody else has it", "stream", "backfill", "error", err)
 	}
 }
 

@@ -224,6 +224,7 @@ func TestSnapshotsThatCanNotBeCarried(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			snapshot := c.options.ListLimit == 0 && name != "not below" // else it can't be had for the beginning either, or is known there
 			w := newFillWorld(t, 85, snapshot, c.options, "acs-delta")
 			from := c.from(w)

@@ -389,6 +389,7 @@ func TestParticipantPrunedWhileHistoryIsFilledIn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			var w *fillWorld
 			var pruneAt atomic.Int64
 			w = newFillWorld(t, 71, true, sandbox.ServerOptions{Version: "3.5", StrictInterface: c.strict, ListLimit: 15, Fault: func(r *http.Request) *sandbox.Fault {

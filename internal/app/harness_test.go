@@ -133,6 +133,28 @@ func eventuallyOf(t *testing.T, daemon *running, what string, done func() bool) 
 	})
 }
 
+// eventuallyIn waits until a database says that something is so. It asks on one connection, which it opens anew where that one ended: the
+// server may be away, which is what some tests are about.
+func eventuallyIn(t *testing.T, databaseURL, what, condition string, args ...any) {
+	t.Helper()
+	var conn *pgx.Conn
+	defer func() {
+		if conn != nil {
+			_ = conn.Close(context.WithoutCancel(t.Context()))
+		}
+	}()
+	eventually(t, what, func() (holds bool) {
+		if conn == nil || conn.IsClosed() {
+			var err error
+			if conn, err = pgx.Connect(t.Context(), databaseURL); err != nil {
+				conn = nil
+				return false
+			}
+		}
+		return conn.QueryRow(t.Context(), "SELECT "+condition, args...).Scan(&holds) == nil && holds
+	})
+}
+
 // journal keeps what a daemon logs.
 type journal struct {
 	mu   sync.Mutex

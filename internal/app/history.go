@@ -18,16 +18,16 @@ import (
 // historyService is a service of the transaction history.
 type historyService interface {
 	ingest.HistorySource
-	// Version asks for its release: who answers is there. The error may be ledger.ErrNotOffered.
+	// Version returns the service's release. The error may be ledger.ErrNotOffered.
 	Version(ctx context.Context) (string, error)
-	// WasThere tells the client that the service has a history, as was found before this process: that it is missing
-	// passes then, unless the service itself says so.
+	// WasThere notes that the service has had a history, as an earlier process found. If it is missing now, that may pass, unless
+	// the service itself says so.
 	WasThere()
 	Close()
 }
 
-// newHistoryService picks the service that the history is read from: a Scan of Splice 0.6 or earlier. Another kind of
-// service, such as what Splice offers in its place from 0.7 on, would come in here.
+// newHistoryService returns the service that the history is read from: a Scan of Splice 0.6 or earlier. A client for another
+// kind of service, such as the one that Splice offers instead from 0.7 on, would be chosen here.
 func newHistoryService(
 	cfg config.Sources, logger *slog.Logger, observe func(operation string, status int, d time.Duration, bytes int64), notJSON func(operation string),
 ) (historyService, error) {
@@ -40,22 +40,22 @@ func newHistoryService(
 	return client, nil
 }
 
-// history is the work on the transaction history of a Scan service.
+// history implements role for the transaction history of a Scan service.
 type history struct {
 	*indexer
 	service historyService
 
-	known    bool            // who answered last told its release or its network: it is a Scan
+	known    bool            // the service last reported a release or a network, so it is a Scan
 	absent   *ledger.Problem // there is no history; nil: there is, as far as is known
 	askAt    time.Time       // when to ask again
-	patience ingest.Backoff  // with what is not known to be a Scan
-	network  bool            // who answered last told its network
-	nameless bool            // it was said that the service does not
+	patience ingest.Backoff  // for a service that is not known to be a Scan
+	network  bool            // the service last reported its network
+	nameless bool            // logged that it does not
 }
 
 func newHistory(x *indexer) (*history, error) {
 	service, err := newHistoryService(x.cfg.Sources, x.logger, func(operation string, status int, d time.Duration, bytes int64) {
-		x.metrics.Request("scan-"+operation, status, d, bytes) // a participant has a version too
+		x.metrics.Request("scan-"+operation, status, d, bytes) // the participant has an operation of the same name
 	}, func(operation string) { x.metrics.NotJSON("scan-" + operation) })
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func newHistory(x *indexer) (*history, error) {
 	return &history{indexer: x, service: service}, nil
 }
 
-// ping asks for the service's release; one that does not tell it has answered too.
+// ping asks for the service's release. A service that does not offer that has answered too.
 func (h *history) ping(ctx context.Context) error {
 	_, err := h.service.Version(ctx)
 	if errors.Is(err, ledger.ErrNotOffered) {
@@ -72,8 +72,8 @@ func (h *history) ping(ctx context.Context) error {
 	return err
 }
 
-// connect finds out who answers at the Scan URL, and whether what is stored is of the same network. Who does not answer is
-// asked again by the leader, who can record why there is nothing to read.
+// connect asks the service for its network, and checks that the stored history is of the same. A service that does not answer is
+// no error: the leader asks again, and can record why there is nothing to read.
 func (h *history) connect(ctx context.Context) error {
 	service, err := h.service.Describe(ctx)
 	switch {
@@ -85,8 +85,7 @@ func (h *history) connect(ctx context.Context) error {
 	return nil
 }
 
-// connectAsLeader does the same for a leader with what the loop was told, and records the network where the database did
-// not know it yet.
+// connectAsLeader does the same for a leader, with what the loop was told, and records the network in a new database.
 func (h *history) connectAsLeader(ctx context.Context, leader *store.TransactionsWriter, service ledger.HistoryService) error {
 	h.network = service.NetworkID != ""
 	h.known = h.network || service.Release != ""
@@ -100,8 +99,8 @@ func (h *history) connectAsLeader(ctx context.Context, leader *store.Transaction
 	return leader.RecordNetwork(ctx, service.NetworkID)
 }
 
-// blocker is that there was no history when it was last asked for. A Scan without one is as it is meant to be, and asked
-// again rarely; anything else at the URL is not.
+// blocker reports that there was no history at the last request, until it is time to ask again. A process that waits for it is
+// ready if the service is a Scan, which has no history from Splice 0.7 on.
 func (h *history) blocker(context.Context) (state string, ready bool, err error) {
 	if h.absent == nil || !time.Now().Before(h.askAt) {
 		return "", false, nil
@@ -109,7 +108,7 @@ func (h *history) blocker(context.Context) (state string, ready bool, err error)
 	return h.absence(), h.known, nil
 }
 
-// absence is what this process does about a service without a history.
+// absence describes the wait for a service without a history.
 func (h *history) absence() string {
 	again := "it is asked again soon"
 	if h.known {
@@ -129,7 +128,7 @@ func (h *history) take(ctx context.Context) (*store.Leader, func(context.Context
 // run reads the history.
 func (h *history) run(ctx context.Context, s *stream, leader *store.TransactionsWriter) (done bool, err error) {
 	t := &historyTerm{history: h, stream: s, report: h.report(s.name(), leader.Leader)}
-	if h.absent == nil { // else it is only asked again
+	if h.absent == nil { // else the state stays until the service has answered
 		t.tell()
 	}
 	defer func() {
@@ -160,13 +159,13 @@ func (h *history) run(ctx context.Context, s *stream, leader *store.Transactions
 	return err == nil, err
 }
 
-// notOffered says once that the service has no history, with the way out. Updates go on without it; where there are none,
-// or where both were to become current, the process ends with it.
+// notOffered reports once that the service has no history, with the cure. The updates go on without it; if there are none, or with
+// --until-current, the stream fails.
 func (t *historyTerm) notOffered(ctx context.Context, err error) (done bool, _ error) {
 	news := t.miss(err)
 	reason := ingest.Reason(t.absent)
 	t.report.Note(ctx, reason)
-	// A service that is asked again soon may only be starting.
+	// What is not known to be a Scan may be one that is starting: it is asked again soon, and is no failure yet.
 	if (t.known || t.cfg.UntilCurrent || len(t.streams) == 1) && !t.noteFailure(t.stream, t.absent) {
 		return false, t.absent
 	}
@@ -177,7 +176,7 @@ func (t *historyTerm) notOffered(ctx context.Context, err error) (done bool, _ e
 	return t.cfg.UntilCurrent, nil
 }
 
-// miss notes that there is no history, and when to ask again. It reports whether that is news.
+// miss records that there is no history, and when to ask again. It reports whether that is news.
 func (h *history) miss(err error) (news bool) {
 	problem := h.problem(err)
 	news = h.absent == nil || h.absent.What != problem.What
@@ -189,7 +188,7 @@ func (h *history) miss(err error) (news bool) {
 	return news
 }
 
-// found notes that there is a history. It reports whether there was none before.
+// found records that there is a history. It reports whether there was none before.
 func (h *history) found(ctx context.Context) (news bool) {
 	news = h.absent != nil
 	if news {
@@ -204,7 +203,7 @@ func (h *history) found(ctx context.Context) (news bool) {
 	return news
 }
 
-// problem says that a service has no history. A path that is not there may also be one that was mistyped.
+// problem returns the error for a service without a history. If it is not known to be a Scan, the URL may be wrong.
 func (h *history) problem(err error) *ledger.Problem {
 	what := "the Scan service has no transaction history (POST /v0/transactions), which is gone from Splice 0.7 on"
 	do := "give a Scan of Splice 0.6 or earlier with --scan-url, or leave it out: who holds what is answered by ledger.holdings"
@@ -215,17 +214,17 @@ func (h *history) problem(err error) *ledger.Problem {
 	return &ledger.Problem{What: what, Do: do, Err: err}
 }
 
-// historyTerm tells of one term's reading of the history.
+// historyTerm reports the reading of the history in one term.
 type historyTerm struct {
 	*history
 	stream *stream
 	report ingest.TaskReport // why there are no records, for `indexer status`
 
 	waiting   string // for what; empty: for nothing
-	rereading string // why; empty: it is not read again
+	rereading string // why the history is read again; empty: it is not
 }
 
-// watch tells metrics and health what happens.
+// watch returns the callbacks that report to metrics and health.
 func (t *historyTerm) watch(ctx context.Context) ingest.HistoryWatch {
 	return ingest.HistoryWatch{
 		Resumed: func(at ledger.HistoryPosition) {
@@ -276,8 +275,8 @@ func (t *historyTerm) watch(ctx context.Context) ingest.HistoryWatch {
 	}
 }
 
-// tell tells health what the leader does. A service that must get somewhere first does not make this process less ready:
-// there is nothing that another one, or an operator, could do better.
+// tell sets the state of the stream. Waiting for the service counts as ready: neither another process nor an operator could do
+// anything about it.
 func (t *historyTerm) tell() {
 	state, text := admin.Leads, "leading"
 	switch {
@@ -289,7 +288,7 @@ func (t *historyTerm) tell() {
 	t.stream.set(state, true, text)
 }
 
-// works records that there is a history, which was read: an earlier term may have found none.
+// works records that the history was read; an earlier term may have found none.
 func (t *historyTerm) works(ctx context.Context) {
 	t.stream.retry.Worked() // both sides answered
 	if t.found(ctx) {
@@ -299,13 +298,13 @@ func (t *historyTerm) works(ctx context.Context) {
 	t.report.Note(ctx, "")
 }
 
-// datedSink tells the dates of the records that it has stored.
+// datedSink reports the dates of the records that it has stored.
 type datedSink struct {
 	*store.TransactionsWriter
 	dated func(time.Time)
 }
 
-// AppendTransactions is the leader's.
+// AppendTransactions implements ingest.HistorySink.
 func (d datedSink) AppendTransactions(
 	ctx context.Context, at ledger.HistoryPosition, order ingest.CommitOrder, batch ledger.HistoryBatch,
 ) (ledger.HistoryPosition, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
@@ -33,9 +34,7 @@ func serveScan(t *testing.T, scan *sandbox.Scan) string {
 // waitForTask waits until it is recorded why there are no records.
 func waitForTask(t *testing.T, databaseURL, like string) {
 	t.Helper()
-	eventually(t, like, func() bool {
-		return count(t, databaseURL, "indexer.tasks WHERE task = 'transactions' AND failure LIKE '"+like+"'") > 0
-	})
+	eventuallyIn(t, databaseURL, like, "EXISTS (SELECT FROM indexer.tasks WHERE task = 'transactions' AND failure LIKE $1)", like)
 }
 
 // page answers everything with a page, as a proxy does.
@@ -51,7 +50,7 @@ func page(status int) http.Handler {
 func waitForHistory(t *testing.T, databaseURL string, scan *sandbox.Scan) {
 	t.Helper()
 	want := len(scan.EventIDs())
-	eventually(t, fmt.Sprint(want, " records"), func() bool { return count(t, databaseURL, "ledger.transactions") >= want })
+	eventuallyIn(t, databaseURL, fmt.Sprint(want, " records"), "(SELECT count(*) FROM ledger.transactions) >= $1", want)
 }
 
 // readiness asks a daemon that has said where it listens whether it is ready.
@@ -90,6 +89,7 @@ func TestIndexTheHistory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			l := sandbox.NewLedger(sandbox.Options{Seed: 61})
 			l.Grow(500)
 			scan := sandbox.NewScan(l, c.options)

@@ -27,13 +27,13 @@ type Indexer struct {
 	config.Run
 	config.Pace
 	config.Profile
-	// Show, if set, is told how far long work has come, about four times a second.
+	// Show, if set, is called with the progress of long work, about four times a second.
 	Show func(ledger.Progress) `kong:"-"`
 
-	lookAgain time.Duration // how long a stream that failed is left alone; 0: as usual
+	lookAgain time.Duration // replaces lookAgainAfter in tests; 0: lookAgainAfter
 }
 
-// indexer is a daemon at work: what its streams share.
+// indexer is a running daemon: what its streams share.
 type indexer struct {
 	cfg     Indexer
 	logger  *slog.Logger
@@ -46,10 +46,9 @@ type indexer struct {
 	failures map[*stream]error // of the streams that can't go on
 }
 
-// RunIndexer reads the updates, the transaction history, or both beside each other, until ctx ends (nil, the batches under
-// way were finished), or no stream can go on. A stream that fails with what trying again can't cure leaves the other alone,
-// and is tried again after a rest. Where the configuration says so it ends when each stream has committed what was current
-// at the start (nil), or has failed.
+// RunIndexer reads the updates, the transaction history, or both concurrently, until ctx ends (nil; transactions under way are
+// finished), or no stream can go on. A stream that fails for good does not end the other, and is tried again after a while. With
+// UntilCurrent it ends when each stream has committed what was current at the start (nil), or has failed.
 func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	endPprof, err := startPprof(ctx, cfg.Profile, logger)
 	if err != nil {
@@ -63,7 +62,7 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	x := &indexer{cfg: cfg, logger: logger, metrics: admin.NewMetrics(), failures: map[*stream]error{}}
 	x.metrics.Build(build)
 	x.store, err = store.Open(store.Config{
-		URL: cfg.DatabaseURL, Logger: logger, Holder: config.Holder(), Observe: x.metrics.Phase, Wrote: x.metrics.Wrote, Shown: x.metrics.Shown,
+		URL: cfg.DatabaseURL, Schemas: cfg.Schemas.Domain(), Logger: logger, Holder: config.Holder(), Observe: x.metrics.Phase, Wrote: x.metrics.Wrote, Shown: x.metrics.Shown,
 	})
 	if err != nil {
 		return &config.UsageError{Err: err}
@@ -115,7 +114,7 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	return group.Wait()
 }
 
-// run prepares the database and lets each stream work until all are done, or none can go on.
+// run prepares the database and runs the streams until all are done, or none can go on.
 func (x *indexer) run(ctx context.Context) error {
 	const state = "waiting for the database"
 	err := retryUntilDone(ctx, x.logger, state, x.prepareSchema, func(err error) {
@@ -136,7 +135,7 @@ func (x *indexer) run(ctx context.Context) error {
 	return x.failure()
 }
 
-// noteFailure notes why a stream can't go on, nil: it can. It reports whether any can.
+// noteFailure records why a stream can't go on; nil: it can. It reports whether any can.
 func (x *indexer) noteFailure(s *stream, err error) (goesOn bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -148,14 +147,14 @@ func (x *indexer) noteFailure(s *stream, err error) (goesOn bool) {
 	return len(x.failures) < len(x.streams)
 }
 
-// failureOf is why a stream can't go on; nil: it can.
+// failureOf returns why a stream can't go on; nil: it can.
 func (x *indexer) failureOf(s *stream) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.failures[s]
 }
 
-// failure is why streams can't go on; nil: none of them.
+// failure returns why streams can't go on, joined; nil: all can.
 func (x *indexer) failure() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()

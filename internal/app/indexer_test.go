@@ -27,6 +27,7 @@ func TestIndexEveryServer(t *testing.T) {
 				if (shape == "acs-delta") != (name == "3.5") || name == "3.4" || name == "large limit ignored" {
 					brief.Skip(t)
 				}
+				brief.Sample(t)
 				l := sandbox.NewLedger(sandbox.Options{Seed: 7})
 				l.Grow(200)
 				scope := defaultScope()

@@ -179,6 +179,7 @@ func TestLookupsOfWhatIsOlder(t *testing.T) {
 					if name != "3.5" && (shape == "acs-delta" || name != "the interface's only") {
 						brief.Skip(t)
 					}
+					brief.Sample(t)
 					testLookupsOfWhatIsOlder(t, options, shape, parties)
 				})
 			}
@@ -250,6 +251,7 @@ func TestLookupsNeverHoldUpTheStream(t *testing.T) {
 			if !slices.Contains([]string{"errors", "resets", "never", "a path that's gone", "another contract"}, name) {
 				brief.Skip(t)
 			}
+			brief.Sample(t)
 			l, at := middle(42)
 			database := throwaway.Migrated(t, migrate)
 			cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), defaultScope())
@@ -318,6 +320,7 @@ func TestOneContractThatIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			l, at := middle(44)
 			var once sync.Once
 			var first []byte

@@ -10,7 +10,7 @@ import (
 	"ledgerindexer/internal/config"
 )
 
-// startPprof serves profiles, where that is configured, until end is called.
+// startPprof serves profiles, if configured, until end is called.
 func startPprof(ctx context.Context, cfg config.Profile, logger *slog.Logger) (end func(), err error) {
 	if cfg.Pprof == "" {
 		return func() {}, nil

@@ -11,27 +11,25 @@ import (
 )
 
 const (
-	// How often the progress of work is written to the database while it goes on, and how long that may take when the
-	// leader's term ends.
+	// How often the progress is recorded in the database, and the time limit for the last record when the leader's term ends.
 	recordEvery = 10 * time.Second
 	lastRecord  = time.Second
 )
 
-// recorder writes the progress of a leader's work to the database, beside the work: that never waits for it.
+// recorder records the progress of a leader's work in the database. The work never waits for it.
 type recorder struct {
 	leader *store.Leader
 	logger *slog.Logger
 	show   func(ledger.Progress) // on the terminal; may be nil
 
 	mu       sync.Mutex
-	news     map[string]ledger.Progress // by stream, what was not recorded yet
-	underWay map[string]bool            // by stream, whether there was work when it told last
-	turned   chan struct{}              // has room for one: work has begun or ended, which is recorded at once
+	news     map[string]ledger.Progress // by stream, what is not recorded yet
+	underWay map[string]bool            // by stream, whether its work was under way at the last report
+	turned   chan struct{}              // of capacity 1: work has begun or ended, which is recorded at once
 	running  sync.WaitGroup
 }
 
-// startRecording returns what is to be told of the progress of a leader's work, and what ends the recording, which waits for
-// what is being written.
+// startRecording starts to record the progress that is reported to tell. end records the last report and stops.
 func startRecording(
 	ctx context.Context, leader *store.Leader, logger *slog.Logger, show func(ledger.Progress),
 ) (tell func(ledger.Progress), end func()) {
@@ -78,7 +76,7 @@ func (r *recorder) run(ctx context.Context) {
 	}
 }
 
-// record writes what is new. What can't be written is let go: there will be news, and what is old is not shown.
+// record writes what is new. It drops what can't be written: newer progress will follow.
 func (r *recorder) record(ctx context.Context, patience time.Duration) {
 	r.mu.Lock()
 	news := r.news
@@ -88,7 +86,7 @@ func (r *recorder) record(ctx context.Context, patience time.Duration) {
 	defer cancel()
 	for _, p := range news {
 		if err := r.leader.RecordProgress(ctx, p); err != nil {
-			r.logger.DebugContext(ctx, "how far the work has come could not be recorded", "stream", p.Stream, "error", err)
+			r.logger.DebugContext(ctx, "the progress could not be recorded", "stream", p.Stream, "error", err)
 		}
 	}
 }

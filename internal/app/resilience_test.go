@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
 )
@@ -53,16 +54,7 @@ func (r *running) finish() error {
 // waitFor waits until the watermark has reached an offset.
 func waitFor(t *testing.T, databaseURL string, offset int64) {
 	t.Helper()
-	eventually(t, fmt.Sprint("the watermark at offset ", offset), func() bool {
-		conn, err := pgx.Connect(t.Context(), databaseURL)
-		if err != nil {
-			return false // the server may be away, which is what some tests are about
-		}
-		defer conn.Close(t.Context())
-		var at *int64
-		err = conn.QueryRow(t.Context(), "SELECT ledger.latest_offset()").Scan(&at)
-		return err == nil && at != nil && *at >= offset
-	})
+	eventuallyIn(t, databaseURL, fmt.Sprint("the watermark at offset ", offset), "coalesce(ledger.latest_offset() >= $1, false)", offset)
 }
 
 func count(t *testing.T, databaseURL, relation string) (rows int) {
@@ -87,6 +79,7 @@ func TestFollowTheLedger(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			l := sandbox.NewLedger(sandbox.Options{Seed: 21})
 			l.Grow(50)
 			database := throwaway.Migrated(t, migrate)
@@ -392,12 +385,13 @@ func TestDatabaseThatIsTakenAwayFromDaemons(t *testing.T) {
 		change string // of the user "%s"
 		says   string
 	}{
-		"rights in the schema": {"REVOKE ALL ON SCHEMA indexer FROM %s", "permission denied for schema indexer"},
+		"rights in the schema": {"REVOKE ALL ON SCHEMA indexer FROM %s", "without USAGE"},
 		"rights in a table":    {"REVOKE ALL ON indexer.leadership FROM %s", "permission denied for table leadership"},
 		"the schema":           {"DROP SCHEMA indexer CASCADE", "does not exist"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			l := sandbox.NewLedger(sandbox.Options{Seed: 46})
 			l.Grow(50)
 			scan := sandbox.NewScan(l, sandbox.ScanOptions{})

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
@@ -40,6 +41,7 @@ func TestARestoredParticipantIsNoticedAtTheStart(t *testing.T) {
 		cuts := []int{399, 1 + random.IntN(398)}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			database := throwaway.Migrated(t, migrate)
 			require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, first, options), defaultScope()), testLogger(t)))
 			for _, cut := range cuts {
@@ -104,6 +106,7 @@ func TestAParticipantThatWasRestoredAtTheCheckpoint(t *testing.T) {
 	for name, options := range map[string]sandbox.ServerOptions{"pages": {}, "lists": {Version: "3.4"}, "strict": {StrictInterface: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			database := throwaway.Migrated(t, migrate)
 			require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, backedUp(200), options), defaultScope()), testLogger(t)))
 			same := restored(200, 0)
@@ -140,6 +143,7 @@ func TestAParticipantIsRestoredWhileRunning(t *testing.T) {
 	for name, options := range map[string]sandbox.ServerOptions{"pages": {}, "lists": {Version: "3.4"}, "strict": {StrictInterface: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			first, other := backedUp(300), restored(220, 400)
 			server := newSwitchable(t, sandbox.NewServer(first, options))
 			database := throwaway.Migrated(t, migrate)
@@ -187,7 +191,7 @@ func TestWhatLooksLikeAnotherHistoryAndIsNot(t *testing.T) {
 		require.NoError(t, RunIndexer(t.Context(), indexerFor(database, ledgerURL, defaultScope()), log.logger()))
 		lines := log.lines(t, "the last stored update is not stored as the participant shows it: run `indexer verify --repair`")
 		require.Len(t, lines, 1)
-		require.Equal(t, l.UpdateID(199), lines[0]["update"])
+		require.Equal(t, l.UpdateID(199), lines[0]["update_id"])
 		require.Len(t, l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, l.End())["updates"], count(t, database, "ledger.updates"))
 	})
 }

@@ -10,10 +10,10 @@ import (
 	"ledgerindexer/verify"
 )
 
-// Reading how far everything was verified takes the longer the more windows there are.
+// How often the metrics of verification are updated: reading them takes longer with more windows.
 const tellVerifiedEvery = 10 * time.Second
 
-// seal compares what is stored with its source again and seals it, window by window, until ctx ends; add says what of.
+// seal compares what is stored with its source again and seals it, window by window, until ctx ends. add adds what to compare.
 func (x *indexer) seal(ctx context.Context, task string, leader *store.Leader, add func(*verify.Seals)) {
 	news, told := false, time.Time{}
 	seals := verify.Seals{Rate: x.cfg.VerifyRate, Logger: x.logger, Sealed: func(s verify.Sealing) {
@@ -34,7 +34,7 @@ func (x *indexer) seal(ctx context.Context, task string, leader *store.Leader, a
 	})
 }
 
-// startSealing seals the history beside its reading. What it returns ends that.
+// startSealing starts sealing the transaction history. end stops it.
 func (h *history) startSealing(ctx context.Context, leader *store.Leader) (end func()) {
 	if h.cfg.VerifyRate == 0 {
 		return func() {}
@@ -42,18 +42,18 @@ func (h *history) startSealing(ctx context.Context, leader *store.Leader) (end f
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() {
-		h.seal(ctx, ingest.TaskHistoryVerification, leader, func(s *verify.Seals) { s.AddTransactions(h.service, h.store, h.store, leader) })
+		h.seal(ctx, ingest.TaskTransactionsVerification, leader, func(s *verify.Seals) { s.AddTransactions(h.service, h.store, h.store, leader) })
 	})
 	return func() {
 		cancel()
 		if waitOrAbandon(running.Wait) != nil {
-			h.logger.WarnContext(ctx, "the verification of the history does not end; it is not waited for")
+			h.logger.WarnContext(ctx, "the verification of the transaction history does not end; it is not waited for")
 		}
-		h.metrics.TasksEnded(ingest.TaskHistoryVerification)
+		h.metrics.TasksEnded(ingest.TaskTransactionsVerification)
 	}
 }
 
-// tellVerified tells metrics how far everything was compared.
+// tellVerified updates the metrics of verification.
 func (x *indexer) tellVerified(ctx context.Context) {
 	verified, err := x.store.Verified(ctx)
 	if err != nil {

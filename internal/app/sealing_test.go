@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
@@ -117,6 +118,7 @@ func TestEverythingIsSealed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			s := indexed(t, 61, 1050, options)
 			s.sealUntil("EXISTS (SELECT FROM ledger.verifications)")
 			s.Grow(50)
@@ -163,6 +165,7 @@ func TestAfterAnUpgradeOfTheParticipant(t *testing.T) {
 	for _, releases := range [][2]string{{"3.4", "3.5"}, {"3.5", "3.6"}, {"3.4", "3.6"}} {
 		t.Run(releases[0]+" to "+releases[1], func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			s := &sealed{Ledger: sandbox.NewLedger(sandbox.Options{Seed: 68}), t: t, database: throwaway.Migrated(t, migrate)}
 			s.Grow(1050)
 			scope := everything("ledger-effects")
@@ -209,6 +212,7 @@ func TestTheSnapshotIsSealed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			s := &sealed{Ledger: sandbox.NewLedger(sandbox.Options{Seed: 64, ActiveShare: 0.5}), t: t, database: throwaway.Migrated(t, migrate)}
 			s.Grow(600)
 			at := quietOffset(t, s.Ledger)

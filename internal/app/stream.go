@@ -13,52 +13,51 @@ import (
 )
 
 const (
-	// How long a stream is left alone that can't go on, or that has nothing to read, before it is looked at again.
+	// The wait before a stream that failed, or has nothing to read, is tried again.
 	lookAgainAfter = 10 * time.Minute
-	// How often a process that stands by, or waits for what is in the way, looks again.
+	// How often a process that stands by or waits looks whether it can lead.
 	standbyEvery = time.Second
-	// How long the end of a term waits for each of the things that end with it.
+	// How long the end of a term waits for each goroutine or connection that ends with it.
 	shutdownGrace = 3 * time.Second
-	// How long the database may take to note how something fares: that is not worth a longer wait.
+	// The time limit for recording a state in the database.
 	noteFor = 3 * time.Second
 )
 
-// stream is one of the streams of a daemon. Each has a lead of its own, which another process may have, and waits and
-// fails by itself.
+// stream is one of the streams of a daemon. Each is led, waits and fails independently of the other, perhaps in another process.
 type stream struct {
 	*indexer
 	role   store.Role
-	source string // whom it is read from, for people
+	source string // what it is read from, for messages
 	work   role
 
 	retry   ingest.Retry    // between terms that failed
-	closing <-chan struct{} // closed when the leader of the last term is; nil: it is
+	closing <-chan struct{} // closed when the leader of the last term is closed; nil: it is closed
 }
 
-// role is what is particular to a stream.
+// role is what differs between the streams.
 type role interface {
-	// connect finds out who answers, and whether the database is theirs. It is tried until it succeeds, before all else.
+	// connect asks the source who it is, and checks that the database belongs to it. It is tried until it succeeds, before
+	// everything else.
 	connect(ctx context.Context) error
-	// blocker says what must go away before anybody writes the stream, and whether a process that waits for it is
-	// ready; an empty state: nothing.
+	// blocker returns what keeps every process from writing the stream, and whether a process that waits for it counts as ready;
+	// an empty state: nothing.
 	blocker(ctx context.Context) (state string, ready bool, err error)
-	// take tries once to take the lead; ok is false where another process has it. run says that it leads, and reads and writes as
-	// the leader until ctx ends or there is nothing more to do (done), or something fails. The next term begins at once where it is
-	// neither.
+	// take tries once to take the lead; ok is false if another process has it. run reads and writes as the leader until ctx ends or
+	// nothing is left to do (done), or something fails. If it returns without either, the next term begins at once.
 	take(ctx context.Context) (leader *store.Leader, run func(ctx context.Context, s *stream) (done bool, err error), ok bool, err error)
 }
 
-// name is the stream's in checkpoints, health and metrics: that of its role.
+// name returns the stream's name in checkpoints, health and metrics, which is that of its role.
 func (s *stream) name() string { return string(s.role) }
 
-// set says what this process does about the stream, and whether that is what it is there for.
+// set reports the stream's state in this process to metrics and health, and whether that counts as ready.
 func (s *stream) set(state admin.State, ready bool, text string) (changed bool) {
 	s.metrics.StreamState(s.name(), state)
 	return s.health.Set(s.name(), ready, text)
 }
 
-// run works until ctx ends or the stream is done (nil both), or no stream can go on. What trying again at once can't cure is
-// looked at again after a rest: an operator who has cured it need not do more.
+// run works until ctx ends or the stream is done (nil both), or no stream can go on. After an error that is Lasting it tries again
+// every lookAgainAfter, so that an operator who has cured it need not restart.
 func (s *stream) run(ctx context.Context) error {
 	for {
 		err := s.attempt(ctx)
@@ -75,7 +74,7 @@ func (s *stream) run(ctx context.Context) error {
 		}
 		switch {
 		case s.cfg.UntilCurrent:
-			return nil // what it was is told when the other one is current
+			return nil // the error is returned when the other one is current
 		case !goesOn:
 			return s.failure()
 		}
@@ -87,8 +86,8 @@ func (s *stream) run(ctx context.Context) error {
 	}
 }
 
-// record tells the database why the stream can't go on, for `indexer status`. Only who leads can, and where another process
-// does, the stream goes on.
+// record records why the stream can't go on, for `indexer status`. Only a leader can write that; if another process leads, the
+// stream goes on there.
 func (s *stream) record(ctx context.Context, reason string) {
 	ctx, cancel := context.WithTimeout(ctx, noteFor)
 	defer cancel()
@@ -102,13 +101,13 @@ func (s *stream) record(ctx context.Context, reason string) {
 	}
 }
 
-// note records why the stream can't go on; empty: it does, whatever was recorded before.
+// note records why the stream can't go on; empty: it does, and clears an earlier record.
 func (s *stream) note(ctx context.Context, leader *store.Leader, reason string) {
 	report := ingest.TaskReport{Name: s.name(), Sink: leader, Logger: s.logger}
 	report.Note(ctx, reason)
 }
 
-// attempt works until ctx ends or the stream is done (nil both), or something fails that trying again can't cure.
+// attempt works until ctx ends or the stream is done (nil both), or an error is Lasting.
 func (s *stream) attempt(ctx context.Context) error {
 	state := "waiting for " + s.source
 	err := retryUntilDone(ctx, s.logger, state, s.work.connect, func(err error) { s.set(admin.Waits, false, state+": "+err.Error()) })
@@ -122,7 +121,7 @@ func (s *stream) attempt(ctx context.Context) error {
 	if err := s.retry.Do(ctx, s.terms); ingest.Lasting(err) {
 		return err
 	}
-	text := "stopped" // whatever failed while it was told to
+	text := "stopped" // errors after ctx ended do not count
 	if err := s.failureOf(s); err != nil {
 		text += ": " + err.Error()
 	}
@@ -131,7 +130,7 @@ func (s *stream) attempt(ctx context.Context) error {
 	return nil
 }
 
-// terms is term after term, until one fails, there is nothing more to do or ctx ends.
+// terms runs terms until one fails, nothing is left to do, or ctx ends.
 func (s *stream) terms(ctx context.Context) error {
 	for {
 		done, err := s.term(ctx)
@@ -142,7 +141,7 @@ func (s *stream) terms(ctx context.Context) error {
 	}
 }
 
-// term stands by until it leads, and works until the lead is lost. done is true when there is nothing more to do.
+// term takes the lead and works until that is lost; if it can't lead now, it waits a moment. done is true when nothing is left to do.
 func (s *stream) term(ctx context.Context) (done bool, err error) {
 	state, ready, err := s.work.blocker(ctx)
 	if err != nil {
@@ -156,7 +155,7 @@ func (s *stream) term(ctx context.Context) (done bool, err error) {
 		select {
 		case <-s.closing:
 			s.closing = nil
-		default: // its lock would be taken for another process's
+		default: // it may still hold the lock, which would look like another process's
 			s.wait(ctx, admin.Waits, false, "waiting: the database does not let go of the last term's connections")
 			return false, nil
 		}
@@ -177,7 +176,7 @@ func (s *stream) term(ctx context.Context) (done bool, err error) {
 	s.metrics.Leading(s.name(), true)
 	defer s.metrics.Leading(s.name(), false)
 
-	// It may have come up before this process got the lead.
+	// A blocker may have come up before this process got the lead.
 	if state, _, err = s.work.blocker(ctx); err != nil || state != "" {
 		return false, err
 	}
@@ -185,12 +184,12 @@ func (s *stream) term(ctx context.Context) (done bool, err error) {
 	defer endTerm()
 	done, err = run(termCtx, s)
 	if lost := leader.Err(); lost != nil && ctx.Err() == nil {
-		return false, lost // whatever else failed for it
+		return false, lost // the cause of any other error
 	}
 	return done, err
 }
 
-// whileLeading is a context that ends when the role is lost, which is then its cause, or with end.
+// whileLeading returns a context that ends when the lead is lost, which is then its cause, or when end is called.
 func whileLeading(ctx context.Context, leader *store.Leader) (leading context.Context, end func()) {
 	leading, lose := context.WithCancelCause(ctx)
 	go func() {
@@ -203,7 +202,7 @@ func whileLeading(ctx context.Context, leader *store.Leader) (leading context.Co
 	return leading, func() { lose(nil) }
 }
 
-// wait says why this process does not write the stream, and lets a moment pass.
+// wait reports why this process does not write the stream, and waits for standbyEvery.
 func (s *stream) wait(ctx context.Context, state admin.State, ready bool, text string) {
 	if s.set(state, ready, text) {
 		s.logger.InfoContext(ctx, "not writing", "stream", s.name(), "state", text)
@@ -211,7 +210,7 @@ func (s *stream) wait(ctx context.Context, state admin.State, ready bool, text s
 	ingest.Sleep(ctx, standbyEvery)
 }
 
-// retryUntilDone tries until fn succeeds or ctx ends (nil), or the error is a lasting one. failed is told of each failure.
+// retryUntilDone tries until fn succeeds or ctx ends (nil both), or the error is Lasting. failed is called for each failure.
 func retryUntilDone(ctx context.Context, logger *slog.Logger, state string, fn func(context.Context) error, failed func(error)) error {
 	retry := ingest.Retry{Logger: logger.With("state", state), Failed: func(err error, _ time.Duration) { failed(err) }}
 	if err := retry.Do(ctx, fn); ingest.Lasting(err) {
@@ -220,9 +219,8 @@ func retryUntilDone(ctx context.Context, logger *slog.Logger, state string, fn f
 	return nil
 }
 
-// waitOrAbandon calls fn and waits until it is done, but not longer than shutdownGrace: then it returns what is closed when
-// fn is done, else nil. Tasks end sooner by themselves, and so does a leader, but not where the database hangs: its
-// connections take 15 s to be given up.
+// waitOrAbandon calls fn and waits until it returns, but not longer than shutdownGrace: then it returns a channel that is closed
+// when fn returns, else nil. Only a database that hangs takes longer: its connections are given up after 15 s.
 func waitOrAbandon(fn func()) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {

@@ -15,13 +15,13 @@ import (
 	"ledgerindexer/store"
 )
 
-// updates is the work on the updates of a participant.
+// updates implements role for the updates of a participant.
 type updates struct {
 	*indexer
 	scope  ledger.Scope
 	start  ingest.Start
 	client *participant.Client
-	server atomic.Pointer[participant.Server] // who answered last at the ledger URL
+	server atomic.Pointer[participant.Server] // what the participant last reported of itself
 }
 
 func newUpdates(x *indexer) (*updates, error) {
@@ -40,7 +40,7 @@ func newUpdates(x *indexer) (*updates, error) {
 	return u, nil
 }
 
-// ping asks for the ledger's end; a server that does not tell it has answered too.
+// ping asks for the ledger's end. A server that does not offer that has answered too.
 func (u *updates) ping(ctx context.Context) error {
 	_, err := u.client.LedgerEnd(ctx)
 	if errors.Is(err, ledger.ErrNotOffered) {
@@ -49,7 +49,7 @@ func (u *updates) ping(ctx context.Context) error {
 	return err
 }
 
-// connect finds out who answers at the ledger URL, and whether the database is theirs.
+// connect asks the participant who it is, and checks that the database belongs to it.
 func (u *updates) connect(ctx context.Context) error {
 	server, err := u.client.Discover(ctx)
 	if err != nil {
@@ -59,7 +59,7 @@ func (u *updates) connect(ctx context.Context) error {
 	return u.store.CheckIdentity(ctx, server.ParticipantID, u.scope)
 }
 
-// connectAsLeader is connect for a leader, which also records who answers where the database did not know it yet.
+// connectAsLeader is connect for a leader, which also records the participant in a new database.
 func (u *updates) connectAsLeader(ctx context.Context, leader *store.UpdatesWriter) error {
 	if err := u.connect(ctx); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (u *updates) connectAsLeader(ctx context.Context, leader *store.UpdatesWrit
 	return leader.RecordIdentity(ctx, participantID, u.scope)
 }
 
-// blocker is a snapshot that a backfill has begun and not finished.
+// blocker reports a snapshot that a backfill has begun and not finished.
 func (u *updates) blocker(ctx context.Context) (state string, ready bool, err error) {
 	unfinished, err := u.store.UnfinishedSnapshot(ctx)
 	if err != nil || unfinished == nil {
@@ -95,7 +95,7 @@ func (u *updates) run(ctx context.Context, s *stream, leader *store.UpdatesWrite
 	taskCtx, endTasks := context.WithCancel(ctx)
 	defer endTasks()
 	tell, endRecording := startRecording(ctx, leader.Leader, u.logger, u.cfg.Show)
-	var tasks *background // from when it is certain that the participant has what is stored
+	var tasks *background // nil until the participant is known to have the stored updates
 	loop := ingest.Updates{
 		Source: u.client, Sink: leader, Scope: u.scope, Start: u.start, ParticipantID: u.server.Load().ParticipantID,
 		Check:        func(ctx context.Context) error { return u.connectAsLeader(ctx, leader) },
@@ -137,7 +137,7 @@ func (u *updates) run(ctx context.Context, s *stream, leader *store.UpdatesWrite
 	return err == nil, err
 }
 
-// tellShown tells how old the watermark is where this process did not move it there.
+// tellShown sets the metric of the watermark's record time, for a watermark that an earlier leader reached.
 func (u *updates) tellShown(ctx context.Context, watermark ledger.Offset) {
 	recordTime, err := u.store.RecordTime(ctx, watermark)
 	if err != nil { // the stream's own reads and writes will say so too

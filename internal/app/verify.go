@@ -33,10 +33,10 @@ type Verification struct {
 	Notes       []string              // what was not compared, and why
 }
 
-// Compared tells whether anything was compared at all.
+// Compared reports whether anything was compared at all.
 func (v *Verification) Compared() bool { return v.Updates != nil || v.History != nil || v.Sealed > 0 }
 
-// Remaining is how many differences are there now: all that were found, or, after a repair, those that it left.
+// Remaining returns the number of differences that are there now: all that were found or, after a repair, those that it left.
 func (v *Verification) Remaining(repaired bool) int64 {
 	if !repaired {
 		return v.Differences
@@ -51,7 +51,7 @@ func (v *Verification) Remaining(repaired bool) int64 {
 	return n
 }
 
-// verification is one at work.
+// verification is a running verification.
 type verification struct {
 	cfg      Verify
 	logger   *slog.Logger
@@ -68,7 +68,7 @@ type verification struct {
 // differs where the configuration says so. found is told of each difference as it is found; the result says what was
 // compared, also where an error ended it.
 func RunVerify(ctx context.Context, cfg Verify, logger *slog.Logger, found func(ledger.Difference)) (Verification, error) {
-	db, err := store.Open(store.Config{URL: cfg.DatabaseURL, Logger: logger, Holder: config.Holder()})
+	db, err := store.Open(store.Config{URL: cfg.DatabaseURL, Schemas: cfg.Schemas.Domain(), Logger: logger, Holder: config.Holder()})
 	if err != nil {
 		return Verification{}, &config.UsageError{Err: err}
 	}
@@ -92,10 +92,10 @@ func RunVerify(ctx context.Context, cfg Verify, logger *slog.Logger, found func(
 	return v.result, err
 }
 
-// mostTold is how many differences are remembered. What comes after these may be told by more than one step.
+// mostTold is how many differences are remembered. Later ones may be reported by more than one step.
 const mostTold = 50_000
 
-// sameness is what the steps that find a difference say alike.
+// sameness is the part of a difference that all the steps that find it agree on.
 type sameness struct {
 	kind                  ledger.Disagreement
 	relation, row, column string
@@ -103,8 +103,8 @@ type sameness struct {
 	seq                   int64
 }
 
-// toldBefore says whether another step found the difference: a contract that should not be active, say, follows from no
-// fact and is not in the participant's snapshot. What one step finds again is another row, in a table without a key.
+// toldBefore reports whether another step found the difference. For example, a contract that should not be active follows from no
+// fact, and is not in the participant's snapshot either. Equal differences of one step are different rows of a table without a key.
 func (v *verification) toldBefore(d ledger.Difference) bool {
 	key := sameness{kind: d.Kind, relation: d.Relation, row: d.Row, column: d.Column, offset: d.Offset, seq: d.Seq}
 	step, told := v.told[key]
@@ -194,7 +194,7 @@ func (v *verification) offline(ctx context.Context) error {
 	return err
 }
 
-// updates compares with the participant, in the scope that is stored.
+// updates compares the updates with the participant's, in the stored scope.
 func (v *verification) updates(ctx context.Context) error {
 	scope, indexed, err := v.db.Scope(ctx)
 	if err != nil {
@@ -203,7 +203,7 @@ func (v *verification) updates(ctx context.Context) error {
 	if !indexed {
 		return &ledger.Problem{
 			What: fmt.Sprintf("the scope of what is stored is missing in database %s, so it is not known what belongs there", v.db.Address()),
-			Do: "if only table indexer.scopes lost its row, start `indexer run` with exactly the scope flags that the database was begun with: " +
+			Do: "if only table scopes lost its row, start `indexer run` with exactly the scope flags that the database was begun with: " +
 				"it records them again; otherwise restore the database from a backup",
 		}
 	}
@@ -239,7 +239,7 @@ func (v *verification) updates(ctx context.Context) error {
 	return err
 }
 
-// steps logs each step when it begins, and measures its progress. end says that the last one is over.
+// steps logs each step when it begins, and measures its progress. end ends the last one.
 func steps(ctx context.Context, logger *slog.Logger, show func(ledger.Progress)) (tell func(verify.Progress), end func()) {
 	var now verify.Progress
 	var meter *ingest.Meter
@@ -251,7 +251,7 @@ func steps(ctx context.Context, logger *slog.Logger, show func(ledger.Progress))
 	return func(p verify.Progress) {
 		if meter == nil || p.Step != now.Step {
 			end()
-			logger.InfoContext(ctx, "verifying", "what", p.Step)
+			logger.InfoContext(ctx, "verifying", "step", p.Step)
 			meter = ingest.NewMeter(logger, ledger.Progress{Stream: p.Step, End: p.Of}, show)
 			now = verify.Progress{}
 		}
@@ -261,7 +261,7 @@ func steps(ctx context.Context, logger *slog.Logger, show func(ledger.Progress))
 	}, end
 }
 
-// history compares with the Scan service, or, where there is none, with itself.
+// history compares the transaction history with the Scan service's or, without --scan-url, only with itself.
 func (v *verification) history(ctx context.Context) error {
 	history := verify.History{Database: v.db, Found: v.found, Progress: v.progress, Logger: v.logger}
 	if v.cfg.ScanURL != "" {
@@ -285,7 +285,7 @@ func (v *verification) history(ctx context.Context) error {
 	return err
 }
 
-// historyRepairer writes the transaction history again.
+// historyRepairer implements verify.HistoryRepairer.
 type historyRepairer struct {
 	*store.Repairer
 	*store.TransactionsWriter

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
@@ -41,6 +42,7 @@ func TestVerifyRefusesAnotherHistory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			database := throwaway.Migrated(t, migrate)
 			require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, first, sandbox.ServerOptions{}), defaultScope()), testLogger(t)))
 			m := newMutator(t, database, 1)
@@ -68,6 +70,7 @@ func TestVerifyRepairsTheLastUpdate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			database, url := throwaway.Migrated(t, migrate), serve(t, l, sandbox.ServerOptions{})
 			require.NoError(t, RunIndexer(t.Context(), indexerFor(database, url, defaultScope()), testLogger(t)))
 			execute(t, database, fmt.Sprintf(statement, at))
@@ -105,6 +108,7 @@ func TestVerifyWithoutWhatItNeeds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			database := throwaway.Migrated(t, migrate)
 			if c.indexed {
 				run := indexerFor(database, url, defaultScope())

@@ -2,7 +2,11 @@
 // slower and finds nothing in a single goroutine, and with -short. `make thorough` tries all of them.
 package brief
 
-import "testing"
+import (
+	"path"
+	"sync"
+	"testing"
+)
 
 // Run reports whether this run of the tests is brief.
 func Run() bool { return Race || testing.Short() }
@@ -13,4 +17,29 @@ func Skip(t testing.TB) {
 	if Run() {
 		t.Skip("left out with -short and with the race detector: `make thorough` runs it")
 	}
+}
+
+// Sample skips with -short two of three rows of a table of tests, each of which takes a database of its own. The first that asks
+// is never left out: it is another one each time where the table is a map, and the very one that -run names.
+func Sample(t testing.TB) {
+	t.Helper()
+	if testing.Short() && rows.next(path.Dir(t.Name()))%3 > 0 {
+		t.Skip("left out with -short, as two of three rows of a table are")
+	}
+}
+
+// rows counts the rows of each table that asked.
+var rows = counter{asked: map[string]int{}}
+
+type counter struct {
+	mu    sync.Mutex
+	asked map[string]int
+}
+
+func (c *counter) next(table string) (before int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before = c.asked[table]
+	c.asked[table]++
+	return before
 }

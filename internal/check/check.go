@@ -11,6 +11,7 @@ import (
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/access"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store"
 )
 
 // Config says what to check. The report notes an empty setting as not configured.
@@ -20,6 +21,7 @@ type Config struct {
 	ScanURL      string
 	ScanAccess   access.Config
 	DatabaseURL  string
+	Schemas      store.Schemas
 	Scope        ledger.Scope
 	Start        ingest.Start // where a daemon would begin in an empty database
 	NoMigrate    bool         // a daemon would not bring the schema up to date

@@ -30,7 +30,7 @@ func (c *checker) checkDatabase(ctx context.Context) {
 		s.note("url", "not configured: give --database-url postgres://user@host/name, or INDEXER_DATABASE_URL with a password in it")
 		return
 	}
-	db, err := store.Open(store.Config{URL: c.cfg.DatabaseURL})
+	db, err := store.Open(store.Config{URL: c.cfg.DatabaseURL, Schemas: c.cfg.Schemas})
 	if err != nil { // its text may contain a password
 		s.problem("url", "--database-url can't be understood", "write postgres://user@host:port/database, or keywords and values as libpq takes them")
 		return

@@ -93,7 +93,7 @@ func TestDatabases(t *testing.T) {
 			url := throwaway.Migrated(t, migrate)
 			execute(t, url, "DROP TABLE indexer.participant CASCADE")
 			return url
-		}, []string{"problem database/contents"}, "indexer.participant"},
+		}, []string{"problem database/contents"}, `relation "participant" does not exist`},
 		"few connections": {func(t *testing.T) string {
 			url := throwaway.Database(t)
 			role, as := throwaway.Login(t, url, "CONNECTION LIMIT 5")

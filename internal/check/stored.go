@@ -63,7 +63,7 @@ func storedAdvice(err error) string {
 	if timedOut(err) {
 		return "see whether the database is overloaded, or a migration holds its tables, and check again"
 	}
-	return "if nobody changed schema indexer or its rights, report it with this message"
+	return "if nobody changed the schema of the tables or its rights, report it with this message"
 }
 
 func reportRights(s section, server store.ServerFacts, facts store.SchemaFacts) bool {
@@ -75,7 +75,7 @@ func reportRights(s section, server store.ServerFacts, facts store.SchemaFacts) 
 		}
 	}
 	if facts.Foreign != "" {
-		s.problem("rights", fmt.Sprintf("%s does not own indexer.%s: only the owner can attach partitions", server.User, facts.Foreign),
+		s.problem("rights", fmt.Sprintf("%s does not own %s.%s: only the owner can attach partitions", server.User, facts.Pair.Tables, facts.Foreign),
 			"connect as the user that made the tables, or have them handed over (ALTER TABLE … OWNER TO)")
 		return false
 	}
@@ -86,10 +86,10 @@ func reportRights(s section, server store.ServerFacts, facts store.SchemaFacts) 
 		return false
 	}
 	if len(facts.Schemas) == 1 && facts.Version == 0 {
-		s.warn("rights", "there is a schema "+facts.Schemas[0].Name+" already, and it is not the indexer's", "use a database of its own: names may be taken")
+		s.warn("rights", "there is a schema "+facts.Schemas[0].Name+" already, and it is not the indexer's", "use a database of its own, or other names (--tables-schema, --views-schema)")
 		return true
 	}
-	s.ok("rights", "%s may make, or owns, schemas indexer and ledger", server.User)
+	s.ok("rights", "%s may make, or owns, schemas %s and %s", server.User, facts.Pair.Tables, facts.Pair.Views)
 	return true
 }
 

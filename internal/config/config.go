@@ -22,12 +22,33 @@ import (
 	"ledgerindexer/internal/access"
 	"ledgerindexer/internal/progress"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store"
 	"ledgerindexer/verify"
 )
 
 // Database selects the database.
 type Database struct {
 	DatabaseURL string `required:"" placeholder:"URL" help:"PostgreSQL database, postgres://user@host/name. Put a password into the environment variable or a pgpass file, not on the command line."`
+	Schemas
+}
+
+// Schemas selects one of several ledgers that lie in one database.
+type Schemas struct {
+	TablesSchema string `default:"indexer" placeholder:"NAME" help:"Schema of the indexer's tables in the database: each ledger in it has a pair of schemas of its own. Default: ${default}."`
+	ViewsSchema  string `default:"ledger" placeholder:"NAME" help:"Schema of what analysts read, beside --tables-schema. Default: ${default}."`
+}
+
+// Domain returns the names in the store's type.
+func (s Schemas) Domain() store.Schemas {
+	return store.Schemas{Tables: s.TablesSchema, Views: s.ViewsSchema}
+}
+
+// Validate refuses names that can't be those of a pair of schemas.
+func (s Schemas) Validate() error {
+	if err := s.Domain().Validate(); err != nil {
+		return fmt.Errorf("--tables-schema and --views-schema: %w", err)
+	}
+	return nil
 }
 
 // Ledger selects the participant.
@@ -176,7 +197,7 @@ func (s Scope) Domain() ledger.Scope {
 	}
 }
 
-// Validate refuses an invalid URL. It may contain a password, so the error does not repeat it.
+// Validate refuses an invalid URL, which may contain a password, so that the error does not repeat it, and what Schemas refuses.
 func (d Database) Validate() error {
 	if d.DatabaseURL == "" { // given, but empty: pgx would take whatever database the PG* variables name
 		return errors.New("--database-url is missing")
@@ -184,7 +205,7 @@ func (d Database) Validate() error {
 	if _, err := pgconn.ParseConfig(d.DatabaseURL); err != nil {
 		return errors.New("--database-url must be of the form postgres://user@host:port/database, or keywords and values as libpq takes them")
 	}
-	return nil
+	return d.Schemas.Validate()
 }
 
 // Validate refuses an invalid URL, which may contain a password and is not repeated, and flags of access that contradict

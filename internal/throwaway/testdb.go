@@ -5,10 +5,14 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"flag"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"os"
 	"reflect"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -32,9 +36,14 @@ const testPrefix = "ledgerindexer_test_"
 // the test's has ended.
 const cleanupTimeout = time.Minute
 
+// compile is the setting that lets a server compile queries, which takes longer than
+// to run those of a test.
+const compile = "jit"
+
 // OptionsFromEnv returns the options that the environment asks for:
 // TEST_DATABASE_URL, TEST_POSTGRES (local or container) and TEST_POSTGRES_IMAGE.
-// TEST_POSTGRES wins over TEST_DATABASE_URL. A local cluster is in memory.
+// TEST_POSTGRES wins over TEST_DATABASE_URL. A local cluster is in memory. A server
+// that is started compiles no queries.
 func OptionsFromEnv() Options {
 	return Options{
 		URL:     os.Getenv(urlVariable),
@@ -43,6 +52,7 @@ func OptionsFromEnv() Options {
 		Image:   os.Getenv(imageVariable),
 
 		InMemory: true,
+		Settings: map[string]string{compile: "off"},
 	}
 }
 
@@ -77,13 +87,16 @@ func Migrated(t testing.TB, migrate func(ctx context.Context, url string) error)
 
 // LocalServer starts a temporary cluster for one test alone, for tests that kill
 // and restart it, and stops it when the test is done. It is in memory unless
-// Durable. It skips the test on a machine without PostgreSQL's programs.
+// Durable, and compiles no queries unless Settings say so. It skips the test on a machine without PostgreSQL's programs.
 func LocalServer(t testing.TB, o Options) *Server {
 	t.Helper()
 	if programs, why := findPrograms(t.Context(), o.folders); programs == "" {
 		t.Skipf("this test ends its PostgreSQL server and needs one of its own, but %s", why)
 	}
 	o.Kind, o.InMemory = Local, true
+	settings := map[string]string{compile: "off"}
+	maps.Copy(settings, o.Settings)
+	o.Settings = settings
 	s, err := Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -110,18 +123,38 @@ type Runner interface{ Run() int }
 func Main(m Runner) int { return Tests(m).Run() }
 
 // Tests is Main as a Runner: nothing of this package is left when its Run
-// returns.
+// returns. Unless -parallel says otherwise, four tests run at a time where there
+// are fewer processors, since much of what they do is to wait: for the server, for a
+// lock to be given up, for something to be tried again.
 func Tests(m Runner) Runner { return tests{m} }
 
 type tests struct{ m Runner }
 
 func (t tests) Run() int {
+	if err := moreAtATime(); err != nil {
+		fmt.Fprintf(os.Stderr, "run more tests at a time: %v\n", err)
+		return 1
+	}
 	code := t.m.Run()
 	if err := theRun.stop(); err != nil {
 		fmt.Fprintf(os.Stderr, "stop the tests' PostgreSQL server: %v\n", err)
 		code = max(code, 1)
 	}
 	return code
+}
+
+// moreAtATime sets -parallel where the command line does not.
+func moreAtATime() error {
+	const parallel = "test.parallel"
+	if !flag.Parsed() {
+		flag.Parse()
+	}
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == parallel })
+	if given {
+		return nil
+	}
+	return flag.Set(parallel, strconv.Itoa(max(4, runtime.GOMAXPROCS(0))))
 }
 
 // run is what the tests of one process share. There is one, theRun: the testing

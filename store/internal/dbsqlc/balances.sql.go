@@ -10,7 +10,7 @@ import (
 )
 
 const balanceRoundsNote = `-- name: BalanceRoundsNote :exec
-INSERT INTO indexer.balance_rounds AS b (generation, newest, first_incomplete)
+INSERT INTO balance_rounds AS b (generation, newest, first_incomplete)
 VALUES ($1, $2, $3)
 ON CONFLICT (generation) DO UPDATE SET newest = greatest(b.newest, excluded.newest), first_incomplete = least(b.first_incomplete, excluded.first_incomplete)
 WHERE greatest(b.newest, excluded.newest) IS DISTINCT FROM b.newest
@@ -35,31 +35,31 @@ WITH added AS MATERIALIZED (
         coalesce(lead(c.round) OVER rounds - 1, 9223372036854775807) AS last_round, -- before the next one
         sum(sum(c.change_to_initial_amount_as_of_round_zero)) OVER rounds AS initial_amount,
         sum(sum(c.change_to_holding_fees_rate)) OVER rounds AS holding_fees_rate
-    FROM indexer.balance_changes c
+    FROM balance_changes c
     WHERE c.seq > $2::bigint AND c.seq <= $3::bigint AND c.round IS NOT NULL
     GROUP BY c.party, c.round
     WINDOW rounds AS (PARTITION BY c.party ORDER BY c.round)
 ), changed AS MATERIALIZED (
     SELECT t.party, t.round, t.initial_amount + a.initial_amount AS initial_amount, t.holding_fees_rate + a.holding_fees_rate AS holding_fees_rate
     FROM added a
-    JOIN indexer.balance_totals t ON t.generation = $1::bigint AND t.party = a.party AND t.round BETWEEN a.round AND a.last_round
+    JOIN balance_totals t ON t.generation = $1::bigint AND t.party = a.party AND t.round BETWEEN a.round AND a.last_round
     UNION ALL
     SELECT a.party, a.round, coalesce(b.initial_amount, 0) + a.initial_amount, coalesce(b.holding_fees_rate, 0) + a.holding_fees_rate
     FROM added a
     LEFT JOIN LATERAL (
         SELECT t.round, t.initial_amount, t.holding_fees_rate
-        FROM indexer.balance_totals t
+        FROM balance_totals t
         WHERE t.generation = $1::bigint AND t.party = a.party AND t.round <= a.round
         ORDER BY t.round DESC
         LIMIT 1
     ) b ON true
     WHERE b.round IS DISTINCT FROM a.round
 ), latest AS (
-    INSERT INTO indexer.latest_totals (generation, party, round, initial_amount, holding_fees_rate)
+    INSERT INTO latest_totals (generation, party, round, initial_amount, holding_fees_rate)
     SELECT DISTINCT ON (c.party) $1::bigint, c.party, c.round, c.initial_amount, c.holding_fees_rate FROM changed c ORDER BY c.party, c.round DESC
     ON CONFLICT (generation, party) DO UPDATE SET round = excluded.round, initial_amount = excluded.initial_amount, holding_fees_rate = excluded.holding_fees_rate
 )
-INSERT INTO indexer.balance_totals (generation, party, round, initial_amount, holding_fees_rate)
+INSERT INTO balance_totals (generation, party, round, initial_amount, holding_fees_rate)
 SELECT $1::bigint, c.party, c.round, c.initial_amount, c.holding_fees_rate FROM changed c ORDER BY c.party, c.round
 ON CONFLICT (generation, party, round) DO UPDATE SET initial_amount = excluded.initial_amount, holding_fees_rate = excluded.holding_fees_rate
 `

@@ -10,8 +10,8 @@ import (
 )
 
 const carriedClear = `-- name: CarriedClear :exec
-TRUNCATE indexer.carried_created, indexer.carried_interface_views, indexer.carried_reassignments, indexer.active_contracts,
-    indexer.carried_unknown_elements, indexer.carried_exact_payloads
+TRUNCATE carried_created, carried_interface_views, carried_reassignments, active_contracts,
+    carried_unknown_elements, carried_exact_payloads
 `
 
 func (q *Queries) CarriedClear(ctx context.Context, db DBTX) error {
@@ -21,7 +21,7 @@ func (q *Queries) CarriedClear(ctx context.Context, db DBTX) error {
 
 const carriedCreatedExists = `-- name: CarriedCreatedExists :one
 SELECT EXISTS (
-    SELECT FROM indexer.carried_created
+    SELECT FROM carried_created
     WHERE ledger_offset = $1 AND node_id = $2 AND snapshot_offset = $3)
 `
 
@@ -40,22 +40,22 @@ func (q *Queries) CarriedCreatedExists(ctx context.Context, db DBTX, arg Carried
 
 const carriedKeep = `-- name: CarriedKeep :exec
 WITH created AS (
-    DELETE FROM indexer.carried_created x WHERE x.snapshot_offset <> $1
-        OR EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
+    DELETE FROM carried_created x WHERE x.snapshot_offset <> $1
+        OR EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
 ), views AS (
-    DELETE FROM indexer.carried_interface_views x WHERE x.snapshot_offset <> $1
-        OR EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
+    DELETE FROM carried_interface_views x WHERE x.snapshot_offset <> $1
+        OR EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
 ), reassignments AS (
-    DELETE FROM indexer.carried_reassignments x WHERE x.snapshot_offset <> $1
-        OR EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
+    DELETE FROM carried_reassignments x WHERE x.snapshot_offset <> $1
+        OR EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
 ), unknown AS (
-    DELETE FROM indexer.carried_unknown_elements x WHERE x.ledger_offset <> $1
-        OR EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
+    DELETE FROM carried_unknown_elements x WHERE x.ledger_offset <> $1
+        OR EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
 ), exact AS (
-    DELETE FROM indexer.carried_exact_payloads x WHERE x.snapshot_offset <> $1
-        OR EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
+    DELETE FROM carried_exact_payloads x WHERE x.snapshot_offset <> $1
+        OR EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
 )
-DELETE FROM indexer.snapshots s WHERE s.snapshot_offset <> $1
+DELETE FROM snapshots s WHERE s.snapshot_offset <> $1
 `
 
 // Leaves of carried rows those of one snapshot, without the rows that the events themselves have taken the place of.

@@ -12,7 +12,7 @@ import (
 )
 
 const checkpointAdvance = `-- name: CheckpointAdvance :execrows
-UPDATE indexer.checkpoints SET ledger_offset = $1::bigint, updated_at = now()
+UPDATE checkpoints SET ledger_offset = $1::bigint, updated_at = now()
 WHERE stream = $2 AND ledger_offset = $3::bigint AND ledger_offset < $1::bigint
 `
 
@@ -32,7 +32,7 @@ func (q *Queries) CheckpointAdvance(ctx context.Context, db DBTX, arg Checkpoint
 }
 
 const checkpointGet = `-- name: CheckpointGet :one
-SELECT ledger_offset, event_id, updated_at FROM indexer.checkpoints WHERE stream = $1
+SELECT ledger_offset, event_id, updated_at FROM checkpoints WHERE stream = $1
 `
 
 type CheckpointGetRow struct {
@@ -49,7 +49,7 @@ func (q *Queries) CheckpointGet(ctx context.Context, db DBTX, stream string) (Ch
 }
 
 const checkpointStart = `-- name: CheckpointStart :execrows
-INSERT INTO indexer.checkpoints (stream, ledger_offset) VALUES ($1, $2::bigint) ON CONFLICT DO NOTHING
+INSERT INTO checkpoints (stream, ledger_offset) VALUES ($1, $2::bigint) ON CONFLICT DO NOTHING
 `
 
 type CheckpointStartParams struct {

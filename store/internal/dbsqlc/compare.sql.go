@@ -15,7 +15,7 @@ FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
-WHERE n.nspname = 'indexer' AND c.relname::text = ANY ($1::text[]) AND a.attnum > 0 AND NOT a.attisdropped
+WHERE n.nspname = current_schema() AND c.relname::text = ANY ($1::text[]) AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY c.relname, a.attnum
 `
 
@@ -25,7 +25,7 @@ type ColumnTypesRow struct {
 	Type     string `db:"type"`
 }
 
-// The columns of tables of schema indexer and the names of their types, in the order of the tables' columns.
+// The columns of our tables and the names of their types, in the order of the tables' columns.
 func (q *Queries) ColumnTypes(ctx context.Context, db DBTX, relations []string) ([]ColumnTypesRow, error) {
 	rows, err := db.Query(ctx, columnTypes, relations)
 	if err != nil {
@@ -47,18 +47,18 @@ func (q *Queries) ColumnTypes(ctx context.Context, db DBTX, relations []string) 
 }
 
 const templateListWhole = `-- name: TemplateListWhole :many
-SELECT template_ref, template_id, package_id, package_name, module_name, entity_name, representative_package_id FROM indexer.templates
+SELECT template_ref, template_id, package_id, package_name, module_name, entity_name, representative_package_id FROM templates
 `
 
-func (q *Queries) TemplateListWhole(ctx context.Context, db DBTX) ([]IndexerTemplates, error) {
+func (q *Queries) TemplateListWhole(ctx context.Context, db DBTX) ([]Templates, error) {
 	rows, err := db.Query(ctx, templateListWhole)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []IndexerTemplates
+	var items []Templates
 	for rows.Next() {
-		var i IndexerTemplates
+		var i Templates
 		if err := rows.Scan(
 			&i.TemplateRef,
 			&i.TemplateID,
@@ -79,8 +79,8 @@ func (q *Queries) TemplateListWhole(ctx context.Context, db DBTX) ([]IndexerTemp
 }
 
 const updateOffsets = `-- name: UpdateOffsets :many
-SELECT u.ledger_offset FROM indexer.updates u
-WHERE u.update_id = $1 AND u.ledger_offset + 0 <= (SELECT indexer.watermark()) ORDER BY u.ledger_offset
+SELECT u.ledger_offset FROM updates u
+WHERE u.update_id = $1 AND u.ledger_offset + 0 <= (SELECT watermark()) ORDER BY u.ledger_offset
 `
 
 // Where an update is stored, up to the watermark. Nothing but the writer keeps an id from standing twice.

@@ -11,10 +11,10 @@ import (
 
 const lookupAskAgain = `-- name: LookupAskAgain :exec
 WITH forgotten AS (
-    DELETE FROM indexer.lookup_exact_payloads x USING indexer.lookups l
+    DELETE FROM lookup_exact_payloads x USING lookups l
     WHERE x.ledger_offset = l.ledger_offset AND x.node_id = l.node_id AND l.contract_id = $1
 )
-UPDATE indexer.lookups u SET status = 'wanted', reason = NULL, looked_up_at = NULL, template_ref = NULL, created_at = NULL, payload = NULL,
+UPDATE lookups u SET status = 'wanted', reason = NULL, looked_up_at = NULL, template_ref = NULL, created_at = NULL, payload = NULL,
     contract_key = NULL, contract_key_hash = NULL, signatories = NULL, observers = NULL, witness_parties = NULL
 WHERE u.contract_id = $1
 `
@@ -26,7 +26,7 @@ func (q *Queries) LookupAskAgain(ctx context.Context, db DBTX, contractID string
 }
 
 const lookupsAnswered = `-- name: LookupsAnswered :many
-SELECT l.contract_id FROM indexer.lookups l
+SELECT l.contract_id FROM lookups l
 WHERE l.status IN ('found', 'not_found') AND l.contract_id > $1::text ORDER BY l.contract_id LIMIT $2::bigint
 `
 

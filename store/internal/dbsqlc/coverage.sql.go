@@ -10,11 +10,11 @@ import (
 )
 
 const anythingHeld = `-- name: AnythingHeld :one
-SELECT (EXISTS (SELECT FROM indexer.checkpoints c WHERE c.stream = 'updates') OR EXISTS (SELECT FROM indexer.coverage)
-    OR EXISTS (SELECT FROM indexer.floors) OR EXISTS (SELECT FROM indexer.updates) OR EXISTS (SELECT FROM indexer.created)
-    OR EXISTS (SELECT FROM indexer.snapshots s WHERE s.finished_at IS NOT NULL))::boolean AS updates,
-    (EXISTS (SELECT FROM indexer.checkpoints c WHERE c.stream = 'transactions') OR EXISTS (SELECT FROM indexer.transactions)
-    OR EXISTS (SELECT FROM indexer.history_position p WHERE p.revision > 0))::boolean AS history
+SELECT (EXISTS (SELECT FROM checkpoints c WHERE c.stream = 'updates') OR EXISTS (SELECT FROM coverage)
+    OR EXISTS (SELECT FROM floors) OR EXISTS (SELECT FROM updates) OR EXISTS (SELECT FROM created)
+    OR EXISTS (SELECT FROM snapshots s WHERE s.finished_at IS NOT NULL))::boolean AS updates,
+    (EXISTS (SELECT FROM checkpoints c WHERE c.stream = 'transactions') OR EXISTS (SELECT FROM transactions)
+    OR EXISTS (SELECT FROM history_position p WHERE p.revision > 0))::boolean AS history
 `
 
 type AnythingHeldRow struct {
@@ -32,7 +32,7 @@ func (q *Queries) AnythingHeld(ctx context.Context, db DBTX) (AnythingHeldRow, e
 
 const coverageAhead = `-- name: CoverageAhead :many
 SELECT greatest(v.from_exclusive, c.ledger_offset)::bigint AS from_exclusive, v.to_inclusive
-FROM indexer.checkpoints c JOIN indexer.coverage v ON v.stream = c.stream AND v.to_inclusive > c.ledger_offset
+FROM checkpoints c JOIN coverage v ON v.stream = c.stream AND v.to_inclusive > c.ledger_offset
 WHERE c.stream = $1 ORDER BY v.from_exclusive
 `
 
@@ -63,7 +63,7 @@ func (q *Queries) CoverageAhead(ctx context.Context, db DBTX, stream string) ([]
 }
 
 const coverageInsert = `-- name: CoverageInsert :exec
-INSERT INTO indexer.coverage (stream, scope, from_exclusive, to_inclusive) VALUES ($1, $2, $3, $4)
+INSERT INTO coverage (stream, scope, from_exclusive, to_inclusive) VALUES ($1, $2, $3, $4)
 `
 
 type CoverageInsertParams struct {
@@ -85,7 +85,7 @@ func (q *Queries) CoverageInsert(ctx context.Context, db DBTX, arg CoverageInser
 
 const coverageMerge = `-- name: CoverageMerge :execrows
 WITH parts AS (
-    DELETE FROM indexer.coverage c
+    DELETE FROM coverage c
     WHERE c.stream = $1 AND c.scope = $2 AND c.from_exclusive < $3::bigint AND c.to_inclusive >= $4::bigint
     RETURNING c.from_exclusive, c.to_inclusive
 ), whole AS (
@@ -94,7 +94,7 @@ WITH parts AS (
     HAVING min(p.from_exclusive) <= $4::bigint AND max(p.to_inclusive) >= $3::bigint
         AND sum(p.to_inclusive - p.from_exclusive) = max(p.to_inclusive) - min(p.from_exclusive)
 )
-INSERT INTO indexer.coverage (stream, scope, from_exclusive, to_inclusive)
+INSERT INTO coverage (stream, scope, from_exclusive, to_inclusive)
 SELECT $1, $2, p.from_exclusive, p.to_inclusive
 FROM whole w CROSS JOIN LATERAL (
     VALUES (w.from_exclusive, $3::bigint), ($3::bigint, w.to_inclusive)
@@ -126,7 +126,7 @@ func (q *Queries) CoverageMerge(ctx context.Context, db DBTX, arg CoverageMergeP
 
 const coverageWithin = `-- name: CoverageWithin :one
 SELECT coalesce(sum(least(c.to_inclusive, $1::bigint) - greatest(c.from_exclusive, $2::bigint)), 0)::bigint AS offsets
-FROM indexer.coverage c
+FROM coverage c
 WHERE c.stream = $3 AND c.scope = $4 AND c.from_exclusive < $1::bigint AND c.to_inclusive > $2::bigint
 `
 
@@ -151,7 +151,7 @@ func (q *Queries) CoverageWithin(ctx context.Context, db DBTX, arg CoverageWithi
 }
 
 const scopeRecord = `-- name: ScopeRecord :exec
-INSERT INTO indexer.scopes (scope, definition) VALUES ($1, $2) ON CONFLICT DO NOTHING
+INSERT INTO scopes (scope, definition) VALUES ($1, $2) ON CONFLICT DO NOTHING
 `
 
 type ScopeRecordParams struct {
@@ -165,7 +165,7 @@ func (q *Queries) ScopeRecord(ctx context.Context, db DBTX, arg ScopeRecordParam
 }
 
 const scopesClear = `-- name: ScopesClear :exec
-DELETE FROM indexer.scopes
+DELETE FROM scopes
 `
 
 func (q *Queries) ScopesClear(ctx context.Context, db DBTX) error {
@@ -174,10 +174,10 @@ func (q *Queries) ScopesClear(ctx context.Context, db DBTX) error {
 }
 
 const scopesInUse = `-- name: ScopesInUse :many
-SELECT s.scope, s.definition FROM indexer.scopes s
-WHERE EXISTS (SELECT FROM indexer.checkpoints c WHERE c.stream = $1)
-   OR EXISTS (SELECT FROM indexer.coverage v WHERE v.stream = $1)
-   OR EXISTS (SELECT FROM indexer.floors f WHERE f.stream = $1) ORDER BY s.recorded_at
+SELECT s.scope, s.definition FROM scopes s
+WHERE EXISTS (SELECT FROM checkpoints c WHERE c.stream = $1)
+   OR EXISTS (SELECT FROM coverage v WHERE v.stream = $1)
+   OR EXISTS (SELECT FROM floors f WHERE f.stream = $1) ORDER BY s.recorded_at
 `
 
 type ScopesInUseRow struct {

@@ -10,7 +10,7 @@ import (
 )
 
 const checkpointSet = `-- name: CheckpointSet :exec
-INSERT INTO indexer.checkpoints AS c (stream, ledger_offset) VALUES ($1, $2::bigint)
+INSERT INTO checkpoints AS c (stream, ledger_offset) VALUES ($1, $2::bigint)
 ON CONFLICT (stream) DO UPDATE SET ledger_offset = excluded.ledger_offset, event_id = NULL, updated_at = now()
 WHERE c.ledger_offset IS DISTINCT FROM excluded.ledger_offset OR c.event_id IS NOT NULL
 `
@@ -28,11 +28,11 @@ func (q *Queries) CheckpointSet(ctx context.Context, db DBTX, arg CheckpointSetP
 const claimCarried = `-- name: ClaimCarried :one
 SELECT c.snapshot_offset
 FROM (
-    SELECT x.snapshot_offset FROM indexer.shown_created x
+    SELECT x.snapshot_offset FROM shown_created x
     UNION ALL
-    SELECT x.snapshot_offset FROM indexer.shown_reassignments x
+    SELECT x.snapshot_offset FROM shown_reassignments x
     UNION ALL
-    SELECT x.ledger_offset FROM indexer.shown_unknown_elements x
+    SELECT x.ledger_offset FROM shown_unknown_elements x
 ) c
 GROUP BY c.snapshot_offset ORDER BY count(*) DESC, c.snapshot_offset LIMIT 1
 `
@@ -46,7 +46,7 @@ func (q *Queries) ClaimCarried(ctx context.Context, db DBTX) (int64, error) {
 }
 
 const claimCheckpoints = `-- name: ClaimCheckpoints :many
-SELECT stream, ledger_offset, event_id FROM indexer.checkpoints WHERE stream <> 'transactions' ORDER BY stream
+SELECT stream, ledger_offset, event_id FROM checkpoints WHERE stream <> 'transactions' ORDER BY stream
 `
 
 type ClaimCheckpointsRow struct {
@@ -78,20 +78,20 @@ func (q *Queries) ClaimCheckpoints(ctx context.Context, db DBTX) ([]ClaimCheckpo
 
 const claimCoverage = `-- name: ClaimCoverage :many
 
-SELECT stream, scope, from_exclusive, to_inclusive FROM indexer.coverage ORDER BY from_exclusive, to_inclusive
+SELECT stream, scope, from_exclusive, to_inclusive FROM coverage ORDER BY from_exclusive, to_inclusive
 `
 
 // What the database claims to hold of the updates, to be compared with itself.
 // All of it: nothing but the updates has coverage.
-func (q *Queries) ClaimCoverage(ctx context.Context, db DBTX) ([]IndexerCoverage, error) {
+func (q *Queries) ClaimCoverage(ctx context.Context, db DBTX) ([]Coverage, error) {
 	rows, err := db.Query(ctx, claimCoverage)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []IndexerCoverage
+	var items []Coverage
 	for rows.Next() {
-		var i IndexerCoverage
+		var i Coverage
 		if err := rows.Scan(
 			&i.Stream,
 			&i.Scope,
@@ -109,18 +109,18 @@ func (q *Queries) ClaimCoverage(ctx context.Context, db DBTX) ([]IndexerCoverage
 }
 
 const claimFloors = `-- name: ClaimFloors :many
-SELECT stream, history_floor, state_floor, waiting_snapshot FROM indexer.floors ORDER BY stream
+SELECT stream, history_floor, state_floor, waiting_snapshot FROM floors ORDER BY stream
 `
 
-func (q *Queries) ClaimFloors(ctx context.Context, db DBTX) ([]IndexerFloors, error) {
+func (q *Queries) ClaimFloors(ctx context.Context, db DBTX) ([]Floors, error) {
 	rows, err := db.Query(ctx, claimFloors)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []IndexerFloors
+	var items []Floors
 	for rows.Next() {
-		var i IndexerFloors
+		var i Floors
 		if err := rows.Scan(
 			&i.Stream,
 			&i.HistoryFloor,
@@ -138,7 +138,7 @@ func (q *Queries) ClaimFloors(ctx context.Context, db DBTX) ([]IndexerFloors, er
 }
 
 const claimLastUpdate = `-- name: ClaimLastUpdate :one
-SELECT coalesce(max(u.ledger_offset), 0)::bigint AS last FROM indexer.updates u
+SELECT coalesce(max(u.ledger_offset), 0)::bigint AS last FROM updates u
 WHERE u.ledger_offset > $1::bigint AND u.ledger_offset <= $2::bigint
 `
 
@@ -156,8 +156,8 @@ func (q *Queries) ClaimLastUpdate(ctx context.Context, db DBTX, arg ClaimLastUpd
 }
 
 const claimProjected = `-- name: ClaimProjected :one
-SELECT (SELECT count(*) FROM (SELECT FROM indexer.active_contracts WHERE activated_offset > $1::bigint LIMIT 2) a)
-     + (SELECT count(*) FROM (SELECT FROM indexer.lifetimes WHERE deactivated_offset > $1 LIMIT 2) l) > 1 AS projected
+SELECT (SELECT count(*) FROM (SELECT FROM active_contracts WHERE activated_offset > $1::bigint LIMIT 2) a)
+     + (SELECT count(*) FROM (SELECT FROM lifetimes WHERE deactivated_offset > $1 LIMIT 2) l) > 1 AS projected
 `
 
 // Whether more than one row of what is derived follows from events behind an offset: one alone may be damaged.
@@ -169,7 +169,7 @@ func (q *Queries) ClaimProjected(ctx context.Context, db DBTX, after int64) (boo
 }
 
 const claimScopes = `-- name: ClaimScopes :many
-SELECT scope, definition FROM indexer.scopes ORDER BY scope
+SELECT scope, definition FROM scopes ORDER BY scope
 `
 
 type ClaimScopesRow struct {
@@ -198,8 +198,8 @@ func (q *Queries) ClaimScopes(ctx context.Context, db DBTX) ([]ClaimScopesRow, e
 }
 
 const claimSnapshots = `-- name: ClaimSnapshots :many
-SELECT s.snapshot_offset, s.scope, (s.finished_at IS NOT NULL)::boolean AS finished FROM indexer.snapshots s
-WHERE s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates') ORDER BY s.snapshot_offset
+SELECT s.snapshot_offset, s.scope, (s.finished_at IS NOT NULL)::boolean AS finished FROM snapshots s
+WHERE s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates') ORDER BY s.snapshot_offset
 `
 
 type ClaimSnapshotsRow struct {
@@ -230,8 +230,8 @@ func (q *Queries) ClaimSnapshots(ctx context.Context, db DBTX) ([]ClaimSnapshots
 }
 
 const claimsDropStrays = `-- name: ClaimsDropStrays :exec
-WITH checkpoints AS (DELETE FROM indexer.checkpoints c WHERE c.stream NOT IN ('updates', 'transactions'))
-DELETE FROM indexer.floors f WHERE f.stream <> 'updates'
+WITH checkpoints AS (DELETE FROM checkpoints c WHERE c.stream NOT IN ('updates', 'transactions'))
+DELETE FROM floors f WHERE f.stream <> 'updates'
 `
 
 // Removes claims of streams that do not exist.
@@ -241,7 +241,7 @@ func (q *Queries) ClaimsDropStrays(ctx context.Context, db DBTX) error {
 }
 
 const coverageClear = `-- name: CoverageClear :exec
-DELETE FROM indexer.coverage
+DELETE FROM coverage
 `
 
 func (q *Queries) CoverageClear(ctx context.Context, db DBTX) error {
@@ -250,7 +250,7 @@ func (q *Queries) CoverageClear(ctx context.Context, db DBTX) error {
 }
 
 const partitionForget = `-- name: PartitionForget :exec
-DELETE FROM indexer.partitions WHERE relation = $1 AND from_offset = $2
+DELETE FROM partitions WHERE relation = $1 AND from_offset = $2
 `
 
 type PartitionForgetParams struct {
@@ -267,7 +267,7 @@ const partitionsAttached = `-- name: PartitionsAttached :many
 SELECT p.relname::text AS relation, b.bounds[1]::bigint AS from_offset, b.bounds[2]::bigint AS to_offset
 FROM pg_catalog.pg_inherits i
 JOIN pg_catalog.pg_class p ON p.oid = i.inhparent
-JOIN pg_catalog.pg_namespace n ON n.oid = p.relnamespace AND n.nspname = 'indexer'
+JOIN pg_catalog.pg_namespace n ON n.oid = p.relnamespace AND n.nspname = current_schema()
 JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid AND c.relispartition
 CROSS JOIN LATERAL (
     SELECT regexp_match(pg_get_expr(c.relpartbound, c.oid), '^FOR VALUES FROM \(''?(-?\d+)''?\) TO \(''?(-?\d+)''?\)$') AS bounds
@@ -310,7 +310,7 @@ SELECT c.relname::text AS relation, a.attname::text AS name, coalesce((
     LIMIT 1
 ), '')::text AS offset_column
 FROM pg_catalog.pg_class c
-JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'indexer'
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname = current_schema()
 JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND a.attname::text = ANY ($1::text[])
   AND NOT c.relname::text = ANY ($2::text[])
@@ -351,7 +351,7 @@ func (q *Queries) ReferenceColumns(ctx context.Context, db DBTX, arg ReferenceCo
 }
 
 const snapshotMove = `-- name: SnapshotMove :exec
-UPDATE indexer.snapshots s SET snapshot_offset = $1::bigint WHERE s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates')
+UPDATE snapshots s SET snapshot_offset = $1::bigint WHERE s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
 `
 
 // Gives the one snapshot that there is, beside the one that waits, its offset.
@@ -361,10 +361,10 @@ func (q *Queries) SnapshotMove(ctx context.Context, db DBTX, snapshotOffset int6
 }
 
 const snapshotRestore = `-- name: SnapshotRestore :exec
-INSERT INTO indexer.snapshots AS s (snapshot_offset, scope, token_kind, token, entries, finished_at)
+INSERT INTO snapshots AS s (snapshot_offset, scope, token_kind, token, entries, finished_at)
 SELECT $1::bigint, $2::text, '', '',
-    (SELECT count(*) FROM indexer.shown_created c WHERE c.reassignment_counter IS NOT NULL)
-    + (SELECT count(*) FROM indexer.shown_reassignments) + (SELECT count(*) FROM indexer.shown_unknown_elements), now()
+    (SELECT count(*) FROM shown_created c WHERE c.reassignment_counter IS NOT NULL)
+    + (SELECT count(*) FROM shown_reassignments) + (SELECT count(*) FROM shown_unknown_elements), now()
 ON CONFLICT (snapshot_offset) DO UPDATE SET scope = excluded.scope, finished_at = coalesce(s.finished_at, excluded.finished_at)
 `
 
@@ -381,20 +381,20 @@ func (q *Queries) SnapshotRestore(ctx context.Context, db DBTX, arg SnapshotRest
 
 const snapshotsKeep = `-- name: SnapshotsKeep :exec
 WITH gone AS (
-    SELECT s.snapshot_offset FROM indexer.snapshots s WHERE NOT ($1::boolean AND s.snapshot_offset = $2::bigint)
-        AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates')
+    SELECT s.snapshot_offset FROM snapshots s WHERE NOT ($1::boolean AND s.snapshot_offset = $2::bigint)
+        AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
 ), created AS (
-    DELETE FROM indexer.carried_created x WHERE x.snapshot_offset <> $2 AND x.snapshot_offset IN (SELECT g.snapshot_offset FROM gone g)
+    DELETE FROM carried_created x WHERE x.snapshot_offset <> $2 AND x.snapshot_offset IN (SELECT g.snapshot_offset FROM gone g)
 ), views AS (
-    DELETE FROM indexer.carried_interface_views x WHERE x.snapshot_offset <> $2 AND x.snapshot_offset IN (SELECT g.snapshot_offset FROM gone g)
+    DELETE FROM carried_interface_views x WHERE x.snapshot_offset <> $2 AND x.snapshot_offset IN (SELECT g.snapshot_offset FROM gone g)
 ), reassignments AS (
-    DELETE FROM indexer.carried_reassignments x WHERE x.snapshot_offset <> $2 AND x.snapshot_offset IN (SELECT g.snapshot_offset FROM gone g)
+    DELETE FROM carried_reassignments x WHERE x.snapshot_offset <> $2 AND x.snapshot_offset IN (SELECT g.snapshot_offset FROM gone g)
 ), unknown AS (
-    DELETE FROM indexer.carried_unknown_elements x WHERE x.ledger_offset <> $2 AND x.ledger_offset IN (SELECT g.snapshot_offset FROM gone g)
+    DELETE FROM carried_unknown_elements x WHERE x.ledger_offset <> $2 AND x.ledger_offset IN (SELECT g.snapshot_offset FROM gone g)
 ), exact AS (
-    DELETE FROM indexer.carried_exact_payloads x WHERE x.snapshot_offset <> $2 AND x.snapshot_offset IN (SELECT g.snapshot_offset FROM gone g)
+    DELETE FROM carried_exact_payloads x WHERE x.snapshot_offset <> $2 AND x.snapshot_offset IN (SELECT g.snapshot_offset FROM gone g)
 )
-DELETE FROM indexer.snapshots s WHERE s.snapshot_offset IN (SELECT g.snapshot_offset FROM gone g)
+DELETE FROM snapshots s WHERE s.snapshot_offset IN (SELECT g.snapshot_offset FROM gone g)
 `
 
 type SnapshotsKeepParams struct {

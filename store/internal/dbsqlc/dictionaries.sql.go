@@ -10,7 +10,7 @@ import (
 )
 
 const dictionariesLock = `-- name: DictionariesLock :exec
-LOCK TABLE indexer.templates, indexer.synchronizers IN SHARE ROW EXCLUSIVE MODE
+LOCK TABLE templates, synchronizers IN SHARE ROW EXCLUSIVE MODE
 `
 
 func (q *Queries) DictionariesLock(ctx context.Context, db DBTX) error {
@@ -21,11 +21,11 @@ func (q *Queries) DictionariesLock(ctx context.Context, db DBTX) error {
 const partyListsAdd = `-- name: PartyListsAdd :many
 WITH numbered AS (
     SELECT w.place, w.list::text[] AS parties,
-        (SELECT coalesce(max(x.party_list_ref), 0) FROM indexer.party_lists x) + row_number() OVER (ORDER BY w.place) AS party_list_ref
+        (SELECT coalesce(max(x.party_list_ref), 0) FROM party_lists x) + row_number() OVER (ORDER BY w.place) AS party_list_ref
     FROM (SELECT unnest($1::integer[]) AS place, unnest($2::text[]) AS list) w
-    WHERE NOT EXISTS (SELECT FROM indexer.party_lists p WHERE p.parties = w.list::text[] OFFSET 0)
+    WHERE NOT EXISTS (SELECT FROM party_lists p WHERE p.parties = w.list::text[] OFFSET 0)
 ), added AS (
-    INSERT INTO indexer.party_lists (party_list_ref, parties) SELECT n.party_list_ref, n.parties FROM numbered n
+    INSERT INTO party_lists (party_list_ref, parties) SELECT n.party_list_ref, n.parties FROM numbered n
 )
 SELECT n.place::integer AS place, n.party_list_ref::integer AS party_list_ref FROM numbered n
 `
@@ -64,7 +64,7 @@ func (q *Queries) PartyListsAdd(ctx context.Context, db DBTX, arg PartyListsAddP
 
 const partyListsFind = `-- name: PartyListsFind :many
 SELECT w.place::integer AS place,
-    coalesce((SELECT p.party_list_ref FROM indexer.party_lists p WHERE p.parties = w.list::text[]), 0)::integer AS party_list_ref
+    coalesce((SELECT p.party_list_ref FROM party_lists p WHERE p.parties = w.list::text[]), 0)::integer AS party_list_ref
 FROM (SELECT unnest($1::integer[]) AS place, unnest($2::text[]) AS list) w
 `
 
@@ -112,8 +112,8 @@ func (q *Queries) PartyListsTurn(ctx context.Context, db DBTX, class int32) erro
 }
 
 const synchronizerInsert = `-- name: SynchronizerInsert :exec
-INSERT INTO indexer.synchronizers (synchronizer_ref, synchronizer_id)
-SELECT coalesce(max(s.synchronizer_ref), 0) + 1, $1 FROM indexer.synchronizers s
+INSERT INTO synchronizers (synchronizer_ref, synchronizer_id)
+SELECT coalesce(max(s.synchronizer_ref), 0) + 1, $1 FROM synchronizers s
 ON CONFLICT DO NOTHING
 `
 
@@ -124,18 +124,18 @@ func (q *Queries) SynchronizerInsert(ctx context.Context, db DBTX, synchronizerI
 }
 
 const synchronizerList = `-- name: SynchronizerList :many
-SELECT synchronizer_ref, synchronizer_id FROM indexer.synchronizers
+SELECT synchronizer_ref, synchronizer_id FROM synchronizers
 `
 
-func (q *Queries) SynchronizerList(ctx context.Context, db DBTX) ([]IndexerSynchronizers, error) {
+func (q *Queries) SynchronizerList(ctx context.Context, db DBTX) ([]Synchronizers, error) {
 	rows, err := db.Query(ctx, synchronizerList)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []IndexerSynchronizers
+	var items []Synchronizers
 	for rows.Next() {
-		var i IndexerSynchronizers
+		var i Synchronizers
 		if err := rows.Scan(&i.SynchronizerRef, &i.SynchronizerID); err != nil {
 			return nil, err
 		}
@@ -148,9 +148,9 @@ func (q *Queries) SynchronizerList(ctx context.Context, db DBTX) ([]IndexerSynch
 }
 
 const templateInsert = `-- name: TemplateInsert :exec
-INSERT INTO indexer.templates (template_ref, template_id, package_id, package_name, module_name, entity_name, representative_package_id)
+INSERT INTO templates (template_ref, template_id, package_id, package_name, module_name, entity_name, representative_package_id)
 SELECT coalesce(max(t.template_ref), 0) + 1, $1, $2, $3, $4, $5, $6
-FROM indexer.templates t
+FROM templates t
 ON CONFLICT DO NOTHING
 `
 
@@ -177,7 +177,7 @@ func (q *Queries) TemplateInsert(ctx context.Context, db DBTX, arg TemplateInser
 }
 
 const templateList = `-- name: TemplateList :many
-SELECT template_ref, template_id, package_name, representative_package_id FROM indexer.templates
+SELECT template_ref, template_id, package_name, representative_package_id FROM templates
 `
 
 type TemplateListRow struct {

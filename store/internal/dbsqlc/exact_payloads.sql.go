@@ -10,7 +10,7 @@ import (
 )
 
 const checkpointExactPayloadsForget = `-- name: CheckpointExactPayloadsForget :exec
-DELETE FROM indexer.checkpoint_exact_payloads x
+DELETE FROM checkpoint_exact_payloads x
 USING (SELECT unnest($1::bigint[]) AS ledger_offset, unnest($2::text[]) AS field) gone
 WHERE x.ledger_offset = gone.ledger_offset AND x.field = gone.field
 `

@@ -10,7 +10,7 @@ import (
 )
 
 const carriedCreatedForget = `-- name: CarriedCreatedForget :many
-DELETE FROM indexer.shown_created c WHERE c.ledger_offset > $1 AND c.ledger_offset <= $2
+DELETE FROM shown_created c WHERE c.ledger_offset > $1 AND c.ledger_offset <= $2
 RETURNING c.ledger_offset, c.node_id, c.contract_id, (c.reassignment_counter IS NOT NULL)::boolean AS active
 `
 
@@ -54,14 +54,14 @@ func (q *Queries) CarriedCreatedForget(ctx context.Context, db DBTX, arg Carried
 
 const carriedRestForget = `-- name: CarriedRestForget :one
 WITH views AS (
-    DELETE FROM indexer.shown_interface_views v WHERE v.ledger_offset > $1 AND v.ledger_offset <= $2 RETURNING 1
+    DELETE FROM shown_interface_views v WHERE v.ledger_offset > $1 AND v.ledger_offset <= $2 RETURNING 1
 ), reassignments AS (
-    DELETE FROM indexer.shown_reassignments r WHERE r.ledger_offset > $1 AND r.ledger_offset <= $2 RETURNING 1
+    DELETE FROM shown_reassignments r WHERE r.ledger_offset > $1 AND r.ledger_offset <= $2 RETURNING 1
 ), unknown AS (
-    DELETE FROM indexer.shown_unknown_elements u
+    DELETE FROM shown_unknown_elements u
     WHERE u.ledger_offset > $1 AND u.ledger_offset <= $2 RETURNING 1
 ), exact AS (
-    DELETE FROM indexer.shown_exact_payloads x
+    DELETE FROM shown_exact_payloads x
     WHERE x.ledger_offset > $1 AND x.ledger_offset <= $2 RETURNING 1
 )
 SELECT (SELECT count(*) FROM views) + (SELECT count(*) FROM reassignments) + (SELECT count(*) FROM unknown) + (SELECT count(*) FROM exact) AS removed
@@ -81,7 +81,7 @@ func (q *Queries) CarriedRestForget(ctx context.Context, db DBTX, arg CarriedRes
 }
 
 const checkpointHold = `-- name: CheckpointHold :exec
-SELECT FROM indexer.checkpoints WHERE stream = $1 FOR NO KEY UPDATE
+SELECT FROM checkpoints WHERE stream = $1 FOR NO KEY UPDATE
 `
 
 // Keeps a checkpoint from moving until the transaction ends.
@@ -91,12 +91,12 @@ func (q *Queries) CheckpointHold(ctx context.Context, db DBTX, stream string) er
 }
 
 const claimFill = `-- name: ClaimFill :one
-SELECT only_row, began_at, projected_from, lifetimes_to FROM indexer.fill
+SELECT only_row, began_at, projected_from, lifetimes_to FROM fill
 `
 
-func (q *Queries) ClaimFill(ctx context.Context, db DBTX) (IndexerFill, error) {
+func (q *Queries) ClaimFill(ctx context.Context, db DBTX) (Fill, error) {
 	row := db.QueryRow(ctx, claimFill)
-	var i IndexerFill
+	var i Fill
 	err := row.Scan(
 		&i.OnlyRow,
 		&i.BeganAt,
@@ -107,7 +107,7 @@ func (q *Queries) ClaimFill(ctx context.Context, db DBTX) (IndexerFill, error) {
 }
 
 const coverageBegins = `-- name: CoverageBegins :one
-SELECT EXISTS (SELECT FROM indexer.coverage c WHERE c.stream = $1 AND c.scope = $2 AND c.from_exclusive = $3)
+SELECT EXISTS (SELECT FROM coverage c WHERE c.stream = $1 AND c.scope = $2 AND c.from_exclusive = $3)
 `
 
 type CoverageBeginsParams struct {
@@ -124,7 +124,7 @@ func (q *Queries) CoverageBegins(ctx context.Context, db DBTX, arg CoverageBegin
 }
 
 const coverageBelow = `-- name: CoverageBelow :many
-SELECT c.from_exclusive, c.to_inclusive FROM indexer.coverage c
+SELECT c.from_exclusive, c.to_inclusive FROM coverage c
 WHERE c.stream = $1 AND c.from_exclusive < $2 ORDER BY c.from_exclusive
 `
 
@@ -160,7 +160,7 @@ func (q *Queries) CoverageBelow(ctx context.Context, db DBTX, arg CoverageBelowP
 }
 
 const coverageLower = `-- name: CoverageLower :execrows
-UPDATE indexer.coverage c SET from_exclusive = $1::bigint
+UPDATE coverage c SET from_exclusive = $1::bigint
 WHERE c.stream = $2 AND c.scope = $3 AND c.from_exclusive = $4::bigint
 `
 
@@ -186,7 +186,7 @@ func (q *Queries) CoverageLower(ctx context.Context, db DBTX, arg CoverageLowerP
 }
 
 const coverageTake = `-- name: CoverageTake :many
-DELETE FROM indexer.coverage c
+DELETE FROM coverage c
 WHERE c.stream = $1 AND c.scope = $2 AND (c.from_exclusive = $3 OR c.to_inclusive = $3) RETURNING c.from_exclusive
 `
 
@@ -218,9 +218,9 @@ func (q *Queries) CoverageTake(ctx context.Context, db DBTX, arg CoverageTakePar
 }
 
 const fillActivate = `-- name: FillActivate :exec
-INSERT INTO indexer.active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
+INSERT INTO active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
 SELECT a.contract_id, a.synchronizer_ref, a.template_ref, a.activated_offset, a.activated_node_id, a.reassignment_counter
-FROM indexer.fill_active a
+FROM fill_active a
 ON CONFLICT DO NOTHING
 `
 
@@ -231,11 +231,11 @@ func (q *Queries) FillActivate(ctx context.Context, db DBTX) error {
 }
 
 const fillActiveUse = `-- name: FillActiveUse :exec
-INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
+INSERT INTO lookups (contract_id, ledger_offset, node_id)
 SELECT e.contract_id, e.ledger_offset, e.node_id
 FROM (SELECT unnest($1::bigint[]) AS ledger_offset, unnest($2::integer[]) AS node_id, unnest($3::text[]) AS contract_id) e
-WHERE NOT EXISTS (SELECT FROM indexer.fill_active a WHERE a.contract_id = e.contract_id)
-  AND NOT EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = e.contract_id)
+WHERE NOT EXISTS (SELECT FROM fill_active a WHERE a.contract_id = e.contract_id)
+  AND NOT EXISTS (SELECT FROM created c WHERE c.contract_id = e.contract_id)
 ON CONFLICT DO NOTHING
 `
 
@@ -252,7 +252,7 @@ func (q *Queries) FillActiveUse(ctx context.Context, db DBTX, arg FillActiveUseP
 }
 
 const fillBeganAt = `-- name: FillBeganAt :one
-SELECT began_at FROM indexer.fill
+SELECT began_at FROM fill
 `
 
 // Where indexing began. No row: nothing was filled in since.
@@ -264,7 +264,7 @@ func (q *Queries) FillBeganAt(ctx context.Context, db DBTX) (int64, error) {
 }
 
 const fillClaim = `-- name: FillClaim :exec
-INSERT INTO indexer.fill AS x (began_at, projected_from) VALUES ($1, $1)
+INSERT INTO fill AS x (began_at, projected_from) VALUES ($1, $1)
 ON CONFLICT (only_row) DO UPDATE SET projected_from = excluded.projected_from WHERE x.projected_from <> excluded.projected_from
 `
 
@@ -275,7 +275,7 @@ func (q *Queries) FillClaim(ctx context.Context, db DBTX, projectedFrom int64) e
 }
 
 const fillHold = `-- name: FillHold :exec
-SELECT FROM indexer.fill FOR SHARE
+SELECT FROM fill FOR SHARE
 `
 
 // Keeps what is filled in from being changed until the transaction ends.
@@ -285,7 +285,7 @@ func (q *Queries) FillHold(ctx context.Context, db DBTX) error {
 }
 
 const fillLifetimesAdvance = `-- name: FillLifetimesAdvance :execrows
-UPDATE indexer.fill SET lifetimes_to = $1::bigint WHERE lifetimes_to = $2::bigint
+UPDATE fill SET lifetimes_to = $1::bigint WHERE lifetimes_to = $2::bigint
 `
 
 type FillLifetimesAdvanceParams struct {
@@ -304,12 +304,12 @@ func (q *Queries) FillLifetimesAdvance(ctx context.Context, db DBTX, arg FillLif
 
 const fillLifetimesBegin = `-- name: FillLifetimesBegin :execrows
 WITH active AS (
-    DELETE FROM indexer.fill_active
+    DELETE FROM fill_active
 ), lifetimes AS (
-    DELETE FROM indexer.lifetimes l USING indexer.fill x WHERE l.activated_offset <= x.projected_from AND (
-        l.deactivated_offset <= x.projected_from OR EXISTS (SELECT FROM indexer.floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL))
+    DELETE FROM lifetimes l USING fill x WHERE l.activated_offset <= x.projected_from AND (
+        l.deactivated_offset <= x.projected_from OR EXISTS (SELECT FROM floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL))
 )
-UPDATE indexer.fill SET lifetimes_to = $1::bigint
+UPDATE fill SET lifetimes_to = $1::bigint
 `
 
 // Begins to work out lifetimes from an offset on; NULL: that is not under way any more. What was worked out before, and is shown
@@ -323,9 +323,9 @@ func (q *Queries) FillLifetimesBegin(ctx context.Context, db DBTX, fromOffset *i
 }
 
 const fillLifetimesForget = `-- name: FillLifetimesForget :exec
-UPDATE indexer.fill x SET lifetimes_to = NULL
+UPDATE fill x SET lifetimes_to = NULL
 WHERE x.lifetimes_to IS NOT NULL AND (x.projected_from > $1::bigint OR EXISTS (
-    SELECT FROM indexer.floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL))
+    SELECT FROM floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL))
 `
 
 // Has lifetimes worked out anew from where that began: what is stored after an offset has changed. They may have come less far, and what
@@ -336,7 +336,7 @@ func (q *Queries) FillLifetimesForget(ctx context.Context, db DBTX, after int64)
 }
 
 const fillMark = `-- name: FillMark :one
-SELECT coalesce((SELECT x.xmin::text FROM indexer.fill x), '')::text AS mark
+SELECT coalesce((SELECT x.xmin::text FROM fill x), '')::text AS mark
 `
 
 // Another one after each change of what is filled in.
@@ -349,7 +349,7 @@ func (q *Queries) FillMark(ctx context.Context, db DBTX) (string, error) {
 
 const fillPlace = `-- name: FillPlace :one
 SELECT f.history_floor, f.state_floor, x.projected_from, x.lifetimes_to
-FROM indexer.fill x, indexer.floors f WHERE f.stream = 'updates'
+FROM fill x, floors f WHERE f.stream = 'updates'
 `
 
 type FillPlaceRow struct {
@@ -373,13 +373,13 @@ func (q *Queries) FillPlace(ctx context.Context, db DBTX) (FillPlaceRow, error) 
 
 const fillStateKnown = `-- name: FillStateKnown :exec
 WITH lowered AS (
-    UPDATE indexer.floors SET state_floor = $1::bigint, waiting_snapshot = NULL WHERE stream = 'updates'
+    UPDATE floors SET state_floor = $1::bigint, waiting_snapshot = NULL WHERE stream = 'updates'
 ), active AS (
-    DELETE FROM indexer.fill_active
+    DELETE FROM fill_active
 ), seals AS (
-    DELETE FROM indexer.verifications WHERE stream = 'snapshot'
+    DELETE FROM verifications WHERE stream = 'snapshot'
 )
-UPDATE indexer.fill SET projected_from = $1, lifetimes_to = NULL
+UPDATE fill SET projected_from = $1, lifetimes_to = NULL
 `
 
 // Lowers the state floor, and has the snapshot at its offset shown, if one waits there. What a later snapshot brought was replaced, by
@@ -391,8 +391,8 @@ func (q *Queries) FillStateKnown(ctx context.Context, db DBTX, stateFloor int64)
 
 const fillTurn = `-- name: FillTurn :one
 
-INSERT INTO indexer.fill AS x (began_at, projected_from)
-SELECT f.history_floor, coalesce(f.state_floor, f.history_floor) FROM indexer.floors f WHERE f.stream = 'updates'
+INSERT INTO fill AS x (began_at, projected_from)
+SELECT f.history_floor, coalesce(f.state_floor, f.history_floor) FROM floors f WHERE f.stream = 'updates'
 ON CONFLICT (only_row) DO UPDATE SET began_at = x.began_at
 RETURNING x.began_at
 `
@@ -429,9 +429,9 @@ func (q *Queries) FillUnderWay(ctx context.Context, db DBTX, arg FillUnderWayPar
 }
 
 const floorLower = `-- name: FloorLower :one
-UPDATE indexer.floors f
+UPDATE floors f
 SET history_floor = least(f.history_floor, (
-    SELECT min(c.from_exclusive) FROM indexer.coverage c WHERE c.stream = f.stream AND c.from_exclusive < f.history_floor AND c.to_inclusive >= f.history_floor
+    SELECT min(c.from_exclusive) FROM coverage c WHERE c.stream = f.stream AND c.from_exclusive < f.history_floor AND c.to_inclusive >= f.history_floor
 ))
 WHERE f.stream = $1 RETURNING f.history_floor
 `
@@ -445,7 +445,7 @@ func (q *Queries) FloorLower(ctx context.Context, db DBTX, stream string) (int64
 }
 
 const lookupsForgetCreated = `-- name: LookupsForgetCreated :many
-DELETE FROM indexer.lookups l USING (SELECT unnest($1::text[]) AS contract_id) c
+DELETE FROM lookups l USING (SELECT unnest($1::text[]) AS contract_id) c
 WHERE l.contract_id = c.contract_id RETURNING l.ledger_offset, l.node_id
 `
 
@@ -476,7 +476,7 @@ func (q *Queries) LookupsForgetCreated(ctx context.Context, db DBTX, contractIds
 }
 
 const lookupsForgetExact = `-- name: LookupsForgetExact :exec
-DELETE FROM indexer.lookup_exact_payloads x
+DELETE FROM lookup_exact_payloads x
 USING (SELECT unnest($1::bigint[]) AS ledger_offset, unnest($2::integer[]) AS node_id) gone
 WHERE x.ledger_offset = gone.ledger_offset AND x.node_id = gone.node_id
 `

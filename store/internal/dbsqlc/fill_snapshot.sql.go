@@ -11,9 +11,9 @@ import (
 
 const lookupsForgetCarried = `-- name: LookupsForgetCarried :exec
 WITH gone AS (
-    DELETE FROM indexer.lookups l USING indexer.shown_created c WHERE c.contract_id = l.contract_id RETURNING l.ledger_offset, l.node_id
+    DELETE FROM lookups l USING shown_created c WHERE c.contract_id = l.contract_id RETURNING l.ledger_offset, l.node_id
 )
-DELETE FROM indexer.lookup_exact_payloads x USING gone g
+DELETE FROM lookup_exact_payloads x USING gone g
 WHERE x.ledger_offset = g.ledger_offset AND x.node_id = g.node_id
 `
 
@@ -25,13 +25,13 @@ func (q *Queries) LookupsForgetCarried(ctx context.Context, db DBTX) error {
 
 const waitingSnapshot = `-- name: WaitingSnapshot :one
 
-SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at FROM indexer.snapshots s WHERE s.snapshot_offset = (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates')
+SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at FROM snapshots s WHERE s.snapshot_offset = (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
 `
 
 // The snapshot that waits until it lowers the state floor.
-func (q *Queries) WaitingSnapshot(ctx context.Context, db DBTX) (IndexerSnapshots, error) {
+func (q *Queries) WaitingSnapshot(ctx context.Context, db DBTX) (Snapshots, error) {
 	row := db.QueryRow(ctx, waitingSnapshot)
-	var i IndexerSnapshots
+	var i Snapshots
 	err := row.Scan(
 		&i.SnapshotOffset,
 		&i.Scope,
@@ -45,9 +45,9 @@ func (q *Queries) WaitingSnapshot(ctx context.Context, db DBTX) (IndexerSnapshot
 }
 
 const waitingSnapshotActivate = `-- name: WaitingSnapshotActivate :exec
-INSERT INTO indexer.fill_active (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
+INSERT INTO fill_active (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
 SELECT c.contract_id, coalesce(c.synchronizer_ref, 0), c.template_ref, c.ledger_offset, c.node_id, c.reassignment_counter
-FROM indexer.carried_created c WHERE c.snapshot_offset = $1 AND c.reassignment_counter IS NOT NULL
+FROM carried_created c WHERE c.snapshot_offset = $1 AND c.reassignment_counter IS NOT NULL
 `
 
 // Begins with what is active at its offset.
@@ -58,16 +58,16 @@ func (q *Queries) WaitingSnapshotActivate(ctx context.Context, db DBTX, snapshot
 
 const waitingSnapshotContradicted = `-- name: WaitingSnapshotContradicted :many
 SELECT c.contract_id, c.ledger_offset, c.node_id, false AS lacking
-FROM indexer.carried_created c
+FROM carried_created c
 WHERE c.snapshot_offset = $1 AND c.reassignment_counter IS NOT NULL
-  AND EXISTS (SELECT FROM indexer.coverage v WHERE v.from_exclusive < c.ledger_offset AND v.to_inclusive >= c.ledger_offset)
-  AND NOT EXISTS (SELECT FROM indexer.created x WHERE x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id)
+  AND EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < c.ledger_offset AND v.to_inclusive >= c.ledger_offset)
+  AND NOT EXISTS (SELECT FROM created x WHERE x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id)
 UNION ALL
 SELECT c.contract_id, c.ledger_offset, c.node_id, true
-FROM indexer.carried_created c
+FROM carried_created c
 WHERE c.snapshot_offset <> $1 AND c.reassignment_counter IS NOT NULL AND c.ledger_offset <= $1
   AND NOT EXISTS (
-      SELECT FROM indexer.carried_created x
+      SELECT FROM carried_created x
       WHERE x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id AND x.snapshot_offset = $1 AND x.reassignment_counter IS NOT NULL)
 LIMIT 1
 `
@@ -108,19 +108,19 @@ func (q *Queries) WaitingSnapshotContradicted(ctx context.Context, db DBTX, snap
 
 const waitingSnapshotDrop = `-- name: WaitingSnapshotDrop :execrows
 WITH waiting AS (
-    SELECT f.waiting_snapshot AS snapshot_offset FROM indexer.floors f WHERE f.stream = 'updates'
+    SELECT f.waiting_snapshot AS snapshot_offset FROM floors f WHERE f.stream = 'updates'
 ), created AS (
-    DELETE FROM indexer.carried_created x WHERE x.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
+    DELETE FROM carried_created x WHERE x.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
 ), views AS (
-    DELETE FROM indexer.carried_interface_views x WHERE x.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
+    DELETE FROM carried_interface_views x WHERE x.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
 ), reassignments AS (
-    DELETE FROM indexer.carried_reassignments x WHERE x.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
+    DELETE FROM carried_reassignments x WHERE x.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
 ), unknown AS (
-    DELETE FROM indexer.carried_unknown_elements x WHERE x.ledger_offset = (SELECT w.snapshot_offset FROM waiting w)
+    DELETE FROM carried_unknown_elements x WHERE x.ledger_offset = (SELECT w.snapshot_offset FROM waiting w)
 ), exact AS (
-    DELETE FROM indexer.carried_exact_payloads x WHERE x.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
+    DELETE FROM carried_exact_payloads x WHERE x.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
 )
-DELETE FROM indexer.snapshots s WHERE s.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
+DELETE FROM snapshots s WHERE s.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
 `
 
 // Removes it with its rows.
@@ -133,7 +133,7 @@ func (q *Queries) WaitingSnapshotDrop(ctx context.Context, db DBTX) (int64, erro
 }
 
 const waitingSnapshotSet = `-- name: WaitingSnapshotSet :exec
-UPDATE indexer.floors SET waiting_snapshot = $1::bigint WHERE stream = 'updates'
+UPDATE floors SET waiting_snapshot = $1::bigint WHERE stream = 'updates'
 `
 
 func (q *Queries) WaitingSnapshotSet(ctx context.Context, db DBTX, snapshotOffset int64) error {

@@ -11,8 +11,8 @@ import (
 
 const floorsGet = `-- name: FloorsGet :one
 SELECT f.history_floor, f.state_floor,
-    coalesce(f.state_floor, (SELECT x.projected_from FROM indexer.fill x), f.history_floor)::bigint AS projected_from
-FROM indexer.floors f WHERE f.stream = $1
+    coalesce(f.state_floor, (SELECT x.projected_from FROM fill x), f.history_floor)::bigint AS projected_from
+FROM floors f WHERE f.stream = $1
 `
 
 type FloorsGetRow struct {
@@ -30,7 +30,7 @@ func (q *Queries) FloorsGet(ctx context.Context, db DBTX, stream string) (Floors
 }
 
 const floorsSet = `-- name: FloorsSet :exec
-INSERT INTO indexer.floors AS f (stream, history_floor, state_floor) VALUES ($1, $2, $3)
+INSERT INTO floors AS f (stream, history_floor, state_floor) VALUES ($1, $2, $3)
 ON CONFLICT (stream) DO UPDATE SET history_floor = excluded.history_floor, state_floor = excluded.state_floor,
     waiting_snapshot = CASE WHEN f.waiting_snapshot >= excluded.state_floor THEN NULL ELSE f.waiting_snapshot END
 `

@@ -10,7 +10,7 @@ import (
 )
 
 const historyCheckpoint = `-- name: HistoryCheckpoint :exec
-INSERT INTO indexer.checkpoints (stream, event_id, updated_at) VALUES ($1, $2, now())
+INSERT INTO checkpoints (stream, event_id, updated_at) VALUES ($1, $2, now())
 ON CONFLICT (stream) DO UPDATE SET event_id = excluded.event_id, ledger_offset = NULL, updated_at = excluded.updated_at
 `
 
@@ -25,7 +25,7 @@ func (q *Queries) HistoryCheckpoint(ctx context.Context, db DBTX, arg HistoryChe
 }
 
 const historyCheckpointGet = `-- name: HistoryCheckpointGet :many
-SELECT c.ledger_offset, c.event_id FROM indexer.checkpoints c WHERE c.stream = $1
+SELECT c.ledger_offset, c.event_id FROM checkpoints c WHERE c.stream = $1
 `
 
 type HistoryCheckpointGetRow struct {
@@ -54,7 +54,7 @@ func (q *Queries) HistoryCheckpointGet(ctx context.Context, db DBTX, stream stri
 }
 
 const historyCheckpointsElsewhere = `-- name: HistoryCheckpointsElsewhere :many
-SELECT c.stream FROM indexer.checkpoints c WHERE NOT c.stream = ANY ($1::text[]) AND c.event_id IS NOT NULL ORDER BY c.stream
+SELECT c.stream FROM checkpoints c WHERE NOT c.stream = ANY ($1::text[]) AND c.event_id IS NOT NULL ORDER BY c.stream
 `
 
 // Checkpoints of streams that there are not, with an event id, which only the history has.
@@ -79,7 +79,7 @@ func (q *Queries) HistoryCheckpointsElsewhere(ctx context.Context, db DBTX, stre
 }
 
 const historyCheckpointsElsewhereRemove = `-- name: HistoryCheckpointsElsewhereRemove :exec
-DELETE FROM indexer.checkpoints c WHERE NOT c.stream = ANY ($1::text[]) AND c.event_id IS NOT NULL
+DELETE FROM checkpoints c WHERE NOT c.stream = ANY ($1::text[]) AND c.event_id IS NOT NULL
 `
 
 func (q *Queries) HistoryCheckpointsElsewhereRemove(ctx context.Context, db DBTX, streams []string) error {
@@ -88,7 +88,7 @@ func (q *Queries) HistoryCheckpointsElsewhereRemove(ctx context.Context, db DBTX
 }
 
 const historyEnds = `-- name: HistoryEnds :one
-SELECT coalesce(min(t.seq) - 1, 0)::bigint AS before, coalesce(max(t.seq), 0)::bigint AS newest FROM indexer.transactions t
+SELECT coalesce(min(t.seq) - 1, 0)::bigint AS before, coalesce(max(t.seq), 0)::bigint AS newest FROM transactions t
 `
 
 type HistoryEndsRow struct {
@@ -108,8 +108,8 @@ const historyIDsStored = `-- name: HistoryIDsStored :many
 SELECT w.event_id::text AS event_id
 FROM (SELECT unnest($1::text[]) AS event_id) w
 WHERE (
-    SELECT t.seq FROM indexer.transactions t
-    WHERE t.event_id = w.event_id AND t.seq > $2::bigint AND t.seq <= $3::bigint LIMIT 1
+    SELECT t.seq FROM transactions t
+    WHERE t.event_id = w.event_id AND t.seq + 0 > $2::bigint AND t.seq + 0 <= $3::bigint LIMIT 1
 ) IS NOT NULL
 `
 
@@ -119,7 +119,8 @@ type HistoryIDsStoredParams struct {
 	ToInclusive   int64    `db:"to_inclusive"`
 }
 
-// Those of some event ids that stand on a record after one seq up to another. Each is looked up by index: the list has no statistics.
+// Those of some event ids that stand on a record after one seq up to another. The additions keep PostgreSQL from reading all seqs between
+// the two for each id: it takes them for few in a table that was not analyzed since it grew.
 func (q *Queries) HistoryIDsStored(ctx context.Context, db DBTX, arg HistoryIDsStoredParams) ([]string, error) {
 	rows, err := db.Query(ctx, historyIDsStored, arg.EventIds, arg.FromExclusive, arg.ToInclusive)
 	if err != nil {
@@ -143,11 +144,11 @@ func (q *Queries) HistoryIDsStored(ctx context.Context, db DBTX, arg HistoryIDsS
 const historyMarks = `-- name: HistoryMarks :many
 SELECT t.seq, t.event_id, t.fingerprint, ((
     SELECT count(*) FROM (
-        SELECT o.seq FROM indexer.transactions o
-        WHERE o.event_id = t.event_id AND o.seq > $1::bigint AND o.seq <= $2::bigint LIMIT 2
+        SELECT o.seq FROM transactions o
+        WHERE o.event_id = t.event_id AND o.seq + 0 > $1::bigint AND o.seq + 0 <= $2::bigint LIMIT 2
     ) found
 ) = 1)::boolean AS alone
-FROM indexer.transactions t WHERE t.seq > $3::bigint AND t.seq <= $2::bigint ORDER BY t.seq
+FROM transactions t WHERE t.seq > $3::bigint AND t.seq <= $2::bigint ORDER BY t.seq
 `
 
 type HistoryMarksParams struct {
@@ -164,7 +165,7 @@ type HistoryMarksRow struct {
 }
 
 // What recognises the records after one seq up to another, and whether each has its event id alone in the generation that begins after
-// a third. The subquery is of the sort that is only answered row by row, by index.
+// a third. The subquery is of the sort that is only answered row by row, by index. For the additions see HistoryIDsStored.
 func (q *Queries) HistoryMarks(ctx context.Context, db DBTX, arg HistoryMarksParams) ([]HistoryMarksRow, error) {
 	rows, err := db.Query(ctx, historyMarks, arg.Generation, arg.ToInclusive, arg.FromExclusive)
 	if err != nil {
@@ -191,7 +192,7 @@ func (q *Queries) HistoryMarks(ctx context.Context, db DBTX, arg HistoryMarksPar
 }
 
 const historyPositionGet = `-- name: HistoryPositionGet :one
-SELECT revision, shown_after, shown_to, read_after, last_seq, leftovers FROM indexer.history_position
+SELECT revision, shown_after, shown_to, read_after, last_seq, leftovers FROM history_position
 `
 
 type HistoryPositionGetRow struct {
@@ -218,7 +219,7 @@ func (q *Queries) HistoryPositionGet(ctx context.Context, db DBTX) (HistoryPosit
 }
 
 const historyPositionHold = `-- name: HistoryPositionHold :many
-SELECT revision FROM indexer.history_position WHERE revision = $1 FOR UPDATE
+SELECT revision FROM history_position WHERE revision = $1 FOR UPDATE
 `
 
 // Keeps the position as it is until the transaction ends. No row: it is not what the writer saw.
@@ -243,7 +244,7 @@ func (q *Queries) HistoryPositionHold(ctx context.Context, db DBTX, revision int
 }
 
 const historyPositionPut = `-- name: HistoryPositionPut :exec
-INSERT INTO indexer.history_position (revision, shown_after, shown_to, read_after, last_seq, leftovers)
+INSERT INTO history_position (revision, shown_after, shown_to, read_after, last_seq, leftovers)
 VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (only_row) DO UPDATE SET revision = excluded.revision, shown_after = excluded.shown_after, shown_to = excluded.shown_to,
     read_after = excluded.read_after, last_seq = excluded.last_seq, leftovers = excluded.leftovers
@@ -271,7 +272,7 @@ func (q *Queries) HistoryPositionPut(ctx context.Context, db DBTX, arg HistoryPo
 }
 
 const historySeqs = `-- name: HistorySeqs :many
-SELECT t.seq FROM indexer.transactions t WHERE t.seq > $1 AND t.seq <= $2
+SELECT t.seq FROM transactions t WHERE t.seq > $1 AND t.seq <= $2
 `
 
 type HistorySeqsParams struct {
@@ -298,4 +299,16 @@ func (q *Queries) HistorySeqs(ctx context.Context, db DBTX, arg HistorySeqsParam
 		return nil, err
 	}
 	return items, nil
+}
+
+const relationBlocks = `-- name: RelationBlocks :one
+SELECT (pg_relation_size(($1::text)::regclass) / current_setting('block_size')::bigint)::bigint AS blocks
+`
+
+// How many blocks a table has.
+func (q *Queries) RelationBlocks(ctx context.Context, db DBTX, relation string) (int64, error) {
+	row := db.QueryRow(ctx, relationBlocks, relation)
+	var blocks int64
+	err := row.Scan(&blocks)
+	return blocks, err
 }

@@ -54,7 +54,7 @@ func (q *Queries) InspectLock(ctx context.Context, db DBTX, arg InspectLockParam
 const inspectRelations = `-- name: InspectRelations :one
 SELECT count(*) AS relations, coalesce(min(c.relname) FILTER (WHERE NOT pg_has_role(c.relowner, 'USAGE')), '')::text AS foreign_relation
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = 'indexer' AND c.relkind IN ('r', 'p', 'i', 'I')
+WHERE n.nspname::text = $1::text AND c.relkind IN ('r', 'p', 'i', 'I')
 `
 
 type InspectRelationsRow struct {
@@ -62,10 +62,10 @@ type InspectRelationsRow struct {
 	ForeignRelation string `db:"foreign_relation"`
 }
 
-// How many relations schema indexer has, indexes included, and one that does not belong to this user, empty: none.
+// How many relations a schema has, indexes included, and one that does not belong to this user, empty: none.
 // Who does not own a table can't attach partitions to it.
-func (q *Queries) InspectRelations(ctx context.Context, db DBTX) (InspectRelationsRow, error) {
-	row := db.QueryRow(ctx, inspectRelations)
+func (q *Queries) InspectRelations(ctx context.Context, db DBTX, schema string) (InspectRelationsRow, error) {
+	row := db.QueryRow(ctx, inspectRelations, schema)
 	var i InspectRelationsRow
 	err := row.Scan(&i.Relations, &i.ForeignRelation)
 	return i, err
@@ -74,7 +74,7 @@ func (q *Queries) InspectRelations(ctx context.Context, db DBTX) (InspectRelatio
 const inspectSchemas = `-- name: InspectSchemas :many
 SELECT n.nspname::text AS name, pg_get_userbyid(n.nspowner)::text AS owner, pg_has_role(n.nspowner, 'USAGE') AS owned,
     has_schema_privilege(n.oid, 'USAGE') AS usable
-FROM pg_catalog.pg_namespace n WHERE n.nspname IN ('indexer', 'ledger') ORDER BY 1
+FROM pg_catalog.pg_namespace n WHERE n.nspname::text = ANY ($1::text[]) ORDER BY 1
 `
 
 type InspectSchemasRow struct {
@@ -84,9 +84,9 @@ type InspectSchemasRow struct {
 	Usable bool   `db:"usable"`
 }
 
-// Our schemas, as far as they exist.
-func (q *Queries) InspectSchemas(ctx context.Context, db DBTX) ([]InspectSchemasRow, error) {
-	rows, err := db.Query(ctx, inspectSchemas)
+// Schemas, as far as they exist.
+func (q *Queries) InspectSchemas(ctx context.Context, db DBTX, schemas []string) ([]InspectSchemasRow, error) {
+	rows, err := db.Query(ctx, inspectSchemas, schemas)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +210,7 @@ func (q *Queries) InspectSettings(ctx context.Context, db DBTX, names []string) 
 const inspectVersionTable = `-- name: InspectVersionTable :one
 SELECT count(*) > 0 AS found, coalesce(bool_and(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')), false)::boolean AS readable
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = 'indexer' AND c.relname = 'schema_version'
+WHERE n.nspname::text = $1::text AND c.relname = 'schema_version'
 `
 
 type InspectVersionTableRow struct {
@@ -220,9 +220,40 @@ type InspectVersionTableRow struct {
 
 // Whether the schema's version is recorded, and may be read. Catalogs are asked, because to_regclass fails where the
 // schema can't be used.
-func (q *Queries) InspectVersionTable(ctx context.Context, db DBTX) (InspectVersionTableRow, error) {
-	row := db.QueryRow(ctx, inspectVersionTable)
+func (q *Queries) InspectVersionTable(ctx context.Context, db DBTX, schema string) (InspectVersionTableRow, error) {
+	row := db.QueryRow(ctx, inspectVersionTable, schema)
 	var i InspectVersionTableRow
 	err := row.Scan(&i.Found, &i.Readable)
 	return i, err
+}
+
+const inspectViews = `-- name: InspectViews :many
+SELECT DISTINCT n.nspname::text AS name
+FROM pg_catalog.pg_depend d
+JOIN pg_catalog.pg_rewrite r ON d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid
+JOIN pg_catalog.pg_class v ON v.oid = r.ev_class AND v.relname = 'updates' AND v.relkind = 'v'
+JOIN pg_catalog.pg_namespace n ON n.oid = v.relnamespace
+JOIN pg_catalog.pg_class t ON d.refclassid = 'pg_catalog.pg_class'::regclass AND t.oid = d.refobjid AND t.relname = 'updates'
+JOIN pg_catalog.pg_namespace o ON o.oid = t.relnamespace AND o.nspname::text = $1::text
+`
+
+// The schemas in which the analysts' view of the updates reads our table of them.
+func (q *Queries) InspectViews(ctx context.Context, db DBTX, schema string) ([]string, error) {
+	rows, err := db.Query(ctx, inspectViews, schema)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		items = append(items, name)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

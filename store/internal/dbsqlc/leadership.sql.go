@@ -14,7 +14,7 @@ import (
 const leadershipEndAbandoned = `-- name: LeadershipEndAbandoned :many
 SELECT pg_terminate_backend(a.pid) AS ended FROM pg_catalog.pg_stat_activity a
 WHERE a.datname = current_database()
-  AND CASE WHEN a.application_name LIKE $1::text || '%' THEN pg_try_advisory_xact_lock($2::int, $3::int) ELSE false END
+  AND CASE WHEN starts_with(a.application_name, $1::text) THEN pg_try_advisory_xact_lock($2::int, $3::int) ELSE false END
 `
 
 type LeadershipEndAbandonedParams struct {
@@ -46,7 +46,7 @@ func (q *Queries) LeadershipEndAbandoned(ctx context.Context, db DBTX, arg Leade
 
 const leadershipEndOlder = `-- name: LeadershipEndOlder :many
 SELECT pg_terminate_backend(a.pid) AS ended FROM pg_catalog.pg_stat_activity a
-WHERE a.datname = current_database() AND a.application_name LIKE $1::text || '%' AND a.pid <> pg_backend_pid()
+WHERE a.datname = current_database() AND starts_with(a.application_name, $1::text) AND a.pid <> pg_backend_pid()
 `
 
 // Ends the sessions of earlier leaders: one may be paused in the middle of a transaction. The caller holds the
@@ -72,7 +72,7 @@ func (q *Queries) LeadershipEndOlder(ctx context.Context, db DBTX, applicationNa
 }
 
 const leadershipEndTerm = `-- name: LeadershipEndTerm :exec
-UPDATE indexer.leadership SET epoch = epoch + 1, holder = NULL, led_since = NULL WHERE role = $1
+UPDATE leadership SET epoch = epoch + 1, holder = NULL, led_since = NULL WHERE role = $1
 `
 
 // Nobody leads then, until the next leader raises the epoch.
@@ -83,7 +83,7 @@ func (q *Queries) LeadershipEndTerm(ctx context.Context, db DBTX, role string) e
 
 const leadershipExclude = `-- name: LeadershipExclude :one
 WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock($2::int, $3::int))
-UPDATE indexer.leadership l SET epoch = l.epoch FROM turn WHERE l.role = $1 RETURNING l.epoch
+UPDATE leadership l SET epoch = l.epoch FROM turn WHERE l.role = $1 RETURNING l.epoch
 `
 
 type LeadershipExcludeParams struct {
@@ -102,7 +102,7 @@ func (q *Queries) LeadershipExclude(ctx context.Context, db DBTX, arg Leadership
 }
 
 const leadershipGet = `-- name: LeadershipGet :one
-SELECT epoch, holder, led_since FROM indexer.leadership WHERE role = $1
+SELECT epoch, holder, led_since FROM leadership WHERE role = $1
 `
 
 type LeadershipGetRow struct {
@@ -120,7 +120,7 @@ func (q *Queries) LeadershipGet(ctx context.Context, db DBTX, role string) (Lead
 
 const leadershipHold = `-- name: LeadershipHold :one
 WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock_shared($3::int, $4::int))
-SELECT l.epoch FROM turn, indexer.leadership l WHERE l.role = $1 AND l.epoch = $2 FOR SHARE OF l
+SELECT l.epoch FROM turn, leadership l WHERE l.role = $1 AND l.epoch = $2 FOR SHARE OF l
 `
 
 type LeadershipHoldParams struct {
@@ -178,7 +178,7 @@ func (q *Queries) LeadershipLocked(ctx context.Context, db DBTX, arg LeadershipL
 }
 
 const leadershipMark = `-- name: LeadershipMark :one
-SELECT xmin::text AS mark FROM indexer.leadership WHERE role = $1
+SELECT xmin::text AS mark FROM leadership WHERE role = $1
 `
 
 // Another one after each repair that concerns the role, and after each change of its leader.
@@ -190,7 +190,7 @@ func (q *Queries) LeadershipMark(ctx context.Context, db DBTX, role string) (str
 }
 
 const leadershipRaise = `-- name: LeadershipRaise :one
-UPDATE indexer.leadership SET epoch = epoch + 1, holder = $1, led_since = now() WHERE role = $2 RETURNING epoch
+UPDATE leadership SET epoch = epoch + 1, holder = $1, led_since = now() WHERE role = $2 RETURNING epoch
 `
 
 type LeadershipRaiseParams struct {

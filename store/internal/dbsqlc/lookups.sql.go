@@ -12,7 +12,7 @@ import (
 )
 
 const lookupSave = `-- name: LookupSave :one
-UPDATE indexer.lookups SET status = $1, reason = $2, looked_up_at = $3, template_ref = $4,
+UPDATE lookups SET status = $1, reason = $2, looked_up_at = $3, template_ref = $4,
     created_at = $5, payload = $6, contract_key = $7, contract_key_hash = $8,
     signatories = $9, observers = $10, witness_parties = $11
 WHERE contract_id = $12 AND status = 'wanted'
@@ -63,7 +63,7 @@ func (q *Queries) LookupSave(ctx context.Context, db DBTX, arg LookupSaveParams)
 const lookupsCount = `-- name: LookupsCount :one
 SELECT count(*) FILTER (WHERE status = 'wanted') AS wanted, count(*) FILTER (WHERE status = 'found') AS found,
     count(*) FILTER (WHERE status = 'not_found') AS not_found, count(*) FILTER (WHERE status = 'unusable') AS unusable
-FROM indexer.lookups
+FROM lookups
 `
 
 type LookupsCountRow struct {
@@ -88,8 +88,8 @@ func (q *Queries) LookupsCount(ctx context.Context, db DBTX) (LookupsCountRow, e
 const lookupsCreationKnown = `-- name: LookupsCreationKnown :many
 SELECT w.contract_id::text AS contract_id
 FROM (SELECT unnest($1::text[]) AS contract_id) w
-WHERE EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = w.contract_id AND c.ledger_offset + 0 <= (SELECT indexer.watermark()))
-   OR EXISTS (SELECT FROM indexer.carried_created c WHERE c.contract_id = w.contract_id)
+WHERE EXISTS (SELECT FROM created c WHERE c.contract_id = w.contract_id AND c.ledger_offset + 0 <= (SELECT watermark()))
+   OR EXISTS (SELECT FROM shown_created c WHERE c.contract_id = w.contract_id)
 `
 
 // Those of some contracts whose creation is here, up to the watermark, after all. The ids come as a list, so that each is
@@ -115,7 +115,7 @@ func (q *Queries) LookupsCreationKnown(ctx context.Context, db DBTX, contractIds
 }
 
 const lookupsForget = `-- name: LookupsForget :exec
-DELETE FROM indexer.lookups WHERE status = 'wanted' AND contract_id = ANY ($1::text[])
+DELETE FROM lookups WHERE status = 'wanted' AND contract_id = ANY ($1::text[])
 `
 
 func (q *Queries) LookupsForget(ctx context.Context, db DBTX, contractIds []string) error {
@@ -124,8 +124,8 @@ func (q *Queries) LookupsForget(ctx context.Context, db DBTX, contractIds []stri
 }
 
 const lookupsWant = `-- name: LookupsWant :exec
-INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
-SELECT m.contract_id, m.ledger_offset, m.node_id FROM indexer.missing_lookups($1, $2) m
+INSERT INTO lookups (contract_id, ledger_offset, node_id)
+SELECT m.contract_id, m.ledger_offset, m.node_id FROM missing_lookups($1, $2) m
 `
 
 type LookupsWantParams struct {
@@ -140,7 +140,7 @@ func (q *Queries) LookupsWant(ctx context.Context, db DBTX, arg LookupsWantParam
 }
 
 const lookupsWanted = `-- name: LookupsWanted :many
-SELECT contract_id FROM indexer.lookups WHERE status = 'wanted' ORDER BY ledger_offset, node_id LIMIT $1::bigint
+SELECT contract_id FROM lookups WHERE status = 'wanted' ORDER BY ledger_offset, node_id LIMIT $1::bigint
 `
 
 func (q *Queries) LookupsWanted(ctx context.Context, db DBTX, atMost int64) ([]string, error) {

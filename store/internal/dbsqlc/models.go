@@ -10,7 +10,7 @@ import (
 )
 
 // What records of aborted transfer instructions add. Shown as ledger.aborted_transfer_instructions.
-type IndexerAbortedTransferInstructions struct {
+type AbortedTransferInstructions struct {
 	Seq            int64              `db:"seq"`
 	Date           pgtype.Timestamptz `db:"date"`
 	InstructionCid string             `db:"instruction_cid"`
@@ -19,7 +19,7 @@ type IndexerAbortedTransferInstructions struct {
 }
 
 // One narrow row per contract and synchronizer that is active at the watermark. The activation names its creation event, and is the key: no event activates twice.
-type IndexerActiveContracts struct {
+type ActiveContracts struct {
 	ContractID          string `db:"contract_id"`
 	SynchronizerRef     int32  `db:"synchronizer_ref"`
 	TemplateRef         int32  `db:"template_ref"`
@@ -29,13 +29,13 @@ type IndexerActiveContracts struct {
 }
 
 // Templates of amulets, which are read by their payload.
-type IndexerAmuletTemplates struct {
+type AmuletTemplates struct {
 	TemplateRef int32 `db:"template_ref"`
 	IsLocked    bool  `db:"is_locked"`
 }
 
 // Facts: archived events. Shown, with the consuming rows of exercised, as ledger.archived_events.
-type IndexerArchived struct {
+type Archived struct {
 	LedgerOffset          int64              `db:"ledger_offset"`
 	NodeID                int32              `db:"node_id"`
 	ContractID            string             `db:"contract_id"`
@@ -48,7 +48,7 @@ type IndexerArchived struct {
 }
 
 // The balance changes that came with transfers. Shown as ledger.balance_changes.
-type IndexerBalanceChanges struct {
+type BalanceChanges struct {
 	Seq                                int64              `db:"seq"`
 	Ordinal                            int32              `db:"ordinal"`
 	Date                               pgtype.Timestamptz `db:"date"`
@@ -60,8 +60,8 @@ type IndexerBalanceChanges struct {
 }
 
 // Of which rounds balances can be told.
-type IndexerBalanceRounds struct {
-	// As in indexer.balance_totals.
+type BalanceRounds struct {
+	// As in balance_totals.
 	Generation int64 `db:"generation"`
 	// The greatest round of any record of a known kind. NULL: none has told one.
 	Newest *int64 `db:"newest"`
@@ -70,7 +70,7 @@ type IndexerBalanceRounds struct {
 }
 
 // Derived from balance changes: running totals, one row per party and round in which it has any change. A change that came without a round is in none. Read by ledger.reported_balance_at and ledger.reported_balances_at.
-type IndexerBalanceTotals struct {
+type BalanceTotals struct {
 	// The reading of the history whose balance changes are summed up: the seq after which its records begin.
 	Generation int64 `db:"generation"`
 	// The party.
@@ -83,8 +83,8 @@ type IndexerBalanceTotals struct {
 	HoldingFeesRate ledger.Decimal `db:"holding_fees_rate"`
 }
 
-// Carried rows: creation events that the snapshot at snapshot_offset named. They belong to no covered range. indexer.shown_created and the like leave out those of the snapshot that waits (indexer.floors).
-type IndexerCarriedCreated struct {
+// Carried rows: creation events that the snapshot at snapshot_offset named. They belong to no covered range. shown_created and the like leave out those of the snapshot that waits (floors).
+type CarriedCreated struct {
 	LedgerOffset        int64              `db:"ledger_offset"`
 	NodeID              int32              `db:"node_id"`
 	SnapshotOffset      int64              `db:"snapshot_offset"`
@@ -107,7 +107,7 @@ type IndexerCarriedCreated struct {
 }
 
 // As exact_payloads, of carried rows.
-type IndexerCarriedExactPayloads struct {
+type CarriedExactPayloads struct {
 	LedgerOffset   int64   `db:"ledger_offset"`
 	NodeID         *int32  `db:"node_id"`
 	InterfaceID    *string `db:"interface_id"`
@@ -118,7 +118,7 @@ type IndexerCarriedExactPayloads struct {
 }
 
 // Carried rows: interface views of carried_created.
-type IndexerCarriedInterfaceViews struct {
+type CarriedInterfaceViews struct {
 	LedgerOffset            int64   `db:"ledger_offset"`
 	NodeID                  int32   `db:"node_id"`
 	Ordinal                 int32   `db:"ordinal"`
@@ -135,7 +135,7 @@ type IndexerCarriedInterfaceViews struct {
 }
 
 // Carried rows: reassignments that were in flight at a snapshot's offset.
-type IndexerCarriedReassignments struct {
+type CarriedReassignments struct {
 	LedgerOffset          int64              `db:"ledger_offset"`
 	NodeID                int32              `db:"node_id"`
 	SnapshotOffset        int64              `db:"snapshot_offset"`
@@ -158,7 +158,7 @@ type IndexerCarriedReassignments struct {
 }
 
 // What came of a kind that is not known, raw, of the snapshot at ledger_offset. Shown as ledger.unknown_updates.
-type IndexerCarriedUnknownElements struct {
+type CarriedUnknownElements struct {
 	LedgerOffset int64   `db:"ledger_offset"`
 	Ordinal      int32   `db:"ordinal"`
 	Kind         string  `db:"kind"`
@@ -168,14 +168,14 @@ type IndexerCarriedUnknownElements struct {
 }
 
 // As exact_payloads, of offset checkpoints.
-type IndexerCheckpointExactPayloads struct {
+type CheckpointExactPayloads struct {
 	LedgerOffset int64  `db:"ledger_offset"`
 	Field        string `db:"field"`
 	Exact        []byte `db:"exact"`
 }
 
 // Where each stream resumes. For updates this is the watermark: the projected end, and what readers see.
-type IndexerCheckpoints struct {
+type Checkpoints struct {
 	Stream       string             `db:"stream"`
 	LedgerOffset *int64             `db:"ledger_offset"`
 	EventID      *string            `db:"event_id"`
@@ -183,7 +183,7 @@ type IndexerCheckpoints struct {
 }
 
 // Which offset ranges are in the facts. Written in the transaction that writes the facts.
-type IndexerCoverage struct {
+type Coverage struct {
 	Stream        string `db:"stream"`
 	Scope         string `db:"scope"`
 	FromExclusive int64  `db:"from_exclusive"`
@@ -191,7 +191,7 @@ type IndexerCoverage struct {
 }
 
 // Facts: creation events of covered updates. Shown, with carried_created, as ledger.created_events.
-type IndexerCreated struct {
+type Created struct {
 	LedgerOffset      int64              `db:"ledger_offset"`
 	NodeID            int32              `db:"node_id"`
 	Origin            string             `db:"origin"`
@@ -212,21 +212,22 @@ type IndexerCreated struct {
 }
 
 // Creation events of facts and of carried rows that are shown together, to be looked up by (ledger_offset, node_id).
-type IndexerCreations struct {
-	LedgerOffset   int64              `db:"ledger_offset"`
-	NodeID         int32              `db:"node_id"`
-	ContractID     string             `db:"contract_id"`
-	TemplateRef    int32              `db:"template_ref"`
-	CreatedAt      pgtype.Timestamptz `db:"created_at"`
-	Payload        []byte             `db:"payload"`
-	ContractKey    []byte             `db:"contract_key"`
-	Signatories    []string           `db:"signatories"`
-	Observers      []string           `db:"observers"`
-	WitnessParties []string           `db:"witness_parties"`
+type Creations struct {
+	LedgerOffset    int64              `db:"ledger_offset"`
+	NodeID          int32              `db:"node_id"`
+	ContractID      string             `db:"contract_id"`
+	TemplateRef     int32              `db:"template_ref"`
+	CreatedAt       pgtype.Timestamptz `db:"created_at"`
+	Payload         []byte             `db:"payload"`
+	ContractKey     []byte             `db:"contract_key"`
+	ContractKeyHash []byte             `db:"contract_key_hash"`
+	Signatories     []string           `db:"signatories"`
+	Observers       []string           `db:"observers"`
+	WitnessParties  []string           `db:"witness_parties"`
 }
 
 // Values of updates and their events that their own column cannot hold as sent, byte by byte. Shown as ledger.exact_payloads.
-type IndexerExactPayloads struct {
+type ExactPayloads struct {
 	LedgerOffset int64   `db:"ledger_offset"`
 	NodeID       *int32  `db:"node_id"`
 	InterfaceID  *string `db:"interface_id"`
@@ -236,7 +237,7 @@ type IndexerExactPayloads struct {
 }
 
 // Facts: exercised events. Shown as ledger.exercised_events.
-type IndexerExercised struct {
+type Exercised struct {
 	LedgerOffset          int64              `db:"ledger_offset"`
 	NodeID                int32              `db:"node_id"`
 	ContractID            string             `db:"contract_id"`
@@ -257,7 +258,7 @@ type IndexerExercised struct {
 }
 
 // How far history was filled in below where indexing began. Which offsets are there stands in coverage. Empty: nothing was filled in.
-type IndexerFill struct {
+type Fill struct {
 	OnlyRow bool `db:"only_row"`
 	// Where indexing began: history at and below this offset was filled in later.
 	BeganAt int64 `db:"began_at"`
@@ -268,7 +269,7 @@ type IndexerFill struct {
 }
 
 // What is active at fill.lifetimes_to, as active_contracts has it at the watermark. Empty unless that is under way.
-type IndexerFillActive struct {
+type FillActive struct {
 	ContractID          string `db:"contract_id"`
 	SynchronizerRef     int32  `db:"synchronizer_ref"`
 	TemplateRef         int32  `db:"template_ref"`
@@ -278,13 +279,13 @@ type IndexerFillActive struct {
 }
 
 // Where contracts were created, of those whose creation was seen or named by a snapshot that is shown; to be looked up by contract_id. One that is known twice has the same offset twice.
-type IndexerFirstCreations struct {
+type FirstCreations struct {
 	ContractID   string `db:"contract_id"`
 	LedgerOffset int64  `db:"ledger_offset"`
 }
 
 // From where events are complete, and from where the active set is known at every offset (NULL: nowhere).
-type IndexerFloors struct {
+type Floors struct {
 	Stream       string `db:"stream"`
 	HistoryFloor int64  `db:"history_floor"`
 	StateFloor   *int64 `db:"state_floor"`
@@ -293,7 +294,7 @@ type IndexerFloors struct {
 }
 
 // How far the transaction history has been read, and which of its readings from the beginning, its generations, readers see. Mostly that is the one that is being read. Moved by compare-and-swap of revision, in the transaction that writes the records; 0: not begun.
-type IndexerHistoryPosition struct {
+type HistoryPosition struct {
 	OnlyRow    bool  `db:"only_row"`
 	Revision   int64 `db:"revision"`
 	ShownAfter int64 `db:"shown_after"`
@@ -304,7 +305,7 @@ type IndexerHistoryPosition struct {
 }
 
 // What the creation event of a holding says, one row per event: to be looked up by (ledger_offset, node_id).
-type IndexerHoldingEvents struct {
+type HoldingEvents struct {
 	LedgerOffset    int64              `db:"ledger_offset"`
 	NodeID          int32              `db:"node_id"`
 	CreatedAt       pgtype.Timestamptz `db:"created_at"`
@@ -322,12 +323,12 @@ type IndexerHoldingEvents struct {
 }
 
 // Templates whose contracts can be holdings.
-type IndexerHoldingTemplates struct {
+type HoldingTemplates struct {
 	TemplateRef int32 `db:"template_ref"`
 }
 
 // The interfaces of which there are views, and what their ids mean.
-type IndexerInterfaceNames struct {
+type InterfaceNames struct {
 	InterfaceID string      `db:"interface_id"`
 	ModuleName  string      `db:"module_name"`
 	EntityName  string      `db:"entity_name"`
@@ -335,7 +336,7 @@ type IndexerInterfaceNames struct {
 }
 
 // Facts: interface views of created. Shown, with carried_interface_views, as ledger.interface_views.
-type IndexerInterfaceViews struct {
+type InterfaceViews struct {
 	LedgerOffset            int64              `db:"ledger_offset"`
 	NodeID                  int32              `db:"node_id"`
 	Ordinal                 int32              `db:"ordinal"`
@@ -351,512 +352,26 @@ type IndexerInterfaceViews struct {
 	Extra                   []byte             `db:"extra"`
 }
 
-// The last row of each party in indexer.balance_totals, so that the balances of all parties at a late round need no search. Read by ledger.reported_balances_at.
-type IndexerLatestTotals struct {
-	// As in indexer.balance_totals.
+// The last row of each party in balance_totals, so that the balances of all parties at a late round need no search. Read by ledger.reported_balances_at.
+type LatestTotals struct {
+	// As in balance_totals.
 	Generation int64 `db:"generation"`
-	// As in indexer.balance_totals.
+	// As in balance_totals.
 	Party string `db:"party"`
-	// As in indexer.balance_totals.
+	// As in balance_totals.
 	Round int64 `db:"round"`
-	// As in indexer.balance_totals.
+	// As in balance_totals.
 	InitialAmount ledger.Decimal `db:"initial_amount"`
-	// As in indexer.balance_totals.
+	// As in balance_totals.
 	HoldingFeesRate ledger.Decimal `db:"holding_fees_rate"`
 }
 
 // One row per writing role. Every write transaction holds its row FOR SHARE at its own epoch, so that a leader of the past can commit nothing.
-type IndexerLeadership struct {
+type Leadership struct {
 	Role     string             `db:"role"`
 	Epoch    int64              `db:"epoch"`
 	Holder   *string            `db:"holder"`
 	LedSince pgtype.Timestamptz `db:"led_since"`
-}
-
-// One row per closed lifetime. Active as of N: active_contracts activated <= N, and lifetimes with activated <= N < deactivated.
-type IndexerLifetimes struct {
-	DeactivatedOffset int64  `db:"deactivated_offset"`
-	ActivatedOffset   int64  `db:"activated_offset"`
-	ActivatedNodeID   int32  `db:"activated_node_id"`
-	SynchronizerRef   int32  `db:"synchronizer_ref"`
-	TemplateRef       int32  `db:"template_ref"`
-	ContractID        string `db:"contract_id"`
-}
-
-// As exact_payloads, of contracts that were looked up.
-type IndexerLookupExactPayloads struct {
-	LedgerOffset int64  `db:"ledger_offset"`
-	NodeID       int32  `db:"node_id"`
-	Field        string `db:"field"`
-	Exact        []byte `db:"exact"`
-}
-
-// Contracts that were archived or exercised, and whose creation was never seen. Wanted ones wait for their look-up; the others are shown as ledger.looked_up_contracts, and are not asked for again.
-type IndexerLookups struct {
-	LedgerOffset    int64              `db:"ledger_offset"`
-	NodeID          int32              `db:"node_id"`
-	ContractID      string             `db:"contract_id"`
-	Status          string             `db:"status"`
-	Reason          *string            `db:"reason"`
-	LookedUpAt      pgtype.Timestamptz `db:"looked_up_at"`
-	TemplateRef     *int32             `db:"template_ref"`
-	CreatedAt       pgtype.Timestamptz `db:"created_at"`
-	Payload         []byte             `db:"payload"`
-	ContractKey     []byte             `db:"contract_key"`
-	ContractKeyHash []byte             `db:"contract_key_hash"`
-	Signatories     []string           `db:"signatories"`
-	Observers       []string           `db:"observers"`
-	WitnessParties  []string           `db:"witness_parties"`
-}
-
-// What records of mints add. Shown as ledger.mints.
-type IndexerMints struct {
-	Seq    int64              `db:"seq"`
-	Date   pgtype.Timestamptz `db:"date"`
-	Round  *int64             `db:"round"`
-	Owner  string             `db:"owner"`
-	Amount ledger.Decimal     `db:"amount"`
-	Extra  []byte             `db:"extra"`
-}
-
-// The one network whose transaction history this database holds: the party that operates it. Empty while the service has not told.
-type IndexerNetwork struct {
-	OnlyRow    bool               `db:"only_row"`
-	NetworkID  string             `db:"network_id"`
-	RecordedAt pgtype.Timestamptz `db:"recorded_at"`
-}
-
-// Hints of the server about record times, the latest per offset and synchronizer. Outside coverage.
-type IndexerOffsetCheckpoints struct {
-	LedgerOffset    int64              `db:"ledger_offset"`
-	SynchronizerRef int32              `db:"synchronizer_ref"`
-	RecordTime      pgtype.Timestamptz `db:"record_time"`
-	Ordinal         int32              `db:"ordinal"`
-	Extra           []byte             `db:"extra"`
-}
-
-// Packages that were vetted at some time, with the last name and version that were not empty. Shown, with those of the templates, as ledger.packages.
-type IndexerPackages struct {
-	PackageID      string `db:"package_id"`
-	PackageName    string `db:"package_name"`
-	PackageVersion string `db:"package_version"`
-}
-
-// The one ledger that this database belongs to. Empty while the server has not told who it is.
-type IndexerParticipant struct {
-	OnlyRow       bool               `db:"only_row"`
-	ParticipantID string             `db:"participant_id"`
-	RecordedAt    pgtype.Timestamptz `db:"recorded_at"`
-}
-
-// The partitions of the fact tables: from_offset inclusive, to_offset exclusive.
-type IndexerPartitions struct {
-	Relation   string `db:"relation"`
-	FromOffset int64  `db:"from_offset"`
-	ToOffset   int64  `db:"to_offset"`
-}
-
-// Each list of parties that was served, in the order in which it was. Written before the rows that refer to it, as the other dictionaries are, and kept when they go.
-type IndexerPartyLists struct {
-	PartyListRef int32    `db:"party_list_ref"`
-	Parties      []string `db:"parties"`
-}
-
-// Derived from transfers and their receivers: the rows of indexer.transfer_parties in the order in which a party's transfers are read. Shown as ledger.party_transfers.
-type IndexerPartyTransfers struct {
-	// As in indexer.transfer_parties.
-	Party string `db:"party"`
-	// As in indexer.transfer_parties.
-	Date pgtype.Timestamptz `db:"date"`
-	// As in indexer.transfer_parties.
-	Seq int64 `db:"seq"`
-	// As in indexer.transfer_parties.
-	Sent bool `db:"sent"`
-	// As in indexer.transfer_parties.
-	Round *int64 `db:"round"`
-	// As in indexer.transfer_parties.
-	Amount *ledger.Decimal `db:"amount"`
-	// As in indexer.transfer_parties.
-	Fee *ledger.Decimal `db:"fee"`
-}
-
-// Long work that is under way, such as catching up: one row per stream. Written about every 10 seconds, beside the batches and not in their transactions, and removed when the work is done. A row that is older than half a minute was left behind by a process that was killed, or waits.
-type IndexerProgress struct {
-	// What is worked on: updates, history (below what is stored), snapshot, transactions.
-	Stream string `db:"stream"`
-	// What is counted, such as updates.
-	Unit string `db:"unit"`
-	// When the work began, or went on after a pause (clock of the process).
-	BeganAt pgtype.Timestamptz `db:"began_at"`
-	// Where it began: an offset of updates; of history a number of offsets that are filled; else so many units.
-	FromExclusive int64 `db:"from_exclusive"`
-	// Where it stands.
-	Reached int64 `db:"reached"`
-	// Where it ends, as far as is known by now. NULL: that is not known.
-	ToInclusive *int64 `db:"to_inclusive"`
-	// Units that were done since began_at.
-	Done int64 `db:"done"`
-	// Units per second over the last ten seconds.
-	PerSecond ledger.Decimal `db:"per_second"`
-	// Until to_inclusive, at the pace of the last ten seconds. NULL: not known.
-	TimeLeft pgtype.Interval `db:"time_left"`
-	// When the row was written (clock of the database).
-	UpdatedAt pgtype.Timestamptz `db:"updated_at"`
-}
-
-// Facts: assigned and unassigned events. Shown, with carried_reassignments, as ledger.reassignments.
-type IndexerReassignments struct {
-	LedgerOffset          int64              `db:"ledger_offset"`
-	NodeID                int32              `db:"node_id"`
-	Kind                  string             `db:"kind"`
-	ContractID            string             `db:"contract_id"`
-	TemplateRef           int32              `db:"template_ref"`
-	SynchronizerRef       *int32             `db:"synchronizer_ref"`
-	RecordTime            pgtype.Timestamptz `db:"record_time"`
-	ReassignmentID        string             `db:"reassignment_id"`
-	SourceRef             int32              `db:"source_ref"`
-	TargetRef             int32              `db:"target_ref"`
-	Submitter             *string            `db:"submitter"`
-	ReassignmentCounter   int64              `db:"reassignment_counter"`
-	AssignmentExclusivity pgtype.Timestamptz `db:"assignment_exclusivity"`
-	WitnessPartiesRef     *int32             `db:"witness_parties_ref"`
-	Extra                 []byte             `db:"extra"`
-}
-
-// As exact_payloads, of records of the transaction history.
-type IndexerRecordExactPayloads struct {
-	Seq   int64  `db:"seq"`
-	Field string `db:"field"`
-	Exact []byte `db:"exact"`
-}
-
-// What indexer.balance_rounds should hold of the generation that is shown, worked out from all its records.
-type IndexerRoundsTold struct {
-	// As in indexer.balance_rounds.
-	Generation int64 `db:"generation"`
-	// As in indexer.balance_rounds.
-	Newest interface{} `db:"newest"`
-	// As in indexer.balance_rounds.
-	FirstIncomplete interface{} `db:"first_incomplete"`
-}
-
-// What indexer.balance_totals should hold of the generation that is shown, worked out from all its balance changes at once, and which rows of it indexer.latest_totals should.
-type IndexerRunningTotals struct {
-	// As in indexer.balance_totals.
-	Generation int64 `db:"generation"`
-	// As in indexer.balance_totals.
-	Party interface{} `db:"party"`
-	// As in indexer.balance_totals.
-	Round *int64 `db:"round"`
-	// As in indexer.balance_totals.
-	InitialAmount int64 `db:"initial_amount"`
-	// As in indexer.balance_totals.
-	HoldingFeesRate int64 `db:"holding_fees_rate"`
-	// Whether the party has no change in a later round.
-	Latest interface{} `db:"latest"`
-}
-
-// What the hashes in coverage stand for.
-type IndexerScopes struct {
-	Scope      string             `db:"scope"`
-	Definition []byte             `db:"definition"`
-	RecordedAt pgtype.Timestamptz `db:"recorded_at"`
-}
-
-type IndexerShownCreated struct {
-	LedgerOffset        int64              `db:"ledger_offset"`
-	NodeID              int32              `db:"node_id"`
-	SnapshotOffset      int64              `db:"snapshot_offset"`
-	ContractID          string             `db:"contract_id"`
-	TemplateRef         int32              `db:"template_ref"`
-	SynchronizerRef     *int32             `db:"synchronizer_ref"`
-	WorkflowID          *string            `db:"workflow_id"`
-	ReassignmentCounter *int64             `db:"reassignment_counter"`
-	CreatedAt           pgtype.Timestamptz `db:"created_at"`
-	ACSDelta            *bool              `db:"acs_delta"`
-	Payload             []byte             `db:"payload"`
-	ContractKey         []byte             `db:"contract_key"`
-	ContractKeyHash     []byte             `db:"contract_key_hash"`
-	SignatoriesRef      *int32             `db:"signatories_ref"`
-	ObserversRef        *int32             `db:"observers_ref"`
-	WitnessPartiesRef   *int32             `db:"witness_parties_ref"`
-	CreatedEventBlob    []byte             `db:"created_event_blob"`
-	Extra               []byte             `db:"extra"`
-	EntryExtra          []byte             `db:"entry_extra"`
-}
-
-type IndexerShownExactPayloads struct {
-	LedgerOffset   int64   `db:"ledger_offset"`
-	NodeID         *int32  `db:"node_id"`
-	InterfaceID    *string `db:"interface_id"`
-	Seq            *int64  `db:"seq"`
-	SnapshotOffset int64   `db:"snapshot_offset"`
-	Field          string  `db:"field"`
-	Exact          []byte  `db:"exact"`
-}
-
-type IndexerShownInterfaceViews struct {
-	LedgerOffset            int64   `db:"ledger_offset"`
-	NodeID                  int32   `db:"node_id"`
-	Ordinal                 int32   `db:"ordinal"`
-	SnapshotOffset          int64   `db:"snapshot_offset"`
-	ContractID              string  `db:"contract_id"`
-	InterfaceID             string  `db:"interface_id"`
-	SynchronizerRef         *int32  `db:"synchronizer_ref"`
-	ViewValue               []byte  `db:"view_value"`
-	StatusCode              *int32  `db:"status_code"`
-	StatusMessage           *string `db:"status_message"`
-	StatusDetails           []byte  `db:"status_details"`
-	ImplementationPackageID *string `db:"implementation_package_id"`
-	Extra                   []byte  `db:"extra"`
-}
-
-type IndexerShownReassignments struct {
-	LedgerOffset          int64              `db:"ledger_offset"`
-	NodeID                int32              `db:"node_id"`
-	SnapshotOffset        int64              `db:"snapshot_offset"`
-	Kind                  string             `db:"kind"`
-	ContractID            string             `db:"contract_id"`
-	TemplateRef           int32              `db:"template_ref"`
-	SynchronizerRef       *int32             `db:"synchronizer_ref"`
-	WorkflowID            *string            `db:"workflow_id"`
-	ReassignmentID        string             `db:"reassignment_id"`
-	SourceRef             int32              `db:"source_ref"`
-	TargetRef             int32              `db:"target_ref"`
-	Submitter             *string            `db:"submitter"`
-	ReassignmentCounter   int64              `db:"reassignment_counter"`
-	AssignmentExclusivity pgtype.Timestamptz `db:"assignment_exclusivity"`
-	WitnessPartiesRef     *int32             `db:"witness_parties_ref"`
-	CreatedOffset         int64              `db:"created_offset"`
-	CreatedNodeID         int32              `db:"created_node_id"`
-	Extra                 []byte             `db:"extra"`
-	EntryExtra            []byte             `db:"entry_extra"`
-}
-
-type IndexerShownUnknownElements struct {
-	LedgerOffset int64   `db:"ledger_offset"`
-	Ordinal      int32   `db:"ordinal"`
-	Kind         string  `db:"kind"`
-	Raw          []byte  `db:"raw"`
-	WorkflowID   *string `db:"workflow_id"`
-	EntryExtra   []byte  `db:"entry_extra"`
-}
-
-// Snapshots that were read, or are being read: token is where the next page starts.
-type IndexerSnapshots struct {
-	SnapshotOffset int64              `db:"snapshot_offset"`
-	Scope          string             `db:"scope"`
-	TokenKind      string             `db:"token_kind"`
-	Token          string             `db:"token"`
-	Entries        int64              `db:"entries"`
-	StartedAt      pgtype.Timestamptz `db:"started_at"`
-	FinishedAt     pgtype.Timestamptz `db:"finished_at"`
-}
-
-// Each synchronizer id that was served.
-type IndexerSynchronizers struct {
-	SynchronizerRef int32  `db:"synchronizer_ref"`
-	SynchronizerID  string `db:"synchronizer_id"`
-}
-
-// What records of taps add. Shown as ledger.taps.
-type IndexerTaps struct {
-	Seq    int64              `db:"seq"`
-	Date   pgtype.Timestamptz `db:"date"`
-	Round  *int64             `db:"round"`
-	Owner  string             `db:"owner"`
-	Amount ledger.Decimal     `db:"amount"`
-	Extra  []byte             `db:"extra"`
-}
-
-// How the streams and the tasks beside them fare: when each last did its work, and when and why it last could not.
-type IndexerTasks struct {
-	Task        string             `db:"task"`
-	SucceededAt pgtype.Timestamptz `db:"succeeded_at"`
-	FailedAt    pgtype.Timestamptz `db:"failed_at"`
-	Failure     *string            `db:"failure"`
-}
-
-// Which templates have shown a view of which interface, so that holdings are found without looking at every active contract. Written before the views, as the other dictionaries are.
-type IndexerTemplateInterfaces struct {
-	TemplateRef int32  `db:"template_ref"`
-	InterfaceID string `db:"interface_id"`
-}
-
-// Each template id as served, with the package names that came with it.
-type IndexerTemplates struct {
-	TemplateRef             int32   `db:"template_ref"`
-	TemplateID              string  `db:"template_id"`
-	PackageID               string  `db:"package_id"`
-	PackageName             string  `db:"package_name"`
-	ModuleName              string  `db:"module_name"`
-	EntityName              string  `db:"entity_name"`
-	RepresentativePackageID *string `db:"representative_package_id"`
-}
-
-// Facts: topology events. Shown as ledger.topology_events.
-type IndexerTopologyEvents struct {
-	LedgerOffset    int64              `db:"ledger_offset"`
-	NodeID          int32              `db:"node_id"`
-	Kind            string             `db:"kind"`
-	SynchronizerRef *int32             `db:"synchronizer_ref"`
-	RecordTime      pgtype.Timestamptz `db:"record_time"`
-	PartyID         *string            `db:"party_id"`
-	ParticipantID   *string            `db:"participant_id"`
-	Permission      *string            `db:"permission"`
-	Extra           []byte             `db:"extra"`
-}
-
-// One row per record of the transaction history. Shown as ledger.transactions; fingerprint tells whether a record that is served again is this one.
-type IndexerTransactions struct {
-	Seq             int64              `db:"seq"`
-	EventID         string             `db:"event_id"`
-	Kind            string             `db:"kind"`
-	TransactionType *string            `db:"transaction_type"`
-	Date            pgtype.Timestamptz `db:"date"`
-	DomainRef       *int32             `db:"domain_ref"`
-	OffsetText      *string            `db:"offset_text"`
-	Round           *int64             `db:"round"`
-	UnitWord        *string            `db:"unit_word"`
-	Fingerprint     int64              `db:"fingerprint"`
-	Extra           []byte             `db:"extra"`
-}
-
-// Who took part in which transfer of the generation that is shown: its sender, and each receiver once, with its entries summed. A sum of which a part was left out is NULL. What indexer.party_transfers is made of.
-type IndexerTransferParties struct {
-	// Of the transfer.
-	Seq int64 `db:"seq"`
-	// The sender or a receiver.
-	Party string `db:"party"`
-	// true: the party is the sender. false: it is a receiver.
-	Sent bool `db:"sent"`
-	// Of the transfer.
-	Date pgtype.Timestamptz `db:"date"`
-	// Of the transfer.
-	Round *int64 `db:"round"`
-	// What is sent to all receivers together, or to this one, before their fees.
-	Amount interface{} `db:"amount"`
-	// sender_fee, or the sum of the receiver's receiver_fee.
-	Fee *ledger.Decimal `db:"fee"`
-}
-
-// The receivers of transfers. Shown as ledger.transfer_receivers.
-type IndexerTransferReceivers struct {
-	Seq         int64           `db:"seq"`
-	Ordinal     int32           `db:"ordinal"`
-	Party       string          `db:"party"`
-	Amount      ledger.Decimal  `db:"amount"`
-	ReceiverFee *ledger.Decimal `db:"receiver_fee"`
-	Extra       []byte          `db:"extra"`
-}
-
-// What records of transfers add. Shown as ledger.transfers.
-type IndexerTransfers struct {
-	Seq                        int64              `db:"seq"`
-	Date                       pgtype.Timestamptz `db:"date"`
-	Round                      *int64             `db:"round"`
-	Sender                     string             `db:"sender"`
-	SenderChangeFee            *ledger.Decimal    `db:"sender_change_fee"`
-	SenderChangeAmount         *ledger.Decimal    `db:"sender_change_amount"`
-	SenderFee                  *ledger.Decimal    `db:"sender_fee"`
-	HoldingFees                *ledger.Decimal    `db:"holding_fees"`
-	InputAmount                *ledger.Decimal    `db:"input_amount"`
-	InputAppRewardAmount       *ledger.Decimal    `db:"input_app_reward_amount"`
-	InputValidatorRewardAmount *ledger.Decimal    `db:"input_validator_reward_amount"`
-	InputSvRewardAmount        *ledger.Decimal    `db:"input_sv_reward_amount"`
-	InputValidatorFaucetAmount *ledger.Decimal    `db:"input_validator_faucet_amount"`
-	Description                *string            `db:"description"`
-	TransferKind               *string            `db:"transfer_kind"`
-	InstructionReceiver        *string            `db:"instruction_receiver"`
-	InstructionAmount          *ledger.Decimal    `db:"instruction_amount"`
-	InstructionCid             *string            `db:"instruction_cid"`
-	Receivers                  *int32             `db:"receivers"`
-	BalanceChanges             *int32             `db:"balance_changes"`
-	SenderExtra                []byte             `db:"sender_extra"`
-	Extra                      []byte             `db:"extra"`
-}
-
-// What came of a kind that is not known, raw, of covered updates. Shown as ledger.unknown_updates.
-type IndexerUnknownElements struct {
-	LedgerOffset    int64              `db:"ledger_offset"`
-	Ordinal         int32              `db:"ordinal"`
-	NodeID          *int32             `db:"node_id"`
-	Kind            string             `db:"kind"`
-	SynchronizerRef *int32             `db:"synchronizer_ref"`
-	RecordTime      pgtype.Timestamptz `db:"record_time"`
-	Raw             []byte             `db:"raw"`
-}
-
-// Records of the kind unknown, as they were sent. Shown as ledger.unknown_transactions.
-type IndexerUnknownTransactions struct {
-	Seq int64  `db:"seq"`
-	Raw []byte `db:"raw"`
-}
-
-// Facts: one row per update. Shown as ledger.updates.
-type IndexerUpdates struct {
-	LedgerOffset            int64              `db:"ledger_offset"`
-	UpdateID                *string            `db:"update_id"`
-	Kind                    string             `db:"kind"`
-	SynchronizerRef         *int32             `db:"synchronizer_ref"`
-	RecordTime              pgtype.Timestamptz `db:"record_time"`
-	EffectiveAt             pgtype.Timestamptz `db:"effective_at"`
-	CommandID               *string            `db:"command_id"`
-	WorkflowID              *string            `db:"workflow_id"`
-	TraceParent             *string            `db:"trace_parent"`
-	TraceState              *string            `db:"trace_state"`
-	ExternalTransactionHash []byte             `db:"external_transaction_hash"`
-	TransactionHash         []byte             `db:"transaction_hash"`
-	PaidTrafficCost         *int64             `db:"paid_traffic_cost"`
-	Extra                   []byte             `db:"extra"`
-}
-
-// Windows of the streams that were compared with their source, and sealed with a digest of their rows. Written in the transaction that compares. Shown as ledger.verifications.
-type IndexerVerifications struct {
-	// As in ledger.verifications.
-	Stream string `db:"stream"`
-	// As in ledger.verifications.
-	FromExclusive int64 `db:"from_exclusive"`
-	// As in ledger.verifications.
-	ToInclusive int64 `db:"to_inclusive"`
-	// As in ledger.verifications.
-	VerifiedAt pgtype.Timestamptz `db:"verified_at"`
-	// As in ledger.verifications.
-	Result string `db:"result"`
-	// As in ledger.verifications.
-	Differences int64 `db:"differences"`
-	// As in ledger.verifications.
-	Digest []byte `db:"digest"`
-	// As in ledger.verifications. Later than verified_at: the window waits to be compared again.
-	RepairedAt pgtype.Timestamptz `db:"repaired_at"`
-}
-
-// What the participant had vetted when it was last asked. Shown as ledger.vetted_packages.
-type IndexerVettedPackages struct {
-	SynchronizerRef int32              `db:"synchronizer_ref"`
-	PackageID       string             `db:"package_id"`
-	ValidFrom       pgtype.Timestamptz `db:"valid_from"`
-	ValidUntil      pgtype.Timestamptz `db:"valid_until"`
-}
-
-// Every difference between two readings of what is vetted. Written once, never updated. Shown as ledger.vetting_changes.
-type IndexerVettingChanges struct {
-	Seq              int64              `db:"seq"`
-	SynchronizerRef  int32              `db:"synchronizer_ref"`
-	PackageID        string             `db:"package_id"`
-	Change           string             `db:"change"`
-	SeenAt           pgtype.Timestamptz `db:"seen_at"`
-	TopologySerial   *int32             `db:"topology_serial"`
-	ValidFromBefore  pgtype.Timestamptz `db:"valid_from_before"`
-	ValidUntilBefore pgtype.Timestamptz `db:"valid_until_before"`
-	ValidFrom        pgtype.Timestamptz `db:"valid_from"`
-	ValidUntil       pgtype.Timestamptz `db:"valid_until"`
-}
-
-// The synchronizers on which the participant has a vetting state, with the serial of its last vetting transaction there.
-type IndexerVettingStates struct {
-	SynchronizerRef int32 `db:"synchronizer_ref"`
-	TopologySerial  int32 `db:"topology_serial"`
 }
 
 // One row per offered transfer that was withdrawn or rejected.
@@ -973,6 +488,82 @@ type LedgerBalanceChanges struct {
 	Extra []byte `db:"extra"`
 }
 
+// One row per contract, synchronizer and time in which it is active there. Active at offset N: active_from <= N and (active_until IS NULL or active_until > N), which is ledger.active_at(N). Lifetimes are complete from ledger.state_floor() on. Not indexed by contract_id: for one contract ask ledger.contract_history.
+type LedgerContractLifetimes struct {
+	// The contract.
+	ContractID string `db:"contract_id"`
+	// The synchronizer on which it is active. NULL: not served.
+	SynchronizerID *string `db:"synchronizer_id"`
+	// Template, as served: package-id:Module:Entity.
+	TemplateID *string `db:"template_id"`
+	// Package id of the template.
+	PackageID *string `db:"package_id"`
+	// Package name. NULL: not served.
+	PackageName *string `db:"package_name"`
+	// Module of the template.
+	ModuleName *string `db:"module_name"`
+	// Name of the template.
+	EntityName *string `db:"entity_name"`
+	// Offset of the creation, or of the assignment to the synchronizer: active from this offset on.
+	ActiveFrom int64 `db:"active_from"`
+	// Its event: (active_from, active_from_node_id) is the row in ledger.created_events, and is unique here.
+	ActiveFromNodeID int32 `db:"active_from_node_id"`
+	// Offset of the archival, or of the unassignment: not active at this offset any more. NULL: active now.
+	ActiveUntil *int64 `db:"active_until"`
+	// Create arguments. Costs a look-up per row, as do all the columns behind it.
+	Payload []byte `db:"payload"`
+	// Contract key. NULL: it has none.
+	ContractKey []byte `db:"contract_key"`
+	// Signatories.
+	Signatories []string `db:"signatories"`
+	// Observers.
+	Observers []string `db:"observers"`
+	// Parties of the participant that saw the creation or the assignment.
+	WitnessParties []string `db:"witness_parties"`
+	// Ledger time of the creation, which an assignment does not change.
+	CreatedAt pgtype.Timestamptz `db:"created_at"`
+	// Record time of the update at active_until. NULL: active now.
+	EndedAt pgtype.Timestamptz `db:"ended_at"`
+}
+
+// One row per contract that was created, assigned or carried here: joining by contract_id multiplies nothing. Of a contract that moved it is the first creation event. Contracts that were only exercised or archived here have none: see ledger.looked_up_contracts.
+type LedgerContracts struct {
+	// The contract. Unique. Indexed.
+	ContractID string `db:"contract_id"`
+	// Template, as served: package-id:Module:Entity.
+	TemplateID *string `db:"template_id"`
+	// Package id of the template.
+	PackageID *string `db:"package_id"`
+	// Package name. NULL: not served.
+	PackageName *string `db:"package_name"`
+	// Module of the template.
+	ModuleName *string `db:"module_name"`
+	// Name of the template.
+	EntityName *string `db:"entity_name"`
+	// Create arguments.
+	Payload []byte `db:"payload"`
+	// Contract key. NULL: it has none.
+	ContractKey []byte `db:"contract_key"`
+	// Hash of the contract key, as served. NULL: it has none.
+	ContractKeyHash []byte `db:"contract_key_hash"`
+	// Signatories. Costs a look-up per row.
+	Signatories []string `db:"signatories"`
+	// Observers. Costs a look-up per row.
+	Observers []string `db:"observers"`
+	// Ledger time of its creation.
+	CreatedAt pgtype.Timestamptz `db:"created_at"`
+	// What shows it first: transaction (its creation), assignment (it was created where the indexed parties did not see it), snapshot.
+	Origin string `db:"origin"`
+	// Offset of its first creation event.
+	FirstOffset int64 `db:"first_offset"`
+	// Node of its first creation event: (first_offset, first_node_id) is the row in ledger.created_events.
+	FirstNodeID int32 `db:"first_node_id"`
+	// Offset of its archival. NULL: none was seen. Costs a look-up per row.
+	ArchivedOffset interface{} `db:"archived_offset"`
+	// The synchronizers on which it is active now. Empty: it is archived, or on its way between two, or was only witnessed. Costs a look-up per row.
+	SynchronizerIds interface{} `db:"synchronizer_ids"`
+}
+
 // Offset ranges whose events are complete, up to latest_offset(). One begins at oldest_offset(); those below it were filled in and do not reach up to it yet.
 type LedgerCoverage struct {
 	// updates.
@@ -1035,6 +626,52 @@ type LedgerCreatedEvents struct {
 	RecordTime pgtype.Timestamptz `db:"record_time"`
 	// Fields that the server sent and this version does not know. NULL: none.
 	Extra []byte `db:"extra"`
+}
+
+// Creations, assignments, exercises, archivals and unassignments in one shape. A transaction as a tree: WHERE ledger_offset = (SELECT ledger_offset FROM ledger.updates WHERE update_id = ...) ORDER BY node_id, with parent_node_id. A consuming exercise is one row here, and archives its contract. A shape of acs-delta has no exercises, and so no parents.
+type LedgerEvents struct {
+	// Offset of the update. Of what a snapshot brought: that of the event itself, as the snapshot says.
+	LedgerOffset int64 `db:"ledger_offset"`
+	// Place in the update. (ledger_offset, node_id) is unique.
+	NodeID int32 `db:"node_id"`
+	// Node of the exercise of which this event is an immediate consequence, among those that are here. NULL: of none. Costs a look-up per row.
+	ParentNodeID interface{} `db:"parent_node_id"`
+	// created, assigned, exercised, archived or unassigned.
+	Kind string `db:"kind"`
+	// The contract. Indexed.
+	ContractID string `db:"contract_id"`
+	// Template, as served: package-id:Module:Entity.
+	TemplateID *string `db:"template_id"`
+	// Package id of the template.
+	PackageID *string `db:"package_id"`
+	// Package name. NULL: not served.
+	PackageName *string `db:"package_name"`
+	// Module of the template.
+	ModuleName *string `db:"module_name"`
+	// Name of the template.
+	EntityName *string `db:"entity_name"`
+	// Of an exercise: the interface whose choice it is. NULL: the template's own.
+	InterfaceID *string `db:"interface_id"`
+	// Of an exercise: the choice. NULL otherwise.
+	Choice *string `db:"choice"`
+	// Of an exercise: whether it archives the contract. NULL otherwise.
+	Consuming *bool `db:"consuming"`
+	// Of a creation or assignment the create arguments, of an exercise the choice argument.
+	Argument []byte `db:"argument"`
+	// Of an exercise: its result.
+	Result []byte `db:"result"`
+	// Of an exercise: who exercised. Costs a look-up per row.
+	ActingParties []string `db:"acting_parties"`
+	// Parties of the participant that saw the event. Costs a look-up per row.
+	WitnessParties []string `db:"witness_parties"`
+	// Whether it changes the active contracts of a stakeholder among the indexed parties; false: it was only witnessed. NULL: not served.
+	ACSDelta *bool `db:"acs_delta"`
+	// Id of the update. NULL: a snapshot brought the event. Costs a look-up per row: to search by it, see above.
+	UpdateID *string `db:"update_id"`
+	// The synchronizer. NULL: not served.
+	SynchronizerID string `db:"synchronizer_id"`
+	// Record time of the update. NULL: a snapshot brought the event.
+	RecordTime pgtype.Timestamptz `db:"record_time"`
 }
 
 // One row per value that its own column cannot hold as the server sent it: JSON that jsonb refuses (a NUL, half of a surrogate pair, a number or a nesting beyond its limits), times finer than a microsecond, decimals that numeric writes in another way (leading zeros, -0), and descriptions with a character that no text can hold. Empty in the usual case.
@@ -1632,4 +1269,490 @@ type LedgerVettingChanges struct {
 	ValidFrom pgtype.Timestamptz `db:"valid_from"`
 	// The upper bound since the change. NULL: none, or the package is not vetted any more.
 	ValidUntil pgtype.Timestamptz `db:"valid_until"`
+}
+
+// One row per closed lifetime. Active as of N: active_contracts activated <= N, and lifetimes with activated <= N < deactivated.
+type Lifetimes struct {
+	DeactivatedOffset int64  `db:"deactivated_offset"`
+	ActivatedOffset   int64  `db:"activated_offset"`
+	ActivatedNodeID   int32  `db:"activated_node_id"`
+	SynchronizerRef   int32  `db:"synchronizer_ref"`
+	TemplateRef       int32  `db:"template_ref"`
+	ContractID        string `db:"contract_id"`
+}
+
+// As exact_payloads, of contracts that were looked up.
+type LookupExactPayloads struct {
+	LedgerOffset int64  `db:"ledger_offset"`
+	NodeID       int32  `db:"node_id"`
+	Field        string `db:"field"`
+	Exact        []byte `db:"exact"`
+}
+
+// Contracts that were archived or exercised, and whose creation was never seen. Wanted ones wait for their look-up; the others are shown as ledger.looked_up_contracts, and are not asked for again.
+type Lookups struct {
+	LedgerOffset    int64              `db:"ledger_offset"`
+	NodeID          int32              `db:"node_id"`
+	ContractID      string             `db:"contract_id"`
+	Status          string             `db:"status"`
+	Reason          *string            `db:"reason"`
+	LookedUpAt      pgtype.Timestamptz `db:"looked_up_at"`
+	TemplateRef     *int32             `db:"template_ref"`
+	CreatedAt       pgtype.Timestamptz `db:"created_at"`
+	Payload         []byte             `db:"payload"`
+	ContractKey     []byte             `db:"contract_key"`
+	ContractKeyHash []byte             `db:"contract_key_hash"`
+	Signatories     []string           `db:"signatories"`
+	Observers       []string           `db:"observers"`
+	WitnessParties  []string           `db:"witness_parties"`
+}
+
+// What records of mints add. Shown as ledger.mints.
+type Mints struct {
+	Seq    int64              `db:"seq"`
+	Date   pgtype.Timestamptz `db:"date"`
+	Round  *int64             `db:"round"`
+	Owner  string             `db:"owner"`
+	Amount ledger.Decimal     `db:"amount"`
+	Extra  []byte             `db:"extra"`
+}
+
+// The one network whose transaction history this database holds: the party that operates it. Empty while the service has not told.
+type Network struct {
+	OnlyRow    bool               `db:"only_row"`
+	NetworkID  string             `db:"network_id"`
+	RecordedAt pgtype.Timestamptz `db:"recorded_at"`
+}
+
+// Hints of the server about record times, the latest per offset and synchronizer. Outside coverage.
+type OffsetCheckpoints struct {
+	LedgerOffset    int64              `db:"ledger_offset"`
+	SynchronizerRef int32              `db:"synchronizer_ref"`
+	RecordTime      pgtype.Timestamptz `db:"record_time"`
+	Ordinal         int32              `db:"ordinal"`
+	Extra           []byte             `db:"extra"`
+}
+
+// Packages that were vetted at some time, with the last name and version that were not empty. Shown, with those of the templates, as ledger.packages.
+type Packages struct {
+	PackageID      string `db:"package_id"`
+	PackageName    string `db:"package_name"`
+	PackageVersion string `db:"package_version"`
+}
+
+// The one ledger that this database belongs to. Empty while the server has not told who it is.
+type Participant struct {
+	OnlyRow       bool               `db:"only_row"`
+	ParticipantID string             `db:"participant_id"`
+	RecordedAt    pgtype.Timestamptz `db:"recorded_at"`
+}
+
+// The partitions of the fact tables: from_offset inclusive, to_offset exclusive.
+type Partitions struct {
+	Relation   string `db:"relation"`
+	FromOffset int64  `db:"from_offset"`
+	ToOffset   int64  `db:"to_offset"`
+}
+
+// Each list of parties that was served, in the order in which it was. Written before the rows that refer to it, as the other dictionaries are, and kept when they go.
+type PartyLists struct {
+	PartyListRef int32    `db:"party_list_ref"`
+	Parties      []string `db:"parties"`
+}
+
+// Derived from transfers and their receivers: the rows of transfer_parties in the order in which a party's transfers are read. Shown as ledger.party_transfers.
+type PartyTransfers struct {
+	// As in transfer_parties.
+	Party string `db:"party"`
+	// As in transfer_parties.
+	Date pgtype.Timestamptz `db:"date"`
+	// As in transfer_parties.
+	Seq int64 `db:"seq"`
+	// As in transfer_parties.
+	Sent bool `db:"sent"`
+	// As in transfer_parties.
+	Round *int64 `db:"round"`
+	// As in transfer_parties.
+	Amount *ledger.Decimal `db:"amount"`
+	// As in transfer_parties.
+	Fee *ledger.Decimal `db:"fee"`
+}
+
+// Long work that is under way, such as catching up: one row per stream. Written about every 10 seconds, beside the batches and not in their transactions, and removed when the work is done. A row that is older than half a minute was left behind by a process that was killed, or waits.
+type Progress struct {
+	// What is worked on: updates, history (below what is stored), snapshot, transactions.
+	Stream string `db:"stream"`
+	// What is counted, such as updates.
+	Unit string `db:"unit"`
+	// When the work began, or went on after a pause (clock of the process).
+	BeganAt pgtype.Timestamptz `db:"began_at"`
+	// Where it began: an offset of updates; of history a number of offsets that are filled; else so many units.
+	FromExclusive int64 `db:"from_exclusive"`
+	// Where it stands.
+	Reached int64 `db:"reached"`
+	// Where it ends, as far as is known by now. NULL: that is not known.
+	ToInclusive *int64 `db:"to_inclusive"`
+	// Units that were done since began_at.
+	Done int64 `db:"done"`
+	// Units per second over the last ten seconds.
+	PerSecond ledger.Decimal `db:"per_second"`
+	// Until to_inclusive, at the pace of the last ten seconds. NULL: not known.
+	TimeLeft pgtype.Interval `db:"time_left"`
+	// When the row was written (clock of the database).
+	UpdatedAt pgtype.Timestamptz `db:"updated_at"`
+}
+
+// Facts: assigned and unassigned events. Shown, with carried_reassignments, as ledger.reassignments.
+type Reassignments struct {
+	LedgerOffset          int64              `db:"ledger_offset"`
+	NodeID                int32              `db:"node_id"`
+	Kind                  string             `db:"kind"`
+	ContractID            string             `db:"contract_id"`
+	TemplateRef           int32              `db:"template_ref"`
+	SynchronizerRef       *int32             `db:"synchronizer_ref"`
+	RecordTime            pgtype.Timestamptz `db:"record_time"`
+	ReassignmentID        string             `db:"reassignment_id"`
+	SourceRef             int32              `db:"source_ref"`
+	TargetRef             int32              `db:"target_ref"`
+	Submitter             *string            `db:"submitter"`
+	ReassignmentCounter   int64              `db:"reassignment_counter"`
+	AssignmentExclusivity pgtype.Timestamptz `db:"assignment_exclusivity"`
+	WitnessPartiesRef     *int32             `db:"witness_parties_ref"`
+	Extra                 []byte             `db:"extra"`
+}
+
+// As exact_payloads, of records of the transaction history.
+type RecordExactPayloads struct {
+	Seq   int64  `db:"seq"`
+	Field string `db:"field"`
+	Exact []byte `db:"exact"`
+}
+
+// What balance_rounds should hold of the generation that is shown, worked out from all its records.
+type RoundsTold struct {
+	// As in balance_rounds.
+	Generation int64 `db:"generation"`
+	// As in balance_rounds.
+	Newest interface{} `db:"newest"`
+	// As in balance_rounds.
+	FirstIncomplete interface{} `db:"first_incomplete"`
+}
+
+// What balance_totals should hold of the generation that is shown, worked out from all its balance changes at once, and which rows of it latest_totals should.
+type RunningTotals struct {
+	// As in balance_totals.
+	Generation int64 `db:"generation"`
+	// As in balance_totals.
+	Party interface{} `db:"party"`
+	// As in balance_totals.
+	Round *int64 `db:"round"`
+	// As in balance_totals.
+	InitialAmount int64 `db:"initial_amount"`
+	// As in balance_totals.
+	HoldingFeesRate int64 `db:"holding_fees_rate"`
+	// Whether the party has no change in a later round.
+	Latest interface{} `db:"latest"`
+}
+
+// What the hashes in coverage stand for.
+type Scopes struct {
+	Scope      string             `db:"scope"`
+	Definition []byte             `db:"definition"`
+	RecordedAt pgtype.Timestamptz `db:"recorded_at"`
+}
+
+type ShownCreated struct {
+	LedgerOffset        int64              `db:"ledger_offset"`
+	NodeID              int32              `db:"node_id"`
+	SnapshotOffset      int64              `db:"snapshot_offset"`
+	ContractID          string             `db:"contract_id"`
+	TemplateRef         int32              `db:"template_ref"`
+	SynchronizerRef     *int32             `db:"synchronizer_ref"`
+	WorkflowID          *string            `db:"workflow_id"`
+	ReassignmentCounter *int64             `db:"reassignment_counter"`
+	CreatedAt           pgtype.Timestamptz `db:"created_at"`
+	ACSDelta            *bool              `db:"acs_delta"`
+	Payload             []byte             `db:"payload"`
+	ContractKey         []byte             `db:"contract_key"`
+	ContractKeyHash     []byte             `db:"contract_key_hash"`
+	SignatoriesRef      *int32             `db:"signatories_ref"`
+	ObserversRef        *int32             `db:"observers_ref"`
+	WitnessPartiesRef   *int32             `db:"witness_parties_ref"`
+	CreatedEventBlob    []byte             `db:"created_event_blob"`
+	Extra               []byte             `db:"extra"`
+	EntryExtra          []byte             `db:"entry_extra"`
+}
+
+type ShownExactPayloads struct {
+	LedgerOffset   int64   `db:"ledger_offset"`
+	NodeID         *int32  `db:"node_id"`
+	InterfaceID    *string `db:"interface_id"`
+	Seq            *int64  `db:"seq"`
+	SnapshotOffset int64   `db:"snapshot_offset"`
+	Field          string  `db:"field"`
+	Exact          []byte  `db:"exact"`
+}
+
+type ShownInterfaceViews struct {
+	LedgerOffset            int64   `db:"ledger_offset"`
+	NodeID                  int32   `db:"node_id"`
+	Ordinal                 int32   `db:"ordinal"`
+	SnapshotOffset          int64   `db:"snapshot_offset"`
+	ContractID              string  `db:"contract_id"`
+	InterfaceID             string  `db:"interface_id"`
+	SynchronizerRef         *int32  `db:"synchronizer_ref"`
+	ViewValue               []byte  `db:"view_value"`
+	StatusCode              *int32  `db:"status_code"`
+	StatusMessage           *string `db:"status_message"`
+	StatusDetails           []byte  `db:"status_details"`
+	ImplementationPackageID *string `db:"implementation_package_id"`
+	Extra                   []byte  `db:"extra"`
+}
+
+type ShownReassignments struct {
+	LedgerOffset          int64              `db:"ledger_offset"`
+	NodeID                int32              `db:"node_id"`
+	SnapshotOffset        int64              `db:"snapshot_offset"`
+	Kind                  string             `db:"kind"`
+	ContractID            string             `db:"contract_id"`
+	TemplateRef           int32              `db:"template_ref"`
+	SynchronizerRef       *int32             `db:"synchronizer_ref"`
+	WorkflowID            *string            `db:"workflow_id"`
+	ReassignmentID        string             `db:"reassignment_id"`
+	SourceRef             int32              `db:"source_ref"`
+	TargetRef             int32              `db:"target_ref"`
+	Submitter             *string            `db:"submitter"`
+	ReassignmentCounter   int64              `db:"reassignment_counter"`
+	AssignmentExclusivity pgtype.Timestamptz `db:"assignment_exclusivity"`
+	WitnessPartiesRef     *int32             `db:"witness_parties_ref"`
+	CreatedOffset         int64              `db:"created_offset"`
+	CreatedNodeID         int32              `db:"created_node_id"`
+	Extra                 []byte             `db:"extra"`
+	EntryExtra            []byte             `db:"entry_extra"`
+}
+
+type ShownUnknownElements struct {
+	LedgerOffset int64   `db:"ledger_offset"`
+	Ordinal      int32   `db:"ordinal"`
+	Kind         string  `db:"kind"`
+	Raw          []byte  `db:"raw"`
+	WorkflowID   *string `db:"workflow_id"`
+	EntryExtra   []byte  `db:"entry_extra"`
+}
+
+// Snapshots that were read, or are being read: token is where the next page starts.
+type Snapshots struct {
+	SnapshotOffset int64              `db:"snapshot_offset"`
+	Scope          string             `db:"scope"`
+	TokenKind      string             `db:"token_kind"`
+	Token          string             `db:"token"`
+	Entries        int64              `db:"entries"`
+	StartedAt      pgtype.Timestamptz `db:"started_at"`
+	FinishedAt     pgtype.Timestamptz `db:"finished_at"`
+}
+
+// Each synchronizer id that was served.
+type Synchronizers struct {
+	SynchronizerRef int32  `db:"synchronizer_ref"`
+	SynchronizerID  string `db:"synchronizer_id"`
+}
+
+// What records of taps add. Shown as ledger.taps.
+type Taps struct {
+	Seq    int64              `db:"seq"`
+	Date   pgtype.Timestamptz `db:"date"`
+	Round  *int64             `db:"round"`
+	Owner  string             `db:"owner"`
+	Amount ledger.Decimal     `db:"amount"`
+	Extra  []byte             `db:"extra"`
+}
+
+// How the streams and the tasks beside them fare: when each last did its work, and when and why it last could not.
+type Tasks struct {
+	Task        string             `db:"task"`
+	SucceededAt pgtype.Timestamptz `db:"succeeded_at"`
+	FailedAt    pgtype.Timestamptz `db:"failed_at"`
+	Failure     *string            `db:"failure"`
+}
+
+// Which templates have shown a view of which interface, so that holdings are found without looking at every active contract. Written before the views, as the other dictionaries are.
+type TemplateInterfaces struct {
+	TemplateRef int32  `db:"template_ref"`
+	InterfaceID string `db:"interface_id"`
+}
+
+// Each template id as served, with the package names that came with it.
+type Templates struct {
+	TemplateRef             int32   `db:"template_ref"`
+	TemplateID              string  `db:"template_id"`
+	PackageID               string  `db:"package_id"`
+	PackageName             string  `db:"package_name"`
+	ModuleName              string  `db:"module_name"`
+	EntityName              string  `db:"entity_name"`
+	RepresentativePackageID *string `db:"representative_package_id"`
+}
+
+// Facts: topology events. Shown as ledger.topology_events.
+type TopologyEvents struct {
+	LedgerOffset    int64              `db:"ledger_offset"`
+	NodeID          int32              `db:"node_id"`
+	Kind            string             `db:"kind"`
+	SynchronizerRef *int32             `db:"synchronizer_ref"`
+	RecordTime      pgtype.Timestamptz `db:"record_time"`
+	PartyID         *string            `db:"party_id"`
+	ParticipantID   *string            `db:"participant_id"`
+	Permission      *string            `db:"permission"`
+	Extra           []byte             `db:"extra"`
+}
+
+// One row per record of the transaction history. Shown as ledger.transactions; fingerprint tells whether a record that is served again is this one.
+type Transactions struct {
+	Seq             int64              `db:"seq"`
+	EventID         string             `db:"event_id"`
+	Kind            string             `db:"kind"`
+	TransactionType *string            `db:"transaction_type"`
+	Date            pgtype.Timestamptz `db:"date"`
+	DomainRef       *int32             `db:"domain_ref"`
+	OffsetText      *string            `db:"offset_text"`
+	Round           *int64             `db:"round"`
+	UnitWord        *string            `db:"unit_word"`
+	Fingerprint     int64              `db:"fingerprint"`
+	Extra           []byte             `db:"extra"`
+}
+
+// Who took part in which transfer of the generation that is shown: its sender, and each receiver once, with its entries summed. A sum of which a part was left out is NULL. What party_transfers is made of.
+type TransferParties struct {
+	// Of the transfer.
+	Seq int64 `db:"seq"`
+	// The sender or a receiver.
+	Party string `db:"party"`
+	// true: the party is the sender. false: it is a receiver.
+	Sent bool `db:"sent"`
+	// Of the transfer.
+	Date pgtype.Timestamptz `db:"date"`
+	// Of the transfer.
+	Round *int64 `db:"round"`
+	// What is sent to all receivers together, or to this one, before their fees.
+	Amount interface{} `db:"amount"`
+	// sender_fee, or the sum of the receiver's receiver_fee.
+	Fee *ledger.Decimal `db:"fee"`
+}
+
+// The receivers of transfers. Shown as ledger.transfer_receivers.
+type TransferReceivers struct {
+	Seq         int64           `db:"seq"`
+	Ordinal     int32           `db:"ordinal"`
+	Party       string          `db:"party"`
+	Amount      ledger.Decimal  `db:"amount"`
+	ReceiverFee *ledger.Decimal `db:"receiver_fee"`
+	Extra       []byte          `db:"extra"`
+}
+
+// What records of transfers add. Shown as ledger.transfers.
+type Transfers struct {
+	Seq                        int64              `db:"seq"`
+	Date                       pgtype.Timestamptz `db:"date"`
+	Round                      *int64             `db:"round"`
+	Sender                     string             `db:"sender"`
+	SenderChangeFee            *ledger.Decimal    `db:"sender_change_fee"`
+	SenderChangeAmount         *ledger.Decimal    `db:"sender_change_amount"`
+	SenderFee                  *ledger.Decimal    `db:"sender_fee"`
+	HoldingFees                *ledger.Decimal    `db:"holding_fees"`
+	InputAmount                *ledger.Decimal    `db:"input_amount"`
+	InputAppRewardAmount       *ledger.Decimal    `db:"input_app_reward_amount"`
+	InputValidatorRewardAmount *ledger.Decimal    `db:"input_validator_reward_amount"`
+	InputSvRewardAmount        *ledger.Decimal    `db:"input_sv_reward_amount"`
+	InputValidatorFaucetAmount *ledger.Decimal    `db:"input_validator_faucet_amount"`
+	Description                *string            `db:"description"`
+	TransferKind               *string            `db:"transfer_kind"`
+	InstructionReceiver        *string            `db:"instruction_receiver"`
+	InstructionAmount          *ledger.Decimal    `db:"instruction_amount"`
+	InstructionCid             *string            `db:"instruction_cid"`
+	Receivers                  *int32             `db:"receivers"`
+	BalanceChanges             *int32             `db:"balance_changes"`
+	SenderExtra                []byte             `db:"sender_extra"`
+	Extra                      []byte             `db:"extra"`
+}
+
+// What came of a kind that is not known, raw, of covered updates. Shown as ledger.unknown_updates.
+type UnknownElements struct {
+	LedgerOffset    int64              `db:"ledger_offset"`
+	Ordinal         int32              `db:"ordinal"`
+	NodeID          *int32             `db:"node_id"`
+	Kind            string             `db:"kind"`
+	SynchronizerRef *int32             `db:"synchronizer_ref"`
+	RecordTime      pgtype.Timestamptz `db:"record_time"`
+	Raw             []byte             `db:"raw"`
+}
+
+// Records of the kind unknown, as they were sent. Shown as ledger.unknown_transactions.
+type UnknownTransactions struct {
+	Seq int64  `db:"seq"`
+	Raw []byte `db:"raw"`
+}
+
+// Facts: one row per update. Shown as ledger.updates.
+type Updates struct {
+	LedgerOffset            int64              `db:"ledger_offset"`
+	UpdateID                *string            `db:"update_id"`
+	Kind                    string             `db:"kind"`
+	SynchronizerRef         *int32             `db:"synchronizer_ref"`
+	RecordTime              pgtype.Timestamptz `db:"record_time"`
+	EffectiveAt             pgtype.Timestamptz `db:"effective_at"`
+	CommandID               *string            `db:"command_id"`
+	WorkflowID              *string            `db:"workflow_id"`
+	TraceParent             *string            `db:"trace_parent"`
+	TraceState              *string            `db:"trace_state"`
+	ExternalTransactionHash []byte             `db:"external_transaction_hash"`
+	TransactionHash         []byte             `db:"transaction_hash"`
+	PaidTrafficCost         *int64             `db:"paid_traffic_cost"`
+	Extra                   []byte             `db:"extra"`
+}
+
+// Windows of the streams that were compared with their source, and sealed with a digest of their rows. Written in the transaction that compares. Shown as ledger.verifications.
+type Verifications struct {
+	// As in ledger.verifications.
+	Stream string `db:"stream"`
+	// As in ledger.verifications.
+	FromExclusive int64 `db:"from_exclusive"`
+	// As in ledger.verifications.
+	ToInclusive int64 `db:"to_inclusive"`
+	// As in ledger.verifications.
+	VerifiedAt pgtype.Timestamptz `db:"verified_at"`
+	// As in ledger.verifications.
+	Result string `db:"result"`
+	// As in ledger.verifications.
+	Differences int64 `db:"differences"`
+	// As in ledger.verifications.
+	Digest []byte `db:"digest"`
+	// As in ledger.verifications. Later than verified_at: the window waits to be compared again.
+	RepairedAt pgtype.Timestamptz `db:"repaired_at"`
+}
+
+// What the participant had vetted when it was last asked. Shown as ledger.vetted_packages.
+type VettedPackages struct {
+	SynchronizerRef int32              `db:"synchronizer_ref"`
+	PackageID       string             `db:"package_id"`
+	ValidFrom       pgtype.Timestamptz `db:"valid_from"`
+	ValidUntil      pgtype.Timestamptz `db:"valid_until"`
+}
+
+// Every difference between two readings of what is vetted. Written once, never updated. Shown as ledger.vetting_changes.
+type VettingChanges struct {
+	Seq              int64              `db:"seq"`
+	SynchronizerRef  int32              `db:"synchronizer_ref"`
+	PackageID        string             `db:"package_id"`
+	Change           string             `db:"change"`
+	SeenAt           pgtype.Timestamptz `db:"seen_at"`
+	TopologySerial   *int32             `db:"topology_serial"`
+	ValidFromBefore  pgtype.Timestamptz `db:"valid_from_before"`
+	ValidUntilBefore pgtype.Timestamptz `db:"valid_until_before"`
+	ValidFrom        pgtype.Timestamptz `db:"valid_from"`
+	ValidUntil       pgtype.Timestamptz `db:"valid_until"`
+}
+
+// The synchronizers on which the participant has a vetting state, with the serial of its last vetting transaction there.
+type VettingStates struct {
+	SynchronizerRef int32 `db:"synchronizer_ref"`
+	TopologySerial  int32 `db:"topology_serial"`
 }

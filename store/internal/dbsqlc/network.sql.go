@@ -10,7 +10,7 @@ import (
 )
 
 const networkGet = `-- name: NetworkGet :one
-SELECT network_id FROM indexer.network
+SELECT network_id FROM network
 `
 
 func (q *Queries) NetworkGet(ctx context.Context, db DBTX) (string, error) {
@@ -21,7 +21,7 @@ func (q *Queries) NetworkGet(ctx context.Context, db DBTX) (string, error) {
 }
 
 const networkRecord = `-- name: NetworkRecord :exec
-INSERT INTO indexer.network (network_id) VALUES ($1) ON CONFLICT DO NOTHING
+INSERT INTO network (network_id) VALUES ($1) ON CONFLICT DO NOTHING
 `
 
 func (q *Queries) NetworkRecord(ctx context.Context, db DBTX, networkID string) error {

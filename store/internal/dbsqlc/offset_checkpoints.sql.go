@@ -12,7 +12,7 @@ import (
 )
 
 const offsetCheckpointsUpsert = `-- name: OffsetCheckpointsUpsert :many
-INSERT INTO indexer.offset_checkpoints AS o (ledger_offset, synchronizer_ref, record_time, ordinal, extra)
+INSERT INTO offset_checkpoints AS o (ledger_offset, synchronizer_ref, record_time, ordinal, extra)
 SELECT unnest($1::bigint[]), unnest($2::integer[]), unnest($3::timestamptz[]), unnest($4::integer[]),
     unnest($5::jsonb[])
 ON CONFLICT (ledger_offset, synchronizer_ref) DO UPDATE SET record_time = excluded.record_time, ordinal = excluded.ordinal, extra = excluded.extra

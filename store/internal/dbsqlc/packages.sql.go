@@ -12,18 +12,18 @@ import (
 )
 
 const packageList = `-- name: PackageList :many
-SELECT package_id, package_name, package_version FROM indexer.packages
+SELECT package_id, package_name, package_version FROM packages
 `
 
-func (q *Queries) PackageList(ctx context.Context, db DBTX) ([]IndexerPackages, error) {
+func (q *Queries) PackageList(ctx context.Context, db DBTX) ([]Packages, error) {
 	rows, err := db.Query(ctx, packageList)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []IndexerPackages
+	var items []Packages
 	for rows.Next() {
-		var i IndexerPackages
+		var i Packages
 		if err := rows.Scan(&i.PackageID, &i.PackageName, &i.PackageVersion); err != nil {
 			return nil, err
 		}
@@ -38,13 +38,13 @@ func (q *Queries) PackageList(ctx context.Context, db DBTX) ([]IndexerPackages, 
 const packagesCount = `-- name: PackagesCount :one
 SELECT (
         SELECT count(*) FROM (
-            SELECT p.package_id FROM indexer.packages p
+            SELECT p.package_id FROM packages p
             UNION
-            SELECT t.package_id FROM indexer.templates t WHERE t.package_id NOT LIKE '#%' -- a name in the place of an id
+            SELECT t.package_id FROM templates t WHERE t.package_id NOT LIKE '#%' -- a name in the place of an id
         ) k
-    ) AS known, (SELECT count(*) FROM indexer.vetted_packages) AS vetted,
-    (SELECT count(DISTINCT synchronizer_ref) FROM indexer.vetted_packages) AS synchronizers,
-    (SELECT count(*) FROM indexer.vetting_changes) AS changes
+    ) AS known, (SELECT count(*) FROM vetted_packages) AS vetted,
+    (SELECT count(DISTINCT synchronizer_ref) FROM vetted_packages) AS synchronizers,
+    (SELECT count(*) FROM vetting_changes) AS changes
 `
 
 type PackagesCountRow struct {
@@ -68,7 +68,7 @@ func (q *Queries) PackagesCount(ctx context.Context, db DBTX) (PackagesCountRow,
 }
 
 const packagesUpsert = `-- name: PackagesUpsert :exec
-INSERT INTO indexer.packages (package_id, package_name, package_version)
+INSERT INTO packages (package_id, package_name, package_version)
 SELECT unnest($1::text[]), unnest($2::text[]), unnest($3::text[])
 ON CONFLICT (package_id) DO UPDATE SET package_name = excluded.package_name, package_version = excluded.package_version
 `
@@ -85,18 +85,18 @@ func (q *Queries) PackagesUpsert(ctx context.Context, db DBTX, arg PackagesUpser
 }
 
 const vettedPackageList = `-- name: VettedPackageList :many
-SELECT synchronizer_ref, package_id, valid_from, valid_until FROM indexer.vetted_packages
+SELECT synchronizer_ref, package_id, valid_from, valid_until FROM vetted_packages
 `
 
-func (q *Queries) VettedPackageList(ctx context.Context, db DBTX) ([]IndexerVettedPackages, error) {
+func (q *Queries) VettedPackageList(ctx context.Context, db DBTX) ([]VettedPackages, error) {
 	rows, err := db.Query(ctx, vettedPackageList)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []IndexerVettedPackages
+	var items []VettedPackages
 	for rows.Next() {
-		var i IndexerVettedPackages
+		var i VettedPackages
 		if err := rows.Scan(
 			&i.SynchronizerRef,
 			&i.PackageID,
@@ -114,7 +114,7 @@ func (q *Queries) VettedPackageList(ctx context.Context, db DBTX) ([]IndexerVett
 }
 
 const vettedPackagesDelete = `-- name: VettedPackagesDelete :exec
-DELETE FROM indexer.vetted_packages v
+DELETE FROM vetted_packages v
 USING (SELECT unnest($1::integer[]) AS synchronizer_ref, unnest($2::text[]) AS package_id) gone
 WHERE v.synchronizer_ref = gone.synchronizer_ref AND v.package_id = gone.package_id
 `
@@ -130,7 +130,7 @@ func (q *Queries) VettedPackagesDelete(ctx context.Context, db DBTX, arg VettedP
 }
 
 const vettedPackagesUpsert = `-- name: VettedPackagesUpsert :exec
-INSERT INTO indexer.vetted_packages (synchronizer_ref, package_id, valid_from, valid_until)
+INSERT INTO vetted_packages (synchronizer_ref, package_id, valid_from, valid_until)
 SELECT unnest($1::integer[]), unnest($2::text[]), unnest($3::timestamptz[]), unnest($4::timestamptz[])
 ON CONFLICT (synchronizer_ref, package_id) DO UPDATE SET valid_from = excluded.valid_from, valid_until = excluded.valid_until
 `
@@ -153,7 +153,7 @@ func (q *Queries) VettedPackagesUpsert(ctx context.Context, db DBTX, arg VettedP
 }
 
 const vettingChangesNext = `-- name: VettingChangesNext :one
-SELECT (coalesce(max(seq), 0) + 1)::bigint AS seq, now()::timestamptz AS seen_at FROM indexer.vetting_changes
+SELECT (coalesce(max(seq), 0) + 1)::bigint AS seq, now()::timestamptz AS seen_at FROM vetting_changes
 `
 
 type VettingChangesNextRow struct {
@@ -170,7 +170,7 @@ func (q *Queries) VettingChangesNext(ctx context.Context, db DBTX) (VettingChang
 }
 
 const vettingLock = `-- name: VettingLock :exec
-LOCK TABLE indexer.vetting_states IN SHARE ROW EXCLUSIVE MODE
+LOCK TABLE vetting_states IN SHARE ROW EXCLUSIVE MODE
 `
 
 // Lets one writer at a time compare what is stored with what is vetted now.
@@ -180,18 +180,18 @@ func (q *Queries) VettingLock(ctx context.Context, db DBTX) error {
 }
 
 const vettingStateList = `-- name: VettingStateList :many
-SELECT synchronizer_ref, topology_serial FROM indexer.vetting_states
+SELECT synchronizer_ref, topology_serial FROM vetting_states
 `
 
-func (q *Queries) VettingStateList(ctx context.Context, db DBTX) ([]IndexerVettingStates, error) {
+func (q *Queries) VettingStateList(ctx context.Context, db DBTX) ([]VettingStates, error) {
 	rows, err := db.Query(ctx, vettingStateList)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []IndexerVettingStates
+	var items []VettingStates
 	for rows.Next() {
-		var i IndexerVettingStates
+		var i VettingStates
 		if err := rows.Scan(&i.SynchronizerRef, &i.TopologySerial); err != nil {
 			return nil, err
 		}
@@ -204,7 +204,7 @@ func (q *Queries) VettingStateList(ctx context.Context, db DBTX) ([]IndexerVetti
 }
 
 const vettingStatesDelete = `-- name: VettingStatesDelete :exec
-DELETE FROM indexer.vetting_states WHERE synchronizer_ref = ANY ($1::integer[])
+DELETE FROM vetting_states WHERE synchronizer_ref = ANY ($1::integer[])
 `
 
 func (q *Queries) VettingStatesDelete(ctx context.Context, db DBTX, synchronizerRefs []int32) error {
@@ -213,7 +213,7 @@ func (q *Queries) VettingStatesDelete(ctx context.Context, db DBTX, synchronizer
 }
 
 const vettingStatesUpsert = `-- name: VettingStatesUpsert :exec
-INSERT INTO indexer.vetting_states (synchronizer_ref, topology_serial)
+INSERT INTO vetting_states (synchronizer_ref, topology_serial)
 SELECT unnest($1::integer[]), unnest($2::integer[])
 ON CONFLICT (synchronizer_ref) DO UPDATE SET topology_serial = excluded.topology_serial
 `

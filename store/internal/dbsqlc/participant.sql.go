@@ -10,7 +10,7 @@ import (
 )
 
 const participantClear = `-- name: ParticipantClear :exec
-DELETE FROM indexer.participant
+DELETE FROM participant
 `
 
 func (q *Queries) ParticipantClear(ctx context.Context, db DBTX) error {
@@ -19,7 +19,7 @@ func (q *Queries) ParticipantClear(ctx context.Context, db DBTX) error {
 }
 
 const participantGet = `-- name: ParticipantGet :one
-SELECT participant_id FROM indexer.participant
+SELECT participant_id FROM participant
 `
 
 func (q *Queries) ParticipantGet(ctx context.Context, db DBTX) (string, error) {
@@ -30,7 +30,7 @@ func (q *Queries) ParticipantGet(ctx context.Context, db DBTX) (string, error) {
 }
 
 const participantRecord = `-- name: ParticipantRecord :exec
-INSERT INTO indexer.participant (participant_id) VALUES ($1) ON CONFLICT DO NOTHING
+INSERT INTO participant (participant_id) VALUES ($1) ON CONFLICT DO NOTHING
 `
 
 func (q *Queries) ParticipantRecord(ctx context.Context, db DBTX, participantID string) error {

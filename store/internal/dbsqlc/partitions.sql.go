@@ -10,18 +10,18 @@ import (
 )
 
 const partitionList = `-- name: PartitionList :many
-SELECT relation, from_offset, to_offset FROM indexer.partitions ORDER BY relation, from_offset
+SELECT relation, from_offset, to_offset FROM partitions ORDER BY relation, from_offset
 `
 
-func (q *Queries) PartitionList(ctx context.Context, db DBTX) ([]IndexerPartitions, error) {
+func (q *Queries) PartitionList(ctx context.Context, db DBTX) ([]Partitions, error) {
 	rows, err := db.Query(ctx, partitionList)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []IndexerPartitions
+	var items []Partitions
 	for rows.Next() {
-		var i IndexerPartitions
+		var i Partitions
 		if err := rows.Scan(&i.Relation, &i.FromOffset, &i.ToOffset); err != nil {
 			return nil, err
 		}
@@ -34,7 +34,7 @@ func (q *Queries) PartitionList(ctx context.Context, db DBTX) ([]IndexerPartitio
 }
 
 const partitionRecord = `-- name: PartitionRecord :exec
-INSERT INTO indexer.partitions (relation, from_offset, to_offset) VALUES ($1, $2, $3)
+INSERT INTO partitions (relation, from_offset, to_offset) VALUES ($1, $2, $3)
 `
 
 type PartitionRecordParams struct {

@@ -14,7 +14,7 @@ import (
 const progressList = `-- name: ProgressList :many
 SELECT stream, unit, began_at, from_exclusive, reached, to_inclusive, done, per_second::float8 AS per_second, time_left, updated_at,
     greatest(clock_timestamp() - updated_at, interval '0')::interval AS age
-FROM indexer.progress
+FROM progress
 WHERE updated_at > clock_timestamp() - interval '30 seconds'
 ORDER BY stream
 `
@@ -67,7 +67,7 @@ func (q *Queries) ProgressList(ctx context.Context, db DBTX) ([]ProgressListRow,
 }
 
 const progressPut = `-- name: ProgressPut :exec
-INSERT INTO indexer.progress (stream, unit, began_at, from_exclusive, reached, to_inclusive, done, per_second, time_left, updated_at)
+INSERT INTO progress (stream, unit, began_at, from_exclusive, reached, to_inclusive, done, per_second, time_left, updated_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, ($8::float8)::numeric, $9, clock_timestamp())
 ON CONFLICT (stream) DO UPDATE SET unit = excluded.unit, began_at = excluded.began_at, from_exclusive = excluded.from_exclusive,
     reached = excluded.reached, to_inclusive = excluded.to_inclusive, done = excluded.done, per_second = excluded.per_second,
@@ -102,7 +102,7 @@ func (q *Queries) ProgressPut(ctx context.Context, db DBTX, arg ProgressPutParam
 }
 
 const progressRemove = `-- name: ProgressRemove :exec
-DELETE FROM indexer.progress WHERE stream = $1
+DELETE FROM progress WHERE stream = $1
 `
 
 func (q *Queries) ProgressRemove(ctx context.Context, db DBTX, stream string) error {

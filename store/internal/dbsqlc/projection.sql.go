@@ -10,10 +10,10 @@ import (
 )
 
 const activeContractsUse = `-- name: ActiveContractsUse :exec
-INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id)
+INSERT INTO lookups (contract_id, ledger_offset, node_id)
 SELECT e.contract_id, e.ledger_offset, e.node_id
 FROM (SELECT unnest($1::bigint[]) AS ledger_offset, unnest($2::integer[]) AS node_id, unnest($3::text[]) AS contract_id) e
-WHERE NOT EXISTS (SELECT FROM indexer.active_contracts a WHERE a.contract_id = e.contract_id)
+WHERE NOT EXISTS (SELECT FROM active_contracts a WHERE a.contract_id = e.contract_id)
 ON CONFLICT DO NOTHING
 `
 
@@ -31,26 +31,26 @@ func (q *Queries) ActiveContractsUse(ctx context.Context, db DBTX, arg ActiveCon
 
 const stepEvents = `-- name: StepEvents :many
 SELECT e.ledger_offset, e.node_id, e.kind, e.contract_id, e.synchronizer_ref, e.template_ref, e.flag, coalesce((
-    SELECT r.reassignment_counter FROM indexer.reassignments r
+    SELECT r.reassignment_counter FROM reassignments r
     WHERE e.kind = 1 AND e.flag AND r.ledger_offset = e.ledger_offset AND r.node_id = e.node_id
 ), 0)::bigint AS counter
 FROM (
     SELECT c.ledger_offset, c.node_id, 1 AS kind, c.contract_id, coalesce(c.synchronizer_ref, 0) AS synchronizer_ref, c.template_ref,
         c.origin = 'assignment' AS flag
-    FROM indexer.created c
+    FROM created c
     WHERE c.ledger_offset > $1::bigint AND c.ledger_offset <= $2::bigint AND (c.origin = 'assignment' OR c.acs_delta IS NOT FALSE)
     UNION ALL
     SELECT a.ledger_offset, a.node_id, 2, a.contract_id, coalesce(a.synchronizer_ref, 0), 0, true
-    FROM indexer.archived a
+    FROM archived a
     WHERE a.ledger_offset > $1 AND a.ledger_offset <= $2
     UNION ALL
     SELECT x.ledger_offset, x.node_id, CASE WHEN x.consuming THEN 3 ELSE 4 END, x.contract_id, coalesce(x.synchronizer_ref, 0), 0,
         x.acs_delta IS NOT FALSE
-    FROM indexer.exercised x
+    FROM exercised x
     WHERE x.ledger_offset > $1 AND x.ledger_offset <= $2 AND (x.consuming OR x.acs_delta IS NOT FALSE)
     UNION ALL
     SELECT r.ledger_offset, r.node_id, 5, r.contract_id, r.source_ref, 0, false
-    FROM indexer.reassignments r
+    FROM reassignments r
     WHERE r.ledger_offset > $1 AND r.ledger_offset <= $2 AND r.kind = 'unassigned'
 ) e
 ORDER BY e.ledger_offset, e.node_id, e.kind

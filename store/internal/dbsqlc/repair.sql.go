@@ -14,12 +14,12 @@ WITH asked AS (
     SELECT unnest($1::text[]) AS contract_id, unnest($2::integer[]) AS synchronizer_ref
 )
 SELECT a.contract_id, a.synchronizer_ref, a.template_ref, a.activated_offset, a.activated_node_id, a.reassignment_counter, false AS closed
-FROM indexer.active_contracts a
+FROM active_contracts a
 WHERE a.contract_id = ANY ($1::text[]) AND a.activated_offset <= $3::bigint
   AND (a.contract_id, a.synchronizer_ref) IN (SELECT q.contract_id, q.synchronizer_ref FROM asked q)
 UNION ALL
 SELECT l.contract_id, l.synchronizer_ref, l.template_ref, l.activated_offset, l.activated_node_id, 0, true
-FROM indexer.lifetimes l
+FROM lifetimes l
 WHERE l.deactivated_offset > $3::bigint AND l.activated_offset <= $3::bigint
   AND (l.contract_id, l.synchronizer_ref) IN (SELECT q.contract_id, q.synchronizer_ref FROM asked q)
 `
@@ -72,7 +72,7 @@ func (q *Queries) ActiveAsOf(ctx context.Context, db DBTX, arg ActiveAsOfParams)
 
 const carriedCreatedOfActive = `-- name: CarriedCreatedOfActive :one
 SELECT EXISTS (
-    SELECT FROM indexer.shown_created
+    SELECT FROM shown_created
     WHERE ledger_offset = $1 AND node_id = $2 AND reassignment_counter IS NOT NULL)
 `
 
@@ -93,20 +93,20 @@ const carriedDrop = `-- name: CarriedDrop :exec
 WITH dropped AS (
     SELECT unnest($1::text[]) AS kind, unnest($2::bigint[]) AS ledger_offset, unnest($3::integer[]) AS number
 ), reassignments AS (
-    DELETE FROM indexer.shown_reassignments r USING dropped d
+    DELETE FROM shown_reassignments r USING dropped d
     WHERE d.kind = 'reassignment' AND d.ledger_offset = r.ledger_offset AND d.number = r.node_id
 ), unknown AS (
-    DELETE FROM indexer.shown_unknown_elements u USING dropped d
+    DELETE FROM shown_unknown_elements u USING dropped d
     WHERE d.kind = 'unknown' AND d.ledger_offset = u.ledger_offset AND d.number = u.ordinal
 ), incomplete AS (
-    UPDATE indexer.shown_created c SET reassignment_counter = NULL FROM dropped d
+    UPDATE shown_created c SET reassignment_counter = NULL FROM dropped d
     WHERE d.kind = 'active' AND d.ledger_offset = c.ledger_offset AND d.number = c.node_id
-      AND EXISTS (SELECT FROM indexer.shown_reassignments r WHERE r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id)
+      AND EXISTS (SELECT FROM shown_reassignments r WHERE r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id)
 )
-DELETE FROM indexer.shown_created c USING dropped d
+DELETE FROM shown_created c USING dropped d
 WHERE d.kind IN ('active', 'created') AND d.ledger_offset = c.ledger_offset AND d.number = c.node_id
   AND NOT EXISTS (
-      SELECT FROM indexer.shown_reassignments r
+      SELECT FROM shown_reassignments r
       WHERE d.kind = 'active' AND r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id)
 `
 
@@ -130,13 +130,13 @@ WITH places AS (
     SELECT unnest($3::bigint[]) AS ledger_offset, unnest($4::integer[]) AS node_id
 )
 SELECT (CASE WHEN c.reassignment_counter IS NULL THEN 'created' ELSE 'active' END)::text AS kind, c.ledger_offset, c.node_id AS number
-FROM indexer.shown_created c JOIN places p ON p.ledger_offset = c.ledger_offset AND p.node_id = c.node_id
+FROM shown_created c JOIN places p ON p.ledger_offset = c.ledger_offset AND p.node_id = c.node_id
 UNION ALL
 SELECT 'reassignment', r.ledger_offset, r.node_id
-FROM indexer.shown_reassignments r JOIN reassigned p ON p.ledger_offset = r.ledger_offset AND p.node_id = r.node_id
+FROM shown_reassignments r JOIN reassigned p ON p.ledger_offset = r.ledger_offset AND p.node_id = r.node_id
 UNION ALL
 SELECT 'unknown', u.ledger_offset, u.ordinal
-FROM indexer.shown_unknown_elements u
+FROM shown_unknown_elements u
 WHERE u.ledger_offset = $5 AND u.ordinal >= $6::bigint AND u.ordinal < $7::bigint
 `
 
@@ -186,8 +186,8 @@ func (q *Queries) CarriedEvents(ctx context.Context, db DBTX, arg CarriedEventsP
 }
 
 const carriedViewsDropOrphans = `-- name: CarriedViewsDropOrphans :exec
-DELETE FROM indexer.shown_interface_views v
-WHERE NOT EXISTS (SELECT FROM indexer.shown_created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id)
+DELETE FROM shown_interface_views v
+WHERE NOT EXISTS (SELECT FROM shown_created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id)
 `
 
 // Removes carried interface views whose creation event is not carried.
@@ -198,19 +198,19 @@ func (q *Queries) CarriedViewsDropOrphans(ctx context.Context, db DBTX) error {
 
 const coverageClose = `-- name: CoverageClose :exec
 WITH mine AS (
-    DELETE FROM indexer.coverage c
+    DELETE FROM coverage c
     WHERE c.stream = $1 AND c.scope = $2 AND c.from_exclusive <= $3::bigint AND c.to_inclusive >= $4::bigint
-      AND c.from_exclusive < indexer.watermark()
+      AND c.from_exclusive < watermark()
     RETURNING int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed
 ), others AS (
-    SELECT int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed FROM indexer.coverage c
+    SELECT int8range(c.from_exclusive, c.to_inclusive, '(]') AS claimed FROM coverage c
     WHERE c.stream = $1 AND c.scope <> $2 AND c.from_exclusive < $3::bigint AND c.to_inclusive > $4::bigint
 ), whole AS (
     SELECT coalesce((SELECT range_agg(m.claimed) FROM mine m), '{}'::int8multirange)
         + (int8multirange(int8range($4::bigint, $3::bigint, '(]'))
             - coalesce((SELECT range_agg(o.claimed) FROM others o), '{}'::int8multirange)) AS claimed
 )
-INSERT INTO indexer.coverage (stream, scope, from_exclusive, to_inclusive)
+INSERT INTO coverage (stream, scope, from_exclusive, to_inclusive)
 SELECT $1, $2, lower(part) - 1, upper(part) - 1 FROM whole w, unnest(w.claimed) AS part
 `
 
@@ -237,9 +237,9 @@ func (q *Queries) CoverageClose(ctx context.Context, db DBTX, arg CoverageCloseP
 
 const numberInUse = `-- name: NumberInUse :one
 SELECT (CASE WHEN $1::boolean
-    THEN EXISTS (SELECT FROM indexer.active_contracts a WHERE a.template_ref = $2::integer)
+    THEN EXISTS (SELECT FROM active_contracts a WHERE a.template_ref = $2::integer)
     ELSE EXISTS (
-        SELECT FROM (SELECT u.synchronizer_ref FROM indexer.updates u ORDER BY u.ledger_offset DESC LIMIT 10000) x
+        SELECT FROM (SELECT u.synchronizer_ref FROM updates u ORDER BY u.ledger_offset DESC LIMIT 10000) x
         WHERE x.synchronizer_ref = $2::integer)
 END)::boolean AS in_use
 `
@@ -260,20 +260,20 @@ func (q *Queries) NumberInUse(ctx context.Context, db DBTX, arg NumberInUseParam
 
 const numberWitnesses = `-- name: NumberWitnesses :one
 SELECT (
-    SELECT count(*) FROM indexer.active_contracts a
+    SELECT count(*) FROM active_contracts a
     WHERE a.contract_id = $1 AND a.activated_offset = $2::bigint
       AND CASE WHEN $3::boolean THEN a.template_ref ELSE a.synchronizer_ref END = $4::integer
 ) + (
     SELECT count(*) FROM (
-        SELECT c.ledger_offset, c.template_ref FROM indexer.created c WHERE c.contract_id = $1
+        SELECT c.ledger_offset, c.template_ref FROM created c WHERE c.contract_id = $1
         UNION ALL
-        SELECT c.ledger_offset, c.template_ref FROM indexer.shown_created c WHERE c.contract_id = $1
+        SELECT c.ledger_offset, c.template_ref FROM shown_created c WHERE c.contract_id = $1
         UNION ALL
-        SELECT a.ledger_offset, a.template_ref FROM indexer.archived a WHERE a.contract_id = $1
+        SELECT a.ledger_offset, a.template_ref FROM archived a WHERE a.contract_id = $1
         UNION ALL
-        SELECT e.ledger_offset, e.template_ref FROM indexer.exercised e WHERE e.contract_id = $1
+        SELECT e.ledger_offset, e.template_ref FROM exercised e WHERE e.contract_id = $1
         UNION ALL
-        SELECT r.ledger_offset, r.template_ref FROM indexer.reassignments r WHERE r.contract_id = $1
+        SELECT r.ledger_offset, r.template_ref FROM reassignments r WHERE r.contract_id = $1
     ) x
     WHERE $3::boolean AND x.template_ref = $4::integer AND x.ledger_offset <> $2::bigint
 ) AS witnesses
@@ -301,7 +301,7 @@ func (q *Queries) NumberWitnesses(ctx context.Context, db DBTX, arg NumberWitnes
 }
 
 const partyListNumber = `-- name: PartyListNumber :exec
-INSERT INTO indexer.party_lists (party_list_ref, parties) VALUES ($1, $2)
+INSERT INTO party_lists (party_list_ref, parties) VALUES ($1, $2)
 `
 
 type PartyListNumberParams struct {
@@ -316,7 +316,7 @@ func (q *Queries) PartyListNumber(ctx context.Context, db DBTX, arg PartyListNum
 }
 
 const partyListsForget = `-- name: PartyListsForget :exec
-DELETE FROM indexer.party_lists WHERE party_list_ref = ANY ($1::integer[])
+DELETE FROM party_lists WHERE party_list_ref = ANY ($1::integer[])
 `
 
 func (q *Queries) PartyListsForget(ctx context.Context, db DBTX, partyListRefs []int32) error {
@@ -325,15 +325,15 @@ func (q *Queries) PartyListsForget(ctx context.Context, db DBTX, partyListRefs [
 }
 
 const snapshotFinished = `-- name: SnapshotFinished :one
-SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at FROM indexer.snapshots s
-WHERE s.finished_at IS NOT NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates')
+SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at FROM snapshots s
+WHERE s.finished_at IS NOT NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
 ORDER BY s.snapshot_offset DESC LIMIT 1
 `
 
 // The snapshot whose rows are carried.
-func (q *Queries) SnapshotFinished(ctx context.Context, db DBTX) (IndexerSnapshots, error) {
+func (q *Queries) SnapshotFinished(ctx context.Context, db DBTX) (Snapshots, error) {
 	row := db.QueryRow(ctx, snapshotFinished)
-	var i IndexerSnapshots
+	var i Snapshots
 	err := row.Scan(
 		&i.SnapshotOffset,
 		&i.Scope,
@@ -347,7 +347,7 @@ func (q *Queries) SnapshotFinished(ctx context.Context, db DBTX) (IndexerSnapsho
 }
 
 const synchronizerNumber = `-- name: SynchronizerNumber :exec
-INSERT INTO indexer.synchronizers (synchronizer_ref, synchronizer_id) VALUES ($1, $2)
+INSERT INTO synchronizers (synchronizer_ref, synchronizer_id) VALUES ($1, $2)
 `
 
 type SynchronizerNumberParams struct {
@@ -362,7 +362,7 @@ func (q *Queries) SynchronizerNumber(ctx context.Context, db DBTX, arg Synchroni
 }
 
 const synchronizersForget = `-- name: SynchronizersForget :exec
-DELETE FROM indexer.synchronizers WHERE synchronizer_ref = ANY ($1::integer[])
+DELETE FROM synchronizers WHERE synchronizer_ref = ANY ($1::integer[])
 `
 
 func (q *Queries) SynchronizersForget(ctx context.Context, db DBTX, synchronizerRefs []int32) error {
@@ -371,7 +371,7 @@ func (q *Queries) SynchronizersForget(ctx context.Context, db DBTX, synchronizer
 }
 
 const templateNumber = `-- name: TemplateNumber :exec
-INSERT INTO indexer.templates (template_ref, template_id, package_id, package_name, module_name, entity_name, representative_package_id)
+INSERT INTO templates (template_ref, template_id, package_id, package_name, module_name, entity_name, representative_package_id)
 VALUES ($1, $2, $3, $4, $5, $6, $7)
 `
 
@@ -400,7 +400,7 @@ func (q *Queries) TemplateNumber(ctx context.Context, db DBTX, arg TemplateNumbe
 }
 
 const templateParts = `-- name: TemplateParts :exec
-UPDATE indexer.templates SET package_id = $1, module_name = $2, entity_name = $3
+UPDATE templates SET package_id = $1, module_name = $2, entity_name = $3
 WHERE template_ref = $4
 `
 
@@ -423,7 +423,7 @@ func (q *Queries) TemplateParts(ctx context.Context, db DBTX, arg TemplatePartsP
 }
 
 const templatesForget = `-- name: TemplatesForget :exec
-DELETE FROM indexer.templates WHERE template_ref = ANY ($1::integer[])
+DELETE FROM templates WHERE template_ref = ANY ($1::integer[])
 `
 
 func (q *Queries) TemplatesForget(ctx context.Context, db DBTX, templateRefs []int32) error {

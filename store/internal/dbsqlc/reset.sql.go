@@ -10,8 +10,8 @@ import (
 )
 
 const resetCoverage = `-- name: ResetCoverage :execrows
-WITH cut AS (UPDATE indexer.coverage c SET to_inclusive = $1 WHERE c.from_exclusive < $1 AND c.to_inclusive > $1)
-DELETE FROM indexer.coverage d WHERE d.from_exclusive >= $1
+WITH cut AS (UPDATE coverage c SET to_inclusive = $1 WHERE c.from_exclusive < $1 AND c.to_inclusive > $1)
+DELETE FROM coverage d WHERE d.from_exclusive >= $1
 `
 
 // The parts behind the offset.
@@ -26,16 +26,16 @@ func (q *Queries) ResetCoverage(ctx context.Context, db DBTX, after int64) (int6
 const resetLifetimes = `-- name: ResetLifetimes :execrows
 
 WITH ended AS (
-    DELETE FROM indexer.lifetimes l WHERE l.deactivated_offset > $1
+    DELETE FROM lifetimes l WHERE l.deactivated_offset > $1
     RETURNING l.contract_id, l.synchronizer_ref, l.template_ref, l.activated_offset, l.activated_node_id
 ), reopened AS (
-    INSERT INTO indexer.active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
+    INSERT INTO active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
     SELECT e.contract_id, e.synchronizer_ref, e.template_ref, e.activated_offset, e.activated_node_id, coalesce(r.reassignment_counter, c.reassignment_counter, 0)
     FROM ended e
-    LEFT JOIN indexer.reassignments r ON r.ledger_offset = e.activated_offset AND r.node_id = e.activated_node_id AND r.kind = 'assigned'
-    LEFT JOIN indexer.shown_created c ON c.ledger_offset = e.activated_offset AND c.node_id = e.activated_node_id
+    LEFT JOIN reassignments r ON r.ledger_offset = e.activated_offset AND r.node_id = e.activated_node_id AND r.kind = 'assigned'
+    LEFT JOIN shown_created c ON c.ledger_offset = e.activated_offset AND c.node_id = e.activated_node_id
     WHERE e.activated_offset <= $1 AND NOT EXISTS (
-        SELECT FROM indexer.fill x, indexer.floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL AND e.activated_offset <= x.projected_from)
+        SELECT FROM fill x, floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL AND e.activated_offset <= x.projected_from)
 )
 SELECT FROM ended
 `

@@ -10,7 +10,7 @@ import (
 )
 
 const snapshotAdvance = `-- name: SnapshotAdvance :execrows
-UPDATE indexer.snapshots SET token_kind = $1, token = $2, entries = entries + $3::bigint,
+UPDATE snapshots SET token_kind = $1, token = $2, entries = entries + $3::bigint,
     finished_at = CASE WHEN $4::boolean THEN now() END
 WHERE snapshot_offset = $5 AND finished_at IS NULL AND entries = $6::bigint AND token = $7::text
 `
@@ -43,14 +43,14 @@ func (q *Queries) SnapshotAdvance(ctx context.Context, db DBTX, arg SnapshotAdva
 }
 
 const snapshotAtWatermark = `-- name: SnapshotAtWatermark :one
-SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at FROM indexer.snapshots s
-WHERE s.finished_at IS NOT NULL AND s.snapshot_offset = (SELECT c.ledger_offset FROM indexer.checkpoints c WHERE c.stream = 'updates')
-  AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates')
+SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at FROM snapshots s
+WHERE s.finished_at IS NOT NULL AND s.snapshot_offset = (SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates')
+  AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
 `
 
-func (q *Queries) SnapshotAtWatermark(ctx context.Context, db DBTX) (IndexerSnapshots, error) {
+func (q *Queries) SnapshotAtWatermark(ctx context.Context, db DBTX) (Snapshots, error) {
 	row := db.QueryRow(ctx, snapshotAtWatermark)
-	var i IndexerSnapshots
+	var i Snapshots
 	err := row.Scan(
 		&i.SnapshotOffset,
 		&i.Scope,
@@ -64,7 +64,7 @@ func (q *Queries) SnapshotAtWatermark(ctx context.Context, db DBTX) (IndexerSnap
 }
 
 const snapshotDiscard = `-- name: SnapshotDiscard :exec
-DELETE FROM indexer.snapshots WHERE finished_at IS NULL
+DELETE FROM snapshots WHERE finished_at IS NULL
 `
 
 func (q *Queries) SnapshotDiscard(ctx context.Context, db DBTX) error {
@@ -73,7 +73,7 @@ func (q *Queries) SnapshotDiscard(ctx context.Context, db DBTX) error {
 }
 
 const snapshotStart = `-- name: SnapshotStart :exec
-INSERT INTO indexer.snapshots (snapshot_offset, scope, token_kind, token, entries) VALUES ($1, $2, '', '', 0)
+INSERT INTO snapshots (snapshot_offset, scope, token_kind, token, entries) VALUES ($1, $2, '', '', 0)
 `
 
 type SnapshotStartParams struct {
@@ -87,14 +87,14 @@ func (q *Queries) SnapshotStart(ctx context.Context, db DBTX, arg SnapshotStartP
 }
 
 const snapshotUnfinished = `-- name: SnapshotUnfinished :one
-SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at FROM indexer.snapshots s
-WHERE s.finished_at IS NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM indexer.floors f WHERE f.stream = 'updates')
+SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at FROM snapshots s
+WHERE s.finished_at IS NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
 `
 
 // The one that indexing is to begin with.
-func (q *Queries) SnapshotUnfinished(ctx context.Context, db DBTX) (IndexerSnapshots, error) {
+func (q *Queries) SnapshotUnfinished(ctx context.Context, db DBTX) (Snapshots, error) {
 	row := db.QueryRow(ctx, snapshotUnfinished)
-	var i IndexerSnapshots
+	var i Snapshots
 	err := row.Scan(
 		&i.SnapshotOffset,
 		&i.Scope,

@@ -13,9 +13,9 @@ import (
 
 const statusFrontier = `-- name: StatusFrontier :one
 WITH RECURSIVE reach AS (
-    SELECT c.ledger_offset AS at FROM indexer.checkpoints c WHERE c.stream = 'updates'
+    SELECT c.ledger_offset AS at FROM checkpoints c WHERE c.stream = 'updates'
     UNION ALL
-    SELECT v.to_inclusive FROM reach r JOIN indexer.coverage v ON v.stream = 'updates' AND v.from_exclusive = r.at
+    SELECT v.to_inclusive FROM reach r JOIN coverage v ON v.stream = 'updates' AND v.from_exclusive = r.at
 )
 SELECT max(r.at)::bigint AS frontier FROM reach r
 `
@@ -29,7 +29,7 @@ func (q *Queries) StatusFrontier(ctx context.Context, db DBTX) (int64, error) {
 }
 
 const statusNewestTransaction = `-- name: StatusNewestTransaction :one
-SELECT max(t.date)::timestamptz AS newest FROM indexer.transactions t WHERE t.seq > $1 AND t.seq <= $2
+SELECT max(t.date)::timestamptz AS newest FROM transactions t WHERE t.seq > $1 AND t.seq <= $2
 `
 
 type StatusNewestTransactionParams struct {
@@ -48,11 +48,11 @@ func (q *Queries) StatusNewestTransaction(ctx context.Context, db DBTX, arg Stat
 const statusUnknownKinds = `-- name: StatusUnknownKinds :one
 SELECT count(*)
 FROM (
-    SELECT e.ledger_offset FROM indexer.unknown_elements e
+    SELECT e.ledger_offset FROM unknown_elements e
     UNION ALL
-    SELECT e.ledger_offset FROM indexer.carried_unknown_elements e
+    SELECT e.ledger_offset FROM shown_unknown_elements e
 ) u
-WHERE u.ledger_offset <= (SELECT indexer.watermark())
+WHERE u.ledger_offset <= (SELECT watermark())
 `
 
 // Those that are shown.
@@ -64,7 +64,7 @@ func (q *Queries) StatusUnknownKinds(ctx context.Context, db DBTX) (int64, error
 }
 
 const statusUnknownTransactions = `-- name: StatusUnknownTransactions :one
-SELECT count(*) FROM indexer.unknown_transactions u, indexer.history_position h WHERE u.seq > h.shown_after AND u.seq <= h.shown_to
+SELECT count(*) FROM unknown_transactions u, history_position h WHERE u.seq > h.shown_after AND u.seq <= h.shown_to
 `
 
 // Those that are shown.
@@ -76,7 +76,7 @@ func (q *Queries) StatusUnknownTransactions(ctx context.Context, db DBTX) (int64
 }
 
 const statusUpdatesBetween = `-- name: StatusUpdatesBetween :one
-SELECT count(*) FROM indexer.updates u WHERE u.ledger_offset > $1 AND u.ledger_offset <= $2
+SELECT count(*) FROM updates u WHERE u.ledger_offset > $1 AND u.ledger_offset <= $2
 `
 
 type StatusUpdatesBetweenParams struct {

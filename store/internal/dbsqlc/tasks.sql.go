@@ -10,7 +10,7 @@ import (
 )
 
 const taskFailed = `-- name: TaskFailed :exec
-INSERT INTO indexer.tasks (task, failed_at, failure) VALUES ($1, now(), $2)
+INSERT INTO tasks (task, failed_at, failure) VALUES ($1, now(), $2)
 ON CONFLICT (task) DO UPDATE SET failed_at = excluded.failed_at, failure = excluded.failure
 `
 
@@ -25,18 +25,18 @@ func (q *Queries) TaskFailed(ctx context.Context, db DBTX, arg TaskFailedParams)
 }
 
 const taskList = `-- name: TaskList :many
-SELECT task, succeeded_at, failed_at, failure FROM indexer.tasks ORDER BY task
+SELECT task, succeeded_at, failed_at, failure FROM tasks ORDER BY task
 `
 
-func (q *Queries) TaskList(ctx context.Context, db DBTX) ([]IndexerTasks, error) {
+func (q *Queries) TaskList(ctx context.Context, db DBTX) ([]Tasks, error) {
 	rows, err := db.Query(ctx, taskList)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []IndexerTasks
+	var items []Tasks
 	for rows.Next() {
-		var i IndexerTasks
+		var i Tasks
 		if err := rows.Scan(
 			&i.Task,
 			&i.SucceededAt,
@@ -54,7 +54,7 @@ func (q *Queries) TaskList(ctx context.Context, db DBTX) ([]IndexerTasks, error)
 }
 
 const taskSucceeded = `-- name: TaskSucceeded :exec
-INSERT INTO indexer.tasks (task, succeeded_at) VALUES ($1, now())
+INSERT INTO tasks (task, succeeded_at) VALUES ($1, now())
 ON CONFLICT (task) DO UPDATE SET succeeded_at = excluded.succeeded_at
 `
 
@@ -64,7 +64,7 @@ func (q *Queries) TaskSucceeded(ctx context.Context, db DBTX, task string) error
 }
 
 const tasksClear = `-- name: TasksClear :exec
-TRUNCATE indexer.tasks, indexer.packages, indexer.vetting_states, indexer.vetted_packages, indexer.vetting_changes
+TRUNCATE tasks, packages, vetting_states, vetted_packages, vetting_changes
 `
 
 // Forgets what the tasks beside the stream brought. Before updates were indexed there are no look-ups.

@@ -10,9 +10,9 @@ import (
 )
 
 const templateInterfaceInsert = `-- name: TemplateInterfaceInsert :exec
-INSERT INTO indexer.template_interfaces (template_ref, interface_id)
+INSERT INTO template_interfaces (template_ref, interface_id)
 SELECT t.template_ref, $1
-FROM indexer.templates t
+FROM templates t
 WHERE t.template_id = $2 AND t.package_name = $3
   AND t.representative_package_id IS NOT DISTINCT FROM $4
 ON CONFLICT DO NOTHING
@@ -37,18 +37,18 @@ func (q *Queries) TemplateInterfaceInsert(ctx context.Context, db DBTX, arg Temp
 }
 
 const templateInterfaceList = `-- name: TemplateInterfaceList :many
-SELECT template_ref, interface_id FROM indexer.template_interfaces
+SELECT template_ref, interface_id FROM template_interfaces
 `
 
-func (q *Queries) TemplateInterfaceList(ctx context.Context, db DBTX) ([]IndexerTemplateInterfaces, error) {
+func (q *Queries) TemplateInterfaceList(ctx context.Context, db DBTX) ([]TemplateInterfaces, error) {
 	rows, err := db.Query(ctx, templateInterfaceList)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []IndexerTemplateInterfaces
+	var items []TemplateInterfaces
 	for rows.Next() {
-		var i IndexerTemplateInterfaces
+		var i TemplateInterfaces
 		if err := rows.Scan(&i.TemplateRef, &i.InterfaceID); err != nil {
 			return nil, err
 		}

@@ -12,8 +12,8 @@ import (
 )
 
 const updateLast = `-- name: UpdateLast :one
-SELECT ledger_offset, coalesce(update_id, '')::text AS update_id FROM indexer.updates
-WHERE ledger_offset <= $1 AND ledger_offset > coalesce((SELECT f.history_floor FROM indexer.floors f WHERE f.stream = 'updates'), 0)
+SELECT ledger_offset, coalesce(update_id, '')::text AS update_id FROM updates
+WHERE ledger_offset <= $1 AND ledger_offset > coalesce((SELECT f.history_floor FROM floors f WHERE f.stream = 'updates'), 0)
 ORDER BY ledger_offset DESC LIMIT 1
 `
 
@@ -32,7 +32,7 @@ func (q *Queries) UpdateLast(ctx context.Context, db DBTX, upTo int64) (UpdateLa
 }
 
 const updateRecordTime = `-- name: UpdateRecordTime :one
-SELECT record_time FROM indexer.updates WHERE ledger_offset <= $1 AND record_time IS NOT NULL ORDER BY ledger_offset DESC LIMIT 1
+SELECT record_time FROM updates WHERE ledger_offset <= $1 AND record_time IS NOT NULL ORDER BY ledger_offset DESC LIMIT 1
 `
 
 // An update of an unknown kind may have none.

@@ -12,7 +12,7 @@ import (
 )
 
 const verificationAgain = `-- name: VerificationAgain :many
-SELECT from_exclusive, to_inclusive FROM indexer.verifications
+SELECT from_exclusive, to_inclusive FROM verifications
 WHERE stream = $1 AND (result = 'different' AND from_exclusive >= $2 OR repaired_at > verified_at)
 ORDER BY from_exclusive LIMIT 1
 `
@@ -60,7 +60,7 @@ func (q *Queries) VerificationClock(ctx context.Context, db DBTX) (pgtype.Timest
 }
 
 const verificationFrom = `-- name: VerificationFrom :many
-SELECT stream, from_exclusive, to_inclusive, verified_at, result, differences, digest, repaired_at FROM indexer.verifications
+SELECT stream, from_exclusive, to_inclusive, verified_at, result, differences, digest, repaired_at FROM verifications
 WHERE stream = $1 AND from_exclusive >= $2 ORDER BY from_exclusive LIMIT 1
 `
 
@@ -70,15 +70,15 @@ type VerificationFromParams struct {
 }
 
 // The first window of a stream that begins at a place or behind it.
-func (q *Queries) VerificationFrom(ctx context.Context, db DBTX, arg VerificationFromParams) ([]IndexerVerifications, error) {
+func (q *Queries) VerificationFrom(ctx context.Context, db DBTX, arg VerificationFromParams) ([]Verifications, error) {
 	rows, err := db.Query(ctx, verificationFrom, arg.Stream, arg.FromExclusive)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []IndexerVerifications
+	var items []Verifications
 	for rows.Next() {
-		var i IndexerVerifications
+		var i Verifications
 		if err := rows.Scan(
 			&i.Stream,
 			&i.FromExclusive,
@@ -100,7 +100,7 @@ func (q *Queries) VerificationFrom(ctx context.Context, db DBTX, arg Verificatio
 }
 
 const verificationSet = `-- name: VerificationSet :exec
-INSERT INTO indexer.verifications (stream, from_exclusive, to_inclusive, verified_at, result, differences, digest)
+INSERT INTO verifications (stream, from_exclusive, to_inclusive, verified_at, result, differences, digest)
 VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT (stream, from_exclusive) DO UPDATE SET to_inclusive = excluded.to_inclusive, verified_at = excluded.verified_at,
     result = excluded.result, differences = excluded.differences, digest = excluded.digest
@@ -131,10 +131,10 @@ func (q *Queries) VerificationSet(ctx context.Context, db DBTX, arg Verification
 }
 
 const verificationSummary = `-- name: VerificationSummary :one
-SELECT coalesce(indexer.verified_offset(), 0)::bigint AS verified_offset, coalesce(indexer.verified_seq(), 0)::bigint AS verified_seq,
+SELECT coalesce(verified_offset(), 0)::bigint AS verified_offset, coalesce(verified_seq(), 0)::bigint AS verified_seq,
     count(*) FILTER (WHERE v.result = 'different') AS different, count(*) FILTER (WHERE v.result = 'not_shown') AS not_shown,
     count(*) AS windows
-FROM indexer.verifications v
+FROM verifications v
 `
 
 type VerificationSummaryRow struct {
@@ -160,11 +160,11 @@ func (q *Queries) VerificationSummary(ctx context.Context, db DBTX) (Verificatio
 
 const verificationUnsealed = `-- name: VerificationUnsealed :one
 SELECT r.at::bigint AS from_exclusive,
-    (SELECT coalesce(min(v.from_exclusive), 9223372036854775807) FROM indexer.verifications v
+    (SELECT coalesce(min(v.from_exclusive), 9223372036854775807) FROM verifications v
      WHERE v.stream = $1 AND v.from_exclusive >= r.at)::bigint AS next_window
-FROM (SELECT indexer.windows_reach($1, coalesce(
-    (SELECT k.from_exclusive FROM indexer.verifications k WHERE k.stream = $1 AND k.from_exclusive = $2 AND k.from_exclusive > $3
-       AND EXISTS (SELECT FROM indexer.verifications b WHERE b.stream = $1 AND b.from_exclusive = $3)),
+FROM (SELECT windows_reach($1, coalesce(
+    (SELECT k.from_exclusive FROM verifications k WHERE k.stream = $1 AND k.from_exclusive = $2 AND k.from_exclusive > $3
+       AND EXISTS (SELECT FROM verifications b WHERE b.stream = $1 AND b.from_exclusive = $3)),
     $3), '{equal,different,not_shown}') AS at) r
 `
 
@@ -190,7 +190,7 @@ func (q *Queries) VerificationUnsealed(ctx context.Context, db DBTX, arg Verific
 }
 
 const verificationUpdatesEnd = `-- name: VerificationUpdatesEnd :many
-SELECT ledger_offset FROM indexer.updates
+SELECT ledger_offset FROM updates
 WHERE ledger_offset > $1 AND ledger_offset <= $2 ORDER BY ledger_offset OFFSET $3::bigint LIMIT 1
 `
 
@@ -222,7 +222,7 @@ func (q *Queries) VerificationUpdatesEnd(ctx context.Context, db DBTX, arg Verif
 }
 
 const verificationsRemove = `-- name: VerificationsRemove :exec
-DELETE FROM indexer.verifications WHERE stream = $1 AND to_inclusive > $2
+DELETE FROM verifications WHERE stream = $1 AND to_inclusive > $2
 `
 
 type VerificationsRemoveParams struct {
@@ -237,7 +237,7 @@ func (q *Queries) VerificationsRemove(ctx context.Context, db DBTX, arg Verifica
 }
 
 const verificationsRepaired = `-- name: VerificationsRepaired :exec
-UPDATE indexer.verifications SET repaired_at = clock_timestamp()
+UPDATE verifications SET repaired_at = clock_timestamp()
 WHERE stream = $1 AND from_exclusive < $2 AND to_inclusive > $3
 `
 
@@ -254,7 +254,7 @@ func (q *Queries) VerificationsRepaired(ctx context.Context, db DBTX, arg Verifi
 }
 
 const verificationsWithin = `-- name: VerificationsWithin :many
-SELECT stream, from_exclusive, to_inclusive, verified_at, result, differences, digest, repaired_at FROM indexer.verifications
+SELECT stream, from_exclusive, to_inclusive, verified_at, result, differences, digest, repaired_at FROM verifications
 WHERE stream = $1 AND from_exclusive >= $2 AND to_inclusive <= $3 ORDER BY from_exclusive
 `
 
@@ -265,15 +265,15 @@ type VerificationsWithinParams struct {
 }
 
 // The windows that lie within a range as a whole.
-func (q *Queries) VerificationsWithin(ctx context.Context, db DBTX, arg VerificationsWithinParams) ([]IndexerVerifications, error) {
+func (q *Queries) VerificationsWithin(ctx context.Context, db DBTX, arg VerificationsWithinParams) ([]Verifications, error) {
 	rows, err := db.Query(ctx, verificationsWithin, arg.Stream, arg.FromExclusive, arg.ToInclusive)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []IndexerVerifications
+	var items []Verifications
 	for rows.Next() {
-		var i IndexerVerifications
+		var i Verifications
 		if err := rows.Scan(
 			&i.Stream,
 			&i.FromExclusive,

@@ -5,7 +5,7 @@ package rows
 
 import "ledgerindexer/store/internal/pgcopy"
 
-// Table are the rows that go into one table of schema indexer.
+// Table are the rows that go into one table.
 type Table struct {
 	Name string
 	pgcopy.Rows

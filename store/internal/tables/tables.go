@@ -1,4 +1,4 @@
-// Package tables describes every table of schema indexer, once. Whoever compares, repairs, seals, partitions or resets rows takes
+// Package tables describes every table, once. Whoever compares, repairs, seals, partitions or resets rows takes
 // its list of tables from here. The tests of package store hold the description against the database's catalog and against what
 // is written.
 //
@@ -109,7 +109,7 @@ func (t *Table) SQL() string { return t.Name }
 // OfRecords tells whether rows belong to records of the transaction history, by their seq.
 func (t *Table) OfRecords() bool { return t.Place == seq }
 
-// All returns the description of every table of schema indexer.
+// All returns the description of every table.
 func All() []Table { return slices.Clone(all) }
 
 // In returns the tables of some families, in the order in which seals digest them.

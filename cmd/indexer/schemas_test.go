@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/sandbox"
+)
+
+// Two participants' ledgers lie side by side in one database, and every command works on the one that it is told.
+func TestASecondLedgerInTheDatabase(t *testing.T) {
+	database := throwaway.Database(t)
+	environ := map[string]string{"INDEXER_DATABASE_URL": database}
+	ends := map[string]int64{}
+	for name, c := range map[string]struct {
+		updates int
+		flags   []string
+	}{
+		"first":  {20, nil},
+		"second": {30, []string{"--tables-schema=second_tables", "--views-schema=second_views"}},
+	} {
+		l := sandbox.NewLedger(sandbox.Options{Seed: uint64(c.updates)})
+		l.Grow(c.updates)
+		url := "--ledger-url=" + participantOf(t, l, sandbox.ServerOptions{})
+		for _, args := range [][]string{
+			{"migrate"}, {"run", "--until-current", "--listen=", url}, {"verify", "--all", url}, {"check", url}, {"reset", "--to-offset=5"},
+			{"run", "--until-current", "--listen=", "--no-migrate", url}, {"verify", "--all", url},
+		} {
+			code, stdout, stderr := command(t, environ, append(args, c.flags...)...)
+			require.Equal(t, config.ExitDone, code, "%s: %s: %s%s", name, args, stdout, stderr)
+		}
+		ends[name] = l.End()
+		code, stdout, stderr := command(t, environ, append([]string{"status"}, c.flags...)...)
+		require.Zero(t, code, stderr)
+		require.Contains(t, stdout, fmt.Sprint(l.End()))
+	}
+	conn, err := pgx.Connect(t.Context(), database)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close(context.WithoutCancel(t.Context()))) }()
+	var one, other int64
+	require.NoError(t, conn.QueryRow(t.Context(), "SELECT ledger.latest_offset(), second_views.latest_offset()").Scan(&one, &other))
+	require.NotEqual(t, one, other)
+	require.Equal(t, ends, map[string]int64{"first": one, "second": other})
+	for _, flags := range [][]string{
+		{"--tables-schema=second_tables"}, {"--views-schema=second_views"}, {"--tables-schema=third_tables", "--views-schema=third_views"},
+	} {
+		code, _, stderr := command(t, environ, append([]string{"status"}, flags...)...)
+		require.Equal(t, config.ExitProblem, code, stderr)
+	}
+	for _, flag := range []string{"--tables-schema=Second", "--views-schema=indexer", "--views-schema=pg_catalog"} {
+		code, _, stderr := command(t, environ, "migrate", flag)
+		require.Equal(t, config.ExitUsage, code, stderr)
+		require.Contains(t, stderr, "--tables-schema and --views-schema")
+	}
+}

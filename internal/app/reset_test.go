@@ -1,0 +1,30 @@
+package app
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store"
+)
+
+// Nothing is removed beside a process that writes, and who that is is said.
+func TestResetBesideAWriter(t *testing.T) {
+	t.Parallel()
+	database := throwaway.Migrated(t, migrate)
+	db, err := store.Open(store.Config{URL: database, Holder: "another one"})
+	require.NoError(t, err)
+	defer db.Close()
+	leader, ok, err := db.LeadUpdates(t.Context())
+	require.NoError(t, err)
+	require.True(t, ok)
+	defer leader.Close()
+	_, err = RunReset(t.Context(), config.Database{DatabaseURL: database}, 1, testLogger(t))
+	var problem *ledger.Problem
+	require.ErrorAs(t, err, &problem)
+	require.Equal(t, "another process writes this database: another one", problem.What)
+	require.Equal(t, "stop it before resetting", problem.Do)
+}

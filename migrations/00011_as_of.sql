@@ -1,0 +1,287 @@
+-- The active set at any offset, contracts and events in one shape, and the way between time and offsets.
+
+-- +goose Up
+
+-- Lifetimes ------------------------------------------------------------------------------------------------------
+
+CREATE VIEW ledger.contract_lifetimes AS
+SELECT x.contract_id, s.synchronizer_id, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name,
+       x.active_from, x.active_from_node_id, x.active_until,
+       (SELECT c.payload FROM creations c WHERE c.ledger_offset = x.active_from AND c.node_id = x.active_from_node_id) AS payload,
+       (SELECT c.contract_key FROM creations c WHERE c.ledger_offset = x.active_from AND c.node_id = x.active_from_node_id) AS contract_key,
+       (SELECT c.signatories FROM creations c WHERE c.ledger_offset = x.active_from AND c.node_id = x.active_from_node_id) AS signatories,
+       (SELECT c.observers FROM creations c WHERE c.ledger_offset = x.active_from AND c.node_id = x.active_from_node_id) AS observers,
+       (SELECT c.witness_parties FROM creations c WHERE c.ledger_offset = x.active_from AND c.node_id = x.active_from_node_id) AS witness_parties,
+       (SELECT c.created_at FROM creations c WHERE c.ledger_offset = x.active_from AND c.node_id = x.active_from_node_id) AS created_at,
+       (SELECT u.record_time FROM updates u WHERE u.ledger_offset = x.active_until) AS ended_at
+FROM (
+    SELECT a.contract_id, a.synchronizer_ref, a.template_ref, a.activated_offset AS active_from, a.activated_node_id AS active_from_node_id,
+           NULL::bigint AS active_until
+    FROM active_contracts a
+    WHERE a.activated_offset + 0 <= (SELECT ledger.latest_offset())
+    UNION ALL
+    SELECT l.contract_id, l.synchronizer_ref, l.template_ref, l.activated_offset, l.activated_node_id, l.deactivated_offset
+    FROM lifetimes l
+    WHERE l.deactivated_offset + 0 <= (SELECT ledger.latest_offset())
+) x
+LEFT JOIN templates t ON t.template_ref = x.template_ref
+LEFT JOIN synchronizers s ON s.synchronizer_ref = x.synchronizer_ref;
+COMMENT ON VIEW ledger.contract_lifetimes IS 'One row per contract, synchronizer and time in which it is active there. Active at offset N: active_from <= N and (active_until IS NULL or active_until > N), which is ledger.active_at(N). Lifetimes are complete from ledger.state_floor() on. Not indexed by contract_id: for one contract ask ledger.contract_history.';
+COMMENT ON COLUMN ledger.contract_lifetimes.contract_id IS 'The contract.';
+COMMENT ON COLUMN ledger.contract_lifetimes.synchronizer_id IS 'The synchronizer on which it is active. NULL: not served.';
+COMMENT ON COLUMN ledger.contract_lifetimes.template_id IS 'Template, as served: package-id:Module:Entity.';
+COMMENT ON COLUMN ledger.contract_lifetimes.package_id IS 'Package id of the template.';
+COMMENT ON COLUMN ledger.contract_lifetimes.package_name IS 'Package name. NULL: not served.';
+COMMENT ON COLUMN ledger.contract_lifetimes.module_name IS 'Module of the template.';
+COMMENT ON COLUMN ledger.contract_lifetimes.entity_name IS 'Name of the template.';
+COMMENT ON COLUMN ledger.contract_lifetimes.active_from IS 'Offset of the creation, or of the assignment to the synchronizer: active from this offset on.';
+COMMENT ON COLUMN ledger.contract_lifetimes.active_from_node_id IS 'Its event: (active_from, active_from_node_id) is the row in ledger.created_events, and is unique here.';
+COMMENT ON COLUMN ledger.contract_lifetimes.active_until IS 'Offset of the archival, or of the unassignment: not active at this offset any more. NULL: active now.';
+COMMENT ON COLUMN ledger.contract_lifetimes.payload IS 'Create arguments. Costs a look-up per row, as do all the columns behind it.';
+COMMENT ON COLUMN ledger.contract_lifetimes.contract_key IS 'Contract key. NULL: it has none.';
+COMMENT ON COLUMN ledger.contract_lifetimes.signatories IS 'Signatories.';
+COMMENT ON COLUMN ledger.contract_lifetimes.observers IS 'Observers.';
+COMMENT ON COLUMN ledger.contract_lifetimes.witness_parties IS 'Parties of the participant that saw the creation or the assignment.';
+COMMENT ON COLUMN ledger.contract_lifetimes.created_at IS 'Ledger time of the creation, which an assignment does not change.';
+COMMENT ON COLUMN ledger.contract_lifetimes.ended_at IS 'Record time of the update at active_until. NULL: active now.';
+
+-- Planned as a part of the query that calls it: conditions reach the tables. The offset is checked once.
+CREATE FUNCTION ledger.active_at(at_offset bigint DEFAULT ledger.latest_offset()) RETURNS SETOF ledger.contract_lifetimes
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT *
+    FROM ledger.contract_lifetimes l
+    WHERE l.active_from <= (SELECT ledger.state_offset(at_offset))
+      AND (l.active_until IS NULL OR l.active_until > (SELECT ledger.state_offset(at_offset))); END;
+COMMENT ON FUNCTION ledger.active_at(bigint) IS 'The lifetimes of the contracts that are active at an offset: those of ledger.active_contracts as they were there. An error where the active set is not known: below ledger.state_floor() or beyond ledger.latest_offset(). The argument should be a constant, a parameter or a subquery, not a function of a row.';
+
+-- Contracts ------------------------------------------------------------------------------------------------------
+
+-- A transaction creates a contract once. Other creation events are its first if there is none before them.
+CREATE VIEW ledger.contracts AS
+SELECT c.contract_id, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name, c.payload, c.contract_key, c.contract_key_hash,
+       (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.signatories_ref) AS signatories,
+       (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.observers_ref) AS observers, c.created_at, c.origin,
+       c.ledger_offset AS first_offset, c.node_id AS first_node_id,
+       coalesce((SELECT min(a.ledger_offset) FROM archived a WHERE a.contract_id = c.contract_id AND a.ledger_offset <= (SELECT ledger.latest_offset())),
+                (SELECT min(e.ledger_offset) FROM exercised e
+                 WHERE e.contract_id = c.contract_id AND e.consuming AND e.ledger_offset <= (SELECT ledger.latest_offset()))) AS archived_offset,
+       ARRAY(SELECT s.synchronizer_id FROM active_contracts a JOIN synchronizers s ON s.synchronizer_ref = a.synchronizer_ref
+             WHERE a.contract_id = c.contract_id AND a.activated_offset + 0 <= (SELECT ledger.latest_offset())
+             ORDER BY a.activated_offset, a.activated_node_id) AS synchronizer_ids
+FROM (
+    SELECT x.contract_id, x.template_ref, x.payload, x.contract_key, x.contract_key_hash, x.signatories_ref, x.observers_ref, x.created_at, x.origin,
+           x.ledger_offset, x.node_id
+    FROM created x
+    UNION ALL
+    SELECT x.contract_id, x.template_ref, x.payload, x.contract_key, x.contract_key_hash, x.signatories_ref, x.observers_ref, x.created_at, 'snapshot',
+           x.ledger_offset, x.node_id
+    FROM shown_created x
+) c
+LEFT JOIN templates t ON t.template_ref = c.template_ref
+WHERE c.ledger_offset + 0 <= (SELECT ledger.latest_offset())
+  AND (c.origin = 'transaction' OR NOT EXISTS (
+      SELECT FROM creations f
+      WHERE f.contract_id = c.contract_id AND (f.ledger_offset < c.ledger_offset OR f.ledger_offset = c.ledger_offset AND f.node_id < c.node_id)));
+
+COMMENT ON VIEW ledger.contracts IS 'One row per contract that was created, assigned or carried here: joining by contract_id multiplies nothing. Of a contract that moved it is the first creation event. Contracts that were only exercised or archived here have none: see ledger.looked_up_contracts.';
+COMMENT ON COLUMN ledger.contracts.contract_id IS 'The contract. Unique. Indexed.';
+COMMENT ON COLUMN ledger.contracts.template_id IS 'Template, as served: package-id:Module:Entity.';
+COMMENT ON COLUMN ledger.contracts.package_id IS 'Package id of the template.';
+COMMENT ON COLUMN ledger.contracts.package_name IS 'Package name. NULL: not served.';
+COMMENT ON COLUMN ledger.contracts.module_name IS 'Module of the template.';
+COMMENT ON COLUMN ledger.contracts.entity_name IS 'Name of the template.';
+COMMENT ON COLUMN ledger.contracts.payload IS 'Create arguments.';
+COMMENT ON COLUMN ledger.contracts.contract_key IS 'Contract key. NULL: it has none.';
+COMMENT ON COLUMN ledger.contracts.contract_key_hash IS 'Hash of the contract key, as served. NULL: it has none.';
+COMMENT ON COLUMN ledger.contracts.signatories IS 'Signatories. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.contracts.observers IS 'Observers. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.contracts.created_at IS 'Ledger time of its creation.';
+COMMENT ON COLUMN ledger.contracts.origin IS 'What shows it first: transaction (its creation), assignment (it was created where the indexed parties did not see it), snapshot.';
+COMMENT ON COLUMN ledger.contracts.first_offset IS 'Offset of its first creation event.';
+COMMENT ON COLUMN ledger.contracts.first_node_id IS 'Node of its first creation event: (first_offset, first_node_id) is the row in ledger.created_events.';
+COMMENT ON COLUMN ledger.contracts.archived_offset IS 'Offset of its archival. NULL: none was seen. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.contracts.synchronizer_ids IS 'The synchronizers on which it is active now. Empty: it is archived, or on its way between two, or was only witnessed. Costs a look-up per row.';
+
+-- Events ---------------------------------------------------------------------------------------------------------
+
+
+CREATE VIEW ledger.events AS
+SELECT x.ledger_offset, x.node_id,
+       (SELECT max(e.node_id) FROM exercised e
+        WHERE e.ledger_offset = x.ledger_offset AND e.node_id < x.node_id AND e.last_descendant_node_id >= x.node_id) AS parent_node_id,
+       x.kind, x.contract_id, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name, x.interface_id, x.choice, x.consuming,
+       x.argument, x.result,
+       (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = x.acting_parties_ref) AS acting_parties,
+       (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = x.witness_parties_ref) AS witness_parties,
+       x.acs_delta,
+       (SELECT u.update_id FROM updates u WHERE u.ledger_offset = x.ledger_offset) AS update_id,
+       (SELECT s.synchronizer_id FROM synchronizers s WHERE s.synchronizer_ref = x.synchronizer_ref) AS synchronizer_id, x.record_time
+FROM (
+    SELECT c.ledger_offset, c.node_id, CASE c.origin WHEN 'assignment' THEN 'assigned' ELSE 'created' END AS kind, c.contract_id, c.template_ref,
+           c.synchronizer_ref, c.record_time, NULL::text AS interface_id, NULL::text AS choice, NULL::boolean AS consuming, c.payload AS argument,
+           NULL::jsonb AS result, NULL::integer AS acting_parties_ref, c.witness_parties_ref, c.acs_delta
+    FROM created c
+    UNION ALL
+    SELECT c.ledger_offset, c.node_id, 'created', c.contract_id, c.template_ref, c.synchronizer_ref, NULL, NULL, NULL, NULL, c.payload, NULL, NULL,
+           c.witness_parties_ref, c.acs_delta
+    FROM shown_created c
+    UNION ALL
+    SELECT e.ledger_offset, e.node_id, 'exercised', e.contract_id, e.template_ref, e.synchronizer_ref, e.record_time, e.interface_id, e.choice,
+           e.consuming, e.choice_argument, e.exercise_result, e.acting_parties_ref, e.witness_parties_ref, e.acs_delta
+    FROM exercised e
+    UNION ALL
+    SELECT a.ledger_offset, a.node_id, 'archived', a.contract_id, a.template_ref, a.synchronizer_ref, a.record_time, NULL, NULL, NULL, NULL, NULL, NULL,
+           a.witness_parties_ref, true
+    FROM archived a
+    UNION ALL
+    SELECT r.ledger_offset, r.node_id, r.kind, r.contract_id, r.template_ref, r.synchronizer_ref, r.record_time, NULL, NULL, NULL, NULL, NULL, NULL,
+           r.witness_parties_ref, NULL
+    FROM reassignments r WHERE r.kind = 'unassigned'
+    UNION ALL
+    SELECT r.ledger_offset, r.node_id, r.kind, r.contract_id, r.template_ref, r.synchronizer_ref, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+           r.witness_parties_ref, NULL
+    FROM shown_reassignments r WHERE r.kind = 'unassigned'
+) x
+LEFT JOIN templates t ON t.template_ref = x.template_ref
+WHERE x.ledger_offset + 0 <= (SELECT ledger.latest_offset());
+
+COMMENT ON VIEW ledger.events IS 'Creations, assignments, exercises, archivals and unassignments in one shape. A transaction as a tree: WHERE ledger_offset = (SELECT ledger_offset FROM ledger.updates WHERE update_id = ...) ORDER BY node_id, with parent_node_id. A consuming exercise is one row here, and archives its contract. A shape of acs-delta has no exercises, and so no parents.';
+COMMENT ON COLUMN ledger.events.ledger_offset IS 'Offset of the update. Of what a snapshot brought: that of the event itself, as the snapshot says.';
+COMMENT ON COLUMN ledger.events.node_id IS 'Place in the update. (ledger_offset, node_id) is unique.';
+COMMENT ON COLUMN ledger.events.parent_node_id IS 'Node of the exercise of which this event is an immediate consequence, among those that are here. NULL: of none. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.events.kind IS 'created, assigned, exercised, archived or unassigned.';
+COMMENT ON COLUMN ledger.events.contract_id IS 'The contract. Indexed.';
+COMMENT ON COLUMN ledger.events.template_id IS 'Template, as served: package-id:Module:Entity.';
+COMMENT ON COLUMN ledger.events.package_id IS 'Package id of the template.';
+COMMENT ON COLUMN ledger.events.package_name IS 'Package name. NULL: not served.';
+COMMENT ON COLUMN ledger.events.module_name IS 'Module of the template.';
+COMMENT ON COLUMN ledger.events.entity_name IS 'Name of the template.';
+COMMENT ON COLUMN ledger.events.interface_id IS 'Of an exercise: the interface whose choice it is. NULL: the template''s own.';
+COMMENT ON COLUMN ledger.events.choice IS 'Of an exercise: the choice. NULL otherwise.';
+COMMENT ON COLUMN ledger.events.consuming IS 'Of an exercise: whether it archives the contract. NULL otherwise.';
+COMMENT ON COLUMN ledger.events.argument IS 'Of a creation or assignment the create arguments, of an exercise the choice argument.';
+COMMENT ON COLUMN ledger.events.result IS 'Of an exercise: its result.';
+COMMENT ON COLUMN ledger.events.acting_parties IS 'Of an exercise: who exercised. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.events.witness_parties IS 'Parties of the participant that saw the event. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.events.acs_delta IS 'Whether it changes the active contracts of a stakeholder among the indexed parties; false: it was only witnessed. NULL: not served.';
+COMMENT ON COLUMN ledger.events.update_id IS 'Id of the update. NULL: a snapshot brought the event. Costs a look-up per row: to search by it, see above.';
+COMMENT ON COLUMN ledger.events.synchronizer_id IS 'The synchronizer. NULL: not served.';
+COMMENT ON COLUMN ledger.events.record_time IS 'Record time of the update. NULL: a snapshot brought the event.';
+
+CREATE FUNCTION ledger.contract_history(contract_id text) RETURNS SETOF ledger.events LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT * FROM ledger.events e WHERE e.contract_id = contract_history.contract_id ORDER BY e.ledger_offset, e.node_id; END;
+COMMENT ON FUNCTION ledger.contract_history(text) IS 'What happened to a contract, in the order of the ledger. No rows: nothing is known of it.';
+
+-- Time and offsets -----------------------------------------------------------------------------------------------
+-- Record times grow with the offset on each synchronizer, not over several: each is searched by bisection. With their owner's rights, as a view reads.
+
+-- +goose StatementBegin
+CREATE FUNCTION ledger.offset_at(at_time timestamptz, synchronizer_id text DEFAULT NULL) RETURNS bigint
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    floor  bigint := ledger.oldest_offset();
+    answer bigint := ledger.latest_offset();
+    ref    integer;
+    low    bigint; -- no update up to here is later than the time
+    upto   bigint; -- what is still to be searched lies before this offset
+    later  bigint; -- the first update that is later, as far as was searched
+    middle bigint;
+    found_offset bigint;
+    found_time   timestamptz;
+BEGIN
+    IF at_time IS NULL THEN
+        RAISE EXCEPTION 'a time is needed, not NULL' USING ERRCODE = 'null_value_not_allowed';
+    ELSIF answer IS NULL THEN
+        RAISE EXCEPTION 'nothing has been indexed yet'
+            USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Start the indexer, or wait for the snapshot to be complete.';
+    ELSIF synchronizer_id IS NOT NULL AND NOT EXISTS (SELECT FROM synchronizers s WHERE s.synchronizer_id = offset_at.synchronizer_id) THEN
+        RAISE EXCEPTION 'no update names the synchronizer %', synchronizer_id
+            USING ERRCODE = 'invalid_parameter_value',
+                HINT = 'There are: ' || coalesce((SELECT string_agg(s.synchronizer_id, ', ' ORDER BY s.synchronizer_ref) FROM synchronizers s), 'none');
+    END IF;
+    FOR ref IN SELECT s.synchronizer_ref FROM synchronizers s WHERE offset_at.synchronizer_id IS NULL OR s.synchronizer_id = offset_at.synchronizer_id LOOP
+        low := floor;
+        later := answer + 1;
+        upto := later;
+        WHILE low + 1 < upto LOOP
+            middle := low + (upto - low) / 2;
+            SELECT u.ledger_offset, u.record_time INTO found_offset, found_time
+            FROM updates u
+            WHERE u.ledger_offset >= middle AND u.ledger_offset < upto AND u.synchronizer_ref = ref AND u.record_time IS NOT NULL
+            ORDER BY u.ledger_offset LIMIT 1;
+            IF NOT FOUND THEN
+                upto := middle;
+            ELSIF found_time > at_time THEN
+                later := found_offset;
+                upto := middle;
+            ELSE
+                low := found_offset;
+            END IF;
+        END LOOP;
+        answer := later - 1;
+    END LOOP;
+    IF floor > 0 AND NOT EXISTS (SELECT FROM updates u WHERE u.ledger_offset > floor AND u.ledger_offset <= answer) AND answer < ledger.latest_offset() THEN
+        RAISE EXCEPTION 'the offset at % is not known: the first update after offset % is later', at_time, floor
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Fill history in (backfill history), or ask for a later time.';
+    END IF;
+    RETURN answer;
+END
+$$;
+-- +goose StatementEnd
+COMMENT ON FUNCTION ledger.offset_at(timestamptz, text) IS 'The offset at a time: every update up to it has a record time of at most this, and the next one a later one, on the synchronizer that is named or on all. What is after the last update: ledger.latest_offset(), which may still grow. An error for a time before the first update, unless the ledger is indexed from its beginning, and for an unknown synchronizer.';
+
+-- +goose StatementBegin
+CREATE FUNCTION ledger.time_at(at_offset bigint) RETURNS timestamptz
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+    IF at_offset IS NULL THEN
+        RAISE EXCEPTION 'an offset is needed, not NULL' USING ERRCODE = 'null_value_not_allowed';
+    ELSIF ledger.latest_offset() IS NULL THEN
+        RAISE EXCEPTION 'nothing has been indexed yet'
+            USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Start the indexer, or wait for the snapshot to be complete.';
+    ELSIF at_offset < ledger.oldest_offset() OR at_offset > ledger.latest_offset() THEN
+        RAISE EXCEPTION 'offset % is not between % and %', at_offset, ledger.oldest_offset(), ledger.latest_offset()
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Ask for an offset between ledger.oldest_offset() and ledger.latest_offset().';
+    END IF;
+    RETURN (
+        SELECT u.record_time FROM updates u
+        WHERE u.ledger_offset <= at_offset AND u.ledger_offset > ledger.oldest_offset() AND u.record_time IS NOT NULL
+        ORDER BY u.ledger_offset DESC LIMIT 1
+    );
+END
+$$;
+-- +goose StatementEnd
+COMMENT ON FUNCTION ledger.time_at(bigint) IS 'Record time of the last update up to an offset. NULL: there is none. An error for an offset that is not between ledger.oldest_offset() and ledger.latest_offset().';
+
+CREATE FUNCTION ledger.is_complete(from_exclusive bigint, to_inclusive bigint) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
+RETURN coalesce((
+    SELECT range_agg(int8range(c.from_exclusive, c.to_inclusive)) @> int8range(is_complete.from_exclusive, is_complete.to_inclusive) FROM ledger.coverage c
+), false);
+COMMENT ON FUNCTION ledger.is_complete(bigint, bigint) IS 'Whether every event after the first offset up to the second is here.';
+
+-- A function that can change something sees what was committed since it began, with each of its statements.
+-- +goose StatementBegin
+CREATE FUNCTION ledger.wait_for_offset(target bigint, timeout interval DEFAULT '10 s') RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT AS $$
+DECLARE
+    until timestamptz := clock_timestamp() + timeout;
+BEGIN
+    IF target IS NULL OR timeout IS NULL THEN
+        RAISE EXCEPTION 'an offset and a time are needed, not NULL' USING ERRCODE = 'null_value_not_allowed';
+    ELSIF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+        RAISE EXCEPTION 'a transaction with isolation level % never sees an offset that comes later', current_setting('transaction_isolation')
+            USING ERRCODE = 'active_sql_transaction', HINT = 'Wait before the transaction, or in one with isolation level read committed.';
+    END IF;
+    WHILE coalesce(ledger.latest_offset() < target, true) LOOP
+        IF clock_timestamp() >= until THEN
+            RETURN false;
+        END IF;
+        PERFORM pg_sleep(least(0.01, extract(epoch FROM until - clock_timestamp())));
+    END LOOP;
+    RETURN true;
+END
+$$;
+-- +goose StatementEnd
+COMMENT ON FUNCTION ledger.wait_for_offset(bigint, interval) IS 'Waits until everything up to an offset is here, and says whether it is: false after the timeout. For a program that has written to the ledger and reads here what became of it. An error in a transaction with isolation level repeatable read or serializable, which never sees what comes later.';

@@ -1,0 +1,27 @@
+package verify
+
+import (
+	"context"
+	"math"
+
+	"ledgerindexer/ingest"
+	"ledgerindexer/ledger"
+)
+
+// checkFork refuses a participant with a fork of the stored updates: a comparison would mean nothing, and a repair would mix the
+// two. It looks at the last update that is stored up to at. empty says that certainly no update is stored between the two.
+func (u *Updates) checkFork(ctx context.Context, at ledger.Offset, empty bool) error {
+	var unknown error
+	err := Patiently(ctx, u.Logger, func() (err error) {
+		unknown, err = ingest.CheckFork(ctx, u.Source, u.Database, at, empty)
+		return err
+	})
+	if unknown != nil && !u.undecided {
+		u.undecided = true
+		u.note("whether the participant has the history that is stored: the last stored update can't be read again: %v", unknown)
+	}
+	return err
+}
+
+// anywhere is above all offsets.
+const anywhere ledger.Offset = math.MaxInt64
