@@ -306,7 +306,7 @@ func TestWhatIsAlteredIsFoundAndRepaired(t *testing.T) {
 				left := i.repaired(r, nil)
 				left = slices.DeleteFunc(left, func(d ledger.Difference) bool { return d.Relation == "coverage" && d.Kind == ledger.Missing })
 				require.Empty(t, left, "%s: %s", statement, list)
-				if strings.HasPrefix(statement, "UPDATE indexer.lookups SET status") {
+				if strings.HasPrefix(statement, "UPDATE lookups SET status") {
 					i.askedAgain()
 				}
 				i.restored(before, statement)
