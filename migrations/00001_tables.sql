@@ -86,18 +86,6 @@ CREATE FUNCTION watermark() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates');
 COMMENT ON FUNCTION watermark() IS 'What is shown ends with this offset. NULL: nothing has been indexed. Shown as ledger.latest_offset().';
 
-CREATE TABLE floors_both (
-    stream        text NOT NULL,
-    history_floor bigint NOT NULL,
-    state_floor   bigint,
-    is_copy       boolean NOT NULL DEFAULT false,
-    digest        bytea,
-    PRIMARY KEY (stream, is_copy)
-) PARTITION BY LIST (is_copy);
-CREATE TABLE floors PARTITION OF floors_both FOR VALUES IN (false);
-CREATE TABLE floors_copy PARTITION OF floors_both FOR VALUES IN (true);
-COMMENT ON TABLE floors IS 'From where events are complete, and from where the active set is known at every offset (NULL: nowhere).';
-
 CREATE TABLE coverage_both (
     stream         text   NOT NULL,
     scope          text   NOT NULL,
@@ -131,6 +119,20 @@ CREATE TABLE snapshots PARTITION OF snapshots_both FOR VALUES IN (false);
 CREATE TABLE snapshots_copy PARTITION OF snapshots_both FOR VALUES IN (true);
 CREATE UNIQUE INDEX snapshots_one_unfinished ON snapshots ((finished_at IS NULL)) WHERE finished_at IS NULL;
 COMMENT ON TABLE snapshots IS 'Snapshots that were read, or are being read: token is where the next page starts.';
+
+CREATE TABLE floors_both (
+    stream           text NOT NULL,
+    history_floor    bigint NOT NULL,
+    state_floor      bigint,
+    waiting_snapshot bigint CHECK (waiting_snapshot < state_floor),
+    is_copy          boolean NOT NULL DEFAULT false,
+    digest           bytea,
+    PRIMARY KEY (stream, is_copy)
+) PARTITION BY LIST (is_copy);
+CREATE TABLE floors PARTITION OF floors_both FOR VALUES IN (false);
+CREATE TABLE floors_copy PARTITION OF floors_both FOR VALUES IN (true);
+COMMENT ON TABLE floors IS 'From where events are complete, and from where the active set is known at every offset (NULL: nowhere).';
+COMMENT ON COLUMN floors.waiting_snapshot IS 'The snapshot that is to lower the state floor to its offset: it is being read, or waits for the history that leads on from it. Carried rows of another one are shown, its own are not. NULL: none waits.';
 
 CREATE TABLE partitions (
     relation    text   NOT NULL,
@@ -392,6 +394,8 @@ CREATE TABLE record_exact_payloads (
 CREATE INDEX record_exact_payloads_place ON record_exact_payloads (seq);
 
 -- Carried rows: what a snapshot said. They belong to no covered range ------------------------------------------
+-- Two snapshots may say the same of an event while one of them waits. Which one comes last in the keys: an event's rows are looked
+-- for by its place.
 
 CREATE TABLE carried_created (
     ledger_offset        bigint  NOT NULL,
@@ -413,7 +417,7 @@ CREATE TABLE carried_created (
     created_event_blob   bytea,
     extra                jsonb,
     entry_extra          jsonb,
-    PRIMARY KEY (ledger_offset, node_id)
+    PRIMARY KEY (ledger_offset, node_id, snapshot_offset)
 );
 CREATE INDEX carried_created_contract_id ON carried_created USING hash (contract_id);
 
@@ -431,7 +435,7 @@ CREATE TABLE carried_interface_views (
     status_details            jsonb,
     implementation_package_id text,
     extra                     jsonb,
-    PRIMARY KEY (ledger_offset, node_id, ordinal)
+    PRIMARY KEY (ledger_offset, node_id, ordinal, snapshot_offset)
 );
 
 CREATE TABLE carried_reassignments (
@@ -454,7 +458,7 @@ CREATE TABLE carried_reassignments (
     created_node_id        integer NOT NULL,
     extra                  jsonb,
     entry_extra            jsonb,
-    PRIMARY KEY (ledger_offset, node_id)
+    PRIMARY KEY (ledger_offset, node_id, snapshot_offset)
 );
 CREATE INDEX carried_reassignments_contract_id ON carried_reassignments USING hash (contract_id);
 
@@ -468,8 +472,34 @@ CREATE TABLE carried_unknown_elements (
     PRIMARY KEY (ledger_offset, ordinal)
 );
 
-CREATE TABLE carried_exact_payloads (LIKE exact_payloads);
+CREATE TABLE carried_exact_payloads (
+    ledger_offset   bigint NOT NULL,
+    node_id         integer,
+    interface_id    text,
+    seq             bigint,
+    snapshot_offset bigint NOT NULL,
+    field           text   NOT NULL,
+    exact           bytea  NOT NULL
+);
 CREATE INDEX carried_exact_payloads_place ON carried_exact_payloads (ledger_offset, node_id);
+
+-- The carried rows that are shown: all but those of the snapshot that waits. For whoever looks up, changes or removes some of them;
+-- what analysts read says the same in another way (see ledger.created_events).
+CREATE VIEW shown_created AS
+SELECT c.* FROM carried_created c
+WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
+CREATE VIEW shown_interface_views AS
+SELECT c.* FROM carried_interface_views c
+WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
+CREATE VIEW shown_reassignments AS
+SELECT c.* FROM carried_reassignments c
+WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
+CREATE VIEW shown_unknown_elements AS
+SELECT c.* FROM carried_unknown_elements c
+WHERE c.ledger_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
+CREATE VIEW shown_exact_payloads AS
+SELECT c.* FROM carried_exact_payloads c
+WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
 
 -- Projections: derived from facts and carried rows, in offset order, in the transaction that moves the watermark -
 
@@ -514,7 +544,7 @@ FROM (
     FROM (
         SELECT c.contract_id, coalesce(c.synchronizer_ref, 0) AS synchronizer_ref, c.ledger_offset, c.node_id, 0 AS kind, c.template_ref,
             c.reassignment_counter, true AS activates
-        FROM carried_created c
+        FROM shown_created c
         WHERE c.reassignment_counter IS NOT NULL
         UNION ALL
         SELECT c.contract_id, coalesce(c.synchronizer_ref, 0), c.ledger_offset, c.node_id, 1, c.template_ref, coalesce(r.reassignment_counter, 0), true

@@ -2,6 +2,10 @@
 -- A column that needs a look-up elsewhere (update_id, payload of an active contract) is a scalar subquery, so that
 -- a query which does not ask for it does not pay for it. Conditions on the watermark are true of almost every row and
 -- say "+ 0", so that the planner does not read a whole primary key for them beside the index that helps.
+-- Carried rows of the snapshot that waits (floors) are not shown. A condition on their part of a union would have it read whole
+-- where a join looks up a few rows, so it stands around the union: of these rows shown_at is NULL. There the watermark is read from
+-- its table, because the function is planned once more in each query, which takes as long as asking for what waits. No view joins
+-- what waits: with one relation more the planner looks at fewer orders of a query's joins (join_collapse_limit).
 
 -- +goose Up
 
@@ -42,36 +46,34 @@ COMMENT ON COLUMN ledger.coverage.scope IS 'Hash of what was asked for: parties,
 COMMENT ON COLUMN ledger.coverage.from_exclusive IS 'The range begins after this offset.';
 COMMENT ON COLUMN ledger.coverage.to_inclusive IS 'The range ends with this offset.';
 
--- Creation events, of facts and of carried rows together, with references instead of long names ------------------
+-- Creation events, of facts and of carried rows that are shown together, to be looked up -------------------------
+-- Few columns: each look-up that a query names is planned with all of them. The condition stands here, and not in a view of its own
+-- (shown_created), which would have to be expanded for each of them.
 
 CREATE VIEW creations AS
-SELECT c.ledger_offset, c.node_id, c.origin, c.contract_id, c.template_ref, c.synchronizer_ref, c.record_time,
-       c.created_at, c.acs_delta, c.payload, c.contract_key, c.contract_key_hash,
+SELECT c.ledger_offset, c.node_id, c.contract_id, c.template_ref, c.created_at, c.payload, c.contract_key, c.contract_key_hash,
        (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.signatories_ref) AS signatories,
        (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.observers_ref) AS observers,
-       (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.witness_parties_ref) AS witness_parties,
-       c.created_event_blob, c.extra,
-       (SELECT u.update_id FROM updates u WHERE u.ledger_offset = c.ledger_offset) AS update_id,
-       (SELECT u.workflow_id FROM updates u WHERE u.ledger_offset = c.ledger_offset) AS workflow_id,
-       c.signatories_ref, c.observers_ref, c.witness_parties_ref
+       (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.witness_parties_ref) AS witness_parties
 FROM created c
 UNION ALL
-SELECT c.ledger_offset, c.node_id, 'snapshot', c.contract_id, c.template_ref, c.synchronizer_ref, NULL::timestamptz,
-       c.created_at, c.acs_delta, c.payload, c.contract_key, c.contract_key_hash,
+SELECT c.ledger_offset, c.node_id, c.contract_id, c.template_ref, c.created_at, c.payload, c.contract_key, c.contract_key_hash,
        (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.signatories_ref) AS signatories,
        (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.observers_ref) AS observers,
-       (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.witness_parties_ref) AS witness_parties,
-       c.created_event_blob, c.extra, NULL::text, c.workflow_id,
-       c.signatories_ref, c.observers_ref, c.witness_parties_ref
-FROM carried_created c;
+       (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.witness_parties_ref) AS witness_parties
+FROM carried_created c
+WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
 
 -- Where contracts that have moved were created: the creation's event, or what a snapshot names as the first activation.
 CREATE VIEW first_creations AS
 SELECT c.contract_id, c.ledger_offset FROM created c WHERE c.origin = 'transaction'
 UNION ALL
-SELECT c.contract_id, c.ledger_offset FROM carried_created c WHERE c.reassignment_counter = 0
+SELECT c.contract_id, c.ledger_offset FROM carried_created c
+WHERE c.reassignment_counter = 0 AND c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
 UNION ALL
-SELECT r.contract_id, r.created_offset FROM carried_reassignments r WHERE r.kind = 'unassigned' AND r.reassignment_counter = 1;
+SELECT r.contract_id, r.created_offset FROM carried_reassignments r
+WHERE r.kind = 'unassigned' AND r.reassignment_counter = 1
+  AND r.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
 
 -- Ledger ---------------------------------------------------------------------------------------------------------
 
@@ -89,12 +91,24 @@ SELECT c.ledger_offset, c.node_id, c.origin, c.contract_id, t.template_id, t.pac
        t.entity_name, t.representative_package_id, c.payload, c.contract_key, c.contract_key_hash, si.parties AS signatories,
        ob.parties AS observers, wi.parties AS witness_parties, c.created_at, c.acs_delta, c.created_event_blob, c.workflow_id, c.update_id,
        (SELECT s.synchronizer_id FROM synchronizers s WHERE s.synchronizer_ref = c.synchronizer_ref) AS synchronizer_id, c.record_time, c.extra
-FROM creations c
+FROM (
+    SELECT x.ledger_offset, x.node_id, x.origin, x.contract_id, x.template_ref, x.synchronizer_ref, x.record_time, x.created_at, x.acs_delta,
+           x.payload, x.contract_key, x.contract_key_hash, x.signatories_ref, x.observers_ref, x.witness_parties_ref, x.created_event_blob, x.extra,
+           (SELECT u.update_id FROM updates u WHERE u.ledger_offset = x.ledger_offset) AS update_id,
+           (SELECT u.workflow_id FROM updates u WHERE u.ledger_offset = x.ledger_offset) AS workflow_id, x.ledger_offset AS shown_at
+    FROM created x
+    UNION ALL
+    SELECT x.ledger_offset, x.node_id, 'snapshot', x.contract_id, x.template_ref, x.synchronizer_ref, NULL::timestamptz, x.created_at, x.acs_delta,
+           x.payload, x.contract_key, x.contract_key_hash, x.signatories_ref, x.observers_ref, x.witness_parties_ref, x.created_event_blob, x.extra,
+           NULL::text, x.workflow_id,
+           CASE WHEN x.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates') THEN x.ledger_offset END
+    FROM carried_created x
+) c
 LEFT JOIN templates t ON t.template_ref = c.template_ref
 LEFT JOIN party_lists si ON si.party_list_ref = c.signatories_ref
 LEFT JOIN party_lists ob ON ob.party_list_ref = c.observers_ref
 LEFT JOIN party_lists wi ON wi.party_list_ref = c.witness_parties_ref
-WHERE c.ledger_offset + 0 <= (SELECT ledger.latest_offset());
+WHERE c.shown_at + 0 <= (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates');
 
 CREATE VIEW ledger.archived_events AS
 SELECT a.ledger_offset, a.node_id, a.contract_id, t.template_id, t.package_id, t.package_name, t.module_name,
@@ -140,19 +154,20 @@ FROM (
     SELECT x.ledger_offset, x.node_id, x.kind, x.contract_id, x.template_ref, x.synchronizer_ref, x.record_time,
            x.reassignment_id, x.source_ref, x.target_ref, x.submitter, x.reassignment_counter, x.assignment_exclusivity,
            x.witness_parties_ref, x.extra,
-           (SELECT u.update_id FROM updates u WHERE u.ledger_offset = x.ledger_offset) AS update_id
+           (SELECT u.update_id FROM updates u WHERE u.ledger_offset = x.ledger_offset) AS update_id, x.ledger_offset AS shown_at
     FROM reassignments x
     UNION ALL
     SELECT x.ledger_offset, x.node_id, x.kind, x.contract_id, x.template_ref, x.synchronizer_ref, NULL::timestamptz,
            x.reassignment_id, x.source_ref, x.target_ref, x.submitter, x.reassignment_counter, x.assignment_exclusivity,
-           x.witness_parties_ref, x.extra, NULL::text
+           x.witness_parties_ref, x.extra, NULL::text,
+           CASE WHEN x.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates') THEN x.ledger_offset END
     FROM carried_reassignments x
 ) r
 LEFT JOIN templates t ON t.template_ref = r.template_ref
 LEFT JOIN synchronizers so ON so.synchronizer_ref = r.source_ref
 LEFT JOIN synchronizers ta ON ta.synchronizer_ref = r.target_ref
 LEFT JOIN party_lists wi ON wi.party_list_ref = r.witness_parties_ref
-WHERE r.ledger_offset + 0 <= (SELECT ledger.latest_offset());
+WHERE r.shown_at + 0 <= (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates');
 
 CREATE VIEW ledger.topology_events AS
 SELECT e.ledger_offset, e.node_id, e.kind, e.party_id, e.participant_id, e.permission,
@@ -193,7 +208,7 @@ LEFT JOIN synchronizers s ON s.synchronizer_ref = e.synchronizer_ref
 WHERE e.ledger_offset + 0 <= (SELECT ledger.latest_offset())
 UNION ALL
 SELECT e.ledger_offset, NULL, e.kind, e.raw, NULL, NULL, NULL
-FROM carried_unknown_elements e
+FROM shown_unknown_elements e
 WHERE e.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
 CREATE VIEW ledger.exact_payloads AS
@@ -201,7 +216,7 @@ SELECT x.stream, x.ledger_offset, x.node_id, x.interface_id, x.seq, x.field, x.e
 FROM (
     SELECT 'updates' AS stream, e.ledger_offset, e.node_id, e.interface_id, e.seq, e.field, e.exact FROM exact_payloads e
     UNION ALL
-    SELECT 'updates', e.ledger_offset, e.node_id, e.interface_id, e.seq, e.field, e.exact FROM carried_exact_payloads e
+    SELECT 'updates', e.ledger_offset, e.node_id, e.interface_id, e.seq, e.field, e.exact FROM shown_exact_payloads e
     UNION ALL
     SELECT 'updates', e.ledger_offset, NULL, NULL, NULL, e.field, e.exact FROM checkpoint_exact_payloads e
     UNION ALL

@@ -49,7 +49,7 @@ SELECT DISTINCT ON (k.contract_id COLLATE "C") k.contract_id, k.ledger_offset, k
 FROM lookup_events(to_inclusive) k
 WHERE k.ledger_offset > from_exclusive
   AND NOT EXISTS (SELECT FROM created c WHERE c.contract_id = k.contract_id AND c.ledger_offset <= to_inclusive)
-  AND NOT EXISTS (SELECT FROM carried_created c WHERE c.contract_id = k.contract_id)
+  AND NOT EXISTS (SELECT FROM shown_created c WHERE c.contract_id = k.contract_id)
   AND NOT EXISTS (SELECT FROM lookups l WHERE l.contract_id = k.contract_id)
 ORDER BY k.contract_id COLLATE "C", k.ledger_offset, k.node_id;
 END;

@@ -315,7 +315,7 @@ SELECT x.stream, x.ledger_offset, x.node_id, x.interface_id, x.seq, x.field, x.e
 FROM (
     SELECT 'updates' AS stream, e.ledger_offset, e.node_id, e.interface_id, e.seq, e.field, e.exact FROM exact_payloads e
     UNION ALL
-    SELECT 'updates', e.ledger_offset, e.node_id, e.interface_id, e.seq, e.field, e.exact FROM carried_exact_payloads e
+    SELECT 'updates', e.ledger_offset, e.node_id, e.interface_id, e.seq, e.field, e.exact FROM shown_exact_payloads e
     UNION ALL
     SELECT 'updates', e.ledger_offset, NULL, NULL, NULL, e.field, e.exact FROM checkpoint_exact_payloads e
     UNION ALL

@@ -22,8 +22,8 @@ JOIN created c ON c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id
 WHERE v.ledger_offset > from_exclusive AND v.ledger_offset <= to_inclusive AND c.ledger_offset > from_exclusive AND c.ledger_offset <= to_inclusive
 UNION
 SELECT c.template_ref, v.interface_id
-FROM carried_interface_views v
-JOIN carried_created c ON c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id;
+FROM shown_interface_views v
+JOIN shown_created c ON c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id;
 END;
 -- +goose StatementEnd
 COMMENT ON FUNCTION shown_interfaces(bigint, bigint) IS 'Which templates have shown a view of which interface in a range of offsets and in the snapshot that is carried. What template_interfaces should hold at least.';
@@ -50,17 +50,17 @@ SELECT v.ledger_offset, v.node_id, v.contract_id, v.interface_id, n.package_name
 FROM (
     SELECT x.ledger_offset, x.node_id, x.ordinal, x.contract_id, x.interface_id, x.synchronizer_ref, x.record_time,
            x.view_value, x.status_code, x.status_message, x.status_details, x.implementation_package_id, x.extra,
-           (SELECT u.update_id FROM updates u WHERE u.ledger_offset = x.ledger_offset) AS update_id
+           (SELECT u.update_id FROM updates u WHERE u.ledger_offset = x.ledger_offset) AS update_id, x.ledger_offset AS shown_at
     FROM interface_views x
     UNION ALL
     SELECT x.ledger_offset, x.node_id, x.ordinal, x.contract_id, x.interface_id, x.synchronizer_ref, NULL::timestamptz,
            x.view_value, x.status_code, x.status_message, x.status_details, x.implementation_package_id, x.extra,
-           NULL::text
+           NULL::text, CASE WHEN x.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates') THEN x.ledger_offset END
     FROM carried_interface_views x
 ) v
 LEFT JOIN interface_names n ON n.interface_id = v.interface_id
 LEFT JOIN synchronizers s ON s.synchronizer_ref = v.synchronizer_ref
-WHERE v.ledger_offset + 0 <= (SELECT ledger.latest_offset());
+WHERE v.shown_at + 0 <= (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates');
 
 COMMENT ON VIEW ledger.interface_views IS 'One row per interface view of a creation event: the contract as seen through an interface that --interfaces asked for. It belongs to the row of ledger.created_events with the same (ledger_offset, node_id).';
 COMMENT ON COLUMN ledger.interface_views.ledger_offset IS 'Offset of the creation event.';
@@ -163,6 +163,7 @@ LEFT JOIN LATERAL (
             UNION ALL
             SELECT f.ledger_offset, f.node_id, f.ordinal, f.interface_id, f.view_value, f.status_code
             FROM carried_interface_views f
+            WHERE f.snapshot_offset IS DISTINCT FROM (SELECT w.waiting_snapshot FROM floors w WHERE w.stream = 'updates')
         ) x
         WHERE NOT p.readable AND x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id
           AND holding_version(x.interface_id) IS NOT NULL AND coalesce(x.status_code, 0) = 0 AND x.view_value IS NOT NULL

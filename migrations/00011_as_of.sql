@@ -60,14 +60,24 @@ COMMENT ON FUNCTION ledger.active_at(bigint) IS 'The lifetimes of the contracts 
 -- A transaction creates a contract once. Other creation events are its first if there is none before them.
 CREATE VIEW ledger.contracts AS
 SELECT c.contract_id, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name, c.payload, c.contract_key, c.contract_key_hash,
-       c.signatories, c.observers, c.created_at, c.origin, c.ledger_offset AS first_offset, c.node_id AS first_node_id,
+       (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.signatories_ref) AS signatories,
+       (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.observers_ref) AS observers, c.created_at, c.origin,
+       c.ledger_offset AS first_offset, c.node_id AS first_node_id,
        coalesce((SELECT min(a.ledger_offset) FROM archived a WHERE a.contract_id = c.contract_id AND a.ledger_offset <= (SELECT ledger.latest_offset())),
                 (SELECT min(e.ledger_offset) FROM exercised e
                  WHERE e.contract_id = c.contract_id AND e.consuming AND e.ledger_offset <= (SELECT ledger.latest_offset()))) AS archived_offset,
        ARRAY(SELECT s.synchronizer_id FROM active_contracts a JOIN synchronizers s ON s.synchronizer_ref = a.synchronizer_ref
              WHERE a.contract_id = c.contract_id AND a.activated_offset + 0 <= (SELECT ledger.latest_offset())
              ORDER BY a.activated_offset, a.activated_node_id) AS synchronizer_ids
-FROM creations c
+FROM (
+    SELECT x.contract_id, x.template_ref, x.payload, x.contract_key, x.contract_key_hash, x.signatories_ref, x.observers_ref, x.created_at, x.origin,
+           x.ledger_offset, x.node_id
+    FROM created x
+    UNION ALL
+    SELECT x.contract_id, x.template_ref, x.payload, x.contract_key, x.contract_key_hash, x.signatories_ref, x.observers_ref, x.created_at, 'snapshot',
+           x.ledger_offset, x.node_id
+    FROM shown_created x
+) c
 LEFT JOIN templates t ON t.template_ref = c.template_ref
 WHERE c.ledger_offset + 0 <= (SELECT ledger.latest_offset())
   AND (c.origin = 'transaction' OR NOT EXISTS (
@@ -115,7 +125,7 @@ FROM (
     UNION ALL
     SELECT c.ledger_offset, c.node_id, 'created', c.contract_id, c.template_ref, c.synchronizer_ref, NULL, NULL, NULL, NULL, c.payload, NULL, NULL,
            c.witness_parties_ref, c.acs_delta
-    FROM carried_created c
+    FROM shown_created c
     UNION ALL
     SELECT e.ledger_offset, e.node_id, 'exercised', e.contract_id, e.template_ref, e.synchronizer_ref, e.record_time, e.interface_id, e.choice,
            e.consuming, e.choice_argument, e.exercise_result, e.acting_parties_ref, e.witness_parties_ref, e.acs_delta
@@ -131,7 +141,7 @@ FROM (
     UNION ALL
     SELECT r.ledger_offset, r.node_id, r.kind, r.contract_id, r.template_ref, r.synchronizer_ref, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
            r.witness_parties_ref, NULL
-    FROM carried_reassignments r WHERE r.kind = 'unassigned'
+    FROM shown_reassignments r WHERE r.kind = 'unassigned'
 ) x
 LEFT JOIN templates t ON t.template_ref = x.template_ref
 WHERE x.ledger_offset + 0 <= (SELECT ledger.latest_offset());

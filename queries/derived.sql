@@ -2,7 +2,10 @@
 
 -- name: HeldBesides :one
 -- Whether a snapshot is carried, and whether lifetimes of filled history are being worked out.
-SELECT EXISTS (SELECT FROM snapshots s WHERE s.finished_at IS NOT NULL) AS snapshot,
+SELECT EXISTS (
+        SELECT FROM snapshots s
+        WHERE s.finished_at IS NOT NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
+    ) AS snapshot,
     EXISTS (SELECT FROM fill x WHERE x.lifetimes_to IS NOT NULL) AS replaying;
 
 -- name: HeldLost :one

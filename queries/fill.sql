@@ -84,20 +84,20 @@ WHERE f.stream = @stream;
 
 -- name: CarriedCreatedForget :many
 -- Removes the carried creation events of a range. active: as an active entry's, else as that of incomplete reassignments only.
-DELETE FROM carried_created c WHERE c.ledger_offset > @from_exclusive AND c.ledger_offset <= @to_inclusive
+DELETE FROM shown_created c WHERE c.ledger_offset > @from_exclusive AND c.ledger_offset <= @to_inclusive
 RETURNING c.ledger_offset, c.node_id, c.contract_id, (c.reassignment_counter IS NOT NULL)::boolean AS active;
 
 -- name: CarriedRestForget :one
 -- Removes the other carried rows of a range.
 WITH views AS (
-    DELETE FROM carried_interface_views v WHERE v.ledger_offset > @from_exclusive AND v.ledger_offset <= @to_inclusive RETURNING 1
+    DELETE FROM shown_interface_views v WHERE v.ledger_offset > @from_exclusive AND v.ledger_offset <= @to_inclusive RETURNING 1
 ), reassignments AS (
-    DELETE FROM carried_reassignments r WHERE r.ledger_offset > @from_exclusive AND r.ledger_offset <= @to_inclusive RETURNING 1
+    DELETE FROM shown_reassignments r WHERE r.ledger_offset > @from_exclusive AND r.ledger_offset <= @to_inclusive RETURNING 1
 ), unknown AS (
-    DELETE FROM carried_unknown_elements u
+    DELETE FROM shown_unknown_elements u
     WHERE u.ledger_offset > @from_exclusive AND u.ledger_offset <= @to_inclusive RETURNING 1
 ), exact AS (
-    DELETE FROM carried_exact_payloads x
+    DELETE FROM shown_exact_payloads x
     WHERE x.ledger_offset > @from_exclusive AND x.ledger_offset <= @to_inclusive RETURNING 1
 )
 SELECT (SELECT count(*) FROM views) + (SELECT count(*) FROM reassignments) + (SELECT count(*) FROM unknown) + (SELECT count(*) FROM exact) AS removed;
@@ -149,15 +149,14 @@ FROM fill_active a
 ON CONFLICT DO NOTHING;
 
 -- name: FillStateKnown :exec
--- Lowers the state floor. What a later snapshot brought was replaced, by the events themselves or by what an earlier one brought.
+-- Lowers the state floor, and has the snapshot at its offset shown, if one waits there. What a later snapshot brought was replaced, by
+-- the events themselves or by what an earlier one brought.
 WITH lowered AS (
-    UPDATE floors_both f SET state_floor = @state_floor::bigint,
-        digest = changed_digest(f, jsonb_build_object('state_floor', @state_floor::bigint))
+    UPDATE floors_both f SET state_floor = @state_floor::bigint, waiting_snapshot = NULL,
+        digest = changed_digest(f, jsonb_build_object('state_floor', @state_floor::bigint, 'waiting_snapshot', NULL::bigint))
     WHERE f.stream = 'updates'
 ), active AS (
     DELETE FROM fill_active
-), snapshots AS (
-    DELETE FROM snapshots_both s WHERE s.finished_at IS NOT NULL AND s.snapshot_offset > @state_floor
 ), seals AS (
     DELETE FROM verifications WHERE stream = 'snapshot'
 )

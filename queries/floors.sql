@@ -5,8 +5,12 @@ SELECT f.history_floor, f.state_floor,
 FROM floors f WHERE f.stream = @stream;
 
 -- name: FloorsSet :exec
-INSERT INTO floors_both (stream, history_floor, state_floor, is_copy, digest)
+-- A snapshot that waits for nothing any more does not wait.
+INSERT INTO floors_both AS f (stream, history_floor, state_floor, is_copy, digest)
 SELECT r.*, c.is_copy, row_digest(r)
 FROM (SELECT @stream::text AS stream, @history_floor::bigint AS history_floor, sqlc.narg('state_floor')::bigint AS state_floor) r,
     unnest('{f,t}'::boolean[]) c (is_copy)
-ON CONFLICT (stream, is_copy) DO UPDATE SET history_floor = excluded.history_floor, state_floor = excluded.state_floor, digest = excluded.digest;
+ON CONFLICT (stream, is_copy) DO UPDATE SET history_floor = excluded.history_floor, state_floor = excluded.state_floor,
+    waiting_snapshot = CASE WHEN f.waiting_snapshot >= excluded.state_floor THEN NULL ELSE f.waiting_snapshot END,
+    digest = CASE WHEN f.waiting_snapshot IS NULL OR f.waiting_snapshot >= excluded.state_floor THEN excluded.digest
+        ELSE changed_digest(f, jsonb_build_object('history_floor', excluded.history_floor, 'state_floor', excluded.state_floor)) END;

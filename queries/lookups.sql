@@ -7,7 +7,7 @@ SELECT contract_id FROM lookups WHERE status = 'wanted' ORDER BY ledger_offset, 
 SELECT w.contract_id::text AS contract_id
 FROM (SELECT unnest(@contract_ids::text[]) AS contract_id) w
 WHERE EXISTS (SELECT FROM created c WHERE c.contract_id = w.contract_id AND c.ledger_offset + 0 <= (SELECT watermark()))
-   OR EXISTS (SELECT FROM carried_created c WHERE c.contract_id = w.contract_id);
+   OR EXISTS (SELECT FROM shown_created c WHERE c.contract_id = w.contract_id);
 
 -- name: LookupsWant :exec
 -- Asks for the contracts whose creation is nowhere and that nobody asked for, of events after an offset up to another.

@@ -11,7 +11,7 @@ WITH ended AS (
     SELECT e.contract_id, e.synchronizer_ref, e.template_ref, e.activated_offset, e.activated_node_id, coalesce(r.reassignment_counter, c.reassignment_counter, 0)
     FROM ended e
     LEFT JOIN reassignments r ON r.ledger_offset = e.activated_offset AND r.node_id = e.activated_node_id AND r.kind = 'assigned'
-    LEFT JOIN carried_created c ON c.ledger_offset = e.activated_offset AND c.node_id = e.activated_node_id
+    LEFT JOIN shown_created c ON c.ledger_offset = e.activated_offset AND c.node_id = e.activated_node_id
     WHERE e.activated_offset <= @after AND NOT EXISTS (
         SELECT FROM fill x, floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL AND e.activated_offset <= x.projected_from)
 )

@@ -1,5 +1,7 @@
 -- name: SnapshotUnfinished :one
-SELECT * FROM snapshots WHERE finished_at IS NULL;
+-- The one that indexing is to begin with.
+SELECT s.* FROM snapshots s
+WHERE s.finished_at IS NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
 
 -- name: SnapshotStart :exec
 INSERT INTO snapshots_both (snapshot_offset, scope, token_kind, token, entries, started_at, is_copy, digest)
@@ -11,26 +13,21 @@ FROM (SELECT @snapshot_offset::bigint AS snapshot_offset, @scope::text AS scope,
 -- Moves the token by compare-and-swap, with the rows of the page that ends there.
 WITH moved AS (
     UPDATE snapshots_both s SET token_kind = @token_kind, token = @token, entries = s.entries + @added::bigint,
-        digest = changed_digest(s, jsonb_build_object('token_kind', @token_kind::text, 'token', @token::text, 'entries', s.entries + @added::bigint))
+        finished_at = CASE WHEN @last::boolean THEN now() END,
+        digest = changed_digest(s, jsonb_build_object('token_kind', @token_kind::text, 'token', @token::text, 'entries', s.entries + @added::bigint,
+            'finished_at', CASE WHEN @last::boolean THEN now() END))
     WHERE s.snapshot_offset = @snapshot_offset AND s.finished_at IS NULL AND s.entries = @entries_before::bigint AND s.token = @token_before::text
     RETURNING s.is_copy
 )
 SELECT count(*) FROM moved WHERE NOT is_copy;
 
--- name: SnapshotClose :exec
-UPDATE snapshots_both s SET finished_at = now(), digest = changed_digest(s, jsonb_build_object('finished_at', now()))
-WHERE s.snapshot_offset = @snapshot_offset;
-
 -- name: SnapshotAtWatermark :one
-SELECT * FROM snapshots
-WHERE finished_at IS NOT NULL AND snapshot_offset = (SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates');
+SELECT s.* FROM snapshots s
+WHERE s.finished_at IS NOT NULL AND s.snapshot_offset = (SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates')
+  AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
 
 -- name: SnapshotDiscard :exec
 DELETE FROM snapshots_both WHERE finished_at IS NULL;
-
--- name: CarriedClear :exec
-TRUNCATE carried_created, carried_interface_views, carried_reassignments, active_contracts,
-    carried_unknown_elements, carried_exact_payloads;
 
 -- name: TimeoutsOff :exec
 -- Lets what follows in the transaction take as long as it takes, whatever the user's limits are.

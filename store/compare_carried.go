@@ -153,7 +153,7 @@ func (s *Store) compareCarriedPage(
 	return s.meetCarried(ctx, tx, page, rows, met)
 }
 
-// stored selects the stored rows that a page's are compared with.
+// stored selects the stored rows of the family that a page's are compared with.
 func (p *carriedPage) stored(rows *rows.Carried, relation string) (where string, arguments []any) {
 	at, first, end := int64(p.progress.At), p.progress.Entries, p.end()
 	switch relation {
@@ -239,21 +239,21 @@ func parseCarriedKey(text string) (carriedKey, error) {
 var carriedAtSQL = `
 SELECT CASE WHEN c.reassignment_counter IS NULL THEN '` + carriedCreated + `' ELSE '` + carriedActive + `' END, c.ledger_offset, c.node_id,
     '', CASE WHEN EXISTS (
-        SELECT FROM carried_reassignments r WHERE r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id
+        SELECT FROM shown_reassignments r WHERE r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id
     ) THEN c.reassignment_counter END
-FROM carried_created c
+FROM shown_created c
 UNION ALL
-SELECT '` + carriedReassignment + `', r.ledger_offset, r.node_id, '', NULL FROM carried_reassignments r
+SELECT '` + carriedReassignment + `', r.ledger_offset, r.node_id, '', NULL FROM shown_reassignments r
 UNION ALL
 SELECT '` + carriedUnknown + `', u.ledger_offset, u.ordinal, 'ordinal ' || u.ordinal, NULL
-FROM carried_unknown_elements u
+FROM shown_unknown_elements u
 UNION ALL
-SELECT '` + carriedView + `', v.ledger_offset, v.node_id, ', ordinal ' || v.ordinal, NULL FROM carried_interface_views v
-WHERE NOT EXISTS (SELECT FROM carried_created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id)
+SELECT '` + carriedView + `', v.ledger_offset, v.node_id, ', ordinal ' || v.ordinal, NULL FROM shown_interface_views v
+WHERE NOT EXISTS (SELECT FROM shown_created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id)
 UNION ALL
 SELECT '` + carriedExact + `', s.ledger_offset, coalesce(s.node_id, 0),
     concat_ws(', ', 'node_id ' || s.node_id, 'interface_id ' || s.interface_id, 'seq ' || s.seq, 'field ' || s.field), NULL
-FROM carried_exact_payloads s WHERE ` + carriedExactPayloads.Orphan
+FROM carried_exact_payloads s WHERE ` + carriedExactPayloads.Rows(carriedExactPayloads.Orphan)
 
 var carriedExactPayloads = tables.Get(tables.Snapshot, "carried_exact_payloads")
 

@@ -243,7 +243,7 @@ func TestCarriedRowsMissingAndExtra(t *testing.T) {
 		{"DELETE FROM indexer.carried_unknown_elements", "missing carried_unknown_elements"},
 		{"DELETE FROM indexer.carried_exact_payloads", "missing carried_exact_payloads"},
 		{"INSERT INTO indexer.carried_exact_payloads SELECT * FROM indexer.carried_exact_payloads", "extra carried_exact_payloads"},
-		{"INSERT INTO indexer.carried_exact_payloads (ledger_offset, node_id, field, exact) VALUES (1, 9999, 'payload', '')", "extra carried_exact_payloads"},
+		{"INSERT INTO indexer.carried_exact_payloads (ledger_offset, node_id, snapshot_offset, field, exact) VALUES (1, 9999, 1, 'payload', '')", "extra carried_exact_payloads"},
 		{"INSERT INTO indexer.carried_created SELECT ledger_offset, 9999, snapshot_offset, contract_id, template_ref FROM indexer.carried_created LIMIT 1", "extra carried_created"},
 		{"INSERT INTO indexer.carried_interface_views (ledger_offset, node_id, ordinal, snapshot_offset, contract_id, interface_id) VALUES (1, 9999, 0, 1, 'x', 'x')", "extra carried_interface_views"},
 		{"INSERT INTO indexer.carried_interface_views SELECT ledger_offset, node_id, ordinal + 100, snapshot_offset, contract_id, interface_id FROM indexer.carried_interface_views", "extra carried_interface_views"},

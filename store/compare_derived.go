@@ -143,7 +143,7 @@ func (c *derivedComparison) outside(ctx context.Context) error {
 			continue
 		}
 		sql := fmt.Sprintf(`SELECT '%s', s.ledger_offset, NULL::integer, %s, ARRAY[@base::bigint::text], ARRAY[s.%s::text] FROM %[1]s s WHERE %[4]s`,
-			table.Name, rowNameSQL(&table), column, "s."+column+" <> @base AND NOT ("+replacedSQL+")")
+			table.Name, rowNameSQL(&table), column, table.Rows("s."+column+" <> @base AND NOT ("+replacedSQL+")"))
 		if err := c.rows(ctx, sql, map[string][]string{table.Name: {column}}, arguments); err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (c *derivedComparison) outside(ctx context.Context) error {
 // extraRows selects rows s that should not be there.
 func extraRows(table *tables.Table, condition string) string {
 	return fmt.Sprintf("SELECT '%s', coalesce(s.ledger_offset, 0), NULL::integer, %s, NULL::text[], '{}'::text[] FROM %[1]s s WHERE %[3]s",
-		table.Name, rowNameSQL(table), condition)
+		table.Name, rowNameSQL(table), table.Rows(condition))
 }
 
 // rowNameSQL tells a row s from others at its offset.
@@ -188,13 +188,23 @@ FROM (`+strings.Join(events, " UNION ALL ")+`) e
 WHERE NOT EXISTS (SELECT FROM updates u WHERE u.ledger_offset = e.ledger_offset)`, nil, int64(c.held.HistoryFloor), int64(c.held.Watermark))
 }
 
-// referencesOf asks for all columns of some names. What is kept aside for later is not looked at yet.
+// referencesOf asks for all columns of some names.
 func referencesOf(names []string) dbsqlc.ReferenceColumnsParams {
-	but := tables.Names(tables.In(tables.Aside))
+	var but []string
 	for _, table := range tables.In(tables.Dictionaries) {
 		but = append(but, table.Name, table.Both())
 	}
 	return dbsqlc.ReferenceColumnsParams{Names: names, But: but}
+}
+
+// comparedOf is the condition on rows s of a table that leaves out those of a snapshot that waits: they are not looked at yet.
+func comparedOf(relation string) string {
+	for _, table := range tables.In(tables.Snapshot) {
+		if table.Name == relation {
+			return table.Which
+		}
+	}
+	return "true"
 }
 
 // references looks for numbers that the dictionaries don't have.
@@ -227,8 +237,8 @@ func (c *derivedComparison) references(ctx context.Context, q *dbsqlc.Queries) e
 		}
 		unknown[u.kind] = append(unknown[u.kind], fmt.Sprintf(
 			`SELECT r.ref, min(%[1]s) AS at FROM %[2]s s CROSS JOIN LATERAL (VALUES %[3]s) r (ref)
-WHERE NOT EXISTS (SELECT FROM %[4]ss d WHERE d.%[4]s_ref = r.ref) AND %[5]s GROUP BY 1`,
-			u.at, pgx.Identifier{u.relation}.Sanitize(), strings.Join(list, ", "), u.kind, condition))
+WHERE NOT EXISTS (SELECT FROM %[4]ss d WHERE d.%[4]s_ref = r.ref) AND %[5]s AND %[6]s GROUP BY 1`,
+			u.at, pgx.Identifier{u.relation}.Sanitize(), strings.Join(list, ", "), u.kind, condition, comparedOf(u.relation)))
 	}
 	for _, kind := range []string{tables.Template, tables.Synchronizer, tables.PartyList} {
 		sql := fmt.Sprintf(`SELECT '%[1]ss', min(u.at)::bigint, NULL::integer, '%[1]s_ref ' || u.ref, '{}'::text[], NULL::text[]

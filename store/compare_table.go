@@ -53,9 +53,9 @@ func (c *tableComparison) run(ctx context.Context, tx pgx.Tx, from, to ledger.Of
 	}
 }
 
-// among compares the rows that should be stored with those stored rows s that a condition on its arguments chooses.
+// among compares the rows that should be stored with those stored rows s of the family that a condition on its arguments chooses.
 func (c *tableComparison) among(ctx context.Context, tx pgx.Tx, where string, arguments ...any) error {
-	if err := c.piece(ctx, tx, c.sql(len(arguments), where), arguments, c.table.rows); err != nil {
+	if err := c.piece(ctx, tx, c.sql(len(arguments), c.table.Rows(where)), arguments, c.table.rows); err != nil {
 		return fmt.Errorf("compare %s: %w", c.table.Name, err)
 	}
 	return nil

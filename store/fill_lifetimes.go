@@ -95,7 +95,7 @@ func (s *stateFill) begin(ctx context.Context) error {
 		if err != nil || !s.snapshot {
 			return err
 		}
-		if err := q.FillSnapshotActivate(ctx, tx); err != nil {
+		if err := q.WaitingSnapshotActivate(ctx, tx, s.start); err != nil {
 			return fmt.Errorf("begin with what the snapshot at offset %d has: %w", s.start, err)
 		}
 		return nil
@@ -151,10 +151,6 @@ func (s *stateFill) finish(ctx context.Context, from int64) error {
 }
 
 func (s *stateFill) lower(ctx context.Context, tx pgx.Tx) error {
-	q := s.leader.store.queries
-	if err := q.FillStateKnown(ctx, tx, s.start); err != nil {
-		return fmt.Errorf("lower the state floor to offset %d: %w", s.start, err)
-	}
 	if s.snapshot {
 		contradiction, err := s.leader.contradicted(ctx, tx, s.start)
 		if err != nil {
@@ -164,14 +160,11 @@ func (s *stateFill) lower(ctx context.Context, tx pgx.Tx) error {
 			s.contradicted = true
 			return contradiction
 		}
-		if err := s.leader.carry(ctx, tx); err != nil {
-			return err
-		}
 	}
-	if _, err := q.FillSnapshotDrop(ctx, tx); err != nil { // one that it reaches beyond needs nobody any more
-		return fmt.Errorf("remove the rows that were kept aside: %w", err)
+	if err := s.leader.store.queries.FillStateKnown(ctx, tx, s.start); err != nil {
+		return fmt.Errorf("lower the state floor to offset %d: %w", s.start, err)
 	}
-	return nil
+	return s.leader.show(ctx, tx, s.start) // where that is the beginning of the ledger, nobody needs one that waits any more
 }
 
 // exclude has the leader of the updates wait until the transaction ends.

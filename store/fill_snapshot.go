@@ -9,12 +9,11 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/rows"
 )
 
-// LowerSnapshot is where a BackfillWriter keeps a snapshot that is to lower the state floor to its offset. Nobody sees it,
-// and nobody waits for it, until the last step of FillState makes it the snapshot that the database carries: when history is
-// filled in from there up to where it is known what was active. There is one at a time.
+// LowerSnapshot is where a BackfillWriter keeps a snapshot that is to lower the state floor to its offset. Its rows are carried ones,
+// but nobody sees them, and nobody waits for it, until the last step of FillState shows them in the place of those that were: when
+// history is filled in from there up to where it is known what was active. There is one at a time.
 type LowerSnapshot struct{ leader *BackfillWriter }
 
 // LowerSnapshot is where a snapshot below the state floor is kept.
@@ -27,14 +26,14 @@ func (s *LowerSnapshot) LatestSnapshot(ctx context.Context) (*ledger.SnapshotPro
 
 // lowerSnapshot is the snapshot that is to lower the state floor; nil where there is none.
 func (s *Store) lowerSnapshot(ctx context.Context, db dbsqlc.DBTX) (*ledger.SnapshotProgress, error) {
-	row, err := s.queries.FillSnapshotGet(ctx, db)
+	row, err := s.queries.WaitingSnapshot(ctx, db)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the snapshot that is to lower the state floor: %w", err)
 	}
-	progress := snapshotProgress(dbsqlc.Snapshots(row))
+	progress := snapshotProgress(row)
 	return &progress, nil
 }
 
@@ -56,9 +55,9 @@ func (s *LowerSnapshot) BeginSnapshot(ctx context.Context, _ string, scope ledge
 		if err := refuseLowerSnapshot(&extent, at); err != nil {
 			return err
 		}
-		row, err := q.FillSnapshotGet(ctx, tx)
+		row, err := q.WaitingSnapshot(ctx, tx)
 		if err == nil && row.SnapshotOffset == int64(at) && row.Scope == scope.Hash() {
-			progress = snapshotProgress(dbsqlc.Snapshots(row))
+			progress = snapshotProgress(row)
 			return nil
 		}
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
@@ -67,7 +66,10 @@ func (s *LowerSnapshot) BeginSnapshot(ctx context.Context, _ string, scope ledge
 		if err := l.dropLowerSnapshot(ctx, tx); err != nil {
 			return err
 		}
-		return q.FillSnapshotStart(ctx, tx, dbsqlc.FillSnapshotStartParams{SnapshotOffset: int64(at), Scope: scope.Hash()})
+		if err := q.SnapshotStart(ctx, tx, dbsqlc.SnapshotStartParams{SnapshotOffset: int64(at), Scope: scope.Hash()}); err != nil {
+			return fmt.Errorf("record the snapshot: %w", err)
+		}
+		return q.WaitingSnapshotSet(ctx, tx, int64(at))
 	})
 	if err != nil {
 		return ledger.SnapshotProgress{}, fmt.Errorf("begin a snapshot at offset %d, to lower the state floor: %w", at, err)
@@ -102,7 +104,11 @@ func (s *LowerSnapshot) DropSnapshot(ctx context.Context) error {
 
 // dropLowerSnapshot removes it, with the lifetimes that were worked out from there on.
 func (l *Leader) dropLowerSnapshot(ctx context.Context, tx pgx.Tx) error {
-	dropped, err := l.store.queries.FillSnapshotDrop(ctx, tx)
+	// First: who fills in takes its turn before it changes the floors.
+	if _, err := l.store.queries.FillTurn(ctx, tx); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("wait for others who fill in history: %w", err)
+	}
+	dropped, err := l.store.queries.WaitingSnapshotDrop(ctx, tx)
 	if err != nil {
 		return fmt.Errorf("remove its rows: %w", err)
 	}
@@ -116,40 +122,8 @@ func (l *Leader) dropLowerSnapshot(ctx context.Context, tx pgx.Tx) error {
 func (s *LowerSnapshot) WriteSnapshotPage(
 	ctx context.Context, progress ledger.SnapshotProgress, turn CommitOrder, page ledger.SnapshotPage,
 ) (ledger.SnapshotProgress, error) {
-	return s.leader.writeSnapshotPage(ctx, progress, turn, page, s.copy, s.advance)
-}
-
-func (s *LowerSnapshot) copy(ctx context.Context, tx pgx.Tx, c *rows.Carried) error {
-	q := s.leader.store.queries
-	err := c.Settle(func(offset int64, nodeID int32) (bool, error) {
-		return q.FillCarriedCreatedExists(ctx, tx, dbsqlc.FillCarriedCreatedExistsParams{LedgerOffset: offset, NodeID: nodeID})
-	})
-	if err != nil {
-		return err
-	}
-	for _, table := range c.Tables() {
-		if err := copyInto(ctx, tx, "fill_"+table.Name, table.Rows); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *LowerSnapshot) advance(ctx context.Context, tx pgx.Tx, from, to ledger.SnapshotProgress, last bool) error {
-	moved, err := s.leader.store.queries.FillSnapshotAdvance(ctx, tx, dbsqlc.FillSnapshotAdvanceParams{
-		SnapshotOffset: int64(from.At), EntriesBefore: from.Entries, TokenBefore: from.Next.Value,
-		TokenKind: string(to.Next.Kind), Token: to.Next.Value, Added: to.Entries - from.Entries, Last: last,
-	})
-	if err == nil && moved == 0 {
-		return ErrWatermarkMoved
-	}
-	if err != nil {
-		return fmt.Errorf("store the continuation token: %w", err)
-	}
-	if !last {
-		return nil
-	}
-	return s.leader.dropLifetimes(ctx, tx) // those that were begun from the beginning of the ledger on
+	// Lifetimes that were begun from the beginning of the ledger on begin anew.
+	return s.leader.writeSnapshotPage(ctx, progress, turn, page, snapshotTarget{finish: s.leader.dropLifetimes})
 }
 
 // dropLifetimes removes what was worked out of lifetimes before where it is known what was active, if that is under way.
@@ -166,7 +140,7 @@ func (l *Leader) dropLifetimes(ctx context.Context, tx pgx.Tx) error {
 
 // contradicted tells what else is stored and contradicts the snapshot; nil: nothing does.
 func (l *BackfillWriter) contradicted(ctx context.Context, tx pgx.Tx, at int64) (*ledger.Problem, error) {
-	list, err := l.store.queries.FillSnapshotContradicted(ctx, tx, at)
+	list, err := l.store.queries.WaitingSnapshotContradicted(ctx, tx, at)
 	if err != nil {
 		return nil, fmt.Errorf("compare the snapshot at offset %d with what is stored: %w", at, err)
 	}
@@ -187,21 +161,14 @@ func (l *BackfillWriter) contradicted(ctx context.Context, tx pgx.Tx, at int64) 
 	}, nil
 }
 
-// carry makes the snapshot the one that the database carries, in the place of the one that indexing began with. Those of its rows
-// that history covers are left out: the events themselves are there.
-func (l *BackfillWriter) carry(ctx context.Context, tx pgx.Tx) error {
-	q := l.store.queries
-	for _, part := range []struct {
-		what string
-		do   func(context.Context, dbsqlc.DBTX) error
-	}{
-		{"forget the look-ups of contracts that the snapshot brings", q.FillSnapshotForgetLookups},
-		{"remove what a later snapshot brought", q.CarriedForgetAll},
-		{"carry the rows of the snapshot", q.FillSnapshotCarry},
-	} {
-		if err := part.do(ctx, tx); err != nil {
-			return fmt.Errorf("%s: %w", part.what, err)
-		}
+// show has the snapshot at an offset shown, in the place of the one that was: it is the state floor now. Those of its rows that history
+// covers go: the events themselves are there. Offset 0 stands for none.
+func (l *BackfillWriter) show(ctx context.Context, tx pgx.Tx, at int64) error {
+	if err := l.store.queries.CarriedKeep(ctx, tx, at); err != nil {
+		return fmt.Errorf("remove carried rows that others have taken the place of: %w", err)
+	}
+	if err := l.store.queries.LookupsForgetCarried(ctx, tx); err != nil {
+		return fmt.Errorf("forget the look-ups of contracts that the snapshot brings: %w", err)
 	}
 	return nil
 }

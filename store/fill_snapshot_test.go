@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/brief"
@@ -146,13 +147,17 @@ func (d *testDB) shown() map[string][]string {
 	return all
 }
 
-// asideTables are where a lower snapshot waits.
-var asideTables = append(tables.Names(tables.In(tables.Aside)), "fill_snapshot")
-
-// requireNothingAside tells that nothing is left of what was kept aside, and that nothing is being worked out.
-func (d *testDB) requireNothingAside() {
+// requireNothingWaits requires that no snapshot waits, that nothing is left of one that did, and that nothing is being worked out.
+func (d *testDB) requireNothingWaits() {
 	d.t.Helper()
-	for _, table := range append(slices.Clone(asideTables), "fill_active", "fill WHERE lifetimes_to IS NOT NULL") {
+	for _, table := range tables.In(tables.Snapshot) {
+		require.Equal(d.t, "0", d.row("SELECT count(*) FROM indexer."+table.Name+" s WHERE s."+table.SnapshotOffset+
+			" IS DISTINCT FROM (SELECT f.state_floor FROM indexer.floors f)"), table.Name)
+	}
+	for _, table := range []string{
+		"floors WHERE waiting_snapshot IS NOT NULL", "snapshots WHERE snapshot_offset IS DISTINCT FROM (SELECT f.state_floor FROM indexer.floors f)", "fill_active",
+		"fill WHERE lifetimes_to IS NOT NULL",
+	} {
 		require.Equal(d.t, "0", d.row("SELECT count(*) FROM indexer."+table), table)
 	}
 }
@@ -251,7 +256,7 @@ func TestALowerSnapshotLowersTheStateFloor(t *testing.T) {
 					}
 				}
 				check()
-				d.requireNothingAside()
+				d.requireNothingWaits()
 				require.Equal(t, fmt.Sprint(w.at[n], " ", w.at[n]), d.floors())
 				reference, leader := w.begun(t, n, true)
 				if watermark, _, err := up.Watermark(t.Context()); watermark > w.at[n] {
@@ -285,16 +290,77 @@ func TestALowerSnapshotLowersTheStateFloor(t *testing.T) {
 	}
 }
 
-// lowering is a database that began with a snapshot at offset 100, with another one kept aside that is of offset 40.
+// lowering is a database that began with a snapshot at offset 100, with another one that waits, of offset 40.
 func (d *testDB) lowering(base, lower []ledger.ContractEntry) (up *UpdatesWriter, l *BackfillWriter) {
 	d.t.Helper()
 	up = d.seeded(base...)
-	l = d.leadBackfill(d.store())
+	return up, d.bringLower(lower)
+}
+
+// bringLower has a snapshot of offset 40 wait.
+func (d *testDB) bringLower(entries []ledger.ContractEntry) *BackfillWriter {
+	d.t.Helper()
+	l := d.leadBackfill(d.store())
 	progress, err := l.LowerSnapshot().BeginSnapshot(d.t.Context(), "", testScope, 40)
 	require.NoError(d.t, err)
-	_, err = l.LowerSnapshot().WriteSnapshotPage(d.t.Context(), progress, nil, ledger.SnapshotPage{Entries: lower, Last: true})
+	_, err = l.LowerSnapshot().WriteSnapshotPage(d.t.Context(), progress, nil, ledger.SnapshotPage{Entries: entries, Last: true})
 	require.NoError(d.t, err)
-	return up, l
+	return l
+}
+
+// Whatever is read where a snapshot waits is what it was before: each view and function that analysts have, what the indexer derives,
+// compares and digests. What waits says something else of each event that both snapshots have.
+func TestASnapshotThatWaitsIsNotShown(t *testing.T) {
+	t.Parallel()
+	d := everythingSealed(t)
+	ctx := t.Context()
+	s := d.store()
+	relations := d.rows("SELECT c.relname::text FROM pg_class c WHERE c.relnamespace = 'ledger'::regnamespace AND c.relkind = 'v' ORDER BY 1")
+	require.Greater(t, len(relations), 20)
+	for i := range relations {
+		relations[i] = "ledger." + relations[i]
+	}
+	relations = append(relations, "ledger.holdings_at(104)", "indexer.creations", "indexer.first_creations", "indexer.activations(100, 200, 0)",
+		"indexer.missing_lookups(0, 200)", "indexer.shown_interfaces(0, 200)", "indexer.active_contracts", "indexer.lookups")
+	read := func() map[string][]string {
+		all := map[string][]string{}
+		for _, relation := range relations {
+			all[relation] = sorted(d.rows("SELECT to_jsonb(r)::text FROM " + relation + " r"))
+		}
+		require.NoError(t, s.CarriedAt(ctx, 100, func(key string, _ ledger.Difference) error {
+			all["carried"] = sorted(append(all["carried"], key))
+			return nil
+		}))
+		require.NoError(t, s.readOnly(ctx, func(tx pgx.Tx) error {
+			for stream, digest := range d.digests(s, tx) {
+				all["digest of "+stream] = []string{digest}
+			}
+			besides, err := s.queries.HeldBesides(ctx, tx)
+			require.NoError(t, err)
+			all["held"] = []string{fmt.Sprintf("%+v", besides)}
+			return nil
+		}))
+		return all
+	}
+	before := read()
+	require.NotEmpty(t, before["ledger.holdings"])
+	other := everyEntry()
+	for i := range other {
+		switch e := &other[i]; {
+		case e.Active != nil:
+			e.Active.Created.Signatories = []string{"waiting"}
+		case e.Unassigned != nil:
+			e.Unassigned.Created.Signatories = []string{"waiting"}
+		}
+	}
+	l := d.bringLower(append(other, activeEntry(11, 0, "more", "sync::1", 0)))
+	for relation, rows := range read() {
+		require.Equal(t, before[relation], rows, relation)
+	}
+	require.NoError(t, l.LowerSnapshot().DropSnapshot(ctx))
+	for relation, rows := range read() {
+		require.Equal(t, before[relation], rows, relation)
+	}
 }
 
 // What both snapshots have is shown once, with what belongs to it, as the lower one says; what history covers is not carried. Until
@@ -340,7 +406,7 @@ func TestWhatBothSnapshotsHaveIsShownOnce(t *testing.T) {
 	require.Equal(t, []string{"34 36", "40 101"}, d.coverage())
 	requireNoDerivedDifferences(t, up.store)
 	d.requireCarried(up.store, 40, lower)
-	d.requireNothingAside()
+	d.requireNothingWaits()
 
 	_, err = up.Reset(ctx, 70)
 	require.NoError(t, err, "it is known what was active there")
@@ -387,7 +453,7 @@ func TestTheDaemonDoesNotWaitForALowerSnapshot(t *testing.T) {
 	require.Equal(t, ledger.SnapshotProgress{At: 30}, other, "another one takes its place")
 	require.NoError(t, lower.DropSnapshot(ctx))
 	require.NoError(t, lower.DropSnapshot(ctx), "there is none")
-	d.requireNothingAside()
+	d.requireNothingWaits()
 	require.Equal(t, "1", d.row("SELECT count(*) FROM indexer.carried_created"))
 }
 
@@ -454,7 +520,7 @@ func TestALowerSnapshotWhileLifetimesAreWorkedOut(t *testing.T) {
 	require.Equal(t, "0 0", d.floors())
 	require.Equal(t, []string{"20 35", "35 70"}, d.rows("SELECT activated_offset, deactivated_offset FROM indexer.lifetimes ORDER BY 1"))
 	requireNoDerivedDifferences(t, up.store)
-	d.requireNothingAside()
+	d.requireNothingWaits()
 }
 
 // A snapshot that what else is stored contradicts is dropped, and nothing changes.
@@ -486,7 +552,7 @@ func TestALowerSnapshotThatIsContradicted(t *testing.T) {
 			}
 			requireProblem(t, err, c.says, "another offset with --from")
 			require.Equal(t, "40 100", d.floors())
-			d.requireNothingAside()
+			d.requireNothingWaits()
 			require.Empty(t, d.rows("SELECT 1 FROM indexer.lifetimes"))
 			requireNoDerivedDifferences(t, up.store)
 			d.requireCarried(up.store, 100, []ledger.ContractEntry{old})
@@ -546,4 +612,30 @@ func TestARepairOfNamesKeepsALowerSnapshot(t *testing.T) {
 	d.fillState(l)
 	require.Equal(t, "40 40", d.floors())
 	d.requireCarried(up.store, 40, entries)
+}
+
+// Which snapshot waits is known after the row that says so is lost, or says something else: there is a copy of it.
+func TestWhichSnapshotWaitsIsKeptTwice(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]string{
+		"floors": "DELETE FROM indexer.floors", "pointer": "UPDATE indexer.floors SET waiting_snapshot = NULL", "floor": "UPDATE indexer.floors SET state_floor = 41",
+		"snapshot": "DELETE FROM indexer.snapshots WHERE snapshot_offset = 40",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDatabase(t)
+			old := activeEntry(20, 0, "old", "sync::1", 0)
+			up, _ := d.lowering([]ledger.ContractEntry{old}, []ledger.ContractEntry{old, activeEntry(21, 0, "gone", "sync::1", 0)})
+			d.exec(damage)
+			r := d.repairs(up.store)
+			require.NoError(t, r.RepairCopies(t.Context()))
+			require.NoError(t, r.RepairCoverage(t.Context(), nil))
+			require.NoError(t, r.RepairDerived(t.Context(), nil))
+			require.Equal(t, "100 100", d.floors())
+			d.requireCarried(up.store, 100, []ledger.ContractEntry{old})
+			requireNoDerivedDifferences(t, up.store)
+			require.Equal(t, "40", d.row("SELECT waiting_snapshot FROM indexer.floors"))
+			require.Equal(t, "40", d.row("SELECT s.snapshot_offset FROM indexer.snapshots s WHERE s.snapshot_offset = (SELECT waiting_snapshot FROM indexer.floors)"))
+		})
+	}
 }

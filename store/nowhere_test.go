@@ -126,7 +126,7 @@ func TestRowsThatBelongNowhere(t *testing.T) {
 			"checkpoint_exact_payloads at offset 104, field checkpoint_time sync::1: the row is stored, and does not follow from the facts"},
 		{"INSERT INTO indexer.lookup_exact_payloads (ledger_offset, node_id, field, exact) VALUES (104, 1, 'payload', '')",
 			"lookup_exact_payloads at offset 104, field payload: the row is stored, and does not follow from the facts"},
-		{"INSERT INTO indexer.carried_exact_payloads (ledger_offset, node_id, field, exact) VALUES (104, 5, 'payload', '')",
+		{"INSERT INTO indexer.carried_exact_payloads (ledger_offset, node_id, snapshot_offset, field, exact) VALUES (104, 5, 100, 'payload', '')",
 			"carried_exact_payloads at offset 104, node_id 5, field payload: the row is stored, and does not follow from the facts"},
 		{"INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id) VALUES ('nobody', 101, 77)",
 			"lookups at offset 101, contract_id nobody: the row is stored, and does not follow from the facts"},
@@ -228,8 +228,7 @@ func TestItselfReadsOneSnapshot(t *testing.T) {
 	require.ErrorIs(t, i.store.CompareCopies(t.Context(), func(ledger.Difference) error { return enough }), enough)
 }
 
-// Each column of what is compared is compared or is known not to be, so that a new one can't be forgotten. What is kept aside is
-// compared once it is carried.
+// Each column of what is compared is compared or is known not to be, so that a new one can't be forgotten.
 func TestItselfCoversEveryReference(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -239,7 +238,7 @@ func TestItselfCoversEveryReference(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, fmt.Sprint(len(columns)), d.row(`SELECT count(*) FROM information_schema.columns c JOIN pg_class p ON p.oid = ('indexer.' || c.table_name)::regclass
 			WHERE table_schema = 'indexer' AND column_name LIKE '%\_ref' AND column_name <> 'domain_ref' AND relkind IN ('r', 'p') AND NOT relispartition AND table_name !~ '^(templates|synchronizers|party_lists)'
-			AND table_name <> ALL ($1)`, asideTables))
+			`))
 		return nil
 	}))
 }

@@ -60,7 +60,7 @@ func (r *Repairer) rewriteCarried(ctx context.Context, tx pgx.Tx, wanted names.W
 	}
 	for _, table := range tables.In(tables.Snapshot) {
 		where, arguments := page.stored(rows, table.Name)
-		if _, err := tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+where, arguments...); err != nil {
+		if _, err := tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+table.Rows(where), arguments...); err != nil {
 			return fmt.Errorf("remove the stored rows of %s: %w", table.Name, err)
 		}
 	}
@@ -96,7 +96,7 @@ func (r *Repairer) DropCarried(ctx context.Context, at ledger.Offset, keys []str
 		if err := r.store.queries.CarriedViewsDropOrphans(ctx, tx); err != nil {
 			return fmt.Errorf("remove interface views of no event: %w", err)
 		}
-		if _, err := tx.Exec(ctx, "DELETE FROM carried_exact_payloads s WHERE "+carriedExactPayloads.Orphan); err != nil {
+		if _, err := tx.Exec(ctx, "DELETE FROM carried_exact_payloads s WHERE "+carriedExactPayloads.Rows(carriedExactPayloads.Orphan)); err != nil {
 			return fmt.Errorf("remove exact values of no event: %w", err)
 		}
 		return r.repaired(ctx, tx, ledger.SealedSnapshot, 0, int64(at))

@@ -75,7 +75,8 @@ type derivation struct {
 	held *held
 }
 
-// outside removes what belongs nowhere. There was one snapshot only, so carried rows are of that.
+// outside removes what belongs nowhere. One snapshot is shown, so carried rows are of that; of two that would be the same row then
+// the one stays that is already. Those of another snapshot that is recorded, and that is not known any more to wait, go.
 func (d *derivation) outside(ctx context.Context) error {
 	if err := d.remove(ctx, d.held.nowhere()); err != nil {
 		return err
@@ -85,9 +86,20 @@ func (d *derivation) outside(ctx context.Context) error {
 		if column == "" {
 			continue
 		}
-		sql := fmt.Sprintf("UPDATE %s s SET %s = $1 WHERE s.%[2]s <> $1", table.SQL(), column)
-		if _, err := d.tx.Exec(ctx, sql, int64(d.held.ProjectedFrom)); err != nil {
-			return err
+		wrong := table.Rows("s." + column + " <> $1")
+		var same []string
+		for _, name := range table.Key {
+			if name != column {
+				same = append(same, fmt.Sprintf("r.%[1]s IS NOT DISTINCT FROM s.%[1]s", name))
+			}
+		}
+		for _, sql := range []string{
+			fmt.Sprintf("DELETE FROM %s s WHERE %s AND (EXISTS (SELECT FROM %[1]s r WHERE r.%[3]s = $1 AND %[4]s)\n    OR s.%[3]s IN (SELECT o.snapshot_offset FROM snapshots o))", table.SQL(), wrong, column, strings.Join(same, " AND ")),
+			fmt.Sprintf("UPDATE %s s SET %s = $1 WHERE %s", table.SQL(), column, wrong),
+		} {
+			if _, err := d.tx.Exec(ctx, sql, int64(d.held.ProjectedFrom)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -99,7 +111,7 @@ func (d *derivation) orphans(ctx context.Context) error { return d.remove(ctx, d
 func (d *derivation) remove(ctx context.Context, list []strays) error {
 	arguments := d.held.arguments()
 	for _, s := range list {
-		if _, err := d.tx.Exec(ctx, "DELETE FROM "+s.table.SQL()+" s WHERE "+s.where, arguments); err != nil {
+		if _, err := d.tx.Exec(ctx, "DELETE FROM "+s.table.SQL()+" s WHERE "+s.table.Rows(s.where), arguments); err != nil {
 			return err
 		}
 	}

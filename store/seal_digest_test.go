@@ -29,13 +29,7 @@ func everythingSealed(t *testing.T) *testDB {
 	ctx := t.Context()
 	progress, err := l.BeginSnapshot(ctx, "participant::1", testScope, 100)
 	require.NoError(t, err)
-	active := activeEntry(20, 0, "both", "sync::1", 0)
-	active.Active.Created.Argument = ledger.JSON(`"\u0000"`)
-	active.Active.Created.InterfaceViews = []ledger.InterfaceView{{InterfaceID: holdingV1, Value: ledger.JSON(`{}`)}}
-	_, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Last: true, Entries: []ledger.ContractEntry{
-		activeEntry(10, 0, "plain", "sync::1", 0), active, unassignedEntry(30, 25, "leaving", "sync::1", "sync::2"),
-		{Unknown: &ledger.UnknownElement{Kind: "Novelty", Raw: ledger.JSON(`{"a": 1}`)}},
-	}})
+	_, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Last: true, Entries: everyEntry()})
 	require.NoError(t, err)
 	require.NoError(t, l.Append(ctx, testScope, everyKind(100)))
 	records := everyTransaction(t)
@@ -43,6 +37,17 @@ func everythingSealed(t *testing.T) *testDB {
 	require.NoError(t, err)
 	d.exec("INSERT INTO indexer.record_exact_payloads (seq, field, exact) VALUES (1, 'mint.amount', '007')")
 	return d
+}
+
+// everyEntry has rows for every table of carried rows.
+func everyEntry() []ledger.ContractEntry {
+	active := activeEntry(20, 0, "both", "sync::1", 0)
+	active.Active.Created.Argument = ledger.JSON(`"\u0000"`)
+	active.Active.Created.InterfaceViews = []ledger.InterfaceView{{InterfaceID: holdingV1, Value: ledger.JSON(`{}`)}}
+	return []ledger.ContractEntry{
+		activeEntry(10, 0, "plain", "sync::1", 0), active, unassignedEntry(30, 25, "leaving", "sync::1", "sync::2"),
+		{Unknown: &ledger.UnknownElement{Kind: "Novelty", Raw: ledger.JSON(`{"a": 1}`)}},
+	}
 }
 
 // digests are those of all rows of each stream, read in a transaction.

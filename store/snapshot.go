@@ -136,14 +136,21 @@ func (l *UpdatesWriter) WriteSnapshotPage(
 			return progress, err
 		}
 	}
-	return l.writeSnapshotPage(ctx, progress, turn, page, l.copyCarried, l.advanceSnapshot)
+	return l.writeSnapshotPage(ctx, progress, turn, page, snapshotTarget{
+		active: true,
+		finish: func(ctx context.Context, tx pgx.Tx) error { return l.startAt(ctx, tx, progress.At, true) },
+	})
 }
 
-// writeSnapshotPage writes a page: put COPYs its rows, and advance moves the token.
+// snapshotTarget is what a snapshot is written for: to begin indexing with, or to lower the state floor.
+type snapshotTarget struct {
+	active bool                                // its contracts are active now
+	finish func(context.Context, pgx.Tx) error // comes with the last page
+}
+
+// writeSnapshotPage writes a page's rows, and moves the token.
 func (l *Leader) writeSnapshotPage(
-	ctx context.Context, progress ledger.SnapshotProgress, turn CommitOrder, page ledger.SnapshotPage,
-	put func(context.Context, pgx.Tx, *rows.Carried) error,
-	advance func(ctx context.Context, tx pgx.Tx, from, to ledger.SnapshotProgress, last bool) error,
+	ctx context.Context, progress ledger.SnapshotProgress, turn CommitOrder, page ledger.SnapshotPage, target snapshotTarget,
 ) (ledger.SnapshotProgress, error) {
 	wanted := names.NewWanted()
 	for i := range page.Entries {
@@ -161,20 +168,26 @@ func (l *Leader) writeSnapshotPage(
 		rows.Add(numbers, &page.Entries[i])
 	}
 	next := progress.Behind(&page)
+	advance := func(ctx context.Context, tx pgx.Tx) error {
+		if err := l.advanceSnapshot(ctx, tx, progress, next, page.Last); err != nil || !page.Last {
+			return err
+		}
+		return target.finish(ctx, tx)
+	}
 	err = l.writeInTurn(ctx, turn, func(ctx context.Context, tx pgx.Tx) error {
 		if turn == nil || turn.First() { // a writer whose twin is in doubt waits for it before it writes the same rows
-			if err := advance(ctx, tx, progress, next, page.Last); err != nil {
+			if err := advance(ctx, tx); err != nil {
 				return err
 			}
-			return put(ctx, tx, rows)
+			return l.copyCarried(ctx, tx, rows, progress.At, target.active)
 		}
-		if err := put(ctx, tx, rows); err != nil {
+		if err := l.copyCarried(ctx, tx, rows, progress.At, target.active); err != nil {
 			return err
 		}
 		if err := turn.Wait(ctx); err != nil {
 			return err
 		}
-		return advance(ctx, tx, progress, next, page.Last)
+		return advance(ctx, tx)
 	})
 	if err != nil {
 		return progress, fmt.Errorf("write snapshot entries %d to %d: %w", progress.Entries+1, next.Entries, refused(err))
@@ -197,25 +210,19 @@ func (l *UpdatesWriter) finishPages(ctx context.Context, turn CommitOrder, progr
 	return nil
 }
 
-// advanceSnapshot moves the token over a page. Behind the last one it closes the snapshot.
-func (l *UpdatesWriter) advanceSnapshot(ctx context.Context, tx pgx.Tx, from, to ledger.SnapshotProgress, last bool) error {
+// advanceSnapshot moves the token over a page. Behind the last one the snapshot is finished.
+func (l *Leader) advanceSnapshot(ctx context.Context, tx pgx.Tx, from, to ledger.SnapshotProgress, last bool) error {
 	moved, err := l.store.queries.SnapshotAdvance(ctx, tx, dbsqlc.SnapshotAdvanceParams{
 		SnapshotOffset: int64(from.At), EntriesBefore: from.Entries, TokenBefore: from.Next.Value,
-		TokenKind: string(to.Next.Kind), Token: to.Next.Value, Added: to.Entries - from.Entries,
+		TokenKind: string(to.Next.Kind), Token: to.Next.Value, Added: to.Entries - from.Entries, Last: last,
 	})
+	if err == nil && moved == 0 {
+		return ErrWatermarkMoved
+	}
 	if err != nil {
 		return fmt.Errorf("store the continuation token: %w", err)
 	}
-	if moved == 0 {
-		return ErrWatermarkMoved
-	}
-	if !last {
-		return nil
-	}
-	if err := l.store.queries.SnapshotClose(ctx, tx, int64(from.At)); err != nil {
-		return fmt.Errorf("close the snapshot: %w", err)
-	}
-	return l.startAt(ctx, tx, from.At, true)
+	return nil
 }
 
 func snapshotProgress(row dbsqlc.Snapshots) ledger.SnapshotProgress {
@@ -241,16 +248,20 @@ func (l *UpdatesWriter) LatestSnapshot(ctx context.Context) (*ledger.SnapshotPro
 	return &progress, nil
 }
 
-// copyCarried writes a page's rows.
-func (l *UpdatesWriter) copyCarried(ctx context.Context, tx pgx.Tx, c *rows.Carried) error {
+// copyCarried writes a page's rows, of the snapshot at an offset.
+func (l *Leader) copyCarried(ctx context.Context, tx pgx.Tx, c *rows.Carried, at ledger.Offset, active bool) error {
 	q := l.store.queries
 	err := c.Settle(func(offset int64, nodeID int32) (bool, error) {
-		return q.CarriedCreatedExists(ctx, tx, dbsqlc.CarriedCreatedExistsParams{LedgerOffset: offset, NodeID: nodeID})
+		return q.CarriedCreatedExists(ctx, tx, dbsqlc.CarriedCreatedExistsParams{LedgerOffset: offset, NodeID: nodeID, SnapshotOffset: int64(at)})
 	})
 	if err != nil {
 		return err
 	}
-	for _, table := range append(c.Tables(), rows.TableOf("active_contracts", c.Active)) {
+	list := c.Tables()
+	if active {
+		list = append(list, rows.TableOf("active_contracts", c.Active))
+	}
+	for _, table := range list {
 		if err := copyTable(ctx, tx, table); err != nil {
 			return err
 		}

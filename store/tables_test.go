@@ -40,7 +40,7 @@ func TestStateIsKeptTwice(t *testing.T) {
 	require.Equal(t, sorted(want), sorted(d.rows(`SELECT c.relname::text, p.relname::text, pg_get_expr(c.relpartbound, c.oid) FROM pg_inherits i
 		JOIN pg_class p ON p.oid = i.inhparent AND p.relnamespace = 'indexer'::regnamespace JOIN pg_class c ON c.oid = i.inhrelid
 		JOIN pg_partitioned_table k ON k.partrelid = p.oid AND k.partstrat = 'l'`)))
-	for _, table := range tables.In(tables.Facts, tables.Snapshot, tables.Records, tables.Totals, tables.Projections, tables.Aside) {
+	for _, table := range tables.In(tables.Facts, tables.Snapshot, tables.Records, tables.Totals, tables.Projections, tables.Waiting) {
 		require.Empty(t, table.NoCopy, table.Name)
 	}
 	files, err := filepath.Glob("../queries/*.sql")
@@ -119,6 +119,7 @@ func TestReferencesAreDescribed(t *testing.T) {
 func TestEveryRowOfASharedTableBelongsToAFamily(t *testing.T) {
 	t.Parallel()
 	d := everythingSealed(t)
+	d.bringLower(everyEntry())
 	d.exec(`INSERT INTO indexer.verifications (stream, from_exclusive, to_inclusive, verified_at, result, differences, digest)
 		SELECT s, 0, 3, now(), 'equal', 0, sha256('') FROM unnest('{updates,transactions}'::text[]) s`)
 	for name, parts := range sharedTables() {
@@ -192,16 +193,19 @@ func TestActivityIsReplayed(t *testing.T) {
 	}
 }
 
-// What a snapshot brings can be kept aside, and says which facts it stands for.
+// Which carried rows wait is said of each table of them, and so is which facts they stand for; their keys tell the rows of two
+// snapshots apart.
 func TestSnapshotTablesHaveTheirCounterparts(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	for _, table := range tables.In(tables.Snapshot) {
-		aside := tables.Get(tables.Aside, "fill_"+table.Name)
-		require.Equal(t, d.columns(table.Name), d.columns(aside.Name), table.Name)
+		require.Equal(t, table.Key, tables.Get(tables.Waiting, table.Name).Key)
 		require.Contains(t, append(tables.Names(tables.In(tables.Facts)), ""), table.Fact)
+		require.NotEmpty(t, table.SnapshotOffset, table.Name)
+		require.Equal(t, "true", d.row(`SELECT coalesce(bool_or(a.attname = $2), count(*) = 0) FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+			WHERE i.indrelid = ('indexer.' || $1::text)::regclass AND i.indisprimary`, table.Name, table.SnapshotOffset), table.Name)
 	}
-	require.Len(t, tables.In(tables.Aside), len(tables.In(tables.Snapshot)))
+	require.Len(t, tables.In(tables.Waiting), len(tables.In(tables.Snapshot)))
 }
 
 // Rows that lie at an offset that a reset takes back do not stay, but for those of snapshots, which lie before.
@@ -209,7 +213,7 @@ func TestAResetLeavesNoTableOut(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	for _, table := range tables.All() {
-		if table.Family == tables.Snapshot || table.Family == tables.Aside || table.Family == tables.Records || table.Name == "fill_active" {
+		if table.Family == tables.Snapshot || table.Family == tables.Waiting || table.Family == tables.Records || table.Name == "fill_active" {
 			continue
 		}
 		atOffset := slices.ContainsFunc(table.Key, func(column string) bool { return strings.HasSuffix(column, "ed_offset") || column == "ledger_offset" })

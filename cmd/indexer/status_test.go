@@ -155,11 +155,12 @@ func TestStatusOfALowerSnapshot(t *testing.T) {
 		INSERT INTO indexer.floors (stream, history_floor, state_floor) VALUES ('updates', 90, 90)`)
 	require.NotContains(t, text, "snapshot")
 	require.NotContains(t, statusOf(t, environ), "lower_snapshot")
-	text = says("INSERT INTO indexer.fill_snapshot (snapshot_offset, scope, token_kind, token, entries) VALUES (40, 's', 'list', 't', 7)")
+	text = says(`INSERT INTO indexer.snapshots (snapshot_offset, scope, token_kind, token, entries) VALUES (40, 's', 'list', 't', 7);
+		UPDATE indexer.floors SET waiting_snapshot = 40`)
 	require.Contains(t, text, "active set known from offset 90\nsnapshot at offset 40, to know it from there on: 7 entries stored; "+
 		"`backfill history --from 40 --with-snapshot` goes on with it\n")
 	require.Equal(t, map[string]any{"at_offset": 40.0, "entries": 7.0}, statusOf(t, environ)["lower_snapshot"])
-	text = says("UPDATE indexer.fill_snapshot SET finished_at = now()")
+	text = says("UPDATE indexer.snapshots SET finished_at = now()")
 	require.Contains(t, text, "active set to be known from offset 40, once history is there from there on; `backfill history` goes on with it\n")
 	require.Equal(t, map[string]any{"at_offset": 40.0, "entries": 7.0, "finished": true}, statusOf(t, environ)["lower_snapshot"])
 }

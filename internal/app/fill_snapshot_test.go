@@ -68,16 +68,18 @@ func (w *fillWorld) requireBegunAt(t *testing.T, at int64) {
 	}
 	const snapshots = "SELECT snapshot_offset || ' ' || entries || ' ' || (finished_at IS NOT NULL) FROM indexer.snapshots"
 	require.Equal(t, texts(t, reference, snapshots), texts(t, w.database, snapshots))
-	w.requireNothingAside(t)
+	w.requireNothingWaits(t)
 	result := requireVerified(t, w.database, w.ledgerURL)
 	require.Equal(t, []string{"the transaction history: no --scan-url is given"}, result.Notes)
 	require.Positive(t, result.Updates.Carried, "the snapshot's entries were compared")
 }
 
-func (w *fillWorld) requireNothingAside(t *testing.T) {
+func (w *fillWorld) requireNothingWaits(t *testing.T) {
 	t.Helper()
+	const notShown = " WHERE snapshot_offset IS DISTINCT FROM (SELECT state_floor FROM indexer.floors)"
 	for _, table := range []string{
-		"fill_active", "fill_snapshot", "fill_carried_created", "fill_carried_interface_views", "fill_carried_reassignments", "fill_carried_unknown_elements", "fill_carried_exact_payloads",
+		"fill_active", "floors WHERE waiting_snapshot IS NOT NULL", "snapshots" + notShown, "carried_created" + notShown, "carried_interface_views" + notShown,
+		"carried_reassignments" + notShown, "carried_exact_payloads" + notShown, "carried_unknown_elements WHERE ledger_offset IS DISTINCT FROM (SELECT state_floor FROM indexer.floors)",
 	} {
 		require.Equal(t, []string{"0"}, texts(t, w.database, "SELECT count(*)::text FROM indexer."+table), table)
 	}
@@ -228,7 +230,7 @@ func TestSnapshotsThatCanNotBeCarried(t *testing.T) {
 			from := c.from(w)
 			_, err := w.fillFrom(t, from, nil)
 			requireProblem(t, err, c.says...)
-			w.requireNothingAside(t)
+			w.requireNothingWaits(t)
 			requireVerified(t, w.database, w.ledgerURL)
 		})
 	}
@@ -254,7 +256,7 @@ func TestASnapshotIsReadAnewWhereItsTokenIsRefused(t *testing.T) {
 	cfg.WithSnapshot = true
 	_, err := RunFill(ctx, cfg, testLogger(t))
 	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, []string{"true"}, texts(t, w.database, "SELECT (entries > 0 AND finished_at IS NULL)::text FROM indexer.fill_snapshot"))
+	require.Equal(t, []string{"true"}, texts(t, w.database, "SELECT (entries > 0 AND finished_at IS NULL)::text FROM indexer.snapshots WHERE snapshot_offset = (SELECT waiting_snapshot FROM indexer.floors)"))
 	options.Version, options.Fault = "3.6", nil
 	w.ledgerURL, w.truth.Version = serve(t, w.ledger, options), "3.6"
 	var log journal
@@ -264,7 +266,7 @@ func TestASnapshotIsReadAnewWhereItsTokenIsRefused(t *testing.T) {
 	require.Len(t, log.lines(t, "the snapshot that was begun can't be gone on with: it is read anew"), 1)
 	requireFloors(t, w.database, at, at)
 	require.Equal(t, trueActiveAt(w.ledger, w.truth, at), activeAt(t, w.database, at))
-	w.requireNothingAside(t)
+	w.requireNothingWaits(t)
 }
 
 // Killed with SIGKILL at any point, while the snapshot is read, history is filled in, lifetimes are worked out, or the state floor is
@@ -347,7 +349,7 @@ func TestTheDaemonGoesOnBesideALowerSnapshot(t *testing.T) {
 		require.Equal(t, trueActiveAt(w.ledger, w.truth, w.ledger.End()), activeAt(t, w.database, w.ledger.End()))
 	}
 	requireFloors(t, w.database, w.at, w.at)
-	require.Equal(t, []string{"true"}, texts(t, w.database, "SELECT (finished_at IS NULL)::text FROM indexer.fill_snapshot"))
+	require.Equal(t, []string{"true"}, texts(t, w.database, "SELECT (finished_at IS NULL)::text FROM indexer.snapshots WHERE snapshot_offset = (SELECT waiting_snapshot FROM indexer.floors)"))
 	release()
 	require.NoError(t, <-filled)
 	w.index(t, true)

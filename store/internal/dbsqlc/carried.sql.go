@@ -9,18 +9,57 @@ import (
 	"context"
 )
 
+const carriedClear = `-- name: CarriedClear :exec
+TRUNCATE carried_created, carried_interface_views, carried_reassignments, active_contracts,
+    carried_unknown_elements, carried_exact_payloads
+`
+
+func (q *Queries) CarriedClear(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, carriedClear)
+	return err
+}
+
 const carriedCreatedExists = `-- name: CarriedCreatedExists :one
-SELECT EXISTS (SELECT FROM carried_created WHERE ledger_offset = $1 AND node_id = $2)
+SELECT EXISTS (
+    SELECT FROM carried_created
+    WHERE ledger_offset = $1 AND node_id = $2 AND snapshot_offset = $3)
 `
 
 type CarriedCreatedExistsParams struct {
-	LedgerOffset int64 `db:"ledger_offset"`
-	NodeID       int32 `db:"node_id"`
+	LedgerOffset   int64 `db:"ledger_offset"`
+	NodeID         int32 `db:"node_id"`
+	SnapshotOffset int64 `db:"snapshot_offset"`
 }
 
 func (q *Queries) CarriedCreatedExists(ctx context.Context, db DBTX, arg CarriedCreatedExistsParams) (bool, error) {
-	row := db.QueryRow(ctx, carriedCreatedExists, arg.LedgerOffset, arg.NodeID)
+	row := db.QueryRow(ctx, carriedCreatedExists, arg.LedgerOffset, arg.NodeID, arg.SnapshotOffset)
 	var exists bool
 	err := row.Scan(&exists)
 	return exists, err
+}
+
+const carriedKeep = `-- name: CarriedKeep :exec
+WITH created AS (
+    DELETE FROM carried_created x WHERE x.snapshot_offset <> $1
+        OR EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
+), views AS (
+    DELETE FROM carried_interface_views x WHERE x.snapshot_offset <> $1
+        OR EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
+), reassignments AS (
+    DELETE FROM carried_reassignments x WHERE x.snapshot_offset <> $1
+        OR EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
+), unknown AS (
+    DELETE FROM carried_unknown_elements x WHERE x.ledger_offset <> $1
+        OR EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
+), exact AS (
+    DELETE FROM carried_exact_payloads x WHERE x.snapshot_offset <> $1
+        OR EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
+)
+DELETE FROM snapshots_both s WHERE s.snapshot_offset <> $1
+`
+
+// Leaves of carried rows those of one snapshot, without the rows that the events themselves have taken the place of.
+func (q *Queries) CarriedKeep(ctx context.Context, db DBTX, snapshotOffset int64) error {
+	_, err := db.Exec(ctx, carriedKeep, snapshotOffset)
+	return err
 }

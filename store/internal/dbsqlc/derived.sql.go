@@ -11,7 +11,10 @@ import (
 
 const heldBesides = `-- name: HeldBesides :one
 
-SELECT EXISTS (SELECT FROM snapshots s WHERE s.finished_at IS NOT NULL) AS snapshot,
+SELECT EXISTS (
+        SELECT FROM snapshots s
+        WHERE s.finished_at IS NOT NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
+    ) AS snapshot,
     EXISTS (SELECT FROM fill x WHERE x.lifetimes_to IS NOT NULL) AS replaying
 `
 

@@ -10,7 +10,7 @@ import (
 )
 
 const carriedCreatedForget = `-- name: CarriedCreatedForget :many
-DELETE FROM carried_created c WHERE c.ledger_offset > $1 AND c.ledger_offset <= $2
+DELETE FROM shown_created c WHERE c.ledger_offset > $1 AND c.ledger_offset <= $2
 RETURNING c.ledger_offset, c.node_id, c.contract_id, (c.reassignment_counter IS NOT NULL)::boolean AS active
 `
 
@@ -54,14 +54,14 @@ func (q *Queries) CarriedCreatedForget(ctx context.Context, db DBTX, arg Carried
 
 const carriedRestForget = `-- name: CarriedRestForget :one
 WITH views AS (
-    DELETE FROM carried_interface_views v WHERE v.ledger_offset > $1 AND v.ledger_offset <= $2 RETURNING 1
+    DELETE FROM shown_interface_views v WHERE v.ledger_offset > $1 AND v.ledger_offset <= $2 RETURNING 1
 ), reassignments AS (
-    DELETE FROM carried_reassignments r WHERE r.ledger_offset > $1 AND r.ledger_offset <= $2 RETURNING 1
+    DELETE FROM shown_reassignments r WHERE r.ledger_offset > $1 AND r.ledger_offset <= $2 RETURNING 1
 ), unknown AS (
-    DELETE FROM carried_unknown_elements u
+    DELETE FROM shown_unknown_elements u
     WHERE u.ledger_offset > $1 AND u.ledger_offset <= $2 RETURNING 1
 ), exact AS (
-    DELETE FROM carried_exact_payloads x
+    DELETE FROM shown_exact_payloads x
     WHERE x.ledger_offset > $1 AND x.ledger_offset <= $2 RETURNING 1
 )
 SELECT (SELECT count(*) FROM views) + (SELECT count(*) FROM reassignments) + (SELECT count(*) FROM unknown) + (SELECT count(*) FROM exact) AS removed
@@ -357,13 +357,11 @@ func (q *Queries) FillPlace(ctx context.Context, db DBTX) (FillPlaceRow, error) 
 
 const fillStateKnown = `-- name: FillStateKnown :exec
 WITH lowered AS (
-    UPDATE floors_both f SET state_floor = $1::bigint,
-        digest = changed_digest(f, jsonb_build_object('state_floor', $1::bigint))
+    UPDATE floors_both f SET state_floor = $1::bigint, waiting_snapshot = NULL,
+        digest = changed_digest(f, jsonb_build_object('state_floor', $1::bigint, 'waiting_snapshot', NULL::bigint))
     WHERE f.stream = 'updates'
 ), active AS (
     DELETE FROM fill_active
-), snapshots AS (
-    DELETE FROM snapshots_both s WHERE s.finished_at IS NOT NULL AND s.snapshot_offset > $1
 ), seals AS (
     DELETE FROM verifications WHERE stream = 'snapshot'
 )
@@ -371,7 +369,8 @@ UPDATE fill_both f SET projected_from = $1, lifetimes_to = NULL,
     digest = changed_digest(f, jsonb_build_object('projected_from', $1::bigint, 'lifetimes_to', NULL))
 `
 
-// Lowers the state floor. What a later snapshot brought was replaced, by the events themselves or by what an earlier one brought.
+// Lowers the state floor, and has the snapshot at its offset shown, if one waits there. What a later snapshot brought was replaced, by
+// the events themselves or by what an earlier one brought.
 func (q *Queries) FillStateKnown(ctx context.Context, db DBTX, stateFloor int64) error {
 	_, err := db.Exec(ctx, fillStateKnown, stateFloor)
 	return err

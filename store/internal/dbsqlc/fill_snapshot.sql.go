@@ -7,136 +7,74 @@ package dbsqlc
 
 import (
 	"context"
-
-	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const carriedForgetAll = `-- name: CarriedForgetAll :exec
-WITH created AS (
-    DELETE FROM carried_created
-), views AS (
-    DELETE FROM carried_interface_views
-), reassignments AS (
-    DELETE FROM carried_reassignments
-), unknown AS (
-    DELETE FROM carried_unknown_elements
+const lookupsForgetCarried = `-- name: LookupsForgetCarried :exec
+WITH gone AS (
+    DELETE FROM lookups l USING shown_created c WHERE c.contract_id = l.contract_id RETURNING l.ledger_offset, l.node_id
 )
-DELETE FROM carried_exact_payloads
+DELETE FROM lookup_exact_payloads x USING gone g
+WHERE x.ledger_offset = g.ledger_offset AND x.node_id = g.node_id
 `
 
-// Removes what a snapshot brought.
-func (q *Queries) CarriedForgetAll(ctx context.Context, db DBTX) error {
-	_, err := db.Exec(ctx, carriedForgetAll)
+// Forgets look-ups of contracts whose creation is carried, with the exact values that they had.
+func (q *Queries) LookupsForgetCarried(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, lookupsForgetCarried)
 	return err
 }
 
-const fillCarriedCreatedExists = `-- name: FillCarriedCreatedExists :one
-SELECT EXISTS (SELECT FROM fill_carried_created WHERE ledger_offset = $1 AND node_id = $2)
+const waitingSnapshot = `-- name: WaitingSnapshot :one
+
+SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at, s.is_copy, s.digest FROM snapshots s WHERE s.snapshot_offset = (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
 `
 
-type FillCarriedCreatedExistsParams struct {
-	LedgerOffset int64 `db:"ledger_offset"`
-	NodeID       int32 `db:"node_id"`
+// The snapshot that waits until it lowers the state floor.
+func (q *Queries) WaitingSnapshot(ctx context.Context, db DBTX) (Snapshots, error) {
+	row := db.QueryRow(ctx, waitingSnapshot)
+	var i Snapshots
+	err := row.Scan(
+		&i.SnapshotOffset,
+		&i.Scope,
+		&i.TokenKind,
+		&i.Token,
+		&i.Entries,
+		&i.StartedAt,
+		&i.FinishedAt,
+		&i.IsCopy,
+		&i.Digest,
+	)
+	return i, err
 }
 
-func (q *Queries) FillCarriedCreatedExists(ctx context.Context, db DBTX, arg FillCarriedCreatedExistsParams) (bool, error) {
-	row := db.QueryRow(ctx, fillCarriedCreatedExists, arg.LedgerOffset, arg.NodeID)
-	var exists bool
-	err := row.Scan(&exists)
-	return exists, err
-}
-
-const fillSnapshotActivate = `-- name: FillSnapshotActivate :exec
+const waitingSnapshotActivate = `-- name: WaitingSnapshotActivate :exec
 INSERT INTO fill_active (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
 SELECT c.contract_id, coalesce(c.synchronizer_ref, 0), c.template_ref, c.ledger_offset, c.node_id, c.reassignment_counter
-FROM fill_carried_created c WHERE c.reassignment_counter IS NOT NULL
+FROM carried_created c WHERE c.snapshot_offset = $1 AND c.reassignment_counter IS NOT NULL
 `
 
-// Begins with what is active there.
-func (q *Queries) FillSnapshotActivate(ctx context.Context, db DBTX) error {
-	_, err := db.Exec(ctx, fillSnapshotActivate)
+// Begins with what is active at its offset.
+func (q *Queries) WaitingSnapshotActivate(ctx context.Context, db DBTX, snapshotOffset int64) error {
+	_, err := db.Exec(ctx, waitingSnapshotActivate, snapshotOffset)
 	return err
 }
 
-const fillSnapshotAdvance = `-- name: FillSnapshotAdvance :execrows
-UPDATE fill_snapshot SET token_kind = $1, token = $2, entries = entries + $3::bigint,
-    finished_at = CASE WHEN $4::boolean THEN now() END
-WHERE snapshot_offset = $5 AND finished_at IS NULL AND entries = $6::bigint AND token = $7::text
-`
-
-type FillSnapshotAdvanceParams struct {
-	TokenKind      string `db:"token_kind"`
-	Token          string `db:"token"`
-	Added          int64  `db:"added"`
-	Last           bool   `db:"last"`
-	SnapshotOffset int64  `db:"snapshot_offset"`
-	EntriesBefore  int64  `db:"entries_before"`
-	TokenBefore    string `db:"token_before"`
-}
-
-// Moves the token by compare-and-swap, with the rows of the page that ends there.
-func (q *Queries) FillSnapshotAdvance(ctx context.Context, db DBTX, arg FillSnapshotAdvanceParams) (int64, error) {
-	result, err := db.Exec(ctx, fillSnapshotAdvance,
-		arg.TokenKind,
-		arg.Token,
-		arg.Added,
-		arg.Last,
-		arg.SnapshotOffset,
-		arg.EntriesBefore,
-		arg.TokenBefore,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const fillSnapshotCarry = `-- name: FillSnapshotCarry :exec
-WITH created AS (
-    INSERT INTO carried_created SELECT x.ledger_offset, x.node_id, x.snapshot_offset, x.contract_id, x.template_ref, x.synchronizer_ref, x.workflow_id, x.reassignment_counter, x.created_at, x.acs_delta, x.payload, x.contract_key, x.contract_key_hash, x.signatories_ref, x.observers_ref, x.witness_parties_ref, x.created_event_blob, x.extra, x.entry_extra FROM fill_carried_created x
-    WHERE NOT EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
-), views AS (
-    INSERT INTO carried_interface_views SELECT x.ledger_offset, x.node_id, x.ordinal, x.snapshot_offset, x.contract_id, x.interface_id, x.synchronizer_ref, x.view_value, x.status_code, x.status_message, x.status_details, x.implementation_package_id, x.extra FROM fill_carried_interface_views x
-    WHERE NOT EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
-), reassignments AS (
-    INSERT INTO carried_reassignments SELECT x.ledger_offset, x.node_id, x.snapshot_offset, x.kind, x.contract_id, x.template_ref, x.synchronizer_ref, x.workflow_id, x.reassignment_id, x.source_ref, x.target_ref, x.submitter, x.reassignment_counter, x.assignment_exclusivity, x.witness_parties_ref, x.created_offset, x.created_node_id, x.extra, x.entry_extra FROM fill_carried_reassignments x
-    WHERE NOT EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
-), unknown AS (
-    INSERT INTO carried_unknown_elements SELECT x.ledger_offset, x.ordinal, x.kind, x.raw, x.workflow_id, x.entry_extra FROM fill_carried_unknown_elements x
-    WHERE NOT EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
-), exact AS (
-    INSERT INTO carried_exact_payloads SELECT x.ledger_offset, x.node_id, x.interface_id, x.seq, x.field, x.exact FROM fill_carried_exact_payloads x
-    WHERE NOT EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
-)
-INSERT INTO snapshots_both (snapshot_offset, scope, token_kind, token, entries, started_at, finished_at, is_copy, digest)
-SELECT f.snapshot_offset, f.scope, f.token_kind, f.token, f.entries, f.started_at, f.finished_at, c.is_copy, row_digest(f)
-FROM (SELECT x.snapshot_offset, x.scope, x.token_kind, x.token, x.entries, x.started_at, x.finished_at FROM fill_snapshot x) f,
-    unnest('{f,t}'::boolean[]) c (is_copy)
-`
-
-// Makes it the snapshot that is carried, but for the rows that the events themselves have taken the place of.
-func (q *Queries) FillSnapshotCarry(ctx context.Context, db DBTX) error {
-	_, err := db.Exec(ctx, fillSnapshotCarry)
-	return err
-}
-
-const fillSnapshotContradicted = `-- name: FillSnapshotContradicted :many
+const waitingSnapshotContradicted = `-- name: WaitingSnapshotContradicted :many
 SELECT c.contract_id, c.ledger_offset, c.node_id, false AS lacking
-FROM fill_carried_created c
-WHERE c.reassignment_counter IS NOT NULL
+FROM carried_created c
+WHERE c.snapshot_offset = $1 AND c.reassignment_counter IS NOT NULL
   AND EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < c.ledger_offset AND v.to_inclusive >= c.ledger_offset)
   AND NOT EXISTS (SELECT FROM created x WHERE x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id)
 UNION ALL
 SELECT c.contract_id, c.ledger_offset, c.node_id, true
 FROM carried_created c
-WHERE c.reassignment_counter IS NOT NULL AND c.ledger_offset <= $1
+WHERE c.snapshot_offset <> $1 AND c.reassignment_counter IS NOT NULL AND c.ledger_offset <= $1
   AND NOT EXISTS (
-      SELECT FROM fill_carried_created x
-      WHERE x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id AND x.reassignment_counter IS NOT NULL)
+      SELECT FROM carried_created x
+      WHERE x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id AND x.snapshot_offset = $1 AND x.reassignment_counter IS NOT NULL)
 LIMIT 1
 `
 
-type FillSnapshotContradictedRow struct {
+type WaitingSnapshotContradictedRow struct {
 	ContractID   string `db:"contract_id"`
 	LedgerOffset int64  `db:"ledger_offset"`
 	NodeID       int32  `db:"node_id"`
@@ -145,15 +83,15 @@ type FillSnapshotContradictedRow struct {
 
 // One contract, if there is any, that the snapshot has as active and the updates of its activation don't show (lacking is false), or
 // that a later snapshot has as active since before this one, which lacks it.
-func (q *Queries) FillSnapshotContradicted(ctx context.Context, db DBTX, snapshotOffset int64) ([]FillSnapshotContradictedRow, error) {
-	rows, err := db.Query(ctx, fillSnapshotContradicted, snapshotOffset)
+func (q *Queries) WaitingSnapshotContradicted(ctx context.Context, db DBTX, snapshotOffset int64) ([]WaitingSnapshotContradictedRow, error) {
+	rows, err := db.Query(ctx, waitingSnapshotContradicted, snapshotOffset)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []FillSnapshotContradictedRow
+	var items []WaitingSnapshotContradictedRow
 	for rows.Next() {
-		var i FillSnapshotContradictedRow
+		var i WaitingSnapshotContradictedRow
 		if err := rows.Scan(
 			&i.ContractID,
 			&i.LedgerOffset,
@@ -170,90 +108,42 @@ func (q *Queries) FillSnapshotContradicted(ctx context.Context, db DBTX, snapsho
 	return items, nil
 }
 
-const fillSnapshotDrop = `-- name: FillSnapshotDrop :execrows
-WITH created AS (
-    DELETE FROM fill_carried_created
+const waitingSnapshotDrop = `-- name: WaitingSnapshotDrop :execrows
+WITH waiting AS (
+    SELECT f.waiting_snapshot AS snapshot_offset FROM floors f WHERE f.stream = 'updates'
+), created AS (
+    DELETE FROM carried_created x WHERE x.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
 ), views AS (
-    DELETE FROM fill_carried_interface_views
+    DELETE FROM carried_interface_views x WHERE x.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
 ), reassignments AS (
-    DELETE FROM fill_carried_reassignments
+    DELETE FROM carried_reassignments x WHERE x.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
 ), unknown AS (
-    DELETE FROM fill_carried_unknown_elements
+    DELETE FROM carried_unknown_elements x WHERE x.ledger_offset = (SELECT w.snapshot_offset FROM waiting w)
 ), exact AS (
-    DELETE FROM fill_carried_exact_payloads
+    DELETE FROM carried_exact_payloads x WHERE x.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
+), unset AS (
+    UPDATE floors_both f SET waiting_snapshot = NULL, digest = changed_digest(f, jsonb_build_object('waiting_snapshot', NULL::bigint))
+    WHERE f.waiting_snapshot IS NOT NULL
 )
-DELETE FROM fill_snapshot
+DELETE FROM snapshots_both s WHERE s.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
 `
 
 // Removes it with its rows.
-func (q *Queries) FillSnapshotDrop(ctx context.Context, db DBTX) (int64, error) {
-	result, err := db.Exec(ctx, fillSnapshotDrop)
+func (q *Queries) WaitingSnapshotDrop(ctx context.Context, db DBTX) (int64, error) {
+	result, err := db.Exec(ctx, waitingSnapshotDrop)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected(), nil
 }
 
-const fillSnapshotForgetLookups = `-- name: FillSnapshotForgetLookups :exec
-WITH gone AS (
-    DELETE FROM lookups l USING fill_carried_created c WHERE c.contract_id = l.contract_id RETURNING l.ledger_offset, l.node_id
-)
-DELETE FROM lookup_exact_payloads x USING gone g
-WHERE x.ledger_offset = g.ledger_offset AND x.node_id = g.node_id
+const waitingSnapshotSet = `-- name: WaitingSnapshotSet :exec
+UPDATE floors_both f SET waiting_snapshot = $1::bigint,
+    digest = changed_digest(f, jsonb_build_object('waiting_snapshot', $1::bigint))
+WHERE f.stream = 'updates'
 `
 
-// Forgets look-ups of contracts whose creation it brings, with the exact values that they had.
-func (q *Queries) FillSnapshotForgetLookups(ctx context.Context, db DBTX) error {
-	_, err := db.Exec(ctx, fillSnapshotForgetLookups)
-	return err
-}
-
-const fillSnapshotGet = `-- name: FillSnapshotGet :one
-
-SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at, false AS is_copy, NULL::bytea AS digest FROM fill_snapshot
-`
-
-type FillSnapshotGetRow struct {
-	SnapshotOffset int64              `db:"snapshot_offset"`
-	Scope          string             `db:"scope"`
-	TokenKind      string             `db:"token_kind"`
-	Token          string             `db:"token"`
-	Entries        int64              `db:"entries"`
-	StartedAt      pgtype.Timestamptz `db:"started_at"`
-	FinishedAt     pgtype.Timestamptz `db:"finished_at"`
-	IsCopy         bool               `db:"is_copy"`
-	Digest         []byte             `db:"digest"`
-}
-
-// The snapshot that is to lower the state floor.
-// In the columns of snapshots.
-func (q *Queries) FillSnapshotGet(ctx context.Context, db DBTX) (FillSnapshotGetRow, error) {
-	row := db.QueryRow(ctx, fillSnapshotGet)
-	var i FillSnapshotGetRow
-	err := row.Scan(
-		&i.SnapshotOffset,
-		&i.Scope,
-		&i.TokenKind,
-		&i.Token,
-		&i.Entries,
-		&i.StartedAt,
-		&i.FinishedAt,
-		&i.IsCopy,
-		&i.Digest,
-	)
-	return i, err
-}
-
-const fillSnapshotStart = `-- name: FillSnapshotStart :exec
-INSERT INTO fill_snapshot (snapshot_offset, scope, token_kind, token, entries) VALUES ($1, $2, '', '', 0)
-`
-
-type FillSnapshotStartParams struct {
-	SnapshotOffset int64  `db:"snapshot_offset"`
-	Scope          string `db:"scope"`
-}
-
-func (q *Queries) FillSnapshotStart(ctx context.Context, db DBTX, arg FillSnapshotStartParams) error {
-	_, err := db.Exec(ctx, fillSnapshotStart, arg.SnapshotOffset, arg.Scope)
+func (q *Queries) WaitingSnapshotSet(ctx context.Context, db DBTX, snapshotOffset int64) error {
+	_, err := db.Exec(ctx, waitingSnapshotSet, snapshotOffset)
 	return err
 }

@@ -30,11 +30,14 @@ func (q *Queries) FloorsGet(ctx context.Context, db DBTX, stream string) (Floors
 }
 
 const floorsSet = `-- name: FloorsSet :exec
-INSERT INTO floors_both (stream, history_floor, state_floor, is_copy, digest)
+INSERT INTO floors_both AS f (stream, history_floor, state_floor, is_copy, digest)
 SELECT r.stream, r.history_floor, r.state_floor, c.is_copy, row_digest(r)
 FROM (SELECT $1::text AS stream, $2::bigint AS history_floor, $3::bigint AS state_floor) r,
     unnest('{f,t}'::boolean[]) c (is_copy)
-ON CONFLICT (stream, is_copy) DO UPDATE SET history_floor = excluded.history_floor, state_floor = excluded.state_floor, digest = excluded.digest
+ON CONFLICT (stream, is_copy) DO UPDATE SET history_floor = excluded.history_floor, state_floor = excluded.state_floor,
+    waiting_snapshot = CASE WHEN f.waiting_snapshot >= excluded.state_floor THEN NULL ELSE f.waiting_snapshot END,
+    digest = CASE WHEN f.waiting_snapshot IS NULL OR f.waiting_snapshot >= excluded.state_floor THEN excluded.digest
+        ELSE changed_digest(f, jsonb_build_object('history_floor', excluded.history_floor, 'state_floor', excluded.state_floor)) END
 `
 
 type FloorsSetParams struct {
@@ -43,6 +46,7 @@ type FloorsSetParams struct {
 	StateFloor   *int64 `db:"state_floor"`
 }
 
+// A snapshot that waits for nothing any more does not wait.
 func (q *Queries) FloorsSet(ctx context.Context, db DBTX, arg FloorsSetParams) error {
 	_, err := db.Exec(ctx, floorsSet, arg.Stream, arg.HistoryFloor, arg.StateFloor)
 	return err

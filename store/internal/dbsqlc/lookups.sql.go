@@ -89,7 +89,7 @@ const lookupsCreationKnown = `-- name: LookupsCreationKnown :many
 SELECT w.contract_id::text AS contract_id
 FROM (SELECT unnest($1::text[]) AS contract_id) w
 WHERE EXISTS (SELECT FROM created c WHERE c.contract_id = w.contract_id AND c.ledger_offset + 0 <= (SELECT watermark()))
-   OR EXISTS (SELECT FROM carried_created c WHERE c.contract_id = w.contract_id)
+   OR EXISTS (SELECT FROM shown_created c WHERE c.contract_id = w.contract_id)
 `
 
 // Those of some contracts whose creation is here, up to the watermark, after all. The ids come as a list, so that each is

@@ -83,7 +83,7 @@ type BalanceTotals struct {
 	HoldingFeesRate ledger.Decimal `db:"holding_fees_rate"`
 }
 
-// Carried rows: creation events that a snapshot named. They belong to no covered range.
+// Carried rows: creation events that the snapshot at snapshot_offset named. They belong to no covered range. shown_created and the like leave out those of the snapshot that waits (floors).
 type CarriedCreated struct {
 	LedgerOffset        int64              `db:"ledger_offset"`
 	NodeID              int32              `db:"node_id"`
@@ -108,12 +108,13 @@ type CarriedCreated struct {
 
 // As exact_payloads, of carried rows.
 type CarriedExactPayloads struct {
-	LedgerOffset int64   `db:"ledger_offset"`
-	NodeID       *int32  `db:"node_id"`
-	InterfaceID  *string `db:"interface_id"`
-	Seq          *int64  `db:"seq"`
-	Field        string  `db:"field"`
-	Exact        []byte  `db:"exact"`
+	LedgerOffset   int64   `db:"ledger_offset"`
+	NodeID         *int32  `db:"node_id"`
+	InterfaceID    *string `db:"interface_id"`
+	Seq            *int64  `db:"seq"`
+	SnapshotOffset int64   `db:"snapshot_offset"`
+	Field          string  `db:"field"`
+	Exact          []byte  `db:"exact"`
 }
 
 // Carried rows: interface views of carried_created.
@@ -156,7 +157,7 @@ type CarriedReassignments struct {
 	EntryExtra            []byte             `db:"entry_extra"`
 }
 
-// What came of a kind that is not known, raw, of the snapshot that is carried. Shown as ledger.unknown_updates.
+// What came of a kind that is not known, raw, of the snapshot at ledger_offset. Shown as ledger.unknown_updates.
 type CarriedUnknownElements struct {
 	LedgerOffset int64   `db:"ledger_offset"`
 	Ordinal      int32   `db:"ordinal"`
@@ -250,30 +251,19 @@ type Created struct {
 	Extra             []byte             `db:"extra"`
 }
 
-// Creation events of facts and carried rows together, with references instead of long names: what the views of schema ledger are made of.
+// Creation events of facts and of carried rows that are shown together, to be looked up by (ledger_offset, node_id).
 type Creations struct {
-	LedgerOffset      int64              `db:"ledger_offset"`
-	NodeID            int32              `db:"node_id"`
-	Origin            string             `db:"origin"`
-	ContractID        string             `db:"contract_id"`
-	TemplateRef       int32              `db:"template_ref"`
-	SynchronizerRef   *int32             `db:"synchronizer_ref"`
-	RecordTime        pgtype.Timestamptz `db:"record_time"`
-	CreatedAt         pgtype.Timestamptz `db:"created_at"`
-	ACSDelta          *bool              `db:"acs_delta"`
-	Payload           []byte             `db:"payload"`
-	ContractKey       []byte             `db:"contract_key"`
-	ContractKeyHash   []byte             `db:"contract_key_hash"`
-	Signatories       []string           `db:"signatories"`
-	Observers         []string           `db:"observers"`
-	WitnessParties    []string           `db:"witness_parties"`
-	CreatedEventBlob  []byte             `db:"created_event_blob"`
-	Extra             []byte             `db:"extra"`
-	UpdateID          *string            `db:"update_id"`
-	WorkflowID        *string            `db:"workflow_id"`
-	SignatoriesRef    *int32             `db:"signatories_ref"`
-	ObserversRef      *int32             `db:"observers_ref"`
-	WitnessPartiesRef *int32             `db:"witness_parties_ref"`
+	LedgerOffset    int64              `db:"ledger_offset"`
+	NodeID          int32              `db:"node_id"`
+	ContractID      string             `db:"contract_id"`
+	TemplateRef     int32              `db:"template_ref"`
+	CreatedAt       pgtype.Timestamptz `db:"created_at"`
+	Payload         []byte             `db:"payload"`
+	ContractKey     []byte             `db:"contract_key"`
+	ContractKeyHash []byte             `db:"contract_key_hash"`
+	Signatories     []string           `db:"signatories"`
+	Observers       []string           `db:"observers"`
+	WitnessParties  []string           `db:"witness_parties"`
 }
 
 // Values of updates and their events that their own column cannot hold as sent, byte by byte. Shown as ledger.exact_payloads.
@@ -314,7 +304,7 @@ type Fill struct {
 	BeganAt int64 `db:"began_at"`
 	// active_contracts and lifetimes follow from what is after this offset, and from what was active there as far as that is known.
 	ProjectedFrom int64 `db:"projected_from"`
-	// Up to where lifetimes were worked out, from the beginning of the ledger or from fill_snapshot on, so that the state floor can be lowered to there. NULL: that is not under way.
+	// Up to where lifetimes were worked out, from the beginning of the ledger or from floors.waiting_snapshot on, so that the state floor can be lowered to there. NULL: that is not under way.
 	LifetimesTo *int64 `db:"lifetimes_to"`
 	IsCopy      bool   `db:"is_copy"`
 	Digest      []byte `db:"digest"`
@@ -336,93 +326,10 @@ type FillBoth struct {
 	BeganAt int64 `db:"began_at"`
 	// active_contracts and lifetimes follow from what is after this offset, and from what was active there as far as that is known.
 	ProjectedFrom int64 `db:"projected_from"`
-	// Up to where lifetimes were worked out, from the beginning of the ledger or from fill_snapshot on, so that the state floor can be lowered to there. NULL: that is not under way.
+	// Up to where lifetimes were worked out, from the beginning of the ledger or from floors.waiting_snapshot on, so that the state floor can be lowered to there. NULL: that is not under way.
 	LifetimesTo *int64 `db:"lifetimes_to"`
 	IsCopy      bool   `db:"is_copy"`
 	Digest      []byte `db:"digest"`
-}
-
-// What goes to carried_created when the state floor is lowered to fill_snapshot.
-type FillCarriedCreated struct {
-	LedgerOffset        int64              `db:"ledger_offset"`
-	NodeID              int32              `db:"node_id"`
-	SnapshotOffset      int64              `db:"snapshot_offset"`
-	ContractID          string             `db:"contract_id"`
-	TemplateRef         int32              `db:"template_ref"`
-	SynchronizerRef     *int32             `db:"synchronizer_ref"`
-	WorkflowID          *string            `db:"workflow_id"`
-	ReassignmentCounter *int64             `db:"reassignment_counter"`
-	CreatedAt           pgtype.Timestamptz `db:"created_at"`
-	ACSDelta            *bool              `db:"acs_delta"`
-	Payload             []byte             `db:"payload"`
-	ContractKey         []byte             `db:"contract_key"`
-	ContractKeyHash     []byte             `db:"contract_key_hash"`
-	SignatoriesRef      *int32             `db:"signatories_ref"`
-	ObserversRef        *int32             `db:"observers_ref"`
-	WitnessPartiesRef   *int32             `db:"witness_parties_ref"`
-	CreatedEventBlob    []byte             `db:"created_event_blob"`
-	Extra               []byte             `db:"extra"`
-	EntryExtra          []byte             `db:"entry_extra"`
-}
-
-// What goes to carried_exact_payloads.
-type FillCarriedExactPayloads struct {
-	LedgerOffset int64   `db:"ledger_offset"`
-	NodeID       *int32  `db:"node_id"`
-	InterfaceID  *string `db:"interface_id"`
-	Seq          *int64  `db:"seq"`
-	Field        string  `db:"field"`
-	Exact        []byte  `db:"exact"`
-}
-
-// What goes to carried_interface_views.
-type FillCarriedInterfaceViews struct {
-	LedgerOffset            int64   `db:"ledger_offset"`
-	NodeID                  int32   `db:"node_id"`
-	Ordinal                 int32   `db:"ordinal"`
-	SnapshotOffset          int64   `db:"snapshot_offset"`
-	ContractID              string  `db:"contract_id"`
-	InterfaceID             string  `db:"interface_id"`
-	SynchronizerRef         *int32  `db:"synchronizer_ref"`
-	ViewValue               []byte  `db:"view_value"`
-	StatusCode              *int32  `db:"status_code"`
-	StatusMessage           *string `db:"status_message"`
-	StatusDetails           []byte  `db:"status_details"`
-	ImplementationPackageID *string `db:"implementation_package_id"`
-	Extra                   []byte  `db:"extra"`
-}
-
-// What goes to carried_reassignments.
-type FillCarriedReassignments struct {
-	LedgerOffset          int64              `db:"ledger_offset"`
-	NodeID                int32              `db:"node_id"`
-	SnapshotOffset        int64              `db:"snapshot_offset"`
-	Kind                  string             `db:"kind"`
-	ContractID            string             `db:"contract_id"`
-	TemplateRef           int32              `db:"template_ref"`
-	SynchronizerRef       *int32             `db:"synchronizer_ref"`
-	WorkflowID            *string            `db:"workflow_id"`
-	ReassignmentID        string             `db:"reassignment_id"`
-	SourceRef             int32              `db:"source_ref"`
-	TargetRef             int32              `db:"target_ref"`
-	Submitter             *string            `db:"submitter"`
-	ReassignmentCounter   int64              `db:"reassignment_counter"`
-	AssignmentExclusivity pgtype.Timestamptz `db:"assignment_exclusivity"`
-	WitnessPartiesRef     *int32             `db:"witness_parties_ref"`
-	CreatedOffset         int64              `db:"created_offset"`
-	CreatedNodeID         int32              `db:"created_node_id"`
-	Extra                 []byte             `db:"extra"`
-	EntryExtra            []byte             `db:"entry_extra"`
-}
-
-// What goes to carried_unknown_elements.
-type FillCarriedUnknownElements struct {
-	LedgerOffset int64   `db:"ledger_offset"`
-	Ordinal      int32   `db:"ordinal"`
-	Kind         string  `db:"kind"`
-	Raw          []byte  `db:"raw"`
-	WorkflowID   *string `db:"workflow_id"`
-	EntryExtra   []byte  `db:"entry_extra"`
 }
 
 type FillCopy struct {
@@ -431,25 +338,13 @@ type FillCopy struct {
 	BeganAt int64 `db:"began_at"`
 	// active_contracts and lifetimes follow from what is after this offset, and from what was active there as far as that is known.
 	ProjectedFrom int64 `db:"projected_from"`
-	// Up to where lifetimes were worked out, from the beginning of the ledger or from fill_snapshot on, so that the state floor can be lowered to there. NULL: that is not under way.
+	// Up to where lifetimes were worked out, from the beginning of the ledger or from floors.waiting_snapshot on, so that the state floor can be lowered to there. NULL: that is not under way.
 	LifetimesTo *int64 `db:"lifetimes_to"`
 	IsCopy      bool   `db:"is_copy"`
 	Digest      []byte `db:"digest"`
 }
 
-// The snapshot that is to lower the state floor, which is being read, or was and waits for history up to where what is active is known: token is where the next page starts. Its rows are in the tables fill_carried_created to fill_carried_exact_payloads. Empty: there is none.
-type FillSnapshot struct {
-	OnlyRow        bool               `db:"only_row"`
-	SnapshotOffset int64              `db:"snapshot_offset"`
-	Scope          string             `db:"scope"`
-	TokenKind      string             `db:"token_kind"`
-	Token          string             `db:"token"`
-	Entries        int64              `db:"entries"`
-	StartedAt      pgtype.Timestamptz `db:"started_at"`
-	FinishedAt     pgtype.Timestamptz `db:"finished_at"`
-}
-
-// Where contracts were created, of those whose creation was seen or named by a snapshot; to be looked up by contract_id. One that is known twice has the same offset twice.
+// Where contracts were created, of those whose creation was seen or named by a snapshot that is shown; to be looked up by contract_id. One that is known twice has the same offset twice.
 type FirstCreations struct {
 	ContractID   string `db:"contract_id"`
 	LedgerOffset int64  `db:"ledger_offset"`
@@ -460,24 +355,30 @@ type Floors struct {
 	Stream       string `db:"stream"`
 	HistoryFloor int64  `db:"history_floor"`
 	StateFloor   *int64 `db:"state_floor"`
-	IsCopy       bool   `db:"is_copy"`
-	Digest       []byte `db:"digest"`
+	// The snapshot that is to lower the state floor to its offset: it is being read, or waits for the history that leads on from it. Carried rows of another one are shown, its own are not. NULL: none waits.
+	WaitingSnapshot *int64 `db:"waiting_snapshot"`
+	IsCopy          bool   `db:"is_copy"`
+	Digest          []byte `db:"digest"`
 }
 
 type FloorsBoth struct {
 	Stream       string `db:"stream"`
 	HistoryFloor int64  `db:"history_floor"`
 	StateFloor   *int64 `db:"state_floor"`
-	IsCopy       bool   `db:"is_copy"`
-	Digest       []byte `db:"digest"`
+	// The snapshot that is to lower the state floor to its offset: it is being read, or waits for the history that leads on from it. Carried rows of another one are shown, its own are not. NULL: none waits.
+	WaitingSnapshot *int64 `db:"waiting_snapshot"`
+	IsCopy          bool   `db:"is_copy"`
+	Digest          []byte `db:"digest"`
 }
 
 type FloorsCopy struct {
 	Stream       string `db:"stream"`
 	HistoryFloor int64  `db:"history_floor"`
 	StateFloor   *int64 `db:"state_floor"`
-	IsCopy       bool   `db:"is_copy"`
-	Digest       []byte `db:"digest"`
+	// The snapshot that is to lower the state floor to its offset: it is being read, or waits for the history that leads on from it. Carried rows of another one are shown, its own are not. NULL: none waits.
+	WaitingSnapshot *int64 `db:"waiting_snapshot"`
+	IsCopy          bool   `db:"is_copy"`
+	Digest          []byte `db:"digest"`
 }
 
 // How far the transaction history has been read, and which of its readings from the beginning, its generations, readers see. Mostly that is the one that is being read. Moved by compare-and-swap of revision, in the transaction that writes the records; 0: not begun.
@@ -1742,6 +1643,85 @@ type ScopesCopy struct {
 	RecordedAt pgtype.Timestamptz `db:"recorded_at"`
 	IsCopy     bool               `db:"is_copy"`
 	Digest     []byte             `db:"digest"`
+}
+
+type ShownCreated struct {
+	LedgerOffset        int64              `db:"ledger_offset"`
+	NodeID              int32              `db:"node_id"`
+	SnapshotOffset      int64              `db:"snapshot_offset"`
+	ContractID          string             `db:"contract_id"`
+	TemplateRef         int32              `db:"template_ref"`
+	SynchronizerRef     *int32             `db:"synchronizer_ref"`
+	WorkflowID          *string            `db:"workflow_id"`
+	ReassignmentCounter *int64             `db:"reassignment_counter"`
+	CreatedAt           pgtype.Timestamptz `db:"created_at"`
+	ACSDelta            *bool              `db:"acs_delta"`
+	Payload             []byte             `db:"payload"`
+	ContractKey         []byte             `db:"contract_key"`
+	ContractKeyHash     []byte             `db:"contract_key_hash"`
+	SignatoriesRef      *int32             `db:"signatories_ref"`
+	ObserversRef        *int32             `db:"observers_ref"`
+	WitnessPartiesRef   *int32             `db:"witness_parties_ref"`
+	CreatedEventBlob    []byte             `db:"created_event_blob"`
+	Extra               []byte             `db:"extra"`
+	EntryExtra          []byte             `db:"entry_extra"`
+}
+
+type ShownExactPayloads struct {
+	LedgerOffset   int64   `db:"ledger_offset"`
+	NodeID         *int32  `db:"node_id"`
+	InterfaceID    *string `db:"interface_id"`
+	Seq            *int64  `db:"seq"`
+	SnapshotOffset int64   `db:"snapshot_offset"`
+	Field          string  `db:"field"`
+	Exact          []byte  `db:"exact"`
+}
+
+type ShownInterfaceViews struct {
+	LedgerOffset            int64   `db:"ledger_offset"`
+	NodeID                  int32   `db:"node_id"`
+	Ordinal                 int32   `db:"ordinal"`
+	SnapshotOffset          int64   `db:"snapshot_offset"`
+	ContractID              string  `db:"contract_id"`
+	InterfaceID             string  `db:"interface_id"`
+	SynchronizerRef         *int32  `db:"synchronizer_ref"`
+	ViewValue               []byte  `db:"view_value"`
+	StatusCode              *int32  `db:"status_code"`
+	StatusMessage           *string `db:"status_message"`
+	StatusDetails           []byte  `db:"status_details"`
+	ImplementationPackageID *string `db:"implementation_package_id"`
+	Extra                   []byte  `db:"extra"`
+}
+
+type ShownReassignments struct {
+	LedgerOffset          int64              `db:"ledger_offset"`
+	NodeID                int32              `db:"node_id"`
+	SnapshotOffset        int64              `db:"snapshot_offset"`
+	Kind                  string             `db:"kind"`
+	ContractID            string             `db:"contract_id"`
+	TemplateRef           int32              `db:"template_ref"`
+	SynchronizerRef       *int32             `db:"synchronizer_ref"`
+	WorkflowID            *string            `db:"workflow_id"`
+	ReassignmentID        string             `db:"reassignment_id"`
+	SourceRef             int32              `db:"source_ref"`
+	TargetRef             int32              `db:"target_ref"`
+	Submitter             *string            `db:"submitter"`
+	ReassignmentCounter   int64              `db:"reassignment_counter"`
+	AssignmentExclusivity pgtype.Timestamptz `db:"assignment_exclusivity"`
+	WitnessPartiesRef     *int32             `db:"witness_parties_ref"`
+	CreatedOffset         int64              `db:"created_offset"`
+	CreatedNodeID         int32              `db:"created_node_id"`
+	Extra                 []byte             `db:"extra"`
+	EntryExtra            []byte             `db:"entry_extra"`
+}
+
+type ShownUnknownElements struct {
+	LedgerOffset int64   `db:"ledger_offset"`
+	Ordinal      int32   `db:"ordinal"`
+	Kind         string  `db:"kind"`
+	Raw          []byte  `db:"raw"`
+	WorkflowID   *string `db:"workflow_id"`
+	EntryExtra   []byte  `db:"entry_extra"`
 }
 
 // Snapshots that were read, or are being read: token is where the next page starts.

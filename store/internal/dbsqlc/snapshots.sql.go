@@ -9,21 +9,13 @@ import (
 	"context"
 )
 
-const carriedClear = `-- name: CarriedClear :exec
-TRUNCATE carried_created, carried_interface_views, carried_reassignments, active_contracts,
-    carried_unknown_elements, carried_exact_payloads
-`
-
-func (q *Queries) CarriedClear(ctx context.Context, db DBTX) error {
-	_, err := db.Exec(ctx, carriedClear)
-	return err
-}
-
 const snapshotAdvance = `-- name: SnapshotAdvance :one
 WITH moved AS (
     UPDATE snapshots_both s SET token_kind = $1, token = $2, entries = s.entries + $3::bigint,
-        digest = changed_digest(s, jsonb_build_object('token_kind', $1::text, 'token', $2::text, 'entries', s.entries + $3::bigint))
-    WHERE s.snapshot_offset = $4 AND s.finished_at IS NULL AND s.entries = $5::bigint AND s.token = $6::text
+        finished_at = CASE WHEN $4::boolean THEN now() END,
+        digest = changed_digest(s, jsonb_build_object('token_kind', $1::text, 'token', $2::text, 'entries', s.entries + $3::bigint,
+            'finished_at', CASE WHEN $4::boolean THEN now() END))
+    WHERE s.snapshot_offset = $5 AND s.finished_at IS NULL AND s.entries = $6::bigint AND s.token = $7::text
     RETURNING s.is_copy
 )
 SELECT count(*) FROM moved WHERE NOT is_copy
@@ -33,6 +25,7 @@ type SnapshotAdvanceParams struct {
 	TokenKind      string `db:"token_kind"`
 	Token          string `db:"token"`
 	Added          int64  `db:"added"`
+	Last           bool   `db:"last"`
 	SnapshotOffset int64  `db:"snapshot_offset"`
 	EntriesBefore  int64  `db:"entries_before"`
 	TokenBefore    string `db:"token_before"`
@@ -44,6 +37,7 @@ func (q *Queries) SnapshotAdvance(ctx context.Context, db DBTX, arg SnapshotAdva
 		arg.TokenKind,
 		arg.Token,
 		arg.Added,
+		arg.Last,
 		arg.SnapshotOffset,
 		arg.EntriesBefore,
 		arg.TokenBefore,
@@ -54,8 +48,9 @@ func (q *Queries) SnapshotAdvance(ctx context.Context, db DBTX, arg SnapshotAdva
 }
 
 const snapshotAtWatermark = `-- name: SnapshotAtWatermark :one
-SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at, is_copy, digest FROM snapshots
-WHERE finished_at IS NOT NULL AND snapshot_offset = (SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates')
+SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at, s.is_copy, s.digest FROM snapshots s
+WHERE s.finished_at IS NOT NULL AND s.snapshot_offset = (SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates')
+  AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
 `
 
 func (q *Queries) SnapshotAtWatermark(ctx context.Context, db DBTX) (Snapshots, error) {
@@ -73,16 +68,6 @@ func (q *Queries) SnapshotAtWatermark(ctx context.Context, db DBTX) (Snapshots, 
 		&i.Digest,
 	)
 	return i, err
-}
-
-const snapshotClose = `-- name: SnapshotClose :exec
-UPDATE snapshots_both s SET finished_at = now(), digest = changed_digest(s, jsonb_build_object('finished_at', now()))
-WHERE s.snapshot_offset = $1
-`
-
-func (q *Queries) SnapshotClose(ctx context.Context, db DBTX, snapshotOffset int64) error {
-	_, err := db.Exec(ctx, snapshotClose, snapshotOffset)
-	return err
 }
 
 const snapshotDiscard = `-- name: SnapshotDiscard :exec
@@ -112,9 +97,11 @@ func (q *Queries) SnapshotStart(ctx context.Context, db DBTX, arg SnapshotStartP
 }
 
 const snapshotUnfinished = `-- name: SnapshotUnfinished :one
-SELECT snapshot_offset, scope, token_kind, token, entries, started_at, finished_at, is_copy, digest FROM snapshots WHERE finished_at IS NULL
+SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at, s.is_copy, s.digest FROM snapshots s
+WHERE s.finished_at IS NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
 `
 
+// The one that indexing is to begin with.
 func (q *Queries) SnapshotUnfinished(ctx context.Context, db DBTX) (Snapshots, error) {
 	row := db.QueryRow(ctx, snapshotUnfinished)
 	var i Snapshots

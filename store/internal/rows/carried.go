@@ -255,6 +255,18 @@ func (c *Carried) Tables() []Table {
 		TableOf("carried_interface_views", c.interfaceViews),
 		TableOf("carried_reassignments", c.Reassignments),
 		TableOf("carried_unknown_elements", c.unknown),
-		TableOf("carried_exact_payloads", c.Exact.Rows),
+		TableOf("carried_exact_payloads", c.exactRows()),
 	}
+}
+
+// exactRows are the exact values, with the snapshot that they are of.
+func (c *Carried) exactRows() []dbsqlc.CarriedExactPayloads {
+	list := make([]dbsqlc.CarriedExactPayloads, len(c.Exact.Rows))
+	for i, r := range c.Exact.Rows {
+		list[i] = dbsqlc.CarriedExactPayloads{
+			LedgerOffset: r.LedgerOffset, NodeID: r.NodeID, InterfaceID: r.InterfaceID, Seq: r.Seq, SnapshotOffset: int64(c.at),
+			Field: r.Field, Exact: r.Exact,
+		}
+	}
+	return list
 }

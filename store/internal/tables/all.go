@@ -7,15 +7,26 @@ const (
 	offset = "ledger_offset"
 	node   = "node_id"
 	seq    = "seq"
+
+	snapshot = "snapshot_offset"
+)
+
+// Which carried rows s are shown, and which are of the snapshot that waits until it lowers the state floor, if there is one.
+const (
+	waiting          = "(SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')"
+	ofShown          = "s.snapshot_offset IS DISTINCT FROM " + waiting
+	ofWaiting        = "s.snapshot_offset = " + waiting
+	unknownOfShown   = "s.ledger_offset IS DISTINCT FROM " + waiting
+	unknownOfWaiting = "s.ledger_offset = " + waiting
 )
 
 // What exact values s belong to none, which is known of some tables by other tables of the database.
 const (
-	ofNoCarriedRow = `NOT (EXISTS (SELECT FROM carried_created c
+	ofNoCarriedRow = `NOT (EXISTS (SELECT FROM shown_created c
         WHERE c.ledger_offset = s.ledger_offset AND c.node_id = s.node_id AND s.field NOT LIKE 'assignment\_%')
-    OR EXISTS (SELECT FROM carried_reassignments r
+    OR EXISTS (SELECT FROM shown_reassignments r
         WHERE r.ledger_offset = s.ledger_offset AND r.node_id = s.node_id AND (r.kind = 'assigned') = (s.field LIKE 'assignment\_%'))
-    OR EXISTS (SELECT FROM carried_unknown_elements u
+    OR EXISTS (SELECT FROM shown_unknown_elements u
         WHERE u.ledger_offset = s.ledger_offset AND u.ordinal = s.seq AND s.node_id IS NULL))`
 	ofNoLookup     = `NOT EXISTS (SELECT FROM lookups l WHERE l.status = 'found' AND l.ledger_offset = s.ledger_offset AND l.node_id = s.node_id)`
 	ofNoCheckpoint = `NOT EXISTS (
@@ -49,11 +60,18 @@ var all = []Table{
 	{Name: "unknown_elements", Family: Facts, Key: key(offset, "ordinal"), Place: offset, Reset: Remove, Element: true},
 	{Name: "exact_payloads", Family: Facts, Key: key(offset, node, "interface_id", seq, "field"), Place: offset, Reset: Remove},
 
-	{Name: "carried_created", Family: Snapshot, Key: key(offset, node), SnapshotOffset: "snapshot_offset", Fact: "created"},
-	{Name: "carried_interface_views", Family: Snapshot, Key: key(offset, node, "ordinal"), SnapshotOffset: "snapshot_offset", Fact: "interface_views"},
-	{Name: "carried_reassignments", Family: Snapshot, Key: key(offset, node), SnapshotOffset: "snapshot_offset", Fact: "reassignments"},
-	{Name: "carried_unknown_elements", Family: Snapshot, Key: key(offset, "ordinal"), SnapshotOffset: offset},
-	{Name: "carried_exact_payloads", Family: Snapshot, Key: key(offset, node, "interface_id", seq, "field"), Fact: "exact_payloads", Orphan: ofNoCarriedRow},
+	{Name: "carried_created", Family: Snapshot, Which: ofShown, Key: key(offset, node), SnapshotOffset: snapshot, Fact: "created"},
+	{Name: "carried_interface_views", Family: Snapshot, Which: ofShown, Key: key(offset, node, "ordinal"), SnapshotOffset: snapshot, Fact: "interface_views"},
+	{Name: "carried_reassignments", Family: Snapshot, Which: ofShown, Key: key(offset, node), SnapshotOffset: snapshot, Fact: "reassignments"},
+	{Name: "carried_unknown_elements", Family: Snapshot, Which: unknownOfShown, Key: key(offset, "ordinal"), SnapshotOffset: offset},
+	{Name: "carried_exact_payloads", Family: Snapshot, Which: ofShown, Key: key(offset, node, "interface_id", seq, "field"), SnapshotOffset: snapshot,
+		Fact: "exact_payloads", Orphan: ofNoCarriedRow},
+
+	{Name: "carried_created", Family: Waiting, Which: ofWaiting, Key: key(offset, node)},
+	{Name: "carried_interface_views", Family: Waiting, Which: ofWaiting, Key: key(offset, node, "ordinal")},
+	{Name: "carried_reassignments", Family: Waiting, Which: ofWaiting, Key: key(offset, node)},
+	{Name: "carried_unknown_elements", Family: Waiting, Which: unknownOfWaiting, Key: key(offset, "ordinal")},
+	{Name: "carried_exact_payloads", Family: Waiting, Which: ofWaiting, Key: key(offset, node, "interface_id", seq, "field")},
 
 	{Name: "transactions", Family: Records, Key: key(seq), Place: seq},
 	{Name: "transfers", Family: Records, Key: key(seq), Place: seq, Kind: ledger.TransactionTransfer},
@@ -94,12 +112,6 @@ var all = []Table{
 	{Name: "synchronizers", Family: Dictionaries, Key: key("synchronizer_ref")},
 	{Name: "party_lists", Family: Dictionaries, Key: key("party_list_ref")},
 
-	{Name: "fill_carried_created", Family: Aside, Key: key(offset, node)},
-	{Name: "fill_carried_interface_views", Family: Aside, Key: key(offset, node, "ordinal")},
-	{Name: "fill_carried_reassignments", Family: Aside, Key: key(offset, node)},
-	{Name: "fill_carried_unknown_elements", Family: Aside, Key: key(offset, "ordinal")},
-	{Name: "fill_carried_exact_payloads", Family: Aside},
-
 	{Name: "participant", Family: State, Key: key("only_row")},
 	{Name: "network", Family: State, Key: key("only_row")},
 	{Name: "scopes", Family: State, Key: key("scope")},
@@ -117,6 +129,5 @@ var all = []Table{
 	{Name: "vetting_changes", Family: State, Key: key(seq, "synchronizer_ref", "package_id"), NoCopy: "what was seen between two readings: a help for people"},
 	{Name: "fill", Family: State, Key: key("only_row")},
 	{Name: "fill_active", Family: State, Key: key("activated_offset", "activated_node_id"), NoCopy: "worked out anew where it is lost"},
-	{Name: "fill_snapshot", Family: State, Key: key("only_row"), NoCopy: "read anew where it is lost"},
 	{Name: "schema_version", Family: State, Key: key("id"), NoCopy: "of the migrations"},
 }

@@ -23,8 +23,8 @@ type Family int
 const (
 	// Facts belong to an update. They are compared with the participant's updates, and sealed.
 	Facts Family = iota + 1
-	// Snapshot rows belong to an entry of the snapshot that the database carries. They are compared with the participant's
-	// active contracts, and sealed.
+	// Snapshot rows belong to an entry of the snapshot that is shown. They are compared with the participant's active contracts,
+	// and sealed.
 	Snapshot
 	// Records belong to a record of the transaction history. They are compared with the Scan service's, and sealed.
 	Records
@@ -34,8 +34,9 @@ const (
 	Projections
 	// Dictionaries give numbers to names. They are kept twice.
 	Dictionaries
-	// Aside is a snapshot that is not carried yet. Each table is named fill_ and what its rows will be carried in.
-	Aside
+	// Waiting rows belong to the snapshot that waits until it lowers the state floor. They are in the tables of Snapshot, and nobody
+	// compares them.
+	Waiting
 	// State is everything else: what is held, positions, leadership, and what tasks have read. Most of it is kept twice.
 	State
 )
