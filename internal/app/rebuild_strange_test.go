@@ -165,7 +165,7 @@ var notServed = names(`
 	unknown_elements.kind unknown_elements.record_time unknown_elements.synchronizer_ref exact_payloads.interface_id
 	carried_unknown_elements.kind carried_exact_payloads.interface_id
 	templates.package_id templates.module_name templates.entity_name
-	carried_created.snapshot_offset carried_interface_views.snapshot_offset carried_interface_views.contract_id
+	carried_created.snapshot_offset carried_interface_views.snapshot_offset carried_exact_payloads.snapshot_offset carried_interface_views.contract_id
 	carried_interface_views.synchronizer_ref carried_reassignments.snapshot_offset carried_reassignments.synchronizer_ref`)
 
 // columnsToLose lists every column of the rows outside of primary keys, with a statement that spoils it.
