@@ -192,7 +192,7 @@ func TestExamplesCountWhatTheySay(t *testing.T) {
 		t.Helper()
 		require.NoError(t, conn.QueryRow(t.Context(), query).Scan(into...), query)
 	}
-	day := statements(section(t, "../../docs/sql.md", "What moved in a day", "The update that a record belongs to"))
+	day := statements(section(t, "../../docs/sql.md", "The turnover of a day", "The update that a record belongs to"))
 	require.Len(t, day, 2)
 	var transfers, payments, senders, wantTransfers, wantPayments int64
 	var received, paid, wantReceived string
