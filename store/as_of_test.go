@@ -107,7 +107,7 @@ func TestOffsetAt(t *testing.T) {
 	d := newDatabase(t)
 	d.requireError("nothing has been indexed yet", "SELECT ledger.offset_at(now())")
 	l := d.started()
-	d.append(l, 0, newUpdate(1, "sync::1")) // from here on both have a name
+	d.append(l, 0, newUpdate(1, "sync::1")) // one that no update names is refused
 	begin := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 	rapid.Check(t, func(rt *rapid.T) {
 		d.exec("TRUNCATE indexer.updates, indexer.coverage")
