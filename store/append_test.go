@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/pg"
 )
@@ -257,6 +258,7 @@ func TestOffsetCheckpoints(t *testing.T) {
 // An update with very many events is one transaction, and takes time in proportion to their number.
 func TestLargeUpdate(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	d := newDatabase(t)
 	l := d.started()
 	const events = 40_000

@@ -296,6 +296,7 @@ func TestCompareDictionaries(t *testing.T) {
 // More rows than one statement takes are compared in pieces, of one update too.
 func TestCompareInPieces(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	d := newDatabase(t)
 	l := d.started()
 	u := newUpdate(5, "sync::1")

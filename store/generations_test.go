@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 )
 
@@ -137,6 +138,7 @@ func TestTheSwitchOfGenerationsIsAllOrNothing(t *testing.T) {
 // Removing leftovers that was cut short is finished by the next try. Until then nobody sees them.
 func TestLeftoversAreDroppedAfterACut(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	h := newHistory(t)
 	h.append("a")
 	h.moved(h.l.BeginGeneration(t.Context(), h.at))

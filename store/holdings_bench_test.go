@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/brief"
 )
 
 // fillHoldings puts active contracts into a database whose stream has begun: of every per contracts one is an amulet
@@ -45,6 +47,7 @@ func (d *testDB) fillHoldings(active, per int) {
 // A few holdings among many active contracts are found by index, and one contract by its id.
 func TestHoldingsReadFewActiveContracts(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	d := newDatabase(t)
 	d.started()
 	d.fillHoldings(20_000, 200)

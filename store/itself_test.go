@@ -222,6 +222,7 @@ func TestNothingIndexedAgreesWithItself(t *testing.T) {
 // and after they are asked for.
 func TestAnyHistoryAgreesWithItself(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	d := newDatabase(t)
 	l := d.started()
 	i := &itself{testDB: d, store: l.store, scope: testScope}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 )
 
@@ -50,6 +51,7 @@ func startWriting(ctx context.Context, l *UpdatesWriter) *writing {
 // leader comes after its term.
 func TestLeadershipChangesBesideCommits(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	d := newDatabase(t)
 	ctx := t.Context()
 	random := rand.New(rand.NewPCG(11, 12))

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/names"
 )
@@ -211,6 +212,7 @@ func TestLookupsAreWantedWithTheirBatch(t *testing.T) {
 // Whether there is anything to want makes no difference to what else is stored.
 func TestLookupsOfAnyHistory(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	d, other := newDatabase(t), newDatabase(t) // in the other everything is in the queue already
 	l, l2 := d.started(), other.started()
 	for _, l := range []*UpdatesWriter{l, l2} { // each name gets the same number in both

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 )
@@ -15,6 +16,7 @@ import (
 // the numbers of lists, does not outlast that.
 func TestNothingIsRememberedOfCommitsThatTheDatabaseLost(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	ctx := t.Context()
 	server := throwaway.LocalServer(t, throwaway.Options{Settings: map[string]string{
 		"synchronous_commit": "off", "wal_writer_delay": "10000", "autovacuum": "off",

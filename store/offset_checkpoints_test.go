@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/rows"
 )
@@ -16,6 +17,7 @@ import (
 // time of each synchronizer at each offset stays, the first of those that are the same, with what is exact of it.
 func TestManyOffsetCheckpoints(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	d := newDatabase(t)
 	l := d.started()
 	const synchronizers, offsets = 900, 9

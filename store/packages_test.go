@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 )
 
@@ -227,6 +228,7 @@ func TestVettedPackagesFollowAnyState(t *testing.T) {
 // Thousands of packages are a matter of a moment, and several readings at once see each other's result.
 func TestManyVettedPackages(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	d := newDatabase(t)
 	l := d.started()
 	ctx := t.Context()

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/names"
 )
@@ -175,6 +176,7 @@ func TestListsAreRememberedWhenTheyAreCommitted(t *testing.T) {
 // Lists that were changed are copied back, and what refers to another one is written anew; who remembers numbers begins a new term.
 func TestRepairOfPartyLists(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	page := everyKind(0)[0]
 	page.Updates[0].Created[1].Signatories = []string{"bob"}
 	page.Updates[0].Archived[0].WitnessParties = []string{"carol"}

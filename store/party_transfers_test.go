@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 )
 
@@ -138,6 +139,7 @@ func (h *testHistory) fillTransfers(n int) (heavy string) {
 // generations are filtered out.
 func TestPartyTransfersAreReadByOneIndexRange(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	h := newHistory(t)
 	heavy := h.fillTransfers(20_000)
 	require.Equal(t, "2000", h.row("SELECT count(*) FROM ledger.party_transfers WHERE party = $1", heavy))

@@ -100,6 +100,7 @@ func TestRepairOfEachColumn(t *testing.T) {
 // Rows, whole offsets and partitions that are gone, rows that the ledger has not, coverage with holes.
 func TestRepairOfRows(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	page := everyKind(0)[0]
 	page.To += 10
 	r := newRepaired(t, page)

@@ -263,6 +263,7 @@ func TestSealNotShown(t *testing.T) {
 // A repair seals what it wrote as a whole, and leaves alone what nobody looked at.
 func TestReseal(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	d, l, page := sealedUpdates(t, [2]ledger.Offset{0, 4})
 	ctx := t.Context()
 	d.exec("DELETE FROM indexer.created WHERE ledger_offset IN (2, 6, 9)")

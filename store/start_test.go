@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 )
@@ -108,6 +109,7 @@ func TestSchemaVersions(t *testing.T) {
 // Several processes migrate an empty database at once: one works, the others find it done.
 func TestMigrateAtOnce(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	d := &testDB{t: t, url: throwaway.Database(t)}
 	d.conn = d.connect()
 	stores := []*Store{d.store(), d.store(), d.store()}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/active"
 	"ledgerindexer/store/internal/partitions"
@@ -225,6 +226,7 @@ func TestWritersAttachPartitions(t *testing.T) {
 // appended. So they are where what was written is not remembered.
 func TestWriteAndProjectAreAppend(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	d := newDatabase(t)
 	l := d.started()
 	i := &itself{testDB: d, store: l.store, scope: testScope}
@@ -280,6 +282,7 @@ func TestWriteAndProjectAreAppend(t *testing.T) {
 // the watermark's, and a reset removes both.
 func TestCompareWithWhatIsAhead(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	d := newDatabase(t)
 	l := d.started()
 	ctx := t.Context()

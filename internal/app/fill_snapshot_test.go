@@ -239,6 +239,7 @@ func TestSnapshotsThatCanNotBeCarried(t *testing.T) {
 // A token that the participant does not take any more, because it was upgraded, is no end: the snapshot is read anew.
 func TestASnapshotIsReadAnewWhereItsTokenIsRefused(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	var stop atomic.Pointer[context.CancelFunc]
 	var pages atomic.Int64
 	options := sandbox.ServerOptions{Version: "3.5", StrictInterface: true, ListLimit: 5, Fault: func(r *http.Request) *sandbox.Fault {

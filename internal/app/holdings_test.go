@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
 )
@@ -52,6 +53,7 @@ func TestHoldingsOfAnIndexedLedger(t *testing.T) {
 // What the receivers of a transfer get is what the amulets that it makes for them hold.
 func TestWhatReceiversGetIsWhatTheyHold(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	l := sandbox.NewLedger(sandbox.Options{Seed: 43})
 	l.Grow(1500)
 	database := throwaway.Migrated(t, migrate)
@@ -81,6 +83,7 @@ func TestWhatReceiversGetIsWhatTheyHold(t *testing.T) {
 // Reported balances are what the balance changes of the model come to, at every round that was seen.
 func TestReportedBalancesOfAnIndexedHistory(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	l := sandbox.NewLedger(sandbox.Options{Seed: 42})
 	l.Grow(700)
 	scan := sandbox.NewScan(l, sandbox.ScanOptions{BalanceChanges: true})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
 )
@@ -43,6 +44,7 @@ func waitForLag(t *testing.T, log *journal, daemon *running, want string) {
 // it is not.
 func TestLagIsNotKnownWhileTheSourcesAreAway(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	l := sandbox.NewLedger(sandbox.Options{Seed: 74})
 	l.Grow(200)
 	var away atomic.Bool

@@ -353,6 +353,7 @@ func TestOneContractThatIsRefused(t *testing.T) {
 // What the participant does not know, or does not show, is asked for once, over restarts too.
 func TestNotFoundIsRemembered(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	l, at := middle(43)
 	var requests requestCounter
 	options := sandbox.ServerOptions{

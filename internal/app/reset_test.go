@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
@@ -14,6 +15,7 @@ import (
 // Nothing is removed beside a process that writes, and who that is is said.
 func TestResetBesideAWriter(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	database := throwaway.Migrated(t, migrate)
 	db, err := store.Open(store.Config{URL: database, Holder: "another one"})
 	require.NoError(t, err)

@@ -123,6 +123,7 @@ func TestAnUpdateBehindTheLastCheckpoint(t *testing.T) {
 // The participant goes away, answers nonsense, and comes back: the daemon goes on where it was.
 func TestParticipantGoesAwayAndComesBack(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	l := sandbox.NewLedger(sandbox.Options{Seed: 22})
 	l.Grow(400)
 	var n atomic.Int64
@@ -313,6 +314,7 @@ func TestAnotherParticipantWhileRunning(t *testing.T) {
 // A participant that did not say who it is at the start is recorded when it does, and another one is refused then.
 func TestIdentityIsLearnedLater(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	l := sandbox.NewLedger(sandbox.Options{Seed: 29})
 	l.Grow(100)
 	database := throwaway.Migrated(t, migrate)
@@ -420,6 +422,7 @@ func TestDatabaseThatIsTakenAwayFromDaemons(t *testing.T) {
 // A user who is locked out while the daemon runs is waited for.
 func TestUserWhoIsLetInAgain(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	l := sandbox.NewLedger(sandbox.Options{Seed: 47})
 	l.Grow(50)
 	database := throwaway.Database(t)

@@ -140,6 +140,7 @@ func TestEverythingIsSealed(t *testing.T) {
 // What differs is said and sealed as different, and the daemon goes on; what was put right is compared again.
 func TestDifferencesAreSealed(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	s := indexed(t, 62, 1100, sandbox.ServerOptions{})
 	at := s.Offset(1050)
 	s.exec("UPDATE indexer.updates SET update_id = 'x' || update_id WHERE ledger_offset = $1", at)
@@ -185,6 +186,7 @@ func TestAfterAnUpgradeOfTheParticipant(t *testing.T) {
 // What the participant has pruned is sealed without being compared, which is said once.
 func TestWhatWasPrunedIsSealedAsItIs(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	s := indexed(t, 63, 1200, sandbox.ServerOptions{})
 	require.NoError(t, s.Prune(s.Offset(1150)))
 	s.sealUntil(allSealed, hidden)
@@ -243,6 +245,7 @@ func TestTheSnapshotIsSealed(t *testing.T) {
 // A participant that fails holds up neither the stream nor, once it answers again, the verification.
 func TestVerificationIsTriedAgain(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	var failing atomic.Bool
 	s := indexed(t, 65, 300, sandbox.ServerOptions{Fault: func(r *http.Request) *sandbox.Fault {
 		if failing.Load() && strings.HasSuffix(r.URL.Path, "/latest-pruned-offsets") {

@@ -142,6 +142,7 @@ func TestVerifyWithoutWhatItNeeds(t *testing.T) {
 // A snapshot that the participant may have cut shows no differences, and nothing is removed because it is not in there.
 func TestVerifyAgainstASnapshotThatMayBeCut(t *testing.T) {
 	t.Parallel()
+	brief.Long(t)
 	l := sandbox.NewLedger(sandbox.Options{Seed: 3})
 	l.Grow(800)
 	at := quietOffset(t, l)

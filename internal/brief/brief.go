@@ -19,6 +19,14 @@ func Skip(t testing.TB) {
 	}
 }
 
+// Long skips with -short a test that waits for something, or does much, of what no shorter one covers. `make test` runs it.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("left out with -short: it takes long")
+	}
+}
+
 // Sample skips with -short two of three rows of a table of tests, each of which takes a database of its own. The first that asks
 // is never left out: it is another one each time where the table is a map, and the very one that -run names.
 func Sample(t testing.TB) {
