@@ -18,6 +18,7 @@ type checkFlags struct {
 }
 
 func TestAccessIsTheSameForLedgerAndScan(t *testing.T) {
+	t.Parallel()
 	for _, flags := range []string{"ledger", "scan"} {
 		t.Run(flags, func(t *testing.T) {
 			var fromFlags, fromVariables checkFlags
@@ -45,6 +46,7 @@ func TestAccessIsTheSameForLedgerAndScan(t *testing.T) {
 }
 
 func TestUsageErrorsOfAccess(t *testing.T) {
+	t.Parallel()
 	args := []string{"check", "--ledger-url=https://participant"}
 	for name, c := range map[string]struct {
 		args    []string
@@ -80,6 +82,6 @@ func TestUsageErrorsOfAccess(t *testing.T) {
 		})
 	}
 	var flags checkFlags
-	_, err := Parse(&flags, "program", "", append(args, "--scan-cert-file=c"), nil, io.Discard)
+	_, err := parse(&flags, "program", "", append(args, "--scan-cert-file=c"), nil, io.Discard)
 	require.NoError(t, err, "where no Scan is asked, nothing about it is wrong")
 }

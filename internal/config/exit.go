@@ -34,34 +34,59 @@ type logging interface {
 // Logged is a command that reports in its log rather than on standard output. Its start and its final error are logged too.
 type Logged interface{ Logged() }
 
-// Execute parses the command line into grammar, runs the chosen command's Run method, which may take a
-// context.Context, a *slog.Logger, an Output and a *progress.Bar, and returns the exit code.
+// Execute is Program.Execute of a program that runs once.
 func Execute(
 	ctx context.Context, name, description string, grammar logging,
 	args, environ []string, stdout, stderr io.Writer,
 ) int {
-	limitMemory(name, environ)
-	parsed, err := Parse(grammar, name, description, args, environ, stdout)
+	program, err := NewProgram(name, description, grammar)
+	if err != nil {
+		return ExitCode(name, err, stderr)
+	}
+	return program.Execute(ctx, args, environ, stdout, stderr)
+}
+
+// Program runs commands, one after the other.
+type Program struct {
+	name    string
+	grammar logging
+	parser  *Parser
+}
+
+// NewProgram returns the program whose flags and commands are grammar's.
+func NewProgram(name, description string, grammar logging) (*Program, error) {
+	parser, err := NewParser(grammar, name, description)
+	if err != nil {
+		return nil, err
+	}
+	return &Program{name: name, grammar: grammar, parser: parser}, nil
+}
+
+// Execute parses the command line, runs the chosen command's Run method, which may take a context.Context, a *slog.Logger, an Output
+// and a *progress.Bar, and returns the exit code.
+func (p *Program) Execute(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
+	limitMemory(p.name, environ)
+	parsed, err := p.parser.Parse(args, environ, stdout)
 	if err == nil {
 		var stop context.CancelFunc
 		ctx, stop = StopOnSignal(ctx)
 		defer stop()
 		parsed.BindTo(ctx, (*context.Context)(nil))
-		bar := grammar.Bar(stderr)
-		logger := grammar.Logger(bar)
+		bar := p.grammar.Bar(stderr)
+		logger := p.grammar.Logger(bar)
 		_, logged := parsed.Selected().Target.Addr().Interface().(Logged)
 		if logged {
-			err = logStart(ctx, name, logger)
+			err = logStart(ctx, p.name, logger)
 		}
 		if err == nil {
 			err = parsed.Run(logger, Output{bar.Above(stdout)}, bar)
 		}
 		bar.Close()
-		if logged && grammar.ForPrograms() {
-			return logEnd(ctx, name, err, logger)
+		if logged && p.grammar.ForPrograms() {
+			return logEnd(ctx, p.name, err, logger)
 		}
 	}
-	return ExitCode(name, err, stderr)
+	return ExitCode(p.name, err, stderr)
 }
 
 // logStart logs which build is running.

@@ -2,7 +2,6 @@ package config
 
 import (
 	"io"
-	"os"
 	"strings"
 	"testing"
 	"unicode"
@@ -31,7 +30,7 @@ func FuzzArguments(f *testing.F) {
 			args = strings.Split(lines, "\n")
 		}
 		for _, grammar := range []any{&daemonFlags{}, &jobFlags{}} {
-			_, err := Parse(grammar, "test", "A test.", args, nil, io.Discard)
+			_, err := parse(grammar, "test", "A test.", args, nil, io.Discard)
 			for _, arg := range args {
 				if hasPassword(arg) && !strings.HasPrefix(arg, "-") {
 					require.Error(t, err)
@@ -64,12 +63,11 @@ func FuzzEnvironment(f *testing.F) {
 		if strings.Contains(database+ledgerURL+start+templates, "\x00") {
 			return // no variable can hold it
 		}
-		t.Setenv("INDEXER_DATABASE_URL", database)
-		t.Setenv("INDEXER_LEDGER_URL", ledgerURL)
-		t.Setenv("INDEXER_START", start)
-		t.Setenv("INDEXER_TEMPLATES", templates)
+		environ := []string{
+			"INDEXER_DATABASE_URL=" + database, "INDEXER_LEDGER_URL=" + ledgerURL, "INDEXER_START=" + start, "INDEXER_TEMPLATES=" + templates,
+		}
 		var flags daemonFlags
-		_, err := Parse(&flags, "test", "A test.", []string{"run"}, os.Environ(), io.Discard)
+		_, err := parse(&flags, "test", "A test.", []string{"run"}, environ, io.Discard)
 		if err != nil {
 			if !strings.Contains(start+templates, secret) { // these are no secrets, and are repeated
 				require.NotContains(t, err.Error(), secret)

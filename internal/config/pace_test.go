@@ -22,6 +22,7 @@ func TestPacesOutOfRangeAreRefused(t *testing.T) {
 }
 
 func TestAPaceOutOfRangeIsAUsageError(t *testing.T) {
+	t.Parallel()
 	var flags struct {
 		Run struct{ Pace } `cmd:""`
 		Log

@@ -28,19 +28,37 @@ type UsageError struct{ Err error }
 func (e *UsageError) Error() string { return e.Err.Error() }
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Parse fills grammar, a pointer to a struct of flags and commands, and returns the chosen command. environ is the result
-// of os.Environ. It is only searched for misspelt names: the values come from the process's environment.
-func Parse(grammar any, name, description string, args, environ []string, stdout io.Writer) (*kong.Context, error) {
-	helped := false
+// Parser understands the command lines of a program. To build one takes longer than to parse with it. It must not be used by
+// several goroutines at a time.
+type Parser struct {
+	name    string
+	parser  *kong.Kong
+	environ environment
+	helped  bool
+}
+
+// NewParser returns a parser that fills grammar, a pointer to a struct of flags and commands.
+func NewParser(grammar any, name, description string) (*Parser, error) {
 	build, err := version.Read()
 	if err != nil {
 		return nil, err
 	}
-	parser, err := kong.New(grammar, kong.Name(name), kong.Description(description), kong.Vars{"version": build.Line(name)}, kong.DefaultEnvars(strings.TrimSuffix(envPrefix, "_")),
-		kong.Writers(stdout, stdout), kong.Exit(func(int) { helped = true }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+	p := &Parser{name: name}
+	p.parser, err = kong.New(grammar, kong.Name(name), kong.Description(description), kong.Vars{"version": build.Line(name)},
+		kong.DefaultEnvars(strings.TrimSuffix(envPrefix, "_")), kong.ValueFormatter(withVariable),
+		kong.WithBeforeResolve(func(path *kong.Path) error { return p.environ.check(path) }),
+		kong.Resolvers(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) { return p.environ.resolve(flag), nil })),
+		kong.Exit(func(int) { p.helped = true }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		return nil, err
 	}
+	detach(p.parser.Model.Node)
+	return p, nil
+}
+
+// Parse fills the grammar, whatever was parsed before, and returns the chosen command. environ is the environment that flags which
+// args does not have take their values from, in the form of os.Environ. The process's own is not looked at.
+func (p *Parser) Parse(args, environ []string, stdout io.Writer) (*kong.Context, error) {
 	if err := refuseSecrets(args); err != nil {
 		return nil, &UsageError{err}
 	}
@@ -52,14 +70,30 @@ func Parse(grammar any, name, description string, args, environ []string, stdout
 			return nil, &UsageError{fmt.Errorf("argument %d is not text in UTF-8", i+1)}
 		}
 	}
-	parsed, err := parser.Parse(args)
-	if helped {
+	p.environ, p.helped, p.parser.Stdout, p.parser.Stderr = environmentOf(environ), false, stdout, stdout
+	forget(p.parser.Model.Node)
+	parsed, err := p.parser.Parse(args)
+	if p.helped {
 		return nil, ErrHelp
 	}
 	if err != nil {
-		return nil, &UsageError{fmt.Errorf("%w (see %s --help)", err, name)}
+		return nil, &UsageError{fmt.Errorf("%w (see %s --help)", err, p.name)}
 	}
 	return parsed, nil
+}
+
+// forget undoes what the parser keeps of the command line before: which flags and arguments were given.
+func forget(node *kong.Node) {
+	node.Active = false
+	for _, flag := range node.Flags {
+		flag.Set, flag.Active = false, false
+	}
+	for _, positional := range node.Positional {
+		positional.Set, positional.Active = false, false
+	}
+	for _, child := range node.Children {
+		forget(child)
+	}
 }
 
 // refuseSecrets refuses passwords and tokens on the command line, where every user of the machine can read them, and keeps

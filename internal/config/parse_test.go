@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -50,15 +51,23 @@ func parseDaemon(t *testing.T, environ map[string]string, args ...string) (daemo
 	return flags, err
 }
 
-// parseInto parses as the process would with these variables.
+// parse parses one command line.
+func parse(grammar any, name, description string, args, environ []string, stdout io.Writer) (*kong.Context, error) {
+	parser, err := NewParser(grammar, name, description)
+	if err != nil {
+		return nil, err
+	}
+	return parser.Parse(args, environ, stdout)
+}
+
+// parseInto parses in an environment of these variables.
 func parseInto(t *testing.T, flags any, environ map[string]string, args ...string) error {
 	t.Helper()
 	var list []string
 	for name, value := range environ {
-		t.Setenv(name, value)
 		list = append(list, name+"="+value)
 	}
-	_, err := Parse(flags, "program", "Does things.", args, list, io.Discard)
+	_, err := parse(flags, "program", "Does things.", args, list, io.Discard)
 	return err
 }
 
@@ -67,6 +76,7 @@ func run(more ...string) []string {
 }
 
 func TestDefaults(t *testing.T) {
+	t.Parallel()
 	flags, err := parseDaemon(t, nil, run()...)
 	require.NoError(t, err)
 	require.Equal(t, Scope{Shape: "acs-delta", Reassignments: true, Topology: true}, flags.Run.Scope)
@@ -78,6 +88,7 @@ func TestDefaults(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
+	t.Parallel()
 	flags, err := parseDaemon(t, nil, run("--parties=alice::12,bob::34", "--parties", "carol::56", "--templates=#a:M.N:T,#b:M:U",
 		"--interfaces=#i:M:I", "--shape=ledger-effects", "--blobs", "--no-reassignments", "--no-topology", "--no-migrate",
 		"--start=17", "--until-current", "--listen=", "--lookup-rate=0", "--packages-interval=1h30m", "--verify-rate=0", "--log-format=json", "--log-level=debug")...)
@@ -91,7 +102,8 @@ func TestFlags(t *testing.T) {
 }
 
 func TestEveryFlagHasAVariable(t *testing.T) {
-	flags, err := parseDaemon(t, map[string]string{
+	t.Parallel()
+	environ := map[string]string{
 		"INDEXER_DATABASE_URL": "postgres://reader:hunter2@db/ledger", "INDEXER_LEDGER_URL": "http://ledger",
 		"INDEXER_LEDGER_TOKEN_FILE": "/run/token", "INDEXER_SCAN_URL": "https://scan", "INDEXER_SCAN_CA_FILE": "/run/ca.pem", "INDEXER_PARTIES": "alice::12,bob::34", "INDEXER_TEMPLATES": "#a:M.N:T,#b:M:U",
 		"INDEXER_INTERFACES": "#i:M:I", "INDEXER_SHAPE": "ledger-effects", "INDEXER_BLOBS": "true", "INDEXER_REASSIGNMENTS": "false",
@@ -99,7 +111,8 @@ func TestEveryFlagHasAVariable(t *testing.T) {
 		"INDEXER_MIGRATE": "false", "INDEXER_LOOKUP_RATE": "100", "INDEXER_PACKAGES_INTERVAL": "0", "INDEXER_VERIFY_RATE": "250", "INDEXER_LOG_FORMAT": "json", "INDEXER_LOG_LEVEL": "warn",
 		// The backfill's; the two share an environment.
 		"INDEXER_AT_OFFSET": "17", "INDEXER_RESTART": "true",
-	}, "run")
+	}
+	flags, err := parseDaemon(t, environ, "run")
 	require.NoError(t, err)
 	require.Equal(t, "postgres://reader:hunter2@db/ledger", flags.Run.DatabaseURL)
 	require.Equal(t, Sources{
@@ -113,15 +126,15 @@ func TestEveryFlagHasAVariable(t *testing.T) {
 	require.Equal(t, Log{LogFormat: "json", LogLevel: "warn"}, flags.Log)
 
 	var job jobFlags
-	require.NoError(t, parseInto(t, &job, nil))
+	require.NoError(t, parseInto(t, &job, environ))
 	require.EqualValues(t, 17, *job.Snapshot.Offset())
 	require.True(t, job.Snapshot.Restart)
 	require.Equal(t, flags.Run.Scope, job.Snapshot.Scope)
 
 	// A flag goes before its variable, lists as a whole.
-	flags, err = parseDaemon(t, nil, "run", "--parties=carol::56", "--no-blobs=false", "--start=5")
+	flags, err = parseDaemon(t, environ, "run", "--parties=carol::56", "--no-blobs=false", "--start=5")
 	require.ErrorContains(t, err, "--no-blobs", "only what is on by default can be negated")
-	flags, err = parseDaemon(t, nil, "run", "--parties=carol::56", "--topology", "--start=5")
+	flags, err = parseDaemon(t, environ, "run", "--parties=carol::56", "--topology", "--start=5")
 	require.NoError(t, err)
 	require.Equal(t, []string{"carol::56"}, flags.Run.Parties)
 	require.True(t, flags.Run.Topology)
@@ -129,6 +142,7 @@ func TestEveryFlagHasAVariable(t *testing.T) {
 }
 
 func TestNoVariableMeansNoValue(t *testing.T) {
+	t.Parallel()
 	flags, err := parseDaemon(t, map[string]string{"INDEXER_PARTIES": "", "INDEXER_TEMPLATES": ""}, run()...)
 	require.NoError(t, err)
 	require.Empty(t, flags.Run.Parties)
@@ -141,6 +155,7 @@ func TestNoVariableMeansNoValue(t *testing.T) {
 
 // The updates and the history can each be read alone. What is given for the other one, and would not be used, is refused.
 func TestOneSourceIsEnough(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string][]string{
 		"updates": run("--scan-url="),
 		"history": {"run", databaseFlag, "--scan-url=https://scan"},
@@ -172,6 +187,7 @@ func TestOneSourceIsEnough(t *testing.T) {
 
 // Validate of an embedded struct is called, whatever stands beside it.
 func TestUsageErrors(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		args    []string
 		environ map[string]string
@@ -233,6 +249,7 @@ func TestUsageErrors(t *testing.T) {
 }
 
 func TestUnknownVariablesAreRefusedWithTheList(t *testing.T) {
+	t.Parallel()
 	_, err := parseDaemon(t, map[string]string{"INDEXER_PARTY": "top secret"}, run()...)
 	var usage *UsageError
 	require.ErrorAs(t, err, &usage)
@@ -246,6 +263,7 @@ func TestUnknownVariablesAreRefusedWithTheList(t *testing.T) {
 
 // A Kubernetes service called indexer, or indexer-something, brings variables of its own.
 func TestVariablesOfAServiceAreNoSettings(t *testing.T) {
+	t.Parallel()
 	for name, value := range map[string]string{
 		"INDEXER_SERVICE_HOST": "10.0.0.7", "INDEXER_SERVICE_PORT": "8080", "INDEXER_SERVICE_PORT_HTTP": "8080",
 		"INDEXER_PORT": "tcp://10.0.0.7:8080", "INDEXER_PORT_8080_TCP": "tcp://10.0.0.7:8080", "INDEXER_PORT_8080_TCP_ADDR": "10.0.0.7",
@@ -280,7 +298,7 @@ func TestAPasswordOnTheCommandLineIsRefusedAndNotRepeated(t *testing.T) {
 		"no command":          {"postgres://u:hunter2@h/d"},
 	} {
 		var flags daemonFlags
-		_, err := Parse(&flags, "program", "", args, nil, io.Discard)
+		_, err := parse(&flags, "program", "", args, nil, io.Discard)
 		var usage *UsageError
 		require.ErrorAs(t, err, &usage, name)
 		require.ErrorContains(t, err, "has a password in it", name)
@@ -296,6 +314,7 @@ func TestAPasswordOnTheCommandLineIsRefusedAndNotRepeated(t *testing.T) {
 
 // Not even where the variable that holds it is what is wrong.
 func TestAPasswordInTheEnvironmentIsNotRepeated(t *testing.T) {
+	t.Parallel()
 	for _, value := range []string{
 		"postgres://u:hunter2@h:port/d", "postgres://u:hunter2%zz@h/d", "postgres://u:hunter2/x@h/d", "host=h password=hunter2 port=x",
 		"postgresq://u:hunter2@h/d", "hunter2",
@@ -312,9 +331,67 @@ func TestAPasswordInTheEnvironmentIsNotRepeated(t *testing.T) {
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	_, err := Parse(&daemonFlags{}, "program", "Does things.", []string{"run", "--help"}, nil, &out)
+	_, err := parse(&daemonFlags{}, "program", "Does things.", []string{"run", "--help"}, nil, &out)
 	require.ErrorIs(t, err, ErrHelp)
 	for _, text := range []string{"Default: genesis", "Default: 127.0.0.1:8080", "--database-url=URL", "$INDEXER_DATABASE_URL", "--[no-]topology", "$INDEXER_UNTIL_CURRENT"} {
 		require.Contains(t, strings.Join(strings.Fields(out.String()), " "), text)
 	}
+}
+
+func TestOnlyTheEnvironmentThatIsGivenCounts(t *testing.T) {
+	t.Setenv("INDEXER_START", "latest")
+	t.Setenv("INDEXER_SHAPE", "odd")
+	t.Setenv("INDEXER_TOPOLOGY", "odd")
+	flags, err := parseDaemon(t, map[string]string{"INDEXER_PARTIES": "", "INDEXER_LOOKUP_RATE": "7"}, run()...)
+	require.NoError(t, err)
+	require.Equal(t, "genesis", flags.Run.Start)
+	require.True(t, flags.Run.Topology)
+	require.Equal(t, 7, flags.Run.LookupRate)
+	require.Nil(t, flags.Run.Parties)
+	_, err = parseDaemon(t, map[string]string{"INDEXER_LOOKUP_RATE": "odd"}, run("--lookup-rate=7")...)
+	require.ErrorContains(t, err, `--lookup-rate: `, "also where it does not count")
+	require.ErrorContains(t, err, `(from envar INDEXER_LOOKUP_RATE="odd")`)
+}
+
+// A parser has nothing left of the command line before.
+func TestAParserParsesAgain(t *testing.T) {
+	t.Parallel()
+	var flags daemonFlags
+	again, err := NewParser(&flags, "program", "Does things.")
+	require.NoError(t, err)
+	for _, c := range []struct{ args, environ []string }{
+		{run("--parties=a,b", "--no-topology", "--blobs", "--log-level=debug"), []string{"INDEXER_START=latest", "INDEXER_LISTEN="}},
+		{run(), nil}, {[]string{"run"}, nil}, {[]string{"run", "--help"}, nil}, {[]string{"--help"}, nil}, {run("--parties=c"), []string{"INDEXER_LOOKUP_RATE=odd"}},
+		{[]string{"run"}, []string{"INDEXER_DATABASE_URL=postgres://h/d", "INDEXER_LEDGER_URL=http://h", "INDEXER_PARTIES=d,e"}}, {[]string{"run"}, nil},
+		{[]string{"migrate"}, nil}, {[]string{"migrate", databaseFlag}, nil}, {[]string{"migrate"}, nil}, {nil, nil}, {run("--shape=odd"), nil}, {run("--start=5"), nil},
+	} {
+		var fresh daemonFlags
+		var printed, printedAgain bytes.Buffer
+		_, want := parse(&fresh, "program", "Does things.", c.args, c.environ, &printed)
+		_, err := again.Parse(c.args, c.environ, &printedAgain)
+		require.Equal(t, want == nil, err == nil, "%v: %v, %v", c.args, want, err)
+		if want != nil {
+			require.EqualError(t, err, want.Error())
+		} else {
+			require.Equal(t, fresh.Run, flags.Run)
+			require.Equal(t, fresh.Migrate, flags.Migrate)
+			require.Equal(t, fresh.Log, flags.Log)
+		}
+		require.Equal(t, printed.String(), printedAgain.String())
+	}
+
+	var required struct {
+		Reset struct {
+			ToOffset int64  `required:""`
+			Why      string `arg:""`
+		} `cmd:""`
+	}
+	again, err = NewParser(&required, "program", "Does things.")
+	require.NoError(t, err)
+	_, err = again.Parse([]string{"reset", "--to-offset=5", "why"}, nil, io.Discard)
+	require.NoError(t, err)
+	_, err = again.Parse([]string{"reset", "why"}, nil, io.Discard)
+	require.ErrorContains(t, err, "missing flags: --to-offset")
+	_, err = again.Parse([]string{"reset", "--to-offset=5"}, nil, io.Discard)
+	require.ErrorContains(t, err, `expected "<why>"`)
 }

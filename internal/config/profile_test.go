@@ -21,6 +21,7 @@ func TestProfilesAreServedOnLoopbackOnly(t *testing.T) {
 }
 
 func TestAProfileAddressOfOthersIsRefused(t *testing.T) {
+	t.Parallel()
 	var flags struct {
 		Run struct{ Profile } `cmd:""`
 		Log
