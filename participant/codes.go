@@ -113,6 +113,8 @@ func tooMuch(about subject) ruling {
 	switch about {
 	case aboutContract:
 		r.do = "see what the participant answers for this contract: no real one is as large"
+	case aboutPackage:
+		r.do = "nothing is lost: the types of this package are not known here; its supplier can say why it is so large"
 	case aboutVetting:
 		r.do = "see what the participant answers: no real list is as long; --synchronizer narrows it"
 	}

@@ -68,7 +68,7 @@ func (c *Client) identity(ctx context.Context) (string, error) {
 		c.verified.Store(never)
 		return "", &ledger.Problem{
 			What: fmt.Sprintf("the participant behind %s changed from %s to %s", c.http.URL(), c.redact(c.firstID), c.redact(id)),
-			Do:   "check --ledger-url: a database belongs to one participant; if this is right, use a database of its own",
+			Do:   "check --ledger-url: if another participant is right, use a database or a pair of schemas (--tables-schema, --views-schema) of its own",
 		}
 	}
 	c.verified.Store(changes)

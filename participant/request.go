@@ -21,6 +21,7 @@ type request struct {
 	body      any
 	limit     int64 // the largest answer that is read, in bytes; 0: the client's for pages and lists
 	longPoll  bool  // the server waits for something to happen
+	binary    bool  // the answer is bytes, not JSON
 }
 
 // bodyLimit returns the size of the largest answer that is read, in bytes.
@@ -28,12 +29,12 @@ func (c *Client) bodyLimit(r request) int64 {
 	return cmp.Or(r.limit, c.maxBody)
 }
 
-// do sends a request and reads the whole answer. By its length and content type the answer is complete JSON. A token that
+// do sends a request and reads the whole answer. By its length and content type the answer is complete, and JSON. A token that
 // the server refuses is replaced once, and the request sent again. All errors are *Error.
 func (c *Client) do(ctx context.Context, r request) (jsonhttp.Answer, error) {
 	a, err := c.http.Do(ctx, jsonhttp.Request{
 		Operation: r.operation, Path: r.path, Query: r.query, Body: r.body, MaxBytes: c.bodyLimit(r), SilenceTimeout: c.silence, AnswerTimeout: c.longest,
-		LongPoll: r.longPoll,
+		LongPoll: r.longPoll, Binary: r.binary,
 	})
 	if err == nil && a.Status == http.StatusOK {
 		c.answered.LoadOrStore(r.operation, true)

@@ -25,6 +25,7 @@ func (e *RequestError) Error() string {
 const (
 	sectionSnapshot = "endpoint 1"
 	sectionUpdates  = "endpoint 2"
+	sectionPackage  = "GET /v2/packages/{package-id}, which is not in it"
 	sectionContract = "endpoint 3"
 	sectionVetting  = "endpoint 4"
 	sectionUpdate   = "endpoint 5"

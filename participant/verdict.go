@@ -44,6 +44,7 @@ const (
 	aboutContract                // one contract
 	aboutUpdate                  // one update
 	aboutVetting                 // vetted packages
+	aboutPackage                 // the content of one package
 	aboutUser                    // the token's user
 )
 
@@ -124,6 +125,10 @@ func (c *Client) judge(e *Error, q purpose) ruling {
 	case aboutSnapshot:
 		if r, ok := c.judgeSnapshot(e, q.offset, q.token); ok {
 			return r
+		}
+	case aboutPackage:
+		if e.Status == http.StatusNotFound && !e.pathMissing() {
+			return ruling{verdict: absent}
 		}
 	case aboutUser:
 		if e.Status == http.StatusBadRequest {

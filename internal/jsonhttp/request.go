@@ -32,6 +32,7 @@ type Request struct {
 	// AnswerTimeout is the longest time from the request to the answer's last byte; 0: the constant of this name.
 	AnswerTimeout time.Duration
 	LongPoll      bool // the server waits for news; see Config.Pace
+	Binary        bool // the answer is bytes, of type application/octet-stream, and not JSON
 }
 
 // Answer is a server's answer, as far as one came.
@@ -121,7 +122,8 @@ func (c *Client) exchange(ctx context.Context, r Request, token string) (Answer,
 	content := &timedReader{r: resp.Body, silence: silence, timeout: r.SilenceTimeout}
 	a.Status = resp.StatusCode
 	a.ContentType = resp.Header.Get("Content-Type")
-	if resp.StatusCode != http.StatusOK || !isJSON(a.ContentType) {
+	wanted := contentOf(r)
+	if resp.StatusCode != http.StatusOK || !wanted.is(a.ContentType) {
 		// The status or the type decides. The body only explains it, so a part of it will do.
 		a.Body, _ = io.ReadAll(io.LimitReader(content, errorBody))
 		a.Bytes = int64(len(a.Body))
@@ -133,14 +135,14 @@ func (c *Client) exchange(ctx context.Context, r Request, token string) (Answer,
 		if resp.StatusCode != http.StatusOK {
 			return a, nil
 		}
-		return a, c.notJSON(a, fmt.Sprintf("the answer has content type %q instead of application/json; is %s the base of the JSON API?",
-			c.clean(a.ContentType), c.access.Flag("url")))
+		return a, c.notJSON(a, fmt.Sprintf("the answer has content type %q instead of %s; is %s the base of the JSON API?",
+			c.clean(a.ContentType), wanted.name, c.access.Flag("url")))
 	}
 	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return a, fmt.Errorf("the answer is encoded as %q, which was not asked for; see what stands between here and %s",
 			c.clean(encoding), c.access.Flag("url"))
 	}
-	body, err := readBody(resp, content, r.MaxBytes)
+	body, err := readBody(resp, content, r.MaxBytes, wanted.meter(r.MaxBytes))
 	a.Bytes = int64(len(body))
 	switch {
 	case errors.Is(err, ErrTooLarge):
@@ -173,7 +175,7 @@ func (c *Client) newRequest(ctx context.Context, r Request, token string) (*http
 	if r.Body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	req.Header.Set("Accept", "application/json")
+	req.Header.Set("Accept", contentOf(r).name)
 	req.Header.Set("User-Agent", "ledgerindexer")
 	switch {
 	case token != "":
@@ -185,8 +187,8 @@ func (c *Client) newRequest(ctx context.Context, r Request, token string) (*http
 	return req, asked, nil
 }
 
-// readBody reads an answer of at most maxBytes, and of at most as many values as newMeter allows for that size.
-func readBody(resp *http.Response, r io.Reader, maxBytes int64) ([]byte, error) {
+// readBody reads an answer of at most maxBytes, and of at most as many values as the meter allows.
+func readBody(resp *http.Response, r io.Reader, maxBytes int64, values checker) ([]byte, error) {
 	if resp.ContentLength > maxBytes {
 		return nil, fmt.Errorf("%w: it has %d bytes, and at most %d are read", ErrTooLarge, resp.ContentLength, maxBytes)
 	}
@@ -197,7 +199,7 @@ func readBody(resp *http.Response, r io.Reader, maxBytes int64) ([]byte, error) 
 	if n := resp.ContentLength; n > 0 && n <= maxTrustedLength {
 		body = slices.Grow(body, int(n)+1) // one byte more, so that the read that finds the end needs no new buffer
 	}
-	limited, values := io.LimitReader(r, maxBytes+1), newMeter(maxBytes)
+	limited := io.LimitReader(r, maxBytes+1)
 	for {
 		if len(body) == cap(body) {
 			body = slices.Grow(body, max(len(body), minBuffer))
@@ -277,6 +279,33 @@ func (t *timedReader) Read(p []byte) (int, error) {
 		t.silence.Reset(t.timeout)
 	}
 	return n, err
+}
+
+// mediaType is what a request asks for.
+type mediaType struct {
+	name  string // content type
+	is    func(contentType string) bool
+	meter func(maxBytes int64) checker
+}
+
+// checker checks what was read so far.
+type checker interface{ check(body []byte) error }
+
+func contentOf(r Request) mediaType {
+	if r.Binary {
+		return mediaType{"application/octet-stream", isBytes, func(int64) checker { return unchecked{} }}
+	}
+	return mediaType{"application/json", isJSON, func(maxBytes int64) checker { return newMeter(maxBytes) }}
+}
+
+// unchecked is the checker of bytes that may be anything.
+type unchecked struct{}
+
+func (unchecked) check([]byte) error { return nil }
+
+func isBytes(contentType string) bool {
+	kind, _, err := mime.ParseMediaType(contentType)
+	return contentType == "" || err == nil && kind == "application/octet-stream"
 }
 
 // isJSON accepts an answer without a content type: interface.md does not promise one.

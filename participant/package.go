@@ -1,0 +1,47 @@
+package participant
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"ledgerindexer/internal/jsonhttp"
+)
+
+const (
+	pathPackages = "/v2/packages/"
+	// packageBody is the largest package that is read, in bytes. The largest known one has a few MB.
+	packageBody = 64 << 20
+)
+
+// Package returns the content of a package that the participant has: bytes whose SHA-256, in hexadecimal, is the id. It belongs to the
+// caller. It needs only a valid token.
+//
+// Errors: a *RequestError where the id is no package id; ledger.ErrNotFound where the participant does not have the package;
+// ledger.ErrNotOffered where the server does not have the operation (interface.md does not); a *ledger.Problem where the package is
+// larger than what is read; an *Error, which may be tried again, for the rest, and where the bytes are not those of the package.
+func (c *Client) Package(ctx context.Context, id string) ([]byte, error) {
+	const operation = "package"
+	if !isPackageID(id) {
+		return nil, fmt.Errorf("read package %s: %w", shown(id), &RequestError{Field: "package-id", Rule: "must be 64 hexadecimal digits, in lower case", Section: sectionPackage})
+	}
+	a, err := c.do(ctx, request{operation: operation, path: pathPackages + id, limit: packageBody, binary: true})
+	if err != nil {
+		return nil, fmt.Errorf("read package %s: %w", id, c.explain(ctx, err, purpose{about: aboutPackage}))
+	}
+	content := slices.Clone(a.Body) // its buffer can be much larger
+	jsonhttp.Release(a.Body)
+	if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != id {
+		c.connectionChanged() // something else answered
+		return nil, fmt.Errorf("read package %s: %w", id, contradiction(operation, "the answer is not this package: its %d bytes have the hash %x", len(content), sum))
+	}
+	return content, nil
+}
+
+// isPackageID reports whether a text is the hash of a package: nothing else is put into a path.
+func isPackageID(id string) bool {
+	b, err := hex.DecodeString(id)
+	return err == nil && len(b) == sha256.Size && hex.EncodeToString(b) == id
+}
