@@ -1,0 +1,234 @@
+package typed
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"ledgerindexer/internal/damllf"
+)
+
+const (
+	// mostColumns is how many columns a view has of a value: PostgreSQL allows 1,664 in all. Larger values have their parts as jsonb.
+	mostColumns = 1000
+	// nameBytes is how many bytes of a name PostgreSQL keeps.
+	nameBytes = 63
+)
+
+// Column is a column of a view. It is stored as JSON.
+type Column struct {
+	Name string `json:"name"`
+	// Path leads from the value to the column's: a field by its name, a variant's value by "=" and its constructor, and its constructor
+	// itself by "#tag". "@" and a name is no part of the value: see View.SQL.
+	Path []string `json:"path"`
+	Type string   `json:"type"` // of SQL
+}
+
+// part is a column of one version, and its type in the language.
+type part struct {
+	path []string
+	sql  string
+	daml string
+}
+
+// parts returns the columns that values of a type have, with records and variants no deeper within each other than depth says: deeper
+// ones are jsonb.
+func parts(t *damllf.Type, path []string, depth int) []part {
+	leaf := func(sql string) []part { return []part{{slices.Clone(path), sql, t.String()}} }
+	switch t.Kind {
+	case damllf.Unit:
+		return nil
+	case damllf.Bool:
+		return leaf("boolean")
+	case damllf.Int64:
+		return leaf("bigint")
+	case damllf.Numeric:
+		return leaf(fmt.Sprintf("numeric(38,%d)", t.Scale))
+	case damllf.Date:
+		return leaf("date")
+	case damllf.Timestamp:
+		return leaf("timestamp with time zone")
+	case damllf.Party, damllf.Text, damllf.ContractID, damllf.Enum:
+		return leaf("text")
+	case damllf.Optional:
+		if inner := parts(t.Args[0], path, depth); t.Args[0].Kind != damllf.Optional && len(inner) > 0 {
+			if len(inner[0].path) == len(path) {
+				inner[0].daml = t.String()
+			}
+			return inner
+		}
+		return leaf("jsonb")
+	case damllf.Record:
+		if depth == 0 {
+			return leaf("jsonb")
+		}
+		var list []part
+		for _, f := range t.Fields {
+			list = append(list, parts(f.Type, append(slices.Clone(path), f.Name), depth-1)...)
+		}
+		return list
+	case damllf.Variant:
+		if depth == 0 {
+			return leaf("jsonb")
+		}
+		list := []part{{append(slices.Clone(path), "#tag"), "text", t.String()}}
+		for _, f := range t.Fields {
+			list = append(list, parts(f.Type, append(slices.Clone(path), "="+f.Name), depth-1)...)
+		}
+		return list
+	}
+	return leaf("jsonb") // lists, maps, a type within itself
+}
+
+// fitting returns the columns of a type, as deep as there is room for, and of a record with too many fields the first ones.
+func fitting(t *damllf.Type) []part {
+	var list []part
+	for depth := range 12 {
+		deeper := parts(t, nil, depth+1)
+		if len(deeper) > mostColumns && list == nil {
+			return deeper[:mostColumns]
+		}
+		if len(deeper) > mostColumns {
+			break
+		}
+		if list != nil && len(deeper) == len(list) && slices.EqualFunc(deeper, list, func(a, b part) bool { return a.sql == b.sql && slices.Equal(a.path, b.path) }) {
+			break
+		}
+		list = deeper
+	}
+	return list
+}
+
+// Shape is what the values of a subject look like over all versions.
+type Shape struct {
+	parts    []part
+	Versions []string // that are known
+	// Notes say of which versions the types are not known, and which fields have other types in others. Those are text.
+	Notes []string
+}
+
+// Shape works out what the values of a subject look like: the columns of the newest version, and then those that only older ones
+// have. Where no version is known, the error says why.
+func (p *Packages) Shape(s *Subject) (Shape, error) {
+	var shape Shape
+	at, differs := map[string]int{}, map[string]bool{} // place by path; whether it has several types
+	for i := len(s.definitions) - 1; i >= 0; i-- {
+		d := s.definitions[i]
+		t, err := p.Resolver().Resolve(d.expr)
+		var content *contentError
+		if errors.As(err, &content) {
+			return Shape{}, err
+		}
+		if err != nil {
+			shape.Notes = append(shape.Notes, fmt.Sprintf("version %s is left out: %v", d.version, err))
+			continue
+		}
+		shape.Versions = append(shape.Versions, d.version)
+		for _, c := range fitting(t) {
+			key := strings.Join(c.path, "\x00")
+			n, known := at[key]
+			switch {
+			case !known:
+				if len(shape.parts) < mostColumns {
+					at[key] = len(shape.parts)
+					shape.parts = append(shape.parts, c)
+				}
+			case shape.parts[n].sql != c.sql:
+				if !differs[key] {
+					differs[key] = true
+					shape.Notes = append(shape.Notes, fmt.Sprintf("%s is %s in version %s, and was %s", described(c.path), shape.parts[n].daml, shape.Versions[0], c.daml))
+				}
+				shape.parts[n].sql = "text"
+			}
+		}
+	}
+	if len(shape.Versions) == 0 {
+		return Shape{}, fmt.Errorf("the types of %s are not known: %s", s, strings.Join(shape.Notes, "; "))
+	}
+	slices.Reverse(shape.Versions)
+	shape.Versions = slices.Compact(shape.Versions)
+	return shape, nil
+}
+
+// described is a path for people.
+func described(path []string) string {
+	var names []string
+	for _, step := range path {
+		names = append(names, strings.TrimPrefix(step, "="))
+	}
+	if n := len(names); n > 0 && names[n-1] == "#tag" {
+		return strings.Join(names[:n-1], ".") + " (constructor)"
+	}
+	return strings.Join(names, ".")
+}
+
+// columnName is the name of a column for a path, before it is told apart from others.
+func columnName(path []string) string {
+	if len(path) == 1 && strings.HasPrefix(path[0], "@") {
+		return path[0][1:]
+	}
+	var names []string
+	for _, step := range path {
+		names = append(names, Fold(strings.TrimPrefix(strings.TrimPrefix(step, "="), "#")))
+	}
+	name := strings.Join(names, "_")
+	for strings.Contains(name, "__") {
+		name = strings.ReplaceAll(name, "__", "_")
+	}
+	if name = strings.TrimPrefix(name, "_"); name == "" {
+		name = "value"
+	}
+	if name[0] >= '0' && name[0] <= '9' {
+		name = "_" + name
+	}
+	return shortened(name, strings.Join(path, "\x00"))
+}
+
+// Fold makes a name of the language one that needs no quotes in SQL: initialAmount is initial_amount.
+func Fold(name string) string {
+	var out strings.Builder
+	runes := []rune(name)
+	for i, r := range runes {
+		switch {
+		case unicode.IsUpper(r):
+			afterLower := i > 0 && (unicode.IsLower(runes[i-1]) || unicode.IsDigit(runes[i-1]))
+			beforeLower := i > 0 && unicode.IsUpper(runes[i-1]) && i+1 < len(runes) && unicode.IsLower(runes[i+1])
+			if afterLower || beforeLower {
+				out.WriteByte('_')
+			}
+			out.WriteRune(unicode.ToLower(r))
+		case unicode.IsLower(r) || unicode.IsDigit(r):
+			out.WriteRune(r)
+		default:
+			out.WriteByte('_')
+		}
+	}
+	return out.String()
+}
+
+// shortened cuts a name that is too long, and tells it apart by a hash of what it names.
+func shortened(name, of string) string {
+	if len(name) <= nameBytes {
+		return name
+	}
+	return name[:nameBytes-9] + "_" + hashed(of)
+}
+
+func hashed(of string) string {
+	sum := sha256.Sum256([]byte(of))
+	return hex.EncodeToString(sum[:4])
+}
+
+// unique returns a name that is not taken: with a number where it is.
+func unique(name string, taken func(string) bool) string {
+	candidate := name
+	for n := 2; taken(candidate); n++ {
+		suffix := fmt.Sprintf("_%d", n)
+		candidate = name[:min(len(name), nameBytes-len(suffix))] + suffix
+	}
+	return candidate
+}

@@ -1,0 +1,76 @@
+package typed
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// FieldError is a path that no column is of, or one that can't be indexed.
+type FieldError struct {
+	Path, Of   string
+	Problem    string   // what is wrong with it
+	Candidates []string // paths that can be indexed and may be meant, at most mostCandidates
+}
+
+func (e *FieldError) Error() string {
+	text := fmt.Sprintf("%q of %s: %s", e.Path, e.Of, e.Problem)
+	if len(e.Candidates) > 0 {
+		text += "; there are " + strings.Join(e.Candidates, ", ")
+	}
+	return text
+}
+
+// Field returns the column of a field that can be indexed. Its path is written with dots (wallet.holder), or is the column's name in a
+// view (wallet_holder); a variant's stands for its constructor. The error is a *FieldError.
+func (shape Shape) Field(s *Subject, path string) (Column, error) {
+	wrong := &FieldError{Path: path, Of: s.String(), Problem: "there is no such field"}
+	var within []string
+	for _, p := range shape.parts {
+		name := pathName(p.path)
+		if name != path && columnName(p.path) != path {
+			if strings.HasPrefix(name, path+".") && p.sql != "jsonb" {
+				within = append(within, name)
+			}
+			continue
+		}
+		if p.sql != "jsonb" {
+			return Column{Name: columnName(p.path), Path: p.path, Type: p.sql}, nil
+		}
+		wrong.Problem = "it is no single value but " + p.daml
+	}
+	if len(within) > 0 {
+		wrong.Problem = "it is a record of several fields"
+	} else {
+		for _, p := range shape.parts {
+			if p.sql != "jsonb" {
+				within = append(within, pathName(p.path))
+			}
+		}
+		if likely := slices.DeleteFunc(slices.Clone(within), func(name string) bool { return !similar(name, path) }); len(likely) > 0 {
+			within = likely
+		}
+	}
+	wrong.Candidates = within[:min(len(within), mostCandidates)]
+	return Column{}, wrong
+}
+
+// similar reports whether the last step of one path is a part of the other's, whatever its case.
+func similar(a, b string) bool {
+	a, b = strings.ToLower(a[strings.LastIndex(a, ".")+1:]), strings.ToLower(b[strings.LastIndex(b, ".")+1:])
+	return b != "" && (strings.Contains(a, b) || strings.Contains(b, a))
+}
+
+// pathName is a path as people write it: fields with dots between them, of a variant's value with the constructor.
+func pathName(path []string) string {
+	var names []string
+	for _, step := range path {
+		if step != "#tag" {
+			names = append(names, strings.TrimPrefix(step, "="))
+		}
+	}
+	return strings.Join(names, ".")
+}
+
+// PathName is the column's path as Field takes it.
+func (c Column) PathName() string { return pathName(c.Path) }

@@ -1,0 +1,188 @@
+package typed
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ledgerindexer/internal/damllf"
+)
+
+// Kind is what a view shows.
+type Kind string
+
+// The kinds of views.
+const (
+	Template  Kind = "template"  // payloads
+	Interface Kind = "interface" // interface views
+	Argument  Kind = "argument"  // arguments of a choice
+)
+
+// Subject is what a view is of, over all versions of its package.
+type Subject struct {
+	Kind                    Kind
+	Package, Module, Entity string
+	Choice                  string // of an Argument; else empty
+	OfInterface             bool   // of an Argument: the choice is an interface's
+	definitions             []definition
+}
+
+// definition is a subject in one version of its package.
+type definition struct {
+	version, id string
+	expr        *damllf.TypeExpr
+}
+
+// Owner is the template or interface, as people name it.
+func (s *Subject) Owner() string { return s.Package + ":" + s.Module + ":" + s.Entity }
+
+// String says what the subject is.
+func (s *Subject) String() string {
+	switch s.Kind {
+	case Argument:
+		return "the arguments of choice " + s.Choice + " of " + s.Owner()
+	case Interface:
+		return "interface " + s.Owner()
+	}
+	return "template " + s.Owner()
+}
+
+// Subjects returns everything in packages that views can be made of, sorted by its owner: a template or an interface, and then the
+// arguments of its choices, without Archive, which has none. Packages that can't be read are left out.
+func (p *Packages) Subjects(ids []string) ([]*Subject, error) {
+	type key struct {
+		kind                        Kind
+		pkg, module, entity, choice string
+	}
+	all := map[key]*Subject{}
+	for _, id := range ids {
+		decoded, err := p.Decode(id)
+		var content *contentError
+		if errors.As(err, &content) {
+			return nil, err
+		}
+		if err != nil {
+			continue
+		}
+		add := func(kind Kind, name damllf.Name, choice string, ofInterface bool, expr *damllf.TypeExpr) {
+			k := key{kind, decoded.Name, name.Module, name.Entity, choice}
+			if all[k] == nil {
+				all[k] = &Subject{Kind: kind, Package: decoded.Name, Module: name.Module, Entity: name.Entity, Choice: choice, OfInterface: ofInterface}
+			}
+			all[k].definitions = append(all[k].definitions, definition{decoded.Version, id, expr})
+		}
+		choices := func(name damllf.Name, ofInterface bool, of map[string]damllf.Choice) {
+			for choice, c := range of {
+				if choice != "Archive" {
+					add(Argument, name, choice, ofInterface, c.Argument)
+				}
+			}
+		}
+		for name, t := range decoded.Templates {
+			add(Template, name, "", false, t.Payload)
+			choices(name, false, t.Choices)
+		}
+		for name, i := range decoded.Interfaces {
+			add(Interface, name, "", false, i.View)
+			choices(name, true, i.Choices)
+		}
+	}
+	list := slices.Collect(maps.Values(all))
+	slices.SortFunc(list, func(a, b *Subject) int {
+		return cmp.Or(strings.Compare(a.Owner(), b.Owner()), strings.Compare(a.Choice, b.Choice), strings.Compare(string(a.Kind), string(b.Kind)))
+	})
+	for _, s := range list {
+		slices.SortFunc(s.definitions, func(a, b definition) int {
+			return cmp.Or(compareVersions(a.version, b.version), strings.Compare(a.id, b.id))
+		})
+	}
+	return list, nil
+}
+
+// compareVersions compares versions number by number.
+func compareVersions(a, b string) int {
+	return slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), func(x, y string) int {
+		if len(x) < 18 && len(y) < 18 {
+			n, _ := strconv.Atoi(x)
+			m, _ := strconv.Atoi(y)
+			return cmp.Compare(n, m)
+		}
+		x, y = strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
+		return cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(x, y))
+	})
+}
+
+// NameError is a name of a template or an interface that is of none, or of several.
+type NameError struct {
+	Name       string
+	Ambiguous  bool
+	Candidates []string // what may be meant, at most mostCandidates
+}
+
+const mostCandidates = 10
+
+func (e *NameError) Error() string {
+	if e.Ambiguous {
+		return fmt.Sprintf("%q is the name of several: %s", e.Name, strings.Join(e.Candidates, ", "))
+	}
+	if len(e.Candidates) == 0 {
+		return fmt.Sprintf("there is no template or interface %q, and none with a name like it", e.Name)
+	}
+	return fmt.Sprintf("there is no template or interface %q; there are %s", e.Name, strings.Join(e.Candidates, ", "))
+}
+
+// Find returns what there is of one template or interface: itself and the arguments of its choices. It is named as package:Module:Entity,
+// where the package may have a # before it or be an id, or in short as Module:Entity or Entity. The error is a *NameError.
+func Find(subjects []*Subject, name string) ([]*Subject, error) {
+	owners := map[string][]*Subject{}
+	for _, s := range subjects {
+		if s.named(name) {
+			owners[s.Owner()] = append(owners[s.Owner()], s)
+		}
+	}
+	switch names := slices.Sorted(maps.Keys(owners)); {
+	case len(names) == 1:
+		return owners[names[0]], nil
+	case len(names) > 1:
+		return nil, &NameError{Name: name, Ambiguous: true, Candidates: names[:min(len(names), mostCandidates)]}
+	}
+	return nil, &NameError{Name: name, Candidates: alike(subjects, name)}
+}
+
+func (s *Subject) named(name string) bool {
+	pkg, rest, _ := strings.Cut(name, ":")
+	switch qualified := s.Module + ":" + s.Entity; {
+	case name == s.Entity, name == qualified:
+		return true
+	case rest != qualified:
+		return false
+	case strings.TrimPrefix(pkg, "#") == s.Package:
+		return true
+	}
+	return slices.ContainsFunc(s.definitions, func(d definition) bool { return d.id == pkg })
+}
+
+// alike returns owners whose names share a part with a name, whatever its case, or all where there are few.
+func alike(subjects []*Subject, name string) []string {
+	found := map[string]bool{}
+	every := map[string]bool{}
+	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune(":.#", r) })
+	for _, s := range subjects {
+		every[s.Owner()] = true
+		for _, word := range words {
+			entity := strings.ToLower(s.Entity)
+			if len(word) > 2 && (strings.Contains(entity, word) || strings.Contains(word, entity)) {
+				found[s.Owner()] = true
+			}
+		}
+	}
+	if len(found) == 0 && len(every) <= mostCandidates {
+		found = every
+	}
+	list := slices.Sorted(maps.Keys(found))
+	return list[:min(len(list), mostCandidates)]
+}

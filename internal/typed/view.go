@@ -1,0 +1,237 @@
+package typed
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// View is a view of a subject.
+type View struct {
+	Schema, Name string
+	Subject      *Subject
+	Columns      []Column
+	Shape        Shape
+}
+
+// base are the columns that do not come from the value: their expressions and SQL types, in the order of a new view.
+type base struct{ name, sql, kind, comment string }
+
+var (
+	place = []base{
+		{"contract_id", "e.contract_id", "text", "The contract."},
+		{"template_id", "e.template_id", "text", "Template, as served: package-id:Module:Entity."},
+		{"ledger_offset", "e.ledger_offset", "bigint", "Offset of the event."},
+		{"node_id", "e.node_id", "integer", "Node id of the event. (ledger_offset, node_id) is unique in a view of a template."},
+		{"record_time", "e.record_time", "timestamp with time zone", "Record time of the update. NULL where a snapshot did not say."},
+		{"synchronizer_id", "e.synchronizer_id", "text", "The synchronizer."},
+	}
+	active = base{"active", "a.contract_id IS NOT NULL",
+		"boolean", "Whether the contract is active since this event, at the watermark."}
+	created = []base{
+		{"created_at", "e.created_at", "timestamp with time zone", "Ledger time of the contract's creation."},
+		{"signatories", "e.signatories", "text[]", "Signatories."},
+		{"observers", "e.observers", "text[]", "Observers."},
+	}
+	value = map[Kind]base{
+		Template:  {"payload", "e.payload", "jsonb", "The whole payload as served."},
+		Interface: {"view_value", "e.view_value", "jsonb", "The whole interface view as served. NULL: it could not be computed."},
+		Argument:  {"choice_argument", "e.choice_argument", "jsonb", "The whole argument as served."},
+	}
+	exercised = []base{
+		{"exercise_result", "e.exercise_result", "jsonb", "Result of the exercise."},
+		{"acting_parties", "e.acting_parties", "text[]", "Who exercised it."},
+		{"consuming", "e.consuming", "boolean", "Whether it archived the contract."},
+	}
+)
+
+func bases(kind Kind) []base {
+	switch kind {
+	case Interface:
+		return append(slices.DeleteFunc(slices.Clone(place), func(b base) bool { return b.name == "template_id" }),
+			base{"interface_id", "e.interface_id", "text", "The interface, as served."}, active, value[kind])
+	case Argument:
+		return append(append(slices.Clone(place), exercised...), value[kind])
+	}
+	return append(append(slices.Clone(place), active), append(slices.Clone(created), value[kind])...)
+}
+
+// NewView returns the view of a subject, with the columns that were published before, in their places and with their types. Its changes
+// say what came, and what stays although its type says otherwise.
+func NewView(schema, name string, s *Subject, shape Shape, published []Column) (v View, changes []string) {
+	v = View{Schema: schema, Name: name, Subject: s, Shape: shape, Columns: slices.Clone(published)}
+	var wanted []Column
+	for _, b := range bases(s.Kind) {
+		wanted = append(wanted, Column{Path: []string{"@" + b.name}, Type: b.kind})
+	}
+	for _, p := range shape.parts {
+		wanted = append(wanted, Column{Path: p.path, Type: p.sql})
+	}
+	taken := func(name string) bool {
+		return slices.ContainsFunc(v.Columns, func(c Column) bool { return c.Name == name })
+	}
+	find := func(list []Column, path []string) int {
+		return slices.IndexFunc(list, func(c Column) bool { return slices.Equal(c.Path, path) })
+	}
+	for _, w := range wanted {
+		i := find(v.Columns, w.Path)
+		switch {
+		case i < 0:
+			w.Name = unique(columnName(w.Path), taken)
+			v.Columns = append(v.Columns, w)
+			if published != nil {
+				changes = append(changes, fmt.Sprintf("column %s came", w.Name))
+			}
+		case v.Columns[i].Type != w.Type:
+			changes = append(changes, fmt.Sprintf("column %s stays %s, though it would be %s now: what does not fit is NULL; drop the view to have it made anew",
+				v.Columns[i].Name, v.Columns[i].Type, w.Type))
+		}
+	}
+	for _, c := range published {
+		if find(wanted, c.Path) < 0 {
+			changes = append(changes, fmt.Sprintf("column %s stays, though no version has it", c.Name))
+		}
+	}
+	return v, changes
+}
+
+// ViewName is the name that a view of a subject has, unless it is taken: then it has a hash behind it.
+func ViewName(s *Subject, taken func(string) bool) string {
+	name := Fold(s.Package) + "_" + Fold(s.Entity)
+	if s.Kind == Argument {
+		name += "_" + Fold(s.Choice)
+	}
+	name = strings.ReplaceAll(name, ".", "_")
+	of := string(s.Kind) + "\x00" + s.Owner() + "\x00" + s.Choice
+	if name = shortened(name, of); !taken(name) {
+		return name
+	}
+	return unique(name[:min(len(name), nameBytes-9)]+"_"+hashed(of), taken)
+}
+
+func quoted(names ...string) string { return pgx.Identifier(names).Sanitize() }
+
+func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+
+// SQL returns the statements that make the view or replace it, with what analysts read in schema ledger.
+func (v *View) SQL(ledger string) []string {
+	known := map[string]base{}
+	for _, b := range bases(v.Subject.Kind) {
+		known["@"+b.name] = b
+	}
+	name := quoted(v.Schema, v.Name)
+	from := value[v.Subject.Kind].sql
+	var columns []string
+	comments := []string{"COMMENT ON VIEW " + name + " IS " + literal(v.comment())}
+	for _, c := range v.Columns {
+		expr, comment := "", ""
+		if b, ok := known[c.Path[0]]; ok {
+			expr, comment = b.sql, b.comment
+		} else {
+			expr, comment = c.Expression(ledger, from), v.describe(c)
+		}
+		columns = append(columns, expr+" AS "+quoted(c.Name))
+		comments = append(comments, "COMMENT ON COLUMN "+name+"."+quoted(c.Name)+" IS "+literal(comment))
+	}
+	return append([]string{"CREATE OR REPLACE VIEW " + name + " AS\nSELECT " + strings.Join(columns, ",\n    ") + "\n" + v.rows(ledger)}, comments...)
+}
+
+// rows chooses the events.
+func (v *View) rows(ledger string) string {
+	s := v.Subject
+	named := fmt.Sprintf("e.package_name = %s AND e.module_name = %s AND e.entity_name = %s", literal(s.Package), literal(s.Module), literal(s.Entity))
+	switch {
+	case s.Kind == Template:
+		return fmt.Sprintf("FROM %s.created_events e\n%s\nWHERE %s", quoted(ledger), activeNow(ledger), named)
+	case s.Kind == Interface:
+		return fmt.Sprintf("FROM %s.interface_views e\n%s\nWHERE %s", quoted(ledger), activeNow(ledger), named)
+	case s.OfInterface:
+		return fmt.Sprintf("FROM %[1]s.exercised_events e\nWHERE e.choice = %[2]s AND e.interface_id IN (SELECT i.interface_id FROM %[1]s.interfaces i WHERE i.package_name = %[3]s AND i.module_name = %[4]s AND i.entity_name = %[5]s)",
+			quoted(ledger), literal(s.Choice), literal(s.Package), literal(s.Module), literal(s.Entity))
+	}
+	return fmt.Sprintf("FROM %s.exercised_events e\nWHERE e.choice = %s AND e.interface_id IS NULL AND %s", quoted(ledger), literal(s.Choice), named)
+}
+
+// activeNow joins what is active since an event. It is left out of a query that does not ask, and leads one that asks for nothing else:
+// there are fewer active contracts than events.
+func activeNow(ledger string) string {
+	return fmt.Sprintf("LEFT JOIN %s.active_contracts a ON a.activated_offset = e.ledger_offset AND a.activated_node_id = e.node_id", quoted(ledger))
+}
+
+func (v *View) comment() string {
+	rows := map[Kind]string{Template: "creation event", Interface: "interface view of a creation event", Argument: "exercise"}
+	text := fmt.Sprintf("Typed view of %s, versions %s. One row per %s. A value that does not fit its column is NULL there, and is in %s.",
+		v.Subject, strings.Join(v.Shape.Versions, ", "), rows[v.Subject.Kind], value[v.Subject.Kind].name)
+	for _, note := range v.Shape.Notes {
+		text += " " + note + "."
+	}
+	return strings.ToValidUTF8(text[:min(len(text), 4000)], "")
+}
+
+func (v *View) describe(c Column) string {
+	for _, p := range v.Shape.parts {
+		if slices.Equal(p.path, c.Path) {
+			return described(c.Path) + ": " + p.daml
+		}
+	}
+	return described(c.Path) + ": in no version that is known"
+}
+
+// Expression is a column's expression, where its path leads into a value: that of views and, because PostgreSQL uses an index only for
+// the very same expression, that of indexes. A text is taken out as people write it: value -> 'a' ->> 'b'.
+func (c Column) Expression(ledger, value string) string {
+	var path, guards []string
+	for _, step := range c.Path {
+		switch {
+		case step == "#tag":
+			path = append(path, "tag")
+		case strings.HasPrefix(step, "="):
+			guards = append(guards, into(value, append(slices.Clone(path), "tag"), "->>")+" = "+literal(step[1:]))
+			path = append(path, "value")
+		default:
+			path = append(path, step)
+		}
+	}
+	text := into(value, path, "->>")
+	cast := func(function string) string { return quoted(ledger) + "." + function + "(" + text + ")" }
+	var scale int
+	expr := "(" + text + ")"
+	switch {
+	case c.Type == "boolean":
+		expr = cast("as_boolean")
+	case c.Type == "bigint":
+		expr = cast("as_bigint")
+	case c.Type == "date":
+		expr = cast("as_date")
+	case c.Type == "timestamp with time zone":
+		expr = cast("as_timestamptz")
+	case c.Type == "jsonb":
+		expr = fmt.Sprintf("nullif(%s, 'null'::jsonb)", into(value, path, "->"))
+	default:
+		if _, err := fmt.Sscanf(c.Type, "numeric(38,%d)", &scale); err == nil {
+			expr = fmt.Sprintf("%s.as_numeric(%s, %d)::%s", quoted(ledger), text, scale, c.Type)
+		}
+	}
+	if len(guards) > 0 {
+		expr = "CASE WHEN " + strings.Join(guards, " AND ") + " THEN " + expr + " END"
+	}
+	return expr
+}
+
+// into goes into a value, and takes the last step with an operator. A value that is no record is taken out whole: its path is empty.
+func into(value string, path []string, last string) string {
+	if len(path) == 0 {
+		return value + " #" + last[1:] + " '{}'"
+	}
+	expr := value
+	for i, step := range path {
+		operator := "->"
+		if i == len(path)-1 {
+			operator = last
+		}
+		expr += " " + operator + " " + literal(step)
+	}
+	return expr
+}

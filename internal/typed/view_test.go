@@ -1,0 +1,206 @@
+package typed
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/damllf/build"
+)
+
+func TestFold(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"owner": "owner", "initialAmount": "initial_amount", "DSO": "dso", "dsoParty": "dso_party", "optAmuletID": "opt_amulet_id", "HTTPServer": "http_server",
+		"_1": "_1", "a$b": "a_b", "x2Y": "x2_y", "already_folded": "already_folded", "splice-amulet": "splice_amulet", "Ünïcode": "ünïcode",
+	} {
+		require.Equal(t, want, Fold(name), name)
+	}
+	for want, path := range map[string][]string{
+		"amount_initial_amount": {"amount", "initialAmount"}, "parties_1": {"parties", "_1"}, "_1": {"1"}, "value": {"$"}, "source_tag": {"source", "#tag"},
+		"source_received": {"source", "=Received"}, "contract_id": {"@contract_id"},
+	} {
+		require.Equal(t, want, columnName(path))
+	}
+}
+
+// recordOf is the subject of a template with these fields.
+func recordOf(t *testing.T, s shelf, versions map[string][]build.Field, more ...build.DataType) (*Packages, *Subject) {
+	t.Helper()
+	var ids []string
+	for version, fields := range versions {
+		ids = append(ids, s.put(build.Package{Name: "p", Version: version, Modules: []build.Module{{
+			Name: "M", Types: append([]build.DataType{build.Record("T", fields...)}, more...), Templates: []build.Template{{Name: "T"}},
+		}}}))
+	}
+	slices.Sort(ids)
+	p := s.packages()
+	subjects, err := p.Subjects(ids)
+	require.NoError(t, err)
+	require.Len(t, subjects, 1)
+	return p, subjects[0]
+}
+
+func viewOf(t *testing.T, p *Packages, s *Subject, published []Column) (View, []string) {
+	t.Helper()
+	shape, err := p.Shape(s)
+	require.NoError(t, err)
+	return NewView("typed", "v", s, shape, published)
+}
+
+// fromValue are the columns that come from the value.
+func fromValue(v View) (list []string) {
+	for _, c := range v.Columns {
+		if !strings.HasPrefix(c.Path[0], "@") {
+			list = append(list, c.Name+" "+c.Type)
+		}
+	}
+	return list
+}
+
+func TestColumnsOfEveryType(t *testing.T) {
+	t.Parallel()
+	local := func(name string) build.Type { return build.Local("M:" + name) }
+	p, s := recordOf(t, shelf{}, map[string][]build.Field{"1": {
+		member("unit", build.Unit), member("bool", build.Bool), member("int", build.Int64), member("date", build.Date), member("time", build.Timestamp),
+		member("n0", build.Numeric(0)), member("n37", build.Optional(build.Numeric(37))), member("party", build.Party), member("cid", build.ContractID(local("T"))),
+		member("enum", local("E")), member("maybe", build.Optional(build.Optional(build.Text))), member("maybeUnit", build.Optional(build.Unit)),
+		member("list", build.List(build.Text)), member("map", build.TextMap(build.Text)), member("gen", build.GenMap(build.Text, build.Text)),
+		member("r", build.Optional(local("R"))), member("v", local("V")), member("tree", local("Tree")), member("none", local("Empty")),
+	}}, build.Enum("E", "A"), build.Record("R", member("x", build.Text), member("y", local("R2"))), build.Record("R2", member("z", build.Int64)),
+		build.Variant("V", member("A", build.Unit), member("B", build.Text), member("C", local("V.C"))), build.Record("V.C", member("q", build.Bool)),
+		build.Record("Tree", member("value", build.Text), member("kid", build.Optional(local("Tree")))), build.Record("Empty"))
+	v, changes := viewOf(t, p, s, nil)
+	require.Empty(t, changes)
+	require.Equal(t, []string{
+		"bool boolean", "int bigint", "date date", "time timestamp with time zone", "n0 numeric(38,0)", "n37 numeric(38,37)", "party text", "cid text", "enum text",
+		"maybe jsonb", "maybe_unit jsonb", "list jsonb", "map jsonb", "gen jsonb", "r_x text", "r_y_z bigint", "v_tag text", "v_b text", "v_c_q boolean",
+		"tree_value text", "tree_kid jsonb",
+	}, fromValue(v))
+	sql := v.SQL("ledger")[0]
+	require.Contains(t, sql, `CASE WHEN e.payload -> 'v' ->> 'tag' = 'C' THEN "ledger".as_boolean(e.payload -> 'v' -> 'value' ->> 'q') END AS "v_c_q"`)
+	require.Contains(t, sql, `WHERE e.package_name = 'p' AND e.module_name = 'M' AND e.entity_name = 'T'`)
+}
+
+func TestColumnsThatFoldToOneName(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("aB", 100)
+	p, s := recordOf(t, shelf{}, map[string][]build.Field{"1": {
+		member("fooBar", build.Text), member("foo_bar", build.Int64), member("FooBar", build.Bool), member("contractId", build.Text), member("payload", build.Text),
+		member(long, build.Text), member(long+"x", build.Text), member("order", build.Text),
+	}})
+	v, _ := viewOf(t, p, s, nil)
+	list := fromValue(v)
+	require.Equal(t, []string{"foo_bar text", "foo_bar_2 bigint", "foo_bar_3 boolean", "contract_id_2 text", "payload_2 text"}, list[:5])
+	require.NotEqual(t, list[5], list[6])
+	names := map[string]bool{}
+	for _, c := range v.Columns {
+		require.LessOrEqual(t, len(c.Name), nameBytes)
+		require.False(t, names[c.Name])
+		names[c.Name] = true
+	}
+}
+
+// What was published keeps its place, name and type, whatever the types are now.
+func TestPublishedColumnsStay(t *testing.T) {
+	t.Parallel()
+	s := shelf{}
+	p, subject := recordOf(t, s, map[string][]build.Field{"1.9": {member("a", build.Int64), member("b", build.Text), member("gone", build.Text)}})
+	first, _ := viewOf(t, p, subject, nil)
+	p, subject = recordOf(t, shelf{}, map[string][]build.Field{
+		"1.9": {member("a", build.Int64), member("b", build.Text)}, "1.10": {member("a", build.Text), member("new", build.Optional(build.Date)), member("b", build.Text)},
+	})
+	second, changes := viewOf(t, p, subject, first.Columns)
+	require.Equal(t, first.Columns, second.Columns[:len(first.Columns)])
+	require.Equal(t, []string{"a bigint", "b text", "gone text", "new date"}, fromValue(second))
+	require.Len(t, changes, 3)
+	require.Contains(t, changes[0], "column a stays bigint, though it would be text now")
+	require.Equal(t, "column new came", changes[1])
+	require.Contains(t, changes[2], "column gone stays")
+	require.Contains(t, second.SQL("ledger")[1], "a is Text in version 1.10, and was Int64")
+
+	fresh, _ := viewOf(t, p, subject, nil)
+	require.Equal(t, []string{"a text", "new date", "b text"}, fromValue(fresh), "in a view that is new it is text")
+}
+
+func TestLargeValuesHaveRoom(t *testing.T) {
+	t.Parallel()
+	var wide, fields []build.Field
+	for i := range 60 {
+		wide = append(wide, member(fmt.Sprintf("w%d", i), build.Text))
+		fields = append(fields, member(fmt.Sprintf("f%d", i), build.Local("M:Wide")))
+	}
+	p, s := recordOf(t, shelf{}, map[string][]build.Field{"1": fields}, build.Record("Wide", wide...))
+	v, _ := viewOf(t, p, s, nil)
+	require.Len(t, fromValue(v), 60)
+	require.Equal(t, "f0 jsonb", fromValue(v)[0])
+
+	for i := range 2000 {
+		fields = append(fields, member(fmt.Sprintf("m%d", i), build.Text))
+	}
+	p, s = recordOf(t, shelf{}, map[string][]build.Field{"1": fields}, build.Record("Wide", wide...))
+	v, _ = viewOf(t, p, s, nil)
+	require.LessOrEqual(t, len(fromValue(v)), mostColumns)
+	require.NotEmpty(t, fromValue(v))
+}
+
+func TestViewNames(t *testing.T) {
+	t.Parallel()
+	s := &Subject{Kind: Argument, Package: "splice-amulet", Module: "M", Entity: "AmuletRules.X", Choice: "AmuletRules_Transfer"}
+	free := func(string) bool { return false }
+	require.Equal(t, "splice_amulet_amulet_rules_x_amulet_rules_transfer", ViewName(s, free))
+	other := ViewName(s, func(name string) bool { return name == ViewName(s, free) })
+	require.Regexp(t, "^splice_amulet_amulet_rules_x_amulet_rules_transfer_[0-9a-f]{8}$", other)
+	s.Choice = strings.Repeat("Long", 50)
+	require.Len(t, ViewName(s, free), nameBytes)
+}
+
+func TestShapeOfWhatIsNotKnown(t *testing.T) {
+	t.Parallel()
+	s := shelf{}
+	id := s.put(example(build.ID([]byte("gone"))))
+	p := s.packages()
+	subjects, err := p.Subjects([]string{id, build.ID([]byte("gone"))})
+	require.NoError(t, err)
+	require.Equal(t, []string{"interface p:M:I", "template p:M:T", "the arguments of choice Go of p:M:T"}, names(subjects))
+	_, err = p.Shape(subjects[1])
+	require.ErrorContains(t, err, "the types of template p:M:T are not known: version 1.2.3 is left out: packages that its types are of are not there")
+}
+
+func names(subjects []*Subject) (list []string) {
+	for _, s := range subjects {
+		list = append(list, s.String())
+	}
+	return list
+}
+
+func TestFind(t *testing.T) {
+	t.Parallel()
+	s := shelf{}
+	o := s.put(other())
+	id := s.put(example(o))
+	p := s.packages()
+	subjects, err := p.Subjects([]string{id, o})
+	require.NoError(t, err)
+	for _, name := range []string{"T", "M:T", "p:M:T", "#p:M:T", id + ":M:T"} {
+		found, err := Find(subjects, name)
+		require.NoError(t, err, name)
+		require.Equal(t, []string{"template p:M:T", "the arguments of choice Go of p:M:T"}, names(found))
+	}
+	for _, name := range []string{"", "t", "q:M:T", "p:M", "p:M:T:T", "'; --", strings.Repeat("x", 10_000)} {
+		_, err := Find(subjects, name)
+		var wrong *NameError
+		require.ErrorAs(t, err, &wrong, name)
+		require.Equal(t, []string{"p:M:I", "p:M:T"}, wrong.Candidates, "there are so few that all are named")
+	}
+}
+
+func TestVersionsAreComparedByNumber(t *testing.T) {
+	t.Parallel()
+	list := []string{"1.10", "1.9.0", "1.9", "99999999999999999999.1", "2"}
+	slices.SortFunc(list, compareVersions)
+	require.Equal(t, []string{"1.9", "1.9.0", "1.10", "2", "99999999999999999999.1"}, list)
+}
