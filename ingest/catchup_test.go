@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 )
 
@@ -414,7 +415,7 @@ func TestAnotherHistoryWhileCatchingUp(t *testing.T) {
 					}
 					return at, updateID, nil
 				}
-				l.sink.compare = func(context.Context, ledger.Page, func(ledger.Difference) error) error { return nil }
+				l.sink.compare = func(context.Context, ledger.Page, func(findings.Difference) error) error { return nil }
 				stop := l.run()
 				if c.another {
 					var problem *ledger.Problem

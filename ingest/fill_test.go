@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 )
 
@@ -49,7 +50,7 @@ func (s fillSink) LastUpdate(context.Context, ledger.Offset) (ledger.Offset, str
 	return 0, "", nil
 }
 
-func (s fillSink) Compare(context.Context, ledger.Page, func(ledger.Difference) error) error {
+func (s fillSink) Compare(context.Context, ledger.Page, func(findings.Difference) error) error {
 	return nil
 }
 

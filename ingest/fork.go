@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 )
 
@@ -124,7 +125,7 @@ func (c *forkCheck) compareContent(ctx context.Context, last anchor, update *led
 			found, err = c.differences(ctx, page)
 		}
 		if Lasting(err) {
-			err, found = nil, ledger.Comparison{}
+			err, found = nil, findings.Comparison{}
 		}
 	}
 	if err != nil {
@@ -145,7 +146,7 @@ func (c *forkCheck) compareContent(ctx context.Context, last anchor, update *led
 	return nil
 }
 
-func (c *forkCheck) differences(ctx context.Context, page ledger.Page) (found ledger.Comparison, err error) {
+func (c *forkCheck) differences(ctx context.Context, page ledger.Page) (found findings.Comparison, err error) {
 	err = c.stored.Compare(ctx, page, found.Add)
 	return found, err
 }

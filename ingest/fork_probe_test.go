@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 )
 
@@ -105,9 +106,9 @@ func (h *chronicle) sink(differences *int) *fakeSink {
 			}
 			return at, id, nil
 		},
-		compare: func(_ context.Context, _ ledger.Page, found func(ledger.Difference) error) error {
+		compare: func(_ context.Context, _ ledger.Page, found func(findings.Difference) error) error {
 			for range *differences {
-				if err := found(ledger.Difference{Kind: ledger.Missing, Relation: "created"}); err != nil {
+				if err := found(findings.Difference{Kind: findings.Missing, Relation: "created"}); err != nil {
 					return err
 				}
 			}
@@ -232,19 +233,19 @@ func TestADamagedUpdateIsNoOtherHistory(t *testing.T) {
 func TestAnUpgradedParticipantHasNotDamagedAnything(t *testing.T) {
 	t.Parallel()
 	stored, value := chronicleOf("first", 10, 20), "value"
-	lacking := ledger.Difference{Kind: ledger.Altered, Relation: "updates", Offset: 20, Column: "external_transaction_hash", Wanted: &value}
-	altered := ledger.Difference{Kind: ledger.Altered, Relation: "updates", Offset: 20, Column: "workflow_id", Stored: &value}
+	lacking := findings.Difference{Kind: findings.Altered, Relation: "updates", Offset: 20, Column: "external_transaction_hash", Wanted: &value}
+	altered := findings.Difference{Kind: findings.Altered, Relation: "updates", Offset: 20, Column: "workflow_id", Stored: &value}
 	for name, c := range map[string]struct {
-		found []ledger.Difference
+		found []findings.Difference
 		level string
 	}{
-		"columns that were not sent":    {[]ledger.Difference{lacking, lacking}, "level=INFO"},
-		"another column too":            {[]ledger.Difference{lacking, altered}, "level=ERROR"},
-		"a value that is not shown now": {[]ledger.Difference{altered}, "level=ERROR"},
-		"a row that is not stored":      {[]ledger.Difference{{Kind: ledger.Missing, Relation: "created", Offset: 20}}, "level=ERROR"},
+		"columns that were not sent":    {[]findings.Difference{lacking, lacking}, "level=INFO"},
+		"another column too":            {[]findings.Difference{lacking, altered}, "level=ERROR"},
+		"a value that is not shown now": {[]findings.Difference{altered}, "level=ERROR"},
+		"a row that is not stored":      {[]findings.Difference{{Kind: findings.Missing, Relation: "created", Offset: 20}}, "level=ERROR"},
 	} {
 		sink := stored.sink(new(int))
-		sink.compare = func(_ context.Context, _ ledger.Page, found func(ledger.Difference) error) error {
+		sink.compare = func(_ context.Context, _ ledger.Page, found func(findings.Difference) error) error {
 			for _, d := range c.found {
 				if err := found(d); err != nil {
 					return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 )
 
@@ -24,7 +25,7 @@ type StoredUpdates interface {
 	// if the update had none that could be read.
 	LastUpdate(ctx context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, err error)
 	// Compare compares what is stored of a page's range with the page. An error of found ends it and is returned.
-	Compare(ctx context.Context, page ledger.Page, found func(ledger.Difference) error) error
+	Compare(ctx context.Context, page ledger.Page, found func(findings.Difference) error) error
 }
 
 // CheckFork checks, before a comparison or repair, whether a participant has the updates that are stored up to an offset. If it
@@ -80,13 +81,13 @@ func CheckFork(ctx context.Context, source UpdateReader, stored StoredUpdates, a
 func (f forkProber) onlyDamaged(ctx context.Context, update *ledger.Update) (bool, error) {
 	page := ledger.Page{From: update.Offset - 1, To: update.Offset, Updates: []ledger.Update{*update}}
 	rowLost, altered, lost := false, false, 0
-	err := f.stored.Compare(ctx, page, func(d ledger.Difference) error {
+	err := f.stored.Compare(ctx, page, func(d findings.Difference) error {
 		switch {
-		case d.Relation == "updates" && d.Kind == ledger.Missing:
+		case d.Relation == "updates" && d.Kind == findings.Missing:
 			rowLost = true
 		case d.Relation == "updates" && d.Column != "update_id" && !d.Lacking():
 			altered = true
-		case d.Kind == ledger.Missing && d.Element:
+		case d.Kind == findings.Missing && d.Element:
 			lost++
 		}
 		return nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 )
 
@@ -222,7 +223,7 @@ func TestAnotherHistoryWhileReading(t *testing.T) {
 					}
 					return at, updateID, nil
 				}
-				l.sink.compare = func(context.Context, ledger.Page, func(ledger.Difference) error) error { return nil }
+				l.sink.compare = func(context.Context, ledger.Page, func(findings.Difference) error) error { return nil }
 				l.sink.append = func(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
 					time.Sleep(time.Second) // the first page is on its way while the second is read
 					return l.memory.append(ctx, scope, pages)

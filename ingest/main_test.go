@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 )
 
@@ -80,7 +81,7 @@ type fakeSink struct {
 	write     func(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error
 	project   func(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) error
 	last      func(ctx context.Context, upTo ledger.Offset) (ledger.Offset, string, error) // nil: nothing is stored
-	compare   func(ctx context.Context, page ledger.Page, found func(ledger.Difference) error) error
+	compare   func(ctx context.Context, page ledger.Page, found func(findings.Difference) error) error
 }
 
 func (f *fakeSink) Watermark(ctx context.Context) (ledger.Offset, bool, error) {
@@ -116,7 +117,7 @@ func (f *fakeSink) LastUpdate(ctx context.Context, upTo ledger.Offset) (ledger.O
 	return f.last(ctx, upTo)
 }
 
-func (f *fakeSink) Compare(ctx context.Context, page ledger.Page, found func(ledger.Difference) error) error {
+func (f *fakeSink) Compare(ctx context.Context, page ledger.Page, found func(findings.Difference) error) error {
 	return f.compare(ctx, page, found)
 }
 
@@ -137,7 +138,7 @@ type memory struct {
 }
 
 func (m *memory) sink() *fakeSink {
-	same := func(context.Context, ledger.Page, func(ledger.Difference) error) error { return nil }
+	same := func(context.Context, ledger.Page, func(findings.Difference) error) error { return nil }
 	return &fakeSink{
 		watermark: m.watermark, start: m.start, append: m.append, ahead: m.ahead, write: m.write, project: m.project, compare: same,
 	}

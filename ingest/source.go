@@ -61,8 +61,8 @@ type SnapshotSink interface {
 	) (ledger.SnapshotProgress, error)
 }
 
-// HistorySource is what the history loop needs of a service of the transaction history.
-type HistorySource interface {
+// TransactionsSource is what the transactions loop needs of a Scan service.
+type TransactionsSource interface {
 	// Describe asks who the service is and whether its history is complete.
 	Describe(ctx context.Context) (ledger.HistoryService, error)
 	// TransactionsAfter reads the records after a cursor in the service's order, as far as one request brings. No records: none
@@ -73,8 +73,8 @@ type HistorySource interface {
 	NewestTransactions(ctx context.Context, n int) ([]ledger.Transaction, error)
 }
 
-// HistorySink is where the transaction history is written.
-type HistorySink interface {
+// TransactionsSink is where the transaction history is written.
+type TransactionsSink interface {
 	// HistoryPosition returns the position at which reading resumes, with the last records of the generation that is read, the
 	// oldest first: HistoryWindowLimit of them, or all.
 	HistoryPosition(ctx context.Context) (ledger.HistoryPosition, []ledger.HistoryMark, error)

@@ -10,8 +10,8 @@ type ContractPage struct {
 }
 
 // DecodeContractEntries decodes the JSON array that /v2/state/active-contracts serves (interface.md, "Active contract
-// entry"). Members and variants that are not known are kept, see [ContractEntry]. All errors are *DecodeError. What
-// is returned shares no memory with body, but texts and lists with what was decoded before: nothing of it may be changed.
+// entry"). Unknown members and variants are kept, see [ContractEntry]. All errors are *DecodeError. The
+// result shares no memory with body, but it shares texts and lists with earlier results: don't change it.
 func DecodeContractEntries(body []byte) ([]ContractEntry, error) {
 	return decode(body, answer{levels: 1}, (*decoder).entries)
 }

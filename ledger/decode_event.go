@@ -2,14 +2,14 @@ package ledger
 
 import "slices"
 
-// saidOffset is an offset that an event repeats of its update.
+// saidOffset is the update's offset as an event repeats it.
 type saidOffset struct {
 	offset Offset
 	at     int // where it stands
 }
 
-// belongs reads the offset that an event repeats of its update, whose own may stand behind its events. Servers leave it out or
-// send zero where they do not populate it.
+// belongs reads the update's offset that an event repeats. The update's own may come after its events. Servers may leave the
+// event's offset out, or send zero.
 func (d *decoder) belongs() {
 	said := saidOffset{offset: Offset(d.int64()), at: d.begun}
 	switch {
@@ -42,7 +42,7 @@ func (d *decoder) event(u *Update, variants *known[Update]) {
 	}
 }
 
-// unknownEvent keeps an event of a kind that is not known, with its node id where that can be read.
+// unknownEvent keeps an event of an unknown kind, with its node id if that can be read.
 func (d *decoder) unknownEvent(begun int, raw JSON) UnknownElement {
 	event, r := d.unknownElement(begun, raw)
 	event.NodeID = r.nodeID
@@ -67,7 +67,7 @@ var transactionEvents = membersOf(
 	}),
 ).keep()
 
-// creation reads a creation. One that a snapshot carries brings its own offset; that of others is their update's.
+// creation reads a creation. In a snapshot it has an offset of its own, else it has its update's.
 func (d *decoder) creation(e *CreatedEvent, origin Origin) {
 	e.Origin = origin
 	members := createdMembers
@@ -100,7 +100,7 @@ var creationMembers = []member[CreatedEvent]{
 	may("observers", func(d *decoder, e *CreatedEvent) { e.Observers = d.partyList() }),
 	must("createdAt", func(d *decoder, e *CreatedEvent) { e.CreatedAt = d.time() }),
 	must("packageName", func(d *decoder, e *CreatedEvent) { e.PackageName = *d.shared() }),
-	// 3.3 leaves out what follows.
+	// Release 3.3 has none of the following members.
 	may("representativePackageId", func(d *decoder, e *CreatedEvent) { e.RepresentativePackageID = d.shared() }),
 	may("acsDelta", func(d *decoder, e *CreatedEvent) { e.ACSDelta = d.optionalBool() }),
 }
@@ -114,7 +114,7 @@ func (d *decoder) interfaceViews() []InterfaceView {
 	return orEmpty(d.views.take())
 }
 
-// orEmpty is a list that was sent.
+// orEmpty returns a list that was sent: empty, not nil, if it has no elements.
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -171,7 +171,7 @@ var exercisedMembers = membersOf(
 	may("acsDelta", func(d *decoder, e *ExercisedEvent) { e.ACSDelta = d.optionalBool() }), // 3.3 leaves it out
 )
 
-// topologyEvents reads the events of a topology transaction. The server numbers none: their index serves as node id.
+// topologyEvents reads the events of a topology transaction. The server sends no node ids: their index is used.
 func (d *decoder) topologyEvents(u *Update) {
 	node := int32(0)
 	for next := d.begin(); next && !d.refused; next = d.more() {

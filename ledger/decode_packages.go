@@ -9,7 +9,7 @@ type VettedPackagesPage struct {
 }
 
 // DecodeVettedPackagesPage decodes the JSON object that /v2/package-vetting/list serves. The list must be there: a page
-// without one is not taken for the end. Members that are not known are left out. All errors are *DecodeError. What is
+// without one is not taken for the end. Unknown members are left out. All errors are *DecodeError. What is
 // returned shares no memory with body.
 func DecodeVettedPackagesPage(body []byte) (VettedPackagesPage, error) {
 	return decode(body, answer{plain: true}, func(d *decoder) (page VettedPackagesPage) {
@@ -32,7 +32,7 @@ var vettedPageMembers = membersOf(
 
 // DecodeVettingUpdate decodes the JSON object that /v2/package-vetting/update serves (interface.md, endpoint 4): what
 // was vetted before, nil where nothing ever was, and what is vetted after. Where nothing was, the first may be absent,
-// null, or an object in which nothing is populated. Members that are not known are left out. All errors are
+// null, or an object in which nothing is populated. Unknown members are left out. All errors are
 // *DecodeError. What is returned shares no memory with body.
 func DecodeVettingUpdate(body []byte) (past *VettedPackages, now VettedPackages, err error) {
 	both, err := decode(body, answer{plain: true}, func(d *decoder) (u vettingUpdate) {
@@ -59,7 +59,7 @@ var vettingUpdateMembers = membersOf(
 	must("newVettedPackages", func(d *decoder, u *vettingUpdate) { vettedMembers.read(d, &u.now) }),
 ).leaveOut()
 
-// unpopulatedMembers are those of vetted packages where nothing is populated.
+// unpopulatedMembers are the members of vetted packages that hold nothing.
 var unpopulatedMembers = membersOf(
 	may("packages", func(d *decoder, _ *vettingUpdate) {
 		if d.begin() {

@@ -48,7 +48,7 @@ func (d *decoder) records() []Transaction {
 	return list
 }
 
-// record reads a record. One that is of no known kind, or without a date, is kept as it was sent, whatever stands in its parts.
+// record reads a record. One of an unknown kind, or without a date, is kept as it was sent, whatever its parts hold.
 func (d *decoder) record(t *Transaction) {
 	begun := d.mark()
 	*t, d.wordForUnit = Transaction{}, ""
@@ -79,7 +79,7 @@ func (d *decoder) record(t *Transaction) {
 	}
 }
 
-// recordKinds are the known kinds, with the types and the members that tell of them.
+// recordKinds are the known kinds, with their types and the members that identify them.
 var recordKinds = [...]struct {
 	kind      TransactionKind
 	typ, part string
@@ -90,8 +90,8 @@ var recordKinds = [...]struct {
 	{TransactionAbort, "abort_transfer_instruction", "abort_transfer_instruction"},
 }
 
-// kindOf is the kind of a record that holds one part. A type that the server tells (else nil) says the same, or is not known:
-// then the kind is unknown, as that of a record with no part or several, of which interface.md does not say what they mean.
+// kindOf returns the kind of a record that has one part. The server's type, nil if it sent none, must agree; with an unknown type the
+// kind is unknown, like that of a record without a part or with several, whose meaning interface.md does not give.
 func kindOf(typ *string, parts [len(recordKinds)]bool) (kind TransactionKind, field string, err error) {
 	named, held, count := -1, -1, 0
 	for i := range recordKinds {
@@ -114,7 +114,7 @@ func kindOf(typ *string, parts [len(recordKinds)]bool) (kind TransactionKind, fi
 	return recordKinds[held].kind, "", nil
 }
 
-// outline is what tells which kind a record is of, and what is read of it where that is not known.
+// outline holds the members that decide a record's kind, and those that are read of a record of an unknown kind.
 type outline struct {
 	Transaction
 	dated bool
@@ -221,7 +221,7 @@ const (
 
 var errTwoWords = errors.New("calls the unit of value both coin and amulet")
 
-// unit notes the server's word for the unit of value, which stands in the name of the member that comes. A record has one.
+// unit stores the server's word for the unit of value, which is in the next member's name. A record has one.
 func (d *decoder) unit(word string) {
 	if d.wordForUnit != "" && d.wordForUnit != word {
 		d.peek()
@@ -230,7 +230,7 @@ func (d *decoder) unit(word string) {
 	d.wordForUnit = word
 }
 
-// inputAmount reads what the sender put in, under a name with a word for the unit.
+// inputAmount reads the amount of the sender's inputs, whose name contains the word for the unit.
 func (d *decoder) inputAmount(word string) *Decimal {
 	d.unit(word)
 	return d.optionalAmount()

@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// mostElements is how many updates and checkpoints, or records of the transaction history, may stand in one answer. Of
-// updates 2,000 are asked for at most, of records 1,000. The smallest take a hundred times their JSON in memory.
+// mostElements is how many updates and checkpoints, or records of the transaction history, may be in one answer. The
+// indexer requests at most 2,000 updates, or 1,000 records. The smallest take a hundred times their JSON in memory.
 const mostElements = 100_000
 
-// mostTimes is how many synchronizers an offset checkpoint may tell of. A participant is connected to some; each is a row.
+// mostTimes is how many synchronizers an offset checkpoint may have times of. Each is a row; a participant is connected to few.
 const mostTimes = 1000
 
 var errTooManyTimes = fmt.Errorf("is one more than the %d that are read: one for each synchronizer of the participant", mostTimes)
 
 var errTooMany = fmt.Errorf("is one more than the %d that are read of an answer; no server serves as many at once", mostElements)
 
-// UpdateList is what a list response of updates holds.
+// UpdateList is a response with a list of updates.
 type UpdateList struct {
 	Updates     []Update
 	Checkpoints []OffsetCheckpoint
@@ -36,7 +36,7 @@ type UpdatePage struct {
 
 // DecodeUpdateList decodes the JSON array that /v2/updates and /v2/updates/flats serve in ascending order
 // (interface.md, "Update"). Offsets of updates must grow and lie above after; a
-// checkpoint may repeat the offset before it, or after. Members and variants that are not known are kept, see
+// checkpoint may repeat the offset before it, or after. Unknown members and variants are kept, see
 // [Update]. All errors are *DecodeError. What is returned shares no memory with body, but texts and lists with what was
 // decoded before: nothing of it may be changed.
 func DecodeUpdateList(body []byte, after Offset) (UpdateList, error) {
@@ -131,8 +131,8 @@ func (d *decoder) updates(o order) (list UpdateList) {
 	return list
 }
 
-// expected is how many elements of a list follow, if they are as large as those that came since it began: of many small ones
-// at its head no more than eight times as many.
+// expected estimates how many elements of a list follow, from the size of those before: at most eight times as many as these, because
+// a list may begin with many small ones.
 func (d *decoder) expected(came, begun int) int {
 	if came == 0 {
 		return 1
@@ -144,7 +144,7 @@ func (d *decoder) expected(came, begun int) int {
 // mostPlain is the most JSON that an update, or an entry of a snapshot, may have to be plain, in bytes.
 const mostPlain = 1 << 20
 
-// listed reads an element of a list of updates, into the room for an update or else into a checkpoint.
+// listed reads an element of a list of updates: an update into the given memory, or a checkpoint.
 func (d *decoder) listed(into *Update) *OffsetCheckpoint {
 	started, unusual := d.at, d.unusual
 	*into = Update{}
@@ -277,7 +277,7 @@ var traceMembers = membersOf(
 	may("tracestate", func(d *decoder, u *Update) { u.TraceState = d.single() }),
 ).keep()
 
-// trace leaves the members that are not known in the update's Extra.
+// trace reads the trace context. It puts unknown members into the update's Extra.
 func (d *decoder) trace(u *Update) {
 	u.Extra = traceMembers.read(d, u)
 	if u.Extra == nil && u.TraceParent == nil && u.TraceState == nil {

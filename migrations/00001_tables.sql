@@ -6,22 +6,22 @@
 CREATE SCHEMA ledger;
 COMMENT ON SCHEMA ledger IS 'The ledger as one participant shows it, up to ledger.latest_offset(). Read docs/sql.md.';
 
--- Rows that nothing else could tell again are kept twice ---------------------------------------------------------
+-- Rows that can't be restored from elsewhere are kept twice -----------------------------------------------------
 --
--- What the database holds, from where to where, and what a number stands for: a table X of such rows is one of two partitions of X_both.
--- X is read; X_copy is a copy that nobody reads until X is damaged. Whoever writes writes X_both: each statement does to the copy, from
--- what stands in the copy, what it does to the table. So damage of the one never gets into the other.
+-- These rows say what the database holds, from which offset to which, and what each number means. A table X of such rows is one of the
+-- two partitions of X_both. X is read; X_copy is read only if X is damaged. Writers write X_both: each statement changes the copy, from
+-- the copy's own values, as it changes the table. So damage of one never gets into the other.
 --
--- A digest beside each row tells which of two that differ was damaged. It is made of the values that are written. A row that is made of
--- another one has a digest only where that one was intact.
+-- Each row has a digest, which shows which of two rows that differ is damaged. It is computed from the values that are written. A row
+-- that is computed from another row has a digest only if that one was intact.
 
--- They are for rows of any table, which only functions with a quoted body can be, and so simple that statements have them
--- inlined: hence none calls another one. Times are in the session's time zone, which is UTC in all of the indexer's.
+-- These functions take a row of any table; only a quoted body allows that. None calls another one, so that PostgreSQL inlines them into
+-- the statements. They print times in the session's time zone, which is UTC in all sessions of the indexer.
 
 CREATE FUNCTION row_digest(r anyelement) RETURNS bytea LANGUAGE sql STABLE PARALLEL SAFE AS $digest$
 SELECT sha256(convert_to(jsonb_strip_nulls(to_jsonb(r) - '{is_copy,digest,intact,recorded_at}'::text[])::text, 'UTF8'))
 $digest$;
-COMMENT ON FUNCTION row_digest(anyelement) IS 'The digest of a row that is kept twice: over all columns that are not NULL, by their names, but for is_copy and digest, for recorded_at, which is another one where the same is recorded again, and for intact, which says of a row in the making whether the rows that it is made of were.';
+COMMENT ON FUNCTION row_digest(anyelement) IS 'The digest of a row that is kept twice: over all columns that are not NULL, by their names, but for is_copy and digest, for recorded_at, which changes when the same is recorded again, and for intact, a column of queries only: whether the rows that a new row is computed from were intact.';
 
 CREATE FUNCTION is_intact(r anyelement) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE AS $digest$
 SELECT coalesce((to_jsonb(r) ->> 'digest')::bytea = sha256(convert_to(jsonb_strip_nulls(to_jsonb(r) - '{is_copy,digest,intact,recorded_at}'::text[])::text, 'UTF8')), false)
@@ -46,7 +46,7 @@ CREATE TABLE participant_both (
 ) PARTITION BY LIST (is_copy);
 CREATE TABLE participant PARTITION OF participant_both FOR VALUES IN (false);
 CREATE TABLE participant_copy PARTITION OF participant_both FOR VALUES IN (true);
-COMMENT ON TABLE participant IS 'The one ledger that this database belongs to. Empty while the server has not told who it is.';
+COMMENT ON TABLE participant IS 'The participant whose ledger these tables hold. Empty while the server has not told its id.';
 
 CREATE TABLE scopes_both (
     scope       text NOT NULL,
@@ -58,7 +58,7 @@ CREATE TABLE scopes_both (
 ) PARTITION BY LIST (is_copy);
 CREATE TABLE scopes PARTITION OF scopes_both FOR VALUES IN (false);
 CREATE TABLE scopes_copy PARTITION OF scopes_both FOR VALUES IN (true);
-COMMENT ON TABLE scopes IS 'What the hashes in coverage stand for.';
+COMMENT ON TABLE scopes IS 'The scopes that the hashes in coverage stand for.';
 
 CREATE TABLE leadership (
     role      text PRIMARY KEY,
@@ -66,7 +66,7 @@ CREATE TABLE leadership (
     holder    text,
     led_since timestamptz
 );
-COMMENT ON TABLE leadership IS 'One row per writing role. Every write transaction holds its row FOR SHARE at its own epoch, so that a leader of the past can commit nothing.';
+COMMENT ON TABLE leadership IS 'One row per writing role. Every write transaction holds its row FOR SHARE at its own epoch, so that an earlier leader can commit nothing.';
 INSERT INTO leadership (role, epoch) VALUES ('updates', 0), ('transactions', 0), ('history', 0), ('repair', 0);
 
 CREATE TABLE checkpoints_both (
@@ -80,11 +80,11 @@ CREATE TABLE checkpoints_both (
 ) PARTITION BY LIST (is_copy);
 CREATE TABLE checkpoints PARTITION OF checkpoints_both FOR VALUES IN (false);
 CREATE TABLE checkpoints_copy PARTITION OF checkpoints_both FOR VALUES IN (true);
-COMMENT ON TABLE checkpoints IS 'Where each stream resumes. For updates this is the watermark: the projected end, and what readers see.';
+COMMENT ON TABLE checkpoints IS 'Where each stream resumes. For updates this is the watermark, up to which readers see everything.';
 
 CREATE FUNCTION watermark() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates');
-COMMENT ON FUNCTION watermark() IS 'What is shown ends with this offset. NULL: nothing has been indexed. Shown as ledger.latest_offset().';
+COMMENT ON FUNCTION watermark() IS 'The last offset that is shown. NULL: nothing has been indexed. Shown as ledger.latest_offset().';
 
 CREATE TABLE coverage_both (
     stream         text   NOT NULL,
@@ -97,11 +97,11 @@ CREATE TABLE coverage_both (
     CHECK (from_exclusive < to_inclusive)
 ) PARTITION BY LIST (is_copy);
 CREATE TABLE coverage PARTITION OF coverage_both (
-    -- A writer whose twin is still in doubt waits here for it, and is refused if the twin committed.
+    -- If two writers store the same range the second one waits here, and fails if the first one commits.
     CONSTRAINT coverage_once EXCLUDE USING gist (int8range(from_exclusive, to_inclusive, '(]') WITH &&) WHERE (stream = 'updates')
 ) FOR VALUES IN (false) WITH (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
 CREATE TABLE coverage_copy PARTITION OF coverage_both FOR VALUES IN (true) WITH (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
-COMMENT ON TABLE coverage IS 'Which offset ranges are in the facts. Written in the transaction that writes the facts.';
+COMMENT ON TABLE coverage IS 'The offset ranges whose facts are stored. Written in the transaction that writes the facts.';
 
 CREATE TABLE snapshots_both (
     snapshot_offset bigint NOT NULL,
@@ -118,7 +118,7 @@ CREATE TABLE snapshots_both (
 CREATE TABLE snapshots PARTITION OF snapshots_both FOR VALUES IN (false);
 CREATE TABLE snapshots_copy PARTITION OF snapshots_both FOR VALUES IN (true);
 CREATE UNIQUE INDEX snapshots_one_unfinished ON snapshots ((finished_at IS NULL)) WHERE finished_at IS NULL;
-COMMENT ON TABLE snapshots IS 'Snapshots that were read, or are being read: token is where the next page starts.';
+COMMENT ON TABLE snapshots IS 'Snapshots that were read or are being read. token: where the next page starts.';
 
 CREATE TABLE floors_both (
     stream           text NOT NULL,
@@ -132,7 +132,7 @@ CREATE TABLE floors_both (
 CREATE TABLE floors PARTITION OF floors_both FOR VALUES IN (false);
 CREATE TABLE floors_copy PARTITION OF floors_both FOR VALUES IN (true);
 COMMENT ON TABLE floors IS 'From where events are complete, and from where the active set is known at every offset (NULL: nowhere).';
-COMMENT ON COLUMN floors.waiting_snapshot IS 'The snapshot that is to lower the state floor to its offset: it is being read, or waits for the history that leads on from it. Carried rows of another one are shown, its own are not. NULL: none waits.';
+COMMENT ON COLUMN floors.waiting_snapshot IS 'The snapshot that will lower the state floor to its offset. It is being read, or waits for the history above it to be filled in. Its carried rows are not shown yet. NULL: no snapshot waits.';
 
 CREATE TABLE partitions (
     relation    text   NOT NULL,
@@ -182,8 +182,7 @@ CREATE TABLE synchronizers_copy PARTITION OF synchronizers_both (
 ) FOR VALUES IN (true);
 COMMENT ON TABLE synchronizers IS 'Each synchronizer id that was served.';
 
--- A contract's signatories, observers and witnesses are a third of what is stored of it, and mostly the same lists as another
--- one's.
+-- A contract's signatories, observers and witnesses are a third of its bytes, and mostly the same lists as those of other contracts.
 CREATE TABLE party_lists_both (
     party_list_ref integer NOT NULL CHECK (party_list_ref > 0),
     parties        text[]  NOT NULL,
@@ -198,10 +197,10 @@ CREATE TABLE party_lists PARTITION OF party_lists_both (
 CREATE TABLE party_lists_copy PARTITION OF party_lists_both (
     PRIMARY KEY (party_list_ref)
 ) FOR VALUES IN (true);
-CREATE INDEX party_lists_copy_parties ON party_lists_copy USING hash (parties); -- a list that is damaged is looked up there
-COMMENT ON TABLE party_lists IS 'Each list of parties that was served, in the order in which it was. Written before the rows that refer to it, as the other dictionaries are, and kept when they go.';
+CREATE INDEX party_lists_copy_parties ON party_lists_copy USING hash (parties); -- for lists whose row in the table is damaged
+COMMENT ON TABLE party_lists IS 'Each list of parties that was served, in the order in which it was. Written before the rows that refer to it, like the other dictionaries, and kept when these rows are removed.';
 
--- Facts: written once, never updated. Partitions are attached by the indexer where rows come -------------------
+-- Facts: written once, never updated. The indexer attaches partitions as rows come -----------------------------
 
 CREATE TABLE updates (
     ledger_offset             bigint NOT NULL,
@@ -350,7 +349,7 @@ CREATE TABLE unknown_elements (
     PRIMARY KEY (ledger_offset, ordinal)
 );
 
--- Values that their own column cannot hold as sent, byte by byte: one table for each owner.
+-- The bytes of values that their own column cannot hold as sent. There is one table per owner.
 CREATE TABLE exact_payloads (
     ledger_offset bigint NOT NULL,
     node_id       integer,
@@ -377,7 +376,7 @@ CREATE TABLE checkpoint_exact_payloads (
 );
 CREATE INDEX checkpoint_exact_payloads_place ON checkpoint_exact_payloads (ledger_offset);
 
--- Of contracts that were looked up, and of records of the transaction history.
+-- The same for contracts that were looked up, and for records of the transaction history.
 CREATE TABLE lookup_exact_payloads (
     ledger_offset bigint  NOT NULL,
     node_id       integer NOT NULL,
@@ -393,9 +392,9 @@ CREATE TABLE record_exact_payloads (
 );
 CREATE INDEX record_exact_payloads_place ON record_exact_payloads (seq);
 
--- Carried rows: what a snapshot said. They belong to no covered range ------------------------------------------
--- Two snapshots may say the same of an event while one of them waits. Which one comes last in the keys: an event's rows are looked
--- for by its place.
+-- Carried rows: read from a snapshot. They belong to no covered range -------------------------------------------
+-- Two snapshots may hold the same event while one of them waits. snapshot_offset is the last column of the keys, because rows are
+-- looked up by their event.
 
 CREATE TABLE carried_created (
     ledger_offset        bigint  NOT NULL,
@@ -483,8 +482,8 @@ CREATE TABLE carried_exact_payloads (
 );
 CREATE INDEX carried_exact_payloads_place ON carried_exact_payloads (ledger_offset, node_id);
 
--- The carried rows that are shown: all but those of the snapshot that waits. For whoever looks up, changes or removes some of them;
--- what analysts read says the same in another way (see ledger.created_events).
+-- The carried rows that are shown: all but those of the waiting snapshot. These views are for statements that look up, change or remove
+-- a few rows. The analysts' views have the same condition in another form (see 00003_views.sql).
 CREATE VIEW shown_created AS
 SELECT c.* FROM carried_created c
 WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
@@ -512,10 +511,10 @@ CREATE TABLE active_contracts (
     reassignment_counter bigint  NOT NULL,
     PRIMARY KEY (activated_offset, activated_node_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
--- By hash: contract ids are long and random, and in a btree each of them makes another page dirty.
+-- A hash index: contract ids are long and random, and in a btree each one would change another page.
 CREATE INDEX active_contracts_contract_id ON active_contracts USING hash (contract_id);
 CREATE INDEX active_contracts_template ON active_contracts (template_ref, activated_offset);
-COMMENT ON TABLE active_contracts IS 'One narrow row per contract and synchronizer that is active at the watermark. The activation names its creation event, and is the key: no event activates twice.';
+COMMENT ON TABLE active_contracts IS 'One narrow row per contract and synchronizer, active at the watermark. The key is the event that activated it, which is also its creation event: no event activates twice.';
 
 CREATE TABLE lifetimes (
     deactivated_offset bigint  NOT NULL,
@@ -526,10 +525,10 @@ CREATE TABLE lifetimes (
     contract_id        text    NOT NULL,
     PRIMARY KEY (deactivated_offset, activated_offset, activated_node_id)
 ) PARTITION BY RANGE (deactivated_offset);
-COMMENT ON TABLE lifetimes IS 'One row per closed lifetime. Active as of N: active_contracts activated <= N, and lifetimes with activated <= N < deactivated.';
+COMMENT ON TABLE lifetimes IS 'One row per lifetime that has ended. Active at offset N are the rows of active_contracts with activated_offset <= N, and those of lifetimes with activated_offset <= N < deactivated_offset.';
 
--- What both follow from is worked out from the events one after the other; this is what that has to come to, from all events at
--- once. In a step events are in the order of their node ids, and of the kinds below where they share one.
+-- Projecting computes both tables event by event. This function computes the same from all events at once, for comparing. Events of an
+-- update are in the order of their node ids, and with the same node id in the order of the kinds below.
 -- +goose StatementBegin
 CREATE FUNCTION activations(from_exclusive bigint, to_inclusive bigint, ended_after bigint)
 RETURNS TABLE (contract_id text, synchronizer_ref integer, template_ref integer, activated_offset bigint, activated_node_id integer,
@@ -569,4 +568,4 @@ FROM (
 WHERE t.activates AND (t.ended IS NULL OR t.ended > ended_after);
 END;
 -- +goose StatementEnd
-COMMENT ON FUNCTION activations(bigint, bigint, bigint) IS 'Every activation of a contract on a synchronizer (0: on none) by a carried row or by an event of a range, and where it ended (deactivated_offset; NULL: it is active). Those that ended up to ended_after are left out. What active_contracts and lifetimes follow from.';
+COMMENT ON FUNCTION activations(bigint, bigint, bigint) IS 'Each activation of a contract on a synchronizer (0: not served) by a carried row or by an event of a range, and the offset at which it ended (deactivated_offset; NULL: it is active). Without those that ended up to ended_after. active_contracts and lifetimes must equal this.';

@@ -1,4 +1,4 @@
--- History that is filled in below where indexing began, while the indexer goes on above.
+-- Filling in history below where indexing began, while the indexer goes on above.
 
 -- +goose Up
 
@@ -13,10 +13,10 @@ CREATE TABLE fill_both (
 ) PARTITION BY LIST (is_copy);
 CREATE TABLE fill PARTITION OF fill_both FOR VALUES IN (false);
 CREATE TABLE fill_copy PARTITION OF fill_both FOR VALUES IN (true);
-COMMENT ON TABLE fill IS 'How far history was filled in below where indexing began. Which offsets are there stands in coverage. Empty: nothing was filled in.';
+COMMENT ON TABLE fill IS 'The state of filling in history below where indexing began. coverage says which offsets are stored. Empty: nothing was filled in.';
 COMMENT ON COLUMN fill.began_at IS 'Where indexing began: history at and below this offset was filled in later.';
-COMMENT ON COLUMN fill.projected_from IS 'active_contracts and lifetimes follow from what is after this offset, and from what was active there as far as that is known.';
-COMMENT ON COLUMN fill.lifetimes_to IS 'Up to where lifetimes were worked out, from the beginning of the ledger or from floors.waiting_snapshot on, so that the state floor can be lowered to there. NULL: that is not under way.';
+COMMENT ON COLUMN fill.projected_from IS 'active_contracts and lifetimes follow from the events after this offset, and from what was active at it as far as that is known.';
+COMMENT ON COLUMN fill.lifetimes_to IS 'Lifetimes were computed up to this offset, from the beginning of the ledger or from floors.waiting_snapshot on, where the state floor will be. NULL: they are not being computed.';
 
 CREATE TABLE fill_active (
     contract_id          text    NOT NULL,
@@ -28,4 +28,4 @@ CREATE TABLE fill_active (
     PRIMARY KEY (activated_offset, activated_node_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 CREATE INDEX fill_active_contract_id ON fill_active USING hash (contract_id);
-COMMENT ON TABLE fill_active IS 'What is active at fill.lifetimes_to, as active_contracts has it at the watermark. Empty unless that is under way.';
+COMMENT ON TABLE fill_active IS 'The active contracts at fill.lifetimes_to, like active_contracts at the watermark. Empty while no lifetimes are computed.';

@@ -1,20 +1,20 @@
--- What analysts read. Names, columns and meaning are a contract: they do not change.
+-- The analysts' views. Names, columns and meaning are a contract: they do not change.
 -- A column that needs a look-up elsewhere (update_id, payload of an active contract) is a scalar subquery, so that
--- a query which does not ask for it does not pay for it. Conditions on the watermark are true of almost every row and
--- say "+ 0", so that the planner does not read a whole primary key for them beside the index that helps.
--- Carried rows of the snapshot that waits (floors) are not shown. A condition on their part of a union would have it read whole
--- where a join looks up a few rows, so it stands around the union: of these rows shown_at is NULL. There the watermark is read from
--- its table, because the function is planned once more in each query, which takes as long as asking for what waits. No view joins
--- what waits: with one relation more the planner looks at fewer orders of a query's joins (join_collapse_limit).
+-- only queries that name it pay for it. Conditions on the watermark are true of almost every row. They have "+ 0", so that
+-- the planner does not read a whole primary key for them beside the index that helps.
+-- Carried rows of the waiting snapshot (floors.waiting_snapshot) are not shown. With a condition inside the union PostgreSQL would read
+-- all carried rows where a join needs a few. So the condition is around the union, on shown_at, which is NULL for these rows. There the
+-- watermark is read from its table: planning the function again in each query takes as long as reading waiting_snapshot. No view joins
+-- floors: with one more relation the planner tries fewer join orders (join_collapse_limit).
 
 -- +goose Up
 
 -- Where the data stands ------------------------------------------------------------------------------------------
 
--- With their owner's rights, as a view reads: an analyst needs none in schema indexer.
+-- SECURITY DEFINER: like views they read with their owner's rights, so analysts need none in schema indexer.
 CREATE FUNCTION ledger.latest_offset() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
 RETURN watermark();
-COMMENT ON FUNCTION ledger.latest_offset() IS 'The watermark: everything up to this offset is here, nothing beyond it is shown. NULL: nothing has been indexed.';
+COMMENT ON FUNCTION ledger.latest_offset() IS 'The watermark: everything up to this offset is complete, and nothing after it is shown. NULL: nothing has been indexed.';
 
 CREATE FUNCTION ledger.oldest_offset() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
 RETURN (SELECT f.history_floor FROM floors f WHERE f.stream = 'updates');
@@ -22,7 +22,7 @@ COMMENT ON FUNCTION ledger.oldest_offset() IS 'Events with a greater offset are 
 
 CREATE FUNCTION ledger.state_floor() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
 RETURN (SELECT f.state_floor FROM floors f WHERE f.stream = 'updates');
-COMMENT ON FUNCTION ledger.state_floor() IS 'The active set is known at every offset from this one on. NULL: at none, because indexing began in the middle without a snapshot. Filling in history lowers it to 0 with the beginning of the ledger, and to where it begins with a snapshot of there.';
+COMMENT ON FUNCTION ledger.state_floor() IS 'The active set is known at every offset from this one on. NULL: at none, because indexing began in the middle without a snapshot. Filling in history down to the beginning of the ledger lowers it to 0; filling in with a snapshot lowers it to that snapshot''s offset.';
 
 CREATE VIEW ledger.stream_checkpoints AS
 SELECT c.stream, c.ledger_offset, c.event_id, c.updated_at,
@@ -34,21 +34,21 @@ COMMENT ON COLUMN ledger.stream_checkpoints.stream IS 'updates or transactions.'
 COMMENT ON COLUMN ledger.stream_checkpoints.ledger_offset IS 'Of updates: the offset up to which everything is stored and shown.';
 COMMENT ON COLUMN ledger.stream_checkpoints.event_id IS 'Of transactions: the event id after which reading resumes.';
 COMMENT ON COLUMN ledger.stream_checkpoints.updated_at IS 'When the checkpoint last moved (clock of the database).';
-COMMENT ON COLUMN ledger.stream_checkpoints.record_time IS 'Of updates: record time of the last update up to ledger_offset, so how far in time the data go; on a quiet ledger it stays while the offset grows. NULL: there is no update yet. Of transactions NULL: the history tells no record time, but a date.';
+COMMENT ON COLUMN ledger.stream_checkpoints.record_time IS 'Of updates: record time of the last update up to ledger_offset, which says how far in time the data go. On a quiet ledger it stays while the offset grows. NULL: there is no update yet. Of transactions NULL: records have a date, not a record time.';
 
 CREATE VIEW ledger.coverage AS
 SELECT c.stream, c.scope, c.from_exclusive, least(c.to_inclusive, ledger.latest_offset()) AS to_inclusive
 FROM coverage c
 WHERE c.from_exclusive < ledger.latest_offset();
-COMMENT ON VIEW ledger.coverage IS 'Offset ranges whose events are complete, up to latest_offset(). One begins at oldest_offset(); those below it were filled in and do not reach up to it yet.';
+COMMENT ON VIEW ledger.coverage IS 'Offset ranges whose events are complete, up to latest_offset(). One begins at oldest_offset(). Those below it were filled in, and there is still a gap above them.';
 COMMENT ON COLUMN ledger.coverage.stream IS 'updates.';
-COMMENT ON COLUMN ledger.coverage.scope IS 'Hash of what was asked for: parties, templates, interfaces, shape and so on.';
+COMMENT ON COLUMN ledger.coverage.scope IS 'Hash of the scope: parties, templates, interfaces, shape and so on.';
 COMMENT ON COLUMN ledger.coverage.from_exclusive IS 'The range begins after this offset.';
 COMMENT ON COLUMN ledger.coverage.to_inclusive IS 'The range ends with this offset.';
 
--- Creation events, of facts and of carried rows that are shown together, to be looked up -------------------------
--- Few columns: each look-up that a query names is planned with all of them. The condition stands here, and not in a view of its own
--- (shown_created), which would have to be expanded for each of them.
+-- Creation events for look-ups: facts and shown carried rows ------------------------------------------------------
+-- It has few columns, because each look-up in a query is planned with all of them. The condition is repeated here instead of using
+-- shown_created, which PostgreSQL would expand for each look-up.
 
 CREATE VIEW creations AS
 SELECT c.ledger_offset, c.node_id, c.contract_id, c.template_ref, c.created_at, c.payload, c.contract_key, c.contract_key_hash,
@@ -64,7 +64,7 @@ SELECT c.ledger_offset, c.node_id, c.contract_id, c.template_ref, c.created_at, 
 FROM carried_created c
 WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
 
--- Where contracts that have moved were created: the creation's event, or what a snapshot names as the first activation.
+-- Where contracts that have moved were created: at the creation event, or at the first activation in a snapshot.
 CREATE VIEW first_creations AS
 SELECT c.contract_id, c.ledger_offset FROM created c WHERE c.origin = 'transaction'
 UNION ALL

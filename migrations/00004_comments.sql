@@ -1,5 +1,5 @@
--- What the analysts' relations and columns say, for those who read them in psql (\d+) or in a tool.
--- Each statement ends its line: goose takes a semicolon at the end of a line for the end of a statement.
+-- Comments on the analysts' relations and columns, for those who read them in psql (\d+) or in a tool.
+-- No line within a statement ends with a semicolon: goose would end the statement there.
 
 -- +goose Up
 
@@ -13,11 +13,11 @@ COMMENT ON COLUMN ledger.updates.synchronizer_id IS 'The synchronizer that order
 COMMENT ON COLUMN ledger.updates.record_time IS 'When the synchronizer recorded the update; of a topology update the time from which the change holds. Grows with the offset within one synchronizer, not across several. Microseconds, UTC. NULL only for an unknown kind without one.';
 COMMENT ON COLUMN ledger.updates.effective_at IS 'Ledger time of the transaction, the "now" that its contracts saw. Not in the order of offsets. NULL for everything but transactions.';
 COMMENT ON COLUMN ledger.updates.workflow_id IS 'Workflow id that the submitter gave. An empty text where there was none; NULL where the server sent no such field (topology, unknown).';
-COMMENT ON COLUMN ledger.updates.command_id IS 'Command id of the submission. An empty text unless the reading party submitted it; NULL where the server sent no such field.';
+COMMENT ON COLUMN ledger.updates.command_id IS 'Command id of the submission. An empty text unless a party that the indexer reads for submitted it; NULL where the server sent no such field.';
 COMMENT ON COLUMN ledger.updates.trace_parent IS 'W3C traceparent of the submission. NULL where the server gave no trace context.';
 COMMENT ON COLUMN ledger.updates.trace_state IS 'W3C tracestate of the submission. NULL where the server gave none.';
-COMMENT ON COLUMN ledger.updates.external_transaction_hash IS 'Hash that was signed outside of the participant. NULL for updates that were not submitted this way.';
-COMMENT ON COLUMN ledger.updates.paid_traffic_cost IS 'Traffic in bytes that the submission was charged. NULL where the server did not say: it tells the submitting participant only, and not before release 3.4.';
+COMMENT ON COLUMN ledger.updates.external_transaction_hash IS 'Hash that was signed outside of the participant (external signing). NULL for updates that were not submitted this way.';
+COMMENT ON COLUMN ledger.updates.paid_traffic_cost IS 'Traffic in bytes that the submission was charged. NULL where the server did not say: only the submitting participant knows it, and none says it before release 3.4.';
 COMMENT ON COLUMN ledger.updates.transaction_hash IS 'Hash of the transaction. NULL where the server did not say (before release 3.6).';
 COMMENT ON COLUMN ledger.updates.extra IS 'Fields that the server sent and this version does not know, under their own names. NULL: none.';
 
@@ -39,8 +39,8 @@ COMMENT ON COLUMN ledger.created_events.contract_key IS 'The contract''s key. NU
 COMMENT ON COLUMN ledger.created_events.contract_key_hash IS 'Hash of the key. Empty where there is no key; NULL where the server sent no such field (before release 3.5).';
 COMMENT ON COLUMN ledger.created_events.signatories IS 'Parties that signed the contract.';
 COMMENT ON COLUMN ledger.created_events.observers IS 'Parties that may see the contract beside its signatories. Never names a signatory.';
-COMMENT ON COLUMN ledger.created_events.witness_parties IS 'Those of the reading parties that saw this event. Depends on who asked, unlike signatories and observers.';
-COMMENT ON COLUMN ledger.created_events.created_at IS 'Ledger time of the contract''s creation; of an assignment too, where it is older than the event. Microseconds, UTC.';
+COMMENT ON COLUMN ledger.created_events.witness_parties IS 'The parties that the indexer reads for (its scope) and that saw this event. Depends on the scope, unlike signatories and observers.';
+COMMENT ON COLUMN ledger.created_events.created_at IS 'Ledger time of the contract''s creation; for an assignment too, so it can be older than the event. Microseconds, UTC.';
 COMMENT ON COLUMN ledger.created_events.acs_delta IS 'true: the event made the contract active for the reading parties. false: it did not; they only witnessed it, or the same transaction archived it again. NULL: the server does not say (release 3.3). Totals of what is held must leave out false; the shape acs-delta brings none of them.';
 COMMENT ON COLUMN ledger.created_events.created_event_blob IS 'The creation event in the participant''s own encoding, for disclosing the contract to others. Empty or NULL unless --blobs asked for it.';
 COMMENT ON COLUMN ledger.created_events.workflow_id IS 'Workflow id of the event''s update. Costs a look-up per row, unless the row comes from a snapshot.';
@@ -60,11 +60,11 @@ COMMENT ON COLUMN ledger.archived_events.package_id IS 'The part of template_id 
 COMMENT ON COLUMN ledger.archived_events.package_name IS 'Name of the package, the same over its releases.';
 COMMENT ON COLUMN ledger.archived_events.module_name IS 'Module of the template, with dots.';
 COMMENT ON COLUMN ledger.archived_events.entity_name IS 'Name of the template within its module.';
-COMMENT ON COLUMN ledger.archived_events.choice IS 'The consuming choice that ended the contract, as in ledger.exercised_events. NULL: an archived event, which does not tell it (shape acs-delta).';
-COMMENT ON COLUMN ledger.archived_events.acting_parties IS 'Parties that exercised the choice. NULL as choice. Costs a look-up per row.';
-COMMENT ON COLUMN ledger.archived_events.witness_parties IS 'Those of the reading parties that saw this event.';
+COMMENT ON COLUMN ledger.archived_events.choice IS 'The consuming choice that ended the contract, as in ledger.exercised_events. NULL: an archived event, which does not name it (shape acs-delta).';
+COMMENT ON COLUMN ledger.archived_events.acting_parties IS 'Parties that exercised the choice. NULL where choice is NULL. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.archived_events.witness_parties IS 'The parties that the indexer reads for (its scope) and that saw this event.';
 COMMENT ON COLUMN ledger.archived_events.acs_delta IS 'true: the contract was active for the reading parties until here; always so for archived events. false: they only witnessed it, or the same transaction created it. NULL: a consuming exercise of a server that does not say (release 3.3).';
-COMMENT ON COLUMN ledger.archived_events.implemented_interfaces IS 'Those interfaces of the request, with their views asked for, that the template implements. NULL where the server sent no such field.';
+COMMENT ON COLUMN ledger.archived_events.implemented_interfaces IS 'The interfaces named by --interfaces that the template implements. NULL where the server sent no such field.';
 COMMENT ON COLUMN ledger.archived_events.update_id IS 'Id of the event''s update. Costs a look-up per row.';
 COMMENT ON COLUMN ledger.archived_events.synchronizer_id IS 'Synchronizer on which the contract was archived.';
 COMMENT ON COLUMN ledger.archived_events.record_time IS 'When the synchronizer recorded the update. Microseconds, UTC.';
@@ -88,9 +88,9 @@ COMMENT ON COLUMN ledger.exercised_events.exercise_result IS 'What the choice re
 COMMENT ON COLUMN ledger.exercised_events.acting_parties IS 'Parties that exercised the choice.';
 COMMENT ON COLUMN ledger.exercised_events.consuming IS 'true: the exercise archived the contract, and it is in ledger.archived_events too.';
 COMMENT ON COLUMN ledger.exercised_events.last_descendant_node_id IS 'Events of the same update with node ids above node_id, up to this one, are consequences of this exercise. Equal to node_id where there are none.';
-COMMENT ON COLUMN ledger.exercised_events.witness_parties IS 'Those of the reading parties that saw this event.';
+COMMENT ON COLUMN ledger.exercised_events.witness_parties IS 'The parties that the indexer reads for (its scope) and that saw this event.';
 COMMENT ON COLUMN ledger.exercised_events.acs_delta IS 'true: the exercise archived a contract that was active for the reading parties. false: it did not. NULL: the server does not say (release 3.3).';
-COMMENT ON COLUMN ledger.exercised_events.implemented_interfaces IS 'Those interfaces of the request, with their views asked for, that the template implements. NULL where the server sent no such field.';
+COMMENT ON COLUMN ledger.exercised_events.implemented_interfaces IS 'The interfaces named by --interfaces that the template implements. NULL where the server sent no such field.';
 COMMENT ON COLUMN ledger.exercised_events.update_id IS 'Id of the event''s update. Costs a look-up per row.';
 COMMENT ON COLUMN ledger.exercised_events.synchronizer_id IS 'Synchronizer of the transaction.';
 COMMENT ON COLUMN ledger.exercised_events.record_time IS 'When the synchronizer recorded the update. Microseconds, UTC.';
@@ -98,10 +98,10 @@ COMMENT ON COLUMN ledger.exercised_events.extra IS 'Fields that the server sent 
 
 -- ledger.reassignments -------------------------------------------------------------------------------------------
 
-COMMENT ON VIEW ledger.reassignments IS 'One row per assigned or unassigned event: a contract moves between synchronizers by an unassignment from the source and an assignment to the target, which share reassignment_id. A snapshot''s reassignments in flight are here too.';
-COMMENT ON COLUMN ledger.reassignments.ledger_offset IS 'Offset of the event. Of a snapshot''s reassignment in flight it can lie below ledger.oldest_offset().';
+COMMENT ON VIEW ledger.reassignments IS 'One row per assigned or unassigned event: a contract moves between synchronizers by an unassignment from the source and an assignment to the target, which share reassignment_id. Reassignments that were in flight at the snapshot are here too.';
+COMMENT ON COLUMN ledger.reassignments.ledger_offset IS 'Offset of the event. Of a reassignment that was in flight at the snapshot it can lie below ledger.oldest_offset().';
 COMMENT ON COLUMN ledger.reassignments.node_id IS 'Place of the event within its update. (ledger_offset, node_id) is unique.';
-COMMENT ON COLUMN ledger.reassignments.kind IS 'unassigned: the contract left the source. assigned: it arrived on the target. An assignment that a snapshot left in flight is here without saying that the contract is active on the target.';
+COMMENT ON COLUMN ledger.reassignments.kind IS 'unassigned: the contract left the source. assigned: it arrived on the target. An assignment that was in flight at a snapshot is a row here, but the contract is not active on the target because of it.';
 COMMENT ON COLUMN ledger.reassignments.contract_id IS 'The contract that moves; its id stays. Indexed.';
 COMMENT ON COLUMN ledger.reassignments.template_id IS 'Template as the server sent it, package-id:Module:Entity.';
 COMMENT ON COLUMN ledger.reassignments.package_name IS 'Name of the package, the same over its releases.';
@@ -113,7 +113,7 @@ COMMENT ON COLUMN ledger.reassignments.target_synchronizer_id IS 'The synchroniz
 COMMENT ON COLUMN ledger.reassignments.submitter IS 'Party that submitted the event. An empty text where none did (repairs); NULL where the server sent no such field.';
 COMMENT ON COLUMN ledger.reassignments.reassignment_counter IS 'How often the contract has moved: 1 for its first move. The two events of one move share it.';
 COMMENT ON COLUMN ledger.reassignments.assignment_exclusivity IS 'Until this time, on the target, only the submitter may assign the contract. NULL for assignments, and where the server did not say.';
-COMMENT ON COLUMN ledger.reassignments.witness_parties IS 'Those of the reading parties that saw this event.';
+COMMENT ON COLUMN ledger.reassignments.witness_parties IS 'The parties that the indexer reads for (its scope) and that saw this event.';
 COMMENT ON COLUMN ledger.reassignments.update_id IS 'Id of the event''s update. Costs a look-up per row. NULL for rows of a snapshot.';
 COMMENT ON COLUMN ledger.reassignments.synchronizer_id IS 'Synchronizer of the event: the source of an unassignment, the target of an assignment.';
 COMMENT ON COLUMN ledger.reassignments.record_time IS 'When the synchronizer recorded the update. NULL for rows of a snapshot.';
@@ -123,7 +123,7 @@ COMMENT ON COLUMN ledger.reassignments.extra IS 'Fields that the server sent and
 
 COMMENT ON VIEW ledger.topology_events IS 'One row per change of who hosts a party: a participant was given, changed or lost the right to act for it.';
 COMMENT ON COLUMN ledger.topology_events.ledger_offset IS 'Offset of the event.';
-COMMENT ON COLUMN ledger.topology_events.node_id IS 'Place of the event within its update, counted from 0 (the server numbers none). (ledger_offset, node_id) is unique.';
+COMMENT ON COLUMN ledger.topology_events.node_id IS 'Place of the event within its update, counted from 0 (the server sends no node ids for these). (ledger_offset, node_id) is unique.';
 COMMENT ON COLUMN ledger.topology_events.kind IS 'added, changed, revoked, onboarding, or unknown: of a kind that this version does not know, see ledger.unknown_updates.';
 COMMENT ON COLUMN ledger.topology_events.party_id IS 'The party. NULL for an unknown kind.';
 COMMENT ON COLUMN ledger.topology_events.participant_id IS 'The participant that hosts it. NULL for an unknown kind.';
@@ -135,7 +135,7 @@ COMMENT ON COLUMN ledger.topology_events.extra IS 'Fields that the server sent a
 
 -- ledger.active_contracts ----------------------------------------------------------------------------------------
 
-COMMENT ON VIEW ledger.active_contracts IS 'One row per contract and synchronizer that is active at ledger.latest_offset(). A contract that is active on two synchronizers has two rows: count(DISTINCT contract_id) counts contracts. Empty of older contracts where ledger.state_floor() is NULL. Counting and grouping by template is cheap; payload, contract_key, parties and created_at cost a look-up per row each.';
+COMMENT ON VIEW ledger.active_contracts IS 'One row per contract and synchronizer that is active at ledger.latest_offset(). A contract that is active on two synchronizers has two rows: count(DISTINCT contract_id) counts contracts. Contracts from before indexing began are missing where ledger.state_floor() is NULL. Counting and grouping by template is cheap; payload, contract_key, parties and created_at cost a look-up per row each.';
 COMMENT ON COLUMN ledger.active_contracts.contract_id IS 'Id of the contract. Indexed: equal to one id, or joined to ids.';
 COMMENT ON COLUMN ledger.active_contracts.synchronizer_id IS 'Synchronizer on which the contract is active. NULL where the server did not say.';
 COMMENT ON COLUMN ledger.active_contracts.template_id IS 'Template as the server sent it with the activation, package-id:Module:Entity. It changes with each release of a package: filter by package_name, module_name and entity_name instead.';
@@ -147,19 +147,19 @@ COMMENT ON COLUMN ledger.active_contracts.payload IS 'The contract''s arguments,
 COMMENT ON COLUMN ledger.active_contracts.contract_key IS 'The contract''s key; NULL: it has none. Costs a look-up per row.';
 COMMENT ON COLUMN ledger.active_contracts.signatories IS 'Parties that signed the contract. Costs a look-up per row.';
 COMMENT ON COLUMN ledger.active_contracts.observers IS 'Parties that may see the contract beside its signatories. Costs a look-up per row.';
-COMMENT ON COLUMN ledger.active_contracts.witness_parties IS 'Those of the reading parties that see the contract. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.active_contracts.witness_parties IS 'The parties that the indexer reads for (its scope) and that see the contract. Costs a look-up per row.';
 COMMENT ON COLUMN ledger.active_contracts.created_at IS 'Ledger time of the contract''s creation, not of its arrival on this synchronizer. Costs a look-up per row.';
-COMMENT ON COLUMN ledger.active_contracts.created_offset IS 'Offset of the contract''s creation, on whichever synchronizer. Of a contract that has moved it costs a look-up, and is NULL where its creation is not here: assignments don''t tell it, nor does a snapshot of a contract that had moved before.';
+COMMENT ON COLUMN ledger.active_contracts.created_offset IS 'Offset of the contract''s creation, on whichever synchronizer. Of a contract that has moved it costs a look-up, and is NULL where its creation is not stored: assignments don''t say it, nor does a snapshot for a contract that had moved before.';
 COMMENT ON COLUMN ledger.active_contracts.activated_offset IS 'Offset of the event that made the contract active here: its creation, or its assignment to this synchronizer. Indexed. With activated_node_id it names the row of ledger.created_events, and is unique.';
 COMMENT ON COLUMN ledger.active_contracts.activated_node_id IS 'Node id of that event.';
-COMMENT ON COLUMN ledger.active_contracts.reassignment_counter IS 'How often the contract had moved when it came here. 0: it was created here.';
+COMMENT ON COLUMN ledger.active_contracts.reassignment_counter IS 'How often the contract had moved when it came to this synchronizer. 0: it was created on it.';
 
 -- ledger.offset_checkpoints --------------------------------------------------------------------------------------
 
-COMMENT ON VIEW ledger.offset_checkpoints IS 'How far in time each synchronizer was when the server reached an offset. The server sends these now and then, so they are hints: many offsets have none, and only reads that wait for news bring any.';
+COMMENT ON VIEW ledger.offset_checkpoints IS 'How far in time each synchronizer was when the server reached an offset. These are hints: the server sends them now and then, and only while the indexer waits for new updates.';
 COMMENT ON COLUMN ledger.offset_checkpoints.ledger_offset IS 'The offset. It need not be that of an update. (ledger_offset, synchronizer_id) is unique.';
 COMMENT ON COLUMN ledger.offset_checkpoints.synchronizer_id IS 'The synchronizer.';
-COMMENT ON COLUMN ledger.offset_checkpoints.record_time IS 'Its record time at the offset, the latest that was reported. Nothing older will appear with a greater offset from this synchronizer.';
+COMMENT ON COLUMN ledger.offset_checkpoints.record_time IS 'The synchronizer''s record time at the offset, the latest that was reported. No update of the synchronizer with a greater offset has an earlier record time.';
 COMMENT ON COLUMN ledger.offset_checkpoints.extra IS 'Fields that the server sent and this version does not know. NULL: none.';
 
 -- ledger.unknown_updates -----------------------------------------------------------------------------------------
@@ -193,16 +193,16 @@ COMMENT ON TABLE exercised IS 'Facts: exercised events. Shown as ledger.exercise
 COMMENT ON TABLE interface_views IS 'Facts: interface views of created. Shown, with carried_interface_views, as ledger.interface_views.';
 COMMENT ON TABLE reassignments IS 'Facts: assigned and unassigned events. Shown, with carried_reassignments, as ledger.reassignments.';
 COMMENT ON TABLE topology_events IS 'Facts: topology events. Shown as ledger.topology_events.';
-COMMENT ON TABLE unknown_elements IS 'What came of a kind that is not known, raw, of covered updates. Shown as ledger.unknown_updates.';
-COMMENT ON TABLE carried_unknown_elements IS 'What came of a kind that is not known, raw, of the snapshot at ledger_offset. Shown as ledger.unknown_updates.';
-COMMENT ON TABLE exact_payloads IS 'Values of updates and their events that their own column cannot hold as sent, byte by byte. Shown as ledger.exact_payloads.';
-COMMENT ON TABLE carried_exact_payloads IS 'As exact_payloads, of carried rows.';
-COMMENT ON TABLE checkpoint_exact_payloads IS 'As exact_payloads, of offset checkpoints.';
-COMMENT ON TABLE lookup_exact_payloads IS 'As exact_payloads, of contracts that were looked up.';
-COMMENT ON TABLE record_exact_payloads IS 'As exact_payloads, of records of the transaction history.';
-COMMENT ON TABLE offset_checkpoints IS 'Hints of the server about record times, the latest per offset and synchronizer. Outside coverage.';
-COMMENT ON TABLE carried_created IS 'Carried rows: creation events that the snapshot at snapshot_offset named. They belong to no covered range. shown_created and the like leave out those of the snapshot that waits (floors).';
+COMMENT ON TABLE unknown_elements IS 'Elements of an unknown kind, raw, of covered updates. Shown as ledger.unknown_updates.';
+COMMENT ON TABLE carried_unknown_elements IS 'Elements of an unknown kind, raw, of the snapshot at ledger_offset. Shown as ledger.unknown_updates.';
+COMMENT ON TABLE exact_payloads IS 'The bytes of values of updates and their events that their own column cannot hold as sent. Shown as ledger.exact_payloads.';
+COMMENT ON TABLE carried_exact_payloads IS 'Like exact_payloads, for carried rows.';
+COMMENT ON TABLE checkpoint_exact_payloads IS 'Like exact_payloads, for offset checkpoints.';
+COMMENT ON TABLE lookup_exact_payloads IS 'Like exact_payloads, for contracts that were looked up.';
+COMMENT ON TABLE record_exact_payloads IS 'Like exact_payloads, for records of the transaction history.';
+COMMENT ON TABLE offset_checkpoints IS 'The server''s hints about record times, the latest per offset and synchronizer. Not part of the coverage.';
+COMMENT ON TABLE carried_created IS 'Carried rows: creation events from the snapshot at snapshot_offset. They belong to no covered range. shown_created and the other shown_ views leave out those of the waiting snapshot (floors.waiting_snapshot).';
 COMMENT ON TABLE carried_interface_views IS 'Carried rows: interface views of carried_created.';
 COMMENT ON TABLE carried_reassignments IS 'Carried rows: reassignments that were in flight at a snapshot''s offset.';
-COMMENT ON VIEW first_creations IS 'Where contracts were created, of those whose creation was seen or named by a snapshot that is shown; to be looked up by contract_id. One that is known twice has the same offset twice.';
-COMMENT ON VIEW creations IS 'Creation events of facts and of carried rows that are shown together, to be looked up by (ledger_offset, node_id).';
+COMMENT ON VIEW first_creations IS 'Offsets of contracts'' creations, from facts and from the shown snapshot, for look-ups by contract_id. A contract can have two rows, with the same offset.';
+COMMENT ON VIEW creations IS 'Creation events from facts and from shown carried rows, for look-ups by (ledger_offset, node_id).';

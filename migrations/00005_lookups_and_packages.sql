@@ -1,11 +1,11 @@
--- What is asked for beside the stream: contracts whose creation was never seen, and the packages that are vetted.
+-- What background tasks read: contracts whose creation was never seen, and the vetted packages.
 
 -- +goose Up
 
 -- Looked-up contracts --------------------------------------------------------------------------------------------
 
 CREATE TABLE lookups (
-    ledger_offset     bigint  NOT NULL, -- the event that made us ask
+    ledger_offset     bigint  NOT NULL, -- the event that caused the look-up
     node_id           integer NOT NULL,
     contract_id       text    NOT NULL,
     status            text    NOT NULL DEFAULT 'wanted' CHECK (status IN ('wanted', 'found', 'not_found', 'unusable')),
@@ -20,11 +20,11 @@ CREATE TABLE lookups (
     observers         text[],
     witness_parties   text[],
     PRIMARY KEY (ledger_offset, node_id),
-    -- Each contract is asked for once. A unique btree would refuse a very long id, and with it the batch that brings it.
+    -- Each contract is looked up once. A unique btree would refuse a very long id, and with it the whole batch.
     CONSTRAINT lookups_once EXCLUDE USING hash (contract_id WITH =)
 );
 CREATE INDEX lookups_wanted ON lookups (ledger_offset, node_id) WHERE status = 'wanted';
-COMMENT ON TABLE lookups IS 'Contracts that were archived or exercised, and whose creation was never seen. Wanted ones wait for their look-up; the others are shown as ledger.looked_up_contracts, and are not asked for again.';
+COMMENT ON TABLE lookups IS 'Contracts that were archived or exercised and whose creation was never seen. Those with the status wanted wait for their look-up. The others are shown as ledger.looked_up_contracts and are not looked up again.';
 
 -- +goose StatementBegin
 CREATE FUNCTION lookup_events(to_inclusive bigint) RETURNS TABLE (contract_id text, ledger_offset bigint, node_id integer)
@@ -39,7 +39,7 @@ FROM exercised e
 WHERE e.ledger_offset <= to_inclusive AND e.acs_delta IS NOT FALSE;
 END;
 -- +goose StatementEnd
-COMMENT ON FUNCTION lookup_events(bigint) IS 'The events up to an offset that say that the creation of their contract should have been seen.';
+COMMENT ON FUNCTION lookup_events(bigint) IS 'The events up to an offset whose contract should have a creation before them.';
 
 -- +goose StatementBegin
 CREATE FUNCTION missing_lookups(from_exclusive bigint, to_inclusive bigint) RETURNS TABLE (contract_id text, ledger_offset bigint, node_id integer)
@@ -54,10 +54,11 @@ WHERE k.ledger_offset > from_exclusive
 ORDER BY k.contract_id COLLATE "C", k.ledger_offset, k.node_id;
 END;
 -- +goose StatementEnd
-COMMENT ON FUNCTION missing_lookups(bigint, bigint) IS 'The first event in a range of each contract whose creation is nowhere and that is not in lookups.';
+COMMENT ON FUNCTION missing_lookups(bigint, bigint) IS 'For each contract without a stored creation or a row in lookups, its first event in a range.';
 
--- A look-up that no event at its place asks for goes where the first event of its contract does; else, where the event at its place
--- asks for a contract that is not looked up, it is of that one; else it goes. An outcome that contradicts itself is none.
+-- A look-up is right if the event at its place is of its contract. Else it moves to the first event of its contract. If there is none,
+-- it takes the contract of the event at its place, if that has no look-up. Else it is removed. An answer that contradicts itself is
+-- dropped.
 -- +goose StatementBegin
 CREATE FUNCTION wanted_lookups(from_exclusive bigint, to_inclusive bigint) RETURNS SETOF lookups
 LANGUAGE sql STABLE PARALLEL SAFE
@@ -106,7 +107,7 @@ LEFT JOIN lookups l ON l.contract_id = w.stored_as
     END;
 END;
 -- +goose StatementEnd
-COMMENT ON FUNCTION wanted_lookups(bigint, bigint) IS 'What lookups should hold: what it holds, as far as events up to an offset ask for it, and the missing look-ups of a range.';
+COMMENT ON FUNCTION wanted_lookups(bigint, bigint) IS 'The rows that lookups should hold: its rows as far as events up to an offset need them, and the missing look-ups of a range.';
 
 CREATE VIEW ledger.looked_up_contracts AS
 SELECT l.contract_id, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name, l.payload, l.contract_key,
@@ -116,7 +117,7 @@ FROM lookups l
 LEFT JOIN templates t ON t.template_ref = l.template_ref
 WHERE l.status <> 'wanted' AND l.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
-COMMENT ON VIEW ledger.looked_up_contracts IS 'One row per contract whose archival is here and its creation is not (usually because it is older than ledger.oldest_offset()), and that the participant was asked for by its id. Events whose acs_delta is false don''t count: those contracts were divulged or lived in one transaction only, and servers send false with every exercise that archives nothing. This is not a creation event: the look-up serves no offset, node id, blob and interface views, so they are not here, and the contract is in no other relation. Don''t rely on it for contracts that came to the participant by party replication or by the repair service: for them the server can''t tell which package represents the contract. Each contract is asked for once: an answer, not_found too, is remembered.';
+COMMENT ON VIEW ledger.looked_up_contracts IS 'One row per contract that has an archival here and no creation (usually because it was created before ledger.oldest_offset()), and that the indexer looked up by its id. Events whose acs_delta is false cause no look-up: those contracts were divulged or lived in one transaction only, and servers send false with every exercise that archives nothing. A row is not a creation event: a look-up returns no offset, node id, blob and interface views, and the contract is not in ledger.created_events. Don''t rely on it for contracts that came to the participant by party replication or by the repair service: for these the server does not know which package represents the contract. Each contract is looked up once: an answer, not_found too, is final.';
 COMMENT ON COLUMN ledger.looked_up_contracts.contract_id IS 'The contract. One row each. Indexed.';
 COMMENT ON COLUMN ledger.looked_up_contracts.template_id IS 'Template as the server sent it, package-id:Module:Entity. It may name another package than the contract''s archival does. Of a contract that came by party replication or by the repair service don''t rely on it: the server always names the contract''s own package, which need not be the one that represents it. NULL unless status is found.';
 COMMENT ON COLUMN ledger.looked_up_contracts.package_id IS 'The part of template_id before the first colon. NULL unless status is found.';
@@ -128,12 +129,12 @@ COMMENT ON COLUMN ledger.looked_up_contracts.contract_key IS 'The contract''s ke
 COMMENT ON COLUMN ledger.looked_up_contracts.contract_key_hash IS 'Hash of the key. Empty where there is no key; NULL where the server sent no such field, or status is not found.';
 COMMENT ON COLUMN ledger.looked_up_contracts.signatories IS 'Parties that signed the contract. NULL unless status is found.';
 COMMENT ON COLUMN ledger.looked_up_contracts.observers IS 'Parties that may see the contract beside its signatories. NULL unless status is found.';
-COMMENT ON COLUMN ledger.looked_up_contracts.witness_parties IS 'Those of the parties in whose name we asked that are stakeholders of the contract. Not who saw its creation. NULL unless status is found.';
+COMMENT ON COLUMN ledger.looked_up_contracts.witness_parties IS 'The parties that the indexer reads for and that are stakeholders of the contract. Not who saw its creation. NULL unless status is found.';
 COMMENT ON COLUMN ledger.looked_up_contracts.created_at IS 'Ledger time of the contract''s creation. Microseconds, UTC. NULL unless status is found.';
 COMMENT ON COLUMN ledger.looked_up_contracts.looked_up_at IS 'When the participant was asked (clock of the indexer).';
-COMMENT ON COLUMN ledger.looked_up_contracts.status IS 'found. not_found: the participant does not know the contract, has pruned it, or none of the parties in whose name we asked is a stakeholder. unusable: its answer could not be used, see reason.';
+COMMENT ON COLUMN ledger.looked_up_contracts.status IS 'found. not_found: the participant does not know the contract, has pruned it, or none of the parties that the indexer reads for is a stakeholder. unusable: the answer could not be used, see reason.';
 COMMENT ON COLUMN ledger.looked_up_contracts.reason IS 'Why the answer could not be used, for people to read. NULL unless status is unusable.';
-COMMENT ON COLUMN ledger.looked_up_contracts.ledger_offset IS 'Offset of the archival or exercise that made us ask. Not that of the contract''s creation, which nobody tells.';
+COMMENT ON COLUMN ledger.looked_up_contracts.ledger_offset IS 'Offset of the archival or exercise that caused the look-up. Not the offset of the contract''s creation, which a look-up does not return.';
 COMMENT ON COLUMN ledger.looked_up_contracts.node_id IS 'Node id of that archival or exercise. (ledger_offset, node_id) is unique.';
 
 COMMENT ON COLUMN ledger.exact_payloads.stream IS 'updates: the value belongs to the event relations. lookups: it belongs to the row of ledger.looked_up_contracts with the same (ledger_offset, node_id).';
@@ -160,7 +161,7 @@ CREATE TABLE vetted_packages (
     valid_until      timestamptz,
     PRIMARY KEY (synchronizer_ref, package_id)
 );
-COMMENT ON TABLE vetted_packages IS 'What the participant had vetted when it was last asked. Shown as ledger.vetted_packages.';
+COMMENT ON TABLE vetted_packages IS 'The packages that were vetted at the last reading. Shown as ledger.vetted_packages.';
 
 CREATE TABLE vetting_changes (
     seq                bigint  NOT NULL,
@@ -175,7 +176,7 @@ CREATE TABLE vetting_changes (
     valid_until        timestamptz,
     PRIMARY KEY (seq, synchronizer_ref, package_id)
 );
-COMMENT ON TABLE vetting_changes IS 'Every difference between two readings of what is vetted. Written once, never updated. Shown as ledger.vetting_changes.';
+COMMENT ON TABLE vetting_changes IS 'Every difference between two readings of the vetted packages. Written once, never updated. Shown as ledger.vetting_changes.';
 
 CREATE VIEW ledger.packages AS
 SELECT coalesce(p.package_id, t.package_id) AS package_id,
@@ -184,14 +185,14 @@ FROM packages p
 FULL JOIN (
     SELECT DISTINCT ON (x.package_id) x.package_id, x.package_name
     FROM templates x
-    WHERE x.package_id NOT LIKE '#%' -- a name in the place of an id
+    WHERE x.package_id NOT LIKE '#%' -- a package name instead of an id
     ORDER BY x.package_id, x.package_name = '', x.template_ref DESC
 ) t ON t.package_id = p.package_id;
 
 COMMENT ON VIEW ledger.packages IS 'One row per package that a template id named or that the participant had vetted at some time. What is here need not be vetted now: see ledger.vetted_packages.';
 COMMENT ON COLUMN ledger.packages.package_id IS 'Id of the package, a hash of its content: the first part of a template_id. It changes with each release.';
-COMMENT ON COLUMN ledger.packages.package_name IS 'Name of the package, the same over its releases. Empty where the server never told it.';
-COMMENT ON COLUMN ledger.packages.package_version IS 'Version of the package. NULL where only template ids named it, which tell no version. Empty where it was vetted without having been uploaded to the participant.';
+COMMENT ON COLUMN ledger.packages.package_name IS 'Name of the package, the same over its releases. Empty where the server never sent it.';
+COMMENT ON COLUMN ledger.packages.package_version IS 'Version of the package. NULL where only template ids named it, which have no version. Empty where it was vetted but never uploaded to the participant.';
 
 CREATE VIEW ledger.vetted_packages AS
 SELECT s.synchronizer_id, v.package_id, p.package_name, p.package_version, v.valid_from, v.valid_until, st.topology_serial
@@ -200,11 +201,11 @@ JOIN vetting_states st ON st.synchronizer_ref = v.synchronizer_ref
 LEFT JOIN synchronizers s ON s.synchronizer_ref = v.synchronizer_ref
 LEFT JOIN packages p ON p.package_id = v.package_id;
 
-COMMENT ON VIEW ledger.vetted_packages IS 'One row per synchronizer and package that the participant has vetted, as of the last reading (it is read at an interval, not with the stream). A package whose bounds lie in the past or in the future is here too. Empty where the server does not tell what is vetted.';
+COMMENT ON VIEW ledger.vetted_packages IS 'One row per synchronizer and package that the participant has vetted, as of the last reading (it is read at an interval, not with the stream). A package that is not valid yet, or no longer, is here too. Empty where the server does not offer the list of vetted packages.';
 COMMENT ON COLUMN ledger.vetted_packages.synchronizer_id IS 'The synchronizer. (synchronizer_id, package_id) is unique.';
 COMMENT ON COLUMN ledger.vetted_packages.package_id IS 'The package.';
 COMMENT ON COLUMN ledger.vetted_packages.package_name IS 'Its name; empty where the package has never been uploaded to the participant.';
-COMMENT ON COLUMN ledger.vetted_packages.package_version IS 'Its version; empty as package_name.';
+COMMENT ON COLUMN ledger.vetted_packages.package_version IS 'Its version. Empty where package_name is empty.';
 COMMENT ON COLUMN ledger.vetted_packages.valid_from IS 'The package may be used from this record time on, inclusive. NULL: no bound. Microseconds, UTC.';
 COMMENT ON COLUMN ledger.vetted_packages.valid_until IS 'The package may be used until this record time, exclusive. NULL: no bound. Microseconds, UTC.';
 COMMENT ON COLUMN ledger.vetted_packages.topology_serial IS 'Serial of the participant''s last vetting transaction on the synchronizer: the same for all packages there. It grows.';
@@ -216,13 +217,13 @@ FROM vetting_changes c
 LEFT JOIN synchronizers s ON s.synchronizer_ref = c.synchronizer_ref
 LEFT JOIN packages p ON p.package_id = c.package_id;
 
-COMMENT ON VIEW ledger.vetting_changes IS 'One row per package that was vetted, unvetted or given other bounds between two readings of what the participant has vetted. What changed and changed back in between was not seen. The first reading shows everything that was vetted by then as vetted.';
+COMMENT ON VIEW ledger.vetting_changes IS 'One row per change of a package between two readings of the vetted packages: it was vetted, unvetted, or got other bounds (valid_from, valid_until). A change that was undone between the two is not seen. In the first reading every package counts as vetted then.';
 COMMENT ON COLUMN ledger.vetting_changes.seq IS 'Order in which changes were seen; those of one reading share it. (seq, synchronizer_id, package_id) is unique.';
 COMMENT ON COLUMN ledger.vetting_changes.seen_at IS 'When the change was seen (clock of the database). It happened between the reading before and this time.';
 COMMENT ON COLUMN ledger.vetting_changes.synchronizer_id IS 'The synchronizer.';
 COMMENT ON COLUMN ledger.vetting_changes.package_id IS 'The package.';
 COMMENT ON COLUMN ledger.vetting_changes.package_name IS 'Its name as it is known now; empty where the package has never been uploaded to the participant.';
-COMMENT ON COLUMN ledger.vetting_changes.package_version IS 'Its version as it is known now; empty as package_name.';
+COMMENT ON COLUMN ledger.vetting_changes.package_version IS 'Its version as it is known now. Empty where package_name is empty.';
 COMMENT ON COLUMN ledger.vetting_changes.change IS 'vetted, unvetted, or changed: other bounds.';
 COMMENT ON COLUMN ledger.vetting_changes.topology_serial IS 'Serial of the participant''s last vetting transaction on the synchronizer when the change was seen. NULL where the synchronizer was no longer listed at all.';
 COMMENT ON COLUMN ledger.vetting_changes.valid_from_before IS 'The lower bound before the change. NULL: none, or the package was not vetted.';
@@ -238,4 +239,4 @@ CREATE TABLE tasks (
     failed_at    timestamptz,
     failure      text
 );
-COMMENT ON TABLE tasks IS 'How the streams and the tasks beside them fare: when each last did its work, and when and why it last could not.';
+COMMENT ON TABLE tasks IS 'When each stream and background task last succeeded, and when and why it last failed.';

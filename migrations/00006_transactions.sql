@@ -1,7 +1,7 @@
--- The transaction history: one row per record in transactions, what its kind adds in a table of that kind, all
--- by seq, the number of the record in the order in which it was stored. Each reading of the history from its beginning is a generation,
--- with a range of seqs of its own behind all others. No table is partitioned: the history is never
--- pruned, and rows are found by seq, which grows, or by the hash of an event id.
+-- The transaction history: transactions has one row per record, and a table for each kind has what that kind adds. The key is seq, the
+-- number of the record in the order in which records are stored. Each reading of the history from its beginning is a generation. Its
+-- range of seqs lies above those of all earlier generations. No table is partitioned: the history is never pruned, and rows are looked
+-- up by seq, which grows, or by the hash of an event id.
 
 -- +goose Up
 
@@ -17,15 +17,15 @@ CREATE TABLE network_both (
 ) PARTITION BY LIST (is_copy);
 CREATE TABLE network PARTITION OF network_both FOR VALUES IN (false);
 CREATE TABLE network_copy PARTITION OF network_both FOR VALUES IN (true);
-COMMENT ON TABLE network IS 'The one network whose transaction history this database holds: the party that operates it. Empty while the service has not told.';
+COMMENT ON TABLE network IS 'The network whose transaction history these tables hold, by the party that operates it. Empty while the service has not sent it.';
 
 CREATE TABLE history_position_both (
     only_row    boolean NOT NULL DEFAULT true CHECK (only_row),
     revision    bigint  NOT NULL,
-    shown_after bigint  NOT NULL, -- readers see the generation with the seqs after this one
-    shown_to    bigint  NOT NULL, -- up to this one
-    read_after  bigint  NOT NULL, -- the generation that is read has the seqs after this one
-    last_seq    bigint  NOT NULL, -- up to this one
+    shown_after bigint  NOT NULL, -- readers see the generation with the seqs after this one ...
+    shown_to    bigint  NOT NULL, -- ... up to this one
+    read_after  bigint  NOT NULL, -- the generation that is being read has the seqs after this one ...
+    last_seq    bigint  NOT NULL, -- ... up to this one
     leftovers   boolean NOT NULL, -- rows of other generations may be stored
     is_copy     boolean NOT NULL DEFAULT false,
     digest      bytea,
@@ -41,17 +41,16 @@ INSERT INTO history_position_both (only_row, revision, shown_after, shown_to, re
 SELECT r.*, c.is_copy, row_digest(r)
 FROM (SELECT true AS only_row, 0 AS revision, 0 AS shown_after, 0 AS shown_to, 0 AS read_after, 0 AS last_seq, false AS leftovers) r,
     unnest('{f,t}'::boolean[]) c (is_copy);
-COMMENT ON TABLE history_position IS 'How far the transaction history has been read, and which of its readings from the beginning, its generations, readers see. Mostly that is the one that is being read. Moved by compare-and-swap of revision, in the transaction that writes the records; 0: not begun.';
+COMMENT ON TABLE history_position IS 'How far the transaction history has been read, and which generation (reading from the beginning) analysts see. Mostly that is the one that is being read. It moves by compare-and-swap of revision, in the transaction that writes the records. revision 0: not begun.';
 
--- What a reader sees of two generations it sees at one moment, that of its snapshot. Not for the planner: it would take the
--- conditions for rarer than they are.
+-- The views don't use this function but two plain conditions.
 CREATE FUNCTION set_aside(seq bigint) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (
     SELECT h.read_after > h.shown_after AND set_aside.seq > h.read_after AND set_aside.seq <= h.last_seq
         OR h.leftovers AND set_aside.seq > 0 AND (set_aside.seq <= h.shown_after OR set_aside.seq > h.shown_to AND set_aside.seq <= h.read_after)
     FROM history_position h
 );
-COMMENT ON FUNCTION set_aside(bigint) IS 'Whether a record with this seq is of a generation that is still being read, or of one that may not be removed yet.';
+COMMENT ON FUNCTION set_aside(bigint) IS 'Whether a record with this seq belongs to a generation that is being read and not shown yet, or to one that is not removed yet.';
 
 -- Records: written once, never updated ---------------------------------------------------------------------------
 
@@ -70,7 +69,7 @@ CREATE TABLE transactions (
 );
 CREATE INDEX transactions_event_id ON transactions USING hash (event_id);
 CREATE INDEX transactions_date ON transactions USING brin (date);
-COMMENT ON TABLE transactions IS 'One row per record of the transaction history. Shown as ledger.transactions; fingerprint tells whether a record that is served again is this one.';
+COMMENT ON TABLE transactions IS 'One row per record of the transaction history. Shown as ledger.transactions; fingerprint identifies a record that is served again.';
 
 CREATE TABLE transfers (
     seq                           bigint PRIMARY KEY,
@@ -97,7 +96,7 @@ CREATE TABLE transfers (
     extra                         jsonb
 );
 CREATE INDEX transfers_date ON transfers USING brin (date);
-COMMENT ON TABLE transfers IS 'What records of transfers add. Shown as ledger.transfers.';
+COMMENT ON TABLE transfers IS 'What records of the kind transfer add. Shown as ledger.transfers.';
 
 CREATE TABLE transfer_receivers (
     seq          bigint  NOT NULL,
@@ -131,10 +130,10 @@ CREATE TABLE mints (
     amount numeric NOT NULL,
     extra  jsonb
 );
-COMMENT ON TABLE mints IS 'What records of mints add. Shown as ledger.mints.';
+COMMENT ON TABLE mints IS 'What records of the kind mint add. Shown as ledger.mints.';
 
 CREATE TABLE taps (LIKE mints INCLUDING ALL);
-COMMENT ON TABLE taps IS 'What records of taps add. Shown as ledger.taps.';
+COMMENT ON TABLE taps IS 'What records of the kind tap add. Shown as ledger.taps.';
 
 CREATE TABLE aborted_transfer_instructions (
     seq             bigint PRIMARY KEY,
@@ -151,19 +150,19 @@ CREATE TABLE unknown_transactions (
 );
 COMMENT ON TABLE unknown_transactions IS 'Records of the kind unknown, as they were sent. Shown as ledger.unknown_transactions.';
 
--- What analysts read ---------------------------------------------------------------------------------------------
+-- The analysts' views ---------------------------------------------------------------------------------------------
 
--- Without a regular expression, which takes twice as long.
+-- It uses no regular expression, which would take twice as long.
 CREATE FUNCTION update_id_of(event_id text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN rtrim(event_id, '0123456789') LIKE '#_%:' AND event_id NOT LIKE '%:'
     THEN left(substr(rtrim(event_id, '0123456789'), 2), -1) END;
-COMMENT ON FUNCTION update_id_of(text) IS 'The update that an event id names, which is #, the update id, a colon and the node id. NULL for an id of another form.';
+COMMENT ON FUNCTION update_id_of(text) IS 'The update id in an event id, which is #, the update id, a colon and the node id. NULL for an id of another form.';
 
--- Only the generation that is shown. The additions keep PostgreSQL from taking a condition on seq for a rare one, and the two for a
--- range.
+-- Only the shown generation. With "+ 0" PostgreSQL does not estimate that few rows satisfy the conditions on seq, and does not make a
+-- range of them.
 --
--- The event id comes from a join that the planner leaves out where nobody asks for the id, and turns around where rows
--- are searched by it.
+-- The event id comes from a join. The planner drops the join if a query does not name the id, and starts with it if the query searches
+-- by the id.
 
 CREATE VIEW ledger.transactions AS
 SELECT x.seq, x.event_id, update_id_of(x.event_id) AS update_id, x.kind, x.date, s.synchronizer_id AS domain_id, x.offset_text, x.round, x.transaction_type,
@@ -172,14 +171,14 @@ FROM transactions x
 LEFT JOIN synchronizers s ON s.synchronizer_ref = x.domain_ref
 WHERE x.seq + 0 > (SELECT h.shown_after FROM history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM history_position h);
 
-COMMENT ON VIEW ledger.transactions IS 'One row per record of the transaction history, of every kind: what a Scan service tells of the whole network, not of one participant. What belongs to a kind is in the relation of that kind under the same seq. Everything up to the checkpoint in ledger.stream_checkpoints is here, as far as the service had it, and what came behind it under ids that are not unique. Where the history has to be read again from its beginning, that is beside what is here, and takes its place at once.';
-COMMENT ON COLUMN ledger.transactions.seq IS 'Number of the record, without gaps, in the service''s order. From 1 on; where the history had to be read again from its beginning, from behind all the numbers of before. It never changes, and no other record ever has it. Unique.';
-COMMENT ON COLUMN ledger.transactions.event_id IS 'Id of the event: #, the update id, a colon and the node id. Two records can share one, so join by seq. It is not in the order of time. Indexed.';
-COMMENT ON COLUMN ledger.transactions.update_id IS 'Id of the update that the record is of, as event_id names it: that of ledger.updates where the participant saw it too. NULL: event_id has another form. Worked out for each row and not indexed: to find records by it, name their date as well, which is the effective_at of the update.';
-COMMENT ON COLUMN ledger.transactions.kind IS 'transfer, mint, tap, abort_transfer_instruction, or unknown: what it is can''t be told, see ledger.unknown_transactions.';
+COMMENT ON VIEW ledger.transactions IS 'One row per record of the transaction history, of every kind: the records of the whole network as a Scan service shows them, not those of one participant. The relation of each kind has the rest of a record under the same seq. Records are complete up to the checkpoint in ledger.stream_checkpoints, as far as the service has them; records after it whose event ids are not unique are here too. If the history has to be read again from its beginning, the new records are kept aside until they replace all of these at once.';
+COMMENT ON COLUMN ledger.transactions.seq IS 'Number of the record, in the service''s order, without gaps. It begins at 1, or above all earlier numbers if the history was read again from its beginning. A record''s number never changes and is never used again. Unique.';
+COMMENT ON COLUMN ledger.transactions.event_id IS 'Id of the event: #, the update id, a colon and the node id. Two records can share one, so join by seq. Ids do not grow with time. Indexed.';
+COMMENT ON COLUMN ledger.transactions.update_id IS 'Id of the record''s update, from event_id. It is also in ledger.updates if the participant saw the update. NULL: event_id has another form. Computed per row and not indexed: to find records by it add a condition on date, which is the update''s effective_at.';
+COMMENT ON COLUMN ledger.transactions.kind IS 'transfer, mint, tap, abort_transfer_instruction, or unknown: see ledger.unknown_transactions.';
 COMMENT ON COLUMN ledger.transactions.date IS 'When it took place (ledger time). Roughly in the order of seq. Microseconds, UTC. NULL only where the kind is unknown.';
 COMMENT ON COLUMN ledger.transactions.domain_id IS 'The synchronizer. NULL: the service did not say.';
-COMMENT ON COLUMN ledger.transactions.offset_text IS 'Offset in the ledger of the service''s own participant, as it was sent. It means nothing elsewhere, and another service tells another one. NULL: the service did not say.';
+COMMENT ON COLUMN ledger.transactions.offset_text IS 'Offset in the ledger of the service''s own participant, as it was sent. It means nothing elsewhere, and differs between services. NULL: the service did not say.';
 COMMENT ON COLUMN ledger.transactions.round IS 'The mining round. NULL where the service did not say, as for mints and aborted instructions.';
 COMMENT ON COLUMN ledger.transactions.transaction_type IS 'The service''s own name of the kind, such as devnet_tap. NULL: it sent none.';
 COMMENT ON COLUMN ledger.transactions.unit_word IS 'The service''s word for the unit of value in the names of its fields: coin or amulet. NULL: the record has no such field.';
@@ -194,16 +193,16 @@ FROM transfers x
 LEFT JOIN transactions t ON t.seq = x.seq
 WHERE x.seq + 0 > (SELECT h.shown_after FROM history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM history_position h);
 
-COMMENT ON VIEW ledger.transfers IS 'One row per transfer: one sender pays any number of receivers, see ledger.transfer_receivers; one that only merges what the sender holds has none. Amounts and fees have exactly as many digits as were sent. For the transfers of one party ask ledger.party_transfers.';
+COMMENT ON VIEW ledger.transfers IS 'One row per transfer: one sender pays any number of receivers, see ledger.transfer_receivers; a transfer that only merges the sender''s holdings has none. Amounts and fees have exactly as many digits as were sent. For the transfers of one party use ledger.party_transfers.';
 COMMENT ON COLUMN ledger.transfers.seq IS 'Which record this is. Unique.';
 COMMENT ON COLUMN ledger.transfers.event_id IS 'Event id of the record; another record can have the same. Indexed.';
-COMMENT ON COLUMN ledger.transfers.update_id IS 'Id of the update that the transfer is of, as in ledger.transactions. Not indexed.';
+COMMENT ON COLUMN ledger.transfers.update_id IS 'Id of the transfer''s update, as in ledger.transactions. Not indexed.';
 COMMENT ON COLUMN ledger.transfers.date IS 'When it took place. Microseconds, UTC.';
 COMMENT ON COLUMN ledger.transfers.round IS 'The mining round. NULL: the service did not say.';
 COMMENT ON COLUMN ledger.transfers.sender IS 'The party that pays. Not indexed here: see ledger.party_transfers.';
 COMMENT ON COLUMN ledger.transfers.sender_change_fee IS 'Fee for the sender''s change. NULL: left out.';
 COMMENT ON COLUMN ledger.transfers.sender_change_amount IS 'What the sender gets back as change. NULL: left out.';
-COMMENT ON COLUMN ledger.transfers.sender_fee IS 'What the sender pays in fees for creating what the transfer creates. NULL: left out.';
+COMMENT ON COLUMN ledger.transfers.sender_fee IS 'The fees that the sender pays for the contracts that the transfer creates. NULL: left out.';
 COMMENT ON COLUMN ledger.transfers.holding_fees IS 'Holding fees that fell due on what the sender put in. NULL: left out.';
 COMMENT ON COLUMN ledger.transfers.input_amount IS 'What the sender put in from its holdings. NULL: left out.';
 COMMENT ON COLUMN ledger.transfers.input_app_reward_amount IS 'What the sender put in from app rewards. NULL: left out.';
@@ -226,14 +225,14 @@ FROM transfer_receivers x
 LEFT JOIN transactions t ON t.seq = x.seq
 WHERE x.seq + 0 > (SELECT h.shown_after FROM history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM history_position h);
 
-COMMENT ON VIEW ledger.transfer_receivers IS 'One row per receiver of a transfer. The service merges what one receiver gets in one transfer, so that a party seldom has two rows of it.';
+COMMENT ON VIEW ledger.transfer_receivers IS 'One row per receiver of a transfer. The service usually merges what a receiver gets in one transfer, so a party seldom has two rows of it.';
 COMMENT ON COLUMN ledger.transfer_receivers.seq IS 'Which transfer this belongs to.';
 COMMENT ON COLUMN ledger.transfer_receivers.event_id IS 'Event id of the transfer; another record can have the same. Indexed.';
 COMMENT ON COLUMN ledger.transfer_receivers.ordinal IS 'Place in the service''s list, from 0. (seq, ordinal) is unique.';
 COMMENT ON COLUMN ledger.transfer_receivers.party IS 'The party that is paid. Not indexed here: see ledger.party_transfers.';
 COMMENT ON COLUMN ledger.transfer_receivers.amount IS 'What is sent to it, before its part of the fees is taken off: it gets net_amount.';
 COMMENT ON COLUMN ledger.transfer_receivers.receiver_fee IS 'Its part of the fees, which is taken off amount. NULL: left out.';
-COMMENT ON COLUMN ledger.transfer_receivers.net_amount IS 'What it gets: amount less receiver_fee, with every digit. NULL: its fee was left out.';
+COMMENT ON COLUMN ledger.transfer_receivers.net_amount IS 'What it gets: amount less receiver_fee, exactly. NULL: receiver_fee was left out.';
 COMMENT ON COLUMN ledger.transfer_receivers.extra IS 'Fields that the service sent and this version does not know. NULL: none.';
 
 CREATE VIEW ledger.balance_changes AS
@@ -243,14 +242,14 @@ FROM balance_changes x
 LEFT JOIN transactions t ON t.seq = x.seq
 WHERE x.seq + 0 > (SELECT h.shown_after FROM history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM history_position h);
 
-COMMENT ON VIEW ledger.balance_changes IS 'One row per balance change that the service reported with a transfer: recent services report none. Taps, mints, expiry and everything else that is no transfer have none either, so their sum is not what a party holds: see ledger.reported_balance_at and ledger.holdings.';
+COMMENT ON VIEW ledger.balance_changes IS 'One row per balance change that the service reported with a transfer: recent services report none. Taps, mints, expiry and everything else that is not a transfer have none, so their sum is not what a party holds: see ledger.reported_balance_at and ledger.holdings.';
 COMMENT ON COLUMN ledger.balance_changes.seq IS 'Which transfer this belongs to.';
 COMMENT ON COLUMN ledger.balance_changes.event_id IS 'Event id of the transfer; another record can have the same. Indexed.';
 COMMENT ON COLUMN ledger.balance_changes.ordinal IS 'Place in the service''s list, from 0. (seq, ordinal) is unique.';
 COMMENT ON COLUMN ledger.balance_changes.date IS 'When the transfer took place. Microseconds, UTC.';
 COMMENT ON COLUMN ledger.balance_changes.round IS 'The mining round of the transfer. NULL: the service did not say.';
 COMMENT ON COLUMN ledger.balance_changes.party IS 'The party whose balance changes.';
-COMMENT ON COLUMN ledger.balance_changes.change_to_initial_amount_as_of_round_zero IS 'What is added to its amount, reckoned back to round 0: as if the holding fees had been due since then.';
+COMMENT ON COLUMN ledger.balance_changes.change_to_initial_amount_as_of_round_zero IS 'What is added to its amount, as of round 0: as if holding fees had been due since round 0.';
 COMMENT ON COLUMN ledger.balance_changes.change_to_holding_fees_rate IS 'What is added to its holding fees per round.';
 COMMENT ON COLUMN ledger.balance_changes.extra IS 'Fields that the service sent and this version does not know. NULL: none.';
 
@@ -264,7 +263,7 @@ COMMENT ON VIEW ledger.mints IS 'One row per mint.';
 COMMENT ON COLUMN ledger.mints.seq IS 'Which record this is. Unique.';
 COMMENT ON COLUMN ledger.mints.event_id IS 'Event id of the record; another record can have the same. Indexed.';
 COMMENT ON COLUMN ledger.mints.date IS 'When it took place. Microseconds, UTC.';
-COMMENT ON COLUMN ledger.mints.round IS 'The mining round. NULL where the service did not say, which is the rule for mints.';
+COMMENT ON COLUMN ledger.mints.round IS 'The mining round. NULL where the service did not say, as is usual for mints.';
 COMMENT ON COLUMN ledger.mints.owner IS 'The party that owns what was minted.';
 COMMENT ON COLUMN ledger.mints.amount IS 'How much was minted.';
 COMMENT ON COLUMN ledger.mints.extra IS 'Fields of the mint that the service sent and this version does not know. NULL: none.';
@@ -275,7 +274,7 @@ FROM taps x
 LEFT JOIN transactions t ON t.seq = x.seq
 WHERE x.seq + 0 > (SELECT h.shown_after FROM history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM history_position h);
 
-COMMENT ON VIEW ledger.taps IS 'One row per tap: what a party of a test network gave itself.';
+COMMENT ON VIEW ledger.taps IS 'One row per tap: coins that a party on a test network created for itself.';
 COMMENT ON COLUMN ledger.taps.seq IS 'Which record this is. Unique.';
 COMMENT ON COLUMN ledger.taps.event_id IS 'Event id of the record; another record can have the same. Indexed.';
 COMMENT ON COLUMN ledger.taps.date IS 'When it took place. Microseconds, UTC.';
@@ -290,11 +289,11 @@ FROM aborted_transfer_instructions x
 LEFT JOIN transactions t ON t.seq = x.seq
 WHERE x.seq + 0 > (SELECT h.shown_after FROM history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM history_position h);
 
-COMMENT ON VIEW ledger.aborted_transfer_instructions IS 'One row per offered transfer that was withdrawn or rejected.';
+COMMENT ON VIEW ledger.aborted_transfer_instructions IS 'One row per transfer instruction that was withdrawn or rejected.';
 COMMENT ON COLUMN ledger.aborted_transfer_instructions.seq IS 'Which record this is. Unique.';
 COMMENT ON COLUMN ledger.aborted_transfer_instructions.event_id IS 'Event id of the record; another record can have the same. Indexed.';
 COMMENT ON COLUMN ledger.aborted_transfer_instructions.date IS 'When it took place. Microseconds, UTC.';
-COMMENT ON COLUMN ledger.aborted_transfer_instructions.instruction_cid IS 'Contract id of the transfer instruction. That of ledger.transfers.instruction_cid, where the offer is there.';
+COMMENT ON COLUMN ledger.aborted_transfer_instructions.instruction_cid IS 'Contract id of the transfer instruction. Equals ledger.transfers.instruction_cid of the transfer that made the instruction, if that is stored.';
 COMMENT ON COLUMN ledger.aborted_transfer_instructions.abort_kind IS 'withdraw, by the sender, or reject, by the receiver; or what later services send. NULL: left out.';
 COMMENT ON COLUMN ledger.aborted_transfer_instructions.extra IS 'Fields that the service sent and this version does not know. NULL: none.';
 
@@ -304,12 +303,12 @@ FROM unknown_transactions x
 LEFT JOIN transactions t ON t.seq = x.seq
 WHERE x.seq + 0 > (SELECT h.shown_after FROM history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM history_position h);
 
-COMMENT ON VIEW ledger.unknown_transactions IS 'One row per record of the kind unknown, as the service sent it: of a kind that this version does not know, without a date, or with several or none of the parts transfer, mint, tap and abort_transfer_instruction. Nothing of it stands in the other relations but its row of ledger.transactions. Empty in the usual case: a newer release of the indexer may know the kind.';
+COMMENT ON VIEW ledger.unknown_transactions IS 'One row per record of the kind unknown, as the service sent it: of a kind that this version does not know, without a date, or with several or none of the parts transfer, mint, tap and abort_transfer_instruction. Apart from its row of ledger.transactions nothing of it is in other relations. Empty in the usual case: a newer release of the indexer may know the kind.';
 COMMENT ON COLUMN ledger.unknown_transactions.seq IS 'Which record this is. Unique.';
 COMMENT ON COLUMN ledger.unknown_transactions.event_id IS 'Event id of the record; another record can have the same. Indexed.';
 COMMENT ON COLUMN ledger.unknown_transactions.raw IS 'The whole record. Can be a stand-in with the key $exact: see ledger.exact_payloads.';
 
--- Of the records only those that are shown.
+-- Only shown records.
 CREATE OR REPLACE VIEW ledger.exact_payloads AS
 SELECT x.stream, x.ledger_offset, x.node_id, x.interface_id, x.seq, x.field, x.exact
 FROM (
@@ -326,7 +325,7 @@ FROM (
 ) x
 WHERE x.ledger_offset + 0 <= (SELECT ledger.latest_offset()) OR x.ledger_offset IS NULL;
 
-COMMENT ON COLUMN ledger.stream_checkpoints.event_id IS 'Of transactions: the event id after which reading resumes, that of the newest record whose id stands on no other, as far as is known. NULL: there is none; reading begins, or begins again.';
+COMMENT ON COLUMN ledger.stream_checkpoints.event_id IS 'Of transactions: the event id after which reading resumes: that of the newest record whose event id no other known record has. NULL: there is none; reading starts from the beginning.';
 COMMENT ON VIEW ledger.exact_payloads IS 'One row per value that its own column cannot hold as the server sent it: JSON that jsonb refuses (a NUL, half of a surrogate pair, a number or a nesting beyond its limits), times finer than a microsecond, decimals that numeric writes in another way (leading zeros, -0), and descriptions with a character that no text can hold. Empty in the usual case.';
 COMMENT ON COLUMN ledger.exact_payloads.stream IS 'updates: the value belongs to the event relations. lookups: it belongs to the row of ledger.looked_up_contracts with the same (ledger_offset, node_id). transactions: it belongs to the record of the transaction history with the same seq.';
 COMMENT ON COLUMN ledger.exact_payloads.ledger_offset IS 'Offset of the row whose value this is. NULL in the stream transactions.';

@@ -1,6 +1,6 @@
--- What is derived from transfers: who took part in which, and the running totals of the balance changes that were served.
--- The party's text stands in both tables, in the order of its bytes: comparing it costs nothing, and no release of the
--- server's locales upsets the index.
+-- Derived from transfers: the parties of each, and the running totals of the balance changes that came with them.
+-- Both tables have the party as text with COLLATE "C": comparing bytes is cheap, and no change of the server's locales breaks the
+-- index.
 
 -- +goose Up
 
@@ -18,17 +18,17 @@ FROM transfer_receivers r
 JOIN transfers t ON t.seq = r.seq
 WHERE r.seq > (SELECT h.shown_after FROM history_position h) AND r.seq <= (SELECT h.shown_to FROM history_position h)
 GROUP BY r.seq, r.party, t.date, t.round;
-COMMENT ON VIEW transfer_parties IS 'Who took part in which transfer of the generation that is shown: its sender, and each receiver once, with its entries summed. A sum of which a part was left out is NULL. What party_transfers is made of.';
-COMMENT ON COLUMN transfer_parties.seq IS 'Of the transfer.';
+COMMENT ON VIEW transfer_parties IS 'The parties of each transfer of the shown generation: the sender, and each receiver once, with its entries added up. A sum with a missing part is NULL. party_transfers must equal this.';
+COMMENT ON COLUMN transfer_parties.seq IS 'As in the transfer.';
 COMMENT ON COLUMN transfer_parties.party IS 'The sender or a receiver.';
 COMMENT ON COLUMN transfer_parties.sent IS 'true: the party is the sender. false: it is a receiver.';
-COMMENT ON COLUMN transfer_parties.date IS 'Of the transfer.';
-COMMENT ON COLUMN transfer_parties.round IS 'Of the transfer.';
-COMMENT ON COLUMN transfer_parties.amount IS 'What is sent to all receivers together, or to this one, before their fees.';
+COMMENT ON COLUMN transfer_parties.date IS 'As in the transfer.';
+COMMENT ON COLUMN transfer_parties.round IS 'As in the transfer.';
+COMMENT ON COLUMN transfer_parties.amount IS 'For the sender the amount sent to all receivers together, for a receiver the amount sent to it; before their fees.';
 COMMENT ON COLUMN transfer_parties.fee IS 'sender_fee, or the sum of the receiver''s receiver_fee.';
 
--- All columns are in the index: the table itself need not be visited, so that reading the index in its order is always
--- cheaper than sorting. For that the table's pages must be known to be visible to all, which a vacuum notes.
+-- All columns are in the index, so reading it in order, without the table, is always cheaper than sorting. This works for pages that a
+-- vacuum has marked as visible to all.
 CREATE TABLE party_transfers (
     party  text COLLATE "C" NOT NULL,
     date   timestamptz NOT NULL,
@@ -39,7 +39,7 @@ CREATE TABLE party_transfers (
     fee    numeric,
     PRIMARY KEY (party, date, seq, sent) INCLUDE (round, amount, fee)
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
-COMMENT ON TABLE party_transfers IS 'Derived from transfers and their receivers: the rows of transfer_parties in the order in which a party''s transfers are read. Shown as ledger.party_transfers.';
+COMMENT ON TABLE party_transfers IS 'Derived from transfers and their receivers: the rows of transfer_parties, in the order in which queries read a party''s transfers. Shown as ledger.party_transfers.';
 COMMENT ON COLUMN party_transfers.party IS 'As in transfer_parties.';
 COMMENT ON COLUMN party_transfers.date IS 'As in transfer_parties.';
 COMMENT ON COLUMN party_transfers.seq IS 'As in transfer_parties.';
@@ -48,20 +48,20 @@ COMMENT ON COLUMN party_transfers.round IS 'As in transfer_parties.';
 COMMENT ON COLUMN party_transfers.amount IS 'As in transfer_parties.';
 COMMENT ON COLUMN party_transfers.fee IS 'As in transfer_parties.';
 
--- A function, so that a planner without statistics does not take each row for an expensive one and compile the query; with
--- its owner's rights, as a view has them.
+-- A function, because without statistics the planner would estimate each row as expensive and compile the query (JIT). It has its
+-- owner's rights, like a view.
 CREATE FUNCTION receivers_of(seq bigint) RETURNS text[] LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
 RETURN ARRAY(SELECT r.party FROM transfer_receivers r WHERE r.seq = receivers_of.seq GROUP BY r.party ORDER BY min(r.ordinal));
 COMMENT ON FUNCTION receivers_of(bigint) IS 'The receivers of a transfer in their order, each once.';
 
--- What needs a look-up elsewhere is a scalar subquery outside of the ordered rows: it is looked up for the rows that are
--- read, neither sooner nor by joining whole tables.
+-- Columns that need a look-up elsewhere are scalar subqueries outside of the ordered rows: PostgreSQL looks them up only for the rows that
+-- are returned, and joins no whole tables.
 CREATE VIEW ledger.party_transfers AS
 SELECT p.party, CASE WHEN p.sent THEN 'sent' ELSE 'received' END AS direction,
        CASE
            WHEN NOT p.sent THEN ARRAY(SELECT t.sender FROM transfers t WHERE t.seq = p.seq)
            WHEN p.amount IS NULL THEN NULL
-           -- Nearly all have one, which is found more quickly.
+           -- Nearly all have one receiver, for which this is faster.
            WHEN (SELECT t.receivers FROM transfers t WHERE t.seq = p.seq) = 1
                THEN ARRAY(SELECT r.party FROM transfer_receivers r WHERE r.seq = p.seq AND r.ordinal = 0)
            ELSE receivers_of(p.seq)
@@ -77,7 +77,7 @@ FROM (
     ORDER BY o.party DESC, o.date DESC, o.seq DESC, o.sent DESC
 ) p;
 
-COMMENT ON VIEW ledger.party_transfers IS 'One row per transfer and party that sent or received it; a party that sends to itself has two. Summed over all parties, each amount counts twice. The rows of a party come latest first, by date and then seq, without an ORDER BY: WHERE party = ... LIMIT 100 reads its latest 100, and a condition on date as well reads that time only. For the latest of each of many parties ask for them one by one (CROSS JOIN LATERAL): a join with this view reads all of it.';
+COMMENT ON VIEW ledger.party_transfers IS 'One row per transfer and party that sent or received it; a party that sends to itself has two. Summed over all parties, each amount counts twice. The rows of a party come latest first, by date and then seq, without an ORDER BY: WHERE party = ... LIMIT 100 reads its latest 100, and a condition on date as well reads that time only. For the latest transfers of many parties use CROSS JOIN LATERAL with a subquery per party: a join with this view reads all of it.';
 COMMENT ON COLUMN ledger.party_transfers.party IS 'The party whose transfers these are. Indexed, with date. Sorted by its bytes.';
 COMMENT ON COLUMN ledger.party_transfers.direction IS 'sent or received.';
 COMMENT ON COLUMN ledger.party_transfers.counterparties IS 'With sent the receivers, in the order in which the service lists them, each once; can name the party itself. With received the sender. Empty: the transfer has no receivers, such as one that merges what the sender holds. NULL: the service left the list of receivers out. Costs a look-up per row.';
@@ -101,14 +101,14 @@ CREATE TABLE balance_totals (
     holding_fees_rate numeric NOT NULL,
     PRIMARY KEY (generation, party, round)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
-COMMENT ON TABLE balance_totals IS 'Derived from balance changes: running totals, one row per party and round in which it has any change. A change that came without a round is in none. Read by ledger.reported_balance_at and ledger.reported_balances_at.';
-COMMENT ON COLUMN balance_totals.generation IS 'The reading of the history whose balance changes are summed up: the seq after which its records begin.';
+COMMENT ON TABLE balance_totals IS 'Derived from balance changes: running totals, one row per party and round in which the party has a change. Changes without a round are not in them. Read by ledger.reported_balance_at and ledger.reported_balances_at.';
+COMMENT ON COLUMN balance_totals.generation IS 'The generation of the transaction history, as the seq after which its records begin.';
 COMMENT ON COLUMN balance_totals.party IS 'The party.';
 COMMENT ON COLUMN balance_totals.round IS 'The round.';
 COMMENT ON COLUMN balance_totals.initial_amount IS 'Sum of change_to_initial_amount_as_of_round_zero over all changes of the party in rounds up to and including this one.';
 COMMENT ON COLUMN balance_totals.holding_fees_rate IS 'Sum of change_to_holding_fees_rate over the same changes.';
 
--- Updated again and again in what no index has: the space that is left in each page keeps most updates out of the index.
+-- Often updated, but not in indexed columns: with the free space in each page most updates need no change of the index (HOT).
 CREATE TABLE latest_totals (
     generation        bigint  NOT NULL,
     party             text COLLATE "C" NOT NULL,
@@ -117,7 +117,7 @@ CREATE TABLE latest_totals (
     holding_fees_rate numeric NOT NULL,
     PRIMARY KEY (generation, party)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
-COMMENT ON TABLE latest_totals IS 'The last row of each party in balance_totals, so that the balances of all parties at a late round need no search. Read by ledger.reported_balances_at.';
+COMMENT ON TABLE latest_totals IS 'The last row of each party in balance_totals, so that the balances of all parties at a recent round need no search. Read by ledger.reported_balances_at.';
 COMMENT ON COLUMN latest_totals.generation IS 'As in balance_totals.';
 COMMENT ON COLUMN latest_totals.party IS 'As in balance_totals.';
 COMMENT ON COLUMN latest_totals.round IS 'As in balance_totals.';
@@ -130,10 +130,10 @@ CREATE TABLE balance_rounds (
     first_incomplete bigint
 );
 INSERT INTO balance_rounds (generation) VALUES (0);
-COMMENT ON TABLE balance_rounds IS 'Of which rounds balances can be told.';
+COMMENT ON TABLE balance_rounds IS 'The rounds for which balances are known.';
 COMMENT ON COLUMN balance_rounds.generation IS 'As in balance_totals.';
-COMMENT ON COLUMN balance_rounds.newest IS 'The greatest round of any record of a known kind. NULL: none has told one.';
-COMMENT ON COLUMN balance_rounds.first_incomplete IS 'The least round of a transfer that came without balance changes, or of a record of an unknown kind, which may be one. The least bigint: such a record, or any transfer, came without its round, so that no total is complete. NULL: every transfer told all.';
+COMMENT ON COLUMN balance_rounds.newest IS 'The greatest round of any record of a known kind. NULL: none has a round.';
+COMMENT ON COLUMN balance_rounds.first_incomplete IS 'The least round of a transfer without balance changes, or of a record of an unknown kind, which may be such a transfer. The least bigint: such a record, or any transfer, has no round, so no total is complete. NULL: all transfers have round and balance changes.';
 
 CREATE VIEW running_totals AS
 SELECT (SELECT h.shown_after FROM history_position h) AS generation,
@@ -147,7 +147,7 @@ FROM (
     GROUP BY c.party COLLATE "C", c.round
     WINDOW rounds AS (PARTITION BY c.party COLLATE "C" ORDER BY c.round)
 ) x;
-COMMENT ON VIEW running_totals IS 'What balance_totals should hold of the generation that is shown, worked out from all its balance changes at once, and which rows of it latest_totals should.';
+COMMENT ON VIEW running_totals IS 'What balance_totals should hold for the shown generation, computed from all its balance changes at once, and which of these rows latest_totals should hold.';
 COMMENT ON COLUMN running_totals.generation IS 'As in balance_totals.';
 COMMENT ON COLUMN running_totals.party IS 'As in balance_totals.';
 COMMENT ON COLUMN running_totals.round IS 'As in balance_totals.';
@@ -166,7 +166,7 @@ SELECT h.shown_after AS generation, (
       AND (x.kind = 'unknown' OR x.kind = 'transfer' AND (x.round IS NULL OR coalesce(t.balance_changes, 0) = 0))
 ) AS first_incomplete
 FROM history_position h;
-COMMENT ON VIEW rounds_told IS 'What balance_rounds should hold of the generation that is shown, worked out from all its records.';
+COMMENT ON VIEW rounds_told IS 'What balance_rounds should hold for the shown generation, computed from all its records.';
 COMMENT ON COLUMN rounds_told.generation IS 'As in balance_rounds.';
 COMMENT ON COLUMN rounds_told.newest IS 'As in balance_rounds.';
 COMMENT ON COLUMN rounds_told.first_incomplete IS 'As in balance_rounds.';
@@ -178,9 +178,9 @@ RETURN (
     FROM balance_rounds b
     WHERE b.generation = (SELECT h.shown_after FROM history_position h)
 );
-COMMENT ON FUNCTION balances_are_told(bigint) IS 'Whether every transfer up to the round is here, as far as can be told, and came with its balance changes.';
+COMMENT ON FUNCTION balances_are_told(bigint) IS 'Whether, as far as is known, every transfer up to the round is stored and has its balance changes.';
 
--- With their owner's rights, as a view reads: an analyst needs none in schema indexer.
+-- SECURITY DEFINER: like views they read with their owner's rights, so analysts need none in schema indexer.
 CREATE FUNCTION ledger.reported_balance_at(party text, round bigint) RETURNS numeric LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
 RETURN (
     SELECT CASE WHEN b.balance >= 0 THEN b.balance END
@@ -193,9 +193,9 @@ RETURN (
     ) b
     WHERE balances_are_told(reported_balance_at.round)
 );
-COMMENT ON FUNCTION ledger.reported_balance_at(text, bigint) IS 'The sum of the balance changes that the history service reported for a party in rounds up to and including this one, less the holding fees that they report up to the end of the round. This is not what the party holds: taps, mints, expiry and everything else that is no transfer are in no balance change. See ledger.holdings for what is held. NULL: it can''t be told, because a transfer up to this round came without balance changes (recent services send none) or a transfer came without its round, because a record of an unknown kind may be such a transfer, or because no record of this round or a later one has been seen; because the sum is negative, which says that the party got more by other ways than transfers; or because no balance change up to the round names the party, as none names a misspelt one. The newest round, max(round) in ledger.transactions, may still grow.';
+COMMENT ON FUNCTION ledger.reported_balance_at(text, bigint) IS 'The sum of the balance changes that the Scan service reported for a party in rounds up to and including this one, less the holding fees that they report up to the end of the round. This is not what the party holds: taps, mints, expiry and everything else that is not a transfer cause no balance change. See ledger.holdings for what is held. NULL: the balance is not known, because a transfer up to this round has no balance changes (recent services send none), a transfer has no round, a record of an unknown kind may be such a transfer, or no record of this round or a later one has been seen. NULL also if the sum is negative, because the party got more in other ways than by transfers, and if no balance change up to the round names the party (check its spelling). The newest round, max(round) in ledger.transactions, may still grow.';
 
--- MATERIALIZED has each balance worked out once, and asks once whether it can be told.
+-- MATERIALIZED: each balance is computed once, and balances_are_told is called once.
 CREATE FUNCTION ledger.reported_balances_at(round bigint) RETURNS TABLE (party text, balance numeric) LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
 BEGIN ATOMIC
     WITH told AS MATERIALIZED (
@@ -218,4 +218,4 @@ BEGIN ATOMIC
     FROM told t
     LEFT JOIN balances b ON b.balance IS NOT NULL OR NOT t.are
     WHERE b.party IS NOT NULL OR NOT t.are; END;
-COMMENT ON FUNCTION ledger.reported_balances_at(bigint) IS 'ledger.reported_balance_at for all parties at once: one row for each party that a balance change names in a round up to and including this one, with a NULL balance where the sum is negative. It is not what they hold: taps, mints and expiry are not in it. Where balances of the round can''t be told, every party has a row and every balance is NULL; there is then at least one row, with a NULL party where no party is known, so that no rows means that there are no balances.';
+COMMENT ON FUNCTION ledger.reported_balances_at(bigint) IS 'ledger.reported_balance_at for all parties at once: one row per party that a balance change names in a round up to and including this one, with a NULL balance where the sum is negative. It is not what they hold: taps, mints and expiry are not in it. If the balances of the round are not known, every party has a row and every balance is NULL. There is then at least one row, with a NULL party if no party is known, so that no rows means that there are no balances.';

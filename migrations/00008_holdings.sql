@@ -1,16 +1,16 @@
--- Who holds what, from the active contracts. Whoever can make a contract visible to the indexed parties decides what its
--- payload and its views say, so nothing in them may make a query fail: what can't be read is NULL.
+-- Who holds what, from the active contracts. Anybody who can make a contract visible to the indexed parties decides what its payload
+-- and its views say. So nothing in them may make a query fail: a value that can't be read is NULL.
 
 -- +goose Up
 
--- Which templates have shown a view of which interface -----------------------------------------------------------
+-- The interfaces of each template --------------------------------------------------------------------------------
 
 CREATE TABLE template_interfaces (
     template_ref integer NOT NULL,
     interface_id text    NOT NULL,
     PRIMARY KEY (template_ref, interface_id)
 );
-COMMENT ON TABLE template_interfaces IS 'Which templates have shown a view of which interface, so that holdings are found without looking at every active contract. Written before the views, as the other dictionaries are.';
+COMMENT ON TABLE template_interfaces IS 'The interfaces of which contracts of each template had views, so that holdings are found without reading every active contract. Written before the views, like the other dictionaries.';
 
 -- +goose StatementBegin
 CREATE FUNCTION shown_interfaces(from_exclusive bigint, to_inclusive bigint) RETURNS TABLE (template_ref integer, interface_id text)
@@ -26,11 +26,11 @@ FROM shown_interface_views v
 JOIN shown_created c ON c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id;
 END;
 -- +goose StatementEnd
-COMMENT ON FUNCTION shown_interfaces(bigint, bigint) IS 'Which templates have shown a view of which interface in a range of offsets and in the snapshot that is carried. What template_interfaces should hold at least.';
+COMMENT ON FUNCTION shown_interfaces(bigint, bigint) IS 'The interfaces of which contracts of each template had views in a range of offsets and in the shown snapshot. template_interfaces must hold at least these.';
 
 -- Interface views ------------------------------------------------------------------------------------------------
--- The server names an interface by the id of its package. The package's name is known where the package is, and where one name
--- and nothing else was asked for with the rest of the interface's id.
+-- The server names an interface by the id of its package. The package's name is known if the package is known, or if --interfaces asked
+-- for module and entity of this interface with one package name only.
 
 CREATE VIEW interface_names AS
 SELECT i.interface_id, split_part(i.interface_id, ':', 2) AS module_name, split_part(i.interface_id, ':', 3) AS entity_name,
@@ -41,7 +41,7 @@ SELECT i.interface_id, split_part(i.interface_id, ':', 2) AS module_name, split_
             WHERE substr(a.asked, strpos(a.asked, ':')) = substr(i.interface_id, strpos(i.interface_id, ':')))
        ) AS package_name
 FROM (SELECT DISTINCT x.interface_id FROM template_interfaces x) i;
-COMMENT ON VIEW interface_names IS 'The interfaces of which there are views, and what their ids mean.';
+COMMENT ON VIEW interface_names IS 'The interfaces that have views, with the parts of their ids.';
 
 CREATE VIEW ledger.interface_views AS
 SELECT v.ledger_offset, v.node_id, v.contract_id, v.interface_id, n.package_name, n.module_name, n.entity_name, v.view_value,
@@ -67,7 +67,7 @@ COMMENT ON COLUMN ledger.interface_views.ledger_offset IS 'Offset of the creatio
 COMMENT ON COLUMN ledger.interface_views.node_id IS 'Node id of the creation event. (ledger_offset, node_id, ordinal) is unique.';
 COMMENT ON COLUMN ledger.interface_views.contract_id IS 'The contract. Not indexed here: go through ledger.created_events.';
 COMMENT ON COLUMN ledger.interface_views.interface_id IS 'The interface, package-id:Module:Entity as the server sent it. It changes with each release of a package: filter by package_name, module_name and entity_name instead.';
-COMMENT ON COLUMN ledger.interface_views.package_name IS 'Name of the interface''s package, the same over its releases: that of ledger.packages, or else the only one with which --interfaces asked for such an interface. NULL: neither tells it.';
+COMMENT ON COLUMN ledger.interface_views.package_name IS 'Name of the interface''s package, the same over its releases: that of ledger.packages, or else the only one with which --interfaces named such an interface. NULL: neither is known.';
 COMMENT ON COLUMN ledger.interface_views.module_name IS 'Module of the interface, with dots.';
 COMMENT ON COLUMN ledger.interface_views.entity_name IS 'Name of the interface within its module.';
 COMMENT ON COLUMN ledger.interface_views.view_value IS 'The view. NULL where it could not be computed. Can be a stand-in with the key $exact: see ledger.exact_payloads.';
@@ -81,7 +81,7 @@ COMMENT ON COLUMN ledger.interface_views.synchronizer_id IS 'Synchronizer of the
 COMMENT ON COLUMN ledger.interface_views.record_time IS 'When the synchronizer recorded the update. NULL for rows of a snapshot.';
 COMMENT ON COLUMN ledger.interface_views.extra IS 'Fields that the server sent and this version does not know. NULL: none.';
 
--- Casts that can't fail: NULL for what is none. Simple enough to be inlined ---------------------------------------
+-- Casts that can't fail but return NULL. They are simple enough to be inlined -------------------------------------
 
 CREATE FUNCTION text_of(value jsonb) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN jsonb_typeof(value) = 'string' THEN value #>> '{}' END;
@@ -96,7 +96,7 @@ RETURN CASE WHEN value ~ '^-?[0-9]{1,19}$' THEN
     CASE WHEN value::numeric BETWEEN -9223372036854775808 AND 9223372036854775807 THEN value::bigint END END;
 COMMENT ON FUNCTION integer_of(text) IS 'The 64-bit integer that a text is.';
 
--- The days that months have: 31, 30, 28, and 29 in leap years.
+-- Months of 31, 30 and 28 days, and February 29 in leap years.
 CREATE FUNCTION time_of(value text) RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE WHEN value ~ ('^(?!0000)('
     || '[0-9]{4}-(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|'
@@ -106,7 +106,7 @@ RETURN CASE WHEN value ~ ('^(?!0000)('
     || ')T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?Z$') THEN value::timestamptz END;
 COMMENT ON FUNCTION time_of(text) IS 'The time that a text is: in UTC, with microseconds at most, as a ledger writes its times.';
 
--- A bound of 285 years keeps within what an interval, and a time, can be.
+-- At most 285 years, so that neither the interval nor a time plus it overflows.
 CREATE FUNCTION duration_of(value text) RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN integer_of(value) BETWEEN -9000000000000000 AND 9000000000000000
     THEN integer_of(value) * interval '1 microsecond' END;
@@ -117,7 +117,7 @@ RETURN CASE
     WHEN interface_id LIKE '%:Splice.Api.Token.HoldingV1:Holding' THEN 1
     WHEN interface_id LIKE '%:Splice.Api.Token.HoldingV2:Holding' THEN 2
 END;
-COMMENT ON FUNCTION holding_version(text) IS 'Which version of the token standard''s Holding an interface is, by its module; the package id is another in each release.';
+COMMENT ON FUNCTION holding_version(text) IS 'Which version of the token standard''s Holding an interface is, by its module: the package id changes with each release.';
 
 -- What is a holding ----------------------------------------------------------------------------------------------
 
@@ -133,7 +133,7 @@ UNION
 SELECT i.template_ref FROM template_interfaces i WHERE holding_version(i.interface_id) IS NOT NULL;
 COMMENT ON VIEW holding_templates IS 'Templates whose contracts can be holdings.';
 
--- Views are looked for only where there is no payload to read. OFFSET 0 has p worked out once, before them.
+-- Views are read only if the payload can't be read. OFFSET 0 makes PostgreSQL compute p once, before the views.
 CREATE VIEW holding_events AS
 SELECT c.ledger_offset, c.node_id, c.created_at, h.owner, h.instrument, h.instrument_admin, h.amount, h.locked,
        least(time_of(h.lock ->> 'expiresAt'),
@@ -190,12 +190,12 @@ CROSS JOIN LATERAL (
                 ELSE v.view_value -> 'meta' -> 'values' ->> 'amulet.splice.lfdecentralizedtrust.org/rate-per-round' END) END AS holding_fee_rate
 ) h
 WHERE p.is_amulet OR v.interface_id IS NOT NULL;
-COMMENT ON VIEW holding_events IS 'What the creation event of a holding says, one row per event: to be looked up by (ledger_offset, node_id).';
+COMMENT ON VIEW holding_events IS 'Holdings as their creation events describe them, one row per event, for look-ups by (ledger_offset, node_id).';
 
 -- One row per contract ------------------------------------------------------------------------------------------
 
--- Said so that the planner reads few rows: the templates as an array let it take their index, and the watermark goes with
--- them; LIMIT 1 makes a look-up per holding of what may else become a join that reads every creation there is.
+-- Written so that the planner reads few rows: with the templates as an array, and the watermark, it uses the index on templates. LIMIT 1
+-- makes a look-up per holding; without it PostgreSQL may join, and read every creation.
 CREATE VIEW ledger.holdings AS
 SELECT e.owner, e.instrument, e.instrument_admin, e.amount, e.locked, e.locked_until, e.lock_holders, a.contract_id,
        e.created_at, a.activated_offset, a.activated_node_id, e.created_round,
@@ -247,10 +247,9 @@ BEGIN
 END
 $$;
 -- +goose StatementEnd
-COMMENT ON FUNCTION ledger.state_offset(bigint) IS 'The given offset, where it is known what was active at it: from ledger.state_floor() to ledger.latest_offset(). Else an error, which a query about the past needs in the place of an answer that looks right.';
+COMMENT ON FUNCTION ledger.state_offset(bigint) IS 'The given offset, if the active contracts at it are known: from ledger.state_floor() to ledger.latest_offset(). Else an error, so that a query about the past returns no wrong answer.';
 
--- With its owner's rights, as a view reads: an analyst needs none in schema indexer. Compiling the plan takes longer than
--- running it.
+-- SECURITY DEFINER: like a view it reads with its owner's rights. jit off: compiling the plan takes longer than running it.
 -- +goose StatementBegin
 CREATE FUNCTION ledger.holdings_at(at_offset bigint) RETURNS SETOF ledger.holdings
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path FROM CURRENT SET jit = off AS $$
@@ -284,13 +283,13 @@ END
 $$;
 -- +goose StatementEnd
 
-COMMENT ON VIEW ledger.holdings IS 'Who holds what: one row per contract that is active at ledger.latest_offset() and holds an amount for an owner. That is every contract of the amulet templates (Amulet and LockedAmulet of package splice-amulet), and every contract with a view of the token standard''s Holding interface (Splice.Api.Token.HoldingV1 or HoldingV2) that the server could compute. It covers what the indexed parties may see and what was asked for: views are here only if --interfaces asked for them. A contract that is active on two synchronizers has one row, of where it came last. What payload and view say is what the contract''s author wrote: look at admin_signed before you believe it. What can''t be read of it is NULL; a holding of which neither owner nor amount can be read is here too. Older holdings are missing where ledger.state_floor() is NULL.';
+COMMENT ON VIEW ledger.holdings IS 'Who holds what: one row per contract that is active at ledger.latest_offset() and holds an amount for an owner. That is every contract of the amulet templates (Amulet and LockedAmulet of package splice-amulet), and every contract with a view of the token standard''s Holding interface (Splice.Api.Token.HoldingV1 or HoldingV2) that the server could compute. It covers what the indexed parties may see and what was asked for: views are here only if --interfaces asked for them. A contract that is active on two synchronizers has one row, for the synchronizer where it became active last. Payload and view say what the contract''s author wrote: check admin_signed before you rely on it. A value that can''t be read is NULL; a holding without readable owner and amount is here too. Holdings from before indexing began are missing where ledger.state_floor() is NULL.';
 COMMENT ON COLUMN ledger.holdings.owner IS 'The party that owns the holding. NULL: not readable, or an account without an owner (HoldingV2).';
-COMMENT ON COLUMN ledger.holdings.instrument IS 'Id of the instrument that is held: Amulet for amulets, else what the administrator calls it. Two administrators can use the same id.';
-COMMENT ON COLUMN ledger.holdings.instrument_admin IS 'The party that administers the instrument, of amulets the DSO. A mere claim unless admin_signed is true.';
+COMMENT ON COLUMN ledger.holdings.instrument IS 'Id of the instrument that is held: Amulet for amulets, else the id that the administrator gave it. Two administrators can use the same id.';
+COMMENT ON COLUMN ledger.holdings.instrument_admin IS 'The party that administers the instrument, of amulets the DSO. Not proved unless admin_signed is true.';
 COMMENT ON COLUMN ledger.holdings.amount IS 'Amount that is held. Of an amulet it is the initial amount: the holding fees since created_round, holding_fee_rate for each round, are not taken off. NULL: not readable.';
 COMMENT ON COLUMN ledger.holdings.locked IS 'Whether the holding carries a lock. It may have expired: compare locked_until with the time you mean. NULL: not readable.';
-COMMENT ON COLUMN ledger.holdings.locked_until IS 'When the lock expires: the earlier of its time and of its duration counted from created_at. NULL: no lock, no end that is known beforehand, or not readable. Microseconds, UTC.';
+COMMENT ON COLUMN ledger.holdings.locked_until IS 'When the lock expires: the earlier of its expiry time and created_at plus its duration. NULL: no lock, no known end, or not readable. Microseconds, UTC.';
 COMMENT ON COLUMN ledger.holdings.lock_holders IS 'Parties that hold the lock. NULL: no lock, or not readable.';
 COMMENT ON COLUMN ledger.holdings.contract_id IS 'Id of the contract. Indexed.';
 COMMENT ON COLUMN ledger.holdings.created_at IS 'Ledger time of the contract''s creation. Microseconds, UTC.';
@@ -298,23 +297,23 @@ COMMENT ON COLUMN ledger.holdings.activated_offset IS 'Offset of the event that 
 COMMENT ON COLUMN ledger.holdings.activated_node_id IS 'Node id of that event.';
 COMMENT ON COLUMN ledger.holdings.created_round IS 'Round in which an amulet was created. NULL for other holdings.';
 COMMENT ON COLUMN ledger.holdings.holding_fee_rate IS 'Holding fee of an amulet for each round. NULL for other holdings.';
-COMMENT ON COLUMN ledger.holdings.source IS 'What the row was read from: amulet payload, or the id of the interface whose view it was. An amulet''s view is read only where its payload is not served; of views of both versions HoldingV2 counts. NULL: an amulet of which nothing can be read.';
-COMMENT ON COLUMN ledger.holdings.admin_signed IS 'Whether instrument_admin is among the contract''s signatories. False: anybody may have made this up; leave it out of sums. True proves as much as the administrator is worth: anybody can administer an instrument of the same name, so ask for the one that you mean.';
+COMMENT ON COLUMN ledger.holdings.source IS 'What the row was read from: amulet payload, or the id of the interface whose view it was. An amulet''s view is read only where its payload is not served. HoldingV2 is preferred to HoldingV1. NULL: an amulet of which nothing can be read.';
+COMMENT ON COLUMN ledger.holdings.admin_signed IS 'Whether instrument_admin is among the contract''s signatories. False: the holding may be forged; leave it out of sums. True proves only that this administrator signed: anybody can administer an instrument with the same id, so filter by the administrator, too.';
 COMMENT ON COLUMN ledger.holdings.template_id IS 'Template as the server sent it with the activation, package-id:Module:Entity.';
 COMMENT ON COLUMN ledger.holdings.package_id IS 'The part of template_id before the first colon.';
 COMMENT ON COLUMN ledger.holdings.package_name IS 'Name of the package, the same over its releases.';
 COMMENT ON COLUMN ledger.holdings.module_name IS 'Module of the template, with dots.';
 COMMENT ON COLUMN ledger.holdings.entity_name IS 'Name of the template within its module.';
-COMMENT ON COLUMN ledger.holdings.synchronizer_id IS 'Synchronizer on which the contract is active; of several the one where it came last. NULL where the server did not say.';
+COMMENT ON COLUMN ledger.holdings.synchronizer_id IS 'Synchronizer on which the contract is active; of several the one where it became active last. NULL where the server did not say.';
 
-COMMENT ON VIEW ledger.holding_totals IS 'Sums of ledger.holdings, which says what they cover: one row per owner, instrument, administrator and admin_signed. What the administrator did not sign never adds to what it did.';
+COMMENT ON VIEW ledger.holding_totals IS 'Sums of ledger.holdings, whose comment says what they cover: one row per owner, instrument, administrator and admin_signed. Holdings that the administrator did not sign are never added to those that it did.';
 COMMENT ON COLUMN ledger.holding_totals.owner IS 'The owner. NULL: not readable.';
 COMMENT ON COLUMN ledger.holding_totals.instrument IS 'Id of the instrument.';
-COMMENT ON COLUMN ledger.holding_totals.instrument_admin IS 'The instrument''s administrator. A mere claim unless admin_signed is true.';
-COMMENT ON COLUMN ledger.holding_totals.admin_signed IS 'Whether the administrator signed these contracts. False: anybody may have made them up. See ledger.holdings.admin_signed.';
+COMMENT ON COLUMN ledger.holding_totals.instrument_admin IS 'The instrument''s administrator. Not proved unless admin_signed is true.';
+COMMENT ON COLUMN ledger.holding_totals.admin_signed IS 'Whether the administrator signed these contracts. False: they may be forged. See ledger.holdings.admin_signed.';
 COMMENT ON COLUMN ledger.holding_totals.amount IS 'Sum of the amounts that are readable; of amulets the initial amounts. NULL: none is.';
-COMMENT ON COLUMN ledger.holding_totals.locked_amount IS 'What of amount is locked, also by locks that have expired. 0: none of it.';
-COMMENT ON COLUMN ledger.holding_totals.unlocked_amount IS 'What of amount is not locked. Amounts of which can''t be read whether they are locked are in neither part.';
+COMMENT ON COLUMN ledger.holding_totals.locked_amount IS 'The part of amount that is locked, also by locks that have expired. 0: none.';
+COMMENT ON COLUMN ledger.holding_totals.unlocked_amount IS 'The part of amount that is not locked. If locked can''t be read the amount is in neither part.';
 COMMENT ON COLUMN ledger.holding_totals.contracts IS 'How many contracts hold it, those without a readable amount included.';
 
-COMMENT ON FUNCTION ledger.holdings_at(bigint) IS 'ledger.holdings as of the given offset, with the same columns: what was active after the update at that offset. An error below ledger.state_floor(), where that is NULL, and beyond ledger.latest_offset(). Takes longer the more contracts ended since.';
+COMMENT ON FUNCTION ledger.holdings_at(bigint) IS 'ledger.holdings as of the given offset, with the same columns: what was active after the update at that offset. An error below ledger.state_floor(), where that is NULL, and beyond ledger.latest_offset(). It takes longer the more contracts have ended since.';

@@ -1,4 +1,4 @@
--- What was compared with its source again after it was written, window by window, and the role of those who repair.
+-- Windows that were read from their source again after they were stored, and compared.
 
 -- +goose Up
 
@@ -14,7 +14,7 @@ CREATE TABLE verifications (
     PRIMARY KEY (stream, from_exclusive),
     CHECK (from_exclusive < to_inclusive),
     CHECK (differences > 0 AND result = 'different' OR differences = 0 AND result <> 'different'),
-    -- One for each stream: a gist index can't hold the stream's name without an extension.
+    -- One constraint per stream: without an extension a GiST index can't contain the stream's name.
     CONSTRAINT verifications_of_updates_once
         EXCLUDE USING gist (int8range(from_exclusive, to_inclusive, '(]') WITH &&) WHERE (stream = 'updates'),
     CONSTRAINT verifications_of_snapshot_once
@@ -30,13 +30,13 @@ COMMENT ON COLUMN verifications.verified_at IS 'As in ledger.verifications.';
 COMMENT ON COLUMN verifications.result IS 'As in ledger.verifications.';
 COMMENT ON COLUMN verifications.differences IS 'As in ledger.verifications.';
 COMMENT ON COLUMN verifications.digest IS 'As in ledger.verifications.';
-COMMENT ON COLUMN verifications.repaired_at IS 'As in ledger.verifications. Later than verified_at: the window waits to be compared again.';
+COMMENT ON COLUMN verifications.repaired_at IS 'As in ledger.verifications. Later than verified_at: the window will be compared again.';
 
 CREATE INDEX verifications_again ON verifications (stream, from_exclusive) WHERE result = 'different' OR repaired_at > verified_at;
 
 CREATE FUNCTION windows_reach(of_stream text, at bigint, results text[]) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
 RETURN coalesce((
-    -- In the order of the key, and no further than the first gap.
+    -- In the order of the key, up to the first gap.
     SELECT w.to_inclusive
     FROM (
         SELECT f.from_exclusive, f.to_inclusive, f.result FROM verifications f
@@ -50,7 +50,7 @@ RETURN coalesce((
     WHERE l.to_inclusive > at AND l.result = ANY (results) AND w.next IS DISTINCT FROM w.to_inclusive
     ORDER BY w.from_exclusive LIMIT 1
 ), at);
-COMMENT ON FUNCTION windows_reach(text, bigint, text[]) IS 'Up to where the windows of a stream that have one of the results follow one another without a gap, from a place on; the place itself where there is none.';
+COMMENT ON FUNCTION windows_reach(text, bigint, text[]) IS 'The end of the contiguous windows of a stream that have one of the results, from a place on. The place itself if no such window contains it.';
 
 CREATE FUNCTION verified_offset() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (
@@ -58,7 +58,7 @@ RETURN (
     FROM floors f
     WHERE f.stream = 'updates'
 );
-COMMENT ON FUNCTION verified_offset() IS 'Up to where updates were read again and were equal. Shown as ledger.verified_offset().';
+COMMENT ON FUNCTION verified_offset() IS 'The offset up to which updates were read again and found equal. Shown as ledger.verified_offset().';
 
 CREATE FUNCTION verified_seq() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (
@@ -66,27 +66,27 @@ RETURN (
     FROM history_position h
     WHERE h.revision > 0
 );
-COMMENT ON FUNCTION verified_seq() IS 'Up to where records were read again and were equal. Shown as ledger.verified_seq().';
+COMMENT ON FUNCTION verified_seq() IS 'The seq up to which records were read again and found equal. Shown as ledger.verified_seq().';
 
 CREATE VIEW ledger.verifications AS
 SELECT v.stream, v.from_exclusive, v.to_inclusive, v.verified_at, v.result, v.differences, v.digest, v.repaired_at
 FROM verifications v;
 
-COMMENT ON VIEW ledger.verifications IS 'What was read from its source again after it was stored, and compared: one row per window, a range of offsets or records. Windows of a stream do not overlap. The digest outlives the source''s pruning: `indexer verify --offline` tells which window was changed since.';
-COMMENT ON COLUMN ledger.verifications.stream IS 'updates: events, by offset. snapshot: what the snapshot that indexing began with brought; one window, up to its offset. transactions: the transaction history, by seq.';
+COMMENT ON VIEW ledger.verifications IS 'One row per window (a range of offsets or records) that was read from its source again after it was stored, and compared. Windows of a stream do not overlap. With the digest `indexer verify --offline` finds windows that were changed since, even after the source has pruned them.';
+COMMENT ON COLUMN ledger.verifications.stream IS 'updates: events, by offset. snapshot: the contracts of the snapshot that indexing began with; one window, up to its offset. transactions: the transaction history, by seq.';
 COMMENT ON COLUMN ledger.verifications.from_exclusive IS 'The window begins after this offset; of transactions after this seq.';
 COMMENT ON COLUMN ledger.verifications.to_inclusive IS 'The window ends with this offset, or seq.';
-COMMENT ON COLUMN ledger.verifications.verified_at IS 'When it was compared last, or found not to be shown any more (clock of the database).';
-COMMENT ON COLUMN ledger.verifications.result IS 'equal: everything was as the source shows it. different: something was not, and was not compared again since. not_shown: the source did not show the window any more, so nothing was compared; the digest still tells whether it was changed since.';
-COMMENT ON COLUMN ledger.verifications.differences IS 'How many differences were found: rows that were missing or too many, and columns that held something else. 0 unless the result is different.';
-COMMENT ON COLUMN ledger.verifications.digest IS 'SHA-256 over all rows of the window as they were stored at verified_at, and over this row''s own range, time and result. What it is made of is in docs/reliability.md.';
-COMMENT ON COLUMN ledger.verifications.repaired_at IS 'When rows of the window were last written again. Later than verified_at: in a part of the window only, and the whole has not been compared since. NULL: never.';
+COMMENT ON COLUMN ledger.verifications.verified_at IS 'When the window was last compared, or found to be no longer available (clock of the database).';
+COMMENT ON COLUMN ledger.verifications.result IS 'equal: all rows were as in the source. different: some were not, and the window was not compared again since. not_shown: the source no longer had the window (pruned), so nothing was compared; the digest still shows later changes.';
+COMMENT ON COLUMN ledger.verifications.differences IS 'How many differences were found: missing rows, additional rows, and columns with another value. 0 unless the result is different.';
+COMMENT ON COLUMN ledger.verifications.digest IS 'SHA-256 over all rows of the window as they were stored at verified_at, and over this row''s own range, time and result. docs/reliability.md says how it is computed.';
+COMMENT ON COLUMN ledger.verifications.repaired_at IS 'When rows of the window were last repaired. Later than verified_at: only a part of the window was repaired, and the whole has not been compared since. NULL: never.';
 
--- With their owner's rights, as a view reads: an analyst needs none in schema indexer.
+-- SECURITY DEFINER: like views they read with their owner's rights, so analysts need none in schema indexer.
 CREATE FUNCTION ledger.verified_offset() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
 RETURN verified_offset();
-COMMENT ON FUNCTION ledger.verified_offset() IS 'Every event after oldest_offset() up to this offset has been read from the participant again after it was stored, and was equal. oldest_offset(): nothing has been verified yet, or the first window differs. NULL: nothing has been indexed.';
+COMMENT ON FUNCTION ledger.verified_offset() IS 'Every event after oldest_offset() up to this offset was read from the participant again after it was stored, and was equal. oldest_offset(): nothing has been verified yet, or the first window differs. NULL: nothing has been indexed.';
 
 CREATE FUNCTION ledger.verified_seq() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
 RETURN verified_seq();
-COMMENT ON FUNCTION ledger.verified_seq() IS 'Every record of the transaction history up to this seq has been read from its service again after it was stored, and was equal. One less than the first seq: none has been verified yet, as after the history was read again from its beginning, or the first window differs. NULL: the history has not been begun.';
+COMMENT ON FUNCTION ledger.verified_seq() IS 'Every record of the transaction history up to this seq was read from the Scan service again after it was stored, and was equal. One less than the first seq: none has been verified yet (also after the history was read again from its beginning), or the first window differs. NULL: no history has been read.';

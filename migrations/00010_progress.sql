@@ -1,4 +1,4 @@
--- How far long work has come, for those who look from outside of the process that does it.
+-- The progress of long work, for other processes to read.
 
 -- +goose Up
 
@@ -14,14 +14,14 @@ CREATE TABLE progress (
     time_left      interval,
     updated_at     timestamptz NOT NULL
 );
-COMMENT ON TABLE progress IS 'Long work that is under way, such as catching up: one row per stream. Written about every 10 seconds, beside the batches and not in their transactions, and removed when the work is done. A row that is older than half a minute was left behind by a process that was killed, or waits.';
-COMMENT ON COLUMN progress.stream IS 'What is worked on: updates, history (below what is stored), snapshot, transactions.';
+COMMENT ON TABLE progress IS 'Long work that is under way, such as catching up: one row per stream. Written about every 10 seconds, not in the batches'' transactions, and removed when the work is done. A row that is older than half a minute belongs to a process that was killed, or that waits.';
+COMMENT ON COLUMN progress.stream IS 'What is being read: updates, history (filling in below what is stored), snapshot, transactions.';
 COMMENT ON COLUMN progress.unit IS 'What is counted, such as updates.';
-COMMENT ON COLUMN progress.began_at IS 'When the work began, or went on after a pause (clock of the process).';
-COMMENT ON COLUMN progress.from_exclusive IS 'Where it began: an offset of updates; of history a number of offsets that are filled; else so many units.';
-COMMENT ON COLUMN progress.reached IS 'Where it stands.';
-COMMENT ON COLUMN progress.to_inclusive IS 'Where it ends, as far as is known by now. NULL: that is not known.';
-COMMENT ON COLUMN progress.done IS 'Units that were done since began_at.';
+COMMENT ON COLUMN progress.began_at IS 'When the work began, or continued after a pause (clock of the process).';
+COMMENT ON COLUMN progress.from_exclusive IS 'Where the work began. updates: an offset; history: how many offsets were filled in; else a number of units.';
+COMMENT ON COLUMN progress.reached IS 'Where the work is now.';
+COMMENT ON COLUMN progress.to_inclusive IS 'Where the work ends, as far as is known. NULL: not known.';
+COMMENT ON COLUMN progress.done IS 'Units done since began_at.';
 COMMENT ON COLUMN progress.per_second IS 'Units per second over the last ten seconds.';
-COMMENT ON COLUMN progress.time_left IS 'Until to_inclusive, at the pace of the last ten seconds. NULL: not known.';
+COMMENT ON COLUMN progress.time_left IS 'Time until to_inclusive, at the rate of the last ten seconds. NULL: not known.';
 COMMENT ON COLUMN progress.updated_at IS 'When the row was written (clock of the database).';

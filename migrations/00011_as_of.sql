@@ -1,4 +1,4 @@
--- The active set at any offset, contracts and events in one shape, and the way between time and offsets.
+-- The active set at any offset, contracts, events of all kinds in one view, and offsets by time.
 
 -- +goose Up
 
@@ -26,7 +26,7 @@ FROM (
 ) x
 LEFT JOIN templates t ON t.template_ref = x.template_ref
 LEFT JOIN synchronizers s ON s.synchronizer_ref = x.synchronizer_ref;
-COMMENT ON VIEW ledger.contract_lifetimes IS 'One row per contract, synchronizer and time in which it is active there. Active at offset N: active_from <= N and (active_until IS NULL or active_until > N), which is ledger.active_at(N). Lifetimes are complete from ledger.state_floor() on. Not indexed by contract_id: for one contract ask ledger.contract_history.';
+COMMENT ON VIEW ledger.contract_lifetimes IS 'One row per contract, synchronizer and time in which the contract is active there. Active at offset N: active_from <= N and (active_until IS NULL or active_until > N), which is ledger.active_at(N). Lifetimes are complete from ledger.state_floor() on. It has no index on contract_id: for one contract use ledger.contract_history.';
 COMMENT ON COLUMN ledger.contract_lifetimes.contract_id IS 'The contract.';
 COMMENT ON COLUMN ledger.contract_lifetimes.synchronizer_id IS 'The synchronizer on which it is active. NULL: not served.';
 COMMENT ON COLUMN ledger.contract_lifetimes.template_id IS 'Template, as served: package-id:Module:Entity.';
@@ -37,15 +37,15 @@ COMMENT ON COLUMN ledger.contract_lifetimes.entity_name IS 'Name of the template
 COMMENT ON COLUMN ledger.contract_lifetimes.active_from IS 'Offset of the creation, or of the assignment to the synchronizer: active from this offset on.';
 COMMENT ON COLUMN ledger.contract_lifetimes.active_from_node_id IS 'Its event: (active_from, active_from_node_id) is the row in ledger.created_events, and is unique here.';
 COMMENT ON COLUMN ledger.contract_lifetimes.active_until IS 'Offset of the archival, or of the unassignment: not active at this offset any more. NULL: active now.';
-COMMENT ON COLUMN ledger.contract_lifetimes.payload IS 'Create arguments. Costs a look-up per row, as do all the columns behind it.';
+COMMENT ON COLUMN ledger.contract_lifetimes.payload IS 'Create arguments. Costs a look-up per row, as do all columns after it.';
 COMMENT ON COLUMN ledger.contract_lifetimes.contract_key IS 'Contract key. NULL: it has none.';
 COMMENT ON COLUMN ledger.contract_lifetimes.signatories IS 'Signatories.';
 COMMENT ON COLUMN ledger.contract_lifetimes.observers IS 'Observers.';
-COMMENT ON COLUMN ledger.contract_lifetimes.witness_parties IS 'Parties of the participant that saw the creation or the assignment.';
+COMMENT ON COLUMN ledger.contract_lifetimes.witness_parties IS 'The parties that the indexer reads for (its scope) and that saw the creation or the assignment.';
 COMMENT ON COLUMN ledger.contract_lifetimes.created_at IS 'Ledger time of the creation, which an assignment does not change.';
 COMMENT ON COLUMN ledger.contract_lifetimes.ended_at IS 'Record time of the update at active_until. NULL: active now.';
 
--- Planned as a part of the query that calls it: conditions reach the tables. The offset is checked once.
+-- PostgreSQL inlines it into the calling query, so that conditions reach the tables. The offset is checked once.
 CREATE FUNCTION ledger.active_at(at_offset bigint DEFAULT ledger.latest_offset()) RETURNS SETOF ledger.contract_lifetimes
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
@@ -53,11 +53,11 @@ BEGIN ATOMIC
     FROM ledger.contract_lifetimes l
     WHERE l.active_from <= (SELECT ledger.state_offset(at_offset))
       AND (l.active_until IS NULL OR l.active_until > (SELECT ledger.state_offset(at_offset))); END;
-COMMENT ON FUNCTION ledger.active_at(bigint) IS 'The lifetimes of the contracts that are active at an offset: those of ledger.active_contracts as they were there. An error where the active set is not known: below ledger.state_floor() or beyond ledger.latest_offset(). The argument should be a constant, a parameter or a subquery, not a function of a row.';
+COMMENT ON FUNCTION ledger.active_at(bigint) IS 'The lifetimes that include an offset: what ledger.active_contracts was at that offset. An error if the active set is not known: below ledger.state_floor() or beyond ledger.latest_offset(). The argument should be a constant, a parameter or a subquery, not a function of a row.';
 
 -- Contracts ------------------------------------------------------------------------------------------------------
 
--- A transaction creates a contract once. Other creation events are its first if there is none before them.
+-- A creation by a transaction is the only one of its contract. Another creation event counts if there is none before it.
 CREATE VIEW ledger.contracts AS
 SELECT c.contract_id, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name, c.payload, c.contract_key, c.contract_key_hash,
        (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.signatories_ref) AS signatories,
@@ -84,7 +84,7 @@ WHERE c.ledger_offset + 0 <= (SELECT ledger.latest_offset())
       SELECT FROM creations f
       WHERE f.contract_id = c.contract_id AND (f.ledger_offset < c.ledger_offset OR f.ledger_offset = c.ledger_offset AND f.node_id < c.node_id)));
 
-COMMENT ON VIEW ledger.contracts IS 'One row per contract that was created, assigned or carried here: joining by contract_id multiplies nothing. Of a contract that moved it is the first creation event. Contracts that were only exercised or archived here have none: see ledger.looked_up_contracts.';
+COMMENT ON VIEW ledger.contracts IS 'One row per contract that was created, assigned, or read from a snapshot: a join by contract_id doubles no rows. The row of a reassigned contract is its first creation event. Contracts that were only exercised or archived here have no row: see ledger.looked_up_contracts.';
 COMMENT ON COLUMN ledger.contracts.contract_id IS 'The contract. Unique. Indexed.';
 COMMENT ON COLUMN ledger.contracts.template_id IS 'Template, as served: package-id:Module:Entity.';
 COMMENT ON COLUMN ledger.contracts.package_id IS 'Package id of the template.';
@@ -97,11 +97,11 @@ COMMENT ON COLUMN ledger.contracts.contract_key_hash IS 'Hash of the contract ke
 COMMENT ON COLUMN ledger.contracts.signatories IS 'Signatories. Costs a look-up per row.';
 COMMENT ON COLUMN ledger.contracts.observers IS 'Observers. Costs a look-up per row.';
 COMMENT ON COLUMN ledger.contracts.created_at IS 'Ledger time of its creation.';
-COMMENT ON COLUMN ledger.contracts.origin IS 'What shows it first: transaction (its creation), assignment (it was created where the indexed parties did not see it), snapshot.';
+COMMENT ON COLUMN ledger.contracts.origin IS 'Its first creation event: transaction (its creation), assignment (the indexed parties did not see its creation), or snapshot.';
 COMMENT ON COLUMN ledger.contracts.first_offset IS 'Offset of its first creation event.';
 COMMENT ON COLUMN ledger.contracts.first_node_id IS 'Node of its first creation event: (first_offset, first_node_id) is the row in ledger.created_events.';
 COMMENT ON COLUMN ledger.contracts.archived_offset IS 'Offset of its archival. NULL: none was seen. Costs a look-up per row.';
-COMMENT ON COLUMN ledger.contracts.synchronizer_ids IS 'The synchronizers on which it is active now. Empty: it is archived, or on its way between two, or was only witnessed. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.contracts.synchronizer_ids IS 'The synchronizers on which it is active now. Empty: it is archived, or in the middle of a reassignment, or was only witnessed. Costs a look-up per row.';
 
 -- Events ---------------------------------------------------------------------------------------------------------
 
@@ -146,10 +146,10 @@ FROM (
 LEFT JOIN templates t ON t.template_ref = x.template_ref
 WHERE x.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
-COMMENT ON VIEW ledger.events IS 'Creations, assignments, exercises, archivals and unassignments in one shape. A transaction as a tree: WHERE ledger_offset = (SELECT ledger_offset FROM ledger.updates WHERE update_id = ...) ORDER BY node_id, with parent_node_id. A consuming exercise is one row here, and archives its contract. A shape of acs-delta has no exercises, and so no parents.';
-COMMENT ON COLUMN ledger.events.ledger_offset IS 'Offset of the update. Of what a snapshot brought: that of the event itself, as the snapshot says.';
+COMMENT ON VIEW ledger.events IS 'Creations, assignments, exercises, archivals and unassignments with the same columns. A transaction as a tree: WHERE ledger_offset = (SELECT ledger_offset FROM ledger.updates WHERE update_id = ...) ORDER BY node_id, with parent_node_id. A consuming exercise archives its contract and is one row here. The shape acs-delta has no exercises, so events have no parents.';
+COMMENT ON COLUMN ledger.events.ledger_offset IS 'Offset of the update. For a row of a snapshot: the event''s offset as the snapshot has it.';
 COMMENT ON COLUMN ledger.events.node_id IS 'Place in the update. (ledger_offset, node_id) is unique.';
-COMMENT ON COLUMN ledger.events.parent_node_id IS 'Node of the exercise of which this event is an immediate consequence, among those that are here. NULL: of none. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.events.parent_node_id IS 'Node of the innermost stored exercise that this event is a consequence of. NULL: there is none. Costs a look-up per row.';
 COMMENT ON COLUMN ledger.events.kind IS 'created, assigned, exercised, archived or unassigned.';
 COMMENT ON COLUMN ledger.events.contract_id IS 'The contract. Indexed.';
 COMMENT ON COLUMN ledger.events.template_id IS 'Template, as served: package-id:Module:Entity.';
@@ -162,12 +162,12 @@ COMMENT ON COLUMN ledger.events.choice IS 'Of an exercise: the choice. NULL othe
 COMMENT ON COLUMN ledger.events.consuming IS 'Of an exercise: whether it archives the contract. NULL otherwise.';
 COMMENT ON COLUMN ledger.events.argument IS 'Of a creation or assignment the create arguments, of an exercise the choice argument.';
 COMMENT ON COLUMN ledger.events.result IS 'Of an exercise: its result.';
-COMMENT ON COLUMN ledger.events.acting_parties IS 'Of an exercise: who exercised. Costs a look-up per row.';
-COMMENT ON COLUMN ledger.events.witness_parties IS 'Parties of the participant that saw the event. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.events.acting_parties IS 'Of an exercise: the parties that exercised the choice. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.events.witness_parties IS 'The parties that the indexer reads for (its scope) and that saw the event. Costs a look-up per row.';
 COMMENT ON COLUMN ledger.events.acs_delta IS 'Whether it changes the active contracts of a stakeholder among the indexed parties; false: it was only witnessed. NULL: not served.';
-COMMENT ON COLUMN ledger.events.update_id IS 'Id of the update. NULL: a snapshot brought the event. Costs a look-up per row: to search by it, see above.';
+COMMENT ON COLUMN ledger.events.update_id IS 'Id of the update. NULL for rows of a snapshot. Costs a look-up per row: to search by it, see the comment of the view.';
 COMMENT ON COLUMN ledger.events.synchronizer_id IS 'The synchronizer. NULL: not served.';
-COMMENT ON COLUMN ledger.events.record_time IS 'Record time of the update. NULL: a snapshot brought the event.';
+COMMENT ON COLUMN ledger.events.record_time IS 'Record time of the update. NULL for rows of a snapshot.';
 
 CREATE FUNCTION ledger.contract_history(contract_id text) RETURNS SETOF ledger.events LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
@@ -175,7 +175,8 @@ BEGIN ATOMIC
 COMMENT ON FUNCTION ledger.contract_history(text) IS 'What happened to a contract, in the order of the ledger. No rows: nothing is known of it.';
 
 -- Time and offsets -----------------------------------------------------------------------------------------------
--- Record times grow with the offset on each synchronizer, not over several: each is searched by bisection. With their owner's rights, as a view reads.
+-- Record times grow with the offset within one synchronizer only, so each synchronizer is searched by bisection. SECURITY DEFINER: like views they
+-- read with their owner's rights.
 
 -- +goose StatementBegin
 CREATE FUNCTION ledger.offset_at(at_time timestamptz, synchronizer_id text DEFAULT NULL) RETURNS bigint
@@ -185,8 +186,8 @@ DECLARE
     answer bigint := ledger.latest_offset();
     ref    integer;
     low    bigint; -- no update up to here is later than the time
-    upto   bigint; -- what is still to be searched lies before this offset
-    later  bigint; -- the first update that is later, as far as was searched
+    upto   bigint; -- the offsets that are still to be searched are lower than this
+    later  bigint; -- the first update found that is later than the time
     middle bigint;
     found_offset bigint;
     found_time   timestamptz;
@@ -230,7 +231,7 @@ BEGIN
 END
 $$;
 -- +goose StatementEnd
-COMMENT ON FUNCTION ledger.offset_at(timestamptz, text) IS 'The offset at a time: every update up to it has a record time of at most this, and the next one a later one, on the synchronizer that is named or on all. What is after the last update: ledger.latest_offset(), which may still grow. An error for a time before the first update, unless the ledger is indexed from its beginning, and for an unknown synchronizer.';
+COMMENT ON FUNCTION ledger.offset_at(timestamptz, text) IS 'The last offset up to which no update, on the named synchronizer or on all, has a later record time. For a time after the last update it is ledger.latest_offset(), which may still grow. An error for a time before the first update, unless the ledger is indexed from its beginning, and for an unknown synchronizer.';
 
 -- +goose StatementBegin
 CREATE FUNCTION ledger.time_at(at_offset bigint) RETURNS timestamptz
@@ -259,9 +260,9 @@ CREATE FUNCTION ledger.is_complete(from_exclusive bigint, to_inclusive bigint) R
 RETURN coalesce((
     SELECT range_agg(int8range(c.from_exclusive, c.to_inclusive)) @> int8range(is_complete.from_exclusive, is_complete.to_inclusive) FROM ledger.coverage c
 ), false);
-COMMENT ON FUNCTION ledger.is_complete(bigint, bigint) IS 'Whether every event after the first offset up to the second is here.';
+COMMENT ON FUNCTION ledger.is_complete(bigint, bigint) IS 'Whether every event after the first offset up to the second is stored.';
 
--- A function that can change something sees what was committed since it began, with each of its statements.
+-- VOLATILE: each of its statements sees what was committed before that statement.
 -- +goose StatementBegin
 CREATE FUNCTION ledger.wait_for_offset(target bigint, timeout interval DEFAULT '10 s') RETURNS boolean
 LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT AS $$
@@ -284,4 +285,4 @@ BEGIN
 END
 $$;
 -- +goose StatementEnd
-COMMENT ON FUNCTION ledger.wait_for_offset(bigint, interval) IS 'Waits until everything up to an offset is here, and says whether it is: false after the timeout. For a program that has written to the ledger and reads here what became of it. An error in a transaction with isolation level repeatable read or serializable, which never sees what comes later.';
+COMMENT ON FUNCTION ledger.wait_for_offset(bigint, interval) IS 'Waits until everything up to an offset is visible, and returns true; false after the timeout. For a program that submitted a command and reads its update here. An error in a transaction with isolation level repeatable read or serializable, which never sees later commits.';

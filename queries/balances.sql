@@ -1,14 +1,14 @@
 -- name: DerivePlainly :exec
--- Has what follows in the transaction planned as look-ups by index, whatever the planner takes the tables' sizes for: they
--- are empty at first and grow by millions of rows between two readings of their statistics.
+-- Makes the planner use indexes in the rest of the transaction, whatever its statistics: the tables are empty at first and grow by
+-- millions of rows between two ANALYZEs.
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
     set_config('enable_mergejoin', 'off', true);
 
 -- name: BalanceTotalsAdd :exec
 -- Adds the balance changes of a range of records to the running totals. A change counts in its round and in all later
--- ones: the rows that the party has from there on are raised, and a round that has no row yet gets one, on top of the round
--- before. The party's last row, which is always among them, is kept once more. All is worked out, and sorted, before the
--- first row is written: else the look-ups would wade through rows that this statement wrote and can't see.
+-- ones: it raises the party's rows from its round on. A round without a row gets one, based on the round before. The party's last row
+-- always changes, and latest_totals gets it too. Everything is computed and sorted before the first row is written: else the
+-- look-ups would step over the rows that this statement wrote and can't see.
 WITH added AS MATERIALIZED (
     SELECT c.party, c.round,
         coalesce(lead(c.round) OVER rounds - 1, 9223372036854775807) AS last_round, -- before the next one
@@ -43,7 +43,7 @@ SELECT @generation::bigint, c.party, c.round, c.initial_amount, c.holding_fees_r
 ON CONFLICT (generation, party, round) DO UPDATE SET initial_amount = excluded.initial_amount, holding_fees_rate = excluded.holding_fees_rate;
 
 -- name: BalanceRoundsNote :exec
--- Notes the newest round that records of a generation tell, and the first one from which on they make totals incomplete. NULL: there is none.
+-- Stores the newest round of a generation's records, and the first round from which totals are incomplete. NULL: there is none.
 INSERT INTO balance_rounds AS b (generation, newest, first_incomplete)
 VALUES (@generation, sqlc.narg(newest), sqlc.narg(first_incomplete))
 ON CONFLICT (generation) DO UPDATE SET newest = greatest(b.newest, excluded.newest), first_incomplete = least(b.first_incomplete, excluded.first_incomplete)

@@ -4,7 +4,7 @@ SELECT EXISTS (
     WHERE ledger_offset = @ledger_offset AND node_id = @node_id AND snapshot_offset = @snapshot_offset);
 
 -- name: CarriedKeep :exec
--- Leaves of carried rows those of one snapshot, without the rows that the events themselves have taken the place of.
+-- Removes all carried rows but those of one snapshot, and of these the ones whose events are stored as facts.
 WITH created AS (
     DELETE FROM carried_created x WHERE x.snapshot_offset <> @snapshot_offset
         OR EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)

@@ -2,7 +2,7 @@
 SELECT ledger_offset, event_id, updated_at FROM checkpoints WHERE stream = @stream;
 
 -- name: CheckpointStart :one
--- Gives a stream its first checkpoint. 0: it has one already.
+-- Sets a stream's first checkpoint. 0: it has one already.
 WITH started AS (
     INSERT INTO checkpoints_both (stream, ledger_offset, updated_at, is_copy, digest)
     SELECT r.*, c.is_copy, row_digest(r)
@@ -12,7 +12,7 @@ WITH started AS (
 SELECT count(*) FROM started WHERE NOT is_copy;
 
 -- name: CheckpointAdvance :one
--- Moves the watermark by compare-and-swap. 0: it is not where the writer saw it, or would not move forward.
+-- Moves the watermark by compare-and-swap. 0: it is not where the writer expected it, or would not move forward.
 WITH moved AS (
     UPDATE checkpoints_both c SET ledger_offset = @to_offset::bigint, updated_at = now(),
         digest = changed_digest(c, jsonb_build_object('ledger_offset', @to_offset::bigint, 'updated_at', now()))

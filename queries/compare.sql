@@ -1,5 +1,5 @@
 -- name: ColumnTypes :many
--- The columns of our tables and the names of their types, in the order of the tables' columns.
+-- The columns of some tables with their types' names, in the tables' order.
 SELECT c.relname::text AS relation, a.attname::text AS name, t.typname::text AS type
 FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
@@ -9,6 +9,6 @@ WHERE n.nspname = current_schema() AND c.relname::text = ANY (@relations::text[]
 ORDER BY c.relname, a.attnum;
 
 -- name: UpdateOffsets :many
--- Where an update is stored, up to the watermark. Nothing but the writer keeps an id from standing twice.
+-- The offsets of an update id, up to the watermark. No constraint makes the id unique.
 SELECT u.ledger_offset FROM updates u
 WHERE u.update_id = @update_id AND u.ledger_offset + 0 <= (SELECT watermark()) ORDER BY u.ledger_offset;

@@ -1,10 +1,10 @@
 -- name: LookupsAnswered :many
--- The contracts behind one in the order of ids for which there is an answer that can be asked for again.
+-- The next contracts, in the order of ids, whose look-up has an answer that the participant can give again.
 SELECT l.contract_id FROM lookups l
 WHERE l.status IN ('found', 'not_found') AND l.contract_id > @after::text ORDER BY l.contract_id LIMIT @at_most::bigint;
 
 -- name: LookupAskAgain :exec
--- Forgets an answer.
+-- Removes an answer, so that the contract is looked up again.
 WITH forgotten AS (
     DELETE FROM lookup_exact_payloads x USING lookups l
     WHERE x.ledger_offset = l.ledger_offset AND x.node_id = l.node_id AND l.contract_id = @contract_id

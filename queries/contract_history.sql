@@ -1,5 +1,5 @@
 -- name: ContractEvents :many
--- What happened to a contract up to the watermark, the latest first. A consuming exercise is an archival too.
+-- The events of a contract up to the watermark, the latest first. A consuming exercise is an archival too.
 SELECT e.ledger_offset, e.node_id, e.kind, e.origin, e.update_id, e.record_time, s.synchronizer_id, t.template_id, t.package_name,
     e.acs_delta, e.choice, e.consuming, e.interface_id, so.synchronizer_id AS source_synchronizer_id,
     ta.synchronizer_id AS target_synchronizer_id, e.reassignment_id, e.reassignment_counter
@@ -43,7 +43,7 @@ WHERE e.ledger_offset + 0 <= (SELECT watermark())
 ORDER BY e.ledger_offset DESC, e.node_id DESC, e.kind LIMIT @most;
 
 -- name: ContractActive :many
--- On which synchronizers a contract is active at the watermark.
+-- The synchronizers on which a contract is active at the watermark.
 SELECT s.synchronizer_id, a.activated_offset, a.activated_node_id, a.reassignment_counter, t.template_id, t.package_name
 FROM active_contracts a
 LEFT JOIN templates t ON t.template_ref = a.template_ref
@@ -51,14 +51,14 @@ LEFT JOIN synchronizers s ON s.synchronizer_ref = a.synchronizer_ref
 WHERE a.contract_id = @contract_id AND a.activated_offset + 0 <= (SELECT watermark()) ORDER BY a.activated_offset;
 
 -- name: ContractLifetimes :many
--- The closed lifetimes of a contract that ended at one of these offsets: lifetimes are found by their end alone.
+-- The lifetimes of a contract that ended at one of these offsets: lifetimes have an index on their end only.
 SELECT s.synchronizer_id, l.activated_offset, l.activated_node_id, l.deactivated_offset
 FROM lifetimes l LEFT JOIN synchronizers s ON s.synchronizer_ref = l.synchronizer_ref
 WHERE l.deactivated_offset = ANY (@deactivated_offsets::bigint[]) AND l.contract_id = @contract_id
 ORDER BY l.deactivated_offset, l.activated_offset;
 
 -- name: ContractStored :one
--- What the latest creation event says of a contract.
+-- The contract as its latest creation event describes it.
 SELECT t.template_id, t.package_name, c.payload, c.contract_key, c.contract_key_hash, c.signatories, c.observers, c.witness_parties,
     c.created_at
 FROM creations c LEFT JOIN templates t ON t.template_ref = c.template_ref
@@ -66,7 +66,7 @@ WHERE c.contract_id = @contract_id AND c.ledger_offset + 0 <= (SELECT watermark(
 ORDER BY c.ledger_offset DESC, c.node_id DESC LIMIT 1;
 
 -- name: ContractLookup :one
--- How the look-up of a contract ended whose creation was never seen, or that it has not ended yet.
+-- The look-up of a contract without a stored creation, with its answer if there is one.
 SELECT l.status, l.reason, l.looked_up_at, l.ledger_offset, l.node_id, t.template_id, t.package_name, l.payload, l.contract_key,
     l.contract_key_hash, l.signatories, l.observers, l.witness_parties, l.created_at
 FROM lookups l LEFT JOIN templates t ON t.template_ref = l.template_ref

@@ -5,8 +5,8 @@ FROM (SELECT @stream::text AS stream, @scope::text AS scope, @from_exclusive::bi
     unnest('{f,t}'::boolean[]) c (is_copy);
 
 -- name: CoverageMerge :one
--- Makes one row of those of a scope that reach into a range, or end where it begins; what reaches beyond it stays apart. 0:
--- they don't cover the range.
+-- Merges a scope's rows that overlap a range, or end where it begins. What reaches above the range stays a row of its own. 0: the
+-- rows don't cover the range.
 WITH parts AS (
     DELETE FROM coverage_both c
     WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive < @to_inclusive::bigint AND c.to_inclusive >= @from_exclusive::bigint
@@ -28,26 +28,26 @@ WITH parts AS (
 SELECT count(*) FROM merged WHERE NOT is_copy;
 
 -- name: CoverageAhead :many
--- What is covered behind the watermark.
+-- The ranges that are covered above the watermark.
 SELECT greatest(v.from_exclusive, c.ledger_offset)::bigint AS from_exclusive, v.to_inclusive
 FROM checkpoints c JOIN coverage v ON v.stream = c.stream AND v.to_inclusive > c.ledger_offset
 WHERE c.stream = @stream ORDER BY v.from_exclusive;
 
 -- name: CoverageWithin :one
--- How many offsets of a range a scope's rows cover.
+-- How many offsets of a range are covered for a scope.
 SELECT coalesce(sum(least(c.to_inclusive, @to_inclusive::bigint) - greatest(c.from_exclusive, @from_exclusive::bigint)), 0)::bigint AS offsets
 FROM coverage c
 WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive < @to_inclusive::bigint AND c.to_inclusive > @from_exclusive::bigint;
 
 -- name: ScopesInUse :many
--- The scopes of a stream that was started: nothing of it may be covered yet, or its checkpoint may be lost, or both.
+-- The scopes of a stream, if it was started: then it has a checkpoint, coverage or floors, some of which may be lost.
 SELECT s.scope, s.definition FROM scopes s
 WHERE EXISTS (SELECT FROM checkpoints c WHERE c.stream = @stream)
    OR EXISTS (SELECT FROM coverage v WHERE v.stream = @stream)
    OR EXISTS (SELECT FROM floors f WHERE f.stream = @stream) ORDER BY s.recorded_at;
 
 -- name: AnythingHeld :one
--- Whether anything is stored or claimed of the updates, and of the transaction history.
+-- Whether there are rows or state of the updates, and of the transaction history.
 SELECT (EXISTS (SELECT FROM checkpoints c WHERE c.stream = 'updates') OR EXISTS (SELECT FROM coverage)
     OR EXISTS (SELECT FROM floors) OR EXISTS (SELECT FROM updates) OR EXISTS (SELECT FROM created)
     OR EXISTS (SELECT FROM snapshots s WHERE s.finished_at IS NOT NULL))::boolean AS updates,

@@ -1,7 +1,7 @@
--- What the database holds of the updates, to be compared with the ledger and the catalog.
+-- What the database holds of the updates, for a comparison with the ledger and the catalog.
 
 -- name: HeldBesides :one
--- Whether a snapshot is carried, and whether lifetimes of filled history are being worked out.
+-- Whether the rows of a snapshot are shown, and whether the lifetimes of filled history are being computed.
 SELECT EXISTS (
         SELECT FROM snapshots s
         WHERE s.finished_at IS NOT NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
@@ -9,7 +9,7 @@ SELECT EXISTS (
     EXISTS (SELECT FROM fill x WHERE x.lifetimes_to IS NOT NULL) AS replaying;
 
 -- name: HeldLost :one
--- Which table lacks the row that says what is held, although others say that something is; empty: none does.
+-- The state table whose row is missing although other state tables have theirs. Empty: none.
 SELECT coalesce((
     SELECT t.name
     FROM (VALUES ('checkpoints', EXISTS (SELECT FROM checkpoints c WHERE c.stream = 'updates')),
@@ -25,7 +25,7 @@ SELECT coalesce(max(u.ledger_offset), 0)::bigint AS last FROM updates u
 WHERE u.ledger_offset > @after::bigint AND u.ledger_offset <= @up_to::bigint;
 
 -- name: PartitionsAttached :many
--- The partitions that there are.
+-- The partitions in the catalog.
 SELECT p.relname::text AS relation, b.bounds[1]::bigint AS from_offset, b.bounds[2]::bigint AS to_offset
 FROM pg_catalog.pg_inherits i
 JOIN pg_catalog.pg_class p ON p.oid = i.inhparent
@@ -38,8 +38,8 @@ WHERE p.relkind = 'p' AND c.relkind = 'r' AND b.bounds IS NOT NULL
 ORDER BY p.relname, b.bounds[1]::bigint;
 
 -- name: ReferenceColumns :many
--- The columns of tables, but for some, that hold a number of the dictionaries, and the column that tells a row's offset; empty:
--- none does.
+-- The columns that refer to a dictionary, in all tables but some, each with the column of its table that has a row's offset. Empty:
+-- none has it.
 SELECT c.relname::text AS relation, a.attname::text AS name, coalesce((
     SELECT o.attname FROM pg_catalog.pg_attribute o
     WHERE o.attrelid = c.oid AND o.attname IN ('ledger_offset', 'activated_offset') AND NOT o.attisdropped

@@ -1,11 +1,11 @@
--- Numbers of names and lists of parties. Where a row is damaged its copy says what the number stands for: a name never gets another number.
+-- Numbers of names and lists of parties. If a row is damaged its copy says what the number means: a name never gets another number.
 
 -- name: TemplateList :many
 SELECT DISTINCT ON (t.template_ref) t.template_ref, t.template_id, t.package_name, t.representative_package_id
 FROM templates_both t WHERE is_intact(t) ORDER BY t.template_ref;
 
 -- name: TemplateInsert :exec
--- Numbers a new template. The caller holds the dictionaries' lock.
+-- Gives a new template a number. The caller holds the dictionaries' lock.
 INSERT INTO templates_both (template_ref, template_id, package_id, package_name, module_name, entity_name, representative_package_id, is_copy, digest)
 SELECT r.*, c.is_copy, row_digest(r)
 FROM (
@@ -21,7 +21,7 @@ SELECT DISTINCT ON (s.synchronizer_ref) s.synchronizer_ref, s.synchronizer_id
 FROM synchronizers_both s WHERE is_intact(s) ORDER BY s.synchronizer_ref;
 
 -- name: SynchronizerInsert :exec
--- Numbers a new synchronizer. The caller holds the dictionaries' lock.
+-- Gives a new synchronizer a number. The caller holds the dictionaries' lock.
 INSERT INTO synchronizers_both (synchronizer_ref, synchronizer_id, is_copy, digest)
 SELECT r.*, c.is_copy, row_digest(r)
 FROM (
@@ -33,21 +33,21 @@ ON CONFLICT DO NOTHING;
 LOCK TABLE templates, synchronizers IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: PartyListsFind :many
--- The numbers of lists of parties, which come as texts of arrays, by their places; 0: a list has none yet. Each is looked up by
--- itself, so that the index is used whatever the planner believes of the table.
+-- The numbers of lists of parties, which are passed as texts of arrays, in the same order. 0: a list has none yet. Each list is
+-- looked up on its own, so that the planner uses the index whatever its statistics. Without + 0 it would search for the lowest number
+-- among all of them, in their order.
 SELECT w.place::integer AS place,
     coalesce((SELECT p.party_list_ref FROM party_lists p WHERE p.parties = w.list::text[]),
-        (SELECT min(p.party_list_ref) FROM party_lists_copy p WHERE p.parties = w.list::text[] AND is_intact(p)), 0)::integer AS party_list_ref
+        (SELECT min(p.party_list_ref + 0) FROM party_lists_copy p WHERE p.parties = w.list::text[] AND is_intact(p)), 0)::integer AS party_list_ref
 FROM (SELECT unnest(@places::integer[]) AS place, unnest(@lists::text[]) AS list) w;
 
 -- name: PartyListsTurn :exec
--- Waits for the turn to add lists of parties, which lasts until the transaction ends. No lock of the table: what vacuums and
--- analyzes it would be interrupted again and again.
+-- Waits for the lock for adding lists of parties, and holds it until the transaction ends. It is an advisory lock: a lock on the
+-- table would interrupt autovacuum again and again.
 SELECT pg_advisory_xact_lock(@class::integer, 0);
 
 -- name: PartyListsAdd :many
--- Numbers lists of parties in the order of their places, but for those that have a number, and tells which it gave. The caller
--- has the turn.
+-- Gives numbers, in order, to those lists of parties that have none, and returns these. The caller holds the lock for adding.
 WITH numbered AS (
     SELECT w.place, w.list::text[] AS parties,
         ((SELECT coalesce(max(x.party_list_ref), 0) FROM party_lists_both x) + row_number() OVER (ORDER BY w.place))::integer AS party_list_ref

@@ -1,8 +1,8 @@
--- What fills in history below where indexing began.
+-- Filling in history below where indexing began.
 
 -- name: FillTurn :one
--- Waits for others that change what is filled in, and keeps them waiting until the transaction ends. Says where indexing began.
--- No row: it has not.
+-- Locks the filled history against other writers until the transaction ends, and returns where indexing began. No row: it has not
+-- begun.
 WITH began AS (
     SELECT true AS only_row, f.history_floor AS began_at, coalesce(f.state_floor, f.history_floor) AS projected_from, f.is_copy,
         is_intact(f) AS intact
@@ -20,19 +20,19 @@ SELECT f.history_floor, f.state_floor, x.projected_from, x.lifetimes_to
 FROM fill x, floors f WHERE f.stream = 'updates';
 
 -- name: FillBeganAt :one
--- Where indexing began. No row: nothing was filled in since.
+-- Where indexing began. No row: nothing was filled in.
 SELECT began_at FROM fill;
 
 -- name: FillMark :one
--- Another one after each change of what is filled in.
+-- A mark that changes with each change of the filled history.
 SELECT coalesce((SELECT x.xmin::text FROM fill x), '')::text AS mark;
 
 -- name: FillHold :exec
--- Keeps what is filled in from being changed until the transaction ends.
+-- Keeps the filled history from changing until the transaction ends.
 SELECT FROM fill FOR SHARE;
 
 -- name: FillUnderWay :one
--- Whether somebody has the role of those who fill in.
+-- Whether a process leads the filling in.
 SELECT EXISTS (
     SELECT FROM pg_catalog.pg_locks k JOIN pg_catalog.pg_database d ON d.oid = k.database
     WHERE d.datname = current_database() AND k.locktype = 'advisory' AND k.granted
@@ -40,12 +40,12 @@ SELECT EXISTS (
 );
 
 -- name: CoverageBelow :many
--- What is covered up to an offset, as far as it begins below it.
+-- The covered ranges that begin below an offset.
 SELECT c.from_exclusive, c.to_inclusive FROM coverage c
 WHERE c.stream = @stream AND c.from_exclusive < @up_to ORDER BY c.from_exclusive;
 
 -- name: CoverageTake :many
--- Removes the row that begins at an offset and the one that ends there, to make one row of them.
+-- Removes the row that begins at an offset and the one that ends there, so that they can be merged.
 WITH taken AS (
     DELETE FROM coverage_both c
     WHERE c.stream = @stream AND c.scope = @scope AND (c.from_exclusive = @at OR c.to_inclusive = @at) RETURNING c.from_exclusive, c.is_copy
@@ -53,7 +53,7 @@ WITH taken AS (
 SELECT from_exclusive FROM taken WHERE NOT is_copy;
 
 -- name: CoverageLower :one
--- Lets the row that begins at one offset begin at a lower one.
+-- Makes the row that begins at one offset begin at a lower one.
 WITH lowered AS (
     UPDATE coverage_both c SET from_exclusive = @to_offset::bigint,
         digest = changed_digest(c, jsonb_build_object('from_exclusive', @to_offset::bigint))
@@ -69,7 +69,7 @@ SELECT EXISTS (SELECT FROM coverage c WHERE c.stream = @stream AND c.scope = @sc
 SELECT FROM checkpoints WHERE stream = @stream FOR NO KEY UPDATE;
 
 -- name: FloorLower :exec
--- Lowers the history floor to where what reaches up to it begins.
+-- Lowers the history floor to the beginning of the covered range that reaches up to it.
 UPDATE floors_both f
 SET (history_floor, digest) = (
     SELECT coalesce(l.floor, f.history_floor),
@@ -83,7 +83,7 @@ SET (history_floor, digest) = (
 WHERE f.stream = @stream;
 
 -- name: CarriedCreatedForget :many
--- Removes the carried creation events of a range. active: as an active entry's, else as that of incomplete reassignments only.
+-- Removes the carried creation events of a range. active: the snapshot had the contract as active, else only as incompletely reassigned.
 DELETE FROM shown_created c WHERE c.ledger_offset > @from_exclusive AND c.ledger_offset <= @to_inclusive
 RETURNING c.ledger_offset, c.node_id, c.contract_id, (c.reassignment_counter IS NOT NULL)::boolean AS active;
 
@@ -103,19 +103,18 @@ WITH views AS (
 SELECT (SELECT count(*) FROM views) + (SELECT count(*) FROM reassignments) + (SELECT count(*) FROM unknown) + (SELECT count(*) FROM exact) AS removed;
 
 -- name: LookupsForgetCreated :many
--- Forgets look-ups of contracts whose creation has come, whatever their outcome, and tells the places that they had.
+-- Removes look-ups of contracts whose creation is stored now, with or without an answer, and returns their places.
 DELETE FROM lookups l USING (SELECT unnest(@contract_ids::text[]) AS contract_id) c
 WHERE l.contract_id = c.contract_id RETURNING l.ledger_offset, l.node_id;
 
 -- name: LookupsForgetExact :exec
--- Removes the exact values of look-ups that are gone. The arrays are parallel.
+-- Removes the exact values of removed look-ups. The arrays are parallel.
 DELETE FROM lookup_exact_payloads x
 USING (SELECT unnest(@ledger_offsets::bigint[]) AS ledger_offset, unnest(@node_ids::integer[]) AS node_id) gone
 WHERE x.ledger_offset = gone.ledger_offset AND x.node_id = gone.node_id;
 
 -- name: FillLifetimesBegin :execrows
--- Begins to work out lifetimes from an offset on; NULL: that is not under way any more. What was worked out before, and is shown
--- nowhere, goes.
+-- Begins to compute lifetimes from an offset on; NULL: stops that. Removes what was computed before and is not shown yet.
 WITH active AS (
     DELETE FROM fill_active
 ), lifetimes AS (
@@ -126,7 +125,7 @@ UPDATE fill_both f SET lifetimes_to = sqlc.narg('from_offset')::bigint,
     digest = changed_digest(f, jsonb_build_object('lifetimes_to', sqlc.narg('from_offset')::bigint));
 
 -- name: FillLifetimesAdvance :one
--- By compare-and-swap.
+-- Moves the end of the computed lifetimes by compare-and-swap.
 WITH moved AS (
     UPDATE fill_both f SET lifetimes_to = @to_offset::bigint,
         digest = changed_digest(f, jsonb_build_object('lifetimes_to', @to_offset::bigint))
@@ -135,22 +134,24 @@ WITH moved AS (
 SELECT count(*) FROM moved WHERE NOT is_copy;
 
 -- name: FillLifetimesForget :exec
--- Has lifetimes worked out anew from where that began: what is stored after an offset has changed. They may have come less far, and what
--- was changed may have been read for their next step.
+-- Makes the computing of lifetimes begin again, because rows after an offset changed. It does so even where it has not come that far:
+-- its next step may have read these rows already.
 UPDATE fill_both x SET lifetimes_to = NULL, digest = changed_digest(x, '{"lifetimes_to": null}')
 WHERE x.lifetimes_to IS NOT NULL AND (x.projected_from > @after::bigint OR EXISTS (
     SELECT FROM floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL));
 
 -- name: FillActivate :exec
--- Makes active what was found to be.
-INSERT INTO active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
-SELECT a.contract_id, a.synchronizer_ref, a.template_ref, a.activated_offset, a.activated_node_id, a.reassignment_counter
+-- Adds the contracts that were found to be active.
+INSERT INTO active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter,
+    position_id, amount, locked)
+SELECT a.contract_id, a.synchronizer_ref, a.template_ref, a.activated_offset, a.activated_node_id, a.reassignment_counter,
+    a.position_id, a.amount, a.locked
 FROM fill_active a
 ON CONFLICT DO NOTHING;
 
 -- name: FillStateKnown :exec
--- Lowers the state floor, and has the snapshot at its offset shown, if one waits there. What a later snapshot brought was replaced, by
--- the events themselves or by what an earlier one brought.
+-- Lowers the state floor and shows the snapshot that waits at this offset, if there is one. The rows of a later snapshot have been
+-- replaced by then: by events, or by the rows of the earlier snapshot.
 WITH lowered AS (
     UPDATE floors_both f SET state_floor = @state_floor::bigint, waiting_snapshot = NULL,
         digest = changed_digest(f, jsonb_build_object('state_floor', @state_floor::bigint, 'waiting_snapshot', NULL::bigint))
@@ -164,7 +165,8 @@ UPDATE fill_both f SET projected_from = @state_floor, lifetimes_to = NULL,
     digest = changed_digest(f, jsonb_build_object('projected_from', @state_floor::bigint, 'lifetimes_to', NULL));
 
 -- name: FillActiveUse :exec
--- ActiveContractsUse for filled history. There a creation that is stored, on another synchronizer or later, is nothing to ask for.
+-- ActiveContractsUse for filled history. There a contract is not looked up if any creation of it is stored, even on another
+-- synchronizer or later.
 INSERT INTO lookups (contract_id, ledger_offset, node_id)
 SELECT e.contract_id, e.ledger_offset, e.node_id
 FROM (SELECT unnest(@ledger_offsets::bigint[]) AS ledger_offset, unnest(@node_ids::integer[]) AS node_id, unnest(@contract_ids::text[]) AS contract_id) e

@@ -9,7 +9,7 @@ UPDATE floors_both f SET waiting_snapshot = @snapshot_offset::bigint,
 WHERE f.stream = 'updates';
 
 -- name: WaitingSnapshotDrop :execrows
--- Removes it with its rows.
+-- Removes the waiting snapshot with its rows.
 WITH waiting AS (
     SELECT f.waiting_snapshot AS snapshot_offset FROM floors f WHERE f.stream = 'updates'
 ), created AS (
@@ -29,14 +29,23 @@ WITH waiting AS (
 DELETE FROM snapshots_both s WHERE s.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w);
 
 -- name: WaitingSnapshotActivate :exec
--- Begins with what is active at its offset.
-INSERT INTO fill_active (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
-SELECT c.contract_id, coalesce(c.synchronizer_ref, 0), c.template_ref, c.ledger_offset, c.node_id, c.reassignment_counter
-FROM carried_created c WHERE c.snapshot_offset = @snapshot_offset AND c.reassignment_counter IS NOT NULL;
+-- Makes active what the snapshot has as active, before lifetimes are computed from its offset on.
+INSERT INTO fill_active (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter,
+    position_id, amount, locked)
+SELECT c.contract_id, coalesce(c.synchronizer_ref, 0), c.template_ref, c.ledger_offset, c.node_id, c.reassignment_counter,
+    e.position_id, e.amount, e.locked
+FROM carried_created c
+LEFT JOIN LATERAL (
+    SELECT h.position_id, h.amount, h.locked FROM told_holdings h
+    WHERE c.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k))
+      AND h.waits AND h.ledger_offset = c.ledger_offset AND h.node_id = c.node_id
+    LIMIT 1
+) e ON true
+WHERE c.snapshot_offset = @snapshot_offset AND c.reassignment_counter IS NOT NULL;
 
 -- name: WaitingSnapshotContradicted :many
--- One contract, if there is any, that the snapshot has as active and the updates of its activation don't show (lacking is false), or
--- that a later snapshot has as active since before this one, which lacks it.
+-- One contradiction, if there is any: a contract that this snapshot has as active although the stored updates lack its activation
+-- (lacking is false), or one that a later snapshot has as active since before this snapshot, which lacks it (lacking is true).
 SELECT c.contract_id, c.ledger_offset, c.node_id, false AS lacking
 FROM carried_created c
 WHERE c.snapshot_offset = @snapshot_offset AND c.reassignment_counter IS NOT NULL
@@ -52,7 +61,7 @@ WHERE c.snapshot_offset <> @snapshot_offset AND c.reassignment_counter IS NOT NU
 LIMIT 1;
 
 -- name: LookupsForgetCarried :exec
--- Forgets look-ups of contracts whose creation is carried, with the exact values that they had.
+-- Removes look-ups of contracts whose creation is carried, with their exact values.
 WITH gone AS (
     DELETE FROM lookups l USING shown_created c WHERE c.contract_id = l.contract_id RETURNING l.ledger_offset, l.node_id
 )

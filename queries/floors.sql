@@ -1,11 +1,11 @@
 -- name: FloorsGet :one
--- projected_from: active_contracts and lifetimes follow from what is after it, and from what was active there.
+-- projected_from: active_contracts and lifetimes follow from what was active at this offset and from the events after it.
 SELECT f.history_floor, f.state_floor,
     coalesce(f.state_floor, (SELECT x.projected_from FROM fill x), f.history_floor)::bigint AS projected_from
 FROM floors f WHERE f.stream = @stream;
 
 -- name: FloorsSet :exec
--- A snapshot that waits for nothing any more does not wait.
+-- Clears waiting_snapshot unless that snapshot can still lower the state floor.
 INSERT INTO floors_both AS f (stream, history_floor, state_floor, is_copy, digest)
 SELECT r.*, c.is_copy, row_digest(r)
 FROM (SELECT @stream::text AS stream, @history_floor::bigint AS history_floor, sqlc.narg('state_floor')::bigint AS state_floor) r,

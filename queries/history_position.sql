@@ -1,10 +1,10 @@
 -- name: HistoryPositionGet :one
--- Where the row is damaged the copy says it: what is written next follows from this.
+-- The row, or its copy if the row is damaged: the next write depends on it.
 SELECT h.revision, h.shown_after, h.shown_to, h.read_after, h.last_seq, h.leftovers
 FROM history_position_both h WHERE is_intact(h) ORDER BY h.is_copy LIMIT 1;
 
 -- name: HistoryPositionHold :many
--- Keeps the position as it is until the transaction ends. No row: it is not what the writer saw.
+-- Keeps the position as it is until the transaction ends. No row: it is not what the writer expected.
 SELECT revision FROM history_position WHERE revision = @revision FOR UPDATE;
 
 -- name: HistoryPositionPut :exec
@@ -16,8 +16,8 @@ ON CONFLICT (only_row, is_copy) DO UPDATE SET revision = excluded.revision, show
     read_after = excluded.read_after, last_seq = excluded.last_seq, leftovers = excluded.leftovers, digest = excluded.digest;
 
 -- name: HistoryMarks :many
--- What recognises the records after one seq up to another, and whether each has its event id alone in the generation that begins after
--- a third. The subquery is of the sort that is only answered row by row, by index. For the additions see HistoryIDsStored.
+-- The marks of the records after one seq up to another, and whether each one's event id is unique in the generation that begins after
+-- a third. PostgreSQL runs the subquery row by row, by index. For "+ 0" see HistoryIDsStored.
 SELECT t.seq, t.event_id, t.fingerprint, ((
     SELECT count(*) FROM (
         SELECT o.seq FROM transactions o
@@ -27,8 +27,8 @@ SELECT t.seq, t.event_id, t.fingerprint, ((
 FROM transactions t WHERE t.seq > @from_exclusive::bigint AND t.seq <= @to_inclusive::bigint ORDER BY t.seq;
 
 -- name: HistoryIDsStored :many
--- Those of some event ids that stand on a record after one seq up to another. The additions keep PostgreSQL from reading all seqs between
--- the two for each id: it takes them for few in a table that was not analyzed since it grew.
+-- The event ids among those given that a record after one seq up to another has. "+ 0" keeps PostgreSQL from reading all seqs
+-- between the two for each id: it expects few of them in a table that grew since the last ANALYZE.
 SELECT w.event_id::text AS event_id
 FROM (SELECT unnest(@event_ids::text[]) AS event_id) w
 WHERE (
@@ -37,7 +37,7 @@ WHERE (
 ) IS NOT NULL;
 
 -- name: HistoryEnds :one
--- The seq before the oldest record, and that of the newest one.
+-- The seq before the oldest record, and the seq of the newest one.
 SELECT coalesce(min(t.seq) - 1, 0)::bigint AS before, coalesce(max(t.seq), 0)::bigint AS newest FROM transactions t;
 
 -- name: HistoryCheckpoint :exec
@@ -48,7 +48,7 @@ ON CONFLICT (stream, is_copy) DO UPDATE
 SET event_id = excluded.event_id, ledger_offset = NULL, updated_at = excluded.updated_at, digest = excluded.digest;
 
 -- name: HistorySeqs :many
--- The seqs after one up to another under which a record is stored.
+-- The seqs of the stored records after one seq up to another.
 SELECT t.seq FROM transactions t WHERE t.seq > @from_exclusive AND t.seq <= @to_inclusive;
 
 -- name: RelationBlocks :one

@@ -1,5 +1,5 @@
 -- name: InspectServer :one
--- What a server is and whom it takes this session for. Nothing of ours has to exist.
+-- The server, and the session's user and rights. Works in an empty database.
 SELECT current_setting('server_version_num')::int AS version_number,
     current_setting('server_version')::text AS version,
     session_user::text AS username,
@@ -10,7 +10,7 @@ SELECT current_setting('server_version_num')::int AS version_number,
     r.rolsuper AS superuser,
     has_database_privilege(d.oid, 'CREATE') AS may_create_schemas,
     pg_get_userbyid(d.datdba)::text AS database_owner,
-    -- Slots that this user can still have: of the server, of the role and of the database, whichever is least.
+    -- The connections that this user can still open: the least of what server, role and database allow.
     least(
         current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
             - coalesce(current_setting('reserved_connections', true)::int, 0)
@@ -24,32 +24,32 @@ FROM pg_catalog.pg_roles r, pg_catalog.pg_database d
 WHERE r.rolname = session_user AND d.datname = current_database();
 
 -- name: InspectSettings :many
--- Settings as they are in this session, with where they come from ("user", "database", "configuration file").
+-- Settings in this session, with their origin ("user", "database", "configuration file").
 SELECT s.name::text AS name, s.setting::text AS value, coalesce(s.unit, '')::text AS unit, s.source::text AS source
 FROM pg_catalog.pg_settings s WHERE s.name = ANY (@names::text[]);
 
 -- name: InspectSchemas :many
--- Schemas, as far as they exist.
+-- Those of some schemas that exist.
 SELECT n.nspname::text AS name, pg_get_userbyid(n.nspowner)::text AS owner, pg_has_role(n.nspowner, 'USAGE') AS owned,
     has_schema_privilege(n.oid, 'USAGE') AS usable
 FROM pg_catalog.pg_namespace n WHERE n.nspname::text = ANY (@schemas::text[]) ORDER BY 1;
 
 -- name: InspectRelations :one
--- How many relations a schema has, indexes included, and one that does not belong to this user, empty: none.
--- Who does not own a table can't attach partitions to it.
+-- The number of a schema's relations, indexes included, and one of them that this user does not own; empty: none. Only a table's
+-- owner can attach partitions to it.
 SELECT count(*) AS relations, coalesce(min(c.relname) FILTER (WHERE NOT pg_has_role(c.relowner, 'USAGE')), '')::text AS foreign_relation
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname::text = @schema::text AND c.relkind IN ('r', 'p', 'i', 'I');
 
 -- name: InspectVersionTable :one
--- Whether the schema's version is recorded, and may be read. Catalogs are asked, because to_regclass fails where the
--- schema can't be used.
+-- Whether the schema's version is recorded, and may be read. It uses the catalogs, because to_regclass fails without the right to
+-- use the schema.
 SELECT count(*) > 0 AS found, coalesce(bool_and(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')), false)::boolean AS readable
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname::text = @schema::text AND c.relname = 'schema_version';
 
 -- name: InspectViews :many
--- The schemas in which the analysts' view of the updates reads our table of them.
+-- The schemas whose view updates reads this schema's table updates.
 SELECT DISTINCT n.nspname::text AS name
 FROM pg_catalog.pg_depend d
 JOIN pg_catalog.pg_rewrite r ON d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid
@@ -59,7 +59,7 @@ JOIN pg_catalog.pg_class t ON d.refclassid = 'pg_catalog.pg_class'::regclass AND
 JOIN pg_catalog.pg_namespace o ON o.oid = t.relnamespace AND o.nspname::text = @schema::text;
 
 -- name: InspectLock :many
--- The sessions that hold a role's lock: none or one.
+-- The session that holds a role's lock, if there is one.
 SELECT l.pid::int AS pid, coalesce(a.usename::text, '')::text AS username, coalesce(a.application_name, '')::text AS application
 FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
 WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2

@@ -1,6 +1,6 @@
 -- name: LeadershipHold :one
--- Keeps the epoch from being raised until the transaction ends. No row: somebody else leads. A row's lock is not queued for:
--- those who share it would pass by the repair that waits for it. So all wait for their turn first.
+-- Keeps the epoch from being raised until the transaction ends. No row: another process leads. Row locks have no queue: writers that
+-- share one would keep a repair waiting for ever. So each takes the advisory lock first, which has a queue.
 WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock_shared(@turn_class::int, @role_number::int))
 SELECT l.epoch FROM turn, leadership l WHERE l.role = @role AND l.epoch = @epoch FOR SHARE OF l;
 
@@ -11,13 +11,13 @@ UPDATE leadership SET epoch = epoch + 1, holder = @holder, led_since = now() WHE
 SELECT epoch, holder, led_since FROM leadership WHERE role = @role;
 
 -- name: LeadershipEndOlder :many
--- Ends the sessions of earlier leaders: one may be paused in the middle of a transaction. The caller holds the
--- role's lock, so that none of them leads any more.
+-- Ends the sessions of earlier leaders, one of which may be paused in the middle of a transaction. The caller holds the role's lock,
+-- so none of them leads any more.
 SELECT pg_terminate_backend(a.pid) AS ended FROM pg_catalog.pg_stat_activity a
 WHERE a.datname = current_database() AND starts_with(a.application_name, @application_name_prefix::text) AND a.pid <> pg_backend_pid();
 
 -- name: LeadershipEndAbandoned :many
--- Ends the sessions of a role's leader that has lost its lock, while which nobody takes it.
+-- Ends the sessions of a role's leader that has lost its lock. It holds the lock meanwhile, so that no other process takes it.
 SELECT pg_terminate_backend(a.pid) AS ended FROM pg_catalog.pg_stat_activity a
 WHERE a.datname = current_database()
   AND CASE WHEN starts_with(a.application_name, @application_name_prefix::text) THEN pg_try_advisory_xact_lock(@class::int, @role_number::int) ELSE false END;
@@ -26,7 +26,7 @@ WHERE a.datname = current_database()
 SELECT pg_try_advisory_lock(@class::int, @role_number::int) AS locked;
 
 -- name: LeadershipLockSession :one
--- The session itself, as the list of locks names it. A pooler between may have told the client another number.
+-- The session's process id as in pg_locks. A pooler may have reported another one to the client.
 SELECT pg_backend_pid()::int AS pid;
 
 -- name: LeadershipLocked :one
@@ -40,15 +40,15 @@ WHERE k.locktype = 'advisory' AND k.granted AND k.objsubid = 2 AND k.pid = @pid:
 SELECT pg_advisory_unlock(@class::int, @role_number::int) AS unlocked;
 
 -- name: LeadershipExclude :one
--- Waits for the transactions of the role's leader, and keeps further ones waiting until this transaction ends. They begin
--- again then where they read in one snapshot: it may be older than what this one writes.
+-- Waits for the transactions of the role's leader, and keeps later ones waiting until this transaction ends. Those that read in one
+-- snapshot then fail and are repeated, because the snapshot may be older than what this transaction writes.
 WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock(@turn_class::int, @role_number::int))
 UPDATE leadership l SET epoch = l.epoch FROM turn WHERE l.role = @role RETURNING l.epoch;
 
 -- name: LeadershipMark :one
--- Another one after each repair that concerns the role, and after each change of its leader.
+-- A mark that changes with each repair that concerns the role, and with each change of its leader.
 SELECT xmin::text AS mark FROM leadership WHERE role = @role;
 
 -- name: LeadershipEndTerm :exec
--- Nobody leads then, until the next leader raises the epoch.
+-- Ends the leader's term: no process leads until the next one raises the epoch.
 UPDATE leadership SET epoch = epoch + 1, holder = NULL, led_since = NULL WHERE role = @role;

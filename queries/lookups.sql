@@ -2,15 +2,15 @@
 SELECT contract_id FROM lookups WHERE status = 'wanted' ORDER BY ledger_offset, node_id LIMIT @at_most::bigint;
 
 -- name: LookupsCreationKnown :many
--- Those of some contracts whose creation is here, up to the watermark, after all. The ids come as a list, so that each is
--- looked for by index.
+-- The contracts among those given whose creation is stored, up to the watermark. The ids are unnested, so that the planner looks each
+-- one up by index.
 SELECT w.contract_id::text AS contract_id
 FROM (SELECT unnest(@contract_ids::text[]) AS contract_id) w
 WHERE EXISTS (SELECT FROM created c WHERE c.contract_id = w.contract_id AND c.ledger_offset + 0 <= (SELECT watermark()))
    OR EXISTS (SELECT FROM shown_created c WHERE c.contract_id = w.contract_id);
 
 -- name: LookupsWant :exec
--- Asks for the contracts whose creation is nowhere and that nobody asked for, of events after an offset up to another.
+-- Adds look-ups for the events of a range whose contract has neither a stored creation nor a look-up.
 INSERT INTO lookups (contract_id, ledger_offset, node_id)
 SELECT m.contract_id, m.ledger_offset, m.node_id FROM missing_lookups(@from_exclusive, @to_inclusive) m;
 
@@ -18,7 +18,7 @@ SELECT m.contract_id, m.ledger_offset, m.node_id FROM missing_lookups(@from_excl
 DELETE FROM lookups WHERE status = 'wanted' AND contract_id = ANY (@contract_ids::text[]);
 
 -- name: LookupSave :one
--- Stores an outcome, and says which event made us ask. No row: nobody asked, or there is an outcome already.
+-- Stores an answer, and returns the event that caused the look-up. No row: there is no such look-up, or it has an answer already.
 UPDATE lookups SET status = @status, reason = @reason, looked_up_at = @looked_up_at, template_ref = @template_ref,
     created_at = @created_at, payload = @payload, contract_key = @contract_key, contract_key_hash = @contract_key_hash,
     signatories = @signatories, observers = @observers, witness_parties = @witness_parties

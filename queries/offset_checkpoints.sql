@@ -1,6 +1,6 @@
 -- name: OffsetCheckpointsUpsert :many
--- A checkpoint may repeat an offset: the latest record time stays. No offset and synchronizer stands twice in the lists.
--- Returns what was kept.
+-- Keeps the latest record time if a checkpoint repeats an offset. The arrays hold each offset and synchronizer once. Returns the
+-- rows that were written.
 INSERT INTO offset_checkpoints AS o (ledger_offset, synchronizer_ref, record_time, ordinal, extra)
 SELECT unnest(@ledger_offsets::bigint[]), unnest(@synchronizer_refs::integer[]), unnest(@record_times::timestamptz[]), unnest(@ordinals::integer[]),
     unnest(@extras::jsonb[])

@@ -1,5 +1,5 @@
 -- name: VettingLock :exec
--- Lets one writer at a time compare what is stored with what is vetted now.
+-- Lets only one writer at a time compare the stored state with the current one.
 LOCK TABLE vetting_states IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: VettingStateList :many
@@ -30,7 +30,7 @@ USING (SELECT unnest(@synchronizer_refs::integer[]) AS synchronizer_ref, unnest(
 WHERE v.synchronizer_ref = gone.synchronizer_ref AND v.package_id = gone.package_id;
 
 -- name: VettingChangesNext :one
--- The number that the changes of one reading share, and the time of the reading.
+-- The seq that the changes of one reading share, and the time of the reading.
 SELECT (coalesce(max(seq), 0) + 1)::bigint AS seq, now()::timestamptz AS seen_at FROM vetting_changes;
 
 -- name: PackagesUpsert :exec
@@ -39,12 +39,12 @@ SELECT unnest(@package_ids::text[]), unnest(@package_names::text[]), unnest(@pac
 ON CONFLICT (package_id) DO UPDATE SET package_name = excluded.package_name, package_version = excluded.package_version;
 
 -- name: PackagesCount :one
--- Known is a package that a template id named, or that was vetted at some time.
+-- A package is known if a template id named it or it was vetted at some time.
 SELECT (
         SELECT count(*) FROM (
             SELECT p.package_id FROM packages p
             UNION
-            SELECT t.package_id FROM templates t WHERE t.package_id NOT LIKE '#%' -- a name in the place of an id
+            SELECT t.package_id FROM templates t WHERE t.package_id NOT LIKE '#%' -- a package name instead of an id
         ) k
     ) AS known, (SELECT count(*) FROM vetted_packages) AS vetted,
     (SELECT count(DISTINCT synchronizer_ref) FROM vetted_packages) AS synchronizers,

@@ -1,9 +1,10 @@
 -- name: StepEvents :many
--- What the events of a range do to the active set, in their order, with what stepEvent says of each: at most so many.
+-- The events of a range that concern the active set, in order, with the columns of stepEvent; at most so many.
 SELECT e.ledger_offset, e.node_id, e.kind, e.contract_id, e.synchronizer_ref, e.template_ref, e.flag, coalesce((
     SELECT r.reassignment_counter FROM reassignments r
     WHERE e.kind = 1 AND e.flag AND r.ledger_offset = e.ledger_offset AND r.node_id = e.node_id
-), 0)::bigint AS counter
+), 0)::bigint AS counter, h.position_id, coalesce(h.amount::text, '')::text AS amount,
+    (h.locked IS NOT NULL)::boolean AS lock_known, (h.locked IS TRUE)::boolean AS locked
 FROM (
     SELECT c.ledger_offset, c.node_id, 1 AS kind, c.contract_id, coalesce(c.synchronizer_ref, 0) AS synchronizer_ref, c.template_ref,
         c.origin = 'assignment' AS flag
@@ -23,11 +24,17 @@ FROM (
     FROM reassignments r
     WHERE r.ledger_offset > @from_exclusive AND r.ledger_offset <= @to_inclusive AND r.kind = 'unassigned'
 ) e
+LEFT JOIN LATERAL (
+    SELECT y.position_id, y.amount, y.locked FROM holding_events y
+    WHERE e.kind = 1 AND e.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k))
+      AND y.ledger_offset = e.ledger_offset AND y.node_id = e.node_id
+    LIMIT 1
+) h ON true
 ORDER BY e.ledger_offset, e.node_id, e.kind
 LIMIT @at_most::bigint;
 
 -- name: ActiveContractsUse :exec
--- Asks for contracts that were used and are not active.
+-- Adds look-ups for contracts that events refer to and that are not active.
 INSERT INTO lookups (contract_id, ledger_offset, node_id)
 SELECT e.contract_id, e.ledger_offset, e.node_id
 FROM (SELECT unnest(@ledger_offsets::bigint[]) AS ledger_offset, unnest(@node_ids::integer[]) AS node_id, unnest(@contract_ids::text[]) AS contract_id) e

@@ -1,6 +1,6 @@
 -- name: ActiveAsOf :many
--- What is stored of contracts on synchronizers as active as of an offset: the arrays are parallel. closed: as a lifetime,
--- which does not tell the counter. Lifetimes that ended by then are not looked at, so near the watermark this is quick.
+-- The stored activations, as of an offset, of contracts on synchronizers. The arrays are parallel. closed: the row is a lifetime,
+-- which has no counter. Lifetimes that ended up to the offset are not read, so this is fast near the watermark.
 WITH asked AS (
     SELECT unnest(@contract_ids::text[]) AS contract_id, unnest(@synchronizer_refs::integer[]) AS synchronizer_ref
 )
@@ -15,19 +15,19 @@ WHERE l.deactivated_offset > @at::bigint AND l.activated_offset <= @at::bigint
   AND (l.contract_id, l.synchronizer_ref) IN (SELECT q.contract_id, q.synchronizer_ref FROM asked q);
 
 -- name: SnapshotFinished :one
--- The snapshot whose rows are carried.
+-- The snapshot whose carried rows are shown.
 SELECT s.* FROM snapshots s
 WHERE s.finished_at IS NOT NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
 ORDER BY s.snapshot_offset DESC LIMIT 1;
 
 -- name: CarriedCreatedOfActive :one
--- Whether a creation event is carried as that of an active entry.
+-- Whether a carried creation event belongs to an active contract of the snapshot.
 SELECT EXISTS (
     SELECT FROM shown_created
     WHERE ledger_offset = @ledger_offset AND node_id = @node_id AND reassignment_counter IS NOT NULL);
 
 -- name: CarriedEvents :many
--- The carried events among places, with the kind that CarriedAt tells them by. The arrays are parallel.
+-- The carried events at some places, with their kinds as in CarriedAt. The arrays are parallel.
 WITH places AS (
     SELECT unnest(@created_offsets::bigint[]) AS ledger_offset, unnest(@created_node_ids::integer[]) AS node_id
 ), reassigned AS (
@@ -44,8 +44,8 @@ FROM shown_unknown_elements u
 WHERE u.ledger_offset = @at AND u.ordinal >= @first_ordinal::bigint AND u.ordinal < @end_ordinal::bigint;
 
 -- name: CarriedDrop :exec
--- Removes carried rows by what CarriedAt told; the arrays are parallel. What is carried as an active entry's creation
--- event, and is an incomplete reassignment's, becomes that.
+-- Removes the carried rows that CarriedAt returned. The arrays are parallel. The creation event of an active contract stays, without
+-- its counter, if an incomplete reassignment needs it.
 WITH dropped AS (
     SELECT unnest(@kinds::text[]) AS kind, unnest(@offsets::bigint[]) AS ledger_offset, unnest(@numbers::integer[]) AS number
 ), reassignments AS (
@@ -71,10 +71,9 @@ DELETE FROM shown_interface_views v
 WHERE NOT EXISTS (SELECT FROM shown_created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id);
 
 -- name: CoverageClose :exec
--- Claims what no row claims of a range up to the watermark, and makes one row of those of the scope that touch it and one
--- another, but for what was written ahead. These are deleted although the parts of a statement run in no certain order: what is
--- inserted is made of all that the deletion returns, so that it has ended when the first row is looked for in the exclusion
--- constraint's index.
+-- Adds a range up to the watermark to the coverage, as far as no row has it, and merges the scope's rows that touch it, but not those
+-- that were written ahead. The parts of one statement run in no defined order, but the deletion ends before the first row is inserted
+-- and checked against the exclusion constraint: the inserted rows are computed from all that the deletion returns.
 WITH mine AS (
     DELETE FROM coverage_both c
     WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive <= @to_inclusive::bigint AND c.to_inclusive >= @from_exclusive::bigint

@@ -1,5 +1,5 @@
 -- name: SnapshotUnfinished :one
--- The one that indexing is to begin with.
+-- The unfinished snapshot that indexing will begin with.
 SELECT s.* FROM snapshots s
 WHERE s.finished_at IS NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
 
@@ -10,7 +10,7 @@ FROM (SELECT @snapshot_offset::bigint AS snapshot_offset, @scope::text AS scope,
     unnest('{f,t}'::boolean[]) c (is_copy);
 
 -- name: SnapshotAdvance :one
--- Moves the token by compare-and-swap, with the rows of the page that ends there.
+-- Moves the token by compare-and-swap, in the transaction that stores the page before it.
 WITH moved AS (
     UPDATE snapshots_both s SET token_kind = @token_kind, token = @token, entries = s.entries + @added::bigint,
         finished_at = CASE WHEN @last::boolean THEN now() END,
@@ -30,5 +30,5 @@ WHERE s.finished_at IS NOT NULL AND s.snapshot_offset = (SELECT c.ledger_offset 
 DELETE FROM snapshots_both WHERE finished_at IS NULL;
 
 -- name: TimeoutsOff :exec
--- Lets what follows in the transaction take as long as it takes, whatever the user's limits are.
+-- Removes the user's time limits for the rest of the transaction.
 SELECT set_config(s.name, '0', true) FROM pg_catalog.pg_settings s WHERE s.name IN ('statement_timeout', 'transaction_timeout');

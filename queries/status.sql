@@ -1,5 +1,5 @@
 -- name: StatusFrontier :one
--- The end of the contiguous coverage from the watermark on.
+-- The frontier: the end of the contiguous coverage from the watermark on.
 WITH RECURSIVE reach AS (
     SELECT c.ledger_offset AS at FROM checkpoints c WHERE c.stream = 'updates'
     UNION ALL
@@ -11,7 +11,7 @@ SELECT max(r.at)::bigint AS frontier FROM reach r;
 SELECT count(*) FROM updates u WHERE u.ledger_offset > @from_exclusive AND u.ledger_offset <= @to_inclusive;
 
 -- name: StatusUnknownKinds :one
--- Those that are shown.
+-- How many elements of an unknown kind readers see.
 SELECT count(*)
 FROM (
     SELECT e.ledger_offset FROM unknown_elements e
@@ -25,5 +25,5 @@ WHERE u.ledger_offset <= (SELECT watermark());
 SELECT max(t.date)::timestamptz AS newest FROM transactions t WHERE t.seq > @from_exclusive AND t.seq <= @to_inclusive;
 
 -- name: StatusUnknownTransactions :one
--- Those that are shown.
+-- How many records of an unknown kind readers see.
 SELECT count(*) FROM unknown_transactions u, history_position h WHERE u.seq > h.shown_after AND u.seq <= h.shown_to;

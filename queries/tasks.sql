@@ -10,5 +10,5 @@ ON CONFLICT (task) DO UPDATE SET failed_at = excluded.failed_at, failure = exclu
 SELECT task, succeeded_at, failed_at, failure FROM tasks ORDER BY task;
 
 -- name: TasksClear :exec
--- Forgets what the tasks beside the stream brought. Before updates were indexed there are no look-ups.
+-- Removes what the background tasks stored. There are no look-ups to remove: it runs before updates are indexed.
 TRUNCATE tasks, packages, vetting_states, vetted_packages, vetting_changes;

@@ -2,7 +2,7 @@
 SELECT template_ref, interface_id FROM template_interfaces;
 
 -- name: TemplateInterfaceInsert :exec
--- Notes that a template, which has its number, has shown a view of an interface.
+-- Stores that a contract of a template had a view of an interface. The template has its number already.
 INSERT INTO template_interfaces (template_ref, interface_id)
 SELECT DISTINCT t.template_ref, @interface_id::text
 FROM templates_both t

@@ -1,5 +1,5 @@
 -- name: VerificationSet :exec
--- Keeps when a window was repaired last.
+-- Stores a window's result. repaired_at stays as it is.
 INSERT INTO verifications (stream, from_exclusive, to_inclusive, verified_at, result, differences, digest)
 VALUES (@stream, @from_exclusive, @to_inclusive, @verified_at, @result, @differences, @digest)
 ON CONFLICT (stream, from_exclusive) DO UPDATE SET to_inclusive = excluded.to_inclusive, verified_at = excluded.verified_at,
@@ -9,30 +9,30 @@ ON CONFLICT (stream, from_exclusive) DO UPDATE SET to_inclusive = excluded.to_in
 SELECT clock_timestamp()::timestamptz AS now;
 
 -- name: VerificationFrom :many
--- The first window of a stream that begins at a place or behind it.
+-- The first window of a stream from a place on.
 SELECT * FROM verifications
 WHERE stream = @stream AND from_exclusive >= @from_exclusive ORDER BY from_exclusive LIMIT 1;
 
 -- name: VerificationsWithin :many
--- The windows that lie within a range as a whole.
+-- The windows that lie completely within a range.
 SELECT * FROM verifications
 WHERE stream = @stream AND from_exclusive >= @from_exclusive AND to_inclusive <= @to_inclusive ORDER BY from_exclusive;
 
 -- name: VerificationsRepaired :exec
--- Notes that something was repaired in the windows that overlap with a range.
+-- Marks the windows that overlap a range as repaired now.
 UPDATE verifications SET repaired_at = clock_timestamp()
 WHERE stream = @stream AND from_exclusive < @to_inclusive AND to_inclusive > @from_exclusive;
 
 -- name: VerificationAgain :many
--- The first window to be compared again: one that differed, after a place, or one that was repaired in part since.
+-- The first window to be compared again: one that differed, from a place on, or one that was repaired since it was compared.
 SELECT from_exclusive, to_inclusive FROM verifications
 WHERE stream = @stream AND (result = 'different' AND from_exclusive >= @at_least OR repaired_at > verified_at)
 ORDER BY from_exclusive LIMIT 1;
 
 -- name: VerificationUnsealed :one
--- What no window of a stream claims yet, from a floor on: where it begins, and where the next window begins (the greatest bigint: there is none).
--- Nothing before the window that begins at known is looked at, where there is one: the work does not grow with the windows. But
--- history that was filled in lowers the floor: then all are.
+-- The first gap between the windows of a stream, from a floor on: where it begins, and where the next window begins (the greatest
+-- bigint: there is none). The search begins at the window that begins at known, if there is one, so the work does not grow with the
+-- number of windows. But where filled history has lowered the floor it begins at the floor.
 SELECT r.at::bigint AS from_exclusive,
     (SELECT coalesce(min(v.from_exclusive), 9223372036854775807) FROM verifications v
      WHERE v.stream = @stream AND v.from_exclusive >= r.at)::bigint AS next_window
@@ -42,7 +42,7 @@ FROM (SELECT windows_reach(@stream, coalesce(
     @floor), '{equal,different,not_shown}') AS at) r;
 
 -- name: VerificationUpdatesEnd :many
--- The offset of the n-th update of a range; no row: it has fewer.
+-- The offset of the n-th update of a range. No row: it has fewer.
 SELECT ledger_offset FROM updates
 WHERE ledger_offset > @from_exclusive AND ledger_offset <= @to_inclusive ORDER BY ledger_offset OFFSET @skip::bigint LIMIT 1;
 
@@ -53,5 +53,5 @@ SELECT coalesce(verified_offset(), 0)::bigint AS verified_offset, coalesce(verif
 FROM verifications v;
 
 -- name: VerificationsRemove :exec
--- Removes the windows that reach beyond a place.
+-- Removes the windows that end above a place.
 DELETE FROM verifications WHERE stream = @stream AND to_inclusive > @after;

@@ -159,14 +159,6 @@ func (t *template) implements(iface int) bool {
 	return false
 }
 
-func packageID(name string) string {
-	var n uint64
-	for _, c := range []byte(name) {
-		n = n*131 + uint64(c)
-	}
-	return string(appendID(nil, 0, domainPackage, n, 4))
-}
-
 // TemplateNames returns the templates of every simulated ledger in the form that
 // filters take: "#package-name:Module:Entity".
 func TemplateNames() []string {

@@ -23,6 +23,10 @@
 //   - A long poll ends with 409 when the rights of its user change, or when it delivers
 //     something after its token has expired.
 //
+// Packages: the participant serves packages of types only, whose ids are their hashes. They describe the templates,
+// interfaces and choices of every simulated ledger exactly: each value that is served is of the type that its package
+// says. The template Agreement has a value of every type.
+//
 // Lookups: a contract can be looked up by its id unless it was archived, or merely
 // divulged, at or below the pruned offset. So readers that start in the middle find
 // contracts created before. Real participants put meaningless values into fields that

@@ -369,21 +369,21 @@ func (v *view) appendChoiceArgument(dst []byte, index int, e *event) []byte {
 	return append(dst, '}')
 }
 
-// appendExerciseResult appends unit, null (none), a contract id or a record.
+// appendExerciseResult appends unit, or what resultForm says of the choice.
 func (v *view) appendExerciseResult(dst []byte, index int, e *event) []byte {
-	if e.served.template().choices[e.choice].name == "Archive" {
+	name := e.served.template().choices[e.choice].name
+	if name == "Archive" {
 		return append(dst, `{}`...)
 	}
 	r := v.exerciseRNG(index, e)
-	r.next()
-	switch r.intn(4) {
-	case 0:
+	switch resultForm(name) {
+	case resultNone:
 		return append(dst, "null"...)
-	case 1:
+	case resultContract:
 		dst = append(dst, '"')
 		dst = v.contractID(dst, e.contract)
 		return append(dst, '"')
-	case 2:
+	case resultDecimal:
 		return appendDecimal(dst, &r)
 	}
 	dst = append(dst, `{"summary":`...)

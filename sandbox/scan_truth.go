@@ -29,34 +29,6 @@ func (s *Scan) Truth() map[string][]Row {
 	return t.rows
 }
 
-// WithoutOrder returns rows of the transaction history without seq and offset_text, and raw records without the offset: the
-// rest does not depend on the service. It does not change the rows.
-func WithoutOrder(rows map[string][]Row) map[string][]Row {
-	out := map[string][]Row{}
-	for relation, list := range rows {
-		out[relation] = make([]Row, len(list))
-		for i, row := range list {
-			kept := Row{}
-			for column, v := range row {
-				if column != "seq" && column != "offset_text" {
-					kept[column] = v
-				}
-			}
-			if raw, ok := kept["raw"].(map[string]any); ok {
-				bare := map[string]any{}
-				for name, v := range raw {
-					if name != "offset" {
-						bare[name] = v
-					}
-				}
-				kept["raw"] = bare
-			}
-			out[relation][i] = kept
-		}
-	}
-	return out
-}
-
 // historyTruth builds the truth from the generator's decisions.
 type historyTruth struct {
 	*view

@@ -180,6 +180,7 @@ func (s *Server) routes() {
 	s.paths["GET /v2/version"] = s.version
 	s.paths["GET /v2/parties/participant-id"] = s.participantID
 	s.paths["GET /v2/authenticated-user"] = s.authenticatedUser
+	s.paths["GET /v2/packages"] = s.listPackages
 	s.paths["GET /livez"] = func(http.ResponseWriter, *http.Request) {}
 	s.paths["GET /readyz"] = func(w http.ResponseWriter, _ *http.Request) {
 		writeText(w, http.StatusOK, "[+] ledger ok (SERVING)\nreadyz check passed\n")
@@ -232,6 +233,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	handler, ok := s.paths[r.Method+" "+r.URL.Path]
 	if _, isRights := userOfRights(r); isRights && !s.opts.StrictInterface {
 		handler, ok = s.userRights, true
+	}
+	if _, isPackage := packageOfPath(r); isPackage && !s.opts.StrictInterface {
+		handler, ok = s.packageContent, true
 	}
 	if !ok {
 		notFound(w, r)

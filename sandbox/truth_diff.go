@@ -1,16 +1,12 @@
 package sandbox
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
-	"time"
 )
-
-// timeColumns are rewritten to the form that the truth has.
-var timeColumns = []string{"record_time", "effective_at", "created_at", "assignment_exclusivity", "date", "locked_until"}
 
 // columns are the columns of the truth, by relation.
 var columns = map[string][]string{
@@ -38,50 +34,6 @@ var columns = map[string][]string{
 
 // Relations returns the names of the relations that the truth of a ledger's updates has rows of.
 func Relations() []string { return slices.Clone(relations) }
-
-// DecodeRow makes a row of what SELECT to_jsonb(r) FROM ledger.relation r gave: it
-// keeps the columns that the truth has and writes times as the truth does.
-func DecodeRow(relation string, toJSONB []byte) (Row, error) {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(toJSONB, &all); err != nil {
-		return nil, fmt.Errorf("decode a row of %s: %w", relation, err)
-	}
-	row := make(Row, len(columns[relation]))
-	for _, column := range columns[relation] {
-		raw, ok := all[column]
-		if !ok {
-			return nil, fmt.Errorf("decode a row of %s: no column %s", relation, column)
-		}
-		v, err := decodeColumn(raw)
-		if err != nil {
-			return nil, fmt.Errorf("decode a row of %s: column %s: %w", relation, column, err)
-		}
-		if text, ok := v.(string); ok && slices.Contains(timeColumns, column) {
-			t, err := time.Parse(time.RFC3339Nano, text)
-			if err != nil {
-				return nil, fmt.Errorf("decode a row of %s: column %s: %w", relation, column, err)
-			}
-			v = t.UTC().Format(timeForm)
-		}
-		row[column] = v
-	}
-	return row, nil
-}
-
-// decodeColumn makes a value of JSON, with numbers as they are written. Most columns need no decoder.
-func decodeColumn(raw []byte) (v any, err error) {
-	switch c := raw[0]; {
-	case string(raw) == "null":
-		return nil, nil
-	case c == '-' || c >= '0' && c <= '9':
-		return json.Number(raw), nil
-	case c == '"' && !bytes.ContainsRune(raw, '\\'):
-		return string(raw[1 : len(raw)-1]), nil
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	return v, d.Decode(&v)
-}
 
 // mostDifferences limits the differences that are described for one relation.
 const mostDifferences = 5
@@ -114,12 +66,18 @@ func identify(relation string, r Row) string {
 	})
 }
 
-// sameScalar reports whether two values are the same text, number or boolean, or both nil. Others may still be equal JSON.
-// Most values are scalars, for which this is much faster.
-func sameScalar(a, b any) bool {
-	switch a.(type) {
+// same reports whether two values are the same JSON: text, number as it is written, boolean or nil, or an array or object of such.
+// Values of other types may still be equal JSON.
+func same(a, b any) bool {
+	switch a := a.(type) {
 	case nil, string, json.Number, bool:
 		return a == b
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, same)
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(a, b, same)
 	}
 	return false
 }
@@ -146,7 +104,7 @@ func diffRelation(out *strings.Builder, relation string, want, got []Row) {
 		g := candidates[0]
 		left[key] = candidates[1:]
 		for _, column := range columns[relation] {
-			if sameScalar(w[column], g[column]) {
+			if same(w[column], g[column]) {
 				continue
 			}
 			if a, b := mustJSON(w[column]), mustJSON(g[column]); a != b {

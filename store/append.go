@@ -2,9 +2,9 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -14,8 +14,12 @@ import (
 	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/rows"
-	"ledgerindexer/store/internal/tables"
+	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/writing"
 )
+
+// errNotCovered is returned where the watermark was to be moved over what is not stored.
+var errNotCovered = errors.New("not all of it is stored")
 
 // batch is pages that follow one another, as they are about to be written.
 type batch struct {
@@ -40,13 +44,13 @@ func (l *UpdatesWriter) Append(ctx context.Context, scope ledger.Scope, pages []
 		return err
 	}
 	step := active.NewStep(active.EventsOf(b.updates, b.numbers))
-	if err := l.ensurePartitions(ctx, &b.facts); err != nil {
-		return refused(err)
+	if err := writing.EnsurePartitions(ctx, l.term.Partitions, &b.facts); err != nil {
+		return session.Refused(err)
 	}
-	if err := l.partitions.Ensure(ctx, "lifetimes", step.DeactivatedOffsets()); err != nil {
-		return refused(err)
+	if err := l.term.Partitions.Ensure(ctx, "lifetimes", step.DeactivatedOffsets()); err != nil {
+		return session.Refused(err)
 	}
-	err = l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := l.cover(ctx, tx, scope, b.from, b.to); err != nil {
 			return err
 		}
@@ -62,12 +66,12 @@ func (l *UpdatesWriter) Append(ctx context.Context, scope ledger.Scope, pages []
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("write offsets after %d up to %d: %w", b.from, b.to, refused(err))
+		return fmt.Errorf("write offsets after %d up to %d: %w", b.from, b.to, session.Refused(err))
 	}
 	l.wrote(&b.facts)
 	for _, update := range slices.Backward(b.updates) {
 		if update.RecordTime.Valid { // an update of an unknown kind may have none
-			l.store.cfg.Shown(update.RecordTime.Time)
+			l.store.db.Config.Shown(update.RecordTime.Time)
 			break
 		}
 	}
@@ -81,7 +85,7 @@ func (l *Leader) prepare(ctx context.Context, pages []ledger.Page) (*batch, erro
 	at := b.from
 	for i := range pages {
 		page := &pages[i]
-		if err := checkPage(page, at); err != nil {
+		if err := writing.CheckPage(page, at); err != nil {
 			return nil, err
 		}
 		at = page.To
@@ -97,8 +101,8 @@ func (l *Leader) prepare(ctx context.Context, pages []ledger.Page) (*batch, erro
 		}
 	}
 	var err error
-	if b.numbers, err = l.resolve(ctx, wanted); err != nil {
-		return nil, refused(err)
+	if b.numbers, err = l.term.Resolve(ctx, wanted); err != nil {
+		return nil, session.Refused(err)
 	}
 	b.facts.Grow(b.updates)
 	for _, update := range b.updates {
@@ -109,27 +113,10 @@ func (l *Leader) prepare(ctx context.Context, pages []ledger.Page) (*batch, erro
 
 // copyBatch writes what is known of a batch before it is shown: facts and offset checkpoints.
 func (l *Leader) copyBatch(ctx context.Context, tx pgx.Tx, b *batch) error {
-	if err := l.copyFacts(ctx, tx, &b.facts); err != nil {
+	if err := writing.CopyFacts(ctx, l.store.db, tx, &b.facts); err != nil {
 		return err
 	}
 	return l.keepCheckpoints(ctx, tx, b.numbers, b.pages)
-}
-
-// checkPage refuses a page that does not begin where the one before ended, and updates outside of its range: their
-// rows would stand at offsets that are not covered.
-func checkPage(page *ledger.Page, after ledger.Offset) error {
-	if page.From != after || page.To < page.From {
-		return fmt.Errorf("page from offset %d to %d does not follow offset %d", page.From, page.To, after)
-	}
-	at := page.From
-	for i := range page.Updates {
-		offset := page.Updates[i].Offset
-		if offset <= at || offset > page.To {
-			return fmt.Errorf("page from offset %d to %d has an update with offset %d after offset %d", page.From, page.To, offset, at)
-		}
-		at = offset
-	}
-	return nil
 }
 
 // cover claims the range, which may be empty. It comes before the facts, so that a writer whose twin is in doubt waits here.
@@ -137,7 +124,7 @@ func (l *Leader) cover(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from,
 	if from == to {
 		return nil
 	}
-	err := l.store.queries.CoverageInsert(ctx, tx, dbsqlc.CoverageInsertParams{
+	err := l.store.db.Queries.CoverageInsert(ctx, tx, dbsqlc.CoverageInsertParams{
 		Stream: StreamUpdates, Scope: scope.Hash(), FromExclusive: int64(from), ToInclusive: int64(to),
 	})
 	if pg.HasCode(err, pg.ExclusionViolation, pg.UniqueViolation) { // unique: of a range with the same start
@@ -158,7 +145,7 @@ func (l *UpdatesWriter) advance(ctx context.Context, tx pgx.Tx, scope ledger.Sco
 }
 
 func (l *Leader) moveWatermark(ctx context.Context, tx pgx.Tx, from, to ledger.Offset) error {
-	moved, err := l.store.queries.CheckpointAdvance(ctx, tx, dbsqlc.CheckpointAdvanceParams{
+	moved, err := l.store.db.Queries.CheckpointAdvance(ctx, tx, dbsqlc.CheckpointAdvanceParams{
 		Stream: StreamUpdates, FromOffset: int64(from), ToOffset: int64(to),
 	})
 	if err != nil {
@@ -173,7 +160,7 @@ func (l *Leader) moveWatermark(ctx context.Context, tx pgx.Tx, from, to ledger.O
 // mergeCoverage makes one row of what is covered in a range, and of what ends where it begins. It refuses a range that is
 // not covered as a whole.
 func (l *Leader) mergeCoverage(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from, to ledger.Offset) error {
-	merged, err := l.store.queries.CoverageMerge(ctx, tx, dbsqlc.CoverageMergeParams{
+	merged, err := l.store.db.Queries.CoverageMerge(ctx, tx, dbsqlc.CoverageMergeParams{
 		Stream: StreamUpdates, Scope: scope.Hash(), FromExclusive: int64(from), ToInclusive: int64(to),
 	})
 	if err != nil {
@@ -185,36 +172,11 @@ func (l *Leader) mergeCoverage(ctx context.Context, tx pgx.Tx, scope ledger.Scop
 	return nil
 }
 
-func (l *Leader) copyFacts(ctx context.Context, tx pgx.Tx, f *rows.Facts) error {
-	started := time.Now()
-	for _, table := range f.Tables() {
-		if err := copyTable(ctx, tx, table); err != nil {
-			return err
-		}
-	}
-	l.store.cfg.Observe("copy", time.Since(started))
-	return nil
-}
-
-// ensurePartitions attaches what facts are about to need, before their transaction begins.
-func (l *Leader) ensurePartitions(ctx context.Context, f *rows.Facts) error {
-	for _, table := range f.Tables() {
-		described := tables.Get(tables.Facts, table.Name)
-		if !described.Partitioned {
-			continue
-		}
-		if err := l.partitions.Ensure(ctx, table.Name, table.Numbers(described.Place)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // wrote tells how many rows were written, which are not needed any more.
 func (l *Leader) wrote(f *rows.Facts) {
 	for _, table := range f.Tables() {
 		if table.Count() > 0 {
-			l.store.cfg.Wrote(table.Name, table.Count())
+			l.store.db.Config.Wrote(table.Name, table.Count())
 		}
 	}
 	f.Release()

@@ -15,6 +15,7 @@ import (
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/pg"
+	"ledgerindexer/store/internal/storetest"
 )
 
 // Rule: an update's rows exist if and only if its offset is covered. A batch that breaks in its middle leaves nothing.
@@ -23,78 +24,78 @@ func TestUpdateRowsExistIffOffsetCovered(t *testing.T) {
 	d := newDatabase(t)
 	l := d.started()
 	ctx := t.Context()
-	require.NoError(t, l.Append(ctx, testScope, everyKind(0)))
+	require.NoError(t, l.Append(ctx, storetest.Scope, storetest.EveryKind(0)))
 	nothing := func(t *testing.T) {
 		t.Helper()
-		require.Empty(t, d.facts(4, 100))
-		require.Equal(t, []string{"0 4"}, d.coverage())
-		require.Equal(t, "4", d.watermark())
-		require.Equal(t, "1", d.row("SELECT count(*) FROM ledger.active_contracts WHERE activated_offset = 1"))
-		require.Equal(t, "0", d.row("SELECT count(*) FROM indexer.active_contracts WHERE activated_offset > 4"))
-		require.Equal(t, "0", d.row("SELECT count(*) FROM indexer.lifetimes WHERE deactivated_offset > 4"))
+		require.Empty(t, d.Facts(4, 100))
+		require.Equal(t, []string{"0 4"}, d.Coverage())
+		require.Equal(t, "4", d.Watermark())
+		require.Equal(t, "1", d.Row("SELECT count(*) FROM ledger.active_contracts WHERE activated_offset = 1"))
+		require.Equal(t, "0", d.Row("SELECT count(*) FROM indexer.active_contracts WHERE activated_offset > 4"))
+		require.Equal(t, "0", d.Row("SELECT count(*) FROM indexer.lifetimes WHERE deactivated_offset > 4"))
 	}
 	nothing(t)
 	require.Equal(t, []string{
 		"archived 1 1", "created 1 2", "created 2 1", "exact_payloads 1 1", "exercised 1 1", "interface_views 1 1", "reassignments 2 1",
 		"topology_events 3 1", "unknown_elements 4 1", "updates 1 1", "updates 2 1", "updates 3 1", "updates 4 1",
-	}, sorted(d.facts(0, 4)))
+	}, storetest.Sorted(d.Facts(0, 4)))
 
 	t.Run("a text that no column takes", func(t *testing.T) {
-		pages := everyKind(4)
+		pages := storetest.EveryKind(4)
 		pages[0].Updates[3].Unknown[0].Kind = "in the last COPY but one: \x00"
-		require.ErrorContains(t, l.Append(ctx, testScope, pages), "unknown_elements")
+		require.ErrorContains(t, l.Append(ctx, storetest.Scope, pages), "unknown_elements")
 		nothing(t)
 	})
 	t.Run("a row twice", func(t *testing.T) {
-		pages := everyKind(4)
+		pages := storetest.EveryKind(4)
 		pages[0].Updates[0].Created[1].NodeID = 0
-		require.ErrorContains(t, l.Append(ctx, testScope, pages), "created")
+		require.ErrorContains(t, l.Append(ctx, storetest.Scope, pages), "created")
 		nothing(t)
 	})
 	t.Run("cancelled, and its backend ended, in the middle of COPY", func(t *testing.T) {
 		for name, interrupt := range map[string]func(cancel context.CancelFunc, pid string){
 			"cancel": func(cancel context.CancelFunc, _ string) { cancel() },
-			"end":    func(_ context.CancelFunc, pid string) { d.exec("SELECT pg_terminate_backend($1::text::int)", pid) },
+			"end":    func(_ context.CancelFunc, pid string) { d.Exec("SELECT pg_terminate_backend($1::text::int)", pid) },
 		} {
 			// A lock lets the batch come as far as its last fact table.
-			blocker := d.connect()
+			blocker := d.Connect()
 			tx, err := blocker.Begin(ctx)
 			require.NoError(t, err)
 			_, err = tx.Exec(ctx, "LOCK TABLE indexer.unknown_elements IN SHARE MODE")
 			require.NoError(t, err)
 			batchCtx, cancel := context.WithCancel(ctx)
 			done := make(chan error, 1)
-			go func() { done <- l.Append(batchCtx, testScope, everyKind(4)) }()
+			go func() { done <- l.Append(batchCtx, storetest.Scope, storetest.EveryKind(4)) }()
 			const waiting = "FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query ILIKE 'copy%unknown_elements%'"
-			d.waitFor("SELECT count(*) = 1 " + waiting)
-			interrupt(cancel, d.row("SELECT pid "+waiting))
+			d.WaitFor("SELECT count(*) = 1 " + waiting)
+			interrupt(cancel, d.Row("SELECT pid "+waiting))
 			require.Error(t, <-done, name)
 			cancel()
 			require.NoError(t, tx.Rollback(ctx))
-			d.waitFor("SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid())")
+			d.WaitFor("SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid())")
 			nothing(t)
 		}
 	})
 	t.Run("an update is never split", func(t *testing.T) {
 		for _, page := range []ledger.Page{
-			{From: 4, To: 6, Updates: []ledger.Update{newUpdate(7, "sync::1")}},                          // beyond its page
-			{From: 4, To: 6, Updates: []ledger.Update{newUpdate(4, "sync::1")}},                          // before it
-			{From: 4, To: 6, Updates: []ledger.Update{newUpdate(6, "sync::1"), newUpdate(5, "sync::1")}}, // not in order
-			{From: 4, To: 6, Updates: []ledger.Update{newUpdate(5, "sync::1"), newUpdate(5, "sync::1")}}, // twice
-			{From: 4, To: 4, Updates: []ledger.Update{newUpdate(5, "sync::1")}},                          // nothing covered
+			{From: 4, To: 6, Updates: []ledger.Update{storetest.NewUpdate(7, "sync::1")}},                                    // beyond its page
+			{From: 4, To: 6, Updates: []ledger.Update{storetest.NewUpdate(4, "sync::1")}},                                    // before it
+			{From: 4, To: 6, Updates: []ledger.Update{storetest.NewUpdate(6, "sync::1"), storetest.NewUpdate(5, "sync::1")}}, // not in order
+			{From: 4, To: 6, Updates: []ledger.Update{storetest.NewUpdate(5, "sync::1"), storetest.NewUpdate(5, "sync::1")}}, // twice
+			{From: 4, To: 4, Updates: []ledger.Update{storetest.NewUpdate(5, "sync::1")}},                                    // nothing covered
 			{From: 4, To: 3}, // backwards
 		} {
-			require.Error(t, l.Append(ctx, testScope, []ledger.Page{page}), "%+v", page)
+			require.Error(t, l.Append(ctx, storetest.Scope, []ledger.Page{page}), "%+v", page)
 			nothing(t)
 		}
-		require.ErrorContains(t, l.Append(ctx, testScope, []ledger.Page{{From: 4, To: 6}, {From: 7, To: 8}}), "does not follow")
+		require.ErrorContains(t, l.Append(ctx, storetest.Scope, []ledger.Page{{From: 4, To: 6}, {From: 7, To: 8}}), "does not follow")
 		nothing(t)
 	})
 	t.Run("the batch that nothing disturbs leaves all", func(t *testing.T) {
-		require.NoError(t, l.Append(ctx, testScope, everyKind(4)))
-		require.Equal(t, []string{"0 8"}, d.coverage())
-		require.Equal(t, "8", d.watermark())
-		require.Len(t, d.facts(4, 8), 13)
+		require.NoError(t, l.Append(ctx, storetest.Scope, storetest.EveryKind(4)))
+		require.Equal(t, []string{"0 8"}, d.Coverage())
+		require.Equal(t, "8", d.Watermark())
+		require.Len(t, d.Facts(4, 8), 13)
 	})
 }
 
@@ -110,7 +111,7 @@ func TestWatermarkMovesOnlyForwardByCompareAndSwap(t *testing.T) {
 		var group sync.WaitGroup
 		errs := make([]error, writers)
 		for i := range writers {
-			group.Go(func() { errs[i] = l.Append(ctx, testScope, oneCreation(at, at+10)) })
+			group.Go(func() { errs[i] = l.Append(ctx, storetest.Scope, storetest.OneCreation(at, at+10)) })
 		}
 		group.Wait()
 		won := 0
@@ -122,20 +123,20 @@ func TestWatermarkMovesOnlyForwardByCompareAndSwap(t *testing.T) {
 			require.True(t, errors.Is(err, ErrCovered) || errors.Is(err, ErrWatermarkMoved), "%v", err)
 		}
 		require.Equal(t, 1, won)
-		require.Equal(t, fmt.Sprint(at+10), d.watermark())
-		require.Equal(t, fmt.Sprint(at/10+1), d.row("SELECT count(*) FROM indexer.updates"))
+		require.Equal(t, fmt.Sprint(at+10), d.Watermark())
+		require.Equal(t, fmt.Sprint(at/10+1), d.Row("SELECT count(*) FROM indexer.updates"))
 	}
-	require.Equal(t, []string{"0 30"}, d.coverage())
+	require.Equal(t, []string{"0 30"}, d.Coverage())
 
-	require.ErrorIs(t, l.Append(ctx, testScope, oneCreation(20, 30)), ErrCovered, "again")
-	require.ErrorIs(t, l.Append(ctx, testScope, oneCreation(25, 35)), ErrCovered, "overlapping")
-	require.ErrorIs(t, l.Append(ctx, testScope, oneCreation(31, 35)), ErrWatermarkMoved, "beyond a gap")
-	require.ErrorIs(t, l.Append(ctx, ledger.Scope{}, oneCreation(20, 30)), ErrCovered, "in another scope")
-	d.exec("UPDATE indexer.checkpoints SET ledger_offset = 29")
-	require.ErrorIs(t, l.Append(ctx, testScope, oneCreation(30, 35)), ErrWatermarkMoved, "moved behind the writer's back")
-	require.Equal(t, "29", d.watermark())
-	require.Equal(t, []string{"0 30"}, d.coverage())
-	require.Equal(t, "3", d.row("SELECT count(*) FROM indexer.updates"))
+	require.ErrorIs(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(20, 30)), ErrCovered, "again")
+	require.ErrorIs(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(25, 35)), ErrCovered, "overlapping")
+	require.ErrorIs(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(31, 35)), ErrWatermarkMoved, "beyond a gap")
+	require.ErrorIs(t, l.Append(ctx, ledger.Scope{}, storetest.OneCreation(20, 30)), ErrCovered, "in another scope")
+	d.Exec("UPDATE indexer.checkpoints SET ledger_offset = 29")
+	require.ErrorIs(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(30, 35)), ErrWatermarkMoved, "moved behind the writer's back")
+	require.Equal(t, "29", d.Watermark())
+	require.Equal(t, []string{"0 30"}, d.Coverage())
+	require.Equal(t, "3", d.Row("SELECT count(*) FROM indexer.updates"))
 }
 
 // In-memory state changes only after the commit: the hooks hear of no batch that failed.
@@ -144,32 +145,32 @@ func TestHooksHearOfCommittedBatchesOnly(t *testing.T) {
 	d := newDatabase(t)
 	rows := map[string]int{}
 	var shown []time.Time
-	s := d.open(d.url, func(c *Config) {
+	s := d.open(d.URL, func(c *Config) {
 		c.Wrote = func(relation string, n int) { rows[relation] += n }
 		c.Shown = func(recordTime time.Time) { shown = append(shown, recordTime.UTC()) }
 	})
 	l := d.leadUpdates(s)
-	require.NoError(t, l.Start(t.Context(), "", testScope, 0, true))
-	bad := oneCreation(0, 10)
-	bad[0].Updates[0].CommandID = ptr("\x00")
-	require.Error(t, l.Append(t.Context(), testScope, bad))
+	require.NoError(t, l.Start(t.Context(), "", storetest.Scope, 0, true))
+	bad := storetest.OneCreation(0, 10)
+	bad[0].Updates[0].CommandID = storetest.Ptr("\x00")
+	require.Error(t, l.Append(t.Context(), storetest.Scope, bad))
 	require.Empty(t, rows)
 	require.Empty(t, shown)
-	first, second := oneCreation(0, 10), oneCreation(10, 20)
+	first, second := storetest.OneCreation(0, 10), storetest.OneCreation(10, 20)
 	second[0].Updates[0].RecordTime.Time = second[0].Updates[0].RecordTime.Time.Add(time.Hour)
-	require.NoError(t, l.Append(t.Context(), testScope, first))
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, first))
 	require.Equal(t, map[string]int{"updates": 1, "created": 1}, rows)
 	times := []time.Time{first[0].Updates[0].RecordTime.Time.UTC(), second[0].Updates[0].RecordTime.Time.UTC()}
 	require.Equal(t, times[:1], shown)
-	require.NoError(t, l.Write(t.Context(), testScope, second))
+	require.NoError(t, l.Write(t.Context(), storetest.Scope, second))
 	require.Equal(t, times[:1], shown, "it is stored, and not shown")
 	require.Equal(t, map[string]int{"updates": 2, "created": 2}, rows)
-	require.ErrorIs(t, l.Write(t.Context(), testScope, second), ErrCovered)
+	require.ErrorIs(t, l.Write(t.Context(), storetest.Scope, second), ErrCovered)
 	require.Equal(t, map[string]int{"updates": 2, "created": 2}, rows)
-	require.NoError(t, l.Project(t.Context(), testScope, 10, 20))
+	require.NoError(t, l.Project(t.Context(), storetest.Scope, 10, 20))
 	require.Equal(t, times, shown)
 
-	require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{{From: 20, To: 30}}))
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{{From: 20, To: 30}}))
 	require.Equal(t, times, shown, "no update has come")
 	for upTo, want := range map[ledger.Offset]time.Time{9: {}, 10: times[0], 19: times[0], 30: times[1]} {
 		recordTime, err := s.RecordTime(t.Context(), upTo)
@@ -177,7 +178,7 @@ func TestHooksHearOfCommittedBatchesOnly(t *testing.T) {
 		require.True(t, want.Equal(recordTime), upTo)
 	}
 	unknown := ledger.Update{Offset: 35, Kind: ledger.KindUnknown, Unknown: []ledger.UnknownElement{{Kind: "JsNovelty", Raw: ledger.JSON(`{}`)}}}
-	require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{{From: 30, To: 40, Updates: []ledger.Update{unknown}}}))
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{{From: 30, To: 40, Updates: []ledger.Update{unknown}}}))
 	require.Equal(t, times, shown, "an update without a record time")
 	status, err := s.Status(t.Context())
 	require.NoError(t, err)
@@ -190,28 +191,28 @@ func TestCoverageRowsAreMerged(t *testing.T) {
 	l := d.started()
 	const batches = 300
 	for at := range ledger.Offset(batches) {
-		require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{{From: at, To: at + 1}}))
+		require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{{From: at, To: at + 1}}))
 	}
-	require.Equal(t, []string{"0 300"}, d.coverage())
+	require.Equal(t, []string{"0 300"}, d.Coverage())
 
 	t.Run("the view ends at the watermark", func(t *testing.T) {
-		d.exec("INSERT INTO indexer.coverage VALUES ('updates', $1, 300, 310), ('updates', $1, 320, 330)", testScope.Hash())
-		d.exec("UPDATE indexer.checkpoints SET ledger_offset = 305")
-		require.Equal(t, []string{"0 300", "300 305"}, d.rows("SELECT from_exclusive, to_inclusive FROM ledger.coverage ORDER BY 1"))
+		d.Exec("INSERT INTO indexer.coverage VALUES ('updates', $1, 300, 310), ('updates', $1, 320, 330)", storetest.Scope.Hash())
+		d.Exec("UPDATE indexer.checkpoints SET ledger_offset = 305")
+		require.Equal(t, []string{"0 300", "300 305"}, d.Rows("SELECT from_exclusive, to_inclusive FROM ledger.coverage ORDER BY 1"))
 		status, err := l.store.Status(t.Context())
 		require.NoError(t, err)
 		require.EqualValues(t, 305, status.Watermark)
-		d.exec("UPDATE indexer.checkpoints SET ledger_offset = 300")
+		d.Exec("UPDATE indexer.checkpoints SET ledger_offset = 300")
 		status, err = l.store.Status(t.Context())
 		require.NoError(t, err)
 		require.EqualValues(t, 310, status.Frontier)
 	})
 	t.Run("ranges do not overlap", func(t *testing.T) {
 		for _, r := range [][2]int64{{299, 301}, {0, 300}, {1, 2}, {309, 311}, {310, 321}, {329, 400}, {0, 1000}} {
-			_, err := d.conn.Exec(t.Context(), "INSERT INTO indexer.coverage VALUES ('updates', 'other', $1, $2)", r[0], r[1])
+			_, err := d.Conn.Exec(t.Context(), "INSERT INTO indexer.coverage VALUES ('updates', 'other', $1, $2)", r[0], r[1])
 			require.True(t, pg.HasCode(err, pg.ExclusionViolation, pg.UniqueViolation), "%v: %v", r, err)
 		}
-		d.exec("INSERT INTO indexer.coverage VALUES ('updates', 'other', 310, 320)")
+		d.Exec("INSERT INTO indexer.coverage VALUES ('updates', 'other', 310, 320)")
 	})
 }
 
@@ -221,7 +222,7 @@ func TestOffsetCheckpoints(t *testing.T) {
 	l := d.started()
 	checkpoint := func(offset ledger.Offset, time, extra string) ledger.OffsetCheckpoint {
 		c := ledger.OffsetCheckpoint{Offset: offset, Times: []ledger.SynchronizerTime{
-			{SynchronizerID: "sync::1", RecordTime: testTime(time)}, {SynchronizerID: "sync::2", RecordTime: testTime("2025-01-01T00:00:00Z")},
+			{SynchronizerID: "sync::1", RecordTime: storetest.Time(time)}, {SynchronizerID: "sync::2", RecordTime: storetest.Time("2025-01-01T00:00:00Z")},
 		}}
 		if extra != "" {
 			c.Extra = ledger.JSON(extra)
@@ -230,10 +231,10 @@ func TestOffsetCheckpoints(t *testing.T) {
 	}
 	write := func(from, to ledger.Offset, checkpoints ...ledger.OffsetCheckpoint) {
 		t.Helper()
-		require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{{From: from, To: to, Checkpoints: checkpoints}}))
+		require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{{From: from, To: to, Checkpoints: checkpoints}}))
 	}
 	stored := func() []string {
-		return d.rows("SELECT ledger_offset, synchronizer_id, record_time::text FROM ledger.offset_checkpoints ORDER BY 1, 2")
+		return d.Rows("SELECT ledger_offset, synchronizer_id, record_time::text FROM ledger.offset_checkpoints ORDER BY 1, 2")
 	}
 	const second = "2025-01-01 00:00:00+00"
 	write(0, 10, checkpoint(10, "2025-01-01T00:00:01Z", ""))
@@ -242,36 +243,36 @@ func TestOffsetCheckpoints(t *testing.T) {
 	// The same offset again, later, earlier, and twice in a page: no new coverage, the latest time stays.
 	write(10, 10, checkpoint(10, "2025-01-01T00:00:03Z", ""), checkpoint(10, "2025-01-01T00:00:02Z", ""))
 	require.Equal(t, []string{"10 sync::1 2025-01-01 00:00:03+00", "10 sync::2 " + second}, stored())
-	require.Equal(t, []string{"0 10"}, d.coverage())
-	require.Equal(t, "10", d.watermark())
+	require.Equal(t, []string{"0 10"}, d.Coverage())
+	require.Equal(t, "10", d.Watermark())
 
 	// What jsonb and timestamptz can't hold is kept exactly, once, as the latest says.
 	const exact = "SELECT convert_from(exact, 'UTF8') FROM ledger.exact_payloads WHERE field LIKE 'checkpoint%sync::1' ORDER BY field"
 	write(10, 10, checkpoint(10, "2025-01-01T00:00:04.1234567Z", `{"a":"\u0000"}`))
 	write(10, 10, checkpoint(10, "2025-01-01T00:00:05.1234567Z", `{"b":"\u0000"}`))
 	write(10, 10, checkpoint(10, "2025-01-01T00:00:04.1234567Z", `{"c":"\u0000"}`))
-	require.Equal(t, []string{`{"b":"\u0000"}`, `"2025-01-01T00:00:05.1234567Z"`}, d.rows(exact))
+	require.Equal(t, []string{`{"b":"\u0000"}`, `"2025-01-01T00:00:05.1234567Z"`}, d.Rows(exact))
 	write(10, 10, checkpoint(10, "2025-01-01T00:00:06Z", ""))
-	require.Empty(t, d.rows(exact))
+	require.Empty(t, d.Rows(exact))
 }
 
 // An update with very many events is one transaction, and takes time in proportion to their number.
 func TestLargeUpdate(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "writes very many rows")
 	d := newDatabase(t)
 	l := d.started()
 	const events = 40_000
-	arrive, leave := newUpdate(1, "sync::2"), newUpdate(2, "sync::2")
+	arrive, leave := storetest.NewUpdate(1, "sync::2"), storetest.NewUpdate(2, "sync::2")
 	for i := range int32(events) {
-		assign(&arrive, i, fmt.Sprint("contract-", i), "sync::1", "sync::2", 1)
-		unassign(&leave, i, fmt.Sprint("contract-", i), "sync::2", "sync::1", 2)
+		storetest.Assign(&arrive, i, fmt.Sprint("contract-", i), "sync::1", "sync::2", 1)
+		storetest.Unassign(&leave, i, fmt.Sprint("contract-", i), "sync::2", "sync::1", 2)
 	}
-	require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{{From: 0, To: 1, Updates: []ledger.Update{arrive}}}))
-	require.Equal(t, fmt.Sprint(events), d.row("SELECT count(*) FROM ledger.active_contracts"))
-	require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{{From: 1, To: 2, Updates: []ledger.Update{leave}}}))
-	require.Equal(t, "0", d.row("SELECT count(*) FROM ledger.active_contracts"))
-	require.Equal(t, fmt.Sprint(events), d.row("SELECT count(*) FROM indexer.lifetimes"))
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{{From: 0, To: 1, Updates: []ledger.Update{arrive}}}))
+	require.Equal(t, fmt.Sprint(events), d.Row("SELECT count(*) FROM ledger.active_contracts"))
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{{From: 1, To: 2, Updates: []ledger.Update{leave}}}))
+	require.Equal(t, "0", d.Row("SELECT count(*) FROM ledger.active_contracts"))
+	require.Equal(t, fmt.Sprint(events), d.Row("SELECT count(*) FROM indexer.lifetimes"))
 }
 
 // Names that don't fit into an index are refused like rows: trying again would meet the same.
@@ -289,20 +290,20 @@ func TestNamesThatDoNotFitAreRefused(t *testing.T) {
 			u.Created[0].InterfaceViews = []ledger.InterfaceView{{InterfaceID: "pkg:Main:" + long, Value: ledger.JSON("{}")}}
 		},
 	} {
-		pages := oneCreation(0, 10)
+		pages := storetest.OneCreation(0, 10)
 		change(&pages[0].Updates[0])
-		requireProblem(t, l.Append(t.Context(), testScope, pages), "the database refuses the rows")
-		requireProblem(t, l.Write(t.Context(), testScope, pages), "the database refuses the rows")
-		require.Equal(t, "0", d.row("SELECT count(*) FROM indexer.updates"), name)
+		storetest.RequireProblem(t, l.Append(t.Context(), storetest.Scope, pages), "the database refuses the rows")
+		storetest.RequireProblem(t, l.Write(t.Context(), storetest.Scope, pages), "the database refuses the rows")
+		require.Equal(t, "0", d.Row("SELECT count(*) FROM indexer.updates"), name)
 	}
-	require.NoError(t, l.Append(t.Context(), testScope, oneCreation(0, 10)))
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.OneCreation(0, 10)))
 
 	snapshot := newDatabase(t)
 	l = snapshot.leadUpdates(snapshot.store())
-	progress, err := l.BeginSnapshot(t.Context(), "", testScope, 100)
+	progress, err := l.BeginSnapshot(t.Context(), "", storetest.Scope, 100)
 	require.NoError(t, err)
 	_, err = l.WriteSnapshotPage(t.Context(), progress, nil, ledger.SnapshotPage{
-		Next: token("t1"), Entries: []ledger.ContractEntry{activeEntry(1, 0, "a", long, 0)},
+		Next: storetest.Token("t1"), Entries: []ledger.ContractEntry{storetest.ActiveEntry(1, 0, "a", long, 0)},
 	})
-	requireProblem(t, err, "the database refuses the rows")
+	storetest.RequireProblem(t, err, "the database refuses the rows")
 }

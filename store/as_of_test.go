@@ -10,13 +10,14 @@ import (
 	"pgregory.net/rapid"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/storetest"
 )
 
 // requireError holds an error of the database against what it should say.
 func (d *testDB) requireError(message, query string, args ...any) {
-	d.t.Helper()
-	_, err := d.conn.Exec(d.t.Context(), query, args...)
-	require.ErrorContains(d.t, err, message, query)
+	d.T.Helper()
+	_, err := d.Conn.Exec(d.T.Context(), query, args...)
+	require.ErrorContains(d.T, err, message, query)
 }
 
 // Where the active set is not known there is no answer, which would be taken for an empty set.
@@ -24,12 +25,12 @@ func TestActiveAtRefusesWhatIsNotKnown(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	d.requireError("nothing has been indexed yet", "SELECT FROM ledger.active_at(1)")
-	d.seeded(activeEntry(2, 0, "c1", "sync::1", 0), activeEntry(3, 0, "c2", "sync::1", 0))
+	d.seeded(storetest.ActiveEntry(2, 0, "c1", "sync::1", 0), storetest.ActiveEntry(3, 0, "c2", "sync::1", 0))
 	d.requireError("from offset 100 on", "SELECT FROM ledger.active_at(99)")
 	d.requireError("the latest is 101", "SELECT FROM ledger.active_at(102)")
 	d.requireError("not NULL", "SELECT FROM ledger.active_at(NULL)")
-	require.Equal(t, []string{"c1", "c2"}, sorted(d.rows("SELECT contract_id FROM ledger.active_at(100)")))
-	require.Equal(t, []string{"c1", "c2", "contract-101"}, sorted(d.rows("SELECT contract_id FROM ledger.active_at()")), "now")
+	require.Equal(t, []string{"c1", "c2"}, storetest.Sorted(d.Rows("SELECT contract_id FROM ledger.active_at(100)")))
+	require.Equal(t, []string{"c1", "c2", "contract-101"}, storetest.Sorted(d.Rows("SELECT contract_id FROM ledger.active_at()")), "now")
 }
 
 // Conditions on what is active at an offset reach the tables: the function is planned as a part of the query.
@@ -37,7 +38,7 @@ func TestActiveAtIsInlined(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	l := d.started()
-	require.NoError(t, l.Append(t.Context(), testScope, everyKind(0)))
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.EveryKind(0)))
 	d.becomeAnalyst()
 	plan := d.plan("SELECT count(*) FROM ledger.active_at(2) WHERE entity_name = 'Asset'")
 	require.NotContains(t, plan, "Function Scan")
@@ -50,17 +51,17 @@ func TestContractsHaveOneRowEach(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	l := d.started()
-	created, moved, back := newUpdate(1, "sync::1"), newUpdate(2, "sync::2"), newUpdate(3, "sync::1")
-	created.Created = []ledger.CreatedEvent{creation(0, "moving"), creation(1, "ended"), creation(2, "left")}
-	created.Exercised = []ledger.ExercisedEvent{exercise(3, "ended", true, nil)}
-	unassign(&created, 4, "left", "sync::1", "sync::2", 1)
-	assign(&moved, 0, "moving", "sync::1", "sync::2", 1)
-	assign(&moved, 1, "arrived", "sync::1", "sync::2", 1)
-	unassign(&back, 0, "moving", "sync::1", "sync::2", 1)
-	back.Archived = []ledger.ArchivedEvent{archival(1, "unseen")}
+	created, moved, back := storetest.NewUpdate(1, "sync::1"), storetest.NewUpdate(2, "sync::2"), storetest.NewUpdate(3, "sync::1")
+	created.Created = []ledger.CreatedEvent{storetest.Creation(0, "moving"), storetest.Creation(1, "ended"), storetest.Creation(2, "left")}
+	created.Exercised = []ledger.ExercisedEvent{storetest.Exercise(3, "ended", true, nil)}
+	storetest.Unassign(&created, 4, "left", "sync::1", "sync::2", 1)
+	storetest.Assign(&moved, 0, "moving", "sync::1", "sync::2", 1)
+	storetest.Assign(&moved, 1, "arrived", "sync::1", "sync::2", 1)
+	storetest.Unassign(&back, 0, "moving", "sync::1", "sync::2", 1)
+	back.Archived = []ledger.ArchivedEvent{storetest.Archival(1, "unseen")}
 	d.append(l, 0, created, moved, back)
 	require.Equal(t, []string{"arrived assignment 2 1 <nil> [sync::2]", "ended transaction 1 1 1 []", "left transaction 1 2 <nil> []", "moving transaction 1 0 <nil> [sync::2]"},
-		d.rows("SELECT contract_id, origin, first_offset, first_node_id, archived_offset, synchronizer_ids FROM ledger.contracts ORDER BY 1"))
+		d.Rows("SELECT contract_id, origin, first_offset, first_node_id, archived_offset, synchronizer_ids FROM ledger.contracts ORDER BY 1"))
 }
 
 // An update's events are one query, each with the exercise that it is a consequence of.
@@ -68,18 +69,18 @@ func TestEventsAreATree(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	l := d.started()
-	u := newUpdate(1, "sync::1")
+	u := storetest.NewUpdate(1, "sync::1")
 	around := func(node, last int32) ledger.ExercisedEvent {
-		e := exercise(node, fmt.Sprint("c", node), node == 1, nil)
+		e := storetest.Exercise(node, fmt.Sprint("c", node), node == 1, nil)
 		e.LastDescendantNodeID = last
 		return e
 	}
 	u.Exercised = []ledger.ExercisedEvent{around(0, 6), around(1, 3), around(2, 2), around(5, 6), around(8, 8)}
-	u.Created = []ledger.CreatedEvent{creation(3, "a"), creation(4, "b"), creation(6, "c"), creation(7, "d")}
+	u.Created = []ledger.CreatedEvent{storetest.Creation(3, "a"), storetest.Creation(4, "b"), storetest.Creation(6, "c"), storetest.Creation(7, "d")}
 	d.append(l, 0, u)
 	require.Equal(t, []string{
 		"0 <nil> exercised", "1 0 exercised", "2 1 exercised", "3 1 created", "4 0 created", "5 0 exercised", "6 5 created", "7 <nil> created", "8 <nil> exercised",
-	}, d.rows(`SELECT node_id, parent_node_id, kind FROM ledger.events
+	}, d.Rows(`SELECT node_id, parent_node_id, kind FROM ledger.events
 		WHERE ledger_offset = (SELECT ledger_offset FROM ledger.updates WHERE update_id = 'update-1') ORDER BY node_id`))
 }
 
@@ -88,16 +89,16 @@ func TestContractHistoryFunction(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	l := d.started()
-	first, second, third := newUpdate(1, "sync::1"), newUpdate(2, "sync::1"), newUpdate(4, "sync::2")
-	first.Created = []ledger.CreatedEvent{creation(0, "c"), creation(1, "other")}
-	first.Exercised = []ledger.ExercisedEvent{exercise(2, "c", false, nil)}
-	unassign(&second, 0, "c", "sync::1", "sync::2", 1)
-	assign(&third, 0, "c", "sync::1", "sync::2", 1)
-	third.Exercised = []ledger.ExercisedEvent{exercise(1, "c", true, nil)}
+	first, second, third := storetest.NewUpdate(1, "sync::1"), storetest.NewUpdate(2, "sync::1"), storetest.NewUpdate(4, "sync::2")
+	first.Created = []ledger.CreatedEvent{storetest.Creation(0, "c"), storetest.Creation(1, "other")}
+	first.Exercised = []ledger.ExercisedEvent{storetest.Exercise(2, "c", false, nil)}
+	storetest.Unassign(&second, 0, "c", "sync::1", "sync::2", 1)
+	storetest.Assign(&third, 0, "c", "sync::1", "sync::2", 1)
+	third.Exercised = []ledger.ExercisedEvent{storetest.Exercise(1, "c", true, nil)}
 	d.append(l, 0, first, second, third)
 	require.Equal(t, []string{"1 0 created <nil> sync::1", "1 2 exercised false sync::1", "2 0 unassigned <nil> sync::1", "4 0 assigned <nil> sync::2", "4 1 exercised true sync::2"},
-		d.rows("SELECT ledger_offset, node_id, kind, consuming, synchronizer_id FROM ledger.contract_history('c')"))
-	require.Empty(t, d.rows("SELECT FROM ledger.contract_history('nobody')"))
+		d.Rows("SELECT ledger_offset, node_id, kind, consuming, synchronizer_id FROM ledger.contract_history('c')"))
+	require.Empty(t, d.Rows("SELECT FROM ledger.contract_history('nobody')"))
 }
 
 // The offset at a time is the last before the first later update of any synchronizer, or of the one that is named, wherever their
@@ -107,25 +108,25 @@ func TestOffsetAt(t *testing.T) {
 	d := newDatabase(t)
 	d.requireError("nothing has been indexed yet", "SELECT ledger.offset_at(now())")
 	l := d.started()
-	d.append(l, 0, newUpdate(1, "sync::1")) // one that no update names is refused
+	d.append(l, 0, storetest.NewUpdate(1, "sync::1")) // one that no update names is refused
 	begin := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 	rapid.Check(t, func(rt *rapid.T) {
-		d.exec("TRUNCATE indexer.updates, indexer.coverage")
-		d.write("UPDATE indexer.checkpoints SET ledger_offset = 0")
+		d.Exec("TRUNCATE indexer.updates, indexer.coverage")
+		d.Write("UPDATE indexer.checkpoints SET ledger_offset = 0")
 		var updates []ledger.Update
 		clocks, at := map[string]int{}, ledger.Offset(0)
 		for range rapid.IntRange(1, 12).Draw(rt, "updates") {
 			at += ledger.Offset(rapid.IntRange(1, 4).Draw(rt, "gap"))
 			synchronizer := rapid.SampledFrom([]string{"sync::1", "sync::1", "sync::2"}).Draw(rt, "synchronizer")
 			clocks[synchronizer] += rapid.IntRange(0, 3).Draw(rt, "seconds")
-			u := newUpdate(at, synchronizer)
-			u.RecordTime = testTime(begin.Add(time.Duration(clocks[synchronizer]) * time.Second).Format(time.RFC3339))
+			u := storetest.NewUpdate(at, synchronizer)
+			u.RecordTime = storetest.Time(begin.Add(time.Duration(clocks[synchronizer]) * time.Second).Format(time.RFC3339))
 			updates = append(updates, u)
 		}
-		require.NoError(rt, l.Append(t.Context(), testScope, []ledger.Page{{From: 0, To: at, Updates: updates}}))
+		require.NoError(rt, l.Append(t.Context(), storetest.Scope, []ledger.Page{{From: 0, To: at, Updates: updates}}))
 		for second := -1; second <= 40; second++ {
 			for _, synchronizer := range []string{"", "sync::1"} {
-				require.Equal(rt, []string{"true"}, d.rows(`SELECT ledger.offset_at($1, nullif($2, '')) = coalesce(
+				require.Equal(rt, []string{"true"}, d.Rows(`SELECT ledger.offset_at($1, nullif($2, '')) = coalesce(
 					(SELECT min(ledger_offset) - 1 FROM ledger.updates WHERE record_time > $1 AND synchronizer_id LIKE $2 || '%'), ledger.latest_offset())`,
 					begin.Add(time.Duration(second)*time.Second), synchronizer), "second %d", second)
 			}
@@ -138,11 +139,11 @@ func TestOffsetAt(t *testing.T) {
 func TestOffsetAtRefusesATimeBeforeWhatIsIndexed(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	d.seeded(activeEntry(2, 0, "c1", "sync::1", 0))
+	d.seeded(storetest.ActiveEntry(2, 0, "c1", "sync::1", 0))
 	d.requireError("the first update after offset 100 is later", "SELECT ledger.offset_at('2000-01-01Z')")
-	require.Equal(t, "101", d.row("SELECT ledger.offset_at(now())"))
-	require.Equal(t, "true", d.row("SELECT ledger.time_at(101) = (SELECT record_time FROM ledger.updates)"))
-	require.Equal(t, "<nil>", d.row("SELECT ledger.time_at(100)"))
+	require.Equal(t, "101", d.Row("SELECT ledger.offset_at(now())"))
+	require.Equal(t, "true", d.Row("SELECT ledger.time_at(101) = (SELECT record_time FROM ledger.updates)"))
+	require.Equal(t, "<nil>", d.Row("SELECT ledger.time_at(100)"))
 	d.requireError("is not between 100 and 101", "SELECT ledger.time_at(102)")
 	d.requireError("is not between 100 and 101", "SELECT ledger.time_at(99)")
 }
@@ -150,10 +151,10 @@ func TestOffsetAtRefusesATimeBeforeWhatIsIndexed(t *testing.T) {
 func TestIsComplete(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	require.Equal(t, "false", d.row("SELECT ledger.is_complete(0, 1)"))
-	d.append(d.seeded(activeEntry(2, 0, "c1", "sync::1", 0)), 101, newUpdate(103, "sync::1"))
+	require.Equal(t, "false", d.Row("SELECT ledger.is_complete(0, 1)"))
+	d.append(d.seeded(storetest.ActiveEntry(2, 0, "c1", "sync::1", 0)), 101, storetest.NewUpdate(103, "sync::1"))
 	require.Equal(t, "true true false false",
-		d.row("SELECT ledger.is_complete(100, 103), ledger.is_complete(101, 102), ledger.is_complete(99, 103), ledger.is_complete(100, 104)"))
+		d.Row("SELECT ledger.is_complete(100, 103), ledger.is_complete(101, 102), ledger.is_complete(99, 103), ledger.is_complete(100, 104)"))
 }
 
 // A program that writes to the ledger waits for what it wrote. It sees what is committed while it waits.
@@ -161,8 +162,8 @@ func TestWaitForOffset(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	l := d.started()
-	require.Equal(t, "false", d.row("SELECT ledger.wait_for_offset(1, '10 ms')"))
-	waits := d.connect()
+	require.Equal(t, "false", d.Row("SELECT ledger.wait_for_offset(1, '10 ms')"))
+	waits := d.Connect()
 	answer := make(chan error, 1)
 	go func() {
 		var here bool
@@ -172,10 +173,10 @@ func TestWaitForOffset(t *testing.T) {
 		}
 		answer <- err
 	}()
-	d.waitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep')")
-	d.append(l, 0, newUpdate(1, "sync::1"))
+	d.WaitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep')")
+	d.append(l, 0, storetest.NewUpdate(1, "sync::1"))
 	require.NoError(t, <-answer)
-	tx, err := d.conn.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	tx, err := d.Conn.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), "SELECT ledger.wait_for_offset(2)")
 	require.ErrorContains(t, err, "never sees an offset that comes later")

@@ -67,17 +67,17 @@ func BenchmarkTransfers(b *testing.B) {
 	h := newHistory(b)
 	n := benchTransfers(b)
 	heavy := h.fillTransfers(n)
-	h.exec("SET jit = off") // forms of a question are compared, not what compiling them takes
+	h.Exec("SET jit = off") // forms of a question are compared, not what compiling them takes
 	for _, q := range questions() {
 		var args []any
 		if strings.Contains(q.query, "$1") {
 			args = []any{heavy}
 		}
 		b.Run(strings.NewReplacer(" ", "-", ",", "").Replace(q.name), func(b *testing.B) {
-			require.Len(b, h.rows(q.query, args...), len(h.rows(q.naive, args...)), "both forms have as many rows")
+			require.Len(b, h.Rows(q.query, args...), len(h.Rows(q.naive, args...)), "both forms have as many rows")
 			timed := func(query string) time.Duration {
 				started := time.Now()
-				h.exec(query, args...)
+				h.Exec(query, args...)
 				return time.Since(started)
 			}
 			var times, naive []time.Duration

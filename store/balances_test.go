@@ -13,44 +13,32 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/storetest"
 )
 
-// transfer is a record of a transfer with balance changes, of an amount and a rate for each party; none: an empty list.
-func transfer(round *int64, changes ...ledger.BalanceChange) ledger.Transaction {
-	return ledger.Transaction{
-		EventID: "#1220aa:0", Kind: ledger.TransactionTransfer, Date: testTime("2025-01-02T03:04:05Z"), Round: round, Word: "amulet",
-		Transfer: &ledger.Transfer{
-			Sender: ledger.Sender{Party: "alice"}, Receivers: []ledger.Receiver{}, BalanceChanges: append([]ledger.BalanceChange{}, changes...),
-		},
-	}
-}
-
-func change(party string, amount, rate ledger.Decimal) ledger.BalanceChange {
-	return ledger.BalanceChange{Party: party, InitialAmount: amount, HoldingFeesRate: rate}
-}
-
 func tapAt(round *int64) ledger.Transaction {
-	record := tap("#1220bb:0")
+	record := storetest.Tap("#1220bb:0")
 	record.Round = round
 	return record
 }
 
 func (h *testHistory) appendRecords(records ...ledger.Transaction) {
-	h.t.Helper()
-	at, err := h.l.AppendTransactions(h.t.Context(), h.at, nil, batchOf(records))
+	h.T.Helper()
+	at, err := h.l.AppendTransactions(h.T.Context(), h.at, nil, storetest.BatchOf(records))
 	h.moved(at, err)
 }
 
 // clear makes the history one that has not begun.
 func (h *testHistory) clear() {
-	h.t.Helper()
-	h.exec(`TRUNCATE indexer.transactions, indexer.transfers, indexer.transfer_receivers, indexer.balance_changes, indexer.taps,
+	h.T.Helper()
+	h.Exec(`TRUNCATE indexer.transactions, indexer.transfers, indexer.transfer_receivers, indexer.balance_changes, indexer.taps,
 		indexer.party_transfers, indexer.balance_totals, indexer.latest_totals`)
-	h.exec("UPDATE indexer.balance_rounds SET newest = NULL, first_incomplete = NULL")
-	h.exec("UPDATE indexer.history_position SET revision = 0, shown_to = 0, last_seq = 0")
+	h.Exec("UPDATE indexer.balance_rounds SET newest = NULL, first_incomplete = NULL")
+	h.Exec("UPDATE indexer.history_position SET revision = 0, shown_to = 0, last_seq = 0")
 	h.at = ledger.HistoryPosition{}
 }
 
@@ -110,9 +98,9 @@ func drawRecords(t *rapid.T) []ledger.Transaction {
 	complete := rapid.IntRange(0, 3).Draw(t, "complete") > 0
 	drawRound := func() *int64 {
 		if rapid.IntRange(0, 4).Draw(t, "extreme") == 0 {
-			return ptr(rapid.SampledFrom(drawnRounds).Draw(t, "round"))
+			return storetest.Ptr(rapid.SampledFrom(drawnRounds).Draw(t, "round"))
 		}
-		return ptr(rapid.Int64Range(0, 6).Draw(t, "round"))
+		return storetest.Ptr(rapid.Int64Range(0, 6).Draw(t, "round"))
 	}
 	few := rapid.Bool().Draw(t, "few amounts") // so that totals become zero
 	decimal := func(label string) ledger.Decimal {
@@ -131,24 +119,24 @@ func drawRecords(t *rapid.T) []ledger.Transaction {
 			records[i] = tapAt(round)
 			continue
 		case incomplete:
-			records[i] = transfer(round)
+			records[i] = storetest.Transfer(round)
 			switch rapid.IntRange(0, 2).Draw(t, "how") {
 			case 0:
 				records[i].Transfer.BalanceChanges = nil
 			case 1:
-				records[i] = transfer(nil, change("alice", "1", "1"))
+				records[i] = storetest.Transfer(nil, storetest.Change("alice", "1", "1"))
 			}
 			continue
 		}
 		var changes []ledger.BalanceChange
 		for range rapid.IntRange(1, 4).Draw(t, "changes") {
-			changes = append(changes, change(rapid.SampledFrom([]string{"alice", "bob", "carol"}).Draw(t, "party"), decimal("amount"), decimal("rate")))
+			changes = append(changes, storetest.Change(rapid.SampledFrom([]string{"alice", "bob", "carol"}).Draw(t, "party"), decimal("amount"), decimal("rate")))
 		}
-		records[i] = transfer(round, changes...)
+		records[i] = storetest.Transfer(round, changes...)
 		for range rapid.IntRange(0, 4).Draw(t, "receivers") {
 			r := ledger.Receiver{Party: rapid.SampledFrom([]string{"alice", "bob", "carol"}).Draw(t, "receiver"), Amount: decimal("received")}
 			if rapid.IntRange(0, 2).Draw(t, "fee") > 0 {
-				r.Fee = ptr(decimal("receiver's fee"))
+				r.Fee = storetest.Ptr(decimal("receiver's fee"))
 			}
 			records[i].Transfer.Receivers = append(records[i].Transfer.Receivers, r)
 		}
@@ -199,23 +187,23 @@ func TestReportedBalancesAreTheSum(t *testing.T) {
 			}
 		}
 		rounds := append([]int64{-2, 7}, drawnRounds...)
-		require.Equal(rt, sorted(at), sorted(h.rows(`SELECT r, p, coalesce(round(ledger.reported_balance_at(p, r), 10)::text, 'NULL')
+		require.Equal(rt, storetest.Sorted(at), storetest.Sorted(h.Rows(`SELECT r, p, coalesce(round(ledger.reported_balance_at(p, r), 10)::text, 'NULL')
 			FROM unnest($1::bigint[]) r, unnest('{alice,bob,carol,nobody}'::text[]) p`, rounds)))
-		require.Equal(rt, sorted(all), sorted(h.rows(`SELECT r, coalesce(b.party, 'NULL'), coalesce(round(b.balance, 10)::text, 'NULL')
+		require.Equal(rt, storetest.Sorted(all), storetest.Sorted(h.Rows(`SELECT r, coalesce(b.party, 'NULL'), coalesce(round(b.balance, 10)::text, 'NULL')
 			FROM unnest($1::bigint[]) r, ledger.reported_balances_at(r) b`, rounds)))
-		require.Equal(rt, "0", h.row(`SELECT count(*) FROM (SELECT DISTINCT party, round FROM ledger.balance_changes WHERE round IS NOT NULL) c
+		require.Equal(rt, "0", h.Row(`SELECT count(*) FROM (SELECT DISTINCT party, round FROM ledger.balance_changes WHERE round IS NOT NULL) c
 			FULL JOIN indexer.balance_totals t ON t.party = c.party AND t.round = c.round WHERE c.party IS NULL OR t.party IS NULL`), "one row per party and round that has changes")
-		require.Equal(rt, h.rows("SELECT DISTINCT ON (party) t::text FROM indexer.balance_totals t ORDER BY party, round DESC"),
-			h.rows("SELECT t::text FROM indexer.latest_totals t ORDER BY party"))
-		require.Equal(rt, h.row("SELECT max(round) FROM ledger.transactions"), h.row("SELECT newest FROM indexer.balance_rounds"))
+		require.Equal(rt, h.Rows("SELECT DISTINCT ON (party) t::text FROM indexer.balance_totals t ORDER BY party, round DESC"),
+			h.Rows("SELECT t::text FROM indexer.latest_totals t ORDER BY party"))
+		require.Equal(rt, h.Row("SELECT max(round) FROM ledger.transactions"), h.Row("SELECT newest FROM indexer.balance_rounds"))
 		h.nothingDiffersInBalances(rt)
 	})
 }
 
 // nothingDiffersInBalances compares what follows from the records with them, to the last digit.
 func (h *testHistory) nothingDiffersInBalances(t require.TestingT) {
-	var list []ledger.Difference
-	require.NoError(t, h.l.store.CompareBalances(h.t.Context(), func(string) {}, collect(&list)))
+	var list []findings.Difference
+	require.NoError(t, Audit.Stored(h.l.store).CompareBalances(h.T.Context(), func(string) {}, storetest.Collect(&list)))
 	require.Empty(t, list)
 }
 
@@ -224,10 +212,10 @@ func TestTotalsOfZeroKeepTheirDigits(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	for round, amount := range []ledger.Decimal{"1.50", "-1.50", "5"} {
-		h.appendRecords(transfer(ptr(int64(round)), change("alice", amount, "0.000")))
+		h.appendRecords(storetest.Transfer(storetest.Ptr(int64(round)), storetest.Change("alice", amount, "0.000")))
 	}
 	require.Equal(t, []string{"0 1.50 0.000", "1 0.00 0.000", "2 5.00 0.000"},
-		h.rows("SELECT round, initial_amount::text, holding_fees_rate::text FROM indexer.balance_totals ORDER BY round"))
+		h.Rows("SELECT round, initial_amount::text, holding_fees_rate::text FROM indexer.balance_totals ORDER BY round"))
 	h.nothingDiffersInBalances(t)
 }
 
@@ -237,9 +225,9 @@ func TestReportedBalanceByTheFormula(t *testing.T) {
 	h := newHistory(t)
 	const digits = "123456789012345678901234567890123456789012345678901234567890.0123456789"
 	h.appendRecords(
-		transfer(ptr(int64(3)), change("alice", "100.0000000000", "0.0100000000"), change("bob", "-5", "0"), change("carol", digits, "0")),
-		transfer(ptr(int64(5)), change("alice", "-30.5", "-0.0025"), change("alice", "0.0000000001", "0"), change("bob", "5", "0")),
-		tapAt(ptr(int64(9))),
+		storetest.Transfer(storetest.Ptr(int64(3)), storetest.Change("alice", "100.0000000000", "0.0100000000"), storetest.Change("bob", "-5", "0"), storetest.Change("carol", digits, "0")),
+		storetest.Transfer(storetest.Ptr(int64(5)), storetest.Change("alice", "-30.5", "-0.0025"), storetest.Change("alice", "0.0000000001", "0"), storetest.Change("bob", "5", "0")),
+		tapAt(storetest.Ptr(int64(9))),
 	)
 	for round, want := range map[int64]string{
 		2: "<nil> <nil> <nil>",             // no change names them yet
@@ -248,19 +236,19 @@ func TestReportedBalanceByTheFormula(t *testing.T) {
 		5: "69.4550000001 0 " + digits, // 69.5000000001 - 0.0075 * 6; 5 - 5
 		9: "69.4250000001 0 " + digits,
 	} {
-		require.Equal(t, want, h.row(`SELECT ledger.reported_balance_at('alice', $1)::text, ledger.reported_balance_at('bob', $1)::text,
+		require.Equal(t, want, h.Row(`SELECT ledger.reported_balance_at('alice', $1)::text, ledger.reported_balance_at('bob', $1)::text,
 			ledger.reported_balance_at('carol', $1)::text`, round), round)
 	}
-	require.Equal(t, "<nil>", h.row("SELECT ledger.reported_balance_at('dave', 9)::text"), "no change names it")
-	require.Empty(t, h.rows("SELECT * FROM ledger.reported_balances_at(2)"), "told, and there are none")
-	require.Equal(t, []string{"alice 99.9600000000", "bob <nil>", "carol " + digits}, sorted(h.rows("SELECT party, balance::text FROM ledger.reported_balances_at(3)")))
+	require.Equal(t, "<nil>", h.Row("SELECT ledger.reported_balance_at('dave', 9)::text"), "no change names it")
+	require.Empty(t, h.Rows("SELECT * FROM ledger.reported_balances_at(2)"), "told, and there are none")
+	require.Equal(t, []string{"alice 99.9600000000", "bob <nil>", "carol " + digits}, storetest.Sorted(h.Rows("SELECT party, balance::text FROM ledger.reported_balances_at(3)")))
 }
 
 // NULL unless every transfer up to the round is here, as far as can be told, and came with its balance changes.
 func TestReportedBalanceThatCannotBeTold(t *testing.T) {
 	t.Parallel()
-	changed := transfer(ptr(int64(5)), change("alice", "7", "0"))
-	left := transfer(ptr(int64(7)))
+	changed := storetest.Transfer(storetest.Ptr(int64(5)), storetest.Change("alice", "7", "0"))
+	left := storetest.Transfer(storetest.Ptr(int64(7)))
 	left.Transfer.BalanceChanges = nil
 	for name, c := range map[string]struct {
 		records []ledger.Transaction
@@ -269,15 +257,15 @@ func TestReportedBalanceThatCannotBeTold(t *testing.T) {
 		"nothing indexed":                    {nil, "NULL NULL NULL NULL NULL"},
 		"no round was told":                  {[]ledger.Transaction{tapAt(nil)}, "NULL NULL NULL NULL NULL"},
 		"beyond the newest round":            {[]ledger.Transaction{changed}, "NULL 7 NULL NULL NULL"},
-		"the newest round is that of a tap":  {[]ledger.Transaction{changed, tapAt(ptr(int64(7)))}, "NULL 7 7 7 NULL"},
-		"an empty list":                      {[]ledger.Transaction{changed, transfer(ptr(int64(6))), tapAt(ptr(int64(8)))}, "NULL 7 NULL NULL NULL"},
-		"no list":                            {[]ledger.Transaction{left, changed, tapAt(ptr(int64(8)))}, "NULL 7 7 NULL NULL"},
-		"two without, the later one first":   {[]ledger.Transaction{left, transfer(ptr(int64(6))), changed, tapAt(ptr(int64(8)))}, "NULL 7 NULL NULL NULL"},
-		"a transfer without a round":         {[]ledger.Transaction{changed, transfer(nil, change("alice", "1", "0")), tapAt(ptr(int64(8)))}, "NULL NULL NULL NULL NULL"},
-		"an unknown kind, later":             {[]ledger.Transaction{changed, unknownAt(ptr(int64(7))), tapAt(ptr(int64(8)))}, "NULL 7 7 NULL NULL"},
-		"an unknown kind, the newest round":  {[]ledger.Transaction{changed, unknownAt(ptr(int64(8)))}, "NULL 7 NULL NULL NULL"},
-		"an unknown kind without a round":    {[]ledger.Transaction{changed, unknownAt(nil), tapAt(ptr(int64(8)))}, "NULL NULL NULL NULL NULL"},
-		"the earliest possible round, empty": {[]ledger.Transaction{changed, transfer(ptr(int64(math.MinInt64)))}, "NULL NULL NULL NULL NULL"},
+		"the newest round is that of a tap":  {[]ledger.Transaction{changed, tapAt(storetest.Ptr(int64(7)))}, "NULL 7 7 7 NULL"},
+		"an empty list":                      {[]ledger.Transaction{changed, storetest.Transfer(storetest.Ptr(int64(6))), tapAt(storetest.Ptr(int64(8)))}, "NULL 7 NULL NULL NULL"},
+		"no list":                            {[]ledger.Transaction{left, changed, tapAt(storetest.Ptr(int64(8)))}, "NULL 7 7 NULL NULL"},
+		"two without, the later one first":   {[]ledger.Transaction{left, storetest.Transfer(storetest.Ptr(int64(6))), changed, tapAt(storetest.Ptr(int64(8)))}, "NULL 7 NULL NULL NULL"},
+		"a transfer without a round":         {[]ledger.Transaction{changed, storetest.Transfer(nil, storetest.Change("alice", "1", "0")), tapAt(storetest.Ptr(int64(8)))}, "NULL NULL NULL NULL NULL"},
+		"an unknown kind, later":             {[]ledger.Transaction{changed, unknownAt(storetest.Ptr(int64(7))), tapAt(storetest.Ptr(int64(8)))}, "NULL 7 7 NULL NULL"},
+		"an unknown kind, the newest round":  {[]ledger.Transaction{changed, unknownAt(storetest.Ptr(int64(8)))}, "NULL 7 NULL NULL NULL"},
+		"an unknown kind without a round":    {[]ledger.Transaction{changed, unknownAt(nil), tapAt(storetest.Ptr(int64(8)))}, "NULL NULL NULL NULL NULL"},
+		"the earliest possible round, empty": {[]ledger.Transaction{changed, storetest.Transfer(storetest.Ptr(int64(math.MinInt64)))}, "NULL NULL NULL NULL NULL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -290,14 +278,14 @@ func TestReportedBalanceThatCannotBeTold(t *testing.T) {
 					}
 				}
 				balances := `SELECT string_agg(coalesce(ledger.reported_balance_at('alice', r)::text, 'NULL'), ' ' ORDER BY r) FROM generate_series(4, 8) r`
-				require.Equal(t, c.told, h.row(balances))
-				require.Equal(t, c.told, h.row(`SELECT string_agg(coalesce(b.balance::text, 'NULL'), ' ' ORDER BY r)
+				require.Equal(t, c.told, h.Row(balances))
+				require.Equal(t, c.told, h.Row(`SELECT string_agg(coalesce(b.balance::text, 'NULL'), ' ' ORDER BY r)
 					FROM generate_series(4, 8) r LEFT JOIN LATERAL ledger.reported_balances_at(r) b ON true`))
-				require.Equal(t, "true true true", h.row(`SELECT ledger.reported_balance_at(NULL, 5) IS NULL, ledger.reported_balance_at('alice', NULL) IS NULL,
+				require.Equal(t, "true true true", h.Row(`SELECT ledger.reported_balance_at(NULL, 5) IS NULL, ledger.reported_balance_at('alice', NULL) IS NULL,
 					(SELECT bool_and(balance IS NULL) FROM ledger.reported_balances_at(NULL))`))
 				if len(c.records) > 0 {
 					h.moved(h.l.BeginGeneration(t.Context(), h.at))
-					require.Equal(t, c.told, h.row(balances), "what is shown stays while the history is read again")
+					require.Equal(t, c.told, h.Row(balances), "what is shown stays while the history is read again")
 				}
 			}
 		})
@@ -321,17 +309,17 @@ func each(records []ledger.Transaction) [][]ledger.Transaction {
 func TestReportedBalanceForAnAnalyst(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
-	h.appendRecords(transfer(ptr(int64(5)), change("alice", "7", "0.5")))
-	h.exec("CREATE SCHEMA trap")
-	h.exec("CREATE FUNCTION trap.minus(numeric, numeric) RETURNS numeric LANGUAGE sql AS 'SELECT 666'")
-	h.exec("CREATE OPERATOR trap.- (FUNCTION = trap.minus, LEFTARG = numeric, RIGHTARG = numeric)")
-	h.exec("GRANT USAGE ON SCHEMA trap TO public")
+	h.appendRecords(storetest.Transfer(storetest.Ptr(int64(5)), storetest.Change("alice", "7", "0.5")))
+	h.Exec("CREATE SCHEMA trap")
+	h.Exec("CREATE FUNCTION trap.minus(numeric, numeric) RETURNS numeric LANGUAGE sql AS 'SELECT 666'")
+	h.Exec("CREATE OPERATOR trap.- (FUNCTION = trap.minus, LEFTARG = numeric, RIGHTARG = numeric)")
+	h.Exec("GRANT USAGE ON SCHEMA trap TO public")
 	h.becomeAnalyst()
-	h.exec("SET search_path = trap, pg_catalog")
-	require.Equal(t, "666", h.row("SELECT (1.0 - 1.0)::text"), "the trap is set")
-	require.Equal(t, "4.0", h.row("SELECT ledger.reported_balance_at('alice', 5)::text"))
-	require.Equal(t, "alice 4.0", h.row("SELECT party, balance::text FROM ledger.reported_balances_at(5)"))
-	_, err := h.conn.Exec(t.Context(), "SELECT indexer.balances_are_told(5)")
+	h.Exec("SET search_path = trap, pg_catalog")
+	require.Equal(t, "666", h.Row("SELECT (1.0 - 1.0)::text"), "the trap is set")
+	require.Equal(t, "4.0", h.Row("SELECT ledger.reported_balance_at('alice', 5)::text"))
+	require.Equal(t, "alice 4.0", h.Row("SELECT party, balance::text FROM ledger.reported_balances_at(5)"))
+	_, err := h.Conn.Exec(t.Context(), "SELECT indexer.balances_are_told(5)")
 	require.ErrorContains(t, err, "permission denied")
 }
 
@@ -339,13 +327,13 @@ func TestReportedBalanceForAnAnalyst(t *testing.T) {
 func TestDeriveFromNothing(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
-	h.appendRecords(transfer(ptr(int64(5)), change("alice", "7", "0")))
+	h.appendRecords(storetest.Transfer(storetest.Ptr(int64(5)), storetest.Change("alice", "7", "0")))
 	state := func() string {
-		return h.row(`SELECT string_agg(x, ' ') FROM (SELECT t.xmin::text || t FROM indexer.balance_totals t UNION ALL SELECT t.xmin::text || t FROM indexer.balance_rounds t
+		return h.Row(`SELECT string_agg(x, ' ') FROM (SELECT t.xmin::text || t FROM indexer.balance_totals t UNION ALL SELECT t.xmin::text || t FROM indexer.balance_rounds t
 			UNION ALL SELECT t.xmin::text || t FROM indexer.party_transfers t UNION ALL SELECT t.xmin::text || t FROM indexer.latest_totals t ORDER BY 1) AS _(x)`)
 	}
 	before := state()
-	h.appendRecords(tapAt(nil), tapAt(ptr(int64(5))), tapAt(ptr(int64(4))))
+	h.appendRecords(tapAt(nil), tapAt(storetest.Ptr(int64(5))), tapAt(storetest.Ptr(int64(4))))
 	require.Equal(t, before, state())
 }
 
@@ -354,14 +342,14 @@ func TestTotalsAreAddedByIndex(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	for round := range int64(10) {
-		h.appendRecords(transfer(&round, change("alice", "1", "0"), change("bob", "1", "0")))
+		h.appendRecords(storetest.Transfer(&round, storetest.Change("alice", "1", "0"), storetest.Change("bob", "1", "0")))
 	}
-	h.exec("VACUUM ANALYZE")
-	require.NoError(t, h.l.write(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
-		if err := h.l.store.queries.DerivePlainly(ctx, tx); err != nil {
+	h.Exec("VACUUM ANALYZE")
+	require.NoError(t, h.l.term.Write(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
+		if err := h.l.store.db.Queries.DerivePlainly(ctx, tx); err != nil {
 			return err
 		}
-		if err := h.l.store.queries.BalanceTotalsAdd(ctx, tx, dbsqlc.BalanceTotalsAddParams{FromExclusive: 5, ToInclusive: 10}); err != nil {
+		if err := h.l.store.db.Queries.BalanceTotalsAdd(ctx, tx, dbsqlc.BalanceTotalsAddParams{FromExclusive: 5, ToInclusive: 10}); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx, `SELECT relname FROM pg_stat_xact_user_tables WHERE seq_scan > 0

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/storetest"
 )
 
 // What analysts rely on: relation, then each column and its type. More columns are welcome; none of these may change.
@@ -90,7 +91,7 @@ func TestContractColumns(t *testing.T) {
 	d := newDatabase(t)
 	for relation, columns := range contractColumns {
 		types := map[string]string{}
-		for _, row := range d.rows(`SELECT attname, replace(format_type(atttypid, atttypmod), 'timestamp with time zone', 'timestamptz')
+		for _, row := range d.Rows(`SELECT attname, replace(format_type(atttypid, atttypmod), 'timestamp with time zone', 'timestamptz')
 			FROM pg_attribute WHERE attrelid = to_regclass('ledger.' || $1) AND attnum > 0 AND NOT attisdropped`, relation) {
 			name, kind, _ := strings.Cut(row, " ")
 			types[name] = kind
@@ -101,9 +102,9 @@ func TestContractColumns(t *testing.T) {
 		}
 	}
 	for _, function := range contractFunctions {
-		require.Equal(t, "bigint", d.row("SELECT format_type(prorettype, NULL) FROM pg_proc WHERE oid = to_regprocedure($1)", "ledger."+function+"()"), function)
+		require.Equal(t, "bigint", d.Row("SELECT format_type(prorettype, NULL) FROM pg_proc WHERE oid = to_regprocedure($1)", "ledger."+function+"()"), function)
 	}
-	require.Empty(t, d.rows(`SELECT attrelid::regclass || '.' || attname FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
+	require.Empty(t, d.Rows(`SELECT attrelid::regclass || '.' || attname FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
 		WHERE relnamespace IN ('ledger'::regnamespace, 'indexer'::regnamespace) AND relname NOT LIKE 'schema_version%' AND attnum > 0
 		AND atttypid IN ('real'::regtype, 'double precision'::regtype, 'timestamp'::regtype, 'money'::regtype, 'json'::regtype)`), "inexact types")
 }
@@ -111,7 +112,7 @@ func TestContractColumns(t *testing.T) {
 func TestContractIsCommented(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	require.Empty(t, d.rows(`
+	require.Empty(t, d.Rows(`
 		SELECT 'schema ' || nspname FROM pg_namespace WHERE nspname IN ('ledger', 'indexer') AND obj_description(oid) IS NULL
 		UNION ALL
 		SELECT c.oid::regclass::text FROM pg_class c WHERE relnamespace = 'ledger'::regnamespace AND relkind IN ('r', 'v', 'm', 'p')
@@ -126,18 +127,18 @@ func TestContractIsCommented(t *testing.T) {
 
 // becomeAnalyst goes on as a role that has rights on schema ledger alone.
 func (d *testDB) becomeAnalyst() {
-	d.t.Helper()
-	role := d.row("SELECT current_database()") + "_analyst"
-	d.exec("CREATE ROLE " + role)
-	d.t.Cleanup(func() {
+	d.T.Helper()
+	role := d.Row("SELECT current_database()") + "_analyst"
+	d.Exec("CREATE ROLE " + role)
+	d.T.Cleanup(func() {
 		for _, statement := range []string{"RESET ROLE", "DROP OWNED BY " + role, "DROP ROLE " + role} {
-			_, err := d.conn.Exec(context.Background(), statement)
-			require.NoError(d.t, err, statement)
+			_, err := d.Conn.Exec(context.Background(), statement)
+			require.NoError(d.T, err, statement)
 		}
 	})
-	d.exec("GRANT USAGE ON SCHEMA ledger TO " + role)
-	d.exec("GRANT SELECT ON ALL TABLES IN SCHEMA ledger TO " + role)
-	d.exec("SET ROLE " + role)
+	d.Exec("GRANT USAGE ON SCHEMA ledger TO " + role)
+	d.Exec("GRANT SELECT ON ALL TABLES IN SCHEMA ledger TO " + role)
+	d.Exec("SET ROLE " + role)
 }
 
 // Who has rights on schema ledger alone reads all of it, and nothing beneath.
@@ -145,23 +146,23 @@ func TestContractNeedsNoRightsBeneath(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	l := d.started()
-	require.NoError(t, l.Append(t.Context(), testScope, everyKind(0)))
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.EveryKind(0)))
 	d.becomeAnalyst()
 	for relation := range contractColumns {
-		_, err := d.conn.Exec(t.Context(), "SELECT * FROM ledger."+relation)
+		_, err := d.Conn.Exec(t.Context(), "SELECT * FROM ledger."+relation)
 		require.NoError(t, err, relation)
 	}
 	for _, function := range contractFunctions {
-		_, err := d.conn.Exec(t.Context(), "SELECT ledger."+function+"()")
+		_, err := d.Conn.Exec(t.Context(), "SELECT ledger."+function+"()")
 		require.NoError(t, err, function)
 	}
-	_, err := d.conn.Exec(t.Context(), "SELECT FROM indexer.updates")
+	_, err := d.Conn.Exec(t.Context(), "SELECT FROM indexer.updates")
 	require.ErrorContains(t, err, "permission denied")
 }
 
 func (d *testDB) plan(query string) string {
-	d.t.Helper()
-	return strings.Join(d.rows("EXPLAIN "+query), "\n")
+	d.T.Helper()
+	return strings.Join(d.Rows("EXPLAIN "+query), "\n")
 }
 
 // A query pays for what it asks for: a count reads no names, updates or payloads, and a search for a contract uses an
@@ -170,7 +171,7 @@ func TestContractQueriesReadWhatTheyNeed(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	l := d.started()
-	require.NoError(t, l.Append(t.Context(), testScope, append(everyKind(0), ledger.Page{From: 4, To: 5})))
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, append(storetest.EveryKind(0), ledger.Page{From: 4, To: 5})))
 	for query, unneeded := range map[string][]string{
 		"SELECT count(*) FROM ledger.active_contracts":                                          {"templates", "synchronizers", "updates", "created", "party_lists"},
 		"SELECT count(*) FROM ledger.created_events":                                            {"templates", "synchronizers", "updates", "party_lists"},
@@ -194,7 +195,7 @@ func TestContractQueriesReadWhatTheyNeed(t *testing.T) {
 		}
 	}
 
-	d.exec("SET enable_seqscan = off")
+	d.Exec("SET enable_seqscan = off")
 	for _, relation := range []string{"created_events", "archived_events", "exercised_events", "reassignments", "active_contracts", "looked_up_contracts"} {
 		require.NotContains(t, d.plan("SELECT contract_id FROM ledger."+relation+" WHERE contract_id = 'x'"), "Seq Scan", relation)
 	}
@@ -208,15 +209,15 @@ func TestContractRelationsAreJoinedByIndex(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	l := d.started()
-	require.NoError(t, l.Append(t.Context(), testScope, append(everyKind(0), oneCreation(4, 20_000)...)))
-	d.exec("INSERT INTO indexer.party_lists SELECT 1000 + i, ARRAY['party-' || i] FROM generate_series(1, 2000) i")
-	d.exec(`INSERT INTO indexer.created (ledger_offset, node_id, origin, contract_id, template_ref, synchronizer_ref, acs_delta, signatories_ref)
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, append(storetest.EveryKind(0), storetest.OneCreation(4, 20_000)...)))
+	d.Exec("INSERT INTO indexer.party_lists SELECT 1000 + i, ARRAY['party-' || i] FROM generate_series(1, 2000) i")
+	d.Exec(`INSERT INTO indexer.created (ledger_offset, node_id, origin, contract_id, template_ref, synchronizer_ref, acs_delta, signatories_ref)
 		SELECT 1000 + i, 0, 'transaction', 'c' || i, 1, 1, true, 1001 + i % 2000 FROM generate_series(1, 10000) i`)
-	d.exec(`INSERT INTO indexer.archived (ledger_offset, node_id, contract_id, template_ref, synchronizer_ref, witness_parties_ref)
+	d.Exec(`INSERT INTO indexer.archived (ledger_offset, node_id, contract_id, template_ref, synchronizer_ref, witness_parties_ref)
 		SELECT 1000 + i, 1, 'c' || i - 500, 1, 1, 1001 + i % 2000 FROM generate_series(1000, 10000) i`)
-	d.exec(`INSERT INTO indexer.active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
+	d.Exec(`INSERT INTO indexer.active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
 		SELECT 'c' || i, 1, 1, 1000 + i, 0, 0 FROM generate_series(1, 10000) i`)
-	d.exec("ANALYZE indexer.created, indexer.archived, indexer.active_contracts, indexer.party_lists, indexer.templates, indexer.synchronizers")
+	d.Exec("ANALYZE indexer.created, indexer.archived, indexer.active_contracts, indexer.party_lists, indexer.templates, indexer.synchronizers")
 	for _, query := range []string{
 		`SELECT a.contract_id, c.template_id, c.synchronizer_id, c.signatories, c.observers, c.witness_parties, c.payload FROM ledger.active_contracts a
 			JOIN ledger.created_events c ON c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id
@@ -236,29 +237,29 @@ func TestContractEndsAtTheWatermark(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	l := d.started()
-	require.NoError(t, l.Append(t.Context(), testScope, everyKind(0)))
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.EveryKind(0)))
 	page := ledger.Page{From: 4, To: 5, Checkpoints: []ledger.OffsetCheckpoint{{Offset: 5, Times: []ledger.SynchronizerTime{
-		{SynchronizerID: "sync::1", RecordTime: testTime("2025-01-02T03:04:05Z")},
+		{SynchronizerID: "sync::1", RecordTime: storetest.Time("2025-01-02T03:04:05Z")},
 	}}}}
-	require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{page}))
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{page}))
 	require.NoError(t, l.SaveLookups(t.Context(), []ledger.Lookup{{ContractID: "unseen", At: time.Now(), Status: ledger.LookupNotFound}}))
 	_, err := l.SaveVettedPackages(t.Context(), []ledger.VettedPackages{vettedOn("sync::1", 1, "pkg-1")})
 	require.NoError(t, err)
-	_, err = d.leadTransactions(d.store()).AppendTransactions(t.Context(), ledger.HistoryPosition{}, nil, batchOf(everyTransaction(t)))
+	_, err = d.leadTransactions(d.store()).AppendTransactions(t.Context(), ledger.HistoryPosition{}, nil, storetest.BatchOf(storetest.EveryTransaction(t)))
 	require.NoError(t, err)
-	_, err = l.SealUpdates(t.Context(), everyKind(0)[0])
+	_, err = Audit.Sealer(l.store, l.Leader).SealUpdates(t.Context(), storetest.EveryKind(0)[0])
 	require.NoError(t, err)
 	for relation := range contractColumns {
-		require.NotEqual(t, "0", d.row("SELECT count(*) FROM ledger."+relation), relation)
+		require.NotEqual(t, "0", d.Row("SELECT count(*) FROM ledger."+relation), relation)
 	}
-	require.Equal(t, []string{"1 2 true", "1 3 true"}, d.rows("SELECT ledger_offset, node_id, coalesce(acs_delta, true) FROM ledger.archived_events ORDER BY 1, 2"))
-	require.Equal(t, "2 update-2 sync::2", d.row("SELECT ledger_offset, update_id, synchronizer_id FROM ledger.reassignments"))
-	require.Equal(t, "1 update-1 sync::1", d.row("SELECT ledger_offset, update_id, synchronizer_id FROM ledger.interface_views"))
+	require.Equal(t, []string{"1 2 true", "1 3 true"}, d.Rows("SELECT ledger_offset, node_id, coalesce(acs_delta, true) FROM ledger.archived_events ORDER BY 1, 2"))
+	require.Equal(t, "2 update-2 sync::2", d.Row("SELECT ledger_offset, update_id, synchronizer_id FROM ledger.reassignments"))
+	require.Equal(t, "1 update-1 sync::1", d.Row("SELECT ledger_offset, update_id, synchronizer_id FROM ledger.interface_views"))
 
-	d.exec("UPDATE indexer.checkpoints SET ledger_offset = 0")
+	d.Exec("UPDATE indexer.checkpoints SET ledger_offset = 0")
 	for relation := range contractColumns {
 		if !slices.Contains(besideTheWatermark, relation) {
-			require.Equal(t, "0", d.row("SELECT count(*) FROM ledger."+relation), relation)
+			require.Equal(t, "0", d.Row("SELECT count(*) FROM ledger."+relation), relation)
 		}
 	}
 }

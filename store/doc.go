@@ -12,11 +12,13 @@
 //   - After any error the outcome of a transaction is unknown: callers read the watermark, or the position,
 //     again, never assume.
 //
-// Who writes takes a role, and has what only that role may do: UpdatesWriter, TransactionsWriter, BackfillWriter or Repairer.
+// Who writes takes a role, and has what only that role may do: UpdatesWriter, TransactionsWriter or BackfillWriter.
+// Package audit compares, repairs and seals.
 //
 // What does not need the whole is in rooms of its own, each of which the linter keeps from using what is above it: tables (which
-// tables there are), pgcopy (encoding), pg (codes of errors, ends of transactions), names (numbers of names), rows (pure functions
-// from what was read to rows), active (what updates do to the active set), partitions.
+// tables there are), pgcopy (encoding), pg (codes of errors, ends of transactions), session (connections, refusals), leadership (the
+// term of a role), held (what the database says that it holds), writing (what writers and repairs write alike), names (numbers of
+// names), rows (pure functions from what was read to rows), active (what updates do to the active set), partitions.
 //
 // It knows no HTTP and nothing of package ingest, which declares the interfaces that the writers satisfy.
 package store

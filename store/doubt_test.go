@@ -16,6 +16,7 @@ import (
 
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/storetest"
 )
 
 // cut says what a proxy does with the next COMMIT that follows a COPY into created or transactions.
@@ -181,17 +182,17 @@ func readMessage(r io.Reader, first bool) ([]byte, error) {
 func TestCommitOutcomeUnknownIsReadAgain(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	p, through := newProxy(t, d.url)
+	p, through := newProxy(t, d.URL)
 	l := d.leadUpdates(d.open(through, nil))
 	ctx := t.Context()
-	require.NoError(t, l.Start(ctx, "", testScope, 0, true))
-	require.NoError(t, l.Append(ctx, testScope, oneCreation(0, 10)))
+	require.NoError(t, l.Start(ctx, "", storetest.Scope, 0, true))
+	require.NoError(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(0, 10)))
 
 	for i, c := range []cut{beforeCommit, afterCommit, beforeCommit, afterCommit} {
 		from := ledger.Offset(10 + 10*i)
 		to := from + 10
 		p.cutNext(c)
-		err := l.Append(ctx, testScope, oneCreation(from, to))
+		err := l.Append(ctx, storetest.Scope, storetest.OneCreation(from, to))
 		require.ErrorContains(t, err, "outcome is unknown")
 		require.Equal(t, never, p.takeCut(), "the connection was not cut")
 
@@ -200,16 +201,16 @@ func TestCommitOutcomeUnknownIsReadAgain(t *testing.T) {
 			var ok bool
 			at, ok, err = l.Watermark(ctx)
 			return err == nil && ok && (c == beforeCommit || at == to)
-		}, waitLimit, waitTick)
+		}, storetest.WaitLimit, storetest.WaitTick)
 		if c == beforeCommit {
 			require.Equal(t, from, at)
-			require.NoError(t, l.Append(ctx, testScope, oneCreation(at, to)))
+			require.NoError(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(at, to)))
 		} else {
 			require.Equal(t, to, at)
-			require.ErrorIs(t, l.Append(ctx, testScope, oneCreation(from, to)), ErrCovered, "a writer that assumes")
+			require.ErrorIs(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(from, to)), ErrCovered, "a writer that assumes")
 		}
-		require.Equal(t, fmt.Sprint(i+2), d.row("SELECT count(*) FROM ledger.updates"))
-		require.Equal(t, []string{fmt.Sprint("0 ", to)}, d.coverage())
+		require.Equal(t, fmt.Sprint(i+2), d.Row("SELECT count(*) FROM ledger.updates"))
+		require.Equal(t, []string{fmt.Sprint("0 ", to)}, d.Coverage())
 	}
 }
 
@@ -234,30 +235,30 @@ func TestTwinInDoubtIsWaitedFor(t *testing.T) {
 			d := newDatabase(t)
 			l := d.started()
 			ctx := t.Context()
-			require.NoError(t, l.Append(ctx, testScope, oneCreation(0, 5)))
-			require.NoError(t, l.Append(ctx, testScope, oneCreation(5, 10)))
+			require.NoError(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(0, 5)))
+			require.NoError(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(5, 10)))
 			if test.from < 10 {
-				d.exec("UPDATE indexer.coverage SET to_inclusive = 5")
+				d.Exec("UPDATE indexer.coverage SET to_inclusive = 5")
 			}
-			tx, err := d.connect().Begin(ctx)
+			tx, err := d.Connect().Begin(ctx)
 			require.NoError(t, err)
-			_, err = tx.Exec(ctx, "INSERT INTO indexer.coverage VALUES ('updates', $1, $2, $3)", testScope.Hash(), test.from, test.to)
+			_, err = tx.Exec(ctx, "INSERT INTO indexer.coverage VALUES ('updates', $1, $2, $3)", storetest.Scope.Hash(), test.from, test.to)
 			require.NoError(t, err)
 
 			done := make(chan error, 1)
-			go func() { done <- l.Append(ctx, testScope, oneCreation(10, 20)) }()
-			d.waitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%coverage%')")
-			require.Equal(t, "10", d.watermark())
+			go func() { done <- l.Append(ctx, storetest.Scope, storetest.OneCreation(10, 20)) }()
+			d.WaitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%coverage%')")
+			require.Equal(t, "10", d.Watermark())
 			if !test.commit {
 				require.NoError(t, tx.Rollback(ctx))
 				require.NoError(t, <-done)
-				require.Equal(t, "20", d.watermark())
+				require.Equal(t, "20", d.Watermark())
 				return
 			}
 			require.NoError(t, tx.Commit(ctx))
 			require.ErrorIs(t, <-done, ErrCovered)
-			require.Equal(t, "10", d.watermark())
-			require.Empty(t, d.facts(10, 100))
+			require.Equal(t, "10", d.Watermark())
+			require.Empty(t, d.Facts(10, 100))
 		})
 	}
 }

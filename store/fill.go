@@ -6,9 +6,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/rows"
+	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/writing"
 )
 
 // Filling in writes history below where indexing began, in ranges of any order, by the leader of RoleHistory, while the leader
@@ -17,7 +21,7 @@ import (
 
 // Leadership tells who has a role, or had it last.
 func (s *Store) Leadership(ctx context.Context, role Role) (leadership Leadership, err error) {
-	err = s.readOnly(ctx, func(tx pgx.Tx) (err error) {
+	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) (err error) {
 		leadership, err = s.leadership(ctx, tx, role)
 		return err
 	})
@@ -31,22 +35,22 @@ func (l *BackfillWriter) Bounds(ctx context.Context) (bounds ledger.Bounds, star
 
 // Unfilled are the parts of a range that are not stored, in order.
 func (l *BackfillWriter) Unfilled(ctx context.Context, r ledger.Range) ([]ledger.Range, error) {
-	stored, err := l.store.covered(ctx, l.pool, int64(r.To))
+	stored, err := held.Covered(ctx, l.store.db, l.term.Pool, int64(r.To))
 	if err != nil {
 		return nil, err
 	}
-	return stored.missing(r), nil
+	return stored.Missing(r), nil
 }
 
 // FilledBelow are the ranges below the history floor that are stored, in order: history that was filled in and does not reach up
 // to it.
 func (s *Store) FilledBelow(ctx context.Context) (below []ledger.Range, err error) {
-	err = s.readOnly(ctx, func(tx pgx.Tx) error {
-		extent, err := s.extent(ctx, tx)
+	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		extent, err := held.Read(ctx, s.db, tx)
 		if err != nil || !extent.Started {
 			return err
 		}
-		below, err = s.covered(ctx, tx, int64(extent.HistoryFloor))
+		below, err = held.Covered(ctx, s.db, tx, int64(extent.HistoryFloor))
 		return err
 	})
 	return below, err
@@ -66,17 +70,17 @@ func (l *BackfillWriter) Fill(ctx context.Context, scope ledger.Scope, pages []l
 	if err != nil || b.from == b.to {
 		return err
 	}
-	if err := l.ensurePartitions(ctx, &b.facts); err != nil {
-		return refused(err)
+	if err := writing.EnsurePartitions(ctx, l.term.Partitions, &b.facts); err != nil {
+		return session.Refused(err)
 	}
-	err = l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := l.cover(ctx, tx, scope, b.from, b.to); err != nil {
 			return err
 		}
 		if err := l.forgetCarried(ctx, tx, b); err != nil {
 			return err
 		}
-		if err := l.copyFacts(ctx, tx, &b.facts); err != nil {
+		if err := writing.CopyFacts(ctx, l.store.db, tx, &b.facts); err != nil {
 			return err
 		}
 		if err := l.keepCheckpoints(ctx, tx, b.numbers, b.pages); err != nil {
@@ -85,10 +89,13 @@ func (l *BackfillWriter) Fill(ctx context.Context, scope ledger.Scope, pages []l
 		if err := l.forgetLookups(ctx, tx, &b.facts); err != nil {
 			return err
 		}
-		return l.lowerFloor(ctx, tx, scope, int64(b.from), int64(b.to))
+		if err := l.lowerFloor(ctx, tx, scope, int64(b.from), int64(b.to)); err != nil {
+			return err
+		}
+		return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, int64(b.from), int64(b.to), writing.FilledIn)
 	})
 	if err != nil {
-		return fmt.Errorf("fill in offsets after %d up to %d: %w", b.from, b.to, refused(err))
+		return fmt.Errorf("fill in offsets after %d up to %d: %w", b.from, b.to, session.Refused(err))
 	}
 	l.wrote(&b.facts)
 	return nil
@@ -96,7 +103,7 @@ func (l *BackfillWriter) Fill(ctx context.Context, scope ledger.Scope, pages []l
 
 // forgetCarried removes the carried rows of a batch's range: its facts take their place.
 func (l *BackfillWriter) forgetCarried(ctx context.Context, tx pgx.Tx, b *batch) error {
-	q := l.store.queries
+	q := l.store.db.Queries
 	gone, err := q.CarriedCreatedForget(ctx, tx, dbsqlc.CarriedCreatedForgetParams{FromExclusive: int64(b.from), ToInclusive: int64(b.to)})
 	if err != nil {
 		return fmt.Errorf("remove what a snapshot brought: %w", err)
@@ -124,7 +131,7 @@ func (l *BackfillWriter) forgetCarried(ctx context.Context, tx pgx.Tx, b *batch)
 	if removed == 0 && len(gone) == 0 {
 		return nil
 	}
-	return l.store.unseal(ctx, tx, ledger.SealedSnapshot, 0)
+	return writing.Unseal(ctx, tx, findings.SealedSnapshot, 0)
 }
 
 // forgetLookups forgets the look-ups of contracts whose creation has come.
@@ -136,7 +143,7 @@ func (l *BackfillWriter) forgetLookups(ctx context.Context, tx pgx.Tx, f *rows.F
 	for i := range f.Created {
 		contracts[i] = f.Created[i].ContractID
 	}
-	gone, err := l.store.queries.LookupsForgetCreated(ctx, tx, contracts)
+	gone, err := l.store.db.Queries.LookupsForgetCreated(ctx, tx, contracts)
 	if err != nil {
 		return fmt.Errorf("forget the look-ups of %d contracts: %w", len(contracts), err)
 	}
@@ -148,7 +155,7 @@ func (l *BackfillWriter) forgetLookups(ctx context.Context, tx pgx.Tx, f *rows.F
 		places.LedgerOffsets = append(places.LedgerOffsets, place.LedgerOffset)
 		places.NodeIds = append(places.NodeIds, place.NodeID)
 	}
-	if err := l.store.queries.LookupsForgetExact(ctx, tx, places); err != nil {
+	if err := l.store.db.Queries.LookupsForgetExact(ctx, tx, places); err != nil {
 		return fmt.Errorf("remove the exact values of look-ups: %w", err)
 	}
 	return nil
@@ -162,7 +169,7 @@ const mergeTries = 1000
 // begins, if it reaches up to there. It comes last in its transaction: those who write other ranges, and the leader of the
 // updates, may wait for it.
 func (l *BackfillWriter) lowerFloor(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from, to int64) error {
-	q := l.store.queries
+	q := l.store.db.Queries
 	began, err := q.FillTurn(ctx, tx)
 	if err != nil {
 		return fmt.Errorf("wait for others who fill in history: %w", err)
@@ -190,7 +197,7 @@ func (l *BackfillWriter) lowerFloor(ctx context.Context, tx pgx.Tx, scope ledger
 // leader of the updates is about to replace: then it is waited for, and looked for anew. first says that it may also be the first
 // one of that leader, which nobody sees before it is committed.
 func (l *BackfillWriter) coverDown(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from, to int64, first bool) error {
-	q := l.store.queries
+	q := l.store.db.Queries
 	for range mergeTries {
 		lowered, err := q.CoverageLower(ctx, tx, dbsqlc.CoverageLowerParams{Stream: StreamUpdates, Scope: scope.Hash(), FromOffset: to, ToOffset: from})
 		if err != nil || lowered > 0 {

@@ -7,9 +7,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/active"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/leadership"
+	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/writing"
 )
 
 // What was active at an offset is told by active_contracts, and by lifetimes that ended later. Once history is filled in to
@@ -24,12 +29,12 @@ import (
 // LowerSnapshot on. It says up to where it has come, and where it ends for now; done is true where the state floor is there, or
 // can't be because history begins later. It goes on where it was, after an error too.
 func (l *BackfillWriter) FillState(ctx context.Context) (at, end ledger.Offset, done bool, err error) {
-	place, err := l.store.queries.FillPlace(ctx, l.pool)
+	place, err := l.store.db.Queries.FillPlace(ctx, l.term.Pool)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, 0, true, nil
 	}
 	if err != nil {
-		return 0, 0, false, l.store.unusable(fmt.Errorf("read how far history is filled in: %w", err))
+		return 0, 0, false, l.store.db.Unusable(fmt.Errorf("read how far history is filled in: %w", err))
 	}
 	s := stateFill{leader: l, began: place.ProjectedFrom, known: place.StateFloor != nil}
 	if ok, err := s.choose(ctx, place); err != nil || !ok {
@@ -46,7 +51,7 @@ func (l *BackfillWriter) FillState(ctx context.Context) (at, end ledger.Offset, 
 		return 0, 0, false, errors.Join(err, l.LowerSnapshot().DropSnapshot(ctx))
 	}
 	if err != nil {
-		return 0, 0, false, fmt.Errorf("work out lifetimes after offset %d: %w", *place.LifetimesTo, refused(err))
+		return 0, 0, false, fmt.Errorf("work out lifetimes after offset %d: %w", *place.LifetimesTo, session.Refused(err))
 	}
 	return ledger.Offset(s.reached), ledger.Offset(s.end), s.done, nil
 }
@@ -67,17 +72,17 @@ type stateFill struct {
 // choose says where to begin; ok is false where history leads from nowhere to where what was active is known. The snapshot comes
 // first: what was begun without it was dropped when it became complete.
 func (s *stateFill) choose(ctx context.Context, place dbsqlc.FillPlaceRow) (ok bool, err error) {
-	snapshot, err := s.leader.store.lowerSnapshot(ctx, s.leader.pool)
+	snapshot, err := s.leader.store.lowerSnapshot(ctx, s.leader.term.Pool)
 	if err != nil {
 		return false, err
 	}
 	at := ledger.Offset(s.began)
 	if snapshot != nil && snapshot.Finished && (snapshot.At < at || snapshot.At == at && !s.known) {
-		covered, err := s.leader.store.covered(ctx, s.leader.pool, s.began)
+		covered, err := held.Covered(ctx, s.leader.store.db, s.leader.term.Pool, s.began)
 		if err != nil {
 			return false, err
 		}
-		if len(covered.missing(ledger.Range{From: snapshot.At, To: at})) == 0 {
+		if len(covered.Missing(ledger.Range{From: snapshot.At, To: at})) == 0 {
 			s.start, s.snapshot = int64(snapshot.At), true
 			return true, nil
 		}
@@ -86,8 +91,8 @@ func (s *stateFill) choose(ctx context.Context, place dbsqlc.FillPlaceRow) (ok b
 }
 
 func (s *stateFill) begin(ctx context.Context) error {
-	return s.leader.writeWithin(ctx, repairTimeout, func(ctx context.Context, tx pgx.Tx) error {
-		q := s.leader.store.queries
+	return s.leader.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
+		q := s.leader.store.db.Queries
 		begun, err := q.FillLifetimesBegin(ctx, tx, &s.start)
 		if err == nil && begun == 0 {
 			err = ErrWatermarkMoved
@@ -120,8 +125,8 @@ func (s *stateFill) step(ctx context.Context, from int64) error {
 		return err
 	}
 	s.reached = reach
-	return s.leader.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if err := s.leader.store.queries.DerivePlainly(ctx, tx); err != nil {
+	return s.leader.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := s.leader.store.db.Queries.DerivePlainly(ctx, tx); err != nil {
 			return fmt.Errorf("have contracts looked up by index: %w", err)
 		}
 		return s.apply(ctx, tx, step, from, reach)
@@ -130,9 +135,9 @@ func (s *stateFill) step(ctx context.Context, from int64) error {
 
 // finish lowers the state floor to where the lifetimes were worked out from.
 func (s *stateFill) finish(ctx context.Context, from int64) error {
-	err := s.leader.writeWithin(ctx, repairTimeout, func(ctx context.Context, tx pgx.Tx) error {
+	err := s.leader.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		if !s.known { // first: who resets what is written waits for the place while it writes
-			if err := s.exclude(ctx, tx); err != nil {
+			if err := s.leader.term.Exclude(ctx, tx, RoleUpdates); err != nil {
 				return err
 			}
 		}
@@ -161,27 +166,20 @@ func (s *stateFill) lower(ctx context.Context, tx pgx.Tx) error {
 			return contradiction
 		}
 	}
-	if err := s.leader.store.queries.FillStateKnown(ctx, tx, s.start); err != nil {
+	if err := s.leader.store.db.Queries.FillStateKnown(ctx, tx, s.start); err != nil {
 		return fmt.Errorf("lower the state floor to offset %d: %w", s.start, err)
 	}
-	return s.leader.show(ctx, tx, s.start) // where that is the beginning of the ledger, nobody needs one that waits any more
-}
-
-// exclude has the leader of the updates wait until the transaction ends.
-func (s *stateFill) exclude(ctx context.Context, tx pgx.Tx) error {
-	_, err := s.leader.store.queries.LeadershipExclude(ctx, tx, dbsqlc.LeadershipExcludeParams{
-		Role: string(RoleUpdates), TurnClass: turnClass, RoleNumber: s.leader.roleNumber(),
-	})
-	if err != nil {
-		return fmt.Errorf("wait for the writer of role %s: %w", RoleUpdates, err)
+	// Where that is the beginning of the ledger, nobody needs one that waits any more.
+	if err := s.leader.show(ctx, tx, s.start); err != nil {
+		return err
 	}
-	return nil
+	return writing.NoteRewrite(ctx, tx, findings.SealedSnapshot, 0, s.began, writing.FilledIn)
 }
 
 // activate adds what is active at the watermark, and was activated before indexing began, to the active contracts.
 func (s *stateFill) activate(ctx context.Context, tx pgx.Tx, from int64) error {
 	l := s.leader
-	watermark, _, err := l.store.watermark(ctx, tx)
+	watermark, _, err := held.Watermark(ctx, l.store.db, tx)
 	if err != nil {
 		return err
 	}
@@ -195,7 +193,7 @@ func (s *stateFill) activate(ctx context.Context, tx pgx.Tx, from int64) error {
 		}
 		s.reached = reach
 	}
-	if err := l.store.queries.FillActivate(ctx, tx); err != nil {
+	if err := l.store.db.Queries.FillActivate(ctx, tx); err != nil {
 		return fmt.Errorf("add what is active: %w", err)
 	}
 	return nil
@@ -214,12 +212,12 @@ func (s *stateFill) read(ctx context.Context, from, to int64) (*active.Step, int
 			step.Deactivations[i].LookupOffset = 0
 		}
 	}
-	return step, reach, s.leader.partitions.Ensure(ctx, "lifetimes", step.DeactivatedOffsets())
+	return step, reach, s.leader.term.Partitions.Ensure(ctx, "lifetimes", step.DeactivatedOffsets())
 }
 
 // advance moves the place. It fails where what was read behind it was changed since: then lifetimes begin anew.
 func (s *stateFill) advance(ctx context.Context, tx pgx.Tx, from, to int64) error {
-	moved, err := s.leader.store.queries.FillLifetimesAdvance(ctx, tx, dbsqlc.FillLifetimesAdvanceParams{FromOffset: from, ToOffset: to})
+	moved, err := s.leader.store.db.Queries.FillLifetimesAdvance(ctx, tx, dbsqlc.FillLifetimesAdvanceParams{FromOffset: from, ToOffset: to})
 	if err == nil && moved == 0 {
 		err = ErrWatermarkMoved
 	}

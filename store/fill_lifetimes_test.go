@@ -7,41 +7,43 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/rows"
+	"ledgerindexer/store/internal/storetest"
 )
 
 // filling is a database that began at offset 100 without a snapshot and stands at 110, whose history is filled in to the
 // beginning, and whose lifetimes are worked out up to the watermark; the state floor was not lowered yet.
 func (d *testDB) filling() (up *UpdatesWriter, l *BackfillWriter) {
-	d.t.Helper()
-	ctx := d.t.Context()
+	d.T.Helper()
+	ctx := d.T.Context()
 	up = d.leadUpdates(d.store())
-	require.NoError(d.t, up.Start(ctx, "participant::1", testScope, 100, false))
-	require.NoError(d.t, up.Append(ctx, testScope, life(100, 105, 105, []string{"new"}, nil)))
-	require.NoError(d.t, up.Append(ctx, testScope, life(105, 110, 110, nil, []string{"ended"})))
+	require.NoError(d.T, up.Start(ctx, "participant::1", storetest.Scope, 100, false))
+	require.NoError(d.T, up.Append(ctx, storetest.Scope, life(100, 105, 105, []string{"new"}, nil)))
+	require.NoError(d.T, up.Append(ctx, storetest.Scope, life(105, 110, 110, nil, []string{"ended"})))
 	l = d.leadBackfill(d.store())
-	require.NoError(d.t, l.Fill(ctx, testScope, life(0, 100, 60, []string{"stays", "ended"}, nil)))
+	require.NoError(d.T, l.Fill(ctx, storetest.Scope, life(0, 100, 60, []string{"stays", "ended"}, nil)))
 	for _, want := range []ledger.Offset{100, 110} {
 		at, _, done, err := l.FillState(ctx)
-		require.NoError(d.t, err)
-		require.False(d.t, done)
-		require.Equal(d.t, want, at)
+		require.NoError(d.T, err)
+		require.False(d.T, done)
+		require.Equal(d.T, want, at)
 	}
 	return up, l
 }
 
 func (d *testDB) activeAndLifetimes() (active, lifetimes []string) {
-	d.t.Helper()
-	return d.rows("SELECT contract_id FROM indexer.active_contracts ORDER BY 1"),
-		d.rows("SELECT contract_id, activated_offset, deactivated_offset FROM indexer.lifetimes ORDER BY 1")
+	d.T.Helper()
+	return d.Rows("SELECT contract_id FROM indexer.active_contracts ORDER BY 1"),
+		d.Rows("SELECT contract_id, activated_offset, deactivated_offset FROM indexer.lifetimes ORDER BY 1")
 }
 
 func requireNoDerivedDifferences(t *testing.T, s *Store) {
 	t.Helper()
-	var differences []ledger.Difference
-	require.NoError(t, s.CompareDerived(t.Context(), nil, collect(&differences)))
+	var differences []findings.Difference
+	require.NoError(t, Audit.Stored(s).CompareDerived(t.Context(), nil, storetest.Collect(&differences)))
 	require.Empty(t, differences)
 }
 
@@ -66,16 +68,16 @@ func TestRepairLeavesLifetimesFromALowerSnapshotOn(t *testing.T) {
 	d := newDatabase(t)
 	ctx := t.Context()
 	up := d.leadUpdates(d.store())
-	require.NoError(t, up.Start(ctx, "participant::1", testScope, 100, false))
-	require.NoError(t, up.Append(ctx, testScope, life(100, 110, 110, []string{"new"}, []string{"ended"})))
+	require.NoError(t, up.Start(ctx, "participant::1", storetest.Scope, 100, false))
+	require.NoError(t, up.Append(ctx, storetest.Scope, life(100, 110, 110, []string{"new"}, []string{"ended"})))
 	l := d.leadBackfill(d.store())
-	progress, err := l.LowerSnapshot().BeginSnapshot(ctx, "", testScope, 40)
+	progress, err := l.LowerSnapshot().BeginSnapshot(ctx, "", storetest.Scope, 40)
 	require.NoError(t, err)
 	_, err = l.LowerSnapshot().WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{
-		Entries: []ledger.ContractEntry{activeEntry(20, 0, "ended", "sync::1", 0), activeEntry(30, 0, "stays", "sync::1", 2)}, Last: true,
+		Entries: []ledger.ContractEntry{storetest.ActiveEntry(20, 0, "ended", "sync::1", 0), storetest.ActiveEntry(30, 0, "stays", "sync::1", 2)}, Last: true,
 	})
 	require.NoError(t, err)
-	require.NoError(t, l.Fill(ctx, testScope, []ledger.Page{{From: 40, To: 100}}))
+	require.NoError(t, l.Fill(ctx, storetest.Scope, []ledger.Page{{From: 40, To: 100}}))
 	for _, want := range []ledger.Offset{100, 110} {
 		at, _, done, err := l.FillState(ctx)
 		require.NoError(t, err)
@@ -83,12 +85,12 @@ func TestRepairLeavesLifetimesFromALowerSnapshotOn(t *testing.T) {
 		require.Equal(t, want, at)
 	}
 	const lifetimes = "SELECT contract_id, activated_offset, deactivated_offset FROM indexer.lifetimes"
-	require.Equal(t, []string{"ended 20 110"}, d.rows(lifetimes))
+	require.Equal(t, []string{"ended 20 110"}, d.Rows(lifetimes))
 	requireNoDerivedDifferences(t, up.store)
 	require.NoError(t, d.repairs(d.store()).RepairDerived(ctx, nil))
 	d.fillState(l)
-	require.Equal(t, "40 40", d.floors())
-	require.Equal(t, []string{"ended 20 110"}, d.rows(lifetimes))
+	require.Equal(t, "40 40", d.Floors())
+	require.Equal(t, []string{"ended 20 110"}, d.Rows(lifetimes))
 	requireNoDerivedDifferences(t, up.store)
 }
 
@@ -116,13 +118,13 @@ func TestLifetimesOfEventsThatChangedMeanwhile(t *testing.T) {
 	d := newDatabase(t)
 	ctx := t.Context()
 	up, l := d.filling()
-	d.exec("UPDATE indexer.fill SET lifetimes_to = 100")
+	d.Exec("UPDATE indexer.fill SET lifetimes_to = 100")
 	s := stateFill{leader: l, began: 100}
 	step, reach, err := s.read(ctx, 100, 110)
 	require.NoError(t, err)
 	_, err = up.Reset(ctx, 107)
 	require.NoError(t, err)
-	err = l.write(ctx, func(ctx context.Context, tx pgx.Tx) error { return s.apply(ctx, tx, step, 100, reach) })
+	err = l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error { return s.apply(ctx, tx, step, 100, reach) })
 	require.ErrorIs(t, err, ErrWatermarkMoved)
 	require.ErrorIs(t, s.finish(ctx, 100), ErrWatermarkMoved)
 	require.False(t, s.done)
@@ -133,13 +135,13 @@ func TestLifetimesOfEventsThatChangedMeanwhile(t *testing.T) {
 	again := newDatabase(t)
 	again.seeded()
 	filler := again.leadBackfill(again.store())
-	require.NoError(t, filler.Fill(ctx, testScope, append(life(0, 40, 20, []string{"brief"}, nil), life(40, 100, 60, nil, []string{"brief"})...)))
-	again.exec("UPDATE indexer.fill SET lifetimes_to = 40")
+	require.NoError(t, filler.Fill(ctx, storetest.Scope, append(life(0, 40, 20, []string{"brief"}, nil), life(40, 100, 60, nil, []string{"brief"})...)))
+	again.Exec("UPDATE indexer.fill SET lifetimes_to = 40")
 	s = stateFill{leader: filler, began: 100, known: true}
 	step, reach, err = s.read(ctx, 40, 100)
 	require.NoError(t, err)
-	require.NoError(t, again.repairs(again.store()).RepairUpdates(ctx, testScope, ledger.Page{From: 50, To: 70}))
-	err = filler.write(ctx, func(ctx context.Context, tx pgx.Tx) error { return s.apply(ctx, tx, step, 40, reach) })
+	require.NoError(t, again.repairs(again.store()).RepairUpdates(ctx, storetest.Scope, ledger.Page{From: 50, To: 70}))
+	err = filler.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error { return s.apply(ctx, tx, step, 40, reach) })
 	require.ErrorIs(t, err, ErrWatermarkMoved)
 }
 
@@ -152,10 +154,10 @@ func TestARepairDoesNotWaitForWhoLowersTheStateFloor(t *testing.T) {
 	r := d.repairs(d.store())
 	s := stateFill{leader: l, began: 100}
 	repaired := make(chan error, 1)
-	err := l.write(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
+	err := l.term.Write(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
 		go func() { repaired <- r.RepairDerived(t.Context(), nil) }()
-		d.waitFor(waiting, 1)
-		return s.exclude(ctx, tx)
+		d.WaitFor(storetest.Waiting, 1)
+		return s.leader.term.Exclude(ctx, tx, RoleUpdates)
 	})
 	require.NoError(t, err)
 	require.NoError(t, <-repaired)
@@ -167,23 +169,23 @@ func TestFillingInAndShowingDoNotWaitInACircle(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	up := d.leadUpdates(d.store())
-	require.NoError(t, up.Start(t.Context(), "participant::1", testScope, 100, false))
-	require.NoError(t, up.Append(t.Context(), testScope, life(100, 110, 110, nil, []string{"old"})))
-	require.NoError(t, up.Write(t.Context(), testScope, life(110, 120, 120, nil, []string{"old"})))
+	require.NoError(t, up.Start(t.Context(), "participant::1", storetest.Scope, 100, false))
+	require.NoError(t, up.Append(t.Context(), storetest.Scope, life(100, 110, 110, nil, []string{"old"})))
+	require.NoError(t, up.Write(t.Context(), storetest.Scope, life(110, 120, 120, nil, []string{"old"})))
 	l := d.leadBackfill(d.store())
 	shown := make(chan error, 1)
-	err := l.write(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
-		if err := l.cover(ctx, tx, testScope, 90, 100); err != nil {
+	err := l.term.Write(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
+		if err := l.cover(ctx, tx, storetest.Scope, 90, 100); err != nil {
 			return err
 		}
 		if err := l.forgetLookups(ctx, tx, &rows.Facts{Created: []dbsqlc.Created{{ContractID: "old"}}}); err != nil {
 			return err
 		}
-		go func() { shown <- up.Project(t.Context(), testScope, 110, 120) }()
-		d.waitFor(waiting, 1)
-		return l.lowerFloor(ctx, tx, testScope, 90, 100)
+		go func() { shown <- up.Project(t.Context(), storetest.Scope, 110, 120) }()
+		d.WaitFor(storetest.Waiting, 1)
+		return l.lowerFloor(ctx, tx, storetest.Scope, 90, 100)
 	})
 	require.NoError(t, err)
 	require.NoError(t, <-shown)
-	require.Equal(t, []string{"90 120"}, d.coverage())
+	require.Equal(t, []string{"90 120"}, d.Coverage())
 }

@@ -9,6 +9,8 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/leadership"
 )
 
 // LowerSnapshot is where a BackfillWriter keeps a snapshot that is to lower the state floor to its offset. Its rows are carried ones,
@@ -21,19 +23,19 @@ func (l *BackfillWriter) LowerSnapshot() *LowerSnapshot { return &LowerSnapshot{
 
 // LatestSnapshot is the one that was begun; nil where there is none.
 func (s *LowerSnapshot) LatestSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
-	return s.leader.store.lowerSnapshot(ctx, s.leader.pool)
+	return s.leader.store.lowerSnapshot(ctx, s.leader.term.Pool)
 }
 
 // lowerSnapshot is the snapshot that is to lower the state floor; nil where there is none.
 func (s *Store) lowerSnapshot(ctx context.Context, db dbsqlc.DBTX) (*ledger.SnapshotProgress, error) {
-	row, err := s.queries.WaitingSnapshot(ctx, db)
+	row, err := s.db.Queries.WaitingSnapshot(ctx, db)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the snapshot that is to lower the state floor: %w", err)
 	}
-	progress := snapshotProgress(row)
+	progress := held.SnapshotProgress(row)
 	return &progress, nil
 }
 
@@ -43,12 +45,12 @@ func (s *Store) lowerSnapshot(ctx context.Context, db dbsqlc.DBTX) (*ledger.Snap
 func (s *LowerSnapshot) BeginSnapshot(ctx context.Context, _ string, scope ledger.Scope, at ledger.Offset) (ledger.SnapshotProgress, error) {
 	progress := ledger.SnapshotProgress{At: at}
 	l := s.leader
-	q := l.store.queries
-	err := l.writeWithin(ctx, repairTimeout, func(ctx context.Context, tx pgx.Tx) error {
+	q := l.store.db.Queries
+	err := l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		if _, err := q.FillTurn(ctx, tx); err != nil {
 			return fmt.Errorf("wait for others who fill in history: %w", err)
 		}
-		extent, err := l.store.extent(ctx, tx)
+		extent, err := held.Read(ctx, l.store.db, tx)
 		if err != nil {
 			return err
 		}
@@ -57,7 +59,7 @@ func (s *LowerSnapshot) BeginSnapshot(ctx context.Context, _ string, scope ledge
 		}
 		row, err := q.WaitingSnapshot(ctx, tx)
 		if err == nil && row.SnapshotOffset == int64(at) && row.Scope == scope.Hash() {
-			progress = snapshotProgress(row)
+			progress = held.SnapshotProgress(row)
 			return nil
 		}
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
@@ -95,20 +97,23 @@ func refuseLowerSnapshot(extent *Extent, at ledger.Offset) error {
 
 // DropSnapshot removes a snapshot and everything that was stored of it.
 func (s *LowerSnapshot) DropSnapshot(ctx context.Context) error {
-	err := s.leader.writeWithin(ctx, repairTimeout, s.leader.dropLowerSnapshot)
+	l := s.leader
+	err := l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
+		// First: who fills in takes its turn before it changes the floors. Where nothing is indexed there is no turn to take.
+		if _, err := l.store.db.Queries.FillTurn(ctx, tx); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return fmt.Errorf("wait for others who fill in history: %w", err)
+		}
+		return l.dropLowerSnapshot(ctx, tx)
+	})
 	if err != nil {
 		return fmt.Errorf("drop the snapshot that was to lower the state floor: %w", err)
 	}
 	return nil
 }
 
-// dropLowerSnapshot removes it, with the lifetimes that were worked out from there on.
-func (l *Leader) dropLowerSnapshot(ctx context.Context, tx pgx.Tx) error {
-	// First: who fills in takes its turn before it changes the floors.
-	if _, err := l.store.queries.FillTurn(ctx, tx); err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("wait for others who fill in history: %w", err)
-	}
-	dropped, err := l.store.queries.WaitingSnapshotDrop(ctx, tx)
+// dropLowerSnapshot removes it, with the lifetimes that were worked out from there on. Its caller has taken its turn.
+func (l *BackfillWriter) dropLowerSnapshot(ctx context.Context, tx pgx.Tx) error {
+	dropped, err := l.store.db.Queries.WaitingSnapshotDrop(ctx, tx)
 	if err != nil {
 		return fmt.Errorf("remove its rows: %w", err)
 	}
@@ -127,12 +132,12 @@ func (s *LowerSnapshot) WriteSnapshotPage(
 }
 
 // dropLifetimes removes what was worked out of lifetimes before where it is known what was active, if that is under way.
-func (l *Leader) dropLifetimes(ctx context.Context, tx pgx.Tx) error {
-	place, err := l.store.queries.FillPlace(ctx, tx)
+func (l *BackfillWriter) dropLifetimes(ctx context.Context, tx pgx.Tx) error {
+	place, err := l.store.db.Queries.FillPlace(ctx, tx)
 	if err != nil || place.LifetimesTo == nil {
 		return err
 	}
-	if _, err := l.store.queries.FillLifetimesBegin(ctx, tx, nil); err != nil {
+	if _, err := l.store.db.Queries.FillLifetimesBegin(ctx, tx, nil); err != nil {
 		return fmt.Errorf("remove the lifetimes that were worked out: %w", err)
 	}
 	return nil
@@ -140,7 +145,7 @@ func (l *Leader) dropLifetimes(ctx context.Context, tx pgx.Tx) error {
 
 // contradicted tells what else is stored and contradicts the snapshot; nil: nothing does.
 func (l *BackfillWriter) contradicted(ctx context.Context, tx pgx.Tx, at int64) (*ledger.Problem, error) {
-	list, err := l.store.queries.WaitingSnapshotContradicted(ctx, tx, at)
+	list, err := l.store.db.Queries.WaitingSnapshotContradicted(ctx, tx, at)
 	if err != nil {
 		return nil, fmt.Errorf("compare the snapshot at offset %d with what is stored: %w", at, err)
 	}
@@ -164,10 +169,10 @@ func (l *BackfillWriter) contradicted(ctx context.Context, tx pgx.Tx, at int64) 
 // show has the snapshot at an offset shown, in the place of the one that was: it is the state floor now. Those of its rows that history
 // covers go: the events themselves are there. Offset 0 stands for none.
 func (l *BackfillWriter) show(ctx context.Context, tx pgx.Tx, at int64) error {
-	if err := l.store.queries.CarriedKeep(ctx, tx, at); err != nil {
+	if err := l.store.db.Queries.CarriedKeep(ctx, tx, at); err != nil {
 		return fmt.Errorf("remove carried rows that others have taken the place of: %w", err)
 	}
-	if err := l.store.queries.LookupsForgetCarried(ctx, tx); err != nil {
+	if err := l.store.db.Queries.LookupsForgetCarried(ctx, tx); err != nil {
 		return fmt.Errorf("forget the look-ups of contracts that the snapshot brings: %w", err)
 	}
 	return nil

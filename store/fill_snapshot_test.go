@@ -7,12 +7,14 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
+	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/storetest"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -27,9 +29,9 @@ type depths struct {
 
 func newDepths(t *testing.T, seed uint64, shape ledger.Shape) *depths {
 	t.Helper()
-	d := &depths{ledger: sandbox.NewLedger(sandbox.Options{Seed: seed, ActiveShare: 0.3}), scope: itselfScope}
+	d := &depths{ledger: sandbox.NewLedger(sandbox.Options{Seed: seed, ActiveShare: 0.3}), scope: storetest.WholeScope}
 	d.scope.Shape = shape
-	client := reader(t, d.ledger, d.scope)
+	client := storetest.Reader(t, d.ledger, d.scope)
 	for range 3 {
 		for d.ledger.Grow(60); !d.ledger.InFlight(d.ledger.End()); {
 			d.ledger.Grow(1)
@@ -46,7 +48,7 @@ func newDepths(t *testing.T, seed uint64, shape ledger.Shape) *depths {
 	d.ledger.Grow(60)
 	from := ledger.Offset(0)
 	for _, to := range append(slices.Clone(d.at), ledger.Offset(d.ledger.End())) {
-		d.pages = append(d.pages, pagesOf(t, client, from, to, 4)...)
+		d.pages = append(d.pages, storetest.PagesOf(t, client, from, to, 4)...)
 		from = to
 	}
 	return d
@@ -72,7 +74,7 @@ func (d *depths) active(at ledger.Offset) []string {
 	for _, r := range d.ledger.Truth(scope, int64(at))["active_contracts"] {
 		list = append(list, fmt.Sprint(r["contract_id"], " ", r["synchronizer_id"], " ", r["activated_offset"]))
 	}
-	return sorted(list)
+	return storetest.Sorted(list)
 }
 
 // snapshotSink is what a Leader and a LowerSnapshot have in common.
@@ -94,7 +96,7 @@ func (d *depths) bring(t *testing.T, sink snapshotSink, n, most int) (finished b
 	rest := d.snapshots[n][progress.Entries:]
 	page := ledger.SnapshotPage{Entries: rest, Last: true}
 	if len(rest) > most {
-		page = ledger.SnapshotPage{Entries: rest[:most], Next: token(fmt.Sprint(progress.Entries))}
+		page = ledger.SnapshotPage{Entries: rest[:most], Next: storetest.Token(fmt.Sprint(progress.Entries))}
 	}
 	_, err = sink.WriteSnapshotPage(t.Context(), progress, nil, page)
 	require.NoError(t, err)
@@ -116,8 +118,8 @@ func (d *depths) begun(t *testing.T, n int, snapshot bool) (*testDB, *UpdatesWri
 
 // activeAt is what a database says was active at an offset, in the form of depths.active.
 func (d *testDB) activeAt(at ledger.Offset) []string {
-	d.t.Helper()
-	return sorted(append([]string{}, d.rows(`SELECT x.contract_id, s.synchronizer_id, x.activated_offset FROM (
+	d.T.Helper()
+	return storetest.Sorted(append([]string{}, d.Rows(`SELECT x.contract_id, s.synchronizer_id, x.activated_offset FROM (
 		SELECT a.contract_id, a.synchronizer_ref, a.activated_offset FROM indexer.active_contracts a WHERE a.activated_offset <= $1
 		UNION ALL
 		SELECT l.contract_id, l.synchronizer_ref, l.activated_offset FROM indexer.lifetimes l WHERE l.activated_offset <= $1 AND l.deactivated_offset > $1
@@ -126,54 +128,54 @@ func (d *testDB) activeAt(at ledger.Offset) []string {
 
 // shown is everything that analysts see, and what the indexer derives and claims, with names in the place of their numbers.
 func (d *testDB) shown() map[string][]string {
-	d.t.Helper()
+	d.T.Helper()
 	all := map[string][]string{}
 	for _, relation := range []string{
 		"updates", "created_events", "archived_events", "exercised_events", "interface_views", "reassignments", "active_contracts", "unknown_updates",
 		"exact_payloads", "coverage", "looked_up_contracts",
 	} {
-		all[relation] = sorted(d.rows("SELECT to_jsonb(r)::text FROM ledger." + relation + " r"))
+		all[relation] = storetest.Sorted(d.Rows("SELECT to_jsonb(r)::text FROM ledger." + relation + " r"))
 	}
 	for _, relation := range []string{"lifetimes", "active_contracts"} {
-		all["indexer."+relation] = sorted(d.rows(`SELECT ((to_jsonb(x) - '{template_ref,synchronizer_ref}'::text[])
+		all["indexer."+relation] = storetest.Sorted(d.Rows(`SELECT ((to_jsonb(x) - '{template_ref,synchronizer_ref}'::text[])
 			|| jsonb_build_object('template', to_jsonb(t) - '{template_ref,digest}'::text[], 'synchronizer', s.synchronizer_id))::text
 			FROM indexer.` + relation + ` x JOIN indexer.templates t USING (template_ref) LEFT JOIN indexer.synchronizers s USING (synchronizer_ref)`))
 	}
-	all["snapshots"] = d.rows("SELECT snapshot_offset, entries, finished_at IS NOT NULL FROM indexer.snapshots")
-	all["floors"] = d.rows("SELECT history_floor, state_floor FROM indexer.floors")
+	all["snapshots"] = d.Rows("SELECT snapshot_offset, entries, finished_at IS NOT NULL FROM indexer.snapshots")
+	all["floors"] = d.Rows("SELECT history_floor, state_floor FROM indexer.floors")
 	for _, table := range []string{"carried_created", "carried_interface_views", "carried_reassignments", "carried_unknown_elements", "carried_exact_payloads"} {
-		all["count of "+table] = d.rows("SELECT count(*) FROM indexer." + table)
+		all["count of "+table] = d.Rows("SELECT count(*) FROM indexer." + table)
 	}
 	return all
 }
 
 // requireNothingWaits requires that no snapshot waits, that nothing is left of one that did, and that nothing is being worked out.
 func (d *testDB) requireNothingWaits() {
-	d.t.Helper()
+	d.T.Helper()
 	for _, table := range tables.In(tables.Snapshot) {
-		require.Equal(d.t, "0", d.row("SELECT count(*) FROM indexer."+table.Name+" s WHERE s."+table.SnapshotOffset+
+		require.Equal(d.T, "0", d.Row("SELECT count(*) FROM indexer."+table.Name+" s WHERE s."+table.SnapshotOffset+
 			" IS DISTINCT FROM (SELECT f.state_floor FROM indexer.floors f)"), table.Name)
 	}
 	for _, table := range []string{
 		"floors WHERE waiting_snapshot IS NOT NULL", "snapshots WHERE snapshot_offset IS DISTINCT FROM (SELECT f.state_floor FROM indexer.floors f)", "fill_active",
 		"fill WHERE lifetimes_to IS NOT NULL",
 	} {
-		require.Equal(d.t, "0", d.row("SELECT count(*) FROM indexer."+table), table)
+		require.Equal(d.T, "0", d.Row("SELECT count(*) FROM indexer."+table), table)
 	}
 }
 
 // requireCarried compares the carried rows with the entries of the snapshot that they are of.
 func (d *testDB) requireCarried(s *Store, at ledger.Offset, entries []ledger.ContractEntry) {
-	d.t.Helper()
-	met, list := map[string]bool{}, []ledger.Difference(nil)
-	require.NoError(d.t, s.CompareCarried(d.t.Context(), at, 0, entries, func(key string) { met[key] = true }, collect(&list)))
-	require.NoError(d.t, s.CarriedAt(d.t.Context(), at, func(key string, extra ledger.Difference) error {
+	d.T.Helper()
+	met, list := map[string]bool{}, []findings.Difference(nil)
+	require.NoError(d.T, Audit.Stored(s).CompareCarried(d.T.Context(), at, 0, entries, func(key string) { met[key] = true }, storetest.Collect(&list)))
+	require.NoError(d.T, Audit.Stored(s).CarriedAt(d.T.Context(), at, func(key string, extra findings.Difference) error {
 		if !met[key] {
 			list = append(list, extra)
 		}
 		return nil
 	}))
-	require.Empty(d.t, list)
+	require.Empty(d.T, list)
 }
 
 // A database whose state floor was lowered to a snapshot is what one is that began with that snapshot: whatever contracts do in
@@ -198,18 +200,17 @@ func TestALowerSnapshotLowersTheStateFloor(t *testing.T) {
 			known := seed%3 > 0 // else it began without a snapshot
 			d, up := w.begun(t, base, known)
 			l := d.leadBackfill(d.store())
-			itself := &itself{testDB: d, store: up.store, scope: w.scope}
 			ahead := w.between(w.at[base], ledger.Offset(w.ledger.End()))
 			check := func() {
-				require.Empty(t, itself.differences(nil))
+				require.Empty(t, d.differences(up.store))
 				floor := ledger.Offset(-1)
-				carried, err := up.store.FinishedSnapshot(t.Context())
+				carried, err := Audit.Stored(up.store).FinishedSnapshot(t.Context())
 				require.NoError(t, err)
 				if carried != nil {
 					floor = carried.At
 					d.requireCarried(up.store, carried.At, w.snapshots[slices.Index(w.at, carried.At)])
 				}
-				extent, err := up.store.extent(t.Context(), up.store.pool)
+				extent, err := held.Read(t.Context(), up.store.db, up.store.db.Pool)
 				require.NoError(t, err)
 				require.Equal(t, floor < 0, extent.StateFloor == nil)
 				if floor >= 0 {
@@ -239,7 +240,7 @@ func TestALowerSnapshotLowersTheStateFloor(t *testing.T) {
 					case 5, 6, 7:
 						_, _, _, err := l.FillState(t.Context())
 						require.NoError(t, err)
-						extent, err := up.store.extent(t.Context(), up.store.pool)
+						extent, err := held.Read(t.Context(), up.store.db, up.store.db.Pool)
 						require.NoError(t, err)
 						done = extent.StateFloor != nil && *extent.StateFloor == w.at[n]
 					case 8:
@@ -257,7 +258,7 @@ func TestALowerSnapshotLowersTheStateFloor(t *testing.T) {
 				}
 				check()
 				d.requireNothingWaits()
-				require.Equal(t, fmt.Sprint(w.at[n], " ", w.at[n]), d.floors())
+				require.Equal(t, fmt.Sprint(w.at[n], " ", w.at[n]), d.Floors())
 				reference, leader := w.begun(t, n, true)
 				if watermark, _, err := up.Watermark(t.Context()); watermark > w.at[n] {
 					require.NoError(t, err)
@@ -271,7 +272,7 @@ func TestALowerSnapshotLowersTheStateFloor(t *testing.T) {
 				for relation, rows := range want {
 					require.Equal(t, rows, got[relation], relation)
 				}
-				require.Empty(t, d.rows(`SELECT l.contract_id FROM indexer.lookups l
+				require.Empty(t, d.Rows(`SELECT l.contract_id FROM indexer.lookups l
 					WHERE NOT EXISTS (SELECT FROM indexer.creations c WHERE c.contract_id = l.contract_id)`), "others are forgotten when their turn comes")
 			}
 			for len(ahead) > 0 {
@@ -280,8 +281,8 @@ func TestALowerSnapshotLowersTheStateFloor(t *testing.T) {
 			check()
 			require.NoError(t, l.Fill(t.Context(), w.scope, w.between(0, w.at[0])))
 			d.fillState(l)
-			require.Equal(t, "0 0", d.floors())
-			require.Empty(t, itself.differences(nil))
+			require.Equal(t, "0 0", d.Floors())
+			require.Empty(t, d.differences(up.store))
 			for range 20 {
 				at := ledger.Offset(random.Int64N(w.ledger.End() + 1))
 				require.Equal(t, w.active(at), d.activeAt(at), "at offset %d", at)
@@ -292,75 +293,20 @@ func TestALowerSnapshotLowersTheStateFloor(t *testing.T) {
 
 // lowering is a database that began with a snapshot at offset 100, with another one that waits, of offset 40.
 func (d *testDB) lowering(base, lower []ledger.ContractEntry) (up *UpdatesWriter, l *BackfillWriter) {
-	d.t.Helper()
+	d.T.Helper()
 	up = d.seeded(base...)
 	return up, d.bringLower(lower)
 }
 
 // bringLower has a snapshot of offset 40 wait.
 func (d *testDB) bringLower(entries []ledger.ContractEntry) *BackfillWriter {
-	d.t.Helper()
+	d.T.Helper()
 	l := d.leadBackfill(d.store())
-	progress, err := l.LowerSnapshot().BeginSnapshot(d.t.Context(), "", testScope, 40)
-	require.NoError(d.t, err)
-	_, err = l.LowerSnapshot().WriteSnapshotPage(d.t.Context(), progress, nil, ledger.SnapshotPage{Entries: entries, Last: true})
-	require.NoError(d.t, err)
+	progress, err := l.LowerSnapshot().BeginSnapshot(d.T.Context(), "", storetest.Scope, 40)
+	require.NoError(d.T, err)
+	_, err = l.LowerSnapshot().WriteSnapshotPage(d.T.Context(), progress, nil, ledger.SnapshotPage{Entries: entries, Last: true})
+	require.NoError(d.T, err)
 	return l
-}
-
-// Whatever is read where a snapshot waits is what it was before: each view and function that analysts have, what the indexer derives,
-// compares and digests. What waits says something else of each event that both snapshots have.
-func TestASnapshotThatWaitsIsNotShown(t *testing.T) {
-	t.Parallel()
-	d := everythingSealed(t)
-	ctx := t.Context()
-	s := d.store()
-	relations := d.rows("SELECT c.relname::text FROM pg_class c WHERE c.relnamespace = 'ledger'::regnamespace AND c.relkind = 'v' ORDER BY 1")
-	require.Greater(t, len(relations), 20)
-	for i := range relations {
-		relations[i] = "ledger." + relations[i]
-	}
-	relations = append(relations, "ledger.holdings_at(104)", "indexer.creations", "indexer.first_creations", "indexer.activations(100, 200, 0)",
-		"indexer.missing_lookups(0, 200)", "indexer.shown_interfaces(0, 200)", "indexer.active_contracts", "indexer.lookups")
-	read := func() map[string][]string {
-		all := map[string][]string{}
-		for _, relation := range relations {
-			all[relation] = sorted(d.rows("SELECT to_jsonb(r)::text FROM " + relation + " r"))
-		}
-		require.NoError(t, s.CarriedAt(ctx, 100, func(key string, _ ledger.Difference) error {
-			all["carried"] = sorted(append(all["carried"], key))
-			return nil
-		}))
-		require.NoError(t, s.readOnly(ctx, func(tx pgx.Tx) error {
-			for stream, digest := range d.digests(s, tx) {
-				all["digest of "+stream] = []string{digest}
-			}
-			besides, err := s.queries.HeldBesides(ctx, tx)
-			require.NoError(t, err)
-			all["held"] = []string{fmt.Sprintf("%+v", besides)}
-			return nil
-		}))
-		return all
-	}
-	before := read()
-	require.NotEmpty(t, before["ledger.holdings"])
-	other := everyEntry()
-	for i := range other {
-		switch e := &other[i]; {
-		case e.Active != nil:
-			e.Active.Created.Signatories = []string{"waiting"}
-		case e.Unassigned != nil:
-			e.Unassigned.Created.Signatories = []string{"waiting"}
-		}
-	}
-	l := d.bringLower(append(other, activeEntry(11, 0, "more", "sync::1", 0)))
-	for relation, rows := range read() {
-		require.Equal(t, before[relation], rows, relation)
-	}
-	require.NoError(t, l.LowerSnapshot().DropSnapshot(ctx))
-	for relation, rows := range read() {
-		require.Equal(t, before[relation], rows, relation)
-	}
 }
 
 // What both snapshots have is shown once, with what belongs to it, as the lower one says; what history covers is not carried. Until
@@ -369,41 +315,41 @@ func TestWhatBothSnapshotsHaveIsShownOnce(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	ctx := t.Context()
-	both, gone, covered := activeEntry(20, 0, "both", "sync::1", 3), activeEntry(21, 0, "gone", "sync::1", 0), activeEntry(35, 0, "covered", "sync::1", 0)
+	both, gone, covered := storetest.ActiveEntry(20, 0, "both", "sync::1", 3), storetest.ActiveEntry(21, 0, "gone", "sync::1", 0), storetest.ActiveEntry(35, 0, "covered", "sync::1", 0)
 	for _, e := range []*ledger.ContractEntry{&both, &gone, &covered} {
 		e.Active.Created.Argument = ledger.JSON(`"\u0000"`)
-		e.Active.Created.InterfaceViews = []ledger.InterfaceView{{InterfaceID: holdingV1, Value: ledger.JSON(`{}`)}}
+		e.Active.Created.InterfaceViews = []ledger.InterfaceView{{InterfaceID: storetest.HoldingV1, Value: ledger.JSON(`{}`)}}
 	}
 	unknown := ledger.ContractEntry{Unknown: &ledger.UnknownElement{Kind: "JsNovelty", Raw: ledger.JSON(`{"JsNovelty": {"a": "\u0000"}}`)}}
 	lower := []ledger.ContractEntry{
-		both, gone, activeEntry(22, 0, "leaves", "sync::1", 0), covered, unassignedEntry(39, 30, "left", "sync::1", "sync::2"), unknown,
+		both, gone, storetest.ActiveEntry(22, 0, "leaves", "sync::1", 0), covered, storetest.UnassignedEntry(39, 30, "left", "sync::1", "sync::2"), unknown,
 	}
-	up, l := d.lowering([]ledger.ContractEntry{both, covered, unassignedEntry(90, 22, "leaves", "sync::1", "sync::2"), unknown}, lower)
+	up, l := d.lowering([]ledger.ContractEntry{both, covered, storetest.UnassignedEntry(90, 22, "leaves", "sync::1", "sync::2"), unknown}, lower)
 	page := life(34, 36, 35, []string{"covered"}, nil)
 	page[0].Updates[0].Created[0].Argument, page[0].Updates[0].Created[0].InterfaceViews = covered.Active.Created.Argument, covered.Active.Created.InterfaceViews
-	require.NoError(t, l.Fill(ctx, testScope, page))
+	require.NoError(t, l.Fill(ctx, storetest.Scope, page))
 	d.fillState(l)
-	require.Equal(t, "100 100", d.floors(), "no history leads on from there yet")
+	require.Equal(t, "100 100", d.Floors(), "no history leads on from there yet")
 	created := "SELECT ledger_offset, contract_id, origin FROM ledger.created_events WHERE ledger_offset <= 100 ORDER BY 1"
-	require.Equal(t, []string{"20 both snapshot", "22 leaves snapshot", "35 covered transaction"}, d.rows(created))
+	require.Equal(t, []string{"20 both snapshot", "22 leaves snapshot", "35 covered transaction"}, d.Rows(created))
 
-	leave := newUpdate(90, "sync::1")
-	unassign(&leave, 0, "leaves", "sync::1", "sync::2", 1)
-	require.NoError(t, l.Fill(ctx, testScope, append(life(40, 80, 70, nil, []string{"gone"}), ledger.Page{From: 80, To: 100, Updates: []ledger.Update{leave}})))
+	leave := storetest.NewUpdate(90, "sync::1")
+	storetest.Unassign(&leave, 0, "leaves", "sync::1", "sync::2", 1)
+	require.NoError(t, l.Fill(ctx, storetest.Scope, append(life(40, 80, 70, nil, []string{"gone"}), ledger.Page{From: 80, To: 100, Updates: []ledger.Update{leave}})))
 	status, err := up.store.Status(ctx)
 	require.NoError(t, err)
 	require.Equal(t, &ledger.SnapshotProgress{At: 40, Entries: 6, Finished: true}, status.LowerSnapshot)
 	d.fillState(l)
-	require.Equal(t, "40 40", d.floors())
-	require.Equal(t, []string{"20 both snapshot", "21 gone snapshot", "22 leaves snapshot", "30 left snapshot", "35 covered transaction"}, d.rows(created))
-	require.Equal(t, []string{"20", "21", "35"}, d.rows("SELECT ledger_offset FROM ledger.interface_views ORDER BY 1"))
-	require.Equal(t, []string{"20", "21", "35", "40"}, d.rows("SELECT ledger_offset FROM ledger.exact_payloads ORDER BY 1"))
-	require.Equal(t, []string{"40 JsNovelty"}, d.rows("SELECT ledger_offset, kind FROM ledger.unknown_updates"))
-	require.Equal(t, []string{"39 left", "90 leaves"}, d.rows("SELECT ledger_offset, contract_id FROM ledger.reassignments ORDER BY 1"))
-	require.Equal(t, []string{"both 20 3", "covered 35 0"}, d.rows(
+	require.Equal(t, "40 40", d.Floors())
+	require.Equal(t, []string{"20 both snapshot", "21 gone snapshot", "22 leaves snapshot", "30 left snapshot", "35 covered transaction"}, d.Rows(created))
+	require.Equal(t, []string{"20", "21", "35"}, d.Rows("SELECT ledger_offset FROM ledger.interface_views ORDER BY 1"))
+	require.Equal(t, []string{"20", "21", "35", "40"}, d.Rows("SELECT ledger_offset FROM ledger.exact_payloads ORDER BY 1"))
+	require.Equal(t, []string{"40 JsNovelty"}, d.Rows("SELECT ledger_offset, kind FROM ledger.unknown_updates"))
+	require.Equal(t, []string{"39 left", "90 leaves"}, d.Rows("SELECT ledger_offset, contract_id FROM ledger.reassignments ORDER BY 1"))
+	require.Equal(t, []string{"both 20 3", "covered 35 0"}, d.Rows(
 		"SELECT contract_id, activated_offset, reassignment_counter FROM ledger.active_contracts WHERE activated_offset <= 100 ORDER BY 1"))
-	require.Equal(t, []string{"gone 21 70", "leaves 22 90"}, d.rows("SELECT contract_id, activated_offset, deactivated_offset FROM indexer.lifetimes ORDER BY 1"))
-	require.Equal(t, []string{"34 36", "40 101"}, d.coverage())
+	require.Equal(t, []string{"gone 21 70", "leaves 22 90"}, d.Rows("SELECT contract_id, activated_offset, deactivated_offset FROM indexer.lifetimes ORDER BY 1"))
+	require.Equal(t, []string{"34 36", "40 101"}, d.Coverage())
 	requireNoDerivedDifferences(t, up.store)
 	d.requireCarried(up.store, 40, lower)
 	d.requireNothingWaits()
@@ -412,7 +358,7 @@ func TestWhatBothSnapshotsHaveIsShownOnce(t *testing.T) {
 	require.NoError(t, err, "it is known what was active there")
 	_, err = up.Reset(ctx, 60)
 	require.NoError(t, err)
-	require.Equal(t, []string{"both 20 3", "covered 35 0", "gone 21 0", "leaves 22 0"}, d.rows(
+	require.Equal(t, []string{"both 20 3", "covered 35 0", "gone 21 0", "leaves 22 0"}, d.Rows(
 		"SELECT contract_id, activated_offset, reassignment_counter FROM ledger.active_contracts ORDER BY 1"))
 	requireNoDerivedDifferences(t, up.store)
 }
@@ -422,39 +368,39 @@ func TestTheDaemonDoesNotWaitForALowerSnapshot(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	ctx := t.Context()
-	up := d.seeded(activeEntry(20, 0, "old", "sync::1", 0))
+	up := d.seeded(storetest.ActiveEntry(20, 0, "old", "sync::1", 0))
 	lower := d.leadBackfill(d.store()).LowerSnapshot()
-	begun, err := lower.BeginSnapshot(ctx, "", testScope, 40)
+	begun, err := lower.BeginSnapshot(ctx, "", storetest.Scope, 40)
 	require.NoError(t, err)
 	progress, err := lower.WriteSnapshotPage(ctx, begun, nil, ledger.SnapshotPage{
-		Entries: []ledger.ContractEntry{activeEntry(20, 0, "old", "sync::1", 0), {Unknown: &ledger.UnknownElement{Kind: "New", Raw: ledger.JSON(`"\u0000"`)}}}, Next: token("t1"),
+		Entries: []ledger.ContractEntry{storetest.ActiveEntry(20, 0, "old", "sync::1", 0), {Unknown: &ledger.UnknownElement{Kind: "New", Raw: ledger.JSON(`"\u0000"`)}}}, Next: storetest.Token("t1"),
 	})
 	require.NoError(t, err)
 	unfinished, err := up.store.UnfinishedSnapshot(ctx)
 	require.NoError(t, err)
 	require.Nil(t, unfinished)
-	require.NoError(t, up.Append(ctx, testScope, life(101, 110, 110, []string{"new"}, []string{"old"})))
-	finished, err := up.store.FinishedSnapshot(ctx)
+	require.NoError(t, up.Append(ctx, storetest.Scope, life(101, 110, 110, []string{"new"}, []string{"old"})))
+	finished, err := Audit.Stored(up.store).FinishedSnapshot(ctx)
 	require.NoError(t, err)
 	require.EqualValues(t, 100, finished.At)
 	requireNoDerivedDifferences(t, up.store)
-	d.requireCarried(up.store, 100, []ledger.ContractEntry{activeEntry(20, 0, "old", "sync::1", 0)})
+	d.requireCarried(up.store, 100, []ledger.ContractEntry{storetest.ActiveEntry(20, 0, "old", "sync::1", 0)})
 
 	_, err = lower.WriteSnapshotPage(ctx, begun, nil, ledger.SnapshotPage{Last: true})
 	require.ErrorIs(t, err, ErrWatermarkMoved, "a twin")
-	again, err := lower.BeginSnapshot(ctx, "", testScope, 40)
+	again, err := lower.BeginSnapshot(ctx, "", storetest.Scope, 40)
 	require.NoError(t, err)
 	require.Equal(t, progress, again)
-	_, err = lower.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Entries: []ledger.ContractEntry{activeEntry(41, 0, "later", "sync::1", 0)}, Last: true})
-	requireProblem(t, err, "later offset 41")
-	requireProblem(t, func() error { _, err := lower.BeginSnapshot(ctx, "", testScope, 100); return err }(), "known from offset 100 on", "below 100")
-	other, err := lower.BeginSnapshot(ctx, "", testScope, 30)
+	_, err = lower.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Entries: []ledger.ContractEntry{storetest.ActiveEntry(41, 0, "later", "sync::1", 0)}, Last: true})
+	storetest.RequireProblem(t, err, "later offset 41")
+	storetest.RequireProblem(t, func() error { _, err := lower.BeginSnapshot(ctx, "", storetest.Scope, 100); return err }(), "known from offset 100 on", "below 100")
+	other, err := lower.BeginSnapshot(ctx, "", storetest.Scope, 30)
 	require.NoError(t, err)
 	require.Equal(t, ledger.SnapshotProgress{At: 30}, other, "another one takes its place")
 	require.NoError(t, lower.DropSnapshot(ctx))
 	require.NoError(t, lower.DropSnapshot(ctx), "there is none")
 	d.requireNothingWaits()
-	require.Equal(t, "1", d.row("SELECT count(*) FROM indexer.carried_created"))
+	require.Equal(t, "1", d.Row("SELECT count(*) FROM indexer.carried_created"))
 }
 
 // Where a database began without a snapshot, one tells what was active there, but not one of later.
@@ -463,24 +409,24 @@ func TestALowerSnapshotWhereIndexingBeganWithoutOne(t *testing.T) {
 	d := newDatabase(t)
 	ctx := t.Context()
 	up := d.leadUpdates(d.store())
-	require.NoError(t, up.Start(ctx, "participant::1", testScope, 100, false))
-	require.NoError(t, up.Append(ctx, testScope, life(100, 110, 110, []string{"new"}, []string{"ended"})))
-	require.Equal(t, []string{"ended"}, d.rows("SELECT contract_id FROM indexer.lookups"))
+	require.NoError(t, up.Start(ctx, "participant::1", storetest.Scope, 100, false))
+	require.NoError(t, up.Append(ctx, storetest.Scope, life(100, 110, 110, []string{"new"}, []string{"ended"})))
+	require.Equal(t, []string{"ended"}, d.Rows("SELECT contract_id FROM indexer.lookups"))
 	l := d.leadBackfill(d.store())
-	requireProblem(t, func() error { _, err := l.LowerSnapshot().BeginSnapshot(ctx, "", testScope, 101); return err }(), "at offset 100, where indexing began", "at most 100")
-	entries := []ledger.ContractEntry{activeEntry(20, 0, "ended", "sync::1", 0), activeEntry(30, 0, "stays", "sync::1", 2)}
-	progress, err := l.LowerSnapshot().BeginSnapshot(ctx, "", testScope, 100)
+	storetest.RequireProblem(t, func() error { _, err := l.LowerSnapshot().BeginSnapshot(ctx, "", storetest.Scope, 101); return err }(), "at offset 100, where indexing began", "at most 100")
+	entries := []ledger.ContractEntry{storetest.ActiveEntry(20, 0, "ended", "sync::1", 0), storetest.ActiveEntry(30, 0, "stays", "sync::1", 2)}
+	progress, err := l.LowerSnapshot().BeginSnapshot(ctx, "", storetest.Scope, 100)
 	require.NoError(t, err)
 	_, err = l.LowerSnapshot().WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Entries: entries, Last: true})
 	require.NoError(t, err)
 	d.fillState(l)
-	require.Equal(t, "100 100", d.floors())
-	require.Equal(t, []string{"new 110 0", "stays 30 2"}, d.rows("SELECT contract_id, activated_offset, reassignment_counter FROM ledger.active_contracts ORDER BY 1"))
-	require.Equal(t, []string{"20 110"}, d.rows("SELECT activated_offset, deactivated_offset FROM indexer.lifetimes"))
-	require.Empty(t, d.rows("SELECT contract_id FROM indexer.lookups"), "the snapshot has its creation")
+	require.Equal(t, "100 100", d.Floors())
+	require.Equal(t, []string{"new 110 0", "stays 30 2"}, d.Rows("SELECT contract_id, activated_offset, reassignment_counter FROM ledger.active_contracts ORDER BY 1"))
+	require.Equal(t, []string{"20 110"}, d.Rows("SELECT activated_offset, deactivated_offset FROM indexer.lifetimes"))
+	require.Empty(t, d.Rows("SELECT contract_id FROM indexer.lookups"), "the snapshot has its creation")
 	requireNoDerivedDifferences(t, up.store)
 	d.requireCarried(up.store, 100, entries)
-	require.NoError(t, up.Append(ctx, testScope, life(110, 120, 120, nil, []string{"stays"})))
+	require.NoError(t, up.Append(ctx, storetest.Scope, life(110, 120, 120, nil, []string{"stays"})))
 	requireNoDerivedDifferences(t, up.store)
 }
 
@@ -490,35 +436,35 @@ func TestALowerSnapshotWhileLifetimesAreWorkedOut(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	ctx := t.Context()
-	old := activeEntry(20, 0, "old", "sync::1", 0)
+	old := storetest.ActiveEntry(20, 0, "old", "sync::1", 0)
 	up := d.seeded(old)
 	l := d.leadBackfill(d.store())
-	require.NoError(t, l.Fill(ctx, testScope, append(life(0, 30, 20, []string{"old", "brief"}, nil), life(30, 40, 35, []string{"long"}, []string{"brief"})...)))
-	require.NoError(t, l.Fill(ctx, testScope, life(40, 100, 70, nil, []string{"long"})))
+	require.NoError(t, l.Fill(ctx, storetest.Scope, append(life(0, 30, 20, []string{"old", "brief"}, nil), life(30, 40, 35, []string{"long"}, []string{"brief"})...)))
+	require.NoError(t, l.Fill(ctx, storetest.Scope, life(40, 100, 70, nil, []string{"long"})))
 	_, _, done, err := l.FillState(ctx)
 	require.NoError(t, err)
 	require.False(t, done)
-	require.Equal(t, []string{"20 35", "35 70"}, d.rows("SELECT activated_offset, deactivated_offset FROM indexer.lifetimes ORDER BY 1"))
-	progress, err := l.LowerSnapshot().BeginSnapshot(ctx, "", testScope, 40)
+	require.Equal(t, []string{"20 35", "35 70"}, d.Rows("SELECT activated_offset, deactivated_offset FROM indexer.lifetimes ORDER BY 1"))
+	progress, err := l.LowerSnapshot().BeginSnapshot(ctx, "", storetest.Scope, 40)
 	require.NoError(t, err)
 	_, err = l.LowerSnapshot().WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{
-		Entries: []ledger.ContractEntry{old, activeEntry(35, 0, "long", "sync::1", 0)}, Last: true,
+		Entries: []ledger.ContractEntry{old, storetest.ActiveEntry(35, 0, "long", "sync::1", 0)}, Last: true,
 	})
 	require.NoError(t, err)
-	require.Empty(t, d.rows("SELECT 1 FROM indexer.lifetimes"))
+	require.Empty(t, d.Rows("SELECT 1 FROM indexer.lifetimes"))
 	requireNoDerivedDifferences(t, up.store)
-	for d.floors() == "0 100" {
+	for d.Floors() == "0 100" {
 		_, _, done, err = l.FillState(ctx)
 		require.NoError(t, err)
 		require.False(t, done)
 	}
-	require.Equal(t, "0 40", d.floors())
-	require.Equal(t, []string{"35 70"}, d.rows("SELECT activated_offset, deactivated_offset FROM indexer.lifetimes ORDER BY 1"))
+	require.Equal(t, "0 40", d.Floors())
+	require.Equal(t, []string{"35 70"}, d.Rows("SELECT activated_offset, deactivated_offset FROM indexer.lifetimes ORDER BY 1"))
 	requireNoDerivedDifferences(t, up.store)
-	require.Equal(t, "0", d.row("SELECT count(*) FROM indexer.carried_created"), "the events are there")
+	require.Equal(t, "0", d.Row("SELECT count(*) FROM indexer.carried_created"), "the events are there")
 	d.fillState(l)
-	require.Equal(t, "0 0", d.floors())
-	require.Equal(t, []string{"20 35", "35 70"}, d.rows("SELECT activated_offset, deactivated_offset FROM indexer.lifetimes ORDER BY 1"))
+	require.Equal(t, "0 0", d.Floors())
+	require.Equal(t, []string{"20 35", "35 70"}, d.Rows("SELECT activated_offset, deactivated_offset FROM indexer.lifetimes ORDER BY 1"))
 	requireNoDerivedDifferences(t, up.store)
 	d.requireNothingWaits()
 }
@@ -526,7 +472,7 @@ func TestALowerSnapshotWhileLifetimesAreWorkedOut(t *testing.T) {
 // A snapshot that what else is stored contradicts is dropped, and nothing changes.
 func TestALowerSnapshotThatIsContradicted(t *testing.T) {
 	t.Parallel()
-	old := activeEntry(20, 0, "old", "sync::1", 0)
+	old := storetest.ActiveEntry(20, 0, "old", "sync::1", 0)
 	for name, c := range map[string]struct {
 		lower  []ledger.ContractEntry
 		filled []ledger.Page // beside (40, 100]
@@ -534,7 +480,7 @@ func TestALowerSnapshotThatIsContradicted(t *testing.T) {
 	}{
 		"by a later snapshot": {nil, nil, "lacks contract old, which a later snapshot shows as active since offset 20"},
 		"by updates": {
-			[]ledger.ContractEntry{old, activeEntry(35, 0, "unseen", "sync::1", 0)}, []ledger.Page{{From: 30, To: 36}},
+			[]ledger.ContractEntry{old, storetest.ActiveEntry(35, 0, "unseen", "sync::1", 0)}, []ledger.Page{{From: 30, To: 36}},
 			"has contract unseen, created at offset 35 (node 0), and the participant's updates don't show that",
 		},
 	} {
@@ -542,18 +488,18 @@ func TestALowerSnapshotThatIsContradicted(t *testing.T) {
 			t.Parallel()
 			d := newDatabase(t)
 			up, l := d.lowering([]ledger.ContractEntry{old}, c.lower)
-			require.NoError(t, l.Fill(t.Context(), testScope, c.filled))
-			require.NoError(t, l.Fill(t.Context(), testScope, life(40, 100, 70, []string{"brief"}, []string{"brief"})))
+			require.NoError(t, l.Fill(t.Context(), storetest.Scope, c.filled))
+			require.NoError(t, l.Fill(t.Context(), storetest.Scope, life(40, 100, 70, []string{"brief"}, []string{"brief"})))
 			var err error
 			for err == nil {
 				var done bool
 				_, _, done, err = l.FillState(t.Context())
 				require.False(t, done)
 			}
-			requireProblem(t, err, c.says, "another offset with --from")
-			require.Equal(t, "40 100", d.floors())
+			storetest.RequireProblem(t, err, c.says, "another offset with --from")
+			require.Equal(t, "40 100", d.Floors())
 			d.requireNothingWaits()
-			require.Empty(t, d.rows("SELECT 1 FROM indexer.lifetimes"))
+			require.Empty(t, d.Rows("SELECT 1 FROM indexer.lifetimes"))
 			requireNoDerivedDifferences(t, up.store)
 			d.requireCarried(up.store, 100, []ledger.ContractEntry{old})
 			d.fillState(l)
@@ -566,20 +512,20 @@ func TestComparingASnapshotThatWasReplaced(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	ctx := t.Context()
-	entries := []ledger.ContractEntry{activeEntry(20, 0, "old", "sync::1", 0)}
+	entries := []ledger.ContractEntry{storetest.ActiveEntry(20, 0, "old", "sync::1", 0)}
 	up, l := d.lowering(entries, entries)
-	digest, err := up.store.SnapshotRows(ctx, 100)
+	digest, err := Audit.Stored(up.store).SnapshotRows(ctx, 100)
 	require.NoError(t, err)
-	require.NoError(t, l.Fill(ctx, testScope, []ledger.Page{{From: 40, To: 100}}))
+	require.NoError(t, l.Fill(ctx, storetest.Scope, []ledger.Page{{From: 40, To: 100}}))
 	d.fillState(l)
 	const says = "the snapshot at offset 40 took its place"
-	none := func(ledger.Difference) error { return nil }
-	require.ErrorContains(t, up.store.CompareCarried(ctx, 100, 0, entries, func(string) {}, none), says)
-	require.ErrorContains(t, up.store.CarriedAt(ctx, 100, func(string, ledger.Difference) error { return nil }), says)
+	none := func(findings.Difference) error { return nil }
+	require.ErrorContains(t, Audit.Stored(up.store).CompareCarried(ctx, 100, 0, entries, func(string) {}, none), says)
+	require.ErrorContains(t, Audit.Stored(up.store).CarriedAt(ctx, 100, func(string, findings.Difference) error { return nil }), says)
 	r := d.repairs(d.store())
 	require.ErrorContains(t, r.RepairCarried(ctx, 100, 0, entries), says)
 	require.ErrorContains(t, r.DropCarried(ctx, 100, []string{"active 20 0"}), says)
-	ok, err := up.SealSnapshot(ctx, 100, digest, ledger.Comparison{})
+	ok, err := Audit.Sealer(up.store, up.Leader).SealSnapshot(ctx, 100, digest, findings.Comparison{})
 	require.NoError(t, err)
 	require.False(t, ok)
 	d.requireCarried(up.store, 40, entries)
@@ -590,27 +536,27 @@ func TestARepairOfNamesKeepsALowerSnapshot(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	ctx := t.Context()
-	old := activeEntry(20, 0, "old", "sync::1", 0)
+	old := storetest.ActiveEntry(20, 0, "old", "sync::1", 0)
 	old.Active.Created.Observers = []string{"bob"}
 	entries := []ledger.ContractEntry{old}
 	up, l := d.lowering(entries, entries)
 	page := life(101, 110, 110, []string{"new"}, nil)
 	page[0].Updates[0].Created[0].Observers = []string{"bob"}
-	require.NoError(t, up.Append(ctx, testScope, page))
+	require.NoError(t, up.Append(ctx, storetest.Scope, page))
 	repairer := d.repairs(up.store)
-	d.exec("DELETE FROM indexer.created WHERE ledger_offset = 110")
-	require.NoError(t, repairer.RepairUpdates(ctx, testScope, page[0]))
+	d.Exec("DELETE FROM indexer.created WHERE ledger_offset = 110")
+	require.NoError(t, repairer.RepairUpdates(ctx, storetest.Scope, page[0]))
 	kept, err := l.LowerSnapshot().LatestSnapshot(ctx)
 	require.NoError(t, err)
 	require.True(t, kept.Finished)
 
-	d.exec("UPDATE indexer.party_lists SET party_list_ref = 100 + party_list_ref")
+	d.Exec("UPDATE indexer.party_lists SET party_list_ref = 100 + party_list_ref")
 	require.NoError(t, repairer.RepairCopies(ctx))
 	l.Close()
 	l = d.leadBackfill(d.store())
-	require.NoError(t, l.Fill(ctx, testScope, []ledger.Page{{From: 40, To: 100}}))
+	require.NoError(t, l.Fill(ctx, storetest.Scope, []ledger.Page{{From: 40, To: 100}}))
 	d.fillState(l)
-	require.Equal(t, "40 40", d.floors())
+	require.Equal(t, "40 40", d.Floors())
 	d.requireCarried(up.store, 40, entries)
 }
 
@@ -624,18 +570,18 @@ func TestWhichSnapshotWaitsIsKeptTwice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDatabase(t)
-			old := activeEntry(20, 0, "old", "sync::1", 0)
-			up, _ := d.lowering([]ledger.ContractEntry{old}, []ledger.ContractEntry{old, activeEntry(21, 0, "gone", "sync::1", 0)})
-			d.exec(damage)
+			old := storetest.ActiveEntry(20, 0, "old", "sync::1", 0)
+			up, _ := d.lowering([]ledger.ContractEntry{old}, []ledger.ContractEntry{old, storetest.ActiveEntry(21, 0, "gone", "sync::1", 0)})
+			d.Exec(damage)
 			r := d.repairs(up.store)
 			require.NoError(t, r.RepairCopies(t.Context()))
 			require.NoError(t, r.RepairCoverage(t.Context(), nil))
 			require.NoError(t, r.RepairDerived(t.Context(), nil))
-			require.Equal(t, "100 100", d.floors())
+			require.Equal(t, "100 100", d.Floors())
 			d.requireCarried(up.store, 100, []ledger.ContractEntry{old})
 			requireNoDerivedDifferences(t, up.store)
-			require.Equal(t, "40", d.row("SELECT waiting_snapshot FROM indexer.floors"))
-			require.Equal(t, "40", d.row("SELECT s.snapshot_offset FROM indexer.snapshots s WHERE s.snapshot_offset = (SELECT waiting_snapshot FROM indexer.floors)"))
+			require.Equal(t, "40", d.Row("SELECT waiting_snapshot FROM indexer.floors"))
+			require.Equal(t, "40", d.Row("SELECT s.snapshot_offset FROM indexer.snapshots s WHERE s.snapshot_offset = (SELECT waiting_snapshot FROM indexer.floors)"))
 		})
 	}
 }

@@ -9,44 +9,42 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/storetest"
 )
 
 // seeded is a database that began with a snapshot at offset 100, and goes on a little behind it.
 func (d *testDB) seeded(entries ...ledger.ContractEntry) *UpdatesWriter {
-	d.t.Helper()
+	d.T.Helper()
 	l := d.leadUpdates(d.store())
-	progress, err := l.BeginSnapshot(d.t.Context(), "participant::1", testScope, 100)
-	require.NoError(d.t, err)
-	_, err = l.WriteSnapshotPage(d.t.Context(), progress, nil, ledger.SnapshotPage{Last: true, Entries: entries})
-	require.NoError(d.t, err)
-	require.NoError(d.t, l.Append(d.t.Context(), testScope, oneCreation(100, 101)))
+	progress, err := l.BeginSnapshot(d.T.Context(), "participant::1", storetest.Scope, 100)
+	require.NoError(d.T, err)
+	_, err = l.WriteSnapshotPage(d.T.Context(), progress, nil, ledger.SnapshotPage{Last: true, Entries: entries})
+	require.NoError(d.T, err)
+	require.NoError(d.T, l.Append(d.T.Context(), storetest.Scope, storetest.OneCreation(100, 101)))
 	return l
-}
-
-func (d *testDB) floors() string {
-	d.t.Helper()
-	return d.row("SELECT ledger.oldest_offset() || ' ' || coalesce(ledger.state_floor()::text, 'NULL')")
 }
 
 // fillState works until the state floor is where it can be.
 func (d *testDB) fillState(l *BackfillWriter) {
-	d.t.Helper()
+	d.T.Helper()
 	for done := false; !done; {
 		var err error
-		_, _, done, err = l.FillState(d.t.Context())
-		require.NoError(d.t, err)
+		_, _, done, err = l.FillState(d.T.Context())
+		require.NoError(d.T, err)
 	}
 }
 
 // life is a page in which contracts are created, and others archived.
 func life(from, to ledger.Offset, at ledger.Offset, created, archived []string) []ledger.Page {
-	u := newUpdate(at, "sync::1")
+	u := storetest.NewUpdate(at, "sync::1")
 	for i, id := range created {
-		u.Created = append(u.Created, creation(int32(i), id))
+		u.Created = append(u.Created, storetest.Creation(int32(i), id))
 	}
 	for i, id := range archived {
-		u.Archived = append(u.Archived, archival(int32(len(created)+i), id))
+		u.Archived = append(u.Archived, storetest.Archival(int32(len(created)+i), id))
 	}
 	return []ledger.Page{{From: from, To: to, Updates: []ledger.Update{u}}}
 }
@@ -57,17 +55,17 @@ func TestHistoryWindowDeletesTheCarriedRowsOfItsRange(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	ctx := t.Context()
-	kept := activeEntry(20, 0, "kept", "sync::1", 0)
-	replaced := activeEntry(50, 0, "replaced", "sync::1", 0)
+	kept := storetest.ActiveEntry(20, 0, "kept", "sync::1", 0)
+	replaced := storetest.ActiveEntry(50, 0, "replaced", "sync::1", 0)
 	for _, e := range []*ledger.ContractEntry{&kept, &replaced} {
 		e.Active.Created.Argument = ledger.JSON(`"\u0000"`)
-		e.Active.Created.InterfaceViews = []ledger.InterfaceView{{InterfaceID: holdingV1, Value: ledger.JSON(`{}`)}}
+		e.Active.Created.InterfaceViews = []ledger.InterfaceView{{InterfaceID: storetest.HoldingV1, Value: ledger.JSON(`{}`)}}
 	}
 	unknown := ledger.ContractEntry{Unknown: &ledger.UnknownElement{Kind: "JsNovelty", Raw: ledger.JSON(`{"JsNovelty": {"a": "\u0000"}}`)}}
-	up := d.seeded(kept, replaced, unassignedEntry(90, 30, "left", "sync::1", "sync::2"), unknown)
-	digest, err := up.store.SnapshotRows(ctx, 100)
+	up := d.seeded(kept, replaced, storetest.UnassignedEntry(90, 30, "left", "sync::1", "sync::2"), unknown)
+	digest, err := Audit.Stored(up.store).SnapshotRows(ctx, 100)
 	require.NoError(t, err)
-	ok, err := up.SealSnapshot(ctx, 100, digest, ledger.Comparison{})
+	ok, err := Audit.Sealer(up.store, up.Leader).SealSnapshot(ctx, 100, digest, findings.Comparison{})
 	require.NoError(t, err)
 	require.True(t, ok)
 
@@ -75,33 +73,33 @@ func TestHistoryWindowDeletesTheCarriedRowsOfItsRange(t *testing.T) {
 	page := life(40, 60, 50, []string{"replaced"}, nil)
 	page[0].Updates[0].Created[0].Argument = ledger.JSON(`"\u0000"`)
 	page[0].Updates[0].Created[0].InterfaceViews = replaced.Active.Created.InterfaceViews
-	require.NoError(t, l.Fill(ctx, testScope, page))
-	require.Equal(t, []string{"20 kept snapshot", "30 left snapshot", "50 replaced transaction"}, d.rows(
+	require.NoError(t, l.Fill(ctx, storetest.Scope, page))
+	require.Equal(t, []string{"20 kept snapshot", "30 left snapshot", "50 replaced transaction"}, d.Rows(
 		"SELECT ledger_offset, contract_id, origin FROM ledger.created_events WHERE ledger_offset <= 100 ORDER BY 1"))
-	require.Equal(t, []string{"20", "50"}, d.rows("SELECT ledger_offset FROM ledger.interface_views ORDER BY 1"))
-	require.Equal(t, []string{"20", "50", "100"}, d.rows("SELECT ledger_offset FROM ledger.exact_payloads ORDER BY 1"))
-	require.Equal(t, []string{"40 60", "100 101"}, d.coverage())
-	require.Equal(t, "100 100", d.floors(), "what does not reach up to the floor does not lower it")
-	require.Empty(t, d.rows("SELECT stream FROM ledger.verifications"))
+	require.Equal(t, []string{"20", "50"}, d.Rows("SELECT ledger_offset FROM ledger.interface_views ORDER BY 1"))
+	require.Equal(t, []string{"20", "50", "100"}, d.Rows("SELECT ledger_offset FROM ledger.exact_payloads ORDER BY 1"))
+	require.Equal(t, []string{"40 60", "100 101"}, d.Coverage())
+	require.Equal(t, "100 100", d.Floors(), "what does not reach up to the floor does not lower it")
+	require.Empty(t, d.Rows("SELECT stream FROM ledger.verifications"))
 
-	require.NoError(t, l.Fill(ctx, testScope, []ledger.Page{{From: 60, To: 100}}))
-	require.Equal(t, []string{"40 101"}, d.coverage())
-	require.Equal(t, "40 100", d.floors())
-	require.Empty(t, d.rows("SELECT 1 FROM indexer.carried_reassignments"))
-	require.Empty(t, d.rows("SELECT 1 FROM indexer.carried_unknown_elements"))
-	require.Equal(t, []string{"20", "50"}, d.rows("SELECT ledger_offset FROM ledger.exact_payloads ORDER BY 1"))
+	require.NoError(t, l.Fill(ctx, storetest.Scope, []ledger.Page{{From: 60, To: 100}}))
+	require.Equal(t, []string{"40 101"}, d.Coverage())
+	require.Equal(t, "40 100", d.Floors())
+	require.Empty(t, d.Rows("SELECT 1 FROM indexer.carried_reassignments"))
+	require.Empty(t, d.Rows("SELECT 1 FROM indexer.carried_unknown_elements"))
+	require.Equal(t, []string{"20", "50"}, d.Rows("SELECT ledger_offset FROM ledger.exact_payloads ORDER BY 1"))
 
-	var differences []ledger.Difference
-	require.NoError(t, up.store.CompareCarried(ctx, 100, 0, []ledger.ContractEntry{kept, replaced, unassignedEntry(90, 30, "left", "sync::1", "sync::2"), unknown},
-		func(string) {}, collect(&differences)))
-	require.NoError(t, up.store.CompareDerived(ctx, nil, collect(&differences)))
-	_, err = up.store.CompareCoverage(ctx, nil, collect(&differences))
+	var differences []findings.Difference
+	require.NoError(t, Audit.Stored(up.store).CompareCarried(ctx, 100, 0, []ledger.ContractEntry{kept, replaced, storetest.UnassignedEntry(90, 30, "left", "sync::1", "sync::2"), unknown},
+		func(string) {}, storetest.Collect(&differences)))
+	require.NoError(t, Audit.Stored(up.store).CompareDerived(ctx, nil, storetest.Collect(&differences)))
+	_, err = Audit.Stored(up.store).CompareCoverage(ctx, nil, storetest.Collect(&differences))
 	require.NoError(t, err)
 	require.Empty(t, differences)
 
-	require.ErrorIs(t, l.Fill(ctx, testScope, life(40, 60, 50, []string{"replaced"}, nil)), ErrCovered)
-	require.Error(t, l.Fill(ctx, testScope, oneCreation(101, 102)), "above where indexing began")
-	require.Equal(t, "101", d.watermark())
+	require.ErrorIs(t, l.Fill(ctx, storetest.Scope, life(40, 60, 50, []string{"replaced"}, nil)), ErrCovered)
+	require.Error(t, l.Fill(ctx, storetest.Scope, storetest.OneCreation(101, 102)), "above where indexing began")
+	require.Equal(t, "101", d.Watermark())
 }
 
 // What is claimed agrees where nothing was read yet behind the beginning, and history that does not reach up to it was filled in.
@@ -109,10 +107,10 @@ func TestHistoryFilledInBeforeAnythingWasRead(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	up := d.leadUpdates(d.store())
-	require.NoError(t, up.Start(t.Context(), "participant::1", testScope, 100, false))
-	require.NoError(t, d.leadBackfill(d.store()).Fill(t.Context(), testScope, oneCreation(40, 60)))
-	var differences []ledger.Difference
-	holes, err := up.store.CompareCoverage(t.Context(), nil, collect(&differences))
+	require.NoError(t, up.Start(t.Context(), "participant::1", storetest.Scope, 100, false))
+	require.NoError(t, d.leadBackfill(d.store()).Fill(t.Context(), storetest.Scope, storetest.OneCreation(40, 60)))
+	var differences []findings.Difference
+	holes, err := Audit.Stored(up.store).CompareCoverage(t.Context(), nil, storetest.Collect(&differences))
 	require.NoError(t, err)
 	require.Empty(t, holes)
 	require.Empty(t, differences)
@@ -123,11 +121,11 @@ func TestHistoryFilledInBeforeAnythingWasRead(t *testing.T) {
 func TestHistoryWindowThatContradictsTheSnapshot(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	d.seeded(activeEntry(50, 0, "lacking", "sync::1", 0))
+	d.seeded(storetest.ActiveEntry(50, 0, "lacking", "sync::1", 0))
 	l := d.leadBackfill(d.store())
-	requireProblem(t, l.Fill(t.Context(), testScope, life(40, 60, 51, []string{"another"}, nil)), "lacking", "--from")
-	require.Empty(t, d.facts(0, 100))
-	require.Equal(t, []string{"100 101"}, d.coverage())
+	storetest.RequireProblem(t, l.Fill(t.Context(), storetest.Scope, life(40, 60, 51, []string{"another"}, nil)), "lacking", "--from")
+	require.Empty(t, d.Facts(0, 100))
+	require.Equal(t, []string{"100 101"}, d.Coverage())
 }
 
 // What is filled in is never projected into the active contracts; the lifetimes that ended there are worked out when history
@@ -136,29 +134,29 @@ func TestFilledHistoryIsNeverProjectedAgain(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	ctx := t.Context()
-	up := d.seeded(activeEntry(50, 0, "old", "sync::1", 0))
+	up := d.seeded(storetest.ActiveEntry(50, 0, "old", "sync::1", 0))
 	active := func() []string {
-		return d.rows("SELECT contract_id, activated_offset FROM indexer.active_contracts ORDER BY 1")
+		return d.Rows("SELECT contract_id, activated_offset FROM indexer.active_contracts ORDER BY 1")
 	}
 	before := active()
 	l := d.leadBackfill(d.store())
-	require.NoError(t, l.Fill(ctx, testScope, life(40, 100, 50, []string{"old", "brief"}, nil)))
+	require.NoError(t, l.Fill(ctx, storetest.Scope, life(40, 100, 50, []string{"old", "brief"}, nil)))
 	d.fillState(l)
-	require.Equal(t, "40 100", d.floors(), "it is not known what was active at offset 40")
-	require.NoError(t, up.Append(ctx, testScope, life(101, 103, 103, nil, []string{"old"})))
+	require.Equal(t, "40 100", d.Floors(), "it is not known what was active at offset 40")
+	require.NoError(t, up.Append(ctx, storetest.Scope, life(101, 103, 103, nil, []string{"old"})))
 	before = before[:1]
 	require.Equal(t, before, active())
 
-	require.NoError(t, l.Fill(ctx, testScope, life(0, 40, 10, []string{"older"}, []string{"never seen"})))
-	require.Equal(t, "0 100", d.floors())
+	require.NoError(t, l.Fill(ctx, storetest.Scope, life(0, 40, 10, []string{"older"}, []string{"never seen"})))
+	require.Equal(t, "0 100", d.Floors())
 	require.Equal(t, before, active())
-	require.Equal(t, []string{"50 103"}, d.rows("SELECT activated_offset, deactivated_offset FROM indexer.lifetimes"))
+	require.Equal(t, []string{"50 103"}, d.Rows("SELECT activated_offset, deactivated_offset FROM indexer.lifetimes"))
 	d.fillState(l)
-	require.Equal(t, "0 0", d.floors())
+	require.Equal(t, "0 0", d.Floors())
 	require.Equal(t, before, active(), "older and brief are not what the snapshot says: the indexer does not add them")
-	require.Equal(t, []string{"never seen"}, d.rows("SELECT contract_id FROM indexer.lookups"))
-	require.Equal(t, "0", d.row("SELECT count(*) FROM indexer.snapshots"))
-	require.Equal(t, "0", d.row("SELECT count(*) FROM indexer.fill_active"))
+	require.Equal(t, []string{"never seen"}, d.Rows("SELECT contract_id FROM indexer.lookups"))
+	require.Equal(t, "0", d.Row("SELECT count(*) FROM indexer.snapshots"))
+	require.Equal(t, "0", d.Row("SELECT count(*) FROM indexer.fill_active"))
 	_, err := up.Reset(ctx, 99)
 	require.NoError(t, err, "it is known what was active there")
 }
@@ -170,26 +168,26 @@ func TestHistoryTellsWhatWasActive(t *testing.T) {
 	d := newDatabase(t)
 	ctx := t.Context()
 	up := d.leadUpdates(d.store())
-	require.NoError(t, up.Start(ctx, "participant::1", testScope, 100, false))
-	require.NoError(t, up.Append(ctx, testScope, life(100, 110, 110, []string{"new"}, []string{"ended"})))
-	require.Equal(t, []string{"ended"}, d.rows("SELECT contract_id FROM indexer.lookups"))
+	require.NoError(t, up.Start(ctx, "participant::1", storetest.Scope, 100, false))
+	require.NoError(t, up.Append(ctx, storetest.Scope, life(100, 110, 110, []string{"new"}, []string{"ended"})))
+	require.Equal(t, []string{"ended"}, d.Rows("SELECT contract_id FROM indexer.lookups"))
 	l := d.leadBackfill(d.store())
-	require.NoError(t, l.Fill(ctx, testScope, life(30, 100, 60, []string{"stays", "ended"}, nil)))
-	require.Empty(t, d.rows("SELECT contract_id FROM indexer.lookups"), "its creation has come")
-	require.Equal(t, "30 NULL", d.floors())
-	requireProblem(t, func() error { _, err := up.Reset(ctx, 50); return err }(), "at least 100")
-	require.NoError(t, l.Fill(ctx, testScope, life(0, 30, 20, []string{"first"}, nil)))
+	require.NoError(t, l.Fill(ctx, storetest.Scope, life(30, 100, 60, []string{"stays", "ended"}, nil)))
+	require.Empty(t, d.Rows("SELECT contract_id FROM indexer.lookups"), "its creation has come")
+	require.Equal(t, "30 NULL", d.Floors())
+	storetest.RequireProblem(t, func() error { _, err := up.Reset(ctx, 50); return err }(), "at least 100")
+	require.NoError(t, l.Fill(ctx, storetest.Scope, life(0, 30, 20, []string{"first"}, nil)))
 	_, _, done, err := l.FillState(ctx)
 	require.NoError(t, err)
 	require.False(t, done)
-	require.NoError(t, up.Append(ctx, testScope, life(110, 120, 120, nil, []string{"first"})))
+	require.NoError(t, up.Append(ctx, storetest.Scope, life(110, 120, 120, nil, []string{"first"})))
 	d.fillState(l)
-	require.Equal(t, "0 0", d.floors())
-	require.Equal(t, []string{"new", "stays"}, d.rows("SELECT contract_id FROM indexer.active_contracts ORDER BY 1"))
-	require.Equal(t, []string{"20 120", "60 110"}, d.rows("SELECT activated_offset, deactivated_offset FROM indexer.lifetimes ORDER BY 1"))
-	require.NoError(t, up.Append(ctx, testScope, life(120, 130, 130, nil, []string{"stays"})))
-	var differences []ledger.Difference
-	require.NoError(t, up.store.CompareDerived(ctx, nil, collect(&differences)))
+	require.Equal(t, "0 0", d.Floors())
+	require.Equal(t, []string{"new", "stays"}, d.Rows("SELECT contract_id FROM indexer.active_contracts ORDER BY 1"))
+	require.Equal(t, []string{"20 120", "60 110"}, d.Rows("SELECT activated_offset, deactivated_offset FROM indexer.lifetimes ORDER BY 1"))
+	require.NoError(t, up.Append(ctx, storetest.Scope, life(120, 130, 130, nil, []string{"stays"})))
+	var differences []findings.Difference
+	require.NoError(t, Audit.Stored(up.store).CompareDerived(ctx, nil, storetest.Collect(&differences)))
 	require.Empty(t, differences)
 }
 
@@ -204,7 +202,7 @@ func TestTheFloorFollowsWhatIsFilledIn(t *testing.T) {
 	appended := make(chan error, 1)
 	go func() {
 		for at := ledger.Offset(101); at < 160; at++ {
-			if err := up.Append(ctx, testScope, oneCreation(at, at+1)); err != nil {
+			if err := up.Append(ctx, storetest.Scope, storetest.OneCreation(at, at+1)); err != nil {
 				appended <- err
 				return
 			}
@@ -217,7 +215,7 @@ func TestTheFloorFollowsWhatIsFilledIn(t *testing.T) {
 	for half := range 2 {
 		go func() {
 			for _, n := range order[10*half : 10*half+10] {
-				if err := l.Fill(ctx, testScope, oneCreation(ledger.Offset(5*n), ledger.Offset(5*n+5))); err != nil {
+				if err := l.Fill(ctx, storetest.Scope, storetest.OneCreation(ledger.Offset(5*n), ledger.Offset(5*n+5))); err != nil {
 					filled <- fmt.Errorf("%d: %w", n, err)
 					return
 				}
@@ -228,8 +226,8 @@ func TestTheFloorFollowsWhatIsFilledIn(t *testing.T) {
 	require.NoError(t, <-filled)
 	require.NoError(t, <-filled)
 	require.NoError(t, <-appended)
-	require.Equal(t, []string{"0 160"}, d.coverage())
-	require.Equal(t, "0 100", d.floors())
+	require.Equal(t, []string{"0 160"}, d.Coverage())
+	require.Equal(t, "0 100", d.Floors())
 	missing, err := l.Unfilled(ctx, ledger.Range{From: 0, To: 100})
 	require.NoError(t, err)
 	require.Empty(t, missing)
@@ -243,43 +241,43 @@ func TestFillingInBesideTheFirstUpdates(t *testing.T) {
 			t.Parallel()
 			d := newDatabase(t)
 			up := d.leadUpdates(d.store())
-			require.NoError(t, up.Start(t.Context(), "participant::1", testScope, 100, false))
+			require.NoError(t, up.Start(t.Context(), "participant::1", storetest.Scope, 100, false))
 			l := d.leadBackfill(d.store())
 			fill := func(ctx context.Context, tx pgx.Tx) error {
-				if err := l.cover(ctx, tx, testScope, 90, 100); err != nil {
+				if err := l.cover(ctx, tx, storetest.Scope, 90, 100); err != nil {
 					return err
 				}
-				return l.lowerFloor(ctx, tx, testScope, 90, 100)
+				return l.lowerFloor(ctx, tx, storetest.Scope, 90, 100)
 			}
 			index := func(ctx context.Context, tx pgx.Tx) error {
-				if err := up.cover(ctx, tx, testScope, 100, 101); err != nil {
+				if err := up.cover(ctx, tx, storetest.Scope, 100, 101); err != nil {
 					return err
 				}
-				return up.advance(ctx, tx, testScope, 100, 101)
+				return up.advance(ctx, tx, storetest.Scope, 100, 101)
 			}
 			first, second, write, then := l.Leader, up.Leader, fill, index
 			if !fillFirst {
 				first, second, write, then = up.Leader, l.Leader, index, fill
 			}
 			done := make(chan error, 1)
-			require.NoError(t, first.write(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
+			require.NoError(t, first.term.Write(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
 				if err := write(ctx, tx); err != nil {
 					return err
 				}
-				go func() { done <- second.write(t.Context(), then) }()
-				d.waitFor(waiting, 1)
+				go func() { done <- second.term.Write(t.Context(), then) }()
+				d.WaitFor(storetest.Waiting, 1)
 				return nil
 			}))
 			require.NoError(t, <-done)
-			require.Equal(t, []string{"90 101"}, d.coverage())
-			require.Equal(t, "90 NULL", d.floors())
+			require.Equal(t, []string{"90 101"}, d.Coverage())
+			require.Equal(t, "90 NULL", d.Floors())
 		})
 	}
 }
 
 func TestWhatIsUnfilled(t *testing.T) {
 	t.Parallel()
-	c := coveredRanges{{From: 10, To: 20}, {From: 20, To: 25}, {From: 40, To: 50}}
+	c := held.Ranges{{From: 10, To: 20}, {From: 20, To: 25}, {From: 40, To: 50}}
 	for r, want := range map[ledger.Range][]ledger.Range{
 		{From: 0, To: 60}:  {{From: 0, To: 10}, {From: 25, To: 40}, {From: 50, To: 60}},
 		{From: 12, To: 22}: nil,
@@ -287,9 +285,9 @@ func TestWhatIsUnfilled(t *testing.T) {
 		{From: 0, To: 5}:   {{From: 0, To: 5}},
 		{From: 55, To: 60}: {{From: 55, To: 60}},
 	} {
-		require.Equal(t, want, c.missing(r), "%v", r)
+		require.Equal(t, want, c.Missing(r), "%v", r)
 	}
 	for at, want := range map[int64]bool{10: false, 11: true, 20: true, 21: true, 25: true, 26: false, 40: false, 50: true, 51: false} {
-		require.Equal(t, want, c.has(at), "offset %d", at)
+		require.Equal(t, want, c.Has(at), "offset %d", at)
 	}
 }

@@ -26,7 +26,7 @@ func FuzzURL(f *testing.F) {
 			return
 		}
 		defer s.Close()
-		if s.conn.Password == secret && !strings.Contains(s.conn.Host+s.conn.Database, secret) {
+		if s.db.Conn.Password == secret && !strings.Contains(s.db.Conn.Host+s.db.Conn.Database, secret) {
 			require.NotContains(t, s.Address(), secret)
 		}
 	})
@@ -42,7 +42,7 @@ func FuzzIdentifier(f *testing.F) {
 		if name == "" || len(name) > 63 || strings.Contains(name, "\x00") || strings.ToValidUTF8(name, "") != name {
 			return // no name of a database
 		}
-		rows, err := db.conn.Query(t.Context(), "SELECT 1 AS "+pgx.Identifier{name}.Sanitize())
+		rows, err := db.Conn.Query(t.Context(), "SELECT 1 AS "+pgx.Identifier{name}.Sanitize())
 		require.NoError(t, err)
 		defer rows.Close()
 		require.Equal(t, name, rows.FieldDescriptions()[0].Name)

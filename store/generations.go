@@ -6,9 +6,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/tables"
+	"ledgerindexer/store/internal/writing"
 )
 
 // leftoverBlocks is how many blocks of a table, of 8 KiB by default, are cleared in one transaction: some 100,000 rows.
@@ -25,17 +28,17 @@ func (l *TransactionsWriter) BeginGeneration(ctx context.Context, at ledger.Hist
 		next.Leftovers = true
 	}
 	next.ReadAfter = at.LastSeq
-	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := l.holdHistory(ctx, tx, at); err != nil {
 			return err
 		}
-		if err := l.store.queries.BalanceRoundsNote(ctx, tx, dbsqlc.BalanceRoundsNoteParams{Generation: next.ReadAfter}); err != nil {
+		if err := l.store.db.Queries.BalanceRoundsNote(ctx, tx, dbsqlc.BalanceRoundsNoteParams{Generation: next.ReadAfter}); err != nil {
 			return fmt.Errorf("begin the totals of a generation: %w", err)
 		}
-		return l.putHistory(ctx, tx, next, "")
+		return writing.PutHistory(ctx, tx, next, "")
 	})
 	if err != nil {
-		return at, fmt.Errorf("begin to read the transaction history again: %w", refused(err))
+		return at, fmt.Errorf("begin to read the transaction history again: %w", session.Refused(err))
 	}
 	return next, nil
 }
@@ -50,17 +53,20 @@ func (l *TransactionsWriter) ShowGeneration(ctx context.Context, at ledger.Histo
 	}
 	next := at
 	next.Revision, next.ShownAfter, next.ShownTo, next.Leftovers = at.Revision+1, at.ReadAfter, at.LastSeq, true
-	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := l.holdHistory(ctx, tx, at); err != nil {
 			return err
 		}
-		if err := l.store.queries.HistoryPositionPut(ctx, tx, dbsqlc.HistoryPositionPutParams(next)); err != nil {
+		if err := l.store.db.Queries.HistoryPositionPut(ctx, tx, dbsqlc.HistoryPositionPutParams(next)); err != nil {
 			return fmt.Errorf("move the position in the transaction history: %w", err)
 		}
-		return l.store.unseal(ctx, tx, ledger.SealedTransactions, 0)
+		if err := writing.Unseal(ctx, tx, findings.SealedTransactions, 0); err != nil {
+			return err
+		}
+		return writing.NoteRewrite(ctx, tx, findings.SealedTransactions, 0, next.ShownTo, writing.ReadAgain)
 	})
 	if err != nil {
-		return at, fmt.Errorf("show the transaction history that was read again: %w", refused(err))
+		return at, fmt.Errorf("show the transaction history that was read again: %w", session.Refused(err))
 	}
 	return next, nil
 }
@@ -74,28 +80,28 @@ func (l *TransactionsWriter) DropLeftovers(ctx context.Context, at ledger.Histor
 	next.Revision, next.Leftovers = at.Revision+1, false
 	for _, table := range tables.In(tables.Records, tables.Totals) {
 		if err := l.dropLeftoversOf(ctx, &table, at); err != nil {
-			return at, fmt.Errorf("remove rows of %s of readings of the transaction history that are not shown: %w", table.Name, refused(err))
+			return at, fmt.Errorf("remove rows of %s of readings of the transaction history that are not shown: %w", table.Name, session.Refused(err))
 		}
 	}
-	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := l.holdHistory(ctx, tx, at); err != nil {
 			return err
 		}
-		return l.store.queries.HistoryPositionPut(ctx, tx, dbsqlc.HistoryPositionPutParams(next))
+		return l.store.db.Queries.HistoryPositionPut(ctx, tx, dbsqlc.HistoryPositionPutParams(next))
 	})
 	if err != nil {
-		return at, fmt.Errorf("note that nothing is left of other readings of the transaction history: %w", refused(err))
+		return at, fmt.Errorf("note that nothing is left of other readings of the transaction history: %w", session.Refused(err))
 	}
 	return next, nil
 }
 
 func (l *TransactionsWriter) dropLeftoversOf(ctx context.Context, table *tables.Table, at ledger.HistoryPosition) error {
 	for block, blocks := int64(0), int64(1); block < blocks; block += leftoverBlocks {
-		err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
+		err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
 			if err := l.holdHistory(ctx, tx, at); err != nil {
 				return err
 			}
-			if blocks, err = l.store.queries.RelationBlocks(ctx, tx, table.SQL()); err != nil {
+			if blocks, err = l.store.db.Queries.RelationBlocks(ctx, tx, table.SQL()); err != nil {
 				return err
 			}
 			_, err = tx.Exec(ctx, fmt.Sprintf("DELETE FROM %s s WHERE s.ctid >= '(%d,0)' AND s.ctid < '(%d,0)' AND (%s)",

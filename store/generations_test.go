@@ -8,8 +8,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/storetest"
 )
 
 // A reader sees the one generation or the other, as a whole: while the new one is read the old one, and in one snapshot never both.
@@ -25,7 +27,7 @@ func TestGenerationsAreShownAsAWhole(t *testing.T) {
 	require.Equal(t, []string{"1:a", "2:b", "3:c"}, h.stored())
 	require.Equal(t, "x", h.checkpoint(), "where reading goes on")
 
-	reader := h.connect()
+	reader := h.Connect()
 	tx, err := reader.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	require.NoError(t, err)
 	count := func() (n int) {
@@ -39,7 +41,7 @@ func TestGenerationsAreShownAsAWhole(t *testing.T) {
 	h.moved(h.l.DropLeftovers(t.Context(), h.at))
 	require.Equal(t, 3, count(), "a reader's snapshot outlives it")
 	require.NoError(t, tx.Rollback(t.Context()))
-	require.Equal(t, "4", h.row("SELECT count(*) FROM indexer.transactions"))
+	require.Equal(t, "4", h.Row("SELECT count(*) FROM indexer.transactions"))
 	h.append("y")
 	require.Equal(t, []string{"4:c", "5:b", "6:a", "7:x", "8:y"}, h.stored())
 }
@@ -48,20 +50,20 @@ func TestGenerationsAreShownAsAWhole(t *testing.T) {
 func TestAGenerationThatIsGivenUp(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
-	h.appendRecords(transfer(ptr(int64(1)), change("alice", "1", "0")))
+	h.appendRecords(storetest.Transfer(storetest.Ptr(int64(1)), storetest.Change("alice", "1", "0")))
 	h.moved(h.l.BeginGeneration(t.Context(), h.at))
-	h.appendRecords(transfer(ptr(int64(1)), change("alice", "10", "0")), transfer(ptr(int64(2)), change("alice", "10", "0")))
+	h.appendRecords(storetest.Transfer(storetest.Ptr(int64(1)), storetest.Change("alice", "10", "0")), storetest.Transfer(storetest.Ptr(int64(2)), storetest.Change("alice", "10", "0")))
 	h.moved(h.l.BeginGeneration(t.Context(), h.at))
 	require.True(t, h.at.Leftovers)
 	h.moved(h.l.DropLeftovers(t.Context(), h.at))
-	require.Equal(t, "1", h.row("SELECT count(*) FROM indexer.transactions"))
-	require.Equal(t, "1", h.row("SELECT ledger.reported_balance_at('alice', 1)::text"), "what is shown stays")
-	h.appendRecords(transfer(ptr(int64(1)), change("alice", "100", "0")))
+	require.Equal(t, "1", h.Row("SELECT count(*) FROM indexer.transactions"))
+	require.Equal(t, "1", h.Row("SELECT ledger.reported_balance_at('alice', 1)::text"), "what is shown stays")
+	h.appendRecords(storetest.Transfer(storetest.Ptr(int64(1)), storetest.Change("alice", "100", "0")))
 	h.moved(h.l.ShowGeneration(t.Context(), h.at))
-	require.Equal(t, "100", h.row("SELECT ledger.reported_balance_at('alice', 1)::text"))
-	require.Equal(t, []string{"4"}, h.rows("SELECT seq FROM ledger.transactions"))
+	require.Equal(t, "100", h.Row("SELECT ledger.reported_balance_at('alice', 1)::text"))
+	require.Equal(t, []string{"4"}, h.Rows("SELECT seq FROM ledger.transactions"))
 	h.moved(h.l.DropLeftovers(t.Context(), h.at))
-	require.Equal(t, "1 1 1 1", h.row(`SELECT (SELECT count(*) FROM indexer.balance_totals) || ' ' || (SELECT count(*) FROM indexer.latest_totals)
+	require.Equal(t, "1 1 1 1", h.Row(`SELECT (SELECT count(*) FROM indexer.balance_totals) || ' ' || (SELECT count(*) FROM indexer.latest_totals)
 		|| ' ' || (SELECT count(*) FROM indexer.balance_rounds) || ' ' || (SELECT count(*) FROM indexer.party_transfers)`))
 }
 
@@ -70,7 +72,7 @@ func TestAnEventIDThatIsStoredIsNotNew(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	h.append("a", "b")
-	batch := batchOf(recordsOf([]string{"c", "a"}))
+	batch := storetest.BatchOf(storetest.RecordsOf([]string{"c", "a"}))
 	batch.New = []string{"c", "a"}
 	_, err := h.l.AppendTransactions(t.Context(), h.at, nil, batch)
 	var known *ledger.KnownEventIDError
@@ -89,22 +91,22 @@ func TestSealsBeginAgainWithAGeneration(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	h.append("a", "b")
-	_, err := h.l.SealRecords(t.Context(), 0, recordsOf([]string{"a", "b"}))
+	_, err := Audit.Sealer(h.l.store, h.l.Leader).SealRecords(t.Context(), 0, storetest.RecordsOf([]string{"a", "b"}))
 	require.NoError(t, err)
-	require.Equal(t, "2", h.row("SELECT ledger.verified_seq()"))
+	require.Equal(t, "2", h.Row("SELECT ledger.verified_seq()"))
 	h.moved(h.l.BeginGeneration(t.Context(), h.at))
 	h.append("b", "a")
-	require.Equal(t, "2", h.row("SELECT ledger.verified_seq()"))
+	require.Equal(t, "2", h.Row("SELECT ledger.verified_seq()"))
 	h.moved(h.l.ShowGeneration(t.Context(), h.at))
-	require.Equal(t, "2", h.row("SELECT ledger.verified_seq()"))
-	require.Empty(t, h.rows("SELECT FROM ledger.verifications"))
-	w, err := h.l.store.NextWindow(t.Context(), ledger.SealedTransactions, 10, 0, 0)
+	require.Equal(t, "2", h.Row("SELECT ledger.verified_seq()"))
+	require.Empty(t, h.Rows("SELECT FROM ledger.verifications"))
+	w, err := Audit.Stored(h.l.store).NextWindow(t.Context(), findings.SealedTransactions, 10, 0, 0)
 	require.NoError(t, err)
-	require.Equal(t, &ledger.Window{From: 2, To: 4}, w)
-	c, err := h.l.SealRecords(t.Context(), 2, recordsOf([]string{"b", "a"}))
+	require.Equal(t, &findings.Window{From: 2, To: 4}, w)
+	c, err := Audit.Sealer(h.l.store, h.l.Leader).SealRecords(t.Context(), 2, storetest.RecordsOf([]string{"b", "a"}))
 	require.NoError(t, err)
 	require.Zero(t, c.Differences)
-	require.Equal(t, "4", h.row("SELECT ledger.verified_seq()"))
+	require.Equal(t, "4", h.Row("SELECT ledger.verified_seq()"))
 }
 
 // The switch happens wholly or not at all: what refuses the last of its statements leaves the old generation shown and sealed.
@@ -112,7 +114,7 @@ func TestTheSwitchOfGenerationsIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	h.append("a")
-	_, err := h.l.SealRecords(t.Context(), 0, recordsOf([]string{"a"}))
+	_, err := Audit.Sealer(h.l.store, h.l.Leader).SealRecords(t.Context(), 0, storetest.RecordsOf([]string{"a"}))
 	require.NoError(t, err)
 	h.moved(h.l.BeginGeneration(t.Context(), h.at))
 	h.append("b")
@@ -121,24 +123,24 @@ func TestTheSwitchOfGenerationsIsAllOrNothing(t *testing.T) {
 		"CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION USING ERRCODE = ''57P01''; END'; " +
 			"CREATE TRIGGER refused BEFORE DELETE ON indexer.verifications EXECUTE FUNCTION refuse()",
 	} {
-		h.exec(refuse)
+		h.Exec(refuse)
 		at, err := h.l.ShowGeneration(t.Context(), h.at)
 		require.Error(t, err)
 		require.Equal(t, h.at, at)
 		require.Equal(t, []string{"1:a"}, h.stored())
-		require.Equal(t, "1", h.row("SELECT ledger.verified_seq()"))
-		h.exec("ALTER TABLE indexer.history_position DROP CONSTRAINT IF EXISTS refused")
+		require.Equal(t, "1", h.Row("SELECT ledger.verified_seq()"))
+		h.Exec("ALTER TABLE indexer.history_position DROP CONSTRAINT IF EXISTS refused")
 	}
-	h.exec("DROP TRIGGER refused ON indexer.verifications")
+	h.Exec("DROP TRIGGER refused ON indexer.verifications")
 	h.moved(h.l.ShowGeneration(t.Context(), h.at))
 	require.Equal(t, []string{"2:b"}, h.stored())
-	require.Empty(t, h.rows("SELECT FROM ledger.verifications"))
+	require.Empty(t, h.Rows("SELECT FROM ledger.verifications"))
 }
 
 // Removing leftovers that was cut short is finished by the next try. Until then nobody sees them.
 func TestLeftoversAreDroppedAfterACut(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "writes very many rows")
 	h := newHistory(t)
 	h.append("a")
 	h.moved(h.l.BeginGeneration(t.Context(), h.at))
@@ -146,8 +148,8 @@ func TestLeftoversAreDroppedAfterACut(t *testing.T) {
 	h.moved(h.l.ShowGeneration(t.Context(), h.at))
 	// More blocks of taps than are cleared at once, all but the last record's of a generation that was given up.
 	const rows = 300_000
-	h.exec("INSERT INTO indexer.taps (seq, date, owner, amount) SELECT -i, now(), 'alice', 1 FROM generate_series(1, $1) i", rows)
-	held := h.connect()
+	h.Exec("INSERT INTO indexer.taps (seq, date, owner, amount) SELECT -i, now(), 'alice', 1 FROM generate_series(1, $1) i", rows)
+	held := h.Connect()
 	tx, err := held.Begin(t.Context())
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), "SELECT FROM indexer.taps WHERE seq = $1 FOR UPDATE", -rows)
@@ -158,16 +160,16 @@ func TestLeftoversAreDroppedAfterACut(t *testing.T) {
 		_, err := h.l.DropLeftovers(ctx, h.at)
 		ended <- err
 	}()
-	h.waitFor(waiting, 1)
+	h.WaitFor(storetest.Waiting, 1)
 	cut()
 	require.ErrorIs(t, <-ended, context.Canceled)
 	require.NoError(t, tx.Rollback(t.Context()))
-	left := h.row("SELECT count(*) FROM indexer.taps")
+	left := h.Row("SELECT count(*) FROM indexer.taps")
 	require.NotEqual(t, "1", left)
 	require.NotEqual(t, strconv.Itoa(rows+2), left, "what was removed stays so")
 	require.Equal(t, []string{"2:b"}, h.stored())
 
 	h.moved(h.l.DropLeftovers(t.Context(), h.at))
-	require.Equal(t, "1", h.row("SELECT count(*) FROM indexer.taps"))
+	require.Equal(t, "1", h.Row("SELECT count(*) FROM indexer.taps"))
 	require.False(t, h.at.Leftovers)
 }

@@ -5,32 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/rows"
 )
 
 // historyLimit is how many events of a contract are read: one that lives long can be exercised millions of times.
 const historyLimit = 1000
-
-// Extent is how much of the ledger a database holds.
-type Extent struct {
-	Started      bool           // false: nothing was indexed, and the other fields say nothing
-	Watermark    ledger.Offset  // everything up to here is stored and shown
-	HistoryFloor ledger.Offset  // events after here are complete
-	StateFloor   *ledger.Offset // from here on it is known what is active; nil: nowhere
-
-	// ProjectedFrom is from where on active contracts and lifetimes are worked out: of what is active there, those are known
-	// that were active at a state floor.
-	ProjectedFrom ledger.Offset
-}
 
 // ContractHistory is what a database knows of a contract, up to the watermark.
 type ContractHistory struct {
@@ -107,9 +94,9 @@ type ContractLookup struct {
 // known. All is read in one snapshot of the database.
 func (s *Store) ContractHistory(ctx context.Context, contractID string) (ContractHistory, error) {
 	var h ContractHistory
-	err := s.readOnly(ctx, func(tx pgx.Tx) error {
+	err := s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		var err error
-		if h.Extent, err = s.extent(ctx, tx); err != nil || !h.Started || !textHolds(contractID) {
+		if h.Extent, err = held.Read(ctx, s.db, tx); err != nil || !h.Started || !rows.TextHolds(contractID) {
 			return err
 		}
 		if err := s.contractEvents(ctx, tx, contractID, &h); err != nil {
@@ -126,26 +113,8 @@ func (s *Store) ContractHistory(ctx context.Context, contractID string) (Contrac
 	return h, err
 }
 
-// textHolds says whether a text can be in the database at all.
-func textHolds(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }
-
-func (s *Store) extent(ctx context.Context, db dbsqlc.DBTX) (Extent, error) {
-	watermark, started, err := s.watermark(ctx, db)
-	if err != nil || !started {
-		return Extent{}, err
-	}
-	floors, err := s.queries.FloorsGet(ctx, db, StreamUpdates)
-	if err != nil {
-		return Extent{}, fmt.Errorf("read the floors: %w", err)
-	}
-	return Extent{
-		Started: true, Watermark: watermark, HistoryFloor: ledger.Offset(floors.HistoryFloor), StateFloor: (*ledger.Offset)(floors.StateFloor),
-		ProjectedFrom: ledger.Offset(floors.ProjectedFrom),
-	}, nil
-}
-
 func (s *Store) contractEvents(ctx context.Context, db dbsqlc.DBTX, contractID string, h *ContractHistory) error {
-	rows, err := s.queries.ContractEvents(ctx, db, dbsqlc.ContractEventsParams{ContractID: contractID, Most: historyLimit + 1})
+	rows, err := s.db.Queries.ContractEvents(ctx, db, dbsqlc.ContractEventsParams{ContractID: contractID, Most: historyLimit + 1})
 	if err != nil {
 		return err
 	}
@@ -161,7 +130,7 @@ func (s *Store) contractEvents(ctx context.Context, db dbsqlc.DBTX, contractID s
 			Target: r.TargetSynchronizerID, ReassignmentID: r.ReassignmentID, ReassignmentCounter: r.ReassignmentCounter,
 		})
 	}
-	stored, err := s.queries.ContractStored(ctx, db, contractID)
+	stored, err := s.db.Queries.ContractStored(ctx, db, contractID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
@@ -174,7 +143,7 @@ func (s *Store) contractEvents(ctx context.Context, db dbsqlc.DBTX, contractID s
 }
 
 func (s *Store) contractState(ctx context.Context, db dbsqlc.DBTX, contractID string, h *ContractHistory) error {
-	active, err := s.queries.ContractActive(ctx, db, contractID)
+	active, err := s.db.Queries.ContractActive(ctx, db, contractID)
 	if err != nil {
 		return err
 	}
@@ -189,7 +158,7 @@ func (s *Store) contractState(ctx context.Context, db dbsqlc.DBTX, contractID st
 	for _, e := range h.Events {
 		ends = append(ends, int64(e.Offset))
 	}
-	lifetimes, err := s.queries.ContractLifetimes(ctx, db, dbsqlc.ContractLifetimesParams{
+	lifetimes, err := s.db.Queries.ContractLifetimes(ctx, db, dbsqlc.ContractLifetimesParams{
 		ContractID: contractID, DeactivatedOffsets: slices.Compact(ends),
 	})
 	if err != nil {
@@ -205,7 +174,7 @@ func (s *Store) contractState(ctx context.Context, db dbsqlc.DBTX, contractID st
 }
 
 func (s *Store) contractLookup(ctx context.Context, db dbsqlc.DBTX, contractID string, h *ContractHistory) error {
-	row, err := s.queries.ContractLookup(ctx, db, contractID)
+	row, err := s.db.Queries.ContractLookup(ctx, db, contractID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/storetest"
 )
 
 // journal tells what is known of a contract, one line for each thing.
@@ -52,24 +53,24 @@ func TestContractHistory(t *testing.T) {
 	}
 	require.Equal(t, ContractHistory{}, history("c"), "nothing was indexed")
 	l := d.started()
-	born, moved, there, used, gone := newUpdate(10, "sync::1"), newUpdate(20, "sync::1"), newUpdate(30, "sync::2"), newUpdate(40, "sync::2"), newUpdate(50, "sync::2")
+	born, moved, there, used, gone := storetest.NewUpdate(10, "sync::1"), storetest.NewUpdate(20, "sync::1"), storetest.NewUpdate(30, "sync::2"), storetest.NewUpdate(40, "sync::2"), storetest.NewUpdate(50, "sync::2")
 	odd := "quote ' \\ \x01 é"
 	for i, id := range []string{"c", odd, "transient", "seen"} {
-		born.Created = append(born.Created, creation(int32(i), id))
+		born.Created = append(born.Created, storetest.Creation(int32(i), id))
 	}
-	born.Created[3].ACSDelta = ptr(false)
-	born.Archived = append(born.Archived, archival(4, "transient"))
-	unassign(&moved, 0, "c", "sync::1", "sync::2", 1)
-	assign(&there, 0, "c", "sync::1", "sync::2", 1)
+	born.Created[3].ACSDelta = storetest.Ptr(false)
+	born.Archived = append(born.Archived, storetest.Archival(4, "transient"))
+	storetest.Unassign(&moved, 0, "c", "sync::1", "sync::2", 1)
+	storetest.Assign(&there, 0, "c", "sync::1", "sync::2", 1)
 	exercise := func(nodeID int32, contractID string, consuming bool) ledger.ExercisedEvent {
 		return ledger.ExercisedEvent{
-			NodeID: nodeID, ContractID: contractID, TemplateID: testTemplate, PackageName: "asset", Choice: "Use", InterfaceID: ptr("pkg:I:Usable"),
-			Consuming: consuming, ACSDelta: ptr(consuming),
+			NodeID: nodeID, ContractID: contractID, TemplateID: storetest.Template, PackageName: "asset", Choice: "Use", InterfaceID: storetest.Ptr("pkg:I:Usable"),
+			Consuming: consuming, ACSDelta: storetest.Ptr(consuming),
 		}
 	}
 	used.Exercised = []ledger.ExercisedEvent{exercise(1, "c", false), exercise(2, "c", false), exercise(3, "never created", false)}
 	gone.Exercised = []ledger.ExercisedEvent{exercise(0, "c", true)}
-	require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{{To: 45, Updates: []ledger.Update{born, moved, there, used}}}))
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{{To: 45, Updates: []ledger.Update{born, moved, there, used}}}))
 
 	before := []string{
 		"10/0 created transaction update-10 sync::1 pkg-1:Main:Asset acs_delta true",
@@ -81,14 +82,14 @@ func TestContractHistory(t *testing.T) {
 	}
 	h := history("c")
 	require.Equal(t, append(before, "active on sync::2 since 30/0 counter 1", "lived on sync::1 from 10/0 until 20"), journal(h))
-	require.Equal(t, Extent{Started: true, Watermark: 45, StateFloor: ptr(ledger.Offset(0))}, h.Extent)
+	require.Equal(t, Extent{Started: true, Watermark: 45, StateFloor: storetest.Ptr(ledger.Offset(0))}, h.Extent)
 	require.Equal(t, &ledger.Contract{
-		ContractID: "c", TemplateID: testTemplate, PackageName: "asset", Argument: ledger.JSON(`{"amount": "1.0"}`), Signatories: []string{"alice"},
-		CreatedAt: testTime("2025-01-02T03:04:05Z"),
+		ContractID: "c", TemplateID: storetest.Template, PackageName: "asset", Argument: ledger.JSON(`{"amount": "1.0"}`), Signatories: []string{"alice"},
+		CreatedAt: storetest.Time("2025-01-02T03:04:05Z"),
 	}, h.Contract)
-	require.Equal(t, testTime("2025-01-02T03:04:05.123456Z"), h.Events[0].RecordTime)
+	require.Equal(t, storetest.Time("2025-01-02T03:04:05.123456Z"), h.Events[0].RecordTime)
 
-	require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{{From: 45, To: 60, Updates: []ledger.Update{gone}}}))
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{{From: 45, To: 60, Updates: []ledger.Update{gone}}}))
 	h = history("c")
 	require.Equal(t, append(before, "50/0 exercised update-50 sync::2 pkg-1:Main:Asset Use pkg:I:Usable consuming true acs_delta true",
 		"50/0 archived update-50 sync::2 pkg-1:Main:Asset acs_delta true",
@@ -110,7 +111,7 @@ func TestContractHistory(t *testing.T) {
 		require.True(t, h.Started)
 	}
 	// Beyond the watermark nothing is told.
-	d.exec("UPDATE indexer.checkpoints SET ledger_offset = 35")
+	d.Exec("UPDATE indexer.checkpoints SET ledger_offset = 35")
 	require.Equal(t, append(before[:4:4], "lived on sync::1 from 10/0 until 20"), journal(history("c")))
 	h = history("never created")
 	require.False(t, h.Known())
@@ -121,21 +122,21 @@ func TestContractHistoryIsBounded(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	l := d.started()
-	born, used := newUpdate(1, "sync::1"), newUpdate(2, "sync::1")
-	born.Created = []ledger.CreatedEvent{creation(0, "c")}
+	born, used := storetest.NewUpdate(1, "sync::1"), storetest.NewUpdate(2, "sync::1")
+	born.Created = []ledger.CreatedEvent{storetest.Creation(0, "c")}
 	for i := range int32(historyLimit + 5) {
 		used.Exercised = append(used.Exercised, ledger.ExercisedEvent{
-			NodeID: i, ContractID: "c", TemplateID: testTemplate, PackageName: "asset", Choice: "Use", Consuming: i == historyLimit+4,
+			NodeID: i, ContractID: "c", TemplateID: storetest.Template, PackageName: "asset", Choice: "Use", Consuming: i == historyLimit+4,
 		})
 	}
-	require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{{To: 2, Updates: []ledger.Update{born, used}}}))
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{{To: 2, Updates: []ledger.Update{born, used}}}))
 	h, err := l.store.ContractHistory(t.Context(), "c")
 	require.NoError(t, err)
 	require.True(t, h.Older)
 	require.Len(t, h.Events, historyLimit)
 	require.Equal(t, EventArchived, h.Events[historyLimit-1].Kind)
 	require.EqualValues(t, historyLimit+4, h.Events[historyLimit-1].NodeID)
-	require.Equal(t, []ContractLifetime{{SynchronizerID: ptr("sync::1"), Activated: 1, Deactivated: 2}}, h.Lifetimes)
+	require.Equal(t, []ContractLifetime{{SynchronizerID: storetest.Ptr("sync::1"), Activated: 1, Deactivated: 2}}, h.Lifetimes)
 	require.NotNil(t, h.Contract)
 }
 
@@ -144,9 +145,9 @@ func TestContractHistoryOfSnapshotAndLookup(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	l := d.leadUpdates(d.store())
-	progress, err := l.BeginSnapshot(t.Context(), "participant::1", testScope, 100)
+	progress, err := l.BeginSnapshot(t.Context(), "participant::1", storetest.Scope, 100)
 	require.NoError(t, err)
-	c := creation(3, "carried")
+	c := storetest.Creation(3, "carried")
 	c.Offset, c.Origin = 40, ledger.OriginSnapshot
 	_, err = l.WriteSnapshotPage(t.Context(), progress, nil, ledger.SnapshotPage{Last: true, Entries: []ledger.ContractEntry{
 		{Active: &ledger.ActiveContract{Created: c, SynchronizerID: "sync::1", ReassignmentCounter: 2}},
@@ -158,18 +159,18 @@ func TestContractHistoryOfSnapshotAndLookup(t *testing.T) {
 	require.EqualValues(t, 100, h.HistoryFloor)
 	require.False(t, h.Events[0].RecordTime.Valid)
 
-	gone := newUpdate(110, "sync::1")
-	gone.Archived = []ledger.ArchivedEvent{archival(0, "older"), archival(1, "unheard of")}
-	require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{{From: 100, To: 110, Updates: []ledger.Update{gone}}}))
+	gone := storetest.NewUpdate(110, "sync::1")
+	gone.Archived = []ledger.ArchivedEvent{storetest.Archival(0, "older"), storetest.Archival(1, "unheard of")}
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{{From: 100, To: 110, Updates: []ledger.Update{gone}}}))
 	h, err = l.store.ContractHistory(t.Context(), "older")
 	require.NoError(t, err)
 	require.Equal(t, &ContractLookup{Status: "wanted", Offset: 110}, h.Lookup)
 	require.Nil(t, h.Contract)
 	found := ledger.Contract{
-		ContractID: "older", TemplateID: testTemplate, PackageName: "asset", Argument: ledger.JSON(`{"a": 1}`), Signatories: []string{"alice"},
-		Observers: []string{}, WitnessParties: []string{}, CreatedAt: testTime("2025-01-02T03:04:05Z"),
+		ContractID: "older", TemplateID: storetest.Template, PackageName: "asset", Argument: ledger.JSON(`{"a": 1}`), Signatories: []string{"alice"},
+		Observers: []string{}, WitnessParties: []string{}, CreatedAt: storetest.Time("2025-01-02T03:04:05Z"),
 	}
-	at := testTime("2025-03-04T05:06:07Z").Time
+	at := storetest.Time("2025-03-04T05:06:07Z").Time
 	require.NoError(t, l.SaveLookups(t.Context(), []ledger.Lookup{
 		{ContractID: "older", At: at, Status: ledger.LookupFound, Contract: &found}, {ContractID: "unheard of", At: at, Status: ledger.LookupUnusable, Reason: "nonsense"},
 	}))
@@ -202,13 +203,13 @@ func TestScope(t *testing.T) {
 	require.Equal(t, scope, stored)
 
 	var problem *ledger.Problem
-	d.exec(`UPDATE indexer.scopes SET definition = definition || '{"since": "a later release"}', scope = 'of a later release'`)
+	d.Exec(`UPDATE indexer.scopes SET definition = definition || '{"since": "a later release"}', scope = 'of a later release'`)
 	_, _, err = s.Scope(t.Context())
 	require.ErrorAs(t, err, &problem)
-	d.exec(`UPDATE indexer.scopes SET definition = '[]'`)
+	d.Exec(`UPDATE indexer.scopes SET definition = '[]'`)
 	_, _, err = s.Scope(t.Context())
 	require.ErrorAs(t, err, &problem)
-	d.exec(`INSERT INTO indexer.scopes (scope, definition) VALUES ('another', '{}')`)
+	d.Exec(`INSERT INTO indexer.scopes (scope, definition) VALUES ('another', '{}')`)
 	_, _, err = s.Scope(t.Context())
 	require.ErrorContains(t, err, "2 scopes")
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/storetest"
 )
 
 // Whatever a contract says, the relations can be read, and show what is readable of it.
@@ -15,7 +16,7 @@ func TestHoldingsHostile(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	l := d.started()
-	u := newUpdate(1, "sync::1")
+	u := storetest.NewUpdate(1, "sync::1")
 	values := []string{
 		`null`, `true`, `7`, `"text"`, `[]`, `{}`, `[{"owner": "alice"}]`, `"\u0000"`, `{"$exact": "x"}`,
 		`{"owner": 7, "amount": 7, "instrumentId": 7, "lock": 7, "meta": 7, "account": 7, "amulet": 7, "dso": 7}`,
@@ -43,11 +44,11 @@ func TestHoldingsHostile(t *testing.T) {
 	}
 	for _, value := range values {
 		if !strings.HasPrefix(value, `"\u0000`) { // the rest is JSON that jsonb takes
-			d.exec("SELECT $1::jsonb", value)
+			d.Exec("SELECT $1::jsonb", value)
 		}
 		id := fmt.Sprintf("%03d", len(u.Created))
 		next := func() int32 { return int32(len(u.Created)) }
-		u.Created = append(u.Created, tokenCreation(next(), id+" v1", view(holdingV1, value)))
+		u.Created = append(u.Created, tokenCreation(next(), id+" v1", view(storetest.HoldingV1, value)))
 		u.Created = append(u.Created, tokenCreation(next(), id+" v2", view(holdingV2, value)))
 		u.Created = append(u.Created, amuletCreation(next(), id+" amulet", "Amulet", value))
 		u.Created = append(u.Created, amuletCreation(next(), id+" locked", "LockedAmulet", value))
@@ -55,17 +56,17 @@ func TestHoldingsHostile(t *testing.T) {
 	d.append(l, 0, u)
 	require.Len(t, d.holdings("ledger.holdings"), len(u.Created), "each is shown")
 	require.Equal(t, d.holdings("ledger.holdings"), d.holdings("ledger.holdings_at(1)"))
-	require.NotEmpty(t, d.rows("SELECT h::text FROM ledger.holding_totals h"))
-	require.Empty(t, d.rows("SELECT contract_id FROM ledger.holdings WHERE locked_until IS NOT NULL OR created_round IS NOT NULL OR holding_fee_rate IS NOT NULL"))
-	require.Equal(t, []string{"1", "7"}, d.rows("SELECT DISTINCT amount::text FROM ledger.holdings WHERE amount IS NOT NULL ORDER BY 1"))
-	require.Equal(t, []string{"alice"}, d.rows("SELECT DISTINCT owner FROM ledger.holdings WHERE owner <> ''"))
+	require.NotEmpty(t, d.Rows("SELECT h::text FROM ledger.holding_totals h"))
+	require.Empty(t, d.Rows("SELECT contract_id FROM ledger.holdings WHERE locked_until IS NOT NULL OR created_round IS NOT NULL OR holding_fee_rate IS NOT NULL"))
+	require.Equal(t, []string{"1", "7"}, d.Rows("SELECT DISTINCT amount::text FROM ledger.holdings WHERE amount IS NOT NULL ORDER BY 1"))
+	require.Equal(t, []string{"alice"}, d.Rows("SELECT DISTINCT owner FROM ledger.holdings WHERE owner <> ''"))
 }
 
 // What a ledger does write is read, at its bounds too.
 func TestHoldingsCasts(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	d.exec("SET timezone = 'UTC'")
+	d.Exec("SET timezone = 'UTC'")
 	for query, want := range map[string]string{
 		"SELECT indexer.decimal_of('-0012.3400')::text":                                             "-12.3400",
 		"SELECT indexer.decimal_of(repeat('9', 100))::text":                                         strings.Repeat("9", 100),
@@ -85,14 +86,14 @@ func TestHoldingsCasts(t *testing.T) {
 		"SELECT indexer.holding_version('p:Splice.Api.Token.HoldingV1:Holdings') IS NULL":           "true",
 		"SELECT timestamptz '9999-12-31' + indexer.duration_of('9000000000000000') > '10285-01-01'": "true",
 	} {
-		require.Equal(t, want, d.row(query), query)
+		require.Equal(t, want, d.Row(query), query)
 	}
 	// Every day there is, and none that is not.
-	require.Equal(t, "0", d.row(`SELECT count(*) FROM generate_series(date '1995-01-01', date '2005-01-01', interval '1 day') day
+	require.Equal(t, "0", d.Row(`SELECT count(*) FROM generate_series(date '1995-01-01', date '2005-01-01', interval '1 day') day
 		WHERE indexer.time_of(to_char(day, 'YYYY-MM-DD') || 'T00:00:00Z') IS DISTINCT FROM day AT TIME ZONE 'UTC'`))
-	require.Equal(t, "366", d.row(`SELECT count(*) FROM generate_series(1, 12) month, generate_series(1, 31) day
+	require.Equal(t, "366", d.Row(`SELECT count(*) FROM generate_series(1, 12) month, generate_series(1, 31) day
 		WHERE indexer.time_of(format('2004-%s-%sT00:00:00Z', lpad(month::text, 2, '0'), lpad(day::text, 2, '0'))) IS NOT NULL`))
-	require.Equal(t, "2424", d.row(`SELECT count(*) FROM generate_series(0, 9999) year
+	require.Equal(t, "2424", d.Row(`SELECT count(*) FROM generate_series(0, 9999) year
 		WHERE indexer.time_of(lpad(year::text, 4, '0') || '-02-29T00:00:00Z') IS NOT NULL`), "leap years")
 }
 
@@ -107,11 +108,11 @@ func TestHoldingsForged(t *testing.T) {
 	fake.TemplateID, fake.Signatories = "pkg-fake:Splice.Amulet:Amulet", []string{"mallory"}
 	named := amuletCreation(4, "named alike", "Amulet", amuletPayload)
 	named.PackageName = "not-splice-amulet"
-	unsigned := tokenCreation(5, "nobody's", view(holdingV1, `{"owner": "mallory", "amount": "1"}`))
-	u := newUpdate(1, "sync::1")
+	unsigned := tokenCreation(5, "nobody's", view(storetest.HoldingV1, `{"owner": "mallory", "amount": "1"}`))
+	u := storetest.NewUpdate(1, "sync::1")
 	u.Created = []ledger.CreatedEvent{
 		amuletCreation(0, "amulet", "Amulet", strings.ReplaceAll(amuletPayload, "alice", "mallory")),
-		tokenCreation(1, "token", view(holdingV1, valueV1("mallory", "1", "null"))),
+		tokenCreation(1, "token", view(storetest.HoldingV1, valueV1("mallory", "1", "null"))),
 		forged, fake, named, unsigned,
 	}
 	d.append(l, 0, u)
@@ -119,7 +120,7 @@ func TestHoldingsForged(t *testing.T) {
 		"mallory|Amulet|dso|false|7.5|1", "mallory|Amulet|dso|true|7.5|1",
 		"mallory|Token|admin|false|1000|1", "mallory|Token|admin|true|1|1",
 		"mallory|||false|1|1",
-	}, d.rows(`SELECT concat_ws('|', owner, coalesce(instrument, ''), coalesce(instrument_admin, ''), admin_signed::text, amount, contracts)
+	}, d.Rows(`SELECT concat_ws('|', owner, coalesce(instrument, ''), coalesce(instrument_admin, ''), admin_signed::text, amount, contracts)
 		FROM ledger.holding_totals ORDER BY instrument, admin_signed`))
-	require.Equal(t, []string{"pkg-fake:Splice.Api.Token.HoldingV1:Holding"}, d.rows("SELECT source FROM ledger.holdings WHERE contract_id = 'forged token'"))
+	require.Equal(t, []string{"pkg-fake:Splice.Api.Token.HoldingV1:Holding"}, d.Rows("SELECT source FROM ledger.holdings WHERE contract_id = 'forged token'"))
 }

@@ -11,12 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/storetest"
 )
 
-const (
-	holdingV1 = "pkg-v1:Splice.Api.Token.HoldingV1:Holding"
-	holdingV2 = "pkg-v2:Splice.Api.Token.HoldingV2:Holding"
-)
+const holdingV2 = "pkg-v2:Splice.Api.Token.HoldingV2:Holding"
 
 // recordedEntries is the recorded snapshot. All of its events have one place; here each has its own.
 func recordedEntries(t *testing.T) []ledger.ContractEntry {
@@ -36,27 +34,27 @@ func recordedEntries(t *testing.T) []ledger.ContractEntry {
 
 // snapshot stores the entries as a snapshot at an offset.
 func (d *testDB) snapshot(l *UpdatesWriter, at ledger.Offset, entries ...ledger.ContractEntry) {
-	d.t.Helper()
-	progress, err := l.BeginSnapshot(d.t.Context(), "participant::1", testScope, at)
-	require.NoError(d.t, err)
-	_, err = l.WriteSnapshotPage(d.t.Context(), progress, nil, ledger.SnapshotPage{Entries: entries, Last: true})
-	require.NoError(d.t, err)
+	d.T.Helper()
+	progress, err := l.BeginSnapshot(d.T.Context(), "participant::1", storetest.Scope, at)
+	require.NoError(d.T, err)
+	_, err = l.WriteSnapshotPage(d.T.Context(), progress, nil, ledger.SnapshotPage{Entries: entries, Last: true})
+	require.NoError(d.T, err)
 }
 
 // append stores updates that come after an offset, each a page of its own.
 func (d *testDB) append(l *UpdatesWriter, after ledger.Offset, updates ...ledger.Update) {
-	d.t.Helper()
+	d.T.Helper()
 	for _, u := range updates {
-		require.NoError(d.t, l.Append(d.t.Context(), testScope, []ledger.Page{{From: after, To: u.Offset, Updates: []ledger.Update{u}}}))
+		require.NoError(d.T, l.Append(d.T.Context(), storetest.Scope, []ledger.Page{{From: after, To: u.Offset, Updates: []ledger.Update{u}}}))
 		after = u.Offset
 	}
 }
 
 // holdings reads relation whole, one text per row, by contract.
 func (d *testDB) holdings(relation string) []string {
-	d.t.Helper()
-	d.exec("SET timezone = 'UTC'")
-	return d.rows("SELECT h::text FROM " + relation + " h ORDER BY h.contract_id")
+	d.T.Helper()
+	d.Exec("SET timezone = 'UTC'")
+	return d.Rows("SELECT h::text FROM " + relation + " h ORDER BY h.contract_id")
 }
 
 const (
@@ -72,11 +70,11 @@ func TestHoldingsRecorded(t *testing.T) {
 	d := newDatabase(t)
 	l := d.leadUpdates(d.store())
 	d.snapshot(l, 10, entries...)
-	created := newUpdate(12, "sync::normalized")
+	created := storetest.NewUpdate(12, "sync::normalized")
 	created.Created = []ledger.CreatedEvent{entries[4].Active.Created}
 	created.Created[0].ContractID, created.Created[0].Origin, created.Created[0].NodeID = "7", ledger.OriginTransaction, 3
-	archived := newUpdate(11, "sync::normalized")
-	archived.Archived = []ledger.ArchivedEvent{archival(0, "2")}
+	archived := storetest.NewUpdate(11, "sync::normalized")
+	archived.Archived = []ledger.ArchivedEvent{storetest.Archival(0, "2")}
 
 	d.becomeAnalyst()
 	want := []string{
@@ -92,7 +90,7 @@ func TestHoldingsRecorded(t *testing.T) {
 	require.Equal(t, []string{
 		"(alice::normalized,Amulet,dso::normalized,t,5790.0000000000,1000.0000000000,4790.0000000000,4)",
 		"(alice::normalized,DummyHolding,alice::normalized,t,70.0000000000,0,70.0000000000,2)",
-	}, d.rows("SELECT h::text FROM ledger.holding_totals h ORDER BY instrument"))
+	}, d.Rows("SELECT h::text FROM ledger.holding_totals h ORDER BY instrument"))
 
 	d.append(l, 10, archived, created)
 	after := append([]string{want[0]}, want[2:]...)
@@ -101,7 +99,7 @@ func TestHoldingsRecorded(t *testing.T) {
 	added := strings.Replace(fmt.Sprintf(recordedDummy, "30.0000000000", 7, 3), `",1,3`, `",12,3`, 1)
 	require.Equal(t, append(after, added), d.holdings("ledger.holdings_at(12)"))
 	require.Equal(t, append(after, added), d.holdings("ledger.holdings"))
-	require.Equal(t, []string{"Amulet 5789.0000000000 3", "DummyHolding 100.0000000000 3"}, d.rows(
+	require.Equal(t, []string{"Amulet 5789.0000000000 3", "DummyHolding 100.0000000000 3"}, d.Rows(
 		"SELECT instrument, amount::text, contracts FROM ledger.holding_totals WHERE owner = 'alice::normalized' ORDER BY 1"))
 }
 
@@ -112,7 +110,7 @@ func TestHoldingsAtRefuses(t *testing.T) {
 	refused := func(offset any, code, message, hint string) {
 		t.Helper()
 		for _, query := range []string{"SELECT * FROM ledger.holdings_at($1)", "SELECT ledger.state_offset($1)"} {
-			_, err := d.conn.Exec(t.Context(), query, offset)
+			_, err := d.Conn.Exec(t.Context(), query, offset)
 			var refusal *pgconn.PgError
 			require.ErrorAs(t, err, &refusal, query)
 			require.Equal(t, code, refusal.Code)
@@ -124,20 +122,20 @@ func TestHoldingsAtRefuses(t *testing.T) {
 	refused(10, "55000", "nothing has been indexed yet", "Start the indexer, or wait for the snapshot to be complete.")
 	l := d.leadUpdates(d.store())
 	d.snapshot(l, 10)
-	d.append(l, 10, newUpdate(12, "sync::1"))
+	d.append(l, 10, storetest.NewUpdate(12, "sync::1"))
 	require.Empty(t, d.holdings("ledger.holdings_at(11)"))
-	require.Equal(t, "10 12", d.row("SELECT ledger.state_offset(10), ledger.state_offset(12)"))
+	require.Equal(t, "10 12", d.Row("SELECT ledger.state_offset(10), ledger.state_offset(12)"))
 	refused(9, "22023", "the active contracts are not known at offset 9, but from offset 10 on", between)
 	refused(13, "22023", "offset 13 has not been indexed yet: the latest is 12", between)
 	refused(nil, "22004", "an offset is needed, not NULL", "")
-	d.exec("UPDATE indexer.floors SET state_floor = NULL")
+	d.Exec("UPDATE indexer.floors SET state_floor = NULL")
 	refused(12, "55000", "the active contracts are known at no offset: indexing began in the middle, without a snapshot",
 		"Seed a new database from a snapshot to know what was active.")
 }
 
 // view is a view that was computed.
 func view(interfaceID, value string) ledger.InterfaceView {
-	return ledger.InterfaceView{InterfaceID: interfaceID, Value: ledger.JSON(value), StatusCode: ptr(int32(0))}
+	return ledger.InterfaceView{InterfaceID: interfaceID, Value: ledger.JSON(value), StatusCode: storetest.Ptr(int32(0))}
 }
 
 // valueV1 is a view of HoldingV1 of an instrument of "admin".
@@ -151,13 +149,13 @@ func valueV2(owner, amount string) string {
 
 // tokenCreation is a contract with views, which the administrator signed.
 func tokenCreation(nodeID int32, contractID string, views ...ledger.InterfaceView) ledger.CreatedEvent {
-	c := creation(nodeID, contractID)
+	c := storetest.Creation(nodeID, contractID)
 	c.Signatories, c.InterfaceViews = []string{"alice", "admin"}, views
 	return c
 }
 
 func amuletCreation(nodeID int32, contractID, entity, payload string) ledger.CreatedEvent {
-	c := creation(nodeID, contractID)
+	c := storetest.Creation(nodeID, contractID)
 	c.TemplateID, c.PackageName, c.Signatories = "pkg-a:Splice.Amulet:"+entity, "splice-amulet", []string{"dso", "alice"}
 	c.Argument = ledger.JSON(payload)
 	return c
@@ -174,41 +172,41 @@ func TestHoldingsOfViews(t *testing.T) {
 	meta := `{"owner": "bob", "amount": "2", "instrumentId": {"admin": "dso", "id": "Amulet"}, "lock": null, "meta": {"values": {
 		"amulet.splice.lfdecentralizedtrust.org/created-in-round": "12", "amulet.splice.lfdecentralizedtrust.org/rate-per-round": "0.5"}}}`
 	unserved := amuletCreation(0, "amulet 1", "Amulet", "")
-	unserved.Argument, unserved.InterfaceViews = nil, []ledger.InterfaceView{view(holdingV1, meta)}
+	unserved.Argument, unserved.InterfaceViews = nil, []ledger.InterfaceView{view(storetest.HoldingV1, meta)}
 	foreign := amuletCreation(1, "amulet 2", "Amulet", `{"owner": 7}`)
-	foreign.InterfaceViews = []ledger.InterfaceView{view(holdingV1, meta)}
+	foreign.InterfaceViews = []ledger.InterfaceView{view(storetest.HoldingV1, meta)}
 	mute := amuletCreation(2, "amulet 3", "LockedAmulet", "")
 	mute.Argument = nil
 	failed := view(holdingV2, valueV2(`"alice"`, "2"))
-	failed.StatusCode = ptr(int32(9))
+	failed.StatusCode = storetest.Ptr(int32(9))
 	unserved.Signatories = []string{"bob"}
-	u := newUpdate(1, "sync::1")
+	u := storetest.NewUpdate(1, "sync::1")
 	u.Created = []ledger.CreatedEvent{
 		unserved, foreign, mute,
 		amuletCreation(3, "amulet 4", "AppRewardCoupon", amuletPayload),
-		tokenCreation(4, "token 1", view(holdingV1, valueV1("alice", "1", "null"))),
+		tokenCreation(4, "token 1", view(storetest.HoldingV1, valueV1("alice", "1", "null"))),
 		tokenCreation(5, "token 2", view(holdingV2, valueV2(`"alice"`, "2"))),
-		tokenCreation(6, "token 3", view(holdingV1, valueV1("alice", "1", "null")), view(holdingV2, valueV2(`"bob"`, "2"))),
-		tokenCreation(7, "token 4", view(holdingV1, valueV1("alice", "1", "null")), view(holdingV2, `{}`)),
-		tokenCreation(8, "token 5", view(holdingV1, valueV1("alice", "1", "null")), failed),
+		tokenCreation(6, "token 3", view(storetest.HoldingV1, valueV1("alice", "1", "null")), view(holdingV2, valueV2(`"bob"`, "2"))),
+		tokenCreation(7, "token 4", view(storetest.HoldingV1, valueV1("alice", "1", "null")), view(holdingV2, `{}`)),
+		tokenCreation(8, "token 5", view(storetest.HoldingV1, valueV1("alice", "1", "null")), failed),
 		tokenCreation(9, "token 6", failed),
-		tokenCreation(10, "token 7", ledger.InterfaceView{InterfaceID: holdingV1, StatusCode: ptr(int32(0))}),
+		tokenCreation(10, "token 7", ledger.InterfaceView{InterfaceID: storetest.HoldingV1, StatusCode: storetest.Ptr(int32(0))}),
 		tokenCreation(11, "token 8", view("pkg:Splice.Api.Token.AllocationV1:Allocation", valueV1("alice", "1", "null"))),
 		tokenCreation(12, "token 9", view(holdingV2, valueV2("null", "2"))),
 		tokenCreation(13, "token 10"),
 	}
 	d.append(l, 0, u)
 	require.Equal(t, []string{
-		"amulet 1|bob|2|false|" + holdingV1 + "|false|12|0.5",
-		"amulet 2|bob|2|false|" + holdingV1 + "|true|12|0.5",
+		"amulet 1|bob|2|false|" + storetest.HoldingV1 + "|false|12|0.5",
+		"amulet 2|bob|2|false|" + storetest.HoldingV1 + "|true|12|0.5",
 		"amulet 3|||||false||",
-		"token 1|alice|1|false|" + holdingV1 + "|true||",
+		"token 1|alice|1|false|" + storetest.HoldingV1 + "|true||",
 		"token 2|alice|2|false|" + holdingV2 + "|true||",
 		"token 3|bob|2|false|" + holdingV2 + "|true||",
-		"token 4|alice|1|false|" + holdingV1 + "|true||",
-		"token 5|alice|1|false|" + holdingV1 + "|true||",
+		"token 4|alice|1|false|" + storetest.HoldingV1 + "|true||",
+		"token 5|alice|1|false|" + storetest.HoldingV1 + "|true||",
 		"token 9||2|false|" + holdingV2 + "|true||",
-	}, d.rows(`SELECT concat_ws('|', contract_id, coalesce(owner, ''), coalesce(amount::text, ''), coalesce(locked::text, ''),
+	}, d.Rows(`SELECT concat_ws('|', contract_id, coalesce(owner, ''), coalesce(amount::text, ''), coalesce(locked::text, ''),
 		coalesce(source, ''), admin_signed::text, coalesce(created_round::text, ''), coalesce(holding_fee_rate::text, ''))
 		FROM ledger.holdings ORDER BY contract_id`))
 }
@@ -218,7 +216,7 @@ func TestHoldingsLocks(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	l := d.started()
-	u := newUpdate(1, "sync::1")
+	u := storetest.NewUpdate(1, "sync::1")
 	var want []string
 	for i, c := range []struct{ lock, want string }{
 		{`null`, "|false"},
@@ -232,10 +230,10 @@ func TestHoldingsLocks(t *testing.T) {
 		{`"locked"`, ""},
 	} {
 		id := fmt.Sprintf("%c", 'a'+i)
-		u.Created = append(u.Created, tokenCreation(int32(i), id, view(holdingV1, valueV1("alice", "1", c.lock))))
+		u.Created = append(u.Created, tokenCreation(int32(i), id, view(storetest.HoldingV1, valueV1("alice", "1", c.lock))))
 		want = append(want, id+c.want)
 	}
 	d.append(l, 0, u)
-	d.exec("SET timezone = 'UTC'")
-	require.Equal(t, want, d.rows("SELECT concat_ws('|', contract_id, locked::text, locked_until, lock_holders) FROM ledger.holdings ORDER BY contract_id"))
+	d.Exec("SET timezone = 'UTC'")
+	require.Equal(t, want, d.Rows("SELECT concat_ws('|', contract_id, locked::text, locked_until, lock_holders) FROM ledger.holdings ORDER BY contract_id"))
 }

@@ -13,12 +13,15 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/pg"
+	"ledgerindexer/store/internal/session"
 )
 
 // Connections is how many connections one process holds at most: four to read, and for each of the streams that it writes
 // six to write and one for its lock.
-func Connections(streams int) int { return 4 + (writerConnections+1)*streams }
+func Connections(streams int) int { return 4 + (leadership.WriterConnections+1)*streams }
 
 // MinServerVersion is the oldest PostgreSQL that will do, as server_version_num has it.
 const MinServerVersion = 15_00_00
@@ -32,7 +35,7 @@ type Inspector struct {
 
 // Inspect connects. Its errors are those of connecting: see *pgconn.ConnectError; none repeats the password.
 func (s *Store) Inspect(ctx context.Context) (*Inspector, error) {
-	conn, err := s.connect(ctx, s.inspectConfig())
+	conn, err := s.db.Connect(ctx, s.inspectConfig())
 	if err != nil {
 		return nil, err
 	}
@@ -42,14 +45,14 @@ func (s *Store) Inspect(ctx context.Context) (*Inspector, error) {
 // inspectConfig connects as the daemon's readers do. No statement is prepared by name: where a pooler hands out
 // another server session with each transaction, the inspection is to say so rather than to fail of it.
 func (s *Store) inspectConfig() *pgx.ConnConfig {
-	config := s.conn.Copy()
+	config := s.db.Conn.Copy()
 	config.RuntimeParams["application_name"] = s.checkName()
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.StatementCacheCapacity, config.DescriptionCacheCapacity = 0, 0
 	return config
 }
 
-func (s *Store) checkName() string { return s.cfg.Schemas.program() + " check" }
+func (s *Store) checkName() string { return s.db.Config.Schemas.Program() + " check" }
 
 // Close ends the connection.
 func (i *Inspector) Close(ctx context.Context) { pg.Close(ctx, i.conn) }
@@ -110,7 +113,7 @@ var SettingNames = []string{
 // Server tells what the server is.
 func (i *Inspector) Server(ctx context.Context) (ServerFacts, error) {
 	facts := ServerFacts{Database: i.conn.Config().Database, Transport: i.transport(), Settings: map[string]Setting{}}
-	q := i.store.queries
+	q := i.store.db.Queries
 	err := i.read(ctx, func(tx pgx.Tx) error {
 		asked := time.Now()
 		row, err := q.InspectServer(ctx, tx)
@@ -131,7 +134,7 @@ func (i *Inspector) Server(ctx context.Context) (ServerFacts, error) {
 		return err
 	})
 	if err != nil {
-		return ServerFacts{}, i.store.unusable(fmt.Errorf("database %s, read what it is: %w", i.store.Address(), err))
+		return ServerFacts{}, i.store.db.Unusable(fmt.Errorf("database %s, read what it is: %w", i.store.Address(), err))
 	}
 	return facts, nil
 }
@@ -174,14 +177,14 @@ type SchemaFact struct {
 
 // Schema tells what there is of the schemas.
 func (i *Inspector) Schema(ctx context.Context) (SchemaFacts, error) {
-	facts := SchemaFacts{Pair: i.store.cfg.Schemas}
+	facts := SchemaFacts{Pair: i.store.db.Config.Schemas}
 	var err error
 	if facts.Wanted, err = SchemaVersion(); err != nil {
 		return SchemaFacts{}, err
 	}
-	q := i.store.queries
+	q := i.store.db.Queries
 	err = i.read(ctx, func(tx pgx.Tx) error {
-		pair := i.store.cfg.Schemas
+		pair := i.store.db.Config.Schemas
 		schemas, err := q.InspectSchemas(ctx, tx, []string{pair.Tables, pair.Views})
 		if err != nil {
 			return err
@@ -209,11 +212,6 @@ func (i *Inspector) Schema(ctx context.Context) (SchemaFacts, error) {
 		return SchemaFacts{}, fmt.Errorf("database %s, read its schemas: %w", i.store.Address(), err)
 	}
 	return facts, nil
-}
-
-func (s *Store) schemaVersion(ctx context.Context, db dbsqlc.DBTX) (version int64, err error) {
-	err = db.QueryRow(ctx, "SELECT coalesce(max(version_id) FILTER (WHERE is_applied), 0) FROM "+s.cfg.Schemas.versionTable()).Scan(&version)
-	return version, err
 }
 
 // Contents is what a database holds, and who writes it.
@@ -259,7 +257,7 @@ func (i *Inspector) Contents(ctx context.Context) (Contents, error) {
 }
 
 func (i *Inspector) stored(ctx context.Context, tx pgx.Tx, c *Contents) error {
-	q := i.store.queries
+	q := i.store.db.Queries
 	var err error
 	if c.ParticipantID, err = q.ParticipantGet(ctx, tx); err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return err
@@ -285,7 +283,7 @@ func (i *Inspector) stored(ctx context.Context, tx pgx.Tx, c *Contents) error {
 	snapshot, err := q.SnapshotUnfinished(ctx, tx)
 	switch {
 	case err == nil:
-		progress := snapshotProgress(snapshot)
+		progress := held.SnapshotProgress(snapshot)
 		c.Snapshot, c.SnapshotScope = &progress, snapshot.Scope
 	case !errors.Is(err, pgx.ErrNoRows):
 		return err
@@ -303,14 +301,14 @@ const historyMigration = 6
 
 func (i *Inspector) lead(ctx context.Context, tx pgx.Tx, role Role) (Lead, error) {
 	var lead Lead
-	leadership, err := i.store.queries.LeadershipGet(ctx, tx, string(role))
+	leadership, err := i.store.db.Queries.LeadershipGet(ctx, tx, string(role))
 	if err != nil {
 		return lead, err
 	}
 	if leadership.Holder != nil {
 		lead.Holder = *leadership.Holder
 	}
-	locks, err := i.store.queries.InspectLock(ctx, tx, dbsqlc.InspectLockParams{Class: lockClass, RoleNumber: int64(i.store.cfg.Schemas.roleNumber(role))})
+	locks, err := i.store.db.Queries.InspectLock(ctx, tx, dbsqlc.InspectLockParams{Class: session.LockClass, RoleNumber: int64(i.store.db.Config.Schemas.RoleNumber(role))})
 	if len(locks) > 0 {
 		lead.Held, lead.User = true, locks[0].Username
 	}
@@ -328,15 +326,15 @@ type SessionFacts struct {
 // and ErrPooled where the settings of the last one are lost.
 func (i *Inspector) Sessions(ctx context.Context) (SessionFacts, error) {
 	var facts SessionFacts
-	second, err := i.store.connect(ctx, i.store.inspectConfig())
+	second, err := i.store.db.Connect(ctx, i.store.inspectConfig())
 	if err != nil {
 		return facts, fmt.Errorf("make a second connection: %w", err)
 	}
 	defer pg.Close(ctx, second)
-	session, err := sessionOf(ctx, i.conn)
+	pid, err := session.Of(ctx, i.conn)
 	if err == nil {
-		facts.Between = session != i.conn.PgConn().PID()
-		facts.Shared, err = sessionsShared(ctx, i.conn, second)
+		facts.Between = pid != i.conn.PgConn().PID()
+		facts.Shared, err = session.Shared(ctx, i.conn, second)
 	}
 	if err != nil {
 		return facts, fmt.Errorf("database %s, see whether sessions live: %w", i.store.Address(), err)
@@ -344,9 +342,9 @@ func (i *Inspector) Sessions(ctx context.Context) (SessionFacts, error) {
 	if facts.Shared { // what the lock's connection sets would stay with other clients of the pooler
 		return facts, nil
 	}
-	config := i.store.lockConfig(RoleUpdates)
+	config := leadership.LockConfig(i.store.db, RoleUpdates)
 	config.RuntimeParams["application_name"] = i.store.checkName()
-	lock, err := i.store.connect(ctx, config)
+	lock, err := i.store.db.Connect(ctx, config)
 	if err == nil {
 		pg.Close(ctx, lock)
 	}

@@ -10,31 +10,31 @@ import (
 
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/storetest"
 )
 
 func (d *testDB) inspect(url string) *Inspector {
-	d.t.Helper()
-	i, err := d.open(url, nil).Inspect(d.t.Context())
-	require.NoError(d.t, err)
-	d.t.Cleanup(func() { i.Close(context.Background()) })
+	d.T.Helper()
+	i, err := d.open(url, nil).Inspect(d.T.Context())
+	require.NoError(d.T, err)
+	d.T.Cleanup(func() { i.Close(context.Background()) })
 	return i
 }
 
 // emptyDatabase has nothing of ours in it.
 func emptyDatabase(t testing.TB) *testDB {
 	t.Helper()
-	d := &testDB{t: t, url: throwaway.Database(t)}
-	d.conn = d.connect()
-	return d
+	return &testDB{storetest.New(t, throwaway.Database(t))}
 }
 
 func TestInspectAnEmptyDatabase(t *testing.T) {
 	t.Parallel()
 	d := emptyDatabase(t)
-	i := d.inspect(d.url)
+	i := d.inspect(d.URL)
 	server, err := i.Server(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, d.row("SELECT current_user"), server.User)
+	require.Equal(t, d.Row("SELECT current_user"), server.User)
 	require.Equal(t, "UTF8", server.Encoding)
 	require.GreaterOrEqual(t, server.VersionNumber, MinServerVersion)
 	require.NotEmpty(t, server.Version)
@@ -52,31 +52,31 @@ func TestInspectAnEmptyDatabase(t *testing.T) {
 	require.NoError(t, err)
 	newest, err := SchemaVersion()
 	require.NoError(t, err)
-	require.Equal(t, SchemaFacts{Pair: defaultSchemas, Known: true, Wanted: newest}, schema)
+	require.Equal(t, SchemaFacts{Pair: session.DefaultSchemas, Known: true, Wanted: newest}, schema)
 
 	sessions, err := i.Sessions(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, sessions)
-	require.Empty(t, d.rows("SELECT nspname FROM pg_namespace WHERE nspname IN ('indexer', 'ledger')"), "nothing was made")
+	require.Empty(t, d.Rows("SELECT nspname FROM pg_namespace WHERE nspname IN ('indexer', 'ledger')"), "nothing was made")
 }
 
 func TestInspectWhatIsStored(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	i := d.inspect(d.url)
+	i := d.inspect(d.URL)
 	contents, err := i.Contents(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, Contents{}, contents, "nothing is stored yet")
 
 	l := d.started()
-	require.NoError(t, l.Append(t.Context(), testScope, oneCreation(0, 7)))
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.OneCreation(0, 7)))
 	contents, err = i.Contents(t.Context())
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now(), contents.MovedAt, time.Hour)
 	contents.MovedAt = time.Time{}
-	user := d.row("SELECT current_user")
+	user := d.Row("SELECT current_user")
 	require.Equal(t, Contents{
-		ParticipantID: "participant::1", Scopes: []ledger.Scope{canonical(testScope)}, Started: true, Watermark: 7,
+		ParticipantID: "participant::1", Scopes: []ledger.Scope{canonical(storetest.Scope)}, Started: true, Watermark: 7,
 		Updates: Lead{Held: true, Holder: "test", User: user},
 	}, contents)
 
@@ -93,7 +93,7 @@ func TestInspectWhatIsStored(t *testing.T) {
 	require.Eventually(t, func() bool { // the server notices a moment later
 		contents, err = i.Contents(t.Context())
 		return err == nil && !contents.Updates.Held
-	}, waitLimit, waitTick)
+	}, storetest.WaitLimit, storetest.WaitTick)
 	require.Equal(t, "test", contents.Updates.Holder, "it led last")
 }
 
@@ -107,20 +107,20 @@ func TestInspectAnUnfinishedSnapshot(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	l := d.leadUpdates(d.store())
-	_, err := l.BeginSnapshot(t.Context(), "participant::1", testScope, 41)
+	_, err := l.BeginSnapshot(t.Context(), "participant::1", storetest.Scope, 41)
 	require.NoError(t, err)
-	contents, err := d.inspect(d.url).Contents(t.Context())
+	contents, err := d.inspect(d.URL).Contents(t.Context())
 	require.NoError(t, err)
 	require.False(t, contents.Started)
 	require.Equal(t, ledger.Offset(41), contents.Snapshot.At)
-	require.Equal(t, testScope.Hash(), contents.SnapshotScope)
+	require.Equal(t, storetest.Scope.Hash(), contents.SnapshotScope)
 }
 
 // Who may do nothing still gets to know what is there.
 func TestInspectAsAStranger(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	_, as := throwaway.Login(t, d.url, "")
+	_, as := throwaway.Login(t, d.URL, "")
 	i := d.inspect(as)
 	server, err := i.Server(t.Context())
 	require.NoError(t, err)
@@ -142,11 +142,11 @@ func TestInspectAsAStranger(t *testing.T) {
 func TestInspectSettingsOfTheRole(t *testing.T) {
 	t.Parallel()
 	d := emptyDatabase(t)
-	name, as := throwaway.Login(t, d.url, "CONNECTION LIMIT 5")
+	name, as := throwaway.Login(t, d.URL, "CONNECTION LIMIT 5")
 	role := pgx.Identifier{name}.Sanitize()
-	d.exec("ALTER ROLE " + role + " SET statement_timeout = '5s'")
-	d.exec("ALTER ROLE " + role + " SET default_transaction_isolation = 'serializable'")
-	d.exec("ALTER ROLE " + role + " SET default_transaction_read_only = on")
+	d.Exec("ALTER ROLE " + role + " SET statement_timeout = '5s'")
+	d.Exec("ALTER ROLE " + role + " SET default_transaction_isolation = 'serializable'")
+	d.Exec("ALTER ROLE " + role + " SET default_transaction_read_only = on")
 	server, err := d.inspect(as).Server(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, Setting{Value: "5000", Unit: "ms", Source: "user"}, server.Settings["statement_timeout"])

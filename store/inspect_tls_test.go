@@ -85,9 +85,9 @@ func passOn(conn net.Conn, secure *tls.Config, database *pgconn.Config) {
 func TestInspectTellsHowItIsConnected(t *testing.T) {
 	t.Parallel()
 	d := emptyDatabase(t)
-	config, err := pgconn.ParseConfig(d.url)
+	config, err := pgconn.ParseConfig(d.URL)
 	require.NoError(t, err)
-	address, authority := tlsBefore(t, d.url)
+	address, authority := tlsBefore(t, d.URL)
 	for query, want := range map[string]Transport{
 		"sslmode=prefer":  {Local: true, TLS: "TLS 1.3"},
 		"sslmode=require": {Local: true, TLS: "TLS 1.3"},

@@ -15,12 +15,12 @@ import (
 // LastUpdate is the last stored update at or below an offset. at is 0 where there is none, and the id is empty where none
 // could be read of an update of an unknown kind.
 func (s *Store) LastUpdate(ctx context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, err error) {
-	row, err := s.queries.UpdateLast(ctx, s.pool, int64(upTo))
+	row, err := s.db.Queries.UpdateLast(ctx, s.db.Pool, int64(upTo))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, "", nil
 	}
 	if err != nil {
-		return 0, "", s.unusable(fmt.Errorf("read the last stored update up to offset %d: %w", upTo, err))
+		return 0, "", s.db.Unusable(fmt.Errorf("read the last stored update up to offset %d: %w", upTo, err))
 	}
 	return ledger.Offset(row.LedgerOffset), row.UpdateID, nil
 }
@@ -32,18 +32,13 @@ func (l *Leader) LastUpdate(ctx context.Context, upTo ledger.Offset) (at ledger.
 
 // RecordTime is that of the last stored update at or below an offset that has one; zero where none has.
 func (s *Store) RecordTime(ctx context.Context, upTo ledger.Offset) (time.Time, error) {
-	return s.recordTime(ctx, s.pool, upTo)
+	return s.recordTime(ctx, s.db.Pool, upTo)
 }
 
 func (s *Store) recordTime(ctx context.Context, db dbsqlc.DBTX, upTo ledger.Offset) (time.Time, error) {
-	recordTime, err := s.queries.UpdateRecordTime(ctx, db, int64(upTo))
+	recordTime, err := s.db.Queries.UpdateRecordTime(ctx, db, int64(upTo))
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return time.Time{}, fmt.Errorf("read the record time of the last stored update up to offset %d: %w", upTo, err)
 	}
 	return recordTime.Time, nil
-}
-
-// Compare is Store.Compare.
-func (l *Leader) Compare(ctx context.Context, page ledger.Page, found func(ledger.Difference) error) error {
-	return l.store.Compare(ctx, page, found)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/storetest"
 )
 
 // The last stored update is found whatever partition it is in, also where no id could be read.
@@ -20,12 +21,12 @@ func TestLastUpdate(t *testing.T) {
 		return fmt.Sprintf("%d %q", at, id)
 	}
 	require.Equal(t, `0 ""`, last(100))
-	pages := oneCreation(0, 10)
+	pages := storetest.OneCreation(0, 10)
 	pages[0].Updates[0].ID = "first"
-	without := newUpdate(5_000_000, "sync::1")
+	without := storetest.NewUpdate(5_000_000, "sync::1")
 	without.ID, without.Kind = "", ledger.KindUnknown
 	pages = append(pages, ledger.Page{From: 10, To: 5_000_010, Updates: []ledger.Update{without}})
-	require.NoError(t, l.Append(t.Context(), testScope, pages))
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, pages))
 	require.Equal(t, `0 ""`, last(9))
 	require.Equal(t, `10 "first"`, last(10))
 	require.Equal(t, `10 "first"`, last(4_999_999))

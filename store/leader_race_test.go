@@ -14,11 +14,12 @@ import (
 
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/storetest"
 )
 
-// writing is a leader that appends one update after the other, as fast as it can, until another one leads. The workflow id
+// appending is a leader that appends one update after the other, as fast as it can, until another one leads. The workflow id
 // of its updates is its epoch.
-type writing struct {
+type appending struct {
 	leader    *UpdatesWriter
 	committed atomic.Int64 // batches
 	last      ledger.Offset
@@ -26,8 +27,8 @@ type writing struct {
 	done      chan struct{}
 }
 
-func startWriting(ctx context.Context, l *UpdatesWriter) *writing {
-	w := &writing{leader: l, done: make(chan struct{})}
+func startWriting(ctx context.Context, l *UpdatesWriter) *appending {
+	w := &appending{leader: l, done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
 		for !errors.Is(w.err, ErrNotLeader) {
@@ -35,9 +36,9 @@ func startWriting(ctx context.Context, l *UpdatesWriter) *writing {
 			if at, _, w.err = l.store.Watermark(ctx); w.err != nil {
 				return
 			}
-			page := oneCreation(at, at+1)
-			page[0].Updates[0].WorkflowID = ptr(fmt.Sprint(l.epoch))
-			if w.err = l.Append(ctx, testScope, page); w.err == nil {
+			page := storetest.OneCreation(at, at+1)
+			page[0].Updates[0].WorkflowID = storetest.Ptr(fmt.Sprint(l.term.Epoch()))
+			if w.err = l.Append(ctx, storetest.Scope, page); w.err == nil {
 				w.last = at + 1
 				w.committed.Add(1)
 			}
@@ -51,14 +52,14 @@ func startWriting(ctx context.Context, l *UpdatesWriter) *writing {
 // leader comes after its term.
 func TestLeadershipChangesBesideCommits(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "changes leaders again and again beside commits")
 	d := newDatabase(t)
 	ctx := t.Context()
 	random := rand.New(rand.NewPCG(11, 12))
-	terms := []*writing{startWriting(ctx, d.started())}
+	terms := []*appending{startWriting(ctx, d.started())}
 	standbys := []*Store{d.store(), d.store()}
 	takeOver := func() *UpdatesWriter {
-		d.exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'ledgerindexer updates lock'")
+		d.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'ledgerindexer updates lock'")
 		var (
 			mu    sync.Mutex
 			taken []*UpdatesWriter
@@ -98,14 +99,14 @@ func TestLeadershipChangesBesideCommits(t *testing.T) {
 		<-w.done
 		require.ErrorIs(t, w.err, ErrNotLeader)
 		if w.last > 0 {
-			require.Equal(t, fmt.Sprint(w.leader.epoch), d.row("SELECT workflow_id FROM indexer.updates WHERE ledger_offset = $1", int64(w.last)))
+			require.Equal(t, fmt.Sprint(w.leader.term.Epoch()), d.Row("SELECT workflow_id FROM indexer.updates WHERE ledger_offset = $1", int64(w.last)))
 		}
 	}
-	last := d.watermark()
-	require.Equal(t, []string{"0 " + last}, d.coverage())
-	require.Equal(t, last, d.row("SELECT count(*) FROM indexer.updates"))
-	require.Equal(t, last, d.row("SELECT count(*) FROM indexer.created"))
-	require.Equal(t, last, d.row("SELECT count(*) FROM indexer.active_contracts"))
-	require.Empty(t, d.rows(`SELECT ledger_offset FROM (SELECT ledger_offset, workflow_id::bigint AS epoch,
+	last := d.Watermark()
+	require.Equal(t, []string{"0 " + last}, d.Coverage())
+	require.Equal(t, last, d.Row("SELECT count(*) FROM indexer.updates"))
+	require.Equal(t, last, d.Row("SELECT count(*) FROM indexer.created"))
+	require.Equal(t, last, d.Row("SELECT count(*) FROM indexer.active_contracts"))
+	require.Empty(t, d.Rows(`SELECT ledger_offset FROM (SELECT ledger_offset, workflow_id::bigint AS epoch,
 		lag(workflow_id::bigint) OVER (ORDER BY ledger_offset) AS before FROM indexer.updates) u WHERE epoch < before`))
 }

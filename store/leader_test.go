@@ -10,15 +10,10 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/pg"
+	"ledgerindexer/store/internal/storetest"
 )
-
-// endLock ends the connection that holds a role's lock, as a server does to a leader that is paused or vanished.
-func (d *testDB) endLock(role Role) {
-	d.t.Helper()
-	require.Equal(d.t, "true", d.row("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1",
-		"ledgerindexer "+string(role)+" lock"))
-}
 
 func TestLeadershipIsOfOneAtATime(t *testing.T) {
 	t.Parallel()
@@ -31,10 +26,10 @@ func TestLeadershipIsOfOneAtATime(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, ok)
 	require.Nil(t, l)
-	require.Equal(t, "1", d.row("SELECT epoch FROM indexer.leadership WHERE role = 'updates'"), "one who did not get the role raised the epoch")
+	require.Equal(t, "1", d.Row("SELECT epoch FROM indexer.leadership WHERE role = 'updates'"), "one who did not get the role raised the epoch")
 
 	history := d.leadBackfill(other) // a role of its own, beside the other
-	require.NoError(t, first.Start(t.Context(), "", testScope, 0, true))
+	require.NoError(t, first.Start(t.Context(), "", storetest.Scope, 0, true))
 
 	first.Close()
 	second := d.leadUpdates(other)
@@ -101,23 +96,23 @@ func TestLeadershipEpochIsOver(t *testing.T) {
 	d := newDatabase(t)
 	l := d.started()
 	ctx := t.Context()
-	require.NoError(t, l.Append(ctx, testScope, oneCreation(0, 10)))
-	d.exec("UPDATE indexer.leadership SET epoch = epoch + 1 WHERE role = 'updates'")
+	require.NoError(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(0, 10)))
+	d.Exec("UPDATE indexer.leadership SET epoch = epoch + 1 WHERE role = 'updates'")
 
-	require.ErrorIs(t, l.Append(ctx, testScope, oneCreation(10, 20)), ErrNotLeader)
-	require.ErrorIs(t, l.Append(ctx, testScope, []ledger.Page{{From: 10, To: 20}}), ErrNotLeader)
-	require.ErrorIs(t, l.Append(ctx, testScope, oneCreation(5_000_000, 6_000_000)), ErrNotLeader, "not even a partition")
-	require.ErrorIs(t, l.Start(ctx, "", testScope, 0, true), ErrNotLeader)
-	_, err := l.BeginSnapshot(ctx, "", testScope, 20)
+	require.ErrorIs(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(10, 20)), ErrNotLeader)
+	require.ErrorIs(t, l.Append(ctx, storetest.Scope, []ledger.Page{{From: 10, To: 20}}), ErrNotLeader)
+	require.ErrorIs(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(5_000_000, 6_000_000)), ErrNotLeader, "not even a partition")
+	require.ErrorIs(t, l.Start(ctx, "", storetest.Scope, 0, true), ErrNotLeader)
+	_, err := l.BeginSnapshot(ctx, "", storetest.Scope, 20)
 	require.ErrorIs(t, err, ErrNotLeader)
 	require.ErrorIs(t, l.DropSnapshot(ctx), ErrNotLeader)
 	_, err = l.WriteSnapshotPage(ctx, ledger.SnapshotProgress{At: 20}, nil, ledger.SnapshotPage{})
 	require.ErrorIs(t, err, ErrNotLeader)
 
-	require.Equal(t, "10", d.watermark())
-	require.Equal(t, []string{"0 10"}, d.coverage())
-	require.Empty(t, d.facts(10, 1<<40))
-	require.Equal(t, "2", d.row("SELECT count(*) FROM indexer.partitions"), "updates and created")
+	require.Equal(t, "10", d.Watermark())
+	require.Equal(t, []string{"0 10"}, d.Coverage())
+	require.Empty(t, d.Facts(10, 1<<40))
+	require.Equal(t, "2", d.Row("SELECT count(*) FROM indexer.partitions"), "updates and created")
 }
 
 func TestLeadershipIsLostWithItsLock(t *testing.T) {
@@ -129,16 +124,16 @@ func TestLeadershipIsLostWithItsLock(t *testing.T) {
 		t.Fatal("lost at once")
 	default:
 	}
-	d.endLock(RoleUpdates)
+	d.EndLock(RoleUpdates)
 	<-l.Lost()
 	require.ErrorIs(t, l.Err(), ErrNotLeader)
 	require.ErrorContains(t, l.Err(), "lost the lock of role updates")
 	d.leadUpdates(d.store())
 	// The first tries may meet the sessions that the successor ended.
-	err := l.Append(t.Context(), testScope, oneCreation(0, 10))
+	err := l.Append(t.Context(), storetest.Scope, storetest.OneCreation(0, 10))
 	for range 5 {
 		if !errors.Is(err, ErrNotLeader) {
-			err = l.Append(t.Context(), testScope, oneCreation(0, 10))
+			err = l.Append(t.Context(), storetest.Scope, storetest.OneCreation(0, 10))
 		}
 	}
 	require.ErrorIs(t, err, ErrNotLeader)
@@ -149,15 +144,13 @@ func TestLeadershipLockSessionTimesOut(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	s := d.store()
-	conn, err := s.connect(t.Context(), s.lockConfig(RoleUpdates))
+	conn, err := s.db.Connect(t.Context(), leadership.LockConfig(s.db, RoleUpdates))
 	require.NoError(t, err)
 	defer pg.Close(t.Context(), conn)
 	var limit, name string
 	require.NoError(t, conn.QueryRow(t.Context(), "SELECT current_setting('idle_session_timeout'), current_setting('application_name')").Scan(&limit, &name))
 	require.Equal(t, "5s", limit)
 	require.Equal(t, "ledgerindexer updates lock", name)
-	require.Less(t, 2*pingEvery, lockIdleLimit)
-	require.LessOrEqual(t, pingEvery+pingTimeout, lockIdleLimit, "a leader notices before another one leads")
 }
 
 // A paused leader may hold a transaction open, in the middle of a batch or between two statements. Its successor ends
@@ -168,34 +161,34 @@ func TestLeadershipSuccessorEndsOlderSessions(t *testing.T) {
 	l := d.started()
 	ctx := t.Context()
 	history := d.leadBackfill(d.store())
-	historyTx, err := history.pool.Begin(ctx)
+	historyTx, err := history.term.Pool.Begin(ctx)
 	require.NoError(t, err)
 	defer pg.Rollback(ctx, historyTx)
-	_, err = history.store.queries.LeadershipHold(ctx, historyTx, dbsqlc.LeadershipHoldParams{Role: string(RoleHistory), Epoch: history.epoch})
+	_, err = history.store.db.Queries.LeadershipHold(ctx, historyTx, dbsqlc.LeadershipHoldParams{Role: string(RoleHistory), Epoch: history.term.Epoch()})
 	require.NoError(t, err)
 
-	idle, err := l.pool.Begin(ctx)
+	idle, err := l.term.Pool.Begin(ctx)
 	require.NoError(t, err)
 	defer pg.Rollback(ctx, idle)
-	_, err = l.store.queries.LeadershipHold(ctx, idle, dbsqlc.LeadershipHoldParams{Role: string(RoleUpdates), Epoch: l.epoch})
+	_, err = l.store.db.Queries.LeadershipHold(ctx, idle, dbsqlc.LeadershipHoldParams{Role: string(RoleUpdates), Epoch: l.term.Epoch()})
 	require.NoError(t, err)
-	blocker, err := d.connect().Begin(ctx)
+	blocker, err := d.Connect().Begin(ctx)
 	require.NoError(t, err)
 	_, err = blocker.Exec(ctx, "LOCK TABLE indexer.exact_payloads IN SHARE MODE")
 	require.NoError(t, err)
 	batch := make(chan error, 1)
-	go func() { batch <- l.Append(ctx, testScope, everyKind(0)) }()
-	d.waitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query ILIKE 'copy%exact_payloads%')")
+	go func() { batch <- l.Append(ctx, storetest.Scope, storetest.EveryKind(0)) }()
+	d.WaitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query ILIKE 'copy%exact_payloads%')")
 
-	d.endLock(RoleUpdates)
+	d.EndLock(RoleUpdates)
 	successor := d.leadUpdates(d.store())
 	require.Error(t, <-batch)
 	require.Error(t, idle.Commit(ctx))
 	require.NoError(t, blocker.Rollback(ctx))
-	require.Empty(t, d.facts(0, 100))
-	require.Empty(t, d.coverage())
-	require.NoError(t, successor.Append(ctx, testScope, everyKind(0)))
-	require.Equal(t, "4", d.watermark())
+	require.Empty(t, d.Facts(0, 100))
+	require.Empty(t, d.Coverage())
+	require.NoError(t, successor.Append(ctx, storetest.Scope, storetest.EveryKind(0)))
+	require.Equal(t, "4", d.Watermark())
 	require.NoError(t, historyTx.Commit(ctx), "a session of another role was ended")
 }
 
@@ -205,13 +198,13 @@ func TestLeadershipCloseLetsABatchEnd(t *testing.T) {
 	d := newDatabase(t)
 	l := d.started()
 	ctx := t.Context()
-	blocker, err := d.connect().Begin(ctx)
+	blocker, err := d.Connect().Begin(ctx)
 	require.NoError(t, err)
 	_, err = blocker.Exec(ctx, "LOCK TABLE indexer.exact_payloads IN SHARE MODE")
 	require.NoError(t, err)
 	batch, closed := make(chan error, 1), make(chan struct{})
-	go func() { batch <- l.Append(ctx, testScope, everyKind(0)) }()
-	d.waitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query ILIKE 'copy%exact_payloads%')")
+	go func() { batch <- l.Append(ctx, storetest.Scope, storetest.EveryKind(0)) }()
+	d.WaitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query ILIKE 'copy%exact_payloads%')")
 	go func() {
 		l.Close()
 		close(closed)
@@ -226,7 +219,7 @@ func TestLeadershipCloseLetsABatchEnd(t *testing.T) {
 	require.NoError(t, blocker.Rollback(ctx))
 	require.NoError(t, <-batch)
 	<-closed
-	require.Equal(t, "4", d.watermark())
+	require.Equal(t, "4", d.Watermark())
 	require.NoError(t, l.Err(), "given up is not lost")
 	d.leadUpdates(d.store())
 }

@@ -14,22 +14,13 @@ import (
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/storetest"
 )
 
 // queue lists what stands in the queue, whether or not the creation turns out to be known.
 func (d *testDB) queue() []string {
-	d.t.Helper()
-	return d.rows("SELECT contract_id, ledger_offset, node_id FROM indexer.lookups WHERE status = 'wanted' ORDER BY 2, 3")
-}
-
-// projectedTables are those that a batch writes, beside its facts and the queue.
-var projectedTables = []string{"lifetimes", "active_contracts", "coverage"}
-
-// forgetUpdates sets a database that began at genesis back to there.
-func (d *testDB) forgetUpdates() {
-	d.t.Helper()
-	d.exec("TRUNCATE indexer.lookups, indexer.lookup_exact_payloads, indexer." + strings.Join(slices.Concat(factTables, projectedTables), ", indexer."))
-	d.write("UPDATE indexer.checkpoints SET ledger_offset = 0")
+	d.T.Helper()
+	return d.Rows("SELECT contract_id, ledger_offset, node_id FROM indexer.lookups WHERE status = 'wanted' ORDER BY 2, 3")
 }
 
 // randomID is a text that no btree takes where it is long.
@@ -54,25 +45,25 @@ func TestLookupsAreWanted(t *testing.T) {
 	longID := randomID(60_000)
 	// What each update of a history does, in which contracts c, d, … are unseen unless it creates them.
 	archive := func(nodeID int32, contractID string) func(*ledger.Update) {
-		return func(u *ledger.Update) { u.Archived = append(u.Archived, archival(nodeID, contractID)) }
+		return func(u *ledger.Update) { u.Archived = append(u.Archived, storetest.Archival(nodeID, contractID)) }
 	}
 	create := func(nodeID int32, contractID string, acsDelta *bool) func(*ledger.Update) {
 		return func(u *ledger.Update) {
-			c := creation(nodeID, contractID)
+			c := storetest.Creation(nodeID, contractID)
 			c.ACSDelta = acsDelta
 			u.Created = append(u.Created, c)
 		}
 	}
 	use := func(nodeID int32, contractID string, consuming bool, acsDelta *bool) func(*ledger.Update) {
 		return func(u *ledger.Update) {
-			u.Exercised = append(u.Exercised, exercise(nodeID, contractID, consuming, acsDelta))
+			u.Exercised = append(u.Exercised, storetest.Exercise(nodeID, contractID, consuming, acsDelta))
 		}
 	}
 	leave := func(nodeID int32, contractID, source, target string) func(*ledger.Update) {
-		return func(u *ledger.Update) { unassign(u, nodeID, contractID, source, target, 1) }
+		return func(u *ledger.Update) { storetest.Unassign(u, nodeID, contractID, source, target, 1) }
 	}
 	arrive := func(nodeID int32, contractID, source, target string) func(*ledger.Update) {
-		return func(u *ledger.Update) { assign(u, nodeID, contractID, source, target, 1) }
+		return func(u *ledger.Update) { storetest.Assign(u, nodeID, contractID, source, target, 1) }
 	}
 	type step = func(*ledger.Update)
 	d := newDatabase(t)
@@ -83,36 +74,36 @@ func TestLookupsAreWanted(t *testing.T) {
 		wanted  []string // of those, the contracts whose creation is really nowhere
 	}{
 		"archived":                          {[][]step{{archive(3, "c")}}, []string{"c 1 3"}, []string{"c"}},
-		"consumed":                          {[][]step{{use(3, "c", true, ptr(true))}}, []string{"c 1 3"}, []string{"c"}},
+		"consumed":                          {[][]step{{use(3, "c", true, storetest.Ptr(true))}}, []string{"c 1 3"}, []string{"c"}},
 		"consumed, of release 3.3":          {[][]step{{use(3, "c", true, nil)}}, []string{"c 1 3"}, []string{"c"}},
-		"consumed, merely witnessed":        {[][]step{{use(3, "c", true, ptr(false))}}, nil, nil},
-		"used":                              {[][]step{{use(3, "c", false, ptr(true))}}, []string{"c 1 3"}, []string{"c"}},
+		"consumed, merely witnessed":        {[][]step{{use(3, "c", true, storetest.Ptr(false))}}, nil, nil},
+		"used":                              {[][]step{{use(3, "c", false, storetest.Ptr(true))}}, []string{"c 1 3"}, []string{"c"}},
 		"used, of release 3.3":              {[][]step{{use(3, "c", false, nil)}}, []string{"c 1 3"}, []string{"c"}},
-		"used, merely witnessed":            {[][]step{{use(3, "c", false, ptr(false))}}, nil, nil},
+		"used, merely witnessed":            {[][]step{{use(3, "c", false, storetest.Ptr(false))}}, nil, nil},
 		"used and archived":                 {[][]step{{use(3, "c", false, nil)}, {archive(0, "c")}}, []string{"c 1 3"}, []string{"c"}},
-		"witnessed and archived":            {[][]step{{use(3, "c", true, ptr(false))}, {archive(4, "c")}}, []string{"c 2 4"}, []string{"c"}},
+		"witnessed and archived":            {[][]step{{use(3, "c", true, storetest.Ptr(false))}, {archive(4, "c")}}, []string{"c 2 4"}, []string{"c"}},
 		"several, in their order":           {[][]step{{archive(3, "e"), archive(4, "c")}, {archive(0, "d")}}, []string{"e 1 3", "c 1 4", "d 2 0"}, []string{"e", "c", "d"}},
 		"archived twice":                    {[][]step{{archive(3, "c")}, {archive(0, "c")}}, []string{"c 1 3"}, []string{"c"}},
 		"an id of any length":               {[][]step{{archive(3, longID)}}, []string{longID + " 1 3"}, []string{longID}},
 		"created":                           {[][]step{{create(0, "c", nil)}, {archive(0, "c")}}, nil, nil},
-		"created, used and consumed":        {[][]step{{create(0, "c", ptr(true))}, {use(0, "c", false, nil)}, {use(0, "c", true, ptr(true))}}, nil, nil},
+		"created, used and consumed":        {[][]step{{create(0, "c", storetest.Ptr(true))}, {use(0, "c", false, nil)}, {use(0, "c", true, storetest.Ptr(true))}}, nil, nil},
 		"created and archived in an update": {[][]step{{create(0, "c", nil), use(1, "c", false, nil), use(2, "c", true, nil)}}, nil, nil},
 		"created and used with one node id": {[][]step{{create(0, "c", nil), use(0, "c", false, nil)}}, nil, nil},
-		"transient":                         {[][]step{{create(0, "c", ptr(false)), use(1, "c", false, ptr(false)), use(2, "c", true, ptr(false))}}, nil, nil},
+		"transient":                         {[][]step{{create(0, "c", storetest.Ptr(false)), use(1, "c", false, storetest.Ptr(false)), use(2, "c", true, storetest.Ptr(false))}}, nil, nil},
 		"left":                              {[][]step{{leave(0, "c", "sync::1", "sync::2")}}, nil, nil},
 		"left and came back":                {[][]step{{leave(0, "c", "sync::1", "sync::2")}, {arrive(0, "c", "sync::2", "sync::1")}, {archive(0, "c")}}, nil, nil},
 		"came":                              {[][]step{{arrive(0, "c", "sync::2", "sync::1")}, {use(0, "c", false, nil)}, {archive(0, "c")}}, nil, nil},
 		"left and archived":                 {[][]step{{leave(0, "c", "sync::1", "sync::2")}, {archive(1, "c")}}, []string{"c 2 1"}, []string{"c"}},
 		"created elsewhere":                 {[][]step{{arrive(0, "c", "sync::3", "sync::2")}, {archive(1, "c")}}, []string{"c 2 1"}, nil},
 		"created, left and archived":        {[][]step{{create(0, "c", nil)}, {leave(0, "c", "sync::1", "sync::2")}, {archive(1, "c")}}, []string{"c 3 1"}, nil},
-		"created when merely witnessed":     {[][]step{{create(0, "c", ptr(false))}, {archive(1, "c")}}, []string{"c 2 1"}, nil},
+		"created when merely witnessed":     {[][]step{{create(0, "c", storetest.Ptr(false))}, {archive(1, "c")}}, []string{"c 2 1"}, nil},
 	} {
 		for _, cut := range []string{"in one page", "in one batch", "in batches"} {
-			d.forgetUpdates()
+			d.ForgetUpdates()
 			var pages []ledger.Page
 			for i, steps := range test.updates {
 				at := ledger.Offset(i)
-				u := newUpdate(at+1, "sync::1")
+				u := storetest.NewUpdate(at+1, "sync::1")
 				for _, step := range steps {
 					step(&u)
 				}
@@ -123,7 +114,7 @@ func TestLookupsAreWanted(t *testing.T) {
 				pages = append(pages, ledger.Page{From: at, To: at + 1, Updates: []ledger.Update{u}})
 			}
 			for _, batch := range batchesOf(pages, cut == "in batches") {
-				require.NoError(t, l.Append(t.Context(), testScope, batch), "%s, %s", name, cut)
+				require.NoError(t, l.Append(t.Context(), storetest.Scope, batch), "%s, %s", name, cut)
 			}
 			if cut == "in batches" || len(test.queued) == len(test.wanted) {
 				require.ElementsMatch(t, test.queued, d.queue(), "%s, %s", name, cut)
@@ -149,9 +140,9 @@ func batchesOf(pages []ledger.Page, each bool) [][]ledger.Page {
 func TestLookupsAfterTheStart(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	later := newUpdate(110, "sync::1")
+	later := storetest.NewUpdate(110, "sync::1")
 	for i, contract := range []string{"plain", "out", "in", "older"} {
-		later.Archived = append(later.Archived, archival(int32(i), contract))
+		later.Archived = append(later.Archived, storetest.Archival(int32(i), contract))
 	}
 	page := []ledger.Page{{From: 100, To: 110, Updates: []ledger.Update{later}}}
 
@@ -159,21 +150,21 @@ func TestLookupsAfterTheStart(t *testing.T) {
 		t.Parallel()
 		d := newDatabase(t)
 		l := d.leadUpdates(d.store())
-		require.NoError(t, l.Start(ctx, "", testScope, 100, false))
-		require.NoError(t, l.Append(ctx, testScope, page))
+		require.NoError(t, l.Start(ctx, "", storetest.Scope, 100, false))
+		require.NoError(t, l.Append(ctx, storetest.Scope, page))
 		require.Equal(t, []string{"plain", "out", "in", "older"}, wantedLookups(t, l))
 	})
 	t.Run("from a snapshot", func(t *testing.T) {
 		t.Parallel()
 		d := newDatabase(t)
 		l := d.leadUpdates(d.store())
-		progress, err := l.BeginSnapshot(ctx, "", testScope, 100)
+		progress, err := l.BeginSnapshot(ctx, "", storetest.Scope, 100)
 		require.NoError(t, err)
 		_, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Last: true, Entries: []ledger.ContractEntry{
-			activeEntry(10, 0, "plain", "sync::1", 0), unassignedEntry(30, 20, "out", "sync::1", "sync::2"), assignedEntry(40, "in", "sync::2", "sync::1"),
+			storetest.ActiveEntry(10, 0, "plain", "sync::1", 0), storetest.UnassignedEntry(30, 20, "out", "sync::1", "sync::2"), storetest.AssignedEntry(40, "in", "sync::2", "sync::1"),
 		}})
 		require.NoError(t, err)
-		require.NoError(t, l.Append(ctx, testScope, page))
+		require.NoError(t, l.Append(ctx, storetest.Scope, page))
 		require.Equal(t, []string{"out 110 1", "in 110 2", "older 110 3"}, d.queue(), "what is not active")
 		require.Equal(t, []string{"older"}, wantedLookups(t, l), "whose creation the snapshot did not name either")
 		require.Equal(t, []string{"older 110 3"}, d.queue())
@@ -184,27 +175,27 @@ func TestLookupsAfterTheStart(t *testing.T) {
 func TestLookupsAreWantedWithTheirBatch(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	p, through := newProxy(t, d.url)
+	p, through := newProxy(t, d.URL)
 	l := d.leadUpdates(d.open(through, nil))
 	ctx := t.Context()
-	require.NoError(t, l.Start(ctx, "", testScope, 0, true))
+	require.NoError(t, l.Start(ctx, "", storetest.Scope, 0, true))
 
-	refused := everyKind(0)
-	refused[0].Updates[3].CommandID = ptr("\x00")
-	require.Error(t, l.Append(ctx, testScope, refused))
+	refused := storetest.EveryKind(0)
+	refused[0].Updates[3].CommandID = storetest.Ptr("\x00")
+	require.Error(t, l.Append(ctx, storetest.Scope, refused))
 	require.Empty(t, d.queue())
 
 	p.cutNext(beforeCommit)
-	require.ErrorContains(t, l.Append(ctx, testScope, everyKind(0)), "outcome is unknown")
-	d.waitFor("SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid())")
+	require.ErrorContains(t, l.Append(ctx, storetest.Scope, storetest.EveryKind(0)), "outcome is unknown")
+	d.WaitFor("SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid())")
 	require.Empty(t, d.queue())
 
 	p.cutNext(afterCommit)
-	require.ErrorContains(t, l.Append(ctx, testScope, everyKind(0)), "outcome is unknown")
-	d.waitFor("SELECT EXISTS (SELECT FROM indexer.lookups)")
-	require.ErrorIs(t, l.Append(ctx, testScope, everyKind(0)), ErrCovered)
+	require.ErrorContains(t, l.Append(ctx, storetest.Scope, storetest.EveryKind(0)), "outcome is unknown")
+	d.WaitFor("SELECT EXISTS (SELECT FROM indexer.lookups)")
+	require.ErrorIs(t, l.Append(ctx, storetest.Scope, storetest.EveryKind(0)), ErrCovered)
 	require.Equal(t, []string{"unseen 1 3"}, d.queue())
-	require.NoError(t, l.Append(ctx, testScope, everyKind(4)))
+	require.NoError(t, l.Append(ctx, storetest.Scope, storetest.EveryKind(4)))
 	require.Equal(t, []string{"unseen 1 3"}, d.queue())
 }
 
@@ -212,37 +203,37 @@ func TestLookupsAreWantedWithTheirBatch(t *testing.T) {
 // Whether there is anything to want makes no difference to what else is stored.
 func TestLookupsOfAnyHistory(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "tries many random histories")
 	d, other := newDatabase(t), newDatabase(t) // in the other everything is in the queue already
 	l, l2 := d.started(), other.started()
 	for _, l := range []*UpdatesWriter{l, l2} { // each name gets the same number in both
-		for i, template := range []string{testTemplate, "pkg-2:Main:Asset"} {
+		for i, template := range []string{storetest.Template, "pkg-2:Main:Asset"} {
 			wanted := names.NewWanted()
 			wanted.Template(template, "asset", nil)
 			wanted.Synchronizer(fmt.Sprint("sync::", i+1))
-			_, err := l.dictionary.Resolve(t.Context(), wanted)
+			_, err := l.term.Dictionary.Resolve(t.Context(), wanted)
 			require.NoError(t, err)
 		}
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		d.forgetUpdates()
-		other.forgetUpdates()
-		var h history
-		h.draw(rt)
-		other.exec("INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id) SELECT 'unseen' || n, -1, n FROM generate_series(0, 1) n")
-		other.exec("INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id) SELECT 'c' || n, 0, n FROM generate_series(0, $1::int) n", h.created)
+		d.ForgetUpdates()
+		other.ForgetUpdates()
+		var h storetest.History
+		h.Draw(rt)
+		other.Exec("INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id) SELECT 'unseen' || n, -1, n FROM generate_series(0, 1) n")
+		other.Exec("INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id) SELECT 'c' || n, 0, n FROM generate_series(0, $1::int) n", h.Created)
 		queued := other.queue()
-		for _, batch := range h.batches(rt) {
-			require.NoError(rt, l.Append(t.Context(), testScope, batch))
-			require.NoError(rt, l2.Append(t.Context(), testScope, batch))
+		for _, batch := range h.Batches(rt) {
+			require.NoError(rt, l.Append(t.Context(), storetest.Scope, batch))
+			require.NoError(rt, l2.Append(t.Context(), storetest.Scope, batch))
 		}
 		require.Equal(rt, queued, other.queue())
-		for _, table := range slices.Concat(factTables, projectedTables) {
-			require.Equal(rt, sorted(other.rows("SELECT * FROM indexer."+table)), sorted(d.rows("SELECT * FROM indexer."+table)), table)
+		for _, table := range slices.Concat(storetest.FactTables, storetest.ProjectedTables) {
+			require.Equal(rt, storetest.Sorted(other.Rows("SELECT * FROM indexer."+table)), storetest.Sorted(d.Rows("SELECT * FROM indexer."+table)), table)
 		}
 
 		created, acted := map[string]bool{}, map[string]bool{}
-		for _, u := range h.updates {
+		for _, u := range h.Updates {
 			for _, c := range u.Created {
 				created[c.ContractID] = true
 			}
@@ -274,15 +265,15 @@ func TestWantedLookupsAreTheOldestThatAreUnknown(t *testing.T) {
 
 	// Every second one was created on another synchronizer.
 	const contracts = 50
-	elsewhere, here := newUpdate(1, "sync::2"), newUpdate(2, "sync::1")
+	elsewhere, here := storetest.NewUpdate(1, "sync::2"), storetest.NewUpdate(2, "sync::1")
 	for i := range int32(contracts) {
 		contract := fmt.Sprint("contract-", i)
 		if i%2 == 0 {
-			elsewhere.Created = append(elsewhere.Created, creation(i, contract))
+			elsewhere.Created = append(elsewhere.Created, storetest.Creation(i, contract))
 		}
-		here.Archived = append(here.Archived, archival(i, contract))
+		here.Archived = append(here.Archived, storetest.Archival(i, contract))
 	}
-	require.NoError(t, l.Append(ctx, testScope, []ledger.Page{{From: 0, To: 2, Updates: []ledger.Update{elsewhere, here}}}))
+	require.NoError(t, l.Append(ctx, storetest.Scope, []ledger.Page{{From: 0, To: 2, Updates: []ledger.Update{elsewhere, here}}}))
 	require.Len(t, d.queue(), contracts)
 
 	wanted, err = l.WantedLookups(ctx, 3)
@@ -299,17 +290,17 @@ func TestWantedLookupsAreTheOldestThatAreUnknown(t *testing.T) {
 // everyOutcome is a queue of contracts a, b and c, and what came of each.
 func everyOutcome(t *testing.T, d *testDB, l *UpdatesWriter) []ledger.Lookup {
 	t.Helper()
-	u := newUpdate(1, "sync::1")
+	u := storetest.NewUpdate(1, "sync::1")
 	for i, contract := range []string{"a", "b", "c"} {
-		u.Archived = append(u.Archived, archival(int32(i), contract))
+		u.Archived = append(u.Archived, storetest.Archival(int32(i), contract))
 	}
-	require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{{From: 0, To: 1, Updates: []ledger.Update{u}}}))
-	at := testTime("2025-02-03T04:05:06.789Z").Time
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{{From: 0, To: 1, Updates: []ledger.Update{u}}}))
+	at := storetest.Time("2025-02-03T04:05:06.789Z").Time
 	return []ledger.Lookup{
 		{ContractID: "a", At: at, Status: ledger.LookupFound, Contract: &ledger.Contract{
 			ContractID: "a", TemplateID: "pkg-9:Main.Sub:Asset", PackageName: "asset", Argument: ledger.JSON(`{"amount": "1.50"}`),
 			ContractKey: ledger.JSON(`"k"`), ContractKeyHash: []byte{1, 2}, Signatories: []string{"alice"}, Observers: []string{},
-			WitnessParties: []string{"bob"}, CreatedAt: testTime("2025-01-01T00:00:00.000001Z"),
+			WitnessParties: []string{"bob"}, CreatedAt: storetest.Time("2025-01-01T00:00:00.000001Z"),
 		}},
 		{ContractID: "b", At: at, Status: ledger.LookupNotFound},
 		{ContractID: "c", At: at, Status: ledger.LookupUnusable, Reason: "no template id"},
@@ -320,14 +311,14 @@ func TestLookupOutcomes(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	wrote := map[string]int{}
-	l := d.leadUpdates(d.open(d.url, func(c *Config) { c.Wrote = func(relation string, n int) { wrote[relation] += n } }))
+	l := d.leadUpdates(d.open(d.URL, func(c *Config) { c.Wrote = func(relation string, n int) { wrote[relation] += n } }))
 	ctx := t.Context()
-	require.NoError(t, l.Start(ctx, "", testScope, 0, true))
+	require.NoError(t, l.Start(ctx, "", storetest.Scope, 0, true))
 	outcomes := everyOutcome(t, d, l)
-	require.Empty(t, d.rows("SELECT FROM ledger.looked_up_contracts"), "what nobody asked yet")
+	require.Empty(t, d.Rows("SELECT FROM ledger.looked_up_contracts"), "what nobody asked yet")
 
 	stored := func() []string {
-		return d.rows(`SELECT contract_id, status, looked_up_at::text, ledger_offset, node_id, reason, template_id, package_id, package_name,
+		return d.Rows(`SELECT contract_id, status, looked_up_at::text, ledger_offset, node_id, reason, template_id, package_id, package_name,
 			module_name, entity_name, payload::text, contract_key::text, contract_key_hash::text, signatories, observers, witness_parties, created_at::text
 			FROM ledger.looked_up_contracts ORDER BY 1`)
 	}
@@ -342,8 +333,8 @@ func TestLookupOutcomes(t *testing.T) {
 	require.Equal(t, want, stored())
 	require.Equal(t, 3, wrote["lookups"])
 	require.Empty(t, wantedLookups(t, l))
-	require.Equal(t, "3", d.row("SELECT count(*) FROM ledger.archived_events JOIN ledger.looked_up_contracts USING (contract_id, ledger_offset, node_id)"))
-	require.Empty(t, d.rows("SELECT FROM ledger.created_events"), "a look-up is no creation event")
+	require.Equal(t, "3", d.Row("SELECT count(*) FROM ledger.archived_events JOIN ledger.looked_up_contracts USING (contract_id, ledger_offset, node_id)"))
+	require.Empty(t, d.Rows("SELECT FROM ledger.created_events"), "a look-up is no creation event")
 
 	t.Run("the first outcome stays", func(t *testing.T) {
 		require.NoError(t, l.SaveLookups(ctx, outcomes))
@@ -353,15 +344,15 @@ func TestLookupOutcomes(t *testing.T) {
 		}
 		require.NoError(t, l.SaveLookups(ctx, []ledger.Lookup{{ContractID: "nobody asked for", At: time.Now(), Status: ledger.LookupNotFound}}))
 		require.NoError(t, l.SaveLookups(ctx, nil))
-		require.NoError(t, l.store.queries.LookupsForget(ctx, l.pool, []string{"a", "b", "c"}), "of what was wanted a moment ago")
+		require.NoError(t, l.store.db.Queries.LookupsForget(ctx, l.term.Pool, []string{"a", "b", "c"}), "of what was wanted a moment ago")
 		require.Equal(t, want, stored())
 		require.Equal(t, 3, wrote["lookups"])
 	})
 	t.Run("it is not asked for again", func(t *testing.T) {
-		u := newUpdate(2, "sync::1")
-		u.Archived = []ledger.ArchivedEvent{archival(0, "b"), archival(1, "c")}
-		u.Exercised = []ledger.ExercisedEvent{exercise(2, "a", false, nil)}
-		require.NoError(t, l.Append(ctx, testScope, []ledger.Page{{From: 1, To: 2, Updates: []ledger.Update{u}}}))
+		u := storetest.NewUpdate(2, "sync::1")
+		u.Archived = []ledger.ArchivedEvent{storetest.Archival(0, "b"), storetest.Archival(1, "c")}
+		u.Exercised = []ledger.ExercisedEvent{storetest.Exercise(2, "a", false, nil)}
+		require.NoError(t, l.Append(ctx, storetest.Scope, []ledger.Page{{From: 1, To: 2, Updates: []ledger.Update{u}}}))
 		require.Empty(t, d.queue())
 		require.Equal(t, want, stored())
 	})
@@ -374,9 +365,9 @@ func TestLookupOutcomesAreOneTransaction(t *testing.T) {
 	l := d.started()
 	outcomes := everyOutcome(t, d, l)
 	outcomes[2].Status = "guessed"
-	requireProblem(t, l.SaveLookups(t.Context(), outcomes), "refuses the rows")
+	storetest.RequireProblem(t, l.SaveLookups(t.Context(), outcomes), "refuses the rows")
 	require.Len(t, d.queue(), 3)
-	require.Empty(t, d.rows("SELECT FROM ledger.looked_up_contracts"))
+	require.Empty(t, d.Rows("SELECT FROM ledger.looked_up_contracts"))
 }
 
 func TestLookupsOfStrangeValues(t *testing.T) {
@@ -387,24 +378,24 @@ func TestLookupsOfStrangeValues(t *testing.T) {
 	found := *everyOutcome(t, d, l)[0].Contract
 
 	t.Run("what jsonb and timestamptz refuse is kept exactly", func(t *testing.T) {
-		u := newUpdate(2, "sync::1")
+		u := storetest.NewUpdate(2, "sync::1")
 		outcomes := make([]ledger.Lookup, len(refusable))
 		for i, c := range refusable {
 			contract := found
 			contract.Argument, contract.ContractKey = ledger.JSON(c.value), ledger.JSON(c.value)
-			contract.CreatedAt = testTime("2025-01-02T03:04:05.123456789Z")
+			contract.CreatedAt = storetest.Time("2025-01-02T03:04:05.123456789Z")
 			id := fmt.Sprint("json-", i)
-			u.Archived = append(u.Archived, archival(int32(i), id))
+			u.Archived = append(u.Archived, storetest.Archival(int32(i), id))
 			outcomes[i] = ledger.Lookup{ContractID: id, At: time.Now(), Status: ledger.LookupFound, Contract: &contract}
 		}
-		require.NoError(t, l.Append(ctx, testScope, []ledger.Page{{From: 1, To: 2, Updates: []ledger.Update{u}}}))
+		require.NoError(t, l.Append(ctx, storetest.Scope, []ledger.Page{{From: 1, To: 2, Updates: []ledger.Update{u}}}))
 		require.NoError(t, l.SaveLookups(ctx, outcomes))
 		require.NoError(t, l.SaveLookups(ctx, outcomes), "again, without doubling the exact values")
 		for i, c := range refusable {
 			for _, column := range []string{"payload", "contract_key"} {
 				var marked bool
 				var exact []byte
-				err := d.conn.QueryRow(ctx, "SELECT "+column+` ? '$exact', (SELECT x.exact FROM ledger.exact_payloads x
+				err := d.Conn.QueryRow(ctx, "SELECT "+column+` ? '$exact', (SELECT x.exact FROM ledger.exact_payloads x
 					WHERE x.stream = 'lookups' AND x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id AND x.field = $2)
 					FROM ledger.looked_up_contracts c WHERE contract_id = $1`, outcomes[i].ContractID, column).Scan(&marked, &exact)
 				require.NoError(t, err, c.name)
@@ -412,10 +403,10 @@ func TestLookupsOfStrangeValues(t *testing.T) {
 				require.Equal(t, c.refused, c.value == string(exact), c.name)
 			}
 		}
-		require.Equal(t, []string{`2025-01-02 03:04:05.123456+00 "2025-01-02T03:04:05.123456789Z"`}, d.rows(`
+		require.Equal(t, []string{`2025-01-02 03:04:05.123456+00 "2025-01-02T03:04:05.123456789Z"`}, d.Rows(`
 			SELECT DISTINCT c.created_at::text, convert_from(x.exact, 'UTF8') FROM ledger.looked_up_contracts c JOIN ledger.exact_payloads x
 			USING (ledger_offset, node_id) WHERE x.field = 'createdAt'`))
-		require.Equal(t, fmt.Sprint(len(refusable)), d.row("SELECT count(*) FROM ledger.exact_payloads WHERE field = 'createdAt' AND stream = 'lookups'"))
+		require.Equal(t, fmt.Sprint(len(refusable)), d.Row("SELECT count(*) FROM ledger.exact_payloads WHERE field = 'createdAt' AND stream = 'lookups'"))
 	})
 	t.Run("what text refuses can't be used", func(t *testing.T) {
 		changes := map[string]func(*ledger.Contract){
@@ -426,27 +417,27 @@ func TestLookupsOfStrangeValues(t *testing.T) {
 			"observers: ":       func(c *ledger.Contract) { c.Observers = []string{"\x00"} },
 			"witness parties: ": func(c *ledger.Contract) { c.WitnessParties = []string{"\xc3\x28"} },
 		}
-		u := newUpdate(3, "sync::1")
+		u := storetest.NewUpdate(3, "sync::1")
 		node := int32(0)
 		var outcomes []ledger.Lookup
 		for reason, change := range changes {
 			contract := found
 			change(&contract)
-			u.Archived = append(u.Archived, archival(node, reason))
+			u.Archived = append(u.Archived, storetest.Archival(node, reason))
 			outcomes = append(outcomes, ledger.Lookup{ContractID: reason, At: time.Now(), Status: ledger.LookupFound, Contract: &contract})
 			node++
 		}
-		u.Archived = append(u.Archived, archival(node, "said badly"), archival(node+1, "good"))
+		u.Archived = append(u.Archived, storetest.Archival(node, "said badly"), storetest.Archival(node+1, "good"))
 		outcomes = append(outcomes,
 			ledger.Lookup{ContractID: "said badly", At: time.Now(), Status: ledger.LookupUnusable, Reason: "because\x00 of \xff"},
 			ledger.Lookup{ContractID: "good", At: time.Now(), Status: ledger.LookupFound, Contract: &found})
-		require.NoError(t, l.Append(ctx, testScope, []ledger.Page{{From: 2, To: 3, Updates: []ledger.Update{u}}}))
+		require.NoError(t, l.Append(ctx, storetest.Scope, []ledger.Page{{From: 2, To: 3, Updates: []ledger.Update{u}}}))
 		require.NoError(t, l.SaveLookups(ctx, outcomes))
 		for reason := range changes {
-			require.Equal(t, "unusable true <nil>", d.row(`SELECT status, starts_with(reason, contract_id), payload FROM ledger.looked_up_contracts
+			require.Equal(t, "unusable true <nil>", d.Row(`SELECT status, starts_with(reason, contract_id), payload FROM ledger.looked_up_contracts
 				WHERE contract_id = $1`, reason), reason)
 		}
-		require.Equal(t, "because? of ?", d.row("SELECT reason FROM ledger.looked_up_contracts WHERE contract_id = 'said badly'"))
-		require.Equal(t, "found", d.row("SELECT status FROM ledger.looked_up_contracts WHERE contract_id = 'good'"))
+		require.Equal(t, "because? of ?", d.Row("SELECT reason FROM ledger.looked_up_contracts WHERE contract_id = 'said badly'"))
+		require.Equal(t, "found", d.Row("SELECT status FROM ledger.looked_up_contracts WHERE contract_id = 'good'"))
 	})
 }

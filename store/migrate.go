@@ -18,6 +18,7 @@ import (
 	"ledgerindexer/migrations"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/pg"
+	"ledgerindexer/store/internal/session"
 )
 
 // Migrate brings the schema to this binary's version and returns the names of the migrations it applied. Several
@@ -26,15 +27,15 @@ func (s *Store) Migrate(ctx context.Context) ([]string, error) {
 	if err := s.CheckSchema(ctx); !errors.Is(err, ErrSchemaOlder) {
 		return nil, err
 	}
-	db := stdlib.OpenDBFromPool(s.pool)
+	db := stdlib.OpenDBFromPool(s.db.Pool)
 	defer db.Close()
 	if err := s.requireUTF8(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.createSchema(ctx); err != nil {
-		return nil, s.unusable(err)
+		return nil, s.db.Unusable(err)
 	}
-	provider, err := newProvider(db, s.cfg.Schemas)
+	provider, err := newProvider(db, s.db.Config.Schemas)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +45,7 @@ func (s *Store) Migrate(ctx context.Context) ([]string, error) {
 		applied = append(applied, result.Source.Path)
 	}
 	if err != nil {
-		return applied, s.unusable(fmt.Errorf("migrate database %s: %w", s.Address(), err))
+		return applied, s.db.Unusable(s.blocked(fmt.Errorf("migrate database %s: %w", s.Address(), err)))
 	}
 	return applied, nil
 }
@@ -52,8 +53,8 @@ func (s *Store) Migrate(ctx context.Context) ([]string, error) {
 // createSchema makes the schema that holds the tables, and the table of versions, where there is none: IF NOT EXISTS would ask for
 // the right to create schemas even where there is one, and that right may have been revoked after the first migration.
 func (s *Store) createSchema(ctx context.Context) error {
-	pair := s.cfg.Schemas
-	found, err := s.queries.InspectSchemas(ctx, s.pool, []string{pair.Tables, pair.Views})
+	pair := s.db.Config.Schemas
+	found, err := s.db.Queries.InspectSchemas(ctx, s.db.Pool, []string{pair.Tables, pair.Views})
 	if err != nil {
 		return fmt.Errorf("look for schemas %s and %s: %w", pair.Tables, pair.Views, err)
 	}
@@ -67,7 +68,7 @@ func (s *Store) createSchema(ctx context.Context) error {
 		}
 	}
 	var words bool
-	if err := s.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_get_keywords() WHERE word IN ($1, $2) AND catcode <> 'U')", pair.Tables, pair.Views).
+	if err := s.db.Pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_get_keywords() WHERE word IN ($1, $2) AND catcode <> 'U')", pair.Tables, pair.Views).
 		Scan(&words); err != nil {
 		return fmt.Errorf("look whether schemas can be named %s and %s: %w", pair.Tables, pair.Views, err)
 	}
@@ -77,7 +78,7 @@ func (s *Store) createSchema(ctx context.Context) error {
 			Do:   "give --tables-schema or --views-schema another name",
 		}
 	}
-	_, err = s.pool.Exec(ctx, fmt.Sprintf(
+	_, err = s.db.Pool.Exec(ctx, fmt.Sprintf(
 		"CREATE SCHEMA %[1]s; COMMENT ON SCHEMA %[1]s IS 'Tables of the ledger indexer. They may change with any release: read schema %[2]s instead.'", pair.Tables, pair.Views))
 	if pg.HasCode(err, pg.UniqueViolation, pg.DuplicateSchema) { // another process was faster
 		err = nil
@@ -91,8 +92,8 @@ func (s *Store) createSchema(ctx context.Context) error {
 // requireUTF8 refuses a database whose encoding can't hold every text of the ledger.
 func (s *Store) requireUTF8(ctx context.Context) error {
 	var encoding string
-	if err := s.pool.QueryRow(ctx, "SHOW server_encoding").Scan(&encoding); err != nil {
-		return s.unusable(fmt.Errorf("database %s, read its encoding: %w", s.Address(), err))
+	if err := s.db.Pool.QueryRow(ctx, "SHOW server_encoding").Scan(&encoding); err != nil {
+		return s.db.Unusable(fmt.Errorf("database %s, read its encoding: %w", s.Address(), err))
 	}
 	if encoding != "UTF8" {
 		return &ledger.Problem{
@@ -113,17 +114,17 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.requireSessions(ctx); err != nil {
-		return s.unusable(fmt.Errorf("database %s: %w", s.Address(), err))
+	if err := s.db.RequireSessions(ctx); err != nil {
+		return s.db.Unusable(fmt.Errorf("database %s: %w", s.Address(), err))
 	}
 	var have int64
 	var exists bool
-	if err := s.pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", s.cfg.Schemas.versionTable()).Scan(&exists); err != nil {
-		return s.unusable(fmt.Errorf("database %s: %w", s.Address(), err))
+	if err := s.db.Pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", s.db.Config.Schemas.VersionTable()).Scan(&exists); err != nil {
+		return s.db.Unusable(fmt.Errorf("database %s: %w", s.Address(), err))
 	}
 	if exists {
-		if have, err = s.schemaVersion(ctx, s.pool); err != nil {
-			return s.unusable(fmt.Errorf("database %s, read schema version: %w", s.Address(), err))
+		if have, err = s.schemaVersion(ctx, s.db.Pool); err != nil {
+			return s.db.Unusable(fmt.Errorf("database %s, read schema version: %w", s.Address(), err))
 		}
 		if err := s.checkViews(ctx); err != nil {
 			return err
@@ -148,10 +149,10 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 
 // checkViews refuses a pair whose views were made in a schema of another name.
 func (s *Store) checkViews(ctx context.Context) error {
-	pair := s.cfg.Schemas
-	made, err := s.queries.InspectViews(ctx, s.pool, pair.Tables)
+	pair := s.db.Config.Schemas
+	made, err := s.db.Queries.InspectViews(ctx, s.db.Pool, pair.Tables)
 	if err != nil {
-		return s.unusable(fmt.Errorf("database %s, look for the views of schema %s: %w", s.Address(), pair.Tables, err))
+		return s.db.Unusable(fmt.Errorf("database %s, look for the views of schema %s: %w", s.Address(), pair.Tables, err))
 	}
 	if len(made) == 0 || slices.Contains(made, pair.Views) { // none: the migration that makes them has not run
 		return nil
@@ -163,14 +164,14 @@ func (s *Store) checkViews(ctx context.Context) error {
 }
 
 func newProvider(db *sql.DB, pair Schemas) (*goose.Provider, error) {
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(pair.migrationLock()),
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(pair.MigrationLock()),
 		lock.WithLockTimeout(1, 300), lock.WithUnlockTimeout(1, 60)) // seconds between tries, tries
 	if err != nil {
 		return nil, fmt.Errorf("migration lock: %w", err)
 	}
-	versions, err := database.NewStore(goose.DialectPostgres, pair.versionTable())
+	versions, err := database.NewStore(goose.DialectPostgres, pair.VersionTable())
 	if err != nil {
-		return nil, fmt.Errorf("migration table %s: %w", pair.versionTable(), err)
+		return nil, fmt.Errorf("migration table %s: %w", pair.VersionTable(), err)
 	}
 	provider, err := goose.NewProvider("", db, migrations.For(pair.Views), goose.WithStore(versions), goose.WithSessionLocker(locker))
 	if err != nil {
@@ -181,7 +182,7 @@ func newProvider(db *sql.DB, pair Schemas) (*goose.Provider, error) {
 
 // SchemaVersion is the version of the schema that this program needs.
 func SchemaVersion() (int64, error) {
-	entries, err := fs.ReadDir(migrations.For(defaultSchemas.Views), ".")
+	entries, err := fs.ReadDir(migrations.For(session.DefaultSchemas.Views), ".")
 	if err != nil {
 		return 0, fmt.Errorf("read the embedded migrations: %w", err)
 	}
@@ -190,4 +191,9 @@ func SchemaVersion() (int64, error) {
 		return 0, fmt.Errorf("read the embedded migrations: %w", err)
 	}
 	return newest, nil
+}
+
+func (s *Store) schemaVersion(ctx context.Context, db dbsqlc.DBTX) (version int64, err error) {
+	err = db.QueryRow(ctx, "SELECT coalesce(max(version_id) FILTER (WHERE is_applied), 0) FROM "+s.db.Config.Schemas.VersionTable()).Scan(&version)
+	return version, err
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/storetest"
 )
 
 // The right to create schemas is needed once: an upgrade, and each start, does without.
@@ -20,25 +22,25 @@ func TestMigrateWithoutTheRightToCreateSchemas(t *testing.T) {
 		t.Run(fmt.Sprint("from ", version), func(t *testing.T) {
 			t.Parallel()
 			d := emptyDatabase(t)
-			role, as := throwaway.Login(t, d.url, "")
-			right := "CREATE ON DATABASE " + pgx.Identifier{d.row("SELECT current_database()")}.Sanitize()
+			role, as := throwaway.Login(t, d.URL, "")
+			right := "CREATE ON DATABASE " + pgx.Identifier{d.Row("SELECT current_database()")}.Sanitize()
 			_, err := d.open(as, nil).Migrate(t.Context())
-			requireProblem(t, err, "can't be used", "grant")
+			storetest.RequireProblem(t, err, "can't be used", "grant")
 			require.ErrorContains(t, err, "permission denied for database")
 
-			d.exec("GRANT " + right + " TO " + pgx.Identifier{role}.Sanitize())
+			d.Exec("GRANT " + right + " TO " + pgx.Identifier{role}.Sanitize())
 			config, err := pgx.ParseConfig(as)
 			require.NoError(t, err)
-			config.RuntimeParams["search_path"] = defaultSchemas.searchPath()
+			config.RuntimeParams["search_path"] = session.DefaultSchemas.SearchPath()
 			db := stdlib.OpenDB(*config)
 			t.Cleanup(func() { require.NoError(t, db.Close()) })
 			_, err = db.ExecContext(t.Context(), "CREATE SCHEMA indexer")
 			require.NoError(t, err)
-			provider, err := newProvider(db, defaultSchemas)
+			provider, err := newProvider(db, session.DefaultSchemas)
 			require.NoError(t, err)
 			_, err = provider.UpTo(t.Context(), version)
 			require.NoError(t, err)
-			d.exec("REVOKE " + right + " FROM " + pgx.Identifier{role}.Sanitize())
+			d.Exec("REVOKE " + right + " FROM " + pgx.Identifier{role}.Sanitize())
 
 			s := d.open(as, nil)
 			applied, err := s.Migrate(t.Context())
@@ -46,9 +48,9 @@ func TestMigrateWithoutTheRightToCreateSchemas(t *testing.T) {
 			require.Len(t, applied, int(newest-version))
 			require.NoError(t, s.CheckSchema(t.Context()))
 			l := d.leadUpdates(s)
-			require.NoError(t, l.Start(t.Context(), "participant::1", testScope, 0, true))
-			require.NoError(t, l.Append(t.Context(), testScope, everyKind(0)))
-			require.Equal(t, "4", d.watermark())
+			require.NoError(t, l.Start(t.Context(), "participant::1", storetest.Scope, 0, true))
+			require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.EveryKind(0)))
+			require.Equal(t, "4", d.Watermark())
 		})
 	}
 }

@@ -28,12 +28,12 @@ func (s *Store) CheckNetwork(ctx context.Context, networkID string) error {
 
 // Network is the one whose transaction history the database holds, or is meant for; empty: not known.
 func (s *Store) Network(ctx context.Context) (string, error) {
-	stored, err := s.queries.NetworkGet(ctx, s.pool)
+	stored, err := s.db.Queries.NetworkGet(ctx, s.db.Pool)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", nil
 	}
 	if err != nil {
-		return "", s.unusable(fmt.Errorf("read the stored network: %w", err))
+		return "", s.db.Unusable(fmt.Errorf("read the stored network: %w", err))
 	}
 	return stored, nil
 }
@@ -41,7 +41,7 @@ func (s *Store) Network(ctx context.Context) (string, error) {
 func (s *Store) otherNetwork(stored, asked string) error {
 	return &ledger.Problem{
 		What: fmt.Sprintf("database %s holds the transaction history of the network that %s operates, but the Scan URL leads to the one that %s operates", s.Address(), stored, asked),
-		Do:   "correct --scan-url or --database-url; histories of two networks can't be mixed, so each needs a database of its own",
+		Do:   "correct --scan-url or --database-url; histories of two networks can't be mixed, so each needs a database or a pair of schemas (--tables-schema, --views-schema) of its own",
 	}
 }
 
@@ -53,8 +53,8 @@ func (l *TransactionsWriter) RecordNetwork(ctx context.Context, networkID string
 	if known, err := l.store.Network(ctx); err != nil || known == networkID { // it is asked at every try: mostly nothing to write
 		return err
 	}
-	q := l.store.queries
-	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	q := l.store.db.Queries
+	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := q.NetworkRecord(ctx, tx, networkID); err != nil {
 			return err
 		}

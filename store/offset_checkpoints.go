@@ -10,6 +10,7 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/rows"
+	"ledgerindexer/store/internal/writing"
 )
 
 // keepCheckpoints keeps what the pages' checkpoints say of the synchronizers, unless something later is known of an offset.
@@ -23,7 +24,7 @@ func (l *Leader) keepCheckpoints(ctx context.Context, tx pgx.Tx, r names.Numbers
 }
 
 func (l *Leader) upsertCheckpoints(ctx context.Context, tx pgx.Tx, c *rows.Checkpoints) error {
-	kept, err := l.store.queries.OffsetCheckpointsUpsert(ctx, tx, c.OffsetCheckpointsUpsertParams)
+	kept, err := l.store.db.Queries.OffsetCheckpointsUpsert(ctx, tx, c.OffsetCheckpointsUpsertParams)
 	if err != nil {
 		return fmt.Errorf("keep offset checkpoints: %w", err)
 	}
@@ -40,8 +41,8 @@ func (l *Leader) upsertCheckpoints(ctx context.Context, tx pgx.Tx, c *rows.Check
 		}
 		exact = append(exact, c.Exact[key]...)
 	}
-	if err := l.store.queries.CheckpointExactPayloadsForget(ctx, tx, before); err != nil {
+	if err := l.store.db.Queries.CheckpointExactPayloadsForget(ctx, tx, before); err != nil {
 		return fmt.Errorf("forget the exact values of the checkpoints before: %w", err)
 	}
-	return copyRows(ctx, tx, "checkpoint_exact_payloads", exact)
+	return writing.CopyRows(ctx, tx, "checkpoint_exact_payloads", exact)
 }

@@ -11,13 +11,14 @@ import (
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/rows"
+	"ledgerindexer/store/internal/storetest"
 )
 
 // Checkpoints in any number, of more rows than go into a statement, come to the same as one row after another: the latest
 // time of each synchronizer at each offset stays, the first of those that are the same, with what is exact of it.
 func TestManyOffsetCheckpoints(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "writes very many rows")
 	d := newDatabase(t)
 	l := d.started()
 	const synchronizers, offsets = 900, 9
@@ -42,7 +43,7 @@ func TestManyOffsetCheckpoints(t *testing.T) {
 				c.Extra = ledger.JSON(extra)
 			}
 			for ordinal, i := range random.Perm(synchronizers) {
-				said := testTime(fmt.Sprintf("2025-01-01T00:00:0%d.12345600%dZ", random.IntN(5), random.IntN(2)))
+				said := storetest.Time(fmt.Sprintf("2025-01-01T00:00:0%d.12345600%dZ", random.IntN(5), random.IntN(2)))
 				c.Times = append(c.Times, ledger.SynchronizerTime{SynchronizerID: fmt.Sprint("sync::", i), RecordTime: said})
 				name := fmt.Sprintf("%d sync::%d", c.Offset, i)
 				if before, ok := want[name]; !ok || before.at.Time.Before(said.Time) {
@@ -51,10 +52,10 @@ func TestManyOffsetCheckpoints(t *testing.T) {
 			}
 			page.Checkpoints = append(page.Checkpoints, c)
 		}
-		require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{page}))
+		require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{page}))
 	}
 
-	got := d.rows(`SELECT o.ledger_offset || ' ' || s.synchronizer_id || ' ' || o.ordinal || ' ' ||
+	got := d.Rows(`SELECT o.ledger_offset || ' ' || s.synchronizer_id || ' ' || o.ordinal || ' ' ||
 		coalesce(convert_from(e.exact, 'UTF8'), o.extra::text, '') || ' ' || coalesce(convert_from(t.exact, 'UTF8')::jsonb #>> '{}', '')
 		FROM indexer.offset_checkpoints o JOIN indexer.synchronizers s USING (synchronizer_ref)
 		LEFT JOIN indexer.checkpoint_exact_payloads e ON e.ledger_offset = o.ledger_offset AND e.field = 'checkpoint_extra ' || s.synchronizer_id
@@ -77,15 +78,15 @@ func TestOffsetCheckpointsAlone(t *testing.T) {
 	ctx := t.Context()
 	alone := func(at ledger.Offset) []ledger.Page {
 		return []ledger.Page{{From: at, To: at, Checkpoints: []ledger.OffsetCheckpoint{{Offset: at, Times: []ledger.SynchronizerTime{
-			{SynchronizerID: "sync::1", RecordTime: testTime("2025-01-01T00:00:00Z")},
+			{SynchronizerID: "sync::1", RecordTime: storetest.Time("2025-01-01T00:00:00Z")},
 		}}}}}
 	}
-	require.NoError(t, l.Append(ctx, testScope, alone(0)))
-	require.Empty(t, d.coverage())
-	require.NoError(t, l.Append(ctx, testScope, oneCreation(0, 10)))
-	require.NoError(t, l.Append(ctx, testScope, alone(10)))
-	require.NoError(t, l.Write(ctx, testScope, alone(10)))
-	require.Equal(t, []string{"0 10"}, d.coverage())
-	require.Equal(t, "10", d.watermark())
-	require.Equal(t, []string{"0", "10"}, d.rows("SELECT ledger_offset FROM indexer.offset_checkpoints ORDER BY 1"))
+	require.NoError(t, l.Append(ctx, storetest.Scope, alone(0)))
+	require.Empty(t, d.Coverage())
+	require.NoError(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(0, 10)))
+	require.NoError(t, l.Append(ctx, storetest.Scope, alone(10)))
+	require.NoError(t, l.Write(ctx, storetest.Scope, alone(10)))
+	require.Equal(t, []string{"0 10"}, d.Coverage())
+	require.Equal(t, "10", d.Watermark())
+	require.Equal(t, []string{"0", "10"}, d.Rows("SELECT ledger_offset FROM indexer.offset_checkpoints ORDER BY 1"))
 }

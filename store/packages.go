@@ -12,6 +12,8 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/rows"
+	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/writing"
 )
 
 // vetting is what is vetted, as it is stored or as it was listed.
@@ -73,19 +75,19 @@ func (l *UpdatesWriter) SaveVettedPackages(ctx context.Context, list []ledger.Ve
 	for i := range list {
 		wanted.Synchronizer(list[i].SynchronizerID)
 	}
-	numbers, err := l.resolve(ctx, wanted)
+	numbers, err := l.term.Resolve(ctx, wanted)
 	if err == nil {
-		err = l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		err = l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 			var err error
 			changes, err = l.saveVetting(ctx, tx, numbers, list)
 			return err
 		})
 	}
 	if err != nil {
-		return 0, fmt.Errorf("save which packages are vetted: %w", refused(err))
+		return 0, fmt.Errorf("save which packages are vetted: %w", session.Refused(err))
 	}
 	if changes > 0 {
-		l.store.cfg.Wrote("vetting_changes", changes)
+		l.store.db.Config.Wrote("vetting_changes", changes)
 	}
 	return changes, nil
 }
@@ -95,7 +97,7 @@ func checkVetted(list []ledger.VettedPackages) error {
 	listed := map[string]bool{}
 	for i := range list {
 		v := &list[i]
-		if err := checkTexts(v.SynchronizerID); err != nil {
+		if err := rows.CheckTexts(v.SynchronizerID); err != nil {
 			return fmt.Errorf("a synchronizer: %w", err)
 		}
 		if listed[v.SynchronizerID] {
@@ -108,7 +110,7 @@ func checkVetted(list []ledger.VettedPackages) error {
 		packages := map[string]bool{}
 		for j := range v.Packages {
 			p := &v.Packages[j]
-			if err := checkTexts(p.PackageID, p.PackageName, p.PackageVersion); err != nil {
+			if err := rows.CheckTexts(p.PackageID, p.PackageName, p.PackageVersion); err != nil {
 				return fmt.Errorf("package %q of synchronizer %s: %w", p.PackageID, v.SynchronizerID, err)
 			}
 			if packages[p.PackageID] {
@@ -122,7 +124,7 @@ func checkVetted(list []ledger.VettedPackages) error {
 
 // saveVetting compares the list with what is stored, and stores the difference.
 func (l *UpdatesWriter) saveVetting(ctx context.Context, tx pgx.Tx, r names.Numbers, list []ledger.VettedPackages) (changes int, err error) {
-	if err := l.store.queries.VettingLock(ctx, tx); err != nil {
+	if err := l.store.db.Queries.VettingLock(ctx, tx); err != nil {
 		return 0, fmt.Errorf("lock what is stored: %w", err)
 	}
 	if err := l.checkVettedOwner(ctx, tx, list); err != nil {
@@ -145,7 +147,7 @@ func (l *UpdatesWriter) saveVetting(ctx context.Context, tx pgx.Tx, r names.Numb
 
 // checkVettedOwner refuses what another participant has vetted.
 func (l *UpdatesWriter) checkVettedOwner(ctx context.Context, tx pgx.Tx, list []ledger.VettedPackages) error {
-	owner, err := l.store.queries.ParticipantGet(ctx, tx)
+	owner, err := l.store.db.Queries.ParticipantGet(ctx, tx)
 	if errors.Is(err, pgx.ErrNoRows) || len(list) == 0 {
 		return nil
 	}
@@ -177,7 +179,7 @@ func listedVetting(r names.Numbers, list []ledger.VettedPackages) *vetting {
 }
 
 func (l *UpdatesWriter) readVetting(ctx context.Context, tx pgx.Tx) (*vetting, error) {
-	q, v := l.store.queries, newVetting()
+	q, v := l.store.db.Queries, newVetting()
 	states, err := q.VettingStateList(ctx, tx)
 	if err != nil {
 		return nil, fmt.Errorf("read the topology serials: %w", err)
@@ -272,7 +274,7 @@ func (d *vettingDifferences) change(kind string, key vettedKey, now *vetting, be
 
 // storeVetting writes the differences.
 func (l *UpdatesWriter) storeVetting(ctx context.Context, tx pgx.Tx, d *vettingDifferences) error {
-	q := l.store.queries
+	q := l.store.db.Queries
 	for _, part := range []struct {
 		what  string
 		rows  int
@@ -296,12 +298,12 @@ func (l *UpdatesWriter) storeVetting(ctx context.Context, tx pgx.Tx, d *vettingD
 }
 
 func (l *UpdatesWriter) copyVettingChanges(ctx context.Context, tx pgx.Tx, rows []dbsqlc.VettingChanges) error {
-	next, err := l.store.queries.VettingChangesNext(ctx, tx)
+	next, err := l.store.db.Queries.VettingChangesNext(ctx, tx)
 	if err != nil {
 		return err
 	}
 	for i := range rows {
 		rows[i].Seq, rows[i].SeenAt = next.Seq, next.SeenAt
 	}
-	return copyRows(ctx, tx, "vetting_changes", rows)
+	return writing.CopyRows(ctx, tx, "vetting_changes", rows)
 }

@@ -11,6 +11,7 @@ import (
 
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/storetest"
 )
 
 // vettedOn is a vetting state with packages of which nothing but the id is known.
@@ -23,14 +24,14 @@ func vettedOn(synchronizer string, serial int32, packages ...string) ledger.Vett
 }
 
 func (d *testDB) vetted() []string {
-	d.t.Helper()
-	return d.rows(`SELECT synchronizer_id, package_id, package_name, package_version, valid_from::text, valid_until::text, topology_serial
+	d.T.Helper()
+	return d.Rows(`SELECT synchronizer_id, package_id, package_name, package_version, valid_from::text, valid_until::text, topology_serial
 		FROM ledger.vetted_packages ORDER BY 1, 2`)
 }
 
 func (d *testDB) vettingChanges() []string {
-	d.t.Helper()
-	return d.rows(`SELECT seq, synchronizer_id, package_id, change, topology_serial, valid_from_before::text, valid_until_before::text,
+	d.T.Helper()
+	return d.Rows(`SELECT seq, synchronizer_id, package_id, change, topology_serial, valid_from_before::text, valid_until_before::text,
 		valid_from::text, valid_until::text FROM ledger.vetting_changes ORDER BY 1, 2, 3`)
 }
 
@@ -38,9 +39,9 @@ func TestVettedPackages(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	wrote := map[string]int{}
-	l := d.leadUpdates(d.open(d.url, func(c *Config) { c.Wrote = func(relation string, n int) { wrote[relation] += n } }))
+	l := d.leadUpdates(d.open(d.URL, func(c *Config) { c.Wrote = func(relation string, n int) { wrote[relation] += n } }))
 	ctx := t.Context()
-	require.NoError(t, l.Start(ctx, "participant::1", testScope, 0, true))
+	require.NoError(t, l.Start(ctx, "participant::1", storetest.Scope, 0, true))
 	save := func(list ...ledger.VettedPackages) int {
 		t.Helper()
 		changes, err := l.SaveVettedPackages(ctx, list)
@@ -53,7 +54,7 @@ func TestVettedPackages(t *testing.T) {
 	first := vettedOn("sync::1", 3, "p", "q")
 	first.Packages[0] = ledger.VettedPackage{
 		PackageID: "p", PackageName: "asset", PackageVersion: "1.0.0",
-		ValidFrom: testTime("2025-01-01T00:00:00.123456Z"), ValidUntil: testTime("2026-01-01T00:00:00Z"),
+		ValidFrom: storetest.Time("2025-01-01T00:00:00.123456Z"), ValidUntil: storetest.Time("2026-01-01T00:00:00Z"),
 	}
 	require.Equal(t, 3, save(first, vettedOn("sync::2", 1, "p")))
 	const from, until = "2025-01-01 00:00:00.123456+00", "2026-01-01 00:00:00+00"
@@ -70,12 +71,12 @@ func TestVettedPackages(t *testing.T) {
 	// The same again, with another order, and with times that say the same in other words.
 	again := first
 	again.Packages = []ledger.VettedPackage{first.Packages[1], first.Packages[0]}
-	again.Packages[1].ValidFrom = testTime("2025-01-01T01:00:00.1234569+01:00")
+	again.Packages[1].ValidFrom = storetest.Time("2025-01-01T01:00:00.1234569+01:00")
 	const versions = `SELECT v.xmin::text, v.ctid::text, s.xmin::text, p.xmin::text FROM indexer.vetted_packages v
 		JOIN indexer.vetting_states s USING (synchronizer_ref) JOIN indexer.packages p USING (package_id) ORDER BY synchronizer_ref, package_id`
-	before := d.rows(versions)
+	before := d.Rows(versions)
 	require.Zero(t, save(vettedOn("sync::2", 1, "p"), again))
-	require.Equal(t, before, d.rows(versions), "something was written")
+	require.Equal(t, before, d.Rows(versions), "something was written")
 	require.Equal(t, changes, d.vettingChanges())
 
 	// Another serial alone is no change of a package, and a name that is told later neither. Names don't go with an upload
@@ -105,8 +106,8 @@ func TestVettedPackages(t *testing.T) {
 	require.Equal(t, 1, save(vettedOn("sync::1", 6), vettedOn("sync::2", 2, "q")))
 	require.Equal(t, []string{"sync::2 q bond  <nil> <nil> 2"}, d.vetted())
 	require.Equal(t, 1, save())
-	require.Equal(t, "0 0", d.row("SELECT (SELECT count(*) FROM ledger.vetted_packages), (SELECT count(*) FROM indexer.vetting_states)"))
-	require.Equal(t, "true true", d.row("SELECT bool_and(seen_at <= now()), max(seen_at) FILTER (WHERE seq = 1) < max(seen_at) FROM ledger.vetting_changes"))
+	require.Equal(t, "0 0", d.Row("SELECT (SELECT count(*) FROM ledger.vetted_packages), (SELECT count(*) FROM indexer.vetting_states)"))
+	require.Equal(t, "true true", d.Row("SELECT bool_and(seen_at <= now()), max(seen_at) FILTER (WHERE seq = 1) < max(seen_at) FROM ledger.vetting_changes"))
 }
 
 func TestVettedPackagesThatAreRefused(t *testing.T) {
@@ -157,10 +158,10 @@ func TestVettedPackagesFollowAnyState(t *testing.T) {
 	d := newDatabase(t)
 	l := d.started()
 	synchronizers := []string{"sync::1", "sync::2", "sync::3"}
-	times := []ledger.Time{{}, testTime("2025-01-01T00:00:00Z"), testTime("2025-06-01T00:00:00.000001Z")}
+	times := []ledger.Time{{}, storetest.Time("2025-01-01T00:00:00Z"), storetest.Time("2025-06-01T00:00:00.000001Z")}
 	texts := []string{"", "one", "two"}
 	rapid.Check(t, func(rt *rapid.T) {
-		d.exec("TRUNCATE indexer.packages, indexer.vetting_states, indexer.vetted_packages, indexer.vetting_changes")
+		d.Exec("TRUNCATE indexer.packages, indexer.vetting_states, indexer.vetted_packages, indexer.vetting_changes")
 		serial, seen := int32(0), 0
 		for range rapid.IntRange(1, 8).Draw(rt, "readings") {
 			var list []ledger.VettedPackages
@@ -196,11 +197,11 @@ func TestVettedPackagesFollowAnyState(t *testing.T) {
 			}
 			const columns = `synchronizer_id, package_id, valid_from IS NOT NULL, coalesce(extract(epoch FROM date_trunc('second', valid_from)), -62135596800)::bigint,
 				valid_until IS NOT NULL, coalesce(extract(epoch FROM date_trunc('second', valid_until)), -62135596800)::bigint`
-			stored := d.rows("SELECT " + columns + ", topology_serial FROM ledger.vetted_packages")
-			require.Equal(rt, sorted(want), sorted(stored))
+			stored := d.Rows("SELECT " + columns + ", topology_serial FROM ledger.vetted_packages")
+			require.Equal(rt, storetest.Sorted(want), storetest.Sorted(stored))
 
 			// The changes, applied one after the other, and the number of them.
-			rows := d.rows("SELECT change, " + columns + " FROM ledger.vetting_changes ORDER BY seq")
+			rows := d.Rows("SELECT change, " + columns + " FROM ledger.vetting_changes ORDER BY seq")
 			require.Len(rt, rows, seen+changes)
 			seen = len(rows)
 			state := map[string]string{}
@@ -220,7 +221,7 @@ func TestVettedPackagesFollowAnyState(t *testing.T) {
 			for key, bounds := range state {
 				replayed = append(replayed, key+" "+bounds)
 			}
-			require.Equal(rt, sorted(d.rows("SELECT "+columns+" FROM ledger.vetted_packages")), sorted(replayed))
+			require.Equal(rt, storetest.Sorted(d.Rows("SELECT "+columns+" FROM ledger.vetted_packages")), storetest.Sorted(replayed))
 		}
 	})
 }
@@ -228,7 +229,7 @@ func TestVettedPackagesFollowAnyState(t *testing.T) {
 // Thousands of packages are a matter of a moment, and several readings at once see each other's result.
 func TestManyVettedPackages(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "writes very many rows")
 	d := newDatabase(t)
 	l := d.started()
 	ctx := t.Context()
@@ -245,11 +246,11 @@ func TestManyVettedPackages(t *testing.T) {
 	group.Wait()
 	require.Equal(t, []error{nil, nil, nil}, errs)
 	require.Equal(t, packages, changes[0]+changes[1]+changes[2])
-	require.Equal(t, "1 20000", d.row("SELECT max(seq), count(*) FROM ledger.vetting_changes"))
+	require.Equal(t, "1 20000", d.Row("SELECT max(seq), count(*) FROM ledger.vetting_changes"))
 	n, err := l.SaveVettedPackages(ctx, []ledger.VettedPackages{vettedOn("sync::1", 2)})
 	require.NoError(t, err)
 	require.Equal(t, packages, n)
-	require.Equal(t, "20000 0", d.row("SELECT (SELECT count(*) FROM ledger.packages), (SELECT count(*) FROM ledger.vetted_packages)"))
+	require.Equal(t, "20000 0", d.Row("SELECT (SELECT count(*) FROM ledger.packages), (SELECT count(*) FROM ledger.vetted_packages)"))
 }
 
 // ledger.packages knows packages by what template ids say and by what was vetted.
@@ -258,13 +259,13 @@ func TestPackages(t *testing.T) {
 	d := newDatabase(t)
 	l := d.started()
 	ctx := t.Context()
-	u := newUpdate(1, "sync::1")
+	u := storetest.NewUpdate(1, "sync::1")
 	for i, template := range [][2]string{{"p:A:B", "asset"}, {"p:A:C", "asset"}, {"q:A:B", "bond"}, {"r:A:B", ""}, {"s:A:B", ""}, {"s:A:C", "late"}, {"#asset:A:B", "asset"}} {
-		c := creation(int32(i), fmt.Sprint("contract-", i))
+		c := storetest.Creation(int32(i), fmt.Sprint("contract-", i))
 		c.TemplateID, c.PackageName = template[0], template[1]
 		u.Created = append(u.Created, c)
 	}
-	require.NoError(t, l.Append(ctx, testScope, []ledger.Page{{From: 0, To: 1, Updates: []ledger.Update{u}}}))
+	require.NoError(t, l.Append(ctx, storetest.Scope, []ledger.Page{{From: 0, To: 1, Updates: []ledger.Update{u}}}))
 	v := vettedOn("sync::1", 1, "q", "t", "p")
 	v.Packages[2].PackageName, v.Packages[2].PackageVersion = "Asset", "2.0.0"
 	_, err := l.SaveVettedPackages(ctx, []ledger.VettedPackages{v})
@@ -272,5 +273,5 @@ func TestPackages(t *testing.T) {
 	_, err = l.SaveVettedPackages(ctx, nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"p Asset 2.0.0", "q bond ", "r  <nil>", "s late <nil>", "t  "},
-		d.rows("SELECT package_id, package_name, package_version FROM ledger.packages ORDER BY 1"))
+		d.Rows("SELECT package_id, package_name, package_version FROM ledger.packages ORDER BY 1"))
 }

@@ -14,6 +14,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/partitions"
 	"ledgerindexer/store/internal/pg"
+	"ledgerindexer/store/internal/storetest"
 )
 
 // A table is changed once more behind each partition that is attached: a session that was reading the list of partitions meanwhile
@@ -22,11 +23,11 @@ func TestAttachedPartitionsAreAnnounced(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	l := d.started()
-	u := newUpdate(1, "sync::1")
-	u.Created = []ledger.CreatedEvent{creation(0, "lives"), creation(1, "passes")}
-	u.Archived = []ledger.ArchivedEvent{archival(2, "passes")}
-	require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{{To: 1, Updates: []ledger.Update{u}}}))
-	require.Equal(t, []string{"archived true", "created true", "lifetimes true", "updates true"}, d.rows(`
+	u := storetest.NewUpdate(1, "sync::1")
+	u.Created = []ledger.CreatedEvent{storetest.Creation(0, "lives"), storetest.Creation(1, "passes")}
+	u.Archived = []ledger.ArchivedEvent{storetest.Archival(2, "passes")}
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{{To: 1, Updates: []ledger.Update{u}}}))
+	require.Equal(t, []string{"archived true", "created true", "lifetimes true", "updates true"}, d.Rows(`
 		SELECT p.relname, bool_and(a.xmin::text::bigint > i.xmin::text::bigint)
 		FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent AND p.relkind = 'p' AND p.relnamespace = 'indexer'::regnamespace
 		JOIN pg_attribute a ON a.attrelid = p.oid AND a.attname IN ('ledger_offset', 'deactivated_offset') AND a.attnum = ANY (
@@ -42,25 +43,25 @@ func TestPartitionsTakeSparseOffsets(t *testing.T) {
 	offsets := []ledger.Offset{1, 999_999, 1_000_000, 1_000_001, 5_000_000_000, 5_000_000_001, math.MaxInt64 - 1}
 	var page ledger.Page
 	for _, offset := range offsets {
-		u := newUpdate(offset, "sync::1")
-		u.Created = []ledger.CreatedEvent{creation(0, fmt.Sprint("contract-", offset)), creation(1, fmt.Sprint("transient-", offset))}
-		u.Archived = []ledger.ArchivedEvent{archival(2, fmt.Sprint("transient-", offset))}
+		u := storetest.NewUpdate(offset, "sync::1")
+		u.Created = []ledger.CreatedEvent{storetest.Creation(0, fmt.Sprint("contract-", offset)), storetest.Creation(1, fmt.Sprint("transient-", offset))}
+		u.Archived = []ledger.ArchivedEvent{storetest.Archival(2, fmt.Sprint("transient-", offset))}
 		page.Updates, page.To = append(page.Updates, u), offset
 	}
-	require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{page}))
-	require.Equal(t, fmt.Sprint(len(offsets)), d.row("SELECT count(*) FROM ledger.active_contracts"))
-	require.Equal(t, "4 4 4 4", d.row(`SELECT count(*) FILTER (WHERE relation = 'updates'), count(*) FILTER (WHERE relation = 'created'),
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{page}))
+	require.Equal(t, fmt.Sprint(len(offsets)), d.Row("SELECT count(*) FROM ledger.active_contracts"))
+	require.Equal(t, "4 4 4 4", d.Row(`SELECT count(*) FILTER (WHERE relation = 'updates'), count(*) FILTER (WHERE relation = 'created'),
 		count(*) FILTER (WHERE relation = 'archived'), count(*) FILTER (WHERE relation = 'lifetimes') FROM indexer.partitions`))
-	require.Equal(t, "0", d.row("SELECT count(*) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE pg_get_expr(c.relpartbound, c.oid) = 'DEFAULT'"))
-	require.Equal(t, "0", d.row("SELECT count(*) FROM pg_constraint WHERE contype = 'c' AND connamespace = 'indexer'::regnamespace AND conname LIKE '%range'"))
+	require.Equal(t, "0", d.Row("SELECT count(*) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE pg_get_expr(c.relpartbound, c.oid) = 'DEFAULT'"))
+	require.Equal(t, "0", d.Row("SELECT count(*) FROM pg_constraint WHERE contype = 'c' AND connamespace = 'indexer'::regnamespace AND conname LIKE '%range'"))
 	// Each partition has its parent's indexes.
-	require.Equal(t, "0", d.row(`SELECT count(*) FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent AND p.relkind = 'p'
+	require.Equal(t, "0", d.Row(`SELECT count(*) FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent AND p.relkind = 'p'
 		WHERE p.relname NOT LIKE '%\_both' AND (SELECT count(*) FROM pg_index WHERE indrelid = i.inhrelid) <> (SELECT count(*) FROM pg_index WHERE indrelid = i.inhparent)`))
 
-	below := partitions.New(l.store.queries, l.pool, l.write, l.store.cfg.Logger) // knows nothing yet, as after a restart
+	below := partitions.New(l.store.db.Queries, l.term.Pool, l.term.Write, l.store.db.Config.Logger) // knows nothing yet, as after a restart
 	require.NoError(t, below.Ensure(t.Context(), "updates", slices.Values([]int64{4_999_999_999, 2_500_000, 3_999_999_999})))
 	require.NoError(t, below.Ensure(t.Context(), "updates", slices.Values([]int64{2_999_999, 1, math.MaxInt64 - 1})))
-	require.Equal(t, "7", d.row("SELECT count(*) FROM indexer.partitions WHERE relation = 'updates'"))
+	require.Equal(t, "7", d.Row("SELECT count(*) FROM indexer.partitions WHERE relation = 'updates'"))
 	require.Error(t, below.Ensure(t.Context(), "updates", slices.Values([]int64{math.MaxInt64})), "no range holds it")
 }
 
@@ -82,7 +83,7 @@ func TestPartitionsOfTwoLeaders(t *testing.T) {
 				if i == 1 {
 					offset = offsets[len(offsets)-1-n]
 				}
-				if errs[i] = l.partitions.Ensure(t.Context(), "topology_events", slices.Values([]int64{offset})); errs[i] != nil {
+				if errs[i] = l.term.Partitions.Ensure(t.Context(), "topology_events", slices.Values([]int64{offset})); errs[i] != nil {
 					return
 				}
 			}
@@ -93,16 +94,16 @@ func TestPartitionsOfTwoLeaders(t *testing.T) {
 		require.NoError(t, err)
 	}
 	for _, offset := range offsets {
-		d.exec("INSERT INTO indexer.topology_events (ledger_offset, node_id, kind) VALUES ($1, 0, 'added')", offset)
+		d.Exec("INSERT INTO indexer.topology_events (ledger_offset, node_id, kind) VALUES ($1, 0, 'added')", offset)
 	}
 
 	// One leader's view is out of date, and what it makes of it overlaps what is there.
-	require.NoError(t, leaders[0].partitions.Ensure(t.Context(), "reassignments", slices.Values([]int64{100 * partitions.FirstWidth})))
+	require.NoError(t, leaders[0].term.Partitions.Ensure(t.Context(), "reassignments", slices.Values([]int64{100 * partitions.FirstWidth})))
 	for i := range int64(partitions.WidthStep) {
-		require.NoError(t, leaders[1].partitions.Ensure(t.Context(), "reassignments", slices.Values([]int64{(200 + 2*i) * partitions.FirstWidth})))
+		require.NoError(t, leaders[1].term.Partitions.Ensure(t.Context(), "reassignments", slices.Values([]int64{(200 + 2*i) * partitions.FirstWidth})))
 	}
-	require.NoError(t, leaders[1].partitions.Ensure(t.Context(), "reassignments", slices.Values([]int64{301 * partitions.FirstWidth})))
-	require.NoError(t, leaders[0].partitions.Ensure(t.Context(), "reassignments", slices.Values([]int64{300 * partitions.FirstWidth, 302*partitions.FirstWidth + 1, 202 * partitions.FirstWidth, 203 * partitions.FirstWidth})))
+	require.NoError(t, leaders[1].term.Partitions.Ensure(t.Context(), "reassignments", slices.Values([]int64{301 * partitions.FirstWidth})))
+	require.NoError(t, leaders[0].term.Partitions.Ensure(t.Context(), "reassignments", slices.Values([]int64{300 * partitions.FirstWidth, 302*partitions.FirstWidth + 1, 202 * partitions.FirstWidth, 203 * partitions.FirstWidth})))
 }
 
 // Readers are not in the way of an attachment, nor it in theirs; DDL on the table is waited for.
@@ -111,8 +112,8 @@ func TestPartitionsAttachBesideReaders(t *testing.T) {
 	d := newDatabase(t)
 	l := d.started()
 	ctx := t.Context()
-	require.NoError(t, l.Append(ctx, testScope, oneCreation(0, 10)))
-	reader, err := d.connect().Begin(ctx)
+	require.NoError(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(0, 10)))
+	reader, err := d.Connect().Begin(ctx)
 	require.NoError(t, err)
 	defer pg.Rollback(ctx, reader)
 	const count = "SELECT count(*) FROM ledger.created_events JOIN ledger.updates USING (ledger_offset)"
@@ -121,41 +122,41 @@ func TestPartitionsAttachBesideReaders(t *testing.T) {
 		return n
 	}
 	require.Equal(t, 1, read())
-	require.NoError(t, l.Append(ctx, testScope, oneCreation(10, 7_000_000)))
-	require.Equal(t, "2", d.row(count))
+	require.NoError(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(10, 7_000_000)))
+	require.Equal(t, "2", d.Row(count))
 	// A transaction goes on with the partitions that it knows, until it takes the lock of another table. So they are
 	// there before their rows.
 	require.Contains(t, []int{1, 2}, read())
 	_, err = reader.Exec(ctx, "LOCK TABLE indexer.scopes IN ACCESS SHARE MODE")
 	require.NoError(t, err)
 	require.Equal(t, 2, read())
-	require.NoError(t, l.Append(ctx, testScope, oneCreation(7_000_000, 7_000_000+partitions.FirstWidth-partitions.AttachAhead)))
-	require.Equal(t, "2", d.row("SELECT count(*) FROM indexer.partitions WHERE from_offset = 8000000"), "updates and created")
+	require.NoError(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(7_000_000, 7_000_000+partitions.FirstWidth-partitions.AttachAhead)))
+	require.Equal(t, "2", d.Row("SELECT count(*) FROM indexer.partitions WHERE from_offset = 8000000"), "updates and created")
 	_, err = reader.Exec(ctx, "LOCK TABLE indexer.synchronizers IN ACCESS SHARE MODE")
 	require.NoError(t, err)
 	require.Equal(t, 3, read())
-	require.NoError(t, l.Append(ctx, testScope, oneCreation(7_000_000+partitions.FirstWidth-partitions.AttachAhead, 8_000_001)))
+	require.NoError(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(7_000_000+partitions.FirstWidth-partitions.AttachAhead, 8_000_001)))
 	require.Equal(t, 4, read())
 
-	writer, err := d.connect().Begin(ctx) // as another leader's batch
+	writer, err := d.Connect().Begin(ctx) // as another leader's batch
 	require.NoError(t, err)
 	defer pg.Rollback(ctx, writer)
 	_, err = writer.Exec(ctx, "INSERT INTO indexer.updates (ledger_offset, kind) VALUES (500, 'unknown')")
 	require.NoError(t, err)
-	require.NoError(t, l.Append(ctx, testScope, oneCreation(8_000_001, 9_000_000)))
+	require.NoError(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(8_000_001, 9_000_000)))
 
-	ddl, err := d.connect().Begin(ctx)
+	ddl, err := d.Connect().Begin(ctx)
 	require.NoError(t, err)
 	_, err = ddl.Exec(ctx, "LOCK TABLE indexer.updates IN SHARE UPDATE EXCLUSIVE MODE")
 	require.NoError(t, err)
 	attached := make(chan error, 1)
 	go func() {
-		attached <- l.partitions.Ensure(context.WithoutCancel(ctx), "updates", slices.Values([]int64{20_000_000}))
+		attached <- l.term.Partitions.Ensure(context.WithoutCancel(ctx), "updates", slices.Values([]int64{20_000_000}))
 	}()
-	d.waitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%ATTACH PARTITION%')")
+	d.WaitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%ATTACH PARTITION%')")
 	require.NoError(t, ddl.Rollback(ctx))
 	require.NoError(t, <-attached)
 	for _, table := range strings.Fields("updates created") {
-		require.Equal(t, "true", d.row("SELECT count(*) >= 3 FROM indexer.partitions WHERE relation = $1", table))
+		require.Equal(t, "true", d.Row("SELECT count(*) >= 3 FROM indexer.partitions WHERE relation = $1", table))
 	}
 }

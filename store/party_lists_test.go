@@ -8,14 +8,14 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
 
-	"ledgerindexer/internal/brief"
+	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/storetest"
 )
 
 // manyParties is a list that no index row could hold.
@@ -33,7 +33,7 @@ func TestPartyListsAreStoredAsServed(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	l := d.started()
-	alike := d.rows(`SELECT min(x), max(x) FROM (SELECT i::text AS x FROM generate_series(1, 200000) i) y
+	alike := d.Rows(`SELECT min(x), max(x) FROM (SELECT i::text AS x FROM generate_series(1, 200000) i) y
 		GROUP BY hash_array(ARRAY[x]) HAVING count(*) > 1 LIMIT 1`)
 	require.Len(t, alike, 1, "two lists with the same hash")
 	pair := strings.Fields(alike[0])
@@ -44,17 +44,17 @@ func TestPartyListsAreStoredAsServed(t *testing.T) {
 		{"a", "b"}, {"b", "a"}, {"a", "b", "a"}, {}, nil, {""}, {"", ""}, {"NULL", "null"}, {`"\,{} '` + "\n\t"}, {"a,b"}, {`{a}`}, {"ä", "😀"}, {"ab", ""}, {"a", "b"},
 		huge, other, {pair[0]}, {pair[1]}, huge[:2], huge[:1], huge[:0], huge[1:2], huge[:2],
 	}
-	u := newUpdate(1, "sync::1")
+	u := storetest.NewUpdate(1, "sync::1")
 	for i, list := range lists {
-		c, e := creation(int32(2*i), fmt.Sprint("c", i)), exercise(int32(2*i+1), fmt.Sprint("c", i), true, nil)
+		c, e := storetest.Creation(int32(2*i), fmt.Sprint("c", i)), storetest.Exercise(int32(2*i+1), fmt.Sprint("c", i), true, nil)
 		c.Signatories, c.Observers, c.WitnessParties = list, []string{}, list
 		e.ActingParties, e.WitnessParties = list, nil
 		u.Created, u.Exercised = append(u.Created, c), append(u.Exercised, e)
 	}
 	page := ledger.Page{To: 1, Updates: []ledger.Update{u}}
-	require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{page}))
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{page}))
 	read := func(query string) (stored [][]string) {
-		rows, err := d.conn.Query(t.Context(), query)
+		rows, err := d.Conn.Query(t.Context(), query)
 		require.NoError(t, err)
 		defer rows.Close()
 		for rows.Next() {
@@ -77,9 +77,9 @@ func TestPartyListsAreStoredAsServed(t *testing.T) {
 	for _, list := range read("SELECT witness_parties FROM ledger.archived_events UNION ALL SELECT witness_parties FROM ledger.exercised_events") {
 		require.Nil(t, list)
 	}
-	require.Equal(t, "19 1 19", d.row("SELECT count(*), min(party_list_ref), max(party_list_ref) FROM indexer.party_lists"))
-	var list []ledger.Difference
-	require.NoError(t, l.store.Compare(t.Context(), page, collect(&list)))
+	require.Equal(t, "19 1 19", d.Row("SELECT count(*), min(party_list_ref), max(party_list_ref) FROM indexer.party_lists"))
+	var list []findings.Difference
+	require.NoError(t, Audit.Stored(l.store).Compare(t.Context(), page, storetest.Collect(&list)))
 	require.Empty(t, list)
 }
 
@@ -93,7 +93,7 @@ func TestArrayTextIsPostgreSQLs(t *testing.T) {
 			parties[i] = strings.ReplaceAll(strings.ToValidUTF8(parties[i], ""), "\x00", "")
 		}
 		var same, read bool
-		err := d.conn.QueryRow(t.Context(), "SELECT $1::text[]::text = $2, $1::text[] = $2::text::text[]", parties, names.ArrayText(parties)).Scan(&same, &read)
+		err := d.Conn.QueryRow(t.Context(), "SELECT $1::text[]::text = $2, $1::text[] = $2::text::text[]", parties, names.ArrayText(parties)).Scan(&same, &read)
 		require.NoError(rt, err)
 		require.True(rt, same && read, names.ArrayText(parties))
 	})
@@ -115,7 +115,7 @@ func TestPartyListsAreNumberedOnce(t *testing.T) {
 				for i := range 30 {
 					wanted.Parties([]string{fmt.Sprint("party-", batch*10+i), fmt.Sprint("other-", writer%2*i)})
 				}
-				found, err := leaders[writer%len(leaders)].dictionary.Resolve(t.Context(), wanted)
+				found, err := leaders[writer%len(leaders)].term.Dictionary.Resolve(t.Context(), wanted)
 				if err != nil {
 					return err
 				}
@@ -137,9 +137,9 @@ func TestPartyListsAreNumberedOnce(t *testing.T) {
 		})
 	}
 	require.NoError(t, group.Wait())
-	require.Equal(t, fmt.Sprint(len(numbers), len(numbers)), d.row("SELECT count(*), max(party_list_ref) FROM indexer.party_lists"))
+	require.Equal(t, fmt.Sprint(len(numbers), len(numbers)), d.Row("SELECT count(*), max(party_list_ref) FROM indexer.party_lists"))
 	for _, l := range leaders {
-		again, err := l.resolve(t.Context(), all)
+		again, err := l.term.Resolve(t.Context(), all)
 		require.NoError(t, err)
 		for parties, number := range numbers {
 			require.Equal(t, number, *again.Parties(strings.Split(parties, " ")))
@@ -154,56 +154,33 @@ func TestListsAreRememberedWhenTheyAreCommitted(t *testing.T) {
 	l := d.started()
 	wanted := names.NewWanted()
 	wanted.Parties([]string{"alice"})
-	d.exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''not now''; END'")
-	d.exec("CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON indexer.party_lists DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()")
-	_, err := l.dictionary.Resolve(t.Context(), wanted)
+	d.Exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''not now''; END'")
+	d.Exec("CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON indexer.party_lists DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()")
+	_, err := l.term.Dictionary.Resolve(t.Context(), wanted)
 	require.ErrorContains(t, err, "not now")
-	d.exec("DROP TRIGGER refuse ON indexer.party_lists")
-	d.exec("INSERT INTO indexer.party_lists VALUES (7, '{alice}')")
-	found, err := l.dictionary.Resolve(t.Context(), wanted)
+	d.Exec("DROP TRIGGER refuse ON indexer.party_lists")
+	d.Exec("INSERT INTO indexer.party_lists VALUES (7, '{alice}')")
+	found, err := l.term.Dictionary.Resolve(t.Context(), wanted)
 	require.NoError(t, err)
 	require.EqualValues(t, 7, *found.Parties([]string{"alice"}))
 	require.Nil(t, found.Parties(nil))
 
-	d.exec("DELETE FROM indexer.party_lists") // it is not asked for again
+	d.Exec("DELETE FROM indexer.party_lists") // it is not asked for again
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	again, err := l.dictionary.Resolve(ctx, wanted)
+	again, err := l.term.Dictionary.Resolve(ctx, wanted)
 	require.NoError(t, err)
 	require.Equal(t, found, again)
 }
 
-// Lists that were changed are copied back, and what refers to another one is written anew; who remembers numbers begins a new term.
-func TestRepairOfPartyLists(t *testing.T) {
+// Lists that have no number yet are looked for by their parties, not among all numbers, in a table that was never analyzed.
+func TestPartyListsAreLookedUpByIndex(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
-	page := everyKind(0)[0]
-	page.Updates[0].Created[1].Signatories = []string{"bob"}
-	page.Updates[0].Archived[0].WitnessParties = []string{"carol"}
-	r := newRepaired(t, page)
-	shown := func() []string {
-		return r.rows(`SELECT row_to_json(c)::text FROM ledger.created_events c UNION ALL SELECT row_to_json(a)::text FROM ledger.archived_events a
-			UNION ALL SELECT row_to_json(e)::text FROM ledger.exercised_events e ORDER BY 1`)
-	}
-	before := shown()
-	for _, statement := range []string{
-		"UPDATE indexer.party_lists SET party_list_ref = party_list_ref + 1000",
-		"UPDATE indexer.party_lists SET party_list_ref = 5000 - party_list_ref",
-		"DELETE FROM indexer.party_lists WHERE parties = '{bob}'; UPDATE indexer.party_lists SET parties = '{bob}' WHERE parties = '{alice}'",
-		"UPDATE indexer.archived SET witness_parties_ref = NULL",
-		"UPDATE indexer.created SET signatories_ref = 77",
-		"TRUNCATE indexer.party_lists", "DELETE FROM indexer.party_lists_both WHERE party_list_ref > 1",
-	} {
-		leader := r.leadBackfill(r.leader.store)
-		r.exec(statement)
-		require.NotEmpty(t, r.different(page), statement)
-		require.NoError(t, r.repairer.RepairCopies(t.Context()), statement)
-		require.NoError(t, r.repairer.RepairUpdates(t.Context(), testScope, page), statement)
-		require.Empty(t, r.different(page), statement)
-		require.Equal(t, before, shown(), statement)
-		if strings.Contains(statement, "party_lists") {
-			require.ErrorIs(t, leader.write(t.Context(), func(context.Context, pgx.Tx) error { return nil }), ErrNotLeader, statement)
-		}
-		leader.Close()
-	}
+	d := newDatabase(t)
+	d.Exec(`INSERT INTO indexer.party_lists_both (party_list_ref, parties, is_copy)
+		SELECT i, ARRAY['alice::1220' || repeat('0', 64), 'party-' || i || '::1220' || repeat('0', 64)], c FROM generate_series(1, 5000) i, unnest('{f,t}'::boolean[]) c`)
+	plan := d.plan(queryWith(t, "dictionaries.sql", "PartyListsFind", map[string]string{"places": "ARRAY[1]", "lists": "ARRAY['{b}']"}))
+	require.Contains(t, plan, "party_lists_once")
+	require.Contains(t, plan, "party_lists_copy_parties")
+	require.NotContains(t, plan, "_pkey")
 }

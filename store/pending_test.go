@@ -8,14 +8,15 @@ import (
 
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/storetest"
 )
 
 // created is a page with an update at each offset that creates a contract of a story.
 func created(story string, from, to ledger.Offset) []ledger.Page {
 	page := ledger.Page{From: from, To: to}
 	for at := from + 1; at <= to; at++ {
-		u := newUpdate(at, "sync::1")
-		u.Created = []ledger.CreatedEvent{creation(0, fmt.Sprint(story, "-", at))}
+		u := storetest.NewUpdate(at, "sync::1")
+		u.Created = []ledger.CreatedEvent{storetest.Creation(0, fmt.Sprint(story, "-", at))}
 		page.Updates = append(page.Updates, u)
 	}
 	return []ledger.Page{page}
@@ -44,9 +45,9 @@ func TestNothingIsRememberedOfWhatWasRemoved(t *testing.T) {
 			d := newDatabase(t)
 			l := d.started()
 			ctx := t.Context()
-			require.NoError(t, l.Append(ctx, testScope, created("first", 0, 10)))
+			require.NoError(t, l.Append(ctx, storetest.Scope, created("first", 0, 10)))
 			for _, r := range c.before {
-				require.NoError(t, l.Write(ctx, testScope, created("first", r.From, r.To)))
+				require.NoError(t, l.Write(ctx, storetest.Scope, created("first", r.From, r.To)))
 			}
 			_, err := l.Reset(ctx, 10)
 			require.NoError(t, err)
@@ -56,14 +57,14 @@ func TestNothingIsRememberedOfWhatWasRemoved(t *testing.T) {
 			}
 			var end ledger.Offset
 			for _, r := range c.again {
-				require.NoError(t, l.Write(ctx, testScope, created("second", r.From, r.To)))
+				require.NoError(t, l.Write(ctx, storetest.Scope, created("second", r.From, r.To)))
 				for at := r.From + 1; at <= r.To; at++ {
 					want = append(want, fmt.Sprint("second-", at, " ", at))
 				}
 				end = max(end, r.To)
 			}
-			require.NoError(t, l.Project(ctx, testScope, 10, end))
-			require.ElementsMatch(t, want, d.rows("SELECT contract_id, activated_offset FROM indexer.active_contracts"))
+			require.NoError(t, l.Project(ctx, storetest.Scope, 10, end))
+			require.ElementsMatch(t, want, d.Rows("SELECT contract_id, activated_offset FROM indexer.active_contracts"))
 			_, reach, _ := l.pending.After(0, 1<<40)
 			require.EqualValues(t, 1<<40, reach, "nothing is remembered of what is shown")
 		})

@@ -22,8 +22,8 @@ type Progress struct {
 // RecordProgress records how far a stream's work has come, for `indexer status`, or, where it has ended, that nothing is
 // under way. It is a transaction of its own, beside those of the batches.
 func (l *Leader) RecordProgress(ctx context.Context, p ledger.Progress) error {
-	q := l.store.queries
-	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	q := l.store.db.Queries
+	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if p.Ended {
 			return q.ProgressRemove(ctx, tx, p.Stream)
 		}
@@ -45,7 +45,7 @@ func (l *Leader) RecordProgress(ctx context.Context, p ledger.Progress) error {
 
 // progress reads the work that is under way, by stream.
 func (s *Store) progress(ctx context.Context, db dbsqlc.DBTX) ([]Progress, error) {
-	rows, err := s.queries.ProgressList(ctx, db)
+	rows, err := s.db.Queries.ProgressList(ctx, db)
 	if err != nil {
 		return nil, fmt.Errorf("read how far the streams have come: %w", err)
 	}

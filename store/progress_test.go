@@ -43,10 +43,10 @@ func TestProgress(t *testing.T) {
 	require.NoError(t, l.RecordProgress(ctx, ledger.Progress{Stream: "snapshot", Ended: true}))
 	require.Equal(t, []ledger.Progress{updates}, underWay())
 
-	d.exec(`UPDATE indexer.progress SET updated_at = now() - interval '31 seconds'`)
+	d.Exec(`UPDATE indexer.progress SET updated_at = now() - interval '31 seconds'`)
 	require.Empty(t, underWay(), "whoever worked is gone, or waits")
 	require.NoError(t, l.RecordProgress(ctx, updates))
-	d.exec(`UPDATE indexer.progress SET updated_at = now() - interval '25 seconds'`)
+	d.Exec(`UPDATE indexer.progress SET updated_at = now() - interval '25 seconds'`)
 	status, err := l.store.Status(ctx)
 	require.NoError(t, err)
 	require.Len(t, status.Progress, 1)
@@ -58,6 +58,6 @@ func TestProgressOfALeaderOnly(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	l := d.leadUpdates(d.store())
-	d.exec(`UPDATE indexer.leadership SET epoch = epoch + 1 WHERE role = 'updates'`)
+	d.Exec(`UPDATE indexer.leadership SET epoch = epoch + 1 WHERE role = 'updates'`)
 	require.ErrorIs(t, l.RecordProgress(t.Context(), ledger.Progress{Stream: "updates"}), ErrNotLeader)
 }

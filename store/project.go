@@ -12,6 +12,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/active"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/session"
 )
 
 // Project shows what was written: it moves the watermark from one offset to another, up to which everything is stored, with
@@ -24,7 +25,7 @@ func (l *UpdatesWriter) Project(ctx context.Context, scope ledger.Scope, from, t
 	for from < to {
 		reach, err := l.projectNext(ctx, scope, from, to)
 		if err != nil {
-			return fmt.Errorf("move the watermark from offset %d to %d: %w", from, to, refused(err))
+			return fmt.Errorf("move the watermark from offset %d to %d: %w", from, to, session.Refused(err))
 		}
 		from = reach
 	}
@@ -45,12 +46,12 @@ func (l *UpdatesWriter) projectNext(ctx context.Context, scope ledger.Scope, fro
 		parts, upTo = [][]active.Event{events}, reach
 	}
 	step := active.NewStep(parts...)
-	if err := l.partitions.Ensure(ctx, "lifetimes", step.DeactivatedOffsets()); err != nil {
+	if err := l.term.Partitions.Ensure(ctx, "lifetimes", step.DeactivatedOffsets()); err != nil {
 		return 0, err
 	}
 	reach := ledger.Offset(upTo)
 	var recordTime time.Time
-	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := l.moveWatermark(ctx, tx, from, reach); err != nil {
 			return err
 		}
@@ -67,13 +68,13 @@ func (l *UpdatesWriter) projectNext(ctx context.Context, scope ledger.Scope, fro
 		return 0, err
 	}
 	l.pending.Forget(upTo)
-	l.store.cfg.Shown(recordTime)
+	l.store.db.Config.Shown(recordTime)
 	return reach, nil
 }
 
 // refuseUncovered refuses a range that is not stored as a whole, before its facts are read: once it is, they are there.
 func (l *UpdatesWriter) refuseUncovered(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) error {
-	covered, err := l.store.queries.CoverageWithin(ctx, l.pool, dbsqlc.CoverageWithinParams{
+	covered, err := l.store.db.Queries.CoverageWithin(ctx, l.term.Pool, dbsqlc.CoverageWithinParams{
 		Stream: StreamUpdates, Scope: scope.Hash(), FromExclusive: int64(from), ToInclusive: int64(to),
 	})
 	if err != nil {
@@ -91,7 +92,7 @@ const readBackUpdates = 10_000
 // readStepEvents reads the events of a range that change the active set or use it back from the facts, in order: those of
 // whole updates, about as many as are enough for one transaction. reach is how far they go.
 func (l *Leader) readStepEvents(ctx context.Context, from, to int64, enough int) (events []active.Event, reach int64, err error) {
-	last, err := l.store.queries.VerificationUpdatesEnd(ctx, l.pool, dbsqlc.VerificationUpdatesEndParams{
+	last, err := l.store.db.Queries.VerificationUpdatesEnd(ctx, l.term.Pool, dbsqlc.VerificationUpdatesEndParams{
 		FromExclusive: from, ToInclusive: to, Skip: readBackUpdates - 1,
 	})
 	if err != nil {
@@ -101,7 +102,7 @@ func (l *Leader) readStepEvents(ctx context.Context, from, to int64, enough int)
 		to = last[0]
 	}
 	for atMost := int64(enough); ; atMost *= 2 {
-		rows, err := l.store.queries.StepEvents(ctx, l.pool, dbsqlc.StepEventsParams{FromExclusive: from, ToInclusive: to, AtMost: atMost})
+		rows, err := l.store.db.Queries.StepEvents(ctx, l.term.Pool, dbsqlc.StepEventsParams{FromExclusive: from, ToInclusive: to, AtMost: atMost})
 		if err != nil {
 			return nil, 0, fmt.Errorf("read events after offset %d up to %d: %w", from, to, err)
 		}

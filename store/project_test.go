@@ -8,6 +8,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/active"
+	"ledgerindexer/store/internal/storetest"
 )
 
 // A write that commits while the watermark is moved over its range was not there when the events were read back: the step would
@@ -17,10 +18,9 @@ func TestAWriteThatCommitsMeanwhileIsNotMovedOver(t *testing.T) {
 	d := newDatabase(t)
 	l := d.started()
 	ctx := t.Context()
-	i := &itself{testDB: d, store: l.store, scope: testScope}
 	begin := func(lock string) pgx.Tx {
 		t.Helper()
-		tx, err := d.connect().Begin(ctx)
+		tx, err := d.Connect().Begin(ctx)
 		require.NoError(t, err)
 		_, err = tx.Exec(ctx, lock)
 		require.NoError(t, err)
@@ -31,36 +31,36 @@ func TestAWriteThatCommitsMeanwhileIsNotMovedOver(t *testing.T) {
 	}
 	one := created("late", 4, 5)
 	one[0].Updates[0].Unknown = []ledger.UnknownElement{{Kind: "Novelty", Raw: ledger.JSON(`{}`)}}
-	require.NoError(t, l.Write(ctx, testScope, everyKind(0)))
+	require.NoError(t, l.Write(ctx, storetest.Scope, storetest.EveryKind(0)))
 	l.pending = active.NewPending() // as another process would
 
 	beforeCommit := begin("LOCK TABLE indexer.unknown_elements IN SHARE MODE")
 	wrote := make(chan error, 1)
-	go func() { wrote <- l.Write(ctx, testScope, one) }()
-	d.waitFor(waiting("copy%unknown_elements%"))
+	go func() { wrote <- l.Write(ctx, storetest.Scope, one) }()
+	d.WaitFor(waiting("copy%unknown_elements%"))
 	beforeMove := begin("SELECT FROM indexer.checkpoints FOR UPDATE")
 	projected := make(chan error, 1)
-	go func() { projected <- l.Project(ctx, testScope, 0, 5) }()
+	go func() { projected <- l.Project(ctx, storetest.Scope, 0, 5) }()
 	var refused error
 	require.Eventually(t, func() bool { // it refuses, or has read the events and waits
 		select {
 		case refused = <-projected:
 			return true
 		default:
-			return d.row(waiting("%checkpoints%")) == "true"
+			return d.Row(waiting("%checkpoints%")) == "true"
 		}
-	}, waitLimit, waitTick)
+	}, storetest.WaitLimit, storetest.WaitTick)
 	require.NoError(t, beforeCommit.Rollback(ctx))
 	require.NoError(t, <-wrote)
 	require.NoError(t, beforeMove.Rollback(ctx))
 	if refused == nil {
 		refused = <-projected
 	}
-	require.Empty(t, i.differences(nil))
+	require.Empty(t, d.differences(l.store))
 	require.ErrorIs(t, refused, errNotCovered)
-	require.Equal(t, "0", d.watermark())
+	require.Equal(t, "0", d.Watermark())
 
-	require.NoError(t, l.Project(ctx, testScope, 0, 5))
-	require.Empty(t, i.differences(nil))
-	require.Equal(t, []string{"arrived", "contract-0", "late-5"}, d.rows("SELECT contract_id FROM indexer.active_contracts ORDER BY 1"))
+	require.NoError(t, l.Project(ctx, storetest.Scope, 0, 5))
+	require.Empty(t, d.differences(l.store))
+	require.Equal(t, []string{"arrived", "contract-0", "late-5"}, d.Rows("SELECT contract_id FROM indexer.active_contracts ORDER BY 1"))
 }

@@ -9,6 +9,7 @@ import (
 
 	"ledgerindexer/store/internal/active"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/writing"
 )
 
 // activeSet is a table of what is active.
@@ -20,13 +21,13 @@ type activeSet struct {
 }
 
 func (s *Store) activeContracts() activeSet {
-	return activeSet{"active_contracts", s.queries.ActiveContractsUse, ""}
+	return activeSet{"active_contracts", s.db.Queries.ActiveContractsUse, ""}
 }
 
 // fillActive is the set of filled history. There a creation that is stored, on another synchronizer or later, is nothing to ask for.
 func (s *Store) fillActive() activeSet {
 	use := func(ctx context.Context, db dbsqlc.DBTX, used dbsqlc.ActiveContractsUseParams) error {
-		return s.queries.FillActiveUse(ctx, db, dbsqlc.FillActiveUseParams(used))
+		return s.db.Queries.FillActiveUse(ctx, db, dbsqlc.FillActiveUseParams(used))
 	}
 	return activeSet{"fill_active", use, " AND NOT EXISTS (SELECT FROM created c WHERE c.contract_id = e.contract_id)"}
 }
@@ -41,15 +42,17 @@ func (set *activeSet) endSQL() string {
 ), closed AS (
     DELETE FROM ` + set.table + ` a USING ended e
     WHERE a.contract_id = e.contract_id AND a.synchronizer_ref = e.synchronizer_ref
-    RETURNING e.number, e.deactivated_offset, a.activated_offset, a.activated_node_id, a.synchronizer_ref, a.template_ref, a.contract_id
+    RETURNING e.number, e.deactivated_offset, a.activated_offset, a.activated_node_id, a.synchronizer_ref, a.template_ref, a.contract_id,
+        a.position_id, a.amount, a.locked
 ), wanted AS (
     INSERT INTO lookups (contract_id, ledger_offset, node_id)
     SELECT e.contract_id, e.lookup_offset, e.lookup_node_id FROM ended e
     WHERE e.lookup_offset > 0 AND e.number NOT IN (SELECT c.number FROM closed c)` + set.unknown + `
     ON CONFLICT DO NOTHING
 )
-INSERT INTO lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, contract_id)
-SELECT c.deactivated_offset, c.activated_offset, c.activated_node_id, c.synchronizer_ref, c.template_ref, c.contract_id FROM closed c`
+INSERT INTO lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, contract_id, position_id, amount, locked)
+SELECT c.deactivated_offset, c.activated_offset, c.activated_node_id, c.synchronizer_ref, c.template_ref, c.contract_id, c.position_id, c.amount, c.locked
+FROM closed c`
 }
 
 // project applies the step to the active contracts.
@@ -58,13 +61,13 @@ func (l *UpdatesWriter) project(ctx context.Context, tx pgx.Tx, s *active.Step) 
 		return nil
 	}
 	started := time.Now()
-	if err := l.store.queries.DerivePlainly(ctx, tx); err != nil {
+	if err := l.store.db.Queries.DerivePlainly(ctx, tx); err != nil {
 		return fmt.Errorf("have contracts looked up by index: %w", err)
 	}
 	if err := l.apply(ctx, tx, l.store.activeContracts(), s); err != nil {
 		return err
 	}
-	l.store.cfg.Observe("project", time.Since(started))
+	l.store.db.Config.Observe("project", time.Since(started))
 	return nil
 }
 
@@ -91,10 +94,10 @@ func (l *Leader) apply(ctx context.Context, tx pgx.Tx, set activeSet, s *active.
 			return fmt.Errorf("deactivate %d contracts: %w", len(s.Deactivations), err)
 		}
 	}
-	if err := copyRows(ctx, tx, "lifetimes", s.Lifetimes); err != nil {
+	if err := writing.CopyRows(ctx, tx, "lifetimes", s.Lifetimes); err != nil {
 		return err
 	}
-	return copyRows(ctx, tx, set.table, s.Activations)
+	return writing.CopyRows(ctx, tx, set.table, s.Activations)
 }
 
 // columnOf is a column of rows, as statements take it.

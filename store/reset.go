@@ -4,17 +4,17 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/tables"
+	"ledgerindexer/store/internal/writing"
 )
-
-// resetTimeout is how long removing everything after an offset may take.
-const resetTimeout = time.Hour
 
 // ResetReport is what a reset removed.
 type ResetReport struct {
@@ -37,8 +37,8 @@ type RemovedRows struct {
 // *ledger.Problem. Other errors: ErrNotLeader, or the database's; after any error the outcome is unknown.
 func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (ResetReport, error) {
 	var report ResetReport
-	err := l.writeWithin(ctx, resetTimeout, func(ctx context.Context, tx pgx.Tx) error {
-		extent, err := l.store.extent(ctx, tx)
+	err := l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
+		extent, err := held.Read(ctx, l.store.db, tx)
 		if err != nil {
 			return err
 		}
@@ -52,11 +52,11 @@ func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (ResetRepor
 		if err := l.wantLookups(ctx, tx, int64(extent.ProjectedFrom), int64(to)); err != nil {
 			return err
 		}
-		err = l.store.queries.CheckpointSet(ctx, tx, dbsqlc.CheckpointSetParams{Stream: StreamUpdates, LedgerOffset: int64(to)})
+		err = l.store.db.Queries.CheckpointSet(ctx, tx, dbsqlc.CheckpointSetParams{Stream: StreamUpdates, LedgerOffset: int64(to)})
 		if err != nil {
 			return fmt.Errorf("set the watermark: %w", err)
 		}
-		return nil
+		return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, int64(to), int64(report.From), writing.Reset)
 	})
 	if err != nil {
 		return ResetReport{}, fmt.Errorf("reset to offset %d: %w", to, err)
@@ -98,7 +98,7 @@ func (l *UpdatesWriter) refuseReset(extent *Extent, to ledger.Offset) error {
 // Lifetimes that began by then are open again. What the events up to the offset ask to be looked up is not asked here.
 func (l *UpdatesWriter) removeAfter(ctx context.Context, tx pgx.Tx, to ledger.Offset) ([]RemovedRows, error) {
 	// First: who works them out holds their place while writing.
-	if err := l.store.queries.FillLifetimesForget(ctx, tx, int64(to)); err != nil {
+	if err := l.store.db.Queries.FillLifetimesForget(ctx, tx, int64(to)); err != nil {
 		return nil, fmt.Errorf("have lifetimes of filled history worked out anew: %w", err)
 	}
 	var removed []RemovedRows
@@ -127,9 +127,18 @@ func (l *UpdatesWriter) removeRows(ctx context.Context, tx pgx.Tx, table *tables
 		removed, err := tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+table.Rows("s."+table.Place+" > $1"), after)
 		return removed.RowsAffected(), err
 	case tables.Reopen:
-		return l.store.queries.ResetLifetimes(ctx, tx, after)
+		return l.store.db.Queries.ResetLifetimes(ctx, tx, after)
 	case tables.Cut:
-		return l.store.queries.ResetCoverage(ctx, tx, after)
+		return l.store.db.Queries.ResetCoverage(ctx, tx, after)
 	}
 	return 0, nil
+}
+
+// wantLookups asks for the contracts whose creation is nowhere and that nobody asked for, of events after the base.
+func (l *UpdatesWriter) wantLookups(ctx context.Context, tx pgx.Tx, base, watermark int64) error {
+	err := l.store.db.Queries.LookupsWant(ctx, tx, dbsqlc.LookupsWantParams{FromExclusive: base, ToInclusive: watermark})
+	if err != nil {
+		return fmt.Errorf("ask for contracts whose creation is nowhere: %w", err)
+	}
+	return nil
 }

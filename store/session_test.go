@@ -11,13 +11,16 @@ import (
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/pg"
+	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/storetest"
 )
 
 // behind is a way to the database through PgBouncer.
 func (d *testDB) behind(mode string, settings ...string) string {
-	d.t.Helper()
-	return throwaway.PgBouncer(d.t, d.url, mode, settings...)
+	d.T.Helper()
+	return throwaway.PgBouncer(d.T, d.URL, mode, settings...)
 }
 
 // Everything works through a pooler in session mode: the sessions have their settings, one leads, and what it lets go of is free.
@@ -32,13 +35,13 @@ func TestPoolerInSessionMode(t *testing.T) {
 	require.NotEmpty(t, applied)
 
 	l := d.leadUpdates(first)
-	require.NoError(t, l.Start(ctx, "participant::1", testScope, 0, true))
-	require.NoError(t, l.Append(ctx, testScope, everyKind(0)))
-	require.Equal(t, "4", d.watermark())
+	require.NoError(t, l.Start(ctx, "participant::1", storetest.Scope, 0, true))
+	require.NoError(t, l.Append(ctx, storetest.Scope, storetest.EveryKind(0)))
+	require.Equal(t, "4", d.Watermark())
 	require.Equal(t, []string{"ledgerindexer updates epoch 1", "ledgerindexer updates lock"},
-		d.rows("SELECT DISTINCT application_name FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'ledgerindexer updates %' ORDER BY 1"))
+		d.Rows("SELECT DISTINCT application_name FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'ledgerindexer updates %' ORDER BY 1"))
 	var limit string
-	require.NoError(t, l.pool.QueryRow(ctx, "SELECT concat_ws(' ', current_setting('lock_timeout'), current_setting('idle_in_transaction_session_timeout'), current_setting('timezone'))").Scan(&limit))
+	require.NoError(t, l.term.Pool.QueryRow(ctx, "SELECT concat_ws(' ', current_setting('lock_timeout'), current_setting('idle_in_transaction_session_timeout'), current_setting('timezone'))").Scan(&limit))
 	require.Equal(t, "30s 1min UTC", limit)
 
 	_, ok, err := second.LeadUpdates(ctx)
@@ -48,8 +51,8 @@ func TestPoolerInSessionMode(t *testing.T) {
 	d.leadUpdates(second).Close()
 
 	// PgBouncer goes on with the lock's session, and another client's does not end when it rests.
-	require.NotEqual(t, "0", d.row("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"))
-	conn, err := second.connect(ctx, second.conn)
+	require.NotEqual(t, "0", d.Row("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"))
+	conn, err := second.db.Connect(ctx, second.db.Conn)
 	require.NoError(t, err)
 	defer pg.Close(ctx, conn)
 	require.NoError(t, conn.QueryRow(ctx, "SHOW idle_session_timeout").Scan(&limit))
@@ -61,26 +64,26 @@ func TestPoolerFreesTheLockOfALeaderThatIsGone(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	s := d.open(d.behind(throwaway.PoolSessions), nil)
-	key := dbsqlc.LeadershipTryLockParams{Class: lockClass, RoleNumber: defaultSchemas.roleNumber(RoleUpdates)}
+	key := dbsqlc.LeadershipTryLockParams{Class: session.LockClass, RoleNumber: session.DefaultSchemas.RoleNumber(RoleUpdates)}
 	free := fmt.Sprintf("SELECT NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = %d AND objid = %d"+
 		" AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))", key.Class, key.RoleNumber) // others' tests lock in theirs
 	for name, goes := range map[string]string{"it vanishes": "", "it is silent": "SET idle_session_timeout = 1"} {
-		conn, err := s.connect(t.Context(), s.lockConfig(RoleUpdates))
+		conn, err := s.db.Connect(t.Context(), leadership.LockConfig(s.db, RoleUpdates))
 		require.NoError(t, err, name)
 		var limit string
 		require.NoError(t, conn.QueryRow(t.Context(), "SHOW idle_session_timeout").Scan(&limit), name)
 		require.Equal(t, "5s", limit, name)
-		locked, err := s.queries.LeadershipTryLock(t.Context(), conn, key)
+		locked, err := s.db.Queries.LeadershipTryLock(t.Context(), conn, key)
 		require.NoError(t, err, name)
 		require.True(t, locked, name)
-		require.Equal(t, "false", d.row(free), name)
+		require.Equal(t, "false", d.Row(free), name)
 		if goes == "" {
 			require.NoError(t, conn.PgConn().Conn().Close(), name)
 		} else {
 			_, err = conn.Exec(t.Context(), goes)
 			require.NoError(t, err, name)
 		}
-		d.waitFor(free)
+		d.WaitFor(free)
 		pg.Close(context.Background(), conn)
 	}
 }
@@ -91,14 +94,14 @@ func TestPoolerTakeover(t *testing.T) {
 	d := newDatabase(t)
 	url := d.behind(throwaway.PoolSessions)
 	l := d.leadUpdates(d.open(url, nil))
-	require.NoError(t, l.Start(t.Context(), "participant::1", testScope, 0, true))
-	d.endLock(RoleUpdates)
+	require.NoError(t, l.Start(t.Context(), "participant::1", storetest.Scope, 0, true))
+	d.EndLock(RoleUpdates)
 	<-l.Lost()
 	require.ErrorIs(t, l.Err(), ErrNotLeader)
 	next := d.leadUpdates(d.open(url, nil))
-	require.NoError(t, next.Append(t.Context(), testScope, oneCreation(0, 10)))
-	require.Error(t, l.Append(t.Context(), testScope, oneCreation(10, 20)))
-	require.Equal(t, "10", d.watermark())
+	require.NoError(t, next.Append(t.Context(), storetest.Scope, storetest.OneCreation(0, 10)))
+	require.Error(t, l.Append(t.Context(), storetest.Scope, storetest.OneCreation(10, 20)))
+	require.Equal(t, "10", d.Watermark())
 }
 
 // However few or many sessions a pooler shares out, in whichever order: it is found out, at once.
@@ -118,7 +121,7 @@ func TestSharedSessionsAreRefused(t *testing.T) {
 					} {
 						err := use(d.open(url, nil))
 						require.ErrorIs(t, err, ErrPooled)
-						requireProblem(t, err, "another session", "session mode")
+						storetest.RequireProblem(t, err, "another session", "session mode")
 					}
 					s := d.open(url, nil)
 					i, err := s.Inspect(t.Context())
@@ -143,14 +146,14 @@ func TestSettingsOfTheURL(t *testing.T) {
 	d := newDatabase(t)
 	url := d.behind(throwaway.PoolSessions) + "&statement_timeout=60000&TimeZone=Asia%2FTokyo"
 	var settings string
-	require.NoError(t, d.open(url, nil).pool.QueryRow(t.Context(), "SELECT concat_ws(' ', current_setting('statement_timeout'), current_setting('timezone'))").Scan(&settings))
+	require.NoError(t, d.open(url, nil).db.Pool.QueryRow(t.Context(), "SELECT concat_ws(' ', current_setting('statement_timeout'), current_setting('timezone'))").Scan(&settings))
 	require.Equal(t, "1min UTC", settings)
 
 	_, err := d.open(url+"&no_such_setting=1", nil).Migrate(t.Context())
-	requireProblem(t, err, "can't be used")
+	storetest.RequireProblem(t, err, "can't be used")
 	require.ErrorContains(t, err, "no_such_setting")
 	_, err = d.open(url+"&options=-cjit%3Doff", nil).Migrate(t.Context())
-	requireProblem(t, err, "can't be used", "leave the parameter out")
+	storetest.RequireProblem(t, err, "can't be used", "leave the parameter out")
 	require.ErrorContains(t, err, "unsupported startup parameter: options")
 }
 
@@ -158,7 +161,7 @@ func TestSettingsOfTheURL(t *testing.T) {
 func TestSessionsAreLookedAtBeforeAllElse(t *testing.T) {
 	t.Parallel()
 	d := emptyDatabase(t)
-	_, as := throwaway.Login(t, d.url, "CONNECTION LIMIT 1")
+	_, as := throwaway.Login(t, d.URL, "CONNECTION LIMIT 1")
 	_, err := d.open(as, nil).Migrate(t.Context())
 	require.ErrorContains(t, err, "make a second connection")
 	require.NotErrorAs(t, err, new(*ledger.Problem), "another one may be had later")

@@ -9,8 +9,11 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/rows"
+	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/writing"
 )
 
 // BeginSnapshot begins a snapshot at an offset, or tells how far the one that was begun there has come, or that it is
@@ -18,19 +21,19 @@ import (
 // *ledger.Problem.
 func (l *UpdatesWriter) BeginSnapshot(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset) (ledger.SnapshotProgress, error) {
 	progress := ledger.SnapshotProgress{At: at}
-	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		finished, err := l.finishedSnapshot(ctx, tx)
 		if err != nil {
 			return err
 		}
 		if finished != nil && finished.SnapshotOffset == int64(at) && finished.Scope == scope.Hash() {
-			progress = snapshotProgress(*finished)
+			progress = held.SnapshotProgress(*finished)
 			return nil
 		}
 		if err := l.refuseStarted(ctx, tx); err != nil {
 			return err
 		}
-		row, err := l.store.queries.SnapshotUnfinished(ctx, tx)
+		row, err := l.store.db.Queries.SnapshotUnfinished(ctx, tx)
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("read the unfinished snapshot: %w", err)
 		}
@@ -44,7 +47,7 @@ func (l *UpdatesWriter) BeginSnapshot(ctx context.Context, participantID string,
 				Do: fmt.Sprintf("go on with the one begun (--at-offset %d and the same parties, templates and so on), or add --restart to drop it and begin again", row.SnapshotOffset),
 			}
 		}
-		progress = snapshotProgress(row)
+		progress = held.SnapshotProgress(row)
 		return l.recordIdentity(ctx, tx, participantID, scope)
 	})
 	if err != nil {
@@ -54,16 +57,16 @@ func (l *UpdatesWriter) BeginSnapshot(ctx context.Context, participantID string,
 }
 
 func (l *UpdatesWriter) startSnapshot(ctx context.Context, tx pgx.Tx, participantID string, scope ledger.Scope, at ledger.Offset) error {
-	if err := l.store.queries.SnapshotDiscard(ctx, tx); err != nil {
+	if err := l.store.db.Queries.SnapshotDiscard(ctx, tx); err != nil {
 		return fmt.Errorf("discard a snapshot that brought nothing: %w", err)
 	}
-	if err := l.store.queries.ScopesClear(ctx, tx); err != nil {
+	if err := l.store.db.Queries.ScopesClear(ctx, tx); err != nil {
 		return fmt.Errorf("forget the scope: %w", err)
 	}
 	if err := l.recordIdentity(ctx, tx, participantID, scope); err != nil {
 		return err
 	}
-	err := l.store.queries.SnapshotStart(ctx, tx, dbsqlc.SnapshotStartParams{SnapshotOffset: int64(at), Scope: scope.Hash()})
+	err := l.store.db.Queries.SnapshotStart(ctx, tx, dbsqlc.SnapshotStartParams{SnapshotOffset: int64(at), Scope: scope.Hash()})
 	if err != nil {
 		return fmt.Errorf("record the snapshot: %w", err)
 	}
@@ -72,7 +75,7 @@ func (l *UpdatesWriter) startSnapshot(ctx context.Context, tx pgx.Tx, participan
 
 // finishedSnapshot is the snapshot where the database holds just that one, and nothing behind it yet; else nil.
 func (l *UpdatesWriter) finishedSnapshot(ctx context.Context, db dbsqlc.DBTX) (*dbsqlc.Snapshots, error) {
-	row, err := l.store.queries.SnapshotAtWatermark(ctx, db)
+	row, err := l.store.db.Queries.SnapshotAtWatermark(ctx, db)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
@@ -84,23 +87,23 @@ func (l *UpdatesWriter) finishedSnapshot(ctx context.Context, db dbsqlc.DBTX) (*
 
 // DropSnapshot removes an unfinished snapshot and everything that was stored of it: the database is as empty as before.
 func (l *UpdatesWriter) DropSnapshot(ctx context.Context) error {
-	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := l.refuseStarted(ctx, tx); err != nil {
 			return err
 		}
-		if err := l.store.queries.CarriedClear(ctx, tx); err != nil {
+		if err := l.store.db.Queries.CarriedClear(ctx, tx); err != nil {
 			return fmt.Errorf("clear the carried rows: %w", err)
 		}
-		if err := l.store.queries.TasksClear(ctx, tx); err != nil {
+		if err := l.store.db.Queries.TasksClear(ctx, tx); err != nil {
 			return fmt.Errorf("clear what the tasks brought: %w", err)
 		}
-		if err := l.store.queries.ScopesClear(ctx, tx); err != nil {
+		if err := l.store.db.Queries.ScopesClear(ctx, tx); err != nil {
 			return fmt.Errorf("forget the scope: %w", err)
 		}
-		if err := l.store.queries.ParticipantClear(ctx, tx); err != nil {
+		if err := l.store.db.Queries.ParticipantClear(ctx, tx); err != nil {
 			return fmt.Errorf("forget the participant: %w", err)
 		}
-		return l.store.queries.SnapshotDiscard(ctx, tx)
+		return l.store.db.Queries.SnapshotDiscard(ctx, tx)
 	})
 	if err != nil {
 		return fmt.Errorf("drop the unfinished snapshot: %w", err)
@@ -110,7 +113,7 @@ func (l *UpdatesWriter) DropSnapshot(ctx context.Context) error {
 
 // refuseStarted keeps a snapshot from a database whose updates stream has begun.
 func (l *UpdatesWriter) refuseStarted(ctx context.Context, tx pgx.Tx) error {
-	watermark, started, err := l.store.watermark(ctx, tx)
+	watermark, started, err := held.Watermark(ctx, l.store.db, tx)
 	if err != nil || !started {
 		return err
 	}
@@ -158,9 +161,9 @@ func (l *Leader) writeSnapshotPage(
 			return progress, err
 		}
 	}
-	numbers, err := l.resolve(ctx, wanted)
+	numbers, err := l.term.Resolve(ctx, wanted)
 	if err != nil {
-		return progress, refused(err)
+		return progress, session.Refused(err)
 	}
 	rows := rows.NewCarried(progress)
 	rows.Grow(len(page.Entries))
@@ -174,7 +177,7 @@ func (l *Leader) writeSnapshotPage(
 		}
 		return target.finish(ctx, tx)
 	}
-	err = l.writeInTurn(ctx, turn, func(ctx context.Context, tx pgx.Tx) error {
+	err = l.term.WriteInTurn(ctx, turn, func(ctx context.Context, tx pgx.Tx) error {
 		if turn == nil || turn.First() { // a writer whose twin is in doubt waits for it before it writes the same rows
 			if err := advance(ctx, tx); err != nil {
 				return err
@@ -190,9 +193,9 @@ func (l *Leader) writeSnapshotPage(
 		return advance(ctx, tx)
 	})
 	if err != nil {
-		return progress, fmt.Errorf("write snapshot entries %d to %d: %w", progress.Entries+1, next.Entries, refused(err))
+		return progress, fmt.Errorf("write snapshot entries %d to %d: %w", progress.Entries+1, next.Entries, session.Refused(err))
 	}
-	l.store.cfg.Wrote("carried_created", len(rows.Created))
+	l.store.db.Config.Wrote("carried_created", len(rows.Created))
 	rows.Release()
 	return next, nil
 }
@@ -212,7 +215,7 @@ func (l *UpdatesWriter) finishPages(ctx context.Context, turn CommitOrder, progr
 
 // advanceSnapshot moves the token over a page. Behind the last one the snapshot is finished.
 func (l *Leader) advanceSnapshot(ctx context.Context, tx pgx.Tx, from, to ledger.SnapshotProgress, last bool) error {
-	moved, err := l.store.queries.SnapshotAdvance(ctx, tx, dbsqlc.SnapshotAdvanceParams{
+	moved, err := l.store.db.Queries.SnapshotAdvance(ctx, tx, dbsqlc.SnapshotAdvanceParams{
 		SnapshotOffset: int64(from.At), EntriesBefore: from.Entries, TokenBefore: from.Next.Value,
 		TokenKind: string(to.Next.Kind), Token: to.Next.Value, Added: to.Entries - from.Entries, Last: last,
 	})
@@ -225,14 +228,6 @@ func (l *Leader) advanceSnapshot(ctx context.Context, tx pgx.Tx, from, to ledger
 	return nil
 }
 
-func snapshotProgress(row dbsqlc.Snapshots) ledger.SnapshotProgress {
-	return ledger.SnapshotProgress{
-		At:      ledger.Offset(row.SnapshotOffset),
-		Next:    ledger.Token{Kind: ledger.TokenKind(row.TokenKind), Value: row.Token},
-		Entries: row.Entries, Finished: row.FinishedAt.Valid,
-	}
-}
-
 // LatestSnapshot is the snapshot that was begun and not finished, or the one that was finished and has nothing behind
 // it yet; nil where there is none.
 func (l *UpdatesWriter) LatestSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
@@ -240,17 +235,17 @@ func (l *UpdatesWriter) LatestSnapshot(ctx context.Context) (*ledger.SnapshotPro
 	if err != nil || unfinished != nil {
 		return unfinished, err
 	}
-	finished, err := l.finishedSnapshot(ctx, l.pool)
+	finished, err := l.finishedSnapshot(ctx, l.term.Pool)
 	if err != nil || finished == nil {
 		return nil, err
 	}
-	progress := snapshotProgress(*finished)
+	progress := held.SnapshotProgress(*finished)
 	return &progress, nil
 }
 
 // copyCarried writes a page's rows, of the snapshot at an offset.
 func (l *Leader) copyCarried(ctx context.Context, tx pgx.Tx, c *rows.Carried, at ledger.Offset, active bool) error {
-	q := l.store.queries
+	q := l.store.db.Queries
 	err := c.Settle(func(offset int64, nodeID int32) (bool, error) {
 		return q.CarriedCreatedExists(ctx, tx, dbsqlc.CarriedCreatedExistsParams{LedgerOffset: offset, NodeID: nodeID, SnapshotOffset: int64(at)})
 	})
@@ -262,7 +257,7 @@ func (l *Leader) copyCarried(ctx context.Context, tx pgx.Tx, c *rows.Carried, at
 		list = append(list, rows.TableOf("active_contracts", c.Active))
 	}
 	for _, table := range list {
-		if err := copyTable(ctx, tx, table); err != nil {
+		if err := writing.CopyTable(ctx, tx, table); err != nil {
 			return err
 		}
 	}

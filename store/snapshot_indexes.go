@@ -20,6 +20,8 @@ var lateIndexes = []lateIndex{
 	{"carried_created_contract_id", "ON carried_created USING hash (contract_id)"},
 	{"active_contracts_contract_id", "ON active_contracts USING hash (contract_id)"},
 	{"active_contracts_template", "ON active_contracts (template_ref, activated_offset)"},
+	{"active_contracts_position", "ON active_contracts (position_id) INCLUDE (amount, locked, activated_offset, activated_node_id) WHERE position_id IS NOT NULL"},
+	{"active_contracts_moved", "ON active_contracts (activated_offset) WHERE position_id IS NOT NULL AND reassignment_counter > 0"},
 }
 
 type lateIndex struct{ name, definition string }
@@ -42,7 +44,7 @@ func (l *UpdatesWriter) dropLateIndexes(ctx context.Context, tx pgx.Tx) error {
 		return nil
 	})
 	if pg.HasCode(err, pg.LockNotAvailable) {
-		l.store.cfg.Logger.WarnContext(ctx, "another session holds a transaction open in which it has read the tables: the snapshot is written "+
+		l.store.db.Config.Logger.WarnContext(ctx, "another session holds a transaction open in which it has read the tables: the snapshot is written "+
 			"with all their indexes, which takes longer", "error", err)
 		return nil
 	}
@@ -51,7 +53,7 @@ func (l *UpdatesWriter) dropLateIndexes(ctx context.Context, tx pgx.Tx) error {
 
 // buildIndexes builds those of some indexes that are missing, however long that takes.
 func (l *Leader) buildIndexes(ctx context.Context, tx pgx.Tx, indexes ...lateIndex) error {
-	if err := l.store.queries.TimeoutsOff(ctx, tx); err != nil {
+	if err := l.store.db.Queries.TimeoutsOff(ctx, tx); err != nil {
 		return fmt.Errorf("switch the limits on time off: %w", err)
 	}
 	for _, index := range indexes {
@@ -71,7 +73,7 @@ func (l *Leader) buildMissingIndexes(ctx context.Context, tx pgx.Tx) error {
 // buildLateIndexes builds them at the same time, each in a transaction of its own, unless the role is lost. No rows may be being
 // written.
 func (l *UpdatesWriter) buildLateIndexes(ctx context.Context, entries int64) error {
-	l.store.cfg.Logger.InfoContext(ctx, "building the snapshot's indexes", "entries", entries)
+	l.store.db.Config.Logger.InfoContext(ctx, "building the snapshot's indexes", "entries", entries)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -84,7 +86,7 @@ func (l *UpdatesWriter) buildLateIndexes(ctx context.Context, entries int64) err
 	var group errgroup.Group // one that fails does not end the others: what they build stays
 	for _, index := range lateIndexes {
 		group.Go(func() error {
-			err := l.writeWithin(ctx, indexTimeout, func(ctx context.Context, tx pgx.Tx) error { return l.buildIndexes(ctx, tx, index) })
+			err := l.term.WriteWithin(ctx, indexTimeout, func(ctx context.Context, tx pgx.Tx) error { return l.buildIndexes(ctx, tx, index) })
 			if pg.HasCode(err, pg.UniqueViolation, pg.DuplicateTable) { // a twin of this writer has built it meanwhile
 				return nil
 			}

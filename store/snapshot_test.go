@@ -9,50 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/storetest"
 )
-
-func snapshotCreation(offset ledger.Offset, nodeID int32, contractID string) ledger.CreatedEvent {
-	c := creation(nodeID, contractID)
-	c.Offset, c.Origin = offset, ledger.OriginSnapshot
-	return c
-}
-
-func activeEntry(offset ledger.Offset, nodeID int32, contractID, synchronizer string, counter int64) ledger.ContractEntry {
-	return ledger.ContractEntry{WorkflowID: ptr("flow"), Active: &ledger.ActiveContract{
-		Created: snapshotCreation(offset, nodeID, contractID), SynchronizerID: synchronizer, ReassignmentCounter: counter,
-	}}
-}
-
-func unassignedEntry(at, created ledger.Offset, contractID, source, target string) ledger.ContractEntry {
-	return ledger.ContractEntry{Unassigned: &ledger.IncompleteUnassigned{
-		Created: snapshotCreation(created, 0, contractID),
-		Unassigned: ledger.UnassignedEvent{
-			Offset: at, NodeID: 0, ContractID: contractID, TemplateID: testTemplate, PackageName: "asset", Source: source, Target: target,
-			ReassignmentID: "r-out", ReassignmentCounter: 1,
-		},
-	}}
-}
-
-func assignedEntry(at ledger.Offset, contractID, source, target string) ledger.ContractEntry {
-	return ledger.ContractEntry{Assigned: &ledger.IncompleteAssigned{
-		Created: snapshotCreation(at, 0, contractID),
-		Assigned: ledger.AssignedEvent{
-			NodeID: 0, ContractID: contractID, TemplateID: testTemplate, PackageName: "asset", Source: source, Target: target,
-			ReassignmentID: "r-in", ReassignmentCounter: 1,
-		},
-	}}
-}
-
-func token(text string) ledger.Token { return ledger.Token{Kind: ledger.TokenList, Value: text} }
-
-func requireProblem(t *testing.T, err error, parts ...string) {
-	t.Helper()
-	var problem *ledger.Problem
-	require.ErrorAs(t, err, &problem)
-	for _, part := range parts {
-		require.Contains(t, problem.What+"; "+problem.Do, part)
-	}
-}
 
 // Every variant of entry, over pages, with the writer dying between them.
 func TestSnapshot(t *testing.T) {
@@ -64,38 +22,38 @@ func TestSnapshot(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, none)
 
-	progress, err := l.BeginSnapshot(ctx, "participant::1", testScope, 100)
+	progress, err := l.BeginSnapshot(ctx, "participant::1", storetest.Scope, 100)
 	require.NoError(t, err)
 	require.Equal(t, ledger.SnapshotProgress{At: 100}, progress)
-	both := activeEntry(20, 0, "both", "sync::1", 0)
+	both := storetest.ActiveEntry(20, 0, "both", "sync::1", 0)
 	both.Active.Created.Argument = ledger.JSON(`"\u0000"`)
 	both.Active.Created.InterfaceViews = []ledger.InterfaceView{{InterfaceID: "pkg:I:Holding", Value: ledger.JSON(`{}`)}}
-	progress, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Next: token("t1"), Entries: []ledger.ContractEntry{
-		activeEntry(10, 0, "plain", "sync::1", 0),
+	progress, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Next: storetest.Token("t1"), Entries: []ledger.ContractEntry{
+		storetest.ActiveEntry(10, 0, "plain", "sync::1", 0),
 		both,
-		activeEntry(30, 0, "both", "sync::2", 2),
+		storetest.ActiveEntry(30, 0, "both", "sync::2", 2),
 		{Empty: true},
 	}})
 	require.NoError(t, err)
-	require.Equal(t, ledger.SnapshotProgress{At: 100, Next: token("t1"), Entries: 4}, progress)
+	require.Equal(t, ledger.SnapshotProgress{At: 100, Next: storetest.Token("t1"), Entries: 4}, progress)
 
 	// A process that is killed and started again goes on from what is stored.
-	d.endLock(RoleUpdates)
+	d.EndLock(RoleUpdates)
 	<-l.Lost()
 	l = d.leadUpdates(d.store())
 	unfinished, err := d.store().UnfinishedSnapshot(ctx)
 	require.NoError(t, err)
 	require.Equal(t, &progress, unfinished)
-	again, err := l.BeginSnapshot(ctx, "participant::1", testScope, 100)
+	again, err := l.BeginSnapshot(ctx, "participant::1", storetest.Scope, 100)
 	require.NoError(t, err)
 	require.Equal(t, progress, again)
 
 	unknown := ledger.ContractEntry{Unknown: &ledger.UnknownElement{Kind: "JsNovelty", Raw: ledger.JSON(`{"JsNovelty": {"a": 1}}`)}}
-	last := ledger.SnapshotPage{Next: token("t2"), Entries: []ledger.ContractEntry{
-		unassignedEntry(90, 5, "left", "sync::1", "sync::2"),
-		unassignedEntry(95, 20, "both", "sync::1", "sync::2"), // its creation event is an active entry's
-		assignedEntry(30, "both", "sync::1", "sync::2"),       // and so is this one's
-		assignedEntry(92, "came", "sync::1", "sync::2"),
+	last := ledger.SnapshotPage{Next: storetest.Token("t2"), Entries: []ledger.ContractEntry{
+		storetest.UnassignedEntry(90, 5, "left", "sync::1", "sync::2"),
+		storetest.UnassignedEntry(95, 20, "both", "sync::1", "sync::2"), // its creation event is an active entry's
+		storetest.AssignedEntry(30, "both", "sync::1", "sync::2"),       // and so is this one's
+		storetest.AssignedEntry(92, "came", "sync::1", "sync::2"),
 		unknown, unknown,
 	}}
 	progress, err = l.WriteSnapshotPage(ctx, progress, nil, last)
@@ -104,7 +62,7 @@ func TestSnapshot(t *testing.T) {
 
 	// Nothing is shown before it is complete.
 	for _, relation := range []string{"created_events", "interface_views", "reassignments", "active_contracts", "unknown_updates", "exact_payloads", "coverage"} {
-		require.Equal(t, "0", d.row("SELECT count(*) FROM ledger."+relation), relation)
+		require.Equal(t, "0", d.Row("SELECT count(*) FROM ledger."+relation), relation)
 	}
 	_, ok, err := l.Watermark(ctx)
 	require.NoError(t, err)
@@ -114,37 +72,37 @@ func TestSnapshot(t *testing.T) {
 	require.Equal(t, &progress, status.Snapshot)
 	require.False(t, status.Started)
 
-	_, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Next: token("t2"), Last: true})
+	_, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Next: storetest.Token("t2"), Last: true})
 	require.NoError(t, err)
 	at, ok, err := l.Watermark(ctx)
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.EqualValues(t, 100, at)
-	require.Equal(t, "100 100 100", d.row("SELECT ledger.latest_offset(), ledger.oldest_offset(), ledger.state_floor()"))
+	require.Equal(t, "100 100 100", d.Row("SELECT ledger.latest_offset(), ledger.oldest_offset(), ledger.state_floor()"))
 	status, err = l.store.Status(ctx)
 	require.NoError(t, err)
 	require.Nil(t, status.Snapshot)
-	require.Equal(t, ptr(ledger.Offset(100)), status.StateFloor)
+	require.Equal(t, storetest.Ptr(ledger.Offset(100)), status.StateFloor)
 	require.EqualValues(t, 2, status.Unknown)
 
-	require.Equal(t, []string{"both sync::1 20 0 0", "both sync::2 30 0 2", "plain sync::1 10 0 0"}, d.rows(
+	require.Equal(t, []string{"both sync::1 20 0 0", "both sync::2 30 0 2", "plain sync::1 10 0 0"}, d.Rows(
 		"SELECT contract_id, synchronizer_id, activated_offset, activated_node_id, reassignment_counter FROM ledger.active_contracts ORDER BY 1, 2"))
-	require.Equal(t, []string{"5 left sync::1", "10 plain sync::1", "20 both sync::1", "30 both sync::2", "92 came sync::2"}, d.rows(
+	require.Equal(t, []string{"5 left sync::1", "10 plain sync::1", "20 both sync::1", "30 both sync::2", "92 came sync::2"}, d.Rows(
 		"SELECT ledger_offset, contract_id, synchronizer_id FROM ledger.created_events WHERE origin = 'snapshot' ORDER BY 1"))
-	require.Equal(t, []string{"30 assigned both", "90 unassigned left", "92 assigned came", "95 unassigned both"}, d.rows(
+	require.Equal(t, []string{"30 assigned both", "90 unassigned left", "92 assigned came", "95 unassigned both"}, d.Rows(
 		"SELECT ledger_offset, kind, contract_id FROM ledger.reassignments ORDER BY 1"))
-	require.Equal(t, "flow", d.row("SELECT workflow_id FROM ledger.created_events WHERE contract_id = 'plain'"))
-	require.Equal(t, "20 both", d.row("SELECT ledger_offset, contract_id FROM ledger.interface_views"))
-	require.Equal(t, `20 "\u0000"`, d.row("SELECT ledger_offset, convert_from(exact, 'UTF8') FROM ledger.exact_payloads"))
-	require.Equal(t, "2 2", d.row("SELECT count(*), count(DISTINCT ordinal) FROM indexer.carried_unknown_elements WHERE kind = 'JsNovelty'"))
-	require.Equal(t, "true", d.row("SELECT payload ? '$exact' FROM ledger.active_contracts WHERE contract_id = 'both' AND synchronizer_id = 'sync::1'"))
+	require.Equal(t, "flow", d.Row("SELECT workflow_id FROM ledger.created_events WHERE contract_id = 'plain'"))
+	require.Equal(t, "20 both", d.Row("SELECT ledger_offset, contract_id FROM ledger.interface_views"))
+	require.Equal(t, `20 "\u0000"`, d.Row("SELECT ledger_offset, convert_from(exact, 'UTF8') FROM ledger.exact_payloads"))
+	require.Equal(t, "2 2", d.Row("SELECT count(*), count(DISTINCT ordinal) FROM indexer.carried_unknown_elements WHERE kind = 'JsNovelty'"))
+	require.Equal(t, "true", d.Row("SELECT payload ? '$exact' FROM ledger.active_contracts WHERE contract_id = 'both' AND synchronizer_id = 'sync::1'"))
 
 	// Updates go on from there, and know the contracts.
-	u := newUpdate(101, "sync::1")
-	u.Archived = []ledger.ArchivedEvent{archival(0, "both")}
-	require.NoError(t, l.Append(ctx, testScope, []ledger.Page{{From: 100, To: 101, Updates: []ledger.Update{u}}}))
-	require.Equal(t, []string{"both sync::2", "plain sync::1"}, d.rows("SELECT contract_id, synchronizer_id FROM ledger.active_contracts ORDER BY 1"))
-	require.Equal(t, "20 101", d.row("SELECT activated_offset, deactivated_offset FROM indexer.lifetimes"))
+	u := storetest.NewUpdate(101, "sync::1")
+	u.Archived = []ledger.ArchivedEvent{storetest.Archival(0, "both")}
+	require.NoError(t, l.Append(ctx, storetest.Scope, []ledger.Page{{From: 100, To: 101, Updates: []ledger.Update{u}}}))
+	require.Equal(t, []string{"both sync::2", "plain sync::1"}, d.Rows("SELECT contract_id, synchronizer_id FROM ledger.active_contracts ORDER BY 1"))
+	require.Equal(t, "20 101", d.Row("SELECT activated_offset, deactivated_offset FROM indexer.lifetimes"))
 }
 
 // A contract's creation is known wherever it is now, but where neither an event nor a snapshot tells it.
@@ -153,24 +111,24 @@ func TestWhereActiveContractsWereCreated(t *testing.T) {
 	d := newDatabase(t)
 	ctx := t.Context()
 	l := d.leadUpdates(d.store())
-	progress, err := l.BeginSnapshot(ctx, "participant::1", testScope, 100)
+	progress, err := l.BeginSnapshot(ctx, "participant::1", storetest.Scope, 100)
 	require.NoError(t, err)
 	_, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Last: true, Entries: []ledger.ContractEntry{
-		activeEntry(10, 0, "stays", "sync::1", 0), activeEntry(11, 0, "goes", "sync::1", 0), activeEntry(30, 0, "moved before", "sync::1", 2),
-		unassignedEntry(90, 12, "in flight", "sync::1", "sync::2"),
+		storetest.ActiveEntry(10, 0, "stays", "sync::1", 0), storetest.ActiveEntry(11, 0, "goes", "sync::1", 0), storetest.ActiveEntry(30, 0, "moved before", "sync::1", 2),
+		storetest.UnassignedEntry(90, 12, "in flight", "sync::1", "sync::2"),
 	}})
 	require.NoError(t, err)
-	first, last := newUpdate(101, "sync::1"), newUpdate(102, "sync::2")
-	first.Created = []ledger.CreatedEvent{creation(0, "new"), creation(1, "new and goes")}
+	first, last := storetest.NewUpdate(101, "sync::1"), storetest.NewUpdate(102, "sync::2")
+	first.Created = []ledger.CreatedEvent{storetest.Creation(0, "new"), storetest.Creation(1, "new and goes")}
 	for i, contract := range []string{"goes", "new and goes"} {
-		unassign(&first, int32(2+i), contract, "sync::1", "sync::2", 1)
-		assign(&last, int32(i), contract, "sync::1", "sync::2", 1)
+		storetest.Unassign(&first, int32(2+i), contract, "sync::1", "sync::2", 1)
+		storetest.Assign(&last, int32(i), contract, "sync::1", "sync::2", 1)
 	}
-	assign(&last, 2, "in flight", "sync::1", "sync::2", 1)
-	require.NoError(t, l.Append(ctx, testScope, []ledger.Page{{From: 100, To: 102, Updates: []ledger.Update{first, last}}}))
+	storetest.Assign(&last, 2, "in flight", "sync::1", "sync::2", 1)
+	require.NoError(t, l.Append(ctx, storetest.Scope, []ledger.Page{{From: 100, To: 102, Updates: []ledger.Update{first, last}}}))
 	require.Equal(t, []string{
 		"goes 11 102 0", "in flight 12 102 2", "moved before <nil> 30 0", "new 101 101 0", "new and goes 101 102 1", "stays 10 10 0",
-	}, d.rows("SELECT contract_id, created_offset, activated_offset, activated_node_id FROM ledger.active_contracts ORDER BY 1"))
+	}, d.Rows("SELECT contract_id, created_offset, activated_offset, activated_node_id FROM ledger.active_contracts ORDER BY 1"))
 }
 
 // Of two writers of the same page one wins; what it wrote stands once.
@@ -178,11 +136,11 @@ func TestSnapshotPageIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	l := d.leadUpdates(d.store())
-	progress, err := l.BeginSnapshot(t.Context(), "", testScope, 100)
+	progress, err := l.BeginSnapshot(t.Context(), "", storetest.Scope, 100)
 	require.NoError(t, err)
 	for i := range 5 {
-		page := ledger.SnapshotPage{Next: token(fmt.Sprint("t", i)), Last: i == 4, Entries: []ledger.ContractEntry{
-			activeEntry(ledger.Offset(i+1), 0, fmt.Sprint("c", i), "sync::1", 0), {Unknown: &ledger.UnknownElement{Kind: "New", Raw: ledger.JSON(`{}`)}},
+		page := ledger.SnapshotPage{Next: storetest.Token(fmt.Sprint("t", i)), Last: i == 4, Entries: []ledger.ContractEntry{
+			storetest.ActiveEntry(ledger.Offset(i+1), 0, fmt.Sprint("c", i), "sync::1", 0), {Unknown: &ledger.UnknownElement{Kind: "New", Raw: ledger.JSON(`{}`)}},
 		}}
 		var group sync.WaitGroup
 		var next [2]ledger.SnapshotProgress
@@ -199,10 +157,10 @@ func TestSnapshotPageIsWrittenOnce(t *testing.T) {
 		require.ErrorIs(t, errs[1-won], ErrWatermarkMoved)
 		require.Equal(t, progress, next[1-won], "the loser's progress")
 		progress = next[won]
-		require.Equal(t, fmt.Sprint(i+1), d.row("SELECT count(*) FROM indexer.carried_created"))
+		require.Equal(t, fmt.Sprint(i+1), d.Row("SELECT count(*) FROM indexer.carried_created"))
 	}
 	require.EqualValues(t, 10, progress.Entries)
-	require.Equal(t, "5", d.row("SELECT count(*) FROM ledger.active_contracts"))
+	require.Equal(t, "5", d.Row("SELECT count(*) FROM ledger.active_contracts"))
 }
 
 // A page that fails leaves neither rows nor token.
@@ -211,30 +169,30 @@ func TestSnapshotPageFails(t *testing.T) {
 	d := newDatabase(t)
 	l := d.leadUpdates(d.store())
 	ctx := t.Context()
-	progress, err := l.BeginSnapshot(ctx, "", testScope, 100)
+	progress, err := l.BeginSnapshot(ctx, "", storetest.Scope, 100)
 	require.NoError(t, err)
-	progress, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Next: token("t1"), Entries: []ledger.ContractEntry{activeEntry(1, 0, "a", "sync::1", 0)}})
+	progress, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Next: storetest.Token("t1"), Entries: []ledger.ContractEntry{storetest.ActiveEntry(1, 0, "a", "sync::1", 0)}})
 	require.NoError(t, err)
 	later := "later offset 101"
 	for name, c := range map[string]struct {
 		entry ledger.ContractEntry
 		part  string
 	}{
-		"a row twice":                     {activeEntry(1, 0, "a", "sync::1", 0), "carried_created"},
-		"beyond the snapshot, active":     {activeEntry(101, 0, "b", "sync::1", 0), later},
-		"beyond the snapshot, unassigned": {unassignedEntry(101, 5, "b", "sync::1", "sync::2"), later},
-		"beyond the snapshot, assigned":   {assignedEntry(101, "b", "sync::1", "sync::2"), later},
+		"a row twice":                     {storetest.ActiveEntry(1, 0, "a", "sync::1", 0), "carried_created"},
+		"beyond the snapshot, active":     {storetest.ActiveEntry(101, 0, "b", "sync::1", 0), later},
+		"beyond the snapshot, unassigned": {storetest.UnassignedEntry(101, 5, "b", "sync::1", "sync::2"), later},
+		"beyond the snapshot, assigned":   {storetest.AssignedEntry(101, "b", "sync::1", "sync::2"), later},
 	} {
-		entries := []ledger.ContractEntry{activeEntry(2, 0, "good", "sync::1", 0), c.entry}
-		_, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Next: token("t2"), Last: true, Entries: entries})
+		entries := []ledger.ContractEntry{storetest.ActiveEntry(2, 0, "good", "sync::1", 0), c.entry}
+		_, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Next: storetest.Token("t2"), Last: true, Entries: entries})
 		require.ErrorContains(t, err, c.part, name)
 		if c.part == later {
-			requireProblem(t, err, "snapshot at offset 100", "contract b", "nothing of this page was stored")
+			storetest.RequireProblem(t, err, "snapshot at offset 100", "contract b", "nothing of this page was stored")
 		}
 		stored, err := d.store().UnfinishedSnapshot(ctx)
 		require.NoError(t, err)
 		require.Equal(t, &progress, stored, name)
-		require.Equal(t, "1", d.row("SELECT count(*) FROM indexer.carried_created"), name)
+		require.Equal(t, "1", d.Row("SELECT count(*) FROM indexer.carried_created"), name)
 	}
 }
 
@@ -243,39 +201,39 @@ func TestSnapshotRefusals(t *testing.T) {
 	d := newDatabase(t)
 	l := d.leadUpdates(d.store())
 	ctx := t.Context()
-	blobs := testScope
+	blobs := storetest.Scope
 	blobs.Blobs = true
 	_, err := l.BeginSnapshot(ctx, "participant::1", blobs, 99)
 	require.NoError(t, err)
 	// One that has brought nothing yet binds nobody.
-	progress, err := l.BeginSnapshot(ctx, "participant::1", testScope, 100)
+	progress, err := l.BeginSnapshot(ctx, "participant::1", storetest.Scope, 100)
 	require.NoError(t, err)
-	progress, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Next: token("t0"), Entries: []ledger.ContractEntry{
-		activeEntry(1, 1, "first", "sync::1", 0),
+	progress, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Next: storetest.Token("t0"), Entries: []ledger.ContractEntry{
+		storetest.ActiveEntry(1, 1, "first", "sync::1", 0),
 	}})
 	require.NoError(t, err)
-	_, err = l.BeginSnapshot(ctx, "participant::1", testScope, 101)
-	requireProblem(t, err, "unfinished snapshot at offset 100", "asks for offset 101", "--at-offset 100", "--restart")
+	_, err = l.BeginSnapshot(ctx, "participant::1", storetest.Scope, 101)
+	storetest.RequireProblem(t, err, "unfinished snapshot at offset 100", "asks for offset 101", "--at-offset 100", "--restart")
 	_, err = l.BeginSnapshot(ctx, "participant::1", blobs, 100)
-	requireProblem(t, err, testScope.Hash(), blobs.Hash(), "--restart")
-	_, err = l.BeginSnapshot(ctx, "participant::2", testScope, 100)
-	requireProblem(t, err, "belongs to participant participant::1", "participant::2")
-	require.Equal(t, testScope.Hash(), d.row("SELECT scope FROM indexer.scopes"), "a refused scope was recorded")
+	storetest.RequireProblem(t, err, storetest.Scope.Hash(), blobs.Hash(), "--restart")
+	_, err = l.BeginSnapshot(ctx, "participant::2", storetest.Scope, 100)
+	storetest.RequireProblem(t, err, "belongs to participant participant::1", "participant::2")
+	require.Equal(t, storetest.Scope.Hash(), d.Row("SELECT scope FROM indexer.scopes"), "a refused scope was recorded")
 
 	// Dropped, it leaves nothing, and another one can begin.
-	entry := activeEntry(1, 0, "a", "sync::1", 0)
+	entry := storetest.ActiveEntry(1, 0, "a", "sync::1", 0)
 	entry.Active.Created.Argument = ledger.JSON(`"\u0000"`)
 	entry.Active.Created.InterfaceViews = []ledger.InterfaceView{{InterfaceID: "pkg:I:Holding"}}
-	_, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Next: token("t1"), Entries: []ledger.ContractEntry{
-		entry, unassignedEntry(90, 5, "left", "sync::1", "sync::2"), {Unknown: &ledger.UnknownElement{Kind: "New", Raw: ledger.JSON(`{}`)}},
+	_, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Next: storetest.Token("t1"), Entries: []ledger.ContractEntry{
+		entry, storetest.UnassignedEntry(90, 5, "left", "sync::1", "sync::2"), {Unknown: &ledger.UnknownElement{Kind: "New", Raw: ledger.JSON(`{}`)}},
 	}})
 	require.NoError(t, err)
-	d.exec("INSERT INTO indexer.record_exact_payloads (seq, field, exact) VALUES (1, 'raw', '')")
+	d.Exec("INSERT INTO indexer.record_exact_payloads (seq, field, exact) VALUES (1, 'raw', '')")
 	require.NoError(t, l.DropSnapshot(ctx))
 	for _, table := range []string{"carried_created", "carried_interface_views", "carried_reassignments", "active_contracts", "carried_unknown_elements", "carried_exact_payloads", "snapshots", "scopes"} {
-		require.Equal(t, "0", d.row("SELECT count(*) FROM indexer."+table), table)
+		require.Equal(t, "0", d.Row("SELECT count(*) FROM indexer."+table), table)
 	}
-	require.Equal(t, "1", d.row("SELECT count(*) FROM indexer.record_exact_payloads"), "another stream's")
+	require.Equal(t, "1", d.Row("SELECT count(*) FROM indexer.record_exact_payloads"), "another stream's")
 	require.NoError(t, l.DropSnapshot(ctx), "nothing to drop")
 	_, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Last: true})
 	require.ErrorIs(t, err, ErrWatermarkMoved)
@@ -288,11 +246,11 @@ func TestSnapshotRefusals(t *testing.T) {
 	progress, err = l.BeginSnapshot(ctx, "participant::1", blobs, 101)
 	require.NoError(t, err)
 	require.True(t, progress.Finished, "the same snapshot is done already")
-	_, err = l.BeginSnapshot(ctx, "participant::1", testScope, 101)
-	requireProblem(t, err, "already holds the ledger up to offset 101")
+	_, err = l.BeginSnapshot(ctx, "participant::1", storetest.Scope, 101)
+	storetest.RequireProblem(t, err, "already holds the ledger up to offset 101")
 	_, err = l.BeginSnapshot(ctx, "participant::1", blobs, 50)
-	requireProblem(t, err, "already holds the ledger up to offset 101", "new database")
-	requireProblem(t, l.DropSnapshot(ctx), "already holds the ledger")
+	storetest.RequireProblem(t, err, "already holds the ledger up to offset 101", "new database")
+	storetest.RequireProblem(t, l.DropSnapshot(ctx), "already holds the ledger")
 	require.ErrorIs(t, l.Start(ctx, "participant::1", blobs, 0, true), ErrWatermarkMoved)
 }
 
@@ -302,11 +260,11 @@ func TestSnapshotPageBehindAnother(t *testing.T) {
 	d := newDatabase(t)
 	l := d.leadUpdates(d.store())
 	ctx := t.Context()
-	progress, err := l.BeginSnapshot(ctx, "", testScope, 100)
+	progress, err := l.BeginSnapshot(ctx, "", storetest.Scope, 100)
 	require.NoError(t, err)
 	unknown := ledger.ContractEntry{Unknown: &ledger.UnknownElement{Kind: "New", Raw: ledger.JSON(`{}`)}}
-	first := ledger.SnapshotPage{Next: token("t1"), Entries: []ledger.ContractEntry{activeEntry(1, 0, "a", "sync::1", 0), unknown}}
-	second := ledger.SnapshotPage{Next: token("t2"), Entries: []ledger.ContractEntry{activeEntry(2, 0, "b", "sync::1", 0), unknown}}
+	first := ledger.SnapshotPage{Next: storetest.Token("t1"), Entries: []ledger.ContractEntry{storetest.ActiveEntry(1, 0, "a", "sync::1", 0), unknown}}
+	second := ledger.SnapshotPage{Next: storetest.Token("t2"), Entries: []ledger.ContractEntry{storetest.ActiveEntry(2, 0, "b", "sync::1", 0), unknown}}
 	expected := progress.Behind(&first)
 
 	failed := errors.New("the other failed")
@@ -314,7 +272,7 @@ func TestSnapshotPageBehindAnother(t *testing.T) {
 	require.ErrorIs(t, err, failed)
 	_, err = l.WriteSnapshotPage(ctx, expected, behindAnother(func() error { return nil }), second)
 	require.ErrorIs(t, err, ErrWatermarkMoved, "the other is not there")
-	require.Equal(t, "0", d.row("SELECT count(*) FROM indexer.carried_created"))
+	require.Equal(t, "0", d.Row("SELECT count(*) FROM indexer.carried_created"))
 
 	written, stored := make(chan struct{}), make(chan struct{})
 	var group sync.WaitGroup
@@ -327,21 +285,21 @@ func TestSnapshotPageBehindAnother(t *testing.T) {
 		}), second)
 	})
 	<-written
-	require.Equal(t, "0", d.row("SELECT count(*) FROM indexer.carried_created"), "nobody sees what is not committed")
+	require.Equal(t, "0", d.Row("SELECT count(*) FROM indexer.carried_created"), "nobody sees what is not committed")
 	next, firstErr := l.WriteSnapshotPage(ctx, progress, nil, first)
 	require.NoError(t, firstErr)
 	require.Equal(t, expected, next)
 	close(stored)
 	group.Wait()
 	require.NoError(t, err)
-	require.Equal(t, ledger.SnapshotProgress{At: 100, Next: token("t2"), Entries: 4}, end)
+	require.Equal(t, ledger.SnapshotProgress{At: 100, Next: storetest.Token("t2"), Entries: 4}, end)
 
 	last := ledger.SnapshotPage{Last: true}
 	_, err = l.WriteSnapshotPage(ctx, end, behindAnother(func() error { return failed }), last)
 	require.ErrorIs(t, err, failed)
 	_, err = l.WriteSnapshotPage(ctx, end, behindAnother(func() error { return nil }), last)
 	require.NoError(t, err)
-	require.Equal(t, "100", d.watermark())
-	require.Equal(t, []string{"a", "b"}, d.rows("SELECT contract_id FROM ledger.active_contracts ORDER BY 1"))
-	require.Equal(t, []string{"1", "3"}, d.rows("SELECT ordinal FROM indexer.carried_unknown_elements ORDER BY 1"), "by their places in the snapshot")
+	require.Equal(t, "100", d.Watermark())
+	require.Equal(t, []string{"a", "b"}, d.Rows("SELECT contract_id FROM ledger.active_contracts ORDER BY 1"))
+	require.Equal(t, []string{"1", "3"}, d.Rows("SELECT ordinal FROM indexer.carried_unknown_elements ORDER BY 1"), "by their places in the snapshot")
 }

@@ -9,22 +9,23 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/held"
 )
 
 // CheckIdentity compares the database with the ledger and the scope that are about to be written into it. A
 // database of another participant, and one whose rows have another scope, are *ledger.Problem. An empty
 // participantID (a server that does not say who it is) passes.
 func (s *Store) CheckIdentity(ctx context.Context, participantID string, scope ledger.Scope) error {
-	stored, err := s.queries.ParticipantGet(ctx, s.pool)
+	stored, err := s.db.Queries.ParticipantGet(ctx, s.db.Pool)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return s.unusable(fmt.Errorf("read the stored participant: %w", err))
+		return s.db.Unusable(fmt.Errorf("read the stored participant: %w", err))
 	}
 	if err == nil && participantID != "" && stored != participantID {
 		return s.otherParticipant(stored, participantID)
 	}
-	scopes, err := s.queries.ScopesInUse(ctx, s.pool, StreamUpdates)
+	scopes, err := s.db.Queries.ScopesInUse(ctx, s.db.Pool, StreamUpdates)
 	if err != nil {
-		return s.unusable(fmt.Errorf("read the stored scope: %w", err))
+		return s.db.Unusable(fmt.Errorf("read the stored scope: %w", err))
 	}
 	for _, stored := range scopes {
 		if stored.Scope == scope.Hash() {
@@ -37,7 +38,8 @@ func (s *Store) CheckIdentity(ctx context.Context, participantID string, scope l
 		return &ledger.Problem{
 			What: fmt.Sprintf("database %s holds the scope %s, complete up to offset %d, but this run is configured for %s",
 				s.Address(), stored.Definition, at, scope.Canonical()),
-			Do: fmt.Sprintf("set --parties, --templates, --interfaces, --shape, --blobs, --reassignments and --topology as they were, or use a new database: "+
+			Do: fmt.Sprintf("set --parties, --templates, --interfaces, --shape, --blobs, --reassignments and --topology as they were, "+
+				"or use a new database or pair of schemas (--tables-schema, --views-schema): "+
 				"what only the new scope shows would be missing up to offset %d, so the rows would be complete for neither", at),
 		}
 	}
@@ -47,60 +49,43 @@ func (s *Store) CheckIdentity(ctx context.Context, participantID string, scope l
 func (s *Store) otherParticipant(stored, asked string) error {
 	return &ledger.Problem{
 		What: fmt.Sprintf("database %s belongs to participant %s, but the ledger URL leads to participant %s", s.Address(), stored, asked),
-		Do:   "correct --ledger-url or --database-url; offsets of two participants can't be mixed, so each needs a database of its own",
+		Do:   "correct --ledger-url or --database-url; offsets of two participants can't be mixed, so each needs a database or a pair of schemas (--tables-schema, --views-schema) of its own",
 	}
 }
 
 // Watermark is where the updates stream resumes. ok is false where nothing was started: Start or a snapshot has to
 // come first.
 func (l *UpdatesWriter) Watermark(ctx context.Context) (at ledger.Offset, ok bool, err error) {
-	return l.store.watermark(ctx, l.pool)
+	return held.Watermark(ctx, l.store.db, l.term.Pool)
 }
 
 // Watermark is the offset up to which everything is stored and shown; ok is false where nothing was started.
 func (s *Store) Watermark(ctx context.Context) (at ledger.Offset, ok bool, err error) {
-	return s.watermark(ctx, s.pool)
-}
-
-func (s *Store) watermark(ctx context.Context, db dbsqlc.DBTX) (ledger.Offset, bool, error) {
-	row, err := s.queries.CheckpointGet(ctx, db, StreamUpdates)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, false, nil
-	}
-	if err != nil {
-		return 0, false, s.unusable(fmt.Errorf("read the watermark: %w", err))
-	}
-	if row.LedgerOffset == nil {
-		return 0, false, &ledger.Problem{
-			What: fmt.Sprintf("the checkpoint of the updates in database %s has no offset", s.Address()),
-			Do:   "run `indexer verify --repair`, which copies it back",
-		}
-	}
-	return ledger.Offset(*row.LedgerOffset), true, nil
+	return held.Watermark(ctx, s.db, s.db.Pool)
 }
 
 // UnfinishedSnapshot tells of a snapshot that a backfill has begun and not finished; nil where there is none.
 func (s *Store) UnfinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
-	row, err := s.queries.SnapshotUnfinished(ctx, s.pool)
+	row, err := s.db.Queries.SnapshotUnfinished(ctx, s.db.Pool)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, s.unusable(fmt.Errorf("read the unfinished snapshot: %w", err))
+		return nil, s.db.Unusable(fmt.Errorf("read the unfinished snapshot: %w", err))
 	}
-	progress := snapshotProgress(row)
+	progress := held.SnapshotProgress(row)
 	return &progress, nil
 }
 
 // Start gives the updates stream its first watermark. stateKnown says that the active set is known there: at the
 // beginning of the ledger. It fails with ErrWatermarkMoved where the stream has one already.
 func (l *UpdatesWriter) Start(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset, stateKnown bool) error {
-	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := l.startAt(ctx, tx, at, stateKnown); err != nil {
 			return err
 		}
 		// A backfill that was refused may have left its scope.
-		if err := l.store.queries.ScopesClear(ctx, tx); err != nil {
+		if err := l.store.db.Queries.ScopesClear(ctx, tx); err != nil {
 			return fmt.Errorf("forget the scope: %w", err)
 		}
 		return l.recordIdentity(ctx, tx, participantID, scope)
@@ -112,7 +97,7 @@ func (l *UpdatesWriter) Start(ctx context.Context, participantID string, scope l
 }
 
 func (l *UpdatesWriter) startAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, stateKnown bool) error {
-	started, err := l.store.queries.CheckpointStart(ctx, tx, dbsqlc.CheckpointStartParams{Stream: StreamUpdates, LedgerOffset: int64(at)})
+	started, err := l.store.db.Queries.CheckpointStart(ctx, tx, dbsqlc.CheckpointStartParams{Stream: StreamUpdates, LedgerOffset: int64(at)})
 	if err != nil {
 		return fmt.Errorf("set the first watermark: %w", err)
 	}
@@ -127,7 +112,7 @@ func (l *UpdatesWriter) startAt(ctx context.Context, tx pgx.Tx, at ledger.Offset
 		floor := int64(at)
 		floors.StateFloor = &floor
 	}
-	if err := l.store.queries.FloorsSet(ctx, tx, floors); err != nil {
+	if err := l.store.db.Queries.FloorsSet(ctx, tx, floors); err != nil {
 		return fmt.Errorf("set the floors: %w", err)
 	}
 	return nil
@@ -143,7 +128,7 @@ func (l *UpdatesWriter) RecordIdentity(ctx context.Context, participantID string
 	if err != nil || !started { // Start and BeginSnapshot record it themselves
 		return err
 	}
-	err = l.write(ctx, func(ctx context.Context, tx pgx.Tx) error { return l.recordIdentity(ctx, tx, participantID, scope) })
+	err = l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error { return l.recordIdentity(ctx, tx, participantID, scope) })
 	if err != nil {
 		return fmt.Errorf("record the participant: %w", err)
 	}
@@ -152,10 +137,10 @@ func (l *UpdatesWriter) RecordIdentity(ctx context.Context, participantID string
 
 func (l *UpdatesWriter) recordIdentity(ctx context.Context, tx pgx.Tx, participantID string, scope ledger.Scope) error {
 	if participantID != "" {
-		if err := l.store.queries.ParticipantRecord(ctx, tx, participantID); err != nil {
+		if err := l.store.db.Queries.ParticipantRecord(ctx, tx, participantID); err != nil {
 			return fmt.Errorf("record participant %s: %w", participantID, err)
 		}
-		stored, err := l.store.queries.ParticipantGet(ctx, tx)
+		stored, err := l.store.db.Queries.ParticipantGet(ctx, tx)
 		if err != nil {
 			return fmt.Errorf("read the stored participant: %w", err)
 		}
@@ -163,7 +148,7 @@ func (l *UpdatesWriter) recordIdentity(ctx context.Context, tx pgx.Tx, participa
 			return l.store.otherParticipant(stored, participantID)
 		}
 	}
-	err := l.store.queries.ScopeRecord(ctx, tx, dbsqlc.ScopeRecordParams{Scope: scope.Hash(), Definition: scope.Canonical()})
+	err := l.store.db.Queries.ScopeRecord(ctx, tx, dbsqlc.ScopeRecordParams{Scope: scope.Hash(), Definition: scope.Canonical()})
 	if err != nil {
 		return fmt.Errorf("record the scope: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/storetest"
 )
 
 func TestStart(t *testing.T) {
@@ -20,11 +21,11 @@ func TestStart(t *testing.T) {
 	status, err := l.store.Status(t.Context())
 	require.NoError(t, err)
 	require.False(t, status.Started)
-	require.Equal(t, "<nil> <nil> <nil>", d.row("SELECT ledger.latest_offset(), ledger.oldest_offset(), ledger.state_floor()"))
+	require.Equal(t, "<nil> <nil> <nil>", d.Row("SELECT ledger.latest_offset(), ledger.oldest_offset(), ledger.state_floor()"))
 
-	require.NoError(t, l.Start(t.Context(), "participant::1", testScope, 50, false))
-	require.ErrorIs(t, l.Start(t.Context(), "participant::1", testScope, 60, false), ErrWatermarkMoved)
-	require.Equal(t, "50 50 <nil>", d.row("SELECT ledger.latest_offset(), ledger.oldest_offset(), ledger.state_floor()"))
+	require.NoError(t, l.Start(t.Context(), "participant::1", storetest.Scope, 50, false))
+	require.ErrorIs(t, l.Start(t.Context(), "participant::1", storetest.Scope, 60, false), ErrWatermarkMoved)
+	require.Equal(t, "50 50 <nil>", d.Row("SELECT ledger.latest_offset(), ledger.oldest_offset(), ledger.state_floor()"))
 	status, err = l.store.Status(t.Context())
 	require.NoError(t, err)
 	require.True(t, status.Started)
@@ -32,7 +33,7 @@ func TestStart(t *testing.T) {
 	require.EqualValues(t, 50, status.Frontier)
 	require.Equal(t, "participant::1", status.ParticipantID)
 
-	require.NoError(t, l.Append(t.Context(), testScope, oneCreation(50, 60)))
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.OneCreation(50, 60)))
 	n, err := l.store.UpdatesBetween(t.Context(), 50, 60)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, n)
@@ -45,21 +46,21 @@ func TestCheckIdentity(t *testing.T) {
 	s := d.store()
 	ctx := t.Context()
 	other := ledger.Scope{Parties: []string{"alice"}, Shape: ledger.ShapeLedgerEffects}
-	require.NoError(t, s.CheckIdentity(ctx, "participant::1", testScope), "of an empty database")
+	require.NoError(t, s.CheckIdentity(ctx, "participant::1", storetest.Scope), "of an empty database")
 	l := d.leadUpdates(s)
-	require.NoError(t, l.Start(ctx, "participant::1", testScope, 0, true))
+	require.NoError(t, l.Start(ctx, "participant::1", storetest.Scope, 0, true))
 
 	check := func() { // with and without coverage
 		t.Helper()
-		require.NoError(t, s.CheckIdentity(ctx, "participant::1", testScope))
-		require.NoError(t, s.CheckIdentity(ctx, "", testScope), "a server that does not say who it is")
-		requireProblem(t, s.CheckIdentity(ctx, "participant::2", testScope),
+		require.NoError(t, s.CheckIdentity(ctx, "participant::1", storetest.Scope))
+		require.NoError(t, s.CheckIdentity(ctx, "", storetest.Scope), "a server that does not say who it is")
+		storetest.RequireProblem(t, s.CheckIdentity(ctx, "participant::2", storetest.Scope),
 			"belongs to participant participant::1", "leads to participant participant::2", "--ledger-url", "--database-url")
-		requireProblem(t, s.CheckIdentity(ctx, "participant::1", other),
+		storetest.RequireProblem(t, s.CheckIdentity(ctx, "participant::1", other),
 			`"shape": "acs-delta"`, `"shape":"ledger-effects"`, "--parties", "new database")
 	}
 	check()
-	require.NoError(t, l.Append(ctx, testScope, oneCreation(0, 10)))
+	require.NoError(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(0, 10)))
 	check()
 }
 
@@ -73,12 +74,12 @@ func TestCheckIdentityAfterASnapshot(t *testing.T) {
 	_, err := l.BeginSnapshot(ctx, "participant::1", other, 10)
 	require.NoError(t, err)
 	require.NoError(t, l.DropSnapshot(ctx))
-	progress, err := l.BeginSnapshot(ctx, "participant::1", testScope, 10)
+	progress, err := l.BeginSnapshot(ctx, "participant::1", storetest.Scope, 10)
 	require.NoError(t, err)
 	_, err = l.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Last: true})
 	require.NoError(t, err)
-	require.NoError(t, l.store.CheckIdentity(ctx, "participant::1", testScope))
-	requireProblem(t, l.store.CheckIdentity(ctx, "participant::1", other), "holds the scope")
+	require.NoError(t, l.store.CheckIdentity(ctx, "participant::1", storetest.Scope))
+	storetest.RequireProblem(t, l.store.CheckIdentity(ctx, "participant::1", other), "holds the scope")
 }
 
 func TestSchemaVersions(t *testing.T) {
@@ -91,29 +92,28 @@ func TestSchemaVersions(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, applied)
 
-	d.exec("INSERT INTO indexer.schema_version (version_id, is_applied) VALUES (99999, true)")
+	d.Exec("INSERT INTO indexer.schema_version (version_id, is_applied) VALUES (99999, true)")
 	for _, check := range []func() error{
 		func() error { return s.CheckSchema(ctx) },
 		func() error { _, err := s.Migrate(ctx); return err },
 	} {
 		err := check()
-		requireProblem(t, err, "schema version 99999", "newer release")
+		storetest.RequireProblem(t, err, "schema version 99999", "newer release")
 		require.NotErrorIs(t, err, ErrSchemaOlder)
 	}
-	d.exec("DELETE FROM indexer.schema_version WHERE version_id > 1")
+	d.Exec("DELETE FROM indexer.schema_version WHERE version_id > 1")
 	err = s.CheckSchema(ctx)
 	require.ErrorIs(t, err, ErrSchemaOlder)
-	requireProblem(t, err, "schema version 1", "indexer migrate")
+	storetest.RequireProblem(t, err, "schema version 1", "indexer migrate")
 }
 
 // Several processes migrate an empty database at once: one works, the others find it done.
 func TestMigrateAtOnce(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
-	d := &testDB{t: t, url: throwaway.Database(t)}
-	d.conn = d.connect()
+	brief.Long(t, "migrates a database from nothing, which takes a second or more")
+	d := &testDB{storetest.New(t, throwaway.Database(t))}
 	stores := []*Store{d.store(), d.store(), d.store()}
-	requireProblem(t, stores[0].CheckSchema(t.Context()), "schema version 0", "indexer migrate")
+	storetest.RequireProblem(t, stores[0].CheckSchema(t.Context()), "schema version 0", "indexer migrate")
 	var group sync.WaitGroup
 	applied, errs := make([][]string, len(stores)), make([]error, len(stores))
 	for i, s := range stores {
@@ -129,15 +129,14 @@ func TestMigrateAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, all, int(newest))
 	require.NoError(t, stores[0].CheckSchema(t.Context()))
-	require.Equal(t, "0", d.row("SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"), "something outside of our schemas")
+	require.Equal(t, "0", d.Row("SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"), "something outside of our schemas")
 }
 
 // Of two that make the schema at the same moment, PostgreSQL refuses one in spite of IF NOT EXISTS.
 func TestMigrateWhileTheSchemaIsBeingMade(t *testing.T) {
 	t.Parallel()
-	d := &testDB{t: t, url: throwaway.Database(t)}
-	d.conn = d.connect()
-	tx, err := d.connect().Begin(t.Context())
+	d := &testDB{storetest.New(t, throwaway.Database(t))}
+	tx, err := d.Connect().Begin(t.Context())
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), "CREATE SCHEMA indexer")
 	require.NoError(t, err)
@@ -147,24 +146,23 @@ func TestMigrateWhileTheSchemaIsBeingMade(t *testing.T) {
 		_, err := s.Migrate(t.Context())
 		migrated <- err
 	}()
-	d.waitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'CREATE SCHEMA%')")
+	d.WaitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'CREATE SCHEMA%')")
 	require.NoError(t, tx.Commit(t.Context()))
 	require.NoError(t, <-migrated)
 }
 
 func TestMigrateRefusesOtherEncodings(t *testing.T) {
 	t.Parallel()
-	d := &testDB{t: t, url: throwaway.Database(t)}
-	d.conn = d.connect()
-	name := d.row("SELECT current_database()") + "_ascii"
-	d.exec("CREATE DATABASE " + name + " ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
+	d := &testDB{storetest.New(t, throwaway.Database(t))}
+	name := d.Row("SELECT current_database()") + "_ascii"
+	d.Exec("CREATE DATABASE " + name + " ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
 	t.Cleanup(func() {
-		_, err := d.conn.Exec(context.Background(), "DROP DATABASE "+name+" WITH (FORCE)")
+		_, err := d.Conn.Exec(context.Background(), "DROP DATABASE "+name+" WITH (FORCE)")
 		require.NoError(t, err)
 	})
-	there, err := url.Parse(d.url)
+	there, err := url.Parse(d.URL)
 	require.NoError(t, err)
 	there.Path = "/" + name
 	_, err = d.open(there.String(), nil).Migrate(t.Context())
-	requireProblem(t, err, "encoding SQL_ASCII", "ENCODING 'UTF8'")
+	storetest.RequireProblem(t, err, "encoding SQL_ASCII", "ENCODING 'UTF8'")
 }

@@ -10,6 +10,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/pg"
 )
 
@@ -83,12 +84,12 @@ type Leadership struct {
 // Status reads where the database stands.
 func (s *Store) Status(ctx context.Context) (Status, error) {
 	var status Status
-	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	tx, err := s.db.Pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
-		return status, s.unusable(fmt.Errorf("database %s: %w", s.Address(), err))
+		return status, s.db.Unusable(fmt.Errorf("database %s: %w", s.Address(), err))
 	}
 	defer pg.Rollback(ctx, tx)
-	q := s.queries
+	q := s.db.Queries
 	if status.ParticipantID, err = q.ParticipantGet(ctx, tx); err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return status, fmt.Errorf("read the stored participant: %w", err)
 	}
@@ -100,7 +101,7 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 	}
 	snapshot, err := q.SnapshotUnfinished(ctx, tx)
 	if err == nil {
-		progress := snapshotProgress(snapshot)
+		progress := held.SnapshotProgress(snapshot)
 		status.Snapshot = &progress
 	} else if !errors.Is(err, pgx.ErrNoRows) {
 		return status, fmt.Errorf("read the unfinished snapshot: %w", err)
@@ -150,7 +151,7 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 }
 
 func (s *Store) leadership(ctx context.Context, tx pgx.Tx, role Role) (Leadership, error) {
-	row, err := s.queries.LeadershipGet(ctx, tx, string(role))
+	row, err := s.db.Queries.LeadershipGet(ctx, tx, string(role))
 	if err != nil {
 		return Leadership{}, fmt.Errorf("read leadership of role %s: %w", role, err)
 	}
@@ -159,8 +160,8 @@ func (s *Store) leadership(ctx context.Context, tx pgx.Tx, role Role) (Leadershi
 
 // historyStatus reads where the transaction history stands; nil where it was not begun.
 func (s *Store) historyStatus(ctx context.Context, tx pgx.Tx) (*HistoryStatus, error) {
-	q := s.queries
-	position, err := s.historyPosition(ctx, tx)
+	q := s.db.Queries
+	position, err := held.HistoryPosition(ctx, s.db, tx)
 	if err != nil {
 		return nil, err
 	}
@@ -192,12 +193,12 @@ func (s *Store) historyStatus(ctx context.Context, tx pgx.Tx) (*HistoryStatus, e
 
 // besideStream reads what the tasks beside the stream brought.
 func (s *Store) besideStream(ctx context.Context, tx pgx.Tx, status *Status) error {
-	lookups, err := s.queries.LookupsCount(ctx, tx)
+	lookups, err := s.db.Queries.LookupsCount(ctx, tx)
 	if err != nil {
 		return fmt.Errorf("count the look-ups: %w", err)
 	}
 	status.Lookups = Lookups(lookups)
-	packages, err := s.queries.PackagesCount(ctx, tx)
+	packages, err := s.db.Queries.PackagesCount(ctx, tx)
 	if err != nil {
 		return fmt.Errorf("count the packages: %w", err)
 	}
@@ -210,10 +211,10 @@ func (s *Store) besideStream(ctx context.Context, tx pgx.Tx, status *Status) err
 }
 
 // Verified reads how far what is stored was compared with its source again.
-func (s *Store) Verified(ctx context.Context) (Verified, error) { return s.verified(ctx, s.pool) }
+func (s *Store) Verified(ctx context.Context) (Verified, error) { return s.verified(ctx, s.db.Pool) }
 
 func (s *Store) verified(ctx context.Context, db dbsqlc.DBTX) (Verified, error) {
-	row, err := s.queries.VerificationSummary(ctx, db)
+	row, err := s.db.Queries.VerificationSummary(ctx, db)
 	if err != nil {
 		return Verified{}, fmt.Errorf("read how far the database was verified: %w", err)
 	}
@@ -224,7 +225,7 @@ func (s *Store) verified(ctx context.Context, db dbsqlc.DBTX) (Verified, error) 
 
 // UpdatesBetween counts the updates with from < offset <= to.
 func (s *Store) UpdatesBetween(ctx context.Context, from, to ledger.Offset) (int64, error) {
-	n, err := s.queries.StatusUpdatesBetween(ctx, s.pool, dbsqlc.StatusUpdatesBetweenParams{FromExclusive: int64(from), ToInclusive: int64(to)})
+	n, err := s.db.Queries.StatusUpdatesBetween(ctx, s.db.Pool, dbsqlc.StatusUpdatesBetweenParams{FromExclusive: int64(from), ToInclusive: int64(to)})
 	if err != nil {
 		return 0, fmt.Errorf("count updates: %w", err)
 	}

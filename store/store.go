@@ -2,16 +2,10 @@ package store
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
-	"maps"
-	"strings"
-	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/leadership"
+	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -21,93 +15,66 @@ const (
 	StreamTransactions = tables.StreamTransactions
 )
 
-// Config says how to reach the database.
-type Config struct {
-	URL     string  // postgres://… or keyword=value; the usual PG* variables and pgpass file fill in what is missing
-	Schemas Schemas // those it works on
-	Logger  *slog.Logger
-	// Holder names this process in table leadership, for people to read, such as "host pid 123".
-	Holder string
-	// Observe, if set, is told how long each phase of a written batch took: "copy", "project", "commit". It and the others may be
-	// called by several goroutines at the same time.
-	Observe func(phase string, d time.Duration)
-	// Wrote, if set, is told of the rows of each relation that a committed batch wrote.
-	Wrote func(relation string, rows int)
-	// Shown, if set, is told the record time of the last update up to the watermark, when that has moved.
-	Shown func(recordTime time.Time)
-}
+// What is described where it is used.
+type (
+	// Config says how to reach the database.
+	Config = session.Config
+	// Schemas name the pair of schemas that a Store works on.
+	Schemas = session.Schemas
+	// Role is a writing role: at most one process has it at a time.
+	Role = session.Role
+	// Extent is how much of the ledger a database holds.
+	Extent = held.Extent
+	// CommitOrder is the place of a write among others that run at the same time.
+	CommitOrder = leadership.CommitOrder
+)
+
+// The roles. The snapshot backfill takes RoleUpdates, because it lays the ground the updates stream stands on.
+const (
+	RoleUpdates      = session.RoleUpdates
+	RoleTransactions = session.RoleTransactions
+	RoleHistory      = session.RoleHistory
+	RoleRepair       = session.RoleRepair
+)
+
+// Errors that callers branch on. All but ErrPooled mean: read the watermark, or the position, again before writing anything.
+var (
+	// ErrNotLeader is returned by writes of a leader whose epoch is over: another process leads.
+	ErrNotLeader = session.ErrNotLeader
+	// ErrWatermarkMoved is returned where the watermark is not where the writer saw it.
+	ErrWatermarkMoved = session.ErrWatermarkMoved
+	// ErrPositionMoved is returned where the position in the transaction history is not the one that the writer saw.
+	ErrPositionMoved = session.ErrPositionMoved
+	// ErrCovered is returned where the range is in the facts already.
+	ErrCovered = session.ErrCovered
+	// ErrPooled is a *ledger.Problem. It refuses a way to the database on which sessions do not live as long as connections.
+	ErrPooled = session.ErrPooled
+)
+
+// Cure says what to do about a refusal to connect or to be used; empty: err is none.
+func Cure(err error) string { return session.Cure(err) }
 
 // Store reads the database and becomes leader to write it. It is safe for concurrent use.
-type Store struct {
-	cfg     Config
-	conn    *pgx.ConnConfig // connect and settled make connections of it
-	pool    *pgxpool.Pool   // reading and migrating
-	queries *dbsqlc.Queries
-
-	refusals refusals
-}
-
-// textForms are what texts look like in our sessions, whatever is set for the database or the role. With another encoding
-// than the program's, other characters would be stored.
-var textForms = map[string]string{
-	"client_encoding": "UTF8", "datestyle": "ISO", "timezone": "UTC", "standard_conforming_strings": "on",
-}
+type Store struct{ db *session.Database }
 
 // Open connects lazily: an unreachable server is reported by the first use. A URL that cannot be understood is an
 // error, which never repeats the URL's password, as are schemas that can't be.
 func Open(cfg Config) (*Store, error) {
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Observe == nil {
-		cfg.Observe = func(string, time.Duration) {}
-	}
-	if cfg.Wrote == nil {
-		cfg.Wrote = func(string, int) {}
-	}
-	if cfg.Shown == nil {
-		cfg.Shown = func(time.Time) {}
-	}
-	if err := cfg.Schemas.Validate(); err != nil {
+	db, err := session.Open(cfg)
+	if err != nil {
 		return nil, err
 	}
-	cfg.Schemas = cfg.Schemas.orDefault()
-	poolConfig, err := pgxpool.ParseConfig(cfg.URL)
-	if err != nil {
-		return nil, fmt.Errorf("database URL: %w", err) // pgx redacts the password
-	}
-	poolConfig.MaxConns = 4
-	poolConfig.ConnConfig.ConnectTimeout = connectTimeout
-	poolConfig.ConnConfig.RuntimeParams["application_name"] = cfg.Schemas.program()
-	poolConfig.ConnConfig.RuntimeParams["search_path"] = cfg.Schemas.searchPath()
-	maps.Copy(poolConfig.ConnConfig.RuntimeParams, textForms)
-	s := &Store{cfg: cfg, conn: poolConfig.ConnConfig, queries: dbsqlc.New(), refusals: refusals{patience: refusalPatience}}
-	poolConfig.ConnConfig = s.settled(s.conn)
-	if s.pool, err = pgxpool.NewWithConfig(context.Background(), poolConfig); err != nil { // connects only when used
-		return nil, fmt.Errorf("database: %w", err)
-	}
-	return s, nil
+	return &Store{db}, nil
 }
-
-// A server that does not answer within this time is down: the caller tries again.
-const connectTimeout = 10 * time.Second
 
 // Close releases the connections. Leaders have to be closed before.
-func (s *Store) Close() { s.pool.Close() }
+func (s *Store) Close() { s.db.Close() }
 
 // Ping says whether the database answers.
-func (s *Store) Ping(ctx context.Context) error {
-	if err := s.pool.Ping(ctx); err != nil {
-		return fmt.Errorf("database %s: %w", s.Address(), err)
-	}
-	return nil
-}
+func (s *Store) Ping(ctx context.Context) error { return s.db.Ping(ctx) }
 
 // Address names the database for people, without user and password.
-func (s *Store) Address() string {
-	host := s.conn.Host
-	if !strings.HasPrefix(host, "/") {
-		host = fmt.Sprintf("%s:%d", host, s.conn.Port)
-	}
-	return host + " " + s.conn.Database
-}
+func (s *Store) Address() string { return s.db.Address() }
+
+// Database is the way to the database, for package audit.
+func (s *Store) Database() *session.Database { return s.db }

@@ -9,8 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/ledger"
+	"ledgerindexer/findings"
 	"ledgerindexer/store/internal/rows"
+	"ledgerindexer/store/internal/storetest"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -23,7 +24,7 @@ func TestEveryTableIsDescribed(t *testing.T) {
 	d := newDatabase(t)
 	described := tables.Names(tables.All())
 	slices.Sort(described)
-	require.Equal(t, d.rows("SELECT c.relname::text FROM "+catalogTables+` AND c.relname NOT LIKE '%\_both' UNION ALL SELECT c.relname::text FROM pg_class c
+	require.Equal(t, d.Rows("SELECT c.relname::text FROM "+catalogTables+` AND c.relname NOT LIKE '%\_both' UNION ALL SELECT c.relname::text FROM pg_class c
 		WHERE c.relnamespace = 'indexer'::regnamespace AND c.relispartition AND EXISTS (
 			SELECT FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent WHERE i.inhrelid = c.oid AND p.relname = c.relname || '_both') ORDER BY 1`), slices.Compact(described))
 }
@@ -37,7 +38,7 @@ func TestStateIsKeptTwice(t *testing.T) {
 	for _, table := range tables.KeptTwice() {
 		want = append(want, table.Name+" "+table.Both()+" FOR VALUES IN (false)", table.Copy()+" "+table.Both()+" FOR VALUES IN (true)")
 	}
-	require.Equal(t, sorted(want), sorted(d.rows(`SELECT c.relname::text, p.relname::text, pg_get_expr(c.relpartbound, c.oid) FROM pg_inherits i
+	require.Equal(t, storetest.Sorted(want), storetest.Sorted(d.Rows(`SELECT c.relname::text, p.relname::text, pg_get_expr(c.relpartbound, c.oid) FROM pg_inherits i
 		JOIN pg_class p ON p.oid = i.inhparent AND p.relnamespace = 'indexer'::regnamespace JOIN pg_class c ON c.oid = i.inhrelid
 		JOIN pg_partitioned_table k ON k.partrelid = p.oid AND k.partstrat = 'l'`)))
 	for _, table := range tables.In(tables.Facts, tables.Snapshot, tables.Records, tables.Totals, tables.Projections, tables.Waiting) {
@@ -59,13 +60,13 @@ func TestStateIsKeptTwice(t *testing.T) {
 func TestWhatLiesAtOffsetsIsFacts(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	byOffset := d.rows(`SELECT c.relname::text FROM ` + catalogTables + ` AND c.relkind = 'p' AND EXISTS (
+	byOffset := d.Rows(`SELECT c.relname::text FROM ` + catalogTables + ` AND c.relkind = 'p' AND EXISTS (
 		SELECT FROM pg_partitioned_table p JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = p.partattrs[0]
 		WHERE p.partrelid = c.oid AND a.attname = 'ledger_offset')`)
 	require.Greater(t, len(byOffset), 5)
 	for _, table := range tables.All() {
 		require.False(t, slices.Contains(byOffset, table.Name) && table.Family != tables.Facts, table.Name)
-		require.False(t, table.Family == tables.State && d.columns(table.Name)["ledger_offset"] != "" && table.Place == "" && table.Name != "checkpoints", table.Name)
+		require.False(t, table.Family == tables.State && d.Columns(table.Name)["ledger_offset"] != "" && table.Place == "" && table.Name != "checkpoints", table.Name)
 	}
 }
 
@@ -74,11 +75,11 @@ func TestTablesAreAsDescribed(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	for _, table := range tables.All() {
-		columns := d.columns(table.Name)
+		columns := d.Columns(table.Name)
 		for _, column := range append([]string{table.Place, table.SnapshotOffset}, table.Key...) {
 			require.True(t, column == "" || columns[column] != "", "%s.%s", table.Name, column)
 		}
-		if primary := d.rows(`SELECT a.attname::text FROM pg_index i CROSS JOIN unnest(i.indkey) WITH ORDINALITY k (attnum, n)
+		if primary := d.Rows(`SELECT a.attname::text FROM pg_index i CROSS JOIN unnest(i.indkey) WITH ORDINALITY k (attnum, n)
 			JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
 			WHERE i.indrelid = ('indexer.' || $1::text)::regclass AND i.indisprimary AND k.n <= i.indnkeyatts ORDER BY k.n`, table.Name); len(primary) > 0 {
 			primary = slices.DeleteFunc(primary, func(column string) bool {
@@ -86,7 +87,7 @@ func TestTablesAreAsDescribed(t *testing.T) {
 			})
 			require.Equal(t, primary, table.Key, table.Name)
 		}
-		partitioned := d.row("SELECT coalesce((SELECT a.attname::text FROM pg_partitioned_table p JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = p.partattrs[0]"+
+		partitioned := d.Row("SELECT coalesce((SELECT a.attname::text FROM pg_partitioned_table p JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = p.partattrs[0]"+
 			" WHERE p.partrelid = ('indexer.' || $1::text)::regclass), '')", table.Name)
 		if table.Partitioned {
 			require.Equal(t, table.Place, partitioned, table.Name)
@@ -94,7 +95,7 @@ func TestTablesAreAsDescribed(t *testing.T) {
 			require.Empty(t, partitioned, table.Name)
 		}
 		if table.Which != "" {
-			d.exec("SELECT FROM indexer." + table.Name + " s WHERE " + table.Rows("true OR true"))
+			d.Exec("SELECT FROM indexer." + table.Name + " s WHERE " + table.Rows("true OR true"))
 		}
 		require.Equal(t, table.Family == tables.Totals || table.Family == tables.Projections, table.Follows != "", table.Name)
 	}
@@ -104,7 +105,7 @@ func TestTablesAreAsDescribed(t *testing.T) {
 func TestReferencesAreDescribed(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	names := d.rows(`SELECT DISTINCT a.attname::text FROM pg_attribute a CROSS JOIN ` + catalogTables + ` AND a.attrelid = c.oid AND a.attname LIKE '%\_ref'`)
+	names := d.Rows(`SELECT DISTINCT a.attname::text FROM pg_attribute a CROSS JOIN ` + catalogTables + ` AND a.attrelid = c.oid AND a.attname LIKE '%\_ref'`)
 	for _, name := range names {
 		_, isRef := tables.References[name]
 		require.True(t, isRef || name == tables.PartyList+"_ref", name)
@@ -118,17 +119,18 @@ func TestReferencesAreDescribed(t *testing.T) {
 // The rows of a table that families share belong to one of them at least.
 func TestEveryRowOfASharedTableBelongsToAFamily(t *testing.T) {
 	t.Parallel()
-	d := everythingSealed(t)
-	d.bringLower(everyEntry())
-	d.exec(`INSERT INTO indexer.verifications (stream, from_exclusive, to_inclusive, verified_at, result, differences, digest)
+	d := newDatabase(t)
+	d.WriteEverything(d.leadUpdates(d.store()), d.leadTransactions(d.store()))
+	d.bringLower(storetest.EveryEntry())
+	d.Exec(`INSERT INTO indexer.verifications (stream, from_exclusive, to_inclusive, verified_at, result, differences, digest)
 		SELECT s, 0, 3, now(), 'equal', 0, sha256('') FROM unnest('{updates,transactions}'::text[]) s`)
 	for name, parts := range sharedTables() {
 		var conditions []string
 		for _, table := range parts {
 			conditions = append(conditions, table.Rows("true"))
-			require.Equal(t, "true", d.row("SELECT count(*) > 0 FROM indexer."+name+" s WHERE "+table.Rows("true")), "%s: %s", name, table.Which)
+			require.Equal(t, "true", d.Row("SELECT count(*) > 0 FROM indexer."+name+" s WHERE "+table.Rows("true")), "%s: %s", name, table.Which)
 		}
-		require.Empty(t, d.rows("SELECT s::text FROM indexer."+name+" s WHERE (("+strings.Join(conditions, ") OR (")+")) IS NOT TRUE"))
+		require.Empty(t, d.Rows("SELECT s::text FROM indexer."+name+" s WHERE (("+strings.Join(conditions, ") OR (")+")) IS NOT TRUE"))
 	}
 }
 
@@ -157,7 +159,7 @@ func TestWhatIsWrittenIsDescribed(t *testing.T) {
 		var names []string
 		for _, table := range written {
 			names = append(names, table.Name)
-			require.Equal(t, d.rows(`SELECT attname::text FROM pg_attribute WHERE attrelid = ('indexer.' || $1::text)::regclass AND attnum > 0 AND NOT attisdropped
+			require.Equal(t, d.Rows(`SELECT attname::text FROM pg_attribute WHERE attrelid = ('indexer.' || $1::text)::regclass AND attnum > 0 AND NOT attisdropped
 				ORDER BY attnum`, table.Name), table.Columns(), table.Name)
 		}
 		require.ElementsMatch(t, tables.Names(tables.In(family)), names)
@@ -169,11 +171,11 @@ func TestElementsAreTold(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	elements, told := 0, 0
-	for _, page := range everyKind(0) {
+	for _, page := range storetest.EveryKind(0) {
 		for i := range page.Updates {
 			elements += page.Updates[i].Elements()
 		}
-		require.NoError(t, d.store().Compare(t.Context(), page, func(d ledger.Difference) error {
+		require.NoError(t, Audit.Stored(d.store()).Compare(t.Context(), page, func(d findings.Difference) error {
 			if d.Element {
 				told++
 			}
@@ -188,7 +190,7 @@ func TestActivityIsReplayed(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	for _, table := range tables.In(tables.Facts) {
-		require.Equal(t, table.Activity, d.row(`SELECT EXISTS (SELECT FROM pg_depend
+		require.Equal(t, table.Activity, d.Row(`SELECT EXISTS (SELECT FROM pg_depend
 			WHERE classid = 'pg_proc'::regclass AND objid = 'indexer.activations'::regproc AND refobjid = ('indexer.' || $1::text)::regclass)`, table.Name) == "true", table.Name)
 	}
 }
@@ -202,7 +204,7 @@ func TestSnapshotTablesHaveTheirCounterparts(t *testing.T) {
 		require.Equal(t, table.Key, tables.Get(tables.Waiting, table.Name).Key)
 		require.Contains(t, append(tables.Names(tables.In(tables.Facts)), ""), table.Fact)
 		require.NotEmpty(t, table.SnapshotOffset, table.Name)
-		require.Equal(t, "true", d.row(`SELECT coalesce(bool_or(a.attname = $2), count(*) = 0) FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+		require.Equal(t, "true", d.Row(`SELECT coalesce(bool_or(a.attname = $2), count(*) = 0) FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
 			WHERE i.indrelid = ('indexer.' || $1::text)::regclass AND i.indisprimary`, table.Name, table.SnapshotOffset), table.Name)
 	}
 	require.Len(t, tables.In(tables.Waiting), len(tables.In(tables.Snapshot)))
@@ -217,20 +219,10 @@ func TestAResetLeavesNoTableOut(t *testing.T) {
 			continue
 		}
 		atOffset := slices.ContainsFunc(table.Key, func(column string) bool { return strings.HasSuffix(column, "ed_offset") || column == "ledger_offset" })
-		partitioned := d.row("SELECT relkind = 'p' FROM pg_class WHERE oid = ('indexer.' || $1::text)::regclass", table.Name) == "true"
+		partitioned := d.Row("SELECT relkind = 'p' FROM pg_class WHERE oid = ('indexer.' || $1::text)::regclass", table.Name) == "true"
 		require.False(t, (atOffset || partitioned || table.Family == tables.Facts) && table.Reset == tables.Stay, table.Name)
 		if table.Reset == tables.Remove {
 			require.NotEmpty(t, table.Place, table.Name)
 		}
 	}
-}
-
-// factKey is the key of a table of facts or of carried rows; nil: it is none.
-func factKey(relation string) []string {
-	for _, table := range tables.In(tables.Facts, tables.Snapshot) {
-		if table.Name == relation {
-			return table.Key
-		}
-	}
-	return nil
 }

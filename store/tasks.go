@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/rows"
 )
 
 // Task tells how a task beside the stream fares. It works now if and only if SucceededAt is after FailedAt.
@@ -21,12 +22,12 @@ type Task struct {
 // RecordTask records that a task worked just now, or, where failure is not empty, why it did not. A success does not
 // clear the last failure.
 func (l *Leader) RecordTask(ctx context.Context, task, failure string) error {
-	q := l.store.queries
-	err := l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	q := l.store.db.Queries
+	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if failure == "" {
 			return q.TaskSucceeded(ctx, tx, task)
 		}
-		failure := storableText(failure)
+		failure := rows.StorableText(failure)
 		return q.TaskFailed(ctx, tx, dbsqlc.TaskFailedParams{Task: task, Failure: &failure})
 	})
 	if err != nil {
@@ -37,7 +38,7 @@ func (l *Leader) RecordTask(ctx context.Context, task, failure string) error {
 
 // tasks reads how the tasks fare, by name.
 func (s *Store) tasks(ctx context.Context, db dbsqlc.DBTX) ([]Task, error) {
-	rows, err := s.queries.TaskList(ctx, db)
+	rows, err := s.db.Queries.TaskList(ctx, db)
 	if err != nil {
 		return nil, fmt.Errorf("read how the tasks fare: %w", err)
 	}

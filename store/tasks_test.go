@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/storetest"
 )
 
 func TestTasks(t *testing.T) {
@@ -75,8 +76,8 @@ func TestTasksOfALeaderOfThePast(t *testing.T) {
 	l := d.started()
 	ctx := t.Context()
 	outcomes := everyOutcome(t, d, l)
-	d.exec("INSERT INTO indexer.carried_created (ledger_offset, node_id, snapshot_offset, contract_id, template_ref) VALUES (1, 9, 1, 'a', 1)")
-	d.exec("UPDATE indexer.leadership SET epoch = epoch + 1 WHERE role = 'updates'")
+	d.Exec("INSERT INTO indexer.carried_created (ledger_offset, node_id, snapshot_offset, contract_id, template_ref) VALUES (1, 9, 1, 'a', 1)")
+	d.Exec("UPDATE indexer.leadership SET epoch = epoch + 1 WHERE role = 'updates'")
 
 	_, err := l.WantedLookups(ctx, 10)
 	require.ErrorIs(t, err, ErrNotLeader, "what is known can't be forgotten")
@@ -90,7 +91,7 @@ func TestTasksOfALeaderOfThePast(t *testing.T) {
 	require.ErrorIs(t, l.RecordTask(ctx, "lookups", "failed"), ErrNotLeader)
 
 	require.Len(t, d.queue(), 3)
-	require.Equal(t, "1 1 0 0 0", d.row(`SELECT (SELECT count(*) FROM indexer.templates), (SELECT count(*) FROM indexer.synchronizers),
+	require.Equal(t, "1 1 0 0 0", d.Row(`SELECT (SELECT count(*) FROM indexer.templates), (SELECT count(*) FROM indexer.synchronizers),
 		(SELECT count(*) FROM indexer.vetting_changes), (SELECT count(*) FROM indexer.packages), (SELECT count(*) FROM indexer.tasks)`))
 }
 
@@ -100,7 +101,7 @@ func TestDropSnapshotForgetsWhatTheTasksBrought(t *testing.T) {
 	d := newDatabase(t)
 	l := d.leadUpdates(d.store())
 	ctx := t.Context()
-	_, err := l.BeginSnapshot(ctx, "participant::1", testScope, 10)
+	_, err := l.BeginSnapshot(ctx, "participant::1", storetest.Scope, 10)
 	require.NoError(t, err)
 	_, err = l.SaveVettedPackages(ctx, []ledger.VettedPackages{vettedOn("sync::1", 7, "p")})
 	require.NoError(t, err)

@@ -2,13 +2,13 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/held"
 )
 
 // historyWindow is how many of the last records recognise where the history was read to.
@@ -17,8 +17,8 @@ const historyWindow = 1000
 // HistoryPosition is how far the transaction history has been read, with the last records of the generation that is read, the
 // oldest first.
 func (s *Store) HistoryPosition(ctx context.Context) (position ledger.HistoryPosition, window []ledger.HistoryMark, err error) {
-	err = s.readOnly(ctx, func(tx pgx.Tx) error {
-		if position, err = s.historyPosition(ctx, tx); err != nil {
+	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		if position, err = held.HistoryPosition(ctx, s.db, tx); err != nil {
 			return err
 		}
 		window, err = s.historyMarks(ctx, tx, position, position.LastSeq-historyWindow, position.LastSeq)
@@ -32,25 +32,10 @@ func (l *TransactionsWriter) HistoryPosition(ctx context.Context) (ledger.Histor
 	return l.store.HistoryPosition(ctx)
 }
 
-func (s *Store) historyPosition(ctx context.Context, db dbsqlc.DBTX) (ledger.HistoryPosition, error) {
-	row, err := s.queries.HistoryPositionGet(ctx, db)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return ledger.HistoryPosition{}, &ledger.Problem{
-			What: fmt.Sprintf("how far the transaction history was read is lost in database %s: neither table history_position nor its copy, "+
-				"history_position_copy, has a row with its digest", s.Address()),
-			Do: "restore one of the two rows from a backup of the database and run `indexer verify --repair`, or index into a new database",
-		}
-	}
-	if err != nil {
-		return ledger.HistoryPosition{}, s.unusable(fmt.Errorf("read the position in the transaction history: %w", err))
-	}
-	return ledger.HistoryPosition(row), nil
-}
-
 // historyMarks reads what recognises the records after one seq up to another, of the generation that is read.
 func (s *Store) historyMarks(ctx context.Context, db dbsqlc.DBTX, at ledger.HistoryPosition, from, to int64) ([]ledger.HistoryMark, error) {
 	from = max(from, at.ReadAfter)
-	rows, err := s.queries.HistoryMarks(ctx, db, dbsqlc.HistoryMarksParams{Generation: at.ReadAfter, FromExclusive: from, ToInclusive: to})
+	rows, err := s.db.Queries.HistoryMarks(ctx, db, dbsqlc.HistoryMarksParams{Generation: at.ReadAfter, FromExclusive: from, ToInclusive: to})
 	if err != nil {
 		return nil, fmt.Errorf("read the records of the transaction history after seq %d: %w", from, err)
 	}
@@ -69,8 +54,8 @@ func (s *Store) historyMarks(ctx context.Context, db dbsqlc.DBTX, at ledger.Hist
 
 // HistoryMarks are the last records up to a seq of the generation that is shown, the oldest first: enough to read on behind them.
 func (s *Store) HistoryMarks(ctx context.Context, upTo int64) (marks []ledger.HistoryMark, err error) {
-	err = s.readOnly(ctx, func(tx pgx.Tx) error {
-		at, err := s.historyPosition(ctx, tx)
+	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		at, err := held.HistoryPosition(ctx, s.db, tx)
 		if err != nil {
 			return err
 		}
@@ -83,7 +68,7 @@ func (s *Store) HistoryMarks(ctx context.Context, upTo int64) (marks []ledger.Hi
 
 // StoredTransactions tells which of the event ids stand on a record of the generation that is read.
 func (l *TransactionsWriter) StoredTransactions(ctx context.Context, at ledger.HistoryPosition, eventIDs []string) (map[string]bool, error) {
-	list, err := l.store.storedIDs(ctx, l.pool, at, eventIDs)
+	list, err := l.store.storedIDs(ctx, l.term.Pool, at, eventIDs)
 	stored := make(map[string]bool, len(list))
 	for _, id := range list {
 		stored[id] = true
@@ -92,7 +77,7 @@ func (l *TransactionsWriter) StoredTransactions(ctx context.Context, at ledger.H
 }
 
 func (s *Store) storedIDs(ctx context.Context, db dbsqlc.DBTX, at ledger.HistoryPosition, eventIDs []string) ([]string, error) {
-	list, err := s.queries.HistoryIDsStored(ctx, db, dbsqlc.HistoryIDsStoredParams{
+	list, err := s.db.Queries.HistoryIDsStored(ctx, db, dbsqlc.HistoryIDsStoredParams{
 		EventIds: eventIDs, FromExclusive: at.ReadAfter, ToInclusive: at.LastSeq,
 	})
 	if err != nil {
@@ -104,28 +89,12 @@ func (s *Store) storedIDs(ctx context.Context, db dbsqlc.DBTX, at ledger.History
 // holdHistory keeps the position until the transaction ends. A writer whose twin is in doubt waits here, and is refused if the twin
 // committed.
 func (l *TransactionsWriter) holdHistory(ctx context.Context, tx pgx.Tx, at ledger.HistoryPosition) error {
-	held, err := l.store.queries.HistoryPositionHold(ctx, tx, at.Revision)
+	held, err := l.store.db.Queries.HistoryPositionHold(ctx, tx, at.Revision)
 	if err != nil {
 		return fmt.Errorf("hold the position in the transaction history: %w", err)
 	}
 	if len(held) == 0 {
 		return ErrPositionMoved
-	}
-	return nil
-}
-
-// putHistory moves the position, and the checkpoint to a cursor.
-func (l *TransactionsWriter) putHistory(ctx context.Context, tx pgx.Tx, next ledger.HistoryPosition, cursor ledger.HistoryCursor) error {
-	if err := l.store.queries.HistoryPositionPut(ctx, tx, dbsqlc.HistoryPositionPutParams(next)); err != nil {
-		return fmt.Errorf("move the position in the transaction history: %w", err)
-	}
-	checkpoint := dbsqlc.HistoryCheckpointParams{Stream: StreamTransactions}
-	if cursor != "" {
-		id := string(cursor)
-		checkpoint.EventID = &id
-	}
-	if err := l.store.queries.HistoryCheckpoint(ctx, tx, checkpoint); err != nil {
-		return fmt.Errorf("store the checkpoint of the transaction history: %w", err)
 	}
 	return nil
 }

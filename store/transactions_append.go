@@ -10,6 +10,8 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/rows"
+	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/writing"
 )
 
 // AppendTransactions stores records that follow the position in the service's order
@@ -25,13 +27,13 @@ func (l *TransactionsWriter) AppendTransactions(
 	if len(batch.Records) == 0 {
 		return at, nil
 	}
-	numbers, err := l.resolve(ctx, recordNames(batch.Records))
+	numbers, err := l.term.Resolve(ctx, rows.RecordNames(batch.Records))
 	if err != nil {
 		return at, err
 	}
 	next, list := at.Behind(len(batch.Records)), rows.NewRecords()
 	list.AddAll(numbers, at.LastSeq, batch.Records)
-	err = l.writeInTurn(ctx, turn, func(ctx context.Context, tx pgx.Tx) error {
+	err = l.term.WriteInTurn(ctx, turn, func(ctx context.Context, tx pgx.Tx) error {
 		first := turn == nil || turn.First()
 		if first { // before its rows: its twin may be in doubt, with the same ones
 			if err := l.holdHistory(ctx, tx, at); err != nil {
@@ -52,15 +54,15 @@ func (l *TransactionsWriter) AppendTransactions(
 		if err := l.addToBalances(ctx, tx, &list, at); err != nil {
 			return err
 		}
-		return l.putHistory(ctx, tx, next, batch.Cursor)
+		return writing.PutHistory(ctx, tx, next, batch.Cursor)
 	})
 	if err != nil {
 		return at, fmt.Errorf("write %d records of the transaction history after seq %d, from event id %s on: %w",
-			len(batch.Records), at.LastSeq, batch.Records[0].EventID, refused(err))
+			len(batch.Records), at.LastSeq, batch.Records[0].EventID, session.Refused(err))
 	}
 	for _, table := range list.Tables() {
 		if table.Count() > 0 {
-			l.store.cfg.Wrote(table.Name, table.Count())
+			l.store.db.Config.Wrote(table.Name, table.Count())
 		}
 	}
 	list.Release()
@@ -79,21 +81,21 @@ func (l *TransactionsWriter) writeRecords(ctx context.Context, tx pgx.Tx, at led
 		return &ledger.KnownEventIDError{EventID: known[0]}
 	}
 	for _, table := range list.Tables() {
-		if err := copyTable(ctx, tx, table); err != nil {
+		if err := writing.CopyTable(ctx, tx, table); err != nil {
 			return err
 		}
 	}
-	if err := copyRows(ctx, tx, "party_transfers", list.PartyTransfers()); err != nil {
+	if err := writing.CopyRows(ctx, tx, "party_transfers", list.PartyTransfers()); err != nil {
 		return err
 	}
-	l.store.cfg.Observe("copy", time.Since(started))
+	l.store.db.Config.Observe("copy", time.Since(started))
 	return nil
 }
 
 // addToBalances adds the balance changes of records to the running totals of their generation, and notes the rounds that balances can
 // be told of. What comes behind it in the transaction is planned as look-ups by index, too.
 func (l *TransactionsWriter) addToBalances(ctx context.Context, tx pgx.Tx, list *rows.Records, at ledger.HistoryPosition) error {
-	started, q := time.Now(), l.store.queries
+	started, q := time.Now(), l.store.db.Queries
 	if len(list.BalanceChanges) > 0 {
 		if err := q.DerivePlainly(ctx, tx); err != nil {
 			return fmt.Errorf("set how statements are planned: %w", err)
@@ -111,6 +113,6 @@ func (l *TransactionsWriter) addToBalances(ctx context.Context, tx pgx.Tx, list 
 			return fmt.Errorf("note the rounds of %d records: %w", len(list.Transactions), err)
 		}
 	}
-	l.store.cfg.Observe("project", time.Since(started))
+	l.store.db.Config.Observe("project", time.Since(started))
 	return nil
 }

@@ -1,66 +1,25 @@
 package store
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/storetest"
 )
 
-// anotherTurn is the turn of a write among others.
-type anotherTurn struct {
-	first       bool
-	begin, wait func() error // nil: nothing is to be waited for
-	began       func()       // nil: nobody wants to know
-}
-
 // behindAnother is the turn of a write behind one that has begun.
-func behindAnother(wait func() error) anotherTurn { return anotherTurn{wait: wait} }
-
-func (a anotherTurn) First() bool { return a.first }
-
-func (a anotherTurn) Begin(context.Context) error {
-	if a.begin == nil {
-		return nil
-	}
-	return a.begin()
-}
-
-func (a anotherTurn) Began() {
-	if a.began != nil {
-		a.began()
-	}
-}
-
-func (a anotherTurn) Wait(context.Context) error {
-	if a.wait == nil {
-		return nil
-	}
-	return a.wait()
-}
-
-// payments are n transfers of one round, each with a balance change.
-func payments(round int64, n int) (records []ledger.Transaction) {
-	for i := range n {
-		id := fmt.Sprintf("#%d-%d:0", round, i)
-		record := payment(id, "01:00:00", "alice", nil, receiver("bob", "1.50", nil))
-		record.Round = &round
-		records = append(records, record)
-	}
-	return records
-}
+func behindAnother(wait func() error) storetest.Turn { return storetest.Turn{OnWait: wait} }
 
 // Records are written while those before them are, and stored behind them, with everything that is derived from them.
 func TestRecordsAreWrittenBehindOthers(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	h.append("a")
-	first, second := payments(1, 3), payments(2, 250)
+	first, second := storetest.Payments(1, 3), storetest.Payments(2, 250)
 	at := h.at.Behind(len(first))
 	written, stored := make(chan struct{}), make(chan struct{})
 	var behind ledger.HistoryPosition
@@ -71,18 +30,18 @@ func TestRecordsAreWrittenBehindOthers(t *testing.T) {
 			close(written)
 			<-stored
 			return nil
-		}), batchOf(second))
+		}), storetest.BatchOf(second))
 	})
 	<-written // all rows of the second are in the tables, and nobody sees them
-	require.Equal(t, "1", h.row("SELECT count(*) FROM ledger.transactions"))
+	require.Equal(t, "1", h.Row("SELECT count(*) FROM ledger.transactions"))
 	h.appendRecords(first...)
 	require.Equal(t, at, h.at, "what was expected")
 	close(stored)
 	group.Wait()
 	h.moved(behind, failed)
-	require.Equal(t, "254", h.row("SELECT count(*) FROM ledger.transactions"))
-	require.Equal(t, "506", h.row("SELECT count(*) FROM ledger.party_transfers"))
-	require.Equal(t, "3 253", h.row("SELECT ledger.reported_balance_at('alice', 1)::text, ledger.reported_balance_at('alice', 2)::text"))
+	require.Equal(t, "254", h.Row("SELECT count(*) FROM ledger.transactions"))
+	require.Equal(t, "506", h.Row("SELECT count(*) FROM ledger.party_transfers"))
+	require.Equal(t, "3 253", h.Row("SELECT ledger.reported_balance_at('alice', 1)::text, ledger.reported_balance_at('alice', 2)::text"))
 }
 
 // What comes behind records that were not stored leaves nothing.
@@ -91,14 +50,14 @@ func TestNothingIsStoredBehindRecordsThatAreNot(t *testing.T) {
 	h := newHistory(t)
 	h.append("a")
 	failed := errors.New("the others failed")
-	at, err := h.l.AppendTransactions(t.Context(), h.at.Behind(3), behindAnother(func() error { return failed }), batchOf(payments(2, 3)))
+	at, err := h.l.AppendTransactions(t.Context(), h.at.Behind(3), behindAnother(func() error { return failed }), storetest.BatchOf(storetest.Payments(2, 3)))
 	require.ErrorIs(t, err, failed)
 	require.EqualValues(t, 4, at.LastSeq)
 	turn := behindAnother(func() error { return nil })
-	_, err = h.l.AppendTransactions(t.Context(), h.at.Behind(3), turn, batchOf(payments(2, 3)))
+	_, err = h.l.AppendTransactions(t.Context(), h.at.Behind(3), turn, storetest.BatchOf(storetest.Payments(2, 3)))
 	require.ErrorIs(t, err, ErrPositionMoved, "they were not there")
 	for _, table := range []string{"transfers", "party_transfers", "balance_totals", "latest_totals"} {
-		require.Equal(t, "0", h.row("SELECT count(*) FROM indexer."+table), table)
+		require.Equal(t, "0", h.Row("SELECT count(*) FROM indexer."+table), table)
 	}
 	h.append("b")
 	require.Equal(t, []string{"1:a", "2:b"}, h.stored())

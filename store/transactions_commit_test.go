@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/storetest"
 )
 
 // A page is stored wholly or not at all, wherever it breaks.
@@ -17,14 +18,14 @@ func TestHistoryAppendIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	h.append("a")
-	page, err := ledger.DecodeTransactions([]byte(historyPage))
+	page, err := ledger.DecodeTransactions([]byte(storetest.HistoryPage))
 	require.NoError(t, err)
 	nothing := func() {
 		t.Helper()
 		for _, table := range historyTables {
-			require.Equal(t, "0", h.row("SELECT count(*) FROM indexer."+table+" x WHERE to_jsonb(x) -> 'seq' IS DISTINCT FROM '1'"), table)
+			require.Equal(t, "0", h.Row("SELECT count(*) FROM indexer."+table+" x WHERE to_jsonb(x) -> 'seq' IS DISTINCT FROM '1'"), table)
 		}
-		require.Empty(t, h.rows("SELECT FROM indexer.record_exact_payloads"))
+		require.Empty(t, h.Rows("SELECT FROM indexer.record_exact_payloads"))
 		require.Equal(t, "a", h.checkpoint())
 		stored, _, err := h.l.HistoryPosition(t.Context())
 		require.NoError(t, err)
@@ -34,7 +35,7 @@ func TestHistoryAppendIsAllOrNothing(t *testing.T) {
 	bad := page
 	bad = append(bad[:len(bad):len(bad)], ledger.Transaction{EventID: "last", Kind: ledger.TransactionAbort, Date: bad[0].Date,
 		Abort: &ledger.AbortedInstruction{InstructionCID: "\x00"}})
-	at, err := h.l.AppendTransactions(t.Context(), h.at, nil, batchOf(bad))
+	at, err := h.l.AppendTransactions(t.Context(), h.at, nil, storetest.BatchOf(bad))
 	var problem *ledger.Problem
 	require.ErrorAs(t, err, &problem)
 	require.ErrorContains(t, err, "aborted_transfer_instructions")
@@ -42,13 +43,13 @@ func TestHistoryAppendIsAllOrNothing(t *testing.T) {
 	nothing()
 
 	for _, table := range []string{"unknown_transactions", "record_exact_payloads", "party_transfers", "history_position"} {
-		h.exec("ALTER TABLE indexer." + table + " ADD CONSTRAINT refused CHECK (to_jsonb(" + table + ") IS NULL) NOT VALID")
-		_, err := h.l.AppendTransactions(t.Context(), h.at, nil, batchOf(page))
+		h.Exec("ALTER TABLE indexer." + table + " ADD CONSTRAINT refused CHECK (to_jsonb(" + table + ") IS NULL) NOT VALID")
+		_, err := h.l.AppendTransactions(t.Context(), h.at, nil, storetest.BatchOf(page))
 		require.ErrorAs(t, err, &problem, table)
 		nothing()
-		h.exec("ALTER TABLE indexer." + table + " DROP CONSTRAINT refused")
+		h.Exec("ALTER TABLE indexer." + table + " DROP CONSTRAINT refused")
 	}
-	at, err = h.l.AppendTransactions(t.Context(), h.at, nil, batchOf(page))
+	at, err = h.l.AppendTransactions(t.Context(), h.at, nil, storetest.BatchOf(page))
 	h.moved(at, err)
 	require.EqualValues(t, len(page)+1, h.at.LastSeq)
 }
@@ -63,7 +64,7 @@ func TestHistoryPositionMovesByCompareAndSwap(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range errs {
 		group.Go(func() {
-			_, errs[i] = h.l.AppendTransactions(t.Context(), h.at, nil, batchOf(recordsOf([]string{"b", "c"})))
+			_, errs[i] = h.l.AppendTransactions(t.Context(), h.at, nil, storetest.BatchOf(storetest.RecordsOf([]string{"b", "c"})))
 		})
 	}
 	group.Wait()
@@ -93,7 +94,7 @@ func TestHistoryPositionMovesByCompareAndSwap(t *testing.T) {
 func TestHistoryCommitOutcomeUnknownIsReadAgain(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	p, through := newProxy(t, d.url)
+	p, through := newProxy(t, d.URL)
 	h := &testHistory{testDB: d, l: d.leadTransactions(d.open(through, nil))}
 	ctx := t.Context()
 	h.append("a")
@@ -102,19 +103,19 @@ func TestHistoryCommitOutcomeUnknownIsReadAgain(t *testing.T) {
 		id := fmt.Sprint("b", i)
 		want = append(want, fmt.Sprint(i+2, ":", id))
 		p.cutNext(c)
-		_, err := h.l.AppendTransactions(ctx, h.at, nil, batchOf(recordsOf([]string{id})))
+		_, err := h.l.AppendTransactions(ctx, h.at, nil, storetest.BatchOf(storetest.RecordsOf([]string{id})))
 		require.ErrorContains(t, err, "outcome is unknown")
 		require.Equal(t, never, p.takeCut(), "the connection was not cut")
 		var at ledger.HistoryPosition
 		require.Eventually(t, func() bool { // the server may still be at it
 			at, _, err = h.l.HistoryPosition(ctx)
 			return err == nil && (c == beforeCommit || at.Revision > h.at.Revision)
-		}, waitLimit, waitTick)
+		}, storetest.WaitLimit, storetest.WaitTick)
 		if c == beforeCommit {
 			require.Equal(t, h.at, at)
 			h.append(id)
 		} else {
-			_, err := h.l.AppendTransactions(ctx, h.at, nil, batchOf(recordsOf([]string{id})))
+			_, err := h.l.AppendTransactions(ctx, h.at, nil, storetest.BatchOf(storetest.RecordsOf([]string{id})))
 			require.ErrorIs(t, err, ErrPositionMoved, "a writer that assumes")
 			h.at = at
 		}
@@ -131,16 +132,16 @@ func TestHistoryTwinInDoubtIsWaitedFor(t *testing.T) {
 			t.Parallel()
 			h := newHistory(t)
 			h.append("a")
-			tx, err := h.connect().Begin(t.Context())
+			tx, err := h.Connect().Begin(t.Context())
 			require.NoError(t, err)
 			_, err = tx.Exec(t.Context(), "UPDATE indexer.history_position SET revision = revision + 1")
 			require.NoError(t, err)
 			done := make(chan error, 1)
 			go func() {
-				_, err := h.l.AppendTransactions(t.Context(), h.at, nil, batchOf(recordsOf([]string{"b"})))
+				_, err := h.l.AppendTransactions(t.Context(), h.at, nil, storetest.BatchOf(storetest.RecordsOf([]string{"b"})))
 				done <- err
 			}()
-			h.waitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%history_position%')")
+			h.WaitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%history_position%')")
 			require.Equal(t, []string{"1:a"}, h.stored())
 			if commit {
 				require.NoError(t, tx.Commit(t.Context()))
@@ -160,19 +161,19 @@ func TestHistoryLeaderOfThePast(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	h.append("a")
-	h.exec("UPDATE indexer.leadership SET epoch = epoch + 1 WHERE role = 'transactions'")
-	known := tap("b")
-	known.DomainID = ptr("sync::new")
-	for _, records := range [][]ledger.Transaction{recordsOf([]string{"b"}), {known}} {
-		_, err := h.l.AppendTransactions(t.Context(), h.at, nil, batchOf(records))
+	h.Exec("UPDATE indexer.leadership SET epoch = epoch + 1 WHERE role = 'transactions'")
+	known := storetest.Tap("b")
+	known.DomainID = storetest.Ptr("sync::new")
+	for _, records := range [][]ledger.Transaction{storetest.RecordsOf([]string{"b"}), {known}} {
+		_, err := h.l.AppendTransactions(t.Context(), h.at, nil, storetest.BatchOf(records))
 		require.ErrorIs(t, err, ErrNotLeader)
 	}
 	_, err := h.l.BeginGeneration(t.Context(), h.at)
 	require.ErrorIs(t, err, ErrNotLeader)
 	require.ErrorIs(t, h.l.RecordNetwork(t.Context(), "dso::1"), ErrNotLeader)
 	require.Equal(t, []string{"1:a"}, h.stored())
-	require.Equal(t, "0", h.row("SELECT count(*) FROM indexer.synchronizers"))
-	require.Equal(t, "0", h.row("SELECT count(*) FROM indexer.network"))
+	require.Equal(t, "0", h.Row("SELECT count(*) FROM indexer.synchronizers"))
+	require.Equal(t, "0", h.Row("SELECT count(*) FROM indexer.network"))
 }
 
 // In-memory state changes only after the commit: the hooks hear of no page that failed, and of each row that was written.
@@ -180,20 +181,20 @@ func TestHistoryHooks(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	rows, phases := map[string]int{}, map[string]int{}
-	s := d.open(d.url, func(c *Config) {
+	s := d.open(d.URL, func(c *Config) {
 		c.Wrote = func(relation string, n int) { rows[relation] += n }
 		c.Observe = func(phase string, _ time.Duration) { phases[phase]++ }
 	})
 	l := d.leadTransactions(s)
-	page, err := ledger.DecodeTransactions([]byte(historyPage))
+	page, err := ledger.DecodeTransactions([]byte(storetest.HistoryPage))
 	require.NoError(t, err)
-	_, err = l.AppendTransactions(t.Context(), ledger.HistoryPosition{Revision: 7}, nil, batchOf(page))
+	_, err = l.AppendTransactions(t.Context(), ledger.HistoryPosition{Revision: 7}, nil, storetest.BatchOf(page))
 	require.ErrorIs(t, err, ErrPositionMoved)
 	require.Empty(t, rows)
-	_, err = l.AppendTransactions(t.Context(), ledger.HistoryPosition{}, nil, batchOf(page))
+	_, err = l.AppendTransactions(t.Context(), ledger.HistoryPosition{}, nil, storetest.BatchOf(page))
 	require.NoError(t, err)
 	for _, table := range append([]string{"record_exact_payloads"}, historyTables[:8]...) {
-		require.Equal(t, d.row("SELECT count(*) FROM indexer."+table), fmt.Sprint(rows[table]), table)
+		require.Equal(t, d.Row("SELECT count(*) FROM indexer."+table), fmt.Sprint(rows[table]), table)
 		require.NotZero(t, rows[table], table)
 	}
 	require.Equal(t, map[string]int{"copy": 1, "project": 1, "commit": 2}, phases, "the first commit adds the domain")
@@ -210,25 +211,25 @@ func TestHistoryBesideTheUpdates(t *testing.T) {
 	errs := make([]error, 2)
 	group.Go(func() {
 		for i := range ledger.Offset(pages) {
-			page := oneCreation(i, i+1)
-			page[0].Updates[0].SynchronizerID = ptr(fmt.Sprint("sync::", i))
-			errs[0] = errors.Join(errs[0], updates.Append(t.Context(), testScope, page))
+			page := storetest.OneCreation(i, i+1)
+			page[0].Updates[0].SynchronizerID = storetest.Ptr(fmt.Sprint("sync::", i))
+			errs[0] = errors.Join(errs[0], updates.Append(t.Context(), storetest.Scope, page))
 		}
 	})
 	group.Go(func() {
 		for i := range pages {
-			r := tap(fmt.Sprint("r", i))
-			r.DomainID = ptr(fmt.Sprint("sync::", i))
+			r := storetest.Tap(fmt.Sprint("r", i))
+			r.DomainID = storetest.Ptr(fmt.Sprint("sync::", i))
 			var err error
-			h.at, err = h.l.AppendTransactions(t.Context(), h.at, nil, batchOf([]ledger.Transaction{r}))
+			h.at, err = h.l.AppendTransactions(t.Context(), h.at, nil, storetest.BatchOf([]ledger.Transaction{r}))
 			errs[1] = errors.Join(errs[1], err)
 		}
 	})
 	group.Wait()
 	require.NoError(t, errors.Join(errs...))
 	for i := range pages {
-		require.Equal(t, fmt.Sprint("sync::", i), d.row("SELECT domain_id FROM ledger.transactions WHERE seq = $1", i+1))
-		require.Equal(t, fmt.Sprint("sync::", i), d.row("SELECT synchronizer_id FROM ledger.updates WHERE ledger_offset = $1", i+1))
+		require.Equal(t, fmt.Sprint("sync::", i), d.Row("SELECT domain_id FROM ledger.transactions WHERE seq = $1", i+1))
+		require.Equal(t, fmt.Sprint("sync::", i), d.Row("SELECT synchronizer_id FROM ledger.updates WHERE ledger_offset = $1", i+1))
 	}
-	require.Equal(t, fmt.Sprint(pages), d.row("SELECT count(*) FROM indexer.synchronizers"))
+	require.Equal(t, fmt.Sprint(pages), d.Row("SELECT count(*) FROM indexer.synchronizers"))
 }

@@ -14,8 +14,8 @@ import (
 func TestEventIDsAreLookedUpByIndex(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
-	h.exec("ANALYZE indexer.transactions")
-	h.exec("INSERT INTO indexer.transactions (seq, event_id, kind, fingerprint) SELECT i, '#' || md5(i::text) || ':0', 'tap', i FROM generate_series(1, 30000) i")
+	h.Exec("ANALYZE indexer.transactions")
+	h.Exec("INSERT INTO indexer.transactions (seq, event_id, kind, fingerprint) SELECT i, '#' || md5(i::text) || ':0', 'tap', i FROM generate_series(1, 30000) i")
 	for name, values := range map[string]map[string]string{
 		"HistoryIDsStored": {"event_ids": "ARRAY['#1:0', '#2:0']", "from_exclusive": "0", "to_inclusive": "30000"},
 		"HistoryMarks":     {"generation": "0", "from_exclusive": "29000", "to_inclusive": "30000"},

@@ -12,59 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/storetest"
 )
-
-// historyPage has records of all kinds, with both words for the unit, with everything and with nearly nothing, and with
-// values that no column can hold as they are.
-const historyPage = `{"transactions": [
-	{"transaction_type": "transfer", "event_id": "#1220aa:0", "date": "2025-01-02T05:04:05.123456+02:00", "domain_id": "global::1",
-	 "offset": "000000000000000012", "round": 7, "later": {"deep": [1, null, "x"]}, "transfer": {
-		"sender": {"party": "alice::1", "sender_change_fee": "0.0300000000", "sender_change_amount": "10.0000000000",
-			"sender_fee": "0.1", "holding_fees": "0.0000000000", "input_amulet_amount": "-5.25",
-			"input_app_reward_amount": "1", "input_validator_reward_amount": "2.50", "input_sv_reward_amount": "3.0",
-			"input_validator_faucet_amount": "123456789012345678901234567890.123456789012345678901234567890", "later": 1},
-		"receivers": [
-			{"party": "bob::1", "amount": "17.0000000000", "receiver_fee": "0.5", "later": true},
-			{"party": "bob::1", "amount": "17.0000000000"}],
-		"balance_changes": [
-			{"party": "alice::1", "change_to_initial_amount_as_of_round_zero": "-17.6", "change_to_holding_fees_rate": "-0.0000190259"},
-			{"party": "bob::1", "change_to_initial_amount_as_of_round_zero": "17.0", "change_to_holding_fees_rate": "0.00002", "later": []}],
-		"description": "", "transfer_kind": "preapproval_send", "transferInstructionReceiver": "carol::1",
-		"transferInstructionAmount": "17.00", "transferInstructionCid": "00cid", "later": "text"}},
-	{"transaction_type": "transfer", "event_id": "#1220ab:0", "date": "2025-01-02T03:04:05.123456789Z", "domain_id": "global::1",
-	 "extra": "\u0000", "transfer": {
-		"sender": {"party": "alice::1", "sender_change_fee": "-0.00", "sender_change_amount": "007.5", "sender_fee": "00",
-			"holding_fees": "-00.5", "input_coin_amount": "01", "input_app_reward_amount": "02", "input_validator_reward_amount": "03",
-			"input_sv_reward_amount": "04", "input_validator_faucet_amount": "05", "extra": "\ud800"},
-		"receivers": [{"party": "bob::1", "amount": "09", "receiver_fee": "-0", "extra": 1e999999}],
-		"balance_changes": [{"party": "alice::1", "change_to_initial_amount_as_of_round_zero": "-08", "change_to_holding_fees_rate": "010", "extra": "\u0000"}],
-		"description": "for \u0000 you", "transferInstructionAmount": "011", "extra": "\u0000"}},
-	{"event_id": "#1220ac:0", "date": "2025-01-02T03:04:05Z", "transfer": {
-		"sender": {"party": "alice::1"}, "receivers": [], "balance_changes": [], "description": "thanks"}},
-	{"event_id": "#1220ac:0", "date": "2025-01-02T03:04:05Z", "transfer": {"sender": {"party": "alice::1"}}},
-	{"transaction_type": "mint", "event_id": "#1220ad:1", "date": "2025-01-02T03:04:06Z", "domain_id": "global::2",
-	 "offset": "", "mint": {"amulet_owner": "sv::1", "amulet_amount": "570776.2557077625"}},
-	{"event_id": "#1220ad:2", "date": "2025-01-02T03:04:06Z", "round": 0, "mint": {"coin_owner": "sv::1", "coin_amount": "0001", "later": null, "x": 1}},
-	{"event_id": "#1220ad:3", "date": "2025-01-02T03:04:06Z", "round": 8, "mint": {"amulet_owner": "sv::2", "amulet_amount": "2", "x": "\u0000"}},
-	{"transaction_type": "devnet_tap", "event_id": "#1220ae:0", "date": "2025-01-02T03:04:07Z", "round": 8,
-	 "tap": {"amulet_owner": "bob::1", "amulet_amount": "100.0000000000"}},
-	{"event_id": "#1220ae:1", "date": "2025-01-02T03:04:07Z", "tap": {"coin_owner": "bob::1", "coin_amount": "-0", "x": "\u0000"}},
-	{"transaction_type": "abort_transfer_instruction", "event_id": "#1220af:0", "date": "2025-01-02T03:04:08Z",
-	 "abort_transfer_instruction": {"transfer_instruction_cid": "00cid", "abort_kind": "withdraw", "x": [2]}},
-	{"event_id": "#1220af:1", "date": "2025-01-02T03:04:08Z", "abort_transfer_instruction": {"transfer_instruction_cid": "01cid", "x": "\u0000"}},
-	{"transaction_type": "airdrop", "event_id": "#1220b0:0", "date": "2025-01-02T03:04:09.1234567Z", "domain_id": "global::3",
-	 "offset": "000000000000000019", "round": 9, "airdrop": {"to": ["alice::1"]}},
-	{"event_id": "#1220b0:1", "date": "soon", "round": "soon", "airdrop": {"to": "\u0000"}}
-]}`
-
-// everyTransaction are records that have a row in each table of the history, and no value that a column can't hold.
-func everyTransaction(t testing.TB) []ledger.Transaction {
-	t.Helper()
-	page, err := ledger.DecodeTransactions([]byte(historyPage))
-	require.NoError(t, err)
-	unknown := ledger.Transaction{EventID: "#1220ff:0", Kind: ledger.TransactionUnknown, Raw: ledger.JSON(`{"event_id": "#1220ff:0"}`)}
-	return []ledger.Transaction{page[0], page[4], page[7], page[9], unknown}
-}
 
 // unreadable is the value of members, of the record of an unknown kind, that are not what they should be.
 const unreadable = "soon"
@@ -91,21 +40,21 @@ func decodeJSON(text string) any {
 }
 
 func (d *testDB) readHistory() *historyRebuild {
-	d.t.Helper()
+	d.T.Helper()
 	x := &historyRebuild{rows: map[string]map[string][]storedRow{}, exact: map[string]string{}}
 	for relation, order := range map[string]string{
 		"transactions": "seq", "transfers": "seq", "transfer_receivers": "seq, ordinal", "balance_changes": "seq, ordinal", "mints": "seq",
 		"taps": "seq", "aborted_transfer_instructions": "seq", "unknown_transactions": "seq",
 	} {
 		x.rows[relation] = map[string][]storedRow{}
-		for _, text := range d.rows("SELECT jsonb_strip_nulls(to_jsonb(v))::text FROM ledger." + relation + " v ORDER BY " + order) {
+		for _, text := range d.Rows("SELECT jsonb_strip_nulls(to_jsonb(v))::text FROM ledger." + relation + " v ORDER BY " + order) {
 			// Of columns that hold JSON no null is stripped: the members of those that do are compared without nulls.
 			row := storedRow(decodeJSON(text).(map[string]any))
 			seq := fmt.Sprint(row["seq"])
 			x.rows[relation][seq] = append(x.rows[relation][seq], row)
 		}
 	}
-	for _, text := range d.rows(`SELECT coalesce(seq, 0) || ' ' || field || ' ' || convert_from(exact, 'UTF8') FROM ledger.exact_payloads WHERE stream = 'transactions'`) {
+	for _, text := range d.Rows(`SELECT coalesce(seq, 0) || ' ' || field || ' ' || convert_from(exact, 'UTF8') FROM ledger.exact_payloads WHERE stream = 'transactions'`) {
 		parts := strings.SplitN(text, " ", 3)
 		x.exact[parts[0]+" "+parts[1]] = parts[2]
 	}
@@ -313,7 +262,7 @@ func plain(value any) any {
 
 // rebuild tells where the rows differ from the records that were served.
 func (d *testDB) rebuild(served string) []string {
-	d.t.Helper()
+	d.T.Helper()
 	x := d.readHistory()
 	var different []string
 	want := plain(decodeJSON(served)).(map[string]any)["transactions"].([]any)
@@ -357,15 +306,15 @@ ORDER BY 1`
 func TestHistoryIsRebuiltFromItsRows(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
-	page, err := ledger.DecodeTransactions([]byte(historyPage))
+	page, err := ledger.DecodeTransactions([]byte(storetest.HistoryPage))
 	require.NoError(t, err)
-	h.moved(h.l.AppendTransactions(t.Context(), h.at, nil, batchOf(page[:4])))
-	h.moved(h.l.AppendTransactions(t.Context(), h.at, nil, batchOf(page[4:])))
-	require.Empty(t, h.rebuild(historyPage))
+	h.moved(h.l.AppendTransactions(t.Context(), h.at, nil, storetest.BatchOf(page[:4])))
+	h.moved(h.l.AppendTransactions(t.Context(), h.at, nil, storetest.BatchOf(page[4:])))
+	require.Empty(t, h.rebuild(storetest.HistoryPage))
 
 	unneeded := []string{"transactions.fingerprint"} // is of no column
 	tables := append([]string{"record_exact_payloads"}, historyTables[:8]...)
-	columns, err := h.conn.Query(t.Context(), columnsToSpoil, tables)
+	columns, err := h.Conn.Query(t.Context(), columnsToSpoil, tables)
 	require.NoError(t, err)
 	statements := map[string]string{}
 	for columns.Next() {
@@ -376,13 +325,13 @@ func TestHistoryIsRebuiltFromItsRows(t *testing.T) {
 	require.NoError(t, columns.Err())
 	require.Greater(t, len(statements), 50)
 	for name, statement := range statements {
-		h.exec("BEGIN")
-		h.exec(statement)
-		require.Equal(t, slices.Contains(unneeded, name), len(h.rebuild(historyPage)) == 0, name)
-		h.exec("ROLLBACK")
+		h.Exec("BEGIN")
+		h.Exec(statement)
+		require.Equal(t, slices.Contains(unneeded, name), len(h.rebuild(storetest.HistoryPage)) == 0, name)
+		h.Exec("ROLLBACK")
 	}
 	for i, record := range page {
-		require.Equal(t, fmt.Sprint(record.Fingerprint()), h.row("SELECT fingerprint FROM indexer.transactions WHERE seq = $1", i+1))
+		require.Equal(t, fmt.Sprint(record.Fingerprint()), h.Row("SELECT fingerprint FROM indexer.transactions WHERE seq = $1", i+1))
 	}
 }
 
@@ -402,18 +351,18 @@ func TestHistoryNumbersAreExact(t *testing.T) {
 	for i, c := range cases {
 		number, err := ledger.ParseDecimal(c.sent)
 		require.NoError(t, err)
-		r := tap(fmt.Sprint(i))
+		r := storetest.Tap(fmt.Sprint(i))
 		r.Tap.Amount = number
 		records = append(records, r)
 	}
-	h.moved(h.l.AppendTransactions(t.Context(), h.at, nil, batchOf(records)))
+	h.moved(h.l.AppendTransactions(t.Context(), h.at, nil, storetest.BatchOf(records)))
 	for i, c := range cases {
 		want, exact := c.shown, fmt.Sprintf("%q", c.sent)
 		if want == "" {
 			want, exact = c.sent, "none"
 		}
-		require.True(t, want == h.row("SELECT amount::text FROM ledger.taps WHERE seq = $1", i+1), "%.60s", c.sent)
-		require.True(t, exact == h.row(`SELECT coalesce((SELECT convert_from(exact, 'UTF8') FROM ledger.exact_payloads
+		require.True(t, want == h.Row("SELECT amount::text FROM ledger.taps WHERE seq = $1", i+1), "%.60s", c.sent)
+		require.True(t, exact == h.Row(`SELECT coalesce((SELECT convert_from(exact, 'UTF8') FROM ledger.exact_payloads
 			WHERE stream = 'transactions' AND seq = $1 AND field = 'tap.amulet_amount'), 'none')`, i+1), "%.60s", c.sent)
 	}
 }

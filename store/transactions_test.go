@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/storetest"
 )
 
 // historyTables are those whose rows belong to records of the transaction history.
@@ -32,87 +33,35 @@ func newHistory(t testing.TB) *testHistory {
 	return &testHistory{testDB: d, l: d.leadTransactions(d.store())}
 }
 
-// tap is a record of a tap. The text is its event id, and behind a slash its amount, where two records differ in that.
-func tap(text string) ledger.Transaction {
-	id, amount, ok := strings.Cut(text, "/")
-	if !ok {
-		amount = "1"
-	}
-	return ledger.Transaction{
-		EventID: id, Kind: ledger.TransactionTap, Date: testTime("2025-01-02T03:04:05Z"), Word: "amulet",
-		Tap: &ledger.OwnedAmount{Owner: "alice", Amount: ledger.Decimal(amount)},
-	}
-}
-
-func recordsOf(texts []string) []ledger.Transaction {
-	list := make([]ledger.Transaction, len(texts))
-	for i, text := range texts {
-		list[i] = tap(text)
-	}
-	return list
-}
-
 // append writes a page. The position that it returns must be the one that is stored.
 func (h *testHistory) append(texts ...string) {
-	h.t.Helper()
-	at, err := h.l.AppendTransactions(h.t.Context(), h.at, nil, h.batch(recordsOf(texts)))
+	h.T.Helper()
+	at, err := h.l.AppendTransactions(h.T.Context(), h.at, nil, h.Batch(h.at, storetest.RecordsOf(texts)))
 	h.moved(at, err)
 }
 
-// batch is records behind those of the generation that is read, as the reader of the history would have them written.
-func (h *testHistory) batch(records []ledger.Transaction) ledger.HistoryBatch {
-	h.t.Helper()
-	all := h.rows("SELECT event_id FROM indexer.transactions WHERE seq > $1 AND seq <= $2 ORDER BY seq", h.at.ReadAfter, h.at.LastSeq)
-	batch, known := ledger.HistoryBatch{Records: records}, map[string]int{}
-	for _, id := range all {
-		known[id]++
-	}
-	for i := range records {
-		id := records[i].EventID
-		if all = append(all, id); known[id] == 0 {
-			batch.New = append(batch.New, id)
-		}
-		known[id]++
-	}
-	for _, id := range all {
-		if known[id] == 1 {
-			batch.Cursor = ledger.HistoryCursor(id)
-		}
-	}
-	return batch
-}
-
-// batchOf is records that stand behind none of their event ids.
-func batchOf(records []ledger.Transaction) ledger.HistoryBatch {
-	batch := ledger.HistoryBatch{Records: records}
-	for i := range records {
-		batch.Cursor = records[i].Cursor()
-	}
-	return batch
-}
-
 func (h *testHistory) moved(at ledger.HistoryPosition, err error) {
-	h.t.Helper()
-	require.NoError(h.t, err)
-	require.Equal(h.t, h.at.Revision+1, at.Revision)
-	stored, _, err := h.l.HistoryPosition(h.t.Context())
-	require.NoError(h.t, err)
-	require.Equal(h.t, stored, at)
+	h.T.Helper()
+	require.NoError(h.T, err)
+	require.Equal(h.T, h.at.Revision+1, at.Revision)
+	stored, _, err := h.l.HistoryPosition(h.T.Context())
+	require.NoError(h.T, err)
+	require.Equal(h.T, stored, at)
 	h.at = at
 }
 
 // stored lists the records, by seq.
 func (h *testHistory) stored() []string {
-	h.t.Helper()
-	return h.rows(`SELECT x.seq || ':' || x.event_id || CASE WHEN t.amount = 1 THEN '' ELSE '/' || t.amount END
+	h.T.Helper()
+	return h.Rows(`SELECT x.seq || ':' || x.event_id || CASE WHEN t.amount = 1 THEN '' ELSE '/' || t.amount END
 		FROM ledger.transactions x JOIN ledger.taps t USING (seq) ORDER BY x.seq`)
 }
 
 // window lists the marks, those whose event id is unique with a star.
 func (h *testHistory) window() string {
-	h.t.Helper()
-	at, window, err := h.l.HistoryPosition(h.t.Context())
-	require.NoError(h.t, err)
+	h.T.Helper()
+	at, window, err := h.l.HistoryPosition(h.T.Context())
+	require.NoError(h.T, err)
 	var list []string
 	for i, mark := range window {
 		text := fmt.Sprint(at.LastSeq-int64(len(window)-1-i), ":", mark.Cursor)
@@ -125,8 +74,8 @@ func (h *testHistory) window() string {
 }
 
 func (h *testHistory) checkpoint() string {
-	h.t.Helper()
-	return h.row("SELECT coalesce(event_id, 'none') FROM ledger.stream_checkpoints WHERE stream = 'transactions'")
+	h.T.Helper()
+	return h.Row("SELECT coalesce(event_id, 'none') FROM ledger.stream_checkpoints WHERE stream = 'transactions'")
 }
 
 // numbered makes n different texts.
@@ -138,24 +87,16 @@ func numbered(prefix string, n int) []string {
 	return list
 }
 
-func repeated(text string, n int) []string {
-	list := make([]string, n)
-	for i := range list {
-		list[i] = text
-	}
-	return list
-}
-
 func TestHistoryBegins(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	at, _, err := h.l.HistoryPosition(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, ledger.HistoryPosition{}, at)
-	at, err = h.l.AppendTransactions(t.Context(), at, nil, batchOf(nil))
+	at, err = h.l.AppendTransactions(t.Context(), at, nil, storetest.BatchOf(nil))
 	require.NoError(t, err)
 	require.Equal(t, ledger.HistoryPosition{}, at, "no records are nothing to write")
-	require.Equal(t, "0", h.row("SELECT count(*) FROM ledger.stream_checkpoints"))
+	require.Equal(t, "0", h.Row("SELECT count(*) FROM ledger.stream_checkpoints"))
 	h.append("a")
 	require.Equal(t, "1:a*", h.window())
 	require.Equal(t, "a", h.checkpoint())
@@ -197,7 +138,7 @@ func TestHistoryNetwork(t *testing.T) {
 	s, ctx := h.l.store, t.Context()
 	require.NoError(t, s.CheckNetwork(ctx, "dso::1"))
 	require.NoError(t, h.l.RecordNetwork(ctx, ""))
-	require.Equal(t, "0", h.row("SELECT count(*) FROM indexer.network"))
+	require.Equal(t, "0", h.Row("SELECT count(*) FROM indexer.network"))
 	for range 2 {
 		require.NoError(t, h.l.RecordNetwork(ctx, "dso::1"))
 		require.NoError(t, s.CheckNetwork(ctx, "dso::1"))
@@ -211,7 +152,7 @@ func TestHistoryNetwork(t *testing.T) {
 		require.Contains(t, problem.What, "dso::2")
 		require.Contains(t, problem.Do, "--scan-url")
 	}
-	require.Equal(t, "dso::1", h.row("SELECT network_id FROM indexer.network"))
+	require.Equal(t, "dso::1", h.Row("SELECT network_id FROM indexer.network"))
 }
 
 func TestHistoryStatus(t *testing.T) {
@@ -234,16 +175,16 @@ func TestHistoryStatus(t *testing.T) {
 
 	h.append("a", "b", "b")
 	got := *status().History
-	require.Equal(t, d.row("SELECT extract(epoch FROM updated_at)::text FROM ledger.stream_checkpoints"), fmt.Sprintf("%d.%06d", got.UpdatedAt.Unix(), got.UpdatedAt.Nanosecond()/1000))
+	require.Equal(t, d.Row("SELECT extract(epoch FROM updated_at)::text FROM ledger.stream_checkpoints"), fmt.Sprintf("%d.%06d", got.UpdatedAt.Unix(), got.UpdatedAt.Nanosecond()/1000))
 	got.UpdatedAt = time.Time{}
 	require.Equal(t, HistoryStatus{Records: 3, Cursor: "a", NewestRecord: got.NewestRecord}, got)
-	require.True(t, got.NewestRecord.Equal(testTime("2025-01-02T03:04:05Z").Time))
+	require.True(t, got.NewestRecord.Equal(storetest.Time("2025-01-02T03:04:05Z").Time))
 
 	require.NoError(t, h.l.RecordNetwork(t.Context(), "dso::1"))
-	later := tap("later")
-	later.Date = testTime("2025-02-02T03:04:05Z")
+	later := storetest.Tap("later")
+	later.Date = storetest.Time("2025-02-02T03:04:05Z")
 	unknown := ledger.Transaction{EventID: "new", Kind: ledger.TransactionUnknown, Raw: ledger.JSON(`{}`)}
-	h.moved(h.l.AppendTransactions(t.Context(), h.at, nil, batchOf([]ledger.Transaction{later, unknown})))
+	h.moved(h.l.AppendTransactions(t.Context(), h.at, nil, storetest.BatchOf([]ledger.Transaction{later, unknown})))
 	got = *status().History
 	require.Equal(t, HistoryStatus{
 		NetworkID: "dso::1", Records: 5, Cursor: "new", NewestRecord: got.NewestRecord, UpdatedAt: got.UpdatedAt, Unknown: 1,
@@ -264,9 +205,9 @@ func TestHistoryViewsReadWhatTheyNeed(t *testing.T) {
 	h.append(numbered("n", 1000)...)
 	for _, view := range []string{"transfers", "transfer_receivers", "balance_changes", "mints", "taps", "aborted_transfer_instructions", "unknown_transactions"} {
 		require.NotContains(t, h.plan("SELECT count(*) FROM ledger."+view), "on transactions", view)
-		h.exec("SET enable_seqscan = off")
+		h.Exec("SET enable_seqscan = off")
 		require.Contains(t, h.plan("SELECT * FROM ledger."+view+" WHERE event_id = 'x'"), "transactions_event_id", view)
-		h.exec("RESET enable_seqscan")
+		h.Exec("RESET enable_seqscan")
 	}
 	plan := h.plan("SELECT count(*) FROM ledger.transactions WHERE kind = 'tap'")
 	require.NotContains(t, plan, "synchronizers")
@@ -277,11 +218,11 @@ func TestHistoryIsReadAsAWhole(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	h.append("a")
-	tx, err := h.conn.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	tx, err := h.Conn.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
 	require.Equal(t, []string{"1:a"}, h.stored())
-	_, err = h.l.AppendTransactions(t.Context(), h.at, nil, batchOf(recordsOf([]string{"b"})))
+	_, err = h.l.AppendTransactions(t.Context(), h.at, nil, storetest.BatchOf(storetest.RecordsOf([]string{"b"})))
 	require.NoError(t, err)
 	require.Equal(t, []string{"1:a"}, h.stored())
 	require.Equal(t, "a", h.checkpoint())

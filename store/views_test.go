@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/storetest"
 )
 
 // The package of an interface has the name that ledger.packages tells, or else the only one that was asked for.
@@ -14,17 +15,17 @@ func TestNamesOfInterfaces(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	ctx := t.Context()
-	scope := testScope
+	scope := storetest.Scope
 	scope.Interfaces = []string{"#api:M.Sub:One", "#first:M:Two", "#second:M:Two", "pkg-3:M:Three", "#third:M:Three"}
 	l := d.leadUpdates(d.store())
 	require.NoError(t, l.Start(ctx, "participant::1", scope, 0, true))
-	pages := oneCreation(0, 1)
+	pages := storetest.OneCreation(0, 1)
 	for _, id := range []string{"pkg-0:M.Sub:One", "pkg-2:M:Two", "pkg-3:M:Three", "pkg-4:M:One", "#by-name:M:One"} {
 		pages[0].Updates[0].Created[0].InterfaceViews = append(pages[0].Updates[0].Created[0].InterfaceViews, ledger.InterfaceView{InterfaceID: id})
 	}
 	require.NoError(t, l.Append(ctx, scope, pages))
 	names := func() []string {
-		return d.rows("SELECT interface_id, package_name, module_name, entity_name FROM ledger.interface_views ORDER BY ordinal")
+		return d.Rows("SELECT interface_id, package_name, module_name, entity_name FROM ledger.interface_views ORDER BY ordinal")
 	}
 	require.Equal(t, []string{
 		"pkg-0:M.Sub:One api M.Sub One", "pkg-2:M:Two <nil> M Two", "pkg-3:M:Three <nil> M Three", "pkg-4:M:One <nil> M One", "#by-name:M:One <nil> M One",
@@ -41,10 +42,10 @@ func TestNamesOfInterfaces(t *testing.T) {
 func TestChoicesOfArchivals(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	pages := everyKind(0)
+	pages := storetest.EveryKind(0)
 	pages[0].Updates[0].Exercised[0].ActingParties = []string{"bob", "alice"}
-	require.NoError(t, d.started().Append(t.Context(), testScope, pages))
-	require.Equal(t, []string{"2 Archive [bob alice]", "3 <nil> <nil>"}, d.rows("SELECT node_id, choice, acting_parties FROM ledger.archived_events ORDER BY 1"))
+	require.NoError(t, d.started().Append(t.Context(), storetest.Scope, pages))
+	require.Equal(t, []string{"2 Archive [bob alice]", "3 <nil> <nil>"}, d.Rows("SELECT node_id, choice, acting_parties FROM ledger.archived_events ORDER BY 1"))
 }
 
 // How far in time the data go is told by the last update that is shown and has a time.
@@ -53,18 +54,18 @@ func TestRecordTimeOfTheCheckpoint(t *testing.T) {
 	d := newDatabase(t)
 	l := d.started()
 	reached := func() string {
-		return d.row("SELECT ledger_offset, (record_time AT TIME ZONE 'UTC')::text FROM ledger.stream_checkpoints WHERE stream = 'updates'")
+		return d.Row("SELECT ledger_offset, (record_time AT TIME ZONE 'UTC')::text FROM ledger.stream_checkpoints WHERE stream = 'updates'")
 	}
 	require.Equal(t, "0 <nil>", reached())
-	first, last := oneCreation(0, 10), oneCreation(10, 20)
-	last[0].Updates[0].RecordTime = testTime("2025-01-03T00:00:00Z")
-	require.NoError(t, l.Append(t.Context(), testScope, append(first, last...)))
+	first, last := storetest.OneCreation(0, 10), storetest.OneCreation(10, 20)
+	last[0].Updates[0].RecordTime = storetest.Time("2025-01-03T00:00:00Z")
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, append(first, last...)))
 	require.Equal(t, "20 2025-01-03 00:00:00", reached())
-	untimed := newUpdate(25, "sync::1")
+	untimed := storetest.NewUpdate(25, "sync::1")
 	untimed.Kind, untimed.RecordTime = ledger.KindUnknown, ledger.Time{}
-	require.NoError(t, l.Append(t.Context(), testScope, []ledger.Page{{From: 20, To: 30, Updates: []ledger.Update{untimed}}}))
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{{From: 20, To: 30, Updates: []ledger.Update{untimed}}}))
 	require.Equal(t, "30 2025-01-03 00:00:00", reached())
-	d.exec("UPDATE indexer.checkpoints SET ledger_offset = 15 WHERE stream = 'updates'")
+	d.Exec("UPDATE indexer.checkpoints SET ledger_offset = 15 WHERE stream = 'updates'")
 	require.Equal(t, "15 2025-01-02 03:04:05.123456", reached(), "nothing from beyond the watermark")
 }
 
@@ -75,7 +76,7 @@ func TestUpdateIDsOfEventIDs(t *testing.T) {
 	ids := []string{"#1220ab:12", "#1220ab:0", "#a:b:7", "1220ab:0", "#:0", "#1220ab:", "#1220ab", "#1220ab:x1", "12", ""}
 	var records []ledger.Transaction
 	for _, id := range ids {
-		record := transfer(nil)
+		record := storetest.Transfer(nil)
 		record.EventID = id
 		records = append(records, record)
 	}
@@ -85,6 +86,6 @@ func TestUpdateIDsOfEventIDs(t *testing.T) {
 		want = append(want, fmt.Sprint(i+1, " ", id))
 	}
 	for _, relation := range []string{"transactions", "transfers"} {
-		require.Equal(t, want, h.rows("SELECT seq, update_id FROM ledger."+relation+" ORDER BY 1"), relation)
+		require.Equal(t, want, h.Rows("SELECT seq, update_id FROM ledger."+relation+" ORDER BY 1"), relation)
 	}
 }

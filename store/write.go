@@ -2,13 +2,15 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/active"
+	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/writing"
 )
 
 // Write stores pages that follow one another, anywhere above the watermark: facts and coverage, in one transaction. They
@@ -25,15 +27,15 @@ func (l *UpdatesWriter) Write(ctx context.Context, scope ledger.Scope, pages []l
 	if err != nil {
 		return err
 	}
-	if err := l.ensurePartitions(ctx, &b.facts); err != nil {
-		return refused(err)
+	if err := writing.EnsurePartitions(ctx, l.term.Partitions, &b.facts); err != nil {
+		return session.Refused(err)
 	}
-	err = l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := l.cover(ctx, tx, scope, b.from, b.to); err != nil {
 			return err
 		}
 		// It may move on meanwhile, but not over what this transaction covers.
-		at, started, err := l.store.watermark(ctx, tx)
+		at, started, err := held.Watermark(ctx, l.store.db, tx)
 		if err != nil {
 			return err
 		}
@@ -43,7 +45,7 @@ func (l *UpdatesWriter) Write(ctx context.Context, scope ledger.Scope, pages []l
 		return l.copyBatch(ctx, tx, b)
 	})
 	if err != nil {
-		return fmt.Errorf("write offsets after %d up to %d ahead: %w", b.from, b.to, refused(err))
+		return fmt.Errorf("write offsets after %d up to %d ahead: %w", b.from, b.to, session.Refused(err))
 	}
 	l.pending.Add(int64(b.from), int64(b.to), active.EventsOf(b.updates, b.numbers))
 	l.wrote(&b.facts)
@@ -53,9 +55,9 @@ func (l *UpdatesWriter) Write(ctx context.Context, scope ledger.Scope, pages []l
 // Ahead are the ranges behind the watermark that are stored and not shown yet, in order, those that touch merged into
 // one. There is none where nothing was started.
 func (l *UpdatesWriter) Ahead(ctx context.Context) ([]ledger.Range, error) {
-	rows, err := l.store.queries.CoverageAhead(ctx, l.pool, StreamUpdates)
+	rows, err := l.store.db.Queries.CoverageAhead(ctx, l.term.Pool, StreamUpdates)
 	if err != nil {
-		return nil, l.store.unusable(fmt.Errorf("read what is covered behind the watermark: %w", err))
+		return nil, l.store.db.Unusable(fmt.Errorf("read what is covered behind the watermark: %w", err))
 	}
 	var ranges []ledger.Range
 	for _, row := range rows {
@@ -68,6 +70,3 @@ func (l *UpdatesWriter) Ahead(ctx context.Context) ([]ledger.Range, error) {
 	}
 	return ranges, nil
 }
-
-// errNotCovered is returned where the watermark was to be moved over what is not stored.
-var errNotCovered = errors.New("not all of it is stored")

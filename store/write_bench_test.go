@@ -10,6 +10,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/active"
+	"ledgerindexer/store/internal/storetest"
 )
 
 // busyLedger makes pages like a busy participant's: each update creates two contracts and ends two, by an archival and by a
@@ -34,10 +35,10 @@ func (l *busyLedger) page(updates int) ledger.Page {
 	page := ledger.Page{From: l.at}
 	for range updates {
 		l.at++
-		u := newUpdate(l.at, "sync::1")
+		u := storetest.NewUpdate(l.at, "sync::1")
 		for node := range int64(2) {
 			n := 2*int64(l.at) + node
-			c := creation(int32(node), busyContract(n))
+			c := storetest.Creation(int32(node), busyContract(n))
 			parties := []string{l.user(n), "DSO::1220" + strings.Repeat("cd", 32)}
 			c.Argument = ledger.JSON(fmt.Sprintf(`{"owner": "%s", "note": "%s", "amount": {"initialAmount": "%d.0000000000"}}`, parties[0], strings.Repeat("n", 800), l.at))
 			c.Signatories, c.Observers, c.WitnessParties = parties, []string{}, parties
@@ -51,11 +52,11 @@ func (l *busyLedger) page(updates int) ledger.Page {
 			n := 2*(int64(l.at)-lived) + node
 			parties := []string{l.user(n), "DSO::1220" + strings.Repeat("cd", 32)}
 			if node == 0 {
-				a := archival(2, busyContract(n))
+				a := storetest.Archival(2, busyContract(n))
 				a.WitnessParties = parties
 				u.Archived = append(u.Archived, a)
 			} else {
-				e := exercise(3, busyContract(n), true, ptr(true))
+				e := storetest.Exercise(3, busyContract(n), true, storetest.Ptr(true))
 				e.ActingParties, e.WitnessParties = parties[:1], parties
 				u.Exercised = append(u.Exercised, e)
 			}
@@ -80,7 +81,7 @@ func BenchmarkWrite(b *testing.B) {
 				b.StopTimer()
 				pages := []ledger.Page{busy.page(updates)}
 				b.StartTimer()
-				require.NoError(b, l.Write(b.Context(), testScope, pages))
+				require.NoError(b, l.Write(b.Context(), storetest.Scope, pages))
 			}
 			events := float64(b.N) * updates * 4
 			b.ReportMetric(float64(b.N)*updates/b.Elapsed().Seconds(), "updates/s")
@@ -91,10 +92,10 @@ func BenchmarkWrite(b *testing.B) {
 
 // bytes is what the tables take, with their indexes.
 func (d *testDB) bytes() (bytes float64) {
-	d.t.Helper()
-	err := d.conn.QueryRow(d.t.Context(), `SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c
+	d.T.Helper()
+	err := d.Conn.QueryRow(d.T.Context(), `SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c
 		WHERE c.relnamespace = 'indexer'::regnamespace AND c.relkind = 'r'`).Scan(&bytes)
-	require.NoError(d.t, err)
+	require.NoError(d.T, err)
 	return bytes
 }
 
@@ -104,9 +105,9 @@ func BenchmarkProject(b *testing.B) {
 		b.Run(map[bool]string{true: "remembered", false: "read back"}[remembered], func(b *testing.B) {
 			d := newDatabase(b)
 			l := d.started()
-			d.exec(`INSERT INTO indexer.active_contracts SELECT '00' || encode(sha256(n::text::bytea), 'hex') || encode(sha256((-n)::text::bytea), 'hex'), 1, 1, n, 1000, 0
+			d.Exec(`INSERT INTO indexer.active_contracts SELECT '00' || encode(sha256(n::text::bytea), 'hex') || encode(sha256((-n)::text::bytea), 'hex'), 1, 1, n, 1000, 0
 				FROM generate_series(1, 200000) n`)
-			d.exec("VACUUM ANALYZE indexer.active_contracts")
+			d.Exec("VACUUM ANALYZE indexer.active_contracts")
 			const updates = 10_000
 			busy := busyLedger{}
 			b.ReportAllocs()
@@ -114,13 +115,13 @@ func BenchmarkProject(b *testing.B) {
 				b.StopTimer()
 				from := busy.at
 				for range 5 {
-					require.NoError(b, l.Write(b.Context(), testScope, []ledger.Page{busy.page(updates / 5)}))
+					require.NoError(b, l.Write(b.Context(), storetest.Scope, []ledger.Page{busy.page(updates / 5)}))
 				}
 				if !remembered {
 					l.pending = active.NewPending()
 				}
 				b.StartTimer()
-				require.NoError(b, l.Project(b.Context(), testScope, from, busy.at))
+				require.NoError(b, l.Project(b.Context(), storetest.Scope, from, busy.at))
 			}
 			b.ReportMetric(float64(b.N)*updates/b.Elapsed().Seconds(), "updates/s")
 		})

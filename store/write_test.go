@@ -13,8 +13,10 @@ import (
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/active"
+	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/partitions"
 	"ledgerindexer/store/internal/pg"
+	"ledgerindexer/store/internal/storetest"
 )
 
 // ahead lists what is stored and not shown yet.
@@ -35,15 +37,15 @@ func TestWriteAhead(t *testing.T) {
 	l := d.started()
 	ctx := t.Context()
 	require.Empty(t, ahead(t, l))
-	require.NoError(t, l.Write(ctx, testScope, everyKind(8)))
-	require.NoError(t, l.Write(ctx, testScope, everyKind(0)))
-	require.NoError(t, l.Write(ctx, testScope, everyKind(4)))
-	require.NoError(t, l.Write(ctx, testScope, everyKind(20)))
+	require.NoError(t, l.Write(ctx, storetest.Scope, storetest.EveryKind(8)))
+	require.NoError(t, l.Write(ctx, storetest.Scope, storetest.EveryKind(0)))
+	require.NoError(t, l.Write(ctx, storetest.Scope, storetest.EveryKind(4)))
+	require.NoError(t, l.Write(ctx, storetest.Scope, storetest.EveryKind(20)))
 	require.Equal(t, []string{"0 12", "20 24"}, ahead(t, l))
-	require.Len(t, d.facts(0, 100), 4*13)
-	require.Equal(t, "0", d.watermark())
+	require.Len(t, d.Facts(0, 100), 4*13)
+	require.Equal(t, "0", d.Watermark())
 	for _, view := range []string{"updates", "created_events", "archived_events", "active_contracts", "coverage", "exact_payloads", "unknown_updates"} {
-		require.Equal(t, "0", d.row("SELECT count(*) FROM ledger."+view), view)
+		require.Equal(t, "0", d.Row("SELECT count(*) FROM ledger."+view), view)
 	}
 	status, err := l.store.Status(ctx)
 	require.NoError(t, err)
@@ -52,19 +54,19 @@ func TestWriteAhead(t *testing.T) {
 
 	l.Close()
 	l = d.leadUpdates(d.store())
-	require.NoError(t, l.Project(ctx, testScope, 0, 10), "the middle of what was written at once")
-	require.Equal(t, []string{"0 10", "10 12", "20 24"}, d.coverage())
+	require.NoError(t, l.Project(ctx, storetest.Scope, 0, 10), "the middle of what was written at once")
+	require.Equal(t, []string{"0 10", "10 12", "20 24"}, d.Coverage())
 	require.Equal(t, []string{"10 12", "20 24"}, ahead(t, l))
-	require.Equal(t, "10", d.watermark())
-	require.NoError(t, l.Project(ctx, testScope, 10, 12))
-	require.NoError(t, l.Append(ctx, testScope, everyKind(12)))
-	require.Equal(t, []string{"0 16", "20 24"}, d.coverage())
-	require.ErrorIs(t, l.Append(ctx, testScope, []ledger.Page{{From: 16, To: 22}}), ErrCovered)
-	require.NoError(t, l.Append(ctx, testScope, everyKind(16)))
-	require.NoError(t, l.Project(ctx, testScope, 20, 24))
-	require.Equal(t, []string{"0 24"}, d.coverage())
+	require.Equal(t, "10", d.Watermark())
+	require.NoError(t, l.Project(ctx, storetest.Scope, 10, 12))
+	require.NoError(t, l.Append(ctx, storetest.Scope, storetest.EveryKind(12)))
+	require.Equal(t, []string{"0 16", "20 24"}, d.Coverage())
+	require.ErrorIs(t, l.Append(ctx, storetest.Scope, []ledger.Page{{From: 16, To: 22}}), ErrCovered)
+	require.NoError(t, l.Append(ctx, storetest.Scope, storetest.EveryKind(16)))
+	require.NoError(t, l.Project(ctx, storetest.Scope, 20, 24))
+	require.Equal(t, []string{"0 24"}, d.Coverage())
 	require.Empty(t, ahead(t, l))
-	require.Equal(t, "24", d.row("SELECT count(*) FROM ledger.updates"))
+	require.Equal(t, "24", d.Row("SELECT count(*) FROM ledger.updates"))
 	status, err = l.store.Status(ctx)
 	require.NoError(t, err)
 	require.EqualValues(t, 6, status.Unknown)
@@ -76,24 +78,24 @@ func TestProjectMovesOverWhatIsStored(t *testing.T) {
 	d := newDatabase(t)
 	l := d.started()
 	ctx := t.Context()
-	require.NoError(t, l.Write(ctx, testScope, oneCreation(0, 10)))
-	require.NoError(t, l.Write(ctx, testScope, oneCreation(20, 30)))
+	require.NoError(t, l.Write(ctx, storetest.Scope, storetest.OneCreation(0, 10)))
+	require.NoError(t, l.Write(ctx, storetest.Scope, storetest.OneCreation(20, 30)))
 	forget := func() { l.pending = active.NewPending() } // as another process would
 	for range 2 {
 		require.ErrorIs(t, l.Project(ctx, ledger.Scope{}, 0, 10), errNotCovered, "another scope")
-		require.ErrorIs(t, l.Project(ctx, testScope, 5, 10), ErrWatermarkMoved)
-		require.ErrorIs(t, l.Project(ctx, testScope, 20, 30), ErrWatermarkMoved)
-		require.NoError(t, l.Project(ctx, testScope, 10, 0))
-		require.Equal(t, "0", d.watermark())
+		require.ErrorIs(t, l.Project(ctx, storetest.Scope, 5, 10), ErrWatermarkMoved)
+		require.ErrorIs(t, l.Project(ctx, storetest.Scope, 20, 30), ErrWatermarkMoved)
+		require.NoError(t, l.Project(ctx, storetest.Scope, 10, 0))
+		require.Equal(t, "0", d.Watermark())
 		forget()
-		require.ErrorIs(t, l.Project(ctx, testScope, 0, 30), errNotCovered)
-		require.Equal(t, []string{"0 10", "20 30"}, d.coverage())
-		require.Equal(t, "0", d.row("SELECT count(*) FROM indexer.active_contracts"))
+		require.ErrorIs(t, l.Project(ctx, storetest.Scope, 0, 30), errNotCovered)
+		require.Equal(t, []string{"0 10", "20 30"}, d.Coverage())
+		require.Equal(t, "0", d.Row("SELECT count(*) FROM indexer.active_contracts"))
 	}
 	var group sync.WaitGroup
 	errs := make([]error, 4)
 	for i := range errs {
-		group.Go(func() { errs[i] = l.Project(ctx, testScope, 0, 10) })
+		group.Go(func() { errs[i] = l.Project(ctx, storetest.Scope, 0, 10) })
 	}
 	group.Wait()
 	won := 0
@@ -105,16 +107,16 @@ func TestProjectMovesOverWhatIsStored(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, won)
-	require.Equal(t, "1", d.row("SELECT count(*) FROM indexer.active_contracts"))
+	require.Equal(t, "1", d.Row("SELECT count(*) FROM indexer.active_contracts"))
 
-	require.ErrorIs(t, l.Write(ctx, testScope, oneCreation(0, 10)), ErrCovered)
-	require.ErrorIs(t, l.Write(ctx, testScope, oneCreation(9, 11)), ErrCovered)
-	require.ErrorIs(t, l.Write(ctx, testScope, oneCreation(29, 31)), ErrCovered)
-	d.exec("DELETE FROM indexer.coverage WHERE from_exclusive = 0")
-	require.ErrorIs(t, l.Write(ctx, testScope, oneCreation(5, 9)), ErrWatermarkMoved, "below the watermark")
-	require.Equal(t, "2", d.row("SELECT count(*) FROM indexer.updates"))
-	d.exec("TRUNCATE indexer.checkpoints")
-	require.ErrorIs(t, l.Write(ctx, testScope, oneCreation(40, 50)), ErrWatermarkMoved, "nothing was started")
+	require.ErrorIs(t, l.Write(ctx, storetest.Scope, storetest.OneCreation(0, 10)), ErrCovered)
+	require.ErrorIs(t, l.Write(ctx, storetest.Scope, storetest.OneCreation(9, 11)), ErrCovered)
+	require.ErrorIs(t, l.Write(ctx, storetest.Scope, storetest.OneCreation(29, 31)), ErrCovered)
+	d.Exec("DELETE FROM indexer.coverage WHERE from_exclusive = 0")
+	require.ErrorIs(t, l.Write(ctx, storetest.Scope, storetest.OneCreation(5, 9)), ErrWatermarkMoved, "below the watermark")
+	require.Equal(t, "2", d.Row("SELECT count(*) FROM indexer.updates"))
+	d.Exec("TRUNCATE indexer.checkpoints")
+	require.ErrorIs(t, l.Write(ctx, storetest.Scope, storetest.OneCreation(40, 50)), ErrWatermarkMoved, "nothing was started")
 }
 
 // Rule: an update's rows exist if and only if its offset is covered, whoever writes what at the same time: ranges that overlap,
@@ -127,10 +129,10 @@ func TestWritersRace(t *testing.T) {
 	const end = 300
 	pages := func(from, to ledger.Offset) (list []ledger.Page) {
 		for at := from; at < to; at++ {
-			list = append(list, oneCreation(at, at+1)...)
+			list = append(list, storetest.OneCreation(at, at+1)...)
 			list[len(list)-1].Checkpoints = []ledger.OffsetCheckpoint{{Offset: at + 1, Times: []ledger.SynchronizerTime{
-				{SynchronizerID: fmt.Sprint("sync::", at%3), RecordTime: testTime("2025-01-01T00:00:00Z")},
-				{SynchronizerID: fmt.Sprint("sync::", from%3), RecordTime: testTime("2025-01-01T00:00:01Z")},
+				{SynchronizerID: fmt.Sprint("sync::", at%3), RecordTime: storetest.Time("2025-01-01T00:00:00Z")},
+				{SynchronizerID: fmt.Sprint("sync::", from%3), RecordTime: storetest.Time("2025-01-01T00:00:01Z")},
 			}}}
 		}
 		return list
@@ -144,7 +146,7 @@ func TestWritersRace(t *testing.T) {
 			random := rand.New(rand.NewPCG(5, uint64(i)))
 			for range 150 {
 				from := ledger.Offset(random.IntN(end))
-				err := l.Write(ctx, testScope, pages(from, min(end, from+1+ledger.Offset(random.IntN(6)))))
+				err := l.Write(ctx, storetest.Scope, pages(from, min(end, from+1+ledger.Offset(random.IntN(6)))))
 				if !harmless(err) {
 					t.Error(err)
 					return
@@ -171,7 +173,7 @@ func TestWritersRace(t *testing.T) {
 				return
 			}
 			if len(ranges) > 0 && ranges[0].From == at {
-				if err := l.Project(ctx, testScope, at, ranges[0].To); !harmless(err) {
+				if err := l.Project(ctx, storetest.Scope, at, ranges[0].To); !harmless(err) {
 					t.Error(err)
 					return
 				}
@@ -183,16 +185,16 @@ func TestWritersRace(t *testing.T) {
 	projector.Wait()
 	at, _, err := l.Watermark(ctx)
 	require.NoError(t, err)
-	holes := coveredRanges{{From: 0, To: at}}
+	holes := held.Ranges{{From: 0, To: at}}
 	ranges, err := l.Ahead(ctx)
 	require.NoError(t, err)
-	for _, hole := range append(holes, ranges...).missing(ledger.Range{From: 0, To: end}) {
-		require.NoError(t, l.Write(ctx, testScope, pages(hole.From, hole.To)))
+	for _, hole := range append(holes, ranges...).Missing(ledger.Range{From: 0, To: end}) {
+		require.NoError(t, l.Write(ctx, storetest.Scope, pages(hole.From, hole.To)))
 	}
-	require.NoError(t, l.Project(ctx, testScope, at, end))
-	require.Equal(t, []string{"0 300"}, d.coverage())
+	require.NoError(t, l.Project(ctx, storetest.Scope, at, end))
+	require.Equal(t, []string{"0 300"}, d.Coverage())
 	for _, table := range []string{"updates", "created", "active_contracts"} {
-		require.Equal(t, "300", d.row("SELECT count(*) FROM indexer."+table), table)
+		require.Equal(t, "300", d.Row("SELECT count(*) FROM indexer."+table), table)
 	}
 }
 
@@ -208,7 +210,7 @@ func TestWritersAttachPartitions(t *testing.T) {
 		group.Go(func() {
 			for n := range ledger.Offset(5) {
 				from := (n*ledger.Offset(len(errs)) + ledger.Offset(i)) * partitions.FirstWidth
-				if errs[i] = l.Write(ctx, testScope, oneCreation(from, from+partitions.FirstWidth)); errs[i] != nil {
+				if errs[i] = l.Write(ctx, storetest.Scope, storetest.OneCreation(from, from+partitions.FirstWidth)); errs[i] != nil {
 					return
 				}
 			}
@@ -218,50 +220,49 @@ func TestWritersAttachPartitions(t *testing.T) {
 	for _, err := range errs {
 		require.NoError(t, err)
 	}
-	require.NoError(t, l.Project(ctx, testScope, 0, 20*partitions.FirstWidth))
-	require.Equal(t, "20", d.row("SELECT count(*) FROM ledger.created_events"))
+	require.NoError(t, l.Project(ctx, storetest.Scope, 0, 20*partitions.FirstWidth))
+	require.Equal(t, "20", d.Row("SELECT count(*) FROM ledger.created_events"))
 }
 
 // However a history is cut, in whatever order it is written, and whenever what is shown: all tables are as if it had been
 // appended. So they are where what was written is not remembered.
 func TestWriteAndProjectAreAppend(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "tries many random histories")
 	d := newDatabase(t)
 	l := d.started()
-	i := &itself{testDB: d, store: l.store, scope: testScope}
 	empty := func() {
-		d.exec(`TRUNCATE indexer.updates, indexer.created, indexer.archived, indexer.exercised, indexer.reassignments, indexer.lifetimes,
+		d.Exec(`TRUNCATE indexer.updates, indexer.created, indexer.archived, indexer.exercised, indexer.reassignments, indexer.lifetimes,
 			indexer.active_contracts, indexer.lookups, indexer.coverage`)
-		d.write("UPDATE indexer.checkpoints SET ledger_offset = 0")
+		d.Write("UPDATE indexer.checkpoints SET ledger_offset = 0")
 	}
 	result := func() map[string][]string {
-		all := i.dump("updates", "created", "archived", "exercised", "reassignments", "lifetimes", "active_contracts", "coverage", "checkpoints")
+		all := d.Dump("updates", "created", "archived", "exercised", "reassignments", "lifetimes", "active_contracts", "coverage", "checkpoints")
 		// The others are forgotten in their turn. Which event asked first depends on the cuts.
-		all["lookups"] = d.rows(`SELECT contract_id FROM indexer.lookups l WHERE status = 'wanted'
+		all["lookups"] = d.Rows(`SELECT contract_id FROM indexer.lookups l WHERE status = 'wanted'
 			AND NOT EXISTS (SELECT FROM indexer.created c WHERE c.contract_id = l.contract_id) ORDER BY 1`)
 		return all
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		var h history
-		h.draw(rt)
+		var h storetest.History
+		h.Draw(rt)
 		empty()
-		for _, batch := range h.batches(rt) {
-			require.NoError(rt, l.Append(t.Context(), testScope, batch))
+		for _, batch := range h.Batches(rt) {
+			require.NoError(rt, l.Append(t.Context(), storetest.Scope, batch))
 		}
 		want := result()
 
 		empty()
 		l.pending = active.NewPending()
 		l.pending.Limit, l.pending.Enough = rapid.IntRange(0, 40).Draw(rt, "remembered"), rapid.IntRange(1, 10).Draw(rt, "enough")
-		batches := h.batches(rt)
+		batches := h.Batches(rt)
 		var at ledger.Offset
 		show := func(to ledger.Offset) {
-			require.NoError(rt, l.Project(t.Context(), testScope, at, to))
+			require.NoError(rt, l.Project(t.Context(), storetest.Scope, at, to))
 			at = to
 		}
 		for _, n := range rapid.Permutation(numbers(len(batches))).Draw(rt, "order") {
-			require.NoError(rt, l.Write(t.Context(), testScope, batches[n]))
+			require.NoError(rt, l.Write(t.Context(), storetest.Scope, batches[n]))
 			if rapid.IntRange(0, 2).Draw(rt, "show") > 0 {
 				continue
 			}
@@ -269,66 +270,13 @@ func TestWriteAndProjectAreAppend(t *testing.T) {
 			require.NoError(rt, err)
 			if len(ranges) > 0 && ranges[0].From == at {
 				show(ledger.Offset(rapid.IntRange(int(at), int(ranges[0].To)).Draw(rt, "to")))
-				require.Empty(rt, i.differences(nil))
+				require.Empty(rt, d.differences(l.store))
 			}
 		}
-		show(h.updates[len(h.updates)-1].Offset)
+		show(h.Updates[len(h.Updates)-1].Offset)
 		require.Equal(rt, want, result())
-		require.Empty(rt, i.differences(nil))
+		require.Empty(rt, d.differences(l.store))
 	})
-}
-
-// What was written ahead is nothing that differs; what lies behind the watermark and is not covered is. Neither takes repairs for
-// the watermark's, and a reset removes both.
-func TestCompareWithWhatIsAhead(t *testing.T) {
-	t.Parallel()
-	brief.Long(t)
-	d := newDatabase(t)
-	l := d.started()
-	ctx := t.Context()
-	require.NoError(t, l.Append(ctx, testScope, everyKind(0)))
-	i := &itself{testDB: d, store: l.store, scope: testScope}
-	require.NoError(t, l.Write(ctx, testScope, everyKind(4)))
-	require.NoError(t, l.Write(ctx, testScope, everyKind(8)))
-	require.NoError(t, l.Write(ctx, testScope, everyKind(20)))
-	require.Empty(t, i.differences(nil))
-	require.Empty(t, i.differences(ptr(ledger.Offset(4))), "what was written since the end was asked for")
-	require.Empty(t, i.differences(ptr(ledger.Offset(6))))
-	covered := []string{"0 4", "4 8", "8 12", "20 24"}
-	facts := d.facts(0, 100)
-
-	r := i.repairer()
-	for _, damage := range []string{
-		"UPDATE indexer.checkpoints SET ledger_offset = ledger_offset - 1 WHERE stream = 'updates'",
-		"UPDATE indexer.checkpoints SET ledger_offset = ledger_offset + 1 WHERE stream = 'updates'",
-		"UPDATE indexer.coverage SET to_inclusive = 3 WHERE from_exclusive = 0",
-		"UPDATE indexer.coverage SET from_exclusive = 1 WHERE from_exclusive = 0",
-		"UPDATE indexer.coverage SET scope = 'other' WHERE from_exclusive = 8",
-		"INSERT INTO indexer.updates (ledger_offset, kind) VALUES (15, 'unknown')",
-		"INSERT INTO indexer.created (ledger_offset, node_id, origin, contract_id, template_ref) VALUES (15, 0, 'transaction', 'c', 1)",
-	} {
-		d.exec(damage)
-		require.NotEmpty(t, i.differences(nil), damage)
-		require.Empty(t, i.repaired(r, nil), damage)
-		require.Empty(t, i.differences(nil), damage)
-		require.Equal(t, covered, d.coverage(), damage)
-		require.Equal(t, "4", d.watermark(), damage)
-		require.Equal(t, facts, d.facts(0, 100), damage)
-	}
-	r.Close()
-	l.Close()
-	l = d.leadUpdates(d.store())
-	require.NoError(t, l.Project(ctx, testScope, 4, 8))
-	require.Empty(t, i.differences(nil))
-
-	_, err := l.Reset(ctx, 6)
-	require.NoError(t, err)
-	require.Equal(t, []string{"0 6"}, d.coverage())
-	require.Empty(t, d.facts(6, 100))
-	require.Empty(t, i.differences(nil))
-	require.NoError(t, l.Write(ctx, testScope, []ledger.Page{{From: 6, To: 8}}), "nothing is remembered of what was there")
-	require.NoError(t, l.Project(ctx, testScope, 6, 8))
-	require.Empty(t, i.differences(nil))
 }
 
 func numbers(n int) []int {

@@ -44,3 +44,8 @@ func (s *Store) LeadBackfill(ctx context.Context) (writer *BackfillWriter, ok bo
 	}
 	return &BackfillWriter{leader}, true, nil
 }
+
+// LeadRepair tries once to take RoleRepair, for package audit. ok is false where another process has it.
+func (s *Store) LeadRepair(ctx context.Context) (leader *Leader, ok bool, err error) {
+	return s.lead(ctx, RoleRepair)
+}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 
-	"ledgerindexer/ledger"
+	"ledgerindexer/findings"
 )
 
 // Copies compares what the database keeps twice: what it says of what it holds, and the dictionaries. What else is compared relies on
@@ -34,7 +34,7 @@ type CopiesRepairer interface {
 func (c *Copies) Run(ctx context.Context) (remaining int64, err error) {
 	c.Progress(Progress{Step: "what is kept twice, with its copies"})
 	differences := 0
-	err = c.Database.CompareCopies(ctx, func(d ledger.Difference) error {
+	err = c.Database.CompareCopies(ctx, func(d findings.Difference) error {
 		differences++
 		return c.Found(d)
 	})
@@ -44,7 +44,7 @@ func (c *Copies) Run(ctx context.Context) (remaining int64, err error) {
 	if err := repairPatiently(ctx, c.Logger, func() error { return c.Repairer.RepairCopies(ctx) }); err != nil {
 		return 0, fmt.Errorf("repair: %w", err)
 	}
-	err = c.Database.CompareCopies(ctx, func(d ledger.Difference) error {
+	err = c.Database.CompareCopies(ctx, func(d findings.Difference) error {
 		remaining++
 		c.Logger.WarnContext(ctx, "still different after a repair", "difference", d.String())
 		return nil

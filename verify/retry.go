@@ -38,5 +38,5 @@ func repairPatiently(ctx context.Context, logger *slog.Logger, repair func() err
 // final reports whether an error is permanent, or an answer that the caller handles.
 func final(err error) bool {
 	return ingest.Lasting(err) || errors.Is(err, ledger.ErrNotOffered) || errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrCursorRefused) ||
-		errors.Is(err, errHistoryChanged)
+		errors.Is(err, errTransactionsChanged)
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
 )
@@ -40,14 +41,14 @@ type Sealing struct {
 	Stream   string
 	From, To int64 // from exclusive
 	Shown    bool  // false: the source does not show the window any more, so nothing was compared
-	ledger.Comparison
+	findings.Comparison
 }
 
 // Result returns the result as ledger.verifications shows it, except that there a window that differed before the source ceased to
 // show it stays different.
-func (s Sealing) Result() ledger.SealResult {
+func (s Sealing) Result() findings.SealResult {
 	if !s.Shown {
-		return ledger.SealNotShown
+		return findings.SealNotShown
 	}
 	return s.Comparison.Result()
 }
@@ -57,26 +58,26 @@ type SealDatabase interface {
 	// NextWindow returns the next window to seal of a stream; nil: none. It is a range without a window, with at most size updates
 	// or records, or a window that has to be compared again: one that was repaired in part, or that differed and begins at again or
 	// later. There are no holes before the window that begins at known.
-	NextWindow(ctx context.Context, stream string, size, again, known int64) (*ledger.Window, error)
+	NextWindow(ctx context.Context, stream string, size, again, known int64) (*findings.Window, error)
 	// SnapshotWindow is NextWindow for the carried snapshot, which has one window, up to its offset.
-	SnapshotWindow(ctx context.Context, again int64) (*ledger.Window, error)
+	SnapshotWindow(ctx context.Context, again int64) (*findings.Window, error)
 	// SnapshotRows returns a digest of all rows of the snapshot at an offset.
-	SnapshotRows(ctx context.Context, at ledger.Offset) (ledger.RowsDigest, error)
+	SnapshotRows(ctx context.Context, at ledger.Offset) (findings.RowsDigest, error)
 	// CompareCarried and CarriedAt are those of UpdateDatabase.
 	CompareCarried(ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry, met func(key string), found Found) error
-	CarriedAt(ctx context.Context, at ledger.Offset, each func(key string, extra ledger.Difference) error) error
+	CarriedAt(ctx context.Context, at ledger.Offset, each func(key string, extra findings.Difference) error) error
 }
 
 // Sealer seals windows, each in one transaction that reads just the rows that it seals. After an error the outcome is
 // unknown, so the next window is read from the database again.
 type Sealer interface {
 	// SealUpdates compares a page with what is stored of its range, and seals the range.
-	SealUpdates(ctx context.Context, page ledger.Page) (ledger.Comparison, error)
+	SealUpdates(ctx context.Context, page ledger.Page) (findings.Comparison, error)
 	// SealRecords compares consecutive records with the rows after a seq, and seals those.
-	SealRecords(ctx context.Context, after int64, records []ledger.Transaction) (ledger.Comparison, error)
+	SealRecords(ctx context.Context, after int64, records []ledger.Transaction) (findings.Comparison, error)
 	// SealSnapshot seals the carried rows with the result of comparing them, if their digest is unchanged; else ok is false: a
 	// repair came between.
-	SealSnapshot(ctx context.Context, at ledger.Offset, digest ledger.RowsDigest, c ledger.Comparison) (ok bool, err error)
+	SealSnapshot(ctx context.Context, at ledger.Offset, digest findings.RowsDigest, c findings.Comparison) (ok bool, err error)
 	// SealNotShown seals a window that can't be compared.
 	SealNotShown(ctx context.Context, stream string, from, to int64) error
 }
@@ -84,10 +85,10 @@ type Sealer interface {
 // sealStream is a stream of windows.
 type sealStream interface {
 	// window returns the next window to seal; nil: none.
-	window(ctx context.Context) (*ledger.Window, error)
+	window(ctx context.Context) (*findings.Window, error)
 	// seal compares a window, or a part of it, and seals it. ok is false if the window has to wait, or if only a part was compared:
 	// then the stream's next turn compares the next part.
-	seal(ctx context.Context, w ledger.Window) (sealing Sealing, ok bool, err error)
+	seal(ctx context.Context, w findings.Window) (sealing Sealing, ok bool, err error)
 	// memory returns the state of the stream.
 	memory() *sealMemory
 }
@@ -187,7 +188,7 @@ func (s *Seals) tell(ctx context.Context, sealing Sealing) {
 	}
 }
 
-func sentences(list []ledger.Difference) (texts []string) {
+func sentences(list []findings.Difference) (texts []string) {
 	for _, d := range list {
 		texts = append(texts, d.String())
 	}
@@ -215,6 +216,6 @@ func (s *Seals) AddUpdates(source UpdateSource, database SealDatabase, sealer Se
 }
 
 // AddTransactions adds the transaction history.
-func (s *Seals) AddTransactions(source ingest.HistorySource, history HistoryDatabase, database SealDatabase, sealer Sealer) {
+func (s *Seals) AddTransactions(source ingest.TransactionsSource, history TransactionsDatabase, database SealDatabase, sealer Sealer) {
 	s.streams = append(s.streams, &recordSeals{Seals: s, source: source, history: history, database: database, sealer: sealer})
 }

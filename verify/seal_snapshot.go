@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
 )
@@ -23,7 +24,7 @@ type snapshotSeals struct {
 // and after an error it resumes there. No transaction is open in between: only a repair changes the rows, and SealSnapshot
 // detects that.
 type snapshotReading struct {
-	digest  ledger.RowsDigest
+	digest  findings.RowsDigest
 	sealing Sealing
 
 	token  ledger.Token // of the next page
@@ -33,12 +34,12 @@ type snapshotReading struct {
 	unmet *unmet
 }
 
-func (s *snapshotSeals) window(ctx context.Context) (*ledger.Window, error) {
+func (s *snapshotSeals) window(ctx context.Context) (*findings.Window, error) {
 	return s.database.SnapshotWindow(ctx, s.again)
 }
 
 // seal compares the next page, and seals the snapshot after the last one.
-func (s *snapshotSeals) seal(ctx context.Context, w ledger.Window) (sealing Sealing, ok bool, err error) {
+func (s *snapshotSeals) seal(ctx context.Context, w findings.Window) (sealing Sealing, ok bool, err error) {
 	at := ledger.Offset(w.To)
 	s.goesOn = false
 	if s.reading == nil || s.reading.sealing.To != w.To {
@@ -47,13 +48,13 @@ func (s *snapshotSeals) seal(ctx context.Context, w ledger.Window) (sealing Seal
 			return Sealing{}, false, err
 		}
 		if at < pruned {
-			return s.notShown(ctx, s.sealer, ledger.SealedSnapshot, w)
+			return s.notShown(ctx, s.sealer, findings.SealedSnapshot, w)
 		}
 		digest, err := s.database.SnapshotRows(ctx, at)
 		if err != nil {
 			return Sealing{}, false, err
 		}
-		sealing := Sealing{Stream: ledger.SealedSnapshot, From: w.From, To: w.To, Shown: true}
+		sealing := Sealing{Stream: findings.SealedSnapshot, From: w.From, To: w.To, Shown: true}
 		s.reading = &snapshotReading{digest: digest, sealing: sealing, unmet: newUnmet()}
 	}
 	r := s.reading
@@ -88,8 +89,8 @@ func (s *snapshotSeals) compare(ctx context.Context, at ledger.Offset, r *snapsh
 		}
 	}
 	c := r.sealing.Comparison
-	err := r.unmet.end(func(each func(string, ledger.Difference) error) error { return s.database.CarriedAt(ctx, at, each) },
-		func(_ string, extra ledger.Difference) error { return c.Add(extra) })
+	err := r.unmet.end(func(each func(string, findings.Difference) error) error { return s.database.CarriedAt(ctx, at, each) },
+		func(_ string, extra findings.Difference) error { return c.Add(extra) })
 	if err != nil {
 		return err
 	}

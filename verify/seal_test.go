@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
 )
@@ -26,19 +27,19 @@ type sealScript struct {
 	held bool // by the test
 
 	UpdateSource
-	ingest.HistorySource
-	HistoryDatabase
+	ingest.TransactionsSource
+	TransactionsDatabase
 
 	pruned, watermark ledger.Offset
 	page              ledger.Offset // how many offsets a request brings, at most
 	widest            ledger.Offset // that the server can look through in time; 0: any range
 	bytes             int64         // of a page
 	bad               map[int64]bool
-	lacking           bool           // what is bad is not stored at all
-	failures          map[string]int // by what fails, how often
-	snapshot          *ledger.Window // not sealed yet
-	entries           int            // of the snapshot
-	refused           error          // to the reading of the snapshot
+	lacking           bool             // what is bad is not stored at all
+	failures          map[string]int   // by what fails, how often
+	snapshot          *findings.Window // not sealed yet
+	entries           int              // of the snapshot
+	refused           error            // to the reading of the snapshot
 	standing          ledger.HistoryPosition
 	behind            bool // the service shows nothing of the history
 	changed           bool // a repair changes the snapshot while it is compared
@@ -147,22 +148,22 @@ func (s *sealScript) HistoryMarks(_ context.Context, upTo int64) (marks []ledger
 	return marks, nil
 }
 
-func (s *sealScript) NextWindow(_ context.Context, stream string, size, again, known int64) (*ledger.Window, error) {
+func (s *sealScript) NextWindow(_ context.Context, stream string, size, again, known int64) (*findings.Window, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := int64(s.watermark)
-	if stream == ledger.SealedTransactions {
+	if stream == findings.SealedTransactions {
 		last = s.standing.ShownTo
 	} else {
 		s.looks = append(s.looks, time.Now())
 	}
 	at := int64(0)
-	if stream == ledger.SealedTransactions {
+	if stream == findings.SealedTransactions {
 		at = s.standing.ShownAfter
 	}
 	for _, w := range s.windows[stream] {
 		if w.again || w.result == "different" && w.from >= again {
-			return &ledger.Window{From: w.from, To: w.to, Full: true, Again: true}, nil
+			return &findings.Window{From: w.from, To: w.to, Full: true, Again: true}, nil
 		}
 	}
 	for _, w := range s.windows[stream] {
@@ -171,20 +172,20 @@ func (s *sealScript) NextWindow(_ context.Context, stream string, size, again, k
 			continue
 		}
 		if w.from > at {
-			return &ledger.Window{From: at, To: min(w.from, at+size), Full: true}, nil
+			return &findings.Window{From: at, To: min(w.from, at+size), Full: true}, nil
 		}
 		at = w.to
 	}
 	if at >= last {
 		return nil, s.fails("NextWindow")
 	}
-	return &ledger.Window{From: at, To: min(last, at+size), Full: last-at >= size}, s.fails("NextWindow")
+	return &findings.Window{From: at, To: min(last, at+size), Full: last-at >= size}, s.fails("NextWindow")
 }
 
-func (s *sealScript) SnapshotWindow(_ context.Context, again int64) (*ledger.Window, error) {
+func (s *sealScript) SnapshotWindow(_ context.Context, again int64) (*findings.Window, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sealed := s.windows[ledger.SealedSnapshot]
+	sealed := s.windows[findings.SealedSnapshot]
 	if len(sealed) == 0 {
 		return s.snapshot, nil
 	}
@@ -192,51 +193,51 @@ func (s *sealScript) SnapshotWindow(_ context.Context, again int64) (*ledger.Win
 	if !w.again && (w.result != "different" || w.from < again) {
 		return nil, nil
 	}
-	return &ledger.Window{From: w.from, To: w.to, Full: true, Again: true}, nil
+	return &findings.Window{From: w.from, To: w.to, Full: true, Again: true}, nil
 }
 
-func (s *sealScript) SnapshotRows(context.Context, ledger.Offset) (ledger.RowsDigest, error) {
+func (s *sealScript) SnapshotRows(context.Context, ledger.Offset) (findings.RowsDigest, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.changed {
 		s.changed = false
-		return ledger.RowsDigest{Repairs: "before"}, nil
+		return findings.RowsDigest{Repairs: "before"}, nil
 	}
-	return ledger.RowsDigest{}, nil
+	return findings.RowsDigest{}, nil
 }
 
 func (s *sealScript) CompareCarried(_ context.Context, _ ledger.Offset, _ int64, _ []ledger.ContractEntry, _ func(string), found Found) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.bad[0] {
-		return found(ledger.Difference{Kind: ledger.Missing, Relation: "carried_created"})
+		return found(findings.Difference{Kind: findings.Missing, Relation: "carried_created"})
 	}
 	return nil
 }
 
-func (s *sealScript) CarriedAt(context.Context, ledger.Offset, func(string, ledger.Difference) error) error {
+func (s *sealScript) CarriedAt(context.Context, ledger.Offset, func(string, findings.Difference) error) error {
 	return nil
 }
 
-func (s *sealScript) SealUpdates(_ context.Context, page ledger.Page) (ledger.Comparison, error) {
+func (s *sealScript) SealUpdates(_ context.Context, page ledger.Page) (findings.Comparison, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.compare(ledger.SealedUpdates, int64(page.From), int64(page.To))
+	return s.compare(findings.SealedUpdates, int64(page.From), int64(page.To))
 }
 
-func (s *sealScript) SealRecords(_ context.Context, from int64, records []ledger.Transaction) (ledger.Comparison, error) {
+func (s *sealScript) SealRecords(_ context.Context, from int64, records []ledger.Transaction) (findings.Comparison, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.compare(ledger.SealedTransactions, from, from+int64(len(records)))
+	return s.compare(findings.SealedTransactions, from, from+int64(len(records)))
 }
 
-func (s *sealScript) SealSnapshot(_ context.Context, at ledger.Offset, digest ledger.RowsDigest, c ledger.Comparison) (bool, error) {
+func (s *sealScript) SealSnapshot(_ context.Context, at ledger.Offset, digest findings.RowsDigest, c findings.Comparison) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if digest.Repairs != "" {
 		return false, nil
 	}
-	s.seal(ledger.SealedSnapshot, 0, int64(at), Sealing{Shown: true, Comparison: c}.Result())
+	s.seal(findings.SealedSnapshot, 0, int64(at), Sealing{Shown: true, Comparison: c}.Result())
 	return true, nil
 }
 
@@ -250,11 +251,11 @@ func (s *sealScript) SealNotShown(_ context.Context, stream string, from, to int
 	return nil
 }
 
-func (s *sealScript) compare(stream string, from, to int64) (c ledger.Comparison, _ error) {
+func (s *sealScript) compare(stream string, from, to int64) (c findings.Comparison, _ error) {
 	value := "value"
 	for at := from + 1; at <= to; at++ {
 		if s.bad[at] {
-			d := ledger.Difference{Kind: ledger.Altered, Relation: "updates", Offset: ledger.Offset(at), Column: "workflow_id", Wanted: &value}
+			d := findings.Difference{Kind: findings.Altered, Relation: "updates", Offset: ledger.Offset(at), Column: "workflow_id", Wanted: &value}
 			if !s.lacking {
 				d.Stored, d.Wanted = &value, nil
 			}
@@ -268,7 +269,7 @@ func (s *sealScript) compare(stream string, from, to int64) (c ledger.Comparison
 	return c, s.fails("the answer to Seal")
 }
 
-func (s *sealScript) seal(stream string, from, to int64, result ledger.SealResult) {
+func (s *sealScript) seal(stream string, from, to int64, result findings.SealResult) {
 	list := s.windows[stream]
 	i, found := slices.BinarySearchFunc(list, from, func(w sealedWindow, from int64) int { return int(w.from - from) })
 	if !found {
@@ -304,7 +305,7 @@ func (s *sealScript) follow(t *testing.T, rate int) (end func()) {
 	return s.start(t, seals)
 }
 
-func (s *sealScript) followHistory(t *testing.T) {
+func (s *sealScript) followTransactions(t *testing.T) {
 	t.Helper()
 	seals := s.seals(100_000)
 	seals.AddTransactions(s, s, s, s)
@@ -497,7 +498,7 @@ func TestTheSnapshotHasTheFirstTurn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			scriptedSeals(t, 1000, func(t *testing.T, s *sealScript, wait func(time.Duration)) {
-				s.snapshot, s.entries = &ledger.Window{To: 100, Full: true}, 300
+				s.snapshot, s.entries = &findings.Window{To: 100, Full: true}, 300
 				c.script(s)
 				s.follow(t, 100)
 				wait(8 * time.Second)
@@ -516,7 +517,7 @@ func TestTheSnapshotHasTheFirstTurn(t *testing.T) {
 func TestTheHistoryIsSealedInItsOrder(t *testing.T) {
 	scriptedSeals(t, 0, func(t *testing.T, s *sealScript, wait func(time.Duration)) {
 		s.standing = ledger.HistoryPosition{ShownTo: 1500, ReadAfter: 1500, LastSeq: 3300}
-		s.followHistory(t)
+		s.followTransactions(t)
 		wait(time.Minute)
 		require.Empty(t, s.of("transactions"))
 		require.Empty(t, s.reads)
@@ -530,7 +531,7 @@ func TestTheHistoryIsSealedInItsOrder(t *testing.T) {
 func TestAServiceThatIsBehindIsWaitedFor(t *testing.T) {
 	scriptedSeals(t, 0, func(t *testing.T, s *sealScript, wait func(time.Duration)) {
 		s.standing, s.behind = ledger.HistoryPosition{ShownTo: 1000, LastSeq: 1000}, true
-		s.followHistory(t)
+		s.followTransactions(t)
 		wait(time.Minute + longestOpen)
 		require.Empty(t, s.of("transactions"))
 		s.behind = false

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
 )
@@ -20,11 +21,11 @@ type updateSeals struct {
 	sealer   Sealer
 }
 
-func (u *updateSeals) window(ctx context.Context) (*ledger.Window, error) {
-	return u.database.NextWindow(ctx, ledger.SealedUpdates, windowSize, u.again, u.known)
+func (u *updateSeals) window(ctx context.Context) (*findings.Window, error) {
+	return u.database.NextWindow(ctx, findings.SealedUpdates, windowSize, u.again, u.known)
 }
 
-func (u *updateSeals) seal(ctx context.Context, w ledger.Window) (Sealing, bool, error) {
+func (u *updateSeals) seal(ctx context.Context, w findings.Window) (Sealing, bool, error) {
 	pruned, err := ingest.AskPruned(ctx, u.source)
 	if err != nil {
 		return Sealing{}, false, err
@@ -33,18 +34,18 @@ func (u *updateSeals) seal(ctx context.Context, w ledger.Window) (Sealing, bool,
 		if !w.Again {
 			w.To = min(w.To, int64(pruned))
 		}
-		return u.notShown(ctx, u.sealer, ledger.SealedUpdates, w)
+		return u.notShown(ctx, u.sealer, findings.SealedUpdates, w)
 	}
 	page, err := u.read(ctx, w)
 	if err != nil {
 		return Sealing{}, false, err
 	}
 	c, err := u.sealer.SealUpdates(ctx, page)
-	return Sealing{Stream: ledger.SealedUpdates, From: int64(page.From), To: int64(page.To), Shown: true, Comparison: c}, err == nil, err
+	return Sealing{Stream: findings.SealedUpdates, From: int64(page.From), To: int64(page.To), Shown: true, Comparison: c}, err == nil, err
 }
 
 // read reads a window as one page. A window that was not sealed before may end sooner, at windowSize updates or windowBytes.
-func (u *updateSeals) read(ctx context.Context, w ledger.Window) (ledger.Page, error) {
+func (u *updateSeals) read(ctx context.Context, w findings.Window) (ledger.Page, error) {
 	whole := ledger.Page{From: ledger.Offset(w.From), To: ledger.Offset(w.From)}
 	for to := ledger.Offset(w.To); whole.To < to; {
 		u.pace(ctx)
@@ -65,7 +66,7 @@ func (u *updateSeals) read(ctx context.Context, w ledger.Window) (ledger.Page, e
 }
 
 // notShown seals a window that the source does not show any more.
-func (s *Seals) notShown(ctx context.Context, sealer Sealer, stream string, w ledger.Window) (Sealing, bool, error) {
+func (s *Seals) notShown(ctx context.Context, sealer Sealer, stream string, w findings.Window) (Sealing, bool, error) {
 	s.pace(ctx)
 	s.spent(windowSize) // the database has to read as much
 	err := sealer.SealNotShown(ctx, stream, w.From, w.To)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
 )
@@ -80,9 +81,9 @@ func (u *Updates) carried(ctx context.Context) error {
 		again = true
 		return err
 	}
-	stored := func(each func(string, ledger.Difference) error) error { return u.Database.CarriedAt(ctx, at, each) }
+	stored := func(each func(string, findings.Difference) error) error { return u.Database.CarriedAt(ctx, at, each) }
 	var surplus []string
-	err = extras(read, stored, func(key string, d ledger.Difference) error {
+	err = extras(read, stored, func(key string, d findings.Difference) error {
 		surplus = append(surplus, key)
 		return u.Found(d)
 	})
@@ -93,10 +94,10 @@ func (u *Updates) carried(ctx context.Context) error {
 		return fmt.Errorf("repair: %w", err)
 	}
 	u.result.Repaired++
-	return extras(read, stored, func(_ string, d ledger.Difference) error { return u.remains(ctx, d) })
+	return extras(read, stored, func(_ string, d findings.Difference) error { return u.remains(ctx, d) })
 }
 
-func ignore(ledger.Difference) error { return nil }
+func ignore(findings.Difference) error { return nil }
 
 // active compares the active set with a snapshot. The active set follows from the facts, so a difference comes from facts that were
 // not read again: a repair reads these.
@@ -124,7 +125,7 @@ func (u *Updates) active(ctx context.Context) error {
 	u.result.ActiveAt = at
 	var doubtful suspects
 	differs := false
-	err = u.compareActive(ctx, at, first, func(d ledger.Difference) error {
+	err = u.compareActive(ctx, at, first, func(d findings.Difference) error {
 		differs = true
 		doubtful.add(d.Offset)
 		return u.Found(d)
@@ -139,7 +140,7 @@ func (u *Updates) active(ctx context.Context) error {
 		return err
 	}
 	before := u.result.Remaining
-	err = u.compareActive(ctx, at, nil, func(d ledger.Difference) error { return u.remains(ctx, d) })
+	err = u.compareActive(ctx, at, nil, func(d findings.Difference) error { return u.remains(ctx, d) })
 	if u.result.Remaining > before {
 		u.note("what made the active set differ lies in updates that were not read again: run `indexer verify --all --repair`")
 	}
@@ -159,12 +160,12 @@ func (u *Updates) compareActive(ctx context.Context, at ledger.Offset, first *le
 		again, first = true, nil
 		return err
 	}
-	stored := func(each func(string, ledger.Difference) error) error { return u.Database.ActiveAt(ctx, at, each) }
-	return extras(read, stored, func(_ string, d ledger.Difference) error { return found(d) })
+	stored := func(each func(string, findings.Difference) error) error { return u.Database.ActiveAt(ctx, at, each) }
+	return extras(read, stored, func(_ string, d findings.Difference) error { return found(d) })
 }
 
 // remains counts a difference that a repair has left.
-func (u *Updates) remains(ctx context.Context, d ledger.Difference) error {
+func (u *Updates) remains(ctx context.Context, d findings.Difference) error {
 	u.result.Remaining++
 	u.Logger.WarnContext(ctx, "still different after it was repaired", "difference", d.String())
 	return nil

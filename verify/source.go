@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
 )
@@ -38,7 +39,7 @@ func (s *inRanges) ReadUpdates(ctx context.Context, after, to ledger.Offset) (le
 }
 
 // Found is called for each difference. If it returns an error, the comparison ends with that error.
-type Found = func(ledger.Difference) error
+type Found = func(findings.Difference) error
 
 // UpdateDatabase is the stored updates and what follows from them. Its methods only read.
 type UpdateDatabase interface {
@@ -64,7 +65,7 @@ type UpdateDatabase interface {
 	CompareActive(ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry, met func(key string), found Found) error
 	// ActiveAt calls each with the keys of all that is stored as active at an offset, in no order, and with the difference that
 	// such a row is if the participant has no entry for it.
-	ActiveAt(ctx context.Context, at ledger.Offset, each func(key string, extra ledger.Difference) error) error
+	ActiveAt(ctx context.Context, at ledger.Offset, each func(key string, extra findings.Difference) error) error
 
 	// FinishedSnapshot returns the carried snapshot; nil: indexing began without one.
 	FinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error)
@@ -77,7 +78,7 @@ type UpdateDatabase interface {
 	CompareLookup(ctx context.Context, contract ledger.Contract, found Found) error
 
 	// CarriedAt is ActiveAt of the carried rows.
-	CarriedAt(ctx context.Context, at ledger.Offset, each func(key string, extra ledger.Difference) error) error
+	CarriedAt(ctx context.Context, at ledger.Offset, each func(key string, extra findings.Difference) error) error
 }
 
 // UpdateRepairer writes again what differs. Each call is one transaction, while which nobody else writes the stream. Every

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"ledgerindexer/ledger"
+	"ledgerindexer/findings"
 )
 
 // tallyBuckets is the number of buckets for the keys of a set.
@@ -91,15 +91,15 @@ func (u *unmet) meet(key string) {
 
 // end is called when the source was read to its end. stored tells the key of each row that is stored; found is told those in the
 // buckets at hand that were not met.
-func (u *unmet) end(stored func(each func(key string, extra ledger.Difference) error) error, found func(key string, extra ledger.Difference) error) error {
+func (u *unmet) end(stored func(each func(key string, extra findings.Difference) error) error, found func(key string, extra findings.Difference) error) error {
 	if u.keys != nil {
 		rest := *u.keys
-		if err := stored(func(key string, _ ledger.Difference) error { rest.subtract(key); return nil }); err != nil {
+		if err := stored(func(key string, _ findings.Difference) error { rest.subtract(key); return nil }); err != nil {
 			return err
 		}
 		u.keys, u.groups = nil, rest.odd()
 	} else {
-		err := stored(func(key string, extra ledger.Difference) error {
+		err := stored(func(key string, extra findings.Difference) error {
 			if i, low, high := hashOf(key); u.groups[0][i] && !u.met[[2]uint64{low, high}] {
 				return found(key, extra)
 			}
@@ -117,8 +117,8 @@ func (u *unmet) end(stored func(each func(key string, extra ledger.Difference) e
 // extras finds the stored rows without a counterpart in the source. read reads the source and calls met with the key of each entry
 // that is stored; stored reads what is stored.
 func extras(
-	read func(met func(key string)) error, stored func(each func(key string, extra ledger.Difference) error) error,
-	found func(key string, extra ledger.Difference) error,
+	read func(met func(key string)) error, stored func(each func(key string, extra findings.Difference) error) error,
+	found func(key string, extra findings.Difference) error,
 ) error {
 	for u := newUnmet(); !u.done(); {
 		if err := read(u.meet); err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/ledger"
+	"ledgerindexer/findings"
 )
 
 func TestExtrasAreFound(t *testing.T) {
@@ -37,15 +37,15 @@ func TestExtrasAreFound(t *testing.T) {
 				}
 				return nil
 			},
-			func(each func(string, ledger.Difference) error) error {
+			func(each func(string, findings.Difference) error) error {
 				for _, key := range stored {
-					if err := each(key, ledger.Difference{Row: key}); err != nil {
+					if err := each(key, findings.Difference{Row: key}); err != nil {
 						return err
 					}
 				}
 				return nil
 			},
-			func(key string, d ledger.Difference) error {
+			func(key string, d findings.Difference) error {
 				require.Equal(t, key, d.Row)
 				got = append(got, key)
 				return nil
@@ -62,8 +62,8 @@ func TestExtrasEndWithAnError(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("failed")
 	nothing := func(func(string)) error { return nil }
-	one := func(each func(string, ledger.Difference) error) error { return each("a", ledger.Difference{}) }
-	found := func(string, ledger.Difference) error { return failed }
+	one := func(each func(string, findings.Difference) error) error { return each("a", findings.Difference{}) }
+	found := func(string, findings.Difference) error { return failed }
 	require.ErrorIs(t, extras(nothing, one, found), failed)
 	require.ErrorIs(t, extras(func(func(string)) error { return failed }, one, found), failed)
 	require.NoError(t, extras(func(met func(string)) error { met("a"); return nil }, one, found))

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
 )
@@ -165,7 +166,7 @@ func (u *Updates) coverage(ctx context.Context) (holes []ledger.Range, certain b
 
 // compared compares, repairs what differs, and compares again.
 func (u *Updates) compared(ctx context.Context, compare func(Found) error, repair func() error) (differences int64, err error) {
-	err = compare(func(d ledger.Difference) error {
+	err = compare(func(d findings.Difference) error {
 		differences++
 		return u.Found(d)
 	})
@@ -181,8 +182,8 @@ func (u *Updates) repaired(ctx context.Context, compare func(Found) error, repai
 		return fmt.Errorf("repair: %w", err)
 	}
 	u.result.Repaired++
-	return compare(func(d ledger.Difference) error {
-		if d.Relation == "coverage" && d.Kind == ledger.Missing {
+	return compare(func(d findings.Difference) error {
+		if d.Relation == "coverage" && d.Kind == findings.Missing {
 			return nil
 		}
 		return u.remains(ctx, d)
@@ -319,12 +320,12 @@ func (u *Updates) derived(ctx context.Context) error {
 	var doubtful suspects
 	var beyond ledger.Offset // the lowest of the updates beyond the watermark that can't be read again
 	differences, named, remnants := 0, false, false
-	err := compare(func(d ledger.Difference) error {
+	err := compare(func(d findings.Difference) error {
 		differences++
 		remnants = remnants || u.pruned > u.result.Bounds.Floor && remnant(d)
 		name := d.Relation == "templates" || d.Relation == "synchronizers" || d.Relation == "party_lists"
 		switch {
-		case name && d.Kind != ledger.Extra, d.Relation == "updates" && d.Kind == ledger.Missing:
+		case name && d.Kind != findings.Extra, d.Relation == "updates" && d.Kind == findings.Missing:
 			named = named || name
 			doubtful.add(d.Offset)
 		case d.Relation == "updates" && d.Offset > u.result.Bounds.Watermark && d.Offset <= u.pruned && (beyond == 0 || d.Offset < beyond):
@@ -361,12 +362,12 @@ func (u *Updates) derived(ctx context.Context) error {
 }
 
 // remnant reports whether a difference in a derived table may mean that facts are lost.
-func remnant(d ledger.Difference) bool {
+func remnant(d findings.Difference) bool {
 	switch d.Relation {
 	case "lifetimes", "active_contracts":
-		return d.Kind == ledger.Extra
+		return d.Kind == findings.Extra
 	case "lookups":
-		return d.Kind == ledger.Missing
+		return d.Kind == findings.Missing
 	}
 	return false
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
@@ -45,7 +46,7 @@ type scripted struct {
 	incurable   bool
 	tooSlow     bool          // repairs take longer than they may
 	forked      ledger.Offset // after it the participant has another history; 0: it has the one that is stored
-	derived     []ledger.Difference
+	derived     []findings.Difference
 	calls       []string
 	readOffsets map[ledger.Offset]int
 }
@@ -137,7 +138,7 @@ func (s *scripted) FilledBelow(context.Context) ([]ledger.Range, error) { return
 
 func (s *scripted) CompareCoverage(_ context.Context, _ *ledger.Offset, found Found) ([]ledger.Range, error) {
 	for range s.holes {
-		if err := found(ledger.Difference{Kind: ledger.Missing, Relation: "coverage", Derived: true}); err != nil {
+		if err := found(findings.Difference{Kind: findings.Missing, Relation: "coverage", Derived: true}); err != nil {
 			return nil, err
 		}
 	}
@@ -147,12 +148,12 @@ func (s *scripted) CompareCoverage(_ context.Context, _ *ledger.Offset, found Fo
 func (s *scripted) Compare(_ context.Context, page ledger.Page, found Found) error {
 	for at := page.From + 1; at <= page.To; at++ {
 		if s.forked > 0 && at > s.forked {
-			if err := found(ledger.Difference{Kind: ledger.Altered, Relation: "updates", Offset: at, Column: "record_time", Stored: new(string)}); err != nil {
+			if err := found(findings.Difference{Kind: findings.Altered, Relation: "updates", Offset: at, Column: "record_time", Stored: new(string)}); err != nil {
 				return err
 			}
 		}
 		if s.badOffsets[at] {
-			if err := found(ledger.Difference{Kind: ledger.Missing, Relation: "updates", Offset: at}); err != nil {
+			if err := found(findings.Difference{Kind: findings.Missing, Relation: "updates", Offset: at}); err != nil {
 				return err
 			}
 		}
@@ -168,7 +169,7 @@ func (s *scripted) CompareDerived(_ context.Context, step func(string), found Fo
 		}
 	}
 	if s.badDerived {
-		return found(ledger.Difference{Kind: ledger.Extra, Relation: "lifetimes", Derived: true})
+		return found(findings.Difference{Kind: findings.Extra, Relation: "lifetimes", Derived: true})
 	}
 	return nil
 }
@@ -177,19 +178,19 @@ func (s *scripted) CompareActive(_ context.Context, _ ledger.Offset, _ []ledger.
 	for _, key := range s.active {
 		if key[0] != '!' {
 			met(key)
-		} else if err := found(ledger.Difference{Kind: ledger.Missing, Relation: "active_contracts", Offset: 15, Row: key}); err != nil {
+		} else if err := found(findings.Difference{Kind: findings.Missing, Relation: "active_contracts", Offset: 15, Row: key}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *scripted) ActiveAt(_ context.Context, _ ledger.Offset, each func(string, ledger.Difference) error) error {
+func (s *scripted) ActiveAt(_ context.Context, _ ledger.Offset, each func(string, findings.Difference) error) error {
 	for _, key := range slices.Concat(s.active, s.extra) {
 		if key[0] == '!' {
 			continue
 		}
-		if err := each(key, ledger.Difference{Kind: ledger.Extra, Relation: "active_contracts", Offset: 7, Row: key}); err != nil {
+		if err := each(key, findings.Difference{Kind: findings.Extra, Relation: "active_contracts", Offset: 7, Row: key}); err != nil {
 			return err
 		}
 	}
@@ -206,7 +207,7 @@ func (s *scripted) CompareCarried(_ context.Context, at ledger.Offset, before in
 	return nil
 }
 
-func (s *scripted) CarriedAt(context.Context, ledger.Offset, func(string, ledger.Difference) error) error {
+func (s *scripted) CarriedAt(context.Context, ledger.Offset, func(string, findings.Difference) error) error {
 	return nil
 }
 
@@ -264,7 +265,7 @@ func (s *scripted) run(t *testing.T, repair bool, selection Selection) (UpdatesR
 	var found []string
 	u := Updates{
 		Source: s, Database: s, Scope: ledger.Scope{Reassignments: true}, Selection: selection, Progress: func(Progress) {}, Logger: slog.New(slog.DiscardHandler),
-		Found: func(d ledger.Difference) error {
+		Found: func(d findings.Difference) error {
 			found = append(found, fmt.Sprint(d.Relation, " ", d.Offset))
 			return nil
 		},
@@ -538,9 +539,9 @@ func TestWhatIsSuspectIsReadAgain(t *testing.T) {
 	t.Parallel()
 	s := newScripted()
 	for _, at := range []ledger.Offset{40, 22, 41, 42} {
-		s.derived = append(s.derived, ledger.Difference{Kind: ledger.Missing, Relation: "updates", Offset: at, Derived: true})
+		s.derived = append(s.derived, findings.Difference{Kind: findings.Missing, Relation: "updates", Offset: at, Derived: true})
 	}
-	s.derived = append(s.derived, ledger.Difference{Kind: ledger.Altered, Relation: "templates", Column: "module_name", Offset: 70, Derived: true})
+	s.derived = append(s.derived, findings.Difference{Kind: findings.Altered, Relation: "templates", Column: "module_name", Offset: 70, Derived: true})
 	for _, at := range []ledger.Offset{22, 40, 41, 42, 70} {
 		s.badOffsets[at] = true
 	}
@@ -563,7 +564,7 @@ func TestWhatCannotBeReadAgainIsNotRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // it waits for the watermark
 		s := newScripted()
 		s.pruned, s.end = 105, 200
-		s.derived = []ledger.Difference{{Kind: ledger.Extra, Relation: "updates", Offset: 103, Derived: true}}
+		s.derived = []findings.Difference{{Kind: findings.Extra, Relation: "updates", Offset: 103, Derived: true}}
 		_, _, err := s.run(t, true, Selection{Sample: 3})
 		requireProblem(t, err, "offset 103", "pruned its ledger up to offset 105")
 		require.Empty(t, s.calls)

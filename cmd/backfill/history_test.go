@@ -26,6 +26,7 @@ func floors(t *testing.T, environ map[string]string) (floors string) {
 
 // History is filled in below a snapshot in pieces, and then whole.
 func TestFillsInHistory(t *testing.T) {
+	t.Parallel()
 	l, environ := world(t, sandbox.ServerOptions{})
 	end := l.End()
 	code, _, stderr := command(t, t.Context(), environ, "history")
@@ -56,6 +57,7 @@ func TestFillsInHistory(t *testing.T) {
 
 // With a snapshot at its lower end, history tells from there on what was active.
 func TestFillsInHistoryFromASnapshotOn(t *testing.T) {
+	t.Parallel()
 	l, environ := world(t, sandbox.ServerOptions{})
 	code, _, stderr := command(t, t.Context(), environ)
 	require.Equal(t, config.ExitDone, code, stderr)
@@ -84,6 +86,7 @@ func TestFillsInHistoryFromASnapshotOn(t *testing.T) {
 
 // Where the participant is pruned, history begins there; asking for more says what to do.
 func TestHistoryOfAPrunedParticipant(t *testing.T) {
+	t.Parallel()
 	l, environ := world(t, sandbox.ServerOptions{})
 	code, _, stderr := command(t, t.Context(), environ)
 	require.Equal(t, config.ExitDone, code, stderr)
@@ -100,6 +103,7 @@ func TestHistoryOfAPrunedParticipant(t *testing.T) {
 
 // Another scope than the database's is refused.
 func TestHistoryOfAnotherScope(t *testing.T) {
+	t.Parallel()
 	_, environ := world(t, sandbox.ServerOptions{})
 	code, _, stderr := command(t, t.Context(), environ)
 	require.Equal(t, config.ExitDone, code, stderr)
@@ -110,6 +114,7 @@ func TestHistoryOfAnotherScope(t *testing.T) {
 
 // Stopped in the middle it says so, and the next run goes on.
 func TestHistoryStoppedInTheMiddle(t *testing.T) {
+	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var pages atomic.Int32

@@ -20,6 +20,7 @@ import (
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/internal/version"
 	"ledgerindexer/sandbox"
+	"ledgerindexer/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(throwaway.Tests(m)) }
@@ -27,14 +28,23 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(throwaway.Tests(m)) }
 // command runs the command with these variables and returns its exit code and what it printed.
 func command(t *testing.T, ctx context.Context, environ map[string]string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	var list []string
+	list := []string{"GOMEMLIMIT=off"} // the tests' process runs several commands at a time
 	for name, value := range environ {
-		t.Setenv(name, value)
 		list = append(list, name+"="+value)
 	}
 	var out, errs bytes.Buffer
 	code = run(ctx, args, list, &out, &errs)
 	return code, out.String(), errs.String()
+}
+
+func migrate(ctx context.Context, url string) error {
+	db, err := store.Open(store.Config{URL: url})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = db.Migrate(ctx)
+	return err
 }
 
 // world is a participant with some contracts, and a database.
@@ -44,7 +54,7 @@ func world(t *testing.T, options sandbox.ServerOptions) (l *sandbox.Ledger, envi
 	l.Grow(200)
 	server := httptest.NewServer(sandbox.NewServer(l, options))
 	t.Cleanup(server.Close)
-	return l, map[string]string{"INDEXER_DATABASE_URL": throwaway.Database(t), "INDEXER_LEDGER_URL": server.URL}
+	return l, map[string]string{"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate), "INDEXER_LEDGER_URL": server.URL}
 }
 
 func entriesStored(t *testing.T, environ map[string]string) (entries int64, finished bool) {
@@ -57,6 +67,7 @@ func entriesStored(t *testing.T, environ map[string]string) (entries int64, fini
 }
 
 func TestUsageErrors(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		environ map[string]string
 		args    []string
@@ -84,6 +95,7 @@ func TestUsageErrors(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
+	t.Parallel()
 	code, stdout, stderr := command(t, t.Context(), nil, "--help")
 	require.Equal(t, config.ExitDone, code)
 	require.Contains(t, stdout, "Usage: backfill")
@@ -100,6 +112,7 @@ func TestHelp(t *testing.T) {
 
 // Each variable that a flag names is a setting, and so are the indexer's: the two share an environment.
 func TestEveryVariableIsKnown(t *testing.T) {
+	t.Parallel()
 	parser, err := kong.New(&grammar{}, kong.DefaultEnvars("INDEXER"))
 	require.NoError(t, err)
 	names := []string{"INDEXER_LISTEN", "INDEXER_START", "INDEXER_MIGRATE", "INDEXER_UNTIL_CURRENT"}
@@ -118,7 +131,9 @@ func TestEveryVariableIsKnown(t *testing.T) {
 }
 
 func TestSeedsADatabase(t *testing.T) {
+	t.Parallel()
 	l, environ := world(t, sandbox.ServerOptions{})
+	environ["INDEXER_DATABASE_URL"] = throwaway.Database(t)
 	environ["INDEXER_LISTEN"] = "0.0.0.0:8080" // the indexer's
 	code, stdout, stderr := command(t, t.Context(), environ)
 	require.Equal(t, config.ExitDone, code, stderr)
@@ -143,6 +158,7 @@ func TestSeedsADatabase(t *testing.T) {
 }
 
 func TestAProblemSaysWhatToDo(t *testing.T) {
+	t.Parallel()
 	l, environ := world(t, sandbox.ServerOptions{})
 	code, stdout, stderr := command(t, t.Context(), environ, "--at-offset", fmt.Sprint(l.End()+1))
 	require.Equal(t, config.ExitProblem, code)
@@ -152,6 +168,7 @@ func TestAProblemSaysWhatToDo(t *testing.T) {
 
 // Stopped in the middle it says so, and the next run goes on.
 func TestStoppedInTheMiddle(t *testing.T) {
+	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var pages atomic.Int32
@@ -184,6 +201,7 @@ func TestStoppedInTheMiddle(t *testing.T) {
 
 // What is set for the database changes nothing.
 func TestBackfillWithStrangeSettings(t *testing.T) {
+	t.Parallel()
 	l, environ := world(t, sandbox.ServerOptions{})
 	database, usual := throwaway.Strange(t)
 	environ["INDEXER_DATABASE_URL"] = database
@@ -191,7 +209,7 @@ func TestBackfillWithStrangeSettings(t *testing.T) {
 	require.Equal(t, config.ExitDone, code, stderr)
 	code, _, stderr = command(t, t.Context(), environ, "history")
 	require.Equal(t, config.ExitDone, code, stderr)
-	rows, err := usual.Query(t.Context(), "SELECT to_jsonb(r) FROM ledger.created_events r")
+	rows, err := usual.Query(t.Context(), "SELECT row_to_json(r) FROM ledger.created_events r")
 	require.NoError(t, err)
 	texts, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
 	require.NoError(t, err)
@@ -208,6 +226,7 @@ func TestBackfillWithStrangeSettings(t *testing.T) {
 
 // A log that programs read ends with a line as the others are, whatever is backfilled.
 func TestLastWordsInTheLog(t *testing.T) {
+	t.Parallel()
 	_, environ := world(t, sandbox.ServerOptions{})
 	environ["INDEXER_LOG_FORMAT"], environ["INDEXER_LOG_LEVEL"] = "json", "error"
 	for _, args := range [][]string{{"history"}, {"--at-offset=99999999"}} {
@@ -224,6 +243,7 @@ func TestLastWordsInTheLog(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
+	t.Parallel()
 	build, err := version.Read()
 	require.NoError(t, err)
 	code, stdout, stderr := command(t, t.Context(), nil, "--version")

@@ -91,7 +91,7 @@ func givenFlags(parsed *kong.Context, program any) (args []string, err error) {
 	}
 	seen := map[string]bool{}
 	for _, path := range parsed.Path {
-		if path.Flag == nil || !taken[path.Flag.Name] || seen[path.Flag.Name] {
+		if path.Flag == nil || path.Resolved || !taken[path.Flag.Name] || seen[path.Flag.Name] {
 			continue
 		}
 		seen[path.Flag.Name] = true

@@ -18,6 +18,7 @@ import (
 )
 
 func TestCheck(t *testing.T) {
+	t.Parallel()
 	l := grown(30)
 	authority := sandbox.NewAuthority(sandbox.AuthorityOptions{ParticipantID: l.ParticipantID()})
 	authority.SetUser(sandbox.User{ID: "indexer", Rights: []sandbox.Right{sandbox.CanReadAs("al ice"), sandbox.CanReadAs("bob")}})
@@ -61,6 +62,7 @@ func TestCheck(t *testing.T) {
 
 // What is written late can be seen to be late, by everything that starts.
 func TestATokenThatIsNotThereYet(t *testing.T) {
+	t.Parallel()
 	missing := "--ledger-token-file=" + filepath.Join(t.TempDir(), "token")
 	for _, args := range [][]string{{"run", "--listen="}, {"check"}, {"packages", "list"}} {
 		args = append(args, missing, "--ledger-url=http://127.0.0.1:1")
@@ -76,6 +78,7 @@ func TestATokenThatIsNotThereYet(t *testing.T) {
 
 // A flag whose value begins with a dash can be pasted too.
 func TestPartiesThatBeginWithADash(t *testing.T) {
+	t.Parallel()
 	code, stdout, stderr := command(t, nil, "check", "--parties=-a::1220", "--ledger-url", participantOf(t, grown(5), sandbox.ServerOptions{}),
 		"--database-url", throwaway.Database(t), "--json")
 	require.Equal(t, config.ExitDone, code, stderr)
@@ -87,6 +90,7 @@ func TestPartiesThatBeginWithADash(t *testing.T) {
 
 // The check takes every flag of run, with the same values and defaults, so that the flags of a daemon can be put behind it.
 func TestCheckTakesTheFlagsOfRun(t *testing.T) {
+	t.Parallel()
 	parser, err := kong.New(&grammar{}, kong.DefaultEnvars("INDEXER"))
 	require.NoError(t, err)
 	flags := func(command string) map[string]*kong.Flag {
@@ -115,6 +119,7 @@ func TestCheckTakesTheFlagsOfRun(t *testing.T) {
 
 // Each command that is proposed has the flags that it takes.
 func TestCheckWithTheFlagsOfADaemon(t *testing.T) {
+	t.Parallel()
 	l := grown(60)
 	require.NoError(t, l.Prune(l.End()/2))
 	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Database(t)}
@@ -137,6 +142,7 @@ func TestCheckWithTheFlagsOfADaemon(t *testing.T) {
 
 // Nothing is required, and what can't be used is a finding rather than a wrong usage.
 func TestCheckTakesWhatItGets(t *testing.T) {
+	t.Parallel()
 	code, stdout, stderr := command(t, nil, "check")
 	require.Equal(t, config.ExitProblem, code, "there is nothing to read")
 	require.Equal(t, 3, strings.Count(stdout, "not configured"))

@@ -92,6 +92,7 @@ func has(rows []sandbox.Row, column string, value any) bool {
 }
 
 func TestContract(t *testing.T) {
+	t.Parallel()
 	l := grown(300)
 	environ, truth := indexed(t, l, sandbox.ServerOptions{}, nil)
 	idOf := func(row sandbox.Row) string { return row["contract_id"].(string) }
@@ -166,6 +167,7 @@ func TestContract(t *testing.T) {
 
 // Parties that are not given are those of the database.
 func TestContractAsksAsThePartiesOfTheDatabase(t *testing.T) {
+	t.Parallel()
 	l := grown(200)
 	party := l.Parties()[0]
 	environ, _ := indexed(t, l, sandbox.ServerOptions{}, map[string]string{"INDEXER_PARTIES": party})
@@ -185,6 +187,7 @@ func TestContractAsksAsThePartiesOfTheDatabase(t *testing.T) {
 
 // A ledger that can't answer is part of the report, and of the exit code.
 func TestContractWhenTheLedgerFails(t *testing.T) {
+	t.Parallel()
 	l := grown(50)
 	environ, truth := indexed(t, l, sandbox.ServerOptions{}, nil)
 	id := truth["active_contracts"][0]["contract_id"].(string)
@@ -250,6 +253,7 @@ func grownFrom(seed uint64, updates int) *sandbox.Ledger {
 }
 
 func TestContractInADatabaseWithoutIt(t *testing.T) {
+	t.Parallel()
 	l := grown(50)
 	truth := l.Truth(sandbox.Scope{}, l.End())
 	id := truth["active_contracts"][0]["contract_id"].(string)
@@ -273,6 +277,7 @@ func TestContractInADatabaseWithoutIt(t *testing.T) {
 
 // What was archived and never created here was asked for by the daemon.
 func TestContractThatWasLookedUp(t *testing.T) {
+	t.Parallel()
 	l := grown(200)
 	environ, _ := indexed(t, l, sandbox.ServerOptions{}, map[string]string{"INDEXER_START": "150"})
 	stdout := ""
@@ -304,6 +309,7 @@ func connectedRows(t *testing.T, environ map[string]string, query string) (list 
 
 // Whatever the id, it is asked for and printed, and does nothing to a terminal.
 func TestContractWithAStrangeID(t *testing.T) {
+	t.Parallel()
 	l := grown(20)
 	environ, _ := indexed(t, l, sandbox.ServerOptions{}, nil)
 	for _, id := range []string{"x", "'; DROP TABLE x; --", `"}`, "\x1b[2J\u009b\u202e", "a\tb\nc", "\x00", "--x", "é\\", "\ufffd", strings.Repeat("0", 1<<20)} {
@@ -329,6 +335,7 @@ func TestContractWithAStrangeID(t *testing.T) {
 
 // What the ledger says of a contract does nothing to a terminal either.
 func TestContractWithStrangeText(t *testing.T) {
+	t.Parallel()
 	l := grown(50)
 	strange := func(e sandbox.Element) []byte {
 		raw := bytes.ReplaceAll(e.Raw, []byte(`"packageName":"`), []byte(`"packageName":"\u001b[2J`+"\u009b\u202e\u00e9"))

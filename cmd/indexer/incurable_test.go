@@ -73,6 +73,7 @@ func lastShown(t *testing.T, l *sandbox.Ledger) (text string) {
 
 // What is said to do about a participant that is pruned beyond the checkpoint works.
 func TestPrunedBelowTheCheckpoint(t *testing.T) {
+	t.Parallel()
 	l, environ := followed(t, sandbox.ServerOptions{})
 	watermark := l.End()
 	l.Grow(100)
@@ -81,7 +82,7 @@ func TestPrunedBelowTheCheckpoint(t *testing.T) {
 	stops(t, environ, fmt.Sprintf("the participant is pruned up to offset %d, and updates after offset %d are needed", pruned, watermark),
 		"re-seed an empty database with `backfill`")
 
-	environ["INDEXER_DATABASE_URL"] = throwaway.Database(t)
+	environ["INDEXER_DATABASE_URL"] = throwaway.Migrated(t, migrate)
 	_, err := app.RunBackfill(t.Context(), app.Backfill{
 		Database: config.Database{DatabaseURL: environ["INDEXER_DATABASE_URL"]}, Ledger: config.Ledger{LedgerURL: environ["INDEXER_LEDGER_URL"]},
 		Scope: config.Scope{Shape: "acs-delta", Reassignments: true, Topology: true},
@@ -95,6 +96,7 @@ func TestPrunedBelowTheCheckpoint(t *testing.T) {
 
 // A participant that was restored from a backup and has gone on with another history, and the way out of it.
 func TestRestoredFromABackup(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ backup, since int }{"and grown past the checkpoint": {60, 100}, "and not come so far": {50, 5}} {
 		t.Run(name, func(t *testing.T) {
 			l, environ := followed(t, sandbox.ServerOptions{})
@@ -118,6 +120,7 @@ func TestRestoredFromABackup(t *testing.T) {
 }
 
 func TestAnotherParticipantBehindTheURL(t *testing.T) {
+	t.Parallel()
 	l, environ := followed(t, sandbox.ServerOptions{})
 	other := sandbox.NewLedger(sandbox.Options{Seed: 6})
 	other.Grow(300)
@@ -128,6 +131,7 @@ func TestAnotherParticipantBehindTheURL(t *testing.T) {
 
 // One that does not say who it is is told by its history.
 func TestAnotherParticipantThatDoesNotSayWhoItIs(t *testing.T) {
+	t.Parallel()
 	l, environ := followed(t, sandbox.ServerOptions{StrictInterface: true})
 	last := lastShown(t, l)
 	other := sandbox.NewLedger(sandbox.Options{Seed: 6})
@@ -137,6 +141,7 @@ func TestAnotherParticipantThatDoesNotSayWhoItIs(t *testing.T) {
 }
 
 func TestMissingRights(t *testing.T) {
+	t.Parallel()
 	l, environ := followed(t, sandbox.ServerOptions{})
 	authority := sandbox.NewAuthority(sandbox.AuthorityOptions{ParticipantID: l.ParticipantID()})
 	authority.SetUser(sandbox.User{ID: "reader", Rights: []sandbox.Right{sandbox.CanReadAs(l.Parties()[0])}})
@@ -149,6 +154,7 @@ func TestMissingRights(t *testing.T) {
 }
 
 func TestSchemaNewerThanTheProgram(t *testing.T) {
+	t.Parallel()
 	_, environ := followed(t, sandbox.ServerOptions{})
 	_, err := connect(t, environ["INDEXER_DATABASE_URL"]).Exec(t.Context(), "INSERT INTO indexer.schema_version (version_id, is_applied) VALUES (99999, true)")
 	require.NoError(t, err)
@@ -156,6 +162,7 @@ func TestSchemaNewerThanTheProgram(t *testing.T) {
 }
 
 func TestScopeChangedSinceTheCheckpoint(t *testing.T) {
+	t.Parallel()
 	l, environ := followed(t, sandbox.ServerOptions{})
 	environ["INDEXER_BLOBS"] = "true"
 	stops(t, environ, fmt.Sprintf("complete up to offset %d, but this run is configured for", l.End()),
@@ -165,6 +172,7 @@ func TestScopeChangedSinceTheCheckpoint(t *testing.T) {
 }
 
 func TestHistoryOfAnotherNetwork(t *testing.T) {
+	t.Parallel()
 	scanOf := func(l *sandbox.Ledger) string {
 		server := httptest.NewServer(sandbox.NewScan(l, sandbox.ScanOptions{}))
 		t.Cleanup(server.Close)

@@ -129,6 +129,7 @@ func updateFormatOf(format, shape string) string {
 
 // Every option is in the request, and what the server answers is printed, line by line.
 func TestLedgerUpdatesAsks(t *testing.T) {
+	t.Parallel()
 	l := grown(120)
 	r := record(t, l, sandbox.ServerOptions{})
 	end := l.Offset(40)
@@ -179,6 +180,7 @@ func requireAsked(t *testing.T, asked []exchange, query, body, stdout string) {
 }
 
 func TestLedgerContractsAsks(t *testing.T) {
+	t.Parallel()
 	l := grown(120)
 	r := record(t, l, sandbox.ServerOptions{})
 	at := fmt.Sprintf("--at-offset=%d", l.End())
@@ -213,6 +215,7 @@ func TestLedgerContractsAsks(t *testing.T) {
 
 // What is asked for by each option fits the documents of the servers that have it.
 func TestLedgerRequestsFitTheDocuments(t *testing.T) {
+	t.Parallel()
 	l := grown(60)
 	to := fmt.Sprintf("--to=%d", l.End())
 	for _, version := range []string{"3.4", "3.5", "3.6"} {
@@ -244,6 +247,7 @@ func TestLedgerRequestsFitTheDocuments(t *testing.T) {
 // The server's JSON is printed as it came: numbers, escapes, what nobody knows, what can't be indexed. Only space goes, and what a
 // terminal would act on.
 func TestLedgerChangesNothing(t *testing.T) {
+	t.Parallel()
 	l := grown(20)
 	strange := "{ \"update\" :\n {\"New\":{\"value\":{\"offset\":%d,\"n\":1.50e+2, \"n\":-0.0,\"e\":\"\\u0041\\/ \u009b\\u009B\"}}} ,\"more\":[ ] }"
 	const want = `{"update":{"New":{"value":{"offset":%d,"n":1.50e+2,"n":-0.0,"e":"\u0041\/ \u009b\u009B"}}},"more":[]}`
@@ -259,6 +263,7 @@ func TestLedgerChangesNothing(t *testing.T) {
 
 // One contract and one update are printed as they were answered; what the ledger does not have is an error.
 func TestLedgerLooksUp(t *testing.T) {
+	t.Parallel()
 	l := grown(60)
 	contract := l.Truth(sandbox.Scope{}, l.End())["active_contracts"][0]["contract_id"].(string)
 	for _, version := range everyVersion {
@@ -289,6 +294,7 @@ func TestLedgerLooksUp(t *testing.T) {
 }
 
 func TestLedgerUsageErrors(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		args []string
 		says string
@@ -327,6 +333,7 @@ func TestLedgerUsageErrors(t *testing.T) {
 
 // What the operator must do something about ends with 3 and its cure; what may pass with 1.
 func TestLedgerProblems(t *testing.T) {
+	t.Parallel()
 	l := grown(60)
 	beyond := fmt.Sprintf("--to=%d", l.End()+100)
 	to := fmt.Sprintf("--to=%d", l.End())
@@ -357,6 +364,7 @@ func TestLedgerProblems(t *testing.T) {
 
 // Pages are printed as they come: what came before a failure is there. A token is not printed, whatever the server says.
 func TestLedgerPrintsPagesAsTheyCome(t *testing.T) {
+	t.Parallel()
 	l := grown(300)
 	lists := 0
 	r := record(t, l, sandbox.ServerOptions{Token: fileToken, Fault: func(req *http.Request) *sandbox.Fault {
@@ -382,6 +390,7 @@ func (f failing) Write([]byte) (int, error) { return 0, f.err }
 
 // The commands that docs/operations.md shows work as they are.
 func TestLedgerExamples(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("jq"); err != nil {
 		t.Skip("jq is not installed")
 	}

@@ -26,15 +26,20 @@ type grammar struct {
 	Verify      verifyCommand      `cmd:"" help:"Compare the database with the ledger and the transaction history; exit code 1 if they differ."`
 	Ledger      ledgerCommand      `cmd:"" help:"Print what the ledger itself answers, one JSON document per line."`
 	Packages    packagesCommand    `cmd:"" help:"List, vet or unvet packages on the participant."`
+	Views       viewsCommand       `cmd:"" help:"Make, refresh, list or drop views with typed columns, for analysts."`
+	Index       indexCommand       `cmd:"" help:"Make, list or drop indexes of fields of payloads, for analysts."`
 	Reset       resetCommand       `cmd:"" help:"Remove everything of the updates after an offset, so that the indexer resumes from there."`
+	PQS         pqsCommand         `cmd:"" name:"pqs" help:"Answer queries that were written for the Participant Query Store."`
 	Migrate     migrateCommand     `cmd:"" help:"Bring the database's schema up to date."`
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running indexer whether it is ready; exit code 0 if so."`
 	config.Log
 	version.Flag
 }
 
+const description = "Reads a ledger participant and the transaction history of a Scan service into PostgreSQL, and keeps them current."
+
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
-	return config.Execute(ctx, "indexer", "Reads a ledger participant and the transaction history of a Scan service into PostgreSQL, and keeps them current.", &grammar{}, args, environ, stdout, stderr)
+	return config.Execute(ctx, "indexer", description, &grammar{}, args, environ, stdout, stderr)
 }
 
 type runCommand struct{ app.Indexer }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -47,14 +48,28 @@ func migrate(ctx context.Context, url string) error {
 // command runs the command with these variables and returns its exit code and what it printed.
 func command(t *testing.T, environ map[string]string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	var list []string
+	program, _ := programs.Get().(*config.Program)
+	if program == nil {
+		var err error
+		program, err = config.NewProgram("indexer", description, &grammar{})
+		require.NoError(t, err)
+	}
+	defer programs.Put(program)
+	var out, errs bytes.Buffer
+	code = program.Execute(t.Context(), args, listOf(environ), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// programs are those that no test uses just now. To build one takes longer than most commands.
+var programs sync.Pool
+
+// listOf is an environment as a list. It has no memory limit of one command: the tests' process runs several at a time.
+func listOf(environ map[string]string) []string {
+	list := []string{"GOMEMLIMIT=off"}
 	for name, value := range environ {
-		t.Setenv(name, value)
 		list = append(list, name+"="+value)
 	}
-	var out, errs bytes.Buffer
-	code = run(t.Context(), args, list, &out, &errs)
-	return code, out.String(), errs.String()
+	return list
 }
 
 func participantOf(t *testing.T, l *sandbox.Ledger, options sandbox.ServerOptions) string {
@@ -71,6 +86,7 @@ func grown(updates int) *sandbox.Ledger {
 }
 
 func TestUsageErrors(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		environ map[string]string
 		args    []string
@@ -99,6 +115,7 @@ func TestUsageErrors(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{{"--help"}, {"run", "--help"}, {"migrate", "-h"}, {"status", "--help"}, {"healthcheck", "--help"}, {"packages", "--help"}, {"ledger", "--help"}, {"ledger", "updates", "--help"}, {"packages", "vet", "--help"}} {
 		code, stdout, stderr := command(t, nil, args...)
 		require.Equal(t, config.ExitDone, code)
@@ -109,6 +126,7 @@ func TestHelp(t *testing.T) {
 
 // Who asks for the version needs nothing else, and the daemon says it first.
 func TestVersion(t *testing.T) {
+	t.Parallel()
 	build, err := version.Read()
 	require.NoError(t, err)
 	for _, args := range [][]string{{"--version"}, {"run", "--version"}} {
@@ -139,6 +157,7 @@ func without(line map[string]any, keys ...string) map[string]any {
 
 // Each variable that a flag names is a setting: none is refused as misspelt.
 func TestEveryVariableIsKnown(t *testing.T) {
+	t.Parallel()
 	parser, err := kong.New(&grammar{}, kong.DefaultEnvars("INDEXER"))
 	require.NoError(t, err)
 	var environ []string
@@ -159,6 +178,7 @@ func TestEveryVariableIsKnown(t *testing.T) {
 }
 
 func TestMigrateTwice(t *testing.T) {
+	t.Parallel()
 	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Database(t)}
 	code, stdout, stderr := command(t, environ, "migrate")
 	require.Equal(t, config.ExitDone, code, stderr)
@@ -169,6 +189,7 @@ func TestMigrateTwice(t *testing.T) {
 }
 
 func TestBeforeMigration(t *testing.T) {
+	t.Parallel()
 	environ := map[string]string{
 		"INDEXER_DATABASE_URL": throwaway.Database(t), "INDEXER_LEDGER_URL": participantOf(t, grown(5), sandbox.ServerOptions{}),
 		"INDEXER_LISTEN": "",
@@ -192,6 +213,7 @@ func statusOf(t *testing.T, environ map[string]string) map[string]any {
 }
 
 func TestStatus(t *testing.T) {
+	t.Parallel()
 	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate)}
 	status := statusOf(t, environ)
 	require.NotEmpty(t, status["database"])
@@ -236,6 +258,7 @@ func TestStatus(t *testing.T) {
 
 // A ledger that can't be reached is part of the report.
 func TestStatusWithoutTheLedger(t *testing.T) {
+	t.Parallel()
 	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate), "INDEXER_LEDGER_URL": "http://127.0.0.1:1"}
 	ends := statusOf(t, environ)["ledger"].(map[string]any)
 	require.Contains(t, ends["error"], "connection refused")
@@ -248,6 +271,7 @@ func TestStatusWithoutTheLedger(t *testing.T) {
 
 // Databases that can't be reached are no problem of the operator's making: trying again may help.
 func TestStatusWithoutTheDatabase(t *testing.T) {
+	t.Parallel()
 	code, _, stderr := command(t, map[string]string{"INDEXER_DATABASE_URL": "postgres://u:hunter2@127.0.0.1:1/d"}, "status")
 	require.Equal(t, config.ExitFailed, code)
 	require.Contains(t, stderr, "127.0.0.1:1 d")
@@ -255,6 +279,7 @@ func TestStatusWithoutTheDatabase(t *testing.T) {
 }
 
 func TestAProblemEndsTheRunWithWhatToDo(t *testing.T) {
+	t.Parallel()
 	l := grown(20)
 	environ := map[string]string{
 		"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate), "INDEXER_LEDGER_URL": participantOf(t, l, sandbox.ServerOptions{}),
@@ -268,6 +293,7 @@ func TestAProblemEndsTheRunWithWhatToDo(t *testing.T) {
 
 // A log that programs read ends with a line as the others are. Commands that print for people talk to them.
 func TestLastWordsInTheLog(t *testing.T) {
+	t.Parallel()
 	environ := map[string]string{
 		"INDEXER_DATABASE_URL": throwaway.Database(t), "INDEXER_LEDGER_URL": participantOf(t, grown(5), sandbox.ServerOptions{}),
 		"INDEXER_LISTEN": "", "INDEXER_LOG_FORMAT": "json", "INDEXER_LOG_LEVEL": "error",
@@ -284,14 +310,14 @@ func TestLastWordsInTheLog(t *testing.T) {
 	require.Contains(t, line["what_to_do"], "run `indexer migrate`")
 	require.NotEmpty(t, line["time"])
 
-	code, _, stderr = command(t, environ, "run", "--until-current")
-	require.Equal(t, config.ExitDone, code)
-	require.Empty(t, stderr)
-
-	environ["INDEXER_DATABASE_URL"] = throwaway.Database(t)
 	code, _, stderr = command(t, environ, "status")
 	require.Equal(t, config.ExitProblem, code)
 	require.Contains(t, stderr, "\nWhat to do: run `indexer migrate`")
+
+	environ["INDEXER_DATABASE_URL"] = throwaway.Migrated(t, migrate)
+	code, _, stderr = command(t, environ, "run", "--until-current")
+	require.Equal(t, config.ExitDone, code)
+	require.Empty(t, stderr)
 
 	code, _, stderr = command(t, environ, "run", "--start=then")
 	require.Equal(t, config.ExitUsage, code)
@@ -299,6 +325,7 @@ func TestLastWordsInTheLog(t *testing.T) {
 }
 
 func TestHealthcheck(t *testing.T) {
+	t.Parallel()
 	var status atomic.Int64
 	status.Store(http.StatusOK)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

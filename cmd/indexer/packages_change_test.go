@@ -19,6 +19,7 @@ const alone = "daml-stdlib-DA-Time-Types"
 
 // A preview changes nothing; the command that it prints makes the change; made again it changes nothing.
 func TestVetPreviewAndApply(t *testing.T) {
+	t.Parallel()
 	for _, version := range append(everyVersion, "the interface's only") {
 		t.Run(version, func(t *testing.T) {
 			options := sandbox.ServerOptions{Version: version}
@@ -76,6 +77,7 @@ func TestVetPreviewAndApply(t *testing.T) {
 }
 
 func TestOtherBounds(t *testing.T) {
+	t.Parallel()
 	s := newVettingServer(t, sandbox.ServerOptions{})
 	global, id := s.Synchronizers()[0], s.id("registry", "1.0.0")
 	code, stdout, stderr := s.run(t, "vet", "registry", "--synchronizer", global, "--valid-until", "2050-01-02T03:04:05Z", "--apply")
@@ -92,6 +94,7 @@ func TestOtherBounds(t *testing.T) {
 
 // A name may stand for several packages, in an Unvet; what is not vetted is said.
 func TestUnvet(t *testing.T) {
+	t.Parallel()
 	s := newVettingServer(t, sandbox.ServerOptions{})
 	private := s.Synchronizers()[1]
 	code, stdout, stderr := s.run(t, "unvet", "bank", "registry:1.0.0", "audit", "nonsense:3", "--synchronizer", private, "--apply")
@@ -110,6 +113,7 @@ func TestUnvet(t *testing.T) {
 
 // With one synchronizer there is nothing to choose, and pastVettedPackages may be absent.
 func TestTheFirstVetting(t *testing.T) {
+	t.Parallel()
 	s := newVettingServer(t, sandbox.ServerOptions{})
 	url := participantOf(t, s.Ledger, sandbox.ServerOptions{Disconnected: s.Synchronizers()[1:]})
 	first := s.own(0)
@@ -131,6 +135,7 @@ func TestTheFirstVetting(t *testing.T) {
 // Somebody changes something between what was previewed and what is to be made: it is not made. So with the serial of
 // an earlier preview, and so within one run.
 func TestTheSerialMovesBetweenPreviewAndApply(t *testing.T) {
+	t.Parallel()
 	for name, serial := range map[string]int32{"vetted before": 7, "never vetted before": 0} {
 		t.Run(name, func(t *testing.T) {
 			s := newVettingServer(t, sandbox.ServerOptions{})
@@ -167,6 +172,7 @@ func TestTheSerialMovesBetweenPreviewAndApply(t *testing.T) {
 
 // What the participant refuses is said with what to do, and nothing is changed.
 func TestRefusedChanges(t *testing.T) {
+	t.Parallel()
 	s := newVettingServer(t, sandbox.ServerOptions{})
 	global := "--synchronizer=" + s.Synchronizers()[0]
 	before := s.Vetting()
@@ -217,6 +223,7 @@ func fork(s *vettingServer) string {
 }
 
 func TestForceFlags(t *testing.T) {
+	t.Parallel()
 	for _, flags := range [][]string{
 		{"--force-flag=allow-unvetted-dependencies", "--force-flag=allow-incompatible-upgrades"},
 		{"--force-flag=UPDATE_VETTED_PACKAGES_FORCE_FLAG_ALLOW_UNVETTED_DEPENDENCIES,UPDATE_VETTED_PACKAGES_FORCE_FLAG_ALLOW_VET_INCOMPATIBLE_UPGRADES"},
@@ -231,6 +238,7 @@ func TestForceFlags(t *testing.T) {
 }
 
 func TestChangeUsageErrors(t *testing.T) {
+	t.Parallel()
 	s := newVettingServer(t, sandbox.ServerOptions{})
 	for name, c := range map[string]struct {
 		args []string
@@ -268,6 +276,7 @@ func TestChangeUsageErrors(t *testing.T) {
 
 // The reader's token is for reading: a change takes an administrator's, and says so.
 func TestChangesTakeAnAdministrator(t *testing.T) {
+	t.Parallel()
 	l := grown(1)
 	authority := sandbox.NewAuthority(sandbox.AuthorityOptions{ParticipantID: l.ParticipantID(), Lifetime: time.Hour})
 	authority.SetUser(sandbox.User{ID: "reader", Rights: []sandbox.Right{sandbox.CanReadAsAnyParty()}})
@@ -313,6 +322,7 @@ func TestChangesTakeAnAdministrator(t *testing.T) {
 
 // Where no answer comes to the change itself, it may have been made.
 func TestAnUnknownOutcomeIsSaidToBeOne(t *testing.T) {
+	t.Parallel()
 	s := newVettingServer(t, sandbox.ServerOptions{})
 	s.intervene(func(n int) *sandbox.Fault {
 		if n == 2 {

@@ -152,6 +152,7 @@ func squeezed(text string) string {
 }
 
 func TestPackagesList(t *testing.T) {
+	t.Parallel()
 	for _, version := range everyVersion {
 		t.Run(version, func(t *testing.T) {
 			s := newVettingServer(t, sandbox.ServerOptions{Version: version, VettingPage: 1})
@@ -209,6 +210,7 @@ func TestVersionsAreSortedByNumber(t *testing.T) {
 
 // On a server that can't list them, a dry run of nothing tells what is vetted, whichever form of nothing it takes.
 func TestPackagesListByDryRun(t *testing.T) {
+	t.Parallel()
 	s := newVettingServer(t, sandbox.ServerOptions{StrictInterface: true})
 	code, _, stderr := s.run(t, "list")
 	require.Equal(t, config.ExitProblem, code)
@@ -243,6 +245,7 @@ func TestPackagesListByDryRun(t *testing.T) {
 }
 
 func TestPackagesListByDryRunIsForAdministrators(t *testing.T) {
+	t.Parallel()
 	token := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(token, []byte("reader"), 0o600))
 	s := newVettingServer(t, sandbox.ServerOptions{NoVetting: true, Token: "reader"})
@@ -254,6 +257,7 @@ func TestPackagesListByDryRunIsForAdministrators(t *testing.T) {
 
 // Which token is missing is said with every flag that gives one; what is wrong with a request, in the server's words.
 func TestPackagesListThatIsRefused(t *testing.T) {
+	t.Parallel()
 	s := newVettingServer(t, sandbox.ServerOptions{Token: "sesame"})
 	code, _, stderr := s.run(t, "list")
 	require.Equal(t, config.ExitProblem, code)
@@ -268,6 +272,7 @@ func TestPackagesListThatIsRefused(t *testing.T) {
 
 // Names of the ledger can't do anything to a terminal.
 func TestPackagesAreEscaped(t *testing.T) {
+	t.Parallel()
 	s := newVettingServer(t, sandbox.ServerOptions{StrictInterface: true})
 	s.intervene(func(int) *sandbox.Fault {
 		state := `{"participantId":"p\u001b[2J","synchronizerId":"s\u009b\n\u202e","topologySerial":3,"packages":[

@@ -14,6 +14,7 @@ import (
 )
 
 func TestReset(t *testing.T) {
+	t.Parallel()
 	l := grown(200)
 	environ, truth := indexed(t, l, sandbox.ServerOptions{}, nil)
 	require.Empty(t, sandbox.Diff(truth, storedRows(t, connect(t, environ["INDEXER_DATABASE_URL"]))))
@@ -34,7 +35,7 @@ func storedRows(t *testing.T, db *pgx.Conn) map[string][]sandbox.Row {
 	t.Helper()
 	got := map[string][]sandbox.Row{}
 	for _, relation := range sandbox.Relations() {
-		rows, err := db.Query(t.Context(), "SELECT to_jsonb(r) FROM ledger."+relation+" r")
+		rows, err := db.Query(t.Context(), "SELECT row_to_json(r) FROM ledger."+relation+" r")
 		require.NoError(t, err)
 		texts, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
 		require.NoError(t, err)
@@ -48,6 +49,7 @@ func storedRows(t *testing.T, db *pgx.Conn) map[string][]sandbox.Row {
 }
 
 func TestResetRefusals(t *testing.T) {
+	t.Parallel()
 	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate)}
 	_, stderr := printed(t, config.ExitUsage, environ, "reset")
 	require.Contains(t, stderr, "--to-offset")

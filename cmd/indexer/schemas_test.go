@@ -15,7 +15,8 @@ import (
 
 // Two participants' ledgers lie side by side in one database, and every command works on the one that it is told.
 func TestASecondLedgerInTheDatabase(t *testing.T) {
-	database := throwaway.Database(t)
+	t.Parallel()
+	database := throwaway.Migrated(t, migrate)
 	environ := map[string]string{"INDEXER_DATABASE_URL": database}
 	ends := map[string]int64{}
 	for name, c := range map[string]struct {

@@ -13,6 +13,7 @@ import (
 
 // Every command does the same, and the same rows are stored, whatever is set for the database.
 func TestSettingsOfTheDatabaseChangeNothing(t *testing.T) {
+	t.Parallel()
 	l := grown(150)
 	scan := httptest.NewServer(sandbox.NewScan(l, sandbox.ScanOptions{}))
 	t.Cleanup(scan.Close)

@@ -10,6 +10,7 @@ import (
 
 // Long work that is under way is part of the report, as a process told of it lately.
 func TestStatusOfTheProgress(t *testing.T) {
+	t.Parallel()
 	database := throwaway.Migrated(t, migrate)
 	environ := map[string]string{"INDEXER_DATABASE_URL": database}
 	text := func() string {

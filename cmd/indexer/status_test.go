@@ -12,6 +12,7 @@ import (
 
 // What the tasks beside the stream brought is part of the report, and why they fail.
 func TestStatusOfTheTasks(t *testing.T) {
+	t.Parallel()
 	database := throwaway.Migrated(t, migrate)
 	environ := map[string]string{"INDEXER_DATABASE_URL": database}
 	conn := connect(t, database)
@@ -57,6 +58,7 @@ func TestStatusOfTheTasks(t *testing.T) {
 
 // Where the transaction history stands is told, also when there are no updates, and why there is none.
 func TestStatusOfTheHistory(t *testing.T) {
+	t.Parallel()
 	database := throwaway.Migrated(t, migrate)
 	environ := map[string]string{"INDEXER_DATABASE_URL": database}
 	text := func(args ...string) string {
@@ -111,6 +113,7 @@ func TestStatusOfTheHistory(t *testing.T) {
 
 // How far everything was verified is part of the report, and what differs.
 func TestStatusOfTheVerification(t *testing.T) {
+	t.Parallel()
 	database := throwaway.Migrated(t, migrate)
 	environ := map[string]string{"INDEXER_DATABASE_URL": database}
 	text := func() string {
@@ -140,6 +143,7 @@ func TestStatusOfTheVerification(t *testing.T) {
 
 // A snapshot that is to lower the state floor is part of the report until it has.
 func TestStatusOfALowerSnapshot(t *testing.T) {
+	t.Parallel()
 	database := throwaway.Migrated(t, migrate)
 	environ := map[string]string{"INDEXER_DATABASE_URL": database}
 	conn := connect(t, database)

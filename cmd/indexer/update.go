@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"slices"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
+	"ledgerindexer/store/audit"
 )
 
 type updateCommand struct {
@@ -69,19 +71,19 @@ type updateStored struct {
 	Offsets      []ledger.Offset          `json:"stored_at"` // where an update with this id is stored
 	Rows         map[string][]ledger.JSON `json:"rows"`      // by relation, at these offsets and at the ledger's
 
-	rows []store.UpdateRow
+	rows []audit.UpdateRow
 }
 
 type difference struct {
-	Kind     ledger.Disagreement `json:"kind"` // altered, missing or extra
-	Relation string              `json:"relation"`
-	Offset   ledger.Offset       `json:"ledger_offset"`
-	Seq      int64               `json:"seq,omitempty"` // of a record of the transaction history
-	NodeID   *int32              `json:"node_id"`
-	Row      string              `json:"row"`
-	Column   string              `json:"column,omitempty"`
-	Ledger   *string             `json:"ledger"`
-	Stored   *string             `json:"stored"`
+	Kind     findings.Disagreement `json:"kind"` // altered, missing or extra
+	Relation string                `json:"relation"`
+	Offset   ledger.Offset         `json:"ledger_offset"`
+	Seq      int64                 `json:"seq,omitempty"` // of a record of the transaction history
+	NodeID   *int32                `json:"node_id"`
+	Row      string                `json:"row"`
+	Column   string                `json:"column,omitempty"`
+	Ledger   *string               `json:"ledger"`
+	Stored   *string               `json:"stored"`
 }
 
 // Run compares an update of the ledger with what is stored.
@@ -137,14 +139,14 @@ func (c *updateCommand) compare(ctx context.Context, logger *slog.Logger, db *st
 		}
 		return client.UpdateOfScope(asking, c.ID)
 	}()
-	var record store.UpdateRecord
+	var record audit.UpdateRecord
 	switch {
 	case failed == nil:
 		r.Ledger.Found, r.Ledger.Raw, r.update = true, raw, &update
-		record, err = db.CompareUpdate(ctx, c.ID, &update)
+		record, err = audit.New(db).CompareUpdate(ctx, c.ID, &update)
 	case errors.Is(failed, ledger.ErrNotFound):
 		failed = nil
-		record, err = db.CompareUpdate(ctx, c.ID, nil)
+		record, err = audit.New(db).CompareUpdate(ctx, c.ID, nil)
 	default:
 		if errors.Is(failed, ledger.ErrNotOffered) {
 			failed = &ledger.Problem{
@@ -153,7 +155,7 @@ func (c *updateCommand) compare(ctx context.Context, logger *slog.Logger, db *st
 			}
 		}
 		r.Ledger.Error = errorText(failed)
-		record, err = db.StoredUpdate(ctx, c.ID)
+		record, err = audit.New(db).StoredUpdate(ctx, c.ID)
 	}
 	if err != nil {
 		return nil, err
@@ -171,7 +173,7 @@ func (c *updateCommand) compare(ctx context.Context, logger *slog.Logger, db *st
 	return failed, nil
 }
 
-func (r *updateReport) stored(address string, record *store.UpdateRecord) {
+func (r *updateReport) stored(address string, record *audit.UpdateRecord) {
 	r.Database = updateStored{
 		Address: address, Watermark: record.Watermark, HistoryFloor: record.HistoryFloor,
 		Offsets: append([]ledger.Offset{}, record.Offsets...), Rows: map[string][]ledger.JSON{}, rows: record.Rows,
@@ -185,7 +187,7 @@ func (r *updateReport) stored(address string, record *store.UpdateRecord) {
 }
 
 // conclude sets the result of the comparison.
-func (r *updateReport) conclude(record *store.UpdateRecord) {
+func (r *updateReport) conclude(record *audit.UpdateRecord) {
 	say := func(result result, format string, args ...any) {
 		r.Result, r.Explanation = result, fmt.Sprintf(format, args...)
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/progress"
@@ -68,9 +69,9 @@ type verifiedHistory struct {
 }
 
 type relationDifference struct {
-	Relation string              `json:"relation"`
-	Kind     ledger.Disagreement `json:"kind"`
-	Count    int64               `json:"count"`
+	Relation string                `json:"relation"`
+	Kind     findings.Disagreement `json:"kind"`
+	Count    int64                 `json:"count"`
 }
 
 const resultRepaired result = "repaired"
@@ -80,7 +81,7 @@ func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config
 	r := verifyReport{Differences: []difference{}, Relations: []relationDifference{}, Notes: []string{}}
 	counts := map[relationDifference]int64{}
 	cfg := app.Verify{Database: c.Database, Sources: config.Sources(c.verifySources), Pace: c.Pace, Verify: c.Verify, Show: bar.Show}
-	verification, err := app.RunVerify(ctx, cfg, logger, func(d ledger.Difference) {
+	verification, err := app.RunVerify(ctx, cfg, logger, func(d findings.Difference) {
 		counts[relationDifference{Relation: d.Relation, Kind: d.Kind}]++
 		if len(r.Differences) == c.Show {
 			return

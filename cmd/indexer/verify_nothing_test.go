@@ -12,6 +12,7 @@ import (
 
 // Nothing is equal where nothing was compared.
 func TestVerifyOfNothing(t *testing.T) {
+	t.Parallel()
 	environ, _ := indexed(t, grown(20), sandbox.ServerOptions{}, nil)
 	stdout, stderr := printed(t, config.ExitFailed, environ, "verify", "--offline", "--json")
 	require.Contains(t, stdout, `"not_compared"`)

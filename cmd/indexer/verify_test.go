@@ -44,6 +44,7 @@ func lines(text string) (list []string) {
 }
 
 func TestVerify(t *testing.T) {
+	t.Parallel()
 	environ := verifiable(t)
 	report := jsonOf(t, config.ExitDone, environ, "verify", "--all")
 	require.Equal(t, "equal", at(t, report, "result"))
@@ -70,6 +71,7 @@ func TestVerify(t *testing.T) {
 
 // A contract that is not active is met by two comparisons.
 func TestVerifyTellsADifferenceOnce(t *testing.T) {
+	t.Parallel()
 	environ := verifiable(t)
 	damage(t, environ, `INSERT INTO indexer.active_contracts SELECT '00ff', synchronizer_ref, template_ref, activated_offset, activated_node_id + 1000, 0
 		FROM indexer.active_contracts LIMIT 1`)
@@ -80,6 +82,7 @@ func TestVerifyTellsADifferenceOnce(t *testing.T) {
 }
 
 func TestVerifyThatDiffersAndRepairs(t *testing.T) {
+	t.Parallel()
 	environ := verifiable(t)
 	damage(t, environ,
 		`UPDATE indexer.updates SET workflow_id = E'\x1b[2J' WHERE ledger_offset = (SELECT min(ledger_offset) FROM indexer.updates)`,
@@ -116,6 +119,7 @@ func TestVerifyThatDiffersAndRepairs(t *testing.T) {
 
 // A participant that is away for a moment is waited for.
 func TestVerifyWaitsForTheParticipant(t *testing.T) {
+	t.Parallel()
 	var away atomic.Int32
 	l := grown(30)
 	environ, _ := indexed(t, l, sandbox.ServerOptions{Fault: func(*http.Request) *sandbox.Fault {
@@ -131,6 +135,7 @@ func TestVerifyWaitsForTheParticipant(t *testing.T) {
 
 // What a source was not given for, or has nothing of, is said.
 func TestVerifyOneSource(t *testing.T) {
+	t.Parallel()
 	environ := verifiable(t)
 	report := jsonOf(t, config.ExitDone, environ, "verify", "--scan-url=")
 	require.Equal(t, []any{"the transaction history: no --scan-url is given"}, at(t, report, "not_compared"))
@@ -145,6 +150,7 @@ func TestVerifyOneSource(t *testing.T) {
 
 // The ledger is not needed: it may not be there any more.
 func TestVerifyOffline(t *testing.T) {
+	t.Parallel()
 	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate)}
 	report := jsonOf(t, config.ExitFailed, environ, "verify", "--offline")
 	require.Equal(t, "not_compared", at(t, report, "result"))
@@ -154,6 +160,7 @@ func TestVerifyOffline(t *testing.T) {
 }
 
 func TestVerifyRefusesContradictions(t *testing.T) {
+	t.Parallel()
 	database, source := "--database-url=postgres://h/d", "--ledger-url=http://h"
 	for says, args := range map[string][]string{
 		"--database-url is missing":                            {source, "--database-url="},
@@ -175,6 +182,7 @@ func TestVerifyRefusesContradictions(t *testing.T) {
 
 // A user that may only read is enough to compare, and is told that it is not enough for a repair.
 func TestVerifyAsAReader(t *testing.T) {
+	t.Parallel()
 	environ := verifiable(t)
 	role, reader := throwaway.Login(t, environ["INDEXER_DATABASE_URL"], "")
 	db := connect(t, environ["INDEXER_DATABASE_URL"])

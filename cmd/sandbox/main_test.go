@@ -62,6 +62,7 @@ func get(t *testing.T, url, token string) (int, string) {
 }
 
 func TestServesUntilStopped(t *testing.T) {
+	t.Parallel()
 	token := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(token, []byte("secret\n"), 0o600))
 	line, url, stop := start(t, "--updates", "50", "--seed", "9", "--release", "3.6", "--token-file", token, "--rate", "100", "--prune-at", "10")
@@ -76,6 +77,7 @@ func TestServesUntilStopped(t *testing.T) {
 }
 
 func TestReplays(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "updates.json")
 	require.NoError(t, os.WriteFile(file, []byte(`[{"update":{"OffsetCheckpoint":{"value":{"offset":4,"synchronizerTimes":[]}}}}]`), 0o600))
 	line, url, stop := start(t, "--replay", file)
@@ -86,6 +88,7 @@ func TestReplays(t *testing.T) {
 }
 
 func TestUsageAndFailures(t *testing.T) {
+	t.Parallel()
 	empty := filepath.Join(t.TempDir(), "empty")
 	require.NoError(t, os.WriteFile(empty, nil, 0o600))
 	for name, c := range map[string]struct {

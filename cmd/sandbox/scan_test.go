@@ -25,6 +25,7 @@ func history(t *testing.T, url string) (int, string) {
 }
 
 func TestServesAScanService(t *testing.T) {
+	t.Parallel()
 	said, url, stop := start(t, "--updates", "200", "--scan-word", "coin", "--scan-balance-changes", "--scan-release", "0.6.1")
 	require.Contains(t, said, "a Scan service with the transaction history of this ledger on "+url+"/api/scan\n")
 	_, version := get(t, url+"/api/scan/version", "")
@@ -74,6 +75,7 @@ func TestServesAScanService(t *testing.T) {
 }
 
 func TestServesNoScanService(t *testing.T) {
+	t.Parallel()
 	recording := writeFile(t, "updates.json", `[{"update":{"OffsetCheckpoint":{"value":{"offset":4,"synchronizerTimes":[]}}}}]`)
 	for name, args := range map[string][]string{"not wanted": {"--updates", "5", "--no-scan"}, "a recording": {"--replay", recording}} {
 		t.Run(name, func(t *testing.T) {
@@ -94,6 +96,7 @@ func TestServesNoScanService(t *testing.T) {
 
 // Who has to prove who they are, and is told how, is told for both servers.
 func TestFlagsForAScanServiceOverHTTPS(t *testing.T) {
+	t.Parallel()
 	certFile, keyFile, _, _ := certificate(t)
 	said, url, stop := start(t, "--updates", "5", "--tls-cert", certFile, "--tls-key", keyFile, "--client-ca", certFile)
 	require.Contains(t, said, "--scan-url "+url+"/api/scan --scan-ca-file "+certFile+" --scan-cert-file CERTIFICATE --scan-key-file KEY\n")

@@ -37,6 +37,7 @@ func writeFile(t *testing.T, name, text string) string {
 }
 
 func TestAuthWithTokenFiles(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "my tokens")
 	said, url, stop := start(t, "--updates", "5", "--auth", "--write-tokens", dir)
 	tokens := map[string]string{}
@@ -76,6 +77,7 @@ func TestAuthWithTokenFiles(t *testing.T) {
 }
 
 func TestAuthForSomeParties(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	said, url, stop := start(t, "--updates", "5", "--auth", "--write-tokens", dir, "--read-as", "alice of sorts", "--read-as=-bob")
 	require.Contains(t, said, "\n    --parties='alice of sorts,-bob'\n")
@@ -92,6 +94,7 @@ func TestAuthForSomeParties(t *testing.T) {
 
 // At every tick the files hold new tokens; a folder that is gone is an error, which ends the command.
 func TestTokenFilesAreRenewed(t *testing.T) {
+	t.Parallel()
 	s := &secure{Auth: true, WriteTokens: t.TempDir(), TokenLifetime: time.Hour}
 	a, err := s.authority("participant::1")
 	require.NoError(t, err)
@@ -118,6 +121,7 @@ func TestTokenFilesAreRenewed(t *testing.T) {
 }
 
 func TestAuthWithOAuth(t *testing.T) {
+	t.Parallel()
 	said, url, stop := start(t, "--updates", "5", "--auth", "--client-secret-file", writeFile(t, "my-secret", theSecret+"\n"), "--token-lifetime", "77s")
 	require.Contains(t, said, "--ledger-oauth-token-url "+url+"/oauth/token --ledger-oauth-client-id indexer --ledger-oauth-client-secret-file ")
 	require.NotContains(t, said, theSecret)
@@ -189,6 +193,7 @@ func certificate(t *testing.T) (certFile, keyFile string, pair tls.Certificate, 
 }
 
 func TestServesHTTPS(t *testing.T) {
+	t.Parallel()
 	certFile, keyFile, _, servers := certificate(t)
 	clientFile, _, client, _ := certificate(t)
 	_, _, stranger, _ := certificate(t)
@@ -219,6 +224,7 @@ func TestServesHTTPS(t *testing.T) {
 }
 
 func TestSecureFlagsThatDoNotFit(t *testing.T) {
+	t.Parallel()
 	certFile, keyFile, _, _ := certificate(t)
 	empty, secret, missing := writeFile(t, "empty", " \n"), writeFile(t, "secret", theSecret), filepath.Join(t.TempDir(), "missing")
 	tls := []string{"--tls-cert", certFile, "--tls-key", keyFile}
@@ -254,6 +260,7 @@ func TestSecureFlagsThatDoNotFit(t *testing.T) {
 
 // The token endpoint is beside the participant, on its own path and no other.
 func TestTokenEndpointHasOnePath(t *testing.T) {
+	t.Parallel()
 	l := sandbox.NewLedger(sandbox.Options{})
 	a := sandbox.NewAuthority(sandbox.AuthorityOptions{ParticipantID: l.ParticipantID()})
 	handler := withTokens(a, sandbox.NewServer(l, sandbox.ServerOptions{Authority: a}))

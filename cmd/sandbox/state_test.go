@@ -101,6 +101,7 @@ func TestStatesThatAreRefused(t *testing.T) {
 
 // The command keeps its state when it is told to.
 func TestStateOfTheCommand(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "ledger")
 	said, url, stop := start(t, "--updates", "30", "--rate", "1000", "--state", file)
 	require.Contains(t, said, "serving 30 updates")

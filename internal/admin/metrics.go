@@ -46,6 +46,7 @@ type Metrics struct {
 
 	taskRetries    *prometheus.CounterVec
 	lookups        *prometheus.CounterVec
+	packageTypes   *prometheus.CounterVec
 	packagesRead   prometheus.Gauge
 	packageChanges prometheus.Counter
 	failing        *prometheus.GaugeVec
@@ -105,6 +106,7 @@ func NewMetrics() *Metrics {
 		retries:      counter("retries_total", "Retries of a stream after an error.", "stream"),
 		taskRetries:  counter("task_retries_total", "Retries of a background task after an error.", "task"),
 		lookups:      counter("lookups_total", "Contracts that were looked up and stored: found, not_found, unusable.", "outcome"),
+		packageTypes: counter("package_types_total", "Packages whose types were asked for: stored, unreadable, missing.", "outcome"),
 		packagesRead: gauge("packages_read_timestamp_seconds", "When the vetted packages were last read, in Unix time; 0: not by this process."),
 		packageChanges: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: namespace, Name: "package_changes_total", Help: "Changes of vetted packages that this process saw.",
@@ -126,7 +128,7 @@ func NewMetrics() *Metrics {
 	}
 	m.ledgerEnd.Set(math.NaN())
 	m.registry.MustRegister(m.build, m.watermark, m.frontier, m.ledgerEnd, newLags(m), m.leading, m.states, m.updates, m.rows, m.phases, m.requests, m.notJSON,
-		m.duration, m.received, m.retries, m.taskRetries, m.lookups, m.packagesRead, m.packageChanges, m.failing,
+		m.duration, m.received, m.retries, m.taskRetries, m.lookups, m.packageTypes, m.packagesRead, m.packageChanges, m.failing,
 		m.historyRecords, m.historySeq, m.historyNewest, m.historyCurrent, m.historyRereading,
 		m.sealed, m.differences, m.verifiedOffset, m.verifiedSeq,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -216,6 +218,9 @@ func (m *Metrics) NotJSON(operation string) { m.notJSON.WithLabelValues(operatio
 // LookedUp counts a look-up with a stored outcome.
 func (m *Metrics) LookedUp(outcome string) { m.lookups.WithLabelValues(outcome).Inc() }
 
+// PackageTypes counts a package that was stored, stored without all of its types, or could not be had.
+func (m *Metrics) PackageTypes(outcome string) { m.packageTypes.WithLabelValues(outcome).Inc() }
+
 // PackagesRead notes that the vetted packages were read and stored now, with this number of changes.
 func (m *Metrics) PackagesRead(changes int) {
 	m.packagesRead.SetToCurrentTime()
@@ -260,28 +265,28 @@ func (m *Metrics) TasksEnded(tasks ...string) {
 	}
 }
 
-// HistoryResumed sets the position in the transaction history.
-func (m *Metrics) HistoryResumed(seq int64, rereading bool) {
+// TransactionsResumed sets the position in the transaction history.
+func (m *Metrics) TransactionsResumed(seq int64, rereading bool) {
 	m.historySeq.Set(float64(seq))
 	m.historyRereading.Set(oneIf(rereading))
 }
 
-// HistoryCommitted counts committed records of the transaction history, 0 or more, and sets the position. There may be
+// TransactionsCommitted counts committed records of the transaction history, 0 or more, and sets the position. There may be
 // more records.
-func (m *Metrics) HistoryCommitted(seq int64, rereading bool, records int) {
-	m.HistoryResumed(seq, rereading)
+func (m *Metrics) TransactionsCommitted(seq int64, rereading bool, records int) {
+	m.TransactionsResumed(seq, rereading)
 	m.historyRecords.Add(float64(records))
-	m.historyAnswered(false)
+	m.transactionsAnswered(false)
 }
 
-func (m *Metrics) historyAnswered(caughtUp bool) {
+func (m *Metrics) transactionsAnswered(caughtUp bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.lags[streamTransactions].answered(caughtUp)
 }
 
-// HistoryRecord notes the date of a stored record of the transaction history. The latest one counts.
-func (m *Metrics) HistoryRecord(date time.Time) {
+// TransactionStored notes the date of a stored record of the transaction history. The latest one counts.
+func (m *Metrics) TransactionStored(date time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if l := m.lags[streamTransactions]; date.After(l.newest) {
@@ -290,10 +295,10 @@ func (m *Metrics) HistoryRecord(date time.Time) {
 	}
 }
 
-// HistoryCurrent notes that everything in the service is stored now.
-func (m *Metrics) HistoryCurrent() {
+// TransactionsCurrent notes that everything in the service is stored now.
+func (m *Metrics) TransactionsCurrent() {
 	m.historyCurrent.SetToCurrentTime()
-	m.historyAnswered(true)
+	m.transactionsAnswered(true)
 }
 
 // Sealed counts a sealed window and its differences.

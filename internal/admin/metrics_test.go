@@ -139,19 +139,19 @@ func TestMetricsOfTheHistory(t *testing.T) {
 	t.Parallel()
 	m := NewMetrics()
 	newest := time.Date(2026, 7, 2, 10, 0, 0, 0, time.UTC)
-	m.HistoryCommitted(70, false, 0)
-	m.HistoryCommitted(72, true, 2)
-	m.HistoryRecord(newest)
-	m.HistoryRecord(newest.Add(-time.Hour)) // read again
+	m.TransactionsCommitted(70, false, 0)
+	m.TransactionsCommitted(72, true, 2)
+	m.TransactionStored(newest)
+	m.TransactionStored(newest.Add(-time.Hour)) // read again
 	before := time.Now()
-	m.HistoryCurrent()
+	m.TransactionsCurrent()
 	lines := ours(t, m)
 	require.Subset(t, lines, []string{
 		"ledger_indexer_transaction_history_records_total 2", "ledger_indexer_transaction_history_seq 72", "ledger_indexer_transaction_history_rereading 1",
 	})
 	require.InDelta(t, newest.Unix(), valueOf(t, lines, "ledger_indexer_transaction_history_newest_timestamp_seconds"), 0)
 	require.InDelta(t, before.Unix(), valueOf(t, lines, "ledger_indexer_transaction_history_current_timestamp_seconds"), 60)
-	m.HistoryCommitted(72, false, 0)
+	m.TransactionsCommitted(72, false, 0)
 	require.Contains(t, ours(t, m), "ledger_indexer_transaction_history_rereading 0")
 }
 

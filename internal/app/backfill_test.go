@@ -275,7 +275,7 @@ func TestBackfillRefusals(t *testing.T) {
 // A server that fails now and then does not disturb a backfill.
 func TestBackfillSurvivesFaults(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "waits between tries, as the commands do")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 8, ActiveShare: 0.8})
 	l.Grow(1000)
 	var n atomic.Int64
@@ -301,7 +301,7 @@ func TestBackfillSurvivesFaults(t *testing.T) {
 // While a snapshot is unfinished the daemon waits, alive and not ready, and goes on when it is finished.
 func TestIndexerWaitsForTheSnapshot(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "waits between tries, as the commands do")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 9})
 	l.Grow(600)
 	at := quietOffset(t, l)

@@ -10,18 +10,20 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/participant"
 	"ledgerindexer/store"
+	"ledgerindexer/store/audit"
 	"ledgerindexer/verify"
 )
 
 // background is the tasks that run beside the updates while this process leads them. They never end or delay the stream.
 type background struct {
 	committed chan struct{} // of capacity 1: a batch was committed
+	named     chan struct{} // likewise, for the reader of packages
 	running   sync.WaitGroup
 }
 
 // startBackground starts the tasks that are configured; they end with ctx.
 func (u *updates) startBackground(ctx context.Context, leader *store.UpdatesWriter) *background {
-	b := &background{committed: make(chan struct{}, 1)}
+	b := &background{committed: make(chan struct{}, 1), named: make(chan struct{}, 1)}
 	if u.cfg.LookupRate > 0 {
 		lookups := ingest.Lookups{
 			Source: contracts{u.client}, Sink: leader, Parties: u.scope.Parties, Rate: u.cfg.LookupRate, Wake: b.committed,
@@ -36,10 +38,13 @@ func (u *updates) startBackground(ctx context.Context, leader *store.UpdatesWrit
 			Watch: u.watchTask(ingest.TaskPackages), Saved: u.metrics.PackagesRead,
 		}
 		b.running.Go(func() { packages.Run(ctx) })
+		b.running.Go(func() { u.readTypes(ctx, leader, b.named) })
 	}
 	if u.cfg.VerifyRate > 0 {
 		b.running.Go(func() {
-			u.seal(ctx, ingest.TaskVerification, leader.Leader, func(s *verify.Seals) { s.AddUpdates(u.client, u.store, leader) })
+			u.seal(ctx, ingest.TaskVerification, leader.Leader, func(s *verify.Seals) {
+				s.AddUpdates(u.client, audit.New(u.store), audit.NewSealer(u.store, leader.Leader))
+			})
 		})
 	}
 	return b
@@ -47,9 +52,11 @@ func (u *updates) startBackground(ctx context.Context, leader *store.UpdatesWrit
 
 // wake signals that a batch was committed. It does not block.
 func (b *background) wake() {
-	select {
-	case b.committed <- struct{}{}:
-	default:
+	for _, waiting := range []chan struct{}{b.committed, b.named} {
+		select {
+		case waiting <- struct{}{}:
+		default:
+		}
 	}
 }
 

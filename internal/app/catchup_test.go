@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
@@ -57,9 +58,7 @@ func ahead(t *testing.T, databaseURL string) (n int) {
 // stored ahead is used, nothing is lost and nothing is there twice.
 func TestKilledWhileCatchingUp(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("kills a program again and again until it gets through")
-	}
+	brief.Long(t, "kills a program again and again until it gets through")
 	for name, c := range map[string]struct {
 		options sandbox.ServerOptions
 		updates int // more than three full answers, which are 200 and 2,000: fewer are not caught up with

@@ -5,12 +5,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/participant"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
+	"ledgerindexer/store/audit"
 )
 
 // pages reads a ledger again, up to what a database has of it, and opens a store on the database.
@@ -39,7 +41,7 @@ func compare(t *testing.T, db *store.Store, pages []ledger.Page) []string {
 	t.Helper()
 	var list []string
 	for _, page := range pages {
-		err := db.Compare(t.Context(), page, func(d ledger.Difference) error {
+		err := audit.New(db).Compare(t.Context(), page, func(d findings.Difference) error {
 			list = append(list, d.String())
 			return nil
 		})
@@ -60,13 +62,13 @@ func compareActive(t *testing.T, db *store.Store, ledgerURL string, scope config
 		page, err = client.ReadSnapshot(t.Context(), at, page.Next)
 		require.NoError(t, err)
 		entries += len(page.Entries)
-		require.NoError(t, db.CompareActive(t.Context(), at, page.Entries, func(key string) { met[key] = true }, func(d ledger.Difference) error {
+		require.NoError(t, audit.New(db).CompareActive(t.Context(), at, page.Entries, func(key string) { met[key] = true }, func(d findings.Difference) error {
 			list = append(list, d.String())
 			return nil
 		}))
 	}
 	require.Greater(t, entries, 50)
-	require.NoError(t, db.ActiveAt(t.Context(), at, func(key string, extra ledger.Difference) error {
+	require.NoError(t, audit.New(db).ActiveAt(t.Context(), at, func(key string, extra findings.Difference) error {
 		if !met[key] {
 			list = append(list, extra.String())
 		}

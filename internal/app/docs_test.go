@@ -24,6 +24,7 @@ import (
 var mayBeEmpty = []string{
 	"SELECT stream, ledger_offset, node_id, field, convert_from(exact", "SELECT a.ledger_offset, a.record_time, c.entity_name, c.created_at",
 	"SELECT c.contract_id, convert_from(x.exact", "SELECT a.synchronizer_id, a.package_name, count(*)", "SELECT stream, from_exclusive",
+	"SELECT rewrite, stream, from_exclusive", "LISTEN ledger",
 	"SELECT synchronizer_id, package_name, package_version, valid_from, valid_until\nFROM (SELECT DISTINCT ON", // as of a minute ago
 }
 

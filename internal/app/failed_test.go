@@ -121,7 +121,7 @@ func TestAStreamThatFailsLeavesTheOtherAlone(t *testing.T) {
 // Who has cured what ended a stream need not start anything again.
 func TestAStreamThatIsCuredGoesOn(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "waits between tries, as the commands do")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 81})
 	l.Grow(100)
 	var refused refusals
@@ -260,7 +260,7 @@ func proxied(t *testing.T, server, path string, nth int64) (address string, refu
 // A proxy that now and then refuses a request ends nothing and loses nothing.
 func TestRefusalsOfAProxyAreWaitedOut(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "waits between tries, as the commands do")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 84})
 	l.Grow(300)
 	scan := sandbox.NewScan(l, sandbox.ScanOptions{PageLimit: 20})

@@ -11,6 +11,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/participant"
 	"ledgerindexer/store"
+	"ledgerindexer/store/audit"
 )
 
 // Fill is the configuration of a history backfill.
@@ -96,7 +97,7 @@ func (f *fill) term(ctx context.Context) (ingest.Filled, error) {
 	tell, endRecording := startRecording(ctx, leader.Leader, f.logger, f.cfg.Show)
 	defer endRecording()
 	loop := ingest.Fill{
-		Source: f.client, Sink: leader, Scope: f.scope, From: (*ledger.Offset)(f.cfg.From), To: (*ledger.Offset)(f.cfg.To),
+		Source: f.client, Sink: fillSink{leader, audit.New(f.db)}, Scope: f.scope, From: (*ledger.Offset)(f.cfg.From), To: (*ledger.Offset)(f.cfg.To),
 		NewestFirst: f.cfg.NewestFirst, MaxRequests: f.cfg.MaxRequests, Logger: f.logger, Progress: tell,
 		Check: func(ctx context.Context) error {
 			server, err := f.client.Discover(ctx)

@@ -89,9 +89,7 @@ func (w *fillWorld) requireNothingWaits(t *testing.T) {
 // on, and from the beginning on.
 func TestHistoryIsFilledInFromASnapshotOn(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("compares many states of a database with others that were indexed anew")
-	}
+	brief.Long(t, "compares many states of a database with others that were indexed anew")
 	for name, c := range map[string]struct {
 		options     sandbox.ServerOptions
 		shape       string
@@ -135,9 +133,7 @@ func TestHistoryIsFilledInFromASnapshotOn(t *testing.T) {
 // Where the participant is pruned, the snapshot is of there, without saying where that is.
 func TestHistoryOfAPrunedParticipantFromASnapshotOn(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("compares many states of a database with others that were indexed anew")
-	}
+	brief.Long(t, "compares many states of a database with others that were indexed anew")
 	w := newFillWorld(t, 82, true, sandbox.ServerOptions{Version: "3.5"}, "acs-delta")
 	at := w.quiet(3)
 	require.NoError(t, w.ledger.Prune(at))
@@ -151,9 +147,7 @@ func TestHistoryOfAPrunedParticipantFromASnapshotOn(t *testing.T) {
 // tell.
 func TestASnapshotWithinHistoryThatWasFilledIn(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("compares many states of a database with others that were indexed anew")
-	}
+	brief.Long(t, "compares many states of a database with others that were indexed anew")
 	w := newFillWorld(t, 83, true, sandbox.ServerOptions{Version: "3.6"}, "ledger-effects")
 	low, at := w.quiet(4), w.quiet(2)
 	w.fill(t, low, -1, false)
@@ -176,9 +170,7 @@ func TestASnapshotWithinHistoryThatWasFilledIn(t *testing.T) {
 // A snapshot at the lower end of history that does not lead on yet waits until it does, and nobody sees it before.
 func TestASnapshotWaitsForTheHistoryThatLeadsOn(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("compares many states of a database with others that were indexed anew")
-	}
+	brief.Long(t, "compares many states of a database with others that were indexed anew")
 	w := newFillWorld(t, 84, true, sandbox.ServerOptions{Version: "3.5"}, "acs-delta")
 	begun := relations(t, w.database)
 	low, at := w.quiet(4), w.quiet(2)
@@ -239,7 +231,7 @@ func TestSnapshotsThatCanNotBeCarried(t *testing.T) {
 // A token that the participant does not take any more, because it was upgraded, is no end: the snapshot is read anew.
 func TestASnapshotIsReadAnewWhereItsTokenIsRefused(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "waits between tries, as the commands do")
 	var stop atomic.Pointer[context.CancelFunc]
 	var pages atomic.Int64
 	options := sandbox.ServerOptions{Version: "3.5", StrictInterface: true, ListLimit: 5, Fault: func(r *http.Request) *sandbox.Fault {
@@ -274,9 +266,7 @@ func TestASnapshotIsReadAnewWhereItsTokenIsRefused(t *testing.T) {
 // lowered, and started again, beside a daemon that goes on all the time: nothing is lost and nothing is there twice.
 func TestKilledWhileHistoryIsFilledInFromASnapshotOn(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("kills a program again and again until it gets through")
-	}
+	brief.Long(t, "kills a program again and again until it gets through")
 	program := build(t, "backfill")
 	for _, snapshot := range []bool{true, false} {
 		t.Run(fmt.Sprint("snapshot ", snapshot), func(t *testing.T) {
@@ -311,9 +301,7 @@ func TestKilledWhileHistoryIsFilledInFromASnapshotOn(t *testing.T) {
 // While a lower snapshot is half read the daemon leads, indexes and is started again as if there were none.
 func TestTheDaemonGoesOnBesideALowerSnapshot(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("compares many states of a database with others that were indexed anew")
-	}
+	brief.Long(t, "compares many states of a database with others that were indexed anew")
 	var hold atomic.Bool
 	held, released := make(chan struct{}), make(chan struct{})
 	var pages atomic.Int64

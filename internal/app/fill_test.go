@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
@@ -119,10 +120,10 @@ func requireVerified(t *testing.T, databaseURL, ledgerURL string) Verification {
 	cfg := Verify{
 		Database: config.Database{DatabaseURL: databaseURL}, Sources: config.Sources{LedgerURL: ledgerURL}, Verify: config.Verify{All: true},
 	}
-	result, err := RunVerify(t.Context(), cfg, testLogger(t), func(d ledger.Difference) { t.Errorf("verify: %v", d) })
+	result, err := RunVerify(t.Context(), cfg, testLogger(t), func(d findings.Difference) { t.Errorf("verify: %v", d) })
 	require.NoError(t, err)
 	cfg.All, cfg.Offline = false, true
-	_, err = RunVerify(t.Context(), cfg, testLogger(t), func(d ledger.Difference) { t.Errorf("verify --offline: %v", d) })
+	_, err = RunVerify(t.Context(), cfg, testLogger(t), func(d findings.Difference) { t.Errorf("verify --offline: %v", d) })
 	require.NoError(t, err)
 	return result
 }
@@ -236,9 +237,7 @@ func TestHistoryIsFilledInToTheBeginning(t *testing.T) {
 // and does not reach up to the floor is there too. At each moment verification finds no difference.
 func TestHistoryIsFilledInInPieces(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("compares many states of a database with others that were indexed anew")
-	}
+	brief.Long(t, "compares many states of a database with others that were indexed anew")
 	for seed := range uint64(2) {
 		snapshot := seed%2 == 0
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
@@ -335,9 +334,7 @@ func TestHistoryIsFilledInBesideTheDaemon(t *testing.T) {
 // a daemon: nothing is lost and nothing is there twice.
 func TestKilledWhileHistoryIsFilledIn(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("kills a program again and again until it gets through")
-	}
+	brief.Long(t, "kills a program again and again until it gets through")
 	program := build(t, "backfill")
 	for _, snapshot := range []bool{true, false} {
 		t.Run(fmt.Sprint("snapshot ", snapshot), func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -76,8 +77,8 @@ func relations(t *testing.T, databaseURL string) map[string][]sandbox.Row {
 func historyRelations(t *testing.T, databaseURL string) map[string][]sandbox.Row {
 	t.Helper()
 	// Where it was read again, the first seq is another one.
-	const numbered = `to_jsonb(r) || CASE WHEN to_jsonb(r) ? 'seq' THEN
-		jsonb_build_object('seq', (to_jsonb(r) ->> 'seq')::bigint - (SELECT h.shown_after FROM indexer.history_position h)) ELSE '{}' END`
+	const numbered = `(to_jsonb(r) || CASE WHEN to_jsonb(r) ? 'seq' THEN
+		jsonb_build_object('seq', (to_jsonb(r) ->> 'seq')::bigint - (SELECT h.shown_after FROM indexer.history_position h)) ELSE '{}' END)`
 	return rowsAs(t, databaseURL, numbered, sandbox.HistoryRelations())
 }
 
@@ -85,7 +86,7 @@ func historyRelations(t *testing.T, databaseURL string) map[string][]sandbox.Row
 // chooses.
 func rowsOf(t *testing.T, databaseURL string, relations []string) map[string][]sandbox.Row {
 	t.Helper()
-	return rowsAs(t, databaseURL, "to_jsonb(r)", relations)
+	return rowsAs(t, databaseURL, "row_to_json(r)", relations)
 }
 
 func rowsAs(t *testing.T, databaseURL, row string, relations []string) map[string][]sandbox.Row {
@@ -95,12 +96,13 @@ func rowsAs(t *testing.T, databaseURL, row string, relations []string) map[strin
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	got := map[string][]sandbox.Row{}
 	for _, relation := range relations {
-		rows, err := conn.Query(t.Context(), "SELECT "+row+" FROM ledger."+relation+" r ORDER BY to_jsonb(r)::text COLLATE \"C\"")
+		rows, err := conn.Query(t.Context(), "SELECT "+row+"::text FROM ledger."+relation+" r")
 		require.NoError(t, err)
-		texts, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+		texts, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		require.NoError(t, err)
+		slices.Sort(texts) // here it costs less than in the database
 		for _, text := range texts {
-			row, err := sandbox.DecodeRow(relation, text)
+			row, err := sandbox.DecodeRow(relation, []byte(text))
 			require.NoError(t, err)
 			got[relation] = append(got[relation], row)
 		}

@@ -17,7 +17,7 @@ import (
 
 // historyService is a service of the transaction history.
 type historyService interface {
-	ingest.HistorySource
+	ingest.TransactionsSource
 	// Version returns the service's release. The error may be ledger.ErrNotOffered.
 	Version(ctx context.Context) (string, error)
 	// WasThere notes that the service has had a history, as an earlier process found. If it is missing now, that may pass, unless
@@ -139,8 +139,8 @@ func (h *history) run(ctx context.Context, s *stream, leader *store.Transactions
 	tell, endRecording := startRecording(ctx, leader.Leader, h.logger, h.cfg.Show)
 	watch := t.watch(ctx)
 	watch.Progress = tell
-	loop := ingest.History{
-		Source: h.service, Sink: datedSink{TransactionsWriter: leader, dated: h.metrics.HistoryRecord},
+	loop := ingest.Transactions{
+		Source: h.service, Sink: datedSink{TransactionsWriter: leader, dated: h.metrics.TransactionStored},
 		Check: func(ctx context.Context, service ledger.HistoryService) error {
 			return h.connectAsLeader(ctx, leader, service)
 		},
@@ -225,20 +225,20 @@ type historyTerm struct {
 }
 
 // watch returns the callbacks that report to metrics and health.
-func (t *historyTerm) watch(ctx context.Context) ingest.HistoryWatch {
-	return ingest.HistoryWatch{
+func (t *historyTerm) watch(ctx context.Context) ingest.TransactionsWatch {
+	return ingest.TransactionsWatch{
 		Resumed: func(at ledger.HistoryPosition) {
 			if at.LastSeq > 0 {
 				t.service.WasThere()
 			}
-			t.metrics.HistoryResumed(at.LastSeq, at.Rereading())
+			t.metrics.TransactionsResumed(at.LastSeq, at.Rereading())
 			if at.Rereading() && t.rereading == "" {
 				t.rereading = "that was begun before"
 				t.tell()
 			}
 		},
 		Committed: func(at ledger.HistoryPosition, records int) {
-			t.metrics.HistoryCommitted(at.LastSeq, at.Rereading(), records)
+			t.metrics.TransactionsCommitted(at.LastSeq, at.Rereading(), records)
 			t.works(ctx)
 			if !at.Rereading() && t.rereading != "" {
 				t.rereading = ""
@@ -246,7 +246,7 @@ func (t *historyTerm) watch(ctx context.Context) ingest.HistoryWatch {
 			}
 		},
 		Current: func() {
-			t.metrics.HistoryCurrent()
+			t.metrics.TransactionsCurrent()
 			t.works(ctx)
 			if t.rereading != "" {
 				t.rereading = ""
@@ -304,7 +304,7 @@ type datedSink struct {
 	dated func(time.Time)
 }
 
-// AppendTransactions implements ingest.HistorySink.
+// AppendTransactions implements ingest.TransactionsSink.
 func (d datedSink) AppendTransactions(
 	ctx context.Context, at ledger.HistoryPosition, order ingest.CommitOrder, batch ledger.HistoryBatch,
 ) (ledger.HistoryPosition, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
@@ -262,7 +263,7 @@ const unnamed = "the Scan service does not tell which network it is of: one of a
 // A Scan service that is down does not disturb the updates, and a participant that is down not the history.
 func TestOneSourceDownDoesNotDisturbTheOther(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "waits between tries, as the commands do")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 63})
 	l.Grow(100)
 	var scanDown, ledgerDown atomic.Bool
@@ -334,7 +335,7 @@ func TestOneSourceDownDoesNotDisturbTheOther(t *testing.T) {
 // the other one's as a whole, in its own order.
 func TestAnotherServiceWithAnotherOrder(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "reads several histories one after the other")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 64})
 	l.Grow(300)
 	first := sandbox.NewScan(l, sandbox.ScanOptions{PageLimit: 50, OddShapes: true})
@@ -455,7 +456,7 @@ func TestABadRecordEndsTheHistory(t *testing.T) {
 // are.
 func TestRecordsOfUnknownShapes(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "reads several histories one after the other")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 71})
 	l.Grow(300)
 	scan := sandbox.NewScan(l, sandbox.ScanOptions{OddShapes: true, BalanceChanges: true, PageLimit: 60})
@@ -488,7 +489,7 @@ func TestRecordsOfUnknownShapes(t *testing.T) {
 
 	verification := Verify{Database: cfg.Database, Sources: cfg.Sources, Verify: config.Verify{All: true, Repair: true}}
 	differences := 0
-	count := func(d ledger.Difference) { differences++ }
+	count := func(d findings.Difference) { differences++ }
 	_, err := RunVerify(t.Context(), verification, testLogger(t), count)
 	require.NoError(t, err)
 	require.Zero(t, differences)
@@ -513,7 +514,7 @@ func TestRecordsOfUnknownShapes(t *testing.T) {
 // Each stream has a leader of its own, which may be another process, and who stands by takes over what becomes free.
 func TestEachStreamHasALeaderOfItsOwn(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "waits for sessions that the server has to end, and that takes seconds")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 67})
 	l.Grow(100)
 	scan := sandbox.NewScan(l, sandbox.ScanOptions{})
@@ -545,7 +546,7 @@ func TestEachStreamHasALeaderOfItsOwn(t *testing.T) {
 // The history of another network is refused, at the start and while the daemon runs.
 func TestAnotherNetwork(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "waits between tries, as the commands do")
 	first, second := sandbox.NewLedger(sandbox.Options{Seed: 68}), sandbox.NewLedger(sandbox.Options{Seed: 69})
 	first.Grow(100)
 	second.Grow(100)
@@ -567,7 +568,7 @@ func TestAnotherNetwork(t *testing.T) {
 // Rows that the database will never take end the process with what it said.
 func TestHistoryThatTheDatabaseRefuses(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "reads several histories one after the other")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 70})
 	l.Grow(100)
 	database := throwaway.Migrated(t, migrate)

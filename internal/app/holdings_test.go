@@ -53,7 +53,7 @@ func TestHoldingsOfAnIndexedLedger(t *testing.T) {
 // What the receivers of a transfer get is what the amulets that it makes for them hold.
 func TestWhatReceiversGetIsWhatTheyHold(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "indexes a ledger of many transfers")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 43})
 	l.Grow(1500)
 	database := throwaway.Migrated(t, migrate)
@@ -83,7 +83,7 @@ func TestWhatReceiversGetIsWhatTheyHold(t *testing.T) {
 // Reported balances are what the balance changes of the model come to, at every round that was seen.
 func TestReportedBalancesOfAnIndexedHistory(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "indexes a ledger of many transfers")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 42})
 	l.Grow(700)
 	scan := sandbox.NewScan(l, sandbox.ScanOptions{BalanceChanges: true})

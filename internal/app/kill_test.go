@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
 )
@@ -100,9 +101,7 @@ func killUntilDone(t *testing.T, random *rand.Rand, env []string, program string
 // watermark and from its event id: nothing is lost and nothing is there twice.
 func TestKilledAtAnyPoint(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("kills a program again and again until it gets through")
-	}
+	brief.Long(t, "kills a program again and again until it gets through")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 31, ActiveShare: 0.5})
 	l.Grow(800)
 	at := quietOffset(t, l)

@@ -44,7 +44,7 @@ func waitForLag(t *testing.T, log *journal, daemon *running, want string) {
 // it is not.
 func TestLagIsNotKnownWhileTheSourcesAreAway(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "waits between tries, as the commands do")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 74})
 	l.Grow(200)
 	var away atomic.Bool

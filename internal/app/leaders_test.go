@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
 )
@@ -16,9 +17,7 @@ import (
 // of them always goes on, and nothing is lost or there twice.
 func TestDaemonsThatLoseTheirSessions(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("waits for sessions that the server has to end, and that takes seconds")
-	}
+	brief.Long(t, "waits for sessions that the server has to end, and that takes seconds")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 81})
 	l.Grow(50)
 	scan := sandbox.NewScan(l, sandbox.ScanOptions{PageLimit: 20})

@@ -353,7 +353,7 @@ func TestOneContractThatIsRefused(t *testing.T) {
 // What the participant does not know, or does not show, is asked for once, over restarts too.
 func TestNotFoundIsRemembered(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "runs the daemon several times")
 	l, at := middle(43)
 	var requests requestCounter
 	options := sandbox.ServerOptions{

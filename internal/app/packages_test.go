@@ -189,7 +189,7 @@ func TestPackagesThatCannotBeReadDoNotHoldUpTheStream(t *testing.T) {
 // request ever asks for a change.
 func TestTheDaemonNeedsNoAdministrator(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "runs the daemon several times")
 	l, at := middle(53)
 	authority := sandbox.NewAuthority(sandbox.AuthorityOptions{ParticipantID: l.ParticipantID()})
 	authority.SetUser(sandbox.User{ID: "reader", Rights: []sandbox.Right{sandbox.CanReadAsAnyParty()}})

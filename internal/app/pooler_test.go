@@ -5,8 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/internal/throwaway"
-	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 )
 
@@ -32,10 +32,10 @@ func TestEverythingThroughAPooler(t *testing.T) {
 
 	require.NotZero(t, requireVerified(t, pooled, server))
 	execute(t, database, "DELETE FROM indexer.created WHERE ledger_offset = (SELECT max(ledger_offset) FROM indexer.created)")
-	var found []ledger.Difference
+	var found []findings.Difference
 	repair := verifyWith(pooled, server, true)
 	repair.All = true
-	_, err = RunVerify(t.Context(), repair, testLogger(t), func(d ledger.Difference) { found = append(found, d) })
+	_, err = RunVerify(t.Context(), repair, testLogger(t), func(d findings.Difference) { found = append(found, d) })
 	require.NoError(t, err)
 	require.NotEmpty(t, found)
 	requireVerified(t, pooled, server)
@@ -56,7 +56,7 @@ func TestSharedSessionsAreRefused(t *testing.T) {
 		requireProblem(t, err, "session mode")
 		_, err = RunBackfill(t.Context(), backfillFor(pooled, server, defaultScope(), -1), testLogger(t), nil)
 		requireProblem(t, err, "session mode")
-		_, err = RunVerify(t.Context(), verifyWith(pooled, server, false), testLogger(t), func(ledger.Difference) {})
+		_, err = RunVerify(t.Context(), verifyWith(pooled, server, false), testLogger(t), func(findings.Difference) {})
 		requireProblem(t, err, "session mode")
 	}
 	require.Zero(t, count(t, database, "indexer.updates"))

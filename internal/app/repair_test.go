@@ -8,6 +8,7 @@ import (
 
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
+	"ledgerindexer/store/audit"
 )
 
 // A repair beside the daemon that changes what numbers mean ends its terms: the daemon leads again, with what they mean
@@ -21,7 +22,7 @@ func TestARepairOfTheDictionariesBesideTheDaemon(t *testing.T) {
 	waitFor(t, database, lastUpdate(l))
 
 	db, read := pages(t, database, server, defaultScope())
-	repairer, ok, err := db.Repairer(t.Context())
+	repairer, ok, err := audit.LeadRepair(t.Context(), db)
 	require.NoError(t, err)
 	require.True(t, ok)
 	conn, err := pgx.Connect(t.Context(), database)

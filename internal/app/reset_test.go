@@ -15,7 +15,7 @@ import (
 // Nothing is removed beside a process that writes, and who that is is said.
 func TestResetBesideAWriter(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "waits for sessions that the server has to end, and that takes seconds")
 	database := throwaway.Migrated(t, migrate)
 	db, err := store.Open(store.Config{URL: database, Holder: "another one"})
 	require.NoError(t, err)

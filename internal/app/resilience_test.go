@@ -123,7 +123,7 @@ func TestAnUpdateBehindTheLastCheckpoint(t *testing.T) {
 // The participant goes away, answers nonsense, and comes back: the daemon goes on where it was.
 func TestParticipantGoesAwayAndComesBack(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "waits between tries, as the commands do")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 22})
 	l.Grow(400)
 	var n atomic.Int64
@@ -147,9 +147,7 @@ func TestParticipantGoesAwayAndComesBack(t *testing.T) {
 // PostgreSQL is killed and comes back while a daemon writes both streams and another one stands by.
 func TestPostgresGoesAwayAndComesBack(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("waits for sessions that the server has to end, and that takes seconds")
-	}
+	brief.Long(t, "waits for sessions that the server has to end, and that takes seconds")
 	postgres := throwaway.LocalServer(t, throwaway.Options{})
 	require.NoError(t, postgres.CreateDatabase(t.Context(), "ledger"))
 	database := postgres.URL("ledger")
@@ -178,9 +176,7 @@ func TestPostgresGoesAwayAndComesBack(t *testing.T) {
 // Of two daemons on one database one leads; the other takes over when it is gone.
 func TestStandbyTakesOver(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("waits for sessions that the server has to end, and that takes seconds")
-	}
+	brief.Long(t, "waits for sessions that the server has to end, and that takes seconds")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 24})
 	l.Grow(200)
 	database, server := throwaway.Migrated(t, migrate), serve(t, l, sandbox.ServerOptions{})
@@ -314,7 +310,7 @@ func TestAnotherParticipantWhileRunning(t *testing.T) {
 // A participant that did not say who it is at the start is recorded when it does, and another one is refused then.
 func TestIdentityIsLearnedLater(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "waits between tries, as the commands do")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 29})
 	l.Grow(100)
 	database := throwaway.Migrated(t, migrate)
@@ -422,7 +418,7 @@ func TestDatabaseThatIsTakenAwayFromDaemons(t *testing.T) {
 // A user who is locked out while the daemon runs is waited for.
 func TestUserWhoIsLetInAgain(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "waits between tries, as the commands do")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 47})
 	l.Grow(50)
 	database := throwaway.Database(t)

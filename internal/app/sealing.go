@@ -7,6 +7,7 @@ import (
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/store"
+	"ledgerindexer/store/audit"
 	"ledgerindexer/verify"
 )
 
@@ -42,7 +43,10 @@ func (h *history) startSealing(ctx context.Context, leader *store.Leader) (end f
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() {
-		h.seal(ctx, ingest.TaskTransactionsVerification, leader, func(s *verify.Seals) { s.AddTransactions(h.service, h.store, h.store, leader) })
+		h.seal(ctx, ingest.TaskTransactionsVerification, leader, func(s *verify.Seals) {
+			db := newAudited(h.store)
+			s.AddTransactions(h.service, db, db, audit.NewSealer(h.store, leader))
+		})
 	})
 	return func() {
 		cancel()

@@ -9,11 +9,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
-	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
+	"ledgerindexer/store/audit"
 )
 
 // Offset checkpoints move the watermark on behind the last update.
@@ -101,7 +102,7 @@ func (s *sealed) damaged() (list []string) {
 	db, err := store.Open(store.Config{URL: s.database})
 	require.NoError(s.t, err)
 	defer db.Close()
-	err = db.CompareSeals(s.t.Context(), func(int64, int64) {}, func(d ledger.Difference) error {
+	err = audit.New(db).CompareSeals(s.t.Context(), func(int64, int64) {}, func(d findings.Difference) error {
 		list = append(list, d.String())
 		return nil
 	})
@@ -140,7 +141,7 @@ func TestEverythingIsSealed(t *testing.T) {
 // What differs is said and sealed as different, and the daemon goes on; what was put right is compared again.
 func TestDifferencesAreSealed(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "runs the daemon several times")
 	s := indexed(t, 62, 1100, sandbox.ServerOptions{})
 	at := s.Offset(1050)
 	s.exec("UPDATE indexer.updates SET update_id = 'x' || update_id WHERE ledger_offset = $1", at)
@@ -186,7 +187,7 @@ func TestAfterAnUpgradeOfTheParticipant(t *testing.T) {
 // What the participant has pruned is sealed without being compared, which is said once.
 func TestWhatWasPrunedIsSealedAsItIs(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "runs the daemon several times")
 	s := indexed(t, 63, 1200, sandbox.ServerOptions{})
 	require.NoError(t, s.Prune(s.Offset(1150)))
 	s.sealUntil(allSealed, hidden)
@@ -245,7 +246,7 @@ func TestTheSnapshotIsSealed(t *testing.T) {
 // A participant that fails holds up neither the stream nor, once it answers again, the verification.
 func TestVerificationIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "waits between tries, as the commands do")
 	var failing atomic.Bool
 	s := indexed(t, 65, 300, sandbox.ServerOptions{Fault: func(r *http.Request) *sandbox.Fault {
 		if failing.Load() && strings.HasSuffix(r.URL.Path, "/latest-pruned-offsets") {

@@ -144,9 +144,7 @@ func (s *stage) blocked(role store.Role, relation string, then func()) {
 // Paused and woken it commits nothing, holds nobody up, stands by, and takes over in its turn.
 func TestTheOtherDaemonTakesOver(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("waits for sessions that the server has to end, and that takes seconds")
-	}
+	brief.Long(t, "waits for sessions that the server has to end, and that takes seconds")
 	var flags []string
 	if brief.Race {
 		flags = []string{"-race"}

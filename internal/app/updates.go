@@ -13,6 +13,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/participant"
 	"ledgerindexer/store"
+	"ledgerindexer/store/audit"
 )
 
 // updates implements role for the updates of a participant.
@@ -97,7 +98,7 @@ func (u *updates) run(ctx context.Context, s *stream, leader *store.UpdatesWrite
 	tell, endRecording := startRecording(ctx, leader.Leader, u.logger, u.cfg.Show)
 	var tasks *background // nil until the participant is known to have the stored updates
 	loop := ingest.Updates{
-		Source: u.client, Sink: leader, Scope: u.scope, Start: u.start, ParticipantID: u.server.Load().ParticipantID,
+		Source: u.client, Sink: updatesSink{leader, audit.New(u.store)}, Scope: u.scope, Start: u.start, ParticipantID: u.server.Load().ParticipantID,
 		Check:        func(ctx context.Context) error { return u.connectAsLeader(ctx, leader) },
 		UntilCurrent: u.cfg.UntilCurrent, MaxRequests: u.cfg.MaxRequests, Logger: u.logger,
 		Watch: ingest.Watch{
@@ -133,7 +134,7 @@ func (u *updates) run(ctx context.Context, s *stream, leader *store.UpdatesWrite
 	if tasks != nil && waitOrAbandon(tasks.running.Wait) != nil {
 		u.logger.WarnContext(ctx, "a background task does not end; it is not waited for")
 	}
-	u.metrics.TasksEnded(ingest.TaskLookups, ingest.TaskPackages, ingest.TaskVerification)
+	u.metrics.TasksEnded(ingest.TaskLookups, ingest.TaskPackages, ingest.TaskTypes, ingest.TaskVerification)
 	return err == nil, err
 }
 

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/participant"
 	"ledgerindexer/store"
+	"ledgerindexer/store/audit"
 	"ledgerindexer/verify"
 )
 
@@ -26,12 +28,12 @@ type Verify struct {
 
 // Verification is what was compared and what came of it.
 type Verification struct {
-	Differences int64                 // that were found
-	Updates     *verify.UpdatesResult // nil: the updates were not compared
-	History     *verify.HistoryResult // nil: the transaction history was not compared
-	Unrepaired  int64                 // differences from copies that a repair left
-	Sealed      int64                 // windows whose digest was compared
-	Notes       []string              // what was not compared, and why
+	Differences int64                      // that were found
+	Updates     *verify.UpdatesResult      // nil: the updates were not compared
+	History     *verify.TransactionsResult // nil: the transaction history was not compared
+	Unrepaired  int64                      // differences from copies that a repair left
+	Sealed      int64                      // windows whose digest was compared
+	Notes       []string                   // what was not compared, and why
 }
 
 // Compared reports whether anything was compared at all.
@@ -56,8 +58,8 @@ func (v *Verification) Remaining(repaired bool) int64 {
 type verification struct {
 	cfg      Verify
 	logger   *slog.Logger
-	db       *store.Store
-	repairer *store.Repairer // nil: nothing is written
+	db       audited
+	repairer *audit.Repairer // nil: nothing is written
 	found    verify.Found
 	progress func(verify.Progress)
 	step     string              // of the verification, as progress says
@@ -68,20 +70,20 @@ type verification struct {
 // RunVerify compares the database with its sources, or with the digests of what was compared before, and repairs what
 // differs where the configuration says so. found is told of each difference as it is found; the result says what was
 // compared, also where an error ended it.
-func RunVerify(ctx context.Context, cfg Verify, logger *slog.Logger, found func(ledger.Difference)) (Verification, error) {
+func RunVerify(ctx context.Context, cfg Verify, logger *slog.Logger, found func(findings.Difference)) (Verification, error) {
 	db, err := store.Open(store.Config{URL: cfg.DatabaseURL, Schemas: cfg.Schemas.Domain(), Logger: logger, Holder: config.Holder()})
 	if err != nil {
 		return Verification{}, &config.UsageError{Err: err}
 	}
 	defer db.Close()
-	v := verification{cfg: cfg, logger: logger, db: db, told: map[sameness]string{}}
+	v := verification{cfg: cfg, logger: logger, db: newAudited(db), told: map[sameness]string{}}
 	tell, end := steps(ctx, logger, cfg.Show)
 	defer end()
 	v.progress = func(p verify.Progress) {
 		v.step = p.Step
 		tell(p)
 	}
-	v.found = func(d ledger.Difference) error {
+	v.found = func(d findings.Difference) error {
 		if v.toldBefore(d) {
 			return nil
 		}
@@ -98,7 +100,7 @@ const mostTold = 50_000
 
 // sameness is the part of a difference that all the steps that find it agree on.
 type sameness struct {
-	kind                  ledger.Disagreement
+	kind                  findings.Disagreement
 	relation, row, column string
 	offset                ledger.Offset
 	seq                   int64
@@ -106,7 +108,7 @@ type sameness struct {
 
 // toldBefore reports whether another step found the difference. For example, a contract that should not be active follows from no
 // fact, and is not in the participant's snapshot either. Equal differences of one step are different rows of a table without a key.
-func (v *verification) toldBefore(d ledger.Difference) bool {
+func (v *verification) toldBefore(d findings.Difference) bool {
 	key := sameness{kind: d.Kind, relation: d.Relation, row: d.Row, column: d.Column, offset: d.Offset, seq: d.Seq}
 	step, told := v.told[key]
 	if !told && len(v.told) < mostTold {
@@ -131,7 +133,7 @@ func (v *verification) run(ctx context.Context) error {
 	}
 	copies := verify.Copies{Database: v.db, Found: v.found, Progress: v.progress, Logger: v.logger}
 	if v.cfg.Repair {
-		repairer, ok, err := v.db.Repairer(ctx)
+		repairer, ok, err := audit.LeadRepair(ctx, v.db.Store)
 		if err != nil {
 			return err
 		}
@@ -142,6 +144,9 @@ func (v *verification) run(ctx context.Context) error {
 		v.repairer, copies.Repairer = repairer, repairer
 	}
 	if v.result.Unrepaired, err = copies.Run(ctx); err != nil {
+		return err
+	}
+	if err := v.types(ctx); err != nil {
 		return err
 	}
 	switch {
@@ -268,7 +273,7 @@ func steps(ctx context.Context, logger *slog.Logger, show func(ledger.Progress))
 
 // history compares the transaction history with the Scan service's or, without --scan-url, only with itself.
 func (v *verification) history(ctx context.Context) error {
-	history := verify.History{Database: v.db, Found: v.found, Progress: v.progress, Logger: v.logger}
+	history := verify.Transactions{Database: v.db, Found: v.found, Progress: v.progress, Logger: v.logger}
 	if v.cfg.ScanURL != "" {
 		service, err := newHistoryService(v.cfg.Sources, v.logger, nil, nil)
 		if err != nil {
@@ -290,8 +295,8 @@ func (v *verification) history(ctx context.Context) error {
 	return err
 }
 
-// historyRepairer implements verify.HistoryRepairer.
+// historyRepairer implements verify.TransactionsRepairer.
 type historyRepairer struct {
-	*store.Repairer
+	*audit.Repairer
 	*store.TransactionsWriter
 }

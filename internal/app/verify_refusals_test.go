@@ -8,10 +8,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
-	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 )
 
@@ -50,7 +50,7 @@ func TestVerifyRefusesAnotherHistory(t *testing.T) {
 			other := restored(c.cut, c.since)
 			url := serve(t, other, sandbox.ServerOptions{})
 			for _, repair := range []bool{false, true} {
-				_, err := RunVerify(t.Context(), verifyWith(database, url, repair), testLogger(t), func(d ledger.Difference) { t.Errorf("compared: %v", d) })
+				_, err := RunVerify(t.Context(), verifyWith(database, url, repair), testLogger(t), func(d findings.Difference) { t.Errorf("compared: %v", d) })
 				requireProblem(t, err, "another history", fmt.Sprintf("`indexer reset --to-offset %d`", other.Offset(c.cut-1)))
 				require.Equal(t, before, m.state())
 			}
@@ -76,7 +76,7 @@ func TestVerifyRepairsTheLastUpdate(t *testing.T) {
 			execute(t, database, fmt.Sprintf(statement, at))
 			cfg := verifyWith(database, url, true)
 			cfg.All = true
-			result, err := RunVerify(t.Context(), cfg, testLogger(t), func(ledger.Difference) {})
+			result, err := RunVerify(t.Context(), cfg, testLogger(t), func(findings.Difference) {})
 			require.NoError(t, err)
 			require.Positive(t, result.Differences)
 			require.Zero(t, result.Remaining(true))
@@ -117,7 +117,7 @@ func TestVerifyWithoutWhatItNeeds(t *testing.T) {
 			}
 			execute(t, database, c.statements)
 			found := map[string]bool{}
-			result, err := RunVerify(t.Context(), verifyWith(database, url, strings.HasSuffix(name, "repaired")), testLogger(t), func(d ledger.Difference) { found[d.Relation] = true })
+			result, err := RunVerify(t.Context(), verifyWith(database, url, strings.HasSuffix(name, "repaired")), testLogger(t), func(d findings.Difference) { found[d.Relation] = true })
 			if c.problem != "" {
 				requireProblem(t, err, c.problem)
 				require.Equal(t, c.problem == "the checkpoint", result.Compared())
@@ -142,7 +142,7 @@ func TestVerifyWithoutWhatItNeeds(t *testing.T) {
 // A snapshot that the participant may have cut shows no differences, and nothing is removed because it is not in there.
 func TestVerifyAgainstASnapshotThatMayBeCut(t *testing.T) {
 	t.Parallel()
-	brief.Long(t)
+	brief.Long(t, "runs the daemon several times")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 3})
 	l.Grow(800)
 	at := quietOffset(t, l)
@@ -159,7 +159,7 @@ func TestVerifyAgainstASnapshotThatMayBeCut(t *testing.T) {
 		for _, repair := range []bool{true, false} {
 			cfg := verifyWith(database, cutting, repair)
 			cfg.All = all
-			_, err := RunVerify(t.Context(), cfg, testLogger(t), func(d ledger.Difference) {
+			_, err := RunVerify(t.Context(), cfg, testLogger(t), func(d findings.Difference) {
 				require.Fail(t, "nothing differs", d.String())
 			})
 			requireProblem(t, err, "may have cut it", "http-list-max-elements-limit")
@@ -177,6 +177,6 @@ func TestALostScopeIsRecordedAgain(t *testing.T) {
 	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, url, defaultScope()), testLogger(t)))
 	execute(t, database, "DELETE FROM indexer.scopes")
 	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, url, defaultScope()), testLogger(t)))
-	_, err := RunVerify(t.Context(), verifyWith(database, url, false), testLogger(t), func(d ledger.Difference) { t.Error(d) })
+	_, err := RunVerify(t.Context(), verifyWith(database, url, false), testLogger(t), func(d findings.Difference) { t.Error(d) })
 	require.NoError(t, err)
 }

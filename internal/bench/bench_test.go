@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/brief"
 )
 
 // TestMain is the program of the benchmark where that starts itself again.
@@ -23,9 +25,7 @@ func TestMain(m *testing.M) {
 
 // All that is measured against a limit, once and small: every run checks that what was served is there.
 func TestRuns(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs the whole benchmark, once and small")
-	}
+	brief.Long(t, "runs the whole benchmark, once and small")
 	for _, program := range []string{"psql", "pg_dump", "go"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skipf("the benchmark needs %s in PATH", program)

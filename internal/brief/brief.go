@@ -19,11 +19,11 @@ func Skip(t testing.TB) {
 	}
 }
 
-// Long skips with -short a test that waits for something, or does much, of what no shorter one covers. `make test` runs it.
-func Long(t testing.TB) {
+// Long skips with -short a test that takes long: why says what it waits for, or does so much of, after "it". `make test` runs it.
+func Long(t testing.TB, why string) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("left out with -short: it takes long")
+		t.Skip("left out with -short: it " + why)
 	}
 }
 

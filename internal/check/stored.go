@@ -110,7 +110,7 @@ func (c *checker) reportIdentity(s section) {
 		s.note("participant", "it holds the ledger of %s; which participant --ledger-url leads to is not known", stored)
 	case stored != here:
 		s.problem("participant", fmt.Sprintf("it belongs to participant %s, and --ledger-url leads to %s: `indexer run` would refuse", stored, here),
-			"correct --ledger-url or --database-url: each participant needs a database of its own")
+			"correct --ledger-url or --database-url: each participant needs a database or a pair of schemas (--tables-schema, --views-schema) of its own")
 	default:
 		s.ok("participant", "it belongs to this participant")
 	}
@@ -130,7 +130,7 @@ func (c *checker) reportStoredScope(s section) {
 	for _, stored := range contents.Scopes {
 		if stored.Hash() != scope.Hash() {
 			s.problem("scope", "it holds another scope than these flags, and `indexer run` would refuse: "+strings.Join(differences(stored, scope), "; "),
-				"set the flags as they were, or use a new database: rows of two scopes would not be complete for either")
+				"set the flags as they were, or use a new database or pair of schemas (--tables-schema, --views-schema): rows of two scopes would not be complete for either")
 			return
 		}
 	}
@@ -232,7 +232,7 @@ func (c *checker) reportStoredHistory(s section) {
 		s.note("network", "the transaction history is of the network of %s; which one --scan-url leads to is not known", stored.NetworkID)
 	case stored.NetworkID != here:
 		s.problem("network", fmt.Sprintf("the transaction history is of the network of %s, and --scan-url leads to that of %s: `indexer run` would refuse", stored.NetworkID, here),
-			"correct --scan-url or --database-url: each network needs a database of its own")
+			"correct --scan-url or --database-url: each network needs a database or a pair of schemas (--tables-schema, --views-schema) of its own")
 	default:
 		s.ok("network", "the transaction history is of this network")
 	}

@@ -102,7 +102,7 @@ func stored(ctx context.Context, conn *pgx.Conn) (rows map[string][]sandbox.Row,
 
 // rowsOf reads the rows of a relation, or of a function that returns them.
 func rowsOf(ctx context.Context, conn *pgx.Conn, relation, from string, args ...any) (rows []sandbox.Row, err error) {
-	result, err := conn.Query(ctx, "SELECT to_jsonb(r) FROM "+from+" r ORDER BY to_jsonb(r)::text", args...)
+	result, err := conn.Query(ctx, "SELECT row_to_json(r) FROM "+from+" r", args...)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", from, err)
 	}

@@ -70,23 +70,29 @@ func TestFrontFaults(t *testing.T) {
 	}
 }
 
-// What met no request, or an answer that is too short for it, is not counted.
+// What met no request, or an answer that is too short for it, is not counted. Both are waited for.
 func TestFrontCountsNoFaultWithoutEffect(t *testing.T) {
 	t.Parallel()
-	x := newParticipant(t)
-	took, err := x.strike(t.Context(), fault{kind: Reset})
-	require.NoError(t, err)
-	require.False(t, took)
-	done := make(chan bool, 1)
-	go func() { done <- x.disturb(t.Context(), sandbox.Fault{Cut: 1 << 20}) }()
-	require.Eventually(t, func() bool {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		return x.next != nil
-	}, faultTimeout, ms)
-	_, whole := ask(t, x)
-	require.True(t, whole)
-	require.False(t, <-done)
+	t.Run("no request", func(t *testing.T) {
+		t.Parallel()
+		took, err := newParticipant(t).strike(t.Context(), fault{kind: Reset})
+		require.NoError(t, err)
+		require.False(t, took)
+	})
+	t.Run("too short an answer", func(t *testing.T) {
+		t.Parallel()
+		x := newParticipant(t)
+		done := make(chan bool, 1)
+		go func() { done <- x.disturb(t.Context(), sandbox.Fault{Cut: 1 << 20}) }()
+		require.Eventually(t, func() bool {
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			return x.next != nil
+		}, faultTimeout, ms)
+		_, whole := ask(t, x)
+		require.True(t, whole)
+		require.False(t, <-done)
+	})
 }
 
 // A participant that restarts is at the same address, as the next release where that is its plan.

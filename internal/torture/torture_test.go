@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 )
 
@@ -30,9 +31,7 @@ func number(t *testing.T, variable string, otherwise uint64) uint64 {
 // Whatever fails, the database is what the ledger is, and `indexer verify` agrees: one short round, or as many as
 // TORTURE_ROUNDS says, of the seed TORTURE_SEED.
 func TestTorture(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs the programs under faults for seconds")
-	}
+	brief.Long(t, "runs the programs under faults for seconds")
 	throwaway.NeedPrograms(t)
 	c := Config{
 		Programs: t.TempDir(), Seed: number(t, "TORTURE_SEED", 1), Rounds: int(number(t, "TORTURE_ROUNDS", 0)),

@@ -28,11 +28,12 @@ type Event struct {
 	offset      int64
 	nodeID      int32
 	activates   bool
-	assigned    bool  // activates by assignment, which a contract can have several of; it is created once
-	isReference bool  // neither activates nor deactivates
-	wantsLookup bool  // is of a contract whose creation we should have seen: no creation, and not merely witnessed
-	templateRef int32 // of an activation
-	counter     int64 // of an activation
+	assigned    bool           // activates by assignment, which a contract can have several of; it is created once
+	isReference bool           // neither activates nor deactivates
+	wantsLookup bool           // is of a contract whose creation we should have seen: no creation, and not merely witnessed
+	templateRef int32          // of an activation
+	counter     int64          // of an activation
+	holding     *names.Holding // of an activation; nil: none
 }
 
 // Step is what a range of updates does to the active set: what was active before and ends, what lived and died
@@ -115,6 +116,7 @@ func (s *Step) take(e *Event, state *keyState) {
 		s.Lifetimes = append(s.Lifetimes, dbsqlc.Lifetimes{
 			DeactivatedOffset: e.offset, ActivatedOffset: begun.ActivatedOffset, ActivatedNodeID: begun.ActivatedNodeID,
 			SynchronizerRef: begun.SynchronizerRef, TemplateRef: begun.TemplateRef, ContractID: begun.ContractID,
+			PositionID: begun.PositionID, Amount: begun.Amount, Locked: begun.Locked,
 		})
 		begun.ActivatedOffset = ended
 	case !state.known && (!e.activates || e.assigned): // what the table says counts until the first event
@@ -126,10 +128,12 @@ func (s *Step) take(e *Event, state *keyState) {
 	}
 	state.known, state.begun = true, 0
 	if e.activates {
-		s.Activations = append(s.Activations, dbsqlc.ActiveContracts{
+		row := dbsqlc.ActiveContracts{
 			ContractID: e.key.ContractID, SynchronizerRef: e.key.SynchronizerRef, TemplateRef: e.templateRef,
 			ActivatedOffset: e.offset, ActivatedNodeID: e.nodeID, ReassignmentCounter: e.counter,
-		})
+		}
+		row.PositionID, row.Amount, row.Locked = e.holding.Columns()
+		s.Activations = append(s.Activations, row)
 		*state = keyState{known: true, begun: int32(len(s.Activations))}
 	}
 }
@@ -166,7 +170,7 @@ func appendEvents(events []Event, r names.Numbers, u *ledger.Update) []Event {
 		c := &u.Created[i]
 		event := Event{
 			key: own(c.ContractID), offset: offset, nodeID: c.NodeID, activates: true,
-			templateRef: r.Template(c.TemplateID, c.PackageName, c.RepresentativePackageID),
+			templateRef: r.Template(c.TemplateID, c.PackageName, c.RepresentativePackageID), holding: r.Holding(c),
 		}
 		if c.Origin == ledger.OriginAssignment {
 			assigned := assignments[c.NodeID]
@@ -234,7 +238,7 @@ func StoredEvents(rows []dbsqlc.StepEventsRow) []Event {
 		e.offset, e.nodeID = row.LedgerOffset, row.NodeID
 		switch row.Kind {
 		case kindCreation:
-			e.activates, e.assigned, e.templateRef, e.counter = true, row.Flag, row.TemplateRef, row.Counter
+			e.activates, e.assigned, e.templateRef, e.counter, e.holding = true, row.Flag, row.TemplateRef, row.Counter, storedHolding(row)
 		case kindArchival, kindConsumption:
 			e.wantsLookup = row.Flag
 		case kindUse:
@@ -242,4 +246,16 @@ func StoredEvents(rows []dbsqlc.StepEventsRow) []Event {
 		}
 	}
 	return events
+}
+
+// storedHolding is what a contract holds, as it was read back; nil where it is no holding.
+func storedHolding(row *dbsqlc.StepEventsRow) *names.Holding {
+	if !row.PositionID.Valid {
+		return nil
+	}
+	h := &names.Holding{Position: row.PositionID.Bytes, Amount: ledger.Decimal(row.Amount)}
+	if row.LockKnown {
+		h.Locked = &row.Locked
+	}
+	return h
 }

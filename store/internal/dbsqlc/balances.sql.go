@@ -23,7 +23,7 @@ type BalanceRoundsNoteParams struct {
 	FirstIncomplete *int64 `db:"first_incomplete"`
 }
 
-// Notes the newest round that records of a generation tell, and the first one from which on they make totals incomplete. NULL: there is none.
+// Stores the newest round of a generation's records, and the first round from which totals are incomplete. NULL: there is none.
 func (q *Queries) BalanceRoundsNote(ctx context.Context, db DBTX, arg BalanceRoundsNoteParams) error {
 	_, err := db.Exec(ctx, balanceRoundsNote, arg.Generation, arg.Newest, arg.FirstIncomplete)
 	return err
@@ -71,9 +71,9 @@ type BalanceTotalsAddParams struct {
 }
 
 // Adds the balance changes of a range of records to the running totals. A change counts in its round and in all later
-// ones: the rows that the party has from there on are raised, and a round that has no row yet gets one, on top of the round
-// before. The party's last row, which is always among them, is kept once more. All is worked out, and sorted, before the
-// first row is written: else the look-ups would wade through rows that this statement wrote and can't see.
+// ones: it raises the party's rows from its round on. A round without a row gets one, based on the round before. The party's last row
+// always changes, and latest_totals gets it too. Everything is computed and sorted before the first row is written: else the
+// look-ups would step over the rows that this statement wrote and can't see.
 func (q *Queries) BalanceTotalsAdd(ctx context.Context, db DBTX, arg BalanceTotalsAddParams) error {
 	_, err := db.Exec(ctx, balanceTotalsAdd, arg.Generation, arg.FromExclusive, arg.ToInclusive)
 	return err
@@ -84,8 +84,8 @@ SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 
     set_config('enable_mergejoin', 'off', true)
 `
 
-// Has what follows in the transaction planned as look-ups by index, whatever the planner takes the tables' sizes for: they
-// are empty at first and grow by millions of rows between two readings of their statistics.
+// Makes the planner use indexes in the rest of the transaction, whatever its statistics: the tables are empty at first and grow by
+// millions of rows between two ANALYZEs.
 func (q *Queries) DerivePlainly(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, derivePlainly)
 	return err

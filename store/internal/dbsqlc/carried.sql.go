@@ -58,7 +58,7 @@ WITH created AS (
 DELETE FROM snapshots_both s WHERE s.snapshot_offset <> $1
 `
 
-// Leaves of carried rows those of one snapshot, without the rows that the events themselves have taken the place of.
+// Removes all carried rows but those of one snapshot, and of these the ones whose events are stored as facts.
 func (q *Queries) CarriedKeep(ctx context.Context, db DBTX, snapshotOffset int64) error {
 	_, err := db.Exec(ctx, carriedKeep, snapshotOffset)
 	return err

@@ -26,7 +26,7 @@ type CheckpointAdvanceParams struct {
 	FromOffset int64  `db:"from_offset"`
 }
 
-// Moves the watermark by compare-and-swap. 0: it is not where the writer saw it, or would not move forward.
+// Moves the watermark by compare-and-swap. 0: it is not where the writer expected it, or would not move forward.
 func (q *Queries) CheckpointAdvance(ctx context.Context, db DBTX, arg CheckpointAdvanceParams) (int64, error) {
 	row := db.QueryRow(ctx, checkpointAdvance, arg.ToOffset, arg.Stream, arg.FromOffset)
 	var count int64
@@ -84,7 +84,7 @@ type CheckpointStartParams struct {
 	LedgerOffset int64  `db:"ledger_offset"`
 }
 
-// Gives a stream its first checkpoint. 0: it has one already.
+// Sets a stream's first checkpoint. 0: it has one already.
 func (q *Queries) CheckpointStart(ctx context.Context, db DBTX, arg CheckpointStartParams) (int64, error) {
 	row := db.QueryRow(ctx, checkpointStart, arg.Stream, arg.LedgerOffset)
 	var count int64

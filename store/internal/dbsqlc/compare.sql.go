@@ -25,7 +25,7 @@ type ColumnTypesRow struct {
 	Type     string `db:"type"`
 }
 
-// The columns of our tables and the names of their types, in the order of the tables' columns.
+// The columns of some tables with their types' names, in the tables' order.
 func (q *Queries) ColumnTypes(ctx context.Context, db DBTX, relations []string) ([]ColumnTypesRow, error) {
 	rows, err := db.Query(ctx, columnTypes, relations)
 	if err != nil {
@@ -51,7 +51,7 @@ SELECT u.ledger_offset FROM updates u
 WHERE u.update_id = $1 AND u.ledger_offset + 0 <= (SELECT watermark()) ORDER BY u.ledger_offset
 `
 
-// Where an update is stored, up to the watermark. Nothing but the writer keeps an id from standing twice.
+// The offsets of an update id, up to the watermark. No constraint makes the id unique.
 func (q *Queries) UpdateOffsets(ctx context.Context, db DBTX, updateID *string) ([]int64, error) {
 	rows, err := db.Query(ctx, updateOffsets, updateID)
 	if err != nil {

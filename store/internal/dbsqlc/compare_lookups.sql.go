@@ -19,7 +19,7 @@ UPDATE lookups u SET status = 'wanted', reason = NULL, looked_up_at = NULL, temp
 WHERE u.contract_id = $1
 `
 
-// Forgets an answer.
+// Removes an answer, so that the contract is looked up again.
 func (q *Queries) LookupAskAgain(ctx context.Context, db DBTX, contractID string) error {
 	_, err := db.Exec(ctx, lookupAskAgain, contractID)
 	return err
@@ -35,7 +35,7 @@ type LookupsAnsweredParams struct {
 	AtMost int64  `db:"at_most"`
 }
 
-// The contracts behind one in the order of ids for which there is an answer that can be asked for again.
+// The next contracts, in the order of ids, whose look-up has an answer that the participant can give again.
 func (q *Queries) LookupsAnswered(ctx context.Context, db DBTX, arg LookupsAnsweredParams) ([]string, error) {
 	rows, err := db.Query(ctx, lookupsAnswered, arg.After, arg.AtMost)
 	if err != nil {

@@ -28,7 +28,7 @@ type ContractActiveRow struct {
 	PackageName         *string `db:"package_name"`
 }
 
-// On which synchronizers a contract is active at the watermark.
+// The synchronizers on which a contract is active at the watermark.
 func (q *Queries) ContractActive(ctx context.Context, db DBTX, contractID string) ([]ContractActiveRow, error) {
 	rows, err := db.Query(ctx, contractActive, contractID)
 	if err != nil {
@@ -125,7 +125,7 @@ type ContractEventsRow struct {
 	ReassignmentCounter  *int64             `db:"reassignment_counter"`
 }
 
-// What happened to a contract up to the watermark, the latest first. A consuming exercise is an archival too.
+// The events of a contract up to the watermark, the latest first. A consuming exercise is an archival too.
 func (q *Queries) ContractEvents(ctx context.Context, db DBTX, arg ContractEventsParams) ([]ContractEventsRow, error) {
 	rows, err := db.Query(ctx, contractEvents, arg.ContractID, arg.Most)
 	if err != nil {
@@ -183,7 +183,7 @@ type ContractLifetimesRow struct {
 	DeactivatedOffset int64   `db:"deactivated_offset"`
 }
 
-// The closed lifetimes of a contract that ended at one of these offsets: lifetimes are found by their end alone.
+// The lifetimes of a contract that ended at one of these offsets: lifetimes have an index on their end only.
 func (q *Queries) ContractLifetimes(ctx context.Context, db DBTX, arg ContractLifetimesParams) ([]ContractLifetimesRow, error) {
 	rows, err := db.Query(ctx, contractLifetimes, arg.DeactivatedOffsets, arg.ContractID)
 	if err != nil {
@@ -233,7 +233,7 @@ type ContractLookupRow struct {
 	CreatedAt       pgtype.Timestamptz `db:"created_at"`
 }
 
-// How the look-up of a contract ended whose creation was never seen, or that it has not ended yet.
+// The look-up of a contract without a stored creation, with its answer if there is one.
 func (q *Queries) ContractLookup(ctx context.Context, db DBTX, contractID string) (ContractLookupRow, error) {
 	row := db.QueryRow(ctx, contractLookup, contractID)
 	var i ContractLookupRow
@@ -276,7 +276,7 @@ type ContractStoredRow struct {
 	CreatedAt       pgtype.Timestamptz `db:"created_at"`
 }
 
-// What the latest creation event says of a contract.
+// The contract as its latest creation event describes it.
 func (q *Queries) ContractStored(ctx context.Context, db DBTX, contractID string) (ContractStoredRow, error) {
 	row := db.QueryRow(ctx, contractStored, contractID)
 	var i ContractStoredRow

@@ -22,7 +22,7 @@ type AnythingHeldRow struct {
 	History bool `db:"history"`
 }
 
-// Whether anything is stored or claimed of the updates, and of the transaction history.
+// Whether there are rows or state of the updates, and of the transaction history.
 func (q *Queries) AnythingHeld(ctx context.Context, db DBTX) (AnythingHeldRow, error) {
 	row := db.QueryRow(ctx, anythingHeld)
 	var i AnythingHeldRow
@@ -41,7 +41,7 @@ type CoverageAheadRow struct {
 	ToInclusive   int64 `db:"to_inclusive"`
 }
 
-// What is covered behind the watermark.
+// The ranges that are covered above the watermark.
 func (q *Queries) CoverageAhead(ctx context.Context, db DBTX, stream string) ([]CoverageAheadRow, error) {
 	rows, err := db.Query(ctx, coverageAhead, stream)
 	if err != nil {
@@ -115,8 +115,8 @@ type CoverageMergeParams struct {
 	FromExclusive int64  `db:"from_exclusive"`
 }
 
-// Makes one row of those of a scope that reach into a range, or end where it begins; what reaches beyond it stays apart. 0:
-// they don't cover the range.
+// Merges a scope's rows that overlap a range, or end where it begins. What reaches above the range stays a row of its own. 0: the
+// rows don't cover the range.
 func (q *Queries) CoverageMerge(ctx context.Context, db DBTX, arg CoverageMergeParams) (int64, error) {
 	row := db.QueryRow(ctx, coverageMerge,
 		arg.Stream,
@@ -142,7 +142,7 @@ type CoverageWithinParams struct {
 	Scope         string `db:"scope"`
 }
 
-// How many offsets of a range a scope's rows cover.
+// How many offsets of a range are covered for a scope.
 func (q *Queries) CoverageWithin(ctx context.Context, db DBTX, arg CoverageWithinParams) (int64, error) {
 	row := db.QueryRow(ctx, coverageWithin,
 		arg.ToInclusive,
@@ -193,7 +193,7 @@ type ScopesInUseRow struct {
 	Definition []byte `db:"definition"`
 }
 
-// The scopes of a stream that was started: nothing of it may be covered yet, or its checkpoint may be lost, or both.
+// The scopes of a stream, if it was started: then it has a checkpoint, coverage or floors, some of which may be lost.
 func (q *Queries) ScopesInUse(ctx context.Context, db DBTX, stream string) ([]ScopesInUseRow, error) {
 	rows, err := db.Query(ctx, scopesInUse, stream)
 	if err != nil {

@@ -23,8 +23,8 @@ type HeldBesidesRow struct {
 	Replaying bool `db:"replaying"`
 }
 
-// What the database holds of the updates, to be compared with the ledger and the catalog.
-// Whether a snapshot is carried, and whether lifetimes of filled history are being worked out.
+// What the database holds of the updates, for a comparison with the ledger and the catalog.
+// Whether the rows of a snapshot are shown, and whether the lifetimes of filled history are being computed.
 func (q *Queries) HeldBesides(ctx context.Context, db DBTX) (HeldBesidesRow, error) {
 	row := db.QueryRow(ctx, heldBesides)
 	var i HeldBesidesRow
@@ -43,7 +43,7 @@ SELECT coalesce((
 ), '')::text AS lost
 `
 
-// Which table lacks the row that says what is held, although others say that something is; empty: none does.
+// The state table whose row is missing although other state tables have theirs. Empty: none.
 func (q *Queries) HeldLost(ctx context.Context, db DBTX) (string, error) {
 	row := db.QueryRow(ctx, heldLost)
 	var lost string
@@ -102,7 +102,7 @@ type PartitionsAttachedRow struct {
 	ToOffset   int64  `db:"to_offset"`
 }
 
-// The partitions that there are.
+// The partitions in the catalog.
 func (q *Queries) PartitionsAttached(ctx context.Context, db DBTX) ([]PartitionsAttachedRow, error) {
 	rows, err := db.Query(ctx, partitionsAttached)
 	if err != nil {
@@ -148,8 +148,8 @@ type ReferenceColumnsRow struct {
 	OffsetColumn string `db:"offset_column"`
 }
 
-// The columns of tables, but for some, that hold a number of the dictionaries, and the column that tells a row's offset; empty:
-// none does.
+// The columns that refer to a dictionary, in all tables but some, each with the column of its table that has a row's offset. Empty:
+// none has it.
 func (q *Queries) ReferenceColumns(ctx context.Context, db DBTX, arg ReferenceColumnsParams) ([]ReferenceColumnsRow, error) {
 	rows, err := db.Query(ctx, referenceColumns, arg.Names, arg.But)
 	if err != nil {

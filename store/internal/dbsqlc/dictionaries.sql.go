@@ -44,8 +44,7 @@ type PartyListsAddRow struct {
 	PartyListRef int32 `db:"party_list_ref"`
 }
 
-// Numbers lists of parties in the order of their places, but for those that have a number, and tells which it gave. The caller
-// has the turn.
+// Gives numbers, in order, to those lists of parties that have none, and returns these. The caller holds the lock for adding.
 func (q *Queries) PartyListsAdd(ctx context.Context, db DBTX, arg PartyListsAddParams) ([]PartyListsAddRow, error) {
 	rows, err := db.Query(ctx, partyListsAdd, arg.Places, arg.Lists)
 	if err != nil {
@@ -69,7 +68,7 @@ func (q *Queries) PartyListsAdd(ctx context.Context, db DBTX, arg PartyListsAddP
 const partyListsFind = `-- name: PartyListsFind :many
 SELECT w.place::integer AS place,
     coalesce((SELECT p.party_list_ref FROM party_lists p WHERE p.parties = w.list::text[]),
-        (SELECT min(p.party_list_ref) FROM party_lists_copy p WHERE p.parties = w.list::text[] AND is_intact(p)), 0)::integer AS party_list_ref
+        (SELECT min(p.party_list_ref + 0) FROM party_lists_copy p WHERE p.parties = w.list::text[] AND is_intact(p)), 0)::integer AS party_list_ref
 FROM (SELECT unnest($1::integer[]) AS place, unnest($2::text[]) AS list) w
 `
 
@@ -83,8 +82,9 @@ type PartyListsFindRow struct {
 	PartyListRef int32 `db:"party_list_ref"`
 }
 
-// The numbers of lists of parties, which come as texts of arrays, by their places; 0: a list has none yet. Each is looked up by
-// itself, so that the index is used whatever the planner believes of the table.
+// The numbers of lists of parties, which are passed as texts of arrays, in the same order. 0: a list has none yet. Each list is
+// looked up on its own, so that the planner uses the index whatever its statistics. Without + 0 it would search for the lowest number
+// among all of them, in their order.
 func (q *Queries) PartyListsFind(ctx context.Context, db DBTX, arg PartyListsFindParams) ([]PartyListsFindRow, error) {
 	rows, err := db.Query(ctx, partyListsFind, arg.Places, arg.Lists)
 	if err != nil {
@@ -109,8 +109,8 @@ const partyListsTurn = `-- name: PartyListsTurn :exec
 SELECT pg_advisory_xact_lock($1::integer, 0)
 `
 
-// Waits for the turn to add lists of parties, which lasts until the transaction ends. No lock of the table: what vacuums and
-// analyzes it would be interrupted again and again.
+// Waits for the lock for adding lists of parties, and holds it until the transaction ends. It is an advisory lock: a lock on the
+// table would interrupt autovacuum again and again.
 func (q *Queries) PartyListsTurn(ctx context.Context, db DBTX, class int32) error {
 	_, err := db.Exec(ctx, partyListsTurn, class)
 	return err
@@ -125,7 +125,7 @@ FROM (
 ON CONFLICT DO NOTHING
 `
 
-// Numbers a new synchronizer. The caller holds the dictionaries' lock.
+// Gives a new synchronizer a number. The caller holds the dictionaries' lock.
 func (q *Queries) SynchronizerInsert(ctx context.Context, db DBTX, synchronizerID string) error {
 	_, err := db.Exec(ctx, synchronizerInsert, synchronizerID)
 	return err
@@ -182,7 +182,7 @@ type TemplateInsertParams struct {
 	RepresentativePackageID *string `db:"representative_package_id"`
 }
 
-// Numbers a new template. The caller holds the dictionaries' lock.
+// Gives a new template a number. The caller holds the dictionaries' lock.
 func (q *Queries) TemplateInsert(ctx context.Context, db DBTX, arg TemplateInsertParams) error {
 	_, err := db.Exec(ctx, templateInsert,
 		arg.TemplateID,
@@ -208,7 +208,7 @@ type TemplateListRow struct {
 	RepresentativePackageID *string `db:"representative_package_id"`
 }
 
-// Numbers of names and lists of parties. Where a row is damaged its copy says what the number stands for: a name never gets another number.
+// Numbers of names and lists of parties. If a row is damaged its copy says what the number means: a name never gets another number.
 func (q *Queries) TemplateList(ctx context.Context, db DBTX) ([]TemplateListRow, error) {
 	rows, err := db.Query(ctx, templateList)
 	if err != nil {

@@ -20,7 +20,7 @@ type CheckpointExactPayloadsForgetParams struct {
 	Fields        []string `db:"fields"`
 }
 
-// Makes place for newer values of checkpoints.
+// Removes the exact values of checkpoints that newer values replace.
 func (q *Queries) CheckpointExactPayloadsForget(ctx context.Context, db DBTX, arg CheckpointExactPayloadsForgetParams) error {
 	_, err := db.Exec(ctx, checkpointExactPayloadsForget, arg.LedgerOffsets, arg.Fields)
 	return err

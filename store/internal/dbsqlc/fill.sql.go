@@ -26,7 +26,7 @@ type CarriedCreatedForgetRow struct {
 	Active       bool   `db:"active"`
 }
 
-// Removes the carried creation events of a range. active: as an active entry's, else as that of incomplete reassignments only.
+// Removes the carried creation events of a range. active: the snapshot had the contract as active, else only as incompletely reassigned.
 func (q *Queries) CarriedCreatedForget(ctx context.Context, db DBTX, arg CarriedCreatedForgetParams) ([]CarriedCreatedForgetRow, error) {
 	rows, err := db.Query(ctx, carriedCreatedForget, arg.FromExclusive, arg.ToInclusive)
 	if err != nil {
@@ -122,7 +122,7 @@ type CoverageBelowRow struct {
 	ToInclusive   int64 `db:"to_inclusive"`
 }
 
-// What is covered up to an offset, as far as it begins below it.
+// The covered ranges that begin below an offset.
 func (q *Queries) CoverageBelow(ctx context.Context, db DBTX, arg CoverageBelowParams) ([]CoverageBelowRow, error) {
 	rows, err := db.Query(ctx, coverageBelow, arg.Stream, arg.UpTo)
 	if err != nil {
@@ -159,7 +159,7 @@ type CoverageLowerParams struct {
 	FromOffset int64  `db:"from_offset"`
 }
 
-// Lets the row that begins at one offset begin at a lower one.
+// Makes the row that begins at one offset begin at a lower one.
 func (q *Queries) CoverageLower(ctx context.Context, db DBTX, arg CoverageLowerParams) (int64, error) {
 	row := db.QueryRow(ctx, coverageLower,
 		arg.ToOffset,
@@ -186,7 +186,7 @@ type CoverageTakeParams struct {
 	At     int64  `db:"at"`
 }
 
-// Removes the row that begins at an offset and the one that ends there, to make one row of them.
+// Removes the row that begins at an offset and the one that ends there, so that they can be merged.
 func (q *Queries) CoverageTake(ctx context.Context, db DBTX, arg CoverageTakeParams) ([]int64, error) {
 	rows, err := db.Query(ctx, coverageTake, arg.Stream, arg.Scope, arg.At)
 	if err != nil {
@@ -208,13 +208,15 @@ func (q *Queries) CoverageTake(ctx context.Context, db DBTX, arg CoverageTakePar
 }
 
 const fillActivate = `-- name: FillActivate :exec
-INSERT INTO active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
-SELECT a.contract_id, a.synchronizer_ref, a.template_ref, a.activated_offset, a.activated_node_id, a.reassignment_counter
+INSERT INTO active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter,
+    position_id, amount, locked)
+SELECT a.contract_id, a.synchronizer_ref, a.template_ref, a.activated_offset, a.activated_node_id, a.reassignment_counter,
+    a.position_id, a.amount, a.locked
 FROM fill_active a
 ON CONFLICT DO NOTHING
 `
 
-// Makes active what was found to be.
+// Adds the contracts that were found to be active.
 func (q *Queries) FillActivate(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, fillActivate)
 	return err
@@ -235,7 +237,8 @@ type FillActiveUseParams struct {
 	ContractIds   []string `db:"contract_ids"`
 }
 
-// ActiveContractsUse for filled history. There a creation that is stored, on another synchronizer or later, is nothing to ask for.
+// ActiveContractsUse for filled history. There a contract is not looked up if any creation of it is stored, even on another
+// synchronizer or later.
 func (q *Queries) FillActiveUse(ctx context.Context, db DBTX, arg FillActiveUseParams) error {
 	_, err := db.Exec(ctx, fillActiveUse, arg.LedgerOffsets, arg.NodeIds, arg.ContractIds)
 	return err
@@ -245,7 +248,7 @@ const fillBeganAt = `-- name: FillBeganAt :one
 SELECT began_at FROM fill
 `
 
-// Where indexing began. No row: nothing was filled in since.
+// Where indexing began. No row: nothing was filled in.
 func (q *Queries) FillBeganAt(ctx context.Context, db DBTX) (int64, error) {
 	row := db.QueryRow(ctx, fillBeganAt)
 	var began_at int64
@@ -257,7 +260,7 @@ const fillHold = `-- name: FillHold :exec
 SELECT FROM fill FOR SHARE
 `
 
-// Keeps what is filled in from being changed until the transaction ends.
+// Keeps the filled history from changing until the transaction ends.
 func (q *Queries) FillHold(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, fillHold)
 	return err
@@ -277,7 +280,7 @@ type FillLifetimesAdvanceParams struct {
 	FromOffset int64 `db:"from_offset"`
 }
 
-// By compare-and-swap.
+// Moves the end of the computed lifetimes by compare-and-swap.
 func (q *Queries) FillLifetimesAdvance(ctx context.Context, db DBTX, arg FillLifetimesAdvanceParams) (int64, error) {
 	row := db.QueryRow(ctx, fillLifetimesAdvance, arg.ToOffset, arg.FromOffset)
 	var count int64
@@ -296,8 +299,7 @@ UPDATE fill_both f SET lifetimes_to = $1::bigint,
     digest = changed_digest(f, jsonb_build_object('lifetimes_to', $1::bigint))
 `
 
-// Begins to work out lifetimes from an offset on; NULL: that is not under way any more. What was worked out before, and is shown
-// nowhere, goes.
+// Begins to compute lifetimes from an offset on; NULL: stops that. Removes what was computed before and is not shown yet.
 func (q *Queries) FillLifetimesBegin(ctx context.Context, db DBTX, fromOffset *int64) (int64, error) {
 	result, err := db.Exec(ctx, fillLifetimesBegin, fromOffset)
 	if err != nil {
@@ -312,8 +314,8 @@ WHERE x.lifetimes_to IS NOT NULL AND (x.projected_from > $1::bigint OR EXISTS (
     SELECT FROM floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL))
 `
 
-// Has lifetimes worked out anew from where that began: what is stored after an offset has changed. They may have come less far, and what
-// was changed may have been read for their next step.
+// Makes the computing of lifetimes begin again, because rows after an offset changed. It does so even where it has not come that far:
+// its next step may have read these rows already.
 func (q *Queries) FillLifetimesForget(ctx context.Context, db DBTX, after int64) error {
 	_, err := db.Exec(ctx, fillLifetimesForget, after)
 	return err
@@ -323,7 +325,7 @@ const fillMark = `-- name: FillMark :one
 SELECT coalesce((SELECT x.xmin::text FROM fill x), '')::text AS mark
 `
 
-// Another one after each change of what is filled in.
+// A mark that changes with each change of the filled history.
 func (q *Queries) FillMark(ctx context.Context, db DBTX) (string, error) {
 	row := db.QueryRow(ctx, fillMark)
 	var mark string
@@ -369,8 +371,8 @@ UPDATE fill_both f SET projected_from = $1, lifetimes_to = NULL,
     digest = changed_digest(f, jsonb_build_object('projected_from', $1::bigint, 'lifetimes_to', NULL))
 `
 
-// Lowers the state floor, and has the snapshot at its offset shown, if one waits there. What a later snapshot brought was replaced, by
-// the events themselves or by what an earlier one brought.
+// Lowers the state floor and shows the snapshot that waits at this offset, if there is one. The rows of a later snapshot have been
+// replaced by then: by events, or by the rows of the earlier snapshot.
 func (q *Queries) FillStateKnown(ctx context.Context, db DBTX, stateFloor int64) error {
 	_, err := db.Exec(ctx, fillStateKnown, stateFloor)
 	return err
@@ -391,9 +393,9 @@ WITH began AS (
 SELECT began_at FROM turn WHERE NOT is_copy
 `
 
-// What fills in history below where indexing began.
-// Waits for others that change what is filled in, and keeps them waiting until the transaction ends. Says where indexing began.
-// No row: it has not.
+// Filling in history below where indexing began.
+// Locks the filled history against other writers until the transaction ends, and returns where indexing began. No row: it has not
+// begun.
 func (q *Queries) FillTurn(ctx context.Context, db DBTX) (int64, error) {
 	row := db.QueryRow(ctx, fillTurn)
 	var began_at int64
@@ -414,7 +416,7 @@ type FillUnderWayParams struct {
 	RoleNumber int64 `db:"role_number"`
 }
 
-// Whether somebody has the role of those who fill in.
+// Whether a process leads the filling in.
 func (q *Queries) FillUnderWay(ctx context.Context, db DBTX, arg FillUnderWayParams) (bool, error) {
 	row := db.QueryRow(ctx, fillUnderWay, arg.Class, arg.RoleNumber)
 	var exists bool
@@ -436,7 +438,7 @@ SET (history_floor, digest) = (
 WHERE f.stream = $1
 `
 
-// Lowers the history floor to where what reaches up to it begins.
+// Lowers the history floor to the beginning of the covered range that reaches up to it.
 func (q *Queries) FloorLower(ctx context.Context, db DBTX, stream string) error {
 	_, err := db.Exec(ctx, floorLower, stream)
 	return err
@@ -452,7 +454,7 @@ type LookupsForgetCreatedRow struct {
 	NodeID       int32 `db:"node_id"`
 }
 
-// Forgets look-ups of contracts whose creation has come, whatever their outcome, and tells the places that they had.
+// Removes look-ups of contracts whose creation is stored now, with or without an answer, and returns their places.
 func (q *Queries) LookupsForgetCreated(ctx context.Context, db DBTX, contractIds []string) ([]LookupsForgetCreatedRow, error) {
 	rows, err := db.Query(ctx, lookupsForgetCreated, contractIds)
 	if err != nil {
@@ -484,7 +486,7 @@ type LookupsForgetExactParams struct {
 	NodeIds       []int32 `db:"node_ids"`
 }
 
-// Removes the exact values of look-ups that are gone. The arrays are parallel.
+// Removes the exact values of removed look-ups. The arrays are parallel.
 func (q *Queries) LookupsForgetExact(ctx context.Context, db DBTX, arg LookupsForgetExactParams) error {
 	_, err := db.Exec(ctx, lookupsForgetExact, arg.LedgerOffsets, arg.NodeIds)
 	return err

@@ -17,7 +17,7 @@ DELETE FROM lookup_exact_payloads x USING gone g
 WHERE x.ledger_offset = g.ledger_offset AND x.node_id = g.node_id
 `
 
-// Forgets look-ups of contracts whose creation is carried, with the exact values that they had.
+// Removes look-ups of contracts whose creation is carried, with their exact values.
 func (q *Queries) LookupsForgetCarried(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, lookupsForgetCarried)
 	return err
@@ -47,12 +47,21 @@ func (q *Queries) WaitingSnapshot(ctx context.Context, db DBTX) (Snapshots, erro
 }
 
 const waitingSnapshotActivate = `-- name: WaitingSnapshotActivate :exec
-INSERT INTO fill_active (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
-SELECT c.contract_id, coalesce(c.synchronizer_ref, 0), c.template_ref, c.ledger_offset, c.node_id, c.reassignment_counter
-FROM carried_created c WHERE c.snapshot_offset = $1 AND c.reassignment_counter IS NOT NULL
+INSERT INTO fill_active (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter,
+    position_id, amount, locked)
+SELECT c.contract_id, coalesce(c.synchronizer_ref, 0), c.template_ref, c.ledger_offset, c.node_id, c.reassignment_counter,
+    e.position_id, e.amount, e.locked
+FROM carried_created c
+LEFT JOIN LATERAL (
+    SELECT h.position_id, h.amount, h.locked FROM told_holdings h
+    WHERE c.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k))
+      AND h.waits AND h.ledger_offset = c.ledger_offset AND h.node_id = c.node_id
+    LIMIT 1
+) e ON true
+WHERE c.snapshot_offset = $1 AND c.reassignment_counter IS NOT NULL
 `
 
-// Begins with what is active at its offset.
+// Makes active what the snapshot has as active, before lifetimes are computed from its offset on.
 func (q *Queries) WaitingSnapshotActivate(ctx context.Context, db DBTX, snapshotOffset int64) error {
 	_, err := db.Exec(ctx, waitingSnapshotActivate, snapshotOffset)
 	return err
@@ -81,8 +90,8 @@ type WaitingSnapshotContradictedRow struct {
 	Lacking      bool   `db:"lacking"`
 }
 
-// One contract, if there is any, that the snapshot has as active and the updates of its activation don't show (lacking is false), or
-// that a later snapshot has as active since before this one, which lacks it.
+// One contradiction, if there is any: a contract that this snapshot has as active although the stored updates lack its activation
+// (lacking is false), or one that a later snapshot has as active since before this snapshot, which lacks it (lacking is true).
 func (q *Queries) WaitingSnapshotContradicted(ctx context.Context, db DBTX, snapshotOffset int64) ([]WaitingSnapshotContradictedRow, error) {
 	rows, err := db.Query(ctx, waitingSnapshotContradicted, snapshotOffset)
 	if err != nil {
@@ -128,7 +137,7 @@ WITH waiting AS (
 DELETE FROM snapshots_both s WHERE s.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
 `
 
-// Removes it with its rows.
+// Removes the waiting snapshot with its rows.
 func (q *Queries) WaitingSnapshotDrop(ctx context.Context, db DBTX) (int64, error) {
 	result, err := db.Exec(ctx, waitingSnapshotDrop)
 	if err != nil {

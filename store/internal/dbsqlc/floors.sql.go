@@ -21,7 +21,7 @@ type FloorsGetRow struct {
 	ProjectedFrom int64  `db:"projected_from"`
 }
 
-// projected_from: active_contracts and lifetimes follow from what is after it, and from what was active there.
+// projected_from: active_contracts and lifetimes follow from what was active at this offset and from the events after it.
 func (q *Queries) FloorsGet(ctx context.Context, db DBTX, stream string) (FloorsGetRow, error) {
 	row := db.QueryRow(ctx, floorsGet, stream)
 	var i FloorsGetRow
@@ -46,7 +46,7 @@ type FloorsSetParams struct {
 	StateFloor   *int64 `db:"state_floor"`
 }
 
-// A snapshot that waits for nothing any more does not wait.
+// Clears waiting_snapshot unless that snapshot can still lower the state floor.
 func (q *Queries) FloorsSet(ctx context.Context, db DBTX, arg FloorsSetParams) error {
 	_, err := db.Exec(ctx, floorsSet, arg.Stream, arg.HistoryFloor, arg.StateFloor)
 	return err

@@ -36,7 +36,7 @@ type HistoryEndsRow struct {
 	Newest int64 `db:"newest"`
 }
 
-// The seq before the oldest record, and that of the newest one.
+// The seq before the oldest record, and the seq of the newest one.
 func (q *Queries) HistoryEnds(ctx context.Context, db DBTX) (HistoryEndsRow, error) {
 	row := db.QueryRow(ctx, historyEnds)
 	var i HistoryEndsRow
@@ -59,8 +59,8 @@ type HistoryIDsStoredParams struct {
 	ToInclusive   int64    `db:"to_inclusive"`
 }
 
-// Those of some event ids that stand on a record after one seq up to another. The additions keep PostgreSQL from reading all seqs between
-// the two for each id: it takes them for few in a table that was not analyzed since it grew.
+// The event ids among those given that a record after one seq up to another has. "+ 0" keeps PostgreSQL from reading all seqs
+// between the two for each id: it expects few of them in a table that grew since the last ANALYZE.
 func (q *Queries) HistoryIDsStored(ctx context.Context, db DBTX, arg HistoryIDsStoredParams) ([]string, error) {
 	rows, err := db.Query(ctx, historyIDsStored, arg.EventIds, arg.FromExclusive, arg.ToInclusive)
 	if err != nil {
@@ -104,8 +104,8 @@ type HistoryMarksRow struct {
 	Alone       bool   `db:"alone"`
 }
 
-// What recognises the records after one seq up to another, and whether each has its event id alone in the generation that begins after
-// a third. The subquery is of the sort that is only answered row by row, by index. For the additions see HistoryIDsStored.
+// The marks of the records after one seq up to another, and whether each one's event id is unique in the generation that begins after
+// a third. PostgreSQL runs the subquery row by row, by index. For "+ 0" see HistoryIDsStored.
 func (q *Queries) HistoryMarks(ctx context.Context, db DBTX, arg HistoryMarksParams) ([]HistoryMarksRow, error) {
 	rows, err := db.Query(ctx, historyMarks, arg.Generation, arg.ToInclusive, arg.FromExclusive)
 	if err != nil {
@@ -145,7 +145,7 @@ type HistoryPositionGetRow struct {
 	Leftovers  bool  `db:"leftovers"`
 }
 
-// Where the row is damaged the copy says it: what is written next follows from this.
+// The row, or its copy if the row is damaged: the next write depends on it.
 func (q *Queries) HistoryPositionGet(ctx context.Context, db DBTX) (HistoryPositionGetRow, error) {
 	row := db.QueryRow(ctx, historyPositionGet)
 	var i HistoryPositionGetRow
@@ -164,7 +164,7 @@ const historyPositionHold = `-- name: HistoryPositionHold :many
 SELECT revision FROM history_position WHERE revision = $1 FOR UPDATE
 `
 
-// Keeps the position as it is until the transaction ends. No row: it is not what the writer saw.
+// Keeps the position as it is until the transaction ends. No row: it is not what the writer expected.
 func (q *Queries) HistoryPositionHold(ctx context.Context, db DBTX, revision int64) ([]int64, error) {
 	rows, err := db.Query(ctx, historyPositionHold, revision)
 	if err != nil {
@@ -224,7 +224,7 @@ type HistorySeqsParams struct {
 	ToInclusive   int64 `db:"to_inclusive"`
 }
 
-// The seqs after one up to another under which a record is stored.
+// The seqs of the stored records after one seq up to another.
 func (q *Queries) HistorySeqs(ctx context.Context, db DBTX, arg HistorySeqsParams) ([]int64, error) {
 	rows, err := db.Query(ctx, historySeqs, arg.FromExclusive, arg.ToInclusive)
 	if err != nil {

@@ -30,7 +30,7 @@ type InspectLockRow struct {
 	Application string `db:"application"`
 }
 
-// The sessions that hold a role's lock: none or one.
+// The session that holds a role's lock, if there is one.
 func (q *Queries) InspectLock(ctx context.Context, db DBTX, arg InspectLockParams) ([]InspectLockRow, error) {
 	rows, err := db.Query(ctx, inspectLock, arg.Class, arg.RoleNumber)
 	if err != nil {
@@ -62,8 +62,8 @@ type InspectRelationsRow struct {
 	ForeignRelation string `db:"foreign_relation"`
 }
 
-// How many relations a schema has, indexes included, and one that does not belong to this user, empty: none.
-// Who does not own a table can't attach partitions to it.
+// The number of a schema's relations, indexes included, and one of them that this user does not own; empty: none. Only a table's
+// owner can attach partitions to it.
 func (q *Queries) InspectRelations(ctx context.Context, db DBTX, schema string) (InspectRelationsRow, error) {
 	row := db.QueryRow(ctx, inspectRelations, schema)
 	var i InspectRelationsRow
@@ -84,7 +84,7 @@ type InspectSchemasRow struct {
 	Usable bool   `db:"usable"`
 }
 
-// Schemas, as far as they exist.
+// Those of some schemas that exist.
 func (q *Queries) InspectSchemas(ctx context.Context, db DBTX, schemas []string) ([]InspectSchemasRow, error) {
 	rows, err := db.Query(ctx, inspectSchemas, schemas)
 	if err != nil {
@@ -121,7 +121,7 @@ SELECT current_setting('server_version_num')::int AS version_number,
     r.rolsuper AS superuser,
     has_database_privilege(d.oid, 'CREATE') AS may_create_schemas,
     pg_get_userbyid(d.datdba)::text AS database_owner,
-    -- Slots that this user can still have: of the server, of the role and of the database, whichever is least.
+    -- The connections that this user can still open: the least of what server, role and database allow.
     least(
         current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
             - coalesce(current_setting('reserved_connections', true)::int, 0)
@@ -149,7 +149,7 @@ type InspectServerRow struct {
 	FreeConnections  int32              `db:"free_connections"`
 }
 
-// What a server is and whom it takes this session for. Nothing of ours has to exist.
+// The server, and the session's user and rights. Works in an empty database.
 func (q *Queries) InspectServer(ctx context.Context, db DBTX) (InspectServerRow, error) {
 	row := db.QueryRow(ctx, inspectServer)
 	var i InspectServerRow
@@ -181,7 +181,7 @@ type InspectSettingsRow struct {
 	Source string `db:"source"`
 }
 
-// Settings as they are in this session, with where they come from ("user", "database", "configuration file").
+// Settings in this session, with their origin ("user", "database", "configuration file").
 func (q *Queries) InspectSettings(ctx context.Context, db DBTX, names []string) ([]InspectSettingsRow, error) {
 	rows, err := db.Query(ctx, inspectSettings, names)
 	if err != nil {
@@ -218,8 +218,8 @@ type InspectVersionTableRow struct {
 	Readable bool `db:"readable"`
 }
 
-// Whether the schema's version is recorded, and may be read. Catalogs are asked, because to_regclass fails where the
-// schema can't be used.
+// Whether the schema's version is recorded, and may be read. It uses the catalogs, because to_regclass fails without the right to
+// use the schema.
 func (q *Queries) InspectVersionTable(ctx context.Context, db DBTX, schema string) (InspectVersionTableRow, error) {
 	row := db.QueryRow(ctx, inspectVersionTable, schema)
 	var i InspectVersionTableRow
@@ -237,7 +237,7 @@ JOIN pg_catalog.pg_class t ON d.refclassid = 'pg_catalog.pg_class'::regclass AND
 JOIN pg_catalog.pg_namespace o ON o.oid = t.relnamespace AND o.nspname::text = $1::text
 `
 
-// The schemas in which the analysts' view of the updates reads our table of them.
+// The schemas whose view updates reads this schema's table updates.
 func (q *Queries) InspectViews(ctx context.Context, db DBTX, schema string) ([]string, error) {
 	rows, err := db.Query(ctx, inspectViews, schema)
 	if err != nil {

@@ -23,7 +23,7 @@ type LeadershipEndAbandonedParams struct {
 	RoleNumber            int32  `db:"role_number"`
 }
 
-// Ends the sessions of a role's leader that has lost its lock, while which nobody takes it.
+// Ends the sessions of a role's leader that has lost its lock. It holds the lock meanwhile, so that no other process takes it.
 func (q *Queries) LeadershipEndAbandoned(ctx context.Context, db DBTX, arg LeadershipEndAbandonedParams) ([]bool, error) {
 	rows, err := db.Query(ctx, leadershipEndAbandoned, arg.ApplicationNamePrefix, arg.Class, arg.RoleNumber)
 	if err != nil {
@@ -49,8 +49,8 @@ SELECT pg_terminate_backend(a.pid) AS ended FROM pg_catalog.pg_stat_activity a
 WHERE a.datname = current_database() AND starts_with(a.application_name, $1::text) AND a.pid <> pg_backend_pid()
 `
 
-// Ends the sessions of earlier leaders: one may be paused in the middle of a transaction. The caller holds the
-// role's lock, so that none of them leads any more.
+// Ends the sessions of earlier leaders, one of which may be paused in the middle of a transaction. The caller holds the role's lock,
+// so none of them leads any more.
 func (q *Queries) LeadershipEndOlder(ctx context.Context, db DBTX, applicationNamePrefix string) ([]bool, error) {
 	rows, err := db.Query(ctx, leadershipEndOlder, applicationNamePrefix)
 	if err != nil {
@@ -75,7 +75,7 @@ const leadershipEndTerm = `-- name: LeadershipEndTerm :exec
 UPDATE leadership SET epoch = epoch + 1, holder = NULL, led_since = NULL WHERE role = $1
 `
 
-// Nobody leads then, until the next leader raises the epoch.
+// Ends the leader's term: no process leads until the next one raises the epoch.
 func (q *Queries) LeadershipEndTerm(ctx context.Context, db DBTX, role string) error {
 	_, err := db.Exec(ctx, leadershipEndTerm, role)
 	return err
@@ -92,8 +92,8 @@ type LeadershipExcludeParams struct {
 	RoleNumber int32  `db:"role_number"`
 }
 
-// Waits for the transactions of the role's leader, and keeps further ones waiting until this transaction ends. They begin
-// again then where they read in one snapshot: it may be older than what this one writes.
+// Waits for the transactions of the role's leader, and keeps later ones waiting until this transaction ends. Those that read in one
+// snapshot then fail and are repeated, because the snapshot may be older than what this transaction writes.
 func (q *Queries) LeadershipExclude(ctx context.Context, db DBTX, arg LeadershipExcludeParams) (int64, error) {
 	row := db.QueryRow(ctx, leadershipExclude, arg.Role, arg.TurnClass, arg.RoleNumber)
 	var epoch int64
@@ -130,8 +130,8 @@ type LeadershipHoldParams struct {
 	RoleNumber int32  `db:"role_number"`
 }
 
-// Keeps the epoch from being raised until the transaction ends. No row: somebody else leads. A row's lock is not queued for:
-// those who share it would pass by the repair that waits for it. So all wait for their turn first.
+// Keeps the epoch from being raised until the transaction ends. No row: another process leads. Row locks have no queue: writers that
+// share one would keep a repair waiting for ever. So each takes the advisory lock first, which has a queue.
 func (q *Queries) LeadershipHold(ctx context.Context, db DBTX, arg LeadershipHoldParams) (int64, error) {
 	row := db.QueryRow(ctx, leadershipHold,
 		arg.Role,
@@ -148,7 +148,7 @@ const leadershipLockSession = `-- name: LeadershipLockSession :one
 SELECT pg_backend_pid()::int AS pid
 `
 
-// The session itself, as the list of locks names it. A pooler between may have told the client another number.
+// The session's process id as in pg_locks. A pooler may have reported another one to the client.
 func (q *Queries) LeadershipLockSession(ctx context.Context, db DBTX) (int32, error) {
 	row := db.QueryRow(ctx, leadershipLockSession)
 	var pid int32
@@ -181,7 +181,7 @@ const leadershipMark = `-- name: LeadershipMark :one
 SELECT xmin::text AS mark FROM leadership WHERE role = $1
 `
 
-// Another one after each repair that concerns the role, and after each change of its leader.
+// A mark that changes with each repair that concerns the role, and with each change of its leader.
 func (q *Queries) LeadershipMark(ctx context.Context, db DBTX, role string) (string, error) {
 	row := db.QueryRow(ctx, leadershipMark, role)
 	var mark string

@@ -39,7 +39,7 @@ type LookupSaveRow struct {
 	NodeID       int32 `db:"node_id"`
 }
 
-// Stores an outcome, and says which event made us ask. No row: nobody asked, or there is an outcome already.
+// Stores an answer, and returns the event that caused the look-up. No row: there is no such look-up, or it has an answer already.
 func (q *Queries) LookupSave(ctx context.Context, db DBTX, arg LookupSaveParams) (LookupSaveRow, error) {
 	row := db.QueryRow(ctx, lookupSave,
 		arg.Status,
@@ -92,8 +92,8 @@ WHERE EXISTS (SELECT FROM created c WHERE c.contract_id = w.contract_id AND c.le
    OR EXISTS (SELECT FROM shown_created c WHERE c.contract_id = w.contract_id)
 `
 
-// Those of some contracts whose creation is here, up to the watermark, after all. The ids come as a list, so that each is
-// looked for by index.
+// The contracts among those given whose creation is stored, up to the watermark. The ids are unnested, so that the planner looks each
+// one up by index.
 func (q *Queries) LookupsCreationKnown(ctx context.Context, db DBTX, contractIds []string) ([]string, error) {
 	rows, err := db.Query(ctx, lookupsCreationKnown, contractIds)
 	if err != nil {
@@ -133,7 +133,7 @@ type LookupsWantParams struct {
 	ToInclusive   int64 `db:"to_inclusive"`
 }
 
-// Asks for the contracts whose creation is nowhere and that nobody asked for, of events after an offset up to another.
+// Adds look-ups for the events of a range whose contract has neither a stored creation nor a look-up.
 func (q *Queries) LookupsWant(ctx context.Context, db DBTX, arg LookupsWantParams) error {
 	_, err := db.Exec(ctx, lookupsWant, arg.FromExclusive, arg.ToInclusive)
 	return err

@@ -18,7 +18,7 @@ type AbortedTransferInstructions struct {
 	Extra          []byte             `db:"extra"`
 }
 
-// One narrow row per contract and synchronizer that is active at the watermark. The activation names its creation event, and is the key: no event activates twice.
+// One narrow row per contract and synchronizer, active at the watermark. The key is the event that activated it, which is also its creation event: no event activates twice.
 type ActiveContracts struct {
 	ContractID          string `db:"contract_id"`
 	SynchronizerRef     int32  `db:"synchronizer_ref"`
@@ -26,6 +26,12 @@ type ActiveContracts struct {
 	ActivatedOffset     int64  `db:"activated_offset"`
 	ActivatedNodeID     int32  `db:"activated_node_id"`
 	ReassignmentCounter int64  `db:"reassignment_counter"`
+	// What the contract is a holding of. NULL: it is none.
+	PositionID pgtype.UUID `db:"position_id"`
+	// How much it holds. NULL: not readable, or it is no holding.
+	Amount *ledger.Decimal `db:"amount"`
+	// Whether that is locked. NULL: not readable, or it is no holding.
+	Locked *bool `db:"locked"`
 }
 
 // Templates of amulets, which are read by their payload.
@@ -59,19 +65,19 @@ type BalanceChanges struct {
 	Extra                              []byte             `db:"extra"`
 }
 
-// Of which rounds balances can be told.
+// The rounds for which balances are known.
 type BalanceRounds struct {
 	// As in balance_totals.
 	Generation int64 `db:"generation"`
-	// The greatest round of any record of a known kind. NULL: none has told one.
+	// The greatest round of any record of a known kind. NULL: none has a round.
 	Newest *int64 `db:"newest"`
-	// The least round of a transfer that came without balance changes, or of a record of an unknown kind, which may be one. The least bigint: such a record, or any transfer, came without its round, so that no total is complete. NULL: every transfer told all.
+	// The least round of a transfer without balance changes, or of a record of an unknown kind, which may be such a transfer. The least bigint: such a record, or any transfer, has no round, so no total is complete. NULL: all transfers have round and balance changes.
 	FirstIncomplete *int64 `db:"first_incomplete"`
 }
 
-// Derived from balance changes: running totals, one row per party and round in which it has any change. A change that came without a round is in none. Read by ledger.reported_balance_at and ledger.reported_balances_at.
+// Derived from balance changes: running totals, one row per party and round in which the party has a change. Changes without a round are not in them. Read by ledger.reported_balance_at and ledger.reported_balances_at.
 type BalanceTotals struct {
-	// The reading of the history whose balance changes are summed up: the seq after which its records begin.
+	// The generation of the transaction history, as the seq after which its records begin.
 	Generation int64 `db:"generation"`
 	// The party.
 	Party string `db:"party"`
@@ -83,7 +89,7 @@ type BalanceTotals struct {
 	HoldingFeesRate ledger.Decimal `db:"holding_fees_rate"`
 }
 
-// Carried rows: creation events that the snapshot at snapshot_offset named. They belong to no covered range. shown_created and the like leave out those of the snapshot that waits (floors).
+// Carried rows: creation events from the snapshot at snapshot_offset. They belong to no covered range. shown_created and the other shown_ views leave out those of the waiting snapshot (floors.waiting_snapshot).
 type CarriedCreated struct {
 	LedgerOffset        int64              `db:"ledger_offset"`
 	NodeID              int32              `db:"node_id"`
@@ -106,7 +112,7 @@ type CarriedCreated struct {
 	EntryExtra          []byte             `db:"entry_extra"`
 }
 
-// As exact_payloads, of carried rows.
+// Like exact_payloads, for carried rows.
 type CarriedExactPayloads struct {
 	LedgerOffset   int64   `db:"ledger_offset"`
 	NodeID         *int32  `db:"node_id"`
@@ -157,7 +163,7 @@ type CarriedReassignments struct {
 	EntryExtra            []byte             `db:"entry_extra"`
 }
 
-// What came of a kind that is not known, raw, of the snapshot at ledger_offset. Shown as ledger.unknown_updates.
+// Elements of an unknown kind, raw, of the snapshot at ledger_offset. Shown as ledger.unknown_updates.
 type CarriedUnknownElements struct {
 	LedgerOffset int64   `db:"ledger_offset"`
 	Ordinal      int32   `db:"ordinal"`
@@ -167,14 +173,14 @@ type CarriedUnknownElements struct {
 	EntryExtra   []byte  `db:"entry_extra"`
 }
 
-// As exact_payloads, of offset checkpoints.
+// Like exact_payloads, for offset checkpoints.
 type CheckpointExactPayloads struct {
 	LedgerOffset int64  `db:"ledger_offset"`
 	Field        string `db:"field"`
 	Exact        []byte `db:"exact"`
 }
 
-// Where each stream resumes. For updates this is the watermark: the projected end, and what readers see.
+// Where each stream resumes. For updates this is the watermark, up to which readers see everything.
 type Checkpoints struct {
 	Stream       string             `db:"stream"`
 	LedgerOffset *int64             `db:"ledger_offset"`
@@ -202,7 +208,7 @@ type CheckpointsCopy struct {
 	Digest       []byte             `db:"digest"`
 }
 
-// Which offset ranges are in the facts. Written in the transaction that writes the facts.
+// The offset ranges whose facts are stored. Written in the transaction that writes the facts.
 type Coverage struct {
 	Stream        string `db:"stream"`
 	Scope         string `db:"scope"`
@@ -251,7 +257,7 @@ type Created struct {
 	Extra             []byte             `db:"extra"`
 }
 
-// Creation events of facts and of carried rows that are shown together, to be looked up by (ledger_offset, node_id).
+// Creation events from facts and from shown carried rows, for look-ups by (ledger_offset, node_id).
 type Creations struct {
 	LedgerOffset    int64              `db:"ledger_offset"`
 	NodeID          int32              `db:"node_id"`
@@ -266,7 +272,7 @@ type Creations struct {
 	WitnessParties  []string           `db:"witness_parties"`
 }
 
-// Values of updates and their events that their own column cannot hold as sent, byte by byte. Shown as ledger.exact_payloads.
+// The bytes of values of updates and their events that their own column cannot hold as sent. Shown as ledger.exact_payloads.
 type ExactPayloads struct {
 	LedgerOffset int64   `db:"ledger_offset"`
 	NodeID       *int32  `db:"node_id"`
@@ -297,36 +303,39 @@ type Exercised struct {
 	Extra                 []byte             `db:"extra"`
 }
 
-// How far history was filled in below where indexing began. Which offsets are there stands in coverage. Empty: nothing was filled in.
+// The state of filling in history below where indexing began. coverage says which offsets are stored. Empty: nothing was filled in.
 type Fill struct {
 	OnlyRow bool `db:"only_row"`
 	// Where indexing began: history at and below this offset was filled in later.
 	BeganAt int64 `db:"began_at"`
-	// active_contracts and lifetimes follow from what is after this offset, and from what was active there as far as that is known.
+	// active_contracts and lifetimes follow from the events after this offset, and from what was active at it as far as that is known.
 	ProjectedFrom int64 `db:"projected_from"`
-	// Up to where lifetimes were worked out, from the beginning of the ledger or from floors.waiting_snapshot on, so that the state floor can be lowered to there. NULL: that is not under way.
+	// Lifetimes were computed up to this offset, from the beginning of the ledger or from floors.waiting_snapshot on, where the state floor will be. NULL: they are not being computed.
 	LifetimesTo *int64 `db:"lifetimes_to"`
 	IsCopy      bool   `db:"is_copy"`
 	Digest      []byte `db:"digest"`
 }
 
-// What is active at fill.lifetimes_to, as active_contracts has it at the watermark. Empty unless that is under way.
+// The active contracts at fill.lifetimes_to, like active_contracts at the watermark. Empty while no lifetimes are computed.
 type FillActive struct {
-	ContractID          string `db:"contract_id"`
-	SynchronizerRef     int32  `db:"synchronizer_ref"`
-	TemplateRef         int32  `db:"template_ref"`
-	ActivatedOffset     int64  `db:"activated_offset"`
-	ActivatedNodeID     int32  `db:"activated_node_id"`
-	ReassignmentCounter int64  `db:"reassignment_counter"`
+	ContractID          string          `db:"contract_id"`
+	SynchronizerRef     int32           `db:"synchronizer_ref"`
+	TemplateRef         int32           `db:"template_ref"`
+	ActivatedOffset     int64           `db:"activated_offset"`
+	ActivatedNodeID     int32           `db:"activated_node_id"`
+	ReassignmentCounter int64           `db:"reassignment_counter"`
+	PositionID          pgtype.UUID     `db:"position_id"`
+	Amount              *ledger.Decimal `db:"amount"`
+	Locked              *bool           `db:"locked"`
 }
 
 type FillBoth struct {
 	OnlyRow bool `db:"only_row"`
 	// Where indexing began: history at and below this offset was filled in later.
 	BeganAt int64 `db:"began_at"`
-	// active_contracts and lifetimes follow from what is after this offset, and from what was active there as far as that is known.
+	// active_contracts and lifetimes follow from the events after this offset, and from what was active at it as far as that is known.
 	ProjectedFrom int64 `db:"projected_from"`
-	// Up to where lifetimes were worked out, from the beginning of the ledger or from floors.waiting_snapshot on, so that the state floor can be lowered to there. NULL: that is not under way.
+	// Lifetimes were computed up to this offset, from the beginning of the ledger or from floors.waiting_snapshot on, where the state floor will be. NULL: they are not being computed.
 	LifetimesTo *int64 `db:"lifetimes_to"`
 	IsCopy      bool   `db:"is_copy"`
 	Digest      []byte `db:"digest"`
@@ -336,15 +345,15 @@ type FillCopy struct {
 	OnlyRow bool `db:"only_row"`
 	// Where indexing began: history at and below this offset was filled in later.
 	BeganAt int64 `db:"began_at"`
-	// active_contracts and lifetimes follow from what is after this offset, and from what was active there as far as that is known.
+	// active_contracts and lifetimes follow from the events after this offset, and from what was active at it as far as that is known.
 	ProjectedFrom int64 `db:"projected_from"`
-	// Up to where lifetimes were worked out, from the beginning of the ledger or from floors.waiting_snapshot on, so that the state floor can be lowered to there. NULL: that is not under way.
+	// Lifetimes were computed up to this offset, from the beginning of the ledger or from floors.waiting_snapshot on, where the state floor will be. NULL: they are not being computed.
 	LifetimesTo *int64 `db:"lifetimes_to"`
 	IsCopy      bool   `db:"is_copy"`
 	Digest      []byte `db:"digest"`
 }
 
-// Where contracts were created, of those whose creation was seen or named by a snapshot that is shown; to be looked up by contract_id. One that is known twice has the same offset twice.
+// Offsets of contracts' creations, from facts and from the shown snapshot, for look-ups by contract_id. A contract can have two rows, with the same offset.
 type FirstCreations struct {
 	ContractID   string `db:"contract_id"`
 	LedgerOffset int64  `db:"ledger_offset"`
@@ -355,7 +364,7 @@ type Floors struct {
 	Stream       string `db:"stream"`
 	HistoryFloor int64  `db:"history_floor"`
 	StateFloor   *int64 `db:"state_floor"`
-	// The snapshot that is to lower the state floor to its offset: it is being read, or waits for the history that leads on from it. Carried rows of another one are shown, its own are not. NULL: none waits.
+	// The snapshot that will lower the state floor to its offset. It is being read, or waits for the history above it to be filled in. Its carried rows are not shown yet. NULL: no snapshot waits.
 	WaitingSnapshot *int64 `db:"waiting_snapshot"`
 	IsCopy          bool   `db:"is_copy"`
 	Digest          []byte `db:"digest"`
@@ -365,7 +374,7 @@ type FloorsBoth struct {
 	Stream       string `db:"stream"`
 	HistoryFloor int64  `db:"history_floor"`
 	StateFloor   *int64 `db:"state_floor"`
-	// The snapshot that is to lower the state floor to its offset: it is being read, or waits for the history that leads on from it. Carried rows of another one are shown, its own are not. NULL: none waits.
+	// The snapshot that will lower the state floor to its offset. It is being read, or waits for the history above it to be filled in. Its carried rows are not shown yet. NULL: no snapshot waits.
 	WaitingSnapshot *int64 `db:"waiting_snapshot"`
 	IsCopy          bool   `db:"is_copy"`
 	Digest          []byte `db:"digest"`
@@ -375,13 +384,50 @@ type FloorsCopy struct {
 	Stream       string `db:"stream"`
 	HistoryFloor int64  `db:"history_floor"`
 	StateFloor   *int64 `db:"state_floor"`
-	// The snapshot that is to lower the state floor to its offset: it is being read, or waits for the history that leads on from it. Carried rows of another one are shown, its own are not. NULL: none waits.
+	// The snapshot that will lower the state floor to its offset. It is being read, or waits for the history above it to be filled in. Its carried rows are not shown yet. NULL: no snapshot waits.
 	WaitingSnapshot *int64 `db:"waiting_snapshot"`
 	IsCopy          bool   `db:"is_copy"`
 	Digest          []byte `db:"digest"`
 }
 
-// How far the transaction history has been read, and which of its readings from the beginning, its generations, readers see. Mostly that is the one that is being read. Moved by compare-and-swap of revision, in the transaction that writes the records; 0: not begun.
+// Lifetimes of holdings.
+type Held struct {
+	Owner               *string            `db:"owner"`
+	Instrument          *string            `db:"instrument"`
+	InstrumentAdmin     *string            `db:"instrument_admin"`
+	Amount              *ledger.Decimal    `db:"amount"`
+	Locked              *bool              `db:"locked"`
+	LockedUntil         interface{}        `db:"locked_until"`
+	LockHolders         interface{}        `db:"lock_holders"`
+	ContractID          string             `db:"contract_id"`
+	CreatedAt           pgtype.Timestamptz `db:"created_at"`
+	ActivatedOffset     int64              `db:"activated_offset"`
+	ActivatedNodeID     int32              `db:"activated_node_id"`
+	CreatedRound        interface{}        `db:"created_round"`
+	HoldingFeeRate      interface{}        `db:"holding_fee_rate"`
+	Source              interface{}        `db:"source"`
+	AdminSigned         bool               `db:"admin_signed"`
+	TemplateID          *string            `db:"template_id"`
+	PackageID           *string            `db:"package_id"`
+	PackageName         *string            `db:"package_name"`
+	ModuleName          *string            `db:"module_name"`
+	EntityName          *string            `db:"entity_name"`
+	SynchronizerID      *string            `db:"synchronizer_id"`
+	ActiveUntil         *int64             `db:"active_until"`
+	ReassignmentCounter int64              `db:"reassignment_counter"`
+	IsActive            bool               `db:"is_active"`
+}
+
+// The positions of all holdings that are stored. positions must hold at least these.
+type HeldPositions struct {
+	PositionID      pgtype.UUID `db:"position_id"`
+	Owner           interface{} `db:"owner"`
+	Instrument      interface{} `db:"instrument"`
+	InstrumentAdmin string      `db:"instrument_admin"`
+	AdminSigned     interface{} `db:"admin_signed"`
+}
+
+// How far the transaction history has been read, and which generation (reading from the beginning) analysts see. Mostly that is the one that is being read. It moves by compare-and-swap of revision, in the transaction that writes the records. revision 0: not begun.
 type HistoryPosition struct {
 	OnlyRow    bool   `db:"only_row"`
 	Revision   int64  `db:"revision"`
@@ -418,7 +464,6 @@ type HistoryPositionCopy struct {
 	Digest     []byte `db:"digest"`
 }
 
-// What the creation event of a holding says, one row per event: to be looked up by (ledger_offset, node_id).
 type HoldingEvents struct {
 	LedgerOffset    int64              `db:"ledger_offset"`
 	NodeID          int32              `db:"node_id"`
@@ -434,6 +479,7 @@ type HoldingEvents struct {
 	HoldingFeeRate  interface{}        `db:"holding_fee_rate"`
 	Source          interface{}        `db:"source"`
 	AdminSigned     interface{}        `db:"admin_signed"`
+	PositionID      pgtype.UUID        `db:"position_id"`
 }
 
 // Templates whose contracts can be holdings.
@@ -441,7 +487,7 @@ type HoldingTemplates struct {
 	TemplateRef int32 `db:"template_ref"`
 }
 
-// The interfaces of which there are views, and what their ids mean.
+// The interfaces that have views, with the parts of their ids.
 type InterfaceNames struct {
 	InterfaceID string      `db:"interface_id"`
 	ModuleName  string      `db:"module_name"`
@@ -466,7 +512,7 @@ type InterfaceViews struct {
 	Extra                   []byte             `db:"extra"`
 }
 
-// The last row of each party in balance_totals, so that the balances of all parties at a late round need no search. Read by ledger.reported_balances_at.
+// The last row of each party in balance_totals, so that the balances of all parties at a recent round need no search. Read by ledger.reported_balances_at.
 type LatestTotals struct {
 	// As in balance_totals.
 	Generation int64 `db:"generation"`
@@ -480,7 +526,7 @@ type LatestTotals struct {
 	HoldingFeesRate ledger.Decimal `db:"holding_fees_rate"`
 }
 
-// One row per writing role. Every write transaction holds its row FOR SHARE at its own epoch, so that a leader of the past can commit nothing.
+// One row per writing role. Every write transaction holds its row FOR SHARE at its own epoch, so that an earlier leader can commit nothing.
 type Leadership struct {
 	Role     string             `db:"role"`
 	Epoch    int64              `db:"epoch"`
@@ -488,7 +534,7 @@ type Leadership struct {
 	LedSince pgtype.Timestamptz `db:"led_since"`
 }
 
-// One row per offered transfer that was withdrawn or rejected.
+// One row per transfer instruction that was withdrawn or rejected.
 type LedgerAbortedTransferInstructions struct {
 	// Which record this is. Unique.
 	Seq int64 `db:"seq"`
@@ -496,7 +542,7 @@ type LedgerAbortedTransferInstructions struct {
 	EventID *string `db:"event_id"`
 	// When it took place. Microseconds, UTC.
 	Date pgtype.Timestamptz `db:"date"`
-	// Contract id of the transfer instruction. That of ledger.transfers.instruction_cid, where the offer is there.
+	// Contract id of the transfer instruction. Equals ledger.transfers.instruction_cid of the transfer that made the instruction, if that is stored.
 	InstructionCid string `db:"instruction_cid"`
 	// withdraw, by the sender, or reject, by the receiver; or what later services send. NULL: left out.
 	AbortKind *string `db:"abort_kind"`
@@ -504,7 +550,7 @@ type LedgerAbortedTransferInstructions struct {
 	Extra []byte `db:"extra"`
 }
 
-// One row per contract and synchronizer that is active at ledger.latest_offset(). A contract that is active on two synchronizers has two rows: count(DISTINCT contract_id) counts contracts. Empty of older contracts where ledger.state_floor() is NULL. Counting and grouping by template is cheap; payload, contract_key, parties and created_at cost a look-up per row each.
+// One row per contract and synchronizer that is active at ledger.latest_offset(). A contract that is active on two synchronizers has two rows: count(DISTINCT contract_id) counts contracts. Contracts from before indexing began are missing where ledger.state_floor() is NULL. Counting and grouping by template is cheap; payload, contract_key, parties and created_at cost a look-up per row each.
 type LedgerActiveContracts struct {
 	// Id of the contract. Indexed: equal to one id, or joined to ids.
 	ContractID string `db:"contract_id"`
@@ -528,17 +574,17 @@ type LedgerActiveContracts struct {
 	Signatories []string `db:"signatories"`
 	// Parties that may see the contract beside its signatories. Costs a look-up per row.
 	Observers []string `db:"observers"`
-	// Those of the reading parties that see the contract. Costs a look-up per row.
+	// The parties that the indexer reads for (its scope) and that see the contract. Costs a look-up per row.
 	WitnessParties []string `db:"witness_parties"`
 	// Ledger time of the contract's creation, not of its arrival on this synchronizer. Costs a look-up per row.
 	CreatedAt pgtype.Timestamptz `db:"created_at"`
-	// Offset of the contract's creation, on whichever synchronizer. Of a contract that has moved it costs a look-up, and is NULL where its creation is not here: assignments don't tell it, nor does a snapshot of a contract that had moved before.
+	// Offset of the contract's creation, on whichever synchronizer. Of a contract that has moved it costs a look-up, and is NULL where its creation is not stored: assignments don't say it, nor does a snapshot for a contract that had moved before.
 	CreatedOffset interface{} `db:"created_offset"`
 	// Offset of the event that made the contract active here: its creation, or its assignment to this synchronizer. Indexed. With activated_node_id it names the row of ledger.created_events, and is unique.
 	ActivatedOffset int64 `db:"activated_offset"`
 	// Node id of that event.
 	ActivatedNodeID int32 `db:"activated_node_id"`
-	// How often the contract had moved when it came here. 0: it was created here.
+	// How often the contract had moved when it came to this synchronizer. 0: it was created on it.
 	ReassignmentCounter int64 `db:"reassignment_counter"`
 }
 
@@ -560,15 +606,15 @@ type LedgerArchivedEvents struct {
 	ModuleName *string `db:"module_name"`
 	// Name of the template within its module.
 	EntityName *string `db:"entity_name"`
-	// The consuming choice that ended the contract, as in ledger.exercised_events. NULL: an archived event, which does not tell it (shape acs-delta).
+	// The consuming choice that ended the contract, as in ledger.exercised_events. NULL: an archived event, which does not name it (shape acs-delta).
 	Choice *string `db:"choice"`
-	// Parties that exercised the choice. NULL as choice. Costs a look-up per row.
+	// Parties that exercised the choice. NULL where choice is NULL. Costs a look-up per row.
 	ActingParties []string `db:"acting_parties"`
-	// Those of the reading parties that saw this event.
+	// The parties that the indexer reads for (its scope) and that saw this event.
 	WitnessParties []string `db:"witness_parties"`
 	// true: the contract was active for the reading parties until here; always so for archived events. false: they only witnessed it, or the same transaction created it. NULL: a consuming exercise of a server that does not say (release 3.3).
 	ACSDelta bool `db:"acs_delta"`
-	// Those interfaces of the request, with their views asked for, that the template implements. NULL where the server sent no such field.
+	// The interfaces named by --interfaces that the template implements. NULL where the server sent no such field.
 	ImplementedInterfaces []string `db:"implemented_interfaces"`
 	// Id of the event's update. Costs a look-up per row.
 	UpdateID *string `db:"update_id"`
@@ -580,7 +626,7 @@ type LedgerArchivedEvents struct {
 	Extra []byte `db:"extra"`
 }
 
-// One row per balance change that the service reported with a transfer: recent services report none. Taps, mints, expiry and everything else that is no transfer have none either, so their sum is not what a party holds: see ledger.reported_balance_at and ledger.holdings.
+// One row per balance change that the service reported with a transfer: recent services report none. Taps, mints, expiry and everything else that is not a transfer have none, so their sum is not what a party holds: see ledger.reported_balance_at and ledger.holdings.
 type LedgerBalanceChanges struct {
 	// Which transfer this belongs to.
 	Seq int64 `db:"seq"`
@@ -594,7 +640,7 @@ type LedgerBalanceChanges struct {
 	Round *int64 `db:"round"`
 	// The party whose balance changes.
 	Party string `db:"party"`
-	// What is added to its amount, reckoned back to round 0: as if the holding fees had been due since then.
+	// What is added to its amount, as of round 0: as if holding fees had been due since round 0.
 	ChangeToInitialAmountAsOfRoundZero ledger.Decimal `db:"change_to_initial_amount_as_of_round_zero"`
 	// What is added to its holding fees per round.
 	ChangeToHoldingFeesRate ledger.Decimal `db:"change_to_holding_fees_rate"`
@@ -602,7 +648,33 @@ type LedgerBalanceChanges struct {
 	Extra []byte `db:"extra"`
 }
 
-// One row per contract, synchronizer and time in which it is active there. Active at offset N: active_from <= N and (active_until IS NULL or active_until > N), which is ledger.active_at(N). Lifetimes are complete from ledger.state_floor() on. Not indexed by contract_id: for one contract ask ledger.contract_history.
+// One row per choice of a template or an interface, and version of its package. The choices that a template has from its interfaces are those of the interfaces.
+type LedgerChoices struct {
+	// The template_id or interface_id that the choice is of.
+	OfID interface{} `db:"of_id"`
+	// Whether that is an interface. Its exercises have it as interface_id.
+	OfInterface bool `db:"of_interface"`
+	// Id of the package, a hash of its content.
+	PackageID string `db:"package_id"`
+	// Name of the package, the same over its versions.
+	PackageName string `db:"package_name"`
+	// Version of the package.
+	PackageVersion string `db:"package_version"`
+	// Module of the template or interface, with dots.
+	ModuleName string `db:"module_name"`
+	// Name of the template or interface within its module.
+	EntityName string `db:"entity_name"`
+	// Name of the choice.
+	Choice string `db:"choice"`
+	// Whether its exercise archives the contract.
+	Consuming bool `db:"consuming"`
+	// Type of its argument, in short. Its fields are in ledger.fields. Empty where it is not known.
+	ArgumentType string `db:"argument_type"`
+	// Type of its result, in short. Empty where it is not known.
+	ResultType string `db:"result_type"`
+}
+
+// One row per contract, synchronizer and time in which the contract is active there. Active at offset N: active_from <= N and (active_until IS NULL or active_until > N), which is ledger.active_at(N). Lifetimes are complete from ledger.state_floor() on. It has no index on contract_id: for one contract use ledger.contract_history.
 type LedgerContractLifetimes struct {
 	// The contract.
 	ContractID string `db:"contract_id"`
@@ -624,7 +696,7 @@ type LedgerContractLifetimes struct {
 	ActiveFromNodeID int32 `db:"active_from_node_id"`
 	// Offset of the archival, or of the unassignment: not active at this offset any more. NULL: active now.
 	ActiveUntil *int64 `db:"active_until"`
-	// Create arguments. Costs a look-up per row, as do all the columns behind it.
+	// Create arguments. Costs a look-up per row, as do all columns after it.
 	Payload []byte `db:"payload"`
 	// Contract key. NULL: it has none.
 	ContractKey []byte `db:"contract_key"`
@@ -632,7 +704,7 @@ type LedgerContractLifetimes struct {
 	Signatories []string `db:"signatories"`
 	// Observers.
 	Observers []string `db:"observers"`
-	// Parties of the participant that saw the creation or the assignment.
+	// The parties that the indexer reads for (its scope) and that saw the creation or the assignment.
 	WitnessParties []string `db:"witness_parties"`
 	// Ledger time of the creation, which an assignment does not change.
 	CreatedAt pgtype.Timestamptz `db:"created_at"`
@@ -640,7 +712,7 @@ type LedgerContractLifetimes struct {
 	EndedAt pgtype.Timestamptz `db:"ended_at"`
 }
 
-// One row per contract that was created, assigned or carried here: joining by contract_id multiplies nothing. Of a contract that moved it is the first creation event. Contracts that were only exercised or archived here have none: see ledger.looked_up_contracts.
+// One row per contract that was created, assigned, or read from a snapshot: a join by contract_id doubles no rows. The row of a reassigned contract is its first creation event. Contracts that were only exercised or archived here have no row: see ledger.looked_up_contracts.
 type LedgerContracts struct {
 	// The contract. Unique. Indexed.
 	ContractID string `db:"contract_id"`
@@ -666,7 +738,7 @@ type LedgerContracts struct {
 	Observers []string `db:"observers"`
 	// Ledger time of its creation.
 	CreatedAt pgtype.Timestamptz `db:"created_at"`
-	// What shows it first: transaction (its creation), assignment (it was created where the indexed parties did not see it), snapshot.
+	// Its first creation event: transaction (its creation), assignment (the indexed parties did not see its creation), or snapshot.
 	Origin string `db:"origin"`
 	// Offset of its first creation event.
 	FirstOffset int64 `db:"first_offset"`
@@ -674,15 +746,15 @@ type LedgerContracts struct {
 	FirstNodeID int32 `db:"first_node_id"`
 	// Offset of its archival. NULL: none was seen. Costs a look-up per row.
 	ArchivedOffset interface{} `db:"archived_offset"`
-	// The synchronizers on which it is active now. Empty: it is archived, or on its way between two, or was only witnessed. Costs a look-up per row.
+	// The synchronizers on which it is active now. Empty: it is archived, or in the middle of a reassignment, or was only witnessed. Costs a look-up per row.
 	SynchronizerIds interface{} `db:"synchronizer_ids"`
 }
 
-// Offset ranges whose events are complete, up to latest_offset(). One begins at oldest_offset(); those below it were filled in and do not reach up to it yet.
+// Offset ranges whose events are complete, up to latest_offset(). One begins at oldest_offset(). Those below it were filled in, and there is still a gap above them.
 type LedgerCoverage struct {
 	// updates.
 	Stream string `db:"stream"`
-	// Hash of what was asked for: parties, templates, interfaces, shape and so on.
+	// Hash of the scope: parties, templates, interfaces, shape and so on.
 	Scope string `db:"scope"`
 	// The range begins after this offset.
 	FromExclusive int64 `db:"from_exclusive"`
@@ -722,9 +794,9 @@ type LedgerCreatedEvents struct {
 	Signatories []string `db:"signatories"`
 	// Parties that may see the contract beside its signatories. Never names a signatory.
 	Observers []string `db:"observers"`
-	// Those of the reading parties that saw this event. Depends on who asked, unlike signatories and observers.
+	// The parties that the indexer reads for (its scope) and that saw this event. Depends on the scope, unlike signatories and observers.
 	WitnessParties []string `db:"witness_parties"`
-	// Ledger time of the contract's creation; of an assignment too, where it is older than the event. Microseconds, UTC.
+	// Ledger time of the contract's creation; for an assignment too, so it can be older than the event. Microseconds, UTC.
 	CreatedAt pgtype.Timestamptz `db:"created_at"`
 	// true: the event made the contract active for the reading parties. false: it did not; they only witnessed it, or the same transaction archived it again. NULL: the server does not say (release 3.3). Totals of what is held must leave out false; the shape acs-delta brings none of them.
 	ACSDelta *bool `db:"acs_delta"`
@@ -742,13 +814,13 @@ type LedgerCreatedEvents struct {
 	Extra []byte `db:"extra"`
 }
 
-// Creations, assignments, exercises, archivals and unassignments in one shape. A transaction as a tree: WHERE ledger_offset = (SELECT ledger_offset FROM ledger.updates WHERE update_id = ...) ORDER BY node_id, with parent_node_id. A consuming exercise is one row here, and archives its contract. A shape of acs-delta has no exercises, and so no parents.
+// Creations, assignments, exercises, archivals and unassignments with the same columns. A transaction as a tree: WHERE ledger_offset = (SELECT ledger_offset FROM ledger.updates WHERE update_id = ...) ORDER BY node_id, with parent_node_id. A consuming exercise archives its contract and is one row here. The shape acs-delta has no exercises, so events have no parents.
 type LedgerEvents struct {
-	// Offset of the update. Of what a snapshot brought: that of the event itself, as the snapshot says.
+	// Offset of the update. For a row of a snapshot: the event's offset as the snapshot has it.
 	LedgerOffset int64 `db:"ledger_offset"`
 	// Place in the update. (ledger_offset, node_id) is unique.
 	NodeID int32 `db:"node_id"`
-	// Node of the exercise of which this event is an immediate consequence, among those that are here. NULL: of none. Costs a look-up per row.
+	// Node of the innermost stored exercise that this event is a consequence of. NULL: there is none. Costs a look-up per row.
 	ParentNodeID interface{} `db:"parent_node_id"`
 	// created, assigned, exercised, archived or unassigned.
 	Kind string `db:"kind"`
@@ -774,17 +846,17 @@ type LedgerEvents struct {
 	Argument []byte `db:"argument"`
 	// Of an exercise: its result.
 	Result []byte `db:"result"`
-	// Of an exercise: who exercised. Costs a look-up per row.
+	// Of an exercise: the parties that exercised the choice. Costs a look-up per row.
 	ActingParties []string `db:"acting_parties"`
-	// Parties of the participant that saw the event. Costs a look-up per row.
+	// The parties that the indexer reads for (its scope) and that saw the event. Costs a look-up per row.
 	WitnessParties []string `db:"witness_parties"`
 	// Whether it changes the active contracts of a stakeholder among the indexed parties; false: it was only witnessed. NULL: not served.
 	ACSDelta *bool `db:"acs_delta"`
-	// Id of the update. NULL: a snapshot brought the event. Costs a look-up per row: to search by it, see above.
+	// Id of the update. NULL for rows of a snapshot. Costs a look-up per row: to search by it, see the comment of the view.
 	UpdateID *string `db:"update_id"`
 	// The synchronizer. NULL: not served.
 	SynchronizerID string `db:"synchronizer_id"`
-	// Record time of the update. NULL: a snapshot brought the event.
+	// Record time of the update. NULL for rows of a snapshot.
 	RecordTime pgtype.Timestamptz `db:"record_time"`
 }
 
@@ -835,11 +907,11 @@ type LedgerExercisedEvents struct {
 	Consuming bool `db:"consuming"`
 	// Events of the same update with node ids above node_id, up to this one, are consequences of this exercise. Equal to node_id where there are none.
 	LastDescendantNodeID int32 `db:"last_descendant_node_id"`
-	// Those of the reading parties that saw this event.
+	// The parties that the indexer reads for (its scope) and that saw this event.
 	WitnessParties []string `db:"witness_parties"`
 	// true: the exercise archived a contract that was active for the reading parties. false: it did not. NULL: the server does not say (release 3.3).
 	ACSDelta *bool `db:"acs_delta"`
-	// Those interfaces of the request, with their views asked for, that the template implements. NULL where the server sent no such field.
+	// The interfaces named by --interfaces that the template implements. NULL where the server sent no such field.
 	ImplementedInterfaces []string `db:"implemented_interfaces"`
 	// Id of the event's update. Costs a look-up per row.
 	UpdateID *string `db:"update_id"`
@@ -851,58 +923,66 @@ type LedgerExercisedEvents struct {
 	Extra []byte `db:"extra"`
 }
 
-// Sums of ledger.holdings, which says what they cover: one row per owner, instrument, administrator and admin_signed. What the administrator did not sign never adds to what it did.
-type LedgerHoldingTotals struct {
-	// The owner. NULL: not readable.
-	Owner interface{} `db:"owner"`
-	// Id of the instrument.
-	Instrument interface{} `db:"instrument"`
-	// The instrument's administrator. A mere claim unless admin_signed is true.
-	InstrumentAdmin string `db:"instrument_admin"`
-	// Whether the administrator signed these contracts. False: anybody may have made them up. See ledger.holdings.admin_signed.
-	AdminSigned interface{} `db:"admin_signed"`
-	// Sum of the amounts that are readable; of amulets the initial amounts. NULL: none is.
-	Amount int64 `db:"amount"`
-	// What of amount is locked, also by locks that have expired. 0: none of it.
-	LockedAmount interface{} `db:"locked_amount"`
-	// What of amount is not locked. Amounts of which can't be read whether they are locked are in neither part.
-	UnlockedAmount interface{} `db:"unlocked_amount"`
-	// How many contracts hold it, those without a readable amount included.
-	Contracts int64 `db:"contracts"`
+// One row per field of a payload, key, interface view, choice argument or exercise result, over all versions of the package that are here. Nested fields have rows of their own.
+type LedgerFields struct {
+	// Name of the package, the same over its versions.
+	PackageName string `db:"package_name"`
+	// Module of the template or interface, with dots.
+	ModuleName string `db:"module_name"`
+	// Name of the template or interface within its module.
+	EntityName string `db:"entity_name"`
+	// What the field is of: payload and key of a template, view of an interface, argument and result of a choice of either.
+	Part string `db:"part"`
+	// The choice of an argument or a result. NULL for the others.
+	Choice bool `db:"choice"`
+	// Names of fields with dots between them, the field's own last. [] goes into the elements of a list or the values of a map, [key] into its keys; the value of a variant goes by its constructor. Empty: the value itself, where that is no record.
+	Path string `db:"path"`
+	// Its type in the latest version that has it: Text, Numeric 10, Optional of Party, Record Module:Name.
+	Type string `db:"type"`
+	// Its place among the fields in that version, those of nested records included.
+	Ordinal int32 `db:"ordinal"`
+	// The first version here that has the field.
+	SinceVersion interface{} `db:"since_version"`
+	// The latest version here that has the field.
+	LastVersion string `db:"last_version"`
+	// How many packages of the name, here, have the field.
+	Packages int32 `db:"packages"`
+	// Whether it has another type in an earlier version, which the rules of upgrades do not allow.
+	TypeDiffers bool `db:"type_differs"`
 }
 
-// Who holds what: one row per contract that is active at ledger.latest_offset() and holds an amount for an owner. That is every contract of the amulet templates (Amulet and LockedAmulet of package splice-amulet), and every contract with a view of the token standard's Holding interface (Splice.Api.Token.HoldingV1 or HoldingV2) that the server could compute. It covers what the indexed parties may see and what was asked for: views are here only if --interfaces asked for them. A contract that is active on two synchronizers has one row, of where it came last. What payload and view say is what the contract's author wrote: look at admin_signed before you believe it. What can't be read of it is NULL; a holding of which neither owner nor amount can be read is here too. Older holdings are missing where ledger.state_floor() is NULL.
-type LedgerHoldings struct {
+// One row per holding, synchronizer and time in which it is active there, with the columns of ledger.holdings. Held at offset N: activated_offset <= N and (active_until IS NULL or active_until > N), once for each synchronizer; ledger.holdings_at(N) has each contract once. Lifetimes are complete from ledger.state_floor() on.
+type LedgerHoldingLifetimes struct {
 	// The party that owns the holding. NULL: not readable, or an account without an owner (HoldingV2).
-	Owner interface{} `db:"owner"`
-	// Id of the instrument that is held: Amulet for amulets, else what the administrator calls it. Two administrators can use the same id.
-	Instrument interface{} `db:"instrument"`
-	// The party that administers the instrument, of amulets the DSO. A mere claim unless admin_signed is true.
-	InstrumentAdmin string `db:"instrument_admin"`
+	Owner *string `db:"owner"`
+	// Id of the instrument that is held: Amulet for amulets, else the id that the administrator gave it. Two administrators can use the same id.
+	Instrument *string `db:"instrument"`
+	// The party that administers the instrument, of amulets the DSO. Not proved unless admin_signed is true.
+	InstrumentAdmin *string `db:"instrument_admin"`
 	// Amount that is held. Of an amulet it is the initial amount: the holding fees since created_round, holding_fee_rate for each round, are not taken off. NULL: not readable.
-	Amount interface{} `db:"amount"`
+	Amount *ledger.Decimal `db:"amount"`
 	// Whether the holding carries a lock. It may have expired: compare locked_until with the time you mean. NULL: not readable.
-	Locked interface{} `db:"locked"`
-	// When the lock expires: the earlier of its time and of its duration counted from created_at. NULL: no lock, no end that is known beforehand, or not readable. Microseconds, UTC.
+	Locked *bool `db:"locked"`
+	// When the lock expires: the earlier of its expiry time and created_at plus its duration. NULL: no lock, no known end, or not readable. Microseconds, UTC. Costs a look-up per row, unless the holding is not locked.
 	LockedUntil interface{} `db:"locked_until"`
-	// Parties that hold the lock. NULL: no lock, or not readable.
+	// Parties that hold the lock. NULL: no lock, or not readable. Costs a look-up per row, unless the holding is not locked.
 	LockHolders interface{} `db:"lock_holders"`
-	// Id of the contract. Indexed.
+	// Id of the contract.
 	ContractID string `db:"contract_id"`
-	// Ledger time of the contract's creation. Microseconds, UTC.
+	// Ledger time of the contract's creation. Microseconds, UTC. Costs a look-up per row.
 	CreatedAt pgtype.Timestamptz `db:"created_at"`
 	// Offset of the event that made the contract active where it is: its creation, or its assignment to synchronizer_id. With activated_node_id it names the row of ledger.created_events.
 	ActivatedOffset int64 `db:"activated_offset"`
 	// Node id of that event.
 	ActivatedNodeID int32 `db:"activated_node_id"`
-	// Round in which an amulet was created. NULL for other holdings.
+	// Round in which an amulet was created. NULL for other holdings. Costs a look-up per row.
 	CreatedRound interface{} `db:"created_round"`
-	// Holding fee of an amulet for each round. NULL for other holdings.
+	// Holding fee of an amulet for each round. NULL for other holdings. Costs a look-up per row.
 	HoldingFeeRate interface{} `db:"holding_fee_rate"`
-	// What the row was read from: amulet payload, or the id of the interface whose view it was. An amulet's view is read only where its payload is not served; of views of both versions HoldingV2 counts. NULL: an amulet of which nothing can be read.
+	// What the row was read from: amulet payload, or the id of the interface whose view it was. An amulet's view is read only where its payload is not served. HoldingV2 is preferred to HoldingV1. NULL: an amulet of which nothing can be read. Costs a look-up per row.
 	Source interface{} `db:"source"`
-	// Whether instrument_admin is among the contract's signatories. False: anybody may have made this up; leave it out of sums. True proves as much as the administrator is worth: anybody can administer an instrument of the same name, so ask for the one that you mean.
-	AdminSigned interface{} `db:"admin_signed"`
+	// Whether instrument_admin is among the contract's signatories. False: the holding may be forged; leave it out of sums. True proves only that this administrator signed: anybody can administer an instrument with the same id, so filter by the administrator, too.
+	AdminSigned bool `db:"admin_signed"`
 	// Template as the server sent it with the activation, package-id:Module:Entity.
 	TemplateID *string `db:"template_id"`
 	// The part of template_id before the first colon.
@@ -913,8 +993,53 @@ type LedgerHoldings struct {
 	ModuleName *string `db:"module_name"`
 	// Name of the template within its module.
 	EntityName *string `db:"entity_name"`
-	// Synchronizer on which the contract is active; of several the one where it came last. NULL where the server did not say.
+	// Synchronizer on which the contract is active; NULL where the server did not say.
 	SynchronizerID *string `db:"synchronizer_id"`
+	// Offset of the archival, or of the unassignment: not held at this offset any more. NULL: held now.
+	ActiveUntil *int64 `db:"active_until"`
+	// How often the contract had moved when it came to this synchronizer. 0: it was created on it. NULL: it is not held any more.
+	ReassignmentCounter int64 `db:"reassignment_counter"`
+}
+
+type LedgerHoldingTotals struct {
+	Owner           *string     `db:"owner"`
+	Instrument      *string     `db:"instrument"`
+	InstrumentAdmin *string     `db:"instrument_admin"`
+	AdminSigned     bool        `db:"admin_signed"`
+	Amount          int64       `db:"amount"`
+	LockedAmount    interface{} `db:"locked_amount"`
+	UnlockedAmount  interface{} `db:"unlocked_amount"`
+	Contracts       int64       `db:"contracts"`
+}
+
+type LedgerHoldings struct {
+	Owner           *string         `db:"owner"`
+	Instrument      *string         `db:"instrument"`
+	InstrumentAdmin *string         `db:"instrument_admin"`
+	Amount          *ledger.Decimal `db:"amount"`
+	Locked          *bool           `db:"locked"`
+	// When the lock expires: the earlier of its expiry time and created_at plus its duration. NULL: no lock, no known end, or not readable. Microseconds, UTC. Costs a look-up per row, unless the holding is not locked.
+	LockedUntil interface{} `db:"locked_until"`
+	// Parties that hold the lock. NULL: no lock, or not readable. Costs a look-up per row, unless the holding is not locked.
+	LockHolders interface{} `db:"lock_holders"`
+	ContractID  string      `db:"contract_id"`
+	// Ledger time of the contract's creation. Microseconds, UTC. Costs a look-up per row.
+	CreatedAt       pgtype.Timestamptz `db:"created_at"`
+	ActivatedOffset int64              `db:"activated_offset"`
+	ActivatedNodeID int32              `db:"activated_node_id"`
+	// Round in which an amulet was created. NULL for other holdings. Costs a look-up per row.
+	CreatedRound interface{} `db:"created_round"`
+	// Holding fee of an amulet for each round. NULL for other holdings. Costs a look-up per row.
+	HoldingFeeRate interface{} `db:"holding_fee_rate"`
+	// What the row was read from: amulet payload, or the id of the interface whose view it was. An amulet's view is read only where its payload is not served. HoldingV2 is preferred to HoldingV1. NULL: an amulet of which nothing can be read. Costs a look-up per row.
+	Source         interface{} `db:"source"`
+	AdminSigned    bool        `db:"admin_signed"`
+	TemplateID     *string     `db:"template_id"`
+	PackageID      *string     `db:"package_id"`
+	PackageName    *string     `db:"package_name"`
+	ModuleName     *string     `db:"module_name"`
+	EntityName     *string     `db:"entity_name"`
+	SynchronizerID *string     `db:"synchronizer_id"`
 }
 
 // One row per interface view of a creation event: the contract as seen through an interface that --interfaces asked for. It belongs to the row of ledger.created_events with the same (ledger_offset, node_id).
@@ -927,7 +1052,7 @@ type LedgerInterfaceViews struct {
 	ContractID string `db:"contract_id"`
 	// The interface, package-id:Module:Entity as the server sent it. It changes with each release of a package: filter by package_name, module_name and entity_name instead.
 	InterfaceID string `db:"interface_id"`
-	// Name of the interface's package, the same over its releases: that of ledger.packages, or else the only one with which --interfaces asked for such an interface. NULL: neither tells it.
+	// Name of the interface's package, the same over its releases: that of ledger.packages, or else the only one with which --interfaces named such an interface. NULL: neither is known.
 	PackageName interface{} `db:"package_name"`
 	// Module of the interface, with dots.
 	ModuleName *string `db:"module_name"`
@@ -955,7 +1080,25 @@ type LedgerInterfaceViews struct {
 	Extra []byte `db:"extra"`
 }
 
-// One row per contract whose archival is here and its creation is not (usually because it is older than ledger.oldest_offset()), and that the participant was asked for by its id. Events whose acs_delta is false don't count: those contracts were divulged or lived in one transaction only, and servers send false with every exercise that archives nothing. This is not a creation event: the look-up serves no offset, node id, blob and interface views, so they are not here, and the contract is in no other relation. Don't rely on it for contracts that came to the participant by party replication or by the repair service: for them the server can't tell which package represents the contract. Each contract is asked for once: an answer, not_found too, is remembered.
+// One row per interface and version of its package, of the packages whose content is here.
+type LedgerInterfaces struct {
+	// Package id, module and entity, as events name the interface.
+	InterfaceID interface{} `db:"interface_id"`
+	// Id of the package, a hash of its content.
+	PackageID string `db:"package_id"`
+	// Name of the package.
+	PackageName string `db:"package_name"`
+	// Version of the package.
+	PackageVersion string `db:"package_version"`
+	// Module of the interface, with dots.
+	ModuleName string `db:"module_name"`
+	// Name of the interface within its module.
+	EntityName string `db:"entity_name"`
+	// Ids of the interfaces that whatever implements this one implements too.
+	Requires []string `db:"requires"`
+}
+
+// One row per contract that has an archival here and no creation (usually because it was created before ledger.oldest_offset()), and that the indexer looked up by its id. Events whose acs_delta is false cause no look-up: those contracts were divulged or lived in one transaction only, and servers send false with every exercise that archives nothing. A row is not a creation event: a look-up returns no offset, node id, blob and interface views, and the contract is not in ledger.created_events. Don't rely on it for contracts that came to the participant by party replication or by the repair service: for these the server does not know which package represents the contract. Each contract is looked up once: an answer, not_found too, is final.
 type LedgerLookedUpContracts struct {
 	// The contract. One row each. Indexed.
 	ContractID string `db:"contract_id"`
@@ -979,17 +1122,17 @@ type LedgerLookedUpContracts struct {
 	Signatories []string `db:"signatories"`
 	// Parties that may see the contract beside its signatories. NULL unless status is found.
 	Observers []string `db:"observers"`
-	// Those of the parties in whose name we asked that are stakeholders of the contract. Not who saw its creation. NULL unless status is found.
+	// The parties that the indexer reads for and that are stakeholders of the contract. Not who saw its creation. NULL unless status is found.
 	WitnessParties []string `db:"witness_parties"`
 	// Ledger time of the contract's creation. Microseconds, UTC. NULL unless status is found.
 	CreatedAt pgtype.Timestamptz `db:"created_at"`
 	// When the participant was asked (clock of the indexer).
 	LookedUpAt pgtype.Timestamptz `db:"looked_up_at"`
-	// found. not_found: the participant does not know the contract, has pruned it, or none of the parties in whose name we asked is a stakeholder. unusable: its answer could not be used, see reason.
+	// found. not_found: the participant does not know the contract, has pruned it, or none of the parties that the indexer reads for is a stakeholder. unusable: the answer could not be used, see reason.
 	Status string `db:"status"`
 	// Why the answer could not be used, for people to read. NULL unless status is unusable.
 	Reason *string `db:"reason"`
-	// Offset of the archival or exercise that made us ask. Not that of the contract's creation, which nobody tells.
+	// Offset of the archival or exercise that caused the look-up. Not the offset of the contract's creation, which a look-up does not return.
 	LedgerOffset int64 `db:"ledger_offset"`
 	// Node id of that archival or exercise. (ledger_offset, node_id) is unique.
 	NodeID int32 `db:"node_id"`
@@ -1003,7 +1146,7 @@ type LedgerMints struct {
 	EventID *string `db:"event_id"`
 	// When it took place. Microseconds, UTC.
 	Date pgtype.Timestamptz `db:"date"`
-	// The mining round. NULL where the service did not say, which is the rule for mints.
+	// The mining round. NULL where the service did not say, as is usual for mints.
 	Round *int64 `db:"round"`
 	// The party that owns what was minted.
 	Owner string `db:"owner"`
@@ -1013,29 +1156,45 @@ type LedgerMints struct {
 	Extra []byte `db:"extra"`
 }
 
-// How far in time each synchronizer was when the server reached an offset. The server sends these now and then, so they are hints: many offsets have none, and only reads that wait for news bring any.
+// How far in time each synchronizer was when the server reached an offset. These are hints: the server sends them now and then, and only while the indexer waits for new updates.
 type LedgerOffsetCheckpoints struct {
 	// The offset. It need not be that of an update. (ledger_offset, synchronizer_id) is unique.
 	LedgerOffset int64 `db:"ledger_offset"`
 	// The synchronizer.
 	SynchronizerID string `db:"synchronizer_id"`
-	// Its record time at the offset, the latest that was reported. Nothing older will appear with a greater offset from this synchronizer.
+	// The synchronizer's record time at the offset, the latest that was reported. No update of the synchronizer with a greater offset has an earlier record time.
 	RecordTime pgtype.Timestamptz `db:"record_time"`
 	// Fields that the server sent and this version does not know. NULL: none.
 	Extra []byte `db:"extra"`
 }
 
-// One row per package that a template id named or that the participant had vetted at some time. What is here need not be vetted now: see ledger.vetted_packages.
+// One row per package that a template id named, that the participant had vetted at some time, or whose types are asked for because others refer to them. What is here need not be vetted now: see ledger.vetted_packages.
 type LedgerPackages struct {
-	// Id of the package, a hash of its content: the first part of a template_id. It changes with each release.
-	PackageID string `db:"package_id"`
-	// Name of the package, the same over its releases. Empty where the server never told it.
+	PackageID   string `db:"package_id"`
 	PackageName string `db:"package_name"`
-	// Version of the package. NULL where only template ids named it, which tell no version. Empty where it was vetted without having been uploaded to the participant.
-	PackageVersion *string `db:"package_version"`
+	// Version of the package. NULL where only template ids named it, which tell no version, and its content is not here. Empty where it was vetted without having been uploaded to the participant.
+	PackageVersion string `db:"package_version"`
+	// Whether the types of its templates are here: known, incomplete (packages that it refers to are missing), unreadable, missing (the participant did not give the package), or NULL: it was not asked for.
+	Types string `db:"types"`
+	// Why the types are not known, for people to read. NULL where they are, or the package was not asked for.
+	TypesFailure interface{} `db:"types_failure"`
 }
 
-// One row per transfer and party that sent or received it; a party that sends to itself has two. Summed over all parties, each amount counts twice. The rows of a party come latest first, by date and then seq, without an ORDER BY: WHERE party = ... LIMIT 100 reads its latest 100, and a condition on date as well reads that time only. For the latest of each of many parties ask for them one by one (CROSS JOIN LATERAL): a join with this view reads all of it.
+// One row per party that is a signatory, observer, witness or actor of something stored, or that a topology event is of. These are the names that are stored: they can be ahead of ledger.latest_offset(), and stay where a reset or a repair took the events away.
+type LedgerParties struct {
+	// The party.
+	Party interface{} `db:"party"`
+	// What stands before :: in it: a name that was chosen for people, and is not unique.
+	Hint string `db:"hint"`
+	// What stands after ::, a fingerprint of the key that the party belongs to. NULL where there is none.
+	Namespace bool `db:"namespace"`
+	// Whether an event names it.
+	InEvents bool `db:"in_events"`
+	// Whether a topology event names it.
+	InTopology bool `db:"in_topology"`
+}
+
+// One row per transfer and party that sent or received it; a party that sends to itself has two. Summed over all parties, each amount counts twice. The rows of a party come latest first, by date and then seq, without an ORDER BY: WHERE party = ... LIMIT 100 reads its latest 100, and a condition on date as well reads that time only. For the latest transfers of many parties use CROSS JOIN LATERAL with a subquery per party: a join with this view reads all of it.
 type LedgerPartyTransfers struct {
 	// The party whose transfers these are. Indexed, with date. Sorted by its bytes.
 	Party string `db:"party"`
@@ -1063,13 +1222,13 @@ type LedgerPartyTransfers struct {
 	TransferKind *string `db:"transfer_kind"`
 }
 
-// One row per assigned or unassigned event: a contract moves between synchronizers by an unassignment from the source and an assignment to the target, which share reassignment_id. A snapshot's reassignments in flight are here too.
+// One row per assigned or unassigned event: a contract moves between synchronizers by an unassignment from the source and an assignment to the target, which share reassignment_id. Reassignments that were in flight at the snapshot are here too.
 type LedgerReassignments struct {
-	// Offset of the event. Of a snapshot's reassignment in flight it can lie below ledger.oldest_offset().
+	// Offset of the event. Of a reassignment that was in flight at the snapshot it can lie below ledger.oldest_offset().
 	LedgerOffset int64 `db:"ledger_offset"`
 	// Place of the event within its update. (ledger_offset, node_id) is unique.
 	NodeID int32 `db:"node_id"`
-	// unassigned: the contract left the source. assigned: it arrived on the target. An assignment that a snapshot left in flight is here without saying that the contract is active on the target.
+	// unassigned: the contract left the source. assigned: it arrived on the target. An assignment that was in flight at a snapshot is a row here, but the contract is not active on the target because of it.
 	Kind string `db:"kind"`
 	// The contract that moves; its id stays. Indexed.
 	ContractID string `db:"contract_id"`
@@ -1093,7 +1252,7 @@ type LedgerReassignments struct {
 	ReassignmentCounter int64 `db:"reassignment_counter"`
 	// Until this time, on the target, only the submitter may assign the contract. NULL for assignments, and where the server did not say.
 	AssignmentExclusivity pgtype.Timestamptz `db:"assignment_exclusivity"`
-	// Those of the reading parties that saw this event.
+	// The parties that the indexer reads for (its scope) and that saw this event.
 	WitnessParties []string `db:"witness_parties"`
 	// Id of the event's update. Costs a look-up per row. NULL for rows of a snapshot.
 	UpdateID *string `db:"update_id"`
@@ -1105,21 +1264,37 @@ type LedgerReassignments struct {
 	Extra []byte `db:"extra"`
 }
 
+// Ranges below the watermark, or of the transaction history, that changed after they were shown: a reader that keeps a copy reads them again. Changes of projections such as active_contracts by new updates are not listed.
+type LedgerRewrites struct {
+	// Number of the change; later changes have greater numbers. A change that continues the last one replaces its row, with a new number and the whole range.
+	Rewrite int64 `db:"rewrite"`
+	// What changed: updates (by offset), snapshot (rows of a snapshot, with offsets up to its own), transactions (the transaction history, by seq).
+	Stream string `db:"stream"`
+	// The range begins after this offset or seq.
+	FromExclusive int64 `db:"from_exclusive"`
+	// The range ends with this offset or seq.
+	ToInclusive int64 `db:"to_inclusive"`
+	// filled in: history that was not stored before. repaired: by indexer verify --repair. reset: removed by indexer reset, and read again. read again: the transaction history was read again, because the service had another order, and has other seqs.
+	Reason string `db:"reason"`
+	// When it changed (clock of the database).
+	RewrittenAt pgtype.Timestamptz `db:"rewritten_at"`
+}
+
 // Where each stream resumes.
 type LedgerStreamCheckpoints struct {
 	// updates or transactions.
 	Stream string `db:"stream"`
 	// Of updates: the offset up to which everything is stored and shown.
 	LedgerOffset *int64 `db:"ledger_offset"`
-	// Of transactions: the event id after which reading resumes, that of the newest record whose id stands on no other, as far as is known. NULL: there is none; reading begins, or begins again.
+	// Of transactions: the event id after which reading resumes: that of the newest record whose event id no other known record has. NULL: there is none; reading starts from the beginning.
 	EventID *string `db:"event_id"`
 	// When the checkpoint last moved (clock of the database).
 	UpdatedAt pgtype.Timestamptz `db:"updated_at"`
-	// Of updates: record time of the last update up to ledger_offset, so how far in time the data go; on a quiet ledger it stays while the offset grows. NULL: there is no update yet. Of transactions NULL: the history tells no record time, but a date.
+	// Of updates: record time of the last update up to ledger_offset, which says how far in time the data go. On a quiet ledger it stays while the offset grows. NULL: there is no update yet. Of transactions NULL: records have a date, not a record time.
 	RecordTime pgtype.Timestamptz `db:"record_time"`
 }
 
-// One row per tap: what a party of a test network gave itself.
+// One row per tap: coins that a party on a test network created for itself.
 type LedgerTaps struct {
 	// Which record this is. Unique.
 	Seq int64 `db:"seq"`
@@ -1137,11 +1312,31 @@ type LedgerTaps struct {
 	Extra []byte `db:"extra"`
 }
 
+// One row per template and version of its package, of the packages whose content is here: those that events named, and those that these refer to.
+type LedgerTemplates struct {
+	// Package id, module and entity, as events name the template.
+	TemplateID interface{} `db:"template_id"`
+	// Id of the package, a hash of its content.
+	PackageID string `db:"package_id"`
+	// Name of the package, the same over its versions.
+	PackageName string `db:"package_name"`
+	// Version of the package: numbers with dots between them. Two packages can have the same name and version.
+	PackageVersion string `db:"package_version"`
+	// Module of the template, with dots.
+	ModuleName string `db:"module_name"`
+	// Name of the template within its module.
+	EntityName string `db:"entity_name"`
+	// Whether contracts of the template have keys.
+	HasKey bool `db:"has_key"`
+	// Ids of the interfaces that the template implements.
+	Interfaces []string `db:"interfaces"`
+}
+
 // One row per change of who hosts a party: a participant was given, changed or lost the right to act for it.
 type LedgerTopologyEvents struct {
 	// Offset of the event.
 	LedgerOffset int64 `db:"ledger_offset"`
-	// Place of the event within its update, counted from 0 (the server numbers none). (ledger_offset, node_id) is unique.
+	// Place of the event within its update, counted from 0 (the server sends no node ids for these). (ledger_offset, node_id) is unique.
 	NodeID int32 `db:"node_id"`
 	// added, changed, revoked, onboarding, or unknown: of a kind that this version does not know, see ledger.unknown_updates.
 	Kind string `db:"kind"`
@@ -1161,21 +1356,21 @@ type LedgerTopologyEvents struct {
 	Extra []byte `db:"extra"`
 }
 
-// One row per record of the transaction history, of every kind: what a Scan service tells of the whole network, not of one participant. What belongs to a kind is in the relation of that kind under the same seq. Everything up to the checkpoint in ledger.stream_checkpoints is here, as far as the service had it, and what came behind it under ids that are not unique. Where the history has to be read again from its beginning, that is beside what is here, and takes its place at once.
+// One row per record of the transaction history, of every kind: the records of the whole network as a Scan service shows them, not those of one participant. The relation of each kind has the rest of a record under the same seq. Records are complete up to the checkpoint in ledger.stream_checkpoints, as far as the service has them; records after it whose event ids are not unique are here too. If the history has to be read again from its beginning, the new records are kept aside until they replace all of these at once.
 type LedgerTransactions struct {
-	// Number of the record, without gaps, in the service's order. From 1 on; where the history had to be read again from its beginning, from behind all the numbers of before. It never changes, and no other record ever has it. Unique.
+	// Number of the record, in the service's order, without gaps. It begins at 1, or above all earlier numbers if the history was read again from its beginning. A record's number never changes and is never used again. Unique.
 	Seq int64 `db:"seq"`
-	// Id of the event: #, the update id, a colon and the node id. Two records can share one, so join by seq. It is not in the order of time. Indexed.
+	// Id of the event: #, the update id, a colon and the node id. Two records can share one, so join by seq. Ids do not grow with time. Indexed.
 	EventID string `db:"event_id"`
-	// Id of the update that the record is of, as event_id names it: that of ledger.updates where the participant saw it too. NULL: event_id has another form. Worked out for each row and not indexed: to find records by it, name their date as well, which is the effective_at of the update.
+	// Id of the record's update, from event_id. It is also in ledger.updates if the participant saw the update. NULL: event_id has another form. Computed per row and not indexed: to find records by it add a condition on date, which is the update's effective_at.
 	UpdateID string `db:"update_id"`
-	// transfer, mint, tap, abort_transfer_instruction, or unknown: what it is can't be told, see ledger.unknown_transactions.
+	// transfer, mint, tap, abort_transfer_instruction, or unknown: see ledger.unknown_transactions.
 	Kind string `db:"kind"`
 	// When it took place (ledger time). Roughly in the order of seq. Microseconds, UTC. NULL only where the kind is unknown.
 	Date pgtype.Timestamptz `db:"date"`
 	// The synchronizer. NULL: the service did not say.
 	DomainID *string `db:"domain_id"`
-	// Offset in the ledger of the service's own participant, as it was sent. It means nothing elsewhere, and another service tells another one. NULL: the service did not say.
+	// Offset in the ledger of the service's own participant, as it was sent. It means nothing elsewhere, and differs between services. NULL: the service did not say.
 	OffsetText *string `db:"offset_text"`
 	// The mining round. NULL where the service did not say, as for mints and aborted instructions.
 	Round *int64 `db:"round"`
@@ -1187,7 +1382,7 @@ type LedgerTransactions struct {
 	Extra []byte `db:"extra"`
 }
 
-// One row per receiver of a transfer. The service merges what one receiver gets in one transfer, so that a party seldom has two rows of it.
+// One row per receiver of a transfer. The service usually merges what a receiver gets in one transfer, so a party seldom has two rows of it.
 type LedgerTransferReceivers struct {
 	// Which transfer this belongs to.
 	Seq int64 `db:"seq"`
@@ -1201,19 +1396,19 @@ type LedgerTransferReceivers struct {
 	Amount ledger.Decimal `db:"amount"`
 	// Its part of the fees, which is taken off amount. NULL: left out.
 	ReceiverFee *ledger.Decimal `db:"receiver_fee"`
-	// What it gets: amount less receiver_fee, with every digit. NULL: its fee was left out.
+	// What it gets: amount less receiver_fee, exactly. NULL: receiver_fee was left out.
 	NetAmount int32 `db:"net_amount"`
 	// Fields that the service sent and this version does not know. NULL: none.
 	Extra []byte `db:"extra"`
 }
 
-// One row per transfer: one sender pays any number of receivers, see ledger.transfer_receivers; one that only merges what the sender holds has none. Amounts and fees have exactly as many digits as were sent. For the transfers of one party ask ledger.party_transfers.
+// One row per transfer: one sender pays any number of receivers, see ledger.transfer_receivers; a transfer that only merges the sender's holdings has none. Amounts and fees have exactly as many digits as were sent. For the transfers of one party use ledger.party_transfers.
 type LedgerTransfers struct {
 	// Which record this is. Unique.
 	Seq int64 `db:"seq"`
 	// Event id of the record; another record can have the same. Indexed.
 	EventID *string `db:"event_id"`
-	// Id of the update that the transfer is of, as in ledger.transactions. Not indexed.
+	// Id of the transfer's update, as in ledger.transactions. Not indexed.
 	UpdateID string `db:"update_id"`
 	// When it took place. Microseconds, UTC.
 	Date pgtype.Timestamptz `db:"date"`
@@ -1225,7 +1420,7 @@ type LedgerTransfers struct {
 	SenderChangeFee *ledger.Decimal `db:"sender_change_fee"`
 	// What the sender gets back as change. NULL: left out.
 	SenderChangeAmount *ledger.Decimal `db:"sender_change_amount"`
-	// What the sender pays in fees for creating what the transfer creates. NULL: left out.
+	// The fees that the sender pays for the contracts that the transfer creates. NULL: left out.
 	SenderFee *ledger.Decimal `db:"sender_fee"`
 	// Holding fees that fell due on what the sender put in. NULL: left out.
 	HoldingFees *ledger.Decimal `db:"holding_fees"`
@@ -1259,7 +1454,7 @@ type LedgerTransfers struct {
 	Extra []byte `db:"extra"`
 }
 
-// One row per record of the kind unknown, as the service sent it: of a kind that this version does not know, without a date, or with several or none of the parts transfer, mint, tap and abort_transfer_instruction. Nothing of it stands in the other relations but its row of ledger.transactions. Empty in the usual case: a newer release of the indexer may know the kind.
+// One row per record of the kind unknown, as the service sent it: of a kind that this version does not know, without a date, or with several or none of the parts transfer, mint, tap and abort_transfer_instruction. Apart from its row of ledger.transactions nothing of it is in other relations. Empty in the usual case: a newer release of the indexer may know the kind.
 type LedgerUnknownTransactions struct {
 	// Which record this is. Unique.
 	Seq int64 `db:"seq"`
@@ -1303,15 +1498,15 @@ type LedgerUpdates struct {
 	EffectiveAt pgtype.Timestamptz `db:"effective_at"`
 	// Workflow id that the submitter gave. An empty text where there was none; NULL where the server sent no such field (topology, unknown).
 	WorkflowID *string `db:"workflow_id"`
-	// Command id of the submission. An empty text unless the reading party submitted it; NULL where the server sent no such field.
+	// Command id of the submission. An empty text unless a party that the indexer reads for submitted it; NULL where the server sent no such field.
 	CommandID *string `db:"command_id"`
 	// W3C traceparent of the submission. NULL where the server gave no trace context.
 	TraceParent *string `db:"trace_parent"`
 	// W3C tracestate of the submission. NULL where the server gave none.
 	TraceState *string `db:"trace_state"`
-	// Hash that was signed outside of the participant. NULL for updates that were not submitted this way.
+	// Hash that was signed outside of the participant (external signing). NULL for updates that were not submitted this way.
 	ExternalTransactionHash []byte `db:"external_transaction_hash"`
-	// Traffic in bytes that the submission was charged. NULL where the server did not say: it tells the submitting participant only, and not before release 3.4.
+	// Traffic in bytes that the submission was charged. NULL where the server did not say: only the submitting participant knows it, and none says it before release 3.4.
 	PaidTrafficCost *int64 `db:"paid_traffic_cost"`
 	// Hash of the transaction. NULL where the server did not say (before release 3.6).
 	TransactionHash []byte `db:"transaction_hash"`
@@ -1319,27 +1514,27 @@ type LedgerUpdates struct {
 	Extra []byte `db:"extra"`
 }
 
-// What was read from its source again after it was stored, and compared: one row per window, a range of offsets or records. Windows of a stream do not overlap. The digest outlives the source's pruning: `indexer verify --offline` tells which window was changed since.
+// One row per window (a range of offsets or records) that was read from its source again after it was stored, and compared. Windows of a stream do not overlap. With the digest `indexer verify --offline` finds windows that were changed since, even after the source has pruned them.
 type LedgerVerifications struct {
-	// updates: events, by offset. snapshot: what the snapshot that indexing began with brought; one window, up to its offset. transactions: the transaction history, by seq.
+	// updates: events, by offset. snapshot: the contracts of the snapshot that indexing began with; one window, up to its offset. transactions: the transaction history, by seq.
 	Stream string `db:"stream"`
 	// The window begins after this offset; of transactions after this seq.
 	FromExclusive int64 `db:"from_exclusive"`
 	// The window ends with this offset, or seq.
 	ToInclusive int64 `db:"to_inclusive"`
-	// When it was compared last, or found not to be shown any more (clock of the database).
+	// When the window was last compared, or found to be no longer available (clock of the database).
 	VerifiedAt pgtype.Timestamptz `db:"verified_at"`
-	// equal: everything was as the source shows it. different: something was not, and was not compared again since. not_shown: the source did not show the window any more, so nothing was compared; the digest still tells whether it was changed since.
+	// equal: all rows were as in the source. different: some were not, and the window was not compared again since. not_shown: the source no longer had the window (pruned), so nothing was compared; the digest still shows later changes.
 	Result string `db:"result"`
-	// How many differences were found: rows that were missing or too many, and columns that held something else. 0 unless the result is different.
+	// How many differences were found: missing rows, additional rows, and columns with another value. 0 unless the result is different.
 	Differences int64 `db:"differences"`
-	// SHA-256 over all rows of the window as they were stored at verified_at, and over this row's own range, time and result. What it is made of is in docs/reliability.md.
+	// SHA-256 over all rows of the window as they were stored at verified_at, and over this row's own range, time and result. docs/reliability.md says how it is computed.
 	Digest []byte `db:"digest"`
-	// When rows of the window were last written again. Later than verified_at: in a part of the window only, and the whole has not been compared since. NULL: never.
+	// When rows of the window were last repaired. Later than verified_at: only a part of the window was repaired, and the whole has not been compared since. NULL: never.
 	RepairedAt pgtype.Timestamptz `db:"repaired_at"`
 }
 
-// One row per synchronizer and package that the participant has vetted, as of the last reading (it is read at an interval, not with the stream). A package whose bounds lie in the past or in the future is here too. Empty where the server does not tell what is vetted.
+// One row per synchronizer and package that the participant has vetted, as of the last reading (it is read at an interval, not with the stream). A package that is not valid yet, or no longer, is here too. Empty where the server does not offer the list of vetted packages.
 type LedgerVettedPackages struct {
 	// The synchronizer. (synchronizer_id, package_id) is unique.
 	SynchronizerID *string `db:"synchronizer_id"`
@@ -1347,7 +1542,7 @@ type LedgerVettedPackages struct {
 	PackageID string `db:"package_id"`
 	// Its name; empty where the package has never been uploaded to the participant.
 	PackageName *string `db:"package_name"`
-	// Its version; empty as package_name.
+	// Its version. Empty where package_name is empty.
 	PackageVersion *string `db:"package_version"`
 	// The package may be used from this record time on, inclusive. NULL: no bound. Microseconds, UTC.
 	ValidFrom pgtype.Timestamptz `db:"valid_from"`
@@ -1357,7 +1552,7 @@ type LedgerVettedPackages struct {
 	TopologySerial int32 `db:"topology_serial"`
 }
 
-// One row per package that was vetted, unvetted or given other bounds between two readings of what the participant has vetted. What changed and changed back in between was not seen. The first reading shows everything that was vetted by then as vetted.
+// One row per change of a package between two readings of the vetted packages: it was vetted, unvetted, or got other bounds (valid_from, valid_until). A change that was undone between the two is not seen. In the first reading every package counts as vetted then.
 type LedgerVettingChanges struct {
 	// Order in which changes were seen; those of one reading share it. (seq, synchronizer_id, package_id) is unique.
 	Seq int64 `db:"seq"`
@@ -1369,7 +1564,7 @@ type LedgerVettingChanges struct {
 	PackageID string `db:"package_id"`
 	// Its name as it is known now; empty where the package has never been uploaded to the participant.
 	PackageName *string `db:"package_name"`
-	// Its version as it is known now; empty as package_name.
+	// Its version as it is known now. Empty where package_name is empty.
 	PackageVersion *string `db:"package_version"`
 	// vetted, unvetted, or changed: other bounds.
 	Change string `db:"change"`
@@ -1385,17 +1580,20 @@ type LedgerVettingChanges struct {
 	ValidUntil pgtype.Timestamptz `db:"valid_until"`
 }
 
-// One row per closed lifetime. Active as of N: active_contracts activated <= N, and lifetimes with activated <= N < deactivated.
+// One row per lifetime that has ended. Active at offset N are the rows of active_contracts with activated_offset <= N, and those of lifetimes with activated_offset <= N < deactivated_offset.
 type Lifetimes struct {
-	DeactivatedOffset int64  `db:"deactivated_offset"`
-	ActivatedOffset   int64  `db:"activated_offset"`
-	ActivatedNodeID   int32  `db:"activated_node_id"`
-	SynchronizerRef   int32  `db:"synchronizer_ref"`
-	TemplateRef       int32  `db:"template_ref"`
-	ContractID        string `db:"contract_id"`
+	DeactivatedOffset int64           `db:"deactivated_offset"`
+	ActivatedOffset   int64           `db:"activated_offset"`
+	ActivatedNodeID   int32           `db:"activated_node_id"`
+	SynchronizerRef   int32           `db:"synchronizer_ref"`
+	TemplateRef       int32           `db:"template_ref"`
+	ContractID        string          `db:"contract_id"`
+	PositionID        pgtype.UUID     `db:"position_id"`
+	Amount            *ledger.Decimal `db:"amount"`
+	Locked            *bool           `db:"locked"`
 }
 
-// As exact_payloads, of contracts that were looked up.
+// Like exact_payloads, for contracts that were looked up.
 type LookupExactPayloads struct {
 	LedgerOffset int64  `db:"ledger_offset"`
 	NodeID       int32  `db:"node_id"`
@@ -1403,7 +1601,7 @@ type LookupExactPayloads struct {
 	Exact        []byte `db:"exact"`
 }
 
-// Contracts that were archived or exercised, and whose creation was never seen. Wanted ones wait for their look-up; the others are shown as ledger.looked_up_contracts, and are not asked for again.
+// Contracts that were archived or exercised and whose creation was never seen. Those with the status wanted wait for their look-up. The others are shown as ledger.looked_up_contracts and are not looked up again.
 type Lookups struct {
 	LedgerOffset    int64              `db:"ledger_offset"`
 	NodeID          int32              `db:"node_id"`
@@ -1421,7 +1619,7 @@ type Lookups struct {
 	WitnessParties  []string           `db:"witness_parties"`
 }
 
-// What records of mints add. Shown as ledger.mints.
+// What records of the kind mint add. Shown as ledger.mints.
 type Mints struct {
 	Seq    int64              `db:"seq"`
 	Date   pgtype.Timestamptz `db:"date"`
@@ -1431,7 +1629,7 @@ type Mints struct {
 	Extra  []byte             `db:"extra"`
 }
 
-// The one network whose transaction history this database holds: the party that operates it. Empty while the service has not told.
+// The network whose transaction history these tables hold, by the party that operates it. Empty while the service has not sent it.
 type Network struct {
 	OnlyRow    bool               `db:"only_row"`
 	NetworkID  string             `db:"network_id"`
@@ -1456,13 +1654,72 @@ type NetworkCopy struct {
 	Digest     []byte             `db:"digest"`
 }
 
-// Hints of the server about record times, the latest per offset and synchronizer. Outside coverage.
+// The server's hints about record times, the latest per offset and synchronizer. Not part of the coverage.
 type OffsetCheckpoints struct {
 	LedgerOffset    int64              `db:"ledger_offset"`
 	SynchronizerRef int32              `db:"synchronizer_ref"`
 	RecordTime      pgtype.Timestamptz `db:"record_time"`
 	Ordinal         int32              `db:"ordinal"`
 	Extra           []byte             `db:"extra"`
+}
+
+// Choices of the templates and interfaces in package_definitions.
+type PackageChoices struct {
+	PackageID  string `db:"package_id"`
+	ModuleName string `db:"module_name"`
+	EntityName string `db:"entity_name"`
+	Choice     string `db:"choice"`
+	Consuming  bool   `db:"consuming"`
+	Argument   string `db:"argument"`
+	Result     string `db:"result"`
+}
+
+// Compiled packages as the participant serves them: the SHA-256 of the content is the id. Written once, but for needs and failure.
+type PackageContents struct {
+	PackageID      string `db:"package_id"`
+	PackageName    string `db:"package_name"`
+	PackageVersion string `db:"package_version"`
+	// Version of Daml-LF, such as 2.1. Empty where the package could not be read.
+	Language string  `db:"language"`
+	Upgrades *string `db:"upgrades"`
+	// Packages that are referred to and were not here when its types were last worked out.
+	Needs []string `db:"needs"`
+	// Why its types, or some of them, are not known. NULL: they are, or needs says what is missing.
+	Failure  *string            `db:"failure"`
+	StoredAt pgtype.Timestamptz `db:"stored_at"`
+	Content  []byte             `db:"content"`
+}
+
+// Templates and interfaces of the packages in package_contents. Follows from their content, as the next two.
+type PackageDefinitions struct {
+	PackageID   string `db:"package_id"`
+	ModuleName  string `db:"module_name"`
+	EntityName  string `db:"entity_name"`
+	IsInterface bool   `db:"is_interface"`
+	HasKey      bool   `db:"has_key"`
+	// Ids of the interfaces that the template implements, or that the interface requires.
+	Interfaces []string `db:"interfaces"`
+}
+
+// Fields of the payloads, keys, views, choice arguments and results of package_definitions and package_choices, in their order, nested ones after what they are in.
+type PackageFields struct {
+	PackageID  string `db:"package_id"`
+	ModuleName string `db:"module_name"`
+	EntityName string `db:"entity_name"`
+	Part       string `db:"part"`
+	// The choice of an argument or a result; empty for the others.
+	Choice  string `db:"choice"`
+	Ordinal int32  `db:"ordinal"`
+	Path    string `db:"path"`
+	Type    string `db:"type"`
+}
+
+// Packages that the participant was asked for and that could not be had, why, and when it is asked again.
+type PackageTries struct {
+	PackageID string             `db:"package_id"`
+	Tries     int32              `db:"tries"`
+	NextAt    pgtype.Timestamptz `db:"next_at"`
+	Failure   string             `db:"failure"`
 }
 
 // Packages that were vetted at some time, with the last name and version that were not empty. Shown, with those of the templates, as ledger.packages.
@@ -1472,7 +1729,7 @@ type Packages struct {
 	PackageVersion string `db:"package_version"`
 }
 
-// The one ledger that this database belongs to. Empty while the server has not told who it is.
+// The participant whose ledger these tables hold. Empty while the server has not told its id.
 type Participant struct {
 	OnlyRow       bool               `db:"only_row"`
 	ParticipantID string             `db:"participant_id"`
@@ -1504,7 +1761,7 @@ type Partitions struct {
 	ToOffset   int64  `db:"to_offset"`
 }
 
-// Each list of parties that was served, in the order in which it was. Written before the rows that refer to it, as the other dictionaries are, and kept when they go.
+// Each list of parties that was served, in the order in which it was. Written before the rows that refer to it, like the other dictionaries, and kept when these rows are removed.
 type PartyLists struct {
 	PartyListRef int32    `db:"party_list_ref"`
 	Parties      []string `db:"parties"`
@@ -1526,7 +1783,7 @@ type PartyListsCopy struct {
 	Digest       []byte   `db:"digest"`
 }
 
-// Derived from transfers and their receivers: the rows of transfer_parties in the order in which a party's transfers are read. Shown as ledger.party_transfers.
+// Derived from transfers and their receivers: the rows of transfer_parties, in the order in which queries read a party's transfers. Shown as ledger.party_transfers.
 type PartyTransfers struct {
 	// As in transfer_parties.
 	Party string `db:"party"`
@@ -1544,25 +1801,34 @@ type PartyTransfers struct {
 	Fee *ledger.Decimal `db:"fee"`
 }
 
-// Long work that is under way, such as catching up: one row per stream. Written about every 10 seconds, beside the batches and not in their transactions, and removed when the work is done. A row that is older than half a minute was left behind by a process that was killed, or waits.
+// Who holds what, without how much: what contracts that are holdings are added up by. Written before the contracts, like the dictionaries, and never removed. One that no contract has does no harm.
+type Positions struct {
+	PositionID      pgtype.UUID `db:"position_id"`
+	Owner           *string     `db:"owner"`
+	Instrument      *string     `db:"instrument"`
+	InstrumentAdmin *string     `db:"instrument_admin"`
+	AdminSigned     bool        `db:"admin_signed"`
+}
+
+// Long work that is under way, such as catching up: one row per stream. Written about every 10 seconds, not in the batches' transactions, and removed when the work is done. A row that is older than half a minute belongs to a process that was killed, or that waits.
 type Progress struct {
-	// What is worked on: updates, history (below what is stored), snapshot, transactions.
+	// What is being read: updates, history (filling in below what is stored), snapshot, transactions.
 	Stream string `db:"stream"`
 	// What is counted, such as updates.
 	Unit string `db:"unit"`
-	// When the work began, or went on after a pause (clock of the process).
+	// When the work began, or continued after a pause (clock of the process).
 	BeganAt pgtype.Timestamptz `db:"began_at"`
-	// Where it began: an offset of updates; of history a number of offsets that are filled; else so many units.
+	// Where the work began. updates: an offset; history: how many offsets were filled in; else a number of units.
 	FromExclusive int64 `db:"from_exclusive"`
-	// Where it stands.
+	// Where the work is now.
 	Reached int64 `db:"reached"`
-	// Where it ends, as far as is known by now. NULL: that is not known.
+	// Where the work ends, as far as is known. NULL: not known.
 	ToInclusive *int64 `db:"to_inclusive"`
-	// Units that were done since began_at.
+	// Units done since began_at.
 	Done int64 `db:"done"`
 	// Units per second over the last ten seconds.
 	PerSecond ledger.Decimal `db:"per_second"`
-	// Until to_inclusive, at the pace of the last ten seconds. NULL: not known.
+	// Time until to_inclusive, at the rate of the last ten seconds. NULL: not known.
 	TimeLeft pgtype.Interval `db:"time_left"`
 	// When the row was written (clock of the database).
 	UpdatedAt pgtype.Timestamptz `db:"updated_at"`
@@ -1587,14 +1853,24 @@ type Reassignments struct {
 	Extra                 []byte             `db:"extra"`
 }
 
-// As exact_payloads, of records of the transaction history.
+// Like exact_payloads, for records of the transaction history.
 type RecordExactPayloads struct {
 	Seq   int64  `db:"seq"`
 	Field string `db:"field"`
 	Exact []byte `db:"exact"`
 }
 
-// What balance_rounds should hold of the generation that is shown, worked out from all its records.
+// Changes of rows that readers may have read already. Numbered in the order of the commits, so that a reader that knows one number misses none after it.
+type Rewrites struct {
+	Rewrite       int64              `db:"rewrite"`
+	Stream        string             `db:"stream"`
+	FromExclusive int64              `db:"from_exclusive"`
+	ToInclusive   int64              `db:"to_inclusive"`
+	Reason        string             `db:"reason"`
+	RewrittenAt   pgtype.Timestamptz `db:"rewritten_at"`
+}
+
+// What balance_rounds should hold for the shown generation, computed from all its records.
 type RoundsTold struct {
 	// As in balance_rounds.
 	Generation int64 `db:"generation"`
@@ -1604,7 +1880,7 @@ type RoundsTold struct {
 	FirstIncomplete interface{} `db:"first_incomplete"`
 }
 
-// What balance_totals should hold of the generation that is shown, worked out from all its balance changes at once, and which rows of it latest_totals should.
+// What balance_totals should hold for the shown generation, computed from all its balance changes at once, and which of these rows latest_totals should hold.
 type RunningTotals struct {
 	// As in balance_totals.
 	Generation int64 `db:"generation"`
@@ -1620,7 +1896,7 @@ type RunningTotals struct {
 	Latest interface{} `db:"latest"`
 }
 
-// What the hashes in coverage stand for.
+// The scopes that the hashes in coverage stand for.
 type Scopes struct {
 	Scope      string             `db:"scope"`
 	Definition []byte             `db:"definition"`
@@ -1724,7 +2000,7 @@ type ShownUnknownElements struct {
 	EntryExtra   []byte  `db:"entry_extra"`
 }
 
-// Snapshots that were read, or are being read: token is where the next page starts.
+// Snapshots that were read or are being read. token: where the next page starts.
 type Snapshots struct {
 	SnapshotOffset int64              `db:"snapshot_offset"`
 	Scope          string             `db:"scope"`
@@ -1783,7 +2059,7 @@ type SynchronizersCopy struct {
 	Digest          []byte `db:"digest"`
 }
 
-// What records of taps add. Shown as ledger.taps.
+// What records of the kind tap add. Shown as ledger.taps.
 type Taps struct {
 	Seq    int64              `db:"seq"`
 	Date   pgtype.Timestamptz `db:"date"`
@@ -1793,7 +2069,7 @@ type Taps struct {
 	Extra  []byte             `db:"extra"`
 }
 
-// How the streams and the tasks beside them fare: when each last did its work, and when and why it last could not.
+// When each stream and background task last succeeded, and when and why it last failed.
 type Tasks struct {
 	Task        string             `db:"task"`
 	SucceededAt pgtype.Timestamptz `db:"succeeded_at"`
@@ -1801,7 +2077,7 @@ type Tasks struct {
 	Failure     *string            `db:"failure"`
 }
 
-// Which templates have shown a view of which interface, so that holdings are found without looking at every active contract. Written before the views, as the other dictionaries are.
+// The interfaces of which contracts of each template had views, so that holdings are found without reading every active contract. Written before the views, like the other dictionaries.
 type TemplateInterfaces struct {
 	TemplateRef int32  `db:"template_ref"`
 	InterfaceID string `db:"interface_id"`
@@ -1844,6 +2120,27 @@ type TemplatesCopy struct {
 	Digest                  []byte  `db:"digest"`
 }
 
+// Holdings as their creation events describe them, also those of the snapshot that waits.
+type ToldHoldings struct {
+	LedgerOffset    int64              `db:"ledger_offset"`
+	NodeID          int32              `db:"node_id"`
+	TemplateRef     int32              `db:"template_ref"`
+	Waits           bool               `db:"waits"`
+	CreatedAt       pgtype.Timestamptz `db:"created_at"`
+	Owner           interface{}        `db:"owner"`
+	Instrument      interface{}        `db:"instrument"`
+	InstrumentAdmin string             `db:"instrument_admin"`
+	Amount          interface{}        `db:"amount"`
+	Locked          interface{}        `db:"locked"`
+	LockedUntil     interface{}        `db:"locked_until"`
+	LockHolders     interface{}        `db:"lock_holders"`
+	CreatedRound    interface{}        `db:"created_round"`
+	HoldingFeeRate  interface{}        `db:"holding_fee_rate"`
+	Source          interface{}        `db:"source"`
+	AdminSigned     interface{}        `db:"admin_signed"`
+	PositionID      pgtype.UUID        `db:"position_id"`
+}
+
 // Facts: topology events. Shown as ledger.topology_events.
 type TopologyEvents struct {
 	LedgerOffset    int64              `db:"ledger_offset"`
@@ -1857,7 +2154,7 @@ type TopologyEvents struct {
 	Extra           []byte             `db:"extra"`
 }
 
-// One row per record of the transaction history. Shown as ledger.transactions; fingerprint tells whether a record that is served again is this one.
+// One row per record of the transaction history. Shown as ledger.transactions; fingerprint identifies a record that is served again.
 type Transactions struct {
 	Seq             int64              `db:"seq"`
 	EventID         string             `db:"event_id"`
@@ -1872,19 +2169,19 @@ type Transactions struct {
 	Extra           []byte             `db:"extra"`
 }
 
-// Who took part in which transfer of the generation that is shown: its sender, and each receiver once, with its entries summed. A sum of which a part was left out is NULL. What party_transfers is made of.
+// The parties of each transfer of the shown generation: the sender, and each receiver once, with its entries added up. A sum with a missing part is NULL. party_transfers must equal this.
 type TransferParties struct {
-	// Of the transfer.
+	// As in the transfer.
 	Seq int64 `db:"seq"`
 	// The sender or a receiver.
 	Party string `db:"party"`
 	// true: the party is the sender. false: it is a receiver.
 	Sent bool `db:"sent"`
-	// Of the transfer.
+	// As in the transfer.
 	Date pgtype.Timestamptz `db:"date"`
-	// Of the transfer.
+	// As in the transfer.
 	Round *int64 `db:"round"`
-	// What is sent to all receivers together, or to this one, before their fees.
+	// For the sender the amount sent to all receivers together, for a receiver the amount sent to it; before their fees.
 	Amount interface{} `db:"amount"`
 	// sender_fee, or the sum of the receiver's receiver_fee.
 	Fee *ledger.Decimal `db:"fee"`
@@ -1900,7 +2197,7 @@ type TransferReceivers struct {
 	Extra       []byte          `db:"extra"`
 }
 
-// What records of transfers add. Shown as ledger.transfers.
+// What records of the kind transfer add. Shown as ledger.transfers.
 type Transfers struct {
 	Seq                        int64              `db:"seq"`
 	Date                       pgtype.Timestamptz `db:"date"`
@@ -1926,7 +2223,22 @@ type Transfers struct {
 	Extra                      []byte             `db:"extra"`
 }
 
-// What came of a kind that is not known, raw, of covered updates. Shown as ledger.unknown_updates.
+// The views that `indexer views create` made, and their columns in order: what was published stays.
+type TypedViews struct {
+	ViewSchema  string `db:"view_schema"`
+	ViewName    string `db:"view_name"`
+	Kind        string `db:"kind"`
+	PackageName string `db:"package_name"`
+	ModuleName  string `db:"module_name"`
+	EntityName  string `db:"entity_name"`
+	// Of an argument; empty for the others.
+	Choice string `db:"choice"`
+	// Name, path in the value and SQL type of each column.
+	Columns []byte             `db:"columns"`
+	MadeAt  pgtype.Timestamptz `db:"made_at"`
+}
+
+// Elements of an unknown kind, raw, of covered updates. Shown as ledger.unknown_updates.
 type UnknownElements struct {
 	LedgerOffset    int64              `db:"ledger_offset"`
 	Ordinal         int32              `db:"ordinal"`
@@ -1977,11 +2289,11 @@ type Verifications struct {
 	Differences int64 `db:"differences"`
 	// As in ledger.verifications.
 	Digest []byte `db:"digest"`
-	// As in ledger.verifications. Later than verified_at: the window waits to be compared again.
+	// As in ledger.verifications. Later than verified_at: the window will be compared again.
 	RepairedAt pgtype.Timestamptz `db:"repaired_at"`
 }
 
-// What the participant had vetted when it was last asked. Shown as ledger.vetted_packages.
+// The packages that were vetted at the last reading. Shown as ledger.vetted_packages.
 type VettedPackages struct {
 	SynchronizerRef int32              `db:"synchronizer_ref"`
 	PackageID       string             `db:"package_id"`
@@ -1989,7 +2301,7 @@ type VettedPackages struct {
 	ValidUntil      pgtype.Timestamptz `db:"valid_until"`
 }
 
-// Every difference between two readings of what is vetted. Written once, never updated. Shown as ledger.vetting_changes.
+// Every difference between two readings of the vetted packages. Written once, never updated. Shown as ledger.vetting_changes.
 type VettingChanges struct {
 	Seq              int64              `db:"seq"`
 	SynchronizerRef  int32              `db:"synchronizer_ref"`

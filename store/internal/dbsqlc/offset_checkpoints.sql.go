@@ -33,8 +33,8 @@ type OffsetCheckpointsUpsertRow struct {
 	SynchronizerRef int32 `db:"synchronizer_ref"`
 }
 
-// A checkpoint may repeat an offset: the latest record time stays. No offset and synchronizer stands twice in the lists.
-// Returns what was kept.
+// Keeps the latest record time if a checkpoint repeats an offset. The arrays hold each offset and synchronizer once. Returns the
+// rows that were written.
 func (q *Queries) OffsetCheckpointsUpsert(ctx context.Context, db DBTX, arg OffsetCheckpointsUpsertParams) ([]OffsetCheckpointsUpsertRow, error) {
 	rows, err := db.Query(ctx, offsetCheckpointsUpsert,
 		arg.LedgerOffsets,

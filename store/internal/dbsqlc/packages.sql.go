@@ -40,7 +40,7 @@ SELECT (
         SELECT count(*) FROM (
             SELECT p.package_id FROM packages p
             UNION
-            SELECT t.package_id FROM templates t WHERE t.package_id NOT LIKE '#%' -- a name in the place of an id
+            SELECT t.package_id FROM templates t WHERE t.package_id NOT LIKE '#%' -- a package name instead of an id
         ) k
     ) AS known, (SELECT count(*) FROM vetted_packages) AS vetted,
     (SELECT count(DISTINCT synchronizer_ref) FROM vetted_packages) AS synchronizers,
@@ -54,7 +54,7 @@ type PackagesCountRow struct {
 	Changes       int64 `db:"changes"`
 }
 
-// Known is a package that a template id named, or that was vetted at some time.
+// A package is known if a template id named it or it was vetted at some time.
 func (q *Queries) PackagesCount(ctx context.Context, db DBTX) (PackagesCountRow, error) {
 	row := db.QueryRow(ctx, packagesCount)
 	var i PackagesCountRow
@@ -161,7 +161,7 @@ type VettingChangesNextRow struct {
 	SeenAt pgtype.Timestamptz `db:"seen_at"`
 }
 
-// The number that the changes of one reading share, and the time of the reading.
+// The seq that the changes of one reading share, and the time of the reading.
 func (q *Queries) VettingChangesNext(ctx context.Context, db DBTX) (VettingChangesNextRow, error) {
 	row := db.QueryRow(ctx, vettingChangesNext)
 	var i VettingChangesNextRow
@@ -173,7 +173,7 @@ const vettingLock = `-- name: VettingLock :exec
 LOCK TABLE vetting_states IN SHARE ROW EXCLUSIVE MODE
 `
 
-// Lets one writer at a time compare what is stored with what is vetted now.
+// Lets only one writer at a time compare the stored state with the current one.
 func (q *Queries) VettingLock(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, vettingLock)
 	return err

@@ -33,7 +33,7 @@ type ProgressListRow struct {
 	Age           pgtype.Interval    `db:"age"`
 }
 
-// The work that is under way: what was written lately.
+// The work under way: a row that was not updated for 30 seconds was left behind.
 func (q *Queries) ProgressList(ctx context.Context, db DBTX) ([]ProgressListRow, error) {
 	rows, err := db.Query(ctx, progressList)
 	if err != nil {

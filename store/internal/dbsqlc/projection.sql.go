@@ -7,6 +7,8 @@ package dbsqlc
 
 import (
 	"context"
+
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 const activeContractsUse = `-- name: ActiveContractsUse :exec
@@ -23,7 +25,7 @@ type ActiveContractsUseParams struct {
 	ContractIds   []string `db:"contract_ids"`
 }
 
-// Asks for contracts that were used and are not active.
+// Adds look-ups for contracts that events refer to and that are not active.
 func (q *Queries) ActiveContractsUse(ctx context.Context, db DBTX, arg ActiveContractsUseParams) error {
 	_, err := db.Exec(ctx, activeContractsUse, arg.LedgerOffsets, arg.NodeIds, arg.ContractIds)
 	return err
@@ -33,7 +35,8 @@ const stepEvents = `-- name: StepEvents :many
 SELECT e.ledger_offset, e.node_id, e.kind, e.contract_id, e.synchronizer_ref, e.template_ref, e.flag, coalesce((
     SELECT r.reassignment_counter FROM reassignments r
     WHERE e.kind = 1 AND e.flag AND r.ledger_offset = e.ledger_offset AND r.node_id = e.node_id
-), 0)::bigint AS counter
+), 0)::bigint AS counter, h.position_id, coalesce(h.amount::text, '')::text AS amount,
+    (h.locked IS NOT NULL)::boolean AS lock_known, (h.locked IS TRUE)::boolean AS locked
 FROM (
     SELECT c.ledger_offset, c.node_id, 1 AS kind, c.contract_id, coalesce(c.synchronizer_ref, 0) AS synchronizer_ref, c.template_ref,
         c.origin = 'assignment' AS flag
@@ -53,6 +56,12 @@ FROM (
     FROM reassignments r
     WHERE r.ledger_offset > $1 AND r.ledger_offset <= $2 AND r.kind = 'unassigned'
 ) e
+LEFT JOIN LATERAL (
+    SELECT y.position_id, y.amount, y.locked FROM holding_events y
+    WHERE e.kind = 1 AND e.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k))
+      AND y.ledger_offset = e.ledger_offset AND y.node_id = e.node_id
+    LIMIT 1
+) h ON true
 ORDER BY e.ledger_offset, e.node_id, e.kind
 LIMIT $3::bigint
 `
@@ -64,17 +73,21 @@ type StepEventsParams struct {
 }
 
 type StepEventsRow struct {
-	LedgerOffset    int64  `db:"ledger_offset"`
-	NodeID          int32  `db:"node_id"`
-	Kind            int32  `db:"kind"`
-	ContractID      string `db:"contract_id"`
-	SynchronizerRef int32  `db:"synchronizer_ref"`
-	TemplateRef     int32  `db:"template_ref"`
-	Flag            bool   `db:"flag"`
-	Counter         int64  `db:"counter"`
+	LedgerOffset    int64       `db:"ledger_offset"`
+	NodeID          int32       `db:"node_id"`
+	Kind            int32       `db:"kind"`
+	ContractID      string      `db:"contract_id"`
+	SynchronizerRef int32       `db:"synchronizer_ref"`
+	TemplateRef     int32       `db:"template_ref"`
+	Flag            bool        `db:"flag"`
+	Counter         int64       `db:"counter"`
+	PositionID      pgtype.UUID `db:"position_id"`
+	Amount          string      `db:"amount"`
+	LockKnown       bool        `db:"lock_known"`
+	Locked          bool        `db:"locked"`
 }
 
-// What the events of a range do to the active set, in their order, with what stepEvent says of each: at most so many.
+// The events of a range that concern the active set, in order, with the columns of stepEvent; at most so many.
 func (q *Queries) StepEvents(ctx context.Context, db DBTX, arg StepEventsParams) ([]StepEventsRow, error) {
 	rows, err := db.Query(ctx, stepEvents, arg.FromExclusive, arg.ToInclusive, arg.AtMost)
 	if err != nil {
@@ -93,6 +106,10 @@ func (q *Queries) StepEvents(ctx context.Context, db DBTX, arg StepEventsParams)
 			&i.TemplateRef,
 			&i.Flag,
 			&i.Counter,
+			&i.PositionID,
+			&i.Amount,
+			&i.LockKnown,
+			&i.Locked,
 		); err != nil {
 			return nil, err
 		}

@@ -40,8 +40,8 @@ type ActiveAsOfRow struct {
 	Closed              bool   `db:"closed"`
 }
 
-// What is stored of contracts on synchronizers as active as of an offset: the arrays are parallel. closed: as a lifetime,
-// which does not tell the counter. Lifetimes that ended by then are not looked at, so near the watermark this is quick.
+// The stored activations, as of an offset, of contracts on synchronizers. The arrays are parallel. closed: the row is a lifetime,
+// which has no counter. Lifetimes that ended up to the offset are not read, so this is fast near the watermark.
 func (q *Queries) ActiveAsOf(ctx context.Context, db DBTX, arg ActiveAsOfParams) ([]ActiveAsOfRow, error) {
 	rows, err := db.Query(ctx, activeAsOf, arg.ContractIds, arg.SynchronizerRefs, arg.At)
 	if err != nil {
@@ -81,7 +81,7 @@ type CarriedCreatedOfActiveParams struct {
 	NodeID       int32 `db:"node_id"`
 }
 
-// Whether a creation event is carried as that of an active entry.
+// Whether a carried creation event belongs to an active contract of the snapshot.
 func (q *Queries) CarriedCreatedOfActive(ctx context.Context, db DBTX, arg CarriedCreatedOfActiveParams) (bool, error) {
 	row := db.QueryRow(ctx, carriedCreatedOfActive, arg.LedgerOffset, arg.NodeID)
 	var exists bool
@@ -116,8 +116,8 @@ type CarriedDropParams struct {
 	Numbers []int32  `db:"numbers"`
 }
 
-// Removes carried rows by what CarriedAt told; the arrays are parallel. What is carried as an active entry's creation
-// event, and is an incomplete reassignment's, becomes that.
+// Removes the carried rows that CarriedAt returned. The arrays are parallel. The creation event of an active contract stays, without
+// its counter, if an incomplete reassignment needs it.
 func (q *Queries) CarriedDrop(ctx context.Context, db DBTX, arg CarriedDropParams) error {
 	_, err := db.Exec(ctx, carriedDrop, arg.Kinds, arg.Offsets, arg.Numbers)
 	return err
@@ -156,7 +156,7 @@ type CarriedEventsRow struct {
 	Number       int32  `db:"number"`
 }
 
-// The carried events among places, with the kind that CarriedAt tells them by. The arrays are parallel.
+// The carried events at some places, with their kinds as in CarriedAt. The arrays are parallel.
 func (q *Queries) CarriedEvents(ctx context.Context, db DBTX, arg CarriedEventsParams) ([]CarriedEventsRow, error) {
 	rows, err := db.Query(ctx, carriedEvents,
 		arg.CreatedOffsets,
@@ -226,10 +226,9 @@ type CoverageCloseParams struct {
 	FromExclusive int64  `db:"from_exclusive"`
 }
 
-// Claims what no row claims of a range up to the watermark, and makes one row of those of the scope that touch it and one
-// another, but for what was written ahead. These are deleted although the parts of a statement run in no certain order: what is
-// inserted is made of all that the deletion returns, so that it has ended when the first row is looked for in the exclusion
-// constraint's index.
+// Adds a range up to the watermark to the coverage, as far as no row has it, and merges the scope's rows that touch it, but not those
+// that were written ahead. The parts of one statement run in no defined order, but the deletion ends before the first row is inserted
+// and checked against the exclusion constraint: the inserted rows are computed from all that the deletion returns.
 func (q *Queries) CoverageClose(ctx context.Context, db DBTX, arg CoverageCloseParams) error {
 	_, err := db.Exec(ctx, coverageClose,
 		arg.Stream,
@@ -246,7 +245,7 @@ WHERE s.finished_at IS NOT NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f
 ORDER BY s.snapshot_offset DESC LIMIT 1
 `
 
-// The snapshot whose rows are carried.
+// The snapshot whose carried rows are shown.
 func (q *Queries) SnapshotFinished(ctx context.Context, db DBTX) (Snapshots, error) {
 	row := db.QueryRow(ctx, snapshotFinished)
 	var i Snapshots

@@ -19,7 +19,7 @@ WITH cut AS (
 SELECT count(*) FROM gone WHERE NOT is_copy
 `
 
-// The parts behind the offset.
+// Removes the coverage above the offset, and shortens the range that contains it.
 func (q *Queries) ResetCoverage(ctx context.Context, db DBTX, after int64) (int64, error) {
 	row := db.QueryRow(ctx, resetCoverage, after)
 	var count int64
@@ -31,10 +31,12 @@ const resetLifetimes = `-- name: ResetLifetimes :execrows
 
 WITH ended AS (
     DELETE FROM lifetimes l WHERE l.deactivated_offset > $1
-    RETURNING l.contract_id, l.synchronizer_ref, l.template_ref, l.activated_offset, l.activated_node_id
+    RETURNING l.contract_id, l.synchronizer_ref, l.template_ref, l.activated_offset, l.activated_node_id, l.position_id, l.amount, l.locked
 ), reopened AS (
-    INSERT INTO active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
-    SELECT e.contract_id, e.synchronizer_ref, e.template_ref, e.activated_offset, e.activated_node_id, coalesce(r.reassignment_counter, c.reassignment_counter, 0)
+    INSERT INTO active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter,
+        position_id, amount, locked)
+    SELECT e.contract_id, e.synchronizer_ref, e.template_ref, e.activated_offset, e.activated_node_id, coalesce(r.reassignment_counter, c.reassignment_counter, 0),
+        e.position_id, e.amount, e.locked
     FROM ended e
     LEFT JOIN reassignments r ON r.ledger_offset = e.activated_offset AND r.node_id = e.activated_node_id AND r.kind = 'assigned'
     LEFT JOIN shown_created c ON c.ledger_offset = e.activated_offset AND c.node_id = e.activated_node_id
@@ -44,9 +46,10 @@ WITH ended AS (
 SELECT FROM ended
 `
 
-// What a reset does where it does not just remove the rows after an offset (see package tables). Each relation's rows are counted.
-// Those that began by then go on, but for those of filled history while it is not known what was active at its end: they are
-// worked out anew. Only an assignment, and the snapshot, tell a counter other than 0.
+// What a reset does to tables of which it does not just remove the rows after an offset (see package tables). Each query returns or
+// counts the removed rows.
+// Lifetimes that began up to the offset become active again. Exception: those of filled history while the active set at its end is
+// unknown, which are computed again. Only assignments and the snapshot have a counter other than 0.
 func (q *Queries) ResetLifetimes(ctx context.Context, db DBTX, after int64) (int64, error) {
 	result, err := db.Exec(ctx, resetLifetimes, after)
 	if err != nil {

@@ -31,7 +31,7 @@ type SnapshotAdvanceParams struct {
 	TokenBefore    string `db:"token_before"`
 }
 
-// Moves the token by compare-and-swap, with the rows of the page that ends there.
+// Moves the token by compare-and-swap, in the transaction that stores the page before it.
 func (q *Queries) SnapshotAdvance(ctx context.Context, db DBTX, arg SnapshotAdvanceParams) (int64, error) {
 	row := db.QueryRow(ctx, snapshotAdvance,
 		arg.TokenKind,
@@ -101,7 +101,7 @@ SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_a
 WHERE s.finished_at IS NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
 `
 
-// The one that indexing is to begin with.
+// The unfinished snapshot that indexing will begin with.
 func (q *Queries) SnapshotUnfinished(ctx context.Context, db DBTX) (Snapshots, error) {
 	row := db.QueryRow(ctx, snapshotUnfinished)
 	var i Snapshots
@@ -123,7 +123,7 @@ const timeoutsOff = `-- name: TimeoutsOff :exec
 SELECT set_config(s.name, '0', true) FROM pg_catalog.pg_settings s WHERE s.name IN ('statement_timeout', 'transaction_timeout')
 `
 
-// Lets what follows in the transaction take as long as it takes, whatever the user's limits are.
+// Removes the user's time limits for the rest of the transaction.
 func (q *Queries) TimeoutsOff(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, timeoutsOff)
 	return err

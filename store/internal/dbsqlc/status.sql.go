@@ -20,7 +20,7 @@ WITH RECURSIVE reach AS (
 SELECT max(r.at)::bigint AS frontier FROM reach r
 `
 
-// The end of the contiguous coverage from the watermark on.
+// The frontier: the end of the contiguous coverage from the watermark on.
 func (q *Queries) StatusFrontier(ctx context.Context, db DBTX) (int64, error) {
 	row := db.QueryRow(ctx, statusFrontier)
 	var frontier int64
@@ -55,7 +55,7 @@ FROM (
 WHERE u.ledger_offset <= (SELECT watermark())
 `
 
-// Those that are shown.
+// How many elements of an unknown kind readers see.
 func (q *Queries) StatusUnknownKinds(ctx context.Context, db DBTX) (int64, error) {
 	row := db.QueryRow(ctx, statusUnknownKinds)
 	var count int64
@@ -67,7 +67,7 @@ const statusUnknownTransactions = `-- name: StatusUnknownTransactions :one
 SELECT count(*) FROM unknown_transactions u, history_position h WHERE u.seq > h.shown_after AND u.seq <= h.shown_to
 `
 
-// Those that are shown.
+// How many records of an unknown kind readers see.
 func (q *Queries) StatusUnknownTransactions(ctx context.Context, db DBTX) (int64, error) {
 	row := db.QueryRow(ctx, statusUnknownTransactions)
 	var count int64

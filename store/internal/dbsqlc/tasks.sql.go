@@ -67,7 +67,7 @@ const tasksClear = `-- name: TasksClear :exec
 TRUNCATE tasks, packages, vetting_states, vetted_packages, vetting_changes
 `
 
-// Forgets what the tasks beside the stream brought. Before updates were indexed there are no look-ups.
+// Removes what the background tasks stored. There are no look-ups to remove: it runs before updates are indexed.
 func (q *Queries) TasksClear(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, tasksClear)
 	return err

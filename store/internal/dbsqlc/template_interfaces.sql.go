@@ -25,7 +25,7 @@ type TemplateInterfaceInsertParams struct {
 	RepresentativePackageID *string `db:"representative_package_id"`
 }
 
-// Notes that a template, which has its number, has shown a view of an interface.
+// Stores that a contract of a template had a view of an interface. The template has its number already.
 func (q *Queries) TemplateInterfaceInsert(ctx context.Context, db DBTX, arg TemplateInterfaceInsertParams) error {
 	_, err := db.Exec(ctx, templateInterfaceInsert,
 		arg.InterfaceID,

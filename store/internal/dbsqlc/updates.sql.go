@@ -22,8 +22,8 @@ type UpdateLastRow struct {
 	UpdateID     string `db:"update_id"`
 }
 
-// The last update at or below an offset, and not one of history that was filled in below the floor: something that is not stored
-// may follow that.
+// The last update up to an offset, but none below the history floor: updates that are not stored may follow one that was filled in
+// there.
 func (q *Queries) UpdateLast(ctx context.Context, db DBTX, upTo int64) (UpdateLastRow, error) {
 	row := db.QueryRow(ctx, updateLast, upTo)
 	var i UpdateLastRow
@@ -35,7 +35,7 @@ const updateRecordTime = `-- name: UpdateRecordTime :one
 SELECT record_time FROM updates WHERE ledger_offset <= $1 AND record_time IS NOT NULL ORDER BY ledger_offset DESC LIMIT 1
 `
 
-// An update of an unknown kind may have none.
+// The last record time up to an offset. An update of an unknown kind may have none.
 func (q *Queries) UpdateRecordTime(ctx context.Context, db DBTX, upTo int64) (pgtype.Timestamptz, error) {
 	row := db.QueryRow(ctx, updateRecordTime, upTo)
 	var record_time pgtype.Timestamptz

@@ -27,7 +27,7 @@ type VerificationAgainRow struct {
 	ToInclusive   int64 `db:"to_inclusive"`
 }
 
-// The first window to be compared again: one that differed, after a place, or one that was repaired in part since.
+// The first window to be compared again: one that differed, from a place on, or one that was repaired since it was compared.
 func (q *Queries) VerificationAgain(ctx context.Context, db DBTX, arg VerificationAgainParams) ([]VerificationAgainRow, error) {
 	rows, err := db.Query(ctx, verificationAgain, arg.Stream, arg.AtLeast)
 	if err != nil {
@@ -69,7 +69,7 @@ type VerificationFromParams struct {
 	FromExclusive int64  `db:"from_exclusive"`
 }
 
-// The first window of a stream that begins at a place or behind it.
+// The first window of a stream from a place on.
 func (q *Queries) VerificationFrom(ctx context.Context, db DBTX, arg VerificationFromParams) ([]Verifications, error) {
 	rows, err := db.Query(ctx, verificationFrom, arg.Stream, arg.FromExclusive)
 	if err != nil {
@@ -116,7 +116,7 @@ type VerificationSetParams struct {
 	Digest        []byte             `db:"digest"`
 }
 
-// Keeps when a window was repaired last.
+// Stores a window's result. repaired_at stays as it is.
 func (q *Queries) VerificationSet(ctx context.Context, db DBTX, arg VerificationSetParams) error {
 	_, err := db.Exec(ctx, verificationSet,
 		arg.Stream,
@@ -179,9 +179,9 @@ type VerificationUnsealedRow struct {
 	NextWindow    int64 `db:"next_window"`
 }
 
-// What no window of a stream claims yet, from a floor on: where it begins, and where the next window begins (the greatest bigint: there is none).
-// Nothing before the window that begins at known is looked at, where there is one: the work does not grow with the windows. But
-// history that was filled in lowers the floor: then all are.
+// The first gap between the windows of a stream, from a floor on: where it begins, and where the next window begins (the greatest
+// bigint: there is none). The search begins at the window that begins at known, if there is one, so the work does not grow with the
+// number of windows. But where filled history has lowered the floor it begins at the floor.
 func (q *Queries) VerificationUnsealed(ctx context.Context, db DBTX, arg VerificationUnsealedParams) (VerificationUnsealedRow, error) {
 	row := db.QueryRow(ctx, verificationUnsealed, arg.Stream, arg.Known, arg.Floor)
 	var i VerificationUnsealedRow
@@ -200,7 +200,7 @@ type VerificationUpdatesEndParams struct {
 	Skip          int64 `db:"skip"`
 }
 
-// The offset of the n-th update of a range; no row: it has fewer.
+// The offset of the n-th update of a range. No row: it has fewer.
 func (q *Queries) VerificationUpdatesEnd(ctx context.Context, db DBTX, arg VerificationUpdatesEndParams) ([]int64, error) {
 	rows, err := db.Query(ctx, verificationUpdatesEnd, arg.FromExclusive, arg.ToInclusive, arg.Skip)
 	if err != nil {
@@ -230,7 +230,7 @@ type VerificationsRemoveParams struct {
 	After  int64  `db:"after"`
 }
 
-// Removes the windows that reach beyond a place.
+// Removes the windows that end above a place.
 func (q *Queries) VerificationsRemove(ctx context.Context, db DBTX, arg VerificationsRemoveParams) error {
 	_, err := db.Exec(ctx, verificationsRemove, arg.Stream, arg.After)
 	return err
@@ -247,7 +247,7 @@ type VerificationsRepairedParams struct {
 	FromExclusive int64  `db:"from_exclusive"`
 }
 
-// Notes that something was repaired in the windows that overlap with a range.
+// Marks the windows that overlap a range as repaired now.
 func (q *Queries) VerificationsRepaired(ctx context.Context, db DBTX, arg VerificationsRepairedParams) error {
 	_, err := db.Exec(ctx, verificationsRepaired, arg.Stream, arg.ToInclusive, arg.FromExclusive)
 	return err
@@ -264,7 +264,7 @@ type VerificationsWithinParams struct {
 	ToInclusive   int64  `db:"to_inclusive"`
 }
 
-// The windows that lie within a range as a whole.
+// The windows that lie completely within a range.
 func (q *Queries) VerificationsWithin(ctx context.Context, db DBTX, arg VerificationsWithinParams) ([]Verifications, error) {
 	rows, err := db.Query(ctx, verificationsWithin, arg.Stream, arg.FromExclusive, arg.ToInclusive)
 	if err != nil {

@@ -62,6 +62,7 @@ type Dictionary struct {
 	db      dbsqlc.DBTX
 	write   WriteFunc
 	lists   *listNumbers
+	held    *positions
 
 	adding sync.Mutex // held while names are added: those who need known ones only go on
 
@@ -83,16 +84,21 @@ type WriteFunc func(ctx context.Context, fn func(context.Context, pgx.Tx) error)
 
 // New is empty; it reads from a database, and adds names in transactions of their own.
 func New(queries *dbsqlc.Queries, db dbsqlc.DBTX, write WriteFunc) *Dictionary {
-	return &Dictionary{queries: queries, db: db, write: write, lists: &listNumbers{queries: queries, db: db, write: write}}
+	return &Dictionary{
+		queries: queries, db: db, write: write, lists: &listNumbers{queries: queries, db: db, write: write},
+		held: &positions{queries: queries, db: db, write: write},
+	}
 }
 
-// Wanted collects what a batch needs numbers for, and which of its templates show views of which interfaces.
+// Wanted collects what a batch needs numbers for, which of its templates show views of which interfaces, and what its contracts hold.
 type Wanted struct {
 	Templates     map[TemplateKey]struct{}
 	Synchronizers map[string]struct{}
 	Views         map[viewKey]struct{}
 	Lists         map[listKey]wantedList // of parties
 	places        map[listAddress]int    // of the lists, by where they are in memory
+	Positions     map[PositionID]Position
+	holdings      map[*ledger.CreatedEvent]*Holding
 }
 
 type viewKey struct {
@@ -105,6 +111,7 @@ func NewWanted() Wanted {
 	return Wanted{
 		Templates: map[TemplateKey]struct{}{}, Synchronizers: map[string]struct{}{}, Views: map[viewKey]struct{}{},
 		Lists: map[listKey]wantedList{}, places: map[listAddress]int{},
+		Positions: map[PositionID]Position{}, holdings: map[*ledger.CreatedEvent]*Holding{},
 	}
 }
 
@@ -159,6 +166,9 @@ func (d *Dictionary) Resolve(ctx context.Context, wanted Wanted) (Numbers, error
 	if err == nil {
 		numbers.Wanted = wanted
 		numbers.Lists, err = d.lists.resolve(ctx, wanted.Lists)
+	}
+	if err == nil {
+		err = d.held.add(ctx, wanted.Positions)
 	}
 	return numbers, err
 }

@@ -263,7 +263,8 @@ func (p *Set) alter(ctx context.Context, relation string, change func(context.Co
 			}
 			return change(ctx, tx)
 		})
-		if !pg.HasCode(err, pg.LockNotAvailable) {
+		// An index that is built concurrently waits for this transaction while this waits for it: one of both is ended.
+		if !pg.HasCode(err, pg.LockNotAvailable, pg.DeadlockDetected) {
 			return err
 		}
 		p.logger.WarnContext(ctx, "waiting to attach a partition: something locks the table", "relation", relation, "try", try+1)

@@ -12,12 +12,15 @@ import (
 
 // SQLSTATE codes that mean something to the store.
 const (
-	UniqueViolation      = "23505"
-	ExclusionViolation   = "23P01"
-	SerializationFailure = "40001"
-	LockNotAvailable     = "55P03"
-	DuplicateSchema      = "42P06"
-	DuplicateTable       = "42P07" // or index
+	UniqueViolation       = "23505"
+	ExclusionViolation    = "23P01"
+	SerializationFailure  = "40001"
+	LockNotAvailable      = "55P03"
+	DeadlockDetected      = "40P01"
+	DuplicateSchema       = "42P06"
+	DuplicateTable        = "42P07" // or index
+	DependentObjects      = "2BP01"
+	InsufficientPrivilege = "42501"
 )
 
 // HasCode tells whether the server refused with one of these codes.

@@ -172,6 +172,12 @@ func (e *encoder) appendValue(to []byte, c *column, value unsafe.Pointer) ([]byt
 		return appendDecimal(to, *(*ledger.Decimal)(value)), nil
 	case kindNullableDecimal:
 		return appendNullable(to, *(**ledger.Decimal)(value), appendDecimal), nil
+	case kindUUID:
+		v := (*pgtype.UUID)(value)
+		if !v.Valid {
+			return appendLength(to, null), nil
+		}
+		return append(appendLength(to, len(v.Bytes)), v.Bytes[:]...), nil
 	}
 	return e.appendOther(to, c.typ, reflect.NewAt(c.field, value).Elem().Interface())
 }

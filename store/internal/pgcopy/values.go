@@ -36,6 +36,7 @@ const (
 	kindTimestamp
 	kindDecimal
 	kindNullableDecimal
+	kindUUID
 )
 
 // typePair is a type of Go's, and one of PostgreSQL's.
@@ -60,6 +61,7 @@ var kinds = map[typePair]kind{
 	{reflect.TypeFor[pgtype.Timestamptz](), pgtype.TimestamptzOID}: kindTimestamp,
 	{reflect.TypeFor[ledger.Decimal](), pgtype.NumericOID}:         kindDecimal,
 	{reflect.TypeFor[*ledger.Decimal](), pgtype.NumericOID}:        kindNullableDecimal,
+	{reflect.TypeFor[pgtype.UUID](), pgtype.UUIDOID}:               kindUUID,
 }
 
 // columnsOf are the columns of rows of a type, which have these types in the database.

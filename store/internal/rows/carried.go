@@ -71,7 +71,7 @@ func EntryNames(n names.Wanted, e *ledger.ContractEntry, at ledger.Offset) error
 		if err := within(c.ContractID, c.Offset); err != nil {
 			return err
 		}
-		n.Created(c)
+		wantCreated(n, c, e.Plain)
 		return nil
 	}
 	switch {
@@ -107,10 +107,12 @@ func (c *Carried) Add(r names.Numbers, e *ledger.ContractEntry) {
 		row.ReassignmentCounter = &a.ReassignmentCounter
 		c.Created = append(c.Created, row)
 		c.interfaceViews = append(c.interfaceViews, views...)
-		c.Active = append(c.Active, dbsqlc.ActiveContracts{
+		active := dbsqlc.ActiveContracts{
 			ContractID: row.ContractID, SynchronizerRef: synchronizer, TemplateRef: row.TemplateRef,
 			ActivatedOffset: row.LedgerOffset, ActivatedNodeID: row.NodeID, ReassignmentCounter: a.ReassignmentCounter,
-		})
+		}
+		active.PositionID, active.Amount, active.Locked = r.Holding(&a.Created).Columns()
+		c.Active = append(c.Active, active)
 	case e.Unassigned != nil:
 		u, created := &e.Unassigned.Unassigned, &e.Unassigned.Created
 		c.addIncomplete(r, e, created, r.Synchronizer(u.Source))

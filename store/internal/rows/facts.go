@@ -45,7 +45,7 @@ func UpdateNames(n names.Wanted, u *ledger.Update) {
 		n.Synchronizer(*u.SynchronizerID)
 	}
 	for i := range u.Created {
-		n.Created(&u.Created[i])
+		wantCreated(n, &u.Created[i], u.Plain)
 	}
 	for i := range u.Archived {
 		n.Template(u.Archived[i].TemplateID, u.Archived[i].PackageName, nil)

@@ -274,3 +274,14 @@ func (r *Records) Rounds() (newest, firstIncomplete *int64) {
 	}
 	return newest, firstIncomplete
 }
+
+// RecordNames collects the names that records refer to.
+func RecordNames(records []ledger.Transaction) names.Wanted {
+	wanted := names.NewWanted()
+	for i := range records {
+		if id := records[i].DomainID; id != nil {
+			wanted.Synchronizer(*id)
+		}
+	}
+	return wanted
+}

@@ -36,7 +36,7 @@ const (
 
 // What projections follow from. Filled history counts where it is known what was active at the base.
 const (
-	activations = "activations(@activated_after, @watermark, @base)"
+	activations = "active_holdings(@activated_after, @watermark, @base)"
 
 	// The contract was activated in history that was filled in and does not reach up to the floor, so that what ended it may be
 	// missing.
@@ -92,7 +92,11 @@ var all = []Table{
 	{Name: "checkpoint_exact_payloads", Family: State, Place: offset, Reset: Remove, Orphan: ofNoCheckpoint, NoCopy: "as offset_checkpoints"},
 	{Name: "lookup_exact_payloads", Family: State, Place: offset, Reset: Remove, Orphan: ofNoLookup, NoCopy: "compared with the participant"},
 
-	// In this order: a contract that a reset makes active again was not active before.
+	// In this order: what is held follows from the interfaces too, and a contract that a reset makes active again was not active before.
+	{Name: "template_interfaces", Family: Projections, Key: key("template_ref", "interface_id"),
+		Follows: "shown_interfaces(@floor, @watermark)", Unknown: "EXISTS (SELECT FROM templates t WHERE t.template_ref = s.template_ref)"},
+	{Name: "positions", Family: Projections, Key: key("position_id"),
+		Follows: "held_positions", Unknown: "s.position_id = position_of(s.owner, s.instrument, s.instrument_admin, s.admin_signed)"},
 	{Name: "active_contracts", Family: Projections, Key: key("activated_offset", "activated_node_id"), Place: "activated_offset", Reset: Remove,
 		Follows: activations, Of: "w.deactivated_offset IS NULL", Named: key("contract_id", "synchronizer_ref"), Unknown: activatedBefore},
 	{Name: "lifetimes", Family: Projections, Key: key("deactivated_offset", "activated_offset", "activated_node_id"),
@@ -101,8 +105,6 @@ var all = []Table{
 		Unknown: "s.deactivated_offset <= @judged_after OR s.activated_offset <= @replayed_to OR " + activatedBefore},
 	{Name: "lookups", Family: Projections, Key: key(offset, node), Place: offset, Reset: Remove,
 		Follows: "wanted_lookups(@base, @watermark)", Named: key("contract_id")},
-	{Name: "template_interfaces", Family: Projections, Key: key("template_ref", "interface_id"),
-		Follows: "shown_interfaces(@floor, @watermark)", Unknown: "EXISTS (SELECT FROM templates t WHERE t.template_ref = s.template_ref)"},
 
 	{Name: "verifications", Family: State, Key: key("stream", "from_exclusive"), Which: "s.stream = 'updates'", Place: "to_inclusive", Reset: Remove, NoCopy: "the digest of a window is over its own row too"},
 	{Name: "verifications", Family: State, Key: key("stream", "from_exclusive"), Which: "s.stream <> 'updates'", Place: "to_inclusive", NoCopy: "the digest of a window is over its own row too"},
@@ -124,9 +126,16 @@ var all = []Table{
 	{Name: "progress", Family: State, Key: key("stream"), NoCopy: "how far long work has come"},
 	{Name: "tasks", Family: State, Key: key("task"), NoCopy: "how the tasks beside the stream fare"},
 	{Name: "packages", Family: State, Key: key("package_id"), NoCopy: "what is vetted is read anew all the time"},
+	{Name: "package_contents", Family: State, Key: key("package_id"), NoCopy: "the content verifies itself, and can be had again"},
+	{Name: "package_tries", Family: State, Key: key("package_id"), NoCopy: "when packages are asked for again"},
+	{Name: "package_definitions", Family: State, Key: key("package_id", "module_name", "entity_name"), NoCopy: "compared with package_contents"},
+	{Name: "package_choices", Family: State, Key: key("package_id", "module_name", "entity_name", "choice"), NoCopy: "compared with package_contents"},
+	{Name: "package_fields", Family: State, Key: key("package_id", "module_name", "entity_name", "part", "choice", "ordinal"), NoCopy: "compared with package_contents"},
+	{Name: "typed_views", Family: State, Key: key("view_schema", "view_name"), NoCopy: "the views themselves are in the catalog"},
 	{Name: "vetting_states", Family: State, Key: key("synchronizer_ref"), NoCopy: "as packages"},
 	{Name: "vetted_packages", Family: State, Key: key("synchronizer_ref", "package_id"), NoCopy: "as packages"},
 	{Name: "vetting_changes", Family: State, Key: key(seq, "synchronizer_ref", "package_id"), NoCopy: "what was seen between two readings: a help for people"},
+	{Name: "rewrites", Family: State, Key: key("rewrite"), NoCopy: "a help for readers who keep copies, who can read all of it anew"},
 	{Name: "fill", Family: State, Key: key("only_row")},
 	{Name: "fill_active", Family: State, Key: key("activated_offset", "activated_node_id"), NoCopy: "worked out anew where it is lost"},
 	{Name: "schema_version", Family: State, Key: key("id"), NoCopy: "of the migrations"},

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"ledgerindexer/internal/app"
+	"ledgerindexer/internal/config"
+)
+
+// indexCommand makes indexes of fields of payloads.
+type indexCommand struct {
+	Create indexCreate `cmd:"" help:"Make an index of a field of a template's payload, or of an interface's view."`
+	List   indexList   `cmd:"" help:"List the indexes that were made, and their size."`
+	Drop   indexDrop   `cmd:"" help:"Drop an index."`
+}
+
+// indexChosen names an index.
+type indexChosen struct {
+	config.Database
+	Template string `arg:"" help:"Template or interface: package-name:Module:Entity, or less where that names one."`
+	Path     string `arg:"" help:"Field, with dots into records and behind constructors: owner, amount.initialAmount; or the column's name in a typed view."`
+}
+
+func (c *indexChosen) index() app.Index {
+	return app.Index{Database: c.Database, Template: c.Template, Path: c.Path}
+}
+
+// Validate refuses names that are empty.
+func (c *indexChosen) Validate() error {
+	if err := c.index().Validate(); err != nil {
+		return err
+	}
+	return c.Database.Validate()
+}
+
+type indexCreate struct {
+	indexChosen
+	Anyway bool `env:"-" help:"Index a text field also where most of its values are the same."`
+}
+
+// Help returns the text of the command's help above its flags.
+func (*indexCreate) Help() string {
+	return "The index is built partition by partition, while indexing goes on; partitions that come have it from the beginning. A command that was " +
+		"cut off is repeated: it goes on where it ended. Typed views use the index, and queries of ledger.created_events with the same expression: see " +
+		"docs/types.md. It slows writing a little."
+}
+
+// Run makes the index, and prints what it costs.
+func (c *indexCreate) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
+	cfg := c.index()
+	cfg.Anyway = c.Anyway
+	r, err := app.CreateIndex(ctx, cfg, logger)
+	if err != nil {
+		return err
+	}
+	if !r.Changed {
+		fmt.Fprintf(out, "%s of %s has the index %s: %s in %d partitions\n", r.Path, strings.Join(r.Of, ", "), r.Name, sizeText(r.Bytes), r.Partitions)
+		return nil
+	}
+	fmt.Fprintf(out, "made index %s of %s (%s) of %s: %s in %d partitions, in %s\n",
+		r.Name, r.Path, r.Type, strings.Join(r.Of, ", "), sizeText(r.Bytes), r.Partitions, r.Took.Round(10*time.Millisecond))
+	serves := "=, IN, <, >, BETWEEN"
+	if r.Type == "text" {
+		serves = "= and IN"
+	}
+	fmt.Fprintf(out, "it serves conditions with %s\n", serves)
+	return nil
+}
+
+type indexList struct{ config.Database }
+
+// Run lists the indexes.
+func (c *indexList) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
+	reports, err := app.ListIndexes(ctx, c.Database, logger)
+	if err != nil {
+		return err
+	}
+	if len(reports) == 0 {
+		fmt.Fprintln(out, "no index was made")
+		return nil
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	row(table, "FIELD", "TYPE", "SIZE", "STATE", "OF")
+	for _, r := range reports {
+		state := "complete"
+		if r.Unfinished > 0 {
+			state = fmt.Sprintf("%d parts unfinished", r.Unfinished)
+		}
+		row(table, r.Path, r.Type, sizeText(r.Bytes), state, strings.Join(r.Of, ", "))
+	}
+	return table.Flush()
+}
+
+type indexDrop struct{ indexChosen }
+
+// Run drops the index.
+func (c *indexDrop) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
+	r, dropped, err := app.DropIndex(ctx, c.index(), logger)
+	if err != nil {
+		return err
+	}
+	if !dropped {
+		fmt.Fprintf(out, "index %s stays for others that it was made for\n", r.Name)
+		return nil
+	}
+	fmt.Fprintf(out, "dropped index %s\n", r.Name)
+	return nil
+}
+
+// sizeText is a size for people.
+func sizeText(bytes int64) string {
+	if bytes < 1<<20 {
+		return fmt.Sprintf("%d kB", (bytes+1023)>>10)
+	}
+	return fmt.Sprintf("%.1f MB", float64(bytes)/(1<<20))
+}

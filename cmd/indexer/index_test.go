@@ -1,0 +1,54 @@
+package main
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/sandbox"
+)
+
+func TestIndex(t *testing.T) {
+	l := grown(300)
+	environ := map[string]string{
+		"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate), "INDEXER_LEDGER_URL": participantOf(t, l, sandbox.ServerOptions{}), "INDEXER_LISTEN": "",
+	}
+	_, stderr := printed(t, config.ExitProblem, environ, "index", "create", "Account", "owner")
+	require.Contains(t, stderr, "no package is stored")
+	stdout, _ := printed(t, config.ExitDone, environ, "index", "list")
+	require.Equal(t, "no index was made\n", stdout)
+
+	p := start(t, environ, "run")
+	db := connect(t, environ["INDEXER_DATABASE_URL"])
+	for known := false; !known; time.Sleep(20 * time.Millisecond) {
+		require.NoError(t, db.QueryRow(t.Context(), `SELECT count(*) = 2 FROM ledger.packages WHERE package_name IN ('bank', 'registry') AND types = 'known'`).Scan(&known))
+	}
+	stdout, _ = printed(t, config.ExitDone, environ, "index", "create", "bank:Bank.Account:Account", "owner")
+	require.Regexp(t, `^made index created_field_owner_[0-9a-f]{12} of owner \(text\) of template bank:Bank.Account:Account: [0-9.]+ [kM]B in 1 partitions, in .*s\nit serves conditions with = and IN\n$`, stdout)
+	stdout, _ = printed(t, config.ExitDone, environ, "index", "create", "#bank:Bank.Account:Account", "owner")
+	require.Regexp(t, `^owner of template bank:Bank.Account:Account has the index created_field_owner_`, stdout)
+	stdout, _ = printed(t, config.ExitDone, environ, "index", "create", "bank:Bank.Account:Account", "limit")
+	require.Contains(t, stdout, "it serves conditions with =, IN, <, >, BETWEEN\n")
+	stdout, _ = printed(t, config.ExitDone, environ, "index", "list")
+	require.Regexp(t, `(?m)^owner +text +[0-9]+ kB +complete +template bank:Bank.Account:Account$`, stdout)
+	require.Equal(t, 3, strings.Count(stdout, "\n"))
+
+	for says, args := range map[string][]string{
+		"there is no template or interface \"Nothing\"": {"create", "Nothing", "owner"}, "there is no such field; there are owner": {"create", "bank:Bank.Account:Account", "ownr"},
+		"is the name of several: bank-api:Bank.Api.HoldingV1:Holding, bank:Bank.Cash:Holding": {"create", "Holding", "owner"}, "there is no such field": {"create", "bank:Bank.Account:Account", `x"'); DROP TABLE created; --`},
+		"name a template or an interface": {"create", "", "owner"}, "among the indexes: there is no template": {"drop", "registry:Registry.Entry:Entry", "owner"},
+		"it has no index; there are limit, owner": {"drop", "Account", "contacts"}, "and the path of a field in it": {"create", "Account"},
+	} {
+		_, stderr := printed(t, config.ExitUsage, environ, append([]string{"index"}, args...)...)
+		require.Contains(t, stderr, says)
+	}
+	stdout, _ = printed(t, config.ExitDone, environ, "index", "drop", "Account", "owner")
+	require.Regexp(t, "^dropped index created_field_owner_", stdout)
+	p.signal(syscall.SIGTERM)
+	require.Equal(t, config.ExitDone, p.wait())
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/store"
+)
+
+// pqsCommand holds the commands for readers who come from the Participant Query Store.
+type pqsCommand struct {
+	Enable  pqsEnable  `cmd:"" help:"Make the schema, or bring it up to date after an upgrade."`
+	Disable pqsDisable `cmd:"" help:"Remove the schema."`
+}
+
+// pqsFlags select the schema.
+type pqsFlags struct {
+	config.Database
+	PQSSchema string `name:"pqs-schema" default:"pqs" env:"-" placeholder:"NAME" help:"Schema with the names of the Participant Query Store. Each pair of --tables-schema and --views-schema needs another one. Default: ${default}."`
+}
+
+// Validate refuses names that can't be those of schemas.
+func (f pqsFlags) Validate() error {
+	if err := f.Database.Validate(); err != nil {
+		return err
+	}
+	if err := store.ValidatePQS(f.Schemas.Domain(), f.PQSSchema); err != nil {
+		return fmt.Errorf("--pqs-schema: %w", err)
+	}
+	return nil
+}
+
+type pqsEnable struct{ pqsFlags }
+
+// Help returns the text of the command's help above its flags.
+func (*pqsEnable) Help() string {
+	return "Makes functions and views with the names, arguments and columns of the Participant Query Store (PQS) over what is indexed, so that " +
+		"queries written for it run with this schema in the search path. What an earlier release made is replaced; rights that were granted stay. " +
+		"Run it again after each upgrade."
+}
+
+// Run makes the schema.
+func (c *pqsEnable) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
+	db, err := openRead(ctx, c.Database, logger)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if err := db.EnablePQS(ctx, c.PQSSchema); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "schema %[1]s answers queries of the Participant Query Store; let a role read it with\n\n"+
+		"GRANT USAGE ON SCHEMA %[1]s TO role;\nGRANT SELECT ON ALL TABLES IN SCHEMA %[1]s TO role;\nALTER ROLE role SET search_path = %[1]s;\n", c.PQSSchema)
+	return nil
+}
+
+type pqsDisable struct{ pqsFlags }
+
+// Run removes the schema.
+func (c *pqsDisable) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
+	db, err := openRead(ctx, c.Database, logger)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	removed, err := db.DisablePQS(ctx, c.PQSSchema)
+	if err != nil {
+		return err
+	}
+	if !removed {
+		fmt.Fprintf(out, "there is no schema %s\n", c.PQSSchema)
+		return nil
+	}
+	fmt.Fprintf(out, "schema %s is removed\n", c.PQSSchema)
+	return nil
+}

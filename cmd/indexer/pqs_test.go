@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/sandbox"
+)
+
+// pqsReader makes a role that may read schema pqs alone, and returns a connection of it.
+func pqsReader(t *testing.T, database string) *pgx.Conn {
+	t.Helper()
+	role, as := throwaway.Login(t, database, "")
+	owner := connect(t, database)
+	for _, statement := range []string{
+		"GRANT USAGE ON SCHEMA pqs TO role", "GRANT SELECT ON ALL TABLES IN SCHEMA pqs TO role", "ALTER ROLE role SET search_path = pqs",
+	} {
+		_, err := owner.Exec(t.Context(), strings.ReplaceAll(statement, "role", pgx.Identifier{role}.Sanitize()))
+		require.NoError(t, err, statement)
+	}
+	return connect(t, as)
+}
+
+// documentedPQS are the statements that the documentation of the Participant Query Store has, by their first number. They are other
+// people's text, and lie beside the project.
+func documentedPQS(t *testing.T) (names []string, statements map[string][]string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "reference", "pqs.md"))
+	if errors.Is(err, os.ErrNotExist) {
+		t.Skip("../shared/reference/pqs.md is not beside the project: no documented statements to run")
+	}
+	require.NoError(t, err)
+	_, text6, found := strings.Cut(string(text), "\n## 6. ")
+	require.True(t, found)
+	statements = map[string][]string{}
+	for _, block := range regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(text6, -1) {
+		name, statement := "", ""
+		for line := range strings.Lines(block[1]) {
+			if comment, is := strings.CutPrefix(line, "-- "); is {
+				name = strings.TrimSpace(strings.FieldsFunc(comment, func(r rune) bool { return r == ' ' || r == ',' })[0])
+				continue
+			}
+			statement += line
+			if strings.HasSuffix(strings.TrimSpace(line), ";") {
+				if statements[name] == nil {
+					names = append(names, name)
+				}
+				statements[name] = append(statements[name], strings.TrimSuffix(strings.TrimSpace(statement), ";"))
+				statement = ""
+			}
+		}
+		require.Empty(t, statement)
+	}
+	return names, statements
+}
+
+// cannotRun are the documented statements, by number and place, that don't run here, with what is said then. All but those of
+// redacting and resetting don't run there either, or name the parts of its tables.
+var cannotRun = map[string]string{
+	// On the Participant Query Store they run.
+	"D5 2": `"__contracts_14" does not exist`, "D54 1": `"__contracts_14" does not exist`, "D63 1": `"__contracts_14" does not exist`,
+	"D68 1": `"__contracts_14_token_quantity_idx" does not exist`,
+	"D9 1":  "was not redacted", "D9 2": "was not redacted", "D41 1": "was not redacted", "D42 1": "was not redacted",
+	"D10 2": "not reset by SQL",
+	// There they don't run, or not since long ago.
+	"D11 1": "must be owner of view active_contracts", // and a view has no index
+	"D39 1": `column "0000000000000a8000" does not exist`, "D40 1": `column "0000000000000a8000" does not exist`,
+	"E3 1": `column "1350" does not exist`, "E9 1": `column "1250" does not exist`, "E6 2": "syntax error", "E8 2": "user_id does not exist",
+	"E13 1": `column "fqn_type" does not exist`, "E14 1": `column "fqn_type" does not exist`,
+}
+
+// Whoever brings the statements of the Participant Query Store's documentation runs them, with rights in schema pqs alone.
+func TestDocumentedStatementsOfPQS(t *testing.T) {
+	t.Parallel()
+	names, documented := documentedPQS(t)
+	l := grown(400)
+	environ, truth := indexed(t, l, sandbox.ServerOptions{}, map[string]string{"INDEXER_INTERFACES": "#bank-api:Bank.Api.HoldingV1:Holding"})
+	printed(t, config.ExitDone, environ, "pqs", "enable")
+	conn := pqsReader(t, environ["INDEXER_DATABASE_URL"])
+	ctx := t.Context()
+
+	var ended, event string
+	var middle int64
+	var at time.Time
+	require.NoError(t, conn.QueryRow(ctx, "SELECT contract_id FROM archives() ORDER BY archived_at_offset LIMIT 1").Scan(&ended))
+	require.NoError(t, conn.QueryRow(ctx, "SELECT exercise_event_id::text FROM exercises() LIMIT 1").Scan(&event))
+	require.NoError(t, conn.QueryRow(ctx, `SELECT "offset", effective_at FROM transactions ORDER BY 1 OFFSET 200 LIMIT 1`).Scan(&middle, &at))
+	ago := fmt.Sprintf("'%d seconds'", int(time.Since(at).Seconds())) // so long ago is in the middle of the ledger
+	here, there := fmt.Sprint("'", middle, "'"), fmt.Sprint("'", l.End(), "'")
+	values := strings.NewReplacer(
+		"'package:My.Module:Template'", "'bank:Bank.Cash:Holding'", "'register:DA.Register:TokenOpen'", "'splice-amulet:Splice.Amulet:LockedAmulet'",
+		"'register:DA.Register:Token'", "'splice-amulet:Splice.Amulet:Amulet'", "'TokenOpen'", "'LockedAmulet'", "'Token'", "'Amulet'",
+		"'register:DA.Register:IssuerApproval'", "'bank:Bank.Account:Account'", "'DA.Register:IssuerApproval'", "'Bank.Account:Account'",
+		"'IssuerApproval'", "'Account'", "'IssuerProposal'", "'Offer'", "'MyModule:MyTemplate'", "'Bank.Account:Account'",
+		"'mypackage:My.App:MyTemplate'", "'bank:Bank.Account:Account'", "'your-module:YourTemplate'", "'Bank.Cash:LockedHolding'",
+		"'test:Test.User:User'", "'bank:Bank.Account:Account'", "'test:Test.User:Alias'", "'bank:Bank.Cash:Holding'",
+		"%MyTemplate%", "%Account%", "'Licensing:License'", "'Bank.Account:Account'",
+		"'from_offset'", here, "'to_offset'", there, "'some_offset'", here, "'from'", here, "'to'", there, "'last_memoized_offset'", here, "'<offset>'", here,
+		"'10'", here, "'<contract_id>'", "'"+ended+"'", "'<redaction_id>'", "'why'", "'<event_id>'", "'"+event+"'",
+		"'30 days'", ago, "'3 days'", ago, "'90 days'", ago, "'PT2H'", ago,
+		"active(?)", "active('Bank.Cash:LockedHolding')", "(?, ?)", "(0, 0)", "LIMIT ?", "LIMIT 10", "= ?", "= 'x'", "<clause>", "payload IS NOT NULL",
+		"the_source", "active()", "the_key", "contract_id", "page_size", "10", "page_num", "1", "prev_page_last_key", "''")
+	ran, failed := 0, map[string]string{}
+	for _, name := range names {
+		_, err := conn.Exec(ctx, "RESET ALL")
+		require.NoError(t, err)
+		for i, statement := range documented[name] {
+			statement = values.Replace(statement)
+			require.NotRegexp(t, `\?( |$|;|\))|'<`, statement, "a placeholder that the test does not know")
+			if _, err := conn.Exec(ctx, statement); err != nil {
+				failed[fmt.Sprint(name, " ", i+1)] = err.Error()
+				continue
+			}
+			ran++
+		}
+	}
+	for name, why := range cannotRun {
+		require.Contains(t, failed[name], why, name)
+		delete(failed, name)
+	}
+	require.Empty(t, failed, "they should run")
+	require.Equal(t, 83, ran, "all that the page has")
+	t.Logf("%d documented statements ran, %d can't", ran, len(cannotRun))
+
+	// They answer what is there.
+	_, err := conn.Exec(ctx, "RESET ALL")
+	require.NoError(t, err)
+	contracts := map[any]bool{}
+	for _, row := range truth["active_contracts"] {
+		contracts[row["contract_id"]] = true
+	}
+	var active int
+	require.NoError(t, conn.QueryRow(ctx, "SELECT count(*) FROM active() WHERE payload_type = 'template'").Scan(&active))
+	require.Equal(t, len(contracts), active)
+	owner := connect(t, environ["INDEXER_DATABASE_URL"])
+	for _, query := range []string{
+		`SELECT (SELECT count(*) FROM (SELECT contract_id, payload, signatories FROM pqs.active(NULL, %[1]d) WHERE payload_type = 'template' EXCEPT ALL
+			SELECT contract_id, payload, signatories FROM ledger.active_at(%[1]d)) x) + (SELECT count(*) FROM ledger.active_at(%[1]d) a WHERE NOT EXISTS (
+			SELECT FROM pqs.active(NULL, %[1]d) b WHERE b.contract_id = a.contract_id))`,
+		`SELECT count(*) FROM (SELECT contract_id, payload, archived_at_offset FROM pqs.creates() WHERE payload_type = 'template' EXCEPT ALL
+			SELECT contract_id, payload, archived_offset FROM ledger.contracts) x`,
+		`SELECT (SELECT count(*) FROM ledger.contracts) - (SELECT count(*) FROM pqs.creates() WHERE payload_type = 'template')`,
+		`SELECT (SELECT count(*) FROM ledger.contracts WHERE archived_offset <= %[1]d) - (SELECT count(*) FROM pqs.archives(to_offset := %[1]d) WHERE payload_type = 'template')`,
+		`SELECT (SELECT count(*) FROM ledger.exercised_events WHERE ledger_offset >= %[1]d) - (SELECT count(*) FROM pqs.exercises(from_offset := %[1]d))`,
+		`SELECT (SELECT count(*) FROM ledger.interface_views v JOIN ledger.active_contracts a ON (v.ledger_offset, v.node_id) = (a.activated_offset, a.activated_node_id)
+			WHERE v.status_code = 0) - (SELECT count(*) FROM pqs.active('bank-api:Bank.Api.HoldingV1:Holding'))`,
+		`SELECT count(*) FROM pqs.__contracts c WHERE NOT EXISTS (SELECT FROM pqs.__events e WHERE e.pk = c.create_event_pk AND e.type = 'create')
+			OR NOT EXISTS (SELECT FROM pqs.__contract_tpe t WHERE t.pk = c.tpe_pk) OR NOT EXISTS (SELECT FROM pqs.__packages p WHERE p.pk = c.package_pk)`,
+		`SELECT count(*) FROM pqs.__exercises e WHERE NOT EXISTS (SELECT FROM pqs.__exercise_tpe t WHERE t.pk = e.tpe_pk)
+			OR NOT EXISTS (SELECT FROM pqs.__transactions t WHERE t.ix = e.exercised_at_ix)`,
+	} {
+		if strings.Contains(query, "%") {
+			query = fmt.Sprintf(query, middle)
+		}
+		var differences int
+		require.NoError(t, owner.QueryRow(ctx, query).Scan(&differences), query)
+		require.Zero(t, differences, query)
+	}
+}
+
+func TestPQSCommands(t *testing.T) {
+	t.Parallel()
+	l := grown(30)
+	environ, _ := indexed(t, l, sandbox.ServerOptions{}, nil)
+	database := environ["INDEXER_DATABASE_URL"]
+	stdout, _ := printed(t, config.ExitDone, environ, "pqs", "enable")
+	require.Contains(t, stdout, "GRANT USAGE ON SCHEMA pqs")
+	reader := pqsReader(t, database)
+	count := func() (n int) {
+		t.Helper()
+		require.NoError(t, reader.QueryRow(t.Context(), "SELECT count(*) FROM active()").Scan(&n))
+		return n
+	}
+	require.Positive(t, count())
+	printed(t, config.ExitDone, environ, "pqs", "enable")
+	require.Positive(t, count(), "rights stay")
+
+	owner := connect(t, database)
+	exec := func(statement string) {
+		t.Helper()
+		_, err := owner.Exec(t.Context(), statement)
+		require.NoError(t, err, statement)
+	}
+	exec("CREATE VIEW public.report AS SELECT contract_id FROM pqs.active()")
+	_, stderr := printed(t, config.ExitProblem, environ, "pqs", "disable")
+	require.Contains(t, stderr, "view public.report")
+	require.Positive(t, count())
+	exec("DROP VIEW public.report")
+	printed(t, config.ExitDone, environ, "pqs", "enable", "--pqs-schema=other")
+	stdout, _ = printed(t, config.ExitDone, environ, "pqs", "disable")
+	require.Equal(t, "schema pqs is removed\n", stdout)
+	stdout, _ = printed(t, config.ExitDone, environ, "pqs", "disable")
+	require.Equal(t, "there is no schema pqs\n", stdout)
+	var n int
+	require.NoError(t, owner.QueryRow(t.Context(), "SELECT count(*) FROM other.active()").Scan(&n))
+	require.Positive(t, n, "the other one is there")
+
+	exec("CREATE SCHEMA mine")
+	_, stderr = printed(t, config.ExitProblem, environ, "pqs", "enable", "--pqs-schema=mine")
+	require.Contains(t, stderr, "not made by")
+	_, stderr = printed(t, config.ExitProblem, environ, "pqs", "disable", "--pqs-schema=mine")
+	require.Contains(t, stderr, "not made by")
+	_, stderr = printed(t, config.ExitProblem, environ, "pqs", "enable", "--pqs-schema=select")
+	require.Contains(t, stderr, "word of SQL")
+	for _, name := range []string{"Pqs", "ledger", "indexer", "public", "a b", "x;y"} {
+		_, stderr = printed(t, config.ExitUsage, environ, "pqs", "enable", "--pqs-schema="+name)
+		require.Contains(t, stderr, "--pqs-schema")
+	}
+}
+
+// A second ledger in the database has a schema of its own, and what a session is told for the one is not told for the other.
+func TestPQSOfASecondLedger(t *testing.T) {
+	t.Parallel()
+	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate)}
+	pair := []string{"--tables-schema=second_tables", "--views-schema=second_views"}
+	for _, flags := range [][]string{nil, pair} {
+		l := sandbox.NewLedger(sandbox.Options{Seed: uint64(len(flags) + 1)})
+		l.Grow(20 + 10*len(flags))
+		url := "--ledger-url=" + participantOf(t, l, sandbox.ServerOptions{})
+		code, _, stderr := command(t, environ, append([]string{"run", "--until-current", "--listen=", "--shape=ledger-effects", url}, flags...)...)
+		require.Equal(t, config.ExitDone, code, stderr)
+	}
+	printed(t, config.ExitDone, environ, "pqs", "enable")
+	_, stderr := printed(t, config.ExitProblem, environ, append([]string{"pqs", "enable"}, pair...)...)
+	require.Contains(t, stderr, "not made by")
+	printed(t, config.ExitDone, environ, append([]string{"pqs", "enable", "--pqs-schema=second_pqs"}, pair...)...)
+	conn := connect(t, environ["INDEXER_DATABASE_URL"])
+	ctx := context.WithoutCancel(t.Context())
+	var first, second, latest int64
+	require.NoError(t, conn.QueryRow(ctx, "SELECT pqs.set_latest(5)").Scan(&first))
+	require.NoError(t, conn.QueryRow(ctx, "SELECT pqs.latest_offset(), second_pqs.latest_offset(), second_views.latest_offset()").Scan(&first, &second, &latest))
+	require.Equal(t, []int64{5, latest}, []int64{first, second})
+	for _, name := range []string{"x'); DROP SCHEMA pqs CASCADE; --", `"`, "'", `\`, "%", ":", "a:b:c:d:e", "", strings.Repeat("x", 100_000)} {
+		for _, query := range []string{"SELECT FROM pqs.active($1)", "SELECT FROM pqs.exercises($1)", "SELECT pqs.__contract_tpe4name($1)"} {
+			_, err := conn.Exec(ctx, query, name)
+			var pgErr *pgconn.PgError
+			require.ErrorAs(t, err, &pgErr)
+			require.Equal(t, "P0001", pgErr.Code, pgErr.Message)
+			require.Equal(t, "Identifier not found: "+name, pgErr.Message)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"text/tabwriter"
+
+	"ledgerindexer/internal/app"
+	"ledgerindexer/internal/config"
+)
+
+// viewsCommand makes typed views for analysts.
+type viewsCommand struct {
+	Create  viewsCreate  `cmd:"" help:"Make a view with typed columns for templates, interfaces and choice arguments."`
+	Refresh viewsRefresh `cmd:"" help:"Add the columns that came with new versions of packages to the views that there are."`
+	List    viewsList    `cmd:"" help:"List the views that were made."`
+	Drop    viewsDrop    `cmd:"" help:"Drop views that were made."`
+}
+
+// viewsSchema is where views lie.
+type viewsSchema struct {
+	config.Database
+	Schema string `default:"typed" env:"-" placeholder:"NAME" help:"Schema of the typed views, made where it is missing. Default: ${default}."`
+}
+
+func (s viewsSchema) views() app.Views { return app.Views{Database: s.Database, Schema: s.Schema} }
+
+// viewsChosen names what views are of.
+type viewsChosen struct {
+	viewsSchema
+	Template []string `env:"-" sep:"none" placeholder:"NAME" help:"Template or interface, with the arguments of its choices: package-name:Module:Entity, or less where that names one; may be repeated."`
+	All      bool     `env:"-" help:"All templates and interfaces of the packages that are stored."`
+}
+
+func (c *viewsChosen) views() app.Views {
+	v := c.viewsSchema.views()
+	v.Templates, v.All = c.Template, c.All
+	return v
+}
+
+// Validate refuses a command that names nothing, or both some and all.
+func (c *viewsChosen) Validate() error {
+	if err := c.views().Validate(); err != nil {
+		return err
+	}
+	return c.Database.Validate()
+}
+
+type viewsCreate struct{ viewsChosen }
+
+// Help returns the text of the command's help above its flags.
+func (*viewsCreate) Help() string {
+	return "A view has a row for each creation event of a template, each view of an interface, or each exercise of a choice, over all versions of " +
+		"the package, and a column for each field, of its exact type. Views that are there are replaced in place: no column goes or gets another " +
+		"type. Indexing goes on meanwhile. See docs/types.md."
+}
+
+// Run makes the views, and prints what became of each.
+func (c *viewsCreate) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
+	reports, err := app.CreateViews(ctx, c.views(), logger)
+	printViews(out, reports)
+	return viewsOutcome(reports, err)
+}
+
+type viewsRefresh struct{ viewsSchema }
+
+// Run replaces the views, and prints what changed.
+func (c *viewsRefresh) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
+	reports, err := app.RefreshViews(ctx, c.views(), logger)
+	printViews(out, reports)
+	return viewsOutcome(reports, err)
+}
+
+type viewsList struct {
+	config.Database
+	Schema string `env:"-" placeholder:"NAME" help:"Only the views in this schema."`
+}
+
+// Run lists the views.
+func (c *viewsList) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
+	reports, err := app.ListViews(ctx, app.Views{Database: c.Database, Schema: c.Schema}, logger)
+	if err != nil {
+		return err
+	}
+	if len(reports) == 0 {
+		fmt.Fprintln(out, "no view was made")
+		return nil
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	row(table, "VIEW", "COLUMNS", "OF")
+	for _, r := range reports {
+		row(table, r.Schema+"."+r.Name, fmt.Sprint(r.Columns), r.Of)
+	}
+	return table.Flush()
+}
+
+type viewsDrop struct{ viewsChosen }
+
+// Run drops the views.
+func (c *viewsDrop) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
+	reports, err := app.DropViews(ctx, c.views(), logger)
+	if err != nil {
+		return err
+	}
+	for _, r := range reports {
+		fmt.Fprintf(out, "dropped %s.%s, of %s\n", r.Schema, r.Name, r.Of)
+	}
+	if len(reports) == 0 {
+		fmt.Fprintln(out, "there was no view to drop")
+	}
+	return nil
+}
+
+// printViews prints what became of each view, and what people should know of it.
+func printViews(out config.Output, reports []app.ViewReport) {
+	for _, r := range reports {
+		switch {
+		case r.Failure != "" && r.Name == "":
+			fmt.Fprintf(out, "no view of %s: %s\n", r.Of, r.Failure)
+			continue
+		case r.Failure != "":
+			fmt.Fprintf(out, "%s.%s, of %s: %s\n", r.Schema, r.Name, r.Of, r.Failure)
+			continue
+		case r.New:
+			fmt.Fprintf(out, "made %s.%s, of %s: %d columns\n", r.Schema, r.Name, r.Of, r.Columns)
+		case len(r.Changes) == 0:
+			fmt.Fprintf(out, "%s.%s, of %s: as it was\n", r.Schema, r.Name, r.Of)
+		default:
+			fmt.Fprintf(out, "%s.%s, of %s: %d columns\n", r.Schema, r.Name, r.Of, r.Columns)
+		}
+		for _, change := range append(r.Changes, r.Notes...) {
+			fmt.Fprintf(out, "    %s\n", change)
+		}
+	}
+}
+
+// viewsOutcome is the error of a command that could not make some of the views.
+func viewsOutcome(reports []app.ViewReport, err error) error {
+	failed := 0
+	for _, r := range reports {
+		if r.Failure != "" {
+			failed++
+		}
+	}
+	if err != nil || failed == 0 {
+		return err
+	}
+	return fmt.Errorf("%d of %d views could not be made; the others are there", failed, len(reports))
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/sandbox"
+)
+
+func TestViews(t *testing.T) {
+	t.Parallel()
+	l := grown(300)
+	environ := map[string]string{
+		"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate), "INDEXER_LEDGER_URL": participantOf(t, l, sandbox.ServerOptions{}), "INDEXER_LISTEN": "",
+	}
+	_, stderr := printed(t, config.ExitProblem, environ, "views", "create", "--all")
+	require.Contains(t, stderr, "no package is stored")
+
+	p := start(t, environ, "run")
+	db := connect(t, environ["INDEXER_DATABASE_URL"])
+	for known := false; !known; time.Sleep(20 * time.Millisecond) {
+		require.NoError(t, db.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM ledger.packages WHERE package_name = 'registry' AND types = 'known')`).Scan(&known))
+	}
+	stdout, _ := printed(t, config.ExitDone, environ, "views", "create", "--template=Entry")
+	require.Contains(t, stdout, "made typed.registry_entry, of template registry:Registry.Entry:Entry: ")
+	require.Contains(t, stdout, "made typed.registry_entry_entry_replace, of the arguments of choice Entry_Replace of registry:Registry.Entry:Entry: ")
+	stdout, _ = printed(t, config.ExitDone, environ, "views", "create", "--template", "#registry:Registry.Entry:Entry")
+	require.Equal(t, 3, strings.Count(stdout, ": as it was\n"))
+	stdout, _ = printed(t, config.ExitDone, environ, "views", "refresh")
+	require.Equal(t, 3, strings.Count(stdout, ": as it was\n"))
+	stdout, _ = printed(t, config.ExitDone, environ, "views", "list")
+	require.Contains(t, stdout, "typed.registry_entry_entry_read")
+	stdout, _ = printed(t, config.ExitDone, environ, "views", "create", "--template=Entry", "--schema=mart")
+	require.Contains(t, stdout, "made mart.registry_entry, ")
+	stdout, _ = printed(t, config.ExitDone, environ, "views", "drop", "--all")
+	require.Contains(t, stdout, "dropped typed.registry_entry, of template registry:Registry.Entry:Entry\n")
+	stdout, _ = printed(t, config.ExitDone, environ, "views", "drop", "--all")
+	require.Equal(t, "there was no view to drop\n", stdout)
+	stdout, _ = printed(t, config.ExitDone, environ, "views", "list", "--schema=typed")
+	require.Equal(t, "no view was made\n", stdout)
+
+	for says, args := range map[string][]string{
+		"name templates or interfaces": {"create"}, "or take them --all": {"create", "--all", "--template=Entry"}, "there is no template or interface": {"create", "--template=Nothing"},
+		"is the indexer's own": {"create", "--all", "--schema=ledger"}, "begins with no digit": {"refresh", "--schema=1"},
+	} {
+		_, stderr := printed(t, config.ExitUsage, environ, append([]string{"views"}, args...)...)
+		require.Contains(t, stderr, says)
+	}
+	p.signal(syscall.SIGTERM)
+	require.Equal(t, config.ExitDone, p.wait())
+}

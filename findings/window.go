@@ -1,0 +1,61 @@
+package findings
+
+// The streams that are verified and sealed window by window, as ledger.verifications names them.
+const (
+	SealedUpdates      = "updates"
+	SealedSnapshot     = "snapshot" // the carried snapshot
+	SealedTransactions = "transactions"
+)
+
+// Window is a range of a stream that is compared with its source, and sealed, as a whole.
+type Window struct {
+	From, To int64 // From exclusive; offsets, or seqs of the transaction history
+	Full     bool  // it will not grow: it has as many updates as a window may have, or another window follows
+	Again    bool  // it was sealed before, and has to be compared again with the same bounds
+}
+
+// SealResult is the result of comparing a window, as ledger.verifications names it.
+type SealResult string
+
+// The results.
+const (
+	SealEqual     SealResult = "equal"
+	SealDifferent SealResult = "different"
+	SealNotShown  SealResult = "not_shown" // the source does not show it any more
+)
+
+// firstDifferences is how many differences a Comparison keeps.
+const firstDifferences = 5
+
+// Comparison is the result of comparing a window with its source.
+type Comparison struct {
+	Differences int64
+	Lacking     int64        // how many of them are Lacking
+	First       []Difference // the first few of them
+}
+
+// Add counts a difference. It never fails.
+func (c *Comparison) Add(d Difference) error {
+	c.Differences++
+	if d.Lacking() {
+		c.Lacking++
+	}
+	if len(c.First) < firstDifferences {
+		c.First = append(c.First, d)
+	}
+	return nil
+}
+
+// Result returns SealEqual or SealDifferent.
+func (c *Comparison) Result() SealResult {
+	if c.Differences > 0 {
+		return SealDifferent
+	}
+	return SealEqual
+}
+
+// RowsDigest is a digest of a window's rows, and identifies the repairs up to then.
+type RowsDigest struct {
+	Rows    []byte // SHA-256
+	Repairs string // changes with each repair
+}

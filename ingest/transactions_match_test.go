@@ -1,0 +1,222 @@
+package ingest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+)
+
+func TestEventIDOrderIsTheServices(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		// Neither as texts nor as numbers these ids grow.
+		l := newTransactionsLoop(t, history("#10:0 #9:0 #9:10 #9:2 #zz:1 #00:1 #aa:3 #Z:9 #11:0 #1:0 #8:8 #7:0"))
+		l.service.pageSize = 3
+		stop := l.run()
+		pass(settled)
+		l.service.grow(history("#0:0 #5:5 #4:0")...)
+		pass(settled)
+		require.NoError(t, stop())
+		require.Equal(t, words(l.service.all()), words(l.memory.stored()))
+		require.Empty(t, l.heard())
+		require.Empty(t, l.retried())
+	})
+}
+
+func TestTwoRecordsCanShareAnEventID(t *testing.T) {
+	const all = "a b c=1 c=2 d e=1 e=2 e=3 f g h=1 h=2"
+	for size := range 12 {
+		t.Run(fmt.Sprint("pages of ", size+4), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newTransactionsLoop(t, history(all))
+				l.service.pageSize = size + 4
+				stop := l.run()
+				pass(settled)
+				require.Equal(t, all, words(l.memory.stored()))
+				l.service.grow(history("i j=1 j=2")...)
+				pass(settled)
+				require.NoError(t, stop())
+				require.Equal(t, all+" i j=1 j=2", words(l.memory.stored()))
+				require.Empty(t, l.heard())
+				require.Empty(t, l.retried())
+			})
+		})
+	}
+}
+
+// The newest id was unique when it was read, and is shared by the record that comes next: a service that is asked with
+// it answers 500 for ever.
+func TestACursorThatBecomesDoubledIsRefusedForEver(t *testing.T) {
+	for name, page := range map[string]int{"border of a page": 6, "end of the history": 10} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newTransactionsLoop(t, history("a b c d e x=1"))
+				l.service.pageSize = page
+				if page == 6 {
+					l.service.grow(history("x=2 y z")...)
+				}
+				stop := l.run()
+				pass(time.Minute)
+				if page == 10 {
+					l.service.grow(history("x=2 y z")...)
+				}
+				pass(time.Minute)
+				require.NoError(t, stop())
+				require.Equal(t, "a b c d e x=1 x=2 y z", words(l.memory.stored()))
+				require.Empty(t, l.heard(), "it is read on from an earlier id")
+				require.Empty(t, l.retried())
+			})
+		})
+	}
+}
+
+func TestTheCursorIsTheNewestIDThatIsUniqueSoFar(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newTransactionsLoop(t, before(history("a b c d d e e")))
+		stop := l.run()
+		pass(time.Minute)
+		require.NoError(t, stop())
+		_, known, err := l.memory.HistoryPosition(t.Context())
+		require.NoError(t, err)
+		require.EqualValues(t, "c", NewTransactionPages(l.service, l.told.logger(), known, false).Cursor())
+		l.service.grow(history("f")...)
+		stop = l.run()
+		pass(time.Minute)
+		require.NoError(t, stop())
+		require.Equal(t, words(l.service.all()), words(l.memory.stored()))
+		require.Zero(t, l.service.requests("after d")+l.service.requests("after e"))
+		require.Empty(t, l.retried())
+	})
+}
+
+// The same record read twice is kept once, two equal records are kept twice: wherever a page ends and whenever they come.
+func TestRecordsAreMatchedByPosition(t *testing.T) {
+	all := history("a b c d d e f f g h h h i j j")
+	for first := 1; first <= len(all); first++ {
+		t.Run(fmt.Sprint("first ", first), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newTransactionsLoop(t, all[:first])
+				stop := l.run()
+				pass(time.Minute)
+				if first%2 == 0 {
+					require.NoError(t, stop())
+					stop = l.run()
+				}
+				l.service.become(all)
+				pass(settled)
+				require.NoError(t, stop())
+				require.Equal(t, words(all), words(l.memory.stored()))
+				require.Empty(t, l.retried())
+				rereads, _, going := l.memory.generations()
+				require.False(t, going)
+				if first != 11 { // between the second and the third of one id: who knows which of them is new?
+					require.Zero(t, rereads)
+				}
+			})
+		})
+	}
+}
+
+// A copy of the newest record looks like it from the end.
+func TestACopyOfTheNewestRecord(t *testing.T) {
+	for _, first := range []string{"a", "a b", "a b b"} {
+		t.Run(first, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newTransactionsLoop(t, history(first))
+				stop := l.run()
+				pass(time.Minute)
+				l.service.grow(history(first[len(first)-1:])...)
+				pass(time.Minute)
+				require.NoError(t, stop())
+				require.Equal(t, words(l.service.all()), words(l.memory.stored()))
+				require.Empty(t, l.retried())
+			})
+		})
+	}
+}
+
+// A history in which no id is unique can be read as far as a page reaches.
+func TestAHistoryWithoutAUniqueID(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newTransactionsLoop(t, history("a a"))
+		stop := l.run()
+		pass(time.Minute)
+		require.Equal(t, "a a", words(l.memory.stored()))
+		require.Equal(t, 1, l.told.lines("caught up"))
+		require.NoError(t, stop())
+		stop = l.run()
+		l.service.grow(history("b b c")...)
+		pass(time.Minute)
+		require.NoError(t, stop())
+		require.Equal(t, "a a b b c", words(l.memory.stored()))
+		require.Empty(t, l.retried())
+	})
+}
+
+func TestAPageThatShrinks(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newTransactionsLoop(t, numbered("a", 200))
+		size := 0
+		l.service.before = func(string) error {
+			l.service.mu.Lock()
+			defer l.service.mu.Unlock()
+			size++
+			l.service.pageSize = []int{7, 1, 3, 12, 2}[size%5]
+			return nil
+		}
+		stop := l.run()
+		pass(settled)
+		require.NoError(t, stop())
+		require.Equal(t, words(l.service.all()), words(l.memory.stored()))
+		require.Empty(t, l.heard())
+		require.Empty(t, l.retried())
+		// Read again from the window, which is longer than any page.
+		stop = l.run()
+		l.service.grow(numbered("b", 30)...)
+		pass(settled)
+		require.NoError(t, stop())
+		require.Equal(t, words(l.service.all()), words(l.memory.stored()))
+		require.Empty(t, l.heard())
+	})
+}
+
+// A page that is shorter than the records that share an id can't get past them. That is said, and cured when pages are
+// longer again.
+func TestAPageThatShrinksBelowTheSharedIDs(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newTransactionsLoop(t, history("a b c c c c d e"))
+		l.service.pageSize = 3
+		stop := l.run()
+		pass(settled)
+		require.Equal(t, "a b c c c", words(l.memory.stored()))
+		require.ErrorContains(t, l.retried()[0], "or it serves fewer records in a page than share an event id")
+		require.Zero(t, l.told.lines("caught up"))
+		l.service.mu.Lock()
+		l.service.pageSize = 5
+		l.service.mu.Unlock()
+		pass(settled)
+		require.NoError(t, stop())
+		require.Equal(t, words(l.service.all()), words(l.memory.stored()))
+	})
+}
+
+// More records than the window can hold share their ids: from no service can it be read on.
+func TestAWindowWithoutAUniqueIDIsAProblem(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		records := history("a b c")
+		for i := range HistoryWindowLimit {
+			records = append(records, record("x", fmt.Sprint(i)))
+		}
+		n := int64(len(records))
+		l := newTransactionsLoop(t, records)
+		l.memory.records, l.memory.at = records, ledger.HistoryPosition{Revision: 1, ShownTo: n, LastSeq: n}
+		l.run()
+		pass(settled)
+		var problem *ledger.Problem
+		require.ErrorAs(t, l.ended(), &problem)
+		require.Equal(t, "the last 1000 records of the transaction history share their event ids with others, so there is none after which it could be read on", problem.What)
+	})
+}

@@ -1,0 +1,455 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+)
+
+// record is a history record. Records are equal where id and content are.
+func record(id, content string) ledger.Transaction {
+	return ledger.Transaction{
+		EventID: id, Kind: ledger.TransactionMint, Mint: &ledger.OwnedAmount{Owner: content, Amount: "1"},
+	}
+}
+
+// history makes records of words: an event id, or an event id and a content as in "a=first".
+func history(words string) (records []ledger.Transaction) {
+	for word := range strings.FieldsSeq(words) {
+		id, content, _ := strings.Cut(word, "=")
+		records = append(records, record(id, content))
+	}
+	return records
+}
+
+// numbered is n records whose ids do not sort in their order.
+func numbered(prefix string, n int) (records []ledger.Transaction) {
+	for i := range n {
+		records = append(records, record(fmt.Sprintf("#%s%d:%d", prefix, (i*7919)%1000, i), ""))
+	}
+	return records
+}
+
+// before is a history that no window reaches back to.
+func before(records []ledger.Transaction) []ledger.Transaction {
+	return append(numbered("before", transactionsWindow+50), records...)
+}
+
+// word is a record as history reads it.
+func word(record ledger.Transaction) string {
+	if record.Mint.Owner == "" {
+		return record.EventID
+	}
+	return record.EventID + "=" + record.Mint.Owner
+}
+
+func words(records []ledger.Transaction) string {
+	list := make([]string, len(records))
+	for i := range records {
+		list[i] = word(records[i])
+	}
+	return strings.Join(list, " ")
+}
+
+// count counts how often each record is in a list.
+func count(records []ledger.Transaction) map[string]int {
+	n := map[string]int{}
+	for i := range records {
+		n[word(records[i])]++
+	}
+	return n
+}
+
+// transactionsScript is a service of the transaction history that pages as a Scan does.
+type transactionsScript struct {
+	mu          sync.Mutex
+	service     ledger.HistoryService
+	records     []ledger.Transaction
+	pageSize    int
+	newestLimit int            // of the newest records it gives no more; 0: it has no limit
+	most        map[string]int // how often each record was shown at once, at most
+	asked       []string       // "describe", "after <id>" or "newest"
+
+	// before, if set, is called with each request, and may change the service or fail the request.
+	before func(request string) error
+	// after, if set, makes the page behind an event id instead of the script.
+	after func(id string) []ledger.Transaction
+	// newest, if set, makes the list of newest records instead of the script.
+	newest func(n int) []ledger.Transaction
+}
+
+func newTransactionsScript(records []ledger.Transaction) *transactionsScript {
+	s := &transactionsScript{pageSize: 10, most: map[string]int{}}
+	s.become(records)
+	return s
+}
+
+// become makes it another service, or the same one with another history.
+func (s *transactionsScript) become(records []ledger.Transaction) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.records = slices.Clone(records)
+	for word, n := range count(records) {
+		s.most[word] = max(s.most[word], n)
+	}
+}
+
+func (s *transactionsScript) grow(records ...ledger.Transaction) {
+	s.become(append(s.all(), records...))
+}
+
+func (s *transactionsScript) all() []ledger.Transaction {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.records)
+}
+
+func (s *transactionsScript) describes(service ledger.HistoryService) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.service = service
+}
+
+// intercept sets what is called before each request, while the loop is at work.
+func (s *transactionsScript) intercept(before func(request string) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before = before
+}
+
+func (s *transactionsScript) shown() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.most)
+}
+
+// requests is how many requests began with a text.
+func (s *transactionsScript) requests(prefix string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, request := range s.asked {
+		if strings.HasPrefix(request, prefix) {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *transactionsScript) request(ctx context.Context, request string) error {
+	s.mu.Lock()
+	s.asked = append(s.asked, request)
+	before := s.before
+	s.mu.Unlock()
+	if before != nil {
+		if err := before(request); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+func (s *transactionsScript) Describe(ctx context.Context) (ledger.HistoryService, error) {
+	err := s.request(ctx, "describe")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.service, err
+}
+
+func (s *transactionsScript) TransactionsAfter(ctx context.Context, cursor ledger.HistoryCursor) ([]ledger.Transaction, error) {
+	id := string(cursor)
+	if err := s.request(ctx, "after "+id); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.after != nil {
+		return s.after(id), nil
+	}
+	return s.pageAfter(id)
+}
+
+func (s *transactionsScript) pageAfter(id string) ([]ledger.Transaction, error) {
+	if id == "" {
+		return s.page(0), nil
+	}
+	page := []ledger.Transaction(nil)
+	known := 0
+	for i := range s.records {
+		if s.records[i].EventID == id {
+			known++
+			page = s.page(i + 1)
+		}
+	}
+	if known > 1 {
+		return nil, fmt.Errorf("HTTP status 500: %w", ledger.ErrCursorRefused)
+	}
+	return page, nil
+}
+
+func (s *transactionsScript) page(from int) []ledger.Transaction {
+	return slices.Clone(s.records[from:min(len(s.records), from+s.pageSize)])
+}
+
+func (s *transactionsScript) NewestTransactions(ctx context.Context, n int) ([]ledger.Transaction, error) {
+	if err := s.request(ctx, "newest"); err != nil {
+		return nil, err
+	}
+	if n < 1 || n > 1000 {
+		return nil, fmt.Errorf("HTTP status 400: a page of %d", n)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.newest != nil {
+		return s.newest(n), nil
+	}
+	if s.newestLimit > 0 {
+		n = min(n, s.newestLimit)
+	}
+	list := slices.Clone(s.records[max(0, len(s.records)-n):])
+	slices.Reverse(list)
+	return list, nil
+}
+
+// transactionsMemory is where records are written in these tests: a TransactionsSink as strict as the database. A mistake of the
+// loop is noted.
+type transactionsMemory struct {
+	before   func(write string) error // called with each write; may fail it
+	after    func(write string) error // called when it is done; may lose its answer
+	mu       sync.Mutex
+	at       ledger.HistoryPosition
+	records  []ledger.Transaction // by seq - 1, of all generations
+	begun    int                  // generations
+	shown    int                  // generations, in place of others
+	mistakes []string
+	ahead    int // records that were written while others were, and share their ids
+}
+
+func newTransactionsMemory() *transactionsMemory { return &transactionsMemory{} }
+
+var errStale = errors.New("the position is not the one that is stored")
+
+// write makes a change: all of it or nothing.
+func (m *transactionsMemory) write(ctx context.Context, name string, at ledger.HistoryPosition, change func() error) (ledger.HistoryPosition, error) {
+	if m.before != nil {
+		if err := m.before(name); err != nil {
+			return at, err
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if ctx.Err() != nil {
+		return at, ctx.Err()
+	}
+	if at.Revision != m.at.Revision {
+		return at, errStale
+	}
+	if at != m.at {
+		m.mistakes = append(m.mistakes, fmt.Sprintf("%s: the position is %v, and the writer takes it for %v", name, m.at, at))
+	}
+	revision := m.at.Revision
+	if err := change(); err != nil {
+		return at, err
+	}
+	m.at.Revision = revision + 1
+	if m.after != nil {
+		if err := m.after(name); err != nil {
+			return at, err
+		}
+	}
+	return m.at, nil
+}
+
+func (m *transactionsMemory) HistoryPosition(ctx context.Context) (ledger.HistoryPosition, []ledger.HistoryMark, error) {
+	if m.before != nil {
+		if err := m.before("position"); err != nil {
+			return ledger.HistoryPosition{}, nil, err
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	read := m.records[m.at.ReadAfter:m.at.LastSeq]
+	ids := map[string]int{}
+	for i := range read {
+		ids[read[i].EventID]++
+	}
+	var marks []ledger.HistoryMark
+	for i := max(0, len(read)-HistoryWindowLimit); i < len(read); i++ {
+		marks = append(marks, ledger.HistoryMark{Cursor: read[i].Cursor(), Fingerprint: read[i].Fingerprint(), Unique: ids[read[i].EventID] == 1})
+	}
+	return m.at, marks, ctx.Err()
+}
+
+func (m *transactionsMemory) AppendTransactions(
+	ctx context.Context, at ledger.HistoryPosition, order CommitOrder, batch ledger.HistoryBatch,
+) (ledger.HistoryPosition, error) {
+	if err := takeTurn(ctx, order); err != nil {
+		return at, err
+	}
+	return m.write(ctx, "append", at, func() error {
+		for _, record := range m.records[m.at.ReadAfter:m.at.LastSeq] {
+			if slices.Contains(batch.New, record.EventID) {
+				return &ledger.KnownEventIDError{EventID: record.EventID}
+			}
+		}
+		if len(batch.Records) == 0 {
+			m.mistakes = append(m.mistakes, "nothing to append")
+		}
+		if order != nil {
+			m.ahead += len(batch.Records) - len(eventIDs(batch.Records))
+		}
+		m.records = append(m.records, slices.Clone(batch.Records)...)
+		m.at = m.at.Behind(len(batch.Records))
+		return nil
+	})
+}
+
+func (m *transactionsMemory) BeginGeneration(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error) {
+	return m.write(ctx, "begin", at, func() error {
+		m.at.Leftovers = m.at.Leftovers || m.at.Rereading()
+		m.at.ReadAfter = m.at.LastSeq
+		m.begun++
+		return nil
+	})
+}
+
+func (m *transactionsMemory) ShowGeneration(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error) {
+	return m.write(ctx, "show", at, func() error {
+		if !m.at.Rereading() {
+			m.mistakes = append(m.mistakes, "shown without having been begun")
+		}
+		m.at.ShownAfter, m.at.ShownTo, m.at.Leftovers = m.at.ReadAfter, m.at.LastSeq, true
+		m.shown++
+		return nil
+	})
+}
+
+func (m *transactionsMemory) DropLeftovers(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error) {
+	return m.write(ctx, "drop", at, func() error {
+		m.at.Leftovers = false
+		return nil
+	})
+}
+
+func (m *transactionsMemory) StoredTransactions(ctx context.Context, at ledger.HistoryPosition, eventIDs []string) (map[string]bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	has := map[string]bool{}
+	for _, record := range m.records[at.ReadAfter:at.LastSeq] {
+		has[record.EventID] = true
+	}
+	return has, ctx.Err()
+}
+
+// stored is all records that readers see, in their order.
+func (m *transactionsMemory) stored() []ledger.Transaction {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.records[m.at.ShownAfter:m.at.ShownTo])
+}
+
+// generations is how many were begun, and shown, and whether one is being read that is not shown.
+func (m *transactionsMemory) generations() (begun, shown int, going bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.begun, m.shown, m.at.Rereading()
+}
+
+// transactionsLoop is a transactions loop between a scripted service and a memory.
+type transactionsLoop struct {
+	t       *testing.T
+	told    told
+	service *transactionsScript
+	memory  *transactionsMemory
+	set     func(*Transactions) // what the test sets otherwise
+
+	mu         sync.Mutex
+	events     []string // what the watch was told, in order, but for positions and numbers
+	retries    []error
+	done       chan error
+	cancel     context.CancelFunc // of the run under way
+	currentFor int                // times
+}
+
+func newTransactionsLoop(t *testing.T, records []ledger.Transaction) *transactionsLoop {
+	return &transactionsLoop{t: t, service: newTransactionsScript(records), memory: newTransactionsMemory(), done: make(chan error, 1)}
+}
+
+func (l *transactionsLoop) tell(event string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = append(l.events, event)
+}
+
+func (l *transactionsLoop) watch() TransactionsWatch {
+	return TransactionsWatch{
+		Current: func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.currentFor++
+		},
+		Waiting:   func(why string) { l.tell("waiting: " + why) },
+		Rereading: func(why string) { l.tell("rereading: " + why) },
+		Recovered: func() { l.tell("recovered") },
+		Retrying: func(err error, _ time.Duration) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.retries = append(l.retries, err)
+		},
+	}
+}
+
+// run starts the loop, as a process does at its start; the function returned stops it and returns what Run returned.
+func (l *transactionsLoop) run() (stop func() error) {
+	h := &Transactions{Source: l.service, Sink: l.memory, Logger: l.told.logger(), Watch: l.watch()}
+	if l.set != nil {
+		l.set(h)
+	}
+	var ctx context.Context
+	ctx, l.cancel = context.WithCancel(l.t.Context())
+	go func() { l.done <- h.Run(ctx) }()
+	return func() error {
+		l.cancel()
+		return <-l.done
+	}
+}
+
+func (l *transactionsLoop) heard() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.events)
+}
+
+func (l *transactionsLoop) retried() []error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.retries)
+}
+
+func (l *transactionsLoop) current() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.currentFor
+}
+
+// ended is what Run returned, which it has by now.
+func (l *transactionsLoop) ended() error {
+	select {
+	case err := <-l.done:
+		return err
+	default:
+		l.cancel()
+		err := <-l.done
+		require.FailNow(l.t, "it was still at work", "stopped with %v", err)
+		return err
+	}
+}

@@ -1,0 +1,310 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+)
+
+// settled is long enough for everything that the loop does by itself, but for reading again and again.
+const settled = 5 * time.Minute
+
+func TestReadsTheHistoryAndGoesOnPolling(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newTransactionsLoop(t, numbered("a", 95))
+		stop := l.run()
+		synctest.Wait()
+		require.Equal(t, words(l.service.all()), words(l.memory.stored()))
+		for i := range 5 {
+			l.service.grow(numbered(fmt.Sprint("more", i), 1+i*7)...)
+			pass(2 * transactionsPollEvery)
+			require.Equal(t, words(l.service.all()), words(l.memory.stored()))
+		}
+		require.NoError(t, stop())
+		require.Empty(t, l.heard())
+		require.Empty(t, l.memory.mistakes)
+		require.Equal(t, 1, l.told.lines("caught up"))
+		require.Zero(t, l.told.lines("WARN"))
+	})
+}
+
+func TestReadsOnFromTheStoredWindow(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newTransactionsLoop(t, numbered("a", 395))
+		l.service.pageSize = transactionsOverlap + 10
+		stop := l.run()
+		pass(time.Minute)
+		require.NoError(t, stop())
+		l.service.grow(numbered("b", 55)...)
+		asked := l.service.requests("after")
+		stop = l.run()
+		pass(time.Minute)
+		require.NoError(t, stop())
+		require.Equal(t, words(l.service.all()), words(l.memory.stored()))
+		require.Empty(t, l.heard())
+		require.Equal(t, 1, l.service.requests("after ")-l.service.requests("after #"), "the beginning was read once")
+		require.Less(t, l.service.requests("after")-asked, 30)
+	})
+}
+
+// An idle service is asked for little, and seldom.
+func TestAnIdleHistoryCostsFewRequests(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newTransactionsLoop(t, history("a b c d d"))
+		stop := l.run()
+		pass(time.Minute)
+		all, pages := l.service.requests(""), l.service.requests("after")
+		pass(transactionsMatchEvery - 2*time.Minute)
+		require.InDelta(t, 240, l.service.requests("")-all, 80)
+		require.Equal(t, pages, l.service.requests("after"))
+		require.NoError(t, stop())
+	})
+}
+
+func TestUntilTheHistoryIsCurrent(t *testing.T) {
+	for name, c := range map[string]struct{ stored, served, want string }{
+		"nothing":               {"", "", ""},
+		"everything is stored":  {"a b c", "a b c", "a b c"},
+		"from the beginning":    {"", "a b c", "a b c"},
+		"equal records":         {"a b", "a b c c", "a b c c"},
+		"ends with a shared id": {"", "a b b=1 b=2", "a b b=1 b=2"},
+		"another order":         {"a b c d", "b a c d", "b a c d"},
+		"a service behind":      {"a b c d e f g h", "a b c d", "a b c d e f g h"},
+		"an empty service":      {"a b c d e f g h", "", "a b c d e f g h"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newTransactionsLoop(t, history(c.stored))
+				l.set = func(h *Transactions) { h.UntilCurrent = true }
+				l.run()
+				pass(time.Minute)
+				require.NoError(t, l.ended())
+				l.service.become(history(c.served))
+				l.run()
+				pass(time.Minute)
+				require.NoError(t, l.ended())
+				require.Equal(t, c.want, words(l.memory.stored()))
+				_, _, going := l.memory.generations()
+				require.False(t, going)
+			})
+		})
+	}
+}
+
+// A service that grows faster than it is read does not keep the loop for ever.
+func TestUntilTheHistoryIsCurrentOnABusyService(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newTransactionsLoop(t, append(numbered("a", 95), history("x=1 x=1")...))
+		want := l.service.all()
+		pages := 0
+		l.service.before = func(request string) error {
+			if request != "describe" {
+				pages++
+				l.service.grow(numbered(fmt.Sprint("more", pages), 20)...)
+			}
+			if request != "describe" && pages == 3 {
+				return errAway // what was the newest is not asked for again
+			}
+			return nil
+		}
+		first := false
+		l.service.newest = func(n int) []ledger.Transaction {
+			if !first {
+				first = true
+				return want[len(want)-1:]
+			}
+			return l.service.records[len(l.service.records)-n:] // whatever: it is another one each time
+		}
+		l.set = func(h *Transactions) { h.UntilCurrent = true }
+		l.run()
+		pass(time.Minute)
+		require.NoError(t, l.ended())
+		got := l.memory.stored()
+		require.Equal(t, words(want), words(got[:len(want)]))
+		require.Less(t, len(got), len(want)+20)
+	})
+}
+
+func TestAServiceWithoutAHistory(t *testing.T) {
+	for _, operation := range []string{"after", "newest", "describe"} {
+		t.Run(operation, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newTransactionsLoop(t, history("a b c"))
+				l.service.before = func(request string) error {
+					if request[:3] == operation[:3] {
+						return fmt.Errorf("%w (HTTP status 404)", ledger.ErrNotOffered)
+					}
+					return nil
+				}
+				l.run()
+				pass(time.Minute)
+				require.ErrorIs(t, l.ended(), ledger.ErrNotOffered)
+				require.Empty(t, l.retried())
+			})
+		})
+	}
+}
+
+// What trying again can't cure ends the loop at once, and nothing of the page is stored.
+func TestLastingErrorsEndTheHistory(t *testing.T) {
+	for name, lasting := range map[string]error{
+		"undecodable": &ledger.DecodeError{Element: 3, Field: "transfer.sender.holding_fees", Err: errors.New("is empty")},
+		"problem":     &ledger.Problem{What: "the token is refused"},
+		"mistake":     &ledger.Bug{What: "page_size was 2000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newTransactionsLoop(t, numbered("a", 50))
+				l.service.before = func(request string) error {
+					if len(l.memory.stored()) == 20 {
+						return fmt.Errorf("read: %w", lasting)
+					}
+					return nil
+				}
+				l.run()
+				pass(time.Minute)
+				require.ErrorIs(t, l.ended(), lasting)
+				require.Equal(t, 20, len(l.memory.stored()))
+				require.Empty(t, l.retried())
+			})
+		})
+	}
+}
+
+// An append that was applied although it returned an error doubles nothing and loses nothing.
+func TestTheOutcomeOfAnAppendIsUnknownAfterAnError(t *testing.T) {
+	for name, applied := range map[string]bool{"applied": true, "not applied": false} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newTransactionsLoop(t, append(numbered("a", 50), history("x x y y")...))
+				writes := 0
+				fail := func(write string) error {
+					if write != "append" {
+						return nil
+					}
+					if writes++; writes%2 == 1 {
+						return errAway
+					}
+					return nil
+				}
+				if applied {
+					l.memory.after = fail
+				} else {
+					l.memory.before = fail
+				}
+				stop := l.run()
+				pass(settled)
+				require.NoError(t, stop())
+				require.Equal(t, words(l.service.all()), words(l.memory.stored()))
+				require.GreaterOrEqual(t, len(l.retried()), 3)
+				require.NotContains(t, fmt.Sprint(l.heard()), "rereading")
+				require.Empty(t, l.memory.mistakes)
+			})
+		})
+	}
+}
+
+// A write that has begun is finished when the loop has to stop.
+func TestAPageOfTheHistoryIsFinished(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newTransactionsLoop(t, numbered("a", 100))
+		l.service.pageSize = transactionsOverlap + 10
+		l.memory.before = func(write string) error {
+			if write == "append" && len(l.memory.stored()) == l.service.pageSize {
+				l.cancel()
+			}
+			return nil
+		}
+		l.run()
+		require.NoError(t, <-l.done)
+		require.Len(t, strings.Fields(words(l.memory.stored())), l.service.pageSize+10)
+	})
+}
+
+// A service that is away for a week is read on when it is back.
+func TestAHistoryThatIsAwayForAWeek(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newTransactionsLoop(t, numbered("a", 25))
+		stop := l.run()
+		pass(time.Minute)
+		back := time.Now().Add(7 * 24 * time.Hour)
+		l.service.intercept(func(string) error {
+			if time.Now().Before(back) {
+				return errAway
+			}
+			return nil
+		})
+		l.service.grow(numbered("b", 25)...)
+		pass(time.Until(back) - time.Second)
+		require.Equal(t, 25, len(l.memory.stored()))
+		require.Greater(t, len(l.retried()), 7*24*60*2)
+		pass(longestWait)
+		require.Equal(t, words(l.service.all()), words(l.memory.stored()))
+		require.Equal(t, []string{"recovered"}, l.heard())
+		require.NoError(t, stop())
+	})
+}
+
+// The progress of long reading is reported.
+func TestAReadingOfTheHistoryIsTold(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newTransactionsLoop(t, numbered("a", 600))
+		l.service.pageSize = transactionsOverlap + 5
+		l.service.before = func(string) error { time.Sleep(time.Second); return nil }
+		stop := l.run()
+		pass(50 * time.Second)
+		require.InDelta(t, 4, l.told.lines("msg=progress stream=transactions"), 1)
+		pass(settled)
+		lines := l.told.lines("msg=progress")
+		l.service.grow(record("late", ""))
+		pass(settled)
+		require.Equal(t, lines, l.told.lines("msg=progress"), "a single record is not much")
+		require.NoError(t, stop())
+	})
+}
+
+// Another service may answer: that is checked before anything of it is stored.
+func TestSomebodyElsesHistoryIsNotStored(t *testing.T) {
+	ours := before(history("a b c"))
+	other := slices.Clone(ours)
+	slices.Reverse(other)
+	for name, theirs := range map[string][]ledger.Transaction{
+		"nothing is known": numbered("foreign", 40),
+		"another order":    other,
+		"an old record":    append(slices.Clone(ours), ours[0]),
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newTransactionsLoop(t, ours)
+				l.service.describes(ledger.HistoryService{NetworkID: "DSO::1"})
+				foreign := &ledger.Problem{What: "another network"}
+				l.set = func(h *Transactions) {
+					h.Check = func(_ context.Context, service ledger.HistoryService) error {
+						if service.NetworkID != "DSO::1" {
+							return foreign
+						}
+						return nil
+					}
+				}
+				l.run()
+				pass(time.Minute)
+				l.service.become(theirs) // without an error in between
+				l.service.describes(ledger.HistoryService{NetworkID: "DSO::2"})
+				pass(time.Minute)
+				require.ErrorIs(t, l.ended(), foreign)
+				require.Equal(t, words(ours), words(l.memory.stored()))
+				rereads, _, _ := l.memory.generations()
+				require.Zero(t, rereads)
+			})
+		})
+	}
+}

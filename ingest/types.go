@@ -1,0 +1,170 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"ledgerindexer/ledger"
+)
+
+const (
+	// TaskTypes is the name of the task that reads packages.
+	TaskTypes = "types"
+
+	// The database is asked which packages are wanted after commits, at most this often,
+	typesEvery = time.Second
+	// and this often where nothing is committed.
+	idleTypes = time.Minute
+	// Time limit for the whole content of a package.
+	packagePatience = 5 * time.Minute
+	// mostWanted is how many packages are asked for before the database is asked again.
+	mostWanted = 20
+)
+
+// TypesSource has packages.
+type TypesSource interface {
+	// Package returns the content of a package, whose hash is the id. Errors: ledger.ErrNotFound; an *UnusableError where this
+	// package can't be had; ledger.ErrNotOffered where the source has no packages at all.
+	Package(ctx context.Context, id string) ([]byte, error)
+}
+
+// TypesSink stores packages.
+type TypesSink interface {
+	TaskSink
+	// WantedPackages returns the ids of packages that are referred to, not stored, and due, at most limit.
+	WantedPackages(ctx context.Context, limit int) ([]string, error)
+	// CompletablePackages returns the ids of stored packages that lacked another one which is stored now.
+	CompletablePackages(ctx context.Context) ([]string, error)
+	// PackageContent returns the content of a stored package; ledger.ErrNotFound: it is not stored.
+	PackageContent(ctx context.Context, id string) ([]byte, error)
+	// SavePackage stores a package and what it says of types, in place of what was stored of it.
+	SavePackage(ctx context.Context, p *ledger.Package) error
+	// MissPackage notes that a package can't be had and why. It is wanted again after a long wait.
+	MissPackage(ctx context.Context, id, failure string) error
+}
+
+// Types is the background task that stores each package that is referred to, once, with what it says of types. It is used once.
+type Types struct {
+	Source TypesSource
+	Sink   TypesSink
+	// Read works out what a package says of types, with the others that are stored.
+	Read func(id string, content []byte) (ledger.Package, error)
+	// Forget, if set, is called after some packages, to free what Read remembers.
+	Forget func()
+	// Wake, if not nil, wakes the task after a commit, which may refer to more packages.
+	Wake   <-chan struct{}
+	Logger *slog.Logger
+	Watch  TaskWatch
+	// Outcome, if set, is called for each package that was stored ("stored"), stored without its types ("unreadable") or could not
+	// be had ("missing").
+	Outcome func(outcome string)
+}
+
+// Run works until ctx ends.
+func (t *Types) Run(ctx context.Context) {
+	task := newTask(TaskReport{Name: TaskTypes, Sink: t.Sink, Logger: t.Logger, Watch: t.Watch})
+	task.retry.Rest, task.retry.Final = restFor, lastingOrNotOffered
+	told := map[string]bool{} // packages that can't be had
+	task.run(ctx, func(ctx context.Context, worked func()) error {
+		for ctx.Err() == nil {
+			asked := time.Now()
+			n, err := t.round(ctx, told)
+			if t.Forget != nil {
+				t.Forget()
+			}
+			if err != nil {
+				return err
+			}
+			worked()
+			if n == 0 {
+				sleepOr(ctx, idleTypes, t.Wake)
+				Sleep(ctx, time.Until(asked.Add(typesEvery)))
+			}
+		}
+		return nil
+	})
+}
+
+// round asks for packages that are wanted, and returns how many there were.
+func (t *Types) round(ctx context.Context, told map[string]bool) (int, error) {
+	wanted, err := t.Sink.WantedPackages(ctx, mostWanted)
+	if err != nil {
+		return 0, err
+	}
+	for _, id := range wanted {
+		if err := t.get(ctx, id, told); err != nil {
+			return 0, err
+		}
+	}
+	incomplete, err := t.Sink.CompletablePackages(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, id := range incomplete {
+		content, err := t.Sink.PackageContent(ctx, id)
+		if err == nil {
+			err = t.save(ctx, id, content)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return len(wanted) + len(incomplete), nil
+}
+
+// get asks for a package, and stores it.
+func (t *Types) get(ctx context.Context, id string, told map[string]bool) error {
+	var content []byte
+	err := withTimeout(ctx, packagePatience, func(ctx context.Context) (err error) {
+		content, err = t.Source.Package(ctx, id)
+		return err
+	})
+	var useless *UnusableError
+	if errors.Is(err, ledger.ErrNotFound) || errors.As(err, &useless) {
+		reason := Reason(err)
+		if !told[id] {
+			told[id] = true
+			t.Logger.WarnContext(ctx, "a package can't be had; the types of its templates stay unknown", "package_id", id, "error", reason)
+		}
+		if err := t.Sink.MissPackage(ctx, id, reason); err != nil {
+			return err
+		}
+		t.outcome("missing")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return t.save(ctx, id, content)
+}
+
+func (t *Types) save(ctx context.Context, id string, content []byte) error {
+	p, err := t.Read(id, content)
+	if err != nil {
+		return err
+	}
+	err = t.Sink.SavePackage(ctx, &p)
+	if Lasting(err) && len(p.Definitions) > 0 { // names too long for an index, say
+		p.Definitions, p.Failure = nil, Reason(err)
+		err = t.Sink.SavePackage(ctx, &p)
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case p.Failure != "":
+		t.Logger.WarnContext(ctx, "not all types of a package are known", "package_id", id, "error", Reason(errors.New(p.Failure)))
+		t.outcome("unreadable")
+	case len(p.Needs) == 0:
+		t.outcome("stored")
+	}
+	return nil
+}
+
+func (t *Types) outcome(outcome string) {
+	if t.Outcome != nil {
+		t.Outcome(outcome)
+	}
+}

@@ -1,0 +1,115 @@
+package app
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/sandbox"
+)
+
+// What is indexed is the very expression of the typed view's column, of each type: the planner uses the index, and finds the same rows.
+// The daemon writes on, and verification and repairs know nothing of indexes.
+func TestTypedViewsUseIndexes(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 66})
+	l.Grow(400)
+	database, server := withTypes(t, l, sandbox.ServerOptions{}, effects(), everyTypeKnown)
+	_, err := CreateViews(t.Context(), viewsOf(database), testLogger(t))
+	require.NoError(t, err)
+
+	daemonCfg := indexerFor(database, server, effects())
+	daemonCfg.PackagesInterval = often
+	daemon := startIndexer(t, daemonCfg)
+	conn := open(t, database)
+	type indexed struct{ view, column, kind string }
+	var made []indexed
+	for _, x := range []struct{ view, template, path, column string }{
+		{"bank_account", "bank:Bank.Account:Account", "owner", "owner"}, {"bank_account", "Account", "limit", `"limit"`}, {"bank_account", "Account", "opened", "opened"},
+		{"trade_agreement", "Agreement", "settlesAt", "settles_at"}, {"bank_account", "Account", "status", "status"},
+		{"bank_holding", "bank:Bank.Cash:Holding", "holding.amount.initialAmount", "holding_amount_initial_amount"},
+		{"trade_agreement", "Agreement", "terms", "terms_tag"}, {"trade_agreement", "Agreement", "notional", "notional"},
+		{"splice_api_token_holding_v1_holding", "splice-api-token-holding-v1:Splice.Api.Token.HoldingV1:Holding", "owner", "owner"},
+		{"splice_api_token_holding_v1_holding", "splice-api-token-holding-v1:Splice.Api.Token.HoldingV1:Holding", "amount", "amount"},
+	} {
+		cfg := Index{Database: config.Database{DatabaseURL: database}, Template: x.template, Path: x.path, Anyway: true}
+		report, err := CreateIndex(t.Context(), cfg, testLogger(t))
+		require.NoError(t, err, x.path)
+		require.True(t, report.Changed, x.path)
+		require.Zero(t, report.Unfinished)
+		made = append(made, indexed{x.view, x.column, report.Type})
+	}
+	l.Grow(100)
+	waitFor(t, database, lastUpdate(l))
+
+	kinds := map[string]int{}
+	for _, x := range made {
+		kinds[x.kind]++
+		rows := func(query string) (list []string) {
+			result, err := conn.Query(t.Context(), query)
+			require.NoError(t, err, query)
+			list, err = pgx.CollectRows(result, pgx.RowTo[string])
+			require.NoError(t, err, query)
+			return list
+		}
+		values := rows(fmt.Sprintf("SELECT quote_literal(%s) FROM typed.%s WHERE %[1]s IS NOT NULL ORDER BY active DESC, ledger_offset LIMIT 1", x.column, x.view))
+		require.Len(t, values, 1, x)
+		query := fmt.Sprintf("SELECT contract_id || ledger_offset FROM typed.%s WHERE %s = %s", x.view, x.column, values[0])
+		if x.column == "owner" {
+			query += " AND active"
+		}
+		query += " ORDER BY 1"
+		_, err := conn.Exec(t.Context(), "SET enable_seqscan = off; SET enable_indexscan = off; SET enable_bitmapscan = off")
+		require.NoError(t, err)
+		want := rows(query)
+		require.NotEmpty(t, want, query)
+		_, err = conn.Exec(t.Context(), "RESET enable_indexscan; RESET enable_bitmapscan")
+		require.NoError(t, err)
+		require.Equal(t, want, rows(query), query)
+		plan := fmt.Sprint(explained(t, conn, query))
+		require.Regexp(t, `Index Scan (using|on) (created|interface_views)_p0_field_`, plan, query)
+		require.Regexp(t, `Index Scan (using|on) carried_(created|interface_views)_field_`, plan, query)
+	}
+	for _, kind := range []string{"text", "numeric(38,10)", "date", "timestamp with time zone"} {
+		require.Positive(t, kinds[kind], kind)
+	}
+	// So do queries that people write without views.
+	plan := fmt.Sprint(explained(t, conn, "SELECT contract_id FROM ledger.created_events WHERE payload ->> 'owner' = 'x'"))
+	require.Regexp(t, `Index Scan (using|on) created_p0_field_`, plan)
+
+	examples := statements(section(t, "../../docs/types.md", "which typed views use by themselves:", "A path has dots"))
+	require.Len(t, examples, 2)
+	for _, query := range examples {
+		require.Regexp(t, `Index Scan (using|on) created_p0_field_`, fmt.Sprint(explained(t, conn, query)), query)
+	}
+
+	require.NoError(t, daemon.finish())
+	_, err = RunVerify(t.Context(), Verify{Database: config.Database{DatabaseURL: database}, Sources: config.Sources{LedgerURL: server}, Verify: config.Verify{Repair: true}},
+		testLogger(t), func(d findings.Difference) { t.Errorf("verify: %v", d) })
+	require.NoError(t, err)
+
+	reports, err := ListIndexes(t.Context(), config.Database{DatabaseURL: database}, testLogger(t))
+	require.NoError(t, err)
+	require.Len(t, reports, len(made))
+	cfg := Index{Database: config.Database{DatabaseURL: database}, Template: "Account", Path: "mandates"}
+	_, err = CreateIndex(t.Context(), cfg, testLogger(t))
+	require.ErrorContains(t, err, "it is no single value but List of Record Bank.Account:Mandate")
+	cfg.Path = "meta"
+	_, err = CreateIndex(t.Context(), cfg, testLogger(t))
+	var usage *config.UsageError
+	require.ErrorAs(t, err, &usage)
+}
+
+// explained is the plan of a query.
+func explained(t *testing.T, conn *pgx.Conn, query string) []string {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), "EXPLAIN "+query)
+	require.NoError(t, err)
+	plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	return plan
+}

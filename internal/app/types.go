@@ -1,0 +1,106 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/ingest"
+	"ledgerindexer/internal/typed"
+	"ledgerindexer/ledger"
+	"ledgerindexer/participant"
+	"ledgerindexer/store"
+	"ledgerindexer/verify"
+)
+
+// readTypes stores the packages that events name, and what they say of types, until ctx ends.
+func (u *updates) readTypes(ctx context.Context, leader *store.UpdatesWriter, wake <-chan struct{}) {
+	packages := typed.Packages{Content: func(id string) ([]byte, error) { return leader.PackageContent(ctx, id) }}
+	types := ingest.Types{
+		Source: packageSource{u.client}, Sink: leader, Wake: wake, Logger: u.logger, Watch: u.watchTask(ingest.TaskTypes), Outcome: u.metrics.PackageTypes,
+		Read: packages.Read, Forget: packages.Forget,
+	}
+	types.Run(ctx)
+}
+
+// packageSource implements ingest.TypesSource with a participant.
+type packageSource struct{ client *participant.Client }
+
+// Package returns an *ingest.UnusableError for an answer that is wrong about this package only, and not because the participant, or a
+// proxy before it, fails.
+func (p packageSource) Package(ctx context.Context, id string) ([]byte, error) {
+	content, err := p.client.Package(ctx, id)
+	var answer *participant.Error
+	aboutIt := errors.As(err, &answer) && !errors.Is(err, participant.ErrCutOff) && !errors.Is(err, participant.ErrNotJSON)
+	if aboutIt && answer.Status == 200 {
+		err = &ingest.UnusableError{Err: err}
+	}
+	return content, err
+}
+
+// types compares the stored packages with their ids, and what is stored of their types with what they say.
+func (v *verification) types(ctx context.Context) error {
+	list, err := v.db.Packages(ctx)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	c := typesComparison{db: v.db, found: v.found}
+	c.packages.Content = func(id string) ([]byte, error) { return v.db.PackageContent(ctx, id) }
+	for i, p := range list {
+		v.progress(verify.Progress{Step: "packages, with their hashes", Done: int64(i), Of: int64(len(list))})
+		if err := c.compare(ctx, p.ID); err != nil {
+			return fmt.Errorf("compare package %s with its content: %w", p.ID, err)
+		}
+	}
+	if v.repairer == nil || len(c.again)+len(c.forget) == 0 {
+		return nil
+	}
+	err = verify.Patiently(ctx, v.logger, func() error { return v.repairer.RepairPackages(ctx, c.again, c.forget) })
+	if err != nil {
+		return fmt.Errorf("repair what packages say of types: %w", err)
+	}
+	if len(c.forget) > 0 {
+		v.note("packages %v: their content was damaged and is gone; `indexer run` reads it again", c.forget)
+	}
+	return nil
+}
+
+// typesComparison compares stored packages.
+type typesComparison struct {
+	db       audited
+	packages typed.Packages
+	found    verify.Found
+	again    []*ledger.Package // to be written again
+	forget   []string          // damaged
+}
+
+func (c *typesComparison) compare(ctx context.Context, id string) error {
+	content, err := c.db.PackageContent(ctx, id)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return nil // a repair forgot it meanwhile
+	}
+	if err != nil {
+		return err
+	}
+	defer c.packages.Forget() // whatever is remembered takes memory
+	if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != id {
+		c.forget = append(c.forget, id)
+		return c.db.DifferentPackage(id, "content with the hash "+id, "content with the hash "+hex.EncodeToString(sum[:]), c.found)
+	}
+	p, err := c.packages.Read(id, content)
+	if err != nil || len(p.Needs) > 0 { // where others are missing, there can be types of before
+		return err
+	}
+	differs := false
+	err = c.db.ComparePackage(ctx, &p, func(d findings.Difference) error {
+		differs = true
+		return c.found(d)
+	})
+	if differs {
+		c.again = append(c.again, &p)
+	}
+	return err
+}

@@ -1,0 +1,332 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/typed"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store"
+)
+
+// Views says which typed views are meant.
+type Views struct {
+	config.Database
+	Schema    string   // in which they lie
+	Templates []string // templates and interfaces, by their names; see typed.Find
+	All       bool     // of all of them, instead
+}
+
+// ViewReport is what became of a view.
+type ViewReport struct {
+	Schema, Name string // Name is empty where there is no view, because of Failure
+	Of           string // what it is of
+	Columns      int
+	New          bool
+	Changes      []string // of one that was there before
+	Notes        []string // what is not known of it
+	Failure      string
+}
+
+// CreateViews makes views of templates, interfaces and the arguments of their choices, and replaces those that are there. With All, what
+// can't be made is reported, and the others are made; else that is the error.
+func CreateViews(ctx context.Context, cfg Views, logger *slog.Logger) ([]ViewReport, error) {
+	return changeViews(ctx, cfg, logger, func(w *viewsWork) ([]ViewReport, error) {
+		owners, err := w.chosen()
+		if err != nil {
+			return nil, err
+		}
+		var reports []ViewReport
+		for _, subjects := range owners {
+			made, err := w.make(ctx, subjects)
+			if err != nil {
+				return reports, err
+			}
+			reports = append(reports, made...)
+		}
+		return reports, nil
+	})
+}
+
+// RefreshViews replaces the views that were made before by what their types are now. Columns come, and none goes or changes its type.
+func RefreshViews(ctx context.Context, cfg Views, logger *slog.Logger) ([]ViewReport, error) {
+	cfg.All = true
+	return changeViews(ctx, cfg, logger, func(w *viewsWork) ([]ViewReport, error) {
+		registered, err := w.db.TypedViews(ctx, cfg.Schema)
+		if err != nil {
+			return nil, err
+		}
+		var reports []ViewReport
+		for _, v := range registered {
+			i := slices.IndexFunc(w.subjects, func(s *typed.Subject) bool { return isOf(v, s) })
+			if i < 0 {
+				reports = append(reports, ViewReport{Schema: v.Schema, Name: v.Name, Of: nameOf(v), Failure: "no package has it any more; it stays as it is"})
+				continue
+			}
+			made, err := w.make(ctx, w.subjects[i:i+1])
+			if err != nil {
+				return reports, err
+			}
+			reports = append(reports, made...)
+		}
+		return reports, nil
+	})
+}
+
+// ListViews lists the views that were made, of every schema or of one.
+func ListViews(ctx context.Context, cfg Views, logger *slog.Logger) (reports []ViewReport, err error) {
+	db, err := openForViews(ctx, cfg, logger)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	list, err := db.TypedViews(ctx, cfg.Schema)
+	for _, v := range list {
+		var columns []typed.Column
+		if err := json.Unmarshal(v.Columns, &columns); err != nil {
+			return nil, fmt.Errorf("the columns of view %s.%s: %w", v.Schema, v.Name, err)
+		}
+		reports = append(reports, ViewReport{Schema: v.Schema, Name: v.Name, Of: nameOf(v), Columns: len(columns)})
+	}
+	return reports, err
+}
+
+// DropViews drops views that were made: those of the named templates and interfaces with those of their choices, or all of the schema.
+func DropViews(ctx context.Context, cfg Views, logger *slog.Logger) (reports []ViewReport, err error) {
+	db, err := openForViews(ctx, cfg, logger)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	err = db.ChangeTypedViews(ctx, store.TypedView{Schema: cfg.Schema}, func(c *store.TypedViewsChange) error {
+		drop := c.Registered
+		if !cfg.All {
+			var subjects []*typed.Subject
+			for _, v := range c.Registered {
+				subjects = append(subjects, &typed.Subject{Kind: typed.Kind(v.Kind), Package: v.Package, Module: v.Module, Entity: v.Entity, Choice: v.Choice})
+			}
+			drop = nil
+			for _, name := range cfg.Templates {
+				found, err := typed.Find(subjects, name)
+				if err != nil {
+					return noSuchView(cfg, err)
+				}
+				for _, v := range c.Registered {
+					if slices.ContainsFunc(found, func(s *typed.Subject) bool { return isOf(v, s) }) && !slices.ContainsFunc(drop, func(d store.TypedView) bool { return d.Name == v.Name }) {
+						drop = append(drop, v)
+					}
+				}
+			}
+		}
+		for _, v := range drop {
+			if err := c.Drop(ctx, v); err != nil {
+				return err
+			}
+			reports = append(reports, ViewReport{Schema: v.Schema, Name: v.Name, Of: nameOf(v)})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return reports, nil
+}
+
+func noSuchView(cfg Views, err error) error {
+	return &config.UsageError{Err: fmt.Errorf("among the views of schema %s: %w", cfg.Schema, err)}
+}
+
+func openForViews(ctx context.Context, cfg Views, logger *slog.Logger) (*store.Store, error) {
+	db, err := store.Open(store.Config{URL: cfg.DatabaseURL, Schemas: cfg.Schemas.Domain(), Logger: logger, Holder: config.Holder()})
+	if err != nil {
+		return nil, &config.UsageError{Err: err}
+	}
+	if cfg.Schema != "" {
+		if err := db.CheckTypedSchema(cfg.Schema); err != nil {
+			db.Close()
+			return nil, &config.UsageError{Err: fmt.Errorf("--schema: %w", err)}
+		}
+	}
+	if err := db.CheckSchema(ctx); err != nil {
+		db.Close()
+		return nil, err
+	}
+	return db, nil
+}
+
+// viewsWork makes views.
+type viewsWork struct {
+	cfg      Views
+	db       *store.Store
+	packages typed.Packages
+	subjects []*typed.Subject
+}
+
+func changeViews(ctx context.Context, cfg Views, logger *slog.Logger, do func(*viewsWork) ([]ViewReport, error)) ([]ViewReport, error) {
+	w, err := openTypes(ctx, cfg, logger)
+	if err != nil {
+		return nil, err
+	}
+	defer w.db.Close()
+	return do(w)
+}
+
+// openTypes opens the database, and reads what its packages define.
+func openTypes(ctx context.Context, cfg Views, logger *slog.Logger) (w *viewsWork, err error) {
+	db, err := openForViews(ctx, cfg, logger)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			db.Close()
+		}
+	}()
+	w = &viewsWork{cfg: cfg, db: db}
+	w.packages.Content = func(id string) ([]byte, error) { return db.PackageContent(ctx, id) }
+	list, err := db.Packages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, &ledger.Problem{What: fmt.Sprintf("no package is stored in database %s, so no type is known", db.Address()),
+			Do: "let `indexer run` index something first: it reads the packages of what it meets, unless --packages-interval is 0; " +
+				"ledger.packages says which could not be had, and why"}
+	}
+	ids := make([]string, len(list))
+	for i, p := range list {
+		ids[i] = p.ID
+	}
+	if w.subjects, err = w.packages.Subjects(ids); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// chosen returns what the configuration names, for each template or interface.
+func (w *viewsWork) chosen() (owners [][]*typed.Subject, err error) {
+	if w.cfg.All {
+		return slices.Collect(chunked(w.subjects)), nil
+	}
+	seen := map[string]bool{}
+	for _, name := range w.cfg.Templates {
+		found, err := typed.Find(w.subjects, name)
+		if err != nil {
+			return nil, &config.UsageError{Err: err}
+		}
+		if owner := found[0].Owner(); !seen[owner] {
+			seen[owner] = true
+			owners = append(owners, found)
+		}
+	}
+	return owners, nil
+}
+
+// chunked yields the subjects of each owner, which stand together.
+func chunked(subjects []*typed.Subject) func(func([]*typed.Subject) bool) {
+	return func(yield func([]*typed.Subject) bool) {
+		for start := 0; start < len(subjects); {
+			end := start
+			for end < len(subjects) && subjects[end].Owner() == subjects[start].Owner() {
+				end++
+			}
+			if !yield(subjects[start:end]) {
+				return
+			}
+			start = end
+		}
+	}
+}
+
+// make makes the views of one template or interface, in one transaction: each takes a lock or two, of which there are not many.
+func (w *viewsWork) make(ctx context.Context, subjects []*typed.Subject) (reports []ViewReport, err error) {
+	of := store.TypedView{Schema: w.cfg.Schema, Package: subjects[0].Package, Module: subjects[0].Module, Entity: subjects[0].Entity}
+	err = w.db.ChangeTypedViews(ctx, of, func(c *store.TypedViewsChange) error {
+		for _, s := range subjects {
+			report := ViewReport{Schema: w.cfg.Schema, Of: s.String()}
+			shape, err := w.packages.Shape(s)
+			switch {
+			case err != nil && !w.cfg.All:
+				return typesUnknown(err)
+			case err != nil:
+				report.Failure = err.Error()
+				reports = append(reports, report)
+				continue
+			}
+			if err := w.makeOne(ctx, c, s, shape, &report); err != nil {
+				return err
+			}
+			reports = append(reports, report)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return reports, nil
+}
+
+func (w *viewsWork) makeOne(ctx context.Context, c *store.TypedViewsChange, s *typed.Subject, shape typed.Shape, report *ViewReport) error {
+	report.New = true
+	var published []typed.Column
+	for _, v := range c.Registered {
+		if isOf(v, s) {
+			report.New, report.Name = false, v.Name
+			if err := json.Unmarshal(v.Columns, &published); err != nil {
+				return fmt.Errorf("the columns of view %s.%s: %w", v.Schema, v.Name, err)
+			}
+		}
+	}
+	if report.New {
+		var failure error
+		report.Name = typed.ViewName(s, func(name string) bool {
+			taken, err := c.Taken(ctx, name)
+			failure = cmp.Or(failure, err)
+			return taken && err == nil
+		})
+		if failure != nil {
+			return failure
+		}
+	}
+	view, changes := typed.NewView(w.cfg.Schema, report.Name, s, shape, published)
+	report.Columns, report.Changes, report.Notes = len(view.Columns), changes, shape.Notes
+	columns, err := json.Marshal(view.Columns)
+	if err != nil {
+		return err
+	}
+	return c.Make(ctx, store.TypedView{
+		Schema: w.cfg.Schema, Name: report.Name, Kind: string(s.Kind), Package: s.Package, Module: s.Module, Entity: s.Entity, Choice: s.Choice, Columns: columns,
+	}, view.SQL(w.db.ViewsSchema()))
+}
+
+func isOf(v store.TypedView, s *typed.Subject) bool {
+	return v.Kind == string(s.Kind) && v.Package == s.Package && v.Module == s.Module && v.Entity == s.Entity && v.Choice == s.Choice
+}
+
+func nameOf(v store.TypedView) string {
+	s := typed.Subject{Kind: typed.Kind(v.Kind), Package: v.Package, Module: v.Module, Entity: v.Entity, Choice: v.Choice}
+	return s.String()
+}
+
+// ErrNoTemplate is returned where no view is named.
+var ErrNoTemplate = errors.New("name templates or interfaces with --template, or take them --all")
+
+// Validate refuses a configuration that names nothing, or both some and all.
+func (v Views) Validate() error {
+	if v.All == (len(v.Templates) > 0) {
+		return ErrNoTemplate
+	}
+	for _, name := range v.Templates {
+		if strings.TrimSpace(name) == "" {
+			return ErrNoTemplate
+		}
+	}
+	return nil
+}

@@ -1,0 +1,304 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/ledger"
+	"ledgerindexer/sandbox"
+)
+
+// viewsOf are views in schema typed.
+func viewsOf(database string, templates ...string) Views {
+	return Views{Database: config.Database{DatabaseURL: database}, Schema: "typed", Templates: templates, All: len(templates) == 0}
+}
+
+// Every value of the ledger is in its column, of its type.
+func TestTypedViewsShowEveryValue(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 63})
+	l.Grow(600)
+	database, _ := withTypes(t, l, sandbox.ServerOptions{}, effects(), everyTypeKnown)
+	reports, err := CreateViews(t.Context(), viewsOf(database), testLogger(t))
+	require.NoError(t, err)
+	require.Greater(t, len(reports), 25)
+	for _, r := range reports {
+		require.Empty(t, r.Failure)
+		require.True(t, r.New)
+	}
+
+	conn := open(t, database)
+	for _, relation := range []struct{ views, rows string }{
+		{"typed.bank_account", "ledger.created_events WHERE package_name = 'bank' AND entity_name = 'Account'"},
+		{"typed.trade_agreement", "ledger.created_events WHERE package_name = 'trade' AND entity_name = 'Agreement'"},
+		{"typed.splice_api_token_holding_v1_holding", "ledger.interface_views WHERE package_name = 'splice-api-token-holding-v1'"},
+		{"typed.trade_offer_offer_quote", "ledger.exercised_events WHERE choice = 'Offer_Quote'"},
+		{"typed.bank_api_holding_holding_transfer", "ledger.exercised_events WHERE choice = 'Holding_Transfer'"},
+	} {
+		rows := count(t, database, relation.rows)
+		require.Positive(t, rows, relation.rows)
+		require.Equal(t, rows, count(t, database, relation.views), relation.views)
+	}
+	require.Equal(t, texts(t, database, "SELECT DISTINCT contract_id FROM ledger.active_contracts WHERE entity_name = 'Account' ORDER BY 1"),
+		texts(t, database, "SELECT DISTINCT contract_id FROM typed.bank_account WHERE active ORDER BY 1"))
+
+	grants := strings.NewReplacer("analyst", "PUBLIC", "ROLE indexer", "ROLE current_user")
+	for _, statement := range statements(section(t, "../../docs/types.md", "To let analysts read it:", "## Indexes of fields")) {
+		_, err := conn.Exec(t.Context(), grants.Replace(statement))
+		require.NoError(t, err, statement)
+	}
+	analyst := reader(t, database)
+	examples := statements(section(t, "../../docs/types.md", "says what each view is of", "A view of a template has a row"))
+	require.Len(t, examples, 3)
+	for _, query := range examples {
+		tag, err := analyst.Exec(t.Context(), query)
+		require.NoError(t, err, query)
+		require.Positive(t, tag.RowsAffected(), query)
+	}
+
+	// The same, worked out from the JSON by the rules for each column's path.
+	compared := map[string]int{}
+	for _, r := range reports {
+		columns, err := conn.Query(t.Context(), "SELECT c.name, c.path, c.type FROM indexer.typed_views v, jsonb_to_recordset(v.columns) c (name text, path jsonb, type text) WHERE v.view_name = $1", r.Name)
+		require.NoError(t, err)
+		type column struct {
+			Name string
+			Path []string
+			Type string
+		}
+		list, err := pgx.CollectRows(columns, pgx.RowToStructByPos[column])
+		require.NoError(t, err)
+		value := list[len(list)-1].Name
+		for _, c := range list {
+			switch c.Path[0] {
+			case "@payload", "@view_value", "@choice_argument":
+				value = c.Name
+			}
+		}
+		rows, err := conn.Query(t.Context(), fmt.Sprintf("SELECT coalesce(%s, 'null')::text, to_jsonb(v)::text FROM typed.%s v", value, r.Name))
+		require.NoError(t, err)
+		var wholeText, rowText string
+		_, err = pgx.ForEachRow(rows, []any{&wholeText, &rowText}, func() error {
+			whole, row := exactly(t, wholeText), exactly(t, rowText)
+			for _, c := range list {
+				if strings.HasPrefix(c.Path[0], "@") {
+					continue
+				}
+				want, got := valueAt(whole, c.Path), row.(map[string]any)[c.Name]
+				if want == nil || got == nil {
+					require.Equal(t, want, got, "%s.%s", r.Name, c.Name)
+					continue
+				}
+				compared[c.Type]++
+				require.Equal(t, asText(c.Type, want), asText(c.Type, got), "%s.%s", r.Name, c.Name)
+			}
+			return nil
+		})
+		require.NoError(t, err)
+	}
+	for _, kind := range []string{"boolean", "bigint", "numeric(38,10)", "date", "timestamp with time zone", "text", "jsonb"} {
+		require.Greater(t, compared[kind], 20, kind)
+	}
+	require.Equal(t, []string{"numeric"}, texts(t, database, "SELECT DISTINCT pg_typeof(notional)::text FROM typed.trade_agreement"))
+	require.Equal(t, []string{"rate: Optional of Numeric 10"}, texts(t, database,
+		"SELECT col_description('typed.trade_agreement'::regclass, attnum) FROM pg_attribute WHERE attrelid = 'typed.trade_agreement'::regclass AND attname = 'rate'"))
+}
+
+// valueAt goes to a column's value by its path.
+func valueAt(value any, path []string) any {
+	for _, step := range path {
+		o, _ := value.(map[string]any)
+		switch {
+		case step == "#tag":
+			value = o["tag"]
+		case strings.HasPrefix(step, "="):
+			if value = nil; o["tag"] == step[1:] {
+				value = o["value"]
+			}
+		default:
+			value = o[step]
+		}
+	}
+	return value
+}
+
+// exactly decodes JSON without loss of digits.
+func exactly(t *testing.T, text string) (v any) {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	require.NoError(t, d.Decode(&v))
+	return v
+}
+
+// asText is a value as text, whether it came from the ledger or from a column.
+func asText(kind string, v any) string {
+	text := fmt.Sprint(v)
+	switch {
+	case kind == "jsonb":
+		b, _ := json.Marshal(v)
+		return string(b)
+	case kind == "timestamp with time zone":
+		text = strings.TrimSuffix(strings.TrimSuffix(text, "Z"), "+00:00")
+		if whole, fraction, ok := strings.Cut(text, "."); ok {
+			text = strings.TrimSuffix(whole+"."+strings.TrimRight(fraction, "0"), ".")
+		}
+	}
+	return text
+}
+
+// Whatever is stored, no query of a view fails: what does not fit is NULL.
+func TestTypedViewsNeverFail(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 64})
+	l.Grow(400)
+	odd := []string{`""`, `"x"`, `null`, `1`, `1e400`, `"1e5"`, `{"a":1}`, `[[]]`, `"99999999999999999999"`, `"9223372036854775808"`, `"-9223372036854775809"`, `"NaN"`, `"1.00000000001"`,
+		`"12345678901234567890123456789012345678901"`, `"2025-02-30"`, `"0000-01-01"`, `"2025-13-01"`, `"2025-06-18T25:00:00Z"`, `"2025-02-30T00:00:00Z"`, `"2025-06-18T00:00:00.1234567Z"`,
+		`"9999-12-31T23:59:59.999999Z"`, `"infinity"`, `true`, `"-"`, `"."`, `" 1"`, `{"tag":"Received"}`, `{"tag":"Nothing","value":{"x":[]}}`, `"1\n"`}
+	n := 0
+	var replace func(v any) any
+	replace = func(v any) any { // every third value within is another
+		switch v := v.(type) {
+		case map[string]any:
+			for key, inner := range v {
+				v[key] = replace(inner)
+			}
+		case string:
+			if n++; n%3 == 0 {
+				return json.RawMessage(odd[n/3%len(odd)])
+			}
+		}
+		return v
+	}
+	options := sandbox.ServerOptions{Rewrite: func(e sandbox.Element) []byte {
+		var whole map[string]any
+		if json.Unmarshal(e.Raw, &whole) != nil {
+			return e.Raw
+		}
+		walkEvents(whole, func(event map[string]any) {
+			for _, key := range []string{"createArgument", "choiceArgument"} {
+				if event[key] != nil {
+					event[key] = replace(event[key])
+				}
+			}
+		})
+		raw, err := json.Marshal(whole)
+		if err != nil {
+			return e.Raw
+		}
+		return raw
+	}}
+	database, _ := withTypes(t, l, options, effects(), everyTypeKnown)
+	reports, err := CreateViews(t.Context(), viewsOf(database), testLogger(t))
+	require.NoError(t, err)
+	conn := open(t, database)
+	nulls := 0
+	for _, r := range reports {
+		tag, err := conn.Exec(t.Context(), "SELECT * FROM typed."+r.Name)
+		require.NoError(t, err, r.Name)
+		nulls += int(tag.RowsAffected())
+	}
+	require.Greater(t, nulls, 300)
+	require.NotEmpty(t, texts(t, database, "SELECT DISTINCT payload ->> 'notional' FROM typed.trade_agreement WHERE notional IS NULL AND payload ->> 'notional' IS NOT NULL"))
+}
+
+// walkEvents calls f with every event in a JSON value.
+func walkEvents(v any, f func(map[string]any)) {
+	switch v := v.(type) {
+	case []any:
+		for _, inner := range v {
+			walkEvents(inner, f)
+		}
+	case map[string]any:
+		for key, inner := range v {
+			if o, ok := inner.(map[string]any); ok && strings.HasSuffix(key, "Event") {
+				f(o)
+			} else {
+				walkEvents(inner, f)
+			}
+		}
+	}
+}
+
+// A view is made before a later version is known, and refreshed after: columns come at its end, and what depends on it stays.
+func TestTypedViewsAreRefreshed(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 65})
+	l.Grow(300)
+	newer := ""
+	for _, p := range l.Packages() {
+		if p.Name == "bank" && p.Version == "1.10.0" {
+			newer = p.ID
+		}
+	}
+	database, _ := withTypes(t, l, sandbox.ServerOptions{Fault: func(r *http.Request) *sandbox.Fault {
+		if r.URL.Path == "/v2/packages/"+newer {
+			return &sandbox.Fault{Status: 404, ContentType: "application/json", Body: `{"code":"PACKAGE_NOT_FOUND"}`}
+		}
+		return nil
+	}}, effects(), "EXISTS (SELECT FROM ledger.packages WHERE types = 'missing') AND EXISTS (SELECT FROM ledger.packages WHERE package_name = 'bank' AND types = 'known')")
+	reports, err := CreateViews(t.Context(), viewsOf(database, "#bank:Bank.Account:Account"), testLogger(t))
+	require.NoError(t, err)
+	require.Len(t, reports, 3, "the template and two choices")
+	columns := func() []string {
+		return texts(t, database, "SELECT attname::text || ' ' || format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = 'typed.bank_account'::regclass AND attnum > 0 ORDER BY attnum")
+	}
+	before := columns()
+	require.NotContains(t, before, "closes_at timestamp with time zone")
+	conn := open(t, database)
+	_, err = conn.Exec(t.Context(), "CREATE VIEW mine AS SELECT * FROM typed.bank_account; UPDATE indexer.package_tries SET next_at = now()")
+	require.NoError(t, err)
+
+	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), effects())
+	cfg.PackagesInterval = often
+	daemon := startIndexer(t, cfg)
+	waitUntil(t, database, everyTypeKnown)
+	require.NoError(t, daemon.finish())
+	reports, err = RefreshViews(t.Context(), viewsOf(database), testLogger(t))
+	require.NoError(t, err)
+	require.Len(t, reports, 3)
+	require.Equal(t, []string{"column closes_at came"}, reports[0].Changes)
+	require.Equal(t, append(before, "closes_at timestamp with time zone"), columns())
+	again, err := RefreshViews(t.Context(), viewsOf(database), testLogger(t))
+	require.NoError(t, err)
+	require.Empty(t, again[0].Changes)
+
+	listed, err := ListViews(t.Context(), viewsOf(database), testLogger(t))
+	require.NoError(t, err)
+	require.Len(t, listed, 3)
+	require.Equal(t, "template bank:Bank.Account:Account", listed[0].Of)
+
+	_, err = DropViews(t.Context(), viewsOf(database), testLogger(t))
+	var problem *ledger.Problem
+	require.ErrorAs(t, err, &problem)
+	require.Contains(t, problem.Do, "mine depends on view typed.bank_account")
+	_, err = conn.Exec(t.Context(), "DROP VIEW mine")
+	require.NoError(t, err)
+	dropped, err := DropViews(t.Context(), viewsOf(database, "Account"), testLogger(t))
+	require.NoError(t, err)
+	require.Len(t, dropped, 3)
+	require.Zero(t, count(t, database, "indexer.typed_views"))
+
+	for name, says := range map[string]string{
+		"Holding": "is the name of several: bank-api:Bank.Api.HoldingV1:Holding, bank:Bank.Cash:Holding, splice-api-token-holding-v1:Splice.Api.Token.HoldingV1:Holding",
+		"Acount":  "no template or interface", "account": "there are bank:Bank.Account:Account", `"; DROP SCHEMA ledger`: "no template or interface", "bank:Bank.Account:Accounts": "there are bank:Bank.Account:Account",
+	} {
+		_, err := CreateViews(t.Context(), viewsOf(database, name), testLogger(t))
+		var usage *config.UsageError
+		require.ErrorAs(t, err, &usage, name)
+		require.ErrorContains(t, err, says)
+	}
+	for _, schema := range []string{"ledger", "indexer", "pg_x", "Typed", `a"b`, "information_schema"} {
+		cfg := viewsOf(database)
+		cfg.Schema = schema
+		_, err := CreateViews(t.Context(), cfg, testLogger(t))
+		require.ErrorContains(t, err, "schema")
+	}
+}

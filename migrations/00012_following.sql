@@ -1,0 +1,44 @@
+-- For readers that follow the ledger: a notification of each new watermark, and a list of the changes below it.
+
+-- +goose Up
+
+-- The channel has the name of the analysts' schema. LISTEN needs quotes if the schema's name does.
+-- +goose StatementBegin
+CREATE FUNCTION tell_readers() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    PERFORM pg_notify(TG_ARGV[0], NEW.ledger_offset::text);
+    RETURN NULL;
+END
+$$;
+-- +goose StatementEnd
+COMMENT ON FUNCTION tell_readers() IS 'Sends the watermark as a notification, in the transaction that sets it.';
+
+-- +goose StatementBegin
+DO $$
+DECLARE
+    views name := (SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = 'ledger.updates'::regclass);
+BEGIN
+    EXECUTE format('CREATE TRIGGER tell_readers AFTER INSERT OR UPDATE ON checkpoints FOR EACH ROW WHEN (NEW.stream = ''updates'') EXECUTE FUNCTION tell_readers(%L)', views);
+END
+$$;
+-- +goose StatementEnd
+
+CREATE TABLE rewrites (
+    rewrite        bigint PRIMARY KEY,
+    stream         text   NOT NULL,
+    from_exclusive bigint NOT NULL,
+    to_inclusive   bigint NOT NULL,
+    reason         text   NOT NULL,
+    rewritten_at   timestamptz NOT NULL DEFAULT now()
+);
+COMMENT ON TABLE rewrites IS 'Changes of rows that readers may have read already. Numbered in the order of the commits, so that a reader that knows one number misses none after it.';
+
+CREATE VIEW ledger.rewrites AS
+SELECT r.rewrite, r.stream, r.from_exclusive, r.to_inclusive, r.reason, r.rewritten_at FROM rewrites r;
+COMMENT ON VIEW ledger.rewrites IS 'Ranges below the watermark, or of the transaction history, that changed after they were shown: a reader that keeps a copy reads them again. Changes of projections such as active_contracts by new updates are not listed.';
+COMMENT ON COLUMN ledger.rewrites.rewrite IS 'Number of the change; later changes have greater numbers. A change that continues the last one replaces its row, with a new number and the whole range.';
+COMMENT ON COLUMN ledger.rewrites.stream IS 'What changed: updates (by offset), snapshot (rows of a snapshot, with offsets up to its own), transactions (the transaction history, by seq).';
+COMMENT ON COLUMN ledger.rewrites.from_exclusive IS 'The range begins after this offset or seq.';
+COMMENT ON COLUMN ledger.rewrites.to_inclusive IS 'The range ends with this offset or seq.';
+COMMENT ON COLUMN ledger.rewrites.reason IS 'filled in: history that was not stored before. repaired: by indexer verify --repair. reset: removed by indexer reset, and read again. read again: the transaction history was read again, because the service had another order, and has other seqs.';
+COMMENT ON COLUMN ledger.rewrites.rewritten_at IS 'When it changed (clock of the database).';

@@ -1,0 +1,66 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/rows"
+	"ledgerindexer/store/internal/tables"
+	"ledgerindexer/store/internal/writing"
+)
+
+// Compare compares the facts of the offsets after page.From up to page.To, all of which should be covered, with what
+// the ledger shows there: the page. It makes the rows that writing the page would make, and compares them with the
+// stored ones, each column of each fact table; carried rows, offset checkpoints and projections it leaves alone. A
+// jsonb column has to hold what PostgreSQL makes of the ledger's JSON, to the last digit.
+//
+// found is told of every difference, relation by relation, in offset order as far as one relation goes; an error of
+// its ends the comparison and is returned. Memory is in proportion to the page, however much is stored or different.
+// A writer at work is not disturbed and does not disturb: everything is read in one read-only snapshot.
+func (s *Stored) Compare(ctx context.Context, page ledger.Page, found func(findings.Difference) error) error {
+	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.compare(ctx, tx, page, found) })
+}
+
+func (s *Stored) compare(ctx context.Context, tx pgx.Tx, page ledger.Page, found func(findings.Difference) error) error {
+	if err := writing.CheckPage(&page, page.From); err != nil {
+		return err
+	}
+	dictionaries, err := s.readDictionaries(ctx, tx)
+	if err != nil {
+		return err
+	}
+	wanted := names.NewWanted()
+	for i := range page.Updates {
+		rows.UpdateNames(wanted, &page.Updates[i])
+	}
+	numbers, err := dictionaries.resolve(ctx, tx, wanted)
+	if err != nil {
+		return err
+	}
+	if err := dictionaries.check(wanted, found); err != nil {
+		return err
+	}
+	var facts rows.Facts
+	for i := range page.Updates {
+		facts.Add(numbers, &page.Updates[i])
+	}
+	columns, err := s.factColumns(ctx, tx)
+	if err != nil {
+		return err
+	}
+	for _, rows := range facts.Tables() {
+		table, err := record(tx, tables.Facts, rows, columns[rows.Name])
+		if err != nil {
+			return err
+		}
+		if err := newTableComparison(table, dictionaries, found).run(ctx, tx, page.From, page.To); err != nil {
+			return fmt.Errorf("compare %s after offset %d up to %d: %w", table.Name, page.From, page.To, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,286 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/active"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/rows"
+)
+
+// CompareActive compares what is stored as active as of an offset, at most the watermark, with entries of the participant's
+// snapshot there: where each contract is active since when, its creation event, and the interface views. The watermark may
+// have moved on: what was active then is in active_contracts or in lifetimes that ended later. Of reassignments that were
+// incomplete then, the reassignment and the creation event are compared.
+//
+// The snapshot tells less than the stream of updates did, and what both tell can differ in form: see compareEvents and
+// tableComparison.stakeholders. The rest is compared with the stream itself, by Compare.
+//
+// met is told a key, as ActiveAt tells it, of each entry that is stored as active; found every difference. Without a
+// state floor it is not known what was active when indexing began, so entries from before are left out. An error of
+// found ends the comparison and is returned. Memory is in proportion to the entries.
+func (s *Stored) CompareActive(
+	ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry, met func(key string), found func(findings.Difference) error,
+) error {
+	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.compareActive(ctx, tx, at, entries, met, found) })
+}
+
+func (s *Stored) compareActive(
+	ctx context.Context, tx pgx.Tx, at ledger.Offset, entries []ledger.ContractEntry,
+	met func(key string), found func(findings.Difference) error,
+) error {
+	extent, err := s.extentAt(ctx, tx, at)
+	if err != nil {
+		return err
+	}
+	c := entryComparison{stored: s, tx: tx, at: at, extent: extent, met: met, found: found}
+	if c.covered, err = held.Covered(ctx, s.db, tx, int64(at)); err != nil {
+		return err
+	}
+	if c.dictionaries, err = s.readDictionaries(ctx, tx); err != nil {
+		return err
+	}
+	if c.columns, err = s.factColumns(ctx, tx); err != nil {
+		return err
+	}
+	for _, piece := range entryPieces(entries) {
+		if err := c.compare(ctx, piece); err != nil {
+			return fmt.Errorf("compare the active contracts as of offset %d: %w", at, err)
+		}
+	}
+	return nil
+}
+
+// extentAt is the extent of a database that holds an offset.
+func (s *Stored) extentAt(ctx context.Context, tx pgx.Tx, at ledger.Offset) (held.Extent, error) {
+	extent, err := held.Read(ctx, s.db, tx)
+	switch {
+	case err != nil:
+	case !extent.Started || at > extent.Watermark:
+		err = fmt.Errorf("what is active as of offset %d can't be compared: the watermark is %d", at, extent.Watermark)
+	case at < extent.ProjectedFrom:
+		err = fmt.Errorf("what is active as of offset %d can't be compared: it is known from offset %d on", at, extent.ProjectedFrom)
+	}
+	return extent, err
+}
+
+// entryPieces cuts entries into pieces that one statement takes.
+func entryPieces(entries []ledger.ContractEntry) [][]ledger.ContractEntry {
+	var pieces [][]ledger.ContractEntry
+	first, bytes := 0, 0
+	for i := range entries {
+		if bytes > pieceBytes {
+			pieces = append(pieces, entries[first:i])
+			first, bytes = i, 0
+		}
+		bytes += entryBytes(&entries[i])
+	}
+	return append(pieces, entries[first:])
+}
+
+// entryBytes is about how much an entry adds to a statement.
+func entryBytes(e *ledger.ContractEntry) int {
+	if e.Unknown != nil {
+		return len(e.Unknown.Raw)
+	}
+	created := creationOf(e)
+	if created == nil {
+		return 0
+	}
+	bytes := len(created.Argument) + len(created.ContractKey) + len(created.Extra)
+	for i := range created.InterfaceViews {
+		bytes += len(created.InterfaceViews[i].Value) + len(created.InterfaceViews[i].StatusDetails)
+	}
+	return bytes
+}
+
+// creationOf is the creation event of an entry; nil where it has none.
+func creationOf(e *ledger.ContractEntry) *ledger.CreatedEvent {
+	switch {
+	case e.Active != nil:
+		return &e.Active.Created
+	case e.Unassigned != nil:
+		return &e.Unassigned.Created
+	case e.Assigned != nil:
+		return &e.Assigned.Created
+	}
+	return nil
+}
+
+// entryComparison compares entries of a snapshot with what is stored as of its offset.
+type entryComparison struct {
+	stored       *Stored
+	tx           pgx.Tx
+	at           ledger.Offset
+	extent       held.Extent
+	covered      held.Ranges // up to the offset
+	dictionaries *dictionaries
+	columns      map[string][]column
+	met          func(key string)
+	found        func(findings.Difference) error
+}
+
+func (c *entryComparison) compare(ctx context.Context, entries []ledger.ContractEntry) error {
+	rows, err := c.rows(ctx, entries)
+	if err != nil {
+		return err
+	}
+	if err := c.compareActive(ctx, rows.Active); err != nil {
+		return err
+	}
+	return c.compareEvents(ctx, rows)
+}
+
+// rows are those that the entries would have if they were carried; that is what they have in common with facts.
+func (c *entryComparison) rows(ctx context.Context, entries []ledger.ContractEntry) (*rows.Carried, error) {
+	wanted := names.NewWanted()
+	var known []*ledger.ContractEntry
+	for i := range entries {
+		e := &entries[i]
+		created := creationOf(e)
+		if created == nil || c.extent.StateFloor == nil && created.Offset <= c.extent.ProjectedFrom {
+			continue
+		}
+		if err := rows.EntryNames(wanted, e, c.at); err != nil {
+			return nil, err
+		}
+		known = append(known, e)
+	}
+	numbers, err := c.dictionaries.resolve(ctx, c.tx, wanted)
+	if err != nil {
+		return nil, err
+	}
+	rows := rows.NewCarried(ledger.SnapshotProgress{At: c.at})
+	for _, e := range known {
+		rows.Add(numbers, e)
+	}
+	return rows, rows.Settle(func(int64, int32) (bool, error) { return false, nil })
+}
+
+// compareActive compares where contracts are active since when.
+func (c *entryComparison) compareActive(ctx context.Context, wanted []dbsqlc.ActiveContracts) error {
+	asked := dbsqlc.ActiveAsOfParams{At: int64(c.at)}
+	for i := range wanted {
+		asked.ContractIds = append(asked.ContractIds, wanted[i].ContractID)
+		asked.SynchronizerRefs = append(asked.SynchronizerRefs, wanted[i].SynchronizerRef)
+	}
+	rows, err := c.stored.db.Queries.ActiveAsOf(ctx, c.tx, asked)
+	if err != nil {
+		return fmt.Errorf("read what is stored as active: %w", err)
+	}
+	stored := make(map[active.Key][]dbsqlc.ActiveAsOfRow, len(rows))
+	for _, row := range rows {
+		key := active.Key{ContractID: row.ContractID, SynchronizerRef: row.SynchronizerRef}
+		stored[key] = append(stored[key], row)
+	}
+	for i := range wanted {
+		w := &wanted[i]
+		key := active.Key{ContractID: w.ContractID, SynchronizerRef: w.SynchronizerRef}
+		list := stored[key]
+		if len(list) == 0 {
+			d := c.dictionaries.activeDifference(findings.Missing, "active_contracts", key, w.ActivatedOffset)
+			if err := c.found(d); err != nil {
+				return err
+			}
+			continue
+		}
+		c.met(key.String())
+		if err := c.compareStored(w, list[0]); err != nil {
+			return err
+		}
+		for _, another := range list[1:] {
+			d := c.dictionaries.activeDifference(findings.Extra, relationOfActive(another.Closed), key, another.ActivatedOffset)
+			if err := c.found(d); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *entryComparison) compareStored(w *dbsqlc.ActiveContracts, stored dbsqlc.ActiveAsOfRow) error {
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	for _, column := range []struct {
+		name           string
+		wanted, stored int64
+	}{
+		{"activated_offset", w.ActivatedOffset, stored.ActivatedOffset},
+		{"activated_node_id", int64(w.ActivatedNodeID), int64(stored.ActivatedNodeID)},
+		{"template_ref", int64(w.TemplateRef), int64(stored.TemplateRef)},
+		{"reassignment_counter", w.ReassignmentCounter, stored.ReassignmentCounter},
+	} {
+		if column.wanted == column.stored || stored.Closed && column.name == "reassignment_counter" { // lifetimes don't tell it
+			continue
+		}
+		key := active.Key{ContractID: stored.ContractID, SynchronizerRef: stored.SynchronizerRef}
+		d := c.dictionaries.activeDifference(findings.Altered, relationOfActive(stored.Closed), key, stored.ActivatedOffset)
+		wanted, is := number(column.wanted), number(column.stored)
+		d.Column, d.Wanted, d.Stored = column.name, c.dictionaries.name(column.name, &wanted), c.dictionaries.name(column.name, &is)
+		if err := c.found(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func relationOfActive(closed bool) string {
+	if closed {
+		return "lifetimes"
+	}
+	return "active_contracts"
+}
+
+// activeDifference names a row of active_contracts or lifetimes.
+func (d *dictionaries) activeDifference(kind findings.Disagreement, relation string, key active.Key, activated int64) findings.Difference {
+	ref := number(key.SynchronizerRef)
+	return findings.Difference{
+		Kind: kind, Relation: relation, Offset: ledger.Offset(activated),
+		Row: "contract_id " + key.ContractID + ", synchronizer_id " + *d.name("synchronizer_ref", &ref),
+	}
+}
+
+// activeAtSQL is not among the generated queries, which take all rows before they return.
+const activeAtSQL = `
+SELECT a.contract_id, a.synchronizer_ref, a.activated_offset, false FROM active_contracts a WHERE a.activated_offset <= $1
+UNION ALL
+SELECT l.contract_id, l.synchronizer_ref, l.activated_offset, true FROM lifetimes l
+WHERE l.deactivated_offset > $1 AND l.activated_offset <= $1`
+
+// ActiveAt tells, in no order, of everything that is stored as active as of an offset, at most the watermark: its key, and
+// the difference that it is where no entry of the participant's snapshot met it. An error of each ends it and is
+// returned. It reads one snapshot of the database row by row, whatever the size.
+func (s *Stored) ActiveAt(ctx context.Context, at ledger.Offset, each func(key string, extra findings.Difference) error) error {
+	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.activeAt(ctx, tx, at, each) })
+}
+
+func (s *Stored) activeAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, each func(key string, extra findings.Difference) error) error {
+	if _, err := s.extentAt(ctx, tx, at); err != nil {
+		return err
+	}
+	names, err := s.readDictionaries(ctx, tx)
+	if err != nil {
+		return err
+	}
+	rows, err := tx.Query(ctx, activeAtSQL, int64(at))
+	if err != nil {
+		return fmt.Errorf("read what is active as of offset %d: %w", at, err)
+	}
+	var key active.Key
+	var activated int64
+	var closed bool
+	_, err = pgx.ForEachRow(rows, []any{&key.ContractID, &key.SynchronizerRef, &activated, &closed}, func() error {
+		return each(key.String(), names.activeDifference(findings.Extra, relationOfActive(closed), key, activated))
+	})
+	if err != nil {
+		return fmt.Errorf("read what is active as of offset %d: %w", at, err)
+	}
+	return nil
+}

@@ -1,0 +1,31 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/store/internal/tables"
+)
+
+// CompareBalances compares what follows from the records of the history with them: who took part in which transfer, the
+// running totals of the balance changes, and the rounds that balances can be told of.
+//
+// step is told what is compared next; found of every difference, an error of its ends the comparison.
+func (s *Stored) CompareBalances(ctx context.Context, step func(what string), found func(findings.Difference) error) error {
+	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		f, err := s.newFollowing(ctx, tx, tables.Totals, nil, new(dictionaries))
+		if err != nil {
+			return err
+		}
+		for _, group := range tables.BySource(tables.Totals) {
+			step("what follows from the transaction history: " + what(group))
+			if err := f.compare(ctx, group, found); err != nil {
+				return fmt.Errorf("compare %s with what follows from the history: %w", what(group), err)
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,301 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/rows"
+	"ledgerindexer/store/internal/tables"
+)
+
+// FinishedSnapshot is the snapshot whose rows are carried: that which indexing began with, or one of below that took its place; nil:
+// there is none.
+func (s *Stored) FinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
+	return held.CarriedSnapshot(ctx, s.db, s.db.Pool)
+}
+
+// refuseReplaced refuses to take the rows that are carried for those of a snapshot when another one's have taken their place.
+func (s *Stored) refuseReplaced(ctx context.Context, tx pgx.Tx, at ledger.Offset) error {
+	carried, err := held.CarriedSnapshot(ctx, s.db, tx)
+	if err == nil && carried != nil && carried.At != at {
+		err = fmt.Errorf("the snapshot at offset %d took its place meanwhile, because history was filled in: try again", carried.At)
+	}
+	return err
+}
+
+// CompareCarried compares the carried rows of entries with those that writing the entries would make, each column of
+// each table; the active set it leaves alone. The entries are of the snapshot at an offset that the rows came from;
+// before is how many the pages before them had: entries of unknown kinds are told apart by their place.
+//
+// The creation event of an incomplete reassignment may be an active entry's too, and is stored once. Where it is stored as
+// an active entry's, it is compared with that entry, and nobody meets its key where there is none.
+//
+// met is told a key, as CarriedAt tells it, of each stored event and unknown entry that the entries have; found every
+// difference. An error of found ends the comparison and is returned. Memory is in proportion to the entries.
+func (s *Stored) CompareCarried(
+	ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry,
+	met func(key string), found func(findings.Difference) error,
+) error {
+	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.compareCarried(ctx, tx, at, before, entries, met, found) })
+}
+
+func (s *Stored) compareCarried(
+	ctx context.Context, tx pgx.Tx, at ledger.Offset, before int64, entries []ledger.ContractEntry,
+	met func(key string), found func(findings.Difference) error,
+) error {
+	if err := s.refuseReplaced(ctx, tx, at); err != nil {
+		return fmt.Errorf("compare with the snapshot at offset %d: %w", at, err)
+	}
+	for _, piece := range entryPieces(entries) {
+		page := carriedPage{progress: ledger.SnapshotProgress{At: at, Entries: before}, entries: piece}
+		if err := s.compareCarriedPage(ctx, tx, &page, met, found); err != nil {
+			return fmt.Errorf("compare entries %d to %d of the snapshot at offset %d: %w", before+1, page.end(), at, err)
+		}
+		before = page.end()
+	}
+	return nil
+}
+
+// carriedPage is what a snapshot has behind a place.
+type carriedPage struct {
+	progress ledger.SnapshotProgress // at its beginning
+	entries  []ledger.ContractEntry
+}
+
+func (p *carriedPage) end() int64 { return p.progress.Entries + int64(len(p.entries)) }
+
+func (p *carriedPage) names() (names.Wanted, error) {
+	wanted := names.NewWanted()
+	for i := range p.entries {
+		if err := rows.EntryNames(wanted, &p.entries[i], p.progress.At); err != nil {
+			return wanted, err
+		}
+	}
+	return wanted, nil
+}
+
+// rows are those that the page should have. Creation events that are stored as an active entry's of another page are that
+// page's. Where the events themselves were filled in there are none.
+func (s *Stored) rowsOf(ctx context.Context, tx pgx.Tx, p *carriedPage, numbers names.Numbers) (*rows.Carried, error) {
+	filled, err := held.Covered(ctx, s.db, tx, int64(p.progress.At))
+	if err != nil {
+		return nil, err
+	}
+	rows := rows.NewCarried(p.progress)
+	for i := range p.entries {
+		rows.Add(numbers, &p.entries[i])
+	}
+	if len(filled) > 0 {
+		rows.LeaveOut(filled.Has)
+	}
+	return rows, rows.Settle(func(offset int64, nodeID int32) (bool, error) {
+		return s.db.Queries.CarriedCreatedOfActive(ctx, tx, dbsqlc.CarriedCreatedOfActiveParams{LedgerOffset: offset, NodeID: nodeID})
+	})
+}
+
+func (s *Stored) compareCarriedPage(
+	ctx context.Context, tx pgx.Tx, page *carriedPage, met func(string), found func(findings.Difference) error,
+) error {
+	wanted, err := page.names()
+	if err != nil {
+		return err
+	}
+	names, err := s.readDictionaries(ctx, tx)
+	if err != nil {
+		return err
+	}
+	numbers, err := names.resolve(ctx, tx, wanted)
+	if err != nil {
+		return err
+	}
+	if err := names.check(wanted, found); err != nil {
+		return err
+	}
+	rows, err := s.rowsOf(ctx, tx, page, numbers)
+	if err != nil {
+		return err
+	}
+	columns, err := s.factColumns(ctx, tx)
+	if err != nil {
+		return err
+	}
+	for _, source := range rows.Tables() {
+		table, err := record(tx, tables.Snapshot, source, columns[source.Name])
+		if err != nil {
+			return err
+		}
+		where, arguments := page.stored(rows, source.Name)
+		if err := newTableComparison(table, names, found).among(ctx, tx, where, arguments...); err != nil {
+			return err
+		}
+	}
+	return s.meetCarried(ctx, tx, page, rows, met)
+}
+
+// stored selects the stored rows of the family that a page's are compared with.
+func (p *carriedPage) stored(rows *rows.Carried, relation string) (where string, arguments []any) {
+	at, first, end := int64(p.progress.At), p.progress.Entries, p.end()
+	switch relation {
+	case "carried_reassignments":
+		places := reassignmentPlaces(rows)
+		return amongPlaces, []any{places.offsets, places.nodeIDs}
+	case "carried_unknown_elements":
+		return `s.ledger_offset = $1::bigint AND s.ordinal >= $2::bigint AND s.ordinal < $3::bigint`, []any{at, first, end}
+	case "carried_exact_payloads":
+		places, ofAssignment := exactPlaces(rows)
+		return `(s.node_id IS NULL AND s.ledger_offset = $4::bigint AND s.seq >= $5::bigint AND s.seq < $6::bigint
+			OR s.ledger_offset = ANY ($1::bigint[]) AND (s.ledger_offset, s.node_id, s.field LIKE 'assignment\_%')
+				IN (SELECT unnest($1::bigint[]), unnest($2::integer[]), unnest($3::boolean[])))`,
+			[]any{places.offsets, places.nodeIDs, ofAssignment, at, first, end}
+	}
+	places := creationPlaces(rows)
+	return amongPlaces, []any{places.offsets, places.nodeIDs}
+}
+
+// exactPlaces are where exact values of the rows can be. An assignment shares the place of its creation event, which may
+// be another page's, and is told apart by the names of its fields.
+func exactPlaces(c *rows.Carried) (p places, ofAssignment []bool) {
+	p = creationPlaces(c)
+	ofAssignment = make([]bool, len(p.offsets))
+	for i := range c.Reassignments {
+		p.add(c.Reassignments[i].LedgerOffset, c.Reassignments[i].NodeID)
+		ofAssignment = append(ofAssignment, c.Reassignments[i].Kind == rows.KindAssigned)
+	}
+	return p, ofAssignment
+}
+
+func (s *Stored) meetCarried(ctx context.Context, tx pgx.Tx, page *carriedPage, rows *rows.Carried, met func(string)) error {
+	creations, reassignments := creationPlaces(rows), reassignmentPlaces(rows)
+	events, err := s.db.Queries.CarriedEvents(ctx, tx, dbsqlc.CarriedEventsParams{
+		CreatedOffsets: creations.offsets, CreatedNodeIds: creations.nodeIDs,
+		ReassignedOffsets: reassignments.offsets, ReassignedNodeIds: reassignments.nodeIDs,
+		At: int64(page.progress.At), FirstOrdinal: page.progress.Entries, EndOrdinal: page.end(),
+	})
+	if err != nil {
+		return fmt.Errorf("read which events are carried: %w", err)
+	}
+	for _, e := range events {
+		met(carriedKey{e.Kind, e.LedgerOffset, e.Number}.String())
+	}
+	return nil
+}
+
+// carriedKey tells carried rows apart.
+type carriedKey struct {
+	kind   string // one of the kinds below
+	offset int64
+	number int32 // node id or ordinal
+}
+
+// The kinds of carried rows that CarriedAt tells of.
+const (
+	carriedCreated      = "created"      // the creation event of incomplete reassignments only
+	carriedActive       = "active"       // the creation event of an active entry
+	carriedReassignment = "reassignment" // an incomplete reassignment
+	carriedUnknown      = "unknown"      // an entry of an unknown kind
+	carriedView         = "view"         // an interface view without its creation event
+	carriedExact        = "exact"        // an exact value that belongs to no row
+)
+
+func (k carriedKey) String() string {
+	return fmt.Sprintf("%s %d %d", k.kind, k.offset, k.number)
+}
+
+func parseCarriedKey(text string) (carriedKey, error) {
+	part := strings.Split(text, " ")
+	kinds := []string{carriedCreated, carriedActive, carriedReassignment, carriedUnknown, carriedView, carriedExact}
+	if len(part) == 3 && slices.Contains(kinds, part[0]) {
+		offset, err := strconv.ParseInt(part[1], 10, 64)
+		number, numberErr := strconv.ParseInt(part[2], 10, 32)
+		if err == nil && numberErr == nil {
+			return carriedKey{part[0], offset, int32(number)}, nil
+		}
+	}
+	return carriedKey{}, fmt.Errorf("%q is no key of carried rows", text)
+}
+
+// carriedAtSQL is not among the generated queries, which take all rows before they return.
+var carriedAtSQL = `
+SELECT CASE WHEN c.reassignment_counter IS NULL THEN '` + carriedCreated + `' ELSE '` + carriedActive + `' END, c.ledger_offset, c.node_id,
+    '', CASE WHEN EXISTS (
+        SELECT FROM shown_reassignments r WHERE r.created_offset = c.ledger_offset AND r.created_node_id = c.node_id
+    ) THEN c.reassignment_counter END
+FROM shown_created c
+UNION ALL
+SELECT '` + carriedReassignment + `', r.ledger_offset, r.node_id, '', NULL FROM shown_reassignments r
+UNION ALL
+SELECT '` + carriedUnknown + `', u.ledger_offset, u.ordinal, 'ordinal ' || u.ordinal, NULL
+FROM shown_unknown_elements u
+UNION ALL
+SELECT '` + carriedView + `', v.ledger_offset, v.node_id, ', ordinal ' || v.ordinal, NULL FROM shown_interface_views v
+WHERE NOT EXISTS (SELECT FROM shown_created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id)
+UNION ALL
+SELECT '` + carriedExact + `', s.ledger_offset, coalesce(s.node_id, 0),
+    concat_ws(', ', 'node_id ' || s.node_id, 'interface_id ' || s.interface_id, 'seq ' || s.seq, 'field ' || s.field), NULL
+FROM carried_exact_payloads s WHERE ` + carriedExactPayloads.Rows(carriedExactPayloads.Orphan)
+
+var carriedExactPayloads = tables.Get(tables.Snapshot, "carried_exact_payloads")
+
+// CarriedAt tells, in no order, of every carried event and unknown entry of the snapshot at an offset, and of carried rows
+// that belong to none: its key, and the difference that it is where no entry of the snapshot met it. An error of each
+// ends it and is returned. It reads one snapshot of the database row by row, whatever the size.
+func (s *Stored) CarriedAt(ctx context.Context, at ledger.Offset, each func(key string, extra findings.Difference) error) error {
+	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.carriedAt(ctx, tx, at, each) })
+}
+
+func (s *Stored) carriedAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, each func(key string, extra findings.Difference) error) error {
+	if err := s.refuseReplaced(ctx, tx, at); err != nil {
+		return fmt.Errorf("read the carried rows of the snapshot at offset %d: %w", at, err)
+	}
+	rows, err := tx.Query(ctx, carriedAtSQL)
+	if err != nil {
+		return fmt.Errorf("read the carried rows: %w", err)
+	}
+	var key carriedKey
+	var row string
+	var counter *int64
+	_, err = pgx.ForEachRow(rows, []any{&key.kind, &key.offset, &key.number, &row, &counter}, func() error {
+		return each(key.String(), key.extra(row, counter))
+	})
+	if err != nil {
+		return fmt.Errorf("read the carried rows: %w", err)
+	}
+	return nil
+}
+
+// extra is the difference that carried rows are where no entry has them. counter is that of an active entry's creation
+// event which an incomplete reassignment has too: it stays, as that.
+func (k carriedKey) extra(row string, counter *int64) findings.Difference {
+	d := findings.Difference{Kind: findings.Extra, Offset: ledger.Offset(k.offset), Row: row}
+	switch k.kind {
+	case carriedUnknown:
+		d.Relation = "carried_unknown_elements"
+		return d
+	case carriedExact:
+		d.Relation = carriedExactPayloads.Name
+		return d
+	case carriedReassignment:
+		d.Relation = "carried_reassignments"
+	case carriedView:
+		d.Relation = "carried_interface_views"
+	default:
+		d.Relation = "carried_created"
+	}
+	nodeID := k.number
+	d.NodeID = &nodeID
+	d.Row = "node_id " + number(nodeID) + row
+	if counter != nil {
+		d.Kind, d.Column, d.Stored = findings.Altered, "reassignment_counter", textOfNumber(counter)
+	}
+	return d
+}

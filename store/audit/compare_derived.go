@@ -1,0 +1,251 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/tables"
+)
+
+// derivedMemory is what a sort or a hash table of a comparison may take on the server before it goes to disk.
+const derivedMemory = "256MB"
+
+// CompareDerived compares what follows from the facts with the facts, and looks for rows that belong nowhere. Facts are
+// those after the floor up to the watermark; the ledger is not asked. What says so has to be right: see CompareCopies. It compares
+//
+//   - facts outside of that range that no coverage claims, carried rows of another snapshot than the one that is carried
+//     and those that history took the place of, exact values without the row that they are of;
+//   - updates: one is missing where events are stored at an offset in the range and no update;
+//   - active_contracts and lifetimes;
+//   - lookups: a contract is there whose creation is nowhere and of which an event says that it should have been seen (each
+//     archival, and each exercise whose acs_delta is not false); who is there has such an event at the look-up's place;
+//     outcomes do not contradict themselves. A wanted contract whose creation is known may be there or not: it is
+//     forgotten when its turn comes;
+//   - templates, synchronizers and lists of parties: one is missing that rows refer to; it has the lowest offset of these;
+//   - template_interfaces: each that views show. Those that none shows do no harm, and may be there for a batch that comes.
+//
+// found is told of every difference; an error of its ends the comparison and is returned. step, if not nil, is told what is
+// compared next. Everything is read in one read-only snapshot, with memory that does not grow with what is stored: the
+// server sorts every event once, on its disk where they are many.
+func (s *Stored) CompareDerived(ctx context.Context, step func(what string), found func(findings.Difference) error) error {
+	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		h, err := s.basis(ctx, tx)
+		if err != nil || !h.Started {
+			return err
+		}
+		dictionaries, err := s.readDictionaries(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "SET LOCAL work_mem = '"+derivedMemory+"'; SET LOCAL jit = off"); err != nil {
+			return fmt.Errorf("set the memory for sorting: %w", err)
+		}
+		c := derivedComparison{tx: tx, basis: h, names: dictionaries, found: found}
+		f, err := s.newFollowing(ctx, tx, tables.Projections, h.arguments(), dictionaries)
+		if err != nil {
+			return err
+		}
+		parts := []part{{"facts outside of coverage", c.outside}, {"events without their update", c.orphans}}
+		for _, group := range tables.BySource(tables.Projections) {
+			parts = append(parts, part{what(group), func(ctx context.Context) error { return f.compare(ctx, group, found) }})
+		}
+		return inTurn(ctx, append(parts,
+			part{"references to templates, synchronizers and lists of parties", func(ctx context.Context) error { return c.references(ctx, s.db.Queries) }}), step)
+	})
+}
+
+// part is one thing that is compared, or repaired.
+type part struct {
+	what string
+	do   func(context.Context) error
+}
+
+// inTurn does one thing after the other. step, if not nil, is told of each before.
+func inTurn(ctx context.Context, parts []part, step func(what string)) error {
+	for _, part := range parts {
+		if step != nil {
+			step(part.what)
+		}
+		if err := part.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", part.what, err)
+		}
+	}
+	return nil
+}
+
+// derivedComparison compares in a transaction.
+type derivedComparison struct {
+	tx    pgx.Tx
+	basis *basis
+	names *dictionaries
+	found func(findings.Difference) error
+}
+
+// rows reads rows (relation, offset, node id, row, wanted values, stored values) whose values are of the columns, and tells
+// how they differ. Values of one side only may be NULL for all: the row is missing, or one too many.
+func (c *derivedComparison) rows(ctx context.Context, sql string, columns map[string][]string, args ...any) error {
+	rows, err := c.tx.Query(ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		d := findings.Difference{Derived: true}
+		var wanted, stored []*string
+		if err := rows.Scan(&d.Relation, &d.Offset, &d.NodeID, &d.Row, &wanted, &stored); err != nil {
+			return err
+		}
+		if err := c.report(d, columns[d.Relation], wanted, stored); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func (c *derivedComparison) report(d findings.Difference, columns []string, wanted, stored []*string) error {
+	switch {
+	case stored == nil:
+		d.Kind = findings.Missing
+		return c.found(d)
+	case wanted == nil:
+		d.Kind = findings.Extra
+		return c.found(d)
+	}
+	d.Kind = findings.Altered
+	for i, column := range columns {
+		if findings.Quoted(wanted[i]) == findings.Quoted(stored[i]) {
+			continue
+		}
+		d.Column, d.Wanted, d.Stored = column, c.names.name(column, wanted[i]), c.names.name(column, stored[i])
+		if err := c.found(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outside looks for rows that belong nowhere, and for carried rows of another snapshot than the one that is carried.
+func (c *derivedComparison) outside(ctx context.Context) error {
+	arguments := c.basis.arguments()
+	for _, s := range append(c.basis.nowhere(), c.basis.orphans()...) {
+		if err := c.rows(ctx, extraRows(&s.table, s.where), nil, arguments); err != nil {
+			return err
+		}
+	}
+	for _, table := range tables.In(tables.Snapshot) {
+		column := table.SnapshotOffset
+		if column == "" || !c.basis.snapshot {
+			continue
+		}
+		sql := fmt.Sprintf(`SELECT '%s', s.ledger_offset, NULL::integer, %s, ARRAY[@base::bigint::text], ARRAY[s.%s::text] FROM %[1]s s WHERE %[4]s`,
+			table.Name, rowNameSQL(&table), column, table.Rows("s."+column+" <> @base AND NOT ("+replacedSQL+")"))
+		if err := c.rows(ctx, sql, map[string][]string{table.Name: {column}}, arguments); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// extraRows selects rows s that should not be there.
+func extraRows(table *tables.Table, condition string) string {
+	return fmt.Sprintf("SELECT '%s', coalesce(s.ledger_offset, 0), NULL::integer, %s, NULL::text[], '{}'::text[] FROM %[1]s s WHERE %[3]s",
+		table.Name, rowNameSQL(table), table.Rows(condition))
+}
+
+// rowNameSQL tells a row s from others at its offset.
+func rowNameSQL(table *tables.Table) string {
+	var parts []string
+	columns := table.Key
+	if columns == nil {
+		columns = []string{"field"}
+	}
+	for _, column := range columns {
+		if column != "ledger_offset" {
+			parts = append(parts, fmt.Sprintf("'%[1]s ' || s.%[1]s", column))
+		}
+	}
+	if len(parts) == 0 {
+		return "''"
+	}
+	return "concat_ws(', ', " + strings.Join(parts, ", ") + ")"
+}
+
+// orphans looks for offsets that have events and no update.
+func (c *derivedComparison) orphans(ctx context.Context) error {
+	var events []string
+	for _, table := range tables.In(tables.Facts) {
+		if table.Name != "updates" {
+			events = append(events, "SELECT s.ledger_offset FROM "+table.SQL()+" s WHERE "+"s.ledger_offset > $1 AND s.ledger_offset <= $2")
+		}
+	}
+	return c.rows(ctx, `SELECT DISTINCT 'updates', e.ledger_offset, NULL::integer, '', '{}'::text[], NULL::text[]
+FROM (`+strings.Join(events, " UNION ALL ")+`) e
+WHERE NOT EXISTS (SELECT FROM updates u WHERE u.ledger_offset = e.ledger_offset)`, nil, int64(c.basis.HistoryFloor), int64(c.basis.Watermark))
+}
+
+// referencesOf asks for all columns of some names.
+func referencesOf(names []string) dbsqlc.ReferenceColumnsParams {
+	var but []string
+	for _, table := range tables.In(tables.Dictionaries) {
+		but = append(but, table.Name, table.Both())
+	}
+	return dbsqlc.ReferenceColumnsParams{Names: names, But: but}
+}
+
+// comparedOf is the condition on rows s of a table that leaves out those of a snapshot that waits: they are not looked at yet.
+func comparedOf(relation string) string {
+	for _, table := range tables.In(tables.Snapshot) {
+		if table.Name == relation {
+			return table.Which
+		}
+	}
+	return "true"
+}
+
+// references looks for numbers that the dictionaries don't have.
+func (c *derivedComparison) references(ctx context.Context, q *dbsqlc.Queries) error {
+	var names []string
+	for name := range tables.References {
+		if name != "domain_ref" { // of the transaction history
+			names = append(names, name)
+		}
+	}
+	columns, err := q.ReferenceColumns(ctx, c.tx, referencesOf(names))
+	if err != nil {
+		return fmt.Errorf("look for the columns: %w", err)
+	}
+	type use struct{ kind, relation, at string }
+	uses := map[use][]string{} // the columns: a table is read once for all of a kind
+	for _, column := range columns {
+		at := "0"
+		if column.OffsetColumn != "" {
+			at = "s." + column.OffsetColumn
+		}
+		u := use{tables.References[column.Name], column.Relation, at}
+		uses[u] = append(uses[u], "(s."+pgx.Identifier{column.Name}.Sanitize()+")")
+	}
+	unknown := map[string][]string{}
+	for u, list := range uses {
+		condition := "r.ref IS NOT NULL"
+		if u.kind == tables.Synchronizer && (u.relation == "active_contracts" || u.relation == "lifetimes") {
+			condition = "r.ref <> 0" // the update was on none
+		}
+		unknown[u.kind] = append(unknown[u.kind], fmt.Sprintf(
+			`SELECT r.ref, min(%[1]s) AS at FROM %[2]s s CROSS JOIN LATERAL (VALUES %[3]s) r (ref)
+WHERE NOT EXISTS (SELECT FROM %[4]ss d WHERE d.%[4]s_ref = r.ref) AND %[5]s AND %[6]s GROUP BY 1`,
+			u.at, pgx.Identifier{u.relation}.Sanitize(), strings.Join(list, ", "), u.kind, condition, comparedOf(u.relation)))
+	}
+	for _, kind := range []string{tables.Template, tables.Synchronizer, tables.PartyList} {
+		sql := fmt.Sprintf(`SELECT '%[1]ss', min(u.at)::bigint, NULL::integer, '%[1]s_ref ' || u.ref, '{}'::text[], NULL::text[]
+FROM (%[2]s) u GROUP BY u.ref ORDER BY u.ref`, kind, strings.Join(unknown[kind], " UNION ALL "))
+		if err := c.rows(ctx, sql, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}

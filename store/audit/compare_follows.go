@@ -1,0 +1,181 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/tables"
+)
+
+// following compares tables that follow from others with what they follow from, and repairs them. PostgreSQL works all of it out
+// once more; of what differs, no more than a row at a time is held here.
+type following struct {
+	tx        pgx.Tx
+	columns   map[string][]column
+	arguments pgx.NamedArgs // of the functions that tables follow from
+	names     *dictionaries
+}
+
+func (s *Stored) newFollowing(ctx context.Context, tx pgx.Tx, family tables.Family, arguments pgx.NamedArgs, names *dictionaries) (*following, error) {
+	columns, err := s.columnsOf(ctx, tx, family)
+	return &following{tx: tx, columns: columns, arguments: arguments, names: names}, err
+}
+
+// what names tables that follow from the same, for people.
+func what(group []tables.Table) string { return strings.Join(tables.Names(group), ", ") }
+
+// compare compares tables that follow from the same. Rows are in pairs by what they are named by.
+func (f *following) compare(ctx context.Context, group []tables.Table, found func(findings.Difference) error) error {
+	differing := make([]string, len(group))
+	for i := range group {
+		differing[i] = f.differingSQL(i, &group[i])
+	}
+	rows, err := f.tx.Query(ctx, "WITH wanted AS (SELECT * FROM "+group[0].Follows+")\n"+strings.Join(differing, "\nUNION ALL\n"), f.arguments)
+	if err != nil {
+		return err
+	}
+	var i int
+	var wanted, stored []*string
+	_, err = pgx.ForEachRow(rows, []any{&i, &wanted, &stored}, func() error { return f.report(&group[i], wanted, stored, found) })
+	return err
+}
+
+// differingSQL finds the rows that are on one side only, and those that differ: the columns that they should have, and have.
+func (f *following) differingSQL(n int, table *tables.Table) string {
+	named := pairedBy(table)
+	differ := []string{"s." + named[0] + " IS NULL", "w." + named[0] + " IS NULL AND " + known(table)}
+	var same, wanted, stored []string
+	for _, c := range f.columns[table.Name] {
+		if slices.Contains(named, c.name) {
+			same = append(same, c.exactly("w")+" = "+c.exactly("s"))
+		} else {
+			differ = append(differ, "w."+named[0]+" IS NOT NULL AND "+c.exactly("w")+" IS DISTINCT FROM "+c.exactly("s"))
+		}
+		wanted, stored = append(wanted, "w."+c.name+"::text"), append(stored, "s."+c.name+"::text")
+	}
+	return fmt.Sprintf(`SELECT %d, CASE WHEN w.%[2]s IS NOT NULL THEN ARRAY[%[3]s] END, CASE WHEN s.%[2]s IS NOT NULL THEN ARRAY[%[4]s] END
+FROM (SELECT * FROM wanted w WHERE %[5]s) w FULL JOIN %[6]s s ON %[7]s
+WHERE %[8]s`, n, named[0], strings.Join(wanted, ", "), strings.Join(stored, ", "), ofTable(table), table.SQL(),
+		strings.Join(same, " AND "), strings.Join(differ, " OR "))
+}
+
+// pairedBy are the columns by which rows are put in pairs.
+func pairedBy(table *tables.Table) []string {
+	if table.Named != nil {
+		return table.Named
+	}
+	return table.Key
+}
+
+// ofTable chooses, among the rows w that should be there, a table's.
+func ofTable(table *tables.Table) string {
+	if table.Of == "" {
+		return "true"
+	}
+	return table.Of
+}
+
+// known is true of the rows s that have to follow.
+func known(table *tables.Table) string {
+	if table.Unknown == "" {
+		return "true"
+	}
+	return "(" + table.Unknown + ") IS NOT TRUE"
+}
+
+// exactly is a column of a row as it is compared: numbers as text, which tells 1.0 from 1.00, and text by its bytes.
+func (c column) exactly(row string) string {
+	switch name := row + "." + c.name; c.typeName {
+	case "numeric", "jsonb":
+		return name + "::text"
+	case "text":
+		return name + ` COLLATE "C"`
+	default:
+		return name
+	}
+}
+
+// report tells how two rows differ; the one that is nil is not there.
+func (f *following) report(table *tables.Table, wanted, stored []*string, found func(findings.Difference) error) error {
+	d, columns := findings.Difference{Kind: findings.Altered, Relation: table.Name, Derived: true}, f.columns[table.Name]
+	row := stored
+	switch {
+	case stored == nil:
+		d.Kind, row = findings.Missing, wanted
+	case wanted == nil:
+		d.Kind = findings.Extra
+	}
+	f.name(&d, table, row)
+	if d.Kind != findings.Altered {
+		return found(d)
+	}
+	for i, c := range columns {
+		if findings.Quoted(wanted[i]) == findings.Quoted(stored[i]) {
+			continue
+		}
+		d.Column, d.Wanted, d.Stored = c.name, f.names.name(c.name, wanted[i]), f.names.name(c.name, stored[i])
+		if err := found(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// name says which row it is that differs. PostgreSQL wrote the numbers, so they can be read.
+func (f *following) name(d *findings.Difference, table *tables.Table, row []*string) {
+	value := func(column string) *string { return row[columnNamed(f.columns[table.Name], column)] }
+	if table.Place != "" {
+		place, _ := strconv.ParseInt(*value(table.Place), 10, 64)
+		if table.OfRecords() {
+			d.Seq = place
+		} else {
+			d.Offset = ledger.Offset(place)
+		}
+	}
+	var parts []string
+	for _, column := range pairedBy(table) {
+		switch _, isRef := tables.References[column]; {
+		case isRef:
+			parts = append(parts, strings.TrimSuffix(column, "_ref")+"_id "+*f.names.name(column, value(column)))
+		case column != table.Place && column != "only_row":
+			parts = append(parts, column+" "+*value(column))
+		}
+	}
+	d.Row = strings.Join(parts, ", ")
+}
+
+// repair removes the rows that differ, and adds those that are not there then. A row that is right is not touched. What should be
+// there is worked out before the first row goes: it may be told by that row. Which rows are there, when some are added, is asked by
+// the key: looking for them in another way would read what is being added again and again.
+func (f *following) repair(ctx context.Context, group []tables.Table) error {
+	statements := []string{"CREATE TEMPORARY TABLE wanted ON COMMIT DROP AS SELECT * FROM " + group[0].Follows, "ANALYZE wanted"}
+	for i := range group {
+		table := &group[i]
+		var same, names []string
+		for _, c := range f.columns[table.Name] {
+			is := " IS NOT DISTINCT FROM "
+			if slices.Contains(pairedBy(table), c.name) {
+				is = " = " // by which the rows are joined
+			}
+			same, names = append(same, c.exactly("w")+is+c.exactly("s")), append(names, c.name)
+		}
+		list := strings.Join(names, ", ")
+		statements = append(statements,
+			fmt.Sprintf("DELETE FROM %s s WHERE %s AND NOT EXISTS (SELECT FROM wanted w WHERE %s AND %s)",
+				table.SQL(), known(table), ofTable(table), strings.Join(same, " AND ")),
+			fmt.Sprintf("INSERT INTO %s (%s) SELECT %[2]s FROM wanted w WHERE %[3]s ON CONFLICT DO NOTHING", table.SQL(), list, ofTable(table)))
+	}
+	for _, sql := range append(statements, "DROP TABLE wanted") {
+		if _, err := f.tx.Exec(ctx, sql, f.arguments); err != nil {
+			return err
+		}
+	}
+	return nil
+}

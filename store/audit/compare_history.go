@@ -1,0 +1,97 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/rows"
+	"ledgerindexer/store/internal/tables"
+)
+
+// CompareRecords compares what is stored under the seqs after one with records that follow one another, each column of each table of
+// the history. It makes the rows that writing them would make, as Compare does. Where no record is stored under a seq, one row
+// of table transactions is missing.
+//
+// found is told of every difference, relation by relation; an error of its ends the comparison and is returned. Everything
+// is read in one snapshot.
+func (s *Stored) CompareRecords(ctx context.Context, after int64, records []ledger.Transaction, found func(findings.Difference) error) error {
+	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.compareRecords(ctx, tx, after, records, found) })
+}
+
+func (s *Stored) compareRecords(ctx context.Context, tx pgx.Tx, after int64, records []ledger.Transaction, found func(findings.Difference) error) error {
+	if len(records) == 0 {
+		return nil
+	}
+	dictionaries, err := s.readDictionaries(ctx, tx)
+	if err != nil {
+		return err
+	}
+	numbers, err := dictionaries.resolve(ctx, tx, rows.RecordNames(records))
+	if err != nil {
+		return err
+	}
+	var rows rows.Records
+	rows.AddAll(numbers, after, records)
+	columns, err := s.columnsOf(ctx, tx, tables.Records)
+	if err != nil {
+		return err
+	}
+	to := after + int64(len(records))
+	stored, err := s.db.Queries.HistorySeqs(ctx, tx, dbsqlc.HistorySeqsParams{FromExclusive: after, ToInclusive: to})
+	if err != nil {
+		return fmt.Errorf("look for the records after seq %d: %w", after, err)
+	}
+	seqs, lacking := make([]int64, 0, len(records)), make(map[int64]bool, len(records))
+	for seq := after + 1; seq <= to; seq++ {
+		seqs, lacking[seq] = append(seqs, seq), true
+	}
+	for _, seq := range stored {
+		delete(lacking, seq)
+	}
+	// What a record lacks as a whole is told once.
+	tell := func(d findings.Difference) error {
+		if d.Kind == findings.Missing && d.Relation != "transactions" && lacking[d.Seq] {
+			return nil
+		}
+		return found(d)
+	}
+	for _, list := range rows.Tables() {
+		table, err := record(tx, tables.Records, list, columns[list.Name])
+		if err != nil {
+			return err
+		}
+		if err := compareTableSeqs(ctx, tx, table, seqs, dictionaries, tell); err != nil {
+			return fmt.Errorf("compare %s for seq %d up to %d: %w", table.Name, after+1, to, err)
+		}
+	}
+	return nil
+}
+
+// compareTableSeqs compares the rows of a table that belong to some records, piece by piece. seqs are in order.
+func compareTableSeqs(ctx context.Context, tx pgx.Tx, table recordedTable, seqs []int64, names *dictionaries, found func(findings.Difference) error) error {
+	c := newTableComparison(table, names, found)
+	sql := c.sql(1, table.Rows("s.seq = ANY ($1::bigint[])"))
+	rest := table.rows
+	for {
+		var piece []recordedRow
+		piece, rest = cutPiece(rest)
+		n := len(seqs)
+		if len(rest) > 0 {
+			last := piece[len(piece)-1].at.offset
+			n, _ = slices.BinarySearch(seqs, last+1)
+		}
+		if err := c.piece(ctx, tx, sql, []any{seqs[:n]}, piece); err != nil {
+			return err
+		}
+		if len(rest) == 0 {
+			return nil
+		}
+		seqs = seqs[n:]
+	}
+}

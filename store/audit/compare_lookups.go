@@ -1,0 +1,71 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/rows"
+)
+
+// AnsweredLookups are contracts behind one, in the order of their ids, whose look-up was answered with found or not_found:
+// asking again should bring the same.
+func (s *Stored) AnsweredLookups(ctx context.Context, after string, limit int) (contractIDs []string, err error) {
+	contractIDs, err = s.db.Queries.LookupsAnswered(ctx, s.db.Pool, dbsqlc.LookupsAnsweredParams{After: after, AtMost: int64(limit)})
+	if err != nil {
+		return nil, fmt.Errorf("read which contracts were looked up: %w", err)
+	}
+	return contractIDs, nil
+}
+
+// lookupColumns finds the columns of a looked-up contract that are not as the arguments say.
+const lookupColumns = `
+SELECT v.relation, v.name, v.wanted, v.stored
+FROM lookups l
+LEFT JOIN templates t ON t.template_ref = l.template_ref
+CROSS JOIN LATERAL (VALUES
+    ('lookups', 'status', 'found', l.status),
+    ('lookups', 'reason', NULL, l.reason),
+    ('lookups', 'template_ref', $2 || ' of ' || $3, t.template_id || ' of ' || t.package_name),
+    ('lookups', 'created_at', $4::timestamptz::text, l.created_at::text),
+    ('lookups', 'payload', $5::jsonb::text, l.payload::text),
+    ('lookups', 'contract_key', $6::jsonb::text, l.contract_key::text),
+    ('lookups', 'contract_key_hash', encode($7::bytea, 'hex'), encode(l.contract_key_hash, 'hex')),
+    ('lookups', 'signatories', $8::text[]::text, l.signatories::text),
+    ('lookups', 'observers', $9::text[]::text, l.observers::text),
+    ('lookups', 'witness_parties', $10::text[]::text, l.witness_parties::text),
+    ('lookup_exact_payloads', 'exact',
+        (SELECT string_agg(e.field || ' ' || encode(e.exact, 'hex'), ', ' ORDER BY e.field, e.exact) FROM unnest($11::text[], $12::bytea[]) e (field, exact)),
+        (SELECT string_agg(x.field || ' ' || encode(x.exact, 'hex'), ', ' ORDER BY x.field, x.exact) FROM lookup_exact_payloads x
+         WHERE x.ledger_offset = l.ledger_offset AND x.node_id = l.node_id))
+) v (relation, name, wanted, stored)
+WHERE l.contract_id = $1 AND v.wanted IS DISTINCT FROM v.stored`
+
+// CompareLookup compares what is stored of a looked-up contract with what the participant tells of it.
+func (s *Stored) CompareLookup(ctx context.Context, contract ledger.Contract, found func(findings.Difference) error) error {
+	outcome := rows.Storable(ledger.Lookup{ContractID: contract.ContractID, Status: ledger.LookupFound, Contract: &contract})
+	if outcome.Contract == nil {
+		return nil // it can't be stored, and nothing else is to be said of it
+	}
+	numbers := names.Numbers{Templates: map[names.TemplateKey]int32{names.NewTemplateKey(contract.TemplateID, contract.PackageName, nil): 0}}
+	row, exact := rows.LookupRow(numbers, &outcome)
+	fields, values := make([]string, len(exact.Rows)), make([][]byte, len(exact.Rows))
+	for i := range exact.Rows {
+		fields[i], values[i] = exact.Rows[i].Field, exact.Rows[i].Exact
+	}
+	rows, err := s.db.Pool.Query(ctx, lookupColumns, contract.ContractID, contract.TemplateID, contract.PackageName, row.CreatedAt, row.Payload,
+		row.ContractKey, row.ContractKeyHash, row.Signatories, row.Observers, row.WitnessParties, fields, values)
+	if err == nil {
+		d := findings.Difference{Kind: findings.Altered, Row: "contract_id " + contract.ContractID}
+		_, err = pgx.ForEachRow(rows, []any{&d.Relation, &d.Column, &d.Wanted, &d.Stored}, func() error { return found(d) })
+	}
+	if err != nil {
+		return fmt.Errorf("compare the look-up of contract %s: %w", contract.ContractID, err)
+	}
+	return nil
+}

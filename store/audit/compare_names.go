@@ -1,0 +1,138 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/tables"
+)
+
+// dictionaries are what table templates, table synchronizers and table template_interfaces say, for reading, and of
+// table party_lists what was asked for. Of a row that is damaged it is what the copy says.
+type dictionaries struct {
+	queries       *dbsqlc.Queries
+	templates     map[names.TemplateKey]int32
+	synchronizers map[string]int32
+	interfaces    map[names.TemplateInterface]struct{}
+	names         map[string]map[string]string // per kind of reference, by its number as text
+}
+
+// partiesSQL is the list of parties that a number stands for.
+func partiesSQL(number string) string {
+	return "(SELECT p.parties FROM party_lists p WHERE p.party_list_ref = " + number + ")"
+}
+
+func (s *Stored) readDictionaries(ctx context.Context, db dbsqlc.DBTX) (*dictionaries, error) {
+	templates, err := s.db.Queries.TemplateList(ctx, db)
+	if err != nil {
+		return nil, fmt.Errorf("read templates: %w", err)
+	}
+	synchronizers, err := s.db.Queries.SynchronizerList(ctx, db)
+	if err != nil {
+		return nil, fmt.Errorf("read synchronizers: %w", err)
+	}
+	interfaces, err := s.db.Queries.TemplateInterfaceList(ctx, db)
+	if err != nil {
+		return nil, fmt.Errorf("read the templates' interfaces: %w", err)
+	}
+	d := &dictionaries{
+		queries: s.db.Queries, templates: make(map[names.TemplateKey]int32, len(templates)), synchronizers: make(map[string]int32, len(synchronizers)),
+		interfaces: names.TemplateInterfaces(interfaces), names: map[string]map[string]string{tables.Template: {}, tables.Synchronizer: {}, tables.PartyList: {}},
+	}
+	for _, t := range templates {
+		key := names.NewTemplateKey(t.TemplateID, t.PackageName, t.RepresentativePackageID)
+		d.templates[key] = t.TemplateRef
+		d.names[tables.Template][number(t.TemplateRef)] = key.String()
+	}
+	for _, s := range synchronizers {
+		d.synchronizers[s.SynchronizerID] = s.SynchronizerRef
+		d.names[tables.Synchronizer][number(s.SynchronizerRef)] = s.SynchronizerID
+	}
+	return d, nil
+}
+
+func number(ref int32) string { return strconv.Itoa(int(ref)) }
+
+// resolve gives every name, and every list of parties, its number. What the dictionary lacks gets a number that no row can
+// have: the rows that should refer to it will differ.
+func (d *dictionaries) resolve(ctx context.Context, db dbsqlc.DBTX, wanted names.Wanted) (names.Numbers, error) {
+	numbers := names.Numbers{
+		Templates: make(map[names.TemplateKey]int32, len(wanted.Templates)), Synchronizers: make(map[string]int32, len(wanted.Synchronizers)),
+		Wanted: wanted, Lists: make([]*int32, len(wanted.Lists)),
+	}
+	next := int32(math.MinInt32)
+	unknown := func(kind, name string) int32 {
+		next++
+		d.names[kind][number(next)] = name
+		return next
+	}
+	for key := range wanted.Templates {
+		if ref, known := d.templates[key]; known {
+			numbers.Templates[key] = ref
+		} else {
+			numbers.Templates[key] = unknown(tables.Template, key.String())
+		}
+	}
+	for id := range wanted.Synchronizers {
+		if ref, known := d.synchronizers[id]; known {
+			numbers.Synchronizers[id] = ref
+		} else {
+			numbers.Synchronizers[id] = unknown(tables.Synchronizer, id)
+		}
+	}
+	missing, err := names.FindLists(ctx, d.queries, db, wanted.Lists, slices.Collect(maps.Keys(wanted.Lists)), numbers.Lists)
+	if err != nil {
+		return names.Numbers{}, err
+	}
+	for _, key := range missing {
+		list := wanted.Lists[key]
+		ref := unknown(tables.PartyList, names.ArrayText(list.Parties))
+		numbers.Lists[list.Place] = &ref
+	}
+	for _, list := range wanted.Lists {
+		d.names[tables.PartyList][number(*numbers.Lists[list.Place])] = names.ArrayText(list.Parties)
+	}
+	return numbers, nil
+}
+
+// check looks for the interfaces that templates have shown. Templates that are missing differ in the rows that refer to them.
+func (d *dictionaries) check(wanted names.Wanted, found func(findings.Difference) error) error {
+	for key := range wanted.Views {
+		ref, known := d.templates[key.Template]
+		if !known {
+			continue
+		}
+		if _, known := d.interfaces[names.TemplateInterface{TemplateRef: ref, InterfaceID: key.InterfaceID}]; known {
+			continue
+		}
+		row := "template_ref " + number(ref) + ", interface_id " + key.InterfaceID
+		if err := found(findings.Difference{Kind: findings.Missing, Relation: "template_interfaces", Row: row}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// name says what a column's value refers to; other columns' values, and NULL, stay as they are.
+func (d *dictionaries) name(column string, value *string) *string {
+	kind, isRef := tables.References[column]
+	if !isRef || value == nil {
+		return value
+	}
+	name, known := d.names[kind][*value]
+	if !known {
+		if kind == tables.PartyList && strings.ContainsAny(*value, "{[") {
+			return value // the list itself: PostgreSQL has looked it up
+		}
+		name = *value + ", which is not in the dictionary"
+	}
+	return &name
+}

@@ -1,0 +1,77 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/writing"
+)
+
+// ComparePackage compares what is stored of the types of a package with what its content says, and tells found of each table that
+// differs. Everything is read in one read-only snapshot. A package that lacked another one which is stored now is not compared: the daemon
+// has yet to write again what it says.
+func (s *Stored) ComparePackage(ctx context.Context, p *ledger.Package, found func(findings.Difference) error) error {
+	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		unfinished, err := s.db.Queries.PackageIsCompletable(ctx, tx, p.ID)
+		if err != nil || unfinished {
+			return err
+		}
+		definitions, err := s.db.Queries.PackageDefinitionList(ctx, tx, p.ID)
+		if err != nil {
+			return err
+		}
+		choices, err := s.db.Queries.PackageChoiceList(ctx, tx, p.ID)
+		if err != nil {
+			return err
+		}
+		fields, err := s.db.Queries.PackageFieldList(ctx, tx, p.ID)
+		if err != nil {
+			return err
+		}
+		wanted := writing.PackageRows(p)
+		for _, err := range []error{
+			compareUnordered("package_definitions", p.ID, wanted.Definitions, definitions, found),
+			compareUnordered("package_choices", p.ID, wanted.Choices, choices, found),
+			compareUnordered("package_fields", p.ID, wanted.Fields, fields, found),
+		} {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// compareUnordered tells of a table whose rows of a package are not those that are wanted.
+func compareUnordered[T any](relation, id string, wanted, stored []T, found func(findings.Difference) error) error {
+	count := map[string]int{}
+	for _, r := range wanted {
+		count[fmt.Sprintf("%#v", r)]++
+	}
+	missing, extra := 0, 0
+	for _, r := range stored {
+		key := fmt.Sprintf("%#v", r)
+		if count[key]--; count[key] < 0 {
+			extra++
+		}
+	}
+	for _, n := range count {
+		missing += max(n, 0)
+	}
+	if missing > 0 {
+		return found(derivedDifference(findings.Missing, relation, fmt.Sprintf("package_id %s, %d rows", id, missing)))
+	}
+	if extra > 0 {
+		return found(derivedDifference(findings.Extra, relation, fmt.Sprintf("package_id %s, %d rows", id, extra)))
+	}
+	return nil
+}
+
+// DifferentPackage tells found that the content of a package is not what its id says.
+func (s *Stored) DifferentPackage(id, wanted, stored string, found func(findings.Difference) error) error {
+	return found(alteredColumn("package_contents", "package_id "+id, "content", &stored, &wanted))
+}

@@ -1,0 +1,107 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/tables"
+)
+
+// HistoryStanding is how far the transaction history has been read, and the party that operates its network; empty: it is not known.
+func (s *Stored) HistoryStanding(ctx context.Context) (at ledger.HistoryPosition, networkID string, err error) {
+	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		if at, err = held.HistoryPosition(ctx, s.db, tx); err != nil {
+			return err
+		}
+		networkID, err = s.db.Queries.NetworkGet(ctx, tx)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	return at, networkID, err
+}
+
+// ComparePosition compares the tables of the transaction history's records with the position and with one another: that seq has no
+// gaps, that each record has its rows in the tables of its kind, and that no row belongs to no record. Everything is read in one
+// snapshot.
+//
+// step is told what is compared next; found of every difference, an error of its ends the comparison.
+func (s *Stored) ComparePosition(ctx context.Context, step func(what string), found func(findings.Difference) error) error {
+	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		at, err := held.HistoryPosition(ctx, s.db, tx)
+		if err != nil {
+			return err
+		}
+		for _, check := range recordChecks() {
+			step("the transaction history with itself: " + check.relation)
+			err := check.compare(ctx, tx, at, func(d findings.Difference) error {
+				d.Derived = true
+				return found(d)
+			})
+			if err != nil {
+				return fmt.Errorf("compare %s with the records of the transaction history: %w", check.relation, err)
+			}
+		}
+		return nil
+	})
+}
+
+// recordCheck finds rows of a table that contradict table transactions. Its query has $1 and $2 for the seqs of the generation that
+// is shown, and gives the seqs.
+type recordCheck struct {
+	relation string
+	kind     findings.Disagreement
+	sql      string
+}
+
+// stray are the rows s of a table that belong to no generation.
+const stray = "(s.seq <= $1 OR s.seq > $2) AND set_aside(s.seq) IS NOT TRUE"
+
+func recordChecks() []recordCheck {
+	checks := []recordCheck{
+		{"transactions", findings.Missing, `SELECT p.seq + 1 AS seq
+FROM (SELECT $1::bigint AS seq UNION ALL SELECT t.seq FROM transactions t WHERE t.seq > $1 AND t.seq < $2) p
+WHERE p.seq < $2 AND NOT EXISTS (SELECT FROM transactions t WHERE t.seq = p.seq + 1)`},
+	}
+	for _, table := range tables.In(tables.Records) {
+		checks = append(checks, recordCheck{table.Name, findings.Extra, `SELECT s.seq FROM ` + table.SQL() + ` s WHERE ` + table.Rows(stray)})
+		if table.Kind != "" {
+			is := `t.seq > $1 AND t.seq <= $2 AND t.kind `
+			checks = append(checks,
+				recordCheck{table.Name, findings.Missing, `SELECT t.seq FROM transactions t
+WHERE ` + is + `= '` + string(table.Kind) + `' AND NOT EXISTS (SELECT FROM ` + table.SQL() + ` x WHERE x.seq = t.seq)`},
+				recordCheck{table.Name, findings.Extra, `SELECT t.seq FROM transactions t JOIN ` + table.SQL() + ` x ON x.seq = t.seq
+WHERE ` + is + `<> '` + string(table.Kind) + `'`})
+		}
+		if table.Count == "" {
+			continue
+		}
+		for kind, sign := range map[findings.Disagreement]string{findings.Missing: "<", findings.Extra: ">"} {
+			checks = append(checks, recordCheck{table.Name, kind, `SELECT coalesce(t.seq, x.seq) AS seq
+FROM (SELECT * FROM transfers WHERE seq > $1 AND seq <= $2) t
+FULL JOIN (SELECT i.seq, count(*) AS rows FROM ` + table.SQL() + ` i WHERE i.seq > $1 AND i.seq <= $2 GROUP BY i.seq) x ON x.seq = t.seq
+WHERE coalesce(x.rows, 0) ` + sign + ` coalesce(t.` + table.Count + `, 0)
+  AND EXISTS (SELECT FROM transactions r WHERE r.seq = coalesce(t.seq, x.seq))`})
+		}
+	}
+	return checks
+}
+
+func (c *recordCheck) compare(ctx context.Context, tx pgx.Tx, at ledger.HistoryPosition, found func(findings.Difference) error) error {
+	rows, err := tx.Query(ctx, c.sql+" ORDER BY 1", at.ShownAfter, at.ShownTo)
+	if err != nil {
+		return err
+	}
+	var seq int64
+	_, err = pgx.ForEachRow(rows, []any{&seq}, func() error {
+		return found(findings.Difference{Kind: c.kind, Relation: c.relation, Seq: seq})
+	})
+	return err
+}

@@ -1,0 +1,198 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/rows"
+	"ledgerindexer/store/internal/tables"
+)
+
+// Rows are compared in pieces: a statement can't take more than 1 GB of arguments.
+const (
+	pieceBytes = 16 << 20
+	pieceRows  = 20_000
+)
+
+// digestAbove is the length in bytes above which binary values are compared, and shown, by their SHA-256.
+const digestAbove = 64
+
+// recordedTable is what writing would put into a table: the columns, their types and the rows' values as text.
+type recordedTable struct {
+	tables.Table
+	columns []column
+	rows    []recordedRow
+}
+
+type column struct {
+	name     string
+	typeName string // as in pg_type, such as int8 or _text
+}
+
+// columnNamed finds a column by its name; -1: there is none.
+func columnNamed(columns []column, name string) int {
+	return slices.IndexFunc(columns, func(c column) bool { return c.name == name })
+}
+
+// recordedRow is a row that writing would make.
+type recordedRow struct {
+	at     rowPlace
+	values []*string // nil: NULL
+	bytes  int
+}
+
+// rowPlace orders the rows of a table, so that they can be taken in pieces. Rows at the same place stay together.
+type rowPlace struct {
+	offset int64 // or seq
+	sub    int32 // what subColumn names; -1: NULL
+}
+
+func (p rowPlace) compare(q rowPlace) int {
+	return cmp.Or(cmp.Compare(p.offset, q.offset), cmp.Compare(p.sub, q.sub))
+}
+
+// behind is behind all rows at an offset.
+func behind(offset ledger.Offset) rowPlace { return rowPlace{int64(offset), math.MaxInt32} }
+
+// factColumns are the columns of every table of facts and of carried rows, in the table's order.
+func (s *Stored) factColumns(ctx context.Context, db dbsqlc.DBTX) (map[string][]column, error) {
+	return s.columnsOf(ctx, db, tables.Facts, tables.Snapshot)
+}
+
+// columnsOf are the columns of every table of some families.
+func (s *Stored) columnsOf(ctx context.Context, db dbsqlc.DBTX, families ...tables.Family) (map[string][]column, error) {
+	list, err := s.db.Queries.ColumnTypes(ctx, db, tables.Names(tables.In(families...)))
+	if err != nil {
+		return nil, fmt.Errorf("read the types of columns: %w", err)
+	}
+	columns := map[string][]column{}
+	for _, c := range list {
+		columns[c.Relation] = append(columns[c.Relation], column{c.Name, c.Type})
+	}
+	return columns, nil
+}
+
+// record makes a table's rows as text, without writing them. They are those of one family.
+func record(tx pgx.Tx, family tables.Family, rows rows.Table, columns []column) (recordedTable, error) {
+	r := recorder{types: tx.Conn().TypeMap(), table: recordedTable{Table: tables.Get(family, rows.Name)}}
+	if err := r.record(rows, columns); err != nil {
+		return recordedTable{}, fmt.Errorf("make the rows of %s: %w", rows.Name, err)
+	}
+	slices.SortStableFunc(r.table.rows, func(a, b recordedRow) int { return a.at.compare(b.at) })
+	return r.table, nil
+}
+
+// recorder keeps the rows that would be written.
+type recorder struct {
+	types *pgtype.Map
+	table recordedTable
+}
+
+func (r *recorder) record(rows rows.Table, known []column) error {
+	for _, name := range rows.Columns() {
+		i := columnNamed(known, name)
+		if i < 0 {
+			return fmt.Errorf("the table has no column %s", name)
+		}
+		r.table.columns = append(r.table.columns, known[i])
+	}
+	for values := range rows.Values() {
+		row := recordedRow{values: make([]*string, len(values)), at: r.place(values)}
+		for i, value := range values {
+			var err error
+			if row.values[i], err = r.text(r.table.columns[i], value); err != nil {
+				return err
+			}
+			if row.values[i] != nil {
+				row.bytes += len(*row.values[i])
+			}
+		}
+		r.table.rows = append(r.table.rows, row)
+	}
+	return nil
+}
+
+// text is a value as PostgreSQL takes it in, nil for NULL; of a binary value what is compared of it.
+func (r *recorder) text(c column, value any) (*string, error) {
+	if c.typeName == "bytea" {
+		return digest(value.([]byte)), nil
+	}
+	kind, known := r.types.TypeForName(c.typeName)
+	if !known {
+		return nil, fmt.Errorf("column %s has the type %q, which is not known here", c.name, c.typeName)
+	}
+	text, err := r.types.Encode(kind.OID, pgx.TextFormatCode, value, []byte{})
+	if err != nil || text == nil {
+		return nil, err
+	}
+	s := string(text)
+	return &s, nil
+}
+
+// place finds out where a row is ordered: by its offset or seq, and within it as subColumn says.
+func (r *recorder) place(values []any) rowPlace {
+	var at rowPlace
+	by, sub := r.table.Key[0], r.table.subColumn()
+	for i, c := range r.table.columns {
+		switch value := values[i].(type) {
+		case int64:
+			if c.name == by {
+				at.offset = value
+			}
+		case *int64:
+			if c.name == by && value != nil {
+				at.offset = *value
+			}
+		case int32:
+			if c.name == sub {
+				at.sub = value
+			}
+		case *int32:
+			if c.name != sub {
+				continue
+			}
+			at.sub = -1
+			if value != nil {
+				at.sub = *value
+			}
+		}
+	}
+	return at
+}
+
+// subColumn orders the rows at one offset: the second of a table's key columns. It is empty where there is one row only, and
+// where the rows belong to a record, which are taken together.
+func (t *recordedTable) subColumn() string {
+	if len(t.Key) < 2 || t.OfRecords() {
+		return ""
+	}
+	return t.Key[1]
+}
+
+// digest is what is compared of a binary value; digestSQL does the same.
+func digest(value []byte) *string {
+	if value == nil {
+		return nil
+	}
+	text := hex.EncodeToString(value)
+	if len(value) > digestAbove {
+		sum := sha256.Sum256(value)
+		text = fmt.Sprintf("%d bytes, SHA-256 %x", len(value), sum)
+	}
+	return &text
+}
+
+func digestSQL(expression string, above int) string {
+	return fmt.Sprintf("CASE WHEN octet_length(%[1]s) > %[2]d THEN octet_length(%[1]s) || ' bytes, SHA-256 ' || encode(sha256(%[1]s), 'hex')"+
+		" ELSE encode(%[1]s, 'hex') END", expression, above)
+}

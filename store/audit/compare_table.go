@@ -1,0 +1,279 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/tables"
+)
+
+// tableComparison compares the rows of one table. PostgreSQL makes rows of what writing would send, and finds those
+// that are on one side only; what comes back is put in pairs by key here.
+type tableComparison struct {
+	table recordedTable
+	key   []int // which of the columns tell rows apart
+	names *dictionaries
+	found func(findings.Difference) error
+
+	// Lists of parties are compared as sets, and of a creation's stored witnesses those that are stakeholders.
+	stakeholders bool
+}
+
+func newTableComparison(table recordedTable, names *dictionaries, found func(findings.Difference) error) *tableComparison {
+	c := &tableComparison{table: table, names: names, found: found}
+	for _, name := range table.Key {
+		c.key = append(c.key, columnNamed(table.columns, name))
+	}
+	return c
+}
+
+// run compares the offsets after from up to to, piece by piece.
+func (c *tableComparison) run(ctx context.Context, tx pgx.Tx, from, to ledger.Offset) error {
+	sql := c.sql(4, c.betweenPlaces())
+	after, rest := behind(from), c.table.rows
+	for {
+		var piece []recordedRow
+		piece, rest = cutPiece(rest)
+		upTo := behind(to)
+		if len(rest) > 0 {
+			upTo = piece[len(piece)-1].at
+		}
+		if err := c.piece(ctx, tx, sql, []any{after.offset, after.sub, upTo.offset, upTo.sub}, piece); err != nil {
+			return err
+		}
+		if len(rest) == 0 {
+			return nil
+		}
+		after = upTo
+	}
+}
+
+// among compares the rows that should be stored with those stored rows s of the family that a condition on its arguments chooses.
+func (c *tableComparison) among(ctx context.Context, tx pgx.Tx, where string, arguments ...any) error {
+	if err := c.piece(ctx, tx, c.sql(len(arguments), c.table.Rows(where)), arguments, c.table.rows); err != nil {
+		return fmt.Errorf("compare %s: %w", c.table.Name, err)
+	}
+	return nil
+}
+
+// cutPiece cuts off as many rows as one statement takes, and not between rows at the same place.
+func cutPiece(rows []recordedRow) (piece, rest []recordedRow) {
+	bytes := 0
+	for i := range rows {
+		bytes += rows[i].bytes
+		if i > 0 && (bytes > pieceBytes || i >= pieceRows) && rows[i].at != rows[i-1].at {
+			return rows[:i], rows[i:]
+		}
+	}
+	return rows, nil
+}
+
+// betweenPlaces are the stored rows after the place in the first two arguments, up to the one in the next two.
+func (c *tableComparison) betweenPlaces() string {
+	sub := "0"
+	if column := c.table.subColumn(); column != "" {
+		sub = "coalesce(s." + pgx.Identifier{column}.Sanitize() + ", -1)" // an exact value may have none
+	}
+	return c.table.Rows(`s.ledger_offset BETWEEN $1::bigint AND $3::bigint
+      AND (s.ledger_offset, ` + sub + `) > ($1::bigint, $2::integer) AND (s.ledger_offset, ` + sub + `) <= ($3::bigint, $4::integer)`)
+}
+
+// sql finds the rows that are on one side only, counting equal rows; on the stored side those of a condition, which has
+// the first arguments for itself. It compares jsonb and numbers as text, which tells 1.0 from 1.00, and binary values by their digest.
+func (c *tableComparison) sql(arguments int, where string) string {
+	var arrays, names, expected, stored, shownX, shownY, key []string
+	for i, column := range c.table.columns {
+		name := pgx.Identifier{column.name}.Sanitize()
+		arrays = append(arrays, fmt.Sprintf("$%d::text[]", i+1+arguments))
+		names = append(names, name)
+		isList := tables.References[column.name] == tables.PartyList
+		shownX, shownY = append(shownX, shownSQL("x."+name, name, isList && !c.stakeholders)), append(shownY, shownSQL("y."+name, name, isList && !c.stakeholders))
+		switch typeName := column.typeName; {
+		case isList && c.stakeholders:
+			expected = append(expected, partySet("e."+name+"::text[]", "")+" AS "+name)
+			stored = append(stored, fmt.Sprintf("CASE WHEN s.%[1]s IS NOT NULL THEN coalesce(%[2]s, ARRAY[s.%[1]s || ', which is not in the dictionary']) END AS %[1]s",
+				name, partySet(partiesSQL("s."+name), c.onlyOf(column))))
+		case typeName == "bytea":
+			expected = append(expected, "e."+name)
+			stored = append(stored, digestSQL("s."+name, digestAbove)+" AS "+name)
+		case typeName == "jsonb" || typeName == "numeric":
+			expected = append(expected, fmt.Sprintf("e.%[1]s::%[2]s::text AS %[1]s", name, column.typeName))
+			stored = append(stored, fmt.Sprintf("s.%[1]s::text AS %[1]s", name))
+		default:
+			expected = append(expected, fmt.Sprintf("e.%[1]s::%[2]s AS %[1]s", name, pgx.Identifier{column.typeName}.Sanitize()))
+			stored = append(stored, "s."+name)
+		}
+	}
+	for _, i := range c.key {
+		key = append(key, names[i])
+	}
+	list := func(parts []string) string { return strings.Join(parts, ", ") }
+	return `WITH expected AS (
+    SELECT ` + list(expected) + `
+    FROM unnest(` + list(arrays) + `) AS e (` + list(names) + `)
+), stored AS (
+    SELECT ` + list(stored) + `
+    FROM ` + pgx.Identifier{c.table.Name}.Sanitize() + ` s
+    WHERE ` + where + `
+)
+SELECT true AS expected, ` + list(shownX) + ` FROM (TABLE expected EXCEPT ALL TABLE stored) x
+UNION ALL
+SELECT false, ` + list(shownY) + ` FROM (TABLE stored EXCEPT ALL TABLE expected) y
+ORDER BY ` + list(key)
+}
+
+// shownSQL is a column of a row that differs: of a list of parties the list, unless its number is not in the dictionary.
+func shownSQL(value, name string, isList bool) string {
+	if !isList {
+		return value
+	}
+	return fmt.Sprintf("coalesce(%s::text, %s::text) AS %s", partiesSQL(value), value, name)
+}
+
+// partySet is a list of parties in order; of them those that a condition on p holds for.
+func partySet(list, where string) string {
+	return fmt.Sprintf(`CASE WHEN %[1]s IS NOT NULL THEN ARRAY(SELECT p FROM unnest(%[1]s) p%[2]s ORDER BY p COLLATE "C") END`, list, where)
+}
+
+// onlyOf leaves those of a creation's witnesses that are stakeholders.
+func (c *tableComparison) onlyOf(column column) string {
+	if column.name != "witness_parties_ref" || columnNamed(c.table.columns, "signatories_ref") < 0 {
+		return ""
+	}
+	return " WHERE p = ANY (" + partiesSQL("s.signatories_ref") + " || " + partiesSQL("s.observers_ref") + ")"
+}
+
+// piece compares the stored rows that the statement chooses by its first arguments with those that should be there.
+func (c *tableComparison) piece(ctx context.Context, tx pgx.Tx, sql string, chosen []any, rows []recordedRow) error {
+	arguments := append([]any{pgx.QueryResultFormats{pgx.TextFormatCode}}, chosen...)
+	for i := range c.table.columns {
+		values := make([]*string, len(rows))
+		for j := range rows {
+			values[j] = rows[j].values[i]
+			if c.stakeholders && tables.References[c.table.columns[i].name] == tables.PartyList {
+				values[j] = c.names.name(c.table.columns[i].name, values[j])
+			}
+		}
+		arguments = append(arguments, values)
+	}
+	return c.pairs(ctx, tx, sql, arguments)
+}
+
+// pairs reads the rows that are on one side only, in the order of their keys: whether the row should be stored, and its
+// columns.
+func (c *tableComparison) pairs(ctx context.Context, tx pgx.Tx, sql string, arguments []any) error {
+	different, err := tx.Query(ctx, sql, arguments...)
+	if err != nil {
+		return err
+	}
+	defer different.Close()
+	var same rowPair
+	for different.Next() {
+		raw := different.RawValues()
+		values := make([]*string, len(raw)-1)
+		for i, value := range raw[1:] {
+			if value != nil {
+				text := string(value)
+				values[i] = &text
+			}
+		}
+		if key := c.keyOf(values); key != same.key || same.empty() {
+			if err := c.report(&same); err != nil {
+				return err
+			}
+			same = rowPair{key: key}
+		}
+		if string(raw[0]) == "t" {
+			same.ledger = append(same.ledger, values)
+		} else {
+			same.stored = append(same.stored, values)
+		}
+	}
+	if err := different.Err(); err != nil {
+		return err
+	}
+	return c.report(&same)
+}
+
+// rowPair is the rows with the same key that are on one side only: one at most on each side, except in a table that
+// has no primary key.
+type rowPair struct {
+	key            string
+	ledger, stored [][]*string
+}
+
+func (p *rowPair) empty() bool { return len(p.ledger)+len(p.stored) == 0 }
+
+// keyOf is the text of a row's key.
+func (c *tableComparison) keyOf(values []*string) string {
+	var key strings.Builder
+	for _, i := range c.key {
+		key.WriteString(findings.Quoted(values[i]))
+		key.WriteByte(',')
+	}
+	return key.String()
+}
+
+// report tells how the rows with one key differ.
+func (c *tableComparison) report(p *rowPair) error {
+	both := min(len(p.ledger), len(p.stored))
+	for i := range both {
+		for j, column := range c.table.columns {
+			expected, stored := p.ledger[i][j], p.stored[i][j]
+			if findings.Quoted(expected) == findings.Quoted(stored) {
+				continue
+			}
+			d := c.difference(findings.Altered, p.stored[i])
+			d.Column, d.Wanted, d.Stored = column.name, c.names.name(column.name, expected), c.names.name(column.name, stored)
+			if err := c.found(d); err != nil {
+				return err
+			}
+		}
+	}
+	for _, row := range p.ledger[both:] {
+		if err := c.found(c.difference(findings.Missing, row)); err != nil {
+			return err
+		}
+	}
+	for _, row := range p.stored[both:] {
+		if err := c.found(c.difference(findings.Extra, row)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// difference names a row. PostgreSQL wrote the numbers, so they can be read.
+func (c *tableComparison) difference(kind findings.Disagreement, row []*string) findings.Difference {
+	d := findings.Difference{Kind: kind, Relation: c.table.Name, Element: c.table.Element}
+	if i := columnNamed(c.table.columns, "node_id"); i >= 0 && row[i] != nil {
+		n, _ := strconv.ParseInt(*row[i], 10, 32)
+		nodeID := int32(n)
+		d.NodeID = &nodeID
+	}
+	var parts []string
+	for _, i := range c.key {
+		name, value := c.table.columns[i].name, row[i]
+		if value == nil {
+			continue
+		}
+		switch {
+		case name == "ledger_offset":
+			n, _ := strconv.ParseInt(*value, 10, 64)
+			d.Offset = ledger.Offset(n)
+			continue
+		case name == "seq" && c.table.OfRecords():
+			d.Seq, _ = strconv.ParseInt(*value, 10, 64)
+			continue
+		}
+		parts = append(parts, name+" "+*value)
+	}
+	d.Row = strings.Join(parts, ", ")
+	return d
+}

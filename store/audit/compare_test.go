@@ -1,0 +1,415 @@
+package audit
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/internal/brief"
+	"ledgerindexer/ledger"
+	"ledgerindexer/sandbox"
+	"ledgerindexer/store/internal/rows"
+	"ledgerindexer/store/internal/storetest"
+	"ledgerindexer/store/internal/tables"
+)
+
+// simulated is what a simulated participant shows of its ledger after an offset, as one page.
+func simulated(t *testing.T, l *sandbox.Ledger, shape string, after ledger.Offset) ledger.Page {
+	t.Helper()
+	server := httptest.NewServer(sandbox.NewServer(l, sandbox.ServerOptions{Version: "3.6"}))
+	defer server.Close()
+	scope := sandbox.Scope{Shape: shape, Interfaces: sandbox.InterfaceNames(), Blobs: true, Version: "3.6"}
+	response, err := http.Post(server.URL+"/v2/updates/get-updates-page", "application/json", strings.NewReader(fmt.Sprintf(
+		`{"beginOffsetExclusive":%d,"endOffsetInclusive":%d,"maxPageSize":2000,"updateFormat":%s}`, after, l.End(), scope.UpdateFormat())))
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, response.StatusCode, string(body))
+	page, err := ledger.DecodeUpdatePage(body, after)
+	require.NoError(t, err)
+	require.NotEmpty(t, page.Updates)
+	return ledger.Page{From: after, To: ledger.Offset(l.End()), Updates: page.Updates}
+}
+
+// compared is a database that holds a page with rows in every fact table.
+type compared struct {
+	*testDB
+	store *opened
+	page  ledger.Page
+}
+
+// newCompared indexes ledger effects, ACS deltas behind them, and what no participant has sent yet. Behind the last
+// update some offsets are free.
+func newCompared(t *testing.T) *compared {
+	t.Helper()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 23})
+	l.Grow(60)
+	effects := simulated(t, l, sandbox.LedgerEffects, 0)
+	l.Grow(60)
+	deltas := simulated(t, l, sandbox.ACSDelta, effects.To)
+	odd := storetest.EveryKind(deltas.To)[0]
+	page := ledger.Page{To: odd.To + 10, Updates: slices.Concat(effects.Updates, deltas.Updates, odd.Updates)}
+	d := newDatabase(t)
+	leader := d.started()
+	require.NoError(t, leader.Append(t.Context(), storetest.Scope, []ledger.Page{page}))
+	return &compared{testDB: d, store: leader.store, page: page}
+}
+
+// spoilt runs statements, compares, and takes the statements back.
+func (c *compared) spoilt(statements ...string) []findings.Difference {
+	c.T.Helper()
+	var list []findings.Difference
+	tx := c.spoil(statements...)
+	require.NoError(c.T, c.store.compare(c.T.Context(), tx, c.page, storetest.Collect(&list)))
+	require.NoError(c.T, tx.Rollback(c.T.Context()))
+	return list
+}
+
+// spoil runs statements, each of which has to find something, in a transaction: the database says otherwise then, in both copies.
+func (d *testDB) spoil(statements ...string) pgx.Tx {
+	d.T.Helper()
+	tx, err := d.Conn.Begin(d.T.Context())
+	require.NoError(d.T, err)
+	for _, statement := range statements {
+		changed, err := tx.Exec(d.T.Context(), statement)
+		require.NoError(d.T, err, statement)
+		require.Positive(d.T, changed.RowsAffected(), statement)
+	}
+	_, err = tx.Exec(d.T.Context(), storetest.KeepTwice())
+	require.NoError(d.T, err)
+	return tx
+}
+
+// spoils is, by type, what is made of a value, which may be NULL.
+var spoils = map[string]string{
+	"int8": "coalesce(%s, 0) + 1", "int4": "coalesce(%s, 0) + 1", "text": "coalesce(%s, '') || '?'", "bool": "NOT coalesce(%s, false)",
+	"numeric": "coalesce(%s, 0) + 1", "uuid": "md5(coalesce(%s::text, ''))::uuid",
+	"timestamptz": "coalesce(%s, now()) + interval '1 microsecond'", "jsonb": "jsonb_build_array(%s)", "bytea": `coalesce(%s, '') || '\x00'`,
+	"_text": "coalesce(%s, '{}') || '{another}'::text[]",
+}
+
+// Whichever column of whichever row is altered: exactly that is named.
+func TestCompareNamesWhatIsAltered(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "alters columns and rows one after the other, and compares each time")
+	c := newCompared(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	require.Empty(t, c.spoilt("SELECT 1"))
+	columns, relations := 0, map[string]bool{}
+	for _, row := range c.Rows(`SELECT relname, attname, typname, NOT a.attnotnull FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid JOIN pg_type t ON t.oid = atttypid
+		WHERE relnamespace = 'indexer'::regnamespace AND relname = ANY ($1) AND attnum > 0 AND NOT attisdropped ORDER BY 1, attnum`, storetest.FactTables) {
+		field := strings.Fields(row)
+		relation, column, nullable := field[0], field[1], field[3] == "true"
+		if slices.Contains(factKey(relation), column) {
+			continue
+		}
+		columns++
+		relations[relation] = true
+		if brief.Run() && columns%3 > 0 {
+			continue
+		}
+		spoil := func(value, where string) {
+			t.Helper()
+			places := c.Rows(fmt.Sprintf("SELECT tableoid::regclass::text, ctid::text FROM indexer.%s WHERE %s ORDER BY 1, 2", relation, where))
+			if len(places) == 0 {
+				return
+			}
+			table, place, _ := strings.Cut(places[random.IntN(len(places))], " ")
+			list := c.spoilt(fmt.Sprintf("UPDATE %s SET %s = %s WHERE ctid = '%s'", table, column, value, place))
+			require.Len(t, list, 1, "%s.%s: %s", relation, column, list)
+			require.Equal(t, findings.Altered, list[0].Kind)
+			require.Equal(t, relation, list[0].Relation)
+			require.Equal(t, column, list[0].Column)
+			require.NotEqual(t, list[0].Wanted, list[0].Stored)
+			require.Positive(t, list[0].Offset)
+			key := ""
+			for _, name := range factKey(relation) {
+				key += fmt.Sprintf(", CASE WHEN %[1]s IS NOT NULL THEN '%[1]s ' || %[1]s END", name)
+			}
+			require.Equal(t, fmt.Sprintf("ledger_offset %d%s", list[0].Offset, strings.TrimSuffix(", "+list[0].Row, ", ")),
+				c.Row(fmt.Sprintf("SELECT concat_ws(', '%s) FROM %s WHERE ctid = '%s'", key, table, place)))
+		}
+		spoil(fmt.Sprintf(spoils[field[2]], column), "true")
+		if nullable {
+			spoil("NULL", column+" IS NOT NULL")
+		}
+	}
+	require.Greater(t, columns, 75)
+	require.Len(t, relations, len(storetest.FactTables))
+}
+
+// A row that is gone, one too many, and one that is another's now: exactly that row is named.
+func TestCompareNamesMissingAndExtraRows(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "alters columns and rows one after the other, and compares each time")
+	c := newCompared(t)
+	free := c.page.To - 3
+	for _, relation := range storetest.FactTables {
+		t.Run(relation, func(t *testing.T) {
+			table := "indexer." + relation
+			one := fmt.Sprintf("tableoid::bigint * 1000000 + (ctid::text::point)[0] * 1000 + (ctid::text::point)[1] = (SELECT max(tableoid::bigint * 1000000 + (ctid::text::point)[0] * 1000 + (ctid::text::point)[1]) FROM %s)", table)
+			require.Equal(t, []string{"missing " + relation}, kinds(c.spoilt("DELETE FROM "+table+" WHERE "+one)))
+			require.Empty(t, c.spoilt("SELECT 1"))
+
+			moved := fmt.Sprintf("UPDATE %s SET ledger_offset = %d WHERE %s", table, free, one)
+			list := c.spoilt(moved)
+			require.Equal(t, []string{"extra " + relation, "missing " + relation}, kinds(list))
+			at := slices.IndexFunc(list, func(d findings.Difference) bool { return d.Kind == findings.Extra })
+			require.Equal(t, free, list[at].Offset)
+
+			added := []string{
+				fmt.Sprintf("CREATE TEMP TABLE more ON COMMIT DROP AS SELECT * FROM %s WHERE %s", table, one),
+				fmt.Sprintf("UPDATE more SET ledger_offset = %d", free), "INSERT INTO " + table + " SELECT * FROM more",
+			}
+			require.Equal(t, []string{"extra " + relation}, kinds(c.spoilt(added...)))
+			for _, column := range factKey(relation)[1:] {
+				value := column + " + 100000"
+				if column == "interface_id" || column == "field" {
+					value = column + " || '?'"
+				}
+				list := c.spoilt(fmt.Sprintf("UPDATE %s SET %s = %s WHERE %s AND %[2]s IS NOT NULL", table, column, value, one))
+				require.Equal(t, []string{"extra " + relation, "missing " + relation}, kinds(list), column)
+			}
+		})
+	}
+	require.Equal(t, []string{"extra exact_payloads"}, kinds(c.spoilt("INSERT INTO indexer.exact_payloads SELECT * FROM indexer.exact_payloads")))
+	// What belongs to a checkpoint or a snapshot is not compared, although it may stand at an update's offset.
+}
+
+func kinds(list []findings.Difference) []string {
+	texts := []string{}
+	for _, d := range list {
+		texts = append(texts, fmt.Sprintf("%s %s", d.Kind, d.Relation))
+	}
+	return storetest.Sorted(texts)
+}
+
+// What jsonb, arrays and NULL tell apart is told apart.
+func TestCompareIsExact(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	u := storetest.NewUpdate(1, "sync::1")
+	u.CommandID, u.Extra = storetest.Ptr(""), ledger.JSON(`{"b": [1.50, 1e2, -0, 0.10e-3, 12345678901234567890], "a": "\u00e4\/😀", "n": null, "a2": {}}`)
+	u.EffectiveAt = storetest.Time("2025-01-02T03:04:05.123456789Z")
+	c := storetest.Creation(0, "c'\"\\{}, \n\x01NULL")
+	c.Signatories, c.Observers, c.WitnessParties = []string{"b", "a", "NULL", "", `x"\,{}`}, []string{}, nil
+	c.Blob, c.ContractKeyHash = make([]byte, digestAbove+1), []byte{}
+	u.Created = []ledger.CreatedEvent{c}
+	page := ledger.Page{To: 1, Updates: []ledger.Update{u}}
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{page}))
+	x := &compared{testDB: d, store: l.store, page: page}
+	require.Empty(t, x.spoilt("SELECT 1"))
+	d.Exec(`CREATE FUNCTION pg_temp.listed(list text[]) RETURNS integer LANGUAGE sql AS
+		'INSERT INTO indexer.party_lists SELECT max(party_list_ref) + 1, list FROM indexer.party_lists RETURNING party_list_ref'`)
+	listed := func(list string) string { return "pg_temp.listed(" + list + ")" }
+	for _, spoil := range []struct{ column, value string }{
+		{"updates.extra", `jsonb_set(extra, '{b,0}', '1.5')`},
+		{"updates.extra", `extra - 'n'`},
+		{"updates.extra", `jsonb_set(extra, '{b,4}', '12345678901234567891')`},
+		{"updates.command_id", "NULL"},
+		{"updates.effective_at", "effective_at + interval '1 microsecond'"},
+		{"created.signatories_ref", listed(`ARRAY['a', 'b', 'NULL', '', 'x"\,{}']`)},
+		{"created.signatories_ref", listed(`ARRAY['b', 'a', NULL, '', 'x"\,{}']`)},
+		{"created.signatories_ref", listed(`'[2:6]={b,a,"NULL","",x\"\\\,\{\}}'::text[]`)},
+		{"created.signatories_ref", "observers_ref"},
+		{"created.observers_ref", "NULL"},
+		{"created.witness_parties_ref", "observers_ref"},
+		{"created.contract_id", `replace(contract_id, E'\n', ' ')`},
+		{"created.contract_key_hash", "NULL"},
+		{"created.created_event_blob", "set_byte(created_event_blob, 64, 1)"},
+		{"exact_payloads.exact", `convert_to('"2025-01-02T03:04:05.123456788Z"', 'UTF8')`},
+	} {
+		relation, column, _ := strings.Cut(spoil.column, ".")
+		list := x.spoilt(fmt.Sprintf("UPDATE indexer.%s SET %s = %s", relation, column, spoil.value))
+		require.Len(t, list, 1, spoil)
+		require.Equal(t, spoil.column, list[0].Relation+"."+list[0].Column)
+		require.NotEqual(t, list[0].Wanted, list[0].Stored)
+	}
+	blob := x.spoilt("UPDATE indexer.created SET created_event_blob = NULL")[0]
+	require.Equal(t, "65 bytes, SHA-256 98ce42deef51d40269d542f5314bef2c7468d401ad5d85168bfab4c0108f75f7", *blob.Wanted)
+	require.Nil(t, blob.Stored)
+	require.Equal(t, `created at offset 1, node_id 0: created_event_blob is NULL, and "`+*blob.Wanted+`" in the ledger`, blob.String())
+	text := x.spoilt(`UPDATE indexer.created SET contract_id = E'\x1b[2J'`)[0]
+	require.Equal(t, `created at offset 1, node_id 0: contract_id is "\x1b[2J", and "c'\"\\{}, \n\x01NULL" in the ledger`, text.String())
+}
+
+// Numbers that refer to a name are compared, and shown, as what they refer to.
+func TestCompareDictionaries(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	pages := storetest.EveryKind(0)
+	pages[0].Updates[0].Created[1].RepresentativePackageID = storetest.Ptr("pkg-3")
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, pages))
+	c := &compared{testDB: d, store: l.store, page: pages[0]}
+	texts := func(list []findings.Difference) (texts []string) {
+		for _, d := range list {
+			texts = append(texts, d.String())
+		}
+		return texts
+	}
+	require.Equal(t, []string{
+		`created at offset 1, node_id 1: template_ref is "pkg-1:Main:Asset of asset, represented by pkg-4", and "pkg-1:Main:Asset of asset, represented by pkg-3" in the ledger`,
+	}, texts(c.spoilt("UPDATE indexer.templates SET representative_package_id = 'pkg-4' WHERE representative_package_id = 'pkg-3'")))
+	require.Equal(t, []string{
+		`created at offset 1, node_id 1: template_ref is "77, which is not in the dictionary", and "pkg-1:Main:Asset of asset, represented by pkg-3" in the ledger`,
+	}, texts(c.spoilt("UPDATE indexer.created SET template_ref = 77 WHERE node_id = 1")))
+	require.Equal(t, []string{
+		`reassignments at offset 2, node_id 0: source_ref is "sync::2", and "sync::1" in the ledger`,
+	}, texts(c.spoilt("UPDATE indexer.reassignments SET source_ref = target_ref")))
+	require.Contains(t, texts(c.spoilt("UPDATE indexer.synchronizers SET synchronizer_id = 'sync::\x1b' WHERE synchronizer_id = 'sync::1'")),
+		`reassignments at offset 2, node_id 0: source_ref is "sync::\x1b", and "sync::1" in the ledger`)
+	named := map[string]bool{}
+	for _, difference := range c.spoilt("DELETE FROM indexer.synchronizers") {
+		named[difference.Relation] = true
+	}
+	referring := d.Rows("SELECT table_name::text FROM information_schema.columns WHERE table_name = ANY ($1) AND column_name = 'synchronizer_ref'", storetest.FactTables)
+	require.Greater(t, len(referring), 5)
+	for _, table := range referring {
+		require.True(t, named[table], table)
+	}
+}
+
+// More rows than one statement takes are compared in pieces, of one update too.
+func TestCompareInPieces(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "writes very many rows")
+	d := newDatabase(t)
+	l := d.started()
+	u := storetest.NewUpdate(5, "sync::1")
+	for i := range int32(2*pieceRows + 10) {
+		u.Archived = append(u.Archived, storetest.Archival(i*2, "c"))
+	}
+	slices.Reverse(u.Archived) // nothing says that the server sends them in order
+	page := ledger.Page{To: 10, Updates: []ledger.Update{storetest.NewUpdate(4, "sync::1"), u, storetest.NewUpdate(6, "sync::1")}}
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{page}))
+	c := &compared{testDB: d, store: l.store, page: page}
+	require.Empty(t, c.spoilt("SELECT 1"))
+	list := c.spoilt(
+		fmt.Sprintf("UPDATE indexer.archived SET node_id = node_id + 1 WHERE node_id IN (0, %d, %d, %d)", 2*pieceRows-2, 2*pieceRows, 4*pieceRows+18),
+		"UPDATE indexer.archived SET node_id = -1 WHERE node_id = 2", "UPDATE indexer.archived SET ledger_offset = 1 WHERE node_id = 4",
+		"UPDATE indexer.archived SET ledger_offset = 10, node_id = 2147483647 WHERE node_id = 6", "UPDATE indexer.archived SET extra = '1' WHERE node_id = 8",
+	)
+	require.Len(t, list, 15)
+	missing, extra := map[int32]bool{}, map[string]bool{}
+	for _, d := range list {
+		switch d.Kind {
+		case findings.Missing:
+			missing[*d.NodeID] = true
+		case findings.Extra:
+			extra[fmt.Sprint(d.Offset, " ", *d.NodeID)] = true
+		}
+	}
+	require.Len(t, missing, 7)
+	require.Equal(t, map[string]bool{
+		"5 1": true, fmt.Sprint("5 ", 2*pieceRows-1): true, fmt.Sprint("5 ", 2*pieceRows+1): true, fmt.Sprint("5 ", 4*pieceRows+19): true,
+		"5 -1": true, "1 4": true, "10 2147483647": true,
+	}, extra)
+}
+
+func TestPieces(t *testing.T) {
+	t.Parallel()
+	row := func(offset int64, sub int32, bytes int) recordedRow {
+		return recordedRow{at: rowPlace{offset, sub}, bytes: bytes}
+	}
+	rows := []recordedRow{row(1, 0, 10), row(1, 1, pieceBytes), row(1, 1, pieceBytes), row(2, 0, 1), row(2, 1, 1)}
+	piece, rest := cutPiece(rows)
+	require.Len(t, piece, 1)
+	piece, rest = cutPiece(rest)
+	require.Len(t, piece, 2, "rows at the same place stay together")
+	piece, rest = cutPiece(rest)
+	require.Len(t, piece, 2)
+	require.Empty(t, rest)
+	piece, rest = cutPiece(nil)
+	require.Empty(t, piece)
+	require.Empty(t, rest)
+}
+
+// A comparison sees one state of the database, whatever is committed meanwhile.
+func TestCompareReadsOneSnapshot(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	pages := storetest.EveryKind(0)
+	var list []findings.Difference
+	err := l.store.Compare(t.Context(), pages[0], func(d findings.Difference) error {
+		if len(list) == 0 {
+			require.NoError(t, l.Append(t.Context(), storetest.Scope, pages))
+		}
+		return storetest.Collect(&list)(d)
+	})
+	require.NoError(t, err)
+	relations := map[string]bool{}
+	for _, d := range list {
+		require.Equal(t, findings.Missing, d.Kind)
+		relations[d.Relation] = true
+	}
+	require.Len(t, relations, len(storetest.FactTables))
+	list = nil
+	require.NoError(t, l.store.Compare(t.Context(), pages[0], storetest.Collect(&list)))
+	require.Empty(t, list)
+}
+
+func TestCompareEnds(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.EveryKind(0)))
+	enough := fmt.Errorf("enough")
+	told := 0
+	err := l.store.Compare(t.Context(), ledger.Page{To: 4}, func(findings.Difference) error { told++; return enough })
+	require.ErrorIs(t, err, enough)
+	require.Equal(t, 1, told)
+	var list []findings.Difference
+	require.NoError(t, l.store.Compare(t.Context(), ledger.Page{From: 4, To: 4}, storetest.Collect(&list)))
+	require.NoError(t, l.store.Compare(t.Context(), ledger.Page{From: 4, To: 9}, storetest.Collect(&list)))
+	require.Empty(t, list)
+	require.ErrorContains(t, l.store.Compare(t.Context(), ledger.Page{From: 4, To: 9, Updates: storetest.EveryKind(0)[0].Updates}, storetest.Collect(&list)), "offset 1 after offset 4")
+	require.NoError(t, l.store.Compare(t.Context(), ledger.Page{To: 4}, storetest.Collect(&list)))
+	for _, difference := range list {
+		require.Equal(t, findings.Extra, difference.Kind)
+	}
+	for _, table := range storetest.FactTables {
+		rows := slices.DeleteFunc(slices.Clone(list), func(d findings.Difference) bool { return d.Relation != table })
+		require.Equal(t, d.Row("SELECT count(*) FROM indexer."+table), fmt.Sprint(len(rows)), table)
+	}
+}
+
+// What is compared is every column that there is, so that a new one can't be forgotten.
+func TestCompareCoversEveryColumn(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	s := d.store()
+	require.NoError(t, s.db.ReadOnly(t.Context(), func(tx pgx.Tx) error {
+		columns, err := s.factColumns(t.Context(), tx)
+		require.NoError(t, err)
+		for _, rows := range new(rows.Facts).Tables() {
+			table, err := record(tx, tables.Facts, rows, columns[rows.Name])
+			require.NoError(t, err)
+			require.ElementsMatch(t, columns[rows.Name], table.columns, rows.Name)
+			require.Contains(t, storetest.FactTables, rows.Name)
+		}
+		return nil
+	}))
+}
+
+// factKey is the key of a table of facts or of carried rows; nil: it is none.
+func factKey(relation string) []string {
+	for _, table := range tables.In(tables.Facts, tables.Snapshot) {
+		if table.Name == relation {
+			return table.Key
+		}
+	}
+	return nil
+}

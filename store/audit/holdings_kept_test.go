@@ -1,0 +1,80 @@
+package audit
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/brief"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/storetest"
+)
+
+// A database that was written before holdings were kept is brought up to date.
+func TestHoldingsOfAnOlderDatabase(t *testing.T) {
+	t.Parallel()
+	i := newItself(t, 71, fromSnapshot, ledger.ShapeACSDelta, 1000)
+	require.Empty(t, i.differences(nil))
+	before := i.Dump("active_contracts", "lifetimes", "positions")
+	for _, table := range []string{"active_contracts", "lifetimes"} {
+		require.NotEqual(t, "0", i.Row("SELECT count(amount) FROM indexer."+table), table)
+		i.Exec("UPDATE indexer." + table + " SET position_id = NULL, amount = NULL, locked = NULL")
+	}
+	i.Exec("TRUNCATE indexer.positions")
+	require.NotEmpty(t, i.differences(nil))
+	i.KeepHoldings()
+	require.Empty(t, i.differences(nil))
+	require.Equal(t, before, i.Dump("active_contracts", "lifetimes", "positions"))
+}
+
+// The rows are those of the definition that looks at every payload and view when it is asked, now and at each offset.
+func TestHoldingsAreThoseOfTheDefinition(t *testing.T) {
+	t.Parallel()
+	for n, start := range []string{fromGenesis, fromSnapshot, fromGenesis, fromSnapshot} {
+		t.Run(fmt.Sprint(start, " ", n), func(t *testing.T) {
+			t.Parallel()
+			brief.Sample(t)
+			i := newItself(t, uint64(500+n), start, ledger.ShapeACSDelta, 7)
+			i.Exec("SET search_path = public, indexer")
+			i.Exec(strings.Replace(storetest.Migration(t, "00008_holdings.sql", "CREATE VIEW ledger.holdings AS", ";"), "ledger.holdings", "public.holdings", 1))
+			i.Exec(strings.Replace(storetest.Migration(t, "00008_holdings.sql", "CREATE VIEW ledger.holding_totals AS", ";"), "ledger.hold", "public.hold", 2))
+			i.Exec(strings.NewReplacer("ledger.holdings", "public.holdings", "SET search_path FROM CURRENT", "").Replace(
+				storetest.Migration(t, "00008_holdings.sql", "CREATE FUNCTION ledger.holdings_at", "-- +goose StatementEnd")))
+			require.NotEqual(t, "0", i.Row("SELECT count(*) FROM ledger.holdings"))
+			same := func(relation string, key string) {
+				t.Helper()
+				order := " h ORDER BY h::text"
+				require.Equal(t, i.Rows("SELECT h::text FROM public."+relation+order), i.Rows("SELECT h::text FROM ledger."+relation+order), key)
+			}
+			same("holdings", "now")
+			same("holding_totals", "now")
+			for _, offset := range i.Rows("SELECT x FROM indexer.updates u, unnest(ARRAY[u.ledger_offset - 1, u.ledger_offset]) x WHERE x >= ledger.state_floor() GROUP BY x ORDER BY x") {
+				same("holdings_at("+offset+")", offset)
+			}
+		})
+	}
+}
+
+// A position that is damaged is found, and one that no contract has any more is none.
+func TestPositionsVerifyThemselves(t *testing.T) {
+	t.Parallel()
+	i := newItself(t, 72, fromGenesis, ledger.ShapeACSDelta, 1000)
+	i.Exec("INSERT INTO indexer.positions SELECT indexer.position_of('nobody', NULL, NULL, false), 'nobody', NULL, NULL, false")
+	require.Empty(t, i.differences(nil))
+	repairer := i.repairer()
+	before := i.Dump("positions")
+	for _, damage := range []string{
+		"UPDATE indexer.positions SET owner = owner || 'x' WHERE owner = (SELECT owner FROM ledger.holdings LIMIT 1)",
+		"DELETE FROM indexer.positions p WHERE EXISTS (SELECT FROM indexer.active_contracts a WHERE a.position_id = p.position_id)",
+		"INSERT INTO indexer.positions SELECT md5('x')::uuid, owner, instrument, instrument_admin, admin_signed FROM indexer.positions LIMIT 1",
+	} {
+		i.Exec(damage)
+		list := i.differences(nil)
+		require.NotEmpty(t, list, damage)
+		require.Equal(t, "positions", list[0].Relation)
+		require.Empty(t, i.repaired(repairer, nil), damage)
+		require.Equal(t, before, i.Dump("positions"), damage)
+	}
+}

@@ -1,0 +1,360 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/internal/brief"
+	"ledgerindexer/ledger"
+	"ledgerindexer/participant"
+	"ledgerindexer/sandbox"
+	"ledgerindexer/store/internal/storetest"
+	"ledgerindexer/store/internal/tables"
+)
+
+// itself is a database that is compared with itself.
+type itself struct {
+	*testDB
+	store *opened
+	scope ledger.Scope
+	from  ledger.Offset // where indexing begins
+	pages []ledger.Page // what was appended, in pages of a few updates
+}
+
+// differences is everything that the database finds with itself.
+func (i *itself) differences(end *ledger.Offset) (list []findings.Difference) {
+	i.T.Helper()
+	require.NoError(i.T, i.store.CompareCopies(i.T.Context(), storetest.Collect(&list)))
+	if len(list) > 0 {
+		return list // what else is compared relies on it
+	}
+	_, err := i.store.CompareCoverage(i.T.Context(), end, storetest.Collect(&list))
+	require.NoError(i.T, err)
+	require.NoError(i.T, i.store.CompareDerived(i.T.Context(), nil, storetest.Collect(&list)))
+	for _, d := range list {
+		require.True(i.T, d.Derived, d)
+	}
+	return list
+}
+
+func (i *itself) repairer() *Repairer {
+	i.T.Helper()
+	r, ok, err := LeadRepair(i.T.Context(), i.store.Store)
+	require.NoError(i.T, err)
+	require.True(i.T, ok)
+	i.T.Cleanup(r.Close)
+	return r
+}
+
+// repaired repairs, and shows what is left.
+func (i *itself) repaired(r *Repairer, end *ledger.Offset) []findings.Difference {
+	i.T.Helper()
+	require.NoError(i.T, r.RepairCopies(i.T.Context()))
+	require.NoError(i.T, r.RepairCoverage(i.T.Context(), end))
+	require.NoError(i.T, r.RepairDerived(i.T.Context(), nil))
+	return i.differences(end)
+}
+
+// watched are the tables that are compared with others of the database, beside the facts.
+var watched = []string{
+	"coverage", "checkpoints", "floors", "scopes", "snapshots", "partitions", "active_contracts", "lifetimes", "lookups", "template_interfaces", "templates",
+}
+
+var everyTable = slices.Concat(watched, storetest.FactTables, []string{"offset_checkpoints", "checkpoint_exact_payloads", "lookup_exact_payloads"},
+	slices.DeleteFunc(tables.Names(tables.In(tables.Snapshot)), func(name string) bool { return slices.Contains(storetest.FactTables, name) }))
+
+// The ways to begin.
+const (
+	fromGenesis  = "genesis"
+	fromSnapshot = "snapshot"
+	fromMiddle   = "middle"
+)
+
+// newItself indexes a simulated ledger and what no participant has sent yet.
+func newItself(t *testing.T, seed uint64, start string, shape ledger.Shape, batch int) *itself {
+	t.Helper()
+	i, client, l := newGround(t, seed, start, shape)
+	l.Grow(80)
+	i.pages = storetest.PagesOf(t, client, i.from, ledger.Offset(l.End()), batch)
+	i.pages = append(i.pages, storetest.EveryKind(ledger.Offset(l.End()))...)
+	leader := i.leadUpdates(i.store)
+	defer leader.Close()
+	for _, page := range i.pages {
+		require.NoError(t, leader.Append(t.Context(), i.scope, []ledger.Page{page}))
+	}
+	return i
+}
+
+// newGround is a database in which indexing can begin, and the simulated ledger.
+func newGround(t *testing.T, seed uint64, start string, shape ledger.Shape) (*itself, *participant.Client, *sandbox.Ledger) {
+	t.Helper()
+	l := sandbox.NewLedger(sandbox.Options{Seed: seed})
+	i := &itself{testDB: newDatabase(t), scope: storetest.WholeScope}
+	i.store = i.testDB.store()
+	i.scope.Shape = shape
+	l.Grow(80)
+	if start != fromGenesis {
+		for !l.InFlight(l.End()) {
+			l.Grow(1)
+		}
+		i.from = ledger.Offset(l.End())
+	}
+	client := storetest.Reader(t, l, i.scope)
+	leader := i.leadUpdates(i.store)
+	defer leader.Close()
+	if start != fromSnapshot {
+		require.NoError(t, leader.Start(t.Context(), l.ParticipantID(), i.scope, i.from, i.from == 0))
+		return i, client, l
+	}
+	progress, err := leader.BeginSnapshot(t.Context(), l.ParticipantID(), i.scope, i.from)
+	require.NoError(t, err)
+	for !progress.Finished {
+		page, err := client.ReadSnapshot(t.Context(), i.from, progress.Next)
+		require.NoError(t, err)
+		progress, err = leader.WriteSnapshotPage(t.Context(), progress, nil, page)
+		require.NoError(t, err)
+		progress.Finished = page.Last
+	}
+	return i, client, l
+}
+
+// What was indexed agrees with itself, however it began and was cut.
+func TestADatabaseAgreesWithItself(t *testing.T) {
+	t.Parallel()
+	for n, c := range []struct {
+		start string
+		shape ledger.Shape
+		batch int
+	}{
+		{fromGenesis, ledger.ShapeLedgerEffects, 1}, {fromGenesis, ledger.ShapeACSDelta, 7}, {fromGenesis, ledger.ShapeLedgerEffects, 1000},
+		{fromSnapshot, ledger.ShapeLedgerEffects, 3}, {fromSnapshot, ledger.ShapeACSDelta, 1000},
+		{fromMiddle, ledger.ShapeLedgerEffects, 1000}, {fromMiddle, ledger.ShapeACSDelta, 1}, {fromMiddle, ledger.ShapeLedgerEffects, 5},
+	} {
+		t.Run(fmt.Sprint(c.start, " ", c.shape, " ", c.batch), func(t *testing.T) {
+			t.Parallel()
+			brief.Sample(t)
+			i := newItself(t, uint64(100+n), c.start, c.shape, c.batch)
+			require.Empty(t, i.differences(nil))
+			end := i.pages[len(i.pages)-1].To
+			require.Empty(t, i.differences(&end))
+			require.NotEqual(t, "0", i.Row("SELECT count(*) FROM indexer.lifetimes"))
+			require.NotEqual(t, "0", i.Row("SELECT count(*) FROM indexer.reassignments"))
+			if c.start == fromSnapshot {
+				require.NotEqual(t, "0", i.Row("SELECT count(*) FROM indexer.carried_reassignments"))
+			}
+			before := i.Dump(everyTable...)
+			require.Empty(t, i.repaired(i.repairer(), &end))
+			require.Equal(t, before, i.Dump(everyTable...), "what is right is not touched")
+		})
+	}
+}
+
+// Nothing is compared where nothing was indexed, nor while a snapshot is being read.
+func TestNothingIndexedAgreesWithItself(t *testing.T) {
+	t.Parallel()
+	i := &itself{testDB: newDatabase(t), scope: storetest.Scope}
+	i.store = i.testDB.store()
+	require.Empty(t, i.differences(nil))
+	l := i.leadUpdates(i.store)
+	progress, err := l.BeginSnapshot(t.Context(), "", storetest.Scope, 100)
+	require.NoError(t, err)
+	require.Empty(t, i.differences(nil))
+	_, err = l.WriteSnapshotPage(t.Context(), progress, nil, ledger.SnapshotPage{Next: storetest.Token("t1"), Entries: []ledger.ContractEntry{storetest.ActiveEntry(1, 0, "a", "sync::1", 0)}})
+	require.NoError(t, err)
+	require.Empty(t, i.differences(nil))
+	require.Empty(t, i.repaired(i.repairer(), nil))
+	require.Equal(t, "1", i.Row("SELECT count(*) FROM indexer.carried_created"))
+}
+
+// Whatever happens to contracts, in whatever batches: the projections follow from the facts, and look-ups are legal before
+// and after they are asked for.
+func TestAnyHistoryAgreesWithItself(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "tries many random histories")
+	d := newDatabase(t)
+	l := d.started()
+	i := &itself{testDB: d, store: l.store, scope: storetest.Scope}
+	r := i.repairer()
+	// A repair attaches a partition wherever a lifetime could end, also where none does.
+	tables := slices.DeleteFunc(slices.Clone(everyTable), func(table string) bool { return table == "partitions" })
+	rapid.Check(t, func(rt *rapid.T) {
+		d.ForgetUpdates()
+		var h storetest.History
+		h.Draw(rt)
+		for _, batch := range h.Batches(rt) {
+			require.NoError(rt, l.Append(t.Context(), storetest.Scope, batch))
+			if rapid.IntRange(0, 3).Draw(rt, "look up") == 0 {
+				lookUpSome(rt, t, l)
+			}
+		}
+		require.Empty(rt, i.differences(nil))
+		before := i.Dump(tables...)
+		d.Exec("TRUNCATE indexer.active_contracts, indexer.lifetimes")
+		require.Empty(rt, i.repaired(r, nil))
+		require.Equal(rt, before, i.Dump(tables...))
+	})
+}
+
+// lookUpSome answers some of the look-ups that are wanted.
+func lookUpSome(rt *rapid.T, t *testing.T, l *updatesWriter) {
+	wanted, err := l.WantedLookups(t.Context(), 2)
+	require.NoError(rt, err)
+	outcomes := make([]ledger.Lookup, len(wanted))
+	for i, id := range wanted {
+		outcomes[i] = ledger.Lookup{ContractID: id, At: time.Now(), Status: ledger.LookupNotFound}
+		if rapid.Bool().Draw(rt, "found") {
+			outcomes[i].Status, outcomes[i].Contract = ledger.LookupFound, &ledger.Contract{
+				ContractID: id, TemplateID: storetest.Template, PackageName: "asset", Argument: ledger.JSON(`"\u0000"`), CreatedAt: storetest.Time("2025-01-01T00:00:00Z"),
+			}
+		}
+	}
+	require.NoError(rt, l.SaveLookups(t.Context(), outcomes))
+}
+
+// What nobody can tell from within: times at which the same was recorded, and the answers of others.
+var untold = map[string]bool{
+	"scopes.recorded_at":   true,
+	"lookups.looked_up_at": true, "lookups.reason": true, "lookups.template_ref": true, "lookups.created_at": true, "lookups.payload": true,
+	"lookups.contract_key": true, "lookups.contract_key_hash": true, "floors.waiting_snapshot": true, // names a snapshot, or none
+	"lookups.signatories": true, "lookups.observers": true, "lookups.witness_parties": true,
+}
+
+// Whichever column of whichever row is altered, whichever row is removed: it is found, named, and repaired.
+func TestWhatIsAlteredIsFoundAndRepaired(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "alters columns and rows one after the other, and compares each time")
+	for n, c := range []struct {
+		start     string
+		relations []string
+	}{
+		{fromGenesis, watched}, {fromSnapshot, []string{"coverage", "checkpoints", "floors", "snapshots", "active_contracts", "lifetimes"}},
+		{fromMiddle, []string{"coverage", "checkpoints", "floors"}},
+	} {
+		t.Run(c.start, func(t *testing.T) {
+			t.Parallel()
+			i := newItself(t, uint64(200+n), c.start, ledger.ShapeLedgerEffects, 20)
+			i.answered()
+			i.Exec("CREATE SCHEMA before; CREATE TABLE before.lookups AS TABLE indexer.lookups; CREATE TABLE before.lookup_exact_payloads AS TABLE indexer.lookup_exact_payloads")
+			r := i.repairer()
+			random := rand.New(rand.NewPCG(3, uint64(n)))
+			require.Empty(t, i.differences(nil))
+			before := i.Dump(everyTable...)
+			spoil := func(relation, statement string) {
+				t.Helper()
+				table, place := i.place(random, relation)
+				if table == "" {
+					return
+				}
+				statement = fmt.Sprintf(statement, table, place)
+				changed, err := i.Conn.Exec(t.Context(), statement)
+				if refused := new(pgconn.PgError); errors.As(err, &refused) && refused.Code[:2] == "23" {
+					return // a constraint keeps it out
+				}
+				require.NoError(t, err, statement)
+				if changed.RowsAffected() == 0 {
+					return // it is NULL already
+				}
+				list := i.differences(nil)
+				require.NotEmpty(t, list, statement)
+				require.True(t, slices.ContainsFunc(list, func(d findings.Difference) bool { return d.Relation == relation }), "%s: %s", statement, list)
+				left := i.repaired(r, nil)
+				require.Empty(t, left, "%s: %s", statement, list)
+				if strings.Contains(statement, "lookups SET status") {
+					i.askedAgain()
+				}
+				i.restored(before, statement)
+			}
+			columns := 0
+			for _, row := range i.Rows(`SELECT relname, attname, typname, NOT a.attnotnull FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid JOIN pg_type t ON t.oid = atttypid
+				WHERE relnamespace = 'indexer'::regnamespace AND relname = ANY ($1) AND attnum > 0 AND NOT attisdropped AND attname <> 'is_copy' ORDER BY 1, attnum`, c.relations) {
+				field := strings.Fields(row)
+				relation, column := field[0], field[1]
+				if untold[relation+"."+column] || relation == "template_interfaces" { // one too many does no harm
+					continue
+				}
+				columns++
+				value := fmt.Sprintf(spoils[field[2]], column)
+				switch relation + "." + column {
+				case "lookups.status":
+					value = "CASE status WHEN 'found' THEN 'wanted' WHEN 'wanted' THEN 'not_found' ELSE 'found' END"
+				case "active_contracts.activated_offset", "active_contracts.activated_node_id", "templates.template_ref": // the key: the next one may be another's
+					value = column + " + 1000000"
+				}
+				spoil(relation, "UPDATE %s SET "+column+" = "+value+" WHERE ctid = '%s'")
+				if field[3] == "true" {
+					spoil(relation, "UPDATE %s SET "+column+" = NULL WHERE ctid = '%s' AND "+column+" IS NOT NULL")
+				}
+			}
+			require.Greater(t, columns, 8)
+			for _, relation := range c.relations {
+				if relation != "lookups" {
+					spoil(relation, "DELETE FROM %s WHERE ctid = '%s'")
+				}
+			}
+			require.Equal(t, before, i.Dump(everyTable...))
+		})
+	}
+}
+
+// answered answers the look-ups, some with found and some with not_found, and leaves some.
+func (i *itself) answered() {
+	i.T.Helper()
+	l := i.leadUpdates(i.store)
+	defer l.Close()
+	wanted, err := l.WantedLookups(i.T.Context(), 1000)
+	require.NoError(i.T, err)
+	for n, id := range wanted {
+		outcome := ledger.Lookup{ContractID: id, At: time.Now(), Status: ledger.LookupNotFound}
+		if n%3 == 0 {
+			outcome.Status, outcome.Contract = ledger.LookupFound, &ledger.Contract{
+				ContractID: id, TemplateID: storetest.Template, PackageName: "asset", Argument: ledger.JSON(`"\u0000"`), CreatedAt: storetest.Time("2025-01-01T00:00:00Z"),
+			}
+		}
+		if n%3 < 2 {
+			require.NoError(i.T, l.SaveLookups(i.T.Context(), []ledger.Lookup{outcome}))
+		}
+	}
+}
+
+// place is one of a relation's rows; empty: there is none. Of the checkpoints it is that of the updates.
+func (i *itself) place(random *rand.Rand, relation string) (table, place string) {
+	i.T.Helper()
+	condition := "true"
+	if relation == "checkpoints" {
+		condition = "stream = 'updates'"
+	}
+	places := i.Rows("SELECT tableoid::regclass::text, ctid::text FROM indexer." + relation + " WHERE " + condition + " ORDER BY 1, 2")
+	if len(places) == 0 {
+		return "", ""
+	}
+	table, place, _ = strings.Cut(places[random.IntN(len(places))], " ")
+	return table, place
+}
+
+// askedAgain takes back that a contract is looked up once more.
+func (i *itself) askedAgain() {
+	i.T.Helper()
+	require.Equal(i.T, "true", i.Row(`SELECT bool_and(l.status = b.status OR l.status = 'wanted') FROM indexer.lookups l
+		FULL JOIN before.lookups b USING (contract_id, ledger_offset, node_id)`))
+	i.Exec("TRUNCATE indexer.lookups, indexer.lookup_exact_payloads")
+	i.Exec("INSERT INTO indexer.lookups SELECT * FROM before.lookups")
+	i.Exec("INSERT INTO indexer.lookup_exact_payloads SELECT * FROM before.lookup_exact_payloads")
+}
+
+// restored looks whether everything is as it was.
+func (i *itself) restored(before map[string][]string, statement string) {
+	i.T.Helper()
+	for table, rows := range i.Dump(watched...) {
+		require.Equal(i.T, before[table], rows, "%s, %s", statement, table)
+	}
+}

@@ -1,0 +1,248 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/internal/brief"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store"
+	"ledgerindexer/store/internal/storetest"
+	"ledgerindexer/store/internal/tables"
+)
+
+func texts(list []findings.Difference) []string {
+	texts := []string{}
+	for _, d := range list {
+		texts = append(texts, d.String())
+	}
+	return storetest.Sorted(texts)
+}
+
+// smallGround is a database that says 0 to 8, or 100 to 108 after a snapshot there.
+func smallGround(t *testing.T, snapshot bool) *itself {
+	t.Helper()
+	i := &itself{testDB: newDatabase(t), scope: storetest.Scope}
+	i.store = i.testDB.store()
+	l := i.leadUpdates(i.store)
+	defer l.Close()
+	if snapshot {
+		i.from = 100
+		progress, err := l.BeginSnapshot(t.Context(), "", storetest.Scope, 100)
+		require.NoError(t, err)
+		exact := storetest.ActiveEntry(10, 0, "plain", "sync::1", 3)
+		exact.Active.Created.Argument = ledger.JSON(`"\u0000"`)
+		_, err = l.WriteSnapshotPage(t.Context(), progress, nil, ledger.SnapshotPage{Last: true, Entries: []ledger.ContractEntry{
+			exact, storetest.UnassignedEntry(90, 5, "left", "sync::1", "sync::2"), {Unknown: &ledger.UnknownElement{Kind: "New", Raw: ledger.JSON(`"\u0000"`)}},
+		}})
+		require.NoError(t, err)
+	} else {
+		require.NoError(t, l.Start(t.Context(), "", storetest.Scope, 0, true))
+	}
+	for _, from := range []ledger.Offset{i.from, i.from + 4} {
+		require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.EveryKind(from)))
+	}
+	require.Empty(t, i.differences(nil))
+	return i
+}
+
+// A watermark beyond the ledger's end is lowered to it where no update is stored beyond.
+func TestAWatermarkBeyondTheLedger(t *testing.T) {
+	t.Parallel()
+	i := smallGround(t, false)
+	l := i.leadUpdates(i.store)
+	require.NoError(t, l.Append(t.Context(), i.scope, []ledger.Page{{From: 8, To: 20}}))
+	end := ledger.Offset(8)
+	require.Equal(t, []string{`checkpoints, stream updates: ledger_offset is "20", and should be "8"`}, texts(i.differences(&end)))
+	require.Empty(t, i.repaired(i.repairer(), &end))
+	require.Equal(t, []string{"0 8"}, i.Coverage())
+	require.Equal(t, "8", i.Watermark())
+	require.ErrorIs(t, l.Append(t.Context(), i.scope, []ledger.Page{{From: 20, To: 21}}), store.ErrNotLeader)
+}
+
+// The parts that no coverage row claims are told, so that they are read.
+func TestHoles(t *testing.T) {
+	t.Parallel()
+	i := smallGround(t, false)
+	i.Exec("DELETE FROM indexer.coverage")
+	i.Write("INSERT INTO indexer.coverage SELECT 'updates', scope, n, n + 2 FROM indexer.scopes, unnest('{1,4}'::int[]) n")
+	var list []findings.Difference
+	holes, err := i.store.CompareCoverage(t.Context(), nil, storetest.Collect(&list))
+	require.NoError(t, err)
+	require.Equal(t, []ledger.Range{{From: 0, To: 1}, {From: 3, To: 4}, {From: 6, To: 8}}, holes)
+	require.Equal(t, []string{
+		"coverage, from_exclusive 0, to_inclusive 1: the row is not stored", "coverage, from_exclusive 3, to_inclusive 4: the row is not stored",
+		"coverage, from_exclusive 6, to_inclusive 8: the row is not stored",
+	}, texts(list))
+	require.NoError(t, i.repairer().RepairCoverage(t.Context(), nil))
+	require.Equal(t, []string{"1 3", "4 6"}, i.Coverage())
+	require.Equal(t, "8", i.Watermark())
+}
+
+func TestRepairCoverageRefusals(t *testing.T) {
+	t.Parallel()
+	i := smallGround(t, true)
+	end := ledger.Offset(99)
+	_, err := i.store.CompareCoverage(t.Context(), &end, func(findings.Difference) error { return nil })
+	storetest.RequireProblem(t, err, "ends at offset 99, before offset 100")
+	storetest.RequireProblem(t, i.repairer().RepairCoverage(t.Context(), &end), "ends at offset 99")
+}
+
+// Rows that belong nowhere are found, and go; of a carried row it is put right where it belongs.
+func TestRowsThatBelongNowhere(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "alters columns and rows one after the other, and compares each time")
+	i := smallGround(t, true)
+	r := i.repairer()
+	before := i.Dump(everyTable...)
+	for _, table := range storetest.FactTables {
+		for _, offset := range []int{3, 109} {
+			statements := []string{
+				fmt.Sprintf("CREATE TEMP TABLE more AS SELECT * FROM indexer.%s%s LIMIT 1", table, map[string]string{
+					"exact_payloads": " WHERE field = 'view_value'",
+				}[table]),
+				fmt.Sprintf("UPDATE more SET ledger_offset = %d", offset), "INSERT INTO indexer." + table + " SELECT * FROM more", "DROP TABLE more",
+			}
+			for _, s := range statements {
+				i.Exec(s)
+			}
+			list := i.differences(nil)
+			require.Len(t, list, 1, "%s at %d", table, offset)
+			require.Equal(t, findings.Extra, list[0].Kind)
+			require.Equal(t, table, list[0].Relation)
+			require.EqualValues(t, offset, list[0].Offset)
+			require.Empty(t, i.repaired(r, nil))
+		}
+	}
+	for _, c := range []struct{ statement, want string }{
+		{"UPDATE indexer.carried_created SET snapshot_offset = 7 WHERE contract_id = 'plain'", `carried_created at offset 10, node_id 0: snapshot_offset is "7", and should be "100"`},
+		{"UPDATE indexer.carried_reassignments SET snapshot_offset = 7", `carried_reassignments at offset 90, node_id 0: snapshot_offset is "7", and should be "100"`},
+		{"INSERT INTO indexer.checkpoint_exact_payloads (ledger_offset, field, exact) VALUES (104, 'checkpoint_time sync::1', '')",
+			"checkpoint_exact_payloads at offset 104, field checkpoint_time sync::1: the row is stored, and does not follow from the facts"},
+		{"INSERT INTO indexer.lookup_exact_payloads (ledger_offset, node_id, field, exact) VALUES (104, 1, 'payload', '')",
+			"lookup_exact_payloads at offset 104, field payload: the row is stored, and does not follow from the facts"},
+		{"INSERT INTO indexer.carried_exact_payloads (ledger_offset, node_id, snapshot_offset, field, exact) VALUES (104, 5, 100, 'payload', '')",
+			"carried_exact_payloads at offset 104, node_id 5, field payload: the row is stored, and does not follow from the facts"},
+		{"INSERT INTO indexer.lookups (contract_id, ledger_offset, node_id) VALUES ('nobody', 101, 77)",
+			"lookups at offset 101, contract_id nobody: the row is stored, and does not follow from the facts"},
+		{"INSERT INTO indexer.active_contracts SELECT contract_id || '?', synchronizer_ref, template_ref, 104, 9, 0 FROM indexer.active_contracts LIMIT 1",
+			"active_contracts at offset 104, contract_id "},
+		{"INSERT INTO indexer.lifetimes SELECT deactivated_offset, 100, 9, synchronizer_ref, template_ref, contract_id FROM indexer.lifetimes LIMIT 1",
+			"lifetimes at offset "},
+	} {
+		i.Exec(c.statement)
+		list := texts(i.differences(nil))
+		require.Len(t, list, 1, c.statement)
+		require.Contains(t, list[0], c.want)
+		require.Empty(t, i.repaired(r, nil), c.statement)
+	}
+	for table, rows := range i.Dump(everyTable...) {
+		require.Equal(t, before[table], rows, table)
+	}
+}
+
+// What nothing but the ledger can tell is found, and left alone: it is for those who read it again.
+func TestWhatOnlyTheLedgerCanTell(t *testing.T) {
+	t.Parallel()
+	i := smallGround(t, false)
+	r := i.repairer()
+	i.Exec("DELETE FROM indexer.updates WHERE ledger_offset = 5")
+	require.Equal(t, []string{"updates at offset 5: the row is not stored"}, texts(i.differences(nil)))
+	require.Len(t, i.repaired(r, nil), 1)
+	require.Equal(t, "2", i.Row("SELECT count(*) FROM indexer.created WHERE ledger_offset = 5"))
+	i.Exec("INSERT INTO indexer.updates (ledger_offset, kind) VALUES (5, 'transaction')")
+	i.Exec("UPDATE indexer.reassignments SET source_ref = 77 WHERE ledger_offset = 6")
+	i.Exec("UPDATE indexer.topology_events SET synchronizer_ref = 78 WHERE ledger_offset = 7")
+	i.Exec("UPDATE indexer.archived SET template_ref = 79")
+	want := []string{
+		"synchronizers at offset 6, synchronizer_ref 77: the row is not stored", "synchronizers at offset 7, synchronizer_ref 78: the row is not stored",
+		"templates at offset 1, template_ref 79: the row is not stored",
+	}
+	require.Equal(t, want, texts(i.differences(nil)))
+	require.Equal(t, want, texts(i.repaired(r, nil)))
+}
+
+// A writer whose batch waits for a repair, or that remembers what is no longer so, loses nothing and doubles nothing.
+func TestRepairBesideAWriter(t *testing.T) {
+	t.Parallel()
+	i := smallGround(t, false)
+	l, r := i.leadUpdates(i.store), i.repairer()
+	i.Exec("TRUNCATE indexer.active_contracts, indexer.lifetimes")
+	entered, release := make(chan struct{}), make(chan struct{})
+	written := make(chan error, 1)
+	go func() {
+		written <- r.RepairDerived(context.WithoutCancel(t.Context()), func(what string) {
+			if what == "lookups" {
+				close(entered)
+				<-release
+			}
+		})
+	}()
+	<-entered
+	appended := make(chan error, 1)
+	go func() {
+		appended <- l.Append(context.WithoutCancel(t.Context()), storetest.Scope, storetest.EveryKind(8))
+	}()
+	i.WaitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')")
+	require.Equal(t, "8", i.Watermark(), "the batch waits")
+	close(release)
+	require.NoError(t, <-written)
+	require.NoError(t, <-appended)
+	require.Equal(t, "12", i.Watermark())
+	require.Empty(t, i.differences(nil))
+
+	// The watermark moves under the writer: its batch fails, and it reads on from where that is now.
+	i.Exec("UPDATE indexer.checkpoints SET ledger_offset = 6")
+	require.Error(t, l.Append(t.Context(), storetest.Scope, storetest.EveryKind(12)))
+	require.Empty(t, i.repaired(r, nil))
+	require.ErrorIs(t, l.Append(t.Context(), storetest.Scope, storetest.EveryKind(12)), store.ErrNotLeader, "its term has ended")
+	l.Close()
+	l = i.leadUpdates(i.store)
+	at, _, err := l.Watermark(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 12, at)
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.EveryKind(12)))
+	require.Empty(t, i.differences(nil))
+}
+
+// What is compared is one state of the database, whatever is committed meanwhile.
+func TestItselfReadsOneSnapshot(t *testing.T) {
+	t.Parallel()
+	i := smallGround(t, false)
+	l := i.leadUpdates(i.store)
+	at := ledger.Offset(8)
+	require.NoError(t, i.store.CompareDerived(t.Context(), func(string) {
+		require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.EveryKind(at)))
+		at += 4
+	}, func(d findings.Difference) error { return fmt.Errorf("%s", d) }))
+	require.Greater(t, at, ledger.Offset(24))
+	enough := fmt.Errorf("enough")
+	i.Exec("TRUNCATE indexer.active_contracts")
+	require.ErrorIs(t, i.store.CompareDerived(t.Context(), nil, func(findings.Difference) error { return enough }), enough)
+	i.Exec("DELETE FROM indexer.coverage")
+	_, err := i.store.CompareCoverage(t.Context(), nil, func(findings.Difference) error { return enough })
+	require.ErrorIs(t, err, enough)
+	require.ErrorIs(t, i.store.CompareCopies(t.Context(), func(findings.Difference) error { return enough }), enough)
+}
+
+// Each column of what is compared is compared or is known not to be, so that a new one can't be forgotten.
+func TestItselfCoversEveryReference(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	s := d.store()
+	require.NoError(t, s.db.ReadOnly(t.Context(), func(tx pgx.Tx) error {
+		columns, err := s.db.Queries.ReferenceColumns(t.Context(), tx, referencesOf(slices.DeleteFunc(slices.Collect(maps.Keys(tables.References)), func(name string) bool { return name == "domain_ref" })))
+		require.NoError(t, err)
+		require.Equal(t, fmt.Sprint(len(columns)), d.Row(`SELECT count(*) FROM information_schema.columns c JOIN pg_class p ON p.oid = ('indexer.' || c.table_name)::regclass
+			WHERE table_schema = 'indexer' AND column_name LIKE '%\_ref' AND column_name <> 'domain_ref' AND relkind IN ('r', 'p') AND NOT relispartition AND table_name !~ '^(templates|synchronizers|party_lists)'
+			`))
+		return nil
+	}))
+}

@@ -1,0 +1,39 @@
+package audit
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/store"
+	"ledgerindexer/store/internal/leadership"
+	"ledgerindexer/store/internal/session"
+)
+
+// Repairer writes again what is not stored as it should be. It has a role of its own, so that there is one at a time, and
+// works beside the leaders of the streams: while one of its transactions runs, theirs wait, and those that have waited for 30 s
+// fail and are tried again.
+type Repairer struct {
+	*store.Leader
+	writer
+}
+
+// LeadRepair tries once to take the role of repairing. ok is false where another process has it.
+func LeadRepair(ctx context.Context, s *store.Store) (repairer *Repairer, ok bool, err error) {
+	leader, ok, err := s.LeadRepair(ctx)
+	if err != nil || !ok {
+		return nil, ok, err
+	}
+	return &Repairer{leader, newWriter(s, leader)}, true, nil
+}
+
+// repair runs fn in a transaction in which nobody else writes the roles' streams. Roles are in the order of
+// rolesThatRemember, so that no two wait for one another, and none for a leader that waits for it.
+func (r *Repairer) repair(ctx context.Context, roles []session.Role, fn func(context.Context, pgx.Tx) error) error {
+	return r.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
+		if err := r.term.Exclude(ctx, tx, roles...); err != nil {
+			return err
+		}
+		return fn(ctx, tx)
+	})
+}

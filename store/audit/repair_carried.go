@@ -1,0 +1,111 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/tables"
+	"ledgerindexer/store/internal/writing"
+)
+
+// RepairCarried makes the carried rows of entries those that writing the entries makes, in one transaction, and adds
+// names that the dictionaries lack, as RepairUpdates does. The arguments are those of CompareCarried. The active set, and what
+// else follows from carried rows, stay as they are.
+//
+// Pages are to be repaired in their order: a creation event that is stored as an active entry's is left to that entry.
+func (r *Repairer) RepairCarried(ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry) error {
+	page := carriedPage{progress: ledger.SnapshotProgress{At: at, Entries: before}, entries: entries}
+	if err := r.repairCarried(ctx, &page); err != nil {
+		return fmt.Errorf("repair entries %d to %d of the snapshot at offset %d: %w", before+1, page.end(), at, session.Refused(err))
+	}
+	return nil
+}
+
+func (r *Repairer) repairCarried(ctx context.Context, page *carriedPage) error {
+	wanted, err := page.names()
+	if err != nil {
+		return err
+	}
+	return r.repair(ctx, rolesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
+		if err := r.stored.refuseReplaced(ctx, tx, page.progress.At); err != nil {
+			return err
+		}
+		if err := r.addNames(ctx, tx, wanted); err != nil {
+			return err
+		}
+		if err := r.rewriteCarried(ctx, tx, wanted, page); err != nil {
+			return err
+		}
+		return r.repaired(ctx, tx, findings.SealedSnapshot, 0, int64(page.progress.At))
+	})
+}
+
+// rewriteCarried writes the page's rows in the place of those that are stored.
+func (r *Repairer) rewriteCarried(ctx context.Context, tx pgx.Tx, wanted names.Wanted, page *carriedPage) error {
+	dictionaries, err := r.stored.readDictionaries(ctx, tx)
+	if err != nil {
+		return err
+	}
+	numbers, err := dictionaries.resolve(ctx, tx, wanted)
+	if err != nil {
+		return err
+	}
+	rows, err := r.stored.rowsOf(ctx, tx, page, numbers)
+	if err != nil {
+		return err
+	}
+	for _, table := range tables.In(tables.Snapshot) {
+		where, arguments := page.stored(rows, table.Name)
+		if _, err := tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+table.Rows(where), arguments...); err != nil {
+			return fmt.Errorf("remove the stored rows of %s: %w", table.Name, err)
+		}
+	}
+	for _, table := range rows.Tables() {
+		if err := writing.CopyTable(ctx, tx, table); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DropCarried removes, in one transaction, carried rows by the keys that CarriedAt told, and with them all rows that belong
+// to none then. The creation event of an incomplete reassignment stays, without what it had of an active entry. A key
+// that CarriedAt can't have told is an error.
+func (r *Repairer) DropCarried(ctx context.Context, at ledger.Offset, keys []string) error {
+	var dropped dbsqlc.CarriedDropParams
+	for _, text := range keys {
+		key, err := parseCarriedKey(text)
+		if err != nil {
+			return err
+		}
+		dropped.Kinds = append(dropped.Kinds, key.kind)
+		dropped.Offsets = append(dropped.Offsets, key.offset)
+		dropped.Numbers = append(dropped.Numbers, key.number)
+	}
+	err := r.repair(ctx, []session.Role{session.RoleHistory, session.RoleUpdates}, func(ctx context.Context, tx pgx.Tx) error {
+		if err := r.stored.refuseReplaced(ctx, tx, at); err != nil {
+			return err
+		}
+		if err := r.stored.db.Queries.CarriedDrop(ctx, tx, dropped); err != nil {
+			return fmt.Errorf("remove the rows: %w", err)
+		}
+		if err := r.stored.db.Queries.CarriedViewsDropOrphans(ctx, tx); err != nil {
+			return fmt.Errorf("remove interface views of no event: %w", err)
+		}
+		if _, err := tx.Exec(ctx, "DELETE FROM carried_exact_payloads s WHERE "+carriedExactPayloads.Rows(carriedExactPayloads.Orphan)); err != nil {
+			return fmt.Errorf("remove exact values of no event: %w", err)
+		}
+		return r.repaired(ctx, tx, findings.SealedSnapshot, 0, int64(at))
+	})
+	if err != nil {
+		return fmt.Errorf("drop %d carried rows of the snapshot at offset %d: %w", len(keys), at, err)
+	}
+	return nil
+}

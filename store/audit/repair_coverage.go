@@ -1,0 +1,102 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/tables"
+)
+
+// RepairCoverage lists the partitions that there are, and lowers the watermark to the ledger's end, nil where that is not known. Holes
+// stay: a difference that is one alone changes nothing here. No facts are removed. Where anything changed, the leaders of the updates
+// and of filling in begin a new term, because they may remember partitions that there are not.
+//
+// A ledger that ends before indexing began, and one that ends before updates that are stored, are *ledger.Problem, and so is what
+// CompareCoverage finds lost.
+func (r *Repairer) RepairCoverage(ctx context.Context, end *ledger.Offset) error {
+	roles := []session.Role{session.RoleHistory, session.RoleUpdates}
+	err := r.repair(ctx, roles, func(ctx context.Context, tx pgx.Tx) error {
+		extent, err := r.stored.extentOrLost(ctx, tx, end)
+		if err != nil {
+			return err
+		}
+		partitions, err := r.stored.partitionDifferences(ctx, tx)
+		if err != nil {
+			return err
+		}
+		beyond := extent.Started && end != nil && *end < extent.Watermark
+		if !beyond && len(partitions) == 0 {
+			return nil
+		}
+		if beyond {
+			if err := r.lowerWatermark(ctx, tx, extent.Watermark, *end); err != nil {
+				return err
+			}
+		}
+		if err := r.repairPartitionList(ctx, tx); err != nil {
+			return err
+		}
+		return r.term.EndTerms(ctx, tx, roles...)
+	})
+	r.term.Partitions.Forget()
+	if err != nil {
+		return fmt.Errorf("repair the coverage: %w", err)
+	}
+	return nil
+}
+
+// lowerWatermark puts the watermark at the ledger's end, unless updates are stored beyond it: then it is the ledger that is another one.
+func (r *Repairer) lowerWatermark(ctx context.Context, tx pgx.Tx, watermark, end ledger.Offset) error {
+	q := r.stored.db.Queries
+	last, err := q.LastUpdateWithin(ctx, tx, dbsqlc.LastUpdateWithinParams{After: int64(end), UpTo: int64(watermark)})
+	if err != nil {
+		return fmt.Errorf("look for the last update after offset %d: %w", end, err)
+	}
+	if last > 0 {
+		return &ledger.Problem{
+			What: fmt.Sprintf("the ledger ends at offset %d, and database %s holds updates up to offset %d", end, r.stored.db.Address(), last),
+			Do: fmt.Sprintf("check --ledger-url: a replica that lags behind ends too early; if the participant was restored from an older backup, "+
+				"and that is to stay, run `indexer reset --to-offset %d`, or to an earlier offset where its history is another one already", end),
+		}
+	}
+	if _, err := q.ResetCoverage(ctx, tx, int64(end)); err != nil {
+		return fmt.Errorf("remove coverage after offset %d: %w", end, err)
+	}
+	if err := q.CheckpointSet(ctx, tx, dbsqlc.CheckpointSetParams{Stream: tables.StreamUpdates, LedgerOffset: int64(end)}); err != nil {
+		return fmt.Errorf("set the checkpoint: %w", err)
+	}
+	return nil
+}
+
+// repairPartitionList lists the partitions that there are.
+func (r *Repairer) repairPartitionList(ctx context.Context, tx pgx.Tx) error {
+	listed, attached, err := r.stored.partitionLists(ctx, tx)
+	if err != nil {
+		return err
+	}
+	there := map[dbsqlc.PartitionsAttachedRow]bool{}
+	for _, p := range attached {
+		there[p] = true
+	}
+	for _, p := range listed {
+		if there[dbsqlc.PartitionsAttachedRow(p)] {
+			delete(there, dbsqlc.PartitionsAttachedRow(p))
+			continue
+		}
+		err := r.stored.db.Queries.PartitionForget(ctx, tx, dbsqlc.PartitionForgetParams{Relation: p.Relation, FromOffset: p.FromOffset})
+		if err != nil {
+			return fmt.Errorf("forget a partition of %s: %w", p.Relation, err)
+		}
+	}
+	for p := range there {
+		if err := r.stored.db.Queries.PartitionRecord(ctx, tx, dbsqlc.PartitionRecordParams(p)); err != nil {
+			return fmt.Errorf("record a partition of %s: %w", p.Relation, err)
+		}
+	}
+	return nil
+}

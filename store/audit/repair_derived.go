@@ -1,0 +1,125 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/store/internal/partitions"
+	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/tables"
+	"ledgerindexer/store/internal/writing"
+)
+
+// RepairDerived makes what follows from the facts follow from them, and removes what belongs nowhere: all that
+// CompareDerived compares. Rows that are right are not touched. An update that is missing beside its events, and a name that
+// rows refer to, can't be made right here: writing the updates again does that, and until then they stay. step, if not nil, is told what is done next.
+//
+// It is one transaction, in which everything is worked out anew: it takes about as long as comparing does, and the writer
+// of the updates waits meanwhile, or fails and tries again.
+func (r *Repairer) RepairDerived(ctx context.Context, step func(what string)) error {
+	if err := inTurn(ctx, []part{{"partitions of lifetimes", r.ensureLifetimes}}, step); err != nil {
+		return fmt.Errorf("repair what follows from the facts: %w", err)
+	}
+	err := r.repair(ctx, []session.Role{session.RoleHistory, session.RoleUpdates}, func(ctx context.Context, tx pgx.Tx) error {
+		h, err := r.stored.basis(ctx, tx)
+		if err != nil || !h.Started {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "SET LOCAL work_mem = '"+derivedMemory+"'"); err != nil {
+			return fmt.Errorf("set the memory for sorting: %w", err)
+		}
+		f, err := r.stored.newFollowing(ctx, tx, tables.Projections, h.arguments(), nil)
+		if err != nil {
+			return err
+		}
+		d := derivation{tx, h}
+		parts := []part{{"facts outside of coverage", d.outside}}
+		for _, group := range tables.BySource(tables.Projections) {
+			parts = append(parts, part{what(group), func(ctx context.Context) error { return f.repair(ctx, group) }})
+		}
+		if err := inTurn(ctx, append(parts, part{"exact values without their row", d.orphans}), step); err != nil {
+			return err
+		}
+		return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, 0, int64(h.Watermark), writing.Repaired)
+	})
+	if err != nil {
+		return fmt.Errorf("repair what follows from the facts: %w", err)
+	}
+	return nil
+}
+
+// ensureLifetimes attaches the partitions that rows of lifetimes may need. One offset of each of the smallest partitions
+// stands for the others there: partitions begin and end where those do.
+func (r *Repairer) ensureLifetimes(ctx context.Context) error {
+	var events []string
+	for _, table := range tables.In(tables.Facts) {
+		if table.Activity {
+			events = append(events, "SELECT s.ledger_offset FROM "+table.SQL()+" s")
+		}
+	}
+	sql := "SELECT max(e.ledger_offset) FROM (" + strings.Join(events, " UNION ALL ") + ") e GROUP BY e.ledger_offset / $1"
+	rows, err := r.term.Pool.Query(ctx, sql, partitions.FirstWidth)
+	if err != nil {
+		return fmt.Errorf("look for the offsets of events: %w", err)
+	}
+	offsets, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return fmt.Errorf("look for the offsets of events: %w", err)
+	}
+	r.term.Partitions.Forget() // the writer of the updates attaches some too
+	return r.term.Partitions.Ensure(ctx, "lifetimes", slices.Values(offsets))
+}
+
+// derivation works out what follows from the facts, in a transaction that nobody else writes beside.
+type derivation struct {
+	tx    pgx.Tx
+	basis *basis
+}
+
+// outside removes what belongs nowhere. One snapshot is shown, so carried rows are of that; of two that would be the same row then
+// the one stays that is already. Those of another snapshot that is recorded, and that is not known any more to wait, go.
+func (d *derivation) outside(ctx context.Context) error {
+	if err := d.remove(ctx, d.basis.nowhere()); err != nil {
+		return err
+	}
+	for _, table := range tables.In(tables.Snapshot) {
+		column := table.SnapshotOffset
+		if column == "" {
+			continue
+		}
+		wrong := table.Rows("s." + column + " <> $1")
+		var same []string
+		for _, name := range table.Key {
+			if name != column {
+				same = append(same, fmt.Sprintf("r.%[1]s IS NOT DISTINCT FROM s.%[1]s", name))
+			}
+		}
+		for _, sql := range []string{
+			fmt.Sprintf("DELETE FROM %s s WHERE %s AND (EXISTS (SELECT FROM %[1]s r WHERE r.%[3]s = $1 AND %[4]s)\n    OR s.%[3]s IN (SELECT o.snapshot_offset FROM snapshots o))", table.SQL(), wrong, column, strings.Join(same, " AND ")),
+			fmt.Sprintf("UPDATE %s s SET %s = $1 WHERE %s", table.SQL(), column, wrong),
+		} {
+			if _, err := d.tx.Exec(ctx, sql, int64(d.basis.ProjectedFrom)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// orphans removes exact values that belong nowhere, which is known last: what they belong to may just have moved or gone.
+func (d *derivation) orphans(ctx context.Context) error { return d.remove(ctx, d.basis.orphans()) }
+
+func (d *derivation) remove(ctx context.Context, list []strays) error {
+	arguments := d.basis.arguments()
+	for _, s := range list {
+		if _, err := d.tx.Exec(ctx, "DELETE FROM "+s.table.SQL()+" s WHERE "+s.table.Rows(s.where), arguments); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/store"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/tables"
+	"ledgerindexer/store/internal/writing"
+)
+
+// onlyHistory is for repairs of the history that leave the dictionaries alone.
+var onlyHistory = []session.Role{session.RoleTransactions}
+
+// History writes the transaction history in the role of repairing: a repair writes all of it again, as its writer does.
+func (r *Repairer) History() *store.TransactionsWriter {
+	return &store.TransactionsWriter{Leader: r.Leader}
+}
+
+// RestartHistory begins a generation of the transaction history whatever is stored of it: what is wrong goes with the generation that is
+// shown, when the new one takes its place. Rows are removed that would be in the way.
+func (r *Repairer) RestartHistory(ctx context.Context) error {
+	err := r.repair(ctx, onlyHistory, func(ctx context.Context, tx pgx.Tx) error {
+		q := r.stored.db.Queries
+		at, err := held.HistoryPosition(ctx, r.stored.db, tx)
+		if err != nil {
+			return err
+		}
+		seqs, err := q.HistoryEnds(ctx, tx)
+		if err != nil {
+			return fmt.Errorf("look for the newest record: %w", err)
+		}
+		at.Revision, at.LastSeq, at.Leftovers = at.Revision+1, max(at.LastSeq, seqs.Newest, at.ShownAfter+1), true
+		at.ReadAfter = at.LastSeq
+		for _, table := range tables.In(tables.Records, tables.Totals) {
+			beyond := "s.seq > $1"
+			if !table.OfRecords() {
+				beyond = "s.generation >= $1"
+			}
+			if _, err := tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+table.Rows(beyond), at.LastSeq); err != nil {
+				return fmt.Errorf("remove rows of %s that belong to no record: %w", table.Name, err)
+			}
+		}
+		if err := q.BalanceRoundsNote(ctx, tx, dbsqlc.BalanceRoundsNoteParams{Generation: at.ReadAfter}); err != nil {
+			return fmt.Errorf("begin the totals of a generation: %w", err)
+		}
+		return writing.PutHistory(ctx, tx, at, "")
+	})
+	if err != nil {
+		return fmt.Errorf("begin to read the transaction history again: %w", session.Refused(err))
+	}
+	return nil
+}

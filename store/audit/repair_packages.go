@@ -1,0 +1,30 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/writing"
+)
+
+// RepairPackages writes again what packages say of types, and forgets packages, which the daemon then asks for again.
+func (r *Repairer) RepairPackages(ctx context.Context, again []*ledger.Package, forget []string) error {
+	return r.repair(ctx, []session.Role{session.RoleUpdates}, func(ctx context.Context, tx pgx.Tx) error {
+		for _, p := range again {
+			if err := writing.SavePackage(ctx, tx, r.stored.db.Queries, p); err != nil {
+				return fmt.Errorf("package %s: %w", p.ID, err)
+			}
+		}
+		for _, id := range slices.Sorted(slices.Values(forget)) {
+			if err := writing.DropPackage(ctx, tx, r.stored.db.Queries, id, true); err != nil {
+				return fmt.Errorf("package %s: %w", id, err)
+			}
+		}
+		return nil
+	})
+}

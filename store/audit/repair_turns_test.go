@@ -1,0 +1,236 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store"
+	"ledgerindexer/store/internal/leadership"
+	"ledgerindexer/store/internal/pg"
+	"ledgerindexer/store/internal/storetest"
+	"ledgerindexer/store/internal/writing"
+)
+
+// begun is a repair of a role whose transaction is open until end is called, which gives its error.
+func (d *testDB) begun(r *Repairer, roles []store.Role, last func(context.Context, pgx.Tx) error) (end func() error) {
+	d.T.Helper()
+	open, finish, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- r.repair(d.T.Context(), roles, func(ctx context.Context, tx pgx.Tx) error {
+			close(open)
+			<-finish
+			return last(ctx, tx)
+		})
+	}()
+	select {
+	case <-open:
+	case err := <-done:
+		d.T.Fatal("the repair ended before it was at work:", err)
+	}
+	end = sync.OnceValue(func() error {
+		close(finish)
+		return <-done
+	})
+	d.T.Cleanup(func() { _ = end() }) // the store waits for its transactions; a test that cares has asked before
+	return end
+}
+
+func nothingMore(context.Context, pgx.Tx) error { return nil }
+
+// Whatever a repair does: who waits to seal beside it begins again, and seals what the repair has left.
+func TestWhoSealsBeginsAgainAfterAnyRepair(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.append("a", "b", "c")
+	h.Exec("UPDATE indexer.taps SET amount = 2 WHERE seq = 2")
+	end := h.begun(h.repairs(h.l.store), onlyHistory, func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "UPDATE indexer.taps SET amount = 1 WHERE seq = 2"); err != nil {
+			return err
+		}
+		return writing.Unseal(ctx, tx, findings.SealedTransactions, 0)
+	})
+	sealed := make(chan error, 1)
+	go func() {
+		_, err := h.l.SealRecords(t.Context(), 0, storetest.RecordsOf([]string{"a", "b", "c"}))
+		sealed <- err
+	}()
+	h.WaitFor(storetest.Waiting, 1)
+	require.NoError(t, end())
+	require.NoError(t, <-sealed)
+	require.Equal(t, "1", h.Row("SELECT count(*) FROM indexer.verifications"))
+	require.Empty(t, h.damaged(h.l.store))
+}
+
+// A repair's time is when it had its turn, and not when it began to wait: what was sealed meanwhile waits to be compared again.
+func TestARepairIsLaterThanWhatItWaitedFor(t *testing.T) {
+	t.Parallel()
+	d, l, page := sealedUpdates(t)
+	r := d.repairs(l.store)
+	repaired := make(chan error, 1)
+	err := l.term.Write(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
+		go func() { repaired <- r.RepairUpdates(t.Context(), storetest.Scope, page(2, 3)) }()
+		d.WaitFor(storetest.Waiting, 1)
+		return l.sealCompared(ctx, tx, findings.SealedUpdates, 0, 10, findings.Comparison{})
+	})
+	require.NoError(t, err)
+	require.NoError(t, <-repaired)
+	w, err := l.store.NextWindow(t.Context(), findings.SealedUpdates, 1000, 1000, 0)
+	require.NoError(t, err)
+	require.Equal(t, &findings.Window{From: 0, To: 10, Full: true, Again: true}, w)
+}
+
+// Transactions of writers that overlap with one another without an end do not keep a repair waiting.
+func TestWritersDoNotPassByARepair(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	r := d.repairs(l.store)
+	order := make(chan string, 2)
+	var wrote, repaired chan error
+	err := l.term.Write(t.Context(), func(context.Context, pgx.Tx) error {
+		repaired, wrote = make(chan error, 1), make(chan error, 1)
+		go func() {
+			repaired <- r.repair(t.Context(), []store.Role{store.RoleUpdates}, func(context.Context, pgx.Tx) error { order <- "repair"; return nil })
+		}()
+		d.WaitFor(storetest.Waiting, 1)
+		go func() {
+			wrote <- l.term.Write(t.Context(), func(context.Context, pgx.Tx) error { order <- "writer"; return nil })
+		}()
+		d.WaitFor(storetest.Waiting, 2)
+		return nil
+	})
+	require.NoError(t, err)
+	require.NoError(t, <-repaired)
+	require.NoError(t, <-wrote)
+	require.Equal(t, "repair", <-order)
+}
+
+// Of two writes in turn the later one opens no transaction before the earlier one has: a repair that queues then would wait for it, and
+// the earlier one, that it waits for itself, for the repair. So repairs pass before and between them, and both are stored.
+func TestARepairPassesWritesInTurn(t *testing.T) {
+	t.Parallel()
+	type write func(turn store.CommitOrder) error
+	for name, prepare := range map[string]func(t *testing.T) (d *testDB, s *opened, term *leadership.Term, first, second write){
+		"transaction history": func(t *testing.T) (d *testDB, s *opened, term *leadership.Term, first, second write) {
+			h := newHistory(t)
+			h.append("a")
+			at, one, two := h.at, storetest.Payments(1, 3), storetest.Payments(2, 3)
+			first = func(turn store.CommitOrder) error {
+				_, err := h.l.AppendTransactions(t.Context(), at, turn, storetest.BatchOf(one))
+				return err
+			}
+			second = func(turn store.CommitOrder) error {
+				_, err := h.l.AppendTransactions(t.Context(), at.Behind(len(one)), turn, storetest.BatchOf(two))
+				return err
+			}
+			return h.testDB, h.l.store, h.l.term, first, second
+		},
+		"snapshot": func(t *testing.T) (d *testDB, _ *opened, _ *leadership.Term, first, second write) {
+			d = newDatabase(t)
+			l := d.leadUpdates(d.store())
+			at, err := l.BeginSnapshot(t.Context(), "", storetest.Scope, 100)
+			require.NoError(t, err)
+			one := ledger.SnapshotPage{Next: storetest.Token("t1"), Entries: []ledger.ContractEntry{storetest.ActiveEntry(1, 0, "a", "sync::1", 0)}}
+			two := ledger.SnapshotPage{Next: storetest.Token("t2"), Entries: []ledger.ContractEntry{storetest.ActiveEntry(2, 0, "b", "sync::1", 0)}}
+			first = func(turn store.CommitOrder) error {
+				_, err := l.WriteSnapshotPage(t.Context(), at, turn, one)
+				return err
+			}
+			second = func(turn store.CommitOrder) error {
+				_, err := l.WriteSnapshotPage(t.Context(), at.Behind(&one), turn, two)
+				return err
+			}
+			return d, l.store, l.term, first, second
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, s, term, first, second := prepare(t)
+			r := d.repairs(s)
+			asked, begun, stored := make(chan struct{}), make(chan struct{}), make(chan struct{})
+			finish := sync.OnceFunc(func() { close(stored) })
+			t.Cleanup(finish) // the leader waits for the later one's transaction
+			wrote, repaired := make(chan error, 1), make(chan error, 1)
+			go func() {
+				wrote <- second(storetest.Turn{
+					OnBegin: func() error { close(asked); <-begun; return nil },
+					OnWait: func() error {
+						select {
+						case <-begun:
+						default:
+							return errors.New("it waits for its turn with its transaction open, and the one before it has not begun")
+						}
+						<-stored
+						return nil
+					},
+				})
+			}()
+			select {
+			case <-asked:
+			case err := <-wrote:
+				t.Fatal(err)
+			}
+			require.NoError(t, r.repair(t.Context(), []store.Role{term.Role()}, nothingMore), "the later one has no transaction open")
+			require.NoError(t, first(storetest.Turn{IsFirst: true, OnBegan: func() {
+				go func() { repaired <- r.repair(t.Context(), []store.Role{term.Role()}, nothingMore) }()
+				d.WaitFor(storetest.Waiting, 1) // the earlier one has
+				close(begun)
+			}}))
+			finish()
+			require.NoError(t, <-repaired)
+			require.NoError(t, <-wrote)
+		})
+	}
+}
+
+// impatient has a leader's sessions wait for locks for a moment only.
+func impatient(t *testing.T, term *leadership.Term) {
+	t.Helper()
+	config := term.Pool.Config()
+	asWriter := config.AfterConnect
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if err := asWriter(ctx, conn); err != nil {
+			return err
+		}
+		_, err := conn.Exec(ctx, "SET lock_timeout = 50")
+		return err
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	term.Pool.Close()
+	term.Pool = pool
+}
+
+// A repair that has lost its lock, because it is paused or was cut off, holds nobody up: neither a writer nor a new leader.
+// One that has its lock is waited for.
+func TestAnAbandonedRepairIsEnded(t *testing.T) {
+	t.Parallel()
+	for name, role := range map[string]store.Role{"a writer": store.RoleUpdates, "a new leader": store.RoleHistory} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDatabase(t)
+			s := d.store()
+			l := d.leadUpdates(s)
+			impatient(t, l.term)
+			end := d.begun(d.repairs(d.store()), rolesThatRemember, nothingMore)
+			write := func() error { return l.term.Write(t.Context(), nothingMore) }
+			require.True(t, pg.HasCode(write(), pg.LockNotAvailable), "it is at work")
+			d.EndLock(store.RoleRepair)
+			if role == store.RoleUpdates {
+				require.True(t, pg.HasCode(write(), pg.LockNotAvailable))
+				require.NoError(t, write(), "the repair was ended")
+			} else {
+				d.leadBackfill(s)
+			}
+			require.Error(t, end())
+		})
+	}
+}

@@ -1,0 +1,166 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/rows"
+	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/tables"
+	"ledgerindexer/store/internal/writing"
+)
+
+// rolesThatRemember are all roles whose leaders remember numbers of the dictionaries. They are kept from writing before the
+// dictionaries are locked, because a leader holds its own role while it waits for them; RoleHistory first, because its leader
+// holds it while it waits for that of the updates.
+var rolesThatRemember = []session.Role{session.RoleHistory, session.RoleUpdates, session.RoleTransactions}
+
+// RepairUpdates makes the facts of the offsets after page.From up to page.To those that the ledger shows: the page. The
+// offsets at which anything differs are written anew, in every fact table. Names that the dictionaries lack are added, and then
+// leaders begin a new term. The range is covered afterwards. Projections,
+// and what else follows from facts, stay as they are.
+//
+// All is done in one transaction, except that partitions which are missing are attached before. A range beyond the
+// watermark or below the history floor is an error: nothing is written that readers do not see, or that is not claimed.
+func (r *Repairer) RepairUpdates(ctx context.Context, scope ledger.Scope, page ledger.Page) error {
+	err := r.repairUpdates(ctx, scope, page)
+	if err != nil {
+		return fmt.Errorf("repair offsets after %d up to %d: %w", page.From, page.To, session.Refused(err))
+	}
+	return nil
+}
+
+func (r *Repairer) repairUpdates(ctx context.Context, scope ledger.Scope, page ledger.Page) error {
+	if err := writing.CheckPage(&page, page.From); err != nil || page.From == page.To {
+		return err
+	}
+	if err := r.repairPartitions(ctx, page.Updates); err != nil {
+		return err
+	}
+	wanted := names.NewWanted()
+	for i := range page.Updates {
+		rows.UpdateNames(wanted, &page.Updates[i])
+	}
+	return r.repair(ctx, rolesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
+		if err := r.refuseOutside(ctx, tx, page.From, page.To); err != nil {
+			return err
+		}
+		if err := r.addNames(ctx, tx, wanted); err != nil {
+			return err
+		}
+		if err := r.rewrite(ctx, tx, wanted, page); err != nil {
+			return err
+		}
+		err := r.stored.db.Queries.CoverageClose(ctx, tx, dbsqlc.CoverageCloseParams{
+			Stream: tables.StreamUpdates, Scope: scope.Hash(), FromExclusive: int64(page.From), ToInclusive: int64(page.To),
+		})
+		if err != nil {
+			return fmt.Errorf("close the coverage: %w", err)
+		}
+		if err := r.stored.db.Queries.FillLifetimesForget(ctx, tx, int64(page.From)); err != nil {
+			return fmt.Errorf("have lifetimes of filled history worked out anew: %w", err)
+		}
+		return r.reseal(ctx, tx, findings.SealedUpdates, int64(page.From), int64(page.To), func(found func(findings.Difference) error) error {
+			return r.stored.compare(ctx, tx, page, found)
+		})
+	})
+}
+
+// refuseOutside keeps facts from where none are claimed.
+func (r *Repairer) refuseOutside(ctx context.Context, tx pgx.Tx, from, to ledger.Offset) error {
+	extent, err := held.Read(ctx, r.stored.db, tx)
+	if err != nil {
+		return err
+	}
+	if extent.Started && to <= extent.HistoryFloor { // it may have been filled in
+		covered, err := held.Covered(ctx, r.stored.db, tx, int64(to))
+		if err == nil && len(covered.Missing(ledger.Range{From: from, To: to})) > 0 {
+			err = fmt.Errorf("nothing is claimed to be stored after offset %d up to %d: repair the coverage first", from, to)
+		}
+		return err
+	}
+	if !extent.Started || from < extent.HistoryFloor || to > extent.Watermark {
+		return fmt.Errorf("events are claimed to be complete after offset %d up to %d only: repair the coverage first", extent.HistoryFloor, extent.Watermark)
+	}
+	return nil
+}
+
+// repairPartitions attaches the partitions that the updates' rows need, also where the list has one that is not there.
+func (r *Repairer) repairPartitions(ctx context.Context, updates []ledger.Update) error {
+	var right bool
+	err := r.stored.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		listed, attached, err := r.stored.partitionLists(ctx, tx)
+		right = len(listed) == len(attached)
+		for _, p := range listed {
+			right = right && slices.Contains(attached, dbsqlc.PartitionsAttachedRow(p))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if !right {
+		err := r.repair(ctx, rolesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
+			if err := r.repairPartitionList(ctx, tx); err != nil {
+				return err
+			}
+			return r.term.EndTerms(ctx, tx, rolesThatRemember...) // they remember the list
+		})
+		if err != nil {
+			return err
+		}
+	}
+	r.term.Partitions.Forget()
+	var rows rows.Facts // for their offsets: names do not matter
+	for i := range updates {
+		rows.Add(names.Numbers{}, &updates[i])
+	}
+	return writing.EnsurePartitions(ctx, r.term.Partitions, &rows)
+}
+
+// rewrite writes the offsets anew at which the page differs from what is stored.
+func (r *Repairer) rewrite(ctx context.Context, tx pgx.Tx, wanted names.Wanted, page ledger.Page) error {
+	different := map[ledger.Offset]bool{}
+	err := r.stored.compare(ctx, tx, page, func(d findings.Difference) error {
+		if d.Offset > 0 { // else it is of a dictionary: those were repaired before
+			different[d.Offset] = true
+		}
+		return nil
+	})
+	if err != nil || len(different) == 0 {
+		return err
+	}
+	dictionaries, err := r.stored.readDictionaries(ctx, tx)
+	if err != nil {
+		return err
+	}
+	numbers, err := dictionaries.resolve(ctx, tx, wanted)
+	if err != nil {
+		return err
+	}
+	var facts rows.Facts
+	for i := range page.Updates {
+		if different[page.Updates[i].Offset] {
+			facts.Add(numbers, &page.Updates[i])
+		}
+	}
+	offsets := make([]int64, 0, len(different))
+	for offset := range different {
+		offsets = append(offsets, int64(offset))
+	}
+	for _, table := range tables.In(tables.Facts) {
+		_, err := tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+table.Rows("s.ledger_offset = ANY ($1::bigint[])"), offsets)
+		if err != nil {
+			return fmt.Errorf("remove %d offsets from %s: %w", len(offsets), table.Name, err)
+		}
+	}
+	return writing.CopyFacts(ctx, r.stored.db, tx, &facts)
+}

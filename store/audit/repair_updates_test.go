@@ -1,0 +1,289 @@
+package audit
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/internal/brief"
+	"ledgerindexer/ledger"
+	"ledgerindexer/sandbox"
+	"ledgerindexer/store"
+	"ledgerindexer/store/internal/storetest"
+)
+
+// repaired is a database that holds a page with rows in every fact table, and who repairs it.
+type repaired struct {
+	*testDB
+	leader   *updatesWriter
+	repairer *Repairer
+	page     ledger.Page
+	whole    []string
+}
+
+func newRepaired(t *testing.T, page ledger.Page) *repaired {
+	t.Helper()
+	d := newDatabase(t)
+	leader := d.started()
+	require.NoError(t, leader.Append(t.Context(), storetest.Scope, []ledger.Page{page}))
+	r := &repaired{testDB: d, leader: leader, repairer: d.repairs(leader.store), page: page}
+	r.whole = r.everything()
+	return r
+}
+
+// everything that a page writes, as text.
+func (r *repaired) everything() (list []string) {
+	r.T.Helper()
+	for _, relation := range slices.Concat(storetest.FactTables, []string{"active_contracts", "lifetimes", "coverage", "templates", "synchronizers", "template_interfaces", "party_lists"}) {
+		list = append(list, r.Rows("SELECT '"+relation+"', left(x::text, 60), md5(x::text) FROM indexer."+relation+" x")...)
+	}
+	return list
+}
+
+func (r *repaired) different(page ledger.Page) (list []findings.Difference) {
+	r.T.Helper()
+	require.NoError(r.T, r.leader.store.CompareCopies(r.T.Context(), storetest.Collect(&list)))
+	require.NoError(r.T, r.leader.store.Compare(r.T.Context(), page, storetest.Collect(&list)))
+	return list
+}
+
+// repair runs statements, each of which has to make a difference, repairs a page, and wants everything as it was.
+func (r *repaired) repair(page ledger.Page, statements ...string) {
+	r.T.Helper()
+	for _, statement := range statements {
+		r.Exec(statement)
+	}
+	require.NotEmpty(r.T, r.different(page), statements)
+	require.NoError(r.T, r.repairer.RepairCopies(r.T.Context()), statements)
+	require.NoError(r.T, r.repairer.RepairUpdates(r.T.Context(), storetest.Scope, page), statements)
+	require.Empty(r.T, r.different(r.page), statements)
+	require.Empty(r.T, unlikeTexts(r.whole, r.everything()), statements)
+}
+
+// Whichever column of whichever row is altered: the repair makes all as it was.
+func TestRepairOfEachColumn(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "alters columns and rows one after the other, and compares each time")
+	page := storetest.EveryKind(0)[0]
+	page.To += 10
+	r := newRepaired(t, page)
+	columns := 0
+	alteration := func(relation, column, value string) string {
+		return fmt.Sprintf("UPDATE indexer.%[1]s x SET %[2]s = %[3]s WHERE (ctid, tableoid) = (SELECT ctid, tableoid FROM indexer.%[1]s LIMIT 1)", relation, column, value)
+	}
+	// One column of each table at a time.
+	for round := 0; ; round++ {
+		var statements []string
+		for _, relation := range storetest.FactTables {
+			list := slices.Sorted(maps.Keys(r.Columns(relation)))
+			if round >= len(list) {
+				continue
+			}
+			columns++
+			value := spoilt(relation, list[round], r.Columns(relation)[list[round]])
+			if list[round] == "ledger_offset" {
+				value = "x.ledger_offset + 7"
+			}
+			statements = append(statements, alteration(relation, list[round], value))
+		}
+		if len(statements) == 0 {
+			break
+		}
+		r.repair(page, statements...)
+	}
+	require.Greater(t, columns, 85)
+}
+
+// Rows, whole offsets and partitions that are gone, rows that the ledger has not, coverage with holes.
+func TestRepairOfRows(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "alters columns and rows one after the other, and compares each time")
+	page := storetest.EveryKind(0)[0]
+	page.To += 10
+	r := newRepaired(t, page)
+	for _, relation := range storetest.FactTables {
+		r.repair(page, "DELETE FROM indexer."+relation)
+	}
+	r.repair(page, "INSERT INTO indexer.exact_payloads SELECT * FROM indexer.exact_payloads")
+	r.repair(page, "INSERT INTO indexer.updates (ledger_offset, kind) VALUES (9, 'transaction')",
+		"INSERT INTO indexer.created SELECT 9, 0, origin, contract_id, template_ref FROM indexer.created LIMIT 1")
+	var gone []string
+	for _, relation := range storetest.FactTables {
+		gone = append(gone, "DELETE FROM indexer."+relation)
+	}
+	r.repair(page, append(gone, "DELETE FROM indexer.coverage")...)
+	r.repair(page, "DELETE FROM indexer.updates", "UPDATE indexer.coverage SET to_inclusive = 2",
+		"INSERT INTO indexer.coverage SELECT stream, scope, 3, 5 FROM indexer.coverage", "INSERT INTO indexer.coverage SELECT stream, scope, 5, 8 FROM indexer.coverage LIMIT 1")
+
+	// A partition that is gone, that is gone and not listed, and that is there and not listed.
+	r.repair(page, "DROP TABLE indexer.created_p0, indexer.archived_p0")
+	r.repair(page, "DROP TABLE indexer.created_p0", "DELETE FROM indexer.partitions WHERE relation = 'created'")
+	require.ErrorIs(t, r.leader.Append(t.Context(), storetest.Scope, storetest.OneCreation(14, 20)), store.ErrNotLeader, "it remembers what partitions there were")
+	r.repair(page, "DELETE FROM indexer.partitions", "DELETE FROM indexer.created")
+	require.Equal(t, r.Row("SELECT count(*) FROM indexer.partitions"), r.Row("SELECT count(*) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid AND c.relkind = 'r' WHERE c.relnamespace = 'indexer'::regnamespace AND c.relispartition AND inhparent::regclass::text NOT LIKE '%\\_both'"))
+}
+
+func TestRepairKeepsCoverageOfOthers(t *testing.T) {
+	t.Parallel()
+	page := storetest.EveryKind(0)[0]
+	r := newRepaired(t, page)
+	require.NoError(t, r.leader.Append(t.Context(), storetest.Scope, []ledger.Page{{From: 4, To: 20}}))
+	r.Exec("DELETE FROM indexer.coverage")
+	r.Exec("INSERT INTO indexer.coverage VALUES ('updates', 'other', 5, 7), ('updates', $1, 1, 2), ('updates', $1, 16, 20)", storetest.Scope.Hash())
+	require.NoError(t, r.repairer.RepairUpdates(t.Context(), storetest.Scope, ledger.Page{From: 4, To: 12}))
+	require.Equal(t, []string{"1 2", "4 5", "5 7", "7 12", "16 20"}, r.Coverage())
+	require.NoError(t, r.repairer.RepairUpdates(t.Context(), storetest.Scope, ledger.Page{From: 12, To: 16}))
+	require.Equal(t, []string{"1 2", "4 5", "5 7", "7 20"}, r.Coverage())
+}
+
+func TestRepairRefusesWhatIsNotClaimed(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	leader := d.leadUpdates(d.store())
+	r := d.repairs(leader.store)
+	require.ErrorContains(t, r.RepairUpdates(t.Context(), storetest.Scope, ledger.Page{From: 1, To: 2}), "repair the coverage first")
+	require.NoError(t, leader.Start(t.Context(), "participant::1", storetest.Scope, 10, true))
+	require.NoError(t, leader.Append(t.Context(), storetest.Scope, storetest.OneCreation(10, 20)))
+	require.ErrorContains(t, r.RepairUpdates(t.Context(), storetest.Scope, ledger.Page{From: 10, To: 21}), "after offset 10 up to 20 only")
+	require.ErrorContains(t, r.RepairUpdates(t.Context(), storetest.Scope, ledger.Page{From: 9, To: 20}), "after offset 10 up to 20 only")
+	require.ErrorContains(t, r.RepairUpdates(t.Context(), storetest.Scope, ledger.Page{From: 15, To: 20, Updates: storetest.OneCreation(10, 12)[0].Updates}), "offset 12 after offset 15")
+	require.Equal(t, []string{"created 20 1", "updates 20 1"}, storetest.Sorted(d.Facts(0, 100)))
+}
+
+// swapped gives the first two rows of a dictionary one another's numbers.
+func swapped(dictionary, ref string) string {
+	return fmt.Sprintf("UPDATE indexer.%[1]s SET %[2]s = -%[2]s WHERE %[2]s <= 2; UPDATE indexer.%[1]s SET %[2]s = 3 + %[2]s WHERE %[2]s < 0", dictionary, ref)
+}
+
+// Numbers mean again what the facts refer to, whichever way the dictionaries were altered, also where a page shows one of
+// two names only.
+func TestRepairOfDictionaries(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "alters columns and rows one after the other, and compares each time")
+	l := sandbox.NewLedger(sandbox.Options{Seed: 41})
+	l.Grow(120)
+	r := newRepaired(t, simulated(t, l, sandbox.LedgerEffects, 0))
+	for n, statement := range []string{
+		swapped("templates", "template_ref"), swapped("synchronizers", "synchronizer_ref"),
+		"DELETE FROM indexer.templates", "DELETE FROM indexer.synchronizers", "DELETE FROM indexer.templates WHERE template_ref = 3",
+		"UPDATE indexer.templates SET package_name = package_name || '?'", "UPDATE indexer.templates SET template_id = template_id || '?' WHERE template_ref = 1",
+		"UPDATE indexer.templates SET representative_package_id = coalesce(representative_package_id, '') || '?'",
+		"UPDATE indexer.templates SET package_id = '?', module_name = '?', entity_name = '?'",
+		"UPDATE indexer.synchronizers SET synchronizer_id = synchronizer_id || '?'",
+		"UPDATE indexer.synchronizers SET synchronizer_ref = synchronizer_ref + 1000",
+		"DELETE FROM indexer.party_lists", "DELETE FROM indexer.party_lists WHERE party_list_ref = 3",
+		"UPDATE indexer.party_lists SET parties = parties || '{mallory}'",
+	} {
+		if brief.Run() && n%3 > 0 {
+			continue
+		}
+		r.repair(r.page, statement)
+	}
+	r.Exec("DELETE FROM indexer.template_interfaces")
+	require.NoError(t, r.repairer.RepairUpdates(t.Context(), storetest.Scope, r.page))
+	require.Empty(t, unlikeTexts(r.whole, r.everything()))
+
+	// What the dictionaries and their copies lost is numbered anew, and the facts are written with the new numbers.
+	r.Exec("DELETE FROM indexer.templates_both WHERE template_ref = 3; DELETE FROM indexer.synchronizers_both; DELETE FROM indexer.party_lists_both WHERE party_list_ref < 3")
+	require.NoError(t, r.repairer.RepairUpdates(t.Context(), storetest.Scope, r.page))
+	require.Empty(t, r.different(r.page))
+}
+
+// A page that shows one of two swapped names, and at one offset only, is enough where something else that is stored bears
+// it out; and a fact that alone refers to the wrong name is what is repaired.
+func TestRepairTellsFactsFromDictionaries(t *testing.T) {
+	t.Parallel()
+	one := storetest.OneCreation(0, 1)[0]
+	two := storetest.OneCreation(1, 2)[0]
+	two.Updates[0].Created[0].TemplateID, two.Updates[0].SynchronizerID = "pkg-9:Main:Other", storetest.Ptr("sync::2")
+	page := ledger.Page{To: 2, Updates: slices.Concat(one.Updates, two.Updates)}
+	templates, synchronizers := swapped("templates", "template_ref"), swapped("synchronizers", "synchronizer_ref")
+	wrong := func(relation, column string) string {
+		return fmt.Sprintf("UPDATE indexer.%s SET %[2]s = 3 - %[2]s WHERE ledger_offset = 1", relation, column)
+	}
+	for name, c := range map[string]struct {
+		page       ledger.Page
+		statements []string
+	}{
+		"templates, both":        {page, []string{templates}},
+		"templates, one":         {one, []string{templates}},
+		"synchronizers, both":    {page, []string{synchronizers}},
+		"synchronizers, one":     {two, []string{synchronizers}},
+		"a fact's template":      {one, []string{wrong("created", "template_ref")}},
+		"a fact's synchronizer":  {one, []string{wrong("created", "synchronizer_ref")}},
+		"an update's":            {one, []string{wrong("updates", "synchronizer_ref")}},
+		"an update and its fact": {one, []string{wrong("updates", "synchronizer_ref"), wrong("created", "synchronizer_ref")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			brief.Sample(t)
+			newRepaired(t, page).repair(c.page, c.statements...)
+		})
+	}
+}
+
+// What stands in the place of other events, as in a ledger that was restored and went on differently, says nothing of the
+// dictionaries.
+func TestRepairOfAnotherHistory(t *testing.T) {
+	t.Parallel()
+	page := storetest.EveryKind(0)[0]
+	r := newRepaired(t, page)
+	dictionaries := r.Rows("SELECT x::text FROM indexer.templates x UNION ALL SELECT y::text FROM indexer.synchronizers y")
+	other := storetest.OneCreation(0, 1)[0]
+	other.To = 4
+	other.Updates[0].ID, other.Updates[0].SynchronizerID = "another", storetest.Ptr("sync::9")
+	other.Updates[0].Created[0].TemplateID = "pkg-9:Main:Other"
+	other.Updates[0].Created[0].ContractID = "another"
+	require.NoError(t, r.repairer.RepairUpdates(t.Context(), storetest.Scope, other))
+	require.Empty(t, r.different(other))
+	require.Subset(t, r.Rows("SELECT x::text FROM indexer.templates x UNION ALL SELECT y::text FROM indexer.synchronizers y"), dictionaries)
+}
+
+// The leader goes on beside a repair. Where the dictionaries change it begins a new term, and then writes what it
+// should.
+func TestRepairBesideALeader(t *testing.T) {
+	t.Parallel()
+	page := storetest.EveryKind(0)[0]
+	r := newRepaired(t, page)
+	ctx := t.Context()
+	r.Exec("DELETE FROM indexer.updates WHERE ledger_offset = 1")
+	require.NoError(t, r.repairer.RepairUpdates(ctx, storetest.Scope, page))
+	next := storetest.EveryKind(4)
+	require.NoError(t, r.leader.Append(ctx, storetest.Scope, next), "it need not notice")
+	require.Empty(t, r.different(next[0]))
+
+	r.Exec("UPDATE indexer.synchronizers SET synchronizer_ref = -synchronizer_ref")
+	r.Exec("UPDATE indexer.synchronizers SET synchronizer_ref = 3 + synchronizer_ref")
+	require.NoError(t, r.repairer.RepairCopies(ctx))
+	require.NoError(t, r.leader.Err())
+	require.ErrorIs(t, r.leader.Append(ctx, storetest.Scope, storetest.EveryKind(8)), store.ErrNotLeader)
+	<-r.leader.Lost() // so that the process leads again
+	require.ErrorIs(t, r.leader.Err(), store.ErrNotLeader)
+	r.leader.Close()
+	leader := r.leadUpdates(r.leader.store)
+	require.NoError(t, leader.Append(ctx, storetest.Scope, storetest.EveryKind(8)))
+	require.Empty(t, r.different(ledger.Page{To: 12, Updates: slices.Concat(page.Updates, next[0].Updates, storetest.EveryKind(8)[0].Updates)}))
+
+	// Both at once.
+	done := make(chan error)
+	go func() {
+		for i := range ledger.Offset(20) {
+			if err := leader.Append(ctx, storetest.Scope, storetest.OneCreation(12+i, 13+i)); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	for range 10 {
+		r.Exec("DELETE FROM indexer.updates WHERE ledger_offset <= 4")
+		require.NoError(t, r.repairer.RepairUpdates(ctx, storetest.Scope, page))
+	}
+	require.NoError(t, <-done)
+	require.Empty(t, r.different(page))
+	require.Equal(t, []string{"0 32"}, r.Coverage())
+}

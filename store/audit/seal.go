@@ -1,0 +1,238 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/leadership"
+	"ledgerindexer/store/internal/pg"
+	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/writing"
+)
+
+// Sealer compares what a source shows with what is stored of it, and seals that, in the term of a leader: its windows are sealed as long as it
+// leads. It is safe for concurrent use.
+type Sealer struct{ writer }
+
+// NewSealer seals with a leader of the database.
+func NewSealer(s *store.Store, leader *store.Leader) *Sealer { return &Sealer{newWriter(s, leader)} }
+
+// A repair, or a new leader, can make a transaction that reads in one snapshot begin again.
+const sealTries = 5
+
+// SealUpdates compares a page with what is stored of its range, and seals the range as one window with a digest of just the
+// rows that were compared. The page may replace a window with the same bounds, and must not overlap with another.
+//
+// Errors: store.ErrNotLeader, store.ErrWatermarkMoved where the page reaches beyond what is stored, or the database's. After any error
+// the outcome is unknown: ask NextWindow again.
+func (s *Sealer) SealUpdates(ctx context.Context, page ledger.Page) (findings.Comparison, error) {
+	var c findings.Comparison
+	err := s.sealing(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		c = findings.Comparison{}
+		extent, err := held.Read(ctx, s.stored.db, tx)
+		if err != nil {
+			return err
+		}
+		if !extent.Started || page.From < extent.HistoryFloor || page.To > extent.Watermark {
+			return session.ErrWatermarkMoved
+		}
+		if err := s.stored.compare(ctx, tx, page, c.Add); err != nil {
+			return err
+		}
+		return s.sealCompared(ctx, tx, findings.SealedUpdates, int64(page.From), int64(page.To), c)
+	})
+	if err != nil {
+		return c, fmt.Errorf("seal the updates after offset %d up to %d: %w", page.From, page.To, err)
+	}
+	return c, nil
+}
+
+// SnapshotRows is a digest of all rows that the snapshot at an offset brought. Making it takes as long as reading them.
+func (s *Stored) SnapshotRows(ctx context.Context, at ledger.Offset) (digest findings.RowsDigest, err error) {
+	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		if digest.Repairs, err = s.lastRepair(ctx, tx); err != nil {
+			return err
+		}
+		digest.Rows, err = s.rowsDigest(ctx, tx, findings.SealedSnapshot, 0, int64(at))
+		return err
+	})
+	return digest, err
+}
+
+// lastRepair tells a repair of what the snapshot brought, or of updates, from those before, and so history that was filled in
+// the place of what it brought.
+func (s *Stored) lastRepair(ctx context.Context, tx pgx.Tx) (string, error) {
+	mark, err := s.db.Queries.LeadershipMark(ctx, tx, string(session.RoleUpdates))
+	if err != nil {
+		return "", fmt.Errorf("ask for the last repair: %w", err)
+	}
+	filled, err := s.db.Queries.FillMark(ctx, tx)
+	if err != nil {
+		return "", fmt.Errorf("ask for what was filled in last: %w", err)
+	}
+	return mark + " " + filled, nil
+}
+
+// holdSnapshot keeps history from being filled in until the transaction ends, and then tells the last repair.
+func (w *writer) holdSnapshot(ctx context.Context, tx pgx.Tx) (string, error) {
+	if err := w.stored.db.Queries.FillHold(ctx, tx); err != nil {
+		return "", fmt.Errorf("keep history from being filled in: %w", err)
+	}
+	return w.stored.lastRepair(ctx, tx)
+}
+
+// SealSnapshot seals the rows that the snapshot at an offset brought, after they were compared. digest is what SnapshotRows
+// said before that: where something was repaired or filled in since, nothing is sealed and ok is false. Nothing else writes
+// these rows.
+func (s *Sealer) SealSnapshot(ctx context.Context, at ledger.Offset, digest findings.RowsDigest, c findings.Comparison) (ok bool, err error) {
+	err = s.sealing(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		repairs, err := s.holdSnapshot(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if ok = repairs == digest.Repairs; !ok {
+			return nil
+		}
+		return s.sealRows(ctx, tx, findings.SealedSnapshot, 0, int64(at), c.Result(), c.Differences, digest.Rows)
+	})
+	if err != nil {
+		return false, fmt.Errorf("seal the snapshot at offset %d: %w", at, err)
+	}
+	return ok, nil
+}
+
+// SealNotShown seals a window that its source does not show any more, so that it is noticed when it changes. What was found
+// to be different before stays so.
+func (s *Sealer) SealNotShown(ctx context.Context, stream string, from, to int64) error {
+	err := s.sealNotShown(ctx, stream, from, to)
+	if err != nil {
+		return fmt.Errorf("seal %s after %d up to %d, which are not shown any more: %w", stream, from, to, err)
+	}
+	return nil
+}
+
+func (s *Sealer) sealNotShown(ctx context.Context, stream string, from, to int64) (err error) {
+	var snapshot findings.RowsDigest
+	if stream == findings.SealedSnapshot { // repairs would wait too long for a transaction that makes its digest
+		if snapshot, err = s.stored.SnapshotRows(ctx, ledger.Offset(to)); err != nil {
+			return err
+		}
+	}
+	return s.sealing(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		result, differences := findings.SealNotShown, int64(0)
+		before, err := s.stored.db.Queries.VerificationsWithin(ctx, tx, dbsqlc.VerificationsWithinParams{Stream: stream, FromExclusive: from, ToInclusive: to})
+		if err != nil {
+			return fmt.Errorf("read what was sealed: %w", err)
+		}
+		if len(before) == 1 && before[0].Result == string(findings.SealDifferent) {
+			result, differences = findings.SealDifferent, before[0].Differences
+		}
+		if stream != findings.SealedSnapshot {
+			rows, err := s.stored.rowsDigest(ctx, tx, stream, from, to)
+			if err != nil {
+				return err
+			}
+			return s.sealRows(ctx, tx, stream, from, to, result, differences, rows)
+		}
+		repairs, err := s.holdSnapshot(ctx, tx)
+		if err == nil && repairs != snapshot.Repairs {
+			err = errors.New("something was repaired while its rows were read: try again")
+		}
+		if err != nil {
+			return err
+		}
+		return s.sealRows(ctx, tx, stream, from, to, result, differences, snapshot.Rows)
+	})
+}
+
+// sealing runs fn at this leader's epoch, and in one snapshot of the database: what is digested is what was compared.
+func (w *writer) sealing(ctx context.Context, fn func(context.Context, pgx.Tx) error) error {
+	for try := 1; ; try++ {
+		err := w.term.Transact(ctx, leadership.WriteTimeout, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, fn)
+		if !pg.HasCode(err, pg.SerializationFailure) || try == sealTries {
+			return err
+		}
+	}
+}
+
+// sealCompared seals what was compared in this transaction.
+func (w *writer) sealCompared(ctx context.Context, tx pgx.Tx, stream string, from, to int64, c findings.Comparison) error {
+	rows, err := w.stored.rowsDigest(ctx, tx, stream, from, to)
+	if err != nil {
+		return err
+	}
+	return w.sealRows(ctx, tx, stream, from, to, c.Result(), c.Differences, rows)
+}
+
+func (w *writer) sealRows(ctx context.Context, tx pgx.Tx, stream string, from, to int64, result findings.SealResult, differences int64, rows []byte) error {
+	q := w.stored.db.Queries
+	now, err := q.VerificationClock(ctx, tx)
+	if err != nil {
+		return fmt.Errorf("ask for the time: %w", err)
+	}
+	window := dbsqlc.Verifications{
+		Stream: stream, FromExclusive: from, ToInclusive: to, VerifiedAt: now, Result: string(result), Differences: differences,
+	}
+	err = q.VerificationSet(ctx, tx, dbsqlc.VerificationSetParams{
+		Stream: window.Stream, FromExclusive: window.FromExclusive, ToInclusive: window.ToInclusive, VerifiedAt: window.VerifiedAt,
+		Result: window.Result, Differences: window.Differences, Digest: sealOf(&window, rows),
+	})
+	if err != nil {
+		return fmt.Errorf("store the window: %w", err)
+	}
+	return nil
+}
+
+// repaired notes, for who verifies and for readers, that something of a range was written again, from exclusive, to inclusive, in the
+// repair's transaction.
+// stream is one of the Sealed constants of package findings. A window of which that is a part keeps its seal, and waits to be
+// compared again as a whole: a new digest would also vouch for rows that nobody looked at.
+func (r *Repairer) repaired(ctx context.Context, tx pgx.Tx, stream string, from, to int64) error {
+	err := r.stored.db.Queries.VerificationsRepaired(ctx, tx, dbsqlc.VerificationsRepairedParams{Stream: stream, FromExclusive: from, ToInclusive: to})
+	if err != nil {
+		return fmt.Errorf("note what was repaired: %w", err)
+	}
+	return writing.NoteRewrite(ctx, tx, stream, from, to, writing.Repaired)
+}
+
+// reseal is repaired for a range whose rows are all known. The windows that lie in the range as a whole are sealed anew with
+// what compare tells of its rows now.
+func (r *Repairer) reseal(ctx context.Context, tx pgx.Tx, stream string, from, to int64, compare func(found func(findings.Difference) error) error) error {
+	if err := r.repaired(ctx, tx, stream, from, to); err != nil {
+		return err
+	}
+	whole, err := r.stored.db.Queries.VerificationsWithin(ctx, tx, dbsqlc.VerificationsWithinParams{Stream: stream, FromExclusive: from, ToInclusive: to})
+	if err != nil {
+		return fmt.Errorf("read what was sealed: %w", err)
+	}
+	if len(whole) == 0 {
+		return nil
+	}
+	results := make([]findings.Comparison, len(whole))
+	err = compare(func(d findings.Difference) error {
+		at := max(int64(d.Offset), d.Seq) // neither: of a dictionary, so that any window may be concerned
+		for i, w := range whole {
+			if at == 0 || at > w.FromExclusive && at <= w.ToInclusive {
+				_ = results[i].Add(d)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("compare what was repaired: %w", err)
+	}
+	for i, w := range whole {
+		if err := r.sealCompared(ctx, tx, stream, w.FromExclusive, w.ToInclusive, results[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package audit
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/store/internal/held"
+)
+
+// CompareSeals compares everything that was sealed with its digest, without any source, and tells each window that holds
+// something else now, that differed from its source when it was compared, or that is missing between others. step is told
+// how many windows were compared.
+func (s *Stored) CompareSeals(ctx context.Context, step func(done, of int64), found func(findings.Difference) error) error {
+	summary, err := s.db.Queries.VerificationSummary(ctx, s.db.Pool)
+	if err != nil {
+		return fmt.Errorf("count what was sealed: %w", err)
+	}
+	done := int64(0)
+	for _, stream := range []string{findings.SealedSnapshot, findings.SealedUpdates, findings.SealedTransactions} {
+		at, more := int64(-1), true // -1: before the first window
+		for more {
+			step(done, max(done, summary.Windows))
+			// Each by itself: whatever repairs or seals meanwhile has its way.
+			err := s.db.ReadOnly(ctx, func(tx pgx.Tx) (err error) {
+				at, more, err = s.compareSeal(ctx, tx, stream, at, found)
+				return err
+			})
+			if err != nil {
+				return fmt.Errorf("compare what was sealed of %s after %d: %w", stream, at, err)
+			}
+			if more {
+				done++
+			}
+		}
+	}
+	step(done, done)
+	return nil
+}
+
+// compareSeal compares the first window that begins at a place or behind it, and says where it ends; more is false where
+// there is none.
+func (s *Stored) compareSeal(ctx context.Context, tx pgx.Tx, stream string, at int64, found func(findings.Difference) error) (end int64, more bool, err error) {
+	list, err := s.windowsFrom(ctx, tx, stream, at)
+	if err != nil || len(list) == 0 {
+		return at, false, err
+	}
+	w := list[0]
+	if at, err = s.firstSealed(ctx, tx, stream, at); err != nil {
+		return at, false, err
+	}
+	d := findings.Difference{Kind: findings.Altered, Relation: "verifications", Row: windowName(stream, w.FromExclusive, w.ToInclusive), Derived: true}
+	if w.FromExclusive > at {
+		gap := findings.Difference{Kind: findings.Missing, Relation: d.Relation, Row: windowName(stream, at, w.FromExclusive), Derived: true}
+		if err := found(gap); err != nil {
+			return at, false, err
+		}
+	}
+	if w.Result == string(findings.SealDifferent) {
+		equal := string(findings.SealEqual)
+		d.Column, d.Wanted, d.Stored = "result", &equal, &w.Result
+		return w.ToInclusive, true, found(d)
+	}
+	rows, err := s.rowsDigest(ctx, tx, stream, w.FromExclusive, w.ToInclusive)
+	if err != nil {
+		return at, false, err
+	}
+	if sealed, now := hex.EncodeToString(w.Digest), hex.EncodeToString(sealOf(&w, rows)); sealed != now {
+		d.Column, d.Wanted, d.Stored = "digest", &sealed, &now
+		err = found(d)
+	}
+	return w.ToInclusive, true, err
+}
+
+// firstSealed is where the next window of a stream is to begin, if at is before it; else it is at. Of history that was filled in
+// later some may be sealed and some not yet.
+func (s *Stored) firstSealed(ctx context.Context, tx pgx.Tx, stream string, at int64) (int64, error) {
+	if stream != findings.SealedUpdates {
+		return max(at, 0), nil
+	}
+	began, err := s.db.Queries.FillBeganAt(ctx, tx)
+	if err == nil || !errors.Is(err, pgx.ErrNoRows) {
+		return max(at, began), err
+	}
+	if at >= 0 {
+		return at, nil
+	}
+	extent, err := held.Read(ctx, s.db, tx)
+	return int64(extent.HistoryFloor), err
+}
+
+func windowName(stream string, from, to int64) string {
+	return fmt.Sprintf("stream %s, from_exclusive %d, to_inclusive %d", stream, from, to)
+}

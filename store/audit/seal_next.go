@@ -1,0 +1,116 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/session"
+)
+
+// NextWindow is what is to be compared and sealed next of the updates or the transaction history; nil: everything is. A
+// window that has to be compared again comes first: one that begins at again or behind it and differed, or one that was
+// repaired in part since. size is how many updates or records make a window full. known is where a window begins before which
+// no hole is looked for; where none begins there, all are looked at.
+func (s *Stored) NextWindow(ctx context.Context, stream string, size, again, known int64) (next *findings.Window, err error) {
+	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		if next, err = s.windowAgain(ctx, tx, stream, again); err != nil || next != nil {
+			return err
+		}
+		if stream == findings.SealedTransactions {
+			next, err = s.unsealedRecords(ctx, tx, size, known)
+		} else {
+			next, err = s.unsealedUpdates(ctx, tx, size, known)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for what of %s is not sealed yet: %w", stream, err)
+	}
+	return next, nil
+}
+
+// SnapshotWindow is the window of the snapshot that is carried, where it is to be compared and sealed; nil: it is
+// sealed, or there is none, or history is being filled in. again is as for NextWindow: greater than 0 leaves out that it differed before.
+func (s *Stored) SnapshotWindow(ctx context.Context, again int64) (next *findings.Window, err error) {
+	begun, err := s.FinishedSnapshot(ctx)
+	if err != nil || begun == nil || begun.At == 0 {
+		return nil, err
+	}
+	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		// What it brought goes bit by bit while history is filled in, and would have to be read again each time.
+		filling, err := s.db.Queries.FillUnderWay(ctx, tx, dbsqlc.FillUnderWayParams{Class: session.LockClass, RoleNumber: int64(s.db.Config.Schemas.RoleNumber(session.RoleHistory))})
+		if err != nil || filling {
+			return err
+		}
+		if next, err = s.windowAgain(ctx, tx, findings.SealedSnapshot, again); err != nil || next != nil {
+			return err
+		}
+		sealed, err := s.windowsFrom(ctx, tx, findings.SealedSnapshot, 0)
+		if err == nil && len(sealed) == 0 {
+			next = &findings.Window{To: int64(begun.At), Full: true}
+		}
+		return err
+	})
+	return next, err
+}
+
+func (s *Stored) windowAgain(ctx context.Context, tx pgx.Tx, stream string, again int64) (*findings.Window, error) {
+	list, err := s.db.Queries.VerificationAgain(ctx, tx, dbsqlc.VerificationAgainParams{Stream: stream, AtLeast: again})
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return &findings.Window{From: list[0].FromExclusive, To: list[0].ToInclusive, Full: true, Again: true}, nil
+}
+
+// unsealed is the first range up to a place that no window claims; nil: there is none.
+func (s *Stored) unsealed(ctx context.Context, tx pgx.Tx, stream string, floor, known, upTo int64) (*findings.Window, error) {
+	row, err := s.db.Queries.VerificationUnsealed(ctx, tx, dbsqlc.VerificationUnsealedParams{Stream: stream, Floor: floor, Known: known})
+	if err != nil || row.FromExclusive >= upTo {
+		return nil, err
+	}
+	return &findings.Window{From: row.FromExclusive, To: min(upTo, row.NextWindow), Full: row.NextWindow <= upTo}, nil
+}
+
+func (s *Stored) unsealedUpdates(ctx context.Context, tx pgx.Tx, size, known int64) (*findings.Window, error) {
+	extent, err := held.Read(ctx, s.db, tx)
+	if err != nil || !extent.Started {
+		return nil, err
+	}
+	w, err := s.unsealed(ctx, tx, findings.SealedUpdates, int64(extent.HistoryFloor), known, int64(extent.Watermark))
+	if err != nil || w == nil {
+		return nil, err
+	}
+	end, err := s.db.Queries.VerificationUpdatesEnd(ctx, tx, dbsqlc.VerificationUpdatesEndParams{FromExclusive: w.From, ToInclusive: w.To, Skip: size - 1})
+	if err != nil {
+		return nil, err
+	}
+	if len(end) > 0 {
+		w.To, w.Full = end[0], true
+	}
+	return w, nil
+}
+
+func (s *Stored) unsealedRecords(ctx context.Context, tx pgx.Tx, size, known int64) (*findings.Window, error) {
+	position, err := held.HistoryPosition(ctx, s.db, tx)
+	if err != nil {
+		return nil, err
+	}
+	w, err := s.unsealed(ctx, tx, findings.SealedTransactions, position.ShownAfter, known, position.ShownTo)
+	if err != nil || w == nil {
+		return nil, err
+	}
+	if w.To-w.From >= size {
+		w.To, w.Full = w.From+size, true
+	}
+	return w, nil
+}
+
+// windowsFrom is the first window from a place on; none or one.
+func (s *Stored) windowsFrom(ctx context.Context, tx pgx.Tx, stream string, from int64) ([]dbsqlc.Verifications, error) {
+	return s.db.Queries.VerificationFrom(ctx, tx, dbsqlc.VerificationFromParams{Stream: stream, FromExclusive: from})
+}

@@ -1,0 +1,451 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/pg"
+)
+
+// FieldSubject is a template or an interface whose field an index is for.
+type FieldSubject struct {
+	Interface bool   `json:"interface,omitempty"`
+	Package   string `json:"package"`
+	Module    string `json:"module"`
+	Entity    string `json:"entity"`
+}
+
+// FieldIndex is an index of a field: of all payloads, or of all interface views, that have it. An index for one template serves every
+// template whose field has the same path and type: an index of one template's rows alone would have to name the numbers of the template's
+// versions, which a query through a view does not.
+type FieldIndex struct {
+	Path     string         `json:"path"` // with dots between fields
+	Type     string         `json:"type"` // of SQL
+	Subjects []FieldSubject `json:"for"`  // those that it was made for
+
+	Name       string `json:"-"` // of the index on the partitioned table; those on partitions have names of their own
+	Bytes      int64  `json:"-"` // of all partitions, and of carried rows
+	Partitions int    `json:"-"` // that have it
+	Unfinished int    `json:"-"` // partitions that don't have it yet, or whose part was not finished
+}
+
+// FieldIndexWanted says what index to make.
+type FieldIndexWanted struct {
+	Subject    FieldSubject
+	Path, Type string
+	// Expression gives the field's expression in a column: immutable, and never failing.
+	Expression func(column string) string
+	Anyway     bool // also of texts that are mostly the same
+}
+
+// fieldTables are where the fields of templates or of interfaces lie. The carried rows of a snapshot lie in a table without partitions.
+type fieldTables struct{ facts, carried, column string }
+
+func (s FieldSubject) tables() fieldTables {
+	if s.Interface {
+		return fieldTables{"interface_views", "carried_interface_views", "view_value"}
+	}
+	return fieldTables{"created", "carried_created", "payload"}
+}
+
+const (
+	// fieldComment begins the comment of such an index; its description follows, in JSON. It is stored nowhere else.
+	fieldComment = "Made by indexer index create: "
+	// fieldLockPatience is how long a statement that stops writers or readers waits for its lock: while it waits they wait behind it.
+	fieldLockPatience = time.Second
+	fieldLockTries    = 60
+	// fieldTurnTries is how often it is looked whether another command is at work, fieldTurnPause apart.
+	fieldTurnTries, fieldTurnPause = 20, 100 * time.Millisecond
+	// sameSample is how many of the last values are looked at, and sameShare of how many one may be the most frequent value. A hash index
+	// keeps equal values in one chain, and goes through it with each new one.
+	sameSample, sameShare = 10_000, 10
+)
+
+// ErrSameValues is wrapped by the error of CreateFieldIndex for a field whose values are mostly the same.
+var ErrSameValues = errors.New("most values are the same")
+
+// CreateFieldIndex makes an index, or goes on with one that was not finished, and reports whether it did anything. Writers and readers go
+// on meanwhile, but for moments. The index's parts are built one after the other, each when the transactions that are open have ended. What
+// was made before an error stays, and the next call goes on from there. Errors are a *ledger.Problem where the role may not, another call
+// is at work, or ErrSameValues.
+func (s *Store) CreateFieldIndex(ctx context.Context, wanted FieldIndexWanted) (FieldIndex, bool, error) {
+	var index FieldIndex
+	changed := false
+	err := s.alterFieldIndexes(ctx, func(w *fieldIndexWork) (err error) {
+		index, changed, err = w.create(ctx, wanted)
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("index of field %s: %w", wanted.Path, err)
+	}
+	return index, changed, err
+}
+
+// FieldIndexes lists the indexes, by name.
+func (s *Store) FieldIndexes(ctx context.Context) (list []FieldIndex, err error) {
+	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		list, err = fieldIndexes(ctx, tx)
+		return err
+	})
+	return list, err
+}
+
+// DropFieldIndex drops an index, or only notes that it is no more for a template or an interface where it is for others too. It reports
+// whether it is dropped.
+func (s *Store) DropFieldIndex(ctx context.Context, name string, of FieldSubject) (dropped bool, err error) {
+	err = s.alterFieldIndexes(ctx, func(w *fieldIndexWork) error {
+		list, err := fieldIndexes(ctx, w.conn)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(list, func(x FieldIndex) bool { return x.Name == name })
+		if i < 0 {
+			return nil // somebody else has dropped it
+		}
+		index := list[i]
+		index.Subjects = slices.DeleteFunc(index.Subjects, func(s FieldSubject) bool { return s == of })
+		if len(index.Subjects) > 0 {
+			return w.describe(ctx, w.conn, index)
+		}
+		dropped = true
+		return w.drop(ctx, of.tables(), index)
+	})
+	if err != nil {
+		err = fmt.Errorf("drop index %s: %w", name, err)
+	}
+	return dropped, err
+}
+
+// fieldIndexWork changes indexes on a connection that nothing else uses.
+type fieldIndexWork struct {
+	store *Store
+	conn  *pgx.Conn
+}
+
+// alterFieldIndexes calls change while no other call changes indexes.
+func (s *Store) alterFieldIndexes(ctx context.Context, change func(*fieldIndexWork) error) error {
+	conn, err := s.db.Connect(ctx, s.db.Conn)
+	if err != nil {
+		return s.db.Unusable(err)
+	}
+	defer pg.Close(ctx, conn)
+	// To wait for the lock in a statement would keep those who hold it from building: they wait for open transactions.
+	var alone bool
+	for try := 0; !alone; try++ {
+		if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", s.db.Config.Schemas.FieldIndexLock()).Scan(&alone); err != nil {
+			return s.db.Unusable(fmt.Errorf("database %s: see whether others change indexes: %w", s.Address(), err))
+		}
+		switch {
+		case alone:
+		case try == fieldTurnTries:
+			return &ledger.Problem{What: "another command is making or dropping an index", Do: "repeat it when that has ended"}
+		default:
+			time.Sleep(fieldTurnPause) // the session of a command that has ended may end a little later
+		}
+	}
+	limits := fmt.Sprintf(`SELECT set_config(s.name, CASE s.name WHEN 'lock_timeout' THEN '%d' ELSE '0' END, false) FROM pg_settings s
+		WHERE s.name IN ('statement_timeout', 'transaction_timeout', 'lock_timeout')`, fieldLockPatience.Milliseconds())
+	if _, err := conn.Exec(ctx, limits); err != nil {
+		return s.db.Unusable(fmt.Errorf("database %s: set the limits on time: %w", s.Address(), err))
+	}
+	err = change(&fieldIndexWork{store: s, conn: conn})
+	if pg.HasCode(err, pg.InsufficientPrivilege) {
+		return &ledger.Problem{What: "the role may not change the indexer's tables", Do: "use the role that owns them: the one that runs the indexer", Err: err}
+	}
+	return err
+}
+
+func (w *fieldIndexWork) create(ctx context.Context, wanted FieldIndexWanted) (FieldIndex, bool, error) {
+	at := wanted.Subject.tables()
+	expression := wanted.Expression(at.column)
+	hash := fieldHash(at.facts, expression)
+	name := fieldIndexName(at.facts, wanted.Path, hash)
+	list, err := fieldIndexes(ctx, w.conn)
+	if err != nil {
+		return FieldIndex{}, false, err
+	}
+	index, changed := FieldIndex{Path: wanted.Path, Type: wanted.Type, Name: name}, false
+	exists := slices.ContainsFunc(list, func(x FieldIndex) bool {
+		if x.Name == name {
+			index = x
+		}
+		return x.Name == name
+	})
+	definition := fieldDefinition(wanted.Type, expression)
+	if !exists && wanted.Type == "text" && !wanted.Anyway {
+		if err := w.refuseSameValues(ctx, at.facts, expression); err != nil {
+			return FieldIndex{}, false, err
+		}
+	}
+	if !exists || !slices.Contains(index.Subjects, wanted.Subject) {
+		changed = true
+		index.Subjects = append(index.Subjects, wanted.Subject)
+		err := w.patiently(ctx, func() error {
+			return pgx.BeginFunc(ctx, w.conn, func(tx pgx.Tx) error {
+				if !exists {
+					if _, err := tx.Exec(ctx, "CREATE INDEX "+quotedName(name)+" ON ONLY "+at.facts+" "+definition); err != nil {
+						return err
+					}
+				}
+				return w.describe(ctx, tx, index)
+			})
+		})
+		if err != nil {
+			return FieldIndex{}, false, err
+		}
+	}
+	built, err := w.finish(ctx, at, name, hash, definition)
+	if err != nil {
+		return FieldIndex{}, false, err
+	}
+	list, err = fieldIndexes(ctx, w.conn)
+	for _, x := range list {
+		if x.Name == name {
+			index = x
+		}
+	}
+	return index, changed || built, err
+}
+
+// finish builds the parts that are missing: for carried rows, and for the partitions. Partitions that come have theirs from the beginning.
+func (w *fieldIndexWork) finish(ctx context.Context, at fieldTables, name, hash, definition string) (built bool, err error) {
+	if built, err = w.build(ctx, at.carried, fieldPartName(at.carried, hash), definition); err != nil {
+		return built, err
+	}
+	for {
+		partitions, err := collectTexts(ctx, w.conn, `SELECT p.relname::text FROM pg_inherits h JOIN pg_class p ON p.oid = h.inhrelid
+			WHERE h.inhparent = to_regclass($1) AND NOT EXISTS (
+				SELECT FROM pg_index i JOIN pg_inherits x ON x.inhrelid = i.indexrelid WHERE i.indrelid = p.oid AND x.inhparent = to_regclass($2))
+			ORDER BY length(p.relname), p.relname`, at.facts, quotedName(name))
+		if err != nil {
+			return built, fmt.Errorf("look for partitions without the index: %w", err)
+		}
+		if len(partitions) == 0 {
+			return built, nil
+		}
+		for _, partition := range partitions {
+			part := fieldPartName(partition, hash)
+			// A writer that attaches a partition, and so changes all of them, and a build can wait for one another: one of both is ended.
+			err := w.patiently(ctx, func() error {
+				_, err := w.build(ctx, partition, part, definition)
+				return err
+			})
+			if err != nil {
+				return built, err
+			}
+			built = true
+			err = w.patiently(ctx, func() error {
+				_, err := w.conn.Exec(ctx, "ALTER INDEX "+quotedName(name)+" ATTACH PARTITION "+quotedName(part))
+				return err
+			})
+			if err != nil {
+				return built, fmt.Errorf("attach the index of %s: %w", partition, err)
+			}
+		}
+	}
+}
+
+// build builds the index of one table, unless it is there. One that is not valid was left by a build that was cut off: it is dropped first.
+func (w *fieldIndexWork) build(ctx context.Context, table, name, definition string) (built bool, err error) {
+	var valid bool
+	err = w.conn.QueryRow(ctx, "SELECT i.indisvalid FROM pg_index i WHERE i.indexrelid = to_regclass($1) AND i.indrelid = to_regclass($2)", quotedName(name), quotedName(table)).Scan(&valid)
+	switch {
+	case err == nil && valid:
+		return false, nil
+	case err == nil:
+		if err := w.dropConcurrently(ctx, name); err != nil {
+			return false, err
+		}
+	case !errors.Is(err, pgx.ErrNoRows):
+		return false, fmt.Errorf("look for index %s: %w", name, err)
+	}
+	start := time.Now()
+	w.store.db.Config.Logger.InfoContext(ctx, "building an index", "index", name, "relation", table)
+	// It waits for others' transactions to end, and nobody waits for it meanwhile.
+	if err := w.withoutLockTimeout(ctx, "CREATE INDEX CONCURRENTLY "+quotedName(name)+" ON "+quotedName(table)+" "+definition); err != nil {
+		return false, fmt.Errorf("build the index of %s: %w", table, err)
+	}
+	// The planner has no idea of the values of an expression before.
+	if err := w.withoutLockTimeout(ctx, "ANALYZE "+quotedName(table)); err != nil {
+		return false, fmt.Errorf("analyze %s: %w", table, err)
+	}
+	w.store.db.Config.Logger.InfoContext(ctx, "built an index", "index", name, "duration", time.Since(start))
+	return true, nil
+}
+
+func (w *fieldIndexWork) dropConcurrently(ctx context.Context, name string) error {
+	if err := w.withoutLockTimeout(ctx, "DROP INDEX CONCURRENTLY IF EXISTS "+quotedName(name)); err != nil {
+		return fmt.Errorf("drop index %s: %w", name, err)
+	}
+	return nil
+}
+
+// withoutLockTimeout runs a statement that waits for others, and that others don't wait for.
+func (w *fieldIndexWork) withoutLockTimeout(ctx context.Context, statement string) error {
+	if _, err := w.conn.Exec(ctx, "SET lock_timeout = 0"); err != nil {
+		return err
+	}
+	if _, err := w.conn.Exec(ctx, statement); err != nil {
+		return err
+	}
+	_, err := w.conn.Exec(ctx, fmt.Sprintf("SET lock_timeout = %d", fieldLockPatience.Milliseconds()))
+	return err
+}
+
+// drop drops what is not attached first, and the index itself, which has the description, last: so a drop that was cut off can be repeated.
+func (w *fieldIndexWork) drop(ctx context.Context, at fieldTables, index FieldIndex) error {
+	hash := index.Name[strings.LastIndex(index.Name, "_")+1:]
+	loose, err := collectTexts(ctx, w.conn, `SELECT c.relname::text FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid JOIN pg_class t ON t.oid = i.indrelid
+		WHERE c.relkind = 'i' AND NOT c.relispartition AND c.relname = t.relname || $1
+		AND (i.indrelid = to_regclass($2) OR i.indrelid IN (SELECT h.inhrelid FROM pg_inherits h WHERE h.inhparent = to_regclass($3)))`, fieldPartName("", hash), at.carried, at.facts)
+	if err != nil {
+		return fmt.Errorf("look for its parts: %w", err)
+	}
+	for _, part := range loose {
+		if err := w.dropConcurrently(ctx, part); err != nil {
+			return err
+		}
+	}
+	return w.patiently(ctx, func() error {
+		_, err := w.conn.Exec(ctx, "DROP INDEX IF EXISTS "+quotedName(index.Name))
+		return err
+	})
+}
+
+// patiently tries again where a lock can't be had: readers and writers pass in between.
+func (w *fieldIndexWork) patiently(ctx context.Context, do func() error) error {
+	for try := 1; ; try++ {
+		err := do()
+		if !pg.HasCode(err, pg.LockNotAvailable, pg.DeadlockDetected) {
+			return err
+		}
+		if try == fieldLockTries {
+			return &ledger.Problem{What: fmt.Sprintf("other transactions kept the table locked at each of %d tries", fieldLockTries),
+				Do: "see in pg_stat_activity which are open for so long, and repeat the command: it goes on where it ended", Err: err}
+		}
+		select {
+		case <-time.After(fieldLockPatience):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// refuseSameValues looks at the last values.
+func (w *fieldIndexWork) refuseSameValues(ctx context.Context, table, expression string) error {
+	var values, same int64
+	err := w.conn.QueryRow(ctx, fmt.Sprintf(`SELECT coalesce(sum(y.rows), 0)::bigint, coalesce(max(y.rows), 0) FROM (
+		SELECT count(*) AS rows FROM (SELECT sha256(convert_to(%[1]s, 'UTF8')) AS value FROM %[2]s WHERE %[1]s IS NOT NULL ORDER BY ledger_offset DESC LIMIT %[3]d) x
+		GROUP BY x.value) y`, expression, table, sameSample)).Scan(&values, &same)
+	if err != nil {
+		return fmt.Errorf("look at its last values: %w", err)
+	}
+	if values >= sameSample/sameShare && same*sameShare > values {
+		return &ledger.Problem{What: fmt.Sprintf("of its last %d values %d are the same: an index would slow writing down more and more, and a query for that value would read as much without it", values, same),
+			Do: "index another field, or say --anyway", Err: ErrSameValues}
+	}
+	return nil
+}
+
+// describe writes what an index is for.
+func (w *fieldIndexWork) describe(ctx context.Context, db interface {
+	Exec(context.Context, string, ...any) (pgconn.CommandTag, error)
+}, index FieldIndex) error {
+	text, err := json.Marshal(index)
+	if err != nil {
+		return err
+	}
+	_, err = db.Exec(ctx, "COMMENT ON INDEX "+quotedName(index.Name)+" IS '"+strings.ReplaceAll(fieldComment+string(text), "'", "''")+"'")
+	return err
+}
+
+// fieldDefinition is what stands behind the table's name. No value may be too long for an index, or it could not be stored: a btree
+// refuses more than 2,704 bytes, and SP-GiST takes ever longer for long texts that begin alike. A hash index takes any text, and finds what
+// is equal. The other types are short; what is not of the type is NULL, and left out.
+func fieldDefinition(kind, expression string) string {
+	if kind == "text" {
+		return "USING hash ((" + expression + "))"
+	}
+	return "USING btree ((" + expression + ")) WHERE (" + expression + ") IS NOT NULL"
+}
+
+// fieldHash tells indexes apart. It stands at the end of their names.
+func fieldHash(table, expression string) string {
+	sum := sha256.Sum256([]byte(table + "\x00" + expression))
+	return hex.EncodeToString(sum[:6])
+}
+
+// fieldIndexName has the path in it for people, as far as 63 bytes let it.
+func fieldIndexName(table, path, hash string) string {
+	readable := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, path)
+	end := "_" + hash
+	name := table + "_field_" + strings.ToLower(readable)
+	return name[:min(len(name), 63-len(end))] + end
+}
+
+// fieldPartName is the name of the index of a partition, or of carried rows.
+func fieldPartName(table, hash string) string { return table + "_field_" + hash }
+
+func quotedName(name string) string { return pgx.Identifier{name}.Sanitize() }
+
+func collectTexts(ctx context.Context, conn *pgx.Conn, query string, args ...any) ([]string, error) {
+	rows, err := conn.Query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// fieldIndexes reads the indexes from the catalog.
+func fieldIndexes(ctx context.Context, db interface {
+	Query(context.Context, string, ...any) (pgx.Rows, error)
+}) ([]FieldIndex, error) {
+	rows, err := db.Query(ctx, `
+		SELECT c.relname::text, substr(d.description, length($1) + 1),
+		       (SELECT coalesce(sum(pg_relation_size(p.relid)), 0)::bigint FROM pg_partition_tree(c.oid) p WHERE p.isleaf AND p.relid <> c.oid)
+		           + coalesce(pg_relation_size(carried.oid), 0),
+		       parts.built,
+		       (SELECT count(*) FROM pg_inherits h WHERE h.inhparent = t.oid)::integer - parts.built + CASE WHEN carried.indisvalid THEN 0 ELSE 1 END
+		FROM pg_class c
+		JOIN pg_index i ON i.indexrelid = c.oid
+		JOIN pg_class t ON t.oid = i.indrelid
+		JOIN pg_description d ON d.objoid = c.oid AND d.classoid = 'pg_class'::regclass AND d.objsubid = 0 AND starts_with(d.description, $1)
+		CROSS JOIN LATERAL (SELECT count(*)::integer AS built FROM pg_inherits h WHERE h.inhparent = c.oid) parts
+		LEFT JOIN LATERAL (SELECT x.oid, k.indisvalid FROM pg_class x JOIN pg_index k ON k.indexrelid = x.oid
+			WHERE x.relnamespace = c.relnamespace AND x.relname = 'carried_' || t.relname || '_field_' || right(c.relname, 12)) carried ON true
+		WHERE c.relkind = 'I' AND t.oid IN (to_regclass('created'), to_regclass('interface_views'))
+		ORDER BY 1`, fieldComment)
+	if err != nil {
+		return nil, fmt.Errorf("list the indexes of fields: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (index FieldIndex, err error) {
+		var text string
+		if err := row.Scan(&index.Name, &text, &index.Bytes, &index.Partitions, &index.Unfinished); err != nil {
+			return index, err
+		}
+		if err := json.Unmarshal([]byte(text), &index); err != nil {
+			return index, fmt.Errorf("the comment of index %s: %w", index.Name, err)
+		}
+		return index, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the indexes of fields: %w", err)
+	}
+	return list, nil
+}

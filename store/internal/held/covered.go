@@ -1,0 +1,60 @@
+package held
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/tables"
+)
+
+// Ranges are those that coverage claims, in order; ranges may touch.
+type Ranges []ledger.Range
+
+// Covered is what is covered, as far as it begins below an offset.
+func Covered(ctx context.Context, d *session.Database, db dbsqlc.DBTX, upTo int64) (Ranges, error) {
+	rows, err := d.Queries.CoverageBelow(ctx, db, dbsqlc.CoverageBelowParams{Stream: tables.StreamUpdates, UpTo: upTo})
+	if err != nil {
+		return nil, fmt.Errorf("read what is covered: %w", err)
+	}
+	ranges := make(Ranges, len(rows))
+	for i, row := range rows {
+		ranges[i] = ledger.Range{From: ledger.Offset(row.FromExclusive), To: ledger.Offset(row.ToInclusive)}
+	}
+	return ranges, nil
+}
+
+// Has reports whether an offset is covered.
+func (c Ranges) Has(at int64) bool {
+	i, _ := slices.BinarySearchFunc(c, ledger.Offset(at), func(r ledger.Range, at ledger.Offset) int {
+		if r.To < at {
+			return -1
+		}
+		return 1
+	})
+	return i < len(c) && ledger.Offset(at) > c[i].From
+}
+
+// Missing are the parts of a range that are not covered, in order.
+func (c Ranges) Missing(r ledger.Range) (parts []ledger.Range) {
+	at := r.From
+	for _, covered := range c {
+		if covered.From > at && at < r.To {
+			parts = append(parts, ledger.Range{From: at, To: min(covered.From, r.To)})
+		}
+		at = max(at, covered.To)
+	}
+	if at < r.To {
+		parts = append(parts, ledger.Range{From: at, To: r.To})
+	}
+	return parts
+}
+
+// These are true of a row x, or s, whose offset is covered.
+const (
+	CoveredX = "EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)"
+	CoveredS = "EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < s.ledger_offset AND v.to_inclusive >= s.ledger_offset)"
+)

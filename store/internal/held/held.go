@@ -1,0 +1,100 @@
+// Package held reads what the database says that it holds: how far updates and the transaction history go, what is covered, which
+// snapshot is carried.
+package held
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/tables"
+)
+
+// Extent is how much of the ledger a database holds.
+type Extent struct {
+	Started      bool           // false: nothing was indexed, and the other fields say nothing
+	Watermark    ledger.Offset  // everything up to here is stored and shown
+	HistoryFloor ledger.Offset  // events after here are complete
+	StateFloor   *ledger.Offset // from here on it is known what is active; nil: nowhere
+
+	// ProjectedFrom is from where on active contracts and lifetimes are worked out: of what is active there, those are known
+	// that were active at a state floor.
+	ProjectedFrom ledger.Offset
+}
+
+// Read reads the extent.
+func Read(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (Extent, error) {
+	watermark, started, err := Watermark(ctx, d, db)
+	if err != nil || !started {
+		return Extent{}, err
+	}
+	floors, err := d.Queries.FloorsGet(ctx, db, tables.StreamUpdates)
+	if err != nil {
+		return Extent{}, fmt.Errorf("read the floors: %w", err)
+	}
+	return Extent{
+		Started: true, Watermark: watermark, HistoryFloor: ledger.Offset(floors.HistoryFloor), StateFloor: (*ledger.Offset)(floors.StateFloor),
+		ProjectedFrom: ledger.Offset(floors.ProjectedFrom),
+	}, nil
+}
+
+// Watermark is the offset up to which everything is stored and shown; ok is false if nothing was started.
+func Watermark(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (at ledger.Offset, ok bool, err error) {
+	row, err := d.Queries.CheckpointGet(ctx, db, tables.StreamUpdates)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, d.Unusable(fmt.Errorf("read the watermark: %w", err))
+	}
+	if row.LedgerOffset == nil {
+		return 0, false, &ledger.Problem{
+			What: fmt.Sprintf("the checkpoint of the updates in database %s has no offset", d.Address()),
+			Do:   "run `indexer verify --repair`, which copies it back",
+		}
+	}
+	return ledger.Offset(*row.LedgerOffset), true, nil
+}
+
+// HistoryPosition is how far the transaction history has been read.
+func HistoryPosition(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (ledger.HistoryPosition, error) {
+	row, err := d.Queries.HistoryPositionGet(ctx, db)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return ledger.HistoryPosition{}, &ledger.Problem{
+			What: fmt.Sprintf("how far the transaction history was read is lost in database %s: neither table history_position nor its copy, "+
+				"history_position_copy, has a row with its digest", d.Address()),
+			Do: "restore one of the two rows from a backup of the database and run `indexer verify --repair`, or index into a new database",
+		}
+	}
+	if err != nil {
+		return ledger.HistoryPosition{}, d.Unusable(fmt.Errorf("read the position in the transaction history: %w", err))
+	}
+	return ledger.HistoryPosition(row), nil
+}
+
+// CarriedSnapshot is the snapshot whose rows are carried; nil: there is none.
+func CarriedSnapshot(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (*ledger.SnapshotProgress, error) {
+	row, err := d.Queries.SnapshotFinished(ctx, db)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for the snapshot whose rows are carried: %w", err)
+	}
+	progress := SnapshotProgress(row)
+	return &progress, nil
+}
+
+// SnapshotProgress is what a row says of a snapshot.
+func SnapshotProgress(row dbsqlc.Snapshots) ledger.SnapshotProgress {
+	return ledger.SnapshotProgress{
+		At:      ledger.Offset(row.SnapshotOffset),
+		Next:    ledger.Token{Kind: ledger.TokenKind(row.TokenKind), Value: row.Token},
+		Entries: row.Entries, Finished: row.FinishedAt.Valid,
+	}
+}

@@ -1,0 +1,349 @@
+// Package leadership gives a process a role, and lets it write only as long as it has it: an advisory lock on a session of its own, and
+// the row of the role's epoch in each transaction.
+package leadership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/partitions"
+	"ledgerindexer/store/internal/pg"
+	"ledgerindexer/store/internal/pgcopy"
+	"ledgerindexer/store/internal/session"
+)
+
+const (
+	// A leader that is paused or vanished loses its lock connection, and with it the lock, after lockIdleLimit.
+	pingEvery     = time.Second
+	pingTimeout   = 3 * time.Second
+	lockIdleLimit = 5 * time.Second
+
+	// How long raising the epoch waits for the transactions of sessions that were just ended.
+	raiseTimeout = 10 * time.Second
+
+	// WriterConnections is how many connections a term has, beside that of its lock. Two write batches, one shows them, and three are
+	// for what is done beside; or four write in turn, and two are for that: what has to wait for a connection holds none.
+	WriterConnections = 6
+
+	// WriteTimeout is how long a transaction may take. A batch takes well under a second; one that takes this long has lost its server.
+	WriteTimeout = 2 * time.Minute
+	// LongTimeout is how long a transaction may take that works out anew what follows from all the facts, or removes many of them.
+	LongTimeout = time.Hour
+)
+
+// Term is a role that this process holds, at one epoch. Its writes fail with session.ErrNotLeader once another process has raised the
+// epoch. It is safe for concurrent use.
+type Term struct {
+	db       *session.Database
+	role     session.Role
+	epoch    int64
+	lockConn *pgx.Conn
+	stop     context.CancelFunc
+	stopped  chan struct{}
+	lost     chan struct{}
+	lostOnce sync.Once
+	lostErr  error // valid once lost is closed
+
+	Pool       *pgxpool.Pool // its sessions carry the role and epoch in their name
+	Dictionary *names.Dictionary
+	Partitions *partitions.Set
+}
+
+// Take tries once to take the role. ok is false if another process has it.
+func Take(ctx context.Context, db *session.Database, role session.Role) (term *Term, ok bool, err error) {
+	conn, err := db.Connect(ctx, LockConfig(db, role))
+	if err != nil {
+		return nil, false, db.Unusable(err)
+	}
+	defer func() {
+		if term == nil {
+			pg.Close(ctx, conn)
+		}
+	}()
+	locked, err := db.Queries.LeadershipTryLock(ctx, conn, dbsqlc.LeadershipTryLockParams{Class: session.LockClass, RoleNumber: db.Config.Schemas.RoleNumber(role)})
+	if err != nil {
+		return nil, false, db.Unusable(fmt.Errorf("lock role %s: %w", role, err))
+	}
+	if !locked {
+		return nil, false, nil
+	}
+	epoch, err := raiseEpoch(ctx, db, conn, role)
+	if err != nil {
+		return nil, false, err
+	}
+	lockSession, err := db.Queries.LeadershipLockSession(ctx, conn)
+	if err != nil {
+		return nil, false, fmt.Errorf("ask for the session that holds the lock of role %s: %w", role, err)
+	}
+	pool, err := writerPool(db, role, epoch, lockSession)
+	if err != nil {
+		return nil, false, err
+	}
+	watch, stop := context.WithCancel(context.WithoutCancel(ctx))
+	t := &Term{
+		db: db, role: role, epoch: epoch, Pool: pool, lockConn: conn,
+		stop: stop, stopped: make(chan struct{}), lost: make(chan struct{}),
+	}
+	t.Dictionary = names.New(db.Queries, pool, t.Write)
+	t.Partitions = partitions.New(db.Queries, pool, t.Write, db.Config.Logger)
+	go t.keepLock(watch)
+	db.Config.Logger.InfoContext(ctx, "leading", "role", string(role), "epoch", epoch)
+	return t, true, nil
+}
+
+// Role is the one that the term is of.
+func (t *Term) Role() session.Role { return t.role }
+
+// Epoch is the number of the term; a later term of the role has a greater one.
+func (t *Term) Epoch() int64 { return t.epoch }
+
+// roleNumber is that of the role's locks.
+func (t *Term) roleNumber() int32 { return t.db.Config.Schemas.RoleNumber(t.role) }
+
+// Lost is closed when the role is lost, because its lock connection ended, or because a write found its epoch over. Err
+// then says why.
+func (t *Term) Lost() <-chan struct{} { return t.lost }
+
+// Err says why the role was lost; nil while it is held.
+func (t *Term) Err() error {
+	select {
+	case <-t.lost:
+		return t.lostErr
+	default:
+		return nil
+	}
+}
+
+// Close gives the role up, after the transactions under way have ended.
+func (t *Term) Close() {
+	t.Pool.Close()
+	t.stop()
+	<-t.stopped
+}
+
+func (t *Term) keepLock(ctx context.Context) {
+	defer close(t.stopped)
+	defer pg.Close(ctx, t.lockConn)
+	ticker := time.NewTicker(pingEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			t.unlock(ctx)
+			return
+		case <-ticker.C:
+		}
+		// Not ended by Close: that would end the connection, and the lock could not be freed over it.
+		pingCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingTimeout)
+		err := t.lockConn.Ping(pingCtx)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			t.lose(fmt.Errorf("%w: lost the lock of role %s: %w", session.ErrNotLeader, t.role, err))
+			return
+		}
+	}
+}
+
+// lose says that the role is lost, and why; the first time counts.
+func (t *Term) lose(err error) {
+	t.lostOnce.Do(func() {
+		t.lostErr = err
+		close(t.lost)
+	})
+}
+
+// unlock frees the role for the next leader before Close returns. The end of the connection would do so too, but later:
+// the server notices it when it comes to it. So an error here does no harm.
+func (t *Term) unlock(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingTimeout)
+	defer cancel()
+	_, _ = t.db.Queries.LeadershipUnlock(ctx, t.lockConn, dbsqlc.LeadershipUnlockParams{Class: session.LockClass, RoleNumber: t.roleNumber()})
+}
+
+func raiseEpoch(ctx context.Context, db *session.Database, conn *pgx.Conn, role session.Role) (int64, error) {
+	if _, err := db.Queries.LeadershipEndOlder(ctx, conn, db.Config.Schemas.SessionPrefix(role)); err != nil {
+		return 0, fmt.Errorf("end the sessions of earlier leaders of role %s (the database user must be the one they use): %w", role, err)
+	}
+	if _, err := conn.Exec(ctx, fmt.Sprintf("SET lock_timeout = %d", raiseTimeout.Milliseconds())); err != nil {
+		return 0, fmt.Errorf("set lock_timeout: %w", err)
+	}
+	if err := endAbandonedRepair(ctx, db, conn); err != nil {
+		return 0, err
+	}
+	epoch, err := db.Queries.LeadershipRaise(ctx, conn, dbsqlc.LeadershipRaiseParams{Role: string(role), Holder: &db.Config.Holder})
+	if pg.HasCode(err, pg.LockNotAvailable) {
+		return 0, fmt.Errorf("a repair, or a session of an earlier leader of role %s, holds a transaction open (trying again waits for it): %w", role, err)
+	}
+	if err != nil {
+		return 0, db.Unusable(fmt.Errorf("raise the epoch of role %s: %w", role, err))
+	}
+	return epoch, nil
+}
+
+// endAbandonedRepair ends the transaction of a repairer that is paused or has vanished, and so has lost its lock: the writers
+// would wait for it without an end. One that holds its lock is at work.
+func endAbandonedRepair(ctx context.Context, d *session.Database, db dbsqlc.DBTX) error {
+	_, err := d.Queries.LeadershipEndAbandoned(ctx, db, dbsqlc.LeadershipEndAbandonedParams{
+		ApplicationNamePrefix: d.Config.Schemas.SessionPrefix(session.RoleRepair), Class: session.LockClass, RoleNumber: d.Config.Schemas.RoleNumber(session.RoleRepair),
+	})
+	if err != nil {
+		return fmt.Errorf("end the sessions of a repair that was abandoned (the database user must be the one that it uses): %w", err)
+	}
+	return nil
+}
+
+// LockConfig configures the connection that holds a role's lock: the server ends its session after lockIdleLimit of silence.
+func LockConfig(db *session.Database, role session.Role) *pgx.ConnConfig {
+	config := db.Conn.Copy()
+	config.RuntimeParams["application_name"] = db.Config.Schemas.Program() + " " + string(role) + " lock"
+	config.RuntimeParams["idle_session_timeout"] = fmt.Sprint(lockIdleLimit.Milliseconds())
+	return config
+}
+
+func writerPool(db *session.Database, role session.Role, epoch int64, lockSession int32) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(db.Config.URL)
+	if err != nil {
+		return nil, fmt.Errorf("database URL: %w", err)
+	}
+	config.ConnConfig = db.Conn.Copy()
+	config.ConnConfig.RuntimeParams["application_name"] = db.Config.Schemas.SessionPrefix(role) + fmt.Sprint(epoch)
+	config.ConnConfig.RuntimeParams["lock_timeout"] = "30000"                        // ms; a twin in doubt is waited for, but not for ever
+	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "60000" // ms; frees the locks of a vanished client
+	// Writers' statements are short, and those over tables that have no statistics yet look dear: compiling one takes longer
+	// than running it.
+	config.ConnConfig.RuntimeParams["jit"] = "off"
+	if role == session.RoleTransactions {
+		// A plan that was made while few records were stored reads all of them for each look-up of event ids; it must not be
+		// kept while they grow.
+		config.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_custom_plan"
+	}
+	config.ConnConfig = db.Settled(config.ConnConfig)
+	config.MaxConns = WriterConnections
+	// A server that crashed, or another one in its place, may have lost its last commits (synchronous_commit = off, an asynchronous
+	// replica), and so what the leader remembers of them: the numbers of names, which partitions there are. It has lost the lock's
+	// session too.
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		pgcopy.RegisterArrays(conn.TypeMap())
+		locked, err := db.Queries.LeadershipLocked(ctx, conn, dbsqlc.LeadershipLockedParams{
+			Pid: lockSession, Class: session.LockClass, RoleNumber: int64(db.Config.Schemas.RoleNumber(role)),
+		})
+		if err == nil && !locked {
+			err = fmt.Errorf("role %s, epoch %d: the session that holds its lock has ended: %w", role, epoch, session.ErrNotLeader)
+		}
+		return err
+	}
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
+	if err != nil {
+		return nil, fmt.Errorf("database: %w", err)
+	}
+	return pool, nil
+}
+
+// Write runs fn in a transaction that holds the leadership row at this leader's epoch until it ends.
+func (t *Term) Write(ctx context.Context, fn func(context.Context, pgx.Tx) error) error {
+	return t.WriteWithin(ctx, WriteTimeout, fn)
+}
+
+// WriteInTurn is Write for one of several that are written at the same time and stored in their order; a turn of nil is that of one
+// that is alone. Their transactions begin in this order too: else one could wait, with its transaction open, for one that can't begin,
+// because a repair that has queued between them waits for the open one.
+func (t *Term) WriteInTurn(ctx context.Context, turn CommitOrder, fn func(context.Context, pgx.Tx) error) error {
+	if turn == nil {
+		return t.Write(ctx, fn)
+	}
+	if err := turn.Begin(ctx); err != nil {
+		return err
+	}
+	return t.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		turn.Began()
+		return fn(ctx, tx)
+	})
+}
+
+// WriteWithin is Write with another limit.
+func (t *Term) WriteWithin(ctx context.Context, limit time.Duration, fn func(context.Context, pgx.Tx) error) error {
+	return t.Transact(ctx, limit, pgx.TxOptions{}, fn)
+}
+
+// Transact is WriteWithin for a transaction with options.
+func (t *Term) Transact(ctx context.Context, limit time.Duration, options pgx.TxOptions, fn func(context.Context, pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	tx, err := t.Pool.BeginTx(ctx, options)
+	if err != nil {
+		err = t.db.Unusable(fmt.Errorf("begin transaction: %w", err))
+		if errors.Is(err, session.ErrNotLeader) {
+			t.lose(err)
+		}
+		return err
+	}
+	defer pg.Rollback(ctx, tx)
+	_, err = t.db.Queries.LeadershipHold(ctx, tx, dbsqlc.LeadershipHoldParams{
+		Role: string(t.role), Epoch: t.epoch, TurnClass: session.TurnClass, RoleNumber: t.roleNumber(),
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = fmt.Errorf("role %s, epoch %d: %w", t.role, t.epoch, session.ErrNotLeader)
+		t.lose(err) // a repair may have ended the term: the lock is still held, and has to be taken anew
+		return err
+	}
+	if pg.HasCode(err, pg.LockNotAvailable) {
+		err = errors.Join(fmt.Errorf("a repair, or a new leader, holds a transaction open (trying again waits for it): %w", err),
+			endAbandonedRepair(ctx, t.db, t.db.Pool))
+	}
+	if err != nil {
+		return t.db.Unusable(fmt.Errorf("hold leadership of role %s: %w", t.role, err))
+	}
+	if err := fn(ctx, tx); err != nil {
+		return err
+	}
+	started := time.Now()
+	if err := tx.Commit(ctx); err != nil {
+		return fmt.Errorf("commit (its outcome is unknown until the watermark is read again): %w", err)
+	}
+	t.db.Config.Observe("commit", time.Since(started))
+	return nil
+}
+
+// Resolve gives names their numbers, and adds those that are new. What a batch is made of is not looked for any longer than it is
+// written.
+func (t *Term) Resolve(ctx context.Context, wanted names.Wanted) (names.Numbers, error) {
+	ctx, cancel := context.WithTimeout(ctx, WriteTimeout)
+	defer cancel()
+	return t.Dictionary.Resolve(ctx, wanted)
+}
+
+// Exclude waits for the writers of other roles, and keeps them from writing until the transaction ends. Every caller names roles in the
+// order history, updates, transactions, so that no two wait for one another.
+func (t *Term) Exclude(ctx context.Context, tx pgx.Tx, roles ...session.Role) error {
+	for _, role := range roles {
+		_, err := t.db.Queries.LeadershipExclude(ctx, tx, dbsqlc.LeadershipExcludeParams{
+			Role: string(role), TurnClass: session.TurnClass, RoleNumber: t.db.Config.Schemas.RoleNumber(role),
+		})
+		if errors.Is(err, pgx.ErrNoRows) {
+			return fmt.Errorf("the database has no role %s", role)
+		}
+		if err != nil {
+			return fmt.Errorf("wait for the writer of role %s: %w", role, err)
+		}
+	}
+	return nil
+}
+
+// EndTerms makes the leaders of the roles begin a new term, because what they remember of the dictionaries or of their place may be wrong
+// after this transaction.
+func (t *Term) EndTerms(ctx context.Context, tx pgx.Tx, roles ...session.Role) error {
+	for _, role := range roles {
+		if err := t.db.Queries.LeadershipEndTerm(ctx, tx, string(role)); err != nil {
+			return fmt.Errorf("end the term of the leader of role %s: %w", role, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,14 @@
+package leadership
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A leader notices that it has lost the lock before another one leads.
+func TestTheLockIsWatchedClosely(t *testing.T) {
+	t.Parallel()
+	require.Less(t, 2*pingEvery, lockIdleLimit)
+	require.LessOrEqual(t, pingEvery+pingTimeout, lockIdleLimit)
+}

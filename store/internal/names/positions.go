@@ -1,0 +1,177 @@
+package names
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// Position is who holds what, without how much. The parts that can't be read are nil. They are parts of what the server sent, and not
+// kept any longer than that.
+type Position struct {
+	Owner, Instrument, InstrumentAdmin []byte
+	AdminSigned                        bool // the administrator is among the signatories
+}
+
+// PositionID is the number of a position.
+type PositionID [16]byte
+
+// ID is the position's number, which follows from what it is as in the database's function position_of.
+func (p *Position) ID() PositionID {
+	var space [keySpace]byte
+	text := space[:0]
+	for _, part := range [...][]byte{p.Owner, p.Instrument, p.InstrumentAdmin} {
+		if part == nil {
+			text = append(text, '-')
+			continue
+		}
+		text = append(strconv.AppendInt(text, int64(len(part)), 10), ':')
+		text = append(text, part...)
+	}
+	sign := byte('-')
+	if p.AdminSigned {
+		sign = '+'
+	}
+	sum := sha256.Sum256(append(text, sign))
+	return PositionID(sum[:])
+}
+
+// Holding is what a contract holds, as its creation event tells it.
+type Holding struct {
+	Position PositionID
+	Amount   ledger.Decimal // empty: not readable
+	Locked   *bool          // nil: not readable
+}
+
+// Columns are the columns of a row of the active set; of nil, which is no holding, they are NULL.
+func (h *Holding) Columns() (position pgtype.UUID, amount *ledger.Decimal, locked *bool) {
+	if h == nil {
+		return pgtype.UUID{}, nil, nil
+	}
+	if h.Amount != "" {
+		amount = &h.Amount
+	}
+	return pgtype.UUID{Bytes: h.Position, Valid: true}, amount, h.Locked
+}
+
+// Holding collects what a creation event tells of a holding.
+func (n Wanted) Holding(c *ledger.CreatedEvent, position Position, amount ledger.Decimal, locked *bool) {
+	id := position.ID()
+	if _, known := n.Positions[id]; !known {
+		n.Positions[id] = position
+	}
+	n.holdings[c] = &Holding{id, amount, locked}
+}
+
+// Holding is what was collected of a creation event; nil where that is no holding.
+func (r Numbers) Holding(c *ledger.CreatedEvent) *Holding { return r.Wanted.holdings[c] }
+
+// positions keeps table positions. It is safe for concurrent use.
+type positions struct {
+	queries *dbsqlc.Queries
+	db      dbsqlc.DBTX
+	write   WriteFunc
+	known   positionCache
+}
+
+// addPositionsSQL is no query of sqlc's, whose arrays have no NULL.
+const addPositionsSQL = `INSERT INTO positions (position_id, owner, instrument, instrument_admin, admin_signed)
+SELECT unnest($1::uuid[]), unnest($2::text[]), unnest($3::text[]), unnest($4::text[]), unnest($5::boolean[])
+ON CONFLICT DO NOTHING`
+
+// add stores positions that are not stored, in a transaction before that of the contracts that are holdings of them.
+func (p *positions) add(ctx context.Context, wanted map[PositionID]Position) error {
+	unknown := p.known.unknown(wanted)
+	if len(unknown) == 0 {
+		return nil
+	}
+	asked := make([]pgtype.UUID, len(unknown))
+	for i, id := range unknown {
+		asked[i] = pgtype.UUID{Bytes: id, Valid: true}
+	}
+	missing, err := p.queries.PositionsMissing(ctx, p.db, asked)
+	if err != nil {
+		return fmt.Errorf("look for %d positions: %w", len(unknown), err)
+	}
+	if len(missing) > 0 {
+		// In this order, so that no two writers wait for each other.
+		slices.SortFunc(missing, func(a, b pgtype.UUID) int { return bytes.Compare(a.Bytes[:], b.Bytes[:]) })
+		var owners, instruments, admins []*string
+		var signed []bool
+		for _, id := range missing {
+			position := wanted[id.Bytes]
+			owners, instruments = append(owners, nullable(position.Owner)), append(instruments, nullable(position.Instrument))
+			admins, signed = append(admins, nullable(position.InstrumentAdmin)), append(signed, position.AdminSigned)
+		}
+		err := p.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, addPositionsSQL, missing, owners, instruments, admins, signed)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("add %d positions: %w", len(missing), err)
+		}
+	}
+	p.known.keep(unknown)
+	return nil
+}
+
+func nullable(text []byte) *string {
+	if text == nil {
+		return nil
+	}
+	value := string(text)
+	return &value
+}
+
+// mostKnownPositions is how many positions each of two generations remembers. Each takes some 40 bytes.
+const mostKnownPositions = 32_768
+
+// positionCache remembers which positions are stored, as listCache remembers lists.
+type positionCache struct {
+	mu             sync.Mutex
+	younger, older map[PositionID]struct{}
+}
+
+// unknown are the positions that are not remembered.
+func (c *positionCache) unknown(wanted map[PositionID]Position) []PositionID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var list []PositionID
+	for id := range wanted {
+		if _, known := c.younger[id]; known {
+			continue
+		}
+		if _, known := c.older[id]; known {
+			c.put(id)
+			continue
+		}
+		list = append(list, id)
+	}
+	return list
+}
+
+// keep remembers positions, which have to be committed.
+func (c *positionCache) keep(ids []PositionID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, id := range ids {
+		c.put(id)
+	}
+}
+
+func (c *positionCache) put(id PositionID) {
+	if c.younger == nil || len(c.younger) >= mostKnownPositions {
+		c.younger, c.older = map[PositionID]struct{}{}, c.younger
+	}
+	c.younger[id] = struct{}{}
+}

@@ -1,0 +1,271 @@
+package rows
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/names"
+)
+
+// What a creation event holds is worked out here as the database's view told_holdings does it, which is the definition: in SQL it takes
+// ten times as long. Anybody can write what is read here, so what can't be read is nil.
+
+// The interfaces of the token standard whose views tell holdings, from the version that counts most on.
+var holdingInterfaces = [...]string{":Splice.Api.Token.HoldingV2:Holding", ":Splice.Api.Token.HoldingV1:Holding"}
+
+// ownerIn is the member of such a view that is, or has, the owner.
+var ownerIn = [...]string{"account", "owner"}
+
+// wantCreated collects the names of a creation event, and what it holds. plain is as in Update.
+func wantCreated(n names.Wanted, c *ledger.CreatedEvent, plain bool) {
+	n.Created(c)
+	h := teller{event: c, plain: plain}
+	isAmulet, isLocked := amulet(c)
+	if isAmulet && h.readAmulet(isLocked) || h.readViews() || isAmulet {
+		admin := h.position.InstrumentAdmin
+		h.position.AdminSigned = admin != nil && slices.ContainsFunc(c.Signatories, func(party string) bool { return party == string(admin) })
+		n.Holding(c, h.position, h.amount, h.locked)
+	}
+}
+
+// amulet tells whether a contract is an amulet, by its template.
+func amulet(c *ledger.CreatedEvent) (isAmulet, isLocked bool) {
+	if c.PackageName != "splice-amulet" {
+		return false, false
+	}
+	isLocked = strings.HasSuffix(c.TemplateID, ":Splice.Amulet:LockedAmulet")
+	return isLocked || strings.HasSuffix(c.TemplateID, ":Splice.Amulet:Amulet"), isLocked
+}
+
+// teller reads what a creation event holds.
+type teller struct {
+	event *ledger.CreatedEvent
+	plain bool
+
+	position names.Position
+	amount   ledger.Decimal
+	locked   *bool
+}
+
+// What is locked, and what is not, for rows to point at.
+var lockedOrNot = map[bool]*bool{true: new(true), false: new(false)}
+
+// stored is a value as its column has it: in place of what jsonb refuses there is an object without any of the members that are read.
+func (h *teller) stored(value ledger.JSON) []byte {
+	if !h.plain && jsonbRefuses(value) != "" {
+		return nil
+	}
+	return value
+}
+
+// readAmulet reads the payload. It tells whether owner or amount can be read: else a view counts.
+func (h *teller) readAmulet(isLocked bool) bool {
+	payload := h.stored(h.event.Argument)
+	if isLocked {
+		payload = member(payload, "amulet")
+	}
+	found := members(payload, [4]string{"owner", "amount", "dso"})
+	owner, amount := textOf(found[0]), decimalOf(member(found[1], "initialAmount"))
+	if owner == nil && amount == "" {
+		return false
+	}
+	h.position = names.Position{Owner: owner, Instrument: []byte("Amulet"), InstrumentAdmin: textOf(found[2])}
+	h.amount, h.locked = amount, lockedOrNot[isLocked]
+	return true
+}
+
+// readViews reads the view that counts: one that says who owns how much, before the others; the later version, before the earlier one;
+// the first of these. It tells whether there is one.
+func (h *teller) readViews() (found bool) {
+	for version, suffix := range holdingInterfaces {
+		for i := range h.event.InterfaceViews {
+			v := &h.event.InterfaceViews[i]
+			if !strings.HasSuffix(v.InterfaceID, suffix) || v.StatusCode != nil && *v.StatusCode != 0 || v.Value == nil {
+				continue
+			}
+			value := members(h.stored(v.Value), [4]string{ownerIn[version], "amount", "instrumentId", "lock"})
+			if version == 0 {
+				value[0] = member(value[0], "owner")
+			}
+			owner, amount := textOf(value[0]), decimalOf(value[1])
+			readable := owner != nil || amount != ""
+			if found && !readable {
+				continue
+			}
+			found = true
+			instrument := members(value[2], [4]string{"id", "admin"})
+			h.position = names.Position{Owner: owner, Instrument: textOf(instrument[0]), InstrumentAdmin: textOf(instrument[1])}
+			h.amount, h.locked = amount, nil
+			switch kind := kindOf(value[3]); {
+			case kind == '{':
+				h.locked = lockedOrNot[true]
+			case readable && (kind == 0 || kind == 'n'):
+				h.locked = lockedOrNot[false]
+			}
+			if readable {
+				return true
+			}
+		}
+	}
+	return found
+}
+
+// The operators of jsonb, on the text of JSON that jsonb takes. No value at all is NULL.
+
+// kindOf is the first character of a value, which tells its kind; 0 of none.
+func kindOf(value []byte) byte {
+	if value = skipSpace(value); len(value) == 0 {
+		return 0
+	}
+	return value[0]
+}
+
+// member is a member of an object; nil where there is none.
+func member(object []byte, name string) []byte { return members(object, [4]string{name})[0] }
+
+// members are members of an object, each the last one of its name; nil where there is none. An empty name is none.
+func members(object []byte, wanted [4]string) (found [4][]byte) {
+	if kindOf(object) != '{' {
+		return found
+	}
+	rest := skipSpace(skipSpace(object)[1:])
+	for len(rest) > 0 && rest[0] == '"' {
+		end := stringEnd(rest)
+		key := textOf(rest[:end])
+		rest = skipSpace(skipSpace(rest[end:])[1:]) // behind the colon
+		end = valueEnd(rest)
+		for i, name := range wanted {
+			if name != "" && string(key) == name {
+				found[i] = rest[:end]
+			}
+		}
+		if rest = skipSpace(rest[end:]); len(rest) == 0 || rest[0] != ',' {
+			break
+		}
+		rest = skipSpace(rest[1:])
+	}
+	return found
+}
+
+// textOf is the text that a value is; nil where it is something else.
+func textOf(value []byte) []byte {
+	if kindOf(value) != '"' {
+		return nil
+	}
+	if bytes.IndexByte(value, '\\') < 0 {
+		return value[1 : len(value)-1]
+	}
+	text, err := jsontext.AppendUnquote([]byte{}, value)
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+// mostDecimal is the most characters that a decimal may have.
+const mostDecimal = 100
+
+// decimalOf is the decimal that a text, or a number, is; empty where it is none.
+func decimalOf(value []byte) ledger.Decimal {
+	var text string
+	switch kind := kindOf(value); {
+	case kind == '"':
+		if len(value) > 6*mostDecimal { // even where each character is escaped
+			return ""
+		}
+		text = string(textOf(value))
+	case kind == '-' || '0' <= kind && kind <= '9':
+		text = numberText(string(value))
+	}
+	if len(text) > mostDecimal {
+		return ""
+	}
+	decimal, err := ledger.ParseDecimal(text)
+	if err != nil {
+		return ""
+	}
+	return decimal
+}
+
+// numberText is a JSON number as jsonb prints it: without an exponent, and without the sign of a zero. Empty: it is too long.
+func numberText(number string) string {
+	mantissa, exponentText, hasExponent := strings.Cut(strings.ToLower(number), "e")
+	digits, negative := strings.CutPrefix(mantissa, "-")
+	whole, fraction, _ := strings.Cut(digits, ".")
+	if hasExponent {
+		exponent, err := strconv.Atoi(exponentText)
+		if err != nil || exponent > maxNumberDigits || exponent < -maxNumberFraction {
+			return ""
+		}
+		if exponent >= 0 {
+			fraction += strings.Repeat("0", max(0, exponent-len(fraction)))
+			whole, fraction = whole+fraction[:exponent], fraction[exponent:]
+		} else {
+			whole = strings.Repeat("0", max(0, 1-exponent-len(whole))) + whole
+			whole, fraction = whole[:len(whole)+exponent], whole[len(whole)+exponent:]+fraction
+		}
+	}
+	if whole = strings.TrimLeft(whole, "0"); whole == "" {
+		whole = "0"
+	}
+	text := whole
+	if fraction != "" {
+		text += "." + fraction
+	}
+	if negative && strings.Trim(text, "0.") != "" {
+		text = "-" + text
+	}
+	return text
+}
+
+func skipSpace(text []byte) []byte {
+	for len(text) > 0 && (text[0] == ' ' || text[0] == '\n' || text[0] == '\t' || text[0] == '\r') {
+		text = text[1:]
+	}
+	return text
+}
+
+// stringEnd is behind the closing quote of the string that a text begins with.
+func stringEnd(text []byte) int {
+	for i := 1; ; {
+		quote := i + bytes.IndexByte(text[i:], '"')
+		escape := bytes.IndexByte(text[i:quote], '\\')
+		if escape < 0 {
+			return quote + 1
+		}
+		i += escape + 2
+	}
+}
+
+// valueEnd is behind the value that a text begins with.
+func valueEnd(text []byte) int {
+	depth := 0
+	for i := 0; i < len(text); {
+		switch text[i] {
+		case '"':
+			if i += stringEnd(text[i:]); depth == 0 {
+				return i
+			}
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				return i + 1
+			} else if depth < 0 {
+				return i
+			}
+		case ',', ' ', '\n', '\t', '\r':
+			if depth == 0 {
+				return i
+			}
+		}
+		i++
+	}
+	return len(text)
+}

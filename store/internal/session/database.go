@@ -1,0 +1,119 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/pg"
+)
+
+// Config says how to reach the database.
+type Config struct {
+	URL     string  // postgres://… or keyword=value; the usual PG* variables and pgpass file fill in what is missing
+	Schemas Schemas // those it works on
+	Logger  *slog.Logger
+	// Holder names this process in table leadership, for people to read, such as "host pid 123".
+	Holder string
+	// Observe, if set, is told how long each phase of a written batch took: "copy", "project", "commit". It and the others may be
+	// called by several goroutines at the same time.
+	Observe func(phase string, d time.Duration)
+	// Wrote, if set, is told of the rows of each relation that a committed batch wrote.
+	Wrote func(relation string, rows int)
+	// Shown, if set, is told the record time of the last update up to the watermark, when that has moved.
+	Shown func(recordTime time.Time)
+}
+
+// Database is a way to the database, and what all work on it shares. It is safe for concurrent use.
+type Database struct {
+	Config  Config          // with no field unset
+	Conn    *pgx.ConnConfig // Connect and Settled make connections of it
+	Pool    *pgxpool.Pool   // for reading and migrating
+	Queries *dbsqlc.Queries
+
+	// Patience is how long a user that was let in before, and is refused now, is waited for. It is not changed while the Database is used.
+	Patience time.Duration
+	refusals refusals
+}
+
+// textForms are what texts look like in our sessions, whatever is set for the database or the role. With another encoding
+// than the program's, other characters would be stored.
+var textForms = map[string]string{
+	"client_encoding": "UTF8", "datestyle": "ISO", "timezone": "UTC", "standard_conforming_strings": "on",
+}
+
+// Open connects lazily: an unreachable server is reported by the first use. A URL that cannot be understood is an
+// error, which never repeats the URL's password, as are schemas that can't be.
+func Open(cfg Config) (*Database, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Observe == nil {
+		cfg.Observe = func(string, time.Duration) {}
+	}
+	if cfg.Wrote == nil {
+		cfg.Wrote = func(string, int) {}
+	}
+	if cfg.Shown == nil {
+		cfg.Shown = func(time.Time) {}
+	}
+	if err := cfg.Schemas.Validate(); err != nil {
+		return nil, err
+	}
+	cfg.Schemas = cfg.Schemas.OrDefault()
+	poolConfig, err := pgxpool.ParseConfig(cfg.URL)
+	if err != nil {
+		return nil, fmt.Errorf("database URL: %w", err) // pgx redacts the password
+	}
+	poolConfig.MaxConns = 4
+	poolConfig.ConnConfig.ConnectTimeout = connectTimeout
+	poolConfig.ConnConfig.RuntimeParams["application_name"] = cfg.Schemas.Program()
+	poolConfig.ConnConfig.RuntimeParams["search_path"] = cfg.Schemas.SearchPath()
+	maps.Copy(poolConfig.ConnConfig.RuntimeParams, textForms)
+	d := &Database{Config: cfg, Conn: poolConfig.ConnConfig, Queries: dbsqlc.New(), Patience: patience}
+	poolConfig.ConnConfig = d.Settled(d.Conn)
+	if d.Pool, err = pgxpool.NewWithConfig(context.Background(), poolConfig); err != nil { // connects only when used
+		return nil, fmt.Errorf("database: %w", err)
+	}
+	return d, nil
+}
+
+// A server that does not answer within this time is down: the caller tries again.
+const connectTimeout = 10 * time.Second
+
+// Close closes the connections. Terms of leaders have to be closed before.
+func (d *Database) Close() { d.Pool.Close() }
+
+// Ping says whether the database answers.
+func (d *Database) Ping(ctx context.Context) error {
+	if err := d.Pool.Ping(ctx); err != nil {
+		return fmt.Errorf("database %s: %w", d.Address(), err)
+	}
+	return nil
+}
+
+// Address names the database for people, without user and password.
+func (d *Database) Address() string {
+	host := d.Conn.Host
+	if !strings.HasPrefix(host, "/") {
+		host = fmt.Sprintf("%s:%d", host, d.Conn.Port)
+	}
+	return host + " " + d.Conn.Database
+}
+
+// ReadOnly calls fn with a transaction that reads one snapshot of the database.
+func (d *Database) ReadOnly(ctx context.Context, fn func(tx pgx.Tx) error) error {
+	tx, err := d.Pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return d.Unusable(fmt.Errorf("database %s: %w", d.Address(), err))
+	}
+	defer pg.Rollback(ctx, tx)
+	return d.Unusable(fn(tx))
+}

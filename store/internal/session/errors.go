@@ -1,0 +1,170 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"ledgerindexer/ledger"
+)
+
+// Errors that callers branch on. All of them mean: read the watermark, or the position, again before writing anything.
+var (
+	// ErrNotLeader is returned by writes of a leader whose epoch is over: another process leads.
+	ErrNotLeader = errors.New("this process does not lead any more")
+	// ErrWatermarkMoved is returned where the watermark is not where the writer saw it.
+	ErrWatermarkMoved = errors.New("the watermark is not where this writer saw it")
+	// ErrPositionMoved is returned where the position in the transaction history is not the one that the writer saw: read
+	// HistoryPosition again.
+	ErrPositionMoved = errors.New("the position in the transaction history is not the one that this writer saw")
+	// ErrCovered is returned where the range is in the facts already.
+	ErrCovered = errors.New("the range is covered already")
+)
+
+// refusal is why a database does not take what was asked of it. What may pass by itself has none: a server that is away, starts,
+// stops, recovers or is a standby, too many connections, a lock, a deadlock, a full disk.
+type refusal string
+
+const (
+	refusalUser      refusal = "user"      // or its password, or where it comes from
+	refusalDatabase  refusal = "database"  // there is none of that name
+	refusalParameter refusal = "parameter" // of the connection, which a pooler does not know
+	refusalPooled    refusal = "pooled"    // sessions don't live as long as connections
+	refusalSchema    refusal = "schema"    // rights in it are missing, or what should be in it, or the server does not know what it is to do
+	refusalRows      refusal = "rows"      // data, integrity, limits: the same rows meet it again
+)
+
+// refusalsByCode are the beginnings of SQLSTATE codes; of two that fit the longer one counts.
+var refusalsByCode = map[string]refusal{
+	"28": refusalUser, "3D": refusalDatabase,
+	"26": refusalPooled, "42P05": refusalPooled, // prepared statements that are not there, or are already
+	"0A": refusalSchema, "3F": refusalSchema, "42": refusalSchema,
+	"22": refusalRows, "23": refusalRows, "54": refusalRows,
+}
+
+// codePooler is the code of all that PgBouncer says itself, and of what it passes on of a server that did not let it in. It means
+// what its text says.
+const codePooler = "08P01"
+
+// refusalsByText are parts of such texts; the first that fits counts.
+var refusalsByText = []struct {
+	part string
+	refusal
+}{
+	{"unsupported startup parameter", refusalParameter},
+	{"statement pooling mode", refusalPooled},
+	{"authentication failed", refusalUser}, {"no such user", refusalUser}, {"pg_hba.conf", refusalUser}, {"role \"", refusalUser},
+	{"no such database", refusalDatabase}, {"does not exist", refusalDatabase},
+	{"permission denied", refusalSchema},
+}
+
+// refusalOf is why the database refused; empty: it did not, or what is in the way may pass by itself.
+func refusalOf(err error) (why refusal) {
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) || pgErr.Routine == "RevalidateCachedQuery" { // a prepared statement is older than a migration
+		return ""
+	}
+	if pgErr.Code == codePooler {
+		for _, text := range refusalsByText {
+			if strings.Contains(pgErr.Message, text.part) {
+				return text.refusal
+			}
+		}
+		return ""
+	}
+	longest := 0
+	for code, refusal := range refusalsByCode {
+		if strings.HasPrefix(pgErr.Code, code) && len(code) > longest {
+			why, longest = refusal, len(code)
+		}
+	}
+	return why
+}
+
+// Unusable makes a *ledger.Problem of an error which says that this database can't be used as it is, now or later. Other errors
+// stay as they are. A user or database that was let in before is waited for, for some time: passwords are changed in two places,
+// databases are renamed and restored.
+func (d *Database) Unusable(err error) error {
+	var problem *ledger.Problem
+	why := refusalOf(err)
+	switch {
+	case why == "" || errors.As(err, &problem):
+		return err
+	case why == refusalPooled:
+		return fmt.Errorf("database %s: %w: %w", d.Address(), ErrPooled, err)
+	case (why == refusalUser || why == refusalDatabase) && d.refusals.mayPass(d.Patience):
+		return err
+	}
+	return &ledger.Problem{What: fmt.Sprintf("database %s can't be used", d.Address()), Do: cures[why], Err: err}
+}
+
+// cures are for databases that can't be used.
+var cures = map[refusal]string{
+	refusalUser:      "correct the user or password, or let the user in (pg_hba.conf, LOGIN; a pooler has a list of users)",
+	refusalDatabase:  "create the database, or correct its name (a pooler has a list of databases)",
+	refusalParameter: "leave the parameter out of --database-url, or have the pooler pass it on",
+	refusalSchema: "grant what is missing (docs/operations.md says which rights are needed; without USAGE on a schema nothing in it is found), " +
+		"or restore what was removed from the schema of the tables; " +
+		"the server has to be PostgreSQL 15 or later",
+	refusalRows: "what it holds does not fit this program: if nobody changed the schema of the tables, report it with this message",
+}
+
+// Cure says what to do about a refusal to connect or to be used; empty: err is none.
+func Cure(err error) string { return cures[refusalOf(err)] }
+
+// patience is how long a process that was connected before waits to be let in again.
+const patience = 10 * time.Minute
+
+// refusals tell whether who is refused now was let in before, and since when it is not. It is safe for concurrent use.
+type refusals struct {
+	mu    sync.Mutex
+	letIn bool
+	since time.Time // the first one of those that followed one another; zero: none
+	last  time.Time // the last one
+}
+
+// end says that a connection was made.
+func (r *refusals) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.letIn, r.since = true, time.Time{}
+}
+
+// mayPass says whether another refusal is to be waited out.
+func (r *refusals) mayPass(patience time.Duration) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	if r.since.IsZero() || now.Sub(r.last) > patience { // connections that were open went on meanwhile
+		r.since = now
+	}
+	r.last = now
+	return r.letIn && time.Since(r.since) < patience
+}
+
+// Refused makes a *ledger.Problem of an error which says that the database does not take these rows, now or later.
+// Other errors, those that tell of a twin among them, stay as they are.
+func Refused(err error) error {
+	var problem *ledger.Problem
+	if errors.Is(err, ErrCovered) || errors.As(err, &problem) {
+		return err
+	}
+	switch refusalOf(err) {
+	case refusalRows, refusalSchema:
+	case refusalPooled:
+		return fmt.Errorf("%w: %w", ErrPooled, err)
+	default:
+		return err
+	}
+	var pgErr *pgconn.PgError
+	errors.As(err, &pgErr)
+	return &ledger.Problem{
+		What: "the database refuses the rows (" + strings.TrimSpace(pgErr.TableName+" "+pgErr.ConstraintName+" "+pgErr.Detail) + ")",
+		Do:   "nothing of them was stored, and trying again would meet the same: if nobody changed the schema of the tables or its rights (without USAGE nothing in it is found), report it with this message",
+		Err:  err,
+	}
+}

@@ -1,0 +1,84 @@
+package session
+
+import (
+	"fmt"
+	"hash/fnv"
+	"regexp"
+	"strings"
+)
+
+// Schemas name the two schemas that a Database works on. Several such pairs can lie in one database, each with a ledger of its own:
+// none sees, locks or waits for another. An empty name is the default one.
+type Schemas struct {
+	Tables string // the tables that the indexer writes; "indexer" by default
+	Views  string // what analysts read; "ledger" by default
+}
+
+// DefaultSchemas are those that are not named.
+var DefaultSchemas = Schemas{Tables: "indexer", Views: "ledger"}
+
+// SchemaName matches what a schema of ours may be called. A name is written without quotes, and stands in the names of sessions,
+// of which PostgreSQL keeps 63 bytes: "ledgerindexer:", the name, " transactions epoch " and some digits.
+var SchemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,23}$`)
+
+// Validate refuses names that can't be those of a pair of schemas.
+func (s Schemas) Validate() error {
+	s = s.OrDefault()
+	for _, name := range []string{s.Tables, s.Views} {
+		switch {
+		case !SchemaName.MatchString(name):
+			return fmt.Errorf("schema %q: a schema's name has up to 24 lower case letters, digits and underscores, and begins with no digit", name)
+		case strings.HasPrefix(name, "pg_"), name == "public", name == "information_schema":
+			return fmt.Errorf("schema %q: that is PostgreSQL's own", name)
+		}
+	}
+	if s.Tables == s.Views {
+		return fmt.Errorf("schema %q can't hold both the tables and the views: their names are the same", s.Tables)
+	}
+	return nil
+}
+
+// OrDefault has a name in the place of an empty one.
+func (s Schemas) OrDefault() Schemas {
+	if s.Tables == "" {
+		s.Tables = DefaultSchemas.Tables
+	}
+	if s.Views == "" {
+		s.Views = DefaultSchemas.Views
+	}
+	return s
+}
+
+// SearchPath is where sessions look names up: those of temporary tables last, so that none stands in for one of ours.
+func (s Schemas) SearchPath() string { return s.Tables + ", " + s.Views + ", pg_temp" }
+
+// VersionTable lies beside the tables whose version it holds.
+func (s Schemas) VersionTable() string { return s.Tables + ".schema_version" }
+
+// Program begins the names of sessions. It says which tables they work on, but for the default ones.
+func (s Schemas) Program() string {
+	if s.Tables == DefaultSchemas.Tables {
+		return "ledgerindexer"
+	}
+	return "ledgerindexer:" + s.Tables
+}
+
+// SessionPrefix begins the names of the sessions of a role's leaders, and no others.
+func (s Schemas) SessionPrefix(role Role) string { return s.Program() + " " + string(role) + " epoch " }
+
+// lockNumber tells the locks of one pair's tables from those of another's, as far as a number can: pairs that happen to share theirs
+// would wait for one another. The last three bits are left for the role.
+func (s Schemas) lockNumber() int32 {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(s.Tables)) // it never fails
+	return int32(hash.Sum32() & 0x7ffffff8)
+}
+
+// RoleNumber is the second key of a role's advisory locks; the first is LockClass or TurnClass.
+func (s Schemas) RoleNumber(role Role) int32 { return s.lockNumber() | RoleNumbers[role] }
+
+// MigrationLock is the key of the lock under which a pair is migrated.
+func (s Schemas) MigrationLock() int64 { return LockClass<<32 | int64(s.lockNumber()) }
+
+// FieldIndexLock is the key of the lock under which indexes of fields are made and dropped.
+func (s Schemas) FieldIndexLock() int64 { return (TurnClass+1)<<32 | int64(s.lockNumber()) }

@@ -1,0 +1,214 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/tables"
+)
+
+// DB is a database of one test, and a connection beside the store's to look into it.
+type DB struct {
+	T    testing.TB
+	URL  string
+	Conn *pgx.Conn
+}
+
+// New connects to a test's database.
+func New(t testing.TB, url string) *DB {
+	t.Helper()
+	d := &DB{T: t, URL: url}
+	d.Conn = d.Connect()
+	return d
+}
+
+// Connect opens another connection to the database, which looks names up as the program does.
+func (d *DB) Connect() *pgx.Conn {
+	d.T.Helper()
+	config, err := pgx.ParseConfig(d.URL)
+	require.NoError(d.T, err)
+	config.RuntimeParams["search_path"] = session.DefaultSchemas.SearchPath()
+	conn, err := pgx.ConnectConfig(d.T.Context(), config)
+	require.NoError(d.T, err)
+	d.T.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// Rows reads a query's rows as text, columns separated by a space.
+func (d *DB) Rows(query string, args ...any) []string {
+	d.T.Helper()
+	rows, err := d.Conn.Query(d.T.Context(), query, args...)
+	require.NoError(d.T, err)
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (string, error) {
+		values, err := row.Values()
+		text := ""
+		for i, v := range values {
+			if i > 0 {
+				text += " "
+			}
+			text += fmt.Sprint(v)
+		}
+		return text, err
+	})
+	require.NoError(d.T, err)
+	return list
+}
+
+// Row is the only row of a query.
+func (d *DB) Row(query string, args ...any) string {
+	d.T.Helper()
+	list := d.Rows(query, args...)
+	require.Len(d.T, list, 1)
+	return list[0]
+}
+
+// Exec runs a statement.
+func (d *DB) Exec(query string, args ...any) {
+	d.T.Helper()
+	_, err := d.Conn.Exec(d.T.Context(), query, args...)
+	require.NoError(d.T, err)
+}
+
+// Write is exec of what is to count as written by the program: each row of a table that is kept twice is given its digest and its copy.
+func (d *DB) Write(query string, args ...any) {
+	d.T.Helper()
+	d.Exec(query, args...)
+	d.Exec(KeepTwice())
+}
+
+// KeepTwice gives each row of a table that is kept twice its digest, and its copy.
+func KeepTwice() string {
+	var b strings.Builder
+	for _, table := range tables.KeptTwice() {
+		fmt.Fprintf(&b, `UPDATE %[1]s x SET digest = indexer.row_digest(x) WHERE NOT indexer.is_intact(x); DELETE FROM indexer.%[2]s;
+INSERT INTO indexer.%[3]s SELECT (jsonb_populate_record(x, '{"is_copy": true}')).* FROM %[1]s x; `, table.SQL(), table.Copy(), table.Both())
+	}
+	return b.String()
+}
+
+// How long an event is waited for that comes at once on a healthy machine, and soon on the busiest one, and how often it is looked for.
+const (
+	WaitLimit = 5 * time.Minute
+	WaitTick  = 5 * time.Millisecond
+)
+
+// WaitFor polls until a query answers true.
+func (d *DB) WaitFor(query string, args ...any) {
+	d.T.Helper()
+	conn := d.Connect()
+	require.Eventually(d.T, func() bool {
+		var done bool
+		err := conn.QueryRow(d.T.Context(), query, args...).Scan(&done)
+		return err == nil && done
+	}, WaitLimit, WaitTick, query)
+}
+
+// FactTables are those whose rows belong to an update.
+var FactTables = tables.Names(tables.In(tables.Facts))
+
+// Facts lists what is stored of an offset range: the rows of each fact table, by offset.
+func (d *DB) Facts(from, to int64) []string {
+	d.T.Helper()
+	var list []string
+	for _, table := range FactTables {
+		for _, row := range d.Rows(fmt.Sprintf(
+			"SELECT ledger_offset, count(*) FROM indexer.%s WHERE ledger_offset > $1 AND ledger_offset <= $2 GROUP BY 1 ORDER BY 1", table), from, to) {
+			list = append(list, table+" "+row)
+		}
+	}
+	return list
+}
+
+// Coverage lists the covered ranges.
+func (d *DB) Coverage() []string {
+	d.T.Helper()
+	return d.Rows("SELECT from_exclusive, to_inclusive FROM indexer.coverage ORDER BY 1")
+}
+
+// Watermark is where the updates are shown to.
+func (d *DB) Watermark() string {
+	d.T.Helper()
+	return d.Row("SELECT ledger_offset FROM indexer.checkpoints WHERE stream = 'updates'")
+}
+
+// Batch is records behind those of the generation that is read, as the reader of the history would have them written.
+func (d *DB) Batch(at ledger.HistoryPosition, records []ledger.Transaction) ledger.HistoryBatch {
+	d.T.Helper()
+	all := d.Rows("SELECT event_id FROM indexer.transactions WHERE seq > $1 AND seq <= $2 ORDER BY seq", at.ReadAfter, at.LastSeq)
+	batch, known := ledger.HistoryBatch{Records: records}, map[string]int{}
+	for _, id := range all {
+		known[id]++
+	}
+	for i := range records {
+		id := records[i].EventID
+		if all = append(all, id); known[id] == 0 {
+			batch.New = append(batch.New, id)
+		}
+		known[id]++
+	}
+	for _, id := range all {
+		if known[id] == 1 {
+			batch.Cursor = ledger.HistoryCursor(id)
+		}
+	}
+	return batch
+}
+
+// Columns are those of a table of schema indexer, with their types.
+func (d *DB) Columns(relation string) map[string]string {
+	d.T.Helper()
+	columns := map[string]string{}
+	for _, row := range d.Rows(`SELECT attname, typname FROM pg_attribute a JOIN pg_type t ON t.oid = atttypid
+		WHERE attrelid = ('indexer.' || $1::text)::regclass AND attnum > 0 AND NOT attisdropped`, relation) {
+		name, typeName, _ := strings.Cut(row, " ")
+		columns[name] = typeName
+	}
+	return columns
+}
+
+// Floors are the history floor and the state floor.
+func (d *DB) Floors() string {
+	d.T.Helper()
+	return d.Row("SELECT ledger.oldest_offset() || ' ' || coalesce(ledger.state_floor()::text, 'NULL')")
+}
+
+// Dump is what is stored: the rows of the tables as text, without times of the writer's clock, and without what can't be
+// counted again.
+func (d *DB) Dump(tables ...string) map[string][]string {
+	d.T.Helper()
+	all := map[string][]string{}
+	for _, table := range tables {
+		all[table] = Sorted(d.Rows("SELECT (to_jsonb(r) - '{updated_at,recorded_at,finished_at,started_at,entries,digest}'::text[])::text FROM indexer." + table + " r"))
+	}
+	return all
+}
+
+// EndLock ends the connection that holds a role's lock, as a server does to a leader that is paused or vanished.
+func (d *DB) EndLock(role session.Role) {
+	d.T.Helper()
+	require.Equal(d.T, "true", d.Row("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1",
+		"ledgerindexer "+string(role)+" lock"))
+}
+
+// ProjectedTables are those that a batch writes, beside its facts and the queue.
+var ProjectedTables = []string{"lifetimes", "active_contracts", "coverage"}
+
+// ForgetUpdates sets a database that began at genesis back to there.
+func (d *DB) ForgetUpdates() {
+	d.T.Helper()
+	d.Exec("TRUNCATE indexer.lookups, indexer.lookup_exact_payloads, indexer." + strings.Join(slices.Concat(FactTables, ProjectedTables), ", indexer."))
+	d.Write("UPDATE indexer.checkpoints SET ledger_offset = 0")
+}
+
+// Waiting are how many sessions wait for a lock, of rows or of turns.
+const Waiting = `SELECT count(DISTINCT l.pid) >= $1 FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+	WHERE NOT l.granted AND a.datname = current_database()`

@@ -1,0 +1,40 @@
+package storetest
+
+import (
+	"context"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/leadership"
+)
+
+// SnapshotWriter writes a snapshot, and updates behind it.
+type SnapshotWriter interface {
+	BeginSnapshot(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset) (ledger.SnapshotProgress, error)
+	WriteSnapshotPage(
+		ctx context.Context, progress ledger.SnapshotProgress, order leadership.CommitOrder, page ledger.SnapshotPage,
+	) (ledger.SnapshotProgress, error)
+	Append(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error
+}
+
+// RecordsWriter writes the transaction history.
+type RecordsWriter interface {
+	AppendTransactions(
+		ctx context.Context, at ledger.HistoryPosition, order leadership.CommitOrder, batch ledger.HistoryBatch,
+	) (ledger.HistoryPosition, error)
+}
+
+// WriteEverything writes rows into every table that is sealed, with a snapshot at offset 100.
+func (d *DB) WriteEverything(up SnapshotWriter, history RecordsWriter) {
+	d.T.Helper()
+	ctx := d.T.Context()
+	progress, err := up.BeginSnapshot(ctx, "participant::1", Scope, 100)
+	require.NoError(d.T, err)
+	_, err = up.WriteSnapshotPage(ctx, progress, nil, ledger.SnapshotPage{Last: true, Entries: EveryEntry()})
+	require.NoError(d.T, err)
+	require.NoError(d.T, up.Append(ctx, Scope, EveryKind(100)))
+	_, err = history.AppendTransactions(ctx, ledger.HistoryPosition{}, nil, BatchOf(EveryTransaction(d.T)))
+	require.NoError(d.T, err)
+	d.Exec("INSERT INTO indexer.record_exact_payloads (seq, field, exact) VALUES (1, 'mint.amount', '007')")
+}

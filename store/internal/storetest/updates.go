@@ -1,0 +1,134 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/ledger"
+)
+
+// Scope is what tests write in, unless they are about scopes.
+var Scope = ledger.Scope{Shape: ledger.ShapeACSDelta, Reassignments: true}
+
+// Template is of what is created.
+const Template = "pkg-1:Main:Asset"
+
+// Ptr points to a value.
+func Ptr[T any](v T) *T { return &v }
+
+// Time is a time of the ledger; a text that is none panics.
+func Time(text string) ledger.Time {
+	t, err := ledger.ParseTime(text)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+// NewUpdate is a transaction without events.
+func NewUpdate(offset ledger.Offset, synchronizer string) ledger.Update {
+	return ledger.Update{
+		Offset: offset, Kind: ledger.KindTransaction, ID: fmt.Sprint("update-", offset), SynchronizerID: &synchronizer,
+		RecordTime: Time("2025-01-02T03:04:05.123456Z"),
+	}
+}
+
+// Creation is of a contract, by the template Template.
+func Creation(nodeID int32, contractID string) ledger.CreatedEvent {
+	return ledger.CreatedEvent{
+		NodeID: nodeID, Origin: ledger.OriginTransaction, ContractID: contractID, TemplateID: Template, PackageName: "asset",
+		Argument: ledger.JSON(`{"amount": "1.0"}`), Signatories: []string{"alice"}, CreatedAt: Time("2025-01-02T03:04:05Z"),
+		ACSDelta: Ptr(true),
+	}
+}
+
+// Archival is of a contract, by the same template of another package.
+func Archival(nodeID int32, contractID string) ledger.ArchivedEvent {
+	return ledger.ArchivedEvent{NodeID: nodeID, ContractID: contractID, TemplateID: "pkg-2:Main:Asset", PackageName: "asset"}
+}
+
+// Exercise is of a choice that transfers a contract.
+func Exercise(nodeID int32, contractID string, consuming bool, acsDelta *bool) ledger.ExercisedEvent {
+	return ledger.ExercisedEvent{
+		NodeID: nodeID, ContractID: contractID, TemplateID: Template, PackageName: "asset", Choice: "Transfer", Consuming: consuming,
+		LastDescendantNodeID: nodeID, ACSDelta: acsDelta,
+	}
+}
+
+// Assign adds an assignment and the creation event inside it.
+func Assign(u *ledger.Update, nodeID int32, contractID, source, target string, counter int64) {
+	c := Creation(nodeID, contractID)
+	c.Origin = ledger.OriginAssignment
+	u.Kind = ledger.KindReassignment
+	u.Created = append(u.Created, c)
+	u.Assigned = append(u.Assigned, ledger.AssignedEvent{
+		NodeID: nodeID, ContractID: contractID, TemplateID: Template, PackageName: "asset", Source: source, Target: target,
+		ReassignmentID: fmt.Sprint("r-", counter), ReassignmentCounter: counter,
+	})
+}
+
+// Unassign adds an unassignment.
+func Unassign(u *ledger.Update, nodeID int32, contractID, source, target string, counter int64) {
+	u.Kind = ledger.KindReassignment
+	u.Unassigned = append(u.Unassigned, ledger.UnassignedEvent{
+		Offset: u.Offset, NodeID: nodeID, ContractID: contractID, TemplateID: Template, PackageName: "asset", Source: source, Target: target,
+		ReassignmentID: fmt.Sprint("r-", counter), ReassignmentCounter: counter,
+	})
+}
+
+// OneCreation is a page with one update that creates one contract.
+func OneCreation(from, to ledger.Offset) []ledger.Page {
+	u := NewUpdate(to, "sync::1")
+	u.Created = []ledger.CreatedEvent{Creation(0, fmt.Sprint("contract-", to))}
+	return []ledger.Page{{From: from, To: to, Updates: []ledger.Update{u}}}
+}
+
+// EveryKind is a page whose updates have a row in each fact table.
+func EveryKind(from ledger.Offset) []ledger.Page {
+	transaction := NewUpdate(from+1, "sync::1")
+	c := Creation(0, fmt.Sprint("contract-", from))
+	c.InterfaceViews = []ledger.InterfaceView{{InterfaceID: HoldingV1, Value: ledger.JSON(`{"a": "\u0000"}`)}}
+	transaction.Created = []ledger.CreatedEvent{c, Creation(1, fmt.Sprint("transient-", from))}
+	transaction.Archived = []ledger.ArchivedEvent{Archival(3, "unseen")}
+	transaction.Exercised = []ledger.ExercisedEvent{{
+		NodeID: 2, ContractID: fmt.Sprint("transient-", from), TemplateID: Template, PackageName: "asset", Choice: "Archive", Consuming: true,
+		LastDescendantNodeID: 2, Argument: ledger.JSON(`{}`), Result: ledger.JSON(`{}`),
+	}}
+	reassignment := NewUpdate(from+2, "sync::2")
+	Assign(&reassignment, 0, "arrived", "sync::1", "sync::2", 1)
+	topology := NewUpdate(from+3, "sync::1")
+	topology.Kind = ledger.KindTopology
+	topology.Topology = []ledger.TopologyEvent{{Kind: ledger.TopologyAdded, PartyID: Ptr("alice"), ParticipantID: Ptr("p"), Permission: Ptr("Submission")}}
+	unknown := NewUpdate(from+4, "sync::1")
+	unknown.Kind = ledger.KindUnknown
+	unknown.Unknown = []ledger.UnknownElement{{Kind: "Novelty", Raw: ledger.JSON(`{"Novelty": {}}`)}}
+	return []ledger.Page{{From: from, To: from + 4, Updates: []ledger.Update{transaction, reassignment, topology, unknown}}}
+}
+
+// Sorted sorts a list in place.
+func Sorted(list []string) []string {
+	slices.Sort(list)
+	return list
+}
+
+// Collect keeps what is found in a list.
+func Collect(list *[]findings.Difference) func(findings.Difference) error {
+	return func(d findings.Difference) error {
+		*list = append(*list, d)
+		return nil
+	}
+}
+
+// RequireProblem requires that an error is a *ledger.Problem that says these things.
+func RequireProblem(t *testing.T, err error, parts ...string) {
+	t.Helper()
+	var problem *ledger.Problem
+	require.ErrorAs(t, err, &problem)
+	for _, part := range parts {
+		require.Contains(t, problem.What+"; "+problem.Do, part)
+	}
+}

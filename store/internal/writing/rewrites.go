@@ -1,0 +1,43 @@
+package writing
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// Why something changed where readers may have been, as ledger.rewrites has it.
+const (
+	FilledIn  = "filled in"
+	Repaired  = "repaired"
+	Reset     = "reset"
+	ReadAgain = "read again"
+)
+
+// NoteRewrite tells readers, with what the transaction commits, that it changed something of a stream after one place up to another. It
+// keeps others that do from committing, so it comes last. stream is one of the Sealed constants of package findings.
+func NoteRewrite(ctx context.Context, tx pgx.Tx, stream string, from, to int64, reason string) error {
+	if from >= to {
+		return nil
+	}
+	if err := queries.RewritesLock(ctx, tx); err != nil {
+		return fmt.Errorf("wait for others who tell readers what changed: %w", err)
+	}
+	err := queries.RewriteNote(ctx, tx, dbsqlc.RewriteNoteParams{Stream: stream, FromExclusive: from, ToInclusive: to, Reason: reason})
+	if err != nil {
+		return fmt.Errorf("tell readers what changed of %s after %d up to %d: %w", stream, from, to, err)
+	}
+	return nil
+}
+
+// Unseal forgets the windows of a stream that reach beyond a place: what is stored there will be something else.
+func Unseal(ctx context.Context, db dbsqlc.DBTX, stream string, after int64) error {
+	err := queries.VerificationsRemove(ctx, db, dbsqlc.VerificationsRemoveParams{Stream: stream, After: after})
+	if err != nil {
+		return fmt.Errorf("forget what was sealed of %s after %d: %w", stream, after, err)
+	}
+	return nil
+}

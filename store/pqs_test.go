@@ -1,0 +1,244 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/storetest"
+)
+
+// newPQS is a database with schema pqs, and a ledger of a few contracts from offset 10 to 100: c1 lives, c2 is transient at 20, c3 ends at 50.
+func newPQS(t *testing.T) *testDB {
+	t.Helper()
+	d := newDatabase(t)
+	s := d.store()
+	l := d.leadUpdates(s)
+	progress, err := l.BeginSnapshot(t.Context(), "participant::1", storetest.Scope, 10)
+	require.NoError(t, err)
+	_, err = l.WriteSnapshotPage(t.Context(), progress, nil, ledger.SnapshotPage{Last: true, Entries: []ledger.ContractEntry{storetest.ActiveEntry(3, 0, "c0", "sync::1", 0)}})
+	require.NoError(t, err)
+	u20, u30, u50, u100 := storetest.NewUpdate(20, "sync::1"), storetest.NewUpdate(30, "sync::1"), storetest.NewUpdate(50, "sync::1"), storetest.NewUpdate(100, "sync::1")
+	transient := storetest.Creation(0, "c2")
+	transient.ACSDelta = storetest.Ptr(false)
+	u20.Created = []ledger.CreatedEvent{transient}
+	u20.Exercised = []ledger.ExercisedEvent{storetest.Exercise(1, "c2", true, storetest.Ptr(false))}
+	other := storetest.Creation(2, "c4")
+	other.TemplateID, other.PackageName = "pkg-9:Other:Asset", "another"
+	u30.Created = []ledger.CreatedEvent{storetest.Creation(0, "c1"), storetest.Creation(1, "c3"), other}
+	u30.Exercised = []ledger.ExercisedEvent{storetest.Exercise(3, "unseen", false, storetest.Ptr(false))}
+	u50.Exercised = []ledger.ExercisedEvent{storetest.Exercise(0, "c3", true, storetest.Ptr(true))}
+	u100.Created = []ledger.CreatedEvent{storetest.Creation(0, "c5")}
+	d.append(l, 10, u20, u30, u50, u100)
+	require.NoError(t, s.EnablePQS(t.Context(), "pqs"))
+	d.Exec("SET search_path = pqs")
+	return d
+}
+
+// Answers and errors at the edges are those of the Participant Query Store, but for where it is wrong.
+func TestPQSAtTheEdges(t *testing.T) {
+	t.Parallel()
+	d := newPQS(t)
+	const T = "'Main:Asset'"
+	for _, c := range []struct{ query, want string }{
+		{"SELECT string_agg(contract_id, ' ' ORDER BY contract_id) FROM active(%s)", "c0 c1 c5"},
+		{"SELECT string_agg(contract_id, ' ' ORDER BY contract_id) FROM active(%s, NULL)", "c0 c1 c5"},
+		{"SELECT string_agg(contract_id, ' ' ORDER BY contract_id) FROM active(%s, 30)", "c0 c1 c3"},
+		{"SELECT string_agg(contract_id, ' ' ORDER BY contract_id) FROM active(NULL, '30')", "c0 c1 c3 c4"},
+		{"SELECT string_agg(contract_id, ' ' ORDER BY contract_id) FROM active(\"offset\" := 10)", "c0"},
+		{"SELECT string_agg(contract_id || created_at_offset, ' ' ORDER BY contract_id) FROM creates(%s, NULL, NULL)", "c010 c130 c220 c330 c5100"},
+		{"SELECT string_agg(contract_id, ' ' ORDER BY contract_id) FROM creates(%s, '30', '70')", "c1 c3"},
+		{"SELECT count(*) FROM creates(%s, 60, 40)", "0"},
+		{"SELECT string_agg(contract_id || archive_event_id || life_ix || witnesses::text, ' ' ORDER BY contract_id) FROM archives(%s)", "c2(20,1)empty{} c3(50,0)[30,50){}"},
+		{"SELECT contract_id FROM creates() WHERE create_event_id = (20::bigint, 0)", "c2"},
+		{"SELECT string_agg(contract_id || coalesce(a.signatories::text, ' NULL'), ' ' ORDER BY contract_id) FROM exercises('Transfer') a", "c2{alice} c3{alice} unseen NULL"},
+		{"SELECT count(*) FROM exercises('asset:Main:Asset:Transfer', 30, 30)", "1"},
+		{"SELECT string_agg(a.stakeholders::text, '') FROM active(%s, 10) a", "{alice}"},
+		{"SELECT count(*) FROM summary_transients(80, 100)", "0"},
+		{"SELECT count FROM summary_transients(NULL, NULL)", "2"}, // and c3
+		{"SELECT archived_at_offset FROM lookup_contract('c3', %s)", "50"},
+		{"SELECT count(*) FROM lookup_exercises('c3')", "1"},
+		{"SELECT validate_offset_exists(NULL)", "<nil>"},
+		{"SELECT pruned_offset(), oldest_offset(), latest_offset()", "<nil> 10 100"},
+		{"SELECT \"offset\", ix FROM latest_checkpoint()", "100 100"},
+		{"SELECT set_latest(NULL), set_oldest(NULL)", "100 10"},
+		{"SELECT nearest_offset('2024-01-01 00:00:00+0'), nearest_offset('2026-01-01 00:03:30'), nearest_offset(now() + interval '1 day'), nearest_offset('infinity'::timestamptz)", "<nil> 100 100 100"},
+		{"SELECT count(*) FROM prune_archived_to_offset(nearest_offset(timestamptz '2024-01-01Z'))", "0"},
+		{"SELECT * FROM prune_archived_to_offset(50)", "<nil> 0 0 0 0"},
+		{"SELECT * FROM validate_reset_offset(50)", "50 1"},
+		{"SELECT count(*) FROM transactions", "4"},
+		{"SELECT template_id, payload->>'amount', stakeholders FROM active_contracts WHERE contract_id = 'c5'", "Main:Asset 1.0 [alice]"},
+		{"SELECT string_agg(event_type, ' ' ORDER BY event_id) FROM events WHERE contract_id = 'c3'", "create archive"},
+		{"SELECT count(*) FROM contracts(%s) WHERE archived_at IS NOT NULL", "0"}, // without an effective time
+		{"SELECT count(*) FROM __contracts(%s)", "5"},
+	} {
+		query := strings.ReplaceAll(c.query, "%s", "'asset:Main:Asset'")
+		require.Equal(t, c.want, d.Row(query), query)
+	}
+	for query, message := range map[string]string{
+		"SELECT FROM active('asset:Main:Asset', 101)":  "Offset 101 is after the latest known offset 100",
+		"SELECT FROM active('asset:Main:Asset', 9)":    "Offset 9 is before the oldest known offset 10",
+		"SELECT FROM creates('Main:Asset', 0::bigint)": "Offset 0 is before the oldest known offset 10",
+		"SELECT FROM archives(from_offset := 9)":       "Offset 9 is before the oldest known offset 10",
+		"SELECT FROM active('Nope')":                   "Identifier not found: Nope",
+		"SELECT FROM active('pkg-1:Main:Asset')":       "Identifier not found: pkg-1:Main:Asset",
+		"SELECT FROM active('#asset:Main:Asset')":      "Identifier not found: #asset:Main:Asset",
+		"SELECT FROM active('')":                       "Identifier not found: ",
+		"SELECT FROM active('%')":                      "Identifier not found: %",
+		"SELECT FROM active('Asset')":                  "Ambiguous identifier: Asset (another:Other:Asset, asset:Main:Asset)",
+		"SELECT FROM exercises(" + T + ")":             "Identifier not found: Main:Asset",
+		"SELECT validate_offset_exists(101)":           "Illegal offset 101 is beyond upper bounds of contiguous history",
+		"SELECT validate_offset_exists(5)":             "Illegal offset 5 is outside lower bounds of contiguous history",
+		"SELECT prune_to_offset(5)":                    "Illegal pruning offset 5 is outside lower bounds of contiguous history",
+		"SELECT prune_to_offset(100)":                  "Illegal pruning offset 100 coincides with latest consistent checkpoint of contiguous history",
+		"SELECT prune_to_offset(101)":                  "Illegal pruning offset 101 is beyond upper bounds of contiguous history",
+		"SELECT redact_contract('c1', 'why')":          "Cannot redact contract c1 because it is active",
+		"SELECT redact_contract('nobody', 'why')":      "Cannot find contract nobody",
+		"SELECT redact_exercise('(42,0)', 'why')":      "Cannot find exercise with event ID (42,0)",
+		"CALL create_index_for_contract('n', 'Nope', 'x); DROP TABLE indexer.created; --', 'btree')": "Identifier not found: Nope",
+	} {
+		_, err := d.Conn.Exec(t.Context(), query)
+		var pgErr *pgconn.PgError
+		require.ErrorAs(t, err, &pgErr, query)
+		require.Equal(t, "P0001 "+message, pgErr.Code+" "+pgErr.Message, query)
+	}
+	d.Exec("CALL create_index_for_contract('n', 'Main:Asset', 'x); DROP TABLE indexer.created; --', 'btree')")
+	const print = "SELECT print_create_index_for_contract('n', 'Main:Asset', $1, 'hash')"
+	for expression, want := range map[string]string{
+		"(payload->'wallet'->>'holder')": "'wallet.holder'", "((payload->>'quantity')::decimal)": "'quantity'", "x); DROP TABLE created; --": "'FIELD'",
+		"payload->>'$(reboot)'": "'FIELD'", "payload->>'a''; reboot'": "'a'",
+	} {
+		require.Equal(t, "-- in a shell: indexer index create 'asset:Main:Asset' "+want, d.Row(print, expression), expression)
+	}
+	require.Equal(t, "-- in a shell: indexer index create 'asset:Main:Asset' 'FIELD'", d.Row(print, nil))
+}
+
+// What the Participant Query Store has indexes for is found by those of fields, with the same expression.
+func TestPQSUsesIndexesOfFields(t *testing.T) {
+	t.Parallel()
+	d := newPQS(t)
+	_, _, err := d.store().CreateFieldIndex(t.Context(), ownerIndex())
+	require.NoError(t, err)
+	d.Exec("SET enable_seqscan = off")
+	require.Regexp(t, `Index Scan (using|on) created_p0_field_`, d.plan("SELECT contract_id FROM creates('Main:Asset') WHERE payload->'wallet'->>'owner' = 'alice'"))
+}
+
+// What a session is told bounds every function and view, until it is told otherwise, or rolls back.
+func TestPQSOffsetsOfASession(t *testing.T) {
+	t.Parallel()
+	d := newPQS(t)
+	bounds := func() string { d.T.Helper(); return d.Row("SELECT oldest_offset(), latest_offset()") }
+	require.Equal(t, "30", d.Row("SELECT set_latest(30)"))
+	require.Equal(t, "10 30", bounds())
+	require.Equal(t, "c0 c1 c3 c4", d.Row("SELECT string_agg(contract_id, ' ' ORDER BY contract_id) FROM active()"))
+	require.Equal(t, "4", d.Row("SELECT count(*) FROM active_contracts"))
+	require.Equal(t, "2", d.Row("SELECT count(*) FROM transactions"))
+	require.Empty(t, d.Rows("SELECT FROM lookup_contract('c5')"))
+	d.requireError("Offset 50 is after the latest known offset 30", "SELECT FROM active('Main:Asset', 50)")
+	require.Equal(t, "80", d.Row("SELECT set_oldest(80)"))
+	d.requireError("Offset 80 is after the latest known offset 30", "SELECT FROM creates('Main:Asset')")
+	require.Equal(t, "100 10", d.Row("SELECT set_latest(NULL), set_oldest(NULL)"))
+	d.requireError("Illegal offset 101 is beyond upper bounds", "SELECT set_latest(101)")
+	d.Exec("BEGIN")
+	d.Exec("SELECT set_latest(30)")
+	d.Exec("ROLLBACK")
+	require.Equal(t, "10 100", bounds(), "rolled back")
+	d.Exec("BEGIN")
+	d.Exec("SELECT set_latest(30, true)")
+	require.Equal(t, "10 30", bounds())
+	d.Exec("COMMIT")
+	require.Equal(t, "10 100", bounds(), "it was for the transaction")
+	d.Exec("SELECT set_latest(30)")
+	d.Exec("DISCARD ALL")
+	require.Equal(t, "10 100", d.Row("SELECT pqs.oldest_offset(), pqs.latest_offset()"))
+}
+
+func TestPQSOfAnEmptyDatabase(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	require.NoError(t, d.store().EnablePQS(t.Context(), "pqs"))
+	d.Exec("SET search_path = pqs")
+	require.Equal(t, "<nil> <nil> <nil>", d.Row("SELECT latest_offset(), oldest_offset(), pruned_offset()"))
+	for _, query := range []string{
+		"active()", "active(NULL, 5)", "creates()", "archives()", "exercises()", "summary_active()", "summary_updates()", "latest_checkpoint()", "__watermark",
+		"active_contracts", "__exercise_tpe", "summary_transients(NULL, NULL)",
+	} {
+		require.Empty(t, d.Rows("SELECT FROM "+query), query)
+	}
+	d.requireError("Identifier not found: Main:Asset", "SELECT FROM active('Main:Asset')")
+	require.Equal(t, "5 5", d.Row("SELECT validate_offset_exists(5), set_latest(5)"))
+	require.Equal(t, "<nil>", d.Row("SELECT nearest_offset(now())"))
+}
+
+// Without a snapshot it is not known what was active.
+func TestPQSBegunInTheMiddle(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	s := d.store()
+	l := d.leadUpdates(s)
+	require.NoError(t, l.Start(t.Context(), "participant::1", storetest.Scope, 10, false))
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.OneCreation(10, 20)))
+	require.NoError(t, s.EnablePQS(t.Context(), "pqs"))
+	d.requireError("before the oldest known offset", "SELECT FROM pqs.active()")
+	require.Len(t, d.Rows("SELECT FROM pqs.creates()"), 1)
+}
+
+// A contract on several synchronizers is one contract.
+func TestPQSShowsAContractOnce(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	s := d.store()
+	l := d.leadUpdates(s)
+	require.NoError(t, l.Start(t.Context(), "participant::1", storetest.Scope, 0, true))
+	created, arrived, left, ended := storetest.NewUpdate(1, "sync::1"), storetest.NewUpdate(2, "sync::2"), storetest.NewUpdate(3, "sync::1"), storetest.NewUpdate(4, "sync::2")
+	created.Created = []ledger.CreatedEvent{storetest.Creation(0, "c")}
+	storetest.Assign(&arrived, 0, "c", "sync::1", "sync::2", 1)
+	storetest.Unassign(&left, 0, "c", "sync::1", "sync::2", 1)
+	ended.Archived = []ledger.ArchivedEvent{storetest.Archival(0, "c")}
+	d.append(l, 0, created, arrived, left, ended)
+	require.NoError(t, s.EnablePQS(t.Context(), "pqs"))
+	for offset, want := range []int{0, 1, 1, 1, 0} {
+		require.Len(t, d.Rows("SELECT FROM pqs.active(NULL, $1)", offset), want, offset)
+	}
+	require.Equal(t, "1 4", d.Row("SELECT created_at_offset, archived_at_offset FROM pqs.creates()"))
+	require.Len(t, d.Rows("SELECT FROM pqs.archives()"), 1)
+}
+
+// A template's contracts are found by the index of templates, at an offset too, and what nobody asks for is not looked up.
+func TestPQSActiveUsesIndexes(t *testing.T) {
+	t.Parallel()
+	d := newPQS(t)
+	d.Exec("SET enable_seqscan = off")
+	plan := d.plan("SELECT count(*) FROM active('asset:Main:Asset', 30)")
+	require.NotContains(t, plan, "Function Scan on active", "planned as a part of the query")
+	require.Contains(t, plan, "active_contracts_template")
+	require.Regexp(t, `lifetimes\w*_pkey`, plan)
+	require.NotContains(t, plan, "created", "no look-up")
+	require.Regexp(t, `active_contracts_contract_id`, d.plan("SELECT contract_id, payload FROM active('asset:Main:Asset') WHERE contract_id = 'c1'"))
+	require.Regexp(t, `created\w*_pkey`, d.plan("SELECT contract_id FROM creates('asset:Main:Asset', 30, 40)"))
+}
+
+// Functions mean the same whoever calls them, make no statement of what they are given, and say what they do.
+func TestPQSIsClosed(t *testing.T) {
+	t.Parallel()
+	d := newPQS(t)
+	require.Empty(t, d.Rows(`SELECT p.oid::regprocedure::text FROM pg_proc p WHERE pronamespace = 'pqs'::regnamespace
+		AND (prosqlbody IS NULL AND NOT EXISTS (SELECT FROM unnest(proconfig) c WHERE c LIKE 'search_path=%') OR prosrc ~* '\mEXECUTE\M' OR obj_description(p.oid, 'pg_proc') IS NULL)`))
+	require.Empty(t, d.Rows("SELECT c.relname FROM pg_class c WHERE relnamespace = 'pqs'::regnamespace AND relkind = 'v' AND obj_description(c.oid, 'pg_class') IS NULL"))
+}
+
+// What is in the way of a migration is said, with what to do.
+func TestMigrationsThatSomethingDependsOn(t *testing.T) {
+	t.Parallel()
+	d := newPQS(t)
+	_, err := d.Conn.Exec(t.Context(), "DROP VIEW indexer.interface_names, ledger.interface_views")
+	require.Error(t, err)
+	s := d.store()
+	storetest.RequireProblem(t, s.blocked(fmt.Errorf("migrate: %w", err)), "pqs", "indexer pqs disable")
+	other := fmt.Errorf("another error")
+	require.Equal(t, other, s.blocked(other))
+}

@@ -1,0 +1,81 @@
+package verify
+
+import (
+	"context"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/ingest"
+	"ledgerindexer/ledger"
+)
+
+// A window that the service does not show is requested this often before it is sealed without a comparison: the service may only
+// be behind.
+const hiddenTries = 3
+
+// recordSeals seals the transaction history.
+type recordSeals struct {
+	*Seals
+	sealMemory
+	source   ingest.TransactionsSource
+	history  TransactionsDatabase
+	database SealDatabase
+	sealer   Sealer
+
+	hidden     int64 // the beginning of a window that was not shown
+	hiddenSeen int   // how often it was not
+}
+
+func (r *recordSeals) window(ctx context.Context) (*findings.Window, error) {
+	return r.database.NextWindow(ctx, findings.SealedTransactions, windowSize, r.again, r.known)
+}
+
+func (r *recordSeals) seal(ctx context.Context, w findings.Window) (Sealing, bool, error) {
+	at, _, err := r.history.HistoryStanding(ctx)
+	if err != nil || at.Rereading() || w.From < at.ShownAfter || w.To > at.ShownTo {
+		return Sealing{}, false, err
+	}
+	r.pace(ctx)
+	r.spent(int(w.To - w.From))
+	records, err := r.read(ctx, at, w)
+	if err != nil {
+		return Sealing{}, false, err
+	}
+	if len(records) == 0 {
+		return r.waits(ctx, w)
+	}
+	c, err := r.sealer.SealRecords(ctx, w.From, records)
+	return Sealing{Stream: findings.SealedTransactions, From: w.From, To: w.To, Shown: true, Comparison: c}, err == nil, err
+}
+
+// read reads the records of a window from the service. None: the service does not show all of them after the records that are
+// stored before the window.
+func (r *recordSeals) read(ctx context.Context, at ledger.HistoryPosition, w findings.Window) (records []ledger.Transaction, err error) {
+	known, err := r.history.HistoryMarks(ctx, w.From)
+	if err != nil {
+		return nil, err
+	}
+	pages := ingest.NewTransactionPages(r.source, r.Logger, known, w.From-at.ShownAfter == int64(len(known)))
+	for n := int(w.To - w.From); len(records) < n; {
+		page, err := pages.Next(ctx, false)
+		if err != nil || page.Differs || len(page.Records) == 0 {
+			return nil, err
+		}
+		if err := pages.TakeAll(page); err != nil {
+			return nil, err
+		}
+		records = append(records, page.Records[:min(len(page.Records), n-len(records))]...)
+	}
+	return records, nil
+}
+
+// waits counts how often a window was not shown, and seals it as such after hiddenTries.
+func (r *recordSeals) waits(ctx context.Context, w findings.Window) (Sealing, bool, error) {
+	if r.hidden != w.From {
+		r.hidden, r.hiddenSeen = w.From, 0
+	}
+	if r.hiddenSeen++; r.hiddenSeen < hiddenTries {
+		return Sealing{}, false, nil
+	}
+	r.hiddenSeen = 0
+	return r.notShown(ctx, r.sealer, findings.SealedTransactions, w)
+}

@@ -1,0 +1,31 @@
+package verify
+
+import (
+	"context"
+
+	"ledgerindexer/ingest"
+	"ledgerindexer/ledger"
+)
+
+// TransactionsDatabase is the stored transaction history. Its methods only read.
+type TransactionsDatabase interface {
+	// HistoryStanding returns the position of the stored history, and its network; empty: not known.
+	HistoryStanding(ctx context.Context) (at ledger.HistoryPosition, networkID string, err error)
+	// HistoryMarks returns the last records up to a seq of the shown generation, the oldest first: enough to read after them.
+	HistoryMarks(ctx context.Context, upTo int64) ([]ledger.HistoryMark, error)
+	// CompareRecords compares the rows with the seqs after one with consecutive records.
+	CompareRecords(ctx context.Context, after int64, records []ledger.Transaction, found Found) error
+	// ComparePosition compares the tables of records with the position and with one another. It calls step with what it compares next.
+	ComparePosition(ctx context.Context, step func(what string), found Found) error
+	// CompareBalances compares the tables that follow from the records with the records.
+	CompareBalances(ctx context.Context, step func(what string), found Found) error
+}
+
+// TransactionsRepairer writes the history again, into a generation beside the shown one.
+type TransactionsRepairer interface {
+	ingest.TransactionsSink
+	// RestartHistory begins a generation, whatever is stored. It may be repeated.
+	RestartHistory(ctx context.Context) error
+	// RepairBalances computes the tables that follow from the records again. It may be repeated.
+	RepairBalances(ctx context.Context, step func(what string)) error
+}

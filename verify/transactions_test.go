@@ -1,0 +1,229 @@
+package verify
+
+import (
+	"context"
+	"log/slog"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/ingest"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/ledger"
+	"ledgerindexer/sandbox"
+	"ledgerindexer/scan"
+	"ledgerindexer/store"
+	"ledgerindexer/store/audit"
+)
+
+// servedTransactions is a simulated service, and a database that has read its history.
+type servedTransactions struct {
+	t      *testing.T
+	ledger *sandbox.Ledger
+	scan   *sandbox.Scan
+	client *scan.Client
+	store  *store.Store
+	leader *store.TransactionsWriter
+	conn   *pgx.Conn
+	at     ledger.HistoryPosition
+}
+
+func migrateStore(ctx context.Context, url string) error {
+	s, err := store.Open(store.Config{URL: url})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	_, err = s.Migrate(ctx)
+	return err
+}
+
+func newServedTransactions(t *testing.T, updates int, opts sandbox.ScanOptions) *servedTransactions {
+	t.Helper()
+	h := &servedTransactions{t: t, ledger: sandbox.NewLedger(sandbox.Options{Seed: 77})}
+	h.ledger.Grow(updates)
+	opts.BalanceChanges, opts.ExtraKinds, opts.OddShapes = true, true, true
+	h.scan = sandbox.NewScan(h.ledger, opts)
+	server := httptest.NewServer(h.scan)
+	t.Cleanup(server.Close)
+	url := throwaway.Migrated(t, migrateStore)
+	var err error
+	h.client, err = scan.New(scan.Config{URL: server.URL})
+	require.NoError(t, err)
+	t.Cleanup(h.client.Close)
+	h.store, err = store.Open(store.Config{URL: url, Holder: "test"})
+	require.NoError(t, err)
+	t.Cleanup(h.store.Close)
+	h.conn, err = pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = h.conn.Close(context.Background()) })
+	var ok bool
+	h.leader, ok, err = h.store.LeadTransactions(t.Context())
+	require.NoError(t, err)
+	require.True(t, ok)
+	t.Cleanup(h.leader.Close)
+	service, err := h.client.Describe(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, h.leader.RecordNetwork(t.Context(), service.NetworkID))
+	return h
+}
+
+// follow stores what the service shows after the last record, in its order, some records at a time.
+func (h *servedTransactions) follow(from, to int) {
+	h.t.Helper()
+	for _, page := range h.pages()[from:to] {
+		h.append(page)
+	}
+}
+
+func (h *servedTransactions) append(records []ledger.Transaction) {
+	h.t.Helper()
+	batch := ledger.HistoryBatch{Records: records}
+	times := map[string]int{}
+	for _, record := range records {
+		times[record.EventID]++
+	}
+	for _, record := range records {
+		if times[record.EventID] == 1 {
+			batch.Cursor = record.Cursor()
+		}
+	}
+	at, err := h.leader.AppendTransactions(h.t.Context(), h.at, nil, batch)
+	require.NoError(h.t, err)
+	h.at = at
+}
+
+// pages are all records that are served, by thirty.
+func (h *servedTransactions) pages() [][]ledger.Transaction {
+	h.t.Helper()
+	return slices.Collect(slices.Chunk(h.all(), 30))
+}
+
+func (h *servedTransactions) all() []ledger.Transaction {
+	h.t.Helper()
+	pages := ingest.NewTransactionPages(h.client, slog.New(slog.DiscardHandler), nil, true)
+	var all []ledger.Transaction
+	for {
+		page, err := pages.Next(h.t.Context(), false)
+		require.NoError(h.t, err)
+		if len(page.Records) == 0 {
+			break
+		}
+		require.NoError(h.t, pages.TakeAll(page))
+		all = append(all, page.Records...)
+	}
+	require.Len(h.t, all, len(h.scan.EventIDs()))
+	return all
+}
+
+// verify compares, and repairs if that is wanted.
+func (h *servedTransactions) verify(repair bool) (list []findings.Difference, result TransactionsResult, err error) {
+	h.t.Helper()
+	v := Transactions{
+		Source: h.client, Database: struct {
+			*store.Store
+			*audit.Stored
+		}{h.store, audit.New(h.store)}, Progress: func(Progress) {}, Logger: slog.New(slog.DiscardHandler),
+		Found: func(d findings.Difference) error {
+			list = append(list, d)
+			return nil
+		},
+	}
+	if repair {
+		r, ok, err := audit.LeadRepair(h.t.Context(), h.store)
+		require.NoError(h.t, err)
+		require.True(h.t, ok)
+		defer r.Close()
+		v.Repairer = struct {
+			*audit.Repairer
+			*store.TransactionsWriter
+		}{r, r.History()}
+	}
+	result, err = v.Run(h.t.Context())
+	return list, result, err
+}
+
+func (h *servedTransactions) exec(sql string) {
+	h.t.Helper()
+	_, err := h.conn.Exec(h.t.Context(), sql)
+	require.NoError(h.t, err)
+}
+
+// ids are the event ids that readers see, in their order.
+func (h *servedTransactions) ids() []string {
+	h.t.Helper()
+	rows, err := h.conn.Query(h.t.Context(), "SELECT event_id FROM ledger.transactions ORDER BY seq")
+	require.NoError(h.t, err)
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(h.t, err)
+	return ids
+}
+
+// Damage to a record and to what follows from the records is named, and repaired by reading all of it again.
+func TestTheHistoryIsVerifiedAndReadAgain(t *testing.T) {
+	t.Parallel()
+	h := newServedTransactions(t, 150, sandbox.ScanOptions{})
+	h.follow(0, len(h.pages()))
+	want := h.ids()
+	list, result, err := h.verify(false)
+	require.NoError(t, err)
+	require.Empty(t, list)
+	require.EqualValues(t, len(want), result.Records)
+	for _, damage := range []struct{ sql, relation string }{
+		{"UPDATE indexer.transactions SET round = round + 1 WHERE seq = 2", "transactions"},
+		{"UPDATE indexer.transactions SET event_id = 'x' WHERE seq = 20", "transactions"},
+		{"DELETE FROM indexer.transactions WHERE seq = 12 + (SELECT shown_after FROM indexer.history_position)", "transactions"},
+		{"UPDATE indexer.taps SET seq = 1000000 WHERE seq = (SELECT max(seq) FROM indexer.taps)", "taps"},
+		{"UPDATE indexer.balance_rounds SET newest = newest + 1", "balance_rounds"},
+	} {
+		h.exec(strings.ReplaceAll(damage.sql, "seq = 2", "seq - (SELECT shown_after FROM indexer.history_position) = 2"))
+		list, result, err = h.verify(true)
+		require.NoError(t, err, damage.sql)
+		require.True(t, slices.ContainsFunc(list, func(d findings.Difference) bool { return d.Relation == damage.relation }), "%s: %v", damage.sql, list)
+		require.EqualValues(t, 1, result.Repaired, damage.sql)
+		require.Zero(t, result.Remaining, damage.sql)
+		require.Equal(t, want, h.ids(), damage.sql)
+	}
+}
+
+// A service with another order is distinguished from damage: every record of its page differs. A repair reads it as it is.
+func TestAnotherOrderIsVerified(t *testing.T) {
+	t.Parallel()
+	h := newServedTransactions(t, 100, sandbox.ScanOptions{})
+	records := h.all()
+	want := h.scan.EventIDs()
+	slices.Reverse(records)
+	h.append(records)
+	list, result, err := h.verify(false)
+	require.NoError(t, err)
+	require.NotEmpty(t, list)
+	require.Contains(t, strings.Join(result.Notes, " "), "in another order")
+	_, result, err = h.verify(true)
+	require.NoError(t, err)
+	require.Zero(t, result.Remaining)
+	require.Equal(t, want, h.ids())
+}
+
+// A service that lacks records is not repaired from, and another network's is not compared with.
+func TestWhoseHistoryIsNotReadAgain(t *testing.T) {
+	t.Parallel()
+	h := newServedTransactions(t, 100, sandbox.ScanOptions{})
+	h.append(h.all())
+	h.append([]ledger.Transaction{{EventID: "lost", Kind: ledger.TransactionUnknown, Raw: ledger.JSON(`{}`)}})
+	list, _, err := h.verify(false)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	var problem *ledger.Problem
+	_, _, err = h.verify(true)
+	require.ErrorAs(t, err, &problem)
+	require.Contains(t, problem.What, "has fewer records than are stored")
+	h.exec("UPDATE indexer.network SET network_id = 'another'")
+	_, _, err = h.verify(false)
+	require.ErrorAs(t, err, &problem)
+	require.Contains(t, problem.Do, "--scan-url")
+}
