@@ -21,6 +21,9 @@ func (a *arena[T]) add() *T {
 	return &a.block[len(a.block)-1]
 }
 
+// count returns how many values the list has.
+func (a *arena[T]) count() int { return len(a.block) - a.from }
+
 // take returns the list, nil if nothing was added, and begins another one.
 func (a *arena[T]) take() []T {
 	if a.from == len(a.block) {

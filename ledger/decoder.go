@@ -49,6 +49,7 @@ type decoder struct {
 	reassigned  bool          // the id of the reassignment was read
 	wordForUnit string        // of a record; empty: none was read
 	hasOwner    bool          // the owner of an amount was read, which may be an empty text
+	tree        []networkNode // events of a network's transaction
 }
 
 // refusal is what is wrong with a body.

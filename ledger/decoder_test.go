@@ -63,6 +63,13 @@ var oracles = map[string]func(t *testing.T, body []byte) error{
 		}
 		return err
 	},
+	"network": func(t *testing.T, body []byte) error {
+		updates, err := DecodeNetworkUpdates(body, 0, "")
+		if err == nil {
+			requireRebuiltNetwork(t, updates, elementsOf(t, membersIn(t, body)["transactions"]))
+		}
+		return err
+	},
 	"contract": func(t *testing.T, body []byte) error {
 		contract, err := DecodeContract(body)
 		if err == nil {

@@ -147,15 +147,20 @@ func offsetHint(text []byte, e *DecodeError) {
 	})
 }
 
-// eventIDHint looks for the event id of a record.
-func eventIDHint(text []byte, e *DecodeError) {
+// eventIDHint looks for the event id of a record, and updateIDHint for the id of an update of a network.
+func eventIDHint(text []byte, e *DecodeError)  { e.EventID = textMember(text, "event_id") }
+func updateIDHint(text []byte, e *DecodeError) { e.UpdateID = textMember(text, "update_id") }
+
+// textMember looks for a member that is a text, and returns it; empty: it was not found.
+func textMember(text []byte, wanted string) (found string) {
 	search(text, func(int, string) bool { return false }, func(_ int, name string, value jsontext.Value) bool {
-		if name != "event_id" || value.Kind() != '"' {
+		if name != wanted || value.Kind() != '"' {
 			return false
 		}
-		e.EventID = string(unquoted(value))
+		found = string(unquoted(value))
 		return true
 	})
+	return found
 }
 
 // search goes through the members of an object, and of nested objects that it enters, until one is taken or can't be read.

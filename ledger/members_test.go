@@ -16,7 +16,7 @@ import (
 func TestEveryMemberIsInASample(t *testing.T) {
 	t.Parallel()
 	samples := bytes.Join([][]byte{
-		plainUpdates(), everyUpdate(), plainEntries(), everyEntry(), plainRecords(), everyRecord(), []byte(lookedUp()),
+		plainUpdates(), everyUpdate(), plainEntries(), everyEntry(), plainRecords(), everyRecord(), []byte(lookedUp()), everyNetworkUpdate(),
 		vettedPage(`"x"`, sampleVetted, noneVetted),
 		// Of pages, and of the answer to a change of what is vetted: their tests have bodies of their own.
 		[]byte(`"lowestPageOffsetExclusive" "updates" "highestPageOffsetInclusive" "activeContracts" "activeAtOffset" "pastVettedPackages" "newVettedPackages"`),

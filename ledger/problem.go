@@ -43,8 +43,10 @@ type DecodeError struct {
 	Element int    // index in the response's list, from 0; -1 for the response as a whole
 	Offset  Offset // of the element, if it could be read; else 0
 	EventID string // of a history record, if it could be read; else empty
-	Field   string // path of the field below the element, such as "Transaction.events[2].CreatedEvent.contractId"; may be empty
-	Err     error
+	// UpdateID is that of an update of a network, if it could be read; else empty.
+	UpdateID string
+	Field    string // path of the field below the element, such as "Transaction.events[2].CreatedEvent.contractId"; may be empty
+	Err      error
 }
 
 func (e *DecodeError) Error() string {
@@ -57,6 +59,9 @@ func (e *DecodeError) Error() string {
 	}
 	if e.EventID != "" {
 		where += fmt.Sprintf(" with event id %q", shortenTo(e.EventID, 200))
+	}
+	if e.UpdateID != "" {
+		where += fmt.Sprintf(" with update id %q", shortenTo(e.UpdateID, 200))
 	}
 	if e.Field != "" {
 		where += ", " + e.Field

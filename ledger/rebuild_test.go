@@ -164,7 +164,7 @@ func requireSameJSON(t *testing.T, original []byte, rebuilt members) {
 // exactly begins a text in what was rebuilt whose rest is the JSON that must have been sent, byte by byte.
 const exactly = "exactly "
 
-var timeNames = []string{"recordTime", "effectiveAt", "createdAt", "assignmentExclusivity"}
+var timeNames = []string{"recordTime", "effectiveAt", "createdAt", "assignmentExclusivity", "record_time", "effective_at", "created_at"}
 
 // alike tells whether two values of a name have no differences but those above.
 func alike(t *testing.T, name string, sent, rebuilt jsontext.Value) bool {

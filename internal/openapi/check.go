@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -33,7 +34,13 @@ func (d *Document) check(schema map[string]any, v any, at string) error {
 		}
 		return d.check(to, v, at)
 	}
+	if parts, ok := schema["allOf"].([]any); ok {
+		schema = d.merged(parts)
+	}
 	if variants, ok := schema["oneOf"].([]any); ok {
+		if named, _ := variants[0].(map[string]any); named["$ref"] != nil {
+			return d.checkNamed(schema, variants, v, at)
+		}
 		return d.checkVariant(variants, v, at)
 	}
 	if enum, ok := schema["enum"].([]any); ok && !slices.Contains(enum, v) {
@@ -47,6 +54,9 @@ func (d *Document) check(schema map[string]any, v any, at string) error {
 	case nil:
 		return nil // any value
 	case "object":
+		if schema["properties"] == nil && schema["additionalProperties"] == nil {
+			return nil // the documents' word for a value of Daml, whose type they don't say
+		}
 		o, ok := v.(map[string]any)
 		if !ok {
 			return fmt.Errorf("%s: %T is not an object", at, v)
@@ -110,6 +120,45 @@ func (d *Document) checkObject(schema, o map[string]any, at string) error {
 		if err := d.check(of, v, at+"."+name); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// merged returns one schema of an object for the parts of an allOf.
+func (d *Document) merged(parts []any) map[string]any {
+	properties, required := map[string]any{}, []any{}
+	for _, part := range parts {
+		schema, _ := part.(map[string]any)
+		if ref, ok := schema["$ref"].(string); ok {
+			schema = d.at(strings.Split(strings.TrimPrefix(ref, "#/"), "/")...)
+		}
+		maps.Copy(properties, child(schema, "properties"))
+		more, _ := schema["required"].([]any)
+		required = append(required, more...)
+	}
+	return map[string]any{"type": "object", "properties": properties, "required": required}
+}
+
+// checkNamed checks a value that must be of exactly one of several schemas: the one that its discriminator names, if there is one.
+func (d *Document) checkNamed(schema map[string]any, variants []any, v any, at string) error {
+	if name, ok := child(schema, "discriminator")["propertyName"].(string); ok {
+		o, _ := v.(map[string]any)
+		which, _ := o[name].(string)
+		ref, ok := child(schema, "discriminator", "mapping")[which].(string)
+		if !ok {
+			return fmt.Errorf("%s: %s %q names no variant", at, name, which)
+		}
+		return d.check(map[string]any{"$ref": ref}, v, at)
+	}
+	var refused []error
+	for _, variant := range variants {
+		schema, _ := variant.(map[string]any)
+		if err := d.check(schema, v, at); err != nil {
+			refused = append(refused, err)
+		}
+	}
+	if fits := len(variants) - len(refused); fits != 1 {
+		return fmt.Errorf("%s: %d of %d variants fit: %w", at, fits, len(variants), errors.Join(refused...))
 	}
 	return nil
 }

@@ -43,10 +43,17 @@ components:
       type: object
       properties:
         any: {}
+        pet:
+          oneOf: [{$ref: '#/components/schemas/Cat'}, {$ref: '#/components/schemas/Dog'}]
+          discriminator: {propertyName: type, mapping: {cat: '#/components/schemas/Cat', dog: '#/components/schemas/Dog'}}
+        animal: {oneOf: [{$ref: '#/components/schemas/Cat'}, {$ref: '#/components/schemas/Dog'}]}
         kind:
           oneOf:
           - {type: object, required: [Empty], properties: {Empty: {type: object}}}
           - {type: object, required: [Full], properties: {Full: {type: number}}}
+    Animal: {type: object, required: [type], properties: {type: {type: string}, value: {type: object}}}
+    Cat: {allOf: [{$ref: '#/components/schemas/Animal'}, {type: object, required: [lives], properties: {lives: {type: integer}}}]}
+    Dog: {allOf: [{$ref: '#/components/schemas/Animal'}, {type: object, properties: {tricks: {type: integer}}}]}
 `
 
 func TestRequests(t *testing.T) {
@@ -98,6 +105,11 @@ func TestResponses(t *testing.T) {
 	}{
 		{200, `[{"any":[{}],"kind":{"Empty":{}}},{}]`, ""},
 		{200, `[{"kind":{"Full":1.5}}]`, ""},
+		{200, `[{"pet":{"type":"cat","lives":9},"animal":{"type":"x","tricks":1,"value":"any"}},{"animal":{"type":"x","lives":1}}]`, ""},
+		{200, `[{"pet":{"type":"dog","lives":9}}]`, "unknown key lives"},
+		{200, `[{"pet":{"type":"cow"}}]`, `type "cow" names no variant`},
+		{200, `[{"animal":{"type":"x","tricks":1,"lives":1}}]`, "0 of 2 variants fit"},
+		{200, `[{"animal":{"tricks":1}}]`, "there is no type"},
 		{200, `[]`, "0 items are too few"},
 		{200, `{}`, "is not an array"},
 		{200, `[{"kind":{}}]`, "is not one variant"},

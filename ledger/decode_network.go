@@ -1,0 +1,262 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// DecodeNetworkUpdates decodes the answer of a Scan's POST /v2/updates (interface.md, "Updates of a network"). Offsets are those of
+// [NetworkOffset]; they must grow from update to update and lie above after. The node id of an event is its place in the walk through
+// the transaction's tree, depth first. A consuming exercise archives, as in the ledger effects of a participant. The service sends no
+// witnesses, so they are nil.
+//
+// The service shows what one party sees: reader, or "" if that is not known. A creation of a contract of which that party is no
+// stakeholder has ACSDelta false, because its end may not be shown; all other ACSDelta are nil: not sent.
+//
+// Unknown members are kept as by [DecodeUpdateList], events of an unknown type as unknown elements. All errors are *DecodeError. What is
+// returned shares no memory with body, but texts and lists with what was decoded before: nothing of it may be changed.
+func DecodeNetworkUpdates(body []byte, after Offset, reader string) ([]Update, error) {
+	form := answer{levels: 2, list: "transactions", plain: true, hint: updateIDHint}
+	return decode(body, form, func(d *decoder) []Update {
+		list := networkList{after: after, reader: reader}
+		networkListMembers.read(d, &list)
+		return list.updates
+	})
+}
+
+// DecodeNetworkUpdate decodes one such update, as a Scan's GET /v2/updates/{update_id} serves it.
+func DecodeNetworkUpdate(body []byte, reader string) (Update, error) {
+	return decode(body, answer{plain: true, hint: updateIDHint}, func(d *decoder) (update Update) {
+		d.networkUpdate(&update, reader)
+		return update
+	})
+}
+
+type networkList struct {
+	updates []Update
+	after   Offset
+	reader  string
+}
+
+var networkListMembers = membersOf(must("transactions", (*decoder).networkUpdates)).leaveOut()
+
+func (d *decoder) networkUpdates(l *networkList) {
+	list, started := take(&d.lexicon.updates), d.at
+	for next := d.begin(); next && !d.refused; next = d.more() {
+		d.peek()
+		begun := d.at
+		if len(list) == mostElements {
+			d.refuseAt(begun, "", errTooMany)
+			return
+		}
+		if len(list) == cap(list) {
+			list = slices.Grow(list, d.expected(len(list), started))
+		}
+		list = list[:len(list)+1]
+		update := &list[len(list)-1]
+		d.networkUpdate(update, l.reader)
+		if !d.refused && update.Offset <= l.after {
+			d.refuseAt(begun, "record_time", fmt.Errorf("updates must come in the order of migration id and record time: %s comes after %s",
+				networkPlace(update.Offset), networkPlace(l.after)))
+		}
+		l.after = update.Offset
+	}
+	if d.refused {
+		return
+	}
+	if l.updates = exact(&d.lexicon.updates, list); len(l.updates) == 0 {
+		l.updates = nil
+	}
+}
+
+// networkItem is an update of a network as it is served: a transaction, or, where it has an event, a reassignment.
+type networkItem struct {
+	*Update
+	migration *int64
+	roots     []string
+	tree      bool // events_by_id was read
+	moved     *networkReassignment
+}
+
+// networkUpdate reads an update.
+func (d *decoder) networkUpdate(into *Update, reader string) {
+	d.peek()
+	begun, unusual := d.at, d.unusual
+	*into = Update{}
+	item := networkItem{Update: into}
+	d.tree = d.tree[:0]
+	into.Extra = networkMembers.read(d, &item)
+	into.Created, into.Exercised = d.created.take(), d.exercised.take()
+	into.Assigned, into.Unassigned = d.assigned.take(), d.unassigned.take()
+	switch {
+	case d.refused:
+		return
+	case item.moved != nil:
+		d.networkMoved(begun, &item)
+	default:
+		d.networkTransaction(begun, &item)
+	}
+	if d.refused {
+		return
+	}
+	offset, err := NetworkOffset(*item.migration, into.RecordTime)
+	if err != nil {
+		d.refuseAt(begun, "record_time", err)
+		return
+	}
+	into.Offset = offset
+	for i := range into.Created {
+		into.Created[i].Offset = offset
+	}
+	for i := range into.Unassigned {
+		into.Unassigned[i].Offset = offset
+	}
+	markWitnessed(into, reader)
+	into.Plain = d.unusual == unusual && d.at-begun <= mostPlain
+}
+
+var networkMembers = membersOf(
+	must("update_id", func(d *decoder, u *networkItem) { u.ID = d.unique() }),
+	may("migration_id", func(d *decoder, u *networkItem) { u.migration = d.optionalInt64() }),
+	may("workflow_id", func(d *decoder, u *networkItem) { u.WorkflowID = d.single() }),
+	must("record_time", func(d *decoder, u *networkItem) { u.RecordTime = d.time() }),
+	may("synchronizer_id", func(d *decoder, u *networkItem) { u.SynchronizerID = d.shared() }),
+	may("effective_at", func(d *decoder, u *networkItem) { u.EffectiveAt = d.time() }),
+	may("root_event_ids", func(d *decoder, u *networkItem) { u.roots = d.idList() }),
+	may("events_by_id", (*decoder).networkEvents),
+	may("external_transaction_hash", func(d *decoder, u *networkItem) { u.ExternalTransactionHash = d.hex() }),
+	may("offset", func(d *decoder, _ *networkItem) { d.value() }), // of one participant behind the service: others send another one
+	may("event", func(d *decoder, u *networkItem) {
+		u.moved = new(networkReassignment)
+		u.moved.extra = networkMovedMembers.read(d, u.moved)
+	}),
+)
+
+// networkTransaction completes a transaction.
+func (d *decoder) networkTransaction(begun int, item *networkItem) {
+	item.Kind = KindTransaction
+	for _, member := range []struct {
+		name    string
+		present bool
+	}{
+		{"events_by_id", item.tree}, {"root_event_ids", item.roots != nil}, {"migration_id", item.migration != nil},
+		{"synchronizer_id", item.SynchronizerID != nil}, {"effective_at", item.EffectiveAt.Valid},
+	} {
+		if !member.present {
+			d.refuseAt(begun, member.name, errMissing)
+			return
+		}
+	}
+	d.numberEvents(begun, item)
+}
+
+// networkReassignment is the event of a reassignment: an assignment if it has a creation, else an unassignment.
+type networkReassignment struct {
+	submitter      *string
+	source, target string
+	migration      int64
+	id             string
+	counter        int64
+	created        bool
+	createdID      string // event id of the creation
+	contractID     string
+	extra          JSON
+}
+
+var networkMovedMembers = membersOf(
+	may("submitter", func(d *decoder, m *networkReassignment) { m.submitter = d.single() }),
+	must("source_synchronizer", func(d *decoder, m *networkReassignment) { m.source = *d.shared() }),
+	must("target_synchronizer", func(d *decoder, m *networkReassignment) { m.target = *d.shared() }),
+	must("migration_id", func(d *decoder, m *networkReassignment) { m.migration = d.int64() }),
+	must("unassign_id", func(d *decoder, m *networkReassignment) { m.id = d.own(d.chars()) }),
+	must("reassignment_counter", func(d *decoder, m *networkReassignment) { m.counter = d.int64() }),
+	may("created_event", func(d *decoder, m *networkReassignment) {
+		m.created = true
+		m.createdID = d.networkCreation(OriginAssignment)
+	}),
+	may("contract_id", func(d *decoder, m *networkReassignment) { m.contractID = d.unique() }),
+)
+
+// networkMoved completes a reassignment. An assignment has the migration id and the synchronizer of its target, an unassignment those
+// of its source. The service does not say of which template an unassigned contract is: the template id and the package are empty.
+func (d *decoder) networkMoved(begun int, item *networkItem) {
+	m := item.moved
+	item.Kind = KindReassignment
+	own := &m.target
+	switch {
+	case item.tree || item.roots != nil:
+		d.refuseAt(begun, "event", errors.New("stands beside the events of a transaction"))
+		return
+	case m.created == (m.contractID != ""):
+		d.refuseAt(begun, "event", errors.New("is neither an assignment, with created_event, nor an unassignment, with contract_id"))
+		return
+	case m.created:
+		c := &item.Created[0]
+		d.keepEventID(&c.Extra, item.ID, m.createdID, 0)
+		*d.assigned.add() = AssignedEvent{
+			ContractID: c.ContractID, TemplateID: c.TemplateID, PackageName: c.PackageName, Source: m.source, Target: m.target,
+			ReassignmentID: m.id, Submitter: m.submitter, ReassignmentCounter: m.counter, Extra: m.extra,
+		}
+		item.Assigned = d.assigned.take()
+	default:
+		*d.unassigned.add() = UnassignedEvent{
+			ContractID: m.contractID, Source: m.source, Target: m.target,
+			ReassignmentID: m.id, Submitter: m.submitter, ReassignmentCounter: m.counter, Extra: m.extra,
+		}
+		item.Unassigned = d.unassigned.take()
+		own = &m.source
+	}
+	switch {
+	case item.migration != nil && *item.migration != m.migration:
+		d.refuseAt(begun, "migration_id", fmt.Errorf("is %d, and that of the event is %d", *item.migration, m.migration))
+	case item.SynchronizerID != nil && *item.SynchronizerID != *own:
+		d.refuseAt(begun, "synchronizer_id", fmt.Errorf("is %s, and the event is on %s", *item.SynchronizerID, *own))
+	}
+	item.migration, item.SynchronizerID = &m.migration, d.lexicon.name([]byte(*own))
+}
+
+// markWitnessed marks creations of contracts of which the reader is no stakeholder, and what the same update does to them.
+func markWitnessed(u *Update, reader string) {
+	if reader == "" {
+		return
+	}
+	var witnessed map[string]bool
+	for i := range u.Created {
+		c := &u.Created[i]
+		if slices.Contains(c.Signatories, reader) || slices.Contains(c.Observers, reader) {
+			continue
+		}
+		c.ACSDelta = new(false)
+		if witnessed == nil {
+			witnessed = map[string]bool{}
+		}
+		witnessed[c.ContractID] = true
+	}
+	for i := range u.Exercised {
+		if e := &u.Exercised[i]; witnessed[e.ContractID] {
+			e.ACSDelta = new(false)
+		}
+	}
+}
+
+// hex reads bytes as hexadecimal digits.
+func (d *decoder) hex() []byte {
+	text := d.chars()
+	blob := make([]byte, hex.DecodedLen(len(text)))
+	if _, err := hex.Decode(blob, bytes.ToLower(text)); err != nil {
+		d.refuse(fmt.Errorf("is not a text of hexadecimal digits: %q", shorten(text)))
+	}
+	return blob
+}
+
+// idList reads a list of event ids.
+func (d *decoder) idList() []string {
+	ids := []string{}
+	for next := d.begin(); next && !d.refused; next = d.more() {
+		ids = append(ids, d.own(d.chars()))
+	}
+	return ids
+}

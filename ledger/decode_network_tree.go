@@ -1,0 +1,231 @@
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// networkNode is an event in the tree of a transaction.
+type networkNode struct {
+	id       string
+	at       int // where the event begins
+	children []string
+	list     networkKind
+	index    int   // in the update's list of events of this kind
+	number   int32 // node id; -1: not numbered yet
+}
+
+// networkKind is the list in which an event is.
+type networkKind int
+
+const (
+	networkCreated networkKind = iota
+	networkExercised
+	networkUnknown
+)
+
+// networkEvents reads the events of a transaction, which are in the order of their ids as texts.
+func (d *decoder) networkEvents(u *networkItem) {
+	u.tree = true
+	d.namedMembers(func(id string) {
+		d.peek()
+		node := networkNode{id: id, at: d.at, number: -1}
+		d.networkEvent(u, &node)
+		d.tree = append(d.tree, node)
+	})
+}
+
+// namedMembers reads an object whose members have names of their own kind, which must differ. read reads the value of a member.
+func (d *decoder) namedMembers(read func(name string)) {
+	if d.peek() != '{' {
+		d.mistyped("an object")
+		return
+	}
+	names := len(d.memberNames)
+	d.at++
+	d.enter()
+	for ends := d.is('}'); !ends && !d.refused; ends = d.endsMember() {
+		d.peek()
+		name := d.upTo(d.memberName(d.at, names))
+		d.want(':')
+		if !d.refused {
+			read(string(unquoted(name)))
+		}
+	}
+	d.leave(names)
+}
+
+// networkEvent reads an event by its type, which is looked for first.
+func (d *decoder) networkEvent(u *networkItem, node *networkNode) {
+	begun := d.mark()
+	var o networkOutline
+	networkOutlineMembers.read(d, &o)
+	if d.refused {
+		return
+	}
+	sent := d.text[begun.at:d.at]
+	id := cmp.Or(o.id, node.id) // an event of an unknown type may have none
+	switch o.kind {
+	case "created_event":
+		d.goBack(begun)
+		node.list, node.index = networkCreated, d.created.count()
+		id = d.networkCreation(OriginTransaction)
+	case "exercised_event":
+		d.goBack(begun)
+		node.list, node.index = networkExercised, d.exercised.count()
+		e := networkExerciseEvent{ExercisedEvent: d.exercised.add()}
+		e.Extra = networkExercisedMembers.read(d, &e)
+		id, node.children = e.id, e.children
+	default:
+		node.list, node.index, node.children = networkUnknown, len(u.Unknown), o.children
+		quoted, err := jsontext.AppendQuote(nil, o.kind)
+		if err != nil {
+			panic("ledger: an event's type is a text: " + err.Error())
+		}
+		u.Unknown = append(u.Unknown, UnknownElement{Kind: o.kind, Raw: extend(nil, quoted, sent)})
+	}
+	if id != node.id && !d.refused {
+		d.refuseAt(node.at, "event_id", fmt.Errorf("is %q, and the event stands under %q", shortenTo(id, 200), shortenTo(node.id, 200)))
+	}
+}
+
+// networkOutline is what is read of every event.
+type networkOutline struct {
+	kind, id string
+	children []string
+}
+
+var networkOutlineMembers = membersOf(
+	must("event_type", func(d *decoder, o *networkOutline) { o.kind = d.sharedID() }),
+	may("event_id", func(d *decoder, o *networkOutline) { o.id = string(d.chars()) }),
+	may("child_event_ids", func(d *decoder, o *networkOutline) { o.children = attempt(d, (*decoder).idList) }),
+).leaveOut()
+
+// networkCreation reads a creation, and returns its event id.
+func (d *decoder) networkCreation(origin Origin) (eventID string) {
+	c := networkCreationEvent{CreatedEvent: d.created.add()}
+	c.Origin = origin
+	c.Extra = networkCreatedMembers.read(d, &c)
+	return c.id
+}
+
+type networkCreationEvent struct {
+	*CreatedEvent
+	id string
+}
+
+var networkCreatedMembers = membersOf(
+	may("event_type", func(d *decoder, _ *networkCreationEvent) { d.value() }),
+	must("event_id", func(d *decoder, c *networkCreationEvent) { c.id = d.own(d.chars()) }),
+	must("contract_id", func(d *decoder, c *networkCreationEvent) { c.ContractID = d.unique() }),
+	must("template_id", func(d *decoder, c *networkCreationEvent) { c.TemplateID = d.identifier() }),
+	must("package_name", func(d *decoder, c *networkCreationEvent) { c.PackageName = *d.shared() }),
+	may("create_arguments", func(d *decoder, c *networkCreationEvent) { c.Argument = d.payload() }),
+	must("created_at", func(d *decoder, c *networkCreationEvent) { c.CreatedAt = d.time() }),
+	must("signatories", func(d *decoder, c *networkCreationEvent) { c.Signatories = d.partyList() }),
+	must("observers", func(d *decoder, c *networkCreationEvent) { c.Observers = d.partyList() }),
+)
+
+type networkExerciseEvent struct {
+	*ExercisedEvent
+	id       string
+	children []string
+}
+
+var networkExercisedMembers = membersOf(
+	must("event_type", func(d *decoder, _ *networkExerciseEvent) { d.value() }),
+	must("event_id", func(d *decoder, e *networkExerciseEvent) { e.id = d.own(d.chars()) }),
+	must("contract_id", func(d *decoder, e *networkExerciseEvent) { e.ContractID = d.unique() }),
+	must("template_id", func(d *decoder, e *networkExerciseEvent) { e.TemplateID = d.identifier() }),
+	must("package_name", func(d *decoder, e *networkExerciseEvent) { e.PackageName = *d.shared() }),
+	must("choice", func(d *decoder, e *networkExerciseEvent) { e.Choice = *d.shared() }),
+	may("choice_argument", func(d *decoder, e *networkExerciseEvent) { e.Argument = d.payload() }),
+	must("child_event_ids", func(d *decoder, e *networkExerciseEvent) { e.children = d.idList() }),
+	may("exercise_result", func(d *decoder, e *networkExerciseEvent) { e.Result = d.payload() }),
+	must("consuming", func(d *decoder, e *networkExerciseEvent) { e.Consuming = d.boolean() }),
+	must("acting_parties", func(d *decoder, e *networkExerciseEvent) { e.ActingParties = d.partyList() }),
+	may("interface_id", func(d *decoder, e *networkExerciseEvent) {
+		e.InterfaceID = d.singles.one()
+		*e.InterfaceID = d.identifier()
+	}),
+)
+
+// numberEvents gives the events of a transaction their node ids, in the order in which they happened: a root or a child before what
+// lies below it. begun is where the transaction begins.
+func (d *decoder) numberEvents(begun int, item *networkItem) {
+	places := make(map[string]int, len(d.tree))
+	for i := range d.tree {
+		places[d.tree[i].id] = i
+	}
+	type frame struct{ node, child int }
+	var open []frame // exercises whose children are being numbered, the innermost last
+	next := int32(0)
+	enter := func(id string, at int, field string) {
+		i, found := places[id]
+		switch {
+		case !found:
+			d.refuseAt(at, field, fmt.Errorf("names event %q, which events_by_id does not have", shortenTo(id, 200)))
+		case d.tree[i].number >= 0:
+			d.refuseAt(at, field, fmt.Errorf("names event %q, which another list names, or the same one twice", shortenTo(id, 200)))
+		default:
+			d.tree[i].number = next
+			next++
+			open = append(open, frame{node: i})
+		}
+	}
+	for _, root := range item.roots {
+		enter(root, begun, "root_event_ids")
+		for len(open) > 0 && !d.refused {
+			top := &open[len(open)-1]
+			node := &d.tree[top.node]
+			if top.child < len(node.children) {
+				top.child++
+				enter(node.children[top.child-1], node.at, "child_event_ids")
+				continue
+			}
+			d.place(item, node, next-1)
+			open = open[:len(open)-1]
+		}
+	}
+	for i := range d.tree {
+		if node := &d.tree[i]; node.number < 0 && !d.refused {
+			d.refuseAt(node.at, "event_id", fmt.Errorf("is %q, which is below no root event", shortenTo(node.id, 200)))
+		}
+	}
+	slices.SortFunc(item.Created, func(a, b CreatedEvent) int { return cmp.Compare(a.NodeID, b.NodeID) })
+	slices.SortFunc(item.Exercised, func(a, b ExercisedEvent) int { return cmp.Compare(a.NodeID, b.NodeID) })
+	slices.SortFunc(item.Unknown, func(a, b UnknownElement) int { return cmp.Compare(*a.NodeID, *b.NodeID) })
+}
+
+// place writes the node id of an event, and last, the highest below it, to where the event is kept.
+func (d *decoder) place(item *networkItem, node *networkNode, last int32) {
+	switch node.list {
+	case networkCreated:
+		c := &item.Created[node.index]
+		c.NodeID = node.number
+		d.keepEventID(&c.Extra, item.ID, node.id, node.number)
+	case networkExercised:
+		e := &item.Exercised[node.index]
+		e.NodeID, e.LastDescendantNodeID = node.number, last
+		d.keepEventID(&e.Extra, item.ID, node.id, node.number)
+	case networkUnknown:
+		item.Unknown[node.index].NodeID = new(node.number)
+	}
+}
+
+// keepEventID keeps an event id that is not the usual one: the update's id, a colon and the node id.
+func (d *decoder) keepEventID(extra *JSON, updateID, eventID string, number int32) {
+	d.scratch = strconv.AppendInt(append(append(d.scratch[:0], updateID...), ':'), int64(number), 10)
+	if string(d.scratch) == eventID {
+		return
+	}
+	quoted, err := jsontext.AppendQuote(nil, eventID)
+	if err != nil {
+		panic("ledger: an event id is a text: " + err.Error())
+	}
+	*extra = appendMember(*extra, "event_id", quoted)
+}
