@@ -52,6 +52,8 @@ type Client struct {
 
 	page   *jsonhttp.Size // of pages after an event id
 	newest *jsonhttp.Size // of pages of the newest records
+
+	changes atomic.Int64 // counts the events after which another server may answer
 }
 
 // New checks the configuration and returns a client; it sends nothing. Its errors never contain secrets.
@@ -70,7 +72,7 @@ func New(cfg Config) (*Client, error) {
 	var err error
 	c.http, err = jsonhttp.New(jsonhttp.Config{
 		Access: cfg.Access, Logger: cfg.Logger,
-		Observe: cfg.Observe, NotJSON: cfg.NotJSON,
+		Observe: cfg.Observe, NotJSON: cfg.NotJSON, Connected: c.otherMayAnswer,
 		Refused: func(a jsonhttp.Answer) bool { return a.Status == http.StatusUnauthorized },
 	})
 	if err != nil {
@@ -89,6 +91,9 @@ func (c *Client) WasThere() {
 	c.served.Store(true)
 	c.reached.Store(true)
 }
+
+// otherMayAnswer notes that from now on another server may answer: after a request without a usable answer, or with a new connection.
+func (c *Client) otherMayAnswer() { c.changes.Add(1) }
 
 // Close closes idle connections and cancels a token request in flight.
 func (c *Client) Close() { c.http.Close() }

@@ -2,5 +2,7 @@
 // (interface.md, endpoint 6), and the service's release and network. It decides how large a page may be and what an answer
 // means. Package ingest decides which page comes next, and where the history ends.
 //
-// The path is deprecated and gone from Splice 0.7 on, so a server may not have it (ledger.ErrNotOffered).
+// Updates reads the updates of the network, POST /v2/updates, as a ledger: pages of them, the newest one, and news.
+//
+// The path of the transaction history is deprecated and gone from Splice 0.7 on, so a server may not have it (ledger.ErrNotOffered).
 package scan

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"ledgerindexer/internal/access"
 	"ledgerindexer/internal/jsonhttp"
@@ -17,7 +18,8 @@ import (
 type purpose struct {
 	method, path string
 	cursor       string // the event id after which the page begins; empty: none was sent
-	record       string // names the first requested record in errors; empty: the request was not for the history
+	record       string // names the first requested record or update in errors; empty: the request was not for the history
+	id           string // of the update that is looked up; empty: none is
 }
 
 // explain gives an error its meaning and cure. It returns an error unchanged that is not an *Error.
@@ -50,6 +52,8 @@ func (c *Client) explain(err error, q purpose) error {
 			return fmt.Errorf("%s; it let requests through before, so it is asked again. If it continues, %s: %w", what, do, err)
 		}
 		return act(what, do)
+	case q.id != "" && e.Status == http.StatusNotFound && strings.Contains(e.Message, q.id):
+		return fmt.Errorf("%w: %w", ledger.ErrNotFound, err)
 	case e.PathMissing():
 		return c.explainMissing(e, err, q)
 	case q.record != "" && errors.Is(e, jsonhttp.ErrTooLarge):
@@ -61,8 +65,11 @@ func (c *Client) explain(err error, q purpose) error {
 	case q.cursor != "" && e.Status == http.StatusInternalServerError:
 		return fmt.Errorf("%w: %w", ledger.ErrCursorRefused, err)
 	case e.Status == http.StatusBadRequest && e.Message != "":
-		return act("the Scan service refuses the request as invalid",
-			"see that --scan-url is a Scan service of Splice 0.6 or earlier; if it is, report what it says")
+		do := "report what it says"
+		if !strings.HasPrefix(q.path, pathUpdates) {
+			do = "see that --scan-url is a Scan service of Splice 0.6 or earlier; if it is, " + do
+		}
+		return act("the Scan service refuses the request as invalid", do)
 	}
 	return err
 }

@@ -1,0 +1,178 @@
+package scan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/ledger"
+)
+
+// updatesRequest is the body of POST /v2/updates.
+type updatesRequest struct {
+	After    *updatesAfter `json:"after,omitzero"` // nil: from the beginning
+	PageSize int           `json:"page_size"`
+}
+
+type updatesAfter struct {
+	MigrationID int64  `json:"after_migration_id"`
+	RecordTime  string `json:"after_record_time"`
+}
+
+// updatesPage is an answer.
+type updatesPage struct {
+	updates []ledger.Update
+	full    bool // it has as many as were asked for, so that more may follow
+	bytes   int64
+	changes int64 // the client's, before the request
+}
+
+// page reads at most n updates after an offset. It asks for fewer if the service, or the size of its answers, requires it.
+func (u *Updates) page(ctx context.Context, operation string, after ledger.Offset, n int, maxBytes int64) (updatesPage, error) {
+	q := purpose{method: http.MethodPost, path: pathUpdates, record: fmt.Sprintf("the update after offset %d", after)}
+	for n = u.fitting(n, maxBytes); ; {
+		changes := u.Changes()
+		party, err := u.Party(ctx)
+		if err != nil {
+			return updatesPage{}, err
+		}
+		asked := min(n, u.size.Ask())
+		page, err := u.ask(ctx, operation, after, asked, maxBytes, party)
+		if err == nil {
+			if _, err = u.Party(ctx); err != nil { // another network's may have answered
+				return updatesPage{}, err
+			}
+			u.size.Worked()
+			u.client.WasThere()
+			page.changes = changes
+			u.learn(&page)
+			return page, nil
+		}
+		u.client.otherMayAnswer()
+		switch {
+		case errors.Is(err, jsonhttp.ErrTooLarge) && maxBytes < u.client.maxBody:
+			if asked == 1 {
+				return updatesPage{}, fmt.Errorf("%w: %w", ledger.ErrByteLimit, err)
+			}
+			n = asked / 2
+		case shrinkAfter(u.size, asked, err):
+			u.client.log.DebugContext(ctx, "reducing updates page size", "asked", asked, "now", u.size.Ask(), "error", err)
+		default:
+			return updatesPage{}, u.client.explain(err, q)
+		}
+	}
+}
+
+// fitting returns how many updates to ask for, so that the answer probably has at most so many bytes.
+func (u *Updates) fitting(n int, maxBytes int64) int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.each == 0 {
+		return n
+	}
+	return int(max(1, min(int64(n), maxBytes*3/4/u.each)))
+}
+
+// learn records the size of updates, and the newest one.
+func (u *Updates) learn(page *updatesPage) {
+	if len(page.updates) == 0 {
+		return
+	}
+	u.note(lastOffset(page.updates, 0))
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	each := max(1, page.bytes/int64(len(page.updates)))
+	if u.each > 0 {
+		each = (7*u.each + each) / 8
+	}
+	u.each = each
+}
+
+// ask sends one request.
+func (u *Updates) ask(ctx context.Context, operation string, after ledger.Offset, n int, maxBytes int64, party string) (updatesPage, error) {
+	r := updatesRequest{PageSize: n}
+	if after > 0 {
+		migrationID, recordTime := after.NetworkPosition()
+		r.After = &updatesAfter{migrationID, recordTime.Format("2006-01-02T15:04:05.000000Z")}
+	}
+	a, err := u.client.do(ctx, request{operation: operation, path: pathUpdates, body: r, maxBytes: maxBytes})
+	if err != nil {
+		return updatesPage{}, err
+	}
+	defer jsonhttp.Release(a.Body)
+	updates, err := ledger.DecodeNetworkUpdates(a.Body, after, party)
+	if err != nil {
+		return updatesPage{}, u.client.misread(operation, a, fmt.Errorf("%s: %w", operation, err))
+	}
+	return updatesPage{updates: updates, full: len(updates) >= n, bytes: int64(len(a.Body))}, nil
+}
+
+// LedgerEnd returns the offset of the newest update; 0 if there is none. The service can't be asked for it, so it is searched for: from
+// the last answer on; if that is far behind, at some time before now, and then between what is known to have updates behind it and what
+// is known to have none. Later calls mostly take one request.
+//
+// The errors are those of ReadUpdates.
+func (u *Updates) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
+	end, err := u.search(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("look for the newest update: %w", err)
+	}
+	u.mu.Lock()
+	expected := u.expected
+	u.mu.Unlock()
+	if end < expected {
+		return 0, fmt.Errorf("look for the newest update: %w", lagging("updates-end", expected))
+	}
+	return end, nil
+}
+
+// firstStep is how long before now the newest update is looked for first. Each next step is eight times as long.
+const firstStep = 10 * time.Second
+
+func (u *Updates) search(ctx context.Context) (ledger.Offset, error) {
+	u.mu.Lock()
+	low := u.newest
+	u.mu.Unlock()
+	high := endOfMigration(low)
+	step := firstStep
+	for at := low; ; at = nextLook(low, high, step) {
+		page, err := u.page(ctx, "updates-end", at, newsPage, u.client.maxBody)
+		switch {
+		case err != nil:
+			return 0, err
+		case len(page.updates) == 0 && at == low:
+			return low, nil
+		case len(page.updates) == 0:
+			high = at
+			step *= 8
+			continue
+		}
+		last := lastOffset(page.updates, 0)
+		if endOfMigration(last) != endOfMigration(low) {
+			high, step = endOfMigration(last), firstStep
+		}
+		if low = last; !page.full {
+			return low, nil
+		}
+	}
+}
+
+// endOfMigration returns the highest offset that the migration of an offset can have.
+func endOfMigration(offset ledger.Offset) ledger.Offset {
+	migrationID, _ := offset.NetworkPosition()
+	return ledger.LastOfMigration(migrationID)
+}
+
+// nextLook returns where to look for the newest update between an offset that has an update and one without updates behind it.
+func nextLook(low, high ledger.Offset, step time.Duration) ledger.Offset {
+	migrationID, _ := low.NetworkPosition()
+	before := ledger.Time{Time: time.Now().Add(-step), Valid: true}
+	before.Time = before.Time.Truncate(time.Microsecond)
+	if at, err := ledger.NetworkOffset(migrationID, before); err == nil && at > low && at < high {
+		return at
+	}
+	return low + (high-low)/2
+}
