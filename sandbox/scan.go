@@ -18,8 +18,12 @@ type ScanOptions struct {
 	BalanceChanges bool
 	// StrictInterface serves only the operation of interface.md and its fields.
 	StrictInterface bool
-	// Release is what /version returns; default "0.6.4". From 0.7 on there is no transaction history.
+	// Release is what /version returns; default "0.6.4". From 0.7 on there is no transaction history, only the updates of the
+	// network.
 	Release string
+	// MigrateAfter is how many updates of the ledger have the first migration id; those after them have the next one. 0: all have the
+	// first.
+	MigrateAfter int
 	// PageLimit is the largest page_size; default 1000.
 	PageLimit int
 	// Backfilling begins with an incomplete history: only the second half of the ledger's records at the start. After
@@ -46,7 +50,7 @@ type ScanOptions struct {
 	Rewrite func(Element) []byte
 }
 
-// Scan serves a ledger's transaction history over HTTP, also while the ledger grows. All methods are safe for concurrent
+// Scan serves a ledger's transaction history, and its updates as the DSO sees them, over HTTP, also while the ledger grows. All methods are safe for concurrent
 // use.
 type Scan struct {
 	ledger *Ledger

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 )
 
 // pathTransactions is the path of the history (interface.md, endpoint 6).
@@ -20,6 +21,7 @@ func (s *Scan) routes() {
 	if s.opts.StrictInterface {
 		return
 	}
+	s.paths["POST "+pathNetworkUpdates] = s.networkUpdates
 	s.paths["GET /version"] = s.version
 	s.paths["GET /v0/dso-party-id"] = s.dsoParty
 	s.paths["GET /v0/backfilling/status"] = s.backfillingStatus
@@ -43,6 +45,9 @@ func (s *Scan) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *Scan) serve(w http.ResponseWriter, r *http.Request) {
 	handler, ok := s.paths[r.Method+" "+r.URL.Path]
+	if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, pathNetworkUpdates+"/") && !s.opts.StrictInterface {
+		handler, ok = s.networkUpdate, true
+	}
 	switch {
 	case s.opts.Token != "" && r.Header.Get("Authorization") != "Bearer "+s.opts.Token:
 		writeScanError(w, http.StatusUnauthorized, "a bearer token is needed")

@@ -1,0 +1,191 @@
+package sandbox
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/openapi"
+)
+
+// items are the updates of an answer.
+func (a answer) items() (items []map[string]any) {
+	a.t.Helper()
+	for _, item := range a.object()["transactions"].([]any) {
+		items = append(items, item.(map[string]any))
+	}
+	return items
+}
+
+// networkPlace returns the migration id and the record time of an item.
+func networkPlace(t *testing.T, item map[string]any) (migration int64, at time.Time) {
+	t.Helper()
+	id := item["migration_id"]
+	if event, ok := item["event"].(map[string]any); ok {
+		id = event["migration_id"]
+	}
+	require.Regexp(t, `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$`, item["record_time"])
+	at, err := time.Parse(time.RFC3339Nano, item["record_time"].(string))
+	require.NoError(t, err)
+	return int64(id.(float64)), at
+}
+
+func after(t *testing.T, item map[string]any) string {
+	t.Helper()
+	migration, _ := networkPlace(t, item)
+	return fmt.Sprintf(`{"after_migration_id":%d,"after_record_time":%q}`, migration, item["record_time"])
+}
+
+// walkNetwork reads all updates page by page.
+func (c *client) walkNetwork(size int) (all []map[string]any) {
+	c.t.Helper()
+	begin := "null"
+	for {
+		page := c.post(pathNetworkUpdates, `{"page_size":%d,"after":%s}`, size, begin).items()
+		all = append(all, page...)
+		if len(page) < size {
+			return all
+		}
+		begin = after(c.t, page[len(page)-1])
+	}
+}
+
+func TestNetworkPagesWalkTheHistoryOnce(t *testing.T) {
+	t.Parallel()
+	l := grown(t, Options{Seed: 31}, 900)
+	c, _ := serveScan(t, l, ScanOptions{Release: "0.7.1", MigrateAfter: 500})
+	all := c.walkNetwork(1000)
+	require.Greater(t, len(all), 150)
+	for _, size := range []int{1, 7, len(all)} {
+		require.Equal(t, all, c.walkNetwork(size))
+	}
+	var last int64
+	var lastAt time.Time
+	seen := map[int64]bool{}
+	for _, item := range all {
+		migration, at := networkPlace(t, item)
+		require.True(t, migration > last || migration == last && at.After(lastAt))
+		last, lastAt, seen[migration] = migration, at, true
+		require.Equal(t, item, c.do(http.MethodGet, pathNetworkUpdates+"/"+item["update_id"].(string), "").object())
+	}
+	require.Len(t, seen, 2)
+	require.Empty(t, c.post(pathNetworkUpdates, `{"page_size":5,"after":%s}`, after(t, all[len(all)-1])).items())
+	require.Equal(t, all[:1], c.post(pathNetworkUpdates, `{"page_size":1,"after":{"after_migration_id":0,"after_record_time":"2099-01-01T00:00:00Z"}}`).items())
+	require.Empty(t, c.post(pathNetworkUpdates, `{"page_size":1,"after":{"after_migration_id":2,"after_record_time":"2099-01-01T00:00:00Z"}}`).items())
+}
+
+func TestNetworkUpdatesMatchTheServicesDocuments(t *testing.T) {
+	t.Parallel()
+	l := grown(t, Options{Seed: 32}, 900)
+	for _, release := range []string{"0.6", "0.7"} {
+		api := openapi.Scan(t, release)
+		c, _ := serveScan(t, l, ScanOptions{Release: release + ".1"})
+		a := c.post(pathNetworkUpdates, `{"page_size":1000}`)
+		require.NoError(t, api.CheckResponse("POST", pathNetworkUpdates, 200, a.body))
+		for _, item := range a.items()[:20] {
+			one := c.do(http.MethodGet, pathNetworkUpdates+"/"+item["update_id"].(string), "")
+			require.NoError(t, api.CheckResponse("GET", pathNetworkUpdates+"/{update_id}", 200, one.body))
+		}
+	}
+}
+
+func TestNetworkRequestsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	c, s := serveScan(t, grown(t, Options{Seed: 33}, 50), ScanOptions{Backfilling: true})
+	const request = `{"page_size":1,"after":{"after_migration_id":1,"after_record_time":"2026-01-01T00:00:00Z"}}`
+	c.post(pathNetworkUpdates, request).scanError(503, "has not yet replicated all data")
+	s.SetBackfilling(false)
+	require.Len(t, c.post(pathNetworkUpdates, request).items(), 1)
+	for body, text := range map[string]string{
+		`[]`: "The request content was malformed", `{}`: "page_size: Missing required field",
+		`{"page_size":0}`: "Limit must be at least 1.", `{"page_size":1001}`: "Exceeded limit maximum (1001 > 1000).",
+		`{"page_size":1,"after":{"after_migration_id":1}}`:                                    "after_record_time: Missing required field",
+		`{"page_size":1,"after":{"after_record_time":"2026-01-01T00:00:00Z"}}`:                "after_migration_id: Missing required field",
+		`{"page_size":1,"after":{"after_migration_id":1,"after_record_time":"soon"}}`:         "Invalid timestamp: soon",
+		`{"page_size":1,"daml_value_encoding":"protobuf_json"}`:                               "daml_value_encoding",
+		`{"page_size":1,"after":{"after_migration_id":"1","after_record_time":"2026-01-01"}}`: "malformed",
+	} {
+		c.post(pathNetworkUpdates, "%s", body).scanError(400, text)
+	}
+	c.do(http.MethodGet, pathNetworkUpdates+"/1220ab", "").scanError(404, "Transaction with id 1220ab not found")
+	strict, _ := serveScan(t, grown(t, Options{Seed: 33}, 50), ScanOptions{StrictInterface: true})
+	strict.post(pathNetworkUpdates, `{"page_size":1}`).scanError(404, "could not be found")
+}
+
+// The truth is what the served trees say, walked depth first, and the events are those that a participant shows.
+func TestNetworkTruthIsWhatIsServed(t *testing.T) {
+	t.Parallel()
+	l := grown(t, Options{Seed: 34}, 1200)
+	c, s := serveScan(t, l, ScanOptions{MigrateAfter: 700})
+	known := serveAll(t, l)
+	truth := s.NetworkTruth()
+	items := c.walkNetwork(1000)
+	require.Len(t, truth["updates"], len(items))
+	rows := map[string]Row{} // by offset and node id
+	for _, relation := range []string{"created_events", "exercised_events"} {
+		for _, r := range truth[relation] {
+			rows[mustJSON([]any{r["ledger_offset"], r["node_id"]})] = r
+		}
+	}
+	walked, children, moved := 0, 0, 0
+	for i, item := range items {
+		migration, at := networkPlace(t, item)
+		offset := number(migration<<52 + at.UnixMicro())
+		require.Equal(t, offset, truth["updates"][i]["ledger_offset"])
+		require.Equal(t, item["update_id"], truth["updates"][i]["update_id"])
+		if item["event"] != nil {
+			moved++
+			continue
+		}
+		events := item["events_by_id"].(map[string]any)
+		next := 0
+		var walk func(ids []any) []int
+		walk = func(ids []any) (numbers []int) {
+			for _, id := range ids {
+				event, own := events[id.(string)].(map[string]any), next
+				require.Equal(t, fmt.Sprintf("%s:%d", item["update_id"], own), id)
+				require.Equal(t, id, event["event_id"])
+				next++
+				walked++
+				numbers = append(numbers, own)
+				row := rows[mustJSON([]any{offset, own})]
+				require.Equal(t, row["contract_id"], event["contract_id"])
+				require.Equal(t, row["template_id"], event["template_id"])
+				if event["event_type"] == "created_event" {
+					require.Equal(t, row["signatories"], event["signatories"])
+					require.True(t, slices.IsSortedFunc(event["signatories"].([]any), func(a, b any) int { return strings.Compare(a.(string), b.(string)) }))
+					require.Equal(t, known.created[event["contract_id"].(string)]["createArgument"], event["create_arguments"])
+					continue
+				}
+				require.Equal(t, row["choice"], event["choice"])
+				children += len(walk(event["child_event_ids"].([]any)))
+				require.Equal(t, number(next-1), row["last_descendant_node_id"])
+			}
+			return numbers
+		}
+		walk(item["root_event_ids"].([]any))
+		require.Len(t, events, next, "every event is in the tree")
+	}
+	require.Len(t, truth["reassignments"], moved)
+	require.Len(t, rows, walked+countKind(truth["reassignments"], "assigned"))
+	require.Positive(t, children)
+	require.NotEmpty(t, truth["active_contracts"])
+	require.NotEmpty(t, truth["archived_events"])
+	require.Empty(t, truth["interface_views"])
+	require.Empty(t, truth["topology_events"])
+	t.Logf("%d items, %d events, %d below others, %d reassignments", len(items), walked, children, moved)
+}
+
+func countKind(rows []Row, kind string) (n int) {
+	for _, r := range rows {
+		if r["kind"] == kind {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,139 @@
+package sandbox
+
+import "encoding/json"
+
+// NetworkTruth returns what the relations of a schema pair must hold after a database has indexed every update that the service shows
+// of the network, in the form of [Ledger.Truth].
+func (s *Scan) NetworkTruth() map[string][]Row {
+	v := s.network()
+	t := s.ledger.newTruth(Scope{Parties: []string{s.ledger.DSO()}, Shape: LedgerEffects, NoTopology: true})
+	t.view = v.view
+	for i := range v.updates {
+		switch u := &v.updates[i]; u.kind {
+		case kindTransaction:
+			t.networkTransaction(v, i, u)
+		case kindReassignment:
+			t.networkReassignment(v, i, u)
+		}
+	}
+	return t.finish()
+}
+
+// offset returns the offset of update i: 52 bits for the microseconds, with the migration above them.
+func (v *networkView) offset(i int) int64 { return v.migration(i)<<52 + v.updates[i].record }
+
+// change changes columns of the row that was added last to a relation, and returns it.
+func (t *truth) change(relation string, columns Row) Row {
+	rows := t.rows[relation]
+	row := rows[len(rows)-1]
+	for column, value := range columns {
+		row[column] = value
+	}
+	return row
+}
+
+func (t *truth) networkUpdate(v *networkView, i int, u *update, kind string) {
+	t.update(i, u, kind)
+	columns := Row{"ledger_offset": number(v.offset(i)), "command_id": nil, "trace_parent": nil, "trace_state": nil, "paid_traffic_cost": nil}
+	if u.kind == kindReassignment {
+		columns["workflow_id"] = nil
+	}
+	t.change("updates", columns)
+}
+
+func (t *truth) networkTransaction(v *networkView, i int, u *update) {
+	nodes, _ := v.nodes(i)
+	if len(nodes) == 0 {
+		return
+	}
+	on := t.on(i, u)
+	offset := v.offset(i)
+	witnessed := map[int32]bool{}
+	for n := range nodes {
+		e := &nodes[n]
+		if e.choice < 0 {
+			row := t.networkCreated(on, e.contract, offset, int32(n), "transaction")
+			if witnessed[e.contract] = !v.holds(e.contract); !witnessed[e.contract] {
+				t.active[stay{e.contract, u.synchronizer}] = t.activeRow(e.contract, row, u.synchronizer, 0)
+			}
+			continue
+		}
+		columns := Row{
+			"ledger_offset": number(offset), "node_id": number(n), "witness_parties": nil, "implemented_interfaces": nil, "acs_delta": nil,
+		}
+		if witnessed[e.contract] {
+			columns["acs_delta"] = false
+		}
+		t.exercised(on, i, u, e.event, &e.sight)
+		t.change("exercised_events", columns)["last_descendant_node_id"] = number(e.last)
+		if e.served.template().choices[e.choice].consuming {
+			t.archived(on, u, e.event, &e.sight)
+			t.change("archived_events", columns)
+			delete(t.active, stay{e.contract, u.synchronizer})
+		}
+	}
+	t.networkUpdate(v, i, u, "transaction")
+}
+
+// holds reports whether the DSO is a stakeholder of a contract.
+func (v *networkView) holds(contract int32) bool {
+	for _, p := range v.contracts[contract].stakeholders() {
+		if p == v.dso {
+			return true
+		}
+	}
+	return false
+}
+
+// networkCreated adds a created_events row. Of a contract of which the DSO is no stakeholder acs_delta is false.
+func (t *truth) networkCreated(on facts, contract int32, offset int64, node int32, origin string) Row {
+	t.created(on, contract, offset, node, &sight{grant: grant{match: true, arguments: true}}, origin)
+	c := &t.contracts[contract]
+	columns := Row{
+		"representative_package_id": nil, "contract_key": nil, "contract_key_hash": nil, "witness_parties": nil, "created_event_blob": nil,
+		"signatories": anyTexts(t.sorted(c.parties[:c.signatories])), "observers": anyTexts(t.sorted(c.stakeholders()[c.signatories:])),
+		"acs_delta": nil,
+	}
+	if !(&networkView{view: t.view}).holds(contract) {
+		columns["acs_delta"] = false
+	}
+	return t.change("created_events", columns)
+}
+
+func anyTexts(list []string) []any {
+	out := make([]any, len(list))
+	for i, text := range list {
+		out[i] = text
+	}
+	return out
+}
+
+func (t *truth) networkReassignment(v *networkView, i int, u *update) {
+	l, ok := v.leg(i)
+	if !ok {
+		return
+	}
+	r := &t.reassignments[l.reassignment]
+	on := t.on(i, u)
+	on["workflow_id"] = nil // it is not served
+	side := r.source
+	if l.assign {
+		side = r.target
+	}
+	on["synchronizer_id"] = t.synchronizers[side]
+	t.moved(on, l.reassignment, v.offset(i), 0, &sight{}, l.assign)
+	columns := Row{"witness_parties": nil, "assignment_exclusivity": nil, "node_id": json.Number("0")}
+	if !l.assign { // of which template the contract is is not served
+		for _, column := range []string{"template_id", "package_name", "module_name", "entity_name"} {
+			columns[column] = ""
+		}
+	}
+	t.change("reassignments", columns)
+	if l.assign {
+		row := t.networkCreated(on, r.contract, v.offset(i), 0, "assignment")
+		t.active[stay{r.contract, r.target}] = t.activeRow(r.contract, row, r.target, r.counter)
+	} else {
+		delete(t.active, stay{r.contract, r.source})
+	}
+	t.networkUpdate(v, i, u, "reassignment")
+}
