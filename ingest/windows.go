@@ -18,6 +18,8 @@ const (
 	windowBytes = 2 << 20
 	// firstWidth is the width of the first window, in offsets.
 	firstWidth = 200
+	// muchDenser: a page that is cut short and has so many times as many updates per offset as the windows before it counts alone.
+	muchDenser = 10
 	// nearPages: the ledger's end is near if it is at most this many full pages away.
 	nearPages = 3
 )
@@ -38,6 +40,9 @@ func (s *sizes) learn(page *ledger.Page, cut bool) {
 	s.offsets = keep*s.offsets + covered
 	s.updates = keep*s.updates + updates
 	s.bytes = keep*s.bytes + float64(page.Bytes)
+	if cut && updates > muchDenser*covered*s.density() { // a long range without updates lies behind
+		s.offsets, s.updates, s.bytes = covered, updates, float64(page.Bytes)
+	}
 	switch {
 	case cut:
 		s.page = updates

@@ -93,7 +93,7 @@ func Take(ctx context.Context, db *session.Database, role session.Role) (term *T
 		stop: stop, stopped: make(chan struct{}), lost: make(chan struct{}),
 	}
 	t.Dictionary = names.New(db.Queries, pool, t.Write)
-	t.Partitions = partitions.New(db.Queries, pool, t.Write, db.Config.Logger)
+	t.Partitions = partitions.New(db.Queries, pool, t.Write, db.Config.Logger, db.Config.OffsetsPerUpdate)
 	go t.keepLock(watch)
 	db.Config.Logger.InfoContext(ctx, "leading", "role", string(role), "epoch", epoch)
 	return t, true, nil

@@ -21,7 +21,8 @@ import (
 
 // Partitions keep every index small enough to stay in memory, and are few, because planning and lock slots pay for
 // each. So the first WidthStep partitions of a table are FirstWidth wide, and each next WidthStep are four times as
-// wide as those before: 64 partitions hold 1.3 billion offsets.
+// wide as those before: 64 partitions hold 1.3 billion offsets. A ledger in which many offsets go by from one update to the next has
+// that many times wider ones.
 const (
 	FirstWidth = 1_000_000 // offsets
 	WidthStep  = 16        // partitions
@@ -42,6 +43,7 @@ type Set struct {
 	db      dbsqlc.DBTX
 	write   func(ctx context.Context, fn func(context.Context, pgx.Tx) error) error
 	logger  *slog.Logger
+	apart   int64 // how many offsets go by from one update to the next, about
 
 	attaching sync.Mutex // held while partitions are attached: those who need attached ones only go on
 
@@ -50,24 +52,25 @@ type Set struct {
 	spans  map[string][]span // per relation, in order; a list is replaced, not changed
 }
 
-// New knows none yet. It reads the list from a database, and attaches partitions with write, in transactions of their own.
+// New knows none yet; offsetsPerUpdate is about how many offsets go by from one update to the next, 0 being 1. It reads the list from a database, and attaches partitions with write, in transactions of their own.
 func New(
 	queries *dbsqlc.Queries, db dbsqlc.DBTX, write func(ctx context.Context, fn func(context.Context, pgx.Tx) error) error, logger *slog.Logger,
+	offsetsPerUpdate int64,
 ) *Set {
-	return &Set{queries: queries, db: db, write: write, logger: logger}
+	return &Set{queries: queries, db: db, write: write, logger: logger, apart: max(1, offsetsPerUpdate)}
 }
 
 // Ensure makes sure that relation can take rows of the given offsets, and of those that come next.
 func (p *Set) Ensure(ctx context.Context, relation string, rows iter.Seq[int64]) error {
 	var offsets []int64
 	for offset := range rows {
-		offsets = needed(offsets, offset)
+		offsets = needed(offsets, offset, p.apart*FirstWidth)
 	}
 	if len(offsets) == 0 {
 		return nil
 	}
-	if last := slices.Max(offsets); last < math.MaxInt64-AttachAhead {
-		offsets = append(slices.Clip(offsets), last+AttachAhead)
+	if last, ahead := slices.Max(offsets), p.apart*AttachAhead; last < math.MaxInt64-ahead {
+		offsets = append(slices.Clip(offsets), last+ahead)
 	}
 	if spans, loaded := p.attached(relation); loaded {
 		if _, found := firstMissing(spans, offsets); !found {
@@ -88,7 +91,7 @@ func (p *Set) Ensure(ctx context.Context, relation string, rows iter.Seq[int64])
 		if !found {
 			return nil
 		}
-		next := nextPartition(spans, missing)
+		next := nextPartition(spans, missing, p.apart*FirstWidth)
 		if err := p.attach(ctx, relation, next); err != nil {
 			// Another process (a history backfill) may have been faster, with this one or with others in its way.
 			if loadErr := p.load(ctx); loadErr != nil {
@@ -148,9 +151,9 @@ func firstMissing(spans []span, offsets []int64) (offset int64, found bool) {
 
 // needed adds an offset that needs a partition to a list. One of each of the smallest partitions, the last, stands for those
 // before it there: partitions begin and end where those do.
-func needed(offsets []int64, offset int64) []int64 {
+func needed(offsets []int64, offset, smallest int64) []int64 {
 	last := len(offsets) - 1
-	if last < 0 || offsets[last]/FirstWidth != offset/FirstWidth {
+	if last < 0 || offsets[last]/smallest != offset/smallest {
 		return append(offsets, offset)
 	}
 	offsets[last] = max(offsets[last], offset)
@@ -158,10 +161,12 @@ func needed(offsets []int64, offset int64) []int64 {
 }
 
 // nextPartition is the partition to make for offset, which no span holds: as wide as the number of partitions asks
-// for, aligned to its width, and cut where others begin or end.
-func nextPartition(spans []span, offset int64) span {
-	width := int64(FirstWidth)
+// for, the first ones being of a width, aligned to its width, and cut where others begin or end.
+func nextPartition(spans []span, offset, width int64) span {
 	for range len(spans) / WidthStep {
+		if width > math.MaxInt64/4 {
+			break
+		}
 		width *= 4
 	}
 	next := span{from: offset - offset%width}

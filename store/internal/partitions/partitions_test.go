@@ -52,7 +52,7 @@ func TestPartitionsNext(t *testing.T) {
 		{append([]span{{18 * m, 19 * m}}, many...), 17 * m, span{16 * m, 18 * m}},
 		{append([]span{{18 * m, 19 * m}}, many...), 19 * m, span{19 * m, 20 * m}},
 	} {
-		require.Equal(t, c.want, nextPartition(c.spans, c.offset), c.offset)
+		require.Equal(t, c.want, nextPartition(c.spans, c.offset, m), c.offset)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestPartitionsGrow(t *testing.T) {
 	var spans []span
 	end := int64(0)
 	for n := 1; n <= 64; n++ {
-		next := nextPartition(spans, end)
+		next := nextPartition(spans, end, FirstWidth)
 		require.Equal(t, end, next.from, "no holes in a ledger without gaps")
 		spans = append(spans, next)
 		end = next.to
@@ -78,7 +78,7 @@ func TestPartitionsGrow(t *testing.T) {
 				continue
 			}
 			require.Equal(t, offset, missing)
-			next := nextPartition(spans, offset)
+			next := nextPartition(spans, offset, FirstWidth)
 			require.LessOrEqual(t, next.from, offset)
 			require.Greater(t, next.to, offset)
 			spans = insertSpan(spans, next)
@@ -89,6 +89,27 @@ func TestPartitionsGrow(t *testing.T) {
 			require.False(t, found)
 		}
 	})
+}
+
+// A network's updates are a second apart, which is a million offsets. Ten years of them, after a migration, need few partitions.
+func TestPartitionsOfASparseLedger(t *testing.T) {
+	t.Parallel()
+	const year = 365 * 24 * 3600 * 1_000_000
+	apart := int64(1_000_000)
+	var spans []span
+	for _, migration := range []int64{0, 1, 3} {
+		begin := migration<<52 + 54*year
+		for offset := begin; offset < begin+10*year; offset += year / 500 {
+			if missing, found := firstMissing(spans, []int64{offset}); found {
+				spans = insertSpan(spans, nextPartition(spans, missing, apart*FirstWidth))
+			}
+		}
+	}
+	require.Less(t, len(spans), 75)
+	for i := 1; i < len(spans); i++ {
+		require.LessOrEqual(t, spans[i-1].to, spans[i].from)
+	}
+	require.Equal(t, []int64{apart*FirstWidth + 7}, needed([]int64{apart*FirstWidth + 3}, apart*FirstWidth+7, apart*FirstWidth))
 }
 
 // FuzzNextPartition makes partitions for offsets in any order: each holds its offset and none holds what another does.
@@ -106,7 +127,7 @@ func FuzzNextPartition(f *testing.F) {
 				if _, missing := firstMissing(spans, []int64{offset}); !missing {
 					continue
 				}
-				next := nextPartition(spans, offset)
+				next := nextPartition(spans, offset, FirstWidth)
 				require.True(t, next.from <= offset && offset < next.to, "%v for %d", next, offset)
 				spans = insertSpan(spans, next)
 			}

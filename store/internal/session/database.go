@@ -20,6 +20,9 @@ type Config struct {
 	URL     string  // postgres://… or keyword=value; the usual PG* variables and pgpass file fill in what is missing
 	Schemas Schemas // those it works on
 	Logger  *slog.Logger
+	// OffsetsPerUpdate is about how many offsets go by from one update of the ledger to the next; 0: 1. Partitions are that many times
+	// as wide.
+	OffsetsPerUpdate int64
 	// Holder names this process in table leadership, for people to read, such as "host pid 123".
 	Holder string
 	// Observe, if set, is told how long each phase of a written batch took: "copy", "project", "commit". It and the others may be
