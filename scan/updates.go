@@ -37,6 +37,7 @@ type Updates struct {
 	verified int64         // the client's changes when it was last asked for
 	expected ledger.Offset // an update at or above this offset was served before
 	newest   ledger.Offset // the highest offset of an update that was served
+	quiet    ledger.Offset // had no updates behind it when the newest one was looked for; 0: not known
 	each     int64         // bytes of JSON per update; 0: not known
 	gap      gap
 	polled   time.Time // when a poll last brought nothing
@@ -132,6 +133,7 @@ func (u *Updates) readUpdates(ctx context.Context, after, to ledger.Offset, maxB
 	for i := range got.updates {
 		if beyond := got.updates[i].Offset; beyond > to {
 			page.Updates = got.updates[:i:i]
+			page.Bytes = got.bytes * int64(i) / int64(len(got.updates)) // what is dropped says nothing about how much lies in a window
 			u.noteGap(ledger.Range{From: lastOffset(page.Updates, after), To: beyond - 1}, got.changes)
 			return page, nil
 		}

@@ -132,31 +132,35 @@ func (u *Updates) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
 // firstStep is how long before now the newest update is looked for first. Each next step is eight times as long.
 const firstStep = 10 * time.Second
 
+// search keeps what it has learned where a request fails. What had no updates behind it may have some later: it only says where to look.
 func (u *Updates) search(ctx context.Context) (ledger.Offset, error) {
 	u.mu.Lock()
-	low := u.newest
+	low, high := u.newest, u.quiet
 	u.mu.Unlock()
-	high := endOfMigration(low)
 	step := firstStep
-	for at := low; ; at = nextLook(low, high, step) {
+	for at := low; ; {
 		page, err := u.page(ctx, "updates-end", at, newsPage, u.client.maxBody)
-		switch {
-		case err != nil:
+		if err != nil {
 			return 0, err
-		case len(page.updates) == 0 && at == low:
+		}
+		switch {
+		case len(page.updates) > 0:
+			if low = lastOffset(page.updates, 0); !page.full {
+				return low, nil
+			}
+		case at == low:
 			return low, nil
-		case len(page.updates) == 0:
+		default:
 			high = at
 			step *= 8
-			continue
+			u.mu.Lock()
+			u.quiet = high
+			u.mu.Unlock()
 		}
-		last := lastOffset(page.updates, 0)
-		if endOfMigration(last) != endOfMigration(low) {
-			high, step = endOfMigration(last), firstStep
+		if high <= low || endOfMigration(high) != endOfMigration(low) {
+			high, step = endOfMigration(low), firstStep
 		}
-		if low = last; !page.full {
-			return low, nil
-		}
+		at = nextLook(low, high, step)
 	}
 }
 

@@ -29,6 +29,7 @@ const (
 // Metrics holds the daemon's metrics in a registry of its own. It is safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
+	gathered prometheus.Gatherers // the registry, and those of other ledgers
 
 	build                          *prometheus.GaugeVec
 	watermark, frontier, ledgerEnd prometheus.Gauge
@@ -67,6 +68,29 @@ type Metrics struct {
 
 // NewMetrics registers the metrics.
 func NewMetrics() *Metrics {
+	m := newMetrics()
+	m.register(m.registry, m.build, m.requests, m.notJSON, m.duration, m.received, m.lookups, m.packageTypes, m.packagesRead, m.packageChanges,
+		m.historyRecords, m.historySeq, m.historyNewest, m.historyCurrent, m.historyRereading, m.verifiedSeq,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// OfNetwork returns metrics of the updates of a network, which are collected with m, with the label ledger="network".
+func (m *Metrics) OfNetwork() *Metrics {
+	n := newMetrics()
+	n.register(prometheus.WrapRegistererWith(prometheus.Labels{"ledger": "network"}, n.registry))
+	m.gathered = append(m.gathered, n.registry)
+	return n
+}
+
+// register registers what every ledger has, and more.
+func (m *Metrics) register(to prometheus.Registerer, more ...prometheus.Collector) {
+	to.MustRegister(m.watermark, m.frontier, m.ledgerEnd, newLags(m), m.leading, m.states, m.updates, m.rows, m.phases, m.retries, m.taskRetries,
+		m.failing, m.sealed, m.differences, m.verifiedOffset)
+	to.MustRegister(more...)
+}
+
+func newMetrics() *Metrics {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help})
 	}
@@ -127,11 +151,7 @@ func NewMetrics() *Metrics {
 		verifiedSeq:      gauge("verified_seq", "Record of the transaction history up to which everything was compared with its service again, and was equal."),
 	}
 	m.ledgerEnd.Set(math.NaN())
-	m.registry.MustRegister(m.build, m.watermark, m.frontier, m.ledgerEnd, newLags(m), m.leading, m.states, m.updates, m.rows, m.phases, m.requests, m.notJSON,
-		m.duration, m.received, m.retries, m.taskRetries, m.lookups, m.packageTypes, m.packagesRead, m.packageChanges, m.failing,
-		m.historyRecords, m.historySeq, m.historyNewest, m.historyCurrent, m.historyRereading,
-		m.sealed, m.differences, m.verifiedOffset, m.verifiedSeq,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.gathered = prometheus.Gatherers{m.registry}
 	return m
 }
 

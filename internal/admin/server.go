@@ -118,7 +118,7 @@ func Serve(ctx context.Context, listener net.Listener, health *Health, metrics *
 			fmt.Fprintln(w, line)
 		}
 	})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.registry, promhttp.HandlerOpts{Registry: metrics.registry}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.gathered, promhttp.HandlerOpts{Registry: metrics.registry}))
 	return serveUntil(ctx, listener, &http.Server{
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
 	})

@@ -21,12 +21,12 @@ type background struct {
 	running   sync.WaitGroup
 }
 
-// startBackground starts the tasks that are configured; they end with ctx.
-func (u *updates) startBackground(ctx context.Context, leader *store.UpdatesWriter) *background {
+// startTasks implements origin: it starts the tasks that are configured; they end with ctx.
+func (u *participantUpdates) startTasks(ctx context.Context, leader *store.UpdatesWriter) *background {
 	b := &background{committed: make(chan struct{}, 1), named: make(chan struct{}, 1)}
 	if u.cfg.LookupRate > 0 {
 		lookups := ingest.Lookups{
-			Source: contracts{u.client}, Sink: leader, Parties: u.scope.Parties, Rate: u.cfg.LookupRate, Wake: b.committed,
+			Source: contracts{u.Client}, Sink: leader, Parties: u.scope.Parties, Rate: u.cfg.LookupRate, Wake: b.committed,
 			Logger: u.logger, Watch: u.watchTask(ingest.TaskLookups),
 			Saved: func(status ledger.LookupStatus) { u.metrics.LookedUp(string(status)) },
 		}
@@ -43,7 +43,7 @@ func (u *updates) startBackground(ctx context.Context, leader *store.UpdatesWrit
 	if u.cfg.VerifyRate > 0 {
 		b.running.Go(func() {
 			u.seal(ctx, ingest.TaskVerification, leader.Leader, func(s *verify.Seals) {
-				s.AddUpdates(u.client, audit.New(u.store), audit.NewSealer(u.store, leader.Leader))
+				s.AddUpdates(u.Client, audit.New(u.store), audit.NewSealer(u.store, leader.Leader))
 			})
 		})
 	}
@@ -89,11 +89,11 @@ func (x *indexer) watchTask(name string) ingest.TaskWatch {
 }
 
 // vettedPackages reads what the participant itself has vetted. It lists the packages of other participants too.
-func (u *updates) vettedPackages(ctx context.Context) ([]ledger.VettedPackages, error) {
+func (u *participantUpdates) vettedPackages(ctx context.Context) ([]ledger.VettedPackages, error) {
 	id := u.server.Load().ParticipantID
 	if id == "" {
 		// A server that has no such list returns ledger.ErrNotOffered, which comes before the cure below.
-		if _, err := u.client.ListVettedPackages(ctx, participant.VettingFilter{}); err != nil {
+		if _, err := u.Client.ListVettedPackages(ctx, participant.VettingFilter{}); err != nil {
 			return nil, err
 		}
 		return nil, &ledger.Problem{
@@ -101,5 +101,5 @@ func (u *updates) vettedPackages(ctx context.Context) ([]ledger.VettedPackages, 
 			Do:   "use a participant and a user that may ask for it, or end the tries with --packages-interval=0",
 		}
 	}
-	return u.client.ListVettedPackages(ctx, participant.VettingFilter{ParticipantIDs: []string{id}})
+	return u.Client.ListVettedPackages(ctx, participant.VettingFilter{ParticipantIDs: []string{id}})
 }

@@ -91,12 +91,18 @@ func rowsOf(t *testing.T, databaseURL string, relations []string) map[string][]s
 
 func rowsAs(t *testing.T, databaseURL, row string, relations []string) map[string][]sandbox.Row {
 	t.Helper()
+	return rowsIn(t, databaseURL, "ledger", row, relations)
+}
+
+// rowsIn reads relations of a schema.
+func rowsIn(t *testing.T, databaseURL, schema, row string, relations []string) map[string][]sandbox.Row {
+	t.Helper()
 	conn, err := pgx.Connect(t.Context(), databaseURL)
 	require.NoError(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	got := map[string][]sandbox.Row{}
 	for _, relation := range relations {
-		rows, err := conn.Query(t.Context(), "SELECT "+row+"::text FROM ledger."+relation+" r")
+		rows, err := conn.Query(t.Context(), "SELECT "+row+"::text FROM "+schema+"."+relation+" r")
 		require.NoError(t, err)
 		texts, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		require.NoError(t, err)

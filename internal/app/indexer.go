@@ -33,12 +33,17 @@ type Indexer struct {
 	lookAgain time.Duration // replaces lookAgainAfter in tests; 0: lookAgainAfter
 }
 
-// indexer is a running daemon: what its streams share.
+// indexer is a running daemon, as far as it writes one pair of schemas: what the streams of the pair share.
 type indexer struct {
+	*daemon
 	cfg     Indexer
 	logger  *slog.Logger
 	store   *store.Store
 	metrics *admin.Metrics
+}
+
+// daemon is what all streams share.
+type daemon struct {
 	health  *admin.Health
 	streams []*stream
 
@@ -46,7 +51,7 @@ type indexer struct {
 	failures map[*stream]error // of the streams that can't go on
 }
 
-// RunIndexer reads the updates, the transaction history, or both concurrently, until ctx ends (nil; transactions under way are
+// RunIndexer reads the updates of a participant, the transaction history and the updates of a network, or some of these, concurrently, until ctx ends (nil; transactions under way are
 // finished), or no stream can go on. A stream that fails for good does not end the other, and is tried again after a while. With
 // UntilCurrent it ends when each stream has committed what was current at the start (nil), or has failed.
 func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
@@ -59,39 +64,48 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	x := &indexer{cfg: cfg, logger: logger, metrics: admin.NewMetrics(), failures: map[*stream]error{}}
+	x := &indexer{daemon: &daemon{failures: map[*stream]error{}}, cfg: cfg, logger: logger, metrics: admin.NewMetrics()}
 	x.metrics.Build(build)
-	x.store, err = store.Open(store.Config{
-		URL: cfg.DatabaseURL, Schemas: cfg.Schemas.Domain(), Logger: logger, Holder: config.Holder(), Observe: x.metrics.Phase, Wrote: x.metrics.Wrote, Shown: x.metrics.Shown,
-	})
-	if err != nil {
-		return &config.UsageError{Err: err}
+	if err := x.open(cfg.Schemas.Domain(), 0); err != nil {
+		return err
 	}
 	defer func() { waitOrAbandon(x.store.Close) }()
 	checks := []admin.Check{{Name: "database", Try: x.store.Ping}}
 	if cfg.LedgerURL != "" {
-		u, err := newUpdates(x)
+		p, err := newParticipantUpdates(x)
 		if err != nil {
 			return err
 		}
-		defer u.client.Close()
-		x.streams = append(x.streams, &stream{indexer: x, role: store.RoleUpdates, source: "the participant", work: u})
-		checks = append(checks, admin.Check{Name: "ledger", Try: u.ping})
+		defer p.Close()
+		u := &updates{indexer: x, origin: p, start: p.start}
+		x.streams = append(x.streams, &stream{indexer: x, role: store.RoleUpdates, title: "updates", source: "the participant", work: u})
+		checks = append(checks, admin.Check{Name: "ledger", Try: p.ping})
 	}
-	if cfg.ScanURL != "" {
+	if cfg.ScanHistory.Transactions() && cfg.ScanURL != "" {
 		h, err := newHistory(x)
 		if err != nil {
 			return err
 		}
 		defer h.service.Close()
-		x.streams = append(x.streams, &stream{indexer: x, role: store.RoleTransactions, source: "the Scan service", work: h})
+		x.streams = append(x.streams, &stream{indexer: x, role: store.RoleTransactions, title: "transactions", source: "the Scan service", work: h})
 		checks = append(checks, admin.Check{Name: "scan", Try: h.ping})
+	}
+	if cfg.ScanHistory.Updates() && cfg.ScanURL != "" {
+		n, err := newNetworkUpdates(x)
+		if err != nil {
+			return err
+		}
+		defer n.Close()
+		x.streams = append(x.streams, &stream{
+			indexer: n.indexer, role: store.RoleUpdates, title: "network", source: "the Scan service", work: &updates{indexer: n.indexer, origin: n},
+		})
+		checks = append(checks, admin.Check{Name: "network", Try: n.ping})
 	}
 	var names []string
 	for _, s := range x.streams {
-		names = append(names, s.name())
-		x.metrics.Leading(s.name(), false)
-		x.metrics.StreamState(s.name(), admin.Waits)
+		names = append(names, s.title)
+		s.metrics.Leading(s.name(), false)
+		s.metrics.StreamState(s.name(), admin.Waits)
 	}
 	x.health = admin.NewHealth(names, checks...)
 
@@ -114,10 +128,35 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	return group.Wait()
 }
 
+// open opens the store of a pair of schemas, whose ledger has about so many offsets per update.
+func (x *indexer) open(schemas store.Schemas, offsetsPerUpdate int64) (err error) {
+	x.store, err = store.Open(store.Config{
+		URL: x.cfg.DatabaseURL, Schemas: schemas, OffsetsPerUpdate: offsetsPerUpdate, Logger: x.logger, Holder: config.Holder(),
+		Observe: x.metrics.Phase, Wrote: x.metrics.Wrote, Shown: x.metrics.Shown,
+	})
+	if err != nil {
+		return &config.UsageError{Err: err}
+	}
+	return nil
+}
+
 // run prepares the database and runs the streams until all are done, or none can go on.
 func (x *indexer) run(ctx context.Context) error {
 	const state = "waiting for the database"
-	err := retryUntilDone(ctx, x.logger, state, x.prepareSchema, func(err error) {
+	prepare := func(ctx context.Context) error {
+		prepared := map[*indexer]bool{}
+		for _, s := range x.streams {
+			if prepared[s.indexer] {
+				continue
+			}
+			if err := s.prepareSchema(ctx); err != nil {
+				return err
+			}
+			prepared[s.indexer] = true
+		}
+		return nil
+	}
+	err := retryUntilDone(ctx, x.logger, state, prepare, func(err error) {
 		for _, s := range x.streams {
 			s.set(admin.Waits, false, state+": "+err.Error())
 		}
@@ -166,10 +205,10 @@ func (x *indexer) failure() error {
 		case err == nil:
 			continue
 		case len(x.streams) > 1:
-			err = fmt.Errorf("%s: %w", s.name(), err)
+			err = fmt.Errorf("%s: %w", s.title, err)
 		}
 		if problem := (*ledger.Problem)(nil); errors.As(err, &problem) {
-			do = append(do, s.name()+": "+problem.Do)
+			do = append(do, s.title+": "+problem.Do)
 		}
 		if all != nil {
 			err = fmt.Errorf("%w; %w", all, err)

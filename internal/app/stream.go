@@ -27,6 +27,7 @@ const (
 type stream struct {
 	*indexer
 	role   store.Role
+	title  string // its name in health and messages, which no other stream of the process has
 	source string // what it is read from, for messages
 	work   role
 
@@ -47,13 +48,13 @@ type role interface {
 	take(ctx context.Context) (leader *store.Leader, run func(ctx context.Context, s *stream) (done bool, err error), ok bool, err error)
 }
 
-// name returns the stream's name in checkpoints, health and metrics, which is that of its role.
+// name returns the stream's name in the checkpoints and metrics of its pair of schemas, which is that of its role.
 func (s *stream) name() string { return string(s.role) }
 
 // set reports the stream's state in this process to metrics and health, and whether that counts as ready.
 func (s *stream) set(state admin.State, ready bool, text string) (changed bool) {
 	s.metrics.StreamState(s.name(), state)
-	return s.health.Set(s.name(), ready, text)
+	return s.health.Set(s.title, ready, text)
 }
 
 // run works until ctx ends or the stream is done (nil both), or no stream can go on. After an error that is Lasting it tries again
@@ -70,7 +71,7 @@ func (s *stream) run(ctx context.Context) error {
 		s.set(admin.Failed, false, fmt.Sprintf("failed: %s; it is looked at again every %v", reason, rest))
 		s.record(ctx, reason)
 		if goesOn {
-			s.logger.ErrorContext(ctx, "the stream can't go on; the other one does without it", "stream", s.name(), "error", reason)
+			s.logger.ErrorContext(ctx, "the stream can't go on; the other one does without it", "stream", s.title, "error", reason)
 		}
 		switch {
 		case s.cfg.UntilCurrent:
@@ -97,7 +98,7 @@ func (s *stream) record(ctx context.Context, reason string) {
 		s.closing = waitOrAbandon(leader.Close)
 	}
 	if err != nil {
-		s.logger.DebugContext(ctx, "why the stream can't go on could not be recorded", "stream", s.name(), "error", err)
+		s.logger.DebugContext(ctx, "why the stream can't go on could not be recorded", "stream", s.title, "error", err)
 	}
 }
 
@@ -114,7 +115,7 @@ func (s *stream) attempt(ctx context.Context) error {
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
-	s.retry = ingest.Retry{Logger: s.logger.With("stream", s.name()), Failed: func(err error, _ time.Duration) {
+	s.retry = ingest.Retry{Logger: s.logger.With("stream", s.title), Failed: func(err error, _ time.Duration) {
 		s.metrics.Retrying(s.name())
 		s.set(admin.Waits, false, "trying again: "+err.Error())
 	}}
@@ -126,7 +127,7 @@ func (s *stream) attempt(ctx context.Context) error {
 		text += ": " + err.Error()
 	}
 	s.set(admin.Stopped, true, text)
-	s.logger.InfoContext(ctx, "stopped", "stream", s.name())
+	s.logger.InfoContext(ctx, "stopped", "stream", s.title)
 	return nil
 }
 
@@ -170,7 +171,7 @@ func (s *stream) term(ctx context.Context) (done bool, err error) {
 	}
 	defer func() {
 		if s.closing = waitOrAbandon(leader.Close); s.closing != nil {
-			s.logger.WarnContext(ctx, "the database does not let go of its connections; they are not waited for", "stream", s.name())
+			s.logger.WarnContext(ctx, "the database does not let go of its connections; they are not waited for", "stream", s.title)
 		}
 	}()
 	s.metrics.Leading(s.name(), true)
@@ -205,7 +206,7 @@ func whileLeading(ctx context.Context, leader *store.Leader) (leading context.Co
 // wait reports why this process does not write the stream, and waits for standbyEvery.
 func (s *stream) wait(ctx context.Context, state admin.State, ready bool, text string) {
 	if s.set(state, ready, text) {
-		s.logger.InfoContext(ctx, "not writing", "stream", s.name(), "state", text)
+		s.logger.InfoContext(ctx, "not writing", "stream", s.title, "state", text)
 	}
 	ingest.Sleep(ctx, standbyEvery)
 }

@@ -17,10 +17,10 @@ import (
 )
 
 // readTypes stores the packages that events name, and what they say of types, until ctx ends.
-func (u *updates) readTypes(ctx context.Context, leader *store.UpdatesWriter, wake <-chan struct{}) {
+func (u *participantUpdates) readTypes(ctx context.Context, leader *store.UpdatesWriter, wake <-chan struct{}) {
 	packages := typed.Packages{Content: func(id string) ([]byte, error) { return leader.PackageContent(ctx, id) }}
 	types := ingest.Types{
-		Source: packageSource{u.client}, Sink: leader, Wake: wake, Logger: u.logger, Watch: u.watchTask(ingest.TaskTypes), Outcome: u.metrics.PackageTypes,
+		Source: packageSource{u.Client}, Sink: leader, Wake: wake, Logger: u.logger, Watch: u.watchTask(ingest.TaskTypes), Outcome: u.metrics.PackageTypes,
 		Read: packages.Read, Forget: packages.Forget,
 	}
 	types.Run(ctx)

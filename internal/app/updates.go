@@ -2,74 +2,72 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/admin"
-	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
-	"ledgerindexer/participant"
 	"ledgerindexer/store"
 	"ledgerindexer/store/audit"
 )
 
-// updates implements role for the updates of a participant.
+// updates implements role for the updates of a ledger.
 type updates struct {
 	*indexer
-	scope  ledger.Scope
-	start  ingest.Start
-	client *participant.Client
-	server atomic.Pointer[participant.Server] // what the participant last reported of itself
+	origin   origin
+	start    ingest.Start
+	identity atomic.Pointer[identity] // what the origin last reported of itself
 }
 
-func newUpdates(x *indexer) (*updates, error) {
-	u := &updates{indexer: x, scope: x.cfg.Domain()}
-	var err error
-	if u.start, err = ingest.ParseStart(x.cfg.Start); err != nil {
-		return nil, err
-	}
-	u.client, err = participant.New(participant.Config{
-		URL: x.cfg.LedgerURL, Access: x.cfg.LedgerAccess.Domain("ledger"), Logger: x.logger, Observe: x.metrics.Request, NotJSON: x.metrics.NotJSON,
-		MaxRequests: x.cfg.MaxRequests, MaxRate: x.cfg.MaxRate,
-	}, u.scope)
-	if err != nil {
-		return nil, &config.UsageError{Err: err}
-	}
-	return u, nil
+// origin is where updates are read from: a participant, or a Scan service.
+type origin interface {
+	ingest.UpdateSource
+	// identify asks the origin who it is.
+	identify(ctx context.Context) (identity, error)
+	// refusal returns the error for a database of another ledger or scope, from that of the store.
+	refusal(err error) error
+	// resumes is called with the watermark before a leader reads on.
+	resumes(watermark ledger.Offset)
+	// startTasks starts what runs beside the updates while a leader reads them; it ends with ctx.
+	startTasks(ctx context.Context, leader *store.UpdatesWriter) *background
 }
 
-// ping asks for the ledger's end. A server that does not offer that has answered too.
-func (u *updates) ping(ctx context.Context) error {
-	_, err := u.client.LedgerEnd(ctx)
-	if errors.Is(err, ledger.ErrNotOffered) {
-		return nil
-	}
-	return err
+// identity is what a database has of the ledger that it belongs to.
+type identity struct {
+	id    string // empty: the origin does not report it
+	scope ledger.Scope
 }
 
-// connect asks the participant who it is, and checks that the database belongs to it.
+// connect asks the origin who it is, and checks that the database belongs to it.
 func (u *updates) connect(ctx context.Context) error {
-	server, err := u.client.Discover(ctx)
+	identity, err := u.origin.identify(ctx)
 	if err != nil {
 		return err
 	}
-	u.server.Store(&server)
-	return u.store.CheckIdentity(ctx, server.ParticipantID, u.scope)
+	u.identity.Store(&identity)
+	if err := u.store.CheckIdentity(ctx, identity.id, identity.scope); err != nil {
+		return u.origin.refusal(err)
+	}
+	return nil
 }
 
-// connectAsLeader is connect for a leader, which also records the participant in a new database.
+// connectAsLeader is connect for a leader, which also records the ledger in a new database.
 func (u *updates) connectAsLeader(ctx context.Context, leader *store.UpdatesWriter) error {
 	if err := u.connect(ctx); err != nil {
 		return err
 	}
-	participantID := u.server.Load().ParticipantID
-	if participantID == "" {
+	now := u.identity.Load()
+	if now.id == "" {
 		u.logger.WarnContext(ctx, "the participant does not tell who it is: another one behind the URL would not be noticed")
 	}
-	return leader.RecordIdentity(ctx, participantID, u.scope)
+	watermark, _, err := leader.Watermark(ctx)
+	if err != nil {
+		return err
+	}
+	u.origin.resumes(watermark)
+	return leader.RecordIdentity(ctx, now.id, now.scope)
 }
 
 // blocker reports a snapshot that a backfill has begun and not finished.
@@ -96,9 +94,10 @@ func (u *updates) run(ctx context.Context, s *stream, leader *store.UpdatesWrite
 	taskCtx, endTasks := context.WithCancel(ctx)
 	defer endTasks()
 	tell, endRecording := startRecording(ctx, leader.Leader, u.logger, u.cfg.Show)
+	now := u.identity.Load()
 	var tasks *background // nil until the participant is known to have the stored updates
 	loop := ingest.Updates{
-		Source: u.client, Sink: updatesSink{leader, audit.New(u.store)}, Scope: u.scope, Start: u.start, ParticipantID: u.server.Load().ParticipantID,
+		Source: u.origin, Sink: updatesSink{leader, audit.New(u.store)}, Scope: now.scope, Start: u.start, ParticipantID: now.id,
 		Check:        func(ctx context.Context) error { return u.connectAsLeader(ctx, leader) },
 		UntilCurrent: u.cfg.UntilCurrent, MaxRequests: u.cfg.MaxRequests, Logger: u.logger,
 		Watch: ingest.Watch{
@@ -107,7 +106,7 @@ func (u *updates) run(ctx context.Context, s *stream, leader *store.UpdatesWrite
 				u.metrics.Committed(int64(watermark), 0)
 				u.tellShown(ctx, watermark)
 				if tasks == nil {
-					tasks = u.startBackground(taskCtx, leader)
+					tasks = u.origin.startTasks(taskCtx, leader)
 					s.note(ctx, leader.Leader, "")
 				}
 			},

@@ -68,13 +68,28 @@ type Scan struct {
 	ScanAccess Access `embed:"" prefix:"scan-"`
 }
 
-// Sources selects what the daemon reads: the updates of a participant, the transaction history of a Scan service, or both.
+// Sources selects what the daemon reads: the updates of a participant, from a Scan service the transaction history or the updates of its
+// network, or all of these.
 type Sources struct {
 	LedgerURL    string `placeholder:"URL" help:"Base URL of the participant's JSON Ledger API, such as https://participant.example.com:7575; empty: no updates are read."`
 	LedgerAccess Access `embed:"" prefix:"ledger-"`
-	ScanURL      string `placeholder:"URL" help:"Base URL of a Scan service, such as https://scan.example.com/api/scan; empty: no transaction history is read."`
+	ScanURL      string `placeholder:"URL" help:"Base URL of a Scan service, such as https://scan.example.com/api/scan; empty: nothing is read from one."`
 	ScanAccess   Access `embed:"" prefix:"scan-"`
+
+	ScanHistory ScanHistory `default:"transactions" enum:"transactions,updates,both,none" help:"What is read from the Scan service: transactions (the transaction history, of Splice up to 0.6), updates (those of the network, into the schema network), both or none. Default: ${default}."`
 }
+
+// ScanHistory says what is read from a Scan service; empty: the transaction history.
+type ScanHistory string
+
+// Transactions reports whether the transaction history is read.
+func (h ScanHistory) Transactions() bool { return h == "" || h == "transactions" || h == "both" }
+
+// Updates reports whether the updates of the network are read.
+func (h ScanHistory) Updates() bool { return h == "updates" || h == "both" }
+
+// NetworkSchemas are the pair of schemas of the updates of a network.
+var NetworkSchemas = store.Schemas{Tables: "network_indexer", Views: "network"}
 
 // Access holds the credentials for a server and the trusted authorities. Its flags begin with the server's name.
 type Access struct {
@@ -227,6 +242,9 @@ func (s Scan) Validate() error {
 
 // Validate checks like those of Ledger and Scan, if they are configured. One of them must be.
 func (s Sources) Validate() error {
+	if s.LedgerURL == "" && s.ScanURL != "" && s.ScanHistory == "none" {
+		return errors.New("--scan-history=none leaves nothing to be read without --ledger-url")
+	}
 	if s.LedgerURL == "" && s.ScanURL == "" {
 		return errors.New("--ledger-url and --scan-url are both missing: give the one whose data is to be read, or both")
 	}

@@ -210,9 +210,12 @@ func (d *Dictionary) add(ctx context.Context, tx pgx.Tx, wanted Wanted) error {
 		if _, known := d.templates[key]; known {
 			continue
 		}
-		id, err := ledger.ParseTemplateID(key.TemplateID)
-		if err != nil {
-			return err
+		var id ledger.TemplateID
+		if key.TemplateID != "" { // a network's unassignments do not say of which template the contract is
+			var err error
+			if id, err = ledger.ParseTemplateID(key.TemplateID); err != nil {
+				return err
+			}
 		}
 		row := dbsqlc.TemplateInsertParams{
 			TemplateID: key.TemplateID, PackageID: id.Package, PackageName: key.PackageName, ModuleName: id.Module, EntityName: id.Entity,
