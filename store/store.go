@@ -78,3 +78,11 @@ func (s *Store) Address() string { return s.db.Address() }
 
 // Database is the way to the database, for package audit.
 func (s *Store) Database() *session.Database { return s.db }
+
+// textOf is a text, empty for NULL.
+func textOf(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}
