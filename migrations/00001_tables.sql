@@ -67,7 +67,7 @@ CREATE TABLE leadership (
     led_since timestamptz
 );
 COMMENT ON TABLE leadership IS 'One row per writing role. Every write transaction holds its row FOR SHARE at its own epoch, so that an earlier leader can commit nothing.';
-INSERT INTO leadership (role, epoch) VALUES ('updates', 0), ('transactions', 0), ('history', 0), ('repair', 0);
+INSERT INTO leadership (role, epoch) VALUES ('updates', 0), ('transactions', 0), ('backfill', 0), ('repair', 0);
 
 CREATE TABLE checkpoints_both (
     stream        text NOT NULL,

@@ -15,7 +15,7 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// Filling in writes history below where indexing began, in ranges of any order, by the leader of RoleHistory, while the leader
+// Filling in writes history below where indexing began, in ranges of any order, by the leader of RoleBackfill, while the leader
 // of RoleUpdates goes on above. What is filled in is never projected into active_contracts: what was active where indexing
 // began is there already.
 

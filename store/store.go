@@ -33,7 +33,7 @@ type (
 const (
 	RoleUpdates      = session.RoleUpdates
 	RoleTransactions = session.RoleTransactions
-	RoleHistory      = session.RoleHistory
+	RoleBackfill     = session.RoleBackfill
 	RoleRepair       = session.RoleRepair
 )
 
