@@ -87,7 +87,7 @@ func (f *fill) run(ctx context.Context) (ingest.Filled, error) {
 }
 
 func (f *fill) term(ctx context.Context) (ingest.Filled, error) {
-	leader, err := leadNow(ctx, f.db, store.RoleHistory, f.db.LeadBackfill, "wait until it is done; one history backfill at a time fills in a database")
+	leader, err := leadNow(ctx, f.db, store.RoleBackfill, f.db.LeadBackfill, "wait until it is done; one history backfill at a time fills in a database")
 	if err != nil {
 		return ingest.Filled{}, err
 	}
