@@ -54,7 +54,7 @@ func (c *checkCommand) Run(ctx context.Context, parsed *kong.Context, out config
 	}
 	report := check.Run(ctx, check.Config{
 		LedgerURL: c.LedgerURL, LedgerAccess: c.LedgerAccess.Domain("ledger"),
-		ScanURL: c.ScanURL, ScanAccess: c.ScanAccess.Domain("scan"),
+		ScanURL: c.ScanURL, ScanAccess: c.ScanAccess.Domain("scan"), ScanHistory: c.Daemon.ScanHistory,
 		DatabaseURL: c.DatabaseURL, Schemas: c.Schemas.Domain(), Scope: c.Scope.Domain(), Start: start, NoMigrate: !c.Daemon.Migrate,
 		Args: args, BackfillArgs: backfillArgs,
 	})

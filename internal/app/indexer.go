@@ -101,6 +101,9 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 		})
 		checks = append(checks, admin.Check{Name: "network", Try: n.ping})
 	}
+	if len(x.streams) == 0 {
+		return &config.UsageError{Err: errors.New("--scan-history=none leaves nothing to be read without --ledger-url")}
+	}
 	var names []string
 	for _, s := range x.streams {
 		names = append(names, s.title)

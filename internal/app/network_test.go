@@ -92,6 +92,14 @@ func TestALedgerAndItsNetworkInOneDatabase(t *testing.T) {
 	require.Empty(t, sandbox.Diff(scan.NetworkTruth(), networkRelations(t, database)))
 }
 
+// A daemon that is to read nothing does not start.
+func TestNothingOfANetwork(t *testing.T) {
+	t.Parallel()
+	cfg := networkFor(throwaway.Database(t), "http://localhost")
+	cfg.ScanHistory = "none"
+	require.ErrorContains(t, RunIndexer(t.Context(), cfg, testLogger(t)), "--scan-history=none leaves nothing to be read without --ledger-url")
+}
+
 // What can't be read says what to do, and a database belongs to one network.
 func TestNetworksThatAreRefused(t *testing.T) {
 	t.Parallel()

@@ -10,6 +10,7 @@ import (
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/access"
+	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
@@ -20,6 +21,7 @@ type Config struct {
 	LedgerAccess access.Config
 	ScanURL      string
 	ScanAccess   access.Config
+	ScanHistory  config.ScanHistory
 	DatabaseURL  string
 	Schemas      store.Schemas
 	Scope        ledger.Scope

@@ -11,13 +11,13 @@ import (
 func (c *checker) proposeNext() {
 	reads := c.ledger.because == "" && c.ledger.reads
 	if c.cfg.LedgerURL == "" {
-		reads = c.scan.history
+		reads = c.scan.reads
 	}
 	if c.report.Problems > 0 || !reads || !c.stored.usable {
 		return
 	}
 	run := command("indexer run", c.cfg.Args)
-	if c.scan.without {
+	if c.scan.without && !c.cfg.ScanHistory.Updates() {
 		run = command("indexer run", slices.DeleteFunc(slices.Clone(c.cfg.Args), func(arg string) bool { return strings.HasPrefix(arg, "--scan-") }))
 	}
 	pruned := c.ledger.pruned != nil && *c.ledger.pruned > 0 && c.cfg.Start == ingest.Start{}

@@ -17,8 +17,8 @@ const newestRecords = 100
 
 // scanState is what is known of the Scan service.
 type scanState struct {
-	history   bool   // it serves a transaction history
-	without   bool   // it is a Scan without one
+	reads     bool   // it serves something that is to be read
+	without   bool   // it is a Scan without a transaction history, which is to be read
 	networkID string // of its network; empty: not known
 }
 
@@ -74,7 +74,11 @@ func (c *checker) askScan(ctx context.Context, s section, e endpoint, v *probe, 
 	within, cancel := c.step(ctx)
 	defer cancel()
 	service, serviceErr := client.Describe(within)
-	records, err := client.NewestTransactions(within, newestRecords)
+	var records []ledger.Transaction
+	err := serviceErr
+	if c.cfg.ScanHistory.Transactions() {
+		records, err = client.NewestTransactions(within, newestRecords)
+	}
 	var refused *scan.Error
 	switch {
 	case errors.As(err, &refused) && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden):
@@ -94,7 +98,11 @@ func (c *checker) askScan(ctx context.Context, s section, e endpoint, v *probe, 
 		reportService(s, service)
 	}
 	c.scan.networkID = service.NetworkID
+	if c.cfg.ScanHistory.Updates() {
+		c.askForUpdates(ctx, s, client)
+	}
 	switch {
+	case !c.cfg.ScanHistory.Transactions():
 	case errors.Is(err, ledger.ErrNotOffered):
 		c.scan.without = true
 		c.reportNoHistory(s)
@@ -102,8 +110,28 @@ func (c *checker) askScan(ctx context.Context, s section, e endpoint, v *probe, 
 		what, do := explainedScan(err)
 		s.problem("transactions", what, do)
 	default:
-		c.scan.history = true
+		c.scan.reads = true
 		reportHistory(s, records)
+	}
+}
+
+// askForUpdates looks for the newest update of the network.
+func (c *checker) askForUpdates(ctx context.Context, s section, client *scan.Client) {
+	within, cancel := c.step(ctx)
+	defer cancel()
+	end, err := scan.NewUpdates(client).LedgerEnd(within)
+	switch _, recordTime := end.NetworkPosition(); {
+	case errors.Is(err, ledger.ErrNotOffered):
+		s.problem("updates", "this Scan does not serve the updates of its network (POST /v2/updates)", "give a Scan of Splice 0.4.2 or later")
+	case err != nil:
+		what, do := explainedScan(err)
+		s.problem("updates", what, do)
+	case end == 0:
+		s.note("updates", "the network has no updates yet")
+		c.scan.reads = true
+	default:
+		s.ok("updates", "the newest update of the network is of %s", recordTime.Format(time.RFC3339))
+		c.scan.reads = true
 	}
 }
 
@@ -129,7 +157,7 @@ func reportService(s section, service ledger.HistoryService) {
 func (c *checker) reportNoHistory(s section) {
 	const (
 		what = "this Scan has no transaction history (POST /v0/transactions): it is gone from Splice 0.7 on"
-		do   = "leave --scan-url out, or give a Scan of Splice 0.6 or earlier; for holdings see ledger.holdings. What Splice offers in place of the history, POST /v2/updates, is not read"
+		do   = "read the updates of the network instead, with --scan-history=updates, or leave --scan-url out, or give a Scan of Splice 0.6 or earlier; for holdings see ledger.holdings"
 	)
 	if c.cfg.LedgerURL == "" {
 		s.problem("transactions", what, do)

@@ -111,6 +111,29 @@ func TestScan(t *testing.T) {
 	}
 }
 
+// What is to be read of a Scan is looked at, and nothing else.
+func TestScanWhoseUpdatesAreRead(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 3})
+	l.Grow(200)
+	later := serve(t, sandbox.NewScan(l, sandbox.ScanOptions{Release: "0.7.1"})).URL
+	earlier := serve(t, scanService(t, scanOptions{records: []string{tap(time.Now())}})).URL
+
+	report := look(t, Config{ScanURL: later, ScanHistory: "updates"})
+	require.NotContains(t, of(report, GroupScan), "transactions")
+	f := find(t, report, GroupScan, "updates")
+	require.Equal(t, OK, f.Level)
+	require.Contains(t, f.Text, "the newest update of the network is of 2026-01-01T")
+
+	report = look(t, Config{ScanURL: later, ScanHistory: "both"})
+	require.Contains(t, find(t, report, GroupScan, "transactions").Do, "--scan-history=updates")
+	require.Equal(t, OK, find(t, report, GroupScan, "updates").Level)
+
+	f = find(t, look(t, Config{ScanURL: earlier, ScanHistory: "updates"}), GroupScan, "updates")
+	require.Equal(t, Problem, f.Level)
+	require.Contains(t, f.Text, "does not serve the updates of its network")
+}
+
 func TestScanSaysWhereItIs(t *testing.T) {
 	t.Parallel()
 	server := serve(t, scanService(t, scanOptions{prefix: "/api/scan"}))

@@ -68,15 +68,12 @@ type Scan struct {
 	ScanAccess Access `embed:"" prefix:"scan-"`
 }
 
-// Sources selects what the daemon reads: the updates of a participant, from a Scan service the transaction history or the updates of its
-// network, or all of these.
+// Sources selects what is read: a participant, a Scan service, or both.
 type Sources struct {
 	LedgerURL    string `placeholder:"URL" help:"Base URL of the participant's JSON Ledger API, such as https://participant.example.com:7575; empty: no updates are read."`
 	LedgerAccess Access `embed:"" prefix:"ledger-"`
 	ScanURL      string `placeholder:"URL" help:"Base URL of a Scan service, such as https://scan.example.com/api/scan; empty: nothing is read from one."`
 	ScanAccess   Access `embed:"" prefix:"scan-"`
-
-	ScanHistory ScanHistory `default:"transactions" enum:"transactions,updates,both,none" help:"What is read from the Scan service: transactions (the transaction history, of Splice up to 0.6), updates (those of the network, into the schema network), both or none. Default: ${default}."`
 }
 
 // ScanHistory says what is read from a Scan service; empty: the transaction history.
@@ -143,6 +140,8 @@ type Run struct {
 	UntilCurrent bool   `help:"Stop when everything up to where each stream ended at the start is committed. Beside another daemon it waits for the lead first."`
 	Listen       string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of /healthz, /readyz and /metrics; empty: none. Default: ${default}."`
 	Migrate      bool   `default:"true" negatable:"" help:"Bring the database's schema up to date at the start."`
+
+	ScanHistory ScanHistory `default:"transactions" enum:"transactions,updates,both,none" help:"What is read from the Scan service: transactions (the transaction history, of Splice up to 0.6), updates (those of the network, into the schema network), both or none. Default: ${default}."`
 
 	LookupRate       int           `default:"5" placeholder:"N" help:"Look up at most this many contracts from before the start per second; 0: none. Default: ${default}."`
 	PackagesInterval time.Duration `default:"10m" placeholder:"TIME" help:"How often the vetted packages are read; 0: never. Default: ${default}."`
@@ -242,9 +241,6 @@ func (s Scan) Validate() error {
 
 // Validate checks like those of Ledger and Scan, if they are configured. One of them must be.
 func (s Sources) Validate() error {
-	if s.LedgerURL == "" && s.ScanURL != "" && s.ScanHistory == "none" {
-		return errors.New("--scan-history=none leaves nothing to be read without --ledger-url")
-	}
 	if s.LedgerURL == "" && s.ScanURL == "" {
 		return errors.New("--ledger-url and --scan-url are both missing: give the one whose data is to be read, or both")
 	}
