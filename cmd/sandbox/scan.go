@@ -15,7 +15,7 @@ type scanFlags struct {
 	BalanceChanges bool   `help:"Send balance changes with transfers, as services did before 2026."`
 	Backfilling    bool   `help:"Report an incomplete history, and serve only its second half."`
 	Order          uint64 `default:"0" help:"Serve the history like another service, with its own order and offsets; 0: the default one."`
-	Release        string `default:"0.6.4" help:"Release of the Scan service. From 0.7 on there is no transaction history."`
+	Release        string `default:"0.6.4" help:"Release of the Scan service. From 0.7 on there is no transaction history, only the updates of the network."`
 }
 
 // scanPath is where the Scan service is on the participant's address.
