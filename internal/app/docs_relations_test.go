@@ -36,11 +36,11 @@ var relationThemes = []struct {
 // relation is a view of schema ledger as the catalog describes it.
 type relation struct {
 	comment string
-	columns []column
+	columns []describedColumn
 	keys    keys
 }
 
-type column struct{ name, kind, comment string }
+type describedColumn struct{ name, kind, comment string }
 
 // keys is the line that pg_graphql reads at the end of a view's comment.
 type keys struct {
@@ -66,7 +66,7 @@ func describedRelations(t *testing.T, conn *pgx.Conn) map[string]*relation {
 		WHERE c.relnamespace = 'ledger'::regnamespace AND c.relkind = 'v' ORDER BY c.relname, a.attnum`)
 	require.NoError(t, err)
 	var name, comment string
-	var of column
+	var of describedColumn
 	_, err = pgx.ForEachRow(rows, []any{&name, &comment, &of.name, &of.kind, &of.comment}, func() error {
 		r := described[name]
 		if r == nil {
@@ -85,7 +85,7 @@ func describedRelations(t *testing.T, conn *pgx.Conn) map[string]*relation {
 }
 
 func (r *relation) kindOf(name string) string {
-	return r.columns[slices.IndexFunc(r.columns, func(c column) bool { return c.name == name })].kind
+	return r.columns[slices.IndexFunc(r.columns, func(c describedColumn) bool { return c.name == name })].kind
 }
 
 // cell is text in a table of Markdown.
