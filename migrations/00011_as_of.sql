@@ -260,7 +260,7 @@ CREATE FUNCTION ledger.is_complete(from_exclusive bigint, to_inclusive bigint) R
 RETURN coalesce((
     SELECT range_agg(int8range(c.from_exclusive, c.to_inclusive)) @> int8range(is_complete.from_exclusive, is_complete.to_inclusive) FROM ledger.coverage c
 ), false);
-COMMENT ON FUNCTION ledger.is_complete(bigint, bigint) IS 'Whether every event after the first offset up to the second is stored.';
+COMMENT ON FUNCTION ledger.is_complete(bigint, bigint) IS 'Whether every event after the first offset up to the second is stored. False where one of them is NULL; an error where the second is lower.';
 
 -- VOLATILE: each of its statements sees what was committed before that statement.
 -- +goose StatementBegin

@@ -37,6 +37,8 @@ func TestSQLDocuments(t *testing.T) {
 	d := document(t)
 	t.Run("cookbook", d.testCookbook)
 	t.Run("keys", d.testKeys)
+	t.Run("functions", d.testFunctions)
+	t.Run("refusals", d.testRefusals)
 }
 
 func document(t *testing.T) *documented {
