@@ -234,6 +234,17 @@ func recipes(t *testing.T) (list []recipe) {
 	return list
 }
 
+func recipeOf(t *testing.T, question string) string {
+	t.Helper()
+	for _, r := range recipes(t) {
+		if r.question == question {
+			return r.statement
+		}
+	}
+	t.Fatalf("the cookbook does not ask: %s", question)
+	return ""
+}
+
 // testCookbook compares the answer to each question of the cookbook with the model's.
 func (d *documented) testCookbook(t *testing.T) {
 	answers := map[string]answer{}
