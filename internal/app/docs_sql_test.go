@@ -39,6 +39,11 @@ func TestSQLDocuments(t *testing.T) {
 	t.Run("keys", d.testKeys)
 	t.Run("functions", d.testFunctions)
 	t.Run("refusals", d.testRefusals)
+	t.Run("tools", d.testTools)
+	t.Run("psql", d.testPSQL)
+	t.Run("python", d.testPython)
+	t.Run("PostgREST's rules", d.testPostgRESTRules)
+	t.Run("PostgREST", d.testPostgREST)
 }
 
 func document(t *testing.T) *documented {
@@ -132,7 +137,7 @@ func (d *documented) variables(t *testing.T) map[string]string {
 		"owner":    within(first("active_contracts", is("entity_name", "Account"))["payload"], "owner"),
 		"hosted":   first("topology_events", is("kind", "added"))["party_id"],
 		"workflow": first("updates", func(r sandbox.Row) bool { return r["workflow_id"] != nil && r["workflow_id"] != "" })["workflow_id"],
-		"n":        d.n, "m": d.m, "o": tree["ledger_offset"],
+		"n":        d.n, "m": d.m, "s": 10, "o": tree["ledger_offset"],
 	}
 	texts := map[string]string{}
 	for name, value := range given {
