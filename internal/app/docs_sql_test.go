@@ -42,6 +42,7 @@ func TestSQLDocuments(t *testing.T) {
 	t.Run("tools", d.testTools)
 	t.Run("psql", d.testPSQL)
 	t.Run("python", d.testPython)
+	t.Run("dbt", d.testDBT)
 	t.Run("PostgREST's rules", d.testPostgRESTRules)
 	t.Run("PostgREST", d.testPostgREST)
 }
