@@ -74,6 +74,18 @@ func (d *documented) roles(t *testing.T) (login, reads string) {
 	return fmt.Sprintf("host=%s port=%d user=%s password=secret-of-a-test dbname=%s", c.Host, c.Port, login, c.Database), reads
 }
 
+// selected is what a request selects, in SQL.
+func selected(columns string) string {
+	var list []string
+	for column := range strings.SplitSeq(columns, ",") {
+		if alias, expression, renamed := strings.Cut(column, ":"); renamed {
+			column = strings.Replace(expression, "->>owner", "->>'owner'", 1) + " AS " + alias
+		}
+		list = append(list, column)
+	}
+	return strings.Join(list, ", ")
+}
+
 // sqlOf is the query that PostgREST makes of one of the page's requests, which use a few of its words only.
 func (d *documented) sqlOf(t *testing.T, request string) string {
 	t.Helper()
@@ -103,15 +115,7 @@ func (d *documented) sqlOf(t *testing.T, request string) string {
 		case named[key]:
 			arguments = append(arguments, key+" => "+quoted(value))
 		case key == "select":
-			var list []string
-			for column := range strings.SplitSeq(value, ",") {
-				alias, expression, renamed := strings.Cut(column, ":")
-				if renamed {
-					column = expression + " AS " + alias
-				}
-				list = append(list, strings.Replace(column, "->>owner", "->>'owner'", 1))
-			}
-			columns = strings.Join(list, ", ")
+			columns = selected(value)
 		case key == "order":
 			order = " ORDER BY " + strings.ReplaceAll(value, ".", " ")
 		case key == "limit":
@@ -128,11 +132,7 @@ func (d *documented) sqlOf(t *testing.T, request string) string {
 	if isCall {
 		from += "(" + strings.Join(arguments, ", ") + ") x"
 	}
-	where := ""
-	if len(conditions) > 0 {
-		where = " WHERE " + strings.Join(conditions, " AND ")
-	}
-	return "SELECT " + columns + " FROM " + from + where + order + limit
+	return "SELECT " + columns + " FROM " + from + " WHERE " + strings.Join(append(conditions, "true"), " AND ") + order + limit
 }
 
 // testPostgREST makes the requests of the page about PostgREST.

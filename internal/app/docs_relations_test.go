@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -154,6 +155,18 @@ func picture(text *strings.Builder, described map[string]*relation, names []stri
 	text.WriteString("```\n")
 }
 
+var relationNamed = regexp.MustCompile(`ledger\.(\w+)`)
+
+// linked is text with links to the relations that it names.
+func linked(described map[string]*relation, text string) string {
+	return relationNamed.ReplaceAllStringFunc(text, func(name string) string {
+		if plain := strings.TrimPrefix(name, "ledger."); described[plain] != nil {
+			return "[" + name + "](#" + plain + ")"
+		}
+		return name
+	})
+}
+
 func firstSentence(comment string) string {
 	sentence, _, more := strings.Cut(comment, ". ")
 	if more {
@@ -190,14 +203,14 @@ that lead to another relation, where the other row can be missing.
 			fmt.Fprintf(&text, "| [%s](#%s) | %s |\n", name, name, cell(firstSentence(described[name].comment)))
 		}
 		for _, name := range theme.relations {
-			fmt.Fprintf(&text, "\n### %s\n\n%s\n", name, cell(described[name].comment))
+			fmt.Fprintf(&text, "\n### %s\n\n%s\n", name, linked(described, cell(described[name].comment)))
 			if key := described[name].keys.Key; len(key) > 0 {
 				fmt.Fprintf(&text, "\nKey: %s.\n", strings.Join(key, ", "))
 			}
 			text.WriteString("\n| column | type | cost | |\n|---|---|---|---|\n")
 			for _, c := range described[name].columns {
 				cost, comment := costOf(c.comment)
-				fmt.Fprintf(&text, "| %s | %s | %s | %s |\n", c.name, c.kind, cost, cell(comment))
+				fmt.Fprintf(&text, "| %s | %s | %s | %s |\n", c.name, c.kind, cost, linked(described, cell(comment)))
 			}
 		}
 	}
@@ -210,7 +223,7 @@ that lead to another relation, where the other row can be missing.
 	var call, result, comment string
 	_, err = pgx.ForEachRow(rows, []any{&call, &result, &comment}, func() error {
 		short := strings.NewReplacer("timestamp with time zone", "timestamptz", "SETOF ", "rows of ", "NULL::text", "NULL", "'00:00:10'::interval", "'10 s'")
-		fmt.Fprintf(&text, "| %s | %s | %s |\n", cell(short.Replace(call)), cell(short.Replace(result)), cell(comment))
+		fmt.Fprintf(&text, "| %s | %s | %s |\n", cell(short.Replace(call)), cell(short.Replace(result)), linked(described, cell(comment)))
 		return nil
 	})
 	require.NoError(t, err)

@@ -228,3 +228,43 @@ func TestCitationsOfTheInterface(t *testing.T) {
 	}))
 	require.Positive(t, cited)
 }
+
+// Every link of a document leads to a file that is there, and to a heading of it.
+func TestLinksOfTheDocuments(t *testing.T) {
+	t.Parallel()
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	notInAnchors := regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	anchors := func(path string) (list []string) {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for _, heading := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(string(text), -1) {
+			list = append(list, strings.ReplaceAll(strings.ToLower(notInAnchors.ReplaceAllString(heading[1], "")), " ", "-"))
+		}
+		return list
+	}
+	links := 0
+	require.NoError(t, filepath.WalkDir("../..", func(path string, file fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".md" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(found[1], "://") {
+				continue
+			}
+			links++
+			target, anchor, _ := strings.Cut(found[1], "#")
+			if target = filepath.Join(filepath.Dir(path), target); strings.HasPrefix(found[1], "#") {
+				target = path
+			}
+			_, err := os.Stat(target)
+			require.NoError(t, err, "%s links to %s", path, found[1])
+			if anchor != "" {
+				require.Contains(t, anchors(target), anchor, "%s links to %s", path, found[1])
+			}
+		}
+		return nil
+	}))
+	require.Greater(t, links, 100)
+}
