@@ -113,7 +113,7 @@ var pastAnswers = map[string]answer{
 	"How did holdings change between two offsets?": {of: func(d *documented) (out [][]any) {
 		var rows []sandbox.Row
 		for sign, offset := range map[int64]int64{-1: d.n, 1: d.m} {
-			for _, r := range only(d.at(offset)["holdings"], both(is("instrument", "Amulet"), is("admin_signed", true))) {
+			for _, r := range d.amulets(d.at(offset)["holdings"]) {
 				rows = append(rows, sandbox.Row{"owner": r["owner"], "amount": new(big.Rat).Mul(rational(r["amount"]), big.NewRat(sign, 1)).RatString()})
 			}
 		}
