@@ -147,13 +147,14 @@ func TestExamplesOfTheDocuments(t *testing.T) {
 	require.Equal(t, "25006", refusal.Code, "the role reads only")
 }
 
-// What was active at an offset is what the model says, and an error where that is not known.
+// What was active at an offset is what the model says, and an error where that is not known. Keys hold with rows of a snapshot, too.
 func TestThePastOfTheDocuments(t *testing.T) {
 	t.Parallel()
 	l := sandbox.NewLedger(sandbox.Options{Seed: 52})
 	l.Grow(800)
 	database, floor := begunInTheMiddle(t, l)
 	conn := reader(t, database)
+	(&documented{conn: conn}).keysHold(t)
 	query := recipeOf(t, "What was active at an offset, by template?")
 	at := func(offset int64) (map[string]int64, error) {
 		rows, err := conn.Query(t.Context(), strings.ReplaceAll(query, ":n", fmt.Sprint(offset)))
