@@ -19,8 +19,9 @@ func (d *documented) received() (rows []sandbox.Row) {
 // transfersOf are a party's rows of ledger.party_transfers, the latest first.
 func (d *documented) transfersOf(party string) []sandbox.Row {
 	var rows []sandbox.Row
+	receivers := d.received()
 	for _, t := range d.rows["transfers"] {
-		of := only(d.received(), is("seq", t["seq"]))
+		of := only(receivers, is("seq", t["seq"]))
 		if t["sender"] == party {
 			var to []any
 			for _, g := range groups(of, by("party")) {

@@ -144,7 +144,8 @@ func picture(text *strings.Builder, described map[string]*relation, names []stri
 				if slices.Contains(described[name].keys.Key, c) {
 					marks = append(marks, "PK")
 				}
-				if slices.ContainsFunc(described[name].keys.References, func(r reference) bool { return slices.Contains(r.Columns, c) }) {
+				leads := func(r reference) bool { return slices.Contains(r.Columns, c) }
+				if slices.Contains(names, name) && slices.ContainsFunc(described[name].keys.References, leads) {
 					marks = append(marks, "FK")
 				}
 				fmt.Fprintln(text, strings.TrimRight("        "+described[name].kindOf(c)+" "+c+" "+strings.Join(marks, ", "), " "))
@@ -222,8 +223,8 @@ that lead to another relation, where the other row can be missing.
 	require.NoError(t, err)
 	var call, result, comment string
 	_, err = pgx.ForEachRow(rows, []any{&call, &result, &comment}, func() error {
-		short := strings.NewReplacer("timestamp with time zone", "timestamptz", "SETOF ", "rows of ", "NULL::text", "NULL", "'00:00:10'::interval", "'10 s'")
-		fmt.Fprintf(&text, "| %s | %s | %s |\n", cell(short.Replace(call)), cell(short.Replace(result)), linked(described, cell(comment)))
+		short := strings.NewReplacer("timestamp with time zone", "timestamptz", "SETOF ", "rows of ", "TABLE(", "rows of (", "NULL::text", "NULL", "'00:00:10'::interval", "'10 s'")
+		fmt.Fprintf(&text, "| %s | %s | %s |\n", cell(short.Replace(call)), linked(described, cell(short.Replace(result))), linked(described, cell(comment)))
 		return nil
 	})
 	require.NoError(t, err)
