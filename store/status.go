@@ -39,12 +39,12 @@ type Status struct {
 
 	Verified Verified
 
-	History            *HistoryStatus // nil: the transaction history was not begun
-	TransactionsLeader Leadership     // of the transaction history
+	History            *TransactionsStatus // nil: the transaction history was not begun
+	TransactionsLeader Leadership          // of the transaction history
 }
 
-// HistoryStatus is where the transaction history stands.
-type HistoryStatus struct {
+// TransactionsStatus is where the transaction history stands.
+type TransactionsStatus struct {
 	NetworkID    string    // the party that operates the network; empty: not recorded
 	Records      int64     // stored; the seq of the last one
 	Cursor       string    // the event id after which reading resumes; empty: there is none
@@ -108,7 +108,7 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 	if err := s.besideStream(ctx, tx, &status); err != nil {
 		return status, err
 	}
-	if status.History, err = s.historyStatus(ctx, tx); err != nil {
+	if status.History, err = s.transactionsStatus(ctx, tx); err != nil {
 		return status, err
 	}
 	if status.Verified, err = s.verified(ctx, tx); err != nil {
@@ -143,10 +143,10 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 	return status, nil
 }
 
-// historyStatus reads where the transaction history stands; nil where it was not begun.
-func (s *Store) historyStatus(ctx context.Context, tx pgx.Tx) (*HistoryStatus, error) {
+// transactionsStatus reads where the transaction history stands; nil where it was not begun.
+func (s *Store) transactionsStatus(ctx context.Context, tx pgx.Tx) (*TransactionsStatus, error) {
 	q := s.db.Queries
-	position, err := held.HistoryPosition(ctx, s.db, tx)
+	position, err := held.TransactionsPosition(ctx, s.db, tx)
 	if err != nil {
 		return nil, err
 	}
@@ -157,14 +157,14 @@ func (s *Store) historyStatus(ctx context.Context, tx pgx.Tx) (*HistoryStatus, e
 	if err != nil {
 		return nil, fmt.Errorf("read the checkpoint of the transaction history: %w", err)
 	}
-	status := HistoryStatus{
+	status := TransactionsStatus{
 		Records: position.ShownTo - position.ShownAfter, Cursor: textOf(checkpoint.EventID), UpdatedAt: checkpoint.UpdatedAt.Time, Rereading: position.Rereading(),
 	}
 	if status.NetworkID, err = q.NetworkGet(ctx, tx); err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return nil, fmt.Errorf("read the stored network: %w", err)
 	}
 	newest, err := q.StatusNewestTransaction(ctx, tx, dbsqlc.StatusNewestTransactionParams{
-		FromExclusive: max(position.ShownAfter, position.ShownTo-historyWindow), ToInclusive: position.ShownTo,
+		FromExclusive: max(position.ShownAfter, position.ShownTo-transactionsWindow), ToInclusive: position.ShownTo,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the date of the newest record: %w", err)
