@@ -1748,7 +1748,7 @@ type ParticipantCopy struct {
 	Digest        []byte             `db:"digest"`
 }
 
-// The partitions of the fact tables: from_offset inclusive, to_offset exclusive.
+// The partitions by ranges of offsets: from_offset inclusive, to_offset exclusive.
 type Partitions struct {
 	Relation   string `db:"relation"`
 	FromOffset int64  `db:"from_offset"`

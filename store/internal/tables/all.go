@@ -121,7 +121,6 @@ var all = []Table{
 	{Name: "checkpoints", Family: State, Key: key("stream")},
 	{Name: "floors", Family: State, Key: key("stream")},
 	{Name: "snapshots", Family: State, Key: key("snapshot_offset")},
-	{Name: "partitions", Family: State, Key: key("relation", "from_offset"), NoCopy: "compared with the catalog"},
 	{Name: "transactions_position", Family: State, Key: key("only_row")},
 	{Name: "progress", Family: State, Key: key("stream"), NoCopy: "how far long work has come"},
 	{Name: "tasks", Family: State, Key: key("task"), NoCopy: "how the tasks beside the stream fare"},
