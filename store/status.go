@@ -43,35 +43,40 @@ type Status struct {
 	TransactionsLeader Leadership          // of the transaction history
 }
 
-// TransactionsStatus is where the transaction history stands.
+// TransactionsStatus is where the transaction history stands. The JSON forms of this type and the next three are for scripts.
 type TransactionsStatus struct {
-	NetworkID    string    // the party that operates the network; empty: not recorded
-	Records      int64     // stored; the seq of the last one
-	Cursor       string    // the event id after which reading resumes; empty: there is none
-	NewestRecord time.Time // the latest date among the last records that were read; zero: none of them has one
-	UpdatedAt    time.Time // when the position last moved
-	Rereading    bool      // the history is read again from its beginning
-	Unknown      int64     // records of unknown kinds that were stored raw
+	Records      int64     `json:"records"`                // that are shown
+	Cursor       string    `json:"cursor,omitempty"`       // the event id after which reading resumes; empty: there is none
+	NewestRecord time.Time `json:"newest_record,omitzero"` // the latest date among the last records that were read; zero: none of them has one
+	UpdatedAt    time.Time `json:"updated_at,omitzero"`    // when the position last moved
+	Rereading    bool      `json:"rereading"`              // the history is read again from its beginning
+	Unknown      int64     `json:"unknown_records"`        // records of unknown kinds that were stored raw
+	NetworkID    string    `json:"network_id,omitempty"`   // the party that operates the network; empty: not recorded
 }
 
 // Lookups counts the contracts whose creation was never seen, by what became of their look-up.
-type Lookups struct{ Wanted, Found, NotFound, Unusable int64 }
+type Lookups struct {
+	Wanted   int64 `json:"wanted"`
+	Found    int64 `json:"found"`
+	NotFound int64 `json:"not_found"`
+	Unusable int64 `json:"unusable"`
+}
 
 // Packages counts packages.
 type Packages struct {
-	Known         int64 // that a template id named or that were vetted at some time
-	Vetted        int64 // per synchronizer, when that was last read
-	Synchronizers int64 // on which something was vetted then
-	Changes       int64 // of what is vetted, that were seen
+	Known         int64 `json:"-"`             // that a template id named or that were vetted at some time
+	Vetted        int64 `json:"vetted"`        // per synchronizer, when that was last read
+	Synchronizers int64 `json:"synchronizers"` // on which something was vetted then
+	Changes       int64 `json:"changes"`       // of what is vetted, that were seen
 }
 
 // Verified is how far what is stored was compared with its source again, and was equal.
 type Verified struct {
-	Offset    ledger.Offset // of the updates; 0 where none are stored
-	Seq       int64         // of the transaction history
-	Windows   int64         // that were sealed
-	Different int64         // of them differed
-	NotShown  int64         // of them were not shown any more, and were not compared
+	Offset    ledger.Offset `json:"offset"`            // of the updates; 0 where none are stored
+	Seq       int64         `json:"seq"`               // of the transaction history
+	Windows   int64         `json:"windows"`           // that were sealed
+	Different int64         `json:"different_windows"` // of them differed
+	NotShown  int64         `json:"not_shown_windows"` // of them were not shown any more, and were not compared
 }
 
 // Status reads where the database stands.
@@ -158,7 +163,7 @@ func (s *Store) transactionsStatus(ctx context.Context, tx pgx.Tx) (*Transaction
 		return nil, fmt.Errorf("read the checkpoint of the transaction history: %w", err)
 	}
 	status := TransactionsStatus{
-		Records: position.ShownTo - position.ShownAfter, Cursor: textOf(checkpoint.EventID), UpdatedAt: checkpoint.UpdatedAt.Time, Rereading: position.Rereading(),
+		Records: position.ShownTo - position.ShownAfter, Cursor: textOf(checkpoint.EventID), UpdatedAt: checkpoint.UpdatedAt.Time.UTC(), Rereading: position.Rereading(),
 	}
 	if status.NetworkID, err = q.NetworkGet(ctx, tx); err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return nil, fmt.Errorf("read the stored network: %w", err)
@@ -169,7 +174,7 @@ func (s *Store) transactionsStatus(ctx context.Context, tx pgx.Tx) (*Transaction
 	if err != nil {
 		return nil, fmt.Errorf("read the date of the newest record: %w", err)
 	}
-	status.NewestRecord = newest.Time
+	status.NewestRecord = newest.Time.UTC()
 	if status.Unknown, err = q.StatusUnknownTransactions(ctx, tx); err != nil {
 		return nil, fmt.Errorf("count the records of unknown kinds: %w", err)
 	}
