@@ -97,11 +97,7 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 	if status.TransactionsLeader, err = s.leadership(ctx, tx, RoleTransactions); err != nil {
 		return status, err
 	}
-	snapshot, err := q.SnapshotUnfinished(ctx, tx)
-	if err == nil {
-		progress := held.SnapshotProgress(snapshot)
-		status.Snapshot = &progress
-	} else if !errors.Is(err, pgx.ErrNoRows) {
+	if status.Snapshot, err = held.Snapshot(q.SnapshotUnfinished(ctx, tx)); err != nil {
 		return status, fmt.Errorf("read the unfinished snapshot: %w", err)
 	}
 	if status.LowerSnapshot, err = s.lowerSnapshot(ctx, tx); err != nil {

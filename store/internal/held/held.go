@@ -79,12 +79,20 @@ func TransactionsPosition(ctx context.Context, d *session.Database, db dbsqlc.DB
 
 // CarriedSnapshot is the snapshot whose rows are carried; nil: there is none.
 func CarriedSnapshot(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (*ledger.SnapshotProgress, error) {
-	row, err := d.Queries.SnapshotFinished(ctx, db)
+	progress, err := Snapshot(d.Queries.SnapshotFinished(ctx, db))
+	if err != nil {
+		return nil, fmt.Errorf("look for the snapshot whose rows are carried: %w", err)
+	}
+	return progress, nil
+}
+
+// Snapshot is what a query returned of a snapshot; nil: no row.
+func Snapshot(row dbsqlc.Snapshots, err error) (*ledger.SnapshotProgress, error) {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look for the snapshot whose rows are carried: %w", err)
+		return nil, err
 	}
 	progress := SnapshotProgress(row)
 	return &progress, nil
