@@ -427,43 +427,6 @@ type HeldPositions struct {
 	AdminSigned     interface{} `db:"admin_signed"`
 }
 
-// How far the transaction history has been read, and which generation (reading from the beginning) analysts see. Mostly that is the one that is being read. It moves by compare-and-swap of revision, in the transaction that writes the records. revision 0: not begun.
-type HistoryPosition struct {
-	OnlyRow    bool   `db:"only_row"`
-	Revision   int64  `db:"revision"`
-	ShownAfter int64  `db:"shown_after"`
-	ShownTo    int64  `db:"shown_to"`
-	ReadAfter  int64  `db:"read_after"`
-	LastSeq    int64  `db:"last_seq"`
-	Leftovers  bool   `db:"leftovers"`
-	IsCopy     bool   `db:"is_copy"`
-	Digest     []byte `db:"digest"`
-}
-
-type HistoryPositionBoth struct {
-	OnlyRow    bool   `db:"only_row"`
-	Revision   int64  `db:"revision"`
-	ShownAfter int64  `db:"shown_after"`
-	ShownTo    int64  `db:"shown_to"`
-	ReadAfter  int64  `db:"read_after"`
-	LastSeq    int64  `db:"last_seq"`
-	Leftovers  bool   `db:"leftovers"`
-	IsCopy     bool   `db:"is_copy"`
-	Digest     []byte `db:"digest"`
-}
-
-type HistoryPositionCopy struct {
-	OnlyRow    bool   `db:"only_row"`
-	Revision   int64  `db:"revision"`
-	ShownAfter int64  `db:"shown_after"`
-	ShownTo    int64  `db:"shown_to"`
-	ReadAfter  int64  `db:"read_after"`
-	LastSeq    int64  `db:"last_seq"`
-	Leftovers  bool   `db:"leftovers"`
-	IsCopy     bool   `db:"is_copy"`
-	Digest     []byte `db:"digest"`
-}
-
 // Holdings as their creation events describe them, one row per event, for look-ups by (ledger_offset, node_id).
 type HoldingEvents struct {
 	LedgerOffset    int64              `db:"ledger_offset"`
@@ -1785,7 +1748,7 @@ type ParticipantCopy struct {
 	Digest        []byte             `db:"digest"`
 }
 
-// The partitions of the fact tables: from_offset inclusive, to_offset exclusive.
+// The partitions by ranges of offsets: from_offset inclusive, to_offset exclusive.
 type Partitions struct {
 	Relation   string `db:"relation"`
 	FromOffset int64  `db:"from_offset"`
@@ -2198,6 +2161,43 @@ type Transactions struct {
 	UnitWord        *string            `db:"unit_word"`
 	Fingerprint     int64              `db:"fingerprint"`
 	Extra           []byte             `db:"extra"`
+}
+
+// How far the transaction history has been read, and which generation (reading from the beginning) analysts see. Mostly that is the one that is being read. It moves by compare-and-swap of revision, in the transaction that writes the records. revision 0: not begun.
+type TransactionsPosition struct {
+	OnlyRow    bool   `db:"only_row"`
+	Revision   int64  `db:"revision"`
+	ShownAfter int64  `db:"shown_after"`
+	ShownTo    int64  `db:"shown_to"`
+	ReadAfter  int64  `db:"read_after"`
+	LastSeq    int64  `db:"last_seq"`
+	Leftovers  bool   `db:"leftovers"`
+	IsCopy     bool   `db:"is_copy"`
+	Digest     []byte `db:"digest"`
+}
+
+type TransactionsPositionBoth struct {
+	OnlyRow    bool   `db:"only_row"`
+	Revision   int64  `db:"revision"`
+	ShownAfter int64  `db:"shown_after"`
+	ShownTo    int64  `db:"shown_to"`
+	ReadAfter  int64  `db:"read_after"`
+	LastSeq    int64  `db:"last_seq"`
+	Leftovers  bool   `db:"leftovers"`
+	IsCopy     bool   `db:"is_copy"`
+	Digest     []byte `db:"digest"`
+}
+
+type TransactionsPositionCopy struct {
+	OnlyRow    bool   `db:"only_row"`
+	Revision   int64  `db:"revision"`
+	ShownAfter int64  `db:"shown_after"`
+	ShownTo    int64  `db:"shown_to"`
+	ReadAfter  int64  `db:"read_after"`
+	LastSeq    int64  `db:"last_seq"`
+	Leftovers  bool   `db:"leftovers"`
+	IsCopy     bool   `db:"is_copy"`
+	Digest     []byte `db:"digest"`
 }
 
 // The parties of each transfer of the shown generation: the sender, and each receiver once, with its entries added up. A sum with a missing part is NULL. party_transfers must equal this.
