@@ -34,7 +34,7 @@ test: ## run every test, against a PostgreSQL that is found or started (ARGS: fl
 # most of these tests are of one goroutine.
 thorough: ## run in full, without the race detector, the tests that try fewer inputs with it (ARGS: flags for go test)
 	@names=$$(awk 'FNR == 1 { name = "" } /^func / { name = /^func Test/ ? $$2 : ""; sub(/\(.*/, "", name) } \
-		/brief\.(Run|Skip)\(|rapid\.Check\(/ { if (name == "") { print FILENAME ": a test that tries fewer inputs must do so itself" >"/dev/stderr"; exit 1 } \
+		/brief\.(Run|Skip|Sample)\(|rapid\.Check\(/ { if (name == "") { print FILENAME ": a test that tries fewer inputs must do so itself" >"/dev/stderr"; exit 1 } \
 			folder = FILENAME; sub(/\/[^\/]*$$/, "", folder); if (!seen[folder, name]++) tests[folder] = tests[folder] "|" name } \
 		END { for (folder in tests) print folder, substr(tests[folder], 2) }' $$(grep -rlE --include='*_test.go' 'brief\.|rapid\.Check' .)) || exit 1; \
 	echo "$$names" | sort | xargs -P "$$(getconf _NPROCESSORS_ONLN)" -L 1 \
