@@ -29,6 +29,38 @@ func (s server) read(window ledger.Range) *ledger.Page {
 	return page
 }
 
+// A gap is crossed in some dozens of windows, each twice as wide as the one before, and behind it windows are narrow again at once.
+func TestWindowsCrossAGap(t *testing.T) {
+	t.Parallel()
+	const gap = 1 << 52
+	dense, nothing := server{1e-6, 2000, 1000}, server{0, 0, 1000}
+	var s sizes
+	p := newPlan(&s, 0, 1<<60, nil)
+	var at ledger.Offset
+	read := func(from server) *ledger.Page {
+		window, ok := p.next(1)
+		require.True(t, ok)
+		p.take(window)
+		page := from.read(window)
+		s.learn(page, page.To < window.To)
+		p.giveBack(ledger.Range{From: page.To, To: window.To})
+		at = page.To
+		return page
+	}
+	for range 100 {
+		read(dense)
+	}
+	windows := 0
+	for begun := at; at-begun < gap; windows++ {
+		read(nothing)
+	}
+	require.Less(t, windows, 50)
+	for range 5 {
+		read(dense)
+	}
+	require.InDelta(t, 900, float64(len(read(dense).Updates)), 150)
+}
+
 // Windows grow or shrink until they bring a little less than a page, whatever they began with.
 func TestWindowsFollowTheServer(t *testing.T) {
 	t.Parallel()

@@ -170,6 +170,28 @@ func TestMetricsOfTheVerification(t *testing.T) {
 	})
 }
 
+// What is told of a network's updates stands beside what is told of a participant's, with a label.
+func TestMetricsOfANetwork(t *testing.T) {
+	t.Parallel()
+	m := NewMetrics()
+	n := m.OfNetwork()
+	m.Leading("updates", true)
+	n.Leading("updates", false)
+	m.Committed(100, 3)
+	n.Committed(200, 5)
+	n.LedgerEnd(250)
+	lines := ours(t, m)
+	require.Subset(t, lines, []string{
+		"ledger_indexer_watermark_offset 100", `ledger_indexer_watermark_offset{ledger="network"} 200`,
+		"ledger_indexer_updates_total 3", `ledger_indexer_updates_total{ledger="network"} 5`,
+		`ledger_indexer_lag_offsets{ledger="network"} 50`,
+		`ledger_indexer_leading{stream="updates"} 1`, `ledger_indexer_leading{ledger="network",stream="updates"} 0`,
+	})
+	for _, line := range lines {
+		require.False(t, strings.HasPrefix(line, "ledger_indexer_transaction") && strings.Contains(line, "network"), line)
+	}
+}
+
 // Two of them in one process do not meet in a registry, and many goroutines may tell one of them.
 func TestMetricsHaveARegistryOfTheirOwn(t *testing.T) {
 	t.Parallel()

@@ -70,39 +70,10 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 		return err
 	}
 	defer func() { waitOrAbandon(x.store.Close) }()
-	checks := []admin.Check{{Name: "database", Try: x.store.Ping}}
-	if cfg.LedgerURL != "" {
-		p, err := newParticipantUpdates(x)
-		if err != nil {
-			return err
-		}
-		defer p.Close()
-		u := &updates{indexer: x, origin: p, start: p.start}
-		x.streams = append(x.streams, &stream{indexer: x, role: store.RoleUpdates, title: "updates", source: "the participant", work: u})
-		checks = append(checks, admin.Check{Name: "ledger", Try: p.ping})
-	}
-	if cfg.ScanHistory.Transactions() && cfg.ScanURL != "" {
-		h, err := newHistory(x)
-		if err != nil {
-			return err
-		}
-		defer h.service.Close()
-		x.streams = append(x.streams, &stream{indexer: x, role: store.RoleTransactions, title: "transactions", source: "the Scan service", work: h})
-		checks = append(checks, admin.Check{Name: "scan", Try: h.ping})
-	}
-	if cfg.ScanHistory.Updates() && cfg.ScanURL != "" {
-		n, err := newNetworkUpdates(x)
-		if err != nil {
-			return err
-		}
-		defer n.Close()
-		x.streams = append(x.streams, &stream{
-			indexer: n.indexer, role: store.RoleUpdates, title: "network", source: "the Scan service", work: &updates{indexer: n.indexer, origin: n},
-		})
-		checks = append(checks, admin.Check{Name: "network", Try: n.ping})
-	}
-	if len(x.streams) == 0 {
-		return &config.UsageError{Err: errors.New("--scan-history=none leaves nothing to be read without --ledger-url")}
+	checks, closeSources, err := x.addStreams()
+	defer closeSources()
+	if err != nil {
+		return err
 	}
 	var names []string
 	for _, s := range x.streams {
@@ -131,6 +102,50 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	return group.Wait()
 }
 
+// addStreams adds the streams that are to be read, and returns what health is to check, and what closes their sources.
+func (x *indexer) addStreams() (checks []admin.Check, closeAll func(), err error) {
+	var closes []func()
+	closeAll = func() {
+		for _, closeOne := range closes {
+			closeOne()
+		}
+	}
+	checks = []admin.Check{{Name: "database", Try: x.store.Ping}}
+	add := func(s *stream, check admin.Check, closeOne func()) {
+		x.streams, checks, closes = append(x.streams, s), append(checks, check), append(closes, closeOne)
+	}
+	if x.cfg.LedgerURL != "" {
+		p, err := newParticipantUpdates(x)
+		if err != nil {
+			return nil, closeAll, err
+		}
+		u := &updates{indexer: x, origin: p, start: p.start}
+		add(&stream{indexer: x, role: store.RoleUpdates, title: "updates", source: "the participant", work: u},
+			admin.Check{Name: "ledger", Try: p.ping}, p.Close)
+	}
+	if x.cfg.ScanHistory.Transactions() && x.cfg.ScanURL != "" {
+		h, err := newTransactions(x)
+		if err != nil {
+			return nil, closeAll, err
+		}
+		add(&stream{indexer: x, role: store.RoleTransactions, title: "transactions", source: "the Scan service", work: h},
+			admin.Check{Name: "scan", Try: h.ping}, h.service.Close)
+	}
+	if x.cfg.ScanHistory.Updates() && x.cfg.ScanURL != "" {
+		n, err := newNetworkUpdates(x)
+		if err != nil {
+			return nil, closeAll, err
+		}
+		u := &updates{indexer: n.indexer, origin: n}
+		add(&stream{indexer: n.indexer, role: store.RoleUpdates, title: "network", source: "the Scan service", work: u},
+			admin.Check{Name: "network", Try: n.ping}, n.Close)
+	}
+	if len(x.streams) == 0 {
+		return nil, closeAll, &config.UsageError{Err: errors.New("--scan-history=none leaves nothing to be read without --ledger-url")}
+	}
+	return checks, closeAll, nil
+}
+
 // open opens the store of a pair of schemas, whose ledger has about so many offsets per update.
 func (x *indexer) open(schemas store.Schemas, offsetsPerUpdate int64) (err error) {
 	x.store, err = store.Open(store.Config{
@@ -146,20 +161,7 @@ func (x *indexer) open(schemas store.Schemas, offsetsPerUpdate int64) (err error
 // run prepares the database and runs the streams until all are done, or none can go on.
 func (x *indexer) run(ctx context.Context) error {
 	const state = "waiting for the database"
-	prepare := func(ctx context.Context) error {
-		prepared := map[*indexer]bool{}
-		for _, s := range x.streams {
-			if prepared[s.indexer] {
-				continue
-			}
-			if err := s.prepareSchema(ctx); err != nil {
-				return err
-			}
-			prepared[s.indexer] = true
-		}
-		return nil
-	}
-	err := retryUntilDone(ctx, x.logger, state, prepare, func(err error) {
+	err := retryUntilDone(ctx, x.logger, state, x.prepareSchemas, func(err error) {
 		for _, s := range x.streams {
 			s.set(admin.Waits, false, state+": "+err.Error())
 		}
@@ -222,6 +224,21 @@ func (x *indexer) failure() error {
 		return &ledger.Problem{What: "no stream can go on", Do: strings.Join(do, "; "), Err: all}
 	}
 	return all
+}
+
+// prepareSchemas prepares the schemas of all streams.
+func (x *indexer) prepareSchemas(ctx context.Context) error {
+	prepared := map[*indexer]bool{}
+	for _, s := range x.streams {
+		if prepared[s.indexer] {
+			continue
+		}
+		if err := s.prepareSchema(ctx); err != nil {
+			return err
+		}
+		prepared[s.indexer] = true
+	}
+	return nil
 }
 
 func (x *indexer) prepareSchema(ctx context.Context) error {

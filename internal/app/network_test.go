@@ -63,6 +63,7 @@ func TestTheUpdatesOfANetworkAreIndexed(t *testing.T) {
 
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
 	require.Empty(t, sandbox.Diff(want, networkRelations(t, database)))
+	t.Logf("%d updates, %d requests", len(want["updates"]), requests.Load())
 	require.Less(t, requests.Load(), int64(400), "%d updates at a thousand per page, a gap between the migrations, and windows that grow", len(want["updates"]))
 }
 
@@ -78,6 +79,9 @@ func TestALedgerAndItsNetworkInOneDatabase(t *testing.T) {
 	require.Empty(t, sandbox.Diff(l.Truth(scope, l.End()), relations(t, database)))
 	require.Empty(t, sandbox.Diff(scan.Truth(), historyRelations(t, database)))
 	require.Empty(t, sandbox.Diff(scan.NetworkTruth(), networkRelations(t, database)))
+	require.Zero(t, count(t, database, `network.updates WHERE to_timestamp((ledger_offset & 4503599627370495) / 1e6) <> record_time`),
+		"the offset tells the record time, as operations.md has it")
+	require.Positive(t, count(t, database, "network.updates WHERE ledger_offset >> 52 = 2"))
 	joined := count(t, database, "ledger.updates JOIN network.updates n USING (update_id)")
 	require.Positive(t, joined)
 	require.Equal(t, count(t, database, `ledger.updates u JOIN network.updates n USING (update_id) WHERE u.record_time = n.record_time`), joined)
