@@ -569,6 +569,7 @@ func TestWhichSnapshotWaitsIsKeptTwice(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			d := newDatabase(t)
 			old := storetest.ActiveEntry(20, 0, "old", "sync::1", 0)
 			up, _ := d.lowering([]ledger.ContractEntry{old}, []ledger.ContractEntry{old, storetest.ActiveEntry(21, 0, "gone", "sync::1", 0)})

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/app"
+	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
@@ -97,6 +98,7 @@ func TestPrunedBelowTheCheckpoint(t *testing.T) {
 // A participant that was restored from a backup and has gone on with another history, and the way out of it.
 func TestRestoredFromABackup(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs the daemon, and command after command beside it")
 	for name, c := range map[string]struct{ backup, since int }{"and grown past the checkpoint": {60, 100}, "and not come so far": {50, 5}} {
 		t.Run(name, func(t *testing.T) {
 			l, environ := followed(t, sandbox.ServerOptions{})

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/internal/version"
@@ -179,6 +180,7 @@ func TestEveryVariableIsKnown(t *testing.T) {
 
 func TestMigrateTwice(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "migrates a database from nothing, which takes a second or more")
 	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Database(t)}
 	code, stdout, stderr := command(t, environ, "migrate")
 	require.Equal(t, config.ExitDone, code, stderr)
