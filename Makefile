@@ -14,7 +14,7 @@ COMMANDS := indexer backfill sandbox
 IMAGE := ledgerindexer:local
 
 .DEFAULT_GOAL := help
-.PHONY: help test thorough bench fuzz torture demo lint fmt sqlc sqlc-diff build image tools clean
+.PHONY: help test thorough bench fuzz torture demo docs lint fmt sqlc sqlc-diff build image tools clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ bench: ## measure the programs against what PostgreSQL can take (ARGS: flags, su
 demo: ## a simulated ledger, a database and the indexer, live until Ctrl-C (ARGS=--once: until caught up)
 	@go build -o bin/sandbox ./cmd/sandbox
 	@exec bin/sandbox --all $(ARGS)
+
+docs: ## write docs/relations.md from the comments in migrations/
+	WRITE_DOCS=1 go test -count=1 -run '^TestReferenceOfRelations$$' ./internal/app
 
 lint: $(LINT) ## find mistakes and imports against the architecture
 	$(LINT) run

@@ -222,7 +222,7 @@ func TestWhenAServiceWithoutAHistoryIsAskedAgain(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			var log journal
-			h := &history{indexer: &indexer{logger: log.logger()}, known: known}
+			h := &transactions{indexer: &indexer{logger: log.logger()}, known: known}
 			require.True(t, h.miss(ledger.ErrNotOffered))
 			asked := 0
 			for range 3600 {
