@@ -94,7 +94,7 @@ func (f *fill) term(ctx context.Context) (ingest.Filled, error) {
 	defer leader.Close()
 	ctx, endTerm := whileLeading(ctx, leader.Leader)
 	defer endTerm()
-	tell, endRecording := startRecording(ctx, leader.Leader, f.logger, f.cfg.Show)
+	tell, endRecording := startRecording(ctx, leader.RecordProgress, f.logger, f.cfg.Show)
 	defer endRecording()
 	loop := ingest.Fill{
 		Source: f.client, Sink: fillSink{leader, audit.New(f.db)}, Scope: f.scope, From: (*ledger.Offset)(f.cfg.From), To: (*ledger.Offset)(f.cfg.To),

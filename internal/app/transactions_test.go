@@ -413,6 +413,7 @@ func TestABadRecordEndsTheHistory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			l := sandbox.NewLedger(sandbox.Options{Seed: 66})
 			l.Grow(300)
 			const page = 20

@@ -252,6 +252,7 @@ func TestVerifyFindsNamesAndRepairsEveryMutation(t *testing.T) {
 	for i, w := range worlds {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			w.run(t, seed*100+uint64(i), numberFrom(t, "MUTATIONS", count)/len(worlds), numberFrom(t, "MUTATIONS_AT_ONCE", mutationsAtOnce))
 		})
 	}
