@@ -36,7 +36,7 @@ func goesOn(t *testing.T, environ map[string]string) {
 	require.Equal(t, config.ExitDone, code, stderr)
 }
 
-// stops runs the indexer, which has to say in one line why it can't go on, and in one what to do.
+// stops runs the indexer, which has to say in one line why it can't continue, and in one what to do.
 func stops(t *testing.T, environ map[string]string, why, do string) {
 	t.Helper()
 	code, stdout, stderr := command(t, environ, "run")

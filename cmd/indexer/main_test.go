@@ -268,7 +268,7 @@ func TestStatusWithoutTheLedger(t *testing.T) {
 	_, stdout, _ := command(t, environ, "status", "--sample=0")
 	require.Regexp(t, `\nledger +lag unknown: .*connection refused`, stdout)
 	environ["INDEXER_LEDGER_URL"] = participantOf(t, grown(5), sandbox.ServerOptions{StrictInterface: true})
-	require.Contains(t, statusOf(t, environ)["ledger"].(map[string]any)["error"], "does not tell its ledger end")
+	require.Contains(t, statusOf(t, environ)["ledger"].(map[string]any)["error"], "does not report its ledger end")
 }
 
 // Databases that can't be reached are no problem of the operator's making: trying again may help.

@@ -43,11 +43,11 @@ type indexer struct {
 	streams []*stream
 
 	mu       sync.Mutex
-	failures map[*stream]error // of the streams that can't go on
+	failures map[*stream]error // of the streams that can't continue
 }
 
 // RunIndexer reads the updates, the transaction history, or both concurrently, until ctx ends (nil; transactions under way are
-// finished), or no stream can go on. A stream that fails for good does not end the other, and is tried again after a while. With
+// finished), or no stream can continue. A stream that fails for good does not end the other, and is tried again after a while. With
 // UntilCurrent it ends when each stream has committed what was current at the start (nil), or has failed.
 func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	endPprof, err := startPprof(ctx, cfg.Profile, logger)
@@ -114,7 +114,7 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	return group.Wait()
 }
 
-// run prepares the database and runs the streams until all are done, or none can go on.
+// run prepares the database and runs the streams until all are done, or none can continue.
 func (x *indexer) run(ctx context.Context) error {
 	const state = "waiting for the database"
 	err := retryUntilDone(ctx, x.logger, state, x.prepareSchema, func(err error) {
@@ -135,7 +135,7 @@ func (x *indexer) run(ctx context.Context) error {
 	return x.failure()
 }
 
-// noteFailure records why a stream can't go on; nil: it can. It reports whether any can.
+// noteFailure records why a stream can't continue; nil: it can. It reports whether any can.
 func (x *indexer) noteFailure(s *stream, err error) (goesOn bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -147,14 +147,14 @@ func (x *indexer) noteFailure(s *stream, err error) (goesOn bool) {
 	return len(x.failures) < len(x.streams)
 }
 
-// failureOf returns why a stream can't go on; nil: it can.
+// failureOf returns why a stream can't continue; nil: it can.
 func (x *indexer) failureOf(s *stream) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.failures[s]
 }
 
-// failure returns why streams can't go on, joined; nil: all can.
+// failure returns why streams can't continue, joined; nil: all can.
 func (x *indexer) failure() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -177,7 +177,7 @@ func (x *indexer) failure() error {
 		all = err
 	}
 	if len(do) > 1 {
-		return &ledger.Problem{What: "no stream can go on", Do: strings.Join(do, "; "), Err: all}
+		return &ledger.Problem{What: "no stream can continue", Do: strings.Join(do, "; "), Err: all}
 	}
 	return all
 }

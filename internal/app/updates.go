@@ -67,7 +67,7 @@ func (u *updates) connectAsLeader(ctx context.Context, leader *store.UpdatesWrit
 	}
 	participantID := u.server.Load().ParticipantID
 	if participantID == "" {
-		u.logger.WarnContext(ctx, "the participant does not tell who it is: another one behind the URL would not be noticed")
+		u.logger.WarnContext(ctx, "the participant does not report its id: another one behind the URL would not be noticed")
 	}
 	return leader.RecordIdentity(ctx, participantID, u.scope)
 }

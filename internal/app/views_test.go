@@ -65,7 +65,7 @@ func TestTypedViewsShowEveryValue(t *testing.T) {
 		require.Positive(t, tag.RowsAffected(), query)
 	}
 
-	// The same, worked out from the JSON by the rules for each column's path.
+	// The same, computed from the JSON by the rules for each column's path.
 	compared := map[string]int{}
 	for _, r := range reports {
 		columns, err := conn.Query(t.Context(), "SELECT c.name, c.path, c.type FROM indexer.typed_views v, jsonb_to_recordset(v.columns) c (name text, path jsonb, type text) WHERE v.view_name = $1", r.Name)
