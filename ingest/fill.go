@@ -25,7 +25,7 @@ type FillSink interface {
 	FillState(ctx context.Context) (at, end ledger.Offset, done bool, err error)
 }
 
-// Fill is the loop that reads the updates below the history floor, while the indexer goes on above. It is used once. A later run
+// Fill is the loop that reads the updates below the history floor, while the indexer continues above. It is used once. A later run
 // continues where an earlier one ended, because it asks what is stored.
 type Fill struct {
 	Source      UpdateSource
@@ -71,10 +71,10 @@ func (f *Fill) Run(ctx context.Context) (Filled, error) {
 type fillRun struct {
 	*Fill
 	pace
-	fork   *forkCheck
-	chosen bool
-	filled Filled
-	anew   bool // the snapshot was restarted, because the unfinished one could not be continued
+	fork      *forkCheck
+	chosen    bool
+	filled    Filled
+	restarted bool // the snapshot was restarted, because the unfinished one could not be continued
 }
 
 // try works until something fails. If the participant was pruned meanwhile, it begins again with what is left.
@@ -225,7 +225,7 @@ func (r *fillRun) knowState(ctx context.Context) error {
 			return err
 		}
 		if last == 0 {
-			r.Logger.InfoContext(ctx, "working out what was active below", "stream", "backfill", "offset", int64(end))
+			r.Logger.InfoContext(ctx, "computing what was active below", "stream", "backfill", "offset", int64(end))
 		}
 		meter.SetEnd(int64(end))
 		meter.Add(ctx, int64(at), int(max(0, at-last)))

@@ -26,9 +26,9 @@ func (r *fillRun) carry(ctx context.Context, bounds ledger.Bounds) error {
 	changes := r.Source.Changes()
 	snapshot, err := r.Snapshot.run(ctx, &at)
 	var refused *ledger.Problem
-	if errors.As(err, &refused) && !r.anew && snapshot.Entries > 0 {
-		r.anew = true
-		r.Logger.WarnContext(ctx, "the snapshot that was begun can't be gone on with: it is read anew", "stream", "backfill", "offset", int64(at), "error", err)
+	if errors.As(err, &refused) && !r.restarted && snapshot.Entries > 0 {
+		r.restarted = true
+		r.Logger.WarnContext(ctx, "the unfinished snapshot can't be continued: reading it from the beginning", "stream", "backfill", "offset", int64(at), "error", err)
 		if err := r.Snapshot.Sink.DropSnapshot(ctx); err != nil {
 			return err
 		}

@@ -175,7 +175,7 @@ func (c *forkCheck) accept(ctx context.Context, began int64, page *ledger.Page) 
 	return nil
 }
 
-// stuck asks for the anchor when the source can't go on, because another server may answer now. It returns nil if there is no
+// stuck asks for the anchor when the source can't continue, because another server may answer now. It returns nil if there is no
 // fork, or if that can't be decided: then the source's own error says more.
 func (c *forkCheck) stuck(ctx context.Context) error {
 	if c.take(ctx) != nil {

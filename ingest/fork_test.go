@@ -86,7 +86,7 @@ func TestAForkOfWhatIsStoredAheadIsDetected(t *testing.T) {
 	require.Equal(t, []ledger.Range{{From: 50, To: 55}, {From: 60, To: 65}}, r.empty)
 }
 
-// While reading, it is said that the anchor can't be seen any more; not so where that is asked for because reading can't go on,
+// While reading, it is said that the anchor can't be seen any more; not so where that is asked for because reading can't continue,
 // which says more.
 func TestALandmarkThatCanNotBeSeenWhileReading(t *testing.T) {
 	t.Parallel()
@@ -130,7 +130,7 @@ func TestAPageThatCanNotBeLookedAtAgainIsNotUsed(t *testing.T) {
 	}
 }
 
-// Why reading can't go on is what ends the process, also where the anchor can't be asked for.
+// Why reading can't continue is what ends the process, also where the anchor can't be asked for.
 func TestWhyReadingCanNotGoOnIsSaid(t *testing.T) {
 	for name, updates := range map[string]int{"near the end": 30, "catching up": 10_000} {
 		t.Run(name, func(t *testing.T) {

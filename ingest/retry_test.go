@@ -180,7 +180,7 @@ func TestAPauseEndsWithItsContext(t *testing.T) {
 		began := time.Now()
 		r := Retry{Rest: time.Hour, Final: func(error) bool { return true }}
 		err := r.Do(ctx, func(context.Context) error {
-			time.AfterFunc(time.Second, func() { cancel(&ledger.Problem{What: "no stream can go on"}) })
+			time.AfterFunc(time.Second, func() { cancel(&ledger.Problem{What: "no stream can continue"}) })
 			return errAway
 		})
 		require.Equal(t, context.Canceled, err)

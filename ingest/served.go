@@ -55,7 +55,7 @@ func chooseOffset(ctx context.Context, source ServedSource, wanted *ledger.Offse
 	case err != nil:
 		return 0, err
 	case wanted == nil && served.End == nil:
-		return 0, &ledger.Problem{What: "the server does not tell its ledger end, so the offset can't be chosen", Do: do.noEnd}
+		return 0, &ledger.Problem{What: "the server does not report its ledger end, so the offset can't be chosen", Do: do.noEnd}
 	case wanted == nil:
 		return *served.End, nil
 	case served.End != nil && *wanted > *served.End:

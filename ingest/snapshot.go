@@ -91,7 +91,7 @@ func (s *Snapshot) try(ctx context.Context, job *snapshotJob) error {
 	}
 	job.stored, job.begun = progress, true
 	if progress.Entries > 0 {
-		s.Logger.InfoContext(ctx, "going on with the snapshot", "offset", int64(progress.At), "entries", progress.Entries)
+		s.Logger.InfoContext(ctx, "continuing the snapshot", "offset", int64(progress.At), "entries", progress.Entries)
 	} else {
 		s.Logger.InfoContext(ctx, "reading the snapshot", "offset", int64(progress.At))
 	}

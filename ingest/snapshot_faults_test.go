@@ -163,7 +163,7 @@ func TestSnapshotProblems(t *testing.T) {
 		"pruned": {contracts{end: 50, pruned: 30}, at(29), &shelf{},
 			"the participant is pruned up to offset 30, which is above offset 29", "--at-offset"},
 		"the end is not known": {contracts{blind: true}, nil, &shelf{},
-			"the server does not tell its ledger end, so the offset can't be chosen", "--at-offset"},
+			"the server does not report its ledger end, so the offset can't be chosen", "--at-offset"},
 		"another was begun": {contracts{end: 50}, at(40), &shelf{progress: &ledger.SnapshotProgress{At: 30}},
 			"an unfinished snapshot of another offset", ""},
 		"in use": {contracts{end: 50}, nil, &shelf{watermark: at(40)}, "the database already holds the ledger", ""},

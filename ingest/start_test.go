@@ -83,7 +83,7 @@ func TestRefusesAStartThatIsNotThere(t *testing.T) {
 		"genesis, pruned":      {"genesis", 30, false, "the participant is pruned up to offset 30, which is above offset 0", "`backfill`"},
 		"an offset, pruned":    {"29", 30, false, "the participant is pruned up to offset 30, which is above offset 29", "--start"},
 		"above the end":        {"61", 0, false, "offset 61 is above the ledger's end 60", "--start"},
-		"latest and not known": {"latest", 0, true, "the server does not tell its ledger end, so the offset can't be chosen", "--start"},
+		"latest and not known": {"latest", 0, true, "the server does not report its ledger end, so the offset can't be chosen", "--start"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {

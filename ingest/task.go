@@ -124,7 +124,7 @@ func (t *task) failed(ctx context.Context, err error, again time.Duration) {
 		level = slog.LevelWarn
 	}
 	reason := Reason(err)
-	t.Logger.Log(ctx, level, "a background task failed; the stream goes on without it", "task", t.Name, "error", reason,
+	t.Logger.Log(ctx, level, "a background task failed; the stream continues without it", "task", t.Name, "error", reason,
 		"wait", again.String())
 	if t.Watch.Retrying != nil {
 		t.Watch.Retrying()

@@ -154,7 +154,7 @@ func (r *transactionsRun) begin(ctx context.Context) error {
 	}
 	if at.Rereading() && !r.rereading {
 		r.rereading = true
-		r.Logger.InfoContext(ctx, "going on reading the history again from its beginning", "stream", "transactions", "records", at.Records())
+		r.Logger.InfoContext(ctx, "continuing to read the history again from its beginning", "stream", "transactions", "records", at.Records())
 	}
 	if r.UntilCurrent && !r.target.known {
 		if r.target, err = r.newest(ctx); err != nil {

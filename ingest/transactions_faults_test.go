@@ -18,7 +18,7 @@ import (
 // world is the services of the transaction history that may answer, and what is done to the one that is read. The records of one
 // update are adjacent in every service's order.
 type world struct {
-	mu      sync.Mutex // of what calls use: reads and writes go on at the same time
+	mu      sync.Mutex // of what calls use: reads and writes continue at the same time
 	random  *rand.Rand
 	service *transactionsScript
 	updates [][]ledger.Transaction // in the service's order

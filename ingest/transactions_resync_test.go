@@ -302,7 +302,7 @@ func TestABackfillingServiceIsWaitedFor(t *testing.T) {
 	})
 }
 
-// The process ends while the history is read again: that goes on where it was.
+// The process ends while the history is read again: that continues where it was.
 func TestARereadingGoesOnAfterARestart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newTransactionsLoop(t, numbered("a", 95))

@@ -49,7 +49,7 @@ type TypesSink interface {
 type Types struct {
 	Source TypesSource
 	Sink   TypesSink
-	// Read works out what a package says of types, with the others that are stored.
+	// Read computes what a package says of types, with the others that are stored.
 	Read func(id string, content []byte) (ledger.Package, error)
 	// Forget, if set, is called after some packages, to free what Read remembers.
 	Forget func()

@@ -10,7 +10,7 @@ type Package struct {
 	Language string // version of Daml-LF, such as "2.1"; empty: the content can't be read
 	Upgrades string // id of the version that it was made from; may be empty
 
-	// Needs are the packages that it refers to and that were not there when its types were worked out, sorted. Failure says why types
+	// Needs are the packages that it refers to and that were not there when its types were computed, sorted. Failure says why types
 	// are not known; empty: they are, but for those of Needs.
 	Needs   []string
 	Failure string

@@ -46,7 +46,7 @@ CREATE TABLE participant_both (
 ) PARTITION BY LIST (is_copy);
 CREATE TABLE participant PARTITION OF participant_both FOR VALUES IN (false);
 CREATE TABLE participant_copy PARTITION OF participant_both FOR VALUES IN (true);
-COMMENT ON TABLE participant IS 'The participant whose ledger these tables hold. Empty while the server has not told its id.';
+COMMENT ON TABLE participant IS 'The participant whose ledger these tables hold. Empty: the server has not reported its id.';
 
 CREATE TABLE scopes_both (
     scope       text NOT NULL,

@@ -1,4 +1,4 @@
--- Filling in history below where indexing began, while the indexer goes on above.
+-- Filling in history below where indexing began, while the indexer continues above.
 
 -- +goose Up
 

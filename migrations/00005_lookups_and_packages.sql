@@ -189,7 +189,7 @@ CREATE TABLE package_contents (
 );
 COMMENT ON TABLE package_contents IS 'Compiled packages as the participant serves them: the SHA-256 of the content is the id. Written once, but for needs and failure.';
 COMMENT ON COLUMN package_contents.language IS 'Version of Daml-LF, such as 2.1. Empty where the package could not be read.';
-COMMENT ON COLUMN package_contents.needs IS 'Packages that are referred to and were not here when its types were last worked out.';
+COMMENT ON COLUMN package_contents.needs IS 'Packages that are referred to and were not here when its types were last computed.';
 COMMENT ON COLUMN package_contents.failure IS 'Why its types, or some of them, are not known. NULL: they are, or needs says what is missing.';
 
 CREATE TABLE package_tries (

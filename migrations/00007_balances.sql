@@ -155,7 +155,7 @@ COMMENT ON COLUMN running_totals.initial_amount IS 'As in balance_totals.';
 COMMENT ON COLUMN running_totals.holding_fees_rate IS 'As in balance_totals.';
 COMMENT ON COLUMN running_totals.latest IS 'Whether the party has no change in a later round.';
 
-CREATE VIEW rounds_told AS
+CREATE VIEW wanted_rounds AS
 SELECT h.shown_after AS generation, (
     SELECT max(x.round) FROM transactions x WHERE x.kind <> 'unknown' AND x.seq > h.shown_after AND x.seq <= h.shown_to
 ) AS newest, (
@@ -166,19 +166,19 @@ SELECT h.shown_after AS generation, (
       AND (x.kind = 'unknown' OR x.kind = 'transfer' AND (x.round IS NULL OR coalesce(t.balance_changes, 0) = 0))
 ) AS first_incomplete
 FROM transactions_position h;
-COMMENT ON VIEW rounds_told IS 'What balance_rounds should hold for the shown generation, computed from all its records.';
-COMMENT ON COLUMN rounds_told.generation IS 'As in balance_rounds.';
-COMMENT ON COLUMN rounds_told.newest IS 'As in balance_rounds.';
-COMMENT ON COLUMN rounds_told.first_incomplete IS 'As in balance_rounds.';
+COMMENT ON VIEW wanted_rounds IS 'What balance_rounds should hold for the shown generation, computed from all its records.';
+COMMENT ON COLUMN wanted_rounds.generation IS 'As in balance_rounds.';
+COMMENT ON COLUMN wanted_rounds.newest IS 'As in balance_rounds.';
+COMMENT ON COLUMN wanted_rounds.first_incomplete IS 'As in balance_rounds.';
 
-CREATE FUNCTION balances_are_told(round bigint) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
+CREATE FUNCTION balances_are_known(round bigint) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (
-    SELECT coalesce(balances_are_told.round <= b.newest, false)
-       AND coalesce(balances_are_told.round < b.first_incomplete, true)
+    SELECT coalesce(balances_are_known.round <= b.newest, false)
+       AND coalesce(balances_are_known.round < b.first_incomplete, true)
     FROM balance_rounds b
     WHERE b.generation = (SELECT h.shown_after FROM transactions_position h)
 );
-COMMENT ON FUNCTION balances_are_told(bigint) IS 'Whether, as far as is known, every transfer up to the round is stored and has its balance changes.';
+COMMENT ON FUNCTION balances_are_known(bigint) IS 'Whether, as far as is known, every transfer up to the round is stored and has its balance changes.';
 
 -- SECURITY DEFINER: like views they read with their owner's rights, so analysts need none in schema indexer.
 CREATE FUNCTION ledger.reported_balance_at(party text, round bigint) RETURNS numeric LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
@@ -191,15 +191,15 @@ RETURN (
         ORDER BY t.round DESC
         LIMIT 1
     ) b
-    WHERE balances_are_told(reported_balance_at.round)
+    WHERE balances_are_known(reported_balance_at.round)
 );
 COMMENT ON FUNCTION ledger.reported_balance_at(text, bigint) IS 'The sum of the balance changes that the Scan service reported for a party in rounds up to and including this one, less the holding fees that they report up to the end of the round. This is not what the party holds: taps, mints, expiry and everything else that is not a transfer cause no balance change. See ledger.holdings for what is held. NULL: the balance is not known, because a transfer up to this round has no balance changes (recent services send none), a transfer has no round, a record of an unknown kind may be such a transfer, or no record of this round or a later one has been seen. NULL also if the sum is negative, because the party got more in other ways than by transfers, and if no balance change up to the round names the party (check its spelling). The newest round, max(round) in ledger.transactions, may still grow.';
 
--- MATERIALIZED: each balance is computed once, and balances_are_told is called once.
+-- MATERIALIZED: each balance is computed once, and balances_are_known is called once.
 CREATE FUNCTION ledger.reported_balances_at(round bigint) RETURNS TABLE (party text, balance numeric) LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
 BEGIN ATOMIC
-    WITH told AS MATERIALIZED (
-        SELECT balances_are_told(reported_balances_at.round) AS are
+    WITH known AS MATERIALIZED (
+        SELECT balances_are_known(reported_balances_at.round) AS are
     ), balances AS MATERIALIZED (
         SELECT l.party, CASE
             WHEN l.round <= reported_balances_at.round THEN l.initial_amount - l.holding_fees_rate * (reported_balances_at.round::numeric + 1)
@@ -215,7 +215,7 @@ BEGIN ATOMIC
         WHERE l.generation = (SELECT h.shown_after FROM transactions_position h)
     )
     SELECT b.party, CASE WHEN t.are AND b.balance >= 0 THEN b.balance END
-    FROM told t
+    FROM known t
     LEFT JOIN balances b ON b.balance IS NOT NULL OR NOT t.are
     WHERE b.party IS NOT NULL OR NOT t.are; END;
 COMMENT ON FUNCTION ledger.reported_balances_at(bigint) IS 'ledger.reported_balance_at for all parties at once: one row per party that a balance change names in a round up to and including this one, with a NULL balance where the sum is negative. It is not what they hold: taps, mints and expiry are not in it. If the balances of the round are not known, every party has a row and every balance is NULL. There is then at least one row, with a NULL party if no party is known, so that no rows means that there are no balances.';

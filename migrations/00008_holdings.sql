@@ -135,15 +135,15 @@ COMMENT ON VIEW holding_templates IS 'Templates whose contracts can be holdings.
 
 -- Positions ------------------------------------------------------------------------------------------------------
 
--- A position has a number that is made of what it is. So it needs nobody who gives numbers out, and whoever works it out, when and
--- where, comes to the same. The texts are anybody's: so there are 128 bits, of a hash in which nobody finds two with the same ones.
+-- The number of a position is computed from its texts, so that no sequence hands numbers out: Go and SQL compute the same one at any
+-- time. Anybody can choose the texts, so the number is 128 bits of a hash for which collisions can't be found.
 
 CREATE FUNCTION position_of(owner text, instrument text, instrument_admin text, admin_signed boolean) RETURNS uuid
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN encode(substr(sha256(convert_to(
     coalesce(octet_length(owner) || ':' || owner, '-') || coalesce(octet_length(instrument) || ':' || instrument, '-')
     || coalesce(octet_length(instrument_admin) || ':' || instrument_admin, '-') || CASE WHEN admin_signed THEN '+' ELSE '-' END, 'UTF8')), 1, 16), 'hex')::uuid;
-COMMENT ON FUNCTION position_of(text, text, text, boolean) IS 'The number of a position: the first 128 bits of the SHA-256 of its texts, each behind its length in bytes, or - for NULL. Package rows works out the same.';
+COMMENT ON FUNCTION position_of(text, text, text, boolean) IS 'The number of a position: the first 128 bits of the SHA-256 of its texts, each behind its length in bytes, or - for NULL. Package rows computes the same.';
 
 CREATE TABLE positions (
     position_id      uuid PRIMARY KEY,
@@ -158,10 +158,9 @@ COMMENT ON TABLE positions IS 'Who holds what, without how much: what contracts 
 
 -- What each contract holds ---------------------------------------------------------------------------------------
 
--- Which holdings are told by which creation events, those of the snapshot that waits included: what was active there is worked out
--- before it is shown. This is the one definition of what is held; rows that are written in Go must equal it. Views are read only if the
+-- The holdings of creation events, those of the snapshot that waits included: what was active there is computed before it is shown. This is the one definition of what is held; rows that are written in Go must equal it. Views are read only if the
 -- payload can't be read. OFFSET 0 makes PostgreSQL compute p once, before the views.
-CREATE VIEW told_holdings AS
+CREATE VIEW created_holdings AS
 SELECT c.ledger_offset, c.node_id, c.template_ref, c.waits, c.created_at, h.owner, h.instrument, h.instrument_admin, h.amount, h.locked,
        least(time_of(h.lock ->> 'expiresAt'),
              c.created_at + duration_of(h.lock -> 'expiresAfter' ->> 'microseconds')) AS locked_until,
@@ -229,18 +228,18 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) g
 WHERE p.is_amulet OR v.interface_id IS NOT NULL;
-COMMENT ON VIEW told_holdings IS 'Holdings as their creation events describe them, also those of the snapshot that waits.';
+COMMENT ON VIEW created_holdings IS 'Holdings as their creation events describe them, also those of the snapshot that waits.';
 
 CREATE VIEW holding_events AS
 SELECT h.ledger_offset, h.node_id, h.created_at, h.owner, h.instrument, h.instrument_admin, h.amount, h.locked, h.locked_until, h.lock_holders,
        h.created_round, h.holding_fee_rate, h.source, h.admin_signed, h.position_id
-FROM told_holdings h
+FROM created_holdings h
 WHERE NOT h.waits;
 COMMENT ON VIEW holding_events IS 'Holdings as their creation events describe them, one row per event, for look-ups by (ledger_offset, node_id).';
 
 CREATE VIEW held_positions AS
 SELECT DISTINCT h.position_id, h.owner, h.instrument, h.instrument_admin, h.admin_signed
-FROM told_holdings h
+FROM created_holdings h
 WHERE NOT h.waits AND h.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k));
 COMMENT ON VIEW held_positions IS 'The positions of all holdings that are stored. positions must hold at least these.';
 

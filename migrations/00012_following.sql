@@ -4,21 +4,21 @@
 
 -- The channel has the name of the analysts' schema. LISTEN needs quotes if the schema's name does.
 -- +goose StatementBegin
-CREATE FUNCTION tell_readers() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+CREATE FUNCTION notify_readers() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     PERFORM pg_notify(TG_ARGV[0], NEW.ledger_offset::text);
     RETURN NULL;
 END
 $$;
 -- +goose StatementEnd
-COMMENT ON FUNCTION tell_readers() IS 'Sends the watermark as a notification, in the transaction that sets it.';
+COMMENT ON FUNCTION notify_readers() IS 'Sends the watermark as a notification, in the transaction that sets it.';
 
 -- +goose StatementBegin
 DO $$
 DECLARE
     views name := (SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = 'ledger.updates'::regclass);
 BEGIN
-    EXECUTE format('CREATE TRIGGER tell_readers AFTER INSERT OR UPDATE ON checkpoints FOR EACH ROW WHEN (NEW.stream = ''updates'') EXECUTE FUNCTION tell_readers(%L)', views);
+    EXECUTE format('CREATE TRIGGER notify_readers AFTER INSERT OR UPDATE ON checkpoints FOR EACH ROW WHEN (NEW.stream = ''updates'') EXECUTE FUNCTION notify_readers(%L)', views);
 END
 $$;
 -- +goose StatementEnd

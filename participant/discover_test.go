@@ -144,7 +144,7 @@ func TestDiscoverErrors(t *testing.T) {
 	}
 }
 
-// A server that is upgraded while we run loses flats. The read that notices fails, the next one goes on.
+// A server that is upgraded while we run loses flats. The read that notices fails, the next one continues.
 func TestPathThatGoesAwayIsReplacedWithTheNextRead(t *testing.T) {
 	t.Parallel()
 	handlers := without(everything(), pathUpdatesFlats)

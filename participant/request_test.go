@@ -222,7 +222,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	require.NotContains(t, err.Error(), "s3cret")
 }
 
-// Answers about one thing, and about vetted packages, are read up to a cap of their own, however long they go on.
+// Answers about one thing, and about vetted packages, are read up to a cap of their own, however long they continue.
 func TestAnswersWithoutEnd(t *testing.T) {
 	t.Parallel()
 	var endless http.HandlerFunc = func(w http.ResponseWriter, _ *http.Request) {

@@ -269,7 +269,7 @@ func TestListsOfVettedPackagesThatLie(t *testing.T) {
 	endless := func(w http.ResponseWriter, r *http.Request) {
 		n := asked.Add(1)
 		if n > 20 {
-			answer(`{"vettedPackages":[]}`)(w, r) // who does not notice must not go on for ever
+			answer(`{"vettedPackages":[]}`)(w, r) // who does not notice must not continue for ever
 			return
 		}
 		answer(fmt.Sprintf(`{"vettedPackages":[%s],"nextPageToken":"t%d"}`, vettedAnswer(fmt.Sprint("p", n), 1), n%3))(w, r)

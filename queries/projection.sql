@@ -1,5 +1,5 @@
 -- name: StepEvents :many
--- The events of a range that concern the active set, in order, with the columns of stepEvent; at most so many.
+-- The events of a range that concern the active set, in order, with the columns of stepEvent, up to a number of rows.
 SELECT e.ledger_offset, e.node_id, e.kind, e.contract_id, e.synchronizer_ref, e.template_ref, e.flag, coalesce((
     SELECT r.reassignment_counter FROM reassignments r
     WHERE e.kind = 1 AND e.flag AND r.ledger_offset = e.ledger_offset AND r.node_id = e.node_id

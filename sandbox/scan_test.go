@@ -58,7 +58,7 @@ func repeated(ids []string) map[string]bool {
 	return twice
 }
 
-// walk reads the whole history page by page. After a page it goes on from the last event id that is on one record only,
+// walk reads the whole history page by page. After a page it continues from the last event id that is on one record only,
 // and drops what it has read behind that one.
 func (c *client) walk(order string, size int, twice map[string]bool) (all []map[string]any, pages [][]byte) {
 	c.t.Helper()

@@ -287,7 +287,7 @@ func TestUpdatesPages(t *testing.T) {
 	page := func(rest string) map[string]any {
 		return c.post("/v2/updates/get-updates-page", `{"updateFormat":%s%s}`, allUpdates, rest).object()
 	}
-	// Tailing: the token goes on after the end.
+	// Tailing: the token continues after the end.
 	first := page(`,"maxPageSize":50`)
 	require.Len(t, first["updates"], 50)
 	require.EqualValues(t, 0, first["lowestPageOffsetExclusive"])

@@ -172,7 +172,7 @@ func (l *Leader) mergeCoverage(ctx context.Context, tx pgx.Tx, scope ledger.Scop
 	return nil
 }
 
-// wrote tells how many rows were written, which are not needed any more.
+// wrote reports how many rows were written, and releases them.
 func (l *Leader) wrote(f *rows.Facts) {
 	for _, table := range f.Tables() {
 		if table.Count() > 0 {

@@ -275,7 +275,7 @@ func TestLargeUpdate(t *testing.T) {
 	require.Equal(t, fmt.Sprint(events), d.Row("SELECT count(*) FROM indexer.lifetimes"))
 }
 
-// Names that don't fit into an index are refused like rows: trying again would meet the same.
+// Names that don't fit into an index are refused like rows: trying again would fail in the same way.
 func TestNamesThatDoNotFitAreRefused(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

@@ -319,7 +319,7 @@ func TestReportedBalanceForAnAnalyst(t *testing.T) {
 	require.Equal(t, "666", h.Row("SELECT (1.0 - 1.0)::text"), "the trap is set")
 	require.Equal(t, "4.0", h.Row("SELECT ledger.reported_balance_at('alice', 5)::text"))
 	require.Equal(t, "alice 4.0", h.Row("SELECT party, balance::text FROM ledger.reported_balances_at(5)"))
-	_, err := h.Conn.Exec(t.Context(), "SELECT indexer.balances_are_told(5)")
+	_, err := h.Conn.Exec(t.Context(), "SELECT indexer.balances_are_known(5)")
 	require.ErrorContains(t, err, "permission denied")
 }
 

@@ -35,7 +35,7 @@ func (h *ContractHistory) Known() bool { return len(h.Events)+len(h.Active) > 0 
 // The kinds of ContractEvent.
 const (
 	EventCreated    = "created"
-	EventArchived   = "archived" // whichever shape told it: a consuming exercise is one too
+	EventArchived   = "archived" // in either shape: a consuming exercise is one too
 	EventExercised  = "exercised"
 	EventAssigned   = rows.KindAssigned
 	EventUnassigned = rows.KindUnassigned
@@ -91,7 +91,7 @@ type ContractLookup struct {
 	NodeID int32               `json:"node_id"`
 }
 
-// ContractHistory tells what is known of a contract, whatever text its id is: an id that no column can hold is not
+// ContractHistory returns what is known of a contract, whatever text its id is: an id that no column can hold is not
 // known. All is read in one snapshot of the database.
 func (s *Store) ContractHistory(ctx context.Context, contractID string) (ContractHistory, error) {
 	var h ContractHistory

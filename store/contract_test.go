@@ -125,7 +125,7 @@ func TestContractIsCommented(t *testing.T) {
 		ORDER BY 1`), "without COMMENT")
 }
 
-// becomeAnalyst goes on as a role that has rights on schema ledger alone.
+// becomeAnalyst continues as a role that has rights on schema ledger alone.
 func (d *testDB) becomeAnalyst() {
 	d.T.Helper()
 	role := d.Row("SELECT current_database()") + "_analyst"

@@ -75,9 +75,9 @@ const (
 // ErrSameValues is wrapped by the error of CreateFieldIndex for a field whose values are mostly the same.
 var ErrSameValues = errors.New("most values are the same")
 
-// CreateFieldIndex makes an index, or goes on with one that was not finished, and reports whether it did anything. Writers and readers go
+// CreateFieldIndex makes an index, or continues with one that was not finished, and reports whether it did anything. Writers and readers go
 // on meanwhile, but for moments. The index's parts are built one after the other, each when the transactions that are open have ended. What
-// was made before an error stays, and the next call goes on from there. Errors are a *ledger.Problem where the role may not, another call
+// was made before an error stays, and the next call continues from there. Errors are a *ledger.Problem where the role may not, another call
 // is at work, or ErrSameValues.
 func (s *Store) CreateFieldIndex(ctx context.Context, wanted FieldIndexWanted) (FieldIndex, bool, error) {
 	var index FieldIndex
@@ -332,7 +332,7 @@ func (w *fieldIndexWork) patiently(ctx context.Context, do func() error) error {
 		}
 		if try == fieldLockTries {
 			return &ledger.Problem{What: fmt.Sprintf("other transactions kept the table locked at each of %d tries", fieldLockTries),
-				Do: "see in pg_stat_activity which are open for so long, and repeat the command: it goes on where it ended", Err: err}
+				Do: "see in pg_stat_activity which are open for so long, and repeat the command: it continues where it ended", Err: err}
 		}
 		select {
 		case <-time.After(fieldLockPatience):
@@ -380,7 +380,7 @@ func fieldDefinition(kind, expression string) string {
 	return "USING btree ((" + expression + ")) WHERE (" + expression + ") IS NOT NULL"
 }
 
-// fieldHash tells indexes apart. It stands at the end of their names.
+// fieldHash distinguishes indexes. It stands at the end of their names.
 func fieldHash(table, expression string) string {
 	sum := sha256.Sum256([]byte(table + "\x00" + expression))
 	return hex.EncodeToString(sum[:6])

@@ -134,7 +134,7 @@ func TestFieldIndexesOfEveryPartition(t *testing.T) {
 	require.Empty(t, list)
 }
 
-// An index that could not be finished is shown as such, and the next command finishes it. Writing goes on meanwhile.
+// An index that could not be finished is shown as such, and the next command finishes it. Writing continues meanwhile.
 func TestFieldIndexesThatWereCutOff(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

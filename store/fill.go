@@ -16,7 +16,7 @@ import (
 )
 
 // Filling in writes history below where indexing began, in ranges of any order, by the leader of RoleBackfill, while the leader
-// of RoleUpdates goes on above. What is filled in is never projected into active_contracts: what was active where indexing
+// of RoleUpdates continues above. What is filled in is never projected into active_contracts: what was active where indexing
 // began is there already.
 
 // Bounds is Store.Bounds.
@@ -152,7 +152,7 @@ func (l *BackfillWriter) forgetLookups(ctx context.Context, tx pgx.Tx, f *rows.F
 	return nil
 }
 
-// mergeTries is how often the coverage row above is looked for anew: the leader of the updates replaces it with each of its
+// mergeTries is how often the coverage row above is looked for again: the leader of the updates replaces it with each of its
 // transactions.
 const mergeTries = 1000
 
@@ -163,7 +163,7 @@ func (l *BackfillWriter) lowerFloor(ctx context.Context, tx pgx.Tx, scope ledger
 	q := l.store.db.Queries
 	began, err := q.FillTurn(ctx, tx)
 	if err != nil {
-		return fmt.Errorf("wait for others who fill in history: %w", err)
+		return fmt.Errorf("wait for another process that fills in history: %w", err)
 	}
 	if to > began {
 		return fmt.Errorf("offset %d, where indexing began, lies below", began)
@@ -185,8 +185,8 @@ func (l *BackfillWriter) lowerFloor(ctx context.Context, tx pgx.Tx, scope ledger
 }
 
 // coverDown claims a range together with the row that begins where it ends, if there is one. That may be the one that the
-// leader of the updates is about to replace: then it is waited for, and looked for anew. first says that it may also be the first
-// one of that leader, which nobody sees before it is committed.
+// leader of the updates is about to replace: then it is waited for, and looked for again. first says that it may also be the first
+// one of that leader, which is not visible before it is committed.
 func (l *BackfillWriter) coverDown(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from, to int64, first bool) error {
 	q := l.store.db.Queries
 	for range mergeTries {

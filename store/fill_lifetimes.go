@@ -17,8 +17,8 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// What was active at an offset is told by active_contracts, and by lifetimes that ended later. Once history is filled in to
-// the beginning of the ledger, or to a snapshot that was read, the lifetimes that ended before indexing began are worked out from
+// What was active at an offset is in active_contracts, and in lifetimes that ended later. Once history is filled in to
+// the beginning of the ledger, or to a snapshot that was read, the lifetimes that ended before indexing began are computed from
 // it, step by step, with a set of active contracts of its own: fill_active. Then the state floor goes to there too, and the
 // snapshot takes the place of the one that indexing began with.
 //
@@ -27,7 +27,7 @@ import (
 
 // FillState goes a step towards a lower state floor, where history is filled in from the beginning of the ledger on, or from a
 // LowerSnapshot on. It says up to where it has come, and where it ends for now; done is true where the state floor is there, or
-// can't be because history begins later. It goes on where it was, after an error too.
+// can't be because history begins later. It continues where it was, after an error too.
 func (l *BackfillWriter) FillState(ctx context.Context) (at, end ledger.Offset, done bool, err error) {
 	place, err := l.store.db.Queries.FillPlace(ctx, l.term.Pool)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -51,12 +51,12 @@ func (l *BackfillWriter) FillState(ctx context.Context) (at, end ledger.Offset, 
 		return 0, 0, false, errors.Join(err, l.LowerSnapshot().DropSnapshot(ctx))
 	}
 	if err != nil {
-		return 0, 0, false, fmt.Errorf("work out lifetimes after offset %d: %w", *place.LifetimesTo, session.Refused(err))
+		return 0, 0, false, fmt.Errorf("compute lifetimes after offset %d: %w", *place.LifetimesTo, session.Refused(err))
 	}
 	return ledger.Offset(s.reached), ledger.Offset(s.end), s.done, nil
 }
 
-// stateFill works out lifetimes from an offset on where it is known what was active.
+// stateFill computes lifetimes from an offset on where it is known what was active.
 type stateFill struct {
 	leader   *BackfillWriter
 	start    int64 // the beginning of the ledger, or the snapshot's offset
@@ -107,7 +107,7 @@ func (s *stateFill) begin(ctx context.Context) error {
 	})
 }
 
-// step goes on from an offset, as far as one transaction should.
+// step continues from an offset, as far as one transaction should.
 func (s *stateFill) step(ctx context.Context, from int64) error {
 	s.reached, s.end = from, s.began
 	if from >= s.began && !s.known {
@@ -133,10 +133,10 @@ func (s *stateFill) step(ctx context.Context, from int64) error {
 	})
 }
 
-// finish lowers the state floor to where the lifetimes were worked out from.
+// finish lowers the state floor to where the lifetimes were computed from.
 func (s *stateFill) finish(ctx context.Context, from int64) error {
 	err := s.leader.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
-		if !s.known { // first: who resets what is written waits for the place while it writes
+		if !s.known { // first: a reset waits for the place while it holds the writes
 			if err := s.leader.term.Exclude(ctx, tx, RoleUpdates); err != nil {
 				return err
 			}
@@ -169,7 +169,7 @@ func (s *stateFill) lower(ctx context.Context, tx pgx.Tx) error {
 	if err := s.leader.store.db.Queries.FillStateKnown(ctx, tx, s.start); err != nil {
 		return fmt.Errorf("lower the state floor to offset %d: %w", s.start, err)
 	}
-	// Where that is the beginning of the ledger, nobody needs one that waits any more.
+	// Where that is the beginning of the ledger, a snapshot that waits is not needed any more.
 	if err := s.leader.show(ctx, tx, s.start); err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func (s *stateFill) read(ctx context.Context, from, to int64) (*active.Step, int
 	return step, reach, s.leader.term.Partitions.Ensure(ctx, "lifetimes", step.DeactivatedOffsets())
 }
 
-// advance moves the place. It fails where what was read behind it was changed since: then lifetimes begin anew.
+// advance moves the place. It fails where what was read behind it was changed since: then lifetimes are computed from the beginning again.
 func (s *stateFill) advance(ctx context.Context, tx pgx.Tx, from, to int64) error {
 	moved, err := s.leader.store.db.Queries.FillLifetimesAdvance(ctx, tx, dbsqlc.FillLifetimesAdvanceParams{FromOffset: from, ToOffset: to})
 	if err == nil && moved == 0 {

@@ -15,7 +15,7 @@ import (
 )
 
 // filling is a database that began at offset 100 without a snapshot and stands at 110, whose history is filled in to the
-// beginning, and whose lifetimes are worked out up to the watermark; the state floor was not lowered yet.
+// beginning, and whose lifetimes are computed up to the watermark; the state floor was not lowered yet.
 func (d *testDB) filling() (up *UpdatesWriter, l *BackfillWriter) {
 	d.T.Helper()
 	ctx := d.T.Context()
@@ -47,7 +47,7 @@ func requireNoDerivedDifferences(t *testing.T, s *Store) {
 	require.Empty(t, differences)
 }
 
-// Lifetimes that are being worked out are no differences, and a repair leaves them alone.
+// Lifetimes that are being computed are no differences, and a repair leaves them alone.
 func TestRepairLeavesLifetimesThatAreBeingWorkedOut(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -61,7 +61,7 @@ func TestRepairLeavesLifetimesThatAreBeingWorkedOut(t *testing.T) {
 	requireNoDerivedDifferences(t, up.store)
 }
 
-// Lifetimes that are being worked out from a snapshot on, where it is not known yet what was active when indexing began, are no
+// Lifetimes that are being computed from a snapshot on, where it is not known yet what was active when indexing began, are no
 // differences either, and a repair leaves them alone: no event that is stored activated them.
 func TestRepairLeavesLifetimesFromALowerSnapshotOn(t *testing.T) {
 	t.Parallel()
@@ -94,7 +94,7 @@ func TestRepairLeavesLifetimesFromALowerSnapshotOn(t *testing.T) {
 	requireNoDerivedDifferences(t, up.store)
 }
 
-// A reset opens no lifetime that is still being worked out: it is not known yet what was active there.
+// A reset opens no lifetime that is still being computed: it is not known yet what was active there.
 func TestResetWhileLifetimesAreWorkedOut(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

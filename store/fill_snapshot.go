@@ -14,7 +14,7 @@ import (
 )
 
 // LowerSnapshot is where a BackfillWriter keeps a snapshot that is to lower the state floor to its offset. Its rows are carried ones,
-// but nobody sees them, and nobody waits for it, until the last step of FillState shows them in the place of those that were: when
+// but they are not shown, and no daemon waits for it, until the last step of FillState shows them in the place of those that were: when
 // history is filled in from there up to where it is known what was active. There is one at a time.
 type LowerSnapshot struct{ leader *BackfillWriter }
 
@@ -26,16 +26,16 @@ func (s *LowerSnapshot) LatestSnapshot(ctx context.Context) (*ledger.SnapshotPro
 	return s.leader.store.lowerSnapshot(ctx, s.leader.term.Pool)
 }
 
-// BeginSnapshot begins a snapshot at an offset, or tells how far the one that was begun there has come, or that it is finished. One
+// BeginSnapshot begins a snapshot at an offset, or returns how far the one that was begun there has come, or that it is finished. One
 // of another offset is dropped. An offset from which on it is known what was active, or from which no history leads to where that
-// is worked out, is a *ledger.Problem.
+// is computed, is a *ledger.Problem.
 func (s *LowerSnapshot) BeginSnapshot(ctx context.Context, _ string, scope ledger.Scope, at ledger.Offset) (ledger.SnapshotProgress, error) {
 	progress := ledger.SnapshotProgress{At: at}
 	l := s.leader
 	q := l.store.db.Queries
 	err := l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		if _, err := q.FillTurn(ctx, tx); err != nil {
-			return fmt.Errorf("wait for others who fill in history: %w", err)
+			return fmt.Errorf("wait for another process that fills in history: %w", err)
 		}
 		extent, err := held.Read(ctx, l.store.db, tx)
 		if err != nil {
@@ -70,12 +70,12 @@ func refuseLowerSnapshot(extent *Extent, at ledger.Offset) error {
 	switch {
 	case extent.StateFloor != nil && at >= *extent.StateFloor:
 		return &ledger.Problem{
-			What: fmt.Sprintf("a snapshot at offset %d tells nothing new: what was active is known from offset %d on", at, *extent.StateFloor),
+			What: fmt.Sprintf("a snapshot at offset %d adds nothing: what was active is known from offset %d on", at, *extent.StateFloor),
 			Do:   fmt.Sprintf("give --from an offset below %d, or leave out --with-snapshot", *extent.StateFloor),
 		}
 	case at > extent.ProjectedFrom:
 		return &ledger.Problem{
-			What: fmt.Sprintf("a snapshot at offset %d does not tell what was active at offset %d, where indexing began", at, extent.ProjectedFrom),
+			What: fmt.Sprintf("a snapshot at offset %d does not lead to what was active at offset %d, where indexing began", at, extent.ProjectedFrom),
 			Do:   fmt.Sprintf("give --from an offset of at most %d", extent.ProjectedFrom),
 		}
 	}
@@ -86,9 +86,9 @@ func refuseLowerSnapshot(extent *Extent, at ledger.Offset) error {
 func (s *LowerSnapshot) DropSnapshot(ctx context.Context) error {
 	l := s.leader
 	err := l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
-		// First: who fills in takes its turn before it changes the floors. Where nothing is indexed there is no turn to take.
+		// First: a process that fills in takes its turn before it changes the floors. Where nothing is indexed there is no turn to take.
 		if _, err := l.store.db.Queries.FillTurn(ctx, tx); err != nil && !errors.Is(err, pgx.ErrNoRows) {
-			return fmt.Errorf("wait for others who fill in history: %w", err)
+			return fmt.Errorf("wait for another process that fills in history: %w", err)
 		}
 		return l.dropLowerSnapshot(ctx, tx)
 	})
@@ -98,7 +98,7 @@ func (s *LowerSnapshot) DropSnapshot(ctx context.Context) error {
 	return nil
 }
 
-// dropLowerSnapshot removes it, with the lifetimes that were worked out from there on. Its caller has taken its turn.
+// dropLowerSnapshot removes it, with the lifetimes that were computed from there on. Its caller has taken its turn.
 func (l *BackfillWriter) dropLowerSnapshot(ctx context.Context, tx pgx.Tx) error {
 	dropped, err := l.store.db.Queries.WaitingSnapshotDrop(ctx, tx)
 	if err != nil {
@@ -114,23 +114,23 @@ func (l *BackfillWriter) dropLowerSnapshot(ctx context.Context, tx pgx.Tx) error
 func (s *LowerSnapshot) WriteSnapshotPage(
 	ctx context.Context, progress ledger.SnapshotProgress, turn CommitOrder, page ledger.SnapshotPage,
 ) (ledger.SnapshotProgress, error) {
-	// Lifetimes that were begun from the beginning of the ledger on begin anew.
+	// Lifetimes that were computed from the beginning of the ledger on are dropped: they begin at the snapshot now.
 	return s.leader.writeSnapshotPage(ctx, progress, turn, page, snapshotTarget{finish: s.leader.dropLifetimes})
 }
 
-// dropLifetimes removes what was worked out of lifetimes before where it is known what was active, if that is under way.
+// dropLifetimes removes what was computed of lifetimes before where it is known what was active, if that is under way.
 func (l *BackfillWriter) dropLifetimes(ctx context.Context, tx pgx.Tx) error {
 	place, err := l.store.db.Queries.FillPlace(ctx, tx)
 	if err != nil || place.LifetimesTo == nil {
 		return err
 	}
 	if _, err := l.store.db.Queries.FillLifetimesBegin(ctx, tx, nil); err != nil {
-		return fmt.Errorf("remove the lifetimes that were worked out: %w", err)
+		return fmt.Errorf("remove the lifetimes that were computed: %w", err)
 	}
 	return nil
 }
 
-// contradicted tells what else is stored and contradicts the snapshot; nil: nothing does.
+// contradicted returns what else is stored and contradicts the snapshot; nil: nothing does.
 func (l *BackfillWriter) contradicted(ctx context.Context, tx pgx.Tx, at int64) (*ledger.Problem, error) {
 	list, err := l.store.db.Queries.WaitingSnapshotContradicted(ctx, tx, at)
 	if err != nil {

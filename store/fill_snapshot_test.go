@@ -103,7 +103,7 @@ func (d *depths) bring(t *testing.T, sink snapshotSink, n, most int) (finished b
 	return page.Last
 }
 
-// begun is a database that began with a snapshot, or without one, and goes on to the end.
+// begun is a database that began with a snapshot, or without one, and continues to the end.
 func (d *depths) begun(t *testing.T, n int, snapshot bool) (*testDB, *UpdatesWriter) {
 	t.Helper()
 	db := newDatabase(t)
@@ -149,7 +149,7 @@ func (d *testDB) shown() map[string][]string {
 	return all
 }
 
-// requireNothingWaits requires that no snapshot waits, that nothing is left of one that did, and that nothing is being worked out.
+// requireNothingWaits requires that no snapshot waits, that nothing is left of one that did, and that nothing is being computed.
 func (d *testDB) requireNothingWaits() {
 	d.T.Helper()
 	for _, table := range tables.In(tables.Snapshot) {
@@ -430,7 +430,7 @@ func TestALowerSnapshotWhereIndexingBeganWithoutOne(t *testing.T) {
 	requireNoDerivedDifferences(t, up.store)
 }
 
-// Lifetimes that are being worked out from the beginning of the ledger on are begun anew when there is a snapshot, and go on to the
+// Lifetimes that are being computed from the beginning of the ledger on are begun anew when there is a snapshot, and continue to the
 // beginning after it.
 func TestALowerSnapshotWhileLifetimesAreWorkedOut(t *testing.T) {
 	t.Parallel()
@@ -569,6 +569,7 @@ func TestWhichSnapshotWaitsIsKeptTwice(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			d := newDatabase(t)
 			old := storetest.ActiveEntry(20, 0, "old", "sync::1", 0)
 			up, _ := d.lowering([]ledger.ContractEntry{old}, []ledger.ContractEntry{old, storetest.ActiveEntry(21, 0, "gone", "sync::1", 0)})

@@ -15,7 +15,7 @@ import (
 	"ledgerindexer/store/internal/storetest"
 )
 
-// seeded is a database that began with a snapshot at offset 100, and goes on a little behind it.
+// seeded is a database that began with a snapshot at offset 100, and continues a little behind it.
 func (d *testDB) seeded(entries ...ledger.ContractEntry) *UpdatesWriter {
 	d.T.Helper()
 	l := d.leadUpdates(d.store())
@@ -128,7 +128,7 @@ func TestHistoryWindowThatContradictsTheSnapshot(t *testing.T) {
 	require.Equal(t, []string{"100 101"}, d.Coverage())
 }
 
-// What is filled in is never projected into the active contracts; the lifetimes that ended there are worked out when history
+// What is filled in is never projected into the active contracts; the lifetimes that ended there are computed when history
 // reaches the beginning, and only then the state floor goes there.
 func TestFilledHistoryIsNeverProjectedAgain(t *testing.T) {
 	t.Parallel()

@@ -25,7 +25,7 @@ func TestGenerationsAreShownAsAWhole(t *testing.T) {
 	require.Equal(t, []string{"1:a", "2:b", "3:c"}, h.stored())
 	h.append("b", "a", "x")
 	require.Equal(t, []string{"1:a", "2:b", "3:c"}, h.stored())
-	require.Equal(t, "x", h.checkpoint(), "where reading goes on")
+	require.Equal(t, "x", h.checkpoint(), "where reading continues")
 
 	reader := h.Connect()
 	tx, err := reader.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})

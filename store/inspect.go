@@ -26,7 +26,7 @@ func Connections(streams int) int { return 4 + (leadership.WriterConnections+1)*
 // MinServerVersion is the oldest PostgreSQL that will do, as server_version_num has it.
 const MinServerVersion = 15_00_00
 
-// Inspector looks at a database for who sets it up, and changes nothing: it reads in read-only transactions, takes no
+// Inspector looks at a database for an operator who sets it up, and changes nothing: it reads in read-only transactions, takes no
 // lock that a daemon takes, and needs no schema. Close it.
 type Inspector struct {
 	store *Store
@@ -89,7 +89,7 @@ type ServerFacts struct {
 	Settings map[string]Setting
 }
 
-// Transport is how the connection is made, as this end sees it: a pooler may go on otherwise.
+// Transport is how the connection is made, as this end sees it: a pooler may continue otherwise.
 type Transport struct {
 	Local    bool   // a Unix socket or the loopback interface
 	TLS      string // such as "TLS 1.3"; empty: not encrypted
@@ -110,7 +110,7 @@ var SettingNames = []string{
 	"default_transaction_isolation", "default_transaction_read_only",
 }
 
-// Server tells what the server is.
+// Server returns what the server is.
 func (i *Inspector) Server(ctx context.Context) (ServerFacts, error) {
 	facts := ServerFacts{Database: i.conn.Config().Database, Transport: i.transport(), Settings: map[string]Setting{}}
 	q := i.store.db.Queries
@@ -175,7 +175,7 @@ type SchemaFact struct {
 	Usable      bool // this user may look up names in it
 }
 
-// Schema tells what there is of the schemas.
+// Schema returns what exists of the schemas.
 func (i *Inspector) Schema(ctx context.Context) (SchemaFacts, error) {
 	facts := SchemaFacts{Pair: i.store.db.Config.Schemas}
 	var err error
@@ -236,7 +236,7 @@ type Lead struct {
 	User   string // the database user of the one that leads
 }
 
-// Contents tells what the database holds. The schema must exist.
+// Contents returns what the database holds. The schema must exist.
 func (i *Inspector) Contents(ctx context.Context) (Contents, error) {
 	var c Contents
 	err := i.read(ctx, func(tx pgx.Tx) error {
@@ -321,7 +321,7 @@ type SessionFacts struct {
 	Between bool // something answers in the server's place, such as a pooler
 }
 
-// Sessions tells whether sessions live as long as connections, which leading needs. It makes a second connection, and then one
+// Sessions reports whether sessions live as long as connections, which leading needs. It makes a second connection, and then one
 // as the leader's lock does; its errors are those of making them,
 // and ErrPooled where the settings of the last one are lost.
 func (i *Inspector) Sessions(ctx context.Context) (SessionFacts, error) {

@@ -43,14 +43,14 @@ func (l *Leader) Err() error { return l.term.Err() }
 // Close gives the role up, after the transactions under way have ended.
 func (l *Leader) Close() { l.term.Close() }
 
-// Leadership tells who led last, and may lead now.
+// Leadership is the process that led last, and may lead now.
 type Leadership struct {
 	Epoch  int64
 	Holder string
 	Since  time.Time // zero: nobody led yet
 }
 
-// Leadership tells who has a role, or had it last.
+// Leadership returns which process has a role, or had it last.
 func (s *Store) Leadership(ctx context.Context, role Role) (leadership Leadership, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) (err error) {
 		leadership, err = s.leadership(ctx, tx, role)

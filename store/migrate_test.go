@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/storetest"
@@ -16,6 +17,7 @@ import (
 // The right to create schemas is needed once: an upgrade, and each start, does without.
 func TestMigrateWithoutTheRightToCreateSchemas(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "migrates databases from nothing, which takes a second or more")
 	newest, err := SchemaVersion()
 	require.NoError(t, err)
 	for _, version := range []int64{2, newest - 1, newest} {

@@ -11,7 +11,7 @@ import (
 )
 
 // CheckNetwork compares the database with the network whose transaction history is about to be written into it. A database
-// of another network is a *ledger.Problem. An empty networkID (a service that does not tell) passes.
+// of another network is a *ledger.Problem. An empty networkID (a service that does not report it) passes.
 func (s *Store) CheckNetwork(ctx context.Context, networkID string) error {
 	if networkID == "" {
 		return nil

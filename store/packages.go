@@ -23,7 +23,7 @@ import (
 // Refused, with nothing stored: a list that names a synchronizer, or a package of one, twice; one of several
 // participants, or of another than the database's; one with a topology serial lower than the stored one, which is an
 // older answer than the last, because serials grow; a text that PostgreSQL can't hold. Other errors: ErrNotLeader, or
-// the database's; then it is unknown whether the changes were stored, and saving the list again will tell.
+// the database's; then it is unknown whether the changes were stored, and saving the list again makes it certain.
 func (l *UpdatesWriter) SaveVettedPackages(ctx context.Context, list []ledger.VettedPackages) (int, error) {
 	changes := int64(0)
 	wanted := names.NewWanted()

@@ -124,7 +124,7 @@ func TestPartitionsAttachBesideReaders(t *testing.T) {
 	require.Equal(t, 1, read())
 	require.NoError(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(10, 7_000_000)))
 	require.Equal(t, "2", d.Row(count))
-	// A transaction goes on with the partitions that it knows, until it takes the lock of another table. So they are
+	// A transaction continues with the partitions that it knows, until it takes the lock of another table. So they are
 	// there before their rows.
 	require.Contains(t, []int{1, 2}, read())
 	_, err = reader.Exec(ctx, "LOCK TABLE indexer.scopes IN ACCESS SHARE MODE")

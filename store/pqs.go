@@ -97,7 +97,7 @@ SELECT string_agg(DISTINCT pg_describe_object(o.classid, o.oid, 0), ', ') FROM o
 WHERE o.classid IN ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_type'::regclass, 'pg_constraint'::regclass, 'pg_attrdef'::regclass, 'pg_policy'::regclass)
   AND NOT EXISTS (SELECT FROM inside i WHERE i.classid = o.classid AND i.oid = o.oid)`
 
-// pqsComment tells a schema of EnablePQS, and of which pair, from others.
+// pqsComment identifies a schema of EnablePQS, and its pair.
 func (s *Store) pqsComment() string {
 	return fmt.Sprintf("Made by indexer pqs enable for the schemas %s and %s.", s.db.Config.Schemas.Tables, s.db.Config.Schemas.Views)
 }
@@ -113,7 +113,7 @@ func (s *Store) changePQS(ctx context.Context, name string, change func(tx pgx.T
 	}
 	defer pg.Rollback(ctx, tx)
 	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", s.db.Config.Schemas.MigrationLock()); err != nil {
-		return s.db.Unusable(fmt.Errorf("database %s: wait for others who change schemas: %w", s.Address(), err))
+		return s.db.Unusable(fmt.Errorf("database %s: wait for another process that changes schemas: %w", s.Address(), err))
 	}
 	var comment string
 	err = tx.QueryRow(ctx, "SELECT coalesce(obj_description(n.oid, 'pg_namespace'), '') FROM pg_namespace n WHERE n.nspname = $1", name).Scan(&comment)

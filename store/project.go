@@ -32,7 +32,7 @@ func (l *UpdatesWriter) Project(ctx context.Context, scope ledger.Scope, from, t
 	return nil
 }
 
-// projectNext moves the watermark as far as one transaction should, and tells where to.
+// projectNext moves the watermark as far as one transaction should, and returns where to.
 func (l *UpdatesWriter) projectNext(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) (ledger.Offset, error) {
 	parts, upTo, known := l.pending.After(int64(from), int64(to))
 	if !known {
@@ -62,7 +62,7 @@ func (l *UpdatesWriter) projectNext(ctx context.Context, scope ledger.Scope, fro
 		if recordTime, err = l.store.recordTime(ctx, tx, reach); err != nil {
 			return err
 		}
-		return l.mergeCoverage(ctx, tx, scope, from, reach) // last, as who fills in history does: it may wait for that one
+		return l.mergeCoverage(ctx, tx, scope, from, reach) // last, as filling in history does: it may wait for that
 	})
 	if err != nil {
 		return 0, err

@@ -21,7 +21,7 @@ type lifetime struct {
 	deactivated            ledger.Offset // 0: still active
 }
 
-// model is the active set, worked out one event at a time.
+// model is the active set, computed one event at a time.
 type model struct {
 	active map[[2]string]lifetime
 	closed []lifetime

@@ -75,7 +75,7 @@ func (l *UpdatesWriter) refuseReset(extent *Extent, to ledger.Offset) error {
 	case to < extent.HistoryFloor:
 		return &ledger.Problem{
 			What: fmt.Sprintf("database %s holds nothing to go back to at offset %d: its events begin after offset %d", address, to, extent.HistoryFloor),
-			Do: fmt.Sprintf("choose an offset of at least %d, or begin anew: with an empty database, "+
+			Do: fmt.Sprintf("choose an offset of at least %d, or begin again: with an empty database, "+
 				"run `backfill --at-offset %d` to seed it from a snapshot there, or `indexer run --start %[2]d`", extent.HistoryFloor, to),
 		}
 	case to < extent.ProjectedFrom:
@@ -97,9 +97,9 @@ func (l *UpdatesWriter) refuseReset(extent *Extent, to ledger.Offset) error {
 // removeAfter removes the updates' rows after an offset, with what follows from them, and the claims that they are there.
 // Lifetimes that began by then are open again. What the events up to the offset ask to be looked up is not asked here.
 func (l *UpdatesWriter) removeAfter(ctx context.Context, tx pgx.Tx, to ledger.Offset) ([]RemovedRows, error) {
-	// First: who works them out holds their place while writing.
+	// First: the backfill holds their place while it computes them.
 	if err := l.store.db.Queries.FillLifetimesForget(ctx, tx, int64(to)); err != nil {
-		return nil, fmt.Errorf("have lifetimes of filled history worked out anew: %w", err)
+		return nil, fmt.Errorf("have the lifetimes of filled history computed again: %w", err)
 	}
 	var removed []RemovedRows
 	for _, table := range tables.All() {
@@ -120,7 +120,7 @@ func (l *UpdatesWriter) removeAfter(ctx context.Context, tx pgx.Tx, to ledger.Of
 	return removed, nil
 }
 
-// removeRows removes a table's rows after an offset, and tells how many they were.
+// removeRows removes a table's rows after an offset, and returns how many they were.
 func (l *UpdatesWriter) removeRows(ctx context.Context, tx pgx.Tx, table *tables.Table, after int64) (int64, error) {
 	switch table.Reset {
 	case tables.Remove:

@@ -32,7 +32,7 @@ func TestReadersLearnWhatChangedBehindThem(t *testing.T) {
 	require.Equal(t, []string{"updates 60 100 filled in"}, d.rewrites())
 	known := d.Row("SELECT max(rewrite) FROM ledger.rewrites")
 	require.NoError(t, l.Fill(ctx, storetest.Scope, []ledger.Page{{From: 40, To: 60}}))
-	require.Equal(t, []string{"updates 40 100 filled in"}, d.rewrites(), "it goes on")
+	require.Equal(t, []string{"updates 40 100 filled in"}, d.rewrites(), "it continues")
 	require.Equal(t, "1", d.Row("SELECT count(*) FROM ledger.rewrites WHERE rewrite > $1", known), "who knew of the first part learns of the rest")
 	require.NoError(t, l.Fill(ctx, storetest.Scope, life(0, 40, 2, []string{"old"}, nil)))
 	d.fillState(l)

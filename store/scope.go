@@ -11,7 +11,7 @@ import (
 	"ledgerindexer/store/internal/held"
 )
 
-// Held tells whether anything is stored, or claimed to be, of the updates and of the transaction history. A snapshot that was
+// Held reports whether anything is stored, or claimed to be, of the updates and of the transaction history. A snapshot that was
 // begun and not finished is nothing yet.
 func (s *Store) Held(ctx context.Context) (updates, history bool, err error) {
 	held, err := s.db.Queries.AnythingHeld(ctx, s.db.Pool)

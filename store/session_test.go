@@ -50,7 +50,7 @@ func TestPoolerInSessionMode(t *testing.T) {
 	l.Close()
 	d.leadUpdates(second).Close()
 
-	// PgBouncer goes on with the lock's session, and another client's does not end when it rests.
+	// PgBouncer continues with the lock's session, and another client's does not end when it rests.
 	require.NotEqual(t, "0", d.Row("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"))
 	conn, err := second.db.Connect(ctx, second.db.Conn)
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// BeginSnapshot begins a snapshot at an offset, or tells how far the one that was begun there has come, or that it is
+// BeginSnapshot begins a snapshot at an offset, or returns how far the one that was begun there has come, or that it is
 // finished. A database that holds other data, and an unfinished snapshot of another offset or scope, are
 // *ledger.Problem.
 func (l *UpdatesWriter) BeginSnapshot(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset) (ledger.SnapshotProgress, error) {
@@ -37,7 +37,7 @@ func (l *UpdatesWriter) BeginSnapshot(ctx context.Context, participantID string,
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("read the unfinished snapshot: %w", err)
 		}
-		if err != nil || row.Entries == 0 { // what brought nothing yet binds nobody
+		if err != nil || row.Entries == 0 { // a snapshot without entries may be replaced
 			return l.startSnapshot(ctx, tx, participantID, scope, at)
 		}
 		if row.SnapshotOffset != int64(at) || row.Scope != scope.Hash() {

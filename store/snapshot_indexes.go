@@ -14,7 +14,7 @@ import (
 // indexTimeout is how long building the indexes of a snapshot may take.
 const indexTimeout = time.Hour
 
-// lateIndexes are those of carried rows and active contracts that nobody needs before there is a watermark. A snapshot is written
+// lateIndexes are those of carried rows and active contracts that are not needed before there is a watermark. A snapshot is written
 // without them, and they are built when it is finished: together, that is a fraction of the work that it is row by row.
 var lateIndexes = []lateIndex{
 	{"carried_created_contract_id", "ON carried_created USING hash (contract_id)"},
@@ -29,7 +29,7 @@ type lateIndex struct{ name, definition string }
 // readerPatience is how long the beginning of a snapshot waits for readers: while it waits for one, all others wait for it.
 const readerPatience = time.Second
 
-// dropLateIndexes drops them, before the first rows of a snapshot. Where somebody who has looked at the empty tables keeps a
+// dropLateIndexes drops them, before the first rows of a snapshot. If a session that has read the empty tables keeps a
 // transaction open they stay, and the snapshot takes longer. What comes behind it in the transaction waits no longer for locks, either.
 func (l *UpdatesWriter) dropLateIndexes(ctx context.Context, tx pgx.Tx) error {
 	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {

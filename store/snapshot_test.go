@@ -37,7 +37,7 @@ func TestSnapshot(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, ledger.SnapshotProgress{At: 100, Next: storetest.Token("t1"), Entries: 4}, progress)
 
-	// A process that is killed and started again goes on from what is stored.
+	// A process that is killed and started again continues from what is stored.
 	d.EndLock(RoleUpdates)
 	<-l.Lost()
 	l = d.leadUpdates(d.store())
@@ -97,7 +97,7 @@ func TestSnapshot(t *testing.T) {
 	require.Equal(t, "2 2", d.Row("SELECT count(*), count(DISTINCT ordinal) FROM indexer.carried_unknown_elements WHERE kind = 'JsNovelty'"))
 	require.Equal(t, "true", d.Row("SELECT payload ? '$exact' FROM ledger.active_contracts WHERE contract_id = 'both' AND synchronizer_id = 'sync::1'"))
 
-	// Updates go on from there, and know the contracts.
+	// Updates continue from there, and know the contracts.
 	u := storetest.NewUpdate(101, "sync::1")
 	u.Archived = []ledger.ArchivedEvent{storetest.Archival(0, "both")}
 	require.NoError(t, l.Append(ctx, storetest.Scope, []ledger.Page{{From: 100, To: 101, Updates: []ledger.Update{u}}}))

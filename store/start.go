@@ -64,7 +64,7 @@ func (s *Store) Watermark(ctx context.Context) (at ledger.Offset, ok bool, err e
 	return held.Watermark(ctx, s.db, s.db.Pool)
 }
 
-// UnfinishedSnapshot tells of a snapshot that a backfill has begun and not finished; nil where there is none.
+// UnfinishedSnapshot returns the snapshot that a backfill has begun and not finished; nil: there is none.
 func (s *Store) UnfinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
 	progress, err := held.Snapshot(s.db.Queries.SnapshotUnfinished(ctx, s.db.Pool))
 	if err != nil {
@@ -114,7 +114,7 @@ func (l *UpdatesWriter) startAt(ctx context.Context, tx pgx.Tx, at ledger.Offset
 	return nil
 }
 
-// RecordIdentity records the participant where the database does not know it yet, because the server did not tell at
+// RecordIdentity records the participant where the database does not know it yet, because the server did not report it at
 // the start. An empty participantID is nothing to record.
 func (l *UpdatesWriter) RecordIdentity(ctx context.Context, participantID string, scope ledger.Scope) error {
 	if participantID == "" {

@@ -185,7 +185,7 @@ func TestElementsAreTold(t *testing.T) {
 	require.Equal(t, elements, told)
 }
 
-// What may make contracts active is what active contracts and lifetimes are worked out from.
+// What may make contracts active is what active contracts and lifetimes are computed from.
 func TestActivityIsReplayed(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

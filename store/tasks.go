@@ -11,7 +11,7 @@ import (
 	"ledgerindexer/store/internal/rows"
 )
 
-// Task tells how a task beside the stream fares. It works now if and only if SucceededAt is after FailedAt.
+// Task is the state of a background task. It works now if and only if SucceededAt is after FailedAt.
 type Task struct {
 	Name        string
 	SucceededAt time.Time // zero: it never did

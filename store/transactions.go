@@ -66,7 +66,7 @@ func (s *Store) TransactionsMarks(ctx context.Context, upTo int64) (marks []ledg
 	return marks, err
 }
 
-// StoredTransactions tells which of the event ids stand on a record of the generation that is read.
+// StoredTransactions returns which of the event ids stand on a record of the generation that is read.
 func (l *TransactionsWriter) StoredTransactions(ctx context.Context, at ledger.TransactionsPosition, eventIDs []string) (map[string]bool, error) {
 	list, err := l.store.storedIDs(ctx, l.term.Pool, at, eventIDs)
 	stored := make(map[string]bool, len(list))

@@ -16,7 +16,7 @@ import (
 
 // AppendTransactions stores records that follow the position in the service's order
 // (docs/interface.md, endpoint 6): their rows, what is derived from them, the checkpoint and the new position, in one
-// transaction. Records of a generation that is not shown are seen by nobody yet. turn is their place among others that are written at
+// transaction. Records of a generation that is not shown are not shown yet. turn is their place among others that are written at
 // the same time, whose position at is then (nil: there are no others): their rows are written while those before them are.
 //
 // Errors: ErrNotLeader, ErrPositionMoved, a *ledger.KnownEventIDError where one of batch.New is stored already, or the database's; a
@@ -92,8 +92,8 @@ func (l *TransactionsWriter) writeRecords(ctx context.Context, tx pgx.Tx, at led
 	return nil
 }
 
-// addToBalances adds the balance changes of records to the running totals of their generation, and notes the rounds that balances can
-// be told of. What comes behind it in the transaction is planned as look-ups by index, too.
+// addToBalances adds the balance changes of records to the running totals of their generation, and notes the rounds for which balances
+// are known. What comes behind it in the transaction is planned as look-ups by index, too.
 func (l *TransactionsWriter) addToBalances(ctx context.Context, tx pgx.Tx, list *rows.Records, at ledger.TransactionsPosition) error {
 	started, q := time.Now(), l.store.db.Queries
 	if len(list.BalanceChanges) > 0 {

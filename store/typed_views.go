@@ -72,7 +72,7 @@ func (s *Store) ChangeTypedViews(ctx context.Context, of TypedView, change func(
 	}
 	defer pg.Rollback(ctx, tx)
 	if err := s.db.Queries.TypedViewsLock(ctx, tx); err != nil {
-		return fmt.Errorf("wait for others that change typed views: %w", err)
+		return fmt.Errorf("wait for another process that changes typed views: %w", err)
 	}
 	registered, err := s.typedViews(ctx, tx, of)
 	if err != nil {

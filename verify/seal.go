@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// A window is sealed when so many updates or records are in it, or when none with fewer was sealed for so long.
+	// A window is sealed when this many updates or records are in it, or when none with fewer was sealed for this long.
 	windowSize  = 1000
 	longestOpen = 10 * time.Minute
 	// How often to look for windows to seal when there are none.
@@ -64,7 +64,7 @@ type SealDatabase interface {
 	// SnapshotRows returns a digest of all rows of the snapshot at an offset.
 	SnapshotRows(ctx context.Context, at ledger.Offset) (findings.RowsDigest, error)
 	// CompareCarried and CarriedAt are those of UpdateDatabase.
-	CompareCarried(ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry, met func(key string), found Found) error
+	CompareCarried(ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry, seen func(key string), found Found) error
 	CarriedAt(ctx context.Context, at ledger.Offset, each func(key string, extra findings.Difference) error) error
 }
 

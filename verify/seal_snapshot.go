@@ -31,7 +31,7 @@ type snapshotReading struct {
 	before int64        // entries before that page
 	ended  bool         // the last page was read
 
-	unmet *unmet
+	unseen *unseen
 }
 
 func (s *snapshotSeals) window(ctx context.Context) (*findings.Window, error) {
@@ -55,7 +55,7 @@ func (s *snapshotSeals) seal(ctx context.Context, w findings.Window) (sealing Se
 			return Sealing{}, false, err
 		}
 		sealing := Sealing{Stream: findings.SealedSnapshot, From: w.From, To: w.To, Shown: true}
-		s.reading = &snapshotReading{digest: digest, sealing: sealing, unmet: newUnmet()}
+		s.reading = &snapshotReading{digest: digest, sealing: sealing, unseen: newUnseen()}
 	}
 	r := s.reading
 	err = s.compare(ctx, at, r)
@@ -69,7 +69,7 @@ func (s *snapshotSeals) seal(ctx context.Context, w findings.Window) (sealing Se
 		s.reading = nil
 		return Sealing{}, false, nil
 	}
-	if s.goesOn = !r.unmet.done(); err != nil || s.goesOn {
+	if s.goesOn = !r.unseen.done(); err != nil || s.goesOn {
 		return Sealing{}, false, err
 	}
 	if ok, err = s.sealer.SealSnapshot(ctx, at, r.digest, r.sealing.Comparison); err == nil {
@@ -80,7 +80,7 @@ func (s *snapshotSeals) seal(ctx context.Context, w findings.Window) (sealing Se
 
 // compare compares the next page, and after the last one looks for rows without an entry.
 func (s *snapshotSeals) compare(ctx context.Context, at ledger.Offset, r *snapshotReading) error {
-	if r.unmet.done() {
+	if r.unseen.done() {
 		return nil
 	}
 	if !r.ended {
@@ -89,7 +89,7 @@ func (s *snapshotSeals) compare(ctx context.Context, at ledger.Offset, r *snapsh
 		}
 	}
 	c := r.sealing.Comparison
-	err := r.unmet.end(func(each func(string, findings.Difference) error) error { return s.database.CarriedAt(ctx, at, each) },
+	err := r.unseen.end(func(each func(string, findings.Difference) error) error { return s.database.CarriedAt(ctx, at, each) },
 		func(_ string, extra findings.Difference) error { return c.Add(extra) })
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (s *snapshotSeals) page(ctx context.Context, at ledger.Offset, r *snapshotR
 	s.spent(max(1, len(page.Entries)))
 	c := r.sealing.Comparison
 	found := c.Add
-	if !r.unmet.first() {
+	if !r.unseen.first() {
 		found = ignore
 	}
 	var keys []string
@@ -118,7 +118,7 @@ func (s *snapshotSeals) page(ctx context.Context, at ledger.Offset, r *snapshotR
 		return err
 	}
 	for _, key := range keys {
-		r.unmet.meet(key)
+		r.unseen.see(key)
 	}
 	r.sealing.Comparison = c
 	r.token, r.before, r.ended = page.Next, r.before+int64(len(page.Entries)), page.Last

@@ -29,9 +29,9 @@ func (l *longSnapshot) ReadSnapshot(_ context.Context, _ ledger.Offset, token le
 	}, nil
 }
 
-func (l *longSnapshot) CompareCarried(_ context.Context, _ ledger.Offset, before int64, entries []ledger.ContractEntry, met func(string), found Found) error {
+func (l *longSnapshot) CompareCarried(_ context.Context, _ ledger.Offset, before int64, entries []ledger.ContractEntry, seen func(string), found Found) error {
 	for i := range entries {
-		met(fmt.Sprint(before + int64(i)))
+		seen(fmt.Sprint(before + int64(i)))
 	}
 	if before == 20 {
 		_ = found(findings.Difference{Kind: findings.Altered, Relation: "carried_created"})
@@ -48,7 +48,7 @@ func (l *longSnapshot) CarriedAt(_ context.Context, _ ledger.Offset, each func(s
 	return l.fails("CarriedAt")
 }
 
-// A long snapshot takes turns with the updates, and goes on where it was after whatever fails.
+// A long snapshot takes turns with the updates, and continues where it was after whatever fails.
 func TestALongSnapshotHoldsUpNothing(t *testing.T) {
 	for surplus, differences := range []int64{1, 2, 3} {
 		t.Run(fmt.Sprint(surplus), func(t *testing.T) {

@@ -60,7 +60,7 @@ func (u *Updates) carried(ctx context.Context) error {
 		return nil
 	}
 	again := false
-	read := func(met func(key string)) (err error) {
+	read := func(seen func(key string)) (err error) {
 		u.result.Carried, err = u.snapshot(ctx, "the snapshot that is carried", at, nil, func(before int64, entries []ledger.ContractEntry) error {
 			var keys []string
 			compare := func(found Found) error {
@@ -74,7 +74,7 @@ func (u *Updates) carried(ctx context.Context) error {
 				_, err = u.compared(ctx, compare, func() error { return u.Repairer.RepairCarried(ctx, at, before, entries) })
 			}
 			for _, key := range keys {
-				met(key)
+				seen(key)
 			}
 			return err
 		})
@@ -149,13 +149,13 @@ func (u *Updates) active(ctx context.Context) error {
 
 func (u *Updates) compareActive(ctx context.Context, at ledger.Offset, first *ledger.SnapshotPage, found Found) error {
 	again := false
-	read := func(met func(key string)) (err error) {
+	read := func(seen func(key string)) (err error) {
 		tell := found
 		if again {
 			tell = ignore
 		}
 		u.result.Active, err = u.snapshot(ctx, "active contracts", at, first, func(_ int64, entries []ledger.ContractEntry) error {
-			return u.Database.CompareActive(ctx, at, entries, met, tell)
+			return u.Database.CompareActive(ctx, at, entries, seen, tell)
 		})
 		again, first = true, nil
 		return err

@@ -61,8 +61,8 @@ type UpdateDatabase interface {
 	CompareDerived(ctx context.Context, step func(what string), found Found) error
 
 	// CompareActive compares the contracts that are active at an offset, at most the watermark, with a page of the participant's
-	// snapshot there. It calls met with a key of each entry that is stored as active.
-	CompareActive(ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry, met func(key string), found Found) error
+	// snapshot there. It calls seen with a key of each entry that is stored as active.
+	CompareActive(ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry, seen func(key string), found Found) error
 	// ActiveAt calls each with the keys of all that is stored as active at an offset, in no order, and with the difference that
 	// such a row is if the participant has no entry for it.
 	ActiveAt(ctx context.Context, at ledger.Offset, each func(key string, extra findings.Difference) error) error
@@ -70,8 +70,8 @@ type UpdateDatabase interface {
 	// FinishedSnapshot returns the carried snapshot; nil: indexing began without one.
 	FinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error)
 	// CompareCarried compares the carried rows with a page of the snapshot that they came from; before is the number of entries of
-	// the pages before. It calls met with a key of each entry that is stored.
-	CompareCarried(ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry, met func(key string), found Found) error
+	// the pages before. It calls seen with a key of each entry that is stored.
+	CompareCarried(ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry, seen func(key string), found Found) error
 	// AnsweredLookups returns the next contracts after one, in the order of their ids, whose look-up was answered.
 	AnsweredLookups(ctx context.Context, after string, limit int) (contractIDs []string, err error)
 	// CompareLookup compares a looked-up contract.
@@ -81,7 +81,7 @@ type UpdateDatabase interface {
 	CarriedAt(ctx context.Context, at ledger.Offset, each func(key string, extra findings.Difference) error) error
 }
 
-// UpdateRepairer writes again what differs. Each call is one transaction, while which nobody else writes the stream. Every
+// UpdateRepairer writes again what differs. Each call is one transaction that excludes other writers of the stream. Every
 // call may be repeated.
 type UpdateRepairer interface {
 	// RepairCoverage lowers the watermark to the ledger's end if it is beyond. Holes stay: writing their updates closes them. No facts

@@ -63,35 +63,35 @@ func (t *tally) odd() []map[int]bool {
 	return groups
 }
 
-// unmet finds the stored rows without a counterpart in a source. The first pass tallies both: it reads the source, and then what is
+// unseen finds the stored rows without a counterpart in a source. The first pass tallies both: it reads the source, and then what is
 // stored. Each group of buckets that differ takes one more such pass. Both sides must stay the same meanwhile. A pass may resume
 // after an error.
-type unmet struct {
+type unseen struct {
 	keys   *tally             // nil: the first pass is over
 	groups []map[int]bool     // those that are left; the first is that of this pass
-	met    map[[2]uint64]bool // the source's keys in that group, as hashes because keys are long
+	seen   map[[2]uint64]bool // the source's keys in that group, as hashes because keys are long
 }
 
-func newUnmet() *unmet { return &unmet{keys: new(tally)} }
+func newUnseen() *unseen { return &unseen{keys: new(tally)} }
 
 // first reports whether this is the first pass.
-func (u *unmet) first() bool { return u.keys != nil }
+func (u *unseen) first() bool { return u.keys != nil }
 
 // done reports whether all passes are over.
-func (u *unmet) done() bool { return u.keys == nil && len(u.groups) == 0 }
+func (u *unseen) done() bool { return u.keys == nil && len(u.groups) == 0 }
 
-// meet records a key of the source.
-func (u *unmet) meet(key string) {
+// see records a key of the source.
+func (u *unseen) see(key string) {
 	if u.keys != nil {
 		u.keys.add(key)
 	} else if i, low, high := hashOf(key); u.groups[0][i] {
-		u.met[[2]uint64{low, high}] = true
+		u.seen[[2]uint64{low, high}] = true
 	}
 }
 
-// end is called when the source was read to its end. stored tells the key of each row that is stored; found is told those in the
-// buckets at hand that were not met.
-func (u *unmet) end(stored func(each func(key string, extra findings.Difference) error) error, found func(key string, extra findings.Difference) error) error {
+// end is called when the source was read to its end. stored calls a function with the key of each stored row; found is called for those in the
+// buckets at hand that were not seen.
+func (u *unseen) end(stored func(each func(key string, extra findings.Difference) error) error, found func(key string, extra findings.Difference) error) error {
 	if u.keys != nil {
 		rest := *u.keys
 		if err := stored(func(key string, _ findings.Difference) error { rest.subtract(key); return nil }); err != nil {
@@ -100,7 +100,7 @@ func (u *unmet) end(stored func(each func(key string, extra findings.Difference)
 		u.keys, u.groups = nil, rest.odd()
 	} else {
 		err := stored(func(key string, extra findings.Difference) error {
-			if i, low, high := hashOf(key); u.groups[0][i] && !u.met[[2]uint64{low, high}] {
+			if i, low, high := hashOf(key); u.groups[0][i] && !u.seen[[2]uint64{low, high}] {
 				return found(key, extra)
 			}
 			return nil
@@ -110,18 +110,18 @@ func (u *unmet) end(stored func(each func(key string, extra findings.Difference)
 		}
 		u.groups = u.groups[1:]
 	}
-	u.met = map[[2]uint64]bool{}
+	u.seen = map[[2]uint64]bool{}
 	return nil
 }
 
-// extras finds the stored rows without a counterpart in the source. read reads the source and calls met with the key of each entry
+// extras finds the stored rows without a counterpart in the source. read reads the source and calls seen with the key of each entry
 // that is stored; stored reads what is stored.
 func extras(
-	read func(met func(key string)) error, stored func(each func(key string, extra findings.Difference) error) error,
+	read func(seen func(key string)) error, stored func(each func(key string, extra findings.Difference) error) error,
 	found func(key string, extra findings.Difference) error,
 ) error {
-	for u := newUnmet(); !u.done(); {
-		if err := read(u.meet); err != nil {
+	for u := newUnseen(); !u.done(); {
+		if err := read(u.see); err != nil {
 			if !u.first() {
 				err = fmt.Errorf("read again what is not in the source: %w", err)
 			}

@@ -31,9 +31,9 @@ func TestExtrasAreFound(t *testing.T) {
 		random.Shuffle(len(stored), func(i, j int) { stored[i], stored[j] = stored[j], stored[i] })
 		var got []string
 		err := extras(
-			func(met func(string)) error {
+			func(seen func(string)) error {
 				for _, key := range source {
-					met(key)
+					seen(key)
 				}
 				return nil
 			},
@@ -66,7 +66,7 @@ func TestExtrasEndWithAnError(t *testing.T) {
 	found := func(string, findings.Difference) error { return failed }
 	require.ErrorIs(t, extras(nothing, one, found), failed)
 	require.ErrorIs(t, extras(func(func(string)) error { return failed }, one, found), failed)
-	require.NoError(t, extras(func(met func(string)) error { met("a"); return nil }, one, found))
+	require.NoError(t, extras(func(seen func(string)) error { seen("a"); return nil }, one, found))
 }
 
 // A group holds no more keys than are to be in memory at once.

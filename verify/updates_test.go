@@ -29,7 +29,7 @@ type scripted struct {
 	unstarted   bool
 	end, pruned ledger.Offset
 	noEnd       bool
-	inUse       bool // the ledger goes on, and the database with it; a snapshot is only served at the end
+	inUse       bool // the ledger continues, and the database with it; a snapshot is only served at the end
 	maybeCut    bool // no snapshot is served that is certainly whole
 	late        int  // how often the ledger has another end before the snapshot is read
 	pageSize    ledger.Offset
@@ -174,10 +174,10 @@ func (s *scripted) CompareDerived(_ context.Context, step func(string), found Fo
 	return nil
 }
 
-func (s *scripted) CompareActive(_ context.Context, _ ledger.Offset, _ []ledger.ContractEntry, met func(string), found Found) error {
+func (s *scripted) CompareActive(_ context.Context, _ ledger.Offset, _ []ledger.ContractEntry, seen func(string), found Found) error {
 	for _, key := range s.active {
 		if key[0] != '!' {
-			met(key)
+			seen(key)
 		} else if err := found(findings.Difference{Kind: findings.Missing, Relation: "active_contracts", Offset: 15, Row: key}); err != nil {
 			return err
 		}

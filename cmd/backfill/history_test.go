@@ -112,7 +112,7 @@ func TestHistoryOfAnotherScope(t *testing.T) {
 	require.Contains(t, stderr, "holds the scope")
 }
 
-// Stopped in the middle it says so, and the next run goes on.
+// Stopped in the middle it says so, and the next run continues.
 func TestHistoryStoppedInTheMiddle(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())

@@ -49,9 +49,9 @@ func (c *snapshotCommand) Run(ctx context.Context, logger *slog.Logger, out conf
 		return err
 	}
 	if stored.Finished {
-		fmt.Fprintf(out, "the snapshot at offset %d was stored before; `indexer run` goes on from there\n", stored.At)
+		fmt.Fprintf(out, "the snapshot at offset %d was stored before; `indexer run` continues from there\n", stored.At)
 		return nil
 	}
-	fmt.Fprintf(out, "stored %d entries of the snapshot at offset %d; `indexer run` goes on from there\n", stored.Entries, stored.At)
+	fmt.Fprintf(out, "stored %d entries of the snapshot at offset %d; `indexer run` continues from there\n", stored.Entries, stored.At)
 	return nil
 }

@@ -140,12 +140,12 @@ func TestSeedsADatabase(t *testing.T) {
 	entries, finished := entriesStored(t, environ)
 	require.True(t, finished)
 	require.Positive(t, entries)
-	require.Equal(t, fmt.Sprintf("stored %d entries of the snapshot at offset %d; `indexer run` goes on from there\n", entries, l.End()), stdout)
+	require.Equal(t, fmt.Sprintf("stored %d entries of the snapshot at offset %d; `indexer run` continues from there\n", entries, l.End()), stdout)
 
 	offset := l.End()
 	code, stdout, stderr = command(t, t.Context(), environ)
 	require.Equal(t, config.ExitDone, code, stderr)
-	require.Equal(t, fmt.Sprintf("the snapshot at offset %d was stored before; `indexer run` goes on from there\n", offset), stdout)
+	require.Equal(t, fmt.Sprintf("the snapshot at offset %d was stored before; `indexer run` continues from there\n", offset), stdout)
 
 	// Nothing has been indexed behind it, so it stays the snapshot of this database, whatever the ledger's end is now.
 	l.Grow(5)
@@ -166,7 +166,7 @@ func TestAProblemSaysWhatToDo(t *testing.T) {
 	require.Empty(t, stdout)
 }
 
-// Stopped in the middle it says so, and the next run goes on.
+// Stopped in the middle it says so, and the next run continues.
 func TestStoppedInTheMiddle(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())

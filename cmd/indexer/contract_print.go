@@ -75,7 +75,7 @@ func (c *contractOnLedger) print(l labelled) {
 		l.line("ledger", c.Error)
 	case c.Found:
 		l.line("ledger", "knows it, "+as)
-		l.line("", "a look-up tells no offset, node id, blob and interface views")
+		l.line("", "a look-up returns no offset, node id, blob or interface views")
 	default:
 		l.line("ledger", "does not know it, or none of its stakeholders is among those who asked; "+as)
 	}

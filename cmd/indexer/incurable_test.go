@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/app"
+	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
@@ -35,7 +36,7 @@ func goesOn(t *testing.T, environ map[string]string) {
 	require.Equal(t, config.ExitDone, code, stderr)
 }
 
-// stops runs the indexer, which has to say in one line why it can't go on, and in one what to do.
+// stops runs the indexer, which has to say in one line why it can't continue, and in one what to do.
 func stops(t *testing.T, environ map[string]string, why, do string) {
 	t.Helper()
 	code, stdout, stderr := command(t, environ, "run")
@@ -97,6 +98,7 @@ func TestPrunedBelowTheCheckpoint(t *testing.T) {
 // A participant that was restored from a backup and has gone on with another history, and the way out of it.
 func TestRestoredFromABackup(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs the daemon, and command after command beside it")
 	for name, c := range map[string]struct{ backup, since int }{"and grown past the checkpoint": {60, 100}, "and not come so far": {50, 5}} {
 		t.Run(name, func(t *testing.T) {
 			l, environ := followed(t, sandbox.ServerOptions{})

@@ -45,8 +45,8 @@ type indexCreate struct {
 
 // Help returns the text of the command's help above its flags.
 func (*indexCreate) Help() string {
-	return "The index is built partition by partition, while indexing goes on; partitions that come have it from the beginning. A command that was " +
-		"cut off is repeated: it goes on where it ended. Typed views use the index, and queries of ledger.created_events with the same expression: see " +
+	return "The index is built partition by partition, while indexing continues; partitions that come have it from the beginning. A command that was " +
+		"cut off is repeated: it continues where it ended. Typed views use the index, and queries of ledger.created_events with the same expression: see " +
 		"docs/types.md. It slows writing a little."
 }
 

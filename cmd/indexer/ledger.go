@@ -153,7 +153,7 @@ func (c *ledgerContracts) at(ctx context.Context, client *participant.Client) (l
 	}
 	end, err := client.LedgerEnd(ctx)
 	if errors.Is(err, ledger.ErrNotOffered) {
-		return 0, &ledger.Problem{What: "the server does not tell its ledger end", Do: "give the offset with --at-offset", Err: err}
+		return 0, &ledger.Problem{What: "the server does not report its ledger end", Do: "give the offset with --at-offset", Err: err}
 	}
 	return end, err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/internal/version"
@@ -179,6 +180,7 @@ func TestEveryVariableIsKnown(t *testing.T) {
 
 func TestMigrateTwice(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "migrates a database from nothing, which takes a second or more")
 	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Database(t)}
 	code, stdout, stderr := command(t, environ, "migrate")
 	require.Equal(t, config.ExitDone, code, stderr)
@@ -266,7 +268,7 @@ func TestStatusWithoutTheLedger(t *testing.T) {
 	_, stdout, _ := command(t, environ, "status", "--sample=0")
 	require.Regexp(t, `\nledger +lag unknown: .*connection refused`, stdout)
 	environ["INDEXER_LEDGER_URL"] = participantOf(t, grown(5), sandbox.ServerOptions{StrictInterface: true})
-	require.Contains(t, statusOf(t, environ)["ledger"].(map[string]any)["error"], "does not tell its ledger end")
+	require.Contains(t, statusOf(t, environ)["ledger"].(map[string]any)["error"], "does not report its ledger end")
 }
 
 // Databases that can't be reached are no problem of the operator's making: trying again may help.

@@ -89,7 +89,7 @@ func (c *packagesList) read(ctx context.Context, client *participant.Client) (*v
 	if id != "" {
 		filter.ParticipantIDs = []string{id}
 	} else {
-		list.Note = "the participant does not tell its id: what it knows of other participants is here too"
+		list.Note = "the participant does not report its id: what it knows of other participants is here too"
 	}
 	if c.Synchronizer != "" {
 		filter.SynchronizerIDs = []string{c.Synchronizer}

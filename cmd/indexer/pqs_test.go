@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
+	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
@@ -224,6 +225,7 @@ func TestPQSCommands(t *testing.T) {
 // A second ledger in the database has a schema of its own, and what a session is told for the one is not told for the other.
 func TestPQSOfASecondLedger(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "migrates a second pair of schemas")
 	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate)}
 	pair := []string{"--tables-schema=second_tables", "--views-schema=second_views"}
 	for _, flags := range [][]string{nil, pair} {

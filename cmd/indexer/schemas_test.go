@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
@@ -16,6 +17,7 @@ import (
 // Two participants' ledgers lie side by side in one database, and every command works on the one that it is told.
 func TestASecondLedgerInTheDatabase(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs the daemon, and command after command beside it")
 	database := throwaway.Migrated(t, migrate)
 	environ := map[string]string{"INDEXER_DATABASE_URL": database}
 	ends := map[string]int64{}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
@@ -14,6 +15,7 @@ import (
 // Every command does the same, and the same rows are stored, whatever is set for the database.
 func TestSettingsOfTheDatabaseChangeNothing(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs the daemon, and command after command beside it")
 	l := grown(150)
 	scan := httptest.NewServer(sandbox.NewScan(l, sandbox.ScanOptions{}))
 	t.Cleanup(scan.Close)

@@ -32,7 +32,7 @@ type report struct {
 	Leader        string    `json:"leader,omitempty"`
 	LeaderSince   time.Time `json:"leader_since,omitzero"`
 	Streams       []stream  `json:"streams"`
-	UpdatesTask   *task     `json:"updates_task,omitempty"` // why updates can't go on, where they last could not
+	UpdatesTask   *task     `json:"updates_task,omitempty"` // why updates can't continue, where they last could not
 	Snapshot      *snapshot `json:"unfinished_snapshot,omitempty"`
 	Lower         *snapshot `json:"lower_snapshot,omitempty"` // that is to lower the state floor, and has not done so yet
 	UnderWay      []work    `json:"under_way,omitempty"`
@@ -246,7 +246,7 @@ func (c *statusCommand) askLedger(ctx context.Context, logger *slog.Logger, r *r
 		return &end{Error: fmt.Sprintf("the ledger URL leads to another participant, %s: check --ledger-url and --database-url", participantID)}
 	}
 	if errors.Is(err, ledger.ErrNotOffered) {
-		return &end{Error: "the server does not tell its ledger end"}
+		return &end{Error: "the server does not report its ledger end"}
 	}
 	if err != nil {
 		return &end{Error: err.Error()}
@@ -327,9 +327,9 @@ func (s *snapshot) printLower(line func(label, format string, args ...any)) {
 	switch {
 	case s == nil:
 	case s.Finished:
-		line("", "active set to be known from offset %d, once history is there from there on; `backfill history` goes on with it", s.At)
+		line("", "active set to be known from offset %d, once history is there from there on; `backfill history` continues with it", s.At)
 	default:
-		line("", "snapshot at offset %d, to know it from there on: %d entries stored; `backfill history --from %[1]d --with-snapshot` goes on with it", s.At, s.Entries)
+		line("", "snapshot at offset %d, to know it from there on: %d entries stored; `backfill history --from %[1]d --with-snapshot` continues with it", s.At, s.Entries)
 	}
 }
 

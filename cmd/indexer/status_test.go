@@ -162,9 +162,9 @@ func TestStatusOfALowerSnapshot(t *testing.T) {
 	text = says(`INSERT INTO indexer.snapshots (snapshot_offset, scope, token_kind, token, entries) VALUES (40, 's', 'list', 't', 7);
 		UPDATE indexer.floors SET waiting_snapshot = 40`)
 	require.Contains(t, text, "active set known from offset 90\nsnapshot at offset 40, to know it from there on: 7 entries stored; "+
-		"`backfill history --from 40 --with-snapshot` goes on with it\n")
+		"`backfill history --from 40 --with-snapshot` continues with it\n")
 	require.Equal(t, map[string]any{"at_offset": 40.0, "entries": 7.0}, statusOf(t, environ)["lower_snapshot"])
 	text = says("UPDATE indexer.snapshots SET finished_at = now()")
-	require.Contains(t, text, "active set to be known from offset 40, once history is there from there on; `backfill history` goes on with it\n")
+	require.Contains(t, text, "active set to be known from offset 40, once history is there from there on; `backfill history` continues with it\n")
 	require.Equal(t, map[string]any{"at_offset": 40.0, "entries": 7.0, "finished": true}, statusOf(t, environ)["lower_snapshot"])
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
@@ -233,6 +234,7 @@ func TestUpdateIsOfTheScopeOfTheDatabase(t *testing.T) {
 // While the daemon writes an update is stored or not yet, and never half.
 func TestUpdateWhileTheDaemonWrites(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs the daemon, and command after command beside it")
 	l := grown(50)
 	environ, _ := indexed(t, l, sandbox.ServerOptions{}, nil)
 	results := map[any]int{}

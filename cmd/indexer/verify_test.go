@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
@@ -83,6 +84,7 @@ func TestVerifyTellsADifferenceOnce(t *testing.T) {
 
 func TestVerifyThatDiffersAndRepairs(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs the daemon, and command after command beside it")
 	environ := verifiable(t)
 	damage(t, environ,
 		`UPDATE indexer.updates SET workflow_id = E'\x1b[2J' WHERE ledger_offset = (SELECT min(ledger_offset) FROM indexer.updates)`,

@@ -53,7 +53,7 @@ type viewsCreate struct{ viewsChosen }
 func (*viewsCreate) Help() string {
 	return "A view has a row for each creation event of a template, each view of an interface, or each exercise of a choice, over all versions of " +
 		"the package, and a column for each field, of its exact type. Views that are there are replaced in place: no column goes or gets another " +
-		"type. Indexing goes on meanwhile. See docs/types.md."
+		"type. Indexing continues meanwhile. See docs/types.md."
 }
 
 // Run makes the views, and prints what became of each.

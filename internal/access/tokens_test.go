@@ -174,7 +174,7 @@ func TestConcurrentRequestsShareOneFetch(t *testing.T) {
 	}
 }
 
-// Who gives up does so alone: the fetch goes on for the others.
+// Who gives up does so alone: the fetch continues for the others.
 func TestAWaitEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	e := newEndpoint(t)

@@ -147,7 +147,7 @@ func backfillToCommit(t *testing.T, database string, l sandbox.History, options 
 	return err
 }
 
-// Stopped after each page, the backfill goes on from its token and stores each entry once.
+// Stopped after each page, the backfill continues from its token and stores each entry once.
 func TestBackfillGoesOnFromItsToken(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -299,7 +299,7 @@ func TestBackfillSurvivesFaults(t *testing.T) {
 	require.Empty(t, sandbox.Diff(l.TruthFromSnapshot(truth, l.End(), l.End()), relations(t, database)))
 }
 
-// While a snapshot is unfinished the daemon waits, alive and not ready, and goes on when it is finished.
+// While a snapshot is unfinished the daemon waits, alive and not ready, and continues when it is finished.
 func TestIndexerWaitsForTheSnapshot(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "waits between tries, as the commands do")

@@ -146,7 +146,7 @@ func TestWhatIsNoJSONIsReadAgain(t *testing.T) {
 	}
 }
 
-// What is merely new, or more than a column can hold, is stored as the server sent it, and the stream goes on.
+// What is merely new, or more than a column can hold, is stored as the server sent it, and the stream continues.
 func TestStrangeInputIsStoredExactly(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", 5000) + strings.Repeat("]", 5000)

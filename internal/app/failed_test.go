@@ -44,7 +44,7 @@ const (
 	grantRight  = "grant the user CanReadAsAnyParty"
 	badRequest  = "the Scan service refuses the request as invalid"
 	seeScanURL  = "see that --scan-url is a Scan service of Splice 0.6 or earlier"
-	othersGoOn  = "the stream can't go on; the other one does without it"
+	othersGoOn  = "the stream can't continue; the other one does without it"
 	failedState = `ledger_indexer_stream_state{state="failed",stream="`
 )
 
@@ -152,7 +152,7 @@ func TestAStreamThatIsCuredGoesOn(t *testing.T) {
 	require.Empty(t, sandbox.Diff(scan.Truth(), historyRelations(t, database)))
 }
 
-// Only where nothing that was asked for can go on the process ends, and says why of each.
+// Only where nothing that was asked for can continue the process ends, and says why of each.
 func TestTheProcessEndsWhenNoStreamCanGoOn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -185,14 +185,14 @@ func TestTheProcessEndsWhenNoStreamCanGoOn(t *testing.T) {
 				} else {
 					failHistory()
 					if c.scan.Release != "" {
-						log.wait(t, "there is no transaction history to read; the updates go on without it")
+						log.wait(t, "there is no transaction history to read; the updates continue without it")
 					} else {
 						log.wait(t, othersGoOn)
 					}
 					failUpdates()
 				}
 				<-daemon.done
-				requireProblem(t, daemon.err, append(c.says, "no stream can go on: updates: ", lacksRight, "; updates: "+grantRight)[1:]...)
+				requireProblem(t, daemon.err, append(c.says, "no stream can continue: updates: ", lacksRight, "; updates: "+grantRight)[1:]...)
 				require.Contains(t, daemon.err.Error(), c.says[0])
 			})
 		}
@@ -205,7 +205,7 @@ func TestUntilCurrentWithAStreamThatFails(t *testing.T) {
 	for name, says := range map[string][]string{
 		"updates":      {"updates: ", lacksRight, grantRight},
 		"transactions": {"transactions: ", badRequest, seeScanURL},
-		"both":         {"no stream can go on: updates: ", lacksRight, "; transactions: ", badRequest, "updates: " + grantRight},
+		"both":         {"no stream can continue: updates: ", lacksRight, "; transactions: ", badRequest, "updates: " + grantRight},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -57,7 +57,7 @@ func RunFill(ctx context.Context, cfg Fill, logger *slog.Logger) (ingest.Filled,
 	if unfinished != nil {
 		return ingest.Filled{}, &ledger.Problem{
 			What: fmt.Sprintf("the snapshot at offset %d is not finished, and history is filled in below it", unfinished.At),
-			Do:   "run `backfill` again: it goes on where it was",
+			Do:   "run `backfill` again: it continues where it was",
 		}
 	}
 	return f.run(ctx)
@@ -82,7 +82,7 @@ func (f *fill) run(ctx context.Context) (ingest.Filled, error) {
 		if !errors.Is(err, store.ErrNotLeader) {
 			return filled, err
 		}
-		f.logger.WarnContext(ctx, "the lead was lost; going on if nobody else has it", "stream", "backfill", "error", err)
+		f.logger.WarnContext(ctx, "the lead was lost; continuing if nobody else has it", "stream", "backfill", "error", err)
 	}
 }
 

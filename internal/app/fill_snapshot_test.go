@@ -256,14 +256,14 @@ func TestASnapshotIsReadAnewWhereItsTokenIsRefused(t *testing.T) {
 	cfg.LedgerURL = w.ledgerURL
 	_, err = RunFill(t.Context(), cfg, log.logger())
 	require.NoError(t, err)
-	require.Len(t, log.lines(t, "the snapshot that was begun can't be gone on with: it is read anew"), 1)
+	require.Len(t, log.lines(t, "the unfinished snapshot can't be continued: reading it from the beginning"), 1)
 	requireFloors(t, w.database, at, at)
 	require.Equal(t, trueActiveAt(w.ledger, w.truth, at), activeAt(t, w.database, at))
 	w.requireNothingWaits(t)
 }
 
-// Killed with SIGKILL at any point, while the snapshot is read, history is filled in, lifetimes are worked out, or the state floor is
-// lowered, and started again, beside a daemon that goes on all the time: nothing is lost and nothing is there twice.
+// Killed with SIGKILL at any point, while the snapshot is read, history is filled in, lifetimes are computed, or the state floor is
+// lowered, and started again, beside a daemon that continues all the time: nothing is lost and nothing is there twice.
 func TestKilledWhileHistoryIsFilledInFromASnapshotOn(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "kills a program again and again until it gets through")

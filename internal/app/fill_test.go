@@ -288,7 +288,7 @@ func floorOf(at int64, ranges []ledger.Range) int64 {
 	return int64(floor)
 }
 
-// While a daemon indexes what comes, history is filled in; stopped at any point, the next run goes on.
+// While a daemon indexes what comes, history is filled in; stopped at any point, the next run continues.
 func TestHistoryIsFilledInBesideTheDaemon(t *testing.T) {
 	t.Parallel()
 	for _, newestFirst := range []bool{false, true} {
@@ -331,7 +331,7 @@ func TestHistoryIsFilledInBesideTheDaemon(t *testing.T) {
 	}
 }
 
-// Killed with SIGKILL at any point, also while the lifetimes are worked out, and started again, with ranges of any overlap and beside
+// Killed with SIGKILL at any point, also while the lifetimes are computed, and started again, with ranges of any overlap and beside
 // a daemon: nothing is lost and nothing is there twice.
 func TestKilledWhileHistoryIsFilledIn(t *testing.T) {
 	t.Parallel()

@@ -48,11 +48,11 @@ type daemon struct {
 	streams []*stream
 
 	mu       sync.Mutex
-	failures map[*stream]error // of the streams that can't go on
+	failures map[*stream]error // of the streams that can't continue
 }
 
-// RunIndexer reads the updates of a participant, the transaction history and the updates of a network, or some of these, concurrently, until ctx ends (nil; transactions under way are
-// finished), or no stream can go on. A stream that fails for good does not end the other, and is tried again after a while. With
+// RunIndexer reads the updates of a participant, the transaction history and the updates of a network, or some of these, concurrently,
+// until ctx ends (nil; transactions under way are finished), or no stream can continue. A stream that fails for good does not end the other, and is tried again after a while. With
 // UntilCurrent it ends when each stream has committed what was current at the start (nil), or has failed.
 func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	endPprof, err := startPprof(ctx, cfg.Profile, logger)
@@ -158,7 +158,7 @@ func (x *indexer) open(schemas store.Schemas, offsetsPerUpdate int64) (err error
 	return nil
 }
 
-// run prepares the database and runs the streams until all are done, or none can go on.
+// run prepares the database and runs the streams until all are done, or none can continue.
 func (x *indexer) run(ctx context.Context) error {
 	const state = "waiting for the database"
 	err := retryUntilDone(ctx, x.logger, state, x.prepareSchemas, func(err error) {
@@ -179,7 +179,7 @@ func (x *indexer) run(ctx context.Context) error {
 	return x.failure()
 }
 
-// noteFailure records why a stream can't go on; nil: it can. It reports whether any can.
+// noteFailure records why a stream can't continue; nil: it can. It reports whether any can.
 func (x *indexer) noteFailure(s *stream, err error) (goesOn bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -191,14 +191,14 @@ func (x *indexer) noteFailure(s *stream, err error) (goesOn bool) {
 	return len(x.failures) < len(x.streams)
 }
 
-// failureOf returns why a stream can't go on; nil: it can.
+// failureOf returns why a stream can't continue; nil: it can.
 func (x *indexer) failureOf(s *stream) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.failures[s]
 }
 
-// failure returns why streams can't go on, joined; nil: all can.
+// failure returns why streams can't continue, joined; nil: all can.
 func (x *indexer) failure() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -221,7 +221,7 @@ func (x *indexer) failure() error {
 		all = err
 	}
 	if len(do) > 1 {
-		return &ledger.Problem{What: "no stream can go on", Do: strings.Join(do, "; "), Err: all}
+		return &ledger.Problem{What: "no stream can continue", Do: strings.Join(do, "; "), Err: all}
 	}
 	return all
 }

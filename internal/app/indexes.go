@@ -30,7 +30,7 @@ type IndexReport struct {
 	Took    time.Duration
 }
 
-// CreateIndex makes an index of a field in all payloads or interface views, or finishes one that was cut off. Indexing goes on meanwhile.
+// CreateIndex makes an index of a field in all payloads or interface views, or finishes one that was cut off. Indexing continues meanwhile.
 // Names that are wrong are a *config.UsageError.
 func CreateIndex(ctx context.Context, cfg Index, logger *slog.Logger) (IndexReport, error) {
 	w, err := openTypes(ctx, Views{Database: cfg.Database}, logger)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/findings"
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/sandbox"
 )
@@ -16,6 +17,7 @@ import (
 // The daemon writes on, and verification and repairs know nothing of indexes.
 func TestTypedViewsUseIndexes(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "makes ten indexes beside the daemon")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 66})
 	l.Grow(400)
 	database, server := withTypes(t, l, sandbox.ServerOptions{}, effects(), everyTypeKnown)

@@ -97,7 +97,7 @@ func killUntilDone(t *testing.T, random *rand.Rand, env []string, program string
 	return kills
 }
 
-// Killed with SIGKILL at any point and started again, the backfill goes on from its token and the indexer from its
+// Killed with SIGKILL at any point and started again, the backfill continues from its token and the indexer from its
 // watermark and from its event id: nothing is lost and nothing is there twice.
 func TestKilledAtAnyPoint(t *testing.T) {
 	t.Parallel()

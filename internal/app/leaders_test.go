@@ -14,7 +14,7 @@ import (
 )
 
 // Of three daemons, those that lead lose again and again the sessions that they lead with, that they write with, or all: one
-// of them always goes on, and nothing is lost or there twice.
+// of them always continues, and nothing is lost or there twice.
 func TestDaemonsThatLoseTheirSessions(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "waits for sessions that the server has to end, and that takes seconds")

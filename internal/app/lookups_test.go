@@ -225,7 +225,7 @@ func testLookupsOfWhatIsOlder(t *testing.T, options sandbox.ServerOptions, shape
 	require.Equal(t, len(want), requests.of("POST "+lookupPath), "asked twice")
 }
 
-// Whatever the server makes of look-ups: the stream goes on, the queue stays, and a stop is a stop.
+// Whatever the server makes of look-ups: the stream continues, the queue stays, and a stop is a stop.
 func TestLookupsNeverHoldUpTheStream(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

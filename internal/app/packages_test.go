@@ -128,7 +128,7 @@ func TestVettedPackagesAreFollowed(t *testing.T) {
 	}
 }
 
-// Where packages can't be read the stream goes on, and why is there to be read.
+// Where packages can't be read the stream continues, and why is there to be read.
 func TestPackagesThatCannotBeReadDoNotHoldUpTheStream(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -136,11 +136,11 @@ func TestPackagesThatCannotBeReadDoNotHoldUpTheStream(t *testing.T) {
 		fault   *sandbox.Fault
 		says    string
 
-		nameless bool // the participant does not tell its id
+		nameless bool // the participant does not report its id
 	}{
 		"absent":               {options: sandbox.ServerOptions{NoVetting: true}, says: "does not offer this operation"},
 		"the interface's only": {options: sandbox.ServerOptions{StrictInterface: true}, says: "does not offer this operation"},
-		"no id":                {nameless: true, says: "does not tell its id"},
+		"no id":                {nameless: true, says: "does not report its id"},
 		"a garbled request": {fault: &sandbox.Fault{Status: 400, ContentType: "application/json",
 			Body: `{"code":"PROTO_DESERIALIZATION_FAILURE","cause":"failed","errorCategory":8,"context":{"reason":"no such filter"}}`}, says: "no such filter"},
 		"refused": {fault: &sandbox.Fault{Status: 403, ContentType: "application/json", Body: `{"code":"NA"}`}, says: "403"},

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/findings"
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
 )
@@ -13,6 +14,7 @@ import (
 // Every job works through PgBouncer in session mode, from the empty database on.
 func TestEverythingThroughAPooler(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "runs most of the commands, one after the other")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 44})
 	l.Grow(600)
 	scan := sandbox.NewScan(l, sandbox.ScanOptions{})

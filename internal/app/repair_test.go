@@ -12,7 +12,7 @@ import (
 )
 
 // A repair beside the daemon that changes what numbers mean ends its terms: the daemon leads again, with what they mean
-// now, and goes on by itself.
+// now, and continues by itself.
 func TestARepairOfTheDictionariesBesideTheDaemon(t *testing.T) {
 	t.Parallel()
 	l := sandbox.NewLedger(sandbox.Options{Seed: 43})

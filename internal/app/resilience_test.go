@@ -120,7 +120,7 @@ func TestAnUpdateBehindTheLastCheckpoint(t *testing.T) {
 	}
 }
 
-// The participant goes away, answers nonsense, and comes back: the daemon goes on where it was.
+// The participant goes away, answers nonsense, and comes back: the daemon continues where it was.
 func TestParticipantGoesAwayAndComesBack(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "waits between tries, as the commands do")

@@ -101,7 +101,7 @@ func TestARestoredParticipantThatHasNotComeSoFar(t *testing.T) {
 	})
 }
 
-// Restored exactly where it was, it is the same ledger, and goes on.
+// Restored exactly where it was, it is the same ledger, and continues.
 func TestAParticipantThatWasRestoredAtTheCheckpoint(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string]sandbox.ServerOptions{"pages": {}, "lists": {Version: "3.4"}, "strict": {StrictInterface: true}} {

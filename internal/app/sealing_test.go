@@ -110,7 +110,7 @@ func (s *sealed) damaged() (list []string) {
 	return list
 }
 
-// The daemon seals everything up to the watermark, window by window, and goes on where it was ended. What is altered later
+// The daemon seals everything up to the watermark, window by window, and continues where it was ended. What is altered later
 // is found in its window, without the ledger.
 func TestEverythingIsSealed(t *testing.T) {
 	t.Parallel()
@@ -138,7 +138,7 @@ func TestEverythingIsSealed(t *testing.T) {
 	}
 }
 
-// What differs is said and sealed as different, and the daemon goes on; what was put right is compared again.
+// What differs is said and sealed as different, and the daemon continues; what was put right is compared again.
 func TestDifferencesAreSealed(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "runs the daemon several times")

@@ -57,7 +57,7 @@ func (s *stream) set(state admin.State, ready bool, text string) (changed bool) 
 	return s.health.Set(s.title, ready, text)
 }
 
-// run works until ctx ends or the stream is done (nil both), or no stream can go on. After an error that is Lasting it tries again
+// run works until ctx ends or the stream is done (nil both), or no stream can continue. After an error that is Lasting it tries again
 // every lookAgainAfter, so that an operator who has cured it need not restart.
 func (s *stream) run(ctx context.Context) error {
 	for {
@@ -71,7 +71,7 @@ func (s *stream) run(ctx context.Context) error {
 		s.set(admin.Failed, false, fmt.Sprintf("failed: %s; it is looked at again every %v", reason, rest))
 		s.record(ctx, reason)
 		if goesOn {
-			s.logger.ErrorContext(ctx, "the stream can't go on; the other one does without it", "stream", s.title, "error", reason)
+			s.logger.ErrorContext(ctx, "the stream can't continue; the other one does without it", "stream", s.title, "error", reason)
 		}
 		switch {
 		case s.cfg.UntilCurrent:
@@ -87,8 +87,8 @@ func (s *stream) run(ctx context.Context) error {
 	}
 }
 
-// record records why the stream can't go on, for `indexer status`. Only a leader can write that; if another process leads, the
-// stream goes on there.
+// record records why the stream can't continue, for `indexer status`. Only a leader can write that; if another process leads, the
+// stream continues there.
 func (s *stream) record(ctx context.Context, reason string) {
 	ctx, cancel := context.WithTimeout(ctx, noteFor)
 	defer cancel()
@@ -98,11 +98,11 @@ func (s *stream) record(ctx context.Context, reason string) {
 		s.closing = waitOrAbandon(leader.Close)
 	}
 	if err != nil {
-		s.logger.DebugContext(ctx, "why the stream can't go on could not be recorded", "stream", s.title, "error", err)
+		s.logger.DebugContext(ctx, "why the stream can't continue could not be recorded", "stream", s.title, "error", err)
 	}
 }
 
-// note records why the stream can't go on; empty: it does, and clears an earlier record.
+// note records why the stream can't continue; empty: it does, and clears an earlier record.
 func (s *stream) note(ctx context.Context, leader *store.Leader, reason string) {
 	report := ingest.TaskReport{Name: s.name(), Sink: leader, Logger: s.logger}
 	report.Note(ctx, reason)

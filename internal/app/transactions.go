@@ -85,7 +85,7 @@ func (h *transactions) connect(ctx context.Context) error {
 	return nil
 }
 
-// connectAsLeader does the same for a leader, with what the loop was told, and records the network in a new database.
+// connectAsLeader does the same for a leader, with what the loop has read, and records the network in a new database.
 func (h *transactions) connectAsLeader(ctx context.Context, leader *store.TransactionsWriter, service ledger.TransactionsService) error {
 	h.network = service.NetworkID != ""
 	h.known = h.network || service.Release != ""
@@ -159,7 +159,7 @@ func (h *transactions) run(ctx context.Context, s *stream, leader *store.Transac
 	return err == nil, err
 }
 
-// notOffered reports once that the service has no history, with the cure. The updates go on without it; if there are none, or with
+// notOffered reports once that the service has no history, with the cure. The updates continue without it; if there are none, or with
 // --until-current, the stream fails.
 func (t *transactionsTerm) notOffered(ctx context.Context, err error) (done bool, _ error) {
 	news := t.miss(err)
@@ -171,7 +171,7 @@ func (t *transactionsTerm) notOffered(ctx context.Context, err error) (done bool
 	}
 	t.stream.set(admin.Waits, t.known, t.absence())
 	if news {
-		t.logger.WarnContext(ctx, "there is no transaction history to read; the updates go on without it", "stream", t.stream.name(), "error", reason)
+		t.logger.WarnContext(ctx, "there is no transaction history to read; the updates continue without it", "stream", t.stream.name(), "error", reason)
 	}
 	return t.cfg.UntilCurrent, nil
 }
@@ -198,7 +198,7 @@ func (h *transactions) found(ctx context.Context) (news bool) {
 	h.patience.Reset()
 	if !h.network && !h.nameless {
 		h.nameless = true
-		h.logger.WarnContext(ctx, "the Scan service does not tell which network it is of: one of another network behind the URL would not be noticed")
+		h.logger.WarnContext(ctx, "the Scan service does not report its network: one of another network behind the URL would not be noticed")
 	}
 	return news
 }

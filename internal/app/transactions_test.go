@@ -141,10 +141,10 @@ func reportedBalances(t *testing.T, databaseURL string, round int64) map[string]
 }
 
 // A Scan of Splice 0.7 or later does not have the history, or loses it with an upgrade: that is said once, with the way
-// out, and the updates go on.
+// out, and the updates continue.
 func TestScanWithoutAHistory(t *testing.T) {
 	t.Parallel()
-	const said = "there is no transaction history to read; the updates go on without it"
+	const said = "there is no transaction history to read; the updates continue without it"
 	for _, when := range []string{"from the start", "in the middle"} {
 		t.Run(when, func(t *testing.T) {
 			t.Parallel()
@@ -258,7 +258,7 @@ func TestWhenAServiceWithoutAHistoryIsAskedAgain(t *testing.T) {
 	}
 }
 
-const unnamed = "the Scan service does not tell which network it is of: one of another network behind the URL would not be noticed"
+const unnamed = "the Scan service does not report its network: one of another network behind the URL would not be noticed"
 
 // A Scan service that is down does not disturb the updates, and a participant that is down not the history.
 func TestOneSourceDownDoesNotDisturbTheOther(t *testing.T) {
@@ -294,7 +294,7 @@ func TestOneSourceDownDoesNotDisturbTheOther(t *testing.T) {
 	cfg.ScanURL, cfg.Listen = serveScan(t, scan), "127.0.0.1:0"
 	var log journal
 	daemon := startLogged(t, cfg, log.logger())
-	log.wait(t, "there is no transaction history to read; the updates go on without it")
+	log.wait(t, "there is no transaction history to read; the updates continue without it")
 	waitForTask(t, database, "there is no transaction history%at the Scan URL%check --scan-url%")
 	// What was committed is seen a moment before the process says so.
 	tells := func(parts ...string) {
@@ -324,7 +324,7 @@ func TestOneSourceDownDoesNotDisturbTheOther(t *testing.T) {
 	}
 	waitFor(t, database, lastUpdate(l))
 	require.NoError(t, daemon.finish())
-	require.Len(t, log.lines(t, "there is no transaction history to read; the updates go on without it"), 1)
+	require.Len(t, log.lines(t, "there is no transaction history to read; the updates continue without it"), 1)
 	require.Len(t, log.lines(t, "the Scan service has a transaction history now"), 1)
 	require.Empty(t, log.lines(t, unnamed), "a proxy is no service")
 	require.Empty(t, sandbox.Diff(l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, l.End()), relations(t, database)))

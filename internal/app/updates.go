@@ -60,7 +60,7 @@ func (u *updates) connectAsLeader(ctx context.Context, leader *store.UpdatesWrit
 	}
 	now := u.identity.Load()
 	if now.id == "" {
-		u.logger.WarnContext(ctx, "the participant does not tell who it is: another one behind the URL would not be noticed")
+		u.logger.WarnContext(ctx, "the participant does not report its id: another one behind the URL would not be noticed")
 	}
 	watermark, _, err := leader.Watermark(ctx)
 	if err != nil {

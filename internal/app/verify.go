@@ -22,7 +22,7 @@ type Verify struct {
 	config.Sources
 	config.Pace
 	config.Verify
-	// Show, if set, is told how far each step has come, about four times a second.
+	// Show, if set, is called with the progress of each step, about four times a second.
 	Show func(ledger.Progress)
 }
 
@@ -68,7 +68,7 @@ type verification struct {
 }
 
 // RunVerify compares the database with its sources, or with the digests of what was compared before, and repairs what
-// differs where the configuration says so. found is told of each difference as it is found; the result says what was
+// differs where the configuration says so. found is called for each difference; the result says what was
 // compared, also where an error ended it.
 func RunVerify(ctx context.Context, cfg Verify, logger *slog.Logger, found func(findings.Difference)) (Verification, error) {
 	db, err := store.Open(store.Config{URL: cfg.DatabaseURL, Schemas: cfg.Schemas.Domain(), Logger: logger, Holder: config.Holder()})
@@ -183,7 +183,7 @@ func (v *verification) nothingHeld(ctx context.Context) error {
 	}
 	if unfinished != nil {
 		p.What = fmt.Sprintf("the snapshot at offset %d is not finished in database %s, so there is nothing to verify yet", unfinished.At, v.db.Address())
-		p.Do = "run `backfill` again: it goes on where it was"
+		p.Do = "run `backfill` again: it continues where it was"
 	}
 	return &p
 }

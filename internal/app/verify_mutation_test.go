@@ -32,7 +32,7 @@ var notVerified = map[string]string{
 	"leadership":                "who leads now",
 	"checkpoint_exact_payloads": "as offset_checkpoints",
 	"offset_checkpoints":        "hints of the server, which no promise rests on",
-	"packages":                  "what is vetted is read anew all the time",
+	"packages":                  "what is vetted is read again at an interval",
 	"vetting_states":            "as packages",
 	"vetted_packages":           "as packages",
 	"vetting_changes":           "what was seen between two readings: nobody can tell it again",
@@ -40,8 +40,8 @@ var notVerified = map[string]string{
 	"verifications":             "the seals have a test of their own",
 	"schema_version":            "of the migrations",
 	"progress":                  "how far long work has come",
-	"rewrites":                  "a help for readers who keep copies",
-	"fill_active":               "empty unless lifetimes of filled history are worked out",
+	"rewrites":                  "a help for readers that keep copies",
+	"fill_active":               "empty unless lifetimes of filled history are computed",
 }
 
 // Columns that are not compared, and why.

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
@@ -23,6 +24,7 @@ func viewsOf(database string, templates ...string) Views {
 // Every value of the ledger is in its column, of its type.
 func TestTypedViewsShowEveryValue(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "reads all packages of a ledger, and compares every value")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 63})
 	l.Grow(600)
 	database, _ := withTypes(t, l, sandbox.ServerOptions{}, effects(), everyTypeKnown)
@@ -63,7 +65,7 @@ func TestTypedViewsShowEveryValue(t *testing.T) {
 		require.Positive(t, tag.RowsAffected(), query)
 	}
 
-	// The same, worked out from the JSON by the rules for each column's path.
+	// The same, computed from the JSON by the rules for each column's path.
 	compared := map[string]int{}
 	for _, r := range reports {
 		columns, err := conn.Query(t.Context(), "SELECT c.name, c.path, c.type FROM indexer.typed_views v, jsonb_to_recordset(v.columns) c (name text, path jsonb, type text) WHERE v.view_name = $1", r.Name)

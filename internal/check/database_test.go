@@ -159,7 +159,7 @@ func TestWhatIsStoredAgainstTheLedger(t *testing.T) {
 		says        string
 		next        []string
 	}{
-		"goes on":             {l, l.ParticipantID(), anyParty, 7, "", "", []string{"indexer run"}},
+		"continues":           {l, l.ParticipantID(), anyParty, 7, "", "", []string{"indexer run"}},
 		"up to date":          {l, l.ParticipantID(), anyParty, end, "", "", []string{"indexer run"}},
 		"whose is not known":  {l, "", anyParty, 7, "note database/participant", "does not know whose", []string{"indexer run"}},
 		"another participant": {l, "participant9::12", anyParty, 7, "problem database/participant", "participant9::12", nil},
@@ -187,7 +187,7 @@ func TestWhatIsStoredAgainstTheLedger(t *testing.T) {
 	}
 }
 
-// The daemon goes on while a check looks: what it stored since may be above the end that was asked for first.
+// The daemon continues while a check looks: what it stored since may be above the end that was asked for first.
 func TestTheLedgersEndIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	l := grown(40)

@@ -188,7 +188,7 @@ func TestScanBehindAProxyThatWantsAToken(t *testing.T) {
 	require.Equal(t, []string{"ok scan/url", "ok scan/connection", "problem scan/token"}, of(report, GroupScan))
 }
 
-// Without updates to read, a Scan without a history is all that was asked for; with them the indexer goes on. Either way
+// Without updates to read, a Scan without a history is all that was asked for; with them the indexer continues. Either way
 // it is said what answers the question instead.
 func TestScanWithoutAHistory(t *testing.T) {
 	t.Parallel()

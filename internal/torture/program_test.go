@@ -36,7 +36,7 @@ func lives(t *testing.T, p *program, n int) {
 	}, 5*time.Minute, time.Millisecond)
 }
 
-// Killed it is started again, and the kill is counted once; paused it goes on; asked to end it ends.
+// Killed it is started again, and the kill is counted once; paused it continues; asked to end it ends.
 func TestAProgramThatIsKilledIsStartedAgain(t *testing.T) {
 	t.Parallel()
 	p, ended := script(t, "trap 'exit 0' TERM\nwhile :; do sleep 0.05; done", 1)

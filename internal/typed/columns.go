@@ -111,7 +111,7 @@ type Shape struct {
 	Notes []string
 }
 
-// Shape works out what the values of a subject look like: the columns of the newest version, and then those that only older ones
+// Shape computes what the values of a subject look like: the columns of the newest version, and then those that only older ones
 // have. Where no version is known, the error says why.
 func (p *Packages) Shape(s *Subject) (Shape, error) {
 	var shape Shape
@@ -166,7 +166,7 @@ func described(path []string) string {
 	return strings.Join(names, ".")
 }
 
-// columnName is the name of a column for a path, before it is told apart from others.
+// columnName is the name of a column for a path, before a suffix distinguishes it from others.
 func columnName(path []string) string {
 	if len(path) == 1 && strings.HasPrefix(path[0], "@") {
 		return path[0][1:]
@@ -210,7 +210,7 @@ func Fold(name string) string {
 	return out.String()
 }
 
-// shortened cuts a name that is too long, and tells it apart by a hash of what it names.
+// shortened cuts a name that is too long, and adds a hash of what it names.
 func shortened(name, of string) string {
 	if len(name) <= nameBytes {
 		return name

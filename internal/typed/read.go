@@ -104,7 +104,7 @@ func (p *Packages) Read(id string, content []byte) (ledger.Package, error) {
 	return result, r.err
 }
 
-// reading works out the types of a package.
+// reading computes the types of a package.
 type reading struct {
 	packages *Packages
 	resolver damllf.Resolver

@@ -85,7 +85,7 @@ func NewView(schema, name string, s *Subject, shape Shape, published []Column) (
 				changes = append(changes, fmt.Sprintf("column %s came", w.Name))
 			}
 		case v.Columns[i].Type != w.Type:
-			changes = append(changes, fmt.Sprintf("column %s stays %s, though it would be %s now: what does not fit is NULL; drop the view to have it made anew",
+			changes = append(changes, fmt.Sprintf("column %s stays %s, though it would be %s now: what does not fit is NULL; drop the view and create it again",
 				v.Columns[i].Name, v.Columns[i].Type, w.Type))
 		}
 	}

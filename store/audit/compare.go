@@ -19,8 +19,8 @@ import (
 // stored ones, each column of each fact table; carried rows, offset checkpoints and projections it leaves alone. A
 // jsonb column has to hold what PostgreSQL makes of the ledger's JSON, to the last digit.
 //
-// found is told of every difference, relation by relation, in offset order as far as one relation goes; an error of
-// its ends the comparison and is returned. Memory is in proportion to the page, however much is stored or different.
+// found is called for each difference, relation by relation, in offset order as far as one relation goes; if it returns an
+// error, the comparison stops with it. Memory is in proportion to the page, however much is stored or different.
 // A writer at work is not disturbed and does not disturb: everything is read in one read-only snapshot.
 func (s *Stored) Compare(ctx context.Context, page ledger.Page, found func(findings.Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.compare(ctx, tx, page, found) })

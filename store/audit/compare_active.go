@@ -27,27 +27,27 @@ var exactFields = []string{"createdAt", "payload", "contract_key", "view_value",
 // have moved on: what was active then is in active_contracts or in lifetimes that ended later. Of reassignments that were
 // incomplete then, the reassignment and the creation event are compared.
 //
-// The snapshot tells less than the stream of updates did, and what both tell can differ in form: see compareEvents and
+// The snapshot has less than the stream of updates, and what both have can differ in form: see compareEvents and
 // tableComparison.stakeholders. The rest is compared with the stream itself, by Compare.
 //
-// met is told a key, as ActiveAt tells it, of each entry that is stored as active; found every difference. Without a
+// seen is called with a key, as ActiveAt has it, for each entry that is stored as active; found for each difference. Without a
 // state floor it is not known what was active when indexing began, so entries from before are left out. An error of
 // found ends the comparison and is returned. Memory is in proportion to the entries.
 func (s *Stored) CompareActive(
-	ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry, met func(key string), found func(findings.Difference) error,
+	ctx context.Context, at ledger.Offset, entries []ledger.ContractEntry, seen func(key string), found func(findings.Difference) error,
 ) error {
-	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.compareActive(ctx, tx, at, entries, met, found) })
+	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.compareActive(ctx, tx, at, entries, seen, found) })
 }
 
 func (s *Stored) compareActive(
 	ctx context.Context, tx pgx.Tx, at ledger.Offset, entries []ledger.ContractEntry,
-	met func(key string), found func(findings.Difference) error,
+	seen func(key string), found func(findings.Difference) error,
 ) error {
 	extent, err := s.extentAt(ctx, tx, at)
 	if err != nil {
 		return err
 	}
-	c := entryComparison{stored: s, tx: tx, at: at, extent: extent, met: met, found: found}
+	c := entryComparison{stored: s, tx: tx, at: at, extent: extent, seen: seen, found: found}
 	if c.covered, err = held.Covered(ctx, s.db, tx, int64(at)); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ type entryComparison struct {
 	covered      held.Ranges // up to the offset
 	dictionaries *dictionaries
 	columns      map[string][]column
-	met          func(key string)
+	seen         func(key string)
 	found        func(findings.Difference) error
 }
 
@@ -129,7 +129,7 @@ func (c *entryComparison) rows(ctx context.Context, entries []ledger.ContractEnt
 }
 
 // compareEvents compares the events of entries with the facts, and those from before the history floor with what is carried.
-// What an entry of a later snapshot tells of a stored event are the columns that both tables have, but for extra: it has fields
+// What an entry of a later snapshot has of a stored event are the columns that both tables have, but for extra: it has fields
 // that this version does not know, and so can't know to be the same in a snapshot and in the stream.
 func (c *entryComparison) compareEvents(ctx context.Context, rows *rows.Carried) error {
 	creations, reassignments := creationPlaces(rows), reassignmentPlaces(rows)
@@ -140,7 +140,7 @@ func (c *entryComparison) compareEvents(ctx context.Context, rows *rows.Carried)
 		if carried.Fact == "" {
 			continue
 		}
-		told := func(name string) bool { return name != "extra" && columnNamed(c.columns[carried.Fact], name) >= 0 }
+		compared := func(name string) bool { return name != "extra" && columnNamed(c.columns[carried.Fact], name) >= 0 }
 		whole, err := record(c.tx, tables.Snapshot, source, c.columns[source.Name])
 		if err != nil {
 			return err
@@ -163,7 +163,7 @@ func (c *entryComparison) compareEvents(ctx context.Context, rows *rows.Carried)
 			if len(here.offsets) == 0 {
 				continue
 			}
-			comparison := newTableComparison(whole.only(side.table, told, side.has), c.dictionaries, c.found)
+			comparison := newTableComparison(whole.only(side.table, compared, side.has), c.dictionaries, c.found)
 			// In the shape of ledger effects the stream's witnesses are all who saw the creation; a snapshot's are stakeholders.
 			// And nothing says that two operations list parties in the same order.
 			comparison.stakeholders = true
@@ -202,7 +202,7 @@ func (c *entryComparison) compareActive(ctx context.Context, wanted []dbsqlc.Act
 			}
 			continue
 		}
-		c.met(key.String())
+		c.seen(key.String())
 		if err := c.compareStored(w, list[0]); err != nil {
 			return err
 		}
@@ -227,7 +227,7 @@ func (c *entryComparison) compareStored(w *dbsqlc.ActiveContracts, stored dbsqlc
 		{"template_ref", int64(w.TemplateRef), int64(stored.TemplateRef)},
 		{"reassignment_counter", w.ReassignmentCounter, stored.ReassignmentCounter},
 	} {
-		if column.wanted == column.stored || stored.Closed && column.name == "reassignment_counter" { // lifetimes don't tell it
+		if column.wanted == column.stored || stored.Closed && column.name == "reassignment_counter" { // lifetimes don't have it
 			continue
 		}
 		key := active.Key{ContractID: stored.ContractID, SynchronizerRef: stored.SynchronizerRef}
@@ -264,8 +264,8 @@ UNION ALL
 SELECT l.contract_id, l.synchronizer_ref, l.activated_offset, true FROM lifetimes l
 WHERE l.deactivated_offset > $1 AND l.activated_offset <= $1`
 
-// ActiveAt tells, in no order, of everything that is stored as active as of an offset, at most the watermark: its key, and
-// the difference that it is where no entry of the participant's snapshot met it. An error of each ends it and is
+// ActiveAt calls each, in no order, for everything that is stored as active as of an offset, at most the watermark: with its key, and
+// the difference that it is where no entry of the participant's snapshot has it. An error of each ends it and is
 // returned. It reads one snapshot of the database row by row, whatever the size.
 func (s *Stored) ActiveAt(ctx context.Context, at ledger.Offset, each func(key string, extra findings.Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.activeAt(ctx, tx, at, each) })

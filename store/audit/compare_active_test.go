@@ -38,7 +38,7 @@ func simulatedSnapshot(t *testing.T, l *sandbox.Ledger) (at ledger.Offset, entri
 	return ledger.Offset(l.End()), page.Entries
 }
 
-// inFlight goes on until a reassignment is incomplete.
+// inFlight continues until a reassignment is incomplete.
 func inFlight(t *testing.T, l *sandbox.Ledger) (at ledger.Offset, entries []ledger.ContractEntry) {
 	t.Helper()
 	for {
@@ -64,17 +64,17 @@ type activity struct {
 func (a *activity) compareActive(statements ...string) (list []findings.Difference) {
 	a.T.Helper()
 	tx := a.spoil(statements...)
-	met, told := map[string]bool{}, map[string]bool{}
-	require.NoError(a.T, a.store.compareActive(a.T.Context(), tx, a.at, a.entries, func(key string) { met[key] = true }, storetest.Collect(&list)))
+	seen, told := map[string]bool{}, map[string]bool{}
+	require.NoError(a.T, a.store.compareActive(a.T.Context(), tx, a.at, a.entries, func(key string) { seen[key] = true }, storetest.Collect(&list)))
 	require.NoError(a.T, a.store.activeAt(a.T.Context(), tx, a.at, func(key string, extra findings.Difference) error {
-		if !met[key] {
+		if !seen[key] {
 			list = append(list, extra)
 		}
 		told[key] = true
 		return nil
 	}))
-	for key := range met {
-		require.True(a.T, told[key], "what is met is told by ActiveAt")
+	for key := range seen {
+		require.True(a.T, told[key], "what is seen is told by ActiveAt")
 	}
 	require.NoError(a.T, tx.Rollback(a.T.Context()))
 	return list

@@ -35,30 +35,30 @@ func (s *Stored) refuseReplaced(ctx context.Context, tx pgx.Tx, at ledger.Offset
 
 // CompareCarried compares the carried rows of entries with those that writing the entries would make, each column of
 // each table; the active set it leaves alone. The entries are of the snapshot at an offset that the rows came from;
-// before is how many the pages before them had: entries of unknown kinds are told apart by their place.
+// before is how many the pages before them had: entries of unknown kinds are identified by their place.
 //
 // The creation event of an incomplete reassignment may be an active entry's too, and is stored once. Where it is stored as
-// an active entry's, it is compared with that entry, and nobody meets its key where there is none.
+// an active entry's, it is compared with that entry, and its key is not passed to seen where there is none.
 //
-// met is told a key, as CarriedAt tells it, of each stored event and unknown entry that the entries have; found every
+// seen is called with a key, as CarriedAt has it, for each stored event and unknown entry that the entries have; found for each
 // difference. An error of found ends the comparison and is returned. Memory is in proportion to the entries.
 func (s *Stored) CompareCarried(
 	ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry,
-	met func(key string), found func(findings.Difference) error,
+	seen func(key string), found func(findings.Difference) error,
 ) error {
-	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.compareCarried(ctx, tx, at, before, entries, met, found) })
+	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.compareCarried(ctx, tx, at, before, entries, seen, found) })
 }
 
 func (s *Stored) compareCarried(
 	ctx context.Context, tx pgx.Tx, at ledger.Offset, before int64, entries []ledger.ContractEntry,
-	met func(key string), found func(findings.Difference) error,
+	seen func(key string), found func(findings.Difference) error,
 ) error {
 	if err := s.refuseReplaced(ctx, tx, at); err != nil {
 		return fmt.Errorf("compare with the snapshot at offset %d: %w", at, err)
 	}
 	for _, piece := range entryPieces(entries) {
 		page := carriedPage{progress: ledger.SnapshotProgress{At: at, Entries: before}, entries: piece}
-		if err := s.compareCarriedPage(ctx, tx, &page, met, found); err != nil {
+		if err := s.compareCarriedPage(ctx, tx, &page, seen, found); err != nil {
 			return fmt.Errorf("compare entries %d to %d of the snapshot at offset %d: %w", before+1, page.end(), at, err)
 		}
 		before = page.end()
@@ -104,7 +104,7 @@ func (s *Stored) rowsOf(ctx context.Context, tx pgx.Tx, p *carriedPage, numbers 
 }
 
 func (s *Stored) compareCarriedPage(
-	ctx context.Context, tx pgx.Tx, page *carriedPage, met func(string), found func(findings.Difference) error,
+	ctx context.Context, tx pgx.Tx, page *carriedPage, seen func(string), found func(findings.Difference) error,
 ) error {
 	wanted, err := page.names()
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *Stored) compareCarriedPage(
 			return err
 		}
 	}
-	return s.meetCarried(ctx, tx, page, rows, met)
+	return s.reportCarriedKeys(ctx, tx, page, rows, seen)
 }
 
 // stored selects the stored rows of the family that a page's are compared with.
@@ -163,7 +163,7 @@ func (p *carriedPage) stored(rows *rows.Carried, relation string) (where string,
 }
 
 // exactPlaces are where exact values of the rows can be. An assignment shares the place of its creation event, which may
-// be another page's, and is told apart by the names of its fields.
+// be another page's, and is distinguished by the names of its fields.
 func exactPlaces(c *rows.Carried) (p places, ofAssignment []bool) {
 	p = creationPlaces(c)
 	ofAssignment = make([]bool, len(p.offsets))
@@ -174,7 +174,7 @@ func exactPlaces(c *rows.Carried) (p places, ofAssignment []bool) {
 	return p, ofAssignment
 }
 
-func (s *Stored) meetCarried(ctx context.Context, tx pgx.Tx, page *carriedPage, rows *rows.Carried, met func(string)) error {
+func (s *Stored) reportCarriedKeys(ctx context.Context, tx pgx.Tx, page *carriedPage, rows *rows.Carried, seen func(string)) error {
 	creations, reassignments := creationPlaces(rows), reassignmentPlaces(rows)
 	events, err := s.db.Queries.CarriedEvents(ctx, tx, dbsqlc.CarriedEventsParams{
 		CreatedOffsets: creations.offsets, CreatedNodeIds: creations.nodeIDs,
@@ -185,19 +185,19 @@ func (s *Stored) meetCarried(ctx context.Context, tx pgx.Tx, page *carriedPage, 
 		return fmt.Errorf("read which events are carried: %w", err)
 	}
 	for _, e := range events {
-		met(carriedKey{e.Kind, e.LedgerOffset, e.Number}.String())
+		seen(carriedKey{e.Kind, e.LedgerOffset, e.Number}.String())
 	}
 	return nil
 }
 
-// carriedKey tells carried rows apart.
+// carriedKey identifies carried rows.
 type carriedKey struct {
 	kind   string // one of the kinds below
 	offset int64
 	number int32 // node id or ordinal
 }
 
-// The kinds of carried rows that CarriedAt tells of.
+// The kinds of carried rows that CarriedAt reports.
 const (
 	carriedCreated      = "created"      // the creation event of incomplete reassignments only
 	carriedActive       = "active"       // the creation event of an active entry
@@ -244,8 +244,8 @@ SELECT '` + carriedExact + `', s.ledger_offset, coalesce(s.node_id, 0),
     concat_ws(', ', 'node_id ' || s.node_id, 'interface_id ' || s.interface_id, 'seq ' || s.seq, 'field ' || s.field), NULL
 FROM carried_exact_payloads s WHERE ` + carriedExactPayloads.Rows(carriedExactPayloads.Orphan)
 
-// CarriedAt tells, in no order, of every carried event and unknown entry of the snapshot at an offset, and of carried rows
-// that belong to none: its key, and the difference that it is where no entry of the snapshot met it. An error of each
+// CarriedAt calls each, in no order, for every carried event and unknown entry of the snapshot at an offset, and of carried rows
+// that belong to none: its key, and the difference that it is where no entry of the snapshot has it. An error of each
 // ends it and is returned. It reads one snapshot of the database row by row, whatever the size.
 func (s *Stored) CarriedAt(ctx context.Context, at ledger.Offset, each func(key string, extra findings.Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.carriedAt(ctx, tx, at, each) })

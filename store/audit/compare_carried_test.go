@@ -77,20 +77,20 @@ func grown(seed uint64) *sandbox.Ledger {
 func (c *carried) differences(statements ...string) (list []findings.Difference) {
 	c.T.Helper()
 	tx := c.spoil(statements...)
-	met, told := map[string]bool{}, map[string]bool{}
+	seen, told := map[string]bool{}, map[string]bool{}
 	before := int64(0)
 	for _, page := range c.pages {
-		require.NoError(c.T, c.store.compareCarried(c.T.Context(), tx, c.at, before, page, func(key string) { met[key] = true }, storetest.Collect(&list)))
+		require.NoError(c.T, c.store.compareCarried(c.T.Context(), tx, c.at, before, page, func(key string) { seen[key] = true }, storetest.Collect(&list)))
 		before += int64(len(page))
 	}
 	require.NoError(c.T, c.store.carriedAt(c.T.Context(), tx, c.at, func(key string, extra findings.Difference) error {
-		if !met[key] {
+		if !seen[key] {
 			list = append(list, extra)
 		}
 		told[key] = true
 		return nil
 	}))
-	for key := range met {
+	for key := range seen {
 		require.True(c.T, told[key], key)
 	}
 	require.NoError(c.T, tx.Rollback(c.T.Context()))
@@ -101,7 +101,7 @@ func (c *carried) differences(statements ...string) (list []findings.Difference)
 func (c *carried) repair() {
 	c.T.Helper()
 	require.NoError(c.T, c.repairer.RepairCopies(c.T.Context()))
-	met := map[string]bool{}
+	seen := map[string]bool{}
 	before := int64(0)
 	for _, page := range c.pages {
 		var list []findings.Difference
@@ -109,13 +109,13 @@ func (c *carried) repair() {
 		if len(list) > 0 {
 			require.NoError(c.T, c.repairer.RepairCarried(c.T.Context(), c.at, before, page))
 		}
-		require.NoError(c.T, c.store.CompareCarried(c.T.Context(), c.at, before, page, func(key string) { met[key] = true },
+		require.NoError(c.T, c.store.CompareCarried(c.T.Context(), c.at, before, page, func(key string) { seen[key] = true },
 			func(d findings.Difference) error { return fmt.Errorf("after the repair: %s", d) }))
 		before += int64(len(page))
 	}
 	var extra []string
 	require.NoError(c.T, c.store.CarriedAt(c.T.Context(), c.at, func(key string, _ findings.Difference) error {
-		if !met[key] {
+		if !seen[key] {
 			extra = append(extra, key)
 		}
 		return nil

@@ -15,7 +15,7 @@ import (
 
 // CompareCopies compares the tables that are kept twice with their copies, and the rows of both with their digests: what the database
 // says of what it holds, and the dictionaries. found is told of every difference, of the table or of its copy, whichever was damaged;
-// an error of its ends the comparison and is returned. Everything is read in one read-only snapshot.
+// if it returns an error, the comparison stops with it. Everything is read in one read-only snapshot.
 //
 //   - A row with its digest, in the table or in the copy, wins over one without, and over one that is missing.
 //   - A row without its digest that the other table lacks should not be there.
@@ -79,7 +79,7 @@ WHERE (is_intact(s) AND is_intact(c) AND s.digest = c.digest) IS NOT TRUE`,
 	return err
 }
 
-// undecided tells whether nothing says which of two rows is right.
+// undecided reports whether nothing says which of two rows is right.
 func (r *twoRows) undecided() bool {
 	return r.stored != nil && r.copied != nil && r.storedOK == r.copyOK
 }
@@ -89,7 +89,7 @@ func (s *Stored) undecided(table *tables.Table, r *twoRows) error {
 	if r.storedOK {
 		return &ledger.Problem{
 			What: fmt.Sprintf("%s, and its copy in %s have their digests, and differ", row, table.Copy()),
-			Do:   "compare both with a backup of the database, delete the one that is wrong, and run `indexer verify --repair`, which writes it anew",
+			Do:   "compare both with a backup of the database, delete the one that is wrong, and run `indexer verify --repair`, which writes it again",
 		}
 	}
 	return &ledger.Problem{
@@ -98,7 +98,7 @@ func (s *Stored) undecided(table *tables.Table, r *twoRows) error {
 	}
 }
 
-// report tells what is wrong with the damaged one of two rows.
+// report reports what is wrong with the damaged one of two rows.
 func (r *twoRows) report(table *tables.Table, columns []column, found func(findings.Difference) error) error {
 	relation, stored, wanted := table.Name, r.stored, r.copied
 	if r.storedOK || r.stored == nil && !r.copyOK {

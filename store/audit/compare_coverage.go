@@ -18,7 +18,7 @@ import (
 // for holes in it. found is called for each difference; if it returns an error, the comparison stops with it. holes are the ranges up to
 // the watermark that are not covered: only the ledger can tell what belongs there. Everything is read in one read-only snapshot.
 //
-// The end has to be one that was asked for after a watermark was seen beyond it: a daemon goes on while this compares.
+// The end has to be one that was asked for after a watermark was seen beyond it: a daemon continues while this compares.
 //
 // Checkpoint, floors and coverage themselves are compared by CompareCopies. One that is lost, and a ledger that ends before indexing
 // began, are a *ledger.Problem.
@@ -62,7 +62,7 @@ func (s *Stored) extentOrLost(ctx context.Context, tx pgx.Tx, end *ledger.Offset
 		err = &ledger.Problem{
 			What: fmt.Sprintf("the ledger ends at offset %d, before offset %d, where indexing into database %s began", *end, extent.HistoryFloor, s.db.Address()),
 			Do: "correct --ledger-url or --database-url: this is not the ledger that the database was written from, " +
-				"or its participant was set up anew, which needs a new database",
+				"or its participant was set up again from nothing, which needs a new database",
 		}
 	}
 	return extent, err

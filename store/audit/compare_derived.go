@@ -29,7 +29,7 @@ const derivedMemory = "256MB"
 //   - templates, synchronizers and lists of parties: one is missing that rows refer to; it has the lowest offset of these;
 //   - template_interfaces: each that views show. Those that none shows do no harm, and may be there for a batch that comes.
 //
-// found is told of every difference; an error of its ends the comparison and is returned. step, if not nil, is told what is
+// found is called for each difference; if it returns an error, the comparison stops with it. step, if not nil, is called with what is
 // compared next. Everything is read in one read-only snapshot, with memory that does not grow with what is stored: the
 // server sorts every event once, on its disk where they are many.
 func (s *Stored) CompareDerived(ctx context.Context, step func(what string), found func(findings.Difference) error) error {
@@ -65,7 +65,7 @@ type part struct {
 	do   func(context.Context) error
 }
 
-// inTurn does one thing after the other. step, if not nil, is told of each before.
+// inTurn does one thing after the other. step, if not nil, is called before each.
 func inTurn(ctx context.Context, parts []part, step func(what string)) error {
 	for _, part := range parts {
 		if step != nil {
@@ -86,7 +86,7 @@ type derivedComparison struct {
 	found func(findings.Difference) error
 }
 
-// rows reads rows (relation, offset, node id, row, wanted values, stored values) whose values are of the columns, and tells
+// rows reads rows (relation, offset, node id, row, wanted values, stored values) whose values are of the columns, and reports
 // how they differ. Values of one side only may be NULL for all: the row is missing, or one too many.
 func (c *derivedComparison) rows(ctx context.Context, sql string, columns map[string][]string, args ...any) error {
 	rows, err := c.tx.Query(ctx, sql, args...)
@@ -135,7 +135,7 @@ func extraRows(table *tables.Table, condition string) string {
 		table.Name, rowNameSQL(table), table.Rows(condition))
 }
 
-// rowNameSQL tells a row s from others at its offset.
+// rowNameSQL identifies a row s among those at its offset.
 func rowNameSQL(table *tables.Table) string {
 	var parts []string
 	columns := table.Key

@@ -90,7 +90,7 @@ func known(table *tables.Table) string {
 	return "(" + table.Unknown + ") IS NOT TRUE"
 }
 
-// exactly is a column of a row as it is compared: numbers as text, which tells 1.0 from 1.00, and text by its bytes.
+// exactly is a column of a row as it is compared: numbers as text, which distinguishes 1.0 from 1.00, and text by its bytes.
 func (c column) exactly(row string) string {
 	switch name := row + "." + c.name; c.typeName {
 	case "numeric", "jsonb":
@@ -136,7 +136,7 @@ func (f *following) name(d *findings.Difference, table *tables.Table, row []*str
 }
 
 // repair removes the rows that differ, and adds those that are not there then. A row that is right is not touched. What should be
-// there is worked out before the first row goes: it may be told by that row. Which rows are there, when some are added, is asked by
+// there is computed before the first row goes: it may follow from that row. Which rows are there, when some are added, is asked by
 // the key: looking for them in another way would read what is being added again and again.
 func (f *following) repair(ctx context.Context, group []tables.Table) error {
 	statements := []string{"CREATE TEMPORARY TABLE wanted ON COMMIT DROP AS SELECT * FROM " + group[0].Follows, "ANALYZE wanted"}

@@ -46,7 +46,7 @@ CROSS JOIN LATERAL (VALUES
 ) v (relation, name, wanted, stored)
 WHERE l.contract_id = $1 AND v.wanted IS DISTINCT FROM v.stored`
 
-// CompareLookup compares what is stored of a looked-up contract with what the participant tells of it.
+// CompareLookup compares what is stored of a looked-up contract with what the participant returns.
 func (s *Stored) CompareLookup(ctx context.Context, contract ledger.Contract, found func(findings.Difference) error) error {
 	outcome := rows.Storable(ledger.Lookup{ContractID: contract.ContractID, Status: ledger.LookupFound, Contract: &contract})
 	if outcome.Contract == nil {

@@ -11,7 +11,7 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// ComparePackage compares what is stored of the types of a package with what its content says, and tells found of each table that
+// ComparePackage compares what is stored of the types of a package with what its content says, and calls found for each table that
 // differs. Everything is read in one read-only snapshot. A package that lacked another one which is stored now is not compared: the daemon
 // has yet to write again what it says.
 func (s *Stored) ComparePackage(ctx context.Context, p *ledger.Package, found func(findings.Difference) error) error {
@@ -46,7 +46,7 @@ func (s *Stored) ComparePackage(ctx context.Context, p *ledger.Package, found fu
 	})
 }
 
-// compareUnordered tells of a table whose rows of a package are not those that are wanted.
+// compareUnordered reports a table whose rows of a package are not those that are wanted.
 func compareUnordered[T any](relation, id string, wanted, stored []T, found func(findings.Difference) error) error {
 	count := map[string]int{}
 	for _, r := range wanted {
@@ -71,7 +71,7 @@ func compareUnordered[T any](relation, id string, wanted, stored []T, found func
 	return nil
 }
 
-// DifferentPackage tells found that the content of a package is not what its id says.
+// DifferentPackage calls found: the content of a package does not have the hash that is its id.
 func (s *Stored) DifferentPackage(id, wanted, stored string, found func(findings.Difference) error) error {
 	return found(alteredColumn("package_contents", "package_id "+id, "content", &stored, &wanted))
 }

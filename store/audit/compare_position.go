@@ -32,7 +32,7 @@ func (s *Stored) TransactionsStanding(ctx context.Context) (at ledger.Transactio
 // gaps, that each record has its rows in the tables of its kind, and that no row belongs to no record. Everything is read in one
 // snapshot.
 //
-// step is told what is compared next; found of every difference, an error of its ends the comparison.
+// step is called with what is compared next, found for each difference; if found returns an error, the comparison stops with it.
 func (s *Stored) ComparePosition(ctx context.Context, step func(what string), found func(findings.Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		at, err := held.TransactionsPosition(ctx, s.db, tx)

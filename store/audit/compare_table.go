@@ -17,7 +17,7 @@ import (
 // that are on one side only; what comes back is put in pairs by key here.
 type tableComparison struct {
 	table recordedTable
-	key   []int // which of the columns tell rows apart
+	key   []int // which of the columns identify rows
 	names *dictionaries
 	found func(findings.Difference) error
 
@@ -85,7 +85,7 @@ func (c *tableComparison) betweenPlaces() string {
 }
 
 // sql finds the rows that are on one side only, counting equal rows; on the stored side those of a condition, which has
-// the first arguments for itself. It compares jsonb and numbers as text, which tells 1.0 from 1.00, and binary values by their digest.
+// the first arguments for itself. It compares jsonb and numbers as text, which distinguishes 1.0 from 1.00, and binary values by their digest.
 func (c *tableComparison) sql(arguments int, where string) string {
 	var arrays, names, expected, stored, shownX, shownY, key []string
 	for i, column := range c.table.columns {
@@ -220,7 +220,7 @@ func (c *tableComparison) keyOf(values []*string) string {
 	return key.String()
 }
 
-// report tells how the rows with one key differ.
+// report reports how the rows with one key differ.
 func (c *tableComparison) report(p *rowPair) error {
 	both := min(len(p.ledger), len(p.stored))
 	for i := range both {

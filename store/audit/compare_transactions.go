@@ -18,7 +18,7 @@ import (
 // the history. It makes the rows that writing them would make, as Compare does. Where no record is stored under a seq, one row
 // of table transactions is missing.
 //
-// found is told of every difference, relation by relation; an error of its ends the comparison and is returned. Everything
+// found is called for each difference, relation by relation; if it returns an error, the comparison stops with it. Everything
 // is read in one snapshot.
 func (s *Stored) CompareRecords(ctx context.Context, after int64, records []ledger.Transaction, found func(findings.Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.compareRecords(ctx, tx, after, records, found) })
@@ -54,8 +54,8 @@ func (s *Stored) compareRecords(ctx context.Context, tx pgx.Tx, after int64, rec
 	for _, seq := range stored {
 		delete(lacking, seq)
 	}
-	// What a record lacks as a whole is told once.
-	tell := func(d findings.Difference) error {
+	// A record that is missing as a whole is reported once.
+	report := func(d findings.Difference) error {
 		if d.Kind == findings.Missing && d.Relation != "transactions" && lacking[d.Seq] {
 			return nil
 		}
@@ -66,7 +66,7 @@ func (s *Stored) compareRecords(ctx context.Context, tx pgx.Tx, after int64, rec
 		if err != nil {
 			return err
 		}
-		if err := compareTableSeqs(ctx, tx, table, seqs, dictionaries, tell); err != nil {
+		if err := compareTableSeqs(ctx, tx, table, seqs, dictionaries, report); err != nil {
 			return fmt.Errorf("compare %s for seq %d up to %d: %w", table.Name, after+1, to, err)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 type UpdateRecord struct {
 	held.Extent
 	Offsets []ledger.Offset // where an update with its id is stored; more than one should not be
-	Rows    []UpdateRow     // at these offsets, and at the offset that the ledger tells; table by table
+	Rows    []UpdateRow     // at these offsets, and at the offset that the ledger has; table by table
 
 	// Where the ledger's update lies outside of what is indexed, it is not compared: Beyond the watermark, or at or
 	// Below the history floor.
@@ -31,11 +31,11 @@ type UpdateRecord struct {
 type UpdateRow struct {
 	Relation string // a table
 	// Columns is an object of the row's columns. Names stand in place of references, as in schema ledger; a binary
-	// value is hexadecimal, and one of more than 1 MiB is told by its length and SHA-256.
+	// value is hexadecimal, and one of more than 1 MiB is given by its length and SHA-256.
 	Columns ledger.JSON
 }
 
-// StoredUpdate tells what is stored of an update, whatever text its id is.
+// StoredUpdate returns what is stored of an update, whatever text its id is.
 func (s *Stored) StoredUpdate(ctx context.Context, updateID string) (UpdateRecord, error) {
 	var r UpdateRecord
 	err := s.db.ReadOnly(ctx, func(tx pgx.Tx) error {

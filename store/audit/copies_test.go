@@ -174,6 +174,7 @@ func TestDamageStaysWhereItIs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			w := newTwice(t)
 			require.Equal(t, "80 100", w.Floors())
 			w.Exec(c.statement)
@@ -202,6 +203,7 @@ func TestDamagedNamesKeepTheirNumbers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			d := newDatabase(t)
 			l := d.started()
 			require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.EveryKind(0)))

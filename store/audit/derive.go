@@ -14,7 +14,7 @@ import (
 type basis struct {
 	held.Extent
 	snapshot  bool // one is carried, of the base
-	replaying bool // lifetimes from before the base are being worked out
+	replaying bool // lifetimes from before the base are being computed
 }
 
 func (s *Stored) basis(ctx context.Context, tx pgx.Tx) (*basis, error) {
@@ -34,7 +34,7 @@ func (s *Stored) basis(ctx context.Context, tx pgx.Tx) (*basis, error) {
 // that came from. History that is filled in asks for no look-ups until it reaches to the beginning of the ledger.
 //
 // A lifetime is compared if it ended after judged_after, and if it began after replayed_to. Lifetimes that ended up to the base are
-// being worked out, if there are any; and as long as it is not known what was active at the base, those too that began before it.
+// being computed, if there are any; and as long as it is not known what was active at the base, those too that began before it.
 func (h *basis) arguments() pgx.NamedArgs {
 	args := pgx.NamedArgs{
 		"floor": int64(h.HistoryFloor), "base": int64(h.ProjectedFrom), "watermark": int64(h.Watermark),

@@ -34,7 +34,7 @@ func LeadRepair(ctx context.Context, s *store.Store) (repairer *Repairer, ok boo
 	return &Repairer{leader, newWriter(s, leader)}, true, nil
 }
 
-// repair runs fn in a transaction in which nobody else writes the roles' streams. Roles are in the order of
+// repair runs fn in a transaction that excludes the writers of the roles' streams. Roles are in the order of
 // rolesThatRemember, so that no two wait for one another, and none for a leader that waits for it.
 func (r *Repairer) repair(ctx context.Context, roles []session.Role, fn func(context.Context, pgx.Tx) error) error {
 	return r.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
@@ -52,7 +52,7 @@ func (r *Repairer) addNames(ctx context.Context, tx pgx.Tx, wanted names.Wanted)
 		return fmt.Errorf("lock the dictionaries: %w", err)
 	}
 	if err := r.stored.db.Queries.PartyListsTurn(ctx, tx, names.ListsClass); err != nil {
-		return fmt.Errorf("wait for others who add lists of parties: %w", err)
+		return fmt.Errorf("wait for another process that adds lists of parties: %w", err)
 	}
 	added, err := names.Add(ctx, r.stored.db.Queries, tx, wanted)
 	if err != nil || !added {

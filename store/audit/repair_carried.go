@@ -75,9 +75,9 @@ func (r *Repairer) rewriteCarried(ctx context.Context, tx pgx.Tx, wanted names.W
 	return nil
 }
 
-// DropCarried removes, in one transaction, carried rows by the keys that CarriedAt told, and with them all rows that belong
+// DropCarried removes, in one transaction, carried rows by keys from CarriedAt, and with them all rows that belong
 // to none then. The creation event of an incomplete reassignment stays, without what it had of an active entry. A key
-// that CarriedAt can't have told is an error.
+// that can't be from CarriedAt is an error.
 func (r *Repairer) DropCarried(ctx context.Context, at ledger.Offset, keys []string) error {
 	var dropped dbsqlc.CarriedDropParams
 	for _, text := range keys {

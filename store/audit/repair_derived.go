@@ -17,9 +17,9 @@ import (
 
 // RepairDerived makes what follows from the facts follow from them, and removes what belongs nowhere: all that
 // CompareDerived compares. Rows that are right are not touched. An update that is missing beside its events, and a name that
-// rows refer to, can't be made right here: writing the updates again does that, and until then they stay. step, if not nil, is told what is done next.
+// rows refer to, can't be made right here: writing the updates again does that, and until then they stay. step, if not nil, is called with what is done next.
 //
-// It is one transaction, in which everything is worked out anew: it takes about as long as comparing does, and the writer
+// It is one transaction, in which everything is computed again: it takes about as long as comparing does, and the writer
 // of the updates waits meanwhile, or fails and tries again.
 func (r *Repairer) RepairDerived(ctx context.Context, step func(what string)) error {
 	if err := inTurn(ctx, []part{{"partitions of lifetimes", r.ensureLifetimes}}, step); err != nil {
@@ -75,7 +75,7 @@ func (r *Repairer) ensureLifetimes(ctx context.Context) error {
 	return r.term.Partitions.Ensure(ctx, "lifetimes", slices.Values(offsets))
 }
 
-// derivation works out what follows from the facts, in a transaction that nobody else writes beside.
+// derivation computes what follows from the facts, in a transaction that excludes other writers.
 type derivation struct {
 	tx    pgx.Tx
 	basis *basis

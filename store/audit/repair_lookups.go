@@ -13,7 +13,7 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// RepairLookup stores what the participant tells of a looked-up contract in place of what is stored.
+// RepairLookup stores what the participant returns for a looked-up contract in place of what is stored.
 func (r *Repairer) RepairLookup(ctx context.Context, lookup ledger.Lookup) error {
 	outcome := rows.Storable(lookup)
 	wanted := names.NewWanted()

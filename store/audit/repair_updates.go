@@ -18,7 +18,7 @@ import (
 )
 
 // RepairUpdates makes the facts of the offsets after page.From up to page.To those that the ledger shows: the page. The
-// offsets at which anything differs are written anew, in every fact table. Names that the dictionaries lack are added, and then
+// offsets at which anything differs are written again, in every fact table. Names that the dictionaries lack are added, and then
 // leaders begin a new term. The range is covered afterwards. Projections,
 // and what else follows from facts, stay as they are.
 //
@@ -60,7 +60,7 @@ func (r *Repairer) repairUpdates(ctx context.Context, scope ledger.Scope, page l
 			return fmt.Errorf("close the coverage: %w", err)
 		}
 		if err := r.stored.db.Queries.FillLifetimesForget(ctx, tx, int64(page.From)); err != nil {
-			return fmt.Errorf("have lifetimes of filled history worked out anew: %w", err)
+			return fmt.Errorf("have the lifetimes of filled history computed again: %w", err)
 		}
 		return r.reseal(ctx, tx, findings.SealedUpdates, int64(page.From), int64(page.To), func(found func(findings.Difference) error) error {
 			return r.stored.compare(ctx, tx, page, found)
@@ -111,7 +111,7 @@ func (r *Repairer) repairPartitions(ctx context.Context, updates []ledger.Update
 	})
 }
 
-// rewrite writes the offsets anew at which the page differs from what is stored.
+// rewrite writes the offsets again at which the page differs from what is stored.
 func (r *Repairer) rewrite(ctx context.Context, tx pgx.Tx, wanted names.Wanted, page ledger.Page) error {
 	different := map[ledger.Offset]bool{}
 	err := r.stored.compare(ctx, tx, page, func(d findings.Difference) error {

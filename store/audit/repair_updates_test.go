@@ -240,7 +240,7 @@ func TestRepairOfAnotherHistory(t *testing.T) {
 	require.Subset(t, r.Rows("SELECT x::text FROM indexer.templates x UNION ALL SELECT y::text FROM indexer.synchronizers y"), dictionaries)
 }
 
-// The leader goes on beside a repair. Where the dictionaries change it begins a new term, and then writes what it
+// The leader continues beside a repair. Where the dictionaries change it begins a new term, and then writes what it
 // should.
 func TestRepairBesideALeader(t *testing.T) {
 	t.Parallel()

@@ -67,7 +67,7 @@ func after(pages []ledger.Page, from ledger.Offset) (rest []ledger.Page) {
 	return rest
 }
 
-// Set back to any offset, a database is as one that was indexed just so far, and from there it goes on to what it was.
+// Set back to any offset, a database is as one that was indexed just so far, and from there it continues to what it was.
 func TestReset(t *testing.T) {
 	t.Parallel()
 	for n, start := range []string{fromGenesis, fromSnapshot, fromMiddle} {

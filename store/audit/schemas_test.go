@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/findings"
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
@@ -96,6 +97,7 @@ func (p *pairTest) status(t *testing.T) store.Status {
 // Two pairs of schemas are two databases in one: neither sees the other.
 func TestPairsOfSchemas(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "migrates a pair of schemas, and does most things in it")
 	d := &testDB{storetest.New(t, throwaway.Database(t))}
 	ctx := t.Context()
 	open := func(pair store.Schemas) *opened { return d.open(d.URL, func(cfg *store.Config) { cfg.Schemas = pair }) }

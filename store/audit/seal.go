@@ -67,7 +67,7 @@ func (s *Stored) SnapshotRows(ctx context.Context, at ledger.Offset) (digest fin
 	return digest, err
 }
 
-// lastRepair tells a repair of what the snapshot brought, or of updates, from those before, and so history that was filled in
+// lastRepair returns a mark that distinguishes a repair of what the snapshot brought, or of updates, from those before, and so history that was filled in
 // the place of what it brought.
 func (s *Stored) lastRepair(ctx context.Context, tx pgx.Tx) (string, error) {
 	mark, err := s.db.Queries.LeadershipMark(ctx, tx, string(session.RoleUpdates))
@@ -81,7 +81,7 @@ func (s *Stored) lastRepair(ctx context.Context, tx pgx.Tx) (string, error) {
 	return mark + " " + filled, nil
 }
 
-// holdSnapshot keeps history from being filled in until the transaction ends, and then tells the last repair.
+// holdSnapshot keeps history from being filled in until the transaction ends, and then returns the mark of the last repair.
 func (w *writer) holdSnapshot(ctx context.Context, tx pgx.Tx) (string, error) {
 	if err := w.stored.db.Queries.FillHold(ctx, tx); err != nil {
 		return "", fmt.Errorf("keep history from being filled in: %w", err)
@@ -191,10 +191,10 @@ func (w *writer) sealRows(ctx context.Context, tx pgx.Tx, stream string, from, t
 	return nil
 }
 
-// repaired notes, for who verifies and for readers, that something of a range was written again, from exclusive, to inclusive, in the
+// repaired notes, for verification and for readers, that something of a range was written again, from exclusive, to inclusive, in the
 // repair's transaction.
 // stream is one of the Sealed constants of package findings. A window of which that is a part keeps its seal, and waits to be
-// compared again as a whole: a new digest would also vouch for rows that nobody looked at.
+// compared again as a whole: a new digest would also vouch for rows that were not compared.
 func (r *Repairer) repaired(ctx context.Context, tx pgx.Tx, stream string, from, to int64) error {
 	err := r.stored.db.Queries.VerificationsRepaired(ctx, tx, dbsqlc.VerificationsRepairedParams{Stream: stream, FromExclusive: from, ToInclusive: to})
 	if err != nil {
@@ -203,8 +203,8 @@ func (r *Repairer) repaired(ctx context.Context, tx pgx.Tx, stream string, from,
 	return writing.NoteRewrite(ctx, tx, stream, from, to, writing.Repaired)
 }
 
-// reseal is repaired for a range whose rows are all known. The windows that lie in the range as a whole are sealed anew with
-// what compare tells of its rows now.
+// reseal is repaired for a range whose rows are all known. The windows that lie in the range as a whole are sealed again with
+// what compare finds now.
 func (r *Repairer) reseal(ctx context.Context, tx pgx.Tx, stream string, from, to int64, compare func(found func(findings.Difference) error) error) error {
 	if err := r.repaired(ctx, tx, stream, from, to); err != nil {
 		return err

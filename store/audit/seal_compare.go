@@ -12,8 +12,8 @@ import (
 	"ledgerindexer/store/internal/held"
 )
 
-// CompareSeals compares everything that was sealed with its digest, without any source, and tells each window that holds
-// something else now, that differed from its source when it was compared, or that is missing between others. step is told
+// CompareSeals compares everything that was sealed with its digest, without any source, and reports each window that holds
+// something else now, that differed from its source when it was compared, or that is missing between others. step is called with
 // how many windows were compared.
 func (s *Stored) CompareSeals(ctx context.Context, step func(done, of int64), found func(findings.Difference) error) error {
 	summary, err := s.db.Queries.VerificationSummary(ctx, s.db.Pool)

@@ -15,7 +15,7 @@ import (
 )
 
 // sealedFamilies are the tables of each stream. Of a snapshot all rows belong to its window, wherever they claim to lie; but
-// exact values of carried rows and of facts are in one table, and told apart by their offsets, which are covered or not. What is
+// exact values of carried rows and of facts are in one table, and distinguished by their offsets, which are covered or not. What is
 // not sealed are look-ups and offset checkpoints: they may be replaced.
 var sealedFamilies = map[string]tables.Family{
 	findings.SealedUpdates: tables.Facts, findings.SealedSnapshot: tables.Snapshot, findings.SealedTransactions: tables.Records,

@@ -183,7 +183,7 @@ func TestVerifiedOffset(t *testing.T) {
 	require.Equal(t, "10", d.verifiedOffset(), "nothing was verified from there on")
 }
 
-// What is sealed next goes on behind the last window, closes holes, and begins with what was repaired or differed.
+// What is sealed next continues behind the last window, closes holes, and begins with what was repaired or differed.
 func TestNextWindow(t *testing.T) {
 	t.Parallel()
 	d, l, page := sealedUpdates(t)

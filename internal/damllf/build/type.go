@@ -21,7 +21,7 @@ var (
 	Text      = Builtin(7)
 )
 
-// Numeric returns the type of numbers with so many digits after the point.
+// Numeric returns the type of numbers with the given number of digits after the point.
 func Numeric(scale int) Type { return Builtin(5, Nat(int64(scale))) }
 
 // ContractID returns the type of ids of contracts of a template or interface.

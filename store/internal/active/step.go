@@ -1,4 +1,4 @@
-// Package active works out what updates do to the active set: in memory, before it is applied in the database.
+// Package active computes what updates do to the active set: in memory, before it is applied in the database.
 package active
 
 import (
@@ -69,7 +69,7 @@ type keyState struct {
 	unseen int32 // place in what ends, one more, until it is activated in this step; else 0
 }
 
-// NewStep works out the step of events, which are in the order of offsets and node ids. A contract that lived and
+// NewStep computes the step of events, which are in the order of offsets and node ids. A contract that lived and
 // died within it never touches the active set. An activation of what is active already begins a new lifetime and ends the
 // one before, so that exactly one is open at every offset.
 func NewStep(events ...[]Event) *Step {

@@ -53,7 +53,7 @@ SELECT c.contract_id, coalesce(c.synchronizer_ref, 0), c.template_ref, c.ledger_
     e.position_id, e.amount, e.locked
 FROM carried_created c
 LEFT JOIN LATERAL (
-    SELECT h.position_id, h.amount, h.locked FROM told_holdings h
+    SELECT h.position_id, h.amount, h.locked FROM created_holdings h
     WHERE c.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k))
       AND h.waits AND h.ledger_offset = c.ledger_offset AND h.node_id = c.node_id
     LIMIT 1

@@ -257,6 +257,27 @@ type Created struct {
 	Extra             []byte             `db:"extra"`
 }
 
+// Holdings as their creation events describe them, also those of the snapshot that waits.
+type CreatedHoldings struct {
+	LedgerOffset    int64              `db:"ledger_offset"`
+	NodeID          int32              `db:"node_id"`
+	TemplateRef     int32              `db:"template_ref"`
+	Waits           bool               `db:"waits"`
+	CreatedAt       pgtype.Timestamptz `db:"created_at"`
+	Owner           interface{}        `db:"owner"`
+	Instrument      interface{}        `db:"instrument"`
+	InstrumentAdmin string             `db:"instrument_admin"`
+	Amount          interface{}        `db:"amount"`
+	Locked          interface{}        `db:"locked"`
+	LockedUntil     interface{}        `db:"locked_until"`
+	LockHolders     interface{}        `db:"lock_holders"`
+	CreatedRound    interface{}        `db:"created_round"`
+	HoldingFeeRate  interface{}        `db:"holding_fee_rate"`
+	Source          interface{}        `db:"source"`
+	AdminSigned     interface{}        `db:"admin_signed"`
+	PositionID      pgtype.UUID        `db:"position_id"`
+}
+
 // Creation events from facts and from shown carried rows, for look-ups by (ledger_offset, node_id).
 type Creations struct {
 	LedgerOffset    int64              `db:"ledger_offset"`
@@ -1676,7 +1697,7 @@ type PackageContents struct {
 	// Version of Daml-LF, such as 2.1. Empty where the package could not be read.
 	Language string  `db:"language"`
 	Upgrades *string `db:"upgrades"`
-	// Packages that are referred to and were not here when its types were last worked out.
+	// Packages that are referred to and were not here when its types were last computed.
 	Needs []string `db:"needs"`
 	// Why its types, or some of them, are not known. NULL: they are, or needs says what is missing.
 	Failure  *string            `db:"failure"`
@@ -1723,7 +1744,7 @@ type Packages struct {
 	PackageVersion string `db:"package_version"`
 }
 
-// The participant whose ledger these tables hold. Empty while the server has not told its id.
+// The participant whose ledger these tables hold. Empty: the server has not reported its id.
 type Participant struct {
 	OnlyRow       bool               `db:"only_row"`
 	ParticipantID string             `db:"participant_id"`
@@ -1862,16 +1883,6 @@ type Rewrites struct {
 	ToInclusive   int64              `db:"to_inclusive"`
 	Reason        string             `db:"reason"`
 	RewrittenAt   pgtype.Timestamptz `db:"rewritten_at"`
-}
-
-// What balance_rounds should hold for the shown generation, computed from all its records.
-type RoundsTold struct {
-	// As in balance_rounds.
-	Generation int64 `db:"generation"`
-	// As in balance_rounds.
-	Newest interface{} `db:"newest"`
-	// As in balance_rounds.
-	FirstIncomplete interface{} `db:"first_incomplete"`
 }
 
 // What balance_totals should hold for the shown generation, computed from all its balance changes at once, and which of these rows latest_totals should hold.
@@ -2114,27 +2125,6 @@ type TemplatesCopy struct {
 	Digest                  []byte  `db:"digest"`
 }
 
-// Holdings as their creation events describe them, also those of the snapshot that waits.
-type ToldHoldings struct {
-	LedgerOffset    int64              `db:"ledger_offset"`
-	NodeID          int32              `db:"node_id"`
-	TemplateRef     int32              `db:"template_ref"`
-	Waits           bool               `db:"waits"`
-	CreatedAt       pgtype.Timestamptz `db:"created_at"`
-	Owner           interface{}        `db:"owner"`
-	Instrument      interface{}        `db:"instrument"`
-	InstrumentAdmin string             `db:"instrument_admin"`
-	Amount          interface{}        `db:"amount"`
-	Locked          interface{}        `db:"locked"`
-	LockedUntil     interface{}        `db:"locked_until"`
-	LockHolders     interface{}        `db:"lock_holders"`
-	CreatedRound    interface{}        `db:"created_round"`
-	HoldingFeeRate  interface{}        `db:"holding_fee_rate"`
-	Source          interface{}        `db:"source"`
-	AdminSigned     interface{}        `db:"admin_signed"`
-	PositionID      pgtype.UUID        `db:"position_id"`
-}
-
 // Facts: topology events. Shown as ledger.topology_events.
 type TopologyEvents struct {
 	LedgerOffset    int64              `db:"ledger_offset"`
@@ -2350,4 +2340,14 @@ type VettingChanges struct {
 type VettingStates struct {
 	SynchronizerRef int32 `db:"synchronizer_ref"`
 	TopologySerial  int32 `db:"topology_serial"`
+}
+
+// What balance_rounds should hold for the shown generation, computed from all its records.
+type WantedRounds struct {
+	// As in balance_rounds.
+	Generation int64 `db:"generation"`
+	// As in balance_rounds.
+	Newest interface{} `db:"newest"`
+	// As in balance_rounds.
+	FirstIncomplete interface{} `db:"first_incomplete"`
 }

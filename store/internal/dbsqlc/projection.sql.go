@@ -87,7 +87,7 @@ type StepEventsRow struct {
 	Locked          bool        `db:"locked"`
 }
 
-// The events of a range that concern the active set, in order, with the columns of stepEvent; at most so many.
+// The events of a range that concern the active set, in order, with the columns of stepEvent, up to a number of rows.
 func (q *Queries) StepEvents(ctx context.Context, db DBTX, arg StepEventsParams) ([]StepEventsRow, error) {
 	rows, err := db.Query(ctx, stepEvents, arg.FromExclusive, arg.ToInclusive, arg.AtMost)
 	if err != nil {

@@ -22,7 +22,7 @@ type Extent struct {
 	HistoryFloor ledger.Offset  // events after here are complete
 	StateFloor   *ledger.Offset // from here on it is known what is active; nil: nowhere
 
-	// ProjectedFrom is from where on active contracts and lifetimes are worked out: of what is active there, those are known
+	// ProjectedFrom is from where on active contracts and lifetimes are computed: of what is active there, those are known
 	// that were active at a state floor.
 	ProjectedFrom ledger.Offset
 }

@@ -35,7 +35,7 @@ const (
 
 	// WriteTimeout is how long a transaction may take. A batch takes well under a second; one that takes this long has lost its server.
 	WriteTimeout = 2 * time.Minute
-	// LongTimeout is how long a transaction may take that works out anew what follows from all the facts, or removes many of them.
+	// LongTimeout is how long a transaction may take that computes again what follows from all the facts, or removes many of them.
 	LongTimeout = time.Hour
 )
 
@@ -291,7 +291,7 @@ func (t *Term) Transact(ctx context.Context, limit time.Duration, options pgx.Tx
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = fmt.Errorf("role %s, epoch %d: %w", t.role, t.epoch, session.ErrNotLeader)
-		t.lose(err) // a repair may have ended the term: the lock is still held, and has to be taken anew
+		t.lose(err) // a repair may have ended the term: the lock is still held, and has to be taken again
 		return err
 	}
 	if pg.HasCode(err, pg.LockNotAvailable) {

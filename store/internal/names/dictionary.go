@@ -1,5 +1,5 @@
 // Package names gives names and lists of parties, which are long and come again and again, their numbers in the dictionaries: for a
-// writer, which adds what is new, and for who reads.
+// writer, which adds what is new, and for readers.
 package names
 
 import (
@@ -56,7 +56,7 @@ func (k TemplateKey) String() string {
 }
 
 // Dictionary gives long names, and lists of parties, their numbers, and keeps which templates show which interfaces. Names are added in
-// transactions of their own, before the rows that use them: a name that no row uses harms nobody.
+// transactions of their own, before the rows that use them: a name that no row uses does no harm.
 type Dictionary struct {
 	queries *dbsqlc.Queries
 	db      dbsqlc.DBTX
@@ -64,7 +64,7 @@ type Dictionary struct {
 	lists   *listNumbers
 	held    *positions
 
-	adding sync.Mutex // held while names are added: those who need known ones only go on
+	adding sync.Mutex // held while names are added: those who need known ones only continue
 
 	mu            sync.Mutex
 	loaded        bool
@@ -248,7 +248,7 @@ func (d *Dictionary) add(ctx context.Context, tx pgx.Tx, wanted Wanted) error {
 	return nil
 }
 
-// knowsView tells whether a template is known to show views of an interface.
+// knowsView reports whether a template is known to show views of an interface.
 func (d *Dictionary) knowsView(key viewKey) bool {
 	ref, known := d.templates[key.Template]
 	if known {

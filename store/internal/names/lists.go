@@ -21,7 +21,7 @@ import (
 // ListsClass is the class of the advisory lock of those who add lists: the one after those of package lead.
 const ListsClass = 0x4c4b
 
-// listKey tells a list of parties from every other one: each party stands behind its length.
+// listKey identifies a list of parties: each party stands behind its length.
 type listKey = string
 
 // keySpace is enough for the keys of most lists: they are made, and looked up, without an allocation.
@@ -42,7 +42,7 @@ type wantedList struct {
 }
 
 // listAddress is where a list is in memory. It stands for the list: package ledger gives equal lists of a page the same memory where
-// it can (its lexicon), and nobody changes a list after it was decoded. Two lists at one address are equal, and a list is known by its
+// it can (its lexicon), and a list is not changed after it was decoded. Two lists at one address are equal, and a list is known by its
 // address in less time than its key is made; equal lists at several addresses only cost a key each. The pointer keeps the memory from
 // being used for another list.
 type listAddress struct {
@@ -145,7 +145,7 @@ func addLists(
 	ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, lists map[listKey]wantedList, keys []listKey, found []*int32,
 ) error {
 	if err := q.PartyListsTurn(ctx, tx, ListsClass); err != nil {
-		return fmt.Errorf("wait for others who add lists of parties: %w", err)
+		return fmt.Errorf("wait for another process that adds lists of parties: %w", err)
 	}
 	added, err := q.PartyListsAdd(ctx, tx, dbsqlc.PartyListsAddParams(placedLists(lists, keys)))
 	if err != nil {

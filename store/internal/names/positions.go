@@ -46,7 +46,7 @@ func (p *Position) ID() PositionID {
 	return PositionID(sum[:])
 }
 
-// Holding is what a contract holds, as its creation event tells it.
+// Holding is what a contract holds, as its creation event says.
 type Holding struct {
 	Position PositionID
 	Amount   ledger.Decimal // empty: not readable
@@ -64,7 +64,7 @@ func (h *Holding) Columns() (position pgtype.UUID, amount *ledger.Decimal, locke
 	return pgtype.UUID{Bytes: h.Position, Valid: true}, amount, h.Locked
 }
 
-// Holding collects what a creation event tells of a holding.
+// Holding collects what a creation event says of a holding.
 func (n Wanted) Holding(c *ledger.CreatedEvent, position Position, amount ledger.Decimal, locked *bool) {
 	id := position.ID()
 	if _, known := n.Positions[id]; !known {

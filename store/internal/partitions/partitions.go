@@ -27,7 +27,7 @@ const (
 	FirstWidth = 1_000_000 // offsets
 	WidthStep  = 16        // partitions
 
-	// Partitions are attached this long before rows come. A statement goes on with the partitions that it was planned
+	// Partitions are attached this long before rows come. A statement continues with the partitions that it was planned
 	// with, and a transaction with those of its first statement: one that came together with its rows would be missed by
 	// readers who see the watermark behind them.
 	AttachAhead = FirstWidth / 4 // offsets
@@ -45,7 +45,7 @@ type Set struct {
 	logger  *slog.Logger
 	apart   int64 // how many offsets go by from one update to the next, about
 
-	attaching sync.Mutex // held while partitions are attached: those who need attached ones only go on
+	attaching sync.Mutex // held while partitions are attached: those who need attached ones only continue
 
 	mu     sync.Mutex
 	loaded bool

@@ -23,7 +23,7 @@ const (
 	InsufficientPrivilege = "42501"
 )
 
-// HasCode tells whether the server refused with one of these codes.
+// HasCode reports whether the server refused with one of these codes.
 func HasCode(err error, codes ...string) bool {
 	var pgErr *pgconn.PgError
 	if !errors.As(err, &pgErr) {

@@ -34,7 +34,7 @@ type arrayCodec[T any] struct {
 // PreferredFormat has arrays sent in binary form.
 func (arrayCodec[T]) PreferredFormat() int16 { return pgtype.BinaryFormatCode }
 
-// PlanEncode tells how a value is encoded.
+// PlanEncode returns how a value is encoded.
 func (c arrayCodec[T]) PlanEncode(plans *pgtype.Map, typ uint32, format int16, value any) pgtype.EncodePlan {
 	if _, ok := value.([]T); ok && format == pgtype.BinaryFormatCode {
 		return c
@@ -60,7 +60,7 @@ func appendTexts(to []byte, texts []string) []byte {
 	return appendArray(to, pgtype.TextOID, texts, size, appendText)
 }
 
-// appendArray appends an array whose elements have this type, and so many bytes in all. Before them come the number of its dimensions,
+// appendArray appends an array whose elements have this type, and the given number of bytes in all. Before them come the number of its dimensions,
 // whether it holds nulls, the elements' type, and the dimension's length and first index.
 func appendArray[T any](to []byte, typ uint32, list []T, bytes int, appendElement func([]byte, T) []byte) []byte {
 	const head = 20

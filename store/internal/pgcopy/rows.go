@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// Rows are rows of one type. They may be sent, or looked at: who compares rows with stored ones reads what would be sent.
+// Rows are rows of one type. They are sent, or compared with stored rows.
 type Rows struct {
 	row   reflect.Type   // a struct, whose fields have a tag db with the column's name
 	first unsafe.Pointer // to the first of them

@@ -45,7 +45,7 @@ func NewCarried(progress ledger.SnapshotProgress) *Carried {
 // carriedPool are the lists of rows of pages that were written.
 var carriedPool sync.Pool
 
-// Grow makes room for the rows of so many entries.
+// Grow allocates for the rows of a number of entries.
 func (c *Carried) Grow(entries int) {
 	c.Created, c.Active = slices.Grow(c.Created, entries), slices.Grow(c.Active, entries)
 }
@@ -244,7 +244,7 @@ func (c *Carried) LeaveOut(covered func(offset int64) bool) {
 	c.incomplete = slices.DeleteFunc(c.incomplete, func(i incompleteCreation) bool { return covered(i.created.LedgerOffset) })
 }
 
-// EventPlace is what tells events apart.
+// EventPlace identifies an event.
 type EventPlace struct {
 	Offset int64
 	NodeID int32

@@ -6,7 +6,7 @@ import (
 	"ledgerindexer/store/internal/names"
 )
 
-// An event is told by an update, or by an entry of a snapshot: here are the columns that both have.
+// An event comes from an update or from an entry of a snapshot: these are the columns that both have.
 
 // The kinds of reassignment, as they stand in the database.
 const (

@@ -26,8 +26,8 @@ type Exact struct {
 	plain bool // the values that come are known to be none of those
 }
 
-// Place tells whose value it is: the fields that are nil do not apply. The ordinal tells elements apart that nothing
-// else need tell apart: interface views of one event, and unknown elements.
+// Place is whose value it is: the fields that are nil do not apply. The ordinal distinguishes elements that have nothing
+// else to identify them: interface views of one event, and unknown elements.
 type Place struct {
 	offset      ledger.Offset
 	nodeID      *int32
@@ -67,7 +67,7 @@ func (k *Exact) keep(at Place, field string, exact []byte) {
 	})
 }
 
-// jsonbRefuses tells why jsonb cannot hold value, which is valid JSON; empty where it can.
+// jsonbRefuses returns why jsonb cannot hold value, which is valid JSON; empty where it can.
 func jsonbRefuses(value []byte) string {
 	if len(value) > maxBytes {
 		return "too large for jsonb"
@@ -152,7 +152,7 @@ func hex4(digits []byte) (unit uint32) {
 	return unit
 }
 
-// numberTooLong tells whether a JSON number has more digits, written out, than numeric holds.
+// numberTooLong reports whether a JSON number has more digits, written out, than numeric holds.
 func numberTooLong(number []byte) bool {
 	if len(number) < 8 { // even 1e99999 has fewer digits than numeric holds
 		return false

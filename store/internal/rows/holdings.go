@@ -12,10 +12,10 @@ import (
 	"ledgerindexer/store/internal/names"
 )
 
-// What a creation event holds is worked out here as the database's view told_holdings does it, which is the definition: in SQL it takes
+// What a creation event holds is computed here as the database's view created_holdings does it, which is the definition: in SQL it takes
 // ten times as long. Anybody can write what is read here, so what can't be read is nil.
 
-// The interfaces of the token standard whose views tell holdings, from the version that counts most on.
+// The interfaces of the token standard whose views describe holdings, from the version that counts most on.
 var holdingInterfaces = [...]string{":Splice.Api.Token.HoldingV2:Holding", ":Splice.Api.Token.HoldingV1:Holding"}
 
 // ownerIn is the member of such a view that is, or has, the owner.
@@ -33,7 +33,7 @@ func wantCreated(n names.Wanted, c *ledger.CreatedEvent, plain bool) {
 	}
 }
 
-// amulet tells whether a contract is an amulet, by its template.
+// amulet reports whether a contract is an amulet, by its template.
 func amulet(c *ledger.CreatedEvent) (isAmulet, isLocked bool) {
 	if c.PackageName != "splice-amulet" {
 		return false, false
@@ -63,7 +63,7 @@ func (h *teller) stored(value ledger.JSON) []byte {
 	return value
 }
 
-// readAmulet reads the payload. It tells whether owner or amount can be read: else a view counts.
+// readAmulet reads the payload. It reports whether owner or amount can be read: else a view counts.
 func (h *teller) readAmulet(isLocked bool) bool {
 	payload := h.stored(h.event.Argument)
 	if isLocked {
@@ -80,7 +80,7 @@ func (h *teller) readAmulet(isLocked bool) bool {
 }
 
 // readViews reads the view that counts: one that says who owns how much, before the others; the later version, before the earlier one;
-// the first of these. It tells whether there is one.
+// the first of these. It reports whether there is one.
 func (h *teller) readViews() (found bool) {
 	for version, suffix := range holdingInterfaces {
 		for i := range h.event.InterfaceViews {
@@ -117,7 +117,7 @@ func (h *teller) readViews() (found bool) {
 
 // The operators of jsonb, on the text of JSON that jsonb takes. No value at all is NULL.
 
-// kindOf is the first character of a value, which tells its kind; 0 of none.
+// kindOf is the first character of a value, which decides its kind; 0: there is no value.
 func kindOf(value []byte) byte {
 	if value = skipSpace(value); len(value) == 0 {
 		return 0

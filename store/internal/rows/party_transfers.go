@@ -17,7 +17,7 @@ type partyTransferRows struct {
 }
 
 // of are the rows that belong to transfers and their receivers, which come in the same order: those of the view
-// view transfer_parties, worked out where the rows are at hand. They are sorted as the table's index is, which fills it faster.
+// view transfer_parties, computed where the rows are at hand. They are sorted as the table's index is, which fills it faster.
 func (p *partyTransferRows) of(transfers []dbsqlc.Transfers, receivers []dbsqlc.TransferReceivers) []dbsqlc.PartyTransfers {
 	rows := slices.Grow(p.rows, len(transfers)+len(receivers))
 	for i := range transfers {

@@ -25,12 +25,12 @@ type Config struct {
 	OffsetsPerUpdate int64
 	// Holder names this process in table leadership, for people to read, such as "host pid 123".
 	Holder string
-	// Observe, if set, is told how long each phase of a written batch took: "copy", "project", "commit". It and the others may be
+	// Observe, if set, is called with how long each phase of a written batch took: "copy", "project", "commit". It and the others may be
 	// called by several goroutines at the same time.
 	Observe func(phase string, d time.Duration)
-	// Wrote, if set, is told of the rows of each relation that a committed batch wrote.
+	// Wrote, if set, is called with the number of rows of each relation that a committed batch wrote.
 	Wrote func(relation string, rows int)
-	// Shown, if set, is told the record time of the last update up to the watermark, when that has moved.
+	// Shown, if set, is called with the record time of the last update up to the watermark, when that has moved.
 	Shown func(recordTime time.Time)
 }
 

@@ -119,7 +119,7 @@ func Cure(err error) string { return cures[refusalOf(err)] }
 // patience is how long a process that was connected before waits to be let in again.
 const patience = 10 * time.Minute
 
-// refusals tell whether who is refused now was let in before, and since when it is not. It is safe for concurrent use.
+// refusals record whether a user that is refused now was let in before, and since when it is not. It is safe for concurrent use.
 type refusals struct {
 	mu    sync.Mutex
 	letIn bool
@@ -147,7 +147,7 @@ func (r *refusals) mayPass(patience time.Duration) bool {
 }
 
 // Refused makes a *ledger.Problem of an error which says that the database does not take these rows, now or later.
-// Other errors, those that tell of a twin among them, stay as they are.
+// Other errors, also those that mean a twin, stay as they are.
 func Refused(err error) error {
 	var problem *ledger.Problem
 	if errors.Is(err, ErrCovered) || errors.As(err, &problem) {
@@ -164,7 +164,7 @@ func Refused(err error) error {
 	errors.As(err, &pgErr)
 	return &ledger.Problem{
 		What: "the database refuses the rows (" + strings.TrimSpace(pgErr.TableName+" "+pgErr.ConstraintName+" "+pgErr.Detail) + ")",
-		Do:   "nothing of them was stored, and trying again would meet the same: if nobody changed the schema of the tables or its rights (without USAGE nothing in it is found), report it with this message",
+		Do:   "nothing of them was stored, and trying again would fail in the same way: if nobody changed the schema of the tables or its rights (without USAGE nothing in it is found), report it with this message",
 		Err:  err,
 	}
 }

@@ -11,7 +11,7 @@ const (
 	RoleRepair       Role = "repair"
 )
 
-// RoleNumbers tell the advisory locks of the roles apart. See Schemas.RoleNumber.
+// RoleNumbers distinguish the advisory locks of the roles. See Schemas.RoleNumber.
 var RoleNumbers = map[Role]int32{RoleUpdates: 1, RoleTransactions: 2, RoleBackfill: 3, RoleRepair: 4}
 
 // The first keys of advisory locks.

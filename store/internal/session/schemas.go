@@ -66,7 +66,7 @@ func (s Schemas) Program() string {
 // SessionPrefix begins the names of the sessions of a role's leaders, and no others.
 func (s Schemas) SessionPrefix(role Role) string { return s.Program() + " " + string(role) + " epoch " }
 
-// lockNumber tells the locks of one pair's tables from those of another's, as far as a number can: pairs that happen to share theirs
+// lockNumber distinguishes the locks of one pair's tables from those of another's, as far as a number can: pairs that happen to share theirs
 // would wait for one another. The last three bits are left for the role.
 func (s Schemas) lockNumber() int32 {
 	hash := fnv.New32a()

@@ -116,7 +116,7 @@ func (d *Database) RequireSessions(ctx context.Context) error {
 // How often Shared looks: a pooler may give a connection the same session again by chance.
 const sessionRounds = 4
 
-// Shared tells whether two connections that have no transaction open get sessions of their own. A pooler in transaction
+// Shared reports whether two connections that have no transaction open get sessions of their own. A pooler in transaction
 // mode gives both the same one, or the first another one with its next statement, or where the second holds a session in a
 // transaction.
 func Shared(ctx context.Context, first, second *pgx.Conn) (shared bool, err error) {

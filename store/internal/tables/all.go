@@ -86,7 +86,7 @@ var all = []Table{
 	{Name: "party_transfers", Family: Totals, Key: key("party", "date", seq, "sent"), Place: seq, Follows: "transfer_parties", Unknown: "set_aside(s.seq)"},
 	{Name: "balance_totals", Family: Totals, Key: key("generation", "party", "round"), Follows: "running_totals", Unknown: totalsAside},
 	{Name: "latest_totals", Family: Totals, Key: key("generation", "party"), Follows: "running_totals", Of: "w.latest", Unknown: totalsAside},
-	{Name: "balance_rounds", Family: Totals, Key: key("generation"), Follows: "rounds_told", Unknown: totalsAside},
+	{Name: "balance_rounds", Family: Totals, Key: key("generation"), Follows: "wanted_rounds", Unknown: totalsAside},
 
 	{Name: "offset_checkpoints", Family: State, Key: key(offset, "synchronizer_ref"), Place: offset, Reset: Remove, NoCopy: "hints of the server, which no promise rests on"},
 	{Name: "checkpoint_exact_payloads", Family: State, Place: offset, Reset: Remove, Orphan: ofNoCheckpoint, NoCopy: "as offset_checkpoints"},
@@ -124,7 +124,7 @@ var all = []Table{
 	{Name: "transactions_position", Family: State, Key: key("only_row")},
 	{Name: "progress", Family: State, Key: key("stream"), NoCopy: "how far long work has come"},
 	{Name: "tasks", Family: State, Key: key("task"), NoCopy: "how the tasks beside the stream fare"},
-	{Name: "packages", Family: State, Key: key("package_id"), NoCopy: "what is vetted is read anew all the time"},
+	{Name: "packages", Family: State, Key: key("package_id"), NoCopy: "what is vetted is read again at an interval"},
 	{Name: "package_contents", Family: State, Key: key("package_id"), NoCopy: "the content verifies itself, and can be had again"},
 	{Name: "package_tries", Family: State, Key: key("package_id"), NoCopy: "when packages are asked for again"},
 	{Name: "package_definitions", Family: State, Key: key("package_id", "module_name", "entity_name"), NoCopy: "compared with package_contents"},
@@ -134,8 +134,8 @@ var all = []Table{
 	{Name: "vetting_states", Family: State, Key: key("synchronizer_ref"), NoCopy: "as packages"},
 	{Name: "vetted_packages", Family: State, Key: key("synchronizer_ref", "package_id"), NoCopy: "as packages"},
 	{Name: "vetting_changes", Family: State, Key: key(seq, "synchronizer_ref", "package_id"), NoCopy: "what was seen between two readings: a help for people"},
-	{Name: "rewrites", Family: State, Key: key("rewrite"), NoCopy: "a help for readers who keep copies, who can read all of it anew"},
+	{Name: "rewrites", Family: State, Key: key("rewrite"), NoCopy: "a help for readers that keep copies, which can read all of it again"},
 	{Name: "fill", Family: State, Key: key("only_row")},
-	{Name: "fill_active", Family: State, Key: key("activated_offset", "activated_node_id"), NoCopy: "worked out anew where it is lost"},
+	{Name: "fill_active", Family: State, Key: key("activated_offset", "activated_node_id"), NoCopy: "computed again where it is lost"},
 	{Name: "schema_version", Family: State, Key: key("id"), NoCopy: "of the migrations"},
 }

@@ -17,7 +17,7 @@ const (
 	StreamTransactions = "transactions"
 )
 
-// Family is what rows are, and so who writes, compares, repairs and seals them.
+// Family is what rows are; it decides what writes, compares, repairs and seals them.
 type Family int
 
 const (
@@ -60,7 +60,7 @@ type Table struct {
 	Name   string
 	Family Family
 
-	// Key tells the rows apart: it is the primary key, but for columns that Which holds constant. Facts, Snapshot and Records are
+	// Key identifies a row: it is the primary key, but for columns that Which holds constant. Facts, Snapshot and Records are
 	// compared in its order.
 	Key []string
 
@@ -73,10 +73,10 @@ type Table struct {
 	Partitioned bool
 	Reset       Reset
 
-	// Orphan is true of rows s that belong to no row of another table, and so should not be there. Empty: that is told in another way.
+	// Orphan is true of rows s that belong to no row of another table, and so should not be there. Empty: that is found in another way.
 	Orphan string
 
-	// Of State and Dictionaries. NoCopy says why rows are not kept twice. Empty: they are, because nothing else could tell them again.
+	// Of State and Dictionaries. NoCopy says why rows are not kept twice. Empty: they are, because they can't be restored from elsewhere.
 	NoCopy string
 
 	// Of facts. Element: there is one row for each element of an update. Activity: the rows may activate and deactivate contracts.
@@ -120,7 +120,7 @@ func KeptTwice() []Table {
 	return slices.DeleteFunc(In(Dictionaries, State), func(t Table) bool { return t.NoCopy != "" })
 }
 
-// OfRecords tells whether rows belong to records of the transaction history, by their seq.
+// OfRecords reports whether rows belong to records of the transaction history, by their seq.
 func (t *Table) OfRecords() bool { return t.Place == seq }
 
 // All returns the description of every table.

@@ -1,5 +1,5 @@
 // Package writing has what is written alike by the writers of the streams and by repairs: facts, answers to look-ups, positions, and
-// what others have to be told.
+// what readers and seals must learn.
 package writing
 
 import (

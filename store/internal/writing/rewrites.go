@@ -17,18 +17,18 @@ const (
 	ReadAgain = "read again"
 )
 
-// NoteRewrite tells readers, with what the transaction commits, that it changed something of a stream after one place up to another. It
+// NoteRewrite notes for readers, in the transaction that makes the change, that it changed something of a stream after one place up to another. It
 // keeps others that do from committing, so it comes last. stream is one of the Sealed constants of package findings.
 func NoteRewrite(ctx context.Context, tx pgx.Tx, stream string, from, to int64, reason string) error {
 	if from >= to {
 		return nil
 	}
 	if err := queries.RewritesLock(ctx, tx); err != nil {
-		return fmt.Errorf("wait for others who tell readers what changed: %w", err)
+		return fmt.Errorf("wait for another process that notes a rewrite: %w", err)
 	}
 	err := queries.RewriteNote(ctx, tx, dbsqlc.RewriteNoteParams{Stream: stream, FromExclusive: from, ToInclusive: to, Reason: reason})
 	if err != nil {
-		return fmt.Errorf("tell readers what changed of %s after %d up to %d: %w", stream, from, to, err)
+		return fmt.Errorf("note for readers what changed of %s after %d up to %d: %w", stream, from, to, err)
 	}
 	return nil
 }
