@@ -206,8 +206,8 @@ func (h *transactions) found(ctx context.Context) (news bool) {
 // problem returns the error for a service without a history. If it is not known to be a Scan, the URL may be wrong.
 func (h *transactions) problem(err error) *ledger.Problem {
 	what := "the Scan service has no transaction history (POST /v0/transactions), which is gone from Splice 0.7 on"
-	do := "give a Scan of Splice 0.6 or earlier with --scan-url, or leave it out: who holds what is answered by ledger.holdings; or read the " +
-		"updates of the network instead, with --scan-history=updates"
+	do := "read the updates of the network instead, with --scan-history=updates; or give a Scan of Splice 0.6 or earlier with --scan-url, " +
+		"or leave it out: who holds what is answered by ledger.holdings"
 	if !h.known {
 		what = "there is no transaction history (POST /v0/transactions) at the Scan URL"
 		do = "check --scan-url, mostly https://HOST/api/scan; where it is right, the Scan is of Splice 0.7 or later: " + do
