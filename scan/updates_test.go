@@ -157,7 +157,7 @@ func TestWhatAPageOfUpdatesCovers(t *testing.T) {
 	require.Equal(t, first+4*second, page.To, "what lies behind may be missing")
 	_, err = u.ReadUpdates(t.Context(), first+4*second, first+9*second)
 	require.ErrorContains(t, err, "the service sends no update up to migration 1, 2026-01-01T00:00:09Z, where one was known: it lags behind")
-	retryable(t, err)
+	_ = retryable(t, err)
 	_, err = u.ReadUpdates(t.Context(), 5, 5)
 	require.ErrorContains(t, err, "there is nothing between")
 }
@@ -243,7 +243,7 @@ func TestANodeThatLagsBehindIsWaitedFor(t *testing.T) {
 	u.Expect(first + 2_000_000)
 	_, err := u.LedgerEnd(t.Context())
 	require.ErrorContains(t, err, "look for the newest update: updates-end: the service sends no update up to migration 1, 2026-01-01T00:00:02Z, where one was known: it lags behind")
-	retryable(t, err)
+	_ = retryable(t, err)
 	page, full, err := u.TailUpdates(t.Context(), first+1_000_000, 1, time.Millisecond)
 	require.NoError(t, err)
 	require.False(t, full)
@@ -307,7 +307,7 @@ func TestAnUpdateOfTheNetworkIsLookedUp(t *testing.T) {
 	}).URL}))
 	_, _, err = elsewhere.UpdateOfScope(t.Context(), "u1")
 	require.ErrorContains(t, err, "the answer is of another update")
-	retryable(t, err)
+	_ = retryable(t, err)
 }
 
 // A service of another network is refused, also where it comes in the middle.
@@ -346,10 +346,10 @@ func TestWhatAnswersToUpdatesMean(t *testing.T) {
 			}},
 		"too many": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "7")
-			http.Error(w, "Rate limit exceeded", 429)
+			http.Error(w, "Rate limit exceeded", http.StatusTooManyRequests)
 		}, func(t *testing.T, err error) { require.Equal(t, 7*time.Second, retryable(t, err).Wait()) }},
-		"failure":  {answer(500, `{"error":"oops"}`), func(t *testing.T, err error) { retryable(t, err) }},
-		"cut off":  {raw("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"transac"), func(t *testing.T, err error) { retryable(t, err) }},
+		"failure":  {answer(500, `{"error":"oops"}`), func(t *testing.T, err error) { _ = retryable(t, err) }},
+		"cut off":  {raw("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"transac"), func(t *testing.T, err error) { _ = retryable(t, err) }},
 		"invalid":  {answer(400, `{"error":"Invalid timestamp: x"}`), func(t *testing.T, err error) { require.Contains(t, problem(t, err), "as invalid. report what it says") }},
 		"no path":  {answer(404, `{"error":"The requested resource could not be found."}`), func(t *testing.T, err error) { require.ErrorIs(t, err, ledger.ErrNotOffered) }},
 		"nonsense": {answer(200, `{"transactions":[{}]}`), func(t *testing.T, err error) { require.ErrorContains(t, err, "element 0, update_id: is required") }},
