@@ -342,7 +342,7 @@ func TestWhatAnswersToUpdatesMean(t *testing.T) {
 		"backfilling": {answer(503, `{"error":"This scan instance has not yet replicated all data. This process can take an extended period of time to complete."}`),
 			func(t *testing.T, err error) {
 				require.ErrorContains(t, err, "has not yet replicated")
-				retryable(t, err)
+				_ = retryable(t, err)
 			}},
 		"too many": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "7")
