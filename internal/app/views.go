@@ -89,9 +89,9 @@ func ListViews(ctx context.Context, cfg Views, logger *slog.Logger) (reports []V
 	defer db.Close()
 	list, err := db.TypedViews(ctx, cfg.Schema)
 	for _, v := range list {
-		var columns []typed.Column
-		if err := json.Unmarshal(v.Columns, &columns); err != nil {
-			return nil, fmt.Errorf("the columns of view %s.%s: %w", v.Schema, v.Name, err)
+		columns, err := publishedBy(v)
+		if err != nil {
+			return nil, err
 		}
 		reports = append(reports, ViewReport{Schema: v.Schema, Name: v.Name, Of: nameOf(v), Columns: len(columns)})
 	}
@@ -106,24 +106,9 @@ func DropViews(ctx context.Context, cfg Views, logger *slog.Logger) (reports []V
 	}
 	defer db.Close()
 	err = db.ChangeTypedViews(ctx, store.TypedView{Schema: cfg.Schema}, func(c *store.TypedViewsChange) error {
-		drop := c.Registered
-		if !cfg.All {
-			var subjects []*typed.Subject
-			for _, v := range c.Registered {
-				subjects = append(subjects, &typed.Subject{Kind: typed.Kind(v.Kind), Package: v.Package, Module: v.Module, Entity: v.Entity, Choice: v.Choice})
-			}
-			drop = nil
-			for _, name := range cfg.Templates {
-				found, err := typed.Find(subjects, name)
-				if err != nil {
-					return noSuchView(cfg, err)
-				}
-				for _, v := range c.Registered {
-					if slices.ContainsFunc(found, func(s *typed.Subject) bool { return isOf(v, s) }) && !slices.ContainsFunc(drop, func(d store.TypedView) bool { return d.Name == v.Name }) {
-						drop = append(drop, v)
-					}
-				}
-			}
+		drop, err := registeredOf(cfg, c.Registered)
+		if err != nil {
+			return err
 		}
 		for _, v := range drop {
 			if err := c.Drop(ctx, v); err != nil {
@@ -139,8 +124,27 @@ func DropViews(ctx context.Context, cfg Views, logger *slog.Logger) (reports []V
 	return reports, nil
 }
 
-func noSuchView(cfg Views, err error) error {
-	return &config.UsageError{Err: fmt.Errorf("among the views of schema %s: %w", cfg.Schema, err)}
+// registeredOf returns those of the views that the configuration names.
+func registeredOf(cfg Views, registered []store.TypedView) (chosen []store.TypedView, err error) {
+	if cfg.All {
+		return registered, nil
+	}
+	var subjects []*typed.Subject
+	for _, v := range registered {
+		subjects = append(subjects, subjectOfView(v))
+	}
+	for _, name := range cfg.Templates {
+		found, err := typed.Find(subjects, name)
+		if err != nil {
+			return nil, &config.UsageError{Err: fmt.Errorf("among the views of schema %s: %w", cfg.Schema, err)}
+		}
+		for _, v := range registered {
+			if slices.ContainsFunc(found, func(s *typed.Subject) bool { return isOf(v, s) }) && !slices.ContainsFunc(chosen, func(d store.TypedView) bool { return d.Name == v.Name }) {
+				chosen = append(chosen, v)
+			}
+		}
+	}
+	return chosen, nil
 }
 
 func openForViews(ctx context.Context, cfg Views, logger *slog.Logger) (*store.Store, error) {
@@ -279,8 +283,9 @@ func (w *viewsWork) makeOne(ctx context.Context, c *store.TypedViewsChange, s *t
 	for _, v := range c.Registered {
 		if isOf(v, s) {
 			report.New, report.Name = false, v.Name
-			if err := json.Unmarshal(v.Columns, &published); err != nil {
-				return fmt.Errorf("the columns of view %s.%s: %w", v.Schema, v.Name, err)
+			var err error
+			if published, err = publishedBy(v); err != nil {
+				return err
 			}
 		}
 	}
@@ -306,14 +311,23 @@ func (w *viewsWork) makeOne(ctx context.Context, c *store.TypedViewsChange, s *t
 	}, view.SQL(w.db.ViewsSchema()))
 }
 
+// publishedBy returns the columns of a view that was made.
+func publishedBy(v store.TypedView) (columns []typed.Column, err error) {
+	if err := json.Unmarshal(v.Columns, &columns); err != nil {
+		return nil, fmt.Errorf("the columns of view %s.%s: %w", v.Schema, v.Name, err)
+	}
+	return columns, nil
+}
+
 func isOf(v store.TypedView, s *typed.Subject) bool {
 	return v.Kind == string(s.Kind) && v.Package == s.Package && v.Module == s.Module && v.Entity == s.Entity && v.Choice == s.Choice
 }
 
-func nameOf(v store.TypedView) string {
-	s := typed.Subject{Kind: typed.Kind(v.Kind), Package: v.Package, Module: v.Module, Entity: v.Entity, Choice: v.Choice}
-	return s.String()
+func subjectOfView(v store.TypedView) *typed.Subject {
+	return &typed.Subject{Kind: typed.Kind(v.Kind), Package: v.Package, Module: v.Module, Entity: v.Entity, Choice: v.Choice}
 }
+
+func nameOf(v store.TypedView) string { return subjectOfView(v).String() }
 
 // ErrNoTemplate is returned where no view is named.
 var ErrNoTemplate = errors.New("name templates or interfaces with --template, or take them --all")

@@ -160,7 +160,10 @@ func described(path []string) string {
 	for _, step := range path {
 		names = append(names, strings.TrimPrefix(step, "="))
 	}
-	if n := len(names); n > 0 && names[n-1] == "#tag" {
+	switch n := len(names); {
+	case n == 0:
+		return "the value itself"
+	case names[n-1] == "#tag":
 		return strings.Join(names[:n-1], ".") + " (constructor)"
 	}
 	return strings.Join(names, ".")

@@ -47,6 +47,9 @@ var (
 	}
 )
 
+// present are the base columns that are never NULL.
+var present = []string{"contract_id", "template_id", "ledger_offset", "node_id", "interface_id", "active", "consuming"}
+
 func bases(kind Kind) []base {
 	switch kind {
 	case Interface:
@@ -117,17 +120,13 @@ func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "'
 
 // SQL returns the statements that make the view or replace it, with what analysts read in schema ledger.
 func (v *View) SQL(ledger string) []string {
-	known := map[string]base{}
-	for _, b := range bases(v.Subject.Kind) {
-		known["@"+b.name] = b
-	}
 	name := quoted(v.Schema, v.Name)
 	from := value[v.Subject.Kind].sql
 	var columns []string
 	comments := []string{"COMMENT ON VIEW " + name + " IS " + literal(v.comment())}
 	for _, c := range v.Columns {
 		expr, comment := "", ""
-		if b, ok := known[c.Path[0]]; ok {
+		if b, ok := c.base(v.Subject.Kind); ok {
 			expr, comment = b.sql, b.comment
 		} else {
 			expr, comment = c.Expression(ledger, from), v.describe(c)
@@ -136,6 +135,21 @@ func (v *View) SQL(ledger string) []string {
 		comments = append(comments, "COMMENT ON COLUMN "+name+"."+quoted(c.Name)+" IS "+literal(comment))
 	}
 	return append([]string{"CREATE OR REPLACE VIEW " + name + " AS\nSELECT " + strings.Join(columns, ",\n    ") + "\n" + v.rows(ledger)}, comments...)
+}
+
+// base returns what a column is of that does not come from the value.
+func (c Column) base(kind Kind) (base, bool) {
+	list := bases(kind)
+	i := slices.IndexFunc(list, func(b base) bool { return slices.Equal(c.Path, []string{"@" + b.name}) })
+	if i < 0 {
+		return base{}, false
+	}
+	return list[i], true
+}
+
+// Nullable reports whether a column can be NULL. One that comes from the value can, whatever its type: not every value fits.
+func (c Column) Nullable() bool {
+	return !slices.ContainsFunc(present, func(name string) bool { return slices.Equal(c.Path, []string{"@" + name}) })
 }
 
 // rows chooses the events.
