@@ -22,6 +22,7 @@ type Views struct {
 	Schema    string   // in which they lie
 	Templates []string // templates and interfaces, by their names; see typed.Find
 	All       bool     // of all of them, instead
+	Infer     bool     // also of those whose types no package says, from the values that are stored
 }
 
 // ViewReport is what became of a view.
@@ -29,6 +30,7 @@ type ViewReport struct {
 	Schema, Name string // Name is empty where there is no view, because of Failure
 	Of           string // what it is of
 	Columns      int
+	Inferred     int64 // from how many values its types were inferred; 0: packages say them
 	New          bool
 	Changes      []string // of one that was there before
 	Notes        []string // what is not known of it
@@ -39,12 +41,20 @@ type ViewReport struct {
 // can't be made is reported, and the others are made; else that is the error.
 func CreateViews(ctx context.Context, cfg Views, logger *slog.Logger) ([]ViewReport, error) {
 	return changeViews(ctx, cfg, logger, func(w *viewsWork) ([]ViewReport, error) {
+		if cfg.Infer {
+			if err := w.addServed(ctx); err != nil {
+				return nil, err
+			}
+		}
 		owners, err := w.chosen()
 		if err != nil {
 			return nil, err
 		}
 		var reports []ViewReport
 		for _, subjects := range owners {
+			if subjects, err = w.withServedChoices(ctx, subjects); err != nil {
+				return reports, err
+			}
 			made, err := w.make(ctx, subjects)
 			if err != nil {
 				return reports, err
@@ -55,7 +65,8 @@ func CreateViews(ctx context.Context, cfg Views, logger *slog.Logger) ([]ViewRep
 	})
 }
 
-// RefreshViews replaces the views that were made before by what their types are now. Columns come, and none goes or changes its type.
+// RefreshViews replaces the views that were made before by what their types are now. Columns come, and none goes or changes its type. Types
+// that were inferred are those of the packages, once these are there, and else inferred again.
 func RefreshViews(ctx context.Context, cfg Views, logger *slog.Logger) ([]ViewReport, error) {
 	cfg.All = true
 	return changeViews(ctx, cfg, logger, func(w *viewsWork) ([]ViewReport, error) {
@@ -65,12 +76,15 @@ func RefreshViews(ctx context.Context, cfg Views, logger *slog.Logger) ([]ViewRe
 		}
 		var reports []ViewReport
 		for _, v := range registered {
-			i := slices.IndexFunc(w.subjects, func(s *typed.Subject) bool { return isOf(v, s) })
-			if i < 0 {
+			w.cfg.Infer = v.Inferred != nil
+			subjects := []*typed.Subject{subjectOfView(v)}
+			if i := slices.IndexFunc(w.subjects, func(s *typed.Subject) bool { return isOf(v, s) }); i >= 0 {
+				subjects = w.subjects[i : i+1]
+			} else if !w.cfg.Infer {
 				reports = append(reports, ViewReport{Schema: v.Schema, Name: v.Name, Of: nameOf(v), Failure: "no package has it any more; it stays as it is"})
 				continue
 			}
-			made, err := w.make(ctx, w.subjects[i:i+1])
+			made, err := w.make(ctx, subjects)
 			if err != nil {
 				return reports, err
 			}
@@ -93,7 +107,11 @@ func ListViews(ctx context.Context, cfg Views, logger *slog.Logger) (reports []V
 		if err != nil {
 			return nil, err
 		}
-		reports = append(reports, ViewReport{Schema: v.Schema, Name: v.Name, Of: nameOf(v), Columns: len(columns)})
+		report := ViewReport{Schema: v.Schema, Name: v.Name, Of: nameOf(v), Columns: len(columns)}
+		if v.Inferred != nil {
+			report.Inferred = *v.Inferred
+		}
+		reports = append(reports, report)
 	}
 	return reports, err
 }
@@ -199,11 +217,6 @@ func openTypes(ctx context.Context, cfg Views, logger *slog.Logger) (w *viewsWor
 	if err != nil {
 		return nil, err
 	}
-	if len(list) == 0 {
-		return nil, &ledger.Problem{What: fmt.Sprintf("no package is stored in database %s, so no type is known", db.Address()),
-			Do: "let `indexer run` index something first: it reads the packages of what it meets, unless --packages-interval is 0; " +
-				"ledger.packages says which could not be had, and why"}
-	}
 	ids := make([]string, len(list))
 	for i, p := range list {
 		ids[i] = p.ID
@@ -214,16 +227,41 @@ func openTypes(ctx context.Context, cfg Views, logger *slog.Logger) (w *viewsWor
 	return w, nil
 }
 
+// find is typed.Find of what there is. The error is a *config.UsageError, or a *ledger.Problem where there is nothing.
+func (w *viewsWork) find(name string) ([]*typed.Subject, error) {
+	if err := w.something(); err != nil {
+		return nil, err
+	}
+	found, err := typed.Find(w.subjects, name)
+	if err != nil {
+		return nil, &config.UsageError{Err: err}
+	}
+	return found, nil
+}
+
+// something returns an error where nothing is known of any type.
+func (w *viewsWork) something() error {
+	if len(w.subjects) > 0 {
+		return nil
+	}
+	what := "no package is stored in database " + w.db.Address() + " that has templates or interfaces, so no type is known"
+	if w.cfg.Infer {
+		what += ", and no event either"
+	}
+	return &ledger.Problem{What: what, Do: "let `indexer run` index something first: it reads the packages that events name, unless --packages-interval is 0; " +
+		"ledger.packages says which could not be had, and why; `indexer views create --infer` makes views without them"}
+}
+
 // chosen returns what the configuration names, for each template or interface.
 func (w *viewsWork) chosen() (owners [][]*typed.Subject, err error) {
 	if w.cfg.All {
-		return slices.Collect(chunked(w.subjects)), nil
+		return slices.Collect(chunked(w.subjects)), w.something()
 	}
 	seen := map[string]bool{}
 	for _, name := range w.cfg.Templates {
-		found, err := typed.Find(w.subjects, name)
+		found, err := w.find(name)
 		if err != nil {
-			return nil, &config.UsageError{Err: err}
+			return nil, err
 		}
 		if owner := found[0].Owner(); !seen[owner] {
 			seen[owner] = true
@@ -251,20 +289,21 @@ func chunked(subjects []*typed.Subject) func(func([]*typed.Subject) bool) {
 
 // make makes the views of one template or interface, in one transaction: each takes a lock or two, of which there are not many.
 func (w *viewsWork) make(ctx context.Context, subjects []*typed.Subject) (reports []ViewReport, err error) {
+	shapes, failures := make([]typed.Shape, len(subjects)), make([]error, len(subjects))
+	for i, s := range subjects {
+		shapes[i], failures[i] = w.shape(ctx, s)
+		var unknown *typed.UnknownError
+		if failures[i] != nil && (!errors.As(failures[i], &unknown) || !w.cfg.All) {
+			return nil, typesUnknown(failures[i])
+		}
+	}
 	of := store.TypedView{Schema: w.cfg.Schema, Package: subjects[0].Package, Module: subjects[0].Module, Entity: subjects[0].Entity}
 	err = w.db.ChangeTypedViews(ctx, of, func(c *store.TypedViewsChange) error {
-		for _, s := range subjects {
-			report := ViewReport{Schema: w.cfg.Schema, Of: s.String()}
-			shape, err := w.packages.Shape(s)
-			switch {
-			case err != nil && !w.cfg.All:
-				return typesUnknown(err)
-			case err != nil:
-				report.Failure = err.Error()
-				reports = append(reports, report)
-				continue
-			}
-			if err := w.makeOne(ctx, c, s, shape, &report); err != nil {
+		for i, s := range subjects {
+			report := ViewReport{Schema: w.cfg.Schema, Of: s.String(), Inferred: shapes[i].Inferred}
+			if failures[i] != nil {
+				report.Failure = failures[i].Error()
+			} else if err := w.makeOne(ctx, c, s, shapes[i], &report); err != nil {
 				return err
 			}
 			reports = append(reports, report)
@@ -306,9 +345,13 @@ func (w *viewsWork) makeOne(ctx context.Context, c *store.TypedViewsChange, s *t
 	if err != nil {
 		return err
 	}
-	return c.Make(ctx, store.TypedView{
+	made := store.TypedView{
 		Schema: w.cfg.Schema, Name: report.Name, Kind: string(s.Kind), Package: s.Package, Module: s.Module, Entity: s.Entity, Choice: s.Choice, Columns: columns,
-	}, view.SQL(w.db.ViewsSchema()))
+	}
+	if shape.Inferred > 0 {
+		made.Inferred = &shape.Inferred
+	}
+	return c.Make(ctx, made, view.SQL(w.db.ViewsSchema()))
 }
 
 // publishedBy returns the columns of a view that was made.

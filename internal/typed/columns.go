@@ -1,6 +1,7 @@
 package typed
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -107,17 +108,28 @@ func fitting(t *damllf.Type) []part {
 type Shape struct {
 	parts    []part
 	Versions []string // that are known
+	Inferred int64    // from how many values it was inferred, because no version is known; else 0
 	// Notes say of which versions the types are not known, and which fields have other types in others. Those are text.
 	Notes []string
 }
 
+// UnknownError says that the types of a subject are known in no version.
+type UnknownError struct{ Of, Why string }
+
+func (e *UnknownError) Error() string {
+	return "the types of " + e.Of + " are not known: " + cmp.Or(e.Why, "its package is not there")
+}
+
 // Shape works out what the values of a subject look like: the columns of the newest version, and then those that only older ones
-// have. Where no version is known, the error says why.
+// have. Where no version is known, the error is an *UnknownError.
 func (p *Packages) Shape(s *Subject) (Shape, error) {
 	var shape Shape
 	at, differs := map[string]int{}, map[string]bool{} // place by path; whether it has several types
 	for i := len(s.definitions) - 1; i >= 0; i-- {
 		d := s.definitions[i]
+		if d.expr == nil { // no package says it
+			continue
+		}
 		t, err := p.Resolver().Resolve(d.expr)
 		var content *contentError
 		if errors.As(err, &content) {
@@ -147,7 +159,7 @@ func (p *Packages) Shape(s *Subject) (Shape, error) {
 		}
 	}
 	if len(shape.Versions) == 0 {
-		return Shape{}, fmt.Errorf("the types of %s are not known: %s", s, strings.Join(shape.Notes, "; "))
+		return Shape{}, &UnknownError{Of: s.String(), Why: strings.Join(shape.Notes, "; ")}
 	}
 	slices.Reverse(shape.Versions)
 	shape.Versions = slices.Compact(shape.Versions)

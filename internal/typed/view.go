@@ -94,10 +94,18 @@ func NewView(schema, name string, s *Subject, shape Shape, published []Column) (
 	}
 	for _, c := range published {
 		if find(wanted, c.Path) < 0 {
-			changes = append(changes, fmt.Sprintf("column %s stays, though no version has it", c.Name))
+			changes = append(changes, fmt.Sprintf("column %s stays, though no %s has it", c.Name, shape.of()))
 		}
 	}
 	return v, changes
+}
+
+// of says what a shape is of.
+func (shape Shape) of() string {
+	if shape.Inferred > 0 {
+		return "value"
+	}
+	return "version"
 }
 
 // ViewName is the name that a view of a subject has, unless it is taken: then it has a hash behind it.
@@ -176,8 +184,12 @@ func activeNow(ledger string) string {
 
 func (v *View) comment() string {
 	rows := map[Kind]string{Template: "creation event", Interface: "interface view of a creation event", Argument: "exercise"}
-	text := fmt.Sprintf("Typed view of %s, versions %s. One row per %s. A value that does not fit its column is NULL there, and is in %s.",
-		v.Subject, strings.Join(v.Shape.Versions, ", "), rows[v.Subject.Kind], value[v.Subject.Kind].name)
+	types := "Versions " + strings.Join(v.Shape.Versions, ", ")
+	if v.Shape.Inferred > 0 {
+		types = fmt.Sprintf("Its types are inferred from %d values, because its package is not here", v.Shape.Inferred)
+	}
+	text := fmt.Sprintf("Typed view of %s. %s. One row per %s. A value that does not fit its column is NULL there, and is in %s.",
+		v.Subject, types, rows[v.Subject.Kind], value[v.Subject.Kind].name)
 	for _, note := range v.Shape.Notes {
 		text += " " + note + "."
 	}
@@ -186,11 +198,15 @@ func (v *View) comment() string {
 
 func (v *View) describe(c Column) string {
 	for _, p := range v.Shape.parts {
-		if slices.Equal(p.path, c.Path) {
+		switch {
+		case !slices.Equal(p.path, c.Path):
+		case p.sql == c.Type:
 			return described(c.Path) + ": " + p.daml
+		default:
+			return described(c.Path) + ": " + p.daml + "; what is no " + c.Type + " is NULL"
 		}
 	}
-	return described(c.Path) + ": in no version that is known"
+	return described(c.Path) + ": in no " + v.Shape.of() + " that is known"
 }
 
 // Expression is a column's expression, where its path leads into a value: that of views and, because PostgreSQL uses an index only for
