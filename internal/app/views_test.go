@@ -50,7 +50,7 @@ func TestTypedViewsShowEveryValue(t *testing.T) {
 		texts(t, database, "SELECT DISTINCT contract_id FROM typed.bank_account WHERE active ORDER BY 1"))
 
 	grants := strings.NewReplacer("analyst", "PUBLIC", "ROLE indexer", "ROLE current_user")
-	for _, statement := range statements(section(t, "../../docs/types.md", "To let analysts read it:", "## Indexes of fields")) {
+	for _, statement := range statements(section(t, "../../docs/types.md", "To let analysts read it:", "### Types that are inferred")) {
 		_, err := conn.Exec(t.Context(), grants.Replace(statement))
 		require.NoError(t, err, statement)
 	}
