@@ -112,16 +112,13 @@ type viewsDrop struct{ viewsChosen }
 // Run drops the views.
 func (c *viewsDrop) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	reports, err := app.DropViews(ctx, c.views(), logger)
-	if err != nil {
-		return err
-	}
 	for _, r := range reports {
 		fmt.Fprintf(out, "dropped %s.%s, of %s\n", r.Schema, r.Name, r.Of)
 	}
-	if len(reports) == 0 {
+	if len(reports) == 0 && err == nil {
 		fmt.Fprintln(out, "there was no view to drop")
 	}
-	return nil
+	return err
 }
 
 // printViews prints what became of each view, and what people should know of it.

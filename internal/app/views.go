@@ -70,6 +70,7 @@ func CreateViews(ctx context.Context, cfg Views, logger *slog.Logger) ([]ViewRep
 func RefreshViews(ctx context.Context, cfg Views, logger *slog.Logger) ([]ViewReport, error) {
 	cfg.All = true
 	return changeViews(ctx, cfg, logger, func(w *viewsWork) ([]ViewReport, error) {
+		w.replace = true
 		registered, err := w.db.TypedViews(ctx, cfg.Schema)
 		if err != nil {
 			return nil, err
@@ -116,28 +117,44 @@ func ListViews(ctx context.Context, cfg Views, logger *slog.Logger) (reports []V
 	return reports, err
 }
 
-// DropViews drops views that were made: those of the named templates and interfaces with those of their choices, or all of the schema.
+// DropViews drops views that were made: those of the named templates and interfaces with those of their choices, or all of the schema. It
+// reports those that are dropped, also where another one can't be.
 func DropViews(ctx context.Context, cfg Views, logger *slog.Logger) (reports []ViewReport, err error) {
 	db, err := openForViews(ctx, cfg, logger)
 	if err != nil {
 		return nil, err
 	}
 	defer db.Close()
-	err = db.ChangeTypedViews(ctx, store.TypedView{Schema: cfg.Schema}, func(c *store.TypedViewsChange) error {
-		drop, err := registeredOf(cfg, c.Registered)
-		if err != nil {
-			return err
-		}
-		for _, v := range drop {
-			if err := c.Drop(ctx, v); err != nil {
-				return err
-			}
-			reports = append(reports, ViewReport{Schema: v.Schema, Name: v.Name, Of: nameOf(v)})
-		}
-		return nil
-	})
+	registered, err := db.TypedViews(ctx, cfg.Schema)
 	if err != nil {
 		return nil, err
+	}
+	chosen, err := registeredOf(cfg, registered)
+	if err != nil {
+		return nil, err
+	}
+	done := map[string]bool{}
+	for _, v := range chosen { // those of each owner in one transaction, as they are made
+		owner := subjectOfView(v).Owner()
+		if done[owner] {
+			continue
+		}
+		done[owner] = true
+		var dropped []ViewReport
+		of := store.TypedView{Schema: cfg.Schema, Package: v.Package, Module: v.Module, Entity: v.Entity}
+		err := db.ChangeTypedViews(ctx, of, func(c *store.TypedViewsChange) error {
+			for _, v := range c.Registered {
+				if err := c.Drop(ctx, v); err != nil {
+					return err
+				}
+				dropped = append(dropped, ViewReport{Schema: v.Schema, Name: v.Name, Of: nameOf(v)})
+			}
+			return nil
+		})
+		if err != nil {
+			return reports, err
+		}
+		reports = append(reports, dropped...)
 	}
 	return reports, nil
 }
@@ -189,6 +206,7 @@ type viewsWork struct {
 	db       *store.Store
 	packages typed.Packages
 	subjects []*typed.Subject
+	replace  bool // only views that are there
 }
 
 func changeViews(ctx context.Context, cfg Views, logger *slog.Logger, do func(*viewsWork) ([]ViewReport, error)) ([]ViewReport, error) {
@@ -300,6 +318,9 @@ func (w *viewsWork) make(ctx context.Context, subjects []*typed.Subject) (report
 	of := store.TypedView{Schema: w.cfg.Schema, Package: subjects[0].Package, Module: subjects[0].Module, Entity: subjects[0].Entity}
 	err = w.db.ChangeTypedViews(ctx, of, func(c *store.TypedViewsChange) error {
 		for i, s := range subjects {
+			if w.replace && !slices.ContainsFunc(c.Registered, func(v store.TypedView) bool { return isOf(v, s) }) {
+				continue // another command dropped it
+			}
 			report := ViewReport{Schema: w.cfg.Schema, Of: s.String(), Inferred: shapes[i].Inferred}
 			if failures[i] != nil {
 				report.Failure = failures[i].Error()

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 
@@ -190,11 +191,12 @@ func TestFind(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Equal(t, []string{"template p:M:T", "the arguments of choice Go of p:M:T"}, names(found))
 	}
-	for _, name := range []string{"", "t", "q:M:T", "p:M", "p:M:T:T", "'; --", strings.Repeat("x", 10_000)} {
+	for _, name := range []string{"", "t", "q:M:T", "p:M", "p:M:T:T", "'; --", "\x00", "T\x00", "\x1b[2J", "\u202eX", "T\n", "\xff", ":", "#", strings.Repeat("x", 10_000)} {
 		_, err := Find(subjects, name)
 		var wrong *NameError
 		require.ErrorAs(t, err, &wrong, name)
 		require.Equal(t, []string{"p:M:I", "p:M:T"}, wrong.Candidates, "there are so few that all are named")
+		require.False(t, strings.ContainsFunc(wrong.Error(), func(r rune) bool { return !unicode.IsPrint(r) }))
 	}
 }
 
