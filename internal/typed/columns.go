@@ -109,7 +109,7 @@ type Shape struct {
 	parts    []part
 	Versions []string // that are known
 	Inferred int64    // from how many values it was inferred, because no version is known; else 0
-	// Notes say of which versions the types are not known, and which fields have other types in others. Those are text.
+	// Notes say of which versions the types are not known, and which break the rules of upgrades. A field with several types is text.
 	Notes []string
 }
 
@@ -124,7 +124,8 @@ func (e *UnknownError) Error() string {
 // have. Where no version is known, the error is an *UnknownError.
 func (p *Packages) Shape(s *Subject) (Shape, error) {
 	var shape Shape
-	at, differs := map[string]int{}, map[string]bool{} // place by path; whether it has several types
+	at := map[string]int{} // places by path
+	var newer *damllf.Type
 	for i := len(s.definitions) - 1; i >= 0; i-- {
 		d := s.definitions[i]
 		if d.expr == nil { // no package says it
@@ -139,6 +140,12 @@ func (p *Packages) Shape(s *Subject) (Shape, error) {
 			shape.Notes = append(shape.Notes, fmt.Sprintf("version %s is left out: %v", d.version, err))
 			continue
 		}
+		if newer != nil {
+			if err := damllf.Compatible(t, newer); err != nil {
+				shape.Notes = append(shape.Notes, fmt.Sprintf("version %s breaks the rules of upgrades from %s: %v", shape.Versions[len(shape.Versions)-1], d.version, err))
+			}
+		}
+		newer = t
 		shape.Versions = append(shape.Versions, d.version)
 		for _, c := range fitting(t) {
 			key := strings.Join(c.path, "\x00")
@@ -150,11 +157,8 @@ func (p *Packages) Shape(s *Subject) (Shape, error) {
 					shape.parts = append(shape.parts, c)
 				}
 			case shape.parts[n].sql != c.sql:
-				if !differs[key] {
-					differs[key] = true
-					shape.Notes = append(shape.Notes, fmt.Sprintf("%s is %s in version %s, and was %s", described(c.path), shape.parts[n].daml, shape.Versions[0], c.daml))
-				}
 				shape.parts[n].sql = "text"
+				shape.parts[n].daml += ", or " + c.daml + " in version " + d.version
 			}
 		}
 	}
