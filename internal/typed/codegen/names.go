@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"ledgerindexer/internal/typed"
 )
@@ -67,13 +68,10 @@ func capitalized(name string) string {
 		out.WriteString(strings.Map(inName, string(runes)))
 	}
 	text := out.String()
-	for _, first := range text {
-		if unicode.IsUpper(first) {
-			return text
-		}
-		break
+	if first, _ := utf8.DecodeRuneInString(text); !unicode.IsUpper(first) {
+		return "X" + text
 	}
-	return "X" + text
+	return text
 }
 
 func inName(r rune) rune {
