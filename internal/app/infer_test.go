@@ -24,8 +24,8 @@ func noPackages(r *http.Request) *sandbox.Fault {
 
 const noTypeKnown = "EXISTS (SELECT FROM ledger.packages WHERE types = 'missing')"
 
-// columnsOf are the columns of a typed view that come from the value, with their types.
-func columnsOf(t *testing.T, database, view string) []string {
+// valueColumns are the columns of a typed view that come from the value, with their types.
+func valueColumns(t *testing.T, database, view string) []string {
 	t.Helper()
 	return texts(t, database, `SELECT format('%s %s', c ->> 'name', c ->> 'type') FROM indexer.typed_views, jsonb_array_elements(columns) WITH ORDINALITY x (c, n)
 		WHERE view_schema || '.' || view_name = $1 AND (c -> 'path' ->> 0) NOT LIKE '@%' ORDER BY n`, view)
@@ -64,14 +64,14 @@ func TestTypesAreInferredFromValues(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"limit numeric(38,10)", "mandates jsonb", "meta_values jsonb", "nickname text", "number bigint", "opened date", "owner text", "status text",
-	}, slices.DeleteFunc(columnsOf(t, database, "typed.bank_account"), func(c string) bool { return strings.HasPrefix(c, "closes_at ") }))
-	require.Subset(t, columnsOf(t, database, "typed.trade_agreement"), []string{"notional numeric(38,10)", "settles_at timestamp with time zone", "terms_tag text"})
+	}, slices.DeleteFunc(valueColumns(t, database, "typed.bank_account"), func(c string) bool { return strings.HasPrefix(c, "closes_at ") }))
+	require.Subset(t, valueColumns(t, database, "typed.trade_agreement"), []string{"notional numeric(38,10)", "settles_at timestamp with time zone", "terms_tag text"})
 	require.Contains(t, texts(t, database, "SELECT obj_description('typed.bank_account'::regclass)")[0], "Its types are inferred from ")
 
 	// Every text is the one of the value.
 	compared := map[string]int{}
 	for _, v := range listed {
-		for _, c := range columnsOf(t, database, "typed."+v.Name) {
+		for _, c := range valueColumns(t, database, "typed."+v.Name) {
 			_, kind, _ := strings.Cut(c, " ")
 			compared[kind]++
 		}
@@ -83,7 +83,7 @@ func TestTypesAreInferredFromValues(t *testing.T) {
 
 	before := map[string][]string{}
 	for _, v := range listed {
-		before[v.Name] = columnsOf(t, database, "typed."+v.Name)
+		before[v.Name] = valueColumns(t, database, "typed."+v.Name)
 	}
 	again, err := RefreshViews(t.Context(), viewsOf(database), testLogger(t))
 	require.NoError(t, err)
@@ -104,10 +104,10 @@ func TestTypesAreInferredFromValues(t *testing.T) {
 	for _, r := range again {
 		require.Empty(t, r.Failure)
 		require.Zero(t, r.Inferred)
-		now := columnsOf(t, database, "typed."+r.Name)
+		now := valueColumns(t, database, "typed."+r.Name)
 		require.Equal(t, before[r.Name], now[:len(before[r.Name])], "what was published stays")
 	}
-	require.Subset(t, columnsOf(t, database, "typed.bank_account"), []string{"closes_at timestamp with time zone"})
+	require.Subset(t, valueColumns(t, database, "typed.bank_account"), []string{"closes_at timestamp with time zone"})
 	listed, err = ListViews(t.Context(), cfg, testLogger(t))
 	require.NoError(t, err)
 	for _, v := range listed {
@@ -155,7 +155,7 @@ func inferred(t *testing.T, payloads ...string) (columns []string, report ViewRe
 	reports, err := CreateViews(t.Context(), cfg, testLogger(t))
 	require.NoError(t, err)
 	compareWithValues(t, database, reports)
-	return columnsOf(t, database, "typed.registry_entry"), reports[0], database
+	return valueColumns(t, database, "typed.registry_entry"), reports[0], database
 }
 
 // What does not round-trip is text, and what is no record is jsonb.
@@ -217,7 +217,7 @@ func TestInferredColumnsStay(t *testing.T) {
 	require.Equal(t, []string{
 		"column a stays bigint, though it would be text now: what does not fit is NULL; drop the view to have it made anew", "column b came", "column c came", "column c_x stays, though no value has it",
 	}, reports[0].Changes)
-	require.Equal(t, []string{"a bigint", "c_x bigint", "b date", "c jsonb"}, columnsOf(t, database, "typed.registry_entry"))
+	require.Equal(t, []string{"a bigint", "c_x bigint", "b date", "c jsonb"}, valueColumns(t, database, "typed.registry_entry"))
 	require.Equal(t, []string{" 2025-06-18 \"none\"", "1  {\"x\": \"1\"}"}, texts(t, database, "SELECT DISTINCT concat(a, ' ', b, ' ', c) FROM typed.registry_entry ORDER BY 1"))
 }
 
