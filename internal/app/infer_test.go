@@ -215,7 +215,7 @@ func TestInferredColumnsStay(t *testing.T) {
 	reports, err := RefreshViews(t.Context(), viewsOf(database), testLogger(t))
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		"column a stays bigint, though it would be text now: what does not fit is NULL; drop the view to have it made anew", "column b came", "column c came", "column c_x stays, though no value has it",
+		"column a stays bigint, though it would be text now: what does not fit is NULL; drop the view and create it again", "column b came", "column c came", "column c_x stays, though no value has it",
 	}, reports[0].Changes)
 	require.Equal(t, []string{"a bigint", "c_x bigint", "b date", "c jsonb"}, valueColumns(t, database, "typed.registry_entry"))
 	require.Equal(t, []string{" 2025-06-18 \"none\"", "1  {\"x\": \"1\"}"}, texts(t, database, "SELECT DISTINCT concat(a, ' ', b, ' ', c) FROM typed.registry_entry ORDER BY 1"))
