@@ -150,6 +150,7 @@ CREATE TABLE typed_views (
     entity_name  text NOT NULL,
     choice       text NOT NULL,
     columns      jsonb NOT NULL,
+    inferred     bigint,
     made_at      timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (view_schema, view_name),
     UNIQUE (view_schema, kind, package_name, module_name, entity_name, choice)
@@ -157,6 +158,7 @@ CREATE TABLE typed_views (
 COMMENT ON TABLE typed_views IS 'The views that `indexer views create` made, and their columns in order: what was published stays.';
 COMMENT ON COLUMN typed_views.choice IS 'Of an argument; empty for the others.';
 COMMENT ON COLUMN typed_views.columns IS 'Name, path in the value and SQL type of each column.';
+COMMENT ON COLUMN typed_views.inferred IS 'From how many stored values its types were inferred when it was last made. NULL: packages say them.';
 
 -- Casts that give NULL for a text that does not fit. They are immutable and inlined: no setting of a session changes them.
 

@@ -62,6 +62,21 @@ ON CONFLICT (package_id) DO UPDATE SET tries = package_tries.tries + 1,
 -- name: PackageTryDelete :exec
 DELETE FROM package_tries WHERE package_id = @package_id;
 
+-- name: ServedSubjectList :many
+-- What events name: templates, and interfaces that have views and of which it is known what their packages are named.
+SELECT 'template' AS kind, package_name, module_name, entity_name, array_agg(DISTINCT package_id)::text[] AS package_ids
+FROM templates GROUP BY package_name, module_name, entity_name
+UNION ALL
+SELECT 'interface', package_name::text, module_name, entity_name, array_agg(DISTINCT split_part(interface_id, ':', 1))::text[]
+FROM interface_names WHERE package_name IS NOT NULL GROUP BY package_name, module_name, entity_name;
+
+-- name: ServedChoiceList :many
+-- The choices of a template itself that were exercised.
+SELECT DISTINCT e.choice::text AS choice FROM exercised e
+JOIN templates t ON t.template_ref = e.template_ref
+WHERE t.package_name = @package_name AND t.module_name = @module_name AND t.entity_name = @entity_name AND e.interface_id IS NULL AND e.choice <> 'Archive'
+ORDER BY 1;
+
 -- name: TypedViewsLock :exec
 -- Lets one command at a time make views.
 LOCK TABLE typed_views IN SHARE ROW EXCLUSIVE MODE;
@@ -73,9 +88,9 @@ WHERE view_schema = coalesce(sqlc.narg('view_schema')::text, view_schema) AND pa
 ORDER BY view_schema, view_name;
 
 -- name: TypedViewUpsert :exec
-INSERT INTO typed_views (view_schema, view_name, kind, package_name, module_name, entity_name, choice, columns)
-VALUES (@view_schema, @view_name, @kind, @package_name, @module_name, @entity_name, @choice, @columns)
-ON CONFLICT (view_schema, view_name) DO UPDATE SET columns = excluded.columns, made_at = now();
+INSERT INTO typed_views (view_schema, view_name, kind, package_name, module_name, entity_name, choice, columns, inferred)
+VALUES (@view_schema, @view_name, @kind, @package_name, @module_name, @entity_name, @choice, @columns, @inferred)
+ON CONFLICT (view_schema, view_name) DO UPDATE SET columns = excluded.columns, inferred = excluded.inferred, made_at = now();
 
 -- name: TypedViewDelete :exec
 DELETE FROM typed_views WHERE view_schema = @view_schema AND view_name = @view_name;

@@ -21,6 +21,50 @@ type TypedView struct {
 	Kind, Package, Module, Entity string
 	Choice                        string // of arguments; else empty
 	Columns                       []byte // JSON: what was published
+	Inferred                      *int64 // from how many values its types were inferred; nil: packages say them
+}
+
+// ServedSubject is a template or an interface that events name.
+type ServedSubject struct {
+	Interface               bool
+	Package, Module, Entity string
+	PackageIDs              []string
+}
+
+// ServedSubjects lists the templates that events name, and the interfaces that have views.
+func (s *Store) ServedSubjects(ctx context.Context) ([]ServedSubject, error) {
+	rows, err := s.db.Queries.ServedSubjectList(ctx, s.db.Pool)
+	if err != nil {
+		return nil, fmt.Errorf("list what events name: %w", err)
+	}
+	list := make([]ServedSubject, len(rows))
+	for i, r := range rows {
+		list[i] = ServedSubject{r.Kind == "interface", r.PackageName, r.ModuleName, r.EntityName, r.PackageIds}
+	}
+	return list, nil
+}
+
+// ServedChoices lists the choices of a template itself that were exercised, without Archive.
+func (s *Store) ServedChoices(ctx context.Context, of ServedSubject) ([]string, error) {
+	list, err := s.db.Queries.ServedChoiceList(ctx, s.db.Pool, dbsqlc.ServedChoiceListParams{PackageName: of.Package, ModuleName: of.Module, EntityName: of.Entity})
+	if err != nil {
+		return nil, fmt.Errorf("list the choices of %s:%s:%s that were exercised: %w", of.Package, of.Module, of.Entity, err)
+	}
+	return list, nil
+}
+
+// ReadTogether calls fn with a function that returns the rows of a query, as structs with a field for each column. All queries read the
+// same state of the database.
+func ReadTogether[T any](ctx context.Context, s *Store, fn func(read func(query string) ([]T, error)) error) error {
+	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		return fn(func(query string) ([]T, error) {
+			rows, err := tx.Query(ctx, query)
+			if err != nil {
+				return nil, err
+			}
+			return pgx.CollectRows(rows, pgx.RowToStructByPos[T])
+		})
+	})
 }
 
 // CheckTypedSchema refuses a name that typed views can't lie in.
@@ -58,9 +102,36 @@ func (s *Store) typedViews(ctx context.Context, db dbsqlc.DBTX, of TypedView) ([
 	}
 	list := make([]TypedView, len(rows))
 	for i, r := range rows {
-		list[i] = TypedView{r.ViewSchema, r.ViewName, r.Kind, r.PackageName, r.ModuleName, r.EntityName, r.Choice, r.Columns}
+		list[i] = TypedView{r.ViewSchema, r.ViewName, r.Kind, r.PackageName, r.ModuleName, r.EntityName, r.Choice, r.Columns, r.Inferred}
 	}
 	return list, nil
+}
+
+// TypedViewComments returns the comments on the columns of the views in a schema, by the names of view and column.
+func (s *Store) TypedViewComments(ctx context.Context, schema string) (map[string]map[string]string, error) {
+	rows, err := s.db.Pool.Query(ctx, `
+		SELECT c.relname, a.attname, d.description
+		FROM pg_class c
+		JOIN pg_namespace n ON n.oid = c.relnamespace
+		JOIN pg_attribute a ON a.attrelid = c.oid
+		JOIN pg_description d ON d.objoid = c.oid AND d.classoid = 'pg_class'::regclass AND d.objsubid = a.attnum
+		WHERE n.nspname = $1 AND c.relkind = 'v'`, schema)
+	if err != nil {
+		return nil, fmt.Errorf("read the comments on typed views: %w", err)
+	}
+	comments := map[string]map[string]string{}
+	var view, column, comment string
+	_, err = pgx.ForEachRow(rows, []any{&view, &column, &comment}, func() error {
+		if comments[view] == nil {
+			comments[view] = map[string]string{}
+		}
+		comments[view][column] = comment
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the comments on typed views: %w", err)
+	}
+	return comments, nil
 }
 
 // ChangeTypedViews calls change in a transaction that no other such one runs beside. What it does is done all or not at all. It changes
@@ -122,7 +193,7 @@ func (c *TypedViewsChange) Make(ctx context.Context, v TypedView, statements []s
 		return fmt.Errorf("make view %s.%s: %w", v.Schema, v.Name, refusedView(err, v))
 	}
 	err = c.store.db.Queries.TypedViewUpsert(ctx, c.tx, dbsqlc.TypedViewUpsertParams{
-		ViewSchema: v.Schema, ViewName: v.Name, Kind: v.Kind, PackageName: v.Package, ModuleName: v.Module, EntityName: v.Entity, Choice: v.Choice, Columns: v.Columns,
+		ViewSchema: v.Schema, ViewName: v.Name, Kind: v.Kind, PackageName: v.Package, ModuleName: v.Module, EntityName: v.Entity, Choice: v.Choice, Columns: v.Columns, Inferred: v.Inferred,
 	})
 	if err != nil {
 		return fmt.Errorf("register view %s.%s: %w", v.Schema, v.Name, err)

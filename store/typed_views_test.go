@@ -1,7 +1,12 @@
 package store
 
 import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -44,16 +49,105 @@ func TestCastsNeverFail(t *testing.T) {
 		}
 		require.Equal(t, null, d.Row("SELECT (ledger."+call+")::text", nil), call)
 	}
-	rapid.Check(t, func(r *rapid.T) {
-		text := rapid.OneOf(rapid.StringMatching(`-?[0-9]{0,40}(\.[0-9]{0,40})?`), rapid.StringMatching(`[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{0,9})?Z)?`)).Draw(r, "text")
-		d.Row(`SELECT concat(ledger.as_boolean($1), ledger.as_bigint($1), ledger.as_numeric($1, 10), ledger.as_numeric($1, 37)::numeric(38,37), ledger.as_date($1), ledger.as_timestamptz($1))`, text)
-	})
-
 	// They are a part of the query that calls them.
 	plan := d.Rows("EXPLAIN (VERBOSE, COSTS OFF) SELECT ledger.as_boolean(x), ledger.as_bigint(x), ledger.as_numeric(x, 10), ledger.as_date(x), ledger.as_timestamptz(x) FROM unnest('{}'::text[]) x")
 	for _, line := range plan {
 		require.NotContains(t, line, "ledger.as_")
 	}
+}
+
+// Casts of any text are what Go says that they are, whatever a session has set.
+func TestCastsOfAnyText(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	const asked = `SELECT coalesce(ledger.as_boolean(x)::text, '-'), coalesce(ledger.as_bigint(x)::text, '-'),
+		coalesce(ledger.as_numeric(x, 0)::numeric(38,0)::text, '-'), coalesce(ledger.as_numeric(x, 10)::numeric(38,10)::text, '-'), coalesce(ledger.as_numeric(x, 37)::numeric(38,37)::text, '-'),
+		coalesce(to_char(ledger.as_date(x), 'YYYY-MM-DD'), '-'), coalesce(to_char(ledger.as_timestamptz(x) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US'), '-')
+		FROM unnest($1::text[]) WITH ORDINALITY l (x, n) ORDER BY n`
+	texts := rapid.SliceOfN(hostileText(), 1, 50)
+	rapid.Check(t, func(r *rapid.T) {
+		for name, values := range map[string][]string{
+			"TimeZone": {"UTC", "Asia/Kathmandu", "America/St_Johns"}, "DateStyle": {"ISO, MDY", "SQL, DMY", "German", "Postgres, YMD"},
+			"IntervalStyle": {"postgres", "iso_8601", "sql_standard"}, "extra_float_digits": {"-15", "3"}, "standard_conforming_strings": {"on", "off"},
+		} {
+			d.Exec("SELECT set_config($1, $2, false)", name, rapid.SampledFrom(values).Draw(r, name))
+		}
+		list := texts.Draw(r, "texts")
+		got := d.Rows(asked, list)
+		for i, text := range list {
+			want := strings.Join([]string{asBoolean(text), asBigint(text), asNumeric(text, 0), asNumeric(text, 10), asNumeric(text, 37), asDate(text), asTime(text)}, " ")
+			if got[i] != want {
+				r.Fatalf("%q is %s, and should be %s", text, got[i], want)
+			}
+		}
+	})
+}
+
+// hostileText generates texts that nearly have a type, or have one.
+func hostileText() *rapid.Generator[string] {
+	whole := rapid.OneOf(
+		rapid.StringMatching(`-?[0-9]{0,40}(\.[0-9]{0,40})?`), rapid.StringMatching(`-?[0-9]{1,28}\.[0-9]{1,10}`), rapid.Custom(func(r *rapid.T) string { return fmt.Sprint(rapid.Int64().Draw(r, "n")) }),
+		rapid.StringMatching(`[0-9]{4}-(0[0-9]|1[0-3])-[0-3][0-9]`), rapid.StringMatching(`[0-9]{4}-02-(28|29|30)`),
+		rapid.StringMatching(`[0-9]{4}-(0[0-9]|1[0-3])-[0-3][0-9]T[0-2][0-9]:[0-6][0-9]:[0-6][0-9](\.[0-9]{0,7})?Z`), rapid.StringMatching(`2024-02-29T23:59:59\.[0-9]{1,6}Z`),
+		rapid.SampledFrom([]string{"", "true", "false", "t", "NaN", "Infinity", "-infinity", "epoch", "now", "today", "allballs", "1e10", "0x1F", "1_000", "1,000", "9223372036854775808", "-9223372036854775808",
+			"0000-01-01", "0001-01-01 BC", "294277-01-01", "9999-12-31T23:59:59.999999Z", "2024-02-29T24:00:00Z", "2024-02-29T23:59:60Z", "2024-02-29T00:00:00+00:00", strings.Repeat("9", 200_000)}),
+		rapid.String(),
+	)
+	odd := rapid.SampledFrom([]string{" ", "\n", "\t", "+", "-", ".", "e", "E5", "٣", "１", "\u00a0", "\u200b", "\u202e", "\\", "'", "$1", "Z", "z", "T", ":", "0", "00000000000000000000", "\U0001f600", "e\u0301"})
+	return rapid.Custom(func(r *rapid.T) string {
+		text := whole.Draw(r, "text")
+		for range rapid.IntRange(0, 2).Draw(r, "changes") {
+			at := rapid.IntRange(0, len(text)).Draw(r, "at")
+			text = text[:at] + odd.Draw(r, "odd") + text[at:]
+		}
+		return strings.ReplaceAll(strings.ToValidUTF8(text, "?"), "\x00", "?") // which no text in the database can have
+	})
+}
+
+const asNull = "-"
+
+func asBoolean(text string) string {
+	if text == "true" || text == "false" {
+		return text
+	}
+	return asNull
+}
+
+func asBigint(text string) string {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && regexp.MustCompile(`^-?[0-9]{1,19}$`).MatchString(text) {
+		return fmt.Sprint(n)
+	}
+	return asNull
+}
+
+func asNumeric(text string, scale int) string {
+	parts := regexp.MustCompile(fmt.Sprintf(`^(-?)0*([0-9]{1,%d})(?:\.([0-9]{0,%d}))?$`, 38-scale, scale)).FindStringSubmatch(text)
+	if parts == nil || len(strings.TrimPrefix(strings.SplitN(text, ".", 2)[0], "-")) > 38-scale {
+		return asNull
+	}
+	digits := parts[3] + strings.Repeat("0", scale-len(parts[3]))
+	number := strings.TrimSuffix(parts[2]+"."+digits, ".")
+	if strings.Trim(number, "0.") != "" {
+		number = parts[1] + number
+	}
+	return number
+}
+
+func asDate(text string) string {
+	if date, err := time.Parse(time.DateOnly, text); err == nil && date.Year() > 0 && len(text) == 10 {
+		return text
+	}
+	return asNull
+}
+
+func asTime(text string) string {
+	if !regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z$`).MatchString(text) {
+		return asNull
+	}
+	if moment, err := time.Parse(time.RFC3339Nano, text); err == nil && moment.Year() > 0 {
+		return moment.Format("2006-01-02T15:04:05.000000")
+	}
+	return asNull
 }
 
 func TestTypedViewsAreMadeAllOrNone(t *testing.T) {

@@ -108,7 +108,7 @@ func TestContract(t *testing.T) {
 	require.Equal(t, fmt.Sprint(active["activated_offset"]), fmt.Sprint(at(t, report, "database", "active_on", 0, "activated_offset")))
 	require.EqualValues(t, l.End(), at(t, report, "database", "watermark"))
 	stdout, _ := printed(t, config.ExitDone, environ, "contract", idOf(active))
-	for _, text := range []string{"\nactive ", "since offset ", "knows it, asked as any party", "tells no offset, node id, blob", "\npayload, as the ledger shows it\n{\n  \""} {
+	for _, text := range []string{"\nactive ", "since offset ", "knows it, asked as any party", "returns no offset, node id, blob", "\npayload, as the ledger shows it\n{\n  \""} {
 		require.Contains(t, stdout, text)
 	}
 

@@ -27,6 +27,7 @@ type grammar struct {
 	Ledger      ledgerCommand      `cmd:"" help:"Print what the ledger itself answers, one JSON document per line."`
 	Packages    packagesCommand    `cmd:"" help:"List, vet or unvet packages on the participant."`
 	Views       viewsCommand       `cmd:"" help:"Make, refresh, list or drop views with typed columns, for analysts."`
+	Codegen     codegenCommand     `cmd:"" help:"Write the types of views for programs in Go or TypeScript."`
 	Index       indexCommand       `cmd:"" help:"Make, list or drop indexes of fields of payloads, for analysts."`
 	Reset       resetCommand       `cmd:"" help:"Remove everything of the updates after an offset, so that the indexer resumes from there."`
 	PQS         pqsCommand         `cmd:"" name:"pqs" help:"Answer queries that were written for the Participant Query Store."`

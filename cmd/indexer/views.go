@@ -47,7 +47,10 @@ func (c *viewsChosen) Validate() error {
 	return c.Database.Validate()
 }
 
-type viewsCreate struct{ viewsChosen }
+type viewsCreate struct {
+	viewsChosen
+	Infer bool `env:"-" help:"Also of templates and interfaces whose package is not there: infer types from the values that are stored."`
+}
 
 // Help returns the text of the command's help above its flags.
 func (*viewsCreate) Help() string {
@@ -58,7 +61,9 @@ func (*viewsCreate) Help() string {
 
 // Run makes the views, and prints what became of each.
 func (c *viewsCreate) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	reports, err := app.CreateViews(ctx, c.views(), logger)
+	cfg := c.views()
+	cfg.Infer = c.Infer
+	reports, err := app.CreateViews(ctx, cfg, logger)
 	printViews(out, reports)
 	return viewsOutcome(reports, err)
 }
@@ -68,6 +73,9 @@ type viewsRefresh struct{ viewsSchema }
 // Run replaces the views, and prints what changed.
 func (c *viewsRefresh) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	reports, err := app.RefreshViews(ctx, c.views(), logger)
+	if err == nil && len(reports) == 0 {
+		fmt.Fprintln(out, "no view was made")
+	}
 	printViews(out, reports)
 	return viewsOutcome(reports, err)
 }
@@ -88,9 +96,13 @@ func (c *viewsList) Run(ctx context.Context, logger *slog.Logger, out config.Out
 		return nil
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	row(table, "VIEW", "COLUMNS", "OF")
+	row(table, "VIEW", "COLUMNS", "TYPES", "OF")
 	for _, r := range reports {
-		row(table, r.Schema+"."+r.Name, fmt.Sprint(r.Columns), r.Of)
+		types := "of packages"
+		if r.Inferred > 0 {
+			types = inferredFrom(r)
+		}
+		row(table, r.Schema+"."+r.Name, fmt.Sprint(r.Columns), types, r.Of)
 	}
 	return table.Flush()
 }
@@ -100,16 +112,13 @@ type viewsDrop struct{ viewsChosen }
 // Run drops the views.
 func (c *viewsDrop) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	reports, err := app.DropViews(ctx, c.views(), logger)
-	if err != nil {
-		return err
-	}
 	for _, r := range reports {
 		fmt.Fprintf(out, "dropped %s.%s, of %s\n", r.Schema, r.Name, r.Of)
 	}
-	if len(reports) == 0 {
+	if len(reports) == 0 && err == nil {
 		fmt.Fprintln(out, "there was no view to drop")
 	}
-	return nil
+	return err
 }
 
 // printViews prints what became of each view, and what people should know of it.
@@ -129,10 +138,20 @@ func printViews(out config.Output, reports []app.ViewReport) {
 		default:
 			fmt.Fprintf(out, "%s.%s, of %s: %d columns\n", r.Schema, r.Name, r.Of, r.Columns)
 		}
+		if r.Inferred > 0 {
+			fmt.Fprintf(out, "    types are %s\n", inferredFrom(r))
+		}
 		for _, change := range append(r.Changes, r.Notes...) {
 			fmt.Fprintf(out, "    %s\n", change)
 		}
 	}
+}
+
+func inferredFrom(r app.ViewReport) string {
+	if r.Inferred == 1 {
+		return "inferred from 1 value"
+	}
+	return fmt.Sprintf("inferred from %d values", r.Inferred)
 }
 
 // viewsOutcome is the error of a command that could not make some of the views.

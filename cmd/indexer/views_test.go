@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,13 +23,17 @@ func TestViews(t *testing.T) {
 	}
 	_, stderr := printed(t, config.ExitProblem, environ, "views", "create", "--all")
 	require.Contains(t, stderr, "no package is stored")
+	_, stderr = printed(t, config.ExitProblem, environ, "views", "create", "--all", "--infer")
+	require.Contains(t, stderr, "and no event either")
+	stdout, _ := printed(t, config.ExitDone, environ, "views", "refresh")
+	require.Equal(t, "no view was made\n", stdout)
 
 	p := start(t, environ, "run")
 	db := connect(t, environ["INDEXER_DATABASE_URL"])
 	for known := false; !known; time.Sleep(20 * time.Millisecond) {
 		require.NoError(t, db.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM ledger.packages WHERE package_name = 'registry' AND types = 'known')`).Scan(&known))
 	}
-	stdout, _ := printed(t, config.ExitDone, environ, "views", "create", "--template=Entry")
+	stdout, _ = printed(t, config.ExitDone, environ, "views", "create", "--template=Entry")
 	require.Contains(t, stdout, "made typed.registry_entry, of template registry:Registry.Entry:Entry: ")
 	require.Contains(t, stdout, "made typed.registry_entry_entry_replace, of the arguments of choice Entry_Replace of registry:Registry.Entry:Entry: ")
 	stdout, _ = printed(t, config.ExitDone, environ, "views", "create", "--template", "#registry:Registry.Entry:Entry")
@@ -36,6 +42,25 @@ func TestViews(t *testing.T) {
 	require.Equal(t, 3, strings.Count(stdout, ": as it was\n"))
 	stdout, _ = printed(t, config.ExitDone, environ, "views", "list")
 	require.Contains(t, stdout, "typed.registry_entry_entry_read")
+	generated := map[string]string{}
+	for _, language := range []string{"--go", "--typescript"} {
+		code, stdout, stderr := command(t, environ, "codegen", language, "--all")
+		require.Equal(t, config.ExitDone, code, stderr)
+		generated[language] = stdout
+		file := filepath.Join(t.TempDir(), "rows")
+		require.NoError(t, os.WriteFile(file, []byte("of before, and longer"), 0o600))
+		stdout, _ = printed(t, config.ExitDone, environ, "codegen", language, "--template=Entry", "--out", file)
+		require.Empty(t, stdout)
+		written, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, generated[language], string(written), "there is no other template")
+	}
+	require.Contains(t, generated["--go"], "\npackage typed\n")
+	require.Contains(t, generated["--go"], "\ntype RegistryEntry struct {\n")
+	require.Contains(t, generated["--typescript"], "\nexport interface RegistryEntry {\n")
+	_, stderr = printed(t, config.ExitFailed, environ, "codegen", "--go", "--all", "--out", filepath.Join(t.TempDir(), "missing", "rows.go"))
+	require.Contains(t, stderr, "--out: open ")
+
 	stdout, _ = printed(t, config.ExitDone, environ, "views", "create", "--template=Entry", "--schema=mart")
 	require.Contains(t, stdout, "made mart.registry_entry, ")
 	stdout, _ = printed(t, config.ExitDone, environ, "views", "drop", "--all")
@@ -45,6 +70,15 @@ func TestViews(t *testing.T) {
 	stdout, _ = printed(t, config.ExitDone, environ, "views", "list", "--schema=typed")
 	require.Equal(t, "no view was made\n", stdout)
 
+	_, stderr = printed(t, config.ExitProblem, environ, "codegen", "--go", "--all")
+	require.Contains(t, stderr, "no typed view was made in schema typed")
+	for says, args := range map[string][]string{
+		"--go or --typescript": {"--all"}, "can't be used together": {"--go", "--typescript", "--all"}, "--package is for --go": {"--typescript", "--all", "--package=x"},
+		"no name of a Go package": {"--go", "--all", "--package=func"}, "name templates or interfaces": {"--go"}, "is the indexer's own": {"--go", "--all", "--package=x", "--schema=ledger"},
+	} {
+		_, stderr := printed(t, config.ExitUsage, environ, append([]string{"codegen"}, args...)...)
+		require.Contains(t, stderr, says)
+	}
 	for says, args := range map[string][]string{
 		"name templates or interfaces": {"create"}, "or take them --all": {"create", "--all", "--template=Entry"}, "there is no template or interface": {"create", "--template=Nothing"},
 		"is the indexer's own": {"create", "--all", "--schema=ledger"}, "begins with no digit": {"refresh", "--schema=1"},
@@ -54,4 +88,23 @@ func TestViews(t *testing.T) {
 	}
 	p.signal(syscall.SIGTERM)
 	require.Equal(t, config.ExitDone, p.wait())
+}
+
+func TestViewsOfInferredTypes(t *testing.T) {
+	t.Parallel()
+	l := grown(300)
+	environ := map[string]string{
+		"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate), "INDEXER_LEDGER_URL": participantOf(t, l, sandbox.ServerOptions{}), "INDEXER_LISTEN": "",
+	}
+	code, _, stderr := command(t, environ, "run", "--until-current", "--packages-interval=0")
+	require.Equal(t, config.ExitDone, code, stderr)
+	_, stderr = printed(t, config.ExitProblem, environ, "views", "create", "--template=Entry")
+	require.Contains(t, stderr, "no package is stored")
+	require.Contains(t, stderr, "--infer")
+	stdout, _ := printed(t, config.ExitDone, environ, "views", "create", "--template=Entry", "--infer")
+	require.Regexp(t, `(?m)^made typed.registry_entry, of template registry:Registry.Entry:Entry: [0-9]+ columns\n    types are inferred from [0-9]+ values$`, stdout)
+	stdout, _ = printed(t, config.ExitDone, environ, "views", "list")
+	require.Regexp(t, `(?m)^typed.registry_entry +[0-9]+ +inferred from [0-9]+ values +template registry:Registry.Entry:Entry$`, stdout)
+	_, stderr = printed(t, config.ExitUsage, environ, "views", "create", "--template=Entri", "--infer")
+	require.Contains(t, stderr, `there is no template or interface "Entri"`)
 }

@@ -38,9 +38,9 @@ func CreateIndex(ctx context.Context, cfg Index, logger *slog.Logger) (IndexRepo
 		return IndexReport{}, err
 	}
 	defer w.db.Close()
-	found, err := typed.Find(w.subjects, cfg.Template)
+	found, err := w.find(cfg.Template)
 	if err != nil {
-		return IndexReport{}, &config.UsageError{Err: err}
+		return IndexReport{}, err
 	}
 	subject := found[slices.IndexFunc(found, func(s *typed.Subject) bool { return s.Kind != typed.Argument })]
 	shape, err := w.packages.Shape(subject)
@@ -146,6 +146,11 @@ func (i Index) Validate() error {
 	return nil
 }
 
+// typesUnknown says what to do where the types of a subject are not known. Another error stays as it is.
 func typesUnknown(err error) error {
-	return &ledger.Problem{What: err.Error(), Do: "see ledger.packages for what is missing; the daemon asks for it again by itself"}
+	var unknown *typed.UnknownError
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	return &ledger.Problem{What: err.Error(), Do: "see ledger.packages for what is missing; the daemon asks for it again by itself. `indexer views create --infer` makes a view without it"}
 }

@@ -22,6 +22,7 @@ type Views struct {
 	Schema    string   // in which they lie
 	Templates []string // templates and interfaces, by their names; see typed.Find
 	All       bool     // of all of them, instead
+	Infer     bool     // also of those whose types no package says, from the values that are stored
 }
 
 // ViewReport is what became of a view.
@@ -29,6 +30,7 @@ type ViewReport struct {
 	Schema, Name string // Name is empty where there is no view, because of Failure
 	Of           string // what it is of
 	Columns      int
+	Inferred     int64 // from how many values its types were inferred; 0: packages say them
 	New          bool
 	Changes      []string // of one that was there before
 	Notes        []string // what is not known of it
@@ -39,12 +41,20 @@ type ViewReport struct {
 // can't be made is reported, and the others are made; else that is the error.
 func CreateViews(ctx context.Context, cfg Views, logger *slog.Logger) ([]ViewReport, error) {
 	return changeViews(ctx, cfg, logger, func(w *viewsWork) ([]ViewReport, error) {
+		if cfg.Infer {
+			if err := w.addServed(ctx); err != nil {
+				return nil, err
+			}
+		}
 		owners, err := w.chosen()
 		if err != nil {
 			return nil, err
 		}
 		var reports []ViewReport
 		for _, subjects := range owners {
+			if subjects, err = w.withServedChoices(ctx, subjects); err != nil {
+				return reports, err
+			}
 			made, err := w.make(ctx, subjects)
 			if err != nil {
 				return reports, err
@@ -55,22 +65,27 @@ func CreateViews(ctx context.Context, cfg Views, logger *slog.Logger) ([]ViewRep
 	})
 }
 
-// RefreshViews replaces the views that were made before by what their types are now. Columns come, and none goes or changes its type.
+// RefreshViews replaces the views that were made before by what their types are now. Columns come, and none goes or changes its type. Types
+// that were inferred are those of the packages, once these are there, and else inferred again.
 func RefreshViews(ctx context.Context, cfg Views, logger *slog.Logger) ([]ViewReport, error) {
 	cfg.All = true
 	return changeViews(ctx, cfg, logger, func(w *viewsWork) ([]ViewReport, error) {
+		w.replace = true
 		registered, err := w.db.TypedViews(ctx, cfg.Schema)
 		if err != nil {
 			return nil, err
 		}
 		var reports []ViewReport
 		for _, v := range registered {
-			i := slices.IndexFunc(w.subjects, func(s *typed.Subject) bool { return isOf(v, s) })
-			if i < 0 {
+			w.cfg.Infer = v.Inferred != nil
+			subjects := []*typed.Subject{subjectOfView(v)}
+			if i := slices.IndexFunc(w.subjects, func(s *typed.Subject) bool { return isOf(v, s) }); i >= 0 {
+				subjects = w.subjects[i : i+1]
+			} else if !w.cfg.Infer {
 				reports = append(reports, ViewReport{Schema: v.Schema, Name: v.Name, Of: nameOf(v), Failure: "no package has it any more; it stays as it is"})
 				continue
 			}
-			made, err := w.make(ctx, w.subjects[i:i+1])
+			made, err := w.make(ctx, subjects)
 			if err != nil {
 				return reports, err
 			}
@@ -89,58 +104,82 @@ func ListViews(ctx context.Context, cfg Views, logger *slog.Logger) (reports []V
 	defer db.Close()
 	list, err := db.TypedViews(ctx, cfg.Schema)
 	for _, v := range list {
-		var columns []typed.Column
-		if err := json.Unmarshal(v.Columns, &columns); err != nil {
-			return nil, fmt.Errorf("the columns of view %s.%s: %w", v.Schema, v.Name, err)
+		columns, err := publishedBy(v)
+		if err != nil {
+			return nil, err
 		}
-		reports = append(reports, ViewReport{Schema: v.Schema, Name: v.Name, Of: nameOf(v), Columns: len(columns)})
+		report := ViewReport{Schema: v.Schema, Name: v.Name, Of: nameOf(v), Columns: len(columns)}
+		if v.Inferred != nil {
+			report.Inferred = *v.Inferred
+		}
+		reports = append(reports, report)
 	}
 	return reports, err
 }
 
-// DropViews drops views that were made: those of the named templates and interfaces with those of their choices, or all of the schema.
+// DropViews drops views that were made: those of the named templates and interfaces with those of their choices, or all of the schema. It
+// reports those that are dropped, also where another one can't be.
 func DropViews(ctx context.Context, cfg Views, logger *slog.Logger) (reports []ViewReport, err error) {
 	db, err := openForViews(ctx, cfg, logger)
 	if err != nil {
 		return nil, err
 	}
 	defer db.Close()
-	err = db.ChangeTypedViews(ctx, store.TypedView{Schema: cfg.Schema}, func(c *store.TypedViewsChange) error {
-		drop := c.Registered
-		if !cfg.All {
-			var subjects []*typed.Subject
-			for _, v := range c.Registered {
-				subjects = append(subjects, &typed.Subject{Kind: typed.Kind(v.Kind), Package: v.Package, Module: v.Module, Entity: v.Entity, Choice: v.Choice})
-			}
-			drop = nil
-			for _, name := range cfg.Templates {
-				found, err := typed.Find(subjects, name)
-				if err != nil {
-					return noSuchView(cfg, err)
-				}
-				for _, v := range c.Registered {
-					if slices.ContainsFunc(found, func(s *typed.Subject) bool { return isOf(v, s) }) && !slices.ContainsFunc(drop, func(d store.TypedView) bool { return d.Name == v.Name }) {
-						drop = append(drop, v)
-					}
-				}
-			}
-		}
-		for _, v := range drop {
-			if err := c.Drop(ctx, v); err != nil {
-				return err
-			}
-			reports = append(reports, ViewReport{Schema: v.Schema, Name: v.Name, Of: nameOf(v)})
-		}
-		return nil
-	})
+	registered, err := db.TypedViews(ctx, cfg.Schema)
 	if err != nil {
 		return nil, err
+	}
+	chosen, err := registeredOf(cfg, registered)
+	if err != nil {
+		return nil, err
+	}
+	done := map[string]bool{}
+	for _, v := range chosen { // those of each owner in one transaction, as they are made
+		owner := subjectOfView(v).Owner()
+		if done[owner] {
+			continue
+		}
+		done[owner] = true
+		var dropped []ViewReport
+		of := store.TypedView{Schema: cfg.Schema, Package: v.Package, Module: v.Module, Entity: v.Entity}
+		err := db.ChangeTypedViews(ctx, of, func(c *store.TypedViewsChange) error {
+			for _, v := range c.Registered {
+				if err := c.Drop(ctx, v); err != nil {
+					return err
+				}
+				dropped = append(dropped, ViewReport{Schema: v.Schema, Name: v.Name, Of: nameOf(v)})
+			}
+			return nil
+		})
+		if err != nil {
+			return reports, err
+		}
+		reports = append(reports, dropped...)
 	}
 	return reports, nil
 }
 
-func noSuchView(cfg Views, err error) error {
-	return &config.UsageError{Err: fmt.Errorf("among the views of schema %s: %w", cfg.Schema, err)}
+// registeredOf returns those of the views that the configuration names.
+func registeredOf(cfg Views, registered []store.TypedView) (chosen []store.TypedView, err error) {
+	if cfg.All {
+		return registered, nil
+	}
+	var subjects []*typed.Subject
+	for _, v := range registered {
+		subjects = append(subjects, subjectOfView(v))
+	}
+	for _, name := range cfg.Templates {
+		found, err := typed.Find(subjects, name)
+		if err != nil {
+			return nil, &config.UsageError{Err: fmt.Errorf("among the views of schema %s: %w", cfg.Schema, err)}
+		}
+		for _, v := range registered {
+			if slices.ContainsFunc(found, func(s *typed.Subject) bool { return isOf(v, s) }) && !slices.ContainsFunc(chosen, func(d store.TypedView) bool { return d.Name == v.Name }) {
+				chosen = append(chosen, v)
+			}
+		}
+	}
+	return chosen, nil
 }
 
 func openForViews(ctx context.Context, cfg Views, logger *slog.Logger) (*store.Store, error) {
@@ -167,6 +206,7 @@ type viewsWork struct {
 	db       *store.Store
 	packages typed.Packages
 	subjects []*typed.Subject
+	replace  bool // only views that are there
 }
 
 func changeViews(ctx context.Context, cfg Views, logger *slog.Logger, do func(*viewsWork) ([]ViewReport, error)) ([]ViewReport, error) {
@@ -195,11 +235,6 @@ func openTypes(ctx context.Context, cfg Views, logger *slog.Logger) (w *viewsWor
 	if err != nil {
 		return nil, err
 	}
-	if len(list) == 0 {
-		return nil, &ledger.Problem{What: fmt.Sprintf("no package is stored in database %s, so no type is known", db.Address()),
-			Do: "let `indexer run` index something first: it reads the packages of what it meets, unless --packages-interval is 0; " +
-				"ledger.packages says which could not be had, and why"}
-	}
 	ids := make([]string, len(list))
 	for i, p := range list {
 		ids[i] = p.ID
@@ -210,16 +245,41 @@ func openTypes(ctx context.Context, cfg Views, logger *slog.Logger) (w *viewsWor
 	return w, nil
 }
 
+// find is typed.Find of what there is. The error is a *config.UsageError, or a *ledger.Problem where there is nothing.
+func (w *viewsWork) find(name string) ([]*typed.Subject, error) {
+	if err := w.something(); err != nil {
+		return nil, err
+	}
+	found, err := typed.Find(w.subjects, name)
+	if err != nil {
+		return nil, &config.UsageError{Err: err}
+	}
+	return found, nil
+}
+
+// something returns an error where nothing is known of any type.
+func (w *viewsWork) something() error {
+	if len(w.subjects) > 0 {
+		return nil
+	}
+	what := "no package is stored in database " + w.db.Address() + " that has templates or interfaces, so no type is known"
+	if w.cfg.Infer {
+		what += ", and no event either"
+	}
+	return &ledger.Problem{What: what, Do: "let `indexer run` index something first: it reads the packages that events name, unless --packages-interval is 0; " +
+		"ledger.packages says which could not be had, and why; `indexer views create --infer` makes views without them"}
+}
+
 // chosen returns what the configuration names, for each template or interface.
 func (w *viewsWork) chosen() (owners [][]*typed.Subject, err error) {
 	if w.cfg.All {
-		return slices.Collect(chunked(w.subjects)), nil
+		return slices.Collect(chunked(w.subjects)), w.something()
 	}
 	seen := map[string]bool{}
 	for _, name := range w.cfg.Templates {
-		found, err := typed.Find(w.subjects, name)
+		found, err := w.find(name)
 		if err != nil {
-			return nil, &config.UsageError{Err: err}
+			return nil, err
 		}
 		if owner := found[0].Owner(); !seen[owner] {
 			seen[owner] = true
@@ -247,20 +307,24 @@ func chunked(subjects []*typed.Subject) func(func([]*typed.Subject) bool) {
 
 // make makes the views of one template or interface, in one transaction: each takes a lock or two, of which there are not many.
 func (w *viewsWork) make(ctx context.Context, subjects []*typed.Subject) (reports []ViewReport, err error) {
+	shapes, failures := make([]typed.Shape, len(subjects)), make([]error, len(subjects))
+	for i, s := range subjects {
+		shapes[i], failures[i] = w.shape(ctx, s)
+		var unknown *typed.UnknownError
+		if failures[i] != nil && (!errors.As(failures[i], &unknown) || !w.cfg.All) {
+			return nil, typesUnknown(failures[i])
+		}
+	}
 	of := store.TypedView{Schema: w.cfg.Schema, Package: subjects[0].Package, Module: subjects[0].Module, Entity: subjects[0].Entity}
 	err = w.db.ChangeTypedViews(ctx, of, func(c *store.TypedViewsChange) error {
-		for _, s := range subjects {
-			report := ViewReport{Schema: w.cfg.Schema, Of: s.String()}
-			shape, err := w.packages.Shape(s)
-			switch {
-			case err != nil && !w.cfg.All:
-				return typesUnknown(err)
-			case err != nil:
-				report.Failure = err.Error()
-				reports = append(reports, report)
-				continue
+		for i, s := range subjects {
+			if w.replace && !slices.ContainsFunc(c.Registered, func(v store.TypedView) bool { return isOf(v, s) }) {
+				continue // another command dropped it
 			}
-			if err := w.makeOne(ctx, c, s, shape, &report); err != nil {
+			report := ViewReport{Schema: w.cfg.Schema, Of: s.String(), Inferred: shapes[i].Inferred}
+			if failures[i] != nil {
+				report.Failure = failures[i].Error()
+			} else if err := w.makeOne(ctx, c, s, shapes[i], &report); err != nil {
 				return err
 			}
 			reports = append(reports, report)
@@ -279,8 +343,9 @@ func (w *viewsWork) makeOne(ctx context.Context, c *store.TypedViewsChange, s *t
 	for _, v := range c.Registered {
 		if isOf(v, s) {
 			report.New, report.Name = false, v.Name
-			if err := json.Unmarshal(v.Columns, &published); err != nil {
-				return fmt.Errorf("the columns of view %s.%s: %w", v.Schema, v.Name, err)
+			var err error
+			if published, err = publishedBy(v); err != nil {
+				return err
 			}
 		}
 	}
@@ -301,19 +366,32 @@ func (w *viewsWork) makeOne(ctx context.Context, c *store.TypedViewsChange, s *t
 	if err != nil {
 		return err
 	}
-	return c.Make(ctx, store.TypedView{
+	made := store.TypedView{
 		Schema: w.cfg.Schema, Name: report.Name, Kind: string(s.Kind), Package: s.Package, Module: s.Module, Entity: s.Entity, Choice: s.Choice, Columns: columns,
-	}, view.SQL(w.db.ViewsSchema()))
+	}
+	if shape.Inferred > 0 {
+		made.Inferred = &shape.Inferred
+	}
+	return c.Make(ctx, made, view.SQL(w.db.ViewsSchema()))
+}
+
+// publishedBy returns the columns of a view that was made.
+func publishedBy(v store.TypedView) (columns []typed.Column, err error) {
+	if err := json.Unmarshal(v.Columns, &columns); err != nil {
+		return nil, fmt.Errorf("the columns of view %s.%s: %w", v.Schema, v.Name, err)
+	}
+	return columns, nil
 }
 
 func isOf(v store.TypedView, s *typed.Subject) bool {
 	return v.Kind == string(s.Kind) && v.Package == s.Package && v.Module == s.Module && v.Entity == s.Entity && v.Choice == s.Choice
 }
 
-func nameOf(v store.TypedView) string {
-	s := typed.Subject{Kind: typed.Kind(v.Kind), Package: v.Package, Module: v.Module, Entity: v.Entity, Choice: v.Choice}
-	return s.String()
+func subjectOfView(v store.TypedView) *typed.Subject {
+	return &typed.Subject{Kind: typed.Kind(v.Kind), Package: v.Package, Module: v.Module, Entity: v.Entity, Choice: v.Choice}
 }
+
+func nameOf(v store.TypedView) string { return subjectOfView(v).String() }
 
 // ErrNoTemplate is returned where no view is named.
 var ErrNoTemplate = errors.New("name templates or interfaces with --template, or take them --all")

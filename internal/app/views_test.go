@@ -52,7 +52,7 @@ func TestTypedViewsShowEveryValue(t *testing.T) {
 		texts(t, database, "SELECT DISTINCT contract_id FROM typed.bank_account WHERE active ORDER BY 1"))
 
 	grants := strings.NewReplacer("analyst", "PUBLIC", "ROLE indexer", "ROLE current_user")
-	for _, statement := range statements(section(t, "../../docs/types.md", "To let analysts read it:", "## Indexes of fields")) {
+	for _, statement := range statements(section(t, "../../docs/types.md", "To let analysts read it:", "### Types that are inferred")) {
 		_, err := conn.Exec(t.Context(), grants.Replace(statement))
 		require.NoError(t, err, statement)
 	}
@@ -65,7 +65,20 @@ func TestTypedViewsShowEveryValue(t *testing.T) {
 		require.Positive(t, tag.RowsAffected(), query)
 	}
 
-	// The same, computed from the JSON by the rules for each column's path.
+	compared := compareWithValues(t, database, reports)
+	for _, kind := range []string{"boolean", "bigint", "numeric(38,10)", "date", "timestamp with time zone", "text", "jsonb"} {
+		require.Greater(t, compared[kind], 20, kind)
+	}
+	require.Equal(t, []string{"numeric"}, texts(t, database, "SELECT DISTINCT pg_typeof(notional)::text FROM typed.trade_agreement"))
+	require.Equal(t, []string{"rate: Optional of Numeric 10"}, texts(t, database,
+		"SELECT col_description('typed.trade_agreement'::regclass, attnum) FROM pg_attribute WHERE attrelid = 'typed.trade_agreement'::regclass AND attname = 'rate'"))
+}
+
+// compareWithValues holds every column of views against its value, computed from the JSON by the rules for the column's path, and returns
+// how many values of each type there were.
+func compareWithValues(t *testing.T, database string, reports []ViewReport) map[string]int {
+	t.Helper()
+	conn := open(t, database)
 	compared := map[string]int{}
 	for _, r := range reports {
 		columns, err := conn.Query(t.Context(), "SELECT c.name, c.path, c.type FROM indexer.typed_views v, jsonb_to_recordset(v.columns) c (name text, path jsonb, type text) WHERE v.view_name = $1", r.Name)
@@ -105,12 +118,7 @@ func TestTypedViewsShowEveryValue(t *testing.T) {
 		})
 		require.NoError(t, err)
 	}
-	for _, kind := range []string{"boolean", "bigint", "numeric(38,10)", "date", "timestamp with time zone", "text", "jsonb"} {
-		require.Greater(t, compared[kind], 20, kind)
-	}
-	require.Equal(t, []string{"numeric"}, texts(t, database, "SELECT DISTINCT pg_typeof(notional)::text FROM typed.trade_agreement"))
-	require.Equal(t, []string{"rate: Optional of Numeric 10"}, texts(t, database,
-		"SELECT col_description('typed.trade_agreement'::regclass, attnum) FROM pg_attribute WHERE attrelid = 'typed.trade_agreement'::regclass AND attname = 'rate'"))
+	return compared
 }
 
 // valueAt goes to a column's value by its path.

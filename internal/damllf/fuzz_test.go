@@ -42,7 +42,7 @@ func FuzzDecode(f *testing.F) {
 				}
 			}
 			if err == nil {
-				require.NotEmpty(t, typ.String())
+				require.NoError(t, Compatible(typ, typ))
 			}
 		}
 		for name, d := range p.DataTypes {

@@ -1,6 +1,7 @@
 package typed
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -107,17 +108,29 @@ func fitting(t *damllf.Type) []part {
 type Shape struct {
 	parts    []part
 	Versions []string // that are known
-	// Notes say of which versions the types are not known, and which fields have other types in others. Those are text.
+	Inferred int64    // from how many values it was inferred, because no version is known; else 0
+	// Notes say of which versions the types are not known, and which break the rules of upgrades. A field with several types is text.
 	Notes []string
 }
 
+// UnknownError says that the types of a subject are known in no version.
+type UnknownError struct{ Of, Why string }
+
+func (e *UnknownError) Error() string {
+	return "the types of " + e.Of + " are not known: " + cmp.Or(e.Why, "its package is not there")
+}
+
 // Shape computes what the values of a subject look like: the columns of the newest version, and then those that only older ones
-// have. Where no version is known, the error says why.
+// have. Where no version is known, the error is an *UnknownError.
 func (p *Packages) Shape(s *Subject) (Shape, error) {
 	var shape Shape
-	at, differs := map[string]int{}, map[string]bool{} // place by path; whether it has several types
+	at := map[string]int{} // places by path
+	var newer *damllf.Type
 	for i := len(s.definitions) - 1; i >= 0; i-- {
 		d := s.definitions[i]
+		if d.expr == nil { // no package says it
+			continue
+		}
 		t, err := p.Resolver().Resolve(d.expr)
 		var content *contentError
 		if errors.As(err, &content) {
@@ -127,6 +140,12 @@ func (p *Packages) Shape(s *Subject) (Shape, error) {
 			shape.Notes = append(shape.Notes, fmt.Sprintf("version %s is left out: %v", d.version, err))
 			continue
 		}
+		if newer != nil {
+			if err := damllf.Compatible(t, newer); err != nil {
+				shape.Notes = append(shape.Notes, fmt.Sprintf("version %s breaks the rules of upgrades from %s: %v", shape.Versions[len(shape.Versions)-1], d.version, err))
+			}
+		}
+		newer = t
 		shape.Versions = append(shape.Versions, d.version)
 		for _, c := range fitting(t) {
 			key := strings.Join(c.path, "\x00")
@@ -138,16 +157,13 @@ func (p *Packages) Shape(s *Subject) (Shape, error) {
 					shape.parts = append(shape.parts, c)
 				}
 			case shape.parts[n].sql != c.sql:
-				if !differs[key] {
-					differs[key] = true
-					shape.Notes = append(shape.Notes, fmt.Sprintf("%s is %s in version %s, and was %s", described(c.path), shape.parts[n].daml, shape.Versions[0], c.daml))
-				}
 				shape.parts[n].sql = "text"
+				shape.parts[n].daml += ", or " + c.daml + " in version " + d.version
 			}
 		}
 	}
 	if len(shape.Versions) == 0 {
-		return Shape{}, fmt.Errorf("the types of %s are not known: %s", s, strings.Join(shape.Notes, "; "))
+		return Shape{}, &UnknownError{Of: s.String(), Why: strings.Join(shape.Notes, "; ")}
 	}
 	slices.Reverse(shape.Versions)
 	shape.Versions = slices.Compact(shape.Versions)
@@ -160,7 +176,10 @@ func described(path []string) string {
 	for _, step := range path {
 		names = append(names, strings.TrimPrefix(step, "="))
 	}
-	if n := len(names); n > 0 && names[n-1] == "#tag" {
+	switch n := len(names); {
+	case n == 0:
+		return "the value itself"
+	case names[n-1] == "#tag":
 		return strings.Join(names[:n-1], ".") + " (constructor)"
 	}
 	return strings.Join(names, ".")

@@ -122,6 +122,14 @@ func TestReadSaysWhatItCannotRead(t *testing.T) {
 		require.Empty(t, p.Definitions)
 	}
 
+	_, whole := example(build.ID([]byte("gone"))).Encode()
+	for i := range whole {
+		p, err := s.packages().Read(build.ID(whole[:i]), whole[:i])
+		require.NoError(t, err)
+		require.NotEmpty(t, p.Failure, "the first %d of %d bytes", i, len(whole))
+		require.Empty(t, p.Definitions)
+	}
+
 	bad := build.Package{Name: "p", Version: "1", Modules: []build.Module{{Name: "M",
 		Types:     []build.DataType{build.Record("T", member("x", build.Local("M:Gone")))},
 		Templates: []build.Template{{Name: "T"}},

@@ -34,7 +34,7 @@ type Subject struct {
 // definition is a subject in one version of its package.
 type definition struct {
 	version, id string
-	expr        *damllf.TypeExpr
+	expr        *damllf.TypeExpr // nil where no package says it
 }
 
 // Owner is the template or interface, as people name it.
@@ -92,15 +92,20 @@ func (p *Packages) Subjects(ids []string) ([]*Subject, error) {
 		}
 	}
 	list := slices.Collect(maps.Values(all))
-	slices.SortFunc(list, func(a, b *Subject) int {
-		return cmp.Or(strings.Compare(a.Owner(), b.Owner()), strings.Compare(a.Choice, b.Choice), strings.Compare(string(a.Kind), string(b.Kind)))
-	})
+	Sort(list)
 	for _, s := range list {
 		slices.SortFunc(s.definitions, func(a, b definition) int {
 			return cmp.Or(compareVersions(a.version, b.version), strings.Compare(a.id, b.id))
 		})
 	}
 	return list, nil
+}
+
+// Sort sorts subjects by their owners, and then by choice.
+func Sort(list []*Subject) {
+	slices.SortFunc(list, func(a, b *Subject) int {
+		return cmp.Or(strings.Compare(a.Owner(), b.Owner()), strings.Compare(a.Choice, b.Choice), strings.Compare(string(a.Kind), string(b.Kind)))
+	})
 }
 
 // compareVersions compares versions number by number.

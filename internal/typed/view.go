@@ -47,6 +47,9 @@ var (
 	}
 )
 
+// present are the base columns that are never NULL.
+var present = []string{"contract_id", "template_id", "ledger_offset", "node_id", "interface_id", "active", "consuming"}
+
 func bases(kind Kind) []base {
 	switch kind {
 	case Interface:
@@ -91,10 +94,18 @@ func NewView(schema, name string, s *Subject, shape Shape, published []Column) (
 	}
 	for _, c := range published {
 		if find(wanted, c.Path) < 0 {
-			changes = append(changes, fmt.Sprintf("column %s stays, though no version has it", c.Name))
+			changes = append(changes, fmt.Sprintf("column %s stays, though no %s has it", c.Name, shape.of()))
 		}
 	}
 	return v, changes
+}
+
+// of says what a shape is of.
+func (shape Shape) of() string {
+	if shape.Inferred > 0 {
+		return "value"
+	}
+	return "version"
 }
 
 // ViewName is the name that a view of a subject has, unless it is taken: then it has a hash behind it.
@@ -117,17 +128,13 @@ func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "'
 
 // SQL returns the statements that make the view or replace it, with what analysts read in schema ledger.
 func (v *View) SQL(ledger string) []string {
-	known := map[string]base{}
-	for _, b := range bases(v.Subject.Kind) {
-		known["@"+b.name] = b
-	}
 	name := quoted(v.Schema, v.Name)
 	from := value[v.Subject.Kind].sql
 	var columns []string
 	comments := []string{"COMMENT ON VIEW " + name + " IS " + literal(v.comment())}
 	for _, c := range v.Columns {
 		expr, comment := "", ""
-		if b, ok := known[c.Path[0]]; ok {
+		if b, ok := c.base(v.Subject.Kind); ok {
 			expr, comment = b.sql, b.comment
 		} else {
 			expr, comment = c.Expression(ledger, from), v.describe(c)
@@ -136,6 +143,21 @@ func (v *View) SQL(ledger string) []string {
 		comments = append(comments, "COMMENT ON COLUMN "+name+"."+quoted(c.Name)+" IS "+literal(comment))
 	}
 	return append([]string{"CREATE OR REPLACE VIEW " + name + " AS\nSELECT " + strings.Join(columns, ",\n    ") + "\n" + v.rows(ledger)}, comments...)
+}
+
+// base returns what a column is of that does not come from the value.
+func (c Column) base(kind Kind) (base, bool) {
+	list := bases(kind)
+	i := slices.IndexFunc(list, func(b base) bool { return slices.Equal(c.Path, []string{"@" + b.name}) })
+	if i < 0 {
+		return base{}, false
+	}
+	return list[i], true
+}
+
+// Nullable reports whether a column can be NULL. One that comes from the value can, whatever its type: not every value fits.
+func (c Column) Nullable() bool {
+	return !slices.ContainsFunc(present, func(name string) bool { return slices.Equal(c.Path, []string{"@" + name}) })
 }
 
 // rows chooses the events.
@@ -162,8 +184,12 @@ func activeNow(ledger string) string {
 
 func (v *View) comment() string {
 	rows := map[Kind]string{Template: "creation event", Interface: "interface view of a creation event", Argument: "exercise"}
-	text := fmt.Sprintf("Typed view of %s, versions %s. One row per %s. A value that does not fit its column is NULL there, and is in %s.",
-		v.Subject, strings.Join(v.Shape.Versions, ", "), rows[v.Subject.Kind], value[v.Subject.Kind].name)
+	types := "Versions " + strings.Join(v.Shape.Versions, ", ")
+	if v.Shape.Inferred > 0 {
+		types = fmt.Sprintf("Its types are inferred from %d values, because its package is not here", v.Shape.Inferred)
+	}
+	text := fmt.Sprintf("Typed view of %s. %s. One row per %s. A value that does not fit its column is NULL there, and is in %s.",
+		v.Subject, types, rows[v.Subject.Kind], value[v.Subject.Kind].name)
 	for _, note := range v.Shape.Notes {
 		text += " " + note + "."
 	}
@@ -172,11 +198,15 @@ func (v *View) comment() string {
 
 func (v *View) describe(c Column) string {
 	for _, p := range v.Shape.parts {
-		if slices.Equal(p.path, c.Path) {
+		switch {
+		case !slices.Equal(p.path, c.Path):
+		case p.sql == c.Type:
 			return described(c.Path) + ": " + p.daml
+		default:
+			return described(c.Path) + ": " + p.daml + "; what is no " + c.Type + " is NULL"
 		}
 	}
-	return described(c.Path) + ": in no version that is known"
+	return described(c.Path) + ": in no " + v.Shape.of() + " that is known"
 }
 
 // Expression is a column's expression, where its path leads into a value: that of views and, because PostgreSQL uses an index only for

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 
@@ -111,7 +112,7 @@ func TestPublishedColumnsStay(t *testing.T) {
 	p, subject := recordOf(t, s, map[string][]build.Field{"1.9": {member("a", build.Int64), member("b", build.Text), member("gone", build.Text)}})
 	first, _ := viewOf(t, p, subject, nil)
 	p, subject = recordOf(t, shelf{}, map[string][]build.Field{
-		"1.9": {member("a", build.Int64), member("b", build.Text)}, "1.10": {member("a", build.Text), member("new", build.Optional(build.Date)), member("b", build.Text)},
+		"1.9": {member("a", build.Int64), member("b", build.Text)}, "1.10": {member("a", build.Text), member("b", build.Text), member("new", build.Optional(build.Date))},
 	})
 	second, changes := viewOf(t, p, subject, first.Columns)
 	require.Equal(t, first.Columns, second.Columns[:len(first.Columns)])
@@ -120,10 +121,12 @@ func TestPublishedColumnsStay(t *testing.T) {
 	require.Contains(t, changes[0], "column a stays bigint, though it would be text now")
 	require.Equal(t, "column new came", changes[1])
 	require.Contains(t, changes[2], "column gone stays")
-	require.Contains(t, second.SQL("ledger")[1], "a is Text in version 1.10, and was Int64")
+	require.Contains(t, second.SQL("ledger")[1], "version 1.10 breaks the rules of upgrades from 1.9: a: Int64 became Text.")
 
 	fresh, _ := viewOf(t, p, subject, nil)
-	require.Equal(t, []string{"a text", "new date", "b text"}, fromValue(fresh), "in a view that is new it is text")
+	require.Equal(t, []string{"a text", "b text", "new date"}, fromValue(fresh), "in a view that is new it is text")
+	require.Contains(t, strings.Join(fresh.SQL("ledger"), "\n"), `"a" IS 'a: Text, or Int64 in version 1.9'`)
+	require.Contains(t, strings.Join(second.SQL("ledger"), "\n"), `"a" IS 'a: Text, or Int64 in version 1.9; what is no bigint is NULL'`)
 }
 
 func TestLargeValuesHaveRoom(t *testing.T) {
@@ -190,11 +193,12 @@ func TestFind(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Equal(t, []string{"template p:M:T", "the arguments of choice Go of p:M:T"}, names(found))
 	}
-	for _, name := range []string{"", "t", "q:M:T", "p:M", "p:M:T:T", "'; --", strings.Repeat("x", 10_000)} {
+	for _, name := range []string{"", "t", "q:M:T", "p:M", "p:M:T:T", "'; --", "\x00", "T\x00", "\x1b[2J", "\u202eX", "T\n", "\xff", ":", "#", strings.Repeat("x", 10_000)} {
 		_, err := Find(subjects, name)
 		var wrong *NameError
 		require.ErrorAs(t, err, &wrong, name)
 		require.Equal(t, []string{"p:M:I", "p:M:T"}, wrong.Candidates, "there are so few that all are named")
+		require.False(t, strings.ContainsFunc(wrong.Error(), func(r rune) bool { return !unicode.IsPrint(r) }))
 	}
 }
 

@@ -2255,8 +2255,10 @@ type TypedViews struct {
 	// Of an argument; empty for the others.
 	Choice string `db:"choice"`
 	// Name, path in the value and SQL type of each column.
-	Columns []byte             `db:"columns"`
-	MadeAt  pgtype.Timestamptz `db:"made_at"`
+	Columns []byte `db:"columns"`
+	// From how many stored values its types were inferred when it was last made. NULL: packages say them.
+	Inferred *int64             `db:"inferred"`
+	MadeAt   pgtype.Timestamptz `db:"made_at"`
 }
 
 // Elements of an unknown kind, raw, of covered updates. Shown as ledger.unknown_updates.

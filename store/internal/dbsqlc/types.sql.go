@@ -312,6 +312,83 @@ func (q *Queries) PackageWantedList(ctx context.Context, db DBTX, most int32) ([
 	return items, nil
 }
 
+const servedChoiceList = `-- name: ServedChoiceList :many
+SELECT DISTINCT e.choice::text AS choice FROM exercised e
+JOIN templates t ON t.template_ref = e.template_ref
+WHERE t.package_name = $1 AND t.module_name = $2 AND t.entity_name = $3 AND e.interface_id IS NULL AND e.choice <> 'Archive'
+ORDER BY 1
+`
+
+type ServedChoiceListParams struct {
+	PackageName string `db:"package_name"`
+	ModuleName  string `db:"module_name"`
+	EntityName  string `db:"entity_name"`
+}
+
+// The choices of a template itself that were exercised.
+func (q *Queries) ServedChoiceList(ctx context.Context, db DBTX, arg ServedChoiceListParams) ([]string, error) {
+	rows, err := db.Query(ctx, servedChoiceList, arg.PackageName, arg.ModuleName, arg.EntityName)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var choice string
+		if err := rows.Scan(&choice); err != nil {
+			return nil, err
+		}
+		items = append(items, choice)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const servedSubjectList = `-- name: ServedSubjectList :many
+SELECT 'template' AS kind, package_name, module_name, entity_name, array_agg(DISTINCT package_id)::text[] AS package_ids
+FROM templates GROUP BY package_name, module_name, entity_name
+UNION ALL
+SELECT 'interface', package_name::text, module_name, entity_name, array_agg(DISTINCT split_part(interface_id, ':', 1))::text[]
+FROM interface_names WHERE package_name IS NOT NULL GROUP BY package_name, module_name, entity_name
+`
+
+type ServedSubjectListRow struct {
+	Kind        string   `db:"kind"`
+	PackageName string   `db:"package_name"`
+	ModuleName  string   `db:"module_name"`
+	EntityName  string   `db:"entity_name"`
+	PackageIds  []string `db:"package_ids"`
+}
+
+// What events name: templates, and interfaces that have views and of which it is known what their packages are named.
+func (q *Queries) ServedSubjectList(ctx context.Context, db DBTX) ([]ServedSubjectListRow, error) {
+	rows, err := db.Query(ctx, servedSubjectList)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ServedSubjectListRow
+	for rows.Next() {
+		var i ServedSubjectListRow
+		if err := rows.Scan(
+			&i.Kind,
+			&i.PackageName,
+			&i.ModuleName,
+			&i.EntityName,
+			&i.PackageIds,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const typedViewDelete = `-- name: TypedViewDelete :exec
 DELETE FROM typed_views WHERE view_schema = $1 AND view_name = $2
 `
@@ -327,7 +404,7 @@ func (q *Queries) TypedViewDelete(ctx context.Context, db DBTX, arg TypedViewDel
 }
 
 const typedViewList = `-- name: TypedViewList :many
-SELECT view_schema, view_name, kind, package_name, module_name, entity_name, choice, columns, made_at FROM typed_views
+SELECT view_schema, view_name, kind, package_name, module_name, entity_name, choice, columns, inferred, made_at FROM typed_views
 WHERE view_schema = coalesce($1::text, view_schema) AND package_name = coalesce($2::text, package_name)
     AND module_name = coalesce($3::text, module_name) AND entity_name = coalesce($4::text, entity_name)
 ORDER BY view_schema, view_name
@@ -363,6 +440,7 @@ func (q *Queries) TypedViewList(ctx context.Context, db DBTX, arg TypedViewListP
 			&i.EntityName,
 			&i.Choice,
 			&i.Columns,
+			&i.Inferred,
 			&i.MadeAt,
 		); err != nil {
 			return nil, err
@@ -376,9 +454,9 @@ func (q *Queries) TypedViewList(ctx context.Context, db DBTX, arg TypedViewListP
 }
 
 const typedViewUpsert = `-- name: TypedViewUpsert :exec
-INSERT INTO typed_views (view_schema, view_name, kind, package_name, module_name, entity_name, choice, columns)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-ON CONFLICT (view_schema, view_name) DO UPDATE SET columns = excluded.columns, made_at = now()
+INSERT INTO typed_views (view_schema, view_name, kind, package_name, module_name, entity_name, choice, columns, inferred)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+ON CONFLICT (view_schema, view_name) DO UPDATE SET columns = excluded.columns, inferred = excluded.inferred, made_at = now()
 `
 
 type TypedViewUpsertParams struct {
@@ -390,6 +468,7 @@ type TypedViewUpsertParams struct {
 	EntityName  string `db:"entity_name"`
 	Choice      string `db:"choice"`
 	Columns     []byte `db:"columns"`
+	Inferred    *int64 `db:"inferred"`
 }
 
 func (q *Queries) TypedViewUpsert(ctx context.Context, db DBTX, arg TypedViewUpsertParams) error {
@@ -402,6 +481,7 @@ func (q *Queries) TypedViewUpsert(ctx context.Context, db DBTX, arg TypedViewUps
 		arg.EntityName,
 		arg.Choice,
 		arg.Columns,
+		arg.Inferred,
 	)
 	return err
 }

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"ledgerindexer/internal/app"
+	"ledgerindexer/internal/config"
+)
+
+// codegenCommand writes types for programs.
+type codegenCommand struct {
+	viewsChosen
+	Go         bool   `env:"-" xor:"language" required:"" help:"Write Go: structs that pgx.RowToStructByName fills."`
+	TypeScript bool   `name:"typescript" env:"-" xor:"language" required:"" help:"Write TypeScript: interfaces of rows."`
+	Package    string `env:"-" placeholder:"NAME" help:"Name of the Go package. Default: that of the schema."`
+	Out        string `env:"-" placeholder:"FILE" type:"path" help:"File to write, or to replace. Default: standard output."`
+}
+
+// Help returns the text of the command's help above its flags.
+func (*codegenCommand) Help() string {
+	return "There is a type for each view that `indexer views create` made, with a field for each column. The same views give the same text. See docs/types.md."
+}
+
+// Validate refuses flags that say nothing together.
+func (c *codegenCommand) Validate() error {
+	if c.TypeScript && c.Package != "" {
+		return errors.New("--package is for --go")
+	}
+	return c.viewsChosen.Validate()
+}
+
+// Run writes the types.
+func (c *codegenCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
+	text, err := app.GenerateTypes(ctx, app.Codegen{Views: c.views(), Package: c.Package, TypeScript: c.TypeScript}, logger)
+	if err != nil {
+		return err
+	}
+	if c.Out == "" {
+		_, err = out.Write(text)
+		return err
+	}
+	if err := os.WriteFile(c.Out, text, 0o666); err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,242 @@
+package typed
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const (
+	// mostMembers is how many different members objects may have and still be records: more are those of a map.
+	mostMembers = 200
+	// deepest is how deep records are looked for within each other.
+	deepest = 12
+)
+
+var (
+	identifier = regexp.MustCompile(`^[A-Za-z$_][A-Za-z0-9$_]{0,999}$`)
+	dotted     = regexp.MustCompile(`^[A-Za-z$_][A-Za-z0-9$_]*(\.[A-Za-z$_][A-Za-z0-9$_]*)*$`)
+	hyphenated = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+)
+
+// Served returns a subject that events name, and whose types no package says, or nil where its names are none of the language. It can be
+// named by the ids of its packages too.
+func Served(kind Kind, pkg, module, entity, choice string, ids []string) *Subject {
+	if !hyphenated.MatchString(pkg) || !dotted.MatchString(module) || !dotted.MatchString(entity) || choice != "" && !identifier.MatchString(choice) {
+		return nil
+	}
+	s := &Subject{Kind: kind, Package: pkg, Module: module, Entity: entity, Choice: choice}
+	for _, id := range ids {
+		s.definitions = append(s.definitions, definition{id: id})
+	}
+	return s
+}
+
+// Known reports whether a package says what the subject is.
+func (s *Subject) Known() bool {
+	return slices.ContainsFunc(s.definitions, func(d definition) bool { return d.expr != nil })
+}
+
+// Seen is what the values of one member of many objects have in common. Values are those that are not null.
+type Seen struct {
+	Object  int // which objects: their place among those that were asked for
+	Key     string
+	Present int64 // objects that have the member, be it null
+	Values  int64
+	Objects int64 // values that are objects
+	Cases   int64 // objects that look like those of a variant
+	Lists   int64
+	Bools   int64 // true or false; what is left are texts and numbers
+
+	// Whether each text or number is what the cast's result is as text.
+	Bigint, Numeric, Date, Timestamp bool
+	// Decimals is how many digits each number has behind the point; below 0 where they differ.
+	Decimals int
+}
+
+// sql is the type that every value round-trips through, and empty where there is no value.
+func (m *node) sql() string {
+	switch texts := m.Values - m.Objects - m.Lists - m.Bools; {
+	case m.Values == 0:
+		return ""
+	case m.Objects > 0 || m.Lists > 0:
+		return "jsonb"
+	case m.Bools == m.Values:
+		return "boolean"
+	case texts < m.Values:
+		return "text"
+	case m.Bigint:
+		return "bigint"
+	case m.Numeric && m.Decimals >= 0:
+		return fmt.Sprintf("numeric(38,%d)", m.Decimals)
+	case m.Date:
+		return "date"
+	case m.Timestamp:
+		return "timestamp with time zone"
+	}
+	return "text"
+}
+
+// node is a member in the tree of what was seen.
+type node struct {
+	Seen
+	path    []string
+	record  bool // its members have columns, and it has none
+	variant bool // so do its constructors; and it has one of its own
+	asked   bool
+	members []*node
+}
+
+// Infer works out what the values of a subject look like from those that are stored: for where no package says it. Read is called with
+// queries whose rows are Seen, all of which must see the same values.
+//
+// The members of all objects have columns, of a type that every value's text round-trips through, and else text. So have the members of
+// an object within, where every value there is an object and they look like those of a record: their names are names of the language,
+// not too many, and one is in all of them. Else it is jsonb. A member that is null everywhere has no column.
+func Infer(s *Subject, ledger string, read func(query string) ([]Seen, error)) (Shape, error) {
+	root := &node{record: true}
+	list, err := read(seenQuery(s, ledger, nil))
+	if err != nil {
+		return Shape{}, err
+	}
+	if len(list) > 0 {
+		root.Seen = list[0]
+	}
+	if root.Values == 0 {
+		return Shape{}, &UnknownError{Of: s.String(), Why: "its package is not there, and no value of it is stored from which they could be inferred"}
+	}
+	shape := Shape{Inferred: root.Values}
+	level := []*node{root}
+	for depth := 0; depth < deepest && len(level) > 0; depth++ {
+		if list, err = read(seenQuery(s, ledger, level)); err != nil {
+			return Shape{}, err
+		}
+		for _, seen := range list {
+			in := level[seen.Object]
+			in.members = append(in.members, &node{Seen: seen, path: append(slices.Clone(in.path), seen.Key)})
+		}
+		for _, m := range level {
+			m.settle(m == root, &shape)
+		}
+		if root.columns() > mostColumns { // as deep as there is room for
+			for _, m := range level {
+				m.record = m == root
+			}
+			break
+		}
+		level = root.objects(nil)
+	}
+	shape.parts = root.parts(nil)
+	if len(shape.parts) > mostColumns {
+		shape.Notes = append(shape.Notes, fmt.Sprintf("it has more members than a view has columns: the first %d have one", mostColumns))
+		shape.parts = shape.parts[:mostColumns]
+	}
+	return shape, nil
+}
+
+// settle decides whether objects are records, once their members are known.
+func (m *node) settle(root bool, shape *Shape) {
+	m.asked = true
+	slices.SortFunc(m.members, func(a, b *node) int { return strings.Compare(a.Key, b.Key) })
+	all := len(m.members)
+	m.members = slices.DeleteFunc(m.members, func(x *node) bool {
+		name := x.Key
+		if m.variant {
+			name = strings.TrimPrefix(name, "=")
+		}
+		return !identifier.MatchString(name)
+	})
+	common := m.variant || slices.ContainsFunc(m.members, func(x *node) bool { return x.Present == m.Objects })
+	m.record = root || len(m.members) == all && all <= mostMembers && (common || all == 0)
+	if root && len(m.members) < all {
+		shape.Notes = append(shape.Notes, "members whose names are none of the language have no column")
+	}
+}
+
+// objects appends the members within that may be records and were not asked for.
+func (m *node) objects(list []*node) []*node {
+	if !m.asked {
+		if m.Values > 0 && m.Objects == m.Values {
+			m.variant = m.Cases == m.Objects
+			list = append(list, m)
+		}
+		return list
+	}
+	if m.record {
+		for _, x := range m.members {
+			list = x.objects(list)
+		}
+	}
+	return list
+}
+
+func (m *node) columns() int { return len(m.parts(nil)) }
+
+// parts appends the columns of a member.
+func (m *node) parts(list []part) []part {
+	switch {
+	case m.record && m.variant:
+		list = append(list, part{append(slices.Clone(m.path), "#tag"), "text", "inferred"})
+		fallthrough
+	case m.record:
+		for _, x := range m.members {
+			list = x.parts(list)
+		}
+	case m.sql() != "":
+		list = append(list, part{m.path, m.sql(), "inferred"})
+	}
+	return list
+}
+
+// seenQuery asks what the members of objects are, or, without objects, what the values themselves are: as the only member of an object.
+func seenQuery(s *Subject, ledger string, objects []*node) string {
+	v, most := View{Subject: s}, mostMembers
+	list := []string{"(0, jsonb_build_object('', e.whole))"}
+	if objects != nil {
+		list = nil
+	}
+	for i, m := range objects {
+		object := "e.whole"
+		if len(m.path) > 0 {
+			object = Column{Path: m.path, Type: "jsonb"}.Expression(ledger, object)
+		} else {
+			most = mostFields
+		}
+		if m.variant { // of one constructor its value is the only member
+			object = fmt.Sprintf("CASE WHEN %[1]s ->> 'tag' IS NOT NULL THEN jsonb_build_object('=' || (%[1]s ->> 'tag'), %[1]s -> 'value') END", object)
+		}
+		list = append(list, fmt.Sprintf("(%d, %s)", i, object))
+	}
+	return strings.NewReplacer("LEDGER", quoted(ledger), "OBJECTS", strings.Join(list, ",\n        "), "WHOLE", value[s.Kind].sql, "ROWS", v.rows(ledger),
+		"MOST", fmt.Sprint(most+1)).Replace(seenSQL)
+}
+
+// seenSQL counts what the members of OBJECTS are. A stand-in for a value that jsonb can't hold is no value.
+const seenSQL = `
+SELECT object, key, present, "values", objects, cases, lists, bools, bigints, numerics, dates, timestamps, decimals
+FROM (
+    SELECT object, key, count(*) AS present, count(*) FILTER (WHERE kind <> 'null') AS "values",
+        count(*) FILTER (WHERE kind = 'object') AS objects,
+        count(*) FILTER (WHERE kind = 'object' AND jsonb_typeof(value -> 'tag') = 'string' AND value ? 'value' AND value - '{tag,value}'::text[] = '{}') AS cases,
+        count(*) FILTER (WHERE kind = 'array') AS lists, count(*) FILTER (WHERE kind = 'boolean') AS bools,
+        coalesce(bool_and(coalesce(LEDGER.as_bigint(text)::text = text, false)) FILTER (WHERE text IS NOT NULL), false) AS bigints,
+        coalesce(bool_and(coalesce(LEDGER.as_numeric(text, decimals)::text = text, false)) FILTER (WHERE text IS NOT NULL), false) AS numerics,
+        coalesce(bool_and(coalesce(to_char(LEDGER.as_date(text), 'YYYY-MM-DD') = text, false)) FILTER (WHERE text IS NOT NULL), false) AS dates,
+        coalesce(bool_and(coalesce(to_char(LEDGER.as_timestamptz(text) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US')
+            = rpad(rtrim(text, 'Z') || CASE WHEN strpos(text, '.') = 0 THEN '.' ELSE '' END, 26, '0'), false)) FILTER (WHERE text IS NOT NULL), false) AS timestamps,
+        coalesce(CASE WHEN min(decimals) = max(decimals) THEN min(decimals) END, -1) AS decimals,
+        row_number() OVER (PARTITION BY object ORDER BY key) AS nth
+    FROM (
+        SELECT x.object, left(y.key, 1001) AS key, y.value, t.kind, t.text,
+            CASE WHEN t.text ~ '^-?[0-9]{1,38}(\.[0-9]{1,37})?$' THEN length(split_part(t.text, '.', 2)) END AS decimals
+        FROM (SELECT WHOLE AS whole ROWS) e
+        CROSS JOIN LATERAL (VALUES
+        OBJECTS) x (object, value)
+        CROSS JOIN LATERAL jsonb_each(CASE WHEN jsonb_typeof(x.value) = 'object' THEN x.value END) y
+        CROSS JOIN LATERAL (SELECT jsonb_typeof(y.value) AS kind, CASE WHEN jsonb_typeof(y.value) IN ('string', 'number') THEN y.value #>> '{}' END AS text OFFSET 0) t
+        WHERE NOT (jsonb_typeof(e.whole) = 'object' AND e.whole ? '$exact')
+    ) m
+    GROUP BY object, key
+) s
+WHERE nth <= MOST`
