@@ -42,6 +42,11 @@
 // all their records have its id; some are equal in everything. Like a real service, Scan
 // returns an empty page after an unknown event id, and fails for one that two records have.
 //
+// Updates of the network: [Scan] also serves every update as the DSO sees it, from its ledger effects: events that the DSO
+// does not see are left out, and the others numbered depth first. Record times are the ledger's; the migration id rises in
+// the middle of the ledger if that is asked for. Of a reassignment of several contracts it serves one. [Scan.NetworkTruth]
+// gives the rows to compare with.
+//
 // Package vetting: what participants have vetted on each synchronizer belongs to the
 // ledger and is shared by its servers. [Ledger.Packages] are the packages, the same
 // on every ledger, with one for each reason to refuse vetting: an invalid upgrade
