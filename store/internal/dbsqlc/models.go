@@ -32,6 +32,8 @@ type ActiveContracts struct {
 	Amount *ledger.Decimal `db:"amount"`
 	// Whether that is locked. NULL: not readable, or it is no holding.
 	Locked *bool `db:"locked"`
+	// As in created.
+	StakeholdersRef *int32 `db:"stakeholders_ref"`
 }
 
 // Templates of amulets, which are read by their payload.
@@ -110,6 +112,8 @@ type CarriedCreated struct {
 	CreatedEventBlob    []byte             `db:"created_event_blob"`
 	Extra               []byte             `db:"extra"`
 	EntryExtra          []byte             `db:"entry_extra"`
+	// As in created.
+	StakeholdersRef *int32 `db:"stakeholders_ref"`
 }
 
 // Like exact_payloads, for carried rows.
@@ -255,6 +259,8 @@ type Created struct {
 	WitnessPartiesRef *int32             `db:"witness_parties_ref"`
 	CreatedEventBlob  []byte             `db:"created_event_blob"`
 	Extra             []byte             `db:"extra"`
+	// Signatories and observers. NULL: not served.
+	StakeholdersRef *int32 `db:"stakeholders_ref"`
 }
 
 // Creation events from facts and from shown carried rows, for look-ups by (ledger_offset, node_id).
@@ -327,6 +333,7 @@ type FillActive struct {
 	PositionID          pgtype.UUID     `db:"position_id"`
 	Amount              *ledger.Decimal `db:"amount"`
 	Locked              *bool           `db:"locked"`
+	StakeholdersRef     *int32          `db:"stakeholders_ref"`
 }
 
 type FillBoth struct {
@@ -425,6 +432,12 @@ type HeldPositions struct {
 	Instrument      interface{} `db:"instrument"`
 	InstrumentAdmin string      `db:"instrument_admin"`
 	AdminSigned     interface{} `db:"admin_signed"`
+}
+
+// The stakeholders of all holdings that are stored. position_stakeholders must hold at least these.
+type HeldStakeholders struct {
+	PositionID      pgtype.UUID `db:"position_id"`
+	StakeholdersRef *int32      `db:"stakeholders_ref"`
 }
 
 // How far the transaction history has been read, and which generation (reading from the beginning) analysts see. Mostly that is the one that is being read. It moves by compare-and-swap of revision, in the transaction that writes the records. revision 0: not begun.
@@ -611,7 +624,7 @@ type LedgerArchivedEvents struct {
 	// Parties that exercised the choice. NULL where choice is NULL. Costs a look-up per row.
 	ActingParties []string `db:"acting_parties"`
 	// The parties that the indexer reads for (its scope) and that saw this event.
-	WitnessParties []string `db:"witness_parties"`
+	WitnessParties interface{} `db:"witness_parties"`
 	// true: the contract was active for the reading parties until here; always so for archived events. false: they only witnessed it, or the same transaction created it. NULL: a consuming exercise of a server that does not say (release 3.3).
 	ACSDelta bool `db:"acs_delta"`
 	// The interfaces named by --interfaces that the template implements. NULL where the server sent no such field.
@@ -791,11 +804,11 @@ type LedgerCreatedEvents struct {
 	// Hash of the key. Empty where there is no key; NULL where the server sent no such field (before release 3.5).
 	ContractKeyHash []byte `db:"contract_key_hash"`
 	// Parties that signed the contract.
-	Signatories []string `db:"signatories"`
+	Signatories interface{} `db:"signatories"`
 	// Parties that may see the contract beside its signatories. Never names a signatory.
-	Observers []string `db:"observers"`
+	Observers interface{} `db:"observers"`
 	// The parties that the indexer reads for (its scope) and that saw this event. Depends on the scope, unlike signatories and observers.
-	WitnessParties []string `db:"witness_parties"`
+	WitnessParties interface{} `db:"witness_parties"`
 	// Ledger time of the contract's creation; for an assignment too, so it can be older than the event. Microseconds, UTC.
 	CreatedAt pgtype.Timestamptz `db:"created_at"`
 	// true: the event made the contract active for the reading parties. false: it did not; they only witnessed it, or the same transaction archived it again. NULL: the server does not say (release 3.3). Totals of what is held must leave out false; the shape acs-delta brings none of them.
@@ -902,13 +915,13 @@ type LedgerExercisedEvents struct {
 	// What the choice returned; NULL where the server sent null. Can be a stand-in with the key $exact.
 	ExerciseResult []byte `db:"exercise_result"`
 	// Parties that exercised the choice.
-	ActingParties []string `db:"acting_parties"`
+	ActingParties interface{} `db:"acting_parties"`
 	// true: the exercise archived the contract, and it is in ledger.archived_events too.
 	Consuming bool `db:"consuming"`
 	// Events of the same update with node ids above node_id, up to this one, are consequences of this exercise. Equal to node_id where there are none.
 	LastDescendantNodeID int32 `db:"last_descendant_node_id"`
 	// The parties that the indexer reads for (its scope) and that saw this event.
-	WitnessParties []string `db:"witness_parties"`
+	WitnessParties interface{} `db:"witness_parties"`
 	// true: the exercise archived a contract that was active for the reading parties. false: it did not. NULL: the server does not say (release 3.3).
 	ACSDelta *bool `db:"acs_delta"`
 	// The interfaces named by --interfaces that the template implements. NULL where the server sent no such field.
@@ -1180,18 +1193,12 @@ type LedgerPackages struct {
 	TypesFailure interface{} `db:"types_failure"`
 }
 
-// One row per party that is a signatory, observer, witness or actor of something stored, or that a topology event is of. These are the names that are stored: they can be ahead of ledger.latest_offset(), and stay where a reset or a repair took the events away.
 type LedgerParties struct {
-	// The party.
-	Party interface{} `db:"party"`
-	// What stands before :: in it: a name that was chosen for people, and is not unique.
-	Hint string `db:"hint"`
-	// What stands after ::, a fingerprint of the key that the party belongs to. NULL where there is none.
-	Namespace bool `db:"namespace"`
-	// Whether an event names it.
-	InEvents bool `db:"in_events"`
-	// Whether a topology event names it.
-	InTopology bool `db:"in_topology"`
+	Party      interface{} `db:"party"`
+	Hint       string      `db:"hint"`
+	Namespace  bool        `db:"namespace"`
+	InEvents   bool        `db:"in_events"`
+	InTopology bool        `db:"in_topology"`
 }
 
 // One row per transfer and party that sent or received it; a party that sends to itself has two. Summed over all parties, each amount counts twice. The rows of a party come latest first, by date and then seq, without an ORDER BY: WHERE party = ... LIMIT 100 reads its latest 100, and a condition on date as well reads that time only. For the latest transfers of many parties use CROSS JOIN LATERAL with a subquery per party: a join with this view reads all of it.
@@ -1253,7 +1260,7 @@ type LedgerReassignments struct {
 	// Until this time, on the target, only the submitter may assign the contract. NULL for assignments, and where the server did not say.
 	AssignmentExclusivity pgtype.Timestamptz `db:"assignment_exclusivity"`
 	// The parties that the indexer reads for (its scope) and that saw this event.
-	WitnessParties []string `db:"witness_parties"`
+	WitnessParties interface{} `db:"witness_parties"`
 	// Id of the event's update. Costs a look-up per row. NULL for rows of a snapshot.
 	UpdateID *string `db:"update_id"`
 	// Synchronizer of the event: the source of an unassignment, the target of an assignment.
@@ -1292,6 +1299,14 @@ type LedgerStreamCheckpoints struct {
 	UpdatedAt pgtype.Timestamptz `db:"updated_at"`
 	// Of updates: record time of the last update up to ledger_offset, which says how far in time the data go. On a quiet ledger it stays while the offset grows. NULL: there is no update yet. Of transactions NULL: records have a date, not a record time.
 	RecordTime pgtype.Timestamptz `db:"record_time"`
+}
+
+// One row per synchronizer that something stored names.
+type LedgerSynchronizers struct {
+	// The synchronizer. Unique.
+	SynchronizerID string `db:"synchronizer_id"`
+	// In which order they were first seen.
+	Number int32 `db:"number"`
 }
 
 // One row per tap: coins that a party on a test network created for itself.
@@ -1591,6 +1606,8 @@ type Lifetimes struct {
 	PositionID        pgtype.UUID     `db:"position_id"`
 	Amount            *ledger.Decimal `db:"amount"`
 	Locked            *bool           `db:"locked"`
+	// As in created.
+	StakeholdersRef *int32 `db:"stakeholders_ref"`
 }
 
 // Like exact_payloads, for contracts that were looked up.
@@ -1627,6 +1644,22 @@ type Mints struct {
 	Owner  string             `db:"owner"`
 	Amount ledger.Decimal     `db:"amount"`
 	Extra  []byte             `db:"extra"`
+}
+
+type MyHistory struct {
+	Reader string `db:"reader"`
+}
+
+type MyLists struct {
+	PartyListRef int32 `db:"party_list_ref"`
+}
+
+type MyParties struct {
+	Party string `db:"party"`
+}
+
+type MyPositions struct {
+	PositionID pgtype.UUID `db:"position_id"`
 }
 
 // The network whose transaction history these tables hold, by the party that operates it. Empty while the service has not sent it.
@@ -1801,6 +1834,12 @@ type PartyTransfers struct {
 	Fee *ledger.Decimal `db:"fee"`
 }
 
+// The stakeholders of contracts that are holdings of a position. Written with positions, and as these never removed.
+type PositionStakeholders struct {
+	PositionID      pgtype.UUID `db:"position_id"`
+	StakeholdersRef int32       `db:"stakeholders_ref"`
+}
+
 // Who holds what, without how much: what contracts that are holdings are added up by. Written before the contracts, like the dictionaries, and never removed. One that no contract has does no harm.
 type Positions struct {
 	PositionID      pgtype.UUID `db:"position_id"`
@@ -1832,6 +1871,27 @@ type Progress struct {
 	TimeLeft pgtype.Interval `db:"time_left"`
 	// When the row was written (clock of the database).
 	UpdatedAt pgtype.Timestamptz `db:"updated_at"`
+}
+
+// The lists of parties that have one of the parties to which a role is limited.
+type ReaderLists struct {
+	Reader       string `db:"reader"`
+	PartyListRef int32  `db:"party_list_ref"`
+}
+
+// The parties to which roles are limited.
+type ReaderParties struct {
+	Reader string `db:"reader"`
+	Party  string `db:"party"`
+}
+
+// The database roles that `indexer grant` lets read. Limited are those without all_parties.
+type Readers struct {
+	Reader     string `db:"reader"`
+	AllParties bool   `db:"all_parties"`
+	// Whether a limited role sees the transaction history, which is about the whole network.
+	History   bool               `db:"history"`
+	GrantedAt pgtype.Timestamptz `db:"granted_at"`
 }
 
 // Facts: assigned and unassigned events. Shown, with carried_reassignments, as ledger.reassignments.
@@ -1941,6 +2001,7 @@ type ShownCreated struct {
 	CreatedEventBlob    []byte             `db:"created_event_blob"`
 	Extra               []byte             `db:"extra"`
 	EntryExtra          []byte             `db:"entry_extra"`
+	StakeholdersRef     *int32             `db:"stakeholders_ref"`
 }
 
 type ShownExactPayloads struct {
@@ -2255,6 +2316,11 @@ type UnknownTransactions struct {
 	Raw []byte `db:"raw"`
 }
 
+// One row, which limited roles do not see.
+type Unlimited struct {
+	OnlyRow bool `db:"only_row"`
+}
+
 // Facts: one row per update. Shown as ledger.updates.
 type Updates struct {
 	LedgerOffset            int64              `db:"ledger_offset"`
@@ -2271,6 +2337,8 @@ type Updates struct {
 	TransactionHash         []byte             `db:"transaction_hash"`
 	PaidTrafficCost         *int64             `db:"paid_traffic_cost"`
 	Extra                   []byte             `db:"extra"`
+	// The parties that may see at least one of its events. NULL: none.
+	SeenByRef *int32 `db:"seen_by_ref"`
 }
 
 // Windows of the streams that were compared with their source, and sealed with a digest of their rows. Written in the transaction that compares. Shown as ledger.verifications.
@@ -2319,4 +2387,10 @@ type VettingChanges struct {
 type VettingStates struct {
 	SynchronizerRef int32 `db:"synchronizer_ref"`
 	TopologySerial  int32 `db:"topology_serial"`
+}
+
+// What reader_lists should hold.
+type WantedReaderLists struct {
+	Reader       string `db:"reader"`
+	PartyListRef int32  `db:"party_list_ref"`
 }

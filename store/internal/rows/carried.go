@@ -110,6 +110,7 @@ func (c *Carried) Add(r names.Numbers, e *ledger.ContractEntry) {
 		active := dbsqlc.ActiveContracts{
 			ContractID: row.ContractID, SynchronizerRef: synchronizer, TemplateRef: row.TemplateRef,
 			ActivatedOffset: row.LedgerOffset, ActivatedNodeID: row.NodeID, ReassignmentCounter: a.ReassignmentCounter,
+			StakeholdersRef: row.StakeholdersRef,
 		}
 		active.PositionID, active.Amount, active.Locked = r.Holding(&a.Created).Columns()
 		c.Active = append(c.Active, active)
@@ -165,7 +166,7 @@ func (c *Carried) creation(
 		TemplateRef: row.TemplateRef, SynchronizerRef: row.SynchronizerRef, WorkflowID: e.WorkflowID, CreatedAt: row.CreatedAt,
 		ACSDelta: row.ACSDelta, Payload: row.Payload, ContractKey: row.ContractKey, ContractKeyHash: row.ContractKeyHash,
 		SignatoriesRef: row.SignatoriesRef, ObserversRef: row.ObserversRef, WitnessPartiesRef: row.WitnessPartiesRef,
-		CreatedEventBlob: row.CreatedEventBlob, Extra: row.Extra,
+		StakeholdersRef: row.StakeholdersRef, CreatedEventBlob: row.CreatedEventBlob, Extra: row.Extra,
 		EntryExtra: exact.Value(Place{offset: created.Offset, nodeID: &created.NodeID}, "entry_extra", entryExtra(e)),
 	}
 	var views []dbsqlc.CarriedInterfaceViews

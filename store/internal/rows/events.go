@@ -24,7 +24,7 @@ func createdRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, s
 		CreatedAt: Timestamp(c.CreatedAt), ACSDelta: c.ACSDelta,
 		Payload: exact.Value(at, "payload", c.Argument), ContractKey: exact.Value(at, "contract_key", c.ContractKey),
 		ContractKeyHash: c.ContractKeyHash, SignatoriesRef: r.Parties(c.Signatories), ObserversRef: r.Parties(c.Observers),
-		WitnessPartiesRef: r.Parties(c.WitnessParties), CreatedEventBlob: c.Blob, Extra: exact.Value(at, "extra", c.Extra),
+		WitnessPartiesRef: r.Parties(c.WitnessParties), StakeholdersRef: r.Stakeholders(c), CreatedEventBlob: c.Blob, Extra: exact.Value(at, "extra", c.Extra),
 	}
 }
 

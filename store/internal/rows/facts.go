@@ -65,6 +65,7 @@ func UpdateNames(n names.Wanted, u *ledger.Update) {
 	for i := range u.Unassigned {
 		unassignedNames(n, &u.Unassigned[i])
 	}
+	n.SeenBy(u)
 }
 
 func unassignedNames(n names.Wanted, e *ledger.UnassignedEvent) {
@@ -129,6 +130,7 @@ func (f *Facts) Add(r names.Numbers, u *ledger.Update) {
 		RecordTime: Timestamp(u.RecordTime), EffectiveAt: Timestamp(u.EffectiveAt), CommandID: u.CommandID, WorkflowID: u.WorkflowID,
 		TraceParent: u.TraceParent, TraceState: u.TraceState, ExternalTransactionHash: u.ExternalTransactionHash,
 		TransactionHash: u.TransactionHash, PaidTrafficCost: u.PaidTrafficCost, Extra: f.exact.Value(at, "extra", u.Extra),
+		SeenByRef: r.SeenBy(u),
 	}
 	if u.ID != "" {
 		row.UpdateID = &u.ID

@@ -1,0 +1,79 @@
+package names
+
+import (
+	"slices"
+
+	"ledgerindexer/ledger"
+)
+
+// Who may see a row is one list of parties, made of those that were served. It is one of these where one has all parties, as mostly one has.
+
+// union is the list of the parties of some lists; nil where there is none.
+func union(lists ...[]string) []string {
+	var longest []string
+	for _, list := range lists {
+		if longest == nil || len(list) > len(longest) {
+			longest = list
+		}
+	}
+	at := addressOf(longest)
+	whole := !slices.ContainsFunc(lists, func(list []string) bool {
+		return addressOf(list) != at && slices.ContainsFunc(list, func(party string) bool { return !slices.Contains(longest, party) })
+	})
+	if whole {
+		return longest
+	}
+	all := slices.Concat(lists...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// stakeholders collects the signatories and observers of a creation event as one list.
+func (n Wanted) stakeholders(c *ledger.CreatedEvent) {
+	key := [2]listAddress{addressOf(c.Signatories), addressOf(c.Observers)}
+	list, known := n.stakes[key]
+	if !known {
+		list = union(c.Signatories, c.Observers)
+		n.stakes[key] = list
+	}
+	n.Parties(list)
+}
+
+// Stakeholders is the number of the list of a creation event's signatories and observers; nil where neither was served.
+func (r Numbers) Stakeholders(c *ledger.CreatedEvent) *int32 {
+	return r.Parties(r.Wanted.stakes[[2]listAddress{addressOf(c.Signatories), addressOf(c.Observers)}])
+}
+
+// SeenBy collects the parties that may see an update: one of its events, whose names were collected.
+func (n Wanted) SeenBy(u *ledger.Update) {
+	lists := make([][]string, 0, 2*len(u.Created)+len(u.Archived)+len(u.Exercised)+len(u.Unassigned))
+	add := func(list []string) {
+		if list != nil && (len(lists) == 0 || addressOf(lists[len(lists)-1]) != addressOf(list)) {
+			lists = append(lists, list)
+		}
+	}
+	for i := range u.Created {
+		c := &u.Created[i]
+		add(c.WitnessParties)
+		add(n.stakes[[2]listAddress{addressOf(c.Signatories), addressOf(c.Observers)}])
+	}
+	for i := range u.Archived {
+		add(u.Archived[i].WitnessParties)
+	}
+	for i := range u.Exercised {
+		add(u.Exercised[i].WitnessParties)
+	}
+	for i := range u.Unassigned {
+		add(u.Unassigned[i].WitnessParties)
+	}
+	for i := range u.Topology {
+		if party := u.Topology[i].PartyID; party != nil {
+			add([]string{*party})
+		}
+	}
+	n.seenBy[u] = union(lists...)
+	n.Parties(n.seenBy[u])
+}
+
+// SeenBy is the number of the list of the parties that may see an update; nil where there are none.
+func (r Numbers) SeenBy(u *ledger.Update) *int32 { return r.Parties(r.Wanted.seenBy[u]) }
