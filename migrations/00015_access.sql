@@ -14,7 +14,7 @@ COMMENT ON TABLE readers IS 'The database roles that `indexer grant` lets read. 
 COMMENT ON COLUMN readers.history IS 'Whether a limited role sees the transaction history, which is about the whole network.';
 
 CREATE TABLE reader_parties (
-    reader text NOT NULL REFERENCES readers ON DELETE CASCADE,
+    reader text NOT NULL,
     party  text NOT NULL,
     PRIMARY KEY (reader, party)
 );
@@ -23,14 +23,14 @@ COMMENT ON TABLE reader_parties IS 'The parties to which roles are limited.';
 
 -- Policies ask this table: rows have the numbers of lists, not the parties.
 CREATE TABLE reader_lists (
-    reader         text    NOT NULL REFERENCES readers ON DELETE CASCADE,
-    party_list_ref integer NOT NULL,
-    PRIMARY KEY (reader, party_list_ref)
+    reader   text    NOT NULL,
+    list_ref integer NOT NULL,
+    PRIMARY KEY (reader, list_ref)
 );
 COMMENT ON TABLE reader_lists IS 'The lists of parties that have one of the parties to which a role is limited.';
 
 CREATE VIEW wanted_reader_lists AS
-SELECT DISTINCT r.reader, l.party_list_ref
+SELECT DISTINCT r.reader, l.party_list_ref AS list_ref
 FROM party_lists l
 CROSS JOIN LATERAL unnest(l.parties) m (party)
 JOIN reader_parties r ON r.party = m.party;
@@ -40,7 +40,7 @@ COMMENT ON VIEW wanted_reader_lists IS 'What reader_lists should hold.';
 CREATE FUNCTION add_reader_lists() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     IF EXISTS (SELECT FROM reader_parties) THEN
-        INSERT INTO reader_lists (reader, party_list_ref)
+        INSERT INTO reader_lists (reader, list_ref)
         SELECT DISTINCT r.reader, n.party_list_ref
         FROM added n
         CROSS JOIN LATERAL unnest(n.parties) m (party)
@@ -56,7 +56,7 @@ COMMENT ON FUNCTION add_reader_lists() IS 'Lets readers see rows with new lists 
 CREATE TRIGGER add_reader_lists AFTER INSERT ON party_lists_both REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION add_reader_lists();
 
 -- What policies ask. These views have their owner's rights, and show a role what it was granted itself.
-CREATE VIEW my_lists AS SELECT l.party_list_ref FROM reader_lists l WHERE l.reader = CURRENT_USER::text;
+CREATE VIEW my_lists AS SELECT l.list_ref FROM reader_lists l WHERE l.reader = CURRENT_USER::text;
 CREATE VIEW my_parties AS SELECT p.party FROM reader_parties p WHERE p.reader = CURRENT_USER::text;
 CREATE VIEW my_history AS SELECT r.reader FROM readers r WHERE r.reader = CURRENT_USER::text AND r.history;
 
@@ -134,7 +134,7 @@ WHERE NOT h.waits AND c.stakeholders_ref IS NOT NULL AND h.template_ref = ANY (A
 COMMENT ON VIEW held_stakeholders IS 'The stakeholders of all holdings that are stored. position_stakeholders must hold at least these.';
 
 CREATE VIEW my_positions AS
-SELECT p.position_id FROM position_stakeholders p JOIN reader_lists l ON l.party_list_ref = p.stakeholders_ref WHERE l.reader = CURRENT_USER::text;
+SELECT p.position_id FROM position_stakeholders p JOIN reader_lists l ON l.list_ref = p.stakeholders_ref WHERE l.reader = CURRENT_USER::text;
 
 -- With the rights of who reads --------------------------------------------------------------------------------------
 -- Views that keep their owner's rights are those that policies ask, and those that show nothing about parties from tables that do.

@@ -6,7 +6,12 @@ SELECT r.reader, r.all_parties, r.history, r.granted_at,
 FROM readers r ORDER BY r.reader;
 
 -- name: ReaderRemove :execrows
-DELETE FROM readers WHERE reader = @reader;
+WITH parties AS (
+    DELETE FROM reader_parties p WHERE p.reader = @reader
+), lists AS (
+    DELETE FROM reader_lists l WHERE l.reader = @reader
+)
+DELETE FROM readers r WHERE r.reader = @reader;
 
 -- name: ReaderAdd :exec
 WITH added AS (
@@ -16,4 +21,4 @@ INSERT INTO reader_parties (reader, party) SELECT a.reader, p.party FROM added a
 
 -- name: ReaderListsAdd :exec
 -- The caller holds the lock for adding lists of parties.
-INSERT INTO reader_lists (reader, party_list_ref) SELECT w.reader, w.party_list_ref FROM wanted_reader_lists w WHERE w.reader = @reader;
+INSERT INTO reader_lists (reader, list_ref) SELECT w.reader, w.list_ref FROM wanted_reader_lists w WHERE w.reader = @reader;

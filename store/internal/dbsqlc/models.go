@@ -1651,7 +1651,7 @@ type MyHistory struct {
 }
 
 type MyLists struct {
-	PartyListRef int32 `db:"party_list_ref"`
+	ListRef int32 `db:"list_ref"`
 }
 
 type MyParties struct {
@@ -1875,8 +1875,8 @@ type Progress struct {
 
 // The lists of parties that have one of the parties to which a role is limited.
 type ReaderLists struct {
-	Reader       string `db:"reader"`
-	PartyListRef int32  `db:"party_list_ref"`
+	Reader  string `db:"reader"`
+	ListRef int32  `db:"list_ref"`
 }
 
 // The parties to which roles are limited.
@@ -2391,6 +2391,6 @@ type VettingStates struct {
 
 // What reader_lists should hold.
 type WantedReaderLists struct {
-	Reader       string `db:"reader"`
-	PartyListRef int32  `db:"party_list_ref"`
+	Reader  string `db:"reader"`
+	ListRef int32  `db:"list_ref"`
 }

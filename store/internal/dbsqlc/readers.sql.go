@@ -78,7 +78,7 @@ func (q *Queries) ReaderList(ctx context.Context, db DBTX) ([]ReaderListRow, err
 }
 
 const readerListsAdd = `-- name: ReaderListsAdd :exec
-INSERT INTO reader_lists (reader, party_list_ref) SELECT w.reader, w.party_list_ref FROM wanted_reader_lists w WHERE w.reader = $1
+INSERT INTO reader_lists (reader, list_ref) SELECT w.reader, w.list_ref FROM wanted_reader_lists w WHERE w.reader = $1
 `
 
 // The caller holds the lock for adding lists of parties.
@@ -88,7 +88,12 @@ func (q *Queries) ReaderListsAdd(ctx context.Context, db DBTX, reader string) er
 }
 
 const readerRemove = `-- name: ReaderRemove :execrows
-DELETE FROM readers WHERE reader = $1
+WITH parties AS (
+    DELETE FROM reader_parties p WHERE p.reader = $1
+), lists AS (
+    DELETE FROM reader_lists l WHERE l.reader = $1
+)
+DELETE FROM readers r WHERE r.reader = $1
 `
 
 func (q *Queries) ReaderRemove(ctx context.Context, db DBTX, reader string) (int64, error) {

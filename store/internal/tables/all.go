@@ -107,7 +107,7 @@ var all = []Table{
 		Unknown: "s.deactivated_offset <= @judged_after OR s.activated_offset <= @replayed_to OR " + activatedBefore},
 	{Name: "lookups", Family: Projections, Seen: ofLookup, Key: key(offset, node), Place: offset, Reset: Remove,
 		Follows: "wanted_lookups(@base, @watermark)", Named: key("contract_id")},
-	{Name: "reader_lists", Family: Projections, Key: key("reader", "party_list_ref"), Follows: "wanted_reader_lists"},
+	{Name: "reader_lists", Family: Projections, Key: key("reader", "list_ref"), Follows: "wanted_reader_lists"},
 
 	{Name: "verifications", Family: State, Seen: Nobody, Key: key("stream", "from_exclusive"), Which: "s.stream = 'updates'", Place: "to_inclusive", Reset: Remove, NoCopy: "the digest of a window is over its own row too"},
 	{Name: "verifications", Family: State, Key: key("stream", "from_exclusive"), Which: "s.stream <> 'updates'", Place: "to_inclusive", NoCopy: "the digest of a window is over its own row too"},

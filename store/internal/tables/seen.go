@@ -43,7 +43,7 @@ const (
 func seenByList(columns ...string) string {
 	conditions := make([]string, len(columns))
 	for i, column := range columns {
-		conditions[i] = "EXISTS (SELECT FROM my_lists m WHERE m.party_list_ref = s." + column + ")"
+		conditions[i] = "EXISTS (SELECT FROM my_lists m WHERE m.list_ref = s." + column + ")"
 	}
 	return strings.Join(conditions, " OR ")
 }
