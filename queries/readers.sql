@@ -21,4 +21,4 @@ INSERT INTO reader_parties (reader, party) SELECT a.reader, p.party FROM added a
 
 -- name: ReaderListsAdd :exec
 -- The caller holds the lock for adding lists of parties.
-INSERT INTO reader_lists (reader, list_ref) SELECT w.reader, w.list_ref FROM wanted_reader_lists w WHERE w.reader = @reader;
+INSERT INTO reader_lists (reader, chunk, bits) SELECT w.reader, w.chunk, w.bits FROM wanted_reader_lists w WHERE w.reader = @reader;

@@ -142,6 +142,8 @@ type CarriedInterfaceViews struct {
 	StatusDetails           []byte  `db:"status_details"`
 	ImplementationPackageID *string `db:"implementation_package_id"`
 	Extra                   []byte  `db:"extra"`
+	// As in interface_views.
+	SeenByRef *int32 `db:"seen_by_ref"`
 }
 
 // Carried rows: reassignments that were in flight at a snapshot's offset.
@@ -523,6 +525,8 @@ type InterfaceViews struct {
 	StatusDetails           []byte             `db:"status_details"`
 	ImplementationPackageID *string            `db:"implementation_package_id"`
 	Extra                   []byte             `db:"extra"`
+	// The parties that may see the creation event.
+	SeenByRef *int32 `db:"seen_by_ref"`
 }
 
 // The last row of each party in balance_totals, so that the balances of all parties at a recent round need no search. Read by ledger.reported_balances_at.
@@ -1651,7 +1655,7 @@ type MyHistory struct {
 }
 
 type MyLists struct {
-	ListRef int32 `db:"list_ref"`
+	Bits []byte `db:"bits"`
 }
 
 type MyParties struct {
@@ -1873,10 +1877,11 @@ type Progress struct {
 	UpdatedAt pgtype.Timestamptz `db:"updated_at"`
 }
 
-// The lists of parties that have one of the parties to which a role is limited.
+// The lists of parties that have one of the parties to which a role is limited: chunk n has the bits of the lists from 8192 n on.
 type ReaderLists struct {
-	Reader  string `db:"reader"`
-	ListRef int32  `db:"list_ref"`
+	Reader string `db:"reader"`
+	Chunk  int32  `db:"chunk"`
+	Bits   []byte `db:"bits"`
 }
 
 // The parties to which roles are limited.
@@ -2028,6 +2033,7 @@ type ShownInterfaceViews struct {
 	StatusDetails           []byte  `db:"status_details"`
 	ImplementationPackageID *string `db:"implementation_package_id"`
 	Extra                   []byte  `db:"extra"`
+	SeenByRef               *int32  `db:"seen_by_ref"`
 }
 
 type ShownReassignments struct {
@@ -2391,6 +2397,7 @@ type VettingStates struct {
 
 // What reader_lists should hold.
 type WantedReaderLists struct {
-	Reader  string `db:"reader"`
-	ListRef int32  `db:"list_ref"`
+	Reader string `db:"reader"`
+	Chunk  int32  `db:"chunk"`
+	Bits   []byte `db:"bits"`
 }

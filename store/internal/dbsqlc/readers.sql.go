@@ -78,7 +78,7 @@ func (q *Queries) ReaderList(ctx context.Context, db DBTX) ([]ReaderListRow, err
 }
 
 const readerListsAdd = `-- name: ReaderListsAdd :exec
-INSERT INTO reader_lists (reader, list_ref) SELECT w.reader, w.list_ref FROM wanted_reader_lists w WHERE w.reader = $1
+INSERT INTO reader_lists (reader, chunk, bits) SELECT w.reader, w.chunk, w.bits FROM wanted_reader_lists w WHERE w.reader = $1
 `
 
 // The caller holds the lock for adding lists of parties.

@@ -99,6 +99,7 @@ type Wanted struct {
 	places        map[listAddress]int         // of the lists, by where they are in memory
 	stakes        map[[2]listAddress][]string // of signatories and observers, by where these are in memory
 	seenBy        map[*ledger.Update][]string
+	seenCreations map[*ledger.CreatedEvent][]string // of those with interface views
 	Positions     map[PositionID]Position
 	holdings      map[*ledger.CreatedEvent]*Holding
 }
@@ -113,7 +114,7 @@ func NewWanted() Wanted {
 	return Wanted{
 		Templates: map[TemplateKey]struct{}{}, Synchronizers: map[string]struct{}{}, Views: map[viewKey]struct{}{},
 		Lists: map[listKey]wantedList{}, places: map[listAddress]int{},
-		stakes: map[[2]listAddress][]string{}, seenBy: map[*ledger.Update][]string{},
+		stakes: map[[2]listAddress][]string{}, seenBy: map[*ledger.Update][]string{}, seenCreations: map[*ledger.CreatedEvent][]string{},
 		Positions: map[PositionID]Position{}, holdings: map[*ledger.CreatedEvent]*Holding{},
 	}
 }
@@ -125,6 +126,9 @@ func (n Wanted) Created(c *ledger.CreatedEvent) {
 	n.Parties(c.Observers)
 	n.Parties(c.WitnessParties)
 	n.stakeholders(c)
+	if len(c.InterfaceViews) > 0 {
+		n.seenCreation(c)
+	}
 	for i := range c.InterfaceViews {
 		template := NewTemplateKey(c.TemplateID, c.PackageName, c.RepresentativePackageID)
 		n.Views[viewKey{template, c.InterfaceViews[i].InterfaceID}] = struct{}{}

@@ -28,9 +28,14 @@ func union(lists ...[]string) []string {
 	return slices.Compact(all)
 }
 
+// stakesOf is where a creation event's signatories and observers are in memory.
+func stakesOf(c *ledger.CreatedEvent) [2]listAddress {
+	return [2]listAddress{addressOf(c.Signatories), addressOf(c.Observers)}
+}
+
 // stakeholders collects the signatories and observers of a creation event as one list.
 func (n Wanted) stakeholders(c *ledger.CreatedEvent) {
-	key := [2]listAddress{addressOf(c.Signatories), addressOf(c.Observers)}
+	key := stakesOf(c)
 	list, known := n.stakes[key]
 	if !known {
 		list = union(c.Signatories, c.Observers)
@@ -41,7 +46,19 @@ func (n Wanted) stakeholders(c *ledger.CreatedEvent) {
 
 // Stakeholders is the number of the list of a creation event's signatories and observers; nil where neither was served.
 func (r Numbers) Stakeholders(c *ledger.CreatedEvent) *int32 {
-	return r.Parties(r.Wanted.stakes[[2]listAddress{addressOf(c.Signatories), addressOf(c.Observers)}])
+	return r.Parties(r.Wanted.stakes[stakesOf(c)])
+}
+
+// seenCreation collects the parties that may see a creation event, whose stakeholders were collected.
+func (n Wanted) seenCreation(c *ledger.CreatedEvent) {
+	list := union(c.WitnessParties, n.stakes[stakesOf(c)])
+	n.seenCreations[c] = list
+	n.Parties(list)
+}
+
+// SeenCreation is the number of the list of the parties that may see a creation event with interface views; nil where there are none.
+func (r Numbers) SeenCreation(c *ledger.CreatedEvent) *int32 {
+	return r.Parties(r.Wanted.seenCreations[c])
 }
 
 // SeenBy collects the parties that may see an update: one of its events, whose names were collected.
@@ -55,7 +72,7 @@ func (n Wanted) SeenBy(u *ledger.Update) {
 	for i := range u.Created {
 		c := &u.Created[i]
 		add(c.WitnessParties)
-		add(n.stakes[[2]listAddress{addressOf(c.Signatories), addressOf(c.Observers)}])
+		add(n.stakes[stakesOf(c)])
 	}
 	for i := range u.Archived {
 		add(u.Archived[i].WitnessParties)

@@ -171,11 +171,12 @@ func (c *Carried) creation(
 	}
 	var views []dbsqlc.CarriedInterfaceViews
 	for i := range created.InterfaceViews {
-		v := interfaceViewRow(created.Offset, created, i, &synchronizer, exact)
+		v := interfaceViewRow(r, created.Offset, created, i, &synchronizer, exact)
 		views = append(views, dbsqlc.CarriedInterfaceViews{
 			LedgerOffset: v.LedgerOffset, NodeID: v.NodeID, Ordinal: v.Ordinal, SnapshotOffset: int64(c.at), ContractID: v.ContractID,
 			InterfaceID: v.InterfaceID, SynchronizerRef: v.SynchronizerRef, ViewValue: v.ViewValue, StatusCode: v.StatusCode,
 			StatusMessage: v.StatusMessage, StatusDetails: v.StatusDetails, ImplementationPackageID: v.ImplementationPackageID, Extra: v.Extra,
+			SeenByRef: v.SeenByRef,
 		})
 	}
 	return carried, views

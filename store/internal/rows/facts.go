@@ -174,7 +174,7 @@ func (f *Facts) addCreated(r names.Numbers, u *ledger.Update, c *ledger.CreatedE
 	row.Origin, row.RecordTime = string(c.Origin), Timestamp(u.RecordTime)
 	f.Created = append(f.Created, row)
 	for i := range c.InterfaceViews {
-		view := interfaceViewRow(u.Offset, c, i, synchronizer, &f.exact)
+		view := interfaceViewRow(r, u.Offset, c, i, synchronizer, &f.exact)
 		view.RecordTime = row.RecordTime
 		f.interfaceViews = append(f.interfaceViews, view)
 	}
