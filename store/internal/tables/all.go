@@ -121,7 +121,7 @@ var all = []Table{
 	{Name: "network", Family: State, Key: key("only_row")},
 	{Name: "scopes", Family: State, Key: key("scope")},
 	{Name: "leadership", Family: State, Key: key("role"), NoCopy: "who leads now"},
-	{Name: "checkpoints", Family: State, Seen: Everyone, Key: key("stream")},
+	{Name: "checkpoints", Family: State, Seen: ofUpdates + " OR " + ofHistory, Key: key("stream")},
 	{Name: "floors", Family: State, Seen: Everyone, Key: key("stream")},
 	{Name: "snapshots", Family: State, Key: key("snapshot_offset")},
 	{Name: "partitions", Family: State, Key: key("relation", "from_offset"), NoCopy: "compared with the catalog"},

@@ -19,6 +19,7 @@ const (
 	ofMyParty    = "EXISTS (SELECT FROM my_parties m WHERE m.party = s.party_id)"
 	ofMyPosition = "EXISTS (SELECT FROM my_positions m WHERE m.position_id = s.position_id)"
 	ofHistory    = "EXISTS (SELECT FROM my_history)"
+	ofUpdates    = "s.stream = '" + StreamUpdates + "'"
 
 	// What belongs to another row is seen by who sees that row: the policies of its table apply here too.
 	ofSeenCreation        = "EXISTS (SELECT FROM created c WHERE c.ledger_offset = s.ledger_offset AND c.node_id = s.node_id)"
