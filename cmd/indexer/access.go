@@ -40,6 +40,9 @@ func (c *grantCommand) Validate() error {
 			return fmt.Errorf("--parties: %.100q is no party", party)
 		}
 	}
+	if !c.AllParties && len(c.Parties) == 0 {
+		return errors.New("--parties: name a party")
+	}
 	if c.AllParties && c.WithTransactionHistory {
 		return errors.New("--with-transaction-history goes with --parties: who sees everything sees the transaction history")
 	}
@@ -62,9 +65,9 @@ func (c *grantCommand) Run(ctx context.Context, logger *slog.Logger, out config.
 		fmt.Fprintf(out, "role %s sees everything\n", name)
 		return nil
 	}
-	fmt.Fprintf(out, "role %s sees what %s may see%s\n", name, strings.Join(c.Parties, ", "), historyText(c.WithTransactionHistory))
+	fmt.Fprintf(out, "role %s sees what %s may see%s\n", name, printable(strings.Join(c.Parties, ", ")), historyText(c.WithTransactionHistory))
 	for _, party := range granted.Unknown {
-		fmt.Fprintf(out, "nothing that is stored names party %s yet: check the spelling\n", party)
+		fmt.Fprintf(out, "nothing that is stored names party %s yet: check the spelling\n", printable(party))
 	}
 	return nil
 }
