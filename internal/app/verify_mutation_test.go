@@ -41,6 +41,9 @@ var notVerified = map[string]string{
 	"schema_version":            "of the migrations",
 	"progress":                  "how far long work has come",
 	"rewrites":                  "a help for readers who keep copies",
+	"readers":                   "the operator's choice",
+	"reader_parties":            "as readers",
+	"unlimited":                 "always the same row",
 	"fill_active":               "empty unless lifetimes of filled history are worked out",
 }
 
