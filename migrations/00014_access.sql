@@ -29,7 +29,7 @@ CREATE TABLE reader_lists (
     bits   bytea   NOT NULL,
     PRIMARY KEY (reader, chunk)
 );
-COMMENT ON TABLE reader_lists IS 'The lists of parties that have one of the parties to which a role is limited: chunk n has the bits of the lists from 8192 n on.';
+COMMENT ON TABLE reader_lists IS 'The lists of parties that have one of the parties to which a role is limited: chunk n has the bits of the lists from 8192 n on. A role has all chunks, and one more.';
 
 -- +goose StatementBegin
 CREATE FUNCTION bits_of(numbers integer[]) RETURNS bytea LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
@@ -47,11 +47,14 @@ $$;
 COMMENT ON FUNCTION bits_of(integer[]) IS 'A chunk in which the bits with these numbers are set.';
 
 CREATE VIEW wanted_reader_lists AS
-SELECT r.reader, l.party_list_ref / 8192 AS chunk, bits_of(array_agg(l.party_list_ref % 8192)) AS bits
-FROM party_lists l
-CROSS JOIN LATERAL unnest(l.parties) m (party)
-JOIN reader_parties r ON r.party = m.party
-GROUP BY r.reader, l.party_list_ref / 8192;
+SELECT r.reader, c.chunk, bits_of(ARRAY(
+    SELECT l.party_list_ref % 8192
+    FROM party_lists l
+    WHERE l.party_list_ref >= c.chunk * 8192 AND l.party_list_ref < (c.chunk + 1) * 8192
+      AND l.parties && ARRAY(SELECT p.party FROM reader_parties p WHERE p.reader = r.reader))) AS bits
+FROM readers r
+CROSS JOIN generate_series(0, (SELECT coalesce(max(l.party_list_ref), 0) / 8192 + 1 FROM party_lists l)) c (chunk)
+WHERE NOT r.all_parties;
 COMMENT ON VIEW wanted_reader_lists IS 'What reader_lists should hold.';
 
 -- +goose StatementBegin
@@ -60,6 +63,12 @@ DECLARE
     seen record;
 BEGIN
     IF EXISTS (SELECT FROM reader_parties) THEN
+        INSERT INTO reader_lists (reader, chunk, bits)
+        SELECT r.reader, c.chunk, bits_of('{}')
+        FROM readers r
+        CROSS JOIN (SELECT generate_series(min(n.party_list_ref) / 8192, max(n.party_list_ref) / 8192 + 1) AS chunk FROM added n) c
+        WHERE NOT r.all_parties
+        ON CONFLICT DO NOTHING;
         FOR seen IN
             SELECT DISTINCT r.reader, n.party_list_ref
             FROM added n
@@ -68,9 +77,8 @@ BEGIN
             WHERE NOT n.is_copy
             ORDER BY r.reader, n.party_list_ref
         LOOP
-            INSERT INTO reader_lists AS x (reader, chunk, bits)
-            VALUES (seen.reader, seen.party_list_ref / 8192, bits_of(ARRAY[seen.party_list_ref % 8192]))
-            ON CONFLICT (reader, chunk) DO UPDATE SET bits = set_bit(x.bits, seen.party_list_ref % 8192, 1);
+            UPDATE reader_lists l SET bits = set_bit(l.bits, seen.party_list_ref % 8192, 1)
+            WHERE l.reader = seen.reader AND l.chunk = seen.party_list_ref / 8192;
         END LOOP;
     END IF;
     RETURN NULL;
@@ -81,11 +89,11 @@ COMMENT ON FUNCTION add_reader_lists() IS 'Lets readers see rows with new lists 
 CREATE TRIGGER add_reader_lists AFTER INSERT ON party_lists_both REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION add_reader_lists();
 
 -- What policies ask. These views have their owner's rights, and show a role what it was granted itself.
--- The bits of all lists, and of more than there are: a number beyond the last bit would be an error.
+-- There are more bits than lists: a number beyond the last bit would be an error. If a chunk were missing the others' bits would be those of
+-- other lists: then nothing is seen.
 CREATE VIEW my_lists AS
-SELECT string_agg(coalesce(l.bits, decode(repeat('00', 1024), 'hex')), ''::bytea ORDER BY c.chunk) AS bits
-FROM generate_series(0, (SELECT max(p.party_list_ref) / 8192 + 1 FROM party_lists p)) c (chunk)
-LEFT JOIN reader_lists l ON l.reader = CURRENT_USER::text AND l.chunk = c.chunk;
+SELECT string_agg(l.bits, ''::bytea ORDER BY l.chunk) AS bits FROM reader_lists l WHERE l.reader = CURRENT_USER::text
+HAVING count(*) = max(l.chunk) + 1;
 CREATE VIEW my_parties AS SELECT p.party FROM reader_parties p WHERE p.reader = CURRENT_USER::text;
 CREATE VIEW my_history AS SELECT r.reader FROM readers r WHERE r.reader = CURRENT_USER::text AND r.history;
 
