@@ -50,10 +50,10 @@ var notVerified = map[string]string{
 
 // Columns that are not compared, and why.
 var notVerifiedColumns = map[string]string{
-	"participant.recorded_at":                "when it was recorded first",
-	"network.recorded_at":                    "as of participant",
-	"scopes.recorded_at":                     "as of participant",
-	"lookups.looked_up_at":                   "the indexer's clock",
+	"participant.recorded_at": "when it was recorded first",
+	"network.recorded_at":     "as of participant",
+	"scopes.recorded_at":      "as of participant",
+	"lookups.looked_up_at":    "the indexer's clock",
 }
 
 // Columns that a repair which reads the history again, into a generation behind the old one, writes anew.

@@ -1908,7 +1908,7 @@ type Progress struct {
 	UpdatedAt pgtype.Timestamptz `db:"updated_at"`
 }
 
-// The lists of parties that have one of the parties to which a role is limited: chunk n has the bits of the lists from 8192 n on.
+// The lists of parties that have one of the parties to which a role is limited: chunk n has the bits of the lists from 8192 n on. A role has all chunks, and one more.
 type ReaderLists struct {
 	Reader string `db:"reader"`
 	Chunk  int32  `db:"chunk"`
@@ -2428,7 +2428,7 @@ type VettingStates struct {
 
 // What reader_lists should hold.
 type WantedReaderLists struct {
-	Reader string `db:"reader"`
-	Chunk  int32  `db:"chunk"`
-	Bits   []byte `db:"bits"`
+	Reader string      `db:"reader"`
+	Chunk  interface{} `db:"chunk"`
+	Bits   []byte      `db:"bits"`
 }
