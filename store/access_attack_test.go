@@ -102,7 +102,7 @@ func writeRecords(t *testing.T, d *testDB, history *TransactionsWriter) {
 	t.Helper()
 	fee := ledger.Decimal("0.1")
 	records := []ledger.Transaction{storetest.Payment("#"+secret+":0", "03:04:05", "bob-"+secret, &fee, storetest.Receiver("carol-"+secret, "5", &fee))}
-	_, err := history.AppendTransactions(t.Context(), ledger.HistoryPosition{}, nil, storetest.BatchOf(records))
+	_, err := history.AppendTransactions(t.Context(), ledger.TransactionsPosition{}, nil, storetest.BatchOf(records))
 	require.NoError(t, err)
 }
 
