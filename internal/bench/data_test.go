@@ -60,7 +60,7 @@ func TestUpdatesAreCounted(t *testing.T) {
 // Copies differ from the data set in offsets and ids and in nothing else, and no id comes twice.
 func TestCopies(t *testing.T) {
 	d, _ := madeUpdates(t, updatesOptions{N: 300, Events: 1, Shape: sandbox.ACSDelta, First: growthFirst})
-	c := newCopies(d, 3)
+	c := newCopies(d, 3, later{})
 	require.Equal(t, 3*d.Len(), c.Len())
 	d.index("updateId")
 	updates := map[string]bool{}
