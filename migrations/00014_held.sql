@@ -140,7 +140,8 @@ WHERE a.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k
 CREATE INDEX active_contracts_position ON active_contracts (position_id) INCLUDE (amount, locked, activated_offset, activated_node_id)
     WHERE position_id IS NOT NULL;
 -- Only a contract that has moved can be active on two synchronizers.
-CREATE INDEX active_contracts_moved ON active_contracts (activated_offset) WHERE position_id IS NOT NULL AND reassignment_counter > 0;
+CREATE INDEX active_contracts_moved ON active_contracts (activated_offset) INCLUDE (activated_node_id, contract_id)
+    WHERE position_id IS NOT NULL AND reassignment_counter > 0;
 
 -- +goose StatementBegin
 CREATE FUNCTION active_holdings(from_exclusive bigint, to_inclusive bigint, ended_after bigint)
@@ -213,20 +214,22 @@ WHERE h.is_active AND NOT EXISTS (
     WHERE y.contract_id = h.contract_id AND y.position_id IS NOT NULL AND y.reassignment_counter > 0
       AND (y.activated_offset, y.activated_node_id) > (h.activated_offset, h.activated_node_id));
 
--- The few contracts that have moved are looked at before all others, so that those are read from the index alone.
+-- The contracts that have moved, which are few, are looked up before all others, so that those are read from the index alone. OFFSET 0 keeps the
+-- look-ups from becoming a join with all of active_contracts. MATERIALIZED: as a part of the condition their cost would count for each party.
 CREATE OR REPLACE VIEW ledger.holding_totals AS
+WITH superseded AS MATERIALIZED (
+    SELECT o.activated_offset, o.activated_node_id
+    FROM active_contracts y
+    CROSS JOIN LATERAL (SELECT x.activated_offset, x.activated_node_id FROM active_contracts x WHERE x.contract_id = y.contract_id OFFSET 0) o
+    WHERE y.position_id IS NOT NULL AND y.reassignment_counter > 0
+      AND (y.activated_offset, y.activated_node_id) > (o.activated_offset, o.activated_node_id))
 SELECT p.owner, p.instrument, p.instrument_admin, p.admin_signed, sum(a.amount) AS amount,
        coalesce(sum(a.amount) FILTER (WHERE a.locked), 0) AS locked_amount,
        coalesce(sum(a.amount) FILTER (WHERE NOT a.locked), 0) AS unlocked_amount, count(*) AS contracts
 FROM active_contracts a
 JOIN positions p ON p.position_id = a.position_id
 WHERE a.position_id IS NOT NULL AND a.activated_offset + 0 <= (SELECT ledger.latest_offset())
-  AND (a.activated_offset, a.activated_node_id) NOT IN (
-      SELECT o.activated_offset, o.activated_node_id
-      FROM active_contracts y
-      JOIN active_contracts o ON o.contract_id = y.contract_id
-      WHERE y.position_id IS NOT NULL AND y.reassignment_counter > 0
-        AND (y.activated_offset, y.activated_node_id) > (o.activated_offset, o.activated_node_id))
+  AND (a.activated_offset, a.activated_node_id) NOT IN (SELECT s.activated_offset, s.activated_node_id FROM superseded s)
 GROUP BY p.position_id;
 
 CREATE VIEW ledger.holding_lifetimes AS

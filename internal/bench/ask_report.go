@@ -20,7 +20,7 @@ func (h *harness) reportAsked(ctx context.Context, list []*answered) error {
 	}
 	h.add(section{title: "Questions in SQL: the database", table: [][]string{facts, counted}, notes: []string{
 		"Written by the indexer itself, with all views of interfaces and the shape of ledger effects, and vacuumed. PostgreSQL has shared_buffers of " + sharedBuffers +
-			" and else its default settings; sessions have those of an analyst's role. One connection; times are ms with planning, until all rows are here."}})
+			" and else its default settings; sessions have those of an analyst's role. One connection without parallel workers; times are ms of processor time, planning included, so that what else the machine does counts little."}})
 	table := [][]string{{"question", "rows", "ours", "fastest", "times", "PQS", "goal", "after a restart: ours", "fastest", "PQS"}}
 	for _, a := range list {
 		table = append(table, a.row())

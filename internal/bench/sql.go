@@ -88,8 +88,7 @@ func (h *harness) write(ctx context.Context, a *asked) (err error) {
 	if err != nil {
 		return err
 	}
-	args := []string{"run", "--ledger-url=" + urls[0], "--scan-url=" + urls[1], "--until-current", "--listen=", "--shape=" + string(ledger.ShapeLedgerEffects),
-		fmt.Sprintf("--start=%d", sqlFirst-1)}
+	args := []string{"run", "--ledger-url=" + urls[0], "--scan-url=" + urls[1], "--until-current", "--listen=", "--shape=" + string(ledger.ShapeLedgerEffects)}
 	for _, name := range sandbox.InterfaceNames() {
 		args = append(args, "--interfaces="+name)
 	}
@@ -104,8 +103,9 @@ func (h *harness) write(ctx context.Context, a *asked) (err error) {
 	return nil
 }
 
-// askSettings are those of the role of an analyst (docs/operations.md), and more memory for a report of this size's own tables.
-var askSettings = map[string]string{"jit": "off", "timezone": "UTC", "join_collapse_limit": "16", "default_transaction_read_only": "on"}
+// askSettings are those of the role of an analyst (docs/operations.md), without workers, whose processor time is nobody's.
+var askSettings = map[string]string{"jit": "off", "timezone": "UTC", "join_collapse_limit": "16", "default_transaction_read_only": "on",
+	"max_parallel_workers_per_gather": "0"}
 
 // sharedBuffers is the one setting of PostgreSQL's that is not its default, which is smaller than the database of anybody who asks much.
 const sharedBuffers = "2GB"

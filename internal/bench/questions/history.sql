@@ -4,7 +4,7 @@
 SELECT date, direction, counterparties, net_amount, amount, fee, description FROM ledger.party_transfers WHERE party = :'party' LIMIT 20;
 -- fastest
 SELECT p.date, CASE WHEN p.sent THEN 'sent' ELSE 'received' END,
-       CASE WHEN p.sent THEN (SELECT array_agg(r.party ORDER BY r.ordinal) FROM indexer.transfer_receivers r WHERE r.seq = p.seq) ELSE ARRAY[t.sender] END,
+       CASE WHEN p.sent THEN ARRAY(SELECT r.party FROM indexer.transfer_receivers r WHERE r.seq = p.seq ORDER BY r.ordinal) ELSE ARRAY[t.sender] END,
        CASE WHEN p.sent THEN -(p.amount + p.fee) ELSE p.amount - p.fee END, p.amount, p.fee, t.description
 FROM (SELECT * FROM indexer.party_transfers WHERE party = :'party' ORDER BY party DESC, date DESC, seq DESC, sent DESC LIMIT 20) p JOIN indexer.transfers t USING (seq);
 

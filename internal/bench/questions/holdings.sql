@@ -64,8 +64,10 @@ FROM (
     SELECT position_id, sum(amount) AS amount
     FROM (
         SELECT position_id, amount FROM indexer.active_contracts WHERE position_id IS NOT NULL AND activated_offset <= :half
+          AND (activated_offset, activated_node_id) NOT IN (SELECT s.activated_offset, s.activated_node_id FROM fastest.superseded s WHERE s.from_offset <= :half AND s.until > :half)
         UNION ALL
         SELECT position_id, amount FROM indexer.lifetimes WHERE position_id IS NOT NULL AND activated_offset <= :half AND deactivated_offset > :half
+          AND (activated_offset, activated_node_id) NOT IN (SELECT s.activated_offset, s.activated_node_id FROM fastest.superseded s WHERE s.from_offset <= :half AND s.until > :half)
     ) a
     GROUP BY 1
 ) x
@@ -73,7 +75,9 @@ JOIN indexer.positions p USING (position_id) WHERE p.admin_signed GROUP BY 1, 2,
 -- pqs
 SELECT payload -> 'instrumentId' ->> 'admin', payload -> 'instrumentId' ->> 'id', payload ->> 'owner', sum((payload ->> 'amount')::numeric)
 FROM pqs_layout.contracts
-WHERE tpe_pk = :pqs_holding_view AND life_ix @> :half::bigint AND NOT divulged_only AND payload -> 'instrumentId' ->> 'admin' = ANY (signatories)
+WHERE tpe_pk = :pqs_holding_view AND life_ix @> :half::bigint AND NOT divulged_only
+  AND create_event_pk NOT IN (SELECT s.activated_offset * 1000 + s.activated_node_id FROM fastest.superseded s WHERE s.from_offset <= :half AND s.until > :half)
+  AND payload -> 'instrumentId' ->> 'admin' = ANY (signatories)
 GROUP BY 1, 2, 3;
 
 -- # 4 Holdings of one party, at half of history
@@ -85,28 +89,34 @@ SELECT p.instrument_admin, p.instrument, sum(a.amount)
 FROM indexer.positions p
 JOIN (
     SELECT position_id, amount FROM indexer.active_contracts WHERE position_id IS NOT NULL AND activated_offset <= :half
+      AND (activated_offset, activated_node_id) NOT IN (SELECT s.activated_offset, s.activated_node_id FROM fastest.superseded s WHERE s.from_offset <= :half AND s.until > :half)
     UNION ALL
     SELECT position_id, amount FROM indexer.lifetimes WHERE position_id IS NOT NULL AND activated_offset <= :half AND deactivated_offset > :half
+      AND (activated_offset, activated_node_id) NOT IN (SELECT s.activated_offset, s.activated_node_id FROM fastest.superseded s WHERE s.from_offset <= :half AND s.until > :half)
 ) a USING (position_id)
 WHERE p.owner = :'party' AND p.admin_signed GROUP BY 1, 2;
 -- pqs
 SELECT payload -> 'instrumentId' ->> 'admin', payload -> 'instrumentId' ->> 'id', sum((payload ->> 'amount')::numeric)
 FROM pqs_layout.contracts
-WHERE tpe_pk = :pqs_holding_view AND life_ix @> :half::bigint AND NOT divulged_only AND payload ->> 'owner' = :'party'
+WHERE tpe_pk = :pqs_holding_view AND life_ix @> :half::bigint AND NOT divulged_only
+  AND create_event_pk NOT IN (SELECT s.activated_offset * 1000 + s.activated_node_id FROM fastest.superseded s WHERE s.from_offset <= :half AND s.until > :half)
+  AND payload ->> 'owner' = :'party'
   AND payload -> 'instrumentId' ->> 'admin' = ANY (signatories)
 GROUP BY 1, 2;
 
 -- # 5 Holdings by instrument, at a time
 -- goal 200
 -- ours
-SELECT instrument_admin, instrument, sum(amount) FROM ledger.holdings_at((SELECT ledger.offset_at(:'half_time'))) WHERE admin_signed GROUP BY 1, 2;
+SELECT instrument_admin, instrument, sum(amount) FROM ledger.holdings_at(ledger.offset_at(:'half_time')) WHERE admin_signed GROUP BY 1, 2;
 -- fastest
 WITH at AS MATERIALIZED (SELECT ledger.offset_at(:'half_time') AS n), x AS (
     SELECT position_id, sum(amount) AS amount
     FROM (
         SELECT position_id, amount FROM indexer.active_contracts WHERE position_id IS NOT NULL AND activated_offset <= (SELECT n FROM at)
+          AND (activated_offset, activated_node_id) NOT IN (SELECT s.activated_offset, s.activated_node_id FROM fastest.superseded s WHERE s.from_offset <= (SELECT n FROM at) AND s.until > (SELECT n FROM at))
         UNION ALL
         SELECT position_id, amount FROM indexer.lifetimes WHERE position_id IS NOT NULL AND activated_offset <= (SELECT n FROM at) AND deactivated_offset > (SELECT n FROM at)
+          AND (activated_offset, activated_node_id) NOT IN (SELECT s.activated_offset, s.activated_node_id FROM fastest.superseded s WHERE s.from_offset <= (SELECT n FROM at) AND s.until > (SELECT n FROM at))
     ) a
     GROUP BY 1)
 SELECT p.instrument_admin, p.instrument, sum(x.amount) FROM x JOIN indexer.positions p USING (position_id) WHERE p.admin_signed GROUP BY 1, 2;
@@ -129,13 +139,24 @@ FROM (
     WHERE position_id IS NOT NULL AND deactivated_offset > :half
       AND (activated_offset <= :half AND deactivated_offset <= :later OR activated_offset > :half AND activated_offset <= :later AND deactivated_offset > :later)
     GROUP BY 1
+    UNION ALL
+    SELECT l.position_id, sum(CASE WHEN s.until > :half AND s.from_offset <= :half THEN l.amount ELSE 0 END - CASE WHEN s.until > :later AND s.from_offset <= :later THEN l.amount ELSE 0 END)
+    FROM fastest.superseded s
+    JOIN (
+        SELECT activated_offset, activated_node_id, position_id, amount FROM indexer.active_contracts
+        UNION ALL
+        SELECT activated_offset, activated_node_id, position_id, amount FROM indexer.lifetimes
+    ) l USING (activated_offset, activated_node_id)
+    WHERE s.from_offset <= :later AND s.until > :half GROUP BY 1
 ) x
 JOIN indexer.positions p USING (position_id) WHERE p.instrument_admin = :'dso' GROUP BY 1, 2 HAVING sum(x.amount) <> 0;
 
 -- # 7 Supply of Amulet at the end of each day
 -- ours
-SELECT day, (SELECT sum(amount) FROM ledger.holdings_at((SELECT ledger.offset_at(day + interval '1 day'))) WHERE instrument = 'Amulet' AND instrument_admin = :'dso')
-FROM generate_series(:'first_day'::timestamptz, :'last_day', interval '1 day') day;
+WITH days AS MATERIALIZED (
+    SELECT day, ledger.offset_at(day + interval '1 day') AS at FROM generate_series(:'first_day'::timestamptz, :'last_day', interval '1 day') day)
+SELECT d.day, sum(l.amount) FROM days d JOIN ledger.holding_lifetimes l ON l.activated_offset <= d.at AND (l.active_until IS NULL OR l.active_until > d.at)
+WHERE l.instrument = 'Amulet' AND l.instrument_admin = :'dso' GROUP BY 1;
 -- fastest
 WITH days AS MATERIALIZED (
     SELECT day, ledger.offset_at(day + interval '1 day') AS at FROM generate_series(:'first_day'::timestamptz, :'last_day', interval '1 day') day

@@ -2,8 +2,10 @@
 
 -- latest
 SELECT ledger.latest_offset();
+-- first
+SELECT ledger_offset FROM ledger.updates ORDER BY ledger_offset LIMIT 1;
 -- half
-SELECT (ledger.oldest_offset() + ledger.latest_offset()) / 2;
+SELECT (:first + ledger.latest_offset()) / 2;
 -- half_time
 SELECT ledger.time_at(:half);
 -- later
@@ -11,7 +13,7 @@ SELECT :half + (ledger.latest_offset() - :half) / 10;
 -- day
 SELECT date_trunc('day', ledger.time_at(:half));
 -- first_day
-SELECT date_trunc('day', ledger.time_at(ledger.oldest_offset() + 1));
+SELECT date_trunc('day', ledger.time_at(:first));
 -- last_day
 SELECT date_trunc('day', ledger.time_at(ledger.latest_offset()));
 -- day_from

@@ -16,6 +16,9 @@ CREATE UNIQUE INDEX ON transactions ("offset");
 CREATE INDEX ON transactions (effective_at);
 CREATE INDEX ON transactions USING hash (transaction_id);
 
+CREATE TABLE interface_names AS SELECT * FROM indexer.interface_names; -- a view, and slow
+ANALYZE interface_names;
+
 CREATE TABLE packages AS
 SELECT row_number() OVER ()::bigint AS pk, p.* FROM (SELECT DISTINCT package_id, package_name FROM indexer.templates) p;
 CREATE TABLE contract_tpe AS
@@ -23,7 +26,7 @@ SELECT row_number() OVER (ORDER BY t.payload_type, t.module_name, t.entity_name)
 FROM (
     SELECT DISTINCT 'template' AS payload_type, package_name, module_name, entity_name FROM indexer.templates
     UNION
-    SELECT DISTINCT 'interface', package_name, module_name, entity_name FROM indexer.interface_names
+    SELECT DISTINCT 'interface', package_name, module_name, entity_name FROM interface_names
 ) t;
 
 CREATE TABLE contracts (
@@ -72,7 +75,7 @@ SELECT p.pk, c.create_event_pk, c.ledger_offset, c.archived_at_ix, c.contract_id
        c.witnesses, c.divulged_only
 FROM indexer.interface_views v
 JOIN creations c ON c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id
-JOIN indexer.interface_names n ON n.interface_id = v.interface_id
+JOIN interface_names n ON n.interface_id = v.interface_id
 JOIN contract_tpe p ON p.payload_type = 'interface' AND p.package_name = n.package_name AND p.module_name = n.module_name AND p.entity_name = n.entity_name
 LEFT JOIN LATERAL (
     -- PQS has no view that the participant could not compute; ours reads an amulet's payload then.
@@ -97,7 +100,7 @@ FROM (
            coalesce(n.entity_name, t.entity_name) AS entity_name
     FROM (SELECT DISTINCT template_ref, interface_id, choice, consuming FROM indexer.exercised) e
     JOIN indexer.templates t ON t.template_ref = e.template_ref
-    LEFT JOIN indexer.interface_names n ON n.interface_id = e.interface_id
+    LEFT JOIN interface_names n ON n.interface_id = e.interface_id
 ) x;
 CREATE TABLE exercises (
     tpe_pk bigint, contract_tpe_pk bigint, exercise_event_pk bigint, exercised_at_ix bigint, contract_id text, argument jsonb, result jsonb, redaction_id text,
@@ -119,7 +122,7 @@ FROM indexer.exercised e
 JOIN indexer.templates t ON t.template_ref = e.template_ref
 JOIN packages k ON k.package_id = t.package_id AND k.package_name = t.package_name
 JOIN contract_tpe c ON c.payload_type = 'template' AND c.package_name = t.package_name AND c.module_name = t.module_name AND c.entity_name = t.entity_name
-LEFT JOIN indexer.interface_names n ON n.interface_id = e.interface_id
+LEFT JOIN interface_names n ON n.interface_id = e.interface_id
 JOIN exercise_tpe p ON p.choice = e.choice AND p.package_name = coalesce(n.package_name, t.package_name) AND p.module_name = coalesce(n.module_name, t.module_name)
     AND p.entity_name = coalesce(n.entity_name, t.entity_name)
 LEFT JOIN indexer.party_lists ac ON ac.party_list_ref = e.acting_parties_ref

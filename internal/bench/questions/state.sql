@@ -51,10 +51,12 @@ WHERE t.package_name = 'trade' AND t.entity_name = 'Offer';
 -- pqs
 SELECT count(*), sum((payload ->> 'amount')::numeric) FROM pqs_layout.contracts WHERE tpe_pk = :pqs_offer AND life_ix @> :half::bigint AND NOT divulged_only;
 
--- # 18 Stock of each template at the end of each day
+-- # 18 Stock of a template at the end of each day
 -- ours
-SELECT day, (SELECT count(*) FROM ledger.active_at((SELECT ledger.offset_at(day + interval '1 day'))) WHERE package_name = 'bank' AND entity_name = 'Holding')
-FROM generate_series(:'first_day'::timestamptz, :'last_day', interval '1 day') day;
+WITH days AS MATERIALIZED (
+    SELECT day, ledger.offset_at(day + interval '1 day') AS at FROM generate_series(:'first_day'::timestamptz, :'last_day', interval '1 day') day)
+SELECT d.day, count(*) FROM days d JOIN ledger.contract_lifetimes l ON l.active_from <= d.at AND (l.active_until IS NULL OR l.active_until > d.at)
+WHERE l.package_name = 'bank' AND l.entity_name = 'Holding' GROUP BY 1;
 -- fastest
 WITH days AS MATERIALIZED (
     SELECT day, ledger.offset_at(day + interval '1 day') AS at FROM generate_series(:'first_day'::timestamptz, :'last_day', interval '1 day') day
@@ -190,9 +192,9 @@ SELECT package_id || ':' || module_name || ':' || entity_name, choice FROM index
 -- ours
 SELECT path, type, since_version FROM ledger.fields WHERE package_name = 'bank' AND entity_name = 'Account' AND part = 'payload' ORDER BY ordinal;
 -- fastest
-SELECT f.path, (array_agg(f.type ORDER BY c.package_version DESC))[1], min(c.package_version)
+SELECT f.path, (array_agg(f.type ORDER BY string_to_array(c.package_version, '.')::integer[] DESC))[1], (array_agg(c.package_version ORDER BY string_to_array(c.package_version, '.')::integer[]))[1]
 FROM indexer.package_fields f JOIN indexer.package_contents c USING (package_id)
-WHERE c.package_name = 'bank' AND f.entity_name = 'Account' AND f.part = 'payload' GROUP BY 1 ORDER BY (array_agg(f.ordinal ORDER BY c.package_version DESC))[1];
+WHERE c.package_name = 'bank' AND f.entity_name = 'Account' AND f.part = 'payload' GROUP BY 1 ORDER BY (array_agg(f.ordinal ORDER BY string_to_array(c.package_version, '.')::integer[] DESC))[1];
 
 -- # 52 Typed rows of all active contracts of a template
 -- ours
