@@ -67,7 +67,7 @@ CREATE TABLE leadership (
     led_since timestamptz
 );
 COMMENT ON TABLE leadership IS 'One row per writing role. Every write transaction holds its row FOR SHARE at its own epoch, so that an earlier leader can commit nothing.';
-INSERT INTO leadership (role, epoch) VALUES ('updates', 0), ('transactions', 0), ('history', 0), ('repair', 0);
+INSERT INTO leadership (role, epoch) VALUES ('updates', 0), ('transactions', 0), ('backfill', 0), ('repair', 0);
 
 CREATE TABLE checkpoints_both (
     stream        text NOT NULL,
@@ -509,12 +509,24 @@ CREATE TABLE active_contracts (
     activated_offset     bigint  NOT NULL,
     activated_node_id    integer NOT NULL,
     reassignment_counter bigint  NOT NULL,
+    position_id          uuid,
+    amount               numeric,
+    locked               boolean,
     PRIMARY KEY (activated_offset, activated_node_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 -- A hash index: contract ids are long and random, and in a btree each one would change another page.
 CREATE INDEX active_contracts_contract_id ON active_contracts USING hash (contract_id);
 CREATE INDEX active_contracts_template ON active_contracts (template_ref, activated_offset);
+-- All that totals need: they are read without the table, but for pages that were changed lately.
+CREATE INDEX active_contracts_position ON active_contracts (position_id) INCLUDE (amount, locked, activated_offset, activated_node_id)
+    WHERE position_id IS NOT NULL;
+-- Only a contract that has moved can be active on two synchronizers.
+CREATE INDEX active_contracts_moved ON active_contracts (activated_offset) INCLUDE (activated_node_id, contract_id)
+    WHERE position_id IS NOT NULL AND reassignment_counter > 0;
 COMMENT ON TABLE active_contracts IS 'One narrow row per contract and synchronizer, active at the watermark. The key is the event that activated it, which is also its creation event: no event activates twice.';
+COMMENT ON COLUMN active_contracts.position_id IS 'What the contract is a holding of. NULL: it is none.';
+COMMENT ON COLUMN active_contracts.amount IS 'How much it holds. NULL: not readable, or it is no holding.';
+COMMENT ON COLUMN active_contracts.locked IS 'Whether that is locked. NULL: not readable, or it is no holding.';
 
 CREATE TABLE lifetimes (
     deactivated_offset bigint  NOT NULL,
@@ -523,6 +535,9 @@ CREATE TABLE lifetimes (
     synchronizer_ref   integer NOT NULL,
     template_ref       integer NOT NULL,
     contract_id        text    NOT NULL,
+    position_id        uuid,
+    amount             numeric,
+    locked             boolean,
     PRIMARY KEY (deactivated_offset, activated_offset, activated_node_id)
 ) PARTITION BY RANGE (deactivated_offset);
 COMMENT ON TABLE lifetimes IS 'One row per lifetime that has ended. Active at offset N are the rows of active_contracts with activated_offset <= N, and those of lifetimes with activated_offset <= N < deactivated_offset.';

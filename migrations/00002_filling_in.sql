@@ -25,6 +25,9 @@ CREATE TABLE fill_active (
     activated_offset     bigint  NOT NULL,
     activated_node_id    integer NOT NULL,
     reassignment_counter bigint  NOT NULL,
+    position_id          uuid,
+    amount               numeric,
+    locked               boolean,
     PRIMARY KEY (activated_offset, activated_node_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 CREATE INDEX fill_active_contract_id ON fill_active USING hash (contract_id);

@@ -32,7 +32,7 @@ FROM checkpoints c;
 COMMENT ON VIEW ledger.stream_checkpoints IS 'Where each stream resumes.';
 COMMENT ON COLUMN ledger.stream_checkpoints.stream IS 'updates or transactions.';
 COMMENT ON COLUMN ledger.stream_checkpoints.ledger_offset IS 'Of updates: the offset up to which everything is stored and shown.';
-COMMENT ON COLUMN ledger.stream_checkpoints.event_id IS 'Of transactions: the event id after which reading resumes.';
+COMMENT ON COLUMN ledger.stream_checkpoints.event_id IS 'Of transactions: the event id after which reading resumes: that of the newest record whose event id no other known record has. NULL: there is none; reading starts from the beginning.';
 COMMENT ON COLUMN ledger.stream_checkpoints.updated_at IS 'When the checkpoint last moved (clock of the database).';
 COMMENT ON COLUMN ledger.stream_checkpoints.record_time IS 'Of updates: record time of the last update up to ledger_offset, which says how far in time the data go. On a quiet ledger it stays while the offset grows. NULL: there is no update yet. Of transactions NULL: records have a date, not a record time.';
 
@@ -210,18 +210,3 @@ UNION ALL
 SELECT e.ledger_offset, NULL, e.kind, e.raw, NULL, NULL, NULL
 FROM shown_unknown_elements e
 WHERE e.ledger_offset + 0 <= (SELECT ledger.latest_offset());
-
-CREATE VIEW ledger.exact_payloads AS
-SELECT x.stream, x.ledger_offset, x.node_id, x.interface_id, x.seq, x.field, x.exact
-FROM (
-    SELECT 'updates' AS stream, e.ledger_offset, e.node_id, e.interface_id, e.seq, e.field, e.exact FROM exact_payloads e
-    UNION ALL
-    SELECT 'updates', e.ledger_offset, e.node_id, e.interface_id, e.seq, e.field, e.exact FROM shown_exact_payloads e
-    UNION ALL
-    SELECT 'updates', e.ledger_offset, NULL, NULL, NULL, e.field, e.exact FROM checkpoint_exact_payloads e
-    UNION ALL
-    SELECT 'lookups', e.ledger_offset, e.node_id, NULL, NULL, e.field, e.exact FROM lookup_exact_payloads e
-    UNION ALL
-    SELECT 'transactions', NULL, NULL, NULL, e.seq, e.field, e.exact FROM record_exact_payloads e
-) x
-WHERE x.ledger_offset + 0 <= (SELECT ledger.latest_offset()) OR x.ledger_offset IS NULL;

@@ -173,17 +173,6 @@ COMMENT ON COLUMN ledger.unknown_updates.update_id IS 'Id of the update. NULL wh
 COMMENT ON COLUMN ledger.unknown_updates.synchronizer_id IS 'Synchronizer of the update. NULL where it could not be read, and for a snapshot entry.';
 COMMENT ON COLUMN ledger.unknown_updates.record_time IS 'When the synchronizer recorded the update. NULL where it could not be read, and for a snapshot entry.';
 
--- ledger.exact_payloads ------------------------------------------------------------------------------------------
-
-COMMENT ON VIEW ledger.exact_payloads IS 'One row per value that its own column cannot hold as the server sent it: JSON that jsonb refuses (a NUL, half of a surrogate pair, a number or a nesting beyond its limits), and times finer than a microsecond. Empty in the usual case.';
-COMMENT ON COLUMN ledger.exact_payloads.stream IS 'updates: the value belongs to the event relations.';
-COMMENT ON COLUMN ledger.exact_payloads.ledger_offset IS 'Offset of the row whose value this is.';
-COMMENT ON COLUMN ledger.exact_payloads.node_id IS 'Node id of that row. NULL where the value belongs to a whole update.';
-COMMENT ON COLUMN ledger.exact_payloads.interface_id IS 'The interface, where the value belongs to an interface view. Else NULL.';
-COMMENT ON COLUMN ledger.exact_payloads.seq IS 'In the stream updates: place, from 0, of the interface view among those of its event, or of the unknown element among those of its update or snapshot. Else NULL.';
-COMMENT ON COLUMN ledger.exact_payloads.field IS 'Column whose value this is: payload, contract_key, choice_argument, exercise_result, view_value, status_details, raw, extra (assignment_extra: that of a reassignments row; entry_extra and assignment_entry_extra: of the entry around a snapshot''s event). Of a time the server''s name: recordTime, effectiveAt, createdAt, assignmentExclusivity. Of an offset checkpoint: checkpoint_extra and checkpoint_time, followed by the synchronizer.';
-COMMENT ON COLUMN ledger.exact_payloads.exact IS 'The JSON as the server sent it, UTF-8. convert_from(exact, ''UTF8'') shows it; casting that to jsonb fails, which is why it is here.';
-
 -- Tables beneath -------------------------------------------------------------------------------------------------
 
 COMMENT ON TABLE updates IS 'Facts: one row per update. Shown as ledger.updates.';

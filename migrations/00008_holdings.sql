@@ -1,4 +1,4 @@
--- Who holds what, from the active contracts. Anybody who can make a contract visible to the indexed parties decides what its payload
+-- Who holds what: computed once for each contract, when it is written, and kept with the active set. Anybody who can make a contract visible to the indexed parties decides what its payload
 -- and its views say. So nothing in them may make a query fail: a value that can't be read is NULL.
 
 -- +goose Up
@@ -133,15 +133,50 @@ UNION
 SELECT i.template_ref FROM template_interfaces i WHERE holding_version(i.interface_id) IS NOT NULL;
 COMMENT ON VIEW holding_templates IS 'Templates whose contracts can be holdings.';
 
--- Views are read only if the payload can't be read. OFFSET 0 makes PostgreSQL compute p once, before the views.
-CREATE VIEW holding_events AS
-SELECT c.ledger_offset, c.node_id, c.created_at, h.owner, h.instrument, h.instrument_admin, h.amount, h.locked,
+-- Positions ------------------------------------------------------------------------------------------------------
+
+-- A position has a number that is made of what it is. So it needs nobody who gives numbers out, and whoever works it out, when and
+-- where, comes to the same. The texts are anybody's: so there are 128 bits, of a hash in which nobody finds two with the same ones.
+
+CREATE FUNCTION position_of(owner text, instrument text, instrument_admin text, admin_signed boolean) RETURNS uuid
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN encode(substr(sha256(convert_to(
+    coalesce(octet_length(owner) || ':' || owner, '-') || coalesce(octet_length(instrument) || ':' || instrument, '-')
+    || coalesce(octet_length(instrument_admin) || ':' || instrument_admin, '-') || CASE WHEN admin_signed THEN '+' ELSE '-' END, 'UTF8')), 1, 16), 'hex')::uuid;
+COMMENT ON FUNCTION position_of(text, text, text, boolean) IS 'The number of a position: the first 128 bits of the SHA-256 of its texts, each behind its length in bytes, or - for NULL. Package rows works out the same.';
+
+CREATE TABLE positions (
+    position_id      uuid PRIMARY KEY,
+    owner            text,
+    instrument       text,
+    instrument_admin text,
+    admin_signed     boolean NOT NULL
+);
+-- A hash index: an owner is any text, and a btree refuses long ones.
+CREATE INDEX positions_owner ON positions USING hash (owner);
+COMMENT ON TABLE positions IS 'Who holds what, without how much: what contracts that are holdings are added up by. Written before the contracts, like the dictionaries, and never removed. One that no contract has does no harm.';
+
+-- What each contract holds ---------------------------------------------------------------------------------------
+
+-- Which holdings are told by which creation events, those of the snapshot that waits included: what was active there is worked out
+-- before it is shown. This is the one definition of what is held; rows that are written in Go must equal it. Views are read only if the
+-- payload can't be read. OFFSET 0 makes PostgreSQL compute p once, before the views.
+CREATE VIEW told_holdings AS
+SELECT c.ledger_offset, c.node_id, c.template_ref, c.waits, c.created_at, h.owner, h.instrument, h.instrument_admin, h.amount, h.locked,
        least(time_of(h.lock ->> 'expiresAt'),
              c.created_at + duration_of(h.lock -> 'expiresAfter' ->> 'microseconds')) AS locked_until,
        CASE WHEN jsonb_typeof(h.lock -> 'holders') = 'array'
             THEN ARRAY(SELECT text_of(x.holder) FROM jsonb_array_elements(h.lock -> 'holders') x (holder)) END AS lock_holders,
-       h.created_round, h.holding_fee_rate, h.source, coalesce(h.instrument_admin = ANY (c.signatories), false) AS admin_signed
-FROM creations c
+       h.created_round, h.holding_fee_rate, h.source, g.admin_signed,
+       position_of(h.owner, h.instrument, h.instrument_admin, g.admin_signed) AS position_id
+FROM (
+    SELECT x.ledger_offset, x.node_id, x.template_ref, x.created_at, x.payload, x.signatories_ref, false AS waits
+    FROM created x
+    UNION ALL
+    SELECT x.ledger_offset, x.node_id, x.template_ref, x.created_at, x.payload, x.signatories_ref,
+           x.snapshot_offset IS NOT DISTINCT FROM (SELECT w.waiting_snapshot FROM floors w WHERE w.stream = 'updates')
+    FROM carried_created x
+) c
 LEFT JOIN amulet_templates m ON m.template_ref = c.template_ref
 CROSS JOIN LATERAL (
     SELECT k.is_amulet, k.amulet,
@@ -158,14 +193,14 @@ LEFT JOIN LATERAL (
         SELECT x.ordinal, x.interface_id, x.view_value, decimal_of(x.view_value ->> 'amount') AS amount,
                text_of(CASE holding_version(x.interface_id) WHEN 1 THEN x.view_value ELSE x.view_value -> 'account' END -> 'owner') AS owner
         FROM (
-            SELECT f.ledger_offset, f.node_id, f.ordinal, f.interface_id, f.view_value, f.status_code
+            SELECT f.ledger_offset, f.node_id, f.ordinal, f.interface_id, f.view_value, f.status_code, false AS waits
             FROM interface_views f
             UNION ALL
-            SELECT f.ledger_offset, f.node_id, f.ordinal, f.interface_id, f.view_value, f.status_code
+            SELECT f.ledger_offset, f.node_id, f.ordinal, f.interface_id, f.view_value, f.status_code,
+                   f.snapshot_offset IS NOT DISTINCT FROM (SELECT w.waiting_snapshot FROM floors w WHERE w.stream = 'updates')
             FROM carried_interface_views f
-            WHERE f.snapshot_offset IS DISTINCT FROM (SELECT w.waiting_snapshot FROM floors w WHERE w.stream = 'updates')
         ) x
-        WHERE NOT p.readable AND x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id
+        WHERE NOT p.readable AND x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id AND x.waits = c.waits
           AND holding_version(x.interface_id) IS NOT NULL AND coalesce(x.status_code, 0) = 0 AND x.view_value IS NOT NULL
     ) i
     ORDER BY i.owner IS NOT NULL OR i.amount IS NOT NULL DESC, holding_version(i.interface_id) DESC, i.ordinal
@@ -189,37 +224,122 @@ CROSS JOIN LATERAL (
                 CASE WHEN p.readable THEN p.amulet -> 'amount' -> 'ratePerRound' ->> 'rate'
                 ELSE v.view_value -> 'meta' -> 'values' ->> 'amulet.splice.lfdecentralizedtrust.org/rate-per-round' END) END AS holding_fee_rate
 ) h
+CROSS JOIN LATERAL (
+    SELECT coalesce(h.instrument_admin = ANY ((SELECT l.parties FROM party_lists l WHERE l.party_list_ref = c.signatories_ref)::text[]), false) AS admin_signed
+    OFFSET 0
+) g
 WHERE p.is_amulet OR v.interface_id IS NOT NULL;
+COMMENT ON VIEW told_holdings IS 'Holdings as their creation events describe them, also those of the snapshot that waits.';
+
+CREATE VIEW holding_events AS
+SELECT h.ledger_offset, h.node_id, h.created_at, h.owner, h.instrument, h.instrument_admin, h.amount, h.locked, h.locked_until, h.lock_holders,
+       h.created_round, h.holding_fee_rate, h.source, h.admin_signed, h.position_id
+FROM told_holdings h
+WHERE NOT h.waits;
 COMMENT ON VIEW holding_events IS 'Holdings as their creation events describe them, one row per event, for look-ups by (ledger_offset, node_id).';
 
--- One row per contract ------------------------------------------------------------------------------------------
+CREATE VIEW held_positions AS
+SELECT DISTINCT h.position_id, h.owner, h.instrument, h.instrument_admin, h.admin_signed
+FROM told_holdings h
+WHERE NOT h.waits AND h.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k));
+COMMENT ON VIEW held_positions IS 'The positions of all holdings that are stored. positions must hold at least these.';
 
--- Written so that the planner reads few rows: with the templates as an array, and the watermark, it uses the index on templates. LIMIT 1
--- makes a look-up per holding; without it PostgreSQL may join, and read every creation.
-CREATE VIEW ledger.holdings AS
-SELECT e.owner, e.instrument, e.instrument_admin, e.amount, e.locked, e.locked_until, e.lock_holders, a.contract_id,
-       e.created_at, a.activated_offset, a.activated_node_id, e.created_round,
-       e.holding_fee_rate, e.source, e.admin_signed, t.template_id, t.package_id, t.package_name, t.module_name,
-       t.entity_name, s.synchronizer_id
+-- +goose StatementBegin
+CREATE FUNCTION active_holdings(from_exclusive bigint, to_inclusive bigint, ended_after bigint)
+RETURNS TABLE (contract_id text, synchronizer_ref integer, template_ref integer, activated_offset bigint, activated_node_id integer,
+    reassignment_counter bigint, deactivated_offset bigint, position_id uuid, amount numeric, locked boolean)
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+SELECT t.contract_id, t.synchronizer_ref, t.template_ref, t.activated_offset, t.activated_node_id, t.reassignment_counter, t.deactivated_offset,
+       e.position_id, e.amount, e.locked
+FROM activations(from_exclusive, to_inclusive, ended_after) t
+LEFT JOIN LATERAL (
+    SELECT h.position_id, h.amount, h.locked
+    FROM holding_events h
+    WHERE t.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k))
+      AND h.ledger_offset = t.activated_offset AND h.node_id = t.activated_node_id
+    LIMIT 1
+) e ON true;
+END;
+-- +goose StatementEnd
+COMMENT ON FUNCTION active_holdings(bigint, bigint, bigint) IS 'activations, with what each contract holds. active_contracts and lifetimes must equal this.';
+
+-- What analysts read ---------------------------------------------------------------------------------------------
+
+-- Whatever is not kept with the active set is looked up, and only where a query names it. What is not locked has no lock to look up.
+-- Positions are joined below the UNION: a condition on the owner goes there, and a join above it would not use the index.
+
+CREATE VIEW held AS
+SELECT x.owner, x.instrument, x.instrument_admin, x.amount, x.locked,
+       CASE WHEN x.locked IS NOT FALSE THEN (
+           SELECT e.locked_until FROM holding_events e WHERE e.ledger_offset = x.activated_offset AND e.node_id = x.activated_node_id LIMIT 1
+       ) END AS locked_until,
+       CASE WHEN x.locked IS NOT FALSE THEN (
+           SELECT e.lock_holders FROM holding_events e WHERE e.ledger_offset = x.activated_offset AND e.node_id = x.activated_node_id LIMIT 1
+       ) END AS lock_holders,
+       x.contract_id,
+       (SELECT c.created_at FROM creations c WHERE c.ledger_offset = x.activated_offset AND c.node_id = x.activated_node_id) AS created_at,
+       x.activated_offset, x.activated_node_id,
+       (SELECT e.created_round FROM holding_events e
+        WHERE e.ledger_offset = x.activated_offset AND e.node_id = x.activated_node_id LIMIT 1) AS created_round,
+       (SELECT e.holding_fee_rate FROM holding_events e
+        WHERE e.ledger_offset = x.activated_offset AND e.node_id = x.activated_node_id LIMIT 1) AS holding_fee_rate,
+       (SELECT e.source FROM holding_events e
+        WHERE e.ledger_offset = x.activated_offset AND e.node_id = x.activated_node_id LIMIT 1) AS source,
+       x.admin_signed, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name, s.synchronizer_id,
+       x.active_until, x.reassignment_counter, x.is_active
 FROM (
-    SELECT DISTINCT ON (x.contract_id) x.contract_id, x.synchronizer_ref, x.template_ref, x.activated_offset, x.activated_node_id
-    FROM active_contracts x
-    WHERE x.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k))
-      AND x.activated_offset <= (SELECT ledger.latest_offset())
-    ORDER BY x.contract_id, x.activated_offset DESC, x.activated_node_id DESC
-) a
-CROSS JOIN LATERAL (
-    SELECT * FROM holding_events y WHERE y.ledger_offset = a.activated_offset AND y.node_id = a.activated_node_id LIMIT 1
-) e
-LEFT JOIN templates t ON t.template_ref = a.template_ref
-LEFT JOIN synchronizers s ON s.synchronizer_ref = a.synchronizer_ref;
+    SELECT p.owner, p.instrument, p.instrument_admin, p.admin_signed, a.amount, a.locked, a.contract_id, a.synchronizer_ref, a.template_ref, a.activated_offset, a.activated_node_id,
+           NULL::bigint AS active_until, a.reassignment_counter, true AS is_active
+    FROM active_contracts a
+    JOIN positions p ON p.position_id = a.position_id
+    WHERE a.position_id IS NOT NULL AND a.activated_offset + 0 <= (SELECT ledger.latest_offset())
+    UNION ALL
+    SELECT p.owner, p.instrument, p.instrument_admin, p.admin_signed, l.amount, l.locked, l.contract_id, l.synchronizer_ref, l.template_ref, l.activated_offset, l.activated_node_id,
+           l.deactivated_offset, NULL, false
+    FROM lifetimes l
+    JOIN positions p ON p.position_id = l.position_id
+    WHERE l.position_id IS NOT NULL AND l.deactivated_offset + 0 <= (SELECT ledger.latest_offset())
+) x
+LEFT JOIN templates t ON t.template_ref = x.template_ref
+LEFT JOIN synchronizers s ON s.synchronizer_ref = x.synchronizer_ref;
+COMMENT ON VIEW held IS 'Lifetimes of holdings.';
 
+CREATE VIEW ledger.holdings AS
+SELECT h.owner, h.instrument, h.instrument_admin, h.amount, h.locked, h.locked_until, h.lock_holders, h.contract_id,
+       h.created_at, h.activated_offset, h.activated_node_id, h.created_round,
+       h.holding_fee_rate, h.source, h.admin_signed, h.template_id, h.package_id, h.package_name, h.module_name,
+       h.entity_name, h.synchronizer_id
+FROM held h
+WHERE h.is_active AND NOT EXISTS (
+    SELECT FROM active_contracts y
+    WHERE y.contract_id = h.contract_id AND y.position_id IS NOT NULL AND y.reassignment_counter > 0
+      AND (y.activated_offset, y.activated_node_id) > (h.activated_offset, h.activated_node_id));
+
+-- The contracts that have moved, which are few, are looked up before all others, so that those are read from the index alone. OFFSET 0 keeps the
+-- look-ups from becoming a join with all of active_contracts. MATERIALIZED: as a part of the condition their cost would count for each party.
 CREATE VIEW ledger.holding_totals AS
-SELECT h.owner, h.instrument, h.instrument_admin, h.admin_signed, sum(h.amount) AS amount,
-       coalesce(sum(h.amount) FILTER (WHERE h.locked), 0) AS locked_amount,
-       coalesce(sum(h.amount) FILTER (WHERE NOT h.locked), 0) AS unlocked_amount, count(*) AS contracts
-FROM ledger.holdings h
-GROUP BY h.owner, h.instrument, h.instrument_admin, h.admin_signed;
+WITH superseded AS MATERIALIZED (
+    SELECT o.activated_offset, o.activated_node_id
+    FROM active_contracts y
+    CROSS JOIN LATERAL (SELECT x.activated_offset, x.activated_node_id FROM active_contracts x WHERE x.contract_id = y.contract_id OFFSET 0) o
+    WHERE y.position_id IS NOT NULL AND y.reassignment_counter > 0
+      AND (y.activated_offset, y.activated_node_id) > (o.activated_offset, o.activated_node_id))
+SELECT p.owner, p.instrument, p.instrument_admin, p.admin_signed, sum(a.amount) AS amount,
+       coalesce(sum(a.amount) FILTER (WHERE a.locked), 0) AS locked_amount,
+       coalesce(sum(a.amount) FILTER (WHERE NOT a.locked), 0) AS unlocked_amount, count(*) AS contracts
+FROM active_contracts a
+JOIN positions p ON p.position_id = a.position_id
+WHERE a.position_id IS NOT NULL AND a.activated_offset + 0 <= (SELECT ledger.latest_offset())
+  AND (a.activated_offset, a.activated_node_id) NOT IN (SELECT s.activated_offset, s.activated_node_id FROM superseded s)
+GROUP BY p.position_id;
+
+CREATE VIEW ledger.holding_lifetimes AS
+SELECT h.owner, h.instrument, h.instrument_admin, h.amount, h.locked, h.locked_until, h.lock_holders, h.contract_id,
+       h.created_at, h.activated_offset, h.activated_node_id, h.created_round,
+       h.holding_fee_rate, h.source, h.admin_signed, h.template_id, h.package_id, h.package_name, h.module_name,
+       h.entity_name, h.synchronizer_id, h.active_until, h.reassignment_counter
+FROM held h;
 
 -- +goose StatementBegin
 CREATE FUNCTION ledger.state_offset(at_offset bigint) RETURNS bigint
@@ -249,39 +369,25 @@ $$;
 -- +goose StatementEnd
 COMMENT ON FUNCTION ledger.state_offset(bigint) IS 'The given offset, if the active contracts at it are known: from ledger.state_floor() to ledger.latest_offset(). Else an error, so that a query about the past returns no wrong answer.';
 
--- SECURITY DEFINER: like a view it reads with its owner's rights. jit off: compiling the plan takes longer than running it.
--- +goose StatementBegin
+-- PostgreSQL inlines it into the calling query, as ledger.active_at: what the query does not name is not looked up. The
+-- first condition has the offset checked even where nothing is held. Of what is active now only contracts that have moved can take the
+-- place of another row: they have an index.
 CREATE FUNCTION ledger.holdings_at(at_offset bigint) RETURNS SETOF ledger.holdings
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path FROM CURRENT SET jit = off AS $$
-DECLARE
-    templates integer[] := ARRAY(SELECT k.template_ref FROM holding_templates k);
-BEGIN
-    PERFORM ledger.state_offset(at_offset);
-    RETURN QUERY
-    SELECT e.owner, e.instrument, e.instrument_admin, e.amount, e.locked, e.locked_until, e.lock_holders, a.contract_id,
-           e.created_at, a.activated_offset, a.activated_node_id, e.created_round, e.holding_fee_rate, e.source,
-           e.admin_signed, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name, s.synchronizer_id
-    FROM (
-        SELECT DISTINCT ON (x.contract_id) x.contract_id, x.synchronizer_ref, x.template_ref, x.activated_offset, x.activated_node_id
-        FROM (
-            SELECT o.contract_id, o.synchronizer_ref, o.template_ref, o.activated_offset, o.activated_node_id
-            FROM active_contracts o
-            WHERE o.template_ref = ANY (templates) AND o.activated_offset <= at_offset
-            UNION ALL
-            SELECT l.contract_id, l.synchronizer_ref, l.template_ref, l.activated_offset, l.activated_node_id
-            FROM lifetimes l
-            WHERE l.template_ref = ANY (templates) AND l.activated_offset <= at_offset AND l.deactivated_offset > at_offset
-        ) x
-        ORDER BY x.contract_id, x.activated_offset DESC, x.activated_node_id DESC
-    ) a
-    CROSS JOIN LATERAL (
-        SELECT * FROM holding_events y WHERE y.ledger_offset = a.activated_offset AND y.node_id = a.activated_node_id LIMIT 1
-    ) e
-    LEFT JOIN templates t ON t.template_ref = a.template_ref
-    LEFT JOIN synchronizers s ON s.synchronizer_ref = a.synchronizer_ref;
-END
-$$;
--- +goose StatementEnd
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT h.owner, h.instrument, h.instrument_admin, h.amount, h.locked, h.locked_until, h.lock_holders, h.contract_id,
+           h.created_at, h.activated_offset, h.activated_node_id, h.created_round,
+           h.holding_fee_rate, h.source, h.admin_signed, h.template_id, h.package_id, h.package_name, h.module_name,
+           h.entity_name, h.synchronizer_id
+    FROM ledger.holding_lifetimes h
+    WHERE (SELECT ledger.state_offset(at_offset)) IS NOT NULL AND h.activated_offset <= (SELECT ledger.state_offset(at_offset))
+      AND (h.active_until IS NULL OR h.active_until > (SELECT ledger.state_offset(at_offset)))
+      AND NOT EXISTS (
+          SELECT FROM ledger.holding_lifetimes y
+          WHERE y.contract_id = h.contract_id AND y.activated_offset <= (SELECT ledger.state_offset(at_offset))
+            AND (y.active_until IS NULL OR y.active_until > (SELECT ledger.state_offset(at_offset)))
+            AND (y.active_until IS NOT NULL OR y.reassignment_counter > 0)
+            AND (y.activated_offset, y.activated_node_id) > (h.activated_offset, h.activated_node_id)); END;
 
 COMMENT ON VIEW ledger.holdings IS 'Who holds what: one row per contract that is active at ledger.latest_offset() and holds an amount for an owner. That is every contract of the amulet templates (Amulet and LockedAmulet of package splice-amulet), and every contract with a view of the token standard''s Holding interface (Splice.Api.Token.HoldingV1 or HoldingV2) that the server could compute. It covers what the indexed parties may see and what was asked for: views are here only if --interfaces asked for them. A contract that is active on two synchronizers has one row, for the synchronizer where it became active last. Payload and view say what the contract''s author wrote: check admin_signed before you rely on it. A value that can''t be read is NULL; a holding without readable owner and amount is here too. Holdings from before indexing began are missing where ledger.state_floor() is NULL.';
 COMMENT ON COLUMN ledger.holdings.owner IS 'The party that owns the holding. NULL: not readable, or an account without an owner (HoldingV2).';
@@ -289,15 +395,15 @@ COMMENT ON COLUMN ledger.holdings.instrument IS 'Id of the instrument that is he
 COMMENT ON COLUMN ledger.holdings.instrument_admin IS 'The party that administers the instrument, of amulets the DSO. Not proved unless admin_signed is true.';
 COMMENT ON COLUMN ledger.holdings.amount IS 'Amount that is held. Of an amulet it is the initial amount: the holding fees since created_round, holding_fee_rate for each round, are not taken off. NULL: not readable.';
 COMMENT ON COLUMN ledger.holdings.locked IS 'Whether the holding carries a lock. It may have expired: compare locked_until with the time you mean. NULL: not readable.';
-COMMENT ON COLUMN ledger.holdings.locked_until IS 'When the lock expires: the earlier of its expiry time and created_at plus its duration. NULL: no lock, no known end, or not readable. Microseconds, UTC.';
-COMMENT ON COLUMN ledger.holdings.lock_holders IS 'Parties that hold the lock. NULL: no lock, or not readable.';
+COMMENT ON COLUMN ledger.holdings.locked_until IS 'When the lock expires: the earlier of its expiry time and created_at plus its duration. NULL: no lock, no known end, or not readable. Microseconds, UTC. Costs a look-up per row, unless the holding is not locked.';
+COMMENT ON COLUMN ledger.holdings.lock_holders IS 'Parties that hold the lock. NULL: no lock, or not readable. Costs a look-up per row, unless the holding is not locked.';
 COMMENT ON COLUMN ledger.holdings.contract_id IS 'Id of the contract. Indexed.';
-COMMENT ON COLUMN ledger.holdings.created_at IS 'Ledger time of the contract''s creation. Microseconds, UTC.';
+COMMENT ON COLUMN ledger.holdings.created_at IS 'Ledger time of the contract''s creation. Microseconds, UTC. Costs a look-up per row.';
 COMMENT ON COLUMN ledger.holdings.activated_offset IS 'Offset of the event that made the contract active where it is: its creation, or its assignment to synchronizer_id. With activated_node_id it names the row of ledger.created_events.';
 COMMENT ON COLUMN ledger.holdings.activated_node_id IS 'Node id of that event.';
-COMMENT ON COLUMN ledger.holdings.created_round IS 'Round in which an amulet was created. NULL for other holdings.';
-COMMENT ON COLUMN ledger.holdings.holding_fee_rate IS 'Holding fee of an amulet for each round. NULL for other holdings.';
-COMMENT ON COLUMN ledger.holdings.source IS 'What the row was read from: amulet payload, or the id of the interface whose view it was. An amulet''s view is read only where its payload is not served. HoldingV2 is preferred to HoldingV1. NULL: an amulet of which nothing can be read.';
+COMMENT ON COLUMN ledger.holdings.created_round IS 'Round in which an amulet was created. NULL for other holdings. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.holdings.holding_fee_rate IS 'Holding fee of an amulet for each round. NULL for other holdings. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.holdings.source IS 'What the row was read from: amulet payload, or the id of the interface whose view it was. An amulet''s view is read only where its payload is not served. HoldingV2 is preferred to HoldingV1. NULL: an amulet of which nothing can be read. Costs a look-up per row.';
 COMMENT ON COLUMN ledger.holdings.admin_signed IS 'Whether instrument_admin is among the contract''s signatories. False: the holding may be forged; leave it out of sums. True proves only that this administrator signed: anybody can administer an instrument with the same id, so filter by the administrator, too.';
 COMMENT ON COLUMN ledger.holdings.template_id IS 'Template as the server sent it with the activation, package-id:Module:Entity.';
 COMMENT ON COLUMN ledger.holdings.package_id IS 'The part of template_id before the first colon.';
@@ -316,4 +422,29 @@ COMMENT ON COLUMN ledger.holding_totals.locked_amount IS 'The part of amount tha
 COMMENT ON COLUMN ledger.holding_totals.unlocked_amount IS 'The part of amount that is not locked. If locked can''t be read the amount is in neither part.';
 COMMENT ON COLUMN ledger.holding_totals.contracts IS 'How many contracts hold it, those without a readable amount included.';
 
-COMMENT ON FUNCTION ledger.holdings_at(bigint) IS 'ledger.holdings as of the given offset, with the same columns: what was active after the update at that offset. An error below ledger.state_floor(), where that is NULL, and beyond ledger.latest_offset(). It takes longer the more contracts have ended since.';
+COMMENT ON VIEW ledger.holding_lifetimes IS 'One row per holding, synchronizer and time in which it is active there, with the columns of ledger.holdings. Held at offset N: activated_offset <= N and (active_until IS NULL or active_until > N), once for each synchronizer; ledger.holdings_at(N) has each contract once. Lifetimes are complete from ledger.state_floor() on.';
+COMMENT ON COLUMN ledger.holding_lifetimes.owner IS 'The party that owns the holding. NULL: not readable, or an account without an owner (HoldingV2).';
+COMMENT ON COLUMN ledger.holding_lifetimes.instrument IS 'Id of the instrument that is held: Amulet for amulets, else the id that the administrator gave it. Two administrators can use the same id.';
+COMMENT ON COLUMN ledger.holding_lifetimes.instrument_admin IS 'The party that administers the instrument, of amulets the DSO. Not proved unless admin_signed is true.';
+COMMENT ON COLUMN ledger.holding_lifetimes.amount IS 'Amount that is held. Of an amulet it is the initial amount: the holding fees since created_round, holding_fee_rate for each round, are not taken off. NULL: not readable.';
+COMMENT ON COLUMN ledger.holding_lifetimes.locked IS 'Whether the holding carries a lock. It may have expired: compare locked_until with the time you mean. NULL: not readable.';
+COMMENT ON COLUMN ledger.holding_lifetimes.locked_until IS 'When the lock expires: the earlier of its expiry time and created_at plus its duration. NULL: no lock, no known end, or not readable. Microseconds, UTC. Costs a look-up per row, unless the holding is not locked.';
+COMMENT ON COLUMN ledger.holding_lifetimes.lock_holders IS 'Parties that hold the lock. NULL: no lock, or not readable. Costs a look-up per row, unless the holding is not locked.';
+COMMENT ON COLUMN ledger.holding_lifetimes.contract_id IS 'Id of the contract.';
+COMMENT ON COLUMN ledger.holding_lifetimes.created_at IS 'Ledger time of the contract''s creation. Microseconds, UTC. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.holding_lifetimes.activated_offset IS 'Offset of the event that made the contract active where it is: its creation, or its assignment to synchronizer_id. With activated_node_id it names the row of ledger.created_events.';
+COMMENT ON COLUMN ledger.holding_lifetimes.activated_node_id IS 'Node id of that event.';
+COMMENT ON COLUMN ledger.holding_lifetimes.created_round IS 'Round in which an amulet was created. NULL for other holdings. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.holding_lifetimes.holding_fee_rate IS 'Holding fee of an amulet for each round. NULL for other holdings. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.holding_lifetimes.source IS 'What the row was read from: amulet payload, or the id of the interface whose view it was. An amulet''s view is read only where its payload is not served. HoldingV2 is preferred to HoldingV1. NULL: an amulet of which nothing can be read. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.holding_lifetimes.admin_signed IS 'Whether instrument_admin is among the contract''s signatories. False: the holding may be forged; leave it out of sums. True proves only that this administrator signed: anybody can administer an instrument with the same id, so filter by the administrator, too.';
+COMMENT ON COLUMN ledger.holding_lifetimes.template_id IS 'Template as the server sent it with the activation, package-id:Module:Entity.';
+COMMENT ON COLUMN ledger.holding_lifetimes.package_id IS 'The part of template_id before the first colon.';
+COMMENT ON COLUMN ledger.holding_lifetimes.package_name IS 'Name of the package, the same over its releases.';
+COMMENT ON COLUMN ledger.holding_lifetimes.module_name IS 'Module of the template, with dots.';
+COMMENT ON COLUMN ledger.holding_lifetimes.entity_name IS 'Name of the template within its module.';
+COMMENT ON COLUMN ledger.holding_lifetimes.synchronizer_id IS 'Synchronizer on which the contract is active; NULL where the server did not say.';
+COMMENT ON COLUMN ledger.holding_lifetimes.active_until IS 'Offset of the archival, or of the unassignment: not held at this offset any more. NULL: held now.';
+COMMENT ON COLUMN ledger.holding_lifetimes.reassignment_counter IS 'How often the contract had moved when it came to this synchronizer. 0: it was created on it. NULL: it is not held any more.';
+
+COMMENT ON FUNCTION ledger.holdings_at(bigint) IS 'ledger.holdings as of the given offset, with the same columns: what was active after the update at that offset. An error below ledger.state_floor(), where that is NULL, and beyond ledger.latest_offset(). It takes longer the more contracts have ended since. The argument should be a constant, a parameter or a call, and neither a subquery nor a column.';

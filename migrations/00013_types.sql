@@ -1,30 +1,8 @@
+-- Templates, interfaces, choices and fields, as the packages define them, and views with typed columns.
+
 -- +goose Up
 
--- Packages themselves, and the types that they say ------------------------------------------------------------------
-
-CREATE TABLE package_contents (
-    package_id      text PRIMARY KEY,
-    package_name    text NOT NULL,
-    package_version text NOT NULL,
-    language        text NOT NULL,
-    upgrades        text,
-    needs           text[] NOT NULL,
-    failure         text,
-    stored_at       timestamptz NOT NULL DEFAULT now(),
-    content         bytea NOT NULL
-);
-COMMENT ON TABLE package_contents IS 'Compiled packages as the participant serves them: the SHA-256 of the content is the id. Written once, but for needs and failure.';
-COMMENT ON COLUMN package_contents.language IS 'Version of Daml-LF, such as 2.1. Empty where the package could not be read.';
-COMMENT ON COLUMN package_contents.needs IS 'Packages that are referred to and were not here when its types were last worked out.';
-COMMENT ON COLUMN package_contents.failure IS 'Why its types, or some of them, are not known. NULL: they are, or needs says what is missing.';
-
-CREATE TABLE package_tries (
-    package_id text PRIMARY KEY,
-    tries      integer NOT NULL,
-    next_at    timestamptz NOT NULL,
-    failure    text NOT NULL
-);
-COMMENT ON TABLE package_tries IS 'Packages that the participant was asked for and that could not be had, why, and when it is asked again.';
+-- What packages define ---------------------------------------------------------------------------------------------
 
 CREATE TABLE package_definitions (
     package_id   text NOT NULL,
@@ -63,32 +41,6 @@ CREATE TABLE package_fields (
 );
 COMMENT ON TABLE package_fields IS 'Fields of the payloads, keys, views, choice arguments and results of package_definitions and package_choices, in their order, nested ones after what they are in.';
 COMMENT ON COLUMN package_fields.choice IS 'The choice of an argument or a result; empty for the others.';
-
-CREATE OR REPLACE VIEW ledger.packages AS
-SELECT coalesce(p.package_id, t.package_id, c.package_id, m.package_id) AS package_id,
-       coalesce(nullif(p.package_name, ''), nullif(t.package_name, ''), c.package_name, p.package_name, t.package_name, '') AS package_name,
-       coalesce(nullif(p.package_version, ''), nullif(c.package_version, ''), p.package_version) AS package_version,
-       CASE WHEN c.package_id IS NULL THEN CASE WHEN m.package_id IS NOT NULL THEN 'missing' END
-            WHEN c.failure IS NOT NULL THEN 'unreadable'
-            WHEN c.needs <> '{}' THEN 'incomplete'
-            ELSE 'known' END AS types,
-       CASE WHEN c.package_id IS NULL THEN m.failure
-            WHEN c.failure IS NOT NULL THEN c.failure
-            WHEN c.needs <> '{}' THEN 'packages that it refers to are not there: ' || array_to_string(c.needs, ', ') END AS types_failure
-FROM packages p
-FULL JOIN (
-    SELECT DISTINCT ON (x.package_id) x.package_id, x.package_name
-    FROM templates x
-    WHERE x.package_id NOT LIKE '#%' -- a name in the place of an id
-    ORDER BY x.package_id, x.package_name = '', x.template_ref DESC
-) t ON t.package_id = p.package_id
-FULL JOIN package_contents c ON c.package_id = coalesce(p.package_id, t.package_id)
-FULL JOIN package_tries m ON m.package_id = coalesce(p.package_id, t.package_id, c.package_id);
-
-COMMENT ON VIEW ledger.packages IS 'One row per package that a template id named, that the participant had vetted at some time, or whose types are asked for because others refer to them. What is here need not be vetted now: see ledger.vetted_packages.';
-COMMENT ON COLUMN ledger.packages.package_version IS 'Version of the package. NULL where only template ids named it, which tell no version, and its content is not here. Empty where it was vetted without having been uploaded to the participant.';
-COMMENT ON COLUMN ledger.packages.types IS 'Whether the types of its templates are here: known, incomplete (packages that it refers to are missing), unreadable, missing (the participant did not give the package), or NULL: it was not asked for.';
-COMMENT ON COLUMN ledger.packages.types_failure IS 'Why the types are not known, for people to read. NULL where they are, or the package was not asked for.';
 
 CREATE VIEW ledger.templates AS
 SELECT d.package_id || ':' || d.module_name || ':' || d.entity_name AS template_id, d.package_id, c.package_name, c.package_version, d.module_name, d.entity_name,

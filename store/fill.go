@@ -15,18 +15,9 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// Filling in writes history below where indexing began, in ranges of any order, by the leader of RoleHistory, while the leader
+// Filling in writes history below where indexing began, in ranges of any order, by the leader of RoleBackfill, while the leader
 // of RoleUpdates goes on above. What is filled in is never projected into active_contracts: what was active where indexing
 // began is there already.
-
-// Leadership tells who has a role, or had it last.
-func (s *Store) Leadership(ctx context.Context, role Role) (leadership Leadership, err error) {
-	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) (err error) {
-		leadership, err = s.leadership(ctx, tx, role)
-		return err
-	})
-	return leadership, err
-}
 
 // Bounds is Store.Bounds.
 func (l *BackfillWriter) Bounds(ctx context.Context) (bounds ledger.Bounds, started bool, err error) {

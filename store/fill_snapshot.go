@@ -26,19 +26,6 @@ func (s *LowerSnapshot) LatestSnapshot(ctx context.Context) (*ledger.SnapshotPro
 	return s.leader.store.lowerSnapshot(ctx, s.leader.term.Pool)
 }
 
-// lowerSnapshot is the snapshot that is to lower the state floor; nil where there is none.
-func (s *Store) lowerSnapshot(ctx context.Context, db dbsqlc.DBTX) (*ledger.SnapshotProgress, error) {
-	row, err := s.db.Queries.WaitingSnapshot(ctx, db)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the snapshot that is to lower the state floor: %w", err)
-	}
-	progress := held.SnapshotProgress(row)
-	return &progress, nil
-}
-
 // BeginSnapshot begins a snapshot at an offset, or tells how far the one that was begun there has come, or that it is finished. One
 // of another offset is dropped. An offset from which on it is known what was active, or from which no history leads to where that
 // is worked out, is a *ledger.Problem.

@@ -195,13 +195,6 @@ func (s *Store) contractLookup(ctx context.Context, db dbsqlc.DBTX, contractID s
 	return nil
 }
 
-func textOf(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
-}
-
 func ledgerTime(t pgtype.Timestamptz) ledger.Time {
 	return ledger.Time{Time: t.Time.UTC(), Valid: t.Valid}
 }

@@ -2,6 +2,10 @@ package store
 
 import (
 	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/store/internal/leadership"
 )
@@ -38,3 +42,27 @@ func (l *Leader) Err() error { return l.term.Err() }
 
 // Close gives the role up, after the transactions under way have ended.
 func (l *Leader) Close() { l.term.Close() }
+
+// Leadership tells who led last, and may lead now.
+type Leadership struct {
+	Epoch  int64
+	Holder string
+	Since  time.Time // zero: nobody led yet
+}
+
+// Leadership tells who has a role, or had it last.
+func (s *Store) Leadership(ctx context.Context, role Role) (leadership Leadership, err error) {
+	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) (err error) {
+		leadership, err = s.leadership(ctx, tx, role)
+		return err
+	})
+	return leadership, err
+}
+
+func (s *Store) leadership(ctx context.Context, tx pgx.Tx, role Role) (Leadership, error) {
+	row, err := s.db.Queries.LeadershipGet(ctx, tx, string(role))
+	if err != nil {
+		return Leadership{}, fmt.Errorf("read leadership of role %s: %w", role, err)
+	}
+	return Leadership{Epoch: row.Epoch, Holder: textOf(row.Holder), Since: row.LedSince.Time}, nil
+}

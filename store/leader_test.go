@@ -164,7 +164,7 @@ func TestLeadershipSuccessorEndsOlderSessions(t *testing.T) {
 	historyTx, err := history.term.Pool.Begin(ctx)
 	require.NoError(t, err)
 	defer pg.Rollback(ctx, historyTx)
-	_, err = history.store.db.Queries.LeadershipHold(ctx, historyTx, dbsqlc.LeadershipHoldParams{Role: string(RoleHistory), Epoch: history.term.Epoch()})
+	_, err = history.store.db.Queries.LeadershipHold(ctx, historyTx, dbsqlc.LeadershipHoldParams{Role: string(RoleBackfill), Epoch: history.term.Epoch()})
 	require.NoError(t, err)
 
 	idle, err := l.term.Pool.Begin(ctx)

@@ -73,6 +73,19 @@ func (l *UpdatesWriter) startSnapshot(ctx context.Context, tx pgx.Tx, participan
 	return l.dropLateIndexes(ctx, tx)
 }
 
+// lowerSnapshot is the snapshot that is to lower the state floor; nil where there is none.
+func (s *Store) lowerSnapshot(ctx context.Context, db dbsqlc.DBTX) (*ledger.SnapshotProgress, error) {
+	row, err := s.db.Queries.WaitingSnapshot(ctx, db)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the snapshot that is to lower the state floor: %w", err)
+	}
+	progress := held.SnapshotProgress(row)
+	return &progress, nil
+}
+
 // finishedSnapshot is the snapshot where the database holds just that one, and nothing behind it yet; else nil.
 func (l *UpdatesWriter) finishedSnapshot(ctx context.Context, db dbsqlc.DBTX) (*dbsqlc.Snapshots, error) {
 	row, err := l.store.db.Queries.SnapshotAtWatermark(ctx, db)

@@ -74,13 +74,6 @@ type Verified struct {
 	NotShown  int64         // of them were not shown any more, and were not compared
 }
 
-// Leadership tells who led last, and may lead now.
-type Leadership struct {
-	Epoch  int64
-	Holder string
-	Since  time.Time // zero: nobody led yet
-}
-
 // Status reads where the database stands.
 func (s *Store) Status(ctx context.Context) (Status, error) {
 	var status Status
@@ -148,14 +141,6 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 		status.StateFloor = &floor
 	}
 	return status, nil
-}
-
-func (s *Store) leadership(ctx context.Context, tx pgx.Tx, role Role) (Leadership, error) {
-	row, err := s.db.Queries.LeadershipGet(ctx, tx, string(role))
-	if err != nil {
-		return Leadership{}, fmt.Errorf("read leadership of role %s: %w", role, err)
-	}
-	return Leadership{Epoch: row.Epoch, Holder: textOf(row.Holder), Since: row.LedSince.Time}, nil
 }
 
 // historyStatus reads where the transaction history stands; nil where it was not begun.

@@ -33,7 +33,7 @@ type (
 const (
 	RoleUpdates      = session.RoleUpdates
 	RoleTransactions = session.RoleTransactions
-	RoleHistory      = session.RoleHistory
+	RoleBackfill     = session.RoleBackfill
 	RoleRepair       = session.RoleRepair
 )
 
@@ -78,3 +78,11 @@ func (s *Store) Address() string { return s.db.Address() }
 
 // Database is the way to the database, for package audit.
 func (s *Store) Database() *session.Database { return s.db }
+
+// textOf is a text, empty for NULL.
+func textOf(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}

@@ -33,12 +33,12 @@ func (s *Store) LeadTransactions(ctx context.Context) (writer *TransactionsWrite
 	return &TransactionsWriter{leader}, true, nil
 }
 
-// BackfillWriter has RoleHistory: it fills in updates below where indexing began.
+// BackfillWriter has RoleBackfill: it fills in updates below where indexing began.
 type BackfillWriter struct{ *Leader }
 
-// LeadBackfill tries once to take RoleHistory. ok is false where another process has it.
+// LeadBackfill tries once to take RoleBackfill. ok is false where another process has it.
 func (s *Store) LeadBackfill(ctx context.Context) (writer *BackfillWriter, ok bool, err error) {
-	leader, ok, err := s.lead(ctx, RoleHistory)
+	leader, ok, err := s.lead(ctx, RoleBackfill)
 	if err != nil || !ok {
 		return nil, false, err
 	}

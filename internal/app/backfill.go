@@ -61,7 +61,7 @@ func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger, wrote f
 	defer leader.Close()
 	ctx, endTerm := whileLeading(ctx, leader.Leader)
 	defer endTerm()
-	tell, endRecording := startRecording(ctx, leader.Leader, logger, cfg.Show)
+	tell, endRecording := startRecording(ctx, leader.RecordProgress, logger, cfg.Show)
 	defer endRecording()
 	snapshot := ingest.Snapshot{
 		Source: client, Sink: leader, Scope: scope, ParticipantID: participantID, At: cfg.Offset(), Restart: cfg.Restart,

@@ -87,14 +87,14 @@ func (f *fill) run(ctx context.Context) (ingest.Filled, error) {
 }
 
 func (f *fill) term(ctx context.Context) (ingest.Filled, error) {
-	leader, err := leadNow(ctx, f.db, store.RoleHistory, f.db.LeadBackfill, "wait until it is done; one history backfill at a time fills in a database")
+	leader, err := leadNow(ctx, f.db, store.RoleBackfill, f.db.LeadBackfill, "wait until it is done; one history backfill at a time fills in a database")
 	if err != nil {
 		return ingest.Filled{}, err
 	}
 	defer leader.Close()
 	ctx, endTerm := whileLeading(ctx, leader.Leader)
 	defer endTerm()
-	tell, endRecording := startRecording(ctx, leader.Leader, f.logger, f.cfg.Show)
+	tell, endRecording := startRecording(ctx, leader.RecordProgress, f.logger, f.cfg.Show)
 	defer endRecording()
 	loop := ingest.Fill{
 		Source: f.client, Sink: fillSink{leader, audit.New(f.db)}, Scope: f.scope, From: (*ledger.Offset)(f.cfg.From), To: (*ledger.Offset)(f.cfg.To),

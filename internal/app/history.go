@@ -136,7 +136,7 @@ func (h *history) run(ctx context.Context, s *stream, leader *store.Transactions
 			h.metrics.TasksEnded(s.name())
 		}
 	}()
-	tell, endRecording := startRecording(ctx, leader.Leader, h.logger, h.cfg.Show)
+	tell, endRecording := startRecording(ctx, leader.RecordProgress, h.logger, h.cfg.Show)
 	watch := t.watch(ctx)
 	watch.Progress = tell
 	loop := ingest.Transactions{

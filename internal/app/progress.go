@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"ledgerindexer/ledger"
-	"ledgerindexer/store"
 )
 
 const (
@@ -18,7 +17,7 @@ const (
 
 // recorder records the progress of a leader's work in the database. The work never waits for it.
 type recorder struct {
-	leader *store.Leader
+	write  func(context.Context, ledger.Progress) error
 	logger *slog.Logger
 	show   func(ledger.Progress) // on the terminal; may be nil
 
@@ -29,12 +28,13 @@ type recorder struct {
 	running  sync.WaitGroup
 }
 
-// startRecording starts to record the progress that is reported to tell. end records the last report and stops.
+// startRecording starts to record with write, which is Leader.RecordProgress, the progress that is reported to tell. end records the
+// last report and stops.
 func startRecording(
-	ctx context.Context, leader *store.Leader, logger *slog.Logger, show func(ledger.Progress),
+	ctx context.Context, write func(context.Context, ledger.Progress) error, logger *slog.Logger, show func(ledger.Progress),
 ) (tell func(ledger.Progress), end func()) {
 	r := &recorder{
-		leader: leader, logger: logger, show: show,
+		write: write, logger: logger, show: show,
 		news: map[string]ledger.Progress{}, underWay: map[string]bool{}, turned: make(chan struct{}, 1),
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -76,7 +76,8 @@ func (r *recorder) run(ctx context.Context) {
 	}
 }
 
-// record writes what is new. It drops what can't be written: newer progress will follow.
+// record writes what is new. What can't be written is kept for the next time, unless there is newer progress by then: nothing follows
+// the report that the work has ended.
 func (r *recorder) record(ctx context.Context, patience time.Duration) {
 	r.mu.Lock()
 	news := r.news
@@ -85,8 +86,18 @@ func (r *recorder) record(ctx context.Context, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for _, p := range news {
-		if err := r.leader.RecordProgress(ctx, p); err != nil {
+		if err := r.write(ctx, p); err != nil {
 			r.logger.DebugContext(ctx, "the progress could not be recorded", "stream", p.Stream, "error", err)
+			r.keep(p)
 		}
+	}
+}
+
+// keep keeps a report that could not be written.
+func (r *recorder) keep(p ledger.Progress) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, newer := r.news[p.Stream]; !newer {
+		r.news[p.Stream] = p
 	}
 }

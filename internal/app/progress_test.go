@@ -1,10 +1,12 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -47,7 +49,7 @@ func TestProgressIsRecorded(t *testing.T) {
 		t.Helper()
 		eventually(t, fmt.Sprint("recorded: ", wanted), func() bool { return slices.Equal(wanted, recorded()) })
 	}
-	tell, end := startRecording(t.Context(), leader.Leader, testLogger(t), show)
+	tell, end := startRecording(t.Context(), leader.RecordProgress, testLogger(t), show)
 	tell(at)
 	until([]int64{7})
 	at.At = 9
@@ -57,7 +59,7 @@ func TestProgressIsRecorded(t *testing.T) {
 	require.Len(t, shown, 2)
 	require.Equal(t, at, shown[1])
 
-	tell, end = startRecording(t.Context(), leader.Leader, testLogger(t), nil)
+	tell, end = startRecording(t.Context(), leader.RecordProgress, testLogger(t), nil)
 	defer end()
 	tell(at)
 	at.Ended = true
@@ -74,10 +76,38 @@ func TestProgressThatCantBeRecorded(t *testing.T) {
 	leader, _, err := db.LeadUpdates(t.Context())
 	require.NoError(t, err)
 	leader.Close()
-	tell, end := startRecording(t.Context(), leader.Leader, testLogger(t), nil)
+	tell, end := startRecording(t.Context(), leader.RecordProgress, testLogger(t), nil)
 	tell(ledger.Progress{Stream: "updates", At: 7})
 	end()
 	status, err := db.Status(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, status.Progress)
+}
+
+// The end of a term ends the writing of a report. That the work has ended is written all the same, or it would seem to be under way for
+// ever.
+func TestTheEndOfWorkIsRecordedAtTheEndOfATerm(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var written []ledger.Progress
+		write := func(ctx context.Context, p ledger.Progress) error {
+			if p.Ended && len(written) == 1 {
+				written = append(written, ledger.Progress{})
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			written = append(written, p)
+			return nil
+		}
+		tell, end := startRecording(t.Context(), write, testLogger(t), nil)
+		under := ledger.Progress{Stream: "updates", At: 7}
+		tell(under)
+		synctest.Wait()
+		ended := under
+		ended.Ended = true
+		tell(ended)
+		synctest.Wait() // it is being written
+		end()
+		require.Equal(t, []ledger.Progress{under, {}, ended}, written)
+	})
 }

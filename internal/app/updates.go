@@ -95,7 +95,7 @@ func (u *updates) run(ctx context.Context, s *stream, leader *store.UpdatesWrite
 	s.set(admin.Leads, true, "leading")
 	taskCtx, endTasks := context.WithCancel(ctx)
 	defer endTasks()
-	tell, endRecording := startRecording(ctx, leader.Leader, u.logger, u.cfg.Show)
+	tell, endRecording := startRecording(ctx, leader.RecordProgress, u.logger, u.cfg.Show)
 	var tasks *background // nil until the participant is known to have the stored updates
 	loop := ingest.Updates{
 		Source: u.client, Sink: updatesSink{leader, audit.New(u.store)}, Scope: u.scope, Start: u.start, ParticipantID: u.server.Load().ParticipantID,

@@ -3,7 +3,9 @@ package audit
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -14,7 +16,11 @@ import (
 	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/rows"
+	"ledgerindexer/store/internal/tables"
 )
+
+// exactFields are the exact values that belong to these columns.
+var exactFields = []string{"createdAt", "payload", "contract_key", "view_value", "status_details", "assignmentExclusivity"}
 
 // CompareActive compares what is stored as active as of an offset, at most the watermark, with entries of the participant's
 // snapshot there: where each contract is active since when, its creation event, and the interface views. The watermark may
@@ -72,49 +78,6 @@ func (s *Stored) extentAt(ctx context.Context, tx pgx.Tx, at ledger.Offset) (hel
 	return extent, err
 }
 
-// entryPieces cuts entries into pieces that one statement takes.
-func entryPieces(entries []ledger.ContractEntry) [][]ledger.ContractEntry {
-	var pieces [][]ledger.ContractEntry
-	first, bytes := 0, 0
-	for i := range entries {
-		if bytes > pieceBytes {
-			pieces = append(pieces, entries[first:i])
-			first, bytes = i, 0
-		}
-		bytes += entryBytes(&entries[i])
-	}
-	return append(pieces, entries[first:])
-}
-
-// entryBytes is about how much an entry adds to a statement.
-func entryBytes(e *ledger.ContractEntry) int {
-	if e.Unknown != nil {
-		return len(e.Unknown.Raw)
-	}
-	created := creationOf(e)
-	if created == nil {
-		return 0
-	}
-	bytes := len(created.Argument) + len(created.ContractKey) + len(created.Extra)
-	for i := range created.InterfaceViews {
-		bytes += len(created.InterfaceViews[i].Value) + len(created.InterfaceViews[i].StatusDetails)
-	}
-	return bytes
-}
-
-// creationOf is the creation event of an entry; nil where it has none.
-func creationOf(e *ledger.ContractEntry) *ledger.CreatedEvent {
-	switch {
-	case e.Active != nil:
-		return &e.Active.Created
-	case e.Unassigned != nil:
-		return &e.Unassigned.Created
-	case e.Assigned != nil:
-		return &e.Assigned.Created
-	}
-	return nil
-}
-
 // entryComparison compares entries of a snapshot with what is stored as of its offset.
 type entryComparison struct {
 	stored       *Stored
@@ -163,6 +126,53 @@ func (c *entryComparison) rows(ctx context.Context, entries []ledger.ContractEnt
 		rows.Add(numbers, e)
 	}
 	return rows, rows.Settle(func(int64, int32) (bool, error) { return false, nil })
+}
+
+// compareEvents compares the events of entries with the facts, and those from before the history floor with what is carried.
+// What an entry of a later snapshot tells of a stored event are the columns that both tables have, but for extra: it has fields
+// that this version does not know, and so can't know to be the same in a snapshot and in the stream.
+func (c *entryComparison) compareEvents(ctx context.Context, rows *rows.Carried) error {
+	creations, reassignments := creationPlaces(rows), reassignmentPlaces(rows)
+	both := places{slices.Concat(creations.offsets, reassignments.offsets), slices.Concat(creations.nodeIDs, reassignments.nodeIDs)}
+	rows.Exact.Rows = slices.DeleteFunc(rows.Exact.Rows, func(r dbsqlc.ExactPayloads) bool { return !slices.Contains(exactFields, r.Field) })
+	for _, source := range rows.Tables() {
+		carried := tables.Get(tables.Snapshot, source.Name)
+		if carried.Fact == "" {
+			continue
+		}
+		told := func(name string) bool { return name != "extra" && columnNamed(c.columns[carried.Fact], name) >= 0 }
+		whole, err := record(c.tx, tables.Snapshot, source, c.columns[source.Name])
+		if err != nil {
+			return err
+		}
+		at, where := creations, amongPlaces
+		switch source.Name {
+		case "carried_reassignments":
+			at = reassignments
+		case carriedExactPayloads.Name:
+			at, where = both, amongPlaces+` AND s.field = ANY ('{`+strings.Join(exactFields, ",")+`}')`
+		}
+		for _, side := range []struct {
+			table tables.Table
+			has   func(rowPlace) bool
+		}{
+			{tables.Get(tables.Facts, carried.Fact), func(p rowPlace) bool { return c.covered.Has(p.offset) }},
+			{carried, func(p rowPlace) bool { return !c.covered.Has(p.offset) }},
+		} {
+			here := at.only(side.has)
+			if len(here.offsets) == 0 {
+				continue
+			}
+			comparison := newTableComparison(whole.only(side.table, told, side.has), c.dictionaries, c.found)
+			// In the shape of ledger effects the stream's witnesses are all who saw the creation; a snapshot's are stakeholders.
+			// And nothing says that two operations list parties in the same order.
+			comparison.stakeholders = true
+			if err := comparison.among(ctx, c.tx, where, here.offsets, here.nodeIDs); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // compareActive compares where contracts are active since when.

@@ -244,8 +244,6 @@ SELECT '` + carriedExact + `', s.ledger_offset, coalesce(s.node_id, 0),
     concat_ws(', ', 'node_id ' || s.node_id, 'interface_id ' || s.interface_id, 'seq ' || s.seq, 'field ' || s.field), NULL
 FROM carried_exact_payloads s WHERE ` + carriedExactPayloads.Rows(carriedExactPayloads.Orphan)
 
-var carriedExactPayloads = tables.Get(tables.Snapshot, "carried_exact_payloads")
-
 // CarriedAt tells, in no order, of every carried event and unknown entry of the snapshot at an offset, and of carried rows
 // that belong to none: its key, and the difference that it is where no entry of the snapshot met it. An error of each
 // ends it and is returned. It reads one snapshot of the database row by row, whatever the size.

@@ -2,32 +2,14 @@ package audit
 
 import (
 	"fmt"
-	"strings"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
-	"ledgerindexer/store/internal/storetest"
 )
-
-// A database that was written before holdings were kept is brought up to date.
-func TestHoldingsOfAnOlderDatabase(t *testing.T) {
-	t.Parallel()
-	i := newItself(t, 71, fromSnapshot, ledger.ShapeACSDelta, 1000)
-	require.Empty(t, i.differences(nil))
-	before := i.Dump("active_contracts", "lifetimes", "positions")
-	for _, table := range []string{"active_contracts", "lifetimes"} {
-		require.NotEqual(t, "0", i.Row("SELECT count(amount) FROM indexer."+table), table)
-		i.Exec("UPDATE indexer." + table + " SET position_id = NULL, amount = NULL, locked = NULL")
-	}
-	i.Exec("TRUNCATE indexer.positions")
-	require.NotEmpty(t, i.differences(nil))
-	i.KeepHoldings()
-	require.Empty(t, i.differences(nil))
-	require.Equal(t, before, i.Dump("active_contracts", "lifetimes", "positions"))
-}
 
 // The rows are those of the definition that looks at every payload and view when it is asked, now and at each offset.
 func TestHoldingsAreThoseOfTheDefinition(t *testing.T) {
@@ -38,10 +20,9 @@ func TestHoldingsAreThoseOfTheDefinition(t *testing.T) {
 			brief.Sample(t)
 			i := newItself(t, uint64(500+n), start, ledger.ShapeACSDelta, 7)
 			i.Exec("SET search_path = public, indexer")
-			i.Exec(strings.Replace(storetest.Migration(t, "00008_holdings.sql", "CREATE VIEW ledger.holdings AS", ";"), "ledger.holdings", "public.holdings", 1))
-			i.Exec(strings.Replace(storetest.Migration(t, "00008_holdings.sql", "CREATE VIEW ledger.holding_totals AS", ";"), "ledger.hold", "public.hold", 2))
-			i.Exec(strings.NewReplacer("ledger.holdings", "public.holdings", "SET search_path FROM CURRENT", "").Replace(
-				storetest.Migration(t, "00008_holdings.sql", "CREATE FUNCTION ledger.holdings_at", "-- +goose StatementEnd")))
+			definition, err := os.ReadFile("testdata/holdings.sql")
+			require.NoError(t, err)
+			i.Exec(string(definition))
 			require.NotEqual(t, "0", i.Row("SELECT count(*) FROM ledger.holdings"))
 			same := func(relation string, key string) {
 				t.Helper()

@@ -2,11 +2,13 @@ package audit
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/store"
 	"ledgerindexer/store/internal/leadership"
+	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/session"
 )
 
@@ -17,6 +19,11 @@ type Repairer struct {
 	*store.Leader
 	writer
 }
+
+// rolesThatRemember are all roles whose leaders remember numbers of the dictionaries. They are kept from writing before the
+// dictionaries are locked, because a leader holds its own role while it waits for them; RoleBackfill first, because its leader
+// holds it while it waits for that of the updates.
+var rolesThatRemember = []session.Role{session.RoleBackfill, session.RoleUpdates, session.RoleTransactions}
 
 // LeadRepair tries once to take the role of repairing. ok is false where another process has it.
 func LeadRepair(ctx context.Context, s *store.Store) (repairer *Repairer, ok bool, err error) {
@@ -36,4 +43,20 @@ func (r *Repairer) repair(ctx context.Context, roles []session.Role, fn func(con
 		}
 		return fn(ctx, tx)
 	})
+}
+
+// addNames gives numbers to names and lists of parties that have none: the dictionary lost them with their copies, or what they are of
+// was never stored. Where any was added the terms of the leaders end, because they remember.
+func (r *Repairer) addNames(ctx context.Context, tx pgx.Tx, wanted names.Wanted) error {
+	if err := r.stored.db.Queries.DictionariesLock(ctx, tx); err != nil {
+		return fmt.Errorf("lock the dictionaries: %w", err)
+	}
+	if err := r.stored.db.Queries.PartyListsTurn(ctx, tx, names.ListsClass); err != nil {
+		return fmt.Errorf("wait for others who add lists of parties: %w", err)
+	}
+	added, err := names.Add(ctx, r.stored.db.Queries, tx, wanted)
+	if err != nil || !added {
+		return err
+	}
+	return r.term.EndTerms(ctx, tx, rolesThatRemember...)
 }

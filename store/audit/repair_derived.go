@@ -25,7 +25,7 @@ func (r *Repairer) RepairDerived(ctx context.Context, step func(what string)) er
 	if err := inTurn(ctx, []part{{"partitions of lifetimes", r.ensureLifetimes}}, step); err != nil {
 		return fmt.Errorf("repair what follows from the facts: %w", err)
 	}
-	err := r.repair(ctx, []session.Role{session.RoleHistory, session.RoleUpdates}, func(ctx context.Context, tx pgx.Tx) error {
+	err := r.repair(ctx, []session.Role{session.RoleBackfill, session.RoleUpdates}, func(ctx context.Context, tx pgx.Tx) error {
 		h, err := r.stored.basis(ctx, tx)
 		if err != nil || !h.Started {
 			return err

@@ -213,7 +213,7 @@ func impatient(t *testing.T, term *leadership.Term) {
 // One that has its lock is waited for.
 func TestAnAbandonedRepairIsEnded(t *testing.T) {
 	t.Parallel()
-	for name, role := range map[string]store.Role{"a writer": store.RoleUpdates, "a new leader": store.RoleHistory} {
+	for name, role := range map[string]store.Role{"a writer": store.RoleUpdates, "a new leader": store.RoleBackfill} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDatabase(t)

@@ -18,11 +18,6 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// rolesThatRemember are all roles whose leaders remember numbers of the dictionaries. They are kept from writing before the
-// dictionaries are locked, because a leader holds its own role while it waits for them; RoleHistory first, because its leader
-// holds it while it waits for that of the updates.
-var rolesThatRemember = []session.Role{session.RoleHistory, session.RoleUpdates, session.RoleTransactions}
-
 // RepairUpdates makes the facts of the offsets after page.From up to page.To those that the ledger shows: the page. The
 // offsets at which anything differs are written anew, in every fact table. Names that the dictionaries lack are added, and then
 // leaders begin a new term. The range is covered afterwards. Projections,

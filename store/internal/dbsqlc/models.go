@@ -464,6 +464,7 @@ type HistoryPositionCopy struct {
 	Digest     []byte `db:"digest"`
 }
 
+// Holdings as their creation events describe them, one row per event, for look-ups by (ledger_offset, node_id).
 type HoldingEvents struct {
 	LedgerOffset    int64              `db:"ledger_offset"`
 	NodeID          int32              `db:"node_id"`
@@ -865,13 +866,16 @@ type LedgerExactPayloads struct {
 	// updates: the value belongs to the event relations. lookups: it belongs to the row of ledger.looked_up_contracts with the same (ledger_offset, node_id). transactions: it belongs to the record of the transaction history with the same seq.
 	Stream string `db:"stream"`
 	// Offset of the row whose value this is. NULL in the stream transactions.
-	LedgerOffset int64   `db:"ledger_offset"`
-	NodeID       *int32  `db:"node_id"`
-	InterfaceID  *string `db:"interface_id"`
+	LedgerOffset int64 `db:"ledger_offset"`
+	// Node id of that row. NULL where the value belongs to a whole update.
+	NodeID *int32 `db:"node_id"`
+	// The interface, where the value belongs to an interface view. Else NULL.
+	InterfaceID *string `db:"interface_id"`
 	// In the stream updates: place, from 0, of the interface view among those of its event, or of the unknown element among those of its update or snapshot; else NULL. In the stream transactions: the record's seq.
 	Seq *int64 `db:"seq"`
 	// In the streams updates and lookups the column whose value this is: payload, contract_key, choice_argument, exercise_result, view_value, status_details, raw, extra (assignment_extra: that of a reassignments row; entry_extra and assignment_entry_extra: of the entry around a snapshot's event). Of a time the server's name: recordTime, effectiveAt, createdAt, assignmentExclusivity. Of an offset checkpoint: checkpoint_extra and checkpoint_time, followed by the synchronizer. In the stream transactions the path of the value in the record as the service sent it, such as transfer.receivers[0].amount; raw for the whole record, and extra behind the path of an object (alone: of the record) for the fields of it that are not known.
 	Field string `db:"field"`
+	// The JSON as the server sent it, UTF-8. convert_from(exact, 'UTF8') shows it; casting that to jsonb fails, which is why it is here.
 	Exact []byte `db:"exact"`
 }
 
@@ -1001,45 +1005,70 @@ type LedgerHoldingLifetimes struct {
 	ReassignmentCounter int64 `db:"reassignment_counter"`
 }
 
+// Sums of ledger.holdings, whose comment says what they cover: one row per owner, instrument, administrator and admin_signed. Holdings that the administrator did not sign are never added to those that it did.
 type LedgerHoldingTotals struct {
-	Owner           *string     `db:"owner"`
-	Instrument      *string     `db:"instrument"`
-	InstrumentAdmin *string     `db:"instrument_admin"`
-	AdminSigned     bool        `db:"admin_signed"`
-	Amount          int64       `db:"amount"`
-	LockedAmount    interface{} `db:"locked_amount"`
-	UnlockedAmount  interface{} `db:"unlocked_amount"`
-	Contracts       int64       `db:"contracts"`
+	// The owner. NULL: not readable.
+	Owner *string `db:"owner"`
+	// Id of the instrument.
+	Instrument *string `db:"instrument"`
+	// The instrument's administrator. Not proved unless admin_signed is true.
+	InstrumentAdmin *string `db:"instrument_admin"`
+	// Whether the administrator signed these contracts. False: they may be forged. See ledger.holdings.admin_signed.
+	AdminSigned bool `db:"admin_signed"`
+	// Sum of the amounts that are readable; of amulets the initial amounts. NULL: none is.
+	Amount int64 `db:"amount"`
+	// The part of amount that is locked, also by locks that have expired. 0: none.
+	LockedAmount interface{} `db:"locked_amount"`
+	// The part of amount that is not locked. If locked can't be read the amount is in neither part.
+	UnlockedAmount interface{} `db:"unlocked_amount"`
+	// How many contracts hold it, those without a readable amount included.
+	Contracts int64 `db:"contracts"`
 }
 
+// Who holds what: one row per contract that is active at ledger.latest_offset() and holds an amount for an owner. That is every contract of the amulet templates (Amulet and LockedAmulet of package splice-amulet), and every contract with a view of the token standard's Holding interface (Splice.Api.Token.HoldingV1 or HoldingV2) that the server could compute. It covers what the indexed parties may see and what was asked for: views are here only if --interfaces asked for them. A contract that is active on two synchronizers has one row, for the synchronizer where it became active last. Payload and view say what the contract's author wrote: check admin_signed before you rely on it. A value that can't be read is NULL; a holding without readable owner and amount is here too. Holdings from before indexing began are missing where ledger.state_floor() is NULL.
 type LedgerHoldings struct {
-	Owner           *string         `db:"owner"`
-	Instrument      *string         `db:"instrument"`
-	InstrumentAdmin *string         `db:"instrument_admin"`
-	Amount          *ledger.Decimal `db:"amount"`
-	Locked          *bool           `db:"locked"`
+	// The party that owns the holding. NULL: not readable, or an account without an owner (HoldingV2).
+	Owner *string `db:"owner"`
+	// Id of the instrument that is held: Amulet for amulets, else the id that the administrator gave it. Two administrators can use the same id.
+	Instrument *string `db:"instrument"`
+	// The party that administers the instrument, of amulets the DSO. Not proved unless admin_signed is true.
+	InstrumentAdmin *string `db:"instrument_admin"`
+	// Amount that is held. Of an amulet it is the initial amount: the holding fees since created_round, holding_fee_rate for each round, are not taken off. NULL: not readable.
+	Amount *ledger.Decimal `db:"amount"`
+	// Whether the holding carries a lock. It may have expired: compare locked_until with the time you mean. NULL: not readable.
+	Locked *bool `db:"locked"`
 	// When the lock expires: the earlier of its expiry time and created_at plus its duration. NULL: no lock, no known end, or not readable. Microseconds, UTC. Costs a look-up per row, unless the holding is not locked.
 	LockedUntil interface{} `db:"locked_until"`
 	// Parties that hold the lock. NULL: no lock, or not readable. Costs a look-up per row, unless the holding is not locked.
 	LockHolders interface{} `db:"lock_holders"`
-	ContractID  string      `db:"contract_id"`
+	// Id of the contract. Indexed.
+	ContractID string `db:"contract_id"`
 	// Ledger time of the contract's creation. Microseconds, UTC. Costs a look-up per row.
-	CreatedAt       pgtype.Timestamptz `db:"created_at"`
-	ActivatedOffset int64              `db:"activated_offset"`
-	ActivatedNodeID int32              `db:"activated_node_id"`
+	CreatedAt pgtype.Timestamptz `db:"created_at"`
+	// Offset of the event that made the contract active where it is: its creation, or its assignment to synchronizer_id. With activated_node_id it names the row of ledger.created_events.
+	ActivatedOffset int64 `db:"activated_offset"`
+	// Node id of that event.
+	ActivatedNodeID int32 `db:"activated_node_id"`
 	// Round in which an amulet was created. NULL for other holdings. Costs a look-up per row.
 	CreatedRound interface{} `db:"created_round"`
 	// Holding fee of an amulet for each round. NULL for other holdings. Costs a look-up per row.
 	HoldingFeeRate interface{} `db:"holding_fee_rate"`
 	// What the row was read from: amulet payload, or the id of the interface whose view it was. An amulet's view is read only where its payload is not served. HoldingV2 is preferred to HoldingV1. NULL: an amulet of which nothing can be read. Costs a look-up per row.
-	Source         interface{} `db:"source"`
-	AdminSigned    bool        `db:"admin_signed"`
-	TemplateID     *string     `db:"template_id"`
-	PackageID      *string     `db:"package_id"`
-	PackageName    *string     `db:"package_name"`
-	ModuleName     *string     `db:"module_name"`
-	EntityName     *string     `db:"entity_name"`
-	SynchronizerID *string     `db:"synchronizer_id"`
+	Source interface{} `db:"source"`
+	// Whether instrument_admin is among the contract's signatories. False: the holding may be forged; leave it out of sums. True proves only that this administrator signed: anybody can administer an instrument with the same id, so filter by the administrator, too.
+	AdminSigned bool `db:"admin_signed"`
+	// Template as the server sent it with the activation, package-id:Module:Entity.
+	TemplateID *string `db:"template_id"`
+	// The part of template_id before the first colon.
+	PackageID *string `db:"package_id"`
+	// Name of the package, the same over its releases.
+	PackageName *string `db:"package_name"`
+	// Module of the template, with dots.
+	ModuleName *string `db:"module_name"`
+	// Name of the template within its module.
+	EntityName *string `db:"entity_name"`
+	// Synchronizer on which the contract is active; of several the one where it became active last. NULL where the server did not say.
+	SynchronizerID *string `db:"synchronizer_id"`
 }
 
 // One row per interface view of a creation event: the contract as seen through an interface that --interfaces asked for. It belongs to the row of ledger.created_events with the same (ledger_offset, node_id).
@@ -1170,7 +1199,9 @@ type LedgerOffsetCheckpoints struct {
 
 // One row per package that a template id named, that the participant had vetted at some time, or whose types are asked for because others refer to them. What is here need not be vetted now: see ledger.vetted_packages.
 type LedgerPackages struct {
-	PackageID   string `db:"package_id"`
+	// Id of the package, a hash of its content: the first part of a template_id. It changes with each release.
+	PackageID string `db:"package_id"`
+	// Name of the package, the same over its releases. Empty where the server never sent it.
 	PackageName string `db:"package_name"`
 	// Version of the package. NULL where only template ids named it, which tell no version, and its content is not here. Empty where it was vetted without having been uploaded to the participant.
 	PackageVersion string `db:"package_version"`

@@ -7,12 +7,12 @@ type Role string
 const (
 	RoleUpdates      Role = "updates"
 	RoleTransactions Role = "transactions"
-	RoleHistory      Role = "history"
+	RoleBackfill     Role = "backfill"
 	RoleRepair       Role = "repair"
 )
 
 // RoleNumbers tell the advisory locks of the roles apart. See Schemas.RoleNumber.
-var RoleNumbers = map[Role]int32{RoleUpdates: 1, RoleTransactions: 2, RoleHistory: 3, RoleRepair: 4}
+var RoleNumbers = map[Role]int32{RoleUpdates: 1, RoleTransactions: 2, RoleBackfill: 3, RoleRepair: 4}
 
 // The first keys of advisory locks.
 const (
